@@ -1,0 +1,52 @@
+package site
+
+import (
+	"encoding/hex"
+	"errors"
+)
+
+// AddressTextLen is the length of an address in its text form: "0x" and 40 digits.
+const AddressTextLen = 2 + 2*len(Address{})
+
+// An Address is the 20-byte identifier of an account.
+type Address [20]byte
+
+// ErrNotAddress says that a text is not "0x" followed by 40 hexadecimal digits.
+var ErrNotAddress = errors.New("not an address (0x and 40 hexadecimal digits)")
+
+// ParseAddress reads an address in any letter case, the "0x" included.
+func ParseAddress[T ~string | ~[]byte](text T) (Address, error) {
+	var a Address
+	if len(text) != AddressTextLen || text[0] != '0' || text[1]|0x20 != 'x' {
+		return Address{}, ErrNotAddress
+	}
+	for i := range a {
+		hi, okHi := hexDigit(text[2+2*i])
+		lo, okLo := hexDigit(text[3+2*i])
+		if !okHi || !okLo {
+			return Address{}, ErrNotAddress
+		}
+		a[i] = hi<<4 | lo
+	}
+	return a, nil
+}
+
+// String is the address as the API writes it: lower case.
+func (a Address) String() string {
+	return string(a.Append(make([]byte, 0, AddressTextLen)))
+}
+
+// Append appends the text form to b.
+func (a Address) Append(b []byte) []byte {
+	return hex.AppendEncode(append(b, "0x"...), a[:])
+}
+
+func hexDigit(c byte) (byte, bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0', true
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return c | 0x20 - 'a' + 10, true
+	}
+	return 0, false
+}

@@ -1,0 +1,69 @@
+package site
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits of the interface.
+const (
+	DefaultLimit        = 10    // of leaderboards and searches without ?limit
+	SearchMax           = 100   // largest limit of a search
+	SearchShardSize     = 1_000 // entries in a search shard
+	MaxTermBytes        = 255   // longest search term
+	maxNumberDigits     = 18    // longest limit or offset: always fits an int64
+	usersPerBucket      = 4_000
+	objectsPerShard     = 4_000
+	largestLeaderboard  = 10_000
+	maxBadgesFieldBytes = 64
+)
+
+// Config is what a publisher may choose about a site. It is part of the root, so
+// that every reader of a site answers alike. The zero value of a field means
+// its default.
+type Config struct {
+	BasePath       string `json:"base_path"`       // of the API, no slash at either end; "api/v1"
+	BadgesField    string `json:"badges_field"`    // member that holds the badges; "badges"
+	LeaderboardMax int    `json:"leaderboard_max"` // largest limit of a leaderboard; 100
+}
+
+// WithDefaults fills what is zero and refuses what cannot work.
+func (c Config) WithDefaults() (Config, error) {
+	c.BasePath = strings.Trim(c.BasePath, "/")
+	if c.BasePath == "" {
+		c.BasePath = "api/v1"
+	}
+	if c.BadgesField == "" {
+		c.BadgesField = "badges"
+	}
+	if c.LeaderboardMax == 0 {
+		c.LeaderboardMax = 100
+	}
+	return c, c.validate()
+}
+
+func (c Config) validate() error {
+	first, _, _ := strings.Cut(c.BasePath, "/")
+	switch {
+	case !Key(c.BasePath).Valid() || !plainPath(c.BasePath):
+		return fmt.Errorf("base path %q: use letters, digits, '-', '_', '.' and '/' only", c.BasePath)
+	case slices.Contains(Reserved(), first):
+		return fmt.Errorf("base path %q: %s is where a site keeps its own objects", c.BasePath, first)
+	case len(c.BadgesField) > maxBadgesFieldBytes || !utf8.ValidString(c.BadgesField):
+		return fmt.Errorf("badges field %q: at most %d bytes of UTF-8", c.BadgesField, maxBadgesFieldBytes)
+	case c.LeaderboardMax < DefaultLimit || c.LeaderboardMax > largestLeaderboard:
+		return fmt.Errorf("leaderboard maximum %d: between %d and %d", c.LeaderboardMax, DefaultLimit, largestLeaderboard)
+	}
+	return nil
+}
+
+// plainPath keeps a base path to characters that every edge, shell and
+// configuration format takes literally.
+func plainPath(path string) bool {
+	return !strings.ContainsFunc(path, func(r rune) bool {
+		letterOrDigit := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+		return !letterOrDigit && !strings.ContainsRune("-_./", r)
+	})
+}

@@ -1,0 +1,66 @@
+package site
+
+import "unicode/utf8"
+
+const hexDigits = "0123456789abcdef"
+
+// AppendString appends text as a JSON string, without HTML escaping. It gives
+// the bytes that go-json gives (a test says so), several times faster: most
+// of what a site holds is strings.
+func AppendString(b []byte, text string) []byte {
+	b = append(b, '"')
+	start := 0
+	for i := 0; i < len(text); {
+		c := text[i]
+		if plainByte[c] {
+			i++
+			continue
+		}
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(text[i:])
+			switch {
+			case r == utf8.RuneError && size == 1:
+				b = append(append(b, text[start:i]...), `\ufffd`...)
+			case r == '\u2028' || r == '\u2029': // line ends in older JavaScript
+				b = append(append(b, text[start:i]...), `\u202`...)
+				b = append(b, hexDigits[r&0xF])
+			default:
+				i += size
+				continue
+			}
+			i += size
+			start = i
+			continue
+		}
+		b = append(b, text[start:i]...)
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\b':
+			b = append(b, `\b`...)
+		case '\f':
+			b = append(b, `\f`...)
+		case '\n':
+			b = append(b, `\n`...)
+		case '\r':
+			b = append(b, `\r`...)
+		case '\t':
+			b = append(b, `\t`...)
+		default:
+			b = append(b, `\u00`...)
+			b = append(b, hexDigits[c>>4], hexDigits[c&0xF])
+		}
+		i++
+		start = i
+	}
+	b = append(b, text[start:]...)
+	return append(b, '"')
+}
+
+// plainByte holds the bytes that stand for themselves in a JSON string.
+var plainByte = func() (table [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		table[c] = c != '"' && c != '\\'
+	}
+	return table
+}()

@@ -1,0 +1,70 @@
+package site
+
+import (
+	"net/http"
+
+	json "github.com/goccy/go-json"
+)
+
+// A Problem is an error answer (RFC 9457). Its text is fixed, so that its body
+// can be an object of the site and any edge can serve it.
+type Problem struct {
+	Name         string // of the object under _errors/
+	Status       int
+	Detail       string
+	CacheControl string
+}
+
+// The problems of the API. Their status codes are in section 4 of the design.
+var (
+	BadTokenID = &Problem{"bad-token-id", http.StatusBadRequest,
+		"The token_id must be a whole decimal number without sign or leading zeros, of at most 78 digits.", cacheError}
+	BadLimit = &Problem{"bad-limit", http.StatusBadRequest,
+		"The limit must be a whole number of at least 1, digits only, at most 18 of them.", cacheError}
+	BadOffset = &Problem{"bad-offset", http.StatusBadRequest,
+		"The offset must be a whole number of at least 0, digits only, at most 18 of them.", cacheError}
+	BadIncludeTags = &Problem{"bad-include-tags", http.StatusBadRequest,
+		"includeTags must be true or false.", cacheError}
+	BadTerm = &Problem{"bad-term", http.StatusBadRequest,
+		"The term must not be longer than 255 bytes.", cacheError}
+	NoSuchList = &Problem{"no-such-list", http.StatusNotFound,
+		"There is no list with this token_id.", cacheError}
+	NoSuchName = &Problem{"no-such-name", http.StatusNotFound,
+		"No account has this name.", cacheError}
+	NoSuchRoute = &Problem{"no-such-route", http.StatusNotFound,
+		"There is nothing at this path.", cacheError}
+	MethodNotAllowed = &Problem{"method-not-allowed", http.StatusMethodNotAllowed,
+		"Only GET, HEAD and OPTIONS are allowed.", cacheNever}
+	TooManyRefreshes = &Problem{"too-many-refreshes", http.StatusTooManyRequests,
+		"This was refreshed a moment ago, or too much is being refreshed. Try again later.", cacheNever}
+	InternalError = &Problem{"internal-error", http.StatusInternalServerError,
+		"The request could not be answered.", cacheNever}
+	Unavailable = &Problem{"unavailable", http.StatusServiceUnavailable,
+		"The data cannot be read at the moment. Try again in a few seconds.", cacheNever}
+)
+
+// Problems lists every problem, in the order in which they are rendered.
+func Problems() []*Problem {
+	return []*Problem{
+		BadTokenID, BadLimit, BadOffset, BadIncludeTags, BadTerm, NoSuchList, NoSuchName, NoSuchRoute,
+		MethodNotAllowed, TooManyRefreshes, InternalError, Unavailable,
+	}
+}
+
+// Key is the object that holds the body.
+func (p *Problem) Key() Key { return Key(errorPrefix + p.Name) }
+
+// Body is the answer's JSON.
+func (p *Problem) Body() []byte {
+	body, err := json.MarshalWithOption(struct {
+		Type     string `json:"type"`
+		Title    string `json:"title"`
+		Status   int    `json:"status"`
+		Detail   string `json:"detail"`
+		Response string `json:"response"` // the member that clients of the original service read
+	}{"about:blank", http.StatusText(p.Status), p.Status, p.Detail, p.Detail}, json.DisableHTMLEscape())
+	if err != nil {
+		panic("site: " + err.Error()) // strings and a number always encode
+	}
+	return body
+}

@@ -1,0 +1,32 @@
+package site
+
+import (
+	"cmp"
+	"strings"
+)
+
+// MaxTokenIDDigits is the length of 2^256-1, the largest token id of a chain.
+const MaxTokenIDDigits = 78
+
+// ValidTokenID reports whether text is a canonical decimal: digits only, no
+// leading zero but in "0" itself, at most MaxTokenIDDigits of them.
+func ValidTokenID(text string) bool {
+	if text == "" || len(text) > MaxTokenIDDigits || text[0] == '0' && len(text) > 1 {
+		return false
+	}
+	return allDigits(text)
+}
+
+// CompareTokenIDs orders two canonical decimals by their value.
+func CompareTokenIDs(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+}
+
+func allDigits(text string) bool {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
