@@ -2,6 +2,7 @@ package site
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -9,11 +10,12 @@ import (
 
 // Limits of the interface.
 const (
-	DefaultLimit        = 10    // of leaderboards and searches without ?limit
-	SearchMax           = 100   // largest limit of a search
-	SearchShardSize     = 1_000 // entries in a search shard
-	MaxTermBytes        = 255   // longest search term
-	maxNumberDigits     = 18    // longest limit or offset: always fits an int64
+	DefaultLimit        = 10            // of leaderboards and searches without ?limit
+	SearchMax           = 100           // largest limit of a search
+	SearchShardSize     = 1_000         // entries in a search shard
+	MaxTermBytes        = 255           // longest search term
+	maxNumberDigits     = 18            // longest limit or offset: always fits an int64
+	maxOffset           = math.MaxInt32 // what lies beyond is past the end of any list
 	usersPerBucket      = 4_000
 	objectsPerShard     = 4_000
 	largestLeaderboard  = 10_000
@@ -31,10 +33,10 @@ type Config struct {
 
 // WithDefaults fills what is zero and refuses what cannot work.
 func (c Config) WithDefaults() (Config, error) {
-	c.BasePath = strings.Trim(c.BasePath, "/")
 	if c.BasePath == "" {
 		c.BasePath = "api/v1"
 	}
+	c.BasePath = strings.Trim(c.BasePath, "/")
 	if c.BadgesField == "" {
 		c.BadgesField = "badges"
 	}
@@ -49,6 +51,8 @@ func (c Config) validate() error {
 	switch {
 	case !Key(c.BasePath).Valid() || !plainPath(c.BasePath):
 		return fmt.Errorf("base path %q: use letters, digits, '-', '_', '.' and '/' only", c.BasePath)
+	case slices.ContainsFunc(strings.Split(c.BasePath, "/"), func(s string) bool { return len(s) > MaxNameBytes }):
+		return fmt.Errorf("base path %q: a part is longer than %d bytes", c.BasePath, MaxNameBytes)
 	case slices.Contains(Reserved(), first):
 		return fmt.Errorf("base path %q: %s is where a site keeps its own objects", c.BasePath, first)
 	case len(c.BadgesField) > maxBadgesFieldBytes || !utf8.ValidString(c.BadgesField):

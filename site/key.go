@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // A Key names an object: its path below the root of the site, without a leading
@@ -115,9 +116,9 @@ func HashPrefixes(digits int) []string {
 }
 
 // Valid reports whether k can be a key at all: no empty, "." or ".." segment,
-// no NUL, no leading slash.
+// no NUL, no leading slash, valid UTF-8.
 func (k Key) Valid() bool {
-	if strings.ContainsRune(string(k), 0) {
+	if strings.ContainsRune(string(k), 0) || !utf8.ValidString(string(k)) {
 		return false
 	}
 	for segment := range strings.SplitSeq(string(k), "/") {

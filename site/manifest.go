@@ -74,11 +74,12 @@ func ParseManifest(shard string, body []byte) (Manifest, error) {
 	if err := json.Unmarshal(body, &m); err != nil {
 		return Manifest{}, fmt.Errorf("read %s: %w", ManifestKey(shard), err)
 	}
-	if m.Shard != shard {
-		return Manifest{}, fmt.Errorf("read %s: it says that it is %q", ManifestKey(shard), m.Shard)
+	if m.Shard != shard || m.Objects == nil {
+		return Manifest{}, fmt.Errorf("read %s: it is not the shard %q", ManifestKey(shard), shard)
 	}
 	for i, e := range m.Objects {
-		if !e.Key.Valid() || e.Size < 0 || i > 0 && m.Objects[i-1].Key >= e.Key {
+		if !e.Key.Valid() || ManifestShard(e.Key, len(shard)) != shard || e.Size < 0 || e.MD5 == (MD5{}) ||
+			i > 0 && m.Objects[i-1].Key >= e.Key {
 			return Manifest{}, fmt.Errorf("read %s: object %d, %q, is malformed or out of order", ManifestKey(shard), i, e.Key)
 		}
 	}

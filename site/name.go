@@ -35,9 +35,11 @@ func LookupName(text string) bool {
 }
 
 // Fold is the form in which two texts are compared without regard to letter
-// case and composition: lower case, NFC.
+// case and composition: lower case, NFC. It is NFC before too, so that equal texts
+// in another composition are equal still (U+0130 has a lower case of its own, its
+// parts have another).
 func Fold(text string) string {
-	return norm.NFC.String(strings.ToLower(text))
+	return norm.NFC.String(strings.ToLower(norm.NFC.String(text)))
 }
 
 func safeName(name string) bool {

@@ -87,7 +87,7 @@ func (c Config) match(path string) (*Route, []string) {
 		if r.underAPI != underAPI {
 			continue
 		}
-		accept := r.keySegment
+		accept := c.keySegment
 		if underAPI {
 			accept = requestSegment
 		}
@@ -167,7 +167,7 @@ func (q query) isDefaultSearch() bool {
 }
 
 func (q query) search() Search {
-	return Search{Limit: int(min(q.limit, SearchMax)), Offset: int(q.offset), Term: q.term}
+	return Search{Limit: int(min(q.limit, SearchMax)), Offset: int(min(q.offset, maxOffset)), Term: q.term}
 }
 
 // parseQuery reads the parameters that the route understands. Of a repeated

@@ -14,14 +14,14 @@ const Format = 1
 
 // A Root names a whole site: sites with equal roots are equal.
 type Root struct {
-	Format       int               `json:"format"`
-	AsOf         string            `json:"as_of"` // of the snapshot, RFC 3339
-	Config       Config            `json:"config"`
-	BucketDigits int               `json:"user_bucket_digits"` // hexadecimal digits that tell buckets of users apart
-	ShardDigits  int               `json:"manifest_digits"`    // and shards of the manifest
-	HeaderRules  string            `json:"header_rules"`       // digest of the headers that go with objects
-	Counts       Counts            `json:"counts"`
-	Manifest     map[string]string `json:"manifest"` // MD5 of each shard of the manifest
+	Format       int            `json:"format"`
+	AsOf         string         `json:"as_of"` // of the snapshot, RFC 3339
+	Config       Config         `json:"config"`
+	BucketDigits int            `json:"user_bucket_digits"` // hexadecimal digits that tell buckets of users apart
+	ShardDigits  int            `json:"manifest_digits"`    // and shards of the manifest
+	HeaderRules  string         `json:"header_rules"`       // digest of the headers that go with objects
+	Counts       Counts         `json:"counts"`
+	Manifest     map[string]MD5 `json:"manifest"` // digest of each shard of the manifest
 }
 
 // Counts says how much a site holds.
@@ -69,8 +69,10 @@ func ParseRoot(body []byte) (Root, error) {
 	if !validDigits(r.BucketDigits) || !validDigits(r.ShardDigits) {
 		return Root{}, fmt.Errorf("read %s: %d and %d digits, expected 1 to %d", RootKey, r.BucketDigits, r.ShardDigits, maxHashDigits)
 	}
-	if len(r.Manifest) != 1<<(4*r.ShardDigits) {
-		return Root{}, fmt.Errorf("read %s: %d manifest shards, expected %d", RootKey, len(r.Manifest), 1<<(4*r.ShardDigits))
+	for _, shard := range HashPrefixes(r.ShardDigits) {
+		if _, ok := r.Manifest[shard]; !ok || len(r.Manifest) != 1<<(4*r.ShardDigits) {
+			return Root{}, fmt.Errorf("read %s: not the manifest shards that %d digits make", RootKey, r.ShardDigits)
+		}
 	}
 	if _, err := time.Parse(time.RFC3339, r.AsOf); err != nil {
 		return Root{}, fmt.Errorf("read %s: as_of: %w", RootKey, err)

@@ -141,7 +141,7 @@ func (c Config) RouteOf(key Key) (route *Route, ok bool) {
 	path, underAPI := strings.CutPrefix(string(key), c.BasePath+"/")
 	segments := strings.Split(path, "/")
 	for _, r := range routes {
-		if r.underAPI == underAPI && r.matches(segments, r.keySegment) {
+		if r.underAPI == underAPI && r.matches(segments, c.keySegment) {
 			return r, true
 		}
 	}
@@ -179,7 +179,7 @@ func (r *Route) matches(segments []string, accept func(variable, value string) b
 
 // keySegment reports whether a variable segment of a key has the form that the
 // keys of a site have.
-func (r *Route) keySegment(variable, value string) bool {
+func (c Config) keySegment(variable, value string) bool {
 	switch variable {
 	case "board":
 		return slices.Contains(Boards(), Board(value))
@@ -188,12 +188,15 @@ func (r *Route) keySegment(variable, value string) bool {
 	case "user":
 		address, err := ParseAddress(value)
 		return LookupName(value) || err == nil && address.String() == value
-	case "limit", "number":
+	case "limit":
+		limit, ok := parseNumber(value)
+		return ok && ValidTokenID(value) && 1 <= limit && limit <= int64(c.LeaderboardMax)
+	case "number":
 		return ValidTokenID(value) && len(value) <= maxNumberDigits
 	case "hash":
 		return value != "" && len(value) <= maxHashDigits && strings.Trim(value, "0123456789abcdef") == ""
 	case "problem":
 		return slices.ContainsFunc(Problems(), func(p *Problem) bool { return p.Name == value })
 	}
-	panic("site: no rule for the variable {" + variable + "} of " + r.Pattern)
+	panic("site: no rule for the variable {" + variable + "}")
 }

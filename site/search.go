@@ -69,7 +69,7 @@ func ParseShardHeader(shard []byte) (ShardHeader, error) {
 	if err := json.Unmarshal(append(bytes.Clone(before), '}'), &h); err != nil {
 		return ShardHeader{}, fmt.Errorf("search shard: %w: %w", ErrMalformed, err)
 	}
-	if h.ShardSize < 1 || h.Shards < 1 || h.Shard < 0 || h.Shard >= h.Shards || h.Total > h.Shards*h.ShardSize {
+	if !ValidTokenID(h.List) || h.Total < 0 || h.ShardSize < 1 || h.Shards < 1 || h.Shard < 0 || h.Shard >= h.Shards || h.Total > h.Shards*h.ShardSize {
 		return ShardHeader{}, fmt.Errorf("search shard %d of %d: %w", h.Shard, h.Shards, ErrMalformed)
 	}
 	return h, nil
@@ -121,7 +121,7 @@ func AppendWithoutTags(b, records []byte) []byte {
 // A Matcher finds search entries by a term. It is not for concurrent use.
 type Matcher struct {
 	term    []byte
-	scratch [2][]byte
+	scratch []byte
 }
 
 // NewMatcher makes a matcher for a term as Resolve gives it: folded and trimmed.
@@ -178,31 +178,38 @@ func unescape(b []byte) []byte {
 	return []byte(text)
 }
 
-// fold is Fold without garbage; the result is good until the next call.
+// fold is Fold without garbage for text in NFC, as names mostly are; the result
+// is good until the next call.
 func (m *Matcher) fold(text []byte) []byte {
-	lower := m.scratch[0][:0]
-	ascii := true
-	for i := 0; i < len(text); {
-		c := text[i]
-		if c < utf8.RuneSelf {
-			if 'A' <= c && c <= 'Z' {
-				c += 'a' - 'A'
-			}
-			lower = append(lower, c)
-			i++
-			continue
+	lower := m.scratch[:0]
+	for i, c := range text {
+		if c >= utf8.RuneSelf {
+			m.scratch = lower
+			return m.foldRunes(text, i)
 		}
-		ascii = false
-		r, size := utf8.DecodeRune(text[i:])
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower = append(lower, c)
+	}
+	m.scratch = lower
+	return lower
+}
+
+// foldRunes folds text of which the first bytes are in scratch already.
+func (m *Matcher) foldRunes(text []byte, folded int) []byte {
+	if !norm.NFC.IsNormal(text) {
+		text, folded = norm.NFC.Bytes(text), 0
+	}
+	lower := m.scratch[:folded]
+	for _, r := range string(text[folded:]) { // the compiler makes no string of it
 		lower = utf8.AppendRune(lower, unicode.ToLower(r))
-		i += size
 	}
-	m.scratch[0] = lower
-	if ascii || norm.NFC.IsNormal(lower) {
-		return lower
+	m.scratch = lower
+	if !norm.NFC.IsNormal(lower) {
+		return norm.NFC.Bytes(lower)
 	}
-	m.scratch[1] = norm.NFC.Append(m.scratch[1][:0], lower...)
-	return m.scratch[1]
+	return lower
 }
 
 // AppendUserBucket appends the object that maps users to lists. users must be
@@ -226,16 +233,17 @@ func AppendUserBucket(b []byte, bucket string, users []string, tokenID func(user
 // FindUser looks a user up in its bucket. A known user without a primary list
 // has the tokenID "".
 func FindUser(bucket []byte, user string) (tokenID string, known bool) {
+	_, users, _ := bytes.Cut(bucket, []byte(`"users":`))
 	member := append(AppendString(nil, user), `:"`...)
 	for at := 0; ; at++ {
-		i := bytes.Index(bucket[at:], member)
+		i := bytes.Index(users[at:], member)
 		if i < 0 {
 			return "", false
 		}
 		at += i
 		// After a backslash it is the end of a longer name that holds a quotation mark.
-		if at > 0 && (bucket[at-1] == '{' || bucket[at-1] == ',') {
-			value, _, ok := bytes.Cut(bucket[at+len(member):], []byte(`"`))
+		if at > 0 && (users[at-1] == '{' || users[at-1] == ',') {
+			value, _, ok := bytes.Cut(users[at+len(member):], []byte(`"`))
 			return string(value), ok
 		}
 	}

@@ -1,0 +1,67 @@
+package site_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/followpress/followpress/site"
+)
+
+func TestAppendString(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                         `""`,
+		"alice.eth":                `"alice.eth"`,
+		`say "hi" \o/`:             `"say \"hi\" \\o/"`,
+		"<b>&amp;</b>":             `"<b>&amp;</b>"`,
+		"\b\f\n\r\t":               `"\b\f\n\r\t"`,
+		"\x00\x01\x1f\x7f":         `"\u0000\u0001\u001f` + "\x7f" + `"`,
+		"é日本🦊\uFFFD":               `"é日本🦊` + "\uFFFD" + `"`,
+		"\u2027\u2028\u2029\u202A": `"` + "\u2027" + `\u2028\u2029` + "\u202A" + `"`,
+		"\xff":                     `"\ufffd"`,
+		"a\xc3":                    `"a\ufffd"`,
+		"\xed\xa0\x80b":            `"\ufffd\ufffd\ufffdb"`,
+	} {
+		equal(t, "AppendString", string(site.AppendString(nil, text)), want)
+		checkAppendString(t, text)
+	}
+}
+
+func TestAppendStringIsGoJSON(t *testing.T) {
+	random := newRandom()
+	for range 2000 {
+		checkAppendString(t, randomText(random, 8))
+		noise := make([]byte, random.IntN(24))
+		for i := range noise {
+			noise[i] = byte(random.Uint32())
+		}
+		checkAppendString(t, string(noise))
+	}
+	for r := rune(0); r < 0x3000; r++ {
+		checkAppendString(t, string(r))
+	}
+	for b := range 256 {
+		checkAppendString(t, "a"+string([]byte{byte(b)})+"b")
+	}
+}
+
+func checkAppendString(t testing.TB, text string) {
+	t.Helper()
+	got := string(site.AppendString([]byte("x"), text))
+	if want := "x" + encode(t, text); got != want {
+		t.Errorf("AppendString(%q) = %s, want %s", text, got[1:], want[1:])
+	}
+	var back string
+	if err := json.Unmarshal([]byte(got[1:]), &back); err != nil || utf8.ValidString(text) && back != text {
+		t.Errorf("AppendString(%q) is read as %q, %v", text, back, err)
+	}
+}
+
+func BenchmarkAppendString(b *testing.B) {
+	text := strings.Repeat("ipfs://bafybeigdyrzt/avatar.png", 2)
+	buffer := make([]byte, 0, 256)
+	for b.Loop() {
+		buffer = site.AppendString(buffer[:0], text)
+	}
+}

@@ -1,0 +1,162 @@
+package site_test
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+)
+
+// Every key that the constructors make belongs to the route that it is meant for.
+func TestKeys(t *testing.T) {
+	for _, c := range configs(t) {
+		base := c.BasePath
+		for _, tc := range []struct {
+			key   site.Key
+			want  string
+			route site.RouteID
+		}{
+			{c.LeaderboardKey(site.Followers), base + "/leaderboard/followers", site.RouteLeaderboard},
+			{c.LeaderboardKey(site.Following), base + "/leaderboard/following", site.RouteLeaderboard},
+			{c.ListKey("0", site.Records), base + "/lists/0/records", site.RouteRecords},
+			{c.ListKey("12", site.Details), base + "/lists/12/details", site.RouteDetails},
+			{c.ListKey("12", site.Badges), base + "/lists/12/badges", site.RouteBadges},
+			{c.ListKey(largestTokenID, site.SearchFollowing), base + "/lists/" + largestTokenID + "/searchFollowing", site.RouteListSearch},
+			{c.UserKey(alice), base + "/users/" + alice + "/searchFollowing", site.RouteUserSearch},
+			{c.UserKey("🦊fox.eth"), base + "/users/🦊fox.eth/searchFollowing", site.RouteUserSearch},
+			{c.UserKey("searchfollowing"), base + "/users/searchfollowing/searchFollowing", site.RouteUserSearch},
+			{site.LeaderboardLimitKey(site.Followers, 1), "_variants/leaderboard/followers/limit=1", site.RouteLeaderboardLimit},
+			{site.LeaderboardLimitKey(site.Following, 100), "_variants/leaderboard/following/limit=100", site.RouteLeaderboardLimit},
+			{site.SearchShardKey("12", 0), "_search/lists/12/0", site.RouteSearchShard},
+			{site.SearchShardKey(largestTokenID, 99), "_search/lists/" + largestTokenID + "/99", site.RouteSearchShard},
+			{site.UserBucketKey("0f"), "_search/users/0f", site.RouteUserBucket},
+			{site.ManifestKey("beef"), "_manifest/beef", site.RouteManifest},
+			{site.NoSuchList.Key(), "_errors/no-such-list", site.RouteError},
+			{site.RootKey, "_site", site.RouteRoot},
+		} {
+			equal(t, "key", string(tc.key), tc.want)
+			checkKey(t, c, tc.key, tc.route)
+		}
+		for _, p := range site.Problems() {
+			checkKey(t, c, p.Key(), site.RouteError)
+		}
+		for digits := 1; digits <= 2; digits++ {
+			for _, hash := range site.HashPrefixes(digits) {
+				checkKey(t, c, site.ManifestKey(hash), site.RouteManifest)
+				checkKey(t, c, site.UserBucketKey(hash), site.RouteUserBucket)
+			}
+		}
+		for _, board := range site.Boards() {
+			for limit := 1; limit <= c.LeaderboardMax; limit++ {
+				checkKey(t, c, site.LeaderboardLimitKey(board, limit), site.RouteLeaderboardLimit)
+			}
+		}
+	}
+}
+
+func checkKey(t *testing.T, c site.Config, key site.Key, want site.RouteID) {
+	t.Helper()
+	route, ok := c.RouteOf(key)
+	if !key.Valid() || !ok || route.ID != want {
+		t.Errorf("key %s: valid %v, route %+v, want that of %s", key, key.Valid(), route, want.Route().Pattern)
+	}
+	equal(t, "GET "+string(key), c.Resolve("GET", escapedPath(key), "").Key, key)
+}
+
+func TestKeyValid(t *testing.T) {
+	for key, want := range map[site.Key]bool{
+		"a": true, "_site": true, "a/b": true, "a/.b": true, "a/..b": true, "a/b..": true, "...": true, " ": true, "é/🦊": true, `a\b`: true,
+		"": false, "/": false, "/a": false, "a/": false, "a//b": false, ".": false, "..": false, "./a": false, "a/.": false, "a/./b": false,
+		"../a": false, "a/..": false, "a/../b": false, "\x00": false, "a\x00b": false, "a/b\x00": false,
+	} {
+		equal(t, "valid "+string(key), key.Valid(), want)
+	}
+}
+
+// The digests are those of sha256sum.
+func TestHashPrefix(t *testing.T) {
+	for text, digest := range map[string]string{
+		"":          "e3b0c44298fc1c14",
+		"abc":       "ba7816bf8f01cfea",
+		"alice.eth": "c94d76bcf2f1134f",
+		"_site":     "97a7725859d621de",
+		"🦊fox.eth":  "be24562a6ce60534",
+	} {
+		for digits := 1; digits <= 4; digits++ {
+			equal(t, "bucket of "+text, site.UserBucket(text, digits), digest[:digits])
+			equal(t, "shard of "+text, site.ManifestShard(site.Key(text), digits), digest[:digits])
+		}
+	}
+}
+
+func TestHashDigits(t *testing.T) {
+	for _, tc := range []struct{ n, size, want int }{
+		{0, 4000, 1},
+		{1, 4000, 1},
+		{16 * 4000, 4000, 1},
+		{16*4000 + 1, 4000, 2},
+		{256 * 4000, 4000, 2},
+		{256*4000 + 1, 4000, 3},
+		{4096 * 4000, 4000, 3},
+		{4096*4000 + 1, 4000, 4},
+		{1<<31 - 1, 4000, 4}, // no more than that, however many there are
+		{17, 1, 2},
+	} {
+		if got := site.HashDigits(tc.n, tc.size); got != tc.want {
+			t.Errorf("HashDigits(%d, %d) = %d, want %d", tc.n, tc.size, got, tc.want)
+		}
+	}
+	equal(t, "digits of 64,000 users", site.BucketDigits(64_000), 1)
+	equal(t, "digits of 64,001 users", site.BucketDigits(64_001), 2)
+	equal(t, "digits of 64,000 objects", site.ShardDigits(64_000), 1)
+	equal(t, "digits of 64,001 objects", site.ShardDigits(64_001), 2)
+}
+
+// Every hash falls under exactly one prefix, and the prefixes are in order.
+func TestHashPrefixes(t *testing.T) {
+	equal(t, "one digit", strings.Join(site.HashPrefixes(1), ""), "0123456789abcdef")
+	for digits := 1; digits <= 4; digits++ {
+		all := site.HashPrefixes(digits)
+		if len(all) != 1<<(4*digits) || !slices.IsSorted(all) || len(slices.Compact(slices.Clone(all))) != len(all) {
+			t.Errorf("the prefixes of %d digits are not %d different ones in order", digits, 1<<(4*digits))
+		}
+		for _, text := range []string{"", "abc", "alice.eth", alice} {
+			if _, found := slices.BinarySearch(all, site.UserBucket(text, digits)); !found {
+				t.Errorf("%s is not among the prefixes of %d digits", site.UserBucket(text, digits), digits)
+			}
+		}
+	}
+}
+
+func TestValidTokenID(t *testing.T) {
+	for text, want := range map[string]bool{
+		"0": true, "1": true, "10": true, largestTokenID: true, strings.Repeat("9", 78): true,
+		"": false, "00": false, "01": false, "-1": false, "+1": false, " 1": false, "1 ": false, "1.0": false, "1e3": false, "0x1": false,
+		"1_000": false, "a": false, "1a": false, "1\x00": false, "１": false, "1/2": false, strings.Repeat("1", 79): false,
+		"1:": false, "1/": false,
+	} {
+		if got := site.ValidTokenID(text); got != want {
+			t.Errorf("ValidTokenID(%q) = %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestCompareTokenIDs(t *testing.T) {
+	random := newRandom()
+	ids := []string{"0", "1", "9", "10", "99", "100", "18446744073709551616", largestTokenID}
+	for range 30 {
+		id := new(big.Int).SetUint64(random.Uint64())
+		ids = append(ids, id.Rsh(id, uint(random.IntN(64))).String())
+	}
+	for _, a := range ids {
+		for _, b := range ids {
+			x, _ := new(big.Int).SetString(a, 10)
+			y, _ := new(big.Int).SetString(b, 10)
+			if got := site.CompareTokenIDs(a, b); got != x.Cmp(y) {
+				t.Errorf("CompareTokenIDs(%s, %s) = %d, want %d", a, b, got, x.Cmp(y))
+			}
+		}
+	}
+}

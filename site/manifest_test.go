@@ -1,0 +1,188 @@
+package site_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+)
+
+func TestManifestRoundTrip(t *testing.T) {
+	random := newRandom()
+	for range 200 {
+		m := site.Manifest{Shard: pick(random, site.HashPrefixes(1)), Objects: []site.Entry{}}
+		keys := map[string]bool{}
+		for range random.IntN(100) {
+			key := "k" + strings.NewReplacer("/", "-", "\x00", "-").Replace(randomText(random, 6))
+			keys[key] = site.ManifestShard(site.Key(key), 1) == m.Shard
+		}
+		maps.DeleteFunc(keys, func(_ string, in bool) bool { return !in })
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			m.Objects = append(m.Objects, site.Entry{Key: site.Key(key), Size: random.Int64(), MD5: site.Sum([]byte(key))})
+		}
+		body := m.Append([]byte("x"))[1:]
+		equal(t, "manifest", string(body), encode(t, m))
+		again, err := site.ParseManifest(m.Shard, body)
+		if err != nil || !reflect.DeepEqual(again, m) {
+			t.Fatalf("ParseManifest(%s) = %+v, %v", body, again, err)
+		}
+	}
+	// No object is an empty list, never null.
+	equal(t, "empty manifest", string(site.Manifest{Shard: "0"}.Append(nil)), `{"shard":"0","objects":[]}`)
+}
+
+func TestParseManifestRefuses(t *testing.T) {
+	const digest = "900150983cd24fb0d6963f7d28e17f72"
+	object := func(key, size, md5 string) string {
+		return `{"key":"` + key + `","size":` + size + `,"md5":"` + md5 + `"}`
+	}
+	// inShard is the first key of a form, such as "x%d", that belongs to the shard.
+	inShard := func(form string) string {
+		for i := 0; ; i++ {
+			if key := fmt.Sprintf(form, i); site.ManifestShard(site.Key(key), 1) == "a" {
+				return key
+			}
+		}
+	}
+	b := inShard("b%d")
+	good := object(b, "1", digest)
+	shard := func(objects ...string) string { return `{"shard":"a","objects":[` + strings.Join(objects, ",") + `]}` }
+
+	if _, err := site.ParseManifest("a", []byte(shard(good, object(inShard("c%d"), "0", digest)))); err != nil {
+		t.Fatal(err)
+	}
+	for name, body := range map[string]string{
+		"wrong shard":    strings.Replace(shard(good), `"a"`, `"b"`, 1),
+		"no shard":       `{"objects":[` + good + `]}`,
+		"wrong order":    shard(good, object(inShard("a%d"), "1", digest)),
+		"duplicate key":  shard(good, good),
+		"empty key":      shard(object("", "1", digest)),
+		"absolute key":   shard(object(inShard("/b%d"), "1", digest)),
+		"key with ..":    shard(object(inShard("b/../../c%d"), "1", digest)),
+		"key with .":     shard(object(inShard("b/./c%d"), "1", digest)),
+		"key with NUL":   shard(object(strings.Replace(inShard("b\x00%d"), "\x00", `\u0000`, 1), "1", digest)),
+		"another's key":  `{"shard":"b","objects":[` + good + `]}`,
+		"no objects":     `{"shard":"a"}`,
+		"null objects":   `{"shard":"a","objects":null}`,
+		"no md5":         shard(`{"key":"` + b + `","size":1}`),
+		"no key":         shard(`{"size":1,"md5":"` + digest + `"}`),
+		"negative size":  shard(object(b, "-1", digest)),
+		"broken size":    shard(object(b, "1.5", digest)),
+		"size as text":   shard(object(b, `"1"`, digest)),
+		"huge size":      shard(object(b, "9223372036854775808", digest)),
+		"short md5":      shard(object(b, "1", digest[1:])),
+		"long md5":       shard(object(b, "1", digest+"0")),
+		"empty md5":      shard(object(b, "1", "")),
+		"md5 not digits": shard(object(b, "1", "g"+digest[1:])),
+		"ETag as md5":    shard(object(b, "1", `\"`+digest+`\"`)),
+		"md5 as number":  shard(`{"key":"` + b + `","size":1,"md5":5}`),
+		"no JSON":        "<html>",
+		"another shape":  `["a"]`,
+		"two objects":    shard(good) + shard(good),
+		"nothing":        "",
+		"null":           "null",
+	} {
+		m, err := site.ParseManifest("a", []byte(body))
+		if err == nil || !strings.Contains(err.Error(), "_manifest/a") {
+			t.Errorf("%s: got the error %v, want one that names the shard", name, err)
+		}
+		if m.Shard != "" || m.Objects != nil {
+			t.Errorf("%s: %+v came with the error", name, m)
+		}
+	}
+	whole := shard(good)
+	for n := range len(whole) {
+		if _, err := site.ParseManifest("a", []byte(whole[:n])); err == nil {
+			t.Errorf("ParseManifest(%s) gave no error", whole[:n])
+		}
+	}
+}
+
+func TestMD5(t *testing.T) {
+	sum := site.Sum([]byte("abc"))
+	equal(t, "MD5 of abc", sum.String(), "900150983cd24fb0d6963f7d28e17f72")
+	var again site.MD5
+	if err := again.UnmarshalText([]byte(sum.String())); err != nil || again != sum {
+		t.Errorf("%s is read as %s, %v", sum, again, err)
+	}
+}
+
+func TestDiff(t *testing.T) {
+	entry := func(key site.Key, size int64) site.Entry { return site.Entry{Key: key, Size: size} }
+	live := []site.Entry{entry("a", 1), entry("b", 1), entry("c", 1)}
+	next := []site.Entry{entry("b", 2), entry("c", 1), entry("d", 1)}
+	equalSlices(t, "changes", site.Diff(live, next), []site.Change{
+		{Entry: entry("a", 1), Reason: site.Gone}, {Entry: entry("b", 2), Reason: site.Altered}, {Entry: entry("d", 1), Reason: site.Added},
+	})
+	equal(t, "changes to the same", len(site.Diff(live, live)), 0)
+	equal(t, "changes of nothing", len(site.Diff(nil, nil)), 0)
+}
+
+// Diff is what a comparison of maps gives, and applying it turns live into next.
+func TestDiffAgainstMaps(t *testing.T) {
+	random := newRandom()
+	for range 500 {
+		live, next := randomObjects(random), randomObjects(random)
+		changes := site.Diff(live, next)
+		equalSlices(t, "changes", changes, mapDiff(live, next))
+
+		now := byKey(live)
+		for _, c := range changes {
+			if c.Reason == site.Gone {
+				delete(now, c.Key)
+			} else {
+				now[c.Key] = c.Entry
+			}
+		}
+		if !maps.Equal(now, byKey(next)) {
+			t.Fatalf("%v turns\n%v into\n%v instead of\n%v", changes, live, now, next)
+		}
+	}
+}
+
+func mapDiff(live, next []site.Entry) []site.Change {
+	var changes []site.Change
+	was, is := byKey(live), byKey(next)
+	for key, e := range was {
+		if _, ok := is[key]; !ok {
+			changes = append(changes, site.Change{Entry: e, Reason: site.Gone})
+		}
+	}
+	for key, e := range is {
+		if old, ok := was[key]; !ok {
+			changes = append(changes, site.Change{Entry: e, Reason: site.Added})
+		} else if old != e {
+			changes = append(changes, site.Change{Entry: e, Reason: site.Altered})
+		}
+	}
+	slices.SortFunc(changes, func(a, b site.Change) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	return changes
+}
+
+func byKey(objects []site.Entry) map[site.Key]site.Entry {
+	m := map[site.Key]site.Entry{}
+	for _, e := range objects {
+		m[e.Key] = e
+	}
+	return m
+}
+
+func BenchmarkManifestAppend(b *testing.B) {
+	m := site.Manifest{Shard: "0"}
+	for _, shard := range site.HashPrefixes(3) {
+		m.Objects = append(m.Objects, site.Entry{Key: site.ManifestKey(shard), Size: 1})
+	}
+	var body []byte
+	for b.Loop() {
+		body = m.Append(body[:0])
+	}
+	b.SetBytes(int64(len(body)))
+	if !bytes.HasSuffix(body, []byte("]}")) {
+		b.Error("not a manifest")
+	}
+}

@@ -1,0 +1,139 @@
+package site_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+)
+
+func testRoot(t testing.TB) site.Root {
+	root := site.Root{
+		Format: site.Format, AsOf: "2026-03-01T02:03:04Z", Config: defaultConfig(t), BucketDigits: 2, ShardDigits: 1,
+		HeaderRules: site.HeaderRules(), Manifest: map[string]site.MD5{},
+		Counts: site.Counts{Accounts: 1, Lists: 2, Primary: 3, Records: 4, Follows: 5, Names: 6, Events: 7, Objects: 8, Bytes: 9},
+	}
+	for _, shard := range site.HashPrefixes(root.ShardDigits) {
+		root.Manifest[shard] = site.Sum([]byte(shard))
+	}
+	return root
+}
+
+func encodeRoot(t testing.TB, root site.Root) string {
+	t.Helper()
+	body, err := root.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+func TestRootRoundTrip(t *testing.T) {
+	root := testRoot(t)
+	body := encodeRoot(t, root)
+	const start = `{"format":1,"as_of":"2026-03-01T02:03:04Z",` +
+		`"config":{"base_path":"api/v1","badges_field":"badges","leaderboard_max":100},"user_bucket_digits":2,"manifest_digits":1,`
+	if !strings.HasPrefix(body, start) {
+		t.Errorf("the root is %s, want %s…", body, start)
+	}
+	again, err := site.ParseRoot([]byte(body))
+	if err != nil || !reflect.DeepEqual(again, root) {
+		t.Errorf("ParseRoot = %+v, %v, want %+v", again, err, root)
+	}
+}
+
+// A field of the configuration that a root does not have has its default.
+func TestParseRootFillsDefaults(t *testing.T) {
+	root := testRoot(t)
+	root.Config = site.Config{BadgesField: "poaps"}
+	got, err := site.ParseRoot([]byte(encodeRoot(t, root)))
+	if want := (site.Config{BasePath: "api/v1", BadgesField: "poaps", LeaderboardMax: 100}); err != nil || got.Config != want {
+		t.Errorf("the configuration is %+v, %v, want %+v", got.Config, err, want)
+	}
+}
+
+// Sites are compared by the bytes of their roots.
+func TestEqualRootsAreEqualBytes(t *testing.T) {
+	body := encodeRoot(t, testRoot(t))
+	for range 20 { // maps have another order every time
+		equal(t, "root", encodeRoot(t, testRoot(t)), body)
+	}
+	one, other := testRoot(t), testRoot(t)
+	equal(t, "equal roots", one.Equal(&other), true)
+	for name, change := range map[string]func(*site.Root){
+		"as_of":        func(r *site.Root) { r.AsOf = "2026-03-02T02:03:04Z" },
+		"config":       func(r *site.Root) { r.Config.BadgesField = "poaps" },
+		"buckets":      func(r *site.Root) { r.BucketDigits = 3 },
+		"header rules": func(r *site.Root) { r.HeaderRules = "x" },
+		"counts":       func(r *site.Root) { r.Counts.Bytes++ },
+		"manifest":     func(r *site.Root) { r.Manifest["f"] = site.Sum(nil) },
+	} {
+		root := testRoot(t)
+		change(&root)
+		if encodeRoot(t, root) == body || root.Equal(&one) {
+			t.Errorf("another %s has the same root", name)
+		}
+	}
+}
+
+func TestParseRootRefuses(t *testing.T) {
+	for name, breakIt := range map[string]func(*site.Root){
+		"no format":           func(r *site.Root) { r.Format = 0 },
+		"a newer format":      func(r *site.Root) { r.Format = 2 },
+		"no bucket digits":    func(r *site.Root) { r.BucketDigits = 0 },
+		"too many of them":    func(r *site.Root) { r.BucketDigits = 5 },
+		"negative digits":     func(r *site.Root) { r.ShardDigits = -1 },
+		"no shard digits":     func(r *site.Root) { r.ShardDigits = 0 },
+		"huge shard digits":   func(r *site.Root) { r.ShardDigits = 1 << 30 },
+		"digits without them": func(r *site.Root) { r.ShardDigits = 2 },
+		"a shard is missing":  func(r *site.Root) { delete(r.Manifest, "a") },
+		"a shard too many":    func(r *site.Root) { r.Manifest["10"] = site.Sum(nil) },
+		"no manifest":         func(r *site.Root) { r.Manifest = nil },
+		"no as_of":            func(r *site.Root) { r.AsOf = "" },
+		"as_of without time":  func(r *site.Root) { r.AsOf = "2026-03-01" },
+		"as_of without zone":  func(r *site.Root) { r.AsOf = "2026-03-01T02:03:04" },
+		"as_of on no day":     func(r *site.Root) { r.AsOf = "2026-02-30T02:03:04Z" },
+		"a bad base path":     func(r *site.Root) { r.Config.BasePath = "../x" },
+		"a reserved one":      func(r *site.Root) { r.Config.BasePath = "_site" },
+		"a bad maximum":       func(r *site.Root) { r.Config.LeaderboardMax = 9 },
+	} {
+		root := testRoot(t)
+		breakIt(&root)
+		got, err := site.ParseRoot([]byte(encodeRoot(t, root)))
+		if err == nil || !strings.Contains(err.Error(), "_site") {
+			t.Errorf("%s: got the error %v, want one that names the root", name, err)
+		}
+		if !reflect.DeepEqual(got, site.Root{}) {
+			t.Errorf("%s: a root came with the error", name)
+		}
+		equal(t, name+" is another format", errors.Is(err, site.ErrFormat), root.Format != site.Format)
+	}
+	for _, body := range []string{"", "null", "[]", `"x"`, "{}", "<html>", `{"format":"1"}`, `{"format":1}`, encodeRoot(t, testRoot(t)) + "x"} {
+		if _, err := site.ParseRoot([]byte(body)); err == nil {
+			t.Errorf("ParseRoot(%q) gave no error", body)
+		}
+	}
+}
+
+// A root that was cut short is not a smaller site.
+func TestParseRootRefusesTruncated(t *testing.T) {
+	body := encodeRoot(t, testRoot(t))
+	for n := range len(body) {
+		if _, err := site.ParseRoot([]byte(body[:n])); err == nil {
+			t.Errorf("ParseRoot of the first %d bytes of %d gave no error", n, len(body))
+		}
+	}
+}
+
+// The names of the counts are read by other programs.
+func TestCountsNames(t *testing.T) {
+	want := `{"accounts":0,"lists":0,"primary_lists":0,"records":0,"follows":0,"names":0,"events":0,"objects":0,"bytes":0}`
+	body, err := json.Marshal(site.Counts{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "counts", string(body), want)
+}

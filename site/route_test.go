@@ -1,0 +1,91 @@
+package site_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+)
+
+func TestRoutes(t *testing.T) {
+	patterns := map[string]bool{}
+	for i, r := range site.Routes() {
+		if int(r.ID) != i || r.ID.Route() != r || patterns[r.Pattern] || r.Summary == "" {
+			t.Errorf("route %d, %s, is out of order, there twice or undescribed", i, r.Pattern)
+		}
+		patterns[r.Pattern] = true
+		if r.UnderAPI() != strings.HasPrefix(r.Pattern, "{base}/") {
+			t.Errorf("route %s: below the base path is %v", r.Pattern, r.UnderAPI())
+		}
+		if len(r.Params) > 0 && !r.UnderAPI() {
+			t.Errorf("route %s has parameters, but is not part of the API", r.Pattern)
+		}
+		want := "application/json"
+		if r.ID == site.RouteError {
+			want = "application/problem+json"
+		}
+		equal(t, "content type of "+r.Pattern, r.ContentType, want)
+		// The entry points are checked every time, all else may be kept a while, nothing forever.
+		maxAge := strings.HasPrefix(r.CacheControl, "public, max-age=")
+		if entry := r.ID == site.RouteManifest || r.ID == site.RouteRoot; entry == maxAge || entry && r.CacheControl != "no-cache" {
+			t.Errorf("route %s: Cache-Control %q", r.Pattern, r.CacheControl)
+		}
+	}
+	equal(t, "NoStore", site.NoStore, "no-store")
+}
+
+func TestRoutePath(t *testing.T) {
+	c := site.Config{BasePath: "a/b"}
+	equal(t, "path", site.RouteUserSearch.Route().Path(c), "/a/b/users/{user}/searchFollowing")
+	equal(t, "path", site.RouteLeaderboardLimit.Route().Path(c), "/_variants/leaderboard/{board}/limit={limit}")
+	equal(t, "path", site.RouteRoot.Route().Path(c), "/_site")
+}
+
+// A base path can never be where a site keeps its own objects.
+func TestReserved(t *testing.T) {
+	reserved := site.Reserved()
+	for _, r := range site.Routes() {
+		if first, _, _ := strings.Cut(r.Pattern, "/"); !r.UnderAPI() && !slices.Contains(reserved, first) {
+			t.Errorf("%s is not reserved", first)
+		}
+	}
+	if !slices.Contains(reserved, "_refresh") {
+		t.Error("_refresh is not reserved")
+	}
+}
+
+func TestRouteOfRefuses(t *testing.T) {
+	long := strings.Repeat("x", 256)
+	for _, c := range configs(t) {
+		for _, key := range []string{
+			"", "/", "/_site", "_site/", "_site/x", "_Site", "index.html",
+			"leaderboard/followers", "{base}", "{base}/", "{base}/leaderboard", "{base}/leaderboard/", "{base}/leaderboard/mutuals",
+			"/{base}/leaderboard/followers", "{base}/leaderboard/followers/", "{base}//leaderboard/followers", "{base}/_site",
+			"{base}/{base}/leaderboard/followers",
+			"{base}/lists//records", "{base}/lists/./records", "{base}/lists/../records", "{base}/lists/01/records", "{base}/lists/x/records",
+			"{base}/lists/1/2/records", "{base}/lists/1/nothing", "{base}/lists/1", "{base}/lists/1/records/x", "{base}/lists/1\x00/records",
+			"{base}/users//searchFollowing", "{base}/users/../searchFollowing", "{base}/users/Alice.eth/searchFollowing",
+			"{base}/users/" + aliceUpper + "/searchFollowing", "{base}/users/a b/searchFollowing", "{base}/users/a%20b/searchFollowing",
+			"{base}/users/e\u0301/searchFollowing", "{base}/users/\xff/searchFollowing", "{base}/users/a\x00/searchFollowing",
+			"{base}/users/" + long + "/searchFollowing", "{base}/users/a", "{base}/users/a/records",
+			"_errors", "_errors/", "_errors/x", "_errors/..", "_manifest/", "_manifest/x", "_manifest/A", "_manifest/00000", "_manifest/0/0",
+			"_search/users/", "_search/users/alice.eth", "_search/lists/1", "_search/lists/1/x", "_search/lists/01/0", "_search/lists/1/-1",
+			"_variants/leaderboard/followers/limit=", "_variants/leaderboard/followers/limit=x", "_variants/leaderboard/followers/limit=05",
+			"_variants/leaderboard/mutuals/limit=5", "_refresh", "_refresh/details/1",
+		} {
+			key := site.Key(strings.ReplaceAll(key, "{base}", c.BasePath))
+			if route, ok := c.RouteOf(key); ok {
+				t.Errorf("RouteOf(%q) = %s, want none", key, route.Pattern)
+			}
+		}
+	}
+}
+
+func TestHeaderRules(t *testing.T) {
+	var digest site.MD5
+	if err := digest.UnmarshalText([]byte(site.HeaderRules())); err != nil || digest == site.Sum(nil) {
+		t.Errorf("the header rules %q are not the digest of anything: %v", site.HeaderRules(), err)
+	}
+	equal(t, "header rules", site.HeaderRules(), site.HeaderRules())
+}
