@@ -1,0 +1,151 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+
+	json "github.com/goccy/go-json"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/server"
+)
+
+// TestConformance asks every request of the conformance set over HTTP, of a site
+// in memory, on disk, and read back from a tar file.
+func TestConformance(t *testing.T) {
+	cases := readCases(t)
+	for name, store := range conformanceStores(t) {
+		t.Run(name, func(t *testing.T) {
+			base := serve(t, store)
+			for _, c := range cases {
+				checkCase(t, base, c)
+			}
+		})
+	}
+}
+
+// A conformanceCase is a request and its exact answer.
+type conformanceCase struct {
+	Path   string          `json:"path"`
+	Status int             `json:"status"`
+	JSON   json.RawMessage `json:"json"` // of a 200
+}
+
+func readCases(t *testing.T) []conformanceCase {
+	t.Helper()
+	file, err := fixtures.Conformance().Open("cases.ndjson")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var cases []conformanceCase
+	lines := bufio.NewReader(file)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(bytes.TrimSpace(line)) > 0 {
+			var c conformanceCase
+			if err := json.Unmarshal(line, &c); err != nil {
+				t.Fatal(err)
+			}
+			cases = append(cases, c)
+		}
+		if err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(cases) < 300 {
+		t.Fatalf("%d cases, expected all 303", len(cases))
+	}
+	return cases
+}
+
+// conformanceStores are the conformance site in every kind of place.
+func conformanceStores(t *testing.T) map[string]server.Store {
+	t.Helper()
+	ctx := context.Background()
+	snapshot := afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.Conformance()}, "snapshot")
+	memory, _, err := generator.ToMemory(ctx, snapshot, generator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stores := map[string]server.Store{"memory": server.NewFolder(memory)}
+	for name, file := range map[string]string{"folder": "site", "tar": "site.tar"} {
+		path := filepath.Join(t.TempDir(), file)
+		if _, err := generator.ToPath(ctx, snapshot, path, generator.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if stores[name], err = server.Open(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return stores
+}
+
+func serve(t *testing.T, store server.Store) (base string) {
+	t.Helper()
+	handler, err := server.New(context.Background(), store, server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func checkCase(t *testing.T, base string, c conformanceCase) {
+	t.Helper()
+	response, err := http.Get(base + c.Path)
+	if err != nil {
+		t.Errorf("%s: %v", c.Path, err)
+		return
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Errorf("%s: %v", c.Path, err)
+		return
+	}
+	if response.StatusCode != c.Status {
+		t.Errorf("%s: status %d, want %d", c.Path, response.StatusCode, c.Status)
+		return
+	}
+	if c.Status == http.StatusOK {
+		// The cases are byte for byte but in one thing: they show U+2028 as it
+		// is, and go-json, whose encoding is ours, escapes it.
+		want := bytes.ReplaceAll(c.JSON, []byte("\u2028"), []byte(`\u2028`))
+		if !bytes.Equal(body, want) {
+			t.Errorf("%s:\n got %.300s\nwant %.300s", c.Path, body, want)
+		}
+		return
+	}
+	checkProblem(t, c.Path, response, body)
+}
+
+// checkProblem checks an error's body: RFC 9457, and the member that clients read.
+func checkProblem(t *testing.T, path string, response *http.Response, body []byte) {
+	t.Helper()
+	var p struct {
+		Type, Title, Detail, Response string
+		Status                        int
+	}
+	if err := json.Unmarshal(body, &p); err != nil {
+		t.Errorf("%s: %v", path, err)
+	}
+	if p.Type != "about:blank" || p.Title != http.StatusText(response.StatusCode) || p.Status != response.StatusCode ||
+		p.Detail == "" || p.Detail != p.Response {
+		t.Errorf("%s: problem %s", path, body)
+	}
+	if got := response.Header.Get("Content-Type"); got != "application/problem+json" {
+		t.Errorf("%s: content type %q", path, got)
+	}
+}

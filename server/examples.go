@@ -1,0 +1,65 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+)
+
+// Examples are things that a site holds, for pages that show what to ask for.
+type Examples struct {
+	TokenID string // of the list that follows the most
+	Address string // of its account
+	Name    string // of its account; "" if it has none that is found
+	Term    string // that finds somebody in the list; "" if nobody has a name
+	Sharded bool   // the list has search shards
+}
+
+// FindExamples looks at the top of the following leaderboard. A site without any
+// list gives the zero value.
+func FindExamples(ctx context.Context, store Store, root *site.Root) (Examples, error) {
+	var x Examples
+	var board []site.FollowingEntry
+	if err := getJSON(ctx, store, root.Config.LeaderboardKey(site.Following), &board); err != nil || len(board) == 0 {
+		return x, err
+	}
+	x.Address = board[0].Address
+	bucket, err := store.Get(ctx, site.UserBucketKey(site.UserBucket(x.Address, root.BucketDigits)))
+	if err != nil {
+		return x, fmt.Errorf("find an example: %w", err)
+	}
+	x.TokenID, _ = site.FindUser(bucket, x.Address)
+	var details site.ListDetails
+	if err := getJSON(ctx, store, root.Config.ListKey(x.TokenID, site.Details), &details); err != nil {
+		return x, err
+	}
+	if site.LookupName(details.ENS.Name) {
+		x.Name = details.ENS.Name
+	}
+	var page site.FollowingPage
+	if err := getJSON(ctx, store, root.Config.ListKey(x.TokenID, site.SearchFollowing), &page); err != nil {
+		return x, err
+	}
+	x.Sharded = len(page.Following) == site.DefaultLimit
+	for _, entry := range page.Following {
+		if name := []rune(entry.ENS.Name); len(name) >= 3 {
+			x.Term = string(name[:3])
+			break
+		}
+	}
+	return x, nil
+}
+
+func getJSON(ctx context.Context, store Store, key site.Key, into any) error {
+	body, err := store.Get(ctx, key)
+	if err == nil {
+		err = json.Unmarshal(body, into)
+	}
+	if err != nil {
+		return fmt.Errorf("find an example in %s: %w", key, err)
+	}
+	return nil
+}

@@ -1,0 +1,309 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+)
+
+// demo is the demo site in memory; its list 104 follows 34 accounts.
+func demo(t *testing.T) afero.Fs {
+	t.Helper()
+	files, _, err := generator.ToMemory(context.Background(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+const largeList = "/api/v1/lists/104/"
+
+func request(t *testing.T, method, url string, headers ...string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(body)
+}
+
+func TestEveryAnswerHasItsHeaders(t *testing.T) {
+	base := serve(t, server.NewFolder(demo(t)))
+	for _, c := range []struct {
+		path, contentType, cacheControl string
+	}{
+		{"/api/v1/leaderboard/followers", "application/json", "public, max-age=60, stale-while-revalidate=600, stale-if-error=86400"},
+		{largeList + "details", "application/json", "public, max-age=300, stale-while-revalidate=3600, stale-if-error=86400"},
+		{largeList + "records?includeTags=false", "application/json", "public, max-age=300, stale-while-revalidate=3600, stale-if-error=86400"},
+		{largeList + "searchFollowing?term=a", "application/json", "public, max-age=300, stale-while-revalidate=3600, stale-if-error=86400"},
+		{largeList + "details?cache=fresh", "application/json", "no-store"},
+		{"/_site", "application/json", "no-cache"},
+		{"/_errors/no-such-list", "application/problem+json", "public, max-age=60"},
+		{"/api/v1/lists/x/details", "application/problem+json", "public, max-age=60"},
+		{"/nothing", "application/problem+json", "public, max-age=60"},
+	} {
+		get, body := request(t, http.MethodGet, base+c.path)
+		head, headBody := request(t, http.MethodHead, base+c.path)
+		for _, r := range []*http.Response{get, head} {
+			for header, want := range map[string]string{
+				"Content-Type": c.contentType, "Cache-Control": c.cacheControl,
+				"Access-Control-Allow-Origin": "*", "X-Content-Type-Options": "nosniff",
+				"Content-Length": fmt.Sprint(len(body)),
+			} {
+				if got := r.Header.Get(header); got != want {
+					t.Errorf("%s %s: %s %q, want %q", r.Request.Method, c.path, header, got, want)
+				}
+			}
+		}
+		if head.StatusCode != get.StatusCode || headBody != "" {
+			t.Errorf("HEAD %s: status %d and %d bytes, want %d and none", c.path, head.StatusCode, len(headBody), get.StatusCode)
+		}
+		if tag, want := get.Header.Get("ETag"), `"`+site.Sum([]byte(body)).String()+`"`; get.StatusCode == http.StatusOK && tag != want {
+			t.Errorf("%s: ETag %s, want the MD5 %s", c.path, tag, want)
+		}
+	}
+}
+
+func TestETagSavesTheBody(t *testing.T) {
+	base := serve(t, server.NewFolder(demo(t)))
+	for _, path := range []string{largeList + "details", largeList + "searchFollowing?limit=3", largeList + "records?includeTags=false"} {
+		first, _ := request(t, http.MethodGet, base+path)
+		tag := first.Header.Get("ETag")
+		for _, c := range []struct {
+			match  string
+			status int
+		}{
+			{tag, 304}, {"W/" + tag, 304}, {`"other", ` + tag, 304}, {"*", 304}, {`"other"`, 200}, {"nonsense", 200},
+		} {
+			r, body := request(t, http.MethodGet, base+path, "If-None-Match", c.match)
+			if r.StatusCode != c.status || (body == "") != (c.status == 304) {
+				t.Errorf("%s with If-None-Match %s: %d and %d bytes, want %d", path, c.match, r.StatusCode, len(body), c.status)
+			}
+			if r.Header.Get("ETag") != tag || r.Header.Get("Cache-Control") == "" {
+				t.Errorf("%s: a 304 without its headers: %v", path, r.Header)
+			}
+		}
+	}
+}
+
+func TestMethods(t *testing.T) {
+	base := serve(t, server.NewFolder(demo(t)))
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, "PROPFIND"} {
+		r, body := request(t, method, base+largeList+"details")
+		if r.StatusCode != 405 || r.Header.Get("Allow") != "GET, HEAD, OPTIONS" || r.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d, %v", method, r.StatusCode, r.Header)
+		}
+		checkProblem(t, method, r, []byte(body))
+	}
+	r, body := request(t, http.MethodOptions, base+largeList+"details",
+		"Origin", "https://app.example", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "if-none-match")
+	if r.StatusCode != 204 || body != "" || r.Header.Get("Access-Control-Allow-Origin") != "*" ||
+		r.Header.Get("Access-Control-Allow-Methods") != "GET, HEAD, OPTIONS" || r.Header.Get("Access-Control-Allow-Headers") != "*" {
+		t.Errorf("preflight: %d %q %v", r.StatusCode, body, r.Header)
+	}
+}
+
+func TestFreshDataIsUnavailableWithoutASource(t *testing.T) {
+	base := serve(t, server.NewFolder(demo(t)))
+	stored, want := request(t, http.MethodGet, base+largeList+"details")
+	fresh, body := request(t, http.MethodGet, base+largeList+"details?cache=fresh")
+	if body != want || fresh.Header.Get("X-Refresh") != "unavailable" || fresh.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("cache=fresh: %v", fresh.Header)
+	}
+	if stored.Header.Get("X-Refresh") != "" {
+		t.Error("X-Refresh without cache=fresh")
+	}
+}
+
+// A recordingStore counts what is read and can be made to fail.
+type recordingStore struct {
+	server.Store
+	mu   sync.Mutex
+	read []site.Key
+	fail func(site.Key) error
+}
+
+func (s *recordingStore) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	s.mu.Lock()
+	s.read = append(s.read, key)
+	fail := s.fail
+	s.mu.Unlock()
+	if fail != nil {
+		if err := fail(key); err != nil {
+			return nil, err
+		}
+	}
+	return s.Store.Get(ctx, key)
+}
+
+func (s *recordingStore) setFail(fail func(site.Key) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = fail
+}
+
+// objects are the keys that were read since the last call, the root aside.
+func (s *recordingStore) objects() []site.Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var keys []site.Key
+	for _, key := range s.read {
+		if key != site.RootKey {
+			keys = append(keys, key)
+		}
+	}
+	s.read = nil
+	return keys
+}
+
+// A page of a large list costs the shards that it touches, not the list.
+func TestAPageReadsOnlyItsShards(t *testing.T) {
+	memory, _, err := generator.ToMemory(context.Background(),
+		afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.Conformance()}, "snapshot"), generator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		query string
+		want  []site.Key
+	}{
+		{"offset=0&limit=100", []site.Key{"_search/lists/8/0"}},
+		{"offset=1500&limit=100", []site.Key{"_search/lists/8/1"}},
+		{"offset=1950&limit=100", []site.Key{"_search/lists/8/1", "_search/lists/8/2"}},
+		{"offset=5000", []site.Key{"_search/lists/8/5", "api/v1/lists/8/searchFollowing"}},
+		{"term=fox&limit=2", []site.Key{"_search/lists/8/0"}},
+		{"", []site.Key{"api/v1/lists/8/searchFollowing"}},
+	} {
+		store := &recordingStore{Store: server.NewFolder(memory)}
+		base := serve(t, store)
+		if r, body := request(t, http.MethodGet, base+"/api/v1/lists/8/searchFollowing?"+c.query); r.StatusCode != 200 {
+			t.Errorf("%s: %d %s", c.query, r.StatusCode, body)
+		}
+		if got := store.objects(); fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%s read %v, want %v", c.query, got, c.want)
+		}
+	}
+}
+
+func TestHotObjectsAreReadOnce(t *testing.T) {
+	store := &recordingStore{Store: server.NewFolder(demo(t))}
+	base := serve(t, store)
+	for range 5 {
+		request(t, http.MethodGet, base+largeList+"details")
+		request(t, http.MethodGet, base+"/api/v1/lists/404/details")
+	}
+	if got := store.objects(); len(got) != 2 {
+		t.Errorf("read %v, want each object once", got)
+	}
+}
+
+func TestAFaultOfTheStoreIsNotAnAbsence(t *testing.T) {
+	store := &recordingStore{Store: server.NewFolder(demo(t))}
+	base := serve(t, store)
+	store.setFail(func(key site.Key) error { return errors.New("disk on fire") })
+	for _, path := range []string{largeList + "details", largeList + "searchFollowing?term=x", "/api/v1/users/nobody.eth/searchFollowing?term=x"} {
+		r, body := request(t, http.MethodGet, base+path)
+		if r.StatusCode != 503 || r.Header.Get("Retry-After") == "" || r.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d %v", path, r.StatusCode, r.Header)
+		}
+		if checkProblem(t, path, r, []byte(body)); strings.Contains(body, "fire") {
+			t.Errorf("%s tells about the inside: %s", path, body)
+		}
+	}
+	store.setFail(nil)
+	if r, _ := request(t, http.MethodGet, base+largeList+"details"); r.StatusCode != 200 {
+		t.Errorf("after the fault: %d", r.StatusCode)
+	}
+}
+
+func TestAPanicEndsOneRequest(t *testing.T) {
+	store := &recordingStore{Store: server.NewFolder(demo(t))}
+	var log bytes.Buffer
+	handler, err := server.New(context.Background(), store, server.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := listen(t, handler)
+	store.setFail(func(key site.Key) error { panic("a bug") })
+	r, body := request(t, http.MethodGet, base+largeList+"details")
+	checkProblem(t, "panic", r, []byte(body))
+	if r.StatusCode != 500 || r.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("a panic: %d %v", r.StatusCode, r.Header)
+	}
+	store.setFail(nil)
+	if r, _ := request(t, http.MethodGet, base+largeList+"badges"); r.StatusCode != 200 {
+		t.Errorf("the request after a panic: %d", r.StatusCode)
+	}
+	if !strings.Contains(log.String(), "a bug") {
+		t.Error("the panic is not in the log")
+	}
+}
+
+// A site that replaces another is noticed, and nothing of the old one is served then.
+func TestANewSiteIsNoticed(t *testing.T) {
+	dir := t.TempDir() + "/site"
+	ctx := context.Background()
+	make := func(config site.Config) {
+		t.Helper()
+		if _, err := generator.ToPath(ctx, afero.FromIOFS{FS: fixtures.Demo()}, dir, generator.Options{Config: config}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	make(site.Config{})
+	store, err := server.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := server.New(ctx, store, server.Options{Poll: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := listen(t, handler)
+	if _, body := request(t, http.MethodGet, base+largeList+"badges"); !strings.HasPrefix(body, `{"badges":`) {
+		t.Fatalf("before: %.80s", body)
+	}
+	make(site.Config{BadgesField: "poaps"})
+	time.Sleep(5 * time.Millisecond)
+	if _, body := request(t, http.MethodGet, base+largeList+"badges"); !strings.HasPrefix(body, `{"poaps":`) {
+		t.Errorf("after: %.80s", body)
+	}
+}
+
+func TestNoSite(t *testing.T) {
+	if _, err := server.New(context.Background(), server.NewFolder(afero.NewMemMapFs()), server.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "there is no site") {
+		t.Errorf("an empty folder: %v", err)
+	}
+	for _, path := range []string{t.TempDir() + "/nothing", "handler_test.go"} {
+		if _, err := server.Open(path); err == nil {
+			t.Errorf("%s was opened as a site", path)
+		}
+	}
+}

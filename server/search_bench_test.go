@@ -1,0 +1,60 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/server"
+)
+
+// BenchmarkSearch searches a list of 10,000 follows, each with a name.
+func BenchmarkSearch(b *testing.B) {
+	const follows = 10_000
+	snapshot := afero.NewMemMapFs()
+	files := map[string]string{
+		"meta.json":      `{"format":1,"as_of":"2026-01-01T00:00:00Z"}`,
+		"events.ndjson":  "",
+		"badges.ndjson":  "",
+		"lists.ndjson":   `{"token_id":"1","owner":"0x00000000000000000000000000000000000000aa"}`,
+		"records.ndjson": "", "accounts.ndjson": "",
+	}
+	for i := range follows {
+		address := fmt.Sprintf("0x%040x", 1000+i)
+		files["records.ndjson"] += fmt.Sprintf(`{"token_id":"1","version":1,"record_type":"address","data":%q}`+"\n", address)
+		files["accounts.ndjson"] += fmt.Sprintf(`{"address":%q,"ens":{"name":"someone%d.eth","avatar":"https://img.example/%d.png"}}`+"\n", address, i, i)
+	}
+	for name, text := range files {
+		if err := afero.WriteFile(snapshot, name, []byte(text), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	site, _, err := generator.ToMemory(context.Background(), snapshot, generator.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	handler, err := server.New(context.Background(), server.NewFolder(site), server.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, query := range []string{"term=nobody", "term=someone9999", "term=someone&limit=100", "offset=5000&limit=100"} {
+		b.Run(query, func(b *testing.B) {
+			r := httptest.NewRequest(http.MethodGet, "/api/v1/lists/1/searchFollowing?"+query, nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				w := httptest.NewRecorder()
+				handler.ServeHTTP(w, r)
+				if w.Code != http.StatusOK {
+					body, _ := io.ReadAll(w.Body)
+					b.Fatalf("%d %s", w.Code, body)
+				}
+			}
+		})
+	}
+}
