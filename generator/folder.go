@@ -1,0 +1,163 @@
+package generator
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A folder is an output of one file per object.
+type folder struct {
+	files afero.Fs
+	path  string // of the new site
+	live  string // path of the site that is there; "" if there is none
+	plan  *plan  // what of that site stays; nil if nothing does
+}
+
+// A folderBatch writes files as they come; it remembers the folder that it made last,
+// since the objects of a list come one after the other.
+type folderBatch struct {
+	*folder
+	made string
+}
+
+func (f *folder) begin() batch       { return &folderBatch{folder: f} }
+func (f *folder) finish(batch) error { return nil }
+
+func (b *folderBatch) put(entry site.Entry, body []byte) error {
+	name := filepath.Join(b.path, filepath.FromSlash(string(entry.Key)))
+	if dir := filepath.Dir(name); dir != b.made {
+		if err := makeFolder(b.files, dir); err != nil {
+			return err
+		}
+		b.made = dir
+	}
+	if b.plan != nil && b.plan.keeps(entry.Key) && b.link(entry.Key, name) {
+		return nil
+	}
+	return writeFile(b.files, name, body)
+}
+
+// link gives the file of the site that is there a second name in the new one. It
+// reports false where that cannot be done: then the file is written again.
+func (b *folderBatch) link(key site.Key, name string) bool {
+	if _, ok := b.files.(*afero.OsFs); !ok {
+		return false // afero has no hard links
+	}
+	return os.Link(filepath.Join(b.live, filepath.FromSlash(string(key))), name) == nil
+}
+
+// makeFolder makes a folder. Most often its parent is there: asking first would
+// cost more than making it.
+func makeFolder(files afero.Fs, dir string) error {
+	err := files.Mkdir(dir, 0o755)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = files.MkdirAll(dir, 0o755)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make a folder: %w", err)
+	}
+	return nil
+}
+
+func writeFile(files afero.Fs, name string, body []byte) error {
+	file, err := files.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	_, err = file.Write(body)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+// A liveSite is the site that is at the output already.
+type liveSite struct {
+	root     site.Root
+	rootBody []byte
+	read     func(site.Key) ([]byte, error)
+}
+
+// errManifest says that the manifest of the site that is there cannot be read.
+var errManifest = errors.New("unreadable manifest")
+
+func (l *liveSite) manifest(shard string) (site.Manifest, error) {
+	body, err := l.read(site.ManifestKey(shard))
+	if err != nil {
+		return site.Manifest{}, fmt.Errorf("%w: %w", errManifest, err)
+	}
+	m, err := site.ParseManifest(shard, body)
+	if err != nil {
+		return site.Manifest{}, fmt.Errorf("%w: %w", errManifest, err)
+	}
+	return m, nil
+}
+
+// openLive reads the root of the site that is there; nil if there is none that
+// this version can read.
+func openLive(read func(site.Key) ([]byte, error)) *liveSite {
+	body, err := read(site.RootKey)
+	if err != nil {
+		return nil
+	}
+	root, err := site.ParseRoot(body)
+	if err != nil {
+		return nil
+	}
+	return &liveSite{root: root, rootBody: body, read: read}
+}
+
+func openLiveFolder(files afero.Fs, path string) *liveSite {
+	return openLive(func(key site.Key) ([]byte, error) {
+		return afero.ReadFile(files, filepath.Join(path, filepath.FromSlash(string(key))))
+	})
+}
+
+// checkFolder refuses an output folder whose contents a new site would displace: a
+// run replaces the whole folder.
+func checkFolder(files afero.Fs, path string) error {
+	info, err := files.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("look at the output folder: %w", err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is a file: name a folder, or a file that ends in .tar", path)
+	}
+	entries, err := afero.ReadDir(files, path)
+	if err != nil {
+		return fmt.Errorf("look at the output folder: %w", err)
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	known := map[string]bool{}
+	for _, name := range site.Reserved() {
+		known[name] = name != "_refresh"
+	}
+	if exists, err := afero.Exists(files, filepath.Join(path, string(site.RootKey))); err != nil {
+		return fmt.Errorf("look at the output folder: %w", err)
+	} else if !exists {
+		return fmt.Errorf("%s is not empty and holds no site: name another folder, or empty this one", path)
+	}
+	if live := openLiveFolder(files, path); live != nil {
+		first, _, _ := strings.Cut(live.root.Config.BasePath, "/")
+		known[first] = true
+		for _, entry := range entries {
+			if !known[entry.Name()] {
+				return fmt.Errorf("%s holds %s, which is no part of a site and would be lost: move it away",
+					path, entry.Name())
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package generator
+
+import (
+	"slices"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A graph is a snapshot in memory. Accounts and lists are numbers from 0, in the
+// order in which the snapshot first names them; what belongs to one is in a slice
+// at that index. Beside profiles and lists, a record takes 12 bytes, 16 while it
+// is loaded, and 4 more for ranking if it is a follow of a primary list.
+type graph struct {
+	asOf string
+
+	accounts  []site.Address
+	accountOf map[site.Address]uint32
+	profiles  []profile // by account; without ens where it has none
+	primary   []uint32  // by account; its primary list or none
+
+	tokens   []string // by list
+	listOf   map[string]uint32
+	owners   []uint32 // by list: its account
+	offsets  []uint64 // by list: where its records begin; one more than there are lists
+	records  []record // of all lists, in the lists' order
+	kinds    []kind
+	otherOf  map[string]uint32
+	other    []string // data that is not an address
+	tagSets  []tagSet
+	tagSetOf map[string]uint32
+
+	names  []lookupName // those that can be looked up, sorted
+	events []site.Event // in the set's order
+	badges []badge      // by account and event, the smallest token of each
+}
+
+// none is the index of nothing.
+const none = ^uint32(0)
+
+// otherData marks record.data as an index into graph.other; else it is an account.
+const otherData = uint32(1) << 31
+
+// A record is an entry of a list.
+type record struct {
+	data uint32 // account, or otherData and an index
+	kind uint32 // index into graph.kinds
+	tags uint32 // index into graph.tagSets
+}
+
+// A kind is a version and a type of records; there are few.
+type kind struct {
+	version    uint32
+	recordType string
+}
+
+// followable reports whether records of this kind can be follows or blocks.
+func (k kind) followable() bool { return k.version == 1 && k.recordType == typeAddress }
+
+// A tagSet is a set of tags that occurs; most records share a few.
+type tagSet struct {
+	tags              []string // sorted by bytes
+	json              string   // the array as the API writes it
+	block, mute, top8 bool
+}
+
+// A lookupName is a name and the account that is found by it.
+type lookupName struct {
+	name    string
+	account uint32
+}
+
+// A badge is a token of an event that an account holds.
+type badge struct {
+	account uint32
+	event   uint32 // index into graph.events
+	tokenID string
+}
+
+func newGraph(asOf string) *graph {
+	g := &graph{
+		asOf:      asOf,
+		accountOf: map[site.Address]uint32{},
+		listOf:    map[string]uint32{},
+		otherOf:   map[string]uint32{},
+		tagSetOf:  map[string]uint32{},
+	}
+	g.tagSet(nil)
+	return g
+}
+
+// account is the number of an address, a new one if it was not seen yet.
+func (g *graph) account(address site.Address) uint32 {
+	if id, ok := g.accountOf[address]; ok {
+		return id
+	}
+	id := uint32(len(g.accounts))
+	g.accountOf[address] = id
+	g.accounts = append(g.accounts, address)
+	return id
+}
+
+func (g *graph) kind(version uint32, recordType string) uint32 {
+	k := kind{version, recordType}
+	if i := slices.Index(g.kinds, k); i >= 0 {
+		return uint32(i)
+	}
+	g.kinds = append(g.kinds, k)
+	return uint32(len(g.kinds) - 1)
+}
+
+// tagSet is the number of a sorted set of tags.
+func (g *graph) tagSet(tags []string) uint32 {
+	text := appendTags(nil, tags)
+	if id, ok := g.tagSetOf[string(text)]; ok {
+		return id
+	}
+	id := uint32(len(g.tagSets))
+	set := tagSet{tags: slices.Clone(tags), json: string(text)}
+	for i, tag := range set.tags {
+		set.block = set.block || tag == "block"
+		set.mute = set.mute || tag == "mute"
+		set.top8 = set.top8 || tag == "top8"
+		set.tags[i] = string([]byte(tag)) // not to keep the whole line
+	}
+	g.tagSetOf[set.json] = id
+	g.tagSets = append(g.tagSets, set)
+	return id
+}
+
+// otherText is the number of data that is not an address.
+func (g *graph) otherText(data string) uint32 {
+	if id, ok := g.otherOf[data]; ok {
+		return id
+	}
+	id := uint32(len(g.other))
+	data = string([]byte(data)) // not to keep the whole line
+	g.otherOf[data] = id
+	g.other = append(g.other, data)
+	return id
+}
+
+// recordsOf are the records of a list in its order.
+func (g *graph) recordsOf(list uint32) []record {
+	return g.records[g.offsets[list]:g.offsets[list+1]]
+}
+
+// isFollow reports whether the list's account follows the record's address.
+func (g *graph) isFollow(r record) bool {
+	tags := &g.tagSets[r.tags]
+	return r.data&otherData == 0 && g.kinds[r.kind].followable() && !tags.block && !tags.mute
+}
+
+// isBlock reports whether the list's account blocks the record's address.
+func (g *graph) isBlock(r record) bool {
+	return r.data&otherData == 0 && g.kinds[r.kind].followable() && g.tagSets[r.tags].block
+}
+
+// profile is the profile of an account, an empty one where it has none.
+func (g *graph) profile(account uint32) profile {
+	if p := g.profiles[account]; p.ens != nil {
+		return p
+	}
+	return emptyProfile
+}
+
+// isPrimary reports whether a list is the primary list of its account.
+func (g *graph) isPrimary(list uint32) bool { return g.primary[g.owners[list]] == list }
+
+// badgesOf are the badges of an account, by event.
+func (g *graph) badgesOf(account uint32) []badge {
+	begin, _ := slices.BinarySearchFunc(g.badges, account, func(b badge, a uint32) int {
+		return int(int64(b.account) - int64(a))
+	})
+	end := begin
+	for end < len(g.badges) && g.badges[end].account == account {
+		end++
+	}
+	return g.badges[begin:end]
+}
+
+// countFollows is the number of follows of a list.
+func (g *graph) countFollows(list uint32) int {
+	n := 0
+	for _, r := range g.recordsOf(list) {
+		if g.isFollow(r) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,331 @@
+package generator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/site"
+)
+
+// maxItems bounds accounts, lists and texts, so that their numbers fit beside otherData.
+const maxItems = int64(otherData - 1)
+
+// A loader builds a graph from the rows of a snapshot.
+type loader struct {
+	*reader
+	graph    *graph
+	eventOf  map[string]uint32
+	wanted   []string // by account: the list that it names as primary
+	seen     []bool   // by account: it had a row
+	incoming []incomingRecord
+}
+
+// An incomingRecord is a record whose list has not got all its records yet.
+type incomingRecord struct {
+	list uint32
+	record
+}
+
+// load reads a snapshot into a graph.
+func load(ctx context.Context, r *reader) (*graph, error) {
+	asOf, err := readMeta(r.snapshot)
+	if err != nil {
+		return nil, err
+	}
+	r.report.AsOf = asOf
+	// All of them before the first row: a missing table should not cost minutes.
+	for _, t := range tables {
+		file, err := openTable(r.snapshot, t)
+		if err != nil {
+			return nil, err
+		}
+		if err := file.close(); err != nil {
+			return nil, fmt.Errorf("close %s: %w", file.name, err)
+		}
+	}
+	l := &loader{reader: r, graph: newGraph(asOf), eventOf: map[string]uint32{}}
+	for _, read := range []func(context.Context) error{l.readEvents, l.readLists, l.readAccounts, l.readRecords, l.readBadges} {
+		if err := read(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return l.graph, nil
+}
+
+func (l *loader) readEvents(ctx context.Context) error {
+	g := l.graph
+	l.progress.Stage("events", 0)
+	return readTable(ctx, l.reader, tableEvents, parseEventRow, func(r row[site.Event]) error {
+		id := strconv.FormatUint(r.value.ID, 10)
+		if _, ok := l.eventOf[id]; ok {
+			return fmt.Errorf("id: a second event with the id %s", id)
+		}
+		l.eventOf[id] = uint32(len(g.events))
+		g.events = append(g.events, r.value)
+		return nil
+	})
+}
+
+func (l *loader) readLists(ctx context.Context) error {
+	g := l.graph
+	l.progress.Stage("lists", 0)
+	return readTable(ctx, l.reader, tableLists, parseListRow, func(r row[listRow]) error {
+		if _, ok := g.listOf[r.value.tokenID]; ok {
+			return fmt.Errorf("token_id: a second list with the token_id %s", r.value.tokenID)
+		}
+		g.listOf[r.value.tokenID] = uint32(len(g.tokens))
+		g.tokens = append(g.tokens, r.value.tokenID)
+		g.owners = append(g.owners, g.account(r.value.account))
+		return checkSize("lists", len(g.tokens))
+	})
+}
+
+func (l *loader) readAccounts(ctx context.Context) error {
+	g := l.graph
+	l.progress.Stage("accounts", 0)
+	err := readTable(ctx, l.reader, tableAccounts, parseAccountRow, func(r row[accountRow]) error {
+		account := g.account(r.value.address)
+		l.wanted = extend(l.wanted, len(g.accounts))
+		l.seen = extend(l.seen, len(g.accounts))
+		g.profiles = extend(g.profiles, len(g.accounts))
+		if l.seen[account] {
+			return fmt.Errorf("address: a second account with the address %s", r.value.address)
+		}
+		l.seen[account] = true
+		l.wanted[account] = strings.Clone(r.value.primary)
+		g.profiles[account] = r.value.profile
+		return checkSize("accounts", len(g.accounts))
+	})
+	if err != nil {
+		return err
+	}
+	l.choosePrimaries()
+	l.chooseNames()
+	return nil
+}
+
+// choosePrimaries gives each account the primary list that it names, if that list
+// exists and is its own.
+func (l *loader) choosePrimaries() {
+	g := l.graph
+	g.primary = make([]uint32, len(l.wanted))
+	for account, wanted := range l.wanted {
+		g.primary[account] = none
+		if wanted == "" {
+			continue
+		}
+		list, ok := g.listOf[wanted]
+		switch {
+		case !ok:
+			l.report.withoutEffect(tableAccounts, missingPrimary)
+		case g.owners[list] != uint32(account):
+			l.report.withoutEffect(tableAccounts, foreignPrimary)
+		default:
+			g.primary[account] = list
+		}
+	}
+	l.wanted, l.seen = nil, nil
+}
+
+// chooseNames gives each name to one account: the profile with the larger fresh
+// has it, then the smaller address.
+func (l *loader) chooseNames() {
+	g := l.graph
+	for account, p := range g.profiles {
+		if p.name != "" {
+			g.names = append(g.names, lookupName{p.name, uint32(account)})
+		}
+	}
+	slices.SortFunc(g.names, func(a, b lookupName) int {
+		return cmp.Or(
+			strings.Compare(a.name, b.name),
+			cmp.Compare(g.profiles[b.account].fresh, g.profiles[a.account].fresh),
+			bytesCompare(g.accounts[a.account], g.accounts[b.account]),
+		)
+	})
+	for i := 1; i < len(g.names); i++ {
+		if g.names[i].name == g.names[i-1].name {
+			g.profiles[g.names[i].account].name = "" // found under this name is another
+		}
+	}
+	g.names = slices.CompactFunc(g.names, func(a, b lookupName) bool { return a.name == b.name })
+}
+
+func (l *loader) readRecords(ctx context.Context) error {
+	g := l.graph
+	l.progress.Stage("records", 0)
+	err := readTable(ctx, l.reader, tableRecords, parseRecordRow, func(r row[recordRow]) error {
+		list, ok := g.listOf[r.value.tokenID]
+		if !ok {
+			l.report.withoutEffect(tableRecords, unknownList)
+			return nil
+		}
+		in := incomingRecord{list: list, record: record{
+			kind: g.kind(r.value.version, r.value.recordType),
+			tags: g.tagSet(r.value.tags),
+		}}
+		if r.value.isAddress {
+			in.data = g.account(r.value.address)
+		} else {
+			in.data = otherData | g.otherText(r.value.data)
+		}
+		l.incoming = append(l.incoming, in)
+		return errors.Join(checkSize("accounts", len(g.accounts)), checkSize("texts", len(g.other)))
+	})
+	if err != nil {
+		return err
+	}
+	l.groupRecords()
+	g.profiles = extend(g.profiles, len(g.accounts))
+	for len(g.primary) < len(g.accounts) {
+		g.primary = append(g.primary, none)
+	}
+	return l.mergeRepeated(ctx)
+}
+
+// groupRecords puts the records of each list together, in the order of their rows.
+func (l *loader) groupRecords() {
+	g := l.graph
+	g.offsets = make([]uint64, len(g.tokens)+1)
+	for _, in := range l.incoming {
+		g.offsets[in.list+1]++
+	}
+	for list := range g.tokens {
+		g.offsets[list+1] += g.offsets[list]
+	}
+	next := slices.Clone(g.offsets)
+	g.records = make([]record, len(l.incoming))
+	for _, in := range l.incoming {
+		g.records[next[in.list]] = in.record
+		next[in.list]++
+	}
+	l.incoming = nil
+}
+
+// mergeRepeated gives the tags of a repeated record to the first one of its list
+// and takes the repetition out.
+func (l *loader) mergeRepeated(ctx context.Context) error {
+	g := l.graph
+	lengths := make([]uint32, len(g.tokens))
+	var tagSets sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	const chunk = 1024
+	group.SetLimit(l.workers)
+	for from := 0; from < len(g.tokens); from += chunk {
+		group.Go(func() error {
+			m := merger{graph: g, tagSets: &tagSets}
+			for list := from; list < min(from+chunk, len(g.tokens)); list++ {
+				lengths[list] = m.merge(g.recordsOf(uint32(list)))
+			}
+			return ctx.Err()
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	kept := uint64(0)
+	for list, length := range lengths {
+		begin := g.offsets[list]
+		g.offsets[list] = kept
+		kept += uint64(copy(g.records[kept:], g.records[begin:begin+uint64(length)]))
+	}
+	g.offsets[len(g.tokens)] = kept
+	l.report.Repeated = len(g.records) - int(kept)
+	g.records = g.records[:kept]
+	return nil
+}
+
+// A merger merges the repeated records of lists; seen is kept from list to list.
+type merger struct {
+	graph   *graph
+	tagSets *sync.Mutex
+	seen    map[uint64]uint32
+}
+
+// merge moves the records that stay to the front and gives their number.
+func (m *merger) merge(records []record) uint32 {
+	if m.seen == nil {
+		m.seen = make(map[uint64]uint32, 64)
+	}
+	clear(m.seen)
+	kept := uint32(0)
+	for _, r := range records {
+		identity := uint64(r.kind)<<32 | uint64(r.data)
+		if first, ok := m.seen[identity]; ok {
+			records[first].tags = m.union(records[first].tags, r.tags)
+			continue
+		}
+		m.seen[identity] = kept
+		records[kept] = r
+		kept++
+	}
+	return kept
+}
+
+func (m *merger) union(a, b uint32) uint32 {
+	if a == b {
+		return a
+	}
+	m.tagSets.Lock()
+	defer m.tagSets.Unlock()
+	tags := slices.Concat(m.graph.tagSets[a].tags, m.graph.tagSets[b].tags)
+	slices.Sort(tags)
+	return m.graph.tagSet(slices.Compact(tags))
+}
+
+func (l *loader) readBadges(ctx context.Context) error {
+	g := l.graph
+	hasList := make([]bool, len(g.accounts))
+	for _, account := range g.owners {
+		hasList[account] = true
+	}
+	l.progress.Stage("badges", 0)
+	err := readTable(ctx, l.reader, tableBadges, parseBadgeRow, func(r row[badgeRow]) error {
+		event, ok := l.eventOf[r.value.eventID]
+		if !ok {
+			l.report.withoutEffect(tableBadges, unknownEvent)
+			return nil
+		}
+		account, ok := g.accountOf[r.value.owner]
+		if !ok || !hasList[account] {
+			l.report.withoutEffect(tableBadges, listlessOwner)
+			return nil
+		}
+		g.badges = append(g.badges, badge{account, event, strings.Clone(r.value.tokenID)})
+		return nil
+	})
+	slices.SortFunc(g.badges, func(a, b badge) int {
+		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.event, b.event), site.CompareTokenIDs(a.tokenID, b.tokenID))
+	})
+	g.badges = slices.CompactFunc(g.badges, func(a, b badge) bool {
+		return a.account == b.account && a.event == b.event
+	})
+	return err
+}
+
+func checkSize(what string, n int) error {
+	if int64(n) > maxItems {
+		return fmt.Errorf("more than %d %s", maxItems, what)
+	}
+	return nil
+}
+
+func extend[T any](s []T, n int) []T {
+	for len(s) < n {
+		var zero T
+		s = append(s, zero)
+	}
+	return s
+}
+
+// defaultWorkers is the number of workers for callers who do not say.
+func defaultWorkers() int { return runtime.GOMAXPROCS(0) }

@@ -1,0 +1,114 @@
+package generator
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/followpress/followpress/site"
+)
+
+// maxInvalidListed bounds how many invalid rows a report lists one by one; all of
+// them are counted.
+const maxInvalidListed = 1000
+
+// A Report says what a run read, rendered and wrote, and what it left out.
+type Report struct {
+	Snapshot string                  `json:"snapshot"`
+	Out      string                  `json:"out"`
+	AsOf     string                  `json:"as_of"`
+	Tables   map[string]*TableReport `json:"tables"`
+	Repeated int                     `json:"repeated_records"` // rows whose tags went to an earlier row of the same list
+	Invalid  []*RowError             `json:"invalid"`          // the first rows that could not be read
+	Counts   site.Counts             `json:"counts"`
+	Written  WriteReport             `json:"written"`
+	Duration struct {
+		Read   float64 `json:"read"` // tables into the graph, ranks included
+		Render float64 `json:"render_and_write"`
+	} `json:"seconds"`
+}
+
+// A TableReport adds up the rows of a table.
+type TableReport struct {
+	Rows          int            `json:"rows"`
+	Skipped       int            `json:"skipped"`        // could not be read
+	WithoutEffect map[string]int `json:"without_effect"` // legal, but refer to nothing; by reason
+}
+
+// A WriteReport adds up the objects of a run, the manifest and the root included.
+type WriteReport struct {
+	Unchanged bool `json:"unchanged"` // the site that was there is the same: nothing was written
+	Added     int  `json:"added"`
+	Altered   int  `json:"altered"`
+	Kept      int  `json:"kept"`
+	Removed   int  `json:"removed"`
+}
+
+// Reasons for rows without effect.
+const (
+	unknownList    = "unknown list"
+	unknownEvent   = "unknown event"
+	missingPrimary = "primary list that is not there"
+	foreignPrimary = "primary list of another account"
+	listlessOwner  = "owner without a list"
+)
+
+func (r *Report) table(t table) *TableReport {
+	if r.Tables == nil {
+		r.Tables = map[string]*TableReport{}
+	}
+	if r.Tables[string(t)] == nil {
+		r.Tables[string(t)] = &TableReport{WithoutEffect: map[string]int{}}
+	}
+	return r.Tables[string(t)]
+}
+
+func (r *Report) withoutEffect(t table, reason string) { r.table(t).WithoutEffect[reason]++ }
+
+// Skipped is the number of rows that could not be read.
+func (r *Report) Skipped() int {
+	n := 0
+	for _, t := range r.Tables {
+		n += t.Skipped
+	}
+	return n
+}
+
+// String is the report for a person, a few lines.
+func (r *Report) String() string {
+	var b strings.Builder
+	for _, t := range tables {
+		c := r.table(t)
+		fmt.Fprintf(&b, "%-9s %10d rows", t, c.Rows)
+		if c.Skipped > 0 {
+			fmt.Fprintf(&b, ", %d skipped", c.Skipped)
+		}
+		for _, reason := range []string{unknownList, unknownEvent, missingPrimary, foreignPrimary, listlessOwner} {
+			if n := c.WithoutEffect[reason]; n > 0 {
+				fmt.Fprintf(&b, ", %d without effect (%s)", n, reason)
+			}
+		}
+		if t == tableRecords && r.Repeated > 0 {
+			fmt.Fprintf(&b, ", %d repeated", r.Repeated)
+		}
+		b.WriteByte('\n')
+	}
+	for i, e := range r.Invalid {
+		if i == 10 {
+			fmt.Fprintf(&b, "skipped   … %d more\n", r.Skipped()-i)
+			break
+		}
+		fmt.Fprintf(&b, "skipped   %s\n", e)
+	}
+	fmt.Fprintf(&b, "site      %10d objects, %.1f MB, of %d lists and %d accounts, as of %s\n",
+		r.Counts.Objects, float64(r.Counts.Bytes)/1e6, r.Counts.Lists, r.Counts.Accounts, r.AsOf)
+	w := r.Written
+	if w.Unchanged {
+		fmt.Fprintf(&b, "%s is unchanged", r.Out)
+	} else {
+		fmt.Fprintf(&b, "%s: %d objects added, %d altered, %d kept, %d removed", r.Out, w.Added, w.Altered, w.Kept, w.Removed)
+	}
+	seconds := r.Duration.Read + r.Duration.Render
+	fmt.Fprintf(&b, " (%s)\n", time.Duration(seconds*float64(time.Second)).Round(10*time.Millisecond))
+	return b.String()
+}

@@ -1,0 +1,121 @@
+package generator
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	json "github.com/goccy/go-json"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/spf13/afero"
+)
+
+// snapshotFormat is the version of the snapshot format that this package reads.
+const snapshotFormat = 1
+
+// A table is one of the tables of a snapshot.
+type table string
+
+const (
+	tableEvents   table = "events"
+	tableLists    table = "lists"
+	tableAccounts table = "accounts"
+	tableRecords  table = "records"
+	tableBadges   table = "badges"
+)
+
+// tables are in the order in which they are read: a row may refer to rows of the
+// tables before its own.
+var tables = []table{tableEvents, tableLists, tableAccounts, tableRecords, tableBadges}
+
+// compressions are the endings of a table's file and how to read through them.
+var compressions = []struct {
+	ending string
+	open   func(io.Reader) (io.ReadCloser, error)
+}{
+	{".ndjson", func(r io.Reader) (io.ReadCloser, error) { return io.NopCloser(r), nil }},
+	{".ndjson.gz", func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }},
+	{".ndjson.zst", func(r io.Reader) (io.ReadCloser, error) {
+		// One goroutine: the parsers need the cores.
+		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			return nil, err
+		}
+		return d.IOReadCloser(), nil
+	}},
+}
+
+// readMeta reads meta.json: the moment of which the snapshot tells.
+func readMeta(snapshot afero.Fs) (asOf string, err error) {
+	body, err := afero.ReadFile(snapshot, "meta.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", errors.New("meta.json is not there: is this the folder of a snapshot?")
+	} else if err != nil {
+		return "", fmt.Errorf("read meta.json: %w", err)
+	}
+	var meta struct {
+		Format int    `json:"format"`
+		AsOf   string `json:"as_of"`
+	}
+	if err := json.Unmarshal(body, &meta); err != nil {
+		return "", fmt.Errorf("meta.json: %s", jsonReason(err))
+	}
+	if meta.Format != snapshotFormat {
+		return "", fmt.Errorf("meta.json: format %d, this version reads %d", meta.Format, snapshotFormat)
+	}
+	if _, err := time.Parse(time.RFC3339, meta.AsOf); err != nil {
+		return "", fmt.Errorf("meta.json: as_of %q is not a time like 2026-01-31T00:00:00Z (RFC 3339)", meta.AsOf)
+	}
+	return meta.AsOf, nil
+}
+
+// A tableFile is an open table.
+type tableFile struct {
+	io.Reader        // the rows
+	name      string // of the file
+	close     func() error
+}
+
+// openTable opens the one file that holds a table.
+func openTable(snapshot afero.Fs, t table) (*tableFile, error) {
+	var names []string
+	found := -1
+	for i, c := range compressions {
+		name := string(t) + c.ending
+		if exists, err := afero.Exists(snapshot, name); err != nil {
+			return nil, fmt.Errorf("open table %s: %w", t, err)
+		} else if exists {
+			names, found = append(names, name), i
+		}
+	}
+	switch len(names) {
+	case 0:
+		return nil, fmt.Errorf("table %s is not there: expected %s.ndjson, %[1]s.ndjson.gz or %[1]s.ndjson.zst", t, t)
+	case 1:
+	default:
+		return nil, fmt.Errorf("table %s is there twice: keep one of %s", t, strings.Join(names, ", "))
+	}
+	file, err := snapshot.Open(names[0])
+	if err != nil {
+		return nil, fmt.Errorf("open table %s: %w", t, err)
+	}
+	rows, err := compressions[found].open(file)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("read %s: %w", names[0], truncated(err)), file.Close())
+	}
+	return &tableFile{Reader: rows, name: names[0], close: func() error {
+		return errors.Join(rows.Close(), file.Close())
+	}}, nil
+}
+
+// truncated says of an end in the middle of compressed data what it most likely is.
+func truncated(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return fmt.Errorf("the file ends too early, it seems to be cut off: %w", err)
+	}
+	return err
+}

@@ -1,0 +1,118 @@
+package generator
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A tarOutput writes one tar file: the objects in the site's order, then the
+// manifest, the root last. Entries carry the time of the snapshot, so that equal
+// sites give equal files.
+type tarOutput struct {
+	file    io.Writer
+	modTime time.Time
+	pieces  sync.Pool // of *bytes.Buffer, written out and free again
+}
+
+// A tarBatch is a piece of a tar stream. Workers format their pieces side by
+// side; what is left to do in order is to write them out.
+type tarBatch struct {
+	piece   *bytes.Buffer
+	tar     *tar.Writer
+	modTime time.Time
+}
+
+func (t *tarOutput) begin() batch {
+	piece, ok := t.pieces.Get().(*bytes.Buffer)
+	if !ok {
+		piece = &bytes.Buffer{}
+	}
+	return &tarBatch{piece: piece, tar: tar.NewWriter(piece), modTime: t.modTime}
+}
+
+func (b *tarBatch) put(entry site.Entry, body []byte) error {
+	err := b.tar.WriteHeader(&tar.Header{
+		Typeflag: tar.TypeReg, Name: string(entry.Key), Size: entry.Size, Mode: 0o644, ModTime: b.modTime,
+	})
+	if err == nil {
+		_, err = b.tar.Write(body)
+	}
+	if err != nil {
+		return fmt.Errorf("add %s to the tar file: %w", entry.Key, err)
+	}
+	return nil
+}
+
+func (t *tarOutput) finish(b batch) error {
+	full := b.(*tarBatch)
+	// Flush pads the last entry; Close would end the whole archive.
+	err := full.tar.Flush()
+	if err == nil {
+		_, err = t.file.Write(full.piece.Bytes())
+	}
+	if err != nil {
+		return fmt.Errorf("write the tar file: %w", err)
+	}
+	full.piece.Reset()
+	t.pieces.Put(full.piece)
+	return nil
+}
+
+// close ends the archive.
+func (t *tarOutput) close() error {
+	if err := tar.NewWriter(t.file).Close(); err != nil {
+		return fmt.Errorf("write the tar file: %w", err)
+	}
+	return nil
+}
+
+// checkTar refuses an output that is there and is no file.
+func checkTar(files afero.Fs, path string) error {
+	info, err := files.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("look at the output file: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a file: name a file that ends in .tar, or a folder that does not", path)
+	}
+	return nil
+}
+
+// openLiveTar reads the root of the site that a tar file holds.
+func openLiveTar(files afero.Fs, path string) *liveSite {
+	return openLive(func(key site.Key) ([]byte, error) { return readTarEntry(files, path, key) })
+}
+
+// readTarEntry reads one object; the ones before it are skipped by seeking.
+func readTarEntry(files afero.Fs, path string, key site.Key) (body []byte, err error) {
+	file, err := files.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the tar file: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	archive := tar.NewReader(file)
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("%s in %s: %w", key, path, os.ErrNotExist)
+		} else if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		if header.Name == string(key) {
+			return io.ReadAll(archive)
+		}
+	}
+}
