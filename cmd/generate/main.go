@@ -1,0 +1,76 @@
+// Command generate renders the site of a snapshot into a folder or a tar file.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	json "github.com/goccy/go-json"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
+)
+
+const about = `Render the site of a snapshot: every answer of the API as a file.
+
+The output is replaced in one step when the new site is complete. Until then, and
+after any failure, what was there stays. Over a site that is there, only objects
+whose bytes changed are written.`
+
+type flags struct {
+	Snapshot       string `required:"" placeholder:"DIR" help:"Folder of the snapshot: meta.json and the tables, as .ndjson, .ndjson.gz or .ndjson.zst."`
+	Out            string `default:"out" help:"Where the site goes: a folder, or a file that ends in .tar."`
+	OnInvalid      string `enum:"stop,skip" default:"stop" help:"What to do about a row that cannot be read: stop the run, or skip the row and report it."`
+	Report         string `placeholder:"FILE" help:"Write a report of the run as JSON; - is standard output."`
+	Rebuild        bool   `help:"Write every object again, whatever the manifest says about the site that is there."`
+	Workers        int    `default:"0" help:"Goroutines that parse and render; 0 means one a core."`
+	BasePath       string `default:"api/v1" help:"Path of the API."`
+	BadgesField    string `default:"badges" help:"Name of the member that holds the badges."`
+	LeaderboardMax int    `default:"100" help:"Largest limit of a leaderboard."`
+}
+
+func main() { command.Main("generate", about, &flags{}) }
+
+// Run makes the site.
+func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	progress := command.NewProgress(stderr)
+	report, err := generator.ToPath(ctx, afero.NewBasePathFs(afero.NewOsFs(), f.Snapshot), f.Out, generator.Options{
+		Config:      site.Config{BasePath: f.BasePath, BadgesField: f.BadgesField, LeaderboardMax: f.LeaderboardMax},
+		Workers:     f.Workers,
+		SkipInvalid: f.OnInvalid == "skip",
+		Rebuild:     f.Rebuild,
+		Progress:    progress,
+	})
+	progress.End()
+	if err != nil {
+		return err
+	}
+	report.Snapshot = f.Snapshot
+	fmt.Fprint(stderr, report)
+	return f.writeReport(report, stdout)
+}
+
+func (f *flags) writeReport(report *generator.Report, stdout io.Writer) error {
+	if f.Report == "" {
+		return nil
+	}
+	body, err := json.MarshalIndent(report, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the report: %w", err)
+	}
+	body = append(body, '\n')
+	if f.Report == "-" {
+		_, err = stdout.Write(body)
+	} else {
+		err = os.WriteFile(f.Report, body, 0o644)
+	}
+	if err != nil {
+		return errors.Join(errors.New("the site is there, but its report is not"), err)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+// Command preview serves a site on this machine, with the handler that answers
+// for real: the demo snapshot, a snapshot, or a site that was generated before.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/server"
+)
+
+const about = `Serve everything locally, as the service would answer.
+
+Without flags it renders the demo snapshot in memory and serves that.`
+
+type flags struct {
+	Snapshot string `xor:"source" placeholder:"DIR" help:"Render this snapshot in memory and serve it."`
+	Site     string `xor:"source" placeholder:"SITE" help:"Serve this site: a folder or a .tar file that generate wrote."`
+	Addr     string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default ${default})."`
+}
+
+func main() { command.Main("preview", about, &flags{}) }
+
+// Run serves until it is interrupted.
+func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	store, err := f.open(ctx, stderr)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	handler, err := server.New(ctx, store, server.Options{Log: log})
+	if err != nil {
+		return err
+	}
+	examples, err := server.FindExamples(ctx, store, handler.Root(ctx))
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", f.Addr)
+	if err != nil {
+		return fmt.Errorf("%w (--addr chooses another address)", err)
+	}
+	base := "http://" + listener.Addr().String()
+	fmt.Fprintf(stdout, "Serving on %s/ (stop with Ctrl-C). Try:\n", base)
+	for _, path := range firstPaths(handler.Root(ctx), examples) {
+		fmt.Fprintf(stdout, "  curl '%s%s'\n", base, path)
+	}
+	return server.Serve(ctx, listener, withStartPage(handler, examples, log), log)
+}
+
+func (f *flags) open(ctx context.Context, stderr io.Writer) (server.Store, error) {
+	if f.Site != "" {
+		return server.Open(f.Site)
+	}
+	snapshot := afero.Fs(afero.FromIOFS{FS: fixtures.Demo()})
+	if f.Snapshot != "" {
+		snapshot = afero.NewBasePathFs(afero.NewOsFs(), f.Snapshot)
+	}
+	progress := command.NewProgress(stderr)
+	files, report, err := generator.ToMemory(ctx, snapshot, generator.Options{Progress: progress})
+	progress.End()
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprint(stderr, report)
+	return server.NewFolder(files), nil
+}

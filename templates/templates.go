@@ -1,0 +1,39 @@
+// Package templates holds what is text: the start page of the preview and the
+// description of the API. They are rendered from the table of routes.
+package templates
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+
+	"github.com/followpress/followpress/site"
+)
+
+//go:embed *.html
+var files embed.FS
+
+var start = template.Must(template.ParseFS(files, "start.html"))
+
+// A StartPage is what the start page shows.
+type StartPage struct {
+	Root   site.Root
+	Groups []LinkGroup
+}
+
+// A LinkGroup is a route with live links to answers.
+type LinkGroup struct {
+	Pattern string
+	Summary string
+	API     bool     // an endpoint; else an object that clients without a server read
+	Links   []string // paths with queries
+}
+
+// Render writes the page.
+func (p StartPage) Render(w io.Writer) error {
+	if err := start.Execute(w, p); err != nil {
+		return fmt.Errorf("render the start page: %w", err)
+	}
+	return nil
+}
