@@ -1,0 +1,46 @@
+# What people do every day. `make` alone lists it.
+
+BIN      := .tools
+LINTER   := $(BIN)/golangci-lint
+SITE     ?= out
+SNAPSHOT ?= fixtures/demo
+# A snapshot at a real size; the benchmark makes one where this is not there.
+BENCH_SNAPSHOT ?= $(wildcard ../shared/data/epinions)
+FUZZTIME ?= 1m
+
+.PHONY: help preview generate test race-tools lint fuzz bench bench-tools clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+preview: ## serve the demo on this machine
+	go run ./cmd/preview
+
+generate: ## render SNAPSHOT into SITE
+	go run ./cmd/generate --snapshot $(SNAPSHOT) --out $(SITE)
+
+test: race-tools ## run every test with the race detector; installs what is missing
+	bash .ci/test
+
+race-tools: # the race detector needs a C compiler
+	@command -v gcc >/dev/null || bash .ci/install gcc libc6-dev
+
+lint: $(LINTER) ## run the linters
+	$(LINTER) run
+
+$(LINTER): tools/go.mod tools/go.sum
+	go build -modfile=tools/go.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+fuzz: ## run each fuzz test for FUZZTIME
+	bash .ci/fuzz $(FUZZTIME)
+
+bench: bench-tools ## measure beside cp, tar and nginx; then the hot loops
+	go build -o $(BIN)/bench/ ./cmd/generate ./cmd/fallback
+	go run ./bench --bin $(BIN)/bench --snapshot "$(BENCH_SNAPSHOT)"
+	go test -run '^$$' -bench . -benchmem ./generator ./server
+
+bench-tools:
+	@command -v nginx >/dev/null && command -v wrk >/dev/null || bash .ci/install nginx-light wrk
+
+clean: ## remove what was built and generated
+	rm -rf out $(BIN)

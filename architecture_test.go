@@ -1,0 +1,86 @@
+package followpress
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/followpress/followpress/"
+
+// mayImport says which of our packages each package may import, tests aside.
+// ARCHITECTURE.md tells why. A package that is not here fails the test.
+var mayImport = map[string][]string{
+	"site":                 {},
+	"generator":            {"site"},
+	"server":               {"site"},
+	"templates":            {"site"},
+	"fixtures":             {},
+	"fixtures/graph":       {},
+	"fixtures/synth":       {"fixtures/graph"},
+	"bench":                {"fixtures/graph"},
+	"cmd/internal/command": {},
+	"cmd/generate":         {"site", "generator", "cmd/internal/command"},
+	"cmd/preview":          {"site", "generator", "server", "templates", "fixtures", "cmd/internal/command"},
+	"cmd/fallback":         {"server", "cmd/internal/command"},
+}
+
+// mustNotImport are packages that would break what a package promises.
+var mustNotImport = map[string][]string{
+	"site":      {"os", "io/fs", "net", "github.com/spf13/afero"}, // pure
+	"generator": {"net", "net/http", "github.com/minio/minio-go/v7"},
+	"server":    {"flag", "github.com/alecthomas/kong"},
+	"templates": {"os", "net/http"},
+}
+
+func TestArchitecture(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && file != "." && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"tools", "out", "testdata"}, entry.Name())) {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		pkg := path.Dir(filepath.ToSlash(file))
+		seen[pkg] = true
+		allowed, known := mayImport[pkg]
+		if !known {
+			t.Errorf("%s: the package is not in the table of mayImport: decide what it may import", file)
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range parsed.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if ours, ok := strings.CutPrefix(imported, module); ok && !slices.Contains(allowed, ours) {
+				t.Errorf("%s imports %s: %s may import only %v", file, ours, pkg, allowed)
+			}
+			if slices.Contains(mustNotImport[pkg], imported) {
+				t.Errorf("%s imports %s", file, imported)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg := range mayImport {
+		if !seen[pkg] {
+			t.Errorf("%s is in the table but not in the tree", pkg)
+		}
+	}
+}
