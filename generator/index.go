@@ -31,19 +31,44 @@ func newIndex(s *renderer, entries []site.Entry) index {
 			x.root.Counts.Primary++
 		}
 	}
-	byShard := map[string][]site.Entry{}
 	for _, e := range entries {
 		x.root.Counts.Bytes += e.Size
-		shard := site.ManifestShard(e.Key, digits)
-		byShard[shard] = append(byShard[shard], e)
 	}
-	for _, shard := range site.HashPrefixes(digits) {
-		m := site.Manifest{Shard: shard, Objects: byShard[shard]}
-		slices.SortFunc(m.Objects, func(a, b site.Entry) int { return strings.Compare(string(a.Key), string(b.Key)) })
-		x.shards = append(x.shards, m)
-		x.root.Manifest[shard] = site.Sum(m.Append(nil))
+	x.shards = sharded(entries, digits)
+	var body []byte
+	for _, m := range x.shards {
+		body = m.Append(body[:0])
+		x.root.Manifest[m.Shard] = site.Sum(body)
 	}
 	return x
+}
+
+// sharded sorts entries into the shards of a manifest, all of them in one piece of
+// memory: with the entries themselves it is the largest thing after the graph.
+func sharded(entries []site.Entry, digits int) []site.Manifest {
+	names := site.HashPrefixes(digits)
+	number := make(map[string]int, len(names))
+	for i, name := range names {
+		number[name] = i
+	}
+	shardOf, sizes := make([]int32, len(entries)), make([]int, len(names))
+	for i, e := range entries {
+		n := number[site.ManifestShard(e.Key, digits)]
+		shardOf[i] = int32(n)
+		sizes[n]++
+	}
+	shards, rest := make([]site.Manifest, len(names)), make([]site.Entry, len(entries))
+	for n, size := range sizes {
+		shards[n] = site.Manifest{Shard: names[n], Objects: rest[:0:size]}
+		rest = rest[size:]
+	}
+	for i, e := range entries {
+		shards[shardOf[i]].Objects = append(shards[shardOf[i]].Objects, e)
+	}
+	for _, m := range shards {
+		slices.SortFunc(m.Objects, func(a, b site.Entry) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	}
+	return shards
 }
 
 // write puts the manifest and, last, the root into out.
@@ -94,38 +119,35 @@ func (x index) diff(live *liveSite) (*plan, error) {
 		return p, nil
 	}
 	p.changed[site.RootKey] = site.Altered
-	old := map[string][]site.Entry{}
-	if live.root.ShardDigits != x.root.ShardDigits {
+	resharded := live.root.ShardDigits != x.root.ShardDigits
+	var old []site.Manifest
+	if resharded {
 		// Every object is in another shard now: sort the old ones in like the new.
+		var entries []site.Entry
 		for shard := range live.root.Manifest {
 			m, err := live.manifest(shard)
 			if err != nil {
 				return nil, err
 			}
 			p.changed[site.ManifestKey(shard)] = site.Gone
-			for _, e := range m.Objects {
-				shard := site.ManifestShard(e.Key, x.root.ShardDigits)
-				old[shard] = append(old[shard], e)
-			}
+			entries = append(entries, m.Objects...)
 		}
+		old = sharded(entries, x.root.ShardDigits)
 	}
-	for _, m := range x.shards {
-		key := site.ManifestKey(m.Shard)
-		if live.root.ShardDigits == x.root.ShardDigits {
-			if live.root.Manifest[m.Shard] == x.root.Manifest[m.Shard] {
-				continue
-			}
-			was, err := live.manifest(m.Shard)
-			if err != nil {
-				return nil, err
-			}
-			old[m.Shard] = was.Objects
-			p.changed[key] = site.Altered
-		} else {
-			slices.SortFunc(old[m.Shard], func(a, b site.Entry) int { return strings.Compare(string(a.Key), string(b.Key)) })
-			p.changed[key] = site.Added
+	for i, m := range x.shards {
+		if !resharded && live.root.Manifest[m.Shard] == x.root.Manifest[m.Shard] {
+			continue
 		}
-		for _, c := range site.Diff(old[m.Shard], m.Objects) {
+		var was site.Manifest
+		if resharded {
+			was = old[i]
+			p.changed[site.ManifestKey(m.Shard)] = site.Added
+		} else if was, err = live.manifest(m.Shard); err != nil {
+			return nil, err
+		} else {
+			p.changed[site.ManifestKey(m.Shard)] = site.Altered
+		}
+		for _, c := range site.Diff(was.Objects, m.Objects) {
 			p.changed[c.Key] = c.Reason
 		}
 	}

@@ -56,7 +56,12 @@ func readTable[T any](
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.close()) }()
+	defer func() {
+		// A reader of a broken file says the same again when it is closed.
+		if closeErr := file.close(); err == nil && closeErr != nil {
+			err = fmt.Errorf("close %s: %w", file.name, closeErr)
+		}
+	}()
 
 	counts := r.report.table(t)
 	parseBlock := func(b block) (parsedBlock[T], error) {

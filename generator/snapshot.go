@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -40,8 +41,12 @@ var compressions = []struct {
 	{".ndjson", func(r io.Reader) (io.ReadCloser, error) { return io.NopCloser(r), nil }},
 	{".ndjson.gz", func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }},
 	{".ndjson.zst", func(r io.Reader) (io.ReadCloser, error) {
+		buffered := bufio.NewReader(r)
+		if _, err := buffered.Peek(1); err != nil {
+			return nil, err // the decoder would take nothing for an empty table
+		}
 		// One goroutine: the parsers need the cores.
-		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
+		d, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return nil, err
 		}

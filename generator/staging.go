@@ -47,14 +47,17 @@ func openStaging(target string) (*staging, error) {
 // acquire makes the work folder and locks it.
 func (s *staging) acquire() error {
 	for {
-		if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		// Another run may end just now and take the folder with it: then try again.
+		if err := os.MkdirAll(s.dir, 0o755); errors.Is(err, fs.ErrExist) && !isFile(s.dir) {
+			continue
+		} else if err != nil {
 			return err
 		}
 		lock, err := os.OpenFile(filepath.Join(s.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // a run that ended just now took the folder with it
+			continue
 		} else if err != nil {
-			return err
+			return errors.Join(err, s.removeDir())
 		}
 		if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			if errors.Is(err, unix.EWOULDBLOCK) {
@@ -136,12 +139,26 @@ func (s *staging) commit() error {
 func (s *staging) close() error {
 	err := errors.Join(removeTree(s.next()), removeTree(s.last()), os.Remove(s.lock.Name()), s.lock.Close())
 	if err == nil {
-		err = os.Remove(s.dir)
+		err = s.removeDir()
 	}
 	if err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	return nil
+}
+
+// removeDir removes the work folder, unless the next run is at work in it already.
+func (s *staging) removeDir() error {
+	err := os.Remove(s.dir)
+	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func isFile(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && !info.IsDir()
 }
 
 // removeTree is os.RemoveAll, side by side below folders of many entries, and

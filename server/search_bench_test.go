@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/spf13/afero"
@@ -18,19 +19,20 @@ import (
 func BenchmarkSearch(b *testing.B) {
 	const follows = 10_000
 	snapshot := afero.NewMemMapFs()
-	files := map[string]string{
-		"meta.json":      `{"format":1,"as_of":"2026-01-01T00:00:00Z"}`,
-		"events.ndjson":  "",
-		"badges.ndjson":  "",
-		"lists.ndjson":   `{"token_id":"1","owner":"0x00000000000000000000000000000000000000aa"}`,
-		"records.ndjson": "", "accounts.ndjson": "",
-	}
+	var records, accounts strings.Builder
 	for i := range follows {
 		address := fmt.Sprintf("0x%040x", 1000+i)
-		files["records.ndjson"] += fmt.Sprintf(`{"token_id":"1","version":1,"record_type":"address","data":%q}`+"\n", address)
-		files["accounts.ndjson"] += fmt.Sprintf(`{"address":%q,"ens":{"name":"someone%d.eth","avatar":"https://img.example/%d.png"}}`+"\n", address, i, i)
+		fmt.Fprintf(&records, `{"token_id":"1","version":1,"record_type":"address","data":%q}`+"\n", address)
+		fmt.Fprintf(&accounts, `{"address":%q,"ens":{"name":"someone%d.eth","avatar":"https://img.example/%d.png"}}`+"\n", address, i, i)
 	}
-	for name, text := range files {
+	for name, text := range map[string]string{
+		"meta.json":       `{"format":1,"as_of":"2026-01-01T00:00:00Z"}`,
+		"events.ndjson":   "",
+		"badges.ndjson":   "",
+		"lists.ndjson":    `{"token_id":"1","owner":"0x00000000000000000000000000000000000000aa"}`,
+		"records.ndjson":  records.String(),
+		"accounts.ndjson": accounts.String(),
+	} {
 		if err := afero.WriteFile(snapshot, name, []byte(text), 0o644); err != nil {
 			b.Fatal(err)
 		}

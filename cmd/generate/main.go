@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 
 	json "github.com/goccy/go-json"
 	"github.com/spf13/afero"
@@ -34,7 +35,16 @@ type flags struct {
 	LeaderboardMax int    `default:"100" help:"Largest limit of a leaderboard."`
 }
 
-func main() { command.Main("generate", about, &flags{}) }
+// gcPercent lets the heap grow by half between collections instead of doubling:
+// a quarter less memory at its peak for a few per cent of the time (make bench).
+const gcPercent = 50
+
+func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	command.Main("generate", about, &flags{})
+}
 
 // Run makes the site.
 func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -59,7 +60,8 @@ func Run(name, about string, grammar Grammar, args []string, stdout, stderr io.W
 		return 128 + int(sig.(syscall.Signal))
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		// Joined errors have a line each; a person is promised one.
+		fmt.Fprintf(stderr, "%s: %s\n", name, strings.ReplaceAll(err.Error(), "\n", "; "))
 		return Failed
 	}
 	return Done

@@ -1,0 +1,310 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/generator"
+)
+
+// generate runs the command as a process would, without ending this one.
+func generate(args ...string) (status int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	status = command.Run("generate", about, &flags{}, args, &out, &err)
+	return status, out.String(), err.String()
+}
+
+// demo is the demo snapshot in a folder that the test may change.
+func demo(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "snapshot")
+	if err := os.CopyFS(dir, fixtures.Demo()); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func addRow(t *testing.T, dir, table, row string) {
+	t.Helper()
+	name := filepath.Join(dir, table+".ndjson")
+	body, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, append(body, row+"\n"...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func TestGenerate(t *testing.T) {
+	dir := demo(t)
+	for _, out := range []string{filepath.Join(t.TempDir(), "site"), filepath.Join(t.TempDir(), "site.tar")} {
+		status, stdout, stderr := generate("--snapshot", dir, "--out", out)
+		if status != command.Done || stdout != "" {
+			t.Fatalf("status %d, %q on standard output: %s", status, stdout, stderr)
+		}
+		if !exists(out) {
+			t.Errorf("%s is not there", out)
+		}
+		for _, line := range []string{`^records +\d+ rows, 1 without effect \(unknown list\)`, `^site +\d+ objects, [0-9.]+ MB, of 32 lists and \d+ accounts, as of `,
+			`: \d+ objects added, 0 altered, 0 kept, 0 removed \(.+s\)$`} {
+			if !regexp.MustCompile(`(?m)` + line).MatchString(stderr) {
+				t.Errorf("no line %q in %s", line, stderr)
+			}
+		}
+		status, _, stderr = generate("--snapshot", dir, "--out", out)
+		if status != command.Done || !strings.Contains(stderr, out+" is unchanged") {
+			t.Errorf("the second run: status %d: %s", status, stderr)
+		}
+		status, _, stderr = generate("--snapshot", dir, "--out", out, "--rebuild", "--workers=1")
+		if status != command.Done || strings.Contains(stderr, "unchanged") {
+			t.Errorf("with --rebuild: status %d: %s", status, stderr)
+		}
+	}
+}
+
+func TestConfiguration(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "site")
+	status, _, stderr := generate("--snapshot", demo(t), "--out", out, "--base-path=/v2/", "--badges-field=poaps", "--leaderboard-max=20")
+	if status != command.Done {
+		t.Fatal(stderr)
+	}
+	if !exists(filepath.Join(out, "v2/leaderboard/followers")) || !exists(filepath.Join(out, "_variants/leaderboard/followers/limit=20")) ||
+		exists(filepath.Join(out, "_variants/leaderboard/followers/limit=21")) {
+		t.Error("the base path or the largest limit had no effect")
+	}
+	badges, err := filepath.Glob(filepath.Join(out, "v2/lists/*/badges"))
+	if err != nil || len(badges) != 32 {
+		t.Fatalf("%d lists with badges (%v), want 32", len(badges), err)
+	}
+	body, err := os.ReadFile(badges[0])
+	if err != nil || !strings.HasPrefix(string(body), `{"poaps":[`) {
+		t.Errorf("badges %s (%v)", body, err)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "site")
+	t.Setenv("FOLLOWPRESS_SNAPSHOT", demo(t))
+	t.Setenv("FOLLOWPRESS_OUT", out)
+	t.Setenv("FOLLOWPRESS_LEADERBOARD_MAX", "11")
+	if status, _, stderr := generate(); status != command.Done {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	if !exists(filepath.Join(out, "_variants/leaderboard/following/limit=11")) || exists(filepath.Join(out, "_variants/leaderboard/following/limit=12")) {
+		t.Error("FOLLOWPRESS_OUT or FOLLOWPRESS_LEADERBOARD_MAX had no effect")
+	}
+	// A flag is more specific than the environment.
+	other := filepath.Join(t.TempDir(), "other")
+	if status, _, stderr := generate("--out", other); status != command.Done || !exists(other) {
+		t.Errorf("--out beside FOLLOWPRESS_OUT: status %d: %s", status, stderr)
+	}
+}
+
+// TestDefaultOutput: without --out the site goes to out/ in the working folder.
+func TestDefaultOutput(t *testing.T) {
+	dir := demo(t)
+	t.Chdir(t.TempDir())
+	if status, _, stderr := generate("--snapshot", dir); status != command.Done || !exists("out/_site") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	status, stdout, stderr := generate("--help")
+	if status != command.Done || stderr != "" {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+	for _, flag := range []string{"snapshot", "out", "on-invalid", "report", "rebuild", "workers", "base-path", "badges-field", "leaderboard-max"} {
+		env := "FOLLOWPRESS_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+		if !strings.Contains(stdout, "--"+flag) || !strings.Contains(strings.Join(strings.Fields(stdout), " "), "$"+env) {
+			t.Errorf("--%s or $%s is not in the help:\n%s", flag, env, stdout)
+		}
+	}
+	if !strings.Contains(stdout, "Render the site of a snapshot") {
+		t.Errorf("the help does not say what the command does:\n%s", stdout)
+	}
+}
+
+func TestWrongUsage(t *testing.T) {
+	dir := demo(t)
+	for name, args := range map[string][]string{
+		"no snapshot":      {},
+		"unknown flag":     {"--snapshot", dir, "--no-such-flag"},
+		"an argument":      {"--snapshot", dir, "extra"},
+		"unknown choice":   {"--snapshot", dir, "--on-invalid=ask"},
+		"no number":        {"--snapshot", dir, "--workers=many"},
+		"flag, no value":   {"--snapshot"},
+		"unknown boolean":  {"--snapshot", dir, "--rebuild=perhaps"},
+		"no whole maximum": {"--snapshot", dir, "--leaderboard-max=1e3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			status, stdout, stderr := generate(args...)
+			if status != command.Usage || stdout != "" || !strings.HasPrefix(stderr, "generate: ") || !failedWith(stderr, "--help") {
+				t.Errorf("status %d, want %d and one line that names --help: %q, %q", status, command.Usage, stdout, stderr)
+			}
+			if exists("out") {
+				t.Error("there is an output")
+			}
+		})
+	}
+}
+
+// failedWith reports whether what a command says ends in one line with the reason why
+// it failed. Lines about progress may come before.
+func failedWith(stderr, reason string) bool {
+	_, line, ok := strings.Cut("\n"+stderr, "\ngenerate: ")
+	return ok && strings.Contains(line, reason) && strings.Count(line, "\n") == 1 && strings.HasSuffix(line, "\n")
+}
+
+// TestFlagOutOfRange: what the parser of flags cannot know is refused all the same,
+// before any work.
+func TestFlagOutOfRange(t *testing.T) {
+	dir := demo(t)
+	for flag, reason := range map[string]string{
+		"--leaderboard-max=5": "leaderboard maximum 5: between 10 and 10000",
+		"--workers=-1":        "-1 workers: use 1 or more, or 0 for one a core",
+		"--base-path=_search": `base path "_search": _search is where a site keeps its own objects`,
+	} {
+		out := filepath.Join(t.TempDir(), "site")
+		status, _, stderr := generate("--snapshot", dir, "--out", out, flag)
+		if status == command.Done || !failedWith(stderr, reason) || !strings.HasPrefix(stderr, "generate: ") {
+			t.Errorf("%s: status %d: %q, want %q", flag, status, stderr, reason)
+		}
+		if exists(out) {
+			t.Errorf("%s: there is an output", flag)
+		}
+	}
+}
+
+func TestFailure(t *testing.T) {
+	for name, test := range map[string]struct {
+		spoil  func(t *testing.T, dir string) (args []string)
+		reason string
+	}{
+		"no such folder": {func(_ *testing.T, dir string) []string { return []string{"--snapshot", dir + "x"} },
+			"meta.json is not there: is this the folder of a snapshot?"},
+		"a table is missing": {func(t *testing.T, dir string) []string {
+			if err := os.Remove(filepath.Join(dir, "lists.ndjson")); err != nil {
+				t.Fatal(err)
+			}
+			return nil
+		}, "table lists is not there: expected lists.ndjson, lists.ndjson.gz or lists.ndjson.zst"},
+		"an invalid row": {func(t *testing.T, dir string) []string { addRow(t, dir, "events", "{}"); return nil },
+			"events.ndjson:6: id or year: missing"},
+		"a file as a folder": {func(_ *testing.T, dir string) []string {
+			return []string{"--snapshot", filepath.Join(dir, "lists.ndjson")}
+		},
+			"not a directory"},
+		"a file as the output": {func(_ *testing.T, dir string) []string { return []string{"--out", filepath.Join(dir, "lists.ndjson")} },
+			"is a file: name a folder, or a file that ends in .tar"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, out := demo(t), filepath.Join(t.TempDir(), "site")
+			args := append([]string{"--snapshot", dir, "--out", out}, test.spoil(t, dir)...)
+			status, stdout, stderr := generate(args...)
+			if status != command.Failed || stdout != "" || !failedWith(stderr, test.reason) {
+				t.Errorf("status %d, want %d: %q, want it to end in a line with %q", status, command.Failed, stderr, test.reason)
+			}
+			if exists(out) {
+				t.Error("there is an output")
+			}
+		})
+	}
+}
+
+func TestSkipInvalid(t *testing.T) {
+	dir, out := demo(t), filepath.Join(t.TempDir(), "site")
+	addRow(t, dir, "badges", `{"event_id":"x"}`)
+	status, stdout, stderr := generate("--snapshot", dir, "--out", out, "--on-invalid=skip", "--report=-")
+	if status != command.Done || !exists(out) {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	report := parseReport(t, stdout)
+	if len(report.Invalid) != 1 || report.Tables["badges"].Skipped != 1 || report.Invalid[0].File != "badges.ndjson" ||
+		!strings.Contains(stderr, "skipped   "+report.Invalid[0].Error()) {
+		t.Errorf("the report says %s and %s", stdout, stderr)
+	}
+}
+
+func TestReport(t *testing.T) {
+	dir, out := demo(t), filepath.Join(t.TempDir(), "site")
+	file := filepath.Join(t.TempDir(), "report.json")
+	status, stdout, stderr := generate("--snapshot", dir, "--out", out, "--report", file)
+	if status != command.Done || stdout != "" {
+		t.Fatalf("status %d, %q on standard output: %s", status, stdout, stderr)
+	}
+	body, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := parseReport(t, string(body))
+	if report.Snapshot != dir || report.Out != out || report.Counts.Lists != 32 || report.Written.Added != report.Counts.Objects+17 ||
+		report.Tables["records"].WithoutEffect["unknown list"] != 1 || report.Duration.Read <= 0 || report.Duration.Render <= 0 {
+		t.Errorf("the report: %s", body)
+	}
+
+	status, _, stderr = generate("--snapshot", dir, "--out", out, "--rebuild", "--report", filepath.Join(file, "nowhere"))
+	if status != command.Failed || !failedWith(stderr, "the site is there, but its report is not") {
+		t.Errorf("a report that cannot be written: status %d: %s", status, stderr)
+	}
+}
+
+// parseReport fails the test unless text is one JSON object and nothing else.
+func parseReport(t *testing.T, text string) generator.Report {
+	t.Helper()
+	var report generator.Report
+	if err := json.Unmarshal([]byte(text), &report); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return report
+}
+
+// TestStopped sends the signal of Ctrl-C's quieter sister as soon as the run says
+// something. It ends with the status that shells expect, and leaves nothing.
+func TestStopped(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "site")
+	var stdout bytes.Buffer
+	stderr := &signaller{}
+	status := command.Run("generate", about, &flags{}, []string{"--snapshot", demo(t), "--out", out}, &stdout, stderr)
+	if status != 128+int(syscall.SIGTERM) || !strings.Contains(stderr.text.String(), "generate: stopped by terminated\n") {
+		t.Errorf("status %d: %s", status, stderr.text.String())
+	}
+	entries, err := os.ReadDir(filepath.Dir(out))
+	if err != nil || len(entries) > 0 {
+		t.Errorf("left behind: %v (%v)", entries, err)
+	}
+}
+
+// A signaller ends this process with SIGTERM when it is first written to, which is
+// after the command began to listen for signals.
+type signaller struct {
+	text bytes.Buffer
+	sent bool
+}
+
+func (s *signaller) Write(p []byte) (int, error) {
+	if !s.sent {
+		s.sent = true
+		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+			return 0, err
+		}
+		time.Sleep(200 * time.Millisecond) // until it has arrived
+	}
+	return s.text.Write(p)
+}

@@ -1,0 +1,96 @@
+package generator_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/followpress/followpress/fixtures/graph"
+	"github.com/followpress/followpress/generator"
+)
+
+// TestWorkersDoNotMatter makes one site with 1, 2 and 7 workers: in memory, as a
+// folder and as a tar file.
+func TestWorkersDoNotMatter(t *testing.T) {
+	t.Parallel()
+	s := syntheticSnapshot(t, graph.Options{Accounts: 70, Lists: 60, Records: 1200, Seed: 4})
+	dir := t.TempDir()
+	want := inMemory(t, s, generator.Options{Workers: 1})
+	if err := want.check(); err != nil {
+		t.Fatal(err)
+	}
+	for _, workers := range []int{1, 2, 7} {
+		o := generator.Options{Workers: workers}
+		if err := inMemory(t, s, o).compare(want); err != nil {
+			t.Errorf("in memory with %d workers: %v", workers, err)
+		}
+		path := filepath.Join(dir, fmt.Sprint(workers))
+		onDisk(t, s, path, o)
+		if err := readFolder(t, path).compare(want); err != nil {
+			t.Errorf("the folder with %d workers: %v", workers, err)
+		}
+		onDisk(t, s, path+".tar", o)
+		if err := readTar(t, path+".tar").compare(want); err != nil {
+			t.Errorf("the tar file with %d workers: %v", workers, err)
+		}
+	}
+	sameBytes(t, dir, "1.tar", "2.tar", "7.tar")
+}
+
+// TestWorkersDoNotMatterInPieces does the same with a graph that is parsed, merged and
+// rendered in many pieces, as a tar file only: so many small files keep a disk busy.
+func TestWorkersDoNotMatterInPieces(t *testing.T) {
+	t.Parallel()
+	s := syntheticSnapshot(t, graph.Options{Accounts: 1100, Lists: 1100, Records: 8000, Seed: 3})
+	dir := t.TempDir()
+	for _, workers := range []int{1, 2, 7} {
+		onDisk(t, s, filepath.Join(dir, fmt.Sprintf("%d.tar", workers)), generator.Options{Workers: workers})
+	}
+	sameBytes(t, dir, "1.tar", "2.tar", "7.tar")
+	if err := readTar(t, filepath.Join(dir, "1.tar")).check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// sameBytes fails the test unless the files have the same contents.
+func sameBytes(t testing.TB, dir string, names ...string) {
+	t.Helper()
+	var first []byte
+	for i, name := range names {
+		body, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = body
+		}
+		if !bytes.Equal(body, first) {
+			t.Errorf("%s has other bytes than %s", name, names[0])
+		}
+	}
+}
+
+// TestCompressionDoesNotMatter: a table says the same as .ndjson, .gz and .zst.
+func TestCompressionDoesNotMatter(t *testing.T) {
+	s := syntheticSnapshot(t, graph.Options{Accounts: 200, Lists: 150, Records: 6000, Seed: 4})
+	want := inMemory(t, s, small)
+	for _, ending := range []string{".gz", ".zst"} {
+		if err := inMemory(t, s.compressed(t, ending), small).compare(want); err != nil {
+			t.Errorf("%s: %v", ending, err)
+		}
+	}
+}
+
+// TestLineEndsDoNotMatter: blank lines, a missing last line end and line ends of
+// Windows are no rows and no errors.
+func TestLineEndsDoNotMatter(t *testing.T) {
+	s := randomSnapshot(1, shape{accounts: 10, lists: 8, records: 60, events: 2, badges: 9})
+	want := inMemory(t, s, small)
+	loose := s.with("records.ndjson", "\r\n  \n"+s["records.ndjson"][:len(s["records.ndjson"])-1])
+	loose = loose.with("lists.ndjson", "\n\n"+s["lists.ndjson"]+"\t\r\n\n")
+	if err := inMemory(t, loose, small).compare(want); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,143 @@
+package generator_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/fixtures/graph"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
+)
+
+// TestSiteEqualsModel compares every byte of many sites with what the model answers,
+// encoded by go-json.
+func TestSiteEqualsModel(t *testing.T) {
+	t.Parallel()
+	snapshots := map[string]snapshot{
+		"empty": emptySnapshot(),
+		// Lists of more than one search shard.
+		"long lists": syntheticSnapshot(t, graph.Options{Accounts: 2600, Lists: 3, Records: 4000, Seed: 5}),
+		"synthetic":  syntheticSnapshot(t, graph.Options{Accounts: 120, Lists: 150, Records: 1500, Seed: 6}),
+	}
+	for seed := range uint64(16) {
+		snapshots["hostile "+strconv.FormatUint(seed, 10)] = randomSnapshot(1000+seed,
+			shape{accounts: 25, lists: 18, records: 350, events: 5, badges: 60, hostile: true})
+	}
+	o := generator.Options{Config: site.Config{LeaderboardMax: 12, BadgesField: `po"aps<é>`, BasePath: "graph/v2.0"}}
+	for name, s := range snapshots {
+		t.Run(name, func(t *testing.T) {
+			got, m := inMemory(t, s, o), newModel(t, s)
+			if err := got.check(); err != nil {
+				t.Error(err)
+			}
+			want := m.objects(t, o.Config)
+			root := decode[site.Root](t, got[site.RootKey])
+			if counts := m.siteCounts(want); root.Counts != counts {
+				t.Errorf("the root counts %+v, want %+v", root.Counts, counts)
+			}
+			if err := got.withoutIndex().compare(want); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// withoutIndex is the site without its manifest and root.
+func (o objects) withoutIndex() objects {
+	rest := objects{}
+	for key, body := range o {
+		if key != site.RootKey && !strings.HasPrefix(string(key), "_manifest/") {
+			rest[key] = body
+		}
+	}
+	return rest
+}
+
+// TestEncodersEqualGoJSON decodes every object into its shape and encodes it again
+// with go-json. That must give the same bytes: whoever generates clients from the
+// shapes, or signs objects, can rely on it.
+func TestEncodersEqualGoJSON(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		s := randomSnapshot(seed, shape{accounts: 20, lists: 12, records: 300, events: 6, badges: 50, hostile: true})
+		c, _ := site.Config{}.WithDefaults()
+		for key, body := range inMemory(t, s, generator.Options{}) {
+			route, _ := c.RouteOf(key)
+			if again := recode(t, route.ID, key, body); again != body {
+				t.Fatalf("seed %d: %s: go-json gives %s\nwant %s", seed, key, again, body)
+			}
+		}
+	}
+}
+
+// recode decodes an object into its shape and encodes it again.
+func recode(t testing.TB, route site.RouteID, key site.Key, body string) string {
+	t.Helper()
+	switch route {
+	case site.RouteLeaderboard, site.RouteLeaderboardLimit:
+		if strings.Contains(string(key), "leaderboard/followers") {
+			return text(t, decode[[]site.FollowersEntry](t, body))
+		}
+		return text(t, decode[[]site.FollowingEntry](t, body))
+	case site.RouteRecords:
+		return text(t, decode[site.ListRecords](t, body))
+	case site.RouteDetails:
+		return text(t, canonical(t, decode[site.ListDetails](t, body)))
+	case site.RouteBadges:
+		return text(t, decode[struct {
+			Badges []site.Badge `json:"badges"`
+		}](t, body))
+	case site.RouteListSearch, site.RouteUserSearch:
+		return text(t, decode[site.FollowingPage](t, body))
+	case site.RouteSearchShard:
+		return text(t, decode[searchShard](t, body))
+	case site.RouteUserBucket:
+		return text(t, decode[userBucket](t, body))
+	case site.RouteManifest:
+		return text(t, decode[site.Manifest](t, body))
+	case site.RouteRoot:
+		return text(t, decode[site.Root](t, body))
+	case site.RouteError:
+		return body // the bodies of package site, which tests them
+	}
+	t.Fatalf("%s: no shape for this route", key)
+	return ""
+}
+
+// canonical encodes the objects that pass through once more, from maps: their keys
+// must be sorted and their numbers have the digits that they had.
+func canonical(t testing.TB, d site.ListDetails) site.ListDetails {
+	t.Helper()
+	for _, raw := range []*json.RawMessage{&d.ENS.Records, &d.ENS.Chains, &d.ENS.Errors} {
+		*raw = decode[anyObject](t, string(*raw)).encode(t)
+	}
+	return d
+}
+
+// TestNumbersPassThrough: what a profile passes through keeps its digits.
+func TestNumbersPassThrough(t *testing.T) {
+	const address = "0x0101010101010101010101010101010101010101"
+	s := emptySnapshot().adding("lists", `{"token_id":"1","owner":"`+address+`"}`).adding("accounts",
+		`{"address":"`+address+`","ens":{"records":{"z":-12345678901234567890.50,"a":[1E400, -0 ,1.0],"":{"b":null,"a":{}}}}}`)
+	c, _ := site.Config{}.WithDefaults()
+	details := inMemory(t, s, small)[c.ListKey("1", site.Details)]
+	const want = `"records":{"":{"a":{},"b":null},"a":[1E400,-0,1.0],"z":-12345678901234567890.50}`
+	if !strings.Contains(details, want) {
+		t.Errorf("details %s, want %s in them", details, want)
+	}
+}
+
+// decode decodes what must be the only JSON value of an object.
+func decode[T any](t testing.TB, body string) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal([]byte(body), &v); err != nil {
+		t.Fatalf("decode %T: %v in %s", v, err, body)
+	}
+	return v
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

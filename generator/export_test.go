@@ -1,0 +1,66 @@
+package generator
+
+import (
+	"context"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/site"
+)
+
+// Tests see a run from outside. What some of them need of its inside is here.
+
+// ParseRecord parses a row of the table records as a run does.
+func ParseRecord(line []byte) (tokenID string, r site.Record, err error) {
+	row, err := parseLine(line, parseRecordRow)
+	if err != nil {
+		return "", site.Record{}, err
+	}
+	if row.isAddress {
+		row.data = row.address.String()
+	}
+	return row.tokenID, site.Record{Version: row.version, RecordType: row.recordType, Data: row.data, Tags: row.tags}, nil
+}
+
+// A Graph is a snapshot in memory.
+type Graph struct{ *graph }
+
+// Load reads a snapshot into a graph.
+func Load(ctx context.Context, snapshot afero.Fs, workers int) (Graph, error) {
+	g, err := load(ctx, &reader{snapshot: snapshot, workers: workers, report: &Report{}, progress: noProgress{}})
+	return Graph{g}, err
+}
+
+// Rank ranks all accounts.
+func (g Graph) Rank(ctx context.Context, workers int) error {
+	_, err := rank(ctx, g.graph, workers, 100)
+	return err
+}
+
+// LongestList is the list with the most records.
+func (g Graph) LongestList() (list uint32) {
+	for other := range g.tokens {
+		if len(g.recordsOf(uint32(other))) > len(g.recordsOf(list)) {
+			list = uint32(other)
+		}
+	}
+	return list
+}
+
+// ListRenderer renders all objects of one list and gives their size.
+func (g Graph) ListRenderer(ctx context.Context, list uint32) (render func() int, err error) {
+	r, err := rank(ctx, g.graph, 1, 100)
+	if err != nil {
+		return nil, err
+	}
+	config, err := site.Config{}.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := newRenderer(g.graph, r, config)
+	var t scratch
+	return func() (size int) {
+		s.renderList(int(list), &t, func(body []byte, _ ...site.Key) { size += len(body) })
+		return size
+	}, nil
+}

@@ -1,0 +1,173 @@
+package generator_test
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+	"errors"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
+)
+
+// FuzzSnapshotReader feeds anything to the reader as three of the tables. A strict run
+// gives a site or names a row; a lenient one never fails for a row, gives the same site
+// where the strict one gives one, and a whole site always.
+func FuzzSnapshotReader(f *testing.F) {
+	add := func(s snapshot) {
+		f.Add([]byte(s["lists.ndjson"]), []byte(s["accounts.ndjson"]), []byte(s["records.ndjson"]))
+	}
+	add(emptySnapshot())
+	add(validRows())
+	add(randomSnapshot(1, shape{accounts: 4, lists: 3, records: 8}))
+	add(randomSnapshot(2, shape{accounts: 3, lists: 3, records: 8, hostile: true}))
+	broken := validRows()
+	for table, rows := range invalidRows {
+		for row := range rows {
+			broken = broken.adding(table, row)
+		}
+	}
+	add(broken)
+
+	f.Fuzz(func(t *testing.T, lists, accounts, records []byte) {
+		s := validRows().with("lists.ndjson", string(lists)).with("accounts.ndjson", string(accounts)).with("records.ndjson", string(records))
+		skip := small
+		skip.SkipInvalid = true
+		lenient, _, err := generator.ToMemory(t.Context(), s.fs(), skip)
+		if err != nil {
+			t.Fatalf("skipping invalid rows: %v", err)
+		}
+		got := readTree(t, lenient, "/")
+		if err := got.check(); err != nil {
+			t.Fatal(err)
+		}
+		for key, body := range got {
+			if !stdjson.Valid([]byte(body)) {
+				t.Fatalf("%q is no JSON: %q", key, body)
+			}
+		}
+		strict, _, err := generator.ToMemory(t.Context(), s.fs(), small)
+		if err != nil {
+			if row := (*generator.RowError)(nil); !errors.As(err, &row) {
+				t.Fatalf("an error without a row: %v", err)
+			}
+			wantError(t, err)
+			return
+		}
+		if err := readTree(t, strict, "/").compare(got); err != nil {
+			t.Fatalf("the strict run gives another site: %v", err)
+		}
+		if ambiguous(lists) || ambiguous(accounts) || ambiguous(records) {
+			return
+		}
+		if err := got.withoutIndex().compare(newModel(t, s).objects(t, small.Config)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// FuzzParseRecord compares the parser of records, which sees most of a snapshot, with
+// encoding/json: the same rows are valid, and say the same.
+func FuzzParseRecord(f *testing.F) {
+	for row := range invalidRows["records"] {
+		f.Add([]byte(row))
+	}
+	for line := range strings.Lines(validRows()["records.ndjson"] + randomSnapshot(3, shape{accounts: 9, lists: 2, records: 60, hostile: true})["records.ndjson"]) {
+		f.Add([]byte(strings.TrimSpace(line)))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if ambiguous(line) {
+			t.Skip("repeated members, or names of members in another letter case")
+		}
+		token, got, err := generator.ParseRecord(line)
+		wantToken, want, wantErr := plainRecord(line)
+		if (err == nil) != (wantErr == nil) {
+			t.Fatalf("%q: %v, encoding/json says %v", line, err, wantErr)
+		}
+		if err == nil && (token != wantToken || !reflect.DeepEqual(got, want)) {
+			t.Fatalf("%q: list %q, %+v\nwant list %q, %+v", line, token, got, wantToken, want)
+		}
+	})
+}
+
+var hexadecimal = regexp.MustCompile(`^0x([0-9a-f]{2})*$`)
+
+// plainRecord reads a row in the plainest way.
+func plainRecord(line []byte) (token string, r site.Record, err error) {
+	var row struct {
+		TokenID *string   `json:"token_id"`
+		Version *uint32   `json:"version"`
+		Type    *string   `json:"record_type"`
+		Data    *string   `json:"data"`
+		Tags    []*string `json:"tags"`
+	}
+	if !utf8.Valid(line) || !strings.HasPrefix(string(line), "{") {
+		return "", r, errors.New("no object")
+	}
+	if err := stdjson.Unmarshal(line, &row); err != nil {
+		return "", r, err
+	}
+	if row.TokenID == nil || row.Version == nil || row.Type == nil || row.Data == nil || slices.Contains(row.Tags, nil) {
+		return "", r, errors.New("something is missing")
+	}
+	r = site.Record{Version: *row.Version, RecordType: *row.Type, Data: strings.ToLower(*row.Data)}
+	for _, tag := range row.Tags {
+		r.Tags = append(r.Tags, *tag)
+	}
+	slices.Sort(r.Tags)
+	r.Tags = slices.Compact(r.Tags)
+	if !site.ValidTokenID(*row.TokenID) || r.RecordType == "" || !hexadecimal.MatchString(r.Data) {
+		return "", r, errors.New("something is malformed")
+	}
+	return *row.TokenID, r, nil
+}
+
+// members are the names that mean something in a row.
+var members = []string{
+	"token_id", "owner", "user", "version", "record_type", "data", "tags", "address", "primary_list", "ens",
+	"name", "avatar", "header", "display", "records", "chains", "fresh", "resolver", "errors",
+}
+
+// ambiguous reports whether rows hold an object about which decoders may disagree: one
+// with a repeated member, or with one whose name is a known one in another letter case.
+func ambiguous(rows []byte) bool {
+	for line := range bytes.Lines(rows) {
+		decoder := stdjson.NewDecoder(bytes.NewReader(line))
+		var path []map[string]bool // names seen in the objects that are open; nil for an array
+		name := true               // what comes next in the innermost object
+		for {
+			token, err := decoder.Token()
+			if err != nil {
+				break // what is no JSON is refused by all
+			}
+			switch token {
+			case stdjson.Delim('{'):
+				path, name = append(path, map[string]bool{}), true
+				continue
+			case stdjson.Delim('['):
+				path = append(path, nil)
+				continue
+			case stdjson.Delim('}'), stdjson.Delim(']'):
+				path, name = path[:len(path)-1], true
+				continue
+			}
+			if len(path) == 0 || path[len(path)-1] == nil {
+				continue
+			}
+			if text, ok := token.(string); ok && name {
+				seen := path[len(path)-1]
+				if seen[text] || slices.ContainsFunc(members, func(m string) bool { return m != text && strings.EqualFold(m, text) }) {
+					return true
+				}
+				seen[text] = true
+			}
+			name = !name
+		}
+	}
+	return false
+}

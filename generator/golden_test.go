@@ -1,0 +1,94 @@
+package generator_test
+
+import (
+	"cmp"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+)
+
+var update = flag.Bool("update", false, "rewrite the sites in testdata/golden")
+
+// TestGolden compares whole sites with those that were read and found right. Each file
+// holds a snapshot, what to see in it, and the site. After a change that is meant:
+//
+//	go test ./generator -run Golden -update && git diff generator/testdata
+func TestGolden(t *testing.T) {
+	names, err := filepath.Glob("testdata/golden/*.txt")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, name := range names {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			body, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			comment, files := parseArchive(string(body))
+			s, want := snapshot{}, objects{}
+			for name, text := range files {
+				if key, ok := strings.CutPrefix(name, "site/"); ok {
+					want[site.Key(key)] = strings.TrimSuffix(text, "\n")
+				} else {
+					s[strings.TrimPrefix(name, "snapshot/")] = text
+				}
+			}
+			got := inMemory(t, s, small)
+			if *update {
+				overwrite(t, name, formatArchive(comment, s, got))
+			} else if err := got.compare(want); err != nil {
+				t.Errorf("%v\n(to accept: go test ./generator -run Golden -update)", err)
+			}
+		})
+	}
+}
+
+// parseArchive reads a comment and files, each after a line of the form "-- name --".
+func parseArchive(body string) (comment string, files map[string]string) {
+	files = map[string]string{}
+	name := ""
+	for line := range strings.Lines(body) {
+		if next, ok := strings.CutPrefix(line, "-- "); ok && strings.HasSuffix(next, " --\n") {
+			name = strings.TrimSuffix(next, " --\n")
+			files[name] = ""
+		} else if name == "" {
+			comment += line
+		} else {
+			files[name] += line
+		}
+	}
+	return comment, files
+}
+
+// formatArchive writes what parseArchive reads: the tables as they were, then the site,
+// what people read first.
+func formatArchive(comment string, s snapshot, o objects) string {
+	var b strings.Builder
+	b.WriteString(comment)
+	for _, name := range []string{"meta.json", "lists.ndjson", "accounts.ndjson", "records.ndjson", "events.ndjson", "badges.ndjson"} {
+		b.WriteString("-- snapshot/" + name + " --\n" + s[name])
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(o), func(a, b site.Key) int {
+		return cmp.Or(cmp.Compare(rankInArchive(a), rankInArchive(b)), cmp.Compare(a, b))
+	}) {
+		b.WriteString("-- site/" + string(key) + " --\n" + o[key] + "\n")
+	}
+	return b.String()
+}
+
+// rankInArchive puts the answers of the API before the search shards and the rest, and
+// the manifest last.
+func rankInArchive(key site.Key) int {
+	for i, prefix := range []string{"_search/", "_variants/", "_errors/", "_site", "_manifest/"} {
+		if strings.HasPrefix(string(key), prefix) {
+			return i + 1
+		}
+	}
+	return 0
+}

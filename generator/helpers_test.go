@@ -1,0 +1,272 @@
+package generator_test
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
+)
+
+// small is a configuration whose leaderboards do not outweigh a tiny graph.
+var small = generator.Options{Config: site.Config{LeaderboardMax: 10}}
+
+// objects is a site: what is in it, by key.
+type objects map[site.Key]string
+
+// inMemory makes the site of a snapshot in memory.
+func inMemory(t testing.TB, s snapshot, o generator.Options) objects {
+	t.Helper()
+	files, _, err := generator.ToMemory(t.Context(), s.fs(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readTree(t, files, "/")
+}
+
+// onDisk makes the site of a snapshot at path.
+func onDisk(t testing.TB, s snapshot, path string, o generator.Options) *generator.Report {
+	t.Helper()
+	report, err := generator.ToPath(t.Context(), s.fs(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// readFolder reads every file below a folder.
+func readFolder(t testing.TB, path string) objects {
+	t.Helper()
+	return readTree(t, afero.NewOsFs(), path)
+}
+
+func readTree(t testing.TB, files afero.Fs, root string) objects {
+	t.Helper()
+	o := objects{}
+	err := afero.Walk(files, root, func(path string, info fs.FileInfo, err error) error {
+		if err != nil || info.IsDir() {
+			return err
+		}
+		body, err := afero.ReadFile(files, path)
+		if err != nil {
+			return err
+		}
+		key, err := filepath.Rel(root, path)
+		o[site.Key(filepath.ToSlash(key))] = string(body)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// readTar reads a tar file and fails on anything in it that is not a plain object.
+func readTar(t testing.TB, path string) objects {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	o := objects{}
+	last := ""
+	for archive := tar.NewReader(file); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		body, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatalf("%s: %s: %v", path, header.Name, err)
+		}
+		if _, twice := o[site.Key(header.Name)]; twice || header.Typeflag != tar.TypeReg || header.Mode != 0o644 {
+			t.Fatalf("%s: %s is there twice or is no plain file: %+v", path, header.Name, header)
+		}
+		o[site.Key(header.Name)] = string(body)
+		last = header.Name
+	}
+	if last != string(site.RootKey) {
+		t.Errorf("%s ends in %s: whoever reads it as a stream needs the root last", path, last)
+	}
+	return o
+}
+
+// compare says where two sites differ.
+func (o objects) compare(want objects) error {
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(o)) {
+		if body, ok := want[key]; !ok {
+			errs = append(errs, fmt.Errorf("%q should not be there", key))
+		} else if o[key] != body {
+			errs = append(errs, fmt.Errorf("%q:\n got %s\nwant %s", key, o[key], body))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if _, ok := o[key]; !ok {
+			errs = append(errs, fmt.Errorf("%q is missing", key))
+		}
+	}
+	if more := len(errs) - 5; more > 0 {
+		errs = append(errs[:5], fmt.Errorf("and %d more differences", more))
+	}
+	return errors.Join(errs...)
+}
+
+// check tests what every site promises about itself: the root and the manifest
+// name exactly the objects that are there, with their sizes and digests, and every
+// key has a route.
+func (o objects) check() error {
+	root, err := site.ParseRoot([]byte(o[site.RootKey]))
+	if err != nil {
+		return err
+	}
+	again, err := root.Encode()
+	if err != nil {
+		return err
+	}
+	if string(again) != o[site.RootKey] {
+		return fmt.Errorf("the root comes back as %s\nwant %s", again, o[site.RootKey])
+	}
+	known := map[site.Key]bool{site.RootKey: true}
+	counts := root.Counts
+	for shard, digest := range root.Manifest {
+		key := site.ManifestKey(shard)
+		known[key] = true
+		if sum := site.Sum([]byte(o[key])); sum != digest {
+			return fmt.Errorf("%s has the digest %s, the root says %s", key, sum, digest)
+		}
+		m, err := site.ParseManifest(shard, []byte(o[key]))
+		if err != nil {
+			return err
+		}
+		if again := m.Append(nil); string(again) != o[key] {
+			return fmt.Errorf("%s comes back as %s\nwant %s", key, again, o[key])
+		}
+		for _, e := range m.Objects {
+			known[e.Key] = true
+			counts.Objects--
+			counts.Bytes -= e.Size
+			body, ok := o[e.Key]
+			if want := (site.Entry{Key: e.Key, Size: int64(len(body)), MD5: site.Sum([]byte(body))}); !ok || e != want {
+				return fmt.Errorf("%s says %+v of an object that is %+v (there: %t)", key, e, want, ok)
+			}
+			if in := site.ManifestShard(e.Key, root.ShardDigits); in != shard {
+				return fmt.Errorf("%s holds %q, which belongs into shard %s", key, e.Key, in)
+			}
+		}
+	}
+	if counts.Objects != 0 || counts.Bytes != 0 {
+		return fmt.Errorf("the root counts %d objects and %d bytes more than there are", counts.Objects, counts.Bytes)
+	}
+	for key := range o {
+		if _, ok := root.Config.RouteOf(key); !ok || !key.Valid() {
+			return fmt.Errorf("no route has the key %q", key)
+		}
+		if !known[key] {
+			return fmt.Errorf("%q is in no manifest", key)
+		}
+	}
+	return nil
+}
+
+// A fileState tells whether a file was touched.
+type fileState struct {
+	inode   uint64
+	changed time.Time // of the contents
+	body    string
+}
+
+// stateOf looks at everything below a folder, the folder included.
+func stateOf(t testing.TB, root string) map[string]fileState {
+	t.Helper()
+	state := map[string]fileState{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		s := fileState{inode: info.Sys().(*syscall.Stat_t).Ino}
+		if entry.Type().IsRegular() {
+			body, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			s.body, s.changed = string(body), info.ModTime()
+		}
+		state[strings.TrimPrefix(path, root)] = s
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// untouched fails the test if anything below a folder is not as it was.
+func untouched(t testing.TB, root string, before map[string]fileState) {
+	t.Helper()
+	after := stateOf(t, root)
+	for path := range after {
+		if _, ok := before[path]; !ok {
+			t.Errorf("%s was not there before", filepath.Join(root, path))
+		}
+	}
+	for path, was := range before {
+		if is, ok := after[path]; !ok {
+			t.Errorf("%s is gone", filepath.Join(root, path))
+		} else if is != was {
+			t.Errorf("%s was touched: %+v, before %+v", filepath.Join(root, path), is, was)
+		}
+	}
+}
+
+// alone fails the test if there is anything else beside a path, such as a work
+// folder that was left behind.
+func alone(t testing.TB, path string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if entry.Name() != filepath.Base(path) {
+			t.Errorf("%s was left beside %s", entry.Name(), path)
+		}
+	}
+}
+
+// wantError fails the test unless err is one line that holds every text.
+func wantError(t testing.TB, err error, texts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("no error, want one with %q", texts)
+		return
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("the error has several lines: %q", err)
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("error %q, want %q in it", err, text)
+		}
+	}
+}

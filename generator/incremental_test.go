@@ -1,0 +1,380 @@
+package generator_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
+)
+
+// before is a snapshot, and after the same with a small change: one record more, one
+// list and one name less.
+func beforeAndAfter() (before, after snapshot) {
+	const a, b, c = "0x0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a", "0x0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b",
+		"0x0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c"
+	list := func(token, owner string) string { return `{"token_id":"` + token + `","owner":"` + owner + `"}` }
+	follow := func(token, account string) string {
+		return `{"token_id":"` + token + `","version":1,"record_type":"address","data":"` + account + `"}`
+	}
+	account := func(address, primary, name string) string {
+		return `{"address":"` + address + `","primary_list":"` + primary + `","ens":{"name":"` + name + `"}}`
+	}
+	all := emptySnapshot().adding("lists", list("1", a), list("2", b)).
+		adding("accounts", account(a, "1", "a.eth"), account(b, "2", "b.eth")).
+		adding("records", follow("1", b), follow("2", a))
+	before = all.adding("lists", list("3", c)).adding("accounts", account(c, "3", "gone.eth"))
+	return before, all.adding("records", follow("1", c))
+}
+
+// A place is an output that the tests of this file try: a folder or a tar file.
+type place struct {
+	name string
+	path string
+	read func(testing.TB, string) objects
+}
+
+func places(t testing.TB) []place {
+	t.Helper()
+	return []place{
+		{"folder", filepath.Join(t.TempDir(), "site"), readFolder},
+		{"tar", filepath.Join(t.TempDir(), "site.tar"), readTar},
+	}
+}
+
+func TestUnchangedSiteIsNotWritten(t *testing.T) {
+	s, _ := beforeAndAfter()
+	for _, p := range places(t) {
+		t.Run(p.name, func(t *testing.T) {
+			first := onDisk(t, s, p.path, small)
+			if w, n := first.Written, len(p.read(t, p.path)); w != (generator.WriteReport{Added: n}) {
+				t.Errorf("the first run reports %+v, want %d added", w, n)
+			}
+			state := stateOf(t, filepath.Dir(p.path))
+			again := onDisk(t, s, p.path, small)
+			untouched(t, filepath.Dir(p.path), state)
+			if w := again.Written; !w.Unchanged || w.Kept != first.Written.Added || w.Added+w.Altered+w.Removed != 0 {
+				t.Errorf("the second run reports %+v, want %d kept and unchanged", w, first.Written.Added)
+			}
+			if again.Counts != first.Counts {
+				t.Errorf("the second run counts %+v, the first %+v", again.Counts, first.Counts)
+			}
+		})
+	}
+}
+
+func TestOnlyWhatChangedIsWritten(t *testing.T) {
+	old, next := beforeAndAfter()
+	want, was := inMemory(t, next, small), inMemory(t, old, small)
+	var expected generator.WriteReport
+	for key, body := range want {
+		switch body {
+		case was[key]:
+			expected.Kept++
+		default:
+			expected.Altered++
+			if _, ok := was[key]; !ok {
+				expected.Added, expected.Altered = expected.Added+1, expected.Altered-1
+			}
+		}
+	}
+	expected.Removed = len(was) - expected.Kept - expected.Altered
+	if expected.Kept == 0 || expected.Altered == 0 || expected.Removed == 0 {
+		t.Fatalf("%+v: the snapshots are of no use", expected)
+	}
+	for _, p := range places(t) {
+		t.Run(p.name, func(t *testing.T) {
+			onDisk(t, old, p.path, small)
+			before := stateOf(t, p.path)
+			report := onDisk(t, next, p.path, small)
+			if report.Written != expected {
+				t.Errorf("the report says %+v, want %+v", report.Written, expected)
+			}
+			if err := p.read(t, p.path).compare(want); err != nil {
+				t.Error(err)
+			}
+			alone(t, p.path)
+			if p.name == "folder" {
+				keptAre(t, p.path, before, func(key site.Key) bool { return want[key] == was[key] })
+			}
+		})
+	}
+}
+
+// keptAre fails the test unless just the objects that keep names are the same files
+// as before.
+func keptAre(t testing.TB, path string, before map[string]fileState, keep func(site.Key) bool) {
+	t.Helper()
+	for name, is := range stateOf(t, path) {
+		key := site.Key(strings.TrimPrefix(name, "/"))
+		if is.body == "" {
+			continue // a folder
+		}
+		was := before[name]
+		if same := is.inode == was.inode && is.changed.Equal(was.changed); same != keep(key) {
+			t.Errorf("%s: the same file as before: %t, want %t", key, same, keep(key))
+		}
+	}
+}
+
+func TestRebuildWritesEverything(t *testing.T) {
+	s, _ := beforeAndAfter()
+	o := small
+	o.Rebuild = true
+	for _, p := range places(t) {
+		t.Run(p.name, func(t *testing.T) {
+			onDisk(t, s, p.path, small)
+			before := stateOf(t, p.path)
+			if w := onDisk(t, s, p.path, o).Written; w.Unchanged || w.Kept > 0 {
+				t.Errorf("the report says %+v", w)
+			}
+			keptAre(t, p.path, before, func(site.Key) bool { return false })
+			if err := p.read(t, p.path).compare(inMemory(t, s, small)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestOtherManifestDigits runs over a site whose manifest has more shards than the
+// next one, as that of a site that shrank.
+func TestOtherManifestDigits(t *testing.T) {
+	old, next := beforeAndAfter()
+	want, was := inMemory(t, next, small), inMemory(t, old, small)
+	path := filepath.Join(t.TempDir(), "site")
+	onDisk(t, old, path, small)
+	reshard(t, path, was, 2)
+	before := stateOf(t, path)
+	report := onDisk(t, next, path, small)
+	if err := readFolder(t, path).compare(want); err != nil {
+		t.Error(err)
+	}
+	keptAre(t, path, before, func(key site.Key) bool {
+		return want[key] == was[key] && !strings.HasPrefix(string(key), "_manifest/")
+	})
+	if w := report.Written; w.Removed < 256 || w.Added < 16 || w.Added+w.Altered+w.Kept != len(want) {
+		t.Errorf("the report says %+v; 256 shards go, 16 come, and the new site has %d objects", w, len(want))
+	}
+}
+
+// reshard gives a site a manifest with another number of digits.
+func reshard(t testing.TB, path string, o objects, digits int) {
+	t.Helper()
+	root := decode[site.Root](t, o[site.RootKey])
+	root.ShardDigits, root.Manifest = digits, map[string]site.MD5{}
+	if err := os.RemoveAll(filepath.Join(path, "_manifest")); err != nil {
+		t.Fatal(err)
+	}
+	for _, shard := range site.HashPrefixes(digits) {
+		m := site.Manifest{Shard: shard}
+		for key, body := range o.withoutIndex() {
+			if site.ManifestShard(key, digits) == shard {
+				m.Objects = append(m.Objects, site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum([]byte(body))})
+			}
+		}
+		slices.SortFunc(m.Objects, func(a, b site.Entry) int { return strings.Compare(string(a.Key), string(b.Key)) })
+		body := m.Append(nil)
+		root.Manifest[shard] = site.Sum(body)
+		overwrite(t, filepath.Join(path, string(site.ManifestKey(shard))), string(body))
+	}
+	overwrite(t, filepath.Join(path, string(site.RootKey)), text(t, root))
+	if err := readFolder(t, path).check(); err != nil {
+		t.Fatalf("the site with %d digits: %v", digits, err)
+	}
+}
+
+func overwrite(t testing.TB, path, body string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(body), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDamagedSiteIsWrittenAnew: what cannot tell what it holds is replaced whole.
+func TestDamagedSiteIsWrittenAnew(t *testing.T) {
+	old, next := beforeAndAfter()
+	want := inMemory(t, next, small)
+	damages := map[string]func(t testing.TB, path string){
+		"root empty":           damage(site.RootKey, func(string) string { return "" }),
+		"root cut off":         damage(site.RootKey, func(body string) string { return body[:len(body)/2] }),
+		"root of another kind": damage(site.RootKey, func(body string) string { return strings.Replace(body, `"format":1`, `"format":99`, 1) }),
+		"manifest cut off":     damage("_manifest/", func(body string) string { return body[:len(body)/2] }),
+		"manifest empty":       damage("_manifest/", func(string) string { return "" }),
+		"manifest of another":  damage("_manifest/", func(body string) string { return strings.Replace(body, `"shard":"`, `"shard":"0`, 1) }),
+		"manifest gone": func(t testing.TB, path string) {
+			if err := os.RemoveAll(filepath.Join(path, "_manifest")); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	for name, do := range damages {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "site")
+			onDisk(t, old, path, small)
+			do(t, path)
+			onDisk(t, next, path, small)
+			if err := readFolder(t, path).compare(want); err != nil {
+				t.Error(err)
+			}
+			alone(t, path)
+		})
+	}
+}
+
+// damage rewrites every object of a site whose key begins with prefix.
+func damage(prefix site.Key, change func(string) string) func(testing.TB, string) {
+	return func(t testing.TB, path string) {
+		t.Helper()
+		for key, body := range readFolder(t, path) {
+			if strings.HasPrefix(string(key), string(prefix)) {
+				overwrite(t, filepath.Join(path, string(key)), change(body))
+			}
+		}
+	}
+}
+
+// TestMissingObjectIsWrittenAgain: someone deleted a file of the site that is there.
+func TestMissingObjectIsWrittenAgain(t *testing.T) {
+	old, next := beforeAndAfter()
+	path := filepath.Join(t.TempDir(), "site")
+	onDisk(t, old, path, small)
+	if err := os.RemoveAll(filepath.Join(path, "_errors")); err != nil {
+		t.Fatal(err)
+	}
+	onDisk(t, next, path, small)
+	if err := readFolder(t, path).compare(inMemory(t, next, small)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDamagedTarIsWrittenAnew(t *testing.T) {
+	s, _ := beforeAndAfter()
+	want := inMemory(t, s, small)
+	path := filepath.Join(t.TempDir(), "site.tar")
+	onDisk(t, s, path, small)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range []string{"", "no tar file", string(whole[:len(whole)/2]), strings.Repeat("\x00", 1024)} {
+		overwrite(t, path, body)
+		onDisk(t, s, path, small)
+		if err := readTar(t, path).compare(want); err != nil {
+			t.Errorf("after %d bytes: %v", len(body), err)
+		}
+	}
+}
+
+// TestOtherConfig: a site under another base path takes the old one's place whole.
+func TestOtherConfig(t *testing.T) {
+	s, _ := beforeAndAfter()
+	path := filepath.Join(t.TempDir(), "site")
+	onDisk(t, s, path, small)
+	o := generator.Options{Config: site.Config{LeaderboardMax: 12, BasePath: "v2"}}
+	onDisk(t, s, path, o)
+	if err := readFolder(t, path).compare(inMemory(t, s, o)); err != nil {
+		t.Error(err)
+	}
+	onDisk(t, s, path, small)
+	if err := readFolder(t, path).compare(inMemory(t, s, small)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOutputThatIsRefused(t *testing.T) {
+	s, _ := beforeAndAfter()
+	inside := func(name string) func(testing.TB, string) {
+		return func(t testing.TB, path string) {
+			t.Helper()
+			onDisk(t, s, path, small)
+			overwrite(t, filepath.Join(path, name), "precious")
+		}
+	}
+	for name, test := range map[string]struct {
+		out     string
+		prepare func(t testing.TB, path string)
+		reason  string
+	}{
+		"a foreign file in the site":   {"site", inside("notes.txt"), "holds notes.txt, which is no part of a site"},
+		"a foreign folder in the site": {"site", inside("private/notes.txt"), "holds private, which is no part of a site"},
+		"refreshed answers":            {"site", inside("_refresh/profile/1"), "holds _refresh, which is no part of a site"},
+		"a folder of something else": {"site", func(t testing.TB, path string) {
+			overwrite(t, filepath.Join(path, "notes.txt"), "precious")
+		}, "is not empty and holds no site"},
+		"a file":              {"site", func(t testing.TB, path string) { overwrite(t, path, "precious") }, "is a file"},
+		"a folder named .tar": {"site.tar", func(t testing.TB, path string) { overwrite(t, filepath.Join(path, "x"), "") }, "is not a file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), test.out)
+			test.prepare(t, path)
+			state := stateOf(t, filepath.Dir(path))
+			_, err := generator.ToPath(t.Context(), s.fs(), path, small)
+			wantError(t, err, test.reason, path)
+			untouched(t, filepath.Dir(path), state)
+		})
+	}
+	t.Run("the root folder", func(t *testing.T) {
+		_, err := generator.ToPath(t.Context(), s.fs(), "/", small)
+		wantError(t, err, "the output cannot be /")
+	})
+}
+
+func TestOutputThatIsAccepted(t *testing.T) {
+	old, s := beforeAndAfter()
+	want := inMemory(t, s, small)
+	for name, prepare := range map[string]func(t testing.TB, dir string) (out, at string){
+		"an empty folder": func(t testing.TB, dir string) (string, string) {
+			path := filepath.Join(dir, "site")
+			if err := os.Mkdir(path, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			return path, path
+		},
+		"folders that are not there": func(_ testing.TB, dir string) (string, string) {
+			path := filepath.Join(dir, "a", "b", "site")
+			return path, path
+		},
+		"a trailing slash": func(_ testing.TB, dir string) (string, string) {
+			return dir + "/site/", filepath.Join(dir, "site")
+		},
+		"a link to a site": func(t testing.TB, dir string) (string, string) {
+			onDisk(t, old, filepath.Join(dir, "elsewhere", "real"), small)
+			return link(t, filepath.Join("elsewhere", "real"), filepath.Join(dir, "site")), filepath.Join(dir, "elsewhere", "real")
+		},
+		"a link to an empty folder": func(t testing.TB, dir string) (string, string) {
+			if err := os.MkdirAll(filepath.Join(dir, "elsewhere", "real"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			return link(t, filepath.Join("elsewhere", "real"), filepath.Join(dir, "site")), filepath.Join(dir, "elsewhere", "real")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, at := prepare(t, t.TempDir())
+			report := onDisk(t, s, out, small)
+			if report.Out != out {
+				t.Errorf("the report names the output %q, want %q", report.Out, out)
+			}
+			if err := readFolder(t, at).compare(want); err != nil {
+				t.Error(err)
+			}
+			alone(t, at)
+			if info, err := os.Lstat(out); strings.HasPrefix(name, "a link") && (err != nil || info.Mode()&os.ModeSymlink == 0) {
+				t.Errorf("the link is no link any more: %v, %v", info, err)
+			}
+		})
+	}
+}
+
+func link(t testing.TB, to, name string) string {
+	t.Helper()
+	if err := os.Symlink(to, name); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}

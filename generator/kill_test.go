@@ -1,0 +1,302 @@
+package generator_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/fixtures/graph"
+	"github.com/followpress/followpress/generator"
+)
+
+// Set in the environment, these make the test binary a generator that can be killed.
+const (
+	childSnapshot = "FOLLOWPRESS_TEST_SNAPSHOT"
+	childOut      = "FOLLOWPRESS_TEST_OUT"
+)
+
+func TestMain(m *testing.M) {
+	if out := os.Getenv(childOut); out != "" {
+		o := small
+		o.Progress = stageLines{}
+		files := afero.NewBasePathFs(afero.NewOsFs(), os.Getenv(childSnapshot))
+		if _, err := generator.ToPath(context.Background(), files, out, o); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// stageLines tells the parent process how far the child is.
+type stageLines struct{}
+
+func (stageLines) Stage(name string, _ int64) { fmt.Println(name) }
+func (stageLines) Add(int64)                  {}
+
+func TestKilledFolder(t *testing.T) {
+	killOften(t, filepath.Join(t.TempDir(), "site"), 52, readFolder)
+}
+
+func TestKilledTar(t *testing.T) {
+	killOften(t, filepath.Join(t.TempDir(), "site.tar"), 12, readTar)
+}
+
+// killOften ends that many runs into one output with SIGKILL and looks after each at
+// what is there: nothing before the first run that got through, else the whole site
+// of one snapshot or of the other. Every other kill comes at any time at all, the rest
+// take turns among the stages of a run, so that each of them is hit.
+func killOften(t *testing.T, path string, total int, read func(testing.TB, string) objects) {
+	const seed = 20261120
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, uint64(total)))
+
+	a := syntheticSnapshot(t, graph.Options{Accounts: 90, Lists: 70, Records: 900, Seed: 1})
+	b := shrunk(a)
+	dirs := []string{a.write(t), b.write(t)}
+	sites := []objects{inMemory(t, a, small), inMemory(t, b, small)}
+
+	// How long the stages take: for a first site, and for one in the place of another.
+	rehearsal := filepath.Join(t.TempDir(), filepath.Base(path))
+	first := startRun(t, dirs[0], rehearsal).wait(t)
+	second := startRun(t, dirs[1], rehearsal).wait(t)
+	t.Logf("a first run takes %v, a run over another site %v", first, second)
+
+	present := -1 // which site is there
+	hits := map[string]int{}
+	for round, kills := 0, 0; kills < total; round++ {
+		if round > 1000 {
+			t.Fatal("a thousand runs, and too few of them were killed")
+		}
+		times := second
+		if present < 0 {
+			times = first
+		}
+		from, span := -1, times.end
+		if round%2 == 1 {
+			from = round / 2 % len(times.stages)
+			span = times.lasts(from)
+		}
+		// Never the site that is there: over that, a run has nothing to write.
+		run := startRun(t, dirs[(present+1)%2], path)
+		run.reach(t, from)
+		time.Sleep(time.Duration(random.Int64N(int64(span)*6/5 + 1)))
+		if run.kill(t) {
+			kills++
+			hits[run.stage()]++
+		}
+		present = whichSite(t, path, read, sites, present)
+	}
+	t.Logf("runs were killed in the stages %v", hits)
+	if len(hits) < total/13 {
+		t.Errorf("runs were killed in %d stages only", len(hits))
+	}
+
+	for i, dir := range []string{dirs[0], dirs[1]} {
+		startRun(t, dir, path).wait(t)
+		if present = whichSite(t, path, read, sites, present); present != i {
+			t.Fatalf("after all the kills, a run for snapshot %d left site %d", i, present)
+		}
+		alone(t, path)
+	}
+}
+
+// shrunk is a snapshot that shares most of its site with s: some lists are gone, others
+// have fewer records.
+func shrunk(s snapshot) snapshot {
+	lists := strings.SplitAfter(s["lists.ndjson"], "\n")
+	records := strings.SplitAfter(s["records.ndjson"], "\n")
+	return s.with("lists.ndjson", strings.Join(lists[:len(lists)-len(lists)/20], "")).
+		with("records.ndjson", strings.Join(records[:len(records)-len(records)/10], ""))
+}
+
+// whichSite is the number of the site that is at path, -1 if nothing is there. It
+// fails the test for anything in between, and for a site that has vanished.
+func whichSite(t *testing.T, path string, read func(testing.TB, string) objects, sites []objects, before int) int {
+	t.Helper()
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && before < 0 {
+		return -1
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	got := read(t, path)
+	var errs []error
+	for i, want := range sites {
+		err := got.compare(want)
+		if err == nil {
+			return i
+		}
+		errs = append(errs, err)
+	}
+	t.Fatalf("what is there is neither the one site nor the other: %v", errors.Join(errs...))
+	return 0
+}
+
+// A run is a child process that makes a site.
+type run struct {
+	process *exec.Cmd
+	begun   time.Time
+	stderr  strings.Builder
+	stages  chan string // as they begin; closed when the process ends
+	seen    []stageTime
+}
+
+type stageTime struct {
+	name string
+	at   time.Duration // since the run began
+}
+
+// times say when each stage of a run began and when it ended.
+type times struct {
+	stages []stageTime
+	end    time.Duration
+}
+
+func (t times) lasts(stage int) time.Duration {
+	end := t.end
+	if stage+1 < len(t.stages) {
+		end = t.stages[stage+1].at
+	}
+	return end - t.stages[stage].at
+}
+
+func (t times) String() string {
+	var parts []string
+	for i, stage := range t.stages {
+		parts = append(parts, fmt.Sprintf("%s %v", stage.name, t.lasts(i).Round(time.Millisecond/10)))
+	}
+	return fmt.Sprintf("%v (%s)", t.end.Round(time.Millisecond), strings.Join(parts, ", "))
+}
+
+func startRun(t testing.TB, snapshotDir, out string) *run {
+	t.Helper()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{process: exec.Command(binary), stages: make(chan string, 100), begun: time.Now()}
+	r.process.Env = append(os.Environ(), childSnapshot+"="+snapshotDir, childOut+"="+out,
+		"GORACE=atexit_sleep_ms=0") // else a second of every run under the race detector is sleep
+	r.process.Stderr = &r.stderr
+	stdout, err := r.process.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(r.stages)
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			r.stages <- lines.Text()
+		}
+	}()
+	return r
+}
+
+// reach waits until stage number n has begun, or not at all if there is none.
+func (r *run) reach(t testing.TB, n int) {
+	t.Helper()
+	for len(r.seen) <= n {
+		name, ok := <-r.stages
+		if !ok {
+			return // it ended
+		}
+		r.seen = append(r.seen, stageTime{name, time.Since(r.begun)})
+	}
+}
+
+// stage is the stage in which the run was last heard of.
+func (r *run) stage() string {
+	if len(r.seen) == 0 {
+		return "start"
+	}
+	return r.seen[len(r.seen)-1].name
+}
+
+// kill ends the process with SIGKILL. It reports false if it had ended by itself.
+func (r *run) kill(t testing.TB) bool {
+	t.Helper()
+	if err := r.process.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	r.drain()
+	err := r.process.Wait()
+	status, ok := r.process.ProcessState.Sys().(syscall.WaitStatus)
+	if ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
+		return true
+	}
+	if err != nil {
+		t.Fatalf("a run that was not killed: %v: %s", err, r.stderr.String())
+	}
+	return false
+}
+
+func (r *run) drain() {
+	for name := range r.stages {
+		r.seen = append(r.seen, stageTime{name, time.Since(r.begun)})
+	}
+}
+
+// wait lets the run end by itself.
+func (r *run) wait(t testing.TB) times {
+	t.Helper()
+	r.drain()
+	if err := r.process.Wait(); err != nil {
+		t.Fatalf("a run: %v: %s", err, r.stderr.String())
+	}
+	return times{slices.Clone(r.seen), time.Since(r.begun)}
+}
+
+// TestKilledBetweenTheRenames: on a file system that cannot exchange two folders, the
+// old site is for a moment in the work folder only. A run that finds it there brings
+// it back, even if it fails itself.
+func TestKilledBetweenTheRenames(t *testing.T) {
+	s, _ := beforeAndAfter()
+	path := filepath.Join(t.TempDir(), "site")
+	onDisk(t, s, path, small)
+	work := filepath.Join(filepath.Dir(path), ".site.followpress")
+	overwrite(t, filepath.Join(work, "lock"), "")
+	overwrite(t, filepath.Join(work, "next", "half", "a", "site"), "{")
+	if err := os.Rename(path, filepath.Join(work, "last")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := generator.ToPath(t.Context(), s.without("lists.ndjson").fs(), path, small)
+	wantError(t, err, "table lists is not there")
+	if err := readFolder(t, path).compare(inMemory(t, s, small)); err != nil {
+		t.Error(err)
+	}
+	alone(t, path)
+}
+
+// TestLeftOversOfAKill: whatever a killed run left in the work folder is removed by
+// the next one, even by one that has nothing to write.
+func TestLeftOversOfAKill(t *testing.T) {
+	s, _ := beforeAndAfter()
+	for _, p := range places(t) {
+		onDisk(t, s, p.path, small)
+		work := filepath.Join(filepath.Dir(p.path), "."+filepath.Base(p.path)+".followpress")
+		for i := range 300 { // more than a few, since many are removed in another way
+			overwrite(t, filepath.Join(work, "next", "lists", fmt.Sprint(i)), "{")
+		}
+		overwrite(t, filepath.Join(work, "last"), "a file where a folder could be")
+		if w := onDisk(t, s, p.path, small).Written; !w.Unchanged {
+			t.Errorf("%s: the report says %+v", p.name, w)
+		}
+		alone(t, p.path)
+	}
+}

@@ -1,0 +1,425 @@
+package generator_test
+
+import (
+	"bytes"
+	"cmp"
+	stdjson "encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A model is a snapshot read and answered in the plainest way: rows decoded by
+// encoding/json, maps, and loops straight from the design. It is what the
+// generator is compared with.
+type model struct {
+	lists    []*modelList // in the snapshot's order
+	byToken  map[string]*modelList
+	accounts map[string]bool   // every address that the snapshot names
+	primary  map[string]string // account → token id of its primary list
+	profiles map[string]site.Profile
+	names    map[string]string // name → account that is found by it
+	events   []site.Event
+	badges   map[string]map[uint64]string // account → event → token id
+}
+
+type modelList struct {
+	token, account string
+	records        []site.Record
+}
+
+func newModel(t testing.TB, s snapshot) *model {
+	t.Helper()
+	m := &model{
+		byToken: map[string]*modelList{}, accounts: map[string]bool{}, primary: map[string]string{},
+		profiles: map[string]site.Profile{}, names: map[string]string{}, badges: map[string]map[uint64]string{},
+	}
+	m.readLists(t, s)
+	m.readAccounts(t, s)
+	m.readRecords(t, s)
+	m.readBadges(t, s)
+	return m
+}
+
+// decodeRows decodes a table that has no invalid rows.
+func decodeRows[Row any](t testing.TB, s snapshot, table string) []Row {
+	t.Helper()
+	var rows []Row
+	for line := range strings.Lines(s[table+".ndjson"]) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		var row Row
+		if err := stdjson.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatalf("%s: %v in %s", table, err, line)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (m *model) readLists(t testing.TB, s snapshot) {
+	t.Helper()
+	for _, row := range decodeRows[struct {
+		TokenID string `json:"token_id"`
+		Owner   string
+		User    string
+	}](t, s, "lists") {
+		l := &modelList{token: row.TokenID, account: strings.ToLower(cmp.Or(row.User, row.Owner))}
+		m.lists = append(m.lists, l)
+		m.byToken[l.token] = l
+		m.accounts[l.account] = true
+	}
+}
+
+func (m *model) readAccounts(t testing.TB, s snapshot) {
+	t.Helper()
+	for _, row := range decodeRows[struct {
+		Address string
+		Primary string `json:"primary_list"`
+		ENS     *struct {
+			Name, Avatar, Header, Display, Resolver string
+			Fresh                                   int64
+			Records, Chains, Errors                 anyObject
+		}
+	}](t, s, "accounts") {
+		account := strings.ToLower(row.Address)
+		m.accounts[account] = true
+		if l := m.byToken[row.Primary]; l != nil && l.account == account {
+			m.primary[account] = row.Primary
+		}
+		if row.ENS == nil {
+			continue
+		}
+		e := row.ENS
+		m.profiles[account] = site.Profile{Name: e.Name, Avatar: e.Avatar, Header: e.Header, Display: e.Display,
+			Records: e.Records.encode(t), Chains: e.Chains.encode(t), Fresh: e.Fresh, Resolver: e.Resolver, Errors: e.Errors.encode(t)}
+	}
+	for account, p := range m.profiles {
+		if !site.LookupName(p.Name) {
+			continue
+		}
+		has, taken := m.names[p.Name]
+		if !taken || p.Fresh > m.profiles[has].Fresh || p.Fresh == m.profiles[has].Fresh && account < has {
+			m.names[p.Name] = account
+		}
+	}
+}
+
+// An anyObject is a JSON object whose numbers keep their digits.
+type anyObject map[string]any
+
+func (o *anyObject) UnmarshalJSON(b []byte) error {
+	d := stdjson.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	return d.Decode((*map[string]any)(o))
+}
+
+// encode is the object as the site shows it; null and nothing are the empty one.
+func (o anyObject) encode(t testing.TB) json.RawMessage {
+	t.Helper()
+	if o == nil {
+		return json.RawMessage("{}")
+	}
+	return encode(t, map[string]any(o))
+}
+
+func (m *model) readRecords(t testing.TB, s snapshot) {
+	t.Helper()
+	for _, row := range decodeRows[struct {
+		TokenID string `json:"token_id"`
+		Version uint32
+		Type    string `json:"record_type"`
+		Data    string
+		Tags    []string
+	}](t, s, "records") {
+		l := m.byToken[row.TokenID]
+		if l == nil {
+			continue
+		}
+		r := site.Record{Version: row.Version, RecordType: row.Type, Data: strings.ToLower(row.Data), Tags: row.Tags}
+		if isAddress(r) {
+			m.accounts[r.Data] = true
+		}
+		i := slices.IndexFunc(l.records, func(other site.Record) bool {
+			return other.Version == r.Version && other.RecordType == r.RecordType && other.Data == r.Data
+		})
+		if i < 0 {
+			i = len(l.records)
+			l.records = append(l.records, r)
+		} else {
+			l.records[i].Tags = append(l.records[i].Tags, r.Tags...)
+		}
+		slices.Sort(l.records[i].Tags)
+		l.records[i].Tags = append([]string{}, slices.Compact(l.records[i].Tags)...)
+	}
+}
+
+func (m *model) readBadges(t testing.TB, s snapshot) {
+	t.Helper()
+	m.events = decodeRows[site.Event](t, s, "events")
+	for _, row := range decodeRows[struct {
+		EventID string `json:"event_id"`
+		TokenID string `json:"token_id"`
+		Owner   string
+	}](t, s, "badges") {
+		event, err := strconv.ParseUint(row.EventID, 10, 64)
+		if err != nil {
+			continue // more digits than any event has
+		}
+		owner := strings.ToLower(row.Owner)
+		if m.badges[owner] == nil {
+			m.badges[owner] = map[uint64]string{}
+		}
+		if has, ok := m.badges[owner][event]; !ok || site.CompareTokenIDs(row.TokenID, has) < 0 {
+			m.badges[owner][event] = row.TokenID
+		}
+	}
+}
+
+func isAddress(r site.Record) bool {
+	_, err := site.ParseAddress(r.Data)
+	return err == nil && r.RecordType == "address"
+}
+
+func isFollow(r site.Record) bool {
+	return r.Version == 1 && isAddress(r) && !slices.Contains(r.Tags, "block") && !slices.Contains(r.Tags, "mute")
+}
+
+func (l *modelList) follows() []site.Record {
+	return slices.DeleteFunc(slices.Clone(l.records), func(r site.Record) bool { return !isFollow(r) })
+}
+
+// counts are the five counts of section 2 of the design, each by account.
+func (m *model) counts() (followers, following, mutuals, top8, blocks map[string]int) {
+	followers, following, mutuals = map[string]int{}, map[string]int{}, map[string]int{}
+	top8, blocks = map[string]int{}, map[string]int{}
+	follows := map[string]map[string]bool{} // from → to
+	for a, token := range m.primary {
+		follows[a] = map[string]bool{}
+		for _, r := range m.byToken[token].records {
+			if isFollow(r) {
+				follows[a][r.Data] = true
+				if slices.Contains(r.Tags, "top8") {
+					top8[r.Data]++
+				}
+			}
+			if r.Version == 1 && isAddress(r) && slices.Contains(r.Tags, "block") {
+				blocks[r.Data]++
+			}
+		}
+	}
+	for a, all := range follows {
+		for b := range all {
+			following[a]++
+			followers[b]++
+			if a != b && follows[b][a] {
+				mutuals[a]++
+			}
+		}
+	}
+	return followers, following, mutuals, top8, blocks
+}
+
+// order is the accounts with a count, from rank 1 on.
+func order(count map[string]int) []string {
+	var ranked []string
+	for account, n := range count {
+		if n > 0 {
+			ranked = append(ranked, account)
+		}
+	}
+	slices.SortFunc(ranked, func(a, b string) int {
+		return cmp.Or(cmp.Compare(count[b], count[a]), strings.Compare(a, b))
+	})
+	return ranked
+}
+
+// ranks are the ranks of every account.
+func (m *model) ranks() func(account string) site.Ranks {
+	followers, following, mutuals, top8, blocks := m.counts()
+	position := func(count map[string]int) func(string) string {
+		at := map[string]int{}
+		for i, account := range order(count) {
+			at[account] = i + 1
+		}
+		return func(account string) string { return strconv.Itoa(at[account]) }
+	}
+	r := [...]func(string) string{position(mutuals), position(followers), position(following), position(top8), position(blocks)}
+	return func(a string) site.Ranks {
+		return site.Ranks{Mutuals: r[0](a), Followers: r[1](a), Following: r[2](a), Top8: r[3](a), Blocks: r[4](a)}
+	}
+}
+
+func (m *model) profile(account string) site.Profile {
+	if p, ok := m.profiles[account]; ok {
+		return p
+	}
+	return site.Profile{Records: json.RawMessage("{}"), Chains: json.RawMessage("{}"), Errors: json.RawMessage("{}")}
+}
+
+func (m *model) searchEntries(follows []site.Record) []site.SearchEntry {
+	entries := []site.SearchEntry{}
+	for _, r := range follows {
+		p := m.profile(r.Data)
+		entries = append(entries, site.SearchEntry{Record: r, ENS: site.SearchProfile{Name: p.Name, Avatar: p.Avatar}})
+	}
+	return entries
+}
+
+func (m *model) badgeItems(account string) []site.Badge {
+	items := []site.Badge{}
+	for _, e := range m.events {
+		item := site.Badge{EventID: strconv.FormatUint(e.ID, 10)}
+		if token, ok := m.badges[account][e.ID]; ok {
+			item.Participated = true
+			item.Collection = &site.Collection{Event: e, TokenID: token, Owner: account}
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// objects is every object of the site but the manifest and the root.
+func (m *model) objects(t testing.TB, c site.Config) objects {
+	t.Helper()
+	c, err := c.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := objects{}
+	for _, p := range site.Problems() {
+		o[p.Key()] = string(p.Body())
+	}
+	m.addLists(t, c, o)
+	m.addUsers(t, c, o)
+	m.addLeaderboards(t, c, o)
+	return o
+}
+
+func (m *model) addLists(t testing.TB, c site.Config, o objects) {
+	t.Helper()
+	ranks := m.ranks()
+	for _, l := range m.lists {
+		details := site.ListDetails{Address: l.account, ENS: m.profile(l.account), Ranks: ranks(l.account)}
+		if primary, ok := m.primary[l.account]; ok {
+			details.PrimaryList = &primary
+		}
+		entries := m.searchEntries(l.follows())
+		o[c.ListKey(l.token, site.Records)] = text(t, site.ListRecords{Records: append([]site.Record{}, l.records...)})
+		o[c.ListKey(l.token, site.Details)] = text(t, details)
+		o[c.ListKey(l.token, site.Badges)] = text(t, map[string]any{c.BadgesField: m.badgeItems(l.account)})
+		o[c.ListKey(l.token, site.SearchFollowing)] = text(t, firstPage(entries))
+		if len(entries) < 10 {
+			continue
+		}
+		shards := slices.Collect(slices.Chunk(entries, 1000))
+		for n, shard := range shards {
+			o[site.SearchShardKey(l.token, n)] = text(t, searchShard{l.token, len(entries), n, len(shards), 1000, shard})
+		}
+	}
+}
+
+// searchShard is a search shard as section 6 of the design has it.
+type searchShard struct {
+	List      string             `json:"list"`
+	Total     int                `json:"total"`
+	Shard     int                `json:"shard"`
+	Shards    int                `json:"shards"`
+	ShardSize int                `json:"shard_size"`
+	Entries   []site.SearchEntry `json:"entries"`
+}
+
+// userBucket is a bucket of users as section 6 of the design has it.
+type userBucket struct {
+	Bucket string            `json:"bucket"`
+	Users  map[string]string `json:"users"`
+}
+
+func firstPage(entries []site.SearchEntry) site.FollowingPage {
+	return site.FollowingPage{Following: entries[:min(10, len(entries))]}
+}
+
+func (m *model) addUsers(t testing.TB, c site.Config, o objects) {
+	t.Helper()
+	users := map[string]string{} // → token id
+	for account, token := range m.primary {
+		users[account] = token
+	}
+	for name, account := range m.names {
+		users[name] = m.primary[account]
+	}
+	digits := site.BucketDigits(len(users))
+	buckets := map[string]userBucket{}
+	for _, bucket := range site.HashPrefixes(digits) {
+		buckets[bucket] = userBucket{bucket, map[string]string{}}
+	}
+	for user, token := range users {
+		page := firstPage(nil)
+		page.Following = []site.SearchEntry{}
+		if token != "" {
+			page = firstPage(m.searchEntries(m.byToken[token].follows()))
+		}
+		o[c.UserKey(user)] = text(t, page)
+		buckets[site.UserBucket(user, digits)].Users[user] = token
+	}
+	for name, bucket := range buckets {
+		o[site.UserBucketKey(name)] = text(t, bucket)
+	}
+}
+
+func (m *model) addLeaderboards(t testing.TB, c site.Config, o objects) {
+	t.Helper()
+	followerCounts, followingCounts, _, _, _ := m.counts()
+	followers, following := []site.FollowersEntry{}, []site.FollowingEntry{}
+	for i, account := range order(followerCounts) {
+		followers = append(followers, site.FollowersEntry{Rank: i + 1, Address: account, Followers: fmt.Sprint(followerCounts[account])})
+	}
+	for i, account := range order(followingCounts) {
+		following = append(following, site.FollowingEntry{Rank: i + 1, Address: account, Following: fmt.Sprint(followingCounts[account])})
+	}
+	for limit := 1; limit <= c.LeaderboardMax; limit++ {
+		o[site.LeaderboardLimitKey(site.Followers, limit)] = text(t, followers[:min(limit, len(followers))])
+		o[site.LeaderboardLimitKey(site.Following, limit)] = text(t, following[:min(limit, len(following))])
+	}
+	for _, board := range site.Boards() {
+		o[c.LeaderboardKey(board)] = o[site.LeaderboardLimitKey(board, 10)]
+	}
+}
+
+// siteCounts are the counts that the root of the site must show.
+func (m *model) siteCounts(o objects) site.Counts {
+	c := site.Counts{
+		Accounts: len(m.accounts), Lists: len(m.lists), Primary: len(m.primary), Names: len(m.names),
+		Events: len(m.events), Objects: len(o),
+	}
+	for _, l := range m.lists {
+		c.Records += len(l.records)
+		c.Follows += len(l.follows())
+	}
+	for _, body := range o {
+		c.Bytes += int64(len(body))
+	}
+	return c
+}
+
+// encode is go-json's encoding, which the site's own must equal.
+func encode(t testing.TB, v any) []byte {
+	t.Helper()
+	b, err := json.MarshalWithOption(v, json.DisableHTMLEscape())
+	if err != nil {
+		t.Fatalf("encode %T: %v", v, err)
+	}
+	return bytes.TrimSpace(b)
+}
+
+func text(t testing.TB, v any) string {
+	t.Helper()
+	return string(encode(t, v))
+}
