@@ -84,11 +84,23 @@ func conformanceStores(t *testing.T) map[string]server.Store {
 		if _, err := generator.ToPath(ctx, snapshot, path, generator.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		if stores[name], err = server.Open(path); err != nil {
-			t.Fatal(err)
-		}
+		stores[name] = open(t, path)
 	}
 	return stores
+}
+
+func open(t *testing.T, path string) server.Store {
+	t.Helper()
+	store, closeStore, err := server.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := closeStore(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
 }
 
 func serve(t *testing.T, store server.Store) (base string) {

@@ -277,10 +277,7 @@ func TestANewSiteIsNoticed(t *testing.T) {
 		}
 	}
 	make(site.Config{})
-	store, err := server.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := open(t, dir)
 	handler, err := server.New(ctx, store, server.Options{Poll: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -302,7 +299,7 @@ func TestNoSite(t *testing.T) {
 		t.Errorf("an empty folder: %v", err)
 	}
 	for _, path := range []string{t.TempDir() + "/nothing", "handler_test.go"} {
-		if _, err := server.Open(path); err == nil {
+		if _, _, err := server.Open(path); err == nil {
 			t.Errorf("%s was opened as a site", path)
 		}
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,11 +26,12 @@ type flags struct {
 func main() { command.Main("fallback", about, &flags{}) }
 
 // Run serves until it is interrupted.
-func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	store, err := server.Open(f.Site)
+func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	store, closeStore, err := server.Open(f.Site)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, closeStore()) }()
 	log := slog.New(slog.NewJSONHandler(stderr, nil))
 	handler, err := server.New(ctx, store, server.Options{Log: log})
 	if err != nil {

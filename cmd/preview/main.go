@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -30,11 +31,12 @@ type flags struct {
 func main() { command.Main("preview", about, &flags{}) }
 
 // Run serves until it is interrupted.
-func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	store, err := f.open(ctx, stderr)
+func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	store, closeStore, err := f.open(ctx, stderr)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, closeStore()) }()
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	handler, err := server.New(ctx, store, server.Options{Log: log})
 	if err != nil {
@@ -56,7 +58,7 @@ func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return server.Serve(ctx, listener, withStartPage(handler, examples, log), log)
 }
 
-func (f *flags) open(ctx context.Context, stderr io.Writer) (server.Store, error) {
+func (f *flags) open(ctx context.Context, stderr io.Writer) (store server.Store, closeStore func() error, err error) {
 	if f.Site != "" {
 		return server.Open(f.Site)
 	}
@@ -68,8 +70,8 @@ func (f *flags) open(ctx context.Context, stderr io.Writer) (server.Store, error
 	files, report, err := generator.ToMemory(ctx, snapshot, generator.Options{Progress: progress})
 	progress.End()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	fmt.Fprint(stderr, report)
-	return server.NewFolder(files), nil
+	return server.NewFolder(files), func() error { return nil }, nil
 }

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"html"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/generator"
+)
+
+// preview runs the command until the end of the test and gives the URL that it prints.
+func preview(t *testing.T, f flags) (base string, printed []string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	stdout, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := f.Run(ctx, out, io.Discard)
+		out.CloseWithError(io.EOF)
+		ended <- err
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		if _, url, ok := strings.Cut(lines.Text(), "Serving on "); ok {
+			base, _, _ = strings.Cut(url, "/ ")
+		} else if url, ok := strings.CutPrefix(lines.Text(), "  curl '"); ok {
+			printed = append(printed, strings.TrimSuffix(url, "'"))
+		}
+		if len(printed) == 6 { // one for each endpoint
+			break
+		}
+	}
+	if base == "" {
+		t.Fatalf("no address was printed: %v", lines.Err())
+	}
+	return base, printed
+}
+
+func get(t *testing.T, url string) (status int, contentType, body string) {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, response.Header.Get("Content-Type"), string(text)
+}
+
+// Every URL that the command prints and every link of the start page is answered.
+func TestEveryLinkWorks(t *testing.T) {
+	tar := t.TempDir() + "/site.tar"
+	snapshot := afero.NewBasePathFs(afero.NewOsFs(), "../../fixtures/conformance/snapshot")
+	if _, err := generator.ToPath(context.Background(), snapshot, tar, generator.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range map[string]flags{
+		"demo":     {Addr: "127.0.0.1:0"},
+		"snapshot": {Addr: "127.0.0.1:0", Snapshot: "../../fixtures/conformance/snapshot"},
+		"site":     {Addr: "127.0.0.1:0", Site: tar},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, urls := preview(t, f)
+			status, contentType, page := get(t, base+"/")
+			if status != http.StatusOK || contentType != "text/html; charset=utf-8" {
+				t.Fatalf("the start page: %d %s", status, contentType)
+			}
+			for _, link := range regexp.MustCompile(`href="([^"]+)"`).FindAllStringSubmatch(page, -1) {
+				urls = append(urls, base+html.UnescapeString(link[1]))
+			}
+			if len(urls) < 25 {
+				t.Errorf("only %d links", len(urls))
+			}
+			for _, url := range urls {
+				if status, contentType, body := get(t, url); status != http.StatusOK || !json.Valid([]byte(body)) {
+					t.Errorf("%s: %d %s %.100s", url, status, contentType, body)
+				}
+			}
+		})
+	}
+}
+
+func TestOpenAPINamesEveryEndpoint(t *testing.T) {
+	base, _ := preview(t, flags{Addr: "127.0.0.1:0"})
+	_, _, body := get(t, base+"/openapi.json")
+	var api struct {
+		OpenAPI string `json:"openapi"`
+		Paths   map[string]struct {
+			Get struct {
+				Parameters []struct{ Name, In, Description string } `json:"parameters"`
+			} `json:"get"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal([]byte(body), &api); err != nil {
+		t.Fatal(err)
+	}
+	for path, parameters := range map[string]int{
+		"/api/v1/leaderboard/{board}": 2, "/api/v1/lists/{token_id}/records": 2, "/api/v1/lists/{token_id}/details": 2,
+		"/api/v1/lists/{token_id}/badges": 2, "/api/v1/lists/{token_id}/searchFollowing": 4, "/api/v1/users/{user}/searchFollowing": 4,
+	} {
+		if got := len(api.Paths[path].Get.Parameters); got != parameters {
+			t.Errorf("%s has %d parameters, want %d", path, got, parameters)
+		}
+		for _, p := range api.Paths[path].Get.Parameters {
+			if p.Description == "" {
+				t.Errorf("%s: %s is not described", path, p.Name)
+			}
+		}
+	}
+	if len(api.Paths) != 6 {
+		t.Errorf("%d paths, want the six endpoints", len(api.Paths))
+	}
+}
+
+func TestOtherMethodsOfThePages(t *testing.T) {
+	base, _ := preview(t, flags{Addr: "127.0.0.1:0"})
+	response, err := http.Post(base+"/", "text/plain", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("POST /: %d", response.StatusCode)
+	}
+}
+
+func TestNothingToServe(t *testing.T) {
+	for _, f := range []flags{{Snapshot: t.TempDir()}, {Site: t.TempDir()}, {Addr: "nowhere:-1"}} {
+		if err := f.Run(context.Background(), io.Discard, io.Discard); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%+v: %v, want one clear line", f, err)
+		}
+	}
+}
