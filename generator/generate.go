@@ -67,10 +67,7 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 	if err != nil {
 		return nil, err
 	}
-	report, err := generate(ctx, snapshot, dest, s, o)
-	if report != nil {
-		report.Out = out
-	}
+	report, err := generate(ctx, snapshot, out, dest, s, o)
 	return report, errors.Join(err, s.close())
 }
 
@@ -80,7 +77,7 @@ func ToMemory(ctx context.Context, snapshot afero.Fs, o Options) (afero.Fs, *Rep
 	if err != nil {
 		return nil, nil, err
 	}
-	report := &Report{Out: "memory"}
+	report := newReport("memory")
 	renderer, err := prepare(ctx, snapshot, report, o)
 	if err != nil {
 		return nil, nil, err
@@ -101,8 +98,8 @@ type destination interface {
 }
 
 // generate reads, compares and writes.
-func generate(ctx context.Context, snapshot afero.Fs, dest destination, s *staging, o Options) (*Report, error) {
-	report := &Report{}
+func generate(ctx context.Context, snapshot afero.Fs, out string, dest destination, s *staging, o Options) (*Report, error) {
+	report := newReport(out)
 	renderer, err := prepare(ctx, snapshot, report, o)
 	if err != nil {
 		return nil, err
@@ -119,11 +116,11 @@ func generate(ctx context.Context, snapshot afero.Fs, dest destination, s *stagi
 			return report, nil
 		}
 	}
-	out, end, err := dest.create(s.next(), p, report.AsOf)
+	next, end, err := dest.create(s.next(), p, report.AsOf)
 	if err != nil {
 		return nil, err
 	}
-	x, err := write(ctx, renderer, out, report, o)
+	x, err := write(ctx, renderer, next, report, o)
 	if err := errors.Join(err, end()); err != nil {
 		return nil, err
 	}
@@ -238,12 +235,18 @@ func (d *tarDestination) create(next string, _ *plan, asOf string) (output, func
 // resolvePath makes an output path absolute and follows a link, so that what a
 // link points to is replaced and not the link.
 func resolvePath(out string) (string, error) {
+	if out == "" {
+		return "", errors.New("the output has no name: name a folder, or a file that ends in .tar")
+	}
 	path, err := filepath.Abs(out)
 	if err != nil {
 		return "", fmt.Errorf("output path: %w", err)
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); err == nil {
+			return "", fmt.Errorf("%s is a link to nowhere: make the folder that it points to, or remove it", path)
+		}
 		return path, nil
 	} else if err != nil {
 		return "", fmt.Errorf("output path: %w", err)

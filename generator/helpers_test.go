@@ -225,17 +225,22 @@ func stateOf(t testing.TB, root string) map[string]fileState {
 func untouched(t testing.TB, root string, before map[string]fileState) {
 	t.Helper()
 	after := stateOf(t, root)
+	var touched []string
 	for path := range after {
 		if _, ok := before[path]; !ok {
-			t.Errorf("%s was not there before", filepath.Join(root, path))
+			touched = append(touched, path+" was not there before")
 		}
 	}
 	for path, was := range before {
 		if is, ok := after[path]; !ok {
-			t.Errorf("%s is gone", filepath.Join(root, path))
+			touched = append(touched, path+" is gone")
 		} else if is != was {
-			t.Errorf("%s was touched: %+v, before %+v", filepath.Join(root, path), is, was)
+			touched = append(touched, path+" is another file, or was written to")
 		}
+	}
+	if len(touched) > 0 {
+		slices.Sort(touched)
+		t.Errorf("%s was touched in %d places, such as %s", root, len(touched), touched[0])
 	}
 }
 

@@ -5,7 +5,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
@@ -271,6 +274,35 @@ func TestDamagedTarIsWrittenAnew(t *testing.T) {
 	}
 }
 
+// TestTarIsReadOnce: the manifest of a tar file is at its end. Going there for each of
+// its shards would take minutes with a large site.
+func TestTarIsReadOnce(t *testing.T) {
+	old, next := beforeAndAfter()
+	path := filepath.Join(t.TempDir(), "site.tar")
+	onDisk(t, old, path, small)
+	files := &openCounter{Fs: afero.NewOsFs(), path: path}
+	o := small
+	o.Files = files
+	onDisk(t, next, path, o)
+	if n := files.opened.Load(); n > 3 {
+		t.Errorf("the old site was opened %d times", n)
+	}
+}
+
+// An openCounter counts how often one file is opened.
+type openCounter struct {
+	afero.Fs
+	path   string
+	opened atomic.Int64
+}
+
+func (c *openCounter) Open(name string) (afero.File, error) {
+	if name == c.path {
+		c.opened.Add(1)
+	}
+	return c.Fs.Open(name)
+}
+
 // TestOtherConfig: a site under another base path takes the old one's place whole.
 func TestOtherConfig(t *testing.T) {
 	s, _ := beforeAndAfter()
@@ -368,6 +400,43 @@ func TestOutputThatIsAccepted(t *testing.T) {
 				t.Errorf("the link is no link any more: %v, %v", info, err)
 			}
 		})
+	}
+}
+
+// TestLinksInTheSiteAreNotFollowed: the old site is removed, with links that somebody put
+// into it, but nothing that these point to.
+func TestLinksInTheSiteAreNotFollowed(t *testing.T) {
+	old, next := beforeAndAfter()
+	for _, at := range []string{"_errors/link", "api/v1/lists/1/link", "_search"} {
+		elsewhere := t.TempDir()
+		overwrite(t, filepath.Join(elsewhere, "folder", "precious"), "precious")
+		state := stateOf(t, elsewhere)
+		path := filepath.Join(t.TempDir(), "site")
+		onDisk(t, old, path, small)
+		name := filepath.Join(path, at)
+		if err := os.RemoveAll(name); err != nil {
+			t.Fatal(err)
+		}
+		link(t, elsewhere, name)
+		onDisk(t, next, path, small)
+		untouched(t, elsewhere, state)
+		if err := readFolder(t, path).compare(inMemory(t, next, small)); err != nil {
+			t.Error(err)
+		}
+		alone(t, path)
+	}
+}
+
+// TestLinkToNowhere: there is nothing that could be replaced, and the link is not ours.
+func TestLinkToNowhere(t *testing.T) {
+	s, _ := beforeAndAfter()
+	for _, name := range []string{"site", "site.tar"} {
+		path := filepath.Join(t.TempDir(), name)
+		link(t, "nowhere", path)
+		before := stateOf(t, filepath.Dir(path))
+		_, err := generator.ToPath(t.Context(), s.fs(), path, small)
+		wantError(t, err, path)
+		untouched(t, filepath.Dir(path), before)
 	}
 }
 

@@ -53,10 +53,11 @@ const (
 	listlessOwner  = "owner without a list"
 )
 
+func newReport(out string) *Report {
+	return &Report{Out: out, Tables: map[string]*TableReport{}, Invalid: []*RowError{}}
+}
+
 func (r *Report) table(t table) *TableReport {
-	if r.Tables == nil {
-		r.Tables = map[string]*TableReport{}
-	}
 	if r.Tables[string(t)] == nil {
 		r.Tables[string(t)] = &TableReport{WithoutEffect: map[string]int{}}
 	}

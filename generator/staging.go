@@ -1,14 +1,11 @@
 package generator
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"syscall"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -161,16 +158,16 @@ func isFile(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// removeTree is os.RemoveAll, side by side below folders of many entries, and
-// there in the order of the inodes, which is about the order in which they were
-// made: over a whole site that is several times faster than the order of the names.
+// removeTree is os.RemoveAll, side by side below folders of many entries.
 func removeTree(path string) error {
 	const many = 256
+	// A link is removed, and never what it points to.
+	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
+		return os.RemoveAll(path)
+	}
 	entries, err := os.ReadDir(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return os.RemoveAll(path) // a file, or it says better what is wrong
+	if err != nil {
+		return os.RemoveAll(path) // it says better what is wrong
 	}
 	var group errgroup.Group
 	group.SetLimit(1)
@@ -178,7 +175,6 @@ func removeTree(path string) error {
 	if len(entries) > many {
 		group.SetLimit(defaultWorkers())
 		remove = os.RemoveAll
-		sortByInode(entries)
 	}
 	for _, entry := range entries {
 		group.Go(func() error { return remove(filepath.Join(path, entry.Name())) })
@@ -187,16 +183,4 @@ func removeTree(path string) error {
 		return err
 	}
 	return os.Remove(path)
-}
-
-func sortByInode(entries []fs.DirEntry) {
-	inodes := make(map[string]uint64, len(entries))
-	for _, entry := range entries {
-		if info, err := entry.Info(); err == nil {
-			if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-				inodes[entry.Name()] = stat.Ino
-			}
-		}
-	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(inodes[a.Name()], inodes[b.Name()]) })
 }

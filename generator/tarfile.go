@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -91,28 +91,40 @@ func checkTar(files afero.Fs, path string) error {
 	return nil
 }
 
-// openLiveTar reads the root of the site that a tar file holds.
+// openLiveTar reads the root and the manifest of the site that a tar file holds. They
+// are at its end: one walk over the headers finds them all.
 func openLiveTar(files afero.Fs, path string) *liveSite {
-	return openLive(func(key site.Key) ([]byte, error) { return readTarEntry(files, path, key) })
+	index, err := readTarIndex(files, path)
+	if err != nil {
+		return nil
+	}
+	return openLive(func(key site.Key) ([]byte, error) {
+		if body, ok := index[key]; ok {
+			return body, nil
+		}
+		return nil, fmt.Errorf("%s in %s: %w", key, path, fs.ErrNotExist)
+	})
 }
 
-// readTarEntry reads one object; the ones before it are skipped by seeking.
-func readTarEntry(files afero.Fs, path string, key site.Key) (body []byte, err error) {
+func readTarIndex(files afero.Fs, path string) (index map[site.Key][]byte, err error) {
 	file, err := files.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the tar file: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	archive := tar.NewReader(file)
-	for {
+	index = map[site.Key][]byte{}
+	for archive := tar.NewReader(file); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("%s in %s: %w", key, path, os.ErrNotExist)
+			return index, nil
 		} else if err != nil {
 			return nil, fmt.Errorf("read %s: %w", path, err)
 		}
-		if header.Name == string(key) {
-			return io.ReadAll(archive)
+		if header.Name != string(site.RootKey) && !strings.HasPrefix(header.Name, string(site.ManifestKey(""))) {
+			continue
+		}
+		if index[site.Key(header.Name)], err = io.ReadAll(archive); err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
 		}
 	}
 }

@@ -178,7 +178,7 @@ func TestFlagOutOfRange(t *testing.T) {
 	dir := demo(t)
 	for flag, reason := range map[string]string{
 		"--leaderboard-max=5": "leaderboard maximum 5: between 10 and 10000",
-		"--workers=-1":        "-1 workers: use 1 or more, or 0 for one a core",
+		"--workers=-1":        "--workers=-1: use 1 or more, or 0 for one a core",
 		"--base-path=_search": `base path "_search": _search is where a site keeps its own objects`,
 	} {
 		out := filepath.Join(t.TempDir(), "site")
