@@ -21,6 +21,18 @@ type folder struct {
 	plan  *plan  // what of that site stays; nil if nothing does
 }
 
+type folderDestination struct {
+	files afero.Fs
+	path  string
+}
+
+func (d *folderDestination) check() error    { return checkFolder(d.files, d.path) }
+func (d *folderDestination) live() *liveSite { return openLiveFolder(d.files, d.path) }
+
+func (d *folderDestination) create(next string, p *plan, _ string) (output, func() error, error) {
+	return &folder{files: d.files, path: next, live: d.path, plan: p}, func() error { return nil }, nil
+}
+
 // A folderBatch writes files as they come; it remembers the folder that it made last,
 // since the objects of a list come one after the other.
 type folderBatch struct {

@@ -1,7 +1,6 @@
 package generator
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -67,8 +66,11 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 	if err != nil {
 		return nil, err
 	}
-	report, err := generate(ctx, snapshot, out, dest, s, o)
-	return report, errors.Join(err, s.close())
+	r := &run{Options: o, snapshot: snapshot, report: newReport(out)}
+	if err := errors.Join(r.toStaging(ctx, dest, s), s.close()); err != nil {
+		return nil, err
+	}
+	return r.report, nil
 }
 
 // ToMemory makes the site of a snapshot in memory.
@@ -77,159 +79,128 @@ func ToMemory(ctx context.Context, snapshot afero.Fs, o Options) (afero.Fs, *Rep
 	if err != nil {
 		return nil, nil, err
 	}
-	report := newReport("memory")
-	renderer, err := prepare(ctx, snapshot, report, o)
+	r := &run{Options: o, snapshot: snapshot, report: newReport("memory")}
+	renderer, err := r.prepare(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	// The base makes names with and without a leading slash the same file.
 	files := afero.NewBasePathFs(afero.NewMemMapFs(), "/")
-	if _, err := write(ctx, renderer, &folder{files: files, path: "/"}, report, o); err != nil {
+	if _, err := r.write(ctx, renderer, &folder{files: files, path: "/"}); err != nil {
 		return nil, nil, err
 	}
-	return files, report, nil
+	return files, r.report, nil
 }
 
 // A destination is a place for a site that ToPath can write to.
 type destination interface {
-	check() error                                                           // refuses what must not be replaced
-	live() *liveSite                                                        // the site that is there; nil if none
-	create(next string, p *plan, asOf string) (output, func() error, error) // an output at next, and what ends it
+	// check refuses what must not be replaced.
+	check() error
+	// live is the site that is there; nil if there is none.
+	live() *liveSite
+	// create makes an output at the path next. end completes it, after a failure too.
+	create(next string, p *plan, asOf string) (out output, end func() error, err error)
 }
 
-// generate reads, compares and writes.
-func generate(ctx context.Context, snapshot afero.Fs, out string, dest destination, s *staging, o Options) (*Report, error) {
-	report := newReport(out)
-	renderer, err := prepare(ctx, snapshot, report, o)
+// A run makes one site.
+type run struct {
+	Options
+	snapshot afero.Fs
+	report   *Report
+}
+
+// toStaging reads, compares with the site that is there, writes what the next one
+// needs and puts it in place.
+func (r *run) toStaging(ctx context.Context, dest destination, s *staging) error {
+	renderer, err := r.prepare(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var p *plan
-	if live := dest.live(); live != nil && !o.Rebuild {
-		p, err = compare(ctx, renderer, live, report, o)
+	if live := dest.live(); live != nil && !r.Rebuild {
+		p, err = r.compare(ctx, renderer, live)
 		switch {
 		case errors.Is(err, errManifest):
 			p = nil // the site that is there cannot tell what it holds: nothing of it is kept
 		case err != nil:
-			return nil, err
+			return err
 		case p.same:
-			return report, nil
+			return nil
 		}
 	}
-	next, end, err := dest.create(s.next(), p, report.AsOf)
+	out, end, err := dest.create(s.next(), p, r.report.AsOf)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	x, err := write(ctx, renderer, next, report, o)
+	x, err := r.write(ctx, renderer, out)
 	if err := errors.Join(err, end()); err != nil {
-		return nil, err
+		return err
 	}
 	if p != nil {
-		report.Written = p.count(x.objects())
+		r.report.Written = p.count(x.objects())
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
-	o.Progress.Stage("switch", 0)
-	return report, s.commit()
+	r.Progress.Stage("switch", 0)
+	return s.commit()
 }
 
 // prepare reads the snapshot and ranks its accounts.
-func prepare(ctx context.Context, snapshot afero.Fs, report *Report, o Options) (*renderer, error) {
+func (r *run) prepare(ctx context.Context) (*renderer, error) {
 	start := time.Now()
 	g, err := load(ctx, &reader{
-		snapshot: snapshot, workers: o.Workers, skipInvalid: o.SkipInvalid, report: report, progress: o.Progress,
+		snapshot: r.snapshot, workers: r.Workers, skipInvalid: r.SkipInvalid, report: r.report, progress: r.Progress,
 	})
 	if err != nil {
 		return nil, err
 	}
-	o.Progress.Stage("rank", 0)
-	ranks, err := rank(ctx, g, o.Workers, o.Config.LeaderboardMax)
+	r.Progress.Stage("rank", 0)
+	ranks, err := rank(ctx, g, r.Workers, r.Config.LeaderboardMax)
 	if err != nil {
 		return nil, err
 	}
-	report.Duration.Read = time.Since(start).Seconds()
-	return newRenderer(g, ranks, o.Config), nil
+	r.report.Duration.Read = time.Since(start).Seconds()
+	return newRenderer(g, ranks, r.Config), nil
 }
 
 // compare renders without writing, to find what differs from the site that is there.
-func compare(ctx context.Context, r *renderer, live *liveSite, report *Report, o Options) (*plan, error) {
-	start := time.Now()
-	o.Progress.Stage("compare", r.objects())
-	entries, err := r.render(ctx, o.Workers, nowhere{}, o.Progress)
+func (r *run) compare(ctx context.Context, renderer *renderer, live *liveSite) (*plan, error) {
+	r.Progress.Stage("compare", renderer.objects())
+	x, err := r.render(ctx, renderer, nowhere{})
 	if err != nil {
 		return nil, err
 	}
-	x := newIndex(r, entries)
 	p, err := x.diff(live)
 	if err != nil {
 		return nil, err
 	}
-	report.Counts, report.Written = x.root.Counts, p.count(x.objects())
-	report.Duration.Render += time.Since(start).Seconds()
+	r.report.Written = p.count(x.objects())
 	return p, nil
 }
 
 // write renders every object into out, then the manifest and the root.
-func write(ctx context.Context, r *renderer, out output, report *Report, o Options) (index, error) {
+func (r *run) write(ctx context.Context, renderer *renderer, out output) (index, error) {
+	r.Progress.Stage("write", renderer.objects())
+	x, err := r.render(ctx, renderer, out)
+	if err != nil {
+		return index{}, err
+	}
+	r.report.Written = WriteReport{Added: x.objects()}
+	return x, x.write(out)
+}
+
+// render renders every object into out and gives the index of the site.
+func (r *run) render(ctx context.Context, renderer *renderer, out output) (index, error) {
 	start := time.Now()
-	o.Progress.Stage("write", r.objects())
-	entries, err := r.render(ctx, o.Workers, out, o.Progress)
+	entries, err := renderer.render(ctx, r.Workers, out, r.Progress)
 	if err != nil {
 		return index{}, err
 	}
-	x := newIndex(r, entries)
-	report.Counts = x.root.Counts
-	report.Written = WriteReport{Added: x.objects()}
-	if err := x.write(out); err != nil {
-		return index{}, err
-	}
-	report.Duration.Render += time.Since(start).Seconds()
+	x := newIndex(renderer, entries)
+	r.report.Counts = x.root.Counts
+	r.report.Duration.Render += time.Since(start).Seconds()
 	return x, nil
-}
-
-// objects is the number of objects, manifest and root included.
-func (x index) objects() int { return x.root.Counts.Objects + len(x.shards) + 1 }
-
-// nowhere is an output that keeps nothing.
-type nowhere struct{}
-
-func (nowhere) begin() batch                 { return nowhere{} }
-func (nowhere) finish(batch) error           { return nil }
-func (nowhere) put(site.Entry, []byte) error { return nil }
-
-type folderDestination struct {
-	files afero.Fs
-	path  string
-}
-
-func (d *folderDestination) check() error    { return checkFolder(d.files, d.path) }
-func (d *folderDestination) live() *liveSite { return openLiveFolder(d.files, d.path) }
-
-func (d *folderDestination) create(next string, p *plan, _ string) (output, func() error, error) {
-	return &folder{files: d.files, path: next, live: d.path, plan: p}, func() error { return nil }, nil
-}
-
-type tarDestination struct {
-	files afero.Fs
-	path  string
-}
-
-func (d *tarDestination) check() error    { return checkTar(d.files, d.path) }
-func (d *tarDestination) live() *liveSite { return openLiveTar(d.files, d.path) }
-
-func (d *tarDestination) create(next string, _ *plan, asOf string) (output, func() error, error) {
-	modTime, err := time.Parse(time.RFC3339, asOf)
-	if err != nil {
-		return nil, nil, fmt.Errorf("as_of: %w", err)
-	}
-	file, err := d.files.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make the tar file: %w", err)
-	}
-	buffered := bufio.NewWriterSize(file, 1<<20)
-	out := &tarOutput{file: buffered, modTime: modTime.UTC().Truncate(time.Second)}
-	return out, func() error { return errors.Join(out.close(), buffered.Flush(), file.Close()) }, nil
 }
 
 // resolvePath makes an output path absolute and follows a link, so that what a

@@ -71,6 +71,9 @@ func sharded(entries []site.Entry, digits int) []site.Manifest {
 	return shards
 }
 
+// objects is the number of objects, manifest and root included.
+func (x index) objects() int { return x.root.Counts.Objects + len(x.shards) + 1 }
+
 // write puts the manifest and, last, the root into out.
 func (x index) write(out output) error {
 	b := out.begin()

@@ -11,20 +11,6 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A sourceProfile is the ens object of a snapshot. Null and missing are alike;
-// unknown members are dropped.
-type sourceProfile struct {
-	Name     string          `json:"name"`
-	Avatar   string          `json:"avatar"`
-	Header   string          `json:"header"`
-	Display  string          `json:"display"`
-	Records  json.RawMessage `json:"records"`
-	Chains   json.RawMessage `json:"chains"`
-	Fresh    int64           `json:"fresh"`
-	Resolver string          `json:"resolver"`
-	Errors   json.RawMessage `json:"errors"`
-}
-
 // A profile is a profile as the site shows it, encoded: most of them are shown
 // many times, in details and in the searches of everybody who follows them.
 type profile struct {
@@ -38,24 +24,22 @@ var emptyProfile = encodeProfile(site.Profile{
 	Records: json.RawMessage("{}"), Chains: json.RawMessage("{}"), Errors: json.RawMessage("{}"),
 })
 
-func (s *sourceProfile) normalize() (profile, error) {
-	out := site.Profile{
-		Name: s.Name, Avatar: s.Avatar, Header: s.Header, Display: s.Display, Fresh: s.Fresh, Resolver: s.Resolver,
-	}
-	for _, m := range []struct {
-		member string
-		from   json.RawMessage
-		to     *json.RawMessage
-	}{{"records", s.Records, &out.Records}, {"chains", s.Chains, &out.Chains}, {"errors", s.Errors, &out.Errors}} {
-		object, err := canonicalObject(m.from)
+// normalizeProfile makes the ens object of a snapshot ours. Null and missing
+// members are alike, unknown ones were dropped when it was decoded.
+func normalizeProfile(source site.Profile) (profile, error) {
+	for _, member := range []struct {
+		name   string
+		object *json.RawMessage
+	}{{"records", &source.Records}, {"chains", &source.Chains}, {"errors", &source.Errors}} {
+		object, err := canonicalObject(*member.object)
 		if err != nil {
-			return profile{}, fmt.Errorf("ens.%s: %w", m.member, err)
+			return profile{}, fmt.Errorf("ens.%s: %w", member.name, err)
 		}
-		*m.to = object
+		*member.object = object
 	}
-	p := encodeProfile(out)
-	if site.LookupName(s.Name) {
-		p.name = strings.Clone(s.Name) // not to keep the whole line
+	p := encodeProfile(source)
+	if site.LookupName(source.Name) {
+		p.name = strings.Clone(source.Name) // not to keep the whole line
 	}
 	return p, nil
 }

@@ -207,6 +207,13 @@ type output interface {
 	finish(batch) error
 }
 
+// nowhere is an output that keeps nothing.
+type nowhere struct{}
+
+func (nowhere) begin() batch                 { return nowhere{} }
+func (nowhere) finish(batch) error           { return nil }
+func (nowhere) put(site.Entry, []byte) error { return nil }
+
 // render renders every object into out and gives their entries in the site's order.
 func (s *renderer) render(ctx context.Context, workers int, out output, progress Progress) ([]site.Entry, error) {
 	type filled struct {

@@ -110,9 +110,9 @@ func parseRecordRow(line []byte) (recordRow, error) {
 
 func parseAccountRow(line []byte) (accountRow, error) {
 	var in struct {
-		Address string         `json:"address"`
-		Primary *string        `json:"primary_list"`
-		ENS     *sourceProfile `json:"ens"`
+		Address string        `json:"address"`
+		Primary *string       `json:"primary_list"`
+		ENS     *site.Profile `json:"ens"`
 	}
 	if err := unmarshal(line, &in); err != nil {
 		return accountRow{}, err
@@ -129,7 +129,7 @@ func parseAccountRow(line []byte) (accountRow, error) {
 		a.primary = *in.Primary
 	}
 	if in.ENS != nil {
-		a.profile, err = in.ENS.normalize()
+		a.profile, err = normalizeProfile(*in.ENS)
 	}
 	return a, err
 }

@@ -2,11 +2,13 @@ package generator
 
 import (
 	"archive/tar"
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +25,28 @@ type tarOutput struct {
 	file    io.Writer
 	modTime time.Time
 	pieces  sync.Pool // of *bytes.Buffer, written out and free again
+}
+
+type tarDestination struct {
+	files afero.Fs
+	path  string
+}
+
+func (d *tarDestination) check() error    { return checkTar(d.files, d.path) }
+func (d *tarDestination) live() *liveSite { return openLiveTar(d.files, d.path) }
+
+func (d *tarDestination) create(next string, _ *plan, asOf string) (output, func() error, error) {
+	modTime, err := time.Parse(time.RFC3339, asOf)
+	if err != nil {
+		return nil, nil, fmt.Errorf("as_of: %w", err)
+	}
+	file, err := d.files.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the tar file: %w", err)
+	}
+	buffered := bufio.NewWriterSize(file, 1<<20)
+	out := &tarOutput{file: buffered, modTime: modTime.UTC().Truncate(time.Second)}
+	return out, func() error { return errors.Join(out.close(), buffered.Flush(), file.Close()) }, nil
 }
 
 // A tarBatch is a piece of a tar stream. Workers format their pieces side by

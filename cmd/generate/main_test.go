@@ -183,7 +183,7 @@ func TestFlagOutOfRange(t *testing.T) {
 	} {
 		out := filepath.Join(t.TempDir(), "site")
 		status, _, stderr := generate("--snapshot", dir, "--out", out, flag)
-		if status == command.Done || !failedWith(stderr, reason) || !strings.HasPrefix(stderr, "generate: ") {
+		if status != command.Usage || !failedWith(stderr, reason) || !strings.HasPrefix(stderr, "generate: ") {
 			t.Errorf("%s: status %d: %q, want %q", flag, status, stderr, reason)
 		}
 		if exists(out) {
