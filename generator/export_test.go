@@ -27,7 +27,7 @@ type Graph struct{ *graph }
 
 // Load reads a snapshot into a graph.
 func Load(ctx context.Context, snapshot afero.Fs, workers int) (Graph, error) {
-	g, err := load(ctx, &reader{snapshot: snapshot, workers: workers, report: &Report{}, progress: noProgress{}})
+	g, err := load(ctx, &reader{snapshot: snapshot, workers: workers, report: newReport(""), progress: noProgress{}})
 	return Graph{g}, err
 }
 

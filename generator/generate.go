@@ -67,9 +67,15 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 		return nil, err
 	}
 	r := &run{Options: o, snapshot: snapshot, report: newReport(out)}
-	if err := errors.Join(r.toStaging(ctx, dest, s), s.close()); err != nil {
+	err = r.toStaging(ctx, dest, s)
+	// The new site is in place by now, or the old one still is; what remains of
+	// the other goes, which can take longer than all before.
+	r.Progress.Stage("clean up", 0)
+	start := time.Now()
+	if err := errors.Join(err, s.close()); err != nil {
 		return nil, err
 	}
+	r.report.Duration.CleanUp = time.Since(start).Seconds()
 	return r.report, nil
 }
 

@@ -23,8 +23,9 @@ type Report struct {
 	Counts   site.Counts             `json:"counts"`
 	Written  WriteReport             `json:"written"`
 	Duration struct {
-		Read   float64 `json:"read"` // tables into the graph, ranks included
-		Render float64 `json:"render_and_write"`
+		Read    float64 `json:"read"` // tables into the graph, ranks included
+		Render  float64 `json:"render_and_write"`
+		CleanUp float64 `json:"clean_up"` // removing the site that was replaced
 	} `json:"seconds"`
 }
 
@@ -109,7 +110,7 @@ func (r *Report) String() string {
 	} else {
 		fmt.Fprintf(&b, "%s: %d objects added, %d altered, %d kept, %d removed", r.Out, w.Added, w.Altered, w.Kept, w.Removed)
 	}
-	seconds := r.Duration.Read + r.Duration.Render
+	seconds := r.Duration.Read + r.Duration.Render + r.Duration.CleanUp
 	fmt.Fprintf(&b, " (%s)\n", time.Duration(seconds*float64(time.Second)).Round(10*time.Millisecond))
 	return b.String()
 }

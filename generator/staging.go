@@ -158,7 +158,8 @@ func isFile(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// removeTree is os.RemoveAll, side by side below folders of many entries.
+// removeTree is os.RemoveAll, side by side below folders of many entries: much of
+// the time goes in waiting for the disk.
 func removeTree(path string) error {
 	const many = 256
 	// A link is removed, and never what it points to.
@@ -173,7 +174,7 @@ func removeTree(path string) error {
 	group.SetLimit(1)
 	remove := removeTree
 	if len(entries) > many {
-		group.SetLimit(defaultWorkers())
+		group.SetLimit(8 * defaultWorkers())
 		remove = os.RemoveAll
 	}
 	for _, entry := range entries {
