@@ -2,6 +2,7 @@ package generator
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/followpress/followpress/site"
 )
@@ -24,6 +25,7 @@ type graph struct {
 	offsets  []uint64 // by list: where its records begin; one more than there are lists
 	records  []record // of all lists, in the lists' order
 	kinds    []kind
+	kindOf   map[kind]uint32
 	otherOf  map[string]uint32
 	other    []string // data that is not an address
 	tagSets  []tagSet
@@ -81,6 +83,7 @@ func newGraph(asOf string) *graph {
 		asOf:      asOf,
 		accountOf: map[site.Address]uint32{},
 		listOf:    map[string]uint32{},
+		kindOf:    map[kind]uint32{},
 		otherOf:   map[string]uint32{},
 		tagSetOf:  map[string]uint32{},
 	}
@@ -101,11 +104,14 @@ func (g *graph) account(address site.Address) uint32 {
 
 func (g *graph) kind(version uint32, recordType string) uint32 {
 	k := kind{version, recordType}
-	if i := slices.Index(g.kinds, k); i >= 0 {
-		return uint32(i)
+	if id, ok := g.kindOf[k]; ok {
+		return id
 	}
+	id := uint32(len(g.kinds))
+	k.recordType = strings.Clone(recordType) // not to keep the whole line
+	g.kindOf[k] = id
 	g.kinds = append(g.kinds, k)
-	return uint32(len(g.kinds) - 1)
+	return id
 }
 
 // tagSet is the number of a sorted set of tags.
@@ -120,7 +126,7 @@ func (g *graph) tagSet(tags []string) uint32 {
 		set.block = set.block || tag == "block"
 		set.mute = set.mute || tag == "mute"
 		set.top8 = set.top8 || tag == "top8"
-		set.tags[i] = string([]byte(tag)) // not to keep the whole line
+		set.tags[i] = strings.Clone(tag) // not to keep the whole line
 	}
 	g.tagSetOf[set.json] = id
 	g.tagSets = append(g.tagSets, set)
@@ -133,7 +139,7 @@ func (g *graph) otherText(data string) uint32 {
 		return id
 	}
 	id := uint32(len(g.other))
-	data = string([]byte(data)) // not to keep the whole line
+	data = strings.Clone(data) // not to keep the whole line
 	g.otherOf[data] = id
 	g.other = append(g.other, data)
 	return id
