@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/afero"
@@ -22,11 +23,12 @@ type folder struct {
 }
 
 type folderDestination struct {
-	files afero.Fs
-	path  string
+	files    afero.Fs
+	path     string
+	basePath string // of the next site
 }
 
-func (d *folderDestination) check() error    { return checkFolder(d.files, d.path) }
+func (d *folderDestination) check() error    { return checkFolder(d.files, d.path, d.basePath) }
 func (d *folderDestination) live() *liveSite { return openLiveFolder(d.files, d.path) }
 
 func (d *folderDestination) create(next string, p *plan, _ string) (output, func() error, error) {
@@ -135,7 +137,7 @@ func openLiveFolder(files afero.Fs, path string) *liveSite {
 
 // checkFolder refuses an output folder whose contents a new site would displace: a
 // run replaces the whole folder.
-func checkFolder(files afero.Fs, path string) error {
+func checkFolder(files afero.Fs, path, basePath string) error {
 	info, err := files.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -152,22 +154,42 @@ func checkFolder(files afero.Fs, path string) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	known := map[string]bool{}
-	for _, name := range site.Reserved() {
-		known[name] = name != "_refresh"
-	}
-	if exists, err := afero.Exists(files, filepath.Join(path, string(site.RootKey))); err != nil {
-		return fmt.Errorf("look at the output folder: %w", err)
-	} else if !exists {
+	root, err := files.Stat(filepath.Join(path, string(site.RootKey)))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !root.Mode().IsRegular() {
 		return fmt.Errorf("%s is not empty and holds no site: name another folder, or empty this one", path)
+	} else if err != nil {
+		return fmt.Errorf("look at the output folder: %w", err)
 	}
 	if live := openLiveFolder(files, path); live != nil {
-		first, _, _ := strings.Cut(live.root.Config.BasePath, "/")
-		known[first] = true
+		basePath = live.root.Config.BasePath
+	}
+	return checkEntries(files, path, basePath)
+}
+
+// checkEntries refuses what does not belong to a site: beside its own folders, beside
+// each part of the base path, and in the API's folder.
+func checkEntries(files afero.Fs, path, basePath string) error {
+	parts := strings.Split(basePath, "/")
+	for level := 0; level <= len(parts); level++ {
+		var known []string
+		switch level {
+		case 0:
+			known = append(slices.DeleteFunc(site.Reserved(), func(name string) bool { return name == "_refresh" }), parts[0])
+		case len(parts):
+			known = site.APIFolders()
+		default:
+			known = parts[level : level+1]
+		}
+		dir := filepath.Join(path, filepath.Join(parts[:level]...))
+		entries, err := afero.ReadDir(files, dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a site that is damaged may be replaced
+		} else if err != nil {
+			return fmt.Errorf("look at the output folder: %w", err)
+		}
 		for _, entry := range entries {
-			if !known[entry.Name()] {
-				return fmt.Errorf("%s holds %s, which is no part of a site and would be lost: move it away",
-					path, entry.Name())
+			if !slices.Contains(known, entry.Name()) {
+				return fmt.Errorf("%s holds %s, which is no part of a site and would be lost: move it away", dir, entry.Name())
 			}
 		}
 	}

@@ -95,6 +95,11 @@ func FuzzParseRecord(f *testing.F) {
 	})
 }
 
+var (
+	surrogatePair = regexp.MustCompile(`(?i)\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}`)
+	surrogate     = regexp.MustCompile(`(?i)\\ud[89a-f][0-9a-f]{2}`)
+)
+
 var hexadecimal = regexp.MustCompile(`^0x([0-9a-f]{2})*$`)
 
 // plainRecord reads a row in the plainest way.
@@ -108,6 +113,10 @@ func plainRecord(line []byte) (token string, r site.Record, err error) {
 	}
 	if !utf8.Valid(line) || !strings.HasPrefix(string(line), "{") {
 		return "", r, errors.New("no object")
+	}
+	rest := surrogatePair.ReplaceAllString(strings.ReplaceAll(string(line), `\\`, ""), "")
+	if surrogate.MatchString(rest) {
+		return "", r, errors.New("half of a surrogate pair")
 	}
 	if err := stdjson.Unmarshal(line, &row); err != nil {
 		return "", r, err

@@ -55,7 +55,7 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 	if err != nil {
 		return nil, err
 	}
-	dest := destination(&folderDestination{files: o.Files, path: target})
+	dest := destination(&folderDestination{files: o.Files, path: target, basePath: o.Config.BasePath})
 	if strings.HasSuffix(target, ".tar") {
 		dest = &tarDestination{files: o.Files, path: target}
 	}

@@ -256,20 +256,43 @@ func TestMissingObjectIsWrittenAgain(t *testing.T) {
 	}
 }
 
-func TestDamagedTarIsWrittenAnew(t *testing.T) {
+// TestTarThatIsNoSite: a file that holds no readable site may be anything: it stays.
+// An empty one holds nothing to lose.
+func TestTarThatIsNoSite(t *testing.T) {
 	s, _ := beforeAndAfter()
-	want := inMemory(t, s, small)
 	path := filepath.Join(t.TempDir(), "site.tar")
 	onDisk(t, s, path, small)
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, body := range []string{"", "no tar file", string(whole[:len(whole)/2]), strings.Repeat("\x00", 1024)} {
+	for _, body := range []string{"no tar file", string(whole[:len(whole)/2]), strings.Repeat("\x00", 1024)} {
 		overwrite(t, path, body)
-		onDisk(t, s, path, small)
-		if err := readTar(t, path).compare(want); err != nil {
-			t.Errorf("after %d bytes: %v", len(body), err)
+		_, err := generator.ToPath(t.Context(), s.fs(), path, small)
+		wantError(t, err, "holds no site that this version can read", path)
+		if now, err := os.ReadFile(path); err != nil || string(now) != body {
+			t.Errorf("%d bytes became %d (%v)", len(body), len(now), err)
+		}
+	}
+	overwrite(t, path, "")
+	onDisk(t, s, path, small)
+	if err := readTar(t, path).compare(inMemory(t, s, small)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPermissionsStay: who may use the output may use the next site.
+func TestPermissionsStay(t *testing.T) {
+	old, next := beforeAndAfter()
+	for _, name := range []string{"site", "site.tar"} {
+		path := filepath.Join(t.TempDir(), name)
+		onDisk(t, old, path, small)
+		if err := os.Chmod(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		onDisk(t, next, path, small)
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v, want 0700", name, info.Mode(), err)
 		}
 	}
 }
@@ -336,6 +359,16 @@ func TestOutputThatIsRefused(t *testing.T) {
 		"a foreign file in the site":   {"site", inside("notes.txt"), "holds notes.txt, which is no part of a site"},
 		"a foreign folder in the site": {"site", inside("private/notes.txt"), "holds private, which is no part of a site"},
 		"refreshed answers":            {"site", inside("_refresh/profile/1"), "holds _refresh, which is no part of a site"},
+		"beside the base path":         {"site", inside("api/v2/mine"), "api holds v2, which is no part of a site"},
+		"beside the endpoints":         {"site", inside("api/v1/mine"), "v1 holds mine, which is no part of a site"},
+		"a folder named _site": {"site", func(t testing.TB, path string) {
+			overwrite(t, filepath.Join(path, "_site", "index.html"), "precious")
+			overwrite(t, filepath.Join(path, "thesis.txt"), "precious")
+		}, "is not empty and holds no site"},
+		"a file named _site": {"site", func(t testing.TB, path string) {
+			overwrite(t, filepath.Join(path, "_site"), "precious")
+			overwrite(t, filepath.Join(path, "docs", "a"), "precious")
+		}, "holds docs, which is no part of a site"},
 		"a folder of something else": {"site", func(t testing.TB, path string) {
 			overwrite(t, filepath.Join(path, "notes.txt"), "precious")
 		}, "is not empty and holds no site"},

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/spf13/afero"
@@ -114,7 +116,45 @@ func parseLine[T any](line []byte, parse func([]byte) (T, error)) (T, error) {
 		var none T
 		return none, errors.New("not valid UTF-8")
 	}
+	if hasLoneSurrogate(line) {
+		var none T
+		return none, errors.New("not valid Unicode: half of a surrogate pair")
+	}
 	return parse(line)
+}
+
+// hasLoneSurrogate reports whether a \u escape is a surrogate without its other
+// half: it stands for no character, and decoders would put U+FFFD in its place.
+func hasLoneSurrogate(line []byte) bool {
+	for {
+		at := bytes.IndexByte(line, '\\')
+		if at < 0 || at+1 >= len(line) {
+			return false
+		}
+		line = line[at:]
+		high, ok := unicodeEscape(line)
+		switch {
+		case !ok:
+			line = line[2:]
+		case !utf16.IsSurrogate(high):
+			line = line[6:]
+		default:
+			low, ok := unicodeEscape(line[6:])
+			if !ok || utf16.DecodeRune(high, low) == utf8.RuneError {
+				return true
+			}
+			line = line[12:]
+		}
+	}
+}
+
+// unicodeEscape is the code of the \u escape at the beginning of b.
+func unicodeEscape(b []byte) (code rune, ok bool) {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
+	return rune(n), err == nil
 }
 
 // lineBlocks cuts a table into runs of whole lines.

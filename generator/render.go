@@ -60,7 +60,7 @@ func newRenderer(g *graph, r *ranks, config site.Config) *renderer {
 		{len(g.tokens), s.renderList},
 		{len(s.strangers), s.renderStranger},
 		{len(s.bucketNames), s.renderBucket},
-		{len(site.Boards()), s.renderBoard},
+		{len(site.Boards()) * config.LeaderboardMax, s.renderBoard},
 	}
 	return s
 }
@@ -151,16 +151,15 @@ func (s *renderer) renderBucket(unit int, t *scratch, emit emitter) {
 	emit(t.body, site.UserBucketKey(bucket))
 }
 
+// renderBoard emits a leaderboard with one of its limits.
 func (s *renderer) renderBoard(unit int, t *scratch, emit emitter) {
-	board := site.Boards()[unit]
-	for limit := 1; limit <= s.config.LeaderboardMax; limit++ {
-		keys := []site.Key{site.LeaderboardLimitKey(board, limit)}
-		if limit == site.DefaultLimit {
-			keys = append(keys, s.config.LeaderboardKey(board))
-		}
-		t.body = s.graph.appendLeaderboard(t.body[:0], s.ranks, board, limit)
-		emit(t.body, keys...)
+	board, limit := site.Boards()[unit/s.config.LeaderboardMax], 1+unit%s.config.LeaderboardMax
+	t.keys = append(t.keys[:0], site.LeaderboardLimitKey(board, limit))
+	if limit == site.DefaultLimit {
+		t.keys = append(t.keys, s.config.LeaderboardKey(board))
 	}
+	t.body = s.graph.appendLeaderboard(t.body[:0], s.ranks, board, limit)
+	emit(t.body, t.keys...)
 }
 
 // objects is the number of objects that the site has, without manifest and root.

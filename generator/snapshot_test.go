@@ -353,12 +353,12 @@ func (r *random) text() string {
 	return text.String()
 }
 
-// quotedText is a text as a JSON string. A hostile one may begin with half of a
-// surrogate pair, which JSON's grammar allows.
+// quotedText is a text as a JSON string. A hostile one may begin with an escaped
+// surrogate pair.
 func (r *random) quotedText() string {
 	text := r.quote(r.text())
 	if r.hostile && r.one(20) {
-		return `"\ud83d` + strings.TrimPrefix(text, `"`)
+		return `"\ud83d\udca9` + strings.TrimPrefix(text, `"`)
 	}
 	return text
 }

@@ -112,6 +112,11 @@ func (s *staging) last() string { return filepath.Join(s.dir, "last") }
 
 // commit puts what is at next in the place of the target, in one step.
 func (s *staging) commit() error {
+	if info, err := os.Stat(s.target); err == nil { // who may use it stays as it was
+		if err := os.Chmod(s.next(), info.Mode()); err != nil {
+			return fmt.Errorf("put the new site in place: %w", err)
+		}
+	}
 	err := os.Rename(s.next(), s.target) // a file, or a folder where none or an empty one is
 	if err == nil {
 		return nil

@@ -30,10 +30,10 @@ type tarOutput struct {
 type tarDestination struct {
 	files afero.Fs
 	path  string
+	found *liveSite // by check
 }
 
-func (d *tarDestination) check() error    { return checkTar(d.files, d.path) }
-func (d *tarDestination) live() *liveSite { return openLiveTar(d.files, d.path) }
+func (d *tarDestination) live() *liveSite { return d.found }
 
 func (d *tarDestination) create(next string, _ *plan, asOf string) (output, func() error, error) {
 	modTime, err := time.Parse(time.RFC3339, asOf)
@@ -101,16 +101,20 @@ func (t *tarOutput) close() error {
 	return nil
 }
 
-// checkTar refuses an output that is there and is no file.
-func checkTar(files afero.Fs, path string) error {
-	info, err := files.Stat(path)
+// check refuses an output that is there and is not the tar file of a site.
+func (d *tarDestination) check() error {
+	info, err := d.files.Stat(d.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("look at the output file: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a file: name a file that ends in .tar, or a folder that does not", path)
+		return fmt.Errorf("%s is not a file: name a file that ends in .tar, or a folder that does not", d.path)
+	}
+	d.found = openLiveTar(d.files, d.path)
+	if d.found == nil && info.Size() > 0 {
+		return fmt.Errorf("%s holds no site that this version can read and would be lost: name another file, or remove it", d.path)
 	}
 	return nil
 }

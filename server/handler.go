@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -130,7 +131,7 @@ type answer struct {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.recover(w, r)
 	v := h.current(r.Context())
-	resolution := v.root.Config.Resolve(r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
+	resolution := v.root.Config.Resolve(r.Method, sentPath(r.URL), r.URL.RawQuery)
 
 	header := w.Header()
 	maps.Copy(header, everyAnswer)
@@ -148,6 +149,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.cacheControl = site.NoStore
 	}
 	a.write(w, r)
+}
+
+// sentPath is the path as the client sent it. EscapedPath may not be: of a path
+// with characters that should have been escaped it escapes what was decoded, and
+// an encoded slash becomes one that separates.
+func sentPath(u *url.URL) string {
+	if u.RawPath != "" {
+		return u.RawPath
+	}
+	return u.EscapedPath()
 }
 
 // everyAnswer are the headers of every answer. The values are shared by all

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,5 +97,33 @@ func TestServeDrains(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Errorf("Serve: %v", err)
+	}
+}
+
+// What a client sends without the escapes that a URL needs is resolved as it was
+// sent: an encoded slash never separates.
+func TestPathsAsSent(t *testing.T) {
+	handler, err := server.New(context.Background(), server.NewFolder(demo(t)), server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := listen(t, handler)
+	for path, detail := range map[string]string{
+		`/api%2Fv1%2Fusers%2F"%2FsearchFollowing`: "There is nothing at this path.",
+		`/api/v1/users/a%2F"/searchFollowing`:     "No account has this name.",
+		"/api/v1/users/é.eth/searchFollowing":     "No account has this name.",
+	} {
+		conn, err := net.Dial("tcp", base[len("http://"):])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path)
+		answer, err := io.ReadAll(conn)
+		if err := errors.Join(err, conn.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(answer), detail) {
+			t.Errorf("%s: %s", path, answer)
+		}
 	}
 }

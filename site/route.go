@@ -121,6 +121,17 @@ var routes = func() []*Route {
 // Routes is the table of routes. Callers must not change it.
 func Routes() []*Route { return routes }
 
+// APIFolders lists the first segments of the endpoints, below the base path.
+func APIFolders() []string {
+	var folders []string
+	for _, r := range routes {
+		if r.underAPI && !slices.Contains(folders, r.segments[0]) {
+			folders = append(folders, r.segments[0])
+		}
+	}
+	return folders
+}
+
 // Route is the row of the table with this ID.
 func (id RouteID) Route() *Route { return routes[id] }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 
 	json "github.com/goccy/go-json"
@@ -27,7 +28,7 @@ type flags struct {
 	Snapshot       string `required:"" placeholder:"DIR" help:"Folder of the snapshot: meta.json and the tables, as .ndjson, .ndjson.gz or .ndjson.zst."`
 	Out            string `default:"out" help:"Where the site goes: a folder, or a file that ends in .tar."`
 	OnInvalid      string `enum:"stop,skip" default:"stop" help:"What to do about a row that cannot be read: stop the run, or skip the row and report it."`
-	Report         string `placeholder:"FILE" help:"Write a report of the run as JSON; - is standard output."`
+	Report         string `placeholder:"FILE" help:"Write a report of a run that succeeded, as JSON; - is standard output. Not into the output folder."`
 	Rebuild        bool   `help:"Write every object again, whatever the manifest says about the site that is there."`
 	Workers        int    `default:"0" help:"Goroutines that parse and render; 0 means one a core."`
 	BasePath       string `default:"api/v1" help:"Path of the API."`
@@ -50,6 +51,9 @@ func main() {
 func (f *flags) Validate() error {
 	if f.Workers < 0 {
 		return fmt.Errorf("--workers=%d: use 1 or more, or 0 for one a core", f.Workers)
+	}
+	if inside, err := filepath.Rel(f.Out, f.Report); err == nil && f.Report != "" && f.Report != "-" && filepath.IsLocal(inside) {
+		return fmt.Errorf("--report=%s is in the output: the next run would have to remove it", f.Report)
 	}
 	_, err := f.config().WithDefaults()
 	return err

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 
+	"github.com/alecthomas/kong"
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/cmd/internal/command"
@@ -23,12 +24,33 @@ const about = `Serve everything locally, as the service would answer.
 Without flags it renders the demo snapshot in memory and serves that.`
 
 type flags struct {
-	Snapshot string `xor:"source" placeholder:"DIR" help:"Render this snapshot in memory and serve it."`
-	Site     string `xor:"source" placeholder:"SITE" help:"Serve this site: a folder or a .tar file that generate wrote."`
+	Snapshot string `placeholder:"DIR" help:"Render this snapshot in memory and serve it."`
+	Site     string `placeholder:"SITE" help:"Serve this site: a folder or a .tar file that generate wrote."`
 	Addr     string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default ${default})."`
 }
 
 func main() { command.Main("preview", about, &flags{}) }
+
+// AfterApply lets a flag win over the other's environment variable, which may be
+// set for another command.
+func (f *flags) AfterApply(parsed *kong.Context) error {
+	given := map[string]bool{}
+	for _, element := range parsed.Path {
+		if element.Flag != nil {
+			given[element.Flag.Name] = true
+		}
+	}
+	switch {
+	case f.Snapshot == "" || f.Site == "":
+	case given["site"] == given["snapshot"]:
+		return errors.New("--snapshot and --site exclude each other (FOLLOWPRESS_SNAPSHOT and FOLLOWPRESS_SITE set them too)")
+	case given["site"]:
+		f.Snapshot = ""
+	default:
+		f.Site = ""
+	}
+	return nil
+}
 
 // Run serves until it is interrupted.
 func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {

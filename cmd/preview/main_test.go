@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/alecthomas/kong"
 	json "github.com/goccy/go-json"
 
 	"github.com/spf13/afero"
@@ -147,5 +148,37 @@ func TestNothingToServe(t *testing.T) {
 		if err := f.Run(context.Background(), io.Discard, io.Discard); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%+v: %v, want one clear line", f, err)
 		}
+	}
+}
+
+// A flag wins over the environment variable of the other, which may be meant for
+// another command; two flags exclude each other.
+func TestSourceOfTheSite(t *testing.T) {
+	for _, c := range []struct {
+		env, args      []string
+		snapshot, site string
+		fails          bool
+	}{
+		{nil, nil, "", "", false},
+		{[]string{"SNAPSHOT"}, nil, "env", "", false},
+		{[]string{"SNAPSHOT"}, []string{"--site=flag"}, "", "flag", false},
+		{[]string{"SITE"}, []string{"--snapshot=flag"}, "flag", "", false},
+		{[]string{"SITE", "SNAPSHOT"}, nil, "", "", true},
+		{nil, []string{"--site=a", "--snapshot=b"}, "", "", true},
+	} {
+		t.Run("", func(t *testing.T) {
+			for _, name := range c.env {
+				t.Setenv("FOLLOWPRESS_"+name, "env")
+			}
+			var f flags
+			parser, err := kong.New(&f, kong.DefaultEnvars("FOLLOWPRESS"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = parser.Parse(c.args)
+			if (err != nil) != c.fails || err == nil && (f.Snapshot != c.snapshot || f.Site != c.site) {
+				t.Errorf("%v %v: snapshot %q, site %q, %v", c.env, c.args, f.Snapshot, f.Site, err)
+			}
+		})
 	}
 }
