@@ -180,7 +180,8 @@ events { worker_connections 1024; }
 http { access_log off; default_type application/json; server { listen %[2]s; root %[1]s/site; } }
 `
 
-// requests compares details from disk with nginx.
+// requests compares details of one list, which the handler then has in its cache,
+// with nginx serving the file.
 func (b *bench) requests(ctx context.Context) error {
 	if _, err := exec.LookPath("nginx"); err != nil {
 		return errors.New("nginx and wrk are needed: make bench installs them")
@@ -219,7 +220,7 @@ func (b *bench) requests(ctx context.Context) error {
 		p.ours, err = load(ctx, "http://"+ourAddr+path)
 		return p, err
 	})
-	b.row("details, 50 connections / nginx", fmt.Sprintf("%.0f/s", p.ours), fmt.Sprintf("%.0f/s", p.other), p.ratio(), "≥ 0.5")
+	b.row("details of one list, hot, 50 connections / nginx", fmt.Sprintf("%.0f/s", p.ours), fmt.Sprintf("%.0f/s", p.other), p.ratio(), "≥ 0.5")
 	return err
 }
 

@@ -7,8 +7,8 @@ import (
 )
 
 // The encoders append JSON to a buffer. They give the bytes that go-json gives
-// for the shapes of package site (tests say so), without an allocation per
-// object: a site is made of hundreds of thousands of them.
+// for the shapes of package site (tests say so), into memory that the next object
+// uses again: a site is made of hundreds of thousands of them.
 
 func appendTags(b []byte, tags []string) []byte {
 	b = append(b, '[')

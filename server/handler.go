@@ -140,6 +140,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a, err := h.answer(r.Context(), v, resolution)
+	if r.Context().Err() != nil {
+		return // the client is gone: no fault, and nobody to answer
+	}
 	if err != nil {
 		h.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 		a = problem(site.Unavailable)
@@ -239,8 +242,8 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) {
 	}
 	header.Set("Content-Length", strconv.Itoa(len(a.object.body)))
 	w.WriteHeader(a.status)
-	// Not http.ServeContent: it sends headers and body in two packets (31,600
-	// requests/s instead of 39,000); nobody asks for a range of JSON.
+	// Not http.ServeContent: it flushes the headers before it copies the body, a
+	// system call and a packet more; nobody asks for a range of JSON.
 	_, _ = w.Write(a.object.body) // the client may be gone: then nobody is left to tell
 }
 

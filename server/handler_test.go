@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -263,6 +264,21 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "a bug") {
 		t.Error("the panic is not in the log")
+	}
+}
+
+// A client that goes away is not a fault that somebody should look at.
+func TestAClientThatLeavesIsNoError(t *testing.T) {
+	var log bytes.Buffer
+	handler, err := server.New(context.Background(), server.NewFolder(demo(t)), server.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, leave := context.WithCancel(context.Background())
+	leave()
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, largeList+"details", nil).WithContext(gone))
+	if log.Len() > 0 {
+		t.Errorf("logged %s", &log)
 	}
 }
 

@@ -5,7 +5,8 @@ import "unicode/utf8"
 const hexDigits = "0123456789abcdef"
 
 // AppendString appends text as a JSON string, without HTML escaping. It gives
-// the bytes that go-json gives (a test says so), several times faster: most
+// the bytes that go-json gives (a test says so) in half the time and without
+// garbage (BenchmarkAppendString): most
 // of what a site holds is strings.
 func AppendString(b []byte, text string) []byte {
 	b = append(b, '"')

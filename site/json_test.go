@@ -2,9 +2,10 @@ package site_test
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 	"unicode/utf8"
+
+	gojson "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
 )
@@ -58,10 +59,20 @@ func checkAppendString(t testing.TB, text string) {
 	}
 }
 
+// BenchmarkAppendString compares the encoder with go-json's on a text of a profile.
 func BenchmarkAppendString(b *testing.B) {
-	text := strings.Repeat("ipfs://bafybeigdyrzt/avatar.png", 2)
-	buffer := make([]byte, 0, 256)
-	for b.Loop() {
-		buffer = site.AppendString(buffer[:0], text)
-	}
+	const text = `https://img.example/93ef6d42.png, likes "dusk" & <kelp>`
+	b.Run("own", func(b *testing.B) {
+		var buf []byte
+		for b.Loop() {
+			buf = site.AppendString(buf[:0], text)
+		}
+	})
+	b.Run("go-json", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := gojson.MarshalWithOption(text, gojson.DisableHTMLEscape()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
