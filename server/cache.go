@@ -8,6 +8,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
 )
 
 // An object is an object of the site with its entity tag.
@@ -54,11 +55,11 @@ func newCache(store Store, bytes uint64) (*cache, error) {
 	return &cache{store, objects}, nil
 }
 
-// get gives an object, or ErrNotFound.
+// get gives an object, or storage.ErrNotFound.
 func (c *cache) get(ctx context.Context, v version, key site.Key) (*object, error) {
 	o, err := c.objects.Get(ctx, cacheKey{v, key}, otter.LoaderFunc[cacheKey, *object](c.load))
 	if err == nil && o == nil {
-		err = ErrNotFound
+		err = storage.ErrNotFound
 	}
 	return o, err
 }
@@ -66,7 +67,7 @@ func (c *cache) get(ctx context.Context, v version, key site.Key) (*object, erro
 func (c *cache) load(ctx context.Context, k cacheKey) (*object, error) {
 	// Others may wait for this read: it goes on if the first to ask goes away.
 	body, err := c.store.Get(context.WithoutCancel(ctx), k.key)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/storage"
 )
 
 // TestConformance asks every request of the conformance set over HTTP, of a site
@@ -78,7 +79,7 @@ func conformanceStores(t *testing.T) map[string]server.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stores := map[string]server.Store{"memory": server.NewFolder(memory)}
+	stores := map[string]server.Store{"memory": storage.NewFolder(memory)}
 	for name, file := range map[string]string{"folder": "site", "tar": "site.tar"} {
 		path := filepath.Join(t.TempDir(), file)
 		if _, err := generator.ToPath(ctx, snapshot, path, generator.Options{}); err != nil {
@@ -91,12 +92,12 @@ func conformanceStores(t *testing.T) map[string]server.Store {
 
 func open(t *testing.T, path string) server.Store {
 	t.Helper()
-	store, closeStore, err := server.Open(path)
+	store, err := storage.OpenSite(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := closeStore(); err != nil {
+		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
 	})

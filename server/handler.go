@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
 )
 
 // Options say how a handler works. The zero value of a field means its default.
@@ -64,7 +65,7 @@ func New(ctx context.Context, store Store, o Options) (*Handler, error) {
 		o.CacheBytes = defaultCacheBytes
 	}
 	root, err := readRoot(ctx, store)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, storage.ErrNotFound) {
 		return nil, fmt.Errorf("there is no site: it has no %s", site.RootKey)
 	} else if err != nil {
 		return nil, err
@@ -211,7 +212,7 @@ func (h *Handler) answer(ctx context.Context, v *view, r site.Resolution) (answe
 	default:
 		o, err = h.cache.get(ctx, v.version, r.Key)
 	}
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, storage.ErrNotFound) {
 		if r.Absent != nil {
 			return problem(r.Absent), nil
 		}

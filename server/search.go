@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
 )
 
 // errMixed says that the parts of an answer come from two sites: one replaced the
@@ -14,7 +15,7 @@ var errMixed = errors.New("the site changed while it was read")
 
 // search answers a following search from the search shards. It reads the shards
 // that the page touches; with a term, shard after shard until the page is full.
-// ErrNotFound means that there is no such list or user.
+// storage.ErrNotFound means that there is no such list or user.
 func (h *Handler) search(ctx context.Context, v *view, s site.Search) (*object, error) {
 	o, err := h.searchOnce(ctx, v, s)
 	if errors.Is(err, errMixed) {
@@ -32,7 +33,7 @@ func (h *Handler) searchOnce(ctx context.Context, v *view, s site.Search) (*obje
 		}
 		known := false
 		if tokenID, known = site.FindUser(bucket.body, s.User); !known {
-			return nil, ErrNotFound
+			return nil, storage.ErrNotFound
 		}
 		if tokenID == "" {
 			return newObject([]byte(site.EmptySearch)), nil
@@ -48,7 +49,7 @@ func (h *Handler) searchOnce(ctx context.Context, v *view, s site.Search) (*obje
 	var was site.ShardHeader
 	for n := first; !p.full(); n++ {
 		shard, err := h.cache.get(ctx, v.version, site.SearchShardKey(tokenID, n))
-		if errors.Is(err, ErrNotFound) && n == first {
+		if errors.Is(err, storage.ErrNotFound) && n == first {
 			o, err := h.searchWhole(ctx, v, tokenID, s)
 			if s.User != "" {
 				err = cannotTell(err) // the bucket names a list that is not there
@@ -88,7 +89,7 @@ func (h *Handler) searchWhole(ctx context.Context, v *view, tokenID string, s si
 // cannotTell keeps the absence of a part that must be there from looking like the
 // absence of what was asked for.
 func cannotTell(err error) error {
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, storage.ErrNotFound) {
 		return errMixed
 	}
 	return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/storage"
 )
 
 // BenchmarkSearch searches a list of 10,000 follows, each with a name.
@@ -41,7 +42,7 @@ func BenchmarkSearch(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	handler, err := server.New(context.Background(), server.NewFolder(site), server.Options{})
+	handler, err := server.New(context.Background(), storage.NewFolder(site), server.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -11,14 +11,14 @@ import (
 	json "github.com/goccy/go-json"
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
 )
 
 // Any page of any term is what a plain filter over all entries gives.
 func TestSearchEqualsAPlainFilter(t *testing.T) {
 	files := demo(t)
-	base := serve(t, server.NewFolder(files))
+	base := serve(t, storage.NewFolder(files))
 	for _, list := range []string{"104", "67", "110", "140"} {
 		all := allEntries(t, files, list)
 		random := rand.New(rand.NewPCG(1, uint64(len(all))))

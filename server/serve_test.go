@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/storage"
 )
 
 // listen serves a handler as the commands do and stops with the test.
@@ -39,7 +40,7 @@ func listen(t *testing.T, handler http.Handler) (base string) {
 // Clients that never finish their request are let go, and others do not wait for them.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
-	handler, err := server.New(context.Background(), server.NewFolder(demo(t)), server.Options{})
+	handler, err := server.New(context.Background(), storage.NewFolder(demo(t)), server.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestServeDrains(t *testing.T) {
 // What a client sends without the escapes that a URL needs is resolved as it was
 // sent: an encoded slash never separates.
 func TestPathsAsSent(t *testing.T) {
-	handler, err := server.New(context.Background(), server.NewFolder(demo(t)), server.Options{})
+	handler, err := server.New(context.Background(), storage.NewFolder(demo(t)), server.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,15 @@ const (
 // Keys outside of the base path.
 const (
 	RootKey Key = "_site"
+	// LockKey is the lock of whoever publishes to a bucket; no object of a site.
+	LockKey Key = "_lock"
+	// MarkKey is in a bucket while it may hold objects that its manifest does not
+	// name: during a publish, and after one that did not end.
+	MarkKey Key = "_publishing"
+	// PackKey is what a server stores that was asked to unpack many objects and cannot.
+	PackKey Key = "_publishing.tar"
+	// RefreshPrefix begins the keys of what was fetched since the last publish.
+	RefreshPrefix Key = "_refresh/"
 
 	errorPrefix       = "_errors/"
 	manifestPrefix    = "_manifest/"
@@ -78,6 +87,20 @@ func UserBucketKey(bucket string) Key { return Key(searchUsersPrefix + bucket) }
 
 // ManifestKey is a shard of the manifest.
 func ManifestKey(shard string) Key { return Key(manifestPrefix + shard) }
+
+// RefreshKey is what an upstream answered for an object (Details or Badges) of the
+// list tokenID.
+func RefreshKey(object ListObject, tokenID string) Key {
+	return RefreshPrefix + Key(string(object)+"/"+tokenID)
+}
+
+// PublicKeys are patterns of the keys that everybody may read, a * for anything: all
+// objects of a site, and nothing that other commands keep beside them.
+func (c Config) PublicKeys() []string {
+	return []string{
+		c.BasePath + "/*", variantPrefix + "*", "_search/*", errorPrefix + "*", manifestPrefix + "*", string(RootKey),
+	}
+}
 
 // UserBucket is the bucket of a user where buckets are told apart by that many
 // hexadecimal digits of the SHA-256 of the user.
@@ -132,5 +155,5 @@ func (k Key) Valid() bool {
 // Reserved lists the first segments of keys that followpress writes beside the
 // base path, and of those that other commands keep in a site.
 func Reserved() []string {
-	return []string{"_errors", "_manifest", "_refresh", "_search", "_site", "_variants"}
+	return []string{"_errors", "_lock", "_manifest", "_publishing", "_publishing.tar", "_refresh", "_search", "_site", "_variants"}
 }

@@ -19,7 +19,7 @@ type Root struct {
 	Config       Config         `json:"config"`
 	BucketDigits int            `json:"user_bucket_digits"` // hexadecimal digits that tell buckets of users apart
 	ShardDigits  int            `json:"manifest_digits"`    // and shards of the manifest
-	HeaderRules  string         `json:"header_rules"`       // digest of the headers that go with objects
+	HeaderRules  map[string]MD5 `json:"header_rules"`       // digest of the headers of each route's objects, by pattern
 	Counts       Counts         `json:"counts"`
 	Manifest     map[string]MD5 `json:"manifest"` // digest of each shard of the manifest
 }

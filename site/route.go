@@ -1,9 +1,6 @@
 package site
 
 import (
-	"crypto/md5"
-	"encoding/hex"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -159,14 +156,15 @@ func (c Config) RouteOf(key Key) (route *Route, ok bool) {
 	return nil, false
 }
 
-// HeaderRules is a digest of the headers that objects are stored with. Where two
-// sites differ in it, objects with equal bytes still differ.
-func HeaderRules() string {
-	sum := md5.New()
+// HeaderRules is a digest for each route, by its pattern, of the headers that its
+// objects are stored with. Where two sites differ in it, objects with equal bytes
+// still differ.
+func HeaderRules() map[string]MD5 {
+	rules := make(map[string]MD5, len(routes))
 	for _, r := range routes {
-		fmt.Fprintf(sum, "%s\t%s\t%s\n", r.Pattern, r.ContentType, r.CacheControl)
+		rules[r.Pattern] = Sum([]byte(r.ContentType + "\t" + r.CacheControl))
 	}
-	return hex.EncodeToString(sum.Sum(nil))
+	return rules
 }
 
 // matches compares a path with the pattern; accept decides about the segments

@@ -12,6 +12,7 @@ import (
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/storage"
 )
 
 const about = `Answer the requests that no file of a site can answer, and all others too.
@@ -27,11 +28,11 @@ func main() { command.Main("fallback", about, &flags{}) }
 
 // Run serves until it is interrupted.
 func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	store, closeStore, err := server.Open(f.Site)
+	store, err := storage.OpenSite(f.Site)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeStore()) }()
+	defer func() { err = errors.Join(err, store.Close()) }()
 	log := slog.New(slog.NewJSONHandler(stderr, nil))
 	handler, err := server.New(ctx, store, server.Options{Log: log})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/storage"
 )
 
 const about = `Serve everything locally, as the service would answer.
@@ -54,11 +55,11 @@ func (f *flags) AfterApply(parsed *kong.Context) error {
 
 // Run serves until it is interrupted.
 func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	store, closeStore, err := f.open(ctx, stderr)
+	store, err := f.open(ctx, stderr)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeStore()) }()
+	defer func() { err = errors.Join(err, store.Close()) }()
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	handler, err := server.New(ctx, store, server.Options{Log: log})
 	if err != nil {
@@ -80,9 +81,9 @@ func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	return server.Serve(ctx, listener, withStartPage(handler, examples, log), log)
 }
 
-func (f *flags) open(ctx context.Context, stderr io.Writer) (store server.Store, closeStore func() error, err error) {
+func (f *flags) open(ctx context.Context, stderr io.Writer) (storage.Site, error) {
 	if f.Site != "" {
-		return server.Open(f.Site)
+		return storage.OpenSite(f.Site)
 	}
 	snapshot := afero.Fs(afero.FromIOFS{FS: fixtures.Demo()})
 	if f.Snapshot != "" {
@@ -92,8 +93,8 @@ func (f *flags) open(ctx context.Context, stderr io.Writer) (store server.Store,
 	files, report, err := generator.ToMemory(ctx, snapshot, generator.Options{Progress: progress})
 	progress.End()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	fmt.Fprint(stderr, report)
-	return server.NewFolder(files), func() error { return nil }, nil
+	return storage.NewFolder(files), nil
 }

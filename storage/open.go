@@ -1,4 +1,4 @@
-package server
+package storage
 
 import (
 	"archive/tar"
@@ -14,29 +14,39 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Open opens the site at a path of this machine: a folder or a tar file. The
-// caller calls closeStore when nobody uses the store any more.
-func Open(path string) (store Store, closeStore func() error, err error) {
+// A Site is a site on this machine: a folder or a tar file.
+type Site interface {
+	// Get reads a whole object; ErrNotFound if there is none. The caller must not
+	// change it.
+	Get(ctx context.Context, key site.Key) ([]byte, error)
+	Close() error
+}
+
+// OpenSite opens the site at a path of this machine: a folder or a .tar file.
+func OpenSite(path string) (Site, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("open the site: %w", err)
+		return nil, fmt.Errorf("open the site: %w", err)
 	}
 	if info.IsDir() {
-		return NewFolder(afero.NewBasePathFs(afero.NewOsFs(), path)), func() error { return nil }, nil
+		return NewFolder(afero.NewBasePathFs(afero.NewOsFs(), path)), nil
 	}
 	if !strings.HasSuffix(path, ".tar") {
-		return nil, nil, fmt.Errorf("open the site: %s is neither a folder nor a .tar file", path)
+		return nil, fmt.Errorf("open the site: %s is neither a folder nor a .tar file", path)
 	}
 	t, err := openTar(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("open the site: %w", err)
+		return nil, fmt.Errorf("open the site: %w", err)
 	}
-	return t, t.file.Close, nil
+	return t, nil
 }
 
-// A tarStore reads objects out of a tar file in place. (afero's tarfs would take
+// Close does nothing: a folder keeps no file open.
+func (f *Folder) Close() error { return nil }
+
+// A tarFile reads objects out of a tar file in place. (afero's tarfs would take
 // the whole file into memory, and its open files share their positions.)
-type tarStore struct {
+type tarFile struct {
 	file    *os.File
 	objects map[site.Key]span
 }
@@ -44,19 +54,19 @@ type tarStore struct {
 // A span is where an object is in the file.
 type span struct{ offset, size int64 }
 
-func openTar(path string) (*tarStore, error) {
+func openTar(path string) (*tarFile, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	t := &tarStore{file, map[site.Key]span{}}
+	t := &tarFile{file, map[site.Key]span{}}
 	if err := t.index(); err != nil {
 		return nil, errors.Join(fmt.Errorf("read %s: %w", path, err), file.Close())
 	}
 	return t, nil
 }
 
-func (t *tarStore) index() error {
+func (t *tarFile) index() error {
 	archive := tar.NewReader(t.file)
 	for {
 		header, err := archive.Next()
@@ -77,7 +87,7 @@ func (t *tarStore) index() error {
 }
 
 // Get reads an object.
-func (t *tarStore) Get(_ context.Context, key site.Key) ([]byte, error) {
+func (t *tarFile) Get(_ context.Context, key site.Key) ([]byte, error) {
 	at, ok := t.objects[key]
 	if !ok {
 		return nil, ErrNotFound
@@ -88,3 +98,6 @@ func (t *tarStore) Get(_ context.Context, key site.Key) ([]byte, error) {
 	}
 	return body, nil
 }
+
+// Close closes the file.
+func (t *tarFile) Close() error { return t.file.Close() }

@@ -1,0 +1,56 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A Folder reads a site out of a file system whose root holds the keys.
+type Folder struct{ files afero.Fs }
+
+// NewFolder is a folder that reads from files.
+func NewFolder(files afero.Fs) *Folder { return &Folder{files} }
+
+// Get reads a file; ErrNotFound if there is none.
+func (f *Folder) Get(_ context.Context, key site.Key) ([]byte, error) {
+	body, _, err := f.read(key)
+	return body, err
+}
+
+func (f *Folder) read(key site.Key) (body []byte, info fs.FileInfo, err error) {
+	file, err := f.files.Open(filepath.FromSlash(string(key)))
+	if isAbsent(err) {
+		return nil, nil, ErrNotFound
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("open %s: %w", key, err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	info, err = file.Stat()
+	if err != nil {
+		return nil, nil, fmt.Errorf("look at %s: %w", key, err)
+	}
+	if info.IsDir() {
+		return nil, nil, ErrNotFound
+	}
+	// Objects are replaced whole, never changed: the size will not.
+	body = make([]byte, info.Size())
+	if _, err := io.ReadFull(file, body); err != nil {
+		return nil, nil, fmt.Errorf("read %s: %w", key, err)
+	}
+	return body, info, nil
+}
+
+// isAbsent reports whether an error of Open means that there is no such file. A
+// name that the file system cannot hold is not there either.
+func isAbsent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG)
+}

@@ -1,0 +1,204 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/afero"
+	"golang.org/x/sys/unix"
+
+	"github.com/followpress/followpress/site"
+)
+
+// workFolder is where a local bucket keeps what is not an object: files that are
+// being written, and the lock of conditional writes.
+const workFolder = ".followpress"
+
+// leftoverAge is the age at which a file of the work folder was left by a process
+// that was killed: no write takes as long.
+const leftoverAge = time.Hour
+
+// A Local is a bucket in a folder of this machine: the same semantics as S3, without
+// headers, which a folder cannot keep. An ETag is the MD5 of the file.
+type Local struct {
+	*Folder
+	path string
+}
+
+// OpenLocal makes a bucket of a folder, which need not exist yet.
+func OpenLocal(path string) *Local {
+	return &Local{Folder: NewFolder(afero.NewBasePathFs(afero.NewOsFs(), path)), path: path}
+}
+
+// Now is the time of this machine.
+func (l *Local) Now() time.Time { return time.Now() }
+
+// Read reads a file; ErrNotFound if there is none.
+func (l *Local) Read(_ context.Context, key site.Key) ([]byte, Info, error) {
+	body, info, err := l.read(key)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	return body, localInfo(key, body, info), nil
+}
+
+func localInfo(key site.Key, body []byte, info fs.FileInfo) Info {
+	return Info{Key: key, Size: info.Size(), ETag: site.Sum(body).String(), Modified: info.ModTime()}
+}
+
+// Put replaces a file in one step if the condition holds, ErrCondition if not.
+func (l *Local) Put(ctx context.Context, o Object, condition Condition) (etag string, err error) {
+	if err := o.check(); err != nil {
+		return "", err
+	}
+	if err := ctx.Err(); err != nil {
+		return "", fmt.Errorf("put %s: %w", o.Key, err)
+	}
+	if condition == Always {
+		return o.MD5.String(), l.replace(o)
+	}
+	unlock, err := l.lock()
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	body, _, err := l.read(o.Key)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return "", err
+	}
+	absent := err != nil
+	if absent != (condition == IfAbsent) || !absent && site.Sum(body).String() != string(condition) {
+		return "", fmt.Errorf("put %s: %w", o.Key, ErrCondition)
+	}
+	return o.MD5.String(), l.replace(o)
+}
+
+func (l *Local) replace(o Object) (err error) {
+	work, name := filepath.Join(l.path, workFolder), l.name(o.Key)
+	file, err := os.CreateTemp(work, "")
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(work, 0o755); err == nil {
+			file, err = os.CreateTemp(work, "")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("put %s: %w", o.Key, err)
+	}
+	_, err = file.Write(o.Body)
+	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err == nil {
+		err = os.Rename(file.Name(), name)
+		// Delete removes folders that are empty: it may do so between the two.
+		for try := 0; errors.Is(err, fs.ErrNotExist) && try < 10; try++ {
+			if err = os.MkdirAll(filepath.Dir(name), 0o755); err == nil {
+				err = os.Rename(file.Name(), name)
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("put %s: %w", o.Key, errors.Join(err, os.Remove(file.Name())))
+	}
+	return nil
+}
+
+// lock excludes the conditional writes of other processes, until the process ends
+// or unlock is called.
+func (l *Local) lock() (unlock func() error, err error) {
+	name := filepath.Join(l.path, workFolder, "lock")
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return nil, fmt.Errorf("lock the folder: %w", err)
+	}
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("lock the folder: %w", err)
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock the folder: %w", err), file.Close())
+	}
+	return file.Close, nil
+}
+
+// Delete removes files, whether they are there or not, and folders that become empty.
+func (l *Local) Delete(ctx context.Context, keys []site.Key) error {
+	for _, key := range keys {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("delete %s: %w", key, err)
+		}
+		name := l.name(key)
+		if err := os.Remove(name); err != nil && !isAbsent(err) {
+			return fmt.Errorf("delete %s: %w", key, err)
+		}
+		for dir := filepath.Dir(name); dir != filepath.Clean(l.path); dir = filepath.Dir(dir) {
+			if os.Remove(dir) != nil { // not empty, or gone
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// List walks over the files whose keys begin with prefix and come after a key. It
+// reads them all for their digests.
+func (l *Local) List(ctx context.Context, prefix, after site.Key, found func(Info) error) error {
+	err := filepath.WalkDir(l.path, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // gone meanwhile, or no bucket yet
+			return nil
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case entry.IsDir() && filepath.Dir(name) == filepath.Clean(l.path) && entry.Name() == workFolder:
+			return fs.SkipDir
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		relative, err := filepath.Rel(l.path, name)
+		if err != nil {
+			return err
+		}
+		key := site.Key(filepath.ToSlash(relative))
+		if !strings.HasPrefix(string(key), string(prefix)) || key <= after {
+			return nil
+		}
+		body, info, err := l.read(key)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		return found(localInfo(key, body, info))
+	})
+	if err != nil {
+		return fmt.Errorf("list %s: %w", l.path, err)
+	}
+	return nil
+}
+
+// CleanUp removes what killed processes left in the work folder.
+func (l *Local) CleanUp() error {
+	work := filepath.Join(l.path, workFolder)
+	entries, err := os.ReadDir(work)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("clean up %s: %w", work, err)
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err == nil && entry.Name() != "lock" && time.Since(info.ModTime()) > leftoverAge {
+			err = os.Remove(filepath.Join(work, entry.Name()))
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("clean up %s: %w", work, err)
+		}
+	}
+	return nil
+}
+
+func (l *Local) name(key site.Key) string {
+	return filepath.Join(l.path, filepath.FromSlash(string(key)))
+}

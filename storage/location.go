@@ -1,0 +1,46 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A Location names a bucket and where in it a site is.
+type Location struct {
+	Folder string // of file://; "" for s3://
+	Bucket string // of s3://
+	Prefix string // of the keys of s3://, "" or with a slash at its end
+}
+
+// ParseLocation reads s3://bucket, s3://bucket/prefix or file:///folder.
+func ParseLocation(text string) (Location, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return Location{}, errors.New("the location is not a URL: use s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER")
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return Location{}, errors.New("the location has a user, a query or a fragment: credentials go into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+	}
+	switch u.Scheme {
+	case "file":
+		if u.Host != "" || !filepath.IsAbs(u.Path) {
+			return Location{}, fmt.Errorf("%s: use file:///FOLDER with an absolute path", text)
+		}
+		return Location{Folder: filepath.Clean(u.Path)}, nil
+	case "s3":
+		prefix := strings.Trim(u.Path, "/")
+		if u.Host == "" || prefix != "" && !site.Key(prefix).Valid() {
+			return Location{}, fmt.Errorf("%s: use s3://BUCKET or s3://BUCKET/PREFIX", text)
+		}
+		if prefix != "" {
+			prefix += "/"
+		}
+		return Location{Bucket: u.Host, Prefix: prefix}, nil
+	}
+	return Location{}, fmt.Errorf("%s: use s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER", text)
+}

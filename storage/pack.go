@@ -1,0 +1,89 @@
+package storage
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/followpress/followpress/site"
+)
+
+// PutMany stores objects with one request, on servers that unpack tar files
+// (MinIO's "snowball"). Whether a server does, Unpacks says: others store the tar
+// file itself, under site.PackKey.
+//
+// The archive is the one that minio-go's PutObjectsSnowball sends; a test compares
+// them. That function names its archive at random at the top of the bucket, so that
+// on other servers nobody could find what to remove, and lets no digest be checked.
+func (s *S3) PutMany(ctx context.Context, objects []Object) error {
+	archive, err := s.pack(objects)
+	if err != nil {
+		return err
+	}
+	sum := site.Sum(archive)
+	options := putOptions(Object{ContentType: "application/x-tar"})
+	options.UserMetadata = map[string]string{"X-Amz-Meta-Snowball-Auto-Extract": "true"}
+	_, err = s.core.PutObject(ctx, s.bucket, s.name(site.PackKey), newBody(ctx, archive), int64(len(archive)),
+		base64.StdEncoding.EncodeToString(sum[:]), "", options)
+	if isDigestError(err) {
+		return &temporaryError{fmt.Errorf("put an archive: damaged on its way: %w", err)}
+	} else if err != nil {
+		return explain("put an archive of", objects[0].Key, err)
+	}
+	return nil
+}
+
+// pack makes the archive. Each object's digest is checked here: the server only
+// checks that of the whole. The time is the server's, as it would be without archive.
+func (s *S3) pack(objects []Object) ([]byte, error) {
+	const overhead = 3 << 10 // of headers and padding, for each object
+	size := 0
+	for _, o := range objects {
+		size += len(o.Body) + overhead
+	}
+	archive := bytes.NewBuffer(make([]byte, 0, size))
+	writer := tar.NewWriter(archive)
+	now := s.Now().Truncate(time.Second)
+	for _, o := range objects {
+		if err := o.check(); err != nil {
+			return nil, err
+		}
+		err := writer.WriteHeader(&tar.Header{
+			Typeflag: tar.TypeReg, Name: s.name(o.Key), Size: o.Size, ModTime: now, Format: tar.FormatPAX,
+			PAXRecords: map[string]string{"minio.metadata.Content-Type": o.ContentType, "minio.metadata.Cache-Control": o.CacheControl},
+		})
+		if err == nil {
+			_, err = writer.Write(o.Body)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("pack %s: %w", o.Key, err)
+		}
+	}
+	if err := writer.Flush(); err != nil {
+		return nil, fmt.Errorf("pack: %w", err)
+	}
+	return archive.Bytes(), nil
+}
+
+// Unpacks stores some objects with PutMany and reports whether the server unpacked
+// them as it should. If not, they are not stored.
+func (s *S3) Unpacks(ctx context.Context, objects []Object) (bool, error) {
+	err := s.PutMany(ctx, objects)
+	if errors.Is(err, ErrUnsupported) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	last := objects[len(objects)-1]
+	_, info, err := s.Read(ctx, last.Key)
+	if err == nil && info.ETag == last.MD5.String() && info.contentType == last.ContentType && info.cacheControl == last.CacheControl {
+		return true, nil
+	} else if err != nil && !errors.Is(err, ErrNotFound) {
+		return false, err
+	}
+	return false, s.Delete(ctx, []site.Key{site.PackKey})
+}

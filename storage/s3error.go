@@ -1,0 +1,118 @@
+package storage
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/followpress/followpress/site"
+)
+
+// permanent are answers that trying again does not change, and what to check.
+var permanent = map[string]string{
+	"AccessDenied":                       "check that the credentials may do this to the bucket, and its policy",
+	"AllAccessDisabled":                  "check the account of the bucket",
+	"InvalidAccessKeyId":                 "check AWS_ACCESS_KEY_ID: the server does not know it",
+	"InvalidToken":                       "check AWS_SESSION_TOKEN",
+	"ExpiredToken":                       "the credentials have expired: get new ones",
+	"SignatureDoesNotMatch":              "check AWS_SECRET_ACCESS_KEY",
+	"RequestTimeTooSkewed":               "check the clock of this machine",
+	"AuthorizationHeaderMalformed":       "check --region",
+	"IllegalLocationConstraintException": "check --region and --endpoint: the bucket is in another region",
+	"InvalidRegion":                      "check --region",
+	"PermanentRedirect":                  "check --region and --endpoint: the bucket is elsewhere",
+	"InvalidBucketName":                  "check the name of the bucket in --dest",
+	"QuotaExceeded":                      "the bucket is full",
+	"XMinioStorageFull":                  "the server's disks are full",
+	"EntityTooLarge":                     "the server takes no object of this size",
+	"KeyTooLongError":                    "the server takes no key of this length: shorten the prefix in --dest",
+}
+
+// temporary are codes that come with a 4xx or 501 status and still may go away.
+var temporary = map[string]bool{
+	"SlowDown": true, "RequestTimeout": true, "Throttling": true, "ThrottlingException": true, "RequestThrottled": true,
+	"RequestLimitExceeded": true, "TooManyRequests": true, "ConditionalRequestConflict": true, "OperationAborted": true,
+	"IncompleteBody": true, "XMinioServerNotInitialized": true,
+}
+
+// explain says what failed, makes one of our errors of it where there is one, adds
+// what to check where that is known, and marks what may go away by itself. No
+// message of ours or of the library holds a credential: requests are signed, so that
+// none is in a URL.
+func explain(verb string, key site.Key, err error) error {
+	what := strings.TrimSpace(verb + " " + string(key))
+	var answer minio.ErrorResponse
+	if !errors.As(err, &answer) || answer.Code == "" && answer.StatusCode == 0 {
+		err = fmt.Errorf("%s: %w", what, err)
+		if isNetworkError(err) {
+			return &temporaryError{err}
+		}
+		return err
+	}
+	switch answer.Code {
+	case "NoSuchKey":
+		return ErrNotFound
+	case "NoSuchBucket":
+		return fmt.Errorf("%s: bucket %q: %w: create it with --init, or check --dest, --endpoint and --region", what, answer.BucketName, ErrNoBucket)
+	case "NotImplemented":
+		return fmt.Errorf("%s: %w: %w", what, ErrUnsupported, err)
+	case "PreconditionFailed":
+		return fmt.Errorf("%s: %w", what, ErrCondition)
+	}
+	reason := fmt.Errorf("%s: %s (%s, status %d)", what, strings.TrimSuffix(answer.Message, "."), answer.Code, answer.StatusCode)
+	if hint, ok := permanent[answer.Code]; ok {
+		return fmt.Errorf("%w: %s", reason, hint)
+	}
+	switch {
+	case answer.StatusCode == http.StatusPreconditionFailed:
+		return fmt.Errorf("%s: %w", what, ErrCondition)
+	case answer.StatusCode == http.StatusNotImplemented:
+		return fmt.Errorf("%w: %w", reason, ErrUnsupported)
+	case temporary[answer.Code], answer.StatusCode >= 500, answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode == http.StatusRequestTimeout:
+		return &temporaryError{reason}
+	case answer.StatusCode == http.StatusForbidden, answer.StatusCode == http.StatusUnauthorized:
+		return fmt.Errorf("%w: %s", reason, permanent["AccessDenied"])
+	case answer.StatusCode == http.StatusMovedPermanently, answer.StatusCode == http.StatusTemporaryRedirect:
+		return fmt.Errorf("%w: %s", reason, permanent["PermanentRedirect"])
+	}
+	return reason
+}
+
+// isDigestError reports whether the server found another MD5 than the one named.
+func isDigestError(err error) bool {
+	code := minio.ToErrorResponse(err).Code
+	return code == "BadDigest" || code == "InvalidDigest" || code == "XAmzContentChecksumMismatch"
+}
+
+// isNetworkError reports whether a request failed on its way rather than by its answer.
+func isNetworkError(err error) bool {
+	var unknownAuthority x509.UnknownAuthorityError
+	var hostname x509.HostnameError
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &unknownAuthority), errors.As(err, &hostname), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return false
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return false
+	case errors.Is(err, context.Canceled):
+		return false
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
+		return true
+	}
+	var network net.Error
+	if errors.As(err, &network) {
+		return true
+	}
+	// net/http has no types for answers that broke off in their headers.
+	return strings.Contains(err.Error(), "transport connection broken") || strings.Contains(err.Error(), "malformed HTTP") ||
+		strings.Contains(err.Error(), "server closed idle connection")
+}
