@@ -2,6 +2,9 @@
 
 BIN      := .tools
 LINTER   := $(BIN)/golangci-lint
+# What tests start, and what the benchmark compares with; built from the modules in tools.
+SERVERS  := $(BIN)/minio $(BIN)/versitygw
+RCLONE   := $(BIN)/rclone
 SITE     ?= out
 SNAPSHOT ?= fixtures/demo
 # A snapshot at a real size; the benchmark makes one where this is not there.
@@ -19,7 +22,7 @@ preview: ## serve the demo on this machine
 generate: ## render SNAPSHOT into SITE
 	go run ./cmd/generate --snapshot $(SNAPSHOT) --out $(SITE)
 
-test: race-tools ## run every test with the race detector; installs what is missing
+test: race-tools $(SERVERS) ## run every test with the race detector; installs what is missing
 	bash .ci/test
 
 race-tools: # the race detector needs a C compiler
@@ -29,7 +32,10 @@ lint: $(LINTER) ## run the linters
 	$(LINTER) run
 
 $(LINTER): tools/go.mod tools/go.sum
-	go build -modfile=tools/go.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	go build -modfile=tools/go.mod -o $@ tool
+
+$(SERVERS) $(RCLONE): $(BIN)/%: tools/%/go.mod tools/%/go.sum
+	go build -modfile=tools/$*/go.mod -o $@ tool
 
 fuzz: ## run each fuzz test for FUZZTIME
 	bash .ci/fuzz $(FUZZTIME)

@@ -20,14 +20,17 @@ var mayImport = map[string][]string{
 	"site":                 {},
 	"storage":              {"site"},
 	"generator":            {"site"},
+	"publisher":            {"site", "storage"},
 	"server":               {"site", "storage"},
 	"templates":            {"site"},
 	"fixtures":             {},
 	"fixtures/graph":       {},
+	"fixtures/servers":     {},
 	"fixtures/synth":       {"fixtures/graph"},
 	"bench":                {"fixtures/graph"},
 	"cmd/internal/command": {},
 	"cmd/generate":         {"site", "generator", "cmd/internal/command"},
+	"cmd/publish":          {"publisher", "storage", "cmd/internal/command"},
 	"cmd/preview":          {"site", "generator", "server", "storage", "templates", "fixtures", "cmd/internal/command"},
 	"cmd/fallback":         {"server", "storage", "cmd/internal/command"},
 }
@@ -37,6 +40,7 @@ var mustNotImport = map[string][]string{
 	"site":      {"os", "io/fs", "net", "github.com/spf13/afero"}, // pure
 	"generator": {"net", "net/http", "github.com/minio/minio-go/v7"},
 	"server":    {"flag", "github.com/alecthomas/kong"},
+	"publisher": {"flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"}, // storage knows how
 	"templates": {"os", "net/http"},
 }
 

@@ -94,6 +94,17 @@ func RefreshKey(object ListObject, tokenID string) Key {
 	return RefreshPrefix + Key(string(object)+"/"+tokenID)
 }
 
+// RefreshOf is the key of what an upstream answered for an object; ok is false for
+// objects that are never refreshed.
+func (c Config) RefreshOf(key Key) (refresh Key, ok bool) {
+	path, inLists := strings.CutPrefix(string(key), c.BasePath+"/lists/")
+	tokenID, object, _ := strings.Cut(path, "/")
+	if !inLists || object != string(Details) && object != string(Badges) {
+		return "", false
+	}
+	return RefreshKey(ListObject(object), tokenID), true
+}
+
 // PublicKeys are patterns of the keys that everybody may read, a * for anything: all
 // objects of a site, and nothing that other commands keep beside them.
 func (c Config) PublicKeys() []string {

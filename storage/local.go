@@ -36,8 +36,12 @@ func OpenLocal(path string) *Local {
 	return &Local{Folder: NewFolder(afero.NewBasePathFs(afero.NewOsFs(), path)), path: path}
 }
 
-// Now is the time of this machine.
-func (l *Local) Now() time.Time { return time.Now() }
+// Now is the time of this machine in whole seconds, as servers tell it: the times of
+// files come from a clock that is some milliseconds behind.
+func (l *Local) Now() time.Time { return time.Now().Truncate(time.Second) }
+
+// Requests are none: nobody asks a price for them.
+func (l *Local) Requests() map[Request]int { return nil }
 
 // Read reads a file; ErrNotFound if there is none.
 func (l *Local) Read(_ context.Context, key site.Key) ([]byte, Info, error) {

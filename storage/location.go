@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/minio/minio-go/v7/pkg/s3utils"
+
 	"github.com/followpress/followpress/site"
 )
 
@@ -36,6 +38,9 @@ func ParseLocation(text string) (Location, error) {
 		prefix := strings.Trim(u.Path, "/")
 		if u.Host == "" || prefix != "" && !site.Key(prefix).Valid() {
 			return Location{}, fmt.Errorf("%s: use s3://BUCKET or s3://BUCKET/PREFIX", text)
+		}
+		if err := s3utils.CheckValidBucketName(u.Host); err != nil {
+			return Location{}, fmt.Errorf("%s: %w", text, err)
 		}
 		if prefix != "" {
 			prefix += "/"

@@ -78,12 +78,19 @@ func (s *S3) Unpacks(ctx context.Context, objects []Object) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	last := objects[len(objects)-1]
-	_, info, err := s.Read(ctx, last.Key)
-	if err == nil && info.ETag == last.MD5.String() && info.contentType == last.ContentType && info.cacheControl == last.CacheControl {
-		return true, nil
-	} else if err != nil && !errors.Is(err, ErrNotFound) {
+	// The objects may have been there before: whether the archive was stored as it is
+	// says more than they do.
+	if _, _, err := s.Read(ctx, site.PackKey); err == nil {
+		return false, s.Delete(ctx, []site.Key{site.PackKey})
+	} else if !errors.Is(err, ErrNotFound) {
 		return false, err
 	}
-	return false, s.Delete(ctx, []site.Key{site.PackKey})
+	last := objects[len(objects)-1]
+	_, info, err := s.Read(ctx, last.Key)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	return info.ETag == last.MD5.String() && info.contentType == last.ContentType && info.cacheControl == last.CacheControl, nil
 }

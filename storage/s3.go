@@ -137,18 +137,24 @@ func (s *S3) Now() time.Time { return s.meter.now() }
 // Requests counts what was asked of the server so far, by kind.
 func (s *S3) Requests() map[Request]int { return s.meter.requests() }
 
+// largestGrowth bounds what is set aside for a body by the word of a server alone.
+const largestGrowth = 1 << 20
+
 // Read reads an object; ErrNotFound if there is none.
 func (s *S3) Read(ctx context.Context, key site.Key) ([]byte, Info, error) {
 	stream, info, _, err := s.core.GetObject(ctx, s.bucket, s.name(key), minio.GetObjectOptions{})
 	if err != nil {
 		return nil, Info{}, explain("get", key, err)
 	}
-	defer stream.Close() //nolint:errcheck // it was read to its end, or failed before
-	body := make([]byte, info.Size)
-	if _, err := io.ReadFull(stream, body); err != nil {
+	defer stream.Close() // it was read to its end, or failed before
+	var body bytes.Buffer
+	body.Grow(int(max(0, min(info.Size, largestGrowth))) + bytes.MinRead)
+	if n, err := body.ReadFrom(stream); err != nil {
 		return nil, Info{}, explain("get", key, err)
+	} else if info.Size >= 0 && n != info.Size {
+		return nil, Info{}, explain("get", key, io.ErrUnexpectedEOF)
 	}
-	return body, Info{Key: key, Size: info.Size, ETag: info.ETag, Modified: info.LastModified,
+	return body.Bytes(), Info{Key: key, Size: int64(body.Len()), ETag: info.ETag, Modified: info.LastModified,
 		contentType: info.ContentType, cacheControl: info.Metadata.Get("Cache-Control")}, nil
 }
 
@@ -173,7 +179,11 @@ func (s *S3) Put(ctx context.Context, o Object, condition Condition) (etag strin
 			}
 			return "", &temporaryError{fmt.Errorf("put %s: damaged on its way: %w", o.Key, err)}
 		}
-		return "", explain("put", o.Key, err)
+		err = explain("put", o.Key, err)
+		if errors.Is(err, ErrNotFound) { // there is none to have the ETag
+			err = fmt.Errorf("put %s: %w", o.Key, ErrCondition)
+		}
+		return "", err
 	}
 	return stored.ETag, nil
 }
@@ -184,27 +194,24 @@ func putOptions(o Object) minio.PutObjectOptions {
 	return minio.PutObjectOptions{ContentType: o.ContentType, CacheControl: o.CacheControl, DisableContentSha256: true, DisableMultipart: true}
 }
 
-// A body ends with an error once the deadline of its request has passed, even where
-// a process that was stopped goes on before any timer has fired.
+// A body ends where its context does. It asks at every piece rather than wait to be
+// cancelled: when a process that was stopped goes on, no timer may have fired yet.
 type body struct {
 	*bytes.Reader
-	deadline time.Time
+	ctx context.Context
 }
 
-func newBody(ctx context.Context, content []byte) *body {
-	deadline, _ := ctx.Deadline()
-	return &body{bytes.NewReader(content), deadline}
-}
+func newBody(ctx context.Context, content []byte) *body { return &body{bytes.NewReader(content), ctx} }
 
-// Read reads on before the deadline.
+// Read reads on while the context lives.
 func (b *body) Read(p []byte) (int, error) {
-	if !b.deadline.IsZero() && time.Now().After(b.deadline) {
-		return 0, context.DeadlineExceeded
+	if err := b.ctx.Err(); err != nil {
+		return 0, err
 	}
 	return b.Reader.Read(p)
 }
 
-// WriteTo is Read in a loop; that of bytes.Reader would not look at the time.
+// WriteTo is Read in a loop; that of bytes.Reader would not ask.
 func (b *body) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{b})
 }
@@ -212,11 +219,7 @@ func (b *body) WriteTo(w io.Writer) (int64, error) {
 // Delete removes up to 1,000 objects with one request, whether they are there or not.
 func (s *S3) Delete(ctx context.Context, keys []site.Key) error {
 	if len(keys) == 1 {
-		err := s.core.RemoveObject(ctx, s.bucket, s.name(keys[0]), minio.RemoveObjectOptions{})
-		if err != nil {
-			return explain("delete", keys[0], err)
-		}
-		return nil
+		return explainDelete(keys[0], s.core.RemoveObject(ctx, s.bucket, s.name(keys[0]), minio.RemoveObjectOptions{}))
 	}
 	results, err := s.core.RemoveObjectsWithIter(ctx, s.bucket, func(yield func(minio.ObjectInfo) bool) {
 		for _, key := range keys {
@@ -230,9 +233,12 @@ func (s *S3) Delete(ctx context.Context, keys []site.Key) error {
 	}
 	var failed error
 	for result := range results {
-		if result.Err != nil && failed == nil {
-			failed = explain("delete", site.Key(strings.TrimPrefix(result.ObjectName, s.prefix)), result.Err)
+		if err := explainDelete(site.Key(strings.TrimPrefix(result.ObjectName, s.prefix)), result.Err); failed == nil {
+			failed = err
 		}
+	}
+	if failed == nil && ctx.Err() != nil { // the library just stops
+		failed = explain("delete", keys[0], ctx.Err())
 	}
 	return failed
 }
@@ -257,6 +263,9 @@ func (s *S3) List(ctx context.Context, prefix, after site.Key, found func(Info) 
 		if err := found(Info{Key: key, Size: object.Size, ETag: object.ETag, Modified: object.LastModified}); err != nil {
 			return err
 		}
+	}
+	if err := ctx.Err(); err != nil { // the library just stops
+		return explain("list", prefix, err)
 	}
 	return nil
 }

@@ -18,9 +18,10 @@ import (
 
 // permanent are answers that trying again does not change, and what to check.
 var permanent = map[string]string{
-	"AccessDenied":                       "check that the credentials may do this to the bucket, and its policy",
+	"AccessDenied":                       "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, whether they may do this to the bucket, and its policy",
 	"AllAccessDisabled":                  "check the account of the bucket",
 	"InvalidAccessKeyId":                 "check AWS_ACCESS_KEY_ID: the server does not know it",
+	"XAdminUserNotFound":                 "check AWS_ACCESS_KEY_ID: the server does not know it", // versitygw
 	"InvalidToken":                       "check AWS_SESSION_TOKEN",
 	"ExpiredToken":                       "the credentials have expired: get new ones",
 	"SignatureDoesNotMatch":              "check AWS_SECRET_ACCESS_KEY",
@@ -36,11 +37,12 @@ var permanent = map[string]string{
 	"KeyTooLongError":                    "the server takes no key of this length: shorten the prefix in --dest",
 }
 
-// temporary are codes that come with a 4xx or 501 status and still may go away.
+// temporary are codes that may go away though they come with a 4xx or 501 status, or
+// inside of an answer that has none of its own.
 var temporary = map[string]bool{
 	"SlowDown": true, "RequestTimeout": true, "Throttling": true, "ThrottlingException": true, "RequestThrottled": true,
 	"RequestLimitExceeded": true, "TooManyRequests": true, "ConditionalRequestConflict": true, "OperationAborted": true,
-	"IncompleteBody": true, "XMinioServerNotInitialized": true,
+	"IncompleteBody": true, "XMinioServerNotInitialized": true, "InternalError": true, "ServiceUnavailable": true,
 }
 
 // explain says what failed, makes one of our errors of it where there is one, adds
@@ -84,6 +86,17 @@ func explain(verb string, key site.Key, err error) error {
 		return fmt.Errorf("%w: %s", reason, permanent["PermanentRedirect"])
 	}
 	return reason
+}
+
+// explainDelete is explain for deleting: some servers miss what is not there.
+func explainDelete(key site.Key, err error) error {
+	if err == nil {
+		return nil
+	}
+	if err = explain("delete", key, err); errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // isDigestError reports whether the server found another MD5 than the one named.

@@ -40,7 +40,7 @@ const policyVersion = "2012-10-17"
 // AllowRead lets everybody read the keys that match patterns, in which a * stands
 // for anything. Other statements of the bucket's policy stay.
 func (s *S3) AllowRead(ctx context.Context, patterns []string) error {
-	current, err := s.core.GetBucketPolicy(ctx, s.bucket)
+	current, err := s.core.Client.GetBucketPolicy(ctx, s.bucket) // that of Core has an error for none
 	if err != nil {
 		return explain("read the bucket's policy", "", err)
 	}

@@ -28,6 +28,7 @@ type Progress struct {
 	begun time.Time
 	next  atomic.Int64 // Unix nanoseconds of the next plain line
 	done  atomic.Int64
+	bytes atomic.Int64
 }
 
 // NewProgress shows progress on out.
@@ -44,6 +45,7 @@ func (p *Progress) Stage(name string, total int64) {
 	defer p.mu.Unlock()
 	p.stage, p.total, p.begun = name, total, time.Now()
 	p.done.Store(0)
+	p.bytes.Store(0)
 	p.next.Store(p.begun.Add(plainEvery).UnixNano())
 	if !p.terminal {
 		return
@@ -58,12 +60,18 @@ func (p *Progress) Stage(name string, total int64) {
 }
 
 // Add says that n more are done.
-func (p *Progress) Add(n int64) {
-	done := p.done.Add(n)
+func (p *Progress) Add(n int64) { p.AddBytes(n, 0) }
+
+// AddBytes says that n more are done, with so many bytes.
+func (p *Progress) AddBytes(n, bytes int64) {
+	done, size := p.done.Add(n), p.bytes.Add(bytes)
 	if p.terminal {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.bar != nil {
+			if size > 0 {
+				p.bar.Describe(fmt.Sprintf("%-9s %s", p.stage, perSecond(size, time.Since(p.begun))))
+			}
 			_ = p.bar.Add64(n) // a bar that cannot be drawn is no reason to stop
 		}
 		return
@@ -72,8 +80,25 @@ func (p *Progress) Add(n int64) {
 	if now.UnixNano() >= next && p.next.CompareAndSwap(next, now.Add(plainEvery).UnixNano()) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		fmt.Fprintf(p.out, "%-9s %s so far\n", p.stage, p.count(done))
+		fmt.Fprintf(p.out, "%-9s %s so far%s\n", p.stage, p.count(done), p.speed(done, size, now.Sub(p.begun)))
 	}
+}
+
+// speed is what a bar shows beside its length.
+func (p *Progress) speed(done, bytes int64, took time.Duration) string {
+	text := fmt.Sprintf(", %.0f/s", float64(done)/took.Seconds())
+	if bytes > 0 {
+		text += ", " + perSecond(bytes, took)
+	}
+	if p.total > done && done > 0 {
+		left := time.Duration(float64(took) / float64(done) * float64(p.total-done))
+		text += fmt.Sprintf(", %s left", left.Round(time.Second))
+	}
+	return text
+}
+
+func perSecond(bytes int64, took time.Duration) string {
+	return fmt.Sprintf("%.1f MB/s", float64(bytes)/1e6/took.Seconds())
 }
 
 // End ends the last stage.

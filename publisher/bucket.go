@@ -1,0 +1,38 @@
+package publisher
+
+import (
+	"context"
+	"time"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// A Bucket is the part of object storage that the publisher uses; storage documents
+// the methods. They are called from many goroutines.
+type Bucket interface {
+	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
+	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
+	Delete(ctx context.Context, keys []site.Key) error
+	List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error
+	// Now is the time by the bucket's clock, as Info.Modified is.
+	Now() time.Time
+}
+
+// An Unpacker is a bucket whose server may unpack many objects out of one request.
+type Unpacker interface {
+	Unpacks(ctx context.Context, objects []storage.Object) (bool, error)
+	PutMany(ctx context.Context, objects []storage.Object) error
+}
+
+// A SetUpper is a bucket that can be made ready for a site.
+type SetUpper interface {
+	Create(ctx context.Context) (created bool, err error)
+	AllowRead(ctx context.Context, patterns []string) error
+	AllowOrigins(ctx context.Context) error
+}
+
+// A Site is what is published: a folder or a tar file.
+type Site interface {
+	Get(ctx context.Context, key site.Key) ([]byte, error)
+}

@@ -1,0 +1,120 @@
+package publisher
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// A memorySite is a site out of arbitrary objects.
+type memorySite map[site.Key][]byte
+
+func (m memorySite) Get(_ context.Context, key site.Key) ([]byte, error) {
+	if body, ok := m[key]; ok {
+		return body, nil
+	}
+	return nil, storage.ErrNotFound
+}
+
+// siteOf adds manifest and root to objects.
+func siteOf(t testing.TB, objects map[site.Key]string, change ...func(*site.Root)) memorySite {
+	t.Helper()
+	config, err := site.Config{}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := site.Root{Format: site.Format, AsOf: "2026-11-20T00:00:00Z", Config: config, BucketDigits: 1, ShardDigits: 1,
+		HeaderRules: site.HeaderRules(), Manifest: map[string]site.MD5{}}
+	for _, c := range change {
+		c(&root)
+	}
+	files := memorySite{}
+	shards := map[string][]site.Entry{}
+	for _, key := range slices.Sorted(maps.Keys(objects)) {
+		body := []byte(objects[key])
+		files[key] = body
+		shard := site.ManifestShard(key, root.ShardDigits)
+		shards[shard] = append(shards[shard], site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)})
+		root.Counts.Objects++
+		root.Counts.Bytes += int64(len(body))
+	}
+	for _, shard := range site.HashPrefixes(root.ShardDigits) {
+		body := site.Manifest{Shard: shard, Objects: shards[shard]}.Append(nil)
+		files[site.ManifestKey(shard)] = body
+		root.Manifest[shard] = site.Sum(body)
+	}
+	body, err := root.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files[site.RootKey] = body
+	return files
+}
+
+// objectsOf are n lists with three objects each, and the leaderboards.
+func objectsOf(n int, text string) map[site.Key]string {
+	config, _ := site.Config{}.WithDefaults()
+	objects := map[site.Key]string{}
+	for i := range n {
+		for _, object := range []site.ListObject{site.Records, site.Details, site.Badges} {
+			objects[config.ListKey(fmt.Sprint(i), object)] = fmt.Sprint(object, i, text)
+		}
+	}
+	for _, board := range site.Boards() {
+		objects[config.LeaderboardKey(board)] = string(board) + text
+	}
+	return objects
+}
+
+func listKey(n int, object site.ListObject) site.Key {
+	config, _ := site.Config{}.WithDefaults()
+	return config.ListKey(fmt.Sprint(n), object)
+}
+
+// inBucket are all objects of a local bucket.
+func inBucket(t testing.TB, folder string) memorySite {
+	t.Helper()
+	found := memorySite{}
+	err := storage.OpenLocal(folder).List(context.Background(), "", "", func(info storage.Info) error {
+		body, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(string(info.Key))))
+		found[info.Key] = body
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// equalSites reports each key in which a bucket differs from a site.
+func equalSites(t testing.TB, bucket, want memorySite) {
+	t.Helper()
+	for key, body := range want {
+		if got, ok := bucket[key]; !ok {
+			t.Errorf("%s is missing", key)
+		} else if string(got) != string(body) {
+			t.Errorf("%s is %q, want %q", key, got, body)
+		}
+	}
+	for key := range bucket {
+		if _, ok := want[key]; !ok {
+			t.Errorf("%s is no object of the site", key)
+		}
+	}
+}
+
+func publish(t testing.TB, from Site, to Bucket, o Options) *Report {
+	t.Helper()
+	report, err := Publish(context.Background(), from, to, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}

@@ -1,0 +1,230 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+func lockOn(t *testing.T, bucket Bucket, o Options) (*lock, context.Context, error) {
+	t.Helper()
+	o, err := o.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, lost := context.WithCancelCause(context.Background())
+	t.Cleanup(func() { lost(nil) })
+	p := &patient{bucket: bucket, patience: time.Second, hard: context.Background(), log: slog.New(slog.DiscardHandler), retries: &atomic.Int64{}}
+	l, err := acquire(ctx, p, o, lost)
+	return l, ctx, err
+}
+
+// Of many publishers that start together one gets the lock; the others are told whose
+// it is.
+func TestOneOfManyIsLocked(t *testing.T) {
+	folder := t.TempDir()
+	var held atomic.Int32
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			_, _, err := lockOn(t, storage.OpenLocal(folder), Options{Owner: "somebody"})
+			switch {
+			case err == nil:
+				held.Add(1)
+			case !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "somebody"):
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if held.Load() != 1 {
+		t.Errorf("%d publishers have the lock", held.Load())
+	}
+}
+
+func TestReleasedLockIsFree(t *testing.T) {
+	folder := t.TempDir()
+	for range 3 {
+		l, _, err := lockOn(t, storage.OpenLocal(folder), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.release(context.Background(), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := inBucket(t, folder); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// A lock that shows no heartbeat for its lease is taken over; who lost it learns so,
+// and removes nothing.
+func TestLockWithoutHeartbeatIsTakenOver(t *testing.T) {
+	folder := t.TempDir()
+	dead := &mortal{Bucket: storage.OpenLocal(folder), left: 2} // the lock and its probe
+	first, ctx, err := lockOn(t, dead, Options{Lease: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := lockOn(t, storage.OpenLocal(folder), Options{}); !errors.Is(err, ErrLocked) {
+		t.Fatalf("a lock that was just taken: %v", err)
+	}
+	var second *lock
+	for begun := time.Now(); second == nil; time.Sleep(100 * time.Millisecond) {
+		if second, _, err = lockOn(t, storage.OpenLocal(folder), Options{}); err != nil && time.Since(begun) > 20*time.Second {
+			t.Fatal(err)
+		}
+	}
+	dead.mu.Lock()
+	dead.left = -1 // it lives again
+	dead.mu.Unlock()
+	select {
+	case <-ctx.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the first publisher did not learn that it lost the lock")
+	}
+	if !errors.Is(context.Cause(ctx), ErrLockLost) {
+		t.Error(context.Cause(ctx))
+	}
+	if err := first.release(context.Background(), false); err != nil {
+		t.Error(err)
+	}
+	if _, ok := inBucket(t, folder)[site.LockKey]; !ok {
+		t.Error("the lock of the second publisher is gone")
+	}
+}
+
+func TestBreakLock(t *testing.T) {
+	folder := t.TempDir()
+	if _, _, err := lockOn(t, storage.OpenLocal(folder), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := lockOn(t, storage.OpenLocal(folder), Options{BreakLock: true}); err != nil {
+		t.Error(err)
+	}
+}
+
+// careless takes conditions and does not look at them, as some servers do.
+type careless struct{ Bucket }
+
+func (c careless) Put(ctx context.Context, o storage.Object, _ storage.Condition) (string, error) {
+	return c.Bucket.Put(ctx, o, storage.Always)
+}
+
+// Where conditions mean nothing there is no lock, and the run says so once.
+func TestServerWithoutConditions(t *testing.T) {
+	folder := t.TempDir()
+	var log strings.Builder
+	want := siteOf(t, objectsOf(5, ""))
+	report := publish(t, want, careless{storage.OpenLocal(folder)}, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	equalSites(t, inBucket(t, folder), want)
+	if !report.Unlocked || strings.Count(log.String(), "conditional writes") != 1 {
+		t.Errorf("unlocked: %v\n%s", report.Unlocked, &log)
+	}
+}
+
+// While the lease has ended nothing is sent, and what is under way ends.
+func TestLeaseEnds(t *testing.T) {
+	l := newLease(50*time.Millisecond, time.Now())
+	ctx, cancel, err := l.context(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cancel()
+	select {
+	case <-ctx.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("a request outlived the lease")
+	}
+	if _, _, err := l.context(context.Background()); !errors.Is(err, errNotHeld) {
+		t.Errorf("a request began after the lease: %v", err)
+	}
+	l.renew(time.Now().Add(time.Hour))
+	again, cancel, err := l.context(context.Background())
+	if err != nil || again.Err() != nil {
+		t.Errorf("after a heartbeat: %v, %v", err, again.Err())
+	}
+	cancel()
+}
+
+// A publisher whose lease has run out in mid-publish stops, and the site of the one who
+// took over stays as it is.
+func TestStalePublisherStops(t *testing.T) {
+	folder := t.TempDir()
+	newer := siteOf(t, objectsOf(40, " newer"))
+	bucket := storage.OpenLocal(folder)
+	stalled, ended := publishStalling(t, bucket)
+	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		_, err := Publish(context.Background(), newer, bucket, Options{})
+		if err == nil {
+			break
+		} else if !errors.Is(err, ErrLocked) || time.Since(begun) > 20*time.Second {
+			t.Fatal(err)
+		}
+	}
+	close(stalled.goOn)
+	if err := <-ended; !errors.Is(err, ErrLockLost) {
+		t.Errorf("the stale publisher ended with %v", err)
+	}
+	equalSites(t, inBucket(t, folder), newer)
+}
+
+// Who breaks the lock of a publisher that lives may get some of its objects. It leaves
+// a mark, and the next run mends that.
+func TestBrokenLockOfALivingPublisher(t *testing.T) {
+	folder := t.TempDir()
+	newer := siteOf(t, objectsOf(40, " newer"))
+	bucket := storage.OpenLocal(folder)
+	stalled, ended := publishStalling(t, bucket)
+	publish(t, newer, bucket, Options{BreakLock: true})
+	close(stalled.goOn)
+	if err := <-ended; !errors.Is(err, ErrLockLost) && !errors.Is(err, ErrInterleaved) {
+		t.Errorf("the stale publisher ended with %v", err)
+	}
+	publish(t, newer, bucket, Options{})
+	equalSites(t, inBucket(t, folder), newer)
+}
+
+// publishStalling publishes another site, up to a write at which everything of the
+// publisher stands still.
+func publishStalling(t *testing.T, bucket Bucket) (*stalling, chan error) {
+	stalled := &stalling{Bucket: bucket, at: 30, stalled: make(chan struct{}), goOn: make(chan struct{})}
+	ended := make(chan error, 1)
+	older := siteOf(t, objectsOf(40, " older"))
+	go func() {
+		_, err := Publish(context.Background(), older, stalled, Options{Lease: time.Second, Concurrency: 1})
+		ended <- err
+	}()
+	<-stalled.stalled
+	return stalled, ended
+}
+
+// stalling stops everything, heartbeats included, at one of the writes.
+type stalling struct {
+	Bucket
+	writes        atomic.Int32
+	at            int32
+	stalled, goOn chan struct{}
+}
+
+func (s *stalling) Put(ctx context.Context, o storage.Object, c storage.Condition) (string, error) {
+	if n := s.writes.Add(1); n == s.at {
+		close(s.stalled)
+	}
+	if s.writes.Load() >= s.at {
+		<-s.goOn
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	return s.Bucket.Put(ctx, o, c)
+}

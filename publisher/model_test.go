@@ -1,0 +1,148 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// errDead is what a bucket answers that a publisher cannot reach any more.
+var errDead = errors.New("the publisher is dead")
+
+// A mortal bucket stands for a publisher that dies after so many writes: nothing of it
+// reaches the bucket from then on. It counts what arrives.
+type mortal struct {
+	Bucket
+	mu     sync.Mutex
+	left   int // writes; negative means that it lives on
+	put    []site.Key
+	lists  int
+	during func() // called before every tenth write
+}
+
+func (m *mortal) write(key site.Key) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.left == 0 {
+		return errDead
+	}
+	m.left--
+	if m.during != nil && m.left%10 == 0 {
+		m.during()
+	}
+	if key != "" && key != site.LockKey && key != site.MarkKey && key != site.RootKey {
+		m.put = append(m.put, key)
+	}
+	return nil
+}
+
+func (m *mortal) Put(ctx context.Context, o storage.Object, c storage.Condition) (string, error) {
+	if err := m.write(o.Key); err != nil {
+		return "", err
+	}
+	return m.Bucket.Put(ctx, o, c)
+}
+
+func (m *mortal) Delete(ctx context.Context, keys []site.Key) error {
+	if err := m.write(""); err != nil {
+		return err
+	}
+	return m.Bucket.Delete(ctx, keys)
+}
+
+func (m *mortal) List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error {
+	m.mu.Lock()
+	m.lists++
+	m.mu.Unlock()
+	return m.Bucket.List(ctx, prefix, after, found)
+}
+
+// randomSite has some of 30 lists, some of them changed, in one of two numbers of
+// shards and sometimes with another base path.
+func randomSite(t testing.TB, random *rand.Rand) memorySite {
+	all := objectsOf(30, "")
+	for key := range all {
+		switch random.IntN(6) {
+		case 0:
+			delete(all, key)
+		case 1:
+			all[key] += fmt.Sprint(random.IntN(3))
+		}
+	}
+	return siteOf(t, all, func(r *site.Root) {
+		if random.IntN(4) == 0 {
+			r.ShardDigits = 2
+		}
+		r.Counts.Accounts = random.IntN(1000)
+	})
+}
+
+// Whatever was published before, and wherever runs were cut off, the next run makes
+// the bucket equal to its site, and puts again nothing that had arrived.
+func TestEveryRunEndsWithTheSite(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 0))
+			folder := t.TempDir()
+			bucket := storage.OpenLocal(folder)
+			for range 4 {
+				for range random.IntN(3) {
+					dying := &mortal{Bucket: bucket, left: random.IntN(150)}
+					_, err := Publish(context.Background(), randomSite(t, random), dying, Options{BreakLock: true, Concurrency: 1 + random.IntN(8)})
+					if err != nil && !errors.Is(err, errDead) {
+						t.Fatal(err)
+					}
+				}
+				next := randomSite(t, random)
+				before := inBucket(t, folder)
+				living := &mortal{Bucket: bucket, left: -1, during: func() { checkNoDanglingReference(t, folder) }}
+				report := publish(t, next, living, Options{BreakLock: true, Concurrency: 4})
+				equalSites(t, inBucket(t, folder), next)
+				for _, key := range living.put {
+					if string(before[key]) == string(next[key]) {
+						t.Errorf("%s was put again", key)
+					}
+				}
+				if _, marked := before[site.MarkKey]; marked != (living.lists > 0) || report.Resumed != marked {
+					t.Errorf("cut off before: %v, but listed %d times, resumed: %v", marked, living.lists, report.Resumed)
+				}
+				if again := publish(t, next, living, Options{}); again.Outcome != Unchanged {
+					t.Errorf("publishing the same again: %s", again.Outcome)
+				}
+			}
+		})
+	}
+}
+
+// checkNoDanglingReference follows the root as a reader does.
+func checkNoDanglingReference(t *testing.T, folder string) {
+	objects := inBucket(t, folder)
+	body, ok := objects[site.RootKey]
+	if !ok {
+		return
+	}
+	root, err := site.ParseRoot(body)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for shard := range root.Manifest {
+		m, err := site.ParseManifest(shard, objects[site.ManifestKey(shard)])
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, e := range m.Objects {
+			if _, ok := objects[e.Key]; !ok {
+				t.Errorf("the root leads to %s, which is not there", e.Key)
+			}
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package publisher
+
+import (
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/user"
+	"time"
+)
+
+// Bulk says whether objects are sent many at once.
+type Bulk string
+
+// The choices.
+const (
+	BulkAuto Bulk = "auto" // if there is much to send and the server turns out to unpack it
+	BulkOn   Bulk = "on"   // in any case: it is an error if the server does not unpack it
+	BulkOff  Bulk = "off"
+)
+
+// Defaults of Options.
+const (
+	DefaultConcurrency = 64
+	DefaultLease       = time.Minute
+	DefaultPatience    = 2 * time.Minute
+	// Grace is how long requests that are under way may take to end after the
+	// context was cancelled.
+	Grace = 5 * time.Second
+	// minLease leaves room for a few heartbeats, by clocks that tell seconds.
+	minLease = time.Second
+)
+
+// Options of a run.
+type Options struct {
+	Concurrency int           // requests in flight; 0 means DefaultConcurrency
+	Bulk        Bulk          // "" means BulkAuto
+	DryRun      bool          // find out what would be done, and write nothing
+	NoLock      bool          // do not ask for the lock: the caller knows that nobody else publishes
+	BreakLock   bool          // take the lock even from a publisher that seems alive
+	Lease       time.Duration // a lock without a heartbeat for so long is free; 0 means DefaultLease
+	Owner       string        // who publishes, for others to read; "" means user@host
+	Patience    time.Duration // how long a request is tried again; 0 means DefaultPatience
+	Progress    Progress      // nil means that nobody wants to know
+	Log         *slog.Logger  // nil means none
+}
+
+// Progress hears how far a run is. Its methods are called from many goroutines.
+type Progress interface {
+	// Stage begins a part of the run. total is what Add will add up to, 0 if
+	// that is not known.
+	Stage(name string, total int64)
+	// Add says that n more are done, with so many bytes.
+	AddBytes(n, bytes int64)
+}
+
+type noProgress struct{}
+
+func (noProgress) Stage(string, int64)   {}
+func (noProgress) AddBytes(int64, int64) {}
+
+// WithDefaults fills what is zero and refuses what cannot work.
+func (o Options) WithDefaults() (Options, error) {
+	if o.Concurrency == 0 {
+		o.Concurrency = DefaultConcurrency
+	}
+	if o.Bulk == "" {
+		o.Bulk = BulkAuto
+	}
+	if o.Lease == 0 {
+		o.Lease = DefaultLease
+	}
+	if o.Patience == 0 {
+		o.Patience = DefaultPatience
+	}
+	if o.Progress == nil {
+		o.Progress = noProgress{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Owner == "" {
+		o.Owner = defaultOwner()
+	}
+	switch {
+	case o.Concurrency < 0:
+		return o, fmt.Errorf("concurrency %d: use 1 or more, or 0 for %d", o.Concurrency, DefaultConcurrency)
+	case o.Lease < minLease:
+		return o, fmt.Errorf("lease %v: at least %v", o.Lease, minLease)
+	case o.Patience < 0:
+		return o, fmt.Errorf("patience %v: a time cannot be negative", o.Patience)
+	case o.Bulk != BulkAuto && o.Bulk != BulkOn && o.Bulk != BulkOff:
+		return o, fmt.Errorf("bulk %q: use %s, %s or %s", o.Bulk, BulkAuto, BulkOn, BulkOff)
+	case o.NoLock && o.BreakLock:
+		return o, fmt.Errorf("either no lock or break the lock, not both")
+	}
+	return o, nil
+}
+
+func defaultOwner() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	return name + "@" + hostname()
+}
+
+func hostname() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return host
+}
+
+// newID tells two runs of one owner apart.
+func newID() string { return rand.Text() }

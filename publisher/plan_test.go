@@ -1,0 +1,254 @@
+package publisher
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// A counting bucket counts requests by kind, and what was put in which order.
+type counting struct {
+	Bucket
+	reads, puts, deletes, lists atomic.Int32
+	order                       orderOf
+}
+
+type orderOf struct{ keys chan site.Key }
+
+func count(b Bucket) *counting {
+	return &counting{Bucket: b, order: orderOf{make(chan site.Key, 100_000)}}
+}
+
+func (c *counting) Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error) {
+	c.reads.Add(1)
+	return c.Bucket.Read(ctx, key)
+}
+
+func (c *counting) Put(ctx context.Context, o storage.Object, condition storage.Condition) (string, error) {
+	c.puts.Add(1)
+	etag, err := c.Bucket.Put(ctx, o, condition)
+	c.order.keys <- o.Key
+	return etag, err
+}
+
+func (c *counting) Delete(ctx context.Context, keys []site.Key) error {
+	c.deletes.Add(1)
+	for _, key := range keys {
+		c.order.keys <- "-" + key
+	}
+	return c.Bucket.Delete(ctx, keys)
+}
+
+func (c *counting) List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error {
+	c.lists.Add(1)
+	return c.Bucket.List(ctx, prefix, after, found)
+}
+
+func (c *counting) log() []site.Key {
+	close(c.order.keys)
+	var keys []site.Key
+	for key := range c.order.keys {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+func planOf(t *testing.T, live, next memorySite) *plan {
+	t.Helper()
+	ctx := context.Background()
+	source, err := openSource(ctx, next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := site.ParseRoot(live[site.RootKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket := &patient{bucket: siteBucket{memorySite: live}, patience: time.Second, hard: ctx, retries: &atomic.Int64{}}
+	p, err := (&planner{source: source, bucket: bucket, live: &root, concurrency: 4}).plan(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// A siteBucket can be read.
+type siteBucket struct {
+	memorySite
+	Bucket
+}
+
+func (s siteBucket) Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error) {
+	body, err := s.Get(ctx, key)
+	return body, storage.Info{}, err
+}
+
+// The plan between any two sites is what comparing every object gives.
+func TestPlanEqualsAPlainComparison(t *testing.T) {
+	for seed := range uint64(60) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		live, next := randomSite(t, random), randomSite(t, random)
+		p := planOf(t, live, next)
+		put, gone := map[site.Key]bool{}, map[site.Key]bool{}
+		for _, s := range p.shards {
+			for _, e := range s.put {
+				put[e.Key] = true
+			}
+			if s.manifest {
+				put[site.ManifestKey(s.shard)] = true
+			}
+		}
+		for _, e := range p.boards {
+			put[e.Key] = true
+		}
+		for _, key := range p.gone {
+			gone[key] = true
+		}
+		for key, body := range next {
+			if key != site.RootKey && put[key] != (string(live[key]) != string(body)) {
+				t.Errorf("seed %d: %s differs: %v, is put: %v", seed, key, !put[key], put[key])
+			}
+		}
+		for key := range live {
+			if _, stays := next[key]; stays == gone[key] {
+				t.Errorf("seed %d: %s stays: %v, is deleted: %v", seed, key, stays, gone[key])
+			}
+		}
+	}
+}
+
+// Of a change of headers alone the objects of that route are put again, no others.
+func TestPlanOfOtherHeaders(t *testing.T) {
+	next := siteOf(t, objectsOf(50, ""))
+	for _, route := range []site.RouteID{site.RouteDetails, site.RouteLeaderboard, site.RouteManifest, site.RouteRoot} {
+		live := siteOf(t, objectsOf(50, ""), func(r *site.Root) {
+			r.HeaderRules = site.HeaderRules()
+			r.HeaderRules[route.Route().Pattern] = site.Sum(nil)
+		})
+		p := planOf(t, live, next)
+		n, _ := p.objects()
+		want := map[site.RouteID]int{site.RouteDetails: 50, site.RouteLeaderboard: 2}[route]
+		if n != want || p.manifests() != map[site.RouteID]int{site.RouteManifest: 16}[route] || len(p.gone) > 0 {
+			t.Errorf("%s: %d objects, %d manifest shards, %d gone", route.Route().Pattern, n, p.manifests(), len(p.gone))
+		}
+	}
+}
+
+// Objects come shard by shard, each shard of the manifest after its objects,
+// leaderboards after all of them, the root after everything; deletes follow.
+func TestOrder(t *testing.T) {
+	folder := t.TempDir()
+	publish(t, siteOf(t, objectsOf(60, "")), storage.OpenLocal(folder), Options{})
+	next := objectsOf(40, " anew")
+	bucket := count(storage.OpenLocal(folder))
+	publish(t, siteOf(t, next), bucket, Options{Concurrency: 8})
+
+	log := bucket.log()
+	at := map[site.Key]int{}
+	for i, key := range log {
+		at[key] = i
+	}
+	config, _ := site.Config{}.WithDefaults()
+	root := at[site.RootKey]
+	for key := range next {
+		manifest := at[site.ManifestKey(site.ManifestShard(key, 1))]
+		switch {
+		case isBoard(config, key):
+			for _, shard := range site.HashPrefixes(1) {
+				if at[site.ManifestKey(shard)] > at[key] {
+					t.Errorf("%s comes before shard %s", key, shard)
+				}
+			}
+		case at[key] > manifest:
+			t.Errorf("%s comes after its shard of the manifest", key)
+		}
+		if at[key] > root {
+			t.Errorf("%s comes after the root", key)
+		}
+	}
+	for key, i := range at {
+		if key[0] == '-' && key != "-"+site.LockKey && i < root {
+			t.Errorf("%s before the root", key)
+		}
+	}
+	if first, last := log[0], log[len(log)-1]; first != site.LockKey || last != "-"+site.LockKey || log[len(log)-2] != "-"+site.MarkKey {
+		t.Errorf("the lock comes first and goes last, after the mark; got %s … %s", first, last)
+	}
+}
+
+// An unchanged site takes two requests; k changes in s shards at most k + 2s + 10.
+func TestRequests(t *testing.T) {
+	folder := t.TempDir()
+	objects := objectsOf(500, "")
+	publish(t, siteOf(t, objects), storage.OpenLocal(folder), Options{})
+
+	same := count(storage.OpenLocal(folder))
+	publish(t, siteOf(t, objects), same, Options{})
+	if n := same.reads.Load() + same.puts.Load() + same.deletes.Load(); n > 2 || same.lists.Load() > 0 {
+		t.Errorf("unchanged: %d requests", n)
+	}
+	shards := map[string]bool{}
+	for i := range 5 {
+		key := listKey(i*7, site.Details)
+		objects[key] += " changed"
+		shards[site.ManifestShard(key, 1)] = true
+	}
+	gone := listKey(100, site.Badges)
+	delete(objects, gone)
+	shards[site.ManifestShard(gone, 1)] = true
+	changed := count(storage.OpenLocal(folder))
+	publish(t, siteOf(t, objects), changed, Options{})
+	n := int(changed.reads.Load() + changed.puts.Load() + changed.deletes.Load())
+	if most := 5 + 2*len(shards) + 10; n > most || changed.lists.Load() > 0 {
+		t.Errorf("5 changes in %d shards: %d requests, want at most %d", len(shards), n, most)
+	}
+}
+
+// Parcels hold every entry once, in order, within their bounds; each names the shards
+// of its entries.
+func TestPackParcels(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	for range 100 {
+		p := &plan{}
+		var all []site.Key
+		for range random.IntN(20) {
+			var s shardPlan
+			for range random.IntN(800) * random.IntN(3) {
+				key := site.Key(string(rune('a'+len(p.shards))) + "/" + string(rune('0'+len(s.put))))
+				s.put = append(s.put, site.Entry{Key: key, Size: int64(random.IntN(20_000))})
+				all = append(all, key)
+			}
+			p.shards = append(p.shards, s)
+		}
+		var got []site.Key
+		named := make([]int, len(p.shards))
+		for _, parcel := range packParcels(p) {
+			var bytes int64
+			holds := map[int]bool{}
+			for _, e := range parcel.entries {
+				bytes += e.Size
+				holds[int(rune(e.Key[0])-'a')] = true
+				got = append(got, e.Key)
+			}
+			if len(parcel.entries) > packObjects || bytes > packBytes && len(parcel.entries) > 1 {
+				t.Fatalf("a parcel of %d entries, %d bytes", len(parcel.entries), bytes)
+			}
+			for _, i := range parcel.shards {
+				named[i]++
+				delete(holds, i)
+			}
+			if len(holds) > 0 {
+				t.Fatalf("a parcel does not name the shards %v of its entries", holds)
+			}
+		}
+		if !slices.Equal(got, all) || slices.Contains(named, 0) {
+			t.Fatal("entries or shards got lost")
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package publisher
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// An Outcome is how a run ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Published   Outcome = "published"
+	Unchanged   Outcome = "unchanged" // the bucket held the site already
+	Planned     Outcome = "planned"   // of a dry run
+	Interrupted Outcome = "interrupted"
+	Failed      Outcome = "failed"
+)
+
+// A Report says what a run found and did. Times are in seconds, sizes in bytes.
+type Report struct {
+	Dest     string      `json:"dest"` // for the caller to fill
+	Outcome  Outcome     `json:"outcome"`
+	Error    string      `json:"error,omitempty"` // for the caller to fill
+	AsOf     string      `json:"as_of"`           // of the site's snapshot
+	Site     site.Counts `json:"site"`
+	Resumed  bool        `json:"resumed"`  // an earlier run was cut off: its work was looked at by listing
+	Unlocked bool        `json:"unlocked"` // the server could not lock
+	Bulk     bool        `json:"bulk"`     // the server unpacks many objects out of one request
+
+	Plan struct {
+		Put       int   `json:"put"`   // objects, those that are added among them
+		Added     int   `json:"added"` // the rest is altered, or gets other headers
+		Bytes     int64 `json:"bytes"`
+		Manifests int   `json:"manifests"`
+		Delete    int   `json:"delete"`
+	} `json:"plan"`
+	Done struct {
+		Put       int   `json:"put"`
+		Bytes     int64 `json:"bytes"` // of objects and manifests
+		Manifests int   `json:"manifests"`
+		Deleted   int   `json:"deleted"`
+	} `json:"done"`
+
+	Requests map[storage.Request]int `json:"requests,omitempty"` // for the caller to fill: what was asked, of a dry run what would be
+	Retries  int64                   `json:"retries"`
+	Cost     *Cost                   `json:"cost,omitempty"` // for the caller to fill
+	Seconds  float64                 `json:"seconds"`
+
+	mu      sync.Mutex
+	retries atomic.Int64
+}
+
+func newReport() *Report { return &Report{Outcome: Failed} }
+
+func (r *Report) end(begun time.Time) {
+	r.Seconds = time.Since(begun).Seconds()
+	r.Retries = r.retries.Load()
+}
+
+func (r *Report) plan(p *plan) {
+	if p == nil {
+		return
+	}
+	r.Plan.Put, r.Plan.Bytes = p.objects()
+	r.Plan.Added, r.Plan.Manifests, r.Plan.Delete = p.added, p.manifests(), len(p.gone)
+}
+
+func (r *Report) addPut(objects int, bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Done.Put += objects
+	r.Done.Bytes += bytes
+}
+
+func (r *Report) addManifest(bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Done.Manifests++
+	r.Done.Bytes += bytes
+}
+
+func (r *Report) addDeleted(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Done.Deleted += n
+}
+
+// ExpectedRequests are those that the plan of a dry run takes, with an object a request.
+func (r *Report) ExpectedRequests() map[storage.Request]int {
+	const (
+		bookkeeping = 4 // lock, its probe, mark, root
+		looks       = 3 // root, root and mark under the lock
+	)
+	return map[storage.Request]int{
+		storage.Put:    r.Plan.Put + r.Plan.Manifests + bookkeeping,
+		storage.Get:    r.Plan.Manifests + looks,
+		storage.Delete: (r.Plan.Delete+storage.MaxDelete-1)/storage.MaxDelete + 2,
+	}
+}
+
+// String is the report for a person, a few lines.
+func (r *Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "site      %10d objects, %s, as of %s\n", r.Site.Objects, megabytes(r.Site.Bytes), r.AsOf)
+	if r.Outcome != Unchanged {
+		fmt.Fprintf(&b, "to do     %10d objects to put (%d of them new), %s, and %d manifest shards; %d to delete\n",
+			r.Plan.Put, r.Plan.Added, megabytes(r.Plan.Bytes), r.Plan.Manifests, r.Plan.Delete)
+	}
+	if r.Outcome != Unchanged && r.Outcome != Planned {
+		fmt.Fprintf(&b, "done      %10d objects put, %d manifest shards, %s%s; %d deleted%s\n",
+			r.Done.Put, r.Done.Manifests, megabytes(r.Done.Bytes), r.rate(), r.Done.Deleted, r.remarks())
+	}
+	if n := r.Requests[storage.Put] + r.Requests[storage.List]; n+r.Requests[storage.Get] > 0 {
+		fmt.Fprintf(&b, "requests  %10d put or list, %d get, %d delete; %d tried again\n",
+			n, r.Requests[storage.Get]+r.Requests[storage.Head], r.Requests[storage.Delete], r.Retries)
+	}
+	if r.Cost != nil {
+		fmt.Fprintf(&b, "cost      %10s for requests, %s a month to store the site, at the prices given\n", dollars(r.Cost.Requests), dollars(r.Cost.StorageMonth))
+	}
+	fmt.Fprintf(&b, "%s: %s (%s)\n", r.Dest, r.Outcome, r.took())
+	return b.String()
+}
+
+func (r *Report) took() time.Duration {
+	return time.Duration(r.Seconds * float64(time.Second)).Round(time.Millisecond)
+}
+
+func (r *Report) rate() string {
+	if r.Seconds == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%.0f objects/s)", float64(r.Done.Put+r.Done.Manifests)/r.Seconds)
+}
+
+func (r *Report) remarks() string {
+	text := ""
+	if r.Bulk {
+		text += ", many objects a request"
+	}
+	if r.Resumed {
+		text += ", after a listing"
+	}
+	if r.Unlocked {
+		text += ", without a lock"
+	}
+	return text
+}
+
+// Markdown is the report as a table, for the summary of a CI job.
+func (r *Report) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### %s: %s\n\n| | |\n|---|---:|\n", r.Dest, r.Outcome)
+	row := func(what, format string, values ...any) {
+		fmt.Fprintf(&b, "| %s | %s |\n", what, fmt.Sprintf(format, values...))
+	}
+	row("snapshot as of", "%s", r.AsOf)
+	row("objects of the site", "%d (%s)", r.Site.Objects, megabytes(r.Site.Bytes))
+	row("objects to put", "%d (%d new, %s)", r.Plan.Put, r.Plan.Added, megabytes(r.Plan.Bytes))
+	row("objects put", "%d", r.Done.Put)
+	row("manifest shards put", "%d of %d", r.Done.Manifests, r.Plan.Manifests)
+	row("objects deleted", "%d of %d", r.Done.Deleted, r.Plan.Delete)
+	row("requests", "%d put or list, %d get, %d delete", r.Requests[storage.Put]+r.Requests[storage.List],
+		r.Requests[storage.Get]+r.Requests[storage.Head], r.Requests[storage.Delete])
+	row("tried again", "%d", r.Retries)
+	if r.Cost != nil {
+		row("cost of requests", "%s", dollars(r.Cost.Requests))
+		row("cost of storage, a month", "%s", dollars(r.Cost.StorageMonth))
+	}
+	row("time", "%s", r.took())
+	if r.Error != "" {
+		row("error", "%s", strings.ReplaceAll(strings.ReplaceAll(r.Error, "|", `\|`), "\n", " "))
+	}
+	return b.String() + "\n"
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+
+func dollars(x float64) string { return fmt.Sprintf("$%.4f", x) }

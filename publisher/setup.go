@@ -1,0 +1,51 @@
+package publisher
+
+import (
+	"context"
+
+	"github.com/followpress/followpress/site"
+)
+
+// ConfigOf is the configuration of a site, the default one where there is none yet.
+func ConfigOf(ctx context.Context, from Site) (site.Config, error) {
+	if from == nil {
+		return site.Config{}.WithDefaults()
+	}
+	source, err := openSource(ctx, from)
+	if err != nil {
+		return site.Config{}, err
+	}
+	return source.root.Config, nil
+}
+
+// SetUp makes a bucket ready: it is there, everybody may read the objects of a site
+// with this configuration, and nothing else, and pages of any origin may. done says in
+// words what was done, and what the server cannot do; that is no error.
+func SetUp(ctx context.Context, to SetUpper, c site.Config) (done []string, err error) {
+	created, err := to.Create(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if created {
+		done = append(done, "created")
+	} else {
+		done = append(done, "was there")
+	}
+	for _, step := range []struct {
+		words string
+		do    func() error
+	}{
+		{"everybody may read the site's objects", func() error { return to.AllowRead(ctx, c.PublicKeys()) }},
+		{"pages of any origin may read them (CORS)", func() error { return to.AllowOrigins(ctx) }},
+	} {
+		if err := step.do(); err != nil {
+			if ctx.Err() != nil {
+				return done, ctx.Err()
+			}
+			done = append(done, "not done: "+step.words+": "+err.Error())
+			continue
+		}
+		done = append(done, step.words)
+	}
+	return done, nil
+}

@@ -1,0 +1,82 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// A source is the site to be published.
+type source struct {
+	site Site
+	root site.Root
+	body []byte // of the root
+}
+
+func openSource(ctx context.Context, from Site) (*source, error) {
+	body, err := from.Get(ctx, site.RootKey)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, fmt.Errorf("there is no %s in the site: generate it first", site.RootKey)
+	} else if err != nil {
+		return nil, fmt.Errorf("read the site: %w", err)
+	}
+	root, err := site.ParseRoot(body)
+	if err != nil {
+		return nil, fmt.Errorf("the site: %w", err)
+	}
+	return &source{from, root, body}, nil
+}
+
+// shard reads a shard of the manifest.
+func (s *source) shard(ctx context.Context, shard string) ([]site.Entry, error) {
+	object, err := s.manifest(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	m, err := site.ParseManifest(shard, object.Body)
+	if err != nil {
+		return nil, fmt.Errorf("the site: %w", err)
+	}
+	return m.Objects, nil
+}
+
+// manifest is the object of a shard of the manifest.
+func (s *source) manifest(ctx context.Context, shard string) (storage.Object, error) {
+	key := site.ManifestKey(shard)
+	body, err := s.site.Get(ctx, key)
+	if err != nil {
+		return storage.Object{}, s.broken(key, err)
+	}
+	object := s.object(site.Entry{Key: key, Size: int64(len(body)), MD5: s.root.Manifest[shard]}, body)
+	if site.Sum(body) != object.MD5 {
+		return storage.Object{}, s.broken(key, storage.ErrDamaged)
+	}
+	return object, nil
+}
+
+// read is the object of an entry, its body not yet compared with its digest.
+func (s *source) read(ctx context.Context, entry site.Entry) (storage.Object, error) {
+	body, err := s.site.Get(ctx, entry.Key)
+	if err != nil {
+		return storage.Object{}, s.broken(entry.Key, err)
+	}
+	if int64(len(body)) != entry.Size {
+		return storage.Object{}, s.broken(entry.Key, storage.ErrDamaged)
+	}
+	return s.object(entry, body), nil
+}
+
+func (s *source) object(entry site.Entry, body []byte) storage.Object {
+	object := storage.Object{Entry: entry, Body: body}
+	if route, ok := s.root.Config.RouteOf(entry.Key); ok {
+		object.ContentType, object.CacheControl = route.ContentType, route.CacheControl
+	}
+	return object
+}
+
+func (s *source) broken(key site.Key, err error) error {
+	return fmt.Errorf("the site's %s: %w: generate the site again, with --rebuild", key, err)
+}

@@ -1,0 +1,228 @@
+package publisher
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// A survey compares what is in the bucket with what should be there, by listing.
+type survey struct {
+	missing   []site.Entry
+	altered   []site.Entry // other bytes
+	refreshed []site.Entry // other bytes, because a refresh replaced them
+	stale     []site.Entry // right bytes, perhaps other headers
+	unknown   []site.Key   // nothing of the site, nor of what is kept beside it
+	marked    bool         // a publish is under way or was cut off
+	listed    int
+}
+
+// anySize is the size of an entry that only has a digest.
+const anySize = -1
+
+// takeSurvey lists the bucket. upToDate says whether an object with the right bytes
+// also has the right headers.
+func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []site.Entry, upToDate func(storage.Info) bool, progress Progress) (*survey, error) {
+	index := make(map[site.Key]int, len(expected))
+	for i, e := range expected {
+		index[e.Key] = i
+	}
+	var s survey
+	seen := make([]bool, len(expected))
+	refreshes := map[site.Key]bool{}
+	progress.Stage("list", int64(len(expected)))
+	err := bucket.list(ctx, func(info storage.Info) error {
+		s.listed++
+		progress.AddBytes(1, 0)
+		i, ok := index[info.Key]
+		switch {
+		case !ok:
+			s.unexpected(info.Key, refreshes)
+		case seen[i]: // listed twice
+		case !isSame(expected[i], info):
+			seen[i] = true
+			s.altered = append(s.altered, expected[i])
+		default:
+			seen[i] = true
+			if !upToDate(info) {
+				s.stale = append(s.stale, expected[i])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range expected {
+		if !seen[i] {
+			s.missing = append(s.missing, e)
+		}
+	}
+	s.altered = slices.DeleteFunc(s.altered, func(e site.Entry) bool {
+		key, ok := c.RefreshOf(e.Key)
+		if !ok || !refreshes[key] {
+			return false
+		}
+		s.refreshed = append(s.refreshed, e)
+		return true
+	})
+	return &s, nil
+}
+
+func isSame(want site.Entry, found storage.Info) bool {
+	return found.ETag == want.MD5.String() && (want.Size == anySize || want.Size == found.Size)
+}
+
+func (s *survey) unexpected(key site.Key, refreshes map[site.Key]bool) {
+	switch {
+	case key == site.RootKey, key == site.LockKey:
+	case key == site.MarkKey:
+		s.marked = true
+	case strings.HasPrefix(string(key), string(site.RefreshPrefix)):
+		refreshes[key] = true
+	default:
+		s.unknown = append(s.unknown, key)
+	}
+}
+
+// manifestEntries are the shards of the manifest as a root names them.
+func manifestEntries(root *site.Root) []site.Entry {
+	entries := make([]site.Entry, 0, len(root.Manifest))
+	for shard, digest := range root.Manifest {
+		entries = append(entries, site.Entry{Key: site.ManifestKey(shard), Size: anySize, MD5: digest})
+	}
+	slices.SortFunc(entries, func(a, b site.Entry) int { return cmp.Compare(a.Key, b.Key) })
+	return entries
+}
+
+// entries reads the whole manifest of the site.
+func (s *source) entries(ctx context.Context) ([]site.Entry, error) {
+	shards := site.HashPrefixes(s.root.ShardDigits)
+	parts := make([][]site.Entry, len(shards))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxPlanners)
+	for i, shard := range shards {
+		group.Go(func() (err error) {
+			parts[i], err = s.shard(ctx, shard)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.Concat(parts...), nil
+}
+
+// surveyPlan makes a plan of what the listing shows: what a run that was cut off had
+// put need not be put again, and what it left that belongs to no site goes.
+func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress) (*plan, error) {
+	if found == nil {
+		found = &mark{}
+	}
+	next := &p.source.root
+	entries, err := p.source.entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	expected := append(entries, manifestEntries(next)...)
+	s, err := takeSurvey(ctx, p.bucket, next.Config, expected, func(info storage.Info) bool {
+		route, ok := next.Config.RouteOf(info.Key)
+		if !ok {
+			return false
+		}
+		rules, known := found.rulesAt(info.Modified, route.Pattern, p.live)
+		return known && rules == next.HeaderRules[route.Pattern]
+	}, progress)
+	if err != nil {
+		return nil, err
+	}
+	outdated, err := p.outdated(ctx, s.refreshed)
+	if err != nil {
+		return nil, err
+	}
+	return p.planOf(s, found.configs(p.live, next), outdated), nil
+}
+
+// planOf is what a survey asks for. Of what is unknown only objects go that a site
+// with one of the configurations may have.
+func (p *planner) planOf(s *survey, configs []site.Config, outdated []site.Entry) *plan {
+	next := &p.source.root
+	result := &plan{late: p.live != nil}
+	shards := map[string]*shardPlan{}
+	for _, group := range []struct {
+		entries []site.Entry
+		reason  site.Reason
+	}{{s.missing, site.Added}, {s.altered, site.Altered}, {s.stale, site.Altered}, {outdated, site.Altered}} {
+		for _, e := range group.entries {
+			result.addTo(shards, next, site.Change{Entry: e, Reason: group.reason})
+		}
+	}
+	for _, shard := range site.HashPrefixes(next.ShardDigits) {
+		if s := shards[shard]; s != nil {
+			result.shards = append(result.shards, *s)
+		}
+	}
+	for _, key := range s.unknown {
+		if ofASite(key, configs) {
+			result.gone = append(result.gone, key)
+		}
+	}
+	return result
+}
+
+// addTo puts a change into the plan of its shard; a manifest shard is not counted as
+// an object.
+func (p *plan) addTo(shards map[string]*shardPlan, next *site.Root, change site.Change) {
+	name, isManifest := strings.CutPrefix(string(change.Key), string(site.ManifestKey("")))
+	if !isManifest {
+		name = site.ManifestShard(change.Key, next.ShardDigits)
+	}
+	s := shards[name]
+	if s == nil {
+		s = &shardPlan{shard: name}
+		shards[name] = s
+	}
+	if isManifest {
+		s.manifest = true
+		return
+	}
+	p.add(next.Config, s, change)
+}
+
+// outdated are those of the refreshed objects that the new site has other bytes for
+// than the manifest in the bucket: they are put, as in a run that was not cut off.
+// The others keep what the refresh brought.
+func (p *planner) outdated(ctx context.Context, refreshed []site.Entry) ([]site.Entry, error) {
+	byShard := map[string][]site.Entry{}
+	for _, e := range refreshed {
+		shard := site.ManifestShard(e.Key, p.source.root.ShardDigits)
+		byShard[shard] = append(byShard[shard], e)
+	}
+	var outdated []site.Entry
+	for shard, entries := range byShard {
+		inBucket := map[site.Key]site.Entry{}
+		body, _, err := p.bucket.read(ctx, site.ManifestKey(shard))
+		if err == nil {
+			if m, err := site.ParseManifest(shard, body); err == nil {
+				for _, e := range m.Objects {
+					inBucket[e.Key] = e
+				}
+			}
+		} else if !errors.Is(err, storage.ErrNotFound) {
+			return nil, err
+		}
+		for _, e := range entries {
+			if inBucket[e.Key] != e {
+				outdated = append(outdated, e)
+			}
+		}
+	}
+	return outdated, nil
+}

@@ -1,0 +1,246 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// maxKeysListed bounds the keys of each kind that a verification names; all are counted.
+const maxKeysListed = 1000
+
+// A Verification says in what a bucket differs from its manifest.
+type Verification struct {
+	Dest      string  `json:"dest"` // for the caller to fill
+	AsOf      string  `json:"as_of"`
+	Objects   int     `json:"objects"` // that the manifest names, its own shards included
+	Listed    int     `json:"listed"`
+	Missing   Found   `json:"missing"`
+	Altered   Found   `json:"altered"`   // other bytes than the manifest says
+	Refreshed Found   `json:"refreshed"` // other bytes, brought by a refresh: as it should be
+	Unknown   Found   `json:"unknown"`   // nobody knows them
+	Marked    bool    `json:"marked"`    // a publish is under way or was cut off
+	Repaired  *Report `json:"repaired,omitempty"`
+	Seconds   float64 `json:"seconds"`
+}
+
+// Found are keys of one kind.
+type Found struct {
+	Count int        `json:"count"`
+	Keys  []site.Key `json:"keys"` // the first of them, in order
+}
+
+func (f *Found) set(keys []site.Key) {
+	slices.Sort(keys)
+	f.Count = len(keys)
+	f.Keys = slices.Clone(keys[:min(len(keys), maxKeysListed)])
+}
+
+// Good reports whether the bucket is what its manifest says.
+func (v *Verification) Good() bool {
+	return v.Missing.Count == 0 && v.Altered.Count == 0 && v.Unknown.Count == 0
+}
+
+// Verify compares a bucket with its own manifest, by listing: sizes and ETags. It
+// writes nothing.
+func Verify(ctx context.Context, bucket Bucket, o Options) (*Verification, error) {
+	begun := time.Now()
+	o, err := o.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	report := newReport()
+	patient, stop, end := newPatient(ctx, bucket, o, &report.retries)
+	defer end()
+	v, _, err := verify(stop.ctx, patient, o)
+	if err != nil {
+		return nil, err
+	}
+	v.Seconds = time.Since(begun).Seconds()
+	return v, nil
+}
+
+func verify(ctx context.Context, bucket *patient, o Options) (*Verification, *survey, error) {
+	body, _, err := bucket.read(ctx, site.RootKey)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil, fmt.Errorf("there is no %s in the bucket: publish a site first, or check --dest", site.RootKey)
+	} else if err != nil {
+		return nil, nil, err
+	}
+	root, err := site.ParseRoot(body)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the bucket: %w: publish the site to put it right", err)
+	}
+	entries, unreadable, err := readManifest(ctx, bucket, &root, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	expected := append(entries, manifestEntries(&root)...)
+	s, err := takeSurvey(ctx, bucket, root.Config, expected, func(storage.Info) bool { return true }, o.Progress)
+	if err != nil {
+		return nil, nil, err
+	}
+	// What a shard names that cannot be read is not known; it is no stranger either.
+	s.unknown = slices.DeleteFunc(s.unknown, func(key site.Key) bool {
+		return unreadable[site.ManifestShard(key, root.ShardDigits)] && ofASite(key, []site.Config{root.Config})
+	})
+	v := &Verification{AsOf: root.AsOf, Objects: len(expected), Listed: s.listed, Marked: s.marked}
+	v.Missing.set(keysOf(s.missing))
+	v.Altered.set(keysOf(s.altered))
+	v.Refreshed.set(keysOf(s.refreshed))
+	v.Unknown.set(s.unknown)
+	return v, s, nil
+}
+
+func keysOf(entries []site.Entry) []site.Key {
+	keys := make([]site.Key, len(entries))
+	for i, e := range entries {
+		keys[i] = e.Key
+	}
+	return keys
+}
+
+// readManifest reads all shards of the bucket's manifest. Those that are missing or
+// altered are unreadable: the listing will name them.
+func readManifest(ctx context.Context, bucket *patient, root *site.Root, o Options) (entries []site.Entry, unreadable map[string]bool, err error) {
+	shards := site.HashPrefixes(root.ShardDigits)
+	parts := make([][]site.Entry, len(shards))
+	bad := make([]bool, len(shards))
+	o.Progress.Stage("manifest", int64(len(shards)))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(min(o.Concurrency, maxPlanners))
+	for i, shard := range shards {
+		group.Go(func() error {
+			part, err := readLiveShard(ctx, bucket, root, shard)
+			if bad[i] = errors.Is(err, errInconsistent); err != nil && !bad[i] {
+				return err
+			}
+			parts[i] = part
+			o.Progress.AddBytes(1, 0)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, nil, err
+	}
+	unreadable = map[string]bool{}
+	for i, shard := range shards {
+		unreadable[shard] = bad[i]
+	}
+	return slices.Concat(parts...), unreadable, nil
+}
+
+// Repair puts back what Verify finds missing or altered, from the site that the bucket
+// should hold, and deletes what has the form of a site's object and is unknown. What
+// belongs to somebody else it leaves alone.
+func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verification, err error) {
+	begun := time.Now()
+	if o, err = o.WithDefaults(); err != nil {
+		return nil, err
+	}
+	report := newReport()
+	r, end, err := newRun(ctx, from, to, o, report)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	release, err := r.lock(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	v, err = r.repair(r.ctx)
+	release(err)
+	if err != nil {
+		return nil, err
+	}
+	report.Outcome = Published
+	report.end(begun)
+	v.Repaired, v.Seconds = report, time.Since(begun).Seconds()
+	return v, nil
+}
+
+// repair looks with the site's manifest, which is whole, not with the bucket's.
+func (r *run) repair(ctx context.Context) (*Verification, error) {
+	state, err := r.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if string(state.body) != string(r.source.body) {
+		return nil, errors.New("the bucket holds another site than this one: publish it instead, which compares everything that differs")
+	}
+	if state.mark != nil {
+		return nil, errors.New("a publish to the bucket was cut off: publish the site instead, which looks at everything")
+	}
+	planner := &planner{source: r.source, bucket: r.bucket, live: state.root, concurrency: r.options.Concurrency}
+	entries, err := r.source.entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	expected := append(entries, manifestEntries(&r.source.root)...)
+	s, err := takeSurvey(ctx, r.bucket, r.source.root.Config, expected, func(storage.Info) bool { return true }, r.options.Progress)
+	if err != nil {
+		return nil, err
+	}
+	v := &Verification{AsOf: r.source.root.AsOf, Objects: len(expected), Listed: s.listed}
+	v.Missing.set(keysOf(s.missing))
+	v.Altered.set(keysOf(s.altered))
+	v.Refreshed.set(keysOf(s.refreshed))
+	v.Unknown.set(s.unknown)
+	plan := planner.planOf(s, []site.Config{r.source.root.Config}, nil)
+	r.report.plan(plan)
+	transfer := &transfer{source: r.source, bucket: r.bucket, concurrency: r.options.Concurrency, bulk: r.options.Bulk,
+		report: r.report, progress: r.options.Progress}
+	if err := transfer.put(ctx, plan); err != nil {
+		return nil, err
+	}
+	return v, transfer.deleteGone(ctx, plan.gone)
+}
+
+// Left is how many unknown objects a repair left alone.
+func (v *Verification) Left() int {
+	if v.Repaired == nil {
+		return v.Unknown.Count
+	}
+	return v.Unknown.Count - v.Repaired.Done.Deleted
+}
+
+// String is the verification for a person.
+func (v *Verification) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "manifest  %10d objects, as of %s\nlisted    %10d objects\n", v.Objects, v.AsOf, v.Listed)
+	for _, kind := range []struct {
+		name  string
+		found Found
+	}{{"missing", v.Missing}, {"altered", v.Altered}, {"unknown", v.Unknown}, {"refreshed", v.Refreshed}} {
+		fmt.Fprintf(&b, "%-9s %10d\n", kind.name, kind.found.Count)
+		for i, key := range kind.found.Keys {
+			if i == 10 {
+				fmt.Fprintf(&b, "          … and %d more\n", kind.found.Count-i)
+				break
+			}
+			fmt.Fprintf(&b, "          %s\n", key)
+		}
+	}
+	if v.Marked {
+		b.WriteString("a publish is under way or was cut off: publish again, which looks at everything\n")
+	}
+	if r := v.Repaired; r != nil {
+		fmt.Fprintf(&b, "repaired  %10d objects put, %d manifest shards; %d deleted, %d unknown ones left: they are none of a site's\n",
+			r.Done.Put, r.Done.Manifests, r.Done.Deleted, v.Left())
+	}
+	return b.String()
+}
+
+// Markdown is the verification as a table, for the summary of a CI job.
+func (v *Verification) Markdown() string {
+	return fmt.Sprintf("### %s: verified\n\n| objects | missing | altered | unknown | refreshed |\n|---:|---:|---:|---:|---:|\n| %d | %d | %d | %d | %d |\n\n",
+		v.Dest, v.Objects, v.Missing.Count, v.Altered.Count, v.Unknown.Count, v.Refreshed.Count)
+}

@@ -1,0 +1,442 @@
+package storage_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// A bucket is what Local and S3 have in common.
+type bucket interface {
+	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
+	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
+	Delete(ctx context.Context, keys []site.Key) error
+	List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error
+	Now() time.Time
+	Create(ctx context.Context) (created bool, err error)
+	AllowRead(ctx context.Context, patterns []string) error
+	AllowOrigins(ctx context.Context) error
+}
+
+// TestEveryBucketKeepsThePromises runs one suite against a folder and real servers.
+func TestEveryBucketKeepsThePromises(t *testing.T) {
+	promises := []struct {
+		name  string
+		check func(*testing.T, bucket)
+	}{
+		{"objects with awkward keys come back", awkwardKeys},
+		{"objects of any size come back", anySize},
+		{"an absent object is ErrNotFound", absentObjects},
+		{"a put replaces an object", replaced},
+		{"a condition that does not hold changes nothing", conditions},
+		{"one of many puts under a condition wins", races},
+		{"a wrong digest is ErrDamaged and stores nothing", wrongDigests},
+		{"an ended context stores nothing", endedContexts},
+		{"many objects are listed and deleted", manyObjects},
+		{"listing stops where it is told to", stoppedListing},
+		{"the clock is that of the objects", clocks},
+		{"only the first create makes the bucket", createdOnce},
+	}
+	t.Run("folder", func(t *testing.T) {
+		for _, promise := range promises {
+			t.Run(promise.name, func(t *testing.T) {
+				promise.check(t, storage.OpenLocal(filepath.Join(t.TempDir(), "a bucket")))
+			})
+		}
+	})
+	for _, kind := range servers.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			server := servers.Start(t, kind)
+			server.Env(t)
+			for _, prefix := range []string{"", "a+site/ü/"} {
+				t.Run("below "+prefix, func(t *testing.T) {
+					for _, promise := range promises {
+						t.Run(promise.name, func(t *testing.T) {
+							promise.check(t, openS3(t, server, storage.Location{Bucket: server.Bucket(t), Prefix: prefix}))
+						})
+					}
+				})
+			}
+		})
+	}
+}
+
+func openS3(t *testing.T, server *servers.Server, at storage.Location) *storage.S3 {
+	t.Helper()
+	return openS3With(t, at, storage.S3Options{Endpoint: server.Endpoint})
+}
+
+func openS3With(t *testing.T, at storage.Location, options storage.S3Options) *storage.S3 {
+	t.Helper()
+	b, err := storage.OpenS3(t.Context(), at, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func object(key site.Key, body string) storage.Object {
+	return storage.Object{
+		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum([]byte(body))}, Body: []byte(body),
+		ContentType: "application/json", CacheControl: "public, max-age=60, stale-if-error=86400",
+	}
+}
+
+func put(t *testing.T, b bucket, objects ...storage.Object) {
+	t.Helper()
+	var group errgroup.Group
+	group.SetLimit(16)
+	for _, o := range objects {
+		group.Go(func() error {
+			etag, err := b.Put(t.Context(), o, storage.Always)
+			if err == nil && etag != o.MD5.String() {
+				err = fmt.Errorf("put %s: the ETag is %s, not the MD5 %s", o.Key, etag, o.MD5)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// holds checks that an object is as it was put; its headers aside, which not every
+// bucket keeps.
+func holds(t *testing.T, b bucket, o storage.Object) {
+	t.Helper()
+	body, info, err := b.Read(t.Context(), o.Key)
+	if err != nil {
+		t.Errorf("read %q: %v", o.Key, err)
+		return
+	}
+	if !bytes.Equal(body, o.Body) {
+		t.Errorf("%q holds %.100q, want %.100q", o.Key, body, o.Body)
+	}
+	checkInfo(t, b, info, o)
+}
+
+func checkInfo(t *testing.T, b bucket, info storage.Info, o storage.Object) {
+	t.Helper()
+	if info.Key != o.Key || info.Size != o.Size || info.ETag != o.MD5.String() {
+		t.Errorf("it is %+v, want %+v", info, o.Entry)
+	}
+	if age := b.Now().Sub(info.Modified); age < -2*time.Second || age > time.Minute {
+		t.Errorf("%q was modified %v ago by the bucket's clock", o.Key, age)
+	}
+}
+
+func lacks(t *testing.T, b bucket, key site.Key) {
+	t.Helper()
+	if _, _, err := b.Read(t.Context(), key); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("read %q: %v, want ErrNotFound", key, err)
+	}
+}
+
+func list(t *testing.T, b bucket, prefix, after site.Key) map[site.Key]storage.Info {
+	t.Helper()
+	found := map[site.Key]storage.Info{}
+	err := b.List(t.Context(), prefix, after, func(info storage.Info) error {
+		if _, ok := found[info.Key]; ok {
+			t.Errorf("%q is listed twice", info.Key)
+		}
+		found[info.Key] = info
+		return nil
+	})
+	if err != nil {
+		t.Errorf("list %q after %q: %v", prefix, after, err)
+	}
+	return found
+}
+
+// listsOnly checks that a listing shows these objects and no others.
+func listsOnly(t *testing.T, b bucket, prefix, after site.Key, objects ...storage.Object) {
+	t.Helper()
+	found := list(t, b, prefix, after)
+	for _, o := range objects {
+		info, ok := found[o.Key]
+		if !ok {
+			t.Errorf("listing %q after %q misses %q", prefix, after, o.Key)
+			continue
+		}
+		checkInfo(t, b, info, o)
+		delete(found, o.Key)
+	}
+	for key := range found {
+		t.Errorf("listing %q after %q shows %q", prefix, after, key)
+	}
+}
+
+// awkward are keys that some part on the way might take for something else. Names
+// of users may be any of their last parts.
+func awkward() []site.Key {
+	keys := []site.Key{
+		"_site", "a-b", "a/b", "a.b", "a/b-c", "a/c/d e", "a/ leading", "a/trailing ", "a+b", "a%20b", "a%2Fb", "a&b=c;d", "a?b#c", `a"b'c`,
+		"a<b>c", "a&amp;b", "a:b@c", "a*b|c", "a,b", "a~b", "a(b)[c]{d}", "a$b!c^d`e", `back\slash`, "UPPER/lower", "..a", "a..", "...",
+		"ü/ö", "日本語/テスト", "עברית", "🦜🦜", "👩‍👩‍👧", "a/\u2028", "a=", "xl.meta/key", "users/part.1/key", "users/null/key", "users/con/key",
+	}
+	for _, name := range []string{strings.Repeat("n", 255), strings.Repeat("é", 127), strings.Repeat("🦜", 63)} {
+		keys = append(keys, site.Key("users/"+name+"/searchFollowing"), site.Key(name))
+	}
+	return keys
+}
+
+func awkwardKeys(t *testing.T, b bucket) {
+	var objects []storage.Object
+	for _, key := range awkward() {
+		if !key.Valid() {
+			t.Fatalf("%q is no key", key)
+		}
+		objects = append(objects, object(key, "the object at "+string(key)))
+	}
+	put(t, b, objects...)
+	for _, o := range objects {
+		holds(t, b, o)
+	}
+	listsOnly(t, b, "", "", objects...)
+
+	half := len(objects) / 2
+	for _, o := range objects[:half] { // one by one, and all at once
+		if err := b.Delete(t.Context(), []site.Key{o.Key}); err != nil {
+			t.Error(err)
+		}
+		lacks(t, b, o.Key)
+	}
+	listsOnly(t, b, "", "", objects[half:]...)
+	if err := b.Delete(t.Context(), awkward()[half:]); err != nil {
+		t.Error(err)
+	}
+	listsOnly(t, b, "", "")
+}
+
+func anySize(t *testing.T, b bucket) {
+	for _, size := range []int{0, 1, 511, 512, 513, 128 << 10, 1<<20 + 1, 6 << 20} {
+		o := object(site.Key(fmt.Sprintf("size/%d", size)), strings.Repeat("followpress", size/11+1)[:size])
+		put(t, b, o)
+		holds(t, b, o)
+	}
+}
+
+func absentObjects(t *testing.T, b bucket) {
+	lacks(t, b, "nothing")
+	put(t, b, object("folder/key", "{}"))
+	lacks(t, b, "folder/other")
+	lacks(t, b, "other/key")
+	lacks(t, b, "folder")
+	lacks(t, b, site.Key(strings.Repeat("n", 255)))
+	listsOnly(t, b, "nothing", "")
+	if err := b.Delete(t.Context(), []site.Key{"nothing"}); err != nil {
+		t.Error(err)
+	}
+	if err := b.Delete(t.Context(), []site.Key{"nothing", "other/key"}); err != nil {
+		t.Error(err)
+	}
+	listsOnly(t, b, "", "", object("folder/key", "{}"))
+}
+
+func replaced(t *testing.T, b bucket) {
+	for i := range 5 {
+		o := object("key", strings.Repeat("x", 5-i))
+		put(t, b, o)
+		holds(t, b, o)
+		listsOnly(t, b, "", "", o)
+	}
+}
+
+func conditions(t *testing.T, b bucket) {
+	ctx := t.Context()
+	first, second, third := object("folder/key", "first"), object("folder/key", "second"), object("folder/key", "third")
+	refused := func(o storage.Object, condition storage.Condition) {
+		t.Helper()
+		if _, err := b.Put(ctx, o, condition); !errors.Is(err, storage.ErrCondition) || storage.Temporary(err) {
+			t.Errorf("put %q if %q: %v, want ErrCondition", o.Body, condition, err)
+		}
+	}
+	taken := func(o storage.Object, condition storage.Condition) storage.Condition {
+		t.Helper()
+		etag, err := b.Put(ctx, o, condition)
+		if err != nil || etag != o.MD5.String() {
+			t.Fatalf("put %q if %q: %q, %v", o.Body, condition, etag, err)
+		}
+		return storage.Condition(etag)
+	}
+
+	refused(first, storage.Condition(first.MD5.String())) // no object has any ETag yet
+	lacks(t, b, first.Key)
+	etag := taken(first, storage.IfAbsent)
+	refused(second, storage.IfAbsent)
+	refused(first, storage.IfAbsent)
+	refused(second, storage.Condition(second.MD5.String()))
+	holds(t, b, first)
+	next := taken(second, etag)
+	holds(t, b, second)
+	refused(third, etag)
+	holds(t, b, second)
+	taken(second, next) // the same bytes again, as a lock that is renewed
+	taken(third, storage.Always)
+	refused(first, next)
+	holds(t, b, third)
+	if err := b.Delete(ctx, []site.Key{third.Key}); err != nil {
+		t.Fatal(err)
+	}
+	refused(third, storage.Condition(third.MD5.String()))
+	taken(first, storage.IfAbsent)
+}
+
+func races(t *testing.T, b bucket) {
+	condition := storage.IfAbsent
+	for round := range 3 {
+		var won atomic.Int64
+		var winner storage.Object
+		var group sync.WaitGroup
+		begin := make(chan struct{})
+		for i := range 20 {
+			o := object("_lock", fmt.Sprintf("round %d, taker %d", round, i))
+			group.Go(func() {
+				<-begin
+				_, err := b.Put(t.Context(), o, condition)
+				if err == nil {
+					won.Add(1)
+					winner = o // the race detector would tell if there were two
+				} else if !errors.Is(err, storage.ErrCondition) && !storage.Temporary(err) {
+					t.Errorf("put if %q: %v", condition, err)
+				}
+			})
+		}
+		close(begin)
+		group.Wait()
+		if n := won.Load(); n != 1 {
+			t.Fatalf("%d of 20 puts if %q won", n, condition)
+		}
+		holds(t, b, winner)
+		condition = storage.Condition(winner.MD5.String())
+	}
+}
+
+func wrongDigests(t *testing.T, b bucket) {
+	good := object("there", "before")
+	put(t, b, good)
+	for _, key := range []site.Key{"new", "there"} {
+		damaged := object(key, "what the manifest names")
+		damaged.Body = []byte("what the manifest namex")
+		for _, condition := range []storage.Condition{storage.Always, storage.IfAbsent} {
+			_, err := b.Put(t.Context(), damaged, condition)
+			if key == "there" && condition == storage.IfAbsent && errors.Is(err, storage.ErrCondition) {
+				continue // what is checked first is the server's business
+			}
+			if !errors.Is(err, storage.ErrDamaged) || storage.Temporary(err) {
+				t.Errorf("put %q if %q: %v, want ErrDamaged", key, condition, err)
+			} else if !strings.Contains(err.Error(), string(key)) {
+				t.Errorf("%q does not say which object", err)
+			}
+		}
+	}
+	lacks(t, b, "new")
+	holds(t, b, good)
+	listsOnly(t, b, "", "", good)
+}
+
+func endedContexts(t *testing.T, b bucket) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, condition := range []storage.Condition{storage.Always, storage.IfAbsent} {
+		if _, err := b.Put(ctx, object("key", "{}"), condition); !errors.Is(err, context.Canceled) || storage.Temporary(err) {
+			t.Errorf("put: %v, want Canceled", err)
+		}
+	}
+	listsOnly(t, b, "", "")
+	put(t, b, object("key", "{}"))
+	if err := b.Delete(ctx, []site.Key{"key"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("delete one: %v, want Canceled", err)
+	}
+	if err := b.Delete(ctx, []site.Key{"key", "other"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("delete two: %v, want Canceled", err)
+	}
+	if err := b.List(ctx, "", "", func(storage.Info) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("list: %v, want Canceled", err)
+	}
+	holds(t, b, object("key", "{}"))
+}
+
+func manyObjects(t *testing.T, b bucket) {
+	const n = 1_100 // more than a page of a listing
+	var objects, inFolder []storage.Object
+	var keys []site.Key
+	for i := range n {
+		o := object(site.Key(fmt.Sprintf("many/%04d", i)), fmt.Sprint(i))
+		objects, inFolder, keys = append(objects, o), append(inFolder, o), append(keys, o.Key)
+	}
+	for _, key := range []site.Key{"many-more/1", "man", "zebra"} {
+		objects = append(objects, object(key, "{}"))
+	}
+	put(t, b, objects...)
+	listsOnly(t, b, "", "", objects...)
+	listsOnly(t, b, "many/", "", inFolder...)
+	listsOnly(t, b, "many/", "many/0999", inFolder[1000:]...)
+	listsOnly(t, b, "many/", "many/05", inFolder[500:]...)
+	listsOnly(t, b, "many/000", "", inFolder[:10]...)
+	listsOnly(t, b, "many/", "many/zzz")
+	listsOnly(t, b, "", "many/0000", slices.Concat(inFolder[1:], objects[n+2:])...)
+
+	for range 2 { // what is absent already may be deleted too
+		if err := b.Delete(t.Context(), keys[:storage.MaxDelete]); err != nil {
+			t.Fatal(err)
+		}
+		listsOnly(t, b, "", "", objects[storage.MaxDelete:]...)
+	}
+}
+
+func stoppedListing(t *testing.T, b bucket) {
+	for i := range 5 {
+		put(t, b, object(site.Key(fmt.Sprint("key", i)), "{}"))
+	}
+	stop, calls := errors.New("enough"), 0
+	err := b.List(t.Context(), "", "", func(storage.Info) error {
+		calls++
+		if calls == 2 {
+			return stop
+		}
+		return nil
+	})
+	if !errors.Is(err, stop) || calls != 2 {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+}
+
+func clocks(t *testing.T, b bucket) {
+	put(t, b, object("key", "{}"))
+	if d := time.Until(b.Now()).Abs(); d > 2*time.Second {
+		t.Errorf("the bucket's clock is %v off", d)
+	}
+	_, info, err := b.Read(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := b.Now().Sub(info.Modified).Abs(); d > 2*time.Second {
+		t.Errorf("an object put just now was modified %v ago", d)
+	}
+}
+
+func createdOnce(t *testing.T, b bucket) {
+	if _, err := b.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	put(t, b, object("key", "{}"))
+	if created, err := b.Create(t.Context()); created || err != nil {
+		t.Errorf("the second time: %v, %v", created, err)
+	}
+	holds(t, b, object("key", "{}"))
+}

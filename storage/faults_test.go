@@ -1,0 +1,160 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+func TestMain(m *testing.M) {
+	minio.DefaultRetryUnit = time.Millisecond // the library waits once more after its last attempt
+	m.Run()
+}
+
+func TestAServerThatIsGoneIsTemporary(t *testing.T) {
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		bucket := server.Bucket(t)
+		b := openS3(t, server, storage.Location{Bucket: bucket})
+		put(t, b, object("there", "{}")) // a connection is open when the server goes
+		server.Stop()
+		for range 2 {
+			for name, operation := range operations() {
+				if err := operation(t.Context(), b); !storage.Temporary(err) {
+					t.Errorf("%s: %v, want a temporary error", name, err)
+				}
+			}
+		}
+		server.Start()
+		holds(t, b, object("there", "{}"))
+	})
+}
+
+// TestAConnectionThatBreaksIsTemporary breaks the answers at many places: either the
+// result is whole or the error is temporary.
+func TestAConnectionThatBreaksIsTemporary(t *testing.T) {
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		at := storage.Location{Bucket: server.Bucket(t)}
+		direct := openS3(t, server, at)
+		there := object("there", strings.Repeat("followpress", 200))
+		all := []storage.Object{there}
+		for i := range 20 {
+			all = append(all, object(site.Key(fmt.Sprintf("kept/%02d", i)), "{}"))
+		}
+		put(t, direct, all...)
+		if err := direct.AllowRead(t.Context(), []string{"*"}); err != nil {
+			t.Fatal(err)
+		}
+
+		operations := operations()
+		operations["read"] = func(ctx context.Context, b *storage.S3) error {
+			body, _, err := b.Read(ctx, there.Key)
+			if err == nil && string(body) != string(there.Body) {
+				t.Errorf("read %d bytes of %d without an error", len(body), there.Size)
+			}
+			return err
+		}
+		operations["list"] = func(ctx context.Context, b *storage.S3) error {
+			n := 0
+			err := b.List(ctx, "kept/", "", func(storage.Info) error { n++; return nil })
+			if err == nil && n != 20 {
+				t.Errorf("listed %d objects of 20 without an error", n)
+			}
+			return err
+		}
+		operations["put if"] = func(ctx context.Context, b *storage.S3) error {
+			_, err := b.Put(ctx, object("never", "{}"), "00000000000000000000000000000000")
+			if err == nil {
+				t.Error("a condition that cannot hold held")
+			} else if errors.Is(err, storage.ErrCondition) {
+				return nil
+			}
+			return err
+		}
+		operations["unpacks"] = func(ctx context.Context, b *storage.S3) error {
+			_, err := b.Unpacks(ctx, []storage.Object{object("u", "{}")})
+			return err
+		}
+
+		large := object("large", strings.Repeat("z", 1<<20))
+		operations["put large"] = func(ctx context.Context, b *storage.S3) error {
+			_, err := b.Put(ctx, large, storage.Always)
+			return err
+		}
+
+		var cuts []int64
+		for n := int64(0); n < 8000; n += 1 + n/12 {
+			cuts = append(cuts, n)
+		}
+		for name, operation := range operations {
+			t.Run(name, func(t *testing.T) {
+				var group sync.WaitGroup
+				limit := make(chan struct{}, 8)
+				var failed, succeeded int
+				var mu sync.Mutex
+				for i, cut := range cuts {
+					proxy := server.Proxy(t)
+					proxy.Break(cut, i%2 == 0)
+					b := openS3With(t, at, storage.S3Options{Endpoint: proxy.Endpoint})
+					limit <- struct{}{}
+					group.Go(func() {
+						defer func() { <-limit }()
+						err := operation(t.Context(), b)
+						mu.Lock()
+						defer mu.Unlock()
+						if err == nil || name == "allow origin" && errors.Is(err, storage.ErrUnsupported) {
+							succeeded++
+							return
+						}
+						failed++
+						if !storage.Temporary(err) {
+							t.Errorf("cut after %d bytes: %v is not temporary", cut, err)
+						}
+					})
+				}
+				group.Wait()
+				if failed == 0 || succeeded == 0 {
+					t.Errorf("%d failed, %d succeeded: the places are badly chosen", failed, succeeded)
+				}
+			})
+		}
+		holds(t, direct, there)
+	})
+}
+
+func TestADeadlineIsTemporaryAndACancelIsNot(t *testing.T) {
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		b := openS3(t, server, storage.Location{Bucket: server.Bucket(t)})
+		late, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+		defer cancel()
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		for name, operation := range operations() {
+			if err := operation(late, b); !storage.Temporary(err) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s with no time left: %v", name, err)
+			}
+			if err := operation(cancelled, b); storage.Temporary(err) || !errors.Is(err, context.Canceled) {
+				t.Errorf("%s, cancelled: %v", name, err)
+			}
+		}
+	})
+}
+
+func TestTheWrongSchemeIsNotTemporary(t *testing.T) {
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		endpoint := strings.Replace(server.Endpoint, "http://", "https://", 1)
+		b := openS3With(t, storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: endpoint})
+		if _, _, err := b.Read(t.Context(), "key"); err == nil || storage.Temporary(err) {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -1,0 +1,57 @@
+package storage_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/storage"
+)
+
+func TestParseLocation(t *testing.T) {
+	for text, want := range map[string]storage.Location{
+		"s3://bucket":              {Bucket: "bucket"},
+		"s3://bucket/":             {Bucket: "bucket"},
+		"s3://my.bucket-1/a/b":     {Bucket: "my.bucket-1", Prefix: "a/b/"},
+		"s3://bucket/a/b/":         {Bucket: "bucket", Prefix: "a/b/"},
+		"s3://bucket//a":           {Bucket: "bucket", Prefix: "a/"},
+		"s3://bucket/a%20b/%C3%BC": {Bucket: "bucket", Prefix: "a b/ü/"},
+		"s3://bucket/a b/ü+1":      {Bucket: "bucket", Prefix: "a b/ü+1/"},
+		"file:///srv/site":         {Folder: "/srv/site"},
+		"file:///srv/site/":        {Folder: "/srv/site"},
+		"file:///srv//./a/../site": {Folder: "/srv/site"},
+		"file:///srv/a%20b":        {Folder: "/srv/a b"},
+		"file:///":                 {Folder: "/"},
+	} {
+		if got, err := storage.ParseLocation(text); err != nil || got != want {
+			t.Errorf("%s: %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+}
+
+func TestParseLocationSaysWhatToUse(t *testing.T) {
+	for _, text := range []string{
+		"", "bucket", "/srv/site", "./site", "file://site", "file://host/site", "file:site", "s3:bucket", "s3://", "s3:///prefix",
+		"s3://bucket/a//b", "s3://bucket/../b", "s3://bucket/%00", "s3://bucket/%ff", "s3://bu cket", "s3://b", "http://host/bucket", "S4://bucket", "s3://bucket/%zz", "://",
+	} {
+		location, err := storage.ParseLocation(text)
+		if err == nil {
+			t.Errorf("%q: %+v", text, location)
+		} else if !strings.Contains(err.Error(), "s3://BUCKET") && !strings.Contains(err.Error(), "file:///FOLDER") && !strings.Contains(err.Error(), "Bucket name") {
+			t.Errorf("%q: %q does not say what to use", text, err)
+		}
+	}
+}
+
+func TestParseLocationRepeatsNoSecret(t *testing.T) {
+	for _, text := range []string{
+		"s3://somebody:a-secret-key@bucket/site", "s3://bucket/site?secret=a-secret-key", "s3://bucket/site#a-secret-key", "file://u:a-secret-key@/srv",
+		"s3://somebody:a-secret-key@bucket/%zz", "http://somebody:a-secret-key@host/bucket",
+	} {
+		location, err := storage.ParseLocation(text)
+		if err == nil {
+			t.Errorf("%q: %+v", text, location)
+			continue
+		}
+		holdsNoSecret(t, err.Error(), "a-secret-key")
+	}
+}

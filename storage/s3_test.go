@@ -1,0 +1,520 @@
+package storage_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	json "github.com/goccy/go-json"
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/cors"
+
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// onServers runs a test on a server of each kind.
+func onServers(t *testing.T, check func(*testing.T, *servers.Server)) {
+	for _, kind := range servers.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			server := servers.Start(t, kind)
+			server.Env(t)
+			check(t, server)
+		})
+	}
+}
+
+func TestS3KeepsHeaders(t *testing.T) {
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		name := server.Bucket(t)
+		b := openS3(t, server, storage.Location{Bucket: name, Prefix: "p/"})
+		for _, o := range headersOf() {
+			put(t, b, o)
+			checkHeaders(t, server, name, "p/", o)
+		}
+	})
+}
+
+// headersOf are objects with the headers of sites.
+func headersOf() []storage.Object {
+	plain, problem, bare := object("a", "{}"), object("_errors/not-found", "{}"), object("bare", "{}")
+	problem.ContentType, problem.CacheControl = "application/problem+json", "public, max-age=300, stale-while-revalidate=3600, stale-if-error=86400"
+	bare.ContentType, bare.CacheControl = "application/octet-stream", "" // a server sets a type of its own where there is none
+	return []storage.Object{plain, problem, bare}
+}
+
+func checkHeaders(t *testing.T, server *servers.Server, bucket, prefix string, o storage.Object) {
+	t.Helper()
+	info, err := server.Client().StatObject(t.Context(), bucket, prefix+string(o.Key), minio.StatObjectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cache := info.Metadata.Get("Cache-Control"); info.ContentType != o.ContentType || cache != o.CacheControl || info.ETag != o.MD5.String() {
+		t.Errorf("%s: %q, %q, %q, want %q, %q, %q", o.Key, info.ContentType, cache, info.ETag, o.ContentType, o.CacheControl, o.MD5)
+	}
+	if len(info.UserMetadata) > 0 {
+		t.Errorf("%s has metadata of its own: %v", o.Key, info.UserMetadata)
+	}
+}
+
+// operations is every method that asks a server for something.
+func operations() map[string]func(context.Context, *storage.S3) error {
+	return map[string]func(context.Context, *storage.S3) error{
+		"read": func(ctx context.Context, b *storage.S3) error { _, _, err := b.Read(ctx, "there"); return err },
+		"put": func(ctx context.Context, b *storage.S3) error {
+			_, err := b.Put(ctx, object("new", "{}"), "")
+			return err
+		},
+		"put if": func(ctx context.Context, b *storage.S3) error {
+			_, err := b.Put(ctx, object("lock", "{}"), "*")
+			return err
+		},
+		"delete one": func(ctx context.Context, b *storage.S3) error { return b.Delete(ctx, []site.Key{"x"}) },
+		"delete two": func(ctx context.Context, b *storage.S3) error { return b.Delete(ctx, []site.Key{"x", "y"}) },
+		"list": func(ctx context.Context, b *storage.S3) error {
+			return b.List(ctx, "", "", func(storage.Info) error { return nil })
+		},
+		"put many": func(ctx context.Context, b *storage.S3) error {
+			return b.PutMany(ctx, []storage.Object{object("m", "{}")})
+		},
+		"allow read":   func(ctx context.Context, b *storage.S3) error { return b.AllowRead(ctx, []string{"*"}) },
+		"allow origin": func(ctx context.Context, b *storage.S3) error { return b.AllowOrigins(ctx) },
+		"create":       func(ctx context.Context, b *storage.S3) error { _, err := b.Create(ctx); return err },
+	}
+}
+
+func TestS3WithoutBucketIsErrNoBucket(t *testing.T) {
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		b := openS3(t, server, storage.Location{Bucket: "no-such-bucket"})
+		for name, operation := range operations() {
+			if name == "create" {
+				continue
+			}
+			err := operation(t.Context(), b)
+			if name == "allow origin" && errors.Is(err, storage.ErrUnsupported) {
+				continue
+			}
+			if !errors.Is(err, storage.ErrNoBucket) || storage.Temporary(err) {
+				t.Errorf("%s: %v, want ErrNoBucket", name, err)
+			} else if !strings.Contains(err.Error(), `"no-such-bucket"`) || !strings.Contains(err.Error(), "--init") {
+				t.Errorf("%s: %q does not say which bucket and what to do", name, err)
+			}
+		}
+	})
+}
+
+func TestWrongCredentialsSayWhatToCheck(t *testing.T) {
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		bucket := server.Bucket(t)
+		for variable, wrong := range map[string]string{"AWS_ACCESS_KEY_ID": "an-unknown-user", "AWS_SECRET_ACCESS_KEY": "a-wrong-secret"} {
+			t.Run(variable, func(t *testing.T) {
+				t.Setenv(variable, wrong)
+				b := openS3(t, server, storage.Location{Bucket: bucket})
+				for name, operation := range operations() {
+					err := operation(t.Context(), b)
+					if err == nil || storage.Temporary(err) {
+						t.Errorf("%s: %v, Temporary: %t", name, err, storage.Temporary(err))
+						continue
+					}
+					if !strings.Contains(err.Error(), variable) {
+						t.Errorf("%s: %q does not name %s", name, err, variable)
+					}
+					holdsNoSecret(t, err.Error(), wrong, server.SecretKey)
+				}
+			})
+		}
+	})
+}
+
+func holdsNoSecret(t *testing.T, text string, secrets ...string) {
+	t.Helper()
+	for _, secret := range append(secrets, "Signature=", "Credential=", "AWS4-HMAC") {
+		if strings.Contains(text, secret) && secret != "an-unknown-user" {
+			t.Errorf("%q is in %s", secret, text)
+		}
+	}
+}
+
+func TestS3CreatesTheBucketOnce(t *testing.T) {
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		b := openS3(t, server, storage.Location{Bucket: "new-bucket", Prefix: "p/"})
+		for _, want := range []bool{true, false} {
+			if created, err := b.Create(t.Context()); created != want || err != nil {
+				t.Errorf("%v, %v, want %v", created, err, want)
+			}
+		}
+		put(t, b, object("key", "{}"))
+		holds(t, b, object("key", "{}"))
+	})
+}
+
+func TestS3KeepsToItsPrefix(t *testing.T) {
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		bucket := server.Bucket(t)
+		whole, one, two := openS3(t, server, storage.Location{Bucket: bucket}), openS3(t, server, storage.Location{Bucket: bucket, Prefix: "one/"}), openS3(t, server, storage.Location{Bucket: bucket, Prefix: "one-two/"})
+		put(t, one, object("key", "1"))
+		put(t, two, object("key", "2"))
+		listsOnly(t, one, "", "", object("key", "1"))
+		listsOnly(t, two, "k", "", object("key", "2"))
+		listsOnly(t, whole, "", "", object("one/key", "1"), object("one-two/key", "2"))
+		if err := one.Delete(t.Context(), []site.Key{"key", "other"}); err != nil {
+			t.Error(err)
+		}
+		listsOnly(t, whole, "", "", object("one-two/key", "2"))
+	})
+}
+
+func TestMinIOUnpacksArchives(t *testing.T) {
+	server := servers.Start(t, servers.MinIO)
+	server.Env(t)
+	for _, prefix := range []string{"", "a+site/ü/"} {
+		t.Run("below "+prefix, func(t *testing.T) {
+			name := server.Bucket(t)
+			b := openS3(t, server, storage.Location{Bucket: name, Prefix: prefix})
+			objects := headersOf()
+			if yes, err := b.Unpacks(t.Context(), objects); !yes || err != nil {
+				t.Fatalf("%v, %v", yes, err)
+			}
+			for _, key := range awkward() {
+				objects = append(objects, object("more/"+key, "the object at "+string(key)))
+			}
+			for _, size := range []int{0, 1, 511, 512, 513, 1<<20 - 1, 1 << 20, 1<<20 + 1, 3 << 20} {
+				objects = append(objects, object(site.Key(fmt.Sprintf("size/%d", size)), strings.Repeat("z", size)))
+			}
+			// What is there is replaced, even by an archive of the same second.
+			for _, o := range objects {
+				put(t, b, object(o.Key, "before"))
+			}
+			if err := b.PutMany(t.Context(), objects); err != nil {
+				t.Fatal(err)
+			}
+			listsOnly(t, b, "", "", objects...)
+			for _, o := range objects {
+				holds(t, b, o)
+				checkHeaders(t, server, name, prefix, o)
+			}
+			put(t, b, object("size/0", "after"))
+			holds(t, b, object("size/0", "after"))
+		})
+	}
+}
+
+func TestVersityGWDoesNotUnpackAndKeepsNoArchive(t *testing.T) {
+	server := servers.Start(t, servers.VersityGW)
+	server.Env(t)
+	for _, prefix := range []string{"", "a+site/ü/"} {
+		b := openS3(t, server, storage.Location{Bucket: server.Bucket(t), Prefix: prefix})
+		if yes, err := b.Unpacks(t.Context(), headersOf()); yes || err != nil {
+			t.Errorf("%v, %v", yes, err)
+		}
+		listsOnly(t, b, "", "")
+	}
+}
+
+func TestPutManyRefusesAWrongDigestBeforeItSends(t *testing.T) {
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		b := openS3(t, server, storage.Location{Bucket: server.Bucket(t)})
+		damaged := object("damaged", "what the manifest names")
+		damaged.Body = []byte("what the manifest namex")
+		if err := b.PutMany(t.Context(), []storage.Object{object("good", "{}"), damaged}); !errors.Is(err, storage.ErrDamaged) {
+			t.Errorf("%v, want ErrDamaged", err)
+		}
+		if n := len(b.Requests()); n != 0 {
+			t.Errorf("it sent %v", b.Requests())
+		}
+	})
+}
+
+// get asks as anybody.
+func get(t *testing.T, server *servers.Server, path string, headers map[string]string) *http.Response {
+	t.Helper()
+	method := http.MethodGet
+	if headers["Access-Control-Request-Method"] != "" {
+		method = http.MethodOptions
+	}
+	request, err := http.NewRequestWithContext(t.Context(), method, server.Endpoint+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for header, value := range headers {
+		request.Header.Set(header, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return response
+}
+
+func TestAllowReadOpensTheSiteAndNothingElse(t *testing.T) {
+	config, err := site.Config{}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := []site.Key{
+		site.RootKey, site.ManifestKey("0"), config.ListKey("1", site.Details), config.UserKey("ü+name"), site.SearchShardKey("1", 0),
+		site.UserBucketKey("00"), site.LeaderboardLimitKey(site.Followers, 5), "_errors/not-found",
+	}
+	private := []site.Key{site.LockKey, site.MarkKey, site.PackKey, site.RefreshKey(site.Details, "1"), "_site2", "other/key"}
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		bucket, client := server.Bucket(t), server.Client()
+		before := `{"Version":"2012-10-17","Statement":[{"Sid":"Before","Effect":"Allow","Principal":{"AWS":["*"]},` +
+			`"Action":["s3:GetObject"],"Resource":["arn:aws:s3:::` + bucket + `/one/other/*"]}]}`
+		if err := client.SetBucketPolicy(t.Context(), bucket, before); err != nil {
+			t.Fatal(err)
+		}
+		status := func(prefix string, key site.Key) int {
+			t.Helper()
+			return get(t, server, "/"+bucket+"/"+prefix+strings.ReplaceAll(string(key), "+", "%2B"), nil).StatusCode
+		}
+		prefixes := []string{"one/", "two/", ""}
+		for _, prefix := range prefixes {
+			b := openS3(t, server, storage.Location{Bucket: bucket, Prefix: prefix})
+			for _, key := range slices.Concat(public, private) {
+				put(t, b, object(key, "{}"))
+			}
+			for _, key := range public {
+				if got := status(prefix, key); got != http.StatusForbidden {
+					t.Errorf("before: %s%s: %d", prefix, key, got)
+				}
+			}
+			for range 2 {
+				if err := b.AllowRead(t.Context(), config.PublicKeys()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, prefix := range prefixes {
+			for _, key := range public {
+				if got := status(prefix, key); got != http.StatusOK {
+					t.Errorf("%s%s: %d", prefix, key, got)
+				}
+			}
+			for _, key := range private {
+				want := http.StatusForbidden
+				if prefix+string(key) == "one/other/key" { // by the statement that was there
+					want = http.StatusOK
+				}
+				if got := status(prefix, key); got != want {
+					t.Errorf("%s%s: %d, want %d", prefix, key, got, want)
+				}
+			}
+		}
+		if got := get(t, server, "/"+bucket+"?list-type=2", nil).StatusCode; got != http.StatusForbidden {
+			t.Errorf("listing: %d", got)
+		}
+		text, err := client.GetBucketPolicy(t.Context(), bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var policy struct{ Statement []struct{ Sid string } }
+		if err := json.Unmarshal([]byte(text), &policy); err != nil {
+			t.Fatal(err)
+		}
+		if len(policy.Statement) != 1+len(prefixes) || policy.Statement[0].Sid != "Before" {
+			t.Errorf("the policy is %s", text)
+		}
+	})
+}
+
+func TestAllowOriginsOnVersityGW(t *testing.T) {
+	server := servers.Start(t, servers.VersityGW)
+	server.Env(t)
+	bucket, client := server.Bucket(t), server.Client()
+	other := cors.Rule{ID: "before", AllowedOrigin: []string{"https://example.com"}, AllowedMethod: []string{http.MethodPut}}
+	if err := client.SetBucketCors(t.Context(), bucket, cors.NewConfig([]cors.Rule{other})); err != nil {
+		t.Fatal(err)
+	}
+	b := openS3(t, server, storage.Location{Bucket: bucket})
+	put(t, b, object("key", "{}"))
+	if err := b.AllowRead(t.Context(), []string{"*"}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := b.AllowOrigins(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	origin := map[string]string{"Origin": "https://reader.example"}
+	response := get(t, server, "/"+bucket+"/key", origin)
+	if allowed, exposed := response.Header.Get("Access-Control-Allow-Origin"), response.Header.Get("Access-Control-Expose-Headers"); allowed != "*" || !strings.Contains(exposed, "ETag") {
+		t.Errorf("GET: %s, allowed %q, exposed %q", response.Status, allowed, exposed)
+	}
+	origin["Access-Control-Request-Method"], origin["Access-Control-Request-Headers"] = http.MethodGet, "if-none-match"
+	response = get(t, server, "/"+bucket+"/key", origin)
+	if allowed := response.Header.Get("Access-Control-Allow-Origin"); response.StatusCode != http.StatusOK || allowed != "*" {
+		t.Errorf("preflight: %s, allowed %q", response.Status, allowed)
+	}
+	config, err := client.GetBucketCors(t.Context(), bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(config.CORSRules) != 2 || config.CORSRules[0].ID != "before" {
+		t.Errorf("the rules are %+v", config.CORSRules)
+	}
+}
+
+// MinIO has no rules for each bucket: it lets pages of any origin read.
+func TestAllowOriginsOnMinIOIsErrUnsupported(t *testing.T) {
+	server := servers.Start(t, servers.MinIO)
+	server.Env(t)
+	bucket := server.Bucket(t)
+	b := openS3(t, server, storage.Location{Bucket: bucket})
+	put(t, b, object("key", "{}"))
+	if err := b.AllowRead(t.Context(), []string{"*"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.AllowOrigins(t.Context()); !errors.Is(err, storage.ErrUnsupported) || storage.Temporary(err) {
+		t.Errorf("%v, want ErrUnsupported", err)
+	}
+	response := get(t, server, "/"+bucket+"/key", map[string]string{"Origin": "https://reader.example"})
+	if allowed := response.Header.Get("Access-Control-Allow-Origin"); allowed != "*" && allowed != "https://reader.example" {
+		t.Errorf("GET: %s, allowed %q", response.Status, allowed)
+	}
+}
+
+func TestLocalHasNoPolicyAndNoRules(t *testing.T) {
+	b := storage.OpenLocal(t.TempDir())
+	for _, err := range []error{b.AllowRead(t.Context(), []string{"*"}), b.AllowOrigins(t.Context())} {
+		if !errors.Is(err, storage.ErrUnsupported) {
+			t.Errorf("%v, want ErrUnsupported", err)
+		}
+	}
+}
+
+func TestRequestsAreCountedByKind(t *testing.T) {
+	server := servers.Start(t, servers.MinIO)
+	server.Env(t)
+	b := openS3(t, server, storage.Location{Bucket: "counted"})
+	if created, err := b.Create(t.Context()); !created || err != nil { // a HEAD and a PUT
+		t.Fatal(created, err)
+	}
+	put(t, b, object("one", "{}"), object("two", "{}"))
+	holds(t, b, object("one", "{}"))
+	lacks(t, b, "three")
+	list(t, b, "", "")
+	for _, keys := range [][]site.Key{{"one"}, {"one", "two"}} {
+		if err := b.Delete(t.Context(), keys); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.PutMany(t.Context(), headersOf()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.AllowRead(t.Context(), []string{"*"}); err != nil { // one asks, one sets
+		t.Fatal(err)
+	}
+	want := map[storage.Request]int{
+		storage.Head: 1, storage.Put: 4, storage.Get: 2, storage.List: 1, storage.Delete: 2, storage.SetUp: 2,
+	}
+	if got := b.Requests(); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// shifted lets a server's clock seem to be wrong.
+type shifted struct{ by time.Duration }
+
+func (s shifted) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := http.DefaultTransport.RoundTrip(r)
+	if err == nil {
+		response.Header.Set("Date", time.Now().Add(s.by).UTC().Format(http.TimeFormat))
+	}
+	return response, err
+}
+
+func TestNowFollowsTheServersClock(t *testing.T) {
+	server := servers.Start(t, servers.VersityGW)
+	server.Env(t)
+	at := storage.Location{Bucket: server.Bucket(t)}
+	for _, by := range []time.Duration{-time.Hour, 10 * time.Minute} {
+		b := openS3With(t, at, storage.S3Options{Endpoint: server.Endpoint, Transport: shifted{by}})
+		lacks(t, b, "nothing")
+		if d := b.Now().Sub(time.Now().Add(by)).Abs(); d > 2*time.Second {
+			t.Errorf("it is %v off", d)
+		}
+	}
+}
+
+func TestLogHoldsEveryRequestAndNoSecret(t *testing.T) {
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		var text bytes.Buffer // requests come one after another
+		log := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		b := openS3With(t, storage.Location{Bucket: server.Bucket(t)}, storage.S3Options{Endpoint: server.Endpoint, Log: log})
+		for _, operation := range operations() {
+			_ = operation(t.Context(), b) // some fail: that is logged too
+		}
+		server.Stop()
+		for _, operation := range operations() {
+			if err := operation(t.Context(), b); err == nil {
+				t.Error("no error of a server that is gone")
+			} else {
+				holdsNoSecret(t, err.Error(), server.SecretKey)
+			}
+		}
+		requests := 0
+		for _, n := range b.Requests() {
+			requests += n
+		}
+		if lines := strings.Count(text.String(), "\n"); lines != requests || requests < 2*len(operations()) {
+			t.Errorf("%d lines of %d requests", lines, requests)
+		}
+		holdsNoSecret(t, text.String(), server.SecretKey, server.AccessKey)
+		for _, want := range []string{"kind=list", "kind=put", "status=404", "connection refused", "took="} {
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("%q is not in the log:\n%s", want, text.String())
+			}
+		}
+	})
+}
+
+func TestOpenS3RefusesWhatCannotWork(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "somebody")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "a-secret-key")
+	for _, endpoint := range []string{
+		"localhost:9000", "ftp://host", "http://", "https://host/path", "https://host?a=b", "https://user:a-secret-key@host", "http://[::1", "://",
+	} {
+		_, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: endpoint})
+		if err == nil || !strings.Contains(err.Error(), "endpoint") {
+			t.Errorf("%q: %v", endpoint, err)
+			continue
+		}
+		holdsNoSecret(t, err.Error(), "a-secret-key")
+	}
+	for _, endpoint := range []string{"", "https://s3.eu-central-1.amazonaws.com", "http://localhost:9000/", "https://host:1234"} {
+		if _, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: endpoint}); err != nil {
+			t.Errorf("%q: %v", endpoint, err)
+		}
+	}
+}
+
+func TestOpenS3WithoutCredentialsSaysWhatToSet(t *testing.T) {
+	for _, name := range []string{
+		"AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
+		"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+	} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", t.TempDir()+"/none")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	_, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket"}, storage.S3Options{})
+	if err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
+		t.Errorf("%v", err)
+	}
+}
