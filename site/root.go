@@ -58,6 +58,9 @@ func ParseRoot(body []byte) (Root, error) {
 	if err := json.Unmarshal(body, &r); err != nil {
 		return Root{}, fmt.Errorf("read %s: %w", RootKey, err)
 	}
+	if r.Format < 1 {
+		return Root{}, fmt.Errorf("read %s: it has no format", RootKey)
+	}
 	if r.Format != Format {
 		return Root{}, fmt.Errorf("read %s: format %d, this version reads %d: %w", RootKey, r.Format, Format, ErrFormat)
 	}

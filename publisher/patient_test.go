@@ -1,0 +1,153 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// An unreachable server gives temporary errors, as storage makes them: nobody listens
+// on the port.
+func unreachable(t *testing.T) Bucket {
+	t.Helper()
+	t.Setenv("AWS_ACCESS_KEY_ID", "key")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	bucket, err := storage.OpenS3(context.Background(), storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bucket
+}
+
+// A flaky bucket fails for some time.
+type flaky struct {
+	Bucket
+	broken   Bucket
+	failures atomic.Int32
+}
+
+func (f *flaky) Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error) {
+	if f.failures.Add(-1) >= 0 {
+		return f.broken.Read(ctx, key)
+	}
+	return f.Bucket.Read(ctx, key)
+}
+
+func (f *flaky) Put(ctx context.Context, o storage.Object, c storage.Condition) (string, error) {
+	if f.failures.Add(-1) >= 0 {
+		return f.broken.Put(ctx, o, c)
+	}
+	return f.Bucket.Put(ctx, o, c)
+}
+
+// What fails for a reason that may go away is tried again, and counted.
+func TestRetries(t *testing.T) {
+	folder := t.TempDir()
+	want := siteOf(t, objectsOf(3, ""))
+	bucket := &flaky{Bucket: storage.OpenLocal(folder), broken: unreachable(t)}
+	bucket.failures.Store(3)
+	report := publish(t, want, bucket, Options{Concurrency: 1})
+	equalSites(t, inBucket(t, folder), want)
+	if report.Retries != 3 {
+		t.Errorf("%d retries reported, want 3", report.Retries)
+	}
+}
+
+// Patience has an end, and the error is the one of the last attempt.
+func TestPatienceEnds(t *testing.T) {
+	begun := time.Now()
+	report, err := Publish(context.Background(), siteOf(t, objectsOf(1, "")), unreachable(t), Options{Patience: time.Second})
+	if !storage.Temporary(err) || report.Outcome != Failed {
+		t.Errorf("%v, %s", err, report.Outcome)
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// Who is interrupted while waiting to try again does not wait any longer.
+func TestInterruptEndsWaiting(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	report, err := Publish(ctx, siteOf(t, objectsOf(1, "")), unreachable(t), Options{})
+	if !errors.Is(err, context.DeadlineExceeded) || report.Outcome != Interrupted {
+		t.Errorf("%v, %s", err, report.Outcome)
+	}
+	if took := time.Since(begun); took > 3*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// hanging never answers before its context ends.
+type hanging struct{ Bucket }
+
+func (hanging) Put(ctx context.Context, _ storage.Object, _ storage.Condition) (string, error) {
+	<-ctx.Done()
+	return "", ctx.Err()
+}
+
+// Requests that are under way when the run is interrupted may end, but not for longer
+// than the grace.
+func TestGrace(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(200*time.Millisecond, cancel)
+	begun := time.Now()
+	report, err := Publish(ctx, siteOf(t, objectsOf(1, "")), hanging{storage.OpenLocal(t.TempDir())}, Options{NoLock: true})
+	if !errors.Is(err, context.Canceled) || report.Outcome != Interrupted {
+		t.Errorf("%v, %s", err, report.Outcome)
+	}
+	if took := time.Since(begun); took < Grace || took > Grace+5*time.Second {
+		t.Errorf("it took %v, want about %v", took, Grace)
+	}
+}
+
+// A listing that breaks off goes on after the last key, not from the beginning.
+func TestListingGoesOn(t *testing.T) {
+	folder := t.TempDir()
+	publish(t, siteOf(t, objectsOf(20, "")), storage.OpenLocal(folder), Options{})
+	want := len(inBucket(t, folder))
+	bucket := &breakingList{Bucket: storage.OpenLocal(folder), broken: unreachable(t)}
+	p := &patient{bucket: bucket, patience: 10 * time.Second, hard: context.Background(), log: slog.New(slog.DiscardHandler), retries: &atomic.Int64{}}
+	found := map[site.Key]int{}
+	if err := p.list(context.Background(), func(info storage.Info) error { found[info.Key]++; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for key, times := range found {
+		if times > 1 {
+			t.Errorf("%s was listed %d times", key, times)
+		}
+	}
+	if len(found) != want {
+		t.Errorf("%d keys, want %d", len(found), want)
+	}
+}
+
+// breakingList fails after every 25 keys.
+type breakingList struct {
+	Bucket
+	broken Bucket
+}
+
+func (b *breakingList) List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error {
+	const keys = 25
+	n := 0
+	enough := errors.New("enough")
+	err := b.Bucket.List(ctx, prefix, after, func(info storage.Info) error {
+		if n++; n > keys {
+			return enough
+		}
+		return found(info)
+	})
+	if errors.Is(err, enough) {
+		_, _, err = b.broken.Read(ctx, "key")
+	}
+	return err
+}

@@ -1,0 +1,201 @@
+package publisher
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+func put(t *testing.T, folder string, key site.Key, body string) {
+	t.Helper()
+	object := storage.Object{Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum([]byte(body))}, Body: []byte(body)}
+	if _, err := storage.OpenLocal(folder).Put(context.Background(), object, storage.Always); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, folder string, key site.Key) {
+	t.Helper()
+	if err := storage.OpenLocal(folder).Delete(context.Background(), []site.Key{key}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every kind of damage is named, and repaired but for what is somebody else's.
+func TestVerifyAndRepair(t *testing.T) {
+	for _, c := range []struct {
+		name                         string
+		damage                       func(t *testing.T, folder string)
+		missing, altered, unknown    string
+		refreshed, leftAfterRepaired string
+	}{
+		{name: "nothing", damage: func(*testing.T, string) {}},
+		{name: "missing", missing: "api/v1/lists/3/details",
+			damage: func(t *testing.T, folder string) { remove(t, folder, listKey(3, site.Details)) }},
+		{name: "altered, same size", altered: "api/v1/lists/3/records",
+			damage: func(t *testing.T, folder string) { put(t, folder, listKey(3, site.Records), "xxxxxxxx") }},
+		{name: "unknown", unknown: "api/v1/lists/999/records",
+			damage: func(t *testing.T, folder string) { put(t, folder, listKey(999, site.Records), "x") }},
+		{name: "somebody's", unknown: "robots.txt", leftAfterRepaired: "robots.txt",
+			damage: func(t *testing.T, folder string) { put(t, folder, "robots.txt", "x") }},
+		{name: "shard missing", missing: "_manifest/3",
+			damage: func(t *testing.T, folder string) { remove(t, folder, site.ManifestKey("3")) }},
+		{name: "shard altered", altered: "_manifest/3",
+			damage: func(t *testing.T, folder string) { put(t, folder, site.ManifestKey("3"), "{}") }},
+		{name: "refreshed", refreshed: "api/v1/lists/3/badges",
+			damage: func(t *testing.T, folder string) {
+				put(t, folder, listKey(3, site.Badges), "fresh")
+				put(t, folder, site.RefreshKey(site.Badges, "3"), "upstream")
+			}},
+		{name: "altered beside a refresh of another kind", altered: "api/v1/lists/3/details",
+			damage: func(t *testing.T, folder string) {
+				put(t, folder, listKey(3, site.Details), "fresh")
+				put(t, folder, site.RefreshKey(site.Badges, "3"), "upstream")
+			}},
+		{name: "lock", damage: func(t *testing.T, folder string) { put(t, folder, site.LockKey, `{"lease_seconds":0}`) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			folder := t.TempDir()
+			want := siteOf(t, objectsOf(10, ""))
+			bucket := storage.OpenLocal(folder)
+			publish(t, want, bucket, Options{})
+			c.damage(t, folder)
+			check := func(v *Verification, missing, altered, unknown string) {
+				t.Helper()
+				for _, kind := range []struct {
+					name, want string
+					found      Found
+				}{{"missing", missing, v.Missing}, {"altered", altered, v.Altered}, {"unknown", unknown, v.Unknown}, {"refreshed", c.refreshed, v.Refreshed}} {
+					var keys []string
+					for _, key := range kind.found.Keys {
+						keys = append(keys, string(key))
+					}
+					if got := strings.Join(keys, " "); got != kind.want || kind.found.Count != len(keys) {
+						t.Errorf("%s: %q (%d), want %q", kind.name, got, kind.found.Count, kind.want)
+					}
+				}
+			}
+			ctx := context.Background()
+			v, err := Verify(ctx, bucket, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(v, c.missing, c.altered, c.unknown)
+			if v.Good() != (c.missing+c.altered+c.unknown == "") {
+				t.Errorf("good: %v", v.Good())
+			}
+			v, err = Repair(ctx, want, bucket, Options{BreakLock: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(v, c.missing, c.altered, c.unknown)
+			if v.Left() != len(strings.Fields(c.leftAfterRepaired)) {
+				t.Errorf("%d left", v.Left())
+			}
+			if v, err = Verify(ctx, bucket, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			check(v, "", "", c.leftAfterRepaired)
+		})
+	}
+}
+
+// A site that is not the bucket's repairs nothing.
+func TestRepairFromAnotherSite(t *testing.T) {
+	folder := t.TempDir()
+	publish(t, siteOf(t, objectsOf(3, "")), storage.OpenLocal(folder), Options{})
+	_, err := Repair(context.Background(), siteOf(t, objectsOf(4, "")), storage.OpenLocal(folder), Options{})
+	if err == nil || !strings.Contains(err.Error(), "publish it instead") {
+		t.Error(err)
+	}
+}
+
+// A bucket whose root or manifest was damaged is put right by publishing.
+func TestPublishOverADamagedBucket(t *testing.T) {
+	for name, damage := range map[string]func(t *testing.T, folder string){
+		"root":                 func(t *testing.T, folder string) { put(t, folder, site.RootKey, "{}") },
+		"no root":              func(t *testing.T, folder string) { remove(t, folder, site.RootKey) },
+		"shard":                func(t *testing.T, folder string) { put(t, folder, site.ManifestKey("0"), "{}") },
+		"shard of another one": func(t *testing.T, folder string) { put(t, folder, site.ManifestKey("0"), `{"shard":"0","objects":[]}`) },
+		"no shard":             func(t *testing.T, folder string) { remove(t, folder, site.ManifestKey("0")) },
+		"mark":                 func(t *testing.T, folder string) { put(t, folder, site.MarkKey, "?") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			publish(t, siteOf(t, objectsOf(20, "")), storage.OpenLocal(folder), Options{})
+			damage(t, folder)
+			next := siteOf(t, objectsOf(20, " next"))
+			publish(t, next, storage.OpenLocal(folder), Options{})
+			equalSites(t, inBucket(t, folder), next)
+		})
+	}
+}
+
+// A site with a file that is not what its manifest says is not published: one error
+// says what to do, and readers keep what they had.
+func TestDamagedSite(t *testing.T) {
+	for name, damage := range map[string]func(memorySite){
+		"altered":       func(m memorySite) { m[listKey(3, site.Details)] = []byte("XXXXXXXX next") },
+		"other size":    func(m memorySite) { m[listKey(3, site.Details)] = []byte("x") },
+		"missing":       func(m memorySite) { delete(m, listKey(3, site.Details)) },
+		"shard altered": func(m memorySite) { m[site.ManifestKey("0")] = []byte("{}") },
+		"no shard":      func(m memorySite) { delete(m, site.ManifestKey("0")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			old := siteOf(t, objectsOf(20, ""))
+			publish(t, old, storage.OpenLocal(folder), Options{})
+			next := siteOf(t, objectsOf(20, " next"))
+			damage(next)
+			_, err := Publish(context.Background(), next, storage.OpenLocal(folder), Options{})
+			if err == nil || !strings.Contains(err.Error(), "--rebuild") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v", err)
+			}
+			root, err := os.ReadFile(filepath.Join(folder, string(site.RootKey)))
+			if err != nil || string(root) != string(old[site.RootKey]) {
+				t.Errorf("the root is another one (%v)", err)
+			}
+		})
+	}
+}
+
+// What was fetched since the last publish stays, unless the site has something newer
+// than the bucket's manifest; after a run that was cut off too.
+func TestRefreshedObjects(t *testing.T) {
+	refreshed := []site.Key{listKey(3, site.Details), listKey(4, site.Details)}
+	for _, cutOff := range []bool{false, true} {
+		folder := t.TempDir()
+		bucket := storage.OpenLocal(folder)
+		publish(t, siteOf(t, objectsOf(20, "")), bucket, Options{})
+		for i, key := range refreshed {
+			put(t, folder, key, "fresh")
+			put(t, folder, site.RefreshKey(site.Details, []string{"3", "4"}[i]), "upstream")
+		}
+		objects := objectsOf(20, "")
+		objects[listKey(4, site.Details)] = "newer than the refresh"
+		objects[listKey(5, site.Details)] = "other"
+		next := siteOf(t, objects)
+		if cutOff {
+			dying := &mortal{Bucket: bucket, left: 4}
+			if _, err := Publish(context.Background(), next, dying, Options{Concurrency: 1}); err == nil {
+				t.Fatal("the run was not cut off")
+			}
+		}
+		publish(t, next, bucket, Options{BreakLock: true})
+		found := inBucket(t, folder)
+		next[refreshed[0]] = []byte("fresh")
+		for _, token := range []string{"3", "4"} {
+			key := site.RefreshKey(site.Details, token)
+			if string(found[key]) != "upstream" {
+				t.Errorf("%s was touched", key)
+			}
+			delete(found, key)
+		}
+		equalSites(t, found, next)
+	}
+}
