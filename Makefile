@@ -11,7 +11,7 @@ SNAPSHOT ?= fixtures/demo
 BENCH_SNAPSHOT ?= $(wildcard ../shared/data/epinions)
 FUZZTIME ?= 1m
 
-.PHONY: help preview generate test race-tools lint fuzz bench bench-tools clean
+.PHONY: help preview generate publish test race-tools lint fuzz bench bench-tools clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -21,6 +21,9 @@ preview: ## serve the demo on this machine
 
 generate: ## render SNAPSHOT into SITE
 	go run ./cmd/generate --snapshot $(SNAPSHOT) --out $(SITE)
+
+publish: ## publish SITE to DEST (s3://… or file:///…; ENDPOINT for other servers than Amazon's)
+	go run ./cmd/publish --site $(SITE) --dest $(DEST) $(if $(ENDPOINT),--endpoint $(ENDPOINT))
 
 test: race-tools $(SERVERS) ## run every test with the race detector; installs what is missing
 	bash .ci/test

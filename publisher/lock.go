@@ -38,12 +38,16 @@ func (b lockBody) lease() time.Duration { return time.Duration(b.Lease * float64
 // heartbeats in a lease: some may fail.
 const heartbeats = 4
 
+// drainTime is how long a server may be busy with requests of somebody who is gone: a
+// second was seen with MinIO, which unpacks an archive to its end.
+const drainTime = 5 * time.Second
+
 // A lock is held from acquire to release, as long as nobody takes it.
 type lock struct {
 	bucket *patient // without a lease: what asks for the lock does not need it
 	body   lockBody
 	etag   storage.Condition
-	taken  bool // from somebody who had not released it, and who may live on
+	wait   time.Duration // until the one that it was taken from knows, and its requests have ended
 	lease  *lease
 	beat   chan struct{} // closed when the heartbeat has ended
 	stop   context.CancelFunc
@@ -111,7 +115,8 @@ func (l *lock) take(ctx context.Context, breakIt bool) (sent time.Time, err erro
 				holder.PID, holder.Start.Format(time.RFC3339), max(0, age).Round(time.Second), holder.lease())
 		}
 		l.bucket.log.Warn("taking over the lock", "owner", holder.Owner, "host", holder.Host, "age", age.Round(time.Second))
-		condition, l.taken = storage.Condition(info.ETag), true
+		condition = storage.Condition(info.ETag)
+		l.wait = max(0, holder.lease()/heartbeats+drainTime-age)
 	}
 	return sent, fmt.Errorf("%w: others take and release it all the time: try again", ErrLocked)
 }

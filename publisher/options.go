@@ -37,7 +37,7 @@ type Options struct {
 	Bulk        Bulk          // "" means BulkAuto
 	DryRun      bool          // find out what would be done, and write nothing
 	NoLock      bool          // do not ask for the lock: the caller knows that nobody else publishes
-	BreakLock   bool          // take the lock even from a publisher that seems alive
+	BreakLock   bool          // take the lock even from a publisher that seems alive, after some seconds
 	Lease       time.Duration // a lock without a heartbeat for so long is free; 0 means DefaultLease
 	Owner       string        // who publishes, for others to read; "" means user@host
 	Patience    time.Duration // how long a request is tried again; 0 means DefaultPatience

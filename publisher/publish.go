@@ -51,7 +51,6 @@ type run struct {
 	report  *Report
 	ctx     context.Context         // no request begins after its end
 	lost    context.CancelCauseFunc // ends ctx
-	taken   bool                    // the lock, from somebody who may live on
 	saidSo  bool                    // that the server has no conditional writes
 }
 
@@ -163,10 +162,9 @@ func (r *run) lock(ctx context.Context) (release func(error), err error) {
 		r.sayUnconditional()
 		return nothing, nil
 	}
-	r.taken = held.taken
 	unleased := r.bucket
 	r.bucket = unleased.with(held.lease)
-	return func(runErr error) {
+	release = func(runErr error) {
 		if errors.Is(context.Cause(ctx), ErrLockLost) {
 			r.lookBack(unleased)
 		}
@@ -175,7 +173,17 @@ func (r *run) lock(ctx context.Context) (release func(error), err error) {
 		if err := held.release(ctx, runErr != nil); err != nil {
 			r.options.Log.Warn("the lock was not released: it is free by itself", "after", r.options.Lease, "error", err)
 		}
-	}, nil
+	}
+	if held.wait > 0 {
+		r.options.Log.Warn("waiting until what the other run sent has arrived", "for", held.wait.Round(time.Second))
+		select {
+		case <-time.After(held.wait):
+		case <-ctx.Done():
+			release(ctx.Err())
+			return nil, context.Cause(ctx)
+		}
+	}
+	return release, nil
 }
 
 // releaseTime is short: a lock that is not released is free by itself later.
@@ -217,36 +225,10 @@ func (r *run) replace(ctx context.Context) error {
 	if err := transfer.deleteGone(ctx, plan.gone); err != nil {
 		return err
 	}
-	if err := r.settle(ctx, transfer); err != nil {
-		return err
-	}
 	if err := r.bucket.delete(ctx, site.MarkKey); err != nil {
 		return err
 	}
 	r.report.Outcome = Published
-	return nil
-}
-
-// settle looks again where the lock was taken from somebody: until their next
-// heartbeat they did not know, and may have put something of their site.
-func (r *run) settle(ctx context.Context, t *transfer) error {
-	const rounds = 3 // one heartbeat is shorter than one of them
-	for range rounds {
-		if !r.taken {
-			return nil
-		}
-		planner := &planner{source: r.source, bucket: r.bucket, live: &r.source.root, concurrency: r.options.Concurrency}
-		plan, err := planner.surveyPlan(ctx, nil, r.options.Progress)
-		if err != nil {
-			return err
-		}
-		if len(plan.shards)+len(plan.boards)+len(plan.gone) == 0 {
-			return nil
-		}
-		if err := errors.Join(t.put(ctx, plan), t.deleteGone(ctx, plan.gone)); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
