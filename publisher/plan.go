@@ -107,11 +107,11 @@ const maxPlanners = 16
 
 // add puts a change where it belongs.
 func (p *plan) add(c site.Config, s *shardPlan, change site.Change) {
-	switch {
-	case change.Reason == site.Gone:
+	switch change.Reason {
+	case site.Gone:
 		p.gone = append(p.gone, change.Key)
 		return
-	case change.Reason == site.Added:
+	case site.Added:
 		p.added++
 	}
 	if isBoard(c, change.Key) {

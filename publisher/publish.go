@@ -239,7 +239,7 @@ func (r *run) lookBack(bucket *patient) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookBackTime)
 	defer cancel()
 	bucket = bucket.until(ctx)
-	v, _, err := verify(ctx, bucket, r.options)
+	v, err := verify(ctx, bucket, r.options)
 	if err == nil && !v.Good() && !v.Marked {
 		err = writeMark(ctx, bucket, nil, &r.source.root)
 		r.options.Log.Warn("some of this run's objects are in the other site: the next publish will mend it")

@@ -60,7 +60,7 @@ func Verify(ctx context.Context, bucket Bucket, o Options) (*Verification, error
 	report := newReport()
 	patient, stop, end := newPatient(ctx, bucket, o, &report.retries)
 	defer end()
-	v, _, err := verify(stop.ctx, patient, o)
+	v, err := verify(stop.ctx, patient, o)
 	if err != nil {
 		return nil, err
 	}
@@ -68,36 +68,40 @@ func Verify(ctx context.Context, bucket Bucket, o Options) (*Verification, error
 	return v, nil
 }
 
-func verify(ctx context.Context, bucket *patient, o Options) (*Verification, *survey, error) {
+func verify(ctx context.Context, bucket *patient, o Options) (*Verification, error) {
 	body, _, err := bucket.read(ctx, site.RootKey)
 	if errors.Is(err, storage.ErrNotFound) {
-		return nil, nil, fmt.Errorf("there is no %s in the bucket: publish a site first, or check --dest", site.RootKey)
+		return nil, fmt.Errorf("there is no %s in the bucket: publish a site first, or check --dest", site.RootKey)
 	} else if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	root, err := site.ParseRoot(body)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the bucket: %w: publish the site to put it right", err)
+		return nil, fmt.Errorf("the bucket: %w: publish the site to put it right", err)
 	}
 	entries, unreadable, err := readManifest(ctx, bucket, &root, o)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	expected := append(entries, manifestEntries(&root)...)
 	s, err := takeSurvey(ctx, bucket, root.Config, expected, func(storage.Info) bool { return true }, o.Progress)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	// What a shard names that cannot be read is not known; it is no stranger either.
 	s.unknown = slices.DeleteFunc(s.unknown, func(key site.Key) bool {
 		return unreadable[site.ManifestShard(key, root.ShardDigits)] && ofASite(key, []site.Config{root.Config})
 	})
-	v := &Verification{AsOf: root.AsOf, Objects: len(expected), Listed: s.listed, Marked: s.marked}
+	return s.verification(&root, len(expected)), nil
+}
+
+func (s *survey) verification(root *site.Root, objects int) *Verification {
+	v := &Verification{AsOf: root.AsOf, Objects: objects, Listed: s.listed, Marked: s.marked}
 	v.Missing.set(keysOf(s.missing))
 	v.Altered.set(keysOf(s.altered))
 	v.Refreshed.set(keysOf(s.refreshed))
 	v.Unknown.set(s.unknown)
-	return v, s, nil
+	return v
 }
 
 func keysOf(entries []site.Entry) []site.Key {
@@ -189,11 +193,7 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Verification{AsOf: r.source.root.AsOf, Objects: len(expected), Listed: s.listed}
-	v.Missing.set(keysOf(s.missing))
-	v.Altered.set(keysOf(s.altered))
-	v.Refreshed.set(keysOf(s.refreshed))
-	v.Unknown.set(s.unknown)
+	v := s.verification(&r.source.root, len(expected))
 	plan := planner.planOf(s, []site.Config{r.source.root.Config}, nil)
 	r.report.plan(plan)
 	transfer := &transfer{source: r.source, bucket: r.bucket, concurrency: r.options.Concurrency, bulk: r.options.Bulk,
