@@ -8,11 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"runtime/debug"
 	"time"
-
-	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/publisher"
@@ -54,13 +50,8 @@ type flags struct {
 	PriceStorage float64 `default:"0.023" placeholder:"DOLLARS" help:"Price of 1 GB for a month (default ${default})."`
 }
 
-// gcPercent keeps the heap small where much garbage is made: the bodies of objects.
-const gcPercent = 50
-
 func main() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+	command.SaveMemory()
 	command.Main("publish", about, &flags{})
 }
 
@@ -75,7 +66,6 @@ func (f *flags) Validate() error {
 			modes++
 		}
 	}
-	inside, relErr := filepath.Rel(f.Site, f.Report)
 	switch {
 	case modes > 1:
 		return errors.New("--dry-run, --verify, --repair and --init exclude each other")
@@ -83,7 +73,7 @@ func (f *flags) Validate() error {
 		return errors.New("missing flags: --site=SITE")
 	case f.PricePut < 0 || f.PriceGet < 0 || f.PriceStorage < 0:
 		return errors.New("a price cannot be negative")
-	case f.Site != "" && f.Report != "" && f.Report != "-" && relErr == nil && filepath.IsLocal(inside):
+	case f.Site != "" && command.ReportInside(f.Report, f.Site):
 		return fmt.Errorf("--report=%s is in the site: the next generate would have to remove it", f.Report)
 	}
 	_, err := f.options(nil, nil).WithDefaults()
@@ -177,7 +167,7 @@ func (f *flags) publish(ctx context.Context, from storage.Site, to bucket, o pub
 		report.Error = err.Error()
 	}
 	fmt.Fprint(stderr, report)
-	return errors.Join(err, f.writeReport(report, stdout), writeSummary(report.Markdown()))
+	return errors.Join(err, command.WriteReport(f.Report, report, stdout), writeSummary(report.Markdown()))
 }
 
 func (f *flags) verify(ctx context.Context, from storage.Site, to bucket, o publisher.Options, stdout, stderr io.Writer) error {
@@ -194,7 +184,7 @@ func (f *flags) verify(ctx context.Context, from storage.Site, to bucket, o publ
 	}
 	v.Dest = f.Dest
 	fmt.Fprint(stderr, v)
-	if err := errors.Join(f.writeReport(v, stdout), writeSummary(v.Markdown())); err != nil {
+	if err := errors.Join(command.WriteReport(f.Report, v, stdout), writeSummary(v.Markdown())); err != nil {
 		return err
 	}
 	switch {
@@ -203,26 +193,6 @@ func (f *flags) verify(ctx context.Context, from storage.Site, to bucket, o publ
 	case !f.Repair && !v.Good():
 		return fmt.Errorf("%s is not what its manifest says: %d missing, %d altered, %d unknown (--repair puts it right)",
 			f.Dest, v.Missing.Count, v.Altered.Count, v.Unknown.Count)
-	}
-	return nil
-}
-
-func (f *flags) writeReport(report any, stdout io.Writer) error {
-	if f.Report == "" {
-		return nil
-	}
-	body, err := json.MarshalIndentWithOption(report, "", "  ", json.DisableHTMLEscape())
-	if err != nil {
-		return fmt.Errorf("encode the report: %w", err)
-	}
-	body = append(body, '\n')
-	if f.Report == "-" {
-		_, err = stdout.Write(body)
-	} else {
-		err = os.WriteFile(f.Report, body, 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
 }
