@@ -260,7 +260,7 @@ func TestReport(t *testing.T) {
 	}
 
 	status, _, stderr = generate("--snapshot", dir, "--out", out, "--rebuild", "--report", filepath.Join(file, "nowhere"))
-	if status != command.Failed || !failedWith(stderr, "the site is there, but its report is not") {
+	if status != command.Failed || !failedWith(stderr, "the run is done, but its report is not written") {
 		t.Errorf("a report that cannot be written: status %d: %s", status, stderr)
 	}
 }
