@@ -8,10 +8,14 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
+
+// dead is the time to wait after publishers that send nothing any more.
+const dead = -time.Hour
 
 // A memorySite is a site out of arbitrary objects.
 type memorySite map[site.Key][]byte

@@ -62,7 +62,7 @@ func acquire(ctx context.Context, bucket *patient, o Options, lost context.Cance
 		ID: newID(), Owner: o.Owner, Host: hostname(), PID: os.Getpid(),
 		Start: now.UTC().Truncate(time.Second), Lease: o.Lease.Seconds(),
 	}}
-	sent, err := l.take(ctx, o.BreakLock)
+	sent, err := l.take(ctx, o)
 	if errors.Is(err, storage.ErrUnsupported) {
 		return nil, nil
 	} else if err != nil {
@@ -85,7 +85,7 @@ func acquire(ctx context.Context, bucket *patient, o Options, lost context.Cance
 
 // take writes the lock where there is none, or where the one that is there is ours
 // to take. sent is a time before it was written.
-func (l *lock) take(ctx context.Context, breakIt bool) (sent time.Time, err error) {
+func (l *lock) take(ctx context.Context, o Options) (sent time.Time, err error) {
 	condition := storage.IfAbsent
 	for range 10 { // others may take and release it between our requests
 		sent := time.Now()
@@ -109,14 +109,14 @@ func (l *lock) take(ctx context.Context, breakIt bool) (sent time.Time, err erro
 			return sent, nil
 		}
 		age := l.bucket.bucket.Now().Sub(info.Modified)
-		if age <= holder.lease()+time.Second && !breakIt { // clocks tell whole seconds
+		if age <= holder.lease()+time.Second && !o.BreakLock { // clocks tell whole seconds
 			return sent, fmt.Errorf("%w by %s (host %s, process %d) since %s, last heartbeat %s ago: wait until that run ends, "+
 				"or use --break-lock if it cannot be alive; the lock is free %s after its last heartbeat", ErrLocked, holder.Owner, holder.Host,
 				holder.PID, holder.Start.Format(time.RFC3339), max(0, age).Round(time.Second), holder.lease())
 		}
 		l.bucket.log.Warn("taking over the lock", "owner", holder.Owner, "host", holder.Host, "age", age.Round(time.Second))
 		condition = storage.Condition(info.ETag)
-		l.wait = max(0, holder.lease()/heartbeats+drainTime-age)
+		l.wait = max(0, holder.lease()/heartbeats+o.drain-age)
 	}
 	return sent, fmt.Errorf("%w: others take and release it all the time: try again", ErrLocked)
 }
@@ -188,14 +188,19 @@ func (l *lock) keepAlive(ctx context.Context, lost context.CancelCauseFunc) {
 	}
 }
 
+// abandon ends the heartbeat and reports whether the lock was held until then.
+func (l *lock) abandon() (held bool) {
+	l.stop()
+	<-l.beat
+	held = l.lease.held()
+	l.lease.release()
+	return held
+}
+
 // release ends the heartbeat and removes the lock, unless it is not ours any more; after
 // a run that failed it asks first.
 func (l *lock) release(ctx context.Context, failed bool) error {
-	l.stop()
-	<-l.beat
-	held := l.lease.held()
-	l.lease.release()
-	if !held {
+	if !l.abandon() {
 		return nil
 	}
 	bucket := l.bucket.until(ctx)

@@ -22,7 +22,7 @@ func lockOn(t *testing.T, bucket Bucket, o Options) (*lock, context.Context, err
 	}
 	ctx, lost := context.WithCancelCause(context.Background())
 	t.Cleanup(func() { lost(nil) })
-	p := &patient{bucket: bucket, patience: time.Second, hard: context.Background(), log: slog.New(slog.DiscardHandler), retries: &atomic.Int64{}}
+	p := &patient{bucket: bucket, patience: time.Second, hard: context.Background(), log: slog.New(slog.DiscardHandler), retries: &atomic.Int64{}, cut: &atomic.Bool{}}
 	l, err := acquire(ctx, p, o, lost)
 	return l, ctx, err
 }
@@ -69,9 +69,10 @@ func TestReleasedLockIsFree(t *testing.T) {
 // A lock that shows no heartbeat for its lease is taken over; who lost it learns so,
 // and removes nothing.
 func TestLockWithoutHeartbeatIsTakenOver(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
-	dead := &mortal{Bucket: storage.OpenLocal(folder), left: 2} // the lock and its probe
-	first, ctx, err := lockOn(t, dead, Options{Lease: time.Second})
+	owner := &mortal{Bucket: storage.OpenLocal(folder), left: 2} // the lock and its probe
+	first, ctx, err := lockOn(t, owner, Options{Lease: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,13 +81,13 @@ func TestLockWithoutHeartbeatIsTakenOver(t *testing.T) {
 	}
 	var second *lock
 	for begun := time.Now(); second == nil; time.Sleep(100 * time.Millisecond) {
-		if second, _, err = lockOn(t, storage.OpenLocal(folder), Options{}); err != nil && time.Since(begun) > 20*time.Second {
+		if second, _, err = lockOn(t, storage.OpenLocal(folder), Options{drain: dead}); err != nil && time.Since(begun) > 20*time.Second {
 			t.Fatal(err)
 		}
 	}
-	dead.mu.Lock()
-	dead.left = -1 // it lives again
-	dead.mu.Unlock()
+	owner.mu.Lock()
+	owner.left = -1 // it lives again
+	owner.mu.Unlock()
 	select {
 	case <-ctx.Done():
 	case <-time.After(10 * time.Second):
@@ -108,7 +109,7 @@ func TestBreakLock(t *testing.T) {
 	if _, _, err := lockOn(t, storage.OpenLocal(folder), Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := lockOn(t, storage.OpenLocal(folder), Options{BreakLock: true}); err != nil {
+	if _, _, err := lockOn(t, storage.OpenLocal(folder), Options{BreakLock: true, drain: dead}); err != nil {
 		t.Error(err)
 	}
 }
@@ -122,6 +123,7 @@ func (c careless) Put(ctx context.Context, o storage.Object, _ storage.Condition
 
 // Where conditions mean nothing there is no lock, and the run says so once.
 func TestServerWithoutConditions(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	var log strings.Builder
 	want := siteOf(t, objectsOf(5, ""))
@@ -159,12 +161,13 @@ func TestLeaseEnds(t *testing.T) {
 // A publisher whose lease has run out in mid-publish stops, and the site of the one who
 // took over stays as it is.
 func TestStalePublisherStops(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	newer := siteOf(t, objectsOf(40, " newer"))
 	bucket := storage.OpenLocal(folder)
 	stalled, ended := publishStalling(t, bucket)
 	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		_, err := Publish(context.Background(), newer, bucket, Options{})
+		_, err := Publish(context.Background(), newer, bucket, Options{drain: dead})
 		if err == nil {
 			break
 		} else if !errors.Is(err, ErrLocked) || time.Since(begun) > 20*time.Second {
@@ -181,11 +184,12 @@ func TestStalePublisherStops(t *testing.T) {
 // Who breaks the lock of a publisher that lives may get some of its objects. It leaves
 // a mark, and the next run mends that.
 func TestBrokenLockOfALivingPublisher(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	newer := siteOf(t, objectsOf(40, " newer"))
 	bucket := storage.OpenLocal(folder)
 	stalled, ended := publishStalling(t, bucket)
-	publish(t, newer, bucket, Options{BreakLock: true})
+	publish(t, newer, bucket, Options{BreakLock: true, drain: dead})
 	close(stalled.goOn)
 	if err := <-ended; !errors.Is(err, ErrLockLost) && !errors.Is(err, ErrInterleaved) {
 		t.Errorf("the stale publisher ended with %v", err)

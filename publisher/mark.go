@@ -46,13 +46,17 @@ func readMark(ctx context.Context, bucket *patient) (*mark, error) {
 	return &m, nil
 }
 
-// writeMark makes sure that the mark names the site that is about to be put.
-func writeMark(ctx context.Context, bucket *patient, found *mark, next *site.Root) error {
+// writeMark makes sure that the mark names the site that is about to be put. A new mark
+// begins with the live one: what is left of it when the root is another still has to go.
+func writeMark(ctx context.Context, bucket *patient, found *mark, live, next *site.Root) error {
 	var m mark
-	if found != nil {
+	switch {
+	case found != nil:
 		m = *found
+	case live != nil:
+		m.Runs = []markedRun{{time.Time{}, live.Config, live.HeaderRules}}
 	}
-	if n := len(m.Runs); n > 0 && m.Runs[n-1].Config == next.Config && maps.Equal(m.Runs[n-1].HeaderRules, next.HeaderRules) {
+	if n := len(m.Runs); found != nil && n > 0 && m.Runs[n-1].Config == next.Config && maps.Equal(m.Runs[n-1].HeaderRules, next.HeaderRules) {
 		return nil
 	}
 	m.Runs = append(m.Runs, markedRun{bucket.bucket.Now().Add(-clockSlack).UTC(), next.Config, next.HeaderRules})

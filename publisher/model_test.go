@@ -95,7 +95,7 @@ func TestEveryRunEndsWithTheSite(t *testing.T) {
 			for range 4 {
 				for range random.IntN(3) {
 					dying := &mortal{Bucket: bucket, left: random.IntN(150)}
-					_, err := Publish(context.Background(), randomSite(t, random), dying, Options{BreakLock: true, Concurrency: 1 + random.IntN(8)})
+					_, err := Publish(context.Background(), randomSite(t, random), dying, Options{BreakLock: true, drain: dead, Concurrency: 1 + random.IntN(8)})
 					if err != nil && !errors.Is(err, errDead) {
 						t.Fatal(err)
 					}
@@ -103,7 +103,7 @@ func TestEveryRunEndsWithTheSite(t *testing.T) {
 				next := randomSite(t, random)
 				before := inBucket(t, folder)
 				living := &mortal{Bucket: bucket, left: -1, during: func() { checkNoDanglingReference(t, folder) }}
-				report := publish(t, next, living, Options{BreakLock: true, Concurrency: 4})
+				report := publish(t, next, living, Options{BreakLock: true, drain: dead, Concurrency: 4})
 				equalSites(t, inBucket(t, folder), next)
 				for _, key := range living.put {
 					if string(before[key]) == string(next[key]) {

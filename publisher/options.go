@@ -43,6 +43,8 @@ type Options struct {
 	Patience    time.Duration // how long a request is tried again; 0 means DefaultPatience
 	Progress    Progress      // nil means that nobody wants to know
 	Log         *slog.Logger  // nil means none
+
+	drain time.Duration // 0 means drainTime; tests whose publishers are certainly dead take less
 }
 
 // Progress hears how far a run is. Its methods are called from many goroutines.
@@ -72,6 +74,9 @@ func (o Options) WithDefaults() (Options, error) {
 	}
 	if o.Patience == 0 {
 		o.Patience = DefaultPatience
+	}
+	if o.drain == 0 {
+		o.drain = drainTime
 	}
 	if o.Progress == nil {
 		o.Progress = noProgress{}

@@ -3,6 +3,7 @@ package publisher
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -32,6 +33,7 @@ type patient struct {
 	lease    *lease          // nil without a lock
 	log      *slog.Logger
 	retries  *atomic.Int64
+	cut      *atomic.Bool // a request was cut off when hard ended
 }
 
 // with is the same bucket under a lease.
@@ -58,7 +60,7 @@ func (p *patient) do(ctx context.Context, limit time.Duration, what string, atte
 			return struct{}{}, backoff.Permanent(err)
 		}
 		err := p.attempt(limit, attempt)
-		if err != nil && !storage.Temporary(err) && !errors.Is(err, errNotHeld) {
+		if err != nil && !mayPass(err) {
 			err = backoff.Permanent(err)
 		}
 		return struct{}{}, err
@@ -69,20 +71,36 @@ func (p *patient) do(ctx context.Context, limit time.Duration, what string, atte
 	return err
 }
 
+// errStalled says that a listing did not get on.
+var errStalled = errors.New("the listing stands still")
+
+// mayPass reports whether an attempt failed for a reason that may go away.
+func mayPass(err error) bool {
+	return storage.Temporary(err) || errors.Is(err, errNotHeld) || errors.Is(err, errStalled)
+}
+
 func (p *patient) attempt(limit time.Duration, attempt func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(p.hard, limit)
 	defer cancel()
 	if p.lease == nil {
-		return attempt(ctx)
+		return p.noteCut(attempt(ctx))
 	}
 	leased, end, err := p.lease.context(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	err = attempt(leased)
+	err = p.noteCut(attempt(leased))
 	if err != nil && !p.lease.held() {
 		return errors.Join(errNotHeld, err)
+	}
+	return err
+}
+
+// noteCut remembers that a request was cut off: the server may go on with it.
+func (p *patient) noteCut(err error) error {
+	if err != nil && p.hard.Err() != nil {
+		p.cut.Store(true)
 	}
 	return err
 }
@@ -114,20 +132,29 @@ func (p *patient) delete(ctx context.Context, keys ...site.Key) error {
 // list begins again after the last key that it found. A listing is many requests:
 // patience begins again where one found something.
 func (p *patient) list(ctx context.Context, found func(storage.Info) error) error {
-	const wholeBucket = time.Hour // each request is bounded by the transport
+	const wholeBucket = 24 * time.Hour
 	var last site.Key
 	for {
 		begun := last
 		err := p.do(ctx, wholeBucket, "list", func(attempt context.Context) error {
-			return p.bucket.List(attempt, "", last, func(info storage.Info) error {
+			attempt, cancel := context.WithCancel(attempt)
+			defer cancel()
+			stalled := time.AfterFunc(attemptTime, cancel)
+			defer stalled.Stop()
+			err := p.bucket.List(attempt, "", last, func(info storage.Info) error {
 				if err := context.Cause(ctx); err != nil {
 					return err
 				}
+				stalled.Reset(attemptTime)
 				last = info.Key
 				return found(info)
 			})
+			if err != nil && attempt.Err() != nil && p.hard.Err() == nil {
+				return fmt.Errorf("%w: nothing in %s", errStalled, attemptTime)
+			}
+			return err
 		})
-		if err == nil || !storage.Temporary(err) || last == begun {
+		if err == nil || !mayPass(err) || last == begun {
 			return err
 		}
 	}

@@ -115,7 +115,7 @@ func TestListingGoesOn(t *testing.T) {
 	publish(t, siteOf(t, objectsOf(20, "")), storage.OpenLocal(folder), Options{})
 	want := len(inBucket(t, folder))
 	bucket := &breakingList{Bucket: storage.OpenLocal(folder), broken: unreachable(t)}
-	p := &patient{bucket: bucket, patience: 10 * time.Second, hard: context.Background(), log: slog.New(slog.DiscardHandler), retries: &atomic.Int64{}}
+	p := &patient{bucket: bucket, patience: 10 * time.Second, hard: context.Background(), log: slog.New(slog.DiscardHandler), retries: &atomic.Int64{}, cut: &atomic.Bool{}}
 	found := map[site.Key]int{}
 	if err := p.list(context.Background(), func(info storage.Info) error { found[info.Key]++; return nil }); err != nil {
 		t.Fatal(err)

@@ -70,7 +70,7 @@ func planOf(t *testing.T, live, next memorySite) *plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bucket := &patient{bucket: siteBucket{memorySite: live}, patience: time.Second, hard: ctx, retries: &atomic.Int64{}}
+	bucket := &patient{bucket: siteBucket{memorySite: live}, patience: time.Second, hard: ctx, retries: &atomic.Int64{}, cut: &atomic.Bool{}}
 	p, err := (&planner{source: source, bucket: bucket, live: &root, concurrency: 4}).plan(ctx)
 	if err != nil {
 		t.Fatal(err)

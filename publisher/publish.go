@@ -82,7 +82,7 @@ func newPatient(ctx context.Context, to Bucket, o Options, retries *atomic.Int64
 	hard, endHard := context.WithCancel(context.WithoutCancel(ctx))
 	soft, lost := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(soft, func() { time.AfterFunc(Grace, endHard) })
-	bucket := &patient{bucket: to, patience: o.Patience, hard: hard, log: o.Log, retries: retries}
+	bucket := &patient{bucket: to, patience: o.Patience, hard: hard, log: o.Log, retries: retries, cut: &atomic.Bool{}}
 	return bucket, stopper{soft, lost}, func() { stop(); lost(nil); endHard() }
 }
 
@@ -168,6 +168,11 @@ func (r *run) lock(ctx context.Context) (release func(error), err error) {
 		if errors.Is(context.Cause(ctx), ErrLockLost) {
 			r.lookBack(unleased)
 		}
+		if unleased.cut.Load() {
+			held.abandon()
+			r.options.Log.Warn("a request was cut off, which the server may go on with: the lock stays until its lease has run out", "lease", r.options.Lease)
+			return
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 		defer cancel()
 		if err := held.release(ctx, runErr != nil); err != nil {
@@ -211,7 +216,7 @@ func (r *run) replace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := writeMark(ctx, r.bucket, state.mark, &r.source.root); err != nil {
+	if err := writeMark(ctx, r.bucket, state.mark, state.root, &r.source.root); err != nil {
 		return err
 	}
 	transfer := &transfer{source: r.source, bucket: r.bucket, concurrency: r.options.Concurrency, bulk: r.options.Bulk,
@@ -241,7 +246,7 @@ func (r *run) lookBack(bucket *patient) {
 	bucket = bucket.until(ctx)
 	v, err := verify(ctx, bucket, r.options)
 	if err == nil && !v.Good() && !v.Marked {
-		err = writeMark(ctx, bucket, nil, &r.source.root)
+		err = writeMark(ctx, bucket, nil, nil, &r.source.root)
 		r.options.Log.Warn("some of this run's objects are in the other site: the next publish will mend it")
 	}
 	if err != nil {
@@ -295,7 +300,7 @@ func (r *run) putRoot(ctx context.Context, s *state) error {
 			return nil
 		}
 		// Their mark is gone with their run, and our objects may be among theirs.
-		marked := writeMark(ctx, r.bucket, nil, &r.source.root)
+		marked := writeMark(ctx, r.bucket, nil, nil, &r.source.root)
 		return errors.Join(fmt.Errorf("put %s: %w: the objects of both may be mixed now: publish again", site.RootKey, ErrInterleaved), marked)
 	}
 	return err

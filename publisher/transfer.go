@@ -1,6 +1,7 @@
 package publisher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,11 +15,12 @@ import (
 
 // Sizes of requests that carry many objects.
 const (
-	packObjects = 1000
-	packBytes   = 4 << 20 // of bodies; their headers add up to 3 KiB each
-	packsAtOnce = 4       // they keep a server busy by themselves
-	packProbe   = 2       // objects to ask with whether the server unpacks
-	packFrom    = 200     // fewer objects are not worth asking
+	packObjects     = 1000
+	packBytes       = 4 << 20 // of bodies; their headers add up to 3 KiB each
+	packsAtOnce     = 4       // they keep a server busy by themselves
+	manifestsAtOnce = 16      // a shard has some hundred kilobytes
+	packProbe       = 2       // objects to ask with whether the server unpacks
+	packFrom        = 200     // fewer objects are not worth asking
 )
 
 // A transfer carries out the puts of a plan.
@@ -47,33 +49,30 @@ func (t *transfer) put(ctx context.Context, p *plan) error {
 		return err
 	}
 	t.progress.Stage("upload", int64(n+p.manifests()))
+	manifests, groupCtx := errgroup.WithContext(ctx)
+	manifests.SetLimit(manifestsAtOnce)
 	pending := make([]atomic.Int32, len(p.shards)) // parcels that a manifest shard waits for
-	err := t.send(ctx, t.parcels(p, pending), func(ctx context.Context, shards []int) error {
+	err := t.send(groupCtx, t.parcels(p, pending), func(shards []int) {
 		for _, i := range shards {
 			if pending[i].Add(-1) == 0 && p.shards[i].manifest && !p.isLate(i) {
-				if err := t.putManifest(ctx, p.shards[i].shard); err != nil {
-					return err
-				}
+				manifests.Go(func() error { return t.putManifest(groupCtx, p.shards[i].shard) })
 			}
 		}
-		return nil
 	})
-	if err != nil {
+	if err := cmp.Or(manifests.Wait(), err); err != nil {
 		return err
 	}
-	err = t.send(ctx, t.cut(p.boards, nil), func(context.Context, []int) error { return nil })
-	if err != nil {
+	if err := t.send(ctx, t.cut(p.boards, nil), func([]int) {}); err != nil {
 		return err
 	}
-	var late []parcel
+	late, lateCtx := errgroup.WithContext(ctx)
+	late.SetLimit(manifestsAtOnce)
 	for i, s := range p.shards {
 		if s.manifest && p.isLate(i) {
-			late = append(late, parcel{shards: []int{i}})
+			late.Go(func() error { return t.putManifest(lateCtx, s.shard) })
 		}
 	}
-	return t.send(ctx, late, func(ctx context.Context, shards []int) error {
-		return t.putManifest(ctx, p.shards[shards[0]].shard)
-	})
+	return late.Wait()
 }
 
 func (p *plan) isLate(shard int) bool { return p.late && p.shards[shard].newBoard }
@@ -187,23 +186,22 @@ func packParcels(p *plan) []parcel {
 }
 
 // send puts parcels, in their order but many at once. sent is called after each.
-func (t *transfer) send(ctx context.Context, parcels []parcel, sent func(ctx context.Context, shards []int) error) error {
+func (t *transfer) send(ctx context.Context, parcels []parcel, sent func(shards []int)) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(t.concurrency)
-	packing := make(chan struct{}, packsAtOnce)
+	if t.packs {
+		group.SetLimit(min(t.concurrency, packsAtOnce))
+	}
 	for _, p := range parcels {
 		if groupCtx.Err() != nil {
 			break
 		}
 		group.Go(func() error {
-			if len(p.entries) > 1 {
-				packing <- struct{}{}
-				defer func() { <-packing }()
+			err := t.sendOne(groupCtx, p.entries)
+			if err == nil {
+				sent(p.shards)
 			}
-			if err := t.sendOne(groupCtx, p.entries); err != nil {
-				return err
-			}
-			return sent(groupCtx, p.shards)
+			return err
 		})
 	}
 	err := group.Wait()

@@ -89,7 +89,7 @@ func TestVerifyAndRepair(t *testing.T) {
 			if v.Good() != (c.missing+c.altered+c.unknown == "") {
 				t.Errorf("good: %v", v.Good())
 			}
-			v, err = Repair(ctx, want, bucket, Options{BreakLock: true})
+			v, err = Repair(ctx, want, bucket, Options{BreakLock: true, drain: dead})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -186,7 +186,7 @@ func TestRefreshedObjects(t *testing.T) {
 				t.Fatal("the run was not cut off")
 			}
 		}
-		publish(t, next, bucket, Options{BreakLock: true})
+		publish(t, next, bucket, Options{BreakLock: true, drain: dead})
 		found := inBucket(t, folder)
 		next[refreshed[0]] = []byte("fresh")
 		for _, token := range []string{"3", "4"} {
