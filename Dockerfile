@@ -1,7 +1,7 @@
 # All four commands, static, without a shell and without root:
 #   docker build -t followpress .
 #   docker run --rm -p 8080:8080 followpress
-#   docker run --rm -v "$PWD/out:/site:ro" -e AWS_ACCESS_KEY_ID -e AWS_SECRET_ACCESS_KEY followpress publish --site /site --dest s3://BUCKET
+#   docker run --rm -v "$PWD/out:/site:ro" -e AWS_ACCESS_KEY_ID -e AWS_SECRET_ACCESS_KEY -e AWS_REGION followpress publish --site /site --dest s3://BUCKET
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./

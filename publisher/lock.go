@@ -35,6 +35,9 @@ type lockBody struct {
 
 func (b lockBody) lease() time.Duration { return time.Duration(b.Lease * float64(time.Second)) }
 
+// betweenTakes is a moment for others to finish what they do with the lock.
+const betweenTakes = 50 * time.Millisecond
+
 // heartbeats in a lease: some may fail.
 const heartbeats = 4
 
@@ -69,11 +72,11 @@ func acquire(ctx context.Context, bucket *patient, o Options, lost context.Cance
 		return nil, err
 	}
 	// Some servers take conditions and do not look at them.
-	_, err = l.write(ctx, storage.IfAbsent)
-	switch {
-	case err == nil, errors.Is(err, storage.ErrUnsupported):
-		return nil, bucket.delete(ctx, site.LockKey)
-	case !errors.Is(err, storage.ErrCondition):
+	if _, err = l.write(ctx, neverHolds); !errors.Is(err, storage.ErrCondition) {
+		removed := bucket.delete(ctx, site.LockKey)
+		if err == nil || errors.Is(err, storage.ErrUnsupported) {
+			return nil, removed
+		}
 		return nil, err
 	}
 	l.lease = newLease(o.Lease, sent)
@@ -82,6 +85,9 @@ func acquire(ctx context.Context, bucket *patient, o Options, lost context.Cance
 	go l.keepAlive(beatCtx, lost)
 	return l, nil
 }
+
+// neverHolds is the ETag of no object.
+const neverHolds storage.Condition = "00000000000000000000000000000000"
 
 // take writes the lock where there is none, or where the one that is there is ours
 // to take. sent is a time before it was written.
@@ -101,6 +107,7 @@ func (l *lock) take(ctx context.Context, o Options) (sent time.Time, err error) 
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
 			condition = storage.IfAbsent
+			time.Sleep(betweenTakes)
 			continue
 		case err != nil:
 			return sent, err
@@ -197,18 +204,19 @@ func (l *lock) abandon() (held bool) {
 	return held
 }
 
-// release ends the heartbeat and removes the lock, unless it is not ours any more; after
-// a run that failed it asks first.
-func (l *lock) release(ctx context.Context, failed bool) error {
+// release ends the heartbeat and removes the lock, unless it is not ours any more:
+// somebody may have broken it since the last heartbeat.
+func (l *lock) release(ctx context.Context) error {
 	if !l.abandon() {
 		return nil
 	}
-	bucket := l.bucket.until(ctx)
-	if failed {
-		l.bucket = bucket
-		if holder, _, err := l.read(ctx); err == nil && holder.ID != l.body.ID {
-			return nil
-		}
+	l.bucket = l.bucket.until(ctx)
+	holder, _, err := l.read(ctx)
+	switch {
+	case errors.Is(err, storage.ErrNotFound), err == nil && holder.ID != l.body.ID:
+		return nil
+	case err != nil:
+		return err
 	}
-	return bucket.delete(ctx, site.LockKey)
+	return l.bucket.delete(ctx, site.LockKey)
 }

@@ -57,7 +57,7 @@ func TestReleasedLockIsFree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.release(context.Background(), false); err != nil {
+		if err := l.release(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,7 +96,7 @@ func TestLockWithoutHeartbeatIsTakenOver(t *testing.T) {
 	if !errors.Is(context.Cause(ctx), ErrLockLost) {
 		t.Error(context.Cause(ctx))
 	}
-	if err := first.release(context.Background(), false); err != nil {
+	if err := first.release(context.Background()); err != nil {
 		t.Error(err)
 	}
 	if _, ok := inBucket(t, folder)[site.LockKey]; !ok {

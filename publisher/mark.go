@@ -60,11 +60,26 @@ func writeMark(ctx context.Context, bucket *patient, found *mark, live, next *si
 		return nil
 	}
 	m.Runs = append(m.Runs, markedRun{bucket.bucket.Now().Add(-clockSlack).UTC(), next.Config, next.HeaderRules})
+	return m.write(ctx, bucket, storage.Always)
+}
+
+// addMark leaves a mark for a run that may have put objects into the site of another
+// one. Where there is a mark already, that says enough.
+func addMark(ctx context.Context, bucket *patient, next *site.Root) error {
+	m := mark{[]markedRun{{bucket.bucket.Now().UTC(), next.Config, next.HeaderRules}}}
+	err := m.write(ctx, bucket, storage.IfAbsent)
+	if errors.Is(err, storage.ErrCondition) {
+		return nil
+	}
+	return err
+}
+
+func (m *mark) write(ctx context.Context, bucket *patient, condition storage.Condition) error {
 	body, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode the mark: %w", err)
 	}
-	_, err = bucket.put(ctx, ownObject(site.MarkKey, body), storage.Always)
+	_, err = bucket.put(ctx, ownObject(site.MarkKey, body), condition)
 	return err
 }
 

@@ -52,7 +52,7 @@ type Progress interface {
 	// Stage begins a part of the run. total is what Add will add up to, 0 if
 	// that is not known.
 	Stage(name string, total int64)
-	// Add says that n more are done, with so many bytes.
+	// AddBytes says that n more are done, with so many bytes.
 	AddBytes(n, bytes int64)
 }
 

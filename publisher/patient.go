@@ -33,7 +33,7 @@ type patient struct {
 	lease    *lease          // nil without a lock
 	log      *slog.Logger
 	retries  *atomic.Int64
-	cut      *atomic.Bool // a request was cut off when hard ended
+	cut      *atomic.Bool // a request was cut off, by hard or by its limit
 }
 
 // with is the same bucket under a lease.
@@ -65,9 +65,15 @@ func (p *patient) do(ctx context.Context, limit time.Duration, what string, atte
 		}
 		return struct{}{}, err
 	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(p.patience), backoff.WithNotify(func(err error, next time.Duration) {
-		p.retries.Add(1)
-		p.log.Info("trying again", "request", what, "after", next.Round(time.Millisecond), "error", err)
+		level := slog.LevelInfo
+		if p.retries.Add(1) == 1 { // the first one tells a person why nothing moves
+			level = slog.LevelWarn
+		}
+		p.log.Log(ctx, level, "trying again", "request", what, "after", next.Round(time.Millisecond), "error", err)
 	}))
+	if err != nil && mayPass(err) {
+		return fmt.Errorf("%w (tried for %s: check --endpoint, and that the server is up)", err, p.patience)
+	}
 	return err
 }
 
@@ -83,14 +89,14 @@ func (p *patient) attempt(limit time.Duration, attempt func(context.Context) err
 	ctx, cancel := context.WithTimeout(p.hard, limit)
 	defer cancel()
 	if p.lease == nil {
-		return p.noteCut(attempt(ctx))
+		return p.noteCut(ctx, attempt(ctx))
 	}
 	leased, end, err := p.lease.context(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	err = p.noteCut(attempt(leased))
+	err = p.noteCut(ctx, attempt(leased))
 	if err != nil && !p.lease.held() {
 		return errors.Join(errNotHeld, err)
 	}
@@ -98,8 +104,8 @@ func (p *patient) attempt(limit time.Duration, attempt func(context.Context) err
 }
 
 // noteCut remembers that a request was cut off: the server may go on with it.
-func (p *patient) noteCut(err error) error {
-	if err != nil && p.hard.Err() != nil {
+func (p *patient) noteCut(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
 		p.cut.Store(true)
 	}
 	return err
@@ -126,7 +132,11 @@ func (p *patient) put(ctx context.Context, o storage.Object, condition storage.C
 }
 
 func (p *patient) delete(ctx context.Context, keys ...site.Key) error {
-	return p.do(ctx, timeFor(0), "delete", func(ctx context.Context) error { return p.bucket.Delete(ctx, keys) })
+	limit := attemptTime
+	if len(keys) > 1 {
+		limit = attemptTimePack
+	}
+	return p.do(ctx, limit, "delete", func(ctx context.Context) error { return p.bucket.Delete(ctx, keys) })
 }
 
 // list begins again after the last key that it found. A listing is many requests:

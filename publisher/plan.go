@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"path"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -16,8 +17,9 @@ import (
 // A plan is what turns the bucket into the site.
 type plan struct {
 	shards []shardPlan
-	boards []site.Entry // leaderboards: they lead to everything else
-	late   bool         // shards with a new leaderboard wait for it: the live root leads readers to them
+	leads  []site.Entry // what leads a client to other objects: buckets of users, the first search shard of a list
+	boards []site.Entry // leaderboards: they lead to everything
+	late   bool         // shards with new ones of these wait for them: the live root leads readers to the shards
 	gone   []site.Key   // to be deleted when nothing leads to them any more
 	added  int          // of what is put
 }
@@ -27,7 +29,7 @@ type shardPlan struct {
 	shard    string
 	put      []site.Entry
 	manifest bool // whether the shard itself is put
-	newBoard bool // whether it names a leaderboard that was not there
+	newLead  bool // whether it names one of the plan's leads or boards that was not there
 }
 
 // objects are the number and the bytes of the objects to be put, without manifest
@@ -42,6 +44,7 @@ func (p *plan) objects() (n int, bytes int64) {
 	for _, s := range p.shards {
 		count(s.put)
 	}
+	count(p.leads)
 	count(p.boards)
 	return n, bytes
 }
@@ -114,18 +117,23 @@ func (p *plan) add(c site.Config, s *shardPlan, change site.Change) {
 	case site.Added:
 		p.added++
 	}
-	if isBoard(c, change.Key) {
-		p.boards = append(p.boards, change.Entry)
-		s.newBoard = s.newBoard || change.Reason == site.Added
-	} else {
+	switch route, _ := c.RouteOf(change.Key); {
+	case route == nil:
 		s.put = append(s.put, change.Entry)
+		return
+	case route.ID == site.RouteLeaderboard || route.ID == site.RouteLeaderboardLimit:
+		p.boards = append(p.boards, change.Entry)
+	case route.ID == site.RouteUserBucket || route.ID == site.RouteSearchShard && path.Base(string(change.Key)) == firstShard:
+		p.leads = append(p.leads, change.Entry)
+	default:
+		s.put = append(s.put, change.Entry)
+		return
 	}
+	s.newLead = s.newLead || change.Reason == site.Added
 }
 
-func isBoard(c site.Config, key site.Key) bool {
-	route, ok := c.RouteOf(key)
-	return ok && (route.ID == site.RouteLeaderboard || route.ID == site.RouteLeaderboardLimit)
-}
+// firstShard is the number of the search shard that says how many there are.
+const firstShard = "0"
 
 // liveShards reads the bucket's whole manifest where the two sites cut theirs into
 // other numbers of shards; nil means that shards can be compared one by one. gone are

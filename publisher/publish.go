@@ -20,7 +20,7 @@ var ErrInterleaved = errors.New("another publisher has written the root meanwhil
 // error it says how far the run came. When ctx is cancelled, requests that are under
 // way may end within Grace; the bucket can be published to again by anybody.
 func Publish(ctx context.Context, from Site, to Bucket, o Options) (*Report, error) {
-	report := newReport()
+	report := NewReport()
 	defer report.end(time.Now())
 	o, err := o.WithDefaults()
 	if err != nil {
@@ -51,6 +51,8 @@ type run struct {
 	report  *Report
 	ctx     context.Context         // no request begins after its end
 	lost    context.CancelCauseFunc // ends ctx
+	parent  context.Context         // of the caller, which a lost lock does not end
+	marked  bool                    // whether this run may have put objects
 	saidSo  bool                    // that the server has no conditional writes
 }
 
@@ -64,7 +66,7 @@ func newRun(ctx context.Context, from Site, to Bucket, o Options, report *Report
 			"publish it with that version, or generate it again")
 	}
 	report.AsOf, report.Site = source.root.AsOf, source.root.Counts
-	r := &run{options: o, source: source, report: report}
+	r := &run{options: o, source: source, report: report, parent: ctx}
 	bucket, stop, end := newPatient(ctx, to, o, &report.retries)
 	r.ctx, r.lost, r.bucket = stop.ctx, stop.cancel, bucket
 	return r, end, nil
@@ -165,17 +167,17 @@ func (r *run) lock(ctx context.Context) (release func(error), err error) {
 	unleased := r.bucket
 	r.bucket = unleased.with(held.lease)
 	release = func(runErr error) {
-		if errors.Is(context.Cause(ctx), ErrLockLost) {
+		if errors.Is(context.Cause(ctx), ErrLockLost) && r.marked {
 			r.lookBack(unleased)
 		}
-		if unleased.cut.Load() {
+		if runErr != nil && unleased.cut.Load() {
 			held.abandon()
 			r.options.Log.Warn("a request was cut off, which the server may go on with: the lock stays until its lease has run out", "lease", r.options.Lease)
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 		defer cancel()
-		if err := held.release(ctx, runErr != nil); err != nil {
+		if err := held.release(ctx); err != nil {
 			r.options.Log.Warn("the lock was not released: it is free by itself", "after", r.options.Lease, "error", err)
 		}
 	}
@@ -216,6 +218,7 @@ func (r *run) replace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.marked = true
 	if err := writeMark(ctx, r.bucket, state.mark, state.root, &r.source.root); err != nil {
 		return err
 	}
@@ -241,13 +244,16 @@ func (r *run) replace(ctx context.Context) error {
 // and damaged the other site. Only if so it leaves a mark, so that the next run mends
 // it; a run that is under way looks for itself.
 func (r *run) lookBack(bucket *patient) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookBackTime)
+	ctx, cancel := context.WithTimeout(r.parent, lookBackTime)
 	defer cancel()
 	bucket = bucket.until(ctx)
-	v, err := verify(ctx, bucket, r.options)
-	if err == nil && !v.Good() && !v.Marked {
-		err = writeMark(ctx, bucket, nil, nil, &r.source.root)
-		r.options.Log.Warn("some of this run's objects are in the other site: the next publish will mend it")
+	found, err := readMark(ctx, bucket)
+	if err == nil && found == nil {
+		var v *Verification
+		if v, err = verify(ctx, bucket, r.options); err == nil && !v.Good() && !v.Marked {
+			r.options.Log.Warn("some of this run's objects are in the other site: the next publish will mend it")
+			err = addMark(ctx, bucket, &r.source.root)
+		}
 	}
 	if err != nil {
 		r.options.Log.Warn("cannot tell whether requests of this run arrived after it lost the lock: use --verify", "error", err)
@@ -262,6 +268,12 @@ func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 	planner := &planner{source: r.source, bucket: r.bucket, live: s.root, concurrency: r.options.Concurrency}
 	r.options.Progress.Stage("compare", 0)
 	damaged := s.body != nil && s.root == nil
+	if s.body == nil && s.mark == nil {
+		var err error
+		if damaged, err = r.hasManifest(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if s.mark == nil && !damaged {
 		plan, err := planner.plan(ctx)
 		if !errors.Is(err, errInconsistent) {
@@ -280,6 +292,21 @@ func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 	r.report.plan(plan)
 	return plan, err
 }
+
+// hasManifest reports whether a bucket without a root has a manifest: then somebody has
+// removed the root.
+func (r *run) hasManifest(ctx context.Context) (bool, error) {
+	for shard := "0"; len(shard) <= usualDigits; shard += "0" {
+		_, _, err := r.bucket.read(ctx, site.ManifestKey(shard))
+		if !errors.Is(err, storage.ErrNotFound) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// usualDigits tell 4,096 shards of the manifest apart, of some 16 million objects.
+const usualDigits = 3
 
 // putRoot makes the new site the one that readers see, on condition that the root is
 // still the one that the plan began with.
@@ -300,7 +327,7 @@ func (r *run) putRoot(ctx context.Context, s *state) error {
 			return nil
 		}
 		// Their mark is gone with their run, and our objects may be among theirs.
-		marked := writeMark(ctx, r.bucket, nil, nil, &r.source.root)
+		marked := addMark(ctx, r.bucket, &r.source.root)
 		return errors.Join(fmt.Errorf("put %s: %w: the objects of both may be mixed now: publish again", site.RootKey, ErrInterleaved), marked)
 	}
 	return err

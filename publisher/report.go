@@ -25,9 +25,9 @@ const (
 
 // A Report says what a run found and did. Times are in seconds, sizes in bytes.
 type Report struct {
-	Dest     string      `json:"dest"` // for the caller to fill
+	Dest     string      `json:"dest"` // set by Note
 	Outcome  Outcome     `json:"outcome"`
-	Error    string      `json:"error,omitempty"` // for the caller to fill
+	Error    string      `json:"error,omitempty"` // set by Note
 	AsOf     string      `json:"as_of"`           // of the site's snapshot
 	Site     site.Counts `json:"site"`
 	Resumed  bool        `json:"resumed"`  // an earlier run was cut off: its work was looked at by listing
@@ -53,11 +53,22 @@ type Report struct {
 	Cost     *Cost                   `json:"cost,omitempty"` // for the caller to fill
 	Seconds  float64                 `json:"seconds"`
 
+	planned bool // whether Plan tells anything
 	mu      sync.Mutex
 	retries atomic.Int64
 }
 
-func newReport() *Report { return &Report{Outcome: Failed} }
+// NewReport is the report of a run that did not come to anything.
+func NewReport() *Report { return &Report{Outcome: Failed} }
+
+// Note adds what only the caller knows: the name of the destination, and the error in
+// its last words.
+func (r *Report) Note(dest string, err error) {
+	r.Dest = dest
+	if err != nil {
+		r.Error = err.Error()
+	}
+}
 
 func (r *Report) end(begun time.Time) {
 	r.Seconds = time.Since(begun).Seconds()
@@ -68,6 +79,7 @@ func (r *Report) plan(p *plan) {
 	if p == nil {
 		return
 	}
+	r.planned = true
 	r.Plan.Put, r.Plan.Bytes = p.objects()
 	r.Plan.Added, r.Plan.Manifests, r.Plan.Delete = p.added, p.manifests(), len(p.gone)
 }
@@ -96,8 +108,11 @@ func (r *Report) addDeleted(n int) {
 func (r *Report) ExpectedRequests() map[storage.Request]int {
 	const (
 		bookkeeping = 4 // lock, its probe, mark, root
-		looks       = 3 // root, root and mark under the lock
+		looks       = 4 // root; root and mark under the lock; the lock before it goes
 	)
+	if r.Outcome == Unchanged {
+		return map[storage.Request]int{storage.Get: 2}
+	}
 	return map[storage.Request]int{
 		storage.Put:    r.Plan.Put + r.Plan.Manifests + bookkeeping,
 		storage.Get:    r.Plan.Manifests + looks,
@@ -108,12 +123,14 @@ func (r *Report) ExpectedRequests() map[storage.Request]int {
 // String is the report for a person, a few lines.
 func (r *Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "site      %10d objects, %s, as of %s\n", r.Site.Objects, megabytes(r.Site.Bytes), r.AsOf)
-	if r.Outcome != Unchanged {
+	if r.AsOf != "" {
+		fmt.Fprintf(&b, "site      %10d objects, %s, as of %s\n", r.Site.Objects, megabytes(r.Site.Bytes), r.AsOf)
+	}
+	if r.planned {
 		fmt.Fprintf(&b, "to do     %10d objects to put (%d of them new), %s, and %d manifest shards; %d to delete\n",
 			r.Plan.Put, r.Plan.Added, megabytes(r.Plan.Bytes), r.Plan.Manifests, r.Plan.Delete)
 	}
-	if r.Outcome != Unchanged && r.Outcome != Planned {
+	if r.planned && r.Outcome != Planned {
 		fmt.Fprintf(&b, "done      %10d objects put, %d manifest shards, %s%s; %d deleted%s\n",
 			r.Done.Put, r.Done.Manifests, megabytes(r.Done.Bytes), r.rate(), r.Done.Deleted, r.remarks())
 	}

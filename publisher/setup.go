@@ -20,9 +20,21 @@ func ConfigOf(ctx context.Context, from Site) (site.Config, error) {
 
 // SetUp makes a bucket ready: it is there, everybody may read the objects of a site
 // with this configuration, and nothing else, and pages of any origin may. done says in
-// words what was done, and what the server cannot do; that is no error.
-func SetUp(ctx context.Context, to SetUpper, c site.Config) (done []string, err error) {
-	created, err := to.Create(ctx)
+// words what was done, and what the server cannot do or forbids; that is no error.
+func SetUp(ctx context.Context, to interface {
+	Bucket
+	SetUpper
+}, c site.Config, o Options) (done []string, err error) {
+	if o, err = o.WithDefaults(); err != nil {
+		return nil, err
+	}
+	bucket, stop, end := newPatient(ctx, to, o, &NewReport().retries)
+	defer end()
+	var created bool
+	err = bucket.do(stop.ctx, attemptTime, "create the bucket", func(ctx context.Context) (err error) {
+		created, err = to.Create(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -33,14 +45,14 @@ func SetUp(ctx context.Context, to SetUpper, c site.Config) (done []string, err 
 	}
 	for _, step := range []struct {
 		words string
-		do    func() error
+		do    func(context.Context) error
 	}{
-		{"everybody may read the site's objects", func() error { return to.AllowRead(ctx, c.PublicKeys()) }},
-		{"pages of any origin may read them (CORS)", func() error { return to.AllowOrigins(ctx) }},
+		{"everybody may read the site's objects", func(ctx context.Context) error { return to.AllowRead(ctx, c.PublicKeys()) }},
+		{"pages of any origin may read them (CORS)", to.AllowOrigins},
 	} {
-		if err := step.do(); err != nil {
-			if ctx.Err() != nil {
-				return done, ctx.Err()
+		if err := bucket.do(stop.ctx, attemptTime, step.words, step.do); err != nil {
+			if ctx.Err() != nil || mayPass(err) {
+				return done, err
 			}
 			done = append(done, "not done: "+step.words+": "+err.Error())
 			continue

@@ -36,7 +36,7 @@ func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []
 	}
 	var s survey
 	seen := make([]bool, len(expected))
-	refreshes := map[site.Key]bool{}
+	refreshes, otherHeaders := map[site.Key]bool{}, map[site.Key]bool{}
 	progress.Stage("list", int64(len(expected)))
 	err := bucket.list(ctx, func(info storage.Info) error {
 		s.listed++
@@ -49,6 +49,7 @@ func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []
 		case !isSame(expected[i], info):
 			seen[i] = true
 			s.altered = append(s.altered, expected[i])
+			otherHeaders[info.Key] = !upToDate(info)
 		default:
 			seen[i] = true
 			if !upToDate(info) {
@@ -67,7 +68,7 @@ func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []
 	}
 	s.altered = slices.DeleteFunc(s.altered, func(e site.Entry) bool {
 		key, ok := c.RefreshOf(e.Key)
-		if !ok || !refreshes[key] {
+		if !ok || !refreshes[key] || otherHeaders[e.Key] {
 			return false
 		}
 		s.refreshed = append(s.refreshed, e)
@@ -200,29 +201,29 @@ func (p *plan) addTo(shards map[string]*shardPlan, next *site.Root, change site.
 // than the manifest in the bucket: they are put, as in a run that was not cut off.
 // The others keep what the refresh brought.
 func (p *planner) outdated(ctx context.Context, refreshed []site.Entry) ([]site.Entry, error) {
-	byShard := map[string][]site.Entry{}
-	for _, e := range refreshed {
-		shard := site.ManifestShard(e.Key, p.source.root.ShardDigits)
-		byShard[shard] = append(byShard[shard], e)
+	current := map[site.Entry]bool{} // of the bucket's manifest, in the old shards and in the new ones
+	digits := []int{p.source.root.ShardDigits}
+	if p.live != nil && p.live.ShardDigits != digits[0] {
+		digits = append(digits, p.live.ShardDigits)
 	}
-	var outdated []site.Entry
-	for shard, entries := range byShard {
-		inBucket := map[site.Key]site.Entry{}
-		body, _, err := p.bucket.read(ctx, site.ManifestKey(shard))
-		if err == nil {
+	for _, d := range digits {
+		read := map[string]bool{}
+		for _, e := range refreshed {
+			shard := site.ManifestShard(e.Key, d)
+			if read[shard] {
+				continue
+			}
+			read[shard] = true
+			body, _, err := p.bucket.read(ctx, site.ManifestKey(shard))
+			if err != nil && !errors.Is(err, storage.ErrNotFound) {
+				return nil, err
+			}
 			if m, err := site.ParseManifest(shard, body); err == nil {
 				for _, e := range m.Objects {
-					inBucket[e.Key] = e
+					current[e] = true
 				}
-			}
-		} else if !errors.Is(err, storage.ErrNotFound) {
-			return nil, err
-		}
-		for _, e := range entries {
-			if inBucket[e.Key] != e {
-				outdated = append(outdated, e)
 			}
 		}
 	}
-	return outdated, nil
+	return slices.DeleteFunc(slices.Clone(refreshed), func(e site.Entry) bool { return current[e] }), nil
 }

@@ -41,8 +41,8 @@ type parcel struct {
 }
 
 // put sends the objects shard by shard, each shard of the manifest right after its
-// objects, and the leaderboards when all else is there. Shards that name a leaderboard
-// which was not there come after it.
+// objects, then what leads to them, the leaderboards last. Shards that name one of
+// these which was not there come after it.
 func (t *transfer) put(ctx context.Context, p *plan) error {
 	n, _ := p.objects()
 	if err := t.choose(ctx, p, n); err != nil {
@@ -62,8 +62,10 @@ func (t *transfer) put(ctx context.Context, p *plan) error {
 	if err := cmp.Or(manifests.Wait(), err); err != nil {
 		return err
 	}
-	if err := t.send(ctx, t.cut(p.boards, nil), func([]int) {}); err != nil {
-		return err
+	for _, entries := range [][]site.Entry{p.leads, p.boards} {
+		if err := t.send(ctx, t.cut(entries, nil), func([]int) {}); err != nil {
+			return err
+		}
 	}
 	late, lateCtx := errgroup.WithContext(ctx)
 	late.SetLimit(manifestsAtOnce)
@@ -75,7 +77,7 @@ func (t *transfer) put(ctx context.Context, p *plan) error {
 	return late.Wait()
 }
 
-func (p *plan) isLate(shard int) bool { return p.late && p.shards[shard].newBoard }
+func (p *plan) isLate(shard int) bool { return p.late && p.shards[shard].newLead }
 
 // choose decides whether to send objects many at once.
 func (t *transfer) choose(ctx context.Context, p *plan, n int) error {
@@ -98,8 +100,14 @@ func (t *transfer) choose(ctx context.Context, p *plan, n int) error {
 	if err != nil {
 		return err
 	}
-	if t.packs, err = t.bucket.unpacks(ctx, objects); err != nil {
+	t.packs, err = t.bucket.unpacks(ctx, objects)
+	switch {
+	case err == nil:
+	case t.bulk == BulkOn, errors.Is(err, storage.ErrDamaged), mayPass(err), ctx.Err() != nil:
 		return t.explain(err)
+	default: // some servers have an answer of their own to what they do not know
+		t.bucket.log.Info("the server does not take archives", "error", err)
+		return t.bucket.delete(ctx, site.PackKey)
 	}
 	if t.bulk == BulkOn && !t.packs {
 		return errNoUnpacking
@@ -239,6 +247,9 @@ func (t *transfer) sendOne(ctx context.Context, entries []site.Entry) error {
 func (t *transfer) read(ctx context.Context, entries []site.Entry) ([]storage.Object, error) {
 	objects := make([]storage.Object, len(entries))
 	for i, e := range entries {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
 		var err error
 		if objects[i], err = t.source.read(ctx, e); err != nil {
 			return nil, err

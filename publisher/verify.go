@@ -19,7 +19,8 @@ const maxKeysListed = 1000
 
 // A Verification says in what a bucket differs from its manifest.
 type Verification struct {
-	Dest      string  `json:"dest"` // for the caller to fill
+	Dest      string  `json:"dest"`            // set by Note
+	Error     string  `json:"error,omitempty"` // set by Note
 	AsOf      string  `json:"as_of"`
 	Objects   int     `json:"objects"` // that the manifest names, its own shards included
 	Listed    int     `json:"listed"`
@@ -57,7 +58,7 @@ func Verify(ctx context.Context, bucket Bucket, o Options) (*Verification, error
 	if err != nil {
 		return nil, err
 	}
-	report := newReport()
+	report := NewReport()
 	patient, stop, end := newPatient(ctx, bucket, o, &report.retries)
 	defer end()
 	v, err := verify(stop.ctx, patient, o)
@@ -150,7 +151,7 @@ func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verificati
 	if o, err = o.WithDefaults(); err != nil {
 		return nil, err
 	}
-	report := newReport()
+	report := NewReport()
 	r, end, err := newRun(ctx, from, to, o, report)
 	if err != nil {
 		return nil, err
@@ -215,6 +216,9 @@ func (v *Verification) Left() int {
 // String is the verification for a person.
 func (v *Verification) String() string {
 	var b strings.Builder
+	if v.AsOf == "" {
+		return "" // it came to nothing
+	}
 	fmt.Fprintf(&b, "manifest  %10d objects, as of %s\nlisted    %10d objects\n", v.Objects, v.AsOf, v.Listed)
 	for _, kind := range []struct {
 		name  string
@@ -239,8 +243,25 @@ func (v *Verification) String() string {
 	return b.String()
 }
 
+// Note adds what only the caller knows, as Report.Note does.
+func (v *Verification) Note(dest string, err error) {
+	v.Dest = dest
+	if err != nil {
+		v.Error = err.Error()
+	}
+}
+
 // Markdown is the verification as a table, for the summary of a CI job.
 func (v *Verification) Markdown() string {
-	return fmt.Sprintf("### %s: verified\n\n| objects | missing | altered | unknown | refreshed |\n|---:|---:|---:|---:|---:|\n| %d | %d | %d | %d | %d |\n\n",
-		v.Dest, v.Objects, v.Missing.Count, v.Altered.Count, v.Unknown.Count, v.Refreshed.Count)
+	var b strings.Builder
+	fmt.Fprintf(&b, "### %s: %s\n\n", v.Dest, map[bool]string{true: "verified", false: "verified, with errors"}[v.Error == ""])
+	fmt.Fprintf(&b, "| objects | missing | altered | unknown | refreshed |\n|---:|---:|---:|---:|---:|\n| %d | %d | %d | %d | %d |\n\n",
+		v.Objects, v.Missing.Count, v.Altered.Count, v.Unknown.Count, v.Refreshed.Count)
+	if r := v.Repaired; r != nil {
+		fmt.Fprintf(&b, "repaired: %d objects and %d manifest shards put, %d deleted\n\n", r.Done.Put, r.Done.Manifests, r.Done.Deleted)
+	}
+	if v.Error != "" {
+		fmt.Fprintf(&b, "error: %s\n\n", strings.ReplaceAll(v.Error, "\n", " "))
+	}
+	return b.String()
 }

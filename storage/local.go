@@ -20,6 +20,9 @@ import (
 // being written, and the lock of conditional writes.
 const workFolder = ".followpress"
 
+// betweenTries is longer than a conditional write takes, mostly.
+const betweenTries = 5 * time.Millisecond
+
 // leftoverAge is the age at which a file of the work folder was left by a process
 // that was killed: no write takes as long.
 const leftoverAge = time.Hour
@@ -67,7 +70,7 @@ func (l *Local) Put(ctx context.Context, o Object, condition Condition) (etag st
 	if condition == Always {
 		return o.MD5.String(), l.replace(o)
 	}
-	unlock, err := l.lock()
+	unlock, err := l.lock(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -112,7 +115,7 @@ func (l *Local) replace(o Object) (err error) {
 
 // lock excludes the conditional writes of other processes, until the process ends
 // or unlock is called.
-func (l *Local) lock() (unlock func() error, err error) {
+func (l *Local) lock(ctx context.Context) (unlock func() error, err error) {
 	name := filepath.Join(l.path, workFolder, "lock")
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return nil, fmt.Errorf("lock the folder: %w", err)
@@ -121,10 +124,20 @@ func (l *Local) lock() (unlock func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the folder: %w", err)
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock the folder: %w", err), file.Close())
+	for {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return file.Close, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("lock the folder: %w", err), file.Close())
+		}
+		select {
+		case <-time.After(betweenTries):
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("lock the folder: %w", ctx.Err()), file.Close())
+		}
 	}
-	return file.Close, nil
 }
 
 // Delete removes files, whether they are there or not, and folders that become empty.

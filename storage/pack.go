@@ -70,8 +70,11 @@ func (s *S3) pack(objects []Object) ([]byte, error) {
 }
 
 // Unpacks stores some objects with PutMany and reports whether the server unpacked
-// them as it should. If not, they are not stored.
+// them as it should. If not, the archive is removed again.
 func (s *S3) Unpacks(ctx context.Context, objects []Object) (bool, error) {
+	if s.amazon {
+		return false, nil
+	}
 	err := s.PutMany(ctx, objects)
 	if errors.Is(err, ErrUnsupported) {
 		return false, nil

@@ -35,6 +35,7 @@ type S3 struct {
 	core   minio.Core
 	bucket string
 	prefix string
+	amazon bool // which is known not to unpack archives
 	meter  *meter
 }
 
@@ -61,6 +62,7 @@ func OpenS3(ctx context.Context, at Location, o S3Options) (*S3, error) {
 			connections = defaultConnections
 		}
 		own.MaxIdleConnsPerHost, own.MaxIdleConns = connections, connections
+		own.ResponseHeaderTimeout = 0  // the caller's context bounds a request
 		own.WriteBufferSize = 32 << 10 // most objects go out in one piece with their headers
 		transport = own
 	}
@@ -68,7 +70,7 @@ func OpenS3(ctx context.Context, at Location, o S3Options) (*S3, error) {
 	creds := credentials.NewChainCredentials([]credentials.Provider{
 		&credentials.EnvAWS{},
 		&credentials.FileAWSCredentials{},
-		&credentials.IAM{Client: &http.Client{Timeout: roleTimeout}},
+		&credentials.IAM{Client: &http.Client{Timeout: roleTimeout, Transport: &http.Transport{}}}, // not through a proxy
 	})
 	if err := haveCredentials(ctx, creds); err != nil {
 		return nil, err
@@ -79,19 +81,19 @@ func OpenS3(ctx context.Context, at Location, o S3Options) (*S3, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the bucket: %w", err)
 	}
-	return &S3{core: *client, bucket: at.Bucket, prefix: at.Prefix, meter: m}, nil
+	return &S3{core: *client, bucket: at.Bucket, prefix: at.Prefix, amazon: strings.HasSuffix(endpoint.Hostname(), ".amazonaws.com"), meter: m}, nil
 }
 
 // roleTimeout is short: a machine with a role has a server of credentials nearby,
 // others have none.
-const roleTimeout = 2 * time.Second
+const roleTimeout = 3 * time.Second
 
 func haveCredentials(ctx context.Context, creds *credentials.Credentials) error {
 	got := make(chan error, 1)
 	go func() {
 		value, err := creds.GetWithContext(nil)
 		if err == nil && (value.AccessKeyID == "" || value.SecretAccessKey == "") {
-			err = errors.New("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run where there is a role")
+			err = errors.New("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE to one that is in the shared credentials file, or run where there is a role")
 		}
 		got <- err
 	}()
@@ -124,7 +126,7 @@ func region(chosen string, endpoint *url.URL) string {
 			return r
 		}
 	}
-	host := strings.TrimPrefix(endpoint.Hostname(), "s3.")
+	host := strings.TrimPrefix(strings.TrimPrefix(endpoint.Hostname(), "s3."), "dualstack.")
 	if r, ok := strings.CutSuffix(host, ".amazonaws.com"); ok {
 		return r
 	}
@@ -180,7 +182,7 @@ func (s *S3) Put(ctx context.Context, o Object, condition Condition) (etag strin
 			return "", &temporaryError{fmt.Errorf("put %s: damaged on its way: %w", o.Key, err)}
 		}
 		err = explain("put", o.Key, err)
-		if errors.Is(err, ErrNotFound) { // there is none to have the ETag
+		if errors.Is(err, ErrNotFound) && condition != Always && condition != IfAbsent { // there is none to have the ETag
 			err = fmt.Errorf("put %s: %w", o.Key, ErrCondition)
 		}
 		return "", err

@@ -2,12 +2,12 @@ package storage
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"syscall"
 
@@ -18,7 +18,7 @@ import (
 
 // permanent are answers that trying again does not change, and what to check.
 var permanent = map[string]string{
-	"AccessDenied":                       "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, whether they may do this to the bucket, and its policy",
+	"AccessDenied":                       "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, whether they may do this to the bucket (s3:ListBucket too: without it what is absent is forbidden), and its policy",
 	"AllAccessDisabled":                  "check the account of the bucket",
 	"InvalidAccessKeyId":                 "check AWS_ACCESS_KEY_ID: the server does not know it",
 	"XAdminUserNotFound":                 "check AWS_ACCESS_KEY_ID: the server does not know it", // versitygw
@@ -57,6 +57,9 @@ func explain(verb string, key site.Key, err error) error {
 		if isNetworkError(err) {
 			return &temporaryError{err}
 		}
+		if unreachable(err) {
+			return fmt.Errorf("%w: check --endpoint, HTTPS_PROXY and the server's certificate", err)
+		}
 		return err
 	}
 	switch answer.Code {
@@ -69,7 +72,7 @@ func explain(verb string, key site.Key, err error) error {
 	case "PreconditionFailed":
 		return fmt.Errorf("%s: %w", what, ErrCondition)
 	}
-	reason := fmt.Errorf("%s: %s (%s, status %d)", what, strings.TrimSuffix(answer.Message, "."), answer.Code, answer.StatusCode)
+	reason := fmt.Errorf("%s: %s (%s, status %d)", what, firstLine(answer.Message), firstLine(answer.Code), answer.StatusCode)
 	if hint, ok := permanent[answer.Code]; ok {
 		return fmt.Errorf("%w: %s", reason, hint)
 	}
@@ -86,6 +89,19 @@ func explain(verb string, key site.Key, err error) error {
 		return fmt.Errorf("%w: %s", reason, permanent["PermanentRedirect"])
 	}
 	return reason
+}
+
+// unreachable reports whether a request failed before there was an answer.
+func unreachable(err error) bool {
+	var request *url.Error
+	return errors.As(err, &request) && !errors.Is(err, context.Canceled)
+}
+
+// firstLine keeps the pages that proxies answer with out of messages.
+func firstLine(text string) string {
+	const most = 200
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.TrimSuffix(text[:min(len(text), most)], ".")
 }
 
 // explainDelete is explain for deleting: some servers miss what is not there.
@@ -107,12 +123,8 @@ func isDigestError(err error) bool {
 
 // isNetworkError reports whether a request failed on its way rather than by its answer.
 func isNetworkError(err error) bool {
-	var unknownAuthority x509.UnknownAuthorityError
-	var hostname x509.HostnameError
 	var dns *net.DNSError
 	switch {
-	case errors.As(err, &unknownAuthority), errors.As(err, &hostname), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return false
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return false
 	case errors.Is(err, context.Canceled):
@@ -121,8 +133,9 @@ func isNetworkError(err error) bool {
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
 		return true
 	}
+	var operation *net.OpError
 	var network net.Error
-	if errors.As(err, &network) {
+	if errors.As(err, &operation) || errors.As(err, &network) && network.Timeout() {
 		return true
 	}
 	// net/http has no types for answers that broke off in their headers.

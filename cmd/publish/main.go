@@ -94,31 +94,25 @@ type bucket interface {
 	Requests() map[storage.Request]int
 }
 
+// A result is what a run tells, whatever it did and however it ended.
+type result interface {
+	Note(dest string, err error)
+	Markdown() string
+	fmt.Stringer
+}
+
 // Run publishes, verifies or repairs.
-func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: f.level()}))
-	to, err := f.open(ctx, log)
-	if err != nil {
+	progress := command.NewProgress(stderr)
+	told, err := f.do(ctx, f.options(progress, log), log, stderr)
+	progress.End()
+	if told == nil { // only set up
 		return err
 	}
-	var from storage.Site
-	if f.Site != "" {
-		if from, err = storage.OpenSite(f.Site); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, from.Close()) }()
-	}
-	progress := command.NewProgress(stderr)
-	options := f.options(progress, log)
-	switch {
-	case f.Repair, f.Verify:
-		return f.verify(ctx, from, to, options, stdout, stderr)
-	case f.Init:
-		if err := f.setUp(ctx, from, to, stderr); err != nil || from == nil {
-			return err
-		}
-	}
-	return f.publish(ctx, from, to, options, stdout, stderr)
+	told.Note(f.Dest, err)
+	fmt.Fprint(stderr, told)
+	return errors.Join(err, command.WriteReport(f.Report, told, stdout), writeSummary(told.Markdown()))
 }
 
 func (f *flags) level() slog.Level {
@@ -129,72 +123,94 @@ func (f *flags) level() slog.Level {
 	return level
 }
 
+// do does what the flags ask for. A result that is not nil says so also after an error.
+func (f *flags) do(ctx context.Context, o publisher.Options, log *slog.Logger, stderr io.Writer) (told result, err error) {
+	switch {
+	case f.Verify || f.Repair:
+		told = &publisher.Verification{}
+	case !f.Init || f.Site != "":
+		told = publisher.NewReport()
+	}
+	to, err := f.open(ctx, log)
+	if err != nil {
+		return told, err
+	}
+	var from storage.Site
+	if f.Site != "" {
+		if from, err = storage.OpenSite(f.Site); err != nil {
+			return told, err
+		}
+		defer func() { err = errors.Join(err, from.Close()) }()
+	}
+	switch {
+	case f.Repair, f.Verify:
+		v, err := f.verify(ctx, from, to, o)
+		if v != nil {
+			told = v
+		}
+		return told, err
+	case f.Init:
+		if err := f.setUp(ctx, from, to, o, stderr); err != nil || from == nil {
+			return told, err
+		}
+	}
+	return f.publish(ctx, from, to, o)
+}
+
 func (f *flags) open(ctx context.Context, log *slog.Logger) (bucket, error) {
 	at, err := storage.ParseLocation(f.Dest)
 	if err != nil {
 		return nil, fmt.Errorf("--dest: %w", err)
 	}
-	if at.Folder != "" {
-		local := storage.OpenLocal(at.Folder)
-		return local, local.CleanUp()
+	if at.Folder == "" {
+		return storage.OpenS3(ctx, at, storage.S3Options{Endpoint: f.Endpoint, Region: f.Region, Connections: f.Concurrency, Log: log})
 	}
-	return storage.OpenS3(ctx, at, storage.S3Options{Endpoint: f.Endpoint, Region: f.Region, Connections: f.Concurrency, Log: log})
+	local := storage.OpenLocal(at.Folder)
+	if f.DryRun || f.Verify && !f.Repair {
+		return local, nil
+	}
+	return local, local.CleanUp()
 }
 
-func (f *flags) setUp(ctx context.Context, from storage.Site, to bucket, stderr io.Writer) error {
+func (f *flags) setUp(ctx context.Context, from storage.Site, to bucket, o publisher.Options, stderr io.Writer) error {
 	config, err := publisher.ConfigOf(ctx, from)
 	if err != nil {
 		return err
 	}
-	done, err := publisher.SetUp(ctx, to, config)
+	done, err := publisher.SetUp(ctx, to, config, o)
 	for _, step := range done {
 		fmt.Fprintf(stderr, "%s: %s\n", f.Dest, step)
 	}
 	return err
 }
 
-func (f *flags) publish(ctx context.Context, from storage.Site, to bucket, o publisher.Options, stdout, stderr io.Writer) error {
+func (f *flags) publish(ctx context.Context, from storage.Site, to bucket, o publisher.Options) (*publisher.Report, error) {
 	report, err := publisher.Publish(ctx, from, to, o)
-	o.Progress.(*command.Progress).End()
-	report.Dest, report.Requests = f.Dest, to.Requests()
-	costs := report.Requests
-	if f.DryRun {
-		costs = report.ExpectedRequests()
-		report.Requests = costs
+	report.Requests = to.Requests()
+	if report.Requests == nil { // a folder asks no price
+		return report, err
 	}
-	report.Cost = publisher.Prices{Put: f.PricePut, Get: f.PriceGet, Storage: f.PriceStorage}.Of(costs, report.Site.Bytes)
-	if err != nil {
-		report.Error = err.Error()
+	if report.Outcome == publisher.Planned {
+		report.Requests = report.ExpectedRequests()
 	}
-	fmt.Fprint(stderr, report)
-	return errors.Join(err, command.WriteReport(f.Report, report, stdout), writeSummary(report.Markdown()))
+	report.Cost = publisher.Prices{Put: f.PricePut, Get: f.PriceGet, Storage: f.PriceStorage}.Of(report.Requests, report.Site.Bytes)
+	return report, err
 }
 
-func (f *flags) verify(ctx context.Context, from storage.Site, to bucket, o publisher.Options, stdout, stderr io.Writer) error {
-	var v *publisher.Verification
-	var err error
-	if f.Repair {
-		v, err = publisher.Repair(ctx, from, to, o)
-	} else {
-		v, err = publisher.Verify(ctx, to, o)
+func (f *flags) verify(ctx context.Context, from storage.Site, to bucket, o publisher.Options) (*publisher.Verification, error) {
+	if !f.Repair {
+		v, err := publisher.Verify(ctx, to, o)
+		if err == nil && !v.Good() {
+			err = fmt.Errorf("%s is not what its manifest says: %d missing, %d altered, %d unknown (--repair puts it right)",
+				f.Dest, v.Missing.Count, v.Altered.Count, v.Unknown.Count)
+		}
+		return v, err
 	}
-	o.Progress.(*command.Progress).End()
-	if err != nil {
-		return err
+	v, err := publisher.Repair(ctx, from, to, o)
+	if err == nil && v.Left() > 0 {
+		err = fmt.Errorf("%d unknown objects are none of a site's and were left alone: remove them, or keep the site below a prefix of its own", v.Left())
 	}
-	v.Dest = f.Dest
-	fmt.Fprint(stderr, v)
-	if err := errors.Join(command.WriteReport(f.Report, v, stdout), writeSummary(v.Markdown())); err != nil {
-		return err
-	}
-	switch {
-	case f.Repair && v.Left() > 0:
-		return fmt.Errorf("%d unknown objects are none of a site's and were left alone: remove them, or keep the site below a prefix of its own", v.Left())
-	case !f.Repair && !v.Good():
-		return fmt.Errorf("%s is not what its manifest says: %d missing, %d altered, %d unknown (--repair puts it right)",
-			f.Dest, v.Missing.Count, v.Altered.Count, v.Unknown.Count)
-	}
-	return nil
+	return v, err
 }
 
 // writeSummary adds to the summary of a job of GitHub Actions.

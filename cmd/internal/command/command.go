@@ -35,9 +35,10 @@ func Main(name, about string, grammar Grammar) {
 // Run parses args into the grammar, runs it and gives the exit status. An
 // interrupt (SIGINT, SIGTERM) cancels the context; a second one ends the process.
 func Run(name, about string, grammar Grammar, args []string, stdout, stderr io.Writer) int {
+	forgetEmpty()
 	status := -1
 	parser, err := kong.New(grammar,
-		kong.Name(name), kong.Description(about), kong.Writers(stdout, stderr), kong.DefaultEnvars("FOLLOWPRESS"),
+		kong.Name(name), kong.Description(about), kong.Writers(stdout, stderr), kong.DefaultEnvars(envPrefix),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Exit(func(code int) { status = code }),
 	)
@@ -65,6 +66,19 @@ func Run(name, about string, grammar Grammar, args []string, stdout, stderr io.W
 		return Failed
 	}
 	return Done
+}
+
+// envPrefix begins the names of variables that set flags.
+const envPrefix = "FOLLOWPRESS"
+
+// forgetEmpty makes an empty variable mean what none does: in the jobs of CI systems
+// a variable that nobody has set is empty.
+func forgetEmpty() {
+	for _, variable := range os.Environ() {
+		if name, value, _ := strings.Cut(variable, "="); strings.HasPrefix(name, envPrefix+"_") && value == "" {
+			_ = os.Unsetenv(name) // only a malformed name is an error
+		}
+	}
 }
 
 // untilSignal is a context that a signal cancels. caught ends the watch and gives
