@@ -4,7 +4,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -22,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/followpress/followpress/fixtures/graph"
+	"github.com/followpress/followpress/bench/internal/measure"
 )
 
 func main() {
@@ -39,7 +38,7 @@ func main() {
 // A bench keeps the figures of a run.
 type bench struct {
 	bin, work, snapshot string
-	rows                []string
+	table               measure.Table
 }
 
 func run(ctx context.Context, snapshot, bin, work string) (err error) {
@@ -52,82 +51,52 @@ func run(ctx context.Context, snapshot, bin, work string) (err error) {
 	b := &bench{bin: bin, work: work, snapshot: snapshot}
 	if b.snapshot == "" {
 		b.snapshot = b.path("snapshot")
-		if err := makeSnapshot(ctx, b.snapshot); err != nil {
+		if err := measure.Snapshot(ctx, b.snapshot, measure.Objects); err != nil {
 			return err
 		}
 	}
-	for _, measure := range []func(context.Context) error{b.folder, b.tar, b.requests, b.search} {
-		if err := measure(ctx); err != nil {
+	for _, part := range []func(context.Context) error{b.folder, b.tar, b.requests, b.search} {
+		if err := part(ctx); err != nil {
 			return err
 		}
 	}
-	fmt.Printf("\n| measure | ours | other | ratio | target |\n|---|---|---|---|---|\n%s\n", strings.Join(b.rows, "\n"))
+	fmt.Printf("\n%s", &b.table)
 	return nil
 }
 
 func (b *bench) path(name string) string { return filepath.Join(b.work, name) }
 
-// row adds a line to the table. Without another tool the figure itself has the target.
-func (b *bench) row(measure, ours, other string, ratio float64, target string) {
-	text := ""
-	if ratio > 0 {
-		text = fmt.Sprintf("%.2f", ratio)
-	}
-	b.rows = append(b.rows, fmt.Sprintf("| %s | %s | %s | %s | %s |", measure, ours, other, text, target))
-	fmt.Fprintf(os.Stderr, "%s: %s %s %s\n", measure, ours, other, text)
-}
-
 // rounds is how often two things are measured in turns: machines are noisy, and
 // the round with the middle ratio is what counts.
 const rounds = 3
-
-// A pair is a figure of ours and one to compare it with.
-type pair struct{ ours, other float64 }
-
-func (p pair) ratio() float64 { return p.ours / p.other }
-
-// middle measures in turns and gives the pair with the middle ratio.
-func middle(measure func(round int) (pair, error)) (pair, error) {
-	pairs := make([]pair, rounds)
-	for i := range pairs {
-		var err error
-		if pairs[i], err = measure(i); err != nil {
-			return pair{}, err
-		}
-		fmt.Fprintf(os.Stderr, "  %.2f / %.2f = %.2f\n", pairs[i].ours, pairs[i].other, pairs[i].ratio())
-	}
-	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Compare(a.ratio(), b.ratio()) })
-	return pairs[rounds/2], nil
-}
 
 // folder measures folders. Every round writes new ones and nothing is removed
 // before the end: file systems are slow for a while after removing so much.
 func (b *bench) folder(ctx context.Context) error {
 	var memory float64
-	fresh, err := middle(func(round int) (p pair, err error) {
+	fresh, err := measure.Middle(rounds, func(round int) (p measure.Pair, err error) {
 		site := b.siteName(round)
-		var peak float64
-		if p.ours, peak, err = b.generate(ctx, site); err != nil {
+		usage, err := b.generate(ctx, site)
+		if err != nil {
 			return p, err
 		}
-		memory = max(memory, peak)
-		p.other, err = timed(ctx, "cp", "-r", b.path(site), b.path("copy-of-"+site))
+		memory, p.Ours = max(memory, usage.Memory), usage.Seconds
+		p.Other, err = timed(ctx, "cp", "-r", b.path(site), b.path("copy-of-"+site))
 		return p, err
 	})
 	if err != nil {
 		return err
 	}
-	again, err := middle(func(round int) (p pair, err error) {
-		p.ours, _, err = b.generate(ctx, b.siteName(round))
-		p.other = fresh.ours
-		return p, err
+	again, err := measure.Middle(rounds, func(round int) (p measure.Pair, err error) {
+		usage, err := b.generate(ctx, b.siteName(round))
+		return measure.Pair{Ours: usage.Seconds, Other: fresh.Ours}, err
 	})
 	if err != nil {
 		return err
 	}
-	b.row("generate to a fresh folder / `cp -r`", seconds(fresh.ours), seconds(fresh.other), fresh.ratio(), "≤ 0.8")
-	b.row("generate over an unchanged site / first run", seconds(again.ours), seconds(again.other), again.ratio(), "≤ 0.25")
-	b.row("peak memory of generate to a folder", fmt.Sprintf("%.0f MiB", memory), "", 0, "≤ 256 MiB")
+	b.table.Row("generate to a fresh folder / `cp -r`", measure.Seconds(fresh.Ours), measure.Seconds(fresh.Other), fresh.Ratio(), "≤ 0.8")
+	b.table.Row("generate over an unchanged site / first run", measure.Seconds(again.Ours), measure.Seconds(again.Other), again.Ratio(), "≤ 0.25")
+	b.table.Row("peak memory of generate to a folder", fmt.Sprintf("%.0f MiB", memory), "", 0, "≤ 256 MiB")
 	return nil
 }
 
@@ -140,39 +109,26 @@ func (b *bench) siteName(round int) string {
 }
 
 func (b *bench) tar(ctx context.Context) error {
-	p, err := middle(func(round int) (p pair, err error) {
-		if p.ours, _, err = b.generate(ctx, fmt.Sprintf("site-%d.tar", round)); err != nil {
+	p, err := measure.Middle(rounds, func(round int) (p measure.Pair, err error) {
+		usage, err := b.generate(ctx, fmt.Sprintf("site-%d.tar", round))
+		if err != nil {
 			return p, err
 		}
-		p.other, err = timed(ctx, "tar", "cf", b.path(fmt.Sprintf("other-%d.tar", round)), "-C", b.path("site"), ".")
+		p.Ours = usage.Seconds
+		p.Other, err = timed(ctx, "tar", "cf", b.path(fmt.Sprintf("other-%d.tar", round)), "-C", b.path("site"), ".")
 		return p, err
 	})
-	b.row("generate to a tar / `tar cf`", seconds(p.ours), seconds(p.other), p.ratio(), "≤ 0.5")
+	b.table.Row("generate to a tar / `tar cf`", measure.Seconds(p.Ours), measure.Seconds(p.Other), p.Ratio(), "≤ 0.5")
 	return err
 }
 
-// generate runs the command and gives its seconds and its peak memory in MiB.
-func (b *bench) generate(ctx context.Context, out string) (elapsed, memory float64, err error) {
-	syscall.Sync() // what others wrote must not be paid for here
-	c := exec.CommandContext(ctx, filepath.Join(b.bin, "generate"), "--snapshot", b.snapshot, "--out", b.path(out))
-	start := time.Now()
-	if output, err := c.CombinedOutput(); err != nil {
-		return 0, 0, fmt.Errorf("generate: %w\n%s", err, output)
-	}
-	elapsed = time.Since(start).Seconds()
-	if usage, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		memory = float64(usage.Maxrss) / 1024 // Linux counts KiB
-	}
-	return elapsed, memory, nil
+func (b *bench) generate(ctx context.Context, out string) (measure.Usage, error) {
+	return measure.Run(exec.CommandContext(ctx, filepath.Join(b.bin, "generate"), "--snapshot", b.snapshot, "--out", b.path(out)))
 }
 
 func timed(ctx context.Context, name string, args ...string) (float64, error) {
-	syscall.Sync()
-	start := time.Now()
-	if output, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("%s: %w\n%s", name, err, output)
-	}
-	return time.Since(start).Seconds(), nil
+	usage, err := measure.Run(exec.CommandContext(ctx, name, args...))
+	return usage.Seconds, err
 }
 
 const nginxConfig = `worker_processes 2; daemon off; pid %[1]s/nginx.pid; error_log %[1]s/nginx.log;
@@ -213,14 +169,14 @@ func (b *bench) requests(ctx context.Context) error {
 		return err
 	}
 	path := "/api/v1/lists/" + token + "/details"
-	p, err := middle(func(int) (p pair, err error) {
-		if p.other, err = load(ctx, "http://"+nginxAddr+path); err != nil {
+	p, err := measure.Middle(rounds, func(int) (p measure.Pair, err error) {
+		if p.Other, err = load(ctx, "http://"+nginxAddr+path); err != nil {
 			return p, err
 		}
-		p.ours, err = load(ctx, "http://"+ourAddr+path)
+		p.Ours, err = load(ctx, "http://"+ourAddr+path)
 		return p, err
 	})
-	b.row("details of one list, hot, 50 connections / nginx", fmt.Sprintf("%.0f/s", p.ours), fmt.Sprintf("%.0f/s", p.other), p.ratio(), "≥ 0.5")
+	b.table.Row("details of one list, hot, 50 connections / nginx", fmt.Sprintf("%.0f/s", p.Ours), fmt.Sprintf("%.0f/s", p.Other), p.Ratio(), "≥ 0.5")
 	return err
 }
 
@@ -256,7 +212,7 @@ func (b *bench) search(ctx context.Context) error {
 	}
 	slices.Sort(took)
 	p50, p99 := took[len(took)/2], took[len(took)*99/100]
-	b.row(fmt.Sprintf("term search over the largest list (%d follows), warm, p99", follows),
+	b.table.Row(fmt.Sprintf("term search over the largest list (%d follows), warm, p99", follows),
 		p99.Round(10*time.Microsecond).String(), "p50 "+p50.Round(10*time.Microsecond).String(), 0, "≤ 2 ms")
 	return nil
 }
@@ -348,16 +304,3 @@ func freeAddr() (string, error) {
 	}
 	return listener.Addr().String(), listener.Close()
 }
-
-func makeSnapshot(ctx context.Context, dir string) error {
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return err
-	}
-	options := graph.Options{Accounts: 75_879, Lists: 61_572, Records: 511_524, Seed: 1}
-	_, err := graph.Write(ctx, options, func(name string) (io.WriteCloser, error) {
-		return os.Create(filepath.Join(dir, name))
-	})
-	return err
-}
-
-func seconds(s float64) string { return fmt.Sprintf("%.1f s", s) }

@@ -138,7 +138,8 @@ func isNetworkError(err error) bool {
 	if errors.As(err, &operation) || errors.As(err, &network) && network.Timeout() {
 		return true
 	}
-	// net/http has no types for answers that broke off in their headers.
+	// net/http has no types for answers that broke off in their headers, and the library
+	// makes a text of its own of an end of file.
 	return strings.Contains(err.Error(), "transport connection broken") || strings.Contains(err.Error(), "malformed HTTP") ||
-		strings.Contains(err.Error(), "server closed idle connection")
+		strings.Contains(err.Error(), "server closed idle connection") || strings.Contains(err.Error(), "Connection closed by foreign host")
 }

@@ -1,0 +1,111 @@
+// Package measure is what the benchmarks share: running commands, comparing two
+// of them in turns, and the table that comes out.
+package measure
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/followpress/followpress/fixtures/graph"
+)
+
+// Usage is what a process took.
+type Usage struct {
+	Seconds float64 // by the clock
+	CPU     float64 // seconds of all cores
+	Memory  float64 // at its peak, in MiB; of a small process what its parent had when it began
+}
+
+// Run runs a command; what it says is in the error if it fails.
+func Run(c *exec.Cmd) (Usage, error) {
+	syscall.Sync() // what others wrote must not be paid for here
+	start := time.Now()
+	if output, err := c.CombinedOutput(); err != nil {
+		return Usage{}, fmt.Errorf("%s: %w\n%s", filepath.Base(c.Path), err, output)
+	}
+	usage := UsageOf(c.ProcessState)
+	usage.Seconds = time.Since(start).Seconds()
+	return usage, nil
+}
+
+// UsageOf is what a process that has ended took, without its time.
+func UsageOf(state *os.ProcessState) Usage {
+	usage := Usage{CPU: (state.UserTime() + state.SystemTime()).Seconds()}
+	if system, ok := state.SysUsage().(*syscall.Rusage); ok {
+		usage.Memory = float64(system.Maxrss) / 1024 // Linux counts KiB
+	}
+	return usage
+}
+
+// A Pair is a figure of ours and one to compare it with.
+type Pair struct{ Ours, Other float64 }
+
+// Ratio is ours to the other.
+func (p Pair) Ratio() float64 { return p.Ours / p.Other }
+
+// Middle measures in turns and gives the pair with the middle ratio: machines are
+// noisy.
+func Middle(rounds int, measure func(round int) (Pair, error)) (Pair, error) {
+	pairs := make([]Pair, rounds)
+	for i := range pairs {
+		var err error
+		if pairs[i], err = measure(i); err != nil {
+			return Pair{}, err
+		}
+		fmt.Fprintf(os.Stderr, "  %.2f / %.2f = %.2f\n", pairs[i].Ours, pairs[i].Other, pairs[i].Ratio())
+	}
+	slices.SortFunc(pairs, func(a, b Pair) int { return cmp.Compare(a.Ratio(), b.Ratio()) })
+	return pairs[rounds/2], nil
+}
+
+// A Table has a row for each measure.
+type Table struct{ rows []string }
+
+// Row adds a row and shows it. Without another tool the figure itself has the target.
+func (t *Table) Row(measure, ours, other string, ratio float64, target string) {
+	text := ""
+	if ratio > 0 {
+		text = fmt.Sprintf("%.2f", ratio)
+	}
+	t.rows = append(t.rows, fmt.Sprintf("| %s | %s | %s | %s | %s |", measure, ours, other, text, target))
+	fmt.Fprintf(os.Stderr, "%s: %s %s %s\n", measure, ours, other, text)
+}
+
+// String is the table in Markdown.
+func (t *Table) String() string {
+	return "| measure | ours | other | ratio | target |\n|---|---|---|---|---|\n" + strings.Join(t.rows, "\n") + "\n"
+}
+
+// Seconds is how a row shows a time.
+func Seconds(s float64) string { return fmt.Sprintf("%.1f s", s) }
+
+// The size of a real network (Epinions), whose proportions all snapshots have.
+const (
+	Objects  = 359_474
+	accounts = 75_879
+	lists    = 61_572
+	records  = 511_524
+)
+
+// Snapshot makes a synthetic snapshot, of a site of about so many objects, in a
+// folder that is not there.
+func Snapshot(ctx context.Context, dir string, objects int) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	part := func(n int) int { return int(int64(n) * int64(objects) / Objects) }
+	options := graph.Options{Accounts: part(accounts), Lists: part(lists), Records: part(records), Seed: 1}
+	_, err := graph.Write(ctx, options, func(name string) (io.WriteCloser, error) {
+		return os.Create(filepath.Join(dir, name))
+	})
+	return err
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/followpress/followpress/bench/internal/measure"
+	"github.com/followpress/followpress/fixtures/servers"
+)
+
+// Settings of rclone. Each saves requests or reading that copying to a new bucket,
+// or comparing by digests, can do without.
+var (
+	rcloneBoth = []string{"--s3-no-check-bucket", "--s3-no-head"}
+	rcloneNew  = []string{"--no-check-dest", "--no-traverse", "--ignore-checksum"}
+	rcloneNext = []string{"--checksum", "--fast-list"}
+)
+
+func (b *bench) rcloneCopy(ctx context.Context, s *server, site, to string, transfers int) *exec.Cmd {
+	return b.rcloneCommand(ctx, s, "copy", site, to, transfers, rcloneNew)
+}
+
+func (b *bench) rcloneSync(ctx context.Context, s *server, site string, transfers int) *exec.Cmd {
+	return b.rcloneCommand(ctx, s, "sync", site, bucket, transfers, rcloneNext)
+}
+
+func (b *bench) rcloneCommand(ctx context.Context, s *server, verb, site, to string, transfers int, settings []string) *exec.Cmd {
+	n := strconv.Itoa(transfers)
+	arguments := []string{verb, b.path(site), ":s3:" + to, "--transfers", n, "--checkers", n}
+	return s.command(ctx, filepath.Join(b.tools, "rclone"), slices.Concat(arguments, rcloneBoth, settings)...)
+}
+
+// tune finds out how many transfers at once suit the server, with a smaller site.
+func (b *bench) tune(ctx context.Context, kind servers.Kind) error {
+	if err := warm(b.path(tenth)); err != nil {
+		return err
+	}
+	var tried []string
+	best := 0.0
+	_, err := b.serve(ctx, kind, string(kind)+"-tune", func(s *server) error {
+		for _, transfers := range []int{32, 64, 128} {
+			to := "transfers-" + strconv.Itoa(transfers)
+			if err := s.makeBucket(ctx, to); err != nil {
+				return err
+			}
+			usage, err := measure.Run(b.rcloneCopy(ctx, s, tenth, to, transfers))
+			if err != nil {
+				return err
+			}
+			tried = append(tried, fmt.Sprintf("%d: %.1f s", transfers, usage.Seconds))
+			if best == 0 || usage.Seconds < best {
+				best, b.transfers[kind] = usage.Seconds, transfers
+			}
+		}
+		return nil
+	})
+	b.tuning = append(b.tuning, fmt.Sprintf("%s: `--transfers %d` (a tenth of the objects took with %s)",
+		kind, b.transfers[kind], strings.Join(tried, ", ")))
+	return err
+}
+
+// aboutRclone says what rclone was told, and why.
+func (b *bench) aboutRclone() string {
+	return fmt.Sprintf(`rclone with as many checkers as transfers, those that were fastest: %s.
+Always %s: nobody else writes, and the server checks the MD5 of each body. First %s: the bucket is empty.
+Then %s: one listing instead of one for each folder. The files were in memory for both tools.
+`, strings.Join(b.tuning, "; "), code(rcloneBoth), code(rcloneNew), code(rcloneNext))
+}
+
+func code(settings []string) string { return "`" + strings.Join(settings, " ") + "`" }

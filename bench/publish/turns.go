@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/bench/internal/measure"
+	"github.com/followpress/followpress/fixtures/servers"
+)
+
+// A tool brings a site into a bucket.
+type tool string
+
+const (
+	ours   tool = "publish"
+	rclone tool = "rclone"
+)
+
+// first measures filling an empty bucket, with the tools in turns.
+func (b *bench) first(ctx context.Context, kind servers.Kind) (measure.Pair, error) {
+	if err := b.tune(ctx, kind); err != nil {
+		return measure.Pair{}, err
+	}
+	return b.compare(func(round int, by tool) (float64, error) {
+		name := folder(kind, by, round)
+		return b.turn(ctx, kind, name, by, full, func(s *server) (*exec.Cmd, error) {
+			if err := s.makeBucket(ctx, bucket); err != nil || by == ours {
+				return b.publish(ctx, s, full), err
+			}
+			return b.rcloneCopy(ctx, s, full, bucket, b.transfers[kind]), nil
+		})
+	})
+}
+
+// next measures bringing a changed site into a bucket that holds the full one, and
+// leaves it with the full one again.
+func (b *bench) next(ctx context.Context, kind servers.Kind, site string) (measure.Pair, error) {
+	return b.compare(func(_ int, by tool) (float64, error) {
+		name := folder(kind, by, 0)
+		took, err := b.turn(ctx, kind, name, by, site, func(s *server) (*exec.Cmd, error) {
+			if by == ours {
+				return b.publish(ctx, s, site), nil
+			}
+			return b.rcloneSync(ctx, s, site, b.transfers[kind]), nil
+		})
+		if err != nil {
+			return 0, err
+		}
+		last := b.last
+		_, err = b.serve(ctx, kind, name, func(s *server) error {
+			_, err := measure.Run(b.publish(ctx, s, full))
+			return err
+		})
+		b.last = last
+		return took, err
+	})
+}
+
+func folder(kind servers.Kind, by tool, round int) string {
+	return fmt.Sprintf("%s-%s-%d", kind, by, round)
+}
+
+// compare alternates who begins.
+func (b *bench) compare(measured func(round int, by tool) (float64, error)) (measure.Pair, error) {
+	return measure.Middle(b.rounds, func(round int) (p measure.Pair, err error) {
+		turns := []tool{ours, rclone}
+		if round%2 == 1 {
+			slices.Reverse(turns)
+		}
+		for _, by := range turns {
+			took, err := measured(round, by)
+			if err != nil {
+				return p, err
+			}
+			if by == ours {
+				p.Ours = took
+			} else {
+				p.Other = took
+			}
+		}
+		return p, nil
+	})
+}
+
+// turn measures one command and checks that the bucket holds the site then.
+func (b *bench) turn(ctx context.Context, kind servers.Kind, name string, by tool, site string,
+	prepare func(*server) (*exec.Cmd, error)) (float64, error) {
+	if err := warm(b.path(site)); err != nil {
+		return 0, err
+	}
+	var client measure.Usage
+	served, err := b.serve(ctx, kind, name, func(s *server) error {
+		c, err := prepare(s)
+		if err != nil {
+			return err
+		}
+		client, err = measure.Run(c)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	fmt.Fprintf(os.Stderr, "  %s, %s, %s: %.1f s; CPU %.1f s, of the server %.1f s; %.0f MiB\n",
+		by, kind, site, client.Seconds, client.CPU, served.CPU, client.Memory)
+	if by == ours {
+		b.memory = max(b.memory, client.Memory)
+		if err := b.readReport(); err != nil {
+			return 0, err
+		}
+	}
+	_, err = b.serve(ctx, kind, name, func(s *server) error {
+		_, err := measure.Run(b.command(ctx, s, "--verify"))
+		return err
+	})
+	return client.Seconds, err
+}
+
+// warm reads a site, so that both tools find it in memory.
+func warm(site string) error {
+	return filepath.WalkDir(site, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		_, err = os.ReadFile(path)
+		return err
+	})
+}
+
+// unchangedRuns of which the middle one counts.
+const unchangedRuns = 5
+
+// unchanged gives the seconds of publishing what is there already.
+func (b *bench) unchanged(ctx context.Context, kind servers.Kind) (float64, error) {
+	took := make([]float64, unchangedRuns)
+	_, err := b.serve(ctx, kind, folder(kind, ours, 0), func(s *server) error {
+		for i := range took {
+			usage, err := measure.Run(b.publish(ctx, s, full))
+			if err != nil {
+				return err
+			}
+			took[i] = usage.Seconds
+		}
+		return b.readReport()
+	})
+	if err == nil && b.last.Outcome != "unchanged" {
+		err = fmt.Errorf("publish of an unchanged site: %s", b.last.Outcome)
+	}
+	slices.Sort(took)
+	return took[unchangedRuns/2], err
+}
+
+// A report is what publish says about a run.
+type report struct {
+	Outcome string
+	Bulk    bool
+	Plan    struct{ Put int }
+}
+
+func (b *bench) publish(ctx context.Context, s *server, site string) *exec.Cmd {
+	return b.command(ctx, s, "--site", b.path(site), "--report", b.path("report.json"))
+}
+
+func (b *bench) command(ctx context.Context, s *server, arguments ...string) *exec.Cmd {
+	return s.command(ctx, filepath.Join(b.bin, "publish"),
+		append(arguments, "--dest", "s3://"+bucket, "--endpoint", "http://"+s.address)...)
+}
+
+func (b *bench) readReport() error {
+	body, err := os.ReadFile(b.path("report.json"))
+	if err != nil {
+		return err
+	}
+	b.last = report{}
+	return json.Unmarshal(body, &b.last)
+}

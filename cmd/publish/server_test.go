@@ -1,0 +1,434 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/signer"
+	"github.com/rs/zerolog"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// runMain in the environment makes the test binary the command itself, which can be
+// sent signals.
+const runMain = "FOLLOWPRESS_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(runMain) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// A process is the command in a process of its own.
+type process struct {
+	*exec.Cmd
+	stderr bytes.Buffer
+}
+
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{Cmd: exec.Command(binary, args...)}
+	p.Env = append(os.Environ(), runMain+"=yes", "GORACE=atexit_sleep_ms=0")
+	p.Stderr = &p.stderr
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Process.Kill() }) // where the test failed in between
+	return p
+}
+
+// contents is all that is in a bucket, by key.
+func contents(t *testing.T, s *servers.Server, bucket string) map[site.Key]string {
+	t.Helper()
+	found := map[site.Key]string{}
+	for o := range s.Client().ListObjectsIter(context.Background(), bucket, minio.ListObjectsOptions{Recursive: true}) {
+		if o.Err != nil {
+			t.Fatal(o.Err)
+		}
+		found[site.Key(o.Key)] = o.ETag
+	}
+	return found
+}
+
+// digests is what a bucket that holds the site contains.
+func digests(t *testing.T, folder string) map[site.Key]string {
+	t.Helper()
+	found := map[site.Key]string{}
+	err := storage.OpenLocal(folder).List(context.Background(), "", "", func(info storage.Info) error {
+		found[info.Key] = info.ETag
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// slowWay is a way to a server that takes time, and a function that makes the server
+// hang there, and one that makes it answer again.
+func slowWay(t *testing.T, s *servers.Server) (endpoint string, hang, mend func()) {
+	t.Helper()
+	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	proxy := toxiproxy.NewProxy(api, t.Name(), "127.0.0.1:0", strings.TrimPrefix(s.Endpoint, "http://"))
+	if err := proxy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Stop)
+	add := func(toxic string) {
+		if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(`{"name":"slow","type":"latency","attributes":{"latency":20}}`)
+	hang = func() { add(`{"name":"hang","type":"timeout","attributes":{"timeout":0}}`) }
+	mend = func() {
+		if err := proxy.Toxics.RemoveToxic(context.Background(), "hang"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return "http://" + proxy.Listen, hang, mend
+}
+
+// An interrupt ends the command within seconds, even if the server hangs. What is under
+// way may end first where the server answers; then the next run can begin at once, else
+// when the lease has run out. It takes up what was done.
+func TestInterrupted(t *testing.T) {
+	onServers(t, func(t *testing.T, s *servers.Server) {
+		from := demoSite(t, "site")
+		want := digests(t, from)
+		for _, c := range []struct {
+			signal syscall.Signal
+			hangs  bool
+			status int
+			within time.Duration
+		}{
+			{syscall.SIGINT, false, 130, 5 * time.Second},
+			{syscall.SIGTERM, false, 143, 5 * time.Second},
+			{syscall.SIGINT, true, 130, 12 * time.Second}, // it takes 6; the machine may be busy
+			{syscall.SIGTERM, true, 143, 12 * time.Second},
+		} {
+			t.Run(fmt.Sprintf("%v, the server hangs: %v", c.signal, c.hangs), func(t *testing.T) {
+				t.Parallel()
+				bucket := s.Bucket(t)
+				endpoint, hang, mend := slowWay(t, s)
+				args := []string{"--site", from, "--dest", "s3://" + bucket, "--lock-lease", "2s", "--bulk", "off"}
+				p := start(t, append(args, "--endpoint", endpoint, "--concurrency", "2")...)
+				for begun := time.Now(); len(contents(t, s, bucket)) < 20; time.Sleep(20 * time.Millisecond) {
+					if time.Since(begun) > time.Minute {
+						t.Fatalf("nothing was put: %s", &p.stderr)
+					}
+				}
+				if c.hangs {
+					hang()
+					time.Sleep(100 * time.Millisecond) // until requests hang
+				}
+				begun := time.Now()
+				if err := p.Process.Signal(c.signal); err != nil {
+					t.Fatal(err)
+				}
+				_ = p.Wait() // the status is looked at below
+				if took := time.Since(begun); took > c.within {
+					t.Errorf("it went on for %v", took)
+				} else {
+					t.Logf("it ended after %v", took)
+				}
+				if p.ProcessState.ExitCode() != c.status || !strings.Contains(lastLine(p.stderr.String()), "stopped by "+c.signal.String()) {
+					t.Errorf("status %d: %s", p.ProcessState.ExitCode(), &p.stderr)
+				}
+				if c.hangs {
+					mend()
+				}
+				status, _, stderr := runPublish(append(args, "--endpoint", s.Endpoint)...)
+				for begun := time.Now(); c.hangs && strings.Contains(stderr, "locked by") && time.Since(begun) < time.Minute; time.Sleep(100 * time.Millisecond) {
+					status, _, stderr = runPublish(append(args, "--endpoint", s.Endpoint)...)
+				}
+				if status != command.Done || !strings.Contains(stderr, "after a listing") {
+					t.Errorf("the next run: status %d: %s", status, stderr)
+				}
+				if got := contents(t, s, bucket); !maps.Equal(got, want) {
+					t.Errorf("the bucket has %d objects, the site %d, or some differ", len(got), len(want))
+				}
+			})
+		}
+	})
+}
+
+// A front stands before a server and counts what passes, by method and whether it lists.
+type front struct {
+	*httptest.Server
+	mu    sync.Mutex
+	count map[storage.Request]int
+}
+
+func newFront(t *testing.T, s *servers.Server, rewrite func(out *http.Request)) *front {
+	t.Helper()
+	behind, err := url.Parse(s.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &front{count: map[storage.Request]int{}}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host = behind.Scheme, behind.Host
+		if rewrite != nil {
+			rewrite(r.Out)
+		}
+	}}
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		kind := storage.Request(strings.ToLower(r.Method))
+		switch {
+		case r.URL.Query().Has("list-type"):
+			kind = storage.List
+		case r.Method == http.MethodPost:
+			kind = storage.Delete
+		}
+		f.mu.Lock()
+		f.count[kind]++
+		f.mu.Unlock()
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(f.Close)
+	return f
+}
+
+// The report counts what was asked, says what it costs at the prices given, and adds up
+// with what is in the bucket. The summary of the job grows by a table a run.
+func TestTheReportAddsUp(t *testing.T) {
+	onServers(t, func(t *testing.T, s *servers.Server) {
+		summary := filepath.Join(t.TempDir(), "summary")
+		t.Setenv("GITHUB_STEP_SUMMARY", summary)
+		folder := demoSite(t, "site")
+		for i, from := range []string{folder, demoSite(t, "site.tar")} {
+			bucket, f := s.Bucket(t), newFront(t, s, nil)
+			status, stdout, stderr := runPublish("--site", from, "--dest", "s3://"+bucket+"/below", "--endpoint", f.URL, "--report", "-",
+				"--price-put", "2000", "--price-get", "1000", "--price-storage", "0")
+			var report publisher.Report
+			if err := json.Unmarshal([]byte(stdout), &report); status != command.Done || err != nil {
+				t.Fatalf("status %d, %v: %s", status, err, stderr)
+			}
+			if !maps.Equal(report.Requests, f.count) {
+				t.Errorf("the report counts %v, the server %v", report.Requests, f.count)
+			}
+			if want := float64(2*f.count[storage.Put] + f.count[storage.Get]); report.Cost == nil || report.Cost.Requests != want || report.Cost.StorageMonth != 0 {
+				t.Errorf("the cost is %+v, want %v", report.Cost, want)
+			}
+			want := map[site.Key]string{}
+			for key, etag := range digests(t, folder) {
+				want["below/"+key] = etag
+			}
+			got := contents(t, s, bucket)
+			if !maps.Equal(got, want) {
+				t.Errorf("the bucket has %d objects, the site %d, or some differ", len(got), len(want))
+			}
+			if report.Done.Put+report.Done.Manifests+1 != len(got) || report.Done.Put != report.Plan.Put || report.Outcome != publisher.Published {
+				t.Errorf("the report: %s", stdout)
+			}
+			body, err := os.ReadFile(summary)
+			if err != nil || strings.Count(string(body), "### s3://"+bucket) != 1 || strings.Count(string(body), "| objects put | 439 |") != i+1 {
+				t.Errorf("the summary after run %d: %s, %v", i+1, body, err)
+			}
+		}
+	})
+}
+
+// A dry run says what the run will do, and sends nothing that writes.
+func TestADryRunOnlyReads(t *testing.T) {
+	onServers(t, func(t *testing.T, s *servers.Server) {
+		bucket, f := s.Bucket(t), newFront(t, s, nil)
+		from := demoSite(t, "site")
+		args := []string{"--site", from, "--dest", "s3://" + bucket, "--endpoint", f.URL, "--report", "-"}
+		if status, _, stderr := runPublish(args...); status != command.Done {
+			t.Fatal(stderr)
+		}
+		otherSite(t, from)
+		before := contents(t, s, bucket)
+		clear(f.count)
+		var planned, done publisher.Report
+		status, stdout, stderr := runPublish(append(args, "--dry-run")...)
+		if err := json.Unmarshal([]byte(stdout), &planned); status != command.Done || err != nil {
+			t.Fatalf("status %d, %v: %s", status, err, stderr)
+		}
+		if writes := len(f.count) - min(1, f.count[storage.Get]); writes > 0 {
+			t.Errorf("a dry run sent %v", f.count)
+		}
+		if !maps.Equal(contents(t, s, bucket), before) {
+			t.Error("a dry run changed the bucket")
+		}
+		status, stdout, stderr = runPublish(args...)
+		if err := json.Unmarshal([]byte(stdout), &done); status != command.Done || err != nil {
+			t.Fatalf("status %d, %v: %s", status, err, stderr)
+		}
+		if planned.Plan != done.Plan || planned.Outcome != publisher.Planned || planned.Plan.Put == 0 {
+			t.Errorf("planned %+v, done %+v", planned.Plan, done.Plan)
+		}
+	})
+}
+
+// otherSite generates a site at the path that differs in the badges of each list.
+func otherSite(t *testing.T, path string) {
+	t.Helper()
+	options := generator.Options{Config: site.Config{BadgesField: "poaps"}}
+	if _, err := generator.ToPath(context.Background(), afero.FromIOFS{FS: fixtures.Demo()}, path, options); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A server that takes conditions and does not look at them is found out before anybody
+// relies on the lock. The command says so once and goes on.
+func TestServerThatIgnoresConditions(t *testing.T) {
+	onServers(t, func(t *testing.T, s *servers.Server) {
+		f := newFront(t, s, func(out *http.Request) {
+			out.Header.Del("If-Match")
+			out.Header.Del("If-None-Match")
+			out.Header.Del("Authorization") // which signs the headers
+			out.Header = signer.SignV4(*out, s.AccessKey, s.SecretKey, "", "us-east-1").Header
+		})
+		from, bucket := demoSite(t, "site"), s.Bucket(t)
+		args := []string{"--site", from, "--dest", "s3://" + bucket, "--endpoint", f.URL}
+		for range 2 {
+			status, _, stderr := runPublish(args...)
+			if status != command.Done || strings.Count(stderr, "no conditional writes") != 1 || !strings.Contains(stderr, "without a lock") {
+				t.Errorf("status %d: %s", status, stderr)
+			}
+			if !maps.Equal(contents(t, s, bucket), digests(t, from)) {
+				t.Error("the bucket is not the site")
+			}
+			otherSite(t, from)
+		}
+		if status, _, stderr := runPublish(append(args, "--no-lock")...); status != command.Done || strings.Contains(stderr, "no conditional writes") {
+			t.Errorf("with --no-lock: status %d: %s", status, stderr)
+		}
+	})
+}
+
+// Verify has the status 1 where something is missing, altered or unknown; repair where
+// something is left that is none of a site's.
+func TestStatusOfVerifyAndRepair(t *testing.T) {
+	onServers(t, func(t *testing.T, s *servers.Server) {
+		from, bucket := demoSite(t, "site"), s.Bucket(t)
+		dest := []string{"--dest", "s3://" + bucket, "--endpoint", s.Endpoint}
+		put := func(key, body string) {
+			if _, err := s.Client().PutObject(context.Background(), bucket, key, strings.NewReader(body), int64(len(body)), minio.PutObjectOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, step := range []struct {
+			name   string
+			before func()
+			args   string
+			status int
+			says   string
+		}{
+			{"verify nothing", func() {}, "--verify", command.Failed, "publish a site first"},
+			{"publish", func() {}, "--site", command.Done, ": published"},
+			{"verify", func() {}, "--verify", command.Done, "missing            0"},
+			{"verify an altered one", func() { put("api/v1/leaderboard/followers", "{}") }, "--verify", command.Failed, "0 missing, 1 altered, 0 unknown (--repair"},
+			{"repair", func() {}, "--repair --site", command.Done, "1 objects put"},
+			{"verify a refreshed one", func() { put("api/v1/lists/4/details", "{}"); put("_refresh/details/4", "{}") }, "--verify", command.Done, "refreshed          1"},
+			{"verify what a site may have had", func() { put("api/v1/lists/4444/details", "{}") }, "--verify", command.Failed, "0 missing, 0 altered, 1 unknown"},
+			{"repair that", func() {}, "--repair --site", command.Done, "1 deleted"},
+			{"repair what is somebody's", func() { put("robots.txt", "somebody's") }, "--repair --site", command.Failed, "1 unknown objects are none of a site's"},
+		} {
+			step.before()
+			args := append(slices.Clone(dest), strings.Fields(step.args)...)
+			if strings.HasSuffix(step.args, "--site") {
+				args = append(args, from)
+			}
+			status, stdout, stderr := runPublish(args...)
+			if status != step.status || stdout != "" || !strings.Contains(stderr, step.says) {
+				t.Errorf("%s: status %d: %s", step.name, status, stderr)
+			}
+		}
+	})
+}
+
+// Whatever the command does and however it ends, nothing that it writes holds the
+// secret, or anything of a signature; not even at the level debug.
+func TestNoSecretIsTold(t *testing.T) {
+	onServers(t, func(t *testing.T, s *servers.Server) {
+		const wrong = "a-wrong-secret-key"
+		summary := filepath.Join(t.TempDir(), "summary")
+		t.Setenv("GITHUB_STEP_SUMMARY", summary)
+		from, dest, endpoint := demoSite(t, "site"), "s3://"+s.Bucket(t), s.Endpoint
+		var told strings.Builder
+		run := func(want int, args string) {
+			t.Helper()
+			status, stdout, stderr := runPublish(append(strings.Fields(args), "--report", "-", "--log-level", "debug", "--patience", "1s")...)
+			told.WriteString(stdout + stderr)
+			if status != want {
+				t.Errorf("%s: status %d: %s", args, status, lastLine(stderr))
+			}
+		}
+		here := " --dest " + dest + " --endpoint " + endpoint
+		run(command.Done, "--init --site "+from+here)
+		run(command.Done, "--verify"+here)
+		run(command.Done, "--repair --site "+from+here)
+		otherSite(t, from)
+		run(command.Done, "--dry-run --site "+from+here)
+		run(command.Done, "--site "+from+here)
+		run(command.Failed, "--site "+from+" --dest s3://no-such-bucket --endpoint "+endpoint)
+		run(command.Failed, "--site "+from+" --dest "+dest+" --region eu-elsewhere-7 --endpoint http://127.0.0.1:1")
+		run(command.Failed, "--site "+from+" --dest "+dest+" --endpoint "+strings.Replace(endpoint, "http:", "https:", 1))
+		t.Setenv("AWS_SESSION_TOKEN", "a-session-token")
+		run(command.Failed, "--site "+from+here)
+		t.Setenv("AWS_SESSION_TOKEN", "")
+		t.Setenv("AWS_SECRET_ACCESS_KEY", wrong)
+		run(command.Failed, "--site "+from+here)
+		body, err := os.ReadFile(summary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told.Write(body)
+		for _, secret := range []string{s.SecretKey, wrong, "a-session-token", "Signature=", "AWS4-HMAC", "Credential=", "Authorization"} {
+			if at := strings.Index(told.String(), secret); at >= 0 {
+				t.Errorf("it tells %q: …%s", secret, told.String()[max(0, at-200):at])
+			}
+		}
+		if n := strings.Count(told.String(), "level=DEBUG"); n < 100 {
+			t.Errorf("%d lines of the level debug: the test looks at too little", n)
+		}
+	})
+}
+
+// A folder becomes each of the sites that are published to it, in any order.
+func TestPublishSitesToAFolder(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "out")
+	first, second, archive := demoSite(t, "site"), demoSite(t, "second"), demoSite(t, "site.tar")
+	otherSite(t, second)
+	for _, step := range []struct{ from, holds string }{{first, first}, {second, second}, {archive, first}, {first, first}, {second, second}} {
+		if status, _, stderr := runPublish("--site", step.from, "--dest", "file://"+to); status != command.Done {
+			t.Fatalf("status %d: %s", status, stderr)
+		}
+		equalFolders(t, to, step.holds)
+	}
+}

@@ -1,0 +1,234 @@
+package publisher_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/rs/zerolog"
+
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/storage"
+)
+
+// A flaky way to a server.
+type flaky struct {
+	t     testing.TB
+	proxy *toxiproxy.Proxy
+}
+
+func newFlaky(t testing.TB, server *servers.Server) *flaky {
+	t.Helper()
+	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	f := &flaky{t, toxiproxy.NewProxy(api, t.Name(), "127.0.0.1:0", strings.TrimPrefix(server.Endpoint, "http://"))}
+	if err := f.proxy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.proxy.Stop)
+	return f
+}
+
+func (f *flaky) endpoint() string { return "http://" + f.proxy.Listen }
+
+// add begins to do a kind of harm, to connections that are open too.
+func (f *flaky) add(h harm) {
+	f.t.Helper()
+	text := fmt.Sprintf(`{"name":"harm","type":%q,"stream":%q,"attributes":%s}`, h.kind, h.stream, h.attributes)
+	if _, err := f.proxy.Toxics.AddToxicJson(strings.NewReader(text)); err != nil {
+		f.t.Error(err)
+	}
+}
+
+func (f *flaky) remove() {
+	f.t.Helper()
+	if err := f.proxy.Toxics.RemoveToxic(context.Background(), "harm"); err != nil {
+		f.t.Error(err)
+	}
+}
+
+// A harm is done to connections: all the time, or now and then.
+type harm struct {
+	kind, stream, attributes string
+	now, then                time.Duration // how long it is done and how long not; 0 means all the time
+}
+
+// do begins to do harm until stop is called.
+func (f *flaky) do(h harm) (stop func()) {
+	f.t.Helper()
+	f.add(h)
+	if h.now == 0 {
+		return func() {}
+	}
+	ended := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			time.Sleep(h.now)
+			f.remove()
+			select {
+			case <-time.After(h.then):
+			case <-ended:
+				return
+			}
+			f.add(h)
+		}
+	})
+	return func() { close(ended); group.Wait() }
+}
+
+// On a bad way to the server a run takes longer and ends well.
+func TestABadConnection(t *testing.T) {
+	first := demo(t)
+	second := first.changed(t, 2, " ").without(t, 3)
+	harms := []harm{
+		{"latency", "downstream", `{"latency":20,"jitter":20}`, 0, 0},
+		{"bandwidth", "upstream", `{"rate":200}`, 0, 0},
+		{"bandwidth", "downstream", `{"rate":50}`, 0, 0},
+		{"limit_data", "downstream", `{"bytes":10000}`, 0, 0}, // answers break off
+		{"limit_data", "upstream", `{"bytes":30000}`, 0, 0},   // requests break off
+		{"reset_peer", "downstream", `{"timeout":0}`, 50 * time.Millisecond, 2 * time.Second},
+		{"timeout", "downstream", `{"timeout":0}`, 100 * time.Millisecond, 2 * time.Second}, // answers come never
+	}
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		var group sync.WaitGroup
+		for _, h := range harms {
+			p, f := newPlace(t, server, ""), newFlaky(t, server)
+			group.Go(func() {
+				stop := f.do(h)
+				defer stop()
+				var retries int64
+				for _, m := range []memory{first, second, second} {
+					report, err := publisher.Publish(t.Context(), m, p.openAt(t, f.endpoint(), nil), publisher.Options{Bulk: publisher.BulkOff, Concurrency: 16})
+					if err != nil {
+						t.Errorf("%s %s: %v", h.kind, h.stream, err)
+						return
+					}
+					retries += report.Retries
+					p.holds(t, m)
+				}
+				if breaks := h.kind != "latency" && h.kind != "bandwidth"; breaks && retries == 0 {
+					t.Errorf("%s %s: no request was tried again", h.kind, h.stream)
+				}
+			})
+		}
+		group.Wait()
+	})
+}
+
+// A server that goes away in the middle of a run and comes back makes no difference,
+// even if it was away for longer than the lease, so long as nobody took the lock.
+func TestAServerThatIsAwayForAWhile(t *testing.T) {
+	first := demo(t)
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		var begun, group sync.WaitGroup
+		var places []place
+		for _, lease := range []time.Duration{time.Second, publisher.DefaultLease} {
+			p := newPlace(t, server, "")
+			places = append(places, p)
+			bucket := p.open(t, nil)
+			begun.Add(1)
+			group.Go(func() {
+				o := publisher.Options{Lease: lease, Concurrency: 1, Bulk: publisher.BulkOff, Progress: onStage{"upload", begun.Done}}
+				if report, err := publisher.Publish(t.Context(), first, bucket, o); err != nil || report.Retries == 0 {
+					t.Errorf("with a lease of %v: %v, %d requests were tried again", lease, err, report.Retries)
+				}
+			})
+		}
+		begun.Wait()
+		server.Stop()
+		time.Sleep(10 * time.Second)
+		server.Start()
+		group.Wait()
+		for _, p := range places {
+			p.holds(t, first)
+		}
+	})
+}
+
+// onStage calls a function when a stage begins.
+type onStage struct {
+	name string
+	do   func()
+}
+
+func (s onStage) Stage(name string, _ int64) {
+	if name == s.name {
+		s.do()
+	}
+}
+func (onStage) AddBytes(int64, int64) {}
+
+// What trying again does not change ends a run at once, with words that say what to check.
+func TestWhatCannotGoAwayStopsTheRun(t *testing.T) {
+	first := demo(t)
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		p := newPlace(t, server, "")
+		publish(t, first, p.open(t, nil), publisher.Options{})
+		second := first.changed(t, 2, " ")
+		for _, c := range []struct {
+			name   string
+			env    map[string]string
+			at     storage.Location
+			option storage.S3Options
+			says   string
+		}{
+			{"a wrong secret", map[string]string{"AWS_SECRET_ACCESS_KEY": "a-wrong-secret"}, p.at, storage.S3Options{}, "AWS_SECRET_ACCESS_KEY"},
+			{"an unknown user", map[string]string{"AWS_ACCESS_KEY_ID": "nobody"}, p.at, storage.S3Options{}, "AWS_ACCESS_KEY_ID"},
+			{"no bucket", nil, storage.Location{Bucket: "no-such-bucket"}, storage.S3Options{}, "--init"},
+			{"a wrong region", nil, p.at, storage.S3Options{Region: "eu-elsewhere-7"}, "--region"}, // any is right for MinIO
+			{"no server", nil, p.at, storage.S3Options{Endpoint: "http://no-such-host.invalid"}, "--endpoint"},
+			{"the wrong scheme", nil, p.at, storage.S3Options{Endpoint: strings.Replace(server.Endpoint, "http:", "https:", 1)}, "--endpoint"},
+			{"credentials that may only read", readOnly(t, p), p.at, storage.S3Options{}, "may do this"},
+		} {
+			if c.name == "credentials that may only read" && c.env == nil || c.name == "a wrong region" && server.Kind == servers.MinIO {
+				continue
+			}
+			env := credentialsOf(server)
+			maps.Copy(env, c.env)
+			if c.option.Endpoint == "" {
+				c.option.Endpoint = server.Endpoint
+			}
+			bucket, err := openAs(env, c.at, c.option)
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			_, err = publisher.Publish(t.Context(), second, bucket, publisher.Options{})
+			if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v, want one line with %q", c.name, err, c.says)
+			}
+			if took := time.Since(begun); took > 5*time.Second {
+				t.Errorf("%s: it took %v", c.name, took)
+			}
+			p.holds(t, first)
+		}
+	})
+}
+
+// readOnly are credentials that may read the bucket and not write to it, nil where the
+// server cannot give such for the asking.
+func readOnly(t *testing.T, p place) map[string]string {
+	t.Helper()
+	if p.server.Kind != servers.MinIO {
+		return nil
+	}
+	assumed, err := credentials.NewSTSAssumeRole(p.server.Endpoint, credentials.STSAssumeRoleOptions{
+		AccessKey: p.server.AccessKey, SecretKey: p.server.SecretKey,
+		Policy: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["s3:GetObject","s3:ListBucket"],"Resource":["arn:aws:s3:::*"]}]}`,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := assumed.GetWithContext(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"AWS_ACCESS_KEY_ID": value.AccessKeyID, "AWS_SECRET_ACCESS_KEY": value.SecretAccessKey, "AWS_SESSION_TOKEN": value.SessionToken}
+}

@@ -1,0 +1,411 @@
+package publisher_test
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/spf13/afero"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/fixtures/graph"
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// onServers runs a test on a server of each kind, on both at the same time.
+func onServers(t *testing.T, check func(*testing.T, *servers.Server)) {
+	t.Helper()
+	for _, kind := range servers.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			check(t, servers.Start(t, kind))
+		})
+	}
+}
+
+// A memory is a site in memory.
+type memory map[site.Key]string
+
+func (m memory) Get(_ context.Context, key site.Key) ([]byte, error) {
+	if body, ok := m[key]; ok {
+		return []byte(body), nil
+	}
+	return nil, storage.ErrNotFound
+}
+
+func (m memory) root(t testing.TB) site.Root {
+	t.Helper()
+	root, err := site.ParseRoot([]byte(m[site.RootKey]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// objects are the keys of a route, or of all routes but manifest and root, in order.
+func (m memory) objects(t testing.TB, routes ...site.RouteID) []site.Key {
+	t.Helper()
+	config := m.root(t).Config
+	var keys []site.Key
+	for key := range m {
+		route, ok := config.RouteOf(key)
+		if !ok {
+			t.Fatalf("%s is no key of a site", key)
+		}
+		if slices.Contains(routes, route.ID) || len(routes) == 0 && route.ID != site.RouteManifest && route.ID != site.RouteRoot {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// with is another site: its objects and its root are changed, its manifest is made anew.
+func (m memory) with(t testing.TB, change func(objects memory, root *site.Root)) memory {
+	t.Helper()
+	root := m.root(t)
+	next := memory{}
+	for _, key := range m.objects(t) {
+		next[key] = m[key]
+	}
+	change(next, &root)
+	shards := map[string][]site.Entry{}
+	root.Counts.Objects, root.Counts.Bytes, root.Manifest = 0, 0, map[string]site.MD5{}
+	for _, key := range slices.Sorted(maps.Keys(next)) {
+		e := site.Entry{Key: key, Size: int64(len(next[key])), MD5: site.Sum([]byte(next[key]))}
+		shard := site.ManifestShard(key, root.ShardDigits)
+		shards[shard] = append(shards[shard], e)
+		root.Counts.Objects++
+		root.Counts.Bytes += e.Size
+	}
+	for _, shard := range site.HashPrefixes(root.ShardDigits) {
+		body := site.Manifest{Shard: shard, Objects: shards[shard]}.Append(nil)
+		next[site.ManifestKey(shard)], root.Manifest[shard] = string(body), site.Sum(body)
+	}
+	body, err := root.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next[site.RootKey] = string(body)
+	return next
+}
+
+// changed is the site with a few objects changed: one in every so many, in order.
+func (m memory) changed(t testing.TB, every int, text string) memory {
+	t.Helper()
+	return m.with(t, func(objects memory, _ *site.Root) {
+		for i, key := range m.objects(t) {
+			if i%every == 0 {
+				objects[key] += text
+			}
+		}
+	})
+}
+
+// without is the site without the lists whose number, counted from 0, is divisible by every.
+func (m memory) without(t testing.TB, every int) memory {
+	t.Helper()
+	return m.with(t, func(objects memory, _ *site.Root) {
+		for i, key := range m.objects(t, site.RouteRecords) {
+			if i%every == 0 {
+				folder := strings.TrimSuffix(string(key), string(site.Records))
+				maps.DeleteFunc(objects, func(key site.Key, _ string) bool { return strings.HasPrefix(string(key), folder) })
+			}
+		}
+	})
+}
+
+// generated makes the site of a snapshot. Its leaderboards do not outweigh a small graph.
+func generated(t testing.TB, snapshot afero.Fs, basePath string) memory {
+	t.Helper()
+	files, _, err := generator.ToMemory(t.Context(), snapshot, generator.Options{Config: site.Config{LeaderboardMax: 10, BasePath: basePath}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := memory{}
+	err = afero.Walk(files, "/", func(path string, info fs.FileInfo, err error) error {
+		if err != nil || info.IsDir() {
+			return err
+		}
+		body, err := afero.ReadFile(files, path)
+		m[site.Key(strings.Trim(filepath.ToSlash(path), "/"))] = string(body)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// demo is the site of the demo snapshot, some 260 objects. It is made once.
+func demo(t testing.TB) memory {
+	t.Helper()
+	demoOnce.Do(func() { demoSite = generated(t, afero.FromIOFS{FS: fixtures.Demo()}, "") })
+	return maps.Clone(demoSite)
+}
+
+var (
+	demoOnce sync.Once
+	demoSite memory
+)
+
+// synthetic is a snapshot of a graph that has about six objects for each list.
+func synthetic(t testing.TB, lists int) afero.Fs {
+	t.Helper()
+	files := afero.NewMemMapFs()
+	options := graph.Options{Accounts: lists, Lists: lists, Records: 10 * lists, Seed: 1}
+	if _, err := graph.Write(t.Context(), options, func(name string) (io.WriteCloser, error) { return files.Create(name) }); err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// onDisk writes the site to a path: a tar file if its name ends in .tar, else a folder.
+func (m memory) onDisk(t testing.TB, path string) string {
+	t.Helper()
+	if !strings.HasSuffix(path, ".tar") {
+		for key, body := range m {
+			name := filepath.Join(path, filepath.FromSlash(string(key)))
+			if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(body), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return path
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := tar.NewWriter(file)
+	for key, body := range m {
+		err = errors.Join(err, archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: string(key), Size: int64(len(body)), Mode: 0o644}))
+		_, writeErr := io.WriteString(archive, body)
+		err = errors.Join(err, writeErr)
+	}
+	if err := errors.Join(err, archive.Close(), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// opened is the site on disk, as the command opens it.
+func (m memory) opened(t testing.TB, name string) publisher.Site {
+	t.Helper()
+	return openSite(t, m.onDisk(t, filepath.Join(t.TempDir(), name)))
+}
+
+func openSite(t testing.TB, path string) publisher.Site {
+	t.Helper()
+	from, err := storage.OpenSite(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := from.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return from
+}
+
+// A place is a bucket of a server, or what is below a prefix of one. It is looked at
+// with a plain client, and published to with the code under test.
+type place struct {
+	server *servers.Server
+	at     storage.Location
+	plain  minio.Core
+}
+
+func newPlace(t testing.TB, server *servers.Server, prefix string) place {
+	t.Helper()
+	return place{server, storage.Location{Bucket: server.Bucket(t), Prefix: prefix}, minio.Core{Client: server.Client()}}
+}
+
+// open is the bucket as the code under test sees it, directly.
+func (p place) open(t testing.TB, transport http.RoundTripper) *storage.S3 {
+	t.Helper()
+	return p.openAt(t, p.server.Endpoint, transport)
+}
+
+// openAt is the bucket by way of a proxy.
+func (p place) openAt(t testing.TB, endpoint string, transport http.RoundTripper) *storage.S3 {
+	t.Helper()
+	bucket, err := openAs(credentialsOf(p.server), p.at, storage.S3Options{Endpoint: endpoint, Transport: transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bucket
+}
+
+func credentialsOf(server *servers.Server) map[string]string {
+	return map[string]string{"AWS_ACCESS_KEY_ID": server.AccessKey, "AWS_SECRET_ACCESS_KEY": server.SecretKey, "AWS_SESSION_TOKEN": "",
+		"AWS_REGION": "", "AWS_DEFAULT_REGION": ""}
+}
+
+var environment sync.Mutex
+
+// openAs opens a bucket with credentials in the environment, which are read once, here.
+// Tests that run at the same time cannot use t.Setenv.
+func openAs(credentials map[string]string, at storage.Location, o storage.S3Options) (*storage.S3, error) {
+	environment.Lock()
+	defer environment.Unlock()
+	for name, value := range credentials {
+		if err := os.Setenv(name, value); err != nil {
+			return nil, err
+		}
+	}
+	return storage.OpenS3(context.Background(), at, o)
+}
+
+// put writes an object as somebody else would.
+func (p place) put(t testing.TB, key site.Key, body string, headers minio.PutObjectOptions) {
+	t.Helper()
+	_, err := p.plain.Client.PutObject(context.Background(), p.at.Bucket, p.at.Prefix+string(key), strings.NewReader(body), int64(len(body)), headers)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// remove deletes an object as somebody else would.
+func (p place) remove(t testing.TB, key site.Key) {
+	t.Helper()
+	if err := p.plain.RemoveObject(context.Background(), p.at.Bucket, p.at.Prefix+string(key), minio.RemoveObjectOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// get reads an object; ok is false if there is none.
+func (p place) get(t testing.TB, key site.Key) (body string, ok bool) {
+	t.Helper()
+	stream, _, _, err := p.plain.GetObject(context.Background(), p.at.Bucket, p.at.Prefix+string(key), minio.GetObjectOptions{})
+	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
+		return "", false
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	read, err := io.ReadAll(stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(read), true
+}
+
+// list is what is there. An ETag is the MD5 of what the server took.
+func (p place) list(t testing.TB) map[site.Key]minio.ObjectInfo {
+	t.Helper()
+	all := map[site.Key]minio.ObjectInfo{}
+	for o := range p.plain.ListObjectsIter(context.Background(), p.at.Bucket, minio.ListObjectsOptions{Recursive: true}) {
+		if o.Err != nil {
+			t.Fatal(o.Err)
+		}
+		key, ok := strings.CutPrefix(o.Key, p.at.Prefix)
+		if !ok {
+			t.Errorf("%s is outside of the prefix", o.Key)
+		}
+		all[site.Key(key)] = o
+	}
+	return all
+}
+
+// holds checks that the bucket is the site, byte for byte and with its headers, and
+// that nothing else is in it but what is beside.
+func (p place) holds(t testing.TB, want memory, beside ...site.Key) {
+	t.Helper()
+	listed := p.list(t)
+	p.holdsOnly(t, listed, want, beside)
+	config := want.root(t).Config
+	var group errgroup.Group
+	group.SetLimit(16)
+	for key := range listed {
+		group.Go(func() error { return p.check(key, config, want) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func (p place) check(key site.Key, config site.Config, want memory) error {
+	wanted, ok := want[key]
+	if !ok {
+		return nil
+	}
+	stream, info, _, err := p.plain.GetObject(context.Background(), p.at.Bucket, p.at.Prefix+string(key), minio.GetObjectOptions{})
+	if err != nil {
+		return fmt.Errorf("get %s: %w", key, err)
+	}
+	defer stream.Close()
+	body, err := io.ReadAll(stream)
+	if err != nil {
+		return fmt.Errorf("get %s: %w", key, err)
+	}
+	if string(body) != wanted {
+		return fmt.Errorf("%s has %d bytes that are not the %d of the site", key, len(body), len(wanted))
+	}
+	route, _ := config.RouteOf(key)
+	if cache := info.Metadata.Get("Cache-Control"); info.ContentType != route.ContentType || cache != route.CacheControl {
+		return fmt.Errorf("%s has the headers %q and %q, want %q and %q", key, info.ContentType, cache, route.ContentType, route.CacheControl)
+	}
+	return nil
+}
+
+// lists checks the same by sizes and ETags only, which is faster.
+func (p place) lists(t testing.TB, want memory, beside ...site.Key) {
+	t.Helper()
+	p.holdsOnly(t, p.list(t), want, beside)
+}
+
+func (p place) holdsOnly(t testing.TB, listed map[site.Key]minio.ObjectInfo, want memory, beside []site.Key) {
+	t.Helper()
+	var wrong []string
+	for key, body := range want {
+		info, ok := listed[key]
+		switch {
+		case !ok:
+			wrong = append(wrong, fmt.Sprintf("%s is missing", key))
+		case info.ETag != site.Sum([]byte(body)).String() || info.Size != int64(len(body)):
+			wrong = append(wrong, fmt.Sprintf("%s has other bytes", key))
+		}
+	}
+	for key := range listed {
+		if _, ok := want[key]; !ok && !slices.Contains(beside, key) {
+			wrong = append(wrong, fmt.Sprintf("%s is not of the site", key))
+		}
+	}
+	for _, key := range beside {
+		if _, ok := listed[key]; !ok {
+			wrong = append(wrong, fmt.Sprintf("%s is gone", key))
+		}
+	}
+	if len(wrong) > 0 {
+		slices.Sort(wrong)
+		t.Errorf("the bucket differs from the site in %d places: %s", len(wrong), strings.Join(wrong[:min(5, len(wrong))], "; "))
+	}
+}
+
+// publish makes the bucket equal to the site.
+func publish(t testing.TB, from publisher.Site, to publisher.Bucket, o publisher.Options) *publisher.Report {
+	t.Helper()
+	report, err := publisher.Publish(t.Context(), from, to, o)
+	if err != nil {
+		t.Fatalf("publish: %v", err)
+	}
+	return report
+}

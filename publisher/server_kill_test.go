@@ -1,0 +1,254 @@
+package publisher_test
+
+import (
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site"
+)
+
+// killsWanted is how many publishers are killed, over all servers; KILLS in the
+// environment sets another number, as `make soak` does.
+const killsWanted = 50
+
+// Publishers are killed at random, one after the other and with different sites. The
+// next run that may end makes the bucket equal to its site and puts nothing again that
+// had arrived. All the while no reader finds a reference to nothing.
+func TestKilledPublishers(t *testing.T) {
+	sites := threeSites(t)
+	kills := killsWanted
+	if text := os.Getenv("KILLS"); text != "" {
+		var err error
+		if kills, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		const seed = 20261121
+		t.Logf("seed %d", seed)
+		k := &killer{place: newPlace(t, server, ""), sites: sites, random: rand.New(rand.NewPCG(seed, uint64(len(server.Kind)))), hits: map[string]int{}}
+		for i, name := range []string{"a", "b.tar", "c"} {
+			k.paths = append(k.paths, sites[i].onDisk(t, filepath.Join(t.TempDir(), name)))
+		}
+		publish(t, sites[0], k.place.open(t, nil), publisher.Options{})
+		r := &reader{t: t, place: k.place, sites: sites, random: rand.New(rand.NewPCG(seed, 0))}
+		stop := r.read()
+		defer stop()
+		for rounds := 0; k.kills < kills/len(servers.Kinds()); rounds++ {
+			if rounds > 20*kills {
+				t.Fatal("too few publishers were killed")
+			}
+			if k.round(t); t.Failed() {
+				break
+			}
+		}
+		stop()
+		t.Logf("killed in the stages %v; %d runs resumed; %s", k.hits, k.resumed, r)
+		if len(k.hits) < 4 || k.resumed < k.kills/4 || r.followed < 100 {
+			t.Error("the test does not reach what it should")
+		}
+		for _, m := range sites {
+			publish(t, m, k.place.open(t, nil), publisher.Options{BreakLock: true})
+			k.place.holds(t, m)
+		}
+	})
+}
+
+// threeSites differ in many objects, in their keys too; the third one has another base
+// path and another number of manifest shards.
+func threeSites(t *testing.T) []memory {
+	t.Helper()
+	snapshot := synthetic(t, 40)
+	a := generated(t, snapshot, "")
+	c := generated(t, snapshot, "v2").with(t, func(_ memory, root *site.Root) { root.ShardDigits = 2 })
+	return []memory{a, a.changed(t, 2, " ").without(t, 5), c.without(t, 7)}
+}
+
+// A killer starts publishers, kills them, and lets others clear up after them.
+type killer struct {
+	place  place
+	sites  []memory
+	paths  []string
+	random *rand.Rand
+
+	last           int // the site of the last run
+	kills, resumed int
+	hits           map[string]int // by the stage that was killed
+}
+
+func (k *killer) round(t *testing.T) {
+	t.Helper()
+	k.last = (k.last + 1 + k.random.IntN(len(k.sites)-1)) % len(k.sites)
+	bulk := k.pick(publisher.BulkAuto, publisher.BulkOff)
+	p := k.place.start(t, job{Site: k.paths[k.last], Bulk: bulk, Lease: 2 * time.Second})
+	stages := []struct {
+		name string
+		span time.Duration
+	}{{"", 600 * time.Millisecond}, {"compare", 50 * time.Millisecond}, {"list", 50 * time.Millisecond},
+		{"upload", 400 * time.Millisecond}, {"delete", 100 * time.Millisecond}}
+	if stage := stages[k.random.IntN(len(stages))]; stage.name == "" || p.reach(stage.name) {
+		time.Sleep(time.Duration(k.random.Int64N(int64(stage.span))))
+	}
+	p.signal(t, syscall.SIGKILL)
+	status, killed := p.wait(t)
+	switch {
+	case !killed && status != 0:
+		t.Fatalf("a run that was not killed: status %d: %s", status, p.stderr.String())
+	case !killed:
+		t.Logf("site %d, %s: ended in time", k.last, bulk)
+		k.place.lists(t, k.sites[k.last])
+		return
+	}
+	t.Logf("site %d, %s: killed in %q", k.last, bulk, p.last())
+	k.kills++
+	k.hits[p.last()]++
+	k.clearUp(t)
+}
+
+// clearUp comes after a kill. The lock of the dead is broken, waited for, or removed as
+// if that had been long ago. In the last case others may be killed before a run ends.
+func (k *killer) clearUp(t *testing.T) {
+	t.Helper()
+	o := publisher.Options{Bulk: k.pick(publisher.BulkAuto, publisher.BulkOff)}
+	next := k.random.IntN(len(k.sites))
+	switch k.random.IntN(12) {
+	case 0:
+		// What the dead run had sent may still arrive, so that nobody knows what has to be put.
+		o.BreakLock = true
+		publish(t, k.sites[next], k.place.open(t, nil), o)
+		k.place.lists(t, k.sites[next], leftLock(t, k.place)...)
+		k.place.remove(t, site.LockKey)
+	case 1:
+		k.resume(t, next, o)
+		k.place.remove(t, site.LockKey)
+	default:
+		quiet(t, k.place)
+		k.place.remove(t, site.LockKey)
+		if k.random.IntN(3) == 0 {
+			return
+		}
+		k.resume(t, next, o)
+	}
+	k.last = next
+}
+
+func (k *killer) resume(t *testing.T, next int, o publisher.Options) {
+	t.Helper()
+	report := resume(t, k.place, k.sites[next], o)
+	t.Logf("site %d, %s: by another run: resumed %v, done %+v", next, o.Bulk, report.Resumed, report.Done)
+	if report.Resumed {
+		k.resumed++
+	}
+}
+
+func (k *killer) pick(a, b publisher.Bulk) publisher.Bulk {
+	if k.random.IntN(2) == 0 {
+		return a
+	}
+	return b
+}
+
+// resume publishes after a run that was killed, as soon as its lock is free, and checks
+// that only what had not arrived is put.
+func resume(t *testing.T, p place, next memory, o publisher.Options) *publisher.Report {
+	t.Helper()
+	before := quiet(t, p)
+	r := newRecorder(p.at)
+	report, err := publisher.Publish(t.Context(), next, p.open(t, r), o)
+	for begun := time.Now(); errors.Is(err, publisher.ErrLocked) && time.Since(begun) < time.Minute; time.Sleep(100 * time.Millisecond) {
+		report, err = publisher.Publish(t.Context(), next, p.open(t, r), o)
+	}
+	if err != nil {
+		t.Fatalf("a run after one that was killed: %v", err)
+	}
+	if report.Outcome == publisher.Unchanged {
+		p.lists(t, next, leftLock(t, p)...)
+	} else {
+		p.lists(t, next)
+	}
+	checkPut(t, r, before, next)
+	return report
+}
+
+// quiet waits until the server has done what a killed publisher had sent before: it may
+// go on for a while, with an archive above all. It gives what is there then.
+func quiet(t *testing.T, p place) map[site.Key]minio.ObjectInfo {
+	t.Helper()
+	listed := p.list(t)
+	for same := 0; same < 3; same++ {
+		time.Sleep(100 * time.Millisecond)
+		now := p.list(t)
+		if !maps.EqualFunc(listed, now, func(a, b minio.ObjectInfo) bool { return a.ETag == b.ETag && a.LastModified.Equal(b.LastModified) }) {
+			same = -1
+		}
+		listed = now
+	}
+	return listed
+}
+
+// leftLock is the lock that a killed run has left, if any: a run that finds its site in
+// the bucket asks for none.
+func leftLock(t *testing.T, p place) []site.Key {
+	t.Helper()
+	if _, ok := p.get(t, site.LockKey); ok {
+		return []site.Key{site.LockKey}
+	}
+	return nil
+}
+
+// checkPut checks that what was right before a run is not put, and the rest once: but
+// for two objects that the server is asked with whether it takes many at once.
+func checkPut(t *testing.T, r *recorder, before map[site.Key]minio.ObjectInfo, next memory) {
+	t.Helper()
+	var again, twice []site.Key
+	for key, n := range r.objectsPut() {
+		if before[key].ETag == site.Sum([]byte(next[key])).String() {
+			again = append(again, key)
+		}
+		if n > 1 {
+			twice = append(twice, key)
+		}
+	}
+	if len(again) > 0 || len(twice) > 2 {
+		t.Errorf("%d objects were put that were right, %d twice, such as %v, %v", len(again), len(twice), again[:min(2, len(again))], twice[:min(4, len(twice))])
+	}
+}
+
+// A first publish that was killed has left no root to compare with; what it put is
+// known all the same.
+func TestAKilledFirstPublishIsResumed(t *testing.T) {
+	first := demo(t)
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		path := first.onDisk(t, filepath.Join(t.TempDir(), "site"))
+		for _, delay := range []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond} {
+			p := newPlace(t, server, "")
+			c := p.start(t, job{Site: path, Bulk: publisher.BulkOff, Workers: 2})
+			if !c.reach("upload") {
+				t.Fatal(c.stderr.String())
+			}
+			time.Sleep(delay)
+			c.signal(t, syscall.SIGKILL)
+			c.wait(t)
+			there := len(quiet(t, p))
+			p.remove(t, site.LockKey)
+			if _, ok := p.get(t, site.RootKey); ok {
+				t.Fatalf("the run was through after %v", delay)
+			}
+			if report := resume(t, p, first, publisher.Options{}); !report.Resumed || report.Done.Put > len(first)-there+10 {
+				t.Errorf("%d objects were there: %+v", there, report)
+			}
+			p.holds(t, first)
+		}
+	})
+}

@@ -1,0 +1,219 @@
+package publisher_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site"
+)
+
+// A meeting holds back the first request of each of its transports until all are there.
+type meeting struct {
+	once sync.Once
+	all  *sync.WaitGroup
+	next http.RoundTripper
+}
+
+func (m *meeting) RoundTrip(r *http.Request) (*http.Response, error) {
+	m.once.Do(func() { m.all.Done(); m.all.Wait() })
+	return m.next.RoundTrip(r)
+}
+
+// Of two publishers that begin at the same time one wins; the other hears who it is.
+func TestOneOfTwoPublishersWins(t *testing.T) {
+	first := demo(t)
+	sites := []memory{first.changed(t, 2, " "), first.without(t, 2)}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		p := newPlace(t, server, "")
+		for range 3 {
+			publish(t, first, p.open(t, nil), publisher.Options{})
+			var together, group sync.WaitGroup
+			together.Add(len(sites))
+			errs := make([]error, len(sites))
+			for i, m := range sites {
+				r := newRecorder(p.at)
+				bucket := p.open(t, &meeting{all: &together, next: r})
+				group.Go(func() {
+					o := publisher.Options{Owner: fmt.Sprintf("publisher%d@test", i), Concurrency: 2, Bulk: publisher.BulkOff}
+					_, errs[i] = publisher.Publish(t.Context(), m, bucket, o)
+				})
+			}
+			group.Wait()
+			winner := 0
+			if errs[0] != nil {
+				winner = 1
+			}
+			err := errs[1-winner]
+			if errs[winner] != nil || !errors.Is(err, publisher.ErrLocked) {
+				t.Fatalf("the one: %v; the other: %v", errs[winner], err)
+			}
+			if !strings.Contains(err.Error(), fmt.Sprintf("publisher%d@test", winner)) || !strings.Contains(err.Error(), "host "+host) {
+				t.Errorf("%q does not say who has the lock", err)
+			}
+			p.holds(t, sites[winner])
+		}
+	})
+}
+
+// A publisher that is gone keeps its lock for its lease, and no longer.
+func TestALockWithoutHeartbeatIsTakenOverAfterItsLease(t *testing.T) {
+	first := demo(t)
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		p := newPlace(t, server, "")
+		bucket := p.open(t, nil)
+		const lease = 2 * time.Second
+		c := p.start(t, job{Site: first.onDisk(t, filepath.Join(t.TempDir(), "site")), Bulk: publisher.BulkOff, Workers: 1, Lease: lease, Owner: "ada@test"})
+		if !c.reach("upload") {
+			t.Fatal(c.stderr.String())
+		}
+		c.signal(t, syscall.SIGKILL)
+		if _, killed := c.wait(t); !killed {
+			t.Fatal("the run was too fast")
+		}
+		begun := time.Now()
+		_, err := publisher.Publish(t.Context(), first, bucket, publisher.Options{})
+		if !errors.Is(err, publisher.ErrLocked) || !strings.Contains(err.Error(), "ada@test") || !strings.Contains(err.Error(), "--break-lock") {
+			t.Fatalf("right after the kill: %v", err)
+		}
+		for ; err != nil; time.Sleep(50 * time.Millisecond) {
+			if _, err = publisher.Publish(t.Context(), first, bucket, publisher.Options{}); err != nil && (!errors.Is(err, publisher.ErrLocked) || time.Since(begun) > time.Minute) {
+				t.Fatal(err)
+			}
+		}
+		// The last heartbeat was perhaps half a lease before the kill, not more.
+		if took := time.Since(begun); took < lease/2 {
+			t.Errorf("the lock was free after %v", took)
+		}
+		p.holds(t, first)
+	})
+}
+
+// Who breaks a lock does not wait for the lease, and wins, whether its owner is dead or
+// lives on.
+func TestABrokenLock(t *testing.T) {
+	first := demo(t)
+	second := first.changed(t, 2, " ").without(t, 3)
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		slow := newFlaky(t, server)
+		slow.add(harm{kind: "latency", stream: "downstream", attributes: `{"latency":50}`})
+		path := first.onDisk(t, filepath.Join(t.TempDir(), "site"))
+		dead := startSlowly(t, newPlace(t, server, ""), path, slow)
+		dead.signal(t, syscall.SIGKILL)
+		dead.wait(t)
+		living := startSlowly(t, newPlace(t, server, ""), path, slow)
+		var group sync.WaitGroup
+		for _, p := range []place{dead.place, living.place} {
+			bucket := p.open(t, nil)
+			group.Go(func() {
+				begun := time.Now()
+				if _, err := publisher.Publish(t.Context(), second, bucket, publisher.Options{BreakLock: true}); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(begun); took > slowLease {
+					t.Errorf("it took %v to break the lock", took)
+				}
+			})
+		}
+		group.Wait()
+		if status, _ := living.wait(t); status != 1 || !strings.Contains(living.stderr.String(), publisher.ErrLockLost.Error()) {
+			t.Errorf("the other ended with status %d: %s", status, living.stderr.String())
+		}
+		dead.place.holds(t, second)
+		living.place.holds(t, second)
+	})
+}
+
+// slowLease is longer than a broken lock has to be waited for.
+const slowLease = 12 * time.Second
+
+// startSlowly starts a run that takes long, and waits until it puts objects.
+func startSlowly(t *testing.T, p place, path string, slow *flaky) *process {
+	t.Helper()
+	c := p.start(t, job{Site: path, Endpoint: slow.endpoint(), Bulk: publisher.BulkOff, Workers: 1, Lease: slowLease})
+	if !c.reach("upload") {
+		t.Fatal(c.stderr.String())
+	}
+	return c
+}
+
+// A publisher that was stopped past its lease, wherever it was, finds when it goes on
+// that it is too late, and does no harm to what somebody else has published meanwhile.
+func TestAPublisherThatWasStoppedDoesNoHarm(t *testing.T) {
+	first := demo(t)
+	older, newer := first.changed(t, 2, " older").without(t, 4), first.changed(t, 3, " newer").without(t, 3)
+	const seed = 20261122
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		t.Logf("seed %d", seed)
+		random := rand.New(rand.NewPCG(seed, 0))
+		path := older.onDisk(t, filepath.Join(t.TempDir(), "older"))
+		var stopped []*stoppedRun
+		for i := range 8 {
+			bulk := []publisher.Bulk{publisher.BulkOff, publisher.BulkAuto}[i%2]
+			delay := time.Duration(random.Int64N(int64(200 * time.Millisecond)))
+			stopped = append(stopped, stopWithin(t, server, first, path, bulk, delay))
+		}
+		for _, s := range stopped {
+			err := publisher.ErrLocked
+			for begun := time.Now(); errors.Is(err, publisher.ErrLocked) && time.Since(begun) < time.Minute; time.Sleep(50 * time.Millisecond) {
+				_, err = publisher.Publish(t.Context(), newer, s.place.open(t, nil), publisher.Options{})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, s := range stopped {
+			s.signal(t, syscall.SIGCONT)
+		}
+		for _, s := range stopped {
+			if status, _ := s.wait(t); status != 1 || !strings.Contains(s.stderr.String(), publisher.ErrLockLost.Error()) {
+				t.Errorf("%s: the publisher that was stopped ended with status %d: %s", s.when, status, s.stderr.String())
+			}
+			s.place.holds(t, newer)
+		}
+	})
+}
+
+// A stoppedRun is a publisher that was stopped while it put objects.
+type stoppedRun struct {
+	*process
+	when string
+}
+
+// stopWithin stops a run some time after it has begun to put objects, sooner if that
+// is too late.
+func stopWithin(t *testing.T, server *servers.Server, before memory, path string, bulk publisher.Bulk, delay time.Duration) *stoppedRun {
+	t.Helper()
+	p := newPlace(t, server, "")
+	for range 8 {
+		publish(t, before, p.open(t, nil), publisher.Options{})
+		c := p.start(t, job{Site: path, Bulk: bulk, Workers: 4, Lease: time.Second})
+		if !c.reach("upload") {
+			t.Fatalf("the run ended before it put anything: %s", c.stderr.String())
+		}
+		time.Sleep(delay)
+		c.signal(t, syscall.SIGSTOP)
+		if _, publishing := p.get(t, site.MarkKey); publishing {
+			return &stoppedRun{c, fmt.Sprintf("bulk %s, after %v", bulk, delay)}
+		}
+		c.signal(t, syscall.SIGCONT)
+		c.wait(t)
+		delay /= 2
+	}
+	t.Fatal("runs are too fast to be stopped")
+	return nil
+}

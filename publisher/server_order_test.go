@@ -1,0 +1,183 @@
+package publisher_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site"
+)
+
+// Nothing is written before what it leads to, and nothing is deleted while something
+// leads to it: objects, the shards of the manifest that name them, what leads a client
+// to them, leaderboards, the root, then the deletes. The lock and the mark come before
+// all that and go after it.
+func TestTheOrderOfWrites(t *testing.T) {
+	first := demo(t)
+	sites := []memory{first, first.changed(t, 2, " ").without(t, 3), generated(t, afero.FromIOFS{FS: fixtures.Demo()}, "v2")}
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		for _, bulk := range []publisher.Bulk{publisher.BulkOff, publisher.BulkAuto} {
+			p := newPlace(t, server, "")
+			for _, next := range sites {
+				before := p.list(t)
+				r := newRecorder(p.at)
+				publish(t, next, p.open(t, r), publisher.Options{Bulk: bulk})
+				o := order{t, r, next.root(t).Config}
+				o.checkStages(r.deletes())
+				o.checkShards(next, before)
+				p.lists(t, next)
+			}
+		}
+	})
+}
+
+// An order is that of a run's requests.
+type order struct {
+	t      *testing.T
+	r      *recorder
+	config site.Config
+}
+
+// kinds of keys by the stage in which they are put.
+func (o order) stage(key site.Key) string {
+	route, ok := o.config.RouteOf(key)
+	switch {
+	case !ok:
+		return "" // the publisher's own
+	case route.ID == site.RouteLeaderboard || route.ID == site.RouteLeaderboardLimit:
+		return "leaderboards"
+	case route.ID == site.RouteUserBucket || route.ID == site.RouteSearchShard && strings.HasSuffix(string(key), "/0"):
+		return "leads"
+	case route.ID == site.RouteManifest:
+		return "manifest"
+	case route.ID == site.RouteRoot:
+		return "root"
+	}
+	return "objects"
+}
+
+func (o order) checkStages(deletes bool) {
+	o.t.Helper()
+	var last int
+	after := func(what, method string, choose func(site.Key) bool) {
+		begun, ended := o.r.moments(o.t, what, method, choose)
+		if begun < last {
+			o.t.Errorf("%s: too early", what)
+		}
+		last = ended
+	}
+	is := func(want site.Key) func(site.Key) bool { return func(key site.Key) bool { return key == want } }
+	in := func(stage string) func(site.Key) bool {
+		return func(key site.Key) bool { return o.stage(key) == stage }
+	}
+	begun, _ := o.r.moments(o.t, "the lock", http.MethodPut, is(site.LockKey)) // its heartbeat goes on
+	last = begun
+	after("the mark", http.MethodPut, is(site.MarkKey))
+	after("objects", http.MethodPut, in("objects"))
+	after("leads", http.MethodPut, in("leads"))
+	after("leaderboards", http.MethodPut, in("leaderboards"))
+	_, manifest := o.r.moments(o.t, "manifest shards", http.MethodPut, in("manifest"))
+	last = max(last, manifest)
+	after("the root", http.MethodPut, is(site.RootKey))
+	if deletes {
+		after("deletes", http.MethodDelete, func(key site.Key) bool { return key != site.MarkKey && key != site.LockKey && key != site.PackKey })
+	}
+	after("the end of the mark", http.MethodDelete, is(site.MarkKey))
+	after("the end of the lock", http.MethodDelete, is(site.LockKey))
+}
+
+// checkShards checks that every shard came after the objects that it names. What leads
+// clients to objects comes later still; where there is a site that readers may come
+// from, a shard waits for such as were not there.
+func (o order) checkShards(next memory, before map[site.Key]minio.ObjectInfo) {
+	o.t.Helper()
+	_, isLive := before[site.RootKey]
+	for _, name := range site.HashPrefixes(next.root(o.t).ShardDigits) {
+		key := site.ManifestKey(name)
+		if o.r.put()[key] == 0 {
+			continue
+		}
+		shard, _ := o.r.moments(o.t, string(key), http.MethodPut, func(k site.Key) bool { return k == key })
+		m, err := site.ParseManifest(name, []byte(next[key]))
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		for _, e := range m.Objects {
+			_, wasThere := before[e.Key]
+			if o.r.put()[e.Key] == 0 || o.stage(e.Key) != "objects" && (wasThere || !isLive) {
+				continue
+			}
+			if _, ended := o.r.moments(o.t, string(e.Key), http.MethodPut, func(k site.Key) bool { return k == e.Key }); shard < ended {
+				o.t.Errorf("%s was put before %s, which it names", key, e.Key)
+			}
+		}
+	}
+}
+
+// What others keep in the bucket stays as it is: what a refresh brought, and files
+// that are none of a site's. A run that was cut off before makes no difference.
+func TestWhatBelongsToOthersIsNotTouched(t *testing.T) {
+	first := demo(t)
+	second := first.without(t, 3)
+	details := first.objects(t, site.RouteDetails)[0]
+	refresh, ok := first.root(t).Config.RefreshOf(details)
+	if !ok {
+		t.Fatalf("%s is never refreshed", details)
+	}
+	foreign := []site.Key{refresh, "_refresh/badges/999999", "robots.txt", "api/v1/notes", "other/_site", "_sitemap"}
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		p := newPlace(t, server, "")
+		for _, key := range foreign {
+			p.put(t, key, "others keep this", minio.PutObjectOptions{ContentType: "text/plain"})
+		}
+		for _, cutOff := range []bool{false, true} {
+			for _, next := range []memory{first, second} {
+				if cutOff {
+					p.put(t, site.MarkKey, `{"runs":[]}`, minio.PutObjectOptions{})
+				}
+				r := newRecorder(p.at)
+				publish(t, next, p.open(t, r), publisher.Options{})
+				p.holds(t, next, foreign...)
+				touched := r.count(func(q *request) bool {
+					return q.method != http.MethodGet && slices.ContainsFunc(q.keys, func(key site.Key) bool { return slices.Contains(foreign, key) })
+				})
+				if touched > 0 {
+					t.Errorf("%d requests write to what belongs to others", touched)
+				}
+			}
+		}
+		for _, key := range foreign {
+			if body, _ := p.get(t, key); body != "others keep this" {
+				t.Errorf("%s is %q", key, body)
+			}
+		}
+	})
+}
+
+// Under somebody else's lock nothing at all is written.
+func TestUnderAForeignLockNothingIsWritten(t *testing.T) {
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		p := newPlace(t, server, "")
+		lock := `{"id":"another","owner":"ada@elsewhere","host":"elsewhere","pid":17,"lease_seconds":600}`
+		p.put(t, site.LockKey, lock, minio.PutObjectOptions{})
+		r := newRecorder(p.at)
+		_, err := publisher.Publish(t.Context(), demo(t), p.open(t, r), publisher.Options{})
+		if !errors.Is(err, publisher.ErrLocked) || !strings.Contains(err.Error(), "ada@elsewhere") || !strings.Contains(err.Error(), "host elsewhere") {
+			t.Errorf("%v", err)
+		}
+		if n := r.count((*request).wrote); n > 0 {
+			t.Errorf("%d writes had an effect", n)
+		}
+		if body, _ := p.get(t, site.LockKey); body != lock || len(p.list(t)) != 1 {
+			t.Errorf("the lock is %q, and there are %d objects", body, len(p.list(t)))
+		}
+	})
+}

@@ -1,0 +1,55 @@
+package publisher_test
+
+import (
+	"testing"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site"
+)
+
+// Whatever was published before, the bucket is the site, byte for byte and with its
+// headers, and nothing else is in it.
+func TestTheBucketIsTheSite(t *testing.T) {
+	first := demo(t)
+	steps := []struct {
+		name    string
+		site    memory
+		outcome publisher.Outcome
+	}{
+		{"into an empty bucket", first, publisher.Published},
+		{"again, unchanged", first, publisher.Unchanged},
+		{"one object in a hundred changed", first.changed(t, 100, " "), publisher.Published},
+		{"lists are gone", first.changed(t, 100, " ").without(t, 3), publisher.Published},
+		{"an older site", first, publisher.Published},
+		{"another base path", generated(t, afero.FromIOFS{FS: fixtures.Demo()}, "v2/social"), publisher.Published},
+		{"more shards of the manifest", first.with(t, func(_ memory, root *site.Root) { root.ShardDigits = 2 }), publisher.Published},
+		{"fewer shards, and lists are gone", first.without(t, 4), publisher.Published},
+		{"the same, unchanged", first.without(t, 4), publisher.Unchanged},
+	}
+	ways := []struct {
+		name, prefix, file string
+		bulk               publisher.Bulk
+	}{
+		{"from a folder, objects many at once", "", "site", publisher.BulkAuto},
+		{"from a tar file below a prefix, objects one by one", "a+site/ü/", "site.tar", publisher.BulkOff},
+	}
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		for _, way := range ways {
+			t.Run(way.name, func(t *testing.T) {
+				p := newPlace(t, server, way.prefix)
+				for _, step := range steps {
+					t.Log(step.name)
+					report := publish(t, step.site.opened(t, way.file), p.open(t, nil), publisher.Options{Bulk: way.bulk})
+					p.holds(t, step.site)
+					if report.Outcome != step.outcome || report.Resumed || report.Plan.Put != report.Done.Put || report.Plan.Delete != report.Done.Deleted {
+						t.Errorf("%s: %+v", step.name, report)
+					}
+				}
+			})
+		}
+	})
+}

@@ -1,0 +1,190 @@
+package publisher_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A reader follows references through a bucket while sites are published to it: from
+// the root to the shards of the manifest, the leaderboards and the buckets of users, and
+// from those to objects. What it finds must be there, and must be an object of one of the sites.
+type reader struct {
+	t      testing.TB
+	place  place
+	sites  []memory
+	random *rand.Rand
+
+	followed, startedOver int
+}
+
+// A sight is an object as it was at one time.
+type sight struct {
+	key  site.Key
+	body string
+	etag string
+	time time.Time
+}
+
+// read begins to read until stop is called.
+func (r *reader) read() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() {
+		for ctx.Err() == nil {
+			r.round()
+		}
+	})
+	return sync.OnceFunc(func() { cancel(); group.Wait() })
+}
+
+func (r *reader) round() {
+	root, ok := r.look(site.RootKey)
+	if !ok {
+		r.t.Errorf("there is no %s", site.RootKey)
+		return
+	}
+	parsed, err := site.ParseRoot([]byte(root.body))
+	if err != nil {
+		r.t.Error(err)
+		return
+	}
+	for range 2 {
+		shards := site.HashPrefixes(parsed.ShardDigits)
+		if !r.readShard(root, shards[r.random.IntN(len(shards))]) {
+			return
+		}
+	}
+	for _, board := range site.Boards() {
+		if !r.readBoard(root, parsed.Config.LeaderboardKey(board)) {
+			return
+		}
+	}
+	buckets := site.HashPrefixes(parsed.BucketDigits)
+	r.readUsers(root, buckets[r.random.IntN(len(buckets))])
+}
+
+// readShard follows some of the entries of a shard; false means to start over.
+func (r *reader) readShard(root sight, name string) bool {
+	shard, ok := r.follow(root, root, site.ManifestKey(name))
+	if !ok {
+		return false
+	}
+	m, err := site.ParseManifest(name, []byte(shard.body))
+	if err != nil {
+		r.t.Error(err)
+		return false
+	}
+	for range min(8, len(m.Objects)) {
+		if _, ok := r.follow(root, shard, m.Objects[r.random.IntN(len(m.Objects))].Key); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	addresses = regexp.MustCompile(`"address":"(0x[0-9a-f]{40})"`)
+	lists     = regexp.MustCompile(`:"([0-9]+)"`)
+)
+
+// readBoard follows accounts of a leaderboard to their searches.
+func (r *reader) readBoard(root sight, key site.Key) bool {
+	board, ok := r.follow(root, root, key)
+	return ok && r.followSome(root, board, addresses, site.Config.UserKey)
+}
+
+// readUsers follows users of a bucket to the searches of their lists.
+func (r *reader) readUsers(root sight, name string) bool {
+	bucket, ok := r.follow(root, root, site.UserBucketKey(name))
+	return ok && r.followSome(root, bucket, lists, func(c site.Config, token string) site.Key { return c.ListKey(token, site.SearchFollowing) })
+}
+
+// followSome follows some of the names in an object, as far as the site has what they
+// name: not every account has a list.
+func (r *reader) followSome(root, from sight, names *regexp.Regexp, keyOf func(site.Config, string) site.Key) bool {
+	found := names.FindAllStringSubmatch(from.body, -1)
+	for range min(4, len(found)) {
+		name := found[r.random.IntN(len(found))][1]
+		to, ok := r.leadsTo(from, func(c site.Config) site.Key { return keyOf(c, name) })
+		if !ok {
+			continue
+		}
+		if _, ok := r.follow(root, from, to); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// leadsTo is a key, if all sites that have the object as it is have that key.
+func (r *reader) leadsTo(from sight, keyOf func(site.Config) site.Key) (to site.Key, ok bool) {
+	for _, m := range r.sites {
+		if m[from.key] != from.body {
+			continue
+		}
+		key := keyOf(m.root(r.t).Config)
+		if _, ok := m[key]; !ok || to != "" && key != to {
+			return "", false
+		}
+		to = key
+	}
+	return to, to != ""
+}
+
+// follow reads what an object leads to. Where it is missing, the reference must be gone
+// too by now, or the whole site have been replaced; then ok is false, and the reader
+// starts over.
+func (r *reader) follow(root, from sight, to site.Key) (found sight, ok bool) {
+	time.Sleep(time.Millisecond) // leave the machine to the publishers
+	r.followed++
+	if found, ok = r.look(to); ok {
+		return found, true
+	}
+	r.startedOver++
+	if r.stands(from) && r.stands(root) {
+		r.t.Errorf("%s of %s leads to %s, which is not there", from.key, from.time.Format(time.TimeOnly), to)
+	}
+	return sight{}, false
+}
+
+// stands reports whether an object is still what it was.
+func (r *reader) stands(s sight) bool {
+	again, ok := r.look(s.key)
+	return ok && again == s
+}
+
+// look reads an object, and checks that it is the whole object of a site.
+func (r *reader) look(key site.Key) (s sight, ok bool) {
+	stream, info, _, err := r.place.plain.GetObject(context.Background(), r.place.at.Bucket, r.place.at.Prefix+string(key), minio.GetObjectOptions{})
+	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
+		return s, false
+	}
+	var body []byte
+	if err == nil {
+		body, err = io.ReadAll(stream)
+		_ = stream.Close()
+	}
+	if err != nil {
+		r.t.Errorf("the reader: get %s: %v", key, err)
+		return s, false
+	}
+	if !slices.ContainsFunc(r.sites, func(m memory) bool { return m[key] == string(body) }) {
+		r.t.Errorf("%s is of none of the sites: %.200q", key, body)
+	}
+	return sight{key, string(body), info.ETag, info.LastModified}, true
+}
+
+func (r *reader) String() string {
+	return fmt.Sprintf("the reader followed %d references and started over %d times", r.followed, r.startedOver)
+}

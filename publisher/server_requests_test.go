@@ -1,0 +1,141 @@
+package publisher_test
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// A run asks no more than it has to: what it costs follows from what changed.
+func TestARunTakesFewRequests(t *testing.T) {
+	first := demo(t)
+	few := first.changed(t, 50, " ")
+	steps := []struct {
+		name    string
+		site    memory
+		deletes bool
+	}{
+		{"the first site", first, false},
+		{"unchanged", first, false},
+		{"few objects", few, false},
+		{"lists are gone", few.without(t, 2), true},
+		{"lists come back", few, false},
+		{"another number of shards", few.with(t, func(_ memory, root *site.Root) { root.ShardDigits = 2 }), true},
+	}
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		p := newPlace(t, server, "")
+		for _, step := range steps {
+			objects, shards := differences(p.list(t), step.site)
+			most := objects + 2*shards + 10
+			switch {
+			case objects+shards == 0:
+				most = 2
+			case step.deletes:
+				most++
+			}
+			r := newRecorder(p.at)
+			bucket := p.open(t, r)
+			publish(t, step.site, bucket, publisher.Options{Bulk: publisher.BulkOff})
+			p.lists(t, step.site)
+			if n := r.all(); n > most {
+				t.Errorf("%s: %d requests for %d objects in %d shards, want at most %d", step.name, n, objects, shards, most)
+			}
+			if n := r.lists() + r.of(http.MethodHead); n > 0 {
+				t.Errorf("%s: asked %d times for what is there", step.name, n)
+			}
+			if many := r.of(http.MethodPost); many != 0 && !step.deletes || many != 1 && step.deletes {
+				t.Errorf("%s: %d requests that delete many objects", step.name, many)
+			}
+			if one := r.of(http.MethodDelete); one > 2 {
+				t.Errorf("%s: %d requests that delete one object, want only those of lock and mark", step.name, one)
+			}
+			counted := map[storage.Request]int{storage.Get: r.of(http.MethodGet), storage.Put: r.of(http.MethodPut),
+				storage.Delete: r.of(http.MethodDelete, http.MethodPost)}
+			maps.DeleteFunc(counted, func(_ storage.Request, n int) bool { return n == 0 })
+			if told := bucket.Requests(); !maps.Equal(told, counted) {
+				t.Errorf("%s: the bucket counted %v, the transport %v", step.name, told, counted)
+			}
+		}
+	})
+}
+
+// differences counts the objects and the manifest shards in which a bucket differs from a site.
+func differences(listed map[site.Key]minio.ObjectInfo, want memory) (objects, shards int) {
+	for key, body := range want {
+		switch {
+		case listed[key].ETag == site.Sum([]byte(body)).String() || key == site.RootKey:
+		case len(key) > len(site.ManifestKey("")) && key[:len(site.ManifestKey(""))] == site.ManifestKey(""):
+			shards++
+		default:
+			objects++
+		}
+	}
+	return objects, shards
+}
+
+// Many objects at once need few requests, where the server unpacks them.
+func TestMinIOTakesManyObjectsAtOnce(t *testing.T) {
+	site1 := demo(t)
+	server := servers.Start(t, servers.MinIO)
+	p := newPlace(t, server, "below/")
+	r := newRecorder(p.at)
+	report := publish(t, site1, p.open(t, r), publisher.Options{})
+	p.holds(t, site1)
+	if n, most := r.of(http.MethodPut), 30; n > most || !report.Bulk {
+		t.Errorf("%d puts of %d objects, want at most %d; the report says bulk: %v", n, len(site1), most, report.Bulk)
+	}
+	for key, n := range r.objectsPut() {
+		if n > 1 {
+			t.Logf("%s was put %d times", key, n)
+		}
+	}
+}
+
+// A change of headers alone puts just the objects of that route again.
+func TestOnlyObjectsWithOtherHeadersArePutAgain(t *testing.T) {
+	first := demo(t)
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		p := newPlace(t, server, "")
+		publish(t, first, p.open(t, nil), publisher.Options{})
+		for _, id := range []site.RouteID{site.RouteError, site.RouteLeaderboard, site.RouteManifest, site.RouteRoot} {
+			objects := first.objects(t, id)
+			old := minio.PutObjectOptions{ContentType: "text/plain", CacheControl: "max-age=1"}
+			for _, key := range objects {
+				p.put(t, key, first[key], old)
+			}
+			p.put(t, site.RootKey, withRule(t, first, id.Route(), "text/plain\tmax-age=1"), old)
+
+			r := newRecorder(p.at)
+			publish(t, first, p.open(t, r), publisher.Options{})
+			p.holds(t, first)
+			want := map[site.Key]int{site.RootKey: 1}
+			for _, key := range objects {
+				want[key] = 1
+			}
+			if put := r.objectsPut(); !maps.Equal(put, want) {
+				t.Errorf("%s: put %v, want %v", id.Route().Pattern, slices.Sorted(maps.Keys(put)), slices.Sorted(maps.Keys(want)))
+			}
+		}
+	})
+}
+
+// withRule is the root of a site whose objects of one route were put with other headers.
+func withRule(t *testing.T, m memory, route *site.Route, headers string) string {
+	t.Helper()
+	root := m.root(t)
+	root.HeaderRules = maps.Clone(root.HeaderRules)
+	root.HeaderRules[route.Pattern] = site.Sum([]byte(headers))
+	body, err := root.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}

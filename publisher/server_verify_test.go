@@ -1,0 +1,174 @@
+package publisher_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site"
+)
+
+// Verify names everything that is wrong with a bucket and writes nothing. Repair puts
+// back just that, and leaves alone what a refresh brought and what is somebody else's.
+func TestVerifyAndRepairABucket(t *testing.T) {
+	first := demo(t)
+	config := first.root(t).Config
+	// What unreadable shards name is not known: the damaged objects are in others.
+	readable := func(key site.Key) bool { return !slices.Contains([]string{"3", "5"}, site.ManifestShard(key, 1)) }
+	records := slices.DeleteFunc(first.objects(t, site.RouteRecords), func(key site.Key) bool { return !readable(key) })
+	details := slices.DeleteFunc(first.objects(t, site.RouteDetails), func(key site.Key) bool { return !readable(key) })
+	missing, altered, refreshed, unknown := records[0], records[1], details[0], config.ListKey("999999", site.Badges)
+	for n := 999998; !readable(unknown); n-- {
+		unknown = config.ListKey(fmt.Sprint(n), site.Badges)
+	}
+	refresh, _ := config.RefreshOf(refreshed)
+
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		p := newPlace(t, server, "site/")
+		publish(t, first, p.open(t, nil), publisher.Options{})
+		p.remove(t, missing)
+		p.put(t, altered, strings.Repeat("x", len(first[altered])), minio.PutObjectOptions{})
+		p.put(t, refreshed, "fresh", minio.PutObjectOptions{})
+		p.put(t, refresh, "what the upstream said", minio.PutObjectOptions{})
+		p.put(t, unknown, "left over", minio.PutObjectOptions{})
+		p.put(t, "robots.txt", "somebody's", minio.PutObjectOptions{})
+		p.remove(t, site.ManifestKey("3"))
+		p.put(t, site.ManifestKey("5"), "{}", minio.PutObjectOptions{})
+
+		want := found{[]site.Key{site.ManifestKey("3"), missing}, []site.Key{site.ManifestKey("5"), altered},
+			[]site.Key{unknown, "robots.txt"}, []site.Key{refreshed}}
+		r := newRecorder(p.at)
+		v, err := publisher.Verify(t.Context(), p.open(t, r), publisher.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.check(t, v)
+		if n := r.all() - r.of(http.MethodGet) - r.lists(); n > 0 || v.Good() {
+			t.Errorf("verify: %d requests may have written; good: %v", n, v.Good())
+		}
+
+		r = newRecorder(p.at)
+		v, err = publisher.Repair(t.Context(), first, p.open(t, r), publisher.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.check(t, v)
+		put := slices.Sorted(maps.Keys(r.objectsPut()))
+		if mended := []site.Key{site.ManifestKey("3"), site.ManifestKey("5"), missing, altered}; !slices.Equal(put, slices.Sorted(slices.Values(mended))) {
+			t.Errorf("repair put %v, want %v", put, mended)
+		}
+		if v.Left() != 1 || v.Repaired.Done.Deleted != 1 {
+			t.Errorf("repair left %d and deleted %d", v.Left(), v.Repaired.Done.Deleted)
+		}
+		repaired := maps.Clone(first)
+		repaired[refreshed] = "fresh"
+		p.lists(t, repaired, "robots.txt", refresh)
+		if v, err = publisher.Verify(t.Context(), p.open(t, nil), publisher.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		found{unknown: []site.Key{"robots.txt"}, refreshed: []site.Key{refreshed}}.check(t, v)
+	})
+}
+
+// found is what a verification should find.
+type found struct{ missing, altered, unknown, refreshed []site.Key }
+
+func (f found) check(t *testing.T, v *publisher.Verification) {
+	t.Helper()
+	for _, kind := range []struct {
+		name string
+		want []site.Key
+		got  publisher.Found
+	}{{"missing", f.missing, v.Missing}, {"altered", f.altered, v.Altered}, {"unknown", f.unknown, v.Unknown}, {"refreshed", f.refreshed, v.Refreshed}} {
+		want := slices.Sorted(slices.Values(kind.want))
+		if !slices.Equal(kind.got.Keys, want) || kind.got.Count != len(want) {
+			t.Errorf("%s: %v (%d), want %v", kind.name, kind.got.Keys, kind.got.Count, want)
+		}
+	}
+}
+
+// What a refresh brought stays when the new site has what the old one had, also over a
+// run that was killed; where the new site has other bytes, those count.
+func TestRefreshedObjectsSurviveAKilledRun(t *testing.T) {
+	first := demo(t)
+	details := first.objects(t, site.RouteDetails)
+	kept, replaced := details[0], details[len(details)/2]
+	second := first.with(t, func(objects memory, _ *site.Root) {
+		for i, key := range first.objects(t) {
+			if key != kept && (i%2 == 0 || key == replaced) {
+				objects[key] += " "
+			}
+		}
+	})
+	config := first.root(t).Config
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		path := second.onDisk(t, filepath.Join(t.TempDir(), "site"))
+		for _, delay := range []time.Duration{0, 100 * time.Millisecond} {
+			p := newPlace(t, server, "")
+			publish(t, first, p.open(t, nil), publisher.Options{})
+			var refreshes []site.Key
+			for _, key := range []site.Key{kept, replaced} {
+				refresh, _ := config.RefreshOf(key)
+				refreshes = append(refreshes, refresh)
+				p.put(t, key, "fresh", minio.PutObjectOptions{})
+				p.put(t, refresh, "what the upstream said", minio.PutObjectOptions{})
+			}
+			c := p.start(t, job{Site: path, Bulk: publisher.BulkOff, Workers: 1})
+			c.reach("upload")
+			time.Sleep(delay)
+			c.signal(t, syscall.SIGKILL)
+			if _, killed := c.wait(t); !killed {
+				t.Fatal("the run was too fast")
+			}
+			quiet(t, p)
+			p.remove(t, site.LockKey)
+			report := publish(t, second, p.open(t, nil), publisher.Options{})
+			want := maps.Clone(second)
+			want[kept] = "fresh"
+			p.lists(t, want, refreshes...)
+			if !report.Resumed {
+				t.Error("there was nothing to resume")
+			}
+		}
+	})
+}
+
+// A site with a file that was changed by hand is not published. One line says what to
+// do, and the bucket's root stays the old one.
+func TestADamagedSiteIsNotPublished(t *testing.T) {
+	first := demo(t)
+	second := first.changed(t, 1, " ")
+	victim := second.objects(t, site.RouteDetails)[3]
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		p := newPlace(t, server, "")
+		publish(t, first, p.open(t, nil), publisher.Options{})
+		for _, bulk := range []publisher.Bulk{publisher.BulkOff, publisher.BulkAuto} {
+			for _, damage := range []string{strings.Repeat("x", len(second[victim])), "shorter", ""} {
+				folder := second.onDisk(t, filepath.Join(t.TempDir(), "site"))
+				if err := os.WriteFile(filepath.Join(folder, filepath.FromSlash(string(victim))), []byte(damage), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				_, err := publisher.Publish(t.Context(), openSite(t, folder), p.open(t, nil), publisher.Options{Bulk: bulk})
+				if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "--rebuild") || !strings.Contains(err.Error(), string(victim)) {
+					t.Errorf("bulk %s, %d bytes: %v", bulk, len(damage), err)
+				}
+				if body, _ := p.get(t, site.RootKey); body != first[site.RootKey] {
+					t.Fatal("the root is another one")
+				}
+			}
+		}
+		publish(t, second, p.open(t, nil), publisher.Options{})
+		p.holds(t, second)
+	})
+}
