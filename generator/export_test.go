@@ -12,7 +12,7 @@ import (
 
 // ParseRecord parses a row of the table records as a run does.
 func ParseRecord(line []byte) (tokenID string, r site.Record, err error) {
-	row, err := parseLine(line, parseRecordRow)
+	row, err := parseRecordRow(line)
 	if err != nil {
 		return "", site.Record{}, err
 	}

@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"strconv"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/spf13/afero"
 )
@@ -99,7 +96,7 @@ func parseLines[T any](b block, parse func([]byte) (T, error)) parsedBlock[T] {
 	for line := range bytes.Lines(b.lines) {
 		line = bytes.TrimSpace(line)
 		if len(line) > 0 {
-			value, err := parseLine(line, parse)
+			value, err := parse(line)
 			if err != nil {
 				p.invalid = append(p.invalid, row[error]{number, err})
 			} else {
@@ -109,52 +106,6 @@ func parseLines[T any](b block, parse func([]byte) (T, error)) parsedBlock[T] {
 		number++
 	}
 	return p
-}
-
-func parseLine[T any](line []byte, parse func([]byte) (T, error)) (T, error) {
-	if !utf8.Valid(line) {
-		var none T
-		return none, errors.New("not valid UTF-8")
-	}
-	if hasLoneSurrogate(line) {
-		var none T
-		return none, errors.New("not valid Unicode: half of a surrogate pair")
-	}
-	return parse(line)
-}
-
-// hasLoneSurrogate reports whether a \u escape is a surrogate without its other
-// half: it stands for no character, and decoders would put U+FFFD in its place.
-func hasLoneSurrogate(line []byte) bool {
-	for {
-		at := bytes.IndexByte(line, '\\')
-		if at < 0 || at+1 >= len(line) {
-			return false
-		}
-		line = line[at:]
-		high, ok := unicodeEscape(line)
-		switch {
-		case !ok:
-			line = line[2:]
-		case !utf16.IsSurrogate(high):
-			line = line[6:]
-		default:
-			low, ok := unicodeEscape(line[6:])
-			if !ok || utf16.DecodeRune(high, low) == utf8.RuneError {
-				return true
-			}
-			line = line[12:]
-		}
-	}
-}
-
-// unicodeEscape is the code of the \u escape at the beginning of b.
-func unicodeEscape(b []byte) (code rune, ok bool) {
-	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
-	return rune(n), err == nil
 }
 
 // lineBlocks cuts a table into runs of whole lines.

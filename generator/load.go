@@ -64,7 +64,7 @@ func load(ctx context.Context, r *reader) (*graph, error) {
 func (l *loader) readEvents(ctx context.Context) error {
 	g := l.graph
 	l.progress.Stage("events", 0)
-	return readTable(ctx, l.reader, tableEvents, parseEventRow, func(r row[site.Event]) error {
+	return readTable(ctx, l.reader, tableEvents, site.DecodeEvent, func(r row[site.Event]) error {
 		id := strconv.FormatUint(r.value.ID, 10)
 		if _, ok := l.eventOf[id]; ok {
 			return fmt.Errorf("id: a second event with the id %s", id)

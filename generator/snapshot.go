@@ -13,6 +13,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/site"
 )
 
 // snapshotFormat is the version of the snapshot format that this package reads.
@@ -67,7 +69,7 @@ func readMeta(snapshot afero.Fs) (asOf string, err error) {
 		AsOf   string `json:"as_of"`
 	}
 	if err := json.Unmarshal(body, &meta); err != nil {
-		return "", fmt.Errorf("meta.json: %s", jsonReason(err))
+		return "", fmt.Errorf("meta.json: %s", site.JSONReason(err))
 	}
 	if meta.Format != snapshotFormat {
 		return "", fmt.Errorf("meta.json: format %d, this version reads %d", meta.Format, snapshotFormat)

@@ -3,6 +3,7 @@ package site
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -99,7 +100,7 @@ func RefreshKey(object ListObject, tokenID string) Key {
 func (c Config) RefreshOf(key Key) (refresh Key, ok bool) {
 	path, inLists := strings.CutPrefix(string(key), c.BasePath+"/lists/")
 	tokenID, object, _ := strings.Cut(path, "/")
-	if !inLists || object != string(Details) && object != string(Badges) {
+	if !inLists || !slices.Contains(RefreshedObjects(), ListObject(object)) {
 		return "", false
 	}
 	return RefreshKey(ListObject(object), tokenID), true

@@ -1,0 +1,160 @@
+package site
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	json "github.com/goccy/go-json"
+)
+
+// What comes from outside, the rows of a snapshot and the answers of upstreams, is
+// decoded, checked and brought into the form of the API here, the same way for both.
+
+// DecodeObject decodes JSON that must be an object. Its errors say what is wrong in
+// the words of the format rather than in Go's.
+func DecodeObject(data []byte, into any) error {
+	switch {
+	case !utf8.Valid(data):
+		return errors.New("not valid UTF-8")
+	case hasLoneSurrogate(data):
+		return errors.New("not valid Unicode: half of a surrogate pair")
+	case !bytes.HasPrefix(data, []byte{'{'}):
+		return errors.New("not a JSON object")
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return errors.New(JSONReason(err))
+	}
+	return nil
+}
+
+// DecodeEvent decodes an event of which every member must be there.
+func DecodeEvent(data []byte) (Event, error) {
+	var in struct {
+		ID          *uint64 `json:"id"`
+		FancyID     *string `json:"fancy_id"`
+		Name        *string `json:"name"`
+		EventURL    *string `json:"event_url"`
+		ImageURL    *string `json:"image_url"`
+		Country     *string `json:"country"`
+		City        *string `json:"city"`
+		Description *string `json:"description"`
+		Year        *int    `json:"year"`
+		StartDate   *string `json:"start_date"`
+		EndDate     *string `json:"end_date"`
+		ExpiryDate  *string `json:"expiry_date"`
+	}
+	if err := DecodeObject(data, &in); err != nil {
+		return Event{}, err
+	}
+	if in.ID == nil || in.Year == nil {
+		return Event{}, errors.New("id or year: missing")
+	}
+	e := Event{ID: *in.ID, Year: *in.Year}
+	for _, member := range []struct {
+		name string
+		from *string
+		to   *string
+	}{
+		{"fancy_id", in.FancyID, &e.FancyID}, {"name", in.Name, &e.Name},
+		{"event_url", in.EventURL, &e.EventURL}, {"image_url", in.ImageURL, &e.ImageURL},
+		{"country", in.Country, &e.Country}, {"city", in.City, &e.City},
+		{"description", in.Description, &e.Description}, {"start_date", in.StartDate, &e.StartDate},
+		{"end_date", in.EndDate, &e.EndDate}, {"expiry_date", in.ExpiryDate, &e.ExpiryDate},
+	} {
+		if member.from == nil {
+			return Event{}, fmt.Errorf("%s: missing", member.name)
+		}
+		*member.to = *member.from
+	}
+	return e, nil
+}
+
+// CheckTokenID says that a text is no canonical decimal.
+func CheckTokenID(member, text string) error {
+	if !ValidTokenID(text) {
+		return fmt.Errorf("%s: %s is not a canonical decimal of at most %d digits", member, Quoted(text), MaxTokenIDDigits)
+	}
+	return nil
+}
+
+// DecodeAddress is ParseAddress with an error that names the member.
+func DecodeAddress(member, text string) (Address, error) {
+	address, err := ParseAddress(text)
+	if err != nil {
+		return address, fmt.Errorf("%s: %s is %w", member, Quoted(text), err)
+	}
+	return address, nil
+}
+
+// Quoted shows what was found in place of what belongs there: "nothing", or the
+// beginning of it.
+func Quoted(text string) string {
+	const most = 80
+	if text == "" {
+		return "nothing"
+	}
+	if len(text) > most {
+		return fmt.Sprintf("%q…", strings.ToValidUTF8(text[:most], ""))
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// JSONReason says why JSON could not be decoded.
+func JSONReason(err error) string {
+	var mismatch *json.UnmarshalTypeError
+	if !errors.As(err, &mismatch) {
+		return "bad JSON: " + err.Error()
+	}
+	want := "an object"
+	switch mismatch.Type.String() {
+	case "string", "*string":
+		want = "a text"
+	case "[]*string":
+		want = "an array of texts"
+	case "uint32", "*uint32", "uint64", "*uint64", "int", "*int", "int64", "*int64":
+		want = "a whole number within range"
+	}
+	if mismatch.Field == "" {
+		return fmt.Sprintf("%s where %s belongs", mismatch.Value, want)
+	}
+	return fmt.Sprintf("%s: %s where %s belongs", mismatch.Field, mismatch.Value, want)
+}
+
+// hasLoneSurrogate reports whether a \u escape is a surrogate without its other
+// half: it stands for no character, and decoders would put U+FFFD in its place.
+func hasLoneSurrogate(text []byte) bool {
+	for {
+		at := bytes.IndexByte(text, '\\')
+		if at < 0 || at+1 >= len(text) {
+			return false
+		}
+		text = text[at:]
+		high, ok := unicodeEscape(text)
+		switch {
+		case !ok:
+			text = text[2:]
+		case !utf16.IsSurrogate(high):
+			text = text[6:]
+		default:
+			low, ok := unicodeEscape(text[6:])
+			if !ok || utf16.DecodeRune(high, low) == utf8.RuneError {
+				return true
+			}
+			text = text[12:]
+		}
+	}
+}
+
+// unicodeEscape is the code of the \u escape at the beginning of b.
+func unicodeEscape(b []byte) (code rune, ok bool) {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
+	return rune(n), err == nil
+}

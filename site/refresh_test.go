@@ -1,0 +1,166 @@
+package site_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/site"
+)
+
+const (
+	someAddress  = "0x00000000000000000000000000000000000000aa"
+	otherAddress = "0x00000000000000000000000000000000000000bb"
+	someEvent    = `{"id":7,"fancy_id":"f","name":"n","event_url":"u","image_url":"i","country":"","city":"","description":"d","year":2024,"start_date":"s","end_date":"e","expiry_date":"x"}`
+)
+
+// What an upstream sends comes out in the form of the API, or not at all.
+func TestDecodeProfile(t *testing.T) {
+	account, err := site.ParseAddress(someAddress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetched := time.UnixMilli(5000)
+	empty := `"header":"","display":"","records":{},"chains":{},"fresh":`
+	for name, c := range map[string]struct{ in, want, reason string }{
+		"whole": {
+			in: ` {"name":"a.eth","avatar":"v","header":"h","display":"A","records":{"b":"2", "a":"<1>"},"chains":{"eth":"0x"},"fresh":9,"resolver":"r","errors":{},"more":1} `,
+			want: `{"address":"` + someAddress + `","name":"a.eth","avatar":"v","header":"h","display":"A","records":{"a":"<1>","b":"2"},` +
+				`"chains":{"eth":"0x"},"fresh":9,"resolver":"r","errors":{}}`,
+		},
+		"its own address": {in: `{"address":"0x00000000000000000000000000000000000000AA","fresh":1}`,
+			want: `{"address":"` + someAddress + `","name":"","avatar":"",` + empty + `1,"resolver":"","errors":{}}`},
+		"nothing in it": {in: `{}`, want: `{"address":"` + someAddress + `","name":"","avatar":"",` + empty + `5000,"resolver":"","errors":{}}`},
+		"nulls": {in: `{"name":null,"records":null,"fresh":null}`,
+			want: `{"address":"` + someAddress + `","name":"","avatar":"",` + empty + `5000,"resolver":"","errors":{}}`},
+		"somebody else's":   {in: `{"address":"` + otherAddress + `"}`, reason: "not of " + someAddress},
+		"no address":        {in: `{"address":"x"}`, reason: `address: "x" is not an address`},
+		"no JSON":           {in: `<html>`, reason: "not a JSON object"},
+		"cut off":           {in: `{"name":"a`, reason: "bad JSON"},
+		"array":             {in: `[]`, reason: "not a JSON object"},
+		"wrong type":        {in: `{"name":7}`, reason: "name"},
+		"records no object": {in: `{"records":["a"]}`, reason: "ens.records"},
+		"half a character":  {in: `{"name":"\ud800"}`, reason: "surrogate"},
+		"not UTF-8":         {in: "{\"name\":\"\xff\"}", reason: "UTF-8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := site.DecodeProfile([]byte(strings.TrimSpace(c.in)), account, fetched)
+			if c.reason != "" {
+				if err == nil || !strings.Contains(err.Error(), c.reason) {
+					t.Errorf("error %v, want one that says %q", err, c.reason)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := p.Encode()
+			if err != nil || string(body) != c.want {
+				t.Errorf("got  %s %v\nwant %s", body, err, c.want)
+			}
+			// What a refresh has kept is read like what an upstream sent.
+			again, err := site.DecodeProfile(body, account, time.Time{})
+			if text, encodeErr := again.Encode(); err != nil || encodeErr != nil || string(text) != c.want {
+				t.Errorf("read again: %s %v %v", text, err, encodeErr)
+			}
+		})
+	}
+}
+
+func TestDecodeCollection(t *testing.T) {
+	account, err := site.ParseAddress(someAddress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := `{"event":` + someEvent + `,"tokenId":"12","owner":"0x00000000000000000000000000000000000000AA","more":null}`
+	collection, err := site.DecodeCollection([]byte(good), account, "7")
+	if err != nil || collection.TokenID != "12" || collection.Owner != someAddress || collection.Event.Description != "d" {
+		t.Errorf("%+v %v", collection, err)
+	}
+	for name, c := range map[string]struct{ in, reason string }{
+		"another event":  {strings.Replace(good, `"id":7`, `"id":8`, 1), "it is 8"},
+		"another owner":  {strings.Replace(good, "AA", "bb", 1), "not of " + someAddress},
+		"token":          {strings.Replace(good, `"12"`, `"012"`, 1), "tokenId"},
+		"token number":   {strings.Replace(good, `"12"`, `12`, 1), "tokenId"},
+		"no event":       {`{"tokenId":"12","owner":"` + someAddress + `"}`, "event"},
+		"half an event":  {strings.Replace(good, `"city":"",`, "", 1), "city: missing"},
+		"not even close": {`"x"`, "not a JSON object"},
+	} {
+		if _, err := site.DecodeCollection([]byte(c.in), account, "7"); err == nil || !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("%s: error %v, want one that says %q", name, err, c.reason)
+		}
+	}
+}
+
+// What is written is what was read: details and badges go through a refresh
+// without losing anything that it does not replace.
+func TestDetailsAndBadgesComeThrough(t *testing.T) {
+	config, err := site.Config{BadgesField: "po<aps"}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	details := `{"address":"` + someAddress + `","ens":{"name":"<a>&\u2028","avatar":"","header":"","display":"","records":{"z":"<b>","a":{"c":1.50}},"chains":{},` +
+		`"fresh":0,"resolver":"","errors":{}},"ranks":{"mutuals_rank":"0","followers_rank":"1","following_rank":"2","top8_rank":"3","blocks_rank":"4"},"primary_list":null}`
+	d, account, err := site.DecodeDetails([]byte(details))
+	if err != nil || account.String() != someAddress {
+		t.Fatal(account, err)
+	}
+	if body, err := d.Encode(); err != nil || string(body) != details {
+		t.Errorf("got  %s %v\nwant %s", body, err, details)
+	}
+	badges := `{"po<aps":[{"eventId":"7","participated":true,"collection":{"event":` + someEvent + `,"tokenId":"1","owner":"` + someAddress +
+		`"}},{"eventId":"8","participated":false,"collection":null}]}`
+	for _, text := range []string{badges, `{"po<aps":[]}`} {
+		items, err := config.DecodeBadges([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := config.EncodeBadges(items); err != nil || string(body) != text {
+			t.Errorf("got  %s %v\nwant %s", body, err, text)
+		}
+	}
+	for _, bad := range []string{`{}`, `{"badges":[]}`, `{"po<aps":null}`, `{"po<aps":{}}`, `[]`, ``} {
+		if _, err := config.DecodeBadges([]byte(bad)); err == nil {
+			t.Errorf("badges %q: no error", bad)
+		}
+	}
+	for _, bad := range []string{`{}`, `{"address":"x"}`, `[]`, ``} {
+		if _, _, err := site.DecodeDetails([]byte(bad)); err == nil {
+			t.Errorf("details %q: no error", bad)
+		}
+	}
+}
+
+func TestDecodeRefreshedBadges(t *testing.T) {
+	good := `{"address":"` + someAddress + `","fetched":1,"badges":[{"eventId":"7","participated":true,"collection":{"event":` + someEvent +
+		`,"tokenId":"1","owner":"` + someAddress + `"}},{"eventId":"8","participated":false,"collection":null}]}`
+	kept, account, err := site.DecodeRefreshedBadges([]byte(good))
+	if err != nil || account.String() != someAddress || len(kept.Badges) != 2 {
+		t.Fatal(kept, err)
+	}
+	if body, err := kept.Encode(); err != nil || string(body) != good {
+		t.Errorf("got  %s %v\nwant %s", body, err, good)
+	}
+	for _, change := range [][2]string{
+		{`"fetched":1`, `"fetched":0`}, {`"address":"0x`, `"address":"1x`}, {`"eventId":"7"`, `"eventId":"07"`},
+		{`"participated":true`, `"participated":false`}, {`"tokenId":"1"`, `"tokenId":""`}, {`"owner":"0x00`, `"owner":"0xff`}, {`{"address"`, `["address"`},
+	} {
+		if _, _, err := site.DecodeRefreshedBadges([]byte(strings.Replace(good, change[0], change[1], 1))); err == nil {
+			t.Errorf("with %s: no error", change[1])
+		}
+	}
+}
+
+func TestRefreshKeys(t *testing.T) {
+	for _, object := range site.RefreshedObjects() {
+		rest := strings.TrimPrefix(string(site.RefreshKey(object, "12")), string(site.RefreshPrefix))
+		if got, tokenID, ok := site.ParseRefreshKey(site.Key(rest)); !ok || got != object || tokenID != "12" {
+			t.Errorf("%s: %s %s %v", rest, got, tokenID, ok)
+		}
+	}
+	for _, bad := range []string{"", "details", "details/", "details/01", "details/1/2", "records/1", "/details/1", "details/1 "} {
+		if _, _, ok := site.ParseRefreshKey(site.Key(bad)); ok {
+			t.Errorf("%q is taken for a key", bad)
+		}
+	}
+}
