@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/maypok86/otter/v2"
 
@@ -26,8 +28,12 @@ type version uint64
 // bytes, and reads each only once however many ask at the same time. It remembers
 // what is not there too.
 type cache struct {
-	store   Store
-	objects *otter.Cache[cacheKey, *object] // nil is an object that is not there
+	fetcher    *fetcher
+	objects    *otter.Cache[cacheKey, *object] // nil is an object that is not there
+	loader     otter.LoaderFunc[cacheKey, *object]
+	waiting    atomic.Int64 // requests that wait for the store
+	maxWaiting int64
+	metrics    *metrics
 }
 
 type cacheKey struct {
@@ -35,10 +41,23 @@ type cacheKey struct {
 	key     site.Key
 }
 
-// entryOverhead is about what an entry takes beside its key and its body.
-const entryOverhead = 200
+const (
+	// entryOverhead is about what an entry takes beside its key and its body.
+	entryOverhead = 200
+	// keptFor is how long an object is believed before it is read again, in the
+	// background: another fallback may have refreshed it. Answers may be as old in
+	// any browser, by their Cache-Control.
+	keptFor = 5 * time.Minute
+	// absentFor is how long it is believed that there is no such object.
+	absentFor = 10 * time.Second
+	// never is longer than a site lives.
+	never = 365 * 24 * time.Hour
+)
 
-func newCache(store Store, bytes uint64) (*cache, error) {
+// errBusy says that too many requests wait for the store already.
+var errBusy = errors.New("too many requests wait for the store")
+
+func newCache(f *fetcher, bytes uint64, maxWaiting int, m *metrics) (*cache, error) {
 	objects, err := otter.New(&otter.Options[cacheKey, *object]{
 		MaximumWeight: bytes,
 		Weigher: func(k cacheKey, o *object) uint32 {
@@ -48,16 +67,73 @@ func newCache(store Store, bytes uint64) (*cache, error) {
 			}
 			return uint32(weight)
 		},
+		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[cacheKey, *object]) time.Duration {
+			if e.Value == nil {
+				return absentFor
+			}
+			return never
+		}),
+		RefreshCalculator: rereading{otter.RefreshWriting[cacheKey, *object](keptFor)},
+		Logger:            &otter.NoopLogger{}, // the fetcher counts failures
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of %d bytes: %w", bytes, err)
 	}
-	return &cache{store, objects}, nil
+	c := &cache{fetcher: f, objects: objects, maxWaiting: int64(maxWaiting), metrics: m}
+	c.loader = c.load
+	return c, nil
+}
+
+// rereading lets some time pass after a failure: else every request for an object
+// would try again while the store is away.
+type rereading struct {
+	otter.RefreshCalculator[cacheKey, *object]
+}
+
+// RefreshAfterReloadFailure is the time until the next try.
+func (rereading) RefreshAfterReloadFailure(otter.Entry[cacheKey, *object], error) time.Duration {
+	return absentFor
 }
 
 // get gives an object, or storage.ErrNotFound.
 func (c *cache) get(ctx context.Context, v version, key site.Key) (*object, error) {
-	o, err := c.objects.Get(ctx, cacheKey{v, key}, otter.LoaderFunc[cacheKey, *object](c.load))
+	k := cacheKey{v, key}
+	if _, cached := c.objects.GetEntryQuietly(k); cached {
+		c.metrics.cacheHits.Inc()
+	} else {
+		c.metrics.cacheMisses.Inc()
+		// Where the store hangs, those who wait for it must leave room for others.
+		if c.waiting.Add(1) > c.maxWaiting {
+			c.waiting.Add(-1)
+			return nil, errBusy
+		}
+		defer c.waiting.Add(-1)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return found(c.objects.Get(ctx, k, c.loader))
+}
+
+// renew gives an object as it is in the store now.
+func (c *cache) renew(ctx context.Context, v version, key site.Key) (*object, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	result := <-c.objects.Refresh(ctx, cacheKey{v, key}, c.loader)
+	return found(result.Value, result.Err)
+}
+
+// put makes a body what the store is known to hold.
+func (c *cache) put(v version, key site.Key, body []byte) *object {
+	o := newObject(body)
+	c.objects.Set(cacheKey{v, key}, o)
+	return o
+}
+
+func (c *cache) clear() { c.objects.InvalidateAll() }
+
+func found(o *object, err error) (*object, error) {
 	if err == nil && o == nil {
 		err = storage.ErrNotFound
 	}
@@ -65,8 +141,7 @@ func (c *cache) get(ctx context.Context, v version, key site.Key) (*object, erro
 }
 
 func (c *cache) load(ctx context.Context, k cacheKey) (*object, error) {
-	// Others may wait for this read: it goes on if the first to ask goes away.
-	body, err := c.store.Get(context.WithoutCancel(ctx), k.key)
+	body, err := c.fetcher.get(ctx, k.key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
 	} else if err != nil {

@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -15,109 +17,94 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
 // Options say how a handler works. The zero value of a field means its default.
 type Options struct {
-	Log        *slog.Logger  // hears of failures; slog.Default()
-	CacheBytes uint64        // of objects kept in memory; 32 MiB
-	Poll       time.Duration // how soon a new site in the store is noticed; 1 s
+	Log         *slog.Logger  // hears of failures; slog.Default()
+	CacheBytes  uint64        // of objects kept in memory; 32 MiB
+	Poll        time.Duration // how soon Watch notices a new site in the store; 10 s
+	Timeout     time.Duration // in which a request is answered, if only with a 503; 5 s
+	MaxRequests int           // that are answered at the same time, others get a 503; 2,048
+	Refresh     RefreshOptions
 }
 
 const (
-	defaultCacheBytes = 32 << 20
-	defaultPoll       = time.Second
+	defaultCacheBytes  = 32 << 20
+	defaultPoll        = 10 * time.Second
+	defaultTimeout     = 5 * time.Second
+	defaultMaxRequests = 2048
 
-	// retryAfterSeconds is when a client may ask again after a 503 or a 429.
-	retryAfterSeconds = 5
+	// retryAfter is when a client may ask again after a 503.
+	retryAfter = 5 * time.Second
 )
+
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	o.CacheBytes = cmp.Or(o.CacheBytes, defaultCacheBytes)
+	o.Poll = cmp.Or(o.Poll, defaultPoll)
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	o.MaxRequests = cmp.Or(o.MaxRequests, defaultMaxRequests)
+	return o
+}
 
 // A Handler answers the requests of the API from a store.
 type Handler struct {
-	store Store
-	cache *cache
-	log   *slog.Logger
-	poll  time.Duration
+	fetcher     *fetcher
+	cache       *cache
+	refresher   *refresher // nil where nothing is refreshed
+	metrics     *metrics
+	log         *slog.Logger
+	poll        time.Duration
+	timeout     time.Duration
+	maxRequests int64
 
-	polling sync.Mutex // held while the root is read again
-	view    atomic.Pointer[view]
-}
-
-// A view is what the handler knows of the site that is served.
-type view struct {
-	root    *site.Root
-	version version
-	checked time.Time
+	failures  rate.Sometimes // lines about failed requests, of which there may be thousands a second
+	answering atomic.Int64
+	draining  atomic.Bool
+	polling   sync.Mutex // held while the root is read again
+	view      atomic.Pointer[view]
 }
 
 // New makes a handler. It reads the root of the site and fails if there is none.
+// Where the store cannot be reached, and that may pass, it answers with 503 until
+// Watch has found the root.
 func New(ctx context.Context, store Store, o Options) (*Handler, error) {
-	h := &Handler{store: store, log: o.Log, poll: o.Poll}
-	if h.log == nil {
-		h.log = slog.Default()
+	o = o.withDefaults()
+	m := newMetrics()
+	h := &Handler{
+		fetcher: &fetcher{store, o.Timeout, m}, metrics: m, log: o.Log, poll: o.Poll,
+		timeout: o.Timeout, maxRequests: int64(o.MaxRequests),
+		failures: rate.Sometimes{First: 10, Interval: 100 * time.Millisecond},
 	}
-	if h.poll == 0 {
-		h.poll = defaultPoll
-	}
-	if o.CacheBytes == 0 {
-		o.CacheBytes = defaultCacheBytes
-	}
-	root, err := readRoot(ctx, store)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, fmt.Errorf("there is no site: it has no %s", site.RootKey)
-	} else if err != nil {
+	var err error
+	// A store that hangs may keep three quarters of the requests waiting: the rest is
+	// for what the cache answers.
+	if h.cache, err = newCache(h.fetcher, o.CacheBytes, max(1, o.MaxRequests*3/4), m); err != nil {
 		return nil, err
 	}
-	h.view.Store(&view{root: root, checked: time.Now()})
-	h.cache, err = newCache(store, o.CacheBytes)
-	return h, err
-}
-
-func readRoot(ctx context.Context, store Store) (*site.Root, error) {
-	body, err := store.Get(ctx, site.RootKey)
-	if err != nil {
+	// Those who wait for a refresh leave half of the requests to others.
+	if h.refresher, err = newRefresher(o.Refresh, h.fetcher, max(1, o.MaxRequests/2), m); err != nil {
 		return nil, err
 	}
-	root, err := site.ParseRoot(body)
-	return &root, err
-}
-
-// Root is the root of the site that is served.
-func (h *Handler) Root(ctx context.Context) *site.Root { return h.current(ctx).root }
-
-// current is the view of the site, as old as Options.Poll at most. While one
-// request reads the root again, others go on with the view that is there.
-func (h *Handler) current(ctx context.Context) *view {
-	v := h.view.Load()
-	if time.Since(v.checked) < h.poll || !h.polling.TryLock() {
-		return v
-	}
-	defer h.polling.Unlock()
-	return h.check(ctx)
-}
-
-// reload is the view of the site that is there now.
-func (h *Handler) reload(ctx context.Context) *view {
+	m.watch(h)
 	h.polling.Lock()
 	defer h.polling.Unlock()
-	return h.check(ctx)
-}
-
-// check reads the root again. h.polling must be held.
-func (h *Handler) check(ctx context.Context) *view {
-	v := h.view.Load()
-	next := &view{v.root, v.version, time.Now()}
-	root, err := readRoot(ctx, h.store)
-	switch {
+	switch err := h.check(ctx); {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, fmt.Errorf("there is no site: it has no %s", site.RootKey)
+	case storage.Temporary(err):
+		h.log.Warn("the site cannot be read yet", "error", err)
 	case err != nil:
-		h.log.Warn("the root cannot be read; the last one stays in use", "error", err)
-	case !root.Equal(v.root):
-		next.root, next.version = root, v.version+1
+		return nil, err
 	}
-	h.view.Store(next)
-	return next
+	return h, nil
 }
 
 // An answer is what goes out.
@@ -126,34 +113,69 @@ type answer struct {
 	object       *object
 	contentType  string
 	cacheControl string
+	refresh      string        // X-Refresh; "" means none
+	retryAfter   time.Duration // Retry-After, in whole seconds; 0 means none
 }
 
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer h.recover(w, r)
-	v := h.current(r.Context())
-	resolution := v.root.Config.Resolve(r.Method, sentPath(r.URL), r.URL.RawQuery)
-
+	begun := time.Now()
+	id := requestID(r)
+	ctx := context.WithValue(r.Context(), requestIDKey{}, id)
 	header := w.Header()
 	maps.Copy(header, everyAnswer)
-	if resolution.Action == site.AnswerPreflight {
-		preflight(w)
+	header[headerRequestID] = []string{id}
+
+	var route *site.Route
+	status := http.StatusInternalServerError
+	defer func() {
+		if fault := recover(); fault != nil {
+			h.recover(ctx, w, r, fault)
+		}
+		h.metrics.answered(route, status, time.Since(begun))
+		if h.log.Enabled(ctx, slog.LevelDebug) {
+			h.logger(ctx).Debug("request", "method", r.Method, "path", r.URL.Path, "query", r.URL.RawQuery, "status", status, "took", time.Since(begun))
+		}
+	}()
+	if h.answering.Add(1) > h.maxRequests {
+		h.answering.Add(-1)
+		status = problem(site.Unavailable).write(w, r)
 		return
 	}
-	a, err := h.answer(r.Context(), v, resolution)
+	defer h.answering.Add(-1)
+	v := h.view.Load()
+	if v == nil {
+		status = problem(site.Unavailable).write(w, r)
+		return
+	}
+	resolution := v.root.Config.Resolve(r.Method, sentPath(r.URL), r.URL.RawQuery)
+	route = resolution.Route
+	if resolution.Action == site.AnswerPreflight {
+		status = preflight(w)
+		return
+	}
+	limit := h.timeout
+	if resolution.Fresh {
+		limit += upstreamTimeout
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	a, err := h.answer(limited, v, resolution)
 	if r.Context().Err() != nil {
-		return // the client is gone: no fault, and nobody to answer
+		status = statusClientGone
+		return // no fault, and nobody to answer
 	}
 	if err != nil {
-		h.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		h.failures.Do(func() {
+			h.logger(ctx).Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		})
 		a = problem(site.Unavailable)
 	}
-	if resolution.Fresh {
-		header.Set("X-Refresh", "unavailable") // no source of fresh data is configured
-		a.cacheControl = site.NoStore
-	}
-	a.write(w, r)
+	status = a.write(w, r)
 }
+
+// statusClientGone is what nginx logs for a client that did not wait. Nobody gets it.
+const statusClientGone = 499
 
 // sentPath is the path as the client sent it. EscapedPath may not be: of a path
 // with characters that should have been escaped it escapes what was decoded, and
@@ -169,24 +191,20 @@ func sentPath(u *url.URL) string {
 // responses, which only read them.
 var everyAnswer = http.Header{
 	"Access-Control-Allow-Origin":   {"*"},
-	"Access-Control-Expose-Headers": {"ETag, X-Refresh, Retry-After"},
+	"Access-Control-Expose-Headers": {"ETag, X-Refresh, X-Request-Id, Retry-After"},
 	"X-Content-Type-Options":        {"nosniff"},
 }
 
 // recover keeps one bad request from taking others down.
-func (h *Handler) recover(w http.ResponseWriter, r *http.Request) {
-	fault := recover()
-	if fault == nil {
-		return
-	}
+func (h *Handler) recover(ctx context.Context, w http.ResponseWriter, r *http.Request, fault any) {
 	if err, ok := fault.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(fault) // net/http's own way to end a connection
 	}
-	h.log.Error("panic", "method", r.Method, "path", r.URL.Path, "fault", fault, "stack", string(debug.Stack()))
+	h.logger(ctx).Error("panic", "method", r.Method, "path", r.URL.Path, "fault", fault, "stack", string(debug.Stack()))
 	problem(site.InternalError).write(w, r)
 }
 
-func preflight(w http.ResponseWriter) {
+func preflight(w http.ResponseWriter) (status int) {
 	header := w.Header()
 	header.Set("Allow", site.AllowedMethods)
 	header.Set("Access-Control-Allow-Methods", site.AllowedMethods)
@@ -194,23 +212,17 @@ func preflight(w http.ResponseWriter) {
 	header.Set("Access-Control-Max-Age", "86400")
 	header.Set("Cache-Control", "public, max-age=86400")
 	w.WriteHeader(http.StatusNoContent)
+	return http.StatusNoContent
 }
 
 // answer finds the answer to a request that was understood, or that was not.
 func (h *Handler) answer(ctx context.Context, v *view, r site.Resolution) (answer, error) {
-	var o *object
-	var err error
-	switch r.Action {
-	case site.AnswerProblem:
+	if r.Action == site.AnswerProblem {
 		return problem(r.Problem), nil
-	case site.AnswerSearch:
-		o, err = h.search(ctx, v, r.Search)
-	case site.AnswerWithoutTags:
-		if o, err = h.cache.get(ctx, v.version, r.Key); err == nil {
-			o = newObject(site.AppendWithoutTags(make([]byte, 0, len(o.body)), o.body))
-		}
-	default:
-		o, err = h.cache.get(ctx, v.version, r.Key)
+	}
+	o, err := h.find(ctx, v, r)
+	if err == nil && r.Fresh {
+		return h.refresh(ctx, v, r, o)
 	}
 	if errors.Is(err, storage.ErrNotFound) {
 		if r.Absent != nil {
@@ -218,34 +230,89 @@ func (h *Handler) answer(ctx context.Context, v *view, r site.Resolution) (answe
 		}
 		o, err = newObject([]byte(site.EmptySearch)), nil
 	}
-	return answer{http.StatusOK, o, r.Route.ContentType, r.Route.CacheControl}, err
+	return answer{status: http.StatusOK, object: o, contentType: r.Route.ContentType, cacheControl: r.Route.CacheControl}, err
+}
+
+// find finds or makes the object that answers; storage.ErrNotFound if there is none.
+func (h *Handler) find(ctx context.Context, v *view, r site.Resolution) (*object, error) {
+	switch r.Action {
+	case site.AnswerSearch:
+		return h.search(ctx, v, r.Search)
+	case site.AnswerWithoutTags:
+		o, err := h.cache.get(ctx, v.version, r.Key)
+		if err != nil {
+			return nil, err
+		}
+		return newObject(site.AppendWithoutTags(make([]byte, 0, len(o.body)), o.body)), nil
+	}
+	return h.cache.get(ctx, v.version, r.Key)
+}
+
+// refresh answers cache=fresh for an object that is stored.
+func (h *Handler) refresh(ctx context.Context, v *view, r site.Resolution, stored *object) (answer, error) {
+	a := answer{status: http.StatusOK, object: stored, contentType: r.Route.ContentType, cacheControl: site.NoStore}
+	object := site.Details
+	if r.Route.ID == site.RouteBadges {
+		object = site.Badges
+	}
+	if !h.refresher.refreshes(object) {
+		a.refresh = "unavailable"
+		return a, nil
+	}
+	fresh, err := h.refresher.refresh(ctx, target{v.root.Config, object, r.TokenID}, h.logger(ctx))
+	var often *tooOftenError
+	switch {
+	case errors.As(err, &often):
+		h.metrics.refreshes.WithLabelValues(string(object), "limited").Inc()
+		a = problem(site.TooManyRefreshes)
+		a.retryAfter = often.wait
+		return a, nil
+	case errors.Is(err, storage.ErrNotFound):
+		return problem(r.Absent), nil
+	case errors.Is(err, errUpstream):
+		a.refresh = "failed"
+		return a, nil
+	case err != nil:
+		return a, err
+	}
+	a.object = h.cache.put(v.version, r.Key, fresh)
+	return a, nil
 }
 
 func problem(p *site.Problem) answer {
-	return answer{p.Status, &object{body: p.Body()}, site.RouteError.Route().ContentType, p.CacheControl}
+	a := answer{status: p.Status, object: &object{body: p.Body()}, contentType: site.RouteError.Route().ContentType, cacheControl: p.CacheControl}
+	if p.Status == http.StatusServiceUnavailable {
+		a.retryAfter = retryAfter
+	}
+	return a
 }
 
-func (a answer) write(w http.ResponseWriter, r *http.Request) {
+func (a answer) write(w http.ResponseWriter, r *http.Request) (status int) {
 	header := w.Header()
 	header.Set("Content-Type", a.contentType)
 	header.Set("Cache-Control", a.cacheControl)
+	if a.refresh != "" {
+		header.Set("X-Refresh", a.refresh)
+	}
+	if a.retryAfter > 0 {
+		header.Set("Retry-After", strconv.Itoa(int(math.Ceil(a.retryAfter.Seconds()))))
+	}
 	switch a.status {
 	case http.StatusOK:
 		header.Set("ETag", a.object.etag)
 		if holds(r.Header["If-None-Match"], a.object.etag) {
 			w.WriteHeader(http.StatusNotModified)
-			return
+			return http.StatusNotModified
 		}
 	case http.StatusMethodNotAllowed:
 		header.Set("Allow", site.AllowedMethods)
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		header.Set("Retry-After", strconv.Itoa(retryAfterSeconds))
 	}
 	header.Set("Content-Length", strconv.Itoa(len(a.object.body)))
 	w.WriteHeader(a.status)
 	// Not http.ServeContent: it flushes the headers before it copies the body, a
 	// system call and a packet more; nobody asks for a range of JSON.
 	_, _ = w.Write(a.object.body) // the client may be gone: then nobody is left to tell
+	return a.status
 }
 
 // holds reports whether an If-None-Match header (RFC 9110, 13.1.2) names an entity

@@ -299,14 +299,22 @@ func TestANewSiteIsNoticed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go handler.Watch(ctx)
 	base := listen(t, handler)
 	if _, body := request(t, http.MethodGet, base+largeList+"badges"); !strings.HasPrefix(body, `{"badges":`) {
 		t.Fatalf("before: %.80s", body)
 	}
 	make(site.Config{BadgesField: "poaps"})
-	time.Sleep(5 * time.Millisecond)
-	if _, body := request(t, http.MethodGet, base+largeList+"badges"); !strings.HasPrefix(body, `{"poaps":`) {
-		t.Errorf("after: %.80s", body)
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+		_, body := request(t, http.MethodGet, base+largeList+"badges")
+		if strings.HasPrefix(body, `{"poaps":`) {
+			break
+		}
+		if time.Since(begun) > 10*time.Second {
+			t.Fatalf("after: %.80s", body)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -13,21 +14,40 @@ import (
 // other in between.
 var errMixed = errors.New("the site changed while it was read")
 
+// A reader gives an object of the site; storage.ErrNotFound if there is none.
+type reader func(key site.Key) (*object, error)
+
+const (
+	firstReread = 50 * time.Millisecond
+	lastReread  = 800 * time.Millisecond
+)
+
 // search answers a following search from the search shards. It reads the shards
 // that the page touches; with a term, shard after shard until the page is full.
 // storage.ErrNotFound means that there is no such list or user.
+//
+// While a site is published, the parts of an answer may belong to the old and to the
+// new one. They are read again then, past the cache, until they agree: the publisher
+// puts the shards of a list one right after the other.
 func (h *Handler) search(ctx context.Context, v *view, s site.Search) (*object, error) {
-	o, err := h.searchOnce(ctx, v, s)
-	if errors.Is(err, errMixed) {
-		o, err = h.searchOnce(ctx, h.reload(ctx), s)
+	read := func(key site.Key) (*object, error) { return h.cache.get(ctx, v.version, key) }
+	o, err := searchOnce(read, v.root, s)
+	for wait := firstReread; errors.Is(err, errMixed) && wait <= lastReread; wait *= 2 {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, err
+		}
+		v = h.reload(ctx)
+		o, err = searchOnce(func(key site.Key) (*object, error) { return h.cache.renew(ctx, v.version, key) }, v.root, s)
 	}
 	return o, err
 }
 
-func (h *Handler) searchOnce(ctx context.Context, v *view, s site.Search) (*object, error) {
+func searchOnce(read reader, root *site.Root, s site.Search) (*object, error) {
 	tokenID := s.TokenID
 	if s.User != "" {
-		bucket, err := h.cache.get(ctx, v.version, site.UserBucketKey(site.UserBucket(s.User, v.root.BucketDigits)))
+		bucket, err := read(site.UserBucketKey(site.UserBucket(s.User, root.BucketDigits)))
 		if err != nil {
 			return nil, fmt.Errorf("bucket of a user: %w", cannotTell(err))
 		}
@@ -48,9 +68,9 @@ func (h *Handler) searchOnce(ctx context.Context, v *view, s site.Search) (*obje
 	}
 	var was site.ShardHeader
 	for n := first; !p.full(); n++ {
-		shard, err := h.cache.get(ctx, v.version, site.SearchShardKey(tokenID, n))
+		shard, err := read(site.SearchShardKey(tokenID, n))
 		if errors.Is(err, storage.ErrNotFound) && n == first {
-			o, err := h.searchWhole(ctx, v, tokenID, s)
+			o, err := searchWhole(read, root, tokenID, s)
 			if s.User != "" {
 				err = cannotTell(err) // the bucket names a list that is not there
 			}
@@ -76,8 +96,8 @@ func (h *Handler) searchOnce(ctx context.Context, v *view, s site.Search) (*obje
 
 // searchWhole searches a list whose first page is the whole of it: it has no
 // shards. For a longer list it is what lies past the end, which is nothing.
-func (h *Handler) searchWhole(ctx context.Context, v *view, tokenID string, s site.Search) (*object, error) {
-	o, err := h.cache.get(ctx, v.version, v.root.Config.ListKey(tokenID, site.SearchFollowing))
+func searchWhole(read reader, root *site.Root, tokenID string, s site.Search) (*object, error) {
+	o, err := read(root.Config.ListKey(tokenID, site.SearchFollowing))
 	if err != nil {
 		return nil, err
 	}

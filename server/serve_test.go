@@ -26,7 +26,7 @@ func listen(t *testing.T, handler http.Handler) (base string) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx, listener, handler, slog.New(slog.DiscardHandler)) }()
+	go func() { ended <- server.Serve(ctx, listener, handler, slog.New(slog.DiscardHandler), server.Limits{}) }()
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
 		stop()
@@ -88,7 +88,7 @@ func TestServeDrains(t *testing.T) {
 		fmt.Fprint(w, "done")
 	})
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx, listener, handler, slog.New(slog.DiscardHandler)) }()
+	go func() { ended <- server.Serve(ctx, listener, handler, slog.New(slog.DiscardHandler), server.Limits{}) }()
 	go func() {
 		<-begun
 		stop()

@@ -23,6 +23,8 @@ import (
 // A bucket is what Local and S3 have in common.
 type bucket interface {
 	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
+	Get(ctx context.Context, key site.Key) ([]byte, error)
+	ReadUnless(ctx context.Context, key site.Key, etag string) ([]byte, storage.Info, error)
 	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
 	Delete(ctx context.Context, keys []site.Key) error
 	List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error
@@ -42,6 +44,7 @@ func TestEveryBucketKeepsThePromises(t *testing.T) {
 		{"objects of any size come back", anySize},
 		{"an absent object is ErrNotFound", absentObjects},
 		{"a put replaces an object", replaced},
+		{"an object that has not changed is not sent again", unchanged},
 		{"a condition that does not hold changes nothing", conditions},
 		{"one of many puts under a condition wins", races},
 		{"a wrong digest is ErrDamaged and stores nothing", wrongDigests},
@@ -253,6 +256,33 @@ func replaced(t *testing.T, b bucket) {
 		put(t, b, o)
 		holds(t, b, o)
 		listsOnly(t, b, "", "", o)
+	}
+}
+
+func unchanged(t *testing.T, b bucket) {
+	o, next := object("k", "one"), object("k", "two")
+	put(t, b, o)
+	_, info, err := b.Read(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, _, err := b.ReadUnless(t.Context(), "k", info.ETag); !errors.Is(err, storage.ErrUnchanged) || body != nil {
+		t.Errorf("the same object: %q, %v", body, err)
+	}
+	put(t, b, next)
+	if body, after, err := b.ReadUnless(t.Context(), "k", info.ETag); err != nil || string(body) != "two" || after.ETag == info.ETag {
+		t.Errorf("another object: %q, %+v, %v", body, after, err)
+	}
+	if body, err := b.Get(t.Context(), "k"); err != nil || string(body) != "two" {
+		t.Errorf("Get: %q, %v", body, err)
+	}
+	for _, absent := range []func() error{
+		func() error { _, _, err := b.ReadUnless(t.Context(), "absent", info.ETag); return err },
+		func() error { _, err := b.Get(t.Context(), "absent"); return err },
+	} {
+		if err := absent(); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("an absent object: %v", err)
+		}
 	}
 }
 

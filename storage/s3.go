@@ -142,9 +142,28 @@ func (s *S3) Requests() map[Request]int { return s.meter.requests() }
 // largestGrowth bounds what is set aside for a body by the word of a server alone.
 const largestGrowth = 1 << 20
 
+// Get reads an object; ErrNotFound if there is none.
+func (s *S3) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	body, _, err := s.Read(ctx, key)
+	return body, err
+}
+
 // Read reads an object; ErrNotFound if there is none.
 func (s *S3) Read(ctx context.Context, key site.Key) ([]byte, Info, error) {
-	stream, info, _, err := s.core.GetObject(ctx, s.bucket, s.name(key), minio.GetObjectOptions{})
+	return s.read(ctx, key, minio.GetObjectOptions{})
+}
+
+// ReadUnless reads an object that has not this ETag; ErrUnchanged if it has.
+func (s *S3) ReadUnless(ctx context.Context, key site.Key, etag string) ([]byte, Info, error) {
+	var options minio.GetObjectOptions
+	if err := options.SetMatchETagExcept(etag); err != nil {
+		return nil, Info{}, fmt.Errorf("get %s: %w", key, err)
+	}
+	return s.read(ctx, key, options)
+}
+
+func (s *S3) read(ctx context.Context, key site.Key, options minio.GetObjectOptions) ([]byte, Info, error) {
+	stream, info, _, err := s.core.GetObject(ctx, s.bucket, s.name(key), options)
 	if err != nil {
 		return nil, Info{}, explain("get", key, err)
 	}

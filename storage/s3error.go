@@ -77,6 +77,8 @@ func explain(verb string, key site.Key, err error) error {
 		return fmt.Errorf("%w: %s", reason, hint)
 	}
 	switch {
+	case answer.StatusCode == http.StatusNotModified:
+		return fmt.Errorf("%s: %w", what, ErrUnchanged)
 	case answer.StatusCode == http.StatusPreconditionFailed:
 		return fmt.Errorf("%s: %w", what, ErrCondition)
 	case answer.StatusCode == http.StatusNotImplemented:

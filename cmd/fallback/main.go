@@ -1,5 +1,5 @@
 // Command fallback answers what no file of a site can: search paging and term
-// searches, and records without tags.
+// searches, records without tags, and fresh data.
 package main
 
 import (
@@ -9,6 +9,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/server"
@@ -17,31 +22,188 @@ import (
 
 const about = `Answer the requests that no file of a site can answer, and all others too.
 
-It runs behind a CDN and keeps no state of its own.`
+It runs behind a CDN, reads the site from a bucket, and keeps no state of its own:
+run as many as you like, and replace them at any time. Credentials come from
+AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the shared credentials file, or the
+machine's role. /healthz says whether it runs, /readyz whether it has found a site.`
 
 type flags struct {
-	Site string `required:"" placeholder:"SITE" help:"Folder or .tar file that generate wrote."`
-	Addr string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default ${default})."`
+	Site     string `required:"" placeholder:"SITE" help:"The site: s3://BUCKET, s3://BUCKET/PREFIX, a folder (file:///FOLDER too), or a .tar file that generate wrote."`
+	Endpoint string `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"Server of s3://; without one Amazon S3."`
+	Region   string `placeholder:"NAME" help:"Region of the bucket; by default AWS_REGION, or us-east-1."`
+
+	Addr        string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default ${default})."`
+	MetricsAddr string `placeholder:"HOST:PORT" help:"Where to serve /metrics for Prometheus, /healthz and /readyz, apart from the API; by default nowhere."`
+
+	CacheBytes uint64        `default:"33554432" placeholder:"BYTES" help:"Memory for objects that are asked for often (default ${default})."`
+	Poll       time.Duration `default:"10s" help:"How often to look for a new site (default ${default})."`
+	Timeout    time.Duration `default:"5s" help:"Time in which a request is answered, with a 503 if the store is slow (default ${default})."`
+
+	ProfileUpstream string        `placeholder:"URL" help:"Source of fresh profiles for cache=fresh: a URL with {address} in it."`
+	BadgeUpstream   string        `placeholder:"URL" help:"Source of fresh badges for cache=fresh: a URL with {address} and {event_id} in it."`
+	BadgeAPIKey     string        `name:"badge-api-key" placeholder:"KEY" help:"Sent to --badge-upstream as X-API-Key. Set FOLLOWPRESS_BADGE_API_KEY: others can see the flags of a process."`
+	RefreshInterval time.Duration `default:"60s" help:"Time between two refreshes of a list's details, or of its badges (default ${default})."`
+	RefreshRate     float64       `default:"10" placeholder:"N" help:"Refreshes a second, of all lists (default ${default})."`
+
+	MaxRequests    int           `default:"2048" placeholder:"N" help:"Requests at the same time; more get a 503 (default ${default})."`
+	MaxHeaderBytes int           `default:"16384" placeholder:"BYTES" help:"Size of a request's line and headers; more get a 431 (default ${default})."`
+	HeaderTimeout  time.Duration `default:"5s" help:"Time for a client to send its headers (default ${default})."`
+	RequestTimeout time.Duration `default:"10s" help:"Time for a client to send its request (default ${default})."`
+	WriteTimeout   time.Duration `default:"30s" help:"Time for a client to take its answer (default ${default})."`
+	IdleTimeout    time.Duration `default:"2m" help:"Time between the requests of a connection (default ${default})."`
+	DrainDelay     time.Duration `default:"0s" help:"When told to end: time to go on as before, but with /readyz saying no (default ${default}). Behind a load balancer, the time that it needs to notice."`
+	DrainTimeout   time.Duration `default:"10s" help:"When told to end: time for requests under way (default ${default})."`
+
+	LogLevel string `enum:"debug,info,warn,error" default:"info" help:"What to log on standard error, as JSON; debug logs every request (default ${default})."`
 }
 
-func main() { command.Main("fallback", about, &flags{}) }
+func main() {
+	command.SaveMemory()
+	command.Main("fallback", about, &flags{})
+}
+
+// Validate refuses what cannot work; kong calls it.
+func (f *flags) Validate() error {
+	if isURL(f.Site) {
+		if _, err := storage.ParseLocation(f.Site); err != nil {
+			return fmt.Errorf("--site: %w", err)
+		}
+	}
+	for _, least := range []struct {
+		flag string
+		good bool
+	}{
+		{"poll", f.Poll > 0}, {"timeout", f.Timeout > 0}, {"refresh-interval", f.RefreshInterval > 0}, {"refresh-rate", f.RefreshRate > 0},
+		{"max-requests", f.MaxRequests > 0}, {"max-header-bytes", f.MaxHeaderBytes > 0}, {"header-timeout", f.HeaderTimeout > 0},
+		{"request-timeout", f.RequestTimeout > 0}, {"write-timeout", f.WriteTimeout > 0}, {"idle-timeout", f.IdleTimeout > 0},
+		{"drain-delay", f.DrainDelay >= 0}, {"drain-timeout", f.DrainTimeout > 0}, {"cache-bytes", f.CacheBytes > 0},
+	} {
+		if !least.good {
+			return fmt.Errorf("--%s must be more than nothing", least.flag)
+		}
+	}
+	return f.refresh().Validate()
+}
+
+func (f *flags) refresh() server.RefreshOptions {
+	return server.RefreshOptions{
+		ProfileUpstream: f.ProfileUpstream, BadgeUpstream: f.BadgeUpstream, BadgeAPIKey: f.BadgeAPIKey,
+		Interval: f.RefreshInterval, Rate: f.RefreshRate,
+	}
+}
+
+func (f *flags) limits() server.Limits {
+	return server.Limits{
+		HeaderTimeout: f.HeaderTimeout, RequestTimeout: f.RequestTimeout, WriteTimeout: f.WriteTimeout,
+		IdleTimeout: f.IdleTimeout, DrainTimeout: f.DrainTimeout, HeaderBytes: f.MaxHeaderBytes,
+	}
+}
 
 // Run serves until it is interrupted.
 func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	store, err := storage.OpenSite(f.Site)
+	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: command.LogLevel(f.LogLevel)}))
+	store, closeStore, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	log := slog.New(slog.NewJSONHandler(stderr, nil))
-	handler, err := server.New(ctx, store, server.Options{Log: log})
+	defer func() { err = errors.Join(err, closeStore()) }()
+	listener, err := listen(f.Addr, "--addr")
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", f.Addr)
+	handler, err := server.New(ctx, store, server.Options{
+		Log: log, CacheBytes: f.CacheBytes, Poll: f.Poll, Timeout: f.Timeout, MaxRequests: f.MaxRequests, Refresh: f.refresh(),
+	})
 	if err != nil {
-		return fmt.Errorf("%w (--addr chooses another address)", err)
+		return errors.Join(err, listener.Close())
+	}
+	var metrics net.Listener
+	if f.MetricsAddr != "" {
+		if metrics, err = listen(f.MetricsAddr, "--metrics-addr"); err != nil {
+			return errors.Join(err, listener.Close())
+		}
 	}
 	fmt.Fprintf(stdout, "http://%s\n", listener.Addr())
-	return server.Serve(ctx, listener, handler, log)
+	return f.serve(ctx, handler, listener, metrics, log)
+}
+
+// serve serves until the context ends and requests have drained.
+func (f *flags) serve(ctx context.Context, handler *server.Handler, listener, metrics net.Listener, log *slog.Logger) error {
+	// The metrics and the watch go on until the last request is answered.
+	group, rest := errgroup.WithContext(context.WithoutCancel(ctx))
+	rest, end := context.WithCancel(rest)
+	draining, drained := context.WithCancel(rest)
+	group.Go(func() error {
+		defer drained()
+		select {
+		case <-ctx.Done():
+		case <-rest.Done():
+			return nil
+		}
+		handler.Drain()
+		select {
+		case <-time.After(f.DrainDelay):
+		case <-rest.Done():
+		}
+		return nil
+	})
+	group.Go(func() error {
+		defer end()
+		return server.Serve(draining, listener, handler.Probes(), log, f.limits())
+	})
+	group.Go(func() error {
+		handler.Watch(rest)
+		return nil
+	})
+	if metrics != nil {
+		log.Info("serving metrics", "url", "http://"+metrics.Addr().String()+"/metrics")
+		group.Go(func() error { return server.Serve(rest, metrics, operations(handler), log, f.limits()) })
+	}
+	return group.Wait()
+}
+
+// operations is what those who run the server see.
+func operations(handler *server.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", handler.Metrics())
+	probes := handler.Probes()
+	mux.Handle("/healthz", probes)
+	mux.Handle("/readyz", probes)
+	return mux
+}
+
+func isURL(site string) bool { return strings.Contains(site, "://") }
+
+// open opens the site. A folder is a bucket only where something is to be stored in it.
+func (f *flags) open(ctx context.Context) (store server.Store, closeStore func() error, err error) {
+	nothing := func() error { return nil }
+	if !isURL(f.Site) && !f.refresh().Refreshes() {
+		site, err := storage.OpenSite(f.Site)
+		if err != nil {
+			return nil, nil, err
+		}
+		return site, site.Close, nil
+	}
+	at := storage.Location{Folder: f.Site}
+	if isURL(f.Site) {
+		if at, err = storage.ParseLocation(f.Site); err != nil {
+			return nil, nil, fmt.Errorf("--site: %w", err)
+		}
+	}
+	if at.Folder != "" {
+		if strings.HasSuffix(at.Folder, ".tar") {
+			return nil, nil, errors.New("a .tar file cannot store what is refreshed: use a folder or a bucket, or no upstream")
+		}
+		return storage.OpenLocal(at.Folder), nothing, nil
+	}
+	bucket, err := storage.OpenS3(ctx, at, storage.S3Options{Endpoint: f.Endpoint, Region: f.Region})
+	return bucket, nothing, err
+}
+
+func listen(address, flag string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%s chooses another address)", err, flag)
+	}
+	return listener, nil
 }

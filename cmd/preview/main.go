@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/spf13/afero"
@@ -23,6 +24,9 @@ import (
 const about = `Serve everything locally, as the service would answer.
 
 Without flags it renders the demo snapshot in memory and serves that.`
+
+// poll is short: whoever generates a site wants to see it.
+const poll = time.Second
 
 type flags struct {
 	Snapshot string `placeholder:"DIR" help:"Render this snapshot in memory and serve it."`
@@ -61,11 +65,11 @@ func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	log := slog.New(slog.NewTextHandler(stderr, nil))
-	handler, err := server.New(ctx, store, server.Options{Log: log})
+	handler, err := server.New(ctx, store, server.Options{Log: log, Poll: poll})
 	if err != nil {
 		return err
 	}
-	examples, err := server.FindExamples(ctx, store, handler.Root(ctx))
+	examples, err := server.FindExamples(ctx, store, handler.Root())
 	if err != nil {
 		return err
 	}
@@ -75,10 +79,11 @@ func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	}
 	base := "http://" + listener.Addr().String()
 	fmt.Fprintf(stdout, "Serving on %s/ (stop with Ctrl-C). Try:\n", base)
-	for _, path := range firstPaths(handler.Root(ctx), examples) {
+	for _, path := range firstPaths(handler.Root(), examples) {
 		fmt.Fprintf(stdout, "  curl '%s%s'\n", base, path)
 	}
-	return server.Serve(ctx, listener, withStartPage(handler, examples, log), log)
+	go handler.Watch(ctx)
+	return server.Serve(ctx, listener, withStartPage(handler, examples, log), log, server.Limits{})
 }
 
 func (f *flags) open(ctx context.Context, stderr io.Writer) (storage.Site, error) {

@@ -18,7 +18,7 @@ func withStartPage(api *server.Handler, examples server.Examples, log *slog.Logg
 			api.ServeHTTP(w, r)
 			return
 		}
-		root := api.Root(r.Context())
+		root := api.Root()
 		var page bytes.Buffer
 		var err error
 		switch r.URL.Path {

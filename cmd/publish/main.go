@@ -103,7 +103,7 @@ type result interface {
 
 // Run publishes, verifies or repairs.
 func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: f.level()}))
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: command.LogLevel(f.LogLevel)}))
 	progress := command.NewProgress(stderr)
 	told, err := f.do(ctx, f.options(progress, log), log, stderr)
 	progress.End()
@@ -113,14 +113,6 @@ func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	told.Note(f.Dest, err)
 	fmt.Fprint(stderr, told)
 	return errors.Join(err, command.WriteReport(f.Report, told, stdout), writeSummary(told.Markdown()))
-}
-
-func (f *flags) level() slog.Level {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(f.LogLevel)); err != nil {
-		panic("publish: " + err.Error()) // the flag's enum and slog disagree
-	}
-	return level
 }
 
 // do does what the flags ask for. A result that is not nil says so also after an error.

@@ -1,0 +1,162 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/site"
+)
+
+// What an upstream has told about an account.
+type fresh interface {
+	// into is a stored object with it.
+	into(stored []byte) ([]byte, error)
+	// olderThan reports whether a stored object is known to have something newer.
+	olderThan(stored []byte) bool
+	// kept is the object from which the generator takes it over.
+	kept() ([]byte, error)
+}
+
+// fetch asks the upstream for what belongs into a stored object. Whatever is wrong
+// with its answer is an error that wraps errUpstream.
+func (f *refresher) fetch(ctx context.Context, t target, stored []byte) (fresh, error) {
+	ctx, cancel := context.WithTimeout(ctx, upstreamTimeout)
+	defer cancel()
+	if t.object == site.Details {
+		_, account, err := site.DecodeDetails(stored)
+		if err != nil {
+			return nil, err
+		}
+		return f.fetchProfile(ctx, account)
+	}
+	return f.fetchBadges(ctx, t, stored)
+}
+
+func (f *refresher) fetchProfile(ctx context.Context, account site.Address) (fresh, error) {
+	body, err := f.ask(ctx, site.Details, f.profiles, "{address}", account.String())
+	if errors.Is(err, errUpstreamAbsent) {
+		err = fmt.Errorf("%w: status 404", errUpstream)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := site.DecodeProfile(body, account, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("%w: profile of %s: %w", errUpstream, account, err)
+	}
+	return freshProfile{p}, nil
+}
+
+// fetchBadges asks for each event of the stored object.
+func (f *refresher) fetchBadges(ctx context.Context, t target, stored []byte) (fresh, error) {
+	badges, err := t.config.DecodeBadges(stored)
+	if err != nil {
+		return nil, err
+	}
+	// The badges of a list without any do not say whose it is.
+	details, err := f.fetcher.get(ctx, t.config.ListKey(t.tokenID, site.Details))
+	if err != nil {
+		return nil, fmt.Errorf("whose badges: %w", cannotTell(err))
+	}
+	_, account, err := site.DecodeDetails(details)
+	if err != nil {
+		return nil, err
+	}
+	fetched := time.Now()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(badgesAtOnce)
+	for i, b := range badges {
+		group.Go(func() error {
+			collection, err := f.fetchCollection(ctx, account, b.EventID)
+			badges[i] = site.Badge{EventID: b.EventID, Participated: collection != nil, Collection: collection}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return freshBadges{t.config, site.RefreshedBadges{Address: account.String(), Fetched: fetched.UnixMilli(), Badges: badges}}, nil
+}
+
+// fetchCollection asks for the token of an event; nil if the account has none.
+func (f *refresher) fetchCollection(ctx context.Context, account site.Address, eventID string) (*site.Collection, error) {
+	body, err := f.ask(ctx, site.Badges, f.badges, "{address}", account.String(), "{event_id}", eventID)
+	if errors.Is(err, errUpstreamAbsent) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("event %s: %w", eventID, err)
+	}
+	c, err := site.DecodeCollection(body, account, eventID)
+	if err != nil {
+		return nil, fmt.Errorf("%w: event %s: %w", errUpstream, eventID, err)
+	}
+	return &c, nil
+}
+
+func (f *refresher) ask(ctx context.Context, object site.ListObject, u *upstream, replacements ...string) ([]byte, error) {
+	begun := time.Now()
+	body, err := u.get(ctx, replacements...)
+	result := "found"
+	switch {
+	case errors.Is(err, errUpstreamAbsent):
+		result = "absent"
+	case err != nil:
+		result = "error"
+	}
+	f.metrics.upstream.WithLabelValues(string(object), result).Observe(time.Since(begun).Seconds())
+	return bytes.TrimSpace(body), err
+}
+
+type freshProfile struct{ site.RefreshedProfile }
+
+func (p freshProfile) into(stored []byte) ([]byte, error) {
+	details, _, err := site.DecodeDetails(stored)
+	if err != nil {
+		return nil, err
+	}
+	if details.Address != p.Address {
+		return nil, fmt.Errorf("%w: the list has changed hands", errUpstream)
+	}
+	details.ENS = p.Profile
+	return details.Encode()
+}
+
+func (p freshProfile) olderThan(stored []byte) bool {
+	details, _, err := site.DecodeDetails(stored)
+	return err == nil && details.ENS.Fresh > p.Fresh
+}
+
+func (p freshProfile) kept() ([]byte, error) { return p.Encode() }
+
+type freshBadges struct {
+	config site.Config
+	site.RefreshedBadges
+}
+
+// into keeps to the set of events of the stored object, which may have changed since.
+func (b freshBadges) into(stored []byte) ([]byte, error) {
+	badges, err := b.config.DecodeBadges(stored)
+	if err != nil {
+		return nil, err
+	}
+	told := make(map[string]site.Badge, len(b.Badges))
+	for _, badge := range b.Badges {
+		told[badge.EventID] = badge
+	}
+	for i := range badges {
+		if badge, ok := told[badges[i].EventID]; ok {
+			badges[i] = badge
+		}
+	}
+	return b.config.EncodeBadges(badges)
+}
+
+// olderThan cannot tell: badges do not say how fresh they are.
+func (b freshBadges) olderThan([]byte) bool { return false }
+
+func (b freshBadges) kept() ([]byte, error) { return b.Encode() }

@@ -1,0 +1,109 @@
+package server
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/followpress/followpress/site"
+)
+
+// metrics are the numbers of a handler, in a registry of their own.
+type metrics struct {
+	registry    *prometheus.Registry
+	requests    *prometheus.CounterVec   // by route and status
+	seconds     *prometheus.HistogramVec // by route
+	store       *prometheus.HistogramVec // by operation and result
+	cacheHits   prometheus.Counter
+	cacheMisses prometheus.Counter
+	refreshes   *prometheus.CounterVec   // by object and result
+	upstream    *prometheus.HistogramVec // by object and result
+}
+
+const namespace = "followpress"
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Name: "requests_total", Help: "Requests answered, by route and status; 499 is a client that did not wait.",
+		}, []string{"route", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: namespace, Name: "request_seconds", Help: "Time to answer a request, by route.",
+			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}, []string{"route"}),
+		store: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: namespace, Name: "store_seconds",
+			Help:    "Time of a request to the store, by operation (read or write) and result: done, absent, unchanged, condition or error.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+		}, []string{"operation", "result"}),
+		cacheHits: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: namespace, Name: "cache_hits_total", Help: "Objects that the cache had.",
+		}),
+		cacheMisses: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: namespace, Name: "cache_misses_total", Help: "Objects that the cache did not have.",
+		}),
+		refreshes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Name: "refreshes_total",
+			Help: "Refreshes by object and result: done, same (it was stored already), failed (the upstream), error (the store), unkept (the next site will not have it) or limited.",
+		}, []string{"object", "result"}),
+		upstream: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: namespace, Name: "upstream_seconds", Help: "Time to ask an upstream, by object and result: found, absent or error.",
+			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+		}, []string{"object", "result"}),
+	}
+	m.registry.MustRegister(
+		m.requests, m.seconds, m.store, m.cacheHits, m.cacheMisses, m.refreshes, m.upstream,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+// watch adds what a handler knows without counting.
+func (m *metrics) watch(h *Handler) {
+	gauge := func(name, help string, value func() float64) {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, value))
+	}
+	gauge("cache_bytes", "Bytes in the cache.", func() float64 { return float64(h.cache.objects.WeightedSize()) })
+	gauge("cache_objects", "Objects in the cache, those that are known to be absent included.",
+		func() float64 { return float64(h.cache.objects.EstimatedSize()) })
+	gauge("requests_in_flight", "Requests that are being answered.", func() float64 { return float64(h.answering.Load()) })
+	gauge("ready", "1 if there is a site to serve.", func() float64 {
+		if h.Ready() {
+			return 1
+		}
+		return 0
+	})
+	gauge("site_as_of_seconds", "Time of the snapshot that is served, in seconds since the Unix epoch; 0 before there is one.", func() float64 {
+		if root := h.Root(); root != nil {
+			asOf, _ := time.Parse(time.RFC3339, root.AsOf) // ParseRoot has checked it
+			return float64(asOf.Unix())
+		}
+		return 0
+	})
+	gauge("site_checked_seconds", "When the root was last read, in seconds since the Unix epoch; 0 if never.", func() float64 {
+		if v := h.view.Load(); v != nil {
+			return float64(v.checked.Unix())
+		}
+		return 0
+	})
+}
+
+// answered counts a request. It had no route where it was not understood.
+func (m *metrics) answered(route *site.Route, status int, took time.Duration) {
+	pattern := "none"
+	if route != nil {
+		pattern = route.Pattern
+	}
+	m.requests.WithLabelValues(pattern, strconv.Itoa(status)).Inc()
+	m.seconds.WithLabelValues(pattern).Observe(took.Seconds())
+}
+
+// Metrics serves the handler's numbers in the formats of Prometheus.
+func (h *Handler) Metrics() http.Handler {
+	return promhttp.HandlerFor(h.metrics.registry, promhttp.HandlerOpts{})
+}

@@ -1,0 +1,236 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// RefreshOptions say where fresh data comes from, and how often it may be asked for.
+type RefreshOptions struct {
+	ProfileUpstream string        // URL with {address}; "" means that details are not refreshed
+	BadgeUpstream   string        // URL with {address} and {event_id}; "" means that badges are not refreshed
+	BadgeAPIKey     string        // sent to BadgeUpstream as X-API-Key; "" sends none
+	Interval        time.Duration // between refreshes of an object; 60 s
+	Rate            float64       // refreshes a second, of all objects; 10
+}
+
+const (
+	defaultRefreshInterval = time.Minute
+	defaultRefreshRate     = 10
+	badgesAtOnce           = 8 // requests of one refresh to the badge upstream
+	refreshTries           = 3 // to replace an object that others replace at the same time
+)
+
+// Refreshes reports whether anything is refreshed.
+func (o RefreshOptions) Refreshes() bool { return o.ProfileUpstream != "" || o.BadgeUpstream != "" }
+
+// Validate says what is wrong with the options.
+func (o RefreshOptions) Validate() error {
+	_, err := newRefresher(o, &fetcher{}, 0, nil)
+	return err
+}
+
+// A refresher fetches fresh data and replaces stored objects by it.
+type refresher struct {
+	bucket   Bucket
+	fetcher  *fetcher
+	profiles *upstream // nil: none
+	badges   *upstream // nil: none
+	metrics  *metrics
+
+	flights    singleflight.Group // by the key of what is kept
+	timeout    time.Duration      // of a flight
+	waiting    atomic.Int64       // requests that wait for a flight
+	maxWaiting int64
+
+	interval time.Duration
+	all      *rate.Limiter
+	mu       sync.Mutex
+	last     map[site.Key]time.Time // when an object was last refreshed
+	swept    time.Time              // when older ones were last taken out of it
+}
+
+// newRefresher makes a refresher; nil where nothing is refreshed.
+func newRefresher(o RefreshOptions, f *fetcher, maxWaiting int, m *metrics) (*refresher, error) {
+	o.Interval = cmp.Or(o.Interval, defaultRefreshInterval)
+	o.Rate = cmp.Or(o.Rate, defaultRefreshRate)
+	if o.Interval < 0 || o.Rate < 0 || math.IsInf(o.Rate, 0) || math.IsNaN(o.Rate) {
+		return nil, errors.New("the interval and the rate of refreshes must be positive")
+	}
+	profiles, err := newUpstream(o.ProfileUpstream, "", "{address}")
+	if err != nil {
+		return nil, fmt.Errorf("profile upstream: %w", err)
+	}
+	badges, err := newUpstream(o.BadgeUpstream, o.BadgeAPIKey, "{address}", "{event_id}")
+	if err != nil {
+		return nil, fmt.Errorf("badge upstream: %w", err)
+	}
+	if profiles == nil && badges == nil {
+		return nil, nil
+	}
+	bucket, ok := f.store.(Bucket)
+	if !ok && f.store != nil {
+		return nil, errors.New("what is refreshed must be stored: the site must be in a bucket or in a folder")
+	}
+	return &refresher{
+		bucket: bucket, fetcher: f, profiles: profiles, badges: badges, metrics: m,
+		timeout: upstreamTimeout + f.timeout, maxWaiting: int64(maxWaiting),
+		interval: o.Interval, all: rate.NewLimiter(rate.Limit(o.Rate), int(math.Ceil(o.Rate))), last: map[site.Key]time.Time{},
+	}, nil
+}
+
+// refreshes reports whether there is a source for an object.
+func (f *refresher) refreshes(object site.ListObject) bool {
+	return f != nil && (object == site.Details && f.profiles != nil || object == site.Badges && f.badges != nil)
+}
+
+// A tooOftenError says that something was refreshed too often.
+type tooOftenError struct{ wait time.Duration }
+
+func (e *tooOftenError) Error() string { return "refreshed too often" }
+
+// A target is an object to refresh.
+type target struct {
+	config  site.Config
+	object  site.ListObject
+	tokenID string
+}
+
+func (t target) key() site.Key     { return t.config.ListKey(t.tokenID, t.object) }
+func (t target) keptKey() site.Key { return site.RefreshKey(t.object, t.tokenID) }
+
+// refresh fetches an object anew and gives it as it is stored then. Whoever asks
+// while a refresh of the object is under way gets its result. An error that wraps
+// errUpstream means that the stored object is as it was.
+func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger) ([]byte, error) {
+	if f.waiting.Add(1) > f.maxWaiting {
+		f.waiting.Add(-1)
+		return nil, &tooOftenError{retryAfter}
+	}
+	defer f.waiting.Add(-1)
+	flight := f.flights.DoChan(string(t.keptKey()), func() (any, error) {
+		if err := f.admit(t.keptKey(), time.Now()); err != nil {
+			return nil, err
+		}
+		// Others wait for it: it goes on if the first to ask goes away.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeout)
+		defer cancel()
+		body, result, err := f.replace(ctx, t)
+		f.metrics.refreshes.WithLabelValues(string(t.object), result).Inc()
+		log.Info("refresh", "key", t.key(), "result", result, "error", err)
+		if result == refreshUnkept {
+			err = nil // the answer is true all the same
+		}
+		return body, err
+	})
+	select {
+	case result := <-flight:
+		body, _ := result.Val.([]byte)
+		return body, result.Err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for a refresh: %w", ctx.Err())
+	}
+}
+
+// admit counts a refresh, or refuses it.
+func (f *refresher) admit(key site.Key, now time.Time) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if wait := f.interval - now.Sub(f.last[key]); wait > 0 {
+		return &tooOftenError{wait}
+	}
+	if !f.all.AllowN(now, 1) {
+		return &tooOftenError{time.Second}
+	}
+	// The rate bounds how many there are within an interval.
+	if now.Sub(f.swept) > f.interval {
+		maps.DeleteFunc(f.last, func(_ site.Key, at time.Time) bool { return now.Sub(at) > f.interval })
+		f.swept = now
+	}
+	f.last[key] = now
+	return nil
+}
+
+// Results of a refresh.
+const (
+	refreshDone   = "done"
+	refreshSame   = "same"   // what is stored says it already
+	refreshFailed = "failed" // the upstream did
+	refreshError  = "error"  // the store did
+	refreshUnkept = "unkept" // the store did at the end: the next site will not have it
+)
+
+// replace fetches fresh data, puts it into the stored object, and keeps it for the
+// next run of the generator.
+func (f *refresher) replace(ctx context.Context, t target) (body []byte, result string, err error) {
+	stored, info, err := f.bucket.Read(ctx, t.key())
+	if err != nil {
+		return nil, refreshError, err
+	}
+	fresh, err := f.fetch(ctx, t, stored)
+	if errors.Is(err, errUpstream) {
+		return nil, refreshFailed, err
+	} else if err != nil {
+		return nil, refreshError, err
+	}
+	result = refreshSame
+	for try := 0; ; try++ {
+		if body, err = fresh.into(stored); err != nil {
+			return nil, refreshError, err
+		}
+		if bytes.Equal(body, stored) {
+			break
+		}
+		err = f.put(ctx, t.key(), body, storage.Condition(info.ETag))
+		if err == nil {
+			result = refreshDone
+			break
+		}
+		// Somebody else has replaced it: another fallback, or the publisher.
+		if !errors.Is(err, storage.ErrCondition) || try == refreshTries {
+			return nil, refreshError, err
+		}
+		if stored, info, err = f.bucket.Read(ctx, t.key()); err != nil {
+			return nil, refreshError, err
+		}
+		if fresh.olderThan(stored) {
+			return stored, refreshSame, nil
+		}
+	}
+	kept, err := fresh.kept()
+	if err == nil {
+		err = f.put(ctx, t.keptKey(), kept, storage.Always)
+	}
+	if err != nil {
+		return body, refreshUnkept, fmt.Errorf("keep what was refreshed: %w", err)
+	}
+	return body, result, nil
+}
+
+// put stores an object, trying again once where that may help.
+func (f *refresher) put(ctx context.Context, key site.Key, body []byte, condition storage.Condition) error {
+	route := site.RouteDetails.Route()
+	o := storage.Object{
+		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body,
+		ContentType: route.ContentType, CacheControl: route.CacheControl,
+	}
+	return f.fetcher.twice(ctx, "write", func(ctx context.Context) error {
+		_, err := f.bucket.Put(ctx, o, condition)
+		return err
+	})
+}

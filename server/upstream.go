@@ -1,0 +1,105 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// An upstream is a source of fresh data.
+type upstream struct {
+	template string // URL with {address}, and {event_id} for badges
+	key      string // sent as headerAPIKey; "" sends none
+	client   *http.Client
+}
+
+const (
+	headerAPIKey = "X-API-Key"
+
+	upstreamTimeout  = 5 * time.Second
+	maxUpstreamBytes = 1 << 20
+	maxUpstreamHead  = 64 << 10
+)
+
+var (
+	// errUpstream says that a source of fresh data did not answer as it must.
+	errUpstream = errors.New("the upstream failed")
+	// errUpstreamAbsent says that the source has nothing.
+	errUpstreamAbsent = errors.New("the upstream has nothing")
+)
+
+// newUpstream checks a URL template that must hold the given placeholders. "" is no
+// upstream: nil.
+func newUpstream(template, key string, placeholders ...string) (*upstream, error) {
+	if template == "" {
+		return nil, nil
+	}
+	filled := template
+	for _, placeholder := range placeholders {
+		if !strings.Contains(template, placeholder) {
+			return nil, fmt.Errorf("the URL has no %s", placeholder)
+		}
+		filled = strings.ReplaceAll(filled, placeholder, "0")
+	}
+	u, err := url.Parse(filled)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.ContainsAny(filled, "{}") || u.Fragment != "" {
+		return nil, fmt.Errorf("the URL must be like https://HOST/%s", strings.Join(placeholders, "/"))
+	}
+	if strings.Contains(template[:strings.Index(template, u.Host)+len(u.Host)], "{") {
+		return nil, errors.New("the URL has a placeholder in its host")
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = badgesAtOnce
+	transport.MaxResponseHeaderBytes = maxUpstreamHead
+	return &upstream{template, key, &http.Client{
+		Transport: transport,
+		// A redirect is an answer that is not 200: nobody but the configured host is asked.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// get asks for a document. Errors wrap errUpstream, or are errUpstreamAbsent for a
+// 404; they never hold the URL, which may have a secret in it.
+func (u *upstream) get(ctx context.Context, replacements ...string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.NewReplacer(replacements...).Replace(u.template), http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUpstream, withoutURL(err))
+	}
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("User-Agent", "followpress")
+	if u.key != "" {
+		request.Header.Set(headerAPIKey, u.key)
+	}
+	response, err := u.client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUpstream, withoutURL(err))
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusNotFound {
+		return nil, errUpstreamAbsent
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%w: status %d", errUpstream, response.StatusCode)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxUpstreamBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUpstream, withoutURL(err))
+	}
+	if len(body) > maxUpstreamBytes {
+		return nil, fmt.Errorf("%w: more than %d bytes", errUpstream, maxUpstreamBytes)
+	}
+	return body, nil
+}
+
+func withoutURL(err error) error {
+	var in *url.Error
+	if errors.As(err, &in) {
+		return in.Err
+	}
+	return err
+}
