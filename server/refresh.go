@@ -132,7 +132,11 @@ func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger) ([]
 		defer cancel()
 		body, result, err := f.replace(ctx, t)
 		f.metrics.refreshes.WithLabelValues(string(t.object), result).Inc()
-		log.Info("refresh", "key", t.key(), "result", result, "error", err)
+		if err != nil {
+			log.Warn("refresh failed", "key", t.key(), "result", result, "error", err)
+		} else {
+			log.Info("refreshed", "key", t.key(), "result", result)
+		}
 		if result == refreshUnkept {
 			err = nil // the answer is true all the same
 		}

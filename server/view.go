@@ -35,13 +35,15 @@ func (h *Handler) Drain() { h.draining.Store(true) }
 // Watch reads the root again and again, so that a new site is noticed, until the
 // context ends.
 func (h *Handler) Watch(ctx context.Context) {
-	ticker := time.NewTicker(h.poll)
-	defer ticker.Stop()
 	for {
+		wait := h.poll
+		if h.view.Load() == nil { // nobody can be served before
+			wait = min(wait, time.Second)
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-time.After(wait):
 			h.look(ctx)
 		}
 	}
