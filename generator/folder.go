@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -166,6 +167,9 @@ func checkFolder(files afero.Fs, path, basePath string) error {
 	return checkEntries(files, path, basePath)
 }
 
+// refreshFolder is in folders that a fallback writes to.
+var refreshFolder = strings.TrimSuffix(string(site.RefreshPrefix), "/")
+
 // checkEntries refuses what does not belong to a site: beside its own folders, beside
 // each part of the base path, and in the API's folder.
 func checkEntries(files afero.Fs, path, basePath string) error {
@@ -174,7 +178,7 @@ func checkEntries(files afero.Fs, path, basePath string) error {
 		var known []string
 		switch level {
 		case 0:
-			known = append(slices.DeleteFunc(site.Reserved(), func(name string) bool { return name == "_refresh" }), parts[0])
+			known = append(site.Reserved(), parts[0])
 		case len(parts):
 			known = site.APIFolders()
 		default:
@@ -188,6 +192,10 @@ func checkEntries(files afero.Fs, path, basePath string) error {
 			return fmt.Errorf("look at the output folder: %w", err)
 		}
 		for _, entry := range entries {
+			if level == 0 && entry.Name() == refreshFolder {
+				return fmt.Errorf("%s holds %s, what refreshes have fetched, which would be lost: generate into another folder, and update this one with publish --dest %s, which keeps it",
+					dir, entry.Name(), (&url.URL{Scheme: "file", Path: path}).String())
+			}
 			if !slices.Contains(known, entry.Name()) {
 				return fmt.Errorf("%s holds %s, which is no part of a site and would be lost: move it away", dir, entry.Name())
 			}
