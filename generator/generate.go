@@ -18,11 +18,12 @@ import (
 // Options say how to make a site. The zero value of a field means its default.
 type Options struct {
 	Config      site.Config
-	Workers     int      // goroutines that parse and render; 0 means one a core. The site does not depend on it
-	SkipInvalid bool     // count and report rows that cannot be read; else the first one stops the run
-	Rebuild     bool     // write every object again, whatever the manifest says about the site that is there
-	Progress    Progress // hears how far the run is; may be nil
-	Files       afero.Fs // where the output is written; nil means the machine's file system
+	Workers     int       // goroutines that parse and render; 0 means one a core. The site does not depend on it
+	SkipInvalid bool      // count and report rows that cannot be read; else the first one stops the run
+	Refreshed   Refreshed // merged into the snapshot where it is newer; nil for none
+	Rebuild     bool      // write every object again, whatever the manifest says about the site that is there
+	Progress    Progress  // hears how far the run is; may be nil
+	Files       afero.Fs  // where the output is written; nil means the machine's file system
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -156,7 +157,7 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging) error
 func (r *run) prepare(ctx context.Context) (*renderer, error) {
 	start := time.Now()
 	g, err := load(ctx, &reader{
-		snapshot: r.snapshot, workers: r.Workers, skipInvalid: r.SkipInvalid, report: r.report, progress: r.Progress,
+		snapshot: r.snapshot, workers: r.Workers, skipInvalid: r.SkipInvalid, refreshed: r.Refreshed, report: r.report, progress: r.Progress,
 	})
 	if err != nil {
 		return nil, err

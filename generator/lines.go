@@ -16,15 +16,21 @@ const (
 	maxLineBytes = 16 << 20  // a longer line is no row of ours
 )
 
-// A RowError says which row of a snapshot cannot be read, and why.
+// A RowError says which row of a snapshot, or which refreshed object, cannot be read,
+// and why.
 type RowError struct {
-	File   string `json:"file"`
-	Line   int    `json:"line"` // from 1
+	File   string `json:"file"` // the key of an object
+	Line   int    `json:"line"` // from 1; 0 for an object
 	Reason string `json:"reason"`
 }
 
 // Error is file:line: reason.
-func (e *RowError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason) }
+func (e *RowError) Error() string {
+	if e.Line == 0 {
+		return e.File + ": " + e.Reason
+	}
+	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason)
+}
 
 // A block is a run of whole lines of a table.
 type block struct {
@@ -82,7 +88,7 @@ func readTable[T any](
 			if err == nil {
 				continue
 			}
-			if err := r.refuse(counts, &RowError{file.name, line, err.Error()}); err != nil {
+			if err := r.refuse(&counts.Skipped, &RowError{file.name, line, err.Error()}); err != nil {
 				return err
 			}
 		}
@@ -158,16 +164,17 @@ type reader struct {
 	snapshot    afero.Fs
 	workers     int
 	skipInvalid bool
+	refreshed   Refreshed // nil for none
 	report      *Report
 	progress    Progress
 }
 
 // refuse decides about a row that cannot be read: it stops the run, or is counted.
-func (r *reader) refuse(counts *TableReport, e *RowError) error {
+func (r *reader) refuse(skipped *int, e *RowError) error {
 	if !r.skipInvalid {
 		return e
 	}
-	counts.Skipped++
+	*skipped++
 	if len(r.report.Invalid) < maxInvalidListed {
 		r.report.Invalid = append(r.report.Invalid, e)
 	}

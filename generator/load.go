@@ -27,6 +27,7 @@ type loader struct {
 	wanted   []string // by account: the list that it names as primary
 	seen     []bool   // by account: it had a row
 	incoming []incomingRecord
+	badges   map[accountEvent]refreshedBadge // that are newer than the snapshot
 }
 
 // An incomingRecord is a record whose list has not got all its records yet.
@@ -109,6 +110,9 @@ func (l *loader) readAccounts(ctx context.Context) error {
 		return err
 	}
 	l.choosePrimaries()
+	if err := l.readRefreshed(ctx); err != nil {
+		return err
+	}
 	l.chooseNames()
 	return nil
 }
@@ -303,6 +307,7 @@ func (l *loader) readBadges(ctx context.Context) error {
 		g.badges = append(g.badges, badge{account, event, strings.Clone(r.value.tokenID)})
 		return nil
 	})
+	l.mergeBadges()
 	slices.SortFunc(g.badges, func(a, b badge) int {
 		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.event, b.event), site.CompareTokenIDs(a.tokenID, b.tokenID))
 	})

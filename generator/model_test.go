@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	json "github.com/goccy/go-json"
 
@@ -36,14 +37,23 @@ type modelList struct {
 
 func newModel(t testing.TB, s snapshot) *model {
 	t.Helper()
+	return newRefreshedModel(t, s, nil)
+}
+
+// newRefreshedModel reads a snapshot, and merges what was refreshed.
+func newRefreshedModel(t testing.TB, s snapshot, r refreshed) *model {
+	t.Helper()
 	m := &model{
 		byToken: map[string]*modelList{}, accounts: map[string]bool{}, primary: map[string]string{},
 		profiles: map[string]site.Profile{}, names: map[string]string{}, badges: map[string]map[uint64]string{},
 	}
 	m.readLists(t, s)
 	m.readAccounts(t, s)
+	m.mergeProfiles(t, r)
+	m.chooseNames()
 	m.readRecords(t, s)
 	m.readBadges(t, s)
+	m.mergeBadges(t, s, r)
 	return m
 }
 
@@ -83,11 +93,7 @@ func (m *model) readAccounts(t testing.TB, s snapshot) {
 	for _, row := range decodeRows[struct {
 		Address string
 		Primary string `json:"primary_list"`
-		ENS     *struct {
-			Name, Avatar, Header, Display, Resolver string
-			Fresh                                   int64
-			Records, Chains, Errors                 anyObject
-		}
+		ENS     *modelENS
 	}](t, s, "accounts") {
 		account := strings.ToLower(row.Address)
 		m.accounts[account] = true
@@ -98,9 +104,97 @@ func (m *model) readAccounts(t testing.TB, s snapshot) {
 			continue
 		}
 		e := row.ENS
-		m.profiles[account] = site.Profile{Name: e.Name, Avatar: e.Avatar, Header: e.Header, Display: e.Display,
-			Records: e.Records.encode(t), Chains: e.Chains.encode(t), Fresh: e.Fresh, Resolver: e.Resolver, Errors: e.Errors.encode(t)}
+		m.profiles[account] = e.profile(t)
 	}
+}
+
+// A modelENS is an ens object as a snapshot or a refresh has it.
+type modelENS struct {
+	Name, Avatar, Header, Display, Resolver string
+	Fresh                                   int64
+	Records, Chains, Errors                 anyObject
+}
+
+func (e modelENS) profile(t testing.TB) site.Profile {
+	t.Helper()
+	return site.Profile{Name: e.Name, Avatar: e.Avatar, Header: e.Header, Display: e.Display,
+		Records: e.Records.encode(t), Chains: e.Chains.encode(t), Fresh: e.Fresh, Resolver: e.Resolver, Errors: e.Errors.encode(t)}
+}
+
+// refreshedAccount is the account that a refreshed object tells of; "" if none does.
+func (m *model) refreshedAccount(key site.Key, kind, address string) string {
+	token, ok := strings.CutPrefix(string(key), kind+"/")
+	l := m.byToken[token]
+	if !ok || l == nil || address != "" && strings.ToLower(address) != l.account {
+		return ""
+	}
+	return l.account
+}
+
+func (m *model) mergeProfiles(t testing.TB, r refreshed) {
+	t.Helper()
+	for _, key := range r.keys() {
+		var in struct {
+			Address string
+			modelENS
+		}
+		if !strings.HasPrefix(string(key), "details/") {
+			continue
+		}
+		if err := stdjson.Unmarshal([]byte(r[key]), &in); err != nil {
+			t.Fatalf("%s: %v", key, err)
+		}
+		account := m.refreshedAccount(key, "details", in.Address)
+		in.Fresh = max(in.Fresh, 0)
+		if has, ok := m.profiles[account]; account != "" && (!ok || in.Fresh > has.Fresh) {
+			m.profiles[account] = in.profile(t)
+		}
+	}
+}
+
+func (m *model) mergeBadges(t testing.TB, s snapshot, r refreshed) {
+	t.Helper()
+	var meta struct {
+		AsOf time.Time `json:"as_of"`
+	}
+	if err := stdjson.Unmarshal([]byte(s["meta.json"]), &meta); err != nil {
+		t.Fatal(err)
+	}
+	latest := map[string]map[string]int64{} // account → event → when it was fetched
+	for _, key := range r.keys() {
+		if !strings.HasPrefix(string(key), "badges/") {
+			continue
+		}
+		var in site.RefreshedBadges
+		if err := stdjson.Unmarshal([]byte(r[key]), &in); err != nil {
+			t.Fatalf("%s: %v", key, err)
+		}
+		account := m.refreshedAccount(key, "badges", in.Address)
+		if account == "" || !time.UnixMilli(in.Fetched).After(meta.AsOf) {
+			continue
+		}
+		if latest[account] == nil {
+			latest[account] = map[string]int64{}
+		}
+		for _, b := range in.Badges {
+			for _, e := range m.events {
+				if strconv.FormatUint(e.ID, 10) != b.EventID || in.Fetched <= latest[account][b.EventID] {
+					continue
+				}
+				latest[account][b.EventID] = in.Fetched
+				delete(m.badges[account], e.ID)
+				if m.badges[account] == nil {
+					m.badges[account] = map[uint64]string{}
+				}
+				if b.Participated {
+					m.badges[account][e.ID] = b.Collection.TokenID
+				}
+			}
+		}
+	}
+}
+
+func (m *model) chooseNames() {
 	for account, p := range m.profiles {
 		if !site.LookupName(p.Name) {
 			continue

@@ -14,15 +14,16 @@ const maxInvalidListed = 1000
 
 // A Report says what a run read, rendered and wrote, and what it left out.
 type Report struct {
-	Snapshot string                  `json:"snapshot"`
-	Out      string                  `json:"out"`
-	AsOf     string                  `json:"as_of"`
-	Tables   map[string]*TableReport `json:"tables"`
-	Repeated int                     `json:"repeated_records"` // rows whose tags went to an earlier row of the same list
-	Invalid  []*RowError             `json:"invalid"`          // the first rows that could not be read
-	Counts   site.Counts             `json:"counts"`
-	Written  WriteReport             `json:"written"`
-	Duration struct {
+	Snapshot  string                  `json:"snapshot"`
+	Out       string                  `json:"out"`
+	AsOf      string                  `json:"as_of"`
+	Tables    map[string]*TableReport `json:"tables"`
+	Refreshed *RefreshedReport        `json:"refreshed,omitempty"` // nil where nothing was to be merged
+	Repeated  int                     `json:"repeated_records"`    // rows whose tags went to an earlier row of the same list
+	Invalid   []*RowError             `json:"invalid"`             // the first rows and refreshed objects that could not be read
+	Counts    site.Counts             `json:"counts"`
+	Written   WriteReport             `json:"written"`
+	Duration  struct {
 		Read    float64 `json:"read"` // tables into the graph, ranks included
 		Render  float64 `json:"render_and_write"`
 		CleanUp float64 `json:"clean_up"` // removing the site that was replaced
@@ -36,6 +37,16 @@ type TableReport struct {
 	WithoutEffect map[string]int `json:"without_effect"` // legal, but refer to nothing; by reason
 }
 
+// A RefreshedReport adds up what refreshes have kept; Objects is the sum of all others.
+type RefreshedReport struct {
+	Objects       int            `json:"objects"`
+	Profiles      int            `json:"profiles"`       // merged into the snapshot
+	Badges        int            `json:"badges"`         // objects of which at least one badge was merged
+	Older         int            `json:"older"`          // not newer than the snapshot, or than another of the same account
+	Skipped       int            `json:"skipped"`        // could not be read
+	WithoutEffect map[string]int `json:"without_effect"` // legal, but refer to nothing; by reason
+}
+
 // A WriteReport adds up the objects of a run, the manifest and the root included.
 type WriteReport struct {
 	Unchanged bool `json:"unchanged"` // the site that was there is the same: nothing was written
@@ -45,12 +56,13 @@ type WriteReport struct {
 	Removed   int  `json:"removed"`
 }
 
-// Reasons for rows without effect.
+// Reasons for rows and refreshed objects without effect.
 const (
 	unknownList    = "unknown list"
 	unknownEvent   = "unknown event"
 	missingPrimary = "primary list that is not there"
 	foreignPrimary = "primary list of another account"
+	foreignList    = "list of another account by now"
 	listlessOwner  = "owner without a list"
 )
 
@@ -67,11 +79,14 @@ func (r *Report) table(t table) *TableReport {
 
 func (r *Report) withoutEffect(t table, reason string) { r.table(t).WithoutEffect[reason]++ }
 
-// Skipped is the number of rows that could not be read.
+// Skipped is the number of rows and refreshed objects that could not be read.
 func (r *Report) Skipped() int {
 	n := 0
 	for _, t := range r.Tables {
 		n += t.Skipped
+	}
+	if r.Refreshed != nil {
+		n += r.Refreshed.Skipped
 	}
 	return n
 }
@@ -82,17 +97,18 @@ func (r *Report) String() string {
 	for _, t := range tables {
 		c := r.table(t)
 		fmt.Fprintf(&b, "%-9s %10d rows", t, c.Rows)
-		if c.Skipped > 0 {
-			fmt.Fprintf(&b, ", %d skipped", c.Skipped)
-		}
-		for _, reason := range []string{unknownList, unknownEvent, missingPrimary, foreignPrimary, listlessOwner} {
-			if n := c.WithoutEffect[reason]; n > 0 {
-				fmt.Fprintf(&b, ", %d without effect (%s)", n, reason)
-			}
-		}
+		writeLeftOut(&b, c.Skipped, c.WithoutEffect)
 		if t == tableRecords && r.Repeated > 0 {
 			fmt.Fprintf(&b, ", %d repeated", r.Repeated)
 		}
+		b.WriteByte('\n')
+	}
+	if c := r.Refreshed; c != nil {
+		fmt.Fprintf(&b, "refreshed %10d objects, %d profiles and %d badges objects merged", c.Objects, c.Profiles, c.Badges)
+		if c.Older > 0 {
+			fmt.Fprintf(&b, ", %d not newer", c.Older)
+		}
+		writeLeftOut(&b, c.Skipped, c.WithoutEffect)
 		b.WriteByte('\n')
 	}
 	for i, e := range r.Invalid {
@@ -113,4 +129,16 @@ func (r *Report) String() string {
 	seconds := r.Duration.Read + r.Duration.Render + r.Duration.CleanUp
 	fmt.Fprintf(&b, " (%s)\n", time.Duration(seconds*float64(time.Second)).Round(10*time.Millisecond))
 	return b.String()
+}
+
+// writeLeftOut writes what had no effect, and why.
+func writeLeftOut(b *strings.Builder, skipped int, withoutEffect map[string]int) {
+	if skipped > 0 {
+		fmt.Fprintf(b, ", %d skipped", skipped)
+	}
+	for _, reason := range []string{unknownList, foreignList, unknownEvent, missingPrimary, foreignPrimary, listlessOwner} {
+		if n := withoutEffect[reason]; n > 0 {
+			fmt.Fprintf(b, ", %d without effect (%s)", n, reason)
+		}
+	}
 }

@@ -257,6 +257,10 @@ func (r *random) profile(accounts []string) string {
 	if r.one(10) {
 		return "null"
 	}
+	return r.object(r.profileMembers(accounts)...)
+}
+
+func (r *random) profileMembers(accounts []string) []string {
 	name := fmt.Sprintf("n%d.eth", r.IntN(len(accounts)))
 	if r.one(4) {
 		name = r.pick([]string{r.text(), r.text(), "", "Upper.eth", "cafe\u0301.eth", "caf\u00e9.eth", "..", "a/b", "a%2fb",
@@ -269,7 +273,7 @@ func (r *random) profile(accounts []string) string {
 	for _, member := range []string{"records", "chains", "errors"} {
 		members = r.maybe(members, member, r.nested(2))
 	}
-	return r.object(r.maybe(members, "fresh", r.pick([]string{"0", "1", "1", "-5", "1726680254493", "9223372036854775807"}))...)
+	return r.maybe(members, "fresh", r.pick([]string{"0", "1", "1", "-5", "1726680254493", "9223372036854775807"}))
 }
 
 // maybe appends a member, null in its place, or nothing.

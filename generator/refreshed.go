@@ -1,0 +1,207 @@
+package generator
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/followpress/followpress/site"
+)
+
+// Refreshed is what refreshes have fetched from upstreams.
+type Refreshed interface {
+	// Each calls found with each object: its key without site.RefreshPrefix, in the
+	// order of keys, one at a time. It stops at the first error of found.
+	Each(ctx context.Context, found func(key site.Key, body []byte) error) error
+}
+
+// A merge brings what was refreshed into a graph. What it decides depends on the
+// order of the objects only where two are equally new: then the first one has it.
+type merge struct {
+	*loader
+	asOf     time.Time
+	counts   *RefreshedReport
+	profiles map[uint32]profile // the newest of each account, if newer than the snapshot's
+}
+
+// An accountEvent is where a badge can be.
+type accountEvent struct{ account, event uint32 }
+
+// A refreshedBadge says whether an account holds a badge.
+type refreshedBadge struct {
+	tokenID string // "" if it holds none
+	fetched int64
+	object  int // number of the object that says so
+}
+
+// readRefreshed reads what was refreshed. Profiles are merged at once, before names
+// are given to accounts; badges wait for those of the snapshot.
+func (l *loader) readRefreshed(ctx context.Context) error {
+	if l.refreshed == nil {
+		return nil
+	}
+	l.progress.Stage("refreshed", 0)
+	asOf, err := time.Parse(time.RFC3339, l.graph.asOf)
+	if err != nil {
+		return fmt.Errorf("as_of: %w", err) // readMeta has read it
+	}
+	counts := &RefreshedReport{WithoutEffect: map[string]int{}}
+	l.report.Refreshed = counts
+	l.badges = map[accountEvent]refreshedBadge{}
+	l.graph.profiles = extend(l.graph.profiles, len(l.graph.accounts))
+	m := &merge{loader: l, asOf: asOf, counts: counts, profiles: map[uint32]profile{}}
+	err = l.refreshed.Each(ctx, func(key site.Key, body []byte) error {
+		counts.Objects++
+		l.progress.Add(1)
+		if err := m.take(key, bytes.TrimSpace(body)); err != nil {
+			return l.refuse(&counts.Skipped, &RowError{File: string(site.RefreshPrefix + key), Reason: err.Error()})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for account, p := range m.profiles {
+		l.graph.profiles[account] = p
+	}
+	m.count()
+	return nil
+}
+
+// take decodes an object. An error says that it cannot be read.
+func (m *merge) take(key site.Key, body []byte) error {
+	object, tokenID, ok := site.ParseRefreshKey(key)
+	switch {
+	case !ok:
+		return errors.New("the key is neither details/{token_id} nor badges/{token_id}")
+	case object == site.Details:
+		return m.takeProfile(tokenID, body)
+	default:
+		return m.takeBadges(tokenID, body)
+	}
+}
+
+func (m *merge) takeProfile(tokenID string, body []byte) error {
+	var whose struct {
+		Address *string `json:"address"`
+	}
+	if err := site.DecodeObject(body, &whose); err != nil {
+		return err
+	}
+	var address *site.Address // nil: whoever has the list
+	var expected site.Address // which the decoder wants to see; it has no list
+	if whose.Address != nil {
+		a, err := site.DecodeAddress("address", *whose.Address)
+		if err != nil {
+			return err
+		}
+		address, expected = &a, a
+	}
+	fresh, err := site.DecodeProfile(body, expected, time.UnixMilli(0)) // of unknown age: older than all
+	if err != nil {
+		return err
+	}
+	account, ok := m.accountOfList(tokenID, address)
+	if !ok {
+		return nil
+	}
+	newest, ok := m.profiles[account]
+	if !ok {
+		newest, ok = m.graph.profiles[account], m.graph.profiles[account].ens != nil
+	}
+	if !ok || fresh.Fresh > newest.fresh {
+		m.profiles[account] = encodeProfile(fresh.Profile)
+	}
+	return nil
+}
+
+func (m *merge) takeBadges(tokenID string, body []byte) error {
+	kept, address, err := site.DecodeRefreshedBadges(body)
+	if err != nil {
+		return err
+	}
+	account, ok := m.accountOfList(tokenID, &address)
+	if !ok {
+		return nil
+	}
+	if !time.UnixMilli(kept.Fetched).After(m.asOf) {
+		return nil
+	}
+	known := false
+	for _, b := range kept.Badges {
+		event, ok := m.eventOf[b.EventID]
+		if !ok {
+			continue
+		}
+		known = true
+		at := accountEvent{account, event}
+		if has, ok := m.badges[at]; ok && has.fetched >= kept.Fetched {
+			continue
+		}
+		decided := refreshedBadge{fetched: kept.Fetched, object: m.counts.Objects}
+		if b.Collection != nil {
+			decided.tokenID = strings.Clone(b.Collection.TokenID) // not to keep the whole object
+		}
+		m.badges[at] = decided
+	}
+	if !known {
+		m.counts.WithoutEffect[unknownEvent]++
+	}
+	return nil
+}
+
+// accountOfList is the account of a list; ok is false if it is not, or not any more,
+// the one that was refreshed.
+func (m *merge) accountOfList(tokenID string, refreshed *site.Address) (account uint32, ok bool) {
+	g := m.graph
+	list, ok := g.listOf[tokenID]
+	if !ok {
+		m.counts.WithoutEffect[unknownList]++
+		return 0, false
+	}
+	account = g.owners[list]
+	if refreshed != nil && g.accounts[account] != *refreshed {
+		m.counts.WithoutEffect[foreignList]++
+		return 0, false
+	}
+	return account, true
+}
+
+// count says what became of the objects: all that were understood and have no effect
+// are older than something else.
+func (m *merge) count() {
+	c := m.counts
+	c.Profiles = len(m.profiles)
+	objects := map[int]bool{}
+	for _, b := range m.badges {
+		objects[b.object] = true
+	}
+	c.Badges = len(objects)
+	c.Older = c.Objects - c.Profiles - c.Badges - c.Skipped
+	for _, n := range c.WithoutEffect {
+		c.Older -= n
+	}
+}
+
+// mergeBadges puts what was refreshed in the place of the snapshot's badges.
+func (l *loader) mergeBadges() {
+	if len(l.badges) == 0 {
+		return
+	}
+	g := l.graph
+	kept := g.badges[:0]
+	for _, b := range g.badges {
+		if _, ok := l.badges[accountEvent{b.account, b.event}]; !ok {
+			kept = append(kept, b)
+		}
+	}
+	for at, b := range l.badges {
+		if b.tokenID != "" {
+			kept = append(kept, badge{at.account, at.event, b.tokenID})
+		}
+	}
+	g.badges, l.badges = kept, nil
+}

@@ -1,0 +1,384 @@
+package generator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
+)
+
+// refreshed is what refreshes have kept, by key.
+type refreshed map[site.Key]string
+
+func (r refreshed) keys() []site.Key { return slices.Sorted(maps.Keys(r)) }
+
+// Each is that of generator.Refreshed.
+func (r refreshed) Each(ctx context.Context, found func(site.Key, []byte) error) error {
+	for _, key := range r.keys() {
+		if err := errors.Join(ctx.Err(), found(key, []byte(r[key]))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func withRefreshed(r generator.Refreshed) generator.Options {
+	o := small
+	o.Refreshed = r
+	return o
+}
+
+const carol = "0xcccccccccccccccccccccccccccccccccccccccc"
+
+// beforeRefreshes is a snapshot in which alice (list 1, and 3) follows bob (list 2), who
+// has a profile and one of two badges.
+func beforeRefreshes() snapshot {
+	return emptySnapshot().
+		adding("events", eventRow(1), eventRow(2)).
+		adding("lists", `{"token_id":"1","owner":"`+alice+`"}`, `{"token_id":"2","owner":"`+bob+`"}`, `{"token_id":"3","owner":"`+alice+`"}`).
+		adding("accounts", `{"address":"`+alice+`","primary_list":"1"}`,
+			`{"address":"`+bob+`","primary_list":"2","ens":{"name":"old.eth","avatar":"old","fresh":100}}`).
+		adding("records", `{"token_id":"1","version":1,"record_type":"address","data":"`+bob+`"}`).
+		adding("badges", `{"event_id":"1","token_id":"7","owner":"`+bob+`"}`)
+}
+
+func eventRow(id int) string {
+	return fmt.Sprintf(`{"id":%d,"fancy_id":"f","name":"n","event_url":"u","image_url":"i","country":"c","city":"c",`+
+		`"description":"d","year":2026,"start_date":"s","end_date":"e","expiry_date":"x"}`, id)
+}
+
+func refreshedProfile(address, name string, fresh int) string {
+	return fmt.Sprintf(`{"address":%q,"name":%q,"avatar":%q,"fresh":%d}`, address, name, name+" avatar", fresh)
+}
+
+// asOf is that of snapshots in these tests, in milliseconds.
+const asOf = 1795132800000
+
+// refreshedBadges has a token for each event; "" where there is none.
+func refreshedBadges(address string, fetched int64, tokens map[int]string) string {
+	var items []string
+	for _, id := range slices.Sorted(maps.Keys(tokens)) {
+		item := fmt.Sprintf(`{"eventId":"%d","participated":false,"collection":null}`, id)
+		if token := tokens[id]; token != "" {
+			item = fmt.Sprintf(`{"eventId":"%d","participated":true,"collection":{"event":%s,"tokenId":%q,"owner":%q}}`, id, eventRow(id), token, address)
+		}
+		items = append(items, item)
+	}
+	return fmt.Sprintf(`{"address":%q,"fetched":%d,"badges":[%s]}`, address, fetched, strings.Join(items, ","))
+}
+
+// TestRefreshedProfileShowsEverywhere: in details, in the searches of those who follow,
+// and as the name by which the account is found.
+func TestRefreshedProfileShowsEverywhere(t *testing.T) {
+	s := beforeRefreshes()
+	o := inMemory(t, s, withRefreshed(refreshed{"details/2": refreshedProfile(bob, "new.eth", 101)}))
+	if err := o.check(); err != nil {
+		t.Error(err)
+	}
+	for key, want := range map[site.Key]string{
+		"api/v1/lists/2/details":                          `"ens":{"name":"new.eth","avatar":"new.eth avatar","header":"","display":"","records":{},"chains":{},"fresh":101,`,
+		"api/v1/lists/1/searchFollowing":                  `"ens":{"name":"new.eth","avatar":"new.eth avatar"}`,
+		"api/v1/users/new.eth/searchFollowing":            `{"following":[]}`,
+		site.UserBucketKey(site.UserBucket("new.eth", 1)): `"new.eth":"2"`,
+	} {
+		if !strings.Contains(o[key], want) {
+			t.Errorf("%s: %s\nwant %s in it", key, o[key], want)
+		}
+	}
+	if _, ok := o["api/v1/users/old.eth/searchFollowing"]; ok {
+		t.Error("the old name still has an object")
+	}
+	for i := range 12 { // more follows than a first page: a search shard
+		s = s.adding("records", fmt.Sprintf(`{"token_id":"1","version":1,"record_type":"address","data":"0x%040x"}`, i+1))
+	}
+	o = inMemory(t, s, withRefreshed(refreshed{"details/2": refreshedProfile(bob, "new.eth", 101)}))
+	if shard := o["_search/lists/1/0"]; !strings.Contains(shard, "new.eth avatar") {
+		t.Errorf("the search shard: %s", shard)
+	}
+}
+
+// TestRefreshedMerge: what becomes of each object, by its age and whose it is.
+func TestRefreshedMerge(t *testing.T) {
+	const later = asOf + 1
+	for name, test := range map[string]struct {
+		refreshed refreshed
+		name      string // of bob's profile
+		tokens    string // that bob holds, by event
+		want      generator.RefreshedReport
+	}{
+		"nothing":             {nil, "old.eth", "7,-", generator.RefreshedReport{}},
+		"newer profile":       {refreshed{"details/2": refreshedProfile(bob, "new.eth", 101)}, "new.eth", "7,-", generator.RefreshedReport{Profiles: 1}},
+		"upper-case address":  {refreshed{"details/2": refreshedProfile("0x"+strings.ToUpper(bob[2:]), "new.eth", 101)}, "new.eth", "7,-", generator.RefreshedReport{Profiles: 1}},
+		"white space around":  {refreshed{"details/2": " " + refreshedProfile(bob, "new.eth", 101) + "\n"}, "new.eth", "7,-", generator.RefreshedReport{Profiles: 1}},
+		"without an address":  {refreshed{"details/2": `{"name":"new.eth","fresh":101}`}, "new.eth", "7,-", generator.RefreshedReport{Profiles: 1}},
+		"profile of that age": {refreshed{"details/2": refreshedProfile(bob, "new.eth", 100)}, "old.eth", "7,-", generator.RefreshedReport{Older: 1}},
+		"older profile":       {refreshed{"details/2": refreshedProfile(bob, "new.eth", 99)}, "old.eth", "7,-", generator.RefreshedReport{Older: 1}},
+		"profile without age": {refreshed{"details/2": `{"name":"new.eth"}`}, "old.eth", "7,-", generator.RefreshedReport{Older: 1}},
+		"list of another account": {refreshed{"details/2": refreshedProfile(carol, "new.eth", 101), "badges/2": refreshedBadges(carol, later, map[int]string{1: ""})},
+			"old.eth", "7,-", generator.RefreshedReport{WithoutEffect: map[string]int{"list of another account by now": 2}}},
+		"unknown list": {refreshed{"details/4": refreshedProfile(bob, "new.eth", 101), "badges/4": refreshedBadges(bob, later, map[int]string{1: ""})},
+			"old.eth", "7,-", generator.RefreshedReport{WithoutEffect: map[string]int{"unknown list": 2}}},
+		"another token":         {refreshed{"badges/2": refreshedBadges(bob, later, map[int]string{1: "8"})}, "old.eth", "8,-", generator.RefreshedReport{Badges: 1}},
+		"a badge more":          {refreshed{"badges/2": refreshedBadges(bob, later, map[int]string{2: "8"})}, "old.eth", "7,8", generator.RefreshedReport{Badges: 1}},
+		"a badge less":          {refreshed{"badges/2": refreshedBadges(bob, later, map[int]string{1: "", 2: ""})}, "old.eth", "-,-", generator.RefreshedReport{Badges: 1}},
+		"badges of that moment": {refreshed{"badges/2": refreshedBadges(bob, asOf, map[int]string{1: ""})}, "old.eth", "7,-", generator.RefreshedReport{Older: 1}},
+		"unknown event": {refreshed{"badges/2": refreshedBadges(bob, later, map[int]string{3: "8"})}, "old.eth", "7,-",
+			generator.RefreshedReport{WithoutEffect: map[string]int{"unknown event": 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files, report, err := generator.ToMemory(t.Context(), beforeRefreshes().fs(), withRefreshed(test.refreshed))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := readTree(t, files, "/")
+			if got := decode[site.ListDetails](t, o["api/v1/lists/2/details"]).ENS.Name; got != test.name {
+				t.Errorf("the profile is that of %s, want %s", got, test.name)
+			}
+			if got := tokensOf(t, o["api/v1/lists/2/badges"]); got != test.tokens {
+				t.Errorf("the badges are %s, want %s", got, test.tokens)
+			}
+			test.want.Objects = len(test.refreshed)
+			if got, want := fmt.Sprint(*report.Refreshed), fmt.Sprint(test.want); got != want {
+				t.Errorf("the report counts %s, want %s", got, want)
+			}
+			for reason, n := range test.want.WithoutEffect {
+				if line := fmt.Sprintf("%d without effect (%s)", n, reason); !strings.Contains(report.String(), line) {
+					t.Errorf("%q is not in the report: %s", line, report)
+				}
+			}
+			if line := fmt.Sprintf("refreshed %10d objects, %d profiles and %d badges objects merged", test.want.Objects, test.want.Profiles, test.want.Badges); !strings.Contains(report.String(), line) {
+				t.Errorf("%q is not in the report: %s", line, report)
+			}
+		})
+	}
+}
+
+func tokensOf(t *testing.T, body string) string {
+	t.Helper()
+	var tokens []string
+	for _, b := range decode[map[string][]site.Badge](t, body)["badges"] {
+		if b.Collection == nil {
+			tokens = append(tokens, "-")
+		} else {
+			tokens = append(tokens, b.Collection.TokenID)
+		}
+	}
+	return strings.Join(tokens, ",")
+}
+
+// TestRefreshesOfSeveralLists: the newest of an account counts, for badges of each event.
+func TestRefreshesOfSeveralLists(t *testing.T) {
+	r := refreshed{
+		"details/1": refreshedProfile(alice, "second.eth", 2),
+		"details/3": refreshedProfile(alice, "third.eth", 3),
+		"badges/1":  refreshedBadges(alice, asOf+2, map[int]string{1: "11"}),
+		"badges/3":  refreshedBadges(alice, asOf+1, map[int]string{1: "12", 2: "13"}),
+	}
+	files, report, err := generator.ToMemory(t.Context(), beforeRefreshes().fs(), withRefreshed(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := readTree(t, files, "/")
+	for _, token := range []string{"1", "3"} {
+		if name := decode[site.ListDetails](t, o[site.Key("api/v1/lists/"+token+"/details")]).ENS.Name; name != "third.eth" {
+			t.Errorf("list %s shows %s", token, name)
+		}
+		if tokens := tokensOf(t, o[site.Key("api/v1/lists/"+token+"/badges")]); tokens != "11,13" {
+			t.Errorf("list %s shows the badges %s", token, tokens)
+		}
+	}
+	if c := report.Refreshed; c.Objects != 4 || c.Profiles != 1 || c.Badges != 2 || c.Older != 1 {
+		t.Errorf("the report counts %+v", c)
+	}
+}
+
+// TestInvalidRefreshed: an object that cannot be read stops the run with its key, or is
+// skipped and has no effect.
+func TestInvalidRefreshed(t *testing.T) {
+	s := beforeRefreshes()
+	want := inMemory(t, s, small)
+	skip := withRefreshed(nil)
+	skip.SkipInvalid = true
+	all := refreshed{}
+	for key, c := range map[site.Key]struct{ body, reason string }{
+		"details/2":   {`{"name":7,"fresh":101}`, "name: number where a text belongs"},
+		"details/1":   {``, "not a JSON object"},
+		"details/3":   {`{"address":"x","fresh":101}`, `address: "x" is not an address`},
+		"details/99":  {`{"records":[]}`, "ens.records"}, // though nobody has that list
+		"badges/2":    {refreshedBadges(bob, 0, nil), "fetched: missing"},
+		"badges/1":    {`{"fetched":1}`, "address: nothing is not an address"},
+		"details/02":  {refreshedProfile(bob, "new.eth", 101), "the key is neither details/{token_id} nor badges/{token_id}"},
+		"notes.txt":   {"precious", "the key is neither"},
+		"records/2":   {"{}", "the key is neither"},
+		"badges/2/ok": {"{}", "the key is neither"},
+	} {
+		all[key] = c.body
+		_, _, err := generator.ToMemory(t.Context(), s.fs(), withRefreshed(refreshed{key: c.body}))
+		wantError(t, err, "_refresh/"+string(key)+": "+c.reason)
+		if row := (*generator.RowError)(nil); !errors.As(err, &row) || row.Line != 0 {
+			t.Errorf("%s: %v is no RowError of an object", key, err)
+		}
+	}
+	skip.Refreshed = all
+	files, report, err := generator.ToMemory(t.Context(), s.fs(), skip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := readTree(t, files, "/").compare(want); err != nil {
+		t.Errorf("a skipped object had an effect: %v", err)
+	}
+	if c := report.Refreshed; c.Skipped != len(all) || c.Objects != len(all) || c.Older != 0 || report.Skipped() != len(all) || len(report.Invalid) != len(all) {
+		t.Errorf("the report counts %+v of %d, and lists %v", c, len(all), report.Invalid)
+	}
+	if !strings.Contains(report.String(), fmt.Sprintf(", %d skipped\n", len(all))) || !strings.Contains(report.String(), "skipped   _refresh/badges/1: address") {
+		t.Errorf("the report: %s", report)
+	}
+}
+
+// errRefreshed is of a place that cannot be read.
+type errRefreshed struct{}
+
+var errAway = errors.New("the server is away")
+
+func (errRefreshed) Each(context.Context, func(site.Key, []byte) error) error { return errAway }
+
+// TestUnreadableRefreshed: newer profiles must not be lost because their place is away.
+func TestUnreadableRefreshed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "site")
+	s := beforeRefreshes()
+	onDisk(t, s, path, withRefreshed(refreshed{"details/2": refreshedProfile(bob, "new.eth", 101)}))
+	before := stateOf(t, path)
+	o := withRefreshed(errRefreshed{})
+	o.SkipInvalid = true
+	if _, err := generator.ToPath(t.Context(), s.fs(), path, o); !errors.Is(err, errAway) {
+		t.Errorf("got %v, want %v", err, errAway)
+	}
+	untouched(t, path, before)
+	alone(t, path)
+}
+
+// TestNoRefreshedIsNoReport: who does not ask for it sees nothing of it.
+func TestNoRefreshedIsNoReport(t *testing.T) {
+	_, report, err := generator.ToMemory(t.Context(), beforeRefreshes().fs(), small)
+	if err != nil || report.Refreshed != nil || strings.Contains(report.String(), "refreshed") {
+		t.Errorf("%v, %+v, %v", report.Refreshed, report, err)
+	}
+}
+
+// TestRefreshedEqualsModel merges random refreshes into random snapshots.
+func TestRefreshedEqualsModel(t *testing.T) {
+	t.Parallel()
+	merged := generator.RefreshedReport{}
+	for seed := range uint64(30) {
+		s := randomSnapshot(3000+seed, shape{accounts: 12, lists: 14, records: 120, events: 5, badges: 40, hostile: seed%2 == 0})
+		if seed%5 == 0 {
+			s = s.with("accounts.ndjson", "") // lists alone make accounts
+		}
+		r := randomRefreshed(t, seed, s)
+		files, report, err := generator.ToMemory(t.Context(), s.fs(), withRefreshed(r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, m := readTree(t, files, "/"), newRefreshedModel(t, s, r)
+		if err := got.check(); err != nil {
+			t.Error(err)
+		}
+		want := m.objects(t, small.Config)
+		if err := got.withoutIndex().compare(want); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		if counts := decode[site.Root](t, got[site.RootKey]).Counts; counts != m.siteCounts(want) {
+			t.Errorf("seed %d: the root counts %+v, want %+v", seed, counts, m.siteCounts(want))
+		}
+		c := report.Refreshed
+		sum := c.Profiles + c.Badges + c.Older + c.Skipped
+		for _, n := range c.WithoutEffect {
+			sum += n
+		}
+		if sum != c.Objects || c.Objects != len(r) || c.Older < 0 {
+			t.Errorf("seed %d: %+v do not add up to %d", seed, c, len(r))
+		}
+		merged.Profiles, merged.Badges, merged.Older = merged.Profiles+c.Profiles, merged.Badges+c.Badges, merged.Older+c.Older
+	}
+	if merged.Profiles < 30 || merged.Badges < 30 || merged.Older < 30 {
+		t.Errorf("random refreshes are badly chosen: %+v", merged)
+	}
+}
+
+// randomRefreshed makes refreshes of a snapshot's lists, and of some that it has not.
+func randomRefreshed(t testing.TB, seed uint64, s snapshot) refreshed {
+	t.Helper()
+	r := &random{rand.New(rand.NewPCG(seed, 1)), seed%2 == 0}
+	all := refreshed{}
+	m := newModel(t, s)
+	accounts := []string{carol}
+	for _, l := range m.lists {
+		accounts = append(accounts, l.account)
+	}
+	for _, l := range append(m.lists, &modelList{token: "424242", account: carol}) {
+		address := l.account
+		if r.one(8) {
+			address = r.pick(accounts)
+		}
+		if !r.one(3) {
+			members := r.profileMembers(accounts)
+			if !r.one(5) {
+				members = append(members, "address", r.quote(r.mixCase(address)))
+			}
+			all[site.Key("details/"+l.token)] = r.object(members...)
+		}
+		if r.one(3) {
+			continue
+		}
+		b := site.RefreshedBadges{Address: r.mixCase(address), Fetched: asOf + int64(r.IntN(5)) - 1}
+		for _, e := range append(m.events, site.Event{ID: 1 << 40}) {
+			if r.one(3) {
+				continue
+			}
+			item := site.Badge{EventID: strconv.FormatUint(e.ID, 10), Participated: r.one(2)}
+			if item.Participated {
+				item.Collection = &site.Collection{Event: e, TokenID: strconv.Itoa(r.IntN(50)), Owner: r.mixCase(address)}
+			}
+			b.Badges = append(b.Badges, item)
+		}
+		body, err := b.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[site.Key("badges/"+l.token)] = string(body)
+	}
+	return all
+}
+
+// FuzzRefreshed feeds anything to the reader of refreshed objects: it is merged, or
+// refused with its key, and the site is whole.
+func FuzzRefreshed(f *testing.F) {
+	f.Add("details/2", []byte(refreshedProfile(bob, "new.eth", 101)))
+	f.Add("badges/2", []byte(refreshedBadges(bob, asOf+1, map[int]string{1: "8", 2: ""})))
+	f.Add("badges/x", []byte("{}"))
+	f.Fuzz(func(t *testing.T, key string, body []byte) {
+		r := refreshed{site.Key(key): string(body)}
+		files, _, err := generator.ToMemory(t.Context(), beforeRefreshes().fs(), withRefreshed(r))
+		if err != nil {
+			if row := (*generator.RowError)(nil); !errors.As(err, &row) || row.File != "_refresh/"+key {
+				t.Fatalf("an error without the object: %v", err)
+			}
+			return
+		}
+		o := readTree(t, files, "/")
+		if err := o.check(); err != nil {
+			t.Fatal(err)
+		}
+		decode[site.ListDetails](t, o["api/v1/lists/2/details"])
+		decode[map[string][]site.Badge](t, o["api/v1/lists/2/badges"])
+	})
+}
