@@ -18,6 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	minio.DefaultRetryUnit = time.Millisecond // the library waits once more after its last attempt
+	storage.Hurry()
 	m.Run()
 }
 

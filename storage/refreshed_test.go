@@ -1,0 +1,280 @@
+package storage_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// TestRefreshed runs one suite against a folder and real servers. The site is below a
+// prefix, as others may be.
+func TestRefreshed(t *testing.T) {
+	promises := []struct {
+		name  string
+		check func(t *testing.T, b bucket, at storage.Location, o storage.S3Options)
+	}{
+		{"all objects come in order", allRefreshed},
+		{"what goes away meanwhile is left out", goneMeanwhile},
+		{"reading stops where it is told to", stoppedReading},
+		{"nothing at all is fine", nothingRefreshed},
+	}
+	t.Run("folder", func(t *testing.T) {
+		for _, promise := range promises {
+			t.Run(promise.name, func(t *testing.T) {
+				folder := filepath.Join(t.TempDir(), "a bucket")
+				at := storage.Location{Folder: filepath.Join(folder, "_refresh")}
+				if err := os.MkdirAll(at.Folder, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				promise.check(t, storage.OpenLocal(folder), at, storage.S3Options{})
+			})
+		}
+	})
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		for _, promise := range promises {
+			t.Run(promise.name, func(t *testing.T) {
+				at := storage.Location{Bucket: server.Bucket(t), Prefix: "a+site/ü/"}
+				b := openS3(t, server, at)
+				at.Prefix += "_refresh/"
+				promise.check(t, b, at, storage.S3Options{Endpoint: server.Endpoint})
+			})
+		}
+	})
+}
+
+// putRefreshed puts objects below _refresh/, more than are read at once, and others that
+// nobody asks for beside it. It gives the keys in order.
+func putRefreshed(t *testing.T, b bucket) (keys []site.Key) {
+	t.Helper()
+	objects := []storage.Object{object("_refreshed/details/1", "{}"), object("_refresh-", "{}"), object("details/1", "{}"), object("_site", "{}")}
+	for _, kind := range []string{"badges", "details"} {
+		for i := range 300 {
+			keys = append(keys, site.Key(fmt.Sprintf("%s/%d", kind, 1000+i)))
+		}
+	}
+	keys = append(keys, "details/empty", "notes.txt") // no keys of ours, but to be told of
+	for _, key := range keys {
+		objects = append(objects, object("_refresh/"+key, bodyOf(key)))
+	}
+	put(t, b, objects...)
+	return keys
+}
+
+func bodyOf(key site.Key) string {
+	if key == "details/empty" {
+		return ""
+	}
+	return "the object at " + string(key)
+}
+
+func openRefreshed(t *testing.T, at storage.Location, o storage.S3Options) *storage.Refreshed {
+	t.Helper()
+	r, err := storage.OpenRefreshed(t.Context(), at, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// each reads everything and checks it; skip is what may be missing.
+func each(t *testing.T, r *storage.Refreshed, keys []site.Key, meanwhile func(n int), skip ...site.Key) {
+	t.Helper()
+	gone := map[site.Key]bool{}
+	for _, key := range skip {
+		gone[key] = true
+	}
+	n := 0
+	err := r.Each(t.Context(), func(key site.Key, body []byte) error {
+		for n < len(keys) && gone[keys[n]] {
+			n++
+		}
+		if n == len(keys) || key != keys[n] || string(body) != bodyOf(key) {
+			return fmt.Errorf("object %d is %s: %.100q", n, key, body)
+		}
+		n++
+		meanwhile(n)
+		return nil
+	})
+	if err != nil || n != len(keys) {
+		t.Errorf("%d of %d objects: %v", n, len(keys), err)
+	}
+}
+
+func allRefreshed(t *testing.T, b bucket, at storage.Location, o storage.S3Options) {
+	keys := putRefreshed(t, b)
+	r := openRefreshed(t, at, o)
+	for range 2 {
+		each(t, r, keys, func(int) {})
+	}
+}
+
+func goneMeanwhile(t *testing.T, b bucket, at storage.Location, o storage.S3Options) {
+	keys := putRefreshed(t, b)
+	gone := keys[len(keys)-40 : len(keys)-30] // of those that are not read yet when the first one is
+	each(t, openRefreshed(t, at, o), keys, func(n int) {
+		if n != 1 {
+			return
+		}
+		var all []site.Key
+		for _, key := range gone {
+			all = append(all, "_refresh/"+key)
+		}
+		if err := b.Delete(t.Context(), all); err != nil {
+			t.Error(err)
+		}
+	}, gone...)
+}
+
+func stoppedReading(t *testing.T, b bucket, at storage.Location, o storage.S3Options) {
+	putRefreshed(t, b)
+	r := openRefreshed(t, at, o)
+	errEnough, n := errors.New("enough"), 0
+	err := r.Each(t.Context(), func(site.Key, []byte) error {
+		if n++; n == 3 {
+			return errEnough
+		}
+		return nil
+	})
+	if err != errEnough || n != 3 { //nolint:errorlint // its words are those of who found it
+		t.Errorf("%v after %d objects", err, n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Each(ctx, func(site.Key, []byte) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that has ended: %v", err)
+	}
+}
+
+func nothingRefreshed(t *testing.T, b bucket, at storage.Location, o storage.S3Options) {
+	put(t, b, object("_site", "{}"))
+	each(t, openRefreshed(t, at, o), nil, func(int) {})
+}
+
+func TestRefreshedThatIsNotThere(t *testing.T) {
+	folder := t.TempDir()
+	for name, body := range map[string]string{"site/_site": "{}", "bucket/_refresh/details/1": "{}", "file": ""} {
+		name = filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(body), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, reason := range map[string]string{
+		"bucket/_refesh":   "name the folder _refresh of a bucket, or make it if nothing was refreshed yet",
+		"file":             "is a file",
+		"file/_refresh":    "name the folder _refresh",
+		"site":             "name its folder " + filepath.Join(folder, "site", "_refresh"),
+		"bucket":           "name its folder " + filepath.Join(folder, "bucket", "_refresh"),
+		"no/such/_refresh": "name the folder _refresh",
+	} {
+		path := filepath.Join(folder, name)
+		if _, err := storage.OpenRefreshed(t.Context(), storage.Location{Folder: path}, storage.S3Options{}); err == nil ||
+			!strings.Contains(err.Error(), reason) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, want %q", name, err, reason)
+		}
+	}
+	// A link is as good as a folder.
+	link := filepath.Join(folder, "link")
+	if err := os.Symlink(filepath.Join(folder, "bucket", "_refresh"), link); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	err := openRefreshed(t, storage.Location{Folder: link}, storage.S3Options{}).Each(t.Context(), func(site.Key, []byte) error { n++; return nil })
+	if err != nil || n != 1 {
+		t.Errorf("through a link: %d objects, %v", n, err)
+	}
+}
+
+func TestRefreshedWithoutBucketSaysWhatToCheck(t *testing.T) {
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		at := storage.Location{Bucket: "no-such-bucket", Prefix: "_refresh/"}
+		_, err := storage.OpenRefreshed(t.Context(), at, storage.S3Options{Endpoint: server.Endpoint})
+		if !errors.Is(err, storage.ErrNoBucket) || !strings.Contains(err.Error(), "s3://no-such-bucket/_refresh") ||
+			!strings.Contains(err.Error(), "--endpoint") || strings.Contains(err.Error(), "--dest") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// TestRefreshedPassesOverFolders: consoles make objects that stand for folders.
+func TestRefreshedPassesOverFolders(t *testing.T) {
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		bucket := server.Bucket(t)
+		for _, name := range []string{"_refresh/", "_refresh/details/", "_refresh/details/1"} {
+			if _, err := server.Client().PutObject(t.Context(), bucket, name, bytes.NewReader(nil), 0, minio.PutObjectOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var keys []site.Key
+		r := openRefreshed(t, storage.Location{Bucket: bucket, Prefix: "_refresh/"}, storage.S3Options{Endpoint: server.Endpoint})
+		err := r.Each(t.Context(), func(key site.Key, _ []byte) error { keys = append(keys, key); return nil })
+		if err != nil || len(keys) != 1 || keys[0] != "details/1" {
+			t.Errorf("%q, %v", keys, err)
+		}
+	})
+}
+
+// A busy server answers one request of three.
+type busy struct{ requests atomic.Int64 }
+
+func (b *busy) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b.requests.Add(1)%3 == 0 {
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	return &http.Response{
+		Status: "503 Service Unavailable", StatusCode: http.StatusServiceUnavailable, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{}, Body: io.NopCloser(strings.NewReader("")), Request: r,
+	}, nil
+}
+
+func TestRefreshedIsTriedAgain(t *testing.T) {
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		at := storage.Location{Bucket: server.Bucket(t), Prefix: "_refresh/"}
+		direct := openS3(t, server, storage.Location{Bucket: at.Bucket})
+		var keys []site.Key
+		for i := range 20 {
+			key := site.Key(fmt.Sprintf("details/%d", 10+i))
+			put(t, direct, object("_refresh/"+key, bodyOf(key)))
+			keys = append(keys, key)
+		}
+		proxy := server.Proxy(t)
+		r := openRefreshed(t, at, storage.S3Options{Endpoint: proxy.Endpoint})
+		for range 3 { // whatever goes wrong in between, all of it comes or an error
+			proxy.Break(1500, true)
+			mended := time.AfterFunc(10*time.Millisecond, proxy.Mend)
+			err := r.Each(t.Context(), func(site.Key, []byte) error { return nil })
+			if err != nil && !storage.Temporary(err) {
+				t.Errorf("a connection that breaks: %v", err)
+			}
+			mended.Stop()
+			proxy.Mend()
+			each(t, r, keys, func(int) {})
+		}
+		proxy.Break(0, true)
+		if err := r.Each(t.Context(), func(site.Key, []byte) error { return nil }); !storage.Temporary(err) ||
+			!strings.Contains(err.Error(), "tried 7 times: check --endpoint") {
+			t.Errorf("a server that is away: %v", err)
+		}
+		// One at a time, so that which attempts fail is not left to chance.
+		one := storage.Location{Bucket: server.Bucket(t), Prefix: "_refresh/"}
+		put(t, openS3(t, server, storage.Location{Bucket: one.Bucket}), object("_refresh/details/1", bodyOf("details/1")))
+		each(t, openRefreshed(t, one, storage.S3Options{Endpoint: server.Endpoint, Transport: &busy{}}), []site.Key{"details/1"}, func(int) {})
+	})
+}
