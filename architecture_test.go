@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"bench/internal/measure": {"fixtures/graph"},
 	"bench/publish":          {"site", "bench/internal/measure", "fixtures/servers"},
 	"cmd/internal/command":   {},
-	"cmd/generate":           {"site", "generator", "cmd/internal/command"},
+	"cmd/generate":           {"site", "generator", "storage", "cmd/internal/command"},
 	"cmd/publish":            {"publisher", "storage", "cmd/internal/command"},
 	"cmd/preview":            {"site", "generator", "server", "storage", "templates", "fixtures", "cmd/internal/command"},
 	"cmd/fallback":           {"server", "storage", "cmd/internal/command"},

@@ -155,7 +155,7 @@ func TestRefreshedMerge(t *testing.T) {
 					t.Errorf("%q is not in the report: %s", line, report)
 				}
 			}
-			if line := fmt.Sprintf("refreshed %10d objects, %d profiles and %d badges objects merged", test.want.Objects, test.want.Profiles, test.want.Badges); !strings.Contains(report.String(), line) {
+			if line := fmt.Sprintf("refreshed %10d objects, %d merged into profiles, %d into badges", test.want.Objects, test.want.Profiles, test.want.Badges); !strings.Contains(report.String(), line) {
 				t.Errorf("%q is not in the report: %s", line, report)
 			}
 		})

@@ -104,7 +104,7 @@ func (r *Report) String() string {
 		b.WriteByte('\n')
 	}
 	if c := r.Refreshed; c != nil {
-		fmt.Fprintf(&b, "refreshed %10d objects, %d profiles and %d badges objects merged", c.Objects, c.Profiles, c.Badges)
+		fmt.Fprintf(&b, "refreshed %10d objects, %d merged into profiles, %d into badges", c.Objects, c.Profiles, c.Badges)
 		if c.Older > 0 {
 			fmt.Fprintf(&b, ", %d not newer", c.Older)
 		}

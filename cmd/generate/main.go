@@ -11,19 +11,27 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
 )
 
 const about = `Render the site of a snapshot: every answer of the API as a file.
 
 The output is replaced in one step when the new site is complete. Until then, and
 after any failure, what was there stays. Over a site that is there, only objects
-whose bytes changed are written.`
+whose bytes changed are written.
+
+With --refreshed, profiles and badges that clients had fetched since the snapshot
+stay. Credentials for s3:// come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY,
+the shared credentials file, or the machine's role.`
 
 type flags struct {
 	Snapshot       string `required:"" placeholder:"DIR" help:"Folder of the snapshot: meta.json and the tables, as .ndjson, .ndjson.gz or .ndjson.zst."`
 	Out            string `default:"out" help:"Where the site goes: a folder, or a file that ends in .tar."`
-	OnInvalid      string `enum:"stop,skip" default:"stop" help:"What to do about a row that cannot be read: stop the run, or skip the row and report it."`
+	OnInvalid      string `enum:"stop,skip" default:"stop" help:"What to do about a row or a refreshed object that cannot be read: stop the run, or skip it and report it."`
 	Report         string `placeholder:"FILE" help:"Write a report of a run that succeeded, as JSON; - is standard output. Not into the output folder."`
+	Refreshed      string `placeholder:"LOCATION" help:"What refreshes have fetched (cache=fresh), merged where it is newer than the snapshot: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER."`
+	Endpoint       string `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"Server of --refreshed=s3://…; without one Amazon S3."`
+	Region         string `placeholder:"NAME" help:"Region of that bucket; by default AWS_REGION, or us-east-1."`
 	Rebuild        bool   `help:"Write every object again, whatever the manifest says about the site that is there."`
 	Workers        int    `default:"0" help:"Goroutines that parse and render; 0 means one a core."`
 	BasePath       string `default:"api/v1" help:"Path of the API."`
@@ -44,6 +52,15 @@ func (f *flags) Validate() error {
 	if command.ReportInside(f.Report, f.Out) {
 		return fmt.Errorf("--report=%s is in the output: the next run would have to remove it", f.Report)
 	}
+	if f.Refreshed != "" {
+		at, err := storage.ParseRefreshed(f.Refreshed)
+		if err != nil {
+			return fmt.Errorf("--refreshed: %w", err)
+		}
+		if at.Folder != "" && command.ReportInside(f.Report, at.Folder) {
+			return fmt.Errorf("--report=%s is in --refreshed: the next run would take it for an object", f.Report)
+		}
+	}
 	_, err := f.config().WithDefaults()
 	return err
 }
@@ -52,13 +69,30 @@ func (f *flags) config() site.Config {
 	return site.Config{BasePath: f.BasePath, BadgesField: f.BadgesField, LeaderboardMax: f.LeaderboardMax}
 }
 
+// openRefreshed gives nil where there is no --refreshed.
+func (f *flags) openRefreshed(ctx context.Context) (generator.Refreshed, error) {
+	if f.Refreshed == "" {
+		return nil, nil
+	}
+	at, err := storage.ParseRefreshed(f.Refreshed)
+	if err != nil {
+		return nil, err
+	}
+	return storage.OpenRefreshed(ctx, at, storage.S3Options{Endpoint: f.Endpoint, Region: f.Region})
+}
+
 // Run makes the site.
 func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	refreshed, err := f.openRefreshed(ctx)
+	if err != nil {
+		return fmt.Errorf("--refreshed: %w", err)
+	}
 	progress := command.NewProgress(stderr)
 	report, err := generator.ToPath(ctx, afero.NewBasePathFs(afero.NewOsFs(), f.Snapshot), f.Out, generator.Options{
 		Config:      f.config(),
 		Workers:     f.Workers,
 		SkipInvalid: f.OnInvalid == "skip",
+		Refreshed:   refreshed,
 		Rebuild:     f.Rebuild,
 		Progress:    progress,
 	})

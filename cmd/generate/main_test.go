@@ -14,6 +14,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
 )
 
 // generate runs the command as a process would, without ending this one.
@@ -129,7 +130,7 @@ func TestHelp(t *testing.T) {
 	if status != command.Done || stderr != "" {
 		t.Errorf("status %d: %s", status, stderr)
 	}
-	for _, flag := range []string{"snapshot", "out", "on-invalid", "report", "rebuild", "workers", "base-path", "badges-field", "leaderboard-max"} {
+	for _, flag := range []string{"snapshot", "out", "on-invalid", "report", "refreshed", "endpoint", "region", "rebuild", "workers", "base-path", "badges-field", "leaderboard-max"} {
 		env := "FOLLOWPRESS_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 		if !strings.Contains(stdout, "--"+flag) || !strings.Contains(strings.Join(strings.Fields(stdout), " "), "$"+env) {
 			t.Errorf("--%s or $%s is not in the help:\n%s", flag, env, stdout)
@@ -151,6 +152,9 @@ func TestWrongUsage(t *testing.T) {
 		"flag, no value":   {"--snapshot"},
 		"unknown boolean":  {"--snapshot", dir, "--rebuild=perhaps"},
 		"no whole maximum": {"--snapshot", dir, "--leaderboard-max=1e3"},
+		"a whole bucket":   {"--snapshot", dir, "--refreshed=s3://bucket"},
+		"another scheme":   {"--snapshot", dir, "--refreshed=https://host/_refresh"},
+		"report in there":  {"--snapshot", dir, "--refreshed=copy/_refresh", "--report=copy/_refresh/report.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -213,6 +217,11 @@ func TestFailure(t *testing.T) {
 			"not a directory"},
 		"a file as the output": {func(_ *testing.T, dir string) []string { return []string{"--out", filepath.Join(dir, "lists.ndjson")} },
 			"is a file: name a folder, or a file that ends in .tar"},
+		"no such refreshes": {func(_ *testing.T, dir string) []string { return []string{"--refreshed", filepath.Join(dir, "_refesh")} },
+			"name the folder _refresh of a bucket"},
+		"an invalid refresh": {func(t *testing.T, _ string) []string {
+			return []string{"--refreshed", refreshes(t, map[site.Key]string{"details/4": "<html>"})}
+		}, "_refresh/details/4: not a JSON object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, out := demo(t), filepath.Join(t.TempDir(), "site")
