@@ -25,18 +25,18 @@ stay. Credentials for s3:// come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KE
 the shared credentials file, or the machine's role.`
 
 type flags struct {
-	Snapshot       string `required:"" placeholder:"DIR" help:"Folder of the snapshot: meta.json and the tables, as .ndjson, .ndjson.gz or .ndjson.zst."`
-	Out            string `default:"out" help:"Where the site goes: a folder, or a file that ends in .tar."`
-	OnInvalid      string `enum:"stop,skip" default:"stop" help:"What to do about a row or a refreshed object that cannot be read: stop the run, or skip it and report it."`
-	Report         string `placeholder:"FILE" help:"Write a report of a run that succeeded, as JSON; - is standard output. Not into the output folder."`
-	Refreshed      string `placeholder:"LOCATION" help:"What refreshes have fetched (cache=fresh), merged where it is newer than the snapshot: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER."`
-	Endpoint       string `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"Server of --refreshed=s3://…; without one Amazon S3."`
-	Region         string `placeholder:"NAME" help:"Region of that bucket; by default AWS_REGION, or us-east-1."`
-	Rebuild        bool   `help:"Write every object again, whatever the manifest says about the site that is there."`
-	Workers        int    `default:"0" help:"Goroutines that parse and render; 0 means one a core."`
-	BasePath       string `default:"api/v1" help:"Path of the API."`
-	BadgesField    string `default:"badges" help:"Name of the member that holds the badges."`
-	LeaderboardMax int    `default:"100" help:"Largest limit of a leaderboard."`
+	Snapshot       string  `required:"" placeholder:"DIR" help:"Folder of the snapshot: meta.json and the tables, as .ndjson, .ndjson.gz or .ndjson.zst."`
+	Out            string  `default:"out" help:"Where the site goes: a folder, or a file that ends in .tar."`
+	OnInvalid      string  `enum:"stop,skip" default:"stop" help:"What to do about a row or a refreshed object that cannot be read: stop the run, or skip it and report it."`
+	Report         string  `placeholder:"FILE" help:"Write a report of a run that succeeded, as JSON; - is standard output. Not into the output folder."`
+	Refreshed      *string `placeholder:"LOCATION" help:"What refreshes have fetched (cache=fresh), merged where it is newer than the snapshot: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER."`
+	Endpoint       string  `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"Server of --refreshed=s3://…; without one Amazon S3."`
+	Region         string  `placeholder:"NAME" help:"Region of that bucket; by default AWS_REGION, or us-east-1."`
+	Rebuild        bool    `help:"Write every object again, whatever the manifest says about the site that is there."`
+	Workers        int     `default:"0" help:"Goroutines that parse and render; 0 means one a core."`
+	BasePath       string  `default:"api/v1" help:"Path of the API."`
+	BadgesField    string  `default:"badges" help:"Name of the member that holds the badges."`
+	LeaderboardMax int     `default:"100" help:"Largest limit of a leaderboard."`
 }
 
 func main() {
@@ -52,8 +52,8 @@ func (f *flags) Validate() error {
 	if command.ReportInside(f.Report, f.Out) {
 		return fmt.Errorf("--report=%s is in the output: the next run would have to remove it", f.Report)
 	}
-	if f.Refreshed != "" {
-		at, err := storage.ParseRefreshed(f.Refreshed)
+	if f.Refreshed != nil { // empty, it is a variable that is not set: an error
+		at, err := storage.ParseRefreshed(*f.Refreshed)
 		if err != nil {
 			return fmt.Errorf("--refreshed: %w", err)
 		}
@@ -71,10 +71,10 @@ func (f *flags) config() site.Config {
 
 // openRefreshed gives nil where there is no --refreshed.
 func (f *flags) openRefreshed(ctx context.Context) (generator.Refreshed, error) {
-	if f.Refreshed == "" {
+	if f.Refreshed == nil {
 		return nil, nil
 	}
-	at, err := storage.ParseRefreshed(f.Refreshed)
+	at, err := storage.ParseRefreshed(*f.Refreshed)
 	if err != nil {
 		return nil, err
 	}

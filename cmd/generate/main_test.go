@@ -153,6 +153,7 @@ func TestWrongUsage(t *testing.T) {
 		"unknown boolean":  {"--snapshot", dir, "--rebuild=perhaps"},
 		"no whole maximum": {"--snapshot", dir, "--leaderboard-max=1e3"},
 		"a whole bucket":   {"--snapshot", dir, "--refreshed=s3://bucket"},
+		"an empty place":   {"--snapshot", dir, "--refreshed="},
 		"another scheme":   {"--snapshot", dir, "--refreshed=https://host/_refresh"},
 		"report in there":  {"--snapshot", dir, "--refreshed=copy/_refresh", "--report=copy/_refresh/report.json"},
 	} {
