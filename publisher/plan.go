@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"path"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -16,12 +15,13 @@ import (
 
 // A plan is what turns the bucket into the site.
 type plan struct {
-	shards []shardPlan
-	leads  []site.Entry // what leads a client to other objects: buckets of users, the first search shard of a list
-	boards []site.Entry // leaderboards: they lead to everything
-	late   bool         // shards with new ones of these wait for them: the live root leads readers to the shards
-	gone   []site.Key   // to be deleted when nothing leads to them any more
-	added  int          // of what is put
+	shards   []shardPlan
+	searches []site.Entry // search shards: each says how many its list has
+	users    []site.Entry // buckets of users: they lead to lists
+	boards   []site.Entry // leaderboards: they lead to everything
+	late     bool         // manifest shards with new ones of these wait for them: the live root leads readers there
+	gone     []site.Key   // to be deleted when nothing leads to them any more
+	added    int          // of what is put
 }
 
 // A shardPlan is the part of a shard of the manifest.
@@ -29,7 +29,7 @@ type shardPlan struct {
 	shard    string
 	put      []site.Entry
 	manifest bool // whether the shard itself is put
-	newLead  bool // whether it names one of the plan's leads or boards that was not there
+	newLead  bool // whether it names a search shard, bucket or leaderboard that was not there
 }
 
 // objects are the number and the bytes of the objects to be put, without manifest
@@ -44,7 +44,8 @@ func (p *plan) objects() (n int, bytes int64) {
 	for _, s := range p.shards {
 		count(s.put)
 	}
-	count(p.leads)
+	count(p.searches)
+	count(p.users)
 	count(p.boards)
 	return n, bytes
 }
@@ -117,23 +118,20 @@ func (p *plan) add(c site.Config, s *shardPlan, change site.Change) {
 	case site.Added:
 		p.added++
 	}
-	switch route, _ := c.RouteOf(change.Key); {
-	case route == nil:
-		s.put = append(s.put, change.Entry)
-		return
-	case route.ID == site.RouteLeaderboard || route.ID == site.RouteLeaderboardLimit:
-		p.boards = append(p.boards, change.Entry)
-	case route.ID == site.RouteUserBucket || route.ID == site.RouteSearchShard && path.Base(string(change.Key)) == firstShard:
-		p.leads = append(p.leads, change.Entry)
-	default:
-		s.put = append(s.put, change.Entry)
-		return
+	stage := &s.put
+	if route, _ := c.RouteOf(change.Key); route != nil {
+		switch route.ID {
+		case site.RouteSearchShard:
+			stage = &p.searches
+		case site.RouteUserBucket:
+			stage = &p.users
+		case site.RouteLeaderboard, site.RouteLeaderboardLimit:
+			stage = &p.boards
+		}
 	}
-	s.newLead = s.newLead || change.Reason == site.Added
+	*stage = append(*stage, change.Entry)
+	s.newLead = s.newLead || stage != &s.put && change.Reason == site.Added
 }
-
-// firstShard is the number of the search shard that says how many there are.
-const firstShard = "0"
 
 // liveShards reads the bucket's whole manifest where the two sites cut theirs into
 // other numbers of shards; nil means that shards can be compared one by one. gone are

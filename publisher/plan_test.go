@@ -105,7 +105,7 @@ func TestPlanEqualsAPlainComparison(t *testing.T) {
 				put[site.ManifestKey(s.shard)] = true
 			}
 		}
-		for _, e := range slices.Concat(p.leads, p.boards) {
+		for _, e := range slices.Concat(p.searches, p.users, p.boards) {
 			put[e.Key] = true
 		}
 		for _, key := range p.gone {

@@ -18,7 +18,7 @@ import (
 
 // Nothing is written before what it leads to, and nothing is deleted while something
 // leads to it: objects, the shards of the manifest that name them, what leads a client
-// to them, leaderboards, the root, then the deletes. The lock and the mark come before
+// to them (search shards, buckets of users, leaderboards), the root, then the deletes. The lock and the mark come before
 // all that and go after it.
 func TestTheOrderOfWrites(t *testing.T) {
 	first := demo(t)
@@ -54,8 +54,10 @@ func (o order) stage(key site.Key) string {
 		return "" // the publisher's own
 	case route.ID == site.RouteLeaderboard || route.ID == site.RouteLeaderboardLimit:
 		return "leaderboards"
-	case route.ID == site.RouteUserBucket || route.ID == site.RouteSearchShard && strings.HasSuffix(string(key), "/0"):
-		return "leads"
+	case route.ID == site.RouteSearchShard:
+		return "searches"
+	case route.ID == site.RouteUserBucket:
+		return "users"
 	case route.ID == site.RouteManifest:
 		return "manifest"
 	case route.ID == site.RouteRoot:
@@ -82,7 +84,8 @@ func (o order) checkStages(deletes bool) {
 	last = begun
 	after("the mark", http.MethodPut, is(site.MarkKey))
 	after("objects", http.MethodPut, in("objects"))
-	after("leads", http.MethodPut, in("leads"))
+	after("searches", http.MethodPut, in("searches"))
+	after("users", http.MethodPut, in("users"))
 	after("leaderboards", http.MethodPut, in("leaderboards"))
 	_, manifest := o.r.moments(o.t, "manifest shards", http.MethodPut, in("manifest"))
 	last = max(last, manifest)

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -41,8 +44,8 @@ type parcel struct {
 }
 
 // put sends the objects shard by shard, each shard of the manifest right after its
-// objects, then what leads to them, the leaderboards last. Shards that name one of
-// these which was not there come after it.
+// objects, then what leads to them: search shards, buckets of users, leaderboards.
+// Manifest shards that name one of these which was not there come after it.
 func (t *transfer) put(ctx context.Context, p *plan) error {
 	n, _ := p.objects()
 	if err := t.choose(ctx, p, n); err != nil {
@@ -62,8 +65,8 @@ func (t *transfer) put(ctx context.Context, p *plan) error {
 	if err := cmp.Or(manifests.Wait(), err); err != nil {
 		return err
 	}
-	for _, entries := range [][]site.Entry{p.leads, p.boards} {
-		if err := t.send(ctx, t.cut(entries, nil), func([]int) {}); err != nil {
+	for _, parcels := range [][]parcel{t.cutLists(p.searches), t.cut(p.users, nil), t.cut(p.boards, nil)} {
+		if err := t.send(ctx, parcels, func([]int) {}); err != nil {
 			return err
 		}
 	}
@@ -152,6 +155,27 @@ func (t *transfer) cut(entries []site.Entry, shards []int) []parcel {
 	return all
 }
 
+// cutLists keeps the search shards of a list together, the first one last: while they
+// are put, a search finds parts of the old and of the new list, and should not for long.
+func (t *transfer) cutLists(shards []site.Entry) []parcel {
+	slices.SortFunc(shards, func(a, b site.Entry) int {
+		listA, n := path.Split(string(a.Key))
+		listB, m := path.Split(string(b.Key))
+		return cmp.Or(strings.Compare(listA, listB), cmp.Compare(len(m), len(n)), strings.Compare(m, n))
+	})
+	if t.packs {
+		return t.cut(shards, nil)
+	}
+	var all []parcel
+	for begin, end := 0, 0; begin < len(shards); begin = end {
+		list := path.Dir(string(shards[begin].Key))
+		for end = begin + 1; end < len(shards) && path.Dir(string(shards[end].Key)) == list; end++ {
+		}
+		all = append(all, parcel{entries: shards[begin:end]})
+	}
+	return all
+}
+
 // packEnd is the end of the entries that still fit into a parcel; at least one fits
 // into an empty one.
 func packEnd(entries []site.Entry, begin, objects int, bytes int64) int {
@@ -221,6 +245,14 @@ func (t *transfer) send(ctx context.Context, parcels []parcel, sent func(shards 
 
 func (t *transfer) sendOne(ctx context.Context, entries []site.Entry) error {
 	if len(entries) == 0 {
+		return nil
+	}
+	if !t.packs && len(entries) > 1 {
+		for i := range entries {
+			if err := t.sendOne(ctx, entries[i:i+1]); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
 	objects, err := t.read(ctx, entries)

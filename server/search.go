@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/followpress/followpress/site"
@@ -19,7 +20,7 @@ type reader func(key site.Key) (*object, error)
 
 const (
 	firstReread = 50 * time.Millisecond
-	lastReread  = 800 * time.Millisecond
+	lastReread  = 1600 * time.Millisecond
 )
 
 // search answers a following search from the search shards. It reads the shards
@@ -70,7 +71,7 @@ func searchOnce(read reader, root *site.Root, s site.Search) (*object, error) {
 	for n := first; !p.full(); n++ {
 		shard, err := read(site.SearchShardKey(tokenID, n))
 		if errors.Is(err, storage.ErrNotFound) && n == first {
-			o, err := searchWhole(read, root, tokenID, s)
+			o, err := searchWhole(read, root, tokenID, s, first)
 			if s.User != "" {
 				err = cannotTell(err) // the bucket names a list that is not there
 			}
@@ -95,11 +96,15 @@ func searchOnce(read reader, root *site.Root, s site.Search) (*object, error) {
 }
 
 // searchWhole searches a list whose first page is the whole of it: it has no
-// shards. For a longer list it is what lies past the end, which is nothing.
-func searchWhole(read reader, root *site.Root, tokenID string, s site.Search) (*object, error) {
+// shards. For a longer list there is no shard beyond the end, where nothing is found;
+// the first one must be there.
+func searchWhole(read reader, root *site.Root, tokenID string, s site.Search, shard int) (*object, error) {
 	o, err := read(root.Config.ListKey(tokenID, site.SearchFollowing))
 	if err != nil {
 		return nil, err
+	}
+	if shard == 0 && len(slices.Collect(site.Entries(o.body))) >= site.DefaultLimit {
+		return nil, errMixed
 	}
 	p := newPage(s)
 	p.take(o.body)
