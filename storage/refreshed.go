@@ -61,7 +61,8 @@ type Refreshed struct {
 }
 
 // OpenRefreshed opens what ParseRefreshed has read. A folder or a bucket that is not
-// there is an error: without it newer profiles would be lost.
+// there is an error: without it newer profiles would be lost. Of a folder beside a site
+// it is known that nothing was refreshed yet.
 func OpenRefreshed(ctx context.Context, at Location, o S3Options) (*Refreshed, error) {
 	if at.Folder != "" {
 		return openRefreshedFolder(at.Folder)
@@ -87,7 +88,10 @@ func OpenRefreshed(ctx context.Context, at Location, o S3Options) (*Refreshed, e
 func openRefreshedFolder(path string) (*Refreshed, error) {
 	r := &Refreshed{name: path}
 	real, err := filepath.EvalSymlinks(path) // a listing follows no links
-	if isAbsent(err) {
+	if isAbsent(err) && beside(path) {
+		r.objects = OpenLocal(path)
+		return r, nil
+	} else if isAbsent(err) {
 		return nil, fmt.Errorf("%w: name the folder %s of a bucket, or make it if nothing was refreshed yet", r.explain(err), refreshFolder)
 	} else if err != nil {
 		return nil, r.explain(err)
@@ -104,6 +108,13 @@ func openRefreshedFolder(path string) (*Refreshed, error) {
 	}
 	r.objects = OpenLocal(real)
 	return r, nil
+}
+
+// beside reports whether a path is where a site in a folder keeps what is refreshed:
+// then it is there as soon as something is.
+func beside(path string) bool {
+	_, err := os.Stat(filepath.Join(filepath.Dir(path), string(site.RootKey)))
+	return err == nil && filepath.Base(path) == refreshFolder
 }
 
 // Each calls found with each object: its key below the location, in the order of

@@ -1,0 +1,160 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/storage"
+)
+
+// A circle is a bucket through the days: published, refreshed, generated again.
+type circle struct {
+	bucket    publisher.Bucket
+	options   storage.S3Options
+	refreshed storage.Location // where the bucket keeps what is refreshed
+	snapshot  afero.Fs
+}
+
+// TestTheCircle refreshes a profile and badges, generates from the snapshot of before
+// and publishes: what was refreshed is still there, in the details and badges of its
+// account and in the searches of those who follow it. A newer snapshot wins again.
+func TestTheCircle(t *testing.T) {
+	t.Run("folder", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "bucket")
+		circle{bucket: storage.OpenLocal(dir), refreshed: storage.Location{Folder: filepath.Join(dir, "_refresh")}}.run(t)
+	})
+	for _, kind := range servers.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			s := servers.Start(t, kind)
+			s.Env(t)
+			name, options := s.Bucket(t), storage.S3Options{Endpoint: s.Endpoint}
+			bucket, err := storage.OpenS3(t.Context(), storage.Location{Bucket: name, Prefix: "site/"}, options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			circle{bucket: bucket, options: options, refreshed: storage.Location{Bucket: name, Prefix: "site/_refresh/"}}.run(t)
+		})
+	}
+}
+
+const (
+	refreshedProfile = `{"name":"renamed.eth","avatar":"https://img.example/new.png","display":"Renamed","fresh":1790000000000}`
+	circleEvent      = `{"id":1,"fancy_id":"e","name":"e","event_url":"","image_url":"","country":"","city":"","description":"","year":2026,"start_date":"","end_date":"","expiry_date":""}`
+)
+
+func (c circle) run(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		parts := strings.Split(r.URL.Path, "/")
+		if parts[1] == "profile" {
+			fmt.Fprint(w, refreshedProfile)
+			return
+		}
+		fmt.Fprintf(w, `{"event":%s,"tokenId":"99","owner":%q}`, circleEvent, parts[2])
+	}))
+	defer upstream.Close()
+
+	c.snapshot = circleSnapshot(t, "2026-01-01T00:00:00Z", `"ens":{"name":"before.eth","fresh":1000}`)
+	c.publish(t, nil)
+	c.check(t, "before", "before.eth", false)
+
+	base, stop := c.serve(t, server.RefreshOptions{
+		ProfileUpstream: upstream.URL + "/profile/{address}", BadgeUpstream: upstream.URL + "/badge/{address}/{event_id}",
+	})
+	for _, object := range []string{"details", "badges"} {
+		response, body := request(t, http.MethodGet, base+"/api/v1/lists/2/"+object+"?cache=fresh")
+		if response.StatusCode != http.StatusOK || response.Header.Get("X-Refresh") != "" {
+			t.Fatalf("refresh of %s: %d %s", object, response.StatusCode, body)
+		}
+	}
+	stop()
+
+	c.publish(t, nil) // a run that knows nothing of it changes nothing of it
+	base, stop = c.serve(t, server.RefreshOptions{})
+	if _, body := request(t, http.MethodGet, base+"/api/v1/lists/2/details"); !strings.Contains(body, `"renamed.eth"`) {
+		t.Errorf("a run without --refreshed took the profile back: %s", body)
+	}
+	stop()
+
+	kept, err := storage.OpenRefreshed(t.Context(), c.refreshed, c.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.publish(t, kept)
+	c.check(t, "after a night", "renamed.eth", true)
+	c.publish(t, kept)
+	c.check(t, "after another", "renamed.eth", true)
+
+	c.snapshot = circleSnapshot(t, "2096-01-01T00:00:00Z", `"ens":{"name":"later.eth","fresh":3900000000000}`)
+	c.publish(t, kept)
+	c.check(t, "with a newer snapshot", "later.eth", false)
+}
+
+// circleSnapshot has two accounts with a list each; list 1 follows the account of list 2.
+func circleSnapshot(t *testing.T, asOf, ens string) afero.Fs {
+	t.Helper()
+	snapshot := afero.NewMemMapFs()
+	for name, text := range map[string]string{
+		"meta.json":      `{"format":1,"as_of":"` + asOf + `"}`,
+		"events.ndjson":  circleEvent,
+		"badges.ndjson":  "",
+		"lists.ndjson":   fmt.Sprintf(`{"token_id":"1","owner":%q}`+"\n"+`{"token_id":"2","owner":%q}`, accountOf(1), accountOf(2)),
+		"records.ndjson": fmt.Sprintf(`{"token_id":"1","version":1,"record_type":"address","data":%q}`, accountOf(2)),
+		"accounts.ndjson": fmt.Sprintf(`{"address":%q,"primary_list":"1"}`+"\n"+`{"address":%q,"primary_list":"2",%s}`,
+			accountOf(1), accountOf(2), ens),
+	} {
+		if err := afero.WriteFile(snapshot, name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return snapshot
+}
+
+func (c circle) publish(t *testing.T, refreshed generator.Refreshed) {
+	t.Helper()
+	files, _, err := generator.ToMemory(t.Context(), c.snapshot, generator.Options{Refreshed: refreshed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := publisher.Publish(t.Context(), storage.NewFolder(files), c.bucket, publisher.Options{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c circle) serve(t *testing.T, o server.RefreshOptions) (base string, stop func()) {
+	t.Helper()
+	handler, err := server.New(context.Background(), c.bucket.(server.Bucket), server.Options{Refresh: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(handler)
+	return s.URL, s.Close
+}
+
+// check asks a new fallback for everything that shows the profile or the badge.
+func (c circle) check(t *testing.T, when, name string, participated bool) {
+	t.Helper()
+	base, stop := c.serve(t, server.RefreshOptions{})
+	defer stop()
+	for path, want := range map[string]string{
+		"lists/2/details":                      fmt.Sprintf(`"ens":{"name":%q`, name),
+		"lists/1/searchFollowing":              fmt.Sprintf(`"ens":{"name":%q`, name),
+		"lists/1/searchFollowing?term=" + name: fmt.Sprintf(`"ens":{"name":%q`, name),
+		"users/" + name + "/searchFollowing":   `{"following":[]}`,
+		"lists/2/badges":                       fmt.Sprintf(`"participated":%v`, participated),
+	} {
+		if response, body := request(t, http.MethodGet, base+"/api/v1/"+path); response.StatusCode != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s, %s: %d %s", when, path, response.StatusCode, body)
+		}
+	}
+}
