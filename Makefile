@@ -11,7 +11,7 @@ SNAPSHOT ?= fixtures/demo
 BENCH_SNAPSHOT ?= $(wildcard ../shared/data/epinions)
 FUZZTIME ?= 1m
 
-.PHONY: help preview generate publish test race-tools lint fuzz bench bench-publish soak bench-tools clean
+.PHONY: help preview generate publish test race-tools lint fuzz bench bench-publish bench-fallback soak bench-tools clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -51,6 +51,11 @@ bench: bench-tools ## measure beside cp, tar and nginx; then the hot loops
 bench-publish: $(SERVERS) $(RCLONE) ## measure publish beside rclone, with MinIO and versitygw (about half an hour)
 	go build -o $(BIN)/bench/ ./cmd/generate ./cmd/publish
 	go run ./bench/publish --bin $(BIN)/bench --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
+
+bench-fallback: bench-tools $(BIN)/minio ## measure the fallback over MinIO, beside nginx
+	go build -o $(BIN)/bench/ ./cmd/generate ./cmd/publish
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(BIN)/bench/ ./cmd/fallback
+	go run ./bench/fallback --bin $(BIN)/bench --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
 
 soak: race-tools $(SERVERS) ## kill publishers 500 times
 	TEST_SERVERS=1 KILLS=500 go test -race -count=1 -timeout 2h -run KilledPublishers -v ./publisher

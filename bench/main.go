@@ -9,19 +9,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/followpress/followpress/bench/internal/measure"
+	"github.com/followpress/followpress/bench/internal/rig"
 )
 
 func main() {
@@ -131,79 +127,59 @@ func timed(ctx context.Context, name string, args ...string) (float64, error) {
 	return usage.Seconds, err
 }
 
-const nginxConfig = `worker_processes 2; daemon off; pid %[1]s/nginx.pid; error_log %[1]s/nginx.log;
-events { worker_connections 1024; }
-http { access_log off; default_type application/json; server { listen %[2]s; root %[1]s/site; } }
-`
-
 // requests compares details of one list, which the handler then has in its cache,
 // with nginx serving the file.
 func (b *bench) requests(ctx context.Context) error {
-	if _, err := exec.LookPath("nginx"); err != nil {
-		return errors.New("nginx and wrk are needed: make bench installs them")
-	}
-	nginxAddr, err := freeAddr()
+	nginx, err := rig.Nginx(ctx, b.work, b.path("site"))
 	if err != nil {
 		return err
 	}
-	config := b.path("nginx.conf")
-	if err := os.WriteFile(config, fmt.Appendf(nil, nginxConfig, b.work, nginxAddr), 0o644); err != nil {
-		return err
-	}
-	// Workers of nginx run as another user, who must reach the site.
-	if err := os.Chmod(b.work, 0o755); err != nil {
-		return err
-	}
-	stopNginx, err := start(ctx, nginxAddr, "nginx", "-c", config)
+	defer nginx.Stop()
+	ours, err := b.startFallback(ctx)
 	if err != nil {
 		return err
 	}
-	defer stopNginx()
-	ourAddr, stopOurs, err := b.startFallback(ctx)
+	defer ours.Stop()
+	token, _, err := rig.LargestList(b.path("site"))
 	if err != nil {
 		return err
 	}
-	defer stopOurs()
-	token, _, err := b.largestList()
-	if err != nil {
-		return err
-	}
-	path := "/api/v1/lists/" + token + "/details"
+	details := rig.Load{Paths: []string{"/api/v1/lists/" + token + "/details"}, Time: 5 * time.Second}
 	p, err := measure.Middle(rounds, func(int) (p measure.Pair, err error) {
-		if p.Other, err = load(ctx, "http://"+nginxAddr+path); err != nil {
+		if p.Other, err = details.Most(ctx, b.work, nginx.Addr); err != nil {
 			return p, err
 		}
-		p.Ours, err = load(ctx, "http://"+ourAddr+path)
+		p.Ours, err = details.Most(ctx, b.work, ours.Addr)
 		return p, err
 	})
 	b.table.Row("details of one list, hot, 50 connections / nginx", fmt.Sprintf("%.0f/s", p.Ours), fmt.Sprintf("%.0f/s", p.Other), p.Ratio(), "≥ 0.5")
 	return err
 }
 
-func (b *bench) startFallback(ctx context.Context) (addr string, stop func(), err error) {
-	if addr, err = freeAddr(); err != nil {
-		return "", nil, err
+func (b *bench) startFallback(ctx context.Context) (*rig.Process, error) {
+	addr, err := rig.FreeAddr()
+	if err != nil {
+		return nil, err
 	}
-	stop, err = start(ctx, addr, filepath.Join(b.bin, "fallback"), "--site", b.path("site"), "--addr", addr)
-	return addr, stop, err
+	return rig.Start(ctx, addr, exec.CommandContext(ctx, filepath.Join(b.bin, "fallback"), "--site", b.path("site"), "--addr", addr))
 }
 
 // search asks for terms that have to look at the whole of the largest list, one
 // request after the other.
 func (b *bench) search(ctx context.Context) error {
-	addr, stop, err := b.startFallback(ctx)
+	ours, err := b.startFallback(ctx)
 	if err != nil {
 		return err
 	}
-	defer stop()
-	token, follows, err := b.largestList()
+	defer ours.Stop()
+	token, follows, err := rig.LargestList(b.path("site"))
 	if err != nil {
 		return err
 	}
 	var took []time.Duration
 	for i := range 5_000 {
 		begun := time.Now()
-		if err := get(fmt.Sprintf("http://%s/api/v1/lists/%s/searchFollowing?term=zz%d", addr, token, i)); err != nil {
+		if err := get(fmt.Sprintf("http://%s/api/v1/lists/%s/searchFollowing?term=zz%d", ours.Addr, token, i)); err != nil {
 			return err
 		}
 		if i >= 100 { // warm by then
@@ -215,71 +191,6 @@ func (b *bench) search(ctx context.Context) error {
 	b.table.Row(fmt.Sprintf("term search over the largest list (%d follows), warm, p99", follows),
 		p99.Round(10*time.Microsecond).String(), "p50 "+p50.Round(10*time.Microsecond).String(), 0, "≤ 2 ms")
 	return nil
-}
-
-// largestList finds the list with the most follows by its search shards.
-func (b *bench) largestList() (token string, follows int, err error) {
-	base := b.path("site/_search/lists")
-	lists, err := os.ReadDir(base)
-	if err != nil {
-		return "", 0, err
-	}
-	total := regexp.MustCompile(`"total":(\d+)`)
-	for _, list := range lists {
-		head := make([]byte, 200)
-		file, err := os.Open(filepath.Join(base, list.Name(), "0"))
-		if err != nil {
-			return "", 0, err
-		}
-		_, err = io.ReadFull(file, head)
-		if err := errors.Join(err, file.Close()); err != nil {
-			return "", 0, err
-		}
-		if match := total.FindSubmatch(head); match != nil {
-			if n, _ := strconv.Atoi(string(match[1])); n > follows {
-				token, follows = list.Name(), n
-			}
-		}
-	}
-	return token, follows, nil
-}
-
-// load gives the requests per second that wrk reaches.
-func load(ctx context.Context, url string) (float64, error) {
-	output, err := exec.CommandContext(ctx, "wrk", "-t2", "-c50", "-d5s", url).CombinedOutput()
-	if err != nil {
-		return 0, fmt.Errorf("wrk: %w\n%s", err, output)
-	}
-	if strings.Contains(string(output), "Non-2xx") {
-		return 0, fmt.Errorf("wrk %s:\n%s", url, output)
-	}
-	match := regexp.MustCompile(`Requests/sec:\s+([\d.]+)`).FindSubmatch(output)
-	if match == nil {
-		return 0, fmt.Errorf("wrk: no figure in\n%s", output)
-	}
-	return strconv.ParseFloat(string(match[1]), 64)
-}
-
-// start starts a server and waits until it listens.
-func start(ctx context.Context, addr, name string, args ...string) (stop func(), err error) {
-	c := exec.CommandContext(ctx, name, args...)
-	c.Stderr = os.Stderr
-	if err := c.Start(); err != nil {
-		return nil, err
-	}
-	stop = func() {
-		_ = c.Process.Signal(syscall.SIGTERM) // it may have ended
-		_ = c.Wait()
-	}
-	for range 100 {
-		conn, err := net.Dial("tcp", addr)
-		if err == nil {
-			return stop, conn.Close()
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	stop()
-	return nil, fmt.Errorf("%s does not listen on %s", name, addr)
 }
 
 func get(url string) error {
@@ -295,12 +206,4 @@ func get(url string) error {
 		return fmt.Errorf("%s: %s", url, response.Status)
 	}
 	return nil
-}
-
-func freeAddr() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }

@@ -168,15 +168,30 @@ func (s *S3) read(ctx context.Context, key site.Key, options minio.GetObjectOpti
 		return nil, Info{}, explain("get", key, err)
 	}
 	defer stream.Close() // it was read to its end, or failed before
-	var body bytes.Buffer
-	body.Grow(int(max(0, min(info.Size, largestGrowth))) + bytes.MinRead)
-	if n, err := body.ReadFrom(stream); err != nil {
+	body, err := readWhole(stream, info.Size)
+	if err != nil {
 		return nil, Info{}, explain("get", key, err)
-	} else if info.Size >= 0 && n != info.Size {
-		return nil, Info{}, explain("get", key, io.ErrUnexpectedEOF)
 	}
-	return body.Bytes(), Info{Key: key, Size: int64(body.Len()), ETag: info.ETag, Modified: info.LastModified,
+	return body, Info{Key: key, Size: int64(len(body)), ETag: info.ETag, Modified: info.LastModified,
 		contentType: info.ContentType, cacheControl: info.Metadata.Get("Cache-Control")}, nil
+}
+
+// readWhole reads a body of a size, which is negative where the server did not tell it.
+// The body takes no more memory than it must: it may be kept for long.
+func readWhole(stream io.Reader, size int64) ([]byte, error) {
+	if 0 <= size && size <= largestGrowth {
+		body := make([]byte, size)
+		_, err := io.ReadFull(stream, body)
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return body, err
+	}
+	body, err := io.ReadAll(stream)
+	if err == nil && size >= 0 && int64(len(body)) != size {
+		err = io.ErrUnexpectedEOF
+	}
+	return bytes.Clone(body), err
 }
 
 // Put stores an object if the condition holds, ErrCondition if not, and gives its

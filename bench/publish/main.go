@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/bench/internal/measure"
+	"github.com/followpress/followpress/bench/internal/rig"
 	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/site"
 )
@@ -89,6 +90,13 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	fmt.Printf("\n%s\n%s", &b.table, b.aboutRclone())
 	return nil
+}
+
+// bucket is the bucket that the site is published to.
+const bucket = "site"
+
+func (b *bench) serve(ctx context.Context, kind servers.Kind, name string, use func(*rig.S3) error) (measure.Usage, error) {
+	return rig.ServeS3(ctx, kind, b.tools, b.path(name), use)
 }
 
 func (b *bench) path(name string) string { return filepath.Join(b.work, name) }

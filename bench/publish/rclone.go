@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/followpress/followpress/bench/internal/measure"
+	"github.com/followpress/followpress/bench/internal/rig"
 	"github.com/followpress/followpress/fixtures/servers"
 )
 
@@ -21,18 +22,18 @@ var (
 	rcloneNext = []string{"--checksum", "--fast-list"}
 )
 
-func (b *bench) rcloneCopy(ctx context.Context, s *server, site, to string, transfers int) *exec.Cmd {
+func (b *bench) rcloneCopy(ctx context.Context, s *rig.S3, site, to string, transfers int) *exec.Cmd {
 	return b.rcloneCommand(ctx, s, "copy", site, to, transfers, rcloneNew)
 }
 
-func (b *bench) rcloneSync(ctx context.Context, s *server, site string, transfers int) *exec.Cmd {
+func (b *bench) rcloneSync(ctx context.Context, s *rig.S3, site string, transfers int) *exec.Cmd {
 	return b.rcloneCommand(ctx, s, "sync", site, bucket, transfers, rcloneNext)
 }
 
-func (b *bench) rcloneCommand(ctx context.Context, s *server, verb, site, to string, transfers int, settings []string) *exec.Cmd {
+func (b *bench) rcloneCommand(ctx context.Context, s *rig.S3, verb, site, to string, transfers int, settings []string) *exec.Cmd {
 	n := strconv.Itoa(transfers)
 	arguments := []string{verb, b.path(site), ":s3:" + to, "--transfers", n, "--checkers", n}
-	return s.command(ctx, filepath.Join(b.tools, "rclone"), slices.Concat(arguments, rcloneBoth, settings)...)
+	return s.Command(ctx, filepath.Join(b.tools, "rclone"), slices.Concat(arguments, rcloneBoth, settings)...)
 }
 
 // tune finds out how many transfers at once suit the server, with a smaller site.
@@ -42,10 +43,10 @@ func (b *bench) tune(ctx context.Context, kind servers.Kind) error {
 	}
 	var tried []string
 	best := 0.0
-	_, err := b.serve(ctx, kind, string(kind)+"-tune", func(s *server) error {
+	_, err := b.serve(ctx, kind, string(kind)+"-tune", func(s *rig.S3) error {
 		for _, transfers := range []int{32, 64, 128} {
 			to := "transfers-" + strconv.Itoa(transfers)
-			if err := s.makeBucket(ctx, to); err != nil {
+			if err := s.MakeBucket(ctx, to); err != nil {
 				return err
 			}
 			usage, err := measure.Run(b.rcloneCopy(ctx, s, tenth, to, transfers))

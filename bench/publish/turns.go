@@ -12,6 +12,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/bench/internal/measure"
+	"github.com/followpress/followpress/bench/internal/rig"
 	"github.com/followpress/followpress/fixtures/servers"
 )
 
@@ -30,8 +31,8 @@ func (b *bench) first(ctx context.Context, kind servers.Kind) (measure.Pair, err
 	}
 	return b.compare(func(round int, by tool) (float64, error) {
 		name := folder(kind, by, round)
-		return b.turn(ctx, kind, name, by, full, func(s *server) (*exec.Cmd, error) {
-			if err := s.makeBucket(ctx, bucket); err != nil || by == ours {
+		return b.turn(ctx, kind, name, by, full, func(s *rig.S3) (*exec.Cmd, error) {
+			if err := s.MakeBucket(ctx, bucket); err != nil || by == ours {
 				return b.publish(ctx, s, full), err
 			}
 			return b.rcloneCopy(ctx, s, full, bucket, b.transfers[kind]), nil
@@ -44,7 +45,7 @@ func (b *bench) first(ctx context.Context, kind servers.Kind) (measure.Pair, err
 func (b *bench) next(ctx context.Context, kind servers.Kind, site string) (measure.Pair, error) {
 	return b.compare(func(_ int, by tool) (float64, error) {
 		name := folder(kind, by, 0)
-		took, err := b.turn(ctx, kind, name, by, site, func(s *server) (*exec.Cmd, error) {
+		took, err := b.turn(ctx, kind, name, by, site, func(s *rig.S3) (*exec.Cmd, error) {
 			if by == ours {
 				return b.publish(ctx, s, site), nil
 			}
@@ -54,7 +55,7 @@ func (b *bench) next(ctx context.Context, kind servers.Kind, site string) (measu
 			return 0, err
 		}
 		last := b.last
-		_, err = b.serve(ctx, kind, name, func(s *server) error {
+		_, err = b.serve(ctx, kind, name, func(s *rig.S3) error {
 			_, err := measure.Run(b.publish(ctx, s, full))
 			return err
 		})
@@ -91,12 +92,12 @@ func (b *bench) compare(measured func(round int, by tool) (float64, error)) (mea
 
 // turn measures one command and checks that the bucket holds the site then.
 func (b *bench) turn(ctx context.Context, kind servers.Kind, name string, by tool, site string,
-	prepare func(*server) (*exec.Cmd, error)) (float64, error) {
+	prepare func(*rig.S3) (*exec.Cmd, error)) (float64, error) {
 	if err := warm(b.path(site)); err != nil {
 		return 0, err
 	}
 	var client measure.Usage
-	served, err := b.serve(ctx, kind, name, func(s *server) error {
+	served, err := b.serve(ctx, kind, name, func(s *rig.S3) error {
 		c, err := prepare(s)
 		if err != nil {
 			return err
@@ -115,7 +116,7 @@ func (b *bench) turn(ctx context.Context, kind servers.Kind, name string, by too
 			return 0, err
 		}
 	}
-	_, err = b.serve(ctx, kind, name, func(s *server) error {
+	_, err = b.serve(ctx, kind, name, func(s *rig.S3) error {
 		_, err := measure.Run(b.command(ctx, s, "--verify"))
 		return err
 	})
@@ -139,7 +140,7 @@ const unchangedRuns = 5
 // unchanged gives the seconds of publishing what is there already.
 func (b *bench) unchanged(ctx context.Context, kind servers.Kind) (float64, error) {
 	took := make([]float64, unchangedRuns)
-	_, err := b.serve(ctx, kind, folder(kind, ours, 0), func(s *server) error {
+	_, err := b.serve(ctx, kind, folder(kind, ours, 0), func(s *rig.S3) error {
 		for i := range took {
 			usage, err := measure.Run(b.publish(ctx, s, full))
 			if err != nil {
@@ -163,13 +164,13 @@ type report struct {
 	Plan    struct{ Put int }
 }
 
-func (b *bench) publish(ctx context.Context, s *server, site string) *exec.Cmd {
+func (b *bench) publish(ctx context.Context, s *rig.S3, site string) *exec.Cmd {
 	return b.command(ctx, s, "--site", b.path(site), "--report", b.path("report.json"))
 }
 
-func (b *bench) command(ctx context.Context, s *server, arguments ...string) *exec.Cmd {
-	return s.command(ctx, filepath.Join(b.bin, "publish"),
-		append(arguments, "--dest", "s3://"+bucket, "--endpoint", "http://"+s.address)...)
+func (b *bench) command(ctx context.Context, s *rig.S3, arguments ...string) *exec.Cmd {
+	return s.Command(ctx, filepath.Join(b.bin, "publish"),
+		append(arguments, "--dest", "s3://"+bucket, "--endpoint", "http://"+s.Addr)...)
 }
 
 func (b *bench) readReport() error {

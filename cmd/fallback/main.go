@@ -99,8 +99,14 @@ func (f *flags) limits() server.Limits {
 	}
 }
 
+// besideCache is what the process takes beside the cache. With the default of 32 MiB
+// it peaked at 70 MiB under load without a limit, the code of 10 MiB included
+// (Epinions, `make bench-fallback`, 2026-11-21).
+const besideCache = 20 << 20
+
 // Run serves until it is interrupted.
 func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	command.LimitMemory(f.CacheBytes + besideCache)
 	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: command.LogLevel(f.LogLevel)}))
 	store, closeStore, err := f.open(ctx)
 	if err != nil {

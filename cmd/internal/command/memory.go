@@ -1,6 +1,7 @@
 package command
 
 import (
+	"math"
 	"os"
 	"runtime/debug"
 )
@@ -14,5 +15,13 @@ const gcPercent = 50
 func SaveMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+	}
+}
+
+// LimitMemory has the garbage collected more often where the process would take more
+// bytes than these otherwise. GOMEMLIMIT overrides it.
+func LimitMemory(bytes uint64) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(int64(min(bytes, math.MaxInt64)))
 	}
 }

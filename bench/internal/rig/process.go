@@ -1,0 +1,99 @@
+// Package rig starts what the benchmarks measure and measure with: servers, and wrk.
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// patience is how long a server may take to listen.
+const patience = 10 * time.Second
+
+// A Process is a server that runs.
+type Process struct {
+	Addr    string
+	command *exec.Cmd
+}
+
+// Start starts a server and waits until it listens.
+func Start(ctx context.Context, addr string, c *exec.Cmd) (*Process, error) {
+	if c.Stderr == nil {
+		c.Stderr = os.Stderr
+	}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	p := &Process{addr, c}
+	for begun := time.Now(); time.Since(begun) < patience && ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			return p, conn.Close()
+		}
+	}
+	p.Stop()
+	return nil, fmt.Errorf("%s does not listen on %s", c.Path, addr)
+}
+
+// Stop ends the server.
+func (p *Process) Stop() {
+	_ = p.command.Process.Signal(syscall.SIGTERM) // it may have ended
+	_ = p.command.Wait()
+}
+
+// PeakMemory is the most that the process has had in memory so far, in MiB.
+func (p *Process) PeakMemory() (float64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")))
+			return float64(kib) / 1024, err
+		}
+	}
+	return 0, errors.New("the system does not tell the peak memory")
+}
+
+// FreeAddr is an address of this machine on which nobody listens.
+func FreeAddr() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+const nginxConfig = `worker_processes 2; daemon off; pid %[1]s/nginx.pid; error_log %[1]s/nginx.log;
+events { worker_connections 1024; }
+http { access_log off; default_type application/json; server { listen %[2]s; root %[3]s; } }
+`
+
+// Nginx starts nginx, which serves the files of a site. Its own files are in work.
+func Nginx(ctx context.Context, work, site string) (*Process, error) {
+	if _, err := exec.LookPath("nginx"); err != nil {
+		return nil, errors.New("nginx and wrk are needed: make installs them")
+	}
+	addr, err := FreeAddr()
+	if err != nil {
+		return nil, err
+	}
+	config := filepath.Join(work, "nginx.conf")
+	if err := os.WriteFile(config, fmt.Appendf(nil, nginxConfig, work, addr, site), 0o644); err != nil {
+		return nil, err
+	}
+	// Workers of nginx run as another user, who must reach the site.
+	if err := os.Chmod(work, 0o755); err != nil {
+		return nil, err
+	}
+	return Start(ctx, addr, exec.CommandContext(ctx, "nginx", "-c", config))
+}

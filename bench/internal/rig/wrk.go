@@ -1,0 +1,89 @@
+package rig
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	json "github.com/goccy/go-json"
+)
+
+// A Load is what wrk asks of a server.
+type Load struct {
+	Paths       []string // asked for at random
+	Connections int      // 0 means 50
+	Rate        float64  // requests a second, as far as the server keeps up; 0 means as many as it can
+	Time        time.Duration
+}
+
+// A Result is what wrk saw. Latencies are in milliseconds.
+type Result struct {
+	Rate     float64 `json:"rate"` // requests a second
+	Requests int     `json:"requests"`
+	Errors   int     `json:"errors"` // answers that are not 2xx or 3xx, and none at all
+	P50      float64 `json:"p50"`
+	P99      float64 `json:"p99"`
+}
+
+//go:embed wrk.lua
+var script []byte
+
+// Most is the rate that a server reaches without errors.
+func (l Load) Most(ctx context.Context, work, addr string) (float64, error) {
+	result, err := l.Run(ctx, work, addr)
+	if err == nil && result.Errors > 0 {
+		err = fmt.Errorf("wrk: %d errors in %d requests to %s", result.Errors, result.Requests, addr)
+	}
+	return result.Rate, err
+}
+
+// Run asks a server. The load's own files are in work.
+func (l Load) Run(ctx context.Context, work, addr string) (Result, error) {
+	if l.Connections == 0 {
+		l.Connections = 50
+	}
+	scriptFile, paths := filepath.Join(work, "wrk.lua"), filepath.Join(work, "wrk-paths")
+	if err := os.WriteFile(scriptFile, script, 0o644); err != nil {
+		return Result{}, err
+	}
+	if err := os.WriteFile(paths, []byte(strings.Join(l.Paths, "\n")+"\n"), 0o644); err != nil {
+		return Result{}, err
+	}
+	if l.Rate == 0 {
+		return l.run(ctx, addr, scriptFile, paths, 0, l.Time)
+	}
+	// wrk can only wait between the requests of a connection: how long, so that the
+	// rate comes out, a first run tells.
+	wait := 1000 * float64(l.Connections) / l.Rate
+	first, err := l.run(ctx, addr, scriptFile, paths, wait, 3*time.Second)
+	if err != nil {
+		return Result{}, err
+	}
+	wait -= 1000*float64(l.Connections)/first.Rate - wait
+	return l.run(ctx, addr, scriptFile, paths, max(0, wait), l.Time)
+}
+
+func (l Load) run(ctx context.Context, addr, scriptFile, paths string, wait float64, length time.Duration) (result Result, err error) {
+	c := exec.CommandContext(ctx, "wrk", "-t2", "-c"+strconv.Itoa(l.Connections), "-d"+strconv.Itoa(int(length.Seconds()))+"s",
+		"-s", scriptFile, "http://"+addr)
+	c.Env = append(os.Environ(), "WRK_PATHS="+paths, "WRK_WAIT="+strconv.FormatFloat(wait, 'f', 3, 64))
+	output, err := c.CombinedOutput()
+	if err != nil {
+		return result, fmt.Errorf("wrk: %w\n%s", err, output)
+	}
+	_, text, ok := bytes.Cut(output, []byte("RESULT "))
+	if !ok {
+		return result, fmt.Errorf("wrk: no result in\n%s", output)
+	}
+	if err := json.Unmarshal(text, &result); err != nil {
+		return result, fmt.Errorf("wrk: %w in\n%s", err, output)
+	}
+	return result, nil
+}

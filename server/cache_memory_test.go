@@ -1,0 +1,53 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A made store makes up an object of a size for every key.
+type madeStore struct{ size int }
+
+func (s madeStore) Get(context.Context, site.Key) ([]byte, error) { return make([]byte, s.size), nil }
+
+// What the cache says that it holds is what it takes of the memory, about: the flag
+// promises bytes, and most objects are small.
+func TestTheCacheTakesTheBytesThatItSays(t *testing.T) {
+	const most = 32 << 20
+	for _, size := range []int{100, 450, 3000, 200_000} {
+		t.Run(fmt.Sprintf("objects of %d bytes", size), func(t *testing.T) {
+			m := newMetrics()
+			c, err := newCache(&fetcher{madeStore{size}, defaultTimeout, m}, most, 10, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := heap()
+			for i := range 3 * most / (size + 300) {
+				if _, err := c.get(t.Context(), 1, site.Key(fmt.Sprintf("api/v1/lists/%d/details", i))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.objects.CleanUp()
+			took := heap() - before
+			t.Logf("%.1f MiB for %.1f MiB, %d objects", float64(took)/(1<<20), float64(c.objects.WeightedSize())/(1<<20), c.objects.EstimatedSize())
+			if took > most*11/10 {
+				t.Errorf("%d bytes of memory for a cache of %d", took, most)
+			}
+			if weight := c.objects.WeightedSize(); weight < most*8/10 || weight > most {
+				t.Errorf("a cache of %d holds %d bytes", most, weight)
+			}
+			runtime.KeepAlive(c)
+		})
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
