@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/afero"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -48,35 +50,118 @@ func TestTheCircle(t *testing.T) {
 	}
 }
 
-const (
-	refreshedProfile = `{"name":"renamed.eth","avatar":"https://img.example/new.png","display":"Renamed","fresh":1790000000000}`
-	circleEvent      = `{"id":1,"fancy_id":"e","name":"e","event_url":"","image_url":"","country":"","city":"","description":"","year":2026,"start_date":"","end_date":"","expiry_date":""}`
-)
+// What is refreshed between a generate and the end of its publish is not in the new
+// site, which replaces it: a fallback that notices the new site does it again.
+func TestRefreshesOutliveAPublish(t *testing.T) {
+	t.Run("folder", func(t *testing.T) {
+		circle{bucket: storage.OpenLocal(filepath.Join(t.TempDir(), "bucket"))}.outlive(t)
+	})
+	for _, kind := range servers.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			s := servers.Start(t, kind)
+			s.Env(t)
+			bucket, err := storage.OpenS3(t.Context(), storage.Location{Bucket: s.Bucket(t)}, storage.S3Options{Endpoint: s.Endpoint})
+			if err != nil {
+				t.Fatal(err)
+			}
+			circle{bucket: bucket}.outlive(t)
+		})
+	}
+}
 
-func (c circle) run(t *testing.T) {
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		parts := strings.Split(r.URL.Path, "/")
-		if parts[1] == "profile" {
-			fmt.Fprint(w, refreshedProfile)
-			return
-		}
-		fmt.Fprintf(w, `{"event":%s,"tokenId":"99","owner":%q}`, circleEvent, parts[2])
-	}))
+func (c circle) outlive(t *testing.T) {
+	upstream := circleUpstream()
 	defer upstream.Close()
-
 	c.snapshot = circleSnapshot(t, "2026-01-01T00:00:00Z", `"ens":{"name":"before.eth","fresh":1000}`)
 	c.publish(t, nil)
-	c.check(t, "before", "before.eth", false)
+	handler, err := server.New(t.Context(), c.bucket.(server.Bucket), server.Options{Refresh: circleUpstreams(upstream), Poll: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	watched := make(chan struct{})
+	go func() {
+		handler.Watch(ctx)
+		close(watched)
+	}()
+	defer func() {
+		stop()
+		<-watched
+	}()
+	front := httptest.NewServer(handler)
+	defer front.Close()
+	refreshList(t, front.URL)
 
-	base, stop := c.serve(t, server.RefreshOptions{
+	// The generator had not read what was refreshed. Details and badges change for
+	// reasons of their own: another profile, one event more.
+	c.snapshot = circleSnapshot(t, "2026-01-02T00:00:00Z", `"ens":{"name":"between.eth","fresh":2000}`)
+	if err := afero.WriteFile(c.snapshot, "events.ndjson", []byte(circleEvent+"\n"+strings.Replace(circleEvent, `"id":1`, `"id":2`, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.publish(t, nil)
+	want := map[string]string{"details": `"renamed.eth"`, "badges": `"participated":true,`}
+	for begun := time.Now(); len(want) > 0; time.Sleep(10 * time.Millisecond) {
+		for object, text := range want {
+			_, body, err := c.bucket.Read(t.Context(), site.Key("api/v1/lists/2/"+object))
+			_, answer := request(t, http.MethodGet, front.URL+"/api/v1/lists/2/"+object)
+			if err == nil && strings.Contains(answer, text) && (object != "badges" || strings.Contains(answer, `"eventId":"2"`)) {
+				delete(want, object)
+			} else if time.Since(begun) > 20*time.Second {
+				t.Fatalf("%s: %s (%v %v)", object, answer, body, err)
+			}
+		}
+	}
+	v, err := publisher.Verify(t.Context(), c.bucket, publisher.Options{})
+	if err != nil || !v.Good() || v.Refreshed.Count != 2 {
+		t.Errorf("verify: %v %v", v, err)
+	}
+}
+
+func circleUpstream() *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		parts := strings.Split(r.URL.Path, "/")
+		switch {
+		case parts[1] == "profile":
+			fmt.Fprint(w, refreshedProfile)
+		case parts[3] == "1":
+			fmt.Fprintf(w, `{"event":%s,"tokenId":"99","owner":%q}`, circleEvent, parts[2])
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+}
+
+func circleUpstreams(upstream *httptest.Server) server.RefreshOptions {
+	return server.RefreshOptions{
 		ProfileUpstream: upstream.URL + "/profile/{address}", BadgeUpstream: upstream.URL + "/badge/{address}/{event_id}",
-	})
+	}
+}
+
+func refreshList(t *testing.T, base string) {
+	t.Helper()
 	for _, object := range []string{"details", "badges"} {
 		response, body := request(t, http.MethodGet, base+"/api/v1/lists/2/"+object+"?cache=fresh")
 		if response.StatusCode != http.StatusOK || response.Header.Get("X-Refresh") != "" {
 			t.Fatalf("refresh of %s: %d %s", object, response.StatusCode, body)
 		}
 	}
+}
+
+const (
+	refreshedProfile = `{"name":"renamed.eth","avatar":"https://img.example/new.png","display":"Renamed","fresh":1790000000000}`
+	circleEvent      = `{"id":1,"fancy_id":"e","name":"e","event_url":"","image_url":"","country":"","city":"","description":"","year":2026,"start_date":"","end_date":"","expiry_date":""}`
+)
+
+func (c circle) run(t *testing.T) {
+	upstream := circleUpstream()
+	defer upstream.Close()
+
+	c.snapshot = circleSnapshot(t, "2026-01-01T00:00:00Z", `"ens":{"name":"before.eth","fresh":1000}`)
+	c.publish(t, nil)
+	c.check(t, "before", "before.eth", false)
+
+	base, stop := c.serve(t, circleUpstreams(upstream))
+	refreshList(t, base)
 	stop()
 
 	c.publish(t, nil) // a run that knows nothing of it changes nothing of it

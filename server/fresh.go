@@ -58,12 +58,7 @@ func (f *refresher) fetchBadges(ctx context.Context, t target, stored []byte) (f
 	if err != nil {
 		return nil, err
 	}
-	// The badges of a list without any do not say whose it is.
-	details, err := f.fetcher.get(ctx, t.config.ListKey(t.tokenID, site.Details))
-	if err != nil {
-		return nil, fmt.Errorf("whose badges: %w", cannotTell(err))
-	}
-	_, account, err := site.DecodeDetails(details)
+	account, err := f.accountOf(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +76,16 @@ func (f *refresher) fetchBadges(ctx context.Context, t target, stored []byte) (f
 		return nil, err
 	}
 	return freshBadges{t.config, site.RefreshedBadges{Address: account.String(), Fetched: fetched.UnixMilli(), Badges: badges}}, nil
+}
+
+// accountOf finds whose list it is: the badges of somebody without any do not tell.
+func (f *refresher) accountOf(ctx context.Context, t target) (site.Address, error) {
+	details, err := f.fetcher.get(ctx, t.config.ListKey(t.tokenID, site.Details))
+	if err != nil {
+		return site.Address{}, fmt.Errorf("whose badges: %w", cannotTell(err))
+	}
+	_, account, err := site.DecodeDetails(details)
+	return account, err
 }
 
 // fetchCollection asks for the token of an event; nil if the account has none.
@@ -149,9 +154,11 @@ func (b freshBadges) into(stored []byte) ([]byte, error) {
 		told[badge.EventID] = badge
 	}
 	for i := range badges {
-		if badge, ok := told[badges[i].EventID]; ok {
-			badges[i] = badge
+		badge, ok := told[badges[i].EventID]
+		if !ok || badge.Participated && badges[i].Participated && badge.Collection.TokenID == badges[i].Collection.TokenID {
+			continue // nothing new: the event is described as the site does
 		}
+		badges[i] = badge
 	}
 	return b.config.EncodeBadges(badges)
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/followpress/followpress/site"
@@ -35,6 +36,8 @@ func (h *Handler) Drain() { h.draining.Store(true) }
 // Watch reads the root again and again, so that a new site is noticed, until the
 // context ends.
 func (h *Handler) Watch(ctx context.Context) {
+	var refreshes sync.WaitGroup
+	defer refreshes.Wait()
 	for {
 		wait := h.poll
 		if h.view.Load() == nil { // nobody can be served before
@@ -44,23 +47,45 @@ func (h *Handler) Watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
-			h.look(ctx)
+			if is := h.look(ctx); is != nil && h.refresher != nil {
+				refreshes.Go(func() { h.refreshAgain(ctx, is) })
+			}
 		}
 	}
 }
 
-func (h *Handler) look(ctx context.Context) {
+// look reads the root; it gives the view of a site that took another's place.
+func (h *Handler) look(ctx context.Context) (replaced *view) {
 	h.polling.Lock()
 	defer h.polling.Unlock()
 	was := h.view.Load()
 	err := h.check(ctx)
 	if ctx.Err() != nil {
-		return
+		return nil
 	}
 	if err != nil {
 		h.log.Warn("the root cannot be read; what is known stays in use", "error", err)
-	} else if is := h.view.Load(); was == nil || is.version != was.version {
-		h.log.Info("serving a new site", "as_of", is.root.AsOf, "objects", is.root.Counts.Objects)
+		return nil
+	}
+	is := h.view.Load()
+	if was != nil && is.version == was.version {
+		return nil
+	}
+	h.log.Info("serving a new site", "as_of", is.root.AsOf, "objects", is.root.Counts.Objects)
+	if was == nil {
+		return nil
+	}
+	return is
+}
+
+// refreshAgain does refreshes again that a publish has undone.
+func (h *Handler) refreshAgain(ctx context.Context, v *view) {
+	done, err := h.refresher.again(ctx, v.root, func(key site.Key, body []byte) { h.cache.put(v.version, key, body) })
+	if err != nil && ctx.Err() == nil {
+		h.log.Warn("some refreshes could not be done again; the next site will have them", "error", err)
+	}
+	if done > 0 {
+		h.log.Info("refreshed again what a new site had undone", "objects", done)
 	}
 }
 
