@@ -38,7 +38,7 @@ func (l Limits) withDefaults() Limits {
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger, l Limits) error {
 	l = l.withDefaults()
 	s := &http.Server{
-		Handler:           handler,
+		Handler:           endAfterBody(handler),
 		ReadHeaderTimeout: l.HeaderTimeout,
 		ReadTimeout:       l.RequestTimeout,
 		WriteTimeout:      l.WriteTimeout,
@@ -67,6 +67,21 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 
 // netHTTPSlop is what net/http reads beyond MaxHeaderBytes before it refuses.
 const netHTTPSlop = 4096
+
+// endAfterBody closes the connection after a request that has a body, which no
+// request of the API has, or is of HTTP/1.0. Where such a request ends is what a
+// server in front may see otherwise than net/http, which takes a Content-Length
+// beside chunks, and a Transfer-Encoding in HTTP/1.0, without a word: what one takes
+// for a body must never be answered as the next request (RFC 9112, 6.1 and 11.2).
+// Nor is a body that does not come waited for.
+func endAfterBody(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 || !r.ProtoAtLeast(1, 1) {
+			w.Header().Set("Connection", "close")
+		}
+		handler.ServeHTTP(w, r)
+	})
+}
 
 func ignoreClosed(err error) error {
 	if errors.Is(err, http.ErrServerClosed) {

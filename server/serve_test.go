@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -20,13 +19,18 @@ import (
 // listen serves a handler as the commands do and stops with the test.
 func listen(t *testing.T, handler http.Handler) (base string) {
 	t.Helper()
+	return listenWithin(t, handler, server.Limits{})
+}
+
+func listenWithin(t *testing.T, handler http.Handler, limits server.Limits) (base string) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx, listener, handler, slog.New(slog.DiscardHandler), server.Limits{}) }()
+	go func() { ended <- server.Serve(ctx, listener, handler, slog.New(slog.DiscardHandler), limits) }()
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
 		stop()
@@ -35,43 +39,6 @@ func listen(t *testing.T, handler http.Handler) (base string) {
 		}
 	})
 	return "http://" + listener.Addr().String()
-}
-
-// Clients that never finish their request are let go, and others do not wait for them.
-func TestSlowClients(t *testing.T) {
-	t.Parallel()
-	handler, err := server.New(context.Background(), storage.NewFolder(demo(t)), server.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	base := listen(t, handler)
-	var slow []net.Conn
-	for range 100 {
-		conn, err := net.Dial("tcp", base[len("http://"):])
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		fmt.Fprintf(conn, "GET %sdetails HTTP/1.1\r\nHost: x\r\nX-Slow", largeList)
-		slow = append(slow, conn)
-	}
-	if r, _ := request(t, http.MethodGet, base+largeList+"details"); r.StatusCode != 200 {
-		t.Errorf("beside slow clients: %d", r.StatusCode)
-	}
-	for _, conn := range slow {
-		if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
-		buf := make([]byte, 1024)
-		for {
-			if _, err = conn.Read(buf); err != nil {
-				break
-			}
-		}
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatal("a client that does not finish its request is kept for more than 20 s")
-		}
-	}
 }
 
 // Requests under way are answered before Serve returns.

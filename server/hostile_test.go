@@ -1,0 +1,541 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	json "github.com/goccy/go-json"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// impatient are limits that a test can wait for.
+var impatient = server.Limits{
+	HeaderTimeout: 300 * time.Millisecond, RequestTimeout: 400 * time.Millisecond,
+	WriteTimeout: 500 * time.Millisecond, IdleTimeout: 300 * time.Millisecond,
+}
+
+// patience is when a test gives up waiting for what takes less than a second.
+const patience = 20 * time.Second
+
+// serveDemo serves the demo site as the commands do. returned checks that the process
+// holds no more than it did at first.
+func serveDemo(t *testing.T, limits server.Limits) (base string, returned func()) {
+	t.Helper()
+	handler, err := server.New(context.Background(), storage.NewFolder(demo(t)), server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base = listenWithin(t, handler.Probes(), limits)
+	askDemo(t, base) // what is made at the first request
+	before := measure()
+	return base, func() {
+		t.Helper()
+		askDemo(t, base)
+		var after use
+		waitFor(t, func() bool {
+			after = measure()
+			return after.goroutines <= before.goroutines && after.bytes <= before.bytes+memoryMargin
+		}, func() string { return fmt.Sprintf("before %+v, now %+v", before, after) })
+	}
+}
+
+// memoryMargin is what the runtime may keep: for ever some 450 bytes for each of the
+// goroutines that there were at the same time, which are 10,000 in one test.
+const memoryMargin = 8 << 20
+
+// use is what a process holds.
+type use struct {
+	goroutines int
+	bytes      uint64 // of the heap and of stacks
+}
+
+func measure() use {
+	http.DefaultClient.CloseIdleConnections()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return use{runtime.NumGoroutine(), m.HeapAlloc + m.StackInuse}
+}
+
+func waitFor(t *testing.T, done func() bool, told func() string) {
+	t.Helper()
+	for begun := time.Now(); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begun) > patience {
+			t.Fatalf("after %v: %s", patience, told())
+		}
+	}
+}
+
+// askDemo asks what an honest client asks, which must always be answered.
+func askDemo(t *testing.T, base string) {
+	t.Helper()
+	if r, body := request(t, http.MethodGet, base+largeList+"details"); r.StatusCode != http.StatusOK || !json.Valid([]byte(body)) {
+		t.Errorf("an honest client: %d %s", r.StatusCode, body)
+	}
+}
+
+func dial(t *testing.T, base string) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() }) // perhaps it is closed already
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn.(*net.TCPConn)
+}
+
+// A reply is an answer on a connection that a test writes to byte by byte.
+type reply struct {
+	*http.Response
+	body []byte
+}
+
+// exchange sends bytes and gives all answers that come until the server closes the
+// connection, which it must.
+func exchange(t *testing.T, base, sent string) []reply {
+	t.Helper()
+	conn := dial(t, base)
+	go func() { _, _ = io.WriteString(conn, sent) }() // the server may have seen enough before the end
+	answers := bufio.NewReader(conn)
+	var replies []reply
+	for {
+		if _, err := answers.Peek(1); err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%.80q: the connection stays open", sent)
+			}
+			return replies
+		}
+		response, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Errorf("%.80q: %v", sent, err)
+			return replies
+		}
+		body, err := io.ReadAll(response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			t.Errorf("%.80q: %v", sent, err)
+		}
+		replies = append(replies, reply{response, body})
+	}
+}
+
+func statuses(replies []reply) (all []int) {
+	for _, r := range replies {
+		all = append(all, r.StatusCode)
+	}
+	return all
+}
+
+// Clients that are slower than the limits are let go while others are answered at
+// once, and nothing stays behind of them.
+func TestSlowClients(t *testing.T) {
+	base, returned := serveDemo(t, impatient)
+	var group sync.WaitGroup
+	const line = "GET " + largeList + "records HTTP/1.1\r\nHost: x\r\n"
+	for _, c := range []struct {
+		name, sent string
+		statuses   []int // before the connection ends
+	}{
+		{"nothing", "", nil},
+		{"half a line", "GET /api", []int{400}},
+		{"half the headers", line + "X-Slow", []int{400}},
+		{"no body", "POST /_site HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n", []int{405}},
+		{"half a body", line + "Content-Length: 10\r\n\r\nhalf", []int{200}},
+		{"an endless body", line + "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n", []int{200}},
+		{"a body that was not asked for", line + "Expect: 100-continue\r\nContent-Length: 10\r\n\r\n", []int{200}},
+		{"no second request", line + "\r\n", []int{200}},
+		{"half a second request", line + "\r\nGET /", []int{200, 400}},
+	} {
+		for range 50 {
+			group.Go(func() {
+				if got := statuses(exchange(t, base, c.sent)); fmt.Sprint(got) != fmt.Sprint(c.statuses) {
+					t.Errorf("%s: got %v, want %v", c.name, got, c.statuses)
+				}
+			})
+		}
+		askDemo(t, base)
+	}
+	group.Wait()
+	returned()
+}
+
+// A client that drips its headers, a byte at a time, has no more time than one that
+// sends none.
+func TestDrippingClients(t *testing.T) {
+	base, returned := serveDemo(t, impatient)
+	conn := dial(t, base)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, conn) // until the server ends it
+	}()
+	drip := time.NewTicker(20 * time.Millisecond)
+	defer drip.Stop()
+	request := bytes.NewBufferString("GET / HTTP/1.1\r\nX-Drip: " + strings.Repeat("x", 2000))
+	for begun := time.Now(); ; {
+		select {
+		case <-ended:
+			returned()
+			return
+		case <-drip.C:
+			_, _ = conn.Write(request.Next(1)) // the end shows on the other side
+		}
+		if time.Since(begun) > patience {
+			t.Fatal("it is still listened to")
+		}
+	}
+}
+
+// A client that asks and asks and never reads does not hold what it asked for.
+func TestClientsThatNeverRead(t *testing.T) {
+	base, returned := serveDemo(t, impatient)
+	asked := strings.Repeat("GET "+largeList+"records HTTP/1.1\r\nHost: x\r\n\r\n", 1000)
+	for range 20 {
+		conn := dial(t, base)
+		if err := conn.SetReadBuffer(4096); err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = io.WriteString(conn, asked) }() // until the server ends it
+	}
+	askDemo(t, base)
+	returned()
+}
+
+// Connections that wait for their next request cost little, and nothing when they
+// are gone. There are 10,000 where the system allows so many files; the clients are
+// another process, which has as many.
+func TestIdleConnections(t *testing.T) {
+	const inChild = "HOSTILE_IDLE"
+	if address := os.Getenv(inChild); address != "" {
+		holdIdle(t, address)
+		return
+	}
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	count := int(min(10_000, files.Cur-200)) // the rest is for what else is open
+	base, returned := serveDemo(t, server.Limits{})
+	before := measure()
+
+	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", inChild, count, strings.TrimPrefix(base, "http://")))
+	end, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(output).ReadString('\n'); line != "idle\n" {
+		t.Errorf("the clients: %q, %v", line, err)
+	}
+	with := measure()
+	t.Logf("%d idle connections: %d bytes each", count, (int(with.bytes)-int(before.bytes))/count)
+	if with.goroutines < count {
+		t.Errorf("%d goroutines: not all are connected", with.goroutines)
+	}
+	askDemo(t, base)
+	if err := end.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.Copy(io.Discard, output); err != nil {
+		t.Error(err)
+	}
+	if err := child.Wait(); err != nil {
+		t.Error(err)
+	}
+	returned()
+}
+
+// holdIdle holds connections until standard input ends.
+func holdIdle(t *testing.T, what string) {
+	var count int
+	var address string
+	if _, err := fmt.Sscan(what, &count, &address); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, 64<<10)
+	for range count {
+		conn := dial(t, address)
+		// Ports of connections that end with a reset are free at once.
+		if err := conn.SetLinger(0); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "HEAD /_site HTTP/1.1\r\nHost: x\r\n\r\n")
+		if n, err := conn.Read(answer); err != nil || !bytes.HasPrefix(answer[:n], []byte("HTTP/1.1 200")) {
+			t.Fatalf("%q, %v", answer[:n], err)
+		}
+	}
+	fmt.Println("idle")
+	_, _ = io.Copy(io.Discard, os.Stdin) // however it ends
+}
+
+// Requests that are larger than the limit are refused, whatever it is that is large,
+// and smaller ones are not.
+func TestLargeRequests(t *testing.T) {
+	const large = 1 << 20
+	base, returned := serveDemo(t, server.Limits{HeaderBytes: 8 << 10, IdleTimeout: impatient.IdleTimeout})
+	var group sync.WaitGroup
+	for _, c := range []struct {
+		name, sent string
+		status     int
+	}{
+		{"path", "GET /" + strings.Repeat("x", large) + " HTTP/1.1\r\nHost: x\r\n\r\n", 431},
+		{"query", "GET /_site?" + strings.Repeat("x=y&", large/4) + " HTTP/1.1\r\nHost: x\r\n\r\n", 431},
+		{"method", strings.Repeat("GET", large/3) + " /_site HTTP/1.1\r\nHost: x\r\n\r\n", 431},
+		{"header", "GET /_site HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", large) + "\r\n\r\n", 431},
+		{"name of a header", "GET /_site HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("x", large) + ": x\r\n\r\n", 431},
+		{"many headers", "GET /_site HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X: y\r\n", large/6) + "\r\n", 431},
+		{"just over", "GET /_site HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 8<<10) + "\r\n\r\n", 431},
+		{"just below", "GET /_site HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 8<<10-100) + "\r\n\r\n", 200},
+		{"long tag", "GET /_site HTTP/1.1\r\nHost: x\r\nIf-None-Match: " + strings.Repeat(`"x", `, 1500) + "\r\n\r\n", 200},
+		{"body", "POST /_site HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n" + strings.Repeat("x", large), 405},
+		{"body that is too long for numbers", "POST /_site HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n", 400},
+	} {
+		group.Go(func() {
+			if got := statuses(exchange(t, base, c.sent)); len(got) != 1 || got[0] != c.status {
+				t.Errorf("%s: %v, want %d", c.name, got, c.status)
+			}
+		})
+	}
+	group.Wait()
+	returned()
+}
+
+// Where a request ends is what a server in front may see otherwise. Whatever it
+// sends, a request that is hidden in another one is never answered.
+func TestRequestSmuggling(t *testing.T) {
+	const (
+		start  = "GET /_errors/no-such-list HTTP/1.1\r\nHost: x\r\n"
+		hidden = "GET /_site HTTP/1.1\r\nHost: x\r\n\r\n"
+	)
+	base, returned := serveDemo(t, impatient)
+	if got := statuses(exchange(t, base, start+"\r\n"+hidden)); fmt.Sprint(got) != "[200 200]" {
+		t.Fatalf("two honest requests: %v", got)
+	}
+	for _, sent := range []string{
+		// Two lengths, of which one is a lie.
+		start + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden,
+		start + "Transfer-Encoding: chunked\r\nContent-Length: 37\r\n\r\n0\r\n\r\n" + hidden,
+		start + "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden,
+		start + "Content-Length: 0\r\nContent-Length: 32\r\n\r\n" + hidden,
+		start + "Content-Length: 32\r\nContent-Length: 0\r\n\r\n" + hidden,
+		start + "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello" + hidden,
+		start + "Content-Length: 0, 32\r\n\r\n" + hidden,
+		// Lengths that not everybody reads alike.
+		start + "Content-Length: +0\r\n\r\n" + hidden,
+		start + "Content-Length: -1\r\n\r\n" + hidden,
+		start + "Content-Length: 0x0\r\n\r\n" + hidden,
+		start + "Content-Length: 0 0\r\n\r\n" + hidden,
+		start + "Content-Length: 5\r\n\r\nhello" + hidden,
+		start + "Content-Length : 32\r\n\r\n" + hidden,
+		start + " Content-Length: 32\r\n\r\n" + hidden,
+		start + "Content-Length\t: 32\r\n\r\n" + hidden,
+		start + "Content\x00-Length: 32\r\n\r\n" + hidden,
+		start + "Content-Length:\r\n 5\r\n\r\nhello" + hidden,
+		start + "X: y\nContent-Length: 5\r\n\r\nhello" + hidden,
+		start + "X: y\rContent-Length: 32\r\n\r\n" + hidden,
+		// Transfer encodings that hide, and that nobody knows.
+		start + "Transfer-Encoding: identity\r\n\r\n" + hidden,
+		start + "Transfer-Encoding: xchunked\r\n\r\n" + hidden,
+		start + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" + hidden,
+		start + "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n" + hidden,
+		start + "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + hidden,
+		start + "Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n" + hidden,
+		start + "Transfer-Encoding: \"chunked\"\r\n\r\n0\r\n\r\n" + hidden,
+		start + "Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n" + hidden,
+		start + "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n" + hidden,
+		start + "X: y\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden,
+		start + "Transfer-Encoding\r\n: chunked\r\n\r\n0\r\n\r\n" + hidden,
+		// Chunks that are none.
+		start + "Transfer-Encoding: chunked\r\n\r\n" + hidden,
+		start + "Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n" + hidden,
+		start + "Transfer-Encoding: chunked\r\n\r\n5\r\nhelloGARBAGE\r\n0\r\n\r\n" + hidden,
+		start + "Transfer-Encoding: chunked\r\n\r\n0;x=\n\r\n\r\n" + hidden,
+		start + "Transfer-Encoding: chunked\r\n\r\n-0\r\n\r\n" + hidden,
+		start + "Transfer-Encoding: chunked\r\n\r\n10000000000000000\r\n\r\n" + hidden,
+		start + "Transfer-Encoding: chunked\r\n\r\n0\r\nContent-Length: 32\r\n\r\n" + hidden,
+		// Other versions, and what comes before a request.
+		"GET /_errors/no-such-list HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n" + hidden,
+		"GET /_errors/no-such-list HTTP/1.0\r\nConnection: keep-alive\r\n\r\n" + hidden,
+		"GET /_errors/no-such-list HTTP/0.9\r\nHost: x\r\n\r\n" + hidden,
+		"GET /_errors/no-such-list HTTP/2.0\r\nHost: x\r\n\r\n" + hidden,
+		"GET /_errors/no-such-list\r\n\r\n" + hidden,
+		"GET /_errors/no-such-list HTTP/1.1\r\n\r\n" + hidden,
+		"GET /_errors/no-such-list HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n" + hidden,
+		"GET /_errors/no-such-list HTTP/1.1 HTTP/1.1\r\nHost: x\r\n\r\n" + hidden,
+		"GET  /_errors/no-such-list HTTP/1.1\r\nHost: x\r\n\r\n" + hidden,
+		"POST /_site HTTP/1.1\r\nHost: x\r\nContent-Length: 32\r\n\r\n" + hidden + hidden,
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + hidden,
+		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + hidden,
+	} {
+		replies := exchange(t, base, sent)
+		if len(replies) > 1 {
+			t.Errorf("%q has %d answers: %v", sent, len(replies), statuses(replies))
+			continue
+		}
+		for _, r := range replies {
+			if r.StatusCode != http.StatusBadRequest && !r.Close {
+				t.Errorf("%q: %d, and the connection goes on", sent, r.StatusCode)
+			}
+			if bytes.Contains(r.body, []byte(`"as_of"`)) {
+				t.Errorf("%q is answered with what is hidden in it", sent)
+			}
+		}
+	}
+	returned()
+}
+
+// No spelling of a path leads to what is not part of the site.
+func TestTraversal(t *testing.T) {
+	// What a bucket holds beside a site.
+	files := demo(t)
+	const secret = `{"secret":true}`
+	for _, private := range []string{"_lock", "_publishing", "_publishing.tar", "_refresh/details/104", "_refresh/badges/104", "secret"} {
+		if err := afero.WriteFile(files, private, []byte(secret), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	handler, err := server.New(context.Background(), storage.NewFolder(files), server.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := listenWithin(t, handler.Probes(), impatient)
+	const list = "/api/v1/lists/"
+	for status, targets := range map[int][]string{
+		200: {
+			"/_site", largeList + "details", "http://elsewhere" + largeList + "details", "/%5fsite", "/a%70i/v1/lists/104/details",
+		},
+		404: {
+			"/", "//", "/.", "/..", "/../", "/../../../../etc/passwd", "//_site", "/_site/", "/./_site", "/api/v1/../../_site",
+			"/_lock", "/_publishing", "/_publishing.tar", "/_refresh/details/104", "/_refresh/badges/104", "/_refresh", "/_refresh/", "/secret",
+			"/%5flock", "/_%6cock", "/_lock%00", "/_lock?x", "//_lock", "/./_lock", "/_refresh%2fdetails%2f104", "/%5Frefresh/details/104",
+			"/api/v1/../../_lock", "/api/v1/%2e%2e/%2e%2e/_lock", "/api/v1/..%2f..%2f_lock", "/api/v1/lists/../../../_lock",
+			"/_errors/../_lock", "/_errors/..%2f_lock", "/_errors/%2e%2e/_lock", "/_errors/%2e%2e%2f_lock", "/_errors/", "/_errors/.", "/_errors/..",
+			"/_search/lists/1/..%2f..%2f..%2f_lock", "/_search/lists/..%2f..%2f_refresh/details", "/_search/users/../../_lock",
+			"/_manifest/../_lock", "/_manifest/%2e%2e%2f_lock", "/_manifest/", "/_variants/leaderboard/followers/limit=..%2f..%2f_lock",
+			"/_variants/leaderboard/..%2f..%2f_lock", "/api/v1/leaderboard/..%2f..%2f..%2f_lock", "/api/v1/leaderboard/../lists/104/details",
+			list + "104", list + "104/", list + "104/details/", list + "104//details", list + "/104/details", list + "104/..%2fdetails",
+			list + "104/%2e%2e/104/details", list + "104/DETAILS", "/api/v1/users/..%2f..%2f..%2f_lock/searchFollowing",
+			"/api/v1/users/%2e%2e/searchFollowing", "/api/v1/users//searchFollowing", "/api/v1/users/%2F/searchFollowing",
+			"/api/v1/users/a%00b/searchFollowing", "/api/v1/users/a%5cb/searchFollowing", "/api/v1/users/%ff%fe/searchFollowing",
+			`/_errors\..\_lock`, `/\_lock`, `/..\_lock`, "/%5c..%5c_lock", "/..%5c_lock",
+			"/%c0%ae%c0%ae/_lock", "/%c0%ae%c0%ae%c0%af_lock", "/_errors/%c0%ae%c0%ae%c0%af_lock", "/%e0%80%ae%e0%80%ae/_lock", "//%00", "/api%2fv1/../_site",
+			"/%252e%252e/_lock", "/_errors/%252e%252e%252f_lock", "/_errors/no-such-list%00", "/_errors/no-such-list%20", "/_errors/no-such-list.",
+			"http://elsewhere/_lock", "http://elsewhere/../_lock", "http://x/_refresh/details/104", "*", "/;/_lock", "/_site;x", "/healthz/../_lock",
+			"/readyz/", "/metrics", "/debug/pprof/", "/.followpress", "/.git/config",
+		},
+		400: {
+			list + "..%2f..%2f..%2f_lock/details", list + "%2e%2e/details", list + "104%00/details", list + "104%2f/details", list + "0104/details",
+			list + "+104/details", list + "%C2%B2/details", list + "١/details", list + strings.Repeat("9", 79) + "/details",
+			// net/http's: these are no request targets.
+			"/%", "/%zz", "_lock", `\_lock`, "/\x00_lock", "/_lock\x7f", "/%uff0e%uff0e/_lock", "http://[::1/_lock", "../_lock", "",
+		},
+	} {
+		for _, target := range targets {
+			replies := exchange(t, base, "GET "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+			if len(replies) != 1 {
+				t.Errorf("%s: %d answers", target, len(replies))
+				continue
+			}
+			r := replies[0]
+			if r.StatusCode != status {
+				t.Errorf("%s: %d, want %d: %.200s", target, r.StatusCode, status, r.body)
+			}
+			if bytes.Contains(r.body, []byte("secret")) {
+				t.Errorf("%s tells what is private", target)
+			}
+			switch r.Header.Get("Content-Type") {
+			case "text/plain; charset=utf-8": // net/http, which has not understood it
+				if r.StatusCode != http.StatusBadRequest {
+					t.Errorf("%s: not in our words: %d %s", target, r.StatusCode, r.body)
+				}
+			case "application/problem+json":
+				checkProblem(t, target, r.Response, r.body)
+			default:
+				if !json.Valid(r.body) || r.StatusCode != http.StatusOK {
+					t.Errorf("%s: %d %s", target, r.StatusCode, r.body)
+				}
+			}
+		}
+	}
+}
+
+// Requests beyond the limit are turned away at once, and told when to come again;
+// those that the store keeps waiting leave room for what the cache answers.
+func TestTooManyRequests(t *testing.T) {
+	for _, c := range []struct {
+		max, waiting int // of requests; of those, how many may wait for the store
+	}{{1, 1}, {4, 3}, {100, 75}} {
+		store := &recordingStore{Store: storage.NewFolder(demo(t))}
+		handler, err := server.New(context.Background(), store, server.Options{
+			MaxRequests: c.max, Timeout: time.Minute, Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		base := listen(t, handler)
+		askDemo(t, base)
+		before := measure()
+		arrived, release := make(chan struct{}, c.max), make(chan struct{})
+		store.setFail(func(key site.Key) error {
+			arrived <- struct{}{}
+			<-release
+			return nil
+		})
+		var group sync.WaitGroup
+		for n := range c.waiting {
+			group.Go(func() {
+				if r, _ := request(t, http.MethodGet, fmt.Sprintf("%s/api/v1/lists/%d/details", base, 9000+n)); r.StatusCode != http.StatusNotFound {
+					t.Errorf("a request that had to wait: %d", r.StatusCode)
+				}
+			})
+			<-arrived
+		}
+		for path, status := range map[string]int{
+			"/api/v1/lists/9999/details": http.StatusServiceUnavailable,
+			largeList + "details":        map[bool]int{true: http.StatusOK, false: http.StatusServiceUnavailable}[c.waiting < c.max],
+		} {
+			r, body := request(t, http.MethodGet, base+path)
+			if r.StatusCode != status || (status != http.StatusOK) != (r.Header.Get("Retry-After") == "5") {
+				t.Errorf("of %d requests, %d wait, %s: %d %v", c.max, c.waiting, path, r.StatusCode, r.Header)
+			}
+			if status != http.StatusOK {
+				checkProblem(t, path, r, []byte(body))
+			}
+		}
+		close(release)
+		group.Wait()
+		store.setFail(nil)
+		askDemo(t, base)
+		var after use
+		waitFor(t, func() bool { after = measure(); return after.goroutines <= before.goroutines },
+			func() string { return fmt.Sprintf("before %+v, now %+v", before, after) })
+	}
+}
