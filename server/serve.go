@@ -73,7 +73,7 @@ const netHTTPSlop = 4096
 // server in front may see otherwise than net/http, which takes a Content-Length
 // beside chunks, and a Transfer-Encoding in HTTP/1.0, without a word: what one takes
 // for a body must never be answered as the next request (RFC 9112, 6.1 and 11.2).
-// Nor is a body that does not come waited for.
+// Nor does the answer wait for a body.
 func endAfterBody(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 || !r.ProtoAtLeast(1, 1) {
