@@ -50,7 +50,11 @@ func newUpstream(template, key string, placeholders ...string) (*upstream, error
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.ContainsAny(filled, "{}") || u.Fragment != "" {
 		return nil, fmt.Errorf("the URL must be like https://HOST/%s", strings.Join(placeholders, "/"))
 	}
-	if strings.Contains(template[:strings.Index(template, u.Host)+len(u.Host)], "{") {
+	_, host, _ := strings.Cut(template, "://")
+	if end := strings.IndexAny(host, "/?"); end >= 0 {
+		host = host[:end]
+	}
+	if strings.Contains(host, "{") {
 		return nil, errors.New("the URL has a placeholder in its host")
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
