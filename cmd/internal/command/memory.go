@@ -1,7 +1,6 @@
 package command
 
 import (
-	"math"
 	"os"
 	"runtime/debug"
 )
@@ -18,10 +17,10 @@ func SaveMemory() {
 	}
 }
 
-// LimitMemory has the garbage collected more often where the process would take more
-// bytes than these otherwise. GOMEMLIMIT overrides it.
-func LimitMemory(bytes uint64) {
+// LimitMemory makes collections of garbage more frequent where memory would grow
+// beyond a number of bytes, as far as they can help. GOMEMLIMIT overrides it.
+func LimitMemory(bytes int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(min(bytes, math.MaxInt64)))
+		debug.SetMemoryLimit(bytes)
 	}
 }

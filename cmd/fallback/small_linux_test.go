@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"debug/elf"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/fixtures/graph"
+	"github.com/followpress/followpress/fixtures/servers"
+)
+
+// What an operator is promised of the binary as it is released.
+const (
+	maxBinary = 20 << 20
+	maxMemory = 64 << 20 // under load, with the default cache
+	maxStart  = 100 * time.Millisecond
+)
+
+// TestReleased builds the binary as the Dockerfile does. The first time that takes a
+// minute: it needs servers too, and is skipped where there are none.
+func TestReleased(t *testing.T) {
+	s := servers.Start(t, servers.MinIO)
+	binary := filepath.Join(t.TempDir(), "fallback")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	t.Run("is small and static", func(t *testing.T) { isSmallAndStatic(t, binary) })
+	t.Run("starts in a blink", func(t *testing.T) { startsInABlink(t, binary, s) })
+	t.Run("conforms", func(t *testing.T) { conforms(t, binary, s) })
+	t.Run("takes little memory", func(t *testing.T) { takesLittleMemory(t, binary, s) })
+}
+
+func isSmallAndStatic(t *testing.T, binary string) {
+	info, err := os.Stat(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%.1f MiB", float64(info.Size())/(1<<20))
+	if info.Size() > maxBinary {
+		t.Errorf("%d bytes, want at most %d", info.Size(), maxBinary)
+	}
+	file, err := elf.Open(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, program := range file.Progs {
+		if program.Type == elf.PT_INTERP || program.Type == elf.PT_DYNAMIC {
+			t.Errorf("it needs a loader: %v", program.Type)
+		}
+	}
+	if file.Section(".symtab") != nil || file.Section(".debug_info") != nil || file.Section(".zdebug_info") != nil {
+		t.Error("it is not stripped")
+	}
+}
+
+// The best of some starts counts: other tests run on the machine.
+func startsInABlink(t *testing.T, binary string, s *servers.Server) {
+	bucket := published(t, s, afero.FromIOFS{FS: fixtures.Demo()})
+	best := time.Hour
+	for range 5 {
+		begun := time.Now()
+		p := run(t, binary, "--site=s3://"+bucket, "--endpoint="+s.Endpoint)
+		waitFor(t, "it is not ready", func() bool { return status(t, p.base+"/readyz") == http.StatusOK })
+		best = min(best, time.Since(begun))
+		p.signal(os.Interrupt)
+		if got := p.wait(); got != command.Done {
+			t.Errorf("exit status %d: %s", got, p.stderr.String())
+		}
+	}
+	t.Logf("ready after %v", best)
+	if best > maxStart {
+		t.Errorf("ready after %v, want %v", best, maxStart)
+	}
+}
+
+// conforms asks a part of the conformance set, all of which the tests of server ask.
+func conforms(t *testing.T, binary string, s *servers.Server) {
+	bucket := published(t, s, afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.Conformance()}, "snapshot"))
+	p := run(t, binary, "--site=s3://"+bucket, "--endpoint="+s.Endpoint)
+	for _, c := range conformanceCases(t, 10) {
+		response, body := get(t, p.base+c.Path)
+		if response.StatusCode != c.Status || c.Status == http.StatusOK && body != c.want() {
+			t.Errorf("%s: %d %.300s\nwant %d %.300s", c.Path, response.StatusCode, body, c.Status, c.want())
+		}
+	}
+}
+
+// The site does not fit the cache, so that objects come and go all the time.
+func takesLittleMemory(t *testing.T, binary string, s *servers.Server) {
+	const lists, accounts, connections, each = 500, 1000, 50, 150
+	snapshot := afero.NewMemMapFs()
+	_, err := graph.Write(context.Background(), graph.Options{Accounts: accounts, Lists: lists, Records: 300_000, Seed: 1},
+		func(name string) (io.WriteCloser, error) { return snapshot.Create(name) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := run(t, binary, "--site=s3://"+published(t, s, snapshot), "--endpoint="+s.Endpoint, "--metrics-addr=127.0.0.1:0")
+	idle := p.memory("VmRSS")
+	ids := tokenIDs(t, snapshot)
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}, Timeout: patience}
+	defer client.CloseIdleConnections()
+	var group sync.WaitGroup
+	begun := time.Now()
+	for n := range connections {
+		group.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(n)))
+			for range each {
+				list := ids[random.IntN(len(ids))]
+				path := []string{
+					"details", "records", "records", "records?includeTags=false", "badges",
+					fmt.Sprintf("searchFollowing?limit=100&offset=%d", random.IntN(1000)), "searchFollowing?term=a",
+				}[random.IntN(7)]
+				if err := drain(client, p.base+"/api/v1/lists/"+list+"/"+path); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	took := time.Since(begun)
+	_, metrics := get(t, p.metricsURL())
+	cached := regexp.MustCompile(`(?m)^followpress_cache_bytes .*$`).FindString(metrics)
+	most := p.memory("VmHWM")
+	t.Logf("%d requests in %v: at most %.1f MiB, now %.1f MiB, at the start %.1f MiB, %s", connections*each, took,
+		mib(most), mib(p.memory("VmRSS")), mib(idle), cached)
+	if most > maxMemory {
+		t.Errorf("%.1f MiB, want at most %.1f", mib(most), mib(maxMemory))
+	}
+}
+
+func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+
+func drain(client *http.Client, url string) error {
+	response, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, response.Status)
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return err
+}
+
+var tokenID = regexp.MustCompile(`"token_id":"(\d+)"`)
+
+func tokenIDs(t *testing.T, snapshot afero.Fs) (ids []string) {
+	t.Helper()
+	rows, err := afero.ReadFile(snapshot, "lists.ndjson")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range tokenID.FindAllSubmatch(rows, -1) {
+		ids = append(ids, string(id[1]))
+	}
+	return ids
+}
+
+// memory is a line of the kernel's account of the process, in bytes.
+func (p *process) memory(line string) int64 {
+	p.t.Helper()
+	account, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for text := range strings.Lines(string(account)) {
+		if value, found := strings.CutPrefix(text, line+":"); found {
+			kib, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			return kib << 10
+		}
+	}
+	p.t.Fatalf("no %s", line)
+	return 0
+}
