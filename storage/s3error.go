@@ -30,7 +30,7 @@ var permanent = map[string]string{
 	"IllegalLocationConstraintException": "check --region and --endpoint: the bucket is in another region",
 	"InvalidRegion":                      "check --region",
 	"PermanentRedirect":                  "check --region and --endpoint: the bucket is elsewhere",
-	"InvalidBucketName":                  "check the name of the bucket in --dest",
+	"InvalidBucketName":                  "check the name of the bucket",
 	"QuotaExceeded":                      "the bucket is full",
 	"XMinioStorageFull":                  "the server's disks are full",
 	"EntityTooLarge":                     "the server takes no object of this size",
@@ -66,7 +66,7 @@ func explain(verb string, key site.Key, err error) error {
 	case "NoSuchKey":
 		return ErrNotFound
 	case "NoSuchBucket":
-		return fmt.Errorf("%s: bucket %q: %w: create it with --init, or check --dest, --endpoint and --region", what, answer.BucketName, ErrNoBucket)
+		return fmt.Errorf("%s: bucket %q: %w: publish --init creates it; or check its name, --endpoint and --region", what, answer.BucketName, ErrNoBucket)
 	case "NotImplemented":
 		return fmt.Errorf("%s: %w: %w", what, ErrUnsupported, err)
 	case "PreconditionFailed":
