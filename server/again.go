@@ -104,15 +104,15 @@ func (f *refresher) keptFresh(ctx context.Context, t target, root *site.Root, st
 			return nil, err
 		}
 		p, err := site.DecodeProfile(kept, account, time.UnixMilli(0))
-		if err != nil || p.Fresh <= details.ENS.Fresh {
-			return nil, nil
+		if err == nil && p.Fresh > details.ENS.Fresh {
+			return freshProfile{p}, nil
 		}
-		return freshProfile{p}, nil
+		return nil, nil //nolint:nilerr // generate will say what is wrong with it
 	}
 	badges, account, err := site.DecodeRefreshedBadges(kept)
 	asOf, _ := time.Parse(time.RFC3339, root.AsOf) // ParseRoot has checked it
 	if err != nil || badges.Fetched <= asOf.UnixMilli() {
-		return nil, nil
+		return nil, nil //nolint:nilerr // generate will say what is wrong with it
 	}
 	owner, err := f.accountOf(ctx, t)
 	if err != nil || owner != account {

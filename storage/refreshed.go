@@ -88,12 +88,13 @@ func OpenRefreshed(ctx context.Context, at Location, o S3Options) (*Refreshed, e
 func openRefreshedFolder(path string) (*Refreshed, error) {
 	r := &Refreshed{name: path}
 	real, err := filepath.EvalSymlinks(path) // a listing follows no links
-	if isAbsent(err) && beside(path) {
+	switch {
+	case isAbsent(err) && beside(path):
 		r.objects = OpenLocal(path)
 		return r, nil
-	} else if isAbsent(err) {
+	case isAbsent(err):
 		return nil, fmt.Errorf("%w: name the folder %s of a bucket, or make it if nothing was refreshed yet", r.explain(err), refreshFolder)
-	} else if err != nil {
+	case err != nil:
 		return nil, r.explain(err)
 	}
 	if info, err := os.Stat(real); err != nil {

@@ -33,7 +33,7 @@ func main() {
 	flag.StringVar(&b.work, "work", "", "folder to work in, which is left as it is then, and whose site and bucket are used again; none makes a temporary one")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process
 	if err := b.run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
