@@ -107,7 +107,7 @@ func (f *refresher) keptFresh(ctx context.Context, t target, root *site.Root, st
 		if err == nil && p.Fresh > details.ENS.Fresh {
 			return freshProfile{p}, nil
 		}
-		return nil, nil //nolint:nilerr // generate will say what is wrong with it
+		return nil, nil
 	}
 	badges, account, err := site.DecodeRefreshedBadges(kept)
 	asOf, _ := time.Parse(time.RFC3339, root.AsOf) // ParseRoot has checked it
