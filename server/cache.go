@@ -58,9 +58,9 @@ const (
 // errBusy says that too many requests wait for the store already.
 var errBusy = errors.New("too many requests wait for the store")
 
-func newCache(f *fetcher, bytes uint64, maxWaiting int, m *metrics) (*cache, error) {
+func newCache(f *fetcher, o Options, m *metrics) (*cache, error) {
 	objects, err := otter.New(&otter.Options[cacheKey, *object]{
-		MaximumWeight: bytes,
+		MaximumWeight: o.CacheBytes,
 		Weigher: func(k cacheKey, o *object) uint32 {
 			weight := entryOverhead + len(k.key)
 			if o != nil {
@@ -76,11 +76,12 @@ func newCache(f *fetcher, bytes uint64, maxWaiting int, m *metrics) (*cache, err
 		}),
 		RefreshCalculator: rereading{otter.RefreshWriting[cacheKey, *object](keptFor)},
 		Logger:            &otter.NoopLogger{}, // the fetcher counts failures
+		Clock:             o.clock,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make a cache of %d bytes: %w", bytes, err)
+		return nil, fmt.Errorf("make a cache of %d bytes: %w", o.CacheBytes, err)
 	}
-	c := &cache{fetcher: f, objects: objects, maxWaiting: int64(maxWaiting), metrics: m}
+	c := &cache{fetcher: f, objects: objects, maxWaiting: int64(max(1, o.MaxRequests*3/4)), metrics: m}
 	c.loader = c.load
 	return c, nil
 }

@@ -25,7 +25,7 @@ type fresh interface {
 // fetch asks the upstream for what belongs into a stored object. Whatever is wrong
 // with its answer is an error that wraps errUpstream.
 func (f *refresher) fetch(ctx context.Context, t target, stored []byte) (fresh, error) {
-	ctx, cancel := context.WithTimeout(ctx, upstreamTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.asking)
 	defer cancel()
 	if t.object == site.Details {
 		_, account, err := site.DecodeDetails(stored)

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/maypok86/otter/v2"
 	"golang.org/x/time/rate"
 
 	"github.com/followpress/followpress/site"
@@ -31,6 +32,8 @@ type Options struct {
 	Timeout     time.Duration // in which a request is answered, if only with a 503; 5 s
 	MaxRequests int           // that are answered at the same time, others get a 503; 2,048
 	Refresh     RefreshOptions
+
+	clock otter.Clock // of the cache; tests have their own, nil means the real one
 }
 
 const (
@@ -51,6 +54,7 @@ func (o Options) withDefaults() Options {
 	o.Poll = cmp.Or(o.Poll, defaultPoll)
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.MaxRequests = cmp.Or(o.MaxRequests, defaultMaxRequests)
+	o.Refresh = o.Refresh.withDefaults()
 	return o
 }
 
@@ -63,6 +67,7 @@ type Handler struct {
 	log         *slog.Logger
 	poll        time.Duration
 	timeout     time.Duration
+	refreshing  time.Duration // that a refresh may take beyond the timeout
 	maxRequests int64
 
 	failures  rate.Sometimes // lines about failed requests, of which there may be thousands a second
@@ -80,13 +85,13 @@ func New(ctx context.Context, store Store, o Options) (*Handler, error) {
 	m := newMetrics()
 	h := &Handler{
 		fetcher: &fetcher{store, o.Timeout, m}, metrics: m, log: o.Log, poll: o.Poll,
-		timeout: o.Timeout, maxRequests: int64(o.MaxRequests),
+		timeout: o.Timeout, refreshing: o.Refresh.upstreamTimeout, maxRequests: int64(o.MaxRequests),
 		failures: rate.Sometimes{First: 10, Interval: 100 * time.Millisecond},
 	}
 	var err error
 	// A store that hangs may keep three quarters of the requests waiting: the rest is
 	// for what the cache answers.
-	if h.cache, err = newCache(h.fetcher, o.CacheBytes, max(1, o.MaxRequests*3/4), m); err != nil {
+	if h.cache, err = newCache(h.fetcher, o, m); err != nil {
 		return nil, err
 	}
 	// Those who wait for a refresh leave half of the requests to others.
@@ -156,7 +161,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	limit := h.timeout
 	if resolution.Fresh {
-		limit += upstreamTimeout
+		limit += h.refreshing
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -27,17 +27,27 @@ type RefreshOptions struct {
 	BadgeAPIKey     string        // sent to BadgeUpstream as X-API-Key; "" sends none
 	Interval        time.Duration // between refreshes of an object; 60 s
 	Rate            float64       // refreshes a second, of all objects; 10
+
+	upstreamTimeout time.Duration // of an upstream, for all that one refresh asks of it; 5 s
 }
 
 const (
 	defaultRefreshInterval = time.Minute
 	defaultRefreshRate     = 10
+	defaultUpstreamTimeout = 5 * time.Second
 	badgesAtOnce           = 8 // requests of one refresh to the badge upstream
 	refreshTries           = 3 // to replace an object that others replace at the same time
 )
 
 // Refreshes reports whether anything is refreshed.
 func (o RefreshOptions) Refreshes() bool { return o.ProfileUpstream != "" || o.BadgeUpstream != "" }
+
+func (o RefreshOptions) withDefaults() RefreshOptions {
+	o.Interval = cmp.Or(o.Interval, defaultRefreshInterval)
+	o.Rate = cmp.Or(o.Rate, defaultRefreshRate)
+	o.upstreamTimeout = cmp.Or(o.upstreamTimeout, defaultUpstreamTimeout)
+	return o
+}
 
 // Validate says what is wrong with the options.
 func (o RefreshOptions) Validate() error {
@@ -55,6 +65,7 @@ type refresher struct {
 
 	flights    singleflight.Group // by the key of what is kept
 	timeout    time.Duration      // of a flight
+	asking     time.Duration      // of it, for the upstream
 	waiting    atomic.Int64       // requests that wait for a flight
 	maxWaiting int64
 
@@ -67,8 +78,7 @@ type refresher struct {
 
 // newRefresher makes a refresher; nil where nothing is refreshed.
 func newRefresher(o RefreshOptions, f *fetcher, maxWaiting int, m *metrics) (*refresher, error) {
-	o.Interval = cmp.Or(o.Interval, defaultRefreshInterval)
-	o.Rate = cmp.Or(o.Rate, defaultRefreshRate)
+	o = o.withDefaults()
 	if o.Interval < 0 || o.Rate < 0 || math.IsInf(o.Rate, 0) || math.IsNaN(o.Rate) {
 		return nil, errors.New("the interval and the rate of refreshes must be positive")
 	}
@@ -89,7 +99,7 @@ func newRefresher(o RefreshOptions, f *fetcher, maxWaiting int, m *metrics) (*re
 	}
 	return &refresher{
 		bucket: bucket, fetcher: f, profiles: profiles, badges: badges, metrics: m,
-		timeout: upstreamTimeout + f.timeout, maxWaiting: int64(maxWaiting),
+		timeout: o.upstreamTimeout + f.timeout, asking: o.upstreamTimeout, maxWaiting: int64(maxWaiting),
 		interval: o.Interval, all: rate.NewLimiter(rate.Limit(o.Rate), int(math.Ceil(o.Rate))), last: map[site.Key]time.Time{},
 	}, nil
 }

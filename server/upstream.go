@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 )
 
 // An upstream is a source of fresh data.
@@ -21,7 +20,6 @@ type upstream struct {
 const (
 	headerAPIKey = "X-API-Key"
 
-	upstreamTimeout  = 5 * time.Second
 	maxUpstreamBytes = 1 << 20
 	maxUpstreamHead  = 64 << 10
 )

@@ -1,0 +1,19 @@
+package server
+
+import (
+	"time"
+
+	"github.com/maypok86/otter/v2"
+)
+
+// SetClock gives the cache a clock of the test's.
+func (o *Options) SetClock(c otter.Clock) { o.clock = c }
+
+// SetUpstreamTimeout makes a refresh give up sooner.
+func (o *RefreshOptions) SetUpstreamTimeout(d time.Duration) { o.upstreamTimeout = d }
+
+// RefreshesWaiting is the number of requests that wait for a refresh.
+func (h *Handler) RefreshesWaiting() int64 { return h.refresher.waiting.Load() }
+
+// RequestsWaiting is the number of requests that wait for the store.
+func (h *Handler) RequestsWaiting() int64 { return h.cache.waiting.Load() }
