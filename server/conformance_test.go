@@ -16,21 +16,36 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
 // TestConformance asks every request of the conformance set over HTTP, of a site
-// in memory, on disk, and read back from a tar file.
+// in memory, on disk, read back from a tar file, and in buckets.
 func TestConformance(t *testing.T) {
 	cases := readCases(t)
-	for name, store := range conformanceStores(t) {
-		t.Run(name, func(t *testing.T) {
-			base := serve(t, store)
-			for _, c := range cases {
-				checkCase(t, base, c)
-			}
-		})
+	check := func(t *testing.T, store server.Store) {
+		t.Helper()
+		base := serve(t, store)
+		for _, c := range cases {
+			checkCase(t, base, c)
+		}
 	}
+	snapshot := conformanceSnapshot()
+	for name, store := range conformanceStores(t, snapshot) {
+		t.Run(name, func(t *testing.T) { check(t, store) })
+	}
+	files := generated(t, snapshot, site.Config{})
+	t.Run("bucket", func(t *testing.T) {
+		onBuckets(t, func(t *testing.T, open func() bucket) {
+			published(t, files, open())
+			check(t, open())
+		})
+	})
+}
+
+func conformanceSnapshot() afero.Fs {
+	return afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.Conformance()}, "snapshot")
 }
 
 // A conformanceCase is a request and its exact answer.
@@ -70,11 +85,11 @@ func readCases(t *testing.T) []conformanceCase {
 	return cases
 }
 
-// conformanceStores are the conformance site in every kind of place.
-func conformanceStores(t *testing.T) map[string]server.Store {
+// conformanceStores are the conformance site in every kind of place that generate
+// writes to.
+func conformanceStores(t *testing.T, snapshot afero.Fs) map[string]server.Store {
 	t.Helper()
 	ctx := context.Background()
-	snapshot := afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.Conformance()}, "snapshot")
 	memory, _, err := generator.ToMemory(ctx, snapshot, generator.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +101,9 @@ func conformanceStores(t *testing.T) map[string]server.Store {
 			t.Fatal(err)
 		}
 		stores[name] = open(t, path)
+		if name == "folder" {
+			stores["file://"] = storage.OpenLocal(path)
+		}
 	}
 	return stores
 }

@@ -1,0 +1,153 @@
+package server_test
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+func TestMain(m *testing.M) {
+	minio.DefaultRetryUnit = time.Millisecond // the library waits once more after its last attempt
+	m.Run()
+}
+
+// A bucket is what is published to and served from.
+type bucket interface {
+	server.Bucket
+	publisher.Bucket
+	Get(ctx context.Context, key site.Key) ([]byte, error)
+}
+
+// onBuckets runs a test on a bucket of each kind: a folder, and real servers where
+// they were asked for. Each call of open is another client of the same bucket.
+func onBuckets(t *testing.T, check func(t *testing.T, open func() bucket)) {
+	t.Helper()
+	t.Run("folder", func(t *testing.T) {
+		t.Parallel()
+		folder := filepath.Join(t.TempDir(), "bucket")
+		check(t, func() bucket { return storage.OpenLocal(folder) })
+	})
+	onServers(t, func(t *testing.T, s *servers.Server) {
+		at := storage.Location{Bucket: s.Bucket(t)}
+		check(t, func() bucket { return openS3(t, s, at, s.Endpoint) })
+	})
+}
+
+// onServers runs a test on a server of each kind, on both at the same time.
+func onServers(t *testing.T, check func(*testing.T, *servers.Server)) {
+	t.Helper()
+	for _, kind := range servers.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			check(t, servers.Start(t, kind))
+		})
+	}
+}
+
+var environment sync.Mutex
+
+// openS3 opens a bucket at a server, or by way of a proxy. Credentials come from the
+// environment, which is read here; tests that run at the same time cannot use t.Setenv.
+func openS3(t testing.TB, s *servers.Server, at storage.Location, endpoint string) *storage.S3 {
+	t.Helper()
+	environment.Lock()
+	defer environment.Unlock()
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": s.AccessKey, "AWS_SECRET_ACCESS_KEY": s.SecretKey,
+		"AWS_SESSION_TOKEN": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": ""} {
+		if err := os.Setenv(name, value); err != nil { //nolint:usetesting // see above
+			t.Fatal(err)
+		}
+	}
+	b, err := storage.OpenS3(context.Background(), at, storage.S3Options{Endpoint: endpoint})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// published puts a site into a bucket.
+func published(t testing.TB, files afero.Fs, to bucket) {
+	t.Helper()
+	if _, err := publisher.Publish(t.Context(), storage.NewFolder(files), to, publisher.Options{}); err != nil {
+		t.Fatalf("publish: %v", err)
+	}
+}
+
+// generated is the site of a snapshot, in memory.
+func generated(t testing.TB, snapshot afero.Fs, config site.Config) afero.Fs {
+	t.Helper()
+	files, _, err := generator.ToMemory(context.Background(), snapshot, generator.Options{Config: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// content is every object of a bucket whose key begins with prefix.
+func content(t testing.TB, b bucket, prefix site.Key) map[site.Key]string {
+	t.Helper()
+	all := map[site.Key]string{}
+	err := b.List(t.Context(), prefix, "", func(info storage.Info) error {
+		body, err := b.Get(t.Context(), info.Key)
+		all[info.Key] = string(body)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// unchanged checks that nothing was put, replaced or removed.
+func unchanged(t testing.TB, b bucket, was map[site.Key]string, what string) {
+	t.Helper()
+	if is := content(t, b, ""); !maps.Equal(is, was) {
+		for key, body := range is {
+			if was[key] != body {
+				t.Errorf("%s: %s became %.200s", what, key, body)
+			}
+		}
+		for key := range was {
+			if _, ok := is[key]; !ok {
+				t.Errorf("%s: %s is gone", what, key)
+			}
+		}
+	}
+}
+
+// newHandler is a handler whose log nobody reads.
+func newHandler(t testing.TB, store server.Store, o server.Options) *server.Handler {
+	t.Helper()
+	if o.Log == nil {
+		o.Log = discard
+	}
+	h, err := server.New(context.Background(), store, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// eventually waits until something holds.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for begun := time.Now(); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Since(begun) > 30*time.Second {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
