@@ -84,7 +84,7 @@ func says(body string) http.HandlerFunc {
 func profileOf(name string, fresh int64) site.Profile {
 	return site.Profile{
 		Name: name, Avatar: "https://img.example/<" + name + ">.png", Display: name,
-		Records: json.RawMessage(`{"url":"https://` + name + `"}`), Chains: json.RawMessage(`{}`), Fresh: fresh,
+		Records: json.RawMessage(`{"b":1.50,"a":"<\u2028>"}`), Chains: json.RawMessage(`{}`), Fresh: fresh,
 		Errors: json.RawMessage(`{}`),
 	}
 }

@@ -1,0 +1,538 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	json "github.com/goccy/go-json"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+const (
+	freshDetails = largeList + "details?cache=fresh"
+	freshBadges  = largeList + "badges?cache=fresh"
+)
+
+// accountOf is the account of a list of the demo.
+func accountOf(t testing.TB, files afero.Fs, tokenID string) string {
+	t.Helper()
+	body, err := afero.ReadFile(files, "api/v1/lists/"+tokenID+"/details")
+	if err != nil {
+		t.Fatal(err)
+	}
+	details, _, err := site.DecodeDetails(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return details.Address
+}
+
+// readObject is an object of a site in memory.
+func readObject(t testing.TB, files afero.Fs, key site.Key) string {
+	t.Helper()
+	body, err := afero.ReadFile(files, string(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// A row is a line of a table.
+type row map[string]json.RawMessage
+
+func (r row) text(member string) string {
+	var text string
+	_ = json.Unmarshal(r[member], &text) // what is no text is none
+	return text
+}
+
+// rewritten is the demo snapshot with a table changed: each row by change, which
+// gives nil to leave it out, and more rows at the end.
+func rewritten(t testing.TB, table string, change func(row) row, more ...any) afero.Fs {
+	t.Helper()
+	files := afero.NewCopyOnWriteFs(afero.FromIOFS{FS: fixtures.Demo()}, afero.NewMemMapFs())
+	old, err := afero.ReadFile(files, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	add := func(value any) {
+		line, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Write(append(line, '\n'))
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(old)); lines.Scan(); {
+		var r row
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		if r = change(r); r != nil {
+			add(r)
+		}
+	}
+	for _, value := range more {
+		add(value)
+	}
+	if err := afero.WriteFile(files, table, out.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// withProfile is the demo snapshot in which an account has another profile.
+func withProfile(t testing.TB, account string, p site.Profile) afero.Fs {
+	t.Helper()
+	found := false
+	files := rewritten(t, "accounts.ndjson", func(r row) row {
+		if r.text("address") == account {
+			found = true
+			body, err := json.Marshal(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r["ens"] = body
+		}
+		return r
+	})
+	if !found {
+		t.Fatalf("no row of %s", account)
+	}
+	return files
+}
+
+// A refresh answers with what the upstream says, as the generator would write it, and
+// stores it: for all who read the object, and for the next run of the generator.
+func TestRefreshDetails(t *testing.T) {
+	files := demo(t)
+	account := accountOf(t, files, "104")
+	fresh := profileOf("frésh & <new> \u2028 \"x\" \U0001F389.eth", 1_900_000_000_000)
+	want := readObject(t, generated(t, withProfile(t, account, fresh), site.Config{}), "api/v1/lists/104/details")
+	onBuckets(t, func(t *testing.T, open func() bucket) {
+		published(t, files, open())
+		u := newUpstream(t)
+		u.tell(profiles(func(string) site.Profile { return fresh }).handler(t), nil)
+		base := listen(t, newHandler(t, open(), server.Options{Refresh: u.options()}))
+		other := listen(t, newHandler(t, open(), server.Options{}))
+		before, _ := request(t, http.MethodGet, base+largeList+"details")
+
+		r, body := request(t, http.MethodGet, base+freshDetails)
+		if body != want {
+			t.Errorf("got  %s\nwant %s", body, want)
+		}
+		isFresh(t, r, body)
+		if asked := u.requests(); !slices.Equal(asked, []string{"/a/" + account}) {
+			t.Errorf("asked for %q", asked)
+		}
+		if slices.ContainsFunc(u.keys, func(key string) bool { return key != "" }) {
+			t.Error("the API key of badges was sent for a profile")
+		}
+		// Everybody sees it, with the headers of any object.
+		for _, b := range []string{base, other} {
+			r, body := request(t, http.MethodGet, b+largeList+"details")
+			if body != want || r.Header.Get("Cache-Control") != before.Header.Get("Cache-Control") || r.Header.Get("X-Refresh") != "" {
+				t.Errorf("afterwards: %v %s", r.Header, body)
+			}
+		}
+		kept := content(t, open(), "_refresh/")
+		if len(kept) != 1 {
+			t.Errorf("kept %v", kept)
+		}
+		address, err := site.ParseAddress(account)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := site.DecodeProfile([]byte(kept["_refresh/details/104"]), address, time.Time{})
+		if err != nil || p.Address != account || p.Name != fresh.Name || p.Fresh != fresh.Fresh {
+			t.Errorf("kept %+v, %v", p, err)
+		}
+	})
+}
+
+// isFresh checks the headers of a refreshed answer.
+func isFresh(t testing.TB, r *http.Response, body string) {
+	t.Helper()
+	if r.StatusCode != http.StatusOK || r.Header.Get("Cache-Control") != "no-store" || r.Header.Get("X-Refresh") != "" ||
+		r.Header.Get("Etag") != `"`+site.Sum([]byte(body)).String()+`"` || r.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("%s: %d %v", r.Request.URL, r.StatusCode, r.Header)
+	}
+}
+
+// tokens are an upstream's badges: the token of an account for some events.
+func tokens(t testing.TB, events map[string]string) http.HandlerFunc {
+	t.Helper()
+	described := map[string]json.RawMessage{}
+	rewritten(t, "events.ndjson", func(r row) row {
+		body, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		described[string(r["id"])] = body
+		return r
+	})
+	return func(w http.ResponseWriter, r *http.Request) {
+		account, event, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/scan/"), "/")
+		token, ok := events[event]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprintf(w, ` {"tokenId":%q,"owner":%q,"event":%s,"more":[]}`+"\n", token, "0x"+strings.ToUpper(account[2:]), described[event])
+	}
+}
+
+func TestRefreshBadges(t *testing.T) {
+	files := demo(t)
+	account := accountOf(t, files, "104")
+	held := map[string]string{"214087": "99", "198846": "100"}
+	var more []any
+	for event, token := range held {
+		more = append(more, map[string]string{"event_id": event, "token_id": token, "owner": account})
+	}
+	snapshot := rewritten(t, "badges.ndjson", func(r row) row {
+		if r.text("owner") == account {
+			return nil
+		}
+		return r
+	}, more...)
+	want := readObject(t, generated(t, snapshot, site.Config{}), "api/v1/lists/104/badges")
+	onBuckets(t, func(t *testing.T, open func() bucket) {
+		published(t, files, open())
+		u := newUpstream(t)
+		u.tell(nil, tokens(t, held))
+		base := listen(t, newHandler(t, open(), server.Options{Refresh: u.options()}))
+		r, body := request(t, http.MethodGet, base+freshBadges)
+		if body != want {
+			t.Errorf("got  %s\nwant %s", body, want)
+		}
+		isFresh(t, r, body)
+		if asked := u.requests(); len(asked) != 5 || !slices.Contains(asked, "/scan/"+account+"/214087") {
+			t.Errorf("asked for %q", asked)
+		}
+		if slices.ContainsFunc(u.keys, func(key string) bool { return key != badgeKey }) {
+			t.Errorf("keys %q", u.keys)
+		}
+		if _, stored := request(t, http.MethodGet, base+largeList+"badges"); stored != want {
+			t.Errorf("afterwards: %s", stored)
+		}
+		all := content(t, open(), "")
+		if all["api/v1/lists/104/badges"] != want {
+			t.Errorf("stored %s", all["api/v1/lists/104/badges"])
+		}
+		kept, of, err := site.DecodeRefreshedBadges([]byte(all["_refresh/badges/104"]))
+		if err != nil || of.String() != account || len(kept.Badges) != 5 || time.Since(time.UnixMilli(kept.Fetched)).Abs() > time.Minute {
+			t.Errorf("kept %+v, %v", kept, err)
+		}
+		for _, b := range kept.Badges {
+			if b.Participated != (held[b.EventID] != "") {
+				t.Errorf("kept %+v", b)
+			}
+		}
+	})
+}
+
+// A second refresh that finds nothing new replaces nothing, but is kept: the site of
+// tomorrow may be made from an older snapshot.
+func TestRefreshWithoutNews(t *testing.T) {
+	t.Parallel()
+	files := demo(t)
+	b := storage.OpenLocal(t.TempDir())
+	published(t, files, b)
+	u := newUpstream(t)
+	stored, _, err := site.DecodeDetails([]byte(readObject(t, files, "api/v1/lists/104/details")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.tell(profiles(func(string) site.Profile { return stored.ENS }).handler(t), nil)
+	before := content(t, b, "")
+	base := listen(t, newHandler(t, b, server.Options{Refresh: u.options()}))
+	r, body := request(t, http.MethodGet, base+freshDetails)
+	isFresh(t, r, body)
+	after := content(t, b, "")
+	if len(after) != len(before)+1 || after["_refresh/details/104"] == "" {
+		t.Errorf("%d objects became %d", len(before), len(after))
+	}
+	if body != before["api/v1/lists/104/details"] {
+		t.Errorf("got %s", body)
+	}
+}
+
+// Whatever is wrong with an upstream: the answer is the stored one and says so,
+// nothing is written, and nobody but the upstream is asked.
+func TestAnUpstreamThatFails(t *testing.T) {
+	const elsewhere = "0x00000000000000000000000000000000000000aa"
+	files := demo(t)
+	account := accountOf(t, files, "104")
+	event := `{"id":214087,"fancy_id":"","name":"","event_url":"","image_url":"","country":"","city":"","description":"","year":2026,"start_date":"","end_date":"","expiry_date":""}`
+	token := func(event, tokenID, owner string) http.HandlerFunc {
+		return says(fmt.Sprintf(`{"event":%s,"tokenId":%s,"owner":%q}`, event, tokenID, owner))
+	}
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("another host was asked for %s, with the key %q", r.URL, r.Header.Get("X-API-Key"))
+	}))
+	t.Cleanup(other.Close)
+	both := map[string]http.HandlerFunc{
+		"too slow":         func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"slow in its body": slowBody,
+		"cut off":          cutOff,
+		"gone":             func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"huge":             says(`{"name":"x","more":"` + strings.Repeat("x", 1<<20) + `"}`),
+		"huge when read":   gzipped(`{"name":"x","more":"` + strings.Repeat("x", 4<<20) + `"}`),
+		"huge headers": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Huge", strings.Repeat("x", 128<<10))
+			_, _ = w.Write([]byte(`{"name":"x"}`))
+		},
+		"endless 1xx": func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				w.WriteHeader(http.StatusProcessing)
+			}
+		},
+		"nothing": says(""), "no JSON": says("<html>"), "an array": says("[]"), "null": says("null"), "a text": says(`"x"`),
+		"half of it": says(`{"name":"x"`), "two": says(`{"name":"x"}{"name":"y"}`), "no UTF-8": says("{\"name\":\"\xff\"}"),
+		"half a character": says(`{"name":"\ud800"}`), "deep": says(`{"records":` + strings.Repeat(`{"a":`, 200_000)),
+		"deep and whole": says(`{"name":"x","records":` + strings.Repeat(`{"a":`, 150_000) + "1" + strings.Repeat("}", 150_001)),
+	}
+	for _, status := range []int{201, 204, 206, 304, 400, 401, 403, 410, 418, 429, 500, 502, 503} {
+		both[fmt.Sprint("status ", status)] = func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			if status >= 400 {
+				fmt.Fprintf(w, `{"name":"x","address":%q}`, account)
+			}
+		}
+	}
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		both[fmt.Sprint("redirect ", status)] = func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL+"/steal", status)
+		}
+	}
+	onlyProfile := map[string]http.HandlerFunc{
+		"of somebody else": says(`{"address":"` + elsewhere + `","name":"x"}`), "of nobody": says(`{"address":"x","name":"x"}`),
+		"a number as name": says(`{"name":5}`), "records that are a list": says(`{"name":"x","records":[]}`),
+		"fresh that is a text": says(`{"name":"x","fresh":"1"}`), "fresh too large": says(`{"name":"x","fresh":1e30}`),
+		"nobody": http.NotFound,
+	}
+	onlyBadges := map[string]http.HandlerFunc{
+		"another event": token(strings.Replace(event, "214087", "1", 1), `"1"`, account),
+		"another owner": token(event, `"1"`, elsewhere), "no owner": token(event, `"1"`, ""),
+		"no event": token("null", `"1"`, account), "half an event": token(`{"id":214087}`, `"1"`, account),
+		"a number as token": token(event, `1`, account), "no token": token(event, `""`, account), "a bad token": token(event, `"01"`, account),
+		"the second event fails": func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/214087") {
+				http.NotFound(w, r)
+				return
+			}
+			w.WriteHeader(http.StatusInternalServerError)
+		},
+	}
+	onBuckets(t, func(t *testing.T, open func() bucket) {
+		b := open()
+		published(t, files, b)
+		before := content(t, b, "")
+		u := newUpstream(t)
+		o := server.Options{Refresh: u.options()}
+		o.Refresh.SetUpstreamTimeout(200 * time.Millisecond)
+		base := listen(t, newHandler(t, open(), o))
+		for path, kinds := range map[string][]map[string]http.HandlerFunc{freshDetails: {both, onlyProfile}, freshBadges: {both, onlyBadges}} {
+			key := site.Key(strings.TrimPrefix(strings.TrimSuffix(path, "?cache=fresh"), "/"))
+			for _, kind := range kinds {
+				for name, answer := range kind {
+					u.tell(answer, answer)
+					r, body := request(t, http.MethodGet, base+path)
+					if r.StatusCode != http.StatusOK || r.Header.Get("X-Refresh") != "failed" || r.Header.Get("Cache-Control") != "no-store" {
+						t.Errorf("%s, %s: %d %v", path, name, r.StatusCode, r.Header)
+					}
+					if body != before[key] {
+						t.Errorf("%s, %s: %.300s", path, name, body)
+					}
+					if len(u.requests()) == 0 {
+						t.Errorf("%s, %s: the upstream was not asked", path, name)
+					}
+				}
+			}
+		}
+		u.Close()
+		r, body := request(t, http.MethodGet, base+freshDetails)
+		if r.StatusCode != http.StatusOK || r.Header.Get("X-Refresh") != "failed" || body != before["api/v1/lists/104/details"] {
+			t.Errorf("no upstream at all: %d %v", r.StatusCode, r.Header)
+		}
+		unchanged(t, b, before, "after all failures")
+	})
+}
+
+func slowBody(w http.ResponseWriter, r *http.Request) {
+	_, _ = w.Write([]byte(`{"name":"x"`))
+	_ = http.NewResponseController(w).Flush()
+	<-r.Context().Done()
+}
+
+func cutOff(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Length", "1000")
+	_, _ = w.Write([]byte(`{"name":"x"}`))
+}
+
+func gzipped(body string) http.HandlerFunc {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(z, body) // to a buffer
+	_ = z.Close()
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(packed.Bytes())
+	}
+}
+
+// What is no request for a refresh asks no upstream.
+func TestRequestsThatRefreshNothing(t *testing.T) {
+	t.Parallel()
+	files := demo(t)
+	b := storage.OpenLocal(t.TempDir())
+	published(t, files, b)
+	before := content(t, b, "")
+	u := newUpstream(t)
+	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1) }).handler(t), nil)
+	base := listen(t, newHandler(t, b, server.Options{Refresh: u.options()}))
+	for path, status := range map[string]int{
+		"/api/v1/lists/999999/details?cache=fresh":    404,
+		"/api/v1/lists/999999/badges?cache=fresh":     404,
+		"/api/v1/lists/x/details?cache=fresh":         400,
+		"/api/v1/lists/0104/badges?cache=fresh":       400,
+		"/api/v1/lists/..%2f104/details?cache=fresh":  400,
+		largeList + "records?cache=fresh":             200,
+		largeList + "searchFollowing?cache=fresh":     200,
+		largeList + "details?cache=FRESH":             200,
+		largeList + "details?cache=stale&cache=fresh": 200,
+		"/api/v1/leaderboard/followers?cache=fresh":   200,
+		"/_refresh/details/104?cache=fresh":           404,
+	} {
+		r, _ := request(t, http.MethodGet, base+path)
+		if r.StatusCode != status || r.Header.Get("X-Refresh") != "" || status == 200 && r.Header.Get("Cache-Control") == "no-store" {
+			t.Errorf("%s: %d %v", path, r.StatusCode, r.Header)
+		}
+	}
+	for _, method := range []string{http.MethodPost, http.MethodOptions, http.MethodDelete} {
+		request(t, method, base+freshDetails)
+	}
+	if asked := u.requests(); len(asked) > 0 {
+		t.Errorf("asked for %q", asked)
+	}
+	unchanged(t, b, before, "after requests that refresh nothing")
+}
+
+// HEAD is GET without the body: it refreshes as well.
+func TestRefreshByHead(t *testing.T) {
+	t.Parallel()
+	b := storage.OpenLocal(t.TempDir())
+	published(t, demo(t), b)
+	u := newUpstream(t)
+	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t), nil)
+	base := listen(t, newHandler(t, b, server.Options{Refresh: u.options()}))
+	head, none := request(t, http.MethodHead, base+freshDetails)
+	_, body := request(t, http.MethodGet, base+largeList+"details")
+	if none != "" || !strings.Contains(body, `"name":"x"`) || head.Header.Get("Content-Length") != strconv.Itoa(len(body)) {
+		t.Errorf("HEAD: %v; then %s", head.Header, body)
+	}
+	isFresh(t, head, body)
+}
+
+// Where only one kind has a source, the other is answered from the store.
+func TestOneUpstreamOnly(t *testing.T) {
+	t.Parallel()
+	files := demo(t)
+	u := newUpstream(t)
+	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t), tokens(t, nil))
+	for _, c := range []struct{ has, lacks string }{{freshDetails, freshBadges}, {freshBadges, freshDetails}} {
+		b := storage.OpenLocal(t.TempDir())
+		published(t, files, b)
+		o := server.Options{Refresh: u.options()}
+		if c.has == freshDetails {
+			o.Refresh.BadgeUpstream = ""
+		} else {
+			o.Refresh.ProfileUpstream = ""
+		}
+		base := listen(t, newHandler(t, b, o))
+		r, body := request(t, http.MethodGet, base+c.has)
+		isFresh(t, r, body)
+		u.requests()
+		r, _ = request(t, http.MethodGet, base+c.lacks)
+		if r.StatusCode != 200 || r.Header.Get("X-Refresh") != "unavailable" || r.Header.Get("Cache-Control") != "no-store" || len(u.requests()) > 0 {
+			t.Errorf("%s: %d %v", c.lacks, r.StatusCode, r.Header)
+		}
+	}
+}
+
+// A list is refreshed once an interval, and all of them at a rate; beyond that a 429
+// says when to come back, and asks nobody.
+func TestRefreshesAreLimited(t *testing.T) {
+	t.Parallel()
+	b := storage.OpenLocal(t.TempDir())
+	published(t, demo(t), b)
+	u := newUpstream(t)
+	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t), tokens(t, nil))
+	tooMany := func(base, path string, least, most int) {
+		t.Helper()
+		u.requests()
+		r, body := request(t, http.MethodGet, base+path)
+		wait, err := strconv.Atoi(r.Header.Get("Retry-After"))
+		if r.StatusCode != 429 || err != nil || wait < least || wait > most || r.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d %v", path, r.StatusCode, r.Header)
+		}
+		checkProblem(t, path, r, []byte(body))
+		if asked := u.requests(); len(asked) > 0 {
+			t.Errorf("%s: asked for %q", path, asked)
+		}
+	}
+	fresh := func(base, path string) {
+		t.Helper()
+		r, body := request(t, http.MethodGet, base+path)
+		isFresh(t, r, body)
+	}
+
+	o := server.Options{Refresh: u.options()}
+	o.Refresh.Interval = time.Hour
+	base := listen(t, newHandler(t, b, o))
+	fresh(base, freshDetails)
+	tooMany(base, freshDetails, 3590, 3600)
+	fresh(base, freshBadges) // has an interval of its own
+	tooMany(base, freshBadges, 3590, 3600)
+	fresh(base, "/api/v1/lists/67/details?cache=fresh")
+	if r, _ := request(t, http.MethodGet, base+largeList+"details"); r.StatusCode != 200 {
+		t.Errorf("without a refresh: %d", r.StatusCode)
+	}
+
+	// A refresh that failed counts too: it has asked the upstream.
+	u.tell(http.NotFound, nil)
+	if r, _ := request(t, http.MethodGet, base+"/api/v1/lists/110/details?cache=fresh"); r.Header.Get("X-Refresh") != "failed" {
+		t.Errorf("%v", r.Header)
+	}
+	tooMany(base, "/api/v1/lists/110/details?cache=fresh", 3590, 3600)
+
+	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t), nil)
+	o.Refresh.Interval, o.Refresh.Rate = time.Nanosecond, 0.0001
+	base = listen(t, newHandler(t, b, o))
+	fresh(base, freshDetails)
+	tooMany(base, "/api/v1/lists/67/details?cache=fresh", 1, 10000)
+
+	o.Refresh.Interval, o.Refresh.Rate = 30*time.Millisecond, 1e6
+	base = listen(t, newHandler(t, b, o))
+	fresh(base, freshDetails)
+	eventually(t, "a refresh after the interval", func() bool {
+		r, _ := request(t, http.MethodGet, base+freshDetails)
+		return r.StatusCode == 200
+	})
+}
