@@ -256,19 +256,20 @@ func (h *Handler) find(ctx context.Context, v *view, r site.Resolution) (*object
 // refresh answers cache=fresh for an object that is stored.
 func (h *Handler) refresh(ctx context.Context, v *view, r site.Resolution, stored *object) (answer, error) {
 	a := answer{status: http.StatusOK, object: stored, contentType: r.Route.ContentType, cacheControl: site.NoStore}
-	object := site.Details
+	kind := site.Details
 	if r.Route.ID == site.RouteBadges {
-		object = site.Badges
+		kind = site.Badges
 	}
-	if !h.refresher.refreshes(object) {
+	if !h.refresher.refreshes(kind) {
 		a.refresh = "unavailable"
 		return a, nil
 	}
-	fresh, err := h.refresher.refresh(ctx, target{v.root.Config, object, r.TokenID}, h.logger(ctx))
+	fresh, err := h.refresher.refresh(ctx, target{v.root.Config, kind, r.TokenID}, h.logger(ctx),
+		func(body []byte) *object { return h.cache.put(v.version, r.Key, body) })
 	var often *tooOftenError
 	switch {
 	case errors.As(err, &often):
-		h.metrics.refreshes.WithLabelValues(string(object), "limited").Inc()
+		h.metrics.refreshes.WithLabelValues(string(kind), "limited").Inc()
 		a = problem(site.TooManyRefreshes)
 		a.retryAfter = often.wait
 		return a, nil
@@ -280,7 +281,7 @@ func (h *Handler) refresh(ctx context.Context, v *view, r site.Resolution, store
 	case err != nil:
 		return a, err
 	}
-	a.object = h.cache.put(v.version, r.Key, fresh)
+	a.object = fresh
 	return a, nil
 }
 

@@ -124,10 +124,11 @@ type target struct {
 func (t target) key() site.Key     { return t.config.ListKey(t.tokenID, t.object) }
 func (t target) keptKey() site.Key { return site.RefreshKey(t.object, t.tokenID) }
 
-// refresh fetches an object anew and gives it as it is stored then. Whoever asks
-// while a refresh of the object is under way gets its result. An error that wraps
-// errUpstream means that the stored object is as it was.
-func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger) ([]byte, error) {
+// refresh fetches an object anew and gives it as it is stored then, by way of keep,
+// even if nobody waits for it any more. Whoever asks while a refresh of the object is
+// under way gets its result. An error that wraps errUpstream means that the stored
+// object is as it was.
+func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger, keep func(body []byte) *object) (*object, error) {
 	if f.waiting.Add(1) > f.maxWaiting {
 		f.waiting.Add(-1)
 		return nil, &tooOftenError{retryAfter}
@@ -147,15 +148,15 @@ func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger) ([]
 		} else {
 			log.Info("refreshed", "key", t.key(), "result", result)
 		}
-		if result == refreshUnkept {
-			err = nil // the answer is true all the same
+		if err != nil && result != refreshUnkept { // what is not kept is true all the same
+			return nil, err
 		}
-		return body, err
+		return keep(body), nil
 	})
 	select {
 	case result := <-flight:
-		body, _ := result.Val.([]byte)
-		return body, result.Err
+		o, _ := result.Val.(*object)
+		return o, result.Err
 	case <-ctx.Done():
 		return nil, fmt.Errorf("wait for a refresh: %w", ctx.Err())
 	}
