@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -85,6 +87,30 @@ func published(t testing.TB, files afero.Fs, to bucket) {
 	if _, err := publisher.Publish(t.Context(), storage.NewFolder(files), to, publisher.Options{}); err != nil {
 		t.Fatalf("publish: %v", err)
 	}
+}
+
+// local is a bucket in a folder that holds a site.
+func local(t testing.TB, files afero.Fs) *storage.Local {
+	t.Helper()
+	return storage.OpenLocal(inFolder(t, files))
+}
+
+// inFolder writes a site to a folder.
+func inFolder(t testing.TB, files afero.Fs) (path string) {
+	t.Helper()
+	path = t.TempDir()
+	err := afero.Walk(files, "/", func(name string, info fs.FileInfo, err error) error {
+		if err != nil || info.IsDir() {
+			return err
+		}
+		body, err := afero.ReadFile(files, name)
+		to := filepath.Join(path, filepath.FromSlash(name))
+		return errors.Join(err, os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, body, 0o644))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // generated is the site of a snapshot, in memory.

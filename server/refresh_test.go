@@ -20,7 +20,6 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/storage"
 )
 
 const (
@@ -252,8 +251,7 @@ func TestRefreshBadges(t *testing.T) {
 func TestRefreshWithoutNews(t *testing.T) {
 	t.Parallel()
 	files := demo(t)
-	b := storage.OpenLocal(t.TempDir())
-	published(t, files, b)
+	b := local(t, files)
 	u := newUpstream(t)
 	stored, _, err := site.DecodeDetails([]byte(readObject(t, files, "api/v1/lists/104/details")))
 	if err != nil {
@@ -401,8 +399,7 @@ func gzipped(body string) http.HandlerFunc {
 func TestRequestsThatRefreshNothing(t *testing.T) {
 	t.Parallel()
 	files := demo(t)
-	b := storage.OpenLocal(t.TempDir())
-	published(t, files, b)
+	b := local(t, files)
 	before := content(t, b, "")
 	u := newUpstream(t)
 	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1) }).handler(t), nil)
@@ -437,8 +434,7 @@ func TestRequestsThatRefreshNothing(t *testing.T) {
 // HEAD is GET without the body: it refreshes as well.
 func TestRefreshByHead(t *testing.T) {
 	t.Parallel()
-	b := storage.OpenLocal(t.TempDir())
-	published(t, demo(t), b)
+	b := local(t, demo(t))
 	u := newUpstream(t)
 	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t), nil)
 	base := listen(t, newHandler(t, b, server.Options{Refresh: u.options()}))
@@ -457,8 +453,7 @@ func TestOneUpstreamOnly(t *testing.T) {
 	u := newUpstream(t)
 	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t), tokens(t, nil))
 	for _, c := range []struct{ has, lacks string }{{freshDetails, freshBadges}, {freshBadges, freshDetails}} {
-		b := storage.OpenLocal(t.TempDir())
-		published(t, files, b)
+		b := local(t, files)
 		o := server.Options{Refresh: u.options()}
 		if c.has == freshDetails {
 			o.Refresh.BadgeUpstream = ""
@@ -480,8 +475,7 @@ func TestOneUpstreamOnly(t *testing.T) {
 // says when to come back, and asks nobody.
 func TestRefreshesAreLimited(t *testing.T) {
 	t.Parallel()
-	b := storage.OpenLocal(t.TempDir())
-	published(t, demo(t), b)
+	b := local(t, demo(t))
 	u := newUpstream(t)
 	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t), tokens(t, nil))
 	tooMany := func(base, path string, least, most int) {

@@ -1,0 +1,311 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// ask asks a handler without a network between.
+func ask(handler http.Handler, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w
+}
+
+// Many who ask for a refresh of one list at the same time cause one, and all get it.
+func TestOneRefreshForAll(t *testing.T) {
+	t.Parallel()
+	const clients = 1000
+	files := demo(t)
+	b := local(t, files)
+	u := newUpstream(t)
+	o := server.Options{Refresh: u.options()}
+	o.Refresh.Interval = time.Hour
+	o.Refresh.SetUpstreamTimeout(time.Minute)
+	handler := newHandler(t, b, o)
+	answer := profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t)
+	u.tell(func(w http.ResponseWriter, r *http.Request) {
+		for begun := time.Now(); handler.RefreshesWaiting() < clients && time.Since(begun) < 30*time.Second; {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(100 * time.Millisecond) // the last has been counted, and is about to wait
+		answer(w, r)
+	}, nil)
+	answers := make([]*httptest.ResponseRecorder, clients)
+	var group sync.WaitGroup
+	for i := range clients {
+		group.Go(func() { answers[i] = ask(handler, freshDetails) })
+	}
+	group.Wait()
+	for _, w := range answers {
+		if w.Code != http.StatusOK || w.Body.String() != answers[0].Body.String() || w.Header().Get("X-Refresh") != "" {
+			t.Fatalf("%d %v %s", w.Code, w.Header(), w.Body)
+		}
+	}
+	if !strings.Contains(answers[0].Body.String(), `"name":"x"`) {
+		t.Errorf("got %s", answers[0].Body)
+	}
+	if asked := u.requests(); len(asked) != 1 {
+		t.Errorf("%d requests to the upstream", len(asked))
+	}
+	if w := ask(handler, freshDetails); w.Code != http.StatusTooManyRequests {
+		t.Errorf("the next: %d", w.Code)
+	}
+}
+
+// A client that leaves takes the refresh from nobody else.
+func TestTheFirstToAskLeaves(t *testing.T) {
+	t.Parallel()
+	b := local(t, demo(t))
+	u := newUpstream(t)
+	handler := newHandler(t, b, server.Options{Refresh: u.options()})
+	asked, left := make(chan struct{}), make(chan struct{})
+	answer := profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t)
+	u.tell(func(w http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-left
+		answer(w, r)
+	}, nil)
+	ctx, leave := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, freshDetails, nil).WithContext(ctx))
+	})
+	<-asked
+	leave()
+	group.Wait()
+	close(left)
+	eventually(t, "the refresh goes on", func() bool {
+		return strings.Contains(ask(handler, largeList+"details").Body.String(), `"name":"x"`)
+	})
+}
+
+// A gate lets the conditional writes of a key pass only when all have come that it
+// waits for, and counts how they end.
+type gate struct {
+	bucket
+	key        site.Key
+	waitsFor   *sync.WaitGroup
+	once       sync.Once
+	won, lost  *atomic.Int64
+	unexpected *atomic.Int64
+}
+
+func (g *gate) Put(ctx context.Context, o storage.Object, condition storage.Condition) (string, error) {
+	if o.Key != g.key {
+		return g.bucket.Put(ctx, o, condition)
+	}
+	g.once.Do(func() { g.waitsFor.Done(); g.waitsFor.Wait() })
+	etag, err := g.bucket.Put(ctx, o, condition)
+	switch {
+	case condition == storage.Always || condition == storage.IfAbsent:
+		g.unexpected.Add(1)
+	case err == nil:
+		g.won.Add(1)
+	case errors.Is(err, storage.ErrCondition):
+		g.lost.Add(1)
+	default:
+		g.unexpected.Add(1)
+	}
+	return etag, err
+}
+
+// Of two fallbacks that refresh one list at once, one stores it, and the other
+// answers with what is stored.
+func TestTwoFallbacksRefreshOneList(t *testing.T) {
+	files := demo(t)
+	onBuckets(t, func(t *testing.T, open func() bucket) {
+		published(t, files, open())
+		for _, c := range []struct {
+			path  string
+			fresh func(n int) (profiles, badges http.HandlerFunc) // what the upstream tells the nth fallback
+		}{
+			{freshDetails, func(int) (http.HandlerFunc, http.HandlerFunc) {
+				return profiles(func(string) site.Profile { return profileOf("same", 1_900_000_000_000) }).handler(t), nil
+			}},
+			{freshBadges, func(int) (http.HandlerFunc, http.HandlerFunc) {
+				return nil, tokens(t, map[string]string{"214087": "99"})
+			}},
+		} {
+			var arrive sync.WaitGroup
+			arrive.Add(2)
+			var won, lost, unexpected atomic.Int64
+			var group sync.WaitGroup
+			bodies := make([]string, 2)
+			for i := range 2 {
+				u := newUpstream(t)
+				u.tell(c.fresh(i))
+				key := site.Key(strings.TrimPrefix(strings.TrimSuffix(c.path, "?cache=fresh"), "/"))
+				handler := newHandler(t, &gate{bucket: open(), key: key, waitsFor: &arrive, won: &won, lost: &lost, unexpected: &unexpected},
+					server.Options{Refresh: u.options()})
+				group.Go(func() {
+					w := ask(handler, c.path)
+					bodies[i] = w.Body.String()
+					if w.Code != http.StatusOK || w.Header().Get("X-Refresh") != "" {
+						t.Errorf("%s: %d %v", c.path, w.Code, w.Header())
+					}
+				})
+			}
+			group.Wait()
+			if won.Load() != 1 || lost.Load() != 1 || unexpected.Load() != 0 {
+				t.Errorf("%s: %d writes had an effect, %d had none, %d others", c.path, won.Load(), lost.Load(), unexpected.Load())
+			}
+			stored := ask(newHandler(t, open(), server.Options{}), strings.TrimSuffix(c.path, "?cache=fresh")).Body.String()
+			if bodies[0] != bodies[1] || bodies[0] != stored {
+				t.Errorf("%s: answered\n%s and\n%s, stored\n%s", c.path, bodies[0], bodies[1], stored)
+			}
+		}
+	})
+}
+
+// Of two that were told different things, the newer stays, whoever comes first.
+func TestTheNewerProfileStays(t *testing.T) {
+	t.Parallel()
+	folder := inFolder(t, demo(t))
+	for round := range 10 {
+		newest := fmt.Sprintf(`"name":"x%d-1"`, round)
+		var arrive sync.WaitGroup
+		arrive.Add(2)
+		var won, lost, unexpected atomic.Int64
+		var group sync.WaitGroup
+		for i := range 2 {
+			u := newUpstream(t)
+			u.tell(profiles(func(string) site.Profile {
+				return profileOf(fmt.Sprintf("x%d-%d", round, i), 1_900_000_000_000+int64(10*round+i))
+			}).handler(t), nil)
+			handler := newHandler(t, &gate{bucket: storage.OpenLocal(folder), key: "api/v1/lists/104/details", waitsFor: &arrive, won: &won, lost: &lost,
+				unexpected: &unexpected}, server.Options{Refresh: u.options()})
+			group.Go(func() {
+				if w := ask(handler, freshDetails); w.Code != http.StatusOK {
+					t.Errorf("%d %v", w.Code, w.Header())
+				}
+			})
+		}
+		group.Wait()
+		stored, err := storage.OpenLocal(folder).Get(t.Context(), "api/v1/lists/104/details")
+		if err != nil || !strings.Contains(string(stored), newest) {
+			t.Errorf("%s, %v; want %s", stored, err, newest)
+		}
+	}
+}
+
+// Whatever is refreshed while another site is published stays: kept for the next run
+// of the generator, and in the objects that the new site does not change.
+func TestAPublishLosesNoRefresh(t *testing.T) {
+	files := demo(t)
+	old := newListing(t, files)
+	// In the new site every other list's details are others.
+	changed := map[string]bool{}
+	for i, list := range old.lists {
+		changed[list.account] = changed[list.account] || i%2 == 0
+	}
+	next := generated(t, rewritten(t, "accounts.ndjson", func(r row) row {
+		if changed[r.text("address")] {
+			r["ens"] = []byte(`{"name":"","display":"changed"}`)
+		}
+		return r
+	}), site.Config{})
+	onBuckets(t, func(t *testing.T, open func() bucket) {
+		published(t, files, open())
+		u := newUpstream(t)
+		var clock atomic.Int64
+		clock.Store(1_900_000_000_000)
+		u.tell(profiles(func(address string) site.Profile { return profileOf(address[2:8], clock.Add(1)) }).handler(t), nil)
+		handler := newHandler(t, open(), server.Options{Refresh: u.options()})
+
+		var refreshed atomic.Int64
+		ended := make(chan struct{})
+		answered := make([]string, len(old.lists)) // the last answer of each list
+		var group sync.WaitGroup
+		const workers = 4
+		for worker := range workers {
+			group.Go(func() {
+				for round := 0; ; round++ {
+					for i := worker; i < len(old.lists); i += workers {
+						w := ask(handler, "/"+string(old.lists[i].key)+"?cache=fresh")
+						if w.Code != http.StatusOK || w.Header().Get("X-Refresh") != "" {
+							t.Errorf("%s: %d %v", old.lists[i].key, w.Code, w.Header())
+							return
+						}
+						answered[i] = w.Body.String()
+						refreshed.Add(1)
+					}
+					select {
+					case <-ended:
+						return
+					default:
+					}
+				}
+			})
+		}
+		eventually(t, "some refreshes", func() bool { return refreshed.Load() > 10 || t.Failed() })
+		before := refreshed.Load()
+		_, err := publisher.Publish(t.Context(), storage.NewFolder(next), open(), publisher.Options{Concurrency: 2, Bulk: publisher.BulkOff})
+		during := refreshed.Load() - before
+		close(ended)
+		group.Wait()
+		if err != nil || during == 0 {
+			t.Errorf("publish: %v, with %d refreshes meanwhile", err, during)
+		}
+		all := content(t, open(), "")
+		for i, list := range old.lists {
+			account, _ := site.ParseAddress(list.account)
+			last, _, err := site.DecodeDetails([]byte(answered[i]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept, err := site.DecodeProfile([]byte(all[site.RefreshKey(site.Details, list.tokenID)]), account, time.Time{})
+			if err != nil || kept.Fresh != last.ENS.Fresh {
+				t.Errorf("list %s: answered fresh %d, kept %d, %v", list.tokenID, last.ENS.Fresh, kept.Fresh, err)
+			}
+			if !changed[list.account] && all[list.key] != answered[i] {
+				t.Errorf("list %s: answered\n%s, stored\n%s", list.tokenID, answered[i], all[list.key])
+			}
+		}
+		if all[site.RootKey] != readObject(t, next, site.RootKey) {
+			t.Error("the new site was not published")
+		}
+		if v, err := publisher.Verify(t.Context(), open(), publisher.Options{}); err != nil || !v.Good() {
+			t.Errorf("afterwards: %+v, %v", v, err)
+		}
+	})
+}
+
+// A listing is the lists of a site.
+type listing struct{ lists []listOf }
+
+type listOf struct {
+	tokenID, account string
+	key              site.Key // of its details
+}
+
+func newListing(t testing.TB, files afero.Fs) (l listing) {
+	t.Helper()
+	folders, err := afero.ReadDir(files, "api/v1/lists")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range folders {
+		id := folder.Name()
+		l.lists = append(l.lists, listOf{id, accountOf(t, files, id), site.Key("api/v1/lists/" + id + "/details")})
+	}
+	if len(l.lists) < 20 {
+		t.Fatalf("%d lists", len(l.lists))
+	}
+	return l
+}
