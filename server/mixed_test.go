@@ -1,0 +1,264 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// A switching store is in between two sites: each object is that of one of them.
+type switching struct {
+	old, next map[site.Key]string
+	mu        sync.Mutex
+	switched  map[site.Key]bool
+	onRead    func(site.Key) // called before a read; nil for nothing
+}
+
+func (s *switching) Get(_ context.Context, key site.Key) ([]byte, error) {
+	if s.onRead != nil {
+		s.onRead(key)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from := s.old
+	if s.switched[key] {
+		from = s.next
+	}
+	body, ok := from[key]
+	if !ok {
+		return nil, storage.ErrNotFound
+	}
+	return []byte(body), nil
+}
+
+func (s *switching) set(next bool, keys ...site.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range keys {
+		s.switched[key] = next
+	}
+}
+
+// order is one in which the publisher may switch: what the new site has, the root,
+// then what it does not have. Within each part anything goes.
+func (s *switching) order(random *rand.Rand) []site.Key {
+	put := slices.Sorted(maps.Keys(s.next))
+	put = slices.DeleteFunc(put, func(key site.Key) bool { return key == site.RootKey || s.old[key] == s.next[key] })
+	gone := slices.DeleteFunc(slices.Sorted(maps.Keys(s.old)), func(key site.Key) bool { _, ok := s.next[key]; return ok })
+	for _, keys := range [][]site.Key{put, gone} {
+		random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	}
+	return slices.Concat(put, []site.Key{site.RootKey}, gone)
+}
+
+// objects are those of a site in memory.
+func objects(t testing.TB, files afero.Fs) map[site.Key]string {
+	t.Helper()
+	all := map[site.Key]string{}
+	err := afero.Walk(files, "/", func(name string, info fs.FileInfo, err error) error {
+		if err != nil || info.IsDir() {
+			return err
+		}
+		body, err := afero.ReadFile(files, name)
+		all[site.Key(strings.Trim(filepath.ToSlash(name), "/"))] = string(body)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// follows is a site whose lists follow so many accounts each. Every entry has a text that
+// tells the site.
+func follows(t testing.TB, text string, counts map[string]int) map[site.Key]string {
+	t.Helper()
+	var lists, records, accounts strings.Builder
+	for _, id := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(&lists, `{"token_id":%q,"owner":"0x%040x"}`+"\n", id, 0xa0000)
+		for i := range counts[id] {
+			fmt.Fprintf(&records, `{"token_id":%q,"version":1,"record_type":"address","data":"0x%040x","tags":[%q]}`+"\n", id, i, text)
+		}
+	}
+	for i := range 30 {
+		fmt.Fprintf(&accounts, `{"address":"0x%040x","primary_list":null,"ens":{"name":"%s-%d.eth"}}`+"\n", i, text, i)
+	}
+	snapshot := afero.NewMemMapFs()
+	for name, body := range map[string]string{
+		"lists.ndjson": lists.String(), "records.ndjson": records.String(), "accounts.ndjson": accounts.String(),
+		"events.ndjson": "", "badges.ndjson": "", "meta.json": `{"format":1,"as_of":"2026-11-01T00:00:00Z"}`,
+	} {
+		if err := afero.WriteFile(snapshot, name, []byte(body), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return objects(t, generated(t, snapshot, site.Config{}))
+}
+
+const longSearch = "/api/v1/lists/1/searchFollowing?limit=100&offset=950"
+
+// A page whose shards come from two sites is read again until they agree.
+func TestAMixedPageIsReadAgain(t *testing.T) {
+	t.Parallel()
+	store := &switching{old: follows(t, "old", map[string]int{"1": 2100}), next: follows(t, "new", map[string]int{"1": 3100}), switched: map[site.Key]bool{}}
+	want := func(objects map[site.Key]string) string {
+		t.Helper()
+		fixed := &switching{old: objects}
+		return ask(newHandler(t, fixed, server.Options{}), longSearch).Body.String()
+	}
+	first, second := want(store.old), want(store.next)
+	if first == second || strings.Count(first, `"old"`) != 100 || strings.Count(second, `"new"`) != 100 {
+		t.Fatal("the pages do not tell the sites apart")
+	}
+	for name, c := range map[string]struct {
+		cached site.Key // what was asked for before
+		root   bool     // whether the root is that of the new site too
+		want   string
+	}{
+		"nothing cached": {"", false, second}, "the new root": {"", true, second},
+		"the old shard cached": {site.SearchShardKey("1", 0), false, second},
+		"back to the old site": {"", false, first},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &switching{old: store.old, next: store.next, switched: map[site.Key]bool{}}
+			var reads int
+			var mu sync.Mutex
+			handler := newHandler(t, store, server.Options{})
+			if c.cached != "" {
+				ask(handler, "/"+string(c.cached))
+			}
+			store.onRead = func(key site.Key) {
+				mu.Lock()
+				defer mu.Unlock()
+				if reads++; reads == 6 { // the page has been found mixed twice at least
+					store.set(c.want == second, site.SearchShardKey("1", 0), site.SearchShardKey("1", 1))
+				}
+			}
+			store.set(true, site.SearchShardKey("1", 1))
+			if c.root {
+				store.set(true, site.RootKey)
+			}
+			if w := ask(handler, longSearch); w.Code != http.StatusOK || w.Body.String() != c.want {
+				t.Errorf("%d %.300s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+// A page that stays mixed is not served: the client may come again.
+func TestAPageThatStaysMixed(t *testing.T) {
+	t.Parallel()
+	store := &switching{old: follows(t, "old", map[string]int{"1": 2100}), next: follows(t, "new", map[string]int{"1": 3100}),
+		switched: map[site.Key]bool{site.SearchShardKey("1", 1): true}}
+	const timeout = 700 * time.Millisecond
+	handler := newHandler(t, store, server.Options{Timeout: timeout})
+	begun := time.Now()
+	w := ask(handler, longSearch)
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Header().Get("Cache-Control") != "no-store" {
+		t.Errorf("%d %v %.300s", w.Code, w.Header(), w.Body)
+	}
+	if took := time.Since(begun); took > 10*timeout {
+		t.Errorf("it took %v", took)
+	}
+	for path, want := range map[string]int{ // what one shard answers is no mixture
+		"/api/v1/lists/1/searchFollowing?offset=10":   200,
+		"/api/v1/lists/1/searchFollowing?offset=1010": 200,
+		"/api/v1/lists/1/searchFollowing?term=eth":    200,
+		"/api/v1/lists/1/searchFollowing?term=zzz":    503,
+	} {
+		if w := ask(handler, path); w.Code != want {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+	store.set(true, site.SearchShardKey("1", 0), site.SearchShardKey("1", 2), site.SearchShardKey("1", 3), site.RootKey)
+	if w := ask(handler, longSearch); w.Code != http.StatusOK {
+		t.Errorf("when it is consistent again: %d", w.Code)
+	}
+}
+
+// Whatever order the objects of a site change in while searches run, each answer is
+// that of the old or of the new site.
+func TestNoAnswerIsMixed(t *testing.T) {
+	t.Parallel()
+	// Lists that grow and shrink, into shards and out of them, and come and go.
+	old := follows(t, "old", map[string]int{"1": 2100, "2": 3500, "3": 9, "4": 12, "5": 0, "6": 1000, "7": 1001, "8": 30})
+	next := follows(t, "new", map[string]int{"1": 3100, "2": 999, "3": 15, "4": 7, "5": 2500, "6": 1001, "7": 1000, "9": 30})
+	random := rand.New(rand.NewPCG(7, 7))
+	paths := make([]string, 150)
+	for i := range paths {
+		term := []string{"", "eth", "new", "old", "-9", "-99", "-1000", "0x", "zzz"}[random.IntN(9)]
+		offset := []int{0, 1, 5, 9, 10, 11, 950, 999, 1000, 1001, 1950, 2000, 2600, 3400}[random.IntN(14)]
+		paths[i] = fmt.Sprintf("/api/v1/lists/%d/searchFollowing?term=%s&limit=%d&offset=%d", 1+random.IntN(9), url.QueryEscape(term), 1+random.IntN(100), offset)
+	}
+	answers := func(objects map[site.Key]string) (all []string) {
+		handler := newHandler(t, &switching{old: objects}, server.Options{})
+		for _, path := range paths {
+			all = append(all, ask(handler, path).Body.String())
+		}
+		return all
+	}
+	first, second := answers(old), answers(next)
+	for round := range 3 {
+		random := rand.New(rand.NewPCG(11, uint64(round)))
+		store := &switching{old: old, next: next, switched: map[site.Key]bool{}}
+		handler := newHandler(t, store, server.Options{Poll: 5 * time.Millisecond, Timeout: 2 * time.Second})
+		ctx, stop := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		group.Go(func() { handler.Watch(ctx) })
+		order := store.order(random)
+		var asked, unavailable int
+		var mu sync.Mutex
+		for worker := range 4 {
+			random := rand.New(rand.NewPCG(uint64(worker), uint64(round)))
+			group.Go(func() {
+				for ctx.Err() == nil {
+					i := random.IntN(len(paths))
+					w := ask(handler, paths[i])
+					mu.Lock()
+					asked++
+					if w.Code == http.StatusServiceUnavailable {
+						unavailable++
+					} else if body := w.Body.String(); body != first[i] && body != second[i] {
+						t.Errorf("round %d: %s:\n got %.300s\n old %.300s\n new %.300s", round, paths[i], body, first[i], second[i])
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		for _, key := range order {
+			// Some are switched in a burst, others with searches between.
+			if searched := strings.Contains(string(key), "lists/") || key == site.RootKey; searched && random.IntN(3) > 0 {
+				time.Sleep(time.Duration(random.IntN(8)) * time.Millisecond)
+			}
+			store.set(true, key)
+		}
+		eventually(t, "the new site is served", func() bool { return handler.Root().Counts.Lists == 8 })
+		stop()
+		group.Wait()
+		if asked < 20 || unavailable > asked/2 {
+			t.Errorf("round %d: %d of %d searches had no answer", round, unavailable, asked)
+		}
+		for i, path := range paths { // nothing mixed is left in the cache
+			if body := ask(handler, path).Body.String(); body != second[i] && body != first[i] {
+				t.Errorf("round %d, afterwards: %s: %.300s", round, path, body)
+			}
+		}
+	}
+}
