@@ -42,15 +42,28 @@ type fetcher struct {
 // betweenTries lets a server that restarts, or a connection that was cut, come back.
 const betweenTries = 50 * time.Millisecond
 
-// get reads an object. It takes no notice of ctx ending: others may wait for the
-// same read.
+// get reads an object. It goes on if the client leaves, for others may wait for the
+// same read, but not after the deadline of ctx: an answer may take many reads.
 func (f *fetcher) get(ctx context.Context, key site.Key) (body []byte, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeout)
+	until := time.Now().Add(f.timeout)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
+		until = deadline
+	}
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
 	defer cancel()
 	return body, f.twice(ctx, "read", func(ctx context.Context) error {
 		body, err = f.store.Get(ctx, key)
 		return err
 	})
+}
+
+// read is get for what is to be replaced.
+func (f *fetcher) read(ctx context.Context, bucket Bucket, key site.Key) (body []byte, info storage.Info, err error) {
+	err = f.twice(ctx, "read", func(ctx context.Context) error {
+		body, info, err = bucket.Read(ctx, key)
+		return err
+	})
+	return body, info, err
 }
 
 // root reads the root of the site. Where the store can tell that it has not changed
