@@ -28,12 +28,33 @@ type version uint64
 // bytes, and reads each only once however many ask at the same time. It remembers
 // what is not there too.
 type cache struct {
-	fetcher    *fetcher
-	objects    *otter.Cache[cacheKey, *object] // nil is an object that is not there
-	loader     otter.LoaderFunc[cacheKey, *object]
-	waiting    atomic.Int64 // requests that wait for the store
-	maxWaiting int64
-	metrics    *metrics
+	fetcher *fetcher
+	objects *otter.Cache[cacheKey, *object] // nil is an object that is not there
+	loader  otter.LoaderFunc[cacheKey, *object]
+	waiting *room // requests that wait for the store
+	metrics *metrics
+}
+
+// A room is for so many requests that wait.
+type room struct {
+	taken  atomic.Int64
+	size   int64
+	within *room // of whose size this takes a part; nil for none
+}
+
+func (r *room) enter() bool {
+	if r.taken.Add(1) > r.size || r.within != nil && !r.within.enter() {
+		r.taken.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (r *room) leave() {
+	r.taken.Add(-1)
+	if r.within != nil {
+		r.within.leave()
+	}
 }
 
 type cacheKey struct {
@@ -58,7 +79,7 @@ const (
 // errBusy says that too many requests wait for the store already.
 var errBusy = errors.New("too many requests wait for the store")
 
-func newCache(f *fetcher, o Options, m *metrics) (*cache, error) {
+func newCache(f *fetcher, o Options, waiting *room, m *metrics) (*cache, error) {
 	objects, err := otter.New(&otter.Options[cacheKey, *object]{
 		MaximumWeight: o.CacheBytes,
 		Weigher: func(k cacheKey, o *object) uint32 {
@@ -81,7 +102,7 @@ func newCache(f *fetcher, o Options, m *metrics) (*cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of %d bytes: %w", o.CacheBytes, err)
 	}
-	c := &cache{fetcher: f, objects: objects, maxWaiting: int64(max(1, o.MaxRequests*3/4)), metrics: m}
+	c := &cache{fetcher: f, objects: objects, waiting: waiting, metrics: m}
 	c.loader = c.load
 	return c, nil
 }
@@ -105,11 +126,10 @@ func (c *cache) get(ctx context.Context, v version, key site.Key) (*object, erro
 	} else {
 		c.metrics.cacheMisses.Inc()
 		// Where the store hangs, those who wait for it must leave room for others.
-		if c.waiting.Add(1) > c.maxWaiting {
-			c.waiting.Add(-1)
+		if !c.waiting.enter() {
 			return nil, errBusy
 		}
-		defer c.waiting.Add(-1)
+		defer c.waiting.leave()
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

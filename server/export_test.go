@@ -13,7 +13,7 @@ func (o *Options) SetClock(c otter.Clock) { o.clock = c }
 func (o *RefreshOptions) SetUpstreamTimeout(d time.Duration) { o.upstreamTimeout = d }
 
 // RefreshesWaiting is the number of requests that wait for a refresh.
-func (h *Handler) RefreshesWaiting() int64 { return h.refresher.waiting.Load() }
+func (h *Handler) RefreshesWaiting() int64 { return h.refresher.waiting.taken.Load() }
 
-// RequestsWaiting is the number of requests that wait for the store.
-func (h *Handler) RequestsWaiting() int64 { return h.cache.waiting.Load() }
+// RequestsWaiting is the number of requests that wait for the store or for a refresh.
+func (h *Handler) RequestsWaiting() int64 { return h.cache.waiting.taken.Load() }

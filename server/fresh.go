@@ -66,7 +66,8 @@ func (f *refresher) fetchBadges(ctx context.Context, t target, stored []byte) (f
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(badgesAtOnce)
 	for i, b := range badges {
-		group.Go(func() error {
+		group.Go(func() (err error) {
+			defer guard(&err)
 			collection, err := f.fetchCollection(ctx, account, b.EventID)
 			badges[i] = site.Badge{EventID: b.EventID, Participated: collection != nil, Collection: collection}
 			return err

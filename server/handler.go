@@ -91,11 +91,13 @@ func New(ctx context.Context, store Store, o Options) (*Handler, error) {
 	var err error
 	// A store that hangs may keep three quarters of the requests waiting: the rest is
 	// for what the cache answers.
-	if h.cache, err = newCache(h.fetcher, o, m); err != nil {
+	waiting := &room{size: int64(max(1, o.MaxRequests*3/4))}
+	if h.cache, err = newCache(h.fetcher, o, waiting, m); err != nil {
 		return nil, err
 	}
-	// Those who wait for a refresh leave half of the requests to others.
-	if h.refresher, err = newRefresher(o.Refresh, h.fetcher, max(1, o.MaxRequests/2), m); err != nil {
+	// Those who wait for a refresh are among them, and leave half of all to others.
+	refreshing := &room{size: int64(max(1, o.MaxRequests/2)), within: waiting}
+	if h.refresher, err = newRefresher(o.Refresh, h.fetcher, refreshing, m); err != nil {
 		return nil, err
 	}
 	m.watch(h)

@@ -9,8 +9,8 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -51,7 +51,7 @@ func (o RefreshOptions) withDefaults() RefreshOptions {
 
 // Validate says what is wrong with the options.
 func (o RefreshOptions) Validate() error {
-	_, err := newRefresher(o, &fetcher{}, 0, nil)
+	_, err := newRefresher(o, &fetcher{}, nil, nil)
 	return err
 }
 
@@ -63,11 +63,10 @@ type refresher struct {
 	badges   *upstream // nil: none
 	metrics  *metrics
 
-	flights    singleflight.Group // by the key of what is kept
-	timeout    time.Duration      // of a flight
-	asking     time.Duration      // of it, for the upstream
-	waiting    atomic.Int64       // requests that wait for a flight
-	maxWaiting int64
+	flights singleflight.Group // by the key of what is kept
+	timeout time.Duration      // of a flight
+	asking  time.Duration      // of it, for the upstream
+	waiting *room              // requests that wait for a flight
 
 	interval time.Duration
 	all      *rate.Limiter
@@ -77,7 +76,7 @@ type refresher struct {
 }
 
 // newRefresher makes a refresher; nil where nothing is refreshed.
-func newRefresher(o RefreshOptions, f *fetcher, maxWaiting int, m *metrics) (*refresher, error) {
+func newRefresher(o RefreshOptions, f *fetcher, waiting *room, m *metrics) (*refresher, error) {
 	o = o.withDefaults()
 	if o.Interval < 0 || o.Rate < 0 || math.IsInf(o.Rate, 0) || math.IsNaN(o.Rate) {
 		return nil, errors.New("the interval and the rate of refreshes must be positive")
@@ -99,7 +98,7 @@ func newRefresher(o RefreshOptions, f *fetcher, maxWaiting int, m *metrics) (*re
 	}
 	return &refresher{
 		bucket: bucket, fetcher: f, profiles: profiles, badges: badges, metrics: m,
-		timeout: o.upstreamTimeout + f.timeout, asking: o.upstreamTimeout, maxWaiting: int64(maxWaiting),
+		timeout: o.upstreamTimeout + f.timeout, asking: o.upstreamTimeout, waiting: waiting,
 		interval: o.Interval, all: rate.NewLimiter(rate.Limit(o.Rate), int(math.Ceil(o.Rate))), last: map[site.Key]time.Time{},
 	}, nil
 }
@@ -129,11 +128,10 @@ func (t target) keptKey() site.Key { return site.RefreshKey(t.object, t.tokenID)
 // under way gets its result. An error that wraps errUpstream means that the stored
 // object is as it was.
 func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger, keep func(body []byte) *object) (*object, error) {
-	if f.waiting.Add(1) > f.maxWaiting {
-		f.waiting.Add(-1)
+	if !f.waiting.enter() {
 		return nil, &tooOftenError{retryAfter}
 	}
-	defer f.waiting.Add(-1)
+	defer f.waiting.leave()
 	flight := f.flights.DoChan(string(t.keptKey()), func() (any, error) {
 		if err := f.admit(t.keptKey(), time.Now()); err != nil {
 			return nil, err
@@ -141,7 +139,7 @@ func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger, kee
 		// Others wait for it: it goes on if the first to ask goes away.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeout)
 		defer cancel()
-		body, result, err := f.replace(ctx, t)
+		body, result, err := f.guarded(ctx, t)
 		f.metrics.refreshes.WithLabelValues(string(t.object), result).Inc()
 		if err != nil {
 			log.Warn("refresh failed", "key", t.key(), "result", result, "error", err)
@@ -190,10 +188,24 @@ const (
 	refreshUnkept = "unkept" // the store did at the end: the next site will not have it
 )
 
+// guarded is replace, for a goroutine of its own: there a panic would end the process.
+func (f *refresher) guarded(ctx context.Context, t target) (body []byte, result string, err error) {
+	result = refreshError // of a panic
+	defer guard(&err)
+	return f.replace(ctx, t)
+}
+
+// guard makes an error of a panic.
+func guard(err *error) {
+	if fault := recover(); fault != nil {
+		*err = fmt.Errorf("panic: %v\n%s", fault, debug.Stack())
+	}
+}
+
 // replace fetches fresh data, puts it into the stored object, and keeps it for the
 // next run of the generator.
 func (f *refresher) replace(ctx context.Context, t target) (body []byte, result string, err error) {
-	stored, info, err := f.bucket.Read(ctx, t.key())
+	stored, info, err := f.fetcher.read(ctx, f.bucket, t.key())
 	if err != nil {
 		return nil, refreshError, err
 	}
@@ -220,7 +232,7 @@ func (f *refresher) replace(ctx context.Context, t target) (body []byte, result 
 		if !errors.Is(err, storage.ErrCondition) || try == refreshTries {
 			return nil, refreshError, err
 		}
-		if stored, info, err = f.bucket.Read(ctx, t.key()); err != nil {
+		if stored, info, err = f.fetcher.read(ctx, f.bucket, t.key()); err != nil {
 			return nil, refreshError, err
 		}
 		if fresh.olderThan(stored) {
