@@ -1,0 +1,361 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// flaky starts a way to a server that can be made a bad one.
+func flaky(t testing.TB, s *servers.Server) *toxiproxy.Proxy {
+	t.Helper()
+	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	proxy := toxiproxy.NewProxy(api, t.Name(), "127.0.0.1:0", strings.TrimPrefix(s.Endpoint, "http://"))
+	if err := proxy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Stop)
+	return proxy
+}
+
+const storeTimeout = time.Second
+
+// slack is what a machine that does a lot else may add.
+const slack = 3 * time.Second
+
+// While the store is slow, gone or cuts connections, what is cached is answered as
+// ever, all else by a 503 in time that says when to come back, however many wait; and
+// when the store is back, so is everything.
+func TestABadStore(t *testing.T) {
+	files := demo(t)
+	lists := newListing(t, files).lists
+	onServers(t, func(t *testing.T, s *servers.Server) {
+		at := storage.Location{Bucket: s.Bucket(t)}
+		published(t, files, openS3(t, s, at, s.Endpoint))
+		proxy := flaky(t, s)
+		handler := newHandler(t, openS3(t, s, at, "http://"+proxy.Listen), server.Options{
+			Timeout: storeTimeout, MaxRequests: 200, Poll: 50 * time.Millisecond,
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go handler.Watch(ctx)
+		toxic := func(text string) func() {
+			return func() {
+				if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(`{"name":"harm",` + text + `}`)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		heal := func() {
+			if err := proxy.Toxics.RemoveToxic(context.Background(), "harm"); err != nil {
+				t.Error(err)
+			}
+		}
+		for i, c := range []struct {
+			name      string
+			harm, end func()
+		}{
+			{"slow", toxic(`"type":"latency","stream":"downstream","attributes":{"latency":5000}`), heal},
+			{"silent", toxic(`"type":"timeout","stream":"downstream","attributes":{"timeout":0}`), heal},
+			{"cutting answers", toxic(`"type":"limit_data","stream":"downstream","attributes":{"bytes":100}`), heal},
+			{"resetting", toxic(`"type":"reset_peer","stream":"downstream","attributes":{"timeout":0}`), heal},
+			{"gone", s.Stop, s.Start},
+		} {
+			cached := "/" + string(lists[i].key)
+			if w := ask(handler, cached); w.Code != http.StatusOK {
+				t.Fatalf("%s: before: %d", c.name, w.Code)
+			}
+			c.harm()
+			badly(t, c.name, handler, cached)
+			c.end()
+			eventually(t, c.name+" has passed", func() bool {
+				return ask(handler, fmt.Sprintf("/api/v1/lists/%s/badges", lists[i].tokenID)).Code == http.StatusOK
+			})
+		}
+	})
+}
+
+// badly asks for much that the store does not give, and for what is cached meanwhile.
+func badly(t *testing.T, name string, handler *server.Handler, cached string) {
+	t.Helper()
+	var group sync.WaitGroup
+	var done atomic.Bool
+	var wrong atomic.Int64
+	for n := range 300 {
+		group.Go(func() {
+			begun := time.Now()
+			path := fmt.Sprintf("/api/v1/lists/%d/searchFollowing?term=x", 1_000_000+n) // the store alone knows that there is none
+			w := ask(handler, path)
+			if took := time.Since(begun); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" ||
+				w.Header().Get("Cache-Control") != "no-store" || took > storeTimeout+slack {
+				if wrong.Add(1) == 1 {
+					t.Errorf("%s: %s: %d %v after %v", name, path, w.Code, w.Header(), took)
+				}
+			}
+		})
+	}
+	group.Go(func() {
+		var answered int
+		for ; !done.Load(); answered++ {
+			begun := time.Now()
+			if w := ask(handler, cached); w.Code != http.StatusOK || time.Since(begun) > storeTimeout/2 {
+				t.Errorf("%s: what is cached: %d after %v", name, w.Code, time.Since(begun))
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if answered < 3 {
+			t.Errorf("%s: %d answers from the cache meanwhile", name, answered)
+		}
+	})
+	time.AfterFunc(storeTimeout/2, func() { done.Store(true) })
+	group.Wait()
+	if !handler.Ready() {
+		t.Errorf("%s: not ready, though there is a site to serve", name)
+	}
+}
+
+// Who starts while the store is away is not ready, and becomes so by itself.
+func TestAStoreThatComesLate(t *testing.T) {
+	files := demo(t)
+	onServers(t, func(t *testing.T, s *servers.Server) {
+		at := storage.Location{Bucket: s.Bucket(t)}
+		published(t, files, openS3(t, s, at, s.Endpoint))
+		s.Stop()
+		handler := newHandler(t, openS3(t, s, at, s.Endpoint), server.Options{Timeout: storeTimeout, Poll: 50 * time.Millisecond})
+		comesLate(t, handler, s.Start)
+	})
+}
+
+func comesLate(t *testing.T, handler *server.Handler, come func()) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go handler.Watch(ctx)
+	probes := handler.Probes()
+	if w := ask(probes, "/readyz"); w.Code != http.StatusServiceUnavailable || ask(probes, "/healthz").Code != http.StatusOK {
+		t.Errorf("ready without a store: %d", w.Code)
+	}
+	w := ask(handler, largeList+"details")
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+		t.Errorf("without a store: %d %v", w.Code, w.Header())
+	}
+	come()
+	eventually(t, "ready", func() bool { return ask(probes, "/readyz").Code == http.StatusOK })
+	if w := ask(handler, largeList+"details"); w.Code != http.StatusOK {
+		t.Errorf("with the store: %d", w.Code)
+	}
+}
+
+// A hanging store gives no answer until the context ends.
+type hanging struct {
+	bucket
+	hangs atomic.Bool
+	slow  time.Duration // before an answer
+	err   error         // at the end of the context; it is one that lets the handler try again
+
+	release chan struct{} // ends the hanging; nil for never
+}
+
+func (h *hanging) wait(ctx context.Context) error {
+	if h.hangs.Load() {
+		select {
+		case <-ctx.Done():
+		case <-h.release:
+		}
+		return errors.Join(ctx.Err(), h.err)
+	}
+	select {
+	case <-time.After(h.slow):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (h *hanging) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	if err := h.wait(ctx); err != nil {
+		return nil, err
+	}
+	return h.bucket.Get(ctx, key)
+}
+
+func (h *hanging) Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error) {
+	if err := h.wait(ctx); err != nil {
+		return nil, storage.Info{}, err
+	}
+	return h.bucket.Read(ctx, key)
+}
+
+// The time limit is for the whole answer, however many objects it is made of.
+func TestTheTimeLimitIsForAllReads(t *testing.T) {
+	t.Parallel()
+	store := &hanging{bucket: local(t, demo(t)), err: temporary(t)}
+	const timeout = 2 * time.Second
+	handler := newHandler(t, store, server.Options{Timeout: timeout})
+	store.slow = timeout * 45 / 100 // just within the time for one try
+	var group sync.WaitGroup
+	for range 2 { // one reads, the other waits for the same
+		group.Go(func() {
+			begun := time.Now()
+			w := ask(handler, "/api/v1/users/miralund.eth/searchFollowing?term=zzz") // the user's list, then its entries
+			if took := time.Since(begun); w.Code != http.StatusServiceUnavailable || took > timeout*13/10 {
+				t.Errorf("%d after %v", w.Code, took)
+			}
+		})
+	}
+	time.Sleep(timeout / 10)
+	store.hangs.Store(true) // for what is read from now on
+	group.Wait()
+}
+
+// Where both the store and refreshes keep requests waiting, there is room for what is cached.
+func TestRoomForWhatIsCached(t *testing.T) {
+	t.Parallel()
+	store := &hanging{bucket: local(t, demo(t)), err: temporary(t), release: make(chan struct{})}
+	u := newUpstream(t)
+	handler := newHandler(t, store, server.Options{Timeout: time.Minute, MaxRequests: 100, Refresh: u.options()})
+	if w := ask(handler, largeList+"details"); w.Code != http.StatusOK {
+		t.Fatal(w.Code)
+	}
+	store.hangs.Store(true)
+	var group sync.WaitGroup
+	var ended atomic.Int64
+	for n := range 90 {
+		group.Go(func() { ask(handler, fmt.Sprintf("/api/v1/lists/%d/details", 1_000_000+n)); ended.Add(1) })
+		group.Go(func() { ask(handler, freshDetails); ended.Add(1) })
+	}
+	eventually(t, "all but 75 were sent away", func() bool { return ended.Load() >= 180-75 })
+	if w := ask(handler, largeList+"details"); w.Code != http.StatusOK {
+		t.Errorf("what is cached: %d, while %d wait, %d of them for a refresh", w.Code, handler.RequestsWaiting(), handler.RefreshesWaiting())
+	}
+	close(store.release)
+	group.Wait()
+}
+
+// A clock that only goes when it is told.
+type stoppedClock struct{ now atomic.Int64 }
+
+func (c *stoppedClock) NowNano() int64                      { return c.now.Load() }
+func (c *stoppedClock) Tick(time.Duration) <-chan time.Time { return nil }
+func (c *stoppedClock) pass(d time.Duration)                { c.now.Add(int64(d)) }
+
+// What others put or replace is noticed: what was absent after seconds, what was
+// there after minutes.
+func TestTheCacheIsNotForEver(t *testing.T) {
+	t.Parallel()
+	b := local(t, demo(t))
+	clock := &stoppedClock{}
+	clock.now.Store(time.Now().UnixNano())
+	o := server.Options{}
+	o.SetClock(clock)
+	handler := newHandler(t, b, o)
+	put := func(key site.Key, body string) {
+		t.Helper()
+		o := storage.Object{Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum([]byte(body))}, Body: []byte(body)}
+		if _, err := b.Put(t.Context(), o, storage.Always); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const absent = "/api/v1/lists/999/details"
+	for _, path := range []string{absent, largeList + "details"} {
+		ask(handler, path)
+		put(site.Key(path[1:]), `{"new":1}`)
+		if w := ask(handler, path); w.Body.String() == `{"new":1}` {
+			t.Errorf("%s is not cached", path)
+		}
+	}
+	clock.pass(11 * time.Second)
+	if w := ask(handler, absent); w.Body.String() != `{"new":1}` {
+		t.Errorf("what was absent: %d %s", w.Code, w.Body)
+	}
+	clock.pass(6 * time.Minute)
+	eventually(t, "what somebody has refreshed is noticed", func() bool {
+		return ask(handler, largeList+"details").Body.String() == `{"new":1}`
+	})
+}
+
+// A bug that a refresh meets ends that refresh, not the process.
+func TestAPanicEndsOneRefresh(t *testing.T) {
+	t.Parallel()
+	u := newUpstream(t)
+	u.tell(http.NotFound, nil)
+	handler := newHandler(t, panicking{local(t, demo(t))}, server.Options{Refresh: u.options()})
+	for _, path := range []string{freshDetails, freshBadges} {
+		if w := ask(handler, path); w.Code != http.StatusServiceUnavailable && w.Code != http.StatusInternalServerError {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+		}
+	}
+	if w := ask(handler, largeList+"details"); w.Code != http.StatusOK {
+		t.Errorf("afterwards: %d", w.Code)
+	}
+}
+
+type panicking struct{ bucket }
+
+func (p panicking) Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error) {
+	if key != site.RootKey {
+		panic("a bug")
+	}
+	return p.bucket.Read(ctx, key)
+}
+
+// A store that fails once is asked again, by a refresh as well.
+func TestAReadThatFailsOnce(t *testing.T) {
+	t.Parallel()
+	u := newUpstream(t)
+	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t), nil)
+	once := &failsOnce{bucket: local(t, demo(t)), err: temporary(t)}
+	handler := newHandler(t, once, server.Options{Refresh: u.options(), Timeout: 2 * time.Second})
+	for _, path := range []string{largeList + "details", freshDetails, "/api/v1/lists/4/badges"} {
+		once.armed.Store(true)
+		if w := ask(handler, path); w.Code != http.StatusOK || w.Header().Get("X-Refresh") != "" || once.armed.Load() {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+		}
+	}
+}
+
+type failsOnce struct {
+	bucket
+	err   error
+	armed atomic.Bool
+}
+
+func (f *failsOnce) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	body, _, err := f.Read(ctx, key)
+	return body, err
+}
+
+func (f *failsOnce) Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error) {
+	if f.armed.Swap(false) {
+		return nil, storage.Info{}, f.err
+	}
+	return f.bucket.Read(ctx, key)
+}
+
+// temporary is an error as a bad connection gives it.
+func temporary(t testing.TB) error {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer s.Close()
+	_, err := openS3(t, &servers.Server{AccessKey: "user", SecretKey: "secret"}, storage.Location{Bucket: "bucket"}, s.URL).Get(t.Context(), "key")
+	if !storage.Temporary(err) {
+		t.Fatalf("%v is not temporary", err)
+	}
+	return err
+}
