@@ -114,9 +114,9 @@ func inFolder(t testing.TB, files afero.Fs) (path string) {
 }
 
 // generated is the site of a snapshot, in memory.
-func generated(t testing.TB, snapshot afero.Fs, config site.Config) afero.Fs {
+func generated(t testing.TB, snapshot afero.Fs) afero.Fs {
 	t.Helper()
-	files, _, err := generator.ToMemory(context.Background(), snapshot, generator.Options{Config: config})
+	files, _, err := generator.ToMemory(context.Background(), snapshot, generator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/server"
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -35,7 +34,7 @@ func TestConformance(t *testing.T) {
 	for name, store := range conformanceStores(t, snapshot) {
 		t.Run(name, func(t *testing.T) { check(t, store) })
 	}
-	files := generated(t, snapshot, site.Config{})
+	files := generated(t, snapshot)
 	t.Run("bucket", func(t *testing.T) {
 		onBuckets(t, func(t *testing.T, open func() bucket) {
 			published(t, files, open())

@@ -108,7 +108,7 @@ func follows(t testing.TB, text string, counts map[string]int) map[site.Key]stri
 			t.Fatal(err)
 		}
 	}
-	return objects(t, generated(t, snapshot, site.Config{}))
+	return objects(t, generated(t, snapshot))
 }
 
 const longSearch = "/api/v1/lists/1/searchFollowing?limit=100&offset=950"
