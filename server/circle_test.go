@@ -193,10 +193,10 @@ func circleSnapshot(t *testing.T, asOf, ens string) afero.Fs {
 		"meta.json":      `{"format":1,"as_of":"` + asOf + `"}`,
 		"events.ndjson":  circleEvent,
 		"badges.ndjson":  "",
-		"lists.ndjson":   fmt.Sprintf(`{"token_id":"1","owner":%q}`+"\n"+`{"token_id":"2","owner":%q}`, accountOf(1), accountOf(2)),
-		"records.ndjson": fmt.Sprintf(`{"token_id":"1","version":1,"record_type":"address","data":%q}`, accountOf(2)),
+		"lists.ndjson":   fmt.Sprintf(`{"token_id":"1","owner":%q}`+"\n"+`{"token_id":"2","owner":%q}`, numbered(1), numbered(2)),
+		"records.ndjson": fmt.Sprintf(`{"token_id":"1","version":1,"record_type":"address","data":%q}`, numbered(2)),
 		"accounts.ndjson": fmt.Sprintf(`{"address":%q,"primary_list":"1"}`+"\n"+`{"address":%q,"primary_list":"2",%s}`,
-			accountOf(1), accountOf(2), ens),
+			numbered(1), numbered(2), ens),
 	} {
 		if err := afero.WriteFile(snapshot, name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

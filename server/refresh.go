@@ -168,7 +168,7 @@ func (f *refresher) admit(key site.Key, now time.Time) error {
 		return &tooOftenError{wait}
 	}
 	if !f.all.AllowN(now, 1) {
-		return &tooOftenError{time.Second}
+		return &tooOftenError{time.Duration(float64(time.Second) / float64(f.all.Limit()))}
 	}
 	// The rate bounds how many there are within an interval.
 	if now.Sub(f.swept) > f.interval {

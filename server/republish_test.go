@@ -29,19 +29,19 @@ func twoSites(t *testing.T) (sites [2]*storage.Folder) {
 		var accounts, lists, records, badges strings.Builder
 		lengths := [][2]int{{2500, 1500}, {1000, 2600}, {1200, 1199}, {40, 30}, {9, 11}, {12, 3}, {1, 0}}
 		for list, length := range lengths {
-			fmt.Fprintf(&lists, `{"token_id":"%d","owner":"%s"}`+"\n", list+1, accountOf(list))
+			fmt.Fprintf(&lists, `{"token_id":"%d","owner":"%s"}`+"\n", list+1, numbered(list))
 			fmt.Fprintf(&accounts, `{"address":"%s","primary_list":"%d","ens":{"name":"owner%d.eth","display":"site %d","fresh":1}}`+"\n",
-				accountOf(list), list+1, list, i)
+				numbered(list), list+1, list, i)
 			for n := range length[i] {
 				fmt.Fprintf(&records, `{"token_id":"%d","version":1,"record_type":"address","data":"%s","tags":["site%d"]}`+"\n",
-					list+1, accountOf(100+n), i)
+					list+1, numbered(100+n), i)
 			}
 			if i == 0 {
-				fmt.Fprintf(&badges, `{"event_id":"1","token_id":"7","owner":"%s"}`+"\n", accountOf(list))
+				fmt.Fprintf(&badges, `{"event_id":"1","token_id":"7","owner":"%s"}`+"\n", numbered(list))
 			}
 		}
 		for n := range 2600 { // names that are shown but not looked up: no objects of their own
-			fmt.Fprintf(&accounts, `{"address":"%s","ens":{"name":"Someone%d-%d.eth"}}`+"\n", accountOf(100+n), n, i)
+			fmt.Fprintf(&accounts, `{"address":"%s","ens":{"name":"Someone%d-%d.eth"}}`+"\n", numbered(100+n), n, i)
 		}
 		snapshot := afero.NewMemMapFs()
 		for name, text := range map[string]string{
@@ -66,7 +66,7 @@ func twoSites(t *testing.T) (sites [2]*storage.Folder) {
 	return sites
 }
 
-func accountOf(n int) string { return fmt.Sprintf("0x%040x", 1+n) }
+func numbered(n int) string { return fmt.Sprintf("0x%040x", 1+n) }
 
 // questions are requests of every kind, among them pages and searches that need
 // several shards.
@@ -76,7 +76,7 @@ func questions() []string {
 	}
 	for list := range 7 {
 		of := fmt.Sprintf("lists/%d/", list+1)
-		user := "users/" + accountOf(list) + "/"
+		user := "users/" + numbered(list) + "/"
 		all = append(all, of+"details", of+"badges", of+"records", of+"records?includeTags=false", of+"searchFollowing", user+"searchFollowing")
 		for _, query := range []string{
 			"offset=5", "offset=995&limit=10", "offset=950&limit=100", "offset=1195&limit=10", "offset=1990&limit=20", "offset=2400",

@@ -89,9 +89,12 @@ func (h *Handler) refreshAgain(ctx context.Context, v *view) {
 	}
 }
 
-// reload is the view of the site that is there now, or was a moment ago.
+// reload is the view of the site that is there now, or was a moment ago. It does not
+// wait for others who read the root.
 func (h *Handler) reload(ctx context.Context) *view {
-	h.polling.Lock()
+	if !h.polling.TryLock() {
+		return h.view.Load()
+	}
 	defer h.polling.Unlock()
 	if v := h.view.Load(); time.Since(v.checked) < betweenReloads {
 		return v // another request has just looked

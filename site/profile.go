@@ -25,6 +25,10 @@ func (p Profile) Normalize() (Profile, error) {
 	return p, nil
 }
 
+func (p Profile) isZero() bool {
+	return p.Name+p.Avatar+p.Header+p.Display+p.Resolver == "" && p.Records == nil && p.Chains == nil && p.Errors == nil && p.Fresh == 0
+}
+
 // Append appends the ens object of a normalised profile. The name and the avatar
 // come first: the object up to searchLen, and a brace, is that of a search entry.
 func (p Profile) Append(b []byte) (body []byte, searchLen int) {

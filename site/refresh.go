@@ -29,7 +29,8 @@ type RefreshedBadges struct {
 // DecodeProfile reads the profile of an account that an upstream sent, or that a
 // refresh has kept: the members of ens, and perhaps the address, which then must be
 // the account's. A profile that does not say how fresh it is gets the time at which
-// it was fetched.
+// it was fetched. An object that has nothing of a profile, such as a report of an
+// error, is none.
 func DecodeProfile(body []byte, account Address, fetched time.Time) (RefreshedProfile, error) {
 	var in struct {
 		Address *string `json:"address"`
@@ -42,6 +43,9 @@ func DecodeProfile(body []byte, account Address, fetched time.Time) (RefreshedPr
 		if err := checkAccount("address", *in.Address, account); err != nil {
 			return RefreshedProfile{}, err
 		}
+	}
+	if in.isZero() {
+		return RefreshedProfile{}, errors.New("an object without anything of a profile")
 	}
 	p, err := in.Normalize()
 	if err != nil {
