@@ -139,7 +139,16 @@ func (b *bench) fallback(ctx context.Context) (*fallback, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fallback{process, metrics}, nil
+	return &fallback{process, metrics}, waitUntilReady(addr)
+}
+
+func waitUntilReady(addr string) error {
+	for begun := time.Now(); get("http://"+addr+"/readyz") != nil; time.Sleep(time.Millisecond) {
+		if time.Since(begun) > time.Minute {
+			return errors.New("the fallback does not get ready")
+		}
+	}
+	return nil
 }
 
 // start measures how small it is, and how soon it is ready.
@@ -160,11 +169,8 @@ func (b *bench) start(ctx context.Context) error {
 		if err := c.Start(); err != nil {
 			return err
 		}
-		for get("http://"+addr+"/readyz") != nil {
-			if time.Since(begun) > time.Minute {
-				return errors.New("the fallback does not get ready")
-			}
-			time.Sleep(time.Millisecond)
+		if err := waitUntilReady(addr); err != nil {
+			return err
 		}
 		best = min(best, time.Since(begun))
 		_ = c.Process.Kill() // it has done its part

@@ -128,17 +128,19 @@ func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, closed(listener)) }()
+	var metrics net.Listener
+	if f.MetricsAddr != "" {
+		if metrics, err = listen(f.MetricsAddr, "--metrics-addr"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, closed(metrics)) }()
+	}
 	handler, err := server.New(ctx, store, server.Options{
 		Log: log, CacheBytes: f.CacheBytes, Poll: f.Poll, Timeout: f.Timeout, MaxRequests: f.MaxRequests, Refresh: f.refresh(),
 	})
 	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	var metrics net.Listener
-	if f.MetricsAddr != "" {
-		if metrics, err = listen(f.MetricsAddr, "--metrics-addr"); err != nil {
-			return errors.Join(err, listener.Close())
-		}
+		return err
 	}
 	fmt.Fprintf(stdout, "http://%s\n", listener.Addr())
 	return f.serve(ctx, handler, listener, metrics, log)
@@ -215,6 +217,14 @@ func (f *flags) open(ctx context.Context) (store server.Store, closeStore func()
 	}
 	bucket, err := storage.OpenS3(ctx, at, storage.S3Options{Endpoint: f.Endpoint, Region: f.Region})
 	return bucket, nothing, err
+}
+
+// closed closes a listener, which has been if anything was served.
+func closed(listener net.Listener) error {
+	if err := listener.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 func listen(address, flag string) (net.Listener, error) {
