@@ -163,17 +163,23 @@ func (t *transfer) cutLists(shards []site.Entry) []parcel {
 		listB, m := path.Split(string(b.Key))
 		return cmp.Or(strings.Compare(listA, listB), cmp.Compare(len(m), len(n)), strings.Compare(m, n))
 	})
-	if t.packs {
-		return t.cut(shards, nil)
-	}
 	var all []parcel
 	for begin, end := 0, 0; begin < len(shards); begin = end {
 		list := path.Dir(string(shards[begin].Key))
 		for end = begin + 1; end < len(shards) && path.Dir(string(shards[end].Key)) == list; end++ {
 		}
-		all = append(all, parcel{entries: shards[begin:end]})
+		if n := len(all) - 1; t.packs && n >= 0 && fits(all[n].entries, shards[begin:end]) {
+			all[n].entries = append(all[n].entries, shards[begin:end]...)
+		} else {
+			all = append(all, parcel{entries: slices.Clone(shards[begin:end])})
+		}
 	}
 	return all
+}
+
+// fits reports whether a pack has room for more entries.
+func fits(pack, more []site.Entry) bool {
+	return packEnd(slices.Concat(pack, more), 0, 0, 0) == len(pack)+len(more)
 }
 
 // packEnd is the end of the entries that still fit into a parcel; at least one fits
@@ -247,13 +253,8 @@ func (t *transfer) sendOne(ctx context.Context, entries []site.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	if !t.packs && len(entries) > 1 {
-		for i := range entries {
-			if err := t.sendOne(ctx, entries[i:i+1]); err != nil {
-				return err
-			}
-		}
-		return nil
+	if len(entries) > 1 && (!t.packs || packEnd(entries, 0, 0, 0) < len(entries)) {
+		return t.sendList(ctx, entries)
 	}
 	objects, err := t.read(ctx, entries)
 	if err != nil {
@@ -274,6 +275,24 @@ func (t *transfer) sendOne(ctx context.Context, entries []site.Entry) error {
 	t.report.addPut(len(entries), bytes)
 	t.progress.AddBytes(int64(len(entries)), bytes)
 	return nil
+}
+
+// shardsAtOnce is how many search shards of a list are sent side by side.
+const shardsAtOnce = 8
+
+// sendList sends the search shards of a list one a request, the last of them, which is
+// the list's first, after all others.
+func (t *transfer) sendList(ctx context.Context, entries []site.Entry) error {
+	last := len(entries) - 1
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(shardsAtOnce)
+	for i := range last {
+		group.Go(func() error { return t.sendOne(groupCtx, entries[i:i+1]) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return t.sendOne(ctx, entries[last:])
 }
 
 func (t *transfer) read(ctx context.Context, entries []site.Entry) ([]storage.Object, error) {

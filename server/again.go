@@ -31,7 +31,8 @@ const (
 // again does refreshes again that a publish has undone. A site is generated, then it is
 // published; what was refreshed in between is not in it, and the publisher puts the
 // objects that the generator gave it. What a refresh has kept is the newest known then,
-// by the rules of the generator. put hears of each object that was replaced.
+// by the rules of the generator. put hears of each object that was replaced. What
+// fails does not keep the others from being done.
 func (f *refresher) again(ctx context.Context, root *site.Root, put func(key site.Key, body []byte)) (done int, err error) {
 	bucket, ok := f.bucket.(lister)
 	if !ok {
@@ -40,7 +41,7 @@ func (f *refresher) again(ctx context.Context, root *site.Root, put func(key sit
 	ctx, cancel := context.WithTimeout(ctx, againTimeout)
 	defer cancel()
 	since := time.Now().Add(-againSince)
-	group, groupCtx := errgroup.WithContext(ctx)
+	var group errgroup.Group
 	group.SetLimit(againAtOnce)
 	var n atomic.Int64
 	err = bucket.List(ctx, site.RefreshPrefix, "", func(info storage.Info) error {
@@ -48,9 +49,10 @@ func (f *refresher) again(ctx context.Context, root *site.Root, put func(key sit
 		if !ok || info.Modified.Before(since) {
 			return nil
 		}
-		group.Go(func() error {
+		group.Go(func() (err error) {
+			defer guard(&err)
 			t := target{root.Config, object, tokenID}
-			body, err := f.doAgain(groupCtx, t, root)
+			body, err := f.doAgain(ctx, t, root)
 			if err != nil {
 				return fmt.Errorf("refresh %s again: %w", t.key(), err)
 			}
@@ -60,7 +62,7 @@ func (f *refresher) again(ctx context.Context, root *site.Root, put func(key sit
 			}
 			return nil
 		})
-		return groupCtx.Err()
+		return ctx.Err()
 	})
 	return int(n.Load()), errors.Join(err, group.Wait())
 }
@@ -68,14 +70,16 @@ func (f *refresher) again(ctx context.Context, root *site.Root, put func(key sit
 // doAgain puts what a refresh has kept into the stored object, if that is older; then
 // it gives the new object.
 func (f *refresher) doAgain(ctx context.Context, t target, root *site.Root) ([]byte, error) {
-	kept, err := f.fetcher.get(ctx, t.keptKey())
-	if errors.Is(err, storage.ErrNotFound) {
+	// The stored object first: a refresh that comes in between changes it, and then the
+	// condition does not hold.
+	stored, info, err := f.fetcher.read(ctx, f.bucket, t.key())
+	if errors.Is(err, storage.ErrNotFound) { // the list is gone
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
-	stored, info, err := f.bucket.Read(ctx, t.key())
-	if errors.Is(err, storage.ErrNotFound) { // the list is gone
+	kept, err := f.fetcher.get(ctx, t.keptKey())
+	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err

@@ -30,8 +30,8 @@ type version uint64
 type cache struct {
 	fetcher *fetcher
 	objects *otter.Cache[cacheKey, *object] // nil is an object that is not there
-	loader  otter.LoaderFunc[cacheKey, *object]
-	waiting *room // requests that wait for the store
+	waiting *room                           // requests that wait for the store
+	rereads *room                           // reads in the background, for which nobody waits
 	metrics *metrics
 }
 
@@ -72,6 +72,8 @@ const (
 	keptFor = 5 * time.Minute
 	// absentFor is how long it is believed that there is no such object.
 	absentFor = 10 * time.Second
+	// rereadsAtOnce bounds those reads where the store hangs.
+	rereadsAtOnce = 64
 	// never is longer than a site lives.
 	never = 365 * 24 * time.Hour
 )
@@ -102,9 +104,7 @@ func newCache(f *fetcher, o Options, waiting *room, m *metrics) (*cache, error) 
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of %d bytes: %w", o.CacheBytes, err)
 	}
-	c := &cache{fetcher: f, objects: objects, waiting: waiting, metrics: m}
-	c.loader = c.load
-	return c, nil
+	return &cache{fetcher: f, objects: objects, waiting: waiting, rereads: &room{size: rereadsAtOnce}, metrics: m}, nil
 }
 
 // rereading lets some time pass after a failure: else every request for an object
@@ -134,7 +134,7 @@ func (c *cache) get(ctx context.Context, v version, key site.Key) (*object, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return found(c.objects.Get(ctx, k, c.loader))
+	return found(c.objects.Get(ctx, k, c))
 }
 
 // renew gives an object as it is in the store now.
@@ -142,7 +142,7 @@ func (c *cache) renew(ctx context.Context, v version, key site.Key) (*object, er
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	result := <-c.objects.Refresh(ctx, cacheKey{v, key}, c.loader)
+	result := <-c.objects.Refresh(ctx, cacheKey{v, key}, c)
 	return found(result.Value, result.Err)
 }
 
@@ -162,7 +162,17 @@ func found(o *object, err error) (*object, error) {
 	return o, err
 }
 
-func (c *cache) load(ctx context.Context, k cacheKey) (*object, error) {
+// Reload reads an object again; the cache calls it.
+func (c *cache) Reload(ctx context.Context, k cacheKey, _ *object) (*object, error) {
+	if !c.rereads.enter() {
+		return nil, errBusy
+	}
+	defer c.rereads.leave()
+	return c.Load(ctx, k)
+}
+
+// Load reads an object; the cache calls it, once for all who ask.
+func (c *cache) Load(ctx context.Context, k cacheKey) (*object, error) {
 	body, err := c.fetcher.get(ctx, k.key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil

@@ -16,7 +16,6 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/server"
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -34,7 +33,7 @@ type circle struct {
 func TestTheCircle(t *testing.T) {
 	t.Run("folder", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "bucket")
-		circle{bucket: storage.OpenLocal(dir), refreshed: storage.Location{Folder: filepath.Join(dir, "_refresh")}}.run(t)
+		(&circle{bucket: storage.OpenLocal(dir), refreshed: storage.Location{Folder: filepath.Join(dir, "_refresh")}}).run(t)
 	})
 	for _, kind := range servers.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -45,7 +44,7 @@ func TestTheCircle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			circle{bucket: bucket, options: options, refreshed: storage.Location{Bucket: name, Prefix: "site/_refresh/"}}.run(t)
+			(&circle{bucket: bucket, options: options, refreshed: storage.Location{Bucket: name, Prefix: "site/_refresh/"}}).run(t)
 		})
 	}
 }
@@ -54,7 +53,7 @@ func TestTheCircle(t *testing.T) {
 // site, which replaces it: a fallback that notices the new site does it again.
 func TestRefreshesOutliveAPublish(t *testing.T) {
 	t.Run("folder", func(t *testing.T) {
-		circle{bucket: storage.OpenLocal(filepath.Join(t.TempDir(), "bucket"))}.outlive(t)
+		(&circle{bucket: storage.OpenLocal(filepath.Join(t.TempDir(), "bucket"))}).outlive(t)
 	})
 	for _, kind := range servers.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -64,12 +63,12 @@ func TestRefreshesOutliveAPublish(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			circle{bucket: bucket}.outlive(t)
+			(&circle{bucket: bucket}).outlive(t)
 		})
 	}
 }
 
-func (c circle) outlive(t *testing.T) {
+func (c *circle) outlive(t *testing.T) {
 	upstream := circleUpstream()
 	defer upstream.Close()
 	c.snapshot = circleSnapshot(t, "2026-01-01T00:00:00Z", `"ens":{"name":"before.eth","fresh":1000}`)
@@ -92,28 +91,65 @@ func (c circle) outlive(t *testing.T) {
 	defer front.Close()
 	refreshList(t, front.URL)
 
-	// The generator had not read what was refreshed. Details and badges change for
-	// reasons of their own: another profile, one event more.
-	c.snapshot = circleSnapshot(t, "2026-01-02T00:00:00Z", `"ens":{"name":"between.eth","fresh":2000}`)
-	if err := afero.WriteFile(c.snapshot, "events.ndjson", []byte(circleEvent+"\n"+strings.Replace(circleEvent, `"id":1`, `"id":2`, 1)), 0o644); err != nil {
+	c.publishAgain(t, "2026-01-02T00:00:00Z", 2000)
+	c.shows(t, front.URL)
+
+	// A fallback that starts only then sees to it too.
+	stop()
+	<-watched
+	c.publishAgain(t, "2026-01-03T00:00:00Z", 3000)
+	handler, err = server.New(t.Context(), c.bucket.(server.Bucket), server.Options{Refresh: circleUpstreams(upstream), Poll: 10 * time.Millisecond})
+	if err != nil {
 		t.Fatal(err)
 	}
-	c.publish(t, nil)
-	want := map[string]string{"details": `"renamed.eth"`, "badges": `"participated":true,`}
-	for begun := time.Now(); len(want) > 0; time.Sleep(10 * time.Millisecond) {
-		for object, text := range want {
-			_, body, err := c.bucket.Read(t.Context(), site.Key("api/v1/lists/2/"+object))
-			_, answer := request(t, http.MethodGet, front.URL+"/api/v1/lists/2/"+object)
-			if err == nil && strings.Contains(answer, text) && (object != "badges" || strings.Contains(answer, `"eventId":"2"`)) {
-				delete(want, object)
-			} else if time.Since(begun) > 20*time.Second {
-				t.Fatalf("%s: %s (%v %v)", object, answer, body, err)
-			}
-		}
-	}
+	ctx, stopSecond := context.WithCancel(t.Context())
+	second := make(chan struct{})
+	go func() {
+		handler.Watch(ctx)
+		close(second)
+	}()
+	defer func() {
+		stopSecond()
+		<-second
+	}()
+	later := httptest.NewServer(handler)
+	defer later.Close()
+	c.shows(t, later.URL)
+
 	v, err := publisher.Verify(t.Context(), c.bucket, publisher.Options{})
 	if err != nil || !v.Good() || v.Refreshed.Count != 2 {
 		t.Errorf("verify: %v %v", v, err)
+	}
+}
+
+// publishAgain publishes a site whose details and badges differ from the one before,
+// and whose generator had not read what was refreshed.
+func (c *circle) publishAgain(t *testing.T, asOf string, fresh int) {
+	t.Helper()
+	c.snapshot = circleSnapshot(t, asOf, fmt.Sprintf(`"ens":{"name":"between%d.eth","fresh":%d}`, fresh, fresh))
+	events := circleEvent + "\n" + strings.Replace(strings.Replace(circleEvent, `"id":1`, `"id":2`, 1), `"year":2026`, fmt.Sprintf(`"year":%d`, fresh), 1)
+	if fresh > 2000 {
+		events += "\n" + strings.Replace(circleEvent, `"id":1`, `"id":3`, 1)
+	}
+	if err := afero.WriteFile(c.snapshot, "events.ndjson", []byte(events), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.publish(t, nil)
+}
+
+// shows waits until a fallback answers with what was refreshed.
+func (c *circle) shows(t *testing.T, base string) {
+	t.Helper()
+	want := map[string]string{"details": `"renamed.eth"`, "badges": `"participated":true,`}
+	for begun := time.Now(); len(want) > 0; time.Sleep(10 * time.Millisecond) {
+		for object, text := range want {
+			_, answer := request(t, http.MethodGet, base+"/api/v1/lists/2/"+object)
+			if strings.Contains(answer, text) && (object != "badges" || strings.Contains(answer, `"eventId":"2"`)) {
+				delete(want, object)
+			} else if time.Since(begun) > 20*time.Second {
+				t.Fatalf("%s: %s", object, answer)
+			}
+		}
 	}
 }
 
@@ -152,7 +188,7 @@ const (
 	circleEvent      = `{"id":1,"fancy_id":"e","name":"e","event_url":"","image_url":"","country":"","city":"","description":"","year":2026,"start_date":"","end_date":"","expiry_date":""}`
 )
 
-func (c circle) run(t *testing.T) {
+func (c *circle) run(t *testing.T) {
 	upstream := circleUpstream()
 	defer upstream.Close()
 
@@ -205,7 +241,7 @@ func circleSnapshot(t *testing.T, asOf, ens string) afero.Fs {
 	return snapshot
 }
 
-func (c circle) publish(t *testing.T, refreshed generator.Refreshed) {
+func (c *circle) publish(t *testing.T, refreshed generator.Refreshed) {
 	t.Helper()
 	files, _, err := generator.ToMemory(t.Context(), c.snapshot, generator.Options{Refreshed: refreshed})
 	if err != nil {
@@ -216,7 +252,7 @@ func (c circle) publish(t *testing.T, refreshed generator.Refreshed) {
 	}
 }
 
-func (c circle) serve(t *testing.T, o server.RefreshOptions) (base string, stop func()) {
+func (c *circle) serve(t *testing.T, o server.RefreshOptions) (base string, stop func()) {
 	t.Helper()
 	handler, err := server.New(context.Background(), c.bucket.(server.Bucket), server.Options{Refresh: o})
 	if err != nil {
@@ -227,7 +263,7 @@ func (c circle) serve(t *testing.T, o server.RefreshOptions) (base string, stop 
 }
 
 // check asks a new fallback for everything that shows the profile or the badge.
-func (c circle) check(t *testing.T, when, name string, participated bool) {
+func (c *circle) check(t *testing.T, when, name string, participated bool) {
 	t.Helper()
 	base, stop := c.serve(t, server.RefreshOptions{})
 	defer stop()

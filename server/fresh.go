@@ -20,6 +20,8 @@ type fresh interface {
 	olderThan(stored []byte) bool
 	// kept is the object from which the generator takes it over.
 	kept() ([]byte, error)
+	// olderThanKept reports whether what was kept before is newer.
+	olderThanKept(was []byte) bool
 }
 
 // fetch asks the upstream for what belongs into a stored object. Whatever is wrong
@@ -139,6 +141,15 @@ func (p freshProfile) olderThan(stored []byte) bool {
 
 func (p freshProfile) kept() ([]byte, error) { return p.Encode() }
 
+func (p freshProfile) olderThanKept(was []byte) bool {
+	account, err := site.ParseAddress(p.Address)
+	if err != nil {
+		return false
+	}
+	kept, err := site.DecodeProfile(was, account, time.UnixMilli(0))
+	return err == nil && kept.Fresh > p.Fresh
+}
+
 type freshBadges struct {
 	config site.Config
 	site.RefreshedBadges
@@ -168,3 +179,8 @@ func (b freshBadges) into(stored []byte) ([]byte, error) {
 func (b freshBadges) olderThan([]byte) bool { return false }
 
 func (b freshBadges) kept() ([]byte, error) { return b.Encode() }
+
+func (b freshBadges) olderThanKept(was []byte) bool {
+	kept, _, err := site.DecodeRefreshedBadges(was)
+	return err == nil && kept.Address == b.Address && kept.Fetched > b.Fetched
+}

@@ -71,6 +71,7 @@ type Handler struct {
 	maxRequests int64
 
 	failures  rate.Sometimes // lines about failed requests, of which there may be thousands a second
+	mixed     *room          // requests that wait for the parts of an answer to agree
 	answering atomic.Int64
 	draining  atomic.Bool
 	polling   sync.Mutex // held while the root is read again
@@ -95,6 +96,7 @@ func New(ctx context.Context, store Store, o Options) (*Handler, error) {
 	if h.cache, err = newCache(h.fetcher, o, waiting, m); err != nil {
 		return nil, err
 	}
+	h.mixed = &room{size: int64(max(1, o.MaxRequests/8)), within: waiting}
 	// Those who wait for a refresh are among them, and leave half of all to others.
 	refreshing := &room{size: int64(max(1, o.MaxRequests/2)), within: waiting}
 	if h.refresher, err = newRefresher(o.Refresh, h.fetcher, refreshing, m); err != nil {
@@ -168,20 +170,23 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	a, err := h.answer(limited, v, resolution)
-	if r.Context().Err() != nil {
-		status = statusClientGone
-		return // no fault, and nobody to answer
-	}
+	gone := r.Context().Err() != nil // or has only closed its side: an answer may still be read
 	if err != nil {
-		h.failures.Do(func() {
-			h.logger(ctx).Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
-		})
+		if !gone {
+			h.failures.Do(func() {
+				h.logger(ctx).Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+			})
+		}
 		a = problem(site.Unavailable)
 	}
 	status = a.write(w, r)
+	if gone {
+		status = statusClientGone
+	}
 }
 
-// statusClientGone is what nginx logs for a client that did not wait. Nobody gets it.
+// statusClientGone is what nginx logs for a client that did not wait. It is counted,
+// not sent.
 const statusClientGone = 499
 
 // sentPath is the path as the client sent it. EscapedPath may not be: of a path
@@ -233,7 +238,7 @@ func (h *Handler) answer(ctx context.Context, v *view, r site.Resolution) (answe
 	}
 	if errors.Is(err, storage.ErrNotFound) {
 		if r.Absent != nil {
-			return problem(r.Absent), nil
+			return absent(r), nil
 		}
 		o, err = newObject([]byte(site.EmptySearch)), nil
 	}
@@ -267,7 +272,7 @@ func (h *Handler) refresh(ctx context.Context, v *view, r site.Resolution, store
 		return a, nil
 	}
 	fresh, err := h.refresher.refresh(ctx, target{v.root.Config, kind, r.TokenID}, h.logger(ctx),
-		func(body []byte) *object { return h.cache.put(v.version, r.Key, body) })
+		func(body []byte) *object { return h.cache.put(h.view.Load().version, r.Key, body) }) // there may be a new site by then
 	var often *tooOftenError
 	switch {
 	case errors.As(err, &often):
@@ -276,7 +281,7 @@ func (h *Handler) refresh(ctx context.Context, v *view, r site.Resolution, store
 		a.retryAfter = often.wait
 		return a, nil
 	case errors.Is(err, storage.ErrNotFound):
-		return problem(r.Absent), nil
+		return absent(r), nil
 	case errors.Is(err, errUpstream):
 		a.refresh = "failed"
 		return a, nil
@@ -285,6 +290,15 @@ func (h *Handler) refresh(ctx context.Context, v *view, r site.Resolution, store
 	}
 	a.object = fresh
 	return a, nil
+}
+
+// absent is the answer where there is no object.
+func absent(r site.Resolution) answer {
+	a := problem(r.Absent)
+	if r.Fresh {
+		a.cacheControl = site.NoStore
+	}
+	return a
 }
 
 func problem(p *site.Problem) answer {

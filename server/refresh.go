@@ -31,12 +31,15 @@ type RefreshOptions struct {
 	upstreamTimeout time.Duration // of an upstream, for all that one refresh asks of it; 5 s
 }
 
+// UpstreamTimeout is for all that one refresh asks of its upstream.
+const UpstreamTimeout = 5 * time.Second
+
 const (
 	defaultRefreshInterval = time.Minute
 	defaultRefreshRate     = 10
-	defaultUpstreamTimeout = 5 * time.Second
-	badgesAtOnce           = 8 // requests of one refresh to the badge upstream
-	refreshTries           = 3 // to replace an object that others replace at the same time
+	badgesAtOnce           = 8  // requests of one refresh to the badge upstream
+	flightsAtOnce          = 16 // each may hold what the upstream sent for many events
+	refreshTries           = 3  // to replace an object that others replace at the same time
 )
 
 // Refreshes reports whether anything is refreshed.
@@ -45,7 +48,7 @@ func (o RefreshOptions) Refreshes() bool { return o.ProfileUpstream != "" || o.B
 func (o RefreshOptions) withDefaults() RefreshOptions {
 	o.Interval = cmp.Or(o.Interval, defaultRefreshInterval)
 	o.Rate = cmp.Or(o.Rate, defaultRefreshRate)
-	o.upstreamTimeout = cmp.Or(o.upstreamTimeout, defaultUpstreamTimeout)
+	o.upstreamTimeout = cmp.Or(o.upstreamTimeout, UpstreamTimeout)
 	return o
 }
 
@@ -64,9 +67,11 @@ type refresher struct {
 	metrics  *metrics
 
 	flights singleflight.Group // by the key of what is kept
-	timeout time.Duration      // of a flight
-	asking  time.Duration      // of it, for the upstream
-	waiting *room              // requests that wait for a flight
+	flying  sync.WaitGroup
+	aloft   *room         // flights
+	timeout time.Duration // of a flight
+	asking  time.Duration // of it, for the upstream
+	waiting *room         // requests that wait for a flight
 
 	interval time.Duration
 	all      *rate.Limiter
@@ -98,7 +103,7 @@ func newRefresher(o RefreshOptions, f *fetcher, waiting *room, m *metrics) (*ref
 	}
 	return &refresher{
 		bucket: bucket, fetcher: f, profiles: profiles, badges: badges, metrics: m,
-		timeout: o.upstreamTimeout + f.timeout, asking: o.upstreamTimeout, waiting: waiting,
+		timeout: o.upstreamTimeout + f.timeout, asking: o.upstreamTimeout, waiting: waiting, aloft: &room{size: flightsAtOnce},
 		interval: o.Interval, all: rate.NewLimiter(rate.Limit(o.Rate), int(math.Ceil(o.Rate))), last: map[site.Key]time.Time{},
 	}, nil
 }
@@ -133,6 +138,12 @@ func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger, kee
 	}
 	defer f.waiting.leave()
 	flight := f.flights.DoChan(string(t.keptKey()), func() (any, error) {
+		f.flying.Add(1)
+		defer f.flying.Done()
+		if !f.aloft.enter() {
+			return nil, &tooOftenError{time.Second}
+		}
+		defer f.aloft.leave()
 		if err := f.admit(t.keptKey(), time.Now()); err != nil {
 			return nil, err
 		}
@@ -239,14 +250,35 @@ func (f *refresher) replace(ctx context.Context, t target) (body []byte, result 
 			return stored, refreshSame, nil
 		}
 	}
-	kept, err := fresh.kept()
-	if err == nil {
-		err = f.put(ctx, t.keptKey(), kept, storage.Always)
-	}
-	if err != nil {
+	if err := f.keep(ctx, t, fresh); err != nil {
 		return body, refreshUnkept, fmt.Errorf("keep what was refreshed: %w", err)
 	}
 	return body, result, nil
+}
+
+// keep keeps what was fetched for the next run of the generator, unless another
+// fallback has kept something newer.
+func (f *refresher) keep(ctx context.Context, t target, fresh fresh) error {
+	body, err := fresh.kept()
+	if err != nil {
+		return err
+	}
+	for try := 0; ; try++ {
+		condition := storage.IfAbsent
+		was, info, err := f.fetcher.read(ctx, f.bucket, t.keptKey())
+		switch {
+		case err == nil && fresh.olderThanKept(was):
+			return nil
+		case err == nil:
+			condition = storage.Condition(info.ETag)
+		case !errors.Is(err, storage.ErrNotFound):
+			return err
+		}
+		err = f.put(ctx, t.keptKey(), body, condition)
+		if !errors.Is(err, storage.ErrCondition) || try == refreshTries {
+			return err
+		}
+	}
 }
 
 // put stores an object, trying again once where that may help.

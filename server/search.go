@@ -33,6 +33,14 @@ const (
 func (h *Handler) search(ctx context.Context, v *view, s site.Search) (*object, error) {
 	read := func(key site.Key) (*object, error) { return h.cache.get(ctx, v.version, key) }
 	o, err := searchOnce(read, v.root, s)
+	if !errors.Is(err, errMixed) {
+		return o, err
+	}
+	// A list may stay like that, where a publish was cut off: it must not take all requests.
+	if !h.mixed.enter() {
+		return nil, err
+	}
+	defer h.mixed.leave()
 	for wait := firstReread; errors.Is(err, errMixed) && wait <= lastReread; wait *= 2 {
 		select {
 		case <-time.After(wait):

@@ -20,7 +20,7 @@ type Limits struct {
 	WriteTimeout   time.Duration // from the end of the headers until the answer was taken; 30 s
 	IdleTimeout    time.Duration // between the requests of a connection; 2 min
 	DrainTimeout   time.Duration // for requests under way when Serve has to end; 10 s
-	HeaderBytes    int           // of a request, its line included; 16 KiB
+	HeaderBytes    int           // of a request, its line included, more than LeastHeaderBytes; 16 KiB
 }
 
 func (l Limits) withDefaults() Limits {
@@ -43,7 +43,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 		ReadTimeout:       l.RequestTimeout,
 		WriteTimeout:      l.WriteTimeout,
 		IdleTimeout:       l.IdleTimeout,
-		MaxHeaderBytes:    max(0, l.HeaderBytes-netHTTPSlop),
+		MaxHeaderBytes:    max(1, l.HeaderBytes-LeastHeaderBytes),
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // clients that misbehave
 	}
 	failed := make(chan error, 1)
@@ -65,8 +65,9 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 	return nil
 }
 
-// netHTTPSlop is what net/http reads beyond MaxHeaderBytes before it refuses.
-const netHTTPSlop = 4096
+// LeastHeaderBytes is less than Limits.HeaderBytes can be: what net/http reads beyond
+// its own limit before it refuses.
+const LeastHeaderBytes = 4096
 
 // endAfterBody closes the connection after a request that has a body, which no
 // request of the API has, or is of HTTP/1.0. Where such a request ends is what a

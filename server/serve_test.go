@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -94,4 +95,43 @@ func TestPathsAsSent(t *testing.T) {
 			t.Errorf("%s: %s", path, answer)
 		}
 	}
+}
+
+// A client that has closed its side of the connection may still read: it gets the
+// answer, not an empty one.
+func TestHalfClosedClients(t *testing.T) {
+	slow := slowStore{storage.NewFolder(demo(t)), 100 * time.Millisecond}
+	handler, err := server.New(context.Background(), slow, server.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := listen(t, handler)
+	for range 2 { // from the store, then from the cache
+		conn, err := net.Dial("tcp", base[len("http://"):])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "GET %sdetails HTTP/1.1\r\nHost: x\r\n\r\n", largeList)
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(conn)
+		if err := errors.Join(err, conn.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(answer), "Cache-Control: ") || !strings.HasSuffix(string(answer), "}") {
+			t.Errorf("got %q", answer)
+		}
+	}
+}
+
+// A slowStore takes its time.
+type slowStore struct {
+	server.Store
+	takes time.Duration
+}
+
+func (s slowStore) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	time.Sleep(s.takes)
+	return s.Store.Get(ctx, key)
 }

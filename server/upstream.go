@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode"
 )
 
 // An upstream is a source of fresh data.
@@ -36,6 +37,9 @@ var (
 func newUpstream(template, key string, placeholders ...string) (*upstream, error) {
 	if template == "" {
 		return nil, nil
+	}
+	if strings.ContainsFunc(key, unicode.IsControl) {
+		return nil, errors.New("the API key has a line end or another control character in it")
 	}
 	filled := template
 	for _, placeholder := range placeholders {

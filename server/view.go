@@ -38,7 +38,15 @@ func (h *Handler) Drain() { h.draining.Store(true) }
 func (h *Handler) Watch(ctx context.Context) {
 	var refreshes sync.WaitGroup
 	defer refreshes.Wait()
+	if h.refresher != nil {
+		defer h.refresher.flying.Wait()
+	}
+	var seen version // of which refreshes were looked at
 	for {
+		if v := h.view.Load(); v != nil && v.version != seen && h.refresher != nil {
+			seen = v.version
+			refreshes.Go(func() { h.refreshAgain(ctx, v) })
+		}
 		wait := h.poll
 		if h.view.Load() == nil { // nobody can be served before
 			wait = min(wait, time.Second)
@@ -47,45 +55,46 @@ func (h *Handler) Watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
-			if is := h.look(ctx); is != nil && h.refresher != nil {
-				refreshes.Go(func() { h.refreshAgain(ctx, is) })
-			}
+			h.look(ctx)
 		}
 	}
 }
 
-// look reads the root; it gives the view of a site that took another's place.
-func (h *Handler) look(ctx context.Context) (replaced *view) {
+func (h *Handler) look(ctx context.Context) {
 	h.polling.Lock()
 	defer h.polling.Unlock()
 	was := h.view.Load()
 	err := h.check(ctx)
 	if ctx.Err() != nil {
-		return nil
+		return
 	}
 	if err != nil {
 		h.log.Warn("the root cannot be read; what is known stays in use", "error", err)
-		return nil
+	} else if is := h.view.Load(); was == nil || is.version != was.version {
+		h.log.Info("serving a new site", "as_of", is.root.AsOf, "objects", is.root.Counts.Objects)
 	}
-	is := h.view.Load()
-	if was != nil && is.version == was.version {
-		return nil
-	}
-	h.log.Info("serving a new site", "as_of", is.root.AsOf, "objects", is.root.Counts.Objects)
-	if was == nil {
-		return nil
-	}
-	return is
 }
 
-// refreshAgain does refreshes again that a publish has undone.
+// refreshAgain does refreshes again that a publish has undone, as far as it can in a
+// few tries; what is left then, the next site will have.
 func (h *Handler) refreshAgain(ctx context.Context, v *view) {
-	done, err := h.refresher.again(ctx, v.root, func(key site.Key, body []byte) { h.cache.put(v.version, key, body) })
-	if err != nil && ctx.Err() == nil {
-		h.log.Warn("some refreshes could not be done again; the next site will have them", "error", err)
-	}
-	if done > 0 {
-		h.log.Info("refreshed again what a new site had undone", "objects", done)
+	for try := 1; ; try++ {
+		done, err := h.refresher.again(ctx, v.root, func(key site.Key, body []byte) { h.cache.put(v.version, key, body) })
+		if done > 0 {
+			h.log.Info("refreshed again what a new site had undone", "objects", done)
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		h.log.Warn("some refreshes could not be done again", "error", err, "try", try)
+		if try == refreshTries {
+			return
+		}
+		select {
+		case <-time.After(h.poll):
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/afero"
@@ -31,7 +32,8 @@ const leftoverAge = time.Hour
 // headers, which a folder cannot keep. An ETag is the MD5 of the file.
 type Local struct {
 	*Folder
-	path string
+	path    string
+	writing sync.Mutex // held with the lock of the work folder
 }
 
 // OpenLocal makes a bucket of a folder, which need not exist yet.
@@ -76,27 +78,36 @@ func (l *Local) Put(ctx context.Context, o Object, condition Condition) (etag st
 	if err := ctx.Err(); err != nil {
 		return "", fmt.Errorf("put %s: %w", o.Key, err)
 	}
-	if condition == Always {
-		return o.MD5.String(), l.replace(o)
+	written, err := l.write(o)
+	if err != nil {
+		return "", err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(written))
+		}
+	}()
 	unlock, err := l.lock(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	body, _, err := l.read(o.Key)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return "", err
+	if condition != Always {
+		body, _, err := l.read(o.Key)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return "", err
+		}
+		absent := err != nil
+		if absent != (condition == IfAbsent) || !absent && site.Sum(body).String() != string(condition) {
+			return "", fmt.Errorf("put %s: %w", o.Key, ErrCondition)
+		}
 	}
-	absent := err != nil
-	if absent != (condition == IfAbsent) || !absent && site.Sum(body).String() != string(condition) {
-		return "", fmt.Errorf("put %s: %w", o.Key, ErrCondition)
-	}
-	return o.MD5.String(), l.replace(o)
+	return o.MD5.String(), l.replace(o.Key, written)
 }
 
-func (l *Local) replace(o Object) (err error) {
-	work, name := filepath.Join(l.path, workFolder), l.name(o.Key)
+// write writes a file into the work folder.
+func (l *Local) write(o Object) (written string, err error) {
+	work := filepath.Join(l.path, workFolder)
 	file, err := os.CreateTemp(work, "")
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.MkdirAll(work, 0o755); err == nil {
@@ -104,27 +115,39 @@ func (l *Local) replace(o Object) (err error) {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("put %s: %w", o.Key, err)
+		return "", fmt.Errorf("put %s: %w", o.Key, err)
 	}
 	_, err = file.Write(o.Body)
-	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err == nil {
-		err = os.Rename(file.Name(), name)
-		// Delete removes folders that are empty: it may do so between the two.
-		for try := 0; errors.Is(err, fs.ErrNotExist) && try < 10; try++ {
-			if err = os.MkdirAll(filepath.Dir(name), 0o755); err == nil {
-				err = os.Rename(file.Name(), name)
-			}
+	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
+		return "", fmt.Errorf("put %s: %w", o.Key, errors.Join(err, os.Remove(file.Name())))
+	}
+	return file.Name(), nil
+}
+
+// replace puts a file that was written in the place of another. The lock must be held:
+// else it could come between the look and the act of a conditional write.
+func (l *Local) replace(key site.Key, written string) error {
+	name := l.name(key)
+	err := os.Rename(written, name)
+	if errors.Is(err, fs.ErrNotExist) { // no folder yet
+		if err = os.MkdirAll(filepath.Dir(name), 0o755); err == nil {
+			err = os.Rename(written, name)
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("put %s: %w", o.Key, errors.Join(err, os.Remove(file.Name())))
+		return fmt.Errorf("put %s: %w", key, err)
 	}
 	return nil
 }
 
-// lock excludes the conditional writes of other processes, until the process ends
-// or unlock is called.
+// lock excludes the writes of others, until the process ends or unlock is called.
 func (l *Local) lock(ctx context.Context) (unlock func() error, err error) {
+	l.writing.Lock() // of this process only one has to ask the system
+	defer func() {
+		if err != nil {
+			l.writing.Unlock()
+		}
+	}()
 	name := filepath.Join(l.path, workFolder, "lock")
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return nil, fmt.Errorf("lock the folder: %w", err)
@@ -136,7 +159,10 @@ func (l *Local) lock(ctx context.Context) (unlock func() error, err error) {
 	for {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
-			return file.Close, nil
+			return func() error {
+				defer l.writing.Unlock()
+				return file.Close()
+			}, nil
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, errors.Join(fmt.Errorf("lock the folder: %w", err), file.Close())
@@ -152,17 +178,32 @@ func (l *Local) lock(ctx context.Context) (unlock func() error, err error) {
 // Delete removes files, whether they are there or not, and folders that become empty.
 func (l *Local) Delete(ctx context.Context, keys []site.Key) error {
 	for _, key := range keys {
-		if err := ctx.Err(); err != nil {
+		if err := l.delete(ctx, key); err != nil {
 			return fmt.Errorf("delete %s: %w", key, err)
 		}
-		name := l.name(key)
-		if err := os.Remove(name); err != nil && !isAbsent(err) {
-			return fmt.Errorf("delete %s: %w", key, err)
-		}
-		for dir := filepath.Dir(name); dir != filepath.Clean(l.path); dir = filepath.Dir(dir) {
-			if os.Remove(dir) != nil { // not empty, or gone
-				break
-			}
+	}
+	return nil
+}
+
+func (l *Local) delete(ctx context.Context, key site.Key) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if _, err := os.Stat(l.path); isAbsent(err) {
+		return nil // the lock would make it
+	}
+	unlock, err := l.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	name := l.name(key)
+	if err := os.Remove(name); err != nil && !isAbsent(err) {
+		return err
+	}
+	for dir := filepath.Dir(name); dir != filepath.Clean(l.path); dir = filepath.Dir(dir) {
+		if os.Remove(dir) != nil { // not empty, or gone
+			break
 		}
 	}
 	return nil
@@ -171,7 +212,9 @@ func (l *Local) Delete(ctx context.Context, keys []site.Key) error {
 // List walks over the files whose keys begin with prefix and come after a key. It
 // reads them all for their digests.
 func (l *Local) List(ctx context.Context, prefix, after site.Key, found func(Info) error) error {
-	err := filepath.WalkDir(l.path, func(name string, entry fs.DirEntry, err error) error {
+	// Whole folders of the prefix save a walk through everything else.
+	top := filepath.Join(l.path, filepath.FromSlash(string(prefix[:strings.LastIndex(string(prefix), "/")+1])))
+	err := filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // gone meanwhile, or no bucket yet
 			return nil

@@ -48,6 +48,8 @@ func TestWrongUsage(t *testing.T) {
 		{"--site=x --profile-upstream=https://{address}@x/", "placeholder in its host"},
 		{"--site=x --profile-upstream=https://{address}:80?x", "placeholder in its host"},
 		{"--site=x --badge-upstream=https://x/{address}", "{event_id}"},
+		{"--site=x --max-header-bytes=4096", "--max-header-bytes must be more than 4096"},
+		{"--site=x --timeout=25s", "--write-timeout=30s must be more than --timeout"},
 		{"--site=x --log-level=loud", "--log-level"},
 	} {
 		var stdout, stderr bytes.Buffer
@@ -81,7 +83,7 @@ func TestFailure(t *testing.T) {
 		{"/nowhere", []string{"--site=/nowhere"}},
 		{"/nowhere.tar", []string{"--site=/nowhere.tar"}},
 		{"there is no site", []string{"--site=" + t.TempDir()}},
-		{"there is no site", []string{"--site=file:///nowhere"}},
+		{"/nowhere", []string{"--site=file:///nowhere"}},
 		{"_site", []string{"--site=" + damaged}},
 		{"a .tar file cannot store", []string{"--site=" + dir + ".tar", "--profile-upstream=https://x/{address}"}},
 		{"--addr chooses another address", []string{"--site=" + dir, "--addr=" + taken}},

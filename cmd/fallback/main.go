@@ -93,6 +93,12 @@ func (f *flags) Validate() error {
 			return fmt.Errorf("--%s must be more than nothing", least.flag)
 		}
 	}
+	if f.WriteTimeout <= f.Timeout+server.UpstreamTimeout {
+		return fmt.Errorf("--write-timeout=%v must be more than --timeout and %v for upstreams: else answers are cut off", f.WriteTimeout, server.UpstreamTimeout)
+	}
+	if f.MaxHeaderBytes <= server.LeastHeaderBytes {
+		return fmt.Errorf("--max-header-bytes must be more than %d", server.LeastHeaderBytes)
+	}
 	if f.DrainDelay < 0 {
 		return errors.New("--drain-delay must not be less than nothing")
 	}
@@ -196,18 +202,18 @@ func isURL(site string) bool { return strings.Contains(site, "://") }
 // open opens the site. A folder is a bucket only where something is to be stored in it.
 func (f *flags) open(ctx context.Context) (store server.Store, closeStore func() error, err error) {
 	nothing := func() error { return nil }
-	if !isURL(f.Site) && !f.refresh().Refreshes() {
-		site, err := storage.OpenSite(f.Site)
-		if err != nil {
-			return nil, nil, err
-		}
-		return site, site.Close, nil
-	}
 	at := storage.Location{Folder: f.Site}
 	if isURL(f.Site) {
 		if at, err = storage.ParseLocation(f.Site); err != nil {
 			return nil, nil, fmt.Errorf("--site: %w", err)
 		}
+	}
+	if at.Folder != "" && !f.refresh().Refreshes() {
+		site, err := storage.OpenSite(at.Folder)
+		if err != nil {
+			return nil, nil, err
+		}
+		return site, site.Close, nil
 	}
 	if at.Folder != "" {
 		if strings.HasSuffix(at.Folder, ".tar") {

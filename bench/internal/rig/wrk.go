@@ -60,15 +60,20 @@ func (l Load) Run(ctx context.Context, work, addr string) (Result, error) {
 		return l.run(ctx, addr, scriptFile, paths, 0, l.Time)
 	}
 	// wrk can only wait between the requests of a connection: how long, so that the
-	// rate comes out, a first run tells.
+	// rate comes out, first runs tell. A server that falls behind is asked less: the
+	// rate that came out is part of the result.
 	wait := 1000 * float64(l.Connections) / l.Rate
-	first, err := l.run(ctx, addr, scriptFile, paths, wait, 3*time.Second)
-	if err != nil {
-		return Result{}, err
+	for range calibrations {
+		first, err := l.run(ctx, addr, scriptFile, paths, wait, 3*time.Second)
+		if err != nil {
+			return Result{}, err
+		}
+		wait = max(0, wait-1000*float64(l.Connections)/first.Rate+1000*float64(l.Connections)/l.Rate)
 	}
-	wait -= 1000*float64(l.Connections)/first.Rate - wait
-	return l.run(ctx, addr, scriptFile, paths, max(0, wait), l.Time)
+	return l.run(ctx, addr, scriptFile, paths, wait, l.Time)
 }
+
+const calibrations = 3
 
 func (l Load) run(ctx context.Context, addr, scriptFile, paths string, wait float64, length time.Duration) (result Result, err error) {
 	c := exec.CommandContext(ctx, "wrk", "-t2", "-c"+strconv.Itoa(l.Connections), "-d"+strconv.Itoa(int(length.Seconds()))+"s",
