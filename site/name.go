@@ -47,10 +47,14 @@ func safeName(name string) bool {
 		return false
 	}
 	for _, r := range name {
-		if unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune(`/\%?#`, r) {
+		if unsafeInName(r) {
 			return false
 		}
 	}
 	_, err := ParseAddress(name)
 	return err != nil
+}
+
+func unsafeInName(r rune) bool {
+	return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune(`/\%?#`, r)
 }

@@ -1,0 +1,105 @@
+package site_test
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+)
+
+// What an edge forwards means the same to the fallback as what it was asked, and
+// has one form.
+func TestForwardIsTheSameRequest(t *testing.T) {
+	random := newRandom()
+	for _, c := range configs(t) {
+		forwarded := map[string]site.Resolution{}
+		for range 20_000 {
+			path := pick(random, []string{"/lists/1/records", "/lists/42/details", "/lists/8/searchFollowing", "/users/ALICE.eth/searchFollowing", "/users/caf%C3%89!'/searchFollowing"})
+			var query []string
+			for range random.IntN(4) {
+				query = append(query, pick(random, []string{"limit", "offset", "term", "includeTags", "cache", "x"})+"="+
+					pick(random, []string{"", "5", "05", "10", "200", "0", "true", "false", "fresh", "fox", "FOX+", "%C3%89t%C3%A9", "e%CC%81t%C3%A9", "%FF%26%2B", "%25"}))
+			}
+			a, r := c.AtEdge("GET", "/"+c.BasePath+path, strings.Join(query, "&")), c.Resolve("GET", "/"+c.BasePath+path, strings.Join(query, "&"))
+			if a.Action != site.EdgeFallback {
+				equal(t, "an action that needs no fallback", a.Action == site.EdgeObject, r.Action == site.AnswerObject)
+				continue
+			}
+			forwardPath, forwardQuery, _ := strings.Cut(a.Forward, "?")
+			if again := c.Resolve("GET", forwardPath, forwardQuery); !reflect.DeepEqual(again, r) {
+				t.Fatalf("%s?%s is forwarded as %s: %+v, want %+v", path, query, a.Forward, again, r)
+			}
+			equal(t, "the form of a normal form", c.AtEdge("GET", forwardPath, forwardQuery).Forward, a.Forward)
+			forwarded[a.Forward] = r
+		}
+		seen := map[string]string{}
+		for forward, r := range forwarded {
+			id := fmt.Sprintf("%+v", r)
+			if seen[id] != "" {
+				t.Errorf("%s and %s are one request", seen[id], forward)
+			}
+			seen[id] = forward
+		}
+	}
+}
+
+// The expressions of the table match what the rules of keys accept.
+func TestEdgeExpressionsMatchKeys(t *testing.T) {
+	random := newRandom()
+	for _, limitMax := range []int{10, 19, 20, 99, 100, 101, 137, 999, 1000, 2345, 10_000} {
+		c, err := site.Config{LeaderboardMax: limitMax}.WithDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var matchers []*regexp.Regexp
+		table := c.Edge()
+		for _, r := range table.Routes {
+			if r.Subject == site.EdgeStored || r.Subject == site.EdgeBoard {
+				matchers = append(matchers, regexp.MustCompile(r.Path))
+			} else {
+				matchers = append(matchers, nil)
+			}
+		}
+		check := func(key string) {
+			route, _ := c.RouteOf(site.Key(key))
+			for i, r := range table.Routes {
+				if matchers[i] != nil && matchers[i].MatchString(key) != (r.Route == route) {
+					t.Errorf("maximum %d, key %q: the expression %s errs", limitMax, key, r.Path)
+				}
+			}
+		}
+		for limit := range limitMax + 20 {
+			check(fmt.Sprintf("_variants/leaderboard/followers/limit=%d", limit))
+		}
+		for _, key := range []string{
+			"_site", "_site/", "_lock", "_publishing", "_refresh/details/1", "_manifest/00", "_manifest/0g", "_manifest/01234", "_search/users/a", "_search/users/",
+			"_search/lists/1/0", "_search/lists/01/0", "_search/lists/1/" + strings.Repeat("9", 18+random.IntN(2)), "_errors/bad-limit", "_errors/bad", "_errors/",
+			"api/v1/leaderboard/followers", "api/v1/leaderboard/mutuals", "apixv1/leaderboard/followers", "_variants/leaderboard/followers/limit=01",
+		} {
+			check(key)
+		}
+	}
+}
+
+// Nothing beside a site's objects can be asked for at an edge, however it is spelled.
+func TestEdgeHidesWhatIsNoObject(t *testing.T) {
+	c := defaultConfig(t)
+	for _, path := range []string{"/_lock", "/_publishing", "/_publishing.tar", "/_refresh/details/1", "/%5Frefresh/details/1", "/_site/../_lock", "//_lock", "/api/v1/../../_lock"} {
+		if a := c.AtEdge(http.MethodGet, path, ""); a.Problem != site.NoSuchRoute {
+			t.Errorf("%s: %+v", path, a)
+		}
+	}
+}
+
+// The bodies of an edge are the objects under _errors/.
+func TestEdgeProblemsAreObjects(t *testing.T) {
+	problems := defaultConfig(t).Edge().Problems
+	equal(t, "problems", len(problems), len(site.Problems()))
+	for _, p := range site.Problems() {
+		equal(t, p.Name, problems[p.Name].Body, string(p.Body()))
+	}
+}

@@ -1,0 +1,199 @@
+package templates
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+)
+
+//go:embed edge
+var edgeFiles embed.FS
+
+// An EdgeKind is a program or a service that can stand before a bucket.
+type EdgeKind string
+
+// The kinds of edges.
+const (
+	Nginx      EdgeKind = "nginx"
+	Varnish    EdgeKind = "varnish"
+	Caddy      EdgeKind = "caddy"
+	CloudFront EdgeKind = "cloudfront"
+	Worker     EdgeKind = "worker"
+)
+
+// edgeOutputs are the files of each kind: the template and the name of what it makes.
+var edgeOutputs = map[EdgeKind][][2]string{
+	Nginx:      {{"nginx.conf", "followpress.conf"}, {"nginx.js", "followpress.js"}},
+	Varnish:    {{"varnish.vcl", "followpress.vcl"}},
+	Caddy:      {{"caddyfile", "Caddyfile"}},
+	CloudFront: {{"cloudfront.js", "function.js"}, {"cloudfront.yaml", "cloudfront.yaml"}},
+	Worker:     {{"worker.js", "worker.js"}, {"wrangler.toml", "wrangler.toml"}},
+}
+
+// EdgeOptions say what an edge stands before. The zero value of the last fields
+// means their default.
+type EdgeOptions struct {
+	Config   site.Config
+	Bucket   string // URL below which the keys are
+	Fallback string // URL of the fallback; "" means that there is none
+
+	Listen    string // where a server listens: port, or host:port; "8080"
+	CacheDir  string // of nginx; /var/cache/nginx/followpress
+	CacheSize string // of nginx, as it has sizes; 10g
+}
+
+// An EdgeFile is a file of a configuration.
+type EdgeFile struct {
+	Name string
+	Body []byte
+}
+
+// Edge renders the configuration of an edge.
+func Edge(kind EdgeKind, o EdgeOptions) ([]EdgeFile, error) {
+	outputs, ok := edgeOutputs[kind]
+	if !ok {
+		return nil, fmt.Errorf("edge %q: there is none of this kind", kind)
+	}
+	view, err := newEdgeView(o)
+	if err != nil {
+		return nil, err
+	}
+	if kind == Varnish && (view.Bucket.TLS || view.Fallback != nil && view.Fallback.TLS) {
+		return nil, errors.New("varnish speaks no TLS to its backends: give http:// URLs, of a TLS proxy beside it if need be (docs/deploy/varnish.md)")
+	}
+	var files []EdgeFile
+	for _, names := range outputs {
+		var body bytes.Buffer
+		if err := edgeTemplates.ExecuteTemplate(&body, names[0], view); err != nil {
+			return nil, fmt.Errorf("render %s: %w", names[0], err)
+		}
+		files = append(files, EdgeFile{Name: names[1], Body: body.Bytes()})
+	}
+	return files, nil
+}
+
+var edgeTemplates = template.Must(template.New("").Funcs(template.FuncMap{
+	"json":  encodeJSON,
+	"list":  func(all ...string) []string { return all },
+	"quote": func(text string) string { return strings.ReplaceAll(text, `"`, `\"`) },
+}).ParseFS(edgeFiles, "edge/*"))
+
+func encodeJSON(v any) (string, error) {
+	body, err := json.MarshalWithOption(v, json.DisableHTMLEscape())
+	return string(body), err
+}
+
+// edgeView is what the templates see.
+type edgeView struct {
+	Table            site.Edge
+	Bucket, Fallback *origin // Fallback may be nil
+	HasFallback      bool
+	BasePath         string
+	MaxNameBytes     int
+	NoStore          string
+	AbsentSeconds    int      // how long a cache may believe that there is no object
+	ContentTypes     []string // of all answers
+	Direct           []string // expressions of paths that are the paths of objects as they stand
+
+	Listen, CacheDir, CacheSize string
+}
+
+// absentSeconds is the max-age of the problems that say so.
+const absentSeconds = 60
+
+func newEdgeView(o EdgeOptions) (*edgeView, error) {
+	v := &edgeView{
+		Table: o.Config.Edge(), BasePath: o.Config.BasePath,
+		MaxNameBytes: site.MaxNameBytes, NoStore: site.NoStore, AbsentSeconds: absentSeconds,
+		Listen: orDefault(o.Listen, "8080"), CacheDir: orDefault(o.CacheDir, "/var/cache/nginx/followpress"), CacheSize: orDefault(o.CacheSize, "10g"),
+	}
+	for _, r := range v.Table.Routes {
+		if !slices.Contains(v.ContentTypes, r.Route.ContentType) {
+			v.ContentTypes = append(v.ContentTypes, r.Route.ContentType)
+		}
+		if r.Subject != site.EdgeUser {
+			v.Direct = append(v.Direct, directPath(r))
+		}
+	}
+	var err error
+	if v.Bucket, err = parseOrigin("followpress_bucket", "bucket", o.Bucket); err != nil {
+		return nil, err
+	}
+	if o.Fallback != "" {
+		v.HasFallback = true
+		if v.Fallback, err = parseOrigin("followpress_fallback", "fallback", o.Fallback); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+func orDefault(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// directPath matches the paths of a route's objects.
+func directPath(r site.EdgeRoute) string {
+	path := "/" + strings.TrimSuffix(strings.TrimPrefix(r.Path, "^"), "$")
+	if r.Legal != "" {
+		path = strings.Replace(path, "([^/]*)", strings.TrimSuffix(strings.TrimPrefix(r.Legal, "^"), "$"), 1)
+	}
+	return path
+}
+
+// An origin is what an edge asks.
+type origin struct {
+	Name     string // of the upstream
+	Origin   string // scheme and upstream
+	URL      string
+	Scheme   string
+	Host     string // as the header has it
+	Hostname string
+	Port     string
+	HostPort string
+	Prefix   string // of all paths; no slash at its end
+	TLS      bool
+	Hidden   []string // headers of its answers that are not passed on
+}
+
+// hiddenHeaders are what buckets add to their answers, and what the edge says itself.
+var hiddenHeaders = []string{
+	"Accept-Ranges", "Access-Control-Allow-Credentials", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers",
+	"Content-Security-Policy", "Last-Modified", "Strict-Transport-Security", "Vary", "X-Amz-Bucket-Region", "X-Amz-Expiration", "X-Amz-Id-2",
+	"X-Amz-Replication-Status", "X-Amz-Request-Id", "X-Amz-Server-Side-Encryption", "X-Amz-Storage-Class", "X-Amz-Version-Id",
+	"X-Content-Type-Options", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Xss-Protection",
+}
+
+// plainURL keeps what goes into configuration files to what none of them takes for
+// anything else.
+var plainURL = regexp.MustCompile(`^https?://[A-Za-z0-9._:\[\]/~-]+$`)
+
+func parseOrigin(name, what, text string) (*origin, error) {
+	u, err := url.Parse(text)
+	if err != nil || !plainURL.MatchString(text) || u.Hostname() == "" {
+		return nil, fmt.Errorf("%s URL %q: want http:// or https://, a host, and a path of letters, digits and -._~ at most", what, text)
+	}
+	o := &origin{
+		Name: name, Origin: u.Scheme + "://" + name, URL: strings.TrimRight(text, "/"), Scheme: u.Scheme, Host: u.Host, Hostname: u.Hostname(),
+		Port: u.Port(), Prefix: strings.TrimRight(u.Path, "/"), TLS: u.Scheme == "https", Hidden: hiddenHeaders,
+	}
+	if o.Port == "" {
+		o.Port = map[bool]string{false: "80", true: "443"}[o.TLS]
+	}
+	o.HostPort = net.JoinHostPort(o.Hostname, o.Port)
+	return o, nil
+}

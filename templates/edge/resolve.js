@@ -1,0 +1,197 @@
+// resolve says where a request goes, over the table of routes of the package site,
+// whose AtEdge is its counterpart in Go. It keeps to what njs, CloudFront
+// Functions and browsers have in common.
+const table = {{json .Table}};
+const hasFallback = {{.HasFallback}};
+
+table.routes.forEach((route) => {
+  route.matcher = new RegExp(route.path);
+});
+const space = new RegExp('^' + table.space + '+|' + table.space + '+$', 'g');
+const unsafe = new RegExp(table.unsafe);
+
+function resolve(method, path, query) {
+  if (method === 'OPTIONS') {
+    return { kind: 'preflight' };
+  }
+  if (method !== 'GET' && method !== 'HEAD') {
+    return problem('method-not-allowed');
+  }
+  path = path.replace(/^\//, '').split('/').map(normal).join('/');
+  for (let i = 0; i < table.routes.length; i++) {
+    const found = table.routes[i].matcher.exec(path);
+    if (found) {
+      return answer(table.routes[i], path, found[1], query);
+    }
+  }
+  return problem('no-such-route');
+}
+
+// answer is where a request goes whose route is known:
+// - kind: object (the object at path), fallback (ask it for forward), problem or preflight
+// - absent: the problem that answers if there is no object; '' is an empty search
+// - forward of an object: ask the fallback if there is no object, absent is not certain
+// - fresh: neither out of a cache nor into one
+function answer(route, path, variable, query) {
+  const kept = parse(route, query);
+  if (kept.problem) {
+    return kept;
+  }
+  const a = { kind: 'object', path: '/' + path, absent: route.absent, caching: route.caching, forward: '', fresh: false };
+  if (route.subject === 'stored') {
+    return a;
+  }
+  if (route.subject === 'board') {
+    if (kept.limit) {
+      a.path = '/' + route.variant.replace('{board}', variable).replace('{limit}', kept.limit);
+    }
+    return a;
+  }
+  if (route.subject === 'list' && !new RegExp(route.legal).test(variable)) {
+    return problem(route.problem);
+  }
+  if (route.subject === 'user') {
+    const user = lookUp(variable);
+    if (!user) {
+      return problem(route.absent);
+    }
+    if (user.address) {
+      a.absent = '';
+    }
+    const at = path.lastIndexOf('/' + variable + '/') + 1;
+    a.path = '/' + path.slice(0, at) + user.text + path.slice(at + variable.length);
+    a.forward = user.uncertain ? a.path : '';
+  }
+  const names = Object.keys(kept).sort();
+  if (names.length > 0) {
+    a.fresh = kept.cache !== undefined;
+    a.kind = hasFallback ? 'fallback' : 'object';
+    a.forward = hasFallback ? a.path + '?' + names.map((name) => name + '=' + kept[name]).join('&') : '';
+  }
+  return a;
+}
+
+function problem(name) {
+  return { kind: 'problem', problem: name };
+}
+
+// parse keeps the parameters that make a difference, of a repeated one the first.
+function parse(route, query) {
+  const seen = {};
+  const kept = {};
+  const pairs = query ? query.split('&') : [];
+  for (let i = 0; i < pairs.length; i++) {
+    const parts = /^([^=]*)=?(.*)$/.exec(pairs[i].replace(/\+/g, '%20'));
+    const name = parts ? normal(parts[1]) : '';
+    if (!route.params || route.params.indexOf(name) < 0 || seen[name]) {
+      continue;
+    }
+    seen[name] = true;
+    const rule = table.params[name];
+    const value = normal(parts[2]);
+    if (!new RegExp(rule.legal).test(value) || rule.number && Number(value) < (rule.least || 0)) {
+      return problem(rule.problem);
+    }
+    if (rule.number) {
+      const number = Math.min(Number(value), rule.most || route.most);
+      if (number !== (rule.default || 0)) {
+        kept[name] = String(number);
+      }
+    } else if (rule.only) {
+      if (value === rule.only) {
+        kept[name] = value;
+      }
+    } else {
+      const text = value.replace(space, '');
+      if (text) {
+        kept[name] = /%[89A-F]/.test(text) ? text : lowerCase(text);
+      }
+    }
+  }
+  return kept;
+}
+
+// normal is the normal form of a segment or a value. A percent sign without two
+// digits after it means itself.
+function normal(text) {
+  if (!/[^0-9A-Za-z._~=-]/.test(text)) {
+    return text;
+  }
+  return text.replace(/%[0-9A-Fa-f][0-9A-Fa-f]|[^0-9A-Za-z._~=-]/g, (found) => {
+    const code = found.length === 3 ? parseInt(found.slice(1), 16) : found.charCodeAt(0);
+    const sign = String.fromCharCode(code);
+    return /[0-9A-Za-z._~=-]/.test(sign) ? sign : '%' + (code < 16 ? '0' : '') + code.toString(16).toUpperCase();
+  });
+}
+
+// lowerCase leaves the digits of percent-encoding as they are.
+function lowerCase(text) {
+  return text.replace(/%..|[A-Z]/g, (found) => (found.length === 3 ? found : found.toLowerCase()));
+}
+
+// lookUp is a user in normal form as a key has it, null for the name of nobody.
+// Engines differ in what they know of letters beyond ASCII. So an edge with a
+// fallback looks for such a name as it was sent, and asks if that is not there.
+function lookUp(text) {
+  if (/^0[xX][0-9A-Fa-f]{40}$/.test(text)) {
+    return { text: text.toLowerCase(), address: true };
+  }
+  const uncertain = hasFallback && /%[89A-F]/.test(text);
+  try {
+    const name = decodeURIComponent(text);
+    text = uncertain ? text : normal(encodeURIComponent(fold(name)));
+  } catch (e) {
+    return null; // not UTF-8
+  }
+  const isName = text !== '' && text !== '.' && text !== '..' && !unsafe.test(text) && !/^0x[0-9a-f]{40}$/.test(text);
+  const tooLong = !uncertain && text.replace(/%../g, '.').length > {{.MaxNameBytes}};
+  return isName && !tooLong ? { text: text, uncertain: uncertain } : null;
+}
+
+// fold is a name in lower case, letter by letter, without U+FE0F, and composed if
+// the engine can do that.
+function fold(name) {
+  name = name.replace(/\uFE0F/g, '');
+  if (!name.normalize) {
+    return name.toLowerCase();
+  }
+  const letters = Array.from(name.normalize('NFC'));
+  return letters.map((letter) => String.fromCodePoint(letter.toLowerCase().codePointAt(0))).join('').normalize('NFC');
+}
+
+// ownAnswer is what an edge answers by itself: a problem by its name, '' for the
+// search that finds nothing, or a preflight. The headers of every answer are not in it.
+function ownAnswer(a, name, ifNoneMatch) {
+  const headers = {};
+  const add = (header) => {
+    headers[header.name] = header.value;
+  };
+  if (a.kind === 'preflight') {
+    table.preflight.forEach(add);
+    return { status: 204, headers: headers, body: '' };
+  }
+  if (a.fresh) {
+    headers['x-refresh'] = 'unavailable';
+  }
+  if (name === '') {
+    headers['content-type'] = 'application/json';
+    headers['cache-control'] = a.fresh ? '{{.NoStore}}' : a.caching;
+    headers.etag = table.empty.etag;
+    return holds(ifNoneMatch, table.empty.etag)
+      ? { status: 304, headers: headers, body: '' }
+      : { status: 200, headers: headers, body: table.empty.body };
+  }
+  const p = table.problems[name];
+  p.headers.forEach(add);
+  if (a.fresh) {
+    headers['cache-control'] = '{{.NoStore}}';
+  }
+  const body = { type: 'about:blank', title: p.title, status: p.status, detail: p.detail, response: p.detail };
+  return { status: p.status, headers: headers, body: JSON.stringify(body) };
+}
+
+// holds reports whether an If-None-Match header names an entity tag.
+function holds(ifNoneMatch, etag) {
+  const tags = ifNoneMatch ? ifNoneMatch.split(',') : [];
+  return tags.some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);
+}

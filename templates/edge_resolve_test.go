@@ -1,0 +1,233 @@
+package templates
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/dop251/goja"
+
+	"github.com/followpress/followpress/site"
+)
+
+// resolver is resolve.js in a JavaScript engine.
+type resolver struct {
+	config      site.Config
+	hasFallback bool
+	vm          *goja.Runtime
+	resolve     goja.Callable
+}
+
+// A decision is what resolve in JavaScript gives.
+type decision struct {
+	Kind, Path, Absent, Forward, Problem string
+	Fresh                                bool
+}
+
+func newResolver(t testing.TB, config site.Config, hasFallback, normalizes bool) *resolver {
+	t.Helper()
+	o := EdgeOptions{Config: config, Bucket: "http://bucket"}
+	if hasFallback {
+		o.Fallback = "http://fallback"
+	}
+	view, err := newEdgeView(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var source bytes.Buffer
+	if err := edgeTemplates.ExecuteTemplate(&source, "resolve.js", view); err != nil {
+		t.Fatal(err)
+	}
+	r := &resolver{config: config, hasFallback: hasFallback, vm: goja.New()}
+	r.vm.SetFieldNameMapper(goja.UncapFieldNameMapper())
+	if !normalizes { // as in njs and CloudFront
+		if _, err := r.vm.RunString("String.prototype.normalize = undefined; Array.from = undefined;"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.vm.RunString(source.String()); err != nil {
+		t.Fatal(err)
+	}
+	var ok bool
+	if r.resolve, ok = goja.AssertFunction(r.vm.Get("resolve")); !ok {
+		t.Fatal("resolve is no function")
+	}
+	return r
+}
+
+func (r *resolver) decide(t testing.TB, method, path, query string) (d decision) {
+	t.Helper()
+	got, err := r.resolve(goja.Undefined(), r.vm.ToValue(method), r.vm.ToValue(ascii(path)), r.vm.ToValue(ascii(query)))
+	if err != nil {
+		t.Fatalf("%s %s?%s: %v", method, path, query, err)
+	}
+	if err := r.vm.ExportTo(got, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// ascii encodes what every client encodes.
+func ascii(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		if text[i] < 0x80 {
+			b.WriteByte(text[i])
+		} else {
+			b.WriteString(url.PathEscape(text[i : i+1]))
+		}
+	}
+	return b.String()
+}
+
+// check compares a decision with what the package site says. An edge may look for a
+// name as it was sent and then ask the fallback: what comes of that must be right.
+func (r *resolver) check(t *testing.T, method, path, query string) {
+	t.Helper()
+	d, want := r.decide(t, method, path, query), r.config.AtEdge(method, path, query)
+	fail := func(why string) {
+		t.Helper()
+		t.Errorf("%s %.200q?%.200q, base %q, fallback %t: %s\n got %.500v\nwant %.500v", method, path, query, r.config.BasePath, r.hasFallback, why, d, want)
+	}
+	if !r.hasFallback && want.Action == site.EdgeFallback {
+		want.Action = site.EdgeObject
+	}
+	if d.Kind == "object" && d.Forward != "" {
+		if key := keyOf(t, d.Path); isKey(r.config, key) {
+			if key != want.Key {
+				fail("another object")
+			}
+			return
+		}
+		want2 := r.config.AtEdge("GET", d.Forward, "")
+		if want2.Action != want.Action || want2.Key != want.Key || want2.Problem != want.Problem {
+			fail("the fallback answers another request")
+		}
+		return
+	}
+	absent := ""
+	if want.Absent != nil {
+		absent = want.Absent.Name
+	}
+	switch want.Action {
+	case site.EdgePreflight:
+		if d.Kind != "preflight" {
+			fail("no preflight")
+		}
+	case site.EdgeProblem:
+		forwardPath, forwardQuery, _ := strings.Cut(d.Forward, "?")
+		askable := d.Kind == "fallback" && r.config.AtEdge("GET", forwardPath, forwardQuery).Problem == want.Problem
+		if !askable && (d.Kind != "problem" || d.Problem != want.Problem.Name) {
+			fail("not the problem " + want.Problem.Name)
+		}
+	case site.EdgeObject:
+		if d.Kind != "object" || keyOf(t, d.Path) != want.Key || d.Absent != absent || d.Fresh != want.Fresh {
+			fail("not the object")
+		}
+	case site.EdgeFallback:
+		if d.Kind != "fallback" || d.Fresh != want.Fresh || !r.same(d.Forward, path, query) {
+			fail("not the same request for the fallback")
+		}
+		forwardPath, forwardQuery, _ := strings.Cut(d.Forward, "?")
+		if again := r.decide(t, "GET", forwardPath, forwardQuery); again.Forward != d.Forward {
+			fail("its normal form is not one: " + again.Forward)
+		}
+	}
+}
+
+func (r *resolver) same(forward, path, query string) bool {
+	forwardPath, forwardQuery, _ := strings.Cut(forward, "?")
+	return reflect.DeepEqual(r.config.Resolve("GET", forwardPath, forwardQuery), r.config.Resolve("GET", path, query))
+}
+
+func keyOf(t testing.TB, path string) site.Key {
+	t.Helper()
+	key, err := url.PathUnescape(strings.TrimPrefix(path, "/"))
+	if err != nil {
+		t.Fatalf("path %q: %v", path, err)
+	}
+	return site.Key(key)
+}
+
+func isKey(c site.Config, key site.Key) bool {
+	_, ok := c.RouteOf(key)
+	return ok
+}
+
+func TestResolverAgreesWithSite(t *testing.T) {
+	for _, base := range []string{"", "x", "a/b.c/users"} {
+		config, err := site.Config{BasePath: base, LeaderboardMax: 137}.WithDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range []*resolver{
+			newResolver(t, config, true, false), newResolver(t, config, true, true), newResolver(t, config, false, true),
+		} {
+			random := rand.New(rand.NewPCG(1, 2))
+			for range 3_000 {
+				method, path, query := randomRequest(random, config)
+				r.check(t, method, path, query)
+			}
+			if t.Failed() {
+				return
+			}
+		}
+	}
+}
+
+// randomRequest is a request that may well be one of the API's, and may be broken in
+// one way or more.
+func randomRequest(random *rand.Rand, config site.Config) (method, path, query string) {
+	method = "GET"
+	if random.IntN(20) == 0 {
+		method = pick(random, "HEAD", "OPTIONS", "POST", "get", "")
+	}
+	routes := site.Routes()
+	path = routes[random.IntN(len(routes))].Path(config)
+	for name, values := range map[string][]string{
+		"board":    {"followers", "following", "mutuals", ""},
+		"token_id": {"1", "0", "42", "01", "-1", "", strings.Repeat("9", 78), strings.Repeat("9", 79), "1%00", "..%2f1", "x"},
+		"user": {
+			"0xABCDEFabcdefabcdefabcdefabcdefabcdefabcd", "0Xabcdefabcdefabcdefabcdefabcdefabcdefabcd", "alice.eth", "ALICE.eth", "",
+			"..", "%2e%2e", ".", "CAFÉ.eth", "cafe%CC%81.eth", "%FF", "%E2%9D%A4%EF%B8%8F.eth", "a+b", "a%2Fb", "50%25", "%20x", "0x123", "%zz", "%3D=",
+			"searchFollowing", "users", strings.Repeat("x", 255), strings.Repeat("x", 256), strings.Repeat("é", 127), strings.Repeat("é", 128),
+			"0xabcdefabcdefabcdefabcdefabcdefabcdefabcd%EF%B8%8F", "K", "İ", "Σας", "a%C2%A0b", "a!'()*b", "a;b:c@d&e,f$g",
+		},
+		"limit":   {"1", "10", "99", "137", "138", "0", "010", ""},
+		"number":  {"0", "7", "00", strings.Repeat("1", 18), strings.Repeat("1", 19)},
+		"hash":    {"0", "ff", "0123", "01234", "F", ""},
+		"problem": {"bad-limit", "no-such-list", "no", ""},
+	} {
+		path = strings.ReplaceAll(path, "{"+name+"}", pick(random, values...))
+	}
+	for random.IntN(6) == 0 {
+		path = mutate(random, path)
+	}
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	for random.IntN(2) == 0 {
+		name := pick(random, "limit", "offset", "term", "includeTags", "cache", "Limit", "l%69mit", "x", "", "__proto__", "constructor")
+		value := pick(random, "", "1", "5", "05", "10", "100", "101", "138", "0", "-1", "+5", "%35", "x", "true", "false", "TRUE", "fresh", "%66resh",
+			"999999999999999999", "9999999999999999999", "fox", "FOX", "+fox%20", "%C3%89t%C3%A9", "%FF", "%E3%80%80", "%C2%A0a", "a%26b=c", "%2541", "%", "K",
+			strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("%61", 255), strings.Repeat("é", 127), strings.Repeat("é", 128), "2147483648")
+		query += pick(random, "", "&", "&&") + name + pick(random, "=", "=", "=", "", "==") + value
+	}
+	for random.IntN(8) == 0 {
+		query = mutate(random, query)
+	}
+	return method, strings.ReplaceAll(path, "?", ""), query
+}
+
+func mutate(random *rand.Rand, text string) string {
+	at := random.IntN(len(text) + 1)
+	if random.IntN(3) == 0 && at < len(text) {
+		return text[:at] + url.PathEscape(string(text[at])) + text[at+1:]
+	}
+	return text[:at] + pick(random, "/", "%", "%2F", "..", "x", "%41", "&", "=", "+", "0", "%00", "É") + text[min(len(text), at+random.IntN(2)):]
+}
+
+func pick(random *rand.Rand, all ...string) string { return all[random.IntN(len(all))] }
