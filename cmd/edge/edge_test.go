@@ -1,0 +1,337 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// scratch is a folder for what tests share.
+var scratch string
+
+func TestMain(m *testing.M) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "edge-test-"); err != nil {
+		panic(err)
+	}
+	status := m.Run()
+	_ = os.RemoveAll(scratch) // it is a temporary folder anyway
+	os.Exit(status)
+}
+
+// A subject is an edge under test.
+type subject struct {
+	kind  string
+	start func(t testing.TB, bucketURL, fallbackURL string) (base string)
+	// inexact are the paths of the conformance cases that this edge cannot answer exactly without
+	// a fallback, with the status it gives; its page in docs/deploy has them.
+	inexact map[string]int
+	caches  bool
+	// unseen are headers that the edge does not give everywhere.
+	unseen []string
+}
+
+var subjects = []subject{
+	{kind: "nginx", start: startNginx, caches: true, inexact: map[string]int{
+		"/api/v1/users/cafe%CC%81.eth/searchFollowing": http.StatusNotFound, // njs cannot compose
+	}},
+}
+
+func forEdges(t *testing.T, test func(t *testing.T, s subject)) {
+	for _, s := range subjects {
+		t.Run(s.kind, func(t *testing.T) {
+			t.Parallel()
+			test(t, s)
+		})
+	}
+}
+
+// Every case, with the fallback: exact, from every edge.
+func TestConformance(t *testing.T) {
+	forEdges(t, func(t *testing.T, s subject) {
+		o := newOrigins(t)
+		base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL)
+		for range 2 { // the second time out of the cache
+			for _, c := range conformanceCases(t) {
+				c.check(t, base)
+			}
+		}
+		// Only what no object answers has gone to the fallback.
+		o.fallback.paths.Range(func(path, _ any) bool {
+			name, query, _ := strings.Cut(path.(string), "?")
+			if query == "" && !strings.Contains(name, "%") {
+				t.Errorf("the fallback was asked for %s", path)
+			}
+			return true
+		})
+	})
+}
+
+// What objects alone can answer an edge answers without a fallback; the rest with
+// the default answer.
+func TestConformanceWithoutFallback(t *testing.T) {
+	forEdges(t, func(t *testing.T, s subject) {
+		o := newOrigins(t)
+		base := s.start(t, o.bucket.URL+"/bucket", "")
+		exact := 0
+		for _, c := range conformanceCases(t) {
+			path, query, _ := strings.Cut(c.Path, "?")
+			a := o.config.AtEdge(http.MethodGet, path, query)
+			if status, inexact := s.inexact[c.Path]; inexact {
+				if got := ask(t, http.MethodGet, base, c.Path); got.status != status {
+					t.Errorf("%s: status %d, its page says %d", c.Path, got.status, status)
+				}
+				continue
+			}
+			if a.Action == site.EdgeFallback {
+				want := o.direct(t, http.MethodGet, "/"+strings.ReplaceAll(string(a.Key), "🦊", "%F0%9F%A6%8A"))
+				sameAnswer(t, c.Path, ask(t, http.MethodGet, base, c.Path), want, s.unseen...)
+				continue
+			}
+			exact++
+			c.check(t, base)
+		}
+		if exact < 200 {
+			t.Errorf("only %d cases are answered exactly", exact)
+		}
+		fresh := ask(t, http.MethodGet, base, "/api/v1/lists/1/details?cache=fresh")
+		sameAnswer(t, "fresh", fresh, o.direct(t, http.MethodGet, "/api/v1/lists/1/details?cache=fresh"), s.unseen...)
+	})
+}
+
+// All headers that clients see, methods and conditions, as the handler has them.
+func TestHeaders(t *testing.T) {
+	forEdges(t, func(t *testing.T, s subject) {
+		o := newOrigins(t)
+		base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL)
+		paths := []string{
+			"/api/v1/leaderboard/followers", "/api/v1/leaderboard/followers?limit=3", "/api/v1/leaderboard/followers?limit=0",
+			"/api/v1/lists/1/records", "/api/v1/lists/1/records?includeTags=false", "/api/v1/lists/1/records?includeTags=no",
+			"/api/v1/lists/8/searchFollowing?limit=0&offset=x", "/api/v1/lists/8/searchFollowing?offset=x&limit=0", "/api/v1/lists/8/searchFollowing?offset=5&limit=x&limit=1&term=x",
+			"/api/v1/lists/1/details", "/api/v1/lists/1/details?cache=fresh", "/api/v1/lists/404/details", "/api/v1/lists/404/details?cache=fresh",
+			"/api/v1/lists/01/details", "/api/v1/users/nobody.eth/searchFollowing", "/api/v1/users/0x6363636363636363636363636363636363636363/searchFollowing",
+			"/api/v1/users/ALICE.eth/searchFollowing", "/api/v1/users/alice.eth/searchFollowing?term=bob", "/", "/nothing", "/api/v1/leaderboard/mutuals",
+			"/_site", "/_errors/bad-limit", "/_manifest/0", "/_search/users/0", "/_search/lists/8/0", "/_search/lists/8/9", "/_variants/leaderboard/following/limit=7",
+			"/_refresh/details/1", "/_lock", "/-followpress/object", "/-followpress/own", "/api/v1/lists/1/records/", "/api/v1/lists//records", "//api/v1/lists/1/records",
+		}
+		for _, path := range paths {
+			for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST", "DELETE", "PURGE"} {
+				for range 2 {
+					got, want := ask(t, method, base, path), o.direct(t, method, path)
+					sameAnswer(t, method+" "+path, got, want, s.unseen...)
+				}
+			}
+			if etag := o.direct(t, http.MethodGet, path).header.Get("ETag"); etag != "" && !strings.Contains(path, "fresh") {
+				for _, condition := range []string{etag, `W/` + etag, `"x", ` + etag, "*"} {
+					got := ask(t, http.MethodGet, base, path, "If-None-Match", condition)
+					if got.status != http.StatusNotModified || got.header.Get("ETag") != etag || got.body != "" {
+						t.Errorf("%s with If-None-Match %s: %d, ETag %s", path, condition, got.status, got.header.Get("ETag"))
+					}
+				}
+			}
+			got := ask(t, http.MethodGet, base, path, "Range", "bytes=0-3", "Origin", "https://example.org", "Cookie", "a=b", "Authorization", "Basic eDp5")
+			sameAnswer(t, "with other headers "+path, got, o.direct(t, http.MethodGet, path), s.unseen...)
+		}
+	})
+}
+
+// Nothing beside the objects of the site can be read, however it is spelled.
+func TestNobodyReadsWhatIsNoObject(t *testing.T) {
+	forEdges(t, func(t *testing.T, s subject) {
+		o := newOrigins(t)
+		for _, fallbackURL := range []string{o.fallback.URL, ""} {
+			base := s.start(t, o.bucket.URL+"/bucket", fallbackURL)
+			for _, path := range []string{
+				"/_lock", "/_publishing", "/_refresh/details/1", "/%5Frefresh/details/1", "/_refresh%2Fdetails%2F1", "//_lock", "/./_lock", "/x/../_lock",
+				"/api/v1/../../_lock", "/api/v1/lists/..%2F..%2F..%2F_lock/records", "/api/v1/users/..%2f..%2f..%2f_refresh/searchFollowing",
+				"/_lock?", "/_lock?x=1", "/_LOCK", "/_lock%00", "/_lock%3Fx", "/_lock%23", "/bucket/_lock", "/_search/users/../../_lock",
+			} {
+				a := ask(t, http.MethodGet, base, path)
+				if strings.Contains(a.body, secret) || a.status != http.StatusNotFound && a.status != http.StatusBadRequest {
+					t.Errorf("%s: %d %.100q", path, a.status, a.body)
+				}
+			}
+		}
+		o.bucket.paths.Range(func(path, _ any) bool {
+			if strings.Contains(path.(string), "_lock") || strings.Contains(path.(string), "_refresh") {
+				t.Errorf("the bucket was asked for %s", path)
+			}
+			return true
+		})
+	})
+}
+
+// Parameters that mean nothing take no place in a cache and get nobody another answer.
+func TestCacheKeys(t *testing.T) {
+	forEdges(t, func(t *testing.T, s subject) {
+		if !s.caches {
+			t.Skip("this edge has no cache")
+		}
+		o := newOrigins(t)
+		base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL)
+		random := rand.New(rand.NewPCG(1, 2))
+		paths := []string{
+			"/api/v1/lists/8/details", "/api/v1/leaderboard/followers", "/api/v1/leaderboard/followers?limit=5", "/api/v1/lists/8/searchFollowing?limit=5",
+			"/api/v1/users/ALICE.eth/searchFollowing", "/api/v1/lists/8/records?includeTags=false", "/api/v1/lists/404/details",
+		}
+		for _, path := range paths {
+			ask(t, http.MethodGet, base, path)
+		}
+		before := o.bucket.requests.Load() + o.fallback.requests.Load()
+		noisy := 10_000
+		if testing.Short() {
+			noisy = 100
+		}
+		for range noisy {
+			path, query, _ := strings.Cut(paths[random.IntN(len(paths))], "?")
+			noise := func() string { return fmt.Sprintf("%c%x=%x", 'A'+random.IntN(26), random.Uint32(), random.Uint64()) }
+			all := []string{noise(), query, noise(), "limit%5B%5D=3"}
+			random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			if a := ask(t, http.MethodGet, base, path+"?"+strings.Join(all, "&")); a.status >= 500 {
+				t.Fatalf("%s: %d", path, a.status)
+			}
+		}
+		if n := o.bucket.requests.Load() + o.fallback.requests.Load() - before; n > 0 {
+			t.Errorf("%d requests with unknown parameters made %d requests to the origins", noisy, n)
+		}
+		// Equal requests share an answer, others do not.
+		const search = "/api/v1/lists/8/searchFollowing"
+		for _, same := range [][]string{
+			{"?limit=5", "?limit=05", "?limit=5&limit=7", "?l%69mit=%35", "?x=1&limit=5", "?limit=5&offset=0", "?offset=000&term=+&limit=5"},
+			{"?limit=7", "?limit=7&limit=5"}, {"?limit=0", "?limit=00"}, {"?limit=x"},
+			{"?term=fox", "?term=FOX", "?term=+fox%20", "?limit=10&term=fox", "?term=%66ox"}, {"?term=fox&limit=7", "?limit=7&term=fox&offset"[:23]},
+			{"?term=a%26limit%3D5"}, {"?term=%C3%A9t%C3%A9"}, {"?term=%FF"}, {"?term=a=b"}, {"?term=%25"}, {"?term=%2541"},
+			{"?includeTags=false"}, {"?cache=fresh"}, {""},
+		} {
+			for _, query := range same {
+				want := o.direct(t, http.MethodGet, search+query)
+				for range 2 {
+					sameAnswer(t, search+query, ask(t, http.MethodGet, base, search+query), want, s.unseen...)
+				}
+			}
+		}
+	})
+}
+
+// An answer that was asked for fresh is never out of a cache, and never goes into one.
+func TestFreshIsNeverCached(t *testing.T) {
+	forEdges(t, func(t *testing.T, s subject) {
+		o := newOrigins(t)
+		base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL)
+		for i := range int64(5) {
+			ask(t, http.MethodGet, base, "/api/v1/lists/1/details?cache=fresh&x="+fmt.Sprint(i))
+			if n := o.fallback.requests.Load(); n != i+1 {
+				t.Errorf("%d requests to the fallback, want %d", n, i+1)
+			}
+		}
+		if a := ask(t, http.MethodGet, base, "/api/v1/lists/1/details"); a.header.Get("X-Refresh") != "" || o.bucket.requests.Load() == 0 {
+			t.Error("a fresh answer was kept for others")
+		}
+	})
+}
+
+// With the bucket away what is cached goes on, and the fallback; with the fallback
+// away all objects do.
+func TestOriginsDown(t *testing.T) {
+	forEdges(t, func(t *testing.T, s subject) {
+		o := newOrigins(t)
+		base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL)
+		const cached, search = "/api/v1/lists/8/details", "/api/v1/lists/8/searchFollowing?limit=3"
+		warm := ask(t, http.MethodGet, base, cached)
+
+		o.fallback.down.Store(true)
+		sameAnswer(t, "fallback down: object", ask(t, http.MethodGet, base, cached), warm)
+		sameAnswer(t, "fallback down: name", ask(t, http.MethodGet, base, "/api/v1/users/%F0%9F%A6%8Afox.eth/searchFollowing"),
+			o.answer("/api/v1/users/%F0%9F%A6%8Afox.eth/searchFollowing"), s.unseen...)
+		if a := ask(t, http.MethodGet, base, search); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" ||
+			!strings.Contains(a.body, `"status":503`) || a.header.Get("Cache-Control") != site.NoStore {
+			t.Errorf("fallback down: search: %d %q %s", a.status, a.header, a.body)
+		}
+		o.fallback.down.Store(false)
+		if a := ask(t, http.MethodGet, base, search); a.status != http.StatusOK {
+			t.Errorf("fallback up again: %d: the failure was kept", a.status)
+		}
+
+		o.bucket.down.Store(true)
+		if s.caches {
+			sameAnswer(t, "bucket down: cached", ask(t, http.MethodGet, base, cached), warm)
+		}
+		if a := ask(t, http.MethodGet, base, "/api/v1/lists/7/details"); a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, `"status":503`) {
+			t.Errorf("bucket down: not cached: %d %s", a.status, a.body)
+		}
+		o.bucket.down.Store(false)
+		if a := ask(t, http.MethodGet, base, "/api/v1/lists/7/details"); a.status != http.StatusOK {
+			t.Errorf("bucket up again: %d", a.status)
+		}
+	})
+}
+
+// answer is what the handler answers, whatever the state of the fallback.
+func (o *origins) answer(path string) answer {
+	w := newRecorder()
+	request, err := http.NewRequest(http.MethodGet, "http://fallback"+path, nil)
+	if err != nil {
+		panic(err)
+	}
+	o.handler.ServeHTTP(w, request)
+	return answer{w.Code, w.Header(), w.Body.String()}
+}
+
+// The same with a real bucket, as publish makes it: which may be read, not listed.
+func TestConformanceOverMinIO(t *testing.T) {
+	minio := servers.Start(t, servers.MinIO)
+	minio.Env(t)
+	ctx := context.Background()
+	bucketURL := minio.Endpoint + "/followpress/a/prefix"
+	at, err := storage.ParseLocation("s3://followpress/a/prefix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := storage.OpenS3(ctx, at, storage.S3Options{Endpoint: minio.Endpoint})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := storage.OpenSite(sitePath(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	if _, err := to.Create(ctx); err != nil {
+		t.Fatal(err)
+	}
+	config, err := publisher.ConfigOf(ctx, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := to.AllowRead(ctx, config.PublicKeys()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := publisher.Publish(ctx, from, to, publisher.Options{Patience: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range subjects {
+		t.Run(s.kind, func(t *testing.T) {
+			o := newOrigins(t)
+			base := s.start(t, bucketURL, o.fallback.URL)
+			for _, c := range conformanceCases(t) {
+				c.check(t, base)
+			}
+			for _, path := range []string{"/api/v1/lists/1/details", "/_site", "/_errors/bad-limit", "/_variants/leaderboard/followers/limit=7"} {
+				sameAnswer(t, path, ask(t, http.MethodGet, base, path), o.direct(t, http.MethodGet, path), s.unseen...)
+			}
+			if n := o.fallback.requests.Load(); n == 0 || n > 90 {
+				t.Errorf("%d requests to the fallback", n)
+			}
+		})
+	}
+}

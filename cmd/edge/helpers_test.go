@@ -1,0 +1,275 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	json "github.com/goccy/go-json"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// testSite is the conformance site as a folder, made once for all tests.
+var testSite = sync.OnceValues(func() (string, error) {
+	snapshot := afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.Conformance()}, "snapshot")
+	dir := filepath.Join(scratch, "site")
+	_, err := generator.ToPath(context.Background(), snapshot, dir, generator.Options{})
+	return dir, err
+})
+
+func sitePath(t testing.TB) string {
+	t.Helper()
+	path, err := testSite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// origins are what an edge stands before: a bucket, and the handler of the fallback.
+type origins struct {
+	bucket, fallback *origin
+	handler          http.Handler // of the fallback, to compare with
+	config           site.Config
+}
+
+// An origin counts its requests and can be taken down.
+type origin struct {
+	*httptest.Server
+	requests atomic.Int64
+	down     atomic.Bool
+	paths    sync.Map // how often each was asked for
+}
+
+func newOrigin(t testing.TB, handler http.Handler) *origin {
+	o := &origin{}
+	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		o.requests.Add(1)
+		o.paths.Store(r.URL.RequestURI(), true)
+		if o.down.Load() {
+			panic(http.ErrAbortHandler) // the connection is cut
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(o.Close)
+	return o
+}
+
+// newOrigins are origins over the conformance site. The bucket answers as S3 does,
+// and holds what nobody may see.
+func newOrigins(t testing.TB) *origins {
+	t.Helper()
+	store, err := storage.OpenSite(sitePath(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	handler, err := server.New(context.Background(), store, server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := handler.Root(context.Background()).Config
+	return &origins{
+		bucket: newOrigin(t, bucketHandler(config, store)), fallback: newOrigin(t, handler), handler: handler, config: config,
+	}
+}
+
+const secret = "nobody may read this"
+
+// bucketHandler answers as S3 answers anonymous requests for objects of a bucket that
+// may be read but not listed. What is no object of a site is secret.
+func bucketHandler(config site.Config, store server.Store) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Amz-Request-Id", "1")
+		w.Header().Set("Vary", "Origin")
+		key := site.Key(strings.TrimPrefix(r.URL.Path, "/bucket/"))
+		route, ok := config.RouteOf(key)
+		if !ok && (strings.HasPrefix(string(key), "_refresh") || key == site.LockKey || key == site.MarkKey) {
+			_, _ = io.WriteString(w, secret)
+			return
+		}
+		body, err := store.Get(r.Context(), key)
+		if !ok || err != nil {
+			w.Header().Set("Content-Type", "application/xml")
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `<Error><Code>AccessDenied</Code></Error>`)
+			return
+		}
+		etag := `"` + site.Sum(body).String() + `"`
+		w.Header().Set("Content-Type", route.ContentType)
+		w.Header().Set("Cache-Control", route.CacheControl)
+		w.Header().Set("ETag", etag)
+		w.Header().Set("Last-Modified", "Mon, 02 Nov 2026 00:00:00 GMT")
+		if r.Header.Get("If-None-Match") == etag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		_, _ = w.Write(body)
+	})
+}
+
+// render runs the command.
+func render(t testing.TB, kind, bucketURL, fallbackURL, listen string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	f := &flags{
+		Kind: kind, Site: sitePath(t), BucketURL: bucketURL, FallbackURL: fallbackURL, Out: dir,
+		Listen: listen, CacheDir: filepath.Join(dir, "cache"), CacheSize: "1g",
+	}
+	if err := f.Run(context.Background(), io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// An answer is what came over HTTP.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// client neither asks for compression nor follows redirects.
+var client = &http.Client{
+	Transport:     &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// ask sends a request with the path exactly as it is given.
+func ask(t testing.TB, method, base, path string, headers ...string) answer {
+	t.Helper()
+	a, err := tryAsk(method, base, path, headers...)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return a
+}
+
+func tryAsk(method, base, path string, headers ...string) (answer, error) {
+	request, err := http.NewRequest(method, base, nil)
+	if err != nil {
+		return answer{}, err
+	}
+	request.URL.Opaque = strings.TrimPrefix(base, "http:") + path
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return answer{response.StatusCode, response.Header, string(body)}, err
+}
+
+// direct is the answer of the handler itself.
+func (o *origins) direct(t testing.TB, method, path string, headers ...string) answer {
+	t.Helper()
+	return ask(t, method, o.fallback.URL, path, headers...)
+}
+
+// A conformanceCase is a request and its exact answer.
+type conformanceCase struct {
+	Path   string          `json:"path"`
+	Status int             `json:"status"`
+	JSON   json.RawMessage `json:"json"` // of a 200
+}
+
+func conformanceCases(t testing.TB) []conformanceCase {
+	t.Helper()
+	file, err := fixtures.Conformance().Open("cases.ndjson")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var cases []conformanceCase
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var c conformanceCase
+		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+			t.Fatal(err)
+		}
+		cases = append(cases, c)
+	}
+	if len(cases) != 303 || lines.Err() != nil {
+		t.Fatalf("%d cases, expected 303 (%v)", len(cases), lines.Err())
+	}
+	return cases
+}
+
+func (c conformanceCase) check(t testing.TB, base string) {
+	t.Helper()
+	a := ask(t, http.MethodGet, base, c.Path)
+	if a.status != c.Status {
+		t.Errorf("%s: status %d, want %d: %.200s", c.Path, a.status, c.Status, a.body)
+		return
+	}
+	if c.Status == http.StatusOK {
+		// As in the server's own test: the cases show U+2028 as it is.
+		want := bytes.ReplaceAll(c.JSON, []byte("\u2028"), []byte(`\u2028`))
+		if a.body != string(want) {
+			t.Errorf("%s:\n got %.300s\nwant %.300s", c.Path, a.body, want)
+		}
+		return
+	}
+	var p struct {
+		Type, Title, Detail, Response string
+		Status                        int
+	}
+	if err := json.Unmarshal([]byte(a.body), &p); err != nil || p.Type != "about:blank" || p.Title != http.StatusText(a.status) ||
+		p.Status != a.status || p.Detail == "" || p.Detail != p.Response || a.header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("%s: problem %s, %q, %v", c.Path, a.body, a.header.Get("Content-Type"), err)
+	}
+}
+
+// sameAnswer compares what an edge answers with what the handler does: status, body,
+// and the headers that clients see.
+func sameAnswer(t testing.TB, what string, got, want answer, except ...string) {
+	t.Helper()
+	if got.status != want.status || got.body != want.body {
+		t.Errorf("%s: %d %.300q, want %d %.300q", what, got.status, got.body, want.status, want.body)
+	}
+	for _, name := range []string{
+		"Access-Control-Allow-Headers", "Access-Control-Allow-Methods", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers",
+		"Access-Control-Max-Age", "Allow", "Cache-Control", "Content-Type", "Etag", "Last-Modified", "Retry-After", "X-Amz-Request-Id",
+		"X-Content-Type-Options", "X-Refresh",
+	} {
+		if !slices.Contains(except, name) && !slices.Equal(got.header[name], want.header[name]) {
+			t.Errorf("%s: %s is %q, want %q", what, name, got.header[name], want.header[name])
+		}
+	}
+}
+
+// proxy stands before a real server, so that its requests are counted and it can be
+// taken down.
+func proxy(t testing.TB, target string) *origin {
+	t.Helper()
+	u, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newOrigin(t, &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(u) }})
+}

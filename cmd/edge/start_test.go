@@ -1,0 +1,43 @@
+package main
+
+import (
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/fixtures/servers"
+)
+
+func newRecorder() *httptest.ResponseRecorder { return httptest.NewRecorder() }
+
+// startNginx runs nginx as Debian packages it, in one process.
+func startNginx(t testing.TB, bucketURL, fallbackURL string) string {
+	t.Helper()
+	servers.Wanted(t)
+	address := servers.FreeAddress(t)
+	dir := render(t, "nginx", bucketURL, fallbackURL, address)
+	write(t, dir, "nginx.conf", `
+load_module /usr/lib/nginx/modules/ngx_http_js_module.so;
+daemon off;
+master_process off;
+pid nginx.pid;
+error_log stderr warn;
+events { worker_connections 1024; }
+http {
+	access_log off;
+	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+	include followpress.conf;
+}
+`)
+	servers.Program(t, address, "nginx", "-p", dir, "-c", filepath.Join(dir, "nginx.conf"), "-e", "stderr")
+	return "http://" + address
+}
+
+func write(t testing.TB, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.TrimLeft(text, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
