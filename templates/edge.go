@@ -101,10 +101,10 @@ type edgeView struct {
 	HasFallback      bool
 	BasePath         string
 	MaxNameBytes     int
-	NoStore          string
+	NoStore, NoCache string
 	AbsentSeconds    int      // how long a cache may believe that there is no object
 	ContentTypes     []string // of all answers
-	Direct           []string // expressions of paths that are the paths of objects as they stand
+	Direct           []directPath
 
 	Listen, CacheDir, CacheSize string
 }
@@ -115,7 +115,7 @@ const absentSeconds = 60
 func newEdgeView(o EdgeOptions) (*edgeView, error) {
 	v := &edgeView{
 		Table: o.Config.Edge(), BasePath: o.Config.BasePath,
-		MaxNameBytes: site.MaxNameBytes, NoStore: site.NoStore, AbsentSeconds: absentSeconds,
+		MaxNameBytes: site.MaxNameBytes, NoStore: site.NoStore, NoCache: site.RouteRoot.Route().CacheControl, AbsentSeconds: absentSeconds,
 		Listen: orDefault(o.Listen, "8080"), CacheDir: orDefault(o.CacheDir, "/var/cache/nginx/followpress"), CacheSize: orDefault(o.CacheSize, "10g"),
 	}
 	for _, r := range v.Table.Routes {
@@ -123,7 +123,7 @@ func newEdgeView(o EdgeOptions) (*edgeView, error) {
 			v.ContentTypes = append(v.ContentTypes, r.Route.ContentType)
 		}
 		if r.Subject != site.EdgeUser {
-			v.Direct = append(v.Direct, directPath(r))
+			v.Direct = append(v.Direct, directPath{directExpression(r), r.Caching})
 		}
 	}
 	var err error
@@ -146,8 +146,10 @@ func orDefault(text, otherwise string) string {
 	return text
 }
 
-// directPath matches the paths of a route's objects.
-func directPath(r site.EdgeRoute) string {
+// A directPath matches paths that are those of objects as they stand.
+type directPath struct{ Path, Caching string }
+
+func directExpression(r site.EdgeRoute) string {
 	path := "/" + strings.TrimSuffix(strings.TrimPrefix(r.Path, "^"), "$")
 	if r.Legal != "" {
 		path = strings.Replace(path, "([^/]*)", strings.TrimSuffix(strings.TrimPrefix(r.Legal, "^"), "$"), 1)

@@ -5,10 +5,12 @@ let decision = null; // each request has its own copy of this variable
 
 function decide(r) {
   if (decision === null) {
-    // nginx forgets a path that it refuses; the request line still has it.
-    const uri = r.variables.request_uri || (r.variables.request || '').split(' ')[1] || '';
+    // nginx forgets the path that it refuses, and the method when it redirects; the
+    // request line still has both.
+    const line = (r.variables.request || '').split(' ');
+    const uri = r.variables.request_uri || line[1] || '';
     const found = /^([^?]*)\??(.*)$/.exec(ascii(uri.replace(/^[a-zA-Z]+:\/\/[^\/?]*/, '')));
-    decision = found ? resolve(r.method, found[1], found[2]) : problem('no-such-route');
+    decision = found ? resolve(line[0], found[1], found[2]) : problem('no-such-route');
   }
   return decision;
 }
@@ -24,7 +26,10 @@ function kind(r) {
   if (a.kind === 'preflight' || a.kind === 'problem') {
     return 'own';
   }
-  return a.fresh ? 'fresh' : a.kind;
+  if (a.fresh) {
+    return 'fresh';
+  }
+  return a.caching === '{{.NoCache}}' && a.kind === 'object' ? 'checked' : a.kind;
 }
 
 function path(r) {
@@ -43,11 +48,13 @@ function own(r) {
 // absent answers where there is no object.
 function absent(r) {
   const a = decide(r);
-  if (a.kind === 'object' && a.forward) {
-    r.internalRedirect('/-followpress/fallback');
-    return;
+  if (a.kind === 'problem' || a.kind === 'preflight') {
+    return own(r); // somebody asked for the name of a location
   }
-  send(r, ownAnswer(a, a.absent, r.headersIn['If-None-Match']));
+  if (a.kind === 'object' && a.forward) {
+    return r.internalRedirect('/-followpress/fallback');
+  }
+  return send(r, ownAnswer(a, a.absent, r.headersIn['If-None-Match']));
 }
 
 function unavailable(r) {
