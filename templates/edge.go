@@ -84,9 +84,11 @@ func Edge(kind EdgeKind, o EdgeOptions) ([]EdgeFile, error) {
 }
 
 var edgeTemplates = template.Must(template.New("").Funcs(template.FuncMap{
-	"json":  encodeJSON,
-	"list":  func(all ...string) []string { return all },
-	"quote": func(text string) string { return strings.ReplaceAll(text, `"`, `\"`) },
+	"json": encodeJSON,
+	"list": func(all ...string) []string { return all },
+	// Of Varnish, in edge_varnish.go.
+	"slash": withSlash, "before": aroundVariable, "variant": upToLimit, "join": alternatives, "grace": staleSeconds,
+	"param": varnishParamProblem, "problemStatus": problemStatus,
 }).ParseFS(edgeFiles, "edge/*"))
 
 func encodeJSON(v any) (string, error) {

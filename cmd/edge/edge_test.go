@@ -39,11 +39,17 @@ type subject struct {
 	caches  bool
 	// unseen are headers that the edge does not give everywhere.
 	unseen []string
+	// unsendable are paths that clients and servers in between do not leave as they are.
+	unsendable func(path string) bool
 }
 
 var subjects = []subject{
 	{kind: "nginx", start: startNginx, caches: true, inexact: map[string]int{
 		"/api/v1/users/cafe%CC%81.eth/searchFollowing": http.StatusNotFound, // njs cannot compose
+	}},
+	{kind: "varnish", start: startVarnish, caches: true, inexact: map[string]int{
+		"/api/v1/users/cafe%CC%81.eth/searchFollowing": http.StatusNotFound, // VCL cannot compose
+		"/api/v1/users/CAF%C3%89.eth/searchFollowing":  http.StatusNotFound, // nor lower-case beyond ASCII
 	}},
 }
 
@@ -333,5 +339,31 @@ func TestConformanceOverMinIO(t *testing.T) {
 				t.Errorf("%d requests to the fallback", n)
 			}
 		})
+	}
+}
+
+// A ban takes every answer that shows an object, its searches too, and no other.
+func TestVarnishBan(t *testing.T) {
+	o := newOrigins(t)
+	base := startVarnish(t, o.bucket.URL+"/bucket", o.fallback.URL)
+	paths := []string{"/api/v1/lists/8/searchFollowing", "/api/v1/lists/8/searchFollowing?limit=5", "/api/v1/lists/8/searchFollowing?term=fox", "/api/v1/lists/8/details"}
+	requests := func() int64 {
+		before := o.bucket.requests.Load() + o.fallback.requests.Load()
+		for _, path := range paths {
+			ask(t, http.MethodGet, base, path)
+		}
+		return o.bucket.requests.Load() + o.fallback.requests.Load() - before
+	}
+	if first, again := requests(), requests(); first != 4 || again != 0 {
+		t.Fatalf("%d and %d requests to the origins, want 4 and 0", first, again)
+	}
+	if a := ask(t, "PURGE", base, "/", "X-Followpress-Ban", "^/api/v1/lists/(7|8)/searchFollowing$"); a.status != http.StatusOK {
+		t.Fatalf("PURGE: %d %s", a.status, a.body)
+	}
+	if after := requests(); after != 3 {
+		t.Errorf("%d requests to the origins after the ban, want 3", after)
+	}
+	if a := ask(t, "PURGE", base, "/", "X-Followpress-Ban", "(("); a.status != http.StatusBadRequest {
+		t.Errorf("PURGE of a bad expression: %d %s", a.status, a.body)
 	}
 }

@@ -41,3 +41,14 @@ func write(t testing.TB, dir, name, text string) {
 		t.Fatal(err)
 	}
 }
+
+// startVarnish runs Varnish as Debian packages it.
+func startVarnish(t testing.TB, bucketURL, fallbackURL string) string {
+	t.Helper()
+	servers.Wanted(t)
+	address := servers.FreeAddress(t)
+	dir := render(t, "varnish", bucketURL, fallbackURL, address)
+	servers.Program(t, address, "varnishd", "-F", "-j", "none", "-n", filepath.Join(dir, "work"), "-a", address,
+		"-f", filepath.Join(dir, "followpress.vcl"), "-s", "malloc,64m")
+	return "http://" + address
+}
