@@ -107,6 +107,7 @@ type edgeView struct {
 	AbsentSeconds    int      // how long a cache may believe that there is no object
 	ContentTypes     []string // of all answers
 	Direct           []directPath
+	R2Prefix         string // of the keys, with its slash
 
 	Listen, CacheDir, CacheSize string
 }
@@ -131,6 +132,9 @@ func newEdgeView(o EdgeOptions) (*edgeView, error) {
 	var err error
 	if v.Bucket, err = parseOrigin("followpress_bucket", "bucket", o.Bucket); err != nil {
 		return nil, err
+	}
+	if v.Bucket.Prefix != "" {
+		v.R2Prefix = strings.TrimPrefix(v.Bucket.Prefix, "/") + "/"
 	}
 	if o.Fallback != "" {
 		v.HasFallback = true

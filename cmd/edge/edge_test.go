@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,9 +41,11 @@ type subject struct {
 	caches  bool
 	// unseen are headers that the edge does not give everywhere.
 	unseen []string
-	// unsendable are paths that clients and servers in between do not leave as they are.
-	unsendable func(path string) bool
+	// unsendable matches paths that do not reach the edge as they are.
+	unsendable *regexp.Regexp
 }
+
+func (s subject) receives(path string) bool { return s.unsendable == nil || !s.unsendable.MatchString(path) }
 
 var subjects = []subject{
 	{kind: "nginx", start: startNginx, caches: true, inexact: map[string]int{
@@ -51,6 +55,8 @@ var subjects = []subject{
 		"/api/v1/users/cafe%CC%81.eth/searchFollowing": http.StatusNotFound, // VCL cannot compose
 		"/api/v1/users/CAF%C3%89.eth/searchFollowing":  http.StatusNotFound, // nor lower-case beyond ASCII
 	}},
+	// URLs have no dot segments by the time a Worker sees them; workerd takes no absolute URLs, as which this test sends the others.
+	{kind: "worker", start: startWorker, caches: true, unsendable: regexp.MustCompile(`(?i)^//|/(\.|%2e){1,2}(/|\?|$)`)},
 }
 
 func forEdges(t *testing.T, test func(t *testing.T, s subject)) {
@@ -130,7 +136,7 @@ func TestHeaders(t *testing.T) {
 			"/_site", "/_errors/bad-limit", "/_manifest/0", "/_search/users/0", "/_search/lists/8/0", "/_search/lists/8/9", "/_variants/leaderboard/following/limit=7",
 			"/_refresh/details/1", "/_lock", "/-followpress/object", "/-followpress/own", "/api/v1/lists/1/records/", "/api/v1/lists//records", "//api/v1/lists/1/records",
 		}
-		for _, path := range paths {
+		for _, path := range slices.DeleteFunc(paths, func(p string) bool { return !s.receives(p) }) {
 			for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST", "DELETE", "PURGE"} {
 				for range 2 {
 					got, want := ask(t, method, base, path), o.direct(t, method, path)
@@ -162,6 +168,9 @@ func TestNobodyReadsWhatIsNoObject(t *testing.T) {
 				"/api/v1/../../_lock", "/api/v1/lists/..%2F..%2F..%2F_lock/records", "/api/v1/users/..%2f..%2f..%2f_refresh/searchFollowing",
 				"/_lock?", "/_lock?x=1", "/_LOCK", "/_lock%00", "/_lock%3Fx", "/_lock%23", "/bucket/_lock", "/_search/users/../../_lock",
 			} {
+				if !s.receives(path) {
+					continue
+				}
 				a := ask(t, http.MethodGet, base, path)
 				if strings.Contains(a.body, secret) || a.status != http.StatusNotFound && a.status != http.StatusBadRequest {
 					t.Errorf("%s: %d %.100q", path, a.status, a.body)

@@ -171,7 +171,10 @@ func tryAsk(method, base, path string, headers ...string) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	request.URL.Opaque = strings.TrimPrefix(base, "http:") + path
+	request.URL.Opaque = path
+	if strings.HasPrefix(path, "//") { // which net/http would take for a host
+		request.URL.Opaque = strings.TrimPrefix(base, "http:") + path
+	}
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}

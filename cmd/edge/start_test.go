@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -50,5 +51,19 @@ func startVarnish(t testing.TB, bucketURL, fallbackURL string) string {
 	dir := render(t, "varnish", bucketURL, fallbackURL, address)
 	servers.Program(t, address, "varnishd", "-F", "-j", "none", "-n", filepath.Join(dir, "work"), "-a", address,
 		"-f", filepath.Join(dir, "followpress.vcl"), "-s", "malloc,64m")
+	return "http://" + address
+}
+
+// startWorker runs the Worker in workerd, Cloudflare's own runtime.
+func startWorker(t testing.TB, bucketURL, fallbackURL string) string {
+	t.Helper()
+	servers.Wanted(t)
+	address := servers.FreeAddress(t)
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := render(t, "worker", bucketURL, fallbackURL, "")
+	servers.Program(t, address, "node", "../../tools/edge/worker.mjs", filepath.Join(dir, "worker.js"), host, port)
 	return "http://" + address
 }
