@@ -93,9 +93,9 @@ type Edge struct {
 	Space    string               `json:"space"`  // white space, which at the ends of a term does not count
 	Unsafe   string               `json:"unsafe"` // what no name holds
 
-	Every     []EdgeHeader `json:"every"`     // headers of every answer
-	Preflight []EdgeHeader `json:"preflight"` // and of those to OPTIONS
-	Empty     EdgeBody     `json:"empty"`     // EmptySearch
+	Every     []EdgeHeader `json:"every"`          // headers of every answer
+	Preflight []EdgeHeader `json:"preflight"`      // and of those to OPTIONS
+	Empty     EdgeBody     `json:"empty,omitzero"` // EmptySearch
 }
 
 // An EdgeHeader is a header, its name in lower case.
@@ -115,7 +115,8 @@ type EdgeError struct {
 	Status  int          `json:"status"`
 	Title   string       `json:"title"`
 	Detail  string       `json:"detail"`
-	Headers []EdgeHeader `json:"headers"`
+	Caching string       `json:"caching"` // Cache-Control
+	Headers []EdgeHeader `json:"-"`
 	Body    string       `json:"-"`
 }
 
@@ -137,8 +138,8 @@ type EdgeRoute struct {
 	Subject EdgeSubject `json:"subject"`
 	Legal   string      `json:"legal,omitempty"` // matches the variable of a request that is no Problem
 	Problem string      `json:"problem,omitempty"`
-	Caching string      `json:"caching"` // Cache-Control
-	Absent  string      `json:"absent"`  // name of the problem that answers if there is no object
+	Caching string      `json:"caching,omitempty"` // Cache-Control
+	Absent  string      `json:"absent,omitempty"`  // name of the problem that answers if there is no object
 	Params  []Param     `json:"params,omitempty"`
 	Most    int         `json:"most,omitempty"` // the largest limit
 	// Variant is the key of the object with another limit than the default, {board} and {limit} to be filled in.
@@ -186,7 +187,7 @@ func (c Config) Edge() Edge {
 }
 
 func edgeError(p *Problem) EdgeError {
-	e := EdgeError{Status: p.Status, Title: http.StatusText(p.Status), Detail: p.Detail, Body: string(p.Body())}
+	e := EdgeError{Status: p.Status, Title: http.StatusText(p.Status), Detail: p.Detail, Caching: p.CacheControl, Body: string(p.Body())}
 	e.Headers = []EdgeHeader{{"content-type", contentProblem}, {"cache-control", p.CacheControl}}
 	switch p.Status {
 	case http.StatusMethodNotAllowed:
@@ -289,15 +290,23 @@ var (
 	edgeUnsafe = sync.OnceValue(func() string { return normalForms(unsafeInName) })
 )
 
-// normalForms matches the normal form of any character of a set.
+// normalForms matches the normal form of any character of a set. Those that differ in
+// the last digit only share an alternative: CloudFront counts the bytes.
 func normalForms(in func(rune) bool) string {
 	var all []string
 	for r := range unicode.MaxRune {
-		if in(r) {
-			all = append(all, normalForm(string(r)))
+		if !in(r) {
+			continue
+		}
+		form := normalForm(string(r))
+		prefix, digit := form[:len(form)-1], form[len(form)-1:]
+		if last := len(all) - 1; last >= 0 && strings.HasPrefix(all[last], prefix+"[") {
+			all[last] = strings.TrimSuffix(all[last], "]") + digit + "]"
+		} else {
+			all = append(all, prefix+"["+digit+"]")
 		}
 	}
-	return strings.Join(all, "|")
+	return strings.ReplaceAll(strings.Join(all, "|"), "[0123456789ABCDEF]", ".")
 }
 
 func normalForm(text string) string {

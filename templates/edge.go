@@ -37,7 +37,7 @@ var edgeOutputs = map[EdgeKind][][2]string{
 	Nginx:      {{"nginx.conf", "followpress.conf"}, {"nginx.js", "followpress.js"}},
 	Varnish:    {{"varnish.vcl", "followpress.vcl"}},
 	Caddy:      {{"caddyfile", "Caddyfile"}},
-	CloudFront: {{"cloudfront.js", "function.js"}, {"cloudfront.yaml", "cloudfront.yaml"}},
+	CloudFront: {{"function.js", "function.js"}, {"cloudfront.yaml", "cloudfront.yaml"}},
 	Worker:     {{"worker.js", "worker.js"}, {"wrangler.toml", "wrangler.toml"}},
 }
 
@@ -85,7 +85,7 @@ func Edge(kind EdgeKind, o EdgeOptions) ([]EdgeFile, error) {
 
 var edgeTemplates = template.Must(template.New("").Funcs(template.FuncMap{
 	"json": encodeJSON,
-	"list": func(all ...string) []string { return all },
+	"list": func(all ...string) []string { return all }, "indent": indent,
 	// Of Varnish, in edge_varnish.go.
 	"slash": withSlash, "before": aroundVariable, "variant": upToLimit, "join": alternatives, "grace": staleSeconds,
 	"param": varnishParamProblem, "problemStatus": problemStatus,
@@ -101,9 +101,12 @@ type edgeView struct {
 	Table            site.Edge
 	Bucket, Fallback *origin // Fallback may be nil
 	HasFallback      bool
+	Small            bool // the script must be: no more than CloudFront needs
 	BasePath         string
 	MaxNameBytes     int
 	NoStore, NoCache string
+	Allow            string   // methods
+	RetryAfter       string   // seconds
 	AbsentSeconds    int      // how long a cache may believe that there is no object
 	ContentTypes     []string // of all answers
 	Direct           []directPath
@@ -112,13 +115,16 @@ type edgeView struct {
 	Listen, CacheDir, CacheSize string
 }
 
+// retryAfterSeconds is what the handler says too.
+const retryAfterSeconds = "5"
+
 // absentSeconds is the max-age of the problems that say so.
 const absentSeconds = 60
 
 func newEdgeView(o EdgeOptions) (*edgeView, error) {
 	v := &edgeView{
 		Table: o.Config.Edge(), BasePath: o.Config.BasePath,
-		MaxNameBytes: site.MaxNameBytes, NoStore: site.NoStore, NoCache: site.RouteRoot.Route().CacheControl, AbsentSeconds: absentSeconds,
+		MaxNameBytes: site.MaxNameBytes, NoStore: site.NoStore, Allow: site.AllowedMethods, RetryAfter: retryAfterSeconds, NoCache: site.RouteRoot.Route().CacheControl, AbsentSeconds: absentSeconds,
 		Listen: orDefault(o.Listen, "8080"), CacheDir: orDefault(o.CacheDir, "/var/cache/nginx/followpress"), CacheSize: orDefault(o.CacheSize, "10g"),
 	}
 	for _, r := range v.Table.Routes {
@@ -165,17 +171,18 @@ func directExpression(r site.EdgeRoute) string {
 
 // An origin is what an edge asks.
 type origin struct {
-	Name     string // of the upstream
-	Origin   string // scheme and upstream
-	URL      string
-	Scheme   string
-	Host     string // as the header has it
-	Hostname string
-	Port     string
-	HostPort string
-	Prefix   string // of all paths; no slash at its end
-	TLS      bool
-	Hidden   []string // headers of its answers that are not passed on
+	Name      string // of the upstream
+	ShortName string // bucket or fallback
+	Origin    string // scheme and upstream
+	URL       string
+	Scheme    string
+	Host      string // as the header has it
+	Hostname  string
+	Port      string
+	HostPort  string
+	Prefix    string // of all paths; no slash at its end
+	TLS       bool
+	Hidden    []string // headers of its answers that are not passed on
 }
 
 // hiddenHeaders are what buckets add to their answers, and what the edge says itself.
@@ -196,7 +203,7 @@ func parseOrigin(name, what, text string) (*origin, error) {
 		return nil, fmt.Errorf("%s URL %q: want http:// or https://, a host, and a path of letters, digits and -._~ at most", what, text)
 	}
 	o := &origin{
-		Name: name, Origin: u.Scheme + "://" + name, URL: strings.TrimRight(text, "/"), Scheme: u.Scheme, Host: u.Host, Hostname: u.Hostname(),
+		Name: name, ShortName: what, Origin: u.Scheme + "://" + name, URL: strings.TrimRight(text, "/"), Scheme: u.Scheme, Host: u.Host, Hostname: u.Hostname(),
 		Port: u.Port(), Prefix: strings.TrimRight(u.Path, "/"), TLS: u.Scheme == "https", Hidden: hiddenHeaders,
 	}
 	if o.Port == "" {

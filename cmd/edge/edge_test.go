@@ -41,6 +41,10 @@ type subject struct {
 	caches  bool
 	// unseen are headers that the edge does not give everywhere.
 	unseen []string
+	// absentAs is the one problem that a CloudFront without fallback has for what is not there.
+	absentAs *site.Problem
+	// keepsFresh says that without a fallback nothing tells a stored answer from a fresh one.
+	keepsFresh bool
 	// unsendable matches paths that do not reach the edge as they are.
 	unsendable *regexp.Regexp
 }
@@ -57,6 +61,9 @@ var subjects = []subject{
 	}},
 	// URLs have no dot segments by the time a Worker sees them; workerd takes no absolute URLs, as which this test sends the others.
 	{kind: "worker", start: startWorker, caches: true, unsendable: regexp.MustCompile(`(?i)^//|/(\.|%2e){1,2}(/|\?|$)`)},
+	{kind: "cloudfront", start: startCloudFront, caches: true, keepsFresh: true, unsendable: regexp.MustCompile(`^//`), inexact: map[string]int{
+		"/api/v1/users/cafe%CC%81.eth/searchFollowing": http.StatusNotFound, // its JavaScript cannot compose
+	}, absentAs: site.NoSuchRoute, unseen: []string{"Retry-After"}},
 }
 
 func forEdges(t *testing.T, test func(t *testing.T, s subject)) {
@@ -81,7 +88,7 @@ func TestConformance(t *testing.T) {
 		// Only what no object answers has gone to the fallback.
 		o.fallback.paths.Range(func(path, _ any) bool {
 			name, query, _ := strings.Cut(path.(string), "?")
-			if query == "" && !strings.Contains(name, "%") {
+			if query == "" && !strings.Contains(name, "%") && s.absentAs == nil {
 				t.Errorf("the fallback was asked for %s", path)
 			}
 			return true
@@ -110,11 +117,22 @@ func TestConformanceWithoutFallback(t *testing.T) {
 				sameAnswer(t, c.Path, ask(t, http.MethodGet, base, c.Path), want, s.unseen...)
 				continue
 			}
+			if s.absentAs != nil && a.Action == site.EdgeObject && (a.Absent == nil || c.Status == http.StatusNotFound) {
+				got := ask(t, http.MethodGet, base, c.Path)
+				if there := got.status == http.StatusOK; !there && got.body != string(s.absentAs.Body()) {
+					t.Errorf("%s: %d %s", c.Path, got.status, got.body)
+				} else if !there {
+					continue
+				}
+			}
 			exact++
 			c.check(t, base)
 		}
 		if exact < 200 {
 			t.Errorf("only %d cases are answered exactly", exact)
+		}
+		if s.keepsFresh {
+			return
 		}
 		fresh := ask(t, http.MethodGet, base, "/api/v1/lists/1/details?cache=fresh")
 		sameAnswer(t, "fresh", fresh, o.direct(t, http.MethodGet, "/api/v1/lists/1/details?cache=fresh"), s.unseen...)
@@ -268,7 +286,7 @@ func TestOriginsDown(t *testing.T) {
 		sameAnswer(t, "fallback down: object", ask(t, http.MethodGet, base, cached), warm)
 		sameAnswer(t, "fallback down: name", ask(t, http.MethodGet, base, "/api/v1/users/%F0%9F%A6%8Afox.eth/searchFollowing"),
 			o.answer("/api/v1/users/%F0%9F%A6%8Afox.eth/searchFollowing"), s.unseen...)
-		if a := ask(t, http.MethodGet, base, search); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" ||
+		if a := ask(t, http.MethodGet, base, search); a.status != http.StatusServiceUnavailable || (a.header.Get("Retry-After") == "") != slices.Contains(s.unseen, "Retry-After") ||
 			!strings.Contains(a.body, `"status":503`) || a.header.Get("Cache-Control") != site.NoStore {
 			t.Errorf("fallback down: search: %d %q %s", a.status, a.header, a.body)
 		}
@@ -281,7 +299,11 @@ func TestOriginsDown(t *testing.T) {
 		if s.caches {
 			sameAnswer(t, "bucket down: cached", ask(t, http.MethodGet, base, cached), warm)
 		}
-		if a := ask(t, http.MethodGet, base, "/api/v1/lists/7/details"); a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, `"status":503`) {
+		want := http.StatusServiceUnavailable
+		if s.absentAs != nil {
+			want = http.StatusOK // the fallback answers in the bucket's place
+		}
+		if a := ask(t, http.MethodGet, base, "/api/v1/lists/7/details"); a.status != want || want != http.StatusOK && !strings.Contains(a.body, `"status":503`) {
 			t.Errorf("bucket down: not cached: %d %s", a.status, a.body)
 		}
 		o.bucket.down.Store(false)

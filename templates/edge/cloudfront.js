@@ -1,0 +1,39 @@
+import cf from 'cloudfront';
+
+{{template "resolve.js" .}}
+function handler(event) {
+  const request = event.request;
+  const a = resolve(request.method, request.uri, request.rawQueryString() || '');
+  if (a.kind === 'preflight' || a.kind === 'problem') {
+    return own(a, a.problem);
+  }
+  const forward = a.forward.split('?');
+  request.uri = a.kind === 'fallback' ? forward[0] : a.path;
+  request.querystring = a.kind === 'fallback' ? forward[1] : '';
+  if (a.kind === 'fallback') {
+    cf.selectRequestOriginById('fallback');
+  } else if (hasFallback) {
+    // What the bucket does not have the fallback answers, in its own words.
+    cf.createRequestOriginGroup({
+      originIds: [{ originId: 'bucket' }, { originId: 'fallback' }],
+      failoverCriteria: { statusCodes: [400, 403, 404, 500, 502, 503, 504] },
+    });
+  }
+  return request;
+}
+
+function own(a, name) {
+  const answer = ownAnswer(a, name);
+  const headers = {};
+  Object.keys(answer.headers).forEach((header) => {
+    headers[header] = { value: answer.headers[header] };
+  });
+  table.every.forEach((header) => {
+    headers[header.name] = { value: header.value };
+  });
+  const response = { statusCode: answer.status, headers: headers };
+  if (answer.body) {
+    response.body = answer.body;
+  }
+  return response;
+}

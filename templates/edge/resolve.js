@@ -152,11 +152,15 @@ function lookUp(text) {
 // the engine can do that.
 function fold(name) {
   name = name.replace(/\uFE0F/g, '');
+{{- if .Small}}
+  return name.toLowerCase();
+{{- else}}
   if (!name.normalize) {
     return name.toLowerCase();
   }
   const letters = Array.from(name.normalize('NFC'));
   return letters.map((letter) => String.fromCodePoint(letter.toLowerCase().codePointAt(0))).join('').normalize('NFC');
+{{- end}}
 }
 
 // ownAnswer is what an edge answers by itself: a problem by its name, '' for the
@@ -173,6 +177,7 @@ function ownAnswer(a, name, ifNoneMatch) {
   if (a.fresh) {
     headers['x-refresh'] = 'unavailable';
   }
+{{- if not .Small}}
   if (name === '') {
     headers['content-type'] = 'application/json';
     headers['cache-control'] = a.fresh ? '{{.NoStore}}' : a.caching;
@@ -181,17 +186,23 @@ function ownAnswer(a, name, ifNoneMatch) {
       ? { status: 304, headers: headers, body: '' }
       : { status: 200, headers: headers, body: table.empty.body };
   }
+{{- end}}
   const p = table.problems[name];
-  p.headers.forEach(add);
-  if (a.fresh) {
-    headers['cache-control'] = '{{.NoStore}}';
+  headers['content-type'] = 'application/problem+json';
+  headers['cache-control'] = a.fresh ? '{{.NoStore}}' : p.caching;
+  if (p.status === 405) {
+    headers.allow = '{{.Allow}}';
+  } else if (p.status === 503) {
+    headers['retry-after'] = '{{.RetryAfter}}';
   }
   const body = { type: 'about:blank', title: p.title, status: p.status, detail: p.detail, response: p.detail };
   return { status: p.status, headers: headers, body: JSON.stringify(body) };
 }
+{{- if not .Small}}
 
 // holds reports whether an If-None-Match header names an entity tag.
 function holds(ifNoneMatch, etag) {
   const tags = ifNoneMatch ? ifNoneMatch.split(',') : [];
   return tags.some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);
 }
+{{- end}}

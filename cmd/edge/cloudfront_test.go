@@ -1,0 +1,238 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dop251/goja"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A cloudFront runs the function in a JavaScript engine with CloudFront's events, and does what
+// CloudFront does with the result, as far as its documentation says: it chooses the origin, fails over,
+// caches by path and query, and adds the headers of the policy.
+type cloudFront struct {
+	t                testing.TB
+	bucket, fallback string
+
+	mu      sync.Mutex
+	vm      *goja.Runtime
+	handler goja.Callable
+	chosen  []string // origins of the request at hand
+	kept    map[string]answer
+}
+
+func startCloudFront(t testing.TB, bucketURL, fallbackURL string) string {
+	t.Helper()
+	// CloudFront takes names only, and the policy needs https: the origins are ours here.
+	dir := render(t, "cloudfront", bucketURL, fallbackURL, "")
+	code, err := os.ReadFile(filepath.Join(dir, "function.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cloudFront{t: t, bucket: bucketURL, fallback: fallbackURL, vm: goja.New(), kept: map[string]answer{}}
+	c.load(string(code))
+	s := httptest.NewServer(c)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// load runs the code without what the runtime of CloudFront Functions lacks.
+func (c *cloudFront) load(code string) {
+	source, imported := strings.CutPrefix(code, "import cf from 'cloudfront';\n")
+	if !imported {
+		c.t.Fatal("the function does not import cloudfront")
+	}
+	cf := c.vm.NewObject()
+	for name, choose := range map[string]func(goja.FunctionCall) goja.Value{
+		"selectRequestOriginById": func(call goja.FunctionCall) goja.Value {
+			c.chosen = []string{call.Argument(0).String()}
+			return nil
+		},
+		"createRequestOriginGroup": func(call goja.FunctionCall) goja.Value {
+			group := call.Argument(0).Export().(value)
+			c.chosen = nil
+			for _, member := range group["originIds"].([]any) {
+				c.chosen = append(c.chosen, member.(value)["originId"].(string))
+			}
+			if len(c.chosen) != 2 || !slices.Contains(group["failoverCriteria"].(value)["statusCodes"].([]any), any(int64(403))) {
+				c.t.Errorf("origin group %+v", group)
+			}
+			return nil
+		},
+	} {
+		if err := cf.Set(name, choose); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	if err := c.vm.Set("cf", cf); err != nil {
+		c.t.Fatal(err)
+	}
+	const lacks = "String.prototype.normalize = undefined; Array.from = undefined; eval = undefined; Function = undefined; setTimeout = undefined;"
+	if _, err := c.vm.RunString(lacks + source); err != nil {
+		c.t.Fatal(err)
+	}
+	var ok bool
+	if c.handler, ok = goja.AssertFunction(c.vm.Get("handler")); !ok {
+		c.t.Fatal("there is no handler")
+	}
+}
+
+type value = map[string]any
+
+// event is the request as CloudFront gives it to a function.
+func event(r *http.Request, path, query string) value {
+	querystring := map[string]any{}
+	for pair := range strings.SplitSeq(query, "&") {
+		name, text, _ := strings.Cut(pair, "=")
+		if pair == "" {
+			continue
+		}
+		one, ok := querystring[name].(value)
+		if !ok {
+			querystring[name] = value{"value": text}
+			continue
+		}
+		if one["multiValue"] == nil {
+			one["multiValue"] = []any{value{"value": one["value"]}}
+		}
+		one["multiValue"] = append(one["multiValue"].([]any), value{"value": text})
+	}
+	return value{
+		"version": "1.0", "context": value{"eventType": "viewer-request"}, "viewer": value{"ip": "198.51.100.1"},
+		"request": value{
+			"method": r.Method, "uri": path, "querystring": querystring, "headers": value{}, "cookies": value{},
+			"rawQueryString": func() string { return query },
+		},
+	}
+}
+
+func (c *cloudFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	path, query, _ := strings.Cut(r.RequestURI, "?")
+	c.chosen = []string{"bucket"}
+	got, err := c.handler(goja.Undefined(), c.vm.ToValue(event(r, path, query)))
+	if err != nil {
+		c.t.Errorf("%s: %v", r.RequestURI, err)
+		return
+	}
+	result := got.Export().(map[string]any)
+	if status, ok := result["statusCode"]; ok {
+		c.write(w, r, c.made(int(status.(int64)), result))
+		return
+	}
+	uri, querystring := result["uri"].(string), result["querystring"].(string)
+	if strings.HasPrefix(uri, "/_lock") || strings.HasPrefix(uri, "/_refresh") {
+		c.t.Errorf("%s becomes %s", r.RequestURI, uri)
+	}
+	if querystring != "" {
+		uri += "?" + querystring
+	}
+	c.write(w, r, c.cached(uri))
+}
+
+func (c *cloudFront) made(status int, result map[string]any) answer {
+	a := answer{status: status, header: http.Header{}}
+	for name, v := range result["headers"].(map[string]any) {
+		a.header.Set(name, v.(map[string]any)["value"].(string))
+	}
+	a.body, _ = result["body"].(string)
+	return a
+}
+
+var maxAge = regexp.MustCompile(`max-age=[1-9]`)
+
+func (c *cloudFront) cached(uri string) answer {
+	if a, ok := c.kept[uri]; ok {
+		return a
+	}
+	var a answer
+	for _, id := range c.chosen {
+		base := map[string]string{"bucket": c.bucket, "fallback": c.fallback}[id]
+		u, err := url.Parse(base)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if a, err = tryAsk(http.MethodGet, u.Scheme+"://"+u.Host, u.Path+uri); err != nil {
+			a = answer{status: http.StatusBadGateway}
+		}
+		if !slices.Contains([]int{400, 403, 404, 500, 502, 503, 504}, a.status) || base == c.fallback {
+			break
+		}
+	}
+	switch { // CustomErrorResponses
+	case a.status >= 500:
+		return problemAnswer(site.Unavailable)
+	case c.fallback == "" && (a.status == http.StatusForbidden || a.status == http.StatusNotFound):
+		return problemAnswer(site.NoSuchRoute)
+	}
+	if maxAge.MatchString(a.header.Get("Cache-Control")) {
+		c.kept[uri] = a
+	}
+	return a
+}
+
+func problemAnswer(p *site.Problem) answer {
+	return answer{p.Status, http.Header{
+		"Content-Type": {"application/problem+json"}, "Cache-Control": {p.CacheControl},
+	}, string(p.Body())}
+}
+
+func (c *cloudFront) write(w http.ResponseWriter, r *http.Request, a answer) {
+	for name, values := range a.header {
+		if name != "Last-Modified" && !strings.HasPrefix(name, "X-Amz") {
+			w.Header()[name] = values
+		}
+	}
+	w.Header().Set("Access-Control-Allow-Origin", "*")
+	w.Header().Set("Access-Control-Expose-Headers", "ETag, X-Refresh, Retry-After")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if etag := a.header.Get("ETag"); etag != "" && (r.Header.Get("If-None-Match") == "*" || strings.Contains(r.Header.Get("If-None-Match"), etag)) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	if a.body == "" {
+		w.Header().Del("Content-Length")
+	}
+	w.WriteHeader(a.status)
+	_, _ = w.Write([]byte(a.body)) // a HEAD has no body: net/http sees to it
+}
+
+// The code keeps to what CloudFront Functions (cloudfront-js-2.0) takes.
+func TestCloudFrontRestrictions(t *testing.T) {
+	for _, fallbackURL := range []string{"", "https://fallback.example.org"} {
+		dir := render(t, "cloudfront", "https://bucket.example.org", fallbackURL, "")
+		code, err := os.ReadFile(filepath.Join(dir, "function.js"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(code) > 10*1024 {
+			t.Errorf("%d bytes, CloudFront takes 10,240", len(code))
+		}
+		program := string(code[strings.Index(string(code), "const hasFallback"):])
+		for _, syntax := range []string{`\bfor \(.* of `, `\.\.\.`, `\bclass\b`, `\?\.`, `\?\?`, `\beval\b`, `\bnew Function\b`, `\bsetTimeout\b`, `\bimport\b`, `\brequire\b`, `\(\?<`} {
+			if found := regexp.MustCompile(syntax).FindString(program); found != "" {
+				t.Errorf("the function uses %q, which its engine may not have", found)
+			}
+		}
+		yaml, err := os.ReadFile(filepath.Join(dir, "cloudfront.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.SplitSeq(strings.TrimSpace(string(code)), "\n") {
+			if !strings.Contains(string(yaml), "\n        "+line+"\n") {
+				t.Errorf("the stack lacks the line %.80s", line)
+			}
+		}
+	}
+}
