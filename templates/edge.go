@@ -86,6 +86,8 @@ func Edge(kind EdgeKind, o EdgeOptions) ([]EdgeFile, error) {
 var edgeTemplates = template.Must(template.New("").Funcs(template.FuncMap{
 	"json": encodeJSON,
 	"list": func(all ...string) []string { return all }, "indent": indent,
+	"quote": func(text string) string { return "`" + text + "`" }, "address": addressPath, "caddyVariant": caddyVariant,
+	"anyQuery": func(path string) string { return strings.TrimSuffix(path, "$") + `(?:\?.*)?$` },
 	// Of Varnish, in edge_varnish.go.
 	"slash": withSlash, "before": aroundVariable, "variant": upToLimit, "join": alternatives, "grace": staleSeconds,
 	"param": varnishParamProblem, "problemStatus": problemStatus,

@@ -67,3 +67,20 @@ func startWorker(t testing.TB, bucketURL, fallbackURL string) string {
 	servers.Program(t, address, "node", "../../tools/edge/worker.mjs", filepath.Join(dir, "worker.js"), host, port)
 	return "http://" + address
 }
+
+// startCaddy runs Caddy as Debian packages it.
+func startCaddy(t testing.TB, bucketURL, fallbackURL string) string {
+	t.Helper()
+	servers.Wanted(t)
+	address := servers.FreeAddress(t)
+	dir := render(t, "caddy", bucketURL, fallbackURL, address)
+	file := filepath.Join(dir, "Caddyfile")
+	body, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Its own address for commands is one for the whole machine.
+	write(t, dir, "Caddyfile", "{\n\tadmin off\n\tstorage file_system "+dir+"\n}\n"+string(body))
+	servers.Program(t, address, "env", "XDG_CONFIG_HOME="+dir, "caddy", "run", "--adapter", "caddyfile", "--config", file)
+	return "http://" + address
+}
