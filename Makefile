@@ -5,13 +5,15 @@ LINTER   := $(BIN)/golangci-lint
 # What tests start, and what the benchmark compares with; built from the modules in tools.
 SERVERS  := $(BIN)/minio $(BIN)/versitygw
 RCLONE   := $(BIN)/rclone
+# What Cloudflare Workers run in, for the tests of edges.
+WORKERD  := tools/edge/node_modules/.package-lock.json
 SITE     ?= out
 SNAPSHOT ?= fixtures/demo
 # A snapshot at a real size; the benchmark makes one where this is not there.
 BENCH_SNAPSHOT ?= $(wildcard ../shared/data/epinions)
 FUZZTIME ?= 1m
 
-.PHONY: help preview generate publish test race-tools lint fuzz bench bench-publish bench-fallback soak bench-tools clean
+.PHONY: help preview generate publish edge test race-tools edge-tools lint fuzz bench bench-publish bench-fallback bench-edge soak bench-tools clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -25,11 +27,22 @@ generate: ## render SNAPSHOT into SITE
 publish: ## publish SITE to DEST (s3://… or file:///…; ENDPOINT for other servers than Amazon's)
 	go run ./cmd/publish --site $(SITE) --dest $(DEST) $(if $(ENDPOINT),--endpoint $(ENDPOINT))
 
-test: race-tools $(SERVERS) ## run every test with the race detector; installs what is missing
+edge: ## write the configuration of an edge (KIND, BUCKET_URL, FALLBACK_URL) into OUT
+	go run ./cmd/edge --kind $(KIND) --site $(SITE) --bucket-url $(BUCKET_URL) $(if $(FALLBACK_URL),--fallback-url $(FALLBACK_URL)) $(if $(OUT),--out $(OUT))
+
+test: race-tools edge-tools $(SERVERS) $(WORKERD) ## run every test with the race detector; installs what is missing
 	bash .ci/test
 
 race-tools: # the race detector needs a C compiler
 	@command -v gcc >/dev/null || bash .ci/install gcc libc6-dev
+
+edge-tools: # the edges that tests run; varnishd compiles its configuration
+	@command -v varnishd >/dev/null && command -v caddy >/dev/null && command -v npm >/dev/null && test -e /usr/lib/nginx/modules/ngx_http_js_module.so \
+		|| bash .ci/install nginx libnginx-mod-http-js varnish caddy nodejs npm gcc libc6-dev
+
+$(WORKERD): tools/edge/package.json tools/edge/package-lock.json | edge-tools
+	npm ci --prefix tools/edge --ignore-scripts --no-audit --no-fund
+	@touch $@
 
 lint: $(LINTER) ## run the linters
 	$(LINTER) run
@@ -57,6 +70,9 @@ bench-fallback: bench-tools $(BIN)/minio ## measure the fallback over MinIO, bes
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(BIN)/bench/ ./cmd/fallback
 	go run ./bench/fallback --bin $(BIN)/bench --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
 
+bench-edge: bench-tools edge-tools ## measure nginx and Varnish before a bucket beside nginx serving files
+	go run ./bench/edge --snapshot "$(BENCH_SNAPSHOT)"
+
 soak: race-tools $(SERVERS) ## kill publishers 500 times
 	TEST_SERVERS=1 KILLS=500 go test -race -count=1 -timeout 2h -run KilledPublishers -v ./publisher
 
@@ -64,4 +80,4 @@ bench-tools:
 	@command -v nginx >/dev/null && command -v wrk >/dev/null || bash .ci/install nginx-light wrk
 
 clean: ## remove what was built and generated
-	rm -rf out $(BIN)
+	rm -rf out $(BIN) tools/edge/node_modules

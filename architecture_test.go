@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 	"cmd/generate":           {"site", "generator", "storage", "cmd/internal/command"},
 	"cmd/publish":            {"publisher", "storage", "cmd/internal/command"},
 	"cmd/preview":            {"site", "generator", "server", "storage", "templates", "fixtures", "cmd/internal/command"},
+	"cmd/edge":               {"site", "storage", "templates", "cmd/internal/command"},
 	"cmd/fallback":           {"server", "storage", "cmd/internal/command"},
 }
 

@@ -7,8 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -188,9 +186,9 @@ func tryAsk(method, base, path string, headers ...string) (answer, error) {
 }
 
 // direct is the answer of the handler itself.
-func (o *origins) direct(t testing.TB, method, path string, headers ...string) answer {
+func (o *origins) direct(t testing.TB, method, path string) answer {
 	t.Helper()
-	return ask(t, method, o.fallback.URL, path, headers...)
+	return ask(t, method, o.fallback.URL, path)
 }
 
 // A conformanceCase is a request and its exact answer.
@@ -264,15 +262,4 @@ func sameAnswer(t testing.TB, what string, got, want answer, except ...string) {
 			t.Errorf("%s: %s is %q, want %q", what, name, got.header[name], want.header[name])
 		}
 	}
-}
-
-// proxy stands before a real server, so that its requests are counted and it can be
-// taken down.
-func proxy(t testing.TB, target string) *origin {
-	t.Helper()
-	u, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newOrigin(t, &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(u) }})
 }
