@@ -26,12 +26,12 @@ async function respond(a, request, env, context) {
     return own(a, a.problem, request);
   }
   if (a.kind === 'fallback') {
-    return a.fresh ? fetchFallback(a.forward) : cached('fallback', a.forward, context, () => fetchFallback(a.forward));
+    return a.fresh ? fetchFallback(a.forward) : cached(request, a.forward, context, () => fetchFallback(a.forward));
   }
-  const found = await cached('object', a.path, context, () => fetchObject(env, a.path));
+  const found = await cached(request, a.path, context, () => fetchObject(env, a.path));
   if (gone.includes(found.status)) {
     return a.forward
-      ? cached('fallback', a.forward, context, () => fetchFallback(a.forward))
+      ? cached(request, a.forward + '?asked', context, () => fetchFallback(a.forward))
       : own(a, a.absent, request);
   }
   if (a.fresh) {
@@ -44,9 +44,11 @@ async function respond(a, request, env, context) {
 // cached answers from the cache of the data centre, whose keys are what resolve made
 // of the request. The Cache API keeps no stale answers, so they stay in it for longer than they are
 // good, with the time in a header.
-async function cached(kind, path, context, load) {
+//
+// A key is a URL of the domain, so that purging it there reaches the answer.
+async function cached(request, path, context, load) {
   const cache = caches.default;
-  const key = new Request('https://' + kind + '.followpress.invalid' + path);
+  const key = new Request(new URL(request.url).origin + path);
   const kept = await cache.match(key);
   const age = kept ? Date.now() - Number(kept.headers.get(staleHeader)) : 0;
   if (kept && age < 0) {
@@ -55,7 +57,7 @@ async function cached(kind, path, context, load) {
   const refresh = async () => {
     const loaded = await load();
     if (loaded.status >= 500) {
-      throw new Error(kind + ' ' + path + ': status ' + loaded.status);
+      throw new Error(path + ': status ' + loaded.status);
     }
     await keep(cache, key, loaded);
     return loaded;
