@@ -71,7 +71,8 @@ bench-fallback: bench-tools $(BIN)/minio ## measure the fallback over MinIO, bes
 	go run ./bench/fallback --bin $(BIN)/bench --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
 
 bench-edge: bench-tools edge-tools ## measure nginx and Varnish before a bucket beside nginx serving files
-	go run ./bench/edge --snapshot "$(BENCH_SNAPSHOT)"
+	go build -o $(BIN)/bench/ ./cmd/generate ./cmd/edge
+	go run ./bench/edge --bin $(BIN)/bench --snapshot "$(BENCH_SNAPSHOT)"
 
 soak: race-tools $(SERVERS) ## kill publishers 500 times
 	TEST_SERVERS=1 KILLS=500 go test -race -count=1 -timeout 2h -run KilledPublishers -v ./publisher

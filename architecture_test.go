@@ -30,6 +30,7 @@ var mayImport = map[string][]string{
 	"bench":                  {"bench/internal/measure", "bench/internal/rig"},
 	"bench/fallback":         {"bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"bench/internal/measure": {"fixtures/graph"},
+	"bench/edge":             {"site", "bench/internal/measure", "bench/internal/rig"},
 	"bench/internal/rig":     {"bench/internal/measure", "fixtures/servers"},
 	"bench/publish":          {"site", "bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"cmd/internal/command":   {},
