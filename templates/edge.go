@@ -160,6 +160,28 @@ func orDefault(text, otherwise string) string {
 	return text
 }
 
+// DirectKept matches the paths of objects as they stand that caches keep for as long
+// as their Cache-Control says; the most popular ones first.
+func (v *edgeView) DirectKept() string {
+	var lists, others []string
+	for _, d := range v.Direct {
+		switch {
+		case d.Caching == v.NoCache:
+		case strings.Contains(d.Path, "/lists/"):
+			lists = append(lists, d.Path)
+		default:
+			others = append(others, d.Path)
+		}
+	}
+	return strings.Join(append(lists, others...), "|")
+}
+
+// ObjectLocations are the locations of nginx that answer with an object, and where
+// each finds its path.
+func (v *edgeView) ObjectLocations() map[string]string {
+	return map[string]string{"direct": "$request_uri", "object": "$followpress_path"}
+}
+
 // A directPath matches paths that are those of objects as they stand.
 type directPath struct{ Path, Caching string }
 

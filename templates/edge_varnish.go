@@ -36,6 +36,31 @@ func (v *edgeView) VarnishParams() []varnishParam {
 	return all
 }
 
+// A varnishDirect matches paths of objects as they stand that are treated alike.
+type varnishDirect struct{ Paths, Absent, Caching string }
+
+// VarnishDirect are the groups of them, the most popular first.
+func (v *edgeView) VarnishDirect() []varnishDirect {
+	var all []varnishDirect
+	for _, r := range v.Table.Routes {
+		if r.Subject == site.EdgeUser {
+			continue
+		}
+		path := directExpression(r)
+		i := slices.IndexFunc(all, func(d varnishDirect) bool { return d.Absent == r.Absent && d.Caching == r.Caching })
+		if i < 0 {
+			all = append(all, varnishDirect{path, r.Absent, r.Caching})
+		} else {
+			all[i].Paths += "|" + path
+		}
+	}
+	slices.SortStableFunc(all, func(a, b varnishDirect) int {
+		isList := func(d varnishDirect) bool { return d.Absent == site.NoSuchList.Name }
+		return cmp.Compare(map[bool]int{true: 0, false: 1}[isList(a)], map[bool]int{true: 0, false: 1}[isList(b)])
+	})
+	return all
+}
+
 // withSlash is an expression for a path with its first slash.
 func withSlash(path string) string { return "^/" + strings.TrimPrefix(path, "^") }
 

@@ -32,7 +32,10 @@ sub vcl_recv {
             }
             return (synth(200, "banned"));
         }
-        call followpress_decide;
+        call followpress_direct;
+        if (!req.http.X-Followpress-Kind) {
+            call followpress_decide;
+        }
     } elsif (req.http.X-Followpress-Ask) {
         # There is no object with this name as it was sent: the fallback knows other forms of it.
         set req.http.X-Followpress-Kind = "fallback";
@@ -59,15 +62,31 @@ sub vcl_recv {
     return (hash);
 }
 
-# followpress_decide says where a request goes, as AtEdge of the package site does. It
-# leaves the path of the object, or path and query for the fallback, in req.url.
-sub followpress_decide {
+# followpress_direct knows most requests: the path is that of an object as it stands.
+sub followpress_direct {
+    unset req.http.X-Followpress-Kind;
     unset req.http.X-Followpress-Fresh;
     unset req.http.X-Followpress-Maybe;
-    unset req.http.X-Followpress-Bad;
     unset req.http.Cookie;
     unset req.http.Authorization;
     unset req.http.Range;
+    if (req.method == "GET" || req.method == "HEAD") {
+{{- range $i, $d := .VarnishDirect}}
+        {{if $i}}elsif{{else}}if{{end}} (req.url ~ "^(?:{{$d.Paths}})$") {
+            set req.http.X-Followpress-Kind = "object";
+            set req.http.X-Followpress-Path = req.url;
+            set req.http.X-Followpress-Absent = "{{$d.Absent}}";
+            set req.http.X-Followpress-Caching = "{{$d.Caching}}";
+            set req.http.X-Followpress-Grace = "{{grace $d.Caching}}s";
+        }
+{{- end}}
+    }
+}
+
+# followpress_decide says where a request goes, as AtEdge of the package site does. It
+# leaves the path of the object, or path and query for the fallback, in req.url.
+sub followpress_decide {
+    unset req.http.X-Followpress-Bad;
     set req.http.X-Followpress-Kind = "object";
     if (req.method == "OPTIONS") {
         return (synth(204, "preflight"));
