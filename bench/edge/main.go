@@ -198,7 +198,7 @@ events { worker_connections 1024; }
 http { access_log off; default_type application/json; server { listen %[2]s; root %[1]s/site; } }
 `
 	edgeConfig = `load_module /usr/lib/nginx/modules/ngx_http_js_module.so;
-worker_processes 2; daemon off; pid nginx.pid; error_log nginx.log;
+worker_processes 2; daemon off; pid nginx.pid; error_log nginx.log; pcre_jit on;
 events { worker_connections 1024; }
 http { access_log off; include followpress.conf; }
 `

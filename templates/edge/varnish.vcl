@@ -273,8 +273,14 @@ sub vcl_backend_fetch {
 
 sub vcl_backend_response {
     set beresp.http.X-Followpress-Path = bereq.http.X-Followpress-Path;
-    unset beresp.http.Vary;
+    unset beresp.http.Server;
     unset beresp.http.Set-Cookie;
+{{- range .Bucket.Hidden}}
+    unset beresp.http.{{.}};
+{{- end}}
+{{- range .Table.Every}}
+    set beresp.http.{{.Name}} = "{{.Value}}";
+{{- end}}
     if (beresp.status >= 500) {
         if (bereq.is_bgfetch) {
             return (abandon); # what is there stays
@@ -338,24 +344,18 @@ sub vcl_deliver {
     if (resp.http.ETag && (req.http.If-None-Match == "*" || std.strstr(req.http.If-None-Match, resp.http.ETag))) {
         set req.http.If-None-Match = resp.http.ETag;
     }
-    call followpress_headers;
-}
-
-sub followpress_headers {
-{{- range .Bucket.Hidden}}
-    unset resp.http.{{.}};
-{{- end}}
-    unset resp.http.Server;
     unset resp.http.Via;
     unset resp.http.X-Varnish;
     unset resp.http.X-Followpress-Path;
-{{- range .Table.Every}}
-    set resp.http.{{.Name}} = "{{.Value}}";
-{{- end}}
 }
 
 sub vcl_synth {
-    call followpress_headers;
+    unset resp.http.Server;
+    unset resp.http.Via;
+    unset resp.http.X-Varnish;
+{{- range .Table.Every}}
+    set resp.http.{{.Name}} = "{{.Value}}";
+{{- end}}
     unset resp.http.Retry-After;
     if (resp.reason == "preflight") {
 {{- range .Table.Preflight}}
