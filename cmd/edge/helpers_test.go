@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -74,6 +75,12 @@ func newOrigin(t testing.TB, handler http.Handler) *origin {
 // and holds what nobody may see.
 func newOrigins(t testing.TB) *origins {
 	t.Helper()
+	return newOriginsCaching(t, "")
+}
+
+// newOriginsCaching are origins whose bucket has another Cache-Control, unless it is "".
+func newOriginsCaching(t testing.TB, caching string) *origins {
+	t.Helper()
 	store, err := storage.OpenSite(sitePath(t))
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +96,7 @@ func newOrigins(t testing.TB) *origins {
 	}
 	config := handler.Root(context.Background()).Config
 	return &origins{
-		bucket: newOrigin(t, bucketHandler(config, store)), fallback: newOrigin(t, handler), handler: handler, config: config,
+		bucket: newOrigin(t, bucketHandler(config, store, caching)), fallback: newOrigin(t, handler), handler: handler, config: config,
 	}
 }
 
@@ -97,7 +104,7 @@ const secret = "nobody may read this"
 
 // bucketHandler answers as S3 answers anonymous requests for objects of a bucket that
 // may be read but not listed. What is no object of a site is secret.
-func bucketHandler(config site.Config, store server.Store) http.Handler {
+func bucketHandler(config site.Config, store server.Store, caching string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Amz-Request-Id", "1")
 		w.Header().Set("Vary", "Origin")
@@ -116,7 +123,7 @@ func bucketHandler(config site.Config, store server.Store) http.Handler {
 		}
 		etag := `"` + site.Sum(body).String() + `"`
 		w.Header().Set("Content-Type", route.ContentType)
-		w.Header().Set("Cache-Control", route.CacheControl)
+		w.Header().Set("Cache-Control", cmp.Or(caching, route.CacheControl))
 		w.Header().Set("ETag", etag)
 		w.Header().Set("Last-Modified", "Mon, 02 Nov 2026 00:00:00 GMT")
 		if r.Header.Get("If-None-Match") == etag {
