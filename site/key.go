@@ -83,6 +83,15 @@ func SearchShardKey(tokenID string, n int) Key {
 	return Key(searchListPrefix + tokenID + "/" + strconv.Itoa(n))
 }
 
+// ParseSearchShardKey takes the key of a search shard apart; ok is false if it is no
+// such key.
+func ParseSearchShardKey(key Key) (tokenID string, n int, ok bool) {
+	rest, ok := strings.CutPrefix(string(key), searchListPrefix)
+	tokenID, number, _ := strings.Cut(rest, "/")
+	n, err := strconv.Atoi(number)
+	return tokenID, n, ok && err == nil && ValidTokenID(tokenID) && SearchShardKey(tokenID, n) == key
+}
+
 // UserBucketKey is the object that maps the users of a bucket to their lists.
 func UserBucketKey(bucket string) Key { return Key(searchUsersPrefix + bucket) }
 

@@ -160,3 +160,15 @@ func TestCompareTokenIDs(t *testing.T) {
 		}
 	}
 }
+
+// What SearchShardKey makes, and nothing else, can be taken apart.
+func TestParseSearchShardKey(t *testing.T) {
+	if tokenID, n, ok := site.ParseSearchShardKey(site.SearchShardKey("12", 3)); tokenID != "12" || n != 3 || !ok {
+		t.Errorf("%q, %d, %v", tokenID, n, ok)
+	}
+	for _, key := range []site.Key{"", "_search/lists/12", "_search/lists/12/03", "_search/lists/x/3", "_search/lists/12/3/4", "_search/users/12"} {
+		if _, _, ok := site.ParseSearchShardKey(key); ok {
+			t.Errorf("%q is taken for a search shard", key)
+		}
+	}
+}
