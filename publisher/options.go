@@ -41,6 +41,7 @@ type Options struct {
 	Lease       time.Duration // a lock without a heartbeat for so long is free; 0 means DefaultLease
 	Owner       string        // who publishes, for others to read; "" means user@host
 	Patience    time.Duration // how long a request is tried again; 0 means DefaultPatience
+	MaxChanged  int           // keys that Report.Changed names; where more change it says so instead
 	Progress    Progress      // nil means that nobody wants to know
 	Log         *slog.Logger  // nil means none
 
@@ -92,6 +93,8 @@ func (o Options) WithDefaults() (Options, error) {
 		return o, fmt.Errorf("concurrency %d: use 1 or more, or 0 for %d", o.Concurrency, DefaultConcurrency)
 	case o.Lease < minLease:
 		return o, fmt.Errorf("lease %v: at least %v", o.Lease, minLease)
+	case o.MaxChanged < 0:
+		return o, fmt.Errorf("at most %d changed keys: a number cannot be negative", o.MaxChanged)
 	case o.Patience < 0:
 		return o, fmt.Errorf("patience %v: a time cannot be negative", o.Patience)
 	case o.Bulk != BulkAuto && o.Bulk != BulkOn && o.Bulk != BulkOff:

@@ -32,21 +32,23 @@ type shardPlan struct {
 	newLead  bool // whether it names a search shard, bucket or leaderboard that was not there
 }
 
-// objects are the number and the bytes of the objects to be put, without manifest
-// and root.
+// entries are all objects to be put, without manifest and root, in several parts.
+func (p *plan) entries() [][]site.Entry {
+	parts := make([][]site.Entry, 0, len(p.shards)+3)
+	for _, s := range p.shards {
+		parts = append(parts, s.put)
+	}
+	return append(parts, p.searches, p.users, p.boards)
+}
+
+// objects are their number and their bytes.
 func (p *plan) objects() (n int, bytes int64) {
-	count := func(entries []site.Entry) {
+	for _, entries := range p.entries() {
 		n += len(entries)
 		for _, e := range entries {
 			bytes += e.Size
 		}
 	}
-	for _, s := range p.shards {
-		count(s.put)
-	}
-	count(p.searches)
-	count(p.users)
-	count(p.boards)
 	return n, bytes
 }
 
@@ -58,6 +60,24 @@ func (p *plan) manifests() int {
 		}
 	}
 	return n
+}
+
+// changed names what the plan puts and deletes, if that is not more than a number.
+func (p *plan) changed(most int) Changed {
+	objects, _ := p.objects()
+	if objects+p.manifests()+len(p.gone) > most {
+		return Changed{Unknown: true}
+	}
+	keys := slices.Clone(p.gone)
+	for _, entries := range p.entries() {
+		keys = append(keys, keysOf(entries)...)
+	}
+	for _, s := range p.shards {
+		if s.manifest {
+			keys = append(keys, site.ManifestKey(s.shard))
+		}
+	}
+	return Changed{Keys: keys}
 }
 
 // errInconsistent says that the bucket does not hold what its root says.

@@ -277,7 +277,7 @@ func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 	if s.mark == nil && !damaged {
 		plan, err := planner.plan(ctx)
 		if !errors.Is(err, errInconsistent) {
-			r.report.plan(plan)
+			r.report.plan(plan, r.options.MaxChanged)
 			return plan, err
 		}
 		damaged = true
@@ -289,7 +289,7 @@ func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 	}
 	r.report.Resumed = true
 	plan, err := planner.surveyPlan(ctx, s.mark, r.options.Progress)
-	r.report.plan(plan)
+	r.report.plan(plan, r.options.MaxChanged)
 	return plan, err
 }
 

@@ -48,6 +48,8 @@ type Report struct {
 		Deleted   int   `json:"deleted"`
 	} `json:"done"`
 
+	Changed Changed `json:"-"` // for caches that hold old objects
+
 	Requests map[storage.Request]int `json:"requests,omitempty"` // for the caller to fill: what was asked, of a dry run what would be
 	Retries  int64                   `json:"retries"`
 	Cost     *Cost                   `json:"cost,omitempty"` // for the caller to fill
@@ -56,6 +58,13 @@ type Report struct {
 	planned bool // whether Plan tells anything
 	mu      sync.Mutex
 	retries atomic.Int64
+}
+
+// Changed are the objects and shards of the manifest that a run put or deleted, or of a
+// dry run would. The root is not among them.
+type Changed struct {
+	Keys    []site.Key // in no particular order
+	Unknown bool       // whether there are others: too many to name, or those of a run that was cut off
 }
 
 // NewReport is the report of a run that did not come to anything.
@@ -75,11 +84,17 @@ func (r *Report) end(begun time.Time) {
 	r.Retries = r.retries.Load()
 }
 
-func (r *Report) plan(p *plan) {
+// plan notes what is about to be done.
+func (r *Report) plan(p *plan, maxChanged int) {
 	if p == nil {
 		return
 	}
 	r.planned = true
+	r.Changed = p.changed(maxChanged)
+	if r.Resumed {
+		// What the run that was cut off has put, no cache has been told of.
+		r.Changed = Changed{Unknown: true}
+	}
 	r.Plan.Put, r.Plan.Bytes = p.objects()
 	r.Plan.Added, r.Plan.Manifests, r.Plan.Delete = p.added, p.manifests(), len(p.gone)
 }

@@ -196,7 +196,7 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	}
 	v := s.verification(&r.source.root, len(expected))
 	plan := planner.planOf(s, []site.Config{r.source.root.Config}, nil)
-	r.report.plan(plan)
+	r.report.plan(plan, r.options.MaxChanged)
 	transfer := &transfer{source: r.source, bucket: r.bucket, concurrency: r.options.Concurrency, bulk: r.options.Bulk,
 		report: r.report, progress: r.options.Progress}
 	if err := transfer.put(ctx, plan); err != nil {

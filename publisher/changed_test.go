@@ -1,0 +1,78 @@
+package publisher
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+func sorted(keys []site.Key) []site.Key {
+	keys = slices.Clone(keys)
+	slices.Sort(keys)
+	return keys
+}
+
+// The report names exactly what was put and deleted beside the root, and so does that
+// of a dry run.
+func TestReportNamesWhatChanged(t *testing.T) {
+	folder := t.TempDir()
+	first, objects := objectsOf(5, ""), objectsOf(5, "")
+	objects[listKey(3, site.Details)] = "another"
+	objects[listKey(7, site.Records)] = "new"
+	delete(objects, listKey(4, site.Badges))
+	publish(t, siteOf(t, first), storage.OpenLocal(folder), Options{NoLock: true})
+
+	planned := publish(t, siteOf(t, objects), storage.OpenLocal(folder), Options{NoLock: true, DryRun: true, MaxChanged: 100})
+	bucket := count(storage.OpenLocal(folder))
+	done := publish(t, siteOf(t, objects), bucket, Options{NoLock: true, MaxChanged: 100})
+	var written []site.Key
+	for _, key := range bucket.log() {
+		if key = site.Key(strings.TrimPrefix(string(key), "-")); key != site.RootKey && key != site.MarkKey {
+			written = append(written, key)
+		}
+	}
+	if done.Changed.Unknown || len(written) < 4 || !slices.Equal(sorted(done.Changed.Keys), sorted(written)) {
+		t.Errorf("the report names %q, written was %q", done.Changed.Keys, written)
+	}
+	if planned.Changed.Unknown || !slices.Equal(sorted(planned.Changed.Keys), sorted(written)) {
+		t.Errorf("the dry run names %q, written was %q", planned.Changed.Keys, written)
+	}
+	if again := publish(t, siteOf(t, objects), storage.OpenLocal(folder), Options{NoLock: true, MaxChanged: 100}); len(again.Changed.Keys) > 0 || again.Changed.Unknown {
+		t.Errorf("an unchanged site: %+v", again.Changed)
+	}
+}
+
+// Too many changes are not named, nor those after a run that was cut off.
+func TestReportSaysThatChangesAreUnknown(t *testing.T) {
+	folder := t.TempDir()
+	if r := publish(t, siteOf(t, objectsOf(5, "")), storage.OpenLocal(folder), Options{NoLock: true, MaxChanged: 16}); !r.Changed.Unknown || r.Changed.Keys != nil {
+		t.Errorf("more than there may be: %+v", r.Changed)
+	}
+	if err := os.WriteFile(filepath.Join(folder, string(site.MarkKey)), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := publish(t, siteOf(t, objectsOf(5, "")), storage.OpenLocal(folder), Options{NoLock: true, MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
+		t.Errorf("after a run that was cut off: %+v", r.Changed)
+	}
+}
+
+// A repair names what it repaired.
+func TestRepairNamesWhatChanged(t *testing.T) {
+	folder, from := t.TempDir(), siteOf(t, objectsOf(5, ""))
+	publish(t, from, storage.OpenLocal(folder), Options{NoLock: true})
+	if err := os.Remove(filepath.Join(folder, string(listKey(2, site.Badges)))); err != nil {
+		t.Fatal(err)
+	}
+	v, err := Repair(t.Context(), from, storage.OpenLocal(folder), Options{NoLock: true, MaxChanged: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := v.Repaired.Changed; c.Unknown || !slices.Equal(c.Keys, []site.Key{listKey(2, site.Badges)}) {
+		t.Errorf("%+v", c)
+	}
+}
