@@ -21,6 +21,7 @@ var mayImport = map[string][]string{
 	"storage":                {"site"},
 	"generator":              {"site"},
 	"publisher":              {"site", "storage"},
+	"purger":                 {"site"},
 	"server":                 {"site", "storage"},
 	"templates":              {"site"},
 	"fixtures":               {},
@@ -35,7 +36,7 @@ var mayImport = map[string][]string{
 	"bench/publish":          {"site", "bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"cmd/internal/command":   {},
 	"cmd/generate":           {"site", "generator", "storage", "cmd/internal/command"},
-	"cmd/publish":            {"publisher", "storage", "cmd/internal/command"},
+	"cmd/publish":            {"publisher", "purger", "storage", "cmd/internal/command"},
 	"cmd/preview":            {"site", "generator", "server", "storage", "templates", "fixtures", "cmd/internal/command"},
 	"cmd/edge":               {"site", "storage", "templates", "cmd/internal/command"},
 	"cmd/fallback":           {"server", "storage", "cmd/internal/command"},
@@ -47,6 +48,7 @@ var mustNotImport = map[string][]string{
 	"generator": {"net", "net/http", "github.com/minio/minio-go/v7"},
 	"server":    {"flag", "github.com/alecthomas/kong"},
 	"publisher": {"flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"}, // storage knows how
+	"purger":    {"flag", "os", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"},
 	"templates": {"os", "net/http"},
 }
 

@@ -1,0 +1,86 @@
+package purger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	json "github.com/goccy/go-json"
+)
+
+const (
+	cloudflareEndpoint = "https://api.cloudflare.com/client/v4"
+	// cloudflareBatch is the smaller of two documented limits: 30 prefixes a call on the
+	// page about prefixes, 100 operations on the page about limits.
+	cloudflareBatch = 30
+)
+
+// cloudflare forgets prefixes of URLs, of whole segments and whatever the query. Single
+// URLs ("files") would have to name each query, and do not reach what a Worker stores
+// under a key of its own.
+type cloudflare struct {
+	endpoint, zone, token string
+	sites                 []string
+}
+
+func newCloudflare(rest string, o Options) (service, error) {
+	switch {
+	case o.CloudflareToken == "":
+		return nil, errors.New("no credentials: set CLOUDFLARE_API_TOKEN, to a token that may purge the cache of the zone")
+	case len(o.Sites) == 0:
+		return nil, errNoSite
+	}
+	endpoint, err := endpointOf(Cloudflare, o, cloudflareEndpoint)
+	return &cloudflare{endpoint, rest, o.CloudflareToken, o.Sites}, err
+}
+
+func (c *cloudflare) name() string { return string(Cloudflare) + ":" + c.zone }
+
+func (c *cloudflare) atOnce() int { return 1 }
+
+func (c *cloudflare) cut(p Purge) []batch {
+	if p.All {
+		return []batch{{all: true}}
+	}
+	var prefixes []string
+	for _, s := range c.sites {
+		_, host, _ := strings.Cut(s, "://")
+		for _, path := range p.paths() {
+			prefixes = append(prefixes, host+strings.TrimSuffix(path, "/"))
+		}
+	}
+	return cutAt(prefixes, cloudflareBatch)
+}
+
+func (c *cloudflare) request(ctx context.Context, b batch) (*http.Request, error) {
+	what := map[string]any{"purge_everything": true}
+	if !b.all {
+		what = map[string]any{"prefixes": b.items}
+	}
+	body, err := json.MarshalWithOption(what, json.DisableHTMLEscape())
+	if err != nil {
+		return nil, fmt.Errorf("encode the request: %w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint+"/zones/"+url.PathEscape(c.zone)+"/purge_cache", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	r.Header.Set("Content-Type", "application/json")
+	return r, nil
+}
+
+// finish looks whether it was done: an answer says so itself, whatever its status.
+func (c *cloudflare) finish(_ context.Context, _ *client, answer []byte) error {
+	var said struct {
+		Success bool `json:"success"`
+	}
+	if err := json.Unmarshal(answer, &said); err != nil || !said.Success {
+		return fmt.Errorf("the answer does not say that it was done: %s", word(answer))
+	}
+	return nil
+}

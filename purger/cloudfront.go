@@ -1,0 +1,211 @@
+package purger
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+)
+
+// What CloudFront documents: how many paths may be in progress at a time, without and
+// with a * at the end.
+const (
+	cloudFrontEndpoint  = "https://cloudfront.amazonaws.com"
+	cloudFrontVersion   = "2020-05-31"
+	cloudFrontPaths     = 3_000
+	cloudFrontWildcards = 15
+	pollWait            = 5 * time.Second
+	// longestInvalidation is far beyond the minute or two that one takes.
+	longestInvalidation = 15 * time.Minute
+)
+
+// cloudFront makes invalidations, and waits until each is completed: only then no edge
+// serves what was there before. One is under way at a time, which keeps to the limits.
+// The SDK's client of the service is some megabytes for two requests; its signer is not.
+type cloudFront struct {
+	endpoint, id string
+	credentials  func(context.Context) (Credentials, error)
+}
+
+func newCloudFront(rest string, o Options) (service, error) {
+	if o.AWS == nil {
+		return nil, errors.New("no credentials")
+	}
+	endpoint, err := endpointOf(CloudFront, o, cloudFrontEndpoint)
+	return &cloudFront{endpoint, rest, o.AWS}, err
+}
+
+func (c *cloudFront) name() string { return string(CloudFront) + ":" + c.id }
+
+func (c *cloudFront) atOnce() int { return 1 }
+
+func (c *cloudFront) cut(p Purge) []batch {
+	if p.All {
+		return []batch{{all: true, items: []string{"/*"}}}
+	}
+	p = manifestsAsOne(p)
+	wide := wildcards(p.Wide)
+	if len(wide) > cloudFrontWildcards {
+		// A path with a * costs as much as one without: whole folders, then.
+		var folders []string
+		for _, w := range p.Wide {
+			folders = append(folders, topFolder(w))
+		}
+		p = Purge{Exact: p.Exact, Wide: folders}.compact()
+		wide = wildcards(p.Wide)
+	}
+	if len(wide) > cloudFrontWildcards {
+		return []batch{{all: true, items: []string{"/*"}}}
+	}
+	exact := make([]string, 0, len(p.Exact))
+	for _, u := range p.Exact {
+		exact = append(exact, strings.ReplaceAll(u, "*", "%2A")) // a * may only be at the end
+	}
+	batches := cutAt(exact, cloudFrontPaths)
+	if len(batches) == 0 {
+		batches = []batch{{}}
+	}
+	last := &batches[len(batches)-1]
+	last.items = slices.Concat(last.items, wide)
+	return batches
+}
+
+// wildcards are paths with any query, as CloudFront writes them.
+func wildcards(wide []string) []string {
+	var all []string
+	for _, w := range wide {
+		before, _, _ := strings.Cut(w, "*") // of a name as browsers send it
+		all = append(all, before+"*")
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// topFolder is the folder below the base path, or below the root, that a path is in:
+// lists, users, leaderboard, _variants.
+func topFolder(path string) string {
+	segments := strings.Split(path, "/")
+	for i, s := range segments {
+		if s == "lists" || s == "users" || s == "leaderboard" {
+			return strings.Join(segments[:i+1], "/") + "/"
+		}
+	}
+	return path
+}
+
+// manifestsAsOne purges all shards of the manifest where more than one changed: each
+// path costs.
+func manifestsAsOne(p Purge) Purge {
+	isShard := func(u string) bool { return strings.HasPrefix(u, manifests) }
+	first := slices.IndexFunc(p.Exact, isShard)
+	if first < 0 || first == len(p.Exact)-1 || !isShard(p.Exact[first+1]) {
+		return p
+	}
+	return Purge{Exact: p.Exact, Wide: append(slices.Clone(p.Wide), manifests)}.compact()
+}
+
+type invalidationBatch struct {
+	XMLName         xml.Name `xml:"http://cloudfront.amazonaws.com/doc/2020-05-31/ InvalidationBatch"`
+	CallerReference string
+	Paths           struct {
+		Items struct {
+			Path []string
+		}
+		Quantity int
+	}
+}
+
+type invalidation struct {
+	ID     string `xml:"Id"`
+	Status string
+}
+
+func (c *cloudFront) request(ctx context.Context, b batch) (*http.Request, error) {
+	// By its reference CloudFront knows an attempt whose answer was lost.
+	in := invalidationBatch{CallerReference: b.reference}
+	in.Paths.Items.Path, in.Paths.Quantity = b.items, len(b.items)
+	body, err := xml.Marshal(in)
+	if err != nil {
+		return nil, fmt.Errorf("encode the request: %w", err)
+	}
+	return c.signed(ctx, http.MethodPost, "", append([]byte(xml.Header), body...))
+}
+
+// signed is a request about invalidations of the distribution. CloudFront is one
+// service for all regions, which signs for us-east-1.
+func (c *cloudFront) signed(ctx context.Context, method, id string, body []byte) (*http.Request, error) {
+	to := c.endpoint + "/" + cloudFrontVersion + "/distribution/" + url.PathEscape(c.id) + "/invalidation"
+	if id != "" {
+		to += "/" + url.PathEscape(id)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > 0 {
+		r.Header.Set("Content-Type", "text/xml")
+	}
+	got, err := c.credentials(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(body)
+	err = v4.NewSigner().SignHTTP(ctx, aws.Credentials{AccessKeyID: got.AccessKeyID, SecretAccessKey: got.SecretAccessKey, SessionToken: got.SessionToken},
+		r, hex.EncodeToString(sum[:]), "cloudfront", "us-east-1", time.Now())
+	return r, err
+}
+
+// judge knows that CloudFront says 400 where others say 429.
+func (c *cloudFront) judge(status int, body []byte) verdict {
+	var said struct {
+		Error struct{ Code string }
+	}
+	if status != http.StatusBadRequest || xml.Unmarshal(body, &said) != nil {
+		return byStatus
+	}
+	switch said.Error.Code {
+	case "TooManyInvalidationsInProgress", "Throttling", "ThrottlingException", "RequestLimitExceeded":
+		return tryAgain
+	}
+	return byStatus
+}
+
+// finish asks until the invalidation is completed.
+func (c *cloudFront) finish(ctx context.Context, client *client, answer []byte) error {
+	until := time.Now().Add(longestInvalidation)
+	for {
+		var now invalidation
+		if err := xml.Unmarshal(answer, &now); err != nil || now.ID == "" {
+			return fmt.Errorf("the answer names no invalidation: %s", word(answer))
+		}
+		if now.Status == "Completed" {
+			return nil
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("invalidation %s is %q after %s", now.ID, now.Status, longestInvalidation)
+		}
+		select {
+		case <-time.After(client.pollWait):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		var err error
+		answer, err = client.do(ctx, c, func(ctx context.Context) (*http.Request, error) {
+			return c.signed(ctx, http.MethodGet, now.ID, nil)
+		})
+		if err != nil {
+			return fmt.Errorf("invalidation %s: %w", now.ID, err)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package purger
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+const fastlyEndpoint = "https://api.fastly.com"
+
+// fastly forgets single URLs (POST /purge/{url}) or everything (POST
+// /service/{id}/purge_all). It knows groups of URLs only by the header Surrogate-Key,
+// which objects of a bucket have not: where queries cannot be listed, everything goes.
+type fastly struct {
+	endpoint, id, token string
+	sites               []string
+}
+
+func newFastly(rest string, o Options) (service, error) {
+	switch {
+	case o.FastlyToken == "":
+		return nil, errors.New("no credentials: set FASTLY_API_TOKEN")
+	case len(o.Sites) == 0:
+		return nil, errNoSite
+	}
+	endpoint, err := endpointOf(Fastly, o, fastlyEndpoint)
+	return &fastly{endpoint, rest, o.FastlyToken, o.Sites}, err
+}
+
+// endpointOf is where the interface of a service is, without a slash at the end.
+func endpointOf(kind Kind, o Options, usual string) (string, error) {
+	text := o.Endpoints[kind]
+	if text == "" {
+		text = usual
+	}
+	_, err := parseURL(text)
+	return strings.TrimSuffix(text, "/"), err
+}
+
+func (f *fastly) name() string { return string(Fastly) + ":" + f.id }
+
+func (f *fastly) atOnce() int { return manyRequests }
+
+func (f *fastly) cut(p Purge) []batch {
+	if p.All || len(p.Wide) > 0 {
+		return []batch{{all: true}}
+	}
+	var urls []string
+	for _, s := range f.sites {
+		_, host, _ := strings.Cut(s, "://")
+		for _, u := range p.Exact {
+			urls = append(urls, host+u)
+		}
+	}
+	return cutAt(urls, 1)
+}
+
+func (f *fastly) request(ctx context.Context, b batch) (*http.Request, error) {
+	to := f.endpoint + "/service/" + url.PathEscape(f.id) + "/purge_all"
+	if !b.all {
+		to = f.endpoint + "/purge/" + b.items[0]
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Fastly-Key", f.token)
+	r.Header.Set("Accept", "application/json")
+	return r, nil
+}

@@ -1,0 +1,122 @@
+package purger
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// The placeholders of a template.
+const (
+	urlPlace  = "{url}"
+	pathPlace = "{path}"
+)
+
+// plainHTTP is a cache that forgets a URL when it is sent the method PURGE, or all
+// that begin alike when the URL ends in *.
+type plainHTTP struct {
+	template string
+	sites    []string // of {url}
+}
+
+func newHTTP(rest string, o Options) (service, error) {
+	h := &plainHTTP{template: rest, sites: o.Sites}
+	hasURL, hasPath := strings.Contains(rest, urlPlace), strings.Contains(rest, pathPlace)
+	switch {
+	case hasURL == hasPath:
+		return nil, errors.New("the template needs {path} or {url}, and not both")
+	case hasURL && len(o.Sites) == 0:
+		return nil, errNoSite
+	}
+	if _, err := parseURL(h.fill("https://site.invalid", "/path")); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// errNoSite is for services that want whole URLs.
+var errNoSite = errors.New("it wants whole URLs: name the site with --purge-url")
+
+// name leaves the template's path out: it may hold a secret.
+func (h *plainHTTP) name() string {
+	if strings.HasPrefix(h.template, urlPlace) {
+		return string(HTTP) + ":" + urlPlace
+	}
+	u, _ := parseURL(h.fill("https://site.invalid", "/path")) // newHTTP has parsed it
+	return string(HTTP) + ":" + u.Scheme + "://" + u.Host
+}
+
+func (h *plainHTTP) atOnce() int { return manyRequests }
+
+// manyRequests is for services that take a URL a request.
+const manyRequests = 16
+
+func (h *plainHTTP) cut(p Purge) []batch {
+	paths := []string{"/*"}
+	if !p.All {
+		paths = nil
+		for _, u := range p.Exact {
+			paths = append(paths, strings.ReplaceAll(u, "*", "%2A"))
+		}
+		for _, w := range p.Wide {
+			w = strings.ReplaceAll(w, "*", "%2A")
+			if !strings.HasSuffix(w, "/") {
+				paths = append(paths, w)
+				w += "?"
+			}
+			paths = append(paths, w+"*")
+		}
+	}
+	batches := cutAt(h.all(paths), 1)
+	for i := range batches {
+		batches[i].all = p.All
+	}
+	return batches
+}
+
+// all are the URLs of requests: where the template wants whole URLs, one for each site.
+func (h *plainHTTP) all(paths []string) []string {
+	sites := h.sites
+	if strings.Contains(h.template, pathPlace) {
+		sites = []string{""}
+	}
+	var all []string
+	for _, s := range sites {
+		for _, path := range paths {
+			all = append(all, s+path)
+		}
+	}
+	return all
+}
+
+// fill puts a path of a site, or its URL, in the template's place. In a query it is
+// encoded as a value of one.
+func (h *plainHTTP) fill(site, path string) string {
+	place, value := pathPlace, path
+	if strings.Contains(h.template, urlPlace) {
+		place, value = urlPlace, site+path
+	}
+	before, after, _ := strings.Cut(h.template, place)
+	if strings.Contains(before, "?") {
+		value = url.QueryEscape(value)
+	}
+	return before + value + after
+}
+
+func (h *plainHTTP) request(ctx context.Context, b batch) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, "PURGE", h.fill("", b.items[0]), nil)
+	if err != nil {
+		return nil, errNotURL
+	}
+	return r, nil
+}
+
+// judge takes it as good that there was nothing to forget; nginx's module says 412.
+func (h *plainHTTP) judge(status int, _ []byte) verdict {
+	if status == http.StatusNotFound || status == http.StatusPreconditionFailed {
+		return good
+	}
+	return byStatus
+}

@@ -1,0 +1,157 @@
+package purger
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The flag is checked before anything is published.
+func TestFlags(t *testing.T) {
+	for _, c := range []struct {
+		flag, says string
+		change     func(*Options)
+	}{
+		{"", "cloudfront:ID", nil},
+		{"akamai:1", "cloudfront:ID", nil},
+		{"cloudflare:", "cloudfront:ID", nil},
+		{"cloudflare:zone", "CLOUDFLARE_API_TOKEN", func(o *Options) { o.CloudflareToken = "" }},
+		{"cloudflare:zone", "--purge-url", func(o *Options) { o.Sites = nil }},
+		{"fastly:service", "FASTLY_API_TOKEN", func(o *Options) { o.FastlyToken = "" }},
+		{"fastly:service", "--purge-url", func(o *Options) { o.Sites = nil }},
+		{"fastly:service", "like https://HOST", func(o *Options) { o.Sites = []string{"api.example.org"} }},
+		{"fastly:service", "like https://HOST", func(o *Options) { o.Sites = []string{"https://api.example.org/folder"} }},
+		{"varnish:cache:6081", "not a URL", nil},
+		{"varnish:http://user:" + secret + "@cache", "has a user", nil},
+		{"http:http://cache/", "{path} or {url}", nil},
+		{"http:http://cache{path}?{url}", "not both", nil},
+		{"http:http://cache/?u={url}", "--purge-url", func(o *Options) { o.Sites = nil }},
+		{"http:cache{path}", "not a URL", nil},
+		{"http:http://user:" + secret + "@cache{path}", "has a user", nil},
+	} {
+		o := Options{Sites: []string{"https://api.example.org"}, CloudflareToken: "x", FastlyToken: "x"}
+		if c.change != nil {
+			c.change(&o)
+		}
+		if _, err := New(c.flag, o); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), secret) {
+			t.Errorf("%q: %v, want %q", c.flag, err, c.says)
+		}
+	}
+}
+
+// services are a flag for each kind, in front of a stub.
+func services(s *stub) []string {
+	return []string{"cloudfront:EDFDVBD6EXAMPLE", "cloudflare:zone1", "fastly:service1", "varnish:" + s.URL, "http:" + s.URL + "{path}"}
+}
+
+// eventually answers with a failure first, then as each service does.
+func eventually(failures int, fail func(w http.ResponseWriter)) func(int, told, http.ResponseWriter) {
+	return func(n int, r told, w http.ResponseWriter) {
+		if n <= failures {
+			fail(w)
+			return
+		}
+		if strings.Contains(r.path, "/invalidation") {
+			_, _ = io.WriteString(w, `<Invalidation><Id>I1</Id><Status>Completed</Status></Invalidation>`)
+			return
+		}
+		ok(n, r, w)
+	}
+}
+
+// What may pass is tried again, with a request that is whole again.
+func TestRetries(t *testing.T) {
+	for name, fail := range map[string]func(http.ResponseWriter){
+		"too many requests": func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
+		"server error":      func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },
+		"unavailable":       func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) },
+		"broken connection": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+	} {
+		s := newStub(t, eventually(2, fail))
+		for _, flag := range services(s) {
+			t.Run(name+" "+flag, func(t *testing.T) {
+				s.told = nil
+				r := mustPurge(t, s.open(t, flag), Everything())
+				if len(s.told) != 3 || r.Retries != 2 || r.Requests != 1 || !r.Everything {
+					t.Errorf("%d requests: %+v", len(s.told), r)
+				}
+				if s.told[0].body != "" && s.told[2].body != s.told[0].body {
+					t.Errorf("first %q, then %q", s.told[0].body, s.told[2].body)
+				}
+				s.noSecret(t, r.String())
+			})
+		}
+	}
+}
+
+// What trying again does not change fails at once, and says what to check.
+func TestNoRetries(t *testing.T) {
+	for _, status := range []int{http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusMovedPermanently, http.StatusNotImplemented} {
+		s := newStub(t, func(_ int, _ told, w http.ResponseWriter) {
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, "no,\n never")
+		})
+		for _, flag := range services(s) {
+			s.told = nil
+			r, err := s.open(t, flag).Purge(t.Context(), Everything())
+			if err == nil || len(s.told) != 1 || !strings.Contains(err.Error(), "no, never") || r.Error != err.Error() {
+				t.Errorf("%s, %d: %d requests: %v", flag, status, len(s.told), err)
+			}
+			if hint := strings.Contains(err.Error(), "check the credentials"); hint != (status == http.StatusForbidden) {
+				t.Errorf("%s, %d: %v", flag, status, err)
+			}
+			s.noSecret(t, err.Error())
+		}
+	}
+}
+
+// Retry-After is honoured where it is short enough, and patience ends.
+func TestPatience(t *testing.T) {
+	s := newStub(t, eventually(1, func(w http.ResponseWriter) {
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	begun := time.Now()
+	mustPurge(t, s.open(t, "cloudflare:zone1"), Everything())
+	if took := time.Since(begun); took < time.Second || len(s.told) != 2 {
+		t.Errorf("%d requests in %s", len(s.told), took)
+	}
+	s.answer = func(_ int, _ told, w http.ResponseWriter) {
+		w.Header().Set("Retry-After", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	begun = time.Now()
+	_, err := s.open(t, "cloudflare:zone1").Purge(t.Context(), Everything())
+	if took := time.Since(begun); err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "tried for 2s") || took > time.Second {
+		t.Errorf("%v in %s", err, took)
+	}
+}
+
+// An interrupt ends the waiting.
+func TestInterrupt(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := newStub(t, func(_ int, _ told, w http.ResponseWriter) {
+		cancel()
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	_, err := s.open(t, "varnish:"+s.URL, func(o *Options) { o.firstWait, o.Patience = time.Hour, 2*time.Hour }).Purge(ctx, Everything())
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// A plan asks nothing, and tells what would be asked.
+func TestPlanAsksNothing(t *testing.T) {
+	s := newStub(t, ok)
+	for _, flag := range services(s) {
+		r := s.open(t, flag).Plan(Purge{Exact: many(100)})
+		if len(s.told) > 0 || !r.Planned || r.Items == 0 || r.Requests == 0 || len(r.First) != min(r.Items, 20) || r.Everything || !strings.Contains(r.String(), "to purge") {
+			t.Errorf("%s: %d requests: %+v", flag, len(s.told), r)
+		}
+	}
+}

@@ -1,0 +1,337 @@
+package purger
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// some is a purge of every shape.
+var some = Purge{
+	Exact: []string{"/_site", "/api/v1/lists/1/records", "/api/v1/lists/1/records?includeTags=false"},
+	Wide:  []string{"/api/v1/lists/1/searchFollowing", "/api/v1/users/"},
+}
+
+// invalidated gives the paths of an invalidation, after checking its shape and limits.
+func invalidated(t *testing.T, r told) []string {
+	t.Helper()
+	checkSignature(t, r, "cloudfront", "us-east-1")
+	var in struct {
+		XMLName         xml.Name
+		CallerReference string
+		Paths           struct {
+			Items    []string `xml:"Items>Path"`
+			Quantity int
+		}
+	}
+	if err := xml.Unmarshal([]byte(r.body), &in); err != nil {
+		t.Fatalf("%v: %s", err, r.body)
+	}
+	if r.method != http.MethodPost || r.path != "/2020-05-31/distribution/EDFDVBD6EXAMPLE/invalidation" || !strings.HasPrefix(r.header.Get("Content-Type"), "text/xml") ||
+		in.XMLName.Local != "InvalidationBatch" || in.XMLName.Space != "http://cloudfront.amazonaws.com/doc/2020-05-31/" || in.CallerReference == "" {
+		t.Errorf("%+v", r)
+	}
+	paths, wild := in.Paths.Items, 0
+	if in.Paths.Quantity != len(paths) {
+		t.Errorf("quantity %d of %d paths", in.Paths.Quantity, len(paths))
+	}
+	for _, p := range paths {
+		at := strings.Index(p, "*")
+		if at >= 0 {
+			wild++
+		}
+		if !strings.HasPrefix(p, "/") || at >= 0 && at != len(p)-1 || len(p) > 4000 {
+			t.Errorf("not a path: %q", p)
+		}
+	}
+	if wild > 15 || len(paths)-wild > 3000 {
+		t.Errorf("%d paths, %d with a *", len(paths), wild)
+	}
+	return paths
+}
+
+// A cloud front completes each invalidation when it was asked twice about it.
+type cloudFrontStub struct {
+	*stub
+	t       *testing.T
+	open    map[string]int
+	batches [][]string
+}
+
+func newCloudFrontStub(t *testing.T) *cloudFrontStub {
+	c := &cloudFrontStub{t: t, open: map[string]int{}}
+	c.stub = newStub(t, func(n int, r told, w http.ResponseWriter) {
+		if r.method == http.MethodPost {
+			if len(c.open) > 0 {
+				t.Error("another invalidation is in progress")
+			}
+			c.batches = append(c.batches, invalidated(t, r))
+			id := fmt.Sprint("I", n)
+			c.open[id] = 2
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprintf(w, `<Invalidation xmlns="http://cloudfront.amazonaws.com/doc/2020-05-31/"><Id>%s</Id><Status>InProgress</Status></Invalidation>`, id)
+			return
+		}
+		checkSignature(t, r, "cloudfront", "us-east-1")
+		id := strings.TrimPrefix(r.path, "/2020-05-31/distribution/EDFDVBD6EXAMPLE/invalidation/")
+		if r.method != http.MethodGet || c.open[id] == 0 {
+			t.Errorf("%s %s", r.method, r.path)
+		}
+		status := "InProgress"
+		if c.open[id]--; c.open[id] == 0 {
+			status = "Completed"
+			delete(c.open, id)
+		}
+		fmt.Fprintf(w, `<Invalidation><Id>%s</Id><Status>%s</Status></Invalidation>`, id, status)
+	})
+	return c
+}
+
+func TestCloudFront(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		what Purge
+		want [][]string
+	}{
+		{"everything", Everything(), [][]string{{"/*"}}},
+		{"some", some, [][]string{{"/_site", "/api/v1/lists/1/records", "/api/v1/lists/1/records?includeTags=false",
+			"/api/v1/lists/1/searchFollowing*", "/api/v1/users/*"}}},
+		{"wide alone", Purge{Wide: []string{"/api/v1/users/"}}, [][]string{{"/api/v1/users/*"}}},
+		{"a * in a name", Purge{Wide: []string{"/api/v1/users/a%2Ab/searchFollowing", "/api/v1/users/a*b/searchFollowing"}},
+			[][]string{{"/api/v1/users/a%2Ab/searchFollowing*", "/api/v1/users/a*"}}},
+		{"one shard of the manifest", Purge{Exact: []string{"/_manifest/a", "/_site"}}, [][]string{{"/_manifest/a", "/_site"}}},
+		{"shards of the manifest cost as much as all", Purge{Exact: []string{"/_manifest/a", "/_manifest/b", "/_site"}}, [][]string{{"/_site", "/_manifest/*"}}},
+		{"as many as may be in progress", Purge{Exact: many(3001)}, [][]string{many(3001)[:3000], many(3001)[3000:]}},
+		{"too many with a *", Purge{Exact: []string{"/_site", "/api/v1/lists/1/records"}, Wide: manyWide(16)}, [][]string{{"/_site", "/api/v1/lists/*"}}},
+		{"as many with a * as there may be", Purge{Wide: manyWide(15)}, [][]string{wildcards(manyWide(15))}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newCloudFrontStub(t)
+			r := mustPurge(t, s.stub.open(t, "cloudfront:EDFDVBD6EXAMPLE"), c.what)
+			if !slices.EqualFunc(s.batches, c.want, slices.Equal) {
+				t.Errorf("%q, want %q", s.batches, c.want)
+			}
+			if len(s.open) > 0 || len(s.told) != 3*len(c.want) || r.Requests != len(c.want) || r.Everything != c.what.All {
+				t.Errorf("it did not wait: %d requests, %+v", len(s.told), r)
+			}
+			s.noSecret(t)
+		})
+	}
+}
+
+func manyWide(n int) []string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("/api/v1/lists/%d/searchFollowing", i))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// The service says with status 400 what others say with 429; an attempt keeps its
+// reference, and another purge has another one.
+func TestCloudFrontIsBusy(t *testing.T) {
+	references := map[string]int{}
+	s := newStub(t, func(n int, r told, w http.ResponseWriter) {
+		references[regexp.MustCompile(`<CallerReference>(.*)</CallerReference>`).FindStringSubmatch(r.body)[1]]++
+		if n == 1 {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `<ErrorResponse xmlns="http://cloudfront.amazonaws.com/doc/2020-05-31/"><Error><Type>Sender</Type><Code>TooManyInvalidationsInProgress</Code></Error></ErrorResponse>`)
+			return
+		}
+		_, _ = io.WriteString(w, `<Invalidation><Id>I1</Id><Status>Completed</Status></Invalidation>`)
+	})
+	p := s.open(t, "cloudfront:EDFDVBD6EXAMPLE")
+	mustPurge(t, p, Everything())
+	if len(s.told) != 2 || len(references) != 1 {
+		t.Errorf("%d requests, references %v", len(s.told), references)
+	}
+	mustPurge(t, p, Everything())
+	if len(references) != 2 {
+		t.Errorf("references %v", references)
+	}
+}
+
+func TestCloudflare(t *testing.T) {
+	s := newStub(t, ok)
+	p := s.open(t, "cloudflare:zone1", func(o *Options) { o.Sites = []string{"https://api.example.org", "https://www.example.org"} })
+	got := func() (all []map[string]any) {
+		for _, r := range s.told {
+			if r.method != http.MethodPost || r.path != "/client/v4/zones/zone1/purge_cache" || r.header.Get("Authorization") != "Bearer "+secret ||
+				r.header.Get("Content-Type") != "application/json" {
+				t.Errorf("%+v", r)
+			}
+			var body map[string]any
+			if err := json.Unmarshal([]byte(r.body), &body); err != nil {
+				t.Error(err)
+			}
+			all = append(all, body)
+		}
+		s.told = nil
+		return all
+	}
+	mustPurge(t, p, Everything())
+	if all := got(); len(all) != 1 || fmt.Sprint(all[0]) != "map[purge_everything:true]" {
+		t.Errorf("everything: %v", all)
+	}
+	mustPurge(t, p, some)
+	want := "map[prefixes:[api.example.org/_site api.example.org/api/v1/lists/1/records api.example.org/api/v1/lists/1/searchFollowing api.example.org/api/v1/users " +
+		"www.example.org/_site www.example.org/api/v1/lists/1/records www.example.org/api/v1/lists/1/searchFollowing www.example.org/api/v1/users]]"
+	if all := got(); len(all) != 1 || fmt.Sprint(all[0]) != want {
+		t.Errorf("some: %v", all)
+	}
+	mustPurge(t, p, Purge{Exact: many(40)})
+	n := 0
+	for i, body := range got() {
+		prefixes := body["prefixes"].([]any)
+		if n += len(prefixes); len(prefixes) > 30 || i < 2 && len(prefixes) != 30 {
+			t.Errorf("%d prefixes in one request", len(prefixes))
+		}
+	}
+	if n != 80 {
+		t.Errorf("%d prefixes, want 80", n)
+	}
+	s.answer = func(_ int, _ told, w http.ResponseWriter) {
+		_, _ = io.WriteString(w, `{"success":false,"errors":[{"code":1}]}`)
+	}
+	if _, err := p.Purge(t.Context(), some); err == nil || !strings.Contains(err.Error(), `"success":false`) {
+		t.Errorf("an answer that says no: %v", err)
+	}
+	s.noSecret(t)
+}
+
+func TestFastly(t *testing.T) {
+	s := newStub(t, ok)
+	p := s.open(t, "fastly:service1")
+	got := func() (all []string) {
+		for _, r := range s.told {
+			if r.method != http.MethodPost || r.header.Get("Fastly-Key") != secret || r.body != "" || r.header.Get("Fastly-Soft-Purge") != "" {
+				t.Errorf("%+v", r)
+			}
+			all = append(all, r.path+" "+r.query)
+		}
+		s.told = nil
+		slices.Sort(all)
+		return all
+	}
+	// A search may be cached under any query: no list of URLs is complete.
+	for _, what := range []Purge{Everything(), some} {
+		if r := mustPurge(t, p, what); !r.Everything {
+			t.Errorf("%+v", r)
+		}
+		if all := got(); !slices.Equal(all, []string{"/service/service1/purge_all "}) {
+			t.Errorf("everything: %q", all)
+		}
+	}
+	r := mustPurge(t, p, Purge{Exact: some.Exact})
+	want := []string{"/purge/api.example.org/_site ", "/purge/api.example.org/api/v1/lists/1/records ", "/purge/api.example.org/api/v1/lists/1/records includeTags=false"}
+	if all := got(); !slices.Equal(all, want) || r.Requests != 3 || r.Everything {
+		t.Errorf("some: %q, %+v", all, r)
+	}
+	s.noSecret(t)
+}
+
+func TestVarnish(t *testing.T) {
+	s := newStub(t, ok)
+	p := s.open(t, "varnish:"+s.URL)
+	got := func() (all []string) {
+		for _, r := range s.told {
+			ban := r.header.Get("X-Ban-Url")
+			if r.method != "BAN" || r.path != "/" || len(ban) > 7000 || strings.ContainsAny(ban, " \t\"") {
+				t.Errorf("%+v", r)
+			}
+			all = append(all, ban)
+		}
+		s.told = nil
+		return all
+	}
+	mustPurge(t, p, Everything())
+	if all := got(); !slices.Equal(all, []string{".*"}) {
+		t.Errorf("everything: %q", all)
+	}
+	mustPurge(t, p, some)
+	all := got()
+	if len(all) != 1 {
+		t.Fatalf("some: %q", all)
+	}
+	ban := regexp.MustCompile(all[0])
+	for url, want := range map[string]bool{
+		"/_site": true, "/_site?x": true, "/api/v1/lists/1/records": true, "/api/v1/lists/1/records?includeTags=false": true,
+		"/api/v1/lists/1/searchFollowing?limit=5&term=a": true, "/api/v1/users/bob/searchFollowing": true,
+		"/api/v1/lists/1/records2": false, "/api/v1/lists/11/records": false, "/x/_site": false, "/api/v1/users": false, "/api-v1/users/bob": false,
+	} {
+		if ban.MatchString(url) != want {
+			t.Errorf("%s bans %s: %v", ban, url, !want)
+		}
+	}
+	mustPurge(t, p, Purge{Exact: many(1000)})
+	all = got()
+	if len(all) < 2 || len(all) > 12 {
+		t.Errorf("1000 URLs take %d bans", len(all))
+	}
+	matching := map[string]int{}
+	for _, text := range all {
+		ban := regexp.MustCompile(text)
+		for _, url := range many(1000) {
+			if ban.MatchString(url) {
+				matching[url]++
+			}
+		}
+	}
+	for _, url := range many(1000) {
+		if matching[url] != 1 {
+			t.Errorf("%d bans match %s", matching[url], url)
+		}
+	}
+}
+
+func TestHTTP(t *testing.T) {
+	s := newStub(t, ok)
+	purge := func(flag string, what Purge) (all []string) {
+		t.Helper()
+		s.told = nil
+		mustPurge(t, s.open(t, flag), what)
+		for _, r := range s.told {
+			if r.method != "PURGE" || r.body != "" {
+				t.Errorf("%+v", r)
+			}
+			all = append(all, strings.TrimSuffix(r.path+"?"+r.query, "?"))
+		}
+		slices.Sort(all)
+		return all
+	}
+	for _, c := range []struct {
+		template string
+		what     Purge
+		want     []string
+	}{
+		{"{path}", Everything(), []string{"/*"}},
+		{"{path}", some, []string{"/_site", "/api/v1/lists/1/records", "/api/v1/lists/1/records?includeTags=false", "/api/v1/lists/1/searchFollowing",
+			"/api/v1/lists/1/searchFollowing?*", "/api/v1/users/*"}},
+		{"/purge{path}", Purge{Exact: []string{"/_site"}}, []string{"/purge/_site"}},
+		{"/?u={url}&k=" + secret, Purge{Exact: []string{"/a?b=c"}}, []string{"/?u=https%3A%2F%2Fapi.example.org%2Fa%3Fb%3Dc&k=" + secret}},
+	} {
+		if got := purge("http:"+s.URL+c.template, c.what); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.template, got, c.want)
+		}
+	}
+	s.noSecret(t, s.open(t, "http:"+s.URL+"/"+secret+"{path}").service.name())
+	// Nothing to forget is no failure.
+	for _, status := range []int{http.StatusNotFound, http.StatusPreconditionFailed} {
+		s.answer = func(_ int, _ told, w http.ResponseWriter) { w.WriteHeader(status) }
+		purge("http:"+s.URL+"{path}", some)
+	}
+	// The secret of a template is in no error either.
+	s.Close()
+	_, err := s.open(t, "http:"+s.URL+"/"+secret+"{path}", func(o *Options) { o.Patience = 1 }).Purge(t.Context(), some)
+	if err == nil {
+		t.Fatal("purged a server that is gone")
+	}
+	s.noSecret(t, err.Error())
+}

@@ -1,0 +1,79 @@
+package purger_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/followpress/followpress/purger"
+	"github.com/followpress/followpress/site"
+)
+
+func config(t *testing.T) site.Config {
+	t.Helper()
+	c, err := site.Config{}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Each changed object is purged under every URL that may show it.
+func TestURLs(t *testing.T) {
+	const users = "/api/v1/users/"
+	boards := []string{"/_variants/leaderboard/followers/", "/api/v1/leaderboard/followers"}
+	for _, c := range []struct {
+		name        string
+		keys        []site.Key
+		exact, wide []string // beside the root
+	}{
+		{"nothing but the root", nil, nil, nil},
+		{"leaderboard", []site.Key{"api/v1/leaderboard/followers"}, nil, boards},
+		{"leaderboard with a limit", []site.Key{"_variants/leaderboard/followers/limit=7"}, nil, boards},
+		{"all limits are as one", []site.Key{"_variants/leaderboard/followers/limit=7", "_variants/leaderboard/followers/limit=100"}, nil, boards},
+		{"records", []site.Key{"api/v1/lists/12/records"}, []string{"/api/v1/lists/12/records", "/api/v1/lists/12/records?includeTags=false"}, nil},
+		{"details and badges", []site.Key{"api/v1/lists/12/details", "api/v1/lists/12/badges"}, []string{"/api/v1/lists/12/badges", "/api/v1/lists/12/details"}, nil},
+		{"search of a list", []site.Key{"api/v1/lists/12/searchFollowing"}, nil, []string{"/api/v1/lists/12/searchFollowing"}},
+		{"search of an address", []site.Key{"api/v1/users/0x00000000000000000000000000000000000000aa/searchFollowing"}, nil,
+			[]string{"/api/v1/users/0x00000000000000000000000000000000000000aa/searchFollowing"}},
+		{"search of a name, as edges and as browsers write it", []site.Key{"api/v1/users/büb&o'n/searchFollowing"}, nil,
+			[]string{"/api/v1/users/b%C3%BCb%26o%27n/searchFollowing", "/api/v1/users/b%C3%BCb&o'n/searchFollowing"}},
+		// The first page, and so the default object, is as it was; later pages and terms are not.
+		{"a later shard", []site.Key{"_search/lists/12/3"}, []string{"/_search/lists/12/3"}, []string{"/api/v1/lists/12/searchFollowing", users}},
+		{"a bucket of users", []site.Key{"_search/users/0f"}, []string{"/_search/users/0f"}, []string{users}},
+		{"users are among all users", []site.Key{"_search/users/0f", "api/v1/users/bob/searchFollowing"}, []string{"/_search/users/0f"}, []string{users}},
+		{"a shard of the manifest", []site.Key{"_manifest/a"}, []string{"/_manifest/a"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := purger.URLs(config(t), c.keys)
+			want := append([]string{"/_site"}, c.exact...)
+			slices.Sort(want)
+			if got.All || !slices.Equal(got.Exact, want) || !slices.Equal(got.Wide, c.wide) {
+				t.Errorf("%+v, want %q and %q", got, want, c.wide)
+			}
+		})
+	}
+}
+
+// What may be shown under any URL, or is a key of a site with another base path, purges
+// everything.
+func TestURLsOfWhatAnyURLShows(t *testing.T) {
+	for _, key := range []site.Key{"_errors/no-such-list", "v2/lists/12/records", "elsewhere"} {
+		if got := purger.URLs(config(t), []site.Key{"api/v1/lists/12/records", key}); !got.All {
+			t.Errorf("%s: %+v", key, got)
+		}
+	}
+}
+
+// Every route of a site has URLs: none is forgotten here.
+func TestURLsOfEveryRoute(t *testing.T) {
+	c := config(t)
+	for _, key := range []site.Key{
+		c.LeaderboardKey(site.Followers), c.ListKey("1", site.Records), c.ListKey("1", site.Details), c.ListKey("1", site.Badges),
+		c.ListKey("1", site.SearchFollowing), c.UserKey("bob"), site.LeaderboardLimitKey(site.Following, 3), site.SearchShardKey("1", 0),
+		site.UserBucketKey("a"), site.ManifestKey("a"),
+	} {
+		if got := purger.URLs(c, []site.Key{key}); got.All || len(got.Exact)+len(got.Wide) < 2 {
+			t.Errorf("%s: %+v", key, got)
+		}
+	}
+}

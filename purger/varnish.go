@@ -1,0 +1,75 @@
+package purger
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strings"
+)
+
+// largestBan keeps the header, and what a VCL makes of it, well below Varnish's limit
+// of 8,192 bytes for a header (http_req_hdr_len).
+const largestBan = 6_000
+
+// banHeader holds a regular expression of URLs: path and query, as the VCL has
+// normalised them.
+const banHeader = "X-Ban-Url"
+
+// varnish is a server, told by a method of our own what to ban. Every lookup compares
+// an object with the bans since it was stored, so there are few bans and long ones.
+type varnish struct{ url string }
+
+func newVarnish(rest string, _ Options) (service, error) {
+	u, err := parseURL(rest)
+	if err != nil {
+		return nil, err
+	}
+	if u.Path == "" {
+		u.Path = "/"
+	}
+	return &varnish{u.String()}, nil
+}
+
+func (v *varnish) name() string { return string(Varnish) + ":" + v.url }
+
+func (v *varnish) atOnce() int { return 1 }
+
+func (v *varnish) cut(p Purge) []batch {
+	if p.All {
+		return []batch{{all: true, items: []string{".*"}}}
+	}
+	var batches []batch
+	var line []string
+	length := 0
+	flush := func() {
+		if len(line) > 0 {
+			batches = append(batches, batch{items: line})
+			line, length = nil, 0
+		}
+	}
+	for _, path := range p.paths() {
+		text := regexp.QuoteMeta(path)
+		if !strings.HasSuffix(path, "/") {
+			text += `(?:\?|$)`
+		}
+		if length+len(text) > largestBan {
+			flush()
+		}
+		line, length = append(line, text), length+len(text)+1
+	}
+	flush()
+	return batches
+}
+
+func (v *varnish) request(ctx context.Context, b batch) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, "BAN", v.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	expression := ".*"
+	if !b.all {
+		expression = "^(?:" + strings.Join(b.items, "|") + ")"
+	}
+	r.Header.Set(banHeader, expression)
+	return r, nil
+}
