@@ -67,12 +67,8 @@ func OpenS3(ctx context.Context, at Location, o S3Options) (*S3, error) {
 		transport = own
 	}
 	m := newMeter(transport, o.Log)
-	creds := credentials.NewChainCredentials([]credentials.Provider{
-		&credentials.EnvAWS{},
-		&credentials.FileAWSCredentials{},
-		&credentials.IAM{Client: &http.Client{Timeout: roleTimeout, Transport: &http.Transport{}}}, // not through a proxy
-	})
-	if err := haveCredentials(ctx, creds); err != nil {
+	creds := newCredentials()
+	if _, err := getCredentials(ctx, creds); err != nil {
 		return nil, err
 	}
 	client, err := minio.NewCore(endpoint.Host, &minio.Options{
@@ -88,20 +84,39 @@ func OpenS3(ctx context.Context, at Location, o S3Options) (*S3, error) {
 // others have none.
 const roleTimeout = 3 * time.Second
 
-func haveCredentials(ctx context.Context, creds *credentials.Credentials) error {
-	got := make(chan error, 1)
+func newCredentials() *credentials.Credentials {
+	return credentials.NewChainCredentials([]credentials.Provider{
+		&credentials.EnvAWS{},
+		&credentials.FileAWSCredentials{},
+		&credentials.IAM{Client: &http.Client{Timeout: roleTimeout, Transport: &http.Transport{}}}, // not through a proxy
+	})
+}
+
+// AWSCredentials finds the credentials of AWS as OpenS3 does, for other services of
+// AWS. What it gives finds them again when they have run out.
+func AWSCredentials() func(context.Context) (credentials.Value, error) {
+	creds := newCredentials()
+	return func(ctx context.Context) (credentials.Value, error) { return getCredentials(ctx, creds) }
+}
+
+func getCredentials(ctx context.Context, creds *credentials.Credentials) (credentials.Value, error) {
+	type result struct {
+		value credentials.Value
+		err   error
+	}
+	got := make(chan result, 1)
 	go func() {
 		value, err := creds.GetWithContext(nil)
 		if err == nil && (value.AccessKeyID == "" || value.SecretAccessKey == "") {
 			err = errors.New("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE to one that is in the shared credentials file, or run where there is a role")
 		}
-		got <- err
+		got <- result{value, err}
 	}()
 	select {
-	case err := <-got:
-		return err
+	case r := <-got:
+		return r.value, r.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return credentials.Value{}, ctx.Err()
 	}
 }
 
