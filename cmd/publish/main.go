@@ -24,7 +24,7 @@ AWS_SECRET_ACCESS_KEY, the shared credentials file, or the machine's role.`
 
 type flags struct {
 	Site     string `placeholder:"SITE" help:"Folder or .tar file that generate wrote. Only --verify and --init do without."`
-	Dest     string `required:"" placeholder:"URL" help:"Where to: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
+	Dest     string `placeholder:"URL" help:"Where to: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
 	Endpoint string `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"Server of s3://; without one Amazon S3."`
 	Region   string `placeholder:"NAME" help:"Region of the bucket; by default AWS_REGION, or us-east-1."`
 
@@ -40,6 +40,12 @@ type flags struct {
 	LockLease   time.Duration `default:"1m" help:"A lock without a heartbeat for so long is free."`
 	Owner       string        `placeholder:"NAME" help:"Who publishes, for those who find the lock; by default user@host."`
 	Patience    time.Duration `default:"2m" help:"How long to try a request again that fails for a reason that may go away."`
+
+	Purge     []string      `placeholder:"CACHE" help:"Cache that is to forget what changed, when it is published; may be repeated: cloudfront:ID, cloudflare:ZONE, fastly:SERVICE, varnish:URL, http:URL with {path} or {url} in it. Credentials: as the bucket's, CLOUDFLARE_API_TOKEN, FASTLY_API_TOKEN."`
+	PurgeURL  []string      `placeholder:"URL" help:"Where the public reaches the site, like https://api.example.org, for caches that want whole URLs; may be repeated."`
+	PurgeMax  int           `default:"1000" placeholder:"N" help:"Where more objects changed, purge everything (default ${default}); 0 means always."`
+	PurgeWait time.Duration `default:"15s" help:"How long to wait before purging: a cache must not ask a fallback that has not noticed the new site yet (it looks every 10s)."`
+	PurgeAll  bool          `help:"Purge everything in the caches of --purge and do nothing else, after a purge that failed."`
 
 	Report   string `placeholder:"FILE" help:"Write a report as JSON; - is standard output. Not into the site."`
 	LogLevel string `enum:"debug,info,warn,error" default:"warn" help:"What to log on standard error; debug logs every request."`
@@ -57,20 +63,10 @@ func main() {
 
 // Validate refuses what no run could do; kong calls it.
 func (f *flags) Validate() error {
-	if _, err := storage.ParseLocation(f.Dest); err != nil {
-		return fmt.Errorf("--dest: %w", err)
-	}
-	modes := 0
-	for _, chosen := range []bool{f.DryRun, f.Verify && !f.Repair, f.Repair, f.Init} {
-		if chosen {
-			modes++
-		}
+	if err := f.validateMode(); err != nil {
+		return err
 	}
 	switch {
-	case modes > 1:
-		return errors.New("--dry-run, --verify, --repair and --init exclude each other")
-	case f.Site == "" && !f.Init && (!f.Verify || f.Repair):
-		return errors.New("missing flags: --site=SITE")
 	case f.PricePut < 0 || f.PriceGet < 0 || f.PriceStorage < 0:
 		return errors.New("a price cannot be negative")
 	case f.Site != "" && command.ReportInside(f.Report, f.Site):
@@ -80,10 +76,40 @@ func (f *flags) Validate() error {
 	return err
 }
 
+// validateMode refuses what is missing for what is to be done.
+func (f *flags) validateMode() error {
+	if f.Dest == "" && !f.PurgeAll {
+		return errors.New("missing flags: --dest=URL")
+	}
+	if _, err := storage.ParseLocation(f.Dest); err != nil && f.Dest != "" {
+		return fmt.Errorf("--dest: %w", err)
+	}
+	onlyVerify, modes := f.Verify && !f.Repair, 0
+	for _, chosen := range []bool{f.DryRun, onlyVerify, f.Repair, f.Init, f.PurgeAll} {
+		if chosen {
+			modes++
+		}
+	}
+	switch {
+	case modes > 1:
+		return errors.New("--dry-run, --verify, --repair, --init and --purge-all exclude each other")
+	case f.PurgeMax < 0 || f.PurgeWait < 0:
+		return errors.New("--purge-max and --purge-wait cannot be negative")
+	case f.PurgeAll && len(f.Purge) == 0:
+		return errors.New("missing flags: --purge=CACHE")
+	case f.Site == "" && !f.Init && !f.PurgeAll && !onlyVerify:
+		return errors.New("missing flags: --site=SITE")
+	case onlyVerify:
+		return nil // the caches that the environment may name are not asked
+	}
+	_, err := f.purgers(nil)
+	return err
+}
+
 func (f *flags) options(progress publisher.Progress, log *slog.Logger) publisher.Options {
 	return publisher.Options{
 		Concurrency: f.Concurrency, Bulk: publisher.Bulk(f.Bulk), DryRun: f.DryRun, NoLock: f.NoLock, BreakLock: f.BreakLock,
-		Lease: f.LockLease, Owner: f.Owner, Patience: f.Patience, Progress: progress, Log: log,
+		Lease: f.LockLease, Owner: f.Owner, Patience: f.Patience, MaxChanged: f.PurgeMax, Progress: progress, Log: log,
 	}
 }
 
@@ -107,6 +133,8 @@ func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	progress := command.NewProgress(stderr)
 	told, err := f.do(ctx, f.options(progress, log), log, stderr)
 	progress.End()
+	told, purgeErr := f.purge(ctx, told, log)
+	err = errors.Join(err, purgeErr)
 	if told == nil { // only set up
 		return err
 	}
@@ -118,6 +146,8 @@ func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
 // do does what the flags ask for. A result that is not nil says so also after an error.
 func (f *flags) do(ctx context.Context, o publisher.Options, log *slog.Logger, stderr io.Writer) (told result, err error) {
 	switch {
+	case f.PurgeAll:
+		return nil, nil
 	case f.Verify || f.Repair:
 		told = &publisher.Verification{}
 	case !f.Init || f.Site != "":

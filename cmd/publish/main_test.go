@@ -65,6 +65,12 @@ func TestUsage(t *testing.T) {
 		{"bulk", "--site x --dest s3://bucket --bulk maybe", "--bulk"},
 		{"price", "--site x --dest s3://bucket --price-put=-1", "price"},
 		{"report in the site", "--site x --dest s3://bucket --report x/report.json", "in the site"},
+		{"purge all of nothing", "--purge-all", "--purge=CACHE"},
+		{"purge all and publish", "--purge-all --purge varnish:http://x --dry-run", "exclude each other"},
+		{"another cache", "--site x --dest s3://bucket --purge akamai:1", "cloudfront:ID"},
+		{"cache without credentials", "--site x --dest s3://bucket --purge fastly:1 --purge-url https://x", "FASTLY_API_TOKEN"},
+		{"credentials of a cache", "--site x --dest s3://bucket --purge varnish:http://key:secret@x", "user"},
+		{"negative number of changes", "--site x --dest s3://bucket --purge-max=-1", "--purge-max"},
 		{"log level", "--site x --dest s3://bucket --log-level loud", "--log-level"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

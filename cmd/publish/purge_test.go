@@ -1,0 +1,368 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/purger"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// A forgetful cache keeps every answer until it is told to forget it, by BAN as
+// Varnish is or by PURGE, and keeps what it was told.
+type forgetful struct {
+	*httptest.Server
+	origin http.Handler
+	mu     sync.Mutex
+	kept   map[string]string
+	told   []string
+	status int // of answers to BAN and PURGE
+}
+
+func newForgetful(t *testing.T, origin http.Handler) *forgetful {
+	t.Helper()
+	c := &forgetful{origin: origin, kept: map[string]string{}, status: http.StatusOK}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		switch r.Method {
+		case "BAN":
+			c.told = append(c.told, r.Header.Get("X-Ban-Url"))
+			c.forget(regexp.MustCompile(r.Header.Get("X-Ban-Url")).MatchString)
+			w.WriteHeader(c.status)
+		case "PURGE":
+			c.told = append(c.told, r.RequestURI)
+			c.forget(func(uri string) bool {
+				prefix, wide := strings.CutSuffix(r.RequestURI, "*")
+				return uri == r.RequestURI || wide && strings.HasPrefix(uri, prefix)
+			})
+			w.WriteHeader(c.status)
+		default:
+			if _, kept := c.kept[r.RequestURI]; !kept {
+				answer := httptest.NewRecorder()
+				c.origin.ServeHTTP(answer, r)
+				c.kept[r.RequestURI] = answer.Body.String()
+			}
+			_, _ = io.WriteString(w, c.kept[r.RequestURI])
+		}
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+func (c *forgetful) forget(matches func(uri string) bool) {
+	for uri := range c.kept {
+		if matches(uri) {
+			delete(c.kept, uri)
+		}
+	}
+}
+
+func (c *forgetful) wasTold() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	told := c.told
+	c.told = nil
+	return told
+}
+
+func (c *forgetful) get(t *testing.T, uri string) string {
+	t.Helper()
+	response, err := http.Get(c.URL + uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// changedDemo is the site of the demo with its files changed.
+func changedDemo(t *testing.T, change func(name, text string) string) string {
+	t.Helper()
+	folder := t.TempDir()
+	demo := afero.FromIOFS{FS: fixtures.Demo()}
+	entries, err := afero.ReadDir(demo, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		body, err := afero.ReadFile(demo, e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, e.Name()), []byte(change(e.Name(), string(body))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "site")
+	if _, err := generator.ToPath(t.Context(), afero.NewBasePathFs(afero.NewOsFs(), folder), out, generator.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// now is an origin that has noticed the site that a folder holds.
+func now(t *testing.T, folder string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, err := server.New(r.Context(), storage.OpenLocal(folder), server.Options{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// urisOf are the URLs of all objects of a site, with some of the queries that a cache
+// may have seen.
+func urisOf(t *testing.T, folder string) []string {
+	t.Helper()
+	config, err := site.Config{}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	err = filepath.WalkDir(folder, func(name string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		key := site.Key(filepath.ToSlash(strings.TrimPrefix(name, folder+string(filepath.Separator))))
+		route, ok := config.RouteOf(key)
+		if !ok {
+			t.Errorf("%s is no key", key)
+			return nil
+		}
+		uri := (&url.URL{Path: "/" + string(key)}).EscapedPath()
+		all = append(all, uri)
+		for _, p := range route.Params {
+			switch p {
+			case site.ParamLimit:
+				all = append(all, uri+"?limit=3", uri+"?limit=100")
+			case site.ParamOffset:
+				all = append(all, uri+"?limit=50&offset=2")
+			case site.ParamTerm:
+				all = append(all, uri+"?term=0x")
+			case site.ParamIncludeTags:
+				all = append(all, uri+"?includeTags=false")
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// withoutLast leaves out the last follow of the longest list: its first page, and so
+// the default search, stays as it is.
+func withoutLast(name, text string) string {
+	if name != "records.ndjson" {
+		return text
+	}
+	lines := strings.SplitAfter(text, "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if strings.HasPrefix(lines[i], `{"token_id":"104",`) {
+			return strings.Join(slices.Delete(lines, i, i+1), "")
+		}
+	}
+	return text
+}
+
+// After a purge no cache serves anything that has changed, under any query; what has
+// not changed it still has.
+func TestPurge(t *testing.T) {
+	first, second := demoSite(t, "site"), changedDemo(t, withoutLast)
+	to := filepath.Join(t.TempDir(), "out")
+	dest := "file://" + to
+	banned, purged := newForgetful(t, now(t, to)), newForgetful(t, now(t, to))
+	caches := []*forgetful{banned, purged}
+	args := []string{"--site", second, "--dest", dest, "--purge", "varnish:" + banned.URL, "--purge", "http:" + purged.URL + "{path}", "--purge-wait", "0s"}
+	if status, _, stderr := runPublish("--site", first, "--dest", dest); status != command.Done {
+		t.Fatal(stderr)
+	}
+	uris := append(urisOf(t, first), urisOf(t, second)...)
+	slices.Sort(uris)
+	uris = slices.Compact(uris)
+	before := map[string]string{}
+	for _, uri := range uris {
+		before[uri] = banned.get(t, uri)
+		purged.get(t, uri)
+	}
+
+	status, _, stderr := runPublish(append(args, "--dry-run")...)
+	if status != command.Done || !strings.Contains(stderr, "to purge, in 1 requests") || !strings.Contains(stderr, "/_site") {
+		t.Errorf("dry run: status %d: %s", status, stderr)
+	}
+	for _, c := range caches {
+		if told := c.wasTold(); len(told) > 0 {
+			t.Errorf("a dry run asked for %q", told)
+		}
+	}
+
+	status, stdout, stderr := runPublish(append(args, "--report", "-")...)
+	if status != command.Done {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	var report struct {
+		publisher.Report
+		Purged []purger.Result
+	}
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report.Outcome != publisher.Published || len(report.Purged) != 2 ||
+		report.Purged[0].Everything || report.Purged[0].Items == 0 || report.Purged[0].Requests == 0 {
+		t.Errorf("the report: %v: %s", err, stdout)
+	}
+	changed, kept := 0, 0
+	for _, uri := range uris {
+		answer := httptest.NewRecorder()
+		now(t, to).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, uri, nil))
+		fresh := answer.Body.String()
+		if fresh != before[uri] {
+			changed++
+		}
+		for i, c := range caches {
+			if _, ok := c.kept[uri]; ok {
+				kept++
+			}
+			if got := c.get(t, uri); got != fresh {
+				t.Errorf("cache %d still serves an old %s", i, uri)
+			}
+		}
+	}
+	if changed < 20 || kept < 100 {
+		t.Errorf("%d answers changed, %d were kept: the test shows nothing", changed, kept)
+	}
+	for _, c := range caches {
+		c.wasTold()
+	}
+	if status, _, stderr := runPublish(args...); status != command.Done || !strings.Contains(stderr, "unchanged") {
+		t.Errorf("again: status %d: %s", status, stderr)
+	}
+	for _, c := range caches {
+		if told := c.wasTold(); len(told) > 0 {
+			t.Errorf("nothing changed, but it asked for %q", told)
+		}
+	}
+}
+
+// Where not all changes are known, or there are too many, everything is purged.
+func TestPurgeEverything(t *testing.T) {
+	first, second := demoSite(t, "site"), changedDemo(t, withoutLast)
+	cache := newForgetful(t, http.NotFoundHandler())
+	for _, c := range []struct {
+		name string
+		args []string
+		mark bool
+	}{
+		{"too many changes", []string{"--purge-max", "5"}, false},
+		{"none is few enough", []string{"--purge-max", "0"}, false},
+		{"a run was cut off", nil, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			to := filepath.Join(t.TempDir(), "out")
+			if status, _, stderr := runPublish("--site", first, "--dest", "file://"+to); status != command.Done {
+				t.Fatal(stderr)
+			}
+			if c.mark {
+				if err := os.WriteFile(filepath.Join(to, string(site.MarkKey)), []byte("{}"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			args := append([]string{"--site", second, "--dest", "file://" + to, "--purge", "varnish:" + cache.URL, "--purge-wait", "0s"}, c.args...)
+			if status, _, stderr := runPublish(args...); status != command.Done || !strings.Contains(stderr, "everything, in 1 requests") {
+				t.Errorf("status %d: %s", status, stderr)
+			}
+			if told := cache.wasTold(); !slices.Equal(told, []string{".*"}) {
+				t.Errorf("it asked for %q", told)
+			}
+		})
+	}
+}
+
+// A purge that fails is no publish that fails: it says so, and how to go on.
+func TestPurgeFails(t *testing.T) {
+	from, to := demoSite(t, "site"), filepath.Join(t.TempDir(), "out")
+	cache, other := newForgetful(t, http.NotFoundHandler()), newForgetful(t, http.NotFoundHandler())
+	cache.status = http.StatusServiceUnavailable
+	summary := filepath.Join(t.TempDir(), "summary")
+	t.Setenv("GITHUB_STEP_SUMMARY", summary)
+	purge := []string{"--purge", "varnish:" + cache.URL, "--purge", "varnish:" + other.URL, "--patience", "1ms", "--purge-wait", "0s"}
+	status, stdout, stderr := runPublish(append(purge, "--site", from, "--dest", "file://"+to, "--report", "-")...)
+	line := lastLine(stderr)
+	if status != command.Failed || !strings.Contains(line, "the site is published") || !strings.Contains(line, "--purge-all") || !strings.Contains(line, "503") || !strings.Contains(line, cache.URL) {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+	if !strings.Contains(stdout, `"outcome": "published"`) || !strings.Contains(stdout, "503") || len(other.wasTold()) == 0 {
+		t.Errorf("the report: %s", stdout)
+	}
+	if body, err := os.ReadFile(summary); err != nil || !strings.Contains(string(body), ": failed |") {
+		t.Errorf("the summary: %s, %v", body, err)
+	}
+	equalFolders(t, to, from)
+
+	cache.status = http.StatusOK
+	cache.wasTold()
+	other.wasTold()
+	if status, _, stderr := runPublish(append(purge, "--purge-all")...); status != command.Done || !strings.Contains(stderr, "everything") {
+		t.Errorf("--purge-all: status %d: %s", status, stderr)
+	}
+	if told := append(cache.wasTold(), other.wasTold()...); !slices.Equal(told, []string{".*", ".*"}) {
+		t.Errorf("--purge-all asked for %q", told)
+	}
+}
+
+// What a repair puts back is purged too, also where it leaves something unknown alone.
+func TestPurgeAfterRepair(t *testing.T) {
+	from, to := demoSite(t, "site"), filepath.Join(t.TempDir(), "out")
+	cache := newForgetful(t, http.NotFoundHandler())
+	if status, _, stderr := runPublish("--site", from, "--dest", "file://"+to); status != command.Done {
+		t.Fatal(stderr)
+	}
+	args := []string{"--repair", "--site", from, "--dest", "file://" + to, "--purge", "varnish:" + cache.URL, "--purge-wait", "0s"}
+	if status, _, stderr := runPublish(args...); status != command.Done || len(cache.wasTold()) > 0 {
+		t.Errorf("nothing to repair: status %d: %s", status, stderr)
+	}
+	if err := os.Remove(filepath.Join(to, "api/v1/lists/4/details")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(to, "robots.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	status, _, stderr := runPublish(args...)
+	if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "1 unknown") || len(told) != 1 || !strings.Contains(told[0], "/lists/4/details") {
+		t.Errorf("status %d, asked for %q: %s", status, told, stderr)
+	}
+}
+
+// It waits before it purges, and an interrupt ends that.
+func TestPurgeWaits(t *testing.T) {
+	cache := newForgetful(t, http.NotFoundHandler())
+	begun := time.Now()
+	status, _, stderr := runPublish("--site", demoSite(t, "site"), "--dest", "file://"+filepath.Join(t.TempDir(), "out"), "--purge", "varnish:"+cache.URL, "--purge-wait", "1s")
+	if took := time.Since(begun); status != command.Done || took < time.Second || len(cache.wasTold()) == 0 {
+		t.Errorf("status %d after %s: %s", status, took, stderr)
+	}
+}
