@@ -1,0 +1,137 @@
+package purger
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// vcl is what docs/publish.md asks of a VCL.
+const vcl = `vcl 4.1;
+import std;
+backend default { .host = "127.0.0.1"; .port = "%s"; }
+acl purgers { "127.0.0.1"; }
+sub vcl_recv {
+	if (req.method == "BAN") {
+		if (client.ip !~ purgers) {
+			return (synth(403));
+		}
+		if (!std.ban("obj.http.X-Url ~ " + req.http.X-Ban-Url)) {
+			return (synth(400, std.ban_error()));
+		}
+		return (synth(200));
+	}
+}
+sub vcl_backend_response {
+	set beresp.http.X-Url = bereq.url;
+	set beresp.ttl = 1h;
+}
+sub vcl_deliver { unset resp.http.X-Url; }
+`
+
+// startVarnish gives the URL of a Varnish in front of an origin.
+func startVarnish(t *testing.T, origin string) string {
+	t.Helper()
+	program, err := exec.LookPath("varnishd")
+	if err != nil {
+		t.Skip("no varnishd: apt-get install varnish")
+	}
+	folder := t.TempDir()
+	_, port, _ := strings.Cut(strings.TrimPrefix(origin, "http://"), ":")
+	if err := os.WriteFile(filepath.Join(folder, "test.vcl"), fmt.Appendf(nil, vcl, port), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close()
+	var said strings.Builder
+	command := exec.Command(program, "-F", "-j", "none", "-n", filepath.Join(folder, "varnish"), "-a", address, "-f", filepath.Join(folder, "test.vcl"))
+	command.Stdout, command.Stderr = &said, &said
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Signal(os.Interrupt)
+		_ = command.Wait()
+		if t.Failed() {
+			t.Log(said.String())
+		}
+	})
+	for range 300 {
+		if c, err := net.Dial("tcp", address); err == nil {
+			_ = c.Close()
+			return "http://" + address
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatal("varnishd does not listen")
+	return ""
+}
+
+// A real Varnish takes the expressions, of any length, and forgets what they say and
+// nothing else.
+func TestVarnishItself(t *testing.T) {
+	var n atomic.Int64
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, n.Add(1)) }))
+	t.Cleanup(origin.Close)
+	cache := startVarnish(t, origin.URL)
+	get := func(uri string) string {
+		t.Helper()
+		response, err := http.Get(cache + uri)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if err != nil || response.StatusCode != http.StatusOK {
+			t.Fatal(response.Status, err)
+		}
+		return string(body)
+	}
+	p, err := New("varnish:"+cache, Options{Patience: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	what := Purge{
+		Exact: append(many(1000), "/api/v1/lists/7/records", "/api/v1/lists/7/records?includeTags=false"),
+		Wide:  []string{"/api/v1/lists/7/searchFollowing", "/api/v1/users/a%22%26%26b'c&&d(e)%20/searchFollowing", "/_variants/leaderboard/followers/"},
+	}
+	goes := []string{"/api/v1/lists/0/details", "/api/v1/lists/999/details", "/api/v1/lists/7/records", "/api/v1/lists/7/records?includeTags=false",
+		"/api/v1/lists/7/searchFollowing?term=x", "/api/v1/users/a%22%26%26b'c&&d(e)%20/searchFollowing", "/_variants/leaderboard/followers/limit=5"}
+	stays := []string{"/api/v1/lists/1000/details", "/api/v1/lists/70/records", "/api/v1/lists/7/records2", "/_variants/leaderboard/following/limit=5"}
+	before := map[string]string{}
+	for _, uri := range append(goes, stays...) {
+		if before[uri] = get(uri); get(uri) != before[uri] {
+			t.Fatalf("%s is not cached", uri)
+		}
+	}
+	mustPurge(t, p, what)
+	for _, uri := range goes {
+		if get(uri) == before[uri] {
+			t.Errorf("%s was not purged", uri)
+		}
+	}
+	for _, uri := range stays {
+		if get(uri) != before[uri] {
+			t.Errorf("%s was purged", uri)
+		}
+	}
+	mustPurge(t, p, Everything())
+	for _, uri := range stays {
+		if get(uri) == before[uri] {
+			t.Errorf("%s outlived everything", uri)
+		}
+	}
+}
