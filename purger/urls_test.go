@@ -66,7 +66,7 @@ func TestURLsOfWhatAnyURLShows(t *testing.T) {
 
 // Every route of a site has URLs: none is forgotten here.
 func TestURLsOfEveryRoute(t *testing.T) {
-	c := config(t)
+	c, seen := config(t), map[*site.Route]bool{site.RouteError.Route(): true, site.RouteRoot.Route(): true}
 	for _, key := range []site.Key{
 		c.LeaderboardKey(site.Followers), c.ListKey("1", site.Records), c.ListKey("1", site.Details), c.ListKey("1", site.Badges),
 		c.ListKey("1", site.SearchFollowing), c.UserKey("bob"), site.LeaderboardLimitKey(site.Following, 3), site.SearchShardKey("1", 0),
@@ -74,6 +74,14 @@ func TestURLsOfEveryRoute(t *testing.T) {
 	} {
 		if got := purger.URLs(c, []site.Key{key}); got.All || len(got.Exact)+len(got.Wide) < 2 {
 			t.Errorf("%s: %+v", key, got)
+		}
+		if route, ok := c.RouteOf(key); ok {
+			seen[route] = true
+		}
+	}
+	for _, route := range site.Routes() {
+		if !seen[route] {
+			t.Errorf("%s: no key of this route was tried", route.Pattern)
 		}
 	}
 }
