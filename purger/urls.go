@@ -3,6 +3,7 @@ package purger
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/followpress/followpress/site"
 )
@@ -52,8 +53,15 @@ func (p *Purge) add(c site.Config, route site.RouteID, key site.Key) {
 		}
 	case site.RouteRecords:
 		p.Exact = append(p.Exact, path(key), path(key)+"?"+string(site.ParamIncludeTags)+"=false")
-	case site.RouteListSearch, site.RouteUserSearch:
+	case site.RouteUserSearch:
+		if !isASCII(key) {
+			// Edges that cannot fold every letter keep such a name in each form that was asked for.
+			p.Wide = append(p.Wide, allUsers(c))
+			return
+		}
 		p.Wide = append(p.Wide, spellings(key)...)
+	case site.RouteListSearch:
+		p.Wide = append(p.Wide, path(key))
 	case site.RouteSearchShard:
 		tokenID, _, _ := site.ParseSearchShardKey(key)
 		p.Exact = append(p.Exact, path(key))
@@ -73,6 +81,10 @@ func allUsers(c site.Config) string {
 
 // manifests is the folder of the shards of the manifest.
 var manifests = folder(site.ManifestKey("0"))
+
+func isASCII(key site.Key) bool {
+	return !strings.ContainsFunc(string(key), func(r rune) bool { return r >= utf8.RuneSelf })
+}
 
 // folder is the path of the folder that an object is in.
 func folder(key site.Key) string {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -364,5 +366,14 @@ func TestPurgeWaits(t *testing.T) {
 	status, _, stderr := runPublish("--site", demoSite(t, "site"), "--dest", "file://"+filepath.Join(t.TempDir(), "out"), "--purge", "varnish:"+cache.URL, "--purge-wait", "1s")
 	if took := time.Since(begun); status != command.Done || took < time.Second || len(cache.wasTold()) == 0 {
 		t.Errorf("status %d after %s: %s", status, took, stderr)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	report := publisher.NewReport()
+	report.Outcome, report.Changed.Unknown = publisher.Published, true
+	f := &flags{Purge: []string{"varnish:" + cache.URL}, PurgeWait: time.Hour}
+	told, err := f.purge(ctx, report, nil)
+	if !errors.Is(err, context.Canceled) || len(cache.wasTold()) > 0 || !strings.Contains(told.String(), "failed to purge everything") {
+		t.Errorf("interrupted: %v, %s", err, told)
 	}
 }
