@@ -136,9 +136,18 @@ const firstItems = 20
 func (p *Purger) Plan(what Purge) Result {
 	r, batches := p.plan(what)
 	r.Planned = true
+	var shards []string // of the manifest say little: they come last
 	for _, b := range batches {
-		r.First = append(r.First, b.items[:min(len(b.items), firstItems-len(r.First))]...)
+		for _, item := range b.items {
+			if strings.Contains(item, manifests) {
+				shards = append(shards, item)
+			} else {
+				r.First = append(r.First, item)
+			}
+		}
 	}
+	r.First = append(r.First, shards...)
+	r.First = slices.Clone(r.First[:min(len(r.First), firstItems)])
 	return r
 }
 

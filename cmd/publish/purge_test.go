@@ -216,7 +216,7 @@ func TestPurge(t *testing.T) {
 	}
 
 	status, _, stderr := runPublish(append(args, "--dry-run")...)
-	if status != command.Done || !strings.Contains(stderr, "to purge, in 1 requests") || !strings.Contains(stderr, "/_site") {
+	if status != command.Done || !strings.Contains(stderr, "to purge, in 1 requests") || !strings.Contains(stderr, "/lists/104/searchFollowing") {
 		t.Errorf("dry run: status %d: %s", status, stderr)
 	}
 	for _, c := range caches {
