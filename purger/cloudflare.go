@@ -14,9 +14,8 @@ import (
 
 const (
 	cloudflareEndpoint = "https://api.cloudflare.com/client/v4"
-	// cloudflareBatch is the smaller of two documented limits: 30 prefixes a call on the
-	// page about prefixes, 100 operations on the page about limits.
-	cloudflareBatch = 30
+	// cloudflareBatch is the documented limit of prefixes a request. Older pages say 30.
+	cloudflareBatch = 100
 )
 
 // cloudflare forgets prefixes of URLs, of whole segments and whatever the query. Single

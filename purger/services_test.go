@@ -186,16 +186,16 @@ func TestCloudflare(t *testing.T) {
 	if all := got(); len(all) != 1 || fmt.Sprint(all[0]) != want {
 		t.Errorf("some: %v", all)
 	}
-	mustPurge(t, p, Purge{Exact: many(40)})
+	mustPurge(t, p, Purge{Exact: many(140)})
 	n := 0
 	for i, body := range got() {
 		prefixes := body["prefixes"].([]any)
-		if n += len(prefixes); len(prefixes) > 30 || i < 2 && len(prefixes) != 30 {
+		if n += len(prefixes); len(prefixes) > 100 || i < 2 && len(prefixes) != 100 {
 			t.Errorf("%d prefixes in one request", len(prefixes))
 		}
 	}
-	if n != 80 {
-		t.Errorf("%d prefixes, want 80", n)
+	if n != 280 {
+		t.Errorf("%d prefixes, want 280", n)
 	}
 	s.answer = func(_ int, _ told, w http.ResponseWriter) {
 		_, _ = io.WriteString(w, `{"success":false,"errors":[{"code":1}]}`)
