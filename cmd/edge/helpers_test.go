@@ -94,7 +94,7 @@ func newOriginsCaching(t testing.TB, caching string) *origins {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := handler.Root(context.Background()).Config
+	config := handler.Root().Config
 	return &origins{
 		bucket: newOrigin(t, bucketHandler(config, store, caching)), fallback: newOrigin(t, handler), handler: handler, config: config,
 	}
