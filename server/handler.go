@@ -41,9 +41,6 @@ const (
 	defaultPoll        = 10 * time.Second
 	defaultTimeout     = 5 * time.Second
 	defaultMaxRequests = 2048
-
-	// retryAfter is when a client may ask again after a 503.
-	retryAfter = 5 * time.Second
 )
 
 func (o Options) withDefaults() Options {
@@ -201,10 +198,14 @@ func sentPath(u *url.URL) string {
 
 // everyAnswer are the headers of every answer. The values are shared by all
 // responses, which only read them.
-var everyAnswer = http.Header{
-	"Access-Control-Allow-Origin":   {"*"},
-	"Access-Control-Expose-Headers": {"ETag, X-Refresh, X-Request-Id, Retry-After"},
-	"X-Content-Type-Options":        {"nosniff"},
+var everyAnswer = headersOf(site.EveryHeader())
+
+func headersOf(headers []site.Header) http.Header {
+	h := make(http.Header, len(headers))
+	for _, header := range headers {
+		h.Set(header.Name, header.Value)
+	}
+	return h
 }
 
 // recover keeps one bad request from taking others down.
@@ -217,12 +218,7 @@ func (h *Handler) recover(ctx context.Context, w http.ResponseWriter, r *http.Re
 }
 
 func preflight(w http.ResponseWriter) (status int) {
-	header := w.Header()
-	header.Set("Allow", site.AllowedMethods)
-	header.Set("Access-Control-Allow-Methods", site.AllowedMethods)
-	header.Set("Access-Control-Allow-Headers", "*")
-	header.Set("Access-Control-Max-Age", "86400")
-	header.Set("Cache-Control", "public, max-age=86400")
+	maps.Copy(w.Header(), headersOf(site.PreflightHeaders()))
 	w.WriteHeader(http.StatusNoContent)
 	return http.StatusNoContent
 }
@@ -304,7 +300,7 @@ func absent(r site.Resolution) answer {
 func problem(p *site.Problem) answer {
 	a := answer{status: p.Status, object: &object{body: p.Body()}, contentType: site.RouteError.Route().ContentType, cacheControl: p.CacheControl}
 	if p.Status == http.StatusServiceUnavailable {
-		a.retryAfter = retryAfter
+		a.retryAfter = site.RetryAfter
 	}
 	return a
 }

@@ -134,7 +134,7 @@ func (t target) keptKey() site.Key { return site.RefreshKey(t.object, t.tokenID)
 // object is as it was.
 func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger, keep func(body []byte) *object) (*object, error) {
 	if !f.waiting.enter() {
-		return nil, &tooOftenError{retryAfter}
+		return nil, &tooOftenError{site.RetryAfter}
 	}
 	defer f.waiting.leave()
 	flight := f.flights.DoChan(string(t.keptKey()), func() (any, error) {

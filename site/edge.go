@@ -163,18 +163,7 @@ func (c Config) Edge() Edge {
 	e := Edge{
 		Params: edgeParams(), Problems: map[string]EdgeError{},
 		Space: "(?:" + edgeSpace() + ")", Unsafe: edgeUnsafe(),
-		Every: []EdgeHeader{
-			{"access-control-allow-origin", "*"},
-			{"access-control-expose-headers", "ETag, X-Refresh, Retry-After"},
-			{"x-content-type-options", "nosniff"},
-		},
-		Preflight: []EdgeHeader{
-			{"allow", AllowedMethods},
-			{"access-control-allow-methods", AllowedMethods},
-			{"access-control-allow-headers", "*"},
-			{"access-control-max-age", "86400"},
-			{"cache-control", "public, max-age=86400"},
-		},
+		Every: edgeHeaders(EveryHeader()), Preflight: edgeHeaders(PreflightHeaders()),
 		Empty: EdgeBody{EmptySearch, `"` + Sum([]byte(EmptySearch)).String() + `"`},
 	}
 	for _, r := range routes {
@@ -186,6 +175,14 @@ func (c Config) Edge() Edge {
 	return e
 }
 
+func edgeHeaders(headers []Header) []EdgeHeader {
+	lower := make([]EdgeHeader, len(headers))
+	for i, h := range headers {
+		lower[i] = EdgeHeader{strings.ToLower(h.Name), h.Value}
+	}
+	return lower
+}
+
 func edgeError(p *Problem) EdgeError {
 	e := EdgeError{Status: p.Status, Title: http.StatusText(p.Status), Detail: p.Detail, Caching: p.CacheControl, Body: string(p.Body())}
 	e.Headers = []EdgeHeader{{"content-type", contentProblem}, {"cache-control", p.CacheControl}}
@@ -193,7 +190,7 @@ func edgeError(p *Problem) EdgeError {
 	case http.StatusMethodNotAllowed:
 		e.Headers = append(e.Headers, EdgeHeader{"allow", AllowedMethods})
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		e.Headers = append(e.Headers, EdgeHeader{"retry-after", "5"})
+		e.Headers = append(e.Headers, EdgeHeader{"retry-after", strconv.Itoa(int(RetryAfter.Seconds()))})
 	}
 	return e
 }

@@ -194,9 +194,9 @@ func (c *cloudFront) write(w http.ResponseWriter, r *http.Request, a answer) {
 			w.Header()[name] = values
 		}
 	}
-	w.Header().Set("Access-Control-Allow-Origin", "*")
-	w.Header().Set("Access-Control-Expose-Headers", "ETag, X-Refresh, Retry-After")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
+	for _, h := range site.EveryHeader() {
+		w.Header().Set(h.Name, h.Value)
+	}
 	if etag := a.header.Get("ETag"); etag != "" && (r.Header.Get("If-None-Match") == "*" || strings.Contains(r.Header.Get("If-None-Match"), etag)) {
 		w.WriteHeader(http.StatusNotModified)
 		return
