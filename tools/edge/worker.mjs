@@ -10,7 +10,7 @@ const miniflare = new Miniflare({
   script: await readFile(script, 'utf8'),
   host,
   port: Number(port),
-  compatibilityDate: '2025-09-01',
+  compatibilityDate: '2025-07-01',
   cf: false, // or it asks Cloudflare where this machine is
 });
 await miniflare.ready;
