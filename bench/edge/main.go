@@ -9,22 +9,18 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strconv"
-	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/bench/internal/measure"
+	"github.com/followpress/followpress/bench/internal/rig"
 	"github.com/followpress/followpress/site"
 )
 
@@ -54,10 +50,6 @@ func run(ctx context.Context, snapshot, bin string, objects int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.work)) }()
-	// Workers of nginx run as another user, who must reach the site.
-	if err := os.Chmod(b.work, 0o755); err != nil {
-		return err
-	}
 	if snapshot == "" {
 		snapshot = b.path("snapshot")
 		if err := measure.Snapshot(ctx, snapshot, objects); err != nil {
@@ -67,23 +59,19 @@ func run(ctx context.Context, snapshot, bin string, objects int) (err error) {
 	if err := command(ctx, filepath.Join(bin, "generate"), "--snapshot", snapshot, "--out", b.path("site")); err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(b.path("site/api/v1/lists"))
-	if err != nil {
+	if b.lists, err = rig.Lists(b.path("site")); err != nil {
 		return err
-	}
-	for _, e := range entries {
-		b.lists = append(b.lists, e.Name())
 	}
 	b.bucket = httptest.NewServer(http.HandlerFunc(b.serveObject))
 	defer b.bucket.Close()
 
-	plain, stop, err := b.startPlain(ctx)
+	plain, err := rig.Nginx(ctx, b.work, b.path("site"))
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer plain.Stop()
 	for _, kind := range []string{"nginx", "varnish"} {
-		if err := b.measure(ctx, bin, kind, plain); err != nil {
+		if err := b.measure(ctx, bin, kind, plain.Addr); err != nil {
 			return fmt.Errorf("%s: %w", kind, err)
 		}
 	}
@@ -107,11 +95,14 @@ func (b *bench) serveObject(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) // an edge that is gone is noticed elsewhere
 }
 
-const rounds = 3
+const (
+	rounds = 3
+	some   = 1000 // lists that are warm
+)
 
 // measure measures one kind of edge.
 func (b *bench) measure(ctx context.Context, bin, kind, plain string) error {
-	address, err := freeAddr()
+	address, err := rig.FreeAddr()
 	if err != nil {
 		return err
 	}
@@ -120,23 +111,23 @@ func (b *bench) measure(ctx context.Context, bin, kind, plain string) error {
 		"--out", dir, "--listen", address, "--cache-dir", b.path("cache-of-"+kind)); err != nil {
 		return err
 	}
-	stop, err := b.startEdge(ctx, kind, dir, address)
+	edge, err := startEdge(ctx, kind, dir, address)
 	if err != nil {
 		return err
 	}
-	defer stop()
-	script, err := b.writeScript()
-	if err != nil {
-		return err
+	defer edge.Stop()
+	details := rig.Load{Time: 5 * time.Second}
+	for _, list := range b.lists[:min(some, len(b.lists))] {
+		details.Paths = append(details.Paths, "/api/v1/lists/"+list+"/details")
 	}
-	if _, err := load(ctx, "http://"+address, script, "1s"); err != nil { // warm
+	if _, err := details.Most(ctx, b.work, address); err != nil { // warm
 		return err
 	}
 	p, err := measure.Middle(rounds, func(int) (p measure.Pair, err error) {
-		if p.Other, err = load(ctx, "http://"+plain, script, "5s"); err != nil {
+		if p.Other, err = details.Most(ctx, b.work, plain); err != nil {
 			return p, err
 		}
-		p.Ours, err = load(ctx, "http://"+address, script, "5s")
+		p.Ours, err = details.Most(ctx, b.work, address)
 		return p, err
 	})
 	if err != nil {
@@ -192,101 +183,26 @@ func ask(address string, n int, list func(i int) string) error {
 	return group.Wait()
 }
 
-const (
-	plainConfig = `worker_processes 2; daemon off; pid %[1]s/plain.pid; error_log %[1]s/plain.log;
-events { worker_connections 1024; }
-http { access_log off; default_type application/json; server { listen %[2]s; root %[1]s/site; } }
-`
-	edgeConfig = `load_module /usr/lib/nginx/modules/ngx_http_js_module.so;
+const edgeConfig = `load_module /usr/lib/nginx/modules/ngx_http_js_module.so;
 worker_processes 2; daemon off; pid nginx.pid; error_log nginx.log; pcre_jit on;
 events { worker_connections 1024; }
 http { access_log off; include followpress.conf; }
 `
-)
 
-// startPlain starts nginx over the files.
-func (b *bench) startPlain(ctx context.Context) (address string, stop func(), err error) {
-	if address, err = freeAddr(); err != nil {
-		return "", nil, err
-	}
-	config := b.path("plain.conf")
-	if err := os.WriteFile(config, fmt.Appendf(nil, plainConfig, b.work, address), 0o644); err != nil {
-		return "", nil, err
-	}
-	stop, err = start(ctx, address, "nginx", "-c", config)
-	return address, stop, err
-}
-
-func (b *bench) startEdge(ctx context.Context, kind, dir, address string) (stop func(), err error) {
+func startEdge(ctx context.Context, kind, dir, address string) (*rig.Process, error) {
 	if kind == "varnish" {
-		return start(ctx, address, "varnishd", "-F", "-n", filepath.Join(dir, "work"), "-a", address, "-f", filepath.Join(dir, "followpress.vcl"), "-s", "malloc,1g", "-j", "none")
+		return rig.Start(ctx, address, exec.CommandContext(ctx, "varnishd", "-F", "-n", filepath.Join(dir, "work"), "-a", address,
+			"-f", filepath.Join(dir, "followpress.vcl"), "-s", "malloc,1g", "-j", "none"))
 	}
 	config := filepath.Join(dir, "nginx.conf")
 	if err := os.WriteFile(config, []byte(edgeConfig), 0o644); err != nil {
 		return nil, err
 	}
-	return start(ctx, address, "nginx", "-p", dir, "-c", config)
-}
-
-// writeScript makes wrk ask for the details of a thousand lists in turns.
-func (b *bench) writeScript() (string, error) {
-	var script strings.Builder
-	script.WriteString("local paths = {\n")
-	for _, list := range b.lists[:min(1000, len(b.lists))] {
-		fmt.Fprintf(&script, "\"/api/v1/lists/%s/details\",\n", list)
-	}
-	script.WriteString("}\nlocal all = {}\nlocal n = 0\n" +
-		"init = function() for i, p in ipairs(paths) do all[i] = wrk.format(nil, p) end end\n" +
-		"request = function() n = n % #all + 1; return all[n] end\n")
-	name := b.path("details.lua")
-	return name, os.WriteFile(name, []byte(script.String()), 0o644)
-}
-
-var perSecond = regexp.MustCompile(`Requests/sec:\s+([\d.]+)`)
-
-// load gives the requests per second that wrk reaches.
-func load(ctx context.Context, base, script, duration string) (float64, error) {
-	output, err := exec.CommandContext(ctx, "wrk", "-t2", "-c50", "-d"+duration, "-s", script, base).CombinedOutput()
-	if err != nil {
-		return 0, fmt.Errorf("wrk: %w\n%s", err, output)
-	}
-	match := perSecond.FindSubmatch(output)
-	if match == nil || strings.Contains(string(output), "Non-2xx") {
-		return 0, fmt.Errorf("wrk %s:\n%s", base, output)
-	}
-	return strconv.ParseFloat(string(match[1]), 64)
+	return rig.Start(ctx, address, exec.CommandContext(ctx, "nginx", "-p", dir, "-c", config))
 }
 
 func command(ctx context.Context, name string, args ...string) error {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Stderr = os.Stderr
 	return c.Run()
-}
-
-// start starts a server and waits until it listens.
-func start(ctx context.Context, address, name string, args ...string) (stop func(), err error) {
-	c := exec.CommandContext(ctx, name, args...)
-	c.Stderr = os.Stderr
-	if err := c.Start(); err != nil {
-		return nil, fmt.Errorf("%w: make bench-edge installs it", err)
-	}
-	stop = func() {
-		_ = c.Process.Signal(syscall.SIGTERM) // it may have ended
-		_ = c.Wait()
-	}
-	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(20 * time.Millisecond) {
-		if connection, err := net.Dial("tcp", address); err == nil {
-			return stop, connection.Close()
-		}
-	}
-	stop()
-	return nil, fmt.Errorf("%s does not listen at %s", name, address)
-}
-
-func freeAddr() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }
