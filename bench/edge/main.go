@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -75,8 +76,9 @@ func run(ctx context.Context, snapshot, bin string, objects int) (err error) {
 			return fmt.Errorf("%s: %w", kind, err)
 		}
 	}
+	err = b.emptyVarnish(ctx, plain.Addr)
 	fmt.Printf("\n%s", &b.table)
-	return nil
+	return err
 }
 
 func (b *bench) path(name string) string { return filepath.Join(b.work, name) }
@@ -116,6 +118,14 @@ func (b *bench) measure(ctx context.Context, bin, kind, plain string) error {
 		return err
 	}
 	defer edge.Stop()
+	if err := b.rate(ctx, kind, address, plain, "≥ 0.8"); err != nil {
+		return err
+	}
+	return b.hits(kind, address)
+}
+
+// rate compares the rate of an edge with that of nginx serving the files.
+func (b *bench) rate(ctx context.Context, name, address, plain, target string) error {
 	details := rig.Load{Time: 5 * time.Second}
 	for _, list := range b.lists[:min(some, len(b.lists))] {
 		details.Paths = append(details.Paths, "/api/v1/lists/"+list+"/details")
@@ -133,9 +143,38 @@ func (b *bench) measure(ctx context.Context, bin, kind, plain string) error {
 	if err != nil {
 		return err
 	}
-	b.table.Row(kind+": details of 1,000 lists, warm, 50 connections / nginx serving files",
-		fmt.Sprintf("%.0f/s", p.Ours), fmt.Sprintf("%.0f/s", p.Other), p.Ratio(), "≥ 0.8")
-	return b.hits(kind, address)
+	b.table.Row(name+": details of 1,000 lists, warm, 50 connections / nginx serving files",
+		fmt.Sprintf("%.0f/s", p.Ours), fmt.Sprintf("%.0f/s", p.Other), p.Ratio(), target)
+	return nil
+}
+
+const emptyVCL = `vcl 4.1;
+backend default { .host = "%s"; .port = "%s"; }
+`
+
+// emptyVarnish measures what Varnish takes by itself.
+func (b *bench) emptyVarnish(ctx context.Context, plain string) error {
+	address, err := rig.FreeAddr()
+	if err != nil {
+		return err
+	}
+	host, port, err := net.SplitHostPort(b.bucket.Listener.Addr().String())
+	if err != nil {
+		return err
+	}
+	dir := b.path("empty")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "followpress.vcl"), fmt.Appendf(nil, emptyVCL, host, port), 0o644); err != nil {
+		return err
+	}
+	varnish, err := startEdge(ctx, "varnish", dir, address)
+	if err != nil {
+		return err
+	}
+	defer varnish.Stop()
+	return b.rate(ctx, "Varnish with an empty configuration", address, plain, "")
 }
 
 // hits asks for details of all lists, some much more often than others, with
