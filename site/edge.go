@@ -36,7 +36,8 @@ type EdgeAnswer struct {
 }
 
 // AtEdge says where a request goes. It is Resolve, told as an edge can do it: what
-// Resolve makes out of objects, an edge has the fallback make.
+// Resolve makes out of objects, an edge has the fallback make. Edges cannot call it:
+// they have the same decision as text, from Config.Edge, and tests hold them to this.
 func (c Config) AtEdge(method, path, rawQuery string) EdgeAnswer {
 	r := c.Resolve(method, path, rawQuery)
 	a := EdgeAnswer{Route: r.Route, Key: r.Key, Absent: r.Absent, Problem: r.Problem, Fresh: r.Fresh}
