@@ -15,7 +15,8 @@ const (
 )
 
 // plainHTTP is a cache that forgets a URL when it is sent the method PURGE, or all
-// that begin alike when the URL ends in *.
+// that begin alike when the URL ends in *. One whose template has no placeholder
+// forgets everything, whatever has changed.
 type plainHTTP struct {
 	template string
 	sites    []string // of {url}
@@ -25,8 +26,10 @@ func newHTTP(rest string, o Options) (service, error) {
 	h := &plainHTTP{template: rest, sites: o.Sites}
 	hasURL, hasPath := strings.Contains(rest, urlPlace), strings.Contains(rest, pathPlace)
 	switch {
-	case hasURL == hasPath:
-		return nil, errors.New("the template needs {path} or {url}, and not both")
+	case hasURL && hasPath:
+		return nil, errors.New("the template may have {path} or {url}, and not both")
+	case !hasURL && !hasPath && strings.ContainsAny(rest, "{}"):
+		return nil, errors.New("the template has a placeholder that is neither {path} nor {url}")
 	case hasURL && len(o.Sites) == 0:
 		return nil, errNoSite
 	}
@@ -53,7 +56,15 @@ func (h *plainHTTP) atOnce() int { return manyRequests }
 // manyRequests is for services that take a URL a request.
 const manyRequests = 16
 
+// isPlain reports whether there is nothing to fill in: one URL for everything.
+func (h *plainHTTP) isPlain() bool {
+	return !strings.Contains(h.template, pathPlace) && !strings.Contains(h.template, urlPlace)
+}
+
 func (h *plainHTTP) cut(p Purge) []batch {
+	if h.isPlain() {
+		return []batch{{all: true, items: []string{"/*"}}}
+	}
 	paths := []string{"/*"}
 	if !p.All {
 		paths = nil
@@ -94,6 +105,9 @@ func (h *plainHTTP) all(paths []string) []string {
 // fill puts a path of a site, or its URL, in the template's place. In a query it is
 // encoded as a value of one.
 func (h *plainHTTP) fill(site, path string) string {
+	if h.isPlain() {
+		return h.template
+	}
 	place, value := pathPlace, path
 	if strings.Contains(h.template, urlPlace) {
 		place, value = urlPlace, site+path
@@ -113,8 +127,12 @@ func (h *plainHTTP) request(ctx context.Context, b batch) (*http.Request, error)
 	return r, nil
 }
 
-// judge takes it as good that there was nothing to forget; nginx's module says 412.
+// judge takes it as good that there was nothing to forget; nginx's module says 412. Of
+// everything there is always something: that is a wrong URL.
 func (h *plainHTTP) judge(status int, _ []byte) verdict {
+	if h.isPlain() {
+		return byStatus
+	}
 	if status == http.StatusNotFound || status == http.StatusPreconditionFailed {
 		return good
 	}

@@ -27,7 +27,7 @@ func TestFlags(t *testing.T) {
 		{"fastly:service", "like https://HOST", func(o *Options) { o.Sites = []string{"https://api.example.org/folder"} }},
 		{"varnish:cache:6081", "not a URL", nil},
 		{"varnish:http://user:" + secret + "@cache", "has a user", nil},
-		{"http:http://cache/", "{path} or {url}", nil},
+		{"http:http://cache/{key}", "neither {path} nor {url}", nil},
 		{"http:http://cache{path}?{url}", "not both", nil},
 		{"http:http://cache/?u={url}", "--purge-url", func(o *Options) { o.Sites = nil }},
 		{"http:cache{path}", "not a URL", nil},
