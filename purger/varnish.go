@@ -11,8 +11,8 @@ import (
 // of 8,192 bytes for a header (http_req_hdr_len).
 const largestBan = 6_000
 
-// banHeader holds a regular expression of URLs: path and query, as the VCL has
-// normalised them.
+// banHeader holds a regular expression of URLs: path and query, or the path alone, as
+// the VCL has normalised them (templates/edge/varnish.vcl).
 const banHeader = "X-Ban-Url"
 
 // varnish is a server, told by a method of our own what to ban. Every lookup compares

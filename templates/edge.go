@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -51,6 +52,10 @@ type EdgeOptions struct {
 	Listen    string // where a server listens: port, or host:port; "8080"
 	CacheDir  string // of nginx; /var/cache/nginx/followpress
 	CacheSize string // of nginx, as it has sizes; 10g
+
+	// PurgeFrom are the addresses, or networks such as 10.0.0.0/8, from which nginx and
+	// Varnish may be purged; nil means this machine alone.
+	PurgeFrom []string
 }
 
 // An EdgeFile is a file of a configuration.
@@ -115,6 +120,7 @@ type edgeView struct {
 	R2Prefix         string // of the keys, with its slash
 
 	Listen, CacheDir, CacheSize string
+	Purgers                     []netip.Prefix
 }
 
 // retryAfterSeconds is what the handler says too.
@@ -138,6 +144,9 @@ func newEdgeView(o EdgeOptions) (*edgeView, error) {
 		}
 	}
 	var err error
+	if v.Purgers, err = parseNetworks(o.PurgeFrom); err != nil {
+		return nil, err
+	}
 	if v.Bucket, err = parseOrigin("followpress_bucket", "bucket", o.Bucket); err != nil {
 		return nil, err
 	}
@@ -151,6 +160,25 @@ func newEdgeView(o EdgeOptions) (*edgeView, error) {
 		}
 	}
 	return v, nil
+}
+
+// parseNetworks reads addresses and networks; none means the machine itself.
+func parseNetworks(texts []string) ([]netip.Prefix, error) {
+	if texts == nil {
+		texts = []string{"127.0.0.1", "::1"}
+	}
+	var all []netip.Prefix
+	for _, text := range texts {
+		network, err := netip.ParsePrefix(text)
+		if address, addressErr := netip.ParseAddr(text); addressErr == nil && address.Zone() == "" {
+			network, err = address.Prefix(address.BitLen())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("purge from %q: want an address or a network such as 10.0.0.0/8", text)
+		}
+		all = append(all, network.Masked())
+	}
+	return all, nil
 }
 
 func orDefault(text, otherwise string) string {

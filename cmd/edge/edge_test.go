@@ -185,6 +185,9 @@ func TestHeaders(t *testing.T) {
 		}
 		for _, path := range slices.DeleteFunc(paths, func(p string) bool { return !s.receives(p) }) {
 			for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST", "DELETE", "PURGE"} {
+				if method == "PURGE" && path == "/" && s.kind == "nginx" {
+					continue // which from this machine is a purge
+				}
 				for range 2 {
 					got, want := ask(t, method, base, path), o.direct(t, method, path)
 					sameAnswer(t, method+" "+path, got, want, s.unseen...)
@@ -454,13 +457,18 @@ func TestVarnishBan(t *testing.T) {
 	if first, again := requests(), requests(); first != 4 || again != 0 {
 		t.Fatalf("%d and %d requests to the origins, want 4 and 0", first, again)
 	}
-	if a := ask(t, "PURGE", base, "/", "X-Followpress-Ban", "^/api/v1/lists/(7|8)/searchFollowing$"); a.status != http.StatusOK {
-		t.Fatalf("PURGE: %d %s", a.status, a.body)
+	if a := ask(t, "BAN", base, "/", "X-Ban-Url", `^/api/v1/lists/(7|8)/searchFollowing(?:\?|$)`); a.status != http.StatusOK {
+		t.Fatalf("BAN: %d %s", a.status, a.body)
 	}
 	if after := requests(); after != 3 {
 		t.Errorf("%d requests to the origins after the ban, want 3", after)
 	}
-	if a := ask(t, "PURGE", base, "/", "X-Followpress-Ban", "(("); a.status != http.StatusBadRequest {
-		t.Errorf("PURGE of a bad expression: %d %s", a.status, a.body)
+	for _, bad := range []string{"((", "", ".* && req.url ~ x"} {
+		if a := ask(t, "BAN", base, "/", "X-Ban-Url", bad); a.status != http.StatusBadRequest {
+			t.Errorf("BAN of %q: %d %s", bad, a.status, a.body)
+		}
+	}
+	if after := requests(); after != 0 {
+		t.Errorf("%d requests to the origins after bad bans", after)
 	}
 }

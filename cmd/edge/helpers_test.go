@@ -135,12 +135,15 @@ func bucketHandler(config site.Config, store server.Store, caching string) http.
 }
 
 // render runs the command.
-func render(t testing.TB, kind, bucketURL, fallbackURL, listen string) (dir string) {
+func render(t testing.TB, kind, bucketURL, fallbackURL, listen string, change ...func(*flags)) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	f := &flags{
 		Kind: kind, Site: sitePath(t), BucketURL: bucketURL, FallbackURL: fallbackURL, Out: dir,
-		Listen: listen, CacheDir: filepath.Join(dir, "cache"), CacheSize: "1g",
+		Listen: listen, CacheDir: filepath.Join(dir, "cache"), CacheSize: "1g", PurgeFrom: []string{"127.0.0.1"},
+	}
+	for _, c := range change {
+		c(f)
 	}
 	if err := f.Run(context.Background(), io.Discard, io.Discard); err != nil {
 		t.Fatal(err)

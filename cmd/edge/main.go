@@ -24,14 +24,15 @@ rest as if no parameters had been given. Base path and limits are those of the
 site: make it again when they change. docs/deploy has a page for each kind.`
 
 type flags struct {
-	Kind        string `required:"" enum:"nginx,varnish,caddy,cloudfront,worker" placeholder:"KIND" help:"nginx, varnish, caddy, cloudfront or worker."`
-	Site        string `required:"" placeholder:"SITE" help:"Folder or .tar file that generate wrote."`
-	BucketURL   string `required:"" name:"bucket-url" placeholder:"URL" help:"Where everybody can read the bucket; the keys follow after a slash."`
-	FallbackURL string `name:"fallback-url" placeholder:"URL" help:"The fallback; without one the edge works on files alone."`
-	Out         string `placeholder:"DIR" help:"Folder for the files; by default they go to standard output."`
-	Listen      string `default:"8080" placeholder:"ADDR" help:"Where nginx and Caddy listen: port, or host:port (default ${default})."`
-	CacheDir    string `default:"/var/cache/nginx/followpress" placeholder:"DIR" help:"Cache of nginx (default ${default})."`
-	CacheSize   string `default:"10g" placeholder:"SIZE" help:"Its largest size, as nginx has sizes (default ${default})."`
+	Kind        string   `required:"" enum:"nginx,varnish,caddy,cloudfront,worker" placeholder:"KIND" help:"nginx, varnish, caddy, cloudfront or worker."`
+	Site        string   `required:"" placeholder:"SITE" help:"Folder or .tar file that generate wrote."`
+	BucketURL   string   `required:"" name:"bucket-url" placeholder:"URL" help:"Where everybody can read the bucket; the keys follow after a slash."`
+	FallbackURL string   `name:"fallback-url" placeholder:"URL" help:"The fallback; without one the edge works on files alone."`
+	Out         string   `placeholder:"DIR" help:"Folder for the files; by default they go to standard output."`
+	Listen      string   `default:"8080" placeholder:"ADDR" help:"Where nginx and Caddy listen: port, or host:port (default ${default})."`
+	CacheDir    string   `default:"/var/cache/nginx/followpress" placeholder:"DIR" help:"Cache of nginx (default ${default})."`
+	CacheSize   string   `default:"10g" placeholder:"SIZE" help:"Its largest size, as nginx has sizes (default ${default})."`
+	PurgeFrom   []string `default:"127.0.0.1,::1" name:"purge-from" placeholder:"ADDR" help:"From where nginx and Varnish may be purged: addresses or networks (default ${default})."`
 }
 
 func main() { command.Main("edge", about, &flags{}) }
@@ -44,6 +45,7 @@ func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	files, err := templates.Edge(templates.EdgeKind(f.Kind), templates.EdgeOptions{
 		Config: config, Bucket: f.BucketURL, Fallback: f.FallbackURL, Listen: f.Listen, CacheDir: f.CacheDir, CacheSize: f.CacheSize,
+		PurgeFrom: f.PurgeFrom,
 	})
 	if err != nil {
 		return err

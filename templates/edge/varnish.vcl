@@ -15,19 +15,22 @@ backend {{.Name}} {
 {{end -}}
 {{template "backend" .Bucket}}
 {{- with .Fallback}}{{template "backend" .}}{{end}}
-# Who may purge: PURGE with X-Followpress-Ban, an expression for paths of objects
-# such as ^/api/v1/lists/(1|2)/details$. It takes all answers that show one of them.
+# Who may purge, with what publish --purge varnish:URL sends: BAN and X-Ban-Url, an expression for
+# paths such as ^/api/v1/lists/(1|2)/details$. It takes all answers that show one of them.
 acl followpress_purgers {
-    "127.0.0.1";
-    "::1";
+{{- range .Purgers}}
+    "{{.Addr}}"/{{.Bits}};
+{{- end}}
 }
 
 sub vcl_recv {
     if (req.restarts == 0) {
         unset req.http.X-Followpress-Stale;
         unset req.http.X-Followpress-Ask;
-        if (req.method == "PURGE" && req.http.X-Followpress-Ban && client.ip ~ followpress_purgers) {
-            if (!std.ban("obj.http.X-Followpress-Path ~ " + req.http.X-Followpress-Ban)) {
+        if (req.method == "BAN" && client.ip ~ followpress_purgers) {
+            # Of the object alone, so that the ban lurker can clear it without a request. A space
+            # would begin another condition.
+            if (!req.http.X-Ban-Url || req.http.X-Ban-Url ~ "\s" || !std.ban("obj.http.X-Followpress-Path ~ " + req.http.X-Ban-Url)) {
                 return (synth(400, "bad-ban"));
             }
             return (synth(200, "banned"));
