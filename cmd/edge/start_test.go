@@ -13,16 +13,37 @@ import (
 
 func newRecorder() *httptest.ResponseRecorder { return httptest.NewRecorder() }
 
+// How nginx runs: in one process, or as Debian runs it, with workers that share the cache.
+const (
+	oneProcess = "master_process off;"
+	twoWorkers = "worker_processes 2;"
+)
+
 // startNginx runs nginx as Debian packages it, in one process.
 func startNginx(t testing.TB, bucketURL, fallbackURL string) string {
 	t.Helper()
+	return runNginx(t, oneProcess, bucketURL, fallbackURL)
+}
+
+// startNginxWorkers runs it with a master and workers, which have the user of the test.
+func startNginxWorkers(t testing.TB, bucketURL, fallbackURL string) string {
+	t.Helper()
+	workers := twoWorkers
+	if os.Getuid() == 0 {
+		workers += " user root root;"
+	}
+	return runNginx(t, workers, bucketURL, fallbackURL)
+}
+
+func runNginx(t testing.TB, processes, bucketURL, fallbackURL string, change ...func(*flags)) string {
+	t.Helper()
 	servers.Wanted(t)
 	address := servers.FreeAddress(t)
-	dir := render(t, "nginx", bucketURL, fallbackURL, address)
+	dir := render(t, "nginx", bucketURL, fallbackURL, address, change...)
 	write(t, dir, "nginx.conf", `
 load_module /usr/lib/nginx/modules/ngx_http_js_module.so;
 daemon off;
-master_process off;
+`+processes+`
 pid nginx.pid;
 error_log stderr warn;
 events { worker_connections 1024; }
@@ -46,9 +67,14 @@ func write(t testing.TB, dir, name, text string) {
 // startVarnish runs Varnish as Debian packages it.
 func startVarnish(t testing.TB, bucketURL, fallbackURL string) string {
 	t.Helper()
+	return runVarnish(t, bucketURL, fallbackURL)
+}
+
+func runVarnish(t testing.TB, bucketURL, fallbackURL string, change ...func(*flags)) string {
+	t.Helper()
 	servers.Wanted(t)
 	address := servers.FreeAddress(t)
-	dir := render(t, "varnish", bucketURL, fallbackURL, address)
+	dir := render(t, "varnish", bucketURL, fallbackURL, address, change...)
 	servers.Program(t, address, "varnishd", "-F", "-j", "none", "-n", filepath.Join(dir, "work"), "-a", address,
 		"-f", filepath.Join(dir, "followpress.vcl"), "-s", "malloc,64m")
 	return "http://" + address
@@ -57,6 +83,11 @@ func startVarnish(t testing.TB, bucketURL, fallbackURL string) string {
 // startWorker runs the Worker in workerd, Cloudflare's own runtime.
 func startWorker(t testing.TB, bucketURL, fallbackURL string) string {
 	t.Helper()
+	return runWorker(t, bucketURL, fallbackURL, nil)
+}
+
+func runWorker(t testing.TB, bucketURL, fallbackURL string, change func(script string) string) string {
+	t.Helper()
 	servers.Wanted(t)
 	address := servers.FreeAddress(t)
 	host, port, err := net.SplitHostPort(address)
@@ -64,6 +95,13 @@ func startWorker(t testing.TB, bucketURL, fallbackURL string) string {
 		t.Fatal(err)
 	}
 	dir := render(t, "worker", bucketURL, fallbackURL, "")
+	if change != nil {
+		body, err := os.ReadFile(filepath.Join(dir, "worker.js"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, dir, "worker.js", change(string(body)))
+	}
 	servers.Program(t, address, "node", "../../tools/edge/worker.mjs", filepath.Join(dir, "worker.js"), host, port)
 	return "http://" + address
 }

@@ -1,0 +1,386 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/storage"
+)
+
+// publishCommand is the program itself: what it asks of an edge is what people's asks.
+var publishCommand = sync.OnceValues(func() (string, error) {
+	name := filepath.Join(scratch, "publish")
+	output, err := exec.Command("go", "build", "-o", name, "../publish").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, output)
+	}
+	return name, err
+})
+
+// nextSite is the conformance site a day later: everything that can change has.
+var nextSite = sync.OnceValues(func() (string, error) {
+	from := afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.Conformance()}, "snapshot")
+	snapshot := afero.NewMemMapFs()
+	changes := map[string]*strings.Replacer{
+		"records.ndjson": strings.NewReplacer(
+			`"tags":["again"]`, `"tags":["once more"]`, // the same follow
+			`{"token_id":"8","version":1,"record_type":"address","data":"0x00000000000000000000000000000000000005dc"`, `{"token_id":"2","version":1,"record_type":"address","data":"0x00000000000000000000000000000000000005dc"`,
+		),
+		"accounts.ndjson": strings.NewReplacer("bob.eth.png", "bob-again.png", `"selfie.eth"`, `"renamed.eth"`, `"firefox.eth"`, `"waterfox.eth"`),
+		"badges.ndjson":   strings.NewReplacer(`"token_id":"7000010"`, `"token_id":"7000011"`),
+		"lists.ndjson":    strings.NewReplacer(`{"token_id":"5","owner":"0x0101010101010101010101010101010101010101"}`+"\n", ""),
+		"meta.json":       strings.NewReplacer("2026-11-20", "2026-11-21"),
+	}
+	const added = "0x6363636363636363636363636363636363636363"
+	more := map[string]string{
+		"lists.ndjson":    `{"token_id":"404","owner":"` + added + `"}`,
+		"accounts.ndjson": `{"address":"` + added + `","primary_list":"404","ens":{"name":"nobody.eth"}}`,
+		"records.ndjson":  `{"token_id":"404","version":1,"record_type":"address","data":"0x0101010101010101010101010101010101010101","tags":["new"]}`,
+	}
+	entries, err := afero.ReadDir(from, ".")
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		body, err := afero.ReadFile(from, e.Name())
+		if err != nil {
+			return "", err
+		}
+		text := string(body)
+		if r := changes[e.Name()]; r != nil {
+			if text = r.Replace(text); text == string(body) {
+				return "", fmt.Errorf("%s has not changed", e.Name())
+			}
+		}
+		if line := more[e.Name()]; line != "" {
+			text = strings.TrimRight(text, "\n") + "\n" + line + "\n"
+		}
+		if err := afero.WriteFile(snapshot, e.Name(), []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	dir := filepath.Join(scratch, "next")
+	_, err = generator.ToPath(context.Background(), snapshot, dir, generator.Options{})
+	return dir, err
+})
+
+// A published site is a bucket with what stands around it: a fallback that watches it, and
+// an edge before both.
+type published struct {
+	*origins
+	folder string // of the bucket
+	base   string // of the edge
+	env    []string
+	purge  []string // arguments of publish
+}
+
+// run runs publish.
+func (p *published) run(t *testing.T, args ...string) {
+	t.Helper()
+	program, err := publishCommand()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(program, args...)
+	command.Env = append(os.Environ(), p.env...)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("publish %q: %v\n%s", args, err, output)
+	}
+}
+
+func (p *published) publish(t *testing.T, siteFolder string, args ...string) {
+	t.Helper()
+	p.run(t, append([]string{"--site", siteFolder, "--dest", "file://" + p.folder}, args...)...)
+}
+
+// newPublished publishes the conformance site and starts what stands around it. A
+// caching other than "" is that of all objects.
+func newPublished(t *testing.T, s subject, caching string) *published {
+	t.Helper()
+	servers.Wanted(t)
+	p := &published{folder: filepath.Join(t.TempDir(), "bucket")}
+	p.publish(t, sitePath(t))
+	store := storage.OpenLocal(p.folder)
+	handler, err := server.New(t.Context(), store, server.Options{Poll: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { handler.Watch(ctx) })
+	t.Cleanup(func() { cancel(); watching.Wait() })
+	config := handler.Root().Config
+	p.origins = &origins{bucket: newOrigin(t, bucketHandler(config, store, caching)), fallback: newOrigin(t, handler), handler: handler, config: config}
+	bucketURL, fallbackURL := p.bucket.URL+"/bucket", p.fallback.URL
+	switch s.kind {
+	case "nginx":
+		p.base = startNginxWorkers(t, bucketURL, fallbackURL)
+		p.purge = []string{"--purge", "http:" + p.base + "/"}
+	case "worker":
+		p.base = startWorkerOwnCache(t, bucketURL, fallbackURL)
+		p.purge = []string{"--purge", "cloudflare:zone1", "--purge-url", p.base}
+		p.env = []string{"CLOUDFLARE_API_TOKEN=token", "CLOUDFLARE_BASE_URL=" + cloudflareOf(t, p.base)}
+	default:
+		p.base = s.start(t, bucketURL, fallbackURL)
+		p.purge = []string{"--purge", "varnish:" + p.base}
+	}
+	// A fallback that watches notices at once; no edge may ask it before.
+	p.purge = append(p.purge, "--purge-wait", "500ms")
+	return p
+}
+
+// answersOf are the answers of a site, of the handler over its folder.
+func answersOf(t *testing.T, folder string, requests []string) map[string]answer {
+	t.Helper()
+	handler, err := server.New(t.Context(), storage.OpenLocal(folder), server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]answer{}
+	for _, request := range requests {
+		r, err := http.NewRequest(http.MethodGet, "http://fallback"+request, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		all[request] = answer{w.Code, w.Header(), w.Body.String()}
+	}
+	return all
+}
+
+// requestsOf are the conformance cases and all objects of sites.
+func requestsOf(t *testing.T, s subject, folders ...string) []string {
+	t.Helper()
+	var all []string
+	for _, c := range conformanceCases(t) {
+		if _, inexact := s.inexact[c.Path]; !inexact || s.caches {
+			all = append(all, c.Path)
+		}
+	}
+	all = append(all, "/api/v1/lists/404/records?includeTags=false", "/api/v1/lists/404/searchFollowing?limit=5", "/api/v1/users/nobody.eth/searchFollowing?term=alice",
+		"/api/v1/users/renamed.eth/searchFollowing", "/api/v1/lists/2/searchFollowing?term=waterfox")
+	for _, folder := range folders {
+		err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() {
+				all = append(all, (&url.URL{Path: filepath.ToSlash(strings.TrimPrefix(name, folder))}).EscapedPath())
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(path string) bool { return !s.receives(path) })
+}
+
+// differences are the requests whose answers through the edge are not those.
+func (p *published) differences(t *testing.T, want map[string]answer) []string {
+	t.Helper()
+	var different []string
+	for request, w := range want {
+		got := ask(t, http.MethodGet, p.base, request)
+		if got.status != w.status || got.body != w.body || got.header.Get("ETag") != w.header.Get("ETag") {
+			different = append(different, request)
+		}
+	}
+	slices.Sort(different)
+	return different
+}
+
+func expectNone(t *testing.T, what string, different []string) {
+	t.Helper()
+	if len(different) > 0 {
+		t.Errorf("%s: %d answers are not the site's: %q", what, len(different), different[:min(len(different), 10)])
+	}
+}
+
+// hammer asks for everything, again and again, until the test ends.
+func (p *published) hammer(t *testing.T, requests []string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var asking sync.WaitGroup
+	for i := range uint64(4) {
+		asking.Go(func() {
+			random := rand.New(rand.NewPCG(i, 1))
+			for ctx.Err() == nil {
+				_, _ = tryAsk(http.MethodGet, p.base, requests[random.IntN(len(requests))]) // others look at the answers
+			}
+		})
+	}
+	t.Cleanup(func() { cancel(); asking.Wait() })
+}
+
+// A republish followed by a purge: no edge serves an old object after the purge has
+// returned, while others ask for everything all the time.
+func TestNothingOldAfterPurge(t *testing.T) {
+	for _, s := range subjects {
+		if s.kind == "cloudfront" {
+			continue // a service: its function alone runs here
+		}
+		for name, caching := range map[string]string{"good": "", "stale": "public, max-age=1, stale-while-revalidate=600, stale-if-error=600"} {
+			t.Run(s.kind+"/"+name, func(t *testing.T) {
+				p := newPublished(t, s, caching)
+				first := sitePath(t)
+				second, err := nextSite()
+				if err != nil {
+					t.Fatal(err)
+				}
+				requests := requestsOf(t, s, first, second)
+				old, next := answersOf(t, first, requests), answersOf(t, second, requests)
+				changed := slices.DeleteFunc(slices.Clone(requests), func(r string) bool { return old[r].body == next[r].body })
+				if len(changed) < 100 {
+					t.Fatalf("only %d of %d answers change", len(changed), len(requests))
+				}
+				if s.degrades { // Caddy keeps nothing, so there is nothing to purge
+					p.publish(t, second)
+					time.Sleep(500 * time.Millisecond) // of the fallback, which watches
+					expectNone(t, "published", p.differences(t, p.now(t, requests)))
+					return
+				}
+				for range 2 {
+					expectNone(t, "at first", p.differences(t, old))
+				}
+				if caching != "" {
+					time.Sleep(1500 * time.Millisecond) // all of it is stale now
+				}
+				p.hammer(t, requests)
+				p.publish(t, second, p.purge...)
+				expectNone(t, "what changed purged", p.differences(t, next))
+
+				p.publish(t, first)
+				if different := p.differences(t, old); caching == "" && len(different) < 50 {
+					t.Errorf("without a purge only %d answers are old: the test shows nothing", len(different))
+				}
+				time.Sleep(500 * time.Millisecond)
+				p.run(t, append([]string{"--purge-all"}, p.purge...)...)
+				expectNone(t, "--purge-all", p.differences(t, old))
+
+				p.publish(t, second, append(p.purge, "--purge-max", "0")...)
+				for range 2 {
+					expectNone(t, "everything purged", p.differences(t, next))
+				}
+			})
+		}
+	}
+}
+
+// now are the answers of the fallback as it is, which is what an edge without a cache gives.
+func (p *published) now(t *testing.T, requests []string) map[string]answer {
+	t.Helper()
+	return answersOf(t, p.folder, requests)
+}
+
+// Others may not purge: they get the answer of the handler to that method.
+func TestPurgeFromElsewhere(t *testing.T) {
+	for _, s := range subjects[:2] {
+		t.Run(s.kind, func(t *testing.T) {
+			o := newOrigins(t)
+			elsewhere := func(f *flags) { f.PurgeFrom = []string{"192.0.2.1", "2001:db8::/32", "10.0.0.0/8"} }
+			start := map[string]func() string{
+				"nginx":   func() string { return runNginx(t, oneProcess, o.bucket.URL+"/bucket", o.fallback.URL, elsewhere) },
+				"varnish": func() string { return runVarnish(t, o.bucket.URL+"/bucket", o.fallback.URL, elsewhere) },
+			}
+			base := start[s.kind]()
+			const path = "/api/v1/lists/8/details"
+			ask(t, http.MethodGet, base, path)
+			for _, method := range []string{"PURGE", "BAN"} {
+				got := ask(t, method, base, "/", "X-Ban-Url", ".*")
+				sameAnswer(t, method, got, o.direct(t, method, "/"))
+				if got.status != http.StatusMethodNotAllowed {
+					t.Errorf("%s: %d", method, got.status)
+				}
+			}
+			ask(t, http.MethodGet, base, path)
+			if n := o.bucket.requests.Load(); n != 1 {
+				t.Errorf("%d requests to the bucket, want 1", n)
+			}
+		})
+	}
+}
+
+// ownCache is a cache for the Worker in the place of the Cache API, so that it can be
+// purged as Cloudflare says it purges: prefixes of whole segments, whatever the query.
+const ownCache = `
+const kept = new Map();
+const caches = { default: {
+  async match(request) {
+    const k = kept.get(request.url);
+    return k && new Response(k.body, { headers: k.headers });
+  },
+  async put(request, response) {
+    kept.set(request.url, { body: await response.arrayBuffer(), headers: [...response.headers] });
+  },
+} };
+function purgeCache(what) {
+  for (const url of kept.keys()) {
+    const at = url.replace(/^https?:\/\//, '');
+    if (what.purge_everything || what.prefixes.some((p) => at === p || at.startsWith(p + '/') || at.startsWith(p + '?'))) {
+      kept.delete(url);
+    }
+  }
+}
+export default {
+  async fetch(request, env, context) {
+    if (request.method === 'POST' && new URL(request.url).pathname === '/-purge') {
+      purgeCache(await request.json());
+      return Response.json({ success: true });
+    }
+    return worker.fetch(request, env, context);
+  },
+};
+`
+
+// startWorkerOwnCache runs the Worker with that cache. Its keys are those of the real one.
+func startWorkerOwnCache(t *testing.T, bucketURL, fallbackURL string) string {
+	t.Helper()
+	return runWorker(t, bucketURL, fallbackURL, func(script string) string {
+		before, after, ok := strings.Cut(script, "export default {")
+		if !ok {
+			t.Fatal("the Worker has no export")
+		}
+		return before + "const worker = {" + after + ownCache
+	})
+}
+
+// cloudflareOf is a Cloudflare whose one zone has that Worker.
+func cloudflareOf(t *testing.T, base string) string {
+	t.Helper()
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/zones/zone1/purge_cache" || r.Header.Get("Authorization") != "Bearer token" {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		response, err := http.Post(base+"/-purge", "application/json", r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		defer response.Body.Close()
+		w.WriteHeader(response.StatusCode)
+		_, _ = io.Copy(w, response.Body) // a cut answer fails the purge
+	}))
+	t.Cleanup(api.Close)
+	return api.URL
+}
