@@ -133,7 +133,7 @@ func newEdgeView(o EdgeOptions) (*edgeView, error) {
 	v := &edgeView{
 		Table: o.Config.Edge(), BasePath: o.Config.BasePath,
 		MaxNameBytes: site.MaxNameBytes, NoStore: site.NoStore, Allow: site.AllowedMethods, RetryAfter: retryAfterSeconds, NoCache: site.RouteRoot.Route().CacheControl, AbsentSeconds: absentSeconds,
-		Listen: orDefault(o.Listen, "8080"), CacheDir: orDefault(o.CacheDir, "/var/cache/nginx/followpress"), CacheSize: orDefault(o.CacheSize, "10g"),
+		Listen: orDefault(o.Listen, "8080"), CacheDir: orDefault(strings.TrimRight(o.CacheDir, "/"), "/var/cache/nginx/followpress"), CacheSize: orDefault(o.CacheSize, "10g"),
 	}
 	for _, r := range v.Table.Routes {
 		if !slices.Contains(v.ContentTypes, r.Route.ContentType) {

@@ -384,3 +384,110 @@ func cloudflareOf(t *testing.T, base string) string {
 	t.Cleanup(api.Close)
 	return api.URL
 }
+
+// What was on its way while nginx was purged is not kept for those who ask afterwards, nor
+// do they wait for it. (Varnish would keep it: there --purge-wait is longer than its patience.)
+func TestPurgeDuringFetch(t *testing.T) {
+	const path = "/api/v1/lists/8/details"
+	o := newOrigins(t)
+	answers, held, release := make(chan string, 3), make(chan bool), make(chan bool)
+	slow := newOrigin(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		body := <-answers
+		w.Header().Set("Cache-Control", "public, max-age=600")
+		if body == "old" {
+			held <- true
+			<-release
+		}
+		_, _ = io.WriteString(w, body)
+	}))
+	answers <- "old"
+	answers <- "new"
+	base := startNginxWorkers(t, slow.URL, o.fallback.URL)
+	late := make(chan answer)
+	go func() {
+		a, err := tryAsk(http.MethodGet, base, path)
+		if err != nil {
+			a.body = err.Error()
+		}
+		late <- a
+	}()
+	<-held
+	if a := ask(t, "PURGE", base, "/"); a.status != http.StatusNoContent {
+		t.Fatalf("PURGE: %d", a.status)
+	}
+	if a := ask(t, http.MethodGet, base, path); a.body != "new" {
+		t.Errorf("while the old answer is on its way: %q", a.body)
+	}
+	close(release)
+	if a := <-late; a.body != "old" {
+		t.Errorf("who asked before the purge got %q", a.body)
+	}
+	for range 10 {
+		if a := ask(t, http.MethodGet, base, path); a.body != "new" {
+			t.Errorf("after the old answer: %q", a.body)
+		}
+	}
+	if n := slow.requests.Load(); n != 2 {
+		t.Errorf("%d requests to the bucket, want 2", n)
+	}
+}
+
+// Many purges at once all succeed, each leaves one folder at most, and old ones go.
+func TestManyPurges(t *testing.T) {
+	o := newOrigins(t)
+	var state string
+	base := runNginx(t, twoWorkers+user(), o.bucket.URL+"/bucket", o.fallback.URL, func(f *flags) { state = f.CacheDir + "-state" })
+	for _, old := range []string{"g1000-a", "g2000-b", "g3000-c"} {
+		if err := os.Mkdir(filepath.Join(state, old), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		var asking sync.WaitGroup
+		for range 16 {
+			asking.Go(func() {
+				if a, err := tryAsk("PURGE", base, "/"); err != nil || a.status != http.StatusNoContent {
+					t.Errorf("PURGE: %d %v", a.status, err)
+				}
+			})
+		}
+		asking.Wait()
+	}
+	target, err := os.Readlink(filepath.Join(state, "generation"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, e := range entries {
+		names[e.Name()] = true
+	}
+	// g3000-c may have been in force until a moment ago.
+	if !names[target] || names["g1000-a"] || names["g2000-b"] || len(names) > 1+1+32 {
+		t.Errorf("generation %s, and there are %v", target, names)
+	}
+	for name := range names {
+		if strings.HasSuffix(name, ".new") || strings.HasSuffix(name, ".first") {
+			t.Errorf("%s was left", name)
+		}
+	}
+}
+
+// Nothing but addresses gets into a configuration.
+func TestPurgeFromIsChecked(t *testing.T) {
+	for _, from := range []string{"", "example.org", "10.0.0.0/33", "10.0.0.1; allow all", "fe80::1%eth0", "127.0.0.1/"} {
+		f := &flags{Kind: "nginx", Site: sitePath(t), BucketURL: "http://bucket", PurgeFrom: []string{from}}
+		if err := f.Run(t.Context(), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "purge from") {
+			t.Errorf("%q: %v", from, err)
+		}
+	}
+	var conf strings.Builder
+	f := &flags{Kind: "nginx", Site: sitePath(t), BucketURL: "http://bucket", PurgeFrom: []string{"10.1.2.3/8"}, CacheDir: "/cache/"}
+	if err := f.Run(t.Context(), &conf, io.Discard); err != nil || !strings.Contains(conf.String(), "    10.0.0.0/8 1;\n") ||
+		!strings.Contains(conf.String(), "root /cache-state/generation;") || strings.Contains(conf.String(), "127.0.0.1 1") {
+		t.Errorf("%v: %s", err, conf.String())
+	}
+}

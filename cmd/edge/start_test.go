@@ -28,11 +28,15 @@ func startNginx(t testing.TB, bucketURL, fallbackURL string) string {
 // startNginxWorkers runs it with a master and workers, which have the user of the test.
 func startNginxWorkers(t testing.TB, bucketURL, fallbackURL string) string {
 	t.Helper()
-	workers := twoWorkers
+	return runNginx(t, twoWorkers+user(), bucketURL, fallbackURL)
+}
+
+// user lets workers be who the test is, who alone may read its folders.
+func user() string {
 	if os.Getuid() == 0 {
-		workers += " user root root;"
+		return " user root root;"
 	}
-	return runNginx(t, workers, bucketURL, fallbackURL)
+	return ""
 }
 
 func runNginx(t testing.TB, processes, bucketURL, fallbackURL string, change ...func(*flags)) string {

@@ -75,16 +75,13 @@ function purge(r) {
   try {
     fs.mkdirSync(state + name, 0o700);
     fs.symlinkSync(name, state + name + '.new');
-    replaceGeneration(state, name, link);
-    if (fs.realpathSync(link) === fs.realpathSync(state + name) || generationTime(fs.realpathSync(link)) >= generationTime(name)) {
-      removeOld(state);
-      return r.return(204);
-    }
-    r.error('followpress: another generation is in force');
+    replaceGeneration(state, name, link); // no process remembers where the link led
+    removeOld(state);
+    r.return(204);
   } catch (e) {
     r.error('followpress: begin a generation: ' + e.message);
+    unavailable(r);
   }
-  unavailable(r);
 }
 
 // replaceGeneration is one step, but for the first time: then nginx has made a folder in the link's place.
@@ -95,9 +92,13 @@ function replaceGeneration(state, name, link) {
     if (e.code !== 'EISDIR') {
       throw e;
     }
-    fs.renameSync(link, state + name + '.first');
+    try {
+      fs.renameSync(link, state + name + '.first');
+    } catch (e2) {
+      // Another purge was faster, or the next line fails.
+    }
     fs.renameSync(state + name + '.new', link);
-    fs.rmdirSync(state + name + '.first');
+    remove(state + name + '.first');
   }
 }
 
@@ -111,9 +112,18 @@ function removeOld(state) {
   const all = fs.readdirSync(state).filter((name) => /^g\d+-[0-9a-z]+$/.test(name));
   all.sort((a, b) => generationTime(a) - generationTime(b));
   for (let i = 0; i + 1 < all.length && generationTime(all[i + 1]) < Date.now() - 60000; i++) {
+    remove(state + all[i]);
+  }
+}
+
+// remove removes a folder, or a link where another purge has just put one in its place.
+function remove(path) {
+  try {
+    fs.rmdirSync(path);
+  } catch (e) {
     try {
-      fs.rmdirSync(state + all[i]);
-    } catch (e) {
+      fs.unlinkSync(path);
+    } catch (e2) {
       // Another purge was faster.
     }
   }

@@ -9,7 +9,9 @@ backend {{.Name}} {
     .port = "{{.Port}}";
     .host_header = "{{.Host}}";
     .connect_timeout = 3s;
-    .first_byte_timeout = 60s;
+    # An answer that began before a publish must have come, or be given up, before its purge
+    # (--purge-wait): what comes after a ban is not banned.
+    .first_byte_timeout = 10s;
     .between_bytes_timeout = 15s;
 }
 {{end -}}
@@ -266,6 +268,9 @@ sub vcl_backend_fetch {
     unset bereq.http.Referer;
     unset bereq.http.User-Agent;
     unset bereq.http.X-Forwarded-For;
+    if (bereq.uncacheable) {
+        set bereq.first_byte_timeout = 60s; # the fallback asks others, and no ban is concerned
+    }
     if (bereq.http.X-Followpress-Kind == "object") {
         set bereq.url = "{{.Bucket.Prefix}}" + bereq.url;
     }
