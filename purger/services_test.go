@@ -314,6 +314,9 @@ func TestHTTP(t *testing.T) {
 		{"{path}", Everything(), []string{"/*"}},
 		{"{path}", some, []string{"/_site", "/api/v1/lists/1/records", "/api/v1/lists/1/records?includeTags=false", "/api/v1/lists/1/searchFollowing",
 			"/api/v1/lists/1/searchFollowing?*", "/api/v1/users/*"}},
+		{"/all?k=" + secret, some, []string{"/all?k=" + secret}}, // one URL for everything, whatever changed
+		{"/", Everything(), []string{"/"}},
+		{"", some, []string{"/"}},
 		{"/purge{path}", Purge{Exact: []string{"/_site"}}, []string{"/purge/_site"}},
 		{"/?u={url}&k=" + secret, Purge{Exact: []string{"/a?b=c"}}, []string{"/?u=https%3A%2F%2Fapi.example.org%2Fa%3Fb%3Dc&k=" + secret}},
 	} {
@@ -326,6 +329,10 @@ func TestHTTP(t *testing.T) {
 	for _, status := range []int{http.StatusNotFound, http.StatusPreconditionFailed} {
 		s.answer = func(_ int, _ told, w http.ResponseWriter) { w.WriteHeader(status) }
 		purge("http:"+s.URL+"{path}", some)
+		// Of everything there always is something.
+		if r, err := s.open(t, "http:"+s.URL+"/").Purge(t.Context(), some); err == nil || !r.Everything {
+			t.Errorf("%d from the URL for everything is taken for a success", status)
+		}
 	}
 	// The secret of a template is in no error either.
 	s.Close()
