@@ -37,52 +37,72 @@ var publishCommand = sync.OnceValues(func() (string, error) {
 	return name, err
 })
 
+// An edition is a change of the conformance snapshot: what is replaced in its files, and
+// lines that are added.
+type edition struct {
+	replace map[string]*strings.Replacer
+	add     map[string]string
+}
+
 // nextSite is the conformance site a day later: everything that can change has.
 var nextSite = sync.OnceValues(func() (string, error) {
+	const added = "0x6363636363636363636363636363636363636363"
+	return edition{
+		replace: map[string]*strings.Replacer{
+			"records.ndjson": strings.NewReplacer(
+				`"tags":["again"]`, `"tags":["once more"]`, // the same follow
+				`{"token_id":"8","version":1,"record_type":"address","data":"0x00000000000000000000000000000000000005dc"`, `{"token_id":"2","version":1,"record_type":"address","data":"0x00000000000000000000000000000000000005dc"`,
+			),
+			"accounts.ndjson": strings.NewReplacer("bob.eth.png", "bob-again.png", `"selfie.eth"`, `"renamed.eth"`, `"firefox.eth"`, `"waterfox.eth"`),
+			"badges.ndjson":   strings.NewReplacer(`"token_id":"7000010"`, `"token_id":"7000011"`),
+			"lists.ndjson":    strings.NewReplacer(`{"token_id":"5","owner":"0x0101010101010101010101010101010101010101"}`+"\n", ""),
+			"meta.json":       strings.NewReplacer("2026-11-20", "2026-11-21"),
+		},
+		add: map[string]string{
+			"lists.ndjson":    `{"token_id":"404","owner":"` + added + `"}`,
+			"accounts.ndjson": `{"address":"` + added + `","primary_list":"404","ens":{"name":"nobody.eth"}}`,
+			"records.ndjson":  `{"token_id":"404","version":1,"record_type":"address","data":"0x0101010101010101010101010101010101010101","tags":["new"]}`,
+		},
+	}.generate("next")
+})
+
+// quietSite is one without the last follow of a long list: the searches of the list and its
+// user stay as they are by default, and only other pages and terms change.
+var quietSite = sync.OnceValues(func() (string, error) {
+	return edition{replace: map[string]*strings.Replacer{"records.ndjson": strings.NewReplacer(
+		`{"token_id":"8","version":1,"record_type":"address","data":"0x0000000000000000000000000000000000000d10"}`+"\n", "",
+	)}}.generate("quiet")
+})
+
+func (e edition) generate(name string) (dir string, err error) {
 	from := afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.Conformance()}, "snapshot")
 	snapshot := afero.NewMemMapFs()
-	changes := map[string]*strings.Replacer{
-		"records.ndjson": strings.NewReplacer(
-			`"tags":["again"]`, `"tags":["once more"]`, // the same follow
-			`{"token_id":"8","version":1,"record_type":"address","data":"0x00000000000000000000000000000000000005dc"`, `{"token_id":"2","version":1,"record_type":"address","data":"0x00000000000000000000000000000000000005dc"`,
-		),
-		"accounts.ndjson": strings.NewReplacer("bob.eth.png", "bob-again.png", `"selfie.eth"`, `"renamed.eth"`, `"firefox.eth"`, `"waterfox.eth"`),
-		"badges.ndjson":   strings.NewReplacer(`"token_id":"7000010"`, `"token_id":"7000011"`),
-		"lists.ndjson":    strings.NewReplacer(`{"token_id":"5","owner":"0x0101010101010101010101010101010101010101"}`+"\n", ""),
-		"meta.json":       strings.NewReplacer("2026-11-20", "2026-11-21"),
-	}
-	const added = "0x6363636363636363636363636363636363636363"
-	more := map[string]string{
-		"lists.ndjson":    `{"token_id":"404","owner":"` + added + `"}`,
-		"accounts.ndjson": `{"address":"` + added + `","primary_list":"404","ens":{"name":"nobody.eth"}}`,
-		"records.ndjson":  `{"token_id":"404","version":1,"record_type":"address","data":"0x0101010101010101010101010101010101010101","tags":["new"]}`,
-	}
 	entries, err := afero.ReadDir(from, ".")
 	if err != nil {
 		return "", err
 	}
-	for _, e := range entries {
-		body, err := afero.ReadFile(from, e.Name())
+	for _, file := range entries {
+		body, err := afero.ReadFile(from, file.Name())
 		if err != nil {
 			return "", err
 		}
 		text := string(body)
-		if r := changes[e.Name()]; r != nil {
+		if r := e.replace[file.Name()]; r != nil {
 			if text = r.Replace(text); text == string(body) {
-				return "", fmt.Errorf("%s has not changed", e.Name())
+				return "", fmt.Errorf("%s has not changed", file.Name())
 			}
 		}
-		if line := more[e.Name()]; line != "" {
+		if line := e.add[file.Name()]; line != "" {
 			text = strings.TrimRight(text, "\n") + "\n" + line + "\n"
 		}
-		if err := afero.WriteFile(snapshot, e.Name(), []byte(text), 0o600); err != nil {
+		if err := afero.WriteFile(snapshot, file.Name(), []byte(text), 0o600); err != nil {
 			return "", err
 		}
 	}
-	dir := filepath.Join(scratch, "next")
+	dir = filepath.Join(scratch, name)
 	_, err = generator.ToPath(context.Background(), snapshot, dir, generator.Options{})
 	return dir, err
-})
+}
 
 // A published site is a bucket with what stands around it: a fallback that watches it, and
 // an edge before both.
@@ -492,5 +512,42 @@ func TestPurgeFromIsChecked(t *testing.T) {
 	if err := f.Run(t.Context(), &conf, io.Discard); err != nil || !strings.Contains(conf.String(), "    10.0.0.0/8 1;\n") ||
 		!strings.Contains(conf.String(), "root /cache-state/generation;") || strings.Contains(conf.String(), "127.0.0.1 1") {
 		t.Errorf("%v: %s", err, conf.String())
+	}
+}
+
+// Where no object of a user's search has changed, what a publish purges leaves no old page of
+// it all the same.
+func TestNothingOldAfterQuietPurge(t *testing.T) {
+	for _, s := range subjects {
+		if !s.caches || s.kind == "cloudfront" {
+			continue
+		}
+		t.Run(s.kind, func(t *testing.T) {
+			p := newPublished(t, s, "")
+			first := sitePath(t)
+			second, err := quietSite()
+			if err != nil {
+				t.Fatal(err)
+			}
+			requests := requestsOf(t, s, first)
+			old, next := answersOf(t, first, requests), answersOf(t, second, requests)
+			var lists, users int
+			for _, r := range requests {
+				if changed := old[r].body != next[r].body; changed && strings.Contains(r, "/lists/8/searchFollowing?") {
+					lists++
+				} else if changed && strings.Contains(r, "/users/") {
+					users++
+					if !strings.Contains(r, "?") {
+						t.Errorf("%s changes: the test shows less than it should", r)
+					}
+				}
+			}
+			if lists == 0 || users == 0 {
+				t.Fatalf("%d searches of lists and %d of users change", lists, users)
+			}
+			expectNone(t, "at first", p.differences(t, old))
+			p.publish(t, second, p.purge...)
+			expectNone(t, "purged", p.differences(t, next))
+		})
 	}
 }
