@@ -2,6 +2,7 @@ package templates
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 
@@ -123,17 +125,22 @@ type edgeView struct {
 	Purgers                     []netip.Prefix
 }
 
-// retryAfterSeconds is what the handler says too.
-const retryAfterSeconds = "5"
+// absentSeconds is the max-age of the problems that say that there is no object.
+var absentSeconds = maxAge(site.NoSuchList.CacheControl)
 
-// absentSeconds is the max-age of the problems that say so.
-const absentSeconds = 60
+func maxAge(cacheControl string) int {
+	var seconds int
+	if _, err := fmt.Sscanf(cacheControl, "public, max-age=%d", &seconds); err != nil {
+		panic("templates: max-age of " + cacheControl) // it is fixed
+	}
+	return seconds
+}
 
 func newEdgeView(o EdgeOptions) (*edgeView, error) {
 	v := &edgeView{
 		Table: o.Config.Edge(), BasePath: o.Config.BasePath,
-		MaxNameBytes: site.MaxNameBytes, NoStore: site.NoStore, Allow: site.AllowedMethods, RetryAfter: retryAfterSeconds, NoCache: site.RouteRoot.Route().CacheControl, AbsentSeconds: absentSeconds,
-		Listen: orDefault(o.Listen, "8080"), CacheDir: orDefault(strings.TrimRight(o.CacheDir, "/"), "/var/cache/nginx/followpress"), CacheSize: orDefault(o.CacheSize, "10g"),
+		MaxNameBytes: site.MaxNameBytes, NoStore: site.NoStore, Allow: site.AllowedMethods, RetryAfter: strconv.Itoa(int(site.RetryAfter.Seconds())), NoCache: site.RouteRoot.Route().CacheControl, AbsentSeconds: absentSeconds,
+		Listen: cmp.Or(o.Listen, "8080"), CacheDir: cmp.Or(strings.TrimRight(o.CacheDir, "/"), "/var/cache/nginx/followpress"), CacheSize: cmp.Or(o.CacheSize, "10g"),
 	}
 	for _, r := range v.Table.Routes {
 		if !slices.Contains(v.ContentTypes, r.Route.ContentType) {
@@ -179,13 +186,6 @@ func parseNetworks(texts []string) ([]netip.Prefix, error) {
 		all = append(all, network.Masked())
 	}
 	return all, nil
-}
-
-func orDefault(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 // DirectKept matches the paths of objects as they stand that caches keep for as long
@@ -237,12 +237,25 @@ type origin struct {
 	Hidden    []string // headers of its answers that are not passed on
 }
 
-// hiddenHeaders are what buckets add to their answers, and what the edge says itself.
+// Failures are the statuses that say nothing of an object: those of a bucket that are neither an
+// answer nor mean that there is none, and those that the fallback has no problem for. They are all
+// that are in use, those of Cloudflare (52x, 530) too.
+func (o *origin) Failures() string {
+	const always = "300 301 302 303 305 307 308 401 402 406 407 408 409 410 411 413 414 415 416 417 418 421 422 423 424 425 426 428 431 451 " +
+		"500 501 502 503 504 505 506 507 508 510 511 520 521 522 523 524 525 526 527 530"
+	if o.ShortName == "fallback" {
+		return "403 " + always
+	}
+	return "405 429 " + always
+}
+
+// hiddenHeaders are what buckets add to their answers, what is one client's alone, and what the
+// edge says itself.
 var hiddenHeaders = []string{
 	"Accept-Ranges", "Access-Control-Allow-Credentials", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers",
-	"Content-Security-Policy", "Last-Modified", "Strict-Transport-Security", "Vary", "X-Amz-Bucket-Region", "X-Amz-Expiration", "X-Amz-Id-2",
+	"Content-Security-Policy", "Last-Modified", "Set-Cookie", "Strict-Transport-Security", "Vary", "X-Amz-Bucket-Region", "X-Amz-Expiration", "X-Amz-Id-2",
 	"X-Amz-Replication-Status", "X-Amz-Request-Id", "X-Amz-Server-Side-Encryption", "X-Amz-Storage-Class", "X-Amz-Version-Id",
-	"X-Content-Type-Options", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Xss-Protection",
+	"X-Content-Type-Options", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Request-Id", "X-Xss-Protection",
 }
 
 // plainURL keeps what goes into configuration files to what none of them takes for

@@ -49,13 +49,17 @@ type origins struct {
 	config           site.Config
 }
 
-// An origin counts its requests and can be taken down.
+// An origin counts its requests, and can be taken down or made to fail.
 type origin struct {
 	*httptest.Server
 	requests atomic.Int64
-	down     atomic.Bool
-	paths    sync.Map // how often each was asked for
+	down     atomic.Bool  // connections are cut
+	failing  atomic.Int64 // the status of all answers, with a body as buckets have them; 0 is none
+	paths    sync.Map     // how often each was asked for
 }
+
+// failure is the body of a failing origin. No edge may pass it on.
+const failure = "<Error><Code>SlowDown</Code></Error>"
 
 func newOrigin(t testing.TB, handler http.Handler) *origin {
 	o := &origin{}
@@ -64,6 +68,12 @@ func newOrigin(t testing.TB, handler http.Handler) *origin {
 		o.paths.Store(r.URL.RequestURI(), true)
 		if o.down.Load() {
 			panic(http.ErrAbortHandler) // the connection is cut
+		}
+		if status := int(o.failing.Load()); status != 0 {
+			w.Header().Set("Content-Type", "application/xml")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, failure)
+			return
 		}
 		handler.ServeHTTP(w, r)
 	}))

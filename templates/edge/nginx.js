@@ -3,16 +3,21 @@
 import fs from 'fs';
 
 {{template "resolve.js" .}}
-let decision = null; // each request has its own copy of this variable
+// The last decision, and the request line that it follows from: whether each request
+// has its own copy of these, or all share them, depends on the engine.
+let decision = null;
+let decided = '';
 
 function decide(r) {
-  if (decision === null) {
+  const request = r.variables.request || '';
+  if (decision === null || decided !== request) {
     // nginx forgets the path that it refuses, and the method when it redirects; the
     // request line still has both.
-    const line = (r.variables.request || '').split(' ');
+    const line = request.split(' ');
     const uri = r.variables.request_uri || line[1] || '';
     const found = /^([^?]*)\??(.*)$/.exec(ascii(uri.replace(/^[a-zA-Z]+:\/\/[^\/?]*/, '')));
     decision = found ? resolve(line[0], found[1], found[2]) : problem('no-such-route');
+    decided = request;
   }
   return decision;
 }
@@ -60,6 +65,38 @@ function absent(r) {
     return r.internalRedirect('/-followpress/fallback');
   }
   return send(r, ownAnswer(a, a.absent, r.headersIn['If-None-Match']));
+}
+
+// rejected answers where the bucket says 400: that the name beyond ASCII, which it got as it
+// was sent, is too long or no UTF-8. Of any other key it means that something is wrong.
+function rejected(r) {
+  return decide(r).forward ? absent(r) : unavailable(r);
+}
+
+const refusals = {
+  400: ['Bad Request', 'The request is malformed.'],
+  412: ['Precondition Failed', 'If-Match and If-Unmodified-Since do not hold.'],
+  414: ['Request URI Too Long', 'The URL is too long.'],
+  431: ['Request Header Fields Too Large', 'The headers are too long.'],
+  501: ['Not Implemented', 'The request cannot be understood.'],
+  505: ['HTTP Version Not Supported', 'This version of HTTP is not known.'],
+};
+
+// refused answers for what nginx refuses by itself, with the status of the location's argument.
+function refused(r) {
+  const status = Number(r.variables.args);
+  if (status === 412 && r.variables.upstream_status === '412') {
+    return unavailable(r); // the bucket said so, whom nobody set a condition
+  }
+  const a = status === 400 ? decide(r) : null;
+  if (a && (a.kind === 'problem' || a.kind === 'preflight')) {
+    return own(r); // a path that nginx does not like
+  }
+  const title = refusals[status][0];
+  const detail = refusals[status][1];
+  const body = { type: 'about:blank', title: title, status: status, detail: detail, response: detail };
+  const headers = { 'content-type': 'application/problem+json', 'cache-control': '{{.NoStore}}' };
+  return send(r, { status: status, headers: headers, body: JSON.stringify(body) });
 }
 
 function unavailable(r) {
@@ -136,4 +173,4 @@ function send(r, answer) {
   r.return(answer.status, answer.body);
 }
 
-export default { kind, path, forward, own, absent, unavailable, purge };
+export default { kind, path, forward, own, refused, absent, rejected, unavailable, purge };
