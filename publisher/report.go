@@ -48,7 +48,8 @@ type Report struct {
 		Deleted   int   `json:"deleted"`
 	} `json:"done"`
 
-	Changed Changed `json:"-"` // for caches that hold old objects
+	Changed Changed     `json:"-"` // for caches that hold old objects
+	Config  site.Config `json:"-"` // of the site, which says what URLs those are under
 
 	Requests map[storage.Request]int `json:"requests,omitempty"` // for the caller to fill: what was asked, of a dry run what would be
 	Retries  int64                   `json:"retries"`

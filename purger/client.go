@@ -44,11 +44,12 @@ type client struct {
 	firstWait time.Duration
 	pollWait  time.Duration
 	log       *slog.Logger
+	tell      func(line string)
 	retries   atomic.Int64
 }
 
 func newClient(name string, o Options) *client {
-	c := &client{name: name, patience: o.Patience, firstWait: o.firstWait, pollWait: o.pollWait, log: o.Log}
+	c := &client{name: name, patience: o.Patience, firstWait: o.firstWait, pollWait: o.pollWait, log: o.Log, tell: o.Tell}
 	c.http = &http.Client{
 		Transport: http.DefaultTransport,
 		// Another method, or our token, is not for another server.

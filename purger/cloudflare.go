@@ -48,11 +48,31 @@ func (c *cloudflare) cut(p Purge) []batch {
 	var prefixes []string
 	for _, s := range c.sites {
 		_, host, _ := strings.Cut(s, "://")
-		for _, path := range p.paths() {
+		for _, path := range wholeSegments(p).paths() {
 			prefixes = append(prefixes, host+strings.TrimSuffix(path, "/"))
 		}
 	}
 	return cutAt(prefixes, cloudflareBatch)
+}
+
+// wholeSegments purges the folder of a path with an odd byte: what the service reads in
+// such a prefix, or whether it refuses all prefixes beside it, is not documented.
+func wholeSegments(p Purge) Purge {
+	var plain Purge
+	for _, u := range p.Exact {
+		plain.addPlain(&plain.Exact, u)
+	}
+	for _, u := range p.Wide {
+		plain.addPlain(&plain.Wide, u)
+	}
+	return plain.compact()
+}
+
+func (p *Purge) addPlain(to *[]string, u string) {
+	if i := oddAt(u); i < len(u) {
+		to, u = &p.Wide, u[:strings.LastIndexByte(u[:i], '/')+1]
+	}
+	*to = append(*to, u)
 }
 
 func (c *cloudflare) request(ctx context.Context, b batch) (*http.Request, error) {

@@ -54,7 +54,7 @@ func (c *cloudFront) cut(p Purge) []batch {
 	if p.All {
 		return []batch{{all: true, items: []string{"/*"}}}
 	}
-	p = manifestsAsOne(p)
+	p = withoutOdd(manifestsAsOne(p))
 	wide := wildcards(p.Wide)
 	if len(wide) > cloudFrontWildcards {
 		// A path with a * costs as much as one without: whole folders, then.
@@ -68,11 +68,7 @@ func (c *cloudFront) cut(p Purge) []batch {
 	if len(wide) > cloudFrontWildcards {
 		return []batch{{all: true, items: []string{"/*"}}}
 	}
-	exact := make([]string, 0, len(p.Exact))
-	for _, u := range p.Exact {
-		exact = append(exact, strings.ReplaceAll(u, "*", "%2A")) // a * may only be at the end
-	}
-	batches := cutAt(exact, cloudFrontPaths)
+	batches := cutAt(p.Exact, cloudFrontPaths)
 	if len(batches) == 0 {
 		batches = []batch{{}}
 	}
@@ -81,15 +77,36 @@ func (c *cloudFront) cut(p Purge) []batch {
 	return batches
 }
 
-// wildcards are paths with any query, as CloudFront writes them.
+// withoutOdd makes paths wide that CloudFront would refuse, and with them the whole
+// request: a path with a * may end before an odd byte.
+func withoutOdd(p Purge) Purge {
+	exact, wide := make([]string, 0, len(p.Exact)), slices.Clone(p.Wide)
+	for _, u := range p.Exact {
+		if oddAt(u) < len(u) {
+			wide = append(wide, u)
+		} else {
+			exact = append(exact, u)
+		}
+	}
+	return Purge{Exact: exact, Wide: wide}
+}
+
+// wildcards are paths with any query, as CloudFront writes them: a * may only be at the
+// end. Each costs, so those that another one has in it are left out.
 func wildcards(wide []string) []string {
 	var all []string
 	for _, w := range wide {
-		before, _, _ := strings.Cut(w, "*") // of a name as browsers send it
-		all = append(all, before+"*")
+		all = append(all, w[:oddAt(w)])
 	}
 	slices.Sort(all)
-	return slices.Compact(all)
+	n := 0
+	for _, before := range all {
+		if n == 0 || !strings.HasPrefix(before, strings.TrimSuffix(all[n-1], "*")) {
+			all[n] = before + "*"
+			n++
+		}
+	}
+	return all[:n]
 }
 
 // topFolder is the folder below the base path, or below the root, that a path is in:
@@ -184,7 +201,7 @@ func (c *cloudFront) judge(status int, body []byte) verdict {
 // finish asks until the invalidation is completed.
 func (c *cloudFront) finish(ctx context.Context, client *client, answer []byte) error {
 	until := time.Now().Add(longestInvalidation)
-	for {
+	for asked := false; ; asked = true {
 		var now invalidation
 		if err := xml.Unmarshal(answer, &now); err != nil || now.ID == "" {
 			return fmt.Errorf("the answer names no invalidation: %s", word(answer))
@@ -194,6 +211,9 @@ func (c *cloudFront) finish(ctx context.Context, client *client, answer []byte) 
 		}
 		if time.Now().After(until) {
 			return fmt.Errorf("invalidation %s is %q after %s", now.ID, now.Status, longestInvalidation)
+		}
+		if !asked {
+			client.tell(fmt.Sprintf("%s: waiting until invalidation %s is completed, which takes a minute or two", c.name(), now.ID))
 		}
 		select {
 		case <-time.After(client.pollWait):

@@ -120,12 +120,21 @@ func (h *plainHTTP) fill(site, path string) string {
 }
 
 func (h *plainHTTP) request(ctx context.Context, b batch) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, "PURGE", h.fill("", b.items[0]), nil)
+	text := h.fill("", b.items[0])
+	r, err := http.NewRequestWithContext(ctx, "PURGE", text, nil)
 	if err != nil {
 		return nil, errNotURL
 	}
+	// The bytes as they are: net/url would spell a name that browsers send in a third way.
+	_, rest, _ := strings.Cut(text, "://")
+	if i := strings.IndexAny(rest, "/?"); i >= 0 && rest[i] == '/' {
+		r.URL.Opaque, _, _ = strings.Cut(rest[i:], "?")
+	}
 	return r, nil
 }
+
+// eachAlone is because not every such cache knows how to forget everything.
+func (h *plainHTTP) eachAlone() {}
 
 // judge takes it as good that there was nothing to forget; nginx's module says 412. Of
 // everything there is always something: that is a wrong URL.

@@ -30,6 +30,7 @@ type Options struct {
 	FastlyToken     string
 	Endpoints       map[Kind]string // of the services' interfaces, where not the documented ones
 	Log             *slog.Logger    // nil means none
+	Tell            func(string)    // is given a line for a person before a long wait; may be nil
 
 	firstWait time.Duration // before the second attempt; 0 means firstWait
 	pollWait  time.Duration // between two questions whether CloudFront is done; 0 means pollWait
@@ -78,6 +79,9 @@ type (
 	finisher interface {
 		finish(ctx context.Context, c *client, answer []byte) error
 	}
+	// A loner is asked for the rest when it refuses a batch. All others are asked to
+	// forget everything then, because that is wrong for nobody for long.
+	loner interface{ eachAlone() }
 )
 
 // A Purger is a service that is asked.
@@ -100,6 +104,9 @@ func New(flag string, o Options) (*Purger, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Tell == nil {
+		o.Tell = func(string) {}
+	}
 	o.Sites = slices.Clone(o.Sites)
 	for i, text := range o.Sites {
 		u, err := parseURL(text)
@@ -114,6 +121,9 @@ func New(flag string, o Options) (*Purger, error) {
 	}
 	return &Purger{s, newClient(s.name(), o)}, nil
 }
+
+// Name is the service as a flag has it, without anything secret.
+func (p *Purger) Name() string { return p.service.name() }
 
 // A Result says what a service was asked, or of a dry run would be.
 type Result struct {
@@ -163,21 +173,19 @@ func (p *Purger) plan(what Purge) (Result, []batch) {
 }
 
 // Purge asks the service, and waits until it has done so. Requests are independent of
-// each other; the first that fails for good ends the purge.
+// each other; the first that fails for good ends the purge. Where the service refuses
+// what one says (400), it is asked to forget everything: one odd name must not keep
+// the rest of the site stale.
 func (p *Purger) Purge(ctx context.Context, what Purge) (Result, error) {
 	begun := time.Now()
 	r, batches := p.plan(what)
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(p.service.atOnce())
-	for _, b := range batches {
-		group.Go(func() error {
-			if groupCtx.Err() != nil {
-				return context.Cause(groupCtx)
-			}
-			return p.send(groupCtx, b)
-		})
+	err := p.sendAll(ctx, batches)
+	if _, alone := p.service.(loner); isRefusal(err) && !alone && !r.Everything {
+		p.client.log.Warn("purging everything, because a part was refused", "purge", r.Service, "error", err)
+		everything := p.service.cut(Everything())
+		r.Everything, r.Requests = true, r.Requests+len(everything)
+		err = p.sendAll(ctx, everything)
 	}
-	err := group.Wait()
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
@@ -187,6 +195,40 @@ func (p *Purger) Purge(ctx context.Context, what Purge) (Result, error) {
 		r.Error = err.Error()
 	}
 	return r, err
+}
+
+func (p *Purger) sendAll(ctx context.Context, batches []batch) error {
+	_, alone := p.service.(loner)
+	refused := make([]error, len(batches))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(p.service.atOnce())
+	for i, b := range batches {
+		group.Go(func() error {
+			if groupCtx.Err() != nil {
+				return context.Cause(groupCtx)
+			}
+			err := p.send(groupCtx, b)
+			if alone && isRefusal(err) {
+				refused[i] = err
+				return nil
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	refused = slices.DeleteFunc(refused, func(err error) bool { return err == nil })
+	if len(refused) > 0 {
+		return fmt.Errorf("%d of %d refused: %w", len(refused), len(batches), refused[0])
+	}
+	return nil
+}
+
+// isRefusal reports whether a server did not like what a request says.
+func isRefusal(err error) bool {
+	var no *statusError
+	return errors.As(err, &no) && no.status == http.StatusBadRequest
 }
 
 func (p *Purger) send(ctx context.Context, b batch) error {

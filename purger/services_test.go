@@ -46,7 +46,8 @@ func invalidated(t *testing.T, r told) []string {
 		if at >= 0 {
 			wild++
 		}
-		if !strings.HasPrefix(p, "/") || at >= 0 && at != len(p)-1 || len(p) > 4000 {
+		// Unsafe characters of RFC 1738, which the service refuses with all other paths.
+		if !strings.HasPrefix(p, "/") || at >= 0 && at != len(p)-1 || len(p) > 4000 || strings.ContainsAny(p, " <>\"#{}|\\^~[]`'") {
 			t.Errorf("not a path: %q", p)
 		}
 	}
@@ -104,7 +105,11 @@ func TestCloudFront(t *testing.T) {
 			"/api/v1/lists/1/searchFollowing*", "/api/v1/users/*"}}},
 		{"wide alone", Purge{Wide: []string{"/api/v1/users/"}}, [][]string{{"/api/v1/users/*"}}},
 		{"a * in a name", Purge{Wide: []string{"/api/v1/users/a%2Ab/searchFollowing", "/api/v1/users/a*b/searchFollowing"}},
-			[][]string{{"/api/v1/users/a%2Ab/searchFollowing*", "/api/v1/users/a*"}}},
+			[][]string{{"/api/v1/users/a*"}}},
+		{"odd names", Purge{Exact: []string{"/_site", "/x/~y"}, Wide: []string{"/api/v1/users/a%5Bb%5D~%7C%27c.eth/searchFollowing", "/api/v1/users/a[b]~|'c.eth/searchFollowing",
+			"/api/v1/users/c%27d/searchFollowing", "/api/v1/users/c'd/searchFollowing"}},
+			[][]string{{"/_site", "/api/v1/users/a*", "/api/v1/users/c*", "/x/*"}}},
+		{"a name that is odd from its start", Purge{Wide: []string{"/api/v1/users/a/searchFollowing", "/api/v1/users/|/searchFollowing"}}, [][]string{{"/api/v1/users/*"}}},
 		{"one shard of the manifest", Purge{Exact: []string{"/_manifest/a", "/_site"}}, [][]string{{"/_manifest/a", "/_site"}}},
 		{"shards of the manifest cost as much as all", Purge{Exact: []string{"/_manifest/a", "/_manifest/b", "/_site"}}, [][]string{{"/_site", "/_manifest/*"}}},
 		{"as many as may be in progress", Purge{Exact: many(3001)}, [][]string{many(3001)[:3000], many(3001)[3000:]}},
@@ -158,6 +163,68 @@ func TestCloudFrontIsBusy(t *testing.T) {
 	}
 }
 
+// Where a part is refused for good, everything goes, with one request more: one odd name
+// must not keep the rest stale.
+func TestRefused(t *testing.T) {
+	for flag, everything := range map[string]string{
+		"cloudfront:EDFDVBD6EXAMPLE": "<Path>/*</Path>", "cloudflare:zone1": `{"purge_everything":true}`, "fastly:service1": "/service/service1/purge_all", "varnish:": ".*",
+	} {
+		t.Run(flag, func(t *testing.T) {
+			last := ""
+			s := newStub(t, func(n int, r told, w http.ResponseWriter) {
+				last = r.path + r.header.Get("X-Ban-Url") + r.body
+				if !strings.Contains(last, everything) || flag == "varnish:" && r.header.Get("X-Ban-Url") != ".*" {
+					w.WriteHeader(http.StatusBadRequest)
+					_, _ = io.WriteString(w, `<ErrorResponse><Error><Code>InvalidArgument</Code></Error></ErrorResponse>`)
+					return
+				}
+				eventually(0, nil)(n, r, w)
+			})
+			if flag == "varnish:" {
+				flag += s.URL
+			}
+			r := mustPurge(t, s.open(t, flag), Purge{Exact: many(1)})
+			if !r.Everything || r.Requests != 2 || r.Retries != 0 || len(s.told) != 2 || !strings.Contains(last, everything) {
+				t.Errorf("%d requests, the last %q: %+v", len(s.told), last, r)
+			}
+			if !strings.Contains(s.log.String(), "purging everything") {
+				t.Errorf("it does not say so: %s", &s.log)
+			}
+		})
+	}
+}
+
+// Of many invalidations one is refused: the rest is in the one for everything.
+func TestCloudFrontRefusesOneOfMany(t *testing.T) {
+	s := newStub(t, func(n int, r told, w http.ResponseWriter) {
+		if n == 1 {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		eventually(0, nil)(n, r, w)
+	})
+	mustPurge(t, s.open(t, "cloudfront:EDFDVBD6EXAMPLE"), Purge{Exact: many(9001)})
+	if len(s.told) != 2 || !slices.Equal(invalidated(t, s.told[1]), []string{"/*"}) {
+		t.Errorf("%d requests", len(s.told))
+	}
+}
+
+// A person is told once what is waited for, and not where nothing is.
+func TestCloudFrontTellsOfWaiting(t *testing.T) {
+	s := newCloudFrontStub(t)
+	var lines []string
+	tell := func(o *Options) { o.Tell = func(line string) { lines = append(lines, line) } }
+	mustPurge(t, s.stub.open(t, "cloudfront:EDFDVBD6EXAMPLE", tell), Purge{Exact: many(3001)})
+	if len(lines) != 2 || !strings.Contains(lines[0], "invalidation I1 ") || !strings.Contains(lines[1], "cloudfront:EDFDVBD6EXAMPLE: waiting") {
+		t.Errorf("%q", lines)
+	}
+	lines = nil
+	mustPurge(t, newStub(t, eventually(0, nil)).open(t, "cloudfront:EDFDVBD6EXAMPLE", tell), Everything())
+	if len(lines) > 0 {
+		t.Errorf("%q", lines)
+	}
+}
+
 func TestCloudflare(t *testing.T) {
 	s := newStub(t, ok)
 	p := s.open(t, "cloudflare:zone1", func(o *Options) { o.Sites = []string{"https://api.example.org", "https://www.example.org"} })
@@ -185,6 +252,10 @@ func TestCloudflare(t *testing.T) {
 		"www.example.org/_site www.example.org/api/v1/lists/1/records www.example.org/api/v1/lists/1/searchFollowing www.example.org/api/v1/users]]"
 	if all := got(); len(all) != 1 || fmt.Sprint(all[0]) != want {
 		t.Errorf("some: %v", all)
+	}
+	mustPurge(t, p, Purge{Wide: []string{"/api/v1/users/a[b]~|'c.eth/searchFollowing", "/api/v1/users/bob/searchFollowing"}, Exact: []string{"/_site"}})
+	if all := got(); len(all) != 1 || fmt.Sprint(all[0]) != "map[prefixes:[api.example.org/_site api.example.org/api/v1/users www.example.org/_site www.example.org/api/v1/users]]" {
+		t.Errorf("an odd name: %v", all)
 	}
 	mustPurge(t, p, Purge{Exact: many(140)})
 	n := 0
@@ -317,6 +388,7 @@ func TestHTTP(t *testing.T) {
 		{"/all?k=" + secret, some, []string{"/all?k=" + secret}}, // one URL for everything, whatever changed
 		{"/", Everything(), []string{"/"}},
 		{"", some, []string{"/"}},
+		{"{path}", Purge{Wide: []string{"/users/a[b]~|'c*.eth/x"}}, []string{"/users/a[b]~|'c%2A.eth/x", "/users/a[b]~|'c%2A.eth/x?*"}},
 		{"/purge{path}", Purge{Exact: []string{"/_site"}}, []string{"/purge/_site"}},
 		{"/?u={url}&k=" + secret, Purge{Exact: []string{"/a?b=c"}}, []string{"/?u=https%3A%2F%2Fapi.example.org%2Fa%3Fb%3Dc&k=" + secret}},
 	} {
@@ -333,6 +405,16 @@ func TestHTTP(t *testing.T) {
 		if r, err := s.open(t, "http:"+s.URL+"/").Purge(t.Context(), some); err == nil || !r.Everything {
 			t.Errorf("%d from the URL for everything is taken for a success", status)
 		}
+	}
+	// One that is refused keeps none of the others back, and is not hidden.
+	s.answer = func(n int, _ told, w http.ResponseWriter) {
+		if n == 1 {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	}
+	s.told = nil
+	if _, err := s.open(t, "http:"+s.URL+"{path}").Purge(t.Context(), Purge{Exact: many(100)}); err == nil || !strings.Contains(err.Error(), "1 of 100 refused") || len(s.told) != 100 {
+		t.Errorf("%d requests: %v", len(s.told), err)
 	}
 	// The secret of a template is in no error either.
 	s.Close()

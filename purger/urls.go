@@ -96,8 +96,12 @@ func folder(key site.Key) string {
 // each byte encoded but for letters, digits and -._~= which stand for themselves.
 func path(key site.Key) string {
 	return escape(key, func(c byte) bool {
-		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~=", c) >= 0
+		return isAlphanumeric(c) || strings.IndexByte("-._~=", c) >= 0
 	})
+}
+
+func isAlphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
 // browserPath is the key as browsers send it (url.spec.whatwg.org, "path
@@ -117,6 +121,18 @@ func escape(key site.Key, plain func(byte) bool) string {
 		}
 	}
 	return string(b)
+}
+
+// oddAt is where a path has its first byte that a service may refuse, or read as
+// something else than itself: a name as browsers send it may have nearly any. It is the
+// path's length if there is none. CloudFront refuses what RFC 1738 calls unsafe, ~ too.
+func oddAt(u string) int {
+	for i := range len(u) {
+		if !isAlphanumeric(u[i]) && strings.IndexByte("/._%=-?&", u[i]) < 0 {
+			return i
+		}
+	}
+	return len(u)
 }
 
 // spellings are the path of a key and, where that is another, the one that browsers

@@ -102,7 +102,7 @@ func (f *flags) validateMode() error {
 	case onlyVerify:
 		return nil // the caches that the environment may name are not asked
 	}
-	_, err := f.purgers(nil)
+	_, err := f.purgers(nil, io.Discard)
 	return err
 }
 
@@ -133,7 +133,7 @@ func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	progress := command.NewProgress(stderr)
 	told, err := f.do(ctx, f.options(progress, log), log, stderr)
 	progress.End()
-	told, purgeErr := f.purge(ctx, told, log)
+	told, purgeErr := f.purge(ctx, told, log, stderr)
 	err = errors.Join(err, purgeErr)
 	if told == nil { // only set up
 		return err

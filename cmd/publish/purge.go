@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -15,10 +16,11 @@ import (
 )
 
 // purgers opens the caches of --purge, without asking them anything.
-func (f *flags) purgers(log *slog.Logger) ([]*purger.Purger, error) {
+func (f *flags) purgers(log *slog.Logger, stderr io.Writer) ([]*purger.Purger, error) {
 	credentials := storage.AWSCredentials()
 	o := purger.Options{
 		Sites: f.PurgeURL, Patience: f.Patience, Log: log,
+		Tell:            func(line string) { fmt.Fprintln(stderr, line) },
 		CloudflareToken: os.Getenv("CLOUDFLARE_API_TOKEN"), FastlyToken: os.Getenv("FASTLY_API_TOKEN"),
 		AWS: func(ctx context.Context) (purger.Credentials, error) {
 			v, err := credentials(ctx)
@@ -44,19 +46,20 @@ func (f *flags) purgers(log *slog.Logger) ([]*purger.Purger, error) {
 
 // purge makes the caches forget what a run has changed. All are asked, also after one
 // has failed.
-func (f *flags) purge(ctx context.Context, told result, log *slog.Logger) (result, error) {
+func (f *flags) purge(ctx context.Context, told result, log *slog.Logger, stderr io.Writer) (result, error) {
 	if len(f.Purge) == 0 {
 		return told, nil
 	}
-	what, err := f.changed(ctx, told)
-	if err != nil || what == nil {
-		return told, err
+	what := f.changed(told)
+	if what == nil {
+		return told, nil
 	}
-	caches, err := f.purgers(log)
+	caches, err := f.purgers(log, stderr)
 	if err != nil {
-		return told, err
+		return told, f.stale(err)
 	}
-	if !f.DryRun && !f.PurgeAll {
+	if !f.DryRun && !f.PurgeAll && f.PurgeWait > 0 {
+		fmt.Fprintf(stderr, "waiting %s for fallbacks to notice the new site, then purging %s\n", f.PurgeWait, names(caches))
 		select {
 		case <-time.After(f.PurgeWait):
 		case <-ctx.Done(): // each cache says that it was not asked
@@ -72,52 +75,58 @@ func (f *flags) purge(ctx context.Context, told result, log *slog.Logger) (resul
 		r, err := cache.Purge(ctx, *what)
 		results, failed = append(results, r), append(failed, err)
 	}
-	err = errors.Join(failed...)
-	switch {
-	case err == nil:
-	case f.PurgeAll:
-		err = fmt.Errorf("caches may serve old answers until they expire: %w", err)
-	default:
-		err = fmt.Errorf("the site is published, but caches may serve old answers until they expire: %w: "+
-			"purge again with --purge-all and the same --purge", err)
+	err = f.stale(errors.Join(failed...))
+	if err != nil && ctx.Err() != nil {
+		fmt.Fprintln(stderr, err) // the last line of a run that was stopped only says so
 	}
 	return results.with(told), err
 }
 
-// changed is what caches have to forget; nil if nothing changed.
-func (f *flags) changed(ctx context.Context, told result) (*purger.Purge, error) {
-	var changed publisher.Changed
+// stale says what an error of a purge means, and how to go on: the next publish finds
+// the site published and purges nothing.
+func (f *flags) stale(err error) error {
+	switch {
+	case err == nil || f.DryRun:
+		return err
+	case f.PurgeAll:
+		return fmt.Errorf("caches may serve old answers until they expire: %w", err)
+	}
+	return fmt.Errorf("the site is published, but caches may serve old answers until they expire: %w: "+
+		"purge again with --purge-all and the same --purge", err)
+}
+
+func names(caches []*purger.Purger) string {
+	var all []string
+	for _, c := range caches {
+		all = append(all, c.Name())
+	}
+	return strings.Join(all, ", ")
+}
+
+// changed is what caches have to forget; nil if nothing changed. It asks nothing, not
+// even the site: that may be gone by now, and what it said then is in the report.
+func (f *flags) changed(told result) *purger.Purge {
+	var run *publisher.Report
 	switch t := told.(type) {
 	case nil:
 		if !f.PurgeAll {
-			return nil, nil // only set up
+			return nil // only set up
 		}
-		changed.Unknown = true
+		run = &publisher.Report{Changed: publisher.Changed{Unknown: true}}
 	case *publisher.Verification:
-		if t.Repaired == nil || len(t.Repaired.Changed.Keys) == 0 && !t.Repaired.Changed.Unknown {
-			return nil, nil
+		if run = t.Repaired; run == nil || len(run.Changed.Keys) == 0 && !run.Changed.Unknown {
+			return nil
 		}
-		changed = t.Repaired.Changed
 	case *publisher.Report:
-		if t.Outcome != publisher.Published && t.Outcome != publisher.Planned {
-			return nil, nil // what a run that failed has put, the next one purges
+		if run = t; run.Outcome != publisher.Published && run.Outcome != publisher.Planned {
+			return nil // what a run that failed has put, the next one purges
 		}
-		changed = t.Changed
 	}
-	everything := purger.Everything()
-	if changed.Unknown {
-		return &everything, nil
+	what := purger.Everything()
+	if !run.Changed.Unknown {
+		what = purger.URLs(run.Config, run.Changed.Keys)
 	}
-	site, err := storage.OpenSite(f.Site)
-	if err != nil {
-		return nil, err
-	}
-	config, err := publisher.ConfigOf(ctx, site)
-	if err = errors.Join(err, site.Close()); err != nil {
-		return nil, err
-	}
-	what := purger.URLs(config, changed.Keys)
-	return &what, nil
+	return &what
 }
 
 // purges are what all caches were asked.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -359,20 +360,57 @@ func TestPurgeAfterRepair(t *testing.T) {
 	}
 }
 
+// What a publish changed is purged also where the folder of the site was replaced or
+// removed as soon as it was published.
+func TestPurgeWithoutTheSite(t *testing.T) {
+	first, second := demoSite(t, "site"), changedDemo(t, withoutLast)
+	cache, to := newForgetful(t, http.NotFoundHandler()), filepath.Join(t.TempDir(), "out")
+	dest := "file://" + to
+	if status, _, stderr := runPublish("--site", first, "--dest", dest); status != command.Done {
+		t.Fatal(stderr)
+	}
+	f := &flags{Site: second, Dest: dest, Purge: []string{"varnish:" + cache.URL}, PurgeMax: 1000, Bulk: "auto", LockLease: time.Minute, Patience: time.Second}
+	told, err := f.do(t.Context(), f.options(nil, nil), slog.New(slog.DiscardHandler), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(second); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.purge(t.Context(), told, nil, io.Discard)
+	if bans := cache.wasTold(); err != nil || len(bans) != 1 || !strings.Contains(bans[0], "/lists/104/searchFollowing") {
+		t.Errorf("asked for %q: %v", bans, err)
+	}
+}
+
+// What goes wrong after the publish says how to go on, whatever it is.
+func TestPurgeCannotBegin(t *testing.T) {
+	report := publisher.NewReport()
+	report.Outcome, report.Changed.Unknown = publisher.Published, true
+	f := &flags{Purge: []string{"nowhere:1"}}
+	if _, err := f.purge(t.Context(), report, nil, io.Discard); err == nil || !strings.Contains(err.Error(), "the site is published") || !strings.Contains(err.Error(), "--purge-all") {
+		t.Error(err)
+	}
+}
+
 // It waits before it purges, and an interrupt ends that.
 func TestPurgeWaits(t *testing.T) {
 	cache := newForgetful(t, http.NotFoundHandler())
 	begun := time.Now()
 	status, _, stderr := runPublish("--site", demoSite(t, "site"), "--dest", "file://"+filepath.Join(t.TempDir(), "out"), "--purge", "varnish:"+cache.URL, "--purge-wait", "1s")
-	if took := time.Since(begun); status != command.Done || took < time.Second || len(cache.wasTold()) == 0 {
+	if took := time.Since(begun); status != command.Done || took < time.Second || !strings.Contains(stderr, "waiting 1s for fallbacks to notice the new site, then purging varnish:"+cache.URL) || len(cache.wasTold()) == 0 {
 		t.Errorf("status %d after %s: %s", status, took, stderr)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	report := publisher.NewReport()
 	report.Outcome, report.Changed.Unknown = publisher.Published, true
-	f := &flags{Purge: []string{"varnish:" + cache.URL}, PurgeWait: time.Hour}
-	told, err := f.purge(ctx, report, nil)
+	f := &flags{Purge: []string{"varnish:" + cache.URL}, PurgeWait: time.Hour, Site: filepath.Join(t.TempDir(), "gone")}
+	var said strings.Builder
+	told, err := f.purge(ctx, report, nil, &said)
+	if !strings.Contains(said.String(), "waiting 1h0m0s") || !strings.Contains(said.String(), "the site is published") || !strings.Contains(said.String(), "--purge-all") {
+		t.Errorf("it said %q", &said)
+	}
 	if !errors.Is(err, context.Canceled) || len(cache.wasTold()) > 0 || !strings.Contains(told.String(), "failed to purge everything") {
 		t.Errorf("interrupted: %v, %s", err, told)
 	}
