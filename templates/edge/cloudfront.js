@@ -7,6 +7,10 @@ function handler(event) {
   if (a.kind === 'preflight' || a.kind === 'problem') {
     return own(a, a.problem);
   }
+  // Answers are whole and have no condition but If-None-Match, as with the other edges.
+  ['range', 'if-range', 'if-match', 'if-modified-since', 'if-unmodified-since'].forEach((name) => {
+    delete request.headers[name];
+  });
   const forward = a.forward.split('?');
   request.uri = a.kind === 'fallback' ? forward[0] : a.path;
   request.querystring = a.kind === 'fallback' ? forward[1] : '';

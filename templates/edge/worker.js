@@ -4,7 +4,8 @@
 const bucketURL = '{{.Bucket.URL}}';
 const fallbackURL = '{{with .Fallback}}{{.URL}}{{end}}';
 const staleHeader = 'x-followpress-until'; // of an answer in the cache: when it begins to be stale, in milliseconds
-const gone = [400, 403, 404]; // what buckets say where there is no object
+const gone = [403, 404]; // what buckets say where there is no object
+const patience = 12000; // milliseconds until an origin must begin to answer
 
 export default {
   async fetch(request, env, context) {
@@ -59,7 +60,8 @@ async function cached(request, path, context, load) {
     if (loaded.status >= 500) {
       throw new Error(path + ': status ' + loaded.status);
     }
-    await keep(cache, key, loaded);
+    // The answer neither waits for the cache nor fails with it.
+    context.waitUntil(keep(cache, key, loaded).catch((e) => console.error(e)));
     return loaded;
   };
   if (kept && age < 1000 * seconds(kept, 'stale-while-revalidate')) {
@@ -114,26 +116,58 @@ function changeable(response) {
   return new Response(response.body, { status: status, headers: headers });
 }
 
-// fetchObject reads from the R2 bucket that is bound as BUCKET, if there is one.
+// fetchObject reads from the R2 bucket that is bound as BUCKET, if there is one. What is neither an
+// object nor the lack of one is an error of the bucket, whose words are no answer.
 async function fetchObject(env, path) {
   if (!env.BUCKET) {
-    return plain(await fetch(bucketURL + path, { cf: { cacheTtl: 0 } }));
+    const response = await ask(bucketURL + path);
+    if (response.status !== 200 && !gone.includes(response.status)) {
+      throw new Error(path + ': the bucket says ' + response.status);
+    }
+    return response;
   }
-  const object = await env.BUCKET.get('{{.R2Prefix}}' + decodeURIComponent(path.slice(1)));
+  const object = await inTime(() => env.BUCKET.get('{{.R2Prefix}}' + decodeURIComponent(path.slice(1))));
   if (object === null) {
     return new Response('', { status: 404 });
   }
   const headers = new Headers();
   object.writeHttpMetadata(headers);
   headers.set('etag', object.httpEtag);
-  return new Response(object.body, { headers: headers });
+  return plain(new Response(object.body, { headers: headers }));
 }
 
 async function fetchFallback(forward) {
-  return plain(await fetch(fallbackURL + forward, { cf: { cacheTtl: 0 } }));
+  const response = await ask(fallbackURL + forward);
+  if (response.status >= 300 && response.status < 400) {
+    throw new Error(forward + ': the fallback says ' + response.status);
+  }
+  return response;
 }
 
-// plain leaves out what servers add to their answers.
+// ask sends nothing of the client's.
+async function ask(url) {
+  return plain(await inTime((signal) => fetch(url, { cf: { cacheTtl: 0 }, redirect: 'manual', signal: signal })));
+}
+
+// inTime gives up on an origin that does not begin to answer. A body may take longer: clients can be slow.
+async function inTime(load) {
+  const controller = new AbortController();
+  let timer;
+  const late = new Promise((resolve, reject) => {
+    timer = setTimeout(() => {
+      reject(new Error('no answer within ' + patience + ' ms'));
+      controller.abort();
+    }, patience);
+  });
+  try {
+    return await Promise.race([load(controller.signal), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+// plain leaves out what servers add to their answers, such as cookies and the ids of requests: an
+// answer in the cache is for everybody.
 function plain(response) {
   const headers = new Headers();
   for (const name of ['content-type', 'cache-control', 'etag', 'x-refresh', 'retry-after']) {

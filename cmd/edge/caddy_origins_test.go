@@ -1,0 +1,184 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A witness is an origin that remembers what it received, and answers as it is told.
+type witness struct {
+	*httptest.Server
+
+	mu       sync.Mutex
+	received []received
+	answer   http.HandlerFunc
+}
+
+type received struct {
+	method, host, uri, body string
+	header                  http.Header
+}
+
+func newWitness(t testing.TB, answer http.HandlerFunc) *witness {
+	w := &witness{answer: answer}
+	w.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Errorf("body of %s: %v", r.URL, err)
+		}
+		w.mu.Lock()
+		w.received = append(w.received, received{r.Method, r.Host, r.RequestURI, string(body), r.Header})
+		answer := w.answer
+		w.mu.Unlock()
+		answer(rw, r)
+	}))
+	t.Cleanup(w.Close)
+	return w
+}
+
+func (w *witness) answers(answer http.HandlerFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answer = answer
+}
+
+func (w *witness) all() []received {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.received)
+}
+
+// status answers as a bucket does that has an error.
+func status(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/xml")
+		w.Header().Set("Location", "/elsewhere")
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, bucketWords)
+	}
+}
+
+const bucketWords = "<Error><Code>TheBucketsOwn</Code></Error>"
+
+// The origins receive neither the headers nor the body of a client, by any way.
+func TestCaddyOriginsReceive(t *testing.T) {
+	t.Parallel()
+	bucket := newWitness(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/404/") {
+			status(http.StatusForbidden)(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, "{}")
+	})
+	fallback := newWitness(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
+	base := startCaddy(t, bucket.URL+"/bucket", fallback.URL+"/below")
+	send := func(method, path, condition string, body io.Reader) {
+		t.Helper()
+		request, err := http.NewRequest(method, base+path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{
+			"Accept", "Authorization", "Content-Type", "Cookie", "Forwarded", "If-Match", "If-Modified-Since", "If-Range", "If-Unmodified-Since", "Origin", "Range",
+			"Referer", "Te", "Upgrade-Insecure-Requests", "User-Agent", "Via", "X-Amz-Date", "X-Amz-Server-Side-Encryption-Customer-Algorithm", "X-Forwarded-For",
+			"X-Forwarded-Host", "X-Http-Method-Override", "X-Request-Id", "9", "!",
+		} {
+			request.Header.Set(name, "mine")
+		}
+		if condition != "" {
+			request.Header.Set("If-None-Match", condition)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("%s %s: %d", method, path, response.StatusCode)
+		}
+	}
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		for _, path := range []string{"/api/v1/lists/1/details", "/api/v1/lists/404/details", "/api/v1/lists/1/searchFollowing?term=a"} {
+			for _, condition := range []string{"", `"x"`} {
+				send(method, path, condition, nil)
+				send(method, path, condition, strings.NewReader("body"))
+				send(method, path, condition, io.MultiReader(strings.NewReader("chunked"))) // its length is not known
+			}
+		}
+	}
+	for what, w := range map[string]*witness{"bucket": bucket, "fallback": fallback} {
+		conditions := map[string]int{}
+		for _, r := range w.all() {
+			conditions[r.header.Get("If-None-Match")]++
+			r.header.Del("If-None-Match")
+			if len(r.header) > 0 || r.body != "" || r.host != strings.TrimPrefix(w.URL, "http://") ||
+				r.method != http.MethodGet {
+				t.Errorf("the %s received %+v", what, r)
+			}
+		}
+		if len(w.all()) != 24 || conditions[""] != 12 || conditions[`"x"`] != 12 {
+			t.Errorf("the %s received %d requests, conditions %v", what, len(w.all()), conditions)
+		}
+	}
+}
+
+// An error of the bucket is a 503 in JSON, not the bucket's words.
+func TestCaddyBucketErrors(t *testing.T) {
+	t.Parallel()
+	bucket := newWitness(t, nil)
+	fallback := newWitness(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "fallback") })
+	for _, fallbackURL := range []string{"", fallback.URL} {
+		base := startCaddy(t, bucket.URL+"/bucket", fallbackURL)
+		for _, code := range []int{204, 206, 301, 302, 307, 400, 401, 402, 405, 409, 411, 412, 416, 429, 500, 501, 502, 503, 504, 507} {
+			bucket.answers(status(code))
+			for _, path := range []string{"/api/v1/lists/8/details", "/api/v1/leaderboard/followers"} {
+				isUnavailable(t, fmt.Sprintf("%d: %s", code, path), ask(t, http.MethodGet, base, path))
+			}
+		}
+		// A name that is not UTF-8 is one that S3 does not know.
+		bucket.answers(status(http.StatusBadRequest))
+		a := ask(t, http.MethodGet, base, "/api/v1/users/%FF/searchFollowing")
+		if want := map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[fallbackURL == ""]; a.status != want || strings.Contains(a.body, bucketWords) {
+			t.Errorf("a name that is no text: %d %s", a.status, a.body)
+		}
+	}
+}
+
+func isUnavailable(t testing.TB, what string, a answer) {
+	t.Helper()
+	if a.status != http.StatusServiceUnavailable || a.header.Get("Content-Type") != "application/problem+json" || a.header.Get("Retry-After") == "" ||
+		!strings.Contains(a.body, `"status":503`) || strings.Contains(a.body, bucketWords) || a.header.Get("Location") != "" {
+		t.Errorf("%s: %d %v %.200s", what, a.status, a.header, a.body)
+	}
+}
+
+// hang answers nothing until the test ends.
+func hang(t testing.TB) http.HandlerFunc {
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	return func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-over:
+		case <-r.Context().Done():
+		}
+	}
+}
+
+// A bucket that says nothing is an error in good time.
+func TestCaddyHangingBucket(t *testing.T) {
+	t.Parallel()
+	bucket := newWitness(t, hang(t))
+	base := startCaddy(t, bucket.URL+"/bucket", "")
+	begun := time.Now()
+	isUnavailable(t, "hanging", ask(t, http.MethodGet, base, "/api/v1/lists/8/details"))
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}

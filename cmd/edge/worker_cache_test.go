@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/followpress/followpress/fixtures/servers"
+)
+
+// The Worker without its runtime: a cache that fails, one that hangs, and an R2 bucket.
+const workerAlone = `
+const headers = new Headers({ 'content-type': 'application/json', 'cache-control': 'public, max-age=60', 'set-cookie': 'a=b', 'x-request-id': '1' });
+globalThis.fetch = async () => new Response('url', { headers });
+const BUCKET = {
+  get: async (key) => ({ body: key, httpEtag: '"1"', writeHttpMetadata: (to) => headers.forEach((text, name) => to.set(name, text)) }),
+};
+const worker = (await import('./worker.mjs')).default;
+const puts = [async () => { throw new Error('the cache is full'); }, () => new Promise(() => {})];
+for (const put of puts) {
+  for (const env of [{}, { BUCKET }]) {
+    let stored = '';
+    globalThis.caches = { default: { match: async () => undefined, put: (key, response) => { stored = [...response.headers.keys()].join(); return put(); } } };
+    const response = await worker.fetch(new Request('https://example.org/api/v1/lists/8/details'), env, { waitUntil() {} });
+    const all = [...response.headers.keys(), stored].join();
+    console.log(response.status, await response.text(), /cookie|request-id/.test(all));
+  }
+}
+`
+
+// An answer neither waits for the cache nor fails with it, and what only one client got is not kept.
+func TestWorkerCacheFails(t *testing.T) {
+	servers.Wanted(t)
+	dir := render(t, "worker", "https://example.org/prefix", "", "")
+	if err := os.Rename(filepath.Join(dir, "worker.js"), filepath.Join(dir, "worker.mjs")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "test.mjs", workerAlone)
+	out, err := exec.Command("node", filepath.Join(dir, "test.mjs")).Output()
+	const object = "200 prefix/api/v1/lists/8/details false\n"
+	if want := "200 url false\n" + object + "200 url false\n" + object; err != nil || string(out) != want {
+		t.Errorf("%s%v\nwant %s", out, err, want)
+	}
+}
