@@ -151,14 +151,6 @@ func TestCaddyBucketErrors(t *testing.T) {
 	}
 }
 
-func isUnavailable(t testing.TB, what string, a answer) {
-	t.Helper()
-	if a.status != http.StatusServiceUnavailable || a.header.Get("Content-Type") != "application/problem+json" || a.header.Get("Retry-After") == "" ||
-		!strings.Contains(a.body, `"status":503`) || strings.Contains(a.body, bucketWords) || a.header.Get("Location") != "" {
-		t.Errorf("%s: %d %v %.200s", what, a.status, a.header, a.body)
-	}
-}
-
 // hang answers nothing until the test ends.
 func hang(t testing.TB) http.HandlerFunc {
 	over := make(chan struct{})

@@ -11,7 +11,7 @@ backend {{.Name}} {
     .connect_timeout = 3s;
     # An answer that began before a publish must have come, or be given up, before its purge
     # (--purge-wait): what comes after a ban is not banned.
-    .first_byte_timeout = 10s;
+    .first_byte_timeout = 10s; # and then the older answer: see vcl_deliver
     .between_bytes_timeout = 15s;
 }
 {{end -}}
@@ -98,6 +98,18 @@ sub followpress_decide {
     }
     if (req.method != "GET" && req.method != "HEAD") {
         return (synth(405, "method-not-allowed"));
+    }
+    # The normal form of a long query takes more memory than a request has.
+    if (req.url ~ "^.{ {{- .VarnishMostURL -}} }.") {
+{{- if .Fallback}}
+        if (req.url !~ "^.{ {{- .VarnishMostForwarded -}} }.") {
+            set req.http.X-Followpress-Kind = "fallback";
+            set req.http.X-Followpress-Path = "";
+            set req.http.X-Followpress-Fresh = "1"; # not kept
+            return;
+        }
+{{- end}}
+        return (synth(414, "too-long"));
     }
     # The normal form of path and query. The signs that separate must stay apart from their encoded
     # twins: these become %01 and a letter while blob decodes and encodes.
@@ -262,43 +274,60 @@ sub vcl_hash {
 
 sub vcl_backend_fetch {
     # Nothing of the client's goes on: an answer must not depend on it.
-    unset bereq.http.Accept-Encoding;
-    unset bereq.http.Accept-Language;
-    unset bereq.http.Origin;
-    unset bereq.http.Referer;
-    unset bereq.http.User-Agent;
-    unset bereq.http.X-Forwarded-For;
+    if (bereq.is_bgfetch && bereq.http.X-Followpress-Stale) {
+        return (abandon); # the origin has failed just now
+    }
+    # VCL cannot remove all that it does not know, so these are what origins are known to react to.
+{{- range .VarnishDropped}}
+    unset bereq.http.{{.}};
+{{- end}}
+    unset bereq.body;
     if (bereq.uncacheable) {
         set bereq.first_byte_timeout = 60s; # the fallback asks others, and no ban is concerned
+        # Otherwise the condition is Varnish's own, about what it has.
+        unset bereq.http.If-None-Match;
+        unset bereq.http.If-Modified-Since;
     }
+    # Varnish sends the client's Host if there is one: a bucket may be chosen by it.
     if (bereq.http.X-Followpress-Kind == "object") {
+        set bereq.http.Host = "{{.Bucket.Host}}";
         set bereq.url = "{{.Bucket.Prefix}}" + bereq.url;
     }
-{{- with .Fallback}}{{if .Prefix}} else {
+{{- with .Fallback}} else {
+        set bereq.http.Host = "{{.Host}}";
+{{- if .Prefix}}
         set bereq.url = "{{.Prefix}}" + bereq.url;
-    }{{end}}{{end}}
+{{- end}}
+    }{{end}}
 }
 
 sub vcl_backend_response {
     set beresp.http.X-Followpress-Path = bereq.http.X-Followpress-Path;
     unset beresp.http.Server;
     unset beresp.http.Set-Cookie;
+    unset beresp.http.X-Request-Id;
 {{- range .Bucket.Hidden}}
     unset beresp.http.{{.}};
 {{- end}}
 {{- range .Table.Every}}
     set beresp.http.{{.Name}} = "{{.Value}}";
 {{- end}}
-    if (beresp.status >= 500) {
-        if (bereq.is_bgfetch) {
-            return (abandon); # what is there stays
-        }
+    if (bereq.http.X-Followpress-Kind == "object" && beresp.status == 400 && bereq.url ~ "%") {
+        # There are names that a bucket refuses. Not kept: it may have been about something else.
+        set beresp.status = 404;
         set beresp.uncacheable = true;
         set beresp.ttl = 0s;
         return (deliver);
     }
+    if (beresp.status != 200 && beresp.status != 404 &&
+        !(beresp.status == 403 && bereq.http.X-Followpress-Kind == "object") &&
+        !(beresp.status == 400 && bereq.http.X-Followpress-Kind == "fallback") &&
+        !(beresp.status == 429 && bereq.uncacheable)) {
+        # It has failed. A 429 says nothing but to whom asked for a fresh answer.
+        return (error(503, "unavailable")); # which is never kept
+    }
     if (bereq.http.X-Followpress-Kind == "object") {
-        if (beresp.status == 400 || beresp.status == 403 || beresp.status == 404) {
+        if (beresp.status == 403 || beresp.status == 404) {
             # A bucket that may not be listed says 403 where there is no object.
             set beresp.status = 404;
             set beresp.ttl = {{.AbsentSeconds}}s;
@@ -320,6 +349,10 @@ sub vcl_backend_error {
     if (bereq.is_bgfetch) {
         return (abandon);
     }
+    # It must not hide the older answer.
+    set beresp.ttl = 0s;
+    set beresp.grace = 0s;
+    set beresp.keep = 0s;
 }
 
 sub vcl_deliver {
@@ -370,6 +403,13 @@ sub vcl_synth {
         set resp.http.{{.Name}} = "{{.Value}}";
 {{- end}}
         set resp.reason = "No Content";
+        return (deliver);
+    }
+    if (resp.reason == "too-long") {
+        set resp.http.Content-Type = "application/problem+json";
+        set resp.http.Cache-Control = "{{.NoStore}}";
+        set resp.reason = "Request URI Too Long";
+        synthetic("""{{.VarnishTooLong}}""");
         return (deliver);
     }
     if (resp.reason == "empty") {
