@@ -1,4 +1,4 @@
-# All four commands, static, without a shell and without root:
+# All five commands, static, without a shell and without root:
 #   docker build -t followpress .
 #   docker run --rm -p 8080:8080 followpress
 #   docker run --rm -v "$PWD/out:/site:ro" -e AWS_ACCESS_KEY_ID -e AWS_SECRET_ACCESS_KEY -e AWS_REGION followpress publish --site /site --dest s3://BUCKET
@@ -8,7 +8,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /out/ ./cmd/generate ./cmd/publish ./cmd/preview ./cmd/fallback
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /out/ ./cmd/generate ./cmd/publish ./cmd/preview ./cmd/fallback ./cmd/edge
 
 # Certificates, time zones and a user, nothing else.
 FROM gcr.io/distroless/static-debian12:nonroot

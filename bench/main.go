@@ -8,8 +8,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -179,7 +177,7 @@ func (b *bench) search(ctx context.Context) error {
 	var took []time.Duration
 	for i := range 5_000 {
 		begun := time.Now()
-		if err := get(fmt.Sprintf("http://%s/api/v1/lists/%s/searchFollowing?term=zz%d", ours.Addr, token, i)); err != nil {
+		if err := rig.Get(fmt.Sprintf("http://%s/api/v1/lists/%s/searchFollowing?term=zz%d", ours.Addr, token, i)); err != nil {
 			return err
 		}
 		if i >= 100 { // warm by then
@@ -190,20 +188,5 @@ func (b *bench) search(ctx context.Context) error {
 	p50, p99 := took[len(took)/2], took[len(took)*99/100]
 	b.table.Row(fmt.Sprintf("term search over the largest list (%d follows), warm, p99", follows),
 		p99.Round(10*time.Microsecond).String(), "p50 "+p50.Round(10*time.Microsecond).String(), 0, "≤ 2 ms")
-	return nil
-}
-
-func get(url string) error {
-	response, err := http.Get(url)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, response.Body)
-	if err := errors.Join(err, response.Body.Close()); err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, response.Status)
-	}
 	return nil
 }

@@ -143,7 +143,7 @@ func (b *bench) fallback(ctx context.Context) (*fallback, error) {
 }
 
 func waitUntilReady(addr string) error {
-	for begun := time.Now(); get("http://"+addr+"/readyz") != nil; time.Sleep(time.Millisecond) {
+	for begun := time.Now(); rig.Get("http://"+addr+"/readyz") != nil; time.Sleep(time.Millisecond) {
 		if time.Since(begun) > time.Minute {
 			return errors.New("the fallback does not get ready")
 		}
@@ -256,7 +256,7 @@ func (b *bench) page(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := get(fmt.Sprintf("http://%s/api/v1/lists/%s/searchFollowing?offset=490", ours.Addr, b.largest)); err != nil {
+	if err := rig.Get(fmt.Sprintf("http://%s/api/v1/lists/%s/searchFollowing?offset=490", ours.Addr, b.largest)); err != nil {
 		return err
 	}
 	after, err := ours.storeReads()
@@ -297,19 +297,4 @@ func (b *bench) random(ctx context.Context) error {
 	memory, err := ours.PeakMemory()
 	b.table.Row("peak memory under that load, cache of 32 MiB", fmt.Sprintf("%.0f MiB", memory), "", 0, "≤ 64 MiB")
 	return err
-}
-
-func get(url string) error {
-	response, err := http.Get(url)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, response.Body)
-	if err := errors.Join(err, response.Body.Close()); err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, response.Status)
-	}
-	return nil
 }

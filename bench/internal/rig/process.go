@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,4 +98,20 @@ func Nginx(ctx context.Context, work, site string) (*Process, error) {
 		return nil, err
 	}
 	return Start(ctx, addr, exec.CommandContext(ctx, "nginx", "-c", config))
+}
+
+// Get asks for a URL, which must answer with 200.
+func Get(url string) error {
+	response, err := http.Get(url)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return nil
 }
