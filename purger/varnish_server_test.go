@@ -43,7 +43,7 @@ func startVarnish(t *testing.T, origin string) string {
 	t.Helper()
 	program, err := exec.LookPath("varnishd")
 	if err != nil {
-		t.Skip("no varnishd: apt-get install varnish")
+		t.Skip("needs varnishd: `make test` installs and runs it")
 	}
 	folder := t.TempDir()
 	_, port, _ := strings.Cut(strings.TrimPrefix(origin, "http://"), ":")

@@ -180,7 +180,7 @@ func TestVarnishBucketFails(t *testing.T) {
 // A bucket that does not answer costs no longer than clients wait.
 func TestVarnishBucketHangs(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes 12 s")
+		t.Skip("takes 12 s: `make test` runs it")
 	}
 	const path = "/_site" // fetched anew while clients wait
 	o := newOriginsCaching(t, "public, max-age=1, stale-if-error=600")
