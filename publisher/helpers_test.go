@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	json "github.com/goccy/go-json"
+
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -82,7 +84,7 @@ func listKey(n int, object site.ListObject) site.Key {
 	return config.ListKey(fmt.Sprint(n), object)
 }
 
-// inBucket are all objects of a local bucket.
+// inBucket are all objects of a local bucket, but for a lock that is free.
 func inBucket(t testing.TB, folder string) memorySite {
 	t.Helper()
 	found := memorySite{}
@@ -93,6 +95,10 @@ func inBucket(t testing.TB, folder string) memorySite {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	var lock lockBody
+	if json.Unmarshal(found[site.LockKey], &lock) == nil && lock.Released {
+		delete(found, site.LockKey)
 	}
 	return found
 }

@@ -22,21 +22,27 @@ var (
 	ErrLockLost = errors.New("the lock was lost")
 )
 
-// A lockBody is what the lock object says.
+// A lockBody is what the lock object says: who publishes, or who did last. The object
+// is never deleted, only replaced under a condition, so that no request that arrives
+// late can free somebody else's lock. Each body is unique, and so is its ETag.
 type lockBody struct {
-	ID        string    `json:"id"`
+	ID        string    `json:"id"` // of the run
 	Owner     string    `json:"owner"`
 	Host      string    `json:"host"`
 	PID       int       `json:"pid"`
 	Start     time.Time `json:"start"`
-	Heartbeat time.Time `json:"heartbeat"` // by the owner's clock; the bucket's tells the age
+	Heartbeat time.Time `json:"heartbeat"` // by the owner's clock, for people
+	Beats     int       `json:"beats"`     // another number is a sign of life
 	Lease     float64   `json:"lease_seconds"`
+	Released  bool      `json:"released,omitempty"` // the run has ended
+	Doubt     *doubt    `json:"doubt,omitempty"`
 }
 
-func (b lockBody) lease() time.Duration { return time.Duration(b.Lease * float64(time.Second)) }
-
-// betweenTakes is a moment for others to finish what they do with the lock.
-const betweenTakes = 50 * time.Millisecond
+// lease is how long the owner sends requests after a heartbeat. Nobody waits longer
+// than maxLease, whatever a lock says.
+func (b lockBody) lease() time.Duration {
+	return time.Duration(min(max(b.Lease, 0), maxLease.Seconds()) * float64(time.Second))
+}
 
 // heartbeats in a lease: some may fail.
 const heartbeats = 4
@@ -47,23 +53,24 @@ const drainTime = 5 * time.Second
 
 // A lock is held from acquire to release, as long as nobody takes it.
 type lock struct {
-	bucket *patient // without a lease: what asks for the lock does not need it
-	body   lockBody
-	etag   storage.Condition
-	wait   time.Duration // until the one that it was taken from knows, and its requests have ended
-	lease  *lease
-	beat   chan struct{} // closed when the heartbeat has ended
-	stop   context.CancelFunc
+	bucket  *patient // without a lease: what asks for the lock does not need it
+	body    lockBody // of the heartbeat's goroutine while that runs
+	etag    storage.Condition
+	found   *doubt        // that the lock named when it was taken
+	doubted bool          // whether found means that the bucket may not be what its manifest says
+	wait    time.Duration // until the requests of the run that it was taken from have ended
+	lease   *lease
+	beat    chan struct{} // closed when the heartbeat has ended
+	stop    context.CancelFunc
 }
 
 // acquire takes the lock and keeps it alive until release; lost is called if
 // somebody else takes it. It gives nil where the server has no conditional writes:
 // then there is nothing to be locked with.
-func acquire(ctx context.Context, bucket *patient, o Options, lost context.CancelCauseFunc) (*lock, error) {
-	now := time.Now()
+func acquire(ctx context.Context, id string, bucket *patient, o Options, lost context.CancelCauseFunc) (*lock, error) {
 	l := &lock{bucket: bucket, body: lockBody{
-		ID: newID(), Owner: o.Owner, Host: hostname(), PID: os.Getpid(),
-		Start: now.UTC().Truncate(time.Second), Lease: o.Lease.Seconds(),
+		ID: id, Owner: o.Owner, Host: hostname(), PID: os.Getpid(),
+		Start: time.Now().UTC().Truncate(time.Second), Lease: o.Lease.Seconds(),
 	}}
 	sent, err := l.take(ctx, o)
 	if errors.Is(err, storage.ErrUnsupported) {
@@ -89,12 +96,33 @@ func acquire(ctx context.Context, bucket *patient, o Options, lost context.Cance
 // neverHolds is the ETag of no object.
 const neverHolds storage.Condition = "00000000000000000000000000000000"
 
-// take writes the lock where there is none, or where the one that is there is ours
-// to take. sent is a time before it was written.
+// takes bounds how often somebody else may be faster.
+const takes = 10
+
+// take writes the lock where it is free. Where it is held, take watches it: one that
+// gives no sign of life for its lease and the drain, by the clock of this machine
+// alone, is abandoned. sent is a time before the lock was written.
 func (l *lock) take(ctx context.Context, o Options) (sent time.Time, err error) {
-	condition := storage.IfAbsent
-	for range 10 { // others may take and release it between our requests
-		sent := time.Now()
+	watched := false
+	for range takes {
+		holder, info, err := l.read(ctx)
+		condition := storage.Condition(info.ETag)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			holder, condition = lockBody{Released: true}, storage.IfAbsent
+		case err != nil:
+			return sent, err
+		case holder.ID == l.body.ID: // the answer to an earlier attempt was lost
+			l.etag = condition
+			return sent, nil
+		case !holder.Released && !o.BreakLock:
+			if holder, info, err = newWatch(l.bucket, holder, o.drain).wait(ctx); err != nil {
+				return sent, err
+			}
+			condition, watched = storage.Condition(info.ETag), true
+		}
+		l.inherit(holder, o, watched)
+		sent = time.Now()
 		etag, err := l.write(ctx, condition)
 		if err == nil {
 			l.etag = storage.Condition(etag)
@@ -103,47 +131,62 @@ func (l *lock) take(ctx context.Context, o Options) (sent time.Time, err error) 
 		if !errors.Is(err, storage.ErrCondition) && !errors.Is(err, storage.ErrNotFound) {
 			return sent, err
 		}
-		holder, info, err := l.read(ctx)
-		switch {
-		case errors.Is(err, storage.ErrNotFound):
-			condition = storage.IfAbsent
-			time.Sleep(betweenTakes)
-			continue
-		case err != nil:
-			return sent, err
-		case holder.ID == l.body.ID: // the answer to an earlier attempt was lost
-			l.etag = storage.Condition(info.ETag)
-			return sent, nil
-		}
-		age := l.bucket.bucket.Now().Sub(info.Modified)
-		if age <= holder.lease()+time.Second && !o.BreakLock { // clocks tell whole seconds
-			return sent, fmt.Errorf("%w by %s (host %s, process %d) since %s, last heartbeat %s ago: wait until that run ends, "+
-				"or use --break-lock if it cannot be alive; the lock is free %s after its last heartbeat", ErrLocked, holder.Owner, holder.Host,
-				holder.PID, holder.Start.Format(time.RFC3339), max(0, age).Round(time.Second), holder.lease())
-		}
-		l.bucket.log.Warn("taking over the lock", "owner", holder.Owner, "host", holder.Host, "age", age.Round(time.Second))
-		condition = storage.Condition(info.ETag)
-		l.wait = max(0, holder.lease()/heartbeats+o.drain-age)
 	}
 	return sent, fmt.Errorf("%w: others take and release it all the time: try again", ErrLocked)
 }
 
+// inherit takes over what the lock said of runs before: a doubt, and how long to wait
+// for the owner, unless it was watched for that time.
+func (l *lock) inherit(holder lockBody, o Options, watched bool) {
+	now := l.bucket.bucket.Now()
+	l.found, l.doubted, l.wait = holder.Doubt, holder.doubted(), 0
+	l.body.Lease = o.Lease.Seconds()
+	switch {
+	case !holder.Released:
+		l.bucket.log.Warn("taking over the lock", "owner", holder.Owner, "host", holder.Host)
+		l.found, l.doubted = holder.Doubt.and(&doubt{Run: holder.ID, Since: now.UTC()}), true
+		if !watched {
+			l.wait = holder.lease() + o.drain
+			// Who takes it from us in the meantime has to wait as long.
+			l.body.Lease = max(l.body.Lease, holder.lease().Seconds())
+		}
+	case !holder.Doubt.settled(now):
+		l.wait = o.drain
+	}
+	l.body.Doubt = l.found
+}
+
+// lockedBy is the error where somebody else has the lock.
+func lockedBy(holder lockBody, what string) error {
+	return fmt.Errorf("%w by %s (host %s, process %d) since %s: %s", ErrLocked, holder.Owner, holder.Host,
+		holder.PID, holder.Start.Format(time.RFC3339), what)
+}
+
 func (l *lock) write(ctx context.Context, condition storage.Condition) (etag string, err error) {
 	l.body.Heartbeat = time.Now().UTC()
-	text, err := json.Marshal(l.body)
+	l.body.Beats++
+	return writeLock(ctx, l.bucket, l.body, condition)
+}
+
+func writeLock(ctx context.Context, bucket *patient, body lockBody, condition storage.Condition) (etag string, err error) {
+	text, err := json.Marshal(body)
 	if err != nil {
 		return "", fmt.Errorf("encode the lock: %w", err)
 	}
-	return l.bucket.put(ctx, ownObject(site.LockKey, text), condition)
+	return bucket.put(ctx, ownObject(site.LockKey, text), condition)
 }
 
-func (l *lock) read(ctx context.Context) (body lockBody, info storage.Info, err error) {
-	text, info, err := l.bucket.read(ctx, site.LockKey)
+func (l *lock) read(ctx context.Context) (lockBody, storage.Info, error) {
+	return readLock(ctx, l.bucket)
+}
+
+func readLock(ctx context.Context, bucket *patient) (body lockBody, info storage.Info, err error) {
+	text, info, err := bucket.read(ctx, site.LockKey)
 	if err != nil {
 		return body, info, err
 	}
 	if err := json.Unmarshal(text, &body); err != nil {
-		body = lockBody{Owner: "somebody whose lock cannot be read", Lease: DefaultLease.Seconds()}
+		body = lockBody{ID: info.ETag, Owner: "somebody whose lock cannot be read", Lease: DefaultLease.Seconds()}
 	}
 	return body, info, nil
 }
@@ -170,18 +213,13 @@ func (l *lock) keepAlive(ctx context.Context, lost context.CancelCauseFunc) {
 		sent := time.Now()
 		etag, err := l.write(ctx, l.etag)
 		if errors.Is(err, storage.ErrCondition) || errors.Is(err, storage.ErrNotFound) {
-			holder, info, readErr := l.read(ctx)
-			switch {
-			case readErr == nil && holder.ID == l.body.ID: // the answer to an earlier attempt was lost
-				etag, err = info.ETag, nil
-			case readErr == nil:
-				lost(fmt.Errorf("%w to %s (host %s): this run stopped, and the bucket is theirs", ErrLockLost, holder.Owner, holder.Host))
+			err = l.again(ctx)
+			if errors.Is(err, ErrLockLost) {
+				lost(err)
 				return
-			case errors.Is(readErr, storage.ErrNotFound):
-				lost(fmt.Errorf("%w: somebody else has taken and released it: this run stopped, and the bucket is as they left it", ErrLockLost))
-				return
-			default:
-				err = readErr
+			}
+			if err == nil {
+				etag = string(l.etag)
 			}
 		}
 		if err != nil {
@@ -195,28 +233,51 @@ func (l *lock) keepAlive(ctx context.Context, lost context.CancelCauseFunc) {
 	}
 }
 
-// abandon ends the heartbeat and reports whether the lock was held until then.
-func (l *lock) abandon() (held bool) {
-	l.stop()
-	<-l.beat
-	held = l.lease.held()
-	l.lease.release()
-	return held
-}
-
-// release ends the heartbeat and removes the lock, unless it is not ours any more:
-// somebody may have broken it since the last heartbeat.
-func (l *lock) release(ctx context.Context) error {
-	if !l.abandon() {
-		return nil
-	}
-	l.bucket = l.bucket.until(ctx)
-	holder, _, err := l.read(ctx)
+// again looks at the lock after a write whose condition did not hold. If it is still
+// ours, the answer to an earlier attempt was lost, or somebody has added a doubt.
+func (l *lock) again(ctx context.Context) error {
+	holder, info, err := l.read(ctx)
 	switch {
-	case errors.Is(err, storage.ErrNotFound), err == nil && holder.ID != l.body.ID:
-		return nil
+	case errors.Is(err, storage.ErrNotFound):
+		return fmt.Errorf("%w: somebody has removed it: this run stopped, and the bucket is as they left it", ErrLockLost)
 	case err != nil:
 		return err
+	case holder.ID != l.body.ID:
+		return fmt.Errorf("%w to %s (host %s): this run stopped, and the bucket is theirs", ErrLockLost, holder.Owner, holder.Host)
 	}
-	return l.bucket.delete(ctx, site.LockKey)
+	l.etag = storage.Condition(info.ETag)
+	l.body.Doubt = l.body.Doubt.and(holder.Doubt)
+	return nil
+}
+
+// abandon ends the heartbeat and the lease. The lock stays.
+func (l *lock) abandon() {
+	l.stop()
+	<-l.beat
+	l.lease.release()
+}
+
+// release ends the heartbeat and frees the lock, unless somebody else has it. What is
+// still doubtful stays in it: change makes that of what was. From then on others may
+// publish.
+func (l *lock) release(ctx context.Context, change func(*doubt) *doubt) error {
+	l.abandon()
+	l.bucket = l.bucket.until(ctx)
+	l.body.Released = true
+	was := l.body.Doubt
+	for range takes {
+		l.body.Doubt = change(was)
+		_, err := l.write(ctx, l.etag)
+		if !errors.Is(err, storage.ErrCondition) && !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+		l.body.Doubt = was
+		if err := l.again(ctx); errors.Is(err, ErrLockLost) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		was = l.body.Doubt
+	}
+	return ErrLocked
 }

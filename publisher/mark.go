@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	json "github.com/goccy/go-json"
@@ -17,6 +18,7 @@ import (
 // runs since then may have put there.
 type mark struct {
 	Runs []markedRun `json:"runs"` // in the order of their beginnings; equal neighbours are one
+	etag string
 }
 
 // A markedRun is what has to be known about runs that were cut off: the keys and the
@@ -27,13 +29,14 @@ type markedRun struct {
 	HeaderRules map[string]site.MD5 `json:"header_rules"`
 }
 
-// clockSlack is how much older than the mark an object may look that was put after it:
-// a server's answers tell whole seconds, and so do the times of what it unpacked.
-const clockSlack = 2 * time.Second
+// clockSlack is how far the clocks of a bucket's servers may be apart: the one that
+// tells when a run began, and the one that tells when an object was put. Clients that
+// are farther off are refused.
+const clockSlack = 15 * time.Minute
 
 // readMark gives nil if there is no mark.
 func readMark(ctx context.Context, bucket *patient) (*mark, error) {
-	body, _, err := bucket.read(ctx, site.MarkKey)
+	body, info, err := bucket.read(ctx, site.MarkKey)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
 	} else if err != nil {
@@ -43,35 +46,40 @@ func readMark(ctx context.Context, bucket *patient) (*mark, error) {
 	if json.Unmarshal(body, &m) != nil {
 		m = mark{} // that there is one is what counts most
 	}
+	m.etag = info.ETag
 	return &m, nil
 }
 
-// writeMark makes sure that the mark names the site that is about to be put. A new mark
-// begins with the live one: what is left of it when the root is another still has to go.
-func writeMark(ctx context.Context, bucket *patient, found *mark, live, next *site.Root) error {
-	var m mark
-	switch {
-	case found != nil:
-		m = *found
-	case live != nil:
-		m.Runs = []markedRun{{time.Time{}, live.Config, live.HeaderRules}}
+// writeMark makes sure that the mark names the site that is about to be put, and gives
+// all that it names. A new mark begins with the live one: what is left of it when the
+// root is another still has to go.
+func writeMark(ctx context.Context, bucket *patient, found *mark, live, next *site.Root) ([]markedRun, error) {
+	for range takes {
+		var m mark
+		condition := storage.IfAbsent
+		switch {
+		case found != nil:
+			m, condition = *found, storage.Condition(found.etag)
+		case live != nil:
+			m.Runs = []markedRun{{time.Time{}, live.Config, live.HeaderRules}}
+		}
+		if n := len(m.Runs); found != nil && n > 0 && m.Runs[n-1].Config == next.Config && maps.Equal(m.Runs[n-1].HeaderRules, next.HeaderRules) {
+			return m.Runs, nil
+		}
+		m.Runs = append(slices.Clip(m.Runs), markedRun{bucket.bucket.Now().UTC(), next.Config, next.HeaderRules})
+		err := m.write(ctx, bucket, condition)
+		if errors.Is(err, storage.ErrUnsupported) {
+			err = m.write(ctx, bucket, storage.Always)
+		}
+		if !errors.Is(err, storage.ErrCondition) && !errors.Is(err, storage.ErrNotFound) {
+			return m.Runs, err
+		}
+		// The answer to an earlier attempt was lost, or another run's mark has arrived late.
+		if found, err = readMark(ctx, bucket); err != nil {
+			return nil, err
+		}
 	}
-	if n := len(m.Runs); found != nil && n > 0 && m.Runs[n-1].Config == next.Config && maps.Equal(m.Runs[n-1].HeaderRules, next.HeaderRules) {
-		return nil
-	}
-	m.Runs = append(m.Runs, markedRun{bucket.bucket.Now().Add(-clockSlack).UTC(), next.Config, next.HeaderRules})
-	return m.write(ctx, bucket, storage.Always)
-}
-
-// addMark leaves a mark for a run that may have put objects into the site of another
-// one. Where there is a mark already, that says enough.
-func addMark(ctx context.Context, bucket *patient, next *site.Root) error {
-	m := mark{[]markedRun{{bucket.bucket.Now().UTC(), next.Config, next.HeaderRules}}}
-	err := m.write(ctx, bucket, storage.IfAbsent)
-	if errors.Is(err, storage.ErrCondition) {
-		return nil
-	}
-	return err
+	return nil, fmt.Errorf("put %s: others replace it all the time: try again", site.MarkKey)
 }
 
 func (m *mark) write(ctx context.Context, bucket *patient, condition storage.Condition) error {
@@ -83,27 +91,45 @@ func (m *mark) write(ctx context.Context, bucket *patient, condition storage.Con
 	return err
 }
 
-// rulesAt is the digest of the headers that an object has that was put at a time;
-// ok is false where that is not known.
-func (m *mark) rulesAt(put time.Time, pattern string, live *site.Root) (rules site.MD5, ok bool) {
-	for i := len(m.Runs) - 1; i >= 0; i-- {
-		if !put.Before(m.Runs[i].Since) {
-			return m.Runs[i].HeaderRules[pattern], true
+// rulesAt is the digest of the headers that an object has that was put at a time; ok is
+// false where runs with others may have put it.
+func (m *mark) rulesAt(put time.Time, pattern string, live *site.Root, d *doubt) (rules site.MD5, ok bool) {
+	var possible []site.MD5
+	if live != nil && (len(m.Runs) == 0 || put.Before(m.Runs[0].Since.Add(clockSlack))) {
+		possible = append(possible, live.HeaderRules[pattern])
+	}
+	for i, run := range m.Runs {
+		if run.begunBy(put) && (i+1 == len(m.Runs) || put.Before(m.Runs[i+1].Since.Add(clockSlack))) {
+			possible = append(possible, run.HeaderRules[pattern])
 		}
 	}
-	if live == nil {
+	if d != nil { // whose runs may have put it late
+		for _, run := range d.Sites {
+			if run.begunBy(put) {
+				possible = append(possible, run.HeaderRules[pattern])
+			}
+		}
+	}
+	possible = slices.Compact(possible)
+	if len(possible) != 1 {
 		return site.MD5{}, false
 	}
-	return live.HeaderRules[pattern], true
+	return possible[0], true
 }
 
+func (r markedRun) begunBy(put time.Time) bool { return !put.Before(r.Since.Add(-clockSlack)) }
+
 // configs are those of every site whose objects may be in the bucket.
-func (m *mark) configs(live, next *site.Root) []site.Config {
+func (m *mark) configs(live, next *site.Root, d *doubt) []site.Config {
 	configs := []site.Config{next.Config}
 	if live != nil {
 		configs = append(configs, live.Config)
 	}
-	for _, run := range m.Runs {
+	runs := m.Runs
+	if d != nil {
+		runs = slices.Concat(runs, d.Sites)
+	}
+	for _, run := range runs {
 		configs = append(configs, run.Config)
 	}
 	return configs

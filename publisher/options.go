@@ -29,6 +29,8 @@ const (
 	Grace = 5 * time.Second
 	// minLease leaves room for a few heartbeats, by clocks that tell seconds.
 	minLease = time.Second
+	// maxLease bounds how long others wait for a run that died.
+	maxLease = time.Hour
 )
 
 // Options of a run.
@@ -37,8 +39,8 @@ type Options struct {
 	Bulk        Bulk          // "" means BulkAuto
 	DryRun      bool          // find out what would be done, and write nothing
 	NoLock      bool          // do not ask for the lock: the caller knows that nobody else publishes
-	BreakLock   bool          // take the lock even from a publisher that seems alive, after some seconds
-	Lease       time.Duration // a lock without a heartbeat for so long is free; 0 means DefaultLease
+	BreakLock   bool          // take the lock even from a publisher that is alive, and wait until its lease has run out
+	Lease       time.Duration // how long requests are sent after a heartbeat; others wait so long before they take over; 0 means DefaultLease
 	Owner       string        // who publishes, for others to read; "" means user@host
 	Patience    time.Duration // how long a request is tried again; 0 means DefaultPatience
 	MaxChanged  int           // keys that Report.Changed names; where more change it says so instead
@@ -91,8 +93,8 @@ func (o Options) WithDefaults() (Options, error) {
 	switch {
 	case o.Concurrency < 0:
 		return o, fmt.Errorf("concurrency %d: use 1 or more, or 0 for %d", o.Concurrency, DefaultConcurrency)
-	case o.Lease < minLease:
-		return o, fmt.Errorf("lease %v: at least %v", o.Lease, minLease)
+	case o.Lease < minLease || o.Lease > maxLease:
+		return o, fmt.Errorf("lease %v: between %v and %v", o.Lease, minLease, maxLease)
 	case o.MaxChanged < 0:
 		return o, fmt.Errorf("at most %d changed keys: a number cannot be negative", o.MaxChanged)
 	case o.Patience < 0:

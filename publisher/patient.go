@@ -33,7 +33,26 @@ type patient struct {
 	lease    *lease          // nil without a lock
 	log      *slog.Logger
 	retries  *atomic.Int64
-	cut      *atomic.Bool // a request was cut off, by hard or by its limit
+	changes  *changes
+}
+
+// changes are the requests of a run that change the bucket.
+type changes struct {
+	unanswered atomic.Pointer[time.Time] // when the last one ended without an answer; nil if none has
+}
+
+// note remembers that the server may go on with a request.
+func (c *changes) note(ctx context.Context, err error) {
+	if err != nil && (storage.Unanswered(err) || ctx.Err() != nil) {
+		now := time.Now()
+		c.unanswered.Store(&now)
+	}
+}
+
+// settled reports whether no request can arrive any more.
+func (c *changes) settled() bool {
+	at := c.unanswered.Load()
+	return at == nil || time.Since(*at) > lateness
 }
 
 // with is the same bucket under a lease.
@@ -89,26 +108,27 @@ func (p *patient) attempt(limit time.Duration, attempt func(context.Context) err
 	ctx, cancel := context.WithTimeout(p.hard, limit)
 	defer cancel()
 	if p.lease == nil {
-		return p.noteCut(ctx, attempt(ctx))
+		return attempt(ctx)
 	}
 	leased, end, err := p.lease.context(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	err = p.noteCut(ctx, attempt(leased))
+	err = attempt(leased)
 	if err != nil && !p.lease.held() {
 		return errors.Join(errNotHeld, err)
 	}
 	return err
 }
 
-// noteCut remembers that a request was cut off: the server may go on with it.
-func (p *patient) noteCut(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		p.cut.Store(true)
-	}
-	return err
+// change is do for what changes the bucket.
+func (p *patient) change(ctx context.Context, limit time.Duration, what string, attempt func(context.Context) error) error {
+	return p.do(ctx, limit, what, func(ctx context.Context) error {
+		err := attempt(ctx)
+		p.changes.note(ctx, err)
+		return err
+	})
 }
 
 func timeFor(bytes int) time.Duration {
@@ -124,7 +144,11 @@ func (p *patient) read(ctx context.Context, key site.Key) (body []byte, info sto
 }
 
 func (p *patient) put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
-	err = p.do(ctx, timeFor(len(o.Body)), "put "+string(o.Key), func(ctx context.Context) (err error) {
+	do := p.change
+	if o.Key == site.LockKey { // late ones fail: each has a condition of its own
+		do = p.do
+	}
+	err = do(ctx, timeFor(len(o.Body)), "put "+string(o.Key), func(ctx context.Context) (err error) {
 		etag, err = p.bucket.Put(ctx, o, condition)
 		return err
 	})
@@ -136,12 +160,12 @@ func (p *patient) delete(ctx context.Context, keys ...site.Key) error {
 	if len(keys) > 1 {
 		limit = attemptTimePack
 	}
-	return p.do(ctx, limit, "delete", func(ctx context.Context) error { return p.bucket.Delete(ctx, keys) })
+	return p.change(ctx, limit, "delete", func(ctx context.Context) error { return p.bucket.Delete(ctx, keys) })
 }
 
 // list begins again after the last key that it found. A listing is many requests:
 // patience begins again where one found something.
-func (p *patient) list(ctx context.Context, found func(storage.Info) error) error {
+func (p *patient) list(ctx context.Context, prefix site.Key, found func(storage.Info) error) error {
 	const wholeBucket = 24 * time.Hour
 	var last site.Key
 	for {
@@ -151,7 +175,7 @@ func (p *patient) list(ctx context.Context, found func(storage.Info) error) erro
 			defer cancel()
 			stalled := time.AfterFunc(attemptTime, cancel)
 			defer stalled.Stop()
-			err := p.bucket.List(attempt, "", last, func(info storage.Info) error {
+			err := p.bucket.List(attempt, prefix, last, func(info storage.Info) error {
 				if err := context.Cause(ctx); err != nil {
 					return err
 				}
@@ -171,13 +195,13 @@ func (p *patient) list(ctx context.Context, found func(storage.Info) error) erro
 }
 
 func (p *patient) putMany(ctx context.Context, objects []storage.Object) error {
-	return p.do(ctx, attemptTimePack, "put an archive", func(ctx context.Context) error {
+	return p.change(ctx, attemptTimePack, "put an archive", func(ctx context.Context) error {
 		return p.bucket.(Unpacker).PutMany(ctx, objects)
 	})
 }
 
 func (p *patient) unpacks(ctx context.Context, objects []storage.Object) (yes bool, err error) {
-	err = p.do(ctx, attemptTimePack, "put an archive", func(ctx context.Context) (err error) {
+	err = p.change(ctx, attemptTimePack, "put an archive", func(ctx context.Context) (err error) {
 		yes, err = p.bucket.(Unpacker).Unpacks(ctx, objects)
 		return err
 	})

@@ -52,6 +52,12 @@ func (p *plan) objects() (n int, bytes int64) {
 	return n, bytes
 }
 
+// isEmpty reports whether there is nothing to do.
+func (p *plan) isEmpty() bool {
+	n, _ := p.objects()
+	return n+p.manifests()+len(p.gone) == 0
+}
+
 func (p *plan) manifests() int {
 	n := 0
 	for _, s := range p.shards {

@@ -51,9 +51,14 @@ type run struct {
 	report  *Report
 	ctx     context.Context         // no request begins after its end
 	lost    context.CancelCauseFunc // ends ctx
-	parent  context.Context         // of the caller, which a lost lock does not end
-	marked  bool                    // whether this run may have put objects
 	saidSo  bool                    // that the server has no conditional writes
+
+	id      string
+	found   *doubt      // that the lock named when this run began
+	doubted bool        // whether found means that the bucket may not be what its manifest says
+	ended   *doubt      // found, once this run has made sure that it is over
+	mixed   bool        // another run has written the root, and our objects may be among its own
+	sites   []markedRun // that this run's mark names
 }
 
 func newRun(ctx context.Context, from Site, to Bucket, o Options, report *Report) (*run, func(), error) {
@@ -66,7 +71,7 @@ func newRun(ctx context.Context, from Site, to Bucket, o Options, report *Report
 			"publish it with that version, or generate it again")
 	}
 	report.AsOf, report.Site, report.Config = source.root.AsOf, source.root.Counts, source.root.Config
-	r := &run{options: o, source: source, report: report, parent: ctx}
+	r := &run{options: o, source: source, report: report, id: newID()}
 	bucket, stop, end := newPatient(ctx, to, o, &report.retries)
 	r.ctx, r.lost, r.bucket = stop.ctx, stop.cancel, bucket
 	return r, end, nil
@@ -84,22 +89,22 @@ func newPatient(ctx context.Context, to Bucket, o Options, retries *atomic.Int64
 	hard, endHard := context.WithCancel(context.WithoutCancel(ctx))
 	soft, lost := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(soft, func() { time.AfterFunc(Grace, endHard) })
-	bucket := &patient{bucket: to, patience: o.Patience, hard: hard, log: o.Log, retries: retries, cut: &atomic.Bool{}}
+	bucket := &patient{bucket: to, patience: o.Patience, hard: hard, log: o.Log, retries: retries, changes: &changes{}}
 	return bucket, stopper{soft, lost}, func() { stop(); lost(nil); endHard() }
 }
 
-// publish stops early where there is nothing to do, which takes two requests.
+// publish stops early where there is nothing to do, which takes three requests.
 func (r *run) publish(ctx context.Context) error {
 	body, _, err := r.bucket.read(ctx, site.RootKey)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return err
 	}
 	if bytes.Equal(body, r.source.body) {
-		mark, err := readMark(ctx, r.bucket)
+		certain, err := r.certain(ctx)
 		if err != nil {
 			return err
 		}
-		if mark == nil {
+		if certain {
 			r.report.Outcome = Unchanged
 			return nil
 		}
@@ -114,6 +119,19 @@ func (r *run) publish(ctx context.Context) error {
 	err = r.replace(ctx)
 	release(err)
 	return err
+}
+
+// certain reports whether the bucket is what its manifest says, as far as publishers know.
+func (r *run) certain(ctx context.Context) (bool, error) {
+	mark, err := readMark(ctx, r.bucket)
+	if err != nil || mark != nil {
+		return false, err
+	}
+	lock, _, err := readLock(ctx, r.bucket)
+	if errors.Is(err, storage.ErrNotFound) {
+		err = nil
+	}
+	return !lock.doubted(), err
 }
 
 // A state is what a bucket says about itself.
@@ -150,35 +168,34 @@ func (r *run) look(ctx context.Context) (*state, error) {
 	return s, nil
 }
 
-// lock makes sure that nobody else publishes, as far as the server lets it.
+// lock makes sure that nobody else publishes, as far as the server lets it. release
+// ends that, and leaves a doubt where requests of this run may still arrive.
 func (r *run) lock(ctx context.Context) (release func(error), err error) {
-	nothing := func(error) {}
+	unlocked := func(error) { r.leaveDoubt(r.bucket, r.stillDoubtful(nil)) }
 	if r.options.NoLock {
-		return nothing, nil
+		return unlocked, r.findDoubt(ctx)
 	}
-	held, err := acquire(ctx, r.bucket, r.options, r.lost)
+	held, err := acquire(ctx, r.id, r.bucket, r.options, r.lost)
 	if err != nil {
 		return nil, err
 	}
 	if held == nil {
 		r.sayUnconditional()
-		return nothing, nil
+		return unlocked, r.findDoubt(ctx)
 	}
+	r.found, r.doubted = held.found, held.doubted
 	unleased := r.bucket
 	r.bucket = unleased.with(held.lease)
-	release = func(runErr error) {
-		if errors.Is(context.Cause(ctx), ErrLockLost) && r.marked {
-			r.lookBack(unleased)
-		}
-		if runErr != nil && unleased.cut.Load() {
+	release = func(error) {
+		if errors.Is(context.Cause(ctx), ErrLockLost) {
 			held.abandon()
-			r.options.Log.Warn("a request was cut off, which the server may go on with: the lock stays until its lease has run out", "lease", r.options.Lease)
+			r.leaveDoubt(unleased, r.doubt(r.id))
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 		defer cancel()
-		if err := held.release(ctx); err != nil {
-			r.options.Log.Warn("the lock was not released: it is free by itself", "after", r.options.Lease, "error", err)
+		if err := held.release(ctx, r.stillDoubtful); err != nil {
+			r.options.Log.Warn("the lock was not released: others will wait for its lease, and look at everything", "lease", r.options.Lease, "error", err)
 		}
 	}
 	if held.wait > 0 {
@@ -186,15 +203,58 @@ func (r *run) lock(ctx context.Context) (release func(error), err error) {
 		select {
 		case <-time.After(held.wait):
 		case <-ctx.Done():
-			release(ctx.Err())
+			held.abandon() // others wait as long
 			return nil, context.Cause(ctx)
 		}
 	}
 	return release, nil
 }
 
-// releaseTime is short: a lock that is not released is free by itself later.
+// releaseTime is short: somebody may be waiting for the end of this run.
 const releaseTime = 2 * time.Second
+
+// findDoubt reads from the lock what it would have said, had this run taken it.
+func (r *run) findDoubt(ctx context.Context) error {
+	body, _, err := readLock(ctx, r.bucket)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	r.found, r.doubted = body.Doubt, body.doubted()
+	return err
+}
+
+// doubt is one about requests of this run, or of several.
+func (r *run) doubt(id string) *doubt {
+	return (&doubt{Run: id, Since: r.bucket.bucket.Now().UTC()}).of(r.sites)
+}
+
+// stillDoubtful is what is left of a doubt when this run ends, with what it adds.
+func (r *run) stillDoubtful(was *doubt) *doubt {
+	if was.is(r.ended) {
+		was = nil
+	}
+	switch {
+	case r.mixed:
+		return was.and(r.doubt(""))
+	case !r.bucket.changes.settled():
+		return was.and(r.doubt(r.id))
+	case was != nil:
+		return was.of(r.sites)
+	}
+	return nil
+}
+
+// leaveDoubt adds a doubt to the lock of whoever has it; nil is none.
+func (r *run) leaveDoubt(bucket *patient, d *doubt) {
+	if d == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+	defer cancel()
+	if err := addDoubt(ctx, bucket.until(ctx), d); err != nil {
+		r.options.Log.Warn("cannot note that requests of this run may still arrive: use verify an hour from now", "error", err)
+	}
+}
 
 func (r *run) sayUnconditional() {
 	if !r.saidSo {
@@ -210,16 +270,20 @@ func (r *run) replace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if state.done(r.source) { // somebody was faster
-		r.report.Outcome = Unchanged
+	settled := r.found.settled(r.bucket.bucket.Now())
+	if state.done(r.source) && !r.doubted { // somebody was faster
+		r.finish(Unchanged, settled)
 		return nil
 	}
 	plan, err := r.plan(ctx, state)
 	if err != nil {
 		return err
 	}
-	r.marked = true
-	if err := writeMark(ctx, r.bucket, state.mark, state.root, &r.source.root); err != nil {
+	if state.done(r.source) && plan.isEmpty() {
+		r.finish(Unchanged, settled)
+		return nil
+	}
+	if r.sites, err = writeMark(ctx, r.bucket, state.mark, state.root, &r.source.root); err != nil {
 		return err
 	}
 	transfer := &transfer{source: r.source, bucket: r.bucket, concurrency: r.options.Concurrency, bulk: r.options.Bulk,
@@ -236,32 +300,18 @@ func (r *run) replace(ctx context.Context) error {
 	if err := r.bucket.delete(ctx, site.MarkKey); err != nil {
 		return err
 	}
-	r.report.Outcome = Published
+	r.finish(Published, settled)
 	return nil
 }
 
-// lookBack is for a run that lost its lock: requests of its may have arrived after that
-// and damaged the other site. Only if so it leaves a mark, so that the next run mends
-// it; a run that is under way looks for itself.
-func (r *run) lookBack(bucket *patient) {
-	ctx, cancel := context.WithTimeout(r.parent, lookBackTime)
-	defer cancel()
-	bucket = bucket.until(ctx)
-	found, err := readMark(ctx, bucket)
-	if err == nil && found == nil {
-		var v *Verification
-		if v, err = verify(ctx, bucket, r.options); err == nil && !v.Good() && !v.Marked {
-			r.options.Log.Warn("some of this run's objects are in the other site: the next publish will mend it")
-			err = addMark(ctx, bucket, &r.source.root)
-		}
-	}
-	if err != nil {
-		r.options.Log.Warn("cannot tell whether requests of this run arrived after it lost the lock: use --verify", "error", err)
+// finish is the end of a run that has made the bucket what its manifest says. A doubt
+// that was settled when the run began to look is over then.
+func (r *run) finish(outcome Outcome, settled bool) {
+	r.report.Outcome = outcome
+	if settled {
+		r.ended = r.found
 	}
 }
-
-// lookBackTime bounds a listing of a few million objects.
-const lookBackTime = 5 * time.Minute
 
 // plan compares manifests, or looks at everything where they may not tell the truth.
 func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
@@ -274,7 +324,7 @@ func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 			return nil, err
 		}
 	}
-	if s.mark == nil && !damaged {
+	if s.mark == nil && !damaged && !r.doubted {
 		plan, err := planner.plan(ctx)
 		if !errors.Is(err, errInconsistent) {
 			r.report.plan(plan, r.options.MaxChanged)
@@ -285,10 +335,10 @@ func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 	if damaged {
 		r.options.Log.Warn("the bucket does not hold what its root says: comparing with a listing of everything")
 	} else {
-		r.options.Log.Info("an earlier run was cut off: comparing with a listing of everything")
+		r.options.Log.Info("an earlier run was cut off, or its requests may have arrived late: comparing with a listing of everything")
 	}
 	r.report.Resumed = true
-	plan, err := planner.surveyPlan(ctx, s.mark, r.options.Progress)
+	plan, err := planner.surveyPlan(ctx, s.mark, r.found, r.options.Progress)
 	r.report.plan(plan, r.options.MaxChanged)
 	return plan, err
 }
@@ -326,9 +376,8 @@ func (r *run) putRoot(ctx context.Context, s *state) error {
 		if readErr == nil && bytes.Equal(body, r.source.body) {
 			return nil
 		}
-		// Their mark is gone with their run, and our objects may be among theirs.
-		marked := addMark(ctx, r.bucket, &r.source.root)
-		return errors.Join(fmt.Errorf("put %s: %w: the objects of both may be mixed now: publish again", site.RootKey, ErrInterleaved), marked)
+		r.mixed = true
+		return fmt.Errorf("put %s: %w: the objects of both may be mixed now: publish again", site.RootKey, ErrInterleaved)
 	}
 	return err
 }

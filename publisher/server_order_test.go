@@ -94,7 +94,7 @@ func (o order) checkStages(deletes bool) {
 		after("deletes", http.MethodDelete, func(key site.Key) bool { return key != site.MarkKey && key != site.LockKey && key != site.PackKey })
 	}
 	after("the end of the mark", http.MethodDelete, is(site.MarkKey))
-	after("the end of the lock", http.MethodDelete, is(site.LockKey))
+	after("the end of the lock", http.MethodPut, is(site.LockKey))
 }
 
 // checkShards checks that every shard came after the objects that it names. What leads

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -36,20 +37,22 @@ func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []
 	}
 	var s survey
 	seen := make([]bool, len(expected))
-	refreshes, otherHeaders := map[site.Key]bool{}, map[site.Key]bool{}
+	other := map[site.Key]storage.Info{} // objects with other bytes, that a refresh may have put
 	progress.Stage("list", int64(len(expected)))
-	err := bucket.list(ctx, func(info storage.Info) error {
+	err := bucket.list(ctx, "", func(info storage.Info) error {
 		s.listed++
 		progress.AddBytes(1, 0)
 		i, ok := index[info.Key]
 		switch {
 		case !ok:
-			s.unexpected(info.Key, refreshes)
+			s.unexpected(info.Key)
 		case seen[i]: // listed twice
 		case !isSame(expected[i], info):
 			seen[i] = true
 			s.altered = append(s.altered, expected[i])
-			otherHeaders[info.Key] = !upToDate(info)
+			if _, refreshable := c.RefreshOf(info.Key); refreshable && upToDate(info) {
+				other[info.Key] = info
+			}
 		default:
 			seen[i] = true
 			if !upToDate(info) {
@@ -66,28 +69,75 @@ func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []
 			s.missing = append(s.missing, e)
 		}
 	}
+	refreshed, err := refreshedOf(ctx, bucket, c, other)
+	if err != nil {
+		return nil, err
+	}
 	s.altered = slices.DeleteFunc(s.altered, func(e site.Entry) bool {
-		key, ok := c.RefreshOf(e.Key)
-		if !ok || !refreshes[key] || otherHeaders[e.Key] {
-			return false
+		if refreshed[e.Key] {
+			s.refreshed = append(s.refreshed, e)
 		}
-		s.refreshed = append(s.refreshed, e)
-		return true
+		return refreshed[e.Key]
 	})
 	return &s, nil
+}
+
+// refreshedOf says which of the objects that were listed have bytes that a refresh has
+// put, by what refreshes have kept. Refreshes keep first and put afterwards, so what is
+// read now knows of all that was listed.
+func refreshedOf(ctx context.Context, bucket *patient, c site.Config, listed map[site.Key]storage.Info) (map[site.Key]bool, error) {
+	refreshed := map[site.Key]bool{}
+	if len(listed) == 0 {
+		return refreshed, nil
+	}
+	kept := map[site.Key]bool{}
+	err := bucket.list(ctx, site.RefreshPrefix, func(info storage.Info) error {
+		kept[info.Key] = true
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxPlanners)
+	for key, info := range listed {
+		refresh, _ := c.RefreshOf(key)
+		if !kept[refresh] {
+			continue
+		}
+		group.Go(func() error {
+			body, _, err := bucket.read(ctx, refresh)
+			if errors.Is(err, storage.ErrNotFound) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			stored, err := site.Stored(body)
+			if err != nil {
+				return nil //nolint:nilerr // it explains nothing; generate says what is wrong with it
+			}
+			if slices.ContainsFunc(stored, func(digest site.MD5) bool { return isSame(site.Entry{Size: anySize, MD5: digest}, info) }) {
+				mu.Lock()
+				defer mu.Unlock()
+				refreshed[key] = true
+			}
+			return nil
+		})
+	}
+	return refreshed, group.Wait()
 }
 
 func isSame(want site.Entry, found storage.Info) bool {
 	return found.ETag == want.MD5.String() && (want.Size == anySize || want.Size == found.Size)
 }
 
-func (s *survey) unexpected(key site.Key, refreshes map[site.Key]bool) {
+func (s *survey) unexpected(key site.Key) {
 	switch {
 	case key == site.RootKey, key == site.LockKey:
 	case key == site.MarkKey:
 		s.marked = true
 	case strings.HasPrefix(string(key), string(site.RefreshPrefix)):
-		refreshes[key] = true
 	default:
 		s.unknown = append(s.unknown, key)
 	}
@@ -123,7 +173,7 @@ func (s *source) entries(ctx context.Context) ([]site.Entry, error) {
 
 // surveyPlan makes a plan of what the listing shows: what a run that was cut off had
 // put need not be put again, and what it left that belongs to no site goes.
-func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress) (*plan, error) {
+func (p *planner) surveyPlan(ctx context.Context, found *mark, d *doubt, progress Progress) (*plan, error) {
 	if found == nil {
 		found = &mark{}
 	}
@@ -138,7 +188,7 @@ func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress
 		if !ok {
 			return false
 		}
-		rules, known := found.rulesAt(info.Modified, route.Pattern, p.live)
+		rules, known := found.rulesAt(info.Modified, route.Pattern, p.live, d)
 		return known && rules == next.HeaderRules[route.Pattern]
 	}, progress)
 	if err != nil {
@@ -148,7 +198,7 @@ func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress
 	if err != nil {
 		return nil, err
 	}
-	return p.planOf(s, found.configs(p.live, next), outdated), nil
+	return p.planOf(s, found.configs(p.live, next, d), outdated), nil
 }
 
 // planOf is what a survey asks for. Of what is unknown only objects go that a site

@@ -50,12 +50,22 @@ func TestVerifyAndRepair(t *testing.T) {
 		{name: "refreshed", refreshed: "api/v1/lists/3/badges",
 			damage: func(t *testing.T, folder string) {
 				put(t, folder, listKey(3, site.Badges), "fresh")
+				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("fresh"))
+			}},
+		{name: "altered after a refresh", altered: "api/v1/lists/3/badges",
+			damage: func(t *testing.T, folder string) {
+				put(t, folder, listKey(3, site.Badges), "fresh, and damaged")
+				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("fresh"))
+			}},
+		{name: "altered, and what was refreshed cannot be read", altered: "api/v1/lists/3/badges",
+			damage: func(t *testing.T, folder string) {
+				put(t, folder, listKey(3, site.Badges), "fresh")
 				put(t, folder, site.RefreshKey(site.Badges, "3"), "upstream")
 			}},
 		{name: "altered beside a refresh of another kind", altered: "api/v1/lists/3/details",
 			damage: func(t *testing.T, folder string) {
 				put(t, folder, listKey(3, site.Details), "fresh")
-				put(t, folder, site.RefreshKey(site.Badges, "3"), "upstream")
+				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("fresh"))
 			}},
 		{name: "lock", damage: func(t *testing.T, folder string) { put(t, folder, site.LockKey, `{"lease_seconds":0}`) }},
 	} {
@@ -103,6 +113,11 @@ func TestVerifyAndRepair(t *testing.T) {
 			check(v, "", "", c.leftAfterRepaired)
 		})
 	}
+}
+
+// keptFor is what a refresh keeps that has put a body.
+func keptFor(body string) string {
+	return `{"stored":["` + site.Sum([]byte(body)).String() + `"]}`
 }
 
 // A site that is not the bucket's repairs nothing.
@@ -174,7 +189,7 @@ func TestRefreshedObjects(t *testing.T) {
 		publish(t, siteOf(t, objectsOf(20, "")), bucket, Options{})
 		for i, key := range refreshed {
 			put(t, folder, key, "fresh")
-			put(t, folder, site.RefreshKey(site.Details, []string{"3", "4"}[i]), "upstream")
+			put(t, folder, site.RefreshKey(site.Details, []string{"3", "4"}[i]), keptFor("fresh"))
 		}
 		objects := objectsOf(20, "")
 		objects[listKey(4, site.Details)] = "newer than the refresh"
@@ -191,7 +206,7 @@ func TestRefreshedObjects(t *testing.T) {
 		next[refreshed[0]] = []byte("fresh")
 		for _, token := range []string{"3", "4"} {
 			key := site.RefreshKey(site.Details, token)
-			if string(found[key]) != "upstream" {
+			if string(found[key]) != keptFor("fresh") {
 				t.Errorf("%s was touched", key)
 			}
 			delete(found, key)

@@ -92,7 +92,7 @@ func (f *refresher) doAgain(ctx context.Context, t target, root *site.Root) ([]b
 	if err != nil || string(body) == string(stored) {
 		return nil, err
 	}
-	err = f.put(ctx, t.key(), body, storage.Condition(info.ETag))
+	err = f.store(ctx, t, fresh, body, stored, info)
 	if errors.Is(err, storage.ErrCondition) { // another fallback was faster
 		return nil, nil
 	}

@@ -18,10 +18,9 @@ type fresh interface {
 	into(stored []byte) ([]byte, error)
 	// olderThan reports whether a stored object is known to have something newer.
 	olderThan(stored []byte) bool
-	// kept is the object from which the generator takes it over.
-	kept() ([]byte, error)
-	// olderThanKept reports whether what was kept before is newer.
-	olderThanKept(was []byte) bool
+	// Keep is the object from which the generator takes it over, and from which the
+	// publisher knows that an object with this digest is no damage. kept is the one so far.
+	Keep(digest site.MD5, kept []byte) ([]byte, error)
 }
 
 // fetch asks the upstream for what belongs into a stored object. Whatever is wrong
@@ -139,17 +138,6 @@ func (p freshProfile) olderThan(stored []byte) bool {
 	return err == nil && details.ENS.Fresh > p.Fresh
 }
 
-func (p freshProfile) kept() ([]byte, error) { return p.Encode() }
-
-func (p freshProfile) olderThanKept(was []byte) bool {
-	account, err := site.ParseAddress(p.Address)
-	if err != nil {
-		return false
-	}
-	kept, err := site.DecodeProfile(was, account, time.UnixMilli(0))
-	return err == nil && kept.Fresh > p.Fresh
-}
-
 type freshBadges struct {
 	config site.Config
 	site.RefreshedBadges
@@ -177,10 +165,3 @@ func (b freshBadges) into(stored []byte) ([]byte, error) {
 
 // olderThan cannot tell: badges do not say how fresh they are.
 func (b freshBadges) olderThan([]byte) bool { return false }
-
-func (b freshBadges) kept() ([]byte, error) { return b.Encode() }
-
-func (b freshBadges) olderThanKept(was []byte) bool {
-	kept, _, err := site.DecodeRefreshedBadges(was)
-	return err == nil && kept.Address == b.Address && kept.Fetched > b.Fetched
-}

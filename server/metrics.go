@@ -49,7 +49,7 @@ func newMetrics() *metrics {
 		}),
 		refreshes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "refreshes_total",
-			Help: "Refreshes by object and result: done, same (it was stored already), failed (the upstream), error (the store), unkept (the next site will not have it) or limited.",
+			Help: "Refreshes by object and result: done, same (it was stored already), failed (the upstream), error (the store) or limited.",
 		}, []string{"object", "result"}),
 		upstream: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Name: "upstream_seconds", Help: "Time to ask an upstream, by object and result: found, absent or error.",

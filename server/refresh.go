@@ -157,7 +157,7 @@ func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger, kee
 		} else {
 			log.Info("refreshed", "key", t.key(), "result", result)
 		}
-		if err != nil && result != refreshUnkept { // what is not kept is true all the same
+		if err != nil {
 			return nil, err
 		}
 		return keep(body), nil
@@ -196,7 +196,6 @@ const (
 	refreshSame   = "same"   // what is stored says it already
 	refreshFailed = "failed" // the upstream did
 	refreshError  = "error"  // the store did
-	refreshUnkept = "unkept" // the store did at the end: the next site will not have it
 )
 
 // guarded is replace, for a goroutine of its own: there a panic would end the process.
@@ -213,8 +212,8 @@ func guard(err *error) {
 	}
 }
 
-// replace fetches fresh data, puts it into the stored object, and keeps it for the
-// next run of the generator.
+// replace fetches fresh data, keeps it for the next run of the generator, and puts it
+// into the stored object.
 func (f *refresher) replace(ctx context.Context, t target) (body []byte, result string, err error) {
 	stored, info, err := f.fetcher.read(ctx, f.bucket, t.key())
 	if err != nil {
@@ -226,23 +225,20 @@ func (f *refresher) replace(ctx context.Context, t target) (body []byte, result 
 	} else if err != nil {
 		return nil, refreshError, err
 	}
-	result = refreshSame
 	for try := 0; ; try++ {
 		if body, err = fresh.into(stored); err != nil {
 			return nil, refreshError, err
 		}
-		if bytes.Equal(body, stored) {
-			break
-		}
-		err = f.put(ctx, t.key(), body, storage.Condition(info.ETag))
-		if err == nil {
-			result = refreshDone
-			break
-		}
-		// Somebody else has replaced it: another fallback, or the publisher.
-		if !errors.Is(err, storage.ErrCondition) || try == refreshTries {
+		err = f.store(ctx, t, fresh, body, stored, info)
+		switch {
+		case err == nil && bytes.Equal(body, stored):
+			return body, refreshSame, nil
+		case err == nil:
+			return body, refreshDone, nil
+		case !errors.Is(err, storage.ErrCondition) || try == refreshTries:
 			return nil, refreshError, err
 		}
+		// Somebody else has replaced it: another fallback, or the publisher.
 		if stored, info, err = f.fetcher.read(ctx, f.bucket, t.key()); err != nil {
 			return nil, refreshError, err
 		}
@@ -250,28 +246,35 @@ func (f *refresher) replace(ctx context.Context, t target) (body []byte, result 
 			return stored, refreshSame, nil
 		}
 	}
-	if err := f.keep(ctx, t, fresh); err != nil {
-		return body, refreshUnkept, fmt.Errorf("keep what was refreshed: %w", err)
-	}
-	return body, result, nil
 }
 
-// keep keeps what was fetched for the next run of the generator, unless another
-// fallback has kept something newer.
-func (f *refresher) keep(ctx context.Context, t target, fresh fresh) error {
-	body, err := fresh.kept()
-	if err != nil {
-		return err
+// store puts a body that has something fresh in it in the place of what is stored; the
+// error is storage.ErrCondition if that is not there any more. What is fresh is kept
+// before, with the digest of the body: so the next run of the generator has it, and
+// whoever compares the bucket with its manifest knows at any time what the object may be.
+func (f *refresher) store(ctx context.Context, t target, fresh fresh, body, stored []byte, info storage.Info) error {
+	if err := f.keep(ctx, t, fresh, site.Sum(body)); err != nil {
+		return fmt.Errorf("keep what was refreshed: %w", err)
 	}
+	if bytes.Equal(body, stored) {
+		return nil
+	}
+	return f.put(ctx, t.key(), body, storage.Condition(info.ETag))
+}
+
+// keep keeps what was fetched, unless another fallback has kept something newer.
+func (f *refresher) keep(ctx context.Context, t target, fresh fresh, digest site.MD5) error {
 	for try := 0; ; try++ {
 		condition := storage.IfAbsent
-		was, info, err := f.fetcher.read(ctx, f.bucket, t.keptKey())
+		kept, info, err := f.fetcher.read(ctx, f.bucket, t.keptKey())
 		switch {
-		case err == nil && fresh.olderThanKept(was):
-			return nil
 		case err == nil:
 			condition = storage.Condition(info.ETag)
 		case !errors.Is(err, storage.ErrNotFound):
+			return err
+		}
+		body, err := fresh.Keep(digest, kept)
+		if err != nil || bytes.Equal(body, kept) {
 			return err
 		}
 		err = f.put(ctx, t.keptKey(), body, condition)

@@ -16,6 +16,7 @@ import (
 type RefreshedProfile struct {
 	Address string `json:"address"`
 	Profile
+	Stored []MD5 `json:"stored,omitempty"` // see Stored
 }
 
 // RefreshedBadges is the object RefreshKey(Badges, …): the badges that an upstream
@@ -24,6 +25,56 @@ type RefreshedBadges struct {
 	Address string  `json:"address"`
 	Fetched int64   `json:"fetched"` // milliseconds since the Unix epoch
 	Badges  []Badge `json:"badges"`
+	Stored  []MD5   `json:"stored,omitempty"` // see Stored
+}
+
+// maxStored is how many refreshes of one object may be under way at the same time, by
+// as many fallbacks.
+const maxStored = 8
+
+// Stored are the digests that the object of a list may have besides the manifest's, as
+// what a refresh has kept says: of what refreshes have put, or are about to put, the
+// newest first. Any other bytes are damage.
+func Stored(kept []byte) ([]MD5, error) {
+	var in struct {
+		Stored []MD5 `json:"stored"`
+	}
+	if err := DecodeObject(kept, &in); err != nil {
+		return nil, err
+	}
+	return in.Stored, nil
+}
+
+// withStored adds a digest to those that were kept so far.
+func withStored(digest MD5, kept []byte) []MD5 {
+	before, err := Stored(kept)
+	if err != nil {
+		before = nil // whatever is there is replaced
+	}
+	before = slices.DeleteFunc(before, func(d MD5) bool { return d == digest })
+	return append([]MD5{digest}, before[:min(len(before), maxStored-1)]...)
+}
+
+// Keep is what is kept of a refresh that is about to put an object with a digest, where
+// so far kept was (nil for nothing): of two profiles the one that is fresher.
+func (p RefreshedProfile) Keep(digest MD5, kept []byte) ([]byte, error) {
+	p.Stored = withStored(digest, kept)
+	if account, err := ParseAddress(p.Address); err == nil {
+		if was, err := DecodeProfile(kept, account, time.UnixMilli(0)); err == nil && was.Fresh > p.Fresh {
+			p.Profile = was.Profile
+		}
+	}
+	return encode(p)
+}
+
+// Keep is what is kept of a refresh that is about to put an object with a digest, where
+// so far kept was (nil for nothing): of two sets of badges the one that was fetched later.
+func (b RefreshedBadges) Keep(digest MD5, kept []byte) ([]byte, error) {
+	if was, _, err := DecodeRefreshedBadges(kept); err == nil && was.Address == b.Address && was.Fetched > b.Fetched {
+		b = was
+	}
+	b.Stored = withStored(digest, kept)
+	return encode(b)
 }
 
 // DecodeProfile reads the profile of an account that an upstream sent, or that a
@@ -54,7 +105,7 @@ func DecodeProfile(body []byte, account Address, fetched time.Time) (RefreshedPr
 	if p.Fresh <= 0 {
 		p.Fresh = fetched.UnixMilli()
 	}
-	return RefreshedProfile{account.String(), p}, nil
+	return RefreshedProfile{Address: account.String(), Profile: p}, nil
 }
 
 // DecodeCollection reads the token of an event that an upstream says an account holds.
@@ -127,12 +178,6 @@ func (c Config) EncodeBadges(badges []Badge) ([]byte, error) {
 	}
 	return encode(map[string][]Badge{c.BadgesField: badges})
 }
-
-// Encode writes the object that RefreshKey names.
-func (p RefreshedProfile) Encode() ([]byte, error) { return encode(p) }
-
-// Encode writes the object that RefreshKey names.
-func (b RefreshedBadges) Encode() ([]byte, error) { return encode(b) }
 
 func encode(value any) ([]byte, error) {
 	body, err := json.MarshalWithOption(value, json.DisableHTMLEscape())

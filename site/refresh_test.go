@@ -1,6 +1,7 @@
 package site_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,14 +57,14 @@ func TestDecodeProfile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			body, err := p.Encode()
-			if err != nil || string(body) != c.want {
-				t.Errorf("got  %s %v\nwant %s", body, err, c.want)
+			body := encode(t, p)
+			if body != c.want {
+				t.Errorf("got  %s\nwant %s", body, c.want)
 			}
 			// What a refresh has kept is read like what an upstream sent.
-			again, err := site.DecodeProfile(body, account, time.Time{})
-			if text, encodeErr := again.Encode(); err != nil || encodeErr != nil || string(text) != c.want {
-				t.Errorf("read again: %s %v %v", text, err, encodeErr)
+			again, err := site.DecodeProfile([]byte(body), account, time.Time{})
+			if text := encode(t, again); err != nil || text != c.want {
+				t.Errorf("read again: %s %v", text, err)
 			}
 		})
 	}
@@ -140,8 +141,8 @@ func TestDecodeRefreshedBadges(t *testing.T) {
 	if err != nil || account.String() != someAddress || len(kept.Badges) != 2 {
 		t.Fatal(kept, err)
 	}
-	if body, err := kept.Encode(); err != nil || string(body) != good {
-		t.Errorf("got  %s %v\nwant %s", body, err, good)
+	if body := encode(t, kept); body != good {
+		t.Errorf("got  %s\nwant %s", body, good)
 	}
 	for _, change := range [][2]string{
 		{`"fetched":1`, `"fetched":0`}, {`"address":"0x`, `"address":"1x`}, {`"eventId":"7"`, `"eventId":"07"`},
@@ -164,5 +165,57 @@ func TestRefreshKeys(t *testing.T) {
 		if _, _, ok := site.ParseRefreshKey(site.Key(bad)); ok {
 			t.Errorf("%q is taken for a key", bad)
 		}
+	}
+}
+
+// What is kept names the digests that the object may have, the newest first, each once
+// and not more than can be under way; of two refreshes the fresher one is kept.
+func TestKeep(t *testing.T) {
+	digests := func(texts ...string) (all []site.MD5) {
+		for _, text := range texts {
+			all = append(all, site.Sum([]byte(text)))
+		}
+		return all
+	}
+	profile := site.RefreshedProfile{Address: someAddress, Profile: site.Profile{Name: "new", Fresh: 2}}
+	older := site.RefreshedProfile{Address: someAddress, Profile: site.Profile{Name: "old", Fresh: 1}}
+	badges := site.RefreshedBadges{Address: someAddress, Fetched: 2, Badges: []site.Badge{{EventID: "2"}}}
+	earlier := site.RefreshedBadges{Address: someAddress, Fetched: 1, Badges: []site.Badge{{EventID: "1"}}}
+	type keeper interface {
+		Keep(digest site.MD5, kept []byte) ([]byte, error)
+	}
+	for name, c := range map[string]struct {
+		keeps []keeper
+		has   string
+	}{
+		"profiles":            {keeps: []keeper{older, profile}, has: `"name":"new"`},
+		"profiles, the other": {keeps: []keeper{profile, older}, has: `"name":"new"`},
+		"badges":              {keeps: []keeper{earlier, badges}, has: `"eventId":"2"`},
+		"badges, the other":   {keeps: []keeper{badges, earlier}, has: `"eventId":"2"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var kept []byte
+			for i, k := range c.keeps {
+				var err error
+				if kept, err = k.Keep(site.Sum([]byte{byte('a' + i)}), kept); err != nil {
+					t.Fatal(err)
+				}
+			}
+			stored, err := site.Stored(kept)
+			if want := digests("b", "a"); err != nil || !slices.Equal(stored, want) || !strings.Contains(string(kept), c.has) {
+				t.Errorf("kept: got %s (%v), want the digests %v and %s", kept, err, want, c.has)
+			}
+			for _, text := range []string{"c", "d", "e", "f", "g", "h", "i", "d"} {
+				if kept, err = c.keeps[0].Keep(site.Sum([]byte(text)), kept); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if stored, err = site.Stored(kept); err != nil || !slices.Equal(stored, digests("d", "i", "h", "g", "f", "e", "c", "b")) {
+				t.Errorf("after many: got %v (%v)", stored, err)
+			}
+		})
+	}
+	if kept, err := profile.Keep(site.Sum(nil), []byte("damaged")); err != nil || !strings.Contains(string(kept), "new") {
+		t.Errorf("over what cannot be read: got %s, %v", kept, err)
 	}
 }

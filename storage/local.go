@@ -92,6 +92,9 @@ func (l *Local) Put(ctx context.Context, o Object, condition Condition) (etag st
 		return "", err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	if err := ctx.Err(); err != nil { // it may have ended while this process was stopped
+		return "", fmt.Errorf("put %s: %w", o.Key, err)
+	}
 	if condition != Always {
 		body, _, err := l.read(o.Key)
 		if err != nil && !errors.Is(err, ErrNotFound) {
@@ -197,6 +200,9 @@ func (l *Local) delete(ctx context.Context, key site.Key) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	name := l.name(key)
 	if err := os.Remove(name); err != nil && !isAbsent(err) {
 		return err

@@ -40,8 +40,14 @@ func newMeter(next http.RoundTripper, log *slog.Logger) *meter {
 	return &meter{next: next, log: log, counts: map[Request]int{}}
 }
 
-// RoundTrip sends a request. What it logs holds no header: the signature stays out.
+// RoundTrip sends a request, unless its context has ended. The request is signed by then:
+// should this process be stopped after the look at the context, the server refuses the
+// request by the age of its signature, 15 minutes at most.
+// What is logged holds no header: the signature stays out.
 func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
 	kind := kindOf(r)
 	m.mu.Lock()
 	m.counts[kind]++

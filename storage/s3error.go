@@ -55,6 +55,9 @@ func explain(verb string, key site.Key, err error) error {
 	if !errors.As(err, &answer) || answer.Code == "" && answer.StatusCode == 0 {
 		err = fmt.Errorf("%s: %w", what, err)
 		if isNetworkError(err) {
+			if wasSent(err) {
+				err = &UnansweredError{err}
+			}
 			return &temporaryError{err}
 		}
 		if unreachable(err) {
@@ -83,6 +86,8 @@ func explain(verb string, key site.Key, err error) error {
 		return fmt.Errorf("%s: %w", what, ErrCondition)
 	case answer.StatusCode == http.StatusNotImplemented:
 		return fmt.Errorf("%w: %w", reason, ErrUnsupported)
+	case inDoubt[answer.StatusCode] && !temporary[answer.Code], answer.Code == "InternalError":
+		return &UnansweredError{reason}
 	case temporary[answer.Code], answer.StatusCode >= 500, answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode == http.StatusRequestTimeout:
 		return &temporaryError{reason}
 	case answer.StatusCode == http.StatusForbidden, answer.StatusCode == http.StatusUnauthorized:
@@ -91,6 +96,18 @@ func explain(verb string, key site.Key, err error) error {
 		return fmt.Errorf("%w: %s", reason, permanent["PermanentRedirect"])
 	}
 	return reason
+}
+
+// inDoubt are the statuses of servers, and of proxies before them, that do not know what
+// became of a request.
+var inDoubt = map[int]bool{
+	http.StatusRequestTimeout: true, http.StatusInternalServerError: true, http.StatusBadGateway: true, http.StatusGatewayTimeout: true,
+}
+
+// wasSent reports whether a request that failed on its way may have reached the server.
+func wasSent(err error) bool {
+	var operation *net.OpError
+	return !errors.As(err, &operation) || operation.Op != "dial"
 }
 
 // unreachable reports whether a request failed before there was an answer.

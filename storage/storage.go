@@ -6,6 +6,7 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -62,8 +63,23 @@ const (
 // reasons of the network or of a busy server.
 func Temporary(err error) bool {
 	var t *temporaryError
-	return errors.As(err, &t)
+	var u *UnansweredError
+	return errors.As(err, &t) || errors.As(err, &u) && !errors.Is(err, context.Canceled)
 }
+
+// Unanswered reports whether a request failed in a way that does not tell whether the
+// server carries it out: it may do so now, later, or never. A context that ended
+// counts, because it cuts off what may have been sent.
+func Unanswered(err error) bool {
+	var u *UnansweredError
+	return errors.As(err, &u) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// An UnansweredError is an error for which Unanswered holds.
+type UnansweredError struct{ Err error }
+
+func (u *UnansweredError) Error() string { return u.Err.Error() }
+func (u *UnansweredError) Unwrap() error { return u.Err }
 
 // A temporaryError marks an error that may go away by itself.
 type temporaryError struct{ err error }

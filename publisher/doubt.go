@@ -1,0 +1,91 @@
+package publisher
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/followpress/followpress/storage"
+)
+
+// A doubt says that requests of an earlier run may arrive late: of one that was taken for
+// dead and may only have been stopped, or one that did not hear what became of a request.
+// It is kept in the lock, which outlives the runs. As long as it is there, a run looks at
+// everything by listing, as after a run that was cut off.
+type doubt struct {
+	Run   string      `json:"run,omitempty"` // whose requests; "" if there are several
+	Since time.Time   `json:"since"`         // by the bucket's clock: nothing was signed later
+	Sites []markedRun `json:"sites,omitempty"`
+}
+
+// lateness is how long after its signing a request may arrive: S3 refuses those whose
+// time differs by more than 15 minutes from its own (RequestTimeTooSkewed), and the
+// sender's clock may be wrong by as much. The rest is for the bucket's clocks.
+const lateness = time.Hour
+
+// settled reports whether nothing can arrive any more. A run that looks at everything
+// after that ends the doubt.
+func (d *doubt) settled(now time.Time) bool { return d == nil || now.Sub(d.Since) > lateness }
+
+// and is the doubt of both; either may be nil.
+func (d *doubt) and(other *doubt) *doubt {
+	if d == nil || other == nil {
+		return cmp.Or(d, other)
+	}
+	sum := &doubt{Run: d.Run, Since: d.Since, Sites: slices.Clone(d.Sites)}
+	if other.Run != d.Run {
+		sum.Run = ""
+	}
+	if other.Since.After(d.Since) {
+		sum.Since = other.Since
+	}
+	return sum.of(other.Sites)
+}
+
+// of is the doubt with more sites that its runs may have been putting.
+func (d *doubt) of(sites []markedRun) *doubt {
+	sum := *d
+	sum.Sites = slices.Clone(d.Sites)
+	for _, s := range sites {
+		if !slices.ContainsFunc(sum.Sites, func(has markedRun) bool {
+			return has.Config == s.Config && maps.Equal(has.HeaderRules, s.HeaderRules) && !has.Since.After(s.Since)
+		}) {
+			sum.Sites = append(sum.Sites, s)
+		}
+	}
+	return &sum
+}
+
+// is reports whether two doubts are the same one.
+func (d *doubt) is(other *doubt) bool {
+	return d == other || d != nil && other != nil && d.Run == other.Run && d.Since.Equal(other.Since)
+}
+
+// doubted reports whether a lock says that the bucket may not be what its manifest says.
+// Late requests of the run that published last would repeat what they have done.
+func (b lockBody) doubted() bool { return b.Doubt != nil && (b.Doubt.Run == "" || b.Doubt.Run != b.ID) }
+
+// addDoubt adds a doubt to the lock of whoever has it.
+func addDoubt(ctx context.Context, bucket *patient, d *doubt) error {
+	for range takes {
+		body, info, err := readLock(ctx, bucket)
+		condition := storage.Condition(info.ETag)
+		if errors.Is(err, storage.ErrNotFound) {
+			body, condition = lockBody{ID: newID(), Released: true}, storage.IfAbsent
+		} else if err != nil {
+			return err
+		}
+		body.Doubt = body.Doubt.and(d)
+		_, err = writeLock(ctx, bucket, body, condition)
+		if errors.Is(err, storage.ErrUnsupported) {
+			_, err = writeLock(ctx, bucket, body, storage.Always)
+		}
+		if !errors.Is(err, storage.ErrCondition) && !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+	}
+	return ErrLocked
+}
