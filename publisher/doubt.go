@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/followpress/followpress/storage"
@@ -13,12 +11,11 @@ import (
 
 // A doubt says that requests of an earlier run may arrive late: of one that was taken for
 // dead and may only have been stopped, or one that did not hear what became of a request.
-// It is kept in the lock, which outlives the runs. As long as it is there, a run looks at
-// everything by listing, as after a run that was cut off.
+// It is kept in the lock, which outlives the runs. As long as it is there, runs look at
+// everything by listing, and leave the mark, which knows what may arrive.
 type doubt struct {
-	Run   string      `json:"run,omitempty"` // whose requests; "" if there are several
-	Since time.Time   `json:"since"`         // by the bucket's clock: nothing was signed later
-	Sites []markedRun `json:"sites,omitempty"`
+	Run   string    `json:"run,omitempty"` // whose requests; "" if there are several
+	Since time.Time `json:"since"`         // by the bucket's clock: nothing was signed later
 }
 
 // lateness is how long after its signing a request may arrive: S3 refuses those whose
@@ -35,26 +32,12 @@ func (d *doubt) and(other *doubt) *doubt {
 	if d == nil || other == nil {
 		return cmp.Or(d, other)
 	}
-	sum := &doubt{Run: d.Run, Since: d.Since, Sites: slices.Clone(d.Sites)}
+	sum := *d
 	if other.Run != d.Run {
 		sum.Run = ""
 	}
 	if other.Since.After(d.Since) {
 		sum.Since = other.Since
-	}
-	return sum.of(other.Sites)
-}
-
-// of is the doubt with more sites that its runs may have been putting.
-func (d *doubt) of(sites []markedRun) *doubt {
-	sum := *d
-	sum.Sites = slices.Clone(d.Sites)
-	for _, s := range sites {
-		if !slices.ContainsFunc(sum.Sites, func(has markedRun) bool {
-			return has.Config == s.Config && maps.Equal(has.HeaderRules, s.HeaderRules) && !has.Since.After(s.Since)
-		}) {
-			sum.Sites = append(sum.Sites, s)
-		}
 	}
 	return &sum
 }

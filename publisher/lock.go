@@ -79,12 +79,11 @@ func acquire(ctx context.Context, id string, bucket *patient, o Options, lost co
 		return nil, err
 	}
 	// Some servers take conditions and do not look at them.
-	if _, err = l.write(ctx, neverHolds); !errors.Is(err, storage.ErrCondition) {
-		removed := bucket.delete(ctx, site.LockKey)
-		if err == nil || errors.Is(err, storage.ErrUnsupported) {
-			return nil, removed
-		}
-		return nil, err
+	switch _, err = l.write(ctx, neverHolds); {
+	case err == nil, errors.Is(err, storage.ErrUnsupported):
+		return nil, bucket.delete(ctx, site.LockKey)
+	case !errors.Is(err, storage.ErrCondition):
+		return nil, err // others wait for its lease
 	}
 	l.lease = newLease(o.Lease, sent)
 	beatCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -211,7 +210,7 @@ func (l *lock) keepAlive(ctx context.Context, lost context.CancelCauseFunc) {
 		case <-ticker.C:
 		}
 		sent := time.Now()
-		etag, err := l.write(ctx, l.etag)
+		etag, err := l.beatOnce(ctx)
 		if errors.Is(err, storage.ErrCondition) || errors.Is(err, storage.ErrNotFound) {
 			err = l.again(ctx)
 			if errors.Is(err, ErrLockLost) {
@@ -231,6 +230,17 @@ func (l *lock) keepAlive(ctx context.Context, lost context.CancelCauseFunc) {
 		l.etag = storage.Condition(etag)
 		l.lease.renew(sent)
 	}
+}
+
+// beatOnce writes the lock, in a part of the lease: another connection may fare better.
+func (l *lock) beatOnce(ctx context.Context) (etag string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.lease.length*2/5)
+	defer cancel()
+	bounded := *l
+	bounded.bucket = l.bucket.until(ctx)
+	etag, err = bounded.write(ctx, l.etag)
+	l.body = bounded.body
+	return etag, err
 }
 
 // again looks at the lock after a write whose condition did not hold. If it is still

@@ -50,10 +50,9 @@ func readMark(ctx context.Context, bucket *patient) (*mark, error) {
 	return &m, nil
 }
 
-// writeMark makes sure that the mark names the site that is about to be put, and gives
-// all that it names. A new mark begins with the live one: what is left of it when the
+// writeMark makes sure that the mark names the site that is about to be put. A new mark begins with the live one: what is left of it when the
 // root is another still has to go.
-func writeMark(ctx context.Context, bucket *patient, found *mark, live, next *site.Root) ([]markedRun, error) {
+func writeMark(ctx context.Context, bucket *patient, found *mark, live, next *site.Root) error {
 	for range takes {
 		var m mark
 		condition := storage.IfAbsent
@@ -64,7 +63,7 @@ func writeMark(ctx context.Context, bucket *patient, found *mark, live, next *si
 			m.Runs = []markedRun{{time.Time{}, live.Config, live.HeaderRules}}
 		}
 		if n := len(m.Runs); found != nil && n > 0 && m.Runs[n-1].Config == next.Config && maps.Equal(m.Runs[n-1].HeaderRules, next.HeaderRules) {
-			return m.Runs, nil
+			return nil
 		}
 		m.Runs = append(slices.Clip(m.Runs), markedRun{bucket.bucket.Now().UTC(), next.Config, next.HeaderRules})
 		err := m.write(ctx, bucket, condition)
@@ -72,14 +71,14 @@ func writeMark(ctx context.Context, bucket *patient, found *mark, live, next *si
 			err = m.write(ctx, bucket, storage.Always)
 		}
 		if !errors.Is(err, storage.ErrCondition) && !errors.Is(err, storage.ErrNotFound) {
-			return m.Runs, err
+			return err
 		}
 		// The answer to an earlier attempt was lost, or another run's mark has arrived late.
 		if found, err = readMark(ctx, bucket); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return nil, fmt.Errorf("put %s: others replace it all the time: try again", site.MarkKey)
+	return fmt.Errorf("put %s: others replace it all the time: try again", site.MarkKey)
 }
 
 func (m *mark) write(ctx context.Context, bucket *patient, condition storage.Condition) error {
@@ -93,7 +92,7 @@ func (m *mark) write(ctx context.Context, bucket *patient, condition storage.Con
 
 // rulesAt is the digest of the headers that an object has that was put at a time; ok is
 // false where runs with others may have put it.
-func (m *mark) rulesAt(put time.Time, pattern string, live *site.Root, d *doubt) (rules site.MD5, ok bool) {
+func (m *mark) rulesAt(put time.Time, pattern string, live *site.Root) (rules site.MD5, ok bool) {
 	var possible []site.MD5
 	if live != nil && (len(m.Runs) == 0 || put.Before(m.Runs[0].Since.Add(clockSlack))) {
 		possible = append(possible, live.HeaderRules[pattern])
@@ -101,13 +100,6 @@ func (m *mark) rulesAt(put time.Time, pattern string, live *site.Root, d *doubt)
 	for i, run := range m.Runs {
 		if run.begunBy(put) && (i+1 == len(m.Runs) || put.Before(m.Runs[i+1].Since.Add(clockSlack))) {
 			possible = append(possible, run.HeaderRules[pattern])
-		}
-	}
-	if d != nil { // whose runs may have put it late
-		for _, run := range d.Sites {
-			if run.begunBy(put) {
-				possible = append(possible, run.HeaderRules[pattern])
-			}
 		}
 	}
 	possible = slices.Compact(possible)
@@ -120,16 +112,12 @@ func (m *mark) rulesAt(put time.Time, pattern string, live *site.Root, d *doubt)
 func (r markedRun) begunBy(put time.Time) bool { return !put.Before(r.Since.Add(-clockSlack)) }
 
 // configs are those of every site whose objects may be in the bucket.
-func (m *mark) configs(live, next *site.Root, d *doubt) []site.Config {
+func (m *mark) configs(live, next *site.Root) []site.Config {
 	configs := []site.Config{next.Config}
 	if live != nil {
 		configs = append(configs, live.Config)
 	}
-	runs := m.Runs
-	if d != nil {
-		runs = slices.Concat(runs, d.Sites)
-	}
-	for _, run := range runs {
+	for _, run := range m.Runs {
 		configs = append(configs, run.Config)
 	}
 	return configs

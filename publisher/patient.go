@@ -29,6 +29,7 @@ const (
 type patient struct {
 	bucket   Bucket
 	patience time.Duration
+	steady   bool            // see Options
 	hard     context.Context // ends requests that are under way
 	lease    *lease          // nil without a lock
 	log      *slog.Logger
@@ -74,6 +75,9 @@ func (p *patient) until(ctx context.Context) *patient {
 func (p *patient) do(ctx context.Context, limit time.Duration, what string, attempt func(context.Context) error) error {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval, wait.Multiplier = firstWait, longestWait, 2
+	if p.steady {
+		wait.RandomizationFactor = 0
+	}
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		if err := context.Cause(ctx); err != nil {
 			return struct{}{}, backoff.Permanent(err)

@@ -54,11 +54,10 @@ type run struct {
 	saidSo  bool                    // that the server has no conditional writes
 
 	id      string
-	found   *doubt      // that the lock named when this run began
-	doubted bool        // whether found means that the bucket may not be what its manifest says
-	ended   *doubt      // found, once this run has made sure that it is over
-	mixed   bool        // another run has written the root, and our objects may be among its own
-	sites   []markedRun // that this run's mark names
+	found   *doubt // that the lock named when this run began
+	doubted bool   // whether found means that the bucket may not be what its manifest says
+	ended   *doubt // found, once this run has made sure that it is over
+	mixed   bool   // another run has written the root, and our objects may be among its own
 }
 
 func newRun(ctx context.Context, from Site, to Bucket, o Options, report *Report) (*run, func(), error) {
@@ -89,7 +88,7 @@ func newPatient(ctx context.Context, to Bucket, o Options, retries *atomic.Int64
 	hard, endHard := context.WithCancel(context.WithoutCancel(ctx))
 	soft, lost := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(soft, func() { time.AfterFunc(Grace, endHard) })
-	bucket := &patient{bucket: to, patience: o.Patience, hard: hard, log: o.Log, retries: retries, changes: &changes{}}
+	bucket := &patient{bucket: to, patience: o.Patience, steady: o.steady, hard: hard, log: o.Log, retries: retries, changes: &changes{}}
 	return bucket, stopper{soft, lost}, func() { stop(); lost(nil); endHard() }
 }
 
@@ -225,7 +224,7 @@ func (r *run) findDoubt(ctx context.Context) error {
 
 // doubt is one about requests of this run, or of several.
 func (r *run) doubt(id string) *doubt {
-	return (&doubt{Run: id, Since: r.bucket.bucket.Now().UTC()}).of(r.sites)
+	return &doubt{Run: id, Since: r.bucket.bucket.Now().UTC()}
 }
 
 // stillDoubtful is what is left of a doubt when this run ends, with what it adds.
@@ -238,10 +237,8 @@ func (r *run) stillDoubtful(was *doubt) *doubt {
 		return was.and(r.doubt(""))
 	case !r.bucket.changes.settled():
 		return was.and(r.doubt(r.id))
-	case was != nil:
-		return was.of(r.sites)
 	}
-	return nil
+	return was
 }
 
 // leaveDoubt adds a doubt to the lock of whoever has it; nil is none.
@@ -283,7 +280,7 @@ func (r *run) replace(ctx context.Context) error {
 		r.finish(Unchanged, settled)
 		return nil
 	}
-	if r.sites, err = writeMark(ctx, r.bucket, state.mark, state.root, &r.source.root); err != nil {
+	if err := writeMark(ctx, r.bucket, state.mark, state.root, &r.source.root); err != nil {
 		return err
 	}
 	transfer := &transfer{source: r.source, bucket: r.bucket, concurrency: r.options.Concurrency, bulk: r.options.Bulk,
@@ -297,8 +294,10 @@ func (r *run) replace(ctx context.Context) error {
 	if err := transfer.deleteGone(ctx, plan.gone); err != nil {
 		return err
 	}
-	if err := r.bucket.delete(ctx, site.MarkKey); err != nil {
-		return err
+	if settled { // else the mark has to tell the next run what may still arrive
+		if err := r.bucket.delete(ctx, site.MarkKey); err != nil {
+			return err
+		}
 	}
 	r.finish(Published, settled)
 	return nil
@@ -338,7 +337,7 @@ func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 		r.options.Log.Info("an earlier run was cut off, or its requests may have arrived late: comparing with a listing of everything")
 	}
 	r.report.Resumed = true
-	plan, err := planner.surveyPlan(ctx, s.mark, r.found, r.options.Progress)
+	plan, err := planner.surveyPlan(ctx, s.mark, r.options.Progress)
 	r.report.plan(plan, r.options.MaxChanged)
 	return plan, err
 }
@@ -377,7 +376,8 @@ func (r *run) putRoot(ctx context.Context, s *state) error {
 			return nil
 		}
 		r.mixed = true
-		return fmt.Errorf("put %s: %w: the objects of both may be mixed now: publish again", site.RootKey, ErrInterleaved)
+		marked := writeMark(ctx, r.bucket, nil, nil, &r.source.root) // theirs is gone with their run
+		return errors.Join(fmt.Errorf("put %s: %w: the objects of both may be mixed now: publish again", site.RootKey, ErrInterleaved), marked)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -101,7 +102,8 @@ func refreshedOf(ctx context.Context, bucket *patient, c site.Config, listed map
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxPlanners)
-	for key, info := range listed {
+	for _, key := range slices.Sorted(maps.Keys(listed)) {
+		info := listed[key]
 		refresh, _ := c.RefreshOf(key)
 		if !kept[refresh] {
 			continue
@@ -173,7 +175,7 @@ func (s *source) entries(ctx context.Context) ([]site.Entry, error) {
 
 // surveyPlan makes a plan of what the listing shows: what a run that was cut off had
 // put need not be put again, and what it left that belongs to no site goes.
-func (p *planner) surveyPlan(ctx context.Context, found *mark, d *doubt, progress Progress) (*plan, error) {
+func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress) (*plan, error) {
 	if found == nil {
 		found = &mark{}
 	}
@@ -188,7 +190,7 @@ func (p *planner) surveyPlan(ctx context.Context, found *mark, d *doubt, progres
 		if !ok {
 			return false
 		}
-		rules, known := found.rulesAt(info.Modified, route.Pattern, p.live, d)
+		rules, known := found.rulesAt(info.Modified, route.Pattern, p.live)
 		return known && rules == next.HeaderRules[route.Pattern]
 	}, progress)
 	if err != nil {
@@ -198,7 +200,7 @@ func (p *planner) surveyPlan(ctx context.Context, found *mark, d *doubt, progres
 	if err != nil {
 		return nil, err
 	}
-	return p.planOf(s, found.configs(p.live, next, d), outdated), nil
+	return p.planOf(s, found.configs(p.live, next), outdated), nil
 }
 
 // planOf is what a survey asks for. Of what is unknown only objects go that a site

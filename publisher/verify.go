@@ -234,7 +234,7 @@ func (v *Verification) String() string {
 		}
 	}
 	if v.Marked {
-		b.WriteString("a publish is under way or was cut off: publish again, which looks at everything\n")
+		b.WriteString("a publish is under way or was cut off, or requests of one may still arrive: publish again, which looks at everything\n")
 	}
 	if r := v.Repaired; r != nil {
 		fmt.Fprintf(&b, "repaired  %10d objects put, %d manifest shards; %d deleted, %d unknown ones left: they are none of a site's\n",

@@ -78,7 +78,7 @@ type Handler struct {
 // New makes a handler. It reads the root of the site and fails if there is none.
 // Where the store cannot be reached, and that may pass, it answers with 503 until
 // Watch has found the root.
-func New(ctx context.Context, store Store, o Options) (*Handler, error) {
+func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
 	o = o.withDefaults()
 	m := newMetrics()
 	h := &Handler{
@@ -86,13 +86,17 @@ func New(ctx context.Context, store Store, o Options) (*Handler, error) {
 		timeout: o.Timeout, refreshing: o.Refresh.upstreamTimeout, maxRequests: int64(o.MaxRequests),
 		failures: rate.Sometimes{First: 10, Interval: 100 * time.Millisecond},
 	}
-	var err error
 	// A store that hangs may keep three quarters of the requests waiting: the rest is
 	// for what the cache answers.
 	waiting := &room{size: int64(max(1, o.MaxRequests*3/4))}
 	if h.cache, err = newCache(h.fetcher, o, waiting, m); err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			h.Close()
+		}
+	}()
 	h.mixed = &room{size: int64(max(1, o.MaxRequests/8)), within: waiting}
 	// Those who wait for a refresh are among them, and leave half of all to others.
 	refreshing := &room{size: int64(max(1, o.MaxRequests/2)), within: waiting}
@@ -102,16 +106,21 @@ func New(ctx context.Context, store Store, o Options) (*Handler, error) {
 	m.watch(h)
 	h.polling.Lock()
 	defer h.polling.Unlock()
-	switch err := h.check(ctx); {
+	switch err = h.check(ctx); {
 	case errors.Is(err, storage.ErrNotFound):
 		return nil, fmt.Errorf("there is no site: it has no %s", site.RootKey)
 	case storage.Temporary(err):
 		h.log.Warn("the site cannot be read yet", "error", err)
+		err = nil
 	case err != nil:
 		return nil, err
 	}
 	return h, nil
 }
+
+// Close ends what the handler does in the background, once Watch has returned and no
+// request is under way. It does not close the store.
+func (h *Handler) Close() { h.cache.objects.StopAllGoroutines() }
 
 // An answer is what goes out.
 type answer struct {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"net/http"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -22,11 +23,12 @@ import (
 
 // RefreshOptions say where fresh data comes from, and how often it may be asked for.
 type RefreshOptions struct {
-	ProfileUpstream string        // URL with {address}; "" means that details are not refreshed
-	BadgeUpstream   string        // URL with {address} and {event_id}; "" means that badges are not refreshed
-	BadgeAPIKey     string        // sent to BadgeUpstream as X-API-Key; "" sends none
-	Interval        time.Duration // between refreshes of an object; 60 s
-	Rate            float64       // refreshes a second, of all objects; 10
+	ProfileUpstream string            // URL with {address}; "" means that details are not refreshed
+	BadgeUpstream   string            // URL with {address} and {event_id}; "" means that badges are not refreshed
+	BadgeAPIKey     string            // sent to BadgeUpstream as X-API-Key; "" sends none
+	Interval        time.Duration     // between refreshes of an object; 60 s
+	Rate            float64           // refreshes a second, of all objects; 10
+	Transport       http.RoundTripper // of requests to the upstreams; nil means one of their own
 
 	upstreamTimeout time.Duration // of an upstream, for all that one refresh asks of it; 5 s
 }
@@ -86,11 +88,11 @@ func newRefresher(o RefreshOptions, f *fetcher, waiting *room, m *metrics) (*ref
 	if o.Interval < 0 || o.Rate < 0 || math.IsInf(o.Rate, 0) || math.IsNaN(o.Rate) {
 		return nil, errors.New("the interval and the rate of refreshes must be positive")
 	}
-	profiles, err := newUpstream(o.ProfileUpstream, "", "{address}")
+	profiles, err := newUpstream(o.ProfileUpstream, "", o.Transport, "{address}")
 	if err != nil {
 		return nil, fmt.Errorf("profile upstream: %w", err)
 	}
-	badges, err := newUpstream(o.BadgeUpstream, o.BadgeAPIKey, "{address}", "{event_id}")
+	badges, err := newUpstream(o.BadgeUpstream, o.BadgeAPIKey, o.Transport, "{address}", "{event_id}")
 	if err != nil {
 		return nil, fmt.Errorf("badge upstream: %w", err)
 	}

@@ -34,7 +34,7 @@ var (
 
 // newUpstream checks a URL template that must hold the given placeholders. "" is no
 // upstream: nil.
-func newUpstream(template, key string, placeholders ...string) (*upstream, error) {
+func newUpstream(template, key string, transport http.RoundTripper, placeholders ...string) (*upstream, error) {
 	if template == "" {
 		return nil, nil
 	}
@@ -59,9 +59,12 @@ func newUpstream(template, key string, placeholders ...string) (*upstream, error
 	if strings.Contains(host, "{") {
 		return nil, errors.New("the URL has a placeholder in its host")
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = badgesAtOnce
-	transport.MaxResponseHeaderBytes = maxUpstreamHead
+	if transport == nil {
+		own := http.DefaultTransport.(*http.Transport).Clone()
+		own.MaxIdleConnsPerHost = badgesAtOnce
+		own.MaxResponseHeaderBytes = maxUpstreamHead
+		transport = own
+	}
 	return &upstream{template, key, &http.Client{
 		Transport: transport,
 		// A redirect is an answer that is not 200: nobody but the configured host is asked.

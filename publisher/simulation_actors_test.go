@@ -1,0 +1,296 @@
+package publisher
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// within is the time in which everybody begins.
+const within = 90 * time.Second
+
+// A regression puts a fault that was mended back into what surrounds the code.
+type regression string
+
+// The faults of the review after which the simulation was written.
+const (
+	noRegression regression = ""
+	// impatient: who breaks a lock waits for a quarter of the lease, and nothing notes
+	// that the other may go on.
+	impatient regression = "a lock is taken over while its owner may still send"
+	// serverClock: a lock is as old as the difference of two of the bucket's clocks.
+	serverClock regression = "the age of a lock is the difference of two clocks"
+	// unexplained: a refresh replaces the object first, and keeps what it fetched then.
+	unexplained regression = "a refresh is not announced"
+	// believed: an object that was refreshed once may be anything.
+	believed regression = "damage to a refreshed object is taken for a refresh"
+)
+
+func (w *world) site(parts ...string) simulatedSite {
+	sites := simulatedSites()
+	return sites[w.draw(parts...)%uint64(len(sites))]
+}
+
+func (w *world) options(name string) Options {
+	o := Options{
+		Concurrency: 1 + int(w.draw(name, "concurrency")%6), Lease: []time.Duration{3 * time.Second, 20 * time.Second}[w.draw(name, "lease")%2],
+		Patience: 30 * time.Second, Owner: name, BreakLock: w.chance(250, name, "break"), Bulk: BulkOff, steady: true,
+	}
+	if w.trace != nil {
+		o.Log = slog.New(slog.NewTextHandler(noted{w, name}, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+	}
+	if o.BreakLock {
+		w.count(faultBroken)
+	}
+	return o
+}
+
+// noted is a log in the trace.
+type noted struct {
+	w    *world
+	name string
+}
+
+func (n noted) Write(line []byte) (int, error) {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	n.w.note("%s: %s", n.name, strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
+// sleep waits for a time that the seed decides.
+func (w *world) sleep(parts ...string) { time.Sleep(w.between(0, within, parts...)) }
+
+// publisher is a run of Publish, or of Repair.
+func (w *world) publisher(name string, with regression) {
+	w.sleep(name, "begin")
+	p := w.process(name)
+	p.stops(4 * time.Second)
+	o, next := w.options(name), w.site(name, "site")
+	var bucket Bucket = p
+	if w.chance(500, name, "bulk") {
+		bucket, o.Bulk = unpacking{p}, BulkOn
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if w.chance(100, name, "interrupted") {
+		w.count(faultCut)
+		time.AfterFunc(w.between(0, 3*time.Second, name, "interrupt"), cancel)
+	}
+	switch with {
+	case impatient:
+		o.drain = drainTime - o.Lease*3/4
+		p.rewrite = withoutDoubt
+	case serverClock:
+		w.trustServerClock(ctx, p, &o)
+	}
+	for fault, at := range map[string]time.Time{faultStopped: p.stopped, faultKilled: p.killed} {
+		if !at.IsZero() {
+			w.count(fault)
+		}
+	}
+	w.noteFrom(name, "publishes %s (broken lock: %v, lease %v, stopped %v, killed %v)", next.root.AsOf, o.BreakLock, o.Lease, p.stopped.Sub(w.start), p.killed.Sub(w.start))
+	report, err := Publish(ctx, next, bucket, o)
+	w.noteFrom(name, "%s, %v", report.Outcome, err)
+}
+
+func (w *world) noteFrom(name, format string, arguments ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note(name+": "+format, arguments...)
+}
+
+// withoutDoubt leaves out of the lock what a run may still send.
+func withoutDoubt(o *storage.Object) {
+	var lock lockBody
+	if o.Key != site.LockKey || json.Unmarshal(o.Body, &lock) != nil || lock.Doubt == nil {
+		return
+	}
+	lock.Doubt = nil
+	body, err := json.Marshal(lock)
+	if err != nil {
+		panic(err)
+	}
+	*o = ownObject(o.Key, body)
+}
+
+// trustServerClock takes a lock at once that is older than its lease, by the clock of the
+// answers and the one of the node that has it.
+func (w *world) trustServerClock(ctx context.Context, p *process, o *Options) {
+	body, info, err := p.Read(ctx, site.LockKey)
+	var lock lockBody
+	if err != nil || json.Unmarshal(body, &lock) != nil || lock.Released {
+		return
+	}
+	if age := p.Now().Sub(info.Modified); age > lock.lease()+time.Second {
+		o.BreakLock = true
+		o.drain = max(0, lock.lease()/heartbeats+drainTime-age) - lock.lease()
+	}
+}
+
+// repairer is a run of Repair, with the site that the bucket has.
+func (w *world) repairer(name string) {
+	w.sleep(name, "begin")
+	p := w.process(name)
+	p.stops(4 * time.Second)
+	o := w.options(name)
+	w.mu.Lock()
+	root := w.objects[site.RootKey].sum
+	w.mu.Unlock()
+	for _, s := range simulatedSites() {
+		if s.entries[site.RootKey] != root {
+			continue
+		}
+		_, err := Repair(context.Background(), s, p, o)
+		w.noteFrom(name, "repaired %s: %v", s.root.AsOf, err)
+	}
+}
+
+// verifier is a run of Verify. What it says has to be true if nobody publishes meanwhile.
+func (w *world) verifier(name string, with regression) {
+	w.sleep(name, "begin")
+	p := w.process(name)
+	p.believes = with == believed
+	before, quiet := w.published(), w.isQuiet()
+	damaged := w.damage(p, name)
+	v, err := Verify(context.Background(), p, w.options(name))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.note("%s: %v", name, err)
+		return
+	}
+	w.note("%s: missing %v, altered %v, unknown %v, refreshed %v", name, v.Missing.Keys, v.Altered.Keys, v.Unknown.Keys, v.Refreshed.Keys)
+	if !quiet || before != w.publishedLocked() || !w.quietLocked() {
+		return
+	}
+	wrong := slices.Concat(v.Missing.Keys, v.Altered.Keys, v.Unknown.Keys)
+	wrong = slices.DeleteFunc(wrong, func(key site.Key) bool { return w.harmed[key] })
+	if len(wrong) > 0 {
+		w.fail("%s: %v are said to be damaged, and are not", name, wrong)
+	}
+	if damaged != "" && w.damaged[damaged] && !slices.Contains(slices.Concat(v.Missing.Keys, v.Altered.Keys), damaged) {
+		w.fail("%s: %s is damaged, and nobody says so", name, damaged)
+	}
+}
+
+// damage changes an object behind everybody's back, sometimes.
+func (w *world) damage(p *process, name string) site.Key {
+	if !w.chance(250, name, "damage") {
+		return ""
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var keys []site.Key
+	for _, list := range lists { // which are refreshed, too
+		keys = append(keys, site.Key("api/v1/lists/"+list+"/details"))
+	}
+	key := keys[w.draw(name, "what")%uint64(len(keys))]
+	o, ok := w.objects[key]
+	if !ok || w.damaged[key] {
+		return ""
+	}
+	w.faults[faultDamaged]++
+	o.body = append(slices.Clone(o.body), ' ')
+	o.sum = site.Sum(o.body)
+	w.objects[key] = o
+	w.remember(key, o.sum)
+	w.damaged[key], w.harmed[key] = true, true
+	w.note("%s: damages %s", p.name, key)
+	return key
+}
+
+// published counts the changes by publishers so far.
+func (w *world) published() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.publishedLocked()
+}
+
+func (w *world) publishedLocked() int { return w.byPublishers }
+
+// isQuiet reports whether nobody publishes, and nobody has to look at everything.
+func (w *world) isQuiet() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.quietLocked()
+}
+
+func (w *world) quietLocked() bool {
+	var lock lockBody
+	err := w.decodeLock(&lock)
+	_, marked := w.objects[site.MarkKey]
+	return err == nil && lock.Released && lock.Doubt == nil && !marked && !w.late
+}
+
+// fallback serves the site, watches for new ones, and refreshes profiles.
+func (w *world) fallback(ctx context.Context, name string, with regression) {
+	p := w.process(name)
+	p.refreshes, p.putBeforeKeeping = true, with == unexplained
+	h, err := server.New(ctx, p, server.Options{
+		Log: slog.New(slog.DiscardHandler), CacheBytes: 64 << 10,
+		Refresh: server.RefreshOptions{ProfileUpstream: "http://upstream/{address}", Interval: time.Second, Rate: 1000, Transport: upstream{}},
+	})
+	if err != nil {
+		w.noteFrom(name, "%v", err)
+		return
+	}
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		h.Watch(ctx)
+	}()
+	for i := range 3 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(w.between(0, within/2, name, "refresh", fmt.Sprint(i))):
+			w.refresh(h, name, fmt.Sprint(i))
+		}
+	}
+	<-watched
+	h.Close()
+}
+
+// refresh asks a fallback for a fresh profile.
+func (w *world) refresh(h *server.Handler, name, which string) {
+	list := lists[w.draw(name, which, "list")%uint64(len(lists))]
+	base := "api/v1"
+	if root := h.Root(); root != nil {
+		base = root.Config.BasePath
+	}
+	r := httptest.NewRequest(http.MethodGet, "/"+base+"/lists/"+list+"/details?cache=fresh", http.NoBody)
+	answer := httptest.NewRecorder()
+	h.ServeHTTP(answer, r)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note("%s: refresh of %s: %d %s", name, list, answer.Code, answer.Header().Get("X-Refresh"))
+	if details, _, err := site.DecodeDetails(answer.Body.Bytes()); err == nil && answer.Code == http.StatusOK && answer.Header().Get("X-Refresh") == "" {
+		w.acked[list] = max(w.acked[list], details.ENS.Fresh)
+	}
+}
+
+// upstream knows a fresher profile at any time.
+type upstream struct{}
+
+func (upstream) RoundTrip(r *http.Request) (*http.Response, error) {
+	now := time.Now()
+	body := fmt.Sprintf(`{"name":"","avatar":"of %s","fresh":%d}`, now.Format(time.StampNano), now.UnixMilli())
+	return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(strings.NewReader(body))}, nil
+}

@@ -1,0 +1,175 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+)
+
+// check is called when everybody has ended. It publishes a last site, as the next night
+// would, and looks at what is there before and after.
+func (w *world) check() {
+	w.certainIsTrue("at the end")
+	if w.chance(500, "all arrive") {
+		w.arriveAll()
+	}
+	last := w.site("last")
+	w.lastPublish("night1", last)
+	w.certainIsTrue("after the next publish")
+	w.arriveAll()
+	w.certainIsTrue("when everything has arrived")
+
+	time.Sleep(lateness + 2*5*time.Minute) // the clocks of the bucket may disagree
+	w.lastPublish("night2", last)
+	w.mu.Lock()
+	if differences := w.differences(); len(differences) > 0 {
+		w.fail("after the last publish: %v", differences)
+	}
+	var lock lockBody
+	if err := w.decodeLock(&lock); err != nil || lock.doubted() {
+		w.fail("after the last publish there is still a doubt: %+v, %v", lock, err)
+	}
+	w.mu.Unlock()
+	if outcome := w.lastPublish("night3", last); outcome != Unchanged {
+		w.mu.Lock()
+		w.fail("the same again is %s, want %s", outcome, Unchanged)
+		w.mu.Unlock()
+	}
+	w.nothingRefreshedIsLost(last)
+	p := w.process("last verifier")
+	p.calm = true
+	v, err := Verify(context.Background(), p, w.options(p.name))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.fail("the last verification: %v", err)
+		return
+	}
+	if wrong := slices.DeleteFunc(slices.Concat(v.Missing.Keys, v.Altered.Keys, v.Unknown.Keys), func(key site.Key) bool { return w.damaged[key] }); len(wrong) > 0 {
+		w.fail("the last verification: %v are said to be damaged", wrong)
+	}
+}
+
+// arriveAll waits until every request has arrived that may.
+func (w *world) arriveAll() {
+	w.mu.Lock()
+	wait := time.Until(w.pending)
+	w.mu.Unlock()
+	time.Sleep(wait + time.Millisecond)
+}
+
+func (w *world) lastPublish(name string, s simulatedSite) Outcome {
+	p := w.process(name)
+	p.calm = true
+	o := w.options(name)
+	o.BreakLock = false
+	report, err := Publish(context.Background(), s, p, o)
+	for range 3 {
+		if errors.Is(err, ErrLocked) { // a heartbeat of a dead run may have come late
+			report, err = Publish(context.Background(), s, p, o)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note("%s: %s, %v", name, report.Outcome, err)
+	if err != nil {
+		w.fail("%s: %v", name, err)
+	}
+	return report.Outcome
+}
+
+// certainIsTrue checks that the bucket is what its manifest says, or says that it may not be.
+func (w *world) certainIsTrue(when string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var lock lockBody
+	err := w.decodeLock(&lock)
+	_, marked := w.objects[site.MarkKey]
+	if differences := w.differences(); len(differences) > 0 && err == nil && lock.Released && !lock.doubted() && !marked {
+		w.fail("%s: %v, and nothing says so", when, differences)
+	}
+}
+
+// differences are between the bucket and what its root names. What refreshes have put,
+// and what was damaged, is none.
+func (w *world) differences() (differences []string) {
+	root := w.objects[site.RootKey]
+	var of simulatedSite
+	for _, s := range simulatedSites() {
+		if s.entries[site.RootKey] == root.sum {
+			of = s
+		}
+	}
+	for key, sum := range of.entries {
+		o, ok := w.objects[key]
+		route, _ := of.root.Config.RouteOf(key)
+		switch {
+		case w.damaged[key]:
+		case !ok:
+			differences = append(differences, string(key)+" is missing")
+		case o.sum != sum && !w.put[o.sum]:
+			differences = append(differences, string(key)+" has other bytes")
+		case o.contentType != route.ContentType || o.cacheControl != route.CacheControl:
+			differences = append(differences, string(key)+" has other headers")
+		}
+	}
+	for key := range w.objects {
+		_, known := of.entries[key]
+		if !known && key != site.LockKey && key != site.MarkKey && !strings.HasPrefix(string(key), string(site.RefreshPrefix)) {
+			differences = append(differences, string(key)+" is not of the site")
+		}
+	}
+	slices.Sort(differences)
+	return differences
+}
+
+// nothingRefreshedIsLost looks for what clients were told, where the generator finds it,
+// and in the objects, after a fallback has noticed the last site.
+func (w *world) nothingRefreshedIsLost(last simulatedSite) {
+	p := w.process("last fallback")
+	p.calm, p.refreshes = true, true
+	ctx, cancel := context.WithCancel(context.Background())
+	h, err := server.New(ctx, p, server.Options{Log: slog.New(slog.DiscardHandler), CacheBytes: 64 << 10,
+		Refresh: server.RefreshOptions{ProfileUpstream: "http://upstream/{address}", Transport: upstream{}}})
+	if err == nil {
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			h.Watch(ctx)
+		}()
+		time.Sleep(30 * time.Second)
+		cancel()
+		<-watched
+		h.Close()
+	}
+	cancel()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.fail("the last fallback: %v", err)
+	}
+	for _, list := range lists {
+		told, ok := w.acked[list]
+		if !ok {
+			continue
+		}
+		account, err := site.ParseAddress(address(int(list[0] - '0')))
+		if err != nil {
+			panic(err)
+		}
+		kept, err := site.DecodeProfile(w.objects[site.RefreshKey(site.Details, list)].body, account, time.Time{})
+		if err != nil || kept.Fresh < told {
+			w.fail("list %s: a profile as fresh as %d was answered, kept is %d (%v)", list, told, kept.Fresh, err)
+		}
+		key := last.root.Config.ListKey(list, site.Details)
+		if details, _, err := site.DecodeDetails(w.objects[key].body); !w.damaged[key] && (err != nil || details.ENS.Fresh < told) {
+			w.fail("list %s: a profile as fresh as %d was answered, stored is %d (%v)", list, told, details.ENS.Fresh, err)
+		}
+	}
+}

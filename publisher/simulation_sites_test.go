@@ -1,0 +1,198 @@
+package publisher
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
+)
+
+// A simulatedSite is one of the sites that simulated publishers publish.
+type simulatedSite struct {
+	memorySite
+	root    site.Root
+	entries map[site.Key]site.MD5 // all objects, the shards of the manifest too
+}
+
+// lists are the lists that every site has.
+var lists = []string{"1", "2", "3"}
+
+// simulatedSites are made once: rendered from snapshots that differ in what changes
+// from night to night.
+var simulatedSites = sync.OnceValue(func() []simulatedSite {
+	var sites []simulatedSite
+	for i, change := range []func(snapshot map[string]string, o *generator.Options){
+		func(map[string]string, *generator.Options) {},
+		func(s map[string]string, _ *generator.Options) { // a list less
+			s["lists"] = strings.Replace(s["lists"], "\n"+list(4), "", 1)
+		},
+		func(s map[string]string, _ *generator.Options) { // a list more, others follow
+			s["lists"] += "\n" + list(5)
+			s["records"] += "\n" + record(2, 6) + "\n" + record(5, 1)
+		},
+		func(s map[string]string, _ *generator.Options) { // another name
+			s["accounts"] = strings.ReplaceAll(s["accounts"], "two.eth", "second.eth")
+		},
+		func(_ map[string]string, o *generator.Options) { o.Config.BasePath = "api/v2" },
+	} {
+		snapshot := map[string]string{"meta": fmt.Sprintf(`{"format":1,"as_of":"1999-12-%02dT00:00:00Z"}`, i+1)}
+		for l := range 4 {
+			snapshot["lists"] += "\n" + list(l+1)
+		}
+		for a := range 6 {
+			snapshot["accounts"] += "\n" + account(a+1)
+		}
+		for _, follow := range [][2]int{{1, 2}, {1, 3}, {1, 4}, {2, 1}, {2, 3}, {3, 1}, {4, 5}} {
+			snapshot["records"] += "\n" + record(follow[0], follow[1])
+		}
+		o := generator.Options{Config: site.Config{LeaderboardMax: 10}}
+		change(snapshot, &o)
+		sites = append(sites, rendered(snapshot, o))
+	}
+	return sites
+})
+
+func address(n int) string { return fmt.Sprintf("0x%040x", n) }
+
+func list(n int) string { return fmt.Sprintf(`{"token_id":"%d","owner":%q}`, n, address(n)) }
+
+func account(n int) string {
+	name := []string{"one", "two", "three", "four", "five", "six"}[n-1]
+	return fmt.Sprintf(`{"address":%q,"primary_list":"%d","ens":{"name":"%s.eth","avatar":"a","fresh":1}}`, address(n), n, name)
+}
+
+func record(list, follows int) string {
+	return fmt.Sprintf(`{"token_id":"%d","version":1,"record_type":"address","data":%q,"tags":[]}`, list, address(follows))
+}
+
+func rendered(snapshot map[string]string, o generator.Options) simulatedSite {
+	must := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	files := afero.NewMemMapFs()
+	for table, rows := range snapshot {
+		name := table + ".ndjson"
+		if table == "meta" {
+			name = "meta.json"
+		}
+		must(afero.WriteFile(files, name, []byte(strings.TrimSpace(rows)), 0o644))
+	}
+	for _, table := range []string{"events", "badges"} {
+		must(afero.WriteFile(files, table+".ndjson", nil, 0o644))
+	}
+	out, _, err := generator.ToMemory(context.Background(), files, o)
+	must(err)
+	s := simulatedSite{memorySite: memorySite{}, entries: map[site.Key]site.MD5{}}
+	must(afero.Walk(out, "/", func(path string, info fs.FileInfo, err error) error {
+		if err != nil || info.IsDir() {
+			return err
+		}
+		key := site.Key(strings.TrimPrefix(path, "/"))
+		body, err := afero.ReadFile(out, path)
+		s.memorySite[key], s.entries[key] = body, site.Sum(body)
+		return err
+	}))
+	s.root, err = site.ParseRoot(s.memorySite[site.RootKey])
+	must(err)
+	return s
+}
+
+// A follower does what a reader does, at any moment: it follows the root to the manifest,
+// the leaderboards and the buckets of users, and these to what they name.
+type follower struct{ leads map[site.MD5][]site.Key }
+
+var (
+	addresses = regexp.MustCompile(`"address":"(0x[0-9a-f]{40})"`)
+	tokens    = regexp.MustCompile(`:"([0-9]+)"`)
+)
+
+// newFollower finds out where the objects of all sites lead to.
+var newFollower = sync.OnceValue(func() *follower {
+	f := &follower{map[site.MD5][]site.Key{}}
+	for _, s := range simulatedSites() {
+		for _, key := range slices.Sorted(maps.Keys(s.memorySite)) {
+			sum := s.entries[key]
+			// What two sites have in common leads to what both have.
+			leads := slices.DeleteFunc(s.leads(key), func(to site.Key) bool { return s.memorySite[to] == nil })
+			if before, ok := f.leads[sum]; ok {
+				leads = slices.DeleteFunc(leads, func(to site.Key) bool { return !slices.Contains(before, to) })
+			}
+			f.leads[sum] = leads
+		}
+	}
+	return f
+})
+
+// leads are the keys that an object of a site names.
+func (s simulatedSite) leads(key site.Key) (to []site.Key) {
+	route, ok := s.root.Config.RouteOf(key)
+	if !ok {
+		return nil
+	}
+	body := s.memorySite[key]
+	switch route.ID {
+	case site.RouteRoot:
+		for shard := range s.root.Manifest {
+			to = append(to, site.ManifestKey(shard))
+		}
+		for _, board := range site.Boards() {
+			to = append(to, s.root.Config.LeaderboardKey(board))
+		}
+		for _, bucket := range site.HashPrefixes(s.root.BucketDigits) {
+			to = append(to, site.UserBucketKey(bucket))
+		}
+	case site.RouteManifest:
+		m, err := site.ParseManifest(strings.TrimPrefix(string(key), string(site.ManifestKey(""))), body)
+		if err != nil {
+			panic(err)
+		}
+		for _, e := range m.Objects {
+			to = append(to, e.Key)
+		}
+	case site.RouteLeaderboard, site.RouteLeaderboardLimit:
+		for _, match := range addresses.FindAllSubmatch(body, -1) {
+			to = append(to, s.root.Config.UserKey(string(match[1])))
+		}
+	case site.RouteUserBucket:
+		for _, match := range tokens.FindAllSubmatch(body, -1) {
+			to = append(to, s.root.Config.ListKey(string(match[1]), site.SearchFollowing))
+		}
+	}
+	return to
+}
+
+// look follows the root after an object was put or deleted.
+func (f *follower) look(w *world, r *arrival, o *stored) {
+	if w.late || o != nil && len(f.leads[o.sum]) == 0 {
+		return // what arrives too late may do any harm, if only somebody knows of it
+	}
+	root, ok := w.objects[site.RootKey]
+	if !ok {
+		return
+	}
+	f.follow(w, r, site.RootKey, root)
+	for _, lead := range f.leads[root.sum] {
+		if o, ok := w.objects[lead]; ok {
+			f.follow(w, r, lead, o)
+		}
+	}
+}
+
+func (f *follower) follow(w *world, r *arrival, from site.Key, o stored) {
+	for _, to := range f.leads[o.sum] {
+		if _, ok := w.objects[to]; !ok && !w.damaged[to] {
+			w.fail("%s: after %s, %s leads to %s, which is not there", r.name, r.what, from, to)
+		}
+	}
+}

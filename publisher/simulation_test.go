@@ -1,0 +1,199 @@
+package publisher
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/followpress/followpress/site"
+)
+
+var (
+	schedules = flag.Int("schedules", 200, "schedules that the simulation tries")
+	firstSeed = flag.Uint64("seed", 0, "the first schedule of the simulation; with -schedules=1 it prints what happens in it")
+)
+
+// Publishers that are delayed, stopped, killed and interrupted, fallbacks that refresh,
+// a verifier, a repairer and readers share a bucket whose network loses, delays and
+// repeats requests. Whatever happens, in what order:
+//
+//   - the bucket is what its manifest and its root say, or something in it says that it
+//     may not be, and then the next publish makes it so;
+//   - nothing that a reader is led to is missing;
+//   - nobody writes after somebody else has begun to;
+//   - what was refreshed, and answered to a client, is never lost;
+//   - a verification calls damaged what is, and nothing else.
+func TestSimulation(t *testing.T) {
+	result := simulate(t, *firstSeed, *schedules, noRegression)
+	if *schedules == 1 {
+		t.Log(result.trace)
+	}
+	t.Log(result)
+	for _, seed := range result.failed[:min(3, len(result.failed))] {
+		broken, trace := runSchedule(t, seed, noRegression, true)
+		t.Errorf("schedule %d (repeat it with -run TestSimulation -seed %[1]d -schedules 1):\n%s\n\n%s", seed, strings.Join(broken.failed, "\n"), trace)
+	}
+	if n := len(result.failed); n > 3 {
+		t.Errorf("%d schedules failed, such as %v", n, result.failed[:min(n, 20)])
+	}
+}
+
+// The simulation finds each fault for which it was written, when that is put back.
+func TestSimulationFindsRegressions(t *testing.T) {
+	for _, with := range []regression{impatient, serverClock, unexplained, believed} {
+		t.Run(strings.ReplaceAll(string(with), " ", "_"), func(t *testing.T) {
+			const enough = 20_000
+			result := simulate(t, 0, enough, with)
+			if len(result.failed) == 0 {
+				t.Fatalf("%d schedules found nothing", enough)
+			}
+			broken, _ := runSchedule(t, result.failed[0], with, false)
+			t.Logf("found by schedule %d: %s", result.failed[0], broken.failed[0])
+		})
+	}
+}
+
+// A schedule is decided by its seed alone, but for the order of log lines of one instant.
+func TestSimulationRepeats(t *testing.T) {
+	lines := func(trace string) []string {
+		sorted := strings.Split(trace, "\n")
+		slices.Sort(sorted)
+		return sorted
+	}
+	for seed := range uint64(30) {
+		_, trace := runSchedule(t, seed, noRegression, true)
+		_, again := runSchedule(t, seed, noRegression, true)
+		first, second := lines(trace), lines(again)
+		for i := range max(len(first), len(second)) {
+			if i == len(first) || i == len(second) || first[i] != second[i] {
+				t.Fatalf("seed %d: got first\n%s\n\nthen\n%s", seed, strings.Join(first[max(0, i-3):min(i+3, len(first))], "\n"),
+					strings.Join(second[max(0, i-3):min(i+3, len(second))], "\n"))
+			}
+		}
+	}
+}
+
+// simulated sums up many schedules.
+type simulated struct {
+	schedules int
+	states    int
+	faults    faults
+	failed    []uint64
+	trace     string // of a single one
+	took      time.Duration
+}
+
+func (s *simulated) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d schedules, %d states of the bucket, %d schedules failed, in %s", s.schedules, s.states, len(s.failed), s.took.Round(time.Millisecond))
+	for _, kind := range slices.Sorted(maps.Keys(s.faults)) {
+		fmt.Fprintf(&b, "\n%12d %s", s.faults[kind], kind)
+	}
+	return b.String()
+}
+
+// simulate tries schedules, on all cores; with a regression until one fails.
+func simulate(t *testing.T, first uint64, n int, with regression) *simulated {
+	t.Helper()
+	begun := time.Now()
+	sum := &simulated{faults: faults{}}
+	var mu sync.Mutex
+	var next atomic.Int64
+	var found atomic.Bool
+	var group sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			for {
+				i := next.Add(1) - 1
+				if i >= int64(n) || found.Load() {
+					return
+				}
+				seed := first + uint64(i)
+				w, trace := runSchedule(t, seed, with, n == 1)
+				mu.Lock()
+				sum.schedules++
+				sum.states += w.writes
+				for kind, n := range w.faults {
+					sum.faults[kind] += n
+				}
+				if len(w.failed) > 0 {
+					sum.failed = append(sum.failed, seed)
+					found.Store(with != noRegression)
+				}
+				sum.trace = trace
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	slices.Sort(sum.failed)
+	sum.took = time.Since(begun)
+	return sum
+}
+
+// runSchedule runs one schedule and checks what must hold in it and after it.
+func runSchedule(t *testing.T, seed uint64, with regression, traced bool) (w *world, trace string) {
+	simulatedSites() // outside of the bubble
+	newFollower()
+	synctest.Test(t, func(*testing.T) {
+		w = newWorld(seed, traced)
+		w.run(with)
+		w.check()
+	})
+	if traced {
+		trace = w.trace.String()
+	}
+	return w, trace
+}
+
+func newWorld(seed uint64, traced bool) *world {
+	w := &world{seed: seed, start: time.Now(), objects: map[site.Key]stored{}, reader: newFollower(), faults: faults{},
+		put: map[site.MD5]bool{}, damaged: map[site.Key]bool{}, harmed: map[site.Key]bool{}, ever: map[string][]site.MD5{}, acked: map[string]int64{}}
+	if traced {
+		w.trace = &strings.Builder{}
+	}
+	if w.skew("answers") != 0 {
+		w.faults[faultSkewed]++
+	}
+	if first := w.site("first"); !w.chance(150, "empty") {
+		for key, body := range first.memorySite {
+			o := stored{body: body, sum: first.entries[key], at: w.start}
+			if route, ok := first.root.Config.RouteOf(key); ok {
+				o.contentType, o.cacheControl = route.ContentType, route.CacheControl
+			}
+			w.objects[key] = o
+		}
+	}
+	return w
+}
+
+// run lets everybody loose.
+func (w *world) run(with regression) {
+	var group, fallbacks sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	for i := range 2 + w.draw("publishers")%3 {
+		group.Go(func() { w.publisher(fmt.Sprint("publisher", i), with) })
+	}
+	for i := range w.draw("fallbacks") % 3 {
+		fallbacks.Go(func() { w.fallback(ctx, fmt.Sprint("fallback", i), with) })
+	}
+	for i := range w.draw("verifiers") % 3 {
+		group.Go(func() { w.verifier(fmt.Sprint("verifier", i), with) })
+	}
+	if w.chance(200, "repairer") {
+		group.Go(func() { w.repairer("repairer") })
+	}
+	group.Wait()
+	time.Sleep(within / 2) // for refreshes that come last
+	cancel()
+	fallbacks.Wait()
+}

@@ -1,0 +1,568 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// A world is a simulated bucket, with everybody who uses it, on virtual time. Its seed
+// decides everything: what happens to a request depends on the seed, on who makes it, and
+// on how many of the kind that one has made, and never on the order of goroutines.
+type world struct {
+	seed  uint64
+	start time.Time
+
+	mu           sync.Mutex
+	objects      map[site.Key]stored
+	epoch        int       // how often the lock was taken
+	writing      int       // the last epoch of which data was written
+	late         bool      // a request has arrived later than the protocol waits for
+	pending      time.Time // when the last request arrives
+	writes       int       // changes so far
+	byPublishers int       // of them
+	reader       *follower
+	faults       faults
+	failed       []string
+	trace        *strings.Builder // nil if nobody reads it
+
+	put     map[site.MD5]bool     // bodies that refreshes have put
+	damaged map[site.Key]bool     // objects that were damaged and not put again since
+	ever    map[string][]site.MD5 // what the details of a list ever were
+	harmed  map[site.Key]bool     // objects that were ever damaged
+	acked   map[string]int64      // how fresh the profile of a list is that was answered to a client
+}
+
+// A stored object is what the bucket holds under a key.
+type stored struct {
+	body                      []byte
+	sum                       site.MD5
+	at                        time.Time
+	contentType, cacheControl string
+}
+
+// What the network and the server do to requests, and what happens to processes.
+const (
+	faultDelayed    = "requests delayed for seconds"
+	faultGivenUp    = "requests that arrived after their sender gave up"
+	faultLost       = "requests lost"
+	faultUnheard    = "answers lost"
+	faultDuplicated = "requests carried out twice"
+	faultRefused    = "requests refused for their age"
+	faultStopped    = "processes stopped and continued"
+	faultStuck      = "requests that a stopped process sent when it went on"
+	faultKilled     = "processes killed"
+	faultCut        = "processes interrupted"
+	faultBroken     = "runs that may break a lock"
+	faultTaken      = "locks taken over"
+	faultSkewed     = "buckets whose clocks disagree"
+	faultDamaged    = "objects damaged"
+)
+
+// faults count what was tried, by kind.
+type faults map[string]int
+
+func (w *world) count(fault string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults[fault]++
+}
+
+// fail notes that a promise was broken.
+func (w *world) fail(format string, arguments ...any) {
+	w.failed = append(w.failed, w.elapsed()+" "+fmt.Sprintf(format, arguments...))
+	w.note("BROKEN: "+format, arguments...)
+}
+
+func (w *world) note(format string, arguments ...any) {
+	if w.trace != nil {
+		fmt.Fprintf(w.trace, "%s %s\n", w.elapsed(), fmt.Sprintf(format, arguments...))
+	}
+}
+
+func (w *world) elapsed() string { return fmt.Sprintf("%10.3f", time.Since(w.start).Seconds()) }
+
+// draw is a number that the seed decides for what the parts name.
+func (w *world) draw(parts ...string) uint64 {
+	const prime = 1099511628211
+	hash := w.seed*0x9e3779b97f4a7c15 ^ 14695981039346656037
+	for _, part := range parts {
+		for i := range len(part) {
+			hash = (hash ^ uint64(part[i])) * prime
+		}
+		hash = (hash ^ 0xff) * prime
+	}
+	hash ^= hash >> 30 // splitmix64: FNV alone leaves the high bits much alike
+	hash *= 0xbf58476d1ce4e5b9
+	hash ^= hash >> 27
+	hash *= 0x94d049bb133111eb
+	return hash ^ hash>>31
+}
+
+// chance holds in so many of a thousand cases.
+func (w *world) chance(perMille uint64, parts ...string) bool {
+	return w.draw(parts...)%1000 < perMille
+}
+
+// between is a time, with nanoseconds: no two events happen at the same time.
+func (w *world) between(low, high time.Duration, parts ...string) time.Duration {
+	return low + time.Duration(w.draw(parts...)%uint64(high-low))
+}
+
+// skew is how far a clock of the bucket is ahead: the one of its answers, or the one of
+// the node that has a key.
+func (w *world) skew(clock string) time.Duration {
+	if !w.chance(300, "skewed") {
+		return 0
+	}
+	const most = 5 * time.Minute
+	return w.between(-most, most, "skew", clock)
+}
+
+// A process is one that uses the bucket. It may be stopped for a while, and killed.
+type process struct {
+	w                *world
+	name             string
+	stopped, goesOn  time.Time // zero: never
+	killed           time.Time // zero: never
+	epoch            atomic.Int64
+	mu               sync.Mutex
+	requests         map[string]int
+	rewrite          func(*storage.Object) // puts a fault back into the code; nil for none
+	putBeforeKeeping bool                  // the same
+	kept             *storage.Object       // what was held back by it
+	believes         bool                  // the same: any bytes are those that a refresh has put
+	refreshes        bool                  // it is a fallback
+	calm             bool                  // nothing happens to its requests
+}
+
+func (w *world) process(name string) *process {
+	return &process{w: w, name: name, requests: map[string]int{}}
+}
+
+// stops says when the process is stopped and killed, as the seed has it.
+func (p *process) stops(within time.Duration) {
+	w, now := p.w, time.Now()
+	if w.chance(350, p.name, "stopped") {
+		p.stopped = now.Add(w.between(0, within, p.name, "stop"))
+		p.goesOn = p.stopped.Add(w.between(time.Second, 100*time.Second, p.name, "go on"))
+	}
+	if w.chance(200, p.name, "killed") {
+		p.killed = now.Add(w.between(0, 2*within, p.name, "kill"))
+	}
+}
+
+var errKilled = errors.New("the process is dead")
+
+// alive waits while the process is stopped, and a moment of its own for each request:
+// else the scheduler of goroutines would decide which one goes on first.
+func (p *process) alive(id string) error {
+	if now := time.Now(); !now.Before(p.stopped) && now.Before(p.goesOn) {
+		time.Sleep(time.Until(p.goesOn) + p.w.between(0, time.Millisecond, p.name, id, "awake"))
+	}
+	if p.isDead() {
+		return errKilled
+	}
+	return nil
+}
+
+func (p *process) isDead() bool { return !p.killed.IsZero() && !time.Now().Before(p.killed) }
+
+// A fate is what becomes of a request.
+type fate struct {
+	out, back time.Duration
+	again     time.Duration // after this it is carried out once more; 0 means never
+	lost      bool
+	unheard   bool // there will be no answer
+}
+
+// tooOld is the age at which S3 refuses a request (RequestTimeTooSkewed).
+const tooOld = 15 * time.Minute
+
+// fate decides what becomes of a request.
+func (p *process) fate(id string) fate {
+	w := p.w
+	f := fate{out: w.between(time.Millisecond, 40*time.Millisecond, p.name, id, "out"), back: w.between(time.Millisecond, 20*time.Millisecond, p.name, id, "back")}
+	if p.calm || !w.chance(40, p.name, id, "fate") {
+		return f
+	}
+	switch w.draw(p.name, id, "kind") % 6 {
+	case 0:
+		w.count(faultDelayed)
+		f.out = w.between(time.Second, 20*time.Second, p.name, id, "delay")
+	case 1:
+		w.count(faultGivenUp)
+		f.unheard = true
+		f.out = w.between(5*time.Second, tooOld+time.Minute, p.name, id, "delay")
+	case 2:
+		w.count(faultLost)
+		f.lost, f.unheard = true, true
+	case 3:
+		w.count(faultUnheard)
+		f.unheard = true
+	case 4:
+		w.count(faultDuplicated)
+		f.again = w.between(time.Millisecond, 3*time.Second, p.name, id, "again")
+	case 5:
+		f.back = w.between(time.Second, 20*time.Second, p.name, id, "answer")
+	}
+	return f
+}
+
+// id tells a request from all others of the process.
+func (p *process) id(operation string, key site.Key) string {
+	what := operation + " " + string(key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests[what]++
+	return fmt.Sprint(what, " ", p.requests[what])
+}
+
+// request makes one: effect is what the server does when it arrives, and what it
+// answers. As in the world outside, it may do so when nobody waits for it any more.
+func request[T any](ctx context.Context, p *process, operation string, key site.Key, effect func(*arrival) (T, error)) (T, error) {
+	var nothing T
+	id := p.id(operation, key)
+	if err := errors.Join(p.alive(id), ctx.Err()); err != nil {
+		return nothing, err
+	}
+	f := p.fate(id)
+	r := &arrival{process: p, what: id, signed: time.Now()}
+	arrives, sent := p.sent(r, f)
+	if !sent {
+		return nothing, p.unanswered(ctx, id, time.After(10*time.Second))
+	}
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 2)
+	p.w.expect(arrives.Add(f.again))
+	arrive := func() {
+		var a answer
+		a.err = p.w.arrive(r, func(r *arrival) (err error) {
+			a.value, err = effect(r)
+			return err
+		})
+		answers <- a
+	}
+	time.AfterFunc(time.Until(arrives), arrive)
+	if f.again > 0 {
+		time.AfterFunc(time.Until(arrives)+f.again, arrive)
+	}
+	if f.unheard {
+		return nothing, p.unanswered(ctx, id, time.After(10*time.Second))
+	}
+	select {
+	case a := <-answers:
+		if f.again > 0 { // one server hears both, and answers the first
+			<-answers
+		}
+		time.Sleep(f.back)
+		return a.value, errors.Join(a.err, p.alive(id))
+	case <-ctx.Done():
+		return nothing, p.unanswered(ctx, id, nil)
+	}
+}
+
+// sent says when a request arrives; ok is false if it never does.
+func (p *process) sent(r *arrival, f fate) (arrives time.Time, ok bool) {
+	arrives = r.signed.Add(f.out)
+	if p.stopped.After(r.signed) && p.stopped.Before(arrives) && p.w.chance(300, p.name, r.what, "stuck") {
+		// The process was stopped between its last look at the lease and the sending.
+		p.w.count(faultStuck)
+		arrives = p.goesOn.Add(f.out)
+		if !p.killed.IsZero() && p.killed.Before(p.goesOn) {
+			return arrives, false
+		}
+	}
+	died := !p.killed.IsZero() && p.killed.Before(arrives)
+	if f.lost || died && p.w.chance(500, p.name, r.what, "dropped") {
+		p.w.note("%s: %s is lost", p.name, r.what)
+		return arrives, false
+	}
+	return arrives, true
+}
+
+// unanswered is the error of a request whose sender waits in vain.
+func (p *process) unanswered(ctx context.Context, id string, closed <-chan time.Time) error {
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
+	if err := p.alive(id); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return &storage.UnansweredError{Err: err}
+	}
+	return &storage.UnansweredError{Err: errors.New("the connection was closed")}
+}
+
+// expect notes that a request arrives by then.
+func (w *world) expect(at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at.After(w.pending) {
+		w.pending = at
+	}
+}
+
+// An arrival is a request at the server.
+type arrival struct {
+	*process
+	what   string
+	signed time.Time
+}
+
+// errTooOld is what the server answers to a request that was signed too long ago.
+var errTooOld = errors.New("RequestTimeTooSkewed")
+
+func (w *world) arrive(r *arrival, effect func(*arrival) error) (err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if time.Since(r.signed) > tooOld {
+		w.faults[faultRefused]++
+		err = errTooOld
+	} else {
+		err = effect(r)
+	}
+	if w.trace != nil && (!strings.HasPrefix(r.what, "read") && !strings.HasPrefix(r.what, "list") || err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrUnchanged)) {
+		late := ""
+		if age := time.Since(r.signed); age > time.Second {
+			late = fmt.Sprintf(", signed %.1f s ago", age.Seconds())
+		}
+		result := "done"
+		if err != nil {
+			result = err.Error()
+		}
+		w.note("%s: %s%s: %s", r.name, r.what, late, result)
+	}
+	return err
+}
+
+// changed is called for each object that is put or deleted (nil), under the mutex.
+func (w *world) changed(r *arrival, key site.Key, o *stored) {
+	w.writes++
+	if p := r.process; p.refreshes && o != nil && !strings.HasPrefix(string(key), string(site.RefreshPrefix)) {
+		w.put[o.sum] = true
+	} else if !p.refreshes {
+		w.byPublishers++
+	}
+	if key == site.LockKey {
+		w.lockChanged(r, o)
+	} else if epoch := int(r.epoch.Load()); epoch > 0 {
+		// Nobody writes data any more when somebody else has begun to, but for what the
+		// network or a stop has kept for longer than the protocol waits.
+		if w.writing > epoch && time.Since(r.signed) <= drainTime {
+			w.fail("%s: %s was carried out when another run had begun to write", r.name, r.what)
+		}
+		w.writing = max(w.writing, epoch)
+	}
+	if time.Since(r.signed) > drainTime {
+		w.late = true
+	}
+	if o == nil {
+		delete(w.objects, key)
+	} else {
+		w.objects[key] = *o
+	}
+	delete(w.damaged, key)
+	if o != nil {
+		w.remember(key, o.sum)
+	}
+	w.reader.look(w, r, o)
+}
+
+func (w *world) remember(key site.Key, sum site.MD5) {
+	if i := strings.Index(string(key), "/lists/"); i >= 0 {
+		w.ever[string(key[i:])] = append(w.ever[string(key[i:])], sum)
+	}
+}
+
+func (w *world) lockChanged(r *arrival, o *stored) {
+	if o == nil {
+		w.fail("%s: the lock was deleted", r.name)
+		return
+	}
+	var before, after lockBody
+	if err := errors.Join(json.Unmarshal(o.body, &after), w.decodeLock(&before)); err != nil {
+		w.fail("%s: the lock cannot be read: %v", r.name, err)
+	}
+	if after.ID == before.ID {
+		return
+	}
+	if !before.Released && before.ID != "" {
+		w.faults[faultTaken]++
+	}
+	w.epoch++
+	r.epoch.Store(int64(w.epoch))
+}
+
+func (w *world) decodeLock(into *lockBody) error {
+	if o, ok := w.objects[site.LockKey]; ok {
+		return json.Unmarshal(o.body, into)
+	}
+	into.Released = true
+	return nil
+}
+
+// Now is the time by the clock of the server's answers.
+func (p *process) Now() time.Time { return time.Now().Add(p.w.skew("answers")) }
+
+// Get is Read without its info.
+func (p *process) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	body, _, err := p.Read(ctx, key)
+	return body, err
+}
+
+// Read reads an object.
+func (p *process) Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error) {
+	o, err := request(ctx, p, "read", key, func(*arrival) (o stored, err error) {
+		o, ok := p.w.objects[key]
+		if !ok {
+			return o, storage.ErrNotFound
+		}
+		return o, nil
+	})
+	if err != nil {
+		return nil, storage.Info{}, err
+	}
+	if p.believes && strings.HasPrefix(string(key), string(site.RefreshPrefix)) {
+		o.body = p.w.believed(key)
+	}
+	return o.body, p.w.info(key, o), nil
+}
+
+// believed is what a refresh keeps that has put all that the details of a list ever were.
+func (w *world) believed(key site.Key) []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, token, _ := strings.Cut(strings.TrimPrefix(string(key), string(site.RefreshPrefix)), "/")
+	body, err := json.Marshal(map[string]any{"stored": w.ever["/lists/"+token+"/details"]})
+	if err != nil {
+		panic(err)
+	}
+	return body
+}
+
+// ReadUnless reads an object that has another ETag.
+func (p *process) ReadUnless(ctx context.Context, key site.Key, etag string) ([]byte, storage.Info, error) {
+	body, info, err := p.Read(ctx, key)
+	if err == nil && info.ETag == etag {
+		return nil, storage.Info{}, storage.ErrUnchanged
+	}
+	return body, info, err
+}
+
+func (w *world) info(key site.Key, o stored) storage.Info {
+	return storage.Info{Key: key, Size: int64(len(o.body)), ETag: o.sum.String(), Modified: o.at.Add(w.skew(string(key[:min(len(key), 20)])))}
+}
+
+// Put puts an object if the condition holds.
+func (p *process) Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
+	if p.rewrite != nil {
+		p.rewrite(&o)
+	}
+	if p.putBeforeKeeping {
+		if strings.HasPrefix(string(o.Key), string(site.RefreshPrefix)) {
+			p.kept = &o
+			return "", nil
+		}
+		etag, err = p.putOne(ctx, o, condition)
+		if p.kept != nil && err == nil {
+			time.Sleep(time.Second)
+			_, err = p.putOne(ctx, *p.kept, storage.Always)
+		}
+		return etag, err
+	}
+	return p.putOne(ctx, o, condition)
+}
+
+func (p *process) putOne(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
+	if site.Sum(o.Body) != o.MD5 || int64(len(o.Body)) != o.Size {
+		return "", storage.ErrDamaged
+	}
+	return request(ctx, p, "put", o.Key, func(r *arrival) (string, error) {
+		old, ok := p.w.objects[o.Key]
+		if condition == storage.IfAbsent && ok || condition != storage.IfAbsent && condition != storage.Always && (!ok || string(condition) != old.sum.String()) {
+			return "", storage.ErrCondition
+		}
+		p.w.changed(r, o.Key, &stored{o.Body, o.MD5, time.Now(), o.ContentType, o.CacheControl})
+		return o.MD5.String(), nil
+	})
+}
+
+// Delete deletes objects.
+func (p *process) Delete(ctx context.Context, keys []site.Key) error {
+	_, err := request(ctx, p, "delete", keys[0], func(r *arrival) (none struct{}, err error) {
+		for _, key := range keys {
+			if _, ok := p.w.objects[key]; ok {
+				p.w.changed(r, key, nil)
+			}
+		}
+		return none, nil
+	})
+	return err
+}
+
+// List lists in pages, between which others may write.
+func (p *process) List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error {
+	const page = 25
+	for {
+		listed, err := request(ctx, p, "list", prefix, func(*arrival) (listed []storage.Info, err error) {
+			for _, key := range slices.Sorted(maps.Keys(p.w.objects)) {
+				if strings.HasPrefix(string(key), string(prefix)) && key > after && len(listed) < page {
+					listed = append(listed, p.w.info(key, p.w.objects[key]))
+				}
+			}
+			return listed, nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, info := range listed {
+			after = info.Key
+			if err := found(info); err != nil {
+				return err
+			}
+		}
+		if len(listed) < page {
+			return nil
+		}
+	}
+}
+
+// An unpacking process uses a server that unpacks archives, and stores what is in one
+// in any order.
+type unpacking struct{ *process }
+
+// Unpacks puts objects and says that the server has unpacked them.
+func (p unpacking) Unpacks(ctx context.Context, objects []storage.Object) (bool, error) {
+	return true, p.PutMany(ctx, objects)
+}
+
+// PutMany puts objects with one request.
+func (p unpacking) PutMany(ctx context.Context, objects []storage.Object) error {
+	_, err := request(ctx, p.process, "put many", objects[0].Key, func(r *arrival) (none struct{}, err error) {
+		order := slices.SortedFunc(slices.Values(objects), func(a, b storage.Object) int {
+			return int(p.w.draw(r.what, string(a.Key))>>1) - int(p.w.draw(r.what, string(b.Key))>>1)
+		})
+		for _, o := range order {
+			p.w.changed(r, o.Key, &stored{o.Body, o.MD5, time.Now(), o.ContentType, o.CacheControl})
+		}
+		return none, nil
+	})
+	return err
+}
