@@ -61,7 +61,7 @@ type lock struct {
 // then there is nothing to be locked with.
 func acquire(ctx context.Context, bucket *patient, o Options, lost context.CancelCauseFunc) (*lock, error) {
 	now := time.Now()
-	l := &lock{bucket: bucket, body: lockBody{
+	l := &lock{bucket: bucket.unbounded(), body: lockBody{
 		ID: newID(), Owner: o.Owner, Host: hostname(), PID: os.Getpid(),
 		Start: now.UTC().Truncate(time.Second), Lease: o.Lease.Seconds(),
 	}}
