@@ -68,7 +68,7 @@ type lock struct {
 // somebody else takes it. It gives nil where the server has no conditional writes:
 // then there is nothing to be locked with.
 func acquire(ctx context.Context, id string, bucket *patient, o Options, lost context.CancelCauseFunc) (*lock, error) {
-	l := &lock{bucket: bucket, body: lockBody{
+	l := &lock{bucket: bucket.unbounded(), body: lockBody{
 		ID: id, Owner: o.Owner, Host: hostname(), PID: os.Getpid(),
 		Start: time.Now().UTC().Truncate(time.Second), Lease: o.Lease.Seconds(),
 	}}

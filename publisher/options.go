@@ -35,14 +35,14 @@ const (
 
 // Options of a run.
 type Options struct {
-	Concurrency int           // requests in flight; 0 means DefaultConcurrency
+	Concurrency int           // requests in flight at most, besides the lock's; 0 means DefaultConcurrency
 	Bulk        Bulk          // "" means BulkAuto
 	DryRun      bool          // find out what would be done, and write nothing
 	NoLock      bool          // do not ask for the lock: the caller knows that nobody else publishes
 	BreakLock   bool          // take the lock even from a publisher that is alive, and wait until its lease has run out
 	Lease       time.Duration // how long requests are sent after a heartbeat; others wait so long before they take over; 0 means DefaultLease
 	Owner       string        // who publishes, for others to read; "" means user@host
-	Patience    time.Duration // how long a request is tried again; 0 means DefaultPatience
+	Patience    time.Duration // how long a request is tried again after it failed first; 0 means DefaultPatience
 	MaxChanged  int           // keys that Report.Changed names; where more change it says so instead
 	Progress    Progress      // nil means that nobody wants to know
 	Log         *slog.Logger  // nil means none

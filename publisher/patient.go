@@ -14,20 +14,22 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Times of requests.
+// Times and sizes of requests.
 const (
 	attemptTime     = 30 * time.Second // of a request, besides its body
 	attemptTimePack = 5 * time.Minute  // of a request that makes a server store many objects
-	slowest         = 64 << 10         // bytes a second at which a body must get on
+	packOverhead    = 2 << 10          // bytes beside the body of an object in an archive, about
+	deleteBytes     = 100              // that a key takes where many are deleted, about
 	firstWait       = 200 * time.Millisecond
 	longestWait     = 10 * time.Second
 )
 
 // A patient bucket tries again what failed for a reason that may go away, with waits
 // that grow exponentially and a random part. It starts nothing while the lease is not
-// held, and cuts off what is under way when it ends.
+// held, and cuts off what is under way when it ends. Every request takes a slot.
 type patient struct {
 	bucket   Bucket
+	slots    *slots // nil for requests that nothing may hold up
 	patience time.Duration
 	steady   bool            // see Options
 	hard     context.Context // ends requests that are under way
@@ -70,24 +72,37 @@ func (p *patient) until(ctx context.Context) *patient {
 	return &bounded
 }
 
+// unbounded is the same bucket with requests that take no slots: the lock's must not
+// wait until others have arrived.
+func (p *patient) unbounded() *patient {
+	free := *p
+	free.slots = nil
+	return &free
+}
+
 // do runs attempts until one succeeds. When ctx ends there are no more; the one that
 // is under way goes on until p.hard ends too.
 func (p *patient) do(ctx context.Context, limit time.Duration, what string, attempt func(context.Context) error) error {
-	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval, wait.MaxInterval, wait.Multiplier = firstWait, longestWait, 2
-	if p.steady {
-		wait.RandomizationFactor = 0
-	}
+	return p.send(ctx, limit, 0, what, attempt)
+}
+
+// send is do for requests with a body, whose time is not in limit.
+func (p *patient) send(ctx context.Context, limit time.Duration, bytes int64, what string, attempt func(context.Context) error) error {
+	wait := newWaits(p.patience, p.steady)
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
-		if err := context.Cause(ctx); err != nil {
+		asked := time.Now()
+		slot, err := p.slots.take(ctx, bytes)
+		if err != nil {
 			return struct{}{}, backoff.Permanent(err)
 		}
-		err := p.attempt(limit, attempt)
+		wait.exclude(time.Since(asked))
+		err = p.attempt(p.slots.timeFor(limit, bytes), attempt)
+		p.slots.give(slot, err == nil, err != nil && mayPass(err))
 		if err != nil && !mayPass(err) {
 			err = backoff.Permanent(err)
 		}
 		return struct{}{}, err
-	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(p.patience), backoff.WithNotify(func(err error, next time.Duration) {
+	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, next time.Duration) {
 		level := slog.LevelInfo
 		if p.retries.Add(1) == 1 { // the first one tells a person why nothing moves
 			level = slog.LevelWarn
@@ -98,6 +113,42 @@ func (p *patient) do(ctx context.Context, limit time.Duration, what string, atte
 		return fmt.Errorf("%w (tried for %s: check --endpoint, and that the server is up)", err, p.patience)
 	}
 	return err
+}
+
+// waits grow exponentially, until they and the attempts since the first failure have
+// taken longer than the patience.
+type waits struct {
+	*backoff.ExponentialBackOff
+	patience time.Duration
+	failed   time.Time // first; later by what does not count
+}
+
+func newWaits(patience time.Duration, steady bool) *waits {
+	w := &waits{backoff.NewExponentialBackOff(), patience, time.Time{}}
+	w.InitialInterval, w.MaxInterval, w.Multiplier = firstWait, longestWait, 2
+	if steady {
+		w.RandomizationFactor = 0
+	}
+	return w
+}
+
+// exclude says that for so long the request was not tried.
+func (w *waits) exclude(d time.Duration) {
+	if !w.failed.IsZero() {
+		w.failed = w.failed.Add(d)
+	}
+}
+
+// NextBackOff is called after each failure.
+func (w *waits) NextBackOff() time.Duration {
+	if w.failed.IsZero() {
+		w.failed = time.Now()
+	}
+	next := w.ExponentialBackOff.NextBackOff()
+	if time.Since(w.failed)+next > w.patience {
+		return backoff.Stop
+	}
+	return next
 }
 
 // errStalled says that a listing did not get on.
@@ -126,17 +177,13 @@ func (p *patient) attempt(limit time.Duration, attempt func(context.Context) err
 	return err
 }
 
-// change is do for what changes the bucket.
-func (p *patient) change(ctx context.Context, limit time.Duration, what string, attempt func(context.Context) error) error {
-	return p.do(ctx, limit, what, func(ctx context.Context) error {
+// change is send for what changes the bucket.
+func (p *patient) change(ctx context.Context, limit time.Duration, bytes int64, what string, attempt func(context.Context) error) error {
+	return p.send(ctx, limit, bytes, what, func(ctx context.Context) error {
 		err := attempt(ctx)
 		p.changes.note(ctx, err)
 		return err
 	})
-}
-
-func timeFor(bytes int) time.Duration {
-	return attemptTime + time.Duration(bytes/slowest)*time.Second
 }
 
 func (p *patient) read(ctx context.Context, key site.Key) (body []byte, info storage.Info, err error) {
@@ -148,11 +195,11 @@ func (p *patient) read(ctx context.Context, key site.Key) (body []byte, info sto
 }
 
 func (p *patient) put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
-	do := p.change
+	send := p.change
 	if o.Key == site.LockKey { // late ones fail: each has a condition of its own
-		do = p.do
+		send = p.send
 	}
-	err = do(ctx, timeFor(len(o.Body)), "put "+string(o.Key), func(ctx context.Context) (err error) {
+	err = send(ctx, attemptTime, int64(len(o.Body)), "put "+string(o.Key), func(ctx context.Context) (err error) {
 		etag, err = p.bucket.Put(ctx, o, condition)
 		return err
 	})
@@ -160,11 +207,11 @@ func (p *patient) put(ctx context.Context, o storage.Object, condition storage.C
 }
 
 func (p *patient) delete(ctx context.Context, keys ...site.Key) error {
-	limit := attemptTime
+	limit, bytes := attemptTime, int64(0)
 	if len(keys) > 1 {
-		limit = attemptTimePack
+		limit, bytes = attemptTimePack, int64(len(keys)*deleteBytes)
 	}
-	return p.change(ctx, limit, "delete", func(ctx context.Context) error { return p.bucket.Delete(ctx, keys) })
+	return p.change(ctx, limit, bytes, "delete", func(ctx context.Context) error { return p.bucket.Delete(ctx, keys) })
 }
 
 // list begins again after the last key that it found. A listing is many requests:
@@ -199,13 +246,17 @@ func (p *patient) list(ctx context.Context, prefix site.Key, found func(storage.
 }
 
 func (p *patient) putMany(ctx context.Context, objects []storage.Object) error {
-	return p.change(ctx, attemptTimePack, "put an archive", func(ctx context.Context) error {
+	bytes := int64(0)
+	for _, o := range objects {
+		bytes += o.Size + packOverhead
+	}
+	return p.change(ctx, attemptTimePack, bytes, "put an archive", func(ctx context.Context) error {
 		return p.bucket.(Unpacker).PutMany(ctx, objects)
 	})
 }
 
 func (p *patient) unpacks(ctx context.Context, objects []storage.Object) (yes bool, err error) {
-	err = p.change(ctx, attemptTimePack, "put an archive", func(ctx context.Context) (err error) {
+	err = p.change(ctx, attemptTimePack, 0, "put an archive", func(ctx context.Context) (err error) {
 		yes, err = p.bucket.(Unpacker).Unpacks(ctx, objects)
 		return err
 	})

@@ -88,7 +88,8 @@ func newPatient(ctx context.Context, to Bucket, o Options, retries *atomic.Int64
 	hard, endHard := context.WithCancel(context.WithoutCancel(ctx))
 	soft, lost := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(soft, func() { time.AfterFunc(Grace, endHard) })
-	bucket := &patient{bucket: to, patience: o.Patience, steady: o.steady, hard: hard, log: o.Log, retries: retries, changes: &changes{}}
+	bucket := &patient{bucket: to, slots: newSlots(o.Concurrency), patience: o.Patience, steady: o.steady, hard: hard, log: o.Log,
+		retries: retries, changes: &changes{}}
 	return bucket, stopper{soft, lost}, func() { stop(); lost(nil); endHard() }
 }
 
@@ -248,7 +249,7 @@ func (r *run) leaveDoubt(bucket *patient, d *doubt) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
 	defer cancel()
-	if err := addDoubt(ctx, bucket.until(ctx), d); err != nil {
+	if err := addDoubt(ctx, bucket.unbounded().until(ctx), d); err != nil {
 		r.options.Log.Warn("cannot note that requests of this run may still arrive: use verify an hour from now", "error", err)
 	}
 }

@@ -33,11 +33,11 @@ var simulatedSites = sync.OnceValue(func() []simulatedSite {
 	for i, change := range []func(snapshot map[string]string, o *generator.Options){
 		func(map[string]string, *generator.Options) {},
 		func(s map[string]string, _ *generator.Options) { // a list less
-			s["lists"] = strings.Replace(s["lists"], "\n"+list(4), "", 1)
+			s["lists"] = strings.Replace(s["lists"], "\n"+listRow(4), "", 1)
 		},
 		func(s map[string]string, _ *generator.Options) { // a list more, others follow
-			s["lists"] += "\n" + list(5)
-			s["records"] += "\n" + record(2, 6) + "\n" + record(5, 1)
+			s["lists"] += "\n" + listRow(5)
+			s["records"] += "\n" + recordRow(2, 6) + "\n" + recordRow(5, 1)
 		},
 		func(s map[string]string, _ *generator.Options) { // another name
 			s["accounts"] = strings.ReplaceAll(s["accounts"], "two.eth", "second.eth")
@@ -46,13 +46,13 @@ var simulatedSites = sync.OnceValue(func() []simulatedSite {
 	} {
 		snapshot := map[string]string{"meta": fmt.Sprintf(`{"format":1,"as_of":"1999-12-%02dT00:00:00Z"}`, i+1)}
 		for l := range 4 {
-			snapshot["lists"] += "\n" + list(l+1)
+			snapshot["lists"] += "\n" + listRow(l+1)
 		}
 		for a := range 6 {
-			snapshot["accounts"] += "\n" + account(a+1)
+			snapshot["accounts"] += "\n" + accountRow(a+1)
 		}
 		for _, follow := range [][2]int{{1, 2}, {1, 3}, {1, 4}, {2, 1}, {2, 3}, {3, 1}, {4, 5}} {
-			snapshot["records"] += "\n" + record(follow[0], follow[1])
+			snapshot["records"] += "\n" + recordRow(follow[0], follow[1])
 		}
 		o := generator.Options{Config: site.Config{LeaderboardMax: 10}}
 		change(snapshot, &o)
@@ -63,14 +63,14 @@ var simulatedSites = sync.OnceValue(func() []simulatedSite {
 
 func address(n int) string { return fmt.Sprintf("0x%040x", n) }
 
-func list(n int) string { return fmt.Sprintf(`{"token_id":"%d","owner":%q}`, n, address(n)) }
+func listRow(n int) string { return fmt.Sprintf(`{"token_id":"%d","owner":%q}`, n, address(n)) }
 
-func account(n int) string {
+func accountRow(n int) string {
 	name := []string{"one", "two", "three", "four", "five", "six"}[n-1]
 	return fmt.Sprintf(`{"address":%q,"primary_list":"%d","ens":{"name":"%s.eth","avatar":"a","fresh":1}}`, address(n), n, name)
 }
 
-func record(list, follows int) string {
+func recordRow(list, follows int) string {
 	return fmt.Sprintf(`{"token_id":"%d","version":1,"record_type":"address","data":%q,"tags":[]}`, list, address(follows))
 }
 

@@ -40,7 +40,14 @@ type transfer struct {
 // A parcel is what one request carries.
 type parcel struct {
 	entries []site.Entry
-	shards  []int // whose shards the entries belong to, each once
+	shards  []int   // whose shards the entries belong to, each once
+	then    *sequel // nil if nothing waits for it
+}
+
+// A sequel is put when all parcels that it belongs to have arrived.
+type sequel struct {
+	entries []site.Entry
+	waits   atomic.Int32 // for so many parcels
 }
 
 // put sends the objects shard by shard, each shard of the manifest right after its
@@ -150,31 +157,58 @@ func (t *transfer) cut(entries []site.Entry, shards []int) []parcel {
 		if t.packs {
 			end = packEnd(entries, begin, 0, 0)
 		}
-		all = append(all, parcel{entries[begin:end], shards})
+		all = append(all, parcel{entries: entries[begin:end], shards: shards})
 	}
 	return all
 }
 
 // cutLists keeps the search shards of a list together, the first one last: while they
 // are put, a search finds parts of the old and of the new list, and should not for long.
+// The first one has a request of its own, after the others have arrived: a server may
+// unpack the entries of an archive in any order, and side by side. Lists may share both.
 func (t *transfer) cutLists(shards []site.Entry) []parcel {
+	var all []parcel
+	var alone, others, firsts []site.Entry
+	flush := func() {
+		then := &sequel{entries: firsts}
+		parcels := t.cut(others, nil)
+		then.waits.Store(int32(len(parcels)))
+		for i := range parcels {
+			parcels[i].then = then
+		}
+		all = append(all, parcels...)
+		others, firsts = nil, nil
+	}
+	for _, list := range byList(shards) {
+		last := len(list) - 1
+		if last == 0 {
+			alone = append(alone, list...)
+			continue
+		}
+		if !t.packs || !fits(others, list[:last]) || !fits(firsts, list[last:]) {
+			flush()
+		}
+		others, firsts = append(others, list[:last]...), append(firsts, list[last])
+	}
+	flush()
+	return append(all, t.cut(alone, nil)...)
+}
+
+// byList groups the search shards of each list, the first one last.
+func byList(shards []site.Entry) [][]site.Entry {
 	slices.SortFunc(shards, func(a, b site.Entry) int {
 		listA, n := path.Split(string(a.Key))
 		listB, m := path.Split(string(b.Key))
 		return cmp.Or(strings.Compare(listA, listB), cmp.Compare(len(m), len(n)), strings.Compare(m, n))
 	})
-	var all []parcel
+	var lists [][]site.Entry
 	for begin, end := 0, 0; begin < len(shards); begin = end {
 		list := path.Dir(string(shards[begin].Key))
 		for end = begin + 1; end < len(shards) && path.Dir(string(shards[end].Key)) == list; end++ {
 		}
-		if n := len(all) - 1; t.packs && n >= 0 && fits(all[n].entries, shards[begin:end]) {
-			all[n].entries = append(all[n].entries, shards[begin:end]...)
-		} else {
-			all = append(all, parcel{entries: slices.Clone(shards[begin:end])})
-		}
+		lists = append(lists, shards[begin:end])
 	}
-	return all
+	return lists
 }
 
 // fits reports whether a pack has room for more entries.
@@ -223,7 +257,8 @@ func packParcels(p *plan) []parcel {
 	return all
 }
 
-// send puts parcels, in their order but many at once. sent is called after each.
+// send puts parcels, in their order but many at once. sent is called after each. As many
+// are in memory as there are goroutines here: they are read before they get a slot.
 func (t *transfer) send(ctx context.Context, parcels []parcel, sent func(shards []int)) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(t.concurrency)
@@ -235,11 +270,14 @@ func (t *transfer) send(ctx context.Context, parcels []parcel, sent func(shards 
 			break
 		}
 		group.Go(func() error {
-			err := t.sendOne(groupCtx, p.entries)
-			if err == nil {
-				sent(p.shards)
+			if err := t.sendOne(groupCtx, p.entries); err != nil {
+				return err
 			}
-			return err
+			sent(p.shards)
+			if p.then != nil && p.then.waits.Add(-1) == 0 {
+				return t.sendOne(groupCtx, p.then.entries)
+			}
+			return nil
 		})
 	}
 	err := group.Wait()
@@ -252,9 +290,6 @@ func (t *transfer) send(ctx context.Context, parcels []parcel, sent func(shards 
 func (t *transfer) sendOne(ctx context.Context, entries []site.Entry) error {
 	if len(entries) == 0 {
 		return nil
-	}
-	if len(entries) > 1 && (!t.packs || packEnd(entries, 0, 0, 0) < len(entries)) {
-		return t.sendList(ctx, entries)
 	}
 	objects, err := t.read(ctx, entries)
 	if err != nil {
@@ -275,24 +310,6 @@ func (t *transfer) sendOne(ctx context.Context, entries []site.Entry) error {
 	t.report.addPut(len(entries), bytes)
 	t.progress.AddBytes(int64(len(entries)), bytes)
 	return nil
-}
-
-// shardsAtOnce is how many search shards of a list are sent side by side.
-const shardsAtOnce = 8
-
-// sendList sends the search shards of a list one a request, the last of them, which is
-// the list's first, after all others.
-func (t *transfer) sendList(ctx context.Context, entries []site.Entry) error {
-	last := len(entries) - 1
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(shardsAtOnce)
-	for i := range last {
-		group.Go(func() error { return t.sendOne(groupCtx, entries[i:i+1]) })
-	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	return t.sendOne(ctx, entries[last:])
 }
 
 func (t *transfer) read(ctx context.Context, entries []site.Entry) ([]storage.Object, error) {

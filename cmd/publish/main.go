@@ -33,7 +33,7 @@ type flags struct {
 	Verify bool `help:"Compare the bucket with its manifest by listing it; write nothing. Exit status 1 if anything is missing, altered or unknown."`
 	Repair bool `help:"Put back what --verify finds missing or altered, from --site, and delete unknown objects that look like a site's."`
 
-	Concurrency int           `default:"0" placeholder:"N" help:"Requests in flight; 0 means 64."`
+	Concurrency int           `default:"0" placeholder:"N" help:"Requests to the bucket in flight at most, besides those that keep the lock; fewer where the uplink or the server is slow; 0 means 64."`
 	Bulk        string        `enum:"auto,on,off" default:"auto" help:"Send many objects with one request where the server unpacks them (MinIO): auto asks the server once, if there is much to send; on stops where it does not."`
 	NoLock      bool          `help:"Do not ask for the lock: nobody else publishes."`
 	BreakLock   bool          `help:"Take the lock from a run that cannot be alive any more."`

@@ -1,0 +1,44 @@
+package publisher_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site"
+)
+
+// Over an uplink that is too slow for as many requests as --concurrency allows, a run
+// takes hardly longer than its bytes. All at once they would time out: each would get
+// a few kilobytes a second.
+func TestASlowUplink(t *testing.T) {
+	t.Parallel()
+	const rate, lists, size = 200e3, 32, 250e3
+	next := demo(t).with(t, func(objects memory, _ *site.Root) {
+		for n := range lists {
+			objects[site.SearchShardKey(fmt.Sprint(1_000_000+n), 0)] = fmt.Sprint(n) + strings.Repeat(".", size)
+		}
+	})
+	var bytes float64
+	for _, body := range next {
+		bytes += float64(len(body) + 500) // with headers
+	}
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		p, proxy := newPlace(t, server, ""), server.Proxy(t)
+		proxy.Uplink(rate)
+		begun := time.Now()
+		report, err := publisher.Publish(t.Context(), next, p.openAt(t, proxy.Endpoint, nil), publisher.Options{Bulk: publisher.BulkOff, Patience: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		took, least := time.Since(begun), time.Duration(bytes/rate*float64(time.Second))
+		t.Logf("it took %v, at least %v", took, least)
+		if most := least*120/100 + 5*time.Second; took > most || report.Retries > 0 {
+			t.Errorf("it took %v, and %d requests were tried again; want at most %v, and none", took, report.Retries, most)
+		}
+		p.holds(t, next)
+	})
+}

@@ -1,0 +1,61 @@
+package publisher
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/followpress/followpress/site"
+)
+
+// searchesOf are the search shards of n lists, so many each, with so many bytes.
+func searchesOf(n, shards, bytes int) map[site.Key]string {
+	objects := map[site.Key]string{}
+	for list := range n {
+		for shard := range shards {
+			text := fmt.Sprintf("%d of %d shards of list %d ", shard, shards, list)
+			objects[site.SearchShardKey(fmt.Sprint(list), shard)] = text + strings.Repeat(".", max(0, bytes-len(text)))
+		}
+	}
+	return objects
+}
+
+func merge(parts ...map[site.Key]string) map[site.Key]string {
+	all := map[site.Key]string{}
+	for _, part := range parts {
+		maps.Copy(all, part)
+	}
+	return all
+}
+
+// A reader never sees the first search shard of a new list before its others, though a
+// server may unpack an archive's entries in any order.
+func TestFirstSearchShardComesLast(t *testing.T) {
+	busy := temporary(t)
+	lists := merge(objectsOf(100, ""), searchesOf(40, 1, 0), searchesOf(30, 5, 0), searchesOf(3, 30, 300e3))
+	for _, bulk := range []Bulk{BulkOff, BulkOn} {
+		synctest.Test(t, func(t *testing.T) {
+			far := newFarBucket(busy)
+			checked := 0
+			far.watch = func(key site.Key, objects farObjects) {
+				list, n, ok := site.ParseSearchShardKey(key)
+				if !ok || n > 0 || string(objects[key].Body) != lists[key] {
+					return
+				}
+				for n := 1; lists[site.SearchShardKey(list, n)] != ""; n++ {
+					checked++
+					if other := site.SearchShardKey(list, n); string(objects[other].Body) != lists[other] {
+						t.Errorf("bulk %s: the new %s is there before %s", bulk, key, other)
+					}
+				}
+			}
+			publish(t, siteOf(t, merge(objectsOf(100, ""), searchesOf(30, 5, 10))), farUnpacker{far}, Options{Bulk: bulk})
+			publish(t, siteOf(t, lists), farUnpacker{far}, Options{Bulk: bulk})
+			if want := 27*4 + 3*29; checked < want {
+				t.Errorf("%d shards were compared, want at least %d", checked, want)
+			}
+		})
+	}
+}
