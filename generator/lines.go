@@ -120,7 +120,7 @@ func lineBlocks(file *tableFile) iter.Seq2[block, error] {
 		number := 1
 		var rest []byte // the beginning of a line whose end was not read yet
 		for {
-			buf := make([]byte, len(rest)+blockBytes)
+			buf := make([]byte, len(rest)+max(blockBytes, len(rest))) // twice as long: a long line is not copied often
 			copy(buf, rest)
 			n, err := fill(file, buf[len(rest):])
 			buf = buf[:len(rest)+n]
