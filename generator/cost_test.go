@@ -2,8 +2,11 @@ package generator_test
 
 import (
 	"fmt"
+	"hash"
+	"hash/crc32"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -126,6 +129,92 @@ func TestRepeatedRecordsEqualModel(t *testing.T) {
 		}
 		if err := readTree(t, files, "/").withoutIndex().compare(newModel(t, s).objects(t, small.Config)); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// longAvatars is a snapshot of lists that all follow the same accounts, each of which
+// has an avatar of that many bytes.
+func longAvatars(lists, accounts, size int) snapshot {
+	s := emptySnapshot().adding("accounts", repeatedRows(accounts, func(i int) string {
+		return fmt.Sprintf(`{"address":"0x%040x","ens":{"avatar":"data:,%s"}}`, i+1, strings.Repeat("x", size-6))
+	})...)
+	s = s.adding("accounts", repeatedRows(lists, func(i int) string { return fmt.Sprintf(`{"address":"0xa%039x","primary_list":"%d"}`, i, i) })...)
+	s = s.adding("lists", repeatedRows(lists, func(i int) string { return fmt.Sprintf(`{"token_id":"%d","owner":"0xa%039x"}`, i, i) })...)
+	return s.adding("records", repeatedRows(lists*accounts, func(i int) string {
+		return recordRow(itoa(i/accounts), fmt.Sprintf("0x%040x", i%accounts+1), "")
+	})...)
+}
+
+// A heapWatcher looks at the heap each time when something is written to it.
+type heapWatcher struct {
+	sum     hash.Hash32 // of what was written
+	written int64
+	peak    uint64
+}
+
+func (w *heapWatcher) Write(b []byte) (int, error) {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	w.peak = max(w.peak, m.HeapAlloc)
+	w.written += int64(len(b))
+	return w.sum.Write(b)
+}
+
+// writeTar renders into a tar file and gives how much more was on the heap, in MiB.
+func writeTar(t *testing.T, g generator.Graph, workers int) (w *heapWatcher, peak uint64) {
+	t.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(10)) // little but what is in use
+	var before runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	w = &heapWatcher{sum: crc32.NewIEEE()}
+	if err := g.WriteTar(t.Context(), workers, w); err != nil {
+		t.Fatal(err)
+	}
+	return w, (w.peak - before.HeapAlloc) >> 20
+}
+
+// TestRenderingHasABound: what is rendered and not yet written is a few MiB a worker
+// and the largest object, however much belongs to neighbouring lists.
+func TestRenderingHasABound(t *testing.T) {
+	for name, test := range map[string]struct {
+		snapshot snapshot
+		workers  int
+		most     uint64 // MiB
+	}{
+		"pages of 600 KiB":           {longAvatars(130, 12, 60<<10), 2, 64},
+		"shards of 3 MiB, 4 workers": {longAvatars(70, 200, 16<<10), 4, 96},
+		"shards of 8 MiB, 4 workers": {longAvatars(48, 130, 60<<10), 4, 112},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, err := generator.Load(t.Context(), test.snapshot.fs(), 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, peak := writeTar(t, g, test.workers)
+			t.Logf("%d MiB on the heap for %d MiB", peak, w.written>>20)
+			if peak > test.most {
+				t.Errorf("rendering %d MiB took %d MiB more on the heap, want at most %d", w.written>>20, peak, test.most)
+			}
+			if w.written>>20 < 2*int64(test.most) {
+				t.Errorf("a site of %d MiB shows nothing", w.written>>20)
+			}
+		})
+	}
+}
+
+// TestPiecesKeepTheOrder: chunks that are written in pieces give the same file whoever
+// renders them.
+func TestPiecesKeepTheOrder(t *testing.T) {
+	g, err := generator.Load(t.Context(), longAvatars(200, 12, 20<<10).fs(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := writeTar(t, g, 1)
+	for _, workers := range []int{2, 5} {
+		if got, _ := writeTar(t, g, workers); got.sum.Sum32() != want.sum.Sum32() || got.written != want.written {
+			t.Errorf("%d workers: got %d bytes (%08x), want %d (%08x) as of one", workers, got.written, got.sum.Sum32(), want.written, want.sum.Sum32())
 		}
 	}
 }

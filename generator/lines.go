@@ -69,7 +69,7 @@ func readTable[T any](
 	}()
 
 	counts := r.report.table(t)
-	parseBlock := func(b block) (parsedBlock[T], error) {
+	parseBlock := func(b block, _ *place[parsedBlock[T]]) (parsedBlock[T], error) {
 		return parseLines(b, parse), nil
 	}
 	return inOrder(ctx, r.workers, lineBlocks(file), parseBlock, func(p parsedBlock[T]) error {
@@ -120,7 +120,8 @@ func lineBlocks(file *tableFile) iter.Seq2[block, error] {
 		number := 1
 		var rest []byte // the beginning of a line whose end was not read yet
 		for {
-			buf := make([]byte, len(rest)+max(blockBytes, len(rest))) // twice as long: a long line is not copied often
+			// Twice as long each time: a long line is not copied for every block of it.
+			buf := make([]byte, len(rest)+max(blockBytes, min(len(rest), maxLineBytes-len(rest))))
 			copy(buf, rest)
 			n, err := fill(file, buf[len(rest):])
 			buf = buf[:len(rest)+n]
