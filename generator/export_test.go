@@ -28,7 +28,7 @@ type Graph struct{ *graph }
 
 // Load reads a snapshot into a graph.
 func Load(ctx context.Context, snapshot afero.Fs, workers int) (Graph, error) {
-	g, err := load(ctx, &reader{snapshot: snapshot, workers: workers, report: newReport(""), progress: noProgress{}})
+	g, err := load(ctx, &reader{snapshot: snapshot, workers: workers, maxText: 64 << 10, report: newReport(""), progress: noProgress{}})
 	return Graph{g}, err
 }
 

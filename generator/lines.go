@@ -69,6 +69,7 @@ func readTable[T any](
 	}()
 
 	counts := r.report.table(t)
+	counts.file = file.name
 	parseBlock := func(b block, _ *place[parsedBlock[T]]) (parsedBlock[T], error) {
 		return parseLines(b, parse), nil
 	}
@@ -165,6 +166,7 @@ type reader struct {
 	snapshot    afero.Fs
 	workers     int
 	skipInvalid bool
+	maxText     int       // bytes of a text of a profile; what is longer is left out
 	refreshed   Refreshed // nil for none
 	report      *Report
 	progress    Progress

@@ -42,7 +42,7 @@ func load(ctx context.Context, r *reader) (*graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.report.AsOf = asOf
+	r.report.AsOf, r.report.LongTexts.Most = asOf, r.maxText
 	// All of them before the first row: a missing table should not cost minutes.
 	for _, t := range tables {
 		file, err := openTable(r.snapshot, t)
@@ -93,7 +93,8 @@ func (l *loader) readLists(ctx context.Context) error {
 func (l *loader) readAccounts(ctx context.Context) error {
 	g := l.graph
 	l.progress.Stage("accounts", 0)
-	err := readTable(ctx, l.reader, tableAccounts, parseAccountRow, func(r row[accountRow]) error {
+	parse := func(line []byte) (accountRow, error) { return parseAccountRow(line, l.maxText) }
+	err := readTable(ctx, l.reader, tableAccounts, parse, func(r row[accountRow]) error {
 		account := g.account(r.value.address)
 		l.wanted = extend(l.wanted, len(g.accounts))
 		l.seen = extend(l.seen, len(g.accounts))
@@ -104,6 +105,7 @@ func (l *loader) readAccounts(ctx context.Context) error {
 		l.seen[account] = true
 		l.wanted[account] = strings.Clone(r.value.primary)
 		g.profiles[account] = r.value.profile
+		l.report.LongTexts.add(l.report.table(tableAccounts).file, r.line, r.value.long)
 		return checkSize("accounts", len(g.accounts))
 	})
 	if err != nil {
