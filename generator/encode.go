@@ -10,6 +10,12 @@ import (
 // for the shapes of package site (tests say so), into memory that the next object
 // uses again: a site is made of hundreds of thousands of them.
 
+// What parts of objects take, roughly: their sizes are needed before they are rendered.
+const (
+	objectBytes = 512 // beside what the object lists
+	userBytes   = 128 // an address or a name, and a number
+)
+
 func appendTags(b []byte, tags []string) []byte {
 	b = append(b, '[')
 	for i, tag := range tags {
@@ -46,6 +52,24 @@ func (g *graph) appendSearchEntry(b []byte, r record) []byte {
 	return append(b, "}}"...)
 }
 
+// recordSize is about how many bytes appendRecordFields appends.
+func (g *graph) recordSize(r record) int {
+	size := len(`{"version":1,"record_type":"","data":"0x0000000000000000000000000000000000000000","tags":},`)
+	if r.data&otherData != 0 {
+		size += len(g.other[r.data&^otherData])
+	}
+	return size + len(g.kinds[r.kind].recordType) + len(g.tagSets[r.tags].json)
+}
+
+// entriesSize is about how many bytes appendEntries appends.
+func (g *graph) entriesSize(follows []record) int {
+	size := 0
+	for _, r := range follows {
+		size += g.recordSize(r) + int(g.profile(r.data).searchLen) + len(`,"ens":}`)
+	}
+	return size
+}
+
 // appendRecords appends the answer to /records.
 func (g *graph) appendRecords(b []byte, list uint32) []byte {
 	b = append(b, `{"records":[`...)
@@ -69,11 +93,21 @@ func (g *graph) appendEntries(b []byte, follows []record) []byte {
 	return b
 }
 
+// firstPage are the follows that a search without parameters answers with.
+func firstPage(follows []record) []record {
+	return follows[:min(len(follows), site.DefaultLimit)]
+}
+
 // appendFollowing appends the answer to /searchFollowing without parameters.
 func (g *graph) appendFollowing(b []byte, follows []record) []byte {
 	b = append(b, `{"following":[`...)
-	b = g.appendEntries(b, follows[:min(len(follows), site.DefaultLimit)])
+	b = g.appendEntries(b, firstPage(follows))
 	return append(b, "]}"...)
+}
+
+// shardOf are the follows in the n-th search shard.
+func shardOf(follows []record, n int) []record {
+	return follows[n*site.SearchShardSize : min((n+1)*site.SearchShardSize, len(follows))]
 }
 
 // appendShard appends the n-th search shard of a list.
@@ -81,7 +115,7 @@ func (g *graph) appendShard(b []byte, list uint32, follows []record, n int) []by
 	b = site.ShardHeader{
 		List: g.tokens[list], Total: len(follows), Shard: n, Shards: searchShards(len(follows)), ShardSize: site.SearchShardSize,
 	}.Append(b)
-	b = g.appendEntries(b, follows[n*site.SearchShardSize:min((n+1)*site.SearchShardSize, len(follows))])
+	b = g.appendEntries(b, shardOf(follows, n))
 	return append(b, "]}"...)
 }
 
@@ -113,8 +147,20 @@ type eventText struct {
 	held   string // up to the token's id
 }
 
-func encodeEvents(events []site.Event) []eventText {
-	texts := make([]eventText, len(events))
+// eventTexts are those of the set, in its order.
+type eventTexts []eventText
+
+// size is about how many bytes appendBadges appends for an account that holds these.
+func (texts eventTexts) size(held []badge) int {
+	size := len(texts) * len(`{"eventId":"0000000000","participated":false,"collection":null},`)
+	for _, b := range held {
+		size += len(texts[b.event].held) + userBytes
+	}
+	return size
+}
+
+func encodeEvents(events []site.Event) eventTexts {
+	texts := make(eventTexts, len(events))
 	for i, e := range events {
 		id := strconv.FormatUint(e.ID, 10)
 		texts[i].absent = `{"eventId":"` + id + `","participated":false,"collection":null}`
@@ -143,7 +189,7 @@ func appendMember(b []byte, name, value string) []byte {
 }
 
 // appendBadges appends the answer to /badges: one item per event, in the set's order.
-func (g *graph) appendBadges(b []byte, field string, events []eventText, account uint32) []byte {
+func (g *graph) appendBadges(b []byte, field string, events eventTexts, account uint32) []byte {
 	held := g.badgesOf(account)
 	b = append(b, '{')
 	b = site.AppendString(b, field)

@@ -2,6 +2,7 @@ package generator
 
 import (
 	"context"
+	"io"
 
 	"github.com/spf13/afero"
 
@@ -27,7 +28,7 @@ type Graph struct{ *graph }
 
 // Load reads a snapshot into a graph.
 func Load(ctx context.Context, snapshot afero.Fs, workers int) (Graph, error) {
-	g, err := load(ctx, &reader{snapshot: snapshot, workers: workers, report: newReport(""), progress: noProgress{}})
+	g, err := load(ctx, &reader{snapshot: snapshot, workers: workers, maxText: 64 << 10, report: newReport(""), progress: noProgress{}})
 	return Graph{g}, err
 }
 
@@ -59,8 +60,26 @@ func (g Graph) ListRenderer(ctx context.Context, list uint32) (render func() int
 	}
 	s := newRenderer(g.graph, r, config)
 	var t scratch
+	var body []byte
 	return func() (size int) {
-		s.renderList(int(list), &t, func(body []byte, _ ...site.Key) { size += len(body) })
+		s.renderList(int(list), &t, func(_ int, render func([]byte) []byte, _ ...site.Key) {
+			body = render(body[:0])
+			size += len(body)
+		})
 		return size
 	}, nil
+}
+
+// WriteTar renders all objects of the site into a tar file.
+func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
+	r, err := rank(ctx, g.graph, 1, 100)
+	if err != nil {
+		return err
+	}
+	config, err := site.Config{}.WithDefaults()
+	if err != nil {
+		return err
+	}
+	_, err = newRenderer(g.graph, r, config).render(ctx, workers, &tarOutput{file: w}, noProgress{})
+	return err
 }

@@ -157,7 +157,8 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging) error
 func (r *run) prepare(ctx context.Context) (*renderer, error) {
 	start := time.Now()
 	g, err := load(ctx, &reader{
-		snapshot: r.snapshot, workers: r.Workers, skipInvalid: r.SkipInvalid, refreshed: r.Refreshed, report: r.report, progress: r.Progress,
+		snapshot: r.snapshot, workers: r.Workers, skipInvalid: r.SkipInvalid, maxText: r.Config.MaxProfileText,
+		refreshed: r.Refreshed, report: r.report, progress: r.Progress,
 	})
 	if err != nil {
 		return nil, err

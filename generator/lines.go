@@ -69,7 +69,8 @@ func readTable[T any](
 	}()
 
 	counts := r.report.table(t)
-	parseBlock := func(b block) (parsedBlock[T], error) {
+	counts.file = file.name
+	parseBlock := func(b block, _ *place[parsedBlock[T]]) (parsedBlock[T], error) {
 		return parseLines(b, parse), nil
 	}
 	return inOrder(ctx, r.workers, lineBlocks(file), parseBlock, func(p parsedBlock[T]) error {
@@ -120,7 +121,8 @@ func lineBlocks(file *tableFile) iter.Seq2[block, error] {
 		number := 1
 		var rest []byte // the beginning of a line whose end was not read yet
 		for {
-			buf := make([]byte, len(rest)+blockBytes)
+			// Twice as long each time: a long line is not copied for every block of it.
+			buf := make([]byte, len(rest)+max(blockBytes, min(len(rest), maxLineBytes-len(rest))))
 			copy(buf, rest)
 			n, err := fill(file, buf[len(rest):])
 			buf = buf[:len(rest)+n]
@@ -164,6 +166,7 @@ type reader struct {
 	snapshot    afero.Fs
 	workers     int
 	skipInvalid bool
+	maxText     int       // bytes of a text of a profile; what is longer is left out
 	refreshed   Refreshed // nil for none
 	report      *Report
 	progress    Progress

@@ -42,7 +42,7 @@ func load(ctx context.Context, r *reader) (*graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.report.AsOf = asOf
+	r.report.AsOf, r.report.LongTexts.Most = asOf, r.maxText
 	// All of them before the first row: a missing table should not cost minutes.
 	for _, t := range tables {
 		file, err := openTable(r.snapshot, t)
@@ -93,7 +93,8 @@ func (l *loader) readLists(ctx context.Context) error {
 func (l *loader) readAccounts(ctx context.Context) error {
 	g := l.graph
 	l.progress.Stage("accounts", 0)
-	err := readTable(ctx, l.reader, tableAccounts, parseAccountRow, func(r row[accountRow]) error {
+	parse := func(line []byte) (accountRow, error) { return parseAccountRow(line, l.maxText) }
+	err := readTable(ctx, l.reader, tableAccounts, parse, func(r row[accountRow]) error {
 		account := g.account(r.value.address)
 		l.wanted = extend(l.wanted, len(g.accounts))
 		l.seen = extend(l.seen, len(g.accounts))
@@ -104,6 +105,7 @@ func (l *loader) readAccounts(ctx context.Context) error {
 		l.seen[account] = true
 		l.wanted[account] = strings.Clone(r.value.primary)
 		g.profiles[account] = r.value.profile
+		l.report.LongTexts.add(l.report.table(tableAccounts).file, r.line, r.value.long)
 		return checkSize("accounts", len(g.accounts))
 	})
 	if err != nil {
@@ -248,42 +250,72 @@ func (l *loader) mergeRepeated(ctx context.Context) error {
 	return nil
 }
 
-// A merger merges the repeated records of lists; seen is kept from list to list.
+// A merger merges the repeated records of lists. What it holds is used again for the
+// next list.
 type merger struct {
 	graph   *graph
 	tagSets *sync.Mutex
 	seen    map[uint64]uint32
+	repeats []repeat
+	tags    []string
 }
+
+// A repeat is a row that gives its tags to an earlier record of its list.
+type repeat struct {
+	first uint32 // index of that record
+	tags  uint32
+}
+
+// maxSeen bounds the map that is used again: to clear a large one for each of many
+// short lists would take longer than all the rest.
+const maxSeen = 1 << 12
 
 // merge moves the records that stay to the front and gives their number.
 func (m *merger) merge(records []record) uint32 {
-	if m.seen == nil {
+	if m.seen == nil || len(m.seen) > maxSeen {
 		m.seen = make(map[uint64]uint32, 64)
 	}
 	clear(m.seen)
+	m.repeats = m.repeats[:0]
 	kept := uint32(0)
 	for _, r := range records {
 		identity := uint64(r.kind)<<32 | uint64(r.data)
 		if first, ok := m.seen[identity]; ok {
-			records[first].tags = m.union(records[first].tags, r.tags)
+			if records[first].tags != r.tags {
+				m.repeats = append(m.repeats, repeat{first, r.tags})
+			}
 			continue
 		}
 		m.seen[identity] = kept
 		records[kept] = r
 		kept++
 	}
+	m.mergeTags(records)
 	return kept
 }
 
-func (m *merger) union(a, b uint32) uint32 {
-	if a == b {
-		return a
+// mergeTags gives records the tags of their repeats. Only what comes out of all of
+// them becomes a set of the graph: with those on the way there, memory would grow
+// with the square of the repeats.
+func (m *merger) mergeTags(records []record) {
+	if len(m.repeats) == 0 {
+		return
 	}
+	slices.SortFunc(m.repeats, func(a, b repeat) int {
+		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.tags, b.tags))
+	})
+	repeats := slices.Compact(m.repeats)
 	m.tagSets.Lock()
 	defer m.tagSets.Unlock()
-	tags := slices.Concat(m.graph.tagSets[a].tags, m.graph.tagSets[b].tags)
-	slices.Sort(tags)
-	return m.graph.tagSet(slices.Compact(tags))
+	for len(repeats) > 0 {
+		into := &records[repeats[0].first]
+		m.tags = append(m.tags[:0], m.graph.tagSets[into.tags].tags...)
+		for first := repeats[0].first; len(repeats) > 0 && repeats[0].first == first; repeats = repeats[1:] {
+			m.tags = append(m.tags, m.graph.tagSets[repeats[0].tags].tags...)
+		}
+		slices.Sort(m.tags)
+		into.tags = m.graph.tagSet(slices.Compact(m.tags))
+	}
 }
 
 func (l *loader) readBadges(ctx context.Context) error {

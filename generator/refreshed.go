@@ -113,7 +113,9 @@ func (m *merge) takeProfile(tokenID string, body []byte) error {
 		newest, ok = m.graph.profiles[account], m.graph.profiles[account].ens != nil
 	}
 	if !ok || fresh.Fresh > newest.fresh {
-		m.profiles[account] = encodeProfile(fresh.Profile)
+		p, long := fresh.WithoutLongTexts(m.maxText)
+		m.profiles[account] = encodeProfile(p)
+		m.report.LongTexts.add(string(site.RefreshKey(site.Details, tokenID)), 0, long)
 	}
 	return nil
 }

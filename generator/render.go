@@ -7,12 +7,17 @@ import (
 	"slices"
 	"sort"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/followpress/followpress/site"
 )
 
-// unitsPerChunk is how much of a site one worker renders at a time: a few hundred
-// small files.
-const unitsPerChunk = 64
+// A chunk is how much of a site one worker renders at a time: a few hundred small
+// files, or those of one long list.
+const (
+	unitsPerChunk   = 64
+	recordsPerChunk = 4096
+)
 
 // A renderer renders the objects of a site from a graph. It is read only: any
 // part of the site may be rendered at any time, on any goroutine, and gives the
@@ -21,7 +26,7 @@ type renderer struct {
 	graph  *graph
 	ranks  *ranks
 	config site.Config
-	events []eventText
+	events eventTexts
 
 	bucketDigits int
 	buckets      map[string][]string // users by bucket, sorted
@@ -32,20 +37,20 @@ type renderer struct {
 
 // A part is a run of units, each of which emits some objects.
 type part struct {
-	units  int
-	render func(unit int, s *scratch, emit emitter)
+	units   int
+	records func(unit int) int // that a unit shows; nil for none
+	render  func(unit int, s *scratch, emit emitter)
 }
 
 // A scratch is memory that the units of a chunk use one after the other.
 type scratch struct {
-	body    []byte
 	follows []record
 	keys    []site.Key
 }
 
-// An emitter takes objects. body is good until the emitter returns, and where
-// several keys have one body they are emitted together.
-type emitter func(body []byte, keys ...site.Key)
+// An emitter takes objects: what appends the body to a buffer, and about how long it
+// is. Where several keys have one body they are emitted together.
+type emitter func(size int, render func(b []byte) []byte, keys ...site.Key)
 
 func newRenderer(g *graph, r *ranks, config site.Config) *renderer {
 	s := &renderer{graph: g, ranks: r, config: config, events: encodeEvents(g.events)}
@@ -56,11 +61,11 @@ func newRenderer(g *graph, r *ranks, config site.Config) *renderer {
 	}
 	s.fillBuckets()
 	s.parts = []part{
-		{len(site.Problems()), s.renderProblem},
-		{len(g.tokens), s.renderList},
-		{len(s.strangers), s.renderStranger},
-		{len(s.bucketNames), s.renderBucket},
-		{len(site.Boards()) * config.LeaderboardMax, s.renderBoard},
+		{len(site.Problems()), nil, s.renderProblem},
+		{len(g.tokens), func(list int) int { return len(g.recordsOf(uint32(list))) }, s.renderList},
+		{len(s.strangers), nil, s.renderStranger},
+		{len(s.bucketNames), nil, s.renderBucket},
+		{len(site.Boards()) * config.LeaderboardMax, nil, s.renderBoard},
 	}
 	return s
 }
@@ -105,7 +110,12 @@ func (s *renderer) tokenOf(user string) string {
 
 func (s *renderer) renderProblem(unit int, _ *scratch, emit emitter) {
 	p := site.Problems()[unit]
-	emit(p.Body(), p.Key())
+	emitText(emit, p.Body(), p.Key())
+}
+
+// emitText emits an object that needs no rendering.
+func emitText[T string | []byte](emit emitter, text T, keys ...site.Key) {
+	emit(len(text), func(b []byte) []byte { return append(b, text...) }, keys...)
 }
 
 // renderList emits what belongs to a list, and to its account if it is the
@@ -114,17 +124,18 @@ func (s *renderer) renderList(unit int, t *scratch, emit emitter) {
 	g, list := s.graph, uint32(unit)
 	token, account := g.tokens[list], g.owners[list]
 	t.follows = t.follows[:0]
+	size := 0
 	for _, r := range g.recordsOf(list) {
+		size += g.recordSize(r)
 		if g.isFollow(r) {
 			t.follows = append(t.follows, r)
 		}
 	}
-	t.body = g.appendRecords(t.body[:0], list)
-	emit(t.body, s.config.ListKey(token, site.Records))
-	t.body = g.appendDetails(t.body[:0], s.ranks, list)
-	emit(t.body, s.config.ListKey(token, site.Details))
-	t.body = g.appendBadges(t.body[:0], s.config.BadgesField, s.events, account)
-	emit(t.body, s.config.ListKey(token, site.Badges))
+	emit(objectBytes+size, func(b []byte) []byte { return g.appendRecords(b, list) }, s.config.ListKey(token, site.Records))
+	emit(objectBytes+len(g.profile(account).ens), func(b []byte) []byte { return g.appendDetails(b, s.ranks, list) }, s.config.ListKey(token, site.Details))
+	emit(objectBytes+s.events.size(g.badgesOf(account)), func(b []byte) []byte {
+		return g.appendBadges(b, s.config.BadgesField, s.events, account)
+	}, s.config.ListKey(token, site.Badges))
 
 	t.keys = append(t.keys[:0], s.config.ListKey(token, site.SearchFollowing))
 	if g.isPrimary(list) {
@@ -133,22 +144,23 @@ func (s *renderer) renderList(unit int, t *scratch, emit emitter) {
 			t.keys = append(t.keys, s.config.UserKey(name))
 		}
 	}
-	t.body = g.appendFollowing(t.body[:0], t.follows)
-	emit(t.body, t.keys...)
+	emit(objectBytes+g.entriesSize(firstPage(t.follows)), func(b []byte) []byte { return g.appendFollowing(b, t.follows) }, t.keys...)
 	for n := range searchShards(len(t.follows)) {
-		t.body = g.appendShard(t.body[:0], list, t.follows, n)
-		emit(t.body, site.SearchShardKey(token, n))
+		emit(objectBytes+g.entriesSize(shardOf(t.follows, n)), func(b []byte) []byte {
+			return g.appendShard(b, list, t.follows, n)
+		}, site.SearchShardKey(token, n))
 	}
 }
 
 func (s *renderer) renderStranger(unit int, _ *scratch, emit emitter) {
-	emit([]byte(site.EmptySearch), s.config.UserKey(s.strangers[unit]))
+	emitText(emit, site.EmptySearch, s.config.UserKey(s.strangers[unit]))
 }
 
-func (s *renderer) renderBucket(unit int, t *scratch, emit emitter) {
+func (s *renderer) renderBucket(unit int, _ *scratch, emit emitter) {
 	bucket := s.bucketNames[unit]
-	t.body = site.AppendUserBucket(t.body[:0], bucket, s.buckets[bucket], s.tokenOf)
-	emit(t.body, site.UserBucketKey(bucket))
+	emit(userBytes*len(s.buckets[bucket]), func(b []byte) []byte {
+		return site.AppendUserBucket(b, bucket, s.buckets[bucket], s.tokenOf)
+	}, site.UserBucketKey(bucket))
 }
 
 // renderBoard emits a leaderboard with one of its limits.
@@ -158,8 +170,7 @@ func (s *renderer) renderBoard(unit int, t *scratch, emit emitter) {
 	if limit == site.DefaultLimit {
 		t.keys = append(t.keys, s.config.LeaderboardKey(board))
 	}
-	t.body = s.graph.appendLeaderboard(t.body[:0], s.ranks, board, limit)
-	emit(t.body, t.keys...)
+	emit(userBytes*limit, func(b []byte) []byte { return s.graph.appendLeaderboard(b, s.ranks, board, limit) }, t.keys...)
 }
 
 // objects is the number of objects that the site has, without manifest and root.
@@ -184,16 +195,29 @@ type chunk struct {
 func (s *renderer) chunks() iter.Seq2[chunk, error] {
 	return func(yield func(chunk, error) bool) {
 		for _, p := range s.parts {
-			for from := 0; from < p.units; from += unitsPerChunk {
-				if !yield(chunk{p, from, min(from+unitsPerChunk, p.units)}, nil) {
+			for from := 0; from < p.units; {
+				c := chunk{p, from, p.end(from)}
+				if !yield(c, nil) {
 					return
 				}
+				from = c.to
 			}
 		}
 	}
 }
 
-// A batch takes the objects of a chunk. Batches are filled by workers side by side.
+// end is where the chunk ends that begins with a unit.
+func (p *part) end(from int) int {
+	to := from
+	for records := 0; to < min(from+unitsPerChunk, p.units) && records < recordsPerChunk; to++ {
+		if p.records != nil {
+			records += p.records(to)
+		}
+	}
+	return to
+}
+
+// A batch takes objects of a chunk. Batches are filled by workers side by side.
 type batch interface {
 	put(entry site.Entry, body []byte) error
 }
@@ -215,34 +239,22 @@ func (nowhere) put(site.Entry, []byte) error { return nil }
 
 // render renders every object into out and gives their entries in the site's order.
 func (s *renderer) render(ctx context.Context, workers int, out output, progress Progress) ([]site.Entry, error) {
-	type filled struct {
-		batch   batch
-		entries []site.Entry
-	}
 	all := make([]site.Entry, 0, s.objects())
+	room := semaphore.NewWeighted(int64(workers) * roomPerWorker)
 	err := inOrder(ctx, workers, s.chunks(),
-		func(c chunk) (f filled, err error) {
-			f.batch = out.begin()
-			f.entries = make([]site.Entry, 0, 8*(c.to-c.from))
-			emit := func(body []byte, keys ...site.Key) {
-				entry := site.Entry{Size: int64(len(body)), MD5: site.Sum(body)}
-				for _, entry.Key = range keys {
-					f.entries = append(f.entries, entry)
-					if err == nil {
-						err = f.batch.put(entry, body)
-					}
-				}
-			}
+		func(c chunk, at *place[piece]) (piece, error) {
+			p := newPress(out, at, room)
 			var s scratch
-			for unit := c.from; unit < c.to && err == nil; unit++ {
-				c.part.render(unit, &s, emit)
+			for unit := c.from; unit < c.to && p.err == nil; unit++ {
+				c.part.render(unit, &s, p.emit)
 			}
-			progress.Add(int64(len(f.entries)))
-			return f, err
+			return p.piece, p.err
 		},
-		func(f filled) error {
-			all = append(all, f.entries...)
-			return out.finish(f.batch)
+		func(p piece) error {
+			all = append(all, p.entries...)
+			progress.Add(int64(len(p.entries)))
+			defer room.Release(p.room)
+			return out.finish(p.batch)
 		})
 	if err != nil {
 		return nil, err

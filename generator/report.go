@@ -12,6 +12,9 @@ import (
 // them are counted.
 const maxInvalidListed = 1000
 
+// maxLongListed bounds likewise the texts that were left out.
+const maxLongListed = 10
+
 // A Report says what a run read, rendered and wrote, and what it left out.
 type Report struct {
 	Snapshot  string                  `json:"snapshot"`
@@ -21,6 +24,7 @@ type Report struct {
 	Refreshed *RefreshedReport        `json:"refreshed,omitempty"` // nil where nothing was to be merged
 	Repeated  int                     `json:"repeated_records"`    // rows whose tags went to an earlier row of the same list
 	Invalid   []*RowError             `json:"invalid"`             // the first rows and refreshed objects that could not be read
+	LongTexts LongTextReport          `json:"long_texts"`          // of profiles, left out
 	Counts    site.Counts             `json:"counts"`
 	Written   WriteReport             `json:"written"`
 	Duration  struct {
@@ -35,6 +39,44 @@ type TableReport struct {
 	Rows          int            `json:"rows"`
 	Skipped       int            `json:"skipped"`        // could not be read
 	WithoutEffect map[string]int `json:"without_effect"` // legal, but refer to nothing; by reason
+
+	file string
+}
+
+// A LongTextReport counts the texts of profiles that were longer than the
+// configuration allows.
+type LongTextReport struct {
+	LeftOut  int               `json:"left_out"`
+	Most     int               `json:"most_bytes"` // that a text may have
+	Examples []LongTextExample `json:"examples"`   // the first ones
+}
+
+// A LongTextExample is a text that was left out, and the row or object that has it.
+type LongTextExample struct {
+	File string `json:"file"` // the key of an object
+	Line int    `json:"line"` // from 1; 0 for an object
+	site.LongText
+}
+
+func (r *LongTextReport) add(file string, line int, long []site.LongText) {
+	r.LeftOut += len(long)
+	for _, text := range long[:min(len(long), maxLongListed-len(r.Examples))] {
+		r.Examples = append(r.Examples, LongTextExample{file, line, text})
+	}
+}
+
+// String is a line for a person, with a few examples.
+func (r *LongTextReport) String() string {
+	const shown = 3
+	var examples []string
+	for _, e := range r.Examples[:min(len(r.Examples), shown)] {
+		at := &RowError{e.File, e.Line, fmt.Sprintf("%q has %d", e.Member, e.Bytes)}
+		examples = append(examples, at.Error())
+	}
+	if more := r.LeftOut - len(examples); more > 0 {
+		examples = append(examples, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("profiles  %10d texts of more than %d bytes left out: %s", r.LeftOut, r.Most, strings.Join(examples, "; "))
 }
 
 // A RefreshedReport adds up what refreshes have kept; Objects is the sum of all others.
@@ -67,7 +109,7 @@ const (
 )
 
 func newReport(out string) *Report {
-	return &Report{Out: out, Tables: map[string]*TableReport{}, Invalid: []*RowError{}}
+	return &Report{Out: out, Tables: map[string]*TableReport{}, Invalid: []*RowError{}, LongTexts: LongTextReport{Examples: []LongTextExample{}}}
 }
 
 func (r *Report) table(t table) *TableReport {
@@ -117,6 +159,9 @@ func (r *Report) String() string {
 			break
 		}
 		fmt.Fprintf(&b, "skipped   %s\n", e)
+	}
+	if r.LongTexts.LeftOut > 0 {
+		fmt.Fprintf(&b, "%s\n", &r.LongTexts)
 	}
 	fmt.Fprintf(&b, "site      %10d objects, %.1f MB, of %d lists and %d accounts, as of %s\n",
 		r.Counts.Objects, float64(r.Counts.Bytes)/1e6, r.Counts.Lists, r.Counts.Accounts, r.AsOf)

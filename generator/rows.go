@@ -33,6 +33,7 @@ type accountRow struct {
 	address site.Address
 	primary string // token id; "" if it names none
 	profile profile
+	long    []site.LongText // that the profile had
 }
 
 type badgeRow struct {
@@ -105,7 +106,7 @@ func parseRecordRow(line []byte) (recordRow, error) {
 	return r, nil
 }
 
-func parseAccountRow(line []byte) (accountRow, error) {
+func parseAccountRow(line []byte, maxText int) (accountRow, error) {
 	var in struct {
 		Address string        `json:"address"`
 		Primary *string       `json:"primary_list"`
@@ -130,6 +131,7 @@ func parseAccountRow(line []byte) (accountRow, error) {
 		if err != nil {
 			return accountRow{}, err
 		}
+		ens, a.long = ens.WithoutLongTexts(maxText)
 		a.profile = encodeProfile(ens)
 	}
 	return a, nil

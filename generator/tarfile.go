@@ -18,6 +18,9 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
+// maxFreePiece bounds the buffers that wait to be used again.
+const maxFreePiece = 4 << 20
+
 // A tarOutput writes one tar file: the objects in the site's order, then the
 // manifest, the root last. Entries carry the time of the snapshot, so that equal
 // sites give equal files.
@@ -88,8 +91,10 @@ func (t *tarOutput) finish(b batch) error {
 	if err != nil {
 		return fmt.Errorf("write the tar file: %w", err)
 	}
-	full.piece.Reset()
-	t.pieces.Put(full.piece)
+	if full.piece.Cap() <= maxFreePiece {
+		full.piece.Reset()
+		t.pieces.Put(full.piece)
+	}
 	return nil
 }
 

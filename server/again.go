@@ -109,6 +109,7 @@ func (f *refresher) keptFresh(ctx context.Context, t target, root *site.Root, st
 		}
 		p, err := site.DecodeProfile(kept, account, time.UnixMilli(0))
 		if err == nil && p.Fresh > details.ENS.Fresh {
+			p.Profile, _ = p.WithoutLongTexts(t.config.MaxProfileText)
 			return freshProfile{p}, nil
 		}
 		return nil, nil

@@ -33,12 +33,12 @@ func (f *refresher) fetch(ctx context.Context, t target, stored []byte) (fresh, 
 		if err != nil {
 			return nil, err
 		}
-		return f.fetchProfile(ctx, account)
+		return f.fetchProfile(ctx, t, account)
 	}
 	return f.fetchBadges(ctx, t, stored)
 }
 
-func (f *refresher) fetchProfile(ctx context.Context, account site.Address) (fresh, error) {
+func (f *refresher) fetchProfile(ctx context.Context, t target, account site.Address) (fresh, error) {
 	body, err := f.ask(ctx, site.Details, f.profiles, "{address}", account.String())
 	if errors.Is(err, errUpstreamAbsent) {
 		err = fmt.Errorf("%w: status 404", errUpstream)
@@ -50,6 +50,7 @@ func (f *refresher) fetchProfile(ctx context.Context, account site.Address) (fre
 	if err != nil {
 		return nil, fmt.Errorf("%w: profile of %s: %w", errUpstream, account, err)
 	}
+	p.Profile, _ = p.WithoutLongTexts(t.config.MaxProfileText) // as the generator does
 	return freshProfile{p}, nil
 }
 

@@ -20,6 +20,8 @@ const (
 	objectsPerShard     = 4_000
 	largestLeaderboard  = 10_000
 	maxBadgesFieldBytes = 64
+	defaultProfileText  = 64 << 10
+	largestProfileText  = 16 << 20 // as long as a row of a snapshot
 )
 
 // Config is what a publisher may choose about a site. It is part of the root, so
@@ -29,6 +31,10 @@ type Config struct {
 	BasePath       string `json:"base_path"`       // of the API, no slash at either end; "api/v1"
 	BadgesField    string `json:"badges_field"`    // member that holds the badges; "badges"
 	LeaderboardMax int    `json:"leaderboard_max"` // largest limit of a leaderboard; 100
+
+	// MaxProfileText is the longest text that a profile may have, in bytes; 64 KiB. What
+	// is longer is left out, by the generator and by refreshes.
+	MaxProfileText int `json:"max_profile_text"`
 }
 
 // WithDefaults fills what is zero and refuses what cannot work.
@@ -42,6 +48,9 @@ func (c Config) WithDefaults() (Config, error) {
 	}
 	if c.LeaderboardMax == 0 {
 		c.LeaderboardMax = 100
+	}
+	if c.MaxProfileText == 0 {
+		c.MaxProfileText = defaultProfileText
 	}
 	return c, c.validate()
 }
@@ -59,6 +68,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("badges field %q: at most %d bytes of UTF-8", c.BadgesField, maxBadgesFieldBytes)
 	case c.LeaderboardMax < DefaultLimit || c.LeaderboardMax > largestLeaderboard:
 		return fmt.Errorf("leaderboard maximum %d: between %d and %d", c.LeaderboardMax, DefaultLimit, largestLeaderboard)
+	case c.MaxProfileText < MaxNameBytes || c.MaxProfileText > largestProfileText:
+		return fmt.Errorf("longest profile text %d: between %d and %d bytes", c.MaxProfileText, MaxNameBytes, largestProfileText)
 	}
 	return nil
 }

@@ -9,13 +9,15 @@ import (
 
 func TestConfigDefaults(t *testing.T) {
 	for _, tc := range []struct{ config, want site.Config }{
-		{site.Config{}, site.Config{BasePath: "api/v1", BadgesField: "badges", LeaderboardMax: 100}},
-		{site.Config{BasePath: "/x/"}, site.Config{BasePath: "x", BadgesField: "badges", LeaderboardMax: 100}},
-		{site.Config{BasePath: "A/b-2/c_3/v1.4"}, site.Config{BasePath: "A/b-2/c_3/v1.4", BadgesField: "badges", LeaderboardMax: 100}},
-		{site.Config{BasePath: "a/_site"}, site.Config{BasePath: "a/_site", BadgesField: "badges", LeaderboardMax: 100}},
-		{site.Config{BadgesField: "poaps"}, site.Config{BasePath: "api/v1", BadgesField: "poaps", LeaderboardMax: 100}},
-		{site.Config{LeaderboardMax: 10}, site.Config{BasePath: "api/v1", BadgesField: "badges", LeaderboardMax: 10}},
-		{site.Config{LeaderboardMax: 10_000}, site.Config{BasePath: "api/v1", BadgesField: "badges", LeaderboardMax: 10_000}},
+		{site.Config{}, site.Config{BasePath: "api/v1", BadgesField: "badges", LeaderboardMax: 100, MaxProfileText: 65536}},
+		{site.Config{BasePath: "/x/"}, site.Config{BasePath: "x", BadgesField: "badges", LeaderboardMax: 100, MaxProfileText: 65536}},
+		{site.Config{BasePath: "A/b-2/c_3/v1.4"}, site.Config{BasePath: "A/b-2/c_3/v1.4", BadgesField: "badges", LeaderboardMax: 100, MaxProfileText: 65536}},
+		{site.Config{BasePath: "a/_site"}, site.Config{BasePath: "a/_site", BadgesField: "badges", LeaderboardMax: 100, MaxProfileText: 65536}},
+		{site.Config{BadgesField: "poaps"}, site.Config{BasePath: "api/v1", BadgesField: "poaps", LeaderboardMax: 100, MaxProfileText: 65536}},
+		{site.Config{LeaderboardMax: 10}, site.Config{BasePath: "api/v1", BadgesField: "badges", LeaderboardMax: 10, MaxProfileText: 65536}},
+		{site.Config{LeaderboardMax: 10_000}, site.Config{BasePath: "api/v1", BadgesField: "badges", LeaderboardMax: 10_000, MaxProfileText: 65536}},
+		{site.Config{MaxProfileText: 255}, site.Config{BasePath: "api/v1", BadgesField: "badges", LeaderboardMax: 100, MaxProfileText: 255}},
+		{site.Config{MaxProfileText: 16 << 20}, site.Config{BasePath: "api/v1", BadgesField: "badges", LeaderboardMax: 100, MaxProfileText: 16 << 20}},
 	} {
 		got, err := tc.config.WithDefaults()
 		if err != nil || got != tc.want {
@@ -29,7 +31,7 @@ func TestConfigDefaults(t *testing.T) {
 
 // A refusal names the option and shows the value that was given.
 func TestConfigRefuses(t *testing.T) {
-	const path, field, maximum = "base path", "badges field", "leaderboard maximum"
+	const path, field, maximum, longest = "base path", "badges field", "leaderboard maximum", "longest profile text"
 	for _, tc := range []struct {
 		config site.Config
 		want   string
@@ -55,6 +57,9 @@ func TestConfigRefuses(t *testing.T) {
 		{site.Config{LeaderboardMax: -1}, maximum},
 		{site.Config{LeaderboardMax: 9}, maximum},
 		{site.Config{LeaderboardMax: 10_001}, maximum},
+		{site.Config{MaxProfileText: -1}, longest},
+		{site.Config{MaxProfileText: 254}, longest},
+		{site.Config{MaxProfileText: 16<<20 + 1}, longest},
 	} {
 		if _, err := tc.config.WithDefaults(); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
 			t.Errorf("%+v: got the error %v, want one about the %s", tc.config, err, tc.want)

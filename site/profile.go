@@ -3,7 +3,10 @@ package site
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	json "github.com/goccy/go-json"
 )
@@ -51,6 +54,78 @@ func (p Profile) Append(b []byte) (body []byte, searchLen int) {
 	return append(b, '}'), searchLen
 }
 
+// A LongText is a text of a profile that was left out because of its length.
+type LongText struct {
+	Member string `json:"member"` // such as avatar, or records.avatar
+	Bytes  int    `json:"bytes"`
+}
+
+// WithoutLongTexts is a normalised profile without the texts that are longer than so
+// many bytes, as if they were missing, and what was left out. An entry of records,
+// chains or errors goes as a whole if its name or its value is longer; a value that is
+// no text counts as the JSON that it is.
+func (p Profile) WithoutLongTexts(most int) (Profile, []LongText) {
+	var long []LongText
+	for _, member := range []struct {
+		name string
+		text *string
+	}{{"name", &p.Name}, {"avatar", &p.Avatar}, {"header", &p.Header}, {"display", &p.Display}, {"resolver", &p.Resolver}} {
+		if n := len(*member.text); n > most {
+			long = append(long, LongText{member.name, n})
+			*member.text = ""
+		}
+	}
+	for _, member := range []struct {
+		name   string
+		object *json.RawMessage
+	}{{"records", &p.Records}, {"chains", &p.Chains}, {"errors", &p.Errors}} {
+		var entries []LongText
+		*member.object, entries = withoutLongEntries(*member.object, member.name, most)
+		long = append(long, entries...)
+	}
+	return p, long
+}
+
+// withoutLongEntries leaves long entries out of a canonical object.
+func withoutLongEntries(object json.RawMessage, member string, most int) (json.RawMessage, []LongText) {
+	if len(object) <= most { // and so is all that is in it
+		return object, nil
+	}
+	entries, err := decodeEntries(object)
+	if err != nil {
+		return object, nil // it would not be canonical
+	}
+	var long []LongText
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		if n := max(len(name), valueBytes(entries[name])); n > most {
+			long = append(long, LongText{member + "." + shortened(name), n})
+			delete(entries, name)
+		}
+	}
+	if long == nil {
+		return object, nil
+	}
+	rest, _ := encodeValue(entries) // what was JSON can be JSON again
+	return rest, long
+}
+
+func valueBytes(value any) int {
+	if text, ok := value.(string); ok {
+		return len(text)
+	}
+	body, _ := encodeValue(value)
+	return len(body)
+}
+
+// shortened is the beginning of a name.
+func shortened(name string) string {
+	const most = 80
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "…"
+}
+
 // canonicalObject is a JSON object with sorted keys and no white space, its
 // contents as they were; null and nothing are the empty object.
 func canonicalObject(raw json.RawMessage) (json.RawMessage, error) {
@@ -61,11 +136,20 @@ func canonicalObject(raw json.RawMessage) (json.RawMessage, error) {
 	if raw[0] != '{' {
 		return nil, fmt.Errorf("%s where an object belongs", Quoted(string(raw)))
 	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber() // digits as they were
-	var object map[string]any
-	if err := decoder.Decode(&object); err != nil {
+	entries, err := decodeEntries(raw)
+	if err != nil {
 		return nil, fmt.Errorf("bad JSON: %w", err)
 	}
-	return json.MarshalWithOption(object, json.DisableHTMLEscape())
+	return encodeValue(entries)
+}
+
+func decodeEntries(object []byte) (entries map[string]any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(object))
+	decoder.UseNumber() // digits as they were
+	err = decoder.Decode(&entries)
+	return entries, err
+}
+
+func encodeValue(value any) ([]byte, error) {
+	return json.MarshalWithOption(value, json.DisableHTMLEscape())
 }

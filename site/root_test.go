@@ -35,7 +35,7 @@ func TestRootRoundTrip(t *testing.T) {
 	root := testRoot(t)
 	body := encodeRoot(t, root)
 	const start = `{"format":1,"as_of":"2026-03-01T02:03:04Z",` +
-		`"config":{"base_path":"api/v1","badges_field":"badges","leaderboard_max":100},"user_bucket_digits":2,"manifest_digits":1,`
+		`"config":{"base_path":"api/v1","badges_field":"badges","leaderboard_max":100,"max_profile_text":65536},"user_bucket_digits":2,"manifest_digits":1,`
 	if !strings.HasPrefix(body, start) {
 		t.Errorf("the root is %s, want %s…", body, start)
 	}
@@ -50,7 +50,7 @@ func TestParseRootFillsDefaults(t *testing.T) {
 	root := testRoot(t)
 	root.Config = site.Config{BadgesField: "poaps"}
 	got, err := site.ParseRoot([]byte(encodeRoot(t, root)))
-	if want := (site.Config{BasePath: "api/v1", BadgesField: "poaps", LeaderboardMax: 100}); err != nil || got.Config != want {
+	if want := (site.Config{BasePath: "api/v1", BadgesField: "poaps", LeaderboardMax: 100, MaxProfileText: 65536}); err != nil || got.Config != want {
 		t.Errorf("the configuration is %+v, %v, want %+v", got.Config, err, want)
 	}
 }

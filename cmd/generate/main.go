@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -37,6 +38,7 @@ type flags struct {
 	BasePath       string  `default:"api/v1" help:"Path of the API."`
 	BadgesField    string  `default:"badges" help:"Name of the member that holds the badges."`
 	LeaderboardMax int     `default:"100" help:"Largest limit of a leaderboard."`
+	MaxProfileText int     `default:"65536" placeholder:"BYTES" help:"Longest text of a profile, such as an avatar. What is longer, most often a data: URI, is left out and reported."`
 }
 
 func main() {
@@ -48,6 +50,9 @@ func main() {
 func (f *flags) Validate() error {
 	if f.Workers < 0 {
 		return fmt.Errorf("--workers=%d: use 1 or more, or 0 for one a core", f.Workers)
+	}
+	if f.MaxProfileText == 0 { // else it would mean the default
+		return errors.New("--max-profile-text=0: every text would be left out")
 	}
 	if command.ReportInside(f.Report, f.Out) {
 		return fmt.Errorf("--report=%s is in the output: the next run would have to remove it", f.Report)
@@ -66,7 +71,7 @@ func (f *flags) Validate() error {
 }
 
 func (f *flags) config() site.Config {
-	return site.Config{BasePath: f.BasePath, BadgesField: f.BadgesField, LeaderboardMax: f.LeaderboardMax}
+	return site.Config{BasePath: f.BasePath, BadgesField: f.BadgesField, LeaderboardMax: f.LeaderboardMax, MaxProfileText: f.MaxProfileText}
 }
 
 // openRefreshed gives nil where there is no --refreshed.

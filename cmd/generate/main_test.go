@@ -116,6 +116,26 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// TestLongTexts: what is left out is printed and reported; the run is a success.
+func TestLongTexts(t *testing.T) {
+	dir, out := demo(t), filepath.Join(t.TempDir(), "site")
+	addRow(t, dir, "accounts", `{"address":"0x`+strings.Repeat("e", 40)+`","ens":{"avatar":"data:,`+strings.Repeat("x", 300)+`"}}`)
+	status, stdout, stderr := generate("--snapshot", dir, "--out", out, "--max-profile-text=300", "--report=-")
+	if status != command.Done {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	if line := regexp.MustCompile(`(?m)^profiles +1 texts of more than 300 bytes left out: accounts.ndjson:\d+: "avatar" has 306$`); !line.MatchString(stderr) {
+		t.Errorf("no line %s in %s", line, stderr)
+	}
+	var report generator.Report
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report.LongTexts.LeftOut != 1 || report.LongTexts.Examples[0].Member != "avatar" {
+		t.Errorf("the report (%v): %s", err, stdout)
+	}
+	if status, _, stderr := generate("--snapshot", dir, "--out", out); status != command.Done || strings.Contains(stderr, "left out") || strings.Contains(stderr, "unchanged") {
+		t.Errorf("with the default: status %d: %s", status, stderr)
+	}
+}
+
 // TestDefaultOutput: without --out the site goes to out/ in the working folder.
 func TestDefaultOutput(t *testing.T) {
 	dir := demo(t)
@@ -130,7 +150,7 @@ func TestHelp(t *testing.T) {
 	if status != command.Done || stderr != "" {
 		t.Errorf("status %d: %s", status, stderr)
 	}
-	for _, flag := range []string{"snapshot", "out", "on-invalid", "report", "refreshed", "endpoint", "region", "rebuild", "workers", "base-path", "badges-field", "leaderboard-max"} {
+	for _, flag := range []string{"snapshot", "out", "on-invalid", "report", "refreshed", "endpoint", "region", "rebuild", "workers", "base-path", "badges-field", "leaderboard-max", "max-profile-text"} {
 		env := "FOLLOWPRESS_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 		if !strings.Contains(stdout, "--"+flag) || !strings.Contains(strings.Join(strings.Fields(stdout), " "), "$"+env) {
 			t.Errorf("--%s or $%s is not in the help:\n%s", flag, env, stdout)
@@ -182,9 +202,11 @@ func failedWith(stderr, reason string) bool {
 func TestFlagOutOfRange(t *testing.T) {
 	dir := demo(t)
 	for flag, reason := range map[string]string{
-		"--leaderboard-max=5": "leaderboard maximum 5: between 10 and 10000",
-		"--workers=-1":        "--workers=-1: use 1 or more, or 0 for one a core",
-		"--base-path=_search": `base path "_search": _search is where a site keeps its own objects`,
+		"--leaderboard-max=5":    "leaderboard maximum 5: between 10 and 10000",
+		"--max-profile-text=0":   "--max-profile-text=0: every text would be left out",
+		"--max-profile-text=100": "longest profile text 100: between 255 and 16777216 bytes",
+		"--workers=-1":           "--workers=-1: use 1 or more, or 0 for one a core",
+		"--base-path=_search":    `base path "_search": _search is where a site keeps its own objects`,
 	} {
 		out := filepath.Join(t.TempDir(), "site")
 		status, _, stderr := generate("--snapshot", dir, "--out", out, flag)

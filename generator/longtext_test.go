@@ -1,0 +1,119 @@
+package generator_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
+)
+
+// withLongTexts is beforeRefreshes with texts of 64 KiB and one byte, and others that
+// just fit.
+func withLongTexts() snapshot {
+	fits := strings.Repeat("f", 64<<10)
+	return beforeRefreshes().adding("accounts",
+		``,
+		`{"address":"`+carol+`","ens":{"name":"carol.eth","avatar":"`+fits+`!","header":"`+fits+`","records":{"avatar":"`+fits+`!","url":"`+fits+`"}}}`,
+	).adding("records", recordRow("1", carol, "")).adding("lists", `{"token_id":"4","owner":"`+carol+`"}`)
+}
+
+// TestLongTextsAreLeftOut: a text that is too long is as if it were missing, in every
+// object; it is counted, and the first ones are shown with their place.
+func TestLongTextsAreLeftOut(t *testing.T) {
+	files, report, err := generator.ToMemory(t.Context(), withLongTexts().fs(), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := readTree(t, files, "/")
+	if err := got.check(); err != nil {
+		t.Error(err)
+	}
+	long := `"avatar":"` + strings.Repeat("f", 64<<10) + `!",` // twice: also in records
+	cut := withLongTexts().with("accounts.ndjson", strings.ReplaceAll(withLongTexts()["accounts.ndjson"], long, ""))
+	if err := got.withoutIndex().compare(newModel(t, cut).objects(t, small.Config)); err != nil {
+		t.Error(err)
+	}
+	want := generator.LongTextReport{LeftOut: 2, Most: 65536, Examples: []generator.LongTextExample{
+		{File: "accounts.ndjson", Line: 4, LongText: site.LongText{Member: "avatar", Bytes: 65537}},
+		{File: "accounts.ndjson", Line: 4, LongText: site.LongText{Member: "records.avatar", Bytes: 65537}},
+	}}
+	if !reflect.DeepEqual(report.LongTexts, want) {
+		t.Errorf("the report says %+v, want %+v", report.LongTexts, want)
+	}
+	const line = `2 texts of more than 65536 bytes left out: accounts.ndjson:4: "avatar" has 65537; accounts.ndjson:4: "records.avatar" has 65537` + "\n"
+	if !strings.Contains(report.String(), line) {
+		t.Errorf("the report says\n%s, want in it\n%s", report, line)
+	}
+	if report.Skipped() != 0 {
+		t.Errorf("%d rows skipped, want none", report.Skipped())
+	}
+}
+
+// TestLongTextLimit: the limit is a part of the configuration, and the root says it.
+func TestLongTextLimit(t *testing.T) {
+	o := small
+	o.Config.MaxProfileText = 64<<10 + 1
+	_, report, err := generator.ToMemory(t.Context(), withLongTexts().fs(), o)
+	if err != nil || report.LongTexts.LeftOut != 0 || strings.Contains(report.String(), "left out") {
+		t.Errorf("with a larger limit: %v\n%v", report, err)
+	}
+	o.Config.MaxProfileText = 255
+	files, report, err := generator.ToMemory(t.Context(), withLongTexts().fs(), o)
+	if err != nil || report.LongTexts.LeftOut != 4 {
+		t.Errorf("with a smaller limit: %v\n%v, want 4 left out", report, err)
+	}
+	if root := decode[site.Root](t, readTree(t, files, "/")[site.RootKey]); root.Config.MaxProfileText != 255 {
+		t.Errorf("the root says %d, want 255", root.Config.MaxProfileText)
+	}
+}
+
+// TestLongTextsOfRefreshes: what refreshes have kept has the same limit.
+func TestLongTextsOfRefreshes(t *testing.T) {
+	long := strings.Repeat("x", 64<<10+1)
+	r := refreshed{
+		"details/2": fmt.Sprintf(`{"address":%q,"name":"new.eth","avatar":%q,"fresh":101,"chains":{"60":%q,"0":"y"}}`, bob, long, long),
+		"details/3": fmt.Sprintf(`{"address":%q,"avatar":%q}`, carol, long), // another's list: not merged
+	}
+	files, report, err := generator.ToMemory(t.Context(), beforeRefreshes().fs(), withRefreshed(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []generator.LongTextExample{
+		{File: "_refresh/details/2", LongText: site.LongText{Member: "avatar", Bytes: 65537}},
+		{File: "_refresh/details/2", LongText: site.LongText{Member: "chains.60", Bytes: 65537}},
+	}
+	if got := report.LongTexts; got.LeftOut != 2 || !reflect.DeepEqual(got.Examples, want) {
+		t.Errorf("the report says %+v, want %+v", got, want)
+	}
+	o := readTree(t, files, "/")
+	for key, want := range map[site.Key]string{
+		"api/v1/lists/2/details":         `"ens":{"name":"new.eth","avatar":"","header":"","display":"","records":{},"chains":{"0":"y"},"fresh":101,`,
+		"api/v1/lists/1/searchFollowing": `"ens":{"name":"new.eth","avatar":""}`,
+	} {
+		if !strings.Contains(o[key], want) {
+			t.Errorf("%s: %s\nwant %s in it", key, o[key], want)
+		}
+	}
+}
+
+// TestManyLongTexts: all are counted, a few shown.
+func TestManyLongTexts(t *testing.T) {
+	o := small
+	o.Config.MaxProfileText = 255
+	s := emptySnapshot().adding("accounts", repeatedRows(40, func(i int) string {
+		return fmt.Sprintf(`{"address":"0x%040x","ens":{"avatar":"%0300d","records":{"\u001b[2J\n":"%0300d"}}}`, i, i, i)
+	})...)
+	_, report, err := generator.ToMemory(t.Context(), s.fs(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := report.LongTexts; got.LeftOut != 80 || len(got.Examples) != 10 || got.Examples[9].Line != 5 {
+		t.Errorf("%d left out and %+v, want 80, and the first 10", got.LeftOut, got.Examples)
+	}
+	if line := report.LongTexts.String(); strings.ContainsAny(line, "\x1b\n") || !strings.HasSuffix(line, "; and 77 more") {
+		t.Errorf("the report says %q", line)
+	}
+}
