@@ -84,7 +84,7 @@ func listKey(n int, object site.ListObject) site.Key {
 	return config.ListKey(fmt.Sprint(n), object)
 }
 
-// inBucket are all objects of a local bucket, but for a lock that is free.
+// inBucket are all objects of a local bucket, without those of publishers that may stay.
 func inBucket(t testing.TB, folder string) memorySite {
 	t.Helper()
 	found := memorySite{}
@@ -96,11 +96,19 @@ func inBucket(t testing.TB, folder string) memorySite {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return found.withoutFreeLock()
+}
+
+// withoutFreeLock leaves out a lock that is free, and the mark that a doubt has left.
+func (m memorySite) withoutFreeLock() memorySite {
 	var lock lockBody
-	if json.Unmarshal(found[site.LockKey], &lock) == nil && lock.Released {
-		delete(found, site.LockKey)
+	if json.Unmarshal(m[site.LockKey], &lock) == nil && lock.Released {
+		delete(m, site.LockKey)
+		if lock.doubted() {
+			delete(m, site.MarkKey)
+		}
 	}
-	return found
+	return m
 }
 
 // equalSites reports each key in which a bucket differs from a site.

@@ -47,8 +47,8 @@ type Options struct {
 	Progress    Progress      // nil means that nobody wants to know
 	Log         *slog.Logger  // nil means none
 
-	drain  time.Duration // 0 means drainTime; tests whose publishers are certainly dead take less
-	steady bool          // waits between attempts have no random part, so that a simulation can be repeated
+	drain   time.Duration                      // 0 means drainTime; tests whose publishers are certainly dead take less
+	stagger func(request string) time.Duration // a moment before each attempt, instead of chance; a simulation repeats by it
 }
 
 // Progress hears how far a run is. Its methods are called from many goroutines.

@@ -31,9 +31,9 @@ type patient struct {
 	bucket   Bucket
 	slots    *slots // nil for requests that nothing may hold up
 	patience time.Duration
-	steady   bool            // see Options
-	hard     context.Context // ends requests that are under way
-	lease    *lease          // nil without a lock
+	stagger  func(request string) time.Duration // see Options; nil outside of simulations
+	hard     context.Context                    // ends requests that are under way
+	lease    *lease                             // nil without a lock
 	log      *slog.Logger
 	retries  *atomic.Int64
 	changes  *changes
@@ -88,8 +88,11 @@ func (p *patient) do(ctx context.Context, limit time.Duration, what string, atte
 
 // send is do for requests with a body, whose time is not in limit.
 func (p *patient) send(ctx context.Context, limit time.Duration, bytes int64, what string, attempt func(context.Context) error) error {
-	wait := newWaits(p.patience, p.steady)
+	wait := newWaits(p.patience, p.stagger != nil)
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		if p.stagger != nil {
+			time.Sleep(p.stagger(what))
+		}
 		asked := time.Now()
 		slot, err := p.slots.take(ctx, bytes)
 		if err != nil {
@@ -211,7 +214,7 @@ func (p *patient) delete(ctx context.Context, keys ...site.Key) error {
 	if len(keys) > 1 {
 		limit, bytes = attemptTimePack, int64(len(keys)*deleteBytes)
 	}
-	return p.change(ctx, limit, bytes, "delete", func(ctx context.Context) error { return p.bucket.Delete(ctx, keys) })
+	return p.change(ctx, limit, bytes, "delete "+string(keys[0]), func(ctx context.Context) error { return p.bucket.Delete(ctx, keys) })
 }
 
 // list begins again after the last key that it found. A listing is many requests:
@@ -250,13 +253,13 @@ func (p *patient) putMany(ctx context.Context, objects []storage.Object) error {
 	for _, o := range objects {
 		bytes += o.Size + packOverhead
 	}
-	return p.change(ctx, attemptTimePack, bytes, "put an archive", func(ctx context.Context) error {
+	return p.change(ctx, attemptTimePack, bytes, "put an archive from "+string(objects[0].Key), func(ctx context.Context) error {
 		return p.bucket.(Unpacker).PutMany(ctx, objects)
 	})
 }
 
 func (p *patient) unpacks(ctx context.Context, objects []storage.Object) (yes bool, err error) {
-	err = p.change(ctx, attemptTimePack, 0, "put an archive", func(ctx context.Context) (err error) {
+	err = p.change(ctx, attemptTimePack, 0, "put an archive from "+string(objects[0].Key), func(ctx context.Context) (err error) {
 		yes, err = p.bucket.(Unpacker).Unpacks(ctx, objects)
 		return err
 	})

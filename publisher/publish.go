@@ -88,7 +88,7 @@ func newPatient(ctx context.Context, to Bucket, o Options, retries *atomic.Int64
 	hard, endHard := context.WithCancel(context.WithoutCancel(ctx))
 	soft, lost := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(soft, func() { time.AfterFunc(Grace, endHard) })
-	bucket := &patient{bucket: to, slots: newSlots(o.Concurrency), patience: o.Patience, steady: o.steady, hard: hard, log: o.Log,
+	bucket := &patient{bucket: to, slots: newSlots(o.Concurrency), patience: o.Patience, stagger: o.stagger, hard: hard, log: o.Log,
 		retries: retries, changes: &changes{}}
 	return bucket, stopper{soft, lost}, func() { stop(); lost(nil); endHard() }
 }

@@ -46,7 +46,11 @@ func (w *world) site(parts ...string) simulatedSite {
 func (w *world) options(name string) Options {
 	o := Options{
 		Concurrency: 1 + int(w.draw(name, "concurrency")%6), Lease: []time.Duration{3 * time.Second, 20 * time.Second}[w.draw(name, "lease")%2],
-		Patience: 30 * time.Second, Owner: name, BreakLock: w.chance(250, name, "break"), Bulk: BulkOff, steady: true,
+		Patience: 30 * time.Second, Owner: name, BreakLock: w.chance(250, name, "break"), Bulk: BulkOff,
+	}
+	staggered := w.process(name)
+	o.stagger = func(request string) time.Duration {
+		return w.between(0, time.Millisecond, name, staggered.id("stagger", site.Key(request)))
 	}
 	if w.trace != nil {
 		o.Log = slog.New(slog.NewTextHandler(noted{w, name}, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

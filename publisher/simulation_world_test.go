@@ -300,6 +300,7 @@ func (p *process) unanswered(ctx context.Context, id string, closed <-chan time.
 	select {
 	case <-closed:
 	case <-ctx.Done():
+		time.Sleep(p.w.between(0, time.Millisecond, p.name, id, "noticed")) // a context ends all its requests in any order
 	}
 	if err := p.alive(id); err != nil {
 		return err
