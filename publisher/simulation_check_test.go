@@ -42,6 +42,9 @@ func (w *world) check() {
 		w.mu.Unlock()
 	}
 	w.nothingRefreshedIsLost(last)
+	if !w.chance(300, "last verifier") {
+		return
+	}
 	p := w.process("last verifier")
 	p.calm = true
 	v, err := Verify(context.Background(), p, w.options(p.name))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -104,6 +105,7 @@ func (s *simulated) String() string {
 // simulate tries schedules, on all cores; with a regression until one fails.
 func simulate(t *testing.T, first uint64, n int, with regression) *simulated {
 	t.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // schedules leave much behind, and hold little
 	begun := time.Now()
 	sum := &simulated{faults: faults{}}
 	var mu sync.Mutex

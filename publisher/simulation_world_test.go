@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,12 +27,13 @@ type world struct {
 
 	mu           sync.Mutex
 	objects      map[site.Key]stored
-	epoch        int       // how often the lock was taken
-	writing      int       // the last epoch of which data was written
-	late         bool      // a request has arrived later than the protocol waits for
-	pending      time.Time // when the last request arrives
-	writes       int       // changes so far
-	byPublishers int       // of them
+	sorted       []site.Key // keys of objects; nil if they have to be sorted again
+	epoch        int        // how often the lock was taken
+	writing      int        // the last epoch of which data was written
+	late         bool       // a request has arrived later than the protocol waits for
+	pending      time.Time  // when the last request arrives
+	writes       int        // changes so far
+	byPublishers int        // of them
 	reader       *follower
 	faults       faults
 	failed       []string
@@ -134,8 +136,9 @@ func (w *world) skew(clock string) time.Duration {
 type process struct {
 	w                *world
 	name             string
-	stopped, goesOn  time.Time // zero: never
-	killed           time.Time // zero: never
+	stopped, goesOn  time.Time  // zero: never
+	killed           time.Time  // zero: never
+	sorted           []site.Key // keys of objects; nil if they have to be sorted again
 	epoch            atomic.Int64
 	mu               sync.Mutex
 	requests         map[string]int
@@ -226,7 +229,7 @@ func (p *process) id(operation string, key site.Key) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests[what]++
-	return fmt.Sprint(what, " ", p.requests[what])
+	return what + " " + strconv.Itoa(p.requests[what])
 }
 
 // request makes one: effect is what the server does when it arrives, and what it
@@ -374,16 +377,28 @@ func (w *world) changed(r *arrival, key site.Key, o *stored) {
 	if time.Since(r.signed) > drainTime {
 		w.late = true
 	}
+	known := len(w.objects)
 	if o == nil {
 		delete(w.objects, key)
 	} else {
 		w.objects[key] = *o
+	}
+	if len(w.objects) != known {
+		w.sorted = nil
 	}
 	delete(w.damaged, key)
 	if o != nil {
 		w.remember(key, o.sum)
 	}
 	w.reader.look(w, r, o)
+}
+
+// keys are those of all objects, in order.
+func (w *world) keys() []site.Key {
+	if w.sorted == nil {
+		w.sorted = slices.Sorted(maps.Keys(w.objects))
+	}
+	return w.sorted
 }
 
 func (w *world) remember(key site.Key, sum site.MD5) {
@@ -523,8 +538,13 @@ func (p *process) List(ctx context.Context, prefix, after site.Key, found func(s
 	const page = 25
 	for {
 		listed, err := request(ctx, p, "list", prefix, func(*arrival) (listed []storage.Info, err error) {
-			for _, key := range slices.Sorted(maps.Keys(p.w.objects)) {
-				if strings.HasPrefix(string(key), string(prefix)) && key > after && len(listed) < page {
+			keys := p.w.keys()
+			first, _ := slices.BinarySearch(keys, max(prefix, after))
+			for _, key := range keys[first:] {
+				if len(listed) == page || !strings.HasPrefix(string(key), string(prefix)) {
+					break
+				}
+				if key > after {
 					listed = append(listed, p.w.info(key, p.w.objects[key]))
 				}
 			}
