@@ -16,7 +16,7 @@ FUZZTIME ?= 1m
 # Debian has nginx and varnishd where only root's PATH looks.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-tools race-tools edge-tools bench-tools lint fuzz bench bench-publish bench-fallback bench-edge soak clean
+.PHONY: help preview generate publish edge test test-tools test-install race-tools edge-tools bench-tools lint fuzz bench bench-publish bench-fallback bench-edge soak clean
 # With -j too: apt runs once at a time, and the C compiler is there before cgo wants it.
 .NOTPARALLEL:
 
@@ -39,6 +39,9 @@ test: test-tools ## run every test with the race detector; installs what is miss
 	bash .ci/test
 
 test-tools: race-tools edge-tools $(SERVERS) $(WORKERD) ## install what `make test` needs and is missing
+
+test-install: ## try test-tools on fresh Debian machines (as root, in chroots; some minutes)
+	bash .ci/test-install
 
 # A tool from Debian is a word here: a command or /file=the package that brings it where it is missing.
 
