@@ -13,10 +13,15 @@ SNAPSHOT ?= fixtures/demo
 BENCH_SNAPSHOT ?= $(wildcard ../shared/data/epinions)
 FUZZTIME ?= 1m
 
-.PHONY: help preview generate publish edge test race-tools edge-tools lint fuzz bench bench-publish bench-fallback bench-edge soak bench-tools clean
+# Debian has nginx and varnishd where only root's PATH looks.
+export PATH := $(PATH):/usr/sbin:/sbin
+
+.PHONY: help preview generate publish edge test test-tools test-install race-tools edge-tools bench-tools lint fuzz bench bench-publish bench-fallback bench-edge soak clean
+# With -j too: apt runs once at a time, and the C compiler is there before cgo wants it.
+.NOTPARALLEL:
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 preview: ## serve the demo on this machine
 	go run ./cmd/preview
@@ -30,15 +35,25 @@ publish: ## publish SITE to DEST (s3://… or file:///…; ENDPOINT for other se
 edge: ## write the configuration of an edge (KIND, BUCKET_URL, FALLBACK_URL) into OUT
 	go run ./cmd/edge --kind $(KIND) --site $(SITE) --bucket-url $(BUCKET_URL) $(if $(FALLBACK_URL),--fallback-url $(FALLBACK_URL)) $(if $(OUT),--out $(OUT))
 
-test: race-tools edge-tools $(SERVERS) $(WORKERD) ## run every test with the race detector; installs what is missing
+test: test-tools ## run every test with the race detector; installs what is missing
 	bash .ci/test
 
-race-tools: # the race detector needs a C compiler
-	@command -v gcc >/dev/null || bash .ci/install gcc libc6-dev
+test-tools: race-tools edge-tools $(SERVERS) $(WORKERD) ## install what `make test` needs and is missing
 
-edge-tools: # the edges that tests run; varnishd compiles its configuration
-	@command -v varnishd >/dev/null && command -v caddy >/dev/null && command -v npm >/dev/null && test -e /usr/lib/nginx/modules/ngx_http_js_module.so \
-		|| bash .ci/install nginx libnginx-mod-http-js varnish caddy nodejs npm gcc libc6-dev
+test-install: ## try test-tools on fresh Debian machines (as root, in chroots; some minutes)
+	bash .ci/test-install
+
+# A tool from Debian is a word here: a command or /file=the package that brings it where it is missing.
+
+race-tools: # the race detector needs a C compiler; downloads need certificates
+	@bash .ci/install gcc=gcc /usr/include/stdlib.h=libc6-dev /etc/ssl/certs/ca-certificates.crt=ca-certificates
+
+edge-tools: # the edges that tests run
+	@bash .ci/install nginx=nginx /usr/lib/nginx/modules/ngx_http_js_module.so=libnginx-mod-http-js \
+		varnishd=varnish caddy=caddy node=nodejs npm=npm
+
+bench-tools: # what benchmarks compare with, and measure by
+	@bash .ci/install nginx=nginx wrk=wrk
 
 $(WORKERD): tools/edge/package.json tools/edge/package-lock.json | edge-tools
 	npm ci --prefix tools/edge --ignore-scripts --no-audit --no-fund
@@ -76,9 +91,6 @@ bench-edge: bench-tools edge-tools ## measure nginx and Varnish before a bucket 
 
 soak: race-tools $(SERVERS) ## kill publishers 500 times
 	TEST_SERVERS=1 KILLS=500 go test -race -count=1 -timeout 2h -run KilledPublishers -v ./publisher
-
-bench-tools:
-	@command -v nginx >/dev/null && command -v wrk >/dev/null || bash .ci/install nginx-light wrk
 
 clean: ## remove what was built and generated
 	rm -rf out $(BIN) tools/edge/node_modules
