@@ -2,6 +2,7 @@ package generator
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/afero"
 
@@ -9,6 +10,13 @@ import (
 )
 
 // Tests see a run from outside. What some of them need of its inside is here.
+
+// SetPatience changes how long a cancelled run cleans up.
+func SetPatience(d time.Duration) (reset func()) {
+	was := patience
+	patience = d
+	return func() { patience = was }
+}
 
 // ParseRecord parses a row of the table records as a run does.
 func ParseRecord(line []byte) (tokenID string, r site.Record, err error) {
