@@ -34,6 +34,10 @@ func (d *folderDestination) check(context.Context) (*liveSite, error) {
 	return checkFolder(d.files, d.path, d.basePath)
 }
 
+func (d *folderDestination) checkNames(ctx context.Context, next string, names []lookupName) error {
+	return checkNames(ctx, d.files, next, names)
+}
+
 func (d *folderDestination) create(next string, p *plan, _ string) (output, func() error, error) {
 	return &folder{files: d.files, path: next, live: d.path, plan: p}, func() error { return nil }, nil
 }

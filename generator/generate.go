@@ -101,6 +101,8 @@ type destination interface {
 	// check looks at what is there and refuses what must not be replaced. live is the
 	// site that is there; nil if there is none.
 	check(ctx context.Context) (live *liveSite, err error)
+	// checkNames refuses names that would be one where the next site grows.
+	checkNames(ctx context.Context, next string, names []lookupName) error
 	// create makes an output at the path next. end completes it, after a failure too.
 	create(next string, p *plan, asOf string) (out output, end func() error, err error)
 }
@@ -146,6 +148,9 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging) error
 	}
 	if stuck != nil {
 		return stuck
+	}
+	if err := dest.checkNames(ctx, s.next(), renderer.graph.names); err != nil {
+		return err
 	}
 	out, end, err := dest.create(s.next(), p, r.report.AsOf)
 	if err != nil {

@@ -3,6 +3,7 @@ package generator_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/spf13/afero"
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/followpress/followpress/generator"
 )
@@ -165,6 +168,98 @@ func (l lookedAt) see(name string) {
 
 func (l lookedAt) Stat(name string) (fs.FileInfo, error) { l.see(name); return l.Fs.Stat(name) }
 func (l lookedAt) Open(name string) (afero.File, error)  { l.see(name); return l.Fs.Open(name) }
+
+// TestFoldedNames: a file system that takes two names of the site for one is found out
+// before anything is written. Names that it tells apart are no reason.
+func TestFoldedNames(t *testing.T) {
+	upper := func(text string) string { return strings.ToLower(strings.ToUpper(text)) }
+	full := func(text string) string { return norm.NFD.String(cases.Fold().String(text)) }
+	unseen := func(text string) string { return strings.ReplaceAll(full(text), "\u200d", "") }
+	compatible := func(text string) string { return norm.NFKC.String(text) }
+	for _, test := range []struct {
+		name   string
+		fold   func(string) string
+		names  []string
+		refuse [2]string // none where both are ""
+	}{
+		{"letter case, in full", full, []string{"b.eth", "σ.eth", "ς.eth"}, [2]string{"ς.eth", "σ.eth"}},
+		{"letter case, in full", full, []string{"strasse.eth", "straße.eth"}, [2]string{"strasse.eth", "straße.eth"}},
+		{"letter case, in full", full, []string{"a.eth", "b.eth", "é.eth", "e.eth", "👩‍🚀.eth", "👩🚀.eth"}, [2]string{}},
+		{"lower case", strings.ToLower, []string{"σ.eth", "ς.eth", "straße.eth", "strasse.eth"}, [2]string{}},
+		{"upper case", upper, []string{"σ.eth", "ς.eth"}, [2]string{"ς.eth", "σ.eth"}},
+		{"upper case", upper, []string{"ıi.eth", "iı.eth", "ix.eth"}, [2]string{"iı.eth", "ıi.eth"}},
+		{"what cannot be seen", unseen, []string{"👩‍🚀.eth", "👩🚀.eth"}, [2]string{"👩‍🚀.eth", "👩🚀.eth"}},
+		{"compatible forms", compatible, []string{"ﬁ.eth", "fi.eth"}, [2]string{"fi.eth", "ﬁ.eth"}},
+		{"nothing", func(text string) string { return text }, []string{"σ.eth", "ς.eth", "ﬁ.eth", "fi.eth"}, [2]string{}},
+	} {
+		t.Run(fmt.Sprint(test.name, test.names), func(t *testing.T) {
+			s := named(test.names...)
+			dir := t.TempDir()
+			path := filepath.Join(dir, "site")
+			o := small
+			var seen stageNames
+			o.Progress = &seen
+			o.Files = foldingFiles{afero.NewOsFs(), dir, test.fold}
+			_, err := generator.ToPath(t.Context(), s.fs(), path, o)
+			if test.refuse[0] == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, want := len(readFolder(t, path)), len(inMemory(t, s, small)); got != want {
+					t.Errorf("got %d objects, want %d", got, want)
+				}
+				return
+			}
+			wantError(t, err, fmt.Sprintf("the names %q and %q are one on the file system of the output", test.refuse[0], test.refuse[1]), "name a .tar file")
+			if strings.Contains(strings.Join(seen, " "), "write") {
+				t.Errorf("got the stages %v, want none that writes", seen)
+			}
+			if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+				t.Errorf("%v is there (%v), want nothing", entries, err)
+			}
+			// A tar file tells them apart.
+			onDisk(t, s, path+".tar", o)
+		})
+	}
+}
+
+// named is a snapshot of accounts with these names.
+func named(names ...string) snapshot {
+	s := emptySnapshot()
+	for i, name := range names {
+		address := fmt.Sprintf("0x%040x", i+1)
+		s = s.adding("lists", fmt.Sprintf(`{"token_id":"%d","owner":"%s"}`, i, address)).
+			adding("accounts", fmt.Sprintf(`{"address":"%s","primary_list":"%d","ens":{"name":%s}}`, address, i, quote(name)))
+	}
+	return s
+}
+
+// foldingFiles is a file system that takes names for one below a folder. (The kernel's
+// own, ext4 and tmpfs with casefold, are not in every kernel.)
+type foldingFiles struct {
+	afero.Fs
+	dir  string
+	fold func(string) string
+}
+
+func (f foldingFiles) name(name string) string {
+	if rel, ok := strings.CutPrefix(name, f.dir); ok {
+		return f.dir + f.fold(rel)
+	}
+	return name
+}
+
+func (f foldingFiles) Mkdir(name string, mode fs.FileMode) error {
+	return f.Fs.Mkdir(f.name(name), mode)
+}
+func (f foldingFiles) MkdirAll(name string, mode fs.FileMode) error {
+	return f.Fs.MkdirAll(f.name(name), mode)
+}
+func (f foldingFiles) Stat(name string) (fs.FileInfo, error) { return f.Fs.Stat(f.name(name)) }
+func (f foldingFiles) Open(name string) (afero.File, error)  { return f.Fs.Open(f.name(name)) }
+func (f foldingFiles) OpenFile(name string, flag int, mode fs.FileMode) (afero.File, error) {
+	return f.Fs.OpenFile(f.name(name), flag, mode)
+}
 
 // stageNames notes the stages of a run.
 type stageNames []string
