@@ -3,6 +3,7 @@ package generator
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/spf13/afero"
 
@@ -10,6 +11,13 @@ import (
 )
 
 // Tests see a run from outside. What some of them need of its inside is here.
+
+// SetPatience changes how long a cancelled run cleans up.
+func SetPatience(d time.Duration) (reset func()) {
+	was := patience
+	patience = d
+	return func() { patience = was }
+}
 
 // ParseRecord parses a row of the table records as a run does.
 func ParseRecord(line []byte) (tokenID string, r site.Record, err error) {

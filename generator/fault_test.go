@@ -66,7 +66,7 @@ func TestSnapshotThatIsNone(t *testing.T) {
 		snapshot snapshot
 		reason   string
 	}{
-		"no folder":        {snapshot{}, "meta.json is not there: is this the folder of a snapshot?"},
+		"no folder":        {snapshot{}, "meta.json is not there: is this the folder of a snapshot? name the one that holds meta.json"},
 		"no meta":          {s.without("meta.json"), "meta.json is not there: is this the folder of a snapshot?"},
 		"no lists":         {s.without("lists.ndjson"), "table lists is not there: expected lists.ndjson, lists.ndjson.gz or lists.ndjson.zst"},
 		"no records":       {s.without("records.ndjson"), "table records is not there"},

@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,8 +30,13 @@ type folderDestination struct {
 	basePath string // of the next site
 }
 
-func (d *folderDestination) check() error    { return checkFolder(d.files, d.path, d.basePath) }
-func (d *folderDestination) live() *liveSite { return openLiveFolder(d.files, d.path) }
+func (d *folderDestination) check(context.Context) (*liveSite, error) {
+	return checkFolder(d.files, d.path, d.basePath)
+}
+
+func (d *folderDestination) checkNames(ctx context.Context, next string, names []lookupName) error {
+	return checkNames(ctx, d.files, next, names)
+}
 
 func (d *folderDestination) create(next string, p *plan, _ string) (output, func() error, error) {
 	return &folder{files: d.files, path: next, live: d.path, plan: p}, func() error { return nil }, nil
@@ -104,7 +110,10 @@ type liveSite struct {
 // errManifest says that the manifest of the site that is there cannot be read.
 var errManifest = errors.New("unreadable manifest")
 
-func (l *liveSite) manifest(shard string) (site.Manifest, error) {
+func (l *liveSite) manifest(ctx context.Context, shard string) (site.Manifest, error) {
+	if err := ctx.Err(); err != nil {
+		return site.Manifest{}, err
+	}
 	body, err := l.read(site.ManifestKey(shard))
 	if err != nil {
 		return site.Manifest{}, fmt.Errorf("%w: %w", errManifest, err)
@@ -137,42 +146,67 @@ func openLiveFolder(files afero.Fs, path string) *liveSite {
 }
 
 // checkFolder refuses an output folder whose contents a new site would displace: a
-// run replaces the whole folder.
-func checkFolder(files afero.Fs, path, basePath string) error {
+// run replaces the whole folder. It gives the site that is there, nil if there is none.
+func checkFolder(files afero.Fs, path, basePath string) (*liveSite, error) {
 	info, err := files.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	} else if err != nil {
-		return fmt.Errorf("look at the output folder: %w", err)
+		return nil, fmt.Errorf("look at the output folder: %w", err)
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("%s is a file: name a folder, or a file that ends in .tar", path)
+		return nil, fmt.Errorf("%s is a file: name a folder, or a file that ends in .tar", path)
 	}
 	entries, err := afero.ReadDir(files, path)
 	if err != nil {
-		return fmt.Errorf("look at the output folder: %w", err)
+		return nil, fmt.Errorf("look at the output folder: %w", err)
 	}
 	if len(entries) == 0 {
-		return nil
+		return nil, nil
 	}
 	root, err := files.Stat(filepath.Join(path, string(site.RootKey)))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !root.Mode().IsRegular() {
-		return fmt.Errorf("%s is not empty and holds no site: name another folder, or empty this one", path)
+		return nil, fmt.Errorf("%s is not empty and holds no site: name another folder, or empty this one", path)
 	} else if err != nil {
-		return fmt.Errorf("look at the output folder: %w", err)
+		return nil, fmt.Errorf("look at the output folder: %w", err)
 	}
-	if live := openLiveFolder(files, path); live != nil {
+	live := openLiveFolder(files, path)
+	if live != nil {
 		basePath = live.root.Config.BasePath
 	}
-	return checkEntries(files, path, basePath)
+	return live, checkEntries(files, path, basePath)
 }
 
 // refreshFolder is in folders that a fallback writes to.
 var refreshFolder = strings.TrimSuffix(string(site.RefreshPrefix), "/")
 
+// checkBucket refuses a folder that publish writes to, which has more in it than a site.
+func checkBucket(files afero.Fs, path string) error {
+	for _, entry := range []struct{ name, what string }{
+		{refreshFolder, "what refreshes have fetched, which would be lost"},
+		{".followpress", "the work folder of a bucket"},
+	} {
+		there, err := afero.Exists(files, filepath.Join(path, entry.name))
+		if err != nil {
+			return fmt.Errorf("look at the output folder: %w", err)
+		}
+		if there {
+			return fmt.Errorf("%s holds %s, %s: generate into another folder, and update this one with publish --dest %s, which keeps it",
+				path, entry.name, entry.what, fileURL(path))
+		}
+	}
+	return nil
+}
+
+// fileURL is a folder as publish --dest takes it.
+func fileURL(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
+
 // checkEntries refuses what does not belong to a site: beside its own folders, beside
 // each part of the base path, and in the API's folder.
 func checkEntries(files afero.Fs, path, basePath string) error {
+	if err := checkBucket(files, path); err != nil {
+		return err
+	}
 	parts := strings.Split(basePath, "/")
 	for level := 0; level <= len(parts); level++ {
 		var known []string
@@ -192,10 +226,6 @@ func checkEntries(files afero.Fs, path, basePath string) error {
 			return fmt.Errorf("look at the output folder: %w", err)
 		}
 		for _, entry := range entries {
-			if level == 0 && entry.Name() == refreshFolder {
-				return fmt.Errorf("%s holds %s, what refreshes have fetched, which would be lost: generate into another folder, and update this one with publish --dest %s, which keeps it",
-					dir, entry.Name(), (&url.URL{Scheme: "file", Path: path}).String())
-			}
 			if !slices.Contains(known, entry.Name()) {
 				return fmt.Errorf("%s holds %s, which is no part of a site and would be lost: move it away", dir, entry.Name())
 			}

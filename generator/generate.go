@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ type Options struct {
 	Refreshed   Refreshed // merged into the snapshot where it is newer; nil for none
 	Rebuild     bool      // write every object again, whatever the manifest says about the site that is there
 	Progress    Progress  // hears how far the run is; may be nil
+	NoSync      bool      // do not force a site to the disk before it takes the old one's place: faster, and not safe from power failures
 	Files       afero.Fs  // where the output is written; nil means the machine's file system
 }
 
@@ -56,15 +56,12 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 	if err != nil {
 		return nil, err
 	}
-	dest := destination(&folderDestination{files: o.Files, path: target, basePath: o.Config.BasePath})
-	if strings.HasSuffix(target, ".tar") {
-		dest = &tarDestination{files: o.Files, path: target}
+	s := &staging{target: target, folder: !strings.HasSuffix(target, ".tar"), noSync: o.NoSync}
+	dest := destination(&tarDestination{files: o.Files, path: target})
+	if s.folder {
+		dest = &folderDestination{files: o.Files, path: target, basePath: o.Config.BasePath}
 	}
-	if err := dest.check(); err != nil {
-		return nil, err
-	}
-	s, err := openStaging(target)
-	if err != nil {
+	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
 	r := &run{Options: o, snapshot: snapshot, report: newReport(out)}
@@ -73,7 +70,7 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 	// the other goes, which can take longer than all before.
 	r.Progress.Stage("clean up", 0)
 	start := time.Now()
-	if err := errors.Join(err, s.close()); err != nil {
+	if err := errors.Join(err, s.close(ctx)); err != nil {
 		return nil, err
 	}
 	r.report.Duration.CleanUp = time.Since(start).Seconds()
@@ -101,10 +98,11 @@ func ToMemory(ctx context.Context, snapshot afero.Fs, o Options) (afero.Fs, *Rep
 
 // A destination is a place for a site that ToPath can write to.
 type destination interface {
-	// check refuses what must not be replaced.
-	check() error
-	// live is the site that is there; nil if there is none.
-	live() *liveSite
+	// check looks at what is there and refuses what must not be replaced. live is the
+	// site that is there; nil if there is none.
+	check(ctx context.Context) (live *liveSite, err error)
+	// checkNames refuses names that would be one where the next site grows.
+	checkNames(ctx context.Context, next string, names []lookupName) error
 	// create makes an output at the path next. end completes it, after a failure too.
 	create(next string, p *plan, asOf string) (out output, end func() error, err error)
 }
@@ -119,12 +117,25 @@ type run struct {
 // toStaging reads, compares with the site that is there, writes what the next one
 // needs and puts it in place.
 func (r *run) toStaging(ctx context.Context, dest destination, s *staging) error {
+	live, err := dest.check(ctx)
+	if err != nil {
+		return err
+	}
+	if r.Rebuild {
+		live = nil
+	}
+	// A site that does not change need not be replaced: then that it cannot be is no
+	// reason to fail.
+	stuck := s.replaceable()
+	if stuck != nil && live == nil {
+		return stuck
+	}
 	renderer, err := r.prepare(ctx)
 	if err != nil {
 		return err
 	}
 	var p *plan
-	if live := dest.live(); live != nil && !r.Rebuild {
+	if live != nil {
 		p, err = r.compare(ctx, renderer, live)
 		switch {
 		case errors.Is(err, errManifest):
@@ -134,6 +145,12 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging) error
 		case p.same:
 			return nil
 		}
+	}
+	if stuck != nil {
+		return stuck
+	}
+	if err := dest.checkNames(ctx, s.next(), renderer.graph.names); err != nil {
+		return err
 	}
 	out, end, err := dest.create(s.next(), p, r.report.AsOf)
 	if err != nil {
@@ -146,10 +163,26 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging) error
 	if p != nil {
 		r.report.Written = p.count(x.objects())
 	}
+	return r.install(ctx, s)
+}
+
+// install puts the new site, which is complete, in place.
+func (r *run) install(ctx context.Context, s *staging) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if !r.NoSync {
+		r.Progress.Stage("sync", 0)
+	}
+	start := time.Now()
+	if err := s.settle(); err != nil {
+		return err
+	}
+	r.report.Duration.Render += time.Since(start).Seconds()
 	r.Progress.Stage("switch", 0)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	return s.commit()
 }
 
@@ -179,7 +212,7 @@ func (r *run) compare(ctx context.Context, renderer *renderer, live *liveSite) (
 	if err != nil {
 		return nil, err
 	}
-	p, err := x.diff(live)
+	p, err := x.diff(ctx, live)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +228,7 @@ func (r *run) write(ctx context.Context, renderer *renderer, out output) (index,
 		return index{}, err
 	}
 	r.report.Written = WriteReport{Added: x.objects()}
-	return x, x.write(out)
+	return x, x.write(ctx, out)
 }
 
 // render renders every object into out and gives the index of the site.
@@ -221,15 +254,18 @@ func resolvePath(out string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("output path: %w", err)
 	}
-	real, err := filepath.EvalSymlinks(path)
+	// The part that is there is made free of links; the run makes the rest.
+	there := path
+	for !isThere(there) && there != filepath.Dir(there) {
+		there = filepath.Dir(there)
+	}
+	real, err := filepath.EvalSymlinks(there)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Lstat(path); err == nil {
-			return "", fmt.Errorf("%s is a link to nowhere: make the folder that it points to, or remove it", path)
-		}
-		return path, nil
+		return "", fmt.Errorf("output path: %s is a link to nowhere: mount or make what it points to, or remove it", there)
 	} else if err != nil {
 		return "", fmt.Errorf("output path: %w", err)
 	}
+	real = filepath.Join(real, strings.TrimPrefix(path, there))
 	if real == filepath.Dir(real) {
 		return "", fmt.Errorf("the output cannot be %s: name a folder in it", real)
 	}

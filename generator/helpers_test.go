@@ -21,8 +21,9 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// small is a configuration whose leaderboards do not outweigh a tiny graph.
-var small = generator.Options{Config: site.Config{LeaderboardMax: 10}}
+// small is a configuration whose leaderboards do not outweigh a tiny graph. To sync would
+// be to wait for what all other tests write; TestPowerFailure does.
+var small = generator.Options{Config: site.Config{LeaderboardMax: 10}, NoSync: true}
 
 // objects is a site: what is in it, by key.
 type objects map[site.Key]string

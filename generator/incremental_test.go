@@ -360,6 +360,11 @@ func TestOutputThatIsRefused(t *testing.T) {
 		"a foreign folder in the site": {"site", inside("private/notes.txt"), "holds private, which is no part of a site"},
 		"refreshed answers": {"site", inside("_refresh/details/1"), "holds _refresh, what refreshes have fetched, which would be lost: " +
 			"generate into another folder, and update this one with publish --dest file:///"},
+		"a bucket with refreshed answers": {"site", func(t testing.TB, path string) {
+			inside("_refresh/details/1")(t, path)
+			overwrite(t, filepath.Join(path, ".followpress", "lock"), "")
+		}, "holds _refresh, what refreshes have fetched, which would be lost"},
+		"a bucket":             {"site", inside(".followpress/lock"), "update this one with publish --dest file:///"},
 		"beside the base path": {"site", inside("api/v2/mine"), "api holds v2, which is no part of a site"},
 		"beside the endpoints": {"site", inside("api/v1/mine"), "v1 holds mine, which is no part of a site"},
 		"a folder named _site": {"site", func(t testing.TB, path string) {

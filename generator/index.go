@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -75,10 +76,13 @@ func sharded(entries []site.Entry, digits int) []site.Manifest {
 func (x index) objects() int { return x.root.Counts.Objects + len(x.shards) + 1 }
 
 // write puts the manifest and, last, the root into out.
-func (x index) write(out output) error {
+func (x index) write(ctx context.Context, out output) error {
 	b := out.begin()
 	var body []byte
 	for _, m := range x.shards {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		body = m.Append(body[:0])
 		if err := b.put(entryOf(site.ManifestKey(m.Shard), body), body); err != nil {
 			return err
@@ -112,7 +116,7 @@ func (p *plan) keeps(key site.Key) bool {
 
 // diff compares with the site that is there, reading only the shards of its
 // manifest that differ.
-func (x index) diff(live *liveSite) (*plan, error) {
+func (x index) diff(ctx context.Context, live *liveSite) (*plan, error) {
 	body, err := x.root.Encode()
 	if err != nil {
 		return nil, err
@@ -128,7 +132,7 @@ func (x index) diff(live *liveSite) (*plan, error) {
 		// Every object is in another shard now: sort the old ones in like the new.
 		var entries []site.Entry
 		for shard := range live.root.Manifest {
-			m, err := live.manifest(shard)
+			m, err := live.manifest(ctx, shard)
 			if err != nil {
 				return nil, err
 			}
@@ -145,7 +149,7 @@ func (x index) diff(live *liveSite) (*plan, error) {
 		if resharded {
 			was = old[i]
 			p.changed[site.ManifestKey(m.Shard)] = site.Added
-		} else if was, err = live.manifest(m.Shard); err != nil {
+		} else if was, err = live.manifest(ctx, m.Shard); err != nil {
 			return nil, err
 		} else {
 			p.changed[site.ManifestKey(m.Shard)] = site.Altered

@@ -60,7 +60,7 @@ var compressions = []struct {
 func readMeta(snapshot afero.Fs) (asOf string, err error) {
 	body, err := afero.ReadFile(snapshot, "meta.json")
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", errors.New("meta.json is not there: is this the folder of a snapshot?")
+		return "", fmt.Errorf("%s is not there: is this the folder of a snapshot? name the one that holds meta.json and the tables", realName(snapshot, "meta.json"))
 	} else if err != nil {
 		return "", fmt.Errorf("read meta.json: %w", err)
 	}
@@ -78,6 +78,16 @@ func readMeta(snapshot afero.Fs) (asOf string, err error) {
 		return "", fmt.Errorf("meta.json: as_of %q is not a time like 2026-01-31T00:00:00Z (RFC 3339)", meta.AsOf)
 	}
 	return meta.AsOf, nil
+}
+
+// realName is where a file of a snapshot is, if the snapshot is in a folder.
+func realName(snapshot afero.Fs, name string) string {
+	if folder, ok := snapshot.(*afero.BasePathFs); ok {
+		if path, err := folder.RealPath(name); err == nil {
+			return path
+		}
+	}
+	return name
 }
 
 // A tableFile is an open table.

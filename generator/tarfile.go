@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -33,10 +34,10 @@ type tarOutput struct {
 type tarDestination struct {
 	files afero.Fs
 	path  string
-	found *liveSite // by check
 }
 
-func (d *tarDestination) live() *liveSite { return d.found }
+// checkNames allows all: a tar file tells any two names apart.
+func (d *tarDestination) checkNames(context.Context, string, []lookupName) error { return nil }
 
 func (d *tarDestination) create(next string, _ *plan, asOf string) (output, func() error, error) {
 	modTime, err := time.Parse(time.RFC3339, asOf)
@@ -107,27 +108,30 @@ func (t *tarOutput) close() error {
 }
 
 // check refuses an output that is there and is not the tar file of a site.
-func (d *tarDestination) check() error {
+func (d *tarDestination) check(ctx context.Context) (*liveSite, error) {
 	info, err := d.files.Stat(d.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	} else if err != nil {
-		return fmt.Errorf("look at the output file: %w", err)
+		return nil, fmt.Errorf("look at the output file: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a file: name a file that ends in .tar, or a folder that does not", d.path)
+		return nil, fmt.Errorf("%s is not a file: name a file that ends in .tar, or a folder that does not", d.path)
 	}
-	d.found = openLiveTar(d.files, d.path)
-	if d.found == nil && info.Size() > 0 {
-		return fmt.Errorf("%s holds no site that this version can read and would be lost: name another file, or remove it", d.path)
+	live := openLiveTar(ctx, d.files, d.path)
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
-	return nil
+	if live == nil && info.Size() > 0 {
+		return nil, fmt.Errorf("%s holds no site that this version can read and would be lost: name another file, or remove it", d.path)
+	}
+	return live, nil
 }
 
 // openLiveTar reads the root and the manifest of the site that a tar file holds. They
 // are at its end: one walk over the headers finds them all.
-func openLiveTar(files afero.Fs, path string) *liveSite {
-	index, err := readTarIndex(files, path)
+func openLiveTar(ctx context.Context, files afero.Fs, path string) *liveSite {
+	index, err := readTarIndex(ctx, files, path)
 	if err != nil {
 		return nil
 	}
@@ -139,7 +143,7 @@ func openLiveTar(files afero.Fs, path string) *liveSite {
 	})
 }
 
-func readTarIndex(files afero.Fs, path string) (index map[site.Key][]byte, err error) {
+func readTarIndex(ctx context.Context, files afero.Fs, path string) (index map[site.Key][]byte, err error) {
 	file, err := files.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the tar file: %w", err)
@@ -147,6 +151,9 @@ func readTarIndex(files afero.Fs, path string) (index map[site.Key][]byte, err e
 	defer func() { err = errors.Join(err, file.Close()) }()
 	index = map[site.Key][]byte{}
 	for archive := tar.NewReader(file); ; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			return index, nil

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"regexp"
+	"strings"
 
 	"github.com/spf13/afero"
 
@@ -18,8 +21,9 @@ import (
 const about = `Render the site of a snapshot: every answer of the API as a file.
 
 The output is replaced in one step when the new site is complete. Until then, and
-after any failure, what was there stays. Over a site that is there, only objects
-whose bytes changed are written.
+after any failure, what was there stays, even if the power fails (--no-sync does
+without that). Over a site that is there, only objects whose bytes changed are
+written.
 
 With --refreshed, profiles and badges that clients had fetched since the snapshot
 stay. Credentials for s3:// come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY,
@@ -33,6 +37,7 @@ type flags struct {
 	Refreshed      *string `placeholder:"LOCATION" help:"What refreshes have fetched (cache=fresh), merged where it is newer than the snapshot: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER."`
 	Endpoint       string  `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"Server of --refreshed=s3://…; without one Amazon S3."`
 	Region         string  `placeholder:"NAME" help:"Region of that bucket; by default AWS_REGION, or us-east-1."`
+	NoSync         bool    `help:"Do not wait until the new site is on the disk before it takes the old one's place: faster, but a power failure soon after may leave neither."`
 	Rebuild        bool    `help:"Write every object again, whatever the manifest says about the site that is there."`
 	Workers        int     `default:"0" help:"Goroutines that parse and render; 0 means one a core."`
 	BasePath       string  `default:"api/v1" help:"Path of the API."`
@@ -54,6 +59,9 @@ func (f *flags) Validate() error {
 	if f.MaxProfileText == 0 { // else it would mean the default
 		return errors.New("--max-profile-text=0: every text would be left out")
 	}
+	if err := checkOut(f.Out); err != nil {
+		return err
+	}
 	if command.ReportInside(f.Report, f.Out) {
 		return fmt.Errorf("--report=%s is in the output: the next run would have to remove it", f.Report)
 	}
@@ -68,6 +76,33 @@ func (f *flags) Validate() error {
 	}
 	_, err := f.config().WithDefaults()
 	return err
+}
+
+// location is what looks like a URL.
+var location = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+
+// checkOut refuses names that mean something else than the folder that they would become.
+func checkOut(out string) error {
+	scheme := location.FindString(out)
+	switch {
+	case strings.EqualFold(scheme, "s3://"):
+		return fmt.Errorf("--out=%s is a bucket: generate --out site.tar, then publish --site site.tar --dest %[1]s", out)
+	case strings.EqualFold(scheme, "file://"):
+		return fmt.Errorf("--out=%s: name the path itself, --out %s; a bucket in a folder is what publish --site SITE --dest %[1]s writes", out, out[len(scheme):])
+	case scheme != "":
+		return fmt.Errorf("--out=%s is a URL: name a folder, or a file that ends in .tar", out)
+	}
+	name := strings.ToLower(filepath.Base(out))
+	for _, packed := range []struct{ ending, command string }{
+		{".tar.gz", "gzip"}, {".tgz", "gzip"}, {".tar.zst", "zstd --rm"}, {".tzst", "zstd --rm"}, {".tar.xz", "xz"}, {".txz", "xz"}, {".tar.bz2", "bzip2"}, {".tbz", "bzip2"},
+		{".tbz2", "bzip2"},
+	} {
+		if strings.HasSuffix(name, packed.ending) {
+			tar := out[:len(out)-len(packed.ending)] + ".tar"
+			return fmt.Errorf("--out=%s: generate does not compress: generate --out %s, then %s %[2]s", out, tar, packed.command)
+		}
+	}
+	return nil
 }
 
 func (f *flags) config() site.Config {
@@ -88,6 +123,9 @@ func (f *flags) openRefreshed(ctx context.Context) (generator.Refreshed, error) 
 
 // Run makes the site.
 func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	if err := command.CheckReport(f.Report); err != nil {
+		return err
+	}
 	refreshed, err := f.openRefreshed(ctx)
 	if err != nil {
 		return fmt.Errorf("--refreshed: %w", err)
@@ -99,9 +137,13 @@ func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		SkipInvalid: f.OnInvalid == "skip",
 		Refreshed:   refreshed,
 		Rebuild:     f.Rebuild,
+		NoSync:      f.NoSync,
 		Progress:    progress,
 	})
 	progress.End()
+	if errors.Is(err, generator.ErrLeftBehind) {
+		fmt.Fprintf(stderr, "%v\n", strings.ReplaceAll(err.Error(), "\n", "; ")) // all that is said of a signal is its name
+	}
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +17,14 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
 )
+
+// TestMain: to sync would be to wait for what all other tests write.
+func TestMain(m *testing.M) {
+	if err := os.Setenv("FOLLOWPRESS_NO_SYNC", "1"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // generate runs the command as a process would, without ending this one.
 func generate(args ...string) (status int, stdout, stderr string) {
@@ -74,6 +83,17 @@ func TestGenerate(t *testing.T) {
 		status, _, stderr = generate("--snapshot", dir, "--out", out, "--rebuild", "--workers=1")
 		if status != command.Done || strings.Contains(stderr, "unchanged") {
 			t.Errorf("with --rebuild: status %d: %s", status, stderr)
+		}
+	}
+}
+
+// TestNoSync: what a sync is good for, the generator's tests show.
+func TestNoSync(t *testing.T) {
+	dir := demo(t)
+	for flag, syncs := range map[string]bool{"--no-sync=false": true, "--no-sync": false} {
+		status, _, stderr := generate("--snapshot", dir, "--out", filepath.Join(t.TempDir(), "site"), flag)
+		if status != command.Done || strings.Contains(stderr, "\nsync ") != syncs {
+			t.Errorf("%s: status %d, want a line about sync: %t: %s", flag, status, syncs, stderr)
 		}
 	}
 }
@@ -150,7 +170,8 @@ func TestHelp(t *testing.T) {
 	if status != command.Done || stderr != "" {
 		t.Errorf("status %d: %s", status, stderr)
 	}
-	for _, flag := range []string{"snapshot", "out", "on-invalid", "report", "refreshed", "endpoint", "region", "rebuild", "workers", "base-path", "badges-field", "leaderboard-max", "max-profile-text"} {
+	for _, flag := range []string{"snapshot", "out", "on-invalid", "report", "refreshed", "endpoint", "region", "no-sync", "rebuild", "workers", "base-path", "badges-field",
+		"leaderboard-max", "max-profile-text"} {
 		env := "FOLLOWPRESS_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 		if !strings.Contains(stdout, "--"+flag) || !strings.Contains(strings.Join(strings.Fields(stdout), " "), "$"+env) {
 			t.Errorf("--%s or $%s is not in the help:\n%s", flag, env, stdout)
@@ -225,7 +246,7 @@ func TestFailure(t *testing.T) {
 		reason string
 	}{
 		"no such folder": {func(_ *testing.T, dir string) []string { return []string{"--snapshot", dir + "x"} },
-			"meta.json is not there: is this the folder of a snapshot?"},
+			"x/meta.json is not there: is this the folder of a snapshot? name the one that holds"},
 		"a table is missing": {func(t *testing.T, dir string) []string {
 			if err := os.Remove(filepath.Join(dir, "lists.ndjson")); err != nil {
 				t.Fatal(err)
@@ -290,10 +311,125 @@ func TestReport(t *testing.T) {
 		report.Tables["records"].WithoutEffect["unknown list"] != 1 || report.Duration.Read <= 0 || report.Duration.Render <= 0 {
 		t.Errorf("the report: %s", body)
 	}
+}
 
-	status, _, stderr = generate("--snapshot", dir, "--out", out, "--rebuild", "--report", filepath.Join(file, "nowhere"))
-	if status != command.Failed || !failedWith(stderr, "the run is done, but its report is not written") {
-		t.Errorf("a report that cannot be written: status %d: %s", status, stderr)
+// TestUnwritableReport: a report that cannot be written is found out before the work.
+func TestUnwritableReport(t *testing.T) {
+	dir := demo(t)
+	for name, test := range map[string]struct{ file, reason string }{
+		"no folder":         {"nowhere/report.json", "--report=nowhere/report.json: the folder nowhere is not there: make it"},
+		"a folder":          {".", "--report=. is a folder: name a file"},
+		"below a file":      {"file/report.json", "--report=file/report.json cannot be written: "},
+		"link to no folder": {"link", "--report=link: the folder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			if err := errors.Join(os.WriteFile("file", nil, 0o644), os.Symlink("nowhere/report.json", "link")); err != nil {
+				t.Fatal(err)
+			}
+			status, _, stderr := generate("--snapshot", dir, "--report", test.file)
+			if status != command.Failed || !strings.HasPrefix(stderr, "generate: ") || !failedWith(stderr, test.reason) {
+				t.Errorf("status %d, want %d and only a line with %q: %s", status, command.Failed, test.reason, stderr)
+			}
+			if entries, err := os.ReadDir("."); err != nil || len(entries) != 2 {
+				t.Errorf("%v is there (%v), want what was there before", entries, err)
+			}
+		})
+	}
+}
+
+// TestReportInOutput: by whatever name the report would be in the output, it is refused.
+func TestReportInOutput(t *testing.T) {
+	dir := demo(t)
+	for name, test := range map[string]struct {
+		out, report string
+		site        bool // is there already
+	}{
+		"relative":              {"out", "out/report.json", false},
+		"itself":                {"out.tar", "out.tar", false},
+		"absolute":              {"out", "$PWD/out/report.json", false},
+		"absolute output":       {"$PWD/out", "out/deep/report.json", false},
+		"up and down":           {"out", "x/../out/report.json", false},
+		"through a folder":      {"out", "to-here/out/report.json", false},
+		"output through one":    {"to-here/out", "out/report.json", false},
+		"link into it":          {"out", "to-out/report.json", true},
+		"output is a link":      {"to-out", "out/report.json", true},
+		"link to what is to be": {"out", "to-report", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			pwd, err := os.Getwd()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.site {
+				if status, _, stderr := generate("--snapshot", dir); status != command.Done {
+					t.Fatal(stderr)
+				}
+			}
+			if err := errors.Join(os.Mkdir("x", 0o755), os.Symlink(".", "to-here"), os.Symlink("out", "to-out"), os.Symlink("to-here/out/report.json", "to-report")); err != nil {
+				t.Fatal(err)
+			}
+			status, _, stderr := generate("--snapshot", dir, "--out", strings.ReplaceAll(test.out, "$PWD", pwd), "--report", strings.ReplaceAll(test.report, "$PWD", pwd))
+			if status != command.Usage || !failedWith(stderr, "is in the output: the next run would have to remove it") {
+				t.Errorf("status %d, want %d: %s", status, command.Usage, stderr)
+			}
+		})
+	}
+	// What only looks like it is not.
+	t.Chdir(t.TempDir())
+	for _, report := range []string{"out.json", "outer", "..out"} {
+		if status, _, stderr := generate("--snapshot", dir, "--report", report); status != command.Done || !exists(report) {
+			t.Errorf("--report=%s: status %d: %s", report, status, stderr)
+		}
+	}
+}
+
+// TestOutputThatIsNoPath: what would become a folder of an odd name is refused, with
+// what does it.
+func TestOutputThatIsNoPath(t *testing.T) {
+	dir := demo(t)
+	for out, reason := range map[string]string{
+		"s3://bucket/x":       "generate --out site.tar, then publish --site site.tar --dest s3://bucket/x",
+		"S3://bucket":         "then publish --site site.tar --dest S3://bucket",
+		"file:///srv/site":    "name the path itself, --out /srv/site;",
+		"https://host/x":      "is a URL: name a folder, or a file that ends in .tar",
+		"site.tar.gz":         "generate --out site.tar, then gzip site.tar",
+		"there/site.tgz":      "generate --out there/site.tar, then gzip there/site.tar",
+		"site.tar.zst":        "generate --out site.tar, then zstd --rm site.tar",
+		"site.TAR.XZ":         "generate --out site.tar, then xz site.tar",
+		"http.d/s3:/../s.tgz": "generate --out http.d/s3:/../s.tar, then gzip",
+	} {
+		t.Run(out, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			status, _, stderr := generate("--snapshot", dir, "--out", out)
+			if status != command.Usage || !failedWith(stderr, reason) {
+				t.Errorf("status %d, want %d and %q: %s", status, command.Usage, reason, stderr)
+			}
+			if entries, err := os.ReadDir("."); err != nil || len(entries) > 0 {
+				t.Errorf("%v is there (%v), want nothing", entries, err)
+			}
+		})
+	}
+	t.Chdir(t.TempDir())
+	for _, out := range []string{"site.gz", "a:b", "tar.gz.d"} {
+		if status, _, stderr := generate("--snapshot", dir, "--out", out); status != command.Done || !exists(filepath.Join(out, "_site")) {
+			t.Errorf("--out=%s: status %d: %s", out, status, stderr)
+		}
+	}
+}
+
+// TestUnmountedOutput: a link to a disk that is not mounted is an error at once.
+func TestUnmountedOutput(t *testing.T) {
+	disk := filepath.Join(t.TempDir(), "disk")
+	if err := os.Symlink("/mnt/no/such/disk", disk); err != nil {
+		t.Fatal(err)
+	}
+	for _, below := range []string{"", "site", "site.tar", "sites/today"} {
+		status, _, stderr := generate("--snapshot", demo(t), "--out", filepath.Join(disk, below))
+		if status != command.Failed || !failedWith(stderr, disk+" is a link to nowhere: mount or make what it points to") {
+			t.Errorf("status %d, want %d: %s", status, command.Failed, stderr)
+		}
 	}
 }
 

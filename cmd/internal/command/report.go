@@ -4,19 +4,92 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	json "github.com/goccy/go-json"
+	"golang.org/x/sys/unix"
 )
 
 // StandardOutput is the name of a report that goes to standard output.
 const StandardOutput = "-"
 
-// ReportInside reports whether the file of a report would be in a folder.
+// ReportInside reports whether the file of a report would be in a folder, whatever the
+// names of both are, or is that folder or file itself.
 func ReportInside(report, folder string) bool {
-	inside, err := filepath.Rel(folder, report)
-	return err == nil && report != "" && report != StandardOutput && filepath.IsLocal(inside)
+	if report == "" || report == StandardOutput {
+		return false
+	}
+	within, inside := withoutLinks(folder), withoutLinks(report)
+	if rel, err := filepath.Rel(within, inside); err == nil && filepath.IsLocal(rel) {
+		return true
+	}
+	// One folder may have two names without a link: letter case, or a bind mount.
+	at, err := os.Stat(within)
+	if err != nil {
+		return false
+	}
+	for ; ; inside = filepath.Dir(inside) {
+		if info, err := os.Stat(inside); err == nil && os.SameFile(at, info) {
+			return true
+		}
+		if inside == filepath.Dir(inside) {
+			return false
+		}
+	}
+}
+
+// withoutLinks makes a path absolute and follows its links, also where they lead to
+// what is not there yet.
+func withoutLinks(path string) string {
+	const mostLinks = 40 // as in the kernel
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	links := 0
+	for there := path; there != filepath.Dir(there); there = filepath.Dir(there) {
+		rest := strings.TrimPrefix(path, there)
+		if real, err := filepath.EvalSymlinks(there); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if to, err := os.Readlink(there); err == nil && links < mostLinks {
+			links++
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(withoutLinks(filepath.Dir(there)), to)
+			}
+			path = filepath.Join(to, rest)
+			there = filepath.Join(path, "below") // begin again
+		}
+	}
+	return path
+}
+
+// CheckReport finds out before the work whether WriteReport can write to a file.
+func CheckReport(name string) error {
+	if name == "" || name == StandardOutput {
+		return nil
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && info.IsDir():
+		return fmt.Errorf("--report=%s is a folder: name a file", name)
+	case err == nil:
+		if err := unix.Access(name, unix.W_OK); err != nil {
+			return fmt.Errorf("--report=%s cannot be written: %w", name, err)
+		}
+		return nil
+	}
+	// A link to a file that is not there yet may lead elsewhere; what counts is its folder.
+	file, err := os.CreateTemp(filepath.Dir(withoutLinks(name)), ".report-*")
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--report=%s: the folder %s is not there: make it, or name another file", name, filepath.Dir(name))
+	} else if err != nil {
+		return fmt.Errorf("--report=%s cannot be written: %w", name, err)
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
 }
 
 // WriteReport writes a report as JSON to the file with that name; "" writes nothing.

@@ -1,6 +1,0 @@
-package generator
-
-import "golang.org/x/sys/unix"
-
-// exchange lets two paths change places in one step (renamex_np(2), RENAME_SWAP).
-func exchange(a, b string) error { return unix.RenamexNp(a, b, unix.RENAME_SWAP) }

@@ -1,8 +1,0 @@
-package generator
-
-import "golang.org/x/sys/unix"
-
-// exchange lets two paths change places in one step (renameat2(2), RENAME_EXCHANGE).
-func exchange(a, b string) error {
-	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
-}

@@ -1,0 +1,268 @@
+package generator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/afero"
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/followpress/followpress/generator"
+)
+
+// TestLinkToNowhereAbove: a link to a disk that is not mounted is an error at once, wherever in
+// the output's path it is.
+func TestLinkToNowhereAbove(t *testing.T) {
+	_, s := beforeAndAfter()
+	dir := t.TempDir()
+	disk := filepath.Join(dir, "disk")
+	links := map[string]string{
+		"disk":        filepath.Join(dir, "no", "such", "disk"),
+		"to-disk":     "disk",
+		"over-a-disk": filepath.Join("disk", "folder"),
+		"round":       "round",
+	}
+	for name, to := range links {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := stateOf(t, dir)
+	for _, below := range []string{"", "site", "site.tar", "a/b/c/site"} {
+		for name, reason := range map[string]string{
+			"disk": disk + " is a link to nowhere: mount or make what it points to", "to-disk": " is a link to nowhere", "over-a-disk": " is a link to nowhere",
+			"round": "too many links",
+		} {
+			_, err := generator.ToPath(t.Context(), s.fs(), filepath.Join(dir, name, below), small)
+			wantError(t, err, reason)
+		}
+	}
+	untouched(t, dir, before)
+}
+
+// TestWorkFolderInTheWay: what is where the work folder belongs is not followed.
+func TestWorkFolderInTheWay(t *testing.T) {
+	_, s := beforeAndAfter()
+	for name, test := range map[string]struct {
+		make   func(work string) error
+		reason string
+	}{
+		"a file":            {func(work string) error { return os.WriteFile(work, nil, 0o644) }, "is not a folder: remove it"},
+		"a link":            {func(work string) error { return os.Symlink(t.TempDir(), work) }, "is not a folder: remove it"},
+		"a link to nowhere": {func(work string) error { return os.Symlink("nowhere", work) }, "is not a folder: remove it"},
+		"its lock is a link": {func(work string) error {
+			return errors.Join(os.Mkdir(work, 0o755), os.Symlink("no/where", filepath.Join(work, "lock")))
+		}, "lock: too many levels of symbolic links"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := test.make(filepath.Join(dir, ".site.followpress")); err != nil {
+				t.Fatal(err)
+			}
+			_, err := generator.ToPath(t.Context(), s.fs(), filepath.Join(dir, "site"), small)
+			wantError(t, err, test.reason)
+		})
+	}
+}
+
+// TestCancelledBefore: a run that is cancelled before it begins ends at once, whatever is
+// there.
+func TestCancelledBefore(t *testing.T) {
+	_, s := beforeAndAfter()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, scene := range scenes(t) {
+		_, err := generator.ToPath(ctx, s.fs(), scene.path, small)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got the error %v, want %v", err, context.Canceled)
+		}
+		untouched(t, filepath.Dir(scene.path), scene.state)
+	}
+}
+
+// TestCancelledCleaningUp: removing much can take a minute. A run that is cancelled then
+// leaves the rest to the next one.
+func TestCancelledCleaningUp(t *testing.T) {
+	t.Cleanup(generator.SetPatience(0))
+	old, next := beforeAndAfter()
+	path := filepath.Join(t.TempDir(), "site")
+	for stage, want := range map[string]snapshot{"write": old, "clean up": next} {
+		onDisk(t, old, path, small)
+		ctx, cancel := context.WithCancel(t.Context())
+		o := small
+		o.Progress = cancelIn{stage, cancel}
+		_, err := generator.ToPath(ctx, next.fs(), path, o)
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, generator.ErrLeftBehind) || !strings.Contains(err.Error(), ".site.followpress is left behind") {
+			t.Errorf("cancelled in the stage %q: got the error %v, want one that says what is left", stage, err)
+		}
+		if err := readFolder(t, path).compare(inMemory(t, want, small)); err != nil {
+			t.Errorf("cancelled in the stage %q: %v", stage, err)
+		}
+		left := filepath.Join(filepath.Dir(path), ".site.followpress", "next", "_site")
+		if _, err := os.Stat(left); stage == "clean up" && err != nil {
+			t.Errorf("the old site, which was to be left, is gone: %v", err)
+		}
+		onDisk(t, next, path, small)
+		alone(t, path)
+	}
+}
+
+type cancelIn struct {
+	stage  string
+	cancel func()
+}
+
+func (c cancelIn) Add(int64) {}
+func (c cancelIn) Stage(name string, _ int64) {
+	if name == c.stage {
+		c.cancel()
+	}
+}
+
+// TestLockBeforeLook: another run may replace the output as long as this one has no lock,
+// so what is there is read after that.
+func TestLockBeforeLook(t *testing.T) {
+	old, next := beforeAndAfter()
+	for _, p := range places(t) {
+		onDisk(t, old, p.path, small)
+		looks := 0
+		o := small
+		o.Files = lookedAt{afero.NewOsFs(), p.path, func() {
+			if looks++; looks > 1 {
+				return
+			}
+			_, err := generator.ToPath(t.Context(), next.fs(), p.path, small)
+			if !errors.Is(err, generator.ErrBusy) {
+				t.Errorf("%s: another run while this one reads what is there: got the error %v, want %v", p.name, err, generator.ErrBusy)
+			}
+		}}
+		onDisk(t, old, p.path, o)
+		if looks == 0 {
+			t.Errorf("%s: nobody looked", p.name)
+		}
+		if err := p.read(t, p.path).compare(inMemory(t, old, small)); err != nil {
+			t.Errorf("%s: %v", p.name, err)
+		}
+	}
+}
+
+// lookedAt calls back before anything at or below a path is looked at.
+type lookedAt struct {
+	afero.Fs
+	path string
+	call func()
+}
+
+func (l lookedAt) see(name string) {
+	if strings.HasPrefix(name, l.path) {
+		l.call()
+	}
+}
+
+func (l lookedAt) Stat(name string) (fs.FileInfo, error) { l.see(name); return l.Fs.Stat(name) }
+func (l lookedAt) Open(name string) (afero.File, error)  { l.see(name); return l.Fs.Open(name) }
+
+// TestFoldedNames: a file system that takes two names of the site for one is found out
+// before anything is written. Names that it tells apart are no reason.
+func TestFoldedNames(t *testing.T) {
+	upper := func(text string) string { return strings.ToLower(strings.ToUpper(text)) }
+	full := func(text string) string { return norm.NFD.String(cases.Fold().String(text)) }
+	unseen := func(text string) string { return strings.ReplaceAll(full(text), "\u200d", "") }
+	compatible := func(text string) string { return norm.NFKC.String(text) }
+	for _, test := range []struct {
+		name   string
+		fold   func(string) string
+		names  []string
+		refuse [2]string // none where both are ""
+	}{
+		{"letter case, in full", full, []string{"b.eth", "σ.eth", "ς.eth"}, [2]string{"ς.eth", "σ.eth"}},
+		{"letter case, in full", full, []string{"strasse.eth", "straße.eth"}, [2]string{"strasse.eth", "straße.eth"}},
+		{"letter case, in full", full, []string{"a.eth", "b.eth", "é.eth", "e.eth", "👩‍🚀.eth", "👩🚀.eth"}, [2]string{}},
+		{"lower case", strings.ToLower, []string{"σ.eth", "ς.eth", "straße.eth", "strasse.eth"}, [2]string{}},
+		{"upper case", upper, []string{"σ.eth", "ς.eth"}, [2]string{"ς.eth", "σ.eth"}},
+		{"upper case", upper, []string{"ıi.eth", "iı.eth", "ix.eth"}, [2]string{"iı.eth", "ıi.eth"}},
+		{"what cannot be seen", unseen, []string{"👩‍🚀.eth", "👩🚀.eth"}, [2]string{"👩‍🚀.eth", "👩🚀.eth"}},
+		{"compatible forms", compatible, []string{"ﬁ.eth", "fi.eth"}, [2]string{"fi.eth", "ﬁ.eth"}},
+		{"nothing", func(text string) string { return text }, []string{"σ.eth", "ς.eth", "ﬁ.eth", "fi.eth"}, [2]string{}},
+	} {
+		t.Run(fmt.Sprint(test.name, test.names), func(t *testing.T) {
+			s := named(test.names...)
+			dir := t.TempDir()
+			path := filepath.Join(dir, "site")
+			o := small
+			var seen stageNames
+			o.Progress = &seen
+			o.Files = foldingFiles{afero.NewOsFs(), dir, test.fold}
+			_, err := generator.ToPath(t.Context(), s.fs(), path, o)
+			if test.refuse[0] == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, want := len(readFolder(t, path)), len(inMemory(t, s, small)); got != want {
+					t.Errorf("got %d objects, want %d", got, want)
+				}
+				return
+			}
+			wantError(t, err, fmt.Sprintf("the names %q and %q are one on the file system of the output", test.refuse[0], test.refuse[1]), "name a .tar file")
+			if strings.Contains(strings.Join(seen, " "), "write") {
+				t.Errorf("got the stages %v, want none that writes", seen)
+			}
+			if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+				t.Errorf("%v is there (%v), want nothing", entries, err)
+			}
+			// A tar file tells them apart.
+			onDisk(t, s, path+".tar", o)
+		})
+	}
+}
+
+// named is a snapshot of accounts with these names.
+func named(names ...string) snapshot {
+	s := emptySnapshot()
+	for i, name := range names {
+		address := fmt.Sprintf("0x%040x", i+1)
+		s = s.adding("lists", fmt.Sprintf(`{"token_id":"%d","owner":"%s"}`, i, address)).
+			adding("accounts", fmt.Sprintf(`{"address":"%s","primary_list":"%d","ens":{"name":%s}}`, address, i, quote(name)))
+	}
+	return s
+}
+
+// foldingFiles is a file system that takes names for one below a folder. (The kernel's
+// own, ext4 and tmpfs with casefold, are not in every kernel.)
+type foldingFiles struct {
+	afero.Fs
+	dir  string
+	fold func(string) string
+}
+
+func (f foldingFiles) name(name string) string {
+	if rel, ok := strings.CutPrefix(name, f.dir); ok {
+		return f.dir + f.fold(rel)
+	}
+	return name
+}
+
+func (f foldingFiles) Mkdir(name string, mode fs.FileMode) error {
+	return f.Fs.Mkdir(f.name(name), mode)
+}
+func (f foldingFiles) MkdirAll(name string, mode fs.FileMode) error {
+	return f.Fs.MkdirAll(f.name(name), mode)
+}
+func (f foldingFiles) Stat(name string) (fs.FileInfo, error) { return f.Fs.Stat(f.name(name)) }
+func (f foldingFiles) Open(name string) (afero.File, error)  { return f.Fs.Open(f.name(name)) }
+func (f foldingFiles) OpenFile(name string, flag int, mode fs.FileMode) (afero.File, error) {
+	return f.Fs.OpenFile(f.name(name), flag, mode)
+}
+
+// stageNames notes the stages of a run.
+type stageNames []string
+
+func (s *stageNames) Stage(name string, _ int64) { *s = append(*s, name) }
+func (s *stageNames) Add(int64)                  {}

@@ -1,0 +1,41 @@
+package generator
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// exchange lets two paths change places in one step (renameat2(2), RENAME_EXCHANGE).
+func exchange(a, b string) error {
+	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
+}
+
+// isMountPoint asks the kernel. A bind mount has the device of its parent, so that
+// comparing devices misses it; before Linux 5.8 that is all there is.
+func isMountPoint(path string) (bool, error) {
+	var at unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS, &at)
+	if err == nil && at.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
+		return at.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
+	}
+	return onOtherDevice(path)
+}
+
+// syncTree forces everything below a folder to the disk: one call for the whole file
+// system, where one for each file would take far longer.
+func syncTree(path string) (err error) {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	return os.NewSyscallError("syncfs", unix.Syncfs(int(folder.Fd())))
+}
+
+// syncAll forces everything to the disk.
+func syncAll() error {
+	unix.Sync()
+	return nil
+}
