@@ -312,8 +312,12 @@ func TestPurgeFails(t *testing.T) {
 	cache.status = http.StatusServiceUnavailable
 	summary := filepath.Join(t.TempDir(), "summary")
 	t.Setenv("GITHUB_STEP_SUMMARY", summary)
-	purge := []string{"--purge", "varnish:" + cache.URL, "--purge", "varnish:" + other.URL, "--patience", "1ms", "--purge-wait", "0s"}
-	status, stdout, stderr := runPublish(append(purge, "--site", from, "--dest", "file://"+to, "--report", "-")...)
+	const token = "a-token-in-a-query"
+	purge := []string{"--purge", "varnish:" + cache.URL + "/?k=" + token, "--purge", "varnish:" + other.URL, "--patience", "1ms", "--purge-wait", "1ms"}
+	status, stdout, stderr := runPublish(append(purge, "--site", from, "--dest", "file://"+to, "--report", "-", "--log-level", "debug")...)
+	if strings.Contains(stdout+stderr, token) {
+		t.Errorf("the token is in what a person reads: %s%s", stdout, stderr)
+	}
 	line := lastLine(stderr)
 	if status != command.Failed || !strings.Contains(line, "the site is published") || !strings.Contains(line, "--purge-all") || !strings.Contains(line, "503") || !strings.Contains(line, cache.URL) {
 		t.Errorf("status %d: %s", status, stderr)
