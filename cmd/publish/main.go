@@ -187,7 +187,10 @@ func (f *flags) open(ctx context.Context, log *slog.Logger) (bucket, error) {
 	if at.Folder == "" {
 		return storage.OpenS3(ctx, at, storage.S3Options{Endpoint: f.Endpoint, Region: f.Region, Connections: f.Concurrency, Log: log})
 	}
-	local := storage.OpenLocal(at.Folder)
+	local, err := storage.OpenLocal(at.Folder).Pinned()
+	if err != nil {
+		return nil, fmt.Errorf("--dest: %w", err)
+	}
 	if f.DryRun || f.Verify && !f.Repair {
 		return local, nil
 	}

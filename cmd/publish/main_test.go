@@ -208,6 +208,47 @@ func TestVerifyAndRepair(t *testing.T) {
 	}
 }
 
+// A folder that is reached through a symbolic link is the same bucket: it is published
+// to, verified, and a run that was cut off is taken up.
+func TestPublishThroughALink(t *testing.T) {
+	from, to := demoSite(t, "site"), filepath.Join(t.TempDir(), "out")
+	link := filepath.Join(t.TempDir(), "link")
+	dest := "file://" + link
+	if err := os.Symlink(to, link); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, stderr := runPublish("--site", from, "--dest", dest); status != command.Failed || !strings.Contains(lastLine(stderr), "not mounted") {
+		t.Errorf("a link to nothing: status %d: %s", status, stderr)
+	}
+	if err := os.Mkdir(to, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) *publisher.Report {
+		t.Helper()
+		status, stdout, stderr := runPublish(append(args, "--dest", dest, "--report", "-")...)
+		var report publisher.Report
+		if err := json.Unmarshal([]byte(stdout), &report); err != nil || status != command.Done {
+			t.Fatalf("status %d: %s, %v", status, stderr, err)
+		}
+		return &report
+	}
+	run("--site", from)
+	run("--verify")
+	orphan := filepath.Join(to, "api/v1/lists/999/details")
+	for name, body := range map[string]string{orphan: "{}", filepath.Join(to, string(site.MarkKey)): "{}", filepath.Join(to, "api/v1/lists/4/details"): "damaged"} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(body), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if report := run("--site", changedDemo(t, withoutLast)); !report.Resumed || report.Done.Deleted != 1 || report.Done.Put > report.Site.Objects/2 {
+		t.Errorf("taken up: %d of %d objects put, %d deleted; resumed: %v", report.Done.Put, report.Site.Objects, report.Done.Deleted, report.Resumed)
+	}
+	run("--verify")
+}
+
 // onServers runs a test with each server, its credentials in the environment.
 func onServers(t *testing.T, test func(t *testing.T, s *servers.Server)) {
 	for _, kind := range servers.Kinds() {
