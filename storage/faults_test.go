@@ -1,9 +1,15 @@
 package storage_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -130,6 +136,67 @@ func TestAConnectionThatBreaksIsTemporary(t *testing.T) {
 		}
 		holds(t, direct, there)
 	})
+}
+
+// A server that does not say of each object that it is deleted has perhaps not deleted
+// it: that is an error, and one that may go away. Errors by key are errors.
+func TestADeleteIsWhatTheServerSaysItIs(t *testing.T) {
+	pattern := regexp.MustCompile(`(?s)<Deleted>.*?</Deleted>`)
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		at := storage.Location{Bucket: server.Bucket(t), Prefix: "p/"}
+		direct := openS3(t, server, at)
+		for name, c := range map[string]struct {
+			rewrite   func(body string) string
+			says      string
+			temporary bool
+		}{
+			"as it is":        {func(body string) string { return body }, "", false},
+			"one is left out": {func(body string) string { return replaceFirst(pattern, body, "") }, "1 of 3", true},
+			"another instead": {func(body string) string { return replaceFirst(pattern, body, "<Deleted><Key>p/other</Key></Deleted>") }, "1 of 3", true},
+			"only errors are told, and there is none": {func(body string) string { return pattern.ReplaceAllString(body, "") }, "3 of 3", true},
+			"one is busy": {func(body string) string {
+				return replaceFirst(pattern, body, "<Error><Key>p/a</Key><Code>SlowDown</Code><Message>later</Message></Error>")
+			}, "SlowDown", true},
+			"one is denied": {func(body string) string {
+				return replaceFirst(pattern, body, "<Error><Key>p/a</Key><Code>AccessDenied</Code><Message>no</Message></Error>")
+			}, "AccessDenied", false},
+			"one is not understood": {func(body string) string {
+				return replaceFirst(pattern, body, "<Error><Key>p/a</Key><Code>InvalidArgument</Code><Message>what</Message></Error>")
+			}, "1 of 3", true},
+		} {
+			t.Run(name, func(t *testing.T) {
+				put(t, direct, object("a", "1"), object("b & c", "2"), object("ü", "3"))
+				front := httptest.NewServer(&httputil.ReverseProxy{
+					Rewrite: func(r *httputil.ProxyRequest) {
+						r.Out.URL.Scheme, r.Out.URL.Host = "http", strings.TrimPrefix(server.Endpoint, "http://")
+					},
+					ModifyResponse: func(r *http.Response) error {
+						body, err := io.ReadAll(r.Body)
+						if r.Request.URL.Query().Has("delete") {
+							body = []byte(c.rewrite(string(body)))
+						}
+						r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+						r.Header.Del("Content-Length")
+						return err
+					},
+				})
+				t.Cleanup(front.Close)
+				b := openS3With(t, at, storage.S3Options{Endpoint: front.URL})
+				err := b.Delete(t.Context(), []site.Key{"a", "b & c", "ü"})
+				if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) || storage.Temporary(err) != c.temporary {
+					t.Errorf("%v (temporary: %v), want %q (%v)", err, storage.Temporary(err), c.says, c.temporary)
+				}
+			})
+		}
+	})
+}
+
+func replaceFirst(pattern *regexp.Regexp, text, by string) string {
+	place := pattern.FindStringIndex(text)
+	if place == nil {
+		return text
+	}
+	return text[:place[0]] + by + text[place[1]:]
 }
 
 func TestADeadlineIsTemporaryAndACancelIsNot(t *testing.T) {

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -283,13 +285,25 @@ func (s *S3) Delete(ctx context.Context, keys []site.Key) error {
 		return explain("delete", keys[0], err)
 	}
 	var failed error
+	silent := make(map[site.Key]bool, len(keys)) // what the answer has not named
+	for _, key := range keys {
+		silent[key] = true
+	}
 	for result := range results {
-		if err := explainDelete(site.Key(strings.TrimPrefix(result.ObjectName, s.prefix)), result.Err); failed == nil {
+		key := site.Key(strings.TrimPrefix(result.ObjectName, s.prefix))
+		delete(silent, key)
+		if err := explainDelete(key, result.Err); failed == nil {
 			failed = err
 		}
 	}
-	if failed == nil && ctx.Err() != nil { // the library just stops
-		failed = explain("delete", keys[0], ctx.Err())
+	switch {
+	case failed != nil:
+	case ctx.Err() != nil: // the library just stops
+		return explain("delete", keys[0], ctx.Err())
+	case len(silent) > 0:
+		// The request asks for a word on each. (The library also keeps some errors to itself.)
+		one := slices.Min(slices.Collect(maps.Keys(silent)))
+		return &temporaryError{fmt.Errorf("delete %s: the server does not say whether it did (of %d of %d objects)", one, len(silent), len(keys))}
 	}
 	return failed
 }
