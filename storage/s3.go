@@ -296,16 +296,20 @@ func (s *S3) Delete(ctx context.Context, keys []site.Key) error {
 			failed = err
 		}
 	}
-	switch {
-	case failed != nil:
-	case ctx.Err() != nil: // the library just stops
-		return explain("delete", keys[0], ctx.Err())
-	case len(silent) > 0:
-		// The request asks for a word on each. (The library also keeps some errors to itself.)
-		one := slices.Min(slices.Collect(maps.Keys(silent)))
-		return &temporaryError{fmt.Errorf("delete %s: the server does not say whether it did (of %d of %d objects)", one, len(silent), len(keys))}
+	if failed == nil && ctx.Err() != nil { // the library just stops
+		failed = explain("delete", keys[0], ctx.Err())
 	}
-	return failed
+	if failed != nil {
+		return failed
+	}
+	// The request asks for a word on each object. Where the server, or the library, keeps
+	// one to itself, a request for that object alone has a plain answer.
+	for _, key := range slices.Sorted(maps.Keys(silent)) {
+		if err := s.Delete(ctx, []site.Key{key}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // MaxDelete is how many keys one Delete takes.
