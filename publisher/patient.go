@@ -29,6 +29,7 @@ const (
 type patient struct {
 	bucket   Bucket
 	patience time.Duration
+	atOnce   int             // requests of a settle
 	hard     context.Context // ends requests that are under way
 	lease    *lease          // nil without a lock
 	log      *slog.Logger

@@ -84,7 +84,7 @@ func newPatient(ctx context.Context, to Bucket, o Options, retries *atomic.Int64
 	hard, endHard := context.WithCancel(context.WithoutCancel(ctx))
 	soft, lost := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(soft, func() { time.AfterFunc(Grace, endHard) })
-	bucket := &patient{bucket: to, patience: o.Patience, hard: hard, log: o.Log, retries: retries, cut: &atomic.Bool{}}
+	bucket := &patient{bucket: to, patience: o.Patience, atOnce: o.Concurrency, hard: hard, log: o.Log, retries: retries, cut: &atomic.Bool{}}
 	return bucket, stopper{soft, lost}, func() { stop(); lost(nil); endHard() }
 }
 

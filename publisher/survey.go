@@ -37,6 +37,16 @@ func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []
 	var s survey
 	seen := make([]bool, len(expected))
 	refreshes, otherHeaders := map[site.Key]bool{}, map[site.Key]bool{}
+	note := func(i int, right, fresh bool) {
+		switch {
+		case !right:
+			s.altered = append(s.altered, expected[i])
+			otherHeaders[expected[i].Key] = !fresh
+		case !fresh:
+			s.stale = append(s.stale, expected[i])
+		}
+	}
+	var doubts []doubt
 	progress.Stage("list", int64(len(expected)))
 	err := bucket.list(ctx, func(info storage.Info) error {
 		s.listed++
@@ -46,20 +56,27 @@ func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []
 		case !ok:
 			s.unexpected(info.Key, refreshes)
 		case seen[i]: // listed twice
-		case !isSame(expected[i], info):
+		case inDoubt(bucket, expected[i], info):
 			seen[i] = true
-			s.altered = append(s.altered, expected[i])
-			otherHeaders[info.Key] = !upToDate(info)
+			doubts = append(doubts, doubt{entry: i, fresh: upToDate(info)})
 		default:
 			seen[i] = true
-			if !upToDate(info) {
-				s.stale = append(s.stale, expected[i])
-			}
+			note(i, isSame(expected[i], info), upToDate(info))
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
+	}
+	if err := bucket.settle(ctx, expected, doubts, progress); err != nil {
+		return nil, err
+	}
+	for _, d := range doubts {
+		if d.answer == gone {
+			seen[d.entry] = false
+			continue
+		}
+		note(d.entry, d.answer == same, d.fresh)
 	}
 	for i, e := range expected {
 		if !seen[i] {

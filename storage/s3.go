@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -39,6 +40,9 @@ type S3 struct {
 	prefix string
 	amazon bool // which is known not to unpack archives
 	meter  *meter
+	// foreign is whether an ETag was seen that is not the MD5 of what was put: bodies get
+	// their MD5 as metadata then. Other buckets need none, and clients would get it too.
+	foreign atomic.Bool
 }
 
 // defaultConnections suits a server at a distance of some ten milliseconds.
@@ -216,6 +220,9 @@ func readWhole(stream io.Reader, size int64) ([]byte, error) {
 // entry says.
 func (s *S3) Put(ctx context.Context, o Object, condition Condition) (etag string, err error) {
 	options := putOptions(o)
+	if s.foreign.Load() {
+		options.UserMetadata = map[string]string{digestName: o.MD5.String()}
+	}
 	switch condition {
 	case Always:
 	case IfAbsent:
@@ -237,6 +244,9 @@ func (s *S3) Put(ctx context.Context, o Object, condition Condition) (etag strin
 			err = fmt.Errorf("put %s: %w", o.Key, ErrCondition)
 		}
 		return "", err
+	}
+	if stored.ETag != o.MD5.String() {
+		s.foreign.Store(true)
 	}
 	return stored.ETag, nil
 }
