@@ -100,7 +100,7 @@ func (r *run) publish(ctx context.Context) error {
 			return err
 		}
 		if mark == nil {
-			r.report.Outcome = Unchanged
+			r.report.Outcome, r.report.Live = Unchanged, true
 			return nil
 		}
 	}
@@ -211,7 +211,7 @@ func (r *run) replace(ctx context.Context) error {
 		return err
 	}
 	if state.done(r.source) { // somebody was faster
-		r.report.Outcome = Unchanged
+		r.report.Outcome, r.report.Live = Unchanged, true
 		return nil
 	}
 	plan, err := r.plan(ctx, state)
@@ -230,6 +230,7 @@ func (r *run) replace(ctx context.Context) error {
 	if err := r.putRoot(ctx, state); err != nil {
 		return err
 	}
+	r.report.Live = true
 	if err := transfer.deleteGone(ctx, plan.gone); err != nil {
 		return err
 	}
