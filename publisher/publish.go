@@ -219,19 +219,23 @@ func (r *run) replace(ctx context.Context) error {
 		return err
 	}
 	r.marked = true
-	if err := writeMark(ctx, r.bucket, state.mark, state.root, &r.source.root); err != nil {
+	if err := r.durably(ctx, func() error { return writeMark(ctx, r.bucket, state.mark, state.root, &r.source.root) }); err != nil {
 		return err
 	}
 	transfer := &transfer{source: r.source, bucket: r.bucket, concurrency: r.options.Concurrency, bulk: r.options.Bulk,
 		report: r.report, progress: r.options.Progress}
-	if err := transfer.put(ctx, plan); err != nil {
+	if err := r.durably(ctx, func() error { return transfer.put(ctx, plan) }); err != nil {
 		return err
 	}
-	if err := r.putRoot(ctx, state); err != nil {
+	err = r.durably(ctx, func() error {
+		err := r.putRoot(ctx, state)
+		r.report.Live = err == nil
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	r.report.Live = true
-	if err := transfer.deleteGone(ctx, plan.gone); err != nil {
+	if err := r.durably(ctx, func() error { return transfer.deleteGone(ctx, plan.gone) }); err != nil {
 		return err
 	}
 	if err := r.bucket.delete(ctx, site.MarkKey); err != nil {

@@ -205,7 +205,7 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	if err := transfer.put(ctx, plan); err != nil {
 		return v, err
 	}
-	return v, transfer.deleteGone(ctx, plan.gone)
+	return v, r.durably(ctx, func() error { return transfer.deleteGone(ctx, plan.gone) })
 }
 
 // Left is how many unknown objects a repair left alone.

@@ -32,6 +32,7 @@ const leftoverAge = time.Hour
 // be a symbolic link, and so may what is in it: all methods follow links.
 type Local struct {
 	*Folder
+	NoSync  bool // leave it to the system when what was put becomes durable
 	path    string
 	writing sync.Mutex // held with the lock of the work folder
 }
@@ -53,7 +54,27 @@ func (l *Local) Pinned() (*Local, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("follow links: %w", err)
 	}
-	return OpenLocal(real), nil
+	pinned := OpenLocal(real)
+	pinned.NoSync = l.NoSync
+	return pinned, nil
+}
+
+// Sync makes durable what was put and deleted. Until then a power failure may undo any of
+// it, in any order, but that the root is put, which is whole or the one before.
+func (l *Local) Sync(context.Context) error {
+	if l.NoSync {
+		return nil
+	}
+	folder, err := os.Open(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("sync: %w", err)
+	}
+	if err := errors.Join(syncAround(folder), folder.Close()); err != nil {
+		return fmt.Errorf("sync %s: %w", l.path, err)
+	}
+	return nil
 }
 
 // Now is the time of this machine in whole seconds, as servers tell it: the times of
@@ -133,6 +154,9 @@ func (l *Local) write(o Object) (written string, err error) {
 		return "", fmt.Errorf("put %s: %w", o.Key, err)
 	}
 	_, err = file.Write(o.Body)
+	if o.Key == site.RootKey && !l.NoSync && err == nil {
+		err = file.Sync() // its new name may become durable before its bytes do
+	}
 	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
 		return "", fmt.Errorf("put %s: %w", o.Key, errors.Join(err, os.Remove(file.Name())))
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
 )
 
 // runPublish runs the command as a process would, without ending this one.
@@ -247,6 +248,48 @@ func TestPublishThroughALink(t *testing.T) {
 		t.Errorf("taken up: %d of %d objects put, %d deleted; resumed: %v", report.Done.Put, report.Site.Objects, report.Done.Deleted, report.Resumed)
 	}
 	run("--verify")
+}
+
+// A folder is synced unless somebody asks for speed: by the flag, or by the environment.
+func TestNoSync(t *testing.T) {
+	for _, c := range []struct {
+		name, environment string
+		args              []string
+		want              bool
+	}{
+		{"default", "", nil, false},
+		{"flag", "", []string{"--no-sync"}, true},
+		{"environment", "true", nil, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("FOLLOWPRESS_NO_SYNC", c.environment)
+			from, to := demoSite(t, "site"), filepath.Join(t.TempDir(), "out")
+			g := &grammar{}
+			var stderr bytes.Buffer
+			if status := command.Run("publish", about, g, append(c.args, "--site", from, "--dest", "file://"+to), io.Discard, &stderr); status != command.Done {
+				t.Fatal(stderr.String())
+			}
+			equalFolders(t, to, from)
+			if g.opened.NoSync != c.want {
+				t.Errorf("no sync: %v, want %v", g.opened.NoSync, c.want)
+			}
+		})
+	}
+}
+
+// A grammar keeps the folder that its flags open.
+type grammar struct {
+	flags
+	opened *storage.Local
+}
+
+func (g *grammar) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	to, err := g.open(ctx, nil)
+	if err != nil {
+		return err
+	}
+	g.opened = to.(*storage.Local)
+	return g.flags.Run(ctx, stdout, stderr)
 }
 
 // onServers runs a test with each server, its credentials in the environment.
