@@ -62,9 +62,9 @@ func addDoubt(ctx context.Context, bucket *patient, d *doubt) error {
 			return err
 		}
 		body.Doubt = body.Doubt.and(d)
-		_, err = writeLock(ctx, bucket, body, condition)
+		_, _, err = writeLock(ctx, bucket, body, condition)
 		if errors.Is(err, storage.ErrUnsupported) {
-			_, err = writeLock(ctx, bucket, body, storage.Always)
+			_, _, err = writeLock(ctx, bucket, body, storage.Always)
 		}
 		if !errors.Is(err, storage.ErrCondition) && !errors.Is(err, storage.ErrNotFound) {
 			return err

@@ -58,6 +58,7 @@ type lock struct {
 	etag    storage.Condition
 	found   *doubt        // that the lock named when it was taken
 	doubted bool          // whether found means that the bucket may not be what its manifest says
+	plain   bool          // its ETag is its MD5
 	wait    time.Duration // until the requests of the run that it was taken from have ended
 	lease   *lease
 	beat    chan struct{} // closed when the heartbeat has ended
@@ -79,7 +80,7 @@ func acquire(ctx context.Context, id string, bucket *patient, o Options, lost co
 		return nil, err
 	}
 	// Some servers take conditions and do not look at them.
-	switch _, err = l.write(ctx, neverHolds); {
+	switch _, _, err = l.write(ctx, neverHolds); {
 	case err == nil, errors.Is(err, storage.ErrUnsupported):
 		return nil, bucket.delete(ctx, site.LockKey)
 	case !errors.Is(err, storage.ErrCondition):
@@ -122,9 +123,9 @@ func (l *lock) take(ctx context.Context, o Options) (sent time.Time, err error) 
 		}
 		l.inherit(holder, o, watched)
 		sent = time.Now()
-		etag, err := l.write(ctx, condition)
+		etag, plain, err := l.write(ctx, condition)
 		if err == nil {
-			l.etag = storage.Condition(etag)
+			l.etag, l.plain = storage.Condition(etag), plain
 			return sent, nil
 		}
 		if !errors.Is(err, storage.ErrCondition) && !errors.Is(err, storage.ErrNotFound) {
@@ -161,18 +162,21 @@ func lockedBy(holder lockBody, what string) error {
 		holder.PID, holder.Start.Format(time.RFC3339), what)
 }
 
-func (l *lock) write(ctx context.Context, condition storage.Condition) (etag string, err error) {
+func (l *lock) write(ctx context.Context, condition storage.Condition) (etag string, plain bool, err error) {
 	l.body.Heartbeat = time.Now().UTC()
 	l.body.Beats++
 	return writeLock(ctx, l.bucket, l.body, condition)
 }
 
-func writeLock(ctx context.Context, bucket *patient, body lockBody, condition storage.Condition) (etag string, err error) {
+// writeLock gives the ETag, and whether that is an MD5.
+func writeLock(ctx context.Context, bucket *patient, body lockBody, condition storage.Condition) (etag string, plain bool, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {
-		return "", fmt.Errorf("encode the lock: %w", err)
+		return "", false, fmt.Errorf("encode the lock: %w", err)
 	}
-	return bucket.put(ctx, ownObject(site.LockKey, text), condition)
+	o := ownObject(site.LockKey, text)
+	etag, err = bucket.put(ctx, o, condition)
+	return etag, etag == o.MD5.String(), err
 }
 
 func (l *lock) read(ctx context.Context) (lockBody, storage.Info, error) {
@@ -238,7 +242,7 @@ func (l *lock) beatOnce(ctx context.Context) (etag string, err error) {
 	defer cancel()
 	bounded := *l
 	bounded.bucket = l.bucket.until(ctx)
-	etag, err = bounded.write(ctx, l.etag)
+	etag, _, err = bounded.write(ctx, l.etag)
 	l.body = bounded.body
 	return etag, err
 }
@@ -277,7 +281,7 @@ func (l *lock) release(ctx context.Context, change func(*doubt) *doubt) error {
 	was := l.body.Doubt
 	for range takes {
 		l.body.Doubt = change(was)
-		_, err := l.write(ctx, l.etag)
+		_, _, err := l.write(ctx, l.etag)
 		if !errors.Is(err, storage.ErrCondition) && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}

@@ -32,6 +32,8 @@ type patient struct {
 	slots    *slots // nil for requests that nothing may hold up
 	patience time.Duration
 	stagger  func(request string) time.Duration // see Options; nil outside of simulations
+	plain    bool                               // ETags of what is put now are MD5s; what has another one can be put again
+	atOnce   int                                // requests of a settle
 	hard     context.Context                    // ends requests that are under way
 	lease    *lease                             // nil without a lock
 	log      *slog.Logger

@@ -88,7 +88,7 @@ func newPatient(ctx context.Context, to Bucket, o Options, retries *atomic.Int64
 	hard, endHard := context.WithCancel(context.WithoutCancel(ctx))
 	soft, lost := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(soft, func() { time.AfterFunc(Grace, endHard) })
-	bucket := &patient{bucket: to, slots: newSlots(o.Concurrency), patience: o.Patience, stagger: o.stagger, hard: hard, log: o.Log,
+	bucket := &patient{bucket: to, slots: newSlots(o.Concurrency), patience: o.Patience, stagger: o.stagger, atOnce: o.Concurrency, hard: hard, log: o.Log,
 		retries: retries, changes: &changes{}}
 	return bucket, stopper{soft, lost}, func() { stop(); lost(nil); endHard() }
 }
@@ -105,7 +105,7 @@ func (r *run) publish(ctx context.Context) error {
 			return err
 		}
 		if certain {
-			r.report.Outcome = Unchanged
+			r.report.Outcome, r.report.Live = Unchanged, true
 			return nil
 		}
 	}
@@ -186,6 +186,7 @@ func (r *run) lock(ctx context.Context) (release func(error), err error) {
 	r.found, r.doubted = held.found, held.doubted
 	unleased := r.bucket
 	r.bucket = unleased.with(held.lease)
+	r.bucket.plain = held.plain
 	release = func(error) {
 		if errors.Is(context.Cause(ctx), ErrLockLost) {
 			held.abandon()
@@ -281,18 +282,23 @@ func (r *run) replace(ctx context.Context) error {
 		r.finish(Unchanged, settled)
 		return nil
 	}
-	if err := writeMark(ctx, r.bucket, state.mark, state.root, &r.source.root); err != nil {
+	if err := r.durably(ctx, func() error { return writeMark(ctx, r.bucket, state.mark, state.root, &r.source.root) }); err != nil {
 		return err
 	}
 	transfer := &transfer{source: r.source, bucket: r.bucket, concurrency: r.options.Concurrency, bulk: r.options.Bulk,
 		report: r.report, progress: r.options.Progress}
-	if err := transfer.put(ctx, plan); err != nil {
+	if err := r.durably(ctx, func() error { return transfer.put(ctx, plan) }); err != nil {
 		return err
 	}
-	if err := r.putRoot(ctx, state); err != nil {
+	err = r.durably(ctx, func() error {
+		err := r.putRoot(ctx, state)
+		r.report.Live = err == nil
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	if err := transfer.deleteGone(ctx, plan.gone); err != nil {
+	if err := r.durably(ctx, func() error { return transfer.deleteGone(ctx, plan.gone) }); err != nil {
 		return err
 	}
 	if settled { // else the mark has to tell the next run what may still arrive
@@ -307,7 +313,7 @@ func (r *run) replace(ctx context.Context) error {
 // finish is the end of a run that has made the bucket what its manifest says. A doubt
 // that was settled when the run began to look is over then.
 func (r *run) finish(outcome Outcome, settled bool) {
-	r.report.Outcome = outcome
+	r.report.Outcome, r.report.Live = outcome, true
 	if settled {
 		r.ended = r.found
 	}

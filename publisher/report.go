@@ -30,6 +30,7 @@ type Report struct {
 	Error    string      `json:"error,omitempty"` // set by Note
 	AsOf     string      `json:"as_of"`           // of the site's snapshot
 	Site     site.Counts `json:"site"`
+	Live     bool        `json:"live"`     // readers see the site, however the run ended
 	Resumed  bool        `json:"resumed"`  // an earlier run was cut off: its work was looked at by listing
 	Unlocked bool        `json:"unlocked"` // the server could not lock
 	Bulk     bool        `json:"bulk"`     // the server unpacks many objects out of one request

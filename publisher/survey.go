@@ -39,6 +39,18 @@ func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []
 	var s survey
 	seen := make([]bool, len(expected))
 	other := map[site.Key]storage.Info{} // objects with other bytes, that a refresh may have put
+	note := func(i int, info storage.Info, right bool) {
+		switch {
+		case !right:
+			s.altered = append(s.altered, expected[i])
+			if _, refreshable := c.RefreshOf(info.Key); refreshable && upToDate(info) {
+				other[info.Key] = info
+			}
+		case !upToDate(info):
+			s.stale = append(s.stale, expected[i])
+		}
+	}
+	var unsure []question
 	progress.Stage("list", int64(len(expected)))
 	err := bucket.list(ctx, "", func(info storage.Info) error {
 		s.listed++
@@ -48,22 +60,27 @@ func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []
 		case !ok:
 			s.unexpected(info.Key)
 		case seen[i]: // listed twice
-		case !isSame(expected[i], info):
+		case bucket.cannotTell(expected[i], info):
 			seen[i] = true
-			s.altered = append(s.altered, expected[i])
-			if _, refreshable := c.RefreshOf(info.Key); refreshable && upToDate(info) {
-				other[info.Key] = info
-			}
+			unsure = append(unsure, question{entry: i, info: info})
 		default:
 			seen[i] = true
-			if !upToDate(info) {
-				s.stale = append(s.stale, expected[i])
-			}
+			note(i, info, isSame(expected[i], info))
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
+	}
+	if err := bucket.ask(ctx, expected, unsure, progress); err != nil {
+		return nil, err
+	}
+	for _, q := range unsure {
+		if q.answer == gone {
+			seen[q.entry] = false
+			continue
+		}
+		note(q.entry, q.info, q.answer == same)
 	}
 	for i, e := range expected {
 		if !seen[i] {
@@ -119,12 +136,11 @@ func refreshedOf(ctx context.Context, bucket *patient, c site.Config, listed map
 			if err != nil {
 				return nil //nolint:nilerr // it explains nothing; generate says what is wrong with it
 			}
-			if slices.ContainsFunc(stored, func(digest site.MD5) bool { return isSame(site.Entry{Size: anySize, MD5: digest}, info) }) {
-				mu.Lock()
-				defer mu.Unlock()
-				refreshed[key] = true
-			}
-			return nil
+			found, err := bucket.isOneOf(ctx, info, stored)
+			mu.Lock()
+			defer mu.Unlock()
+			refreshed[key] = found
+			return err
 		})
 	}
 	return refreshed, group.Wait()

@@ -145,7 +145,8 @@ func readManifest(ctx context.Context, bucket *patient, root *site.Root, o Optio
 
 // Repair puts back what Verify finds missing or altered, from the site that the bucket
 // should hold, and deletes what has the form of a site's object and is unknown. What
-// belongs to somebody else it leaves alone.
+// belongs to somebody else it leaves alone. After an error the verification is not nil
+// if anything may have been put back or deleted.
 func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verification, err error) {
 	begun := time.Now()
 	if o, err = o.WithDefaults(); err != nil {
@@ -163,13 +164,15 @@ func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verificati
 	}
 	v, err = r.repair(r.ctx)
 	release(err)
-	if err != nil {
+	if v == nil {
 		return nil, err
 	}
-	report.Outcome = Published
+	if report.Live = true; err == nil {
+		report.Outcome = Published
+	}
 	report.end(begun)
 	v.Repaired, v.Seconds = report, time.Since(begun).Seconds()
-	return v, nil
+	return v, err
 }
 
 // repair looks with the site's manifest, which is whole, not with the bucket's.
@@ -200,9 +203,9 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	transfer := &transfer{source: r.source, bucket: r.bucket, concurrency: r.options.Concurrency, bulk: r.options.Bulk,
 		report: r.report, progress: r.options.Progress}
 	if err := transfer.put(ctx, plan); err != nil {
-		return nil, err
+		return v, err
 	}
-	return v, transfer.deleteGone(ctx, plan.gone)
+	return v, r.durably(ctx, func() error { return transfer.deleteGone(ctx, plan.gone) })
 }
 
 // Left is how many unknown objects a repair left alone.

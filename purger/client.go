@@ -1,7 +1,6 @@
 package purger
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +31,7 @@ type verdict int
 const (
 	byStatus verdict = iota // what its status says
 	good
+	nothing // good: it had nothing to forget
 	tryAgain
 )
 
@@ -46,10 +46,12 @@ type client struct {
 	log       *slog.Logger
 	tell      func(line string)
 	retries   atomic.Int64
+	empty     atomic.Int64 // answers that there was nothing to forget
+	hide      *strings.Replacer
 }
 
-func newClient(name string, o Options) *client {
-	c := &client{name: name, patience: o.Patience, firstWait: o.firstWait, pollWait: o.pollWait, log: o.Log, tell: o.Tell}
+func newClient(name string, secrets []string, o Options) *client {
+	c := &client{name: name, hide: hiding(secrets), patience: o.Patience, firstWait: o.firstWait, pollWait: o.pollWait, log: o.Log, tell: o.Tell}
 	c.http = &http.Client{
 		Transport: http.DefaultTransport,
 		// Another method, or our token, is not for another server.
@@ -116,7 +118,7 @@ func (c *client) attempt(ctx context.Context, verdicts judge, request func(conte
 	defer cancel()
 	r, err := request(limited)
 	if err != nil {
-		return nil, false, err
+		return nil, false, withoutURL(err)
 	}
 	response, err := c.http.Do(r)
 	if err != nil {
@@ -132,12 +134,15 @@ func (c *client) attempt(ctx context.Context, verdicts judge, request func(conte
 	if verdicts != nil {
 		said = verdicts.judge(status, answer)
 	}
-	if said == good || said == byStatus && status/100 == 2 {
+	if said == nothing {
+		c.empty.Add(1)
+	}
+	if said == good || said == nothing || said == byStatus && status/100 == 2 {
 		return answer, false, nil
 	}
 	again = said == tryAgain || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status >= http.StatusInternalServerError &&
 		status != http.StatusNotImplemented
-	return nil, again, &statusError{status, word(answer), retryAfter(response.Header)}
+	return nil, again, &statusError{status, c.word(answer), retryAfter(response.Header)}
 }
 
 // withoutURL keeps what went wrong: the URL may be a template that somebody put a
@@ -162,8 +167,43 @@ func retryAfter(h http.Header) error {
 	return nil
 }
 
-// word is the beginning of an answer, in one line.
-func word(answer []byte) string {
-	answer = answer[:min(len(answer), largestWord)]
-	return strings.Join(strings.Fields(string(bytes.ToValidUTF8(answer, nil))), " ")
+// word is the beginning of an answer, in one line. Servers like to say what they were
+// asked for: our secrets are taken out.
+func (c *client) word(answer []byte) string {
+	text := c.hide.Replace(string(answer))
+	return strings.Join(strings.Fields(strings.ToValidUTF8(text[:min(len(text), largestWord)], "")), " ")
+}
+
+// shortestSecret keeps the words of a URL like /purge?all=1 readable.
+const shortestSecret = 6
+
+// hiding takes secrets out of a text.
+func hiding(secrets []string) *strings.Replacer {
+	var pairs []string
+	for _, s := range secrets {
+		if len(s) >= shortestSecret {
+			pairs = append(pairs, s, "[hidden]")
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// secretsIn are the parts of a URL, or of a template, that may be secret: all but the
+// server's name.
+func secretsIn(template string) []string {
+	u, err := url.Parse(strings.NewReplacer(urlPlace, "", pathPlace, "").Replace(template))
+	if err != nil {
+		return nil // it will be refused
+	}
+	all := strings.Split(u.EscapedPath(), "/")
+	for pair := range strings.SplitSeq(u.RawQuery, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		all = append(all, name, value)
+	}
+	for _, part := range all {
+		if plain, err := url.QueryUnescape(part); err == nil && plain != part {
+			all = append(all, plain)
+		}
+	}
+	return all
 }

@@ -94,12 +94,12 @@ func (c *cloudflare) request(ctx context.Context, b batch) (*http.Request, error
 }
 
 // finish looks whether it was done: an answer says so itself, whatever its status.
-func (c *cloudflare) finish(_ context.Context, _ *client, answer []byte) error {
+func (c *cloudflare) finish(_ context.Context, asked *client, answer []byte) error {
 	var said struct {
 		Success bool `json:"success"`
 	}
 	if err := json.Unmarshal(answer, &said); err != nil || !said.Success {
-		return fmt.Errorf("the answer does not say that it was done: %s", word(answer))
+		return fmt.Errorf("the answer does not say that it was done: %s", asked.word(answer))
 	}
 	return nil
 }

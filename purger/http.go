@@ -32,6 +32,15 @@ func newHTTP(rest string, o Options) (service, error) {
 		return nil, errors.New("the template has a placeholder that is neither {path} nor {url}")
 	case hasURL && len(o.Sites) == 0:
 		return nil, errNoSite
+	case strings.Contains(rest, "/"+pathPlace):
+		return nil, errors.New("the template has a slash before {path}, which begins with a slash itself: write http://cache{path}, not http://cache/{path}")
+	}
+	// A path of two slashes would be taken for a host on its way.
+	_, beyond, _ := strings.Cut(rest, "://")
+	beyond, _, _ = strings.Cut(beyond, "?")
+	beyond, _, _ = strings.Cut(beyond, urlPlace)
+	if strings.Contains(beyond, "//") {
+		return nil, errors.New("the template has two slashes in its path: write one")
 	}
 	if _, err := parseURL(h.fill("https://site.invalid", "/path")); err != nil {
 		return nil, err
@@ -129,6 +138,10 @@ func (h *plainHTTP) request(ctx context.Context, b batch) (*http.Request, error)
 	_, rest, _ := strings.Cut(text, "://")
 	if i := strings.IndexAny(rest, "/?"); i >= 0 && rest[i] == '/' {
 		r.URL.Opaque, _, _ = strings.Cut(rest[i:], "?")
+		if proxy, err := http.ProxyFromEnvironment(r); err == nil && proxy != nil && r.URL.Scheme == "http" {
+			// A proxy wants the whole URL, which net/http makes only of what is not opaque.
+			r.URL.Opaque = "//" + r.URL.Host + r.URL.Opaque
+		}
 	}
 	return r, nil
 }
@@ -143,7 +156,7 @@ func (h *plainHTTP) judge(status int, _ []byte) verdict {
 		return byStatus
 	}
 	if status == http.StatusNotFound || status == http.StatusPreconditionFailed {
-		return good
+		return nothing
 	}
 	return byStatus
 }

@@ -119,7 +119,11 @@ func New(flag string, o Options) (*Purger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
-	return &Purger{s, newClient(s.name(), o)}, nil
+	secrets := []string{o.CloudflareToken, o.FastlyToken}
+	if k := Kind(kind); k == Varnish || k == HTTP {
+		secrets = append(secrets, secretsIn(rest)...)
+	}
+	return &Purger{s, newClient(s.name(), secrets, o)}, nil
 }
 
 // Name is the service as a flag has it, without anything secret.
@@ -132,6 +136,7 @@ type Result struct {
 	Items      int     `json:"items"`    // paths, URLs or expressions
 	Requests   int     `json:"requests"` // without those that were tried again
 	Retries    int64   `json:"retries"`
+	Nothing    int     `json:"nothing"` // requests that found nothing to forget, where the service says so
 	Seconds    float64 `json:"seconds"`
 	Error      string  `json:"error,omitempty"`
 
@@ -189,7 +194,10 @@ func (p *Purger) Purge(ctx context.Context, what Purge) (Result, error) {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
-	r.Retries, r.Seconds = p.client.retries.Load(), time.Since(begun).Seconds()
+	r.Retries, r.Nothing, r.Seconds = p.client.retries.Load(), int(p.client.empty.Load()), time.Since(begun).Seconds()
+	if err == nil && r.Nothing > 0 && r.Nothing == r.Requests {
+		p.client.log.Warn("the cache had nothing of all that it should forget: if it holds anything of the site, the template is wrong", "purge", r.Service, "requests", r.Requests)
+	}
 	if err != nil {
 		err = fmt.Errorf("purge %s: %w", r.Service, err)
 		r.Error = err.Error()
@@ -255,7 +263,11 @@ func (r Result) String() string {
 	case r.Error != "":
 		return fmt.Sprintf("%s: failed to purge %s", r.Service, what)
 	}
-	return fmt.Sprintf("%s: %s, in %d requests; %d tried again (%s)", r.Service, what, r.Requests, r.Retries,
+	found := ""
+	if r.Nothing > 0 {
+		found = fmt.Sprintf(" (%d found nothing to forget)", r.Nothing)
+	}
+	return fmt.Sprintf("%s: %s, in %d requests%s; %d tried again (%s)", r.Service, what, r.Requests, found, r.Retries,
 		time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond))
 }
 

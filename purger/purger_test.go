@@ -31,6 +31,11 @@ func TestFlags(t *testing.T) {
 		{"http:http://cache{path}?{url}", "not both", nil},
 		{"http:http://cache/?u={url}", "--purge-url", func(o *Options) { o.Sites = nil }},
 		{"http:cache{path}", "not a URL", nil},
+		{"http:http://cache/{path}", "http://cache{path}", nil},
+		{"http:http://cache/" + secret + "/{path}?k=" + secret, "begins with a slash", nil},
+		{"http:http://cache/?u=/{path}", "begins with a slash", nil},
+		{"http:http://cache//purge{path}", "two slashes", nil},
+		{"http:http://cache//" + secret, "two slashes", nil},
 		{"http:http://user:" + secret + "@cache{path}", "has a user", nil},
 	} {
 		o := Options{Sites: []string{"https://api.example.org"}, CloudflareToken: "x", FastlyToken: "x"}

@@ -1,15 +1,19 @@
 package purger
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // some is a purge of every shape.
@@ -423,4 +427,141 @@ func TestHTTP(t *testing.T) {
 		t.Fatal("purged a server that is gone")
 	}
 	s.noSecret(t, err.Error())
+}
+
+// A secret in a URL, in its query or in its path, is in nothing that anybody reads: no
+// name, no plan, no error, no log, whatever the server says about it.
+func TestSecretsInURLs(t *testing.T) {
+	for _, flag := range []string{
+		"varnish:%s/?token=" + secret, "varnish:%s/" + secret, "varnish:%s/" + secret + "/x?a=b", "varnish:%s?" + secret,
+		"http:%s/purge?token=" + secret, "http:%s/" + secret, "http:%s/?token=" + secret + "&u={url}", "http:%s/" + secret + "{path}",
+		"http:%s{path}?token=" + secret, "http:%s/" + secret + "/{url}", "http:%s/?u={url}&" + secret, "fastly:service1", "cloudflare:zone1",
+		"cloudfront:EDFDVBD6EXAMPLE",
+	} {
+		for name, answer := range map[string]func(int, told, http.ResponseWriter){
+			"refused": func(_ int, r told, w http.ResponseWriter) {
+				w.WriteHeader(http.StatusForbidden)
+				fmt.Fprintf(w, "no %s %s?%s for %s", r.method, r.path, r.query, r.header)
+			},
+			"refused a part": func(_ int, r told, w http.ResponseWriter) {
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprintf(w, "no %s %s?%s for %s", r.method, r.path, r.query, r.header)
+			},
+			"busy": func(_ int, r told, w http.ResponseWriter) {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				fmt.Fprintf(w, "%s?%s", r.path, r.query)
+			},
+			"elsewhere": func(_ int, r told, w http.ResponseWriter) {
+				w.Header().Set("Location", "http://other.invalid/"+secret)
+				w.WriteHeader(http.StatusMovedPermanently)
+			},
+			"broken": func(int, told, http.ResponseWriter) { panic(http.ErrAbortHandler) },
+			"gone":   nil,
+		} {
+			t.Run(flag+" "+name, func(t *testing.T) {
+				s := newStub(t, answer)
+				var lines []string
+				p := s.open(t, strings.ReplaceAll(flag, "%s", s.URL), func(o *Options) {
+					o.Patience, o.Tell = 3*time.Millisecond, func(line string) { lines = append(lines, line) }
+				})
+				if answer == nil {
+					s.Close()
+				}
+				plan := p.Plan(some)
+				r, err := p.Purge(t.Context(), some)
+				if err == nil {
+					t.Fatal("it was purged")
+				}
+				report, encodeErr := json.Marshal([]Result{plan, r})
+				if encodeErr != nil {
+					t.Fatal(encodeErr)
+				}
+				s.noSecret(t, append(lines, p.Name(), err.Error(), plan.String(), r.String(), string(report))...)
+			})
+		}
+	}
+}
+
+// Where no request found anything to forget, the template may be wrong: a person hears
+// of it.
+func TestNothingToForget(t *testing.T) {
+	for name, c := range map[string]struct {
+		found int // requests that find something
+		says  bool
+	}{"nowhere": {0, true}, "once": {1, false}} {
+		t.Run(name, func(t *testing.T) {
+			s := newStub(t, func(n int, _ told, w http.ResponseWriter) {
+				if n > c.found {
+					w.WriteHeader([]int{http.StatusNotFound, http.StatusPreconditionFailed}[n%2])
+				}
+			})
+			r := mustPurge(t, s.open(t, "http:"+s.URL+"{path}"), Purge{Exact: many(20)})
+			if r.Nothing != 20-c.found {
+				t.Errorf("nothing to forget: %d of %d, want %d", r.Nothing, r.Requests, 20-c.found)
+			}
+			if says := strings.Contains(s.log.String(), "level=WARN"); says != c.says {
+				t.Errorf("warned: %v, want %v: %s", says, c.says, &s.log)
+			}
+		})
+	}
+}
+
+// proxied is the variable that makes this binary purge something through the proxy that
+// the environment names: a process asks for that only once.
+const proxied = "FOLLOWPRESS_TEST_PURGE"
+
+func TestMain(m *testing.M) {
+	if flag := os.Getenv(proxied); flag != "" {
+		p, err := New(flag, Options{Patience: time.Second})
+		if err == nil {
+			_, err = p.Purge(context.Background(), Purge{Wide: []string{"/users/a|b[c]'/x"}, Exact: []string{"/_site", "/a?b=c"}})
+		}
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
+	m.Run()
+}
+
+// Behind a proxy the request has the whole URL, byte for byte; without one the path.
+func TestProxy(t *testing.T) {
+	for _, c := range []struct {
+		flag, through string
+		want          []string
+	}{
+		{"http:http://cache.invalid:81{path}", "HTTP_PROXY", []string{
+			"PURGE http://cache.invalid:81/_site cache.invalid:81", "PURGE http://cache.invalid:81/a?b=c cache.invalid:81",
+			"PURGE http://cache.invalid:81/users/a|b[c]'/x cache.invalid:81", "PURGE http://cache.invalid:81/users/a|b[c]'/x?* cache.invalid:81"}},
+		{"http:http://cache.invalid", "HTTP_PROXY", []string{"PURGE http://cache.invalid/ cache.invalid"}},
+		{"varnish:http://cache.invalid/", "HTTP_PROXY", []string{"BAN http://cache.invalid/ cache.invalid"}},
+		{"http:http://%s{path}", "no proxy", []string{"PURGE /_site %s", "PURGE /a?b=c %s", "PURGE /users/a|b[c]'/x %s", "PURGE /users/a|b[c]'/x?* %s"}},
+	} {
+		t.Run(c.through+" "+c.flag, func(t *testing.T) {
+			s := newStub(t, ok) // the proxy, or the cache itself
+			address := strings.TrimPrefix(s.URL, "http://")
+			fill := func(text string) string { return strings.ReplaceAll(text, "%s", address) }
+			command := exec.Command(os.Args[0])
+			command.Env = []string{proxied + "=" + fill(c.flag), "HTTP_PROXY=" + s.URL}
+			if c.through == "no proxy" {
+				command.Env = []string{proxied + "=" + fill(c.flag), "HTTP_PROXY=http://127.0.0.1:1"} // nothing goes through it to this machine
+			}
+			if output, err := command.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, output)
+			}
+			var got, want []string
+			for _, r := range s.told {
+				got = append(got, r.method+" "+strings.TrimSuffix(r.path+"?"+r.query, "?")+" "+r.host)
+			}
+			for _, line := range c.want {
+				want = append(want, fill(line))
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
 }

@@ -30,7 +30,11 @@ func newVarnish(rest string, _ Options) (service, error) {
 	return &varnish{u.String()}, nil
 }
 
-func (v *varnish) name() string { return string(Varnish) + ":" + v.url }
+// name leaves path and query out: they may hold a secret.
+func (v *varnish) name() string {
+	u, _ := parseURL(v.url) // newVarnish has parsed it
+	return string(Varnish) + ":" + u.Scheme + "://" + u.Host
+}
 
 func (v *varnish) atOnce() int { return 1 }
 

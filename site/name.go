@@ -56,5 +56,6 @@ func safeName(name string) bool {
 }
 
 func unsafeInName(r rune) bool {
-	return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune(`/\%?#`, r)
+	return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune(`/\%?#`, r) ||
+		r == '\uFFFE' || r == '\uFFFF' // XML has no way to write them: a bucket would list another key
 }

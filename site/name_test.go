@@ -1,6 +1,8 @@
 package site_test
 
 import (
+	"bytes"
+	"encoding/xml"
 	"errors"
 	"strings"
 	"testing"
@@ -67,7 +69,7 @@ func TestNormalizeNameRefuses(t *testing.T) {
 		"\x00", "a\x00", "\x01", "\x1F", "\x7F", "\u0080", "\u009F",
 		alice, aliceUpper, "0X" + alice[2:], "0x\uFE0F" + alice[2:],
 		strings.Repeat("x", 256), strings.Repeat("x", 300), strings.Repeat("é", 128),
-		"\xFF", "a\xC3", "\xED\xA0\x80", "\xC0\xAE\xC0\xAE",
+		"\xFF", "a\xC3", "\xED\xA0\x80", "\xC0\xAE\xC0\xAE", "a\uFFFEb", "a\uFFFFb",
 	} {
 		if got, ok := site.NormalizeName(text); ok {
 			t.Errorf("NormalizeName(%q) = %q, want none", text, got)
@@ -103,6 +105,29 @@ func checkName(t testing.TB, text string) {
 	c := defaultConfig(t)
 	if route, ok := c.RouteOf(c.UserKey(name)); !ok || route.ID != site.RouteUserSearch {
 		t.Errorf("NormalizeName(%q) = %q, which has no key", text, name)
+	}
+}
+
+// Whatever is in a name can be in a listing of S3, which is XML 1.0: a character that
+// XML cannot hold would come back as another one, and its object under another key.
+func TestEveryNameCanBeListed(t *testing.T) {
+	names := 0
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		name, ok := site.NormalizeName("a" + string(r))
+		if !ok {
+			continue
+		}
+		names++
+		var listed bytes.Buffer
+		if err := xml.EscapeText(&listed, []byte(name)); err != nil {
+			t.Fatal(err)
+		}
+		if strings.ContainsRune(name, utf8.RuneError) != strings.ContainsRune(listed.String(), utf8.RuneError) {
+			t.Errorf("NormalizeName(a%U) = %+q, which is listed as %+q", r, name, &listed)
+		}
+	}
+	if names < 1_000_000 {
+		t.Errorf("%d characters may be in a name: the test shows nothing", names)
 	}
 }
 

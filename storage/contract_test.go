@@ -51,6 +51,7 @@ func TestEveryBucketKeepsThePromises(t *testing.T) {
 		{"an ended context stores nothing", endedContexts},
 		{"many objects are listed and deleted", manyObjects},
 		{"listing stops where it is told to", stoppedListing},
+		{"a listing is in the order of keys", orderedListing},
 		{"the clock is that of the objects", clocks},
 		{"only the first create makes the bucket", createdOnce},
 	}
@@ -443,6 +444,38 @@ func stoppedListing(t *testing.T, b bucket) {
 	})
 	if !errors.Is(err, stop) || calls != 2 {
 		t.Errorf("%v after %d calls", err, calls)
+	}
+}
+
+// A listing that is cut off goes on after the last key that it found: nothing may come
+// later that is smaller. The order is that of the keys' bytes, not of folders.
+func orderedListing(t *testing.T, b bucket) {
+	keys := append(awkward(), "a-b/c", "a-", "a0", "a0/b", "a/b0", "a/c-d", "a/c.d/e", "a/c/d", "a!/b", "ab/c", "b/a/a/a", "b/a-a/a", "b/a.a", "b/a0", "c/\uE000", "c/\U00010000", "c/\uFFFD")
+	// A folder and a file cannot have one name, and no bucket has to take both.
+	keys = slices.DeleteFunc(keys, func(key site.Key) bool {
+		return slices.ContainsFunc(keys, func(other site.Key) bool { return strings.HasPrefix(string(other), string(key)+"/") })
+	})
+	for _, key := range keys {
+		put(t, b, object(key, "{}"))
+	}
+	slices.Sort(keys)
+	places := slices.Concat([]site.Key{"", "a", "a/", "a/c", "a/c/", "a0/", "b/a", "c/", "zzz", "\U0010FFFD"}, keys)
+	for _, prefix := range []site.Key{"", "a", "a/", "a/c", "b/a", "b/a/", "users/", "none"} {
+		for _, after := range places {
+			var want, got []site.Key
+			for _, key := range keys {
+				if strings.HasPrefix(string(key), string(prefix)) && key > after {
+					want = append(want, key)
+				}
+			}
+			err := b.List(t.Context(), prefix, after, func(info storage.Info) error {
+				got = append(got, info.Key)
+				return nil
+			})
+			if err != nil || !slices.Equal(got, want) {
+				t.Fatalf("list %q after %q: %v: %q, want %q", prefix, after, err, got, want)
+			}
+		}
 	}
 }
 

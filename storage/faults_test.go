@@ -1,9 +1,15 @@
 package storage_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -130,6 +136,73 @@ func TestAConnectionThatBreaksIsTemporary(t *testing.T) {
 		}
 		holds(t, direct, there)
 	})
+}
+
+// What the answer to a delete does not name is perhaps not deleted: it is asked for
+// again by itself. Errors by key are errors.
+func TestADeleteIsWhatTheServerSaysItIs(t *testing.T) {
+	pattern := regexp.MustCompile(`(?s)<Deleted>.*?</Deleted>`)
+	first := func(by string) func(string) string {
+		return func(body string) string { return replaceFirst(pattern, body, by) }
+	}
+	objects := []storage.Object{object("a", "1"), object("b & c", "2"), object("ü", "3")}
+	onServers(t, func(t *testing.T, server *servers.Server) {
+		at := storage.Location{Bucket: server.Bucket(t), Prefix: "p/"}
+		direct := openS3(t, server, at)
+		for name, c := range map[string]struct {
+			rewrite   func(body string) string // of the answer
+			left      int                      // objects that are there still
+			says      string
+			temporary bool
+		}{
+			"as it is":                {rewrite: func(body string) string { return body }},
+			"one is left out":         {rewrite: first(""), left: 1},
+			"another instead":         {rewrite: first("<Deleted><Key>p/other</Key></Deleted>"), left: 1},
+			"only errors are told":    {rewrite: func(body string) string { return pattern.ReplaceAllString(body, "") }, left: 3},
+			"one is busy":             {rewrite: first("<Error><Key>p/a</Key><Code>SlowDown</Code></Error>"), left: 1, says: "SlowDown", temporary: true},
+			"one is denied":           {rewrite: first("<Error><Key>p/a</Key><Code>AccessDenied</Code></Error>"), left: 1, says: "AccessDenied"},
+			"one the library ignores": {rewrite: first("<Error><Key>p/a</Key><Code>InvalidArgument</Code></Error>"), left: 1},
+		} {
+			t.Run(name, func(t *testing.T) {
+				put(t, direct, objects...)
+				front := httptest.NewServer(&httputil.ReverseProxy{
+					Rewrite: func(r *httputil.ProxyRequest) {
+						r.Out.URL.Scheme, r.Out.URL.Host = "http", strings.TrimPrefix(server.Endpoint, "http://")
+					},
+					ModifyResponse: func(r *http.Response) error {
+						if !r.Request.URL.Query().Has("delete") {
+							return nil
+						}
+						put(t, direct, objects[:c.left]...)
+						body, err := io.ReadAll(r.Body)
+						body = []byte(c.rewrite(string(body)))
+						r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+						r.Header.Del("Content-Length")
+						return err
+					},
+				})
+				t.Cleanup(front.Close)
+				b := openS3With(t, at, storage.S3Options{Endpoint: front.URL})
+				err := b.Delete(t.Context(), []site.Key{"a", "b & c", "ü"})
+				if c.says == "" {
+					if err != nil {
+						t.Error(err)
+					}
+					listsOnly(t, direct, "", "")
+				} else if err == nil || !strings.Contains(err.Error(), c.says) || storage.Temporary(err) != c.temporary {
+					t.Errorf("%v (temporary: %v), want %q (%v)", err, storage.Temporary(err), c.says, c.temporary)
+				}
+			})
+		}
+	})
+}
+
+func replaceFirst(pattern *regexp.Regexp, text, by string) string {
+	place := pattern.FindStringIndex(text)
+	if place == nil {
+		return text
+	}
+	return text[:place[0]] + by + text[place[1]:]
 }
 
 func TestADeadlineIsTemporaryAndACancelIsNot(t *testing.T) {

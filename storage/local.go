@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,9 +28,11 @@ const betweenTries = 5 * time.Millisecond
 const leftoverAge = time.Hour
 
 // A Local is a bucket in a folder of this machine: the same semantics as S3, without
-// headers, which a folder cannot keep. An ETag is the MD5 of the file.
+// headers, which a folder cannot keep. An ETag is the MD5 of the file. The folder may
+// be a symbolic link, and so may what is in it: all methods follow links.
 type Local struct {
 	*Folder
+	NoSync  bool // leave it to the system when what was put becomes durable
 	path    string
 	writing sync.Mutex // held with the lock of the work folder
 }
@@ -39,6 +40,41 @@ type Local struct {
 // OpenLocal makes a bucket of a folder, which need not exist yet.
 func OpenLocal(path string) *Local {
 	return &Local{Folder: NewFolder(afero.NewBasePathFs(afero.NewOsFs(), path)), path: path}
+}
+
+// Pinned is the bucket in the folder that the path leads to now, whatever a link on the
+// way leads to later: for who writes much that belongs together.
+func (l *Local) Pinned() (*Local, error) {
+	real, err := filepath.EvalSymlinks(l.path)
+	if isAbsent(err) {
+		if _, err := os.Lstat(l.path); err == nil {
+			return nil, fmt.Errorf("%s is a link to a folder that is not there: is a disk not mounted?", l.path)
+		}
+		return l, nil // it will be made
+	} else if err != nil {
+		return nil, fmt.Errorf("follow links: %w", err)
+	}
+	pinned := OpenLocal(real)
+	pinned.NoSync = l.NoSync
+	return pinned, nil
+}
+
+// Sync makes durable what was put and deleted. Until then a power failure may undo any of
+// it, in any order, but that the root is put, which is whole or the one before.
+func (l *Local) Sync(context.Context) error {
+	if l.NoSync {
+		return nil
+	}
+	folder, err := os.Open(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("sync: %w", err)
+	}
+	if err := errors.Join(syncAround(folder), folder.Close()); err != nil {
+		return fmt.Errorf("sync %s: %w", l.path, err)
+	}
+	return nil
 }
 
 // Now is the time of this machine in whole seconds, as servers tell it: the times of
@@ -121,6 +157,9 @@ func (l *Local) write(o Object) (written string, err error) {
 		return "", fmt.Errorf("put %s: %w", o.Key, err)
 	}
 	_, err = file.Write(o.Body)
+	if o.Key == site.RootKey && !l.NoSync && err == nil {
+		err = file.Sync() // its new name may become durable before its bytes do
+	}
 	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
 		return "", fmt.Errorf("put %s: %w", o.Key, errors.Join(err, os.Remove(file.Name())))
 	}
@@ -208,49 +247,9 @@ func (l *Local) delete(ctx context.Context, key site.Key) (err error) {
 		return err
 	}
 	for dir := filepath.Dir(name); dir != filepath.Clean(l.path); dir = filepath.Dir(dir) {
-		if os.Remove(dir) != nil { // not empty, or gone
+		if unix.Rmdir(dir) != nil { // not empty, or gone, or a link, which os.Remove would remove
 			break
 		}
-	}
-	return nil
-}
-
-// List walks over the files whose keys begin with prefix and come after a key. It
-// reads them all for their digests.
-func (l *Local) List(ctx context.Context, prefix, after site.Key, found func(Info) error) error {
-	// Whole folders of the prefix save a walk through everything else.
-	top := filepath.Join(l.path, filepath.FromSlash(string(prefix[:strings.LastIndex(string(prefix), "/")+1])))
-	err := filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case errors.Is(err, fs.ErrNotExist): // gone meanwhile, or no bucket yet
-			return nil
-		case err != nil:
-			return err
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case entry.IsDir() && filepath.Dir(name) == filepath.Clean(l.path) && entry.Name() == workFolder:
-			return fs.SkipDir
-		case !entry.Type().IsRegular():
-			return nil
-		}
-		relative, err := filepath.Rel(l.path, name)
-		if err != nil {
-			return err
-		}
-		key := site.Key(filepath.ToSlash(relative))
-		if !strings.HasPrefix(string(key), string(prefix)) || key <= after {
-			return nil
-		}
-		body, info, err := l.read(key)
-		if errors.Is(err, ErrNotFound) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		return found(localInfo(key, body, info))
-	})
-	if err != nil {
-		return fmt.Errorf("list %s: %w", l.path, err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,4 +85,81 @@ func TestCleanUpRemovesOnlyWhatAKilledProcessLeft(t *testing.T) {
 		t.Errorf("%v are left", entries)
 	}
 	listsOnly(t, b, "", "", object("key", "{}"), object("_lock", "{}"))
+}
+
+// A folder that is reached through links is the same bucket, whether the links are on
+// the way to it or in it.
+func TestLocalFollowsLinks(t *testing.T) {
+	top := t.TempDir()
+	elsewhere, link := filepath.Join(top, "elsewhere"), filepath.Join(top, "link")
+	for _, name := range []string{"disk", "elsewhere"} {
+		if err := os.Mkdir(filepath.Join(top, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{
+		"link": "disk", "disk/b": elsewhere, "disk/gone": "nowhere", "disk/file": filepath.Join(elsewhere, "kept"),
+	} {
+		if err := os.Symlink(to, filepath.Join(top, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := storage.OpenLocal(link)
+	all := []storage.Object{object("a/x", "1"), object("b/kept", "2"), object("b/y/z", "3"), object("c", "4")}
+	put(t, b, all...)
+	listsOnly(t, b, "", "", append(all, object("file", "2"))...)
+	listsOnly(t, b, "b/", "b/kept", all[2])
+	lacks(t, b, "gone")
+	if err := b.Delete(t.Context(), []site.Key{"b/y/z", "b/kept", "a/x"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(filepath.Join(top, "disk", "b")); err != nil {
+		t.Errorf("the link to a folder that became empty: %v", err)
+	}
+	listsOnly(t, b, "", "", all[3])
+
+	pinned, err := b.Pinned()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("elsewhere", link); err != nil {
+		t.Fatal(err)
+	}
+	listsOnly(t, pinned, "", "", all[3])
+	listsOnly(t, b, "", "")
+
+	for name, says := range map[string]string{"gone": "not mounted", "there": "", "not yet": ""} {
+		path := filepath.Join(top, "disk", name)
+		if name == "there" {
+			if err := os.Mkdir(path, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := storage.OpenLocal(path).Pinned(); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", name, err, says)
+		}
+	}
+}
+
+// A link to a folder around it would be listed for ever.
+func TestLocalRefusesCircles(t *testing.T) {
+	folder := t.TempDir()
+	b := storage.OpenLocal(folder)
+	put(t, b, object("a/b/c", "{}"))
+	for _, to := range []string{folder, "..", "../b"} {
+		link := filepath.Join(folder, "a", "b", "circle")
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+		err := b.List(t.Context(), "", "", func(storage.Info) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), "a/b/circle is a link to a folder that it is in") {
+			t.Errorf("a link to %s: %v", to, err)
+		}
+		if err := os.Remove(link); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -87,7 +87,7 @@ func OpenRefreshed(ctx context.Context, at Location, o S3Options) (*Refreshed, e
 
 func openRefreshedFolder(path string) (*Refreshed, error) {
 	r := &Refreshed{name: path}
-	real, err := filepath.EvalSymlinks(path) // a listing follows no links
+	real, err := filepath.EvalSymlinks(path) // whatever a link leads to later
 	switch {
 	case isAbsent(err) && beside(path):
 		r.objects = OpenLocal(path)

@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -37,6 +40,9 @@ type S3 struct {
 	prefix string
 	amazon bool // which is known not to unpack archives
 	meter  *meter
+	// foreign is whether an ETag was seen that is not the MD5 of what was put: bodies get
+	// their MD5 as metadata then. Other buckets need none, and clients would get it too.
+	foreign atomic.Bool
 }
 
 // defaultConnections suits a server at a distance of some ten milliseconds.
@@ -214,6 +220,9 @@ func readWhole(stream io.Reader, size int64) ([]byte, error) {
 // entry says.
 func (s *S3) Put(ctx context.Context, o Object, condition Condition) (etag string, err error) {
 	options := putOptions(o)
+	if s.foreign.Load() {
+		options.UserMetadata = map[string]string{digestName: o.MD5.String()}
+	}
 	switch condition {
 	case Always:
 	case IfAbsent:
@@ -235,6 +244,9 @@ func (s *S3) Put(ctx context.Context, o Object, condition Condition) (etag strin
 			err = fmt.Errorf("put %s: %w", o.Key, ErrCondition)
 		}
 		return "", err
+	}
+	if stored.ETag != o.MD5.String() {
+		s.foreign.Store(true)
 	}
 	return stored.ETag, nil
 }
@@ -283,15 +295,31 @@ func (s *S3) Delete(ctx context.Context, keys []site.Key) error {
 		return explain("delete", keys[0], err)
 	}
 	var failed error
+	silent := make(map[site.Key]bool, len(keys)) // what the answer has not named
+	for _, key := range keys {
+		silent[key] = true
+	}
 	for result := range results {
-		if err := explainDelete(site.Key(strings.TrimPrefix(result.ObjectName, s.prefix)), result.Err); failed == nil {
+		key := site.Key(strings.TrimPrefix(result.ObjectName, s.prefix))
+		delete(silent, key)
+		if err := explainDelete(key, result.Err); failed == nil {
 			failed = err
 		}
 	}
 	if failed == nil && ctx.Err() != nil { // the library just stops
 		failed = explain("delete", keys[0], ctx.Err())
 	}
-	return failed
+	if failed != nil {
+		return failed
+	}
+	// The request asks for a word on each object. Where the server, or the library, keeps
+	// one to itself, a request for that object alone has a plain answer.
+	for _, key := range slices.Sorted(maps.Keys(silent)) {
+		if err := s.Delete(ctx, []site.Key{key}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // MaxDelete is how many keys one Delete takes.

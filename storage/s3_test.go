@@ -67,6 +67,41 @@ func checkHeaders(t *testing.T, server *servers.Server, bucket, prefix string, o
 	}
 }
 
+// The digest of an object is known whether its ETag is its MD5 or not, and however it was put.
+func TestDigest(t *testing.T) {
+	check := func(t *testing.T, server *servers.Server, plain bool) {
+		b := openS3(t, server, storage.Location{Bucket: server.Bucket(t), Prefix: "a+site/ü/"})
+		for i, key := range []site.Key{"the first one has no metadata", "a/second", "ü"} {
+			o := object(key, "the object at "+string(key))
+			etag, err := b.Put(t.Context(), o, storage.Always)
+			if err != nil || (etag == o.MD5.String()) != plain {
+				t.Fatalf("put %q: the ETag is %s, the MD5 %s: %v", key, etag, o.MD5, err)
+			}
+			before := b.Requests()
+			digest, err := b.Digest(t.Context(), key)
+			if err != nil || digest != o.MD5 {
+				t.Errorf("%q: %s, %v, want %s", key, digest, err, o.MD5)
+			}
+			after, reads := b.Requests(), 0
+			if i == 0 && !plain {
+				reads = 1
+			}
+			if heads, gets := after[storage.Head]-before[storage.Head], after[storage.Get]-before[storage.Get]; heads != 1 || gets != reads {
+				t.Errorf("%q: %d heads and %d gets, want 1 and %d", key, heads, gets, reads)
+			}
+		}
+		if _, err := b.Digest(t.Context(), "absent"); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("an absent object: %v, want ErrNotFound", err)
+		}
+	}
+	onServers(t, func(t *testing.T, server *servers.Server) { check(t, server, true) })
+	t.Run("encrypting", func(t *testing.T) {
+		server := servers.StartEncrypting(t)
+		server.Env(t)
+		check(t, server, false)
+	})
+}
+
 // operations is every method that asks a server for something.
 func operations() map[string]func(context.Context, *storage.S3) error {
 	return map[string]func(context.Context, *storage.S3) error{

@@ -43,7 +43,7 @@ type Object struct {
 type Info struct {
 	Key      site.Key
 	Size     int64
-	ETag     string    // without quotation marks; the MD5 in hexadecimal of an object that was put plainly
+	ETag     string    // without quotation marks; of an object that was put plainly the MD5 in hexadecimal, but under SSE-KMS
 	Modified time.Time // by the bucket's clock
 
 	contentType, cacheControl string // after a Read

@@ -41,6 +41,8 @@ type flags struct {
 	Owner       string        `placeholder:"NAME" help:"Who publishes, for those who find the lock; by default user@host."`
 	Patience    time.Duration `default:"2m" help:"How long to try a request again that fails for a reason that may go away."`
 
+	NoSync bool `help:"Do not force what is put into a file:// folder to the disk: faster, but a power failure may leave anything."`
+
 	Purge     []string      `placeholder:"CACHE" help:"Cache that is to forget what changed, when it is published; may be repeated: cloudfront:ID, cloudflare:ZONE, fastly:SERVICE, varnish:URL, http:URL, with {path} or {url} in it or for everything at once. Credentials: as the bucket's, CLOUDFLARE_API_TOKEN, FASTLY_API_TOKEN."`
 	PurgeURL  []string      `placeholder:"URL" help:"Where the public reaches the site, like https://api.example.org, for caches that want whole URLs; may be repeated."`
 	PurgeMax  int           `default:"1000" placeholder:"N" help:"Where more objects changed, purge everything (default ${default}); 0 means always."`
@@ -187,7 +189,11 @@ func (f *flags) open(ctx context.Context, log *slog.Logger) (bucket, error) {
 	if at.Folder == "" {
 		return storage.OpenS3(ctx, at, storage.S3Options{Endpoint: f.Endpoint, Region: f.Region, Connections: f.Concurrency, Log: log})
 	}
-	local := storage.OpenLocal(at.Folder)
+	local, err := storage.OpenLocal(at.Folder).Pinned()
+	if err != nil {
+		return nil, fmt.Errorf("--dest: %w", err)
+	}
+	local.NoSync = f.NoSync
 	if f.DryRun || f.Verify && !f.Repair {
 		return local, nil
 	}

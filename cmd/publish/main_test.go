@@ -23,6 +23,7 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
 )
 
 // runPublish runs the command as a process would, without ending this one.
@@ -206,6 +207,89 @@ func TestVerifyAndRepair(t *testing.T) {
 	if status, _, stderr := runPublish("--repair", "--site", from, "--dest", dest); status != command.Failed || !strings.Contains(lastLine(stderr), "1 unknown") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
+}
+
+// A folder that is reached through a symbolic link is the same bucket: it is published
+// to, verified, and a run that was cut off is taken up.
+func TestPublishThroughALink(t *testing.T) {
+	from, to := demoSite(t, "site"), filepath.Join(t.TempDir(), "out")
+	link := filepath.Join(t.TempDir(), "link")
+	dest := "file://" + link
+	if err := os.Symlink(to, link); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, stderr := runPublish("--site", from, "--dest", dest); status != command.Failed || !strings.Contains(lastLine(stderr), "not mounted") {
+		t.Errorf("a link to nothing: status %d: %s", status, stderr)
+	}
+	if err := os.Mkdir(to, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) *publisher.Report {
+		t.Helper()
+		status, stdout, stderr := runPublish(append(args, "--dest", dest, "--report", "-")...)
+		var report publisher.Report
+		if err := json.Unmarshal([]byte(stdout), &report); err != nil || status != command.Done {
+			t.Fatalf("status %d: %s, %v", status, stderr, err)
+		}
+		return &report
+	}
+	run("--site", from)
+	run("--verify")
+	orphan := filepath.Join(to, "api/v1/lists/999/details")
+	for name, body := range map[string]string{orphan: "{}", filepath.Join(to, string(site.MarkKey)): "{}", filepath.Join(to, "api/v1/lists/4/details"): "damaged"} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(body), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if report := run("--site", changedDemo(t, withoutLast)); !report.Resumed || report.Done.Deleted != 1 || report.Done.Put > report.Site.Objects/2 {
+		t.Errorf("taken up: %d of %d objects put, %d deleted; resumed: %v", report.Done.Put, report.Site.Objects, report.Done.Deleted, report.Resumed)
+	}
+	run("--verify")
+}
+
+// A folder is synced unless somebody asks for speed: by the flag, or by the environment.
+func TestNoSync(t *testing.T) {
+	for _, c := range []struct {
+		name, environment string
+		args              []string
+		want              bool
+	}{
+		{"default", "", nil, false},
+		{"flag", "", []string{"--no-sync"}, true},
+		{"environment", "true", nil, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("FOLLOWPRESS_NO_SYNC", c.environment)
+			from, to := demoSite(t, "site"), filepath.Join(t.TempDir(), "out")
+			g := &grammar{}
+			var stderr bytes.Buffer
+			if status := command.Run("publish", about, g, append(c.args, "--site", from, "--dest", "file://"+to), io.Discard, &stderr); status != command.Done {
+				t.Fatal(stderr.String())
+			}
+			equalFolders(t, to, from)
+			if g.opened.NoSync != c.want {
+				t.Errorf("no sync: %v, want %v", g.opened.NoSync, c.want)
+			}
+		})
+	}
+}
+
+// A grammar keeps the folder that its flags open.
+type grammar struct {
+	flags
+	opened *storage.Local
+}
+
+func (g *grammar) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	to, err := g.open(ctx, nil)
+	if err != nil {
+		return err
+	}
+	g.opened = to.(*storage.Local)
+	return g.flags.Run(ctx, stdout, stderr)
 }
 
 // onServers runs a test with each server, its credentials in the environment.

@@ -118,8 +118,10 @@ func (f *flags) changed(told result) *purger.Purge {
 			return nil
 		}
 	case *publisher.Report:
-		if run = t; run.Outcome != publisher.Published && run.Outcome != publisher.Planned {
-			return nil // what a run that failed has put, the next one purges
+		run = t
+		became := run.Live && run.Outcome != publisher.Unchanged // perhaps what is gone could not be deleted
+		if !became && run.Outcome != publisher.Planned {
+			return nil // what a run has put that failed before that, the next one purges
 		}
 	}
 	what := purger.Everything()

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -18,10 +19,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/minio/minio-go/v7"
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/purger"
@@ -312,8 +315,12 @@ func TestPurgeFails(t *testing.T) {
 	cache.status = http.StatusServiceUnavailable
 	summary := filepath.Join(t.TempDir(), "summary")
 	t.Setenv("GITHUB_STEP_SUMMARY", summary)
-	purge := []string{"--purge", "varnish:" + cache.URL, "--purge", "varnish:" + other.URL, "--patience", "1ms", "--purge-wait", "0s"}
-	status, stdout, stderr := runPublish(append(purge, "--site", from, "--dest", "file://"+to, "--report", "-")...)
+	const token = "a-token-in-a-query"
+	purge := []string{"--purge", "varnish:" + cache.URL + "/?k=" + token, "--purge", "varnish:" + other.URL, "--patience", "1ms", "--purge-wait", "1ms"}
+	status, stdout, stderr := runPublish(append(purge, "--site", from, "--dest", "file://"+to, "--report", "-", "--log-level", "debug")...)
+	if strings.Contains(stdout+stderr, token) {
+		t.Errorf("the token is in what a person reads: %s%s", stdout, stderr)
+	}
 	line := lastLine(stderr)
 	if status != command.Failed || !strings.Contains(line, "the site is published") || !strings.Contains(line, "--purge-all") || !strings.Contains(line, "503") || !strings.Contains(line, cache.URL) {
 		t.Errorf("status %d: %s", status, stderr)
@@ -383,10 +390,142 @@ func TestPurgeWithoutTheSite(t *testing.T) {
 	}
 }
 
+// withoutLastList leaves out the last list.
+func withoutLastList(name, text string) string {
+	if name != "lists.ndjson" {
+		return text
+	}
+	lines := strings.SplitAfter(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[:len(lines)-1], "")
+}
+
+// Once the root is the new one readers see the new site: caches are purged even if what
+// is gone cannot be deleted. Both are reported.
+func TestPurgeAfterDeletesThatFail(t *testing.T) {
+	first, second := demoSite(t, "site"), changedDemo(t, withoutLastList)
+	cache := newForgetful(t, http.NotFoundHandler())
+	for _, c := range []struct {
+		name   string
+		answer int // of the cache
+		says   []string
+	}{
+		{"it purges what it changed", http.StatusOK, []string{"delete api/v1/lists/140/details"}},
+		{"both fail", http.StatusForbidden, []string{"delete api/v1/lists/140/details", "403", "the site is published", "--purge-all"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			to := filepath.Join(t.TempDir(), "out")
+			if status, _, stderr := runPublish("--site", first, "--dest", "file://"+to); status != command.Done {
+				t.Fatal(stderr)
+			}
+			// A folder that is not empty cannot be removed like a file.
+			stuck := filepath.Join(to, "api/v1/lists/140/details")
+			if err := errors.Join(os.Remove(stuck), os.Mkdir(stuck, 0o755), os.WriteFile(filepath.Join(stuck, "x"), nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			cache.status = c.answer
+			status, stdout, stderr := runPublish("--site", second, "--dest", "file://"+to, "--purge", "varnish:"+cache.URL, "--purge-wait", "0s", "--report", "-")
+			line := lastLine(stderr)
+			for _, says := range c.says {
+				if status != command.Failed || !strings.Contains(line, says) {
+					t.Errorf("status %d, want %q: %s", status, says, stderr)
+				}
+			}
+			if told := cache.wasTold(); len(told) != 1 || !strings.Contains(told[0], "/lists/140/details") {
+				t.Errorf("asked for %q", told)
+			}
+			if !strings.Contains(stdout, `"outcome": "failed"`) || !strings.Contains(stdout, `"live": true`) {
+				t.Errorf("the report: %s", stdout)
+			}
+		})
+	}
+}
+
+// refusing is a front that passes requests on to a server but for those that it refuses.
+func refusing(t *testing.T, endpoint string, refuse func(r *http.Request) bool) string {
+	t.Helper()
+	to, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = to.Scheme, to.Host }}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !refuse(r) {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, "<Error><Code>SlowDown</Code><Message>not now</Message></Error>")
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// The same with real servers that refuse to delete: what is gone, or the mark alone; of
+// a repair too, which leaves no mark behind. A run that is stopped then purges nothing,
+// and says so.
+func TestPurgeBehindAServerThatDoesNotDelete(t *testing.T) {
+	onServers(t, func(t *testing.T, s *servers.Server) {
+		first, second := demoSite(t, "site"), changedDemo(t, withoutLastList)
+		cache := newForgetful(t, http.NotFoundHandler())
+		deletes := func(r *http.Request) bool { return r.URL.Query().Has("delete") }
+		mark := func(r *http.Request) bool {
+			return r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/"+string(site.MarkKey))
+		}
+		args := func(bucket, endpoint string, more ...string) []string {
+			return append([]string{"--dest", "s3://" + bucket, "--endpoint", endpoint, "--patience", "10ms", "--purge", "varnish:" + cache.URL, "--purge-wait", "0s"}, more...)
+		}
+		for name, refuse := range map[string]func(*http.Request) bool{"objects": deletes, "mark": mark} {
+			t.Run(name, func(t *testing.T) {
+				bucket := s.Bucket(t)
+				if status, _, stderr := runPublish("--site", first, "--dest", "s3://"+bucket, "--endpoint", s.Endpoint); status != command.Done {
+					t.Fatal(stderr)
+				}
+				front := refusing(t, s.Endpoint, refuse)
+				for _, want := range []string{"/lists/140/details", ".*"} { // a run that takes it up does not know what had changed
+					status, _, stderr := runPublish(args(bucket, front, "--site", second)...)
+					if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "SlowDown") || len(told) != 1 || !strings.Contains(told[0], want) {
+						t.Errorf("status %d, asked for %q, want %s: %s", status, told, want, stderr)
+					}
+				}
+			})
+		}
+		t.Run("repair", func(t *testing.T) {
+			bucket := s.Bucket(t)
+			if status, _, stderr := runPublish("--site", second, "--dest", "s3://"+bucket, "--endpoint", s.Endpoint); status != command.Done {
+				t.Fatal(stderr)
+			}
+			for _, key := range []string{"api/v1/lists/140/details", "api/v1/lists/140/records", "api/v1/lists/133/details"} {
+				if _, err := s.Client().PutObject(t.Context(), bucket, key, strings.NewReader("x"), 1, minio.PutObjectOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			status, _, stderr := runPublish(args(bucket, refusing(t, s.Endpoint, deletes), "--site", second, "--repair")...)
+			if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "SlowDown") || len(told) != 1 || !strings.Contains(told[0], "/lists/133/details") {
+				t.Errorf("status %d, asked for %q: %s", status, told, stderr)
+			}
+		})
+		t.Run("interrupt", func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			bucket := s.Bucket(t)
+			f := &flags{Site: first, Dest: "s3://" + bucket, Endpoint: refusing(t, s.Endpoint, func(r *http.Request) bool {
+				if mark(r) {
+					cancel()
+				}
+				return mark(r)
+			}), Purge: []string{"varnish:" + cache.URL}, PurgeMax: 1000, PurgeWait: time.Hour, Bulk: "auto", LockLease: time.Minute, Patience: time.Minute, LogLevel: "warn"}
+			var stderr strings.Builder
+			err := f.Run(ctx, io.Discard, &stderr)
+			if told := cache.wasTold(); !errors.Is(err, context.Canceled) || len(told) > 0 || !strings.Contains(stderr.String(), "the site is published") || !strings.Contains(stderr.String(), "--purge-all") {
+				t.Errorf("%v, asked for %q: %s", err, told, &stderr)
+			}
+		})
+	})
+}
+
 // What goes wrong after the publish says how to go on, whatever it is.
 func TestPurgeCannotBegin(t *testing.T) {
 	report := publisher.NewReport()
-	report.Outcome, report.Changed.Unknown = publisher.Published, true
+	report.Outcome, report.Live, report.Changed.Unknown = publisher.Published, true, true
 	f := &flags{Purge: []string{"nowhere:1"}}
 	if _, err := f.purge(t.Context(), report, nil, io.Discard); err == nil || !strings.Contains(err.Error(), "the site is published") || !strings.Contains(err.Error(), "--purge-all") {
 		t.Error(err)
@@ -404,7 +543,7 @@ func TestPurgeWaits(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	report := publisher.NewReport()
-	report.Outcome, report.Changed.Unknown = publisher.Published, true
+	report.Outcome, report.Live, report.Changed.Unknown = publisher.Published, true, true
 	f := &flags{Purge: []string{"varnish:" + cache.URL}, PurgeWait: time.Hour, Site: filepath.Join(t.TempDir(), "gone")}
 	var said strings.Builder
 	told, err := f.purge(ctx, report, nil, &said)

@@ -1,0 +1,104 @@
+package publisher_test
+
+import (
+	"bytes"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site"
+)
+
+// Under SSE-KMS no ETag is an MD5. A bucket is verified, repaired, and a run that was cut
+// off is taken up all the same, and nothing is put again that is right.
+func TestETagsThatAreNoMD5s(t *testing.T) {
+	server := servers.StartEncrypting(t)
+	first := demo(t)
+	second := first.changed(t, 5, " ")
+	config := first.root(t).Config
+	records, details := first.objects(t, site.RouteRecords), first.objects(t, site.RouteDetails)
+	missing, altered, refreshed := records[0], records[1], details[0]
+	refresh, _ := config.RefreshOf(refreshed)
+	p := newPlace(t, server, "site/")
+	report := publish(t, first, p.open(t, nil), publisher.Options{})
+	if report.Bulk {
+		t.Error("archives lose the digests")
+	}
+	for key, info := range p.list(t) {
+		if info.ETag == site.Sum([]byte(first[key])).String() {
+			t.Fatalf("the ETag of %s is its MD5: the test shows nothing", key)
+		}
+	}
+
+	verify := func(want found, most int, says string) {
+		t.Helper()
+		var log bytes.Buffer
+		r := newRecorder(p.at)
+		v, err := publisher.Verify(t.Context(), p.open(t, r), publisher.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.check(t, v)
+		shards := len(first.root(t).Manifest)
+		if heads, gets := r.of(http.MethodHead), r.of(http.MethodGet)-shards-1; heads > len(first) || gets > most || r.all() != heads+gets+shards+1+r.lists() {
+			t.Errorf("verify: %d heads, %d gets of objects, want at most %d and %d", heads, gets, len(first), most)
+		}
+		if !strings.Contains(log.String(), says) {
+			t.Errorf("the log does not say %q: %s", says, &log)
+		}
+	}
+	verify(found{}, 0, "SSE-KMS")
+
+	p.remove(t, missing)
+	p.put(t, altered, strings.Repeat("x", len(first[altered])), minio.PutObjectOptions{})
+	p.put(t, refreshed, "fresh", minio.PutObjectOptions{})
+	p.put(t, refresh, "what the upstream said", minio.PutObjectOptions{})
+	p.put(t, details[1], first[details[1]], minio.PutObjectOptions{}) // the right bytes, without our metadata
+	verify(found{missing: []site.Key{missing}, altered: []site.Key{altered}, refreshed: []site.Key{refreshed}}, 2, "SSE-KMS")
+
+	r := newRecorder(p.at)
+	if _, err := publisher.Repair(t.Context(), first, p.open(t, r), publisher.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if put, want := slices.Sorted(maps.Keys(r.objectsPut())), []site.Key{missing, altered}; !slices.Equal(put, slices.Sorted(slices.Values(want))) {
+		t.Errorf("repair put %v, want %v", put, want)
+	}
+	verify(found{refreshed: []site.Key{refreshed}}, 1, "SSE-KMS")
+
+	// A run that was cut off: some objects of the second site are there.
+	p.remove(t, refresh)
+	changed := map[site.Key]bool{refreshed: true}
+	for key, body := range second {
+		if body != first[key] {
+			changed[key] = true
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(changed))[:10] {
+		route, _ := config.RouteOf(key)
+		p.put(t, key, second[key], minio.PutObjectOptions{ContentType: route.ContentType, CacheControl: route.CacheControl})
+		delete(changed, key)
+	}
+	p.put(t, site.MarkKey, "{}", minio.PutObjectOptions{})
+	r = newRecorder(p.at)
+	if report := publish(t, second, p.open(t, r), publisher.Options{}); !report.Resumed {
+		t.Error("there was nothing to take up")
+	}
+	if put, want := slices.Sorted(maps.Keys(r.objectsPut())), slices.Sorted(maps.Keys(changed)); !slices.Equal(put, want) {
+		t.Errorf("taken up: put %d objects, want %d: %v, %v", len(put), len(want), put, want)
+	}
+	for key, body := range second {
+		if got, _ := p.get(t, key); got != body {
+			t.Errorf("%s is another one", key)
+		}
+	}
+	if again := publish(t, second, p.open(t, nil), publisher.Options{}); again.Outcome != publisher.Unchanged {
+		t.Errorf("again: %s", again.Outcome)
+	}
+}

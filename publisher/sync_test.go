@@ -1,0 +1,140 @@
+package publisher
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// A volatile bucket remembers in which order it was written to, and when that was made
+// durable.
+type volatile struct {
+	*storage.Local
+	mu     sync.Mutex
+	writes []write
+	synced []int // how many writes were done at each sync
+}
+
+type write struct {
+	key  site.Key
+	body []byte // nil: deleted
+}
+
+func (v *volatile) note(w write) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.writes = append(v.writes, w)
+}
+
+func (v *volatile) Put(ctx context.Context, o storage.Object, c storage.Condition) (string, error) {
+	etag, err := v.Local.Put(ctx, o, c)
+	if err == nil {
+		v.note(write{o.Key, o.Body})
+	}
+	return etag, err
+}
+
+func (v *volatile) Delete(ctx context.Context, keys []site.Key) error {
+	err := v.Local.Delete(ctx, keys)
+	if err == nil {
+		for _, key := range keys {
+			v.note(write{key, nil})
+		}
+	}
+	return err
+}
+
+func (v *volatile) Sync(ctx context.Context) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.synced = append(v.synced, len(v.writes))
+	return v.Local.Sync(ctx)
+}
+
+// afterPowerFailure is what is left when the power fails after some writes: all that was
+// synced, and of the rest anything, in part without its bytes. Only the root comes whole
+// or not at all: Put sees to that.
+func (v *volatile) afterPowerFailure(random *rand.Rand, before memorySite, n int) memorySite {
+	left, durable := maps.Clone(before), 0
+	for _, at := range v.synced {
+		if at <= n {
+			durable = at
+		}
+	}
+	for i, w := range v.writes[:n] {
+		switch {
+		case i >= durable && random.IntN(2) == 0:
+		case w.body == nil:
+			delete(left, w.key)
+		case i >= durable && w.key != site.RootKey && random.IntN(4) == 0:
+			left[w.key] = []byte{}
+		default:
+			left[w.key] = w.body
+		}
+	}
+	return left
+}
+
+// Wherever the power fails, the root leads to nothing that is not there, a new root only
+// to what is whole, and a bucket that may be damaged is marked: the next run mends it.
+func TestPowerFailure(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	first := siteOf(t, objectsOf(30, ""))
+	objects := objectsOf(25, "")
+	for i := range 5 {
+		objects[listKey(3*i, site.Details)] += " next"
+		objects[listKey(100+i, site.Records)] = "new"
+	}
+	second := siteOf(t, objects)
+	folder := t.TempDir()
+	bucket := &volatile{Local: storage.OpenLocal(folder)}
+	publish(t, first, bucket.Local, Options{})
+	publish(t, second, bucket, Options{Concurrency: 4})
+	for n := range len(bucket.writes) + 1 {
+		for range 3 {
+			left := bucket.afterPowerFailure(random, first, n)
+			checkAfterPowerFailure(t, fmt.Sprintf("after %d of %d writes", n, len(bucket.writes)), left, first, second)
+			if t.Failed() {
+				return
+			}
+			if random.IntN(40) > 0 {
+				continue // the next run takes most of the time
+			}
+			again := t.TempDir()
+			for key, body := range left {
+				put(t, again, key, string(body))
+			}
+			publish(t, second, storage.OpenLocal(again), Options{BreakLock: true, drain: dead})
+			equalSites(t, inBucket(t, again), second)
+		}
+	}
+}
+
+func checkAfterPowerFailure(t *testing.T, when string, left, first, second memorySite) {
+	t.Helper()
+	_, marked := left[site.MarkKey]
+	next := string(left[site.RootKey]) == string(second[site.RootKey])
+	want := first
+	if next {
+		want = second
+	}
+	for key, body := range want {
+		switch got, ok := left[key]; {
+		case !ok:
+			t.Errorf("%s: the root leads to %s, which is gone", when, key)
+		case string(got) != string(body) && (next || !marked):
+			t.Errorf("%s: %s is another one; the root is new: %v, marked: %v", when, key, next, marked)
+		}
+	}
+	for key := range left {
+		if _, ok := want[key]; !ok && !marked && key != site.LockKey {
+			t.Errorf("%s: %s is too much, and there is no mark", when, key)
+		}
+	}
+}
