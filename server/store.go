@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -27,9 +28,21 @@ type Bucket interface {
 	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
 }
 
-// An unlessReader is a store that can be asked whether an object has changed.
-type unlessReader interface {
-	ReadUnless(ctx context.Context, key site.Key, etag string) ([]byte, storage.Info, error)
+// A describer is a store that tells of an object without its body what Read does.
+type describer interface {
+	Stat(ctx context.Context, key site.Key) (storage.Info, error)
+}
+
+// An infoReader is a store that tells when an object was put.
+type infoReader interface {
+	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
+}
+
+// A reopener is a store that has to look itself whether another site has taken the
+// place of the one that is open. It says so if that cannot be used, and goes on with
+// what it has. When it returns, every object is found without delay.
+type reopener interface {
+	Reopen(ctx context.Context) error
 }
 
 // A fetcher makes requests of a store, within a time limit, and once more where that may help.
@@ -66,28 +79,54 @@ func (f *fetcher) read(ctx context.Context, bucket Bucket, key site.Key) (body [
 	return body, info, err
 }
 
-// root reads the root of the site. Where the store can tell that it has not changed
-// since it had this ETag, the error is storage.ErrUnchanged.
-func (f *fetcher) root(ctx context.Context, was string) (root *site.Root, etag string, err error) {
+// root reads the root of the site. The error is storage.ErrUnchanged where it was not
+// put again since it was this one, not even with the same bytes, as far as the store
+// can tell.
+func (f *fetcher) root(ctx context.Context, was storage.Info) (root *site.Root, info storage.Info, err error) {
+	if store, ok := f.store.(reopener); ok {
+		if err := store.Reopen(ctx); err != nil { // which may take long, and does not hang
+			return nil, info, err
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	var body []byte
-	var info storage.Info
 	err = f.twice(ctx, "read", func(ctx context.Context) error {
-		if store, ok := f.store.(unlessReader); ok && was != "" {
-			body, info, err = store.ReadUnless(ctx, site.RootKey, was)
-		} else if store, ok := f.store.(Bucket); ok {
-			body, info, err = store.Read(ctx, site.RootKey)
-		} else {
+		if store, ok := f.store.(describer); ok && was.ETag != "" {
+			if info, err = store.Stat(ctx, site.RootKey); err != nil || samePut(info, was) {
+				return cmp.Or(err, storage.ErrUnchanged)
+			}
+		}
+		store, ok := f.store.(infoReader)
+		if !ok {
 			body, err = f.store.Get(ctx, site.RootKey)
+			return err
+		}
+		body, info, err = store.Read(ctx, site.RootKey)
+		if err == nil && samePut(info, was) {
+			return storage.ErrUnchanged
 		}
 		return err
 	})
 	if err != nil {
-		return nil, "", err
+		return nil, info, err
 	}
 	parsed, err := site.ParseRoot(body)
-	return &parsed, info.ETag, err
+	return &parsed, info, err
+}
+
+// samePut reports whether two looks at an object saw the same Put.
+func samePut(a, b storage.Info) bool {
+	return a.ETag == b.ETag && a.ETag != "" && a.Modified.Equal(b.Modified)
+}
+
+// settledAfter is longer than the second that times of S3 are rounded to.
+const settledAfter = 2 * time.Second
+
+// settled reports whether an object, if it were put again now, would have another time.
+func (f *fetcher) settled(info storage.Info) bool {
+	store, ok := f.store.(interface{ Now() time.Time })
+	return !ok || info.Modified.Nanosecond() != 0 || store.Now().Sub(info.Modified) > settledAfter
 }
 
 // twice makes a request of the store, and makes it again where that may help.

@@ -26,6 +26,15 @@ func (f *Folder) Get(_ context.Context, key site.Key) ([]byte, error) {
 	return body, err
 }
 
+// Read reads a file; ErrNotFound if there is none.
+func (f *Folder) Read(_ context.Context, key site.Key) ([]byte, Info, error) {
+	body, info, err := f.read(key)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	return body, localInfo(key, body, info), nil
+}
+
 func (f *Folder) read(key site.Key) (body []byte, info fs.FileInfo, err error) {
 	file, err := f.files.Open(filepath.FromSlash(string(key)))
 	if isAbsent(err) {

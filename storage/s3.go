@@ -165,20 +165,7 @@ func (s *S3) Get(ctx context.Context, key site.Key) ([]byte, error) {
 
 // Read reads an object; ErrNotFound if there is none.
 func (s *S3) Read(ctx context.Context, key site.Key) ([]byte, Info, error) {
-	return s.read(ctx, key, minio.GetObjectOptions{})
-}
-
-// ReadUnless reads an object that has not this ETag; ErrUnchanged if it has.
-func (s *S3) ReadUnless(ctx context.Context, key site.Key, etag string) ([]byte, Info, error) {
-	var options minio.GetObjectOptions
-	if err := options.SetMatchETagExcept(etag); err != nil {
-		return nil, Info{}, fmt.Errorf("get %s: %w", key, err)
-	}
-	return s.read(ctx, key, options)
-}
-
-func (s *S3) read(ctx context.Context, key site.Key, options minio.GetObjectOptions) ([]byte, Info, error) {
-	stream, info, _, err := s.core.GetObject(ctx, s.bucket, s.name(key), options)
+	stream, info, _, err := s.core.GetObject(ctx, s.bucket, s.name(key), minio.GetObjectOptions{})
 	if err != nil {
 		return nil, Info{}, explain("get", key, err)
 	}
@@ -188,6 +175,16 @@ func (s *S3) read(ctx context.Context, key site.Key, options minio.GetObjectOpti
 		return nil, Info{}, explain("get", key, err)
 	}
 	return body, Info{Key: key, Size: int64(len(body)), ETag: info.ETag, Modified: info.LastModified,
+		contentType: info.ContentType, cacheControl: info.Metadata.Get("Cache-Control")}, nil
+}
+
+// Stat is what Read tells of an object beside its body; ErrNotFound if there is none.
+func (s *S3) Stat(ctx context.Context, key site.Key) (Info, error) {
+	info, err := s.core.StatObject(ctx, s.bucket, s.name(key), minio.StatObjectOptions{})
+	if err != nil {
+		return Info{}, explain("look at", key, err)
+	}
+	return Info{Key: key, Size: info.Size, ETag: info.ETag, Modified: info.LastModified,
 		contentType: info.ContentType, cacheControl: info.Metadata.Get("Cache-Control")}, nil
 }
 
