@@ -21,3 +21,6 @@ func (h *Handler) RequestsWaiting() int64 { return h.cache.waiting.taken.Load() 
 
 // Look is what Watch does at each poll.
 func (h *Handler) Look(ctx context.Context) { h.look(ctx) }
+
+// InFlight is the number of bytes that are held beside the cache.
+func (h *Handler) InFlight() int64 { return h.inFlight() }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -26,6 +27,12 @@ type Bucket interface {
 	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
 	// Put replaces an object; storage.ErrCondition if the condition does not hold.
 	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
+}
+
+// An admitter is a store that tells the size of an object before it takes memory for
+// it. Where admit fails, that is the error. The body is the caller's.
+type admitter interface {
+	GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error)
 }
 
 // A describer is a store that tells of an object without its body what Read does.
@@ -58,16 +65,37 @@ const betweenTries = 50 * time.Millisecond
 // get reads an object. It goes on if the client leaves, for others may wait for the
 // same read, but not after the deadline of ctx: an answer may take many reads.
 func (f *fetcher) get(ctx context.Context, key site.Key) (body []byte, err error) {
-	until := time.Now().Add(f.timeout)
-	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
-		until = deadline
-	}
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
+	ctx, cancel := f.within(ctx)
 	defer cancel()
 	return body, f.twice(ctx, "read", func(ctx context.Context) error {
 		body, err = f.store.Get(ctx, key)
 		return err
 	})
+}
+
+// getAdmitted is get for an object whose size has to be admitted. The body is the caller's.
+func (f *fetcher) getAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) (body []byte, err error) {
+	ctx, cancel := f.within(ctx)
+	defer cancel()
+	return body, f.twice(ctx, "read", func(ctx context.Context) error {
+		if store, ok := f.store.(admitter); ok {
+			body, err = store.GetAdmitted(ctx, key, admit)
+			return err
+		}
+		if body, err = f.store.Get(ctx, key); err != nil {
+			return err
+		}
+		body = bytes.Clone(body)
+		return admit(ctx, int64(len(body)))
+	})
+}
+
+func (f *fetcher) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	until := time.Now().Add(f.timeout)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
+		until = deadline
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), until)
 }
 
 // read is get for what is to be replaced.

@@ -88,16 +88,24 @@ func (t *tarFile) use() (opened *openTar, done func()) {
 
 // Get reads an object.
 func (t *tarFile) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	return t.GetAdmitted(ctx, key, admitAll)
+}
+
+// GetAdmitted is Get that takes memory for an object only when its size was admitted.
+// A file that is replaced is closed when reads of it end: admission is a part of them.
+func (t *tarFile) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	opened, done := t.use()
 	defer done()
-	return opened.get(ctx, key)
+	return opened.get(ctx, key, admit)
 }
+
+func admitAll(context.Context, int64) error { return nil }
 
 // Read reads an object. Modified tells apart files that took each other's place.
 func (t *tarFile) Read(ctx context.Context, key site.Key) ([]byte, Info, error) {
 	opened, done := t.use()
 	defer done()
-	body, err := opened.get(ctx, key)
+	body, err := opened.get(ctx, key, admitAll)
 	if err != nil {
 		return nil, Info{}, err
 	}
@@ -145,7 +153,7 @@ func (t *openTar) check(ctx context.Context) error {
 	if _, err := t.entries(ctx); err != nil {
 		return err
 	}
-	body, err := t.get(ctx, site.RootKey)
+	body, err := t.get(ctx, site.RootKey, admitAll)
 	if errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("%s has no %s: it is no site, or not complete", t.path, site.RootKey)
 	}
@@ -256,11 +264,11 @@ func (c *counter) Read(p []byte) (int, error) {
 }
 
 // get reads an object as it was when the file was opened, or fails.
-func (t *openTar) get(ctx context.Context, key site.Key) ([]byte, error) {
+func (t *openTar) get(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	if key == site.RootKey && t.root != nil {
-		return t.root, nil
+		return bytes.Clone(t.root), nil
 	}
-	body, err := t.read(ctx, key)
+	body, err := t.read(ctx, key, admit)
 	// Whoever writes over the file changes its time before its bytes.
 	if changed := t.unchanged(); changed != nil {
 		return nil, fmt.Errorf("read %s: %s: %w", key, t.path, changed)
@@ -268,7 +276,7 @@ func (t *openTar) get(ctx context.Context, key site.Key) ([]byte, error) {
 	return body, err
 }
 
-func (t *openTar) read(ctx context.Context, key site.Key) ([]byte, error) {
+func (t *openTar) read(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	index, err := t.entries(ctx)
 	if err != nil {
 		return nil, err
@@ -290,6 +298,9 @@ func (t *openTar) read(ctx context.Context, key site.Key) ([]byte, error) {
 		}
 		if header.Size > t.info.Size() {
 			return nil, errTarChanged
+		}
+		if err := admit(ctx, header.Size); err != nil {
+			return nil, err
 		}
 		body := make([]byte, header.Size)
 		// The reader takes no more than the header, so this is where the object begins.
