@@ -342,7 +342,7 @@ func (w *world) arrive(r *arrival, effect func(*arrival) error) (err error) {
 	} else {
 		err = effect(r)
 	}
-	if w.trace != nil && (!strings.HasPrefix(r.what, "read") && !strings.HasPrefix(r.what, "list") || err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrUnchanged)) {
+	if w.trace != nil && (!strings.HasPrefix(r.what, "read") && !strings.HasPrefix(r.what, "list") || err != nil && !errors.Is(err, storage.ErrNotFound)) {
 		late := ""
 		if age := time.Since(r.signed); age > time.Second {
 			late = fmt.Sprintf(", signed %.1f s ago", age.Seconds())
@@ -473,13 +473,10 @@ func (w *world) believed(key site.Key) []byte {
 	return body
 }
 
-// ReadUnless reads an object that has another ETag.
-func (p *process) ReadUnless(ctx context.Context, key site.Key, etag string) ([]byte, storage.Info, error) {
-	body, info, err := p.Read(ctx, key)
-	if err == nil && info.ETag == etag {
-		return nil, storage.Info{}, storage.ErrUnchanged
-	}
-	return body, info, err
+// Stat is Read without the body.
+func (p *process) Stat(ctx context.Context, key site.Key) (storage.Info, error) {
+	_, info, err := p.Read(ctx, key)
+	return info, err
 }
 
 func (w *world) info(key site.Key, o stored) storage.Info {

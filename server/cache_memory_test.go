@@ -21,15 +21,17 @@ func TestTheCacheTakesTheBytesThatItSays(t *testing.T) {
 	for _, size := range []int{100, 450, 3000, 200_000} {
 		t.Run(fmt.Sprintf("objects of %d bytes", size), func(t *testing.T) {
 			m := newMetrics()
-			c, err := newCache(&fetcher{madeStore{size}, defaultTimeout, m}, Options{CacheBytes: most}, &room{size: 1}, m)
+			c, err := newCache(&fetcher{madeStore{size}, defaultTimeout, m}, Options{CacheBytes: most, InFlightBytes: defaultInFlight}, &room{size: 1}, m)
 			if err != nil {
 				t.Fatal(err)
 			}
 			before := heap()
 			for i := range 3 * most / (size + 300) {
-				if _, err := c.get(t.Context(), 1, site.Key(fmt.Sprintf("api/v1/lists/%d/details", i))); err != nil {
+				o, err := c.get(t.Context(), 1, site.Key(fmt.Sprintf("api/v1/lists/%d/details", i)))
+				if err != nil {
 					t.Fatal(err)
 				}
+				o.release()
 			}
 			c.objects.CleanUp()
 			took := heap() - before

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -17,3 +18,9 @@ func (h *Handler) RefreshesWaiting() int64 { return h.refresher.waiting.taken.Lo
 
 // RequestsWaiting is the number of requests that wait for the store or for a refresh.
 func (h *Handler) RequestsWaiting() int64 { return h.cache.waiting.taken.Load() }
+
+// Look is what Watch does at each poll.
+func (h *Handler) Look(ctx context.Context) { h.look(ctx) }
+
+// InFlight is the number of bytes that are held beside the cache.
+func (h *Handler) InFlight() int64 { return h.inFlight() }

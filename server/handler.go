@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
 	"github.com/followpress/followpress/site"
@@ -26,18 +27,22 @@ import (
 
 // Options say how a handler works. The zero value of a field means its default.
 type Options struct {
-	Log         *slog.Logger  // hears of failures; slog.Default()
-	CacheBytes  uint64        // of objects kept in memory; 32 MiB
-	Poll        time.Duration // how soon Watch notices a new site in the store; 10 s
-	Timeout     time.Duration // in which a request is answered, if only with a 503; 5 s
-	MaxRequests int           // that are answered at the same time, others get a 503; 2,048
-	Refresh     RefreshOptions
+	Log        *slog.Logger // hears of failures; slog.Default()
+	CacheBytes uint64       // of objects kept in memory; 32 MiB
+	// InFlightBytes are those of objects that are being read, and of answers that are being
+	// made or sent, which the cache does not hold; 12 MiB. What does not fit has to wait.
+	InFlightBytes int64
+	Poll          time.Duration // how soon Watch notices a new site in the store; 10 s
+	Timeout       time.Duration // in which a request is answered, if only with a 503; 5 s
+	MaxRequests   int           // that are answered at the same time, others get a 503; 2,048
+	Refresh       RefreshOptions
 
 	clock otter.Clock // of the cache; tests have their own, nil means the real one
 }
 
 const (
 	defaultCacheBytes  = 32 << 20
+	defaultInFlight    = 12 << 20
 	defaultPoll        = 10 * time.Second
 	defaultTimeout     = 5 * time.Second
 	defaultMaxRequests = 2048
@@ -48,6 +53,7 @@ func (o Options) withDefaults() Options {
 		o.Log = slog.Default()
 	}
 	o.CacheBytes = cmp.Or(o.CacheBytes, defaultCacheBytes)
+	o.InFlightBytes = cmp.Or(o.InFlightBytes, defaultInFlight)
 	o.Poll = cmp.Or(o.Poll, defaultPoll)
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.MaxRequests = cmp.Or(o.MaxRequests, defaultMaxRequests)
@@ -67,8 +73,12 @@ type Handler struct {
 	refreshing  time.Duration // that a refresh may take beyond the timeout
 	maxRequests int64
 
-	failures  rate.Sometimes // lines about failed requests, of which there may be thousands a second
-	mixed     *room          // requests that wait for the parts of an answer to agree
+	failures  rate.Sometimes      // lines about failed requests, of which there may be thousands a second
+	pages     *semaphore.Weighted // bytes of pages of searches
+	paged     atomic.Int64        // that are taken of them
+	oversize  *semaphore.Weighted // of pages that found no more room there: one
+	ahead     *semaphore.Weighted // bytes of shards that are read before they are needed
+	mixed     *room               // requests that wait for the parts of an answer to agree
 	answering atomic.Int64
 	draining  atomic.Bool
 	polling   sync.Mutex // held while the root is read again
@@ -97,6 +107,10 @@ func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
 			h.Close()
 		}
 	}()
+
+	// The rest is for objects. Those that are read ahead count as objects too.
+	h.pages, h.oversize = semaphore.NewWeighted(max(o.InFlightBytes/6, pageGrant)), semaphore.NewWeighted(1)
+	h.ahead = semaphore.NewWeighted(o.InFlightBytes / 6)
 	h.mixed = &room{size: int64(max(1, o.MaxRequests/8)), within: waiting}
 	// Those who wait for a refresh are among them, and leave half of all to others.
 	refreshing := &room{size: int64(max(1, o.MaxRequests/2)), within: waiting}
@@ -121,6 +135,11 @@ func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
 // Close ends what the handler does in the background, once Watch has returned and no
 // request is under way. It does not close the store.
 func (h *Handler) Close() { h.cache.objects.StopAllGoroutines() }
+
+// inFlight are the bytes that are held beside the cache, as far as they are counted.
+func (h *Handler) inFlight() int64 {
+	return h.cache.keeper.small.bytes() + h.cache.keeper.large.bytes() + h.paged.Load()
+}
 
 // An answer is what goes out.
 type answer struct {
@@ -185,6 +204,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		a = problem(site.Unavailable)
 	}
+	defer a.object.release()
 	status = a.write(w, r)
 	if gone {
 		status = statusClientGone
@@ -239,7 +259,12 @@ func (h *Handler) answer(ctx context.Context, v *view, r site.Resolution) (answe
 	}
 	o, err := h.find(ctx, v, r)
 	if err == nil && r.Fresh {
-		return h.refresh(ctx, v, r, o)
+		defer o.release()
+		a, err := h.refresh(ctx, v, r, o)
+		if err == nil {
+			a.object.pin()
+		}
+		return a, err
 	}
 	if errors.Is(err, storage.ErrNotFound) {
 		if r.Absent != nil {
@@ -256,11 +281,7 @@ func (h *Handler) find(ctx context.Context, v *view, r site.Resolution) (*object
 	case site.AnswerSearch:
 		return h.search(ctx, v, r.Search)
 	case site.AnswerWithoutTags:
-		o, err := h.cache.get(ctx, v.version, r.Key)
-		if err != nil {
-			return nil, err
-		}
-		return newObject(site.AppendWithoutTags(make([]byte, 0, len(o.body)), o.body)), nil
+		return h.cache.getWithoutTags(ctx, v.version, r.Key)
 	}
 	return h.cache.get(ctx, v.version, r.Key)
 }

@@ -71,6 +71,8 @@ func (m *metrics) watch(h *Handler) {
 	gauge("cache_bytes", "Bytes in the cache.", func() float64 { return float64(h.cache.objects.WeightedSize()) })
 	gauge("cache_objects", "Objects in the cache, those that are known to be absent included.",
 		func() float64 { return float64(h.cache.objects.EstimatedSize()) })
+	gauge("in_flight_bytes", "Bytes of objects that are being read, and of answers under way that the cache does not hold.",
+		func() float64 { return float64(h.inFlight()) })
 	gauge("requests_in_flight", "Requests that are being answered.", func() float64 { return float64(h.answering.Load()) })
 	gauge("ready", "1 if there is a site to serve.", func() float64 {
 		if h.Ready() {

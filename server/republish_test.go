@@ -21,11 +21,24 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// twoSites are sites of the same lists that differ in every answer: other profiles,
-// other tags, and lists of other lengths, some of them with several shards.
+// twoSites are the sites of twoSnapshots.
 func twoSites(t *testing.T) (sites [2]*storage.Folder) {
 	t.Helper()
-	for i := range sites {
+	for i, snapshot := range twoSnapshots(t) {
+		files, _, err := generator.ToMemory(t.Context(), snapshot, generator.Options{Config: site.Config{LeaderboardMax: 10}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sites[i] = storage.NewFolder(files)
+	}
+	return sites
+}
+
+// twoSnapshots are of the same lists and differ in every answer: other profiles,
+// other tags, and lists of other lengths, some of them with several shards.
+func twoSnapshots(t *testing.T) (snapshots [2]afero.Fs) {
+	t.Helper()
+	for i := range snapshots {
 		var accounts, lists, records, badges strings.Builder
 		lengths := [][2]int{{2500, 1500}, {1000, 2600}, {1200, 1199}, {40, 30}, {9, 11}, {12, 3}, {1, 0}}
 		for list, length := range lengths {
@@ -57,13 +70,9 @@ func twoSites(t *testing.T) (sites [2]*storage.Folder) {
 				t.Fatal(err)
 			}
 		}
-		files, _, err := generator.ToMemory(t.Context(), snapshot, generator.Options{Config: site.Config{LeaderboardMax: 10}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sites[i] = storage.NewFolder(files)
+		snapshots[i] = snapshot
 	}
-	return sites
+	return snapshots
 }
 
 func numbered(n int) string { return fmt.Sprintf("0x%040x", 1+n) }
@@ -104,12 +113,9 @@ func answerOf(t *testing.T, base, path string) string {
 	return fmt.Sprintf("%d %s", response.StatusCode, body)
 }
 
-// While one site takes the other's place in the bucket, again and again, every answer
-// is that of the one or that of the other, and none is an error.
-func TestRepublishUnderLoad(t *testing.T) {
-	const turns, clients = 20, 4
-	sites := twoSites(t)
-	var want [2]map[string]string
+// answersOf are the answers of each of two sites, by their question.
+func answersOf(t *testing.T, sites [2]*storage.Folder) (want [2]map[string]string) {
+	t.Helper()
 	for i, s := range sites {
 		want[i] = map[string]string{}
 		base := serve(t, s)
@@ -117,6 +123,15 @@ func TestRepublishUnderLoad(t *testing.T) {
 			want[i][path] = answerOf(t, base, path)
 		}
 	}
+	return want
+}
+
+// While one site takes the other's place in the bucket, again and again, every answer
+// is that of the one or that of the other, and none is an error.
+func TestRepublishUnderLoad(t *testing.T) {
+	const turns, clients = 20, 4
+	sites := twoSites(t)
+	want := answersOf(t, sites)
 	for _, kind := range servers.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			s := servers.Start(t, kind)
@@ -141,41 +156,11 @@ func TestRepublishUnderLoad(t *testing.T) {
 			front := httptest.NewServer(handler)
 			defer front.Close()
 
-			var seen [2]atomic.Int64 // answers that only this site gives
-			var clientsDone sync.WaitGroup
-			published := make(chan struct{})
-			for client := range clients {
-				clientsDone.Go(func() {
-					paths := questions()
-					for n := client; ; n += clients {
-						select {
-						case <-published:
-							return
-						default:
-						}
-						path := paths[n%len(paths)]
-						got := answerOf(t, front.URL, path)
-						is := [2]bool{got == want[0][path], got == want[1][path]}
-						switch is {
-						case [2]bool{true, false}:
-							seen[0].Add(1)
-						case [2]bool{false, true}:
-							seen[1].Add(1)
-						case [2]bool{}:
-							t.Errorf("%s: an answer of neither site: %.300s", path, got)
-						}
-					}
-				})
-			}
+			stop := load(t, front.URL, clients, want)
 			for turn := range turns {
 				publish((turn + 1) % 2)
 			}
-			close(published)
-			clientsDone.Wait()
-			t.Logf("%d answers of one site, %d of the other", seen[0].Load(), seen[1].Load())
-			if seen[0].Load() == 0 || seen[1].Load() == 0 {
-				t.Error("not both sites were seen")
-			}
+			stop()
 			// In the end there is one site, and every answer is its own.
 			for asOf := fmt.Sprintf("2026-01-0%dT00:00:00Z", turns%2+1); handler.Root().AsOf != asOf; time.Sleep(time.Millisecond) {
 				if t.Context().Err() != nil {
@@ -188,5 +173,46 @@ func TestRepublishUnderLoad(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// load asks until stop is called. Every answer has to be one of the two sites', and
+// both have to be seen.
+func load(t *testing.T, base string, clients int, want [2]map[string]string) (stop func()) {
+	t.Helper()
+	var seen [2]atomic.Int64 // answers that only this site gives
+	var asking sync.WaitGroup
+	end := make(chan struct{})
+	for client := range clients {
+		asking.Go(func() {
+			paths := questions()
+			for n := client; ; n += clients {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				path := paths[n%len(paths)]
+				got := answerOf(t, base, path)
+				is := [2]bool{got == want[0][path], got == want[1][path]}
+				switch is {
+				case [2]bool{true, false}:
+					seen[0].Add(1)
+				case [2]bool{false, true}:
+					seen[1].Add(1)
+				case [2]bool{}:
+					t.Errorf("%s: an answer of neither site: %.300s", path, got)
+				}
+			}
+		})
+	}
+	return func() {
+		t.Helper()
+		close(end)
+		asking.Wait()
+		t.Logf("%d answers of one site, %d of the other", seen[0].Load(), seen[1].Load())
+		if seen[0].Load() == 0 || seen[1].Load() == 0 {
+			t.Error("not both sites were seen")
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -15,8 +16,12 @@ import (
 // other in between.
 var errMixed = errors.New("the site changed while it was read")
 
-// A reader gives an object of the site; storage.ErrNotFound if there is none.
-type reader func(key site.Key) (*object, error)
+// A reader gives objects of the site; storage.ErrNotFound if there is none. Whoever
+// gets one releases it.
+type reader struct {
+	get func(ctx context.Context, key site.Key) (*object, error)
+	has func(key site.Key) bool // whether get gives it at once
+}
 
 const (
 	firstReread = 50 * time.Millisecond
@@ -31,8 +36,10 @@ const (
 // new one. They are read again then, past the cache, until they agree: the publisher
 // puts the shards of a list one right after the other.
 func (h *Handler) search(ctx context.Context, v *view, s site.Search) (*object, error) {
-	read := func(key site.Key) (*object, error) { return h.cache.get(ctx, v.version, key) }
-	o, err := searchOnce(read, v.root, s)
+	o, err := h.searchOnce(ctx, reader{
+		func(ctx context.Context, key site.Key) (*object, error) { return h.cache.get(ctx, v.version, key) },
+		func(key site.Key) bool { return h.cache.has(cacheKey{version: v.version, key: key}) },
+	}, v.root, s)
 	if !errors.Is(err, errMixed) {
 		return o, err
 	}
@@ -48,75 +55,160 @@ func (h *Handler) search(ctx context.Context, v *view, s site.Search) (*object, 
 			return nil, err
 		}
 		v = h.reload(ctx)
-		o, err = searchOnce(func(key site.Key) (*object, error) { return h.cache.renew(ctx, v.version, key) }, v.root, s)
+		o, err = h.searchOnce(ctx, reader{
+			func(ctx context.Context, key site.Key) (*object, error) { return h.cache.renew(ctx, v.version, key) },
+			func(site.Key) bool { return false },
+		}, v.root, s)
 	}
 	return o, err
 }
 
-func searchOnce(read reader, root *site.Root, s site.Search) (*object, error) {
+func (h *Handler) searchOnce(ctx context.Context, read reader, root *site.Root, s site.Search) (o *object, err error) {
+	p, err := h.newPage(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			p.free()
+		}
+	}()
 	tokenID := s.TokenID
 	if s.User != "" {
-		bucket, err := read(site.UserBucketKey(site.UserBucket(s.User, root.BucketDigits)))
-		if err != nil {
-			return nil, fmt.Errorf("bucket of a user: %w", cannotTell(err))
-		}
-		known := false
-		if tokenID, known = site.FindUser(bucket.body, s.User); !known {
-			return nil, storage.ErrNotFound
-		}
-		if tokenID == "" {
-			return newObject([]byte(site.EmptySearch)), nil
-		}
-	}
-	p := newPage(s)
-	first := 0
-	if s.Term == "" {
-		// Without a term an entry's place tells its shard.
-		first = s.Offset / site.SearchShardSize
-		p.skip -= first * site.SearchShardSize
-	}
-	var was site.ShardHeader
-	for n := first; !p.full(); n++ {
-		shard, err := read(site.SearchShardKey(tokenID, n))
-		if errors.Is(err, storage.ErrNotFound) && n == first {
-			o, err := searchWhole(read, root, tokenID, s, first)
-			if s.User != "" {
-				err = cannotTell(err) // the bucket names a list that is not there
-			}
-			return o, err
-		} else if err != nil {
-			return nil, fmt.Errorf("search shard: %w", cannotTell(err))
-		}
-		header, err := site.ParseShardHeader(shard.body)
-		if err != nil {
+		if tokenID, err = listOf(ctx, read, root, s.User); err != nil {
 			return nil, err
 		}
-		if n > first && (header.Total != was.Total || header.Shards != was.Shards) {
-			return nil, errMixed
+	}
+	if tokenID == "" { // the user has none
+		return p.end(), nil
+	}
+	err = h.fill(ctx, p, read, tokenID, s)
+	if errors.Is(err, storage.ErrNotFound) {
+		p.skip = s.Offset
+		err = p.fillWhole(ctx, read, root.Config.ListKey(tokenID, site.SearchFollowing))
+		if s.User != "" {
+			err = cannotTell(err) // the bucket names a list that is not there
 		}
-		was = header
-		p.take(shard.body)
-		if n+1 >= header.Shards {
-			break
-		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	return p.end(), nil
 }
 
-// searchWhole searches a list whose first page is the whole of it: it has no
-// shards. For a longer list there is no shard beyond the end, where nothing is found;
-// the first one must be there.
-func searchWhole(read reader, root *site.Root, tokenID string, s site.Search, shard int) (*object, error) {
-	o, err := read(root.Config.ListKey(tokenID, site.SearchFollowing))
+// listOf is the list of a user, "" for none; storage.ErrNotFound if nobody knows the user.
+func listOf(ctx context.Context, read reader, root *site.Root, user string) (tokenID string, err error) {
+	bucket, err := read.get(ctx, site.UserBucketKey(site.UserBucket(user, root.BucketDigits)))
 	if err != nil {
-		return nil, err
+		return "", fmt.Errorf("bucket of a user: %w", cannotTell(err))
 	}
-	if shard == 0 && len(slices.Collect(site.Entries(o.body))) >= site.DefaultLimit {
-		return nil, errMixed
+	defer bucket.release()
+	tokenID, known := site.FindUser(bucket.body, user)
+	if !known {
+		return "", storage.ErrNotFound
 	}
-	p := newPage(s)
-	p.take(o.body)
-	return p.end(), nil
+	return tokenID, nil
+}
+
+// fill fills a page from search shards; storage.ErrNotFound if not even the first is there.
+func (h *Handler) fill(ctx context.Context, p *page, read reader, tokenID string, s site.Search) error {
+	shard, err := read.get(ctx, site.SearchShardKey(tokenID, p.first))
+	if err != nil {
+		return fmt.Errorf("search shard: %w", err)
+	}
+	size := int64(len(shard.body))
+	first, err := p.takeShard(shard)
+	if err != nil {
+		return err
+	}
+	end := first.Shards
+	if s.Term == "" { // an entry's place tells its shard
+		end = min(end, (s.Offset+s.Limit-1)/site.SearchShardSize+1)
+	}
+	if p.full() {
+		return nil
+	}
+	for shard, err := range h.readAhead(ctx, read, tokenID, p.first+1, end, size) {
+		if err != nil {
+			return fmt.Errorf("search shard: %w", cannotTell(err))
+		}
+		header, err := p.takeShard(shard)
+		if err != nil {
+			return err
+		}
+		if header.Total != first.Total || header.Shards != first.Shards {
+			return errMixed
+		}
+		if p.full() {
+			break
+		}
+	}
+	return nil
+}
+
+// aheadAtOnce is how many shards of a search are read at the same time.
+const aheadAtOnce = 8
+
+// readAhead gives the shards of a list from one to before another, in order. They take
+// about so many bytes each. Those that come after the one that is needed are read at
+// the same time, as long as there is room for them.
+func (h *Handler) readAhead(ctx context.Context, read reader, tokenID string, from, end int, size int64) iter.Seq2[*object, error] {
+	return func(yield func(*object, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel() // of what is not needed any more
+		var begun []func() (*object, error)
+		for n := from; n < end; n++ {
+			for next := n + len(begun); next < min(end, n+aheadAtOnce); next++ {
+				begun = append(begun, h.begin(ctx, read, site.SearchShardKey(tokenID, next), size))
+			}
+			o, err := begun[0]()
+			begun = begun[1:]
+			if !yield(o, err) {
+				return
+			}
+		}
+	}
+}
+
+// begin begins to read an object, and gives what waits for it. Where there is nothing
+// to wait for, or no room, that does it all. What nobody waits for is released when
+// the context ends.
+func (h *Handler) begin(ctx context.Context, read reader, key site.Key, size int64) (wait func() (*object, error)) {
+	get := func() (*object, error) { return read.get(ctx, key) }
+	if read.has(key) || !h.ahead.TryAcquire(size) {
+		return get
+	}
+	type result struct {
+		object *object
+		err    error
+	}
+	results := make(chan result)
+	go func() {
+		defer h.ahead.Release(size)
+		var r result
+		func() {
+			defer guard(&r.err)
+			r.object, r.err = get()
+		}()
+		select {
+		case results <- r:
+		case <-ctx.Done():
+			if r.err == nil {
+				r.object.release()
+			}
+		}
+	}()
+	return func() (*object, error) {
+		select {
+		case r := <-results:
+			if errors.Is(r.err, errBusy) { // others wait already: this one is needed now
+				return get()
+			}
+			return r.object, r.err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // cannotTell keeps the absence of a part that must be there from looking like the
@@ -131,18 +223,72 @@ func cannotTell(err error) error {
 // A page collects the entries of an answer.
 type page struct {
 	match *site.Matcher
+	first int // shard to begin with
 	skip  int // matching entries still to pass over
 	left  int // entries still to take
 	body  []byte
+	err   error // there is no room for the body
+
+	h       *Handler
+	ctx     context.Context
+	granted int64 // bytes, of h.pages
+	alone   bool  // beyond them
 }
 
-const pageStart = `{"following":[`
+const (
+	pageStart = `{"following":[`
+	pageEnd   = "]}"
+	// pageBytes are set aside for a page at first, and pageGrant is what it may grow to
+	// without asking. Most are smaller.
+	pageBytes = 2 << 10
+	pageGrant = 8 << 10
+)
 
-func newPage(s site.Search) *page {
-	return &page{match: site.NewMatcher(s.Term), skip: s.Offset, left: s.Limit, body: []byte(pageStart)}
+// newPage waits for room for a page.
+func (h *Handler) newPage(ctx context.Context, s site.Search) (*page, error) {
+	if h.pages.Acquire(ctx, pageGrant) != nil {
+		return nil, errBusy
+	}
+	h.paged.Add(pageGrant)
+	p := &page{
+		match: site.NewMatcher(s.Term), skip: s.Offset, left: s.Limit, body: append(make([]byte, 0, pageBytes), pageStart...),
+		h: h, ctx: ctx, granted: pageGrant,
+	}
+	if s.Term == "" { // an entry's place tells its shard
+		p.first = s.Offset / site.SearchShardSize
+		p.skip -= p.first * site.SearchShardSize
+	}
+	return p, nil
 }
 
-func (p *page) full() bool { return p.left == 0 }
+func (p *page) full() bool { return p.left == 0 || p.err != nil }
+
+// takeShard takes the entries of a search shard, and releases it.
+func (p *page) takeShard(shard *object) (site.ShardHeader, error) {
+	defer shard.release()
+	header, err := site.ParseShardHeader(shard.body)
+	if err != nil {
+		return header, err
+	}
+	p.take(shard.body)
+	return header, p.err
+}
+
+// fillWhole takes the entries of a list whose first page is the whole of it: it has no
+// shards. For a longer list there is no shard beyond the end, where nothing is found;
+// the first one must be there.
+func (p *page) fillWhole(ctx context.Context, read reader, key site.Key) error {
+	o, err := read.get(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer o.release()
+	if p.first == 0 && len(slices.Collect(site.Entries(o.body))) >= site.DefaultLimit {
+		return errMixed
+	}
+	p.take(o.body)
+	return p.err
+}
 
 // take takes the entries of an object that belong on the page.
 func (p *page) take(object []byte) {
@@ -157,6 +303,9 @@ func (p *page) take(object []byte) {
 			p.skip--
 			continue
 		}
+		if p.err = p.grow(len(entry) + len(",") + len(pageEnd)); p.err != nil {
+			return
+		}
 		if len(p.body) > len(pageStart) {
 			p.body = append(p.body, ',')
 		}
@@ -165,4 +314,46 @@ func (p *page) take(object []byte) {
 	}
 }
 
-func (p *page) end() *object { return newObject(append(p.body, "]}"...)) }
+// grow makes room for so many bytes more.
+func (p *page) grow(bytes int) error {
+	if len(p.body)+bytes <= cap(p.body) {
+		return nil
+	}
+	size := max(2*cap(p.body), len(p.body)+bytes)
+	if more := int64(size) - p.granted; more > 0 && !p.alone {
+		switch {
+		case p.h.pages.TryAcquire(more):
+			p.granted += more
+			p.h.paged.Add(more)
+		case p.h.oversize.Acquire(p.ctx, 1) == nil: // not for more of the same: nobody would get any
+			p.alone = true
+		default:
+			return errBusy
+		}
+	}
+	p.body = append(make([]byte, 0, size), p.body...)
+	return nil
+}
+
+// end is the answer. Its release gives back what the page was granted.
+func (p *page) end() *object {
+	o := newObject(append(p.body, pageEnd...))
+	if spare := p.granted - int64(cap(o.body)); spare > 0 && !p.alone {
+		p.giveBack(spare)
+	}
+	o.free = p.free
+	return o
+}
+
+func (p *page) giveBack(bytes int64) {
+	p.granted -= bytes
+	p.h.paged.Add(-bytes)
+	p.h.pages.Release(bytes)
+}
+
+func (p *page) free() {
+	p.giveBack(p.granted)
+	if p.alone {
+		p.h.oversize.Release(1)
+	}
+}

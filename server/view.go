@@ -14,8 +14,14 @@ import (
 type view struct {
 	root    *site.Root
 	version version
-	etag    string // of the root, where the store has told it
+	info    storage.Info // of the root, where the store has told it
+	settled bool         // another root cannot look like this one
 	checked time.Time
+}
+
+// sameSite reports whether nobody has published between two views, as far as is known.
+func (v *view) sameSite(was *view) bool {
+	return was != nil && v.root.Equal(was.root) && (samePut(v.info, was.info) || v.info.ETag == "")
 }
 
 // Root is the root of the site that is served; nil if none was read yet.
@@ -41,10 +47,10 @@ func (h *Handler) Watch(ctx context.Context) {
 	if h.refresher != nil {
 		defer h.refresher.flying.Wait()
 	}
-	var seen version // of which refreshes were looked at
+	var seen *view // of which refreshes were looked at
 	for {
-		if v := h.view.Load(); v != nil && v.version != seen && h.refresher != nil {
-			seen = v.version
+		if v := h.view.Load(); v != nil && h.refresher != nil && !v.sameSite(seen) {
+			seen = v
 			refreshes.Go(func() { h.refreshAgain(ctx, v) })
 		}
 		wait := h.poll
@@ -70,7 +76,7 @@ func (h *Handler) look(ctx context.Context) {
 	}
 	if err != nil {
 		h.log.Warn("the root cannot be read; what is known stays in use", "error", err)
-	} else if is := h.view.Load(); was == nil || is.version != was.version {
+	} else if is := h.view.Load(); !is.sameSite(was) {
 		h.log.Info("serving a new site", "as_of", is.root.AsOf, "objects", is.root.Counts.Objects)
 	}
 }
@@ -121,23 +127,24 @@ const betweenReloads = 100 * time.Millisecond
 func (h *Handler) check(ctx context.Context) error {
 	v := h.view.Load()
 	if v == nil {
-		v = &view{}
+		v = &view{root: &site.Root{}}
 	}
-	root, etag, err := h.fetcher.root(ctx, v.etag)
-	switch {
-	case errors.Is(err, storage.ErrUnchanged):
-		h.view.Store(&view{v.root, v.version, v.etag, time.Now()})
-		return nil
-	case err != nil:
+	root, info, err := h.fetcher.root(ctx, v.info)
+	if errors.Is(err, storage.ErrUnchanged) {
+		root, info = v.root, v.info
+	} else if err != nil {
 		return err
 	}
-	next := &view{root, v.version, etag, time.Now()}
-	if v.root == nil || !root.Equal(v.root) {
+	next := &view{root, v.version, info, h.fetcher.settled(info), time.Now()}
+	// A root that was put again has had another site before it, perhaps, of which there
+	// are objects in the cache. Within the second in which it was put nobody can tell.
+	if isNew := !next.sameSite(v); isNew || next.settled && !v.settled {
 		next.version++
 		h.view.Store(next)
 		h.cache.clear()
 		return nil
 	}
+	next.settled = next.settled || v.settled
 	h.view.Store(next)
 	return nil
 }

@@ -38,7 +38,7 @@ type Search struct {
 	User    string // address in lower case or name in its normal form
 	Limit   int    // 1 to SearchMax
 	Offset  int    // from 0
-	Term    string // folded and trimmed; "" matches every entry
+	Term    string // folded and trimmed; "" matches every entry, one that is not UTF-8 none
 }
 
 // EmptySearch is the answer to a search that finds nothing.
@@ -170,6 +170,9 @@ func (q query) search() Search {
 	return Search{Limit: int(min(q.limit, SearchMax)), Offset: int(min(q.offset, maxOffset)), Term: q.term}
 }
 
+// noTerm stands for every term that is not UTF-8. Names are, so it matches none.
+const noTerm = "\xff"
+
 // parseQuery reads the parameters that the route understands. Of a repeated
 // parameter the first counts.
 func parseQuery(route *Route, rawQuery string) (query, *Problem) {
@@ -209,8 +212,11 @@ func (q *query) set(param Param, value string) *Problem {
 		if len(value) > MaxTermBytes {
 			return BadTerm
 		}
-		// Names are valid UTF-8: a stray byte must match none of their bytes.
-		q.term = Fold(strings.TrimSpace(strings.ToValidUTF8(value, string(utf8.RuneError))))
+		if !utf8.ValidString(value) {
+			q.term = noTerm
+			break
+		}
+		q.term = Fold(strings.TrimSpace(value))
 	case ParamIncludeTags:
 		if value != "true" && value != "false" {
 			return BadIncludeTags

@@ -172,6 +172,8 @@ func TestResolveLists(t *testing.T) {
 		{"/api/v1/lists/0x1/records", "400 bad-token-id"},
 		{"/api/v1/lists/abc/records", "400 bad-token-id"},
 		{"/api/v1/lists//records", "400 bad-token-id"},
+		{"/api/v1/lists//details", "400 bad-token-id"},
+		{"/api/v1/lists//searchFollowing?term=x", "400 bad-token-id"},
 		{"/api/v1/lists/./records", "400 bad-token-id"},
 		{"/api/v1/lists/../records", "400 bad-token-id"},
 		{"/api/v1/lists/%2e%2e/records", "400 bad-token-id"},
@@ -265,10 +267,13 @@ func TestResolveSearches(t *testing.T) {
 		{"term=%22%5C", `search 10+0 "\"\\"` + in},
 		{"term=%00", `search 10+0 "\x00"` + in},
 
-		// A stray byte is in no name, and must not match a part of a character.
-		{"term=%FF", `search 10+0 "` + "\uFFFD" + `"` + in},
-		{"term=a%C3", `search 10+0 "` + "a\uFFFD" + `"` + in},
-		{"term=%ED%A0%80", `search 10+0 "` + "\uFFFD" + `"` + in}, // half of a surrogate pair
+		// What is not UTF-8 is in no name: neither a part of a character matches, nor the
+		// replacement character, which a name may hold. All such terms are one.
+		{"term=%FF", `search 10+0 "\xff"` + in},
+		{"term=a%C3", `search 10+0 "\xff"` + in},
+		{"term=%20%FF%20", `search 10+0 "\xff"` + in},
+		{"term=%ED%A0%80", `search 10+0 "\xff"` + in}, // half of a surrogate pair
+		{"term=%EF%BF%BD", `search 10+0 "` + "\uFFFD" + `"` + in},
 
 		{"term=" + long, `search 10+0 "` + long + `"` + in},
 		{"term=" + long + "a", "400 bad-term"},
@@ -563,8 +568,8 @@ func checkSearch(c site.Config, r site.Resolution, broken func(string)) {
 	if s.Limit == site.DefaultLimit && s.Offset == 0 && s.Term == "" {
 		broken("the default search is an object")
 	}
-	if !utf8.ValidString(s.Term) || s.Term != strings.TrimSpace(s.Term) || s.Term != site.Fold(s.Term) {
-		broken("the term is folded and trimmed UTF-8")
+	if s.Term != "\xff" && (!utf8.ValidString(s.Term) || s.Term != strings.TrimSpace(s.Term) || s.Term != site.Fold(s.Term)) {
+		broken("the term is folded and trimmed UTF-8, or the one that matches nothing")
 	}
 	switch {
 	case r.Route.ID == site.RouteListSearch && s.User == "" && s.TokenID == r.TokenID && r.Key == c.ListKey(s.TokenID, site.SearchFollowing):

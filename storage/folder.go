@@ -26,7 +26,26 @@ func (f *Folder) Get(_ context.Context, key site.Key) ([]byte, error) {
 	return body, err
 }
 
-func (f *Folder) read(key site.Key) (body []byte, info fs.FileInfo, err error) {
+// GetAdmitted is Get that takes memory for the file only when its size was admitted.
+func (f *Folder) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	body, _, err := f.readAdmitted(key, func(size int64) error { return admit(ctx, size) })
+	return body, err
+}
+
+// Read reads a file; ErrNotFound if there is none.
+func (f *Folder) Read(_ context.Context, key site.Key) ([]byte, Info, error) {
+	body, info, err := f.read(key)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	return body, localInfo(key, body, info), nil
+}
+
+func (f *Folder) read(key site.Key) ([]byte, fs.FileInfo, error) {
+	return f.readAdmitted(key, func(int64) error { return nil })
+}
+
+func (f *Folder) readAdmitted(key site.Key, admit func(size int64) error) (body []byte, info fs.FileInfo, err error) {
 	file, err := f.files.Open(filepath.FromSlash(string(key)))
 	if isAbsent(err) {
 		return nil, nil, ErrNotFound
@@ -40,6 +59,9 @@ func (f *Folder) read(key site.Key) (body []byte, info fs.FileInfo, err error) {
 	}
 	if info.IsDir() {
 		return nil, nil, ErrNotFound
+	}
+	if err := admit(info.Size()); err != nil {
+		return nil, nil, err
 	}
 	// Objects are replaced whole, never changed: the size will not.
 	body = make([]byte, info.Size())

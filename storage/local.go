@@ -84,24 +84,6 @@ func (l *Local) Now() time.Time { return time.Now().Truncate(time.Second) }
 // Requests are none: nobody asks a price for them.
 func (l *Local) Requests() map[Request]int { return nil }
 
-// Read reads a file; ErrNotFound if there is none.
-func (l *Local) Read(_ context.Context, key site.Key) ([]byte, Info, error) {
-	body, info, err := l.read(key)
-	if err != nil {
-		return nil, Info{}, err
-	}
-	return body, localInfo(key, body, info), nil
-}
-
-// ReadUnless reads a file that has not this ETag; ErrUnchanged if it has.
-func (l *Local) ReadUnless(ctx context.Context, key site.Key, etag string) ([]byte, Info, error) {
-	body, info, err := l.Read(ctx, key)
-	if err == nil && info.ETag == etag {
-		return nil, Info{}, fmt.Errorf("get %s: %w", key, ErrUnchanged)
-	}
-	return body, info, err
-}
-
 func localInfo(key site.Key, body []byte, info fs.FileInfo) Info {
 	return Info{Key: key, Size: info.Size(), ETag: site.Sum(body).String(), Modified: info.ModTime()}
 }

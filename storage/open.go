@@ -31,7 +31,7 @@ func OpenSite(path string) (Site, error) {
 	if !strings.HasSuffix(path, ".tar") {
 		return nil, fmt.Errorf("open the site: %s is neither a folder nor a .tar file", path)
 	}
-	t, err := openTar(path)
+	t, err := newTarFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the site: %w", err)
 	}

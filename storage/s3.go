@@ -163,6 +163,9 @@ func (s *S3) Requests() map[Request]int { return s.meter.requests() }
 // largestGrowth bounds what is set aside for a body by the word of a server alone.
 const largestGrowth = 1 << 20
 
+// largestAdmitted is the same where somebody has admitted it.
+const largestAdmitted = 256 << 20
+
 // Get reads an object; ErrNotFound if there is none.
 func (s *S3) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	body, _, err := s.Read(ctx, key)
@@ -171,25 +174,12 @@ func (s *S3) Get(ctx context.Context, key site.Key) ([]byte, error) {
 
 // Read reads an object; ErrNotFound if there is none.
 func (s *S3) Read(ctx context.Context, key site.Key) ([]byte, Info, error) {
-	return s.read(ctx, key, minio.GetObjectOptions{})
-}
-
-// ReadUnless reads an object that has not this ETag; ErrUnchanged if it has.
-func (s *S3) ReadUnless(ctx context.Context, key site.Key, etag string) ([]byte, Info, error) {
-	var options minio.GetObjectOptions
-	if err := options.SetMatchETagExcept(etag); err != nil {
-		return nil, Info{}, fmt.Errorf("get %s: %w", key, err)
-	}
-	return s.read(ctx, key, options)
-}
-
-func (s *S3) read(ctx context.Context, key site.Key, options minio.GetObjectOptions) ([]byte, Info, error) {
-	stream, info, _, err := s.core.GetObject(ctx, s.bucket, s.name(key), options)
+	stream, info, _, err := s.core.GetObject(ctx, s.bucket, s.name(key), minio.GetObjectOptions{})
 	if err != nil {
 		return nil, Info{}, explain("get", key, err)
 	}
 	defer stream.Close() // it was read to its end, or failed before
-	body, err := readWhole(stream, info.Size)
+	body, err := readWhole(stream, info.Size, largestGrowth)
 	if err != nil {
 		return nil, Info{}, explain("get", key, err)
 	}
@@ -197,10 +187,42 @@ func (s *S3) read(ctx context.Context, key site.Key, options minio.GetObjectOpti
 		contentType: info.ContentType, cacheControl: info.Metadata.Get("Cache-Control")}, nil
 }
 
+// Stat is what Read tells of an object beside its body; ErrNotFound if there is none.
+func (s *S3) Stat(ctx context.Context, key site.Key) (Info, error) {
+	info, err := s.core.StatObject(ctx, s.bucket, s.name(key), minio.StatObjectOptions{})
+	if err != nil {
+		return Info{}, explain("look at", key, err)
+	}
+	return Info{Key: key, Size: info.Size, ETag: info.ETag, Modified: info.LastModified,
+		contentType: info.ContentType, cacheControl: info.Metadata.Get("Cache-Control")}, nil
+}
+
+// GetAdmitted is Get that takes memory for the object only when its size was admitted.
+func (s *S3) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	stream, info, _, err := s.core.GetObject(ctx, s.bucket, s.name(key), minio.GetObjectOptions{})
+	if err != nil {
+		return nil, explain("get", key, err)
+	}
+	defer stream.Close() // it was read to its end, or failed before
+	size := info.Size
+	if size < 0 { // the server does not tell it
+		size = largestGrowth
+	}
+	if err := admit(ctx, size); err != nil {
+		return nil, err
+	}
+	body, err := readWhole(stream, info.Size, largestAdmitted)
+	if err != nil {
+		return nil, explain("get", key, err)
+	}
+	return body, nil
+}
+
 // readWhole reads a body of a size, which is negative where the server did not tell it.
-// The body takes no more memory than it must: it may be kept for long.
-func readWhole(stream io.Reader, size int64) ([]byte, error) {
-	if 0 <= size && size <= largestGrowth {
+// Up to most bytes are set aside by its word. The body takes no more memory than it
+// must: it may be kept for long.
+func readWhole(stream io.Reader, size, most int64) ([]byte, error) {
+	if 0 <= size && size <= most {
 		body := make([]byte, size)
 		_, err := io.ReadFull(stream, body)
 		if errors.Is(err, io.EOF) {

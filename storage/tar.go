@@ -4,13 +4,18 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
+	"io/fs"
+	"math"
 	"os"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/followpress/followpress/site"
 )
@@ -18,47 +23,148 @@ import (
 // A tarFile reads objects out of a tar file in place. (afero's tarfs would take
 // the whole file into memory, and its open files share their positions.)
 type tarFile struct {
-	file  *os.File
-	root  []byte // nil where the root is not the last entry
-	index func() (map[keyHash]span, error)
+	path      string
+	reopening sync.Mutex // held by Reopen
+	mu        sync.Mutex
+	current   *openTar // under mu
 }
 
-// A span is where an object is in the file.
-type span struct{ offset, size int64 }
+// An openTar is a tar file that stays what it was when it was opened, whatever takes
+// its name.
+type openTar struct {
+	file    *os.File
+	path    string
+	info    fs.FileInfo    // when it was opened
+	root    []byte         // nil where the root is not the last entry
+	readers sync.WaitGroup // reads under way
+	seed    maphash.Seed   // names come from outside: nobody may find many that collide
 
-// A keyHash stands for a key in an index of some hundred thousand of them. Names come
-// from outside: the hash has to be one in which nobody can find two keys alike.
-type keyHash [16]byte
-
-func hashOf(key site.Key) keyHash {
-	sum := sha256.Sum256([]byte(key))
-	return keyHash(sum[:16])
+	indexing sync.Mutex
+	index    tarIndex // under indexing; nil until it is needed
 }
 
-// openTar finds the root, which is the last entry: it tells whether anything else is
-// asked for at all. The rest is found when it is.
-func openTar(path string) (*tarFile, error) {
+// A tarIndex finds the entries of a tar file: 8 bytes each, in order. The upper half
+// is a hash of the key, the lower one the block at which the entry begins. What is
+// found by hash is verified by the header there.
+type tarIndex []uint64
+
+// newTarFile opens a tar file and finds its root, which is the last entry: it tells
+// whether anything else is asked for at all. The rest is found when it is.
+func newTarFile(path string) (*tarFile, error) {
+	opened, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	if opened.root == nil {
+		if _, err := opened.entries(context.Background()); err != nil {
+			return nil, errors.Join(err, opened.file.Close())
+		}
+	}
+	return &tarFile{path: path, current: opened}, nil
+}
+
+func open(path string) (*openTar, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	t := &tarFile{file: file}
-	t.index = sync.OnceValues(func() (map[keyHash]span, error) {
-		index, err := indexTar(file)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", path, err)
-		}
-		return index, nil
-	})
-	if t.root, err = lastRoot(file); err != nil {
+	t := &openTar{file: file, path: path, seed: maphash.MakeSeed()}
+	if t.info, err = file.Stat(); err == nil {
+		t.root, err = lastRoot(file, t.info.Size())
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("read %s: %w", path, err), file.Close())
 	}
-	if t.root == nil {
-		if _, err := t.index(); err != nil {
-			return nil, errors.Join(err, file.Close())
-		}
-	}
 	return t, nil
+}
+
+// use is the file as it is now, until done is called.
+func (t *tarFile) use() (opened *openTar, done func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.current.readers.Add(1)
+	return t.current, t.current.readers.Done
+}
+
+// Get reads an object.
+func (t *tarFile) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	return t.GetAdmitted(ctx, key, admitAll)
+}
+
+// GetAdmitted is Get that takes memory for an object only when its size was admitted.
+// A file that is replaced is closed when reads of it end: admission is a part of them.
+func (t *tarFile) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	opened, done := t.use()
+	defer done()
+	return opened.get(ctx, key, admit)
+}
+
+func admitAll(context.Context, int64) error { return nil }
+
+// Read reads an object. Modified tells apart files that took each other's place.
+func (t *tarFile) Read(ctx context.Context, key site.Key) ([]byte, Info, error) {
+	opened, done := t.use()
+	defer done()
+	body, err := opened.get(ctx, key, admitAll)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	return body, localInfo(key, body, opened.info), nil
+}
+
+// settled is the age at which a file that took another's place is believed to be
+// complete. The times of files are coarse: what is younger may change unnoticed.
+const settled = 50 * time.Millisecond
+
+// Reopen takes the file into use that has the name now, if it is another one, or was
+// written over; an error means that it goes on with what it has. When it returns, every
+// object is found at once. Reads that are under way end in the old file.
+func (t *tarFile) Reopen(ctx context.Context) error {
+	t.reopening.Lock()
+	defer t.reopening.Unlock()
+	was := t.current // only Reopen changes it
+	info, err := os.Stat(t.path)
+	if err != nil {
+		return fmt.Errorf("look for a new site: %w", err)
+	}
+	if os.SameFile(info, was.info) && sameContent(info, was.info) {
+		_, err := was.entries(ctx)
+		return err
+	}
+	if age := time.Since(info.ModTime()); 0 <= age && age < settled {
+		return nil // the next look finds it
+	}
+	next, err := open(t.path)
+	if err != nil {
+		return fmt.Errorf("open the new site: %w", err)
+	}
+	if err := next.check(ctx); err != nil {
+		return errors.Join(fmt.Errorf("open the new site: %w", err), next.file.Close())
+	}
+	t.mu.Lock()
+	t.current = next
+	t.mu.Unlock()
+	was.readers.Wait()
+	return was.file.Close()
+}
+
+// check reports whether all of a file can be used.
+func (t *openTar) check(ctx context.Context) error {
+	if _, err := t.entries(ctx); err != nil {
+		return err
+	}
+	body, err := t.get(ctx, site.RootKey, admitAll)
+	if errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("%s has no %s: it is no site, or not complete", t.path, site.RootKey)
+	}
+	if err == nil {
+		_, err = site.ParseRoot(body)
+	}
+	return err
+}
+
+func sameContent(a, b fs.FileInfo) bool {
+	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
 // tarBlock is the unit of a tar file.
@@ -69,13 +175,10 @@ const largestRoot = 4 << 20
 
 // lastRoot reads the root if it is the last entry, as in the files that generate
 // writes; nil if not.
-func lastRoot(file *os.File) ([]byte, error) {
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	tail := make([]byte, min(info.Size()-info.Size()%tarBlock, largestRoot))
-	if _, err := file.ReadAt(tail, info.Size()-info.Size()%tarBlock-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
+func lastRoot(file *os.File, size int64) ([]byte, error) {
+	size -= size % tarBlock
+	tail := make([]byte, min(size, largestRoot))
+	if _, err := file.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	for at := len(tail) - tarBlock; at >= 0; at -= tarBlock {
@@ -96,25 +199,56 @@ func lastRoot(file *os.File) ([]byte, error) {
 	return nil, nil
 }
 
-func indexTar(file *os.File) (map[keyHash]span, error) {
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return nil, err
+// entries is the index, which is made the first time.
+func (t *openTar) entries(ctx context.Context) (tarIndex, error) {
+	t.indexing.Lock()
+	defer t.indexing.Unlock()
+	if t.index == nil {
+		index, err := t.makeIndex(ctx)
+		if err == nil {
+			err = t.unchanged()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", t.path, err)
+		}
+		t.index = index
 	}
+	return t.index, nil
+}
+
+func (t *openTar) makeIndex(ctx context.Context) (tarIndex, error) {
 	// To read everything is faster than to skip each of many small bodies.
-	position := &counter{reader: bufio.NewReaderSize(file, 1<<20)}
-	index := map[keyHash]span{}
-	for archive := tar.NewReader(position); ; {
+	position := &counter{reader: bufio.NewReaderSize(io.NewSectionReader(t.file, 0, math.MaxInt64), 1<<20)}
+	archive := tar.NewReader(position)
+	index := tarIndex{}
+	for {
+		begin := (position.read + tarBlock - 1) / tarBlock
 		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			return index, nil
-		} else if err != nil {
+		switch {
+		case errors.Is(err, io.EOF):
+			slices.Sort(index)
+			return slices.Clip(index), nil
+		case err != nil:
 			return nil, err
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case begin > math.MaxUint32:
+			return nil, errors.New("it is larger than 2 TiB")
+		case header.Size > t.info.Size():
+			return nil, fmt.Errorf("%s is larger than the file", header.Name)
 		}
 		if header.Typeflag == tar.TypeReg {
-			// The reader takes no more than the header, so this is where the object begins.
-			index[hashOf(site.Key(header.Name))] = span{position.read, header.Size}
+			index = append(index, t.hash(site.Key(header.Name))|uint64(begin))
+		}
+		if _, err := io.Copy(io.Discard, archive); err != nil {
+			return nil, err
 		}
 	}
+}
+
+// hash is the upper half of an entry of the index.
+func (t *openTar) hash(key site.Key) uint64 {
+	return maphash.String(t.seed, string(key)) &^ math.MaxUint32
 }
 
 // A counter counts what is read through it.
@@ -129,25 +263,68 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Get reads an object.
-func (t *tarFile) Get(_ context.Context, key site.Key) ([]byte, error) {
+// get reads an object as it was when the file was opened, or fails.
+func (t *openTar) get(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	if key == site.RootKey && t.root != nil {
-		return t.root, nil
+		return bytes.Clone(t.root), nil
 	}
-	index, err := t.index()
+	body, err := t.read(ctx, key, admit)
+	// Whoever writes over the file changes its time before its bytes.
+	if changed := t.unchanged(); changed != nil {
+		return nil, fmt.Errorf("read %s: %s: %w", key, t.path, changed)
+	}
+	return body, err
+}
+
+func (t *openTar) read(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	index, err := t.entries(ctx)
 	if err != nil {
 		return nil, err
 	}
-	at, ok := index[hashOf(key)]
-	if !ok {
-		return nil, ErrNotFound
+	hash := t.hash(key)
+	first, _ := slices.BinarySearch(index, hash)
+	last, _ := slices.BinarySearchFunc(index, hash, func(entry, hash uint64) int {
+		return cmp.Or(cmp.Compare(entry&^math.MaxUint32, hash), -1)
+	})
+	for at := last - 1; at >= first; at-- { // of two entries of one name the later counts
+		begin := int64(index[at]&math.MaxUint32) * tarBlock
+		position := &counter{reader: io.NewSectionReader(t.file, begin, math.MaxInt64-begin)}
+		header, err := tar.NewReader(position).Next()
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", key, err)
+		}
+		if header.Name != string(key) {
+			continue
+		}
+		if header.Size > t.info.Size() {
+			return nil, errTarChanged
+		}
+		if err := admit(ctx, header.Size); err != nil {
+			return nil, err
+		}
+		body := make([]byte, header.Size)
+		// The reader takes no more than the header, so this is where the object begins.
+		if _, err := t.file.ReadAt(body, begin+position.read); err != nil {
+			return nil, fmt.Errorf("read %s: %w", key, err)
+		}
+		return body, nil
 	}
-	body := make([]byte, at.size)
-	if _, err := t.file.ReadAt(body, at.offset); err != nil {
-		return nil, fmt.Errorf("read %s: %w", key, err)
+	return nil, ErrNotFound
+}
+
+var errTarChanged = errors.New("the file was written over while it was in use: replace it by renaming a new one")
+
+// unchanged reports whether nobody has written into the file since it was opened.
+func (t *openTar) unchanged() error {
+	info, err := t.file.Stat()
+	if err != nil {
+		return err
 	}
-	return body, nil
+	if !sameContent(info, t.info) {
+		return errTarChanged
+	}
+	return nil
 }
 
 // Close closes the file.
-func (t *tarFile) Close() error { return t.file.Close() }
+func (t *tarFile) Close() error { return t.current.file.Close() }

@@ -37,6 +37,7 @@ type flags struct {
 	MetricsAddr string `placeholder:"HOST:PORT" help:"Where to serve /metrics for Prometheus, /healthz and /readyz, apart from the API; by default nowhere."`
 
 	CacheBytes uint64        `default:"33554432" placeholder:"BYTES" help:"Memory for objects that are asked for often (default ${default})."`
+	InFlight   int64         `name:"in-flight-bytes" default:"12582912" placeholder:"BYTES" help:"Memory for objects that are being read, and for answers that are not in the cache; what does not fit waits, then gets a 503 (default ${default})."`
 	Poll       time.Duration `default:"10s" help:"How often to look for a new site (default ${default})."`
 	Timeout    time.Duration `default:"5s" help:"Time in which a request is answered, with a 503 if the store is slow (default ${default})."`
 
@@ -60,13 +61,13 @@ type flags struct {
 	limitMemory func(bytes int64) // nil in tests, which are not the whole process
 }
 
-// besideTheCache is the memory beyond the cache that collections of garbage try to
-// keep to; the pages of the binary come to it, some 10 MiB. It is a compromise: the
+// besides is the memory beyond the cache and what is in flight that collections of
+// garbage try to keep to; the pages of the binary come to it, some 10 MiB. It is a compromise: the
 // default cache, 50 connections and a site that does not fit take 78 MiB at most and
 // 4 s of the processor without a limit, 62 MiB and 6 s with this one; 2 MiB more come
 // within 0.5 MiB of the 64 that are promised (2026-11-21, 20,000 of the requests of
 // TestReleased, on a busy machine).
-const besideTheCache = 20 << 20
+const besides = 8 << 20
 
 func main() {
 	command.SaveMemory()
@@ -87,7 +88,7 @@ func (f *flags) Validate() error {
 		{"poll", f.Poll > 0}, {"timeout", f.Timeout > 0}, {"refresh-interval", f.RefreshInterval > 0}, {"refresh-rate", f.RefreshRate > 0},
 		{"max-requests", f.MaxRequests > 0}, {"max-header-bytes", f.MaxHeaderBytes > 0}, {"header-timeout", f.HeaderTimeout > 0},
 		{"request-timeout", f.RequestTimeout > 0}, {"write-timeout", f.WriteTimeout > 0}, {"idle-timeout", f.IdleTimeout > 0},
-		{"drain-timeout", f.DrainTimeout > 0}, {"cache-bytes", f.CacheBytes > 0},
+		{"drain-timeout", f.DrainTimeout > 0}, {"cache-bytes", f.CacheBytes > 0}, {"in-flight-bytes", f.InFlight > 0},
 	} {
 		if !least.good {
 			return fmt.Errorf("--%s must be more than nothing", least.flag)
@@ -123,7 +124,8 @@ func (f *flags) limits() server.Limits {
 func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: command.LogLevel(f.LogLevel)}))
 	if f.limitMemory != nil {
-		f.limitMemory(int64(min(f.CacheBytes, math.MaxInt64-besideTheCache)) + besideTheCache)
+		beside := min(f.InFlight, math.MaxInt64/2) + besides
+		f.limitMemory(int64(min(f.CacheBytes, uint64(math.MaxInt64-beside))) + beside)
 	}
 	store, closeStore, err := f.open(ctx)
 	if err != nil {
@@ -143,7 +145,7 @@ func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 		defer func() { err = errors.Join(err, closed(metrics)) }()
 	}
 	handler, err := server.New(ctx, store, server.Options{
-		Log: log, CacheBytes: f.CacheBytes, Poll: f.Poll, Timeout: f.Timeout, MaxRequests: f.MaxRequests, Refresh: f.refresh(),
+		Log: log, CacheBytes: f.CacheBytes, InFlightBytes: f.InFlight, Poll: f.Poll, Timeout: f.Timeout, MaxRequests: f.MaxRequests, Refresh: f.refresh(),
 	})
 	if err != nil {
 		return err

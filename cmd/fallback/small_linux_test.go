@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +28,7 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/fixtures/graph"
 	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/generator"
 )
 
 // What an operator is promised of the binary as it is released.
@@ -46,6 +52,7 @@ func TestReleased(t *testing.T) {
 	t.Run("starts in a blink", func(t *testing.T) { startsInABlink(t, binary, s) })
 	t.Run("conforms", func(t *testing.T) { conforms(t, binary, s) })
 	t.Run("takes little memory", func(t *testing.T) { takesLittleMemory(t, binary, s) })
+	t.Run("takes little memory for slow clients", func(t *testing.T) { takesLittleForSlowClients(t, binary, s) })
 }
 
 func isSmallAndStatic(t *testing.T, binary string) {
@@ -145,6 +152,120 @@ func takesLittleMemory(t *testing.T, binary string, s *servers.Server) {
 		mib(most), mib(p.memory("VmRSS")), mib(idle), cached)
 	if most > maxMemory {
 		t.Errorf("%.1f MiB, want at most %.1f", mib(most), mib(maxMemory))
+	}
+}
+
+// Clients that take long answers slowly share one copy, or are told to come again.
+func takesLittleForSlowClients(t *testing.T, binary string, s *servers.Server) {
+	const lists, records = 6, 50_000
+	snapshot := afero.NewMemMapFs()
+	writeLongLists(t, snapshot, lists, records)
+	file := filepath.Join(t.TempDir(), "site.tar")
+	if _, err := generator.ToPath(t.Context(), snapshot, file, generator.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{
+		"bucket": {"--site=s3://" + published(t, s, snapshot), "--endpoint=" + s.Endpoint}, "tar": {"--site=" + file},
+	} {
+		for _, c := range []struct {
+			name        string
+			connections int
+			path        func(n int) string
+			all         bool // are answered
+		}{
+			{"one list", 50, func(int) string { return "1/records?includeTags=false" }, true},
+			{"one list", 400, func(int) string { return "1/records?includeTags=false" }, true},
+			{"all lists", 400, func(n int) string {
+				return fmt.Sprintf("%d/", 1+n%lists) + []string{"records", "records?includeTags=false", "searchFollowing?term=e"}[n%3]
+			}, false},
+		} {
+			t.Run(fmt.Sprintf("%s, %s, %d connections", name, c.name, c.connections), func(t *testing.T) {
+				p := run(t, binary, args...)
+				answered := p.askSlowly(c.connections, c.path)
+				limit := int64(maxMemory + c.connections*perConnection)
+				t.Logf("at most %.1f MiB of %.1f, %d answers", mib(p.memory("VmHWM")), mib(limit), answered)
+				if most := p.memory("VmHWM"); most > limit {
+					t.Errorf("got %.1f MiB, want at most %.1f", mib(most), mib(limit))
+				}
+				if answered == 0 || c.all && answered != c.connections {
+					t.Errorf("got %d answers, want %d", answered, c.connections)
+				}
+				if got := status(t, p.base+"/api/v1/lists/2/details"); got != http.StatusOK {
+					t.Errorf("afterwards: got status %d, want 200", got)
+				}
+			})
+		}
+	}
+}
+
+// perConnection is what a connection is said to take.
+const perConnection = 18 << 10
+
+// askSlowly asks on many connections and takes no more than the head of an answer
+// before all have begun, or were refused. Of the answers some are then taken whole.
+// It counts those that are no refusal.
+func (p *process) askSlowly(connections int, path func(n int) string) int {
+	p.t.Helper()
+	var answered atomic.Int64
+	var begun, done sync.WaitGroup
+	begun.Add(connections)
+	for n := range connections {
+		done.Go(func() {
+			ready := sync.OnceFunc(begun.Done)
+			defer ready()
+			conn, err := net.Dial("tcp", strings.TrimPrefix(p.base, "http://"))
+			if err != nil {
+				p.t.Error(err)
+				return
+			}
+			defer conn.Close()
+			if err := errors.Join(conn.(*net.TCPConn).SetReadBuffer(16<<10), conn.SetDeadline(time.Now().Add(time.Minute))); err != nil {
+				p.t.Error(err)
+				return
+			}
+			fmt.Fprintf(conn, "GET /api/v1/lists/%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path(n))
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				p.t.Errorf("%s: %v", path(n), err)
+				return
+			}
+			defer response.Body.Close()
+			ready()
+			begun.Wait()
+			if response.StatusCode == http.StatusServiceUnavailable && response.Header.Get("Retry-After") != "" {
+				return
+			}
+			answered.Add(1)
+			if n >= 10 {
+				return
+			}
+			if size, err := io.Copy(io.Discard, response.Body); err != nil || size != response.ContentLength || response.StatusCode != http.StatusOK {
+				p.t.Errorf("%s: got status %d, %d bytes of %d, %v", path(n), response.StatusCode, size, response.ContentLength, err)
+			}
+		})
+	}
+	done.Wait()
+	return int(answered.Load())
+}
+
+// writeLongLists writes a snapshot of a few lists with many records each.
+func writeLongLists(t *testing.T, snapshot afero.Fs, lists, records int) {
+	t.Helper()
+	var list, record, account bytes.Buffer
+	for n := range lists {
+		fmt.Fprintf(&list, `{"token_id":"%d","owner":"0x%040x"}`+"\n", n+1, n+1)
+		fmt.Fprintf(&account, `{"address":"0x%040x","primary_list":"%d"}`+"\n", n+1, n+1)
+		for r := range records {
+			fmt.Fprintf(&record, `{"token_id":"%d","version":1,"record_type":"address","data":"0x%040x","tags":["close","list%d"]}`+"\n", n+1, 1000+r, n)
+		}
+	}
+	for name, body := range map[string][]byte{
+		"meta.json": []byte(`{"format":1,"as_of":"2026-01-01T00:00:00Z"}`), "events.ndjson": nil, "badges.ndjson": nil,
+		"lists.ndjson": list.Bytes(), "records.ndjson": record.Bytes(), "accounts.ndjson": account.Bytes(),
+	} {
+		if err := afero.WriteFile(snapshot, name, body, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

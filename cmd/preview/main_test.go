@@ -2,10 +2,15 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"html"
 	"io"
+	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -140,6 +145,75 @@ func TestOtherMethodsOfThePages(t *testing.T) {
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("POST /: %d", response.StatusCode)
+	}
+}
+
+// An address that is taken is told before anything is rendered.
+func TestAnAddressThatIsTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	var told bytes.Buffer
+	f := flags{Addr: taken.Addr().String()}
+	if err := f.Run(t.Context(), io.Discard, &told); err == nil || !strings.Contains(err.Error(), "--addr") {
+		t.Errorf("got %v, want an error that names --addr", err)
+	}
+	if told.Len() > 0 {
+		t.Errorf("it began to render: %s", &told)
+	}
+}
+
+// A snapshot is rendered as generate would with the same flags.
+func TestFlagsOfASnapshot(t *testing.T) {
+	snapshot, refreshed := t.TempDir(), t.TempDir()
+	const account = "0x00000000000000000000000000000000000000aa"
+	for name, text := range map[string]string{
+		"meta.json": `{"format":1,"as_of":"2026-01-01T00:00:00Z"}`, "badges.ndjson": "",
+		"records.ndjson":  `{"token_id":"1","version":1,"record_type":"address","data":"` + account + `"}` + "\nnot a row\n",
+		"lists.ndjson":    `{"token_id":"1","owner":"` + account + `"}`,
+		"accounts.ndjson": `{"address":"` + account + `","primary_list":"1","ens":{"name":"old.eth","fresh":1}}`,
+		"events.ndjson":   "",
+	} {
+		if err := os.WriteFile(filepath.Join(snapshot, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := filepath.Join(refreshed, "details", "1")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(kept), 0o755),
+		os.WriteFile(kept, []byte(`{"address":"`+account+`","name":"new.eth","fresh":2}`), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	var f flags
+	parser, err := kong.New(&f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--addr=127.0.0.1:0", "--snapshot=" + snapshot, "--base-path=v2", "--badges-field=poaps", "--refreshed=" + refreshed}
+	if _, err := parser.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Run(t.Context(), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "records.ndjson") {
+		t.Errorf("an invalid row: got %v, want an error that names its table", err)
+	}
+	f.OnInvalid = "skip"
+	base, _ := preview(t, f)
+	if status, _, body := get(t, base+"/v2/lists/1/badges"); status != http.StatusOK || body != `{"poaps":[]}` {
+		t.Errorf("badges: got %d %s, want 200 with poaps", status, body)
+	}
+	if _, _, body := get(t, base+"/v2/lists/1/details"); !strings.Contains(body, "new.eth") {
+		t.Errorf("details: got %s, want what was refreshed", body)
+	}
+	for _, wrong := range []string{"--base-path=/", "--refreshed=", "--refreshed=s3://bucket", "--on-invalid=ask", "--leaderboard-max=-1"} {
+		var f flags
+		parser, err := kong.New(&f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parser.Parse([]string{wrong}); err == nil {
+			t.Errorf("%s: got no error", wrong)
+		}
 	}
 }
 

@@ -1,0 +1,39 @@
+package server_test
+
+import (
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// docs/format.md says what becomes of empty segments: the handler and the edges do that.
+func TestEmptySegments(t *testing.T) {
+	page, err := os.ReadFile("../docs/format.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^ *\\| `(/[^`]*)` \\| (\\d+) \\|$").FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 5 {
+		t.Fatalf("docs/format.md: got %d paths with a status, want 5", len(rows))
+	}
+	base := serve(t, storage.NewFolder(demo(t)))
+	config, err := site.Config{}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		path := row[1]
+		want, _ := strconv.Atoi(row[2])
+		if r, _ := request(t, http.MethodGet, base+path); r.StatusCode != want {
+			t.Errorf("%s: got status %d, want %d", path, r.StatusCode, want)
+		}
+		if a := config.AtEdge(http.MethodGet, path, ""); a.Problem == nil || a.Problem.Status != want {
+			t.Errorf("%s at an edge: got %+v, want status %d", path, a, want)
+		}
+	}
+}
