@@ -104,7 +104,11 @@ func TestABadConnection(t *testing.T) {
 				stop := f.do(h)
 				defer stop()
 				var retries int64
-				for _, m := range []memory{first, second, second} {
+				runs := []memory{first, second, second}
+				if h.kind == "limit_data" { // the third run would doubt what the first sent, and list: no answer may be as long
+					runs = runs[:2]
+				}
+				for _, m := range runs {
 					report, err := publisher.Publish(t.Context(), m, p.openAt(t, f.endpoint(), nil), publisher.Options{Bulk: publisher.BulkOff, Concurrency: 16})
 					if err != nil {
 						t.Errorf("%s %s: %v", h.kind, h.stream, err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/spf13/afero"
@@ -94,7 +95,9 @@ func (o order) checkStages(deletes bool) {
 		after("deletes", http.MethodDelete, func(key site.Key) bool { return key != site.MarkKey && key != site.LockKey && key != site.PackKey })
 	}
 	after("the end of the mark", http.MethodDelete, is(site.MarkKey))
-	after("the end of the lock", http.MethodPut, is(site.LockKey))
+	if _, released := o.r.moments(o.t, "the lock", http.MethodPut, is(site.LockKey)); released < last {
+		o.t.Errorf("the lock: released before the mark was gone")
+	}
 }
 
 // checkShards checks that every shard came after the objects that it names. What leads
@@ -169,8 +172,10 @@ func TestWhatBelongsToOthersIsNotTouched(t *testing.T) {
 func TestUnderAForeignLockNothingIsWritten(t *testing.T) {
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		p := newPlace(t, server, "")
-		lock := `{"id":"another","owner":"ada@elsewhere","host":"elsewhere","pid":17,"lease_seconds":600}`
+		lock := `{"id":"another","owner":"ada@elsewhere","host":"elsewhere","pid":17,"beats":1,"lease_seconds":600}`
 		p.put(t, site.LockKey, lock, minio.PutObjectOptions{})
+		heartbeat := strings.Replace(lock, `"beats":1`, `"beats":2`, 1)
+		time.AfterFunc(time.Second, func() { p.put(t, site.LockKey, heartbeat, minio.PutObjectOptions{}) })
 		r := newRecorder(p.at)
 		_, err := publisher.Publish(t.Context(), demo(t), p.open(t, r), publisher.Options{})
 		if !errors.Is(err, publisher.ErrLocked) || !strings.Contains(err.Error(), "ada@elsewhere") || !strings.Contains(err.Error(), "host elsewhere") {
@@ -179,7 +184,7 @@ func TestUnderAForeignLockNothingIsWritten(t *testing.T) {
 		if n := r.count((*request).wrote); n > 0 {
 			t.Errorf("%d writes had an effect", n)
 		}
-		if body, _ := p.get(t, site.LockKey); body != lock || len(p.list(t)) != 1 {
+		if body, _ := p.get(t, site.LockKey); body != heartbeat || len(p.list(t)) != 1 {
 			t.Errorf("the lock is %q, and there are %d objects", body, len(p.list(t)))
 		}
 	})
