@@ -12,11 +12,12 @@ SNAPSHOT ?= fixtures/demo
 # A snapshot at a real size; the benchmark makes one where this is not there.
 BENCH_SNAPSHOT ?= $(wildcard ../shared/data/epinions)
 FUZZTIME ?= 1m
+SCHEDULES ?= 5000000
 
 # Debian has nginx and varnishd where only root's PATH looks.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-tools test-install race-tools edge-tools bench-tools lint fuzz bench bench-publish bench-fallback bench-edge soak clean
+.PHONY: help preview generate publish edge test test-tools test-install race-tools edge-tools disk-tools bench-tools lint fuzz bench bench-publish bench-fallback bench-edge soak clean
 # With -j too: apt runs once at a time, and the C compiler is there before cgo wants it.
 .NOTPARALLEL:
 
@@ -38,7 +39,7 @@ edge: ## write the configuration of an edge (KIND, BUCKET_URL, FALLBACK_URL) int
 test: test-tools ## run every test with the race detector; installs what is missing
 	bash .ci/test
 
-test-tools: race-tools edge-tools $(SERVERS) $(WORKERD) ## install what `make test` needs and is missing
+test-tools: race-tools edge-tools disk-tools $(SERVERS) $(WORKERD) ## install what `make test` needs and is missing
 
 test-install: ## try test-tools on fresh Debian machines (as root, in chroots; some minutes)
 	bash .ci/test-install
@@ -51,6 +52,9 @@ race-tools: # the race detector needs a C compiler; downloads need certificates
 edge-tools: # the edges that tests run
 	@bash .ci/install nginx=nginx /usr/lib/nginx/modules/ngx_http_js_module.so=libnginx-mod-http-js \
 		varnishd=varnish caddy=caddy node=nodejs npm=npm
+
+disk-tools: # a file system whose power tests cut
+	@bash .ci/install mkfs.ext4=e2fsprogs
 
 bench-tools: # what benchmarks compare with, and measure by
 	@bash .ci/install nginx=nginx wrk=wrk
@@ -89,8 +93,9 @@ bench-edge: bench-tools edge-tools ## measure nginx and Varnish before a bucket 
 	go build -o $(BIN)/bench/ ./cmd/generate ./cmd/edge
 	go run ./bench/edge --bin $(BIN)/bench --snapshot "$(BENCH_SNAPSHOT)"
 
-soak: race-tools $(SERVERS) ## kill publishers 500 times
+soak: race-tools $(SERVERS) ## kill publishers 500 times, and simulate SCHEDULES schedules of publishing (hours)
 	TEST_SERVERS=1 KILLS=500 go test -race -count=1 -timeout 2h -run KilledPublishers -v ./publisher
+	go test -count=1 -timeout 24h -v -run '^TestSimulation$$' ./publisher -schedules $(SCHEDULES) -seed 1000000
 
 clean: ## remove what was built and generated
 	rm -rf out $(BIN) tools/edge/node_modules

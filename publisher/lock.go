@@ -121,7 +121,7 @@ func (l *lock) take(ctx context.Context, o Options) (sent time.Time, err error) 
 			}
 			condition, watched = storage.Condition(info.ETag), true
 		}
-		l.inherit(holder, o, watched)
+		l.inherit(holder, info, o, watched)
 		sent = time.Now()
 		etag, plain, err := l.write(ctx, condition)
 		if err == nil {
@@ -137,14 +137,18 @@ func (l *lock) take(ctx context.Context, o Options) (sent time.Time, err error) 
 
 // inherit takes over what the lock said of runs before: a doubt, and how long to wait
 // for the owner, unless it was watched for that time.
-func (l *lock) inherit(holder lockBody, o Options, watched bool) {
+func (l *lock) inherit(holder lockBody, info storage.Info, o Options, watched bool) {
 	now := l.bucket.bucket.Now()
 	l.found, l.doubted, l.wait = holder.Doubt, holder.doubted(), 0
 	l.body.Lease = o.Lease.Seconds()
 	switch {
 	case !holder.Released:
 		l.bucket.log.Warn("taking over the lock", "owner", holder.Owner, "host", holder.Host)
-		l.found, l.doubted = holder.Doubt.and(&doubt{Run: holder.ID, Since: now.UTC()}), true
+		last := now
+		if !info.Modified.IsZero() {
+			last = info.Modified.Add(holder.lease())
+		}
+		l.found, l.doubted = holder.Doubt.and(&doubt{Run: holder.ID, Since: last.UTC()}), true
 		if !watched {
 			l.wait = holder.lease() + o.drain
 			// Who takes it from us in the meantime has to wait as long.

@@ -33,7 +33,7 @@ func (w *world) check() {
 	}
 	var lock lockBody
 	if err := w.decodeLock(&lock); err != nil || lock.doubted() {
-		w.fail("after the last publish there is still a doubt: %+v, %v", lock, err)
+		w.fail("an hour after the last run there is still a doubt: %+v, %v", lock, err)
 	}
 	w.mu.Unlock()
 	if outcome := w.lastPublish("night3", last); outcome != Unchanged {
