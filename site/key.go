@@ -39,10 +39,11 @@ const (
 // Keys outside of the base path.
 const (
 	RootKey Key = "_site"
-	// LockKey is the lock of whoever publishes to a bucket; no object of a site.
+	// LockKey is the lock of whoever publishes to a bucket, or did last; no object of a site.
 	LockKey Key = "_lock"
 	// MarkKey is in a bucket while it may hold objects that its manifest does not
-	// name: during a publish, and after one that did not end.
+	// name: during a publish, after one that did not end, and while its requests may
+	// still arrive.
 	MarkKey Key = "_publishing"
 	// PackKey is what a server stores that was asked to unpack many objects and cannot.
 	PackKey Key = "_publishing.tar"

@@ -36,8 +36,8 @@ type flags struct {
 	Concurrency int           `default:"0" placeholder:"N" help:"Requests to the bucket in flight at most, besides those that keep the lock; fewer where the uplink or the server is slow; 0 means 64."`
 	Bulk        string        `enum:"auto,on,off" default:"auto" help:"Send many objects with one request where the server unpacks them (MinIO): auto asks the server once, if there is much to send; on stops where it does not."`
 	NoLock      bool          `help:"Do not ask for the lock: nobody else publishes."`
-	BreakLock   bool          `help:"Take the lock from a run that cannot be alive any more."`
-	LockLease   time.Duration `default:"1m" help:"A lock without a heartbeat for so long is free."`
+	BreakLock   bool          `help:"Take the lock even from a run that is alive, and wait until its lease is over before anything is written."`
+	LockLease   time.Duration `default:"1m" help:"How long requests are sent after a heartbeat in the lock. Others wait that long, and 5s, before they take over."`
 	Owner       string        `placeholder:"NAME" help:"Who publishes, for those who find the lock; by default user@host."`
 	Patience    time.Duration `default:"2m" help:"How long to try a request again that fails for a reason that may go away."`
 
