@@ -350,7 +350,7 @@ func randomRefreshed(t testing.TB, seed uint64, s snapshot) refreshed {
 			}
 			b.Badges = append(b.Badges, item)
 		}
-		body, err := b.Keep(site.Sum([]byte("stored")), nil)
+		body, err := b.Keep(site.MD5{}, site.Sum([]byte("stored")), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

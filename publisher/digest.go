@@ -100,7 +100,7 @@ func (p *patient) isOneOf(ctx context.Context, listed storage.Info, digests []si
 	if slices.ContainsFunc(digests, func(d site.MD5) bool { return d.String() == listed.ETag }) {
 		return true, nil
 	}
-	if !p.cannotTell(site.Entry{Size: anySize}, listed) {
+	if len(digests) == 0 || !p.cannotTell(site.Entry{Size: anySize}, listed) {
 		return false, nil
 	}
 	digest, err := p.digest(ctx, listed.Key)

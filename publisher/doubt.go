@@ -42,6 +42,25 @@ func (d *doubt) and(other *doubt) *doubt {
 	return &sum
 }
 
+// sane is the doubt without a time in the future, which would never pass: one wrong
+// answer of a server or a proxy is enough for that.
+func (d *doubt) sane(now time.Time) *doubt {
+	if d == nil || !d.Since.After(now.Add(lateness)) {
+		return d
+	}
+	return &doubt{Run: d.Run, Since: now.UTC()}
+}
+
+// doubtOf is the doubt about the owner of a lock that it has not released: its last
+// request was signed within the lease of its last heartbeat.
+func (b lockBody) doubtOf(info storage.Info, now time.Time) *doubt {
+	last := info.Modified
+	if last.IsZero() {
+		last = now
+	}
+	return (&doubt{Run: b.ID, Since: last.Add(b.lease()).UTC()}).sane(now)
+}
+
 // is reports whether two doubts are the same one.
 func (d *doubt) is(other *doubt) bool {
 	return d == other || d != nil && other != nil && d.Run == other.Run && d.Since.Equal(other.Since)
@@ -51,8 +70,9 @@ func (d *doubt) is(other *doubt) bool {
 // Late requests of the run that published last would repeat what they have done.
 func (b lockBody) doubted() bool { return b.Doubt != nil && (b.Doubt.Run == "" || b.Doubt.Run != b.ID) }
 
-// addDoubt adds a doubt to the lock of whoever has it.
-func addDoubt(ctx context.Context, bucket *patient, d *doubt) error {
+// changeLock changes the lock of whoever has it, or makes one that is free. change
+// reports whether there is anything to change.
+func changeLock(ctx context.Context, bucket *patient, change func(*lockBody) bool) error {
 	for range takes {
 		body, info, err := readLock(ctx, bucket)
 		condition := storage.Condition(info.ETag)
@@ -61,7 +81,9 @@ func addDoubt(ctx context.Context, bucket *patient, d *doubt) error {
 		} else if err != nil {
 			return err
 		}
-		body.Doubt = body.Doubt.and(d)
+		if !change(&body) {
+			return nil
+		}
 		_, _, err = writeLock(ctx, bucket, body, condition)
 		if errors.Is(err, storage.ErrUnsupported) {
 			_, _, err = writeLock(ctx, bucket, body, storage.Always)

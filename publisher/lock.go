@@ -58,6 +58,7 @@ type lock struct {
 	etag    storage.Condition
 	found   *doubt        // that the lock named when it was taken
 	doubted bool          // whether found means that the bucket may not be what its manifest says
+	taken   bool          // from a run that had not ended
 	plain   bool          // its ETag is its MD5
 	wait    time.Duration // until the requests of the run that it was taken from have ended
 	lease   *lease
@@ -80,17 +81,30 @@ func acquire(ctx context.Context, id string, bucket *patient, o Options, lost co
 		return nil, err
 	}
 	// Some servers take conditions and do not look at them.
-	switch _, _, err = l.write(ctx, neverHolds); {
+	switch _, _, err = l.write(ctx, l.bucket, neverHolds); {
 	case err == nil, errors.Is(err, storage.ErrUnsupported):
-		return nil, bucket.delete(ctx, site.LockKey)
+		l.body.Released = true // what it says of doubts counts all the same
+		_, _, err := l.write(ctx, l.bucket, storage.Always)
+		return nil, err
 	case !errors.Is(err, storage.ErrCondition):
-		return nil, err // others wait for its lease
+		l.giveBack(ctx)
+		return nil, err
 	}
 	l.lease = newLease(o.Lease, sent)
 	beatCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop, l.beat = stop, make(chan struct{})
 	go l.keepAlive(beatCtx, lost)
 	return l, nil
+}
+
+// giveBack frees a lock under which nothing was done, unless it was taken from somebody
+// who may still send something: then others wait as long as this run would have.
+func (l *lock) giveBack(ctx context.Context) {
+	if l.taken {
+		l.abandon()
+	} else if err := l.release(ctx, sameDoubt); err != nil {
+		l.bucket.log.Warn("the lock was not released: others will wait for its lease", "error", err)
+	}
 }
 
 // neverHolds is the ETag of no object.
@@ -105,7 +119,7 @@ const takes = 10
 func (l *lock) take(ctx context.Context, o Options) (sent time.Time, err error) {
 	watched := false
 	for range takes {
-		holder, info, err := l.read(ctx)
+		holder, info, err := readLock(ctx, l.bucket)
 		condition := storage.Condition(info.ETag)
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
@@ -123,7 +137,7 @@ func (l *lock) take(ctx context.Context, o Options) (sent time.Time, err error) 
 		}
 		l.inherit(holder, info, o, watched)
 		sent = time.Now()
-		etag, plain, err := l.write(ctx, condition)
+		etag, plain, err := l.write(ctx, l.bucket, condition)
 		if err == nil {
 			l.etag, l.plain = storage.Condition(etag), plain
 			return sent, nil
@@ -139,22 +153,18 @@ func (l *lock) take(ctx context.Context, o Options) (sent time.Time, err error) 
 // for the owner, unless it was watched for that time.
 func (l *lock) inherit(holder lockBody, info storage.Info, o Options, watched bool) {
 	now := l.bucket.bucket.Now()
-	l.found, l.doubted, l.wait = holder.Doubt, holder.doubted(), 0
+	l.found, l.doubted, l.taken, l.wait = holder.Doubt.sane(now), holder.doubted(), !holder.Released, 0
 	l.body.Lease = o.Lease.Seconds()
 	switch {
-	case !holder.Released:
+	case l.taken:
 		l.bucket.log.Warn("taking over the lock", "owner", holder.Owner, "host", holder.Host)
-		last := now
-		if !info.Modified.IsZero() {
-			last = info.Modified.Add(holder.lease())
-		}
-		l.found, l.doubted = holder.Doubt.and(&doubt{Run: holder.ID, Since: last.UTC()}), true
+		l.found, l.doubted = l.found.and(holder.doubtOf(info, now)), true
 		if !watched {
 			l.wait = holder.lease() + o.drain
 			// Who takes it from us in the meantime has to wait as long.
 			l.body.Lease = max(l.body.Lease, holder.lease().Seconds())
 		}
-	case !holder.Doubt.settled(now):
+	case !l.found.settled(now):
 		l.wait = o.drain
 	}
 	l.body.Doubt = l.found
@@ -166,10 +176,10 @@ func lockedBy(holder lockBody, what string) error {
 		holder.PID, holder.Start.Format(time.RFC3339), what)
 }
 
-func (l *lock) write(ctx context.Context, condition storage.Condition) (etag string, plain bool, err error) {
+func (l *lock) write(ctx context.Context, bucket *patient, condition storage.Condition) (etag string, plain bool, err error) {
 	l.body.Heartbeat = time.Now().UTC()
 	l.body.Beats++
-	return writeLock(ctx, l.bucket, l.body, condition)
+	return writeLock(ctx, bucket, l.body, condition)
 }
 
 // writeLock gives the ETag, and whether that is an MD5.
@@ -181,10 +191,6 @@ func writeLock(ctx context.Context, bucket *patient, body lockBody, condition st
 	o := ownObject(site.LockKey, text)
 	etag, err = bucket.put(ctx, o, condition)
 	return etag, etag == o.MD5.String(), err
-}
-
-func (l *lock) read(ctx context.Context) (lockBody, storage.Info, error) {
-	return readLock(ctx, l.bucket)
 }
 
 func readLock(ctx context.Context, bucket *patient) (body lockBody, info storage.Info, err error) {
@@ -217,44 +223,46 @@ func (l *lock) keepAlive(ctx context.Context, lost context.CancelCauseFunc) {
 			return
 		case <-ticker.C:
 		}
-		sent := time.Now()
-		etag, err := l.beatOnce(ctx)
-		if errors.Is(err, storage.ErrCondition) || errors.Is(err, storage.ErrNotFound) {
-			err = l.again(ctx)
-			if errors.Is(err, ErrLockLost) {
-				lost(err)
-				return
-			}
-			if err == nil {
-				etag = string(l.etag)
-			}
+		err := l.heartbeat(ctx)
+		if errors.Is(err, ErrLockLost) {
+			lost(err)
+			return
 		}
-		if err != nil {
-			if ctx.Err() == nil {
-				l.bucket.log.Warn("the lock's heartbeat failed", "error", err)
-			}
-			continue
+		if err != nil && ctx.Err() == nil {
+			l.bucket.log.Warn("the lock's heartbeat failed", "error", err)
 		}
-		l.etag = storage.Condition(etag)
-		l.lease.renew(sent)
 	}
 }
 
-// beatOnce writes the lock, in a part of the lease: another connection may fare better.
-func (l *lock) beatOnce(ctx context.Context) (etag string, err error) {
+// heartbeat writes the lock and renews the lease, from before a write that succeeded: that
+// is the one which others see. It takes a part of the lease at most, since another
+// connection may fare better.
+func (l *lock) heartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.lease.length*2/5)
 	defer cancel()
-	bounded := *l
-	bounded.bucket = l.bucket.until(ctx)
-	etag, _, err = bounded.write(ctx, l.etag)
-	l.body = bounded.body
-	return etag, err
+	bucket := l.bucket.until(ctx)
+	for range takes {
+		sent := time.Now()
+		etag, _, err := l.write(ctx, bucket, l.etag)
+		if err == nil {
+			l.etag = storage.Condition(etag)
+			l.lease.renew(sent)
+			return nil
+		}
+		if !errors.Is(err, storage.ErrCondition) && !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+		if err := l.again(ctx, bucket); err != nil {
+			return err
+		}
+	}
+	return errors.New("others write it all the time")
 }
 
 // again looks at the lock after a write whose condition did not hold. If it is still
 // ours, the answer to an earlier attempt was lost, or somebody has added a doubt.
-func (l *lock) again(ctx context.Context) error {
-	holder, info, err := l.read(ctx)
+func (l *lock) again(ctx context.Context, bucket *patient) error {
+	holder, info, err := readLock(ctx, bucket)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return fmt.Errorf("%w: somebody has removed it: this run stopped, and the bucket is as they left it", ErrLockLost)
@@ -270,6 +278,9 @@ func (l *lock) again(ctx context.Context) error {
 
 // abandon ends the heartbeat and the lease. The lock stays.
 func (l *lock) abandon() {
+	if l.lease == nil { // it was never kept alive
+		return
+	}
 	l.stop()
 	<-l.beat
 	l.lease.release()
@@ -280,17 +291,19 @@ func (l *lock) abandon() {
 // publish.
 func (l *lock) release(ctx context.Context, change func(*doubt) *doubt) error {
 	l.abandon()
-	l.bucket = l.bucket.until(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	bucket := l.bucket.until(ctx)
 	l.body.Released = true
 	was := l.body.Doubt
 	for range takes {
 		l.body.Doubt = change(was)
-		_, _, err := l.write(ctx, l.etag)
+		_, _, err := l.write(ctx, bucket, l.etag)
 		if !errors.Is(err, storage.ErrCondition) && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
 		l.body.Doubt = was
-		if err := l.again(ctx); errors.Is(err, ErrLockLost) {
+		if err := l.again(ctx, bucket); errors.Is(err, ErrLockLost) {
 			return nil
 		} else if err != nil {
 			return err
@@ -299,3 +312,6 @@ func (l *lock) release(ctx context.Context, change func(*doubt) *doubt) error {
 	}
 	return ErrLocked
 }
+
+// sameDoubt leaves a doubt as it was.
+func sameDoubt(d *doubt) *doubt { return d }

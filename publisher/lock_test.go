@@ -57,7 +57,7 @@ func TestReleasedLockIsFree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.release(context.Background(), unchanged); err != nil {
+		if err := l.release(context.Background(), sameDoubt); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,9 +65,6 @@ func TestReleasedLockIsFree(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
-
-// unchanged leaves a doubt as it is.
-func unchanged(d *doubt) *doubt { return d }
 
 // A lock that shows no heartbeat for its lease is taken over; who lost it learns so,
 // and removes nothing.
@@ -101,7 +98,7 @@ func TestLockWithoutHeartbeatIsTakenOver(t *testing.T) {
 	if !errors.Is(context.Cause(ctx), ErrLockLost) {
 		t.Error(context.Cause(ctx))
 	}
-	if err := first.release(context.Background(), unchanged); err != nil {
+	if err := first.release(context.Background(), sameDoubt); err != nil {
 		t.Error(err)
 	}
 	if _, ok := inBucket(t, folder)[site.LockKey]; !ok { // or it is released

@@ -129,9 +129,9 @@ func (r *run) certain(ctx context.Context) (bool, error) {
 	}
 	lock, _, err := readLock(ctx, r.bucket)
 	if errors.Is(err, storage.ErrNotFound) {
-		err = nil
+		return true, nil
 	}
-	return !lock.doubted(), err
+	return err == nil && lock.Released && !lock.doubted(), err
 }
 
 // A state is what a bucket says about itself.
@@ -171,7 +171,16 @@ func (r *run) look(ctx context.Context) (*state, error) {
 // lock makes sure that nobody else publishes, as far as the server lets it. release
 // ends that, and leaves a doubt where requests of this run may still arrive.
 func (r *run) lock(ctx context.Context) (release func(error), err error) {
-	unlocked := func(error) { r.leaveDoubt(r.bucket, r.stillDoubtful(nil)) }
+	unlocked := func(error) {
+		r.changeLock(r.bucket, func(lock *lockBody) bool {
+			was := lock.Doubt
+			if lock.Released { // no other run has published since
+				lock.ID, lock.Owner = r.id, r.options.Owner
+			}
+			lock.Doubt = r.stillDoubtful(r.found.and(was.sane(r.now())))
+			return !lock.Doubt.is(was)
+		})
+	}
 	if r.options.NoLock {
 		return unlocked, r.findDoubt(ctx)
 	}
@@ -190,11 +199,12 @@ func (r *run) lock(ctx context.Context) (release func(error), err error) {
 	release = func(error) {
 		if errors.Is(context.Cause(ctx), ErrLockLost) {
 			held.abandon()
-			r.leaveDoubt(unleased, r.doubt(r.id))
+			r.changeLock(unleased, func(lock *lockBody) bool {
+				lock.Doubt = lock.Doubt.and(r.doubt(r.id))
+				return true
+			})
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
-		defer cancel()
 		if err := held.release(ctx, r.stillDoubtful); err != nil {
 			r.options.Log.Warn("the lock was not released: others will wait for its lease, and look at everything", "lease", r.options.Lease, "error", err)
 		}
@@ -204,7 +214,7 @@ func (r *run) lock(ctx context.Context) (release func(error), err error) {
 		select {
 		case <-time.After(held.wait):
 		case <-ctx.Done():
-			held.abandon() // others wait as long
+			held.giveBack(ctx)
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -216,17 +226,25 @@ const releaseTime = 2 * time.Second
 
 // findDoubt reads from the lock what it would have said, had this run taken it.
 func (r *run) findDoubt(ctx context.Context) error {
-	body, _, err := readLock(ctx, r.bucket)
+	body, info, err := readLock(ctx, r.bucket)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil
+	} else if err != nil {
+		return err
 	}
-	r.found, r.doubted = body.Doubt, body.doubted()
-	return err
+	r.found, r.doubted = body.Doubt.sane(r.now()), body.doubted()
+	if !body.Released {
+		r.found, r.doubted = r.found.and(body.doubtOf(info, r.now())), true
+	}
+	return nil
 }
+
+// now is the time by the bucket's clock.
+func (r *run) now() time.Time { return r.bucket.bucket.Now() }
 
 // doubt is one about requests of this run, or of several.
 func (r *run) doubt(id string) *doubt {
-	return &doubt{Run: id, Since: r.bucket.bucket.Now().UTC()}
+	return &doubt{Run: id, Since: r.now().UTC()}
 }
 
 // stillDoubtful is what is left of a doubt when this run ends, with what it adds.
@@ -243,15 +261,12 @@ func (r *run) stillDoubtful(was *doubt) *doubt {
 	return was
 }
 
-// leaveDoubt adds a doubt to the lock of whoever has it; nil is none.
-func (r *run) leaveDoubt(bucket *patient, d *doubt) {
-	if d == nil {
-		return
-	}
+// changeLock changes what the lock of whoever has it says of doubts.
+func (r *run) changeLock(bucket *patient, change func(*lockBody) bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
 	defer cancel()
-	if err := addDoubt(ctx, bucket.unbounded().until(ctx), d); err != nil {
-		r.options.Log.Warn("cannot note that requests of this run may still arrive: use verify an hour from now", "error", err)
+	if err := changeLock(ctx, bucket.unbounded().until(ctx), change); err != nil {
+		r.options.Log.Warn("cannot note in the lock whether requests may still arrive: verify the bucket an hour from now", "error", err)
 	}
 }
 
@@ -269,7 +284,7 @@ func (r *run) replace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	settled := r.found.settled(r.bucket.bucket.Now())
+	settled := r.found.settled(r.now())
 	if state.done(r.source) && !r.doubted { // somebody was faster
 		r.finish(Unchanged, settled)
 		return nil

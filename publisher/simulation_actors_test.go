@@ -48,7 +48,7 @@ func (w *world) site(parts ...string) simulatedSite {
 
 func (w *world) options(name string) Options {
 	o := Options{
-		Concurrency: 1 + int(w.draw(name, "concurrency")%6), Lease: []time.Duration{3 * time.Second, 20 * time.Second}[w.draw(name, "lease")%2],
+		Concurrency: 1 + int(w.draw(name, "concurrency")%6), Lease: []time.Duration{3 * time.Second, 20 * time.Second, time.Minute, time.Minute}[w.draw(name, "lease")%4],
 		Patience: 30 * time.Second, Owner: name, BreakLock: w.chance(250, name, "break"), Bulk: BulkOff,
 	}
 	staggered := w.process(name)

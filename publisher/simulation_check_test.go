@@ -54,7 +54,7 @@ func (w *world) check() {
 		w.fail("the last verification: %v", err)
 		return
 	}
-	if wrong := slices.DeleteFunc(slices.Concat(v.Missing.Keys, v.Altered.Keys, v.Unknown.Keys), func(key site.Key) bool { return w.damaged[key] }); len(wrong) > 0 {
+	if wrong := slices.DeleteFunc(slices.Concat(v.Missing.Keys, v.Altered.Keys, v.Unknown.Keys), func(key site.Key) bool { return w.harmed[key] }); len(wrong) > 0 {
 		w.fail("the last verification: %v are said to be damaged", wrong)
 	}
 }
@@ -113,10 +113,10 @@ func (w *world) differences() (differences []string) {
 		o, ok := w.objects[key]
 		route, _ := of.root.Config.RouteOf(key)
 		switch {
-		case w.damaged[key]:
+		case w.harmed[key]:
 		case !ok:
 			differences = append(differences, string(key)+" is missing")
-		case o.sum != sum && !w.put[o.sum]:
+		case o.sum != sum && !w.put[putBy{key, o.sum}]:
 			differences = append(differences, string(key)+" has other bytes")
 		case o.contentType != route.ContentType || o.cacheControl != route.CacheControl:
 			differences = append(differences, string(key)+" has other headers")
@@ -171,7 +171,7 @@ func (w *world) nothingRefreshedIsLost(last simulatedSite) {
 			w.fail("list %s: a profile as fresh as %d was answered, kept is %d (%v)", list, told, kept.Fresh, err)
 		}
 		key := last.root.Config.ListKey(list, site.Details)
-		if details, _, err := site.DecodeDetails(w.objects[key].body); !w.damaged[key] && (err != nil || details.ENS.Fresh < told) {
+		if details, _, err := site.DecodeDetails(w.objects[key].body); !w.harmed[key] && (err != nil || details.ENS.Fresh < told) {
 			w.fail("list %s: a profile as fresh as %d was answered, stored is %d (%v)", list, told, details.ENS.Fresh, err)
 		}
 	}

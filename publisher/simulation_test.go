@@ -162,7 +162,7 @@ func runSchedule(t *testing.T, seed uint64, with regression, traced bool) (w *wo
 
 func newWorld(seed uint64, traced bool) *world {
 	w := &world{seed: seed, start: time.Now(), objects: map[site.Key]stored{}, reader: newFollower(), faults: faults{},
-		put: map[site.MD5]bool{}, damaged: map[site.Key]bool{}, harmed: map[site.Key]bool{}, ever: map[string][]site.MD5{}, acked: map[string]int64{}}
+		put: map[putBy]bool{}, damaged: map[site.Key]bool{}, harmed: map[site.Key]bool{}, ever: map[string][]site.MD5{}, acked: map[string]int64{}}
 	if traced {
 		w.trace = &strings.Builder{}
 	}

@@ -39,11 +39,17 @@ type world struct {
 	failed       []string
 	trace        *strings.Builder // nil if nobody reads it
 
-	put     map[site.MD5]bool     // bodies that refreshes have put
+	put     map[putBy]bool        // what refreshes have put
 	damaged map[site.Key]bool     // objects that were damaged and not put again since
 	ever    map[string][]site.MD5 // what the details of a list ever were
 	harmed  map[site.Key]bool     // objects that were ever damaged
 	acked   map[string]int64      // how fresh the profile of a list is that was answered to a client
+}
+
+// putBy is an object that somebody has put.
+type putBy struct {
+	key site.Key
+	sum site.MD5
 }
 
 // A stored object is what the bucket holds under a key.
@@ -360,7 +366,7 @@ func (w *world) arrive(r *arrival, effect func(*arrival) error) (err error) {
 func (w *world) changed(r *arrival, key site.Key, o *stored) {
 	w.writes++
 	if p := r.process; p.refreshes && o != nil && !strings.HasPrefix(string(key), string(site.RefreshPrefix)) {
-		w.put[o.sum] = true
+		w.put[putBy{key, o.sum}] = true
 	} else if !p.refreshes {
 		w.byPublishers++
 	}
@@ -466,7 +472,13 @@ func (w *world) believed(key site.Key) []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, token, _ := strings.Cut(strings.TrimPrefix(string(key), string(site.RefreshPrefix)), "/")
-	body, err := json.Marshal(map[string]any{"stored": w.ever["/lists/"+token+"/details"]})
+	var all []site.StoredRefresh
+	for _, by := range w.ever["/lists/"+token+"/details"] {
+		for _, of := range simulatedSites() {
+			all = append(all, site.StoredRefresh{MD5: by, From: of.entries[of.root.Config.ListKey(token, site.Details)]})
+		}
+	}
+	body, err := json.Marshal(map[string]any{"stored": all})
 	if err != nil {
 		panic(err)
 	}

@@ -38,13 +38,13 @@ func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []
 	}
 	var s survey
 	seen := make([]bool, len(expected))
-	other := map[site.Key]storage.Info{} // objects with other bytes, that a refresh may have put
+	other := map[site.Key]altered{} // that a refresh may have put
 	note := func(i int, info storage.Info, right bool) {
 		switch {
 		case !right:
 			s.altered = append(s.altered, expected[i])
 			if _, refreshable := c.RefreshOf(info.Key); refreshable && upToDate(info) {
-				other[info.Key] = info
+				other[info.Key] = altered{info, expected[i].MD5}
 			}
 		case !upToDate(info):
 			s.stale = append(s.stale, expected[i])
@@ -100,10 +100,16 @@ func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []
 	return &s, nil
 }
 
-// refreshedOf says which of the objects that were listed have bytes that a refresh has
-// put, by what refreshes have kept. Refreshes keep first and put afterwards, so what is
-// read now knows of all that was listed.
-func refreshedOf(ctx context.Context, bucket *patient, c site.Config, listed map[site.Key]storage.Info) (map[site.Key]bool, error) {
+// An altered object has other bytes than it should.
+type altered struct {
+	found storage.Info
+	want  site.MD5
+}
+
+// refreshedOf says which of the objects that were listed have bytes that a refresh of the
+// right ones has put, by what refreshes have kept. Refreshes keep first and put afterwards,
+// so what is read now knows of all that was listed.
+func refreshedOf(ctx context.Context, bucket *patient, c site.Config, listed map[site.Key]altered) (map[site.Key]bool, error) {
 	refreshed := map[site.Key]bool{}
 	if len(listed) == 0 {
 		return refreshed, nil
@@ -120,7 +126,7 @@ func refreshedOf(ctx context.Context, bucket *patient, c site.Config, listed map
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxPlanners)
 	for _, key := range slices.Sorted(maps.Keys(listed)) {
-		info := listed[key]
+		object := listed[key]
 		refresh, _ := c.RefreshOf(key)
 		if !kept[refresh] {
 			continue
@@ -136,7 +142,13 @@ func refreshedOf(ctx context.Context, bucket *patient, c site.Config, listed map
 			if err != nil {
 				return nil //nolint:nilerr // it explains nothing; generate says what is wrong with it
 			}
-			found, err := bucket.isOneOf(ctx, info, stored)
+			var possible []site.MD5
+			for _, r := range stored {
+				if r.From == object.want {
+					possible = append(possible, r.MD5)
+				}
+			}
+			found, err := bucket.isOneOf(ctx, object.found, possible)
 			mu.Lock()
 			defer mu.Unlock()
 			refreshed[key] = found
@@ -212,23 +224,19 @@ func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress
 	if err != nil {
 		return nil, err
 	}
-	outdated, err := p.outdated(ctx, s.refreshed)
-	if err != nil {
-		return nil, err
-	}
-	return p.planOf(s, found.configs(p.live, next), outdated), nil
+	return p.planOf(s, found.configs(p.live, next)), nil
 }
 
 // planOf is what a survey asks for. Of what is unknown only objects go that a site
 // with one of the configurations may have.
-func (p *planner) planOf(s *survey, configs []site.Config, outdated []site.Entry) *plan {
+func (p *planner) planOf(s *survey, configs []site.Config) *plan {
 	next := &p.source.root
 	result := &plan{late: p.live != nil}
 	shards := map[string]*shardPlan{}
 	for _, group := range []struct {
 		entries []site.Entry
 		reason  site.Reason
-	}{{s.missing, site.Added}, {s.altered, site.Altered}, {s.stale, site.Altered}, {outdated, site.Altered}} {
+	}{{s.missing, site.Added}, {s.altered, site.Altered}, {s.stale, site.Altered}} {
 		for _, e := range group.entries {
 			result.addTo(shards, next, site.Change{Entry: e, Reason: group.reason})
 		}
@@ -263,35 +271,4 @@ func (p *plan) addTo(shards map[string]*shardPlan, next *site.Root, change site.
 		return
 	}
 	p.add(next.Config, s, change)
-}
-
-// outdated are those of the refreshed objects that the new site has other bytes for
-// than the manifest in the bucket: they are put, as in a run that was not cut off.
-// The others keep what the refresh brought.
-func (p *planner) outdated(ctx context.Context, refreshed []site.Entry) ([]site.Entry, error) {
-	current := map[site.Entry]bool{} // of the bucket's manifest, in the old shards and in the new ones
-	digits := []int{p.source.root.ShardDigits}
-	if p.live != nil && p.live.ShardDigits != digits[0] {
-		digits = append(digits, p.live.ShardDigits)
-	}
-	for _, d := range digits {
-		read := map[string]bool{}
-		for _, e := range refreshed {
-			shard := site.ManifestShard(e.Key, d)
-			if read[shard] {
-				continue
-			}
-			read[shard] = true
-			body, _, err := p.bucket.read(ctx, site.ManifestKey(shard))
-			if err != nil && !errors.Is(err, storage.ErrNotFound) {
-				return nil, err
-			}
-			if m, err := site.ParseManifest(shard, body); err == nil {
-				for _, e := range m.Objects {
-					current[e] = true
-				}
-			}
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(refreshed), func(e site.Entry) bool { return current[e] }), nil
 }

@@ -185,7 +185,7 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 		return nil, errors.New("the bucket holds another site than this one: publish it instead, which compares everything that differs")
 	}
 	if state.mark != nil {
-		return nil, errors.New("a publish to the bucket was cut off: publish the site instead, which looks at everything")
+		return nil, errors.New("a publish to the bucket was cut off, or its requests may still arrive: publish the site instead, which looks at everything")
 	}
 	planner := &planner{source: r.source, bucket: r.bucket, live: state.root, concurrency: r.options.Concurrency}
 	entries, err := r.source.entries(ctx)
@@ -198,7 +198,7 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 		return nil, err
 	}
 	v := s.verification(&r.source.root, len(expected))
-	plan := planner.planOf(s, []site.Config{r.source.root.Config}, nil)
+	plan := planner.planOf(s, []site.Config{r.source.root.Config})
 	r.report.plan(plan, r.options.MaxChanged)
 	transfer := &transfer{source: r.source, bucket: r.bucket, concurrency: r.options.Concurrency, bulk: r.options.Bulk,
 		report: r.report, progress: r.options.Progress}

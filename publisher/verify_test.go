@@ -2,6 +2,7 @@ package publisher
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,12 +51,17 @@ func TestVerifyAndRepair(t *testing.T) {
 		{name: "refreshed", refreshed: "api/v1/lists/3/badges",
 			damage: func(t *testing.T, folder string) {
 				put(t, folder, listKey(3, site.Badges), "fresh")
-				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("fresh"))
+				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("badges3", "fresh"))
 			}},
 		{name: "altered after a refresh", altered: "api/v1/lists/3/badges",
 			damage: func(t *testing.T, folder string) {
 				put(t, folder, listKey(3, site.Badges), "fresh, and damaged")
-				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("fresh"))
+				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("badges3", "fresh"))
+			}},
+		{name: "refreshed before the site had other bytes", altered: "api/v1/lists/3/badges",
+			damage: func(t *testing.T, folder string) {
+				put(t, folder, listKey(3, site.Badges), "fresh")
+				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("badges of an earlier site", "fresh"))
 			}},
 		{name: "altered, and what was refreshed cannot be read", altered: "api/v1/lists/3/badges",
 			damage: func(t *testing.T, folder string) {
@@ -65,7 +71,7 @@ func TestVerifyAndRepair(t *testing.T) {
 		{name: "altered beside a refresh of another kind", altered: "api/v1/lists/3/details",
 			damage: func(t *testing.T, folder string) {
 				put(t, folder, listKey(3, site.Details), "fresh")
-				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("fresh"))
+				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("badges3", "fresh"))
 			}},
 		{name: "lock", damage: func(t *testing.T, folder string) { put(t, folder, site.LockKey, `{"lease_seconds":0}`) }},
 	} {
@@ -115,9 +121,9 @@ func TestVerifyAndRepair(t *testing.T) {
 	}
 }
 
-// keptFor is what a refresh keeps that has put a body.
-func keptFor(body string) string {
-	return `{"stored":["` + site.Sum([]byte(body)).String() + `"]}`
+// keptFor is what a refresh keeps that has put a body in the place of another.
+func keptFor(replaced, body string) string {
+	return fmt.Sprintf(`{"stored":[{"md5":%q,"from":%q}]}`, site.Sum([]byte(body)), site.Sum([]byte(replaced)))
 }
 
 // A site that is not the bucket's repairs nothing.
@@ -189,7 +195,7 @@ func TestRefreshedObjects(t *testing.T) {
 		publish(t, siteOf(t, objectsOf(20, "")), bucket, Options{})
 		for i, key := range refreshed {
 			put(t, folder, key, "fresh")
-			put(t, folder, site.RefreshKey(site.Details, []string{"3", "4"}[i]), keptFor("fresh"))
+			put(t, folder, site.RefreshKey(site.Details, []string{"3", "4"}[i]), keptFor("details"+[]string{"3", "4"}[i], "fresh"))
 		}
 		objects := objectsOf(20, "")
 		objects[listKey(4, site.Details)] = "newer than the refresh"
@@ -206,7 +212,7 @@ func TestRefreshedObjects(t *testing.T) {
 		next[refreshed[0]] = []byte("fresh")
 		for _, token := range []string{"3", "4"} {
 			key := site.RefreshKey(site.Details, token)
-			if string(found[key]) != keptFor("fresh") {
+			if string(found[key]) != keptFor("details"+token, "fresh") {
 				t.Errorf("%s was touched", key)
 			}
 			delete(found, key)

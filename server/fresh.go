@@ -19,8 +19,8 @@ type fresh interface {
 	// olderThan reports whether a stored object is known to have something newer.
 	olderThan(stored []byte) bool
 	// Keep is the object from which the generator takes it over, and from which the
-	// publisher knows that an object with this digest is no damage. kept is the one so far.
-	Keep(digest site.MD5, kept []byte) ([]byte, error)
+	// publisher knows that what the object is replaced by is no damage. kept is the one so far.
+	Keep(replaced, by site.MD5, kept []byte) ([]byte, error)
 }
 
 // fetch asks the upstream for what belongs into a stored object. Whatever is wrong

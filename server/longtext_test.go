@@ -39,7 +39,7 @@ func TestRefreshLeavesOutLongTexts(t *testing.T) {
 	})
 	t.Run("kept", func(t *testing.T) {
 		b := local(t, files)
-		kept, err := site.RefreshedProfile{Address: account, Profile: long}.Keep(site.Sum(nil), nil)
+		kept, err := site.RefreshedProfile{Address: account, Profile: long}.Keep(site.MD5{}, site.Sum(nil), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

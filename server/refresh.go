@@ -255,7 +255,7 @@ func (f *refresher) replace(ctx context.Context, t target) (body []byte, result 
 // before, with the digest of the body: so the next run of the generator has it, and
 // whoever compares the bucket with its manifest knows at any time what the object may be.
 func (f *refresher) store(ctx context.Context, t target, fresh fresh, body, stored []byte, info storage.Info) error {
-	if err := f.keep(ctx, t, fresh, site.Sum(body)); err != nil {
+	if err := f.keep(ctx, t, fresh, site.Sum(stored), site.Sum(body)); err != nil {
 		return fmt.Errorf("keep what was refreshed: %w", err)
 	}
 	if bytes.Equal(body, stored) {
@@ -265,7 +265,7 @@ func (f *refresher) store(ctx context.Context, t target, fresh fresh, body, stor
 }
 
 // keep keeps what was fetched, unless another fallback has kept something newer.
-func (f *refresher) keep(ctx context.Context, t target, fresh fresh, digest site.MD5) error {
+func (f *refresher) keep(ctx context.Context, t target, fresh fresh, replaced, by site.MD5) error {
 	for try := 0; ; try++ {
 		condition := storage.IfAbsent
 		kept, info, err := f.fetcher.read(ctx, f.bucket, t.keptKey())
@@ -275,7 +275,7 @@ func (f *refresher) keep(ctx context.Context, t target, fresh fresh, digest site
 		case !errors.Is(err, storage.ErrNotFound):
 			return err
 		}
-		body, err := fresh.Keep(digest, kept)
+		body, err := fresh.Keep(replaced, by, kept)
 		if err != nil || bytes.Equal(body, kept) {
 			return err
 		}

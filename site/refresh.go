@@ -16,28 +16,34 @@ import (
 type RefreshedProfile struct {
 	Address string `json:"address"`
 	Profile
-	Stored []MD5 `json:"stored,omitempty"` // see Stored
+	Stored []StoredRefresh `json:"stored,omitempty"`
 }
 
 // RefreshedBadges is the object RefreshKey(Badges, …): the badges that an upstream
 // knew for the events of the set, and whose they are.
 type RefreshedBadges struct {
-	Address string  `json:"address"`
-	Fetched int64   `json:"fetched"` // milliseconds since the Unix epoch
-	Badges  []Badge `json:"badges"`
-	Stored  []MD5   `json:"stored,omitempty"` // see Stored
+	Address string          `json:"address"`
+	Fetched int64           `json:"fetched"` // milliseconds since the Unix epoch
+	Badges  []Badge         `json:"badges"`
+	Stored  []StoredRefresh `json:"stored,omitempty"`
+}
+
+// A StoredRefresh is an object that a refresh has put, or is about to put.
+type StoredRefresh struct {
+	MD5  MD5 `json:"md5"`
+	From MD5 `json:"from"` // the site's own object, which the first of its refreshes has read
 }
 
 // maxStored is how many refreshes of one object may be under way at the same time, by
 // as many fallbacks.
 const maxStored = 8
 
-// Stored are the digests that the object of a list may have besides the manifest's, as
-// what a refresh has kept says: of what refreshes have put, or are about to put, the
-// newest first. Any other bytes are damage.
-func Stored(kept []byte) ([]MD5, error) {
+// Stored is what refreshes have put in the place of a list's object, as what they have
+// kept says, the newest first. As long as the manifest names From, the object may have one
+// of the digests; any other bytes are damage.
+func Stored(kept []byte) ([]StoredRefresh, error) {
 	var in struct {
-		Stored []MD5 `json:"stored"`
+		Stored []StoredRefresh `json:"stored"`
 	}
 	if err := DecodeObject(kept, &in); err != nil {
 		return nil, err
@@ -45,20 +51,32 @@ func Stored(kept []byte) ([]MD5, error) {
 	return in.Stored, nil
 }
 
-// withStored adds a digest to those that were kept so far.
-func withStored(digest MD5, kept []byte) []MD5 {
+// withStored adds a refresh that replaces one object by another to those kept so far.
+func withStored(replaced, by MD5, kept []byte) []StoredRefresh {
 	before, err := Stored(kept)
 	if err != nil {
 		before = nil // whatever is there is replaced
 	}
-	before = slices.DeleteFunc(before, func(d MD5) bool { return d == digest })
-	return append([]MD5{digest}, before[:min(len(before), maxStored-1)]...)
+	next := StoredRefresh{MD5: by, From: replaced}
+	all := []StoredRefresh{next}
+	if i := slices.IndexFunc(before, func(r StoredRefresh) bool { return r.MD5 == replaced }); i >= 0 {
+		all[0].From = before[i].From
+		if by != replaced { // which is there until this one is put
+			all = append(all, before[i])
+		}
+	}
+	for _, r := range before {
+		if len(all) < maxStored && r.MD5 != by && r.MD5 != replaced {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
-// Keep is what is kept of a refresh that is about to put an object with a digest, where
+// Keep is what is kept of a refresh that is about to replace an object by another, where
 // so far kept was (nil for nothing): of two profiles the one that is fresher.
-func (p RefreshedProfile) Keep(digest MD5, kept []byte) ([]byte, error) {
-	p.Stored = withStored(digest, kept)
+func (p RefreshedProfile) Keep(replaced, by MD5, kept []byte) ([]byte, error) {
+	p.Stored = withStored(replaced, by, kept)
 	if account, err := ParseAddress(p.Address); err == nil {
 		if was, err := DecodeProfile(kept, account, time.UnixMilli(0)); err == nil && was.Fresh > p.Fresh {
 			p.Profile = was.Profile
@@ -67,13 +85,13 @@ func (p RefreshedProfile) Keep(digest MD5, kept []byte) ([]byte, error) {
 	return encode(p)
 }
 
-// Keep is what is kept of a refresh that is about to put an object with a digest, where
+// Keep is what is kept of a refresh that is about to replace an object by another, where
 // so far kept was (nil for nothing): of two sets of badges the one that was fetched later.
-func (b RefreshedBadges) Keep(digest MD5, kept []byte) ([]byte, error) {
+func (b RefreshedBadges) Keep(replaced, by MD5, kept []byte) ([]byte, error) {
 	if was, _, err := DecodeRefreshedBadges(kept); err == nil && was.Address == b.Address && was.Fetched > b.Fetched {
 		b = was
 	}
-	b.Stored = withStored(digest, kept)
+	b.Stored = withStored(replaced, by, kept)
 	return encode(b)
 }
 

@@ -168,54 +168,61 @@ func TestRefreshKeys(t *testing.T) {
 	}
 }
 
-// What is kept names the digests that the object may have, the newest first, each once
-// and not more than can be under way; of two refreshes the fresher one is kept.
+// What is kept names what refreshes have put, the newest first, each once and not more
+// than can be under way, with the object of the site that the first of them replaced. Of
+// two refreshes the fresher one is kept.
 func TestKeep(t *testing.T) {
-	digests := func(texts ...string) (all []site.MD5) {
-		for _, text := range texts {
-			all = append(all, site.Sum([]byte(text)))
-		}
-		return all
-	}
+	sum := func(text string) site.MD5 { return site.Sum([]byte(text)) }
 	profile := site.RefreshedProfile{Address: someAddress, Profile: site.Profile{Name: "new", Fresh: 2}}
 	older := site.RefreshedProfile{Address: someAddress, Profile: site.Profile{Name: "old", Fresh: 1}}
 	badges := site.RefreshedBadges{Address: someAddress, Fetched: 2, Badges: []site.Badge{{EventID: "2"}}}
 	earlier := site.RefreshedBadges{Address: someAddress, Fetched: 1, Badges: []site.Badge{{EventID: "1"}}}
 	type keeper interface {
-		Keep(digest site.MD5, kept []byte) ([]byte, error)
+		Keep(replaced, by site.MD5, kept []byte) ([]byte, error)
 	}
 	for name, c := range map[string]struct {
-		keeps []keeper
-		has   string
+		first, second keeper
+		has           string
 	}{
-		"profiles":            {keeps: []keeper{older, profile}, has: `"name":"new"`},
-		"profiles, the other": {keeps: []keeper{profile, older}, has: `"name":"new"`},
-		"badges":              {keeps: []keeper{earlier, badges}, has: `"eventId":"2"`},
-		"badges, the other":   {keeps: []keeper{badges, earlier}, has: `"eventId":"2"`},
+		"profiles":            {older, profile, `"name":"new"`},
+		"profiles, the other": {profile, older, `"name":"new"`},
+		"badges":              {earlier, badges, `"eventId":"2"`},
+		"badges, the other":   {badges, earlier, `"eventId":"2"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var kept []byte
-			for i, k := range c.keeps {
-				var err error
-				if kept, err = k.Keep(site.Sum([]byte{byte('a' + i)}), kept); err != nil {
+			check := func(kept []byte, err error, want ...string) []byte {
+				t.Helper()
+				stored, readErr := site.Stored(kept)
+				var got []string
+				for _, r := range stored {
+					for _, text := range strings.Split("a b c d e f g h i j", " ") {
+						if r.MD5 == sum(text) && r.From == sum("of the site") {
+							got = append(got, text)
+						}
+					}
+				}
+				if err != nil || readErr != nil || !slices.Equal(got, want) || len(stored) != len(want) {
+					t.Fatalf("stored: got %v of %d (%v, %v), want %v", got, len(stored), err, readErr, want)
+				}
+				return kept
+			}
+			kept, err := c.first.Keep(sum("of the site"), sum("a"), nil)
+			check(kept, err, "a")
+			kept, err = c.second.Keep(sum("a"), sum("b"), kept)
+			if check(kept, err, "b", "a"); !strings.Contains(string(kept), c.has) {
+				t.Errorf("kept: got %s, want %s", kept, c.has)
+			}
+			for _, text := range []string{"c", "d", "e", "f", "g", "h", "i", "j"} { // none of which comes to be put
+				if kept, err = c.first.Keep(sum("b"), sum(text), kept); err != nil {
 					t.Fatal(err)
 				}
 			}
-			stored, err := site.Stored(kept)
-			if want := digests("b", "a"); err != nil || !slices.Equal(stored, want) || !strings.Contains(string(kept), c.has) {
-				t.Errorf("kept: got %s (%v), want the digests %v and %s", kept, err, want, c.has)
-			}
-			for _, text := range []string{"c", "d", "e", "f", "g", "h", "i", "d"} {
-				if kept, err = c.keeps[0].Keep(site.Sum([]byte(text)), kept); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if stored, err = site.Stored(kept); err != nil || !slices.Equal(stored, digests("d", "i", "h", "g", "f", "e", "c", "b")) {
-				t.Errorf("after many: got %v (%v)", stored, err)
-			}
+			check(kept, err, "j", "b", "i", "h", "g", "f", "e", "d")
+			kept, err = c.first.Keep(sum("j"), sum("j"), kept)
+			check(kept, err, "j", "b", "i", "h", "g", "f", "e", "d")
 		})
 	}
-	if kept, err := profile.Keep(site.Sum(nil), []byte("damaged")); err != nil || !strings.Contains(string(kept), "new") {
+	if kept, err := profile.Keep(sum(""), sum("a"), []byte("damaged")); err != nil || !strings.Contains(string(kept), "new") {
 		t.Errorf("over what cannot be read: got %s, %v", kept, err)
 	}
 }

@@ -86,7 +86,7 @@ func explain(verb string, key site.Key, err error) error {
 		return fmt.Errorf("%s: %w", what, ErrCondition)
 	case answer.StatusCode == http.StatusNotImplemented:
 		return fmt.Errorf("%w: %w", reason, ErrUnsupported)
-	case inDoubt[answer.StatusCode] && !temporary[answer.Code], answer.Code == "InternalError":
+	case inDoubt(answer.StatusCode) && !temporary[answer.Code], answer.Code == "InternalError":
 		return &UnansweredError{reason}
 	case temporary[answer.Code], answer.StatusCode >= 500, answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode == http.StatusRequestTimeout:
 		return &temporaryError{reason}
@@ -98,10 +98,14 @@ func explain(verb string, key site.Key, err error) error {
 	return reason
 }
 
-// inDoubt are the statuses of servers, and of proxies before them, that do not know what
-// became of a request.
-var inDoubt = map[int]bool{
-	http.StatusRequestTimeout: true, http.StatusInternalServerError: true, http.StatusBadGateway: true, http.StatusGatewayTimeout: true,
+// inDoubt reports whether a status leaves open what became of a request: those of
+// proxies too, whose server may go on with it.
+func inDoubt(status int) bool {
+	switch status {
+	case http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusInsufficientStorage:
+		return false
+	}
+	return status >= 500 || status == http.StatusRequestTimeout
 }
 
 // wasSent reports whether a request that failed on its way may have reached the server.

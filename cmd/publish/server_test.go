@@ -368,7 +368,7 @@ func TestStatusOfVerifyAndRepair(t *testing.T) {
 			{"repair", func() {}, "--repair --site", command.Done, "1 objects put"},
 			{"verify a refreshed one", func() {
 				put("api/v1/lists/4/details", "{}")
-				put("_refresh/details/4", `{"stored":["`+site.Sum([]byte("{}")).String()+`"]}`)
+				put("_refresh/details/4", `{"stored":[{"md5":"`+site.Sum([]byte("{}")).String()+`","from":"`+digests(t, from)["api/v1/lists/4/details"]+`"}]}`)
 			}, "--verify", command.Done, "refreshed          1"},
 			{"verify what a site may have had", func() { put("api/v1/lists/4444/details", "{}") }, "--verify", command.Failed, "0 missing, 0 altered, 1 unknown"},
 			{"repair that", func() {}, "--repair --site", command.Done, "1 deleted"},
