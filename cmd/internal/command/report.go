@@ -86,11 +86,12 @@ func CheckReport(name, output string) error {
 	// A link to a file that is not there yet may lead elsewhere; what counts is its folder.
 	dir := filepath.Dir(withoutLinks(name))
 	file, err := os.CreateTemp(dir, ".report-*")
-	if errors.Is(err, fs.ErrNotExist) && output != "" && ReportInside(output, dir) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && output != "" && ReportInside(output, dir):
 		return nil
-	} else if errors.Is(err, fs.ErrNotExist) {
+	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("--report=%s: the folder %s is not there: make it, or name another file", name, filepath.Dir(name))
-	} else if err != nil {
+	case err != nil:
 		return fmt.Errorf("--report=%s cannot be written: %w", name, err)
 	}
 	return errors.Join(file.Close(), os.Remove(file.Name()))
