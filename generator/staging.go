@@ -162,7 +162,7 @@ func (s *staging) probeMove() error {
 
 // probeReplace tries to move the site that is there onto a folder that is not empty.
 // That must fail (rename(2)), but with another reason if the site could not be moved
-// anywhere: the reason tells.
+// anywhere.
 func (s *staging) probeReplace() error {
 	entries, err := os.Open(s.target)
 	if err != nil {
@@ -184,10 +184,22 @@ func (s *staging) probeReplace() error {
 	if err == nil { // a file system of its own kind; killed here, recover does it
 		return rename(s.last(), s.target)
 	}
-	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
+	if !staysInItsPlace(err) {
 		err = nil
 	}
 	return errors.Join(err, os.RemoveAll(s.last()))
+}
+
+// staysInItsPlace reports whether an error of a rename says that what is there cannot be
+// moved. EPERM is a sticky folder or an immutable one. Any other error may be a file
+// system's word for a folder that is not empty: commit will see.
+func staysInItsPlace(err error) bool {
+	for _, reason := range []unix.Errno{unix.EXDEV, unix.EBUSY, unix.EACCES, unix.EPERM, unix.EROFS} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *staging) next() string  { return filepath.Join(s.dir, "next") }

@@ -1,6 +1,7 @@
 package purger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -179,6 +182,8 @@ const shortestSecret = 6
 
 // hiding takes secrets out of a text.
 func hiding(secrets []string) *strings.Replacer {
+	// Where two of them match, the first does: one may begin another.
+	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	var pairs []string
 	for _, s := range secrets {
 		if len(s) >= shortestSecret {
@@ -201,9 +206,24 @@ func secretsIn(template string) []string {
 		all = append(all, name, value)
 	}
 	for _, part := range all {
-		if plain, err := url.QueryUnescape(part); err == nil && plain != part {
-			all = append(all, plain)
+		all = append(all, echoes(part)...)
+	}
+	return all
+}
+
+// percent is a byte of a URL, whose digits may be of either case.
+var percent = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+
+// echoes are the ways in which a server may repeat a part of a URL.
+func echoes(part string) []string {
+	all := []string{part}
+	for _, unescape := range []func(string) (string, error){url.QueryUnescape, url.PathUnescape} {
+		if plain, err := unescape(part); err == nil {
+			all = append(all, plain, url.QueryEscape(plain), url.PathEscape(plain))
 		}
+	}
+	for _, text := range all {
+		all = append(all, percent.ReplaceAllStringFunc(text, strings.ToUpper), percent.ReplaceAllStringFunc(text, strings.ToLower))
 	}
 	return all
 }

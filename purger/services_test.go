@@ -482,6 +482,30 @@ func TestSecretsInURLs(t *testing.T) {
 	}
 }
 
+// No part of a secret is left where another part of the URL is a part of it, nor where
+// the server escapes in its own way.
+func TestSecretsThatServersSpellTheirWay(t *testing.T) {
+	for query, answers := range map[string][]string{
+		"apikey=apikey-0123SECRET":      {"apikey=apikey-0123SECRET"},
+		"apikey-0123SECRET=apikey":      {"apikey-0123SECRET=apikey"},
+		"token=0123%2bSECRET%2fabcdef":  {"0123%2bSECRET%2fabcdef", "0123%2BSECRET%2Fabcdef", "0123+SECRET/abcdef"},
+		"token=0123+SECRET%7Eabcdef":    {"0123+SECRET%7eabcdef", "0123%20SECRET~abcdef", "0123%2BSECRET~abcdef", "0123 SECRET~abcdef"},
+		"token=0123%FFSECRET%E9abcdef":  {"0123\xffSECRET\xe9abcdef", "0123%ffSECRET%e9abcdef"},
+		"token=0123SECRET&u={url}&x=23": {"0123SECRET"},
+	} {
+		for _, answer := range answers {
+			s := newStub(t, func(_ int, _ told, w http.ResponseWriter) {
+				w.WriteHeader(http.StatusForbidden)
+				fmt.Fprintf(w, "no, not with %s", answer)
+			})
+			_, err := s.open(t, "http:"+s.URL+"/?"+query, func(*Options) {}).Purge(t.Context(), some)
+			if err == nil || !strings.Contains(err.Error(), "no, not with") || strings.Contains(err.Error(), "SECRET") || strings.Contains(err.Error(), "abcdef") {
+				t.Errorf("%s, said as %q: got %v, want it hidden", query, answer, err)
+			}
+		}
+	}
+}
+
 // Where no request found anything to forget, the template may be wrong: a person hears
 // of it.
 func TestNothingToForget(t *testing.T) {

@@ -29,7 +29,8 @@ const leftoverAge = time.Hour
 
 // A Local is a bucket in a folder of this machine: the same semantics as S3, without
 // headers, which a folder cannot keep. An ETag is the MD5 of the file. The folder may
-// be a symbolic link, and so may what is in it: all methods follow links.
+// be a symbolic link, and so may what is in it: links to folders are followed. A link to
+// a file is read through; Put replaces it and Delete removes it, not what it leads to.
 type Local struct {
 	*Folder
 	NoSync  bool // leave it to the system when what was put becomes durable

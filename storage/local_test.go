@@ -117,6 +117,27 @@ func TestLocalFollowsLinks(t *testing.T) {
 		t.Errorf("the link to a folder that became empty: %v", err)
 	}
 	listsOnly(t, b, "", "", all[3])
+	// A link to a file is read through, replaced and removed.
+	kept := filepath.Join(top, "real")
+	if err := os.WriteFile(kept, []byte("5"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"replaced", "removed"} {
+		if err := os.Symlink(kept, filepath.Join(top, "disk", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, b, object("replaced", "6"))
+	if err := b.Delete(t.Context(), []site.Key{"removed"}); err != nil {
+		t.Fatal(err)
+	}
+	listsOnly(t, b, "", "", all[3], object("replaced", "6"))
+	if body, err := os.ReadFile(kept); err != nil || string(body) != "5" {
+		t.Errorf("what the links led to: got %q, %v, want it as it was", body, err)
+	}
+	if err := errors.Join(b.Delete(t.Context(), []site.Key{"replaced"}), os.Remove(kept)); err != nil {
+		t.Fatal(err)
+	}
 
 	pinned, err := b.Pinned()
 	if err != nil {

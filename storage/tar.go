@@ -145,7 +145,8 @@ func (t *tarFile) Reopen(ctx context.Context) error {
 	t.current = next
 	t.mu.Unlock()
 	was.readers.Wait()
-	return was.file.Close()
+	_ = was.file.Close() // it was only read: an error is no reason to go on with it
+	return nil
 }
 
 // check reports whether all of a file can be used.

@@ -152,6 +152,25 @@ func TestATarThatIsReplaced(t *testing.T) {
 	shows("third")
 }
 
+// The new file is in use even if the old one cannot be closed: an error would mean that
+// the old one still is.
+func TestATarThatCannotBeClosed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "site.tar")
+	rename(t, path, tarOf(t, "first", 1))
+	s := openTar(t, path)
+	if err := s.Close(); err != nil { // so that it fails again
+		t.Fatal(err)
+	}
+	rename(t, path, tarOf(t, "second", 1))
+	if err := s.Reopen(t.Context()); err != nil {
+		t.Errorf("Reopen: got %v, want no error", err)
+	}
+	want := "second " + string(numbered(0))
+	if body, err := s.Get(t.Context(), numbered(0)); err != nil || string(body) != want {
+		t.Errorf("%s: got %q, %v, want %q", numbered(0), body, err, want)
+	}
+}
+
 // A tar file that is written over in place gives its own bytes or an error, never
 // those of another site; and when it is complete, it is used.
 func TestATarThatIsWrittenOver(t *testing.T) {

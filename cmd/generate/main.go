@@ -78,29 +78,37 @@ func (f *flags) Validate() error {
 	return err
 }
 
-// location is what looks like a URL.
-var location = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+// location is what looks like a URL, also if its slashes were merged.
+var location = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*):/+(.*)`)
+
+// packed is the end of a name that is not a folder's; only .tar itself is a file's.
+var packed = regexp.MustCompile(`(?i)\.(tar(\..*)?|zip)$`)
 
 // checkOut refuses names that mean something else than the folder that they would become.
 func checkOut(out string) error {
-	scheme := location.FindString(out)
-	switch {
-	case strings.EqualFold(scheme, "s3://"):
-		return fmt.Errorf("--out=%s is a bucket: generate --out site.tar, then publish --site site.tar --dest %[1]s", out)
-	case strings.EqualFold(scheme, "file://"):
-		return fmt.Errorf("--out=%s: name the path itself, --out %s; a bucket in a folder is what publish --site SITE --dest %[1]s writes", out, out[len(scheme):])
-	case scheme != "":
+	if url := location.FindStringSubmatch(out); url != nil {
+		scheme, rest := url[1], url[2]
+		switch strings.ToLower(scheme) {
+		case "s3":
+			return fmt.Errorf("--out=%s is a bucket: generate --out site.tar, then publish --site site.tar --dest %s://%s", out, scheme, rest)
+		case "file":
+			return fmt.Errorf("--out=%s: name the path itself, --out /%s; a bucket in a folder is what publish --site SITE --dest file:///%[2]s writes", out, rest)
+		}
 		return fmt.Errorf("--out=%s is a URL: name a folder, or a file that ends in .tar", out)
 	}
+	out = filepath.Clean(out)
 	name := strings.ToLower(filepath.Base(out))
-	for _, packed := range []struct{ ending, command string }{
+	for _, by := range []struct{ ending, command string }{
 		{".tar.gz", "gzip"}, {".tgz", "gzip"}, {".tar.zst", "zstd --rm"}, {".tzst", "zstd --rm"}, {".tar.xz", "xz"}, {".txz", "xz"}, {".tar.bz2", "bzip2"}, {".tbz", "bzip2"},
 		{".tbz2", "bzip2"},
 	} {
-		if strings.HasSuffix(name, packed.ending) {
-			tar := out[:len(out)-len(packed.ending)] + ".tar"
-			return fmt.Errorf("--out=%s: generate does not compress: generate --out %s, then %s %[2]s", out, tar, packed.command)
+		if strings.HasSuffix(name, by.ending) {
+			tar := out[:len(out)-len(by.ending)] + ".tar"
+			return fmt.Errorf("--out=%s: generate does not compress: generate --out %s, then %s %[2]s", out, tar, by.command)
 		}
+	}
+	if end := packed.FindStringIndex(out); end != nil && !strings.HasSuffix(out, ".tar") {
+		return fmt.Errorf("--out=%s: name a file that ends in .tar, such as %s.tar, or a folder of another name", out, out[:end[0]])
 	}
 	return nil
 }
@@ -123,7 +131,7 @@ func (f *flags) openRefreshed(ctx context.Context) (generator.Refreshed, error) 
 
 // Run makes the site.
 func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	if err := command.CheckReport(f.Report); err != nil {
+	if err := command.CheckReport(f.Report, f.Out); err != nil {
 		return err
 	}
 	refreshed, err := f.openRefreshed(ctx)

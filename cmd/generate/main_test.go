@@ -338,6 +338,22 @@ func TestUnwritableReport(t *testing.T) {
 	}
 }
 
+// TestReportBesideOutput: the run makes the folders above its output, so a report may go
+// there.
+func TestReportBesideOutput(t *testing.T) {
+	dir := demo(t)
+	for out, report := range map[string]string{"new/site": "new/report.json", "new/site.tar": "new/report.json", "new/sites/today": "new/report.json"} {
+		t.Chdir(t.TempDir())
+		if status, _, stderr := generate("--snapshot", dir, "--out", out, "--report", report); status != command.Done || !exists(report) {
+			t.Errorf("--out=%s --report=%s: status %d, want a report: %s", out, report, status, stderr)
+		}
+	}
+	t.Chdir(t.TempDir())
+	if status, _, stderr := generate("--snapshot", dir, "--out", "new/site", "--report", "new/reports/r.json"); status != command.Failed || exists("new") {
+		t.Errorf("a folder that nobody makes: status %d, want %d and nothing made: %s", status, command.Failed, stderr)
+	}
+}
+
 // TestReportInOutput: by whatever name the report would be in the output, it is refused.
 func TestReportInOutput(t *testing.T) {
 	dir := demo(t)
@@ -398,7 +414,14 @@ func TestOutputThatIsNoPath(t *testing.T) {
 		"there/site.tgz":      "generate --out there/site.tar, then gzip there/site.tar",
 		"site.tar.zst":        "generate --out site.tar, then zstd --rm site.tar",
 		"site.TAR.XZ":         "generate --out site.tar, then xz site.tar",
-		"http.d/s3:/../s.tgz": "generate --out http.d/s3:/../s.tar, then gzip",
+		"s3:/bucket/x":        "--dest s3://bucket/x",
+		"file:/srv/site":      "name the path itself, --out /srv/site;",
+		"site.TAR":            "--out=site.TAR: name a file that ends in .tar, such as site.tar, or a folder of another name",
+		"there/site.tar.lz4":  "name a file that ends in .tar, such as there/site.tar,",
+		"site.zip":            "name a file that ends in .tar, such as site.tar,",
+		"a/../site.Zip":       "such as site.tar,",
+		"site.tar.gz/":        "generate --out site.tar, then gzip site.tar",
+		"http.d/s3:/../s.tgz": "generate --out http.d/s.tar, then gzip",
 	} {
 		t.Run(out, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -412,7 +435,7 @@ func TestOutputThatIsNoPath(t *testing.T) {
 		})
 	}
 	t.Chdir(t.TempDir())
-	for _, out := range []string{"site.gz", "a:b", "tar.gz.d"} {
+	for _, out := range []string{"site.gz", "a:b", "tar.gz.d", "site.target", "zip"} {
 		if status, _, stderr := generate("--snapshot", dir, "--out", out); status != command.Done || !exists(filepath.Join(out, "_site")) {
 			t.Errorf("--out=%s: status %d: %s", out, status, stderr)
 		}

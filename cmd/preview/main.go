@@ -42,7 +42,11 @@ type flags struct {
 	BasePath       string  `default:"api/v1" help:"Path of the API of a snapshot (default ${default})."`
 	BadgesField    string  `default:"badges" help:"Name of the member that holds the badges of a snapshot (default ${default})."`
 	LeaderboardMax int     `default:"100" help:"Largest limit of a leaderboard of a snapshot (default ${default})."`
+	MaxProfileText int     `default:"65536" placeholder:"BYTES" help:"Longest text of a profile of a snapshot (default ${default})."`
 }
+
+// ofSnapshot are the flags that a site has no use for: it was generated with its own.
+var ofSnapshot = []string{"on-invalid", "refreshed", "endpoint", "region", "base-path", "badges-field", "leaderboard-max", "max-profile-text"}
 
 func main() { command.Main("preview", about, &flags{}) }
 
@@ -64,6 +68,11 @@ func (f *flags) AfterApply(parsed *kong.Context) error {
 	default:
 		f.Site = ""
 	}
+	for _, name := range ofSnapshot {
+		if f.Site != "" && given[name] {
+			return fmt.Errorf("--%s is for a snapshot: the site %s is served as it was generated", name, f.Site)
+		}
+	}
 	return nil
 }
 
@@ -74,12 +83,15 @@ func (f *flags) Validate() error {
 			return fmt.Errorf("--refreshed: %w", err)
 		}
 	}
+	if f.MaxProfileText == 0 { // else it would mean the default
+		return errors.New("--max-profile-text=0: every text would be left out")
+	}
 	_, err := f.config().WithDefaults()
 	return err
 }
 
 func (f *flags) config() site.Config {
-	return site.Config{BasePath: f.BasePath, BadgesField: f.BadgesField, LeaderboardMax: f.LeaderboardMax}
+	return site.Config{BasePath: f.BasePath, BadgesField: f.BadgesField, LeaderboardMax: f.LeaderboardMax, MaxProfileText: f.MaxProfileText}
 }
 
 // Run serves until it is interrupted.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/generator"
 )
 
@@ -173,7 +174,7 @@ func TestFlagsOfASnapshot(t *testing.T) {
 		"meta.json": `{"format":1,"as_of":"2026-01-01T00:00:00Z"}`, "badges.ndjson": "",
 		"records.ndjson":  `{"token_id":"1","version":1,"record_type":"address","data":"` + account + `"}` + "\nnot a row\n",
 		"lists.ndjson":    `{"token_id":"1","owner":"` + account + `"}`,
-		"accounts.ndjson": `{"address":"` + account + `","primary_list":"1","ens":{"name":"old.eth","fresh":1}}`,
+		"accounts.ndjson": `{"address":"` + account + `","primary_list":"1","ens":{"name":"old.eth","fresh":1,"avatar":"` + strings.Repeat("x", 301) + `"}}`,
 		"events.ndjson":   "",
 	} {
 		if err := os.WriteFile(filepath.Join(snapshot, name), []byte(text), 0o644); err != nil {
@@ -182,7 +183,7 @@ func TestFlagsOfASnapshot(t *testing.T) {
 	}
 	kept := filepath.Join(refreshed, "details", "1")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(kept), 0o755),
-		os.WriteFile(kept, []byte(`{"address":"`+account+`","name":"new.eth","fresh":2}`), 0o644)); err != nil {
+		os.WriteFile(kept, []byte(`{"address":"`+account+`","name":"new.eth","fresh":2,"avatar":"`+strings.Repeat("x", 301)+`"}`), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	var f flags
@@ -190,7 +191,7 @@ func TestFlagsOfASnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--addr=127.0.0.1:0", "--snapshot=" + snapshot, "--base-path=v2", "--badges-field=poaps", "--refreshed=" + refreshed}
+	args := []string{"--addr=127.0.0.1:0", "--snapshot=" + snapshot, "--base-path=v2", "--badges-field=poaps", "--refreshed=" + refreshed, "--max-profile-text=300"}
 	if _, err := parser.Parse(args); err != nil {
 		t.Fatal(err)
 	}
@@ -202,10 +203,11 @@ func TestFlagsOfASnapshot(t *testing.T) {
 	if status, _, body := get(t, base+"/v2/lists/1/badges"); status != http.StatusOK || body != `{"poaps":[]}` {
 		t.Errorf("badges: got %d %s, want 200 with poaps", status, body)
 	}
-	if _, _, body := get(t, base+"/v2/lists/1/details"); !strings.Contains(body, "new.eth") {
-		t.Errorf("details: got %s, want what was refreshed", body)
+	if _, _, body := get(t, base+"/v2/lists/1/details"); !strings.Contains(body, "new.eth") || strings.Contains(body, "xxx") {
+		t.Errorf("details: got %s, want what was refreshed without its long text", body)
 	}
-	for _, wrong := range []string{"--base-path=/", "--refreshed=", "--refreshed=s3://bucket", "--on-invalid=ask", "--leaderboard-max=-1"} {
+	for _, wrong := range []string{"--base-path=/", "--refreshed=", "--refreshed=s3://bucket", "--on-invalid=ask", "--leaderboard-max=-1",
+		"--max-profile-text=0", "--max-profile-text=100"} {
 		var f flags
 		parser, err := kong.New(&f)
 		if err != nil {
@@ -214,6 +216,25 @@ func TestFlagsOfASnapshot(t *testing.T) {
 		if _, err := parser.Parse([]string{wrong}); err == nil {
 			t.Errorf("%s: got no error", wrong)
 		}
+	}
+}
+
+// A site is served as it was generated: a flag that would have no effect is refused.
+func TestFlagsOfASnapshotWithASite(t *testing.T) {
+	for _, flag := range []string{"--on-invalid=skip", "--refreshed=_refresh", "--endpoint=http://x", "--region=x", "--base-path=x", "--badges-field=x",
+		"--leaderboard-max=50", "--max-profile-text=300"} {
+		var stdout, stderr bytes.Buffer
+		status := command.Run("preview", about, &flags{}, []string{"--site=" + t.TempDir(), flag}, &stdout, &stderr)
+		name, _, _ := strings.Cut(flag, "=")
+		if status != command.Usage || !strings.Contains(stderr.String(), name+" is for a snapshot") {
+			t.Errorf("%s: status %d, want %d and a line that names it: %s", flag, status, command.Usage, &stderr)
+		}
+		t.Setenv("FOLLOWPRESS_"+strings.ToUpper(strings.ReplaceAll(name[2:], "-", "_")), flag[len(name)+1:])
+	}
+	// Variables may be set for another command.
+	status := command.Run("preview", about, &flags{}, []string{"--site=" + t.TempDir(), "--addr=127.0.0.1:0"}, io.Discard, io.Discard)
+	if status != command.Failed { // there is no site in it
+		t.Errorf("from the environment: status %d, want %d", status, command.Failed)
 	}
 }
 

@@ -49,7 +49,7 @@ type flags struct {
 	PurgeWait time.Duration `default:"15s" help:"How long to wait before purging: a cache must not ask a fallback that has not noticed the new site yet (it looks every 10s)."`
 	PurgeAll  bool          `help:"Purge everything in the caches of --purge and do nothing else, after a purge that failed."`
 
-	Report   string `placeholder:"FILE" help:"Write a report as JSON; - is standard output. Not into the site."`
+	Report   string `placeholder:"FILE" help:"Write a report as JSON; - is standard output. Not into the site or the folder of --dest."`
 	LogLevel string `enum:"debug,info,warn,error" default:"warn" help:"What to log on standard error; debug logs every request."`
 
 	// List prices of Amazon S3 Standard in us-east-1 (https://aws.amazon.com/s3/pricing/).
@@ -73,6 +73,9 @@ func (f *flags) Validate() error {
 		return errors.New("a price cannot be negative")
 	case f.Site != "" && command.ReportInside(f.Report, f.Site):
 		return fmt.Errorf("--report=%s is in the site: the next generate would have to remove it", f.Report)
+	}
+	if at, err := storage.ParseLocation(f.Dest); err == nil && at.Folder != "" && command.ReportInside(f.Report, at.Folder) {
+		return fmt.Errorf("--report=%s is in the destination: --verify would take it for an unknown object", f.Report)
 	}
 	_, err := f.options(nil, nil).WithDefaults()
 	return err
@@ -131,6 +134,9 @@ type result interface {
 
 // Run publishes, verifies or repairs.
 func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	if err := command.CheckReport(f.Report, ""); err != nil {
+		return err
+	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: command.LogLevel(f.LogLevel)}))
 	progress := command.NewProgress(stderr)
 	told, err := f.do(ctx, f.options(progress, log), log, stderr)

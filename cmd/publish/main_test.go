@@ -66,6 +66,7 @@ func TestUsage(t *testing.T) {
 		{"bulk", "--site x --dest s3://bucket --bulk maybe", "--bulk"},
 		{"price", "--site x --dest s3://bucket --price-put=-1", "price"},
 		{"report in the site", "--site x --dest s3://bucket --report x/report.json", "in the site"},
+		{"report in the destination", "--site x --dest file:///nowhere/b --report /nowhere/b/report.json", "in the destination"},
 		{"purge all of nothing", "--purge-all", "--purge=CACHE"},
 		{"purge all and publish", "--purge-all --purge varnish:http://x --dry-run", "exclude each other"},
 		{"another cache", "--site x --dest s3://bucket --purge akamai:1", "cloudfront:ID"},
@@ -116,6 +117,19 @@ func TestFailures(t *testing.T) {
 	}
 	if body, err := os.ReadFile(summary); err != nil || strings.Count(string(body), "error") < 6 {
 		t.Errorf("the summary: %s, %v", body, err)
+	}
+}
+
+// A report that cannot be written is found out before anything is published.
+func TestUnwritableReport(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "out")
+	report := filepath.Join(t.TempDir(), "missing", "report.json")
+	status, _, stderr := runPublish("--site", demoSite(t, "site"), "--dest", "file://"+to, "--report", report)
+	if status != command.Failed || !strings.Contains(lastLine(stderr), "--report="+report+": the folder") {
+		t.Errorf("status %d, want %d and a line about --report: %s", status, command.Failed, stderr)
+	}
+	if _, err := os.Stat(to); err == nil {
+		t.Error("it was published")
 	}
 }
 

@@ -67,8 +67,9 @@ func withoutLinks(path string) string {
 	return path
 }
 
-// CheckReport finds out before the work whether WriteReport can write to a file.
-func CheckReport(name string) error {
+// CheckReport finds out before the work whether WriteReport can write to a file. The
+// folders above output, if there is one, are there after the work.
+func CheckReport(name, output string) error {
 	if name == "" || name == StandardOutput {
 		return nil
 	}
@@ -83,10 +84,14 @@ func CheckReport(name string) error {
 		return nil
 	}
 	// A link to a file that is not there yet may lead elsewhere; what counts is its folder.
-	file, err := os.CreateTemp(filepath.Dir(withoutLinks(name)), ".report-*")
-	if errors.Is(err, fs.ErrNotExist) {
+	dir := filepath.Dir(withoutLinks(name))
+	file, err := os.CreateTemp(dir, ".report-*")
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && output != "" && ReportInside(output, dir):
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("--report=%s: the folder %s is not there: make it, or name another file", name, filepath.Dir(name))
-	} else if err != nil {
+	case err != nil:
 		return fmt.Errorf("--report=%s cannot be written: %w", name, err)
 	}
 	return errors.Join(file.Close(), os.Remove(file.Name()))

@@ -1,0 +1,24 @@
+package generator
+
+import (
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Only errors that say that a folder cannot be moved refuse an output. File systems have
+// several for a folder that is not empty.
+func TestStaysInItsPlace(t *testing.T) {
+	for err, want := range map[unix.Errno]bool{
+		unix.ENOTEMPTY: false, unix.EEXIST: false, unix.EIO: false, unix.EINVAL: false, unix.ENOSYS: false, unix.ENOTSUP: false,
+		unix.EXDEV: true, unix.EBUSY: true, unix.EACCES: true, unix.EPERM: true, unix.EROFS: true,
+	} {
+		if got := staysInItsPlace(&os.LinkError{Op: "rename", Err: err}); got != want {
+			t.Errorf("%v: got %t, want %t", err, got, want)
+		}
+	}
+	if staysInItsPlace(nil) {
+		t.Error("no error: got true, want false")
+	}
+}
