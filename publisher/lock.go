@@ -291,7 +291,7 @@ func (l *lock) abandon() {
 // publish.
 func (l *lock) release(ctx context.Context, change func(*doubt) *doubt) error {
 	l.abandon()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	ctx, cancel := ending(ctx)
 	defer cancel()
 	bucket := l.bucket.until(ctx)
 	l.body.Released = true

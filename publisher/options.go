@@ -1,6 +1,7 @@
 package publisher
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"log/slog"
@@ -67,21 +68,11 @@ func (noProgress) AddBytes(int64, int64) {}
 
 // WithDefaults fills what is zero and refuses what cannot work.
 func (o Options) WithDefaults() (Options, error) {
-	if o.Concurrency == 0 {
-		o.Concurrency = DefaultConcurrency
-	}
-	if o.Bulk == "" {
-		o.Bulk = BulkAuto
-	}
-	if o.Lease == 0 {
-		o.Lease = DefaultLease
-	}
-	if o.Patience == 0 {
-		o.Patience = DefaultPatience
-	}
-	if o.drain == 0 {
-		o.drain = drainTime
-	}
+	o.Concurrency = cmp.Or(o.Concurrency, DefaultConcurrency)
+	o.Bulk = cmp.Or(o.Bulk, BulkAuto)
+	o.Lease = cmp.Or(o.Lease, DefaultLease)
+	o.Patience = cmp.Or(o.Patience, DefaultPatience)
+	o.drain = cmp.Or(o.drain, drainTime)
 	if o.Progress == nil {
 		o.Progress = noProgress{}
 	}

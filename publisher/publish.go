@@ -221,8 +221,21 @@ func (r *run) lock(ctx context.Context) (release func(error), err error) {
 	return release, nil
 }
 
-// releaseTime is short: somebody may be waiting for the end of this run.
-const releaseTime = 2 * time.Second
+// How long a run may take to say in the lock that it has ended: a person who interrupts
+// it does not want to wait, others would rather wait than look at everything.
+const (
+	releaseTime            = 45 * time.Second // a request that hangs, and another
+	releaseTimeInterrupted = 2 * time.Second
+)
+
+// ending is a context for what a run does last, also if it was interrupted or failed.
+func ending(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := releaseTime
+	if ctx.Err() != nil {
+		limit = releaseTimeInterrupted
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), limit)
+}
 
 // findDoubt reads from the lock what it would have said, had this run taken it.
 func (r *run) findDoubt(ctx context.Context) error {
@@ -263,7 +276,7 @@ func (r *run) stillDoubtful(was *doubt) *doubt {
 
 // changeLock changes what the lock of whoever has it says of doubts.
 func (r *run) changeLock(bucket *patient, change func(*lockBody) bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+	ctx, cancel := ending(r.ctx)
 	defer cancel()
 	if err := changeLock(ctx, bucket.unbounded().until(ctx), change); err != nil {
 		r.options.Log.Warn("cannot note in the lock whether requests may still arrive: verify the bucket an hour from now", "error", err)

@@ -40,7 +40,7 @@ func TestVerifyAndRepairABucket(t *testing.T) {
 		p.remove(t, missing)
 		p.put(t, altered, strings.Repeat("x", len(first[altered])), minio.PutObjectOptions{})
 		p.put(t, refreshed, "fresh", minio.PutObjectOptions{})
-		p.put(t, refresh, keptFor(first[refreshed], "fresh"), minio.PutObjectOptions{})
+		p.put(t, refresh, keptFor(first[refreshed]), minio.PutObjectOptions{})
 		p.put(t, unknown, "left over", minio.PutObjectOptions{})
 		p.put(t, "robots.txt", "somebody's", minio.PutObjectOptions{})
 		p.remove(t, site.ManifestKey("3"))
@@ -81,9 +81,9 @@ func TestVerifyAndRepairABucket(t *testing.T) {
 	})
 }
 
-// keptFor is what a refresh keeps that has put a body in the place of another.
-func keptFor(replaced, body string) string {
-	return fmt.Sprintf(`{"stored":[{"md5":%q,"from":%q}]}`, site.Sum([]byte(body)), site.Sum([]byte(replaced)))
+// keptFor is what a refresh keeps that has put "fresh" in the place of a body.
+func keptFor(replaced string) string {
+	return fmt.Sprintf(`{"stored":[{"md5":%q,"from":%q}]}`, site.Sum([]byte("fresh")), site.Sum([]byte(replaced)))
 }
 
 // found is what a verification should find.
@@ -127,7 +127,7 @@ func TestRefreshedObjectsSurviveAKilledRun(t *testing.T) {
 				refresh, _ := config.RefreshOf(key)
 				refreshes = append(refreshes, refresh)
 				p.put(t, key, "fresh", minio.PutObjectOptions{})
-				p.put(t, refresh, keptFor(first[key], "fresh"), minio.PutObjectOptions{})
+				p.put(t, refresh, keptFor(first[key]), minio.PutObjectOptions{})
 			}
 			c := p.start(t, job{Site: path, Bulk: publisher.BulkOff, Workers: 1})
 			c.reach("upload")

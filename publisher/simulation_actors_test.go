@@ -63,6 +63,9 @@ func (w *world) options(name string) Options {
 			return a
 		}}))
 	}
+	if w.locks == unasked {
+		o.NoLock, o.BreakLock = true, false
+	}
 	if o.BreakLock {
 		w.count(faultBroken)
 	}
@@ -89,7 +92,9 @@ func (w *world) sleep(parts ...string) { time.Sleep(w.between(0, within, parts..
 func (w *world) publisher(name string, with regression) {
 	w.sleep(name, "begin")
 	p := w.process(name)
-	p.stops(4 * time.Second)
+	if w.locks == conditional {
+		p.stops(4 * time.Second)
+	}
 	o, next := w.options(name), w.site(name, "site")
 	var bucket Bucket = p
 	if w.chance(500, name, "bulk") {
@@ -97,7 +102,7 @@ func (w *world) publisher(name string, with regression) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if w.chance(100, name, "interrupted") {
+	if w.locks == conditional && w.chance(100, name, "interrupted") {
 		w.count(faultCut)
 		time.AfterFunc(w.between(0, 3*time.Second, name, "interrupt"), cancel)
 	}

@@ -166,6 +166,12 @@ func newWorld(seed uint64, traced bool) *world {
 	if traced {
 		w.trace = &strings.Builder{}
 	}
+	if kind := locking(w.draw("locks") % 20); kind <= unasked {
+		w.locks = kind
+	}
+	if w.locks != conditional {
+		w.faults[faultUnlocked]++
+	}
 	if w.skew("answers") != 0 {
 		w.faults[faultSkewed]++
 	}
@@ -183,6 +189,12 @@ func newWorld(seed uint64, traced bool) *world {
 
 // run lets everybody loose.
 func (w *world) run(with regression) {
+	if w.locks != conditional {
+		for i := range 4 {
+			w.publisher(fmt.Sprint("publisher", i), with)
+		}
+		return
+	}
 	var group, fallbacks sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
 	for i := range 2 + w.draw("publishers")%3 {

@@ -23,6 +23,7 @@ import (
 // on how many of the kind that one has made, and never on the order of goroutines.
 type world struct {
 	seed  uint64
+	locks locking
 	start time.Time
 
 	mu           sync.Mutex
@@ -76,6 +77,7 @@ const (
 	faultTaken      = "locks taken over"
 	faultSkewed     = "buckets whose clocks disagree"
 	faultDamaged    = "objects damaged"
+	faultUnlocked   = "buckets without a lock"
 )
 
 // faults count what was tried, by kind.
@@ -100,6 +102,17 @@ func (w *world) note(format string, arguments ...any) {
 }
 
 func (w *world) elapsed() string { return fmt.Sprintf("%10.3f", time.Since(w.start).Seconds()) }
+
+// How a world keeps publishers apart. Only conditional writes can; in the other worlds
+// they publish one after the other, as their users have to see to.
+type locking int
+
+const (
+	conditional locking = iota
+	unsupported         // the server answers 501 to conditions
+	ignored             // the server takes conditions and does not look at them
+	unasked             // --no-lock
+)
 
 // draw is a number that the seed decides for what the parts name.
 func (w *world) draw(parts ...string) uint64 {
@@ -142,9 +155,8 @@ func (w *world) skew(clock string) time.Duration {
 type process struct {
 	w                *world
 	name             string
-	stopped, goesOn  time.Time  // zero: never
-	killed           time.Time  // zero: never
-	sorted           []site.Key // keys of objects; nil if they have to be sorted again
+	stopped, goesOn  time.Time // zero: never
+	killed           time.Time // zero: never
 	epoch            atomic.Int64
 	mu               sync.Mutex
 	requests         map[string]int
@@ -375,7 +387,7 @@ func (w *world) changed(r *arrival, key site.Key, o *stored) {
 	} else if epoch := int(r.epoch.Load()); epoch > 0 {
 		// Nobody writes data any more when somebody else has begun to, but for what the
 		// network or a stop has kept for longer than the protocol waits.
-		if w.writing > epoch && time.Since(r.signed) <= drainTime {
+		if w.locks == conditional && w.writing > epoch && time.Since(r.signed) <= drainTime {
 			w.fail("%s: %s was carried out when another run had begun to write", r.name, r.what)
 		}
 		w.writing = max(w.writing, epoch)
@@ -521,6 +533,12 @@ func (p *process) putOne(ctx context.Context, o storage.Object, condition storag
 	}
 	return request(ctx, p, "put", o.Key, func(r *arrival) (string, error) {
 		old, ok := p.w.objects[o.Key]
+		switch {
+		case p.w.locks == unsupported && condition != storage.Always:
+			return "", storage.ErrUnsupported
+		case p.w.locks == ignored:
+			condition = storage.Always
+		}
 		if condition == storage.IfAbsent && ok || condition != storage.IfAbsent && condition != storage.Always && (!ok || string(condition) != old.sum.String()) {
 			return "", storage.ErrCondition
 		}

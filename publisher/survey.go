@@ -140,7 +140,7 @@ func refreshedOf(ctx context.Context, bucket *patient, c site.Config, listed map
 			}
 			stored, err := site.Stored(body)
 			if err != nil {
-				return nil //nolint:nilerr // it explains nothing; generate says what is wrong with it
+				return nil // it explains nothing; generate says what is wrong with it
 			}
 			var possible []site.MD5
 			for _, r := range stored {

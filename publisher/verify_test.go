@@ -51,17 +51,17 @@ func TestVerifyAndRepair(t *testing.T) {
 		{name: "refreshed", refreshed: "api/v1/lists/3/badges",
 			damage: func(t *testing.T, folder string) {
 				put(t, folder, listKey(3, site.Badges), "fresh")
-				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("badges3", "fresh"))
+				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("badges3"))
 			}},
 		{name: "altered after a refresh", altered: "api/v1/lists/3/badges",
 			damage: func(t *testing.T, folder string) {
 				put(t, folder, listKey(3, site.Badges), "fresh, and damaged")
-				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("badges3", "fresh"))
+				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("badges3"))
 			}},
 		{name: "refreshed before the site had other bytes", altered: "api/v1/lists/3/badges",
 			damage: func(t *testing.T, folder string) {
 				put(t, folder, listKey(3, site.Badges), "fresh")
-				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("badges of an earlier site", "fresh"))
+				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("badges of an earlier site"))
 			}},
 		{name: "altered, and what was refreshed cannot be read", altered: "api/v1/lists/3/badges",
 			damage: func(t *testing.T, folder string) {
@@ -71,7 +71,7 @@ func TestVerifyAndRepair(t *testing.T) {
 		{name: "altered beside a refresh of another kind", altered: "api/v1/lists/3/details",
 			damage: func(t *testing.T, folder string) {
 				put(t, folder, listKey(3, site.Details), "fresh")
-				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("badges3", "fresh"))
+				put(t, folder, site.RefreshKey(site.Badges, "3"), keptFor("badges3"))
 			}},
 		{name: "lock", damage: func(t *testing.T, folder string) { put(t, folder, site.LockKey, `{"lease_seconds":0}`) }},
 	} {
@@ -121,9 +121,9 @@ func TestVerifyAndRepair(t *testing.T) {
 	}
 }
 
-// keptFor is what a refresh keeps that has put a body in the place of another.
-func keptFor(replaced, body string) string {
-	return fmt.Sprintf(`{"stored":[{"md5":%q,"from":%q}]}`, site.Sum([]byte(body)), site.Sum([]byte(replaced)))
+// keptFor is what a refresh keeps that has put "fresh" in the place of a body.
+func keptFor(replaced string) string {
+	return fmt.Sprintf(`{"stored":[{"md5":%q,"from":%q}]}`, site.Sum([]byte("fresh")), site.Sum([]byte(replaced)))
 }
 
 // A site that is not the bucket's repairs nothing.
@@ -195,7 +195,7 @@ func TestRefreshedObjects(t *testing.T) {
 		publish(t, siteOf(t, objectsOf(20, "")), bucket, Options{})
 		for i, key := range refreshed {
 			put(t, folder, key, "fresh")
-			put(t, folder, site.RefreshKey(site.Details, []string{"3", "4"}[i]), keptFor("details"+[]string{"3", "4"}[i], "fresh"))
+			put(t, folder, site.RefreshKey(site.Details, []string{"3", "4"}[i]), keptFor("details"+[]string{"3", "4"}[i]))
 		}
 		objects := objectsOf(20, "")
 		objects[listKey(4, site.Details)] = "newer than the refresh"
@@ -212,7 +212,7 @@ func TestRefreshedObjects(t *testing.T) {
 		next[refreshed[0]] = []byte("fresh")
 		for _, token := range []string{"3", "4"} {
 			key := site.RefreshKey(site.Details, token)
-			if string(found[key]) != keptFor("details"+token, "fresh") {
+			if string(found[key]) != keptFor("details"+token) {
 				t.Errorf("%s was touched", key)
 			}
 			delete(found, key)

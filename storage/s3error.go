@@ -53,17 +53,7 @@ func explain(verb string, key site.Key, err error) error {
 	what := strings.TrimSpace(verb + " " + string(key))
 	var answer minio.ErrorResponse
 	if !errors.As(err, &answer) || answer.Code == "" && answer.StatusCode == 0 {
-		err = fmt.Errorf("%s: %w", what, err)
-		if isNetworkError(err) {
-			if wasSent(err) {
-				err = &UnansweredError{err}
-			}
-			return &temporaryError{err}
-		}
-		if unreachable(err) {
-			return fmt.Errorf("%w: check --endpoint, HTTPS_PROXY and the server's certificate", err)
-		}
-		return err
+		return explainSilence(fmt.Errorf("%s: %w", what, err))
 	}
 	switch answer.Code {
 	case "NoSuchKey":
@@ -80,13 +70,11 @@ func explain(verb string, key site.Key, err error) error {
 		return fmt.Errorf("%w: %s", reason, hint)
 	}
 	switch {
-	case answer.StatusCode == http.StatusNotModified:
-		return fmt.Errorf("%s: %w", what, ErrUnchanged)
 	case answer.StatusCode == http.StatusPreconditionFailed:
 		return fmt.Errorf("%s: %w", what, ErrCondition)
 	case answer.StatusCode == http.StatusNotImplemented:
 		return fmt.Errorf("%w: %w", reason, ErrUnsupported)
-	case inDoubt(answer.StatusCode) && !temporary[answer.Code], answer.Code == "InternalError":
+	case inDoubt(answer):
 		return &UnansweredError{reason}
 	case temporary[answer.Code], answer.StatusCode >= 500, answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode == http.StatusRequestTimeout:
 		return &temporaryError{reason}
@@ -98,14 +86,27 @@ func explain(verb string, key site.Key, err error) error {
 	return reason
 }
 
-// inDoubt reports whether a status leaves open what became of a request: those of
+// explainSilence is explain where the server gave no answer.
+func explainSilence(err error) error {
+	switch {
+	case isNetworkError(err) && wasSent(err):
+		return &UnansweredError{err}
+	case isNetworkError(err):
+		return &temporaryError{err}
+	case unreachable(err):
+		return fmt.Errorf("%w: check --endpoint, HTTPS_PROXY and the server's certificate", err)
+	}
+	return err
+}
+
+// inDoubt reports whether an answer leaves open what became of the request: those of
 // proxies too, whose server may go on with it.
-func inDoubt(status int) bool {
-	switch status {
+func inDoubt(answer minio.ErrorResponse) bool {
+	switch answer.StatusCode {
 	case http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusInsufficientStorage:
 		return false
 	}
-	return status >= 500 || status == http.StatusRequestTimeout
+	return answer.Code == "InternalError" || !temporary[answer.Code] && (answer.StatusCode >= 500 || answer.StatusCode == http.StatusRequestTimeout)
 }
 
 // wasSent reports whether a request that failed on its way may have reached the server.

@@ -25,7 +25,7 @@ var (
 	ErrUnsupported = errors.New("the server does not support this")
 	// ErrDamaged says that a body does not have the digest that goes with it.
 	ErrDamaged = errors.New("the bytes do not have the MD5 that the manifest names")
-	// ErrUnchanged says that an object still has the ETag that was named.
+	// ErrUnchanged says that an object is the one that was seen before.
 	ErrUnchanged = errors.New("the object has not changed")
 	// ErrNoBucket says that the bucket does not exist.
 	ErrNoBucket = errors.New("no such bucket")
