@@ -189,7 +189,7 @@ func TestBrokenLockOfALivingPublisher(t *testing.T) {
 	if err := <-ended; !errors.Is(err, ErrLockLost) && !errors.Is(err, ErrInterleaved) {
 		t.Errorf("the stale publisher ended with %v", err)
 	}
-	publish(t, newer, bucket, Options{})
+	publish(t, newer, bucket, Options{drain: time.Millisecond})
 	equalSites(t, inBucket(t, folder), newer)
 }
 

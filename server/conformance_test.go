@@ -89,14 +89,14 @@ func readCases(t *testing.T) []conformanceCase {
 func conformanceStores(t *testing.T, snapshot afero.Fs) map[string]server.Store {
 	t.Helper()
 	ctx := context.Background()
-	memory, _, err := generator.ToMemory(ctx, snapshot, generator.Options{})
+	memory, _, err := generator.ToMemory(ctx, snapshot, generator.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	stores := map[string]server.Store{"memory": storage.NewFolder(memory)}
 	for name, file := range map[string]string{"folder": "site", "tar": "site.tar"} {
 		path := filepath.Join(t.TempDir(), file)
-		if _, err := generator.ToPath(ctx, snapshot, path, generator.Options{}); err != nil {
+		if _, err := generator.ToPath(ctx, snapshot, path, generator.Options{NoSync: true}); err != nil {
 			t.Fatal(err)
 		}
 		stores[name] = open(t, path)

@@ -289,7 +289,7 @@ func TestANewSiteIsNoticed(t *testing.T) {
 	ctx := context.Background()
 	make := func(config site.Config) {
 		t.Helper()
-		if _, err := generator.ToPath(ctx, afero.FromIOFS{FS: fixtures.Demo()}, dir, generator.Options{Config: config}); err != nil {
+		if _, err := generator.ToPath(ctx, afero.FromIOFS{FS: fixtures.Demo()}, dir, generator.Options{Config: config, NoSync: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

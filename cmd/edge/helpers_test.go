@@ -29,7 +29,7 @@ import (
 var testSite = sync.OnceValues(func() (string, error) {
 	snapshot := afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.Conformance()}, "snapshot")
 	dir := filepath.Join(scratch, "site")
-	_, err := generator.ToPath(context.Background(), snapshot, dir, generator.Options{})
+	_, err := generator.ToPath(context.Background(), snapshot, dir, generator.Options{NoSync: true})
 	return dir, err
 })
 

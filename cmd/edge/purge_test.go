@@ -100,7 +100,7 @@ func (e edition) generate(name string) (dir string, err error) {
 		}
 	}
 	dir = filepath.Join(scratch, name)
-	_, err = generator.ToPath(context.Background(), snapshot, dir, generator.Options{})
+	_, err = generator.ToPath(context.Background(), snapshot, dir, generator.Options{NoSync: true})
 	return dir, err
 }
 

@@ -61,7 +61,7 @@ func start(t *testing.T, stderr io.Writer, arguments ...string) (base string, st
 func demoSite(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "site")
-	if _, err := generator.ToPath(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, dir, generator.Options{}); err != nil {
+	if _, err := generator.ToPath(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, dir, generator.Options{NoSync: true}); err != nil {
 		t.Fatal(err)
 	}
 	return dir

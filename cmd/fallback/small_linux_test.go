@@ -161,7 +161,7 @@ func takesLittleForSlowClients(t *testing.T, binary string, s *servers.Server) {
 	snapshot := afero.NewMemMapFs()
 	writeLongLists(t, snapshot, lists, records)
 	file := filepath.Join(t.TempDir(), "site.tar")
-	if _, err := generator.ToPath(t.Context(), snapshot, file, generator.Options{}); err != nil {
+	if _, err := generator.ToPath(t.Context(), snapshot, file, generator.Options{NoSync: true}); err != nil {
 		t.Fatal(err)
 	}
 	for name, args := range map[string][]string{

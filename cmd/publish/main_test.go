@@ -37,7 +37,7 @@ func runPublish(args ...string) (status int, stdout, stderr string) {
 func demoSite(t *testing.T, name string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), name)
-	if _, err := generator.ToPath(context.Background(), afero.FromIOFS{FS: fixtures.Demo()}, out, generator.Options{}); err != nil {
+	if _, err := generator.ToPath(context.Background(), afero.FromIOFS{FS: fixtures.Demo()}, out, generator.Options{NoSync: true}); err != nil {
 		t.Fatal(err)
 	}
 	return out

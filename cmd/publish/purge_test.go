@@ -124,7 +124,7 @@ func changedDemo(t *testing.T, change func(name, text string) string) string {
 		}
 	}
 	out := filepath.Join(t.TempDir(), "site")
-	if _, err := generator.ToPath(t.Context(), afero.NewBasePathFs(afero.NewOsFs(), folder), out, generator.Options{}); err != nil {
+	if _, err := generator.ToPath(t.Context(), afero.NewBasePathFs(afero.NewOsFs(), folder), out, generator.Options{NoSync: true}); err != nil {
 		t.Fatal(err)
 	}
 	return out

@@ -309,7 +309,7 @@ func TestADryRunOnlyReads(t *testing.T) {
 // otherSite generates a site at the path that differs in the badges of each list.
 func otherSite(t *testing.T, path string) {
 	t.Helper()
-	options := generator.Options{Config: site.Config{BadgesField: "poaps"}}
+	options := generator.Options{Config: site.Config{BadgesField: "poaps"}, NoSync: true}
 	if _, err := generator.ToPath(context.Background(), afero.FromIOFS{FS: fixtures.Demo()}, path, options); err != nil {
 		t.Fatal(err)
 	}
