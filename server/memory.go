@@ -87,6 +87,13 @@ func (l *ledger) wanted() <-chan struct{} {
 	return short
 }
 
+// crowded reports whether a claim waits.
+func (l *ledger) crowded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queue.Len() > 0
+}
+
 // tell closes what wanted has given, if a claim waits.
 func (l *ledger) tell() {
 	if l.queue.Len() > 0 && l.short != nil {

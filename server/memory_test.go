@@ -12,12 +12,7 @@ func TestClaimsPass(t *testing.T) {
 	l.take(90)
 	granted := make(chan error, 1)
 	go func() { granted <- l.acquire(t.Context(), 60) }()
-	waits := func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.queue.Len() == 1
-	}
-	for !waits() {
+	for !l.crowded() {
 		time.Sleep(time.Millisecond)
 	}
 	passed := 0

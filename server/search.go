@@ -191,7 +191,7 @@ func (h *Handler) readAhead(ctx context.Context, read reader, tokenID string, fr
 // wait for its memory, and when the context ends.
 func (h *Handler) begin(ctx context.Context, read reader, key site.Key, size int64) (wait func() (*object, error)) {
 	get := func() (*object, error) { return read.get(ctx, key) }
-	if read.has(key) || !h.ahead.TryAcquire(size) {
+	if read.has(key) || h.cache.keeper.ledgerOf(size).crowded() || !h.ahead.TryAcquire(size) {
 		return get
 	}
 	type result struct {
