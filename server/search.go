@@ -57,7 +57,7 @@ func (h *Handler) search(ctx context.Context, v *view, s site.Search) (*object, 
 		case <-ctx.Done():
 			return nil, err
 		}
-		v = h.reload(ctx)
+		v := h.reload(ctx) // not the one that reads ahead of the last try still use
 		o, err = h.searchOnce(ctx, reader{
 			func(ctx context.Context, key site.Key) (*object, error) { return h.cache.renew(ctx, v.version, key) },
 			func(site.Key) bool { return false },
