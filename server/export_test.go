@@ -24,3 +24,6 @@ func (h *Handler) Look(ctx context.Context) { h.look(ctx) }
 
 // InFlight is the number of bytes that are held beside the cache.
 func (h *Handler) InFlight() int64 { return h.inFlight() }
+
+// Version counts the sites that were served.
+func (h *Handler) Version() uint64 { return uint64(h.view.Load().version) }

@@ -12,28 +12,36 @@ import (
 
 // What the handler holds beyond its cache are objects that are being read, objects that
 // the cache has dropped while answers are made of them or slow clients take them, and
-// pages of searches. All are counted, and what does not fit has to wait. They are
-// counted apart, so that nobody who holds some waits for more of the same: objects that
-// are large, so that two of them do not keep small ones out, and pages, which wait for
-// objects.
+// pages of searches. All are counted, and what does not fit has to wait. Large objects are
+// counted apart, so that two of them do not keep small ones out; and so are pages.
+//
+// Nobody deadlocks, because nobody who holds an object waits for memory: a search needs
+// one shard at a time, gives back what it has read ahead as soon as others wait, and
+// begins again where its page has no room. Who holds a page waits for objects only.
 
 // A ledger counts bytes of objects up to a size.
 type ledger struct {
 	size int64
 
 	mu    sync.Mutex
-	taken int64     // may be more than size
-	queue list.List // of claims that wait, first come, first served
+	taken int64         // may be more than size
+	queue list.List     // of claims that wait, first come, first served
+	short chan struct{} // closed when a claim waits; nil if nobody wants to know
 }
 
 // A claim waits until it is granted.
 type claim struct {
 	bytes   int64
+	passed  int // how many others were granted while it was the first
 	granted chan struct{}
 }
 
+// mostPassed is how many claims for which there is room may pass the first one, for which
+// there is none yet: one that needs much neither blocks the others nor waits for ever.
+const mostPassed = 16
+
 // acquire waits until so many bytes are free. What is larger than the whole ledger is
-// admitted alone.
+// admitted when half of it is free: else one slow client could keep it out.
 func (l *ledger) acquire(ctx context.Context, bytes int64) error {
 	l.mu.Lock()
 	if l.queue.Len() == 0 && l.fits(bytes) {
@@ -41,8 +49,10 @@ func (l *ledger) acquire(ctx context.Context, bytes int64) error {
 		l.mu.Unlock()
 		return nil
 	}
-	c := &claim{bytes, make(chan struct{})}
+	c := &claim{bytes: bytes, granted: make(chan struct{})}
 	place := l.queue.PushBack(c)
+	l.grant()
+	l.tell()
 	l.mu.Unlock()
 	select {
 	case <-c.granted:
@@ -62,7 +72,34 @@ func (l *ledger) acquire(ctx context.Context, bytes int64) error {
 }
 
 func (l *ledger) fits(bytes int64) bool {
-	return l.taken+bytes <= l.size || l.taken <= 0
+	return l.taken+bytes <= l.size || l.taken <= 0 || bytes > l.size && l.taken <= l.size/2
+}
+
+// wanted is closed as soon as a claim waits: who can do without what it holds gives it back.
+func (l *ledger) wanted() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.short == nil {
+		l.short = make(chan struct{})
+	}
+	short := l.short
+	l.tell()
+	return short
+}
+
+// crowded reports whether a claim waits.
+func (l *ledger) crowded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queue.Len() > 0
+}
+
+// tell closes what wanted has given, if a claim waits.
+func (l *ledger) tell() {
+	if l.queue.Len() > 0 && l.short != nil {
+		close(l.short)
+		l.short = nil
+	}
 }
 
 // take counts what is held already.
@@ -81,14 +118,21 @@ func (l *ledger) give(bytes int64) {
 
 // grant lets in whoever fits now.
 func (l *ledger) grant() {
-	for first := l.queue.Front(); first != nil; first = l.queue.Front() {
-		c := first.Value.(*claim)
-		if !l.fits(c.bytes) {
-			return
+	var first *claim // that does not fit
+	for place := l.queue.Front(); place != nil && (first == nil || first.passed < mostPassed); {
+		c, next := place.Value.(*claim), place.Next()
+		switch {
+		case l.fits(c.bytes):
+			l.taken += c.bytes
+			l.queue.Remove(place)
+			close(c.granted)
+			if first != nil {
+				first.passed++
+			}
+		case first == nil:
+			first = c
 		}
-		l.taken += c.bytes
-		l.queue.Remove(first)
-		close(c.granted)
+		place = next
 	}
 }
 
@@ -180,7 +224,7 @@ func (k *keeper) hold(o *object) {
 	k.ledgerOf(bytes).take(bytes)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !o.old.Load() {
+	if o.state.Load() > loose && !o.old.Load() { // its last user may have released it just now
 		k.loose[o.key] = o
 	}
 }

@@ -16,6 +16,9 @@ import (
 // other in between.
 var errMixed = errors.New("the site changed while it was read")
 
+// errNoRoom says that a page has grown beyond the room that there is for pages.
+var errNoRoom = errors.New("no room for the page")
+
 // A reader gives objects of the site; storage.ErrNotFound if there is none. Whoever
 // gets one releases it.
 type reader struct {
@@ -54,7 +57,7 @@ func (h *Handler) search(ctx context.Context, v *view, s site.Search) (*object, 
 		case <-ctx.Done():
 			return nil, err
 		}
-		v = h.reload(ctx)
+		v := h.reload(ctx) // not the one that reads ahead of the last try still use
 		o, err = h.searchOnce(ctx, reader{
 			func(ctx context.Context, key site.Key) (*object, error) { return h.cache.renew(ctx, v.version, key) },
 			func(site.Key) bool { return false },
@@ -63,13 +66,23 @@ func (h *Handler) search(ctx context.Context, v *view, s site.Search) (*object, 
 	return o, err
 }
 
-func (h *Handler) searchOnce(ctx context.Context, read reader, root *site.Root, s site.Search) (o *object, err error) {
-	p, err := h.newPage(ctx, s)
+// searchOnce makes a page. One that has no room among the others is begun again when it
+// may be as large as it likes: it must not wait for that while it holds a shard.
+func (h *Handler) searchOnce(ctx context.Context, read reader, root *site.Root, s site.Search) (*object, error) {
+	o, err := h.makePage(ctx, read, root, s, false)
+	if errors.Is(err, errNoRoom) {
+		return h.makePage(ctx, read, root, s, true)
+	}
+	return o, err
+}
+
+func (h *Handler) makePage(ctx context.Context, read reader, root *site.Root, s site.Search, alone bool) (o *object, err error) {
+	p, err := h.newPage(ctx, s, alone)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
-		if err != nil {
+		if o == nil { // in a panic too
 			p.free()
 		}
 	}()
@@ -150,8 +163,8 @@ func (h *Handler) fill(ctx context.Context, p *page, read reader, tokenID string
 const aheadAtOnce = 8
 
 // readAhead gives the shards of a list from one to before another, in order. They take
-// about so many bytes each. Those that come after the one that is needed are read at
-// the same time, as long as there is room for them.
+// about so many bytes each, or as many as the largest so far. Those that come after the
+// one that is needed are read at the same time, as long as there is room for them.
 func (h *Handler) readAhead(ctx context.Context, read reader, tokenID string, from, end int, size int64) iter.Seq2[*object, error] {
 	return func(yield func(*object, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -163,6 +176,9 @@ func (h *Handler) readAhead(ctx context.Context, read reader, tokenID string, fr
 			}
 			o, err := begun[0]()
 			begun = begun[1:]
+			if err == nil {
+				size = max(size, int64(len(o.body)))
+			}
 			if !yield(o, err) {
 				return
 			}
@@ -171,11 +187,11 @@ func (h *Handler) readAhead(ctx context.Context, read reader, tokenID string, fr
 }
 
 // begin begins to read an object, and gives what waits for it. Where there is nothing
-// to wait for, or no room, that does it all. What nobody waits for is released when
-// the context ends.
+// to wait for, or no room, that does it all. What is not needed yet is released when others
+// wait for its memory, and when the context ends.
 func (h *Handler) begin(ctx context.Context, read reader, key site.Key, size int64) (wait func() (*object, error)) {
 	get := func() (*object, error) { return read.get(ctx, key) }
-	if read.has(key) || !h.ahead.TryAcquire(size) {
+	if read.has(key) || h.cache.keeper.ledgerOf(size).crowded() || !h.ahead.TryAcquire(size) {
 		return get
 	}
 	type result struct {
@@ -185,23 +201,37 @@ func (h *Handler) begin(ctx context.Context, read reader, key site.Key, size int
 	results := make(chan result)
 	go func() {
 		defer h.ahead.Release(size)
+		defer close(results)
 		var r result
+		var wanted <-chan struct{}
 		func() {
 			defer guard(&r.err)
-			r.object, r.err = get()
+			if r.object, r.err = get(); r.err == nil {
+				wanted = h.cache.keeper.ledgerOf(int64(cap(r.object.body))).wanted()
+			}
 		}()
+		if errors.Is(r.err, errBusy) { // which is for the others who wait: this one was not needed yet
+			return
+		}
+		select {
+		case results <- r: // at once
+			return
+		default:
+		}
 		select {
 		case results <- r:
+			return
+		case <-wanted:
 		case <-ctx.Done():
-			if r.err == nil {
-				r.object.release()
-			}
+		}
+		if r.err == nil {
+			r.object.release()
 		}
 	}()
 	return func() (*object, error) {
 		select {
-		case r := <-results:
-			if errors.Is(r.err, errBusy) { // others wait already: this one is needed now
+		case r, ok := <-results:
+			if !ok { // it gave way
 				return get()
 			}
 			return r.object, r.err
@@ -227,12 +257,11 @@ type page struct {
 	skip  int // matching entries still to pass over
 	left  int // entries still to take
 	body  []byte
-	err   error // there is no room for the body
+	err   error // errNoRoom: the page is not complete
 
 	h       *Handler
-	ctx     context.Context
 	granted int64 // bytes, of h.pages
-	alone   bool  // beyond them
+	alone   bool  // it has h.oversize instead
 }
 
 const (
@@ -244,15 +273,23 @@ const (
 	pageGrant = 8 << 10
 )
 
-// newPage waits for room for a page.
-func (h *Handler) newPage(ctx context.Context, s site.Search) (*page, error) {
-	if h.pages.Acquire(ctx, pageGrant) != nil {
+// newPage waits for room for a page; alone, for being the only one that may be larger than
+// there is room for.
+func (h *Handler) newPage(ctx context.Context, s site.Search, alone bool) (*page, error) {
+	room, granted := h.pages, int64(pageGrant)
+	if alone {
+		room, granted = h.oversize, 1
+	}
+	if room.Acquire(ctx, granted) != nil {
 		return nil, errBusy
 	}
-	h.paged.Add(pageGrant)
 	p := &page{
 		match: site.NewMatcher(s.Term), skip: s.Offset, left: s.Limit, body: append(make([]byte, 0, pageBytes), pageStart...),
-		h: h, ctx: ctx, granted: pageGrant,
+		h: h, alone: alone,
+	}
+	if !alone {
+		p.granted = granted
+		h.paged.Add(granted)
 	}
 	if s.Term == "" { // an entry's place tells its shard
 		p.first = s.Offset / site.SearchShardSize
@@ -321,15 +358,11 @@ func (p *page) grow(bytes int) error {
 	}
 	size := max(2*cap(p.body), len(p.body)+bytes)
 	if more := int64(size) - p.granted; more > 0 && !p.alone {
-		switch {
-		case p.h.pages.TryAcquire(more):
-			p.granted += more
-			p.h.paged.Add(more)
-		case p.h.oversize.Acquire(p.ctx, 1) == nil: // not for more of the same: nobody would get any
-			p.alone = true
-		default:
-			return errBusy
+		if !p.h.pages.TryAcquire(more) { // not Acquire: it holds a shard, and a part of the pages
+			return errNoRoom
 		}
+		p.granted += more
+		p.h.paged.Add(more)
 	}
 	p.body = append(make([]byte, 0, size), p.body...)
 	return nil
@@ -352,8 +385,9 @@ func (p *page) giveBack(bytes int64) {
 }
 
 func (p *page) free() {
-	p.giveBack(p.granted)
 	if p.alone {
 		p.h.oversize.Release(1)
+	} else {
+		p.giveBack(p.granted)
 	}
 }

@@ -145,7 +145,7 @@ func (f *fetcher) root(ctx context.Context, was storage.Info) (root *site.Root, 
 
 // samePut reports whether two looks at an object saw the same Put.
 func samePut(a, b storage.Info) bool {
-	return a.ETag == b.ETag && a.ETag != "" && a.Modified.Equal(b.Modified)
+	return a.ETag == b.ETag && a.ETag != "" && a.Modified.Equal(b.Modified) && a.Place == b.Place
 }
 
 // settledAfter is longer than the second that times of S3 are rounded to.

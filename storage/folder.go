@@ -15,10 +15,17 @@ import (
 )
 
 // A Folder reads a site out of a file system whose root holds the keys.
-type Folder struct{ files afero.Fs }
+type Folder struct {
+	files afero.Fs
+	path  string // of the folder on this machine; "" if it is elsewhere
+}
 
 // NewFolder is a folder that reads from files.
-func NewFolder(files afero.Fs) *Folder { return &Folder{files} }
+func NewFolder(files afero.Fs) *Folder { return &Folder{files: files} }
+
+func folderAt(path string) *Folder {
+	return &Folder{afero.NewBasePathFs(afero.NewOsFs(), path), path}
+}
 
 // Get reads a file; ErrNotFound if there is none.
 func (f *Folder) Get(_ context.Context, key site.Key) ([]byte, error) {
@@ -34,11 +41,17 @@ func (f *Folder) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx c
 
 // Read reads a file; ErrNotFound if there is none.
 func (f *Folder) Read(_ context.Context, key site.Key) ([]byte, Info, error) {
+	var place string
+	if key == site.RootKey && f.path != "" {
+		place = placeOf(f.path) // before the root: what comes in between is noticed next time
+	}
 	body, info, err := f.read(key)
 	if err != nil {
 		return nil, Info{}, err
 	}
-	return body, localInfo(key, body, info), nil
+	told := localInfo(key, body, info)
+	told.Place = place
+	return body, told, nil
 }
 
 func (f *Folder) read(key site.Key) ([]byte, fs.FileInfo, error) {

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/afero"
 	"golang.org/x/sys/unix"
 
 	"github.com/followpress/followpress/site"
@@ -33,14 +32,13 @@ const leftoverAge = time.Hour
 // a file is read through; Put replaces it and Delete removes it, not what it leads to.
 type Local struct {
 	*Folder
-	NoSync  bool // leave it to the system when what was put becomes durable
-	path    string
+	NoSync  bool       // leave it to the system when what was put becomes durable
 	writing sync.Mutex // held with the lock of the work folder
 }
 
 // OpenLocal makes a bucket of a folder, which need not exist yet.
 func OpenLocal(path string) *Local {
-	return &Local{Folder: NewFolder(afero.NewBasePathFs(afero.NewOsFs(), path)), path: path}
+	return &Local{Folder: folderAt(path)}
 }
 
 // Pinned is the bucket in the folder that the path leads to now, whatever a link on the

@@ -6,8 +6,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/afero"
-
 	"github.com/followpress/followpress/site"
 )
 
@@ -26,7 +24,7 @@ func OpenSite(path string) (Site, error) {
 		return nil, fmt.Errorf("open the site: %w", err)
 	}
 	if info.IsDir() {
-		return NewFolder(afero.NewBasePathFs(afero.NewOsFs(), path)), nil
+		return folderAt(path), nil
 	}
 	if !strings.HasSuffix(path, ".tar") {
 		return nil, fmt.Errorf("open the site: %s is neither a folder nor a .tar file", path)

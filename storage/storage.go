@@ -45,6 +45,7 @@ type Info struct {
 	Size     int64
 	ETag     string    // without quotation marks; of an object that was put plainly the MD5 in hexadecimal, but under SSE-KMS
 	Modified time.Time // by the bucket's clock
+	Place    string    // of the root in a folder: another one if the folder was not there all the time; else ""
 
 	contentType, cacheControl string // after a Read
 }
