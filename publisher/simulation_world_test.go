@@ -1,6 +1,7 @@
 package publisher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -166,6 +167,7 @@ type process struct {
 	believes         bool                  // the same: any bytes are those that a refresh has put
 	refreshes        bool                  // it is a fallback
 	calm             bool                  // nothing happens to its requests
+	fates            map[string]fate       // but for these
 }
 
 func (w *world) process(name string) *process {
@@ -215,6 +217,10 @@ const tooOld = 15 * time.Minute
 func (p *process) fate(id string) fate {
 	w := p.w
 	f := fate{out: w.between(time.Millisecond, 40*time.Millisecond, p.name, id, "out"), back: w.between(time.Millisecond, 20*time.Millisecond, p.name, id, "back")}
+	if special, ok := p.fates[id]; ok {
+		special.out, special.back = cmp.Or(special.out, f.out), cmp.Or(special.back, f.back)
+		return special
+	}
 	if p.calm || !w.chance(40, p.name, id, "fate") {
 		return f
 	}

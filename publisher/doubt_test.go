@@ -1,0 +1,261 @@
+package publisher
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+)
+
+// calmly runs a test in a world in which nothing happens but what the test says.
+func calmly(t *testing.T, locks locking, test func(t *testing.T, w *world)) {
+	t.Helper()
+	simulatedSites() // outside of the bubble
+	newFollower()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(0, false)
+		w.locks = locks
+		test(t, w)
+		for _, broken := range w.failed {
+			t.Error(broken)
+		}
+	})
+}
+
+// calm is a process to whose requests nothing happens but what fates say, by id.
+func (w *world) calm(name string, fates map[string]fate) *process {
+	p := w.process(name)
+	p.calm, p.fates = true, fates
+	return p
+}
+
+func (w *world) publishCalmly(t *testing.T, s simulatedSite, p *process, o Options) *Report {
+	t.Helper()
+	o.Bulk = BulkOff
+	if w.locks == unasked {
+		o.NoLock = true
+	}
+	report, err := Publish(t.Context(), s, p, o)
+	if err != nil {
+		t.Fatalf("%s: %v", p.name, err)
+	}
+	return report
+}
+
+// lock is what the lock says.
+func (w *world) lock(t *testing.T) (body lockBody) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.decodeLock(&body); err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+// set replaces an object behind everybody's back.
+func (w *world) set(key site.Key, body []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sorted = nil
+	w.objects[key] = stored{body: body, sum: site.Sum(body), at: time.Now()}
+}
+
+func (w *world) setLock(t *testing.T, body lockBody) {
+	t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.set(site.LockKey, text)
+}
+
+// arriveLate replaces an object of a site, as a late request of an earlier run would.
+func (w *world) arriveLate(s simulatedSite) (is func() bool) {
+	key := s.root.Config.LeaderboardKey(site.Followers)
+	w.set(key, []byte("of an earlier run"))
+	return func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return string(w.objects[key].body) == "of an earlier run"
+	}
+}
+
+// A lease is renewed by a heartbeat that others can see, and by nothing else: not by the
+// look at a lock that has changed, after a heartbeat whose answer was lost or beside which
+// somebody has noted a doubt.
+func TestLeaseIsRenewedByWhatOthersSee(t *testing.T) {
+	for name, doubted := range map[string]bool{"answer lost": false, "doubt noted": true} {
+		t.Run(name, func(t *testing.T) {
+			calmly(t, conditional, func(t *testing.T, w *world) {
+				fates := map[string]fate{}
+				for n := 4; n < 100; n++ { // the lock, its probe, and one heartbeat arrive
+					fates[fmt.Sprint("put _lock ", n)] = fate{lost: true}
+				}
+				if doubted {
+					delete(fates, "put _lock 4") // its condition does not hold any more
+				} else {
+					fates["put _lock 3"] = fate{unheard: true, out: time.Millisecond}
+				}
+				first, _, err := lockOn(t, w.calm("first", fates), Options{Lease: time.Minute})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer first.abandon()
+				time.Sleep(16 * time.Second)
+				if doubted {
+					w.mu.Lock()
+					var body lockBody
+					err := w.decodeLock(&body)
+					w.mu.Unlock()
+					if err != nil {
+						t.Fatal(err)
+					}
+					body.Doubt = &doubt{Run: "x", Since: time.Now().UTC()}
+					w.setLock(t, body)
+				}
+				second, _, err := lockOn(t, w.calm("second", nil), Options{Lease: time.Minute})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer second.abandon()
+				if first.lease.held() {
+					t.Errorf("the lock was taken over, and the lease of its first owner ends in %v", time.Until(first.lease.until))
+				}
+			})
+		})
+	}
+}
+
+// A request whose answer was lost is doubtful, whatever keeps publishers apart, and not
+// for ever.
+func TestDoubtEnds(t *testing.T) {
+	for _, locks := range []locking{conditional, unsupported, ignored, unasked} {
+		t.Run(fmt.Sprint(locks), func(t *testing.T) {
+			calmly(t, locks, func(t *testing.T, w *world) {
+				sites := simulatedSites()
+				key := sites[1].root.Config.LeaderboardKey(site.Followers)
+				w.set(key, []byte("something else")) // so that it is put
+				w.set(site.MarkKey, []byte("{}"))
+				w.publishCalmly(t, sites[1], w.calm("first", map[string]fate{"put " + string(key) + " 1": {unheard: true, out: time.Millisecond}}), Options{})
+				if w.lock(t).Doubt == nil {
+					t.Error("there is no doubt")
+				}
+				for night := range 4 {
+					time.Sleep(24 * time.Hour)
+					report := w.publishCalmly(t, sites[night%2], w.calm(fmt.Sprint("night", night), nil), Options{})
+					if lock := w.lock(t); night > 0 && (report.Resumed || lock.Doubt != nil) {
+						t.Errorf("night %d: resumed: %v, doubt %+v; want neither", night, report.Resumed, lock.Doubt)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A doubt in the lock makes the next run look at everything, on servers that ignore
+// conditions too, which lose the lock to whoever writes it.
+func TestDoubtIsNotLost(t *testing.T) {
+	for _, locks := range []locking{conditional, unsupported, ignored, unasked} {
+		t.Run(fmt.Sprint(locks), func(t *testing.T) {
+			calmly(t, locks, func(t *testing.T, w *world) {
+				s := simulatedSites()[0]
+				w.publishCalmly(t, s, w.calm("first", nil), Options{})
+				w.setLock(t, lockBody{ID: "x", Released: true, Doubt: &doubt{Since: time.Now()}})
+				isLate := w.arriveLate(s)
+				w.publishCalmly(t, s, w.calm("second", nil), Options{})
+				if isLate() {
+					t.Error("what arrived late is still there, want it replaced")
+				}
+				isLate = w.arriveLate(s) // within the hour
+				time.Sleep(2 * lateness)
+				w.publishCalmly(t, s, w.calm("third", nil), Options{})
+				if isLate() || w.lock(t).doubted() {
+					t.Errorf("two hours later: late %v, doubt %+v; want neither", isLate(), w.lock(t).Doubt)
+				}
+			})
+		})
+	}
+}
+
+// One wrong clock must not leave a doubt that never ends.
+func TestDoubtOfTheFuture(t *testing.T) {
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		s := simulatedSites()[0]
+		w.publishCalmly(t, s, w.calm("first", nil), Options{})
+		w.setLock(t, lockBody{ID: "x", Released: true, Doubt: &doubt{Since: time.Now().AddDate(1, 0, 0)}})
+		for night := range 3 {
+			time.Sleep(24 * time.Hour)
+			w.publishCalmly(t, s, w.calm(fmt.Sprint("night", night), nil), Options{})
+		}
+		if lock := w.lock(t); lock.doubted() {
+			t.Errorf("after three nights: still the doubt %+v", lock.Doubt)
+		}
+	})
+}
+
+// Who breaks the lock of a run with a long lease waits for that long, and the doubt begins
+// when the wait is over: the run may have signed a request just before.
+func TestBreakingALongLease(t *testing.T) {
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		sites := simulatedSites()
+		first, _, err := lockOn(t, w.calm("first", nil), Options{Lease: maxLease})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.stop() // it is stopped at once
+		<-first.beat
+		begun := time.Now()
+		w.publishCalmly(t, sites[1], w.calm("second", nil), Options{BreakLock: true})
+		if took := time.Since(begun); took < maxLease+drainTime || first.lease.held() {
+			t.Errorf("taken after %v, the first lease is held: %v", took, first.lease.held())
+		}
+		isLate := w.arriveLate(sites[1])
+		time.Sleep(24 * time.Hour)
+		w.publishCalmly(t, sites[1], w.calm("third", nil), Options{})
+		if isLate() {
+			t.Error("what arrived late is still there, want it replaced")
+		}
+	})
+}
+
+// Who is interrupted while waiting for the requests of a run that has ended gives the
+// lock back: nothing was sent under it.
+func TestInterruptedWait(t *testing.T) {
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		sites := simulatedSites()
+		w.publishCalmly(t, sites[0], w.calm("first", nil), Options{})
+		w.setLock(t, lockBody{ID: "x", Released: true, Doubt: &doubt{Run: "x", Since: time.Now()}})
+		ctx, cancel := context.WithTimeout(t.Context(), drainTime/2)
+		defer cancel()
+		if _, err := Publish(ctx, sites[1], w.calm("second", nil), Options{}); err == nil {
+			t.Fatal("it did not wait")
+		}
+		begun := time.Now()
+		w.publishCalmly(t, sites[1], w.calm("third", nil), Options{})
+		if took := time.Since(begun); took > 2*drainTime {
+			t.Errorf("the next run took %v", took)
+		}
+	})
+}
+
+// A run without a lock doubts one that has not released its own.
+func TestNoLockAfterAKilledRun(t *testing.T) {
+	calmly(t, unasked, func(t *testing.T, w *world) {
+		s := simulatedSites()[0]
+		w.publishCalmly(t, s, w.calm("first", nil), Options{})
+		w.setLock(t, lockBody{ID: "x", Lease: 60})
+		w.set(site.MarkKey, []byte("{}"))
+		w.publishCalmly(t, s, w.calm("second", nil), Options{})
+		isLate := w.arriveLate(s)
+		w.publishCalmly(t, s, w.calm("third", nil), Options{})
+		if isLate() {
+			t.Error("what arrived late is still there, want it replaced")
+		}
+	})
+}
