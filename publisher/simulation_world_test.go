@@ -161,17 +161,17 @@ type process struct {
 	epoch            atomic.Int64
 	mu               sync.Mutex
 	requests         map[string]int
-	rewrite          func(*storage.Object) // puts a fault back into the code; nil for none
-	putBeforeKeeping bool                  // the same
-	kept             *storage.Object       // what was held back by it
-	believes         bool                  // the same: any bytes are those that a refresh has put
-	refreshes        bool                  // it is a fallback
-	calm             bool                  // nothing happens to its requests
-	fates            map[string]fate       // but for these
+	rewrite          func(*storage.Object)     // puts a fault back into the code; nil for none
+	putBeforeKeeping bool                      // the same
+	kept             map[string]storage.Object // what was held back by it, by list
+	believes         bool                      // the same: any bytes are those that a refresh has put
+	refreshes        bool                      // it is a fallback
+	calm             bool                      // nothing happens to its requests
+	fates            map[string]fate           // but for these
 }
 
 func (w *world) process(name string) *process {
-	return &process{w: w, name: name, requests: map[string]int{}}
+	return &process{w: w, name: name, requests: map[string]int{}, kept: map[string]storage.Object{}}
 }
 
 // stops says when the process is stopped and killed, as the seed has it.
@@ -316,7 +316,7 @@ func (p *process) sent(r *arrival, f fate) (arrives time.Time, ok bool) {
 	}
 	died := !p.killed.IsZero() && p.killed.Before(arrives)
 	if f.lost || died && p.w.chance(500, p.name, r.what, "dropped") {
-		p.w.note("%s: %s is lost", p.name, r.what)
+		p.w.noteFrom(p.name, "%s is lost", r.what)
 		return arrives, false
 	}
 	return arrives, true
@@ -519,18 +519,29 @@ func (p *process) Put(ctx context.Context, o storage.Object, condition storage.C
 		p.rewrite(&o)
 	}
 	if p.putBeforeKeeping {
-		if strings.HasPrefix(string(o.Key), string(site.RefreshPrefix)) {
-			p.kept = &o
-			return "", nil
-		}
-		etag, err = p.putOne(ctx, o, condition)
-		if p.kept != nil && err == nil {
-			time.Sleep(time.Second)
-			_, err = p.putOne(ctx, *p.kept, storage.Always)
-		}
-		return etag, err
+		return p.putFirst(ctx, o, condition)
 	}
 	return p.putOne(ctx, o, condition)
+}
+
+// putFirst holds back what a refresh keeps until its object is put.
+func (p *process) putFirst(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
+	segments := strings.Split(string(o.Key), "/")
+	if strings.HasPrefix(string(o.Key), string(site.RefreshPrefix)) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.kept[segments[2]] = o
+		return "", nil
+	}
+	etag, err = p.putOne(ctx, o, condition)
+	p.mu.Lock()
+	kept, ok := p.kept[segments[3]]
+	p.mu.Unlock()
+	if ok && err == nil {
+		time.Sleep(time.Second)
+		_, err = p.putOne(ctx, kept, storage.Always)
+	}
+	return etag, err
 }
 
 func (p *process) putOne(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
