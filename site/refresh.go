@@ -1,6 +1,7 @@
 package site
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +18,7 @@ type RefreshedProfile struct {
 	Address string `json:"address"`
 	Profile
 	Stored []StoredRefresh `json:"stored,omitempty"`
+	Writes int             `json:"writes,omitempty"` // so far: no two of these objects are alike, and a write that comes late fails its condition
 }
 
 // RefreshedBadges is the object RefreshKey(Badges, …): the badges that an upstream
@@ -26,6 +28,7 @@ type RefreshedBadges struct {
 	Fetched int64           `json:"fetched"` // milliseconds since the Unix epoch
 	Badges  []Badge         `json:"badges"`
 	Stored  []StoredRefresh `json:"stored,omitempty"`
+	Writes  int             `json:"writes,omitempty"` // as in RefreshedProfile
 }
 
 // A StoredRefresh is an object that a refresh has put, or is about to put.
@@ -82,7 +85,24 @@ func (p RefreshedProfile) Keep(replaced, by MD5, kept []byte) ([]byte, error) {
 			p.Profile = was.Profile
 		}
 	}
+	p.Writes = writes(kept)
+	body, err := encode(p)
+	if err != nil || bytes.Equal(body, kept) {
+		return body, err
+	}
+	p.Writes++
 	return encode(p)
+}
+
+// writes is how often what was kept has been written.
+func writes(kept []byte) int {
+	var in struct {
+		Writes int `json:"writes"`
+	}
+	if DecodeObject(kept, &in) != nil {
+		return 0
+	}
+	return in.Writes
 }
 
 // Keep is what is kept of a refresh that is about to replace an object by another, where
@@ -92,6 +112,12 @@ func (b RefreshedBadges) Keep(replaced, by MD5, kept []byte) ([]byte, error) {
 		b = was
 	}
 	b.Stored = withStored(replaced, by, kept)
+	b.Writes = writes(kept)
+	body, err := encode(b)
+	if err != nil || bytes.Equal(body, kept) {
+		return body, err
+	}
+	b.Writes++
 	return encode(b)
 }
 
