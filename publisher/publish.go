@@ -117,7 +117,7 @@ func (r *run) publish(ctx context.Context) error {
 		return err
 	}
 	err = r.replace(ctx)
-	release(err)
+	release()
 	return err
 }
 
@@ -170,8 +170,8 @@ func (r *run) look(ctx context.Context) (*state, error) {
 
 // lock makes sure that nobody else publishes, as far as the server lets it. release
 // ends that, and leaves a doubt where requests of this run may still arrive.
-func (r *run) lock(ctx context.Context) (release func(error), err error) {
-	unlocked := func(error) {
+func (r *run) lock(ctx context.Context) (release func(), err error) {
+	unlocked := func() {
 		r.changeLock(r.bucket, func(lock *lockBody) bool {
 			was := lock.Doubt
 			if lock.Released { // no other run has published since
@@ -196,7 +196,7 @@ func (r *run) lock(ctx context.Context) (release func(error), err error) {
 	unleased := r.bucket
 	r.bucket = unleased.with(held.lease)
 	r.bucket.plain = held.plain
-	release = func(error) {
+	release = func() {
 		if errors.Is(context.Cause(ctx), ErrLockLost) {
 			held.abandon()
 			r.changeLock(unleased, func(lock *lockBody) bool {

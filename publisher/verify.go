@@ -163,7 +163,7 @@ func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verificati
 		return nil, err
 	}
 	v, err = r.repair(r.ctx)
-	release(err)
+	release()
 	if v == nil {
 		return nil, err
 	}
