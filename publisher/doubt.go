@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/followpress/followpress/storage"
@@ -12,10 +13,11 @@ import (
 // A doubt says that requests of an earlier run may arrive late: of one that was taken for
 // dead and may only have been stopped, or one that did not hear what became of a request.
 // It is kept in the lock, which outlives the runs. As long as it is there, runs look at
-// everything by listing, and leave the mark, which knows what may arrive.
+// everything by listing, and leave the mark.
 type doubt struct {
-	Run   string    `json:"run,omitempty"` // whose requests; "" if there are several
-	Since time.Time `json:"since"`         // by the bucket's clock: nothing was signed later
+	Run   string      `json:"run,omitempty"`   // whose requests; "" if there are several
+	Since time.Time   `json:"since"`           // by the bucket's clock: nothing was signed later
+	Sites []markedRun `json:"sites,omitempty"` // what the mark named: one of those requests may delete it
 }
 
 // lateness is how long after its signing a request may arrive: S3 refuses those whose
@@ -39,6 +41,20 @@ func (d *doubt) and(other *doubt) *doubt {
 	if other.Since.After(d.Since) {
 		sum.Since = other.Since
 	}
+	return sum.of(other.Sites)
+}
+
+// of is the doubt with more sites whose objects may arrive.
+func (d *doubt) of(sites []markedRun) *doubt {
+	sum := *d
+	sum.Sites = slices.Clip(d.Sites)
+	for _, s := range sites {
+		if !slices.ContainsFunc(sum.Sites, s.is) {
+			sum.Sites = append(sum.Sites, s)
+		}
+	}
+	slices.SortStableFunc(sum.Sites, func(a, b markedRun) int { return a.Since.Compare(b.Since) })
+	sum.Sites = slices.CompactFunc(sum.Sites, markedRun.isLike)
 	return &sum
 }
 
@@ -48,7 +64,7 @@ func (d *doubt) sane(now time.Time) *doubt {
 	if d == nil || !d.Since.After(now.Add(lateness)) {
 		return d
 	}
-	return &doubt{Run: d.Run, Since: now.UTC()}
+	return &doubt{Run: d.Run, Since: now.UTC(), Sites: d.Sites}
 }
 
 // doubtOf is the doubt about the owner of a lock that it has not released: its last

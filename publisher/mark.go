@@ -50,35 +50,50 @@ func readMark(ctx context.Context, bucket *patient) (*mark, error) {
 	return &m, nil
 }
 
-// writeMark makes sure that the mark names the site that is about to be put. A new mark begins with the live one: what is left of it when the
-// root is another still has to go.
-func writeMark(ctx context.Context, bucket *patient, found *mark, live, next *site.Root) error {
+// is reports whether two are the same, or runs of sites with the same keys and headers
+// that began at the same time.
+func (r markedRun) is(other markedRun) bool {
+	return r.Since.Equal(other.Since) && r.isLike(other)
+}
+
+func (r markedRun) isLike(other markedRun) bool {
+	return r.Config == other.Config && maps.Equal(r.HeaderRules, other.HeaderRules)
+}
+
+// writeMark makes sure that the mark names the site that is about to be put, and gives
+// all that it names. A new mark begins with the live one, or with what a doubt knows of:
+// what is left of that when the root is another still has to go.
+func writeMark(ctx context.Context, bucket *patient, found *mark, live, next *site.Root) ([]markedRun, error) {
 	for range takes {
 		var m mark
 		condition := storage.IfAbsent
 		switch {
 		case found != nil:
-			m, condition = *found, storage.Condition(found.etag)
+			m = *found
 		case live != nil:
 			m.Runs = []markedRun{{time.Time{}, live.Config, live.HeaderRules}}
 		}
-		if n := len(m.Runs); found != nil && n > 0 && m.Runs[n-1].Config == next.Config && maps.Equal(m.Runs[n-1].HeaderRules, next.HeaderRules) {
-			return nil
+		if m.etag != "" {
+			condition = storage.Condition(m.etag)
 		}
-		m.Runs = append(slices.Clip(m.Runs), markedRun{bucket.bucket.Now().UTC(), next.Config, next.HeaderRules})
+		run := markedRun{bucket.bucket.Now().UTC(), next.Config, next.HeaderRules}
+		if n := len(m.Runs); m.etag != "" && n > 0 && m.Runs[n-1].isLike(run) {
+			return m.Runs, nil
+		}
+		m.Runs = append(slices.Clip(m.Runs), run)
 		err := m.write(ctx, bucket, condition)
 		if errors.Is(err, storage.ErrUnsupported) {
 			err = m.write(ctx, bucket, storage.Always)
 		}
 		if !errors.Is(err, storage.ErrCondition) && !errors.Is(err, storage.ErrNotFound) {
-			return err
+			return m.Runs, err
 		}
 		// The answer to an earlier attempt was lost, or another run's mark has arrived late.
 		if found, err = readMark(ctx, bucket); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return fmt.Errorf("put %s: others replace it all the time: try again", site.MarkKey)
+	return nil, fmt.Errorf("put %s: others replace it all the time: try again", site.MarkKey)
 }
 
 func (m *mark) write(ctx context.Context, bucket *patient, condition storage.Condition) error {

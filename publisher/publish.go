@@ -2,6 +2,7 @@ package publisher
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,10 +55,11 @@ type run struct {
 	saidSo  bool                    // that the server has no conditional writes
 
 	id      string
-	found   *doubt // that the lock named when this run began
-	doubted bool   // whether found means that the bucket may not be what its manifest says
-	ended   *doubt // found, once this run has made sure that it is over
-	mixed   bool   // another run has written the root, and our objects may be among its own
+	found   *doubt      // that the lock named when this run began
+	doubted bool        // whether found means that the bucket may not be what its manifest says
+	ended   *doubt      // found, once this run has made sure that it is over
+	mixed   bool        // another run has written the root, and our objects may be among its own
+	sites   []markedRun // that this run's mark names; nil if it has written none
 }
 
 func newRun(ctx context.Context, from Site, to Bucket, o Options, report *Report) (*run, func(), error) {
@@ -140,6 +142,7 @@ type state struct {
 	condition storage.Condition // that the root is still this one
 	root      *site.Root        // nil if there is none, or none that can be read
 	mark      *mark
+	known     *mark // what a mark named that is not there any more, by a doubt
 }
 
 // done reports whether the bucket holds the site already, and nothing else.
@@ -267,11 +270,14 @@ func (r *run) stillDoubtful(was *doubt) *doubt {
 	}
 	switch {
 	case r.mixed:
-		return was.and(r.doubt(""))
+		was = was.and(r.doubt(""))
 	case !r.bucket.changes.settled():
-		return was.and(r.doubt(r.id))
+		was = was.and(r.doubt(r.id))
 	}
-	return was
+	if was == nil {
+		return nil
+	}
+	return was.of(r.sites)
 }
 
 // changeLock changes what the lock of whoever has it says of doubts.
@@ -302,6 +308,9 @@ func (r *run) replace(ctx context.Context) error {
 		r.finish(Unchanged, settled)
 		return nil
 	}
+	if state.mark == nil && r.found != nil && len(r.found.Sites) > 0 {
+		state.known = &mark{Runs: r.found.Sites}
+	}
 	plan, err := r.plan(ctx, state)
 	if err != nil {
 		return err
@@ -310,7 +319,11 @@ func (r *run) replace(ctx context.Context) error {
 		r.finish(Unchanged, settled)
 		return nil
 	}
-	if err := r.durably(ctx, func() error { return writeMark(ctx, r.bucket, state.mark, state.root, &r.source.root) }); err != nil {
+	err = r.durably(ctx, func() (err error) {
+		r.sites, err = writeMark(ctx, r.bucket, cmp.Or(state.mark, state.known), state.root, &r.source.root)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	transfer := &transfer{source: r.source, bucket: r.bucket, concurrency: r.options.Concurrency, bulk: r.options.Bulk,
@@ -372,7 +385,7 @@ func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 		r.options.Log.Info("an earlier run was cut off, or its requests may have arrived late: comparing with a listing of everything")
 	}
 	r.report.Resumed = true
-	plan, err := planner.surveyPlan(ctx, s.mark, r.options.Progress)
+	plan, err := planner.surveyPlan(ctx, cmp.Or(s.mark, s.known), r.options.Progress)
 	r.report.plan(plan, r.options.MaxChanged)
 	return plan, err
 }
@@ -411,7 +424,7 @@ func (r *run) putRoot(ctx context.Context, s *state) error {
 			return nil
 		}
 		r.mixed = true
-		marked := writeMark(ctx, r.bucket, nil, nil, &r.source.root) // theirs is gone with their run
+		_, marked := writeMark(ctx, r.bucket, nil, nil, &r.source.root) // theirs is gone with their run
 		return errors.Join(fmt.Errorf("put %s: %w: the objects of both may be mixed now: publish again", site.RootKey, ErrInterleaved), marked)
 	}
 	return err
