@@ -186,32 +186,20 @@ func TestATarThatIsWrittenOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var reading sync.WaitGroup
-	ended := make(chan struct{})
-	for reader := range 4 {
-		reading.Go(func() {
-			for n := reader; ; n = (n + 1) % objects {
-				select {
-				case <-ended:
-					return
-				default:
-				}
-				body, err := s.Get(context.Background(), numbered(n))
-				if want := "first " + string(numbered(n)); err == nil && string(body) != want {
-					t.Errorf("%s: got %q, want %q or an error", numbered(n), body, want)
-					return
-				}
-			}
-		})
-	}
+	end := readAllTheTime(s, objects, func(key, body string, err error) bool {
+		if err == nil && body != "first "+key {
+			t.Errorf("%s: got %q, want %q or an error", key, body, "first "+key)
+			return false
+		}
+		return true
+	})
 	for at := 0; at < len(next); at += 8 << 10 {
 		if _, err := file.WriteAt(next[at:min(len(next), at+8<<10)], int64(at)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Millisecond)
 	}
-	close(ended)
-	reading.Wait()
+	end()
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -230,6 +218,24 @@ func TestATarThatIsWrittenOver(t *testing.T) {
 	}
 }
 
+// readAllTheTime reads the objects of a site in four goroutines until end is called, or
+// a check gives false.
+func readAllTheTime(s reopener, objects int, check func(key, body string, err error) bool) (end func()) {
+	var reading sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	for reader := range 4 {
+		reading.Go(func() {
+			for n := reader; ctx.Err() == nil; n = (n + 1) % objects {
+				body, err := s.Get(context.Background(), numbered(n))
+				if !check(string(numbered(n)), string(body), err) {
+					return
+				}
+			}
+		})
+	}
+	return func() { cancel(); reading.Wait() }
+}
+
 // Reads that are under way when a file is replaced end in it.
 func TestReadsWhileATarIsReplaced(t *testing.T) {
 	const objects, turns = 40, 30
@@ -237,32 +243,20 @@ func TestReadsWhileATarIsReplaced(t *testing.T) {
 	words := []string{"even", "odd"}
 	rename(t, path, tarOf(t, words[0], objects))
 	s := openTar(t, path)
-	var reading sync.WaitGroup
-	ended := make(chan struct{})
-	for reader := range 4 {
-		reading.Go(func() {
-			for n := reader; ; n = (n + 1) % objects {
-				select {
-				case <-ended:
-					return
-				default:
-				}
-				body, err := s.Get(context.Background(), numbered(n))
-				if key := string(numbered(n)); err != nil || string(body) != "even "+key && string(body) != "odd "+key {
-					t.Errorf("%s: got %q, %v", key, body, err)
-					return
-				}
-			}
-		})
-	}
+	end := readAllTheTime(s, objects, func(key, body string, err error) bool {
+		if err != nil || body != "even "+key && body != "odd "+key {
+			t.Errorf("%s: got %q, %v", key, body, err)
+			return false
+		}
+		return true
+	})
 	for turn := range turns {
 		rename(t, path, tarOf(t, words[(turn+1)%2], objects))
 		if err := s.Reopen(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
-	close(ended)
-	reading.Wait()
+	end()
 }
 
 // The index of as many objects as Epinions has takes a few megabytes.
