@@ -61,15 +61,16 @@ func withStored(replaced, by MD5, kept []byte) []StoredRefresh {
 		before = nil // whatever is there is replaced
 	}
 	next := StoredRefresh{MD5: by, From: replaced}
+	was := slices.IndexFunc(before, func(r StoredRefresh) bool { return r.MD5 == replaced })
 	all := []StoredRefresh{next}
-	if i := slices.IndexFunc(before, func(r StoredRefresh) bool { return r.MD5 == replaced }); i >= 0 {
-		all[0].From = before[i].From
+	if was >= 0 {
+		all[0].From = before[was].From
 		if by != replaced { // which is there until this one is put
-			all = append(all, before[i])
+			all = append(all, before[was])
 		}
 	}
-	for _, r := range before {
-		if len(all) < maxStored && r.MD5 != by && r.MD5 != replaced {
+	for i, r := range before {
+		if len(all) < maxStored && i != was && r != all[0] {
 			all = append(all, r)
 		}
 	}

@@ -70,7 +70,7 @@ func OpenS3(ctx context.Context, at Location, o S3Options) (*S3, error) {
 		own.MaxIdleConnsPerHost, own.MaxIdleConns = connections, connections
 		own.ResponseHeaderTimeout = 0  // the caller's context bounds a request
 		own.WriteBufferSize = 32 << 10 // most objects go out in one piece with their headers
-		transport = own
+		transport = fence(own)
 	}
 	m := newMeter(transport, o.Log)
 	creds := newCredentials()

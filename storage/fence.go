@@ -1,0 +1,58 @@
+package storage
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+)
+
+// fence makes a transport of its connections send no byte of a request whose context
+// has ended. net/http hands a request from goroutine to goroutine before it is written,
+// and goes on with a body until it hears of the end: when a process goes on after a stop,
+// that is too late.
+func fence(t *http.Transport) http.RoundTripper {
+	dial := t.DialContext
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &fencedConn{Conn: c}, nil
+	}
+	return fenced{t}
+}
+
+type fenced struct{ transport *http.Transport }
+
+func (f fenced) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx := r.Context()
+	return f.transport.RoundTrip(r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) {
+			c := info.Conn
+			if secure, ok := c.(interface{ NetConn() net.Conn }); ok {
+				c = secure.NetConn()
+			}
+			if c, ok := c.(*fencedConn); ok {
+				c.request.Store(&ctx)
+			}
+		},
+	})))
+}
+
+// A fencedConn has one request at a time: the transport speaks HTTP/1.1.
+type fencedConn struct {
+	net.Conn
+	request atomic.Pointer[context.Context] // the context of the last one
+}
+
+// Write asks the context right before the system call.
+func (c *fencedConn) Write(p []byte) (int, error) {
+	if ctx := c.request.Load(); ctx != nil {
+		if err := (*ctx).Err(); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Write(p)
+}

@@ -1,0 +1,87 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A contextThatEnds is like a lease: it says that it has ended before anybody is told.
+type contextThatEnds struct {
+	context.Context
+	ended atomic.Bool
+}
+
+var errEnded = errors.New("it has ended")
+
+func (c *contextThatEnds) Err() error {
+	if c.ended.Load() {
+		return errEnded
+	}
+	return c.Context.Err()
+}
+
+// Of a request whose context has ended no further byte is sent, and the next request is.
+func TestNothingIsSentAfterTheEnd(t *testing.T) {
+	arrived := make(chan int, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		buffer := make([]byte, 1<<10)
+		for {
+			n, err := r.Body.Read(buffer)
+			arrived <- n
+			if err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	client := &http.Client{Transport: fence(&http.Transport{DialContext: (&net.Dialer{}).DialContext})}
+	ask := func(ctx context.Context, body io.Reader) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPut, server.URL, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := client.Do(r)
+		if err == nil {
+			response.Body.Close()
+		}
+		return err
+	}
+
+	ctx := &contextThatEnds{Context: t.Context()}
+	body, write := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- ask(ctx, body) }()
+	if _, err := write.Write([]byte("before")); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-arrived; n != len("before") {
+		t.Fatalf("first read: got %d bytes, want %d", n, len("before"))
+	}
+	ctx.ended.Store(true)
+	go write.Write([]byte("after")) //nolint:errcheck // fails when the request does
+	if err := <-done; !errors.Is(err, errEnded) {
+		t.Errorf("request that is under way: got %v, want %v", err, errEnded)
+	}
+	select {
+	case n := <-arrived:
+		if n != 0 {
+			t.Errorf("after the end: got %d bytes, want none", n)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("after the end: the connection was not closed")
+	}
+
+	if err := ask(ctx, nil); !errors.Is(err, errEnded) {
+		t.Errorf("request after the end: got %v, want %v", err, errEnded)
+	}
+	if err := ask(t.Context(), nil); err != nil {
+		t.Errorf("next request: got %v, want no error", err)
+	}
+}
