@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/cmd/internal/serve"
 	"github.com/followpress/followpress/fixtures/servers"
 )
 
@@ -53,7 +54,7 @@ func TestWrongUsage(t *testing.T) {
 		{"--site=x --log-level=loud", "--log-level"},
 	} {
 		var stdout, stderr bytes.Buffer
-		status := command.Run("fallback", about, &flags{}, strings.Fields(c.args), &stdout, &stderr)
+		status := command.Run("fallback", "", &serve.Command{}, strings.Fields(c.args), &stdout, &stderr)
 		if status != command.Usage || stdout.Len() > 0 || !oneLine(stderr.String(), c.line) {
 			t.Errorf("%s: status %d, %q, %q; want 2 and %q", c.args, status, &stdout, &stderr, c.line)
 		}

@@ -1,6 +1,6 @@
-// Command edge writes the configuration of a cache or a CDN that stands before the
-// bucket of a site.
-package main
+// Package edge is the command that writes the configuration of a cache or a CDN that
+// stands before the bucket of a site.
+package edge
 
 import (
 	"context"
@@ -10,21 +10,14 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 	"github.com/followpress/followpress/templates"
 )
 
-const about = `Write the configuration of an edge: a cache or a CDN before the bucket.
-
-It answers from the bucket whatever an object answers, gives errors their JSON
-bodies, and asks the fallback for the rest. Without a fallback it answers the
-rest as if no parameters had been given. Base path and limits are those of the
-site: make it again when they change. docs/deploy has a page for each kind.`
-
-type flags struct {
-	Kind        string   `required:"" enum:"nginx,varnish,caddy,cloudfront,worker" placeholder:"KIND" help:"nginx, varnish, caddy, cloudfront or worker."`
+// Command is the command with its flags.
+type Command struct {
+	Kind        string   `required:"" enum:"nginx,varnish,caddy,cloudfront,worker" placeholder:"KIND" help:"Kind of the edge: nginx, varnish, caddy, cloudfront or worker."`
 	Site        string   `required:"" placeholder:"SITE" help:"Folder or .tar file that generate wrote."`
 	BucketURL   string   `required:"" name:"bucket-url" placeholder:"URL" help:"Where everybody can read the bucket; the keys follow after a slash."`
 	FallbackURL string   `name:"fallback-url" placeholder:"URL" help:"The fallback; without one the edge works on files alone."`
@@ -35,29 +28,34 @@ type flags struct {
 	PurgeFrom   []string `default:"127.0.0.1,::1" name:"purge-from" placeholder:"ADDR" help:"From where nginx and Varnish may be purged: addresses or networks (default ${default})."`
 }
 
-func main() { command.Main("edge", about, &flags{}) }
+// Help is what --help shows below the first line.
+func (*Command) Help() string {
+	return `An edge is a cache or CDN before the bucket. It answers from the bucket whatever an object answers, and asks the fallback for the rest; without a fallback, it ignores parameters that no object answers. Run it again when the base path or the limits of the site change.
+
+	followpress edge --kind nginx --site site.tar --bucket-url https://BUCKET.s3.amazonaws.com --out edge`
+}
 
 // Run renders and writes the files.
-func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	config, err := readConfig(ctx, f.Site)
+func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	config, err := readConfig(ctx, c.Site)
 	if err != nil {
 		return err
 	}
-	files, err := templates.Edge(templates.EdgeKind(f.Kind), templates.EdgeOptions{
-		Config: config, Bucket: f.BucketURL, Fallback: f.FallbackURL, Listen: f.Listen, CacheDir: f.CacheDir, CacheSize: f.CacheSize,
-		PurgeFrom: f.PurgeFrom,
+	files, err := templates.Edge(templates.EdgeKind(c.Kind), templates.EdgeOptions{
+		Config: config, Bucket: c.BucketURL, Fallback: c.FallbackURL, Listen: c.Listen, CacheDir: c.CacheDir, CacheSize: c.CacheSize,
+		PurgeFrom: c.PurgeFrom,
 	})
 	if err != nil {
 		return err
 	}
-	if f.Out == "" {
+	if c.Out == "" {
 		return show(stdout, files)
 	}
-	if err := os.MkdirAll(f.Out, 0o755); err != nil {
+	if err := os.MkdirAll(c.Out, 0o755); err != nil {
 		return err
 	}
 	for _, file := range files {
-		path := filepath.Join(f.Out, file.Name)
+		path := filepath.Join(c.Out, file.Name)
 		if err := os.WriteFile(path, file.Body, 0o644); err != nil {
 			return err
 		}

@@ -1,5 +1,6 @@
-// Command generate renders the site of a snapshot into a folder or a tar file.
-package main
+// Package generate is the command that renders the site of a snapshot into a folder or a
+// tar file, and the flags about snapshots that preview has too.
+package generate
 
 import (
 	"context"
@@ -18,63 +19,92 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-const about = `Render the site of a snapshot: every answer of the API as a file.
-
-The output is replaced in one step when the new site is complete. Until then, and
-after any failure, what was there stays, even if the power fails (--no-sync does
-without that). Over a site that is there, only objects whose bytes changed are
-written.
-
-With --refreshed, profiles and badges that clients had fetched since the snapshot
-stay. Credentials for s3:// come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY,
-the shared credentials file, or the machine's role.`
-
-type flags struct {
-	Snapshot       string  `required:"" placeholder:"DIR" help:"Folder of the snapshot: meta.json and the tables, as .ndjson, .ndjson.gz or .ndjson.zst."`
-	Out            string  `default:"out" help:"Where the site goes: a folder, or a file that ends in .tar."`
-	OnInvalid      string  `enum:"stop,skip" default:"stop" help:"What to do about a row or a refreshed object that cannot be read: stop the run, or skip it and report it."`
-	Report         string  `placeholder:"FILE" help:"Write a report of a run that succeeded, as JSON; - is standard output. Not into the output folder."`
-	Refreshed      *string `placeholder:"LOCATION" help:"What refreshes have fetched (cache=fresh), merged where it is newer than the snapshot: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER."`
-	Endpoint       string  `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"Server of --refreshed=s3://…; without one Amazon S3."`
-	Region         string  `placeholder:"NAME" help:"Region of that bucket; by default AWS_REGION, or us-east-1."`
-	NoSync         bool    `help:"Do not wait until the new site is on the disk before it takes the old one's place: faster, but a power failure soon after may leave neither."`
-	Rebuild        bool    `help:"Write every object again, whatever the manifest says about the site that is there."`
-	Workers        int     `default:"0" help:"Goroutines that parse and render; 0 means one a core."`
-	BasePath       string  `default:"api/v1" help:"Path of the API."`
-	BadgesField    string  `default:"badges" help:"Name of the member that holds the badges."`
-	LeaderboardMax int     `default:"100" help:"Largest limit of a leaderboard."`
-	MaxProfileText int     `default:"65536" placeholder:"BYTES" help:"Longest text of a profile, such as an avatar. What is longer, most often a data: URI, is left out and reported."`
+// Command is the command with its flags.
+type Command struct {
+	Snapshot  string `required:"" placeholder:"DIR" help:"Folder of the snapshot: meta.json and the tables, as .ndjson, .ndjson.gz or .ndjson.zst."`
+	Out       string `default:"out" placeholder:"OUT" help:"Where the site goes: a folder, or a file that ends in .tar (default ${default})."`
+	Report    string `placeholder:"FILE" help:"Write a report of a run that succeeded, as JSON; - is standard output. Not into the output folder."`
+	NoSync    bool   `help:"Do not wait until the new site is on the disk before it takes the old one's place: faster, but a power failure soon after may leave neither."`
+	Rebuild   bool   `help:"Write every object again, whatever the manifest of the old site says."`
+	Workers   int    `default:"0" placeholder:"N" help:"Goroutines that parse and render; 0 means one per core."`
+	Rendering `group:"How a snapshot is rendered:"`
 }
 
-func main() {
-	command.SaveMemory()
-	command.Main("generate", about, &flags{})
+// Help is what --help shows below the first line.
+func (*Command) Help() string {
+	return `Every answer of the API becomes a file. The new site replaces the old one in one step when it is complete; a run that fails, or loses power, leaves the old one as it was. Over an old site it writes only the objects whose bytes changed.
+
+	followpress generate --snapshot snapshot --out site.tar`
+}
+
+// Rendering is what decides how a snapshot is rendered.
+type Rendering struct {
+	OnInvalid      string  `enum:"stop,skip" default:"stop" placeholder:"stop|skip" help:"What to do about a row or a refreshed object that cannot be read: stop, or skip it and report it (default ${default})."`
+	Refreshed      *string `placeholder:"LOCATION" help:"What the fallback has fetched for cache=fresh since the snapshot, to merge where it is newer: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER."`
+	Endpoint       string  `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of --refreshed=s3://…; without one Amazon S3."`
+	Region         string  `placeholder:"NAME" help:"Region of that bucket; by default AWS_REGION, or us-east-1."`
+	BasePath       string  `default:"api/v1" placeholder:"PATH" help:"Path of the API (default ${default})."`
+	BadgesField    string  `default:"badges" placeholder:"NAME" help:"Name of the member that holds the badges (default ${default})."`
+	LeaderboardMax int     `default:"100" placeholder:"N" help:"Largest limit of a leaderboard (default ${default})."`
+	MaxProfileText int     `default:"65536" placeholder:"BYTES" help:"Longest text of a profile, such as an avatar (default ${default}). What is longer, most often a data: URI, is left out and reported."`
+}
+
+// Validate refuses what cannot work; kong calls it.
+func (r *Rendering) Validate() error {
+	if r.MaxProfileText == 0 { // else it would mean the default
+		return errors.New("--max-profile-text=0: every text would be left out")
+	}
+	if _, err := r.location(); err != nil {
+		return err
+	}
+	_, err := r.config().WithDefaults()
+	return err
+}
+
+func (r *Rendering) config() site.Config {
+	return site.Config{BasePath: r.BasePath, BadgesField: r.BadgesField, LeaderboardMax: r.LeaderboardMax, MaxProfileText: r.MaxProfileText}
+}
+
+// location parses --refreshed. It is empty without the flag; an empty flag is a variable
+// that is not set, an error.
+func (r *Rendering) location() (at storage.Location, err error) {
+	if r.Refreshed == nil {
+		return at, nil
+	}
+	if at, err = storage.ParseRefreshed(*r.Refreshed); err != nil {
+		return at, fmt.Errorf("--refreshed: %w", err)
+	}
+	return at, nil
+}
+
+// Options are those of the generator that the flags ask for.
+func (r *Rendering) Options(ctx context.Context) (o generator.Options, err error) {
+	o = generator.Options{Config: r.config(), SkipInvalid: r.OnInvalid == "skip"}
+	at, err := r.location()
+	if err != nil || r.Refreshed == nil {
+		return o, err
+	}
+	if o.Refreshed, err = storage.OpenRefreshed(ctx, at, storage.S3Options{Endpoint: r.Endpoint, Region: r.Region}); err != nil {
+		return o, fmt.Errorf("--refreshed: %w", err)
+	}
+	return o, nil
 }
 
 // Validate refuses what no run could do; kong calls it.
-func (f *flags) Validate() error {
-	if f.Workers < 0 {
-		return fmt.Errorf("--workers=%d: use 1 or more, or 0 for one a core", f.Workers)
+func (c *Command) Validate() error {
+	if c.Workers < 0 {
+		return fmt.Errorf("--workers=%d: use 1 or more, or 0 for one per core", c.Workers)
 	}
-	if f.MaxProfileText == 0 { // else it would mean the default
-		return errors.New("--max-profile-text=0: every text would be left out")
-	}
-	if err := checkOut(f.Out); err != nil {
+	if err := checkOut(c.Out); err != nil {
 		return err
 	}
-	if command.ReportInside(f.Report, f.Out) {
-		return fmt.Errorf("--report=%s is in the output: the next run would have to remove it", f.Report)
+	if command.ReportInside(c.Report, c.Out) {
+		return fmt.Errorf("--report=%s is in the output: the next run would have to remove it", c.Report)
 	}
-	if f.Refreshed != nil { // empty, it is a variable that is not set: an error
-		at, err := storage.ParseRefreshed(*f.Refreshed)
-		if err != nil {
-			return fmt.Errorf("--refreshed: %w", err)
-		}
-		if at.Folder != "" && command.ReportInside(f.Report, at.Folder) {
-			return fmt.Errorf("--report=%s is in --refreshed: the next run would take it for an object", f.Report)
-		}
+	at, err := c.location()
+	if err == nil && at.Folder != "" && command.ReportInside(c.Report, at.Folder) {
+		return fmt.Errorf("--report=%s is in --refreshed: the next run would take it for an object", c.Report)
 	}
-	_, err := f.config().WithDefaults()
 	return err
 }
 
@@ -113,41 +143,18 @@ func checkOut(out string) error {
 	return nil
 }
 
-func (f *flags) config() site.Config {
-	return site.Config{BasePath: f.BasePath, BadgesField: f.BadgesField, LeaderboardMax: f.LeaderboardMax, MaxProfileText: f.MaxProfileText}
-}
-
-// openRefreshed gives nil where there is no --refreshed.
-func (f *flags) openRefreshed(ctx context.Context) (generator.Refreshed, error) {
-	if f.Refreshed == nil {
-		return nil, nil
-	}
-	at, err := storage.ParseRefreshed(*f.Refreshed)
-	if err != nil {
-		return nil, err
-	}
-	return storage.OpenRefreshed(ctx, at, storage.S3Options{Endpoint: f.Endpoint, Region: f.Region})
-}
-
 // Run makes the site.
-func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	if err := command.CheckReport(f.Report, f.Out); err != nil {
+func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	if err := command.CheckReport(c.Report, c.Out); err != nil {
 		return err
 	}
-	refreshed, err := f.openRefreshed(ctx)
+	o, err := c.Options(ctx)
 	if err != nil {
-		return fmt.Errorf("--refreshed: %w", err)
+		return err
 	}
 	progress := command.NewProgress(stderr)
-	report, err := generator.ToPath(ctx, afero.NewBasePathFs(afero.NewOsFs(), f.Snapshot), f.Out, generator.Options{
-		Config:      f.config(),
-		Workers:     f.Workers,
-		SkipInvalid: f.OnInvalid == "skip",
-		Refreshed:   refreshed,
-		Rebuild:     f.Rebuild,
-		NoSync:      f.NoSync,
-		Progress:    progress,
-	})
+	o.Workers, o.Rebuild, o.NoSync, o.Progress = c.Workers, c.Rebuild, c.NoSync, progress
+	report, err := generator.ToPath(ctx, afero.NewBasePathFs(afero.NewOsFs(), c.Snapshot), c.Out, o)
 	progress.End()
 	if errors.Is(err, generator.ErrLeftBehind) {
 		fmt.Fprintf(stderr, "%v\n", strings.ReplaceAll(err.Error(), "\n", "; ")) // all that is said of a signal is its name
@@ -155,7 +162,7 @@ func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	report.Snapshot = f.Snapshot
+	report.Snapshot = c.Snapshot
 	fmt.Fprint(stderr, report)
-	return command.WriteReport(f.Report, report, stdout)
+	return command.WriteReport(c.Report, report, stdout)
 }
