@@ -16,7 +16,9 @@ import (
 	"github.com/followpress/followpress/cmd/internal/serve"
 )
 
-const about = `Turn a snapshot of a social follow graph into a static JSON API, publish it, and serve it.`
+const about = `Turn a snapshot of a social follow graph into a static JSON API, publish it, and serve it.
+
+Each flag is also a variable: --dest is FOLLOWPRESS_DEST. The exit status is 0 for done, 1 for failed, 2 for wrong usage.`
 
 type verbs struct {
 	Generate generate.Command `cmd:"" group:"Make a site:" help:"Render the site of a snapshot into a folder or a .tar file."`
@@ -30,7 +32,7 @@ type verbs struct {
 	Repair publish.Repair `cmd:"" group:"Look after it:" help:"Put right what verify finds."`
 	Purge  publish.Purge  `cmd:"" group:"Look after it:" help:"Make caches forget every answer."`
 
-	Serve serve.Command `cmd:"" group:"Serve what no file can answer:" help:"Run the fallback: pages and terms of searches, fresh data."`
+	Serve serve.Command `cmd:"" group:"Serve what no file can answer:" help:"Run the fallback: search pages and terms, fresh data."`
 
 	Completion completion.Command `cmd:"" group:"About followpress:" help:"Print the completion script of a shell."`
 	Version    version            `cmd:"" group:"About followpress:" help:"Show the version."`

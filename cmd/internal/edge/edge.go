@@ -19,13 +19,13 @@ import (
 type Command struct {
 	Kind        string   `required:"" enum:"nginx,varnish,caddy,cloudfront,worker" placeholder:"KIND" help:"Kind of the edge: nginx, varnish, caddy, cloudfront or worker."`
 	Site        string   `required:"" placeholder:"SITE" help:"Folder or .tar file that generate wrote."`
-	BucketURL   string   `required:"" name:"bucket-url" placeholder:"URL" help:"Where everybody can read the bucket; the keys follow after a slash."`
-	FallbackURL string   `name:"fallback-url" placeholder:"URL" help:"The fallback; without one the edge works on files alone."`
+	BucketURL   string   `required:"" name:"bucket-url" placeholder:"URL" help:"Public URL of the bucket; keys follow after a slash."`
+	FallbackURL string   `name:"fallback-url" placeholder:"URL" help:"URL of the fallback; without one the edge works on files alone."`
 	Out         string   `placeholder:"DIR" help:"Folder for the files; by default they go to standard output."`
 	Listen      string   `default:"8080" placeholder:"ADDR" help:"Where nginx and Caddy listen: port, or host:port (default ${default})."`
-	CacheDir    string   `default:"/var/cache/nginx/followpress" placeholder:"DIR" help:"Cache of nginx (default ${default})."`
-	CacheSize   string   `default:"10g" placeholder:"SIZE" help:"Its largest size, as nginx has sizes (default ${default})."`
-	PurgeFrom   []string `default:"127.0.0.1,::1" name:"purge-from" placeholder:"ADDR" help:"From where nginx and Varnish may be purged: addresses or networks (default ${default})."`
+	CacheDir    string   `default:"/var/cache/nginx/followpress" placeholder:"DIR" help:"Folder of the cache of nginx (default ${default})."`
+	CacheSize   string   `default:"10g" placeholder:"SIZE" help:"Largest size of that cache, as nginx writes sizes (default ${default})."`
+	PurgeFrom   []string `default:"127.0.0.1,::1" name:"purge-from" placeholder:"ADDR" help:"Address or network that may purge nginx and Varnish; may be repeated (default ${default})."`
 }
 
 // Help is what --help shows below the first line.

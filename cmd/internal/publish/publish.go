@@ -21,9 +21,9 @@ type Publish struct {
 	Site   string `required:"" placeholder:"SITE" help:"Folder or .tar file that generate wrote."`
 	DryRun bool   `help:"Show what would be done and what it would cost, and write nothing."`
 	writing
-	prices `group:"Prices of the report; by default those of Amazon S3 Standard in us-east-1:"`
+	prices `group:"Prices for the report (by default Amazon S3 Standard, us-east-1):"`
 
-	// These were flags once, and may still be in somebody's job, which must not publish instead.
+	// Once modes of publish. A job that still asks for one must not publish instead.
 	Verify, Repair, Init, PurgeAll bool `hidden:""`
 }
 
@@ -58,7 +58,7 @@ func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) error {
 type Init struct {
 	Site string `placeholder:"SITE" help:"Publish this site then: a folder or .tar file that generate wrote."`
 	writing
-	prices `group:"Prices of the report; by default those of Amazon S3 Standard in us-east-1:"`
+	prices `group:"Prices for the report (by default Amazon S3 Standard, us-east-1):"`
 }
 
 // Help is what --help shows below the first line.
@@ -178,7 +178,7 @@ type result interface {
 
 // reporting are the flags of every command here.
 type reporting struct {
-	Patience time.Duration `default:"2m" placeholder:"DURATION" help:"How long to try a request again that fails for a reason that may pass (default ${default})."`
+	Patience time.Duration `default:"2m" placeholder:"DURATION" help:"How long to retry a request that fails temporarily (default ${default})."`
 	Report   string        `placeholder:"FILE" help:"Write a report as JSON; - is standard output. Not into the site or the folder of --dest."`
 	LogLevel string        `enum:"debug,info,warn,error" default:"warn" placeholder:"debug|info|warn|error" help:"What to log on standard error; debug logs every request (default ${default})."`
 }
@@ -205,7 +205,7 @@ type destination struct {
 	Dest        string `required:"" placeholder:"URL" help:"The bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
 	Endpoint    string `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of s3://…; without one Amazon S3."`
 	Region      string `placeholder:"NAME" help:"Region of the bucket; by default AWS_REGION, or us-east-1."`
-	Concurrency int    `default:"0" placeholder:"N" help:"Requests in flight at most, besides those that keep the lock; fewer where the uplink or the server is slow; 0 means 64."`
+	Concurrency int    `default:"0" placeholder:"N" help:"Most requests in flight, besides those that keep the lock; fewer where the uplink or the server is slow. 0 means 64."`
 	reporting
 }
 
@@ -249,20 +249,20 @@ func (d *destination) open(ctx context.Context, s session, write bool) (bucket, 
 // writing are the flags of the commands that write to a bucket.
 type writing struct {
 	destination
-	Bulk   string `enum:"auto,on,off" default:"auto" placeholder:"auto|on|off" help:"Send many objects with one request where the server unpacks them (MinIO): auto asks the server once, if there is much to send; on stops where it does not (default ${default})."`
-	NoSync bool   `help:"Do not force what is put into a file:// folder to the disk: faster, but a power failure may leave anything."`
-	lock   `group:"The lock, which allows one publisher at a time:"`
-	caches `group:"Caches before the bucket, which are to forget what changed:"`
+	Bulk   string `enum:"auto,on,off" default:"auto" placeholder:"auto|on|off" help:"Send many objects per request to a server that unpacks them (MinIO): auto tries it once if there is much to send, on fails if the server does not (default ${default})."`
+	NoSync bool   `help:"Do not sync a file:// folder to disk: faster, but a power failure may leave it broken."`
+	lock   `group:"The lock (one publisher at a time):"`
+	caches `group:"Caches to purge after a publish:"`
 
-	PurgeMax  int           `group:"Caches before the bucket, which are to forget what changed:" default:"1000" placeholder:"N" help:"Where more objects changed, purge everything (default ${default}); 0 means always."`
-	PurgeWait time.Duration `group:"Caches before the bucket, which are to forget what changed:" default:"15s" placeholder:"DURATION" help:"How long to wait before purging (default ${default}): a cache must not ask a fallback that has not noticed the new site yet (it looks every 10s)."`
+	PurgeMax  int           `group:"Caches to purge after a publish:" default:"1000" placeholder:"N" help:"Purge everything if more objects changed (default ${default}); 0 means always."`
+	PurgeWait time.Duration `group:"Caches to purge after a publish:" default:"15s" placeholder:"DURATION" help:"How long to wait before purging (default ${default}), so that no cache asks a fallback that has not noticed the new site (it looks every 10s)."`
 }
 
 type lock struct {
-	NoLock    bool          `help:"Do not ask for the lock: nobody else publishes."`
-	BreakLock bool          `help:"Take the lock even from a run that is alive, and wait until its lease is over before anything is written."`
-	LockLease time.Duration `default:"1m" placeholder:"DURATION" help:"How long requests are sent after a heartbeat in the lock (default ${default}). Others wait that long, and 5s, before they take over."`
-	Owner     string        `placeholder:"NAME" help:"Who publishes, for those who find the lock; by default user@host."`
+	NoLock    bool          `help:"Publish without the lock; safe only if nothing else publishes."`
+	BreakLock bool          `help:"Take the lock even from a live run; nothing is written before its lease has ended."`
+	LockLease time.Duration `default:"1m" placeholder:"DURATION" help:"How long the lock is valid after a heartbeat (default ${default}). Others wait that long, and 5s more, before they take over."`
+	Owner     string        `placeholder:"NAME" help:"Name of this publisher in the lock; by default user@host."`
 }
 
 func (w *writing) validate(site string) error {

@@ -23,7 +23,7 @@ type Purge struct {
 
 // Help is what --help shows below the first line.
 func (*Purge) Help() string {
-	return `It makes the caches of --purge forget every answer; it asks nothing of the bucket. It is for the time after a purge that failed: publish purges what it changed by itself.
+	return `Publish purges what it changed by itself; this is for after a purge that failed. It needs no bucket and no site.
 
 	followpress purge --purge varnish:http://10.0.0.5:6081`
 }
@@ -60,8 +60,8 @@ const stale = "caches may serve old answers until they expire"
 
 // caches are the flags that name caches.
 type caches struct {
-	Purge    []string `placeholder:"CACHE" help:"Cache that is to forget; may be repeated: cloudfront:ID, cloudflare:ZONE, fastly:SERVICE, varnish:URL, http:URL, with {path} or {url} in it or for everything at once. Credentials: as the bucket's, CLOUDFLARE_API_TOKEN, FASTLY_API_TOKEN."`
-	PurgeURL []string `placeholder:"URL" help:"Where the public reaches the site, like https://api.example.org, for caches that want whole URLs; may be repeated."`
+	Purge    []string `placeholder:"CACHE" help:"Cache to purge; may be repeated: cloudfront:ID, cloudflare:ZONE, fastly:SERVICE, varnish:URL, or http:URL, which purges everything unless it has {path} or {url} in it. Credentials: those of the bucket, CLOUDFLARE_API_TOKEN, FASTLY_API_TOKEN."`
+	PurgeURL []string `placeholder:"URL" help:"Public URL of the site, like https://api.example.org, for caches that purge whole URLs; may be repeated."`
 }
 
 // purgers opens the caches of --purge, without asking them anything.

@@ -1,5 +1,5 @@
 // Package serve is the fallback: it answers what no file of a site can, which is search
-// paging and term searches, records without tags, and fresh data.
+// pages and terms, records without tags, and fresh data.
 package serve
 
 import (
@@ -24,31 +24,31 @@ import (
 // Command is the command with its flags.
 type Command struct {
 	Site     string `required:"" placeholder:"SITE" help:"The site: s3://BUCKET, s3://BUCKET/PREFIX, a folder (file:///FOLDER too), or a .tar file that generate wrote."`
-	Endpoint string `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"Server of s3://; without one Amazon S3."`
+	Endpoint string `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of s3://…; without one Amazon S3."`
 	Region   string `placeholder:"NAME" help:"Region of the bucket; by default AWS_REGION, or us-east-1."`
 
 	Addr        string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default ${default})."`
 	MetricsAddr string `placeholder:"HOST:PORT" help:"Where to serve /metrics for Prometheus, /healthz and /readyz, apart from the API; by default nowhere."`
 
-	CacheBytes uint64        `default:"33554432" placeholder:"BYTES" help:"Memory for objects that are asked for often (default ${default})."`
-	InFlight   int64         `name:"in-flight-bytes" default:"12582912" placeholder:"BYTES" help:"Memory for objects that are being read, and for answers that are not in the cache; what does not fit waits, then gets a 503 (default ${default})."`
+	CacheBytes uint64        `default:"33554432" placeholder:"BYTES" help:"Memory of the cache of hot objects (default ${default})."`
+	InFlight   int64         `name:"in-flight-bytes" default:"12582912" placeholder:"BYTES" help:"Memory for objects being read and for answers that are not in the cache; a request that finds no room waits, then gets a 503 (default ${default})."`
 	Poll       time.Duration `default:"10s" placeholder:"DURATION" help:"How often to look for a new site (default ${default})."`
-	Timeout    time.Duration `default:"5s" placeholder:"DURATION" help:"Time in which a request is answered, with a 503 if the store is slow (default ${default})."`
+	Timeout    time.Duration `default:"5s" placeholder:"DURATION" help:"Longest time for an answer; a slower store means a 503 (default ${default})."`
 
 	ProfileUpstream string        `placeholder:"URL" help:"Source of fresh profiles for cache=fresh: a URL with {address} in it."`
 	BadgeUpstream   string        `placeholder:"URL" help:"Source of fresh badges for cache=fresh: a URL with {address} and {event_id} in it."`
 	BadgeAPIKey     string        `name:"badge-api-key" placeholder:"KEY" help:"Sent to --badge-upstream as X-API-Key. Set FOLLOWPRESS_BADGE_API_KEY: others can see the flags of a process."`
 	RefreshInterval time.Duration `default:"60s" placeholder:"DURATION" help:"Time between two refreshes of a list's details, or of its badges (default ${default})."`
-	RefreshRate     float64       `default:"10" placeholder:"N" help:"Refreshes a second, of all lists (default ${default})."`
+	RefreshRate     float64       `default:"10" placeholder:"N" help:"Refreshes per second, over all lists (default ${default})."`
 
-	MaxRequests    int           `default:"2048" placeholder:"N" help:"Requests at the same time; more get a 503 (default ${default})."`
-	MaxHeaderBytes int           `default:"16384" placeholder:"BYTES" help:"Size of a request's line and headers; more get a 431 (default ${default})."`
+	MaxRequests    int           `default:"2048" placeholder:"N" help:"Concurrent requests; more get a 503 (default ${default})."`
+	MaxHeaderBytes int           `default:"16384" placeholder:"BYTES" help:"Longest request line with headers; longer ones get a 431 (default ${default})."`
 	HeaderTimeout  time.Duration `default:"5s" placeholder:"DURATION" help:"Time for a client to send its headers (default ${default})."`
 	RequestTimeout time.Duration `default:"10s" placeholder:"DURATION" help:"Time for a client to send its request (default ${default})."`
 	WriteTimeout   time.Duration `default:"30s" placeholder:"DURATION" help:"Time for a client to take its answer (default ${default})."`
-	IdleTimeout    time.Duration `default:"2m" placeholder:"DURATION" help:"Time between the requests of a connection (default ${default})."`
-	DrainDelay     time.Duration `default:"0s" placeholder:"DURATION" help:"When told to end: time to go on as before, but with /readyz saying no (default ${default}). Behind a load balancer, the time that it needs to notice."`
-	DrainTimeout   time.Duration `default:"10s" placeholder:"DURATION" help:"When told to end: time for requests under way (default ${default})."`
+	IdleTimeout    time.Duration `default:"2m" placeholder:"DURATION" help:"Idle time of a connection (default ${default})."`
+	DrainDelay     time.Duration `default:"0s" placeholder:"DURATION" help:"How long to keep serving after SIGTERM while /readyz says no (default ${default}). Behind a load balancer, the time that it needs to notice."`
+	DrainTimeout   time.Duration `default:"10s" placeholder:"DURATION" help:"Then, time for requests in flight to finish (default ${default})."`
 
 	LogLevel string `enum:"debug,info,warn,error" default:"info" placeholder:"debug|info|warn|error" help:"What to log on standard error, as JSON; debug logs every request (default ${default})."`
 
@@ -57,12 +57,12 @@ type Command struct {
 	LimitMemory func(bytes int64) `kong:"-"`
 }
 
-// besides is the memory beyond the cache and what is in flight that collections of
-// garbage try to keep to; the pages of the binary come to it, some 10 MiB. It is a compromise: the
-// default cache, 50 connections and a site that does not fit take 78 MiB at most and
-// 4 s of the processor without a limit, 62 MiB and 6 s with this one; 2 MiB more come
-// within 0.5 MiB of the 64 that are promised (2026-11-21, 20,000 of the requests of
-// TestReleased, on a busy machine).
+// besides is what the garbage collector's limit leaves for everything but the cache and
+// the bytes in flight. The pages of the binary, some 10 MiB, are not counted. It trades
+// processor time for memory: with the default cache, 50 connections and a site that does
+// not fit, the peak is 78 MiB and 4 s of processor time without a limit, 62 MiB and 6 s
+// with this one. 2 MiB more come within 0.5 MiB of the 64 MiB that are promised
+// (2026-11-21, 20,000 of the requests of TestReleased, on a busy machine).
 const besides = 8 << 20
 
 // About is the first line of --help.
@@ -92,7 +92,7 @@ func (c *Command) Validate() error {
 		{"drain-timeout", c.DrainTimeout > 0}, {"cache-bytes", c.CacheBytes > 0}, {"in-flight-bytes", c.InFlight > 0},
 	} {
 		if !least.good {
-			return fmt.Errorf("--%s must be more than nothing", least.flag)
+			return fmt.Errorf("--%s must be positive", least.flag)
 		}
 	}
 	if c.WriteTimeout <= c.Timeout+server.UpstreamTimeout {
@@ -102,7 +102,7 @@ func (c *Command) Validate() error {
 		return fmt.Errorf("--max-header-bytes must be more than %d", server.LeastHeaderBytes)
 	}
 	if c.DrainDelay < 0 {
-		return errors.New("--drain-delay must not be less than nothing")
+		return errors.New("--drain-delay cannot be negative")
 	}
 	return c.refresh().Validate()
 }
