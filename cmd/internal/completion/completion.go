@@ -23,9 +23,9 @@ type Command struct {
 
 // Help is what --help shows below the first line.
 func (*Command) Help() string {
-	return `The script completes commands, flags, the values of flags that have a choice, and files. Load it in the file that your shell reads at its start, such as ~/.bashrc or ~/.zshrc (after compinit); for fish write it to ~/.config/fish/completions/followpress.fish.
+	return `The script completes commands, flags, the values of flags that have a choice, and files. Put the line below into ~/.bashrc, or with zsh into ~/.zshrc after compinit; for fish, write the script to ~/.config/fish/completions/followpress.fish.
 
-	source <(followpress completion bash)`
+	eval "$(followpress completion bash)"`
 }
 
 // AfterApply keeps what is to be completed.

@@ -49,14 +49,14 @@ func (p *Publish) Validate() error {
 
 // Run publishes.
 func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	return p.run(ctx, stdout, stderr, p.DryRun, func(ctx context.Context, s session) (result, error) {
+	return p.run(ctx, stdout, stderr, p.DryRun, func(s session) (result, error) {
 		return p.publish(ctx, s, p.Site, p.DryRun, p.prices)
 	})
 }
 
 // Init is the command that makes a bucket ready.
 type Init struct {
-	Site string `placeholder:"SITE" help:"Publish this site then: a folder or .tar file that generate wrote."`
+	Site string `placeholder:"SITE" help:"Then publish this site: a folder or .tar file that generate wrote."`
 	writing
 	prices `group:"Prices for the report (by default Amazon S3 Standard, us-east-1):"`
 }
@@ -73,7 +73,7 @@ func (i *Init) Validate() error { return errors.Join(i.writing.validate(i.Site),
 
 // Run makes the bucket ready, and publishes if there is a site.
 func (i *Init) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	return i.run(ctx, stdout, stderr, false, func(ctx context.Context, s session) (result, error) {
+	return i.run(ctx, stdout, stderr, false, func(s session) (result, error) {
 		if i.Site != "" {
 			return i.publish(ctx, s, i.Site, false, i.prices, i.setUp)
 		}
@@ -103,7 +103,7 @@ func (r *Repair) Validate() error { return r.validate(r.Site) }
 
 // Run repairs.
 func (r *Repair) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	return r.run(ctx, stdout, stderr, false, func(ctx context.Context, s session) (told result, err error) {
+	return r.run(ctx, stdout, stderr, false, func(s session) (told result, err error) {
 		told = &publisher.Verification{}
 		to, from, err := r.openBoth(ctx, s, r.Site, true)
 		if err != nil {
@@ -290,9 +290,9 @@ func (w *writing) options(s session) publisher.Options {
 }
 
 // run does something, purges what it changed, and reports both.
-func (w *writing) run(ctx context.Context, stdout, stderr io.Writer, dryRun bool, do func(context.Context, session) (result, error)) error {
+func (w *writing) run(ctx context.Context, stdout, stderr io.Writer, dryRun bool, do func(session) (result, error)) error {
 	return w.report(stdout, stderr, w.Dest, func(s session) (result, error) {
-		told, err := do(ctx, s)
+		told, err := do(s)
 		s.progress.End()
 		told, purgeErr := w.purge(ctx, s, told, dryRun)
 		return told, errors.Join(err, purgeErr)
