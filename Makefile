@@ -28,13 +28,13 @@ preview: ## serve the demo on this machine
 	go run ./cmd/preview
 
 generate: ## render SNAPSHOT into SITE
-	go run ./cmd/generate --snapshot $(SNAPSHOT) --out $(SITE)
+	go run ./cmd/followpress generate --snapshot $(SNAPSHOT) --out $(SITE)
 
 publish: ## publish SITE to DEST (s3://… or file:///…; ENDPOINT for other servers than Amazon's)
-	go run ./cmd/publish --site $(SITE) --dest $(DEST) $(if $(ENDPOINT),--endpoint $(ENDPOINT))
+	go run ./cmd/followpress publish --site $(SITE) --dest $(DEST) $(if $(ENDPOINT),--endpoint $(ENDPOINT))
 
 edge: ## write the configuration of an edge (KIND, BUCKET_URL, FALLBACK_URL) into OUT
-	go run ./cmd/edge --kind $(KIND) --site $(SITE) --bucket-url $(BUCKET_URL) $(if $(FALLBACK_URL),--fallback-url $(FALLBACK_URL)) $(if $(OUT),--out $(OUT))
+	go run ./cmd/followpress edge --kind $(KIND) --site $(SITE) --bucket-url $(BUCKET_URL) $(if $(FALLBACK_URL),--fallback-url $(FALLBACK_URL)) $(if $(OUT),--out $(OUT))
 
 test: test-tools ## run every test with the race detector; installs what is missing
 	bash .ci/test
@@ -76,21 +76,21 @@ fuzz: ## run each fuzz test for FUZZTIME
 	bash .ci/fuzz $(FUZZTIME)
 
 bench: bench-tools ## measure beside cp, tar and nginx; then the hot loops
-	go build -o $(BIN)/bench/ ./cmd/generate ./cmd/fallback
+	go build -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench --bin $(BIN)/bench --snapshot "$(BENCH_SNAPSHOT)"
 	go test -run '^$$' -bench . -benchmem ./generator ./server
 
 bench-publish: $(SERVERS) $(RCLONE) ## measure publish beside rclone, with MinIO and versitygw (about half an hour)
-	go build -o $(BIN)/bench/ ./cmd/generate ./cmd/publish
+	go build -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench/publish --bin $(BIN)/bench --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
 
 bench-fallback: bench-tools $(BIN)/minio ## measure the fallback over MinIO, beside nginx
-	go build -o $(BIN)/bench/ ./cmd/generate ./cmd/publish
+	go build -o $(BIN)/bench/ ./cmd/followpress
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(BIN)/bench/ ./cmd/fallback
 	go run ./bench/fallback --bin $(BIN)/bench --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
 
 bench-edge: bench-tools edge-tools ## measure nginx and Varnish before a bucket beside nginx serving files
-	go build -o $(BIN)/bench/ ./cmd/generate ./cmd/edge
+	go build -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench/edge --bin $(BIN)/bench --snapshot "$(BENCH_SNAPSHOT)"
 
 soak: race-tools $(SERVERS) ## kill publishers 500 times, and simulate SCHEDULES schedules of publishing (hours)

@@ -20,7 +20,7 @@ import (
 
 func main() {
 	snapshot := flag.String("snapshot", "", "folder of the snapshot; none makes a synthetic one of the size of Epinions")
-	bin := flag.String("bin", "", "folder with the built commands generate and fallback")
+	bin := flag.String("bin", "", "folder with the built followpress")
 	work := flag.String("work", "", "folder to work in; none makes a temporary one")
 	flag.Parse()
 	if err := run(context.Background(), *snapshot, *bin, *work); err != nil {
@@ -117,7 +117,7 @@ func (b *bench) tar(ctx context.Context) error {
 }
 
 func (b *bench) generate(ctx context.Context, out string) (measure.Usage, error) {
-	return measure.Run(exec.CommandContext(ctx, filepath.Join(b.bin, "generate"), "--snapshot", b.snapshot, "--out", b.path(out)))
+	return measure.Run(exec.CommandContext(ctx, filepath.Join(b.bin, "followpress"), "generate", "--snapshot", b.snapshot, "--out", b.path(out)))
 }
 
 func timed(ctx context.Context, name string, args ...string) (float64, error) {
@@ -159,7 +159,7 @@ func (b *bench) startFallback(ctx context.Context) (*rig.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rig.Start(ctx, addr, exec.CommandContext(ctx, filepath.Join(b.bin, "fallback"), "--site", b.path("site"), "--addr", addr))
+	return rig.Start(ctx, addr, exec.CommandContext(ctx, filepath.Join(b.bin, "followpress"), "serve", "--site", b.path("site"), "--addr", addr))
 }
 
 // search asks for terms that have to look at the whole of the largest list, one

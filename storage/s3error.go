@@ -59,7 +59,7 @@ func explain(verb string, key site.Key, err error) error {
 	case "NoSuchKey":
 		return ErrNotFound
 	case "NoSuchBucket":
-		return fmt.Errorf("%s: bucket %q: %w: publish --init creates it; or check its name, --endpoint and --region", what, answer.BucketName, ErrNoBucket)
+		return fmt.Errorf("%s: bucket %q: %w: followpress init creates it; or check its name, --endpoint and --region", what, answer.BucketName, ErrNoBucket)
 	case "NotImplemented":
 		return fmt.Errorf("%s: %w: %w", what, ErrUnsupported, err)
 	case "PreconditionFailed":

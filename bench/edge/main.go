@@ -1,4 +1,4 @@
-// Command edge measures nginx and Varnish, as cmd/edge configures them, before a
+// Command edge measures nginx and Varnish, as followpress edge configures them, before a
 // bucket: requests a second beside nginx serving the files, and how many requests
 // their caches answer. `make bench-edge` builds what it needs.
 package main
@@ -27,7 +27,7 @@ import (
 
 func main() {
 	snapshot := flag.String("snapshot", "", "folder of the snapshot; none makes a synthetic one")
-	bin := flag.String("bin", "", "folder with the built commands generate and edge")
+	bin := flag.String("bin", "", "folder with the built followpress")
 	objects := flag.Int("objects", measure.Objects, "size of the synthetic site")
 	flag.Parse()
 	if err := run(context.Background(), *snapshot, *bin, *objects); err != nil {
@@ -57,7 +57,7 @@ func run(ctx context.Context, snapshot, bin string, objects int) (err error) {
 			return err
 		}
 	}
-	if err := command(ctx, filepath.Join(bin, "generate"), "--snapshot", snapshot, "--out", b.path("site")); err != nil {
+	if err := command(ctx, filepath.Join(bin, "followpress"), "generate", "--snapshot", snapshot, "--out", b.path("site")); err != nil {
 		return err
 	}
 	if b.lists, err = rig.Lists(b.path("site")); err != nil {
@@ -109,7 +109,7 @@ func (b *bench) measure(ctx context.Context, bin, kind, plain string) error {
 		return err
 	}
 	dir := b.path(kind)
-	if err := command(ctx, filepath.Join(bin, "edge"), "--kind", kind, "--site", b.path("site"), "--bucket-url", b.bucket.URL,
+	if err := command(ctx, filepath.Join(bin, "followpress"), "edge", "--kind", kind, "--site", b.path("site"), "--bucket-url", b.bucket.URL,
 		"--out", dir, "--listen", address, "--cache-dir", b.path("cache-of-"+kind)); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ import (
 func main() {
 	b := &bench{}
 	flag.StringVar(&b.snapshot, "snapshot", "", "folder of the snapshot; none makes a synthetic one of the size of Epinions")
-	flag.StringVar(&b.bin, "bin", "", "folder with the built commands generate, publish and fallback")
+	flag.StringVar(&b.bin, "bin", "", "folder with the built followpress and fallback")
 	flag.StringVar(&b.tools, "tools", ".tools", "folder with minio")
 	flag.StringVar(&b.work, "work", "", "folder to work in, which is left as it is then, and whose site and bucket are used again; none makes a temporary one")
 	flag.Parse()
@@ -92,7 +92,7 @@ func (b *bench) generate(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		generate := exec.CommandContext(ctx, filepath.Join(b.bin, "generate"), "--snapshot", b.snapshot, "--out", b.path("site"))
+		generate := exec.CommandContext(ctx, filepath.Join(b.bin, "followpress"), "generate", "--snapshot", b.snapshot, "--out", b.path("site"))
 		if _, err := measure.Run(generate); err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (b *bench) publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	usage, err := measure.Run(b.server.Command(ctx, filepath.Join(b.bin, "publish"), "--site", b.path("site"), "--dest", "s3://"+bucket))
+	usage, err := measure.Run(b.server.Command(ctx, filepath.Join(b.bin, "followpress"), "publish", "--site", b.path("site"), "--dest", "s3://"+bucket))
 	fmt.Fprintf(os.Stderr, "published in %.1f s\n", usage.Seconds)
 	return err
 }

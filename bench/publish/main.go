@@ -1,4 +1,4 @@
-// Command publish measures cmd/publish beside rclone, with the same site and the
+// Command publish measures followpress publish beside rclone, with the same site and the
 // same servers in one run, and prints a table. `make bench-publish` builds what it
 // needs.
 package main
@@ -24,7 +24,7 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.snapshot, "snapshot", "", "folder of the snapshot; none makes a synthetic one for --objects")
-	flag.StringVar(&o.bin, "bin", "", "folder with the built commands generate and publish")
+	flag.StringVar(&o.bin, "bin", "", "folder with the built followpress")
 	flag.StringVar(&o.tools, "tools", ".tools", "folder with minio, versitygw and rclone")
 	flag.StringVar(&o.work, "work", "", "folder to work in, which is left as it is then; none makes a temporary one")
 	flag.IntVar(&o.size, "objects", measure.Objects/10, "about how many objects the site of a synthetic snapshot has")
@@ -141,7 +141,7 @@ func (b *bench) generate(ctx context.Context) error {
 }
 
 func (b *bench) generateOne(ctx context.Context, snapshot, name string) error {
-	usage, err := measure.Run(exec.CommandContext(ctx, filepath.Join(b.bin, "generate"), "--snapshot", snapshot, "--out", b.path(name)))
+	usage, err := measure.Run(exec.CommandContext(ctx, filepath.Join(b.bin, "followpress"), "generate", "--snapshot", snapshot, "--out", b.path(name)))
 	fmt.Fprintf(os.Stderr, "%s: generated in %.1f s\n", name, usage.Seconds)
 	return err
 }

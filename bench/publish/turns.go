@@ -117,7 +117,7 @@ func (b *bench) turn(ctx context.Context, kind servers.Kind, name string, by too
 		}
 	}
 	_, err = b.serve(ctx, kind, name, func(s *rig.S3) error {
-		_, err := measure.Run(b.command(ctx, s, "--verify"))
+		_, err := measure.Run(b.command(ctx, s, "verify"))
 		return err
 	})
 	return client.Seconds, err
@@ -165,11 +165,11 @@ type report struct {
 }
 
 func (b *bench) publish(ctx context.Context, s *rig.S3, site string) *exec.Cmd {
-	return b.command(ctx, s, "--site", b.path(site), "--report", b.path("report.json"))
+	return b.command(ctx, s, "publish", "--site", b.path(site), "--report", b.path("report.json"))
 }
 
 func (b *bench) command(ctx context.Context, s *rig.S3, arguments ...string) *exec.Cmd {
-	return s.Command(ctx, filepath.Join(b.bin, "publish"),
+	return s.Command(ctx, filepath.Join(b.bin, "followpress"),
 		append(arguments, "--dest", "s3://"+bucket, "--endpoint", "http://"+s.Addr)...)
 }
 

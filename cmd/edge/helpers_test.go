@@ -18,6 +18,7 @@ import (
 	json "github.com/goccy/go-json"
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/cmd/internal/edge"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/server"
@@ -143,6 +144,8 @@ func bucketHandler(config site.Config, store server.Store, caching string) http.
 		_, _ = w.Write(body)
 	})
 }
+
+type flags = edge.Command
 
 // render runs the command.
 func render(t testing.TB, kind, bucketURL, fallbackURL, listen string, change ...func(*flags)) (dir string) {

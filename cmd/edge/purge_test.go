@@ -29,8 +29,8 @@ import (
 
 // publishCommand is the program itself: what it asks of an edge is what people's asks.
 var publishCommand = sync.OnceValues(func() (string, error) {
-	name := filepath.Join(scratch, "publish")
-	output, err := exec.Command("go", "build", "-o", name, "../publish").CombinedOutput()
+	name := filepath.Join(scratch, "followpress")
+	output, err := exec.Command("go", "build", "-o", name, "../followpress").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, output)
 	}
@@ -111,10 +111,10 @@ type published struct {
 	folder string // of the bucket
 	base   string // of the edge
 	env    []string
-	purge  []string // arguments of publish
+	purge  []string // arguments of publish and purge
 }
 
-// run runs publish.
+// run runs followpress.
 func (p *published) run(t *testing.T, args ...string) {
 	t.Helper()
 	program, err := publishCommand()
@@ -124,13 +124,13 @@ func (p *published) run(t *testing.T, args ...string) {
 	command := exec.Command(program, args...)
 	command.Env = append(os.Environ(), p.env...)
 	if output, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("publish %q: %v\n%s", args, err, output)
+		t.Fatalf("followpress %q: %v\n%s", args, err, output)
 	}
 }
 
 func (p *published) publish(t *testing.T, siteFolder string, args ...string) {
 	t.Helper()
-	p.run(t, append([]string{"--site", siteFolder, "--dest", "file://" + p.folder}, args...)...)
+	p.run(t, append([]string{"publish", "--site", siteFolder, "--dest", "file://" + p.folder}, args...)...)
 }
 
 // newPublished publishes the conformance site and starts what stands around it. A
@@ -165,7 +165,7 @@ func newPublished(t *testing.T, s subject, caching string) *published {
 		p.purge = []string{"--purge", "varnish:" + p.base}
 	}
 	// A fallback that watches notices at once; no edge may ask it before.
-	p.purge = append(p.purge, "--purge-wait", "1s")
+	p.env = append(p.env, "FOLLOWPRESS_PURGE_WAIT=1s")
 	return p
 }
 
@@ -297,8 +297,8 @@ func TestNothingOldAfterPurge(t *testing.T) {
 					t.Errorf("without a purge only %d answers are old: the test shows nothing", len(different))
 				}
 				time.Sleep(time.Second)
-				p.run(t, append([]string{"--purge-all"}, p.purge...)...)
-				expectNone(t, "--purge-all", p.differences(t, old))
+				p.run(t, append([]string{"purge"}, p.purge...)...)
+				expectNone(t, "purge", p.differences(t, old))
 
 				p.publish(t, second, append(p.purge, "--purge-max", "0")...)
 				for range 2 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/cmd/internal/serve"
 	"github.com/followpress/followpress/fixtures/servers"
 )
 
@@ -24,23 +25,23 @@ func TestWrongUsage(t *testing.T) {
 		{"--site=s3://bucket/a/../b", "--site: s3://bucket/a/../b: use"},
 		{"--site=file://folder", "--site: file://folder: use"},
 		{"--site=x --cache-bytes=-1", "--cache-bytes"},
-		{"--site=x --cache-bytes=0", "--cache-bytes must be more than nothing"},
+		{"--site=x --cache-bytes=0", "--cache-bytes must be positive"},
 		{"--site=x --cache-bytes=32MiB", "--cache-bytes"},
-		{"--site=x --poll=0s", "--poll must be more than nothing"},
+		{"--site=x --poll=0s", "--poll must be positive"},
 		{"--site=x --poll=10", "--poll"},
-		{"--site=x --timeout=-1s", "--timeout must be more than nothing"},
-		{"--site=x --refresh-interval=0s", "--refresh-interval must be more than nothing"},
-		{"--site=x --refresh-rate=0", "--refresh-rate must be more than nothing"},
-		{"--site=x --refresh-rate=NaN", "--refresh-rate must be more than nothing"},
-		{"--site=x --max-requests=0", "--max-requests must be more than nothing"},
+		{"--site=x --timeout=-1s", "--timeout must be positive"},
+		{"--site=x --refresh-interval=0s", "--refresh-interval must be positive"},
+		{"--site=x --refresh-rate=0", "--refresh-rate must be positive"},
+		{"--site=x --refresh-rate=NaN", "--refresh-rate must be positive"},
+		{"--site=x --max-requests=0", "--max-requests must be positive"},
 		{"--site=x --max-requests=many", "--max-requests"},
-		{"--site=x --max-header-bytes=-5", "--max-header-bytes must be more than nothing"},
-		{"--site=x --header-timeout=0s", "--header-timeout must be more than nothing"},
-		{"--site=x --request-timeout=0s", "--request-timeout must be more than nothing"},
-		{"--site=x --write-timeout=0s", "--write-timeout must be more than nothing"},
-		{"--site=x --idle-timeout=0s", "--idle-timeout must be more than nothing"},
-		{"--site=x --drain-delay=-1s", "--drain-delay must not be less than nothing"},
-		{"--site=x --drain-timeout=0s", "--drain-timeout must be more than nothing"},
+		{"--site=x --max-header-bytes=-5", "--max-header-bytes must be positive"},
+		{"--site=x --header-timeout=0s", "--header-timeout must be positive"},
+		{"--site=x --request-timeout=0s", "--request-timeout must be positive"},
+		{"--site=x --write-timeout=0s", "--write-timeout must be positive"},
+		{"--site=x --idle-timeout=0s", "--idle-timeout must be positive"},
+		{"--site=x --drain-delay=-1s", "--drain-delay cannot be negative"},
+		{"--site=x --drain-timeout=0s", "--drain-timeout must be positive"},
 		{"--site=x --profile-upstream=https://x/", "{address}"},
 		{"--site=x --profile-upstream=x/{address}", "the URL must be like https://HOST/{address}"},
 		{"--site=x --profile-upstream=https://{address}/", "placeholder in its host"},
@@ -53,7 +54,7 @@ func TestWrongUsage(t *testing.T) {
 		{"--site=x --log-level=loud", "--log-level"},
 	} {
 		var stdout, stderr bytes.Buffer
-		status := command.Run("fallback", about, &flags{}, strings.Fields(c.args), &stdout, &stderr)
+		status := command.Run("fallback", "", &serve.Command{}, strings.Fields(c.args), &stdout, &stderr)
 		if status != command.Usage || stdout.Len() > 0 || !oneLine(stderr.String(), c.line) {
 			t.Errorf("%s: status %d, %q, %q; want 2 and %q", c.args, status, &stdout, &stderr, c.line)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/cmd/internal/serve"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 )
@@ -20,7 +21,7 @@ import (
 // test, or with stop.
 func start(t *testing.T, stderr io.Writer, arguments ...string) (base string, stop func() error) {
 	t.Helper()
-	var f flags
+	var f serve.Command
 	parser, err := kong.New(&f)
 	if err != nil {
 		t.Fatal(err)

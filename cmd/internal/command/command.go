@@ -27,46 +27,80 @@ type Grammar interface {
 	Run(ctx context.Context, stdout, stderr io.Writer) error
 }
 
-// Main runs the command with the arguments of the process and ends the process.
-func Main(name, about string, grammar Grammar) {
-	os.Exit(Run(name, about, grammar, os.Args[1:], os.Stdout, os.Stderr))
+// Main runs a program with the arguments of the process and ends the process.
+func Main(name, about string, grammar any, options ...kong.Option) {
+	os.Exit(Run(name, about, grammar, os.Args[1:], os.Stdout, os.Stderr, options...))
 }
 
-// Run parses args into the grammar, runs it and gives the exit status. An
-// interrupt (SIGINT, SIGTERM) cancels the context; a second one ends the process.
-func Run(name, about string, grammar Grammar, args []string, stdout, stderr io.Writer) int {
+// Run parses args into the grammar, runs it and returns the exit status. The grammar is
+// a pointer to a Grammar, or to a struct of commands that are Grammars. An interrupt
+// (SIGINT, SIGTERM) cancels the context; a second one ends the process.
+func Run(name, about string, grammar any, args []string, stdout, stderr io.Writer, options ...kong.Option) int {
 	forgetEmpty()
 	status := -1
-	parser, err := kong.New(grammar,
+	var common struct {
+		Version kong.VersionFlag `env:"-" help:"Show the version."`
+	}
+	parser, err := kong.New(grammar, append(options,
 		kong.Name(name), kong.Description(about), kong.Writers(stdout, stderr), kong.DefaultEnvars(envPrefix),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Embed(&common), kong.Vars{"version": Version(name)},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
 		kong.Exit(func(code int) { status = code }),
-	)
+	)...)
 	if err != nil {
 		panic("command: " + err.Error()) // a mistake in a struct tag
 	}
-	_, err = parser.Parse(args)
-	if status >= 0 { // --help was answered
+	parsed, err := parser.Parse(args)
+	if status >= 0 { // --help or --version was answered
 		return status
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "%s: %v (%s --help lists the flags)\n", name, err, name)
-		return Usage
+		return wrongUsage(err, args, stderr)
+	}
+	if verb := parsed.Selected(); verb != nil {
+		name, grammar = verb.FullPath(), verb.Target.Addr().Interface()
 	}
 
 	ctx, caught := untilSignal(context.Background())
-	err = grammar.Run(ctx, stdout, stderr)
+	err = grammar.(Grammar).Run(ctx, stdout, stderr)
 	if sig := caught(); sig != nil && errors.Is(err, context.Canceled) {
 		fmt.Fprintf(stderr, "%s: stopped by %v\n", name, sig)
 		return 128 + int(sig.(syscall.Signal))
 	}
 	if err != nil {
-		// Joined errors have a line each; a person is promised one.
-		fmt.Fprintf(stderr, "%s: %s\n", name, strings.ReplaceAll(err.Error(), "\n", "; "))
+		fmt.Fprintf(stderr, "%s: %s\n", name, oneLine(err.Error()))
 		return Failed
 	}
 	return Done
 }
+
+// wrongUsage explains an error of the parser: without arguments by the help of a program
+// that has commands, else in one line.
+func wrongUsage(err error, args []string, stderr io.Writer) int {
+	var failed *kong.ParseError
+	if !errors.As(err, &failed) {
+		panic("command: " + err.Error()) // kong returns no other error
+	}
+	parsed := failed.Context
+	name, text, lists := parsed.Model.Name, err.Error(), "flags"
+	switch verb := parsed.Selected(); {
+	case verb != nil:
+		name, text = verb.FullPath(), strings.TrimPrefix(text, verb.Path()+": ") // kong puts it before some errors
+	case len(parsed.Model.Children) == 0:
+	case len(args) == 0:
+		parsed.Stdout = stderr
+		if err := parsed.PrintUsage(false); err == nil {
+			return Usage
+		}
+	default:
+		lists = "commands"
+	}
+	fmt.Fprintf(stderr, "%s: %s (%s --help lists the %s)\n", name, oneLine(text), name, lists)
+	return Usage
+}
+
+// oneLine is what a person is promised: joined errors have a line each.
+func oneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 
 // envPrefix begins the names of variables that set flags.
 const envPrefix = "FOLLOWPRESS"

@@ -1,11 +1,10 @@
-package main
+package publish
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -15,12 +14,62 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
+// Purge is the command that makes caches forget everything.
+type Purge struct {
+	caches
+	DryRun bool `help:"Show what would be purged, and ask nothing of the caches."`
+	reporting
+}
+
+// Help is what --help shows below the first line.
+func (*Purge) Help() string {
+	return `Publish purges what it changed by itself; this is for after a purge that failed. It needs no bucket and no site.
+
+	followpress purge --purge varnish:http://10.0.0.5:6081`
+}
+
+// Validate refuses what no run could do; kong calls it.
+func (p *Purge) Validate() error {
+	if len(p.Purge) == 0 {
+		return errors.New("missing flags: --purge=CACHE")
+	}
+	_, err := p.purgers(p.Patience, session{stderr: io.Discard})
+	return err
+}
+
+// Run purges.
+func (p *Purge) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	return p.report(stdout, stderr, "", func(s session) (result, error) {
+		all, err := p.purgers(p.Patience, s)
+		if err != nil {
+			return &purged{}, err
+		}
+		results, err := forget(ctx, all, purger.Everything(), p.DryRun)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", stale, err)
+		}
+		if err != nil && ctx.Err() != nil {
+			fmt.Fprintln(s.stderr, err) // the last line of a run that was stopped only says so
+		}
+		return &purged{Purged: results}, err
+	})
+}
+
+// stale is what follows from a purge that failed.
+const stale = "caches may serve old answers until they expire"
+
+// caches are the flags that name caches.
+type caches struct {
+	Purge    []string `placeholder:"CACHE" help:"Cache to purge; may be repeated: cloudfront:ID, cloudflare:ZONE, fastly:SERVICE, varnish:URL, or http:URL, which purges everything unless it has {path} or {url} in it. Credentials: those of the bucket, CLOUDFLARE_API_TOKEN, FASTLY_API_TOKEN."`
+	PurgeURL []string `placeholder:"URL" help:"Public URL of the site, like https://api.example.org, for caches that purge whole URLs; may be repeated."`
+}
+
 // purgers opens the caches of --purge, without asking them anything.
-func (f *flags) purgers(log *slog.Logger, stderr io.Writer) ([]*purger.Purger, error) {
+func (c *caches) purgers(patience time.Duration, s session) ([]*purger.Purger, error) {
 	credentials := storage.AWSCredentials()
 	o := purger.Options{
-		Sites: f.PurgeURL, Patience: f.Patience, Log: log,
-		Tell:            func(line string) { fmt.Fprintln(stderr, line) },
+		Sites: c.PurgeURL, Patience: patience, Log: s.log,
+		Tell:            func(line string) { fmt.Fprintln(s.stderr, line) },
 		CloudflareToken: os.Getenv("CLOUDFLARE_API_TOKEN"), FastlyToken: os.Getenv("FASTLY_API_TOKEN"),
 		AWS: func(ctx context.Context) (purger.Credentials, error) {
 			v, err := credentials(ctx)
@@ -34,7 +83,7 @@ func (f *flags) purgers(log *slog.Logger, stderr io.Writer) ([]*purger.Purger, e
 		},
 	}
 	var all []*purger.Purger
-	for _, flag := range f.Purge {
+	for _, flag := range c.Purge {
 		p, err := purger.New(flag, o)
 		if err != nil {
 			return nil, fmt.Errorf("--purge: %w", err)
@@ -44,55 +93,57 @@ func (f *flags) purgers(log *slog.Logger, stderr io.Writer) ([]*purger.Purger, e
 	return all, nil
 }
 
-// purge makes the caches forget what a run has changed. All are asked, also after one
-// has failed.
-func (f *flags) purge(ctx context.Context, told result, log *slog.Logger, stderr io.Writer) (result, error) {
-	if len(f.Purge) == 0 {
+// forget makes all caches forget something, or says what they would be asked. All are
+// asked, also after one has failed.
+func forget(ctx context.Context, all []*purger.Purger, what purger.Purge, dryRun bool) (results purges, err error) {
+	for _, cache := range all {
+		if dryRun {
+			results = append(results, cache.Plan(what))
+			continue
+		}
+		r, failed := cache.Purge(ctx, what)
+		results, err = append(results, r), errors.Join(err, failed)
+	}
+	return results, err
+}
+
+// purge makes the caches forget what a run has changed.
+func (w *writing) purge(ctx context.Context, s session, told result, dryRun bool) (result, error) {
+	if len(w.Purge) == 0 {
 		return told, nil
 	}
-	what := f.changed(told)
+	what := changed(told)
 	if what == nil {
 		return told, nil
 	}
-	caches, err := f.purgers(log, stderr)
-	if err != nil {
-		return told, f.stale(err)
+	all, err := w.purgers(w.Patience, s)
+	switch {
+	case err != nil && dryRun:
+		return told, err
+	case err != nil:
+		return told, purgeAgain(err)
 	}
-	if !f.DryRun && !f.PurgeAll && f.PurgeWait > 0 {
-		fmt.Fprintf(stderr, "waiting %s for fallbacks to notice the new site, then purging %s\n", f.PurgeWait, names(caches))
+	if !dryRun && w.PurgeWait > 0 {
+		fmt.Fprintf(s.stderr, "waiting %s for fallbacks to notice the new site, then purging %s\n", w.PurgeWait, names(all))
 		select {
-		case <-time.After(f.PurgeWait):
+		case <-time.After(w.PurgeWait):
 		case <-ctx.Done(): // each cache says that it was not asked
 		}
 	}
-	var results purges
-	var failed []error
-	for _, cache := range caches {
-		if f.DryRun {
-			results = append(results, cache.Plan(*what))
-			continue
-		}
-		r, err := cache.Purge(ctx, *what)
-		results, failed = append(results, r), append(failed, err)
+	results, err := forget(ctx, all, *what, dryRun)
+	if err != nil {
+		err = purgeAgain(err)
 	}
-	err = f.stale(errors.Join(failed...))
 	if err != nil && ctx.Err() != nil {
-		fmt.Fprintln(stderr, err) // the last line of a run that was stopped only says so
+		fmt.Fprintln(s.stderr, err) // the last line of a run that was stopped only says so
 	}
 	return results.with(told), err
 }
 
-// stale says what an error of a purge means, and how to go on: the next publish finds
-// the site published and purges nothing.
-func (f *flags) stale(err error) error {
-	switch {
-	case err == nil || f.DryRun:
-		return err
-	case f.PurgeAll:
-		return fmt.Errorf("caches may serve old answers until they expire: %w", err)
-	}
-	return fmt.Errorf("the site is published, but caches may serve old answers until they expire: %w: "+
-		"purge again with --purge-all and the same --purge", err)
+// purgeAgain says how to go on after a purge that failed: the next publish finds the site
+// published and purges nothing.
+func purgeAgain(err error) error {
+	return fmt.Errorf("the site is published, but %s: %w: purge again with followpress purge and the same --purge", stale, err)
 }
 
 func names(caches []*purger.Purger) string {
@@ -105,14 +156,11 @@ func names(caches []*purger.Purger) string {
 
 // changed is what caches have to forget; nil if nothing changed. It asks nothing, not
 // even the site: that may be gone by now, and what it said then is in the report.
-func (f *flags) changed(told result) *purger.Purge {
+func changed(told result) *purger.Purge {
 	var run *publisher.Report
 	switch t := told.(type) {
-	case nil:
-		if !f.PurgeAll {
-			return nil // only set up
-		}
-		run = &publisher.Report{Changed: publisher.Changed{Unknown: true}}
+	case nil: // only set up
+		return nil
 	case *publisher.Verification:
 		if run = t.Repaired; run == nil || len(run.Changed.Keys) == 0 && !run.Changed.Unknown {
 			return nil
@@ -142,7 +190,7 @@ func (p purges) with(told result) result {
 	case *publisher.Verification:
 		return &repairedAndPurged{t, p}
 	}
-	return &purged{Purged: p}
+	return told
 }
 
 // String is a line for each cache.
@@ -196,7 +244,7 @@ type repairedAndPurged struct {
 func (r *repairedAndPurged) String() string   { return r.Verification.String() + r.Purged.String() }
 func (r *repairedAndPurged) Markdown() string { return r.Verification.Markdown() + r.Purged.Markdown() }
 
-// purged is what --purge-all tells.
+// purged is what purge tells.
 type purged struct {
 	Purged purges `json:"purged"`
 	Error  string `json:"error,omitempty"`

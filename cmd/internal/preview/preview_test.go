@@ -1,4 +1,4 @@
-package main
+package preview
 
 import (
 	"bufio"
@@ -25,7 +25,7 @@ import (
 )
 
 // preview runs the command until the end of the test and gives the URL that it prints.
-func preview(t *testing.T, f flags) (base string, printed []string) {
+func preview(t *testing.T, f Command) (base string, printed []string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	stdout, out := io.Pipe()
@@ -75,13 +75,13 @@ func get(t *testing.T, url string) (status int, contentType, body string) {
 // Every URL that the command prints and every link of the start page is answered.
 func TestEveryLinkWorks(t *testing.T) {
 	tar := t.TempDir() + "/site.tar"
-	snapshot := afero.NewBasePathFs(afero.NewOsFs(), "../../fixtures/conformance/snapshot")
+	snapshot := afero.NewBasePathFs(afero.NewOsFs(), "../../../fixtures/conformance/snapshot")
 	if _, err := generator.ToPath(context.Background(), snapshot, tar, generator.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for name, f := range map[string]flags{
+	for name, f := range map[string]Command{
 		"demo":     {Addr: "127.0.0.1:0"},
-		"snapshot": {Addr: "127.0.0.1:0", Snapshot: "../../fixtures/conformance/snapshot"},
+		"snapshot": {Addr: "127.0.0.1:0", Snapshot: "../../../fixtures/conformance/snapshot"},
 		"site":     {Addr: "127.0.0.1:0", Site: tar},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestEveryLinkWorks(t *testing.T) {
 }
 
 func TestOpenAPINamesEveryEndpoint(t *testing.T) {
-	base, _ := preview(t, flags{Addr: "127.0.0.1:0"})
+	base, _ := preview(t, Command{Addr: "127.0.0.1:0"})
 	_, _, body := get(t, base+"/openapi.json")
 	var api struct {
 		OpenAPI string `json:"openapi"`
@@ -138,7 +138,7 @@ func TestOpenAPINamesEveryEndpoint(t *testing.T) {
 }
 
 func TestOtherMethodsOfThePages(t *testing.T) {
-	base, _ := preview(t, flags{Addr: "127.0.0.1:0"})
+	base, _ := preview(t, Command{Addr: "127.0.0.1:0"})
 	response, err := http.Post(base+"/", "text/plain", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 	}
 	defer taken.Close()
 	var told bytes.Buffer
-	f := flags{Addr: taken.Addr().String()}
+	f := Command{Addr: taken.Addr().String()}
 	if err := f.Run(t.Context(), io.Discard, &told); err == nil || !strings.Contains(err.Error(), "--addr") {
 		t.Errorf("got %v, want an error that names --addr", err)
 	}
@@ -186,7 +186,7 @@ func TestFlagsOfASnapshot(t *testing.T) {
 		os.WriteFile(kept, []byte(`{"address":"`+account+`","name":"new.eth","fresh":2,"avatar":"`+strings.Repeat("x", 301)+`"}`), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	var f flags
+	var f Command
 	parser, err := kong.New(&f)
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestFlagsOfASnapshot(t *testing.T) {
 	}
 	for _, wrong := range []string{"--base-path=/", "--refreshed=", "--refreshed=s3://bucket", "--on-invalid=ask", "--leaderboard-max=-1",
 		"--max-profile-text=0", "--max-profile-text=100"} {
-		var f flags
+		var f Command
 		parser, err := kong.New(&f)
 		if err != nil {
 			t.Fatal(err)
@@ -224,7 +224,7 @@ func TestFlagsOfASnapshotWithASite(t *testing.T) {
 	for _, flag := range []string{"--on-invalid=skip", "--refreshed=_refresh", "--endpoint=http://x", "--region=x", "--base-path=x", "--badges-field=x",
 		"--leaderboard-max=50", "--max-profile-text=300"} {
 		var stdout, stderr bytes.Buffer
-		status := command.Run("preview", about, &flags{}, []string{"--site=" + t.TempDir(), flag}, &stdout, &stderr)
+		status := command.Run("preview", "", &Command{}, []string{"--site=" + t.TempDir(), flag}, &stdout, &stderr)
 		name, _, _ := strings.Cut(flag, "=")
 		if status != command.Usage || !strings.Contains(stderr.String(), name+" is for a snapshot") {
 			t.Errorf("%s: status %d, want %d and a line that names it: %s", flag, status, command.Usage, &stderr)
@@ -232,14 +232,14 @@ func TestFlagsOfASnapshotWithASite(t *testing.T) {
 		t.Setenv("FOLLOWPRESS_"+strings.ToUpper(strings.ReplaceAll(name[2:], "-", "_")), flag[len(name)+1:])
 	}
 	// Variables may be set for another command.
-	status := command.Run("preview", about, &flags{}, []string{"--site=" + t.TempDir(), "--addr=127.0.0.1:0"}, io.Discard, io.Discard)
+	status := command.Run("preview", "", &Command{}, []string{"--site=" + t.TempDir(), "--addr=127.0.0.1:0"}, io.Discard, io.Discard)
 	if status != command.Failed { // there is no site in it
 		t.Errorf("from the environment: status %d, want %d", status, command.Failed)
 	}
 }
 
 func TestNothingToServe(t *testing.T) {
-	for _, f := range []flags{{Snapshot: t.TempDir()}, {Site: t.TempDir()}, {Addr: "nowhere:-1"}} {
+	for _, f := range []Command{{Snapshot: t.TempDir()}, {Site: t.TempDir()}, {Addr: "nowhere:-1"}} {
 		if err := f.Run(context.Background(), io.Discard, io.Discard); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%+v: %v, want one clear line", f, err)
 		}
@@ -265,7 +265,7 @@ func TestSourceOfTheSite(t *testing.T) {
 			for _, name := range c.env {
 				t.Setenv("FOLLOWPRESS_"+name, "env")
 			}
-			var f flags
+			var f Command
 			parser, err := kong.New(&f, kong.DefaultEnvars("FOLLOWPRESS"))
 			if err != nil {
 				t.Fatal(err)

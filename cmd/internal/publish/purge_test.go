@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/minio/minio-go/v7"
 	"github.com/spf13/afero"
 
@@ -128,6 +129,20 @@ func changedDemo(t *testing.T, change func(name, text string) string) string {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// parsed is a publish with these flags.
+func parsed(t *testing.T, args ...string) *Publish {
+	t.Helper()
+	p := &Publish{}
+	parser, err := kong.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // now is an origin that has noticed the site that a folder holds.
@@ -322,7 +337,7 @@ func TestPurgeFails(t *testing.T) {
 		t.Errorf("the token is in what a person reads: %s%s", stdout, stderr)
 	}
 	line := lastLine(stderr)
-	if status != command.Failed || !strings.Contains(line, "the site is published") || !strings.Contains(line, "--purge-all") || !strings.Contains(line, "503") || !strings.Contains(line, cache.URL) {
+	if status != command.Failed || !strings.Contains(line, "the site is published") || !strings.Contains(line, "followpress purge") || !strings.Contains(line, "503") || !strings.Contains(line, cache.URL) {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 	if !strings.Contains(stdout, `"outcome": "published"`) || !strings.Contains(stdout, "503") || len(other.wasTold()) == 0 {
@@ -336,11 +351,11 @@ func TestPurgeFails(t *testing.T) {
 	cache.status = http.StatusOK
 	cache.wasTold()
 	other.wasTold()
-	if status, _, stderr := runPublish(append(purge, "--purge-all")...); status != command.Done || !strings.Contains(stderr, "everything") {
-		t.Errorf("--purge-all: status %d: %s", status, stderr)
+	if status, _, stderr := run("purge", "--patience", "1ms", "--purge", "varnish:"+cache.URL+"/?k="+token, "--purge", "varnish:"+other.URL); status != command.Done || !strings.Contains(stderr, "everything") {
+		t.Errorf("purge: status %d: %s", status, stderr)
 	}
 	if told := append(cache.wasTold(), other.wasTold()...); !slices.Equal(told, []string{".*", ".*"}) {
-		t.Errorf("--purge-all asked for %q", told)
+		t.Errorf("purge asked for %q", told)
 	}
 }
 
@@ -351,8 +366,8 @@ func TestPurgeAfterRepair(t *testing.T) {
 	if status, _, stderr := runPublish("--site", from, "--dest", "file://"+to); status != command.Done {
 		t.Fatal(stderr)
 	}
-	args := []string{"--repair", "--site", from, "--dest", "file://" + to, "--purge", "varnish:" + cache.URL, "--purge-wait", "0s"}
-	if status, _, stderr := runPublish(args...); status != command.Done || len(cache.wasTold()) > 0 {
+	args := []string{"--site", from, "--dest", "file://" + to, "--purge", "varnish:" + cache.URL, "--purge-wait", "0s"}
+	if status, _, stderr := run("repair", args...); status != command.Done || len(cache.wasTold()) > 0 {
 		t.Errorf("nothing to repair: status %d: %s", status, stderr)
 	}
 	if err := os.Remove(filepath.Join(to, "api/v1/lists/4/details")); err != nil {
@@ -361,7 +376,7 @@ func TestPurgeAfterRepair(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(to, "robots.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	status, _, stderr := runPublish(args...)
+	status, _, stderr := run("repair", args...)
 	if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "1 unknown") || len(told) != 1 || !strings.Contains(told[0], "/lists/4/details") {
 		t.Errorf("status %d, asked for %q: %s", status, told, stderr)
 	}
@@ -376,15 +391,16 @@ func TestPurgeWithoutTheSite(t *testing.T) {
 	if status, _, stderr := runPublish("--site", first, "--dest", dest); status != command.Done {
 		t.Fatal(stderr)
 	}
-	f := &flags{Site: second, Dest: dest, Purge: []string{"varnish:" + cache.URL}, PurgeMax: 1000, Bulk: "auto", LockLease: time.Minute, Patience: time.Second}
-	told, err := f.do(t.Context(), f.options(nil, nil), slog.New(slog.DiscardHandler), io.Discard)
+	p := parsed(t, "--site", second, "--dest", dest, "--purge", "varnish:"+cache.URL, "--purge-wait", "0s")
+	quiet := session{log: slog.New(slog.DiscardHandler), progress: command.NewProgress(io.Discard), stderr: io.Discard}
+	told, err := p.publish(t.Context(), quiet, second, false, p.prices)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(second); err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.purge(t.Context(), told, nil, io.Discard)
+	_, err = p.purge(t.Context(), quiet, told, false)
 	if bans := cache.wasTold(); err != nil || len(bans) != 1 || !strings.Contains(bans[0], "/lists/104/searchFollowing") {
 		t.Errorf("asked for %q: %v", bans, err)
 	}
@@ -410,7 +426,7 @@ func TestPurgeAfterDeletesThatFail(t *testing.T) {
 		says   []string
 	}{
 		{"it purges what it changed", http.StatusOK, []string{"delete api/v1/lists/140/details"}},
-		{"both fail", http.StatusForbidden, []string{"delete api/v1/lists/140/details", "403", "the site is published", "--purge-all"}},
+		{"both fail", http.StatusForbidden, []string{"delete api/v1/lists/140/details", "403", "the site is published", "followpress purge"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			to := filepath.Join(t.TempDir(), "out")
@@ -499,7 +515,7 @@ func TestPurgeBehindAServerThatDoesNotDelete(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			status, _, stderr := runPublish(args(bucket, refusing(t, s.Endpoint, deletes), "--site", second, "--repair")...)
+			status, _, stderr := run("repair", args(bucket, refusing(t, s.Endpoint, deletes), "--site", second)...)
 			if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "SlowDown") || len(told) != 1 || !strings.Contains(told[0], "/lists/133/details") {
 				t.Errorf("status %d, asked for %q: %s", status, told, stderr)
 			}
@@ -507,15 +523,16 @@ func TestPurgeBehindAServerThatDoesNotDelete(t *testing.T) {
 		t.Run("interrupt", func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			bucket := s.Bucket(t)
-			f := &flags{Site: first, Dest: "s3://" + bucket, Endpoint: refusing(t, s.Endpoint, func(r *http.Request) bool {
+			endpoint := refusing(t, s.Endpoint, func(r *http.Request) bool {
 				if mark(r) {
 					cancel()
 				}
 				return mark(r)
-			}), Purge: []string{"varnish:" + cache.URL}, PurgeMax: 1000, PurgeWait: time.Hour, Bulk: "auto", LockLease: time.Minute, Patience: time.Minute, LogLevel: "warn"}
+			})
+			p := parsed(t, "--site", first, "--dest", "s3://"+bucket, "--endpoint", endpoint, "--purge", "varnish:"+cache.URL, "--purge-wait", "1h", "--patience", "1m")
 			var stderr strings.Builder
-			err := f.Run(ctx, io.Discard, &stderr)
-			if told := cache.wasTold(); !errors.Is(err, context.Canceled) || len(told) > 0 || !strings.Contains(stderr.String(), "the site is published") || !strings.Contains(stderr.String(), "--purge-all") {
+			err := p.Run(ctx, io.Discard, &stderr)
+			if told := cache.wasTold(); !errors.Is(err, context.Canceled) || len(told) > 0 || !strings.Contains(stderr.String(), "the site is published") || !strings.Contains(stderr.String(), "followpress purge") {
 				t.Errorf("%v, asked for %q: %s", err, told, &stderr)
 			}
 		})
@@ -526,8 +543,8 @@ func TestPurgeBehindAServerThatDoesNotDelete(t *testing.T) {
 func TestPurgeCannotBegin(t *testing.T) {
 	report := publisher.NewReport()
 	report.Outcome, report.Live, report.Changed.Unknown = publisher.Published, true, true
-	f := &flags{Purge: []string{"nowhere:1"}}
-	if _, err := f.purge(t.Context(), report, nil, io.Discard); err == nil || !strings.Contains(err.Error(), "the site is published") || !strings.Contains(err.Error(), "--purge-all") {
+	w := &writing{caches: caches{Purge: []string{"nowhere:1"}}}
+	if _, err := w.purge(t.Context(), session{stderr: io.Discard}, report, false); err == nil || !strings.Contains(err.Error(), "the site is published") || !strings.Contains(err.Error(), "followpress purge") {
 		t.Error(err)
 	}
 }
@@ -544,10 +561,10 @@ func TestPurgeWaits(t *testing.T) {
 	cancel()
 	report := publisher.NewReport()
 	report.Outcome, report.Live, report.Changed.Unknown = publisher.Published, true, true
-	f := &flags{Purge: []string{"varnish:" + cache.URL}, PurgeWait: time.Hour, Site: filepath.Join(t.TempDir(), "gone")}
+	w := &writing{caches: caches{Purge: []string{"varnish:" + cache.URL}}, PurgeWait: time.Hour}
 	var said strings.Builder
-	told, err := f.purge(ctx, report, nil, &said)
-	if !strings.Contains(said.String(), "waiting 1h0m0s") || !strings.Contains(said.String(), "the site is published") || !strings.Contains(said.String(), "--purge-all") {
+	told, err := w.purge(ctx, session{stderr: &said}, report, false)
+	if !strings.Contains(said.String(), "waiting 1h0m0s") || !strings.Contains(said.String(), "the site is published") || !strings.Contains(said.String(), "followpress purge") {
 		t.Errorf("it said %q", &said)
 	}
 	if !errors.Is(err, context.Canceled) || len(cache.wasTold()) > 0 || !strings.Contains(told.String(), "failed to purge everything") {

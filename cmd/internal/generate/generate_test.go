@@ -1,4 +1,4 @@
-package main
+package generate
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 // generate runs the command as a process would, without ending this one.
 func generate(args ...string) (status int, stdout, stderr string) {
 	var out, err bytes.Buffer
-	status = command.Run("generate", about, &flags{}, args, &out, &err)
+	status = command.Run("generate", "", &Command{}, args, &out, &err)
 	return status, out.String(), err.String()
 }
 
@@ -60,82 +60,6 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func TestGenerate(t *testing.T) {
-	dir := demo(t)
-	for _, out := range []string{filepath.Join(t.TempDir(), "site"), filepath.Join(t.TempDir(), "site.tar")} {
-		status, stdout, stderr := generate("--snapshot", dir, "--out", out)
-		if status != command.Done || stdout != "" {
-			t.Fatalf("status %d, %q on standard output: %s", status, stdout, stderr)
-		}
-		if !exists(out) {
-			t.Errorf("%s is not there", out)
-		}
-		for _, line := range []string{`^records +\d+ rows, 1 without effect \(unknown list\)`, `^site +\d+ objects, [0-9.]+ MB, of 32 lists and \d+ accounts, as of `,
-			`: \d+ objects added, 0 altered, 0 kept, 0 removed \(.+s\)$`} {
-			if !regexp.MustCompile(`(?m)` + line).MatchString(stderr) {
-				t.Errorf("no line %q in %s", line, stderr)
-			}
-		}
-		status, _, stderr = generate("--snapshot", dir, "--out", out)
-		if status != command.Done || !strings.Contains(stderr, out+" is unchanged") {
-			t.Errorf("the second run: status %d: %s", status, stderr)
-		}
-		status, _, stderr = generate("--snapshot", dir, "--out", out, "--rebuild", "--workers=1")
-		if status != command.Done || strings.Contains(stderr, "unchanged") {
-			t.Errorf("with --rebuild: status %d: %s", status, stderr)
-		}
-	}
-}
-
-// TestNoSync: what a sync is good for, the generator's tests show.
-func TestNoSync(t *testing.T) {
-	dir := demo(t)
-	for flag, syncs := range map[string]bool{"--no-sync=false": true, "--no-sync": false} {
-		status, _, stderr := generate("--snapshot", dir, "--out", filepath.Join(t.TempDir(), "site"), flag)
-		if status != command.Done || strings.Contains(stderr, "\nsync ") != syncs {
-			t.Errorf("%s: status %d, want a line about sync: %t: %s", flag, status, syncs, stderr)
-		}
-	}
-}
-
-func TestConfiguration(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "site")
-	status, _, stderr := generate("--snapshot", demo(t), "--out", out, "--base-path=/v2/", "--badges-field=poaps", "--leaderboard-max=20")
-	if status != command.Done {
-		t.Fatal(stderr)
-	}
-	if !exists(filepath.Join(out, "v2/leaderboard/followers")) || !exists(filepath.Join(out, "_variants/leaderboard/followers/limit=20")) ||
-		exists(filepath.Join(out, "_variants/leaderboard/followers/limit=21")) {
-		t.Error("the base path or the largest limit had no effect")
-	}
-	badges, err := filepath.Glob(filepath.Join(out, "v2/lists/*/badges"))
-	if err != nil || len(badges) != 32 {
-		t.Fatalf("%d lists with badges (%v), want 32", len(badges), err)
-	}
-	body, err := os.ReadFile(badges[0])
-	if err != nil || !strings.HasPrefix(string(body), `{"poaps":[`) {
-		t.Errorf("badges %s (%v)", body, err)
-	}
-}
-
-func TestEnvironment(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "site")
-	t.Setenv("FOLLOWPRESS_SNAPSHOT", demo(t))
-	t.Setenv("FOLLOWPRESS_OUT", out)
-	t.Setenv("FOLLOWPRESS_LEADERBOARD_MAX", "11")
-	if status, _, stderr := generate(); status != command.Done {
-		t.Fatalf("status %d: %s", status, stderr)
-	}
-	if !exists(filepath.Join(out, "_variants/leaderboard/following/limit=11")) || exists(filepath.Join(out, "_variants/leaderboard/following/limit=12")) {
-		t.Error("FOLLOWPRESS_OUT or FOLLOWPRESS_LEADERBOARD_MAX had no effect")
-	}
-	// A flag is more specific than the environment.
-	other := filepath.Join(t.TempDir(), "other")
-	if status, _, stderr := generate("--out", other); status != command.Done || !exists(other) {
-		t.Errorf("--out beside FOLLOWPRESS_OUT: status %d: %s", status, stderr)
-	}
-}
-
 // TestLongTexts: what is left out is printed and reported; the run is a success.
 func TestLongTexts(t *testing.T) {
 	dir, out := demo(t), filepath.Join(t.TempDir(), "site")
@@ -153,32 +77,6 @@ func TestLongTexts(t *testing.T) {
 	}
 	if status, _, stderr := generate("--snapshot", dir, "--out", out); status != command.Done || strings.Contains(stderr, "left out") || strings.Contains(stderr, "unchanged") {
 		t.Errorf("with the default: status %d: %s", status, stderr)
-	}
-}
-
-// TestDefaultOutput: without --out the site goes to out/ in the working folder.
-func TestDefaultOutput(t *testing.T) {
-	dir := demo(t)
-	t.Chdir(t.TempDir())
-	if status, _, stderr := generate("--snapshot", dir); status != command.Done || !exists("out/_site") {
-		t.Errorf("status %d: %s", status, stderr)
-	}
-}
-
-func TestHelp(t *testing.T) {
-	status, stdout, stderr := generate("--help")
-	if status != command.Done || stderr != "" {
-		t.Errorf("status %d: %s", status, stderr)
-	}
-	for _, flag := range []string{"snapshot", "out", "on-invalid", "report", "refreshed", "endpoint", "region", "no-sync", "rebuild", "workers", "base-path", "badges-field",
-		"leaderboard-max", "max-profile-text"} {
-		env := "FOLLOWPRESS_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-		if !strings.Contains(stdout, "--"+flag) || !strings.Contains(strings.Join(strings.Fields(stdout), " "), "$"+env) {
-			t.Errorf("--%s or $%s is not in the help:\n%s", flag, env, stdout)
-		}
-	}
-	if !strings.Contains(stdout, "Render the site of a snapshot") {
-		t.Errorf("the help does not say what the command does:\n%s", stdout)
 	}
 }
 
@@ -226,7 +124,7 @@ func TestFlagOutOfRange(t *testing.T) {
 		"--leaderboard-max=5":    "leaderboard maximum 5: between 10 and 10000",
 		"--max-profile-text=0":   "--max-profile-text=0: every text would be left out",
 		"--max-profile-text=100": "longest profile text 100: between 255 and 16777216 bytes",
-		"--workers=-1":           "--workers=-1: use 1 or more, or 0 for one a core",
+		"--workers=-1":           "--workers=-1: use 1 or more, or 0 for one per core",
 		"--base-path=_search":    `base path "_search": _search is where a site keeps its own objects`,
 	} {
 		out := filepath.Join(t.TempDir(), "site")
@@ -278,20 +176,6 @@ func TestFailure(t *testing.T) {
 				t.Error("there is an output")
 			}
 		})
-	}
-}
-
-func TestSkipInvalid(t *testing.T) {
-	dir, out := demo(t), filepath.Join(t.TempDir(), "site")
-	addRow(t, dir, "badges", `{"event_id":"x"}`)
-	status, stdout, stderr := generate("--snapshot", dir, "--out", out, "--on-invalid=skip", "--report=-")
-	if status != command.Done || !exists(out) {
-		t.Fatalf("status %d: %s", status, stderr)
-	}
-	report := parseReport(t, stdout)
-	if len(report.Invalid) != 1 || report.Tables["badges"].Skipped != 1 || report.Invalid[0].File != "badges.ndjson" ||
-		!strings.Contains(stderr, "skipped   "+report.Invalid[0].Error()) {
-		t.Errorf("the report says %s and %s", stdout, stderr)
 	}
 }
 
@@ -472,7 +356,7 @@ func TestStopped(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "site")
 	var stdout bytes.Buffer
 	stderr := &signaller{}
-	status := command.Run("generate", about, &flags{}, []string{"--snapshot", demo(t), "--out", out}, &stdout, stderr)
+	status := command.Run("generate", "", &Command{}, []string{"--snapshot", demo(t), "--out", out}, &stdout, stderr)
 	if status != 128+int(syscall.SIGTERM) || !strings.Contains(stderr.text.String(), "generate: stopped by terminated\n") {
 		t.Errorf("status %d: %s", status, stderr.text.String())
 	}

@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"bytes"
@@ -42,7 +42,11 @@ const runMain = "FOLLOWPRESS_TEST_MAIN"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(runMain) != "" {
-		main()
+		command.Main("followpress", "", &verbs{})
+	}
+	// To sync would be to wait for what all other tests write.
+	if err := os.Setenv("FOLLOWPRESS_NO_SYNC", "1"); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
@@ -59,7 +63,7 @@ func start(t *testing.T, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{Cmd: exec.Command(binary, args...)}
+	p := &process{Cmd: exec.Command(binary, append([]string{"publish"}, args...)...)}
 	p.Env = append(os.Environ(), runMain+"=yes", "GORACE=atexit_sleep_ms=0")
 	p.Stderr = &p.stderr
 	if err := p.Start(); err != nil {
@@ -361,25 +365,25 @@ func TestStatusOfVerifyAndRepair(t *testing.T) {
 			status int
 			says   string
 		}{
-			{"verify nothing", func() {}, "--verify", command.Failed, "publish a site first"},
-			{"publish", func() {}, "--site", command.Done, ": published"},
-			{"verify", func() {}, "--verify", command.Done, "missing            0"},
-			{"verify an altered one", func() { put("api/v1/leaderboard/followers", "{}") }, "--verify", command.Failed, "0 missing, 1 altered, 0 unknown (--repair"},
-			{"repair", func() {}, "--repair --site", command.Done, "1 objects put"},
+			{"verify nothing", func() {}, "verify", command.Failed, "publish a site first"},
+			{"publish", func() {}, "publish --site", command.Done, ": published"},
+			{"verify", func() {}, "verify", command.Done, "missing            0"},
+			{"verify an altered one", func() { put("api/v1/leaderboard/followers", "{}") }, "verify", command.Failed, "0 missing, 1 altered, 0 unknown (followpress repair"},
+			{"repair", func() {}, "repair --site", command.Done, "1 objects put"},
 			{"verify a refreshed one", func() {
 				put("api/v1/lists/4/details", "{}")
 				put("_refresh/details/4", `{"stored":[{"md5":"`+site.Sum([]byte("{}")).String()+`","from":"`+digests(t, from)["api/v1/lists/4/details"]+`"}]}`)
-			}, "--verify", command.Done, "refreshed          1"},
-			{"verify what a site may have had", func() { put("api/v1/lists/4444/details", "{}") }, "--verify", command.Failed, "0 missing, 0 altered, 1 unknown"},
-			{"repair that", func() {}, "--repair --site", command.Done, "1 deleted"},
-			{"repair what is somebody's", func() { put("robots.txt", "somebody's") }, "--repair --site", command.Failed, "1 unknown objects are none of a site's"},
+			}, "verify", command.Done, "refreshed          1"},
+			{"verify what a site may have had", func() { put("api/v1/lists/4444/details", "{}") }, "verify", command.Failed, "0 missing, 0 altered, 1 unknown"},
+			{"repair that", func() {}, "repair --site", command.Done, "1 deleted"},
+			{"repair what is somebody's", func() { put("robots.txt", "somebody's") }, "repair --site", command.Failed, "1 unknown objects are none of a site's"},
 		} {
 			step.before()
-			args := append(slices.Clone(dest), strings.Fields(step.args)...)
+			args := append(slices.Clone(dest), strings.Fields(step.args)[1:]...)
 			if strings.HasSuffix(step.args, "--site") {
 				args = append(args, from)
 			}
-			status, stdout, stderr := runPublish(args...)
+			status, stdout, stderr := run(strings.Fields(step.args)[0], args...)
 			if status != step.status || stdout != "" || !strings.Contains(stderr, step.says) {
 				t.Errorf("%s: status %d: %s", step.name, status, stderr)
 			}
@@ -396,29 +400,29 @@ func TestNoSecretIsTold(t *testing.T) {
 		t.Setenv("GITHUB_STEP_SUMMARY", summary)
 		from, dest, endpoint := demoSite(t, "site"), "s3://"+s.Bucket(t), s.Endpoint
 		var told strings.Builder
-		run := func(want int, args string) {
+		must := func(want int, args string) {
 			t.Helper()
-			status, stdout, stderr := runPublish(append(strings.Fields(args), "--report", "-", "--log-level", "debug", "--patience", "1s")...)
+			status, stdout, stderr := run(strings.Fields(args)[0], append(strings.Fields(args)[1:], "--report", "-", "--log-level", "debug", "--patience", "1s")...)
 			told.WriteString(stdout + stderr)
 			if status != want {
 				t.Errorf("%s: status %d: %s", args, status, lastLine(stderr))
 			}
 		}
 		here := " --dest " + dest + " --endpoint " + endpoint
-		run(command.Done, "--init --site "+from+here)
-		run(command.Done, "--verify"+here)
-		run(command.Done, "--repair --site "+from+here)
+		must(command.Done, "init --site "+from+here)
+		must(command.Done, "verify"+here)
+		must(command.Done, "repair --site "+from+here)
 		otherSite(t, from)
-		run(command.Done, "--dry-run --site "+from+here)
-		run(command.Done, "--site "+from+here)
-		run(command.Failed, "--site "+from+" --dest s3://no-such-bucket --endpoint "+endpoint)
-		run(command.Failed, "--site "+from+" --dest "+dest+" --region eu-elsewhere-7 --endpoint http://127.0.0.1:1")
-		run(command.Failed, "--site "+from+" --dest "+dest+" --endpoint "+strings.Replace(endpoint, "http:", "https:", 1))
+		must(command.Done, "publish --dry-run --site "+from+here)
+		must(command.Done, "publish --site "+from+here)
+		must(command.Failed, "publish --site "+from+" --dest s3://no-such-bucket --endpoint "+endpoint)
+		must(command.Failed, "publish --site "+from+" --dest "+dest+" --region eu-elsewhere-7 --endpoint http://127.0.0.1:1")
+		must(command.Failed, "publish --site "+from+" --dest "+dest+" --endpoint "+strings.Replace(endpoint, "http:", "https:", 1))
 		t.Setenv("AWS_SESSION_TOKEN", "a-session-token")
-		run(command.Failed, "--site "+from+here)
+		must(command.Failed, "publish --site "+from+here)
 		t.Setenv("AWS_SESSION_TOKEN", "")
 		t.Setenv("AWS_SECRET_ACCESS_KEY", wrong)
-		run(command.Failed, "--site "+from+here)
+		must(command.Failed, "publish --site "+from+here)
 		body, err := os.ReadFile(summary)
 		if err != nil {
 			t.Fatal(err)

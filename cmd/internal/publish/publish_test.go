@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"bytes"
@@ -26,12 +26,23 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// runPublish runs the command as a process would, without ending this one.
-func runPublish(args ...string) (status int, stdout, stderr string) {
+// verbs are the commands of this package.
+type verbs struct {
+	Publish Publish `cmd:""`
+	Init    Init    `cmd:""`
+	Verify  Verify  `cmd:""`
+	Repair  Repair  `cmd:""`
+	Purge   Purge   `cmd:""`
+}
+
+// run runs a command as a process would, without ending this one.
+func run(verb string, args ...string) (status int, stdout, stderr string) {
 	var out, err bytes.Buffer
-	status = command.Run("publish", about, &flags{}, args, &out, &err)
+	status = command.Run("followpress", "", &verbs{}, append([]string{verb}, args...), &out, &err)
 	return status, out.String(), err.String()
 }
+
+func runPublish(args ...string) (status int, stdout, stderr string) { return run("publish", args...) }
 
 // demoSite generates the site of the demo snapshot, as a folder or a tar file.
 func demoSite(t *testing.T, name string) string {
@@ -52,31 +63,37 @@ func lastLine(stderr string) string {
 // Wrong usage ends with status 2 and one line that names the flag.
 func TestUsage(t *testing.T) {
 	for _, c := range []struct{ name, args, says string }{
-		{"no destination", "--site x", "--dest"},
-		{"no site", "--dest s3://bucket", "--site"},
-		{"repair without a site", "--dest s3://bucket --repair", "--site"},
-		{"dry run without a site", "--dest s3://bucket --dry-run", "--site"},
-		{"another scheme", "--site x --dest gs://bucket", "s3://BUCKET"},
-		{"relative folder", "--site x --dest file://folder", "file:///FOLDER"},
-		{"credentials in the destination", "--site x --dest s3://key:secret@bucket", "AWS_SECRET_ACCESS_KEY"},
-		{"two modes", "--site x --dest s3://bucket --dry-run --verify", "exclude each other"},
-		{"no lock and break it", "--site x --dest s3://bucket --no-lock --break-lock", "not both"},
-		{"short lease", "--site x --dest s3://bucket --lock-lease 10ms", "between 1s and 1h"},
-		{"concurrency", "--site x --dest s3://bucket --concurrency=-1", "concurrency -1"},
-		{"bulk", "--site x --dest s3://bucket --bulk maybe", "--bulk"},
-		{"price", "--site x --dest s3://bucket --price-put=-1", "price"},
-		{"report in the site", "--site x --dest s3://bucket --report x/report.json", "in the site"},
-		{"report in the destination", "--site x --dest file:///nowhere/b --report /nowhere/b/report.json", "in the destination"},
-		{"purge all of nothing", "--purge-all", "--purge=CACHE"},
-		{"purge all and publish", "--purge-all --purge varnish:http://x --dry-run", "exclude each other"},
-		{"another cache", "--site x --dest s3://bucket --purge akamai:1", "cloudfront:ID"},
-		{"cache without credentials", "--site x --dest s3://bucket --purge fastly:1 --purge-url https://x", "FASTLY_API_TOKEN"},
-		{"credentials of a cache", "--site x --dest s3://bucket --purge varnish:http://key:secret@x", "user"},
-		{"negative number of changes", "--site x --dest s3://bucket --purge-max=-1", "--purge-max"},
-		{"log level", "--site x --dest s3://bucket --log-level loud", "--log-level"},
+		{"no destination", "publish --site x", "--dest"},
+		{"no site", "publish --dest s3://bucket", "--site"},
+		{"repair without a site", "repair --dest s3://bucket", "--site"},
+		{"dry run without a site", "publish --dest s3://bucket --dry-run", "--site"},
+		{"another scheme", "publish --site x --dest gs://bucket", "s3://BUCKET"},
+		{"relative folder", "publish --site x --dest file://folder", "file:///FOLDER"},
+		{"credentials in the destination", "publish --site x --dest s3://key:secret@bucket", "AWS_SECRET_ACCESS_KEY"},
+		{"verify as a flag", "publish --dest s3://bucket --verify", "--verify is a command now: use followpress verify"},
+		{"repair as a flag", "publish --site x --dest s3://bucket --repair", "--repair is a command now: use followpress repair"},
+		{"init as a flag", "publish --site x --dest s3://bucket --init", "--init is a command now: use followpress init"},
+		{"purge all as a flag", "publish --purge-all --purge varnish:http://x", "--purge-all is a command now: use followpress purge"},
+		{"dry run of verify", "verify --dest s3://bucket --dry-run", "--dry-run"},
+		{"a site to verify", "verify --dest s3://bucket --site x", "--site"},
+		{"report of verify in the destination", "verify --dest file:///nowhere/b --report /nowhere/b/report.json", "in the destination"},
+		{"no lock and break it", "publish --site x --dest s3://bucket --no-lock --break-lock", "not both"},
+		{"short lease", "publish --site x --dest s3://bucket --lock-lease 10ms", "between 1s and 1h"},
+		{"concurrency", "publish --site x --dest s3://bucket --concurrency=-1", "concurrency -1"},
+		{"bulk", "publish --site x --dest s3://bucket --bulk maybe", "--bulk"},
+		{"price", "publish --site x --dest s3://bucket --price-put=-1", "price"},
+		{"report in the site", "publish --site x --dest s3://bucket --report x/report.json", "in the site"},
+		{"report in the destination", "publish --site x --dest file:///nowhere/b --report /nowhere/b/report.json", "in the destination"},
+		{"purge all of nothing", "purge", "--purge=CACHE"},
+		{"a destination to purge", "purge --purge varnish:http://x --dest s3://bucket", "--dest"},
+		{"another cache", "publish --site x --dest s3://bucket --purge akamai:1", "cloudfront:ID"},
+		{"cache without credentials", "publish --site x --dest s3://bucket --purge fastly:1 --purge-url https://x", "FASTLY_API_TOKEN"},
+		{"credentials of a cache", "publish --site x --dest s3://bucket --purge varnish:http://key:secret@x", "user"},
+		{"negative number of changes", "publish --site x --dest s3://bucket --purge-max=-1", "--purge-max"},
+		{"log level", "publish --site x --dest s3://bucket --log-level loud", "--log-level"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			status, stdout, stderr := runPublish(strings.Fields(c.args)...)
+			status, stdout, stderr := run(strings.Fields(c.args)[0], strings.Fields(c.args)[1:]...)
 			if status != command.Usage || stdout != "" || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 || strings.Contains(stderr, "secret@") {
 				t.Errorf("status %d, %q, %q", status, stdout, stderr)
 			}
@@ -95,17 +112,17 @@ func TestFailures(t *testing.T) {
 	t.Setenv("GITHUB_STEP_SUMMARY", summary)
 	empty := t.TempDir()
 	for _, c := range []struct{ name, args, says string }{
-		{"no such site", "--site " + empty + "/none --dest file://" + empty + "/out", "no such file"},
-		{"no site in it", "--site " + empty + " --dest file://" + empty + "/out", "generate it first"},
-		{"neither folder nor tar", "--site main_test.go --dest file://" + empty + "/out", "neither a folder nor a .tar file"},
-		{"nothing to verify", "--verify --dest file://" + empty + "/out", "publish a site first"},
-		{"no credentials", "--verify --dest s3://bucket --endpoint http://127.0.0.1:1", "AWS_ACCESS_KEY_ID"},
-		{"endpoint", "--verify --dest s3://bucket --endpoint 127.0.0.1:1", "https://HOST"},
+		{"no such site", "publish --site " + empty + "/none --dest file://" + empty + "/out", "no such file"},
+		{"no site in it", "publish --site " + empty + " --dest file://" + empty + "/out", "generate it first"},
+		{"neither folder nor tar", "publish --site publish_test.go --dest file://" + empty + "/out", "neither a folder nor a .tar file"},
+		{"nothing to verify", "verify --dest file://" + empty + "/out", "publish a site first"},
+		{"no credentials", "verify --dest s3://bucket --endpoint http://127.0.0.1:1", "AWS_ACCESS_KEY_ID"},
+		{"endpoint", "verify --dest s3://bucket --endpoint 127.0.0.1:1", "https://HOST"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			report := filepath.Join(t.TempDir(), "report.json")
-			status, stdout, stderr := runPublish(append(strings.Fields(c.args), "--report", report)...)
-			if line := lastLine(stderr); status != command.Failed || stdout != "" || !strings.HasPrefix(line, "publish: ") || !strings.Contains(line, c.says) {
+			status, stdout, stderr := run(strings.Fields(c.args)[0], append(strings.Fields(c.args)[1:], "--report", report)...)
+			if line := lastLine(stderr); status != command.Failed || stdout != "" || !strings.HasPrefix(line, "followpress ") || !strings.Contains(line, c.says) {
 				t.Errorf("status %d, %q, %q", status, stdout, stderr)
 			}
 			body, err := os.ReadFile(report)
@@ -117,19 +134,6 @@ func TestFailures(t *testing.T) {
 	}
 	if body, err := os.ReadFile(summary); err != nil || strings.Count(string(body), "error") < 6 {
 		t.Errorf("the summary: %s, %v", body, err)
-	}
-}
-
-// A report that cannot be written is found out before anything is published.
-func TestUnwritableReport(t *testing.T) {
-	to := filepath.Join(t.TempDir(), "out")
-	report := filepath.Join(t.TempDir(), "missing", "report.json")
-	status, _, stderr := runPublish("--site", demoSite(t, "site"), "--dest", "file://"+to, "--report", report)
-	if status != command.Failed || !strings.Contains(lastLine(stderr), "--report="+report+": the folder") {
-		t.Errorf("status %d, want %d and a line about --report: %s", status, command.Failed, stderr)
-	}
-	if _, err := os.Stat(to); err == nil {
-		t.Error("it was published")
 	}
 }
 
@@ -159,7 +163,7 @@ func TestPublishToAFolder(t *testing.T) {
 		if status, _, stderr := runPublish("--site", from, "--dest", "file://"+to); status != command.Done || !strings.Contains(stderr, "unchanged") {
 			t.Errorf("again: status %d: %s", status, stderr)
 		}
-		if status, _, stderr := runPublish("--verify", "--dest", "file://"+to); status != command.Done {
+		if status, _, stderr := run("verify", "--dest", "file://"+to); status != command.Done {
 			t.Errorf("verify: status %d: %s", status, stderr)
 		}
 	}
@@ -200,32 +204,6 @@ func equalFolders(t *testing.T, got, want string) {
 	}
 }
 
-// Verify fails with status 1 where something is wrong; repair mends it.
-func TestVerifyAndRepair(t *testing.T) {
-	from, to := demoSite(t, "site"), filepath.Join(t.TempDir(), "out")
-	dest := "file://" + to
-	if status, _, stderr := runPublish("--site", from, "--dest", dest); status != command.Done {
-		t.Fatal(stderr)
-	}
-	if err := os.Remove(filepath.Join(to, "api/v1/leaderboard/followers")); err != nil {
-		t.Fatal(err)
-	}
-	status, stdout, stderr := runPublish("--verify", "--dest", dest, "--report", "-")
-	if status != command.Failed || !strings.Contains(lastLine(stderr), "1 missing, 0 altered, 0 unknown") || !strings.Contains(stdout, `"api/v1/leaderboard/followers"`) {
-		t.Errorf("status %d: %s\n%s", status, stderr, stdout)
-	}
-	if status, _, stderr := runPublish("--repair", "--site", from, "--dest", dest); status != command.Done {
-		t.Errorf("status %d: %s", status, stderr)
-	}
-	equalFolders(t, to, from)
-	if err := os.WriteFile(filepath.Join(to, "robots.txt"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if status, _, stderr := runPublish("--repair", "--site", from, "--dest", dest); status != command.Failed || !strings.Contains(lastLine(stderr), "1 unknown") {
-		t.Errorf("status %d: %s", status, stderr)
-	}
-}
-
 // A folder that is reached through a symbolic link is the same bucket: it is published
 // to, verified, and a run that was cut off is taken up.
 func TestPublishThroughALink(t *testing.T) {
@@ -241,17 +219,17 @@ func TestPublishThroughALink(t *testing.T) {
 	if err := os.Mkdir(to, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	run := func(args ...string) *publisher.Report {
+	must := func(verb string, args ...string) *publisher.Report {
 		t.Helper()
-		status, stdout, stderr := runPublish(append(args, "--dest", dest, "--report", "-")...)
+		status, stdout, stderr := run(verb, append(args, "--dest", dest, "--report", "-")...)
 		var report publisher.Report
 		if err := json.Unmarshal([]byte(stdout), &report); err != nil || status != command.Done {
 			t.Fatalf("status %d: %s, %v", status, stderr, err)
 		}
 		return &report
 	}
-	run("--site", from)
-	run("--verify")
+	must("publish", "--site", from)
+	must("verify")
 	orphan := filepath.Join(to, "api/v1/lists/999/details")
 	for name, body := range map[string]string{orphan: "{}", filepath.Join(to, string(site.MarkKey)): "{}", filepath.Join(to, "api/v1/lists/4/details"): "damaged"} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -261,10 +239,10 @@ func TestPublishThroughALink(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if report := run("--site", changedDemo(t, withoutLast)); !report.Resumed || report.Done.Deleted != 1 || report.Done.Put > report.Site.Objects/2 {
+	if report := must("publish", "--site", changedDemo(t, withoutLast)); !report.Resumed || report.Done.Deleted != 1 || report.Done.Put > report.Site.Objects/2 {
 		t.Errorf("taken up: %d of %d objects put, %d deleted; resumed: %v", report.Done.Put, report.Site.Objects, report.Done.Deleted, report.Resumed)
 	}
-	run("--verify")
+	must("verify")
 }
 
 // A folder is synced unless somebody asks for speed: by the flag, or by the environment.
@@ -283,7 +261,7 @@ func TestNoSync(t *testing.T) {
 			from, to := demoSite(t, "site"), filepath.Join(t.TempDir(), "out")
 			g := &grammar{}
 			var stderr bytes.Buffer
-			if status := command.Run("publish", about, g, append(c.args, "--site", from, "--dest", "file://"+to), io.Discard, &stderr); status != command.Done {
+			if status := command.Run("publish", "", g, append(c.args, "--site", from, "--dest", "file://"+to), io.Discard, &stderr); status != command.Done {
 				t.Fatal(stderr.String())
 			}
 			equalFolders(t, to, from)
@@ -296,17 +274,17 @@ func TestNoSync(t *testing.T) {
 
 // A grammar keeps the folder that its flags open.
 type grammar struct {
-	flags
+	Publish
 	opened *storage.Local
 }
 
 func (g *grammar) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	to, err := g.open(ctx, nil)
+	to, err := g.open(ctx, session{}, true)
 	if err != nil {
 		return err
 	}
 	g.opened = to.(*storage.Local)
-	return g.flags.Run(ctx, stdout, stderr)
+	return g.Publish.Run(ctx, stdout, stderr)
 }
 
 // onServers runs a test with each server, its credentials in the environment.
@@ -330,10 +308,10 @@ func TestInitAndPublish(t *testing.T) {
 		report := filepath.Join(t.TempDir(), "report.json")
 		args := []string{"--site", from, "--dest", "s3://new-bucket/a/prefix", "--endpoint", s.Endpoint, "--log-level", "debug", "--report", report}
 		status, stdout, stderr := runPublish(args...)
-		if status != command.Failed || !strings.Contains(lastLine(stderr), "--init") {
+		if status != command.Failed || !strings.Contains(lastLine(stderr), "followpress init") {
 			t.Errorf("without a bucket: status %d: %s", status, stderr)
 		}
-		status, _, more := runPublish(append(args, "--init")...)
+		status, _, more := run("init", args...)
 		if status != command.Done {
 			t.Fatalf("status %d: %s", status, more)
 		}
@@ -411,7 +389,7 @@ func TestServerWithoutConditionalWrites(t *testing.T) {
 		if status != command.Done || strings.Count(stderr, "no conditional writes") != 1 || !strings.Contains(stderr, "without a lock") {
 			t.Fatalf("status %d: %s", status, stderr)
 		}
-		if status, _, stderr := runPublish("--verify", "--dest", dest, "--endpoint", front.URL); status != command.Done {
+		if status, _, stderr := run("verify", "--dest", dest, "--endpoint", front.URL); status != command.Done {
 			t.Errorf("verify: status %d: %s", status, stderr)
 		}
 	})
@@ -436,7 +414,7 @@ func TestPermanentErrors(t *testing.T) {
 	})
 }
 
-// The keys that --init opens are those of a site and no others.
+// The keys that init opens are those of a site and no others.
 func TestPublicKeys(t *testing.T) {
 	config, err := site.Config{BasePath: "v2"}.WithDefaults()
 	if err != nil {

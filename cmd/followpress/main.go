@@ -1,0 +1,52 @@
+// Command followpress turns a snapshot of a social follow graph into a static JSON API,
+// publishes it to S3-compatible storage, and serves it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/cmd/internal/completion"
+	"github.com/followpress/followpress/cmd/internal/edge"
+	"github.com/followpress/followpress/cmd/internal/generate"
+	"github.com/followpress/followpress/cmd/internal/preview"
+	"github.com/followpress/followpress/cmd/internal/publish"
+	"github.com/followpress/followpress/cmd/internal/serve"
+)
+
+const about = `Turn a snapshot of a social follow graph into a static JSON API, publish it, and serve it.
+
+Each flag is also a variable: --dest is FOLLOWPRESS_DEST. The exit status is 0 for done, 1 for failed, 2 for wrong usage.`
+
+type verbs struct {
+	Generate generate.Command `cmd:"" group:"Make a site:" help:"Render the site of a snapshot into a folder or a .tar file."`
+	Preview  preview.Command  `cmd:"" group:"Look at it:" help:"Serve a site on this machine, with all answers of the API."`
+
+	Init    publish.Init    `cmd:"" group:"Put it online:" help:"Create a bucket that everybody can read the site from."`
+	Publish publish.Publish `cmd:"" group:"Put it online:" help:"Upload what changed to S3-compatible storage or a folder."`
+	Edge    edge.Command    `cmd:"" group:"Put it online:" help:"Write the configuration of a cache or CDN before the bucket."`
+
+	Verify publish.Verify `cmd:"" group:"Look after it:" help:"Compare a bucket with the manifest of its site."`
+	Repair publish.Repair `cmd:"" group:"Look after it:" help:"Put right what verify finds."`
+	Purge  publish.Purge  `cmd:"" group:"Look after it:" help:"Make caches forget every answer."`
+
+	Serve serve.Command `cmd:"" group:"Serve what no file can answer:" help:"Run the fallback: search pages and terms, fresh data."`
+
+	Completion completion.Command `cmd:"" group:"About followpress:" help:"Print the completion script of a shell."`
+	Version    version            `cmd:"" group:"About followpress:" help:"Show the version."`
+}
+
+func main() {
+	command.SaveMemory()
+	command.Main("followpress", about, &verbs{Serve: serve.Command{LimitMemory: command.LimitMemory}})
+}
+
+type version struct{}
+
+// Run shows the version.
+func (version) Run(_ context.Context, stdout, _ io.Writer) error {
+	_, err := fmt.Fprintln(stdout, command.Version("followpress"))
+	return err
+}

@@ -1,0 +1,36 @@
+package command
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// Version describes the build of this binary in one line, from what the Go tool records:
+// the version of the module, the commit, and the Go release.
+func Version(name string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok { // built without module support
+		info = &debug.BuildInfo{}
+	}
+	return name + " " + describe(info)
+}
+
+func describe(info *debug.BuildInfo) string {
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	version := info.Main.Version
+	if version == "" || version == "(devel)" { // as with go run
+		version = "development build"
+	}
+	if commit := settings["vcs.revision"]; commit != "" {
+		changed := ""
+		if settings["vcs.modified"] == "true" {
+			changed = ", with local changes"
+		}
+		version += fmt.Sprintf(" (commit %.12s of %s%s)", commit, settings["vcs.time"], changed)
+	}
+	return fmt.Sprintf("%s, %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}

@@ -1,0 +1,90 @@
+// Package completion is the command that prints completion scripts for shells. The scripts
+// are made from the flags and commands as kong knows them.
+package completion
+
+import (
+	"context"
+	_ "embed" // of the templates
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/alecthomas/kong"
+)
+
+// Command is the command with its arguments.
+type Command struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+
+	model *kong.Application
+}
+
+// Help is what --help shows below the first line.
+func (*Command) Help() string {
+	return `The script completes commands, flags, the values of flags that have a choice, and files. Put the line below into ~/.bashrc, or with zsh into ~/.zshrc after compinit; for fish, write the script to ~/.config/fish/completions/followpress.fish.
+
+	eval "$(followpress completion bash)"`
+}
+
+// AfterApply keeps what is to be completed.
+func (c *Command) AfterApply(k *kong.Kong) error {
+	c.model = k.Model
+	return nil
+}
+
+//go:embed completion.tmpl
+var templates string
+
+// Run prints the script.
+func (c *Command) Run(_ context.Context, stdout, _ io.Writer) error {
+	functions := template.FuncMap{
+		"flags": flags, "values": values, "file": file, "folder": folder, "cumulative": func(v *kong.Value) bool { return v.IsCumulative() },
+		"quote": quote, "brief": brief, "zsh": func(text string) string { return zshText(brief(text)) },
+	}
+	return template.Must(template.New("").Funcs(functions).Parse(templates)).ExecuteTemplate(stdout, c.Shell, c.model)
+}
+
+// flags are those that a command takes and shows.
+func flags(command *kong.Node) (all []*kong.Flag) {
+	for _, group := range command.AllFlags(true) {
+		all = append(all, group...)
+	}
+	return all
+}
+
+// values are the choices of a flag or an argument; none if it takes anything.
+func values(v *kong.Value) string {
+	if v.Enum == "" {
+		return ""
+	}
+	return strings.Join(v.EnumSlice(), " ")
+}
+
+// What --help calls these is a path.
+var (
+	filePlaceholders   = []string{"FILE", "SITE", "OUT"}
+	folderPlaceholders = []string{"DIR"}
+)
+
+func file(f *kong.Flag) bool   { return slices.Contains(filePlaceholders, f.PlaceHolder) }
+func folder(f *kong.Flag) bool { return slices.Contains(folderPlaceholders, f.PlaceHolder) }
+
+// brief is how a description begins: shells show it in one line.
+func brief(text string) string {
+	if end := clause.FindStringIndex(text); end != nil {
+		return text[:end[0]]
+	}
+	return text
+}
+
+var clause = regexp.MustCompile(`[.;:,] | \(|\.$`)
+
+// quote makes one word of a text for any of the shells.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// zshText is a description in a specification of zsh's _arguments or _describe.
+func zshText(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `:`, `\:`).Replace(text)
+}

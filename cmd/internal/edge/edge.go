@@ -1,0 +1,94 @@
+// Package edge is the command that writes the configuration of a cache or a CDN that
+// stands before the bucket of a site.
+package edge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/templates"
+)
+
+// Command is the command with its flags.
+type Command struct {
+	Kind        string   `required:"" enum:"nginx,varnish,caddy,cloudfront,worker" placeholder:"KIND" help:"Kind of the edge: nginx, varnish, caddy, cloudfront or worker."`
+	Site        string   `required:"" placeholder:"SITE" help:"Folder or .tar file that generate wrote."`
+	BucketURL   string   `required:"" name:"bucket-url" placeholder:"URL" help:"Public URL of the bucket; keys follow after a slash."`
+	FallbackURL string   `name:"fallback-url" placeholder:"URL" help:"URL of the fallback; without one the edge works on files alone."`
+	Out         string   `placeholder:"DIR" help:"Folder for the files; by default they go to standard output."`
+	Listen      string   `default:"8080" placeholder:"ADDR" help:"Where nginx and Caddy listen: port, or host:port (default ${default})."`
+	CacheDir    string   `default:"/var/cache/nginx/followpress" placeholder:"DIR" help:"Folder of the cache of nginx (default ${default})."`
+	CacheSize   string   `default:"10g" placeholder:"SIZE" help:"Largest size of that cache, as nginx writes sizes (default ${default})."`
+	PurgeFrom   []string `default:"127.0.0.1,::1" name:"purge-from" placeholder:"ADDR" help:"Address or network that may purge nginx and Varnish; may be repeated (default ${default})."`
+}
+
+// Help is what --help shows below the first line.
+func (*Command) Help() string {
+	return `An edge is a cache or CDN before the bucket. It answers from the bucket whatever an object answers, and asks the fallback for the rest; without a fallback, it ignores parameters that no object answers. Run it again when the base path or the limits of the site change.
+
+	followpress edge --kind nginx --site site.tar --bucket-url https://BUCKET.s3.amazonaws.com --out edge`
+}
+
+// Run renders and writes the files.
+func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	config, err := readConfig(ctx, c.Site)
+	if err != nil {
+		return err
+	}
+	files, err := templates.Edge(templates.EdgeKind(c.Kind), templates.EdgeOptions{
+		Config: config, Bucket: c.BucketURL, Fallback: c.FallbackURL, Listen: c.Listen, CacheDir: c.CacheDir, CacheSize: c.CacheSize,
+		PurgeFrom: c.PurgeFrom,
+	})
+	if err != nil {
+		return err
+	}
+	if c.Out == "" {
+		return show(stdout, files)
+	}
+	if err := os.MkdirAll(c.Out, 0o755); err != nil {
+		return err
+	}
+	for _, file := range files {
+		path := filepath.Join(c.Out, file.Name)
+		if err := os.WriteFile(path, file.Body, 0o644); err != nil {
+			return err
+		}
+		fmt.Fprintf(stderr, "%s\n", path)
+	}
+	return nil
+}
+
+func readConfig(ctx context.Context, path string) (c site.Config, err error) {
+	store, err := storage.OpenSite(path)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	body, err := store.Get(ctx, site.RootKey)
+	if err != nil {
+		return c, err
+	}
+	root, err := site.ParseRoot(body)
+	return root.Config, err
+}
+
+// show writes the files one after another, each below its name if there are more.
+func show(stdout io.Writer, files []templates.EdgeFile) error {
+	for _, file := range files {
+		if len(files) > 1 {
+			if _, err := fmt.Fprintf(stdout, "==> %s <==\n", file.Name); err != nil {
+				return err
+			}
+		}
+		if _, err := stdout.Write(file.Body); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+// Package generate is the command that renders the site of a snapshot into a folder or a
+// tar file, and the flags about snapshots that preview has too.
+package generate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// Command is the command with its flags.
+type Command struct {
+	Snapshot  string `required:"" placeholder:"DIR" help:"Folder of the snapshot: meta.json and the tables, as .ndjson, .ndjson.gz or .ndjson.zst."`
+	Out       string `default:"out" placeholder:"OUT" help:"Where the site goes: a folder, or a file that ends in .tar (default ${default})."`
+	Report    string `placeholder:"FILE" help:"Write a report of a run that succeeded, as JSON; - is standard output. Not into the output folder."`
+	NoSync    bool   `help:"Do not wait until the new site is on the disk before it takes the old one's place: faster, but a power failure soon after may leave neither."`
+	Rebuild   bool   `help:"Write every object again, whatever the manifest of the old site says."`
+	Workers   int    `default:"0" placeholder:"N" help:"Goroutines that parse and render; 0 means one per core."`
+	Rendering `group:"How a snapshot is rendered:"`
+}
+
+// Help is what --help shows below the first line.
+func (*Command) Help() string {
+	return `Every answer of the API becomes a file. The new site replaces the old one in one step when it is complete; a run that fails, or loses power, leaves the old one as it was. Over an old site it writes only the objects whose bytes changed.
+
+	followpress generate --snapshot snapshot --out site.tar`
+}
+
+// Rendering is what decides how a snapshot is rendered.
+type Rendering struct {
+	OnInvalid      string  `enum:"stop,skip" default:"stop" placeholder:"stop|skip" help:"What to do about a row or a refreshed object that cannot be read: stop, or skip it and report it (default ${default})."`
+	Refreshed      *string `placeholder:"LOCATION" help:"What the fallback has fetched for cache=fresh since the snapshot, to merge where it is newer: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER."`
+	Endpoint       string  `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of --refreshed=s3://…; without one Amazon S3."`
+	Region         string  `placeholder:"NAME" help:"Region of that bucket; by default AWS_REGION, or us-east-1."`
+	BasePath       string  `default:"api/v1" placeholder:"PATH" help:"Path of the API (default ${default})."`
+	BadgesField    string  `default:"badges" placeholder:"NAME" help:"Name of the member that holds the badges (default ${default})."`
+	LeaderboardMax int     `default:"100" placeholder:"N" help:"Largest limit of a leaderboard (default ${default})."`
+	MaxProfileText int     `default:"65536" placeholder:"BYTES" help:"Longest text of a profile, such as an avatar (default ${default}). What is longer, most often a data: URI, is left out and reported."`
+}
+
+// Validate refuses what cannot work; kong calls it.
+func (r *Rendering) Validate() error {
+	if r.MaxProfileText == 0 { // else it would mean the default
+		return errors.New("--max-profile-text=0: every text would be left out")
+	}
+	if _, err := r.location(); err != nil {
+		return err
+	}
+	_, err := r.config().WithDefaults()
+	return err
+}
+
+func (r *Rendering) config() site.Config {
+	return site.Config{BasePath: r.BasePath, BadgesField: r.BadgesField, LeaderboardMax: r.LeaderboardMax, MaxProfileText: r.MaxProfileText}
+}
+
+// location parses --refreshed. It is empty without the flag; an empty flag is a variable
+// that is not set, an error.
+func (r *Rendering) location() (at storage.Location, err error) {
+	if r.Refreshed == nil {
+		return at, nil
+	}
+	if at, err = storage.ParseRefreshed(*r.Refreshed); err != nil {
+		return at, fmt.Errorf("--refreshed: %w", err)
+	}
+	return at, nil
+}
+
+// Options are those of the generator that the flags ask for.
+func (r *Rendering) Options(ctx context.Context) (o generator.Options, err error) {
+	o = generator.Options{Config: r.config(), SkipInvalid: r.OnInvalid == "skip"}
+	at, err := r.location()
+	if err != nil || r.Refreshed == nil {
+		return o, err
+	}
+	if o.Refreshed, err = storage.OpenRefreshed(ctx, at, storage.S3Options{Endpoint: r.Endpoint, Region: r.Region}); err != nil {
+		return o, fmt.Errorf("--refreshed: %w", err)
+	}
+	return o, nil
+}
+
+// Validate refuses what no run could do; kong calls it.
+func (c *Command) Validate() error {
+	if c.Workers < 0 {
+		return fmt.Errorf("--workers=%d: use 1 or more, or 0 for one per core", c.Workers)
+	}
+	if err := checkOut(c.Out); err != nil {
+		return err
+	}
+	if command.ReportInside(c.Report, c.Out) {
+		return fmt.Errorf("--report=%s is in the output: the next run would have to remove it", c.Report)
+	}
+	at, err := c.location()
+	if err == nil && at.Folder != "" && command.ReportInside(c.Report, at.Folder) {
+		return fmt.Errorf("--report=%s is in --refreshed: the next run would take it for an object", c.Report)
+	}
+	return err
+}
+
+// location is what looks like a URL, also if its slashes were merged.
+var location = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*):/+(.*)`)
+
+// packed is the end of a name that is not a folder's; only .tar itself is a file's.
+var packed = regexp.MustCompile(`(?i)\.(tar(\..*)?|zip)$`)
+
+// checkOut refuses names that mean something else than the folder that they would become.
+func checkOut(out string) error {
+	if url := location.FindStringSubmatch(out); url != nil {
+		scheme, rest := url[1], url[2]
+		switch strings.ToLower(scheme) {
+		case "s3":
+			return fmt.Errorf("--out=%s is a bucket: generate --out site.tar, then publish --site site.tar --dest %s://%s", out, scheme, rest)
+		case "file":
+			return fmt.Errorf("--out=%s: name the path itself, --out /%s; a bucket in a folder is what publish --site SITE --dest file:///%[2]s writes", out, rest)
+		}
+		return fmt.Errorf("--out=%s is a URL: name a folder, or a file that ends in .tar", out)
+	}
+	out = filepath.Clean(out)
+	name := strings.ToLower(filepath.Base(out))
+	for _, by := range []struct{ ending, command string }{
+		{".tar.gz", "gzip"}, {".tgz", "gzip"}, {".tar.zst", "zstd --rm"}, {".tzst", "zstd --rm"}, {".tar.xz", "xz"}, {".txz", "xz"}, {".tar.bz2", "bzip2"}, {".tbz", "bzip2"},
+		{".tbz2", "bzip2"},
+	} {
+		if strings.HasSuffix(name, by.ending) {
+			tar := out[:len(out)-len(by.ending)] + ".tar"
+			return fmt.Errorf("--out=%s: generate does not compress: generate --out %s, then %s %[2]s", out, tar, by.command)
+		}
+	}
+	if end := packed.FindStringIndex(out); end != nil && !strings.HasSuffix(out, ".tar") {
+		return fmt.Errorf("--out=%s: name a file that ends in .tar, such as %s.tar, or a folder of another name", out, out[:end[0]])
+	}
+	return nil
+}
+
+// Run makes the site.
+func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	if err := command.CheckReport(c.Report, c.Out); err != nil {
+		return err
+	}
+	o, err := c.Options(ctx)
+	if err != nil {
+		return err
+	}
+	progress := command.NewProgress(stderr)
+	o.Workers, o.Rebuild, o.NoSync, o.Progress = c.Workers, c.Rebuild, c.NoSync, progress
+	report, err := generator.ToPath(ctx, afero.NewBasePathFs(afero.NewOsFs(), c.Snapshot), c.Out, o)
+	progress.End()
+	if errors.Is(err, generator.ErrLeftBehind) {
+		fmt.Fprintf(stderr, "%v\n", strings.ReplaceAll(err.Error(), "\n", "; ")) // all that is said of a signal is its name
+	}
+	if err != nil {
+		return err
+	}
+	report.Snapshot = c.Snapshot
+	fmt.Fprint(stderr, report)
+	return command.WriteReport(c.Report, report, stdout)
+}

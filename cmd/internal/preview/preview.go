@@ -1,0 +1,127 @@
+// Package preview is the command that serves a site on this machine, with the handler
+// that answers for real: the demo snapshot, a snapshot, or a site that was generated before.
+package preview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/cmd/internal/generate"
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/storage"
+)
+
+// poll is short: whoever generates a site wants to see it.
+const poll = time.Second
+
+// Command is the command with its flags.
+type Command struct {
+	Snapshot string `placeholder:"DIR" help:"Render this snapshot in memory and serve it."`
+	Site     string `placeholder:"SITE" help:"Serve this site: a folder or a .tar file that generate wrote."`
+	Addr     string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default ${default})."`
+
+	generate.Rendering `group:"How a snapshot is rendered:"`
+}
+
+// Help is what --help shows below the first line.
+func (*Command) Help() string {
+	return `Without flags it renders the demo snapshot in memory and serves that. The page at / has a live link for every route. A site is reloaded when generate replaces it.
+
+	followpress preview --site site.tar`
+}
+
+// AfterApply lets a flag win over the other's environment variable, which may be
+// set for another command.
+func (c *Command) AfterApply(parsed *kong.Context) error {
+	given := map[string]bool{}
+	for _, element := range parsed.Path {
+		if element.Flag != nil {
+			given[element.Flag.Name] = true
+		}
+	}
+	switch {
+	case c.Snapshot == "" || c.Site == "":
+	case given["site"] == given["snapshot"]:
+		return errors.New("--snapshot and --site exclude each other (FOLLOWPRESS_SNAPSHOT and FOLLOWPRESS_SITE set them too)")
+	case given["site"]:
+		c.Snapshot = ""
+	default:
+		c.Site = ""
+	}
+	for _, element := range parsed.Path {
+		if flag := element.Flag; c.Site != "" && flag != nil && flag.Group != nil {
+			return fmt.Errorf("--%s is for a snapshot: the site %s is served as it was generated", flag.Name, c.Site)
+		}
+	}
+	return nil
+}
+
+// Run serves until it is interrupted.
+func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	// First of all: nobody should wait for a site to hear that the address is taken.
+	// Clients that come while it is rendered wait.
+	listener, err := net.Listen("tcp", c.Addr)
+	if err != nil {
+		return fmt.Errorf("%w (--addr chooses another address)", err)
+	}
+	defer func() {
+		if closed := listener.Close(); !errors.Is(closed, net.ErrClosed) { // by Serve
+			err = errors.Join(err, closed)
+		}
+	}()
+	store, err := c.open(ctx, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	handler, err := server.New(ctx, store, server.Options{Log: log, Poll: poll})
+	if err != nil {
+		return err
+	}
+	examples, err := server.FindExamples(ctx, store, handler.Root())
+	if err != nil {
+		return err
+	}
+	base := "http://" + listener.Addr().String()
+	fmt.Fprintf(stdout, "Serving on %s/ (stop with Ctrl-C). Try:\n", base)
+	for _, path := range firstPaths(handler.Root(), examples) {
+		fmt.Fprintf(stdout, "  curl '%s%s'\n", base, path)
+	}
+	go handler.Watch(ctx)
+	return server.Serve(ctx, listener, withStartPage(handler, examples, log), log, server.Limits{})
+}
+
+func (c *Command) open(ctx context.Context, stderr io.Writer) (storage.Site, error) {
+	if c.Site != "" {
+		return storage.OpenSite(c.Site)
+	}
+	snapshot := afero.Fs(afero.FromIOFS{FS: fixtures.Demo()})
+	if c.Snapshot != "" {
+		snapshot = afero.NewBasePathFs(afero.NewOsFs(), c.Snapshot)
+	}
+	o, err := c.Options(ctx)
+	if err != nil {
+		return nil, err
+	}
+	progress := command.NewProgress(stderr)
+	o.Progress = progress
+	files, report, err := generator.ToMemory(ctx, snapshot, o)
+	progress.End()
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprint(stderr, report)
+	return storage.NewFolder(files), nil
+}

@@ -1,0 +1,388 @@
+// Package publish has the commands that put a site into storage and look after it there:
+// publish, init, verify, repair and purge.
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/storage"
+)
+
+// Publish is the command that puts what changed into a bucket.
+type Publish struct {
+	Site   string `required:"" placeholder:"SITE" help:"Folder or .tar file that generate wrote."`
+	DryRun bool   `help:"Show what would be done and what it would cost, and write nothing."`
+	writing
+	prices `group:"Prices for the report (by default Amazon S3 Standard, us-east-1):"`
+
+	// Once modes of publish. A job that still asks for one must not publish instead.
+	Verify, Repair, Init, PurgeAll bool `hidden:""`
+}
+
+// Help is what --help shows below the first line.
+func (*Publish) Help() string {
+	return `It uploads only what changed, writes objects before anything that refers to them, allows one publisher at a time, and resumes a killed run from any machine. Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the shared credentials file, or the machine's role.
+
+	followpress publish --site site.tar --dest s3://BUCKET`
+}
+
+// Validate refuses what no run could do; kong calls it.
+func (p *Publish) Validate() error {
+	for _, old := range []struct {
+		given      bool
+		flag, verb string
+	}{{p.Verify, "verify", "verify"}, {p.Repair, "repair", "repair"}, {p.Init, "init", "init"}, {p.PurgeAll, "purge-all", "purge"}} {
+		if old.given {
+			return fmt.Errorf("--%s is a command now: use followpress %s", old.flag, old.verb)
+		}
+	}
+	return errors.Join(p.writing.validate(p.Site), p.prices.validate())
+}
+
+// Run publishes.
+func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	return p.run(ctx, stdout, stderr, p.DryRun, func(s session) (result, error) {
+		return p.publish(ctx, s, p.Site, p.DryRun, p.prices)
+	})
+}
+
+// Init is the command that makes a bucket ready.
+type Init struct {
+	Site string `placeholder:"SITE" help:"Then publish this site: a folder or .tar file that generate wrote."`
+	writing
+	prices `group:"Prices for the report (by default Amazon S3 Standard, us-east-1):"`
+}
+
+// Help is what --help shows below the first line.
+func (*Init) Help() string {
+	return `It creates the bucket if there is none, lets everybody read the objects of a site and nothing else, and allows browsers of all origins (CORS). What the server cannot do is reported and skipped. With --site, it publishes that site.
+
+	followpress init --dest s3://BUCKET --site site.tar`
+}
+
+// Validate refuses what no run could do; kong calls it.
+func (i *Init) Validate() error { return errors.Join(i.writing.validate(i.Site), i.prices.validate()) }
+
+// Run makes the bucket ready, and publishes if there is a site.
+func (i *Init) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	return i.run(ctx, stdout, stderr, false, func(s session) (result, error) {
+		if i.Site != "" {
+			return i.publish(ctx, s, i.Site, false, i.prices, i.setUp)
+		}
+		to, err := i.open(ctx, s, true)
+		if err != nil {
+			return nil, err
+		}
+		return nil, i.setUp(ctx, s, nil, to)
+	})
+}
+
+// Repair is the command that mends what verify finds.
+type Repair struct {
+	Site string `required:"" placeholder:"SITE" help:"The site that the bucket holds: a folder or .tar file that generate wrote."`
+	writing
+}
+
+// Help is what --help shows below the first line.
+func (*Repair) Help() string {
+	return `It puts back the objects that verify finds missing or altered, and deletes unknown ones whose names look like those of a site. The exit status is 1 if other unknown objects are left.
+
+	followpress repair --site site.tar --dest s3://BUCKET`
+}
+
+// Validate refuses what no run could do; kong calls it.
+func (r *Repair) Validate() error { return r.validate(r.Site) }
+
+// Run repairs.
+func (r *Repair) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	return r.run(ctx, stdout, stderr, false, func(s session) (told result, err error) {
+		told = &publisher.Verification{}
+		to, from, err := r.openBoth(ctx, s, r.Site, true)
+		if err != nil {
+			return told, err
+		}
+		defer func() { err = errors.Join(err, from.Close()) }()
+		v, err := publisher.Repair(ctx, from, to, r.options(s))
+		if v != nil {
+			told = v
+		}
+		if err == nil && v.Left() > 0 {
+			err = fmt.Errorf("%d unknown objects are none of a site's and were left alone: remove them, or keep the site below a prefix of its own", v.Left())
+		}
+		return told, err
+	})
+}
+
+// Verify is the command that compares a bucket with its manifest.
+type Verify struct {
+	destination
+}
+
+// Help is what --help shows below the first line.
+func (*Verify) Help() string {
+	return `It lists the bucket and compares that with the manifest of the site in it; it writes nothing. The exit status is 1 if anything is missing, altered or unknown.
+
+	followpress verify --dest s3://BUCKET`
+}
+
+// Validate refuses what no run could do; kong calls it.
+func (v *Verify) Validate() error { return v.validate() }
+
+// Run verifies.
+func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	return v.report(stdout, stderr, v.Dest, func(s session) (result, error) {
+		to, err := v.open(ctx, s, false)
+		if err != nil {
+			return &publisher.Verification{}, err
+		}
+		found, err := publisher.Verify(ctx, to, v.options(s))
+		if found == nil {
+			return &publisher.Verification{}, err
+		}
+		if err == nil && !found.Good() {
+			err = fmt.Errorf("%s is not what its manifest says: %d missing, %d altered, %d unknown (followpress repair puts it right)",
+				v.Dest, found.Missing.Count, found.Altered.Count, found.Unknown.Count)
+		}
+		return found, err
+	})
+}
+
+// A session is what one run logs and shows.
+type session struct {
+	log      *slog.Logger
+	progress *command.Progress
+	stderr   io.Writer
+}
+
+// A bucket is a destination, of either kind.
+type bucket interface {
+	publisher.Bucket
+	publisher.SetUpper
+	Requests() map[storage.Request]int
+}
+
+// A result is what a run tells, whatever it did and however it ended.
+type result interface {
+	Note(dest string, err error)
+	Markdown() string
+	fmt.Stringer
+}
+
+// reporting are the flags of every command here.
+type reporting struct {
+	Patience time.Duration `default:"2m" placeholder:"DURATION" help:"How long to retry a request that fails temporarily (default ${default})."`
+	Report   string        `placeholder:"FILE" help:"Write a report as JSON; - is standard output. Not into the site or the folder of --dest."`
+	LogLevel string        `enum:"debug,info,warn,error" default:"warn" placeholder:"debug|info|warn|error" help:"What to log on standard error; debug logs every request (default ${default})."`
+}
+
+// report does something and reports what was done, whatever it was and however it ended.
+func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s session) (result, error)) error {
+	if err := command.CheckReport(r.Report, ""); err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: command.LogLevel(r.LogLevel)}))
+	s := session{log: log, progress: command.NewProgress(stderr), stderr: stderr}
+	told, err := do(s)
+	s.progress.End()
+	if told == nil { // only set up
+		return err
+	}
+	told.Note(dest, err)
+	fmt.Fprint(stderr, told)
+	return errors.Join(err, command.WriteReport(r.Report, told, stdout), writeSummary(told.Markdown()))
+}
+
+// destination are the flags of the commands that look into a bucket.
+type destination struct {
+	Dest        string `required:"" placeholder:"URL" help:"The bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
+	Endpoint    string `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of s3://…; without one Amazon S3."`
+	Region      string `placeholder:"NAME" help:"Region of the bucket; by default AWS_REGION, or us-east-1."`
+	Concurrency int    `default:"0" placeholder:"N" help:"Most requests in flight, besides those that keep the lock; fewer where the uplink or the server is slow. 0 means 64."`
+	reporting
+}
+
+func (d *destination) validate() error {
+	at, err := storage.ParseLocation(d.Dest)
+	switch {
+	case d.Dest == "":
+		return nil // kong says what is missing
+	case err != nil:
+		return fmt.Errorf("--dest: %w", err)
+	case at.Folder != "" && command.ReportInside(d.Report, at.Folder):
+		return fmt.Errorf("--report=%s is in the destination: verify would take it for an unknown object", d.Report)
+	}
+	_, err = d.options(session{}).WithDefaults()
+	return err
+}
+
+func (d *destination) options(s session) publisher.Options {
+	return publisher.Options{Concurrency: d.Concurrency, Patience: d.Patience, Progress: s.progress, Log: s.log}
+}
+
+// open opens the bucket, and removes what a killed run has left in a folder if it will write.
+func (d *destination) open(ctx context.Context, s session, write bool) (bucket, error) {
+	at, err := storage.ParseLocation(d.Dest)
+	if err != nil {
+		return nil, fmt.Errorf("--dest: %w", err)
+	}
+	if at.Folder == "" {
+		return storage.OpenS3(ctx, at, storage.S3Options{Endpoint: d.Endpoint, Region: d.Region, Connections: d.Concurrency, Log: s.log})
+	}
+	local, err := storage.OpenLocal(at.Folder).Pinned()
+	if err != nil {
+		return nil, fmt.Errorf("--dest: %w", err)
+	}
+	if write {
+		err = local.CleanUp()
+	}
+	return local, err
+}
+
+// writing are the flags of the commands that write to a bucket.
+type writing struct {
+	destination
+	Bulk   string `enum:"auto,on,off" default:"auto" placeholder:"auto|on|off" help:"Send many objects per request to a server that unpacks them (MinIO): auto tries it once if there is much to send, on fails if the server does not (default ${default})."`
+	NoSync bool   `help:"Do not sync a file:// folder to disk: faster, but a power failure may leave it broken."`
+	lock   `group:"The lock (one publisher at a time):"`
+	caches `group:"Caches to purge after a publish:"`
+
+	PurgeMax  int           `group:"Caches to purge after a publish:" default:"1000" placeholder:"N" help:"Purge everything if more objects changed (default ${default}); 0 means always."`
+	PurgeWait time.Duration `group:"Caches to purge after a publish:" default:"15s" placeholder:"DURATION" help:"How long to wait before purging (default ${default}), so that no cache asks a fallback that has not noticed the new site (it looks every 10s)."`
+}
+
+type lock struct {
+	NoLock    bool          `help:"Publish without the lock; safe only if nothing else publishes."`
+	BreakLock bool          `help:"Take the lock even from a live run; nothing is written before its lease has ended."`
+	LockLease time.Duration `default:"1m" placeholder:"DURATION" help:"How long the lock is valid after a heartbeat (default ${default}). Others wait that long, and 5s more, before they take over."`
+	Owner     string        `placeholder:"NAME" help:"Name of this publisher in the lock; by default user@host."`
+}
+
+func (w *writing) validate(site string) error {
+	if err := w.destination.validate(); err != nil {
+		return err
+	}
+	switch {
+	case w.PurgeMax < 0 || w.PurgeWait < 0:
+		return errors.New("--purge-max and --purge-wait cannot be negative")
+	case site != "" && command.ReportInside(w.Report, site):
+		return fmt.Errorf("--report=%s is in the site: the next generate would have to remove it", w.Report)
+	}
+	if _, err := w.options(session{}).WithDefaults(); err != nil {
+		return err
+	}
+	_, err := w.purgers(w.Patience, session{stderr: io.Discard})
+	return err
+}
+
+func (w *writing) options(s session) publisher.Options {
+	o := w.destination.options(s)
+	o.Bulk, o.MaxChanged = publisher.Bulk(w.Bulk), w.PurgeMax
+	o.NoLock, o.BreakLock, o.Lease, o.Owner = w.NoLock, w.BreakLock, w.LockLease, w.Owner
+	return o
+}
+
+// run does something, purges what it changed, and reports both.
+func (w *writing) run(ctx context.Context, stdout, stderr io.Writer, dryRun bool, do func(session) (result, error)) error {
+	return w.report(stdout, stderr, w.Dest, func(s session) (result, error) {
+		told, err := do(s)
+		s.progress.End()
+		told, purgeErr := w.purge(ctx, s, told, dryRun)
+		return told, errors.Join(err, purgeErr)
+	})
+}
+
+func (w *writing) open(ctx context.Context, s session, write bool) (bucket, error) {
+	to, err := w.destination.open(ctx, s, write)
+	if local, ok := to.(*storage.Local); ok {
+		local.NoSync = w.NoSync
+	}
+	return to, err
+}
+
+// openBoth opens the bucket and the site.
+func (w *writing) openBoth(ctx context.Context, s session, site string, write bool) (bucket, storage.Site, error) {
+	to, err := w.open(ctx, s, write)
+	if err != nil {
+		return nil, nil, err
+	}
+	from, err := storage.OpenSite(site)
+	return to, from, err
+}
+
+// publish publishes a site, after other things are done.
+func (w *writing) publish(ctx context.Context, s session, site string, dryRun bool, p prices,
+	before ...func(context.Context, session, storage.Site, bucket) error) (report *publisher.Report, err error) {
+	to, from, err := w.openBoth(ctx, s, site, !dryRun)
+	if err != nil {
+		return publisher.NewReport(), err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	for _, do := range before {
+		if err := do(ctx, s, from, to); err != nil {
+			return publisher.NewReport(), err
+		}
+	}
+	o := w.options(s)
+	o.DryRun = dryRun
+	report, err = publisher.Publish(ctx, from, to, o)
+	report.Requests = to.Requests()
+	if report.Requests == nil { // a folder asks no price
+		return report, err
+	}
+	if report.Outcome == publisher.Planned {
+		report.Requests = report.ExpectedRequests()
+	}
+	report.Cost = publisher.Prices{Put: p.PricePut, Get: p.PriceGet, Storage: p.PriceStorage}.Of(report.Requests, report.Site.Bytes)
+	return report, err
+}
+
+func (w *writing) setUp(ctx context.Context, s session, from storage.Site, to bucket) error {
+	config, err := publisher.ConfigOf(ctx, from)
+	if err != nil {
+		return err
+	}
+	done, err := publisher.SetUp(ctx, to, config, w.options(s))
+	for _, step := range done {
+		fmt.Fprintf(s.stderr, "%s: %s\n", w.Dest, step)
+	}
+	return err
+}
+
+// prices are list prices (https://aws.amazon.com/s3/pricing/).
+type prices struct {
+	PricePut     float64 `default:"0.005" placeholder:"DOLLARS" help:"Price of 1,000 requests that put or list (default ${default})."`
+	PriceGet     float64 `default:"0.0004" placeholder:"DOLLARS" help:"Price of 1,000 requests that get (default ${default})."`
+	PriceStorage float64 `default:"0.023" placeholder:"DOLLARS" help:"Price of 1 GB for a month (default ${default})."`
+}
+
+func (p prices) validate() error {
+	if p.PricePut < 0 || p.PriceGet < 0 || p.PriceStorage < 0 {
+		return errors.New("a price cannot be negative")
+	}
+	return nil
+}
+
+// writeSummary adds to the summary of a job of GitHub Actions.
+func writeSummary(markdown string) (err error) {
+	name := os.Getenv("GITHUB_STEP_SUMMARY")
+	if name == "" {
+		return nil
+	}
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("write the summary of the job: %w", err)
+	}
+	_, err = file.WriteString(markdown)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("write the summary of the job: %w", err)
+	}
+	return nil
+}

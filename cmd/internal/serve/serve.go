@@ -1,0 +1,245 @@
+// Package serve is the fallback: it answers what no file of a site can, which is search
+// pages and terms, records without tags, and fresh data.
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/storage"
+)
+
+// Command is the command with its flags.
+type Command struct {
+	Site     string `required:"" placeholder:"SITE" help:"The site: s3://BUCKET, s3://BUCKET/PREFIX, a folder (file:///FOLDER too), or a .tar file that generate wrote."`
+	Endpoint string `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of s3://…; without one Amazon S3."`
+	Region   string `placeholder:"NAME" help:"Region of the bucket; by default AWS_REGION, or us-east-1."`
+
+	Addr        string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default ${default})."`
+	MetricsAddr string `placeholder:"HOST:PORT" help:"Where to serve /metrics for Prometheus, /healthz and /readyz, apart from the API; by default nowhere."`
+
+	CacheBytes uint64        `default:"33554432" placeholder:"BYTES" help:"Memory of the cache of hot objects (default ${default})."`
+	InFlight   int64         `name:"in-flight-bytes" default:"12582912" placeholder:"BYTES" help:"Memory for objects being read and for answers that are not in the cache; a request that finds no room waits, then gets a 503 (default ${default})."`
+	Poll       time.Duration `default:"10s" placeholder:"DURATION" help:"How often to look for a new site (default ${default})."`
+	Timeout    time.Duration `default:"5s" placeholder:"DURATION" help:"Longest time for an answer; a slower store means a 503 (default ${default})."`
+
+	ProfileUpstream string        `placeholder:"URL" help:"Source of fresh profiles for cache=fresh: a URL with {address} in it."`
+	BadgeUpstream   string        `placeholder:"URL" help:"Source of fresh badges for cache=fresh: a URL with {address} and {event_id} in it."`
+	BadgeAPIKey     string        `name:"badge-api-key" placeholder:"KEY" help:"Sent to --badge-upstream as X-API-Key. Set FOLLOWPRESS_BADGE_API_KEY: others can see the flags of a process."`
+	RefreshInterval time.Duration `default:"60s" placeholder:"DURATION" help:"Time between two refreshes of a list's details, or of its badges (default ${default})."`
+	RefreshRate     float64       `default:"10" placeholder:"N" help:"Refreshes per second, over all lists (default ${default})."`
+
+	MaxRequests    int           `default:"2048" placeholder:"N" help:"Concurrent requests; more get a 503 (default ${default})."`
+	MaxHeaderBytes int           `default:"16384" placeholder:"BYTES" help:"Longest request line with headers; longer ones get a 431 (default ${default})."`
+	HeaderTimeout  time.Duration `default:"5s" placeholder:"DURATION" help:"Time for a client to send its headers (default ${default})."`
+	RequestTimeout time.Duration `default:"10s" placeholder:"DURATION" help:"Time for a client to send its request (default ${default})."`
+	WriteTimeout   time.Duration `default:"30s" placeholder:"DURATION" help:"Time for a client to take its answer (default ${default})."`
+	IdleTimeout    time.Duration `default:"2m" placeholder:"DURATION" help:"Idle time of a connection (default ${default})."`
+	DrainDelay     time.Duration `default:"0s" placeholder:"DURATION" help:"How long to keep serving after SIGTERM while /readyz says no (default ${default}). Behind a load balancer, the time that it needs to notice."`
+	DrainTimeout   time.Duration `default:"10s" placeholder:"DURATION" help:"Then, time for requests in flight to finish (default ${default})."`
+
+	LogLevel string `enum:"debug,info,warn,error" default:"info" placeholder:"debug|info|warn|error" help:"What to log on standard error, as JSON; debug logs every request (default ${default})."`
+
+	// LimitMemory bounds the memory of the process. Nil leaves it alone, as in tests, which
+	// are not the whole process.
+	LimitMemory func(bytes int64) `kong:"-"`
+}
+
+// besides is what the garbage collector's limit leaves for everything but the cache and
+// the bytes in flight. The pages of the binary, some 10 MiB, are not counted. It trades
+// processor time for memory: with the default cache, 50 connections and a site that does
+// not fit, the peak is 78 MiB and 4 s of processor time without a limit, 62 MiB and 6 s
+// with this one. 2 MiB more come within 0.5 MiB of the 64 MiB that are promised
+// (2026-11-21, 20,000 of the requests of TestReleased, on a busy machine).
+const besides = 8 << 20
+
+// About is the first line of --help.
+const About = "Run the fallback, which answers what no file of a site can, and all other requests too."
+
+// Help is what --help shows below the first line.
+func (*Command) Help() string {
+	return `It runs behind a CDN, reads the site from a bucket and keeps no state of its own: run as many as you like, and replace them at any time. /healthz says that it runs, /readyz that it has found a site. Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the shared credentials file, or the machine's role.
+
+	followpress serve --site s3://BUCKET --addr 0.0.0.0:8081`
+}
+
+// Validate refuses what cannot work; kong calls it.
+func (c *Command) Validate() error {
+	if isURL(c.Site) {
+		if _, err := storage.ParseLocation(c.Site); err != nil {
+			return fmt.Errorf("--site: %w", err)
+		}
+	}
+	for _, least := range []struct {
+		flag string
+		good bool
+	}{
+		{"poll", c.Poll > 0}, {"timeout", c.Timeout > 0}, {"refresh-interval", c.RefreshInterval > 0}, {"refresh-rate", c.RefreshRate > 0},
+		{"max-requests", c.MaxRequests > 0}, {"max-header-bytes", c.MaxHeaderBytes > 0}, {"header-timeout", c.HeaderTimeout > 0},
+		{"request-timeout", c.RequestTimeout > 0}, {"write-timeout", c.WriteTimeout > 0}, {"idle-timeout", c.IdleTimeout > 0},
+		{"drain-timeout", c.DrainTimeout > 0}, {"cache-bytes", c.CacheBytes > 0}, {"in-flight-bytes", c.InFlight > 0},
+	} {
+		if !least.good {
+			return fmt.Errorf("--%s must be positive", least.flag)
+		}
+	}
+	if c.WriteTimeout <= c.Timeout+server.UpstreamTimeout {
+		return fmt.Errorf("--write-timeout=%v must be more than --timeout and %v for upstreams: else answers are cut off", c.WriteTimeout, server.UpstreamTimeout)
+	}
+	if c.MaxHeaderBytes <= server.LeastHeaderBytes {
+		return fmt.Errorf("--max-header-bytes must be more than %d", server.LeastHeaderBytes)
+	}
+	if c.DrainDelay < 0 {
+		return errors.New("--drain-delay cannot be negative")
+	}
+	return c.refresh().Validate()
+}
+
+func (c *Command) refresh() server.RefreshOptions {
+	return server.RefreshOptions{
+		ProfileUpstream: c.ProfileUpstream, BadgeUpstream: c.BadgeUpstream, BadgeAPIKey: c.BadgeAPIKey,
+		Interval: c.RefreshInterval, Rate: c.RefreshRate,
+	}
+}
+
+func (c *Command) limits() server.Limits {
+	return server.Limits{
+		HeaderTimeout: c.HeaderTimeout, RequestTimeout: c.RequestTimeout, WriteTimeout: c.WriteTimeout,
+		IdleTimeout: c.IdleTimeout, DrainTimeout: c.DrainTimeout, HeaderBytes: c.MaxHeaderBytes,
+	}
+}
+
+// Run serves until it is interrupted.
+func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: command.LogLevel(c.LogLevel)}))
+	if c.LimitMemory != nil {
+		beside := min(c.InFlight, math.MaxInt64/2) + besides
+		c.LimitMemory(int64(min(c.CacheBytes, uint64(math.MaxInt64-beside))) + beside)
+	}
+	store, closeStore, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	listener, err := listen(c.Addr, "--addr")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closed(listener)) }()
+	var metrics net.Listener
+	if c.MetricsAddr != "" {
+		if metrics, err = listen(c.MetricsAddr, "--metrics-addr"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, closed(metrics)) }()
+	}
+	handler, err := server.New(ctx, store, server.Options{
+		Log: log, CacheBytes: c.CacheBytes, InFlightBytes: c.InFlight, Poll: c.Poll, Timeout: c.Timeout, MaxRequests: c.MaxRequests, Refresh: c.refresh(),
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "http://%s\n", listener.Addr())
+	return c.serve(ctx, handler, listener, metrics, log)
+}
+
+// serve serves until the context ends and requests have drained.
+func (c *Command) serve(ctx context.Context, handler *server.Handler, listener, metrics net.Listener, log *slog.Logger) error {
+	// The metrics and the watch go on until the last request is answered.
+	group, rest := errgroup.WithContext(context.WithoutCancel(ctx))
+	rest, end := context.WithCancel(rest)
+	draining, drained := context.WithCancel(rest)
+	group.Go(func() error {
+		defer drained()
+		select {
+		case <-ctx.Done():
+		case <-rest.Done():
+			return nil
+		}
+		handler.Drain()
+		select {
+		case <-time.After(c.DrainDelay):
+		case <-rest.Done():
+		}
+		return nil
+	})
+	group.Go(func() error {
+		defer end()
+		return server.Serve(draining, listener, handler.Probes(), log, c.limits())
+	})
+	group.Go(func() error {
+		handler.Watch(rest)
+		return nil
+	})
+	if metrics != nil {
+		log.Info("serving metrics", "url", "http://"+metrics.Addr().String()+"/metrics")
+		group.Go(func() error { return server.Serve(rest, metrics, operations(handler), log, c.limits()) })
+	}
+	return group.Wait()
+}
+
+// operations is what those who run the server see.
+func operations(handler *server.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", handler.Metrics())
+	probes := handler.Probes()
+	mux.Handle("/healthz", probes)
+	mux.Handle("/readyz", probes)
+	return mux
+}
+
+func isURL(site string) bool { return strings.Contains(site, "://") }
+
+// open opens the site. A folder is a bucket only where something is to be stored in it.
+func (c *Command) open(ctx context.Context) (store server.Store, closeStore func() error, err error) {
+	nothing := func() error { return nil }
+	at := storage.Location{Folder: c.Site}
+	if isURL(c.Site) {
+		if at, err = storage.ParseLocation(c.Site); err != nil {
+			return nil, nil, fmt.Errorf("--site: %w", err)
+		}
+	}
+	if at.Folder != "" && !c.refresh().Refreshes() {
+		site, err := storage.OpenSite(at.Folder)
+		if err != nil {
+			return nil, nil, err
+		}
+		return site, site.Close, nil
+	}
+	if at.Folder != "" {
+		if strings.HasSuffix(at.Folder, ".tar") {
+			return nil, nil, errors.New("a .tar file cannot store what is refreshed: use a folder or a bucket, or no upstream")
+		}
+		return storage.OpenLocal(at.Folder), nothing, nil
+	}
+	bucket, err := storage.OpenS3(ctx, at, storage.S3Options{Endpoint: c.Endpoint, Region: c.Region})
+	return bucket, nothing, err
+}
+
+// closed closes a listener, which has been if anything was served.
+func closed(listener net.Listener) error {
+	if err := listener.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+func listen(address, flag string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%s chooses another address)", err, flag)
+	}
+	return listener, nil
+}
