@@ -1,5 +1,8 @@
-// Package templates holds what is text: the start page of the preview and the
-// description of the API. They are rendered from the table of routes.
+// Package templates holds texts: the start page of the preview and the description of the
+// API, which it renders from the tables of site, and the templates of the edge
+// configurations, which the package edge renders.
+//
+// The package serves the project's own commands. Its API may change in any release.
 package templates
 
 import (
@@ -7,12 +10,25 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"io/fs"
 
 	"github.com/followpress/followpress/site"
 )
 
 //go:embed *.html
 var files embed.FS
+
+//go:embed edge
+var edgeFiles embed.FS
+
+// Edge holds the templates of the edge configurations, for text/template.
+func Edge() fs.FS {
+	sub, err := fs.Sub(edgeFiles, "edge")
+	if err != nil {
+		panic("templates: " + err.Error()) // the name is fixed
+	}
+	return sub
+}
 
 var start = template.Must(template.ParseFS(files, "start.html"))
 
@@ -30,7 +46,7 @@ type LinkGroup struct {
 	Links   []string // paths with queries
 }
 
-// Render writes the page.
+// Render writes the page as HTML. Its only errors are those of w.
 func (p StartPage) Render(w io.Writer) error {
 	if err := start.Execute(w, p); err != nil {
 		return fmt.Errorf("render the start page: %w", err)

@@ -1,4 +1,4 @@
-// Command edge measures nginx and Varnish, as cmd/edge configures them, before a
+// Command edge measures nginx and Varnish, as the package edge configures them, before a
 // bucket: requests a second beside nginx serving the files, and how many requests
 // their caches answer. `make bench-edge` builds what it needs.
 package main

@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 
 	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/edge"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
-	"github.com/followpress/followpress/templates"
 )
 
 const about = `Write the configuration of an edge: a cache or a CDN before the bucket.
@@ -43,7 +43,7 @@ func (f *flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	files, err := templates.Edge(templates.EdgeKind(f.Kind), templates.EdgeOptions{
+	files, err := edge.Render(edge.Kind(f.Kind), edge.Options{
 		Config: config, Bucket: f.BucketURL, Fallback: f.FallbackURL, Listen: f.Listen, CacheDir: f.CacheDir, CacheSize: f.CacheSize,
 		PurgeFrom: f.PurgeFrom,
 	})
@@ -81,7 +81,7 @@ func readConfig(ctx context.Context, path string) (c site.Config, err error) {
 }
 
 // show writes the files one after another, each below its name if there are more.
-func show(stdout io.Writer, files []templates.EdgeFile) error {
+func show(stdout io.Writer, files []edge.File) error {
 	for _, file := range files {
 		if len(files) > 1 {
 			if _, err := fmt.Fprintf(stdout, "==> %s <==\n", file.Name); err != nil {

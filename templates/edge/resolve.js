@@ -41,11 +41,10 @@ function answer(route, path, variable, query) {
   if (route.subject === 'stored') {
     return a;
   }
-  if (route.subject === 'board') {
-    if (kept.limit) {
-      a.path = '/' + route.variant.replace('{board}', variable).replace('{limit}', kept.limit);
-    }
-    return a;
+  const names = Object.keys(kept).sort();
+  if (route.variant && names.join() === 'limit') {
+    a.path = '/' + route.variant.replace('{board}', variable).replace('{limit}', kept.limit);
+    return a; // each limit has an object of its own
   }
   if (route.subject === 'list' && !new RegExp(route.legal).test(variable)) {
     return problem(route.problem);
@@ -62,9 +61,8 @@ function answer(route, path, variable, query) {
     a.path = '/' + path.slice(0, at) + user.text + path.slice(at + variable.length);
     a.forward = user.uncertain ? a.path : '';
   }
-  const names = Object.keys(kept).sort();
   if (names.length > 0) {
-    a.fresh = kept.cache !== undefined;
+    a.fresh = kept.{{.Fresh}} !== undefined;
     a.kind = hasFallback ? 'fallback' : 'object';
     a.forward = hasFallback ? a.path + '?' + names.map((name) => name + '=' + kept[name]).join('&') : '';
   }
@@ -98,7 +96,7 @@ function parse(route, query) {
         kept[name] = String(number);
       }
     } else if (rule.only) {
-      if (value === rule.only) {
+      if (new RegExp(rule.only).test(value)) {
         kept[name] = value;
       }
     } else {

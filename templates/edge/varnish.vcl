@@ -76,7 +76,7 @@ sub followpress_direct {
     unset req.http.Authorization;
     unset req.http.Range;
     if (req.method == "GET" || req.method == "HEAD") {
-{{- range $i, $d := .VarnishDirect}}
+{{- range $i, $d := .Direct}}
         {{if $i}}elsif{{else}}if{{end}} (req.url ~ "^(?:{{$d.Paths}})$") {
             set req.http.X-Followpress-Kind = "object";
             set req.http.X-Followpress-Path = req.url;
@@ -100,9 +100,9 @@ sub followpress_decide {
         return (synth(405, "method-not-allowed"));
     }
     # The normal form of a long query takes more memory than a request has.
-    if (req.url ~ "^.{ {{- .VarnishMostURL -}} }.") {
+    if (req.url ~ "^.{ {{- .MostURL -}} }.") {
 {{- if .Fallback}}
-        if (req.url !~ "^.{ {{- .VarnishMostForwarded -}} }.") {
+        if (req.url !~ "^.{ {{- .MostForwarded -}} }.") {
             set req.http.X-Followpress-Kind = "fallback";
             set req.http.X-Followpress-Path = "";
             set req.http.X-Followpress-Fresh = "1"; # not kept
@@ -139,37 +139,37 @@ sub followpress_decide {
         set req.http.X-Followpress-Caching = "{{$r.Caching}}";
         set req.http.X-Followpress-Grace = "{{grace $r.Caching}}s";
 {{- range $r.Params}}
-        call followpress_{{.}}{{if eq . "limit"}}_{{$r.Most}}{{end}};
+        call followpress_{{($.Param $r .).Sub}};
 {{- end}}
 {{- if $r.Params}}
         if (req.http.X-Followpress-Bad) {
             # Of several bad parameters the first in the query is the answer.
             set req.http.X-Followpress-Bad = regsub(req.http.X-Followpress-Left, "^(?:.*?&)??({{join $r.Params}})(?:[=&].*)?$", "\1");
-    {{- range $r.Params}}{{with param .}}{{if .Problem}}
-            if (req.http.X-Followpress-Bad == "{{.Name}}") {
-                return (synth({{.Status}}, "{{.Problem}}"));
+    {{- range $name := $r.Params}}{{with (index $.Table.Params $name).Problem}}
+            if (req.http.X-Followpress-Bad == "{{$name}}") {
+                return (synth({{(index $.Table.Problems .).Status}}, "{{.}}"));
             }
-    {{- end}}{{end}}{{end}}
+    {{- end}}{{end}}
         }
 {{- end}}
 {{- if eq $r.Subject "board"}}
         set req.url = req.http.X-Followpress-Path;
-        if (req.http.X-Followpress-Asked != "") {
+        if (req.http.X-Followpress-Asked ~ "^&limit=[0-9]+$") { # each limit has an object of its own
             set req.url = "/{{variant $r.Variant}}" + regsub(req.http.X-Followpress-Asked, "^&limit=", "");
             set req.http.X-Followpress-Asked = "";
         }
 {{- else if eq $r.Subject "list"}}
         if (regsub(req.http.X-Followpress-Path, "{{slash $r.Path}}", "\1") !~ "{{$r.Legal}}") {
-            return (synth({{problemStatus $r.Problem}}, "{{$r.Problem}}"));
+            return (synth({{(index $.Table.Problems $r.Problem).Status}}, "{{$r.Problem}}"));
         }
         set req.url = req.http.X-Followpress-Path;
 {{- else if eq $r.Subject "user"}}
         set req.http.X-Followpress-Text = regsub(req.http.X-Followpress-Path, "{{slash $r.Path}}", "\1");
         call followpress_user;
         if (req.http.X-Followpress-Text == "") {
-            return (synth({{problemStatus $r.Absent}}, "{{$r.Absent}}"));
+            return (synth({{(index $.Table.Problems $r.Absent).Status}}, "{{$r.Absent}}"));
         }
-        set req.http.X-Followpress-Path = regsub(req.http.X-Followpress-Path, "{{before $r.Path}}", "\1" + req.http.X-Followpress-Text + "\2");
+        set req.http.X-Followpress-Path = regsub(req.http.X-Followpress-Path, "{{before $r}}", "\1" + req.http.X-Followpress-Text + "\2");
         set req.url = req.http.X-Followpress-Path;
 {{- else}}
         set req.url = req.http.X-Followpress-Path;
@@ -180,7 +180,7 @@ sub followpress_decide {
         return (synth(404, "no-such-route"));
     }
     set req.http.X-Followpress-Path = req.url;
-    if (req.http.X-Followpress-Asked ~ "^&cache=") {
+    if (req.http.X-Followpress-Asked ~ "&{{.Fresh}}=") {
         set req.http.X-Followpress-Fresh = "1";
     }
 {{- if .Fallback}}
@@ -211,7 +211,7 @@ sub followpress_twins {
     set req.http.X-Followpress-Text = regsuball(req.http.X-Followpress-Text, "%01F", "%2F");
     set req.http.X-Followpress-Text = regsuball(req.http.X-Followpress-Text, "%01E", "%01");
 }
-{{range .VarnishParams}}
+{{range .Params}}
 # followpress_{{.Sub}} reads the first {{.Name}} of X-Followpress-Query. A good one goes out of
 # X-Followpress-Left, and to X-Followpress-Asked if it makes a difference; in the order of their
 # names, since the table has them so.
@@ -228,7 +228,7 @@ sub followpress_{{.Sub}} {
             }
             if (req.http.X-Followpress-Text != "{{.Rule.Default}}") {
 {{- else if .Rule.Only}}
-            if (req.http.X-Followpress-Text == "{{.Rule.Only}}") {
+            if (req.http.X-Followpress-Text ~ "{{.Rule.Only}}") {
 {{- else}}
             set req.http.X-Followpress-Text = regsub(regsub(req.http.X-Followpress-Text, "^{{$.Table.Space}}+", ""), "{{$.Table.Space}}+$", "");
             if (req.http.X-Followpress-Text !~ "%") {
@@ -278,7 +278,7 @@ sub vcl_backend_fetch {
         return (abandon); # the origin has failed just now
     }
     # VCL cannot remove all that it does not know, so these are what origins are known to react to.
-{{- range .VarnishDropped}}
+{{- range .Dropped}}
     unset bereq.http.{{.}};
 {{- end}}
     unset bereq.body;
@@ -409,7 +409,7 @@ sub vcl_synth {
         set resp.http.Content-Type = "application/problem+json";
         set resp.http.Cache-Control = "{{.NoStore}}";
         set resp.reason = "Request URI Too Long";
-        synthetic("""{{.VarnishTooLong}}""");
+        synthetic("""{{.TooLong}}""");
         return (deliver);
     }
     if (resp.reason == "empty") {

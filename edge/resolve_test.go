@@ -1,4 +1,4 @@
-package templates
+package edge
 
 import (
 	"bytes"
@@ -29,16 +29,20 @@ type decision struct {
 
 func newResolver(t testing.TB, config site.Config, hasFallback, normalizes bool) *resolver {
 	t.Helper()
-	o := EdgeOptions{Config: config, Bucket: "http://bucket"}
+	o := Options{Config: config, Bucket: "http://bucket"}
 	if hasFallback {
 		o.Fallback = "http://fallback"
 	}
-	view, err := newEdgeView(o)
+	view, err := newView(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	templates, err := definition{parts: []string{"resolve.js"}}.templates()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var source bytes.Buffer
-	if err := edgeTemplates.ExecuteTemplate(&source, "resolve.js", view); err != nil {
+	if err := templates.ExecuteTemplate(&source, "resolve.js", view); err != nil {
 		t.Fatal(err)
 	}
 	r := &resolver{config: config, hasFallback: hasFallback, vm: goja.New()}
