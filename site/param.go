@@ -1,7 +1,6 @@
 package site
 
 import (
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -163,7 +162,7 @@ func (q query) encode() string {
 		if b.Len() > 0 {
 			b.WriteByte('&')
 		}
-		b.WriteString(string(q.route.Params[i]) + "=" + url.QueryEscape(value))
+		b.WriteString(string(q.route.Params[i]) + "=" + normalForm(value))
 	}
 	return b.String()
 }
@@ -183,7 +182,7 @@ func (r *Route) Queries() (queries []string, ok bool) {
 		}
 		for _, before := range slices.Clone(all) {
 			for _, value := range rule.Values {
-				all = append(all, strings.TrimPrefix(before+"&"+string(p)+"="+url.QueryEscape(value), "&"))
+				all = append(all, strings.TrimPrefix(before+"&"+string(p)+"="+normalForm(value), "&"))
 			}
 		}
 	}
