@@ -1,4 +1,4 @@
-package main
+package edge_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/followpress/followpress/edge"
 	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
@@ -166,6 +167,34 @@ func (s subject) checkDegraded(t *testing.T, o *origins, base, request string) (
 		t.Errorf("%s: %d %.200s", request, got.status, got.body)
 	}
 	return false
+}
+
+// A parameter in the tables of site, and nothing else, is understood by every edge.
+func TestNewParameterAtServers(t *testing.T) {
+	edge.AddParam(t, "order")
+	forEdges(t, func(t *testing.T, s subject) {
+		o := newOrigins(t)
+		base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL)
+		const details, board = "/api/v1/lists/1/details", "/api/v1/leaderboard/followers"
+		for _, request := range []string{
+			details + "?x=1&order=n%61me", details + "?cache=fresh&order=a%2fb", details + "?order=rank", details + "?order=size",
+			board + "?order=name&limit=005", board + "?order=rank&limit=6", "/api/v1/users/ALICE.eth/searchFollowing?order=name",
+		} {
+			path, query, _ := strings.Cut(request, "?")
+			want := o.config.AtEdge(http.MethodGet, path, query)
+			sameAnswer(t, request, ask(t, http.MethodGet, base, request), o.direct(t, http.MethodGet, request), s.unseen...)
+			if s.degrades {
+				continue // Caddy forwards requests as they are
+			}
+			o.fallback.paths.Delete(request) // which this test has asked for itself
+			if want.Action != site.EdgeFallback {
+				continue
+			}
+			if _, asked := o.fallback.paths.Load(want.Forward); !asked {
+				t.Errorf("%s: the fallback was not asked for %s", request, want.Forward)
+			}
+		}
+	})
 }
 
 // All headers that clients see, methods and conditions, as the handler has them.
