@@ -74,8 +74,8 @@ func TestNewParameter(t *testing.T) {
 			AddParam(t, name)
 			for request, want := range requests[name] {
 				path, query, _ := strings.Cut(request, "?")
-				if got := config.AtEdge("GET", path, query); got.Forward != want.forward || got.Problem != want.problem {
-					t.Errorf("%s: got forward %q, problem %v, want %q, %v", request, got.Forward, got.Problem, want.forward, want.problem)
+				if got, forward := config.AtEdge("GET", path, query); forward != want.forward || got.Problem != want.problem {
+					t.Errorf("%s: got forward %q, problem %v, want %q, %v", request, forward, got.Problem, want.forward, want.problem)
 				}
 			}
 			api, err := templates.OpenAPI(&site.Root{Config: config})

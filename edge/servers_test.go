@@ -116,19 +116,19 @@ func TestConformanceWithoutFallback(t *testing.T) {
 		exact := 0
 		for _, c := range conformanceCases(t) {
 			path, query, _ := strings.Cut(c.Path, "?")
-			a := o.config.AtEdge(http.MethodGet, path, query)
+			a, forward := o.config.AtEdge(http.MethodGet, path, query)
 			if status, inexact := s.inexact[c.Path]; inexact {
 				if got := ask(t, http.MethodGet, base, c.Path); got.status != status {
 					t.Errorf("%s: status %d, its page says %d", c.Path, got.status, status)
 				}
 				continue
 			}
-			if a.Action == site.EdgeFallback {
+			if forward != "" {
 				want := o.direct(t, http.MethodGet, "/"+strings.ReplaceAll(string(a.Key), "🦊", "%F0%9F%A6%8A"))
 				sameAnswer(t, c.Path, ask(t, http.MethodGet, base, c.Path), want, s.unseen...)
 				continue
 			}
-			if s.absentAs != nil && a.Action == site.EdgeObject && (a.Absent == nil || c.Status == http.StatusNotFound) {
+			if s.absentAs != nil && a.Problem == nil && (a.Absent == nil || c.Status == http.StatusNotFound) {
 				got := ask(t, http.MethodGet, base, c.Path)
 				if there := got.status == http.StatusOK; !there && got.body != string(s.absentAs.Body()) {
 					t.Errorf("%s: %d %s", c.Path, got.status, got.body)
@@ -181,17 +181,14 @@ func TestNewParameterAtServers(t *testing.T) {
 			board + "?order=name&limit=005", board + "?order=rank&limit=6", "/api/v1/users/ALICE.eth/searchFollowing?order=name",
 		} {
 			path, query, _ := strings.Cut(request, "?")
-			want := o.config.AtEdge(http.MethodGet, path, query)
+			_, forward := o.config.AtEdge(http.MethodGet, path, query)
 			sameAnswer(t, request, ask(t, http.MethodGet, base, request), o.direct(t, http.MethodGet, request), s.unseen...)
 			if s.degrades {
 				continue // Caddy forwards requests as they are
 			}
 			o.fallback.paths.Delete(request) // which this test has asked for itself
-			if want.Action != site.EdgeFallback {
-				continue
-			}
-			if _, asked := o.fallback.paths.Load(want.Forward); !asked {
-				t.Errorf("%s: the fallback was not asked for %s", request, want.Forward)
+			if _, asked := o.fallback.paths.Load(forward); forward != "" && !asked {
+				t.Errorf("%s: the fallback was not asked for %s", request, forward)
 			}
 		}
 	})

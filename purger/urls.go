@@ -1,6 +1,7 @@
 package purger
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -30,7 +31,7 @@ func Everything() Purge { return Purge{All: true} }
 // the keys of a list do not name its users. So where anything of a search changed, all
 // searches of users are purged.
 func URLs(c site.Config, keys []site.Key) Purge {
-	p := Purge{Exact: []string{path(site.RootKey)}}
+	p := Purge{Exact: []string{site.RootKey.URLPath()}}
 	for _, key := range keys {
 		route, ok := c.RouteOf(key)
 		if !ok || route.ID == site.RouteError {
@@ -50,7 +51,7 @@ func (p *Purge) add(c site.Config, route *site.Route, key site.Key) {
 		for _, board := range site.Boards() {
 			limits := folder(site.LeaderboardLimitKey(board, 1))
 			if key == c.LeaderboardKey(board) || folder(key) == limits {
-				p.Wide = append(p.Wide, path(c.LeaderboardKey(board)), limits)
+				p.Wide = append(p.Wide, c.LeaderboardKey(board).URLPath(), limits)
 			}
 		}
 		return
@@ -62,7 +63,7 @@ func (p *Purge) add(c site.Config, route *site.Route, key site.Key) {
 		}
 	case site.RouteSearchShard:
 		tokenID, _, _ := site.ParseSearchShardKey(key)
-		p.Wide = append(p.Wide, path(c.ListKey(tokenID, site.SearchFollowing)), allUsers)
+		p.Wide = append(p.Wide, c.ListKey(tokenID, site.SearchFollowing).URLPath(), allUsers)
 	case site.RouteUserBucket:
 		p.Wide = append(p.Wide, allUsers)
 	}
@@ -71,9 +72,9 @@ func (p *Purge) add(c site.Config, route *site.Route, key site.Key) {
 		p.Wide = append(p.Wide, spellings(key)...)
 		return
 	}
-	p.Exact = append(p.Exact, path(key))
+	p.Exact = append(p.Exact, key.URLPath())
 	for _, query := range queries {
-		p.Exact = append(p.Exact, path(key)+"?"+query)
+		p.Exact = append(p.Exact, key.URLPath()+"?"+query)
 	}
 }
 
@@ -86,16 +87,8 @@ func isASCII(key site.Key) bool {
 
 // folder returns the path of the folder that an object is in.
 func folder(key site.Key) string {
-	text := path(key)
+	text := key.URLPath()
 	return text[:strings.LastIndex(text, "/")+1]
-}
-
-// path returns the key as the path of a URL, in the form that followpress's edges use as
-// cache key: letters, digits and -._~= stand for themselves, all other bytes are encoded.
-func path(key site.Key) string {
-	return escape(key, func(c byte) bool {
-		return isAlphanumeric(c) || strings.IndexByte("-._~=", c) >= 0
-	})
 }
 
 func isAlphanumeric(c byte) bool {
@@ -105,17 +98,12 @@ func isAlphanumeric(c byte) bool {
 // browserPath returns the key as browsers send it (url.spec.whatwg.org, "path
 // percent-encode set").
 func browserPath(key site.Key) string {
-	return escape(key, func(c byte) bool { return ' ' < c && c < 0x7F && strings.IndexByte("\"#%<>?\\^`{}", c) < 0 })
-}
-
-func escape(key site.Key, plain func(byte) bool) string {
-	const hex = "0123456789ABCDEF"
 	b := []byte{'/'}
 	for i := range len(key) {
-		if c := key[i]; c == '/' || plain(c) {
+		if c := key[i]; ' ' < c && c < 0x7F && strings.IndexByte("\"#%<>?\\^`{}", c) < 0 {
 			b = append(b, c)
 		} else {
-			b = append(b, '%', hex[c>>4], hex[c&15])
+			b = fmt.Appendf(b, "%%%02X", c)
 		}
 	}
 	return string(b)
@@ -136,10 +124,7 @@ func oddAt(u string) int {
 // spellings returns the path of a key and, if it differs, the one that browsers send: a
 // cache that does not normalise paths keeps that one. Only names have two.
 func spellings(key site.Key) []string {
-	if normal, browsers := path(key), browserPath(key); browsers != normal {
-		return []string{normal, browsers}
-	}
-	return []string{path(key)}
+	return slices.Compact([]string{key.URLPath(), browserPath(key)})
 }
 
 // compact sorts the URLs and removes those that another one covers.

@@ -3,7 +3,6 @@ package site
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,53 +11,24 @@ import (
 	"unicode"
 )
 
-// An EdgeAction is what an edge (a cache or a CDN before the bucket) does with a
-// request.
-type EdgeAction int
-
-// The things an edge can do.
-const (
-	EdgeObject    EdgeAction = iota // answer with the object EdgeAnswer.Key, or Absent
-	EdgeFallback                    // ask the fallback for EdgeAnswer.Forward
-	EdgePreflight                   // answer with status 204 and the CORS headers
-	EdgeProblem                     // answer with the body of EdgeAnswer.Problem
-)
-
-// An EdgeAnswer says what an edge does with a request.
-type EdgeAnswer struct {
-	Action  EdgeAction
-	Route   *Route   // nil for a preflight and for a path that no route has
-	Key     Key      // of EdgeObject; of EdgeFallback, the object that answers if there is no fallback
-	Absent  *Problem // answers if the object Key does not exist; nil means EmptySearch
-	Problem *Problem // of EdgeProblem
-	Forward string   // of EdgeFallback: path and query in their normal form, which is also the cache key
-	Fresh   bool     // the answer must neither come from a cache nor be stored in one
-}
-
 // AtEdge is Resolve from an edge's point of view: computed answers and refreshes are
 // forwarded to the fallback. Edges run the equivalent table from Config.Edge; tests
 // compare the two.
-func (c Config) AtEdge(method, path, rawQuery string) EdgeAnswer {
-	r := c.Resolve(method, path, rawQuery)
-	a := EdgeAnswer{Route: r.Route, Key: r.Key, Absent: r.Absent, Problem: r.Problem, Fresh: r.Fresh}
-	switch {
-	case r.Action == AnswerPreflight:
-		a.Action = EdgePreflight
-	case r.Action == AnswerProblem:
-		a.Action = EdgeProblem
-	case r.Query != "":
-		a.Action, a.Forward = EdgeFallback, r.Key.escapedPath()+"?"+r.Query
+//
+// forward is the path and query for the fallback in their normal form, which is also the
+// cache key; "" means that the edge answers as the resolution says. An edge without a
+// fallback never forwards: it answers with the object Key.
+func (c Config) AtEdge(method, path, rawQuery string) (r Resolution, forward string) {
+	if r = c.Resolve(method, path, rawQuery); r.Query != "" && r.Action != AnswerProblem {
+		forward = r.Key.URLPath() + "?" + r.Query
 	}
-	return a
+	return r, forward
 }
 
-// escapedPath returns the path of a URL whose decoded path is the key.
-func (k Key) escapedPath() string {
-	segments := strings.Split(string(k), "/")
-	for i, s := range segments {
-		segments[i] = url.PathEscape(s)
-	}
-	return "/" + strings.Join(segments, "/")
+// URLPath returns the URL path of the object, its slashes and the normal forms of the
+// segments between them. Edges use it as cache key.
+func (k Key) URLPath() string {
+	return "/" + strings.ReplaceAll(normalForm(string(k)), "%2F", "/")
 }
 
 // An Edge is the table of routes and parameters as text and regular expressions. The
@@ -272,10 +242,10 @@ func (c Config) edgeRoute(r *Route) EdgeRoute {
 func (c Config) edgeVariants() []EdgeVariant {
 	var all []EdgeVariant
 	for _, board := range Boards() {
-		key := LeaderboardLimitKey(board, 1).escapedPath()
+		key := LeaderboardLimitKey(board, 1).URLPath()
 		all = append(all, EdgeVariant{
 			Board:  board,
-			URI:    regexp.QuoteMeta(c.LeaderboardKey(board).escapedPath()) + `\?` + string(ParamLimit) + "=(?:" + c.keyExpression("limit") + ")",
+			URI:    regexp.QuoteMeta(c.LeaderboardKey(board).URLPath()) + `\?` + string(ParamLimit) + "=(?:" + c.keyExpression("limit") + ")",
 			Folder: key[:strings.LastIndex(key, "/")+1],
 		})
 	}
