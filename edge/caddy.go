@@ -11,7 +11,7 @@ import (
 const Caddy Kind = "caddy"
 
 func init() {
-	define(Caddy, definition{
+	definitions[Caddy] = definition{
 		outputs: [][2]string{{"caddyfile", "Caddyfile"}},
 		funcs: template.FuncMap{
 			"quote":    func(text string) string { return "`" + text + "`" },
@@ -19,7 +19,7 @@ func init() {
 			"anyQuery": func(path string) string { return strings.TrimSuffix(path, "$") + `(?:\?.*)?$` },
 		},
 		view: func(v *view) (any, error) { return caddyView{v}, nil },
-	})
+	}
 }
 
 // address matches an address in any letter case.

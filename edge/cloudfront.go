@@ -16,14 +16,14 @@ import (
 const CloudFront Kind = "cloudfront"
 
 func init() {
-	define(CloudFront, definition{
+	definitions[CloudFront] = definition{
 		outputs: [][2]string{{"function.js", "function.js"}, {"cloudfront.yaml", "cloudfront.yaml"}},
 		funcs:   template.FuncMap{"indent": indent},
 		view: func(v *view) (any, error) {
 			code, err := cloudFrontFunction(*v)
 			return cloudFrontView{v, code}, err
 		},
-	})
+	}
 }
 
 type cloudFrontView struct {

@@ -50,16 +50,14 @@ type File struct {
 
 // A definition says how a kind of edge is rendered.
 type definition struct {
-	outputs [][2]string      // of each file: the template and the name
-	parts   []string         // other templates that these use
-	funcs   template.FuncMap // for the templates, beside json and list
-	view    func(*view) (any, error)
+	outputs [][2]string              // of each file: the template and the name
+	parts   []string                 // other templates that these use
+	funcs   template.FuncMap         // for the templates, beside commonFuncs
+	view    func(*view) (any, error) // what the templates see; nil means the view itself
 }
 
+// definitions has all kinds. The file of each kind adds it in an init function.
 var definitions = map[Kind]definition{}
-
-// define makes a kind known to Render. Only init functions call it.
-func define(kind Kind, d definition) { definitions[kind] = d }
 
 // Kinds lists the kinds in the order of their names.
 func Kinds() []Kind { return slices.Sorted(maps.Keys(definitions)) }
@@ -76,9 +74,11 @@ func Render(kind Kind, o Options) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := d.view(v)
-	if err != nil {
-		return nil, err
+	var data any = v
+	if d.view != nil {
+		if data, err = d.view(v); err != nil {
+			return nil, err
+		}
 	}
 	parsed, err := d.templates()
 	if err != nil {
@@ -97,15 +97,15 @@ func Render(kind Kind, o Options) ([]File, error) {
 
 // templates parses the templates of the kind.
 func (d definition) templates() (*template.Template, error) {
-	names := slices.Clone(d.parts)
-	for _, o := range d.outputs {
-		names = append(names, o[0])
+	var files []string
+	for _, name := range d.parts {
+		files = append(files, "edge/"+name)
 	}
-	return template.New("").Funcs(commonFuncs).Funcs(d.funcs).ParseFS(templates.Edge(), names...)
+	for _, o := range d.outputs {
+		files = append(files, "edge/"+o[0])
+	}
+	return template.New("").Funcs(commonFuncs).Funcs(d.funcs).ParseFS(templates.Edge, files...)
 }
-
-// sameView is for kinds whose templates need nothing of their own.
-func sameView(v *view) (any, error) { return v, nil }
 
 var commonFuncs = template.FuncMap{
 	"json": encodeJSON,

@@ -10,11 +10,11 @@ import (
 const Nginx Kind = "nginx"
 
 func init() {
-	define(Nginx, definition{
+	definitions[Nginx] = definition{
 		outputs: [][2]string{{"nginx.conf", "followpress.conf"}, {"nginx.js", "followpress.js"}},
 		parts:   []string{"resolve.js"},
 		view:    func(v *view) (any, error) { return nginxView{v}, nil },
-	})
+	}
 }
 
 type nginxView struct{ *view }

@@ -17,7 +17,7 @@ import (
 const Varnish Kind = "varnish"
 
 func init() {
-	define(Varnish, definition{
+	definitions[Varnish] = definition{
 		outputs: [][2]string{{"varnish.vcl", "followpress.vcl"}},
 		funcs:   template.FuncMap{"before": aroundVariable, "variant": upToLimit, "join": joinParams, "grace": staleSeconds},
 		view: func(v *view) (any, error) {
@@ -26,7 +26,7 @@ func init() {
 			}
 			return varnishView{v}, nil
 		},
-	})
+	}
 }
 
 type varnishView struct{ *view }

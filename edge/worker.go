@@ -4,9 +4,8 @@ package edge
 const Worker Kind = "worker"
 
 func init() {
-	define(Worker, definition{
+	definitions[Worker] = definition{
 		outputs: [][2]string{{"worker.js", "worker.js"}, {"wrangler.toml", "wrangler.toml"}},
 		parts:   []string{"resolve.js"},
-		view:    sameView,
-	})
+	}
 }

@@ -2,6 +2,7 @@ package templates
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 
 	json "github.com/goccy/go-json"
@@ -12,19 +13,15 @@ import (
 var pathVariable = regexp.MustCompile(`\{(\w+)\}`)
 
 // variables describes the variables in the patterns of routes.
-var variables = map[string]parameter{
-	"board":    {"which leaderboard", map[string]any{"type": "string", "enum": site.Boards()}},
-	"token_id": {"identifier of a list, a canonical decimal", map[string]any{"type": "string", "pattern": "^(0|[1-9][0-9]{0,77})$"}},
-	"user":     {"an address in any letter case, or a name", map[string]any{"type": "string"}},
-}
-
-type parameter struct {
-	about  string
-	schema map[string]any
+var variables = map[string]map[string]any{
+	"board": {"description": "which leaderboard", "schema": map[string]any{"type": "string", "enum": site.Boards()}},
+	"token_id": {"description": "identifier of a list, a canonical decimal",
+		"schema": map[string]any{"type": "string", "pattern": "^(0|[1-9][0-9]{0,77})$"}},
+	"user": {"description": "an address in any letter case, or a name", "schema": map[string]any{"type": "string"}},
 }
 
 // queryParameter describes a query parameter.
-func queryParameter(rule site.ParamRule) parameter {
+func queryParameter(rule site.ParamRule) map[string]any {
 	schema := map[string]any{"type": "string"}
 	switch rule.Kind {
 	case site.ParamNumber:
@@ -36,7 +33,7 @@ func queryParameter(rule site.ParamRule) parameter {
 			schema["enum"] = append([]string{rule.Neutral}, rule.Values...)
 		}
 	}
-	return parameter{rule.About, schema}
+	return map[string]any{"description": rule.About, "schema": schema}
 }
 
 // OpenAPI returns the description of a site's API, an OpenAPI 3.1 document in JSON.
@@ -69,11 +66,11 @@ func operation(r *site.Route) map[string]any {
 	var all []any
 	for _, name := range pathVariable.FindAllStringSubmatch(r.Pattern, -1) {
 		if name[1] != "base" {
-			all = append(all, variables[name[1]].describe(name[1], "path"))
+			all = append(all, parameter(name[1], "path", variables[name[1]]))
 		}
 	}
 	for _, p := range r.Params {
-		all = append(all, queryParameter(site.Params()[p]).describe(string(p), "query"))
+		all = append(all, parameter(string(p), "query", queryParameter(site.Params()[p])))
 	}
 	problem := map[string]any{"description": "an error", "content": map[string]any{
 		site.RouteError.Route().ContentType: map[string]any{"schema": map[string]any{"$ref": "#/components/schemas/Problem"}},
@@ -87,6 +84,8 @@ func operation(r *site.Route) map[string]any {
 	}
 }
 
-func (p parameter) describe(name, in string) map[string]any {
-	return map[string]any{"name": name, "in": in, "required": in == "path", "description": p.about, "schema": p.schema}
+func parameter(name, in string, description map[string]any) map[string]any {
+	p := map[string]any{"name": name, "in": in, "required": in == "path"}
+	maps.Copy(p, description)
+	return p
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"io/fs"
 
 	"github.com/followpress/followpress/site"
 )
@@ -18,17 +17,11 @@ import (
 //go:embed *.html
 var files embed.FS
 
+// Edge holds the templates of the edge configurations, for text/template, in the folder
+// edge.
+//
 //go:embed edge
-var edgeFiles embed.FS
-
-// Edge holds the templates of the edge configurations, for text/template.
-func Edge() fs.FS {
-	sub, err := fs.Sub(edgeFiles, "edge")
-	if err != nil {
-		panic("templates: " + err.Error()) // the name is fixed
-	}
-	return sub
-}
+var Edge embed.FS
 
 var start = template.Must(template.ParseFS(files, "start.html"))
 
