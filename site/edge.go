@@ -19,7 +19,7 @@ import (
 // cache key; "" means that the edge answers as the resolution says. An edge without a
 // fallback never forwards: it answers with the object Key.
 func (c Config) AtEdge(method, path, rawQuery string) (r Resolution, forward string) {
-	if r = c.Resolve(method, path, rawQuery); r.Query != "" && r.Action != AnswerProblem {
+	if r = c.Resolve(method, path, rawQuery); r.Query != "" {
 		forward = r.Key.URLPath() + "?" + r.Query
 	}
 	return r, forward
@@ -202,17 +202,17 @@ func edgeParam(rule ParamRule) EdgeParam {
 }
 
 func (c Config) edgeRoute(r *Route) EdgeRoute {
-	e := EdgeRoute{Route: r, Subject: EdgeStored, Caching: r.CacheControl, Absent: NoSuchRoute.Name, Params: r.Params}
+	e := EdgeRoute{Route: r, Subject: r.subject, Caching: r.CacheControl, Absent: NoSuchRoute.Name, Params: r.Params}
 	accept, legal := c.keyExpression, ""
-	switch r.ID {
-	case RouteLeaderboard:
-		e.Subject, e.Variant, e.Variants = EdgeBoard, RouteLeaderboardLimit.Route().Pattern, c.edgeVariants()
-	case RouteRecords, RouteDetails, RouteBadges, RouteListSearch:
-		e.Subject, e.Absent = EdgeList, NoSuchList.Name
+	switch r.subject {
+	case EdgeBoard:
+		e.Variant, e.Variants = RouteLeaderboardLimit.Route().Pattern, c.edgeVariants()
+	case EdgeList:
+		e.Absent = NoSuchList.Name
 		legal = "(?:" + c.keyExpression("token_id") + ")"
 		e.Legal, e.Problem = "^"+legal+"$", BadTokenID.Name
-	case RouteUserSearch:
-		e.Subject, e.Absent = EdgeUser, NoSuchName.Name
+	case EdgeUser:
+		e.Absent = NoSuchName.Name
 	}
 	if e.Subject != EdgeStored {
 		e.Most = c.largestLimit(r)

@@ -129,7 +129,7 @@ func (c Config) parseQuery(route *Route, rawQuery string) (query, *Problem) {
 
 // largestLimit is the limit that stands for all larger ones.
 func (c Config) largestLimit(r *Route) int {
-	if r.ID == RouteLeaderboard {
+	if r.subject == EdgeBoard {
 		return c.LeaderboardMax
 	}
 	return SearchMax

@@ -107,8 +107,8 @@ func requestSegment(variable, value string) bool {
 
 func (c Config) answer(route *Route, segments []string, q query) Resolution {
 	r := Resolution{Route: route, Query: q.encode()}
-	switch route.ID {
-	case RouteLeaderboard:
+	switch route.subject {
+	case EdgeBoard:
 		board := Board(segments[1])
 		r.Key, r.Absent = c.LeaderboardKey(board), NoSuchRoute
 		// Each limit has an object of its own.
@@ -116,9 +116,9 @@ func (c Config) answer(route *Route, segments []string, q query) Resolution {
 			r.Key, r.Query = LeaderboardLimitKey(board, q.number(ParamLimit)), ""
 		}
 		return r
-	case RouteRecords, RouteDetails, RouteBadges, RouteListSearch:
+	case EdgeList:
 		return c.answerList(r, segments[1], ListObject(segments[2]), q)
-	case RouteUserSearch:
+	case EdgeUser:
 		return c.answerUser(r, segments[1], q)
 	}
 	r.Key, r.Absent = Key(strings.Join(segments, "/")), NoSuchRoute

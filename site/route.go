@@ -60,6 +60,7 @@ type Route struct {
 
 	segments []string // of Pattern without {base}
 	underAPI bool     // below the base path
+	subject  EdgeSubject
 }
 
 var routes = func() []*Route {
@@ -99,7 +100,12 @@ var routes = func() []*Route {
 		}
 		slices.Sort(r.Params)
 		pattern, underAPI := strings.CutPrefix(r.Pattern, "{base}/")
-		r.segments, r.underAPI = strings.Split(pattern, "/"), underAPI
+		r.segments, r.underAPI, r.subject = strings.Split(pattern, "/"), underAPI, EdgeStored
+		for variable, subject := range map[string]EdgeSubject{"{board}": EdgeBoard, "{token_id}": EdgeList, "{user}": EdgeUser} {
+			if underAPI && slices.Contains(r.segments, variable) {
+				r.subject = subject
+			}
+		}
 	}
 	return table
 }()
