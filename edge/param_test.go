@@ -11,10 +11,12 @@ import (
 	"github.com/followpress/followpress/templates"
 )
 
+var badOrder = &site.Problem{Name: "bad-order", Status: 400, Detail: "The order must be rank, name or a/b.", CacheControl: "public, max-age=60"}
+
 // MadeUp are parameters of every kind that no site has.
 var MadeUp = map[site.Param]site.ParamRule{
 	"about": {Kind: site.ParamText, About: "made-up text", Problem: site.BadTerm, Most: 20},
-	"order": {Kind: site.ParamChoice, About: "made-up choice", Problem: site.BadOffset, Values: []string{"name", "a/b"}, Neutral: "rank"},
+	"order": {Kind: site.ParamChoice, About: "made-up choice", Problem: badOrder, Values: []string{"name", "a/b"}, Neutral: "rank"},
 	"since": {Kind: site.ParamNumber, About: "made-up number", Problem: site.BadLimit, Least: 3, Default: 7, Most: 5000},
 	"whole": {Kind: site.ParamBool, About: "made-up truth", Problem: site.BadIncludeTags, Values: []string{"true"}, Neutral: "false"},
 }
@@ -49,7 +51,7 @@ func TestNewParameter(t *testing.T) {
 		},
 		"order": {
 			details + "?order=a%2fb": {forward: details + "?order=a%2Fb"}, details + "?order=rank": {},
-			details + "?order=size": {problem: site.BadOffset}, board + "?order=name": {forward: board + "?order=name"},
+			details + "?order=size": {problem: badOrder}, board + "?order=name": {forward: board + "?order=name"},
 		},
 		"since": {
 			details + "?since=9999&cache=fresh": {forward: details + "?cache=fresh&since=5000"}, details + "?since=007": {},

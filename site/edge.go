@@ -214,7 +214,7 @@ func (c Config) edgeRoute(r *Route) EdgeRoute {
 	case EdgeUser:
 		e.Absent = NoSuchName.Name
 	}
-	if e.Subject != EdgeStored {
+	if slices.Contains(r.Params, ParamLimit) {
 		e.Most = c.largestLimit(r)
 	}
 	if e.Subject == EdgeList || e.Subject == EdgeUser {
