@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,41 +89,30 @@ func (rule ParamRule) normal(value string, most int) (normal string, ok bool) {
 	return "", value == rule.Neutral || rule.Problem == nil
 }
 
-// A query holds the parameters of a request that make a difference.
-type query struct {
-	route  *Route
-	values []string // normal forms, in the order of route.Params; nil if there are none
-}
+// A query holds the parameters of a request in their normal form, "" for one that makes
+// no difference.
+type query map[Param]string
 
 // parseQuery reads the parameters that the route understands. Of a repeated
 // parameter the first counts; of several bad ones the first is the problem.
-func (c Config) parseQuery(route *Route, rawQuery string) (query, *Problem) {
-	q := query{route: route}
-	var seen uint
+func (c Config) parseQuery(route *Route, rawQuery string) (q query, problem *Problem) {
 	for rawQuery != "" {
 		var pair string
 		pair, rawQuery, _ = strings.Cut(rawQuery, "&")
 		name, value, _ := strings.Cut(pair, "=")
-		i := slices.Index(route.Params, Param(formDecode(name)))
-		if i < 0 || seen&(1<<i) != 0 {
+		param := Param(formDecode(name))
+		if _, seen := q[param]; seen || !slices.Contains(route.Params, param) {
 			continue
 		}
-		seen |= 1 << i
-		rule := params[route.Params[i]]
-		most := rule.Most
-		if most == 0 {
-			most = c.largestLimit(route)
-		}
-		normal, ok := rule.normal(formDecode(value), most)
+		rule := params[param]
+		normal, ok := rule.normal(formDecode(value), cmp.Or(rule.Most, c.largestLimit(route)))
 		if !ok {
-			return query{}, rule.Problem
+			return nil, rule.Problem
 		}
-		if normal != "" && q.values == nil {
-			q.values = make([]string, len(route.Params))
+		if q == nil {
+			q = query{}
 		}
-		if normal != "" {
-			q.values[i] = normal
-		}
+		q[param] = normal
 	}
 	return q, nil
 }
@@ -135,36 +125,24 @@ func (c Config) largestLimit(r *Route) int {
 	return SearchMax
 }
 
-// text returns the value of a parameter in its normal form, "" if it makes no difference.
-func (q query) text(p Param) string {
-	if i := slices.Index(q.route.Params, p); i >= 0 && q.values != nil {
-		return q.values[i]
-	}
-	return ""
-}
-
 func (q query) number(p Param) int {
-	n, err := strconv.Atoi(q.text(p))
+	n, err := strconv.Atoi(q[p])
 	if err != nil { // it is ""
 		return params[p].Default
 	}
 	return n
 }
 
-// encode writes the query in its normal form, in which equal requests are equal: the
-// parameters that make a difference, by name.
-func (q query) encode() string {
-	var b strings.Builder
-	for i, value := range q.values {
-		if value == "" {
-			continue
+// encode writes the parameters that make a difference, by name. Equal requests have equal
+// queries then.
+func (q query) encode(r *Route) string {
+	var all []string
+	for _, p := range r.Params {
+		if q[p] != "" {
+			all = append(all, string(p)+"="+normalForm(q[p]))
 		}
-		if b.Len() > 0 {
-			b.WriteByte('&')
-		}
-		b.WriteString(string(q.route.Params[i]) + "=" + normalForm(value))
 	}
-	return b.String()
+	return strings.Join(all, "&")
 }
 
 // Queries lists the queries, in their normal form, under which a cache may keep
@@ -180,7 +158,7 @@ func (r *Route) Queries() (queries []string, ok bool) {
 		if p == ParamCache {
 			continue // no cache keeps a fresh answer
 		}
-		for _, before := range slices.Clone(all) {
+		for _, before := range all { // the range does not grow with all
 			for _, value := range rule.Values {
 				all = append(all, strings.TrimPrefix(before+"&"+string(p)+"="+normalForm(value), "&"))
 			}

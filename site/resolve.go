@@ -106,13 +106,13 @@ func requestSegment(variable, value string) bool {
 }
 
 func (c Config) answer(route *Route, segments []string, q query) Resolution {
-	r := Resolution{Route: route, Query: q.encode()}
+	r := Resolution{Route: route, Query: q.encode(route), Absent: NoSuchRoute}
 	switch route.subject {
 	case EdgeBoard:
 		board := Board(segments[1])
-		r.Key, r.Absent = c.LeaderboardKey(board), NoSuchRoute
+		r.Key = c.LeaderboardKey(board)
 		// Each limit has an object of its own.
-		if limit := q.text(ParamLimit); limit != "" && r.Query == string(ParamLimit)+"="+limit {
+		if limit := q[ParamLimit]; limit != "" && r.Query == string(ParamLimit)+"="+limit {
 			r.Key, r.Query = LeaderboardLimitKey(board, q.number(ParamLimit)), ""
 		}
 		return r
@@ -121,7 +121,7 @@ func (c Config) answer(route *Route, segments []string, q query) Resolution {
 	case EdgeUser:
 		return c.answerUser(r, segments[1], q)
 	}
-	r.Key, r.Absent = Key(strings.Join(segments, "/")), NoSuchRoute
+	r.Key = Key(strings.Join(segments, "/"))
 	return r
 }
 
@@ -129,9 +129,9 @@ func (c Config) answerList(r Resolution, tokenID string, object ListObject, q qu
 	if !ValidTokenID(tokenID) {
 		return Resolution{Action: AnswerProblem, Route: r.Route, Problem: BadTokenID}
 	}
-	r.Key, r.Absent, r.TokenID, r.Fresh = c.ListKey(tokenID, object), NoSuchList, tokenID, q.text(ParamCache) != ""
+	r.Key, r.Absent, r.TokenID, r.Fresh = c.ListKey(tokenID, object), NoSuchList, tokenID, q[ParamCache] != ""
 	switch {
-	case q.text(ParamIncludeTags) != "":
+	case q[ParamIncludeTags] != "":
 		r.Action = AnswerWithoutTags
 	case object == SearchFollowing && r.Query != "":
 		r.Action, r.Search = AnswerSearch, q.search()
@@ -143,7 +143,7 @@ func (c Config) answerList(r Resolution, tokenID string, object ListObject, q qu
 func (c Config) answerUser(r Resolution, text string, q query) Resolution {
 	user := ""
 	if address, err := ParseAddress(text); err == nil {
-		user = address.String()
+		user, r.Absent = address.String(), nil
 	} else if name, ok := NormalizeName(text); ok {
 		user, r.Absent = name, NoSuchName
 	} else {
@@ -158,7 +158,7 @@ func (c Config) answerUser(r Resolution, text string, q query) Resolution {
 }
 
 func (q query) search() Search {
-	return Search{Limit: q.number(ParamLimit), Offset: q.number(ParamOffset), Term: q.text(ParamTerm)}
+	return Search{Limit: q.number(ParamLimit), Offset: q.number(ParamOffset), Term: q[ParamTerm]}
 }
 
 func parseNumber(text string) (int64, bool) {
