@@ -34,15 +34,16 @@ type caddyView struct{ *view }
 
 // Direct matches the URL paths that are keys as they stand.
 func (v caddyView) Direct() string {
-	var all, users []string
+	var all []string
+	for _, r := range v.Table.Direct() {
+		all = append(all, r.Direct)
+	}
 	for _, r := range v.Table.Routes {
 		if r.Subject == site.EdgeUser {
-			users = append(users, r.PathOf(plainUser))
-		} else {
-			all = append(all, r.Direct)
+			all = append(all, r.PathOf(plainUser))
 		}
 	}
-	return strings.Join(append(all, users...), "|")
+	return strings.Join(all, "|")
 }
 
 // ListenHost reports whether the address to listen at names a host.

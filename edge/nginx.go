@@ -1,10 +1,6 @@
 package edge
 
-import (
-	"strings"
-
-	"github.com/followpress/followpress/site"
-)
+import "strings"
 
 // Nginx is nginx 1.22 or later with the njs module.
 const Nginx Kind = "nginx"
@@ -20,19 +16,15 @@ func init() {
 type nginxView struct{ *view }
 
 // DirectKept matches the URL paths that are keys as they stand and whose answers caches may
-// keep. The most popular come first.
+// keep.
 func (v nginxView) DirectKept() string {
-	var lists, others []string
-	for _, r := range v.Table.Routes {
-		switch {
-		case r.Direct == "" || r.Caching == v.NoCache:
-		case r.Subject == site.EdgeList:
-			lists = append(lists, r.Direct)
-		default:
-			others = append(others, r.Direct)
+	var kept []string
+	for _, r := range v.Table.Direct() {
+		if r.Caching != v.NoCache {
+			kept = append(kept, r.Direct)
 		}
 	}
-	return strings.Join(append(lists, others...), "|")
+	return strings.Join(kept, "|")
 }
 
 // ObjectLocations are the locations that answer with an object, and the variable that has

@@ -64,25 +64,18 @@ func (v varnishView) Params() []varnishParam {
 // A varnishDirect matches URL paths that are keys as they stand and are handled alike.
 type varnishDirect struct{ Paths, Absent, Caching string }
 
-// Direct groups these paths. The most popular group comes first.
+// Direct groups these paths.
 func (v varnishView) Direct() []varnishDirect {
-	var lists, others []varnishDirect
-	for _, r := range v.Table.Routes {
-		group := &others
-		switch r.Subject {
-		case site.EdgeUser:
-			continue
-		case site.EdgeList:
-			group = &lists
-		}
-		i := slices.IndexFunc(*group, func(d varnishDirect) bool { return d.Absent == r.Absent && d.Caching == r.Caching })
+	var all []varnishDirect
+	for _, r := range v.Table.Direct() {
+		i := slices.IndexFunc(all, func(d varnishDirect) bool { return d.Absent == r.Absent && d.Caching == r.Caching })
 		if i < 0 {
-			*group = append(*group, varnishDirect{r.Direct, r.Absent, r.Caching})
+			all = append(all, varnishDirect{r.Direct, r.Absent, r.Caching})
 		} else {
-			(*group)[i].Paths += "|" + r.Direct
+			all[i].Paths += "|" + r.Direct
 		}
 	}
-	return append(lists, others...)
+	return all
 }
 
 // aroundVariable matches the URL paths of a route in two groups, around the variable.

@@ -49,6 +49,21 @@ type Edge struct {
 	Empty     EdgeBody     `json:"empty,omitzero"` // EmptySearch
 }
 
+// Direct returns the routes that have EdgeRoute.Direct, the most popular first.
+func (e Edge) Direct() []EdgeRoute {
+	var lists, others []EdgeRoute
+	for _, r := range e.Routes {
+		switch r.Subject {
+		case EdgeUser:
+		case EdgeList:
+			lists = append(lists, r)
+		default:
+			others = append(others, r)
+		}
+	}
+	return append(lists, others...)
+}
+
 // An EdgeHeader is a header. Its name is in lower case.
 type EdgeHeader struct {
 	Name  string `json:"name"`
