@@ -16,6 +16,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/followpress/followpress/site"
 )
 
 // What CloudFront documents: how many paths may be in progress at a time, without and
@@ -60,7 +62,7 @@ func (c *cloudFront) cut(p Purge) []batch {
 		// A path with a * costs as much as one without: whole folders, then.
 		var folders []string
 		for _, w := range p.Wide {
-			folders = append(folders, topFolder(w))
+			folders = append(folders, site.EndpointFolder(w))
 		}
 		p = Purge{Exact: p.Exact, Wide: folders}.compact()
 		wide = wildcards(p.Wide)
@@ -107,18 +109,6 @@ func wildcards(wide []string) []string {
 		}
 	}
 	return all[:n]
-}
-
-// topFolder is the folder below the base path, or below the root, that a path is in:
-// lists, users, leaderboard, _variants.
-func topFolder(path string) string {
-	segments := strings.Split(path, "/")
-	for i, s := range segments {
-		if s == "lists" || s == "users" || s == "leaderboard" {
-			return strings.Join(segments[:i+1], "/") + "/"
-		}
-	}
-	return path
 }
 
 // manifestsAsOne purges all shards of the manifest where more than one changed: each

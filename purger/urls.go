@@ -1,6 +1,7 @@
 package purger
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -9,123 +10,108 @@ import (
 )
 
 // A Purge says what a cache has to forget. Paths begin with a slash and are
-// percent-encoded as they come in requests.
+// percent-encoded as in requests.
 type Purge struct {
-	All   bool     // everything; nothing else counts then
+	All   bool     // everything; the other fields do not count then
 	Exact []string // URLs, with the query if there is one
-	// Wide are paths whose queries cannot be listed: with any query and with none. One
-	// that ends in a slash means everything below it.
+	// Wide are paths whose queries cannot be listed: each is purged with any query and
+	// without one. A path that ends in a slash means everything below it.
 	Wide []string
 }
 
-// Everything is the purge that needs to know nothing.
+// Everything returns the purge of a whole cache.
 func Everything() Purge { return Purge{All: true} }
 
-// URLs is what shows the objects with these keys, or shows that they were not there.
+// URLs returns the URLs that show the objects with these keys, or that show that they did
+// not exist.
 //
 // Each object is purged under its own path too, because edges rewrite a request to the
-// path of the object that answers it. A search is answered out of shards, under
-// queries that nobody can list. A user's is answered out of the shards of the user's
-// list, and who the users of a list are is in none of its keys: where anything of the
-// search changed, all users' searches go.
+// path of the object that answers it. A search is computed from shards, and its queries
+// cannot be listed. A user's search is computed from the shards of the user's list, but
+// the keys of a list do not name its users. So where anything of a search changed, all
+// searches of users are purged.
 func URLs(c site.Config, keys []site.Key) Purge {
-	p := Purge{Exact: []string{path(site.RootKey)}}
+	p := Purge{Exact: []string{site.RootKey.URLPath()}}
 	for _, key := range keys {
 		route, ok := c.RouteOf(key)
 		if !ok || route.ID == site.RouteError {
 			// A key of another configuration, or a body that any URL may have shown.
 			return Everything()
 		}
-		p.add(c, route.ID, key)
+		p.add(c, route, key)
 	}
 	return p.compact()
 }
 
-func (p *Purge) add(c site.Config, route site.RouteID, key site.Key) {
-	switch route {
+func (p *Purge) add(c site.Config, route *site.Route, key site.Key) {
+	allUsers := site.RouteUserSearch.Route().Folder(c)
+	switch route.ID {
 	case site.RouteLeaderboard, site.RouteLeaderboardLimit:
-		// There are a hundred limits, and hardly any snapshot leaves one of them alone.
+		// All limits at once: hardly any snapshot leaves one of the hundred unchanged.
 		for _, board := range site.Boards() {
 			limits := folder(site.LeaderboardLimitKey(board, 1))
 			if key == c.LeaderboardKey(board) || folder(key) == limits {
-				p.Wide = append(p.Wide, path(c.LeaderboardKey(board)), limits)
+				p.Wide = append(p.Wide, c.LeaderboardKey(board).URLPath(), limits)
 			}
 		}
-	case site.RouteRecords:
-		p.Exact = append(p.Exact, path(key), path(key)+"?"+string(site.ParamIncludeTags)+"=false")
+		return
 	case site.RouteUserSearch:
 		if !isASCII(key) {
 			// Edges that cannot fold every letter keep such a name in each form that was asked for.
-			p.Wide = append(p.Wide, allUsers(c))
+			p.Wide = append(p.Wide, allUsers)
 			return
 		}
-		p.Wide = append(p.Wide, spellings(key)...)
-	case site.RouteListSearch:
-		p.Wide = append(p.Wide, path(key))
 	case site.RouteSearchShard:
 		tokenID, _, _ := site.ParseSearchShardKey(key)
-		p.Exact = append(p.Exact, path(key))
-		p.Wide = append(p.Wide, path(c.ListKey(tokenID, site.SearchFollowing)), allUsers(c))
+		p.Wide = append(p.Wide, c.ListKey(tokenID, site.SearchFollowing).URLPath(), allUsers)
 	case site.RouteUserBucket:
-		p.Exact = append(p.Exact, path(key))
-		p.Wide = append(p.Wide, allUsers(c))
-	default:
-		p.Exact = append(p.Exact, path(key))
+		p.Wide = append(p.Wide, allUsers)
+	}
+	queries, listed := route.Queries()
+	if !listed {
+		p.Wide = append(p.Wide, spellings(key)...)
+		return
+	}
+	p.Exact = append(p.Exact, key.URLPath())
+	for _, query := range queries {
+		p.Exact = append(p.Exact, key.URLPath()+"?"+query)
 	}
 }
 
-// allUsers is the folder of all users' searches.
-func allUsers(c site.Config) string {
-	return strings.TrimSuffix(folder(c.UserKey("user")), "user/")
-}
-
 // manifests is the folder of the shards of the manifest.
-var manifests = folder(site.ManifestKey("0"))
+var manifests = site.RouteManifest.Route().Folder(site.Config{})
 
 func isASCII(key site.Key) bool {
 	return !strings.ContainsFunc(string(key), func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// folder is the path of the folder that an object is in.
+// folder returns the path of the folder that an object is in.
 func folder(key site.Key) string {
-	text := path(key)
+	text := key.URLPath()
 	return text[:strings.LastIndex(text, "/")+1]
-}
-
-// path is the key as the path of a URL, in the form that followpress's edges keep:
-// each byte encoded but for letters, digits and -._~= which stand for themselves.
-func path(key site.Key) string {
-	return escape(key, func(c byte) bool {
-		return isAlphanumeric(c) || strings.IndexByte("-._~=", c) >= 0
-	})
 }
 
 func isAlphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// browserPath is the key as browsers send it (url.spec.whatwg.org, "path
+// browserPath returns the key as browsers send it (url.spec.whatwg.org, "path
 // percent-encode set").
 func browserPath(key site.Key) string {
-	return escape(key, func(c byte) bool { return ' ' < c && c < 0x7F && strings.IndexByte("\"#%<>?\\^`{}", c) < 0 })
-}
-
-func escape(key site.Key, plain func(byte) bool) string {
-	const hex = "0123456789ABCDEF"
 	b := []byte{'/'}
 	for i := range len(key) {
-		if c := key[i]; c == '/' || plain(c) {
+		if c := key[i]; ' ' < c && c < 0x7F && strings.IndexByte("\"#%<>?\\^`{}", c) < 0 {
 			b = append(b, c)
 		} else {
-			b = append(b, '%', hex[c>>4], hex[c&15])
+			b = fmt.Appendf(b, "%%%02X", c)
 		}
 	}
 	return string(b)
 }
 
-// oddAt is where a path has its first byte that a service may refuse, or read as
-// something else than itself: a name as browsers send it may have nearly any. It is the
-// path's length if there is none. CloudFront refuses what RFC 1738 calls unsafe, ~ too.
+// oddAt returns the index of the first byte of a path that a service may refuse or read as
+// a special character, or the path's length if there is none. Names as browsers send them
+// have nearly any byte. CloudFront refuses what RFC 1738 calls unsafe, even ~.
 func oddAt(u string) int {
 	for i := range len(u) {
 		if !isAlphanumeric(u[i]) && strings.IndexByte("/._%=-?&", u[i]) < 0 {
@@ -135,16 +121,13 @@ func oddAt(u string) int {
 	return len(u)
 }
 
-// spellings are the path of a key and, where that is another, the one that browsers
-// send: a cache that does not normalise keeps the latter. Only names have two.
+// spellings returns the path of a key and, if it differs, the one that browsers send: a
+// cache that does not normalise paths keeps that one. Only names have two.
 func spellings(key site.Key) []string {
-	if normal, browsers := path(key), browserPath(key); browsers != normal {
-		return []string{normal, browsers}
-	}
-	return []string{path(key)}
+	return slices.Compact([]string{key.URLPath(), browserPath(key)})
 }
 
-// compact sorts, and leaves out what is purged anyway.
+// compact sorts the URLs and removes those that another one covers.
 func (p Purge) compact() Purge {
 	slices.Sort(p.Wide)
 	slices.Sort(p.Exact)
@@ -166,7 +149,7 @@ func (p Purge) compact() Purge {
 	return p
 }
 
-// paths are all paths without queries, for services to which a path means all its
+// paths returns all paths without queries, for services that purge a path with all its
 // queries.
 func (p Purge) paths() []string {
 	var all []string

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// vcl is the least that a VCL needs; the tests of cmd/edge purge the one that we generate.
+// vcl is the least that a VCL needs; the tests of the package edge purge the one that we generate.
 const vcl = `vcl 4.1;
 import std;
 backend default { .host = "127.0.0.1"; .port = "%s"; }

@@ -32,7 +32,7 @@ func TestEmptySegments(t *testing.T) {
 		if r, _ := request(t, http.MethodGet, base+path); r.StatusCode != want {
 			t.Errorf("%s: got status %d, want %d", path, r.StatusCode, want)
 		}
-		if a := config.AtEdge(http.MethodGet, path, ""); a.Problem == nil || a.Problem.Status != want {
+		if a := config.Resolve(http.MethodGet, path, ""); a.Problem == nil || a.Problem.Status != want {
 			t.Errorf("%s at an edge: got %+v, want status %d", path, a, want)
 		}
 	}

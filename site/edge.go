@@ -3,7 +3,6 @@ package site
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,100 +11,66 @@ import (
 	"unicode"
 )
 
-// An EdgeAction is what an edge (a cache or a CDN before the bucket) does with a
-// request.
-type EdgeAction int
-
-// The things an edge can do.
-const (
-	EdgeObject    EdgeAction = iota // answer with the object EdgeAnswer.Key, or as Absent says
-	EdgeFallback                    // ask the fallback for EdgeAnswer.Forward
-	EdgePreflight                   // answer 204 and the CORS headers
-	EdgeProblem                     // answer with the body of EdgeAnswer.Problem
-)
-
-// An EdgeAnswer says where a request goes at an edge.
-type EdgeAnswer struct {
-	Action  EdgeAction
-	Route   *Route   // nil for a preflight and for a path that no route has
-	Key     Key      // of EdgeObject; and what an edge without a fallback answers with instead
-	Absent  *Problem // what answers if there is no object Key; nil means EmptySearch
-	Problem *Problem // of EdgeProblem
-	Forward string   // of EdgeFallback: path and query in their normal form, which is also the key of a cache
-	Fresh   bool     // the answer must not come out of a cache, nor go into one
-}
-
-// AtEdge says where a request goes. It is Resolve, told as an edge can do it: what
-// Resolve makes out of objects, an edge has the fallback make. Edges cannot call it:
-// they have the same decision as text, from Config.Edge, and tests hold them to this.
-func (c Config) AtEdge(method, path, rawQuery string) EdgeAnswer {
-	r := c.Resolve(method, path, rawQuery)
-	a := EdgeAnswer{Route: r.Route, Key: r.Key, Absent: r.Absent, Problem: r.Problem, Fresh: r.Fresh}
-	switch {
-	case r.Action == AnswerPreflight:
-		a.Action = EdgePreflight
-	case r.Action == AnswerProblem:
-		a.Action = EdgeProblem
-	case r.Action == AnswerWithoutTags, r.Action == AnswerSearch, r.Fresh:
-		a.Action, a.Forward = EdgeFallback, r.Key.escapedPath()+"?"+r.query().Encode()
-	}
-	return a
-}
-
-// query holds the parameters that tell the request from others of its path.
-// Defaults are left out, so that equal requests have equal queries.
-func (r Resolution) query() url.Values {
-	values := url.Values{}
-	set := func(p Param, value string, isDefault bool) {
-		if !isDefault {
-			values.Set(string(p), value)
-		}
-	}
-	set(ParamIncludeTags, "false", r.Action != AnswerWithoutTags)
-	set(ParamCache, "fresh", !r.Fresh)
-	if r.Action == AnswerSearch {
-		set(ParamLimit, strconv.Itoa(r.Search.Limit), r.Search.Limit == DefaultLimit)
-		set(ParamOffset, strconv.Itoa(r.Search.Offset), r.Search.Offset == 0)
-		set(ParamTerm, r.Search.Term, r.Search.Term == "")
-	}
-	return values
-}
-
-// escapedPath is the path of a URL whose decoded path is the key.
-func (k Key) escapedPath() string {
-	segments := strings.Split(string(k), "/")
-	for i, s := range segments {
-		segments[i] = url.PathEscape(s)
-	}
-	return "/" + strings.Join(segments, "/")
-}
-
-// An Edge is the table of routes as edges need it: in regular expressions and
-// text. The configurations of all edges are made of it.
+// AtEdge is Resolve from an edge's point of view: computed answers and refreshes are
+// forwarded to the fallback. Edges run the equivalent table from Config.Edge; tests
+// compare the two.
 //
-// Paths and values are brought into a normal form first: each segment, and each
-// value, percent-encoded once, with upper-case digits, but for letters, digits and
-// -._~= which stand for themselves. Texts are the same bytes if their normal forms
-// are.
+// forward is the path and query for the fallback in their normal form, which is also the
+// cache key; "" means that the edge answers as the resolution says. An edge without a
+// fallback never forwards: it answers with the object Key.
+func (c Config) AtEdge(method, path, rawQuery string) (r Resolution, forward string) {
+	if r = c.Resolve(method, path, rawQuery); r.Query != "" {
+		forward = r.Key.URLPath() + "?" + r.Query
+	}
+	return r, forward
+}
+
+// URLPath returns the URL path of the object, its slashes and the normal forms of the
+// segments between them. Edges use it as cache key.
+func (k Key) URLPath() string {
+	return "/" + strings.ReplaceAll(normalForm(string(k)), "%2F", "/")
+}
+
+// An Edge is the table of routes and parameters as text and regular expressions. The
+// configurations of all edges are rendered from it.
+//
+// The expressions match normal forms. In the normal form of a path segment or of a
+// value, letters, digits and -._~= stand for themselves, and every other byte is
+// percent-encoded with upper-case digits. Equal texts have equal normal forms.
 type Edge struct {
 	Routes   []EdgeRoute          `json:"routes"`
 	Params   map[Param]EdgeParam  `json:"params"`
 	Problems map[string]EdgeError `json:"problems"`
-	Space    string               `json:"space"`  // white space, which at the ends of a term does not count
-	Unsafe   string               `json:"unsafe"` // what no name holds
+	Space    string               `json:"space"`  // matches one white space; a text is trimmed of it
+	Unsafe   string               `json:"unsafe"` // matches a character that no name has
 
 	Every     []EdgeHeader `json:"every"`          // headers of every answer
-	Preflight []EdgeHeader `json:"preflight"`      // and of those to OPTIONS
+	Preflight []EdgeHeader `json:"preflight"`      // headers of an answer to OPTIONS
 	Empty     EdgeBody     `json:"empty,omitzero"` // EmptySearch
 }
 
-// An EdgeHeader is a header, its name in lower case.
+// Direct returns the routes that have EdgeRoute.Direct, the most popular first.
+func (e Edge) Direct() []EdgeRoute {
+	var lists, others []EdgeRoute
+	for _, r := range e.Routes {
+		switch r.Subject {
+		case EdgeUser:
+		case EdgeList:
+			lists = append(lists, r)
+		default:
+			others = append(others, r)
+		}
+	}
+	return append(lists, others...)
+}
+
+// An EdgeHeader is a header. Its name is in lower case.
 type EdgeHeader struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// An EdgeBody is an answer that an edge gives by itself.
+// An EdgeBody is an answer that the edge holds in its configuration.
 type EdgeBody struct {
 	Body string `json:"body"`
 	ETag string `json:"etag"`
@@ -121,7 +86,7 @@ type EdgeError struct {
 	Body    string       `json:"-"`
 }
 
-// An EdgeSubject is what the variable of a path stands for.
+// An EdgeSubject is what the variable in a path identifies.
 type EdgeSubject string
 
 // The subjects.
@@ -129,7 +94,7 @@ const (
 	EdgeBoard  EdgeSubject = "board"
 	EdgeList   EdgeSubject = "list"
 	EdgeUser   EdgeSubject = "user"
-	EdgeStored EdgeSubject = "stored" // none: the path is the key
+	EdgeStored EdgeSubject = "stored" // an object: the path is the key
 )
 
 // An EdgeRoute is a row of the table.
@@ -137,38 +102,74 @@ type EdgeRoute struct {
 	Route   *Route      `json:"-"`
 	Path    string      `json:"path"` // matches a whole path without its first slash; the group is the variable
 	Subject EdgeSubject `json:"subject"`
-	Legal   string      `json:"legal,omitempty"` // matches the variable of a request that is no Problem
-	Problem string      `json:"problem,omitempty"`
+	Legal   string      `json:"legal,omitempty"`   // matches a legal variable
+	Problem string      `json:"problem,omitempty"` // answers any other
 	Caching string      `json:"caching,omitempty"` // Cache-Control
-	Absent  string      `json:"absent,omitempty"`  // name of the problem that answers if there is no object
+	Absent  string      `json:"absent,omitempty"`  // name of the problem that answers if the object does not exist
 	Params  []Param     `json:"params,omitempty"`
-	Most    int         `json:"most,omitempty"` // the largest limit
-	// Variant is the key of the object with another limit than the default, {board} and {limit} to be filled in.
+	Most    int         `json:"most,omitempty"` // largest limit
+	// Variant is the key of the object with another limit than the default. It has the
+	// variables {board} and {limit}.
 	Variant string `json:"variant,omitempty"`
+
+	// Direct matches the URL paths, first slash included, that are keys as they stand. It
+	// is empty for users, whose names have several spellings.
+	Direct string `json:"-"`
+	// Variants are the objects of Variant, by board.
+	Variants []EdgeVariant `json:"-"`
 }
 
-// An EdgeParam is what a query parameter may be. One that has its default value, or
-// a value other than Only, makes no difference.
+// An EdgeVariant is the leaderboards of one board with another limit than the default.
+// The path of each is Folder and the query of the request.
+type EdgeVariant struct {
+	Board  Board
+	URI    string // matches path and query of a request that one of them answers
+	Folder string // URL path
+}
+
+// anyVariable matches a variable that Legal or the edge itself checks.
+const anyVariable = "[^/]*"
+
+// PathOf matches the URL paths of the route, first slash included, whose user or list
+// matches an expression.
+func (r EdgeRoute) PathOf(variable string) string {
+	before, after := r.AroundVariable()
+	return before + "(" + variable + ")" + after
+}
+
+// AroundVariable returns the expressions for the parts of a URL path before and after
+// the user or list.
+func (r EdgeRoute) AroundVariable() (before, after string) {
+	path := "/" + strings.TrimSuffix(strings.TrimPrefix(r.Path, "^"), "$")
+	before, after, _ = strings.Cut(path, "("+anyVariable+")")
+	return before, after
+}
+
+// An EdgeParam defines a query parameter. A value that is its default makes no
+// difference; a number is Default then, a text is empty.
 type EdgeParam struct {
-	Legal   string `json:"legal"` // matches the values that are no Problem
-	Problem string `json:"problem,omitempty"`
+	Legal   string `json:"legal"`             // matches a legal value
+	Problem string `json:"problem,omitempty"` // answers any other
 	Number  bool   `json:"number,omitempty"`
 	Least   int    `json:"least,omitempty"` // of a number
-	Most    int    `json:"most,omitempty"`  // a larger number means this one; 0 for the limit, where the route says it
+	Most    int    `json:"most,omitempty"`  // stands for all larger numbers; 0 means EdgeRoute.Most
 	Default int    `json:"default,omitempty"`
-	Only    string `json:"only,omitempty"` // the one value that makes a difference
+	Only    string `json:"only,omitempty"` // matches the values that make a difference; empty for numbers and texts
 }
 
-// Edge is the table of the site's routes.
+// Edge returns the table of the site's routes and parameters.
 func (c Config) Edge() Edge {
 	e := Edge{
-		Params: edgeParams(), Problems: map[string]EdgeError{},
+		Params: map[Param]EdgeParam{}, Problems: map[string]EdgeError{},
 		Space: "(?:" + edgeSpace() + ")", Unsafe: edgeUnsafe(),
 		Every: edgeHeaders(EveryHeader()), Preflight: edgeHeaders(PreflightHeaders()),
 		Empty: EdgeBody{EmptySearch, `"` + Sum([]byte(EmptySearch)).String() + `"`},
 	}
 	for _, r := range routes {
 		e.Routes = append(e.Routes, c.edgeRoute(r))
+	}
+	for name, rule := range params {
+		e.Params[name] = edgeParam(rule)
 	}
 	for _, p := range Problems() {
 		e.Problems[p.Name] = edgeError(p)
@@ -196,30 +197,43 @@ func edgeError(p *Problem) EdgeError {
 	return e
 }
 
-func edgeParams() map[Param]EdgeParam {
-	number := "^[0-9]{1," + strconv.Itoa(maxNumberDigits) + "}$"
-	return map[Param]EdgeParam{
-		ParamLimit:       {Legal: number, Problem: BadLimit.Name, Number: true, Least: 1, Default: DefaultLimit},
-		ParamOffset:      {Legal: number, Problem: BadOffset.Name, Number: true, Most: maxOffset},
-		ParamTerm:        {Legal: "^(?:[^%]|%..){0," + strconv.Itoa(MaxTermBytes) + "}$", Problem: BadTerm.Name},
-		ParamIncludeTags: {Legal: "^(?:true|false)$", Problem: BadIncludeTags.Name, Only: "false"},
-		ParamCache:       {Legal: "", Only: "fresh"},
+func edgeParam(rule ParamRule) EdgeParam {
+	e := EdgeParam{Least: rule.Least, Default: rule.Default}
+	if rule.Problem != nil {
+		e.Problem = rule.Problem.Name
 	}
+	switch rule.Kind {
+	case ParamNumber:
+		e.Number, e.Most, e.Legal = true, rule.Most, "^[0-9]{1,"+strconv.Itoa(maxNumberDigits)+"}$"
+	case ParamText:
+		e.Legal = "^(?:[^%]|%..){0," + strconv.Itoa(rule.Most) + "}$"
+	default:
+		e.Only = "^(?:" + alternatives(rule.Values, normalForm) + ")$"
+		if rule.Problem != nil {
+			e.Legal = "^(?:" + alternatives(append([]string{rule.Neutral}, rule.Values...), normalForm) + ")$"
+		}
+	}
+	return e
 }
 
 func (c Config) edgeRoute(r *Route) EdgeRoute {
-	e := EdgeRoute{Route: r, Subject: EdgeStored, Caching: r.CacheControl, Absent: NoSuchRoute.Name, Params: r.Params}
-	accept := c.keyExpression
-	switch r.ID {
-	case RouteLeaderboard:
-		e.Subject, e.Most, e.Variant = EdgeBoard, c.LeaderboardMax, RouteLeaderboardLimit.Route().Pattern
-	case RouteRecords, RouteDetails, RouteBadges, RouteListSearch:
-		e.Subject, e.Absent, e.Most = EdgeList, NoSuchList.Name, SearchMax
-		e.Legal, e.Problem = "^(?:"+c.keyExpression("token_id")+")$", BadTokenID.Name
-		accept = func(string) string { return "[^/]*" } // a malformed list is this route's problem
-	case RouteUserSearch:
-		e.Subject, e.Absent, e.Most = EdgeUser, NoSuchName.Name, SearchMax
-		accept = func(string) string { return "[^/]*" }
+	e := EdgeRoute{Route: r, Subject: r.subject, Caching: r.CacheControl, Absent: NoSuchRoute.Name, Params: r.Params}
+	accept, legal := c.keyExpression, ""
+	switch r.subject {
+	case EdgeBoard:
+		e.Variant, e.Variants = RouteLeaderboardLimit.Route().Pattern, c.edgeVariants()
+	case EdgeList:
+		e.Absent = NoSuchList.Name
+		legal = "(?:" + c.keyExpression("token_id") + ")"
+		e.Legal, e.Problem = "^"+legal+"$", BadTokenID.Name
+	case EdgeUser:
+		e.Absent = NoSuchName.Name
+	}
+	if slices.Contains(r.Params, ParamLimit) {
+		e.Most = c.largestLimit(r)
+	}
+	if e.Subject == EdgeList || e.Subject == EdgeUser {
+		accept = func(string) string { return anyVariable } // a malformed one is this route's problem
 	}
 	segments := slices.Clone(r.segments)
 	for i, s := range segments {
@@ -234,7 +248,23 @@ func (c Config) edgeRoute(r *Route) EdgeRoute {
 		path = regexp.QuoteMeta(c.BasePath) + "/" + path
 	}
 	e.Path = "^" + path + "$"
+	if e.Subject != EdgeUser {
+		e.Direct = "/" + strings.Replace(path, "("+anyVariable+")", legal, 1)
+	}
 	return e
+}
+
+func (c Config) edgeVariants() []EdgeVariant {
+	var all []EdgeVariant
+	for _, board := range Boards() {
+		key := LeaderboardLimitKey(board, 1).URLPath()
+		all = append(all, EdgeVariant{
+			Board:  board,
+			URI:    regexp.QuoteMeta(c.LeaderboardKey(board).URLPath()) + `\?` + string(ParamLimit) + "=(?:" + c.keyExpression("limit") + ")",
+			Folder: key[:strings.LastIndex(key, "/")+1],
+		})
+	}
+	return all
 }
 
 // keyExpression is keySegment as a regular expression.
@@ -264,8 +294,8 @@ func alternatives[T any](all []T, text func(T) string) string {
 	return strings.Join(quoted, "|")
 }
 
-// upTo matches the canonical decimals from 1 to a number: all that are shorter,
-// and for each of its digits those that are less there and equal before.
+// upTo matches the canonical decimals from 1 to most: all shorter ones, and for each
+// digit of most those that are smaller there and equal before.
 func upTo(most string) string {
 	var all []string
 	for digits := 1; digits < len(most); digits++ {
@@ -288,8 +318,8 @@ var (
 	edgeUnsafe = sync.OnceValue(func() string { return normalForms(unsafeInName) })
 )
 
-// normalForms matches the normal form of any character of a set. Those that differ in
-// the last digit only share an alternative: CloudFront counts the bytes.
+// normalForms matches the normal form of any character of a set. Characters that differ
+// only in the last digit share an alternative, because CloudFront limits the length.
 func normalForms(in func(rune) bool) string {
 	var all []string
 	for r := range unicode.MaxRune {
@@ -307,6 +337,7 @@ func normalForms(in func(rune) bool) string {
 	return strings.ReplaceAll(strings.Join(all, "|"), "[0123456789ABCDEF]", ".")
 }
 
+// normalForm returns the normal form that Edge describes.
 func normalForm(text string) string {
 	var b strings.Builder
 	for i := range len(text) {

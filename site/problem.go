@@ -1,7 +1,9 @@
 package site
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 
 	json "github.com/goccy/go-json"
 )
@@ -45,10 +47,16 @@ var (
 
 // Problems lists every problem, in the order in which they are rendered.
 func Problems() []*Problem {
-	return []*Problem{
+	all := []*Problem{
 		BadTokenID, BadLimit, BadOffset, BadIncludeTags, BadTerm, NoSuchList, NoSuchName, NoSuchRoute,
 		MethodNotAllowed, TooManyRefreshes, InternalError, Unavailable,
 	}
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		if p := params[name].Problem; p != nil && !slices.Contains(all, p) {
+			all = append(all, p) // defined in the table of parameters
+		}
+	}
+	return all
 }
 
 // Key is the object that holds the body.

@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // An Action is the way to answer a request.
@@ -13,26 +12,30 @@ type Action int
 
 // The ways to answer.
 const (
-	AnswerObject      Action = iota // with the object Resolution.Key, or as Absent says
-	AnswerWithoutTags               // with the records of the object Key, their tags left out, or as Absent says
-	AnswerSearch                    // with a page or a term search, as Resolution.Search says
-	AnswerPreflight                 // 204 and the CORS headers
-	AnswerProblem                   // with Resolution.Problem
+	AnswerObject      Action = iota // the object Resolution.Key, or Absent
+	AnswerWithoutTags               // the records in the object Key without their tags, or Absent
+	AnswerSearch                    // the search Resolution.Search, or Absent
+	AnswerPreflight                 // status 204 and the CORS headers
+	AnswerProblem                   // Resolution.Problem
 )
 
 // A Resolution says what answers a request.
 type Resolution struct {
 	Action  Action
 	Route   *Route   // nil for a preflight and for a path that no route has
-	Key     Key      // the object that answers, or that the answer is made of
-	Absent  *Problem // what answers if there is no object Key; nil means EmptySearch
+	Key     Key      // the object that answers, or that the answer is computed from
+	Absent  *Problem // answers if the object Key does not exist; nil means EmptySearch
 	Problem *Problem // of AnswerProblem
 	Search  Search   // of AnswerSearch
 	TokenID string   // of a route with a list
 	Fresh   bool     // the caller asks to refresh the object first (?cache=fresh)
+
+	// Query holds the parameters that Key does not answer, in their normal form: those
+	// with another value than the default, by name. Equal requests have equal queries.
+	Query string
 }
 
-// A Search is a following search that no single object answers.
+// A Search is a following search that must be computed.
 type Search struct {
 	TokenID string // list to search; "" means the primary list of User
 	User    string // address in lower case or name in its normal form
@@ -44,9 +47,9 @@ type Search struct {
 // EmptySearch is the answer to a search that finds nothing.
 const EmptySearch = `{"following":[]}`
 
-// Resolve finds the answer to a request. path is the escaped path of the URL with
-// its leading slash, rawQuery what follows the question mark. Any input is
-// legal; a key in the result is always one that a site can have.
+// Resolve says what answers a request. path is the escaped path of the URL with its
+// leading slash, rawQuery what follows the question mark. Any input is legal. A key in
+// the result is always one that a site can have.
 func (c Config) Resolve(method, path, rawQuery string) Resolution {
 	switch method {
 	case http.MethodGet, http.MethodHead:
@@ -59,13 +62,11 @@ func (c Config) Resolve(method, path, rawQuery string) Resolution {
 	if route == nil {
 		return Resolution{Action: AnswerProblem, Problem: NoSuchRoute}
 	}
-	query, problem := parseQuery(route, rawQuery)
+	query, problem := c.parseQuery(route, rawQuery)
 	if problem != nil {
 		return Resolution{Action: AnswerProblem, Route: route, Problem: problem}
 	}
-	r := c.answer(route, segments, query)
-	r.Route = route
-	return r
+	return c.answer(route, segments, query)
 }
 
 // match finds the route of a path and the decoded segments below the base path.
@@ -98,134 +99,66 @@ func (c Config) match(path string) (*Route, []string) {
 	return nil, nil
 }
 
-// requestSegment accepts what a request may put where a pattern of the API has a
-// variable: a malformed list or user is that route's error, a board that is not
-// there is no route.
+// requestSegment says which values of a variable lead a request to a route of the API:
+// a malformed list or user is an error of the route, an unknown board is no route.
 func requestSegment(variable, value string) bool {
 	return variable != "board" || value == string(Followers) || value == string(Following)
 }
 
 func (c Config) answer(route *Route, segments []string, q query) Resolution {
-	switch route.ID {
-	case RouteLeaderboard:
+	r := Resolution{Route: route, Query: q.encode(route), Absent: NoSuchRoute}
+	switch route.subject {
+	case EdgeBoard:
 		board := Board(segments[1])
-		key := c.LeaderboardKey(board)
-		if limit := min(q.limit, int64(c.LeaderboardMax)); limit != DefaultLimit {
-			key = LeaderboardLimitKey(board, int(limit))
+		r.Key = c.LeaderboardKey(board)
+		// Each limit has an object of its own.
+		if limit := q[ParamLimit]; limit != "" && r.Query == string(ParamLimit)+"="+limit {
+			r.Key, r.Query = LeaderboardLimitKey(board, q.number(ParamLimit)), ""
 		}
-		return Resolution{Key: key, Absent: NoSuchRoute}
-	case RouteRecords, RouteDetails, RouteBadges, RouteListSearch:
-		return c.answerList(segments[1], ListObject(segments[2]), q)
-	case RouteUserSearch:
-		return c.answerUser(segments[1], q)
+		return r
+	case EdgeList:
+		return c.answerList(r, segments[1], ListObject(segments[2]), q)
+	case EdgeUser:
+		return c.answerUser(r, segments[1], q)
 	}
-	return Resolution{Key: Key(strings.Join(segments, "/")), Absent: NoSuchRoute}
+	r.Key = Key(strings.Join(segments, "/"))
+	return r
 }
 
-func (c Config) answerList(tokenID string, object ListObject, q query) Resolution {
+func (c Config) answerList(r Resolution, tokenID string, object ListObject, q query) Resolution {
 	if !ValidTokenID(tokenID) {
-		return Resolution{Action: AnswerProblem, Problem: BadTokenID}
+		return Resolution{Action: AnswerProblem, Route: r.Route, Problem: BadTokenID}
 	}
-	r := Resolution{Key: c.ListKey(tokenID, object), Absent: NoSuchList, TokenID: tokenID, Fresh: q.fresh}
+	r.Key, r.Absent, r.TokenID, r.Fresh = c.ListKey(tokenID, object), NoSuchList, tokenID, q[ParamCache] != ""
 	switch {
-	case q.withoutTags:
+	case q[ParamIncludeTags] != "":
 		r.Action = AnswerWithoutTags
-	case object == SearchFollowing && !q.isDefaultSearch():
+	case object == SearchFollowing && r.Query != "":
 		r.Action, r.Search = AnswerSearch, q.search()
 		r.Search.TokenID = tokenID
 	}
 	return r
 }
 
-func (c Config) answerUser(text string, q query) Resolution {
-	user, absent := "", (*Problem)(nil)
+func (c Config) answerUser(r Resolution, text string, q query) Resolution {
+	user := ""
 	if address, err := ParseAddress(text); err == nil {
-		user = address.String()
+		user, r.Absent = address.String(), nil
 	} else if name, ok := NormalizeName(text); ok {
-		user, absent = name, NoSuchName
+		user, r.Absent = name, NoSuchName
 	} else {
-		return Resolution{Action: AnswerProblem, Problem: NoSuchName}
+		return Resolution{Action: AnswerProblem, Route: r.Route, Problem: NoSuchName}
 	}
-	r := Resolution{Key: c.UserKey(user), Absent: absent}
-	if !q.isDefaultSearch() {
+	r.Key = c.UserKey(user)
+	if r.Query != "" {
 		r.Action, r.Search = AnswerSearch, q.search()
 		r.Search.User = user
 	}
 	return r
 }
 
-// query holds the parameters of a request, defaults filled in.
-type query struct {
-	limit, offset int64
-	term          string
-	withoutTags   bool
-	fresh         bool
-}
-
-func (q query) isDefaultSearch() bool {
-	return q.limit == DefaultLimit && q.offset == 0 && q.term == ""
-}
-
 func (q query) search() Search {
-	return Search{Limit: int(min(q.limit, SearchMax)), Offset: int(min(q.offset, maxOffset)), Term: q.term}
-}
-
-// noTerm stands for every term that is not UTF-8. Names are, so it matches none.
-const noTerm = "\xff"
-
-// parseQuery reads the parameters that the route understands. Of a repeated
-// parameter the first counts.
-func parseQuery(route *Route, rawQuery string) (query, *Problem) {
-	q := query{limit: DefaultLimit}
-	seen := make(map[Param]bool, 4)
-	for len(rawQuery) > 0 {
-		var pair string
-		pair, rawQuery, _ = strings.Cut(rawQuery, "&")
-		name, value, _ := strings.Cut(pair, "=")
-		param := Param(formDecode(name))
-		if !route.understands(param) || seen[param] {
-			continue
-		}
-		seen[param] = true
-		if problem := q.set(param, formDecode(value)); problem != nil {
-			return query{}, problem
-		}
-	}
-	return q, nil
-}
-
-func (q *query) set(param Param, value string) *Problem {
-	switch param {
-	case ParamLimit:
-		n, ok := parseNumber(value)
-		if !ok || n < 1 {
-			return BadLimit
-		}
-		q.limit = n
-	case ParamOffset:
-		n, ok := parseNumber(value)
-		if !ok {
-			return BadOffset
-		}
-		q.offset = n
-	case ParamTerm:
-		if len(value) > MaxTermBytes {
-			return BadTerm
-		}
-		if !utf8.ValidString(value) {
-			q.term = noTerm
-			break
-		}
-		q.term = Fold(strings.TrimSpace(value))
-	case ParamIncludeTags:
-		if value != "true" && value != "false" {
-			return BadIncludeTags
-		}
-		q.withoutTags = value == "false"
-	case ParamCache:
-		q.fresh = value == "fresh"
-	}
-	return nil
+	return Search{Limit: q.number(ParamLimit), Offset: q.number(ParamOffset), Term: q[ParamTerm]}
 }
 
 func parseNumber(text string) (int64, bool) {
@@ -242,9 +175,9 @@ func formDecode(text string) string {
 }
 
 // percentDecode decodes percent-encoding once. As in the URL standard
-// (url.spec.whatwg.org, "percent-decode"), a percent sign without two
-// hexadecimal digits after it means itself: what is malformed ends up as an
-// unknown name or a bad number, not as a failure of its own.
+// (url.spec.whatwg.org, "percent-decode"), a percent sign without two hexadecimal
+// digits after it stands for itself. So malformed encoding is not an error of its own:
+// it leads to an unknown name or a bad number.
 func percentDecode(text string) string {
 	if !strings.Contains(text, "%") {
 		return text

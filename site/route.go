@@ -21,27 +21,15 @@ const (
 	cacheBoard = "public, max-age=60, stale-while-revalidate=600, stale-if-error=86400"
 	cacheError = "public, max-age=60"
 	cacheNever = "no-store"
-	// cacheCheck is for the entry points: those who poll them want the newest,
-	// and a matching ETag makes that cheap.
+	// cacheCheck is for the entry points: clients that poll them want the newest, and
+	// ETags make polling cheap.
 	cacheCheck = "no-cache"
 )
 
 // NoStore is the Cache-Control of an answer that no cache may keep.
 const NoStore = cacheNever
 
-// A Param is a query parameter that a route understands; others are ignored.
-type Param string
-
-// The query parameters.
-const (
-	ParamLimit       Param = "limit"
-	ParamOffset      Param = "offset"
-	ParamTerm        Param = "term"
-	ParamIncludeTags Param = "includeTags"
-	ParamCache       Param = "cache"
-)
-
-// A RouteID tells routes apart.
+// A RouteID identifies a route.
 type RouteID int
 
 // The routes, in the order of the table.
@@ -60,18 +48,19 @@ const (
 	RouteRoot
 )
 
-// A Route is a row of the table of routes: what the site holds, what a request
-// may ask for, and the headers that go with it.
+// A Route is a row of the table of routes. The generator, the server, the edges, purges
+// and the description of the API follow from the table.
 type Route struct {
 	ID           RouteID
-	Pattern      string  // path; {base} is the base path, other {…} stand for one segment, or the rest of one
-	Params       []Param // query parameters with a meaning
+	Pattern      string  // path; {base} is the base path, another {…} one segment or the rest of one
+	Params       []Param // query parameters that it understands, by name; it ignores others
 	ContentType  string
 	CacheControl string
 	Summary      string // one line for people
 
 	segments []string // of Pattern without {base}
 	underAPI bool     // below the base path
+	subject  EdgeSubject
 }
 
 var routes = func() []*Route {
@@ -109,13 +98,19 @@ var routes = func() []*Route {
 		if r.ContentType == "" {
 			r.ContentType = contentJSON
 		}
+		slices.Sort(r.Params)
 		pattern, underAPI := strings.CutPrefix(r.Pattern, "{base}/")
-		r.segments, r.underAPI = strings.Split(pattern, "/"), underAPI
+		r.segments, r.underAPI, r.subject = strings.Split(pattern, "/"), underAPI, EdgeStored
+		for variable, subject := range map[string]EdgeSubject{"{board}": EdgeBoard, "{token_id}": EdgeList, "{user}": EdgeUser} {
+			if underAPI && slices.Contains(r.segments, variable) {
+				r.subject = subject
+			}
+		}
 	}
 	return table
 }()
 
-// Routes is the table of routes. Callers must not change it.
+// Routes returns the table of routes. Callers must not change it.
 func Routes() []*Route { return routes }
 
 // APIFolders lists the first segments of the endpoints, below the base path.
@@ -129,22 +124,39 @@ func APIFolders() []string {
 	return folders
 }
 
-// Route is the row of the table with this ID.
+// Route returns the row of the table with this ID.
 func (id RouteID) Route() *Route { return routes[id] }
 
-// UnderAPI reports whether the route is one of the interface's endpoints; the
-// others are objects that clients of a site without a server read.
+// UnderAPI reports whether the route is an endpoint of the API. Other routes are
+// objects for the server, and for clients of a site without one.
 func (r *Route) UnderAPI() bool { return r.underAPI }
 
-// Path is the route's pattern as a URL path, the base path filled in.
+// Path returns the pattern as a URL path with the base path filled in.
 func (r *Route) Path(c Config) string {
 	return "/" + strings.Replace(r.Pattern, "{base}", c.BasePath, 1)
 }
 
-func (r *Route) understands(p Param) bool { return slices.Contains(r.Params, p) }
+// Folder returns the URL path, with a slash at its end, of the folder that holds all
+// objects of the route.
+func (r *Route) Folder(c Config) string {
+	path, _, _ := strings.Cut(r.Path(c), "{")
+	return path[:strings.LastIndex(path, "/")+1]
+}
 
-// RouteOf finds the route whose object a key is; ok is false where no object of
-// a site can have this key.
+// EndpointFolder returns the folder of an endpoint that a URL path is in, such as
+// /api/v1/lists/. Any other path comes back unchanged.
+func EndpointFolder(path string) string {
+	segments, endpoints := strings.Split(path, "/"), APIFolders()
+	for i, s := range segments {
+		if slices.Contains(endpoints, s) {
+			return strings.Join(segments[:i+1], "/") + "/"
+		}
+	}
+	return path
+}
+
+// RouteOf finds the route of a key. ok is false if no object of a site can have the
+// key.
 func (c Config) RouteOf(key Key) (route *Route, ok bool) {
 	path, underAPI := strings.CutPrefix(string(key), c.BasePath+"/")
 	segments := strings.Split(path, "/")
@@ -156,9 +168,9 @@ func (c Config) RouteOf(key Key) (route *Route, ok bool) {
 	return nil, false
 }
 
-// HeaderRules is a digest for each route, by its pattern, of the headers that its
-// objects are stored with. Where two sites differ in it, objects with equal bytes
-// still differ.
+// HeaderRules returns, by pattern, a digest of the headers that the objects of each
+// route are stored with. Where the rules of two sites differ, objects with equal bytes
+// differ in their headers.
 func HeaderRules() map[string]MD5 {
 	rules := make(map[string]MD5, len(routes))
 	for _, r := range routes {
@@ -167,8 +179,8 @@ func HeaderRules() map[string]MD5 {
 	return rules
 }
 
-// matches compares a path with the pattern; accept decides about the segments
-// that stand for a variable.
+// matches compares a path with the pattern; accept says which values a variable may
+// have.
 func (r *Route) matches(segments []string, accept func(variable, value string) bool) bool {
 	if len(segments) != len(r.segments) {
 		return false
@@ -186,8 +198,8 @@ func (r *Route) matches(segments []string, accept func(variable, value string) b
 	return true
 }
 
-// keySegment reports whether a variable segment of a key has the form that the
-// keys of a site have.
+// keySegment reports whether a variable has a value that keys can have. keyExpression
+// is the same as a regular expression.
 func (c Config) keySegment(variable, value string) bool {
 	switch variable {
 	case "board":

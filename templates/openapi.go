@@ -2,6 +2,7 @@ package templates
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 
 	json "github.com/goccy/go-json"
@@ -11,22 +12,31 @@ import (
 
 var pathVariable = regexp.MustCompile(`\{(\w+)\}`)
 
-// parameters describes the variables and query parameters of the routes.
-var parameters = map[string]struct {
-	about  string
-	schema map[string]any
-}{
-	"board":                       {"which leaderboard", map[string]any{"type": "string", "enum": site.Boards()}},
-	"token_id":                    {"identifier of a list, a canonical decimal", map[string]any{"type": "string", "pattern": "^(0|[1-9][0-9]{0,77})$"}},
-	"user":                        {"an address in any letter case, or a name", map[string]any{"type": "string"}},
-	string(site.ParamLimit):       {"number of entries", map[string]any{"type": "integer", "minimum": 1, "default": site.DefaultLimit}},
-	string(site.ParamOffset):      {"index of the first entry", map[string]any{"type": "integer", "minimum": 0, "default": 0}},
-	string(site.ParamTerm):        {"part of an address or a name, letter case ignored", map[string]any{"type": "string"}},
-	string(site.ParamIncludeTags): {"false leaves the tags out", map[string]any{"type": "boolean", "default": true}},
-	string(site.ParamCache):       {"fresh asks for the newest data", map[string]any{"type": "string"}},
+// variables describes the variables in the patterns of routes.
+var variables = map[string]map[string]any{
+	"board": {"description": "which leaderboard", "schema": map[string]any{"type": "string", "enum": site.Boards()}},
+	"token_id": {"description": "identifier of a list, a canonical decimal",
+		"schema": map[string]any{"type": "string", "pattern": "^(0|[1-9][0-9]{0,77})$"}},
+	"user": {"description": "an address in any letter case, or a name", "schema": map[string]any{"type": "string"}},
 }
 
-// OpenAPI is the description of a site's API (OpenAPI 3.1), as JSON.
+// queryParameter describes a query parameter.
+func queryParameter(rule site.ParamRule) map[string]any {
+	schema := map[string]any{"type": "string"}
+	switch rule.Kind {
+	case site.ParamNumber:
+		schema = map[string]any{"type": "integer", "minimum": rule.Least, "default": rule.Default}
+	case site.ParamBool:
+		schema = map[string]any{"type": "boolean", "default": rule.Neutral == "true"}
+	case site.ParamChoice:
+		if rule.Problem != nil { // else any other value is legal too
+			schema["enum"] = append([]string{rule.Neutral}, rule.Values...)
+		}
+	}
+	return map[string]any{"description": rule.About, "schema": schema}
+}
+
+// OpenAPI returns the description of a site's API, an OpenAPI 3.1 document in JSON.
 func OpenAPI(root *site.Root) ([]byte, error) {
 	paths := map[string]any{}
 	for _, r := range site.Routes() {
@@ -56,11 +66,11 @@ func operation(r *site.Route) map[string]any {
 	var all []any
 	for _, name := range pathVariable.FindAllStringSubmatch(r.Pattern, -1) {
 		if name[1] != "base" {
-			all = append(all, parameter(name[1], "path"))
+			all = append(all, parameter(name[1], "path", variables[name[1]]))
 		}
 	}
 	for _, p := range r.Params {
-		all = append(all, parameter(string(p), "query"))
+		all = append(all, parameter(string(p), "query", queryParameter(site.Params()[p])))
 	}
 	problem := map[string]any{"description": "an error", "content": map[string]any{
 		site.RouteError.Route().ContentType: map[string]any{"schema": map[string]any{"$ref": "#/components/schemas/Problem"}},
@@ -74,7 +84,8 @@ func operation(r *site.Route) map[string]any {
 	}
 }
 
-func parameter(name, in string) map[string]any {
-	p := parameters[name]
-	return map[string]any{"name": name, "in": in, "required": in == "path", "description": p.about, "schema": p.schema}
+func parameter(name, in string, description map[string]any) map[string]any {
+	p := map[string]any{"name": name, "in": in, "required": in == "path"}
+	maps.Copy(p, description)
+	return p
 }

@@ -1,5 +1,8 @@
-// Package templates holds what is text: the start page of the preview and the
-// description of the API. They are rendered from the table of routes.
+// Package templates holds texts: the start page of the preview and the description of the
+// API, which it renders from the tables of site, and the templates of the edge
+// configurations, which the package edge renders.
+//
+// The package serves the project's own commands. Its API may change in any release.
 package templates
 
 import (
@@ -13,6 +16,12 @@ import (
 
 //go:embed *.html
 var files embed.FS
+
+// Edge holds the templates of the edge configurations, for text/template, in the folder
+// edge.
+//
+//go:embed edge
+var Edge embed.FS
 
 var start = template.Must(template.ParseFS(files, "start.html"))
 
@@ -30,7 +39,7 @@ type LinkGroup struct {
 	Links   []string // paths with queries
 }
 
-// Render writes the page.
+// Render writes the page as HTML. Its only errors are those of w.
 func (p StartPage) Render(w io.Writer) error {
 	if err := start.Execute(w, p); err != nil {
 		return fmt.Errorf("render the start page: %w", err)

@@ -7,7 +7,7 @@ function handler(event) {
   if (a.kind === 'preflight' || a.kind === 'problem') {
     return own(a, a.problem);
   }
-  // Answers are whole and have no condition but If-None-Match, as with the other edges.
+  // As on the other edges, answers are whole and If-None-Match is the only condition.
   ['range', 'if-range', 'if-match', 'if-modified-since', 'if-unmodified-since'].forEach((name) => {
     delete request.headers[name];
   });
@@ -17,7 +17,7 @@ function handler(event) {
   if (a.kind === 'fallback') {
     cf.selectRequestOriginById('fallback');
   } else if (hasFallback) {
-    // What the bucket does not have the fallback answers, in its own words.
+    // The fallback answers for objects that do not exist.
     cf.createRequestOriginGroup({
       originIds: [{ originId: 'bucket' }, { originId: 'fallback' }],
       failoverCriteria: { statusCodes: [400, 403, 404, 500, 502, 503, 504] },

@@ -1,1 +1,1 @@
-{{.CloudFrontFunction}}
+{{.Function}}

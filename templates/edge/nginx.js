@@ -3,16 +3,16 @@
 import fs from 'fs';
 
 {{template "resolve.js" .}}
-// The last decision, and the request line that it follows from: whether each request
-// has its own copy of these, or all share them, depends on the engine.
+// The last decision and its request line. Depending on the engine, requests share these
+// variables or each has its own.
 let decision = null;
 let decided = '';
 
 function decide(r) {
   const request = r.variables.request || '';
   if (decision === null || decided !== request) {
-    // nginx forgets the path that it refuses, and the method when it redirects; the
-    // request line still has both.
+    // r has no path if nginx refused it, and another method after a redirect. The request
+    // line has both.
     const line = request.split(' ');
     const uri = r.variables.request_uri || line[1] || '';
     const found = /^([^?]*)\??(.*)$/.exec(ascii(uri.replace(/^[a-zA-Z]+:\/\/[^\/?]*/, '')));
@@ -22,12 +22,12 @@ function decide(r) {
   return decision;
 }
 
-// ascii encodes what should have come encoded.
+// ascii encodes bytes that the client should have encoded.
 function ascii(uri) {
   return /^[\x00-\x7f]*$/.test(uri) ? uri : uri.replace(/[^\x00-\x7f]/g, (sign) => encodeURIComponent(sign));
 }
 
-// kind is the location that answers a request.
+// kind names the location that answers a request.
 function kind(r) {
   if (r.method === 'PURGE' && r.variables.request_uri === '/' && r.variables.followpress_purger === '1') {
     return 'purge';
@@ -55,11 +55,11 @@ function own(r) {
   return send(r, ownAnswer(a, a.problem || 'no-such-route'));
 }
 
-// absent answers where there is no object.
+// absent answers for an object that does not exist.
 function absent(r) {
   const a = decide(r);
   if (a.kind === 'problem' || a.kind === 'preflight') {
-    return own(r); // somebody asked for the name of a location
+    return own(r); // a client asked for the path of a location
   }
   if (a.kind === 'object' && a.forward) {
     return r.internalRedirect('/-followpress/fallback');
@@ -67,8 +67,8 @@ function absent(r) {
   return send(r, ownAnswer(a, a.absent, r.headersIn['If-None-Match']));
 }
 
-// rejected answers where the bucket says 400: that the name beyond ASCII, which it got as it
-// was sent, is too long or no UTF-8. Of any other key it means that something is wrong.
+// rejected answers if the bucket says 400. For a name beyond ASCII, which the bucket got as
+// it was sent, this means that it is too long or not UTF-8. For any other key it is a failure.
 function rejected(r) {
   return decide(r).forward ? absent(r) : unavailable(r);
 }
@@ -82,15 +82,15 @@ const refusals = {
   505: ['HTTP Version Not Supported', 'This version of HTTP is not known.'],
 };
 
-// refused answers for what nginx refuses by itself, with the status of the location's argument.
+// refused answers requests that nginx itself refuses. The location's argument is the status.
 function refused(r) {
   const status = Number(r.variables.args);
   if (status === 412 && r.variables.upstream_status === '412') {
-    return unavailable(r); // the bucket said so, whom nobody set a condition
+    return unavailable(r); // from the bucket, which got no condition
   }
   const a = status === 400 ? decide(r) : null;
   if (a && (a.kind === 'problem' || a.kind === 'preflight')) {
-    return own(r); // a path that nginx does not like
+    return own(r); // nginx refused the path only
   }
   const title = refusals[status][0];
   const detail = refusals[status][1];
@@ -103,8 +103,8 @@ function unavailable(r) {
   send(r, ownAnswer(decide(r), 'unavailable'));
 }
 
-// purge begins a new generation: what was kept before is not found any more, and goes by itself. A
-// request that has begun before keeps its answer in the generation that it has begun in.
+// purge starts a new generation of the cache. Older answers are not found any more and expire. A
+// request that is under way stores its answer in the old generation.
 function purge(r) {
   const link = r.variables.document_root;
   const state = link.replace(/[^\/]*$/, '');
@@ -112,7 +112,7 @@ function purge(r) {
   try {
     fs.mkdirSync(state + name, 0o700);
     fs.symlinkSync(name, state + name + '.new');
-    replaceGeneration(state, name, link); // no process remembers where the link led
+    replaceGeneration(state, name, link); // nginx caches no link targets
     removeOld(state);
     r.return(204);
   } catch (e) {
@@ -121,7 +121,8 @@ function purge(r) {
   }
 }
 
-// replaceGeneration is one step, but for the first time: then nginx has made a folder in the link's place.
+// replaceGeneration is atomic, except for the first purge: before it, nginx has made a folder in the
+// place of the link.
 function replaceGeneration(state, name, link) {
   try {
     fs.renameSync(state + name + '.new', link);
@@ -143,8 +144,8 @@ function generationTime(path) {
   return Number(path.replace(/^.*\//, '').slice(1).split('-')[0]);
 }
 
-// removeOld removes those that have not been in force for a minute: until then a request may be on
-// its way along the link.
+// removeOld removes generations that were replaced more than a minute ago: a request may still be
+// following the link to a later one.
 function removeOld(state) {
   const all = fs.readdirSync(state).filter((name) => /^g\d+-[0-9a-z]+$/.test(name));
   all.sort((a, b) => generationTime(a) - generationTime(b));
@@ -153,7 +154,7 @@ function removeOld(state) {
   }
 }
 
-// remove removes a folder, or a link where another purge has just put one in its place.
+// remove removes a folder, or the link that another purge has just put in its place.
 function remove(path) {
   try {
     fs.rmdirSync(path);

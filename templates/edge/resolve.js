@@ -1,6 +1,6 @@
-// resolve says where a request goes, over the table of routes of the package site,
-// whose AtEdge is its counterpart in Go. It keeps to what njs, CloudFront
-// Functions and browsers have in common.
+// resolve decides what an edge does with a request. It runs the table of routes from
+// site.Config.Edge and is equivalent to site.Config.AtEdge. It uses only what njs,
+// CloudFront Functions and browsers have in common.
 const table = {{json .Table}};
 const hasFallback = {{.HasFallback}};
 
@@ -27,11 +27,12 @@ function resolve(method, path, query) {
   return problem('no-such-route');
 }
 
-// answer is where a request goes whose route is known:
-// - kind: object (the object at path), fallback (ask it for forward), problem or preflight
-// - absent: the problem that answers if there is no object; '' is an empty search
-// - forward of an object: ask the fallback if there is no object, absent is not certain
-// - fresh: neither out of a cache nor into one
+// answer decides about a request whose route is known. The result has
+// - kind: 'object' (answer with the object at path), 'fallback' (ask it for forward),
+//   'problem' or 'preflight'
+// - absent: the problem that answers if the object does not exist; '' is an empty search
+// - forward, of an object: if the object does not exist, ask the fallback for this
+// - fresh: the answer must neither come from a cache nor be stored in one
 function answer(route, path, variable, query) {
   const kept = parse(route, query);
   if (kept.problem) {
@@ -41,11 +42,10 @@ function answer(route, path, variable, query) {
   if (route.subject === 'stored') {
     return a;
   }
-  if (route.subject === 'board') {
-    if (kept.limit) {
-      a.path = '/' + route.variant.replace('{board}', variable).replace('{limit}', kept.limit);
-    }
-    return a;
+  const names = Object.keys(kept).sort();
+  if (route.variant && names.join() === 'limit') {
+    a.path = '/' + route.variant.replace('{board}', variable).replace('{limit}', kept.limit);
+    return a; // each limit has an object of its own
   }
   if (route.subject === 'list' && !new RegExp(route.legal).test(variable)) {
     return problem(route.problem);
@@ -62,9 +62,8 @@ function answer(route, path, variable, query) {
     a.path = '/' + path.slice(0, at) + user.text + path.slice(at + variable.length);
     a.forward = user.uncertain ? a.path : '';
   }
-  const names = Object.keys(kept).sort();
   if (names.length > 0) {
-    a.fresh = kept.cache !== undefined;
+    a.fresh = kept.{{.Fresh}} !== undefined;
     a.kind = hasFallback ? 'fallback' : 'object';
     a.forward = hasFallback ? a.path + '?' + names.map((name) => name + '=' + kept[name]).join('&') : '';
   }
@@ -75,7 +74,8 @@ function problem(name) {
   return { kind: 'problem', problem: name };
 }
 
-// parse keeps the parameters that make a difference, of a repeated one the first.
+// parse returns the parameters that make a difference, in their normal form, or a
+// problem. Of a repeated parameter the first counts.
 function parse(route, query) {
   const seen = {};
   const kept = {};
@@ -98,7 +98,7 @@ function parse(route, query) {
         kept[name] = String(number);
       }
     } else if (rule.only) {
-      if (value === rule.only) {
+      if (new RegExp(rule.only).test(value)) {
         kept[name] = value;
       }
     } else {
@@ -111,8 +111,8 @@ function parse(route, query) {
   return kept;
 }
 
-// normal is the normal form of a segment or a value. A percent sign without two
-// digits after it means itself.
+// normal returns the normal form of a segment or a value. A percent sign without two
+// hexadecimal digits after it stands for itself.
 function normal(text) {
   if (!/[^0-9A-Za-z._~=-]/.test(text)) {
     return text;
@@ -124,14 +124,14 @@ function normal(text) {
   });
 }
 
-// lowerCase leaves the digits of percent-encoding as they are.
+// lowerCase lowers letters, but not the digits of percent-encoding.
 function lowerCase(text) {
   return text.replace(/%..|[A-Z]/g, (found) => (found.length === 3 ? found : found.toLowerCase()));
 }
 
-// lookUp is a user in normal form as a key has it, null for the name of nobody.
-// Engines differ in what they know of letters beyond ASCII. So an edge with a
-// fallback looks for such a name as it was sent, and asks if that is not there.
+// lookUp returns a user in the form that keys have, null for what no name can be.
+// Engines differ in how they fold letters beyond ASCII. So an edge with a fallback looks
+// for such a name as it was sent, and asks the fallback if that object does not exist.
 function lookUp(text) {
   if (/^0[xX][0-9A-Fa-f]{40}$/.test(text)) {
     return { text: text.toLowerCase(), address: true };
@@ -148,8 +148,8 @@ function lookUp(text) {
   return isName && !tooLong ? { text: text, uncertain: uncertain } : null;
 }
 
-// fold is a name in lower case, letter by letter, without U+FE0F, and composed if
-// the engine can do that.
+// fold returns a name in lower case, letter by letter, without U+FE0F, and composed (NFC)
+// if the engine can do that.
 function fold(name) {
   name = name.replace(/\uFE0F/g, '');
 {{- if .Small}}
@@ -163,8 +163,8 @@ function fold(name) {
 {{- end}}
 }
 
-// ownAnswer is what an edge answers by itself: a problem by its name, '' for the
-// search that finds nothing, or a preflight. The headers of every answer are not in it.
+// ownAnswer makes an answer that needs no origin: a problem by its name, '' for an empty
+// search, or a preflight. The caller adds the headers that every answer has.
 function ownAnswer(a, name, ifNoneMatch) {
   const headers = {};
   const add = (header) => {
@@ -200,7 +200,7 @@ function ownAnswer(a, name, ifNoneMatch) {
 }
 {{- if not .Small}}
 
-// holds reports whether an If-None-Match header names an entity tag.
+// holds reports whether an If-None-Match header has an entity tag.
 function holds(ifNoneMatch, etag) {
   const tags = ifNoneMatch ? ifNoneMatch.split(',') : [];
   return tags.some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);

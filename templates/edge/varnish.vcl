@@ -9,16 +9,16 @@ backend {{.Name}} {
     .port = "{{.Port}}";
     .host_header = "{{.Host}}";
     .connect_timeout = 3s;
-    # An answer that began before a publish must have come, or be given up, before its purge
-    # (--purge-wait): what comes after a ban is not banned.
-    .first_byte_timeout = 10s; # and then the older answer: see vcl_deliver
+    # A request that began before a publish must end before the purge (--purge-wait): a ban does
+    # not remove answers that arrive after it.
+    .first_byte_timeout = 10s; # then the older answer is served: see vcl_deliver
     .between_bytes_timeout = 15s;
 }
 {{end -}}
 {{template "backend" .Bucket}}
 {{- with .Fallback}}{{template "backend" .}}{{end}}
-# Who may purge, with what publish --purge varnish:URL sends: BAN and X-Ban-Url, an expression for
-# paths such as ^/api/v1/lists/(1|2)/details$. It takes all answers that show one of them.
+# Addresses that may purge. publish --purge varnish:URL sends BAN with the header X-Ban-Url, an
+# expression for paths such as ^/api/v1/lists/(1|2)/details$. It removes all answers with such a path.
 acl followpress_purgers {
 {{- range .Purgers}}
     "{{.Addr}}"/{{.Bits}};
@@ -30,8 +30,8 @@ sub vcl_recv {
         unset req.http.X-Followpress-Stale;
         unset req.http.X-Followpress-Ask;
         if (req.method == "BAN" && client.ip ~ followpress_purgers) {
-            # Of the object alone, so that the ban lurker can clear it without a request. A space
-            # would begin another condition.
+            # The ban tests obj only, so that the ban lurker can apply it. A space would begin another
+            # condition.
             if (!req.http.X-Ban-Url || req.http.X-Ban-Url ~ "\s" || !std.ban("obj.http.X-Followpress-Path ~ " + req.http.X-Ban-Url)) {
                 return (synth(400, "bad-ban"));
             }
@@ -42,7 +42,7 @@ sub vcl_recv {
             call followpress_decide;
         }
     } elsif (req.http.X-Followpress-Ask) {
-        # There is no object with this name as it was sent: the fallback knows other forms of it.
+        # No object has this name as it was sent. The fallback knows its other forms.
         set req.http.X-Followpress-Kind = "fallback";
         set req.url = req.http.X-Followpress-Path;
     }
@@ -58,7 +58,7 @@ sub vcl_recv {
 {{- else}}
     set req.backend_hint = followpress_bucket;
 {{- end}}
-    # The rest of the grace is for when the origin fails: see followpress_failed.
+    # The rest of the grace is for a failing origin: see vcl_deliver.
     if (!req.http.X-Followpress-Stale) {
         set req.grace = std.duration(req.http.X-Followpress-Grace, 0s);
     } else {
@@ -67,7 +67,7 @@ sub vcl_recv {
     return (hash);
 }
 
-# followpress_direct knows most requests: the path is that of an object as it stands.
+# followpress_direct handles most requests: those whose path is the key of an object.
 sub followpress_direct {
     unset req.http.X-Followpress-Kind;
     unset req.http.X-Followpress-Fresh;
@@ -76,7 +76,7 @@ sub followpress_direct {
     unset req.http.Authorization;
     unset req.http.Range;
     if (req.method == "GET" || req.method == "HEAD") {
-{{- range $i, $d := .VarnishDirect}}
+{{- range $i, $d := .Direct}}
         {{if $i}}elsif{{else}}if{{end}} (req.url ~ "^(?:{{$d.Paths}})$") {
             set req.http.X-Followpress-Kind = "object";
             set req.http.X-Followpress-Path = req.url;
@@ -88,8 +88,8 @@ sub followpress_direct {
     }
 }
 
-# followpress_decide says where a request goes, as AtEdge of the package site does. It
-# leaves the path of the object, or path and query for the fallback, in req.url.
+# followpress_decide decides what to do with a request, as site.Config.AtEdge does. It leaves the
+# path of the object, or path and query for the fallback, in req.url.
 sub followpress_decide {
     unset req.http.X-Followpress-Bad;
     set req.http.X-Followpress-Kind = "object";
@@ -100,19 +100,19 @@ sub followpress_decide {
         return (synth(405, "method-not-allowed"));
     }
     # The normal form of a long query takes more memory than a request has.
-    if (req.url ~ "^.{ {{- .VarnishMostURL -}} }.") {
+    if (req.url ~ "^.{ {{- .MostURL -}} }.") {
 {{- if .Fallback}}
-        if (req.url !~ "^.{ {{- .VarnishMostForwarded -}} }.") {
+        if (req.url !~ "^.{ {{- .MostForwarded -}} }.") {
             set req.http.X-Followpress-Kind = "fallback";
             set req.http.X-Followpress-Path = "";
-            set req.http.X-Followpress-Fresh = "1"; # not kept
+            set req.http.X-Followpress-Fresh = "1"; # do not cache the answer
             return;
         }
 {{- end}}
         return (synth(414, "too-long"));
     }
-    # The normal form of path and query. The signs that separate must stay apart from their encoded
-    # twins: these become %01 and a letter while blob decodes and encodes.
+    # Bring path and query into their normal form. Separators must not be confused with their encoded
+    # twins, such as / with %2F, so the twins become %01 and a letter while blob decodes and encodes.
     set req.http.X-Followpress-Path = regsub(regsub(req.url, "^[A-Za-z]+://[^/?]*", ""), "\?.*$", "");
     set req.http.X-Followpress-Query = regsub(req.url, "^[^?]*\??", "");
     if (req.http.X-Followpress-Path ~ "[^0-9A-Za-z._~=/-]") {
@@ -127,7 +127,7 @@ sub followpress_decide {
     if (req.http.X-Followpress-Query ~ "[^0-9A-Za-z._~=&-]") {
         set req.http.X-Followpress-Text = req.http.X-Followpress-Query;
         call followpress_normal;
-        # Ampersands separate again while the query is read.
+        # Only separators are & and = from here on; encoded ones are still %01 and a letter.
         set req.http.X-Followpress-Query = regsuball(regsuball(req.http.X-Followpress-Text, "%26", "&"), "%3D", "=");
     }
     set req.http.X-Followpress-Left = req.http.X-Followpress-Query;
@@ -139,37 +139,37 @@ sub followpress_decide {
         set req.http.X-Followpress-Caching = "{{$r.Caching}}";
         set req.http.X-Followpress-Grace = "{{grace $r.Caching}}s";
 {{- range $r.Params}}
-        call followpress_{{.}}{{if eq . "limit"}}_{{$r.Most}}{{end}};
+        call followpress_{{($.Param $r .).Sub}};
 {{- end}}
 {{- if $r.Params}}
         if (req.http.X-Followpress-Bad) {
-            # Of several bad parameters the first in the query is the answer.
+            # The first bad parameter in the query is the problem.
             set req.http.X-Followpress-Bad = regsub(req.http.X-Followpress-Left, "^(?:.*?&)??({{join $r.Params}})(?:[=&].*)?$", "\1");
-    {{- range $r.Params}}{{with param .}}{{if .Problem}}
-            if (req.http.X-Followpress-Bad == "{{.Name}}") {
-                return (synth({{.Status}}, "{{.Problem}}"));
+    {{- range $name := $r.Params}}{{with (index $.Table.Params $name).Problem}}
+            if (req.http.X-Followpress-Bad == "{{$name}}") {
+                return (synth({{(index $.Table.Problems .).Status}}, "{{.}}"));
             }
-    {{- end}}{{end}}{{end}}
+    {{- end}}{{end}}
         }
 {{- end}}
 {{- if eq $r.Subject "board"}}
         set req.url = req.http.X-Followpress-Path;
-        if (req.http.X-Followpress-Asked != "") {
+        if (req.http.X-Followpress-Asked ~ "^&limit=[0-9]+$") { # each limit has an object of its own
             set req.url = "/{{variant $r.Variant}}" + regsub(req.http.X-Followpress-Asked, "^&limit=", "");
             set req.http.X-Followpress-Asked = "";
         }
 {{- else if eq $r.Subject "list"}}
         if (regsub(req.http.X-Followpress-Path, "{{slash $r.Path}}", "\1") !~ "{{$r.Legal}}") {
-            return (synth({{problemStatus $r.Problem}}, "{{$r.Problem}}"));
+            return (synth({{(index $.Table.Problems $r.Problem).Status}}, "{{$r.Problem}}"));
         }
         set req.url = req.http.X-Followpress-Path;
 {{- else if eq $r.Subject "user"}}
         set req.http.X-Followpress-Text = regsub(req.http.X-Followpress-Path, "{{slash $r.Path}}", "\1");
         call followpress_user;
         if (req.http.X-Followpress-Text == "") {
-            return (synth({{problemStatus $r.Absent}}, "{{$r.Absent}}"));
+            return (synth({{(index $.Table.Problems $r.Absent).Status}}, "{{$r.Absent}}"));
         }
-        set req.http.X-Followpress-Path = regsub(req.http.X-Followpress-Path, "{{before $r.Path}}", "\1" + req.http.X-Followpress-Text + "\2");
+        set req.http.X-Followpress-Path = regsub(req.http.X-Followpress-Path, "{{before $r}}", "\1" + req.http.X-Followpress-Text + "\2");
         set req.url = req.http.X-Followpress-Path;
 {{- else}}
         set req.url = req.http.X-Followpress-Path;
@@ -180,7 +180,7 @@ sub followpress_decide {
         return (synth(404, "no-such-route"));
     }
     set req.http.X-Followpress-Path = req.url;
-    if (req.http.X-Followpress-Asked ~ "^&cache=") {
+    if (req.http.X-Followpress-Asked ~ "&{{.Fresh}}=") {
         set req.http.X-Followpress-Fresh = "1";
     }
 {{- if .Fallback}}
@@ -192,7 +192,7 @@ sub followpress_decide {
 {{- end}}
 }
 
-# followpress_normal encodes X-Followpress-Text anew, the separating signs too.
+# followpress_normal brings X-Followpress-Text into its normal form. Separators are encoded too.
 sub followpress_normal {
     set req.http.X-Followpress-Text = regsuball(req.http.X-Followpress-Text, "%(?![0-9A-Fa-f]{2})", "%25");
     set req.http.X-Followpress-Text = regsuball(req.http.X-Followpress-Text, "%01|\x01", "%01E");
@@ -203,7 +203,7 @@ sub followpress_normal {
     set req.http.X-Followpress-Text = blob.transcode(decoding=URL, encoding=URL, case=UPPER, encoded=req.http.X-Followpress-Text);
 }
 
-# followpress_twins gives the encoded twins their form back.
+# followpress_twins turns %01 and a letter back into the encoded separators.
 sub followpress_twins {
     set req.http.X-Followpress-Text = regsuball(req.http.X-Followpress-Text, "%01A", "%26");
     set req.http.X-Followpress-Text = regsuball(req.http.X-Followpress-Text, "%01B|%3D", "=");
@@ -211,10 +211,10 @@ sub followpress_twins {
     set req.http.X-Followpress-Text = regsuball(req.http.X-Followpress-Text, "%01F", "%2F");
     set req.http.X-Followpress-Text = regsuball(req.http.X-Followpress-Text, "%01E", "%01");
 }
-{{range .VarnishParams}}
-# followpress_{{.Sub}} reads the first {{.Name}} of X-Followpress-Query. A good one goes out of
-# X-Followpress-Left, and to X-Followpress-Asked if it makes a difference; in the order of their
-# names, since the table has them so.
+{{range .Params}}
+# followpress_{{.Sub}} reads the first {{.Name}} of X-Followpress-Query. It removes a good one from
+# X-Followpress-Left, and appends it to X-Followpress-Asked if it makes a difference. The table
+# lists parameters by name, so X-Followpress-Asked is in that order.
 sub followpress_{{.Sub}} {
     if (req.http.X-Followpress-Query ~ "(?:^|&){{.Name}}(?:[=&]|$)") {
         set req.http.X-Followpress-Text = regsub(req.http.X-Followpress-Query, "^(?:.*?&)??{{.Name}}(?:=([^&]*))?(?:&.*)?$", "\1");
@@ -228,7 +228,7 @@ sub followpress_{{.Sub}} {
             }
             if (req.http.X-Followpress-Text != "{{.Rule.Default}}") {
 {{- else if .Rule.Only}}
-            if (req.http.X-Followpress-Text == "{{.Rule.Only}}") {
+            if (req.http.X-Followpress-Text ~ "{{.Rule.Only}}") {
 {{- else}}
             set req.http.X-Followpress-Text = regsub(regsub(req.http.X-Followpress-Text, "^{{$.Table.Space}}+", ""), "{{$.Table.Space}}+$", "");
             if (req.http.X-Followpress-Text !~ "%") {
@@ -244,9 +244,9 @@ sub followpress_{{.Sub}} {
     }
 }
 {{end}}
-# followpress_user brings the user in X-Followpress-Text to the form that keys have; empty
-# if no account can have this name. Varnish knows no letters beyond ASCII: such a name is looked
-# for as it was sent.
+# followpress_user brings the user in X-Followpress-Text into the form that keys have, or makes it
+# empty if no account can have this name. Varnish cannot fold letters beyond ASCII, so it looks for
+# such a name as it was sent.
 sub followpress_user {
     if (req.http.X-Followpress-Text ~ "^0[xX][0-9A-Fa-f]{40}$") {
         set req.http.X-Followpress-Text = std.tolower(req.http.X-Followpress-Text);
@@ -273,22 +273,22 @@ sub vcl_hash {
 }
 
 sub vcl_backend_fetch {
-    # Nothing of the client's goes on: an answer must not depend on it.
+    # Send nothing of the client to the origin: the answer must not depend on it.
     if (bereq.is_bgfetch && bereq.http.X-Followpress-Stale) {
-        return (abandon); # the origin has failed just now
+        return (abandon); # the origin has just failed
     }
-    # VCL cannot remove all that it does not know, so these are what origins are known to react to.
-{{- range .VarnishDropped}}
+    # VCL cannot remove headers without naming them. These are the ones that origins react to.
+{{- range .Dropped}}
     unset bereq.http.{{.}};
 {{- end}}
     unset bereq.body;
     if (bereq.uncacheable) {
-        set bereq.first_byte_timeout = 60s; # the fallback asks others, and no ban is concerned
-        # Otherwise the condition is Varnish's own, about what it has.
+        set bereq.first_byte_timeout = 60s; # a refresh takes time, and is not cached
+        # Otherwise the conditions are Varnish's own, to revalidate what it has.
         unset bereq.http.If-None-Match;
         unset bereq.http.If-Modified-Since;
     }
-    # Varnish sends the client's Host if there is one: a bucket may be chosen by it.
+    # Varnish would send the client's Host, but servers select a bucket by it.
     if (bereq.http.X-Followpress-Kind == "object") {
         set bereq.http.Host = "{{.Bucket.Host}}";
         set bereq.url = "{{.Bucket.Prefix}}" + bereq.url;
@@ -313,7 +313,7 @@ sub vcl_backend_response {
     set beresp.http.{{.Name}} = "{{.Value}}";
 {{- end}}
     if (bereq.http.X-Followpress-Kind == "object" && beresp.status == 400 && bereq.url ~ "%") {
-        # There are names that a bucket refuses. Not kept: it may have been about something else.
+        # The bucket refuses some names. Do not cache this: the reason may be another.
         set beresp.status = 404;
         set beresp.uncacheable = true;
         set beresp.ttl = 0s;
@@ -323,25 +323,26 @@ sub vcl_backend_response {
         !(beresp.status == 403 && bereq.http.X-Followpress-Kind == "object") &&
         !(beresp.status == 400 && bereq.http.X-Followpress-Kind == "fallback") &&
         !(beresp.status == 429 && bereq.uncacheable)) {
-        # It has failed. A 429 says nothing but to whom asked for a fresh answer.
-        return (error(503, "unavailable")); # which is never kept
+        # The origin has failed. Only a client that asked for a refresh may see its 429.
+        return (error(503, "unavailable")); # never cached
     }
     if (bereq.http.X-Followpress-Kind == "object") {
         if (beresp.status == 403 || beresp.status == 404) {
-            # A bucket that may not be listed says 403 where there is no object.
+            # A bucket without permission to list answers 403 for an object that does not exist.
             set beresp.status = 404;
             set beresp.ttl = {{.AbsentSeconds}}s;
             set beresp.grace = 0s;
             return (deliver);
         }
         if (bereq.http.X-Followpress-Caching == "{{.NoCache}}") {
-            # Those who poll want the newest: kept for a second, and longer only if the bucket is away.
+            # Clients poll these for the newest version. Keep them for a second, and longer only if
+            # the bucket fails.
             set beresp.ttl = 1s;
             set beresp.grace = 1d;
             return (deliver);
         }
     }
-    # How long an answer is good its Cache-Control says, and how much longer if the origin fails.
+    # Cache-Control says how long an answer is fresh, and how much longer it is served if the origin fails.
     set beresp.grace = std.duration(regsub(beresp.http.Cache-Control, "^(?:.*stale-if-error=(\d+).*|.*)$", "\1s"), 0s);
 }
 
@@ -349,7 +350,7 @@ sub vcl_backend_error {
     if (bereq.is_bgfetch) {
         return (abandon);
     }
-    # It must not hide the older answer.
+    # The error must not replace the older answer.
     set beresp.ttl = 0s;
     set beresp.grace = 0s;
     set beresp.keep = 0s;
@@ -358,7 +359,7 @@ sub vcl_backend_error {
 sub vcl_deliver {
     if (resp.status >= 500) {
         if (!req.http.X-Followpress-Stale && !req.http.X-Followpress-Fresh) {
-            # Once more, for what is older than it should be.
+            # Try once more and accept an older answer.
             set req.http.X-Followpress-Stale = "1";
             unset req.http.X-Followpress-Ask;
             return (restart);
@@ -381,7 +382,7 @@ sub vcl_deliver {
         set resp.http.Cache-Control = "{{.NoStore}}";
     }
 {{- end}}
-    # Varnish compares the whole of If-None-Match with the ETag.
+    # Varnish compares the whole If-None-Match header with the ETag.
     if (resp.http.ETag && (req.http.If-None-Match == "*" || std.strstr(req.http.If-None-Match, resp.http.ETag))) {
         set req.http.If-None-Match = resp.http.ETag;
     }
@@ -409,7 +410,7 @@ sub vcl_synth {
         set resp.http.Content-Type = "application/problem+json";
         set resp.http.Cache-Control = "{{.NoStore}}";
         set resp.reason = "Request URI Too Long";
-        synthetic("""{{.VarnishTooLong}}""");
+        synthetic("""{{.TooLong}}""");
         return (deliver);
     }
     if (resp.reason == "empty") {
@@ -441,7 +442,7 @@ sub vcl_synth {
         synthetic(resp.reason);
         return (deliver);
     }
-    # Varnish itself has failed: too many restarts, too little memory.
+    # Varnish itself has failed, for example for lack of memory.
     set resp.status = 503;
     set resp.reason = "{{(index .Table.Problems "unavailable").Title}}";
 {{- range (index .Table.Problems "unavailable").Headers}}

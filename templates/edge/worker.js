@@ -3,8 +3,8 @@
 {{template "resolve.js" .}}
 const bucketURL = '{{.Bucket.URL}}';
 const fallbackURL = '{{with .Fallback}}{{.URL}}{{end}}';
-const staleHeader = 'x-followpress-until'; // of an answer in the cache: when it begins to be stale, in milliseconds
-const gone = [403, 404]; // what buckets say where there is no object
+const staleHeader = 'x-followpress-until'; // of a cached answer: the time when it becomes stale, in milliseconds
+const gone = [403, 404]; // statuses of a bucket for an object that does not exist
 const patience = 12000; // milliseconds until an origin must begin to answer
 
 export default {
@@ -42,11 +42,11 @@ async function respond(a, request, env, context) {
   return found;
 }
 
-// cached answers from the cache of the data centre, whose keys are what resolve made
-// of the request. The Cache API keeps no stale answers, so they stay in it for longer than they are
-// good, with the time in a header.
+// cached answers from the cache of the data centre. The Cache API returns no stale answers, so
+// they are stored for longer than they are fresh, and a header has the time when they become stale.
 //
-// A key is a URL of the domain, so that purging it there reaches the answer.
+// The cache key is a URL of the domain, with the path in the normal form of resolve, so that a purge
+// of that URL removes the answer.
 async function cached(request, path, context, load) {
   const cache = caches.default;
   const key = new Request(new URL(request.url).origin + path);
@@ -60,7 +60,7 @@ async function cached(request, path, context, load) {
     if (loaded.status >= 500) {
       throw new Error(path + ': status ' + loaded.status);
     }
-    // The answer neither waits for the cache nor fails with it.
+    // The client does not wait for the cache and does not see its failures.
     context.waitUntil(keep(cache, key, loaded).catch((e) => console.error(e)));
     return loaded;
   };
@@ -93,7 +93,7 @@ async function keep(cache, key, response) {
   copy.headers.set('x-followpress-caching', caching);
   copy.headers.set('x-followpress-status', String(response.status));
   copy.headers.set('cache-control', 'public, max-age=' + (good + stale));
-  // The cache takes 200 only, of those that it is asked to keep.
+  // The cache stores only answers with status 200.
   await cache.put(key, new Response(copy.body, { status: 200, headers: copy.headers }));
 }
 
@@ -103,7 +103,7 @@ function seconds(response, directive) {
   return found ? Number(found[1]) : 0;
 }
 
-// changeable is an answer whose headers can be changed, as it was before it was kept.
+// changeable copies an answer so that its headers can be changed, and undoes what keep did to it.
 function changeable(response) {
   const headers = new Headers(response.headers);
   const status = Number(headers.get('x-followpress-status')) || response.status;
@@ -116,8 +116,8 @@ function changeable(response) {
   return new Response(response.body, { status: status, headers: headers });
 }
 
-// fetchObject reads from the R2 bucket that is bound as BUCKET, if there is one. What is neither an
-// object nor the lack of one is an error of the bucket, whose words are no answer.
+// fetchObject reads an object from the R2 bucket that is bound as BUCKET, or else from the bucket's
+// URL. Any status but 200, 403 and 404 is a failure of the bucket; its body must not reach the client.
 async function fetchObject(env, path) {
   if (!env.BUCKET) {
     const response = await ask(bucketURL + path);
@@ -144,12 +144,13 @@ async function fetchFallback(forward) {
   return response;
 }
 
-// ask sends nothing of the client's.
+// ask sends no header of the client.
 async function ask(url) {
   return plain(await inTime((signal) => fetch(url, { cf: { cacheTtl: 0 }, redirect: 'manual', signal: signal })));
 }
 
-// inTime gives up on an origin that does not begin to answer. A body may take longer: clients can be slow.
+// inTime fails if an origin does not begin to answer in time. The body may take longer, because clients can
+// be slow.
 async function inTime(load) {
   const controller = new AbortController();
   let timer;
@@ -166,8 +167,8 @@ async function inTime(load) {
   }
 }
 
-// plain leaves out what servers add to their answers, such as cookies and the ids of requests: an
-// answer in the cache is for everybody.
+// plain removes headers that servers add, such as cookies and request ids: an answer in the cache is for
+// all clients.
 function plain(response) {
   const headers = new Headers();
   for (const name of ['content-type', 'cache-control', 'etag', 'x-refresh', 'retry-after']) {

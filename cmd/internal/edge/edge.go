@@ -10,9 +10,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/followpress/followpress/edge"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
-	"github.com/followpress/followpress/templates"
 )
 
 // Command is the command with its flags.
@@ -41,7 +41,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	files, err := templates.Edge(templates.EdgeKind(c.Kind), templates.EdgeOptions{
+	files, err := edge.Render(edge.Kind(c.Kind), edge.Options{
 		Config: config, Bucket: c.BucketURL, Fallback: c.FallbackURL, Listen: c.Listen, CacheDir: c.CacheDir, CacheSize: c.CacheSize,
 		PurgeFrom: c.PurgeFrom,
 	})
@@ -79,7 +79,7 @@ func readConfig(ctx context.Context, path string) (c site.Config, err error) {
 }
 
 // show writes the files one after another, each below its name if there are more.
-func show(stdout io.Writer, files []templates.EdgeFile) error {
+func show(stdout io.Writer, files []edge.File) error {
 	for _, file := range files {
 		if len(files) > 1 {
 			if _, err := fmt.Fprintf(stdout, "==> %s <==\n", file.Name); err != nil {

@@ -1,4 +1,4 @@
-package main
+package edge_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/followpress/followpress/edge"
 	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
@@ -115,19 +116,19 @@ func TestConformanceWithoutFallback(t *testing.T) {
 		exact := 0
 		for _, c := range conformanceCases(t) {
 			path, query, _ := strings.Cut(c.Path, "?")
-			a := o.config.AtEdge(http.MethodGet, path, query)
+			a, forward := o.config.AtEdge(http.MethodGet, path, query)
 			if status, inexact := s.inexact[c.Path]; inexact {
 				if got := ask(t, http.MethodGet, base, c.Path); got.status != status {
 					t.Errorf("%s: status %d, its page says %d", c.Path, got.status, status)
 				}
 				continue
 			}
-			if a.Action == site.EdgeFallback {
+			if forward != "" {
 				want := o.direct(t, http.MethodGet, "/"+strings.ReplaceAll(string(a.Key), "🦊", "%F0%9F%A6%8A"))
 				sameAnswer(t, c.Path, ask(t, http.MethodGet, base, c.Path), want, s.unseen...)
 				continue
 			}
-			if s.absentAs != nil && a.Action == site.EdgeObject && (a.Absent == nil || c.Status == http.StatusNotFound) {
+			if s.absentAs != nil && a.Problem == nil && (a.Absent == nil || c.Status == http.StatusNotFound) {
 				got := ask(t, http.MethodGet, base, c.Path)
 				if there := got.status == http.StatusOK; !there && got.body != string(s.absentAs.Body()) {
 					t.Errorf("%s: %d %s", c.Path, got.status, got.body)
@@ -166,6 +167,31 @@ func (s subject) checkDegraded(t *testing.T, o *origins, base, request string) (
 		t.Errorf("%s: %d %.200s", request, got.status, got.body)
 	}
 	return false
+}
+
+// A parameter in the tables of site, and nothing else, is understood by every edge.
+func TestNewParameterAtServers(t *testing.T) {
+	edge.AddParam(t, "order")
+	forEdges(t, func(t *testing.T, s subject) {
+		o := newOrigins(t)
+		base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL)
+		const details, board = "/api/v1/lists/1/details", "/api/v1/leaderboard/followers"
+		for _, request := range []string{
+			details + "?x=1&order=n%61me", details + "?cache=fresh&order=a%2fb", details + "?order=rank", details + "?order=size",
+			board + "?order=name&limit=005", board + "?order=rank&limit=6", "/api/v1/users/ALICE.eth/searchFollowing?order=name",
+		} {
+			path, query, _ := strings.Cut(request, "?")
+			_, forward := o.config.AtEdge(http.MethodGet, path, query)
+			sameAnswer(t, request, ask(t, http.MethodGet, base, request), o.direct(t, http.MethodGet, request), s.unseen...)
+			if s.degrades {
+				continue // Caddy forwards requests as they are
+			}
+			o.fallback.paths.Delete(request) // which this test has asked for itself
+			if _, asked := o.fallback.paths.Load(forward); forward != "" && !asked {
+				t.Errorf("%s: the fallback was not asked for %s", request, forward)
+			}
+		}
+	})
 }
 
 // All headers that clients see, methods and conditions, as the handler has them.

@@ -1,4 +1,4 @@
-package templates
+package edge
 
 import (
 	"bytes"
@@ -7,20 +7,41 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"text/template"
 
 	"github.com/followpress/followpress/site"
 )
 
-// maxCloudFrontFunction is how long the code of a CloudFront function may be.
+// CloudFront is AWS CloudFront with a CloudFront Function.
+const CloudFront Kind = "cloudfront"
+
+func init() {
+	definitions[CloudFront] = definition{
+		outputs: [][2]string{{"function.js", "function.js"}, {"cloudfront.yaml", "cloudfront.yaml"}},
+		funcs:   template.FuncMap{"indent": indent},
+		view: func(v *view) (any, error) {
+			code, err := cloudFrontFunction(*v)
+			return cloudFrontView{v, code}, err
+		},
+	}
+}
+
+type cloudFrontView struct {
+	*view
+	Function string // code of the viewer-request function
+}
+
+// maxCloudFrontFunction is the largest size that CloudFront allows for a function, in bytes.
 const maxCloudFrontFunction = 10 * 1024
 
-// CloudFrontFunction is the code of the viewer-request function.
-func (v *edgeView) CloudFrontFunction() (string, error) {
-	small := *v
-	small.Small = true
-	small.Table = tableOfCloudFront(v.Table)
+func cloudFrontFunction(v view) (string, error) {
+	v.Small, v.Table = true, tableOfCloudFront(v.Table)
+	templates, err := definition{parts: []string{"cloudfront.js", "resolve.js"}}.templates()
+	if err != nil {
+		return "", err
+	}
 	var source bytes.Buffer
-	if err := edgeTemplates.ExecuteTemplate(&source, "cloudfront.js", small); err != nil {
+	if err := templates.ExecuteTemplate(&source, "cloudfront.js", v); err != nil {
 		return "", err
 	}
 	code := squeeze(source.String())
@@ -30,8 +51,8 @@ func (v *edgeView) CloudFrontFunction() (string, error) {
 	return code, nil
 }
 
-// tableOfCloudFront leaves out what the function has no use for: it gives answers of its own
-// only to requests that are not understood.
+// tableOfCloudFront leaves out what the function does not need: it answers bad requests
+// itself, and nothing else.
 func tableOfCloudFront(table site.Edge) site.Edge {
 	table.Empty = site.EdgeBody{}
 	table.Routes = slices.Clone(table.Routes)
@@ -39,7 +60,7 @@ func tableOfCloudFront(table site.Edge) site.Edge {
 		r := &table.Routes[i]
 		r.Caching = ""
 		if r.Subject != site.EdgeUser {
-			r.Absent = "" // the origins say so
+			r.Absent = "" // the origin answers
 		}
 	}
 	problems := maps.Clone(table.Problems)
@@ -52,7 +73,7 @@ func tableOfCloudFront(table site.Edge) site.Edge {
 
 var comment = regexp.MustCompile(`(?m)^//.*\n| // [^'\n]*$`)
 
-// squeeze leaves out comments, indentation and empty lines, for which the limit has no room.
+// squeeze removes comments, indentation and empty lines: they do not fit into the limit.
 func squeeze(source string) string {
 	var kept []string
 	for line := range strings.SplitSeq(source, "\n") {

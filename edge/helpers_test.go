@@ -1,4 +1,4 @@
-package main
+package edge_test
 
 import (
 	"bufio"
@@ -18,9 +18,10 @@ import (
 	json "github.com/goccy/go-json"
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/cmd/internal/edge"
+	"github.com/followpress/followpress/edge"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -145,23 +146,35 @@ func bucketHandler(config site.Config, store server.Store, caching string) http.
 	})
 }
 
-type flags = edge.Command
-
-// render runs the command.
-func render(t testing.TB, kind, bucketURL, fallbackURL, listen string, change ...func(*flags)) (dir string) {
+// render writes the configuration of an edge into a folder.
+func render(t testing.TB, kind edge.Kind, bucketURL, fallbackURL, listen string, change ...func(*edge.Options)) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	f := &flags{
-		Kind: kind, Site: sitePath(t), BucketURL: bucketURL, FallbackURL: fallbackURL, Out: dir,
+	o := edge.Options{
+		Config: siteConfig(t), Bucket: bucketURL, Fallback: fallbackURL,
 		Listen: listen, CacheDir: filepath.Join(dir, "cache"), CacheSize: "1g", PurgeFrom: []string{"127.0.0.1"},
 	}
 	for _, c := range change {
-		c(f)
+		c(&o)
 	}
-	if err := f.Run(context.Background(), io.Discard, io.Discard); err != nil {
+	files, err := edge.Render(kind, o)
+	if err != nil {
 		t.Fatal(err)
 	}
+	for _, f := range files {
+		write(t, dir, f.Name, string(f.Body))
+	}
 	return dir
+}
+
+// siteConfig is the configuration of the conformance site.
+func siteConfig(t testing.TB) site.Config {
+	t.Helper()
+	config, err := publisher.ConfigOf(context.Background(), storage.OpenLocal(sitePath(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
 }
 
 // An answer is what came over HTTP.

@@ -1,4 +1,4 @@
-package main
+package edge_test
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/edge"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/generator"
@@ -30,7 +31,7 @@ import (
 // publishCommand is the program itself: what it asks of an edge is what people's asks.
 var publishCommand = sync.OnceValues(func() (string, error) {
 	name := filepath.Join(scratch, "followpress")
-	output, err := exec.Command("go", "build", "-o", name, "../followpress").CombinedOutput()
+	output, err := exec.Command("go", "build", "-o", name, "../cmd/followpress").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, output)
 	}
@@ -320,7 +321,7 @@ func TestPurgeFromElsewhere(t *testing.T) {
 	for _, s := range subjects[:2] {
 		t.Run(s.kind, func(t *testing.T) {
 			o := newOrigins(t)
-			elsewhere := func(f *flags) { f.PurgeFrom = []string{"192.0.2.1", "2001:db8::/32", "10.0.0.0/8"} }
+			elsewhere := func(o *edge.Options) { o.PurgeFrom = []string{"192.0.2.1", "2001:db8::/32", "10.0.0.0/8"} }
 			start := map[string]func() string{
 				"nginx":   func() string { return runNginx(t, oneProcess, o.bucket.URL+"/bucket", o.fallback.URL, elsewhere) },
 				"varnish": func() string { return runVarnish(t, o.bucket.URL+"/bucket", o.fallback.URL, elsewhere) },
@@ -459,7 +460,7 @@ func TestPurgeDuringFetch(t *testing.T) {
 func TestManyPurges(t *testing.T) {
 	o := newOrigins(t)
 	var state string
-	base := runNginx(t, twoWorkers+user(), o.bucket.URL+"/bucket", o.fallback.URL, func(f *flags) { state = f.CacheDir + "-state" })
+	base := runNginx(t, twoWorkers+user(), o.bucket.URL+"/bucket", o.fallback.URL, func(o *edge.Options) { state = o.CacheDir + "-state" })
 	for _, old := range []string{"g1000-a", "g2000-b", "g3000-c"} {
 		if err := os.Mkdir(filepath.Join(state, old), 0o700); err != nil {
 			t.Fatal(err)
@@ -496,22 +497,6 @@ func TestManyPurges(t *testing.T) {
 		if strings.HasSuffix(name, ".new") || strings.HasSuffix(name, ".first") {
 			t.Errorf("%s was left", name)
 		}
-	}
-}
-
-// Nothing but addresses gets into a configuration.
-func TestPurgeFromIsChecked(t *testing.T) {
-	for _, from := range []string{"", "example.org", "10.0.0.0/33", "10.0.0.1; allow all", "fe80::1%eth0", "127.0.0.1/"} {
-		f := &flags{Kind: "nginx", Site: sitePath(t), BucketURL: "http://bucket", PurgeFrom: []string{from}}
-		if err := f.Run(t.Context(), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "purge from") {
-			t.Errorf("%q: %v", from, err)
-		}
-	}
-	var conf strings.Builder
-	f := &flags{Kind: "nginx", Site: sitePath(t), BucketURL: "http://bucket", PurgeFrom: []string{"10.1.2.3/8"}, CacheDir: "/cache/"}
-	if err := f.Run(t.Context(), &conf, io.Discard); err != nil || !strings.Contains(conf.String(), "    10.0.0.0/8 1;\n") ||
-		!strings.Contains(conf.String(), "root /cache-state/generation;") || strings.Contains(conf.String(), "127.0.0.1 1") {
-		t.Errorf("%v: %s", err, conf.String())
 	}
 }
 

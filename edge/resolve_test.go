@@ -1,4 +1,4 @@
-package templates
+package edge
 
 import (
 	"bytes"
@@ -29,16 +29,20 @@ type decision struct {
 
 func newResolver(t testing.TB, config site.Config, hasFallback, normalizes bool) *resolver {
 	t.Helper()
-	o := EdgeOptions{Config: config, Bucket: "http://bucket"}
+	o := Options{Config: config, Bucket: "http://bucket"}
 	if hasFallback {
 		o.Fallback = "http://fallback"
 	}
-	view, err := newEdgeView(o)
+	view, err := newView(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	templates, err := definition{parts: []string{"resolve.js"}}.templates()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var source bytes.Buffer
-	if err := edgeTemplates.ExecuteTemplate(&source, "resolve.js", view); err != nil {
+	if err := templates.ExecuteTemplate(&source, "resolve.js", view); err != nil {
 		t.Fatal(err)
 	}
 	r := &resolver{config: config, hasFallback: hasFallback, vm: goja.New()}
@@ -87,13 +91,11 @@ func ascii(text string) string {
 // name as it was sent and then ask the fallback: what comes of that must be right.
 func (r *resolver) check(t *testing.T, method, path, query string) {
 	t.Helper()
-	d, want := r.decide(t, method, path, query), r.config.AtEdge(method, path, query)
+	d := r.decide(t, method, path, query)
+	want, forward := r.config.AtEdge(method, path, query)
 	fail := func(why string) {
 		t.Helper()
 		t.Errorf("%s %.200q?%.200q, base %q, fallback %t: %s\n got %.500v\nwant %.500v", method, path, query, r.config.BasePath, r.hasFallback, why, d, want)
-	}
-	if !r.hasFallback && want.Action == site.EdgeFallback {
-		want.Action = site.EdgeObject
 	}
 	if d.Kind == "object" && d.Forward != "" {
 		if key := keyOf(t, d.Path); isKey(r.config, key) {
@@ -102,8 +104,8 @@ func (r *resolver) check(t *testing.T, method, path, query string) {
 			}
 			return
 		}
-		want2 := r.config.AtEdge("GET", d.Forward, "")
-		if want2.Action != want.Action || want2.Key != want.Key || want2.Problem != want.Problem {
+		want2, forward2 := r.config.AtEdge("GET", d.Forward, "")
+		if want2.Action != want.Action || forward2 != forward || want2.Key != want.Key || want2.Problem != want.Problem {
 			fail("the fallback answers another request")
 		}
 		return
@@ -112,22 +114,22 @@ func (r *resolver) check(t *testing.T, method, path, query string) {
 	if want.Absent != nil {
 		absent = want.Absent.Name
 	}
-	switch want.Action {
-	case site.EdgePreflight:
+	switch {
+	case want.Action == site.AnswerPreflight:
 		if d.Kind != "preflight" {
 			fail("no preflight")
 		}
-	case site.EdgeProblem:
+	case want.Action == site.AnswerProblem:
 		forwardPath, forwardQuery, _ := strings.Cut(d.Forward, "?")
-		askable := d.Kind == "fallback" && r.config.AtEdge("GET", forwardPath, forwardQuery).Problem == want.Problem
+		askable := d.Kind == "fallback" && r.config.Resolve("GET", forwardPath, forwardQuery).Problem == want.Problem
 		if !askable && (d.Kind != "problem" || d.Problem != want.Problem.Name) {
 			fail("not the problem " + want.Problem.Name)
 		}
-	case site.EdgeObject:
+	case forward == "" || !r.hasFallback:
 		if d.Kind != "object" || keyOf(t, d.Path) != want.Key || d.Absent != absent || d.Fresh != want.Fresh {
 			fail("not the object")
 		}
-	case site.EdgeFallback:
+	default:
 		if d.Kind != "fallback" || d.Fresh != want.Fresh || !r.same(d.Forward, path, query) {
 			fail("not the same request for the fallback")
 		}

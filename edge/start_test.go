@@ -1,4 +1,4 @@
-package main
+package edge_test
 
 import (
 	"net"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/followpress/followpress/edge"
 	"github.com/followpress/followpress/fixtures/servers"
 )
 
@@ -39,7 +40,7 @@ func user() string {
 	return ""
 }
 
-func runNginx(t testing.TB, processes, bucketURL, fallbackURL string, change ...func(*flags)) string {
+func runNginx(t testing.TB, processes, bucketURL, fallbackURL string, change ...func(*edge.Options)) string {
 	t.Helper()
 	servers.Wanted(t)
 	address := servers.FreeAddress(t)
@@ -74,7 +75,7 @@ func startVarnish(t testing.TB, bucketURL, fallbackURL string) string {
 	return runVarnish(t, bucketURL, fallbackURL)
 }
 
-func runVarnish(t testing.TB, bucketURL, fallbackURL string, change ...func(*flags)) string {
+func runVarnish(t testing.TB, bucketURL, fallbackURL string, change ...func(*edge.Options)) string {
 	t.Helper()
 	servers.Wanted(t)
 	address := servers.FreeAddress(t)
@@ -106,7 +107,7 @@ func runWorker(t testing.TB, bucketURL, fallbackURL string, change func(script s
 		}
 		write(t, dir, "worker.js", change(string(body)))
 	}
-	servers.Program(t, address, "node", "../../tools/edge/worker.mjs", filepath.Join(dir, "worker.js"), host, port)
+	servers.Program(t, address, "node", "../tools/edge/worker.mjs", filepath.Join(dir, "worker.js"), host, port)
 	return "http://" + address
 }
 

@@ -1,83 +1,96 @@
-package templates
+package edge
 
 import (
 	"cmp"
+	"errors"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"text/template"
 
 	"github.com/followpress/followpress/site"
 )
 
-// A varnishParam is a parameter with one largest value: limits differ by route.
+// Varnish is Varnish 7.
+const Varnish Kind = "varnish"
+
+func init() {
+	definitions[Varnish] = definition{
+		outputs: [][2]string{{"varnish.vcl", "followpress.vcl"}},
+		funcs:   template.FuncMap{"before": aroundVariable, "variant": upToLimit, "join": joinParams, "grace": staleSeconds},
+		view: func(v *view) (any, error) {
+			if v.Bucket.TLS || v.Fallback != nil && v.Fallback.TLS {
+				return nil, errors.New("varnish speaks no TLS to its backends: give http:// URLs, of a TLS proxy beside it if need be (docs/deploy/varnish.md)")
+			}
+			return varnishView{v}, nil
+		},
+	}
+}
+
+type varnishView struct{ *view }
+
+// A varnishParam is a parameter with its largest number, which may differ by route.
 type varnishParam struct {
-	Sub  string // of the subroutine
+	Sub  string // name of the subroutine that reads it, without prefix
 	Name site.Param
 	Rule site.EdgeParam
 	Most int
 }
 
-// VarnishParams are the subroutines that read parameters.
-func (v *edgeView) VarnishParams() []varnishParam {
-	var all []varnishParam
+// Param describes a parameter of a route.
+func (v varnishView) Param(r site.EdgeRoute, name site.Param) varnishParam {
+	p := varnishParam{Sub: string(name), Name: name, Rule: v.Table.Params[name], Most: v.Table.Params[name].Most}
+	if p.Rule.Number && p.Most == 0 {
+		p.Most = r.Most
+		p.Sub += "_" + strconv.Itoa(r.Most)
+	}
+	return p
+}
+
+// Params lists the parameters that differ, one for each subroutine.
+func (v varnishView) Params() []varnishParam {
+	bySub := map[string]varnishParam{}
 	for _, r := range v.Table.Routes {
 		for _, name := range r.Params {
-			p := varnishParam{Sub: string(name), Name: name, Rule: v.Table.Params[name], Most: v.Table.Params[name].Most}
-			if name == site.ParamLimit {
-				p.Sub, p.Most = string(name)+"_"+strconv.Itoa(r.Most), r.Most
-			}
-			if !slices.ContainsFunc(all, func(other varnishParam) bool { return other.Sub == p.Sub }) {
-				all = append(all, p)
-			}
+			p := v.Param(r, name)
+			bySub[p.Sub] = p
 		}
 	}
-	slices.SortFunc(all, func(a, b varnishParam) int { return cmp.Compare(a.Sub, b.Sub) })
-	return all
+	return slices.SortedFunc(maps.Values(bySub), func(a, b varnishParam) int { return cmp.Compare(a.Sub, b.Sub) })
 }
 
-// A varnishDirect matches paths of objects as they stand that are treated alike.
+// A varnishDirect matches URL paths that are keys as they stand and are handled alike.
 type varnishDirect struct{ Paths, Absent, Caching string }
 
-// VarnishDirect are the groups of them, the most popular first.
-func (v *edgeView) VarnishDirect() []varnishDirect {
+// Direct groups these paths.
+func (v varnishView) Direct() []varnishDirect {
 	var all []varnishDirect
-	for _, r := range v.Table.Routes {
-		if r.Subject == site.EdgeUser {
-			continue
-		}
-		path := directExpression(r)
+	for _, r := range v.Table.Direct() {
 		i := slices.IndexFunc(all, func(d varnishDirect) bool { return d.Absent == r.Absent && d.Caching == r.Caching })
 		if i < 0 {
-			all = append(all, varnishDirect{path, r.Absent, r.Caching})
+			all = append(all, varnishDirect{r.Direct, r.Absent, r.Caching})
 		} else {
-			all[i].Paths += "|" + path
+			all[i].Paths += "|" + r.Direct
 		}
 	}
-	slices.SortStableFunc(all, func(a, b varnishDirect) int {
-		isList := func(d varnishDirect) bool { return d.Absent == site.NoSuchList.Name }
-		return cmp.Compare(map[bool]int{true: 0, false: 1}[isList(a)], map[bool]int{true: 0, false: 1}[isList(b)])
-	})
 	return all
 }
 
-// withSlash is an expression for a path with its first slash.
-func withSlash(path string) string { return "^/" + strings.TrimPrefix(path, "^") }
-
-// aroundVariable matches a path in two groups, around its variable.
-func aroundVariable(path string) string {
-	before, after, _ := strings.Cut(strings.TrimSuffix(withSlash(path), "$"), "([^/]*)")
-	return "^(" + strings.TrimPrefix(before, "^") + ")[^/]*(" + after + ")$"
+// aroundVariable matches the URL paths of a route in two groups, around the variable.
+func aroundVariable(r site.EdgeRoute) string {
+	before, after := r.AroundVariable()
+	return "^(" + before + ")[^/]*(" + after + ")$"
 }
 
-// upToLimit is the path of a leaderboard with another limit, up to the limit, as an
-// expression of VCL.
+// upToLimit is a VCL expression for the key of a variant, up to the limit.
 func upToLimit(variant string) string {
 	before, after, _ := strings.Cut(strings.TrimSuffix(variant, "{limit}"), "{board}")
 	return before + `" + regsub(req.http.X-Followpress-Path, "^.*/", "") + "` + after
 }
 
-func alternatives(all []site.Param) string {
+func joinParams(all []site.Param) string {
 	names := make([]string, len(all))
 	for i, p := range all {
 		names[i] = string(p)
@@ -87,7 +100,7 @@ func alternatives(all []site.Param) string {
 
 var staleWhileRevalidate = regexp.MustCompile(`stale-while-revalidate=(\d+)`)
 
-// staleSeconds is how long an answer may be given while a newer one is fetched.
+// staleSeconds is how long an older answer may be served while a newer one is fetched.
 func staleSeconds(cacheControl string) string {
 	if found := staleWhileRevalidate.FindStringSubmatch(cacheControl); found != nil {
 		return found[1]
@@ -95,47 +108,22 @@ func staleSeconds(cacheControl string) string {
 	return "0"
 }
 
-// A paramProblem is the problem of a bad parameter.
-type paramProblem struct {
-	Name    site.Param
-	Problem string
-	Status  int
-}
+// MostURL is the length in bytes of the longest URL that Varnish decides about itself: a
+// longer one's normal form does not fit into the memory that Varnish has for a request.
+func (v varnishView) MostURL() int { return 1024 }
 
-func varnishParamProblem(name site.Param) paramProblem {
-	rule := site.Config{}.Edge().Params[name]
-	return paramProblem{name, rule.Problem, problemStatus(rule.Problem)}
-}
+// MostForwarded is the length in bytes of the longest URL that goes to the fallback, which
+// limits the sum of URL and headers.
+func (v varnishView) MostForwarded() int { return 12 << 10 }
 
-// problemStatus is 0 for a problem that does not exist.
-func problemStatus(name string) int {
-	i := slices.IndexFunc(site.Problems(), func(p *site.Problem) bool { return p.Name == name })
-	if i < 0 {
-		return 0
-	}
-	return site.Problems()[i].Status
-}
-
-// Of the URL of a request, in bytes: the most whose normal form fits into the memory that
-// Varnish has for a request, and the most that the fallback takes beside all headers.
-const (
-	varnishMostURL       = 1024
-	varnishMostForwarded = 12 << 10
-)
-
-// VarnishMostURL is the length beyond which the fallback has to read a URL.
-func (v *edgeView) VarnishMostURL() int { return varnishMostURL }
-
-// VarnishMostForwarded is the length beyond which nobody does.
-func (v *edgeView) VarnishMostForwarded() int { return varnishMostForwarded }
-
-// VarnishTooLong is the body for it: the handler has no such problem, since its server refuses.
-func (v *edgeView) VarnishTooLong() string {
+// TooLong is the body for a longer one. It is no problem of the API, because Go's server
+// answers such requests before the handler sees them.
+func (v varnishView) TooLong() string {
 	return `{"type":"about:blank","title":"Request URI Too Long","status":414,"detail":"The URL is too long","response":"The URL is too long"}`
 }
 
-// droppedHeaders are headers of requests that origins react to. S3 refuses a GET with most of its
-// own, or reads it as signed, and others choose another form of the answer.
+// droppedHeaders are request headers that change an origin's answer. S3 refuses a GET with
+// most of its own, or takes it for a signed one; others select another form of the answer.
 const droppedHeaders = `
 Accept Accept-Charset Accept-Datetime Accept-Encoding Accept-Language Access-Control-Request-Headers Access-Control-Request-Method
 Authorization Cache-Control Content-Disposition Content-Encoding Content-Language Content-Length Content-Location Content-MD5
@@ -188,5 +176,5 @@ X-Followpress-Absent X-Followpress-Ask X-Followpress-Asked X-Followpress-Bad X-F
 X-Followpress-Grace X-Followpress-Left X-Followpress-Maybe X-Followpress-Query X-Followpress-Stale X-Followpress-Text
 `
 
-// VarnishDropped are the headers of requests that do not go to the origins.
-func (v *edgeView) VarnishDropped() []string { return strings.Fields(droppedHeaders) }
+// Dropped lists the request headers that are not sent to origins.
+func (v varnishView) Dropped() []string { return strings.Fields(droppedHeaders) }

@@ -1,0 +1,120 @@
+// Package edge renders the configurations of edges, which are caches and CDNs that stand
+// before the bucket of a site: nginx, Varnish, Caddy, CloudFront and Cloudflare Workers.
+//
+// Each kind has a file here, with its definition, and its templates in
+// templates/edge. All are rendered from the table of site.Config.Edge and decide as
+// site.Config.AtEdge does; the tests run them in the real programs and compare.
+//
+// The package serves the project's own commands. Its API may change in any release; the
+// names of kinds and of the rendered files stay.
+package edge
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/templates"
+)
+
+// A Kind is a program or a service that can stand before a bucket.
+type Kind string
+
+// Options say what an edge stands before. The zero value of the last fields means their
+// default.
+type Options struct {
+	Config   site.Config
+	Bucket   string // URL below which the keys are
+	Fallback string // URL of the fallback; "" means that there is none
+
+	Listen    string // where nginx and Caddy listen: port, or host:port; "8080"
+	CacheDir  string // of nginx; /var/cache/nginx/followpress
+	CacheSize string // of nginx, in nginx's notation; 10g
+
+	// PurgeFrom are the addresses, or networks such as 10.0.0.0/8, from which nginx and
+	// Varnish may be purged; nil means only this machine.
+	PurgeFrom []string
+}
+
+// A File is a file of a configuration.
+type File struct {
+	Name string
+	Body []byte
+}
+
+// A definition says how a kind of edge is rendered.
+type definition struct {
+	outputs [][2]string              // of each file: the template and the name
+	parts   []string                 // other templates that these use
+	funcs   template.FuncMap         // for the templates, beside commonFuncs
+	view    func(*view) (any, error) // what the templates see; nil means the view itself
+}
+
+// definitions has all kinds. The file of each kind adds it in an init function.
+var definitions = map[Kind]definition{}
+
+// Kinds lists the kinds in the order of their names.
+func Kinds() []Kind { return slices.Sorted(maps.Keys(definitions)) }
+
+// Render returns the configuration of an edge. It fails for an unknown kind, for a URL or
+// network that is malformed, and for what the kind cannot do. It may be called from many
+// goroutines at once.
+func Render(kind Kind, o Options) ([]File, error) {
+	d, ok := definitions[kind]
+	if !ok {
+		return nil, fmt.Errorf("edge %q: unknown kind, want one of %v", kind, Kinds())
+	}
+	v, err := newView(o)
+	if err != nil {
+		return nil, err
+	}
+	var data any = v
+	if d.view != nil {
+		if data, err = d.view(v); err != nil {
+			return nil, err
+		}
+	}
+	parsed, err := d.templates()
+	if err != nil {
+		return nil, err
+	}
+	var files []File
+	for _, names := range d.outputs {
+		var body bytes.Buffer
+		if err := parsed.ExecuteTemplate(&body, names[0], data); err != nil {
+			return nil, fmt.Errorf("render %s: %w", names[0], err)
+		}
+		files = append(files, File{Name: names[1], Body: body.Bytes()})
+	}
+	return files, nil
+}
+
+// templates parses the templates of the kind.
+func (d definition) templates() (*template.Template, error) {
+	var files []string
+	for _, name := range d.parts {
+		files = append(files, "edge/"+name)
+	}
+	for _, o := range d.outputs {
+		files = append(files, "edge/"+o[0])
+	}
+	return template.New("").Funcs(commonFuncs).Funcs(d.funcs).ParseFS(templates.Edge, files...)
+}
+
+var commonFuncs = template.FuncMap{
+	"json": encodeJSON,
+	"list": func(all ...string) []string { return all },
+	// slash makes the expression for a path of the table one for the path of a URL.
+	"slash": func(path string) string { return "^/" + strings.TrimPrefix(path, "^") },
+}
+
+func encodeJSON(v any) (string, error) {
+	body, err := json.MarshalWithOption(v, json.DisableHTMLEscape())
+	return string(body), err
+}

@@ -1,0 +1,46 @@
+package edge
+
+import "strings"
+
+// Nginx is nginx 1.22 or later with the njs module.
+const Nginx Kind = "nginx"
+
+func init() {
+	definitions[Nginx] = definition{
+		outputs: [][2]string{{"nginx.conf", "followpress.conf"}, {"nginx.js", "followpress.js"}},
+		parts:   []string{"resolve.js"},
+		view:    func(v *view) (any, error) { return nginxView{v}, nil },
+	}
+}
+
+type nginxView struct{ *view }
+
+// DirectKept matches the URL paths that are keys as they stand and whose answers caches may
+// keep.
+func (v nginxView) DirectKept() string {
+	var kept []string
+	for _, r := range v.Table.Direct() {
+		if r.Caching != v.NoCache {
+			kept = append(kept, r.Direct)
+		}
+	}
+	return strings.Join(kept, "|")
+}
+
+// ObjectLocations are the locations that answer with an object, and the variable that has
+// its path in each.
+func (v nginxView) ObjectLocations() map[string]string {
+	return map[string]string{"direct": "$request_uri", "object": "$followpress_path"}
+}
+
+// Failures lists the statuses that are an origin's own failure: from a bucket, those that
+// neither carry an object nor say that it does not exist; from the fallback, those that no
+// problem has. It has every status in use, including Cloudflare's 52x and 530.
+func (o *origin) Failures() string {
+	const always = "300 301 302 303 305 307 308 401 402 406 407 408 409 410 411 413 414 415 416 417 418 421 422 423 424 425 426 428 431 451 " +
+		"500 501 502 503 504 505 506 507 508 510 511 520 521 522 523 524 525 526 527 530"
+	if o.ShortName == "fallback" {
+		return "403 " + always
+	}
+	return "405 429 " + always
+}

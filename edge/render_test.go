@@ -1,0 +1,80 @@
+package edge_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/edge"
+	"github.com/followpress/followpress/site"
+)
+
+func renderAll(t testing.TB, kind edge.Kind, o edge.Options) map[string]string {
+	t.Helper()
+	files, err := edge.Render(kind, o)
+	if err != nil {
+		t.Fatalf("render %s: %v", kind, err)
+	}
+	all := map[string]string{}
+	for _, f := range files {
+		all[f.Name] = string(f.Body)
+	}
+	return all
+}
+
+// Operators and their scripts know the files by name.
+func TestFiles(t *testing.T) {
+	want := map[edge.Kind][]string{
+		edge.Nginx: {"followpress.conf", "followpress.js"}, edge.Varnish: {"followpress.vcl"}, edge.Caddy: {"Caddyfile"},
+		edge.CloudFront: {"cloudfront.yaml", "function.js"}, edge.Worker: {"worker.js", "wrangler.toml"},
+	}
+	if got := edge.Kinds(); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
+		t.Errorf("kinds: got %v, want those of %v", got, want)
+	}
+	for kind, names := range want {
+		files := renderAll(t, kind, edge.Options{Config: siteConfig(t), Bucket: "http://bucket"})
+		if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, names) {
+			t.Errorf("files of %s: got %v, want %v", kind, got, names)
+		}
+	}
+}
+
+func TestRenderRefuses(t *testing.T) {
+	for _, c := range []struct {
+		kind edge.Kind
+		o    edge.Options
+		want string
+	}{
+		{"apache", edge.Options{Bucket: "http://bucket"}, "unknown kind"},
+		{edge.Nginx, edge.Options{}, "bucket URL"},
+		{edge.Nginx, edge.Options{Bucket: "ftp://bucket"}, "bucket URL"},
+		{edge.Nginx, edge.Options{Bucket: "http://bucket;}"}, "bucket URL"},
+		{edge.Nginx, edge.Options{Bucket: "http://bucket", Fallback: "fallback"}, "fallback URL"},
+		{edge.Varnish, edge.Options{Bucket: "https://bucket"}, "no TLS"},
+		{edge.Varnish, edge.Options{Bucket: "http://bucket", Fallback: "https://fallback"}, "no TLS"},
+		{edge.CloudFront, edge.Options{Bucket: "http://bucket", Config: site.Config{BasePath: strings.Repeat("x", 255)}}, "shorter base path"},
+	} {
+		if c.o.Config.BasePath == "" {
+			c.o.Config = siteConfig(t)
+		}
+		if _, err := edge.Render(c.kind, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("render %s with %+v: got %v, want an error with %q", c.kind, c.o, err, c.want)
+		}
+	}
+}
+
+// Only addresses and networks get into a configuration.
+func TestPurgeFromIsChecked(t *testing.T) {
+	for _, from := range []string{"", "example.org", "10.0.0.0/33", "10.0.0.1; allow all", "fe80::1%eth0", "127.0.0.1/"} {
+		_, err := edge.Render(edge.Nginx, edge.Options{Config: siteConfig(t), Bucket: "http://bucket", PurgeFrom: []string{from}})
+		if err == nil || !strings.Contains(err.Error(), "purge from") {
+			t.Errorf("purge from %q: got %v, want an error", from, err)
+		}
+	}
+	o := edge.Options{Config: siteConfig(t), Bucket: "http://bucket", PurgeFrom: []string{"10.1.2.3/8"}, CacheDir: "/cache/"}
+	conf := renderAll(t, edge.Nginx, o)["followpress.conf"]
+	if !strings.Contains(conf, "    10.0.0.0/8 1;\n") || !strings.Contains(conf, "root /cache-state/generation;") || strings.Contains(conf, "127.0.0.1 1") {
+		t.Errorf("followpress.conf: got %s, want 10.0.0.0/8 alone and the cache under /cache", conf)
+	}
+}

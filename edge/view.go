@@ -1,0 +1,142 @@
+package edge
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A view is what the templates of every kind see.
+type view struct {
+	Table            site.Edge
+	Bucket, Fallback *origin // Fallback may be nil
+	HasFallback      bool
+	Small            bool // leave out of the script what CloudFront does not need
+	MaxNameBytes     int
+	NoStore, NoCache string
+	Fresh            site.Param // asks for a refresh
+	Allow            string     // methods
+	RetryAfter       string     // seconds
+	AbsentSeconds    int        // how long a cache may remember that an object does not exist
+	ContentTypes     []string   // of all answers
+	R2Prefix         string     // of the keys, with its slash
+
+	Listen, CacheDir, CacheSize string
+	Purgers                     []netip.Prefix
+}
+
+// absentSeconds is the max-age of the problems that say that an object does not exist.
+var absentSeconds = maxAge(site.NoSuchList.CacheControl)
+
+func maxAge(cacheControl string) int {
+	var seconds int
+	if _, err := fmt.Sscanf(cacheControl, "public, max-age=%d", &seconds); err != nil {
+		panic("edge: max-age of " + cacheControl) // it is fixed
+	}
+	return seconds
+}
+
+func newView(o Options) (*view, error) {
+	v := &view{
+		Table: o.Config.Edge(), MaxNameBytes: site.MaxNameBytes, Fresh: site.ParamCache,
+		NoStore: site.NoStore, NoCache: site.RouteRoot.Route().CacheControl, AbsentSeconds: absentSeconds,
+		Allow: site.AllowedMethods, RetryAfter: strconv.Itoa(int(site.RetryAfter.Seconds())),
+		Listen: cmp.Or(o.Listen, "8080"), CacheSize: cmp.Or(o.CacheSize, "10g"),
+		CacheDir: cmp.Or(strings.TrimRight(o.CacheDir, "/"), "/var/cache/nginx/followpress"),
+	}
+	for _, r := range v.Table.Routes {
+		if !slices.Contains(v.ContentTypes, r.Route.ContentType) {
+			v.ContentTypes = append(v.ContentTypes, r.Route.ContentType)
+		}
+	}
+	var err error
+	if v.Purgers, err = parseNetworks(o.PurgeFrom); err != nil {
+		return nil, err
+	}
+	if v.Bucket, err = parseOrigin("bucket", o.Bucket); err != nil {
+		return nil, err
+	}
+	if v.Bucket.Prefix != "" {
+		v.R2Prefix = strings.TrimPrefix(v.Bucket.Prefix, "/") + "/"
+	}
+	if o.Fallback != "" {
+		v.HasFallback = true
+		if v.Fallback, err = parseOrigin("fallback", o.Fallback); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// parseNetworks reads addresses and networks; nil means only this machine.
+func parseNetworks(texts []string) ([]netip.Prefix, error) {
+	if texts == nil {
+		texts = []string{"127.0.0.1", "::1"}
+	}
+	var all []netip.Prefix
+	for _, text := range texts {
+		network, err := netip.ParsePrefix(text)
+		if address, addressErr := netip.ParseAddr(text); addressErr == nil && address.Zone() == "" {
+			network, err = address.Prefix(address.BitLen())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("purge from %q: want an address or a network such as 10.0.0.0/8", text)
+		}
+		all = append(all, network.Masked())
+	}
+	return all, nil
+}
+
+// An origin is a server that an edge asks: the bucket or the fallback.
+type origin struct {
+	Name      string // of the upstream or backend in a configuration
+	ShortName string // bucket or fallback
+	Origin    string // scheme and upstream
+	URL       string
+	Scheme    string
+	Host      string // value of the Host header
+	Hostname  string
+	Port      string
+	HostPort  string
+	Prefix    string // of all paths, without a slash at its end
+	TLS       bool
+	Hidden    []string // headers of its answers that the edge removes
+}
+
+// hiddenHeaders are headers that buckets add to answers, headers meant for one client, and
+// headers that the edge sets itself.
+var hiddenHeaders = []string{
+	"Accept-Ranges", "Access-Control-Allow-Credentials", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers",
+	"Content-Security-Policy", "Last-Modified", "Set-Cookie", "Strict-Transport-Security", "Vary", "X-Amz-Bucket-Region", "X-Amz-Expiration", "X-Amz-Id-2",
+	"X-Amz-Replication-Status", "X-Amz-Request-Id", "X-Amz-Server-Side-Encryption", "X-Amz-Storage-Class", "X-Amz-Version-Id",
+	"X-Content-Type-Options", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Request-Id", "X-Xss-Protection",
+}
+
+// plainURL matches URLs without characters that have a meaning in a configuration file.
+var plainURL = regexp.MustCompile(`^https?://[A-Za-z0-9._:\[\]/~-]+$`)
+
+func parseOrigin(what, text string) (*origin, error) {
+	u, err := url.Parse(text)
+	if err != nil || !plainURL.MatchString(text) || u.Hostname() == "" {
+		return nil, fmt.Errorf("%s URL %q: want http:// or https://, a host, and a path of letters, digits and -._~ at most", what, text)
+	}
+	name := "followpress_" + what
+	o := &origin{
+		Name: name, ShortName: what, Origin: u.Scheme + "://" + name, URL: strings.TrimRight(text, "/"), Scheme: u.Scheme,
+		Host: u.Host, Hostname: u.Hostname(), Port: u.Port(), Prefix: strings.TrimRight(u.Path, "/"), TLS: u.Scheme == "https",
+		Hidden: hiddenHeaders,
+	}
+	if o.Port == "" {
+		o.Port = map[bool]string{false: "80", true: "443"}[o.TLS]
+	}
+	o.HostPort = net.JoinHostPort(o.Hostname, o.Port)
+	return o, nil
+}

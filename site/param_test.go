@@ -1,0 +1,54 @@
+package site_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+)
+
+// Every rule of the table can be followed, and every parameter of a route has one.
+func TestParams(t *testing.T) {
+	used := map[site.Param]bool{}
+	for _, r := range site.Routes() {
+		if !slices.IsSorted(r.Params) {
+			t.Errorf("parameters of %s: got %v, want them sorted by name", r.Pattern, r.Params)
+		}
+		for _, p := range r.Params {
+			used[p] = true
+		}
+	}
+	equal(t, "parameters of the routes", len(used), len(site.Params()))
+	for name, rule := range site.Params() {
+		if !used[name] || rule.About == "" {
+			t.Errorf("%s: got %+v, want a route that has it and a description", name, rule)
+		}
+		words := rule.Kind == site.ParamBool || rule.Kind == site.ParamChoice
+		if words != (len(rule.Values) > 0) || words && slices.Contains(rule.Values, rule.Neutral) || words && rule.Least+rule.Default+rule.Most != 0 {
+			t.Errorf("%s: got %+v, want Values for ParamBool and ParamChoice alone, without Neutral", name, rule)
+		}
+		if rule.Kind == site.ParamNumber && (rule.Problem == nil || rule.Default < rule.Least) || rule.Kind == site.ParamText && (rule.Problem == nil || rule.Most == 0) {
+			t.Errorf("%s: got %+v, want a problem and bounds", name, rule)
+		}
+	}
+}
+
+func TestQueries(t *testing.T) {
+	for id, want := range map[site.RouteID][]string{
+		site.RouteRecords: {"includeTags=false"}, site.RouteDetails: {}, site.RouteBadges: {}, site.RouteRoot: {},
+		site.RouteLeaderboard: nil, site.RouteListSearch: nil, site.RouteUserSearch: nil,
+	} {
+		got, ok := id.Route().Queries()
+		if ok != (want != nil) || !slices.Equal(got, want) {
+			t.Errorf("queries of %s: got %q, %t, want %q", id.Route().Pattern, got, ok, want)
+		}
+	}
+	two := site.Route{Params: []site.Param{site.ParamCache, site.ParamIncludeTags, "made"}}
+	defer delete(site.Params(), "made")
+	site.Params()["made"] = site.ParamRule{Kind: site.ParamChoice, Values: []string{"a b", "c"}}
+	want := []string{"includeTags=false", "made=a%20b", "made=c", "includeTags=false&made=a%20b", "includeTags=false&made=c"}
+	if got, ok := two.Queries(); !ok || !reflect.DeepEqual(got, want) {
+		t.Errorf("queries of two parameters: got %q, %t, want %q", got, ok, want)
+	}
+}
