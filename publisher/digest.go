@@ -19,41 +19,41 @@ type Digester interface {
 
 // A question is about an entry that a listing neither confirms nor refutes: the size is
 // right, and the ETag is not its MD5.
-type question struct {
+type digestCheck struct {
 	entry  int // of those expected
 	info   storage.Info
-	answer answer
+	result digestResult
 }
 
 // An answer says what an object is.
-type answer int
+type digestResult int
 
 const (
-	gone answer = iota
-	same
-	other
+	absent digestResult = iota
+	equal
+	different
 )
 
 // cannotTell reports whether an object may be what it should although its ETag is not.
-func (p *patient) cannotTell(want site.Entry, found storage.Info) bool {
-	_, able := p.bucket.(Digester)
-	return able && !p.plain && found.ETag != want.MD5.String() && (want.Size == anySize || want.Size == found.Size)
+func (p *retryingBucket) needsDigest(want site.Entry, found storage.Info) bool {
+	_, able := p.inner.(Digester)
+	return able && !p.md5ETags && found.ETag != want.MD5.String() && (want.Size == anySize || want.Size == found.Size)
 }
 
 // ask finds the answers, by the digest of each object.
-func (p *patient) ask(ctx context.Context, expected []site.Entry, unsure []question, progress Progress) error {
+func (p *retryingBucket) compareDigests(ctx context.Context, expected []site.Entry, unsure []digestCheck, progress Progress) error {
 	if len(unsure) == 0 {
 		return nil
 	}
 	progress.Stage("digests", int64(len(unsure)))
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(max(1, p.atOnce))
+	group.SetLimit(max(1, p.concurrency))
 	for i := range unsure {
 		if groupCtx.Err() != nil {
 			break
 		}
 		group.Go(func() (err error) {
-			unsure[i].answer, err = p.compare(groupCtx, expected[unsure[i].entry])
+			unsure[i].result, err = p.compareDigest(groupCtx, expected[unsure[i].entry])
 			progress.AddBytes(1, 0)
 			return err
 		})
@@ -66,7 +66,7 @@ func (p *patient) ask(ctx context.Context, expected []site.Entry, unsure []quest
 	}
 	n := 0
 	for _, q := range unsure {
-		if q.answer == same {
+		if q.result == equal {
 			n++
 		}
 	}
@@ -76,31 +76,31 @@ func (p *patient) ask(ctx context.Context, expected []site.Entry, unsure []quest
 	return nil
 }
 
-func (p *patient) compare(ctx context.Context, want site.Entry) (answer, error) {
+func (p *retryingBucket) compareDigest(ctx context.Context, want site.Entry) (digestResult, error) {
 	digest, err := p.digest(ctx, want.Key)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return gone, nil
+		return absent, nil
 	case digest == want.MD5:
-		return same, err
+		return equal, err
 	}
-	return other, err
+	return different, err
 }
 
-func (p *patient) digest(ctx context.Context, key site.Key) (digest site.MD5, err error) {
+func (p *retryingBucket) digest(ctx context.Context, key site.Key) (digest site.MD5, err error) {
 	err = p.do(ctx, attemptTime, "head "+string(key), func(ctx context.Context) (err error) {
-		digest, err = p.bucket.(Digester).Digest(ctx, key)
+		digest, err = p.inner.(Digester).Digest(ctx, key)
 		return err
 	})
 	return digest, err
 }
 
 // isOneOf reports whether an object that was listed has one of some digests.
-func (p *patient) isOneOf(ctx context.Context, listed storage.Info, digests []site.MD5) (bool, error) {
+func (p *retryingBucket) hasDigest(ctx context.Context, listed storage.Info, digests []site.MD5) (bool, error) {
 	if slices.ContainsFunc(digests, func(d site.MD5) bool { return d.String() == listed.ETag }) {
 		return true, nil
 	}
-	if len(digests) == 0 || !p.cannotTell(site.Entry{Size: anySize}, listed) {
+	if len(digests) == 0 || !p.needsDigest(site.Entry{Size: anySize}, listed) {
 		return false, nil
 	}
 	digest, err := p.digest(ctx, listed.Key)

@@ -30,7 +30,7 @@ const lateness = time.Hour
 func (d *doubt) settled(now time.Time) bool { return d == nil || now.Sub(d.Since) > lateness }
 
 // and is the doubt of both; either may be nil.
-func (d *doubt) and(other *doubt) *doubt {
+func (d *doubt) merge(other *doubt) *doubt {
 	if d == nil || other == nil {
 		return cmp.Or(d, other)
 	}
@@ -41,26 +41,26 @@ func (d *doubt) and(other *doubt) *doubt {
 	if other.Since.After(d.Since) {
 		sum.Since = other.Since
 	}
-	return sum.of(other.Sites)
+	return sum.withSites(other.Sites)
 }
 
 // of is the doubt with more sites whose objects may arrive.
-func (d *doubt) of(sites []markedRun) *doubt {
+func (d *doubt) withSites(sites []markedRun) *doubt {
 	sum := *d
 	sum.Sites = slices.Clip(d.Sites)
 	for _, s := range sites {
-		if !slices.ContainsFunc(sum.Sites, s.is) {
+		if !slices.ContainsFunc(sum.Sites, s.equal) {
 			sum.Sites = append(sum.Sites, s)
 		}
 	}
 	slices.SortStableFunc(sum.Sites, func(a, b markedRun) int { return a.Since.Compare(b.Since) })
-	sum.Sites = slices.CompactFunc(sum.Sites, markedRun.isLike)
+	sum.Sites = slices.CompactFunc(sum.Sites, markedRun.sameRules)
 	return &sum
 }
 
 // sane is the doubt without a time in the future, which would never pass: one wrong
 // answer of a server or a proxy is enough for that.
-func (d *doubt) sane(now time.Time) *doubt {
+func (d *doubt) notInFuture(now time.Time) *doubt {
 	if d == nil || !d.Since.After(now.Add(lateness)) {
 		return d
 	}
@@ -74,11 +74,11 @@ func (b lockBody) doubtOf(info storage.Info, now time.Time) *doubt {
 	if last.IsZero() {
 		last = now
 	}
-	return (&doubt{Run: b.ID, Since: last.Add(b.lease()).UTC()}).sane(now)
+	return (&doubt{Run: b.ID, Since: last.Add(b.lease()).UTC()}).notInFuture(now)
 }
 
 // is reports whether two doubts are the same one.
-func (d *doubt) is(other *doubt) bool {
+func (d *doubt) equal(other *doubt) bool {
 	return d == other || d != nil && other != nil && d.Run == other.Run && d.Since.Equal(other.Since)
 }
 
@@ -88,8 +88,8 @@ func (b lockBody) doubted() bool { return b.Doubt != nil && (b.Doubt.Run == "" |
 
 // changeLock changes the lock of whoever has it, or makes one that is free. change
 // reports whether there is anything to change.
-func changeLock(ctx context.Context, bucket *patient, change func(*lockBody) bool) error {
-	for range takes {
+func changeLock(ctx context.Context, bucket *retryingBucket, change func(*lockBody) bool) error {
+	for range maxLockWrites {
 		body, info, err := readLock(ctx, bucket)
 		condition := storage.Condition(info.ETag)
 		if errors.Is(err, storage.ErrNotFound) {

@@ -3,10 +3,12 @@ package publisher
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -135,4 +137,10 @@ func publish(t testing.TB, from Site, to Bucket, o Options) *Report {
 		t.Fatal(err)
 	}
 	return report
+}
+
+// retrying makes requests to a bucket without a lease or slots.
+func retrying(bucket Bucket, patience time.Duration) *retryingBucket {
+	o := Options{Patience: patience, Log: slog.New(slog.DiscardHandler)}
+	return newRetryingBucket(context.Background(), bucket, o, new(atomic.Int64)).withoutSlots()
 }

@@ -27,7 +27,7 @@ type lease struct {
 func newLease(length time.Duration, from time.Time) *lease {
 	l := &lease{length: length}
 	l.ended, l.end = context.WithCancel(context.Background())
-	l.timer = time.AfterFunc(length, l.look)
+	l.timer = time.AfterFunc(length, l.check)
 	l.renew(from)
 	return l
 }
@@ -44,7 +44,7 @@ func (l *lease) renew(from time.Time) {
 }
 
 // look is called when the lease may have ended.
-func (l *lease) look() {
+func (l *lease) check() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.isHeld() {

@@ -53,24 +53,24 @@ const drainTime = 5 * time.Second
 
 // A lock is held from acquire to release, as long as nobody takes it.
 type lock struct {
-	bucket  *patient // without a lease: what asks for the lock does not need it
-	body    lockBody // of the heartbeat's goroutine while that runs
-	etag    storage.Condition
-	found   *doubt        // that the lock named when it was taken
-	doubted bool          // whether found means that the bucket may not be what its manifest says
-	taken   bool          // from a run that had not ended
-	plain   bool          // its ETag is its MD5
-	wait    time.Duration // until the requests of the run that it was taken from have ended
-	lease   *lease
-	beat    chan struct{} // closed when the heartbeat has ended
-	stop    context.CancelFunc
+	bucket    *retryingBucket // without a lease: what asks for the lock does not need it
+	body      lockBody        // of the heartbeat's goroutine while that runs
+	etag      storage.Condition
+	found     *doubt        // that the lock named when it was taken
+	doubted   bool          // whether found means that the bucket may not be what its manifest says
+	takenOver bool          // from a run that had not ended
+	md5ETags  bool          // its ETag is its MD5
+	drain     time.Duration // until the requests of the run that it was taken from have ended
+	lease     *lease
+	beating   chan struct{} // closed when the heartbeat has ended
+	stop      context.CancelFunc
 }
 
 // acquire takes the lock and keeps it alive until release; lost is called if
 // somebody else takes it. It gives nil where the server has no conditional writes:
 // then there is nothing to be locked with.
-func acquire(ctx context.Context, id string, bucket *patient, o Options, lost context.CancelCauseFunc) (*lock, error) {
-	l := &lock{bucket: bucket.unbounded(), body: lockBody{
+func acquire(ctx context.Context, id string, bucket *retryingBucket, o Options, lost context.CancelCauseFunc) (*lock, error) {
+	l := &lock{bucket: bucket.withoutSlots(), body: lockBody{
 		ID: id, Owner: o.Owner, Host: hostname(), PID: os.Getpid(),
 		Start: time.Now().UTC().Truncate(time.Second), Lease: o.Lease.Seconds(),
 	}}
@@ -87,20 +87,20 @@ func acquire(ctx context.Context, id string, bucket *patient, o Options, lost co
 		_, _, err := l.write(ctx, l.bucket, storage.Always)
 		return nil, err
 	case !errors.Is(err, storage.ErrCondition):
-		l.giveBack(ctx)
+		l.releaseUnused(ctx)
 		return nil, err
 	}
 	l.lease = newLease(o.Lease, sent)
 	beatCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l.stop, l.beat = stop, make(chan struct{})
+	l.stop, l.beating = stop, make(chan struct{})
 	go l.keepAlive(beatCtx, lost)
 	return l, nil
 }
 
 // giveBack frees a lock under which nothing was done, unless it was taken from somebody
 // who may still send something: then others wait as long as this run would have.
-func (l *lock) giveBack(ctx context.Context) {
-	if l.taken {
+func (l *lock) releaseUnused(ctx context.Context) {
+	if l.takenOver {
 		l.abandon()
 	} else if err := l.release(ctx, sameDoubt); err != nil {
 		l.bucket.log.Warn("the lock was not released: others will wait for its lease", "error", err)
@@ -111,14 +111,14 @@ func (l *lock) giveBack(ctx context.Context) {
 const neverHolds storage.Condition = "00000000000000000000000000000000"
 
 // takes bounds how often somebody else may be faster.
-const takes = 10
+const maxLockWrites = 10
 
 // take writes the lock where it is free. Where it is held, take watches it: one that
 // gives no sign of life for its lease and the drain, by the clock of this machine
 // alone, is abandoned. sent is a time before the lock was written.
 func (l *lock) take(ctx context.Context, o Options) (sent time.Time, err error) {
 	watched := false
-	for range takes {
+	for range maxLockWrites {
 		holder, info, err := readLock(ctx, l.bucket)
 		condition := storage.Condition(info.ETag)
 		switch {
@@ -139,7 +139,7 @@ func (l *lock) take(ctx context.Context, o Options) (sent time.Time, err error) 
 		sent = time.Now()
 		etag, plain, err := l.write(ctx, l.bucket, condition)
 		if err == nil {
-			l.etag, l.plain = storage.Condition(etag), plain
+			l.etag, l.md5ETags = storage.Condition(etag), plain
 			return sent, nil
 		}
 		if !errors.Is(err, storage.ErrCondition) && !errors.Is(err, storage.ErrNotFound) {
@@ -152,38 +152,38 @@ func (l *lock) take(ctx context.Context, o Options) (sent time.Time, err error) 
 // inherit takes over what the lock said of runs before: a doubt, and how long to wait
 // for the owner, unless it was watched for that time.
 func (l *lock) inherit(holder lockBody, info storage.Info, o Options, watched bool) {
-	now := l.bucket.bucket.Now()
-	l.found, l.doubted, l.taken, l.wait = holder.Doubt.sane(now), holder.doubted(), !holder.Released, 0
+	now := l.bucket.inner.Now()
+	l.found, l.doubted, l.takenOver, l.drain = holder.Doubt.notInFuture(now), holder.doubted(), !holder.Released, 0
 	l.body.Lease = o.Lease.Seconds()
 	switch {
-	case l.taken:
+	case l.takenOver:
 		l.bucket.log.Warn("taking over the lock", "owner", holder.Owner, "host", holder.Host)
-		l.found, l.doubted = l.found.and(holder.doubtOf(info, now)), true
+		l.found, l.doubted = l.found.merge(holder.doubtOf(info, now)), true
 		if !watched {
-			l.wait = holder.lease() + o.drain
+			l.drain = holder.lease() + o.drain
 			// Who takes it from us in the meantime has to wait as long.
 			l.body.Lease = max(l.body.Lease, holder.lease().Seconds())
 		}
 	case !l.found.settled(now):
-		l.wait = o.drain
+		l.drain = o.drain
 	}
 	l.body.Doubt = l.found
 }
 
 // lockedBy is the error where somebody else has the lock.
-func lockedBy(holder lockBody, what string) error {
+func errLockedBy(holder lockBody, what string) error {
 	return fmt.Errorf("%w by %s (host %s, process %d) since %s: %s", ErrLocked, holder.Owner, holder.Host,
 		holder.PID, holder.Start.Format(time.RFC3339), what)
 }
 
-func (l *lock) write(ctx context.Context, bucket *patient, condition storage.Condition) (etag string, plain bool, err error) {
+func (l *lock) write(ctx context.Context, bucket *retryingBucket, condition storage.Condition) (etag string, plain bool, err error) {
 	l.body.Heartbeat = time.Now().UTC()
 	l.body.Beats++
 	return writeLock(ctx, bucket, l.body, condition)
 }
 
 // writeLock gives the ETag, and whether that is an MD5.
-func writeLock(ctx context.Context, bucket *patient, body lockBody, condition storage.Condition) (etag string, plain bool, err error) {
+func writeLock(ctx context.Context, bucket *retryingBucket, body lockBody, condition storage.Condition) (etag string, plain bool, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return "", false, fmt.Errorf("encode the lock: %w", err)
@@ -193,7 +193,7 @@ func writeLock(ctx context.Context, bucket *patient, body lockBody, condition st
 	return etag, etag == o.MD5.String(), err
 }
 
-func readLock(ctx context.Context, bucket *patient) (body lockBody, info storage.Info, err error) {
+func readLock(ctx context.Context, bucket *retryingBucket) (body lockBody, info storage.Info, err error) {
 	text, info, err := bucket.read(ctx, site.LockKey)
 	if err != nil {
 		return body, info, err
@@ -214,7 +214,7 @@ func ownObject(key site.Key, body []byte) storage.Object {
 
 // keepAlive writes the lock again and again, so that others see it live.
 func (l *lock) keepAlive(ctx context.Context, lost context.CancelCauseFunc) {
-	defer close(l.beat)
+	defer close(l.beating)
 	ticker := time.NewTicker(l.lease.length / heartbeats)
 	defer ticker.Stop()
 	for {
@@ -240,8 +240,8 @@ func (l *lock) keepAlive(ctx context.Context, lost context.CancelCauseFunc) {
 func (l *lock) heartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.lease.length*2/5)
 	defer cancel()
-	bucket := l.bucket.until(ctx)
-	for range takes {
+	bucket := l.bucket.withHard(ctx)
+	for range maxLockWrites {
 		sent := time.Now()
 		etag, _, err := l.write(ctx, bucket, l.etag)
 		if err == nil {
@@ -252,7 +252,7 @@ func (l *lock) heartbeat(ctx context.Context) error {
 		if !errors.Is(err, storage.ErrCondition) && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
-		if err := l.again(ctx, bucket); err != nil {
+		if err := l.reread(ctx, bucket); err != nil {
 			return err
 		}
 	}
@@ -261,7 +261,7 @@ func (l *lock) heartbeat(ctx context.Context) error {
 
 // again looks at the lock after a write whose condition did not hold. If it is still
 // ours, the answer to an earlier attempt was lost, or somebody has added a doubt.
-func (l *lock) again(ctx context.Context, bucket *patient) error {
+func (l *lock) reread(ctx context.Context, bucket *retryingBucket) error {
 	holder, info, err := readLock(ctx, bucket)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -272,7 +272,7 @@ func (l *lock) again(ctx context.Context, bucket *patient) error {
 		return fmt.Errorf("%w to %s (host %s): this run stopped, and the bucket is theirs", ErrLockLost, holder.Owner, holder.Host)
 	}
 	l.etag = storage.Condition(info.ETag)
-	l.body.Doubt = l.body.Doubt.and(holder.Doubt)
+	l.body.Doubt = l.body.Doubt.merge(holder.Doubt)
 	return nil
 }
 
@@ -282,7 +282,7 @@ func (l *lock) abandon() {
 		return
 	}
 	l.stop()
-	<-l.beat
+	<-l.beating
 	l.lease.release()
 }
 
@@ -291,19 +291,19 @@ func (l *lock) abandon() {
 // publish.
 func (l *lock) release(ctx context.Context, change func(*doubt) *doubt) error {
 	l.abandon()
-	ctx, cancel := ending(ctx)
+	ctx, cancel := finalContext(ctx)
 	defer cancel()
-	bucket := l.bucket.until(ctx)
+	bucket := l.bucket.withHard(ctx)
 	l.body.Released = true
 	was := l.body.Doubt
-	for range takes {
+	for range maxLockWrites {
 		l.body.Doubt = change(was)
 		_, _, err := l.write(ctx, bucket, l.etag)
 		if !errors.Is(err, storage.ErrCondition) && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
 		l.body.Doubt = was
-		if err := l.again(ctx, bucket); errors.Is(err, ErrLockLost) {
+		if err := l.reread(ctx, bucket); errors.Is(err, ErrLockLost) {
 			return nil
 		} else if err != nil {
 			return err

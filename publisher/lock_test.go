@@ -22,7 +22,7 @@ func lockOn(t *testing.T, bucket Bucket, o Options) (*lock, context.Context, err
 	}
 	ctx, lost := context.WithCancelCause(context.Background())
 	t.Cleanup(func() { lost(nil) })
-	p := &patient{bucket: bucket, patience: time.Second, hard: context.Background(), log: slog.New(slog.DiscardHandler), retries: &atomic.Int64{}, changes: &changes{}}
+	p := retrying(bucket, time.Second)
 	l, err := acquire(ctx, newID(), p, o, lost)
 	return l, ctx, err
 }

@@ -35,7 +35,7 @@ type markedRun struct {
 const clockSlack = 15 * time.Minute
 
 // readMark gives nil if there is no mark.
-func readMark(ctx context.Context, bucket *patient) (*mark, error) {
+func readMark(ctx context.Context, bucket *retryingBucket) (*mark, error) {
 	body, info, err := bucket.read(ctx, site.MarkKey)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
@@ -52,19 +52,19 @@ func readMark(ctx context.Context, bucket *patient) (*mark, error) {
 
 // is reports whether two are the same, or runs of sites with the same keys and headers
 // that began at the same time.
-func (r markedRun) is(other markedRun) bool {
-	return r.Since.Equal(other.Since) && r.isLike(other)
+func (r markedRun) equal(other markedRun) bool {
+	return r.Since.Equal(other.Since) && r.sameRules(other)
 }
 
-func (r markedRun) isLike(other markedRun) bool {
+func (r markedRun) sameRules(other markedRun) bool {
 	return r.Config == other.Config && maps.Equal(r.HeaderRules, other.HeaderRules)
 }
 
 // writeMark makes sure that the mark names the site that is about to be put, and gives
 // all that it names. A new mark begins with the live one, or with what a doubt knows of:
 // what is left of that when the root is another still has to go.
-func writeMark(ctx context.Context, bucket *patient, found *mark, live, next *site.Root) ([]markedRun, error) {
-	for range takes {
+func writeMark(ctx context.Context, bucket *retryingBucket, found *mark, live, next *site.Root) ([]markedRun, error) {
+	for range maxLockWrites {
 		var m mark
 		condition := storage.IfAbsent
 		switch {
@@ -76,8 +76,8 @@ func writeMark(ctx context.Context, bucket *patient, found *mark, live, next *si
 		if m.etag != "" {
 			condition = storage.Condition(m.etag)
 		}
-		run := markedRun{bucket.bucket.Now().UTC(), next.Config, next.HeaderRules}
-		if n := len(m.Runs); m.etag != "" && n > 0 && m.Runs[n-1].isLike(run) {
+		run := markedRun{bucket.inner.Now().UTC(), next.Config, next.HeaderRules}
+		if n := len(m.Runs); m.etag != "" && n > 0 && m.Runs[n-1].sameRules(run) {
 			return m.Runs, nil
 		}
 		m.Runs = append(slices.Clip(m.Runs), run)
@@ -96,7 +96,7 @@ func writeMark(ctx context.Context, bucket *patient, found *mark, live, next *si
 	return nil, fmt.Errorf("put %s: others replace it all the time: try again", site.MarkKey)
 }
 
-func (m *mark) write(ctx context.Context, bucket *patient, condition storage.Condition) error {
+func (m *mark) write(ctx context.Context, bucket *retryingBucket, condition storage.Condition) error {
 	body, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode the mark: %w", err)
@@ -140,7 +140,7 @@ func (m *mark) configs(live, next *site.Root) []site.Config {
 
 // ofASite reports whether a key has the form of an object's of a site with one of the
 // configurations; others belong to somebody else.
-func ofASite(key site.Key, configs []site.Config) bool {
+func isSiteKey(key site.Key, configs []site.Config) bool {
 	for _, c := range configs {
 		if _, ok := c.RouteOf(key); ok {
 			return true

@@ -15,21 +15,21 @@ import (
 
 // A plan is what turns the bucket into the site.
 type plan struct {
-	shards   []shardPlan
-	searches []site.Entry // search shards: each says how many its list has
-	users    []site.Entry // buckets of users: they lead to lists
-	boards   []site.Entry // leaderboards: they lead to everything
-	late     bool         // manifest shards with new ones of these wait for them: the live root leads readers there
-	gone     []site.Key   // to be deleted when nothing leads to them any more
-	added    int          // of what is put
+	shards        []shardPlan
+	searches      []site.Entry // search shards: each says how many its list has
+	users         []site.Entry // buckets of users: they lead to lists
+	boards        []site.Entry // leaderboards: they lead to everything
+	manifestsLast bool         // manifest shards with new ones of these wait for them: the live root leads readers there
+	deletes       []site.Key   // to be deleted when nothing leads to them any more
+	added         int          // of what is put
 }
 
 // A shardPlan is the part of a shard of the manifest.
 type shardPlan struct {
-	shard    string
-	put      []site.Entry
-	manifest bool // whether the shard itself is put
-	newLead  bool // whether it names a search shard, bucket or leaderboard that was not there
+	shard         string
+	put           []site.Entry
+	manifest      bool // whether the shard itself is put
+	newEntryPoint bool // whether it names a search shard, bucket or leaderboard that was not there
 }
 
 // entries are all objects to be put, without manifest and root, in several parts.
@@ -55,7 +55,7 @@ func (p *plan) objects() (n int, bytes int64) {
 // isEmpty reports whether there is nothing to do.
 func (p *plan) isEmpty() bool {
 	n, _ := p.objects()
-	return n+p.manifests()+len(p.gone) == 0
+	return n+p.manifests()+len(p.deletes) == 0
 }
 
 func (p *plan) manifests() int {
@@ -71,10 +71,10 @@ func (p *plan) manifests() int {
 // changed names what the plan puts and deletes, if that is not more than a number.
 func (p *plan) changed(most int) Changed {
 	objects, _ := p.objects()
-	if objects+p.manifests()+len(p.gone) > most {
+	if objects+p.manifests()+len(p.deletes) > most {
 		return Changed{Unknown: true}
 	}
-	keys := slices.Clone(p.gone)
+	keys := slices.Clone(p.deletes)
 	for _, entries := range p.entries() {
 		keys = append(keys, keysOf(entries)...)
 	}
@@ -92,7 +92,7 @@ var errInconsistent = errors.New("the bucket's manifest is not the one that its 
 // planner compares manifests: it reads no object.
 type planner struct {
 	source      *source
-	bucket      *patient
+	bucket      *retryingBucket
 	live        *site.Root // nil if there is no site yet
 	concurrency int
 }
@@ -118,7 +118,7 @@ func (p *planner) plan(ctx context.Context) (*plan, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	result := &plan{gone: gone, late: p.live != nil}
+	result := &plan{deletes: gone, manifestsLast: p.live != nil}
 	for i, shard := range shards {
 		s := shardPlan{shard: shard, manifest: p.live == nil || p.live.Manifest[shard] != p.source.root.Manifest[shard] ||
 			stale[site.RouteManifest]}
@@ -139,7 +139,7 @@ const maxPlanners = 16
 func (p *plan) add(c site.Config, s *shardPlan, change site.Change) {
 	switch change.Reason {
 	case site.Gone:
-		p.gone = append(p.gone, change.Key)
+		p.deletes = append(p.deletes, change.Key)
 		return
 	case site.Added:
 		p.added++
@@ -156,7 +156,7 @@ func (p *plan) add(c site.Config, s *shardPlan, change site.Change) {
 		}
 	}
 	*stage = append(*stage, change.Entry)
-	s.newLead = s.newLead || stage != &s.put && change.Reason == site.Added
+	s.newEntryPoint = s.newEntryPoint || stage != &s.put && change.Reason == site.Added
 }
 
 // liveShards reads the bucket's whole manifest where the two sites cut theirs into
@@ -250,7 +250,7 @@ func (p *planner) staleRoutes() map[site.RouteID]bool {
 
 // readLiveShard reads a shard of the bucket's manifest; errInconsistent if it is not
 // the one that the root names.
-func readLiveShard(ctx context.Context, bucket *patient, live *site.Root, shard string) ([]site.Entry, error) {
+func readLiveShard(ctx context.Context, bucket *retryingBucket, live *site.Root, shard string) ([]site.Entry, error) {
 	body, _, err := bucket.read(ctx, site.ManifestKey(shard))
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, errInconsistent

@@ -71,7 +71,7 @@ func planOf(t *testing.T, live, next memorySite) *plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bucket := &patient{bucket: siteBucket{memorySite: live}, patience: time.Second, hard: ctx, retries: &atomic.Int64{}, changes: &changes{}}
+	bucket := retrying(siteBucket{memorySite: live}, time.Second)
 	p, err := (&planner{source: source, bucket: bucket, live: &root, concurrency: 4}).plan(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestPlanEqualsAPlainComparison(t *testing.T) {
 		for _, e := range slices.Concat(p.searches, p.users, p.boards) {
 			put[e.Key] = true
 		}
-		for _, key := range p.gone {
+		for _, key := range p.deletes {
 			gone[key] = true
 		}
 		for key, body := range next {
@@ -135,8 +135,8 @@ func TestPlanOfOtherHeaders(t *testing.T) {
 		p := planOf(t, live, next)
 		n, _ := p.objects()
 		want := map[site.RouteID]int{site.RouteDetails: 50, site.RouteLeaderboard: 2}[route]
-		if n != want || p.manifests() != map[site.RouteID]int{site.RouteManifest: 16}[route] || len(p.gone) > 0 {
-			t.Errorf("%s: %d objects, %d manifest shards, %d gone", route.Route().Pattern, n, p.manifests(), len(p.gone))
+		if n != want || p.manifests() != map[site.RouteID]int{site.RouteManifest: 16}[route] || len(p.deletes) > 0 {
+			t.Errorf("%s: %d objects, %d manifest shards, %d gone", route.Route().Pattern, n, p.manifests(), len(p.deletes))
 		}
 	}
 }
@@ -228,23 +228,23 @@ func TestPackParcels(t *testing.T) {
 		}
 		var got []site.Key
 		named := make([]int, len(p.shards))
-		for _, parcel := range packParcels(p) {
+		for _, batch := range packBatches(p) {
 			var bytes int64
 			holds := map[int]bool{}
-			for _, e := range parcel.entries {
+			for _, e := range batch.entries {
 				bytes += e.Size
 				holds[int(rune(e.Key[0])-'a')] = true
 				got = append(got, e.Key)
 			}
-			if len(parcel.entries) > packObjects || bytes > packBytes && len(parcel.entries) > 1 {
-				t.Fatalf("a parcel of %d entries, %d bytes", len(parcel.entries), bytes)
+			if len(batch.entries) > packObjects || bytes > packBytes && len(batch.entries) > 1 {
+				t.Fatalf("a batch of %d entries, %d bytes", len(batch.entries), bytes)
 			}
-			for _, i := range parcel.shards {
+			for _, i := range batch.shards {
 				named[i]++
 				delete(holds, i)
 			}
 			if len(holds) > 0 {
-				t.Fatalf("a parcel does not name the shards %v of its entries", holds)
+				t.Fatalf("a batch does not name the shards %v of its entries", holds)
 			}
 		}
 		if !slices.Equal(got, all) || slices.Contains(named, 0) {

@@ -98,7 +98,7 @@ func (r *Report) plan(p *plan, maxChanged int) {
 		r.Changed = Changed{Unknown: true}
 	}
 	r.Plan.Put, r.Plan.Bytes = p.objects()
-	r.Plan.Added, r.Plan.Manifests, r.Plan.Delete = p.added, p.manifests(), len(p.gone)
+	r.Plan.Added, r.Plan.Manifests, r.Plan.Delete = p.added, p.manifests(), len(p.deletes)
 }
 
 func (r *Report) addPut(objects int, bytes int64) {

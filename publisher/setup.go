@@ -2,6 +2,7 @@ package publisher
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/followpress/followpress/site"
 )
@@ -28,10 +29,11 @@ func SetUp(ctx context.Context, to interface {
 	if o, err = o.WithDefaults(); err != nil {
 		return nil, err
 	}
-	bucket, stop, end := newPatient(ctx, to, o, &NewReport().retries)
-	defer end()
+	l := newLifetimes(ctx)
+	defer l.end()
+	bucket := newRetryingBucket(l.hard, to, o, new(atomic.Int64))
 	var created bool
-	err = bucket.do(stop.ctx, attemptTime, "create the bucket", func(ctx context.Context) (err error) {
+	err = bucket.do(l.soft, attemptTime, "create the bucket", func(ctx context.Context) (err error) {
 		created, err = to.Create(ctx)
 		return err
 	})
@@ -50,8 +52,8 @@ func SetUp(ctx context.Context, to interface {
 		{"everybody may read the site's objects", func(ctx context.Context) error { return to.AllowRead(ctx, c.PublicKeys()) }},
 		{"pages of any origin may read them (CORS)", to.AllowOrigins},
 	} {
-		if err := bucket.do(stop.ctx, attemptTime, step.words, step.do); err != nil {
-			if ctx.Err() != nil || mayPass(err) {
+		if err := bucket.do(l.soft, attemptTime, step.words, step.do); err != nil {
+			if ctx.Err() != nil || isRetryable(err) {
 				return done, err
 			}
 			done = append(done, "not done: "+step.words+": "+err.Error())

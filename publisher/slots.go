@@ -11,7 +11,7 @@ import (
 // How requests share the way to the server.
 const (
 	firstSlots = 4                // requests at once in the beginning
-	leastRound = 16               // successes for another one, after a failure
+	minRound   = 16               // successes for another one, after a failure
 	horizon    = 15 * time.Second // in which what is on its way should arrive
 	firstRate  = 256 << 10        // bytes a second, until that is measured
 	slack      = 4                // how many times slower than measured a body may be
@@ -34,7 +34,7 @@ const (
 //
 // A nil *slots has room for everything.
 type slots struct {
-	most float64 // Options.Concurrency
+	max float64 // Options.Concurrency
 
 	mu       sync.Mutex
 	waiting  list.List // of *waiter
@@ -60,7 +60,7 @@ type waiter struct {
 
 func newSlots(concurrency int) *slots {
 	most := float64(concurrency)
-	return &slots{most: most, limit: min(most, firstSlots), sent: throughput{firstRate / 10., 1 / 10.}, measured: time.Now()}
+	return &slots{max: most, limit: min(most, firstSlots), sent: throughput{firstRate / 10., 1 / 10.}, measured: time.Now()}
 }
 
 // take waits for a slot for a request with a body of so many bytes. The error is the
@@ -83,7 +83,7 @@ func (s *slots) take(ctx context.Context, bytes int64) (slot, error) {
 	defer s.mu.Unlock()
 	select {
 	case <-w.ready: // just now
-		s.leave(w.slot)
+		s.release(w.slot)
 	default:
 		s.waiting.Remove(place)
 	}
@@ -136,14 +136,14 @@ func (s *slots) give(t slot, arrived, failed bool) {
 	case arrived:
 		s.sent.add(t.bytes, s.measured.Sub(t.begun))
 		if ofThisRound && float64(s.taken) > s.limit/2 { // what is not used is not tried
-			s.limit = min(s.most, s.limit+s.growth())
+			s.limit = min(s.max, s.limit+s.growth())
 		}
 	case failed && ofThisRound:
 		s.limit = max(1, s.limit/2)
 		s.sent.bytes /= 2
 		s.halved++
 	}
-	s.leave(t)
+	s.release(t)
 	s.admit()
 }
 
@@ -151,10 +151,10 @@ func (s *slots) growth() float64 {
 	if s.halved == 0 {
 		return 1
 	}
-	return 1 / max(leastRound, s.limit)
+	return 1 / max(minRound, s.limit)
 }
 
-func (s *slots) leave(t slot) {
+func (s *slots) release(t slot) {
 	s.taken--
 	s.bytes -= t.bytes
 }

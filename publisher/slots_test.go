@@ -111,8 +111,8 @@ func TestFastUplink(t *testing.T) {
 		{time.Millisecond, BulkOff, 64},
 		{100 * time.Millisecond, BulkOff, 64},
 		{time.Second, BulkOff, 64},
-		{time.Second, BulkOn, packsAtOnce},
-		{12 * time.Second, BulkOn, packsAtOnce},
+		{time.Second, BulkOn, packsInFlight},
+		{12 * time.Second, BulkOn, packsInFlight},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			far := newFarBucket(busy)

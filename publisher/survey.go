@@ -31,7 +31,7 @@ const anySize = -1
 
 // takeSurvey lists the bucket. upToDate says whether an object with the right bytes
 // also has the right headers.
-func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []site.Entry, upToDate func(storage.Info) bool, progress Progress) (*survey, error) {
+func takeSurvey(ctx context.Context, bucket *retryingBucket, c site.Config, expected []site.Entry, upToDate func(storage.Info) bool, progress Progress) (*survey, error) {
 	index := make(map[site.Key]int, len(expected))
 	for i, e := range expected {
 		index[e.Key] = i
@@ -50,7 +50,7 @@ func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []
 			s.stale = append(s.stale, expected[i])
 		}
 	}
-	var unsure []question
+	var unsure []digestCheck
 	progress.Stage("list", int64(len(expected)))
 	err := bucket.list(ctx, "", func(info storage.Info) error {
 		s.listed++
@@ -58,11 +58,11 @@ func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []
 		i, ok := index[info.Key]
 		switch {
 		case !ok:
-			s.unexpected(info.Key)
+			s.addUnexpected(info.Key)
 		case seen[i]: // listed twice
-		case bucket.cannotTell(expected[i], info):
+		case bucket.needsDigest(expected[i], info):
 			seen[i] = true
-			unsure = append(unsure, question{entry: i, info: info})
+			unsure = append(unsure, digestCheck{entry: i, info: info})
 		default:
 			seen[i] = true
 			note(i, info, isSame(expected[i], info))
@@ -72,22 +72,22 @@ func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []
 	if err != nil {
 		return nil, err
 	}
-	if err := bucket.ask(ctx, expected, unsure, progress); err != nil {
+	if err := bucket.compareDigests(ctx, expected, unsure, progress); err != nil {
 		return nil, err
 	}
 	for _, q := range unsure {
-		if q.answer == gone {
+		if q.result == absent {
 			seen[q.entry] = false
 			continue
 		}
-		note(q.entry, q.info, q.answer == same)
+		note(q.entry, q.info, q.result == equal)
 	}
 	for i, e := range expected {
 		if !seen[i] {
 			s.missing = append(s.missing, e)
 		}
 	}
-	refreshed, err := refreshedOf(ctx, bucket, c, other)
+	refreshed, err := findRefreshed(ctx, bucket, c, other)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ type altered struct {
 // refreshedOf says which of the objects that were listed have bytes that a refresh of the
 // right ones has put, by what refreshes have kept. Refreshes keep first and put afterwards,
 // so what is read now knows of all that was listed.
-func refreshedOf(ctx context.Context, bucket *patient, c site.Config, listed map[site.Key]altered) (map[site.Key]bool, error) {
+func findRefreshed(ctx context.Context, bucket *retryingBucket, c site.Config, listed map[site.Key]altered) (map[site.Key]bool, error) {
 	refreshed := map[site.Key]bool{}
 	if len(listed) == 0 {
 		return refreshed, nil
@@ -148,7 +148,7 @@ func refreshedOf(ctx context.Context, bucket *patient, c site.Config, listed map
 					possible = append(possible, r.MD5)
 				}
 			}
-			found, err := bucket.isOneOf(ctx, object.found, possible)
+			found, err := bucket.hasDigest(ctx, object.found, possible)
 			mu.Lock()
 			defer mu.Unlock()
 			refreshed[key] = found
@@ -162,7 +162,7 @@ func isSame(want site.Entry, found storage.Info) bool {
 	return found.ETag == want.MD5.String() && (want.Size == anySize || want.Size == found.Size)
 }
 
-func (s *survey) unexpected(key site.Key) {
+func (s *survey) addUnexpected(key site.Key) {
 	switch {
 	case key == site.RootKey, key == site.LockKey:
 	case key == site.MarkKey:
@@ -231,7 +231,7 @@ func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress
 // with one of the configurations may have.
 func (p *planner) planOf(s *survey, configs []site.Config) *plan {
 	next := &p.source.root
-	result := &plan{late: p.live != nil}
+	result := &plan{manifestsLast: p.live != nil}
 	shards := map[string]*shardPlan{}
 	for _, group := range []struct {
 		entries []site.Entry
@@ -247,8 +247,8 @@ func (p *planner) planOf(s *survey, configs []site.Config) *plan {
 		}
 	}
 	for _, key := range s.unknown {
-		if ofASite(key, configs) {
-			result.gone = append(result.gone, key)
+		if isSiteKey(key, configs) {
+			result.deletes = append(result.deletes, key)
 		}
 	}
 	return result

@@ -14,7 +14,7 @@ func (r *run) durably(ctx context.Context, step func() error) error {
 	if err := step(); err != nil {
 		return err
 	}
-	if to, ok := r.bucket.bucket.(Syncer); ok {
+	if to, ok := r.bucket.inner.(Syncer); ok {
 		return to.Sync(ctx)
 	}
 	return nil

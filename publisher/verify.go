@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -58,10 +59,9 @@ func Verify(ctx context.Context, bucket Bucket, o Options) (*Verification, error
 	if err != nil {
 		return nil, err
 	}
-	report := NewReport()
-	patient, stop, end := newPatient(ctx, bucket, o, &report.retries)
-	defer end()
-	v, err := verify(stop.ctx, patient, o)
+	l := newLifetimes(ctx)
+	defer l.end()
+	v, err := verify(l.soft, newRetryingBucket(l.hard, bucket, o, new(atomic.Int64)), o)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func Verify(ctx context.Context, bucket Bucket, o Options) (*Verification, error
 	return v, nil
 }
 
-func verify(ctx context.Context, bucket *patient, o Options) (*Verification, error) {
+func verify(ctx context.Context, bucket *retryingBucket, o Options) (*Verification, error) {
 	body, _, err := bucket.read(ctx, site.RootKey)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, fmt.Errorf("there is no %s in the bucket: publish a site first, or check --dest", site.RootKey)
@@ -91,7 +91,7 @@ func verify(ctx context.Context, bucket *patient, o Options) (*Verification, err
 	}
 	// What a shard names that cannot be read is not known; it is no stranger either.
 	s.unknown = slices.DeleteFunc(s.unknown, func(key site.Key) bool {
-		return unreadable[site.ManifestShard(key, root.ShardDigits)] && ofASite(key, []site.Config{root.Config})
+		return unreadable[site.ManifestShard(key, root.ShardDigits)] && isSiteKey(key, []site.Config{root.Config})
 	})
 	return s.verification(&root, len(expected)), nil
 }
@@ -115,7 +115,7 @@ func keysOf(entries []site.Entry) []site.Key {
 
 // readManifest reads all shards of the bucket's manifest. Those that are missing or
 // altered are unreadable: the listing will name them.
-func readManifest(ctx context.Context, bucket *patient, root *site.Root, o Options) (entries []site.Entry, unreadable map[string]bool, err error) {
+func readManifest(ctx context.Context, bucket *retryingBucket, root *site.Root, o Options) (entries []site.Entry, unreadable map[string]bool, err error) {
 	shards := site.HashPrefixes(root.ShardDigits)
 	parts := make([][]site.Entry, len(shards))
 	bad := make([]bool, len(shards))
@@ -153,16 +153,16 @@ func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verificati
 		return nil, err
 	}
 	report := NewReport()
-	r, end, err := newRun(ctx, from, to, o, report)
+	r, err := newRun(ctx, from, to, o, report)
 	if err != nil {
 		return nil, err
 	}
-	defer end()
-	release, err := r.lock(r.ctx)
+	defer r.end()
+	release, err := r.lock(r.soft)
 	if err != nil {
 		return nil, err
 	}
-	v, err = r.repair(r.ctx)
+	v, err = r.repair(r.soft)
 	release()
 	if v == nil {
 		return nil, err
@@ -177,7 +177,7 @@ func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verificati
 
 // repair looks with the site's manifest, which is whole, not with the bucket's.
 func (r *run) repair(ctx context.Context) (*Verification, error) {
-	state, err := r.look(ctx)
+	state, err := r.readState(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	if err := transfer.put(ctx, plan); err != nil {
 		return v, err
 	}
-	return v, r.durably(ctx, func() error { return transfer.deleteGone(ctx, plan.gone) })
+	return v, r.durably(ctx, func() error { return transfer.deleteKeys(ctx, plan.deletes) })
 }
 
 // Left is how many unknown objects a repair left alone.

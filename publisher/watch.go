@@ -12,7 +12,7 @@ import (
 // alive. It compares no clocks: it waits for another heartbeat, as long by the clock of
 // this machine as the owner may send requests after one.
 type watch struct {
-	bucket *patient
+	bucket *retryingBucket
 	holder lockBody // as it was first seen
 	seen   time.Time
 	drain  time.Duration
@@ -20,9 +20,9 @@ type watch struct {
 
 // firstLook is how soon a watch looks again: who has only a moment's work left is not
 // waited for long.
-const firstLook = 50 * time.Millisecond
+const firstPoll = 50 * time.Millisecond
 
-func newWatch(bucket *patient, holder lockBody, drain time.Duration) *watch {
+func newWatch(bucket *retryingBucket, holder lockBody, drain time.Duration) *watch {
 	w := &watch{bucket, holder, time.Now(), drain}
 	bucket.log.Warn("somebody else has the lock: watching whether they are alive", "owner", holder.Owner,
 		"host", holder.Host, "process", holder.PID, "since", holder.Start.Format(time.RFC3339), "for", w.limit())
@@ -35,7 +35,7 @@ func (w *watch) limit() time.Duration { return w.holder.lease() + w.drain }
 // wait gives the lock as it is when the owner has given no sign of life for the limit;
 // ErrLocked as soon as it has given one.
 func (w *watch) wait(ctx context.Context) (holder lockBody, info storage.Info, err error) {
-	for pause := firstLook; ; pause = min(2*pause, max(firstLook, w.holder.lease()/heartbeats/2)) {
+	for pause := firstPoll; ; pause = min(2*pause, max(firstPoll, w.holder.lease()/heartbeats/2)) {
 		left := w.limit() - time.Since(w.seen)
 		select {
 		case <-time.After(max(0, min(pause, left))):
@@ -45,15 +45,15 @@ func (w *watch) wait(ctx context.Context) (holder lockBody, info storage.Info, e
 		holder, info, err = readLock(ctx, w.bucket)
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
-			return holder, info, lockedBy(w.holder, "somebody has just removed the lock: run this again if that is still needed")
+			return holder, info, errLockedBy(w.holder, "somebody has just removed the lock: run this again if that is still needed")
 		case err != nil:
 			return holder, info, err
 		case holder.Released:
-			return holder, info, lockedBy(w.holder, "it has just ended: run this again if that is still needed")
+			return holder, info, errLockedBy(w.holder, "it has just ended: run this again if that is still needed")
 		case holder.ID != w.holder.ID:
-			return holder, info, lockedBy(holder, "it has just taken over the lock: wait until that run ends")
+			return holder, info, errLockedBy(holder, "it has just taken over the lock: wait until that run ends")
 		case holder.Beats != w.holder.Beats:
-			return holder, info, lockedBy(holder, "it is alive: wait until that run ends, or stop it; --break-lock takes the lock all the same")
+			return holder, info, errLockedBy(holder, "it is alive: wait until that run ends, or stop it; --break-lock takes the lock all the same")
 		case left <= 0:
 			return holder, info, nil
 		}

@@ -99,7 +99,7 @@ func (c *cloudflare) finish(_ context.Context, asked *client, answer []byte) err
 		Success bool `json:"success"`
 	}
 	if err := json.Unmarshal(answer, &said); err != nil || !said.Success {
-		return fmt.Errorf("the answer does not say that it was done: %s", asked.word(answer))
+		return fmt.Errorf("the answer does not say that it was done: %s", asked.quote(answer))
 	}
 	return nil
 }

@@ -204,7 +204,7 @@ func (c *cloudFront) finish(ctx context.Context, client *client, answer []byte) 
 	for asked := false; ; asked = true {
 		var now invalidation
 		if err := xml.Unmarshal(answer, &now); err != nil || now.ID == "" {
-			return fmt.Errorf("the answer names no invalidation: %s", client.word(answer))
+			return fmt.Errorf("the answer names no invalidation: %s", client.quote(answer))
 		}
 		if now.Status == "Completed" {
 			return nil

@@ -68,9 +68,9 @@ func (s *stub) open(t *testing.T, flag string, change ...func(*Options)) *Purger
 		AWS: func(context.Context) (Credentials, error) {
 			return Credentials{"AKIDEXAMPLE", secret, "session-token"}, nil
 		},
-		Endpoints: map[Kind]string{CloudFront: s.URL, Cloudflare: s.URL + "/client/v4", Fastly: s.URL},
-		Log:       slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		firstWait: time.Millisecond, pollWait: time.Millisecond,
+		Endpoints:    map[Kind]string{CloudFront: s.URL, Cloudflare: s.URL + "/client/v4", Fastly: s.URL},
+		Log:          slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		firstBackoff: time.Millisecond, pollWait: time.Millisecond,
 	}
 	for _, c := range change {
 		c(&o)

@@ -32,8 +32,8 @@ type Options struct {
 	Log             *slog.Logger    // nil means none
 	Tell            func(string)    // is given a line for a person before a long wait; may be nil
 
-	firstWait time.Duration // before the second attempt; 0 means firstWait
-	pollWait  time.Duration // between two questions whether CloudFront is done; 0 means pollWait
+	firstBackoff time.Duration // 0 means the constant of that name
+	pollWait     time.Duration // between two questions whether CloudFront is done; 0 means pollWait
 }
 
 // A Kind of service.

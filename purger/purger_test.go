@@ -144,7 +144,7 @@ func TestInterrupt(t *testing.T) {
 		cancel()
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
-	_, err := s.open(t, "varnish:"+s.URL, func(o *Options) { o.firstWait, o.Patience = time.Hour, 2*time.Hour }).Purge(ctx, Everything())
+	_, err := s.open(t, "varnish:"+s.URL, func(o *Options) { o.firstBackoff, o.Patience = time.Hour, 2*time.Hour }).Purge(ctx, Everything())
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

@@ -177,7 +177,7 @@ func TestRefreshedThatIsNotThere(t *testing.T) {
 		}
 	}
 	for name, reason := range map[string]string{
-		"bucket/_refesh":   "name the folder _refresh of a bucket, or make it if nothing was refreshed yet",
+		"bucket/_refesh":   "name the folder _refresh of a bucket, or create it if nothing was refreshed yet",
 		"file":             "is a file",
 		"file/_refresh":    "name the folder _refresh",
 		"site":             "name its folder " + filepath.Join(folder, "site", "_refresh"),

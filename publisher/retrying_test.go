@@ -3,7 +3,6 @@ package publisher
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -115,7 +114,7 @@ func TestListingGoesOn(t *testing.T) {
 	publish(t, siteOf(t, objectsOf(20, "")), storage.OpenLocal(folder), Options{})
 	want := len(inBucket(t, folder)) + 1 // the lock
 	bucket := &breakingList{Bucket: storage.OpenLocal(folder), broken: unreachable(t)}
-	p := &patient{bucket: bucket, patience: 10 * time.Second, hard: context.Background(), log: slog.New(slog.DiscardHandler), retries: &atomic.Int64{}, changes: &changes{}}
+	p := retrying(bucket, 10*time.Second)
 	found := map[site.Key]int{}
 	if err := p.list(context.Background(), "", func(info storage.Info) error { found[info.Key]++; return nil }); err != nil {
 		t.Fatal(err)
