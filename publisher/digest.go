@@ -11,21 +11,21 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A Digester is a bucket whose ETags may be something else than MD5s, as under SSE-KMS,
-// and which can tell the MD5 of an object by itself.
+// A Digester is a Bucket whose ETags may not be MD5s, as under SSE-KMS. Digest returns the MD5 of
+// an object's body, or storage.ErrNotFound.
 type Digester interface {
 	Digest(ctx context.Context, key site.Key) (site.MD5, error)
 }
 
-// A question is about an entry that a listing neither confirms nor refutes: the size is
-// right, and the ETag is not its MD5.
+// A digestCheck is for an object that a listing cannot classify: its size is right, and its ETag
+// may not be an MD5.
 type digestCheck struct {
-	entry  int // of those expected
+	entry  int // index of the expected entry
 	info   storage.Info
 	result digestResult
 }
 
-// An answer says what an object is.
+// A digestResult is the result of a digestCheck.
 type digestResult int
 
 const (
@@ -34,26 +34,26 @@ const (
 	different
 )
 
-// cannotTell reports whether an object may be what it should although its ETag is not.
-func (p *retryingBucket) needsDigest(want site.Entry, found storage.Info) bool {
-	_, able := p.inner.(Digester)
-	return able && !p.md5ETags && found.ETag != want.MD5.String() && (want.Size == anySize || want.Size == found.Size)
+// needsDigest reports whether an object may have the right bytes although its ETag is different.
+func (b *retryingBucket) needsDigest(want site.Entry, found storage.Info) bool {
+	_, able := b.inner.(Digester)
+	return able && !b.md5ETags && found.ETag != want.MD5.String() && (want.Size == anySize || want.Size == found.Size)
 }
 
-// ask finds the answers, by the digest of each object.
-func (p *retryingBucket) compareDigests(ctx context.Context, expected []site.Entry, unsure []digestCheck, progress Progress) error {
+// compareDigests sets the result of each check, with a request per object.
+func (b *retryingBucket) compareDigests(ctx context.Context, expected []site.Entry, unsure []digestCheck, progress Progress) error {
 	if len(unsure) == 0 {
 		return nil
 	}
 	progress.Stage("digests", int64(len(unsure)))
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(max(1, p.concurrency))
+	group.SetLimit(max(1, b.concurrency))
 	for i := range unsure {
 		if groupCtx.Err() != nil {
 			break
 		}
 		group.Go(func() (err error) {
-			unsure[i].result, err = p.compareDigest(groupCtx, expected[unsure[i].entry])
+			unsure[i].result, err = b.compareDigest(groupCtx, expected[unsure[i].entry])
 			progress.AddBytes(1, 0)
 			return err
 		})
@@ -71,13 +71,13 @@ func (p *retryingBucket) compareDigests(ctx context.Context, expected []site.Ent
 		}
 	}
 	if n > 0 {
-		p.log.Warn("ETags of the bucket are no MD5s, as under SSE-KMS: asked for digests one by one", "objects", len(unsure), "right", n)
+		b.log.Warn("ETags of the bucket are not MD5s, as under SSE-KMS: requested digests one by one", "objects", len(unsure), "right", n)
 	}
 	return nil
 }
 
-func (p *retryingBucket) compareDigest(ctx context.Context, want site.Entry) (digestResult, error) {
-	digest, err := p.digest(ctx, want.Key)
+func (b *retryingBucket) compareDigest(ctx context.Context, want site.Entry) (digestResult, error) {
+	digest, err := b.digest(ctx, want.Key)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return absent, nil
@@ -87,23 +87,23 @@ func (p *retryingBucket) compareDigest(ctx context.Context, want site.Entry) (di
 	return different, err
 }
 
-func (p *retryingBucket) digest(ctx context.Context, key site.Key) (digest site.MD5, err error) {
-	err = p.do(ctx, attemptTime, "head "+string(key), func(ctx context.Context) (err error) {
-		digest, err = p.inner.(Digester).Digest(ctx, key)
+func (b *retryingBucket) digest(ctx context.Context, key site.Key) (digest site.MD5, err error) {
+	err = b.do(ctx, attemptTime, "head "+string(key), func(ctx context.Context) (err error) {
+		digest, err = b.inner.(Digester).Digest(ctx, key)
 		return err
 	})
 	return digest, err
 }
 
-// isOneOf reports whether an object that was listed has one of some digests.
-func (p *retryingBucket) hasDigest(ctx context.Context, listed storage.Info, digests []site.MD5) (bool, error) {
+// hasDigest reports whether a listed object has one of the digests.
+func (b *retryingBucket) hasDigest(ctx context.Context, listed storage.Info, digests []site.MD5) (bool, error) {
 	if slices.ContainsFunc(digests, func(d site.MD5) bool { return d.String() == listed.ETag }) {
 		return true, nil
 	}
-	if len(digests) == 0 || !p.needsDigest(site.Entry{Size: anySize}, listed) {
+	if len(digests) == 0 || !b.needsDigest(site.Entry{Size: anySize}, listed) {
 		return false, nil
 	}
-	digest, err := p.digest(ctx, listed.Key)
+	digest, err := b.digest(ctx, listed.Key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return false, nil
 	}

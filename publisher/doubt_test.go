@@ -209,7 +209,7 @@ func TestBreakingALongLease(t *testing.T) {
 			t.Fatal(err)
 		}
 		first.stop() // it is stopped at once
-		<-first.beating
+		<-first.stopped
 		begun := time.Now()
 		w.publishCalmly(t, sites[1], w.calm("second", nil), Options{BreakLock: true})
 		if took := time.Since(begun); took < maxLease+drainTime || first.lease.held() {

@@ -13,12 +13,14 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// ErrInterleaved says that another publisher wrote the root meanwhile.
-var ErrInterleaved = errors.New("another publisher has written the root meanwhile")
+// ErrInterleaved says that another publisher wrote the root during the run, so that the bucket
+// may hold objects of both sites.
+var ErrInterleaved = errors.New("another publisher wrote the root during this run")
 
-// Publish makes the bucket equal to the site. The report is never nil: after an
-// error it says how far the run came. When ctx is cancelled, requests that are under
-// way may end within Grace; the bucket can be published to again by anybody.
+// Publish makes the bucket equal to the site. The report is never nil: after an error it says
+// how far the run came. When ctx ends, Publish returns its cause, after Grace at most for requests
+// in flight; the next publish, from any machine, resumes. Errors include ErrLocked, ErrLockLost
+// and ErrInterleaved. Publish may run concurrently on different buckets.
 func Publish(ctx context.Context, from Site, to Bucket, o Options) (*Report, error) {
 	report := NewReport()
 	defer report.end(time.Now())
@@ -43,7 +45,7 @@ func Publish(ctx context.Context, from Site, to Bucket, o Options) (*Report, err
 	return report, err
 }
 
-// A run is what the steps of a publish share.
+// A run holds what the steps of a publish share.
 type run struct {
 	lifetimes
 	options Options
@@ -88,18 +90,18 @@ func newLifetimes(parent context.Context) lifetimes {
 	return lifetimes{soft, hard, endSoft, func() { stop(); endSoft(nil); endHard() }}
 }
 
-// publish stops early where there is nothing to do, which takes three requests.
+// publish makes the bucket equal to the site. If it is already, that takes three requests.
 func (r *run) publish(ctx context.Context) error {
 	body, _, err := r.bucket.read(ctx, site.RootKey)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return err
 	}
 	if bytes.Equal(body, r.source.body) {
-		certain, err := r.isConsistent(ctx)
+		consistent, err := r.isConsistent(ctx)
 		if err != nil {
 			return err
 		}
-		if certain {
+		if consistent {
 			r.report.Outcome, r.report.Live = Unchanged, true
 			return nil
 		}
@@ -116,7 +118,7 @@ func (r *run) publish(ctx context.Context) error {
 	return err
 }
 
-// certain reports whether the bucket is what its manifest says, as far as publishers know.
+// isConsistent reports whether mark and lock say that the bucket equals its manifest.
 func (r *run) isConsistent(ctx context.Context) (bool, error) {
 	mark, err := readMark(ctx, r.bucket)
 	if err != nil || mark != nil {
@@ -129,19 +131,19 @@ func (r *run) isConsistent(ctx context.Context) (bool, error) {
 	return err == nil && lock.Released && !lock.doubted(), err
 }
 
-// A state is what a bucket says about itself.
+// A state is the root and the mark of a bucket.
 type state struct {
 	body      []byte            // of the root; nil if there is none
-	condition storage.Condition // that the root is still this one
-	root      *site.Root        // nil if there is none, or none that can be read
-	mark      *mark
-	known     *mark // what a mark named that is not there any more, by a doubt
+	condition storage.Condition // for replacing the root
+	root      *site.Root        // nil if there is none, or it cannot be read
+	mark      *mark             // nil if there is none
+	known     *mark             // what the last mark named, from a doubt, if the mark itself is gone
 }
 
-// done reports whether the bucket holds the site already, and nothing else.
+// holds reports whether the bucket equals the site, according to root and mark.
 func (s *state) holds(next *source) bool { return bytes.Equal(s.body, next.body) && s.mark == nil }
 
-// look reads the root and the mark.
+// readState reads the root and the mark.
 func (r *run) readState(ctx context.Context) (*state, error) {
 	s := &state{condition: storage.IfAbsent}
 	body, info, err := r.bucket.read(ctx, site.RootKey)
@@ -164,13 +166,13 @@ func (r *run) readState(ctx context.Context) (*state, error) {
 	return s, nil
 }
 
-// lock makes sure that nobody else publishes, as far as the server lets it. release
-// ends that, and leaves a doubt where requests of this run may still arrive.
+// lock takes the lock, if the server has conditional writes. release frees it, and leaves a doubt
+// in it if requests of this run may still arrive.
 func (r *run) lock(ctx context.Context) (release func(), err error) {
 	unlocked := func() {
 		r.changeLock(r.bucket, func(lock *lockBody) bool {
 			was := lock.Doubt
-			if lock.Released { // no other run has published since
+			if lock.Released { // nobody else publishes
 				lock.ID, lock.Owner = r.id, r.options.Owner
 			}
 			lock.Doubt = r.remainingDoubt(r.found.merge(was.notInFuture(r.now())))
@@ -202,11 +204,11 @@ func (r *run) lock(ctx context.Context) (release func(), err error) {
 			return
 		}
 		if err := held.release(ctx, r.remainingDoubt); err != nil {
-			r.options.Log.Warn("the lock was not released: others will wait for its lease, and look at everything", "lease", r.options.Lease, "error", err)
+			r.options.Log.Warn("the lock was not released: the next run will wait for its lease and compare with a listing", "lease", r.options.Lease, "error", err)
 		}
 	}
 	if held.drain > 0 {
-		r.options.Log.Warn("waiting until what the other run sent has arrived", "for", held.drain.Round(time.Second))
+		r.options.Log.Warn("waiting until requests of the other run have arrived or expired", "for", held.drain.Round(time.Second))
 		select {
 		case <-time.After(held.drain):
 		case <-ctx.Done():
@@ -217,14 +219,14 @@ func (r *run) lock(ctx context.Context) (release func(), err error) {
 	return release, nil
 }
 
-// How long a run may take to say in the lock that it has ended: a person who interrupts
-// it does not want to wait, others would rather wait than look at everything.
+// Time limits of releasing the lock. A person who interrupts a run does not want to wait;
+// otherwise waiting is cheaper than the listing that an unreleased lock causes.
 const (
 	releaseTime            = 45 * time.Second // a request that hangs, and another
 	releaseTimeInterrupted = 2 * time.Second
 )
 
-// ending is a context for what a run does last, also if it was interrupted or failed.
+// finalContext is for what a run does last, even after ctx has ended.
 func finalContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := releaseTime
 	if ctx.Err() != nil {
@@ -233,7 +235,7 @@ func finalContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
 
-// findDoubt reads from the lock what it would have said, had this run taken it.
+// readDoubt reads the doubt from the lock, for a run that does not take the lock.
 func (r *run) readDoubt(ctx context.Context) error {
 	body, info, err := readLock(ctx, r.bucket)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -251,12 +253,13 @@ func (r *run) readDoubt(ctx context.Context) error {
 // now is the time by the bucket's clock.
 func (r *run) now() time.Time { return r.bucket.inner.Now() }
 
-// doubt is one about requests of this run, or of several.
+// doubt returns a new doubt about requests of the run with the ID, or of several if it is "".
 func (r *run) doubt(id string) *doubt {
 	return &doubt{Run: id, Since: r.now().UTC()}
 }
 
-// stillDoubtful is what is left of a doubt when this run ends, with what it adds.
+// remainingDoubt is the doubt to leave in the lock at the end of this run: the earlier one unless
+// this run has ended it, and a new one if requests of this run may still arrive.
 func (r *run) remainingDoubt(was *doubt) *doubt {
 	if was.equal(r.ended) {
 		was = nil
@@ -273,31 +276,31 @@ func (r *run) remainingDoubt(was *doubt) *doubt {
 	return was.withSites(r.marked)
 }
 
-// changeLock changes what the lock of whoever has it says of doubts.
+// changeLock changes the doubt in a lock that another run may hold.
 func (r *run) changeLock(bucket *retryingBucket, change func(*lockBody) bool) {
 	ctx, cancel := finalContext(r.soft)
 	defer cancel()
 	if err := changeLock(ctx, bucket.withoutSlots().withHard(ctx), change); err != nil {
-		r.options.Log.Warn("cannot note in the lock whether requests may still arrive: verify the bucket an hour from now", "error", err)
+		r.options.Log.Warn("cannot write to the lock that requests may still arrive: verify the bucket an hour from now", "error", err)
 	}
 }
 
 func (r *run) warnUnlocked() {
 	if !r.warned {
 		r.warned = true
-		r.options.Log.Warn("the server has no conditional writes: going on without a lock, as with --no-lock; make sure that nobody else publishes")
+		r.options.Log.Warn("the server has no conditional writes: publishing without a lock, as with --no-lock; make sure that nobody else publishes")
 		r.report.Unlocked = true
 	}
 }
 
-// replace looks again, now that nobody else writes, and does what is to be done.
+// publishLocked reads the state again, now that nobody else writes, and carries out the plan.
 func (r *run) publishLocked(ctx context.Context) error {
 	state, err := r.readState(ctx)
 	if err != nil {
 		return err
 	}
 	settled := r.found.settled(r.now())
-	if state.holds(r.source) && !r.doubted { // somebody was faster
+	if state.holds(r.source) && !r.doubted { // another run was faster
 		r.finish(Unchanged, settled)
 		return nil
 	}
@@ -335,7 +338,7 @@ func (r *run) publishLocked(ctx context.Context) error {
 	if err := r.durably(ctx, func() error { return transfer.deleteKeys(ctx, plan.deletes) }); err != nil {
 		return err
 	}
-	if settled { // else the mark has to tell the next run what may still arrive
+	if settled { // otherwise the mark tells the next run what may still arrive
 		if err := r.bucket.delete(ctx, site.MarkKey); err != nil {
 			return err
 		}
@@ -344,8 +347,8 @@ func (r *run) publishLocked(ctx context.Context) error {
 	return nil
 }
 
-// finish is the end of a run that has made the bucket what its manifest says. A doubt
-// that was settled when the run began to look is over then.
+// finish records that the bucket equals its manifest. That ends a doubt which was settled
+// before the run read the bucket.
 func (r *run) finish(outcome Outcome, settled bool) {
 	r.report.Outcome, r.report.Live = outcome, true
 	if settled {
@@ -353,7 +356,8 @@ func (r *run) finish(outcome Outcome, settled bool) {
 	}
 }
 
-// plan compares manifests, or looks at everything where they may not tell the truth.
+// plan compares manifests, or the site with a listing where the bucket's manifest cannot be
+// trusted.
 func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 	planner := &planner{source: r.source, bucket: r.bucket, live: s.root, concurrency: r.options.Concurrency}
 	r.options.Progress.Stage("compare", 0)
@@ -373,9 +377,9 @@ func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 		damaged = true
 	}
 	if damaged {
-		r.options.Log.Warn("the bucket does not hold what its root says: comparing with a listing of everything")
+		r.options.Log.Warn("the bucket differs from its root: comparing with a listing")
 	} else {
-		r.options.Log.Info("an earlier run was cut off, or its requests may have arrived late: comparing with a listing of everything")
+		r.options.Log.Info("an earlier run was cut off, or its requests may have arrived late: comparing with a listing")
 	}
 	r.report.Resumed = true
 	plan, err := planner.surveyPlan(ctx, cmp.Or(s.mark, s.known), r.options.Progress)
@@ -383,8 +387,8 @@ func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 	return plan, err
 }
 
-// hasManifest reports whether a bucket without a root has a manifest: then somebody has
-// removed the root.
+// hasManifest reports whether a bucket without a root has a manifest, which means that somebody
+// has removed the root.
 func (r *run) hasManifest(ctx context.Context) (bool, error) {
 	for shard := "0"; len(shard) <= maxProbedDigits; shard += "0" {
 		_, _, err := r.bucket.read(ctx, site.ManifestKey(shard))
@@ -395,15 +399,15 @@ func (r *run) hasManifest(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// usualDigits tell 4,096 shards of the manifest apart, of some 16 million objects.
+// maxProbedDigits covers manifests of up to 4,096 shards, about 16 million objects.
 const maxProbedDigits = 3
 
-// putRoot makes the new site the one that readers see, on condition that the root is
-// still the one that the plan began with.
+// putRoot makes the new site live, provided that the root is still the one that the plan is
+// based on.
 func (r *run) putRoot(ctx context.Context, s *state) error {
 	root := r.source.object(site.Entry{Key: site.RootKey, Size: int64(len(r.source.body)), MD5: site.Sum(r.source.body)}, r.source.body)
 	if bytes.Equal(s.body, r.source.body) && sameRootRule(s.root, &r.source.root) {
-		return nil // a run was cut off after this
+		return nil // an earlier run was cut off after this step
 	}
 	_, err := r.bucket.put(ctx, root, s.condition)
 	if errors.Is(err, storage.ErrUnsupported) {
@@ -411,14 +415,14 @@ func (r *run) putRoot(ctx context.Context, s *state) error {
 		_, err = r.bucket.put(ctx, root, storage.Always)
 	}
 	if errors.Is(err, storage.ErrCondition) || errors.Is(err, storage.ErrNotFound) {
-		// Perhaps it was us, and the answer to an earlier attempt was lost.
+		// An earlier attempt may have succeeded although its answer was lost.
 		body, _, readErr := r.bucket.read(ctx, site.RootKey)
 		if readErr == nil && bytes.Equal(body, r.source.body) {
 			return nil
 		}
 		r.interleaved = true
-		_, marked := writeMark(ctx, r.bucket, nil, nil, &r.source.root) // theirs is gone with their run
-		return errors.Join(fmt.Errorf("put %s: %w: the objects of both may be mixed now: publish again", site.RootKey, ErrInterleaved), marked)
+		_, marked := writeMark(ctx, r.bucket, nil, nil, &r.source.root) // the other run has deleted its mark
+		return errors.Join(fmt.Errorf("put %s: %w: the bucket may hold objects of both: publish again", site.RootKey, ErrInterleaved), marked)
 	}
 	return err
 }

@@ -15,22 +15,21 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A survey compares what is in the bucket with what should be there, by listing.
+// A survey compares a listing of the bucket with the expected objects.
 type survey struct {
 	missing   []site.Entry
-	altered   []site.Entry // other bytes
-	refreshed []site.Entry // other bytes, because a refresh replaced them
-	stale     []site.Entry // right bytes, perhaps other headers
-	unknown   []site.Key   // nothing of the site, nor of what is kept beside it
-	marked    bool         // a publish is under way or was cut off
-	listed    int
+	altered   []site.Entry // with other bytes
+	refreshed []site.Entry // with other bytes that a refresh has put
+	stale     []site.Entry // with the right bytes, but perhaps other headers
+	unknown   []site.Key   // not expected, nor one of the objects beside the site
+	marked    bool         // whether there is a mark
+	listed    int          // number of listed objects
 }
 
-// anySize is the size of an entry that only has a digest.
+// anySize is the size of an entry of which only the digest is known.
 const anySize = -1
 
-// takeSurvey lists the bucket. upToDate says whether an object with the right bytes
-// also has the right headers.
+// takeSurvey lists the bucket. upToDate reports whether an object also has the right headers.
 func takeSurvey(ctx context.Context, bucket *retryingBucket, c site.Config, expected []site.Entry, upToDate func(storage.Info) bool, progress Progress) (*survey, error) {
 	index := make(map[site.Key]int, len(expected))
 	for i, e := range expected {
@@ -38,13 +37,13 @@ func takeSurvey(ctx context.Context, bucket *retryingBucket, c site.Config, expe
 	}
 	var s survey
 	seen := make([]bool, len(expected))
-	other := map[site.Key]altered{} // that a refresh may have put
-	note := func(i int, info storage.Info, right bool) {
+	mayBeRefreshed := map[site.Key]altered{}
+	classify := func(i int, info storage.Info, right bool) {
 		switch {
 		case !right:
 			s.altered = append(s.altered, expected[i])
 			if _, refreshable := c.RefreshOf(info.Key); refreshable && upToDate(info) {
-				other[info.Key] = altered{info, expected[i].MD5}
+				mayBeRefreshed[info.Key] = altered{info, expected[i].MD5}
 			}
 		case !upToDate(info):
 			s.stale = append(s.stale, expected[i])
@@ -59,13 +58,13 @@ func takeSurvey(ctx context.Context, bucket *retryingBucket, c site.Config, expe
 		switch {
 		case !ok:
 			s.addUnexpected(info.Key)
-		case seen[i]: // listed twice
+		case seen[i]: // a listing may repeat an object
 		case bucket.needsDigest(expected[i], info):
 			seen[i] = true
 			unsure = append(unsure, digestCheck{entry: i, info: info})
 		default:
 			seen[i] = true
-			note(i, info, isSame(expected[i], info))
+			classify(i, info, isSame(expected[i], info))
 		}
 		return nil
 	})
@@ -80,14 +79,14 @@ func takeSurvey(ctx context.Context, bucket *retryingBucket, c site.Config, expe
 			seen[q.entry] = false
 			continue
 		}
-		note(q.entry, q.info, q.result == equal)
+		classify(q.entry, q.info, q.result == equal)
 	}
 	for i, e := range expected {
 		if !seen[i] {
 			s.missing = append(s.missing, e)
 		}
 	}
-	refreshed, err := findRefreshed(ctx, bucket, c, other)
+	refreshed, err := findRefreshed(ctx, bucket, c, mayBeRefreshed)
 	if err != nil {
 		return nil, err
 	}
@@ -100,23 +99,23 @@ func takeSurvey(ctx context.Context, bucket *retryingBucket, c site.Config, expe
 	return &s, nil
 }
 
-// An altered object has other bytes than it should.
+// An altered object has other bytes than the manifest says.
 type altered struct {
 	found storage.Info
 	want  site.MD5
 }
 
-// refreshedOf says which of the objects that were listed have bytes that a refresh of the
-// right ones has put, by what refreshes have kept. Refreshes keep first and put afterwards,
-// so what is read now knows of all that was listed.
+// findRefreshed reports which altered objects have bytes that a refresh has put, according to the
+// data that refreshes store below _refresh/. A refresh stores its data before it puts the
+// object, so the data explains every object that was listed before.
 func findRefreshed(ctx context.Context, bucket *retryingBucket, c site.Config, listed map[site.Key]altered) (map[site.Key]bool, error) {
 	refreshed := map[site.Key]bool{}
 	if len(listed) == 0 {
 		return refreshed, nil
 	}
-	kept := map[site.Key]bool{}
+	stored := map[site.Key]bool{}
 	err := bucket.list(ctx, site.RefreshPrefix, func(info storage.Info) error {
-		kept[info.Key] = true
+		stored[info.Key] = true
 		return nil
 	})
 	if err != nil {
@@ -128,7 +127,7 @@ func findRefreshed(ctx context.Context, bucket *retryingBucket, c site.Config, l
 	for _, key := range slices.Sorted(maps.Keys(listed)) {
 		object := listed[key]
 		refresh, _ := c.RefreshOf(key)
-		if !kept[refresh] {
+		if !stored[refresh] {
 			continue
 		}
 		group.Go(func() error {
@@ -138,12 +137,12 @@ func findRefreshed(ctx context.Context, bucket *retryingBucket, c site.Config, l
 			} else if err != nil {
 				return err
 			}
-			stored, err := site.Stored(body)
+			refreshes, err := site.Stored(body)
 			if err != nil {
-				return nil // it explains nothing; generate says what is wrong with it
+				return nil // the object counts as altered; generate reports this error
 			}
 			var possible []site.MD5
-			for _, r := range stored {
+			for _, r := range refreshes {
 				if r.From == object.want {
 					possible = append(possible, r.MD5)
 				}
@@ -173,7 +172,7 @@ func (s *survey) addUnexpected(key site.Key) {
 	}
 }
 
-// manifestEntries are the shards of the manifest as a root names them.
+// manifestEntries returns the manifest shards that a root names.
 func manifestEntries(root *site.Root) []site.Entry {
 	entries := make([]site.Entry, 0, len(root.Manifest))
 	for shard, digest := range root.Manifest {
@@ -201,8 +200,8 @@ func (s *source) entries(ctx context.Context) ([]site.Entry, error) {
 	return slices.Concat(parts...), nil
 }
 
-// surveyPlan makes a plan of what the listing shows: what a run that was cut off had
-// put need not be put again, and what it left that belongs to no site goes.
+// surveyPlan makes a plan from a listing. Objects that a run has put before it was cut off need
+// not be put again; leftovers that do not belong to the site are deleted.
 func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress) (*plan, error) {
 	if found == nil {
 		found = &mark{}
@@ -227,8 +226,8 @@ func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress
 	return p.planOf(s, found.configs(p.live, next)), nil
 }
 
-// planOf is what a survey asks for. Of what is unknown only objects go that a site
-// with one of the configurations may have.
+// planOf makes a plan from a survey. Of the unknown objects it deletes those whose keys have the
+// form of a site with one of the configurations.
 func (p *planner) planOf(s *survey, configs []site.Config) *plan {
 	next := &p.source.root
 	result := &plan{manifestsLast: p.live != nil}
@@ -254,8 +253,7 @@ func (p *planner) planOf(s *survey, configs []site.Config) *plan {
 	return result
 }
 
-// addTo puts a change into the plan of its shard; a manifest shard is not counted as
-// an object.
+// addTo files a change under its shard. A manifest shard does not count as an object.
 func (p *plan) addTo(shards map[string]*shardPlan, next *site.Root, change site.Change) {
 	name, isManifest := strings.CutPrefix(string(change.Key), string(site.ManifestKey("")))
 	if !isManifest {

@@ -131,7 +131,7 @@ func TestRepairFromAnotherSite(t *testing.T) {
 	folder := t.TempDir()
 	publish(t, siteOf(t, objectsOf(3, "")), storage.OpenLocal(folder), Options{})
 	_, err := Repair(context.Background(), siteOf(t, objectsOf(4, "")), storage.OpenLocal(folder), Options{})
-	if err == nil || !strings.Contains(err.Error(), "publish it instead") {
+	if err == nil || !strings.Contains(err.Error(), "run followpress publish instead") {
 		t.Error(err)
 	}
 }
