@@ -185,7 +185,7 @@ func TestWhatCannotGoAwayStopsTheRun(t *testing.T) {
 		}{
 			{"a wrong secret", map[string]string{"AWS_SECRET_ACCESS_KEY": "a-wrong-secret"}, p.at, storage.S3Options{}, "AWS_SECRET_ACCESS_KEY"},
 			{"an unknown user", map[string]string{"AWS_ACCESS_KEY_ID": "nobody"}, p.at, storage.S3Options{}, "AWS_ACCESS_KEY_ID"},
-			{"no bucket", nil, storage.Location{Bucket: "no-such-bucket"}, storage.S3Options{}, "--init"},
+			{"no bucket", nil, storage.Location{Bucket: "no-such-bucket"}, storage.S3Options{}, "followpress init"},
 			{"a wrong region", nil, p.at, storage.S3Options{Region: "eu-elsewhere-7"}, "--region"}, // any is right for MinIO
 			{"no server", nil, p.at, storage.S3Options{Endpoint: "http://no-such-host.invalid"}, "--endpoint"},
 			{"the wrong scheme", nil, p.at, storage.S3Options{Endpoint: strings.Replace(server.Endpoint, "http:", "https:", 1)}, "--endpoint"},

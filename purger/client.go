@@ -28,14 +28,14 @@ const (
 	maxQuote       = 200     // bytes of an answer that an error quotes
 )
 
-// A verdict says what an answer means.
+// A verdict is the meaning of an answer.
 type verdict int
 
 const (
-	byStatus verdict = iota // what its status says
+	byStatus verdict = iota // as its status says
 	good
-	nothing // good: it had nothing to forget
-	tryAgain
+	nothing  // success: the cache had nothing to purge
+	tryAgain // retryable
 )
 
 // A client makes requests, and retries them with exponential backoff after a retryable
@@ -48,7 +48,7 @@ type client struct {
 	log      *slog.Logger
 	tell     func(line string)
 	retries  atomic.Int64
-	empty    atomic.Int64 // answers that there was nothing to forget
+	empty    atomic.Int64 // answers that there was nothing to purge
 	hide     *strings.Replacer
 }
 
@@ -190,8 +190,8 @@ func hiding(secrets []string) *strings.Replacer {
 
 // secretsIn returns the parts of a URL, or of a template, that may be secret: all except the
 // host.
-func secretsIn(template string) []string {
-	u, err := url.Parse(strings.NewReplacer(urlPlace, "", pathPlace, "").Replace(template))
+func secretParts(template string) []string {
+	u, err := url.Parse(strings.NewReplacer(urlPlaceholder, "", pathPlaceholder, "").Replace(template))
 	if err != nil {
 		return nil // it will be refused
 	}

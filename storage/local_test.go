@@ -176,7 +176,7 @@ func TestLocalRefusesCircles(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := b.List(t.Context(), "", "", func(storage.Info) error { return nil })
-		if err == nil || !strings.Contains(err.Error(), "a/b/circle is a link to a folder that it is in") {
+		if err == nil || !strings.Contains(err.Error(), "a/b/circle is a link to a folder that contains it") {
 			t.Errorf("a link to %s: %v", to, err)
 		}
 		if err := os.Remove(link); err != nil {

@@ -141,7 +141,7 @@ func TestS3WithoutBucketIsErrNoBucket(t *testing.T) {
 			}
 			if !errors.Is(err, storage.ErrNoBucket) || storage.Temporary(err) {
 				t.Errorf("%s: %v, want ErrNoBucket", name, err)
-			} else if !strings.Contains(err.Error(), `"no-such-bucket"`) || !strings.Contains(err.Error(), "--init") {
+			} else if !strings.Contains(err.Error(), `"no-such-bucket"`) || !strings.Contains(err.Error(), "followpress init") {
 				t.Errorf("%s: %q does not say which bucket and what to do", name, err)
 			}
 		}

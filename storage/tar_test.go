@@ -126,7 +126,7 @@ func TestATarThatIsReplaced(t *testing.T) {
 	}{
 		"nothing":    {nil, "has no _site"},
 		"cut off":    {whole[:3*512+5], "unexpected EOF"},
-		"a part":     {whole[:4*512], "not complete"}, // one object
+		"a part":     {whole[:4*512], "incomplete"}, // one object
 		"no tar":     {bytes.Repeat([]byte("no tar "), 1000), "invalid tar header"},
 		"damaged":    {bytes.ReplaceAll(whole, []byte("_site\x00"), []byte("_sit\x00\x00")), "invalid tar header"}, // by its checksum
 		"other root": {bytes.Replace(whole, []byte(`{"format":1,`), []byte(`{"format":7,`), 1), "format 7"},
@@ -203,8 +203,8 @@ func TestATarThatIsWrittenOver(t *testing.T) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Get(t.Context(), numbered(1)); err == nil || errors.Is(err, storage.ErrNotFound) || !strings.Contains(err.Error(), "written over") {
-		t.Errorf("afterwards: got %v, want an error that says it was written over", err)
+	if _, err := s.Get(t.Context(), numbered(1)); err == nil || errors.Is(err, storage.ErrNotFound) || !strings.Contains(err.Error(), "overwritten") {
+		t.Errorf("afterwards: got %v, want an error that says it was overwritten", err)
 	}
 	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		err := s.Reopen(t.Context())
