@@ -356,17 +356,17 @@ func TestOutputThatIsRefused(t *testing.T) {
 		prepare func(t testing.TB, path string)
 		reason  string
 	}{
-		"a foreign file in the site":   {"site", inside("notes.txt"), "holds notes.txt, which is no part of a site"},
-		"a foreign folder in the site": {"site", inside("private/notes.txt"), "holds private, which is no part of a site"},
-		"refreshed answers": {"site", inside("_refresh/details/1"), "holds _refresh, what refreshes have fetched, which would be lost: " +
-			"generate into another folder, and update this one with publish --dest file:///"},
+		"a foreign file in the site":   {"site", inside("notes.txt"), "holds notes.txt, which is not part of a site"},
+		"a foreign folder in the site": {"site", inside("private/notes.txt"), "holds private, which is not part of a site"},
+		"refreshed answers": {"site", inside("_refresh/details/1"), "holds _refresh, refreshed data, which would be lost: " +
+			"generate into another folder, and update this one with followpress publish --dest file:///"},
 		"a bucket with refreshed answers": {"site", func(t testing.TB, path string) {
 			inside("_refresh/details/1")(t, path)
 			overwrite(t, filepath.Join(path, ".followpress", "lock"), "")
-		}, "holds _refresh, what refreshes have fetched, which would be lost"},
-		"a bucket":             {"site", inside(".followpress/lock"), "update this one with publish --dest file:///"},
-		"beside the base path": {"site", inside("api/v2/mine"), "api holds v2, which is no part of a site"},
-		"beside the endpoints": {"site", inside("api/v1/mine"), "v1 holds mine, which is no part of a site"},
+		}, "holds _refresh, refreshed data, which would be lost"},
+		"a bucket":             {"site", inside(".followpress/lock"), "update this one with followpress publish --dest file:///"},
+		"beside the base path": {"site", inside("api/v2/mine"), "api holds v2, which is not part of a site"},
+		"beside the endpoints": {"site", inside("api/v1/mine"), "v1 holds mine, which is not part of a site"},
 		"a folder named _site": {"site", func(t testing.TB, path string) {
 			overwrite(t, filepath.Join(path, "_site", "index.html"), "precious")
 			overwrite(t, filepath.Join(path, "thesis.txt"), "precious")
@@ -374,7 +374,7 @@ func TestOutputThatIsRefused(t *testing.T) {
 		"a file named _site": {"site", func(t testing.TB, path string) {
 			overwrite(t, filepath.Join(path, "_site"), "precious")
 			overwrite(t, filepath.Join(path, "docs", "a"), "precious")
-		}, "holds docs, which is no part of a site"},
+		}, "holds docs, which is not part of a site"},
 		"a folder of something else": {"site", func(t testing.TB, path string) {
 			overwrite(t, filepath.Join(path, "notes.txt"), "precious")
 		}, "is not empty and holds no site"},

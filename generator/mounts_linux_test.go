@@ -167,7 +167,7 @@ func TestOverlayWithoutAttributes(t *testing.T) {
 		o := small
 		o.Rebuild, o.Progress = true, &seen
 		_, err := generator.ToPath(t.Context(), next.fs(), path, o)
-		wantError(t, err, "a new folder cannot be moved to where the output "+path+" belongs", "name a .tar file")
+		wantError(t, err, "a new folder cannot be moved to the output "+path+": name a .tar file")
 		if len(seen) != 1 {
 			t.Errorf("%s: got the stages %v, want none before it fails", name, seen)
 		}

@@ -210,7 +210,7 @@ func TestFoldedNames(t *testing.T) {
 				}
 				return
 			}
-			wantError(t, err, fmt.Sprintf("the names %q and %q are one on the file system of the output", test.refuse[0], test.refuse[1]), "name a .tar file")
+			wantError(t, err, fmt.Sprintf("the names %q and %q are equal on the file system of the output", test.refuse[0], test.refuse[1]), "name a .tar file")
 			if strings.Contains(strings.Join(seen, " "), "write") {
 				t.Errorf("got the stages %v, want none that writes", seen)
 			}
