@@ -276,7 +276,7 @@ func TestKilledBetweenTheRenames(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := generator.ToPath(t.Context(), s.without("lists.ndjson").fs(), path, small)
-	wantError(t, err, "table lists is missing")
+	wantError(t, err, "table lists is not there")
 	if err := readFolder(t, path).compare(inMemory(t, s, small)); err != nil {
 		t.Error(err)
 	}

@@ -110,7 +110,7 @@ func openTable(snapshot afero.Fs, t table) (*tableFile, error) {
 	}
 	switch len(names) {
 	case 0:
-		return nil, fmt.Errorf("table %s is missing: expected %s.ndjson, %[1]s.ndjson.gz or %[1]s.ndjson.zst", t, t)
+		return nil, fmt.Errorf("table %s is not there: expected %s.ndjson, %[1]s.ndjson.gz or %[1]s.ndjson.zst", t, t)
 	case 1:
 	default:
 		return nil, fmt.Errorf("table %s exists twice: keep one of %s", t, strings.Join(names, ", "))

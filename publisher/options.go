@@ -94,7 +94,7 @@ func (o Options) WithDefaults() (Options, error) {
 	case o.Bulk != BulkAuto && o.Bulk != BulkOn && o.Bulk != BulkOff:
 		return o, fmt.Errorf("bulk %q: use %s, %s or %s", o.Bulk, BulkAuto, BulkOn, BulkOff)
 	case o.NoLock && o.BreakLock:
-		return o, fmt.Errorf("no lock, and break the lock: choose one")
+		return o, fmt.Errorf("either no lock or break the lock, not both")
 	}
 	return o, nil
 }
