@@ -124,7 +124,7 @@ func TestRepeatedRecordsEqualModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := 201 - decode[struct{ Counts struct{ Records int } }](t, readTree(t, files, "/")["_site"]).Counts.Records; report.Repeated != want {
-			t.Errorf("seed %d: %d repeated rows, want %d", seed, report.Repeated, want)
+			t.Errorf("seed %d: got %d repeated rows, want %d", seed, report.Repeated, want)
 		}
 		if err := readTree(t, files, "/").withoutIndex().compare(newModel(t, s).objects(t, small.Config)); err != nil {
 			t.Errorf("seed %d: %v", seed, err)

@@ -378,7 +378,7 @@ func TestRowsWithoutEffect(t *testing.T) {
 		rows          int
 	}{{"records", "unknown list", 1}, {"badges", "unknown event", 2}, {"badges", "owner without a list", 1}} {
 		if n := report.Tables[want.table].WithoutEffect[want.reason]; n != want.rows {
-			t.Errorf("%s: %d rows without effect (%s), want %d", want.table, n, want.reason, want.rows)
+			t.Errorf("%s: got %d rows without effect (%s), want %d", want.table, n, want.reason, want.rows)
 		}
 		if line := fmt.Sprintf("%d without effect (%s)", want.rows, want.reason); !strings.Contains(report.String(), line) {
 			t.Errorf("%q is not in the report: %s", line, report)
@@ -396,7 +396,7 @@ func TestRowsWithoutEffect(t *testing.T) {
 	}
 	for _, reason := range []string{"primary list that is not there", "primary list of another account"} {
 		if n := report.Tables["accounts"].WithoutEffect[reason]; n != 1 {
-			t.Errorf("%d rows without effect (%s), want 1", n, reason)
+			t.Errorf("got %d rows without effect (%s), want 1", n, reason)
 		}
 	}
 }
@@ -474,7 +474,7 @@ func TestTwoRuns(t *testing.T) {
 			once.Do(func() {
 				_, err := generator.ToPath(t.Context(), s.fs(), p.path, small)
 				if !errors.Is(err, generator.ErrBusy) {
-					t.Errorf("%s: the second run: %v, want %v", p.name, err, generator.ErrBusy)
+					t.Errorf("%s: the second run: got %v, want %v", p.name, err, generator.ErrBusy)
 				}
 				wantError(t, err, p.path, "another run is writing to it")
 			})

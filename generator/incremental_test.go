@@ -118,7 +118,7 @@ func keptAre(t testing.TB, path string, before map[string]fileState, keep func(s
 		}
 		was := before[name]
 		if same := is.inode == was.inode && is.changed.Equal(was.changed); same != keep(key) {
-			t.Errorf("%s: the same file as before: %t, want %t", key, same, keep(key))
+			t.Errorf("%s: the same file as before: got %t, want %t", key, same, keep(key))
 		}
 	}
 }
@@ -292,7 +292,7 @@ func TestPermissionsStay(t *testing.T) {
 		}
 		onDisk(t, next, path, small)
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
-			t.Errorf("%s: %v, %v, want 0700", name, info.Mode(), err)
+			t.Errorf("%s: got %v, %v, want 0700", name, info.Mode(), err)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestLongTextsAreLeftOut(t *testing.T) {
 		t.Errorf("the report says\n%s, want in it\n%s", report, line)
 	}
 	if report.Skipped() != 0 {
-		t.Errorf("%d rows skipped, want none", report.Skipped())
+		t.Errorf("got %d rows skipped, want none", report.Skipped())
 	}
 }
 
@@ -63,7 +63,7 @@ func TestLongTextLimit(t *testing.T) {
 	o.Config.MaxProfileText = 255
 	files, report, err := generator.ToMemory(t.Context(), withLongTexts().fs(), o)
 	if err != nil || report.LongTexts.LeftOut != 4 {
-		t.Errorf("with a smaller limit: %v\n%v, want 4 left out", report, err)
+		t.Errorf("with a smaller limit: got %v\n%v, want 4 left out", report, err)
 	}
 	if root := decode[site.Root](t, readTree(t, files, "/")[site.RootKey]); root.Config.MaxProfileText != 255 {
 		t.Errorf("the root says %d, want 255", root.Config.MaxProfileText)
@@ -111,7 +111,7 @@ func TestManyLongTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := report.LongTexts; got.LeftOut != 80 || len(got.Examples) != 10 || got.Examples[9].Line != 5 {
-		t.Errorf("%d left out and %+v, want 80, and the first 10", got.LeftOut, got.Examples)
+		t.Errorf("got %d left out and %+v, want 80, and the first 10", got.LeftOut, got.Examples)
 	}
 	if line := report.LongTexts.String(); strings.ContainsAny(line, "\x1b\n") || !strings.HasSuffix(line, "; and 77 more") {
 		t.Errorf("the report says %q", line)

@@ -149,7 +149,7 @@ func alone3(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 3 {
-		t.Errorf("%v is in %s (%v), want the 3 that were", entries, dir, err)
+		t.Errorf("got %v is in %s (%v), want the 3 that were", entries, dir, err)
 	}
 }
 

@@ -215,7 +215,7 @@ func TestFoldedNames(t *testing.T) {
 				t.Errorf("got the stages %v, want none that writes", seen)
 			}
 			if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
-				t.Errorf("%v is there (%v), want nothing", entries, err)
+				t.Errorf("got %v is there (%v), want nothing", entries, err)
 			}
 			// A tar file tells them apart.
 			onDisk(t, s, path+".tar", o)

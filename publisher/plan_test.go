@@ -113,12 +113,12 @@ func TestPlanEqualsAPlainComparison(t *testing.T) {
 		}
 		for key, body := range next {
 			if key != site.RootKey && put[key] != (string(live[key]) != string(body)) {
-				t.Errorf("seed %d: %s differs: %v, is put: %v", seed, key, !put[key], put[key])
+				t.Errorf("seed %d: %s, differs %v: got put %v, want equal", seed, key, !put[key], put[key])
 			}
 		}
 		for key := range live {
 			if _, stays := next[key]; stays == gone[key] {
-				t.Errorf("seed %d: %s stays: %v, is deleted: %v", seed, key, stays, gone[key])
+				t.Errorf("seed %d: %s, stays %v: got deleted %v, want the opposite", seed, key, stays, gone[key])
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func TestPlanOfOtherHeaders(t *testing.T) {
 		n, _ := p.objects()
 		want := map[site.RouteID]int{site.RouteDetails: 50, site.RouteLeaderboard: 2}[route]
 		if n != want || p.manifests() != map[site.RouteID]int{site.RouteManifest: 16}[route] || len(p.deletes) > 0 {
-			t.Errorf("%s: %d objects, %d manifest shards, %d gone", route.Route().Pattern, n, p.manifests(), len(p.deletes))
+			t.Errorf("%s: got %d objects, %d manifest shards, %d deletes, want those of the route", route.Route().Pattern, n, p.manifests(), len(p.deletes))
 		}
 	}
 }
@@ -162,19 +162,19 @@ func TestOrder(t *testing.T) {
 		case strings.Contains(string(key), "leaderboard"):
 			for _, shard := range site.HashPrefixes(1) {
 				if at[site.ManifestKey(shard)] > at[key] {
-					t.Errorf("%s comes before shard %s", key, shard)
+					t.Errorf("%s: got it before shard %s, want it after", key, shard)
 				}
 			}
 		case at[key] > manifest:
-			t.Errorf("%s comes after its shard of the manifest", key)
+			t.Errorf("%s: got it after its manifest shard, want it before", key)
 		}
 		if at[key] > root {
-			t.Errorf("%s comes after the root", key)
+			t.Errorf("%s: got it after the root, want it before", key)
 		}
 	}
 	for key, i := range at {
 		if key[0] == '-' && i < root {
-			t.Errorf("%s before the root", key)
+			t.Errorf("%s: got it before the root, want it after", key)
 		}
 	}
 	if first, last := log[0], log[len(log)-1]; first != site.LockKey || last != site.LockKey || log[len(log)-2] != "-"+site.MarkKey {
@@ -191,7 +191,7 @@ func TestRequests(t *testing.T) {
 	same := count(storage.OpenLocal(folder))
 	publish(t, siteOf(t, objects), same, Options{})
 	if n := same.reads.Load() + same.puts.Load() + same.deletes.Load(); n > 3 || same.lists.Load() > 0 {
-		t.Errorf("unchanged: %d requests", n)
+		t.Errorf("requests of an unchanged site: got %d, want at most 3 and no listing", n)
 	}
 	shards := map[string]bool{}
 	for i := range 5 {
@@ -206,7 +206,7 @@ func TestRequests(t *testing.T) {
 	publish(t, siteOf(t, objects), changed, Options{})
 	n := int(changed.reads.Load() + changed.puts.Load() + changed.deletes.Load())
 	if most := 6 + 2*len(shards) + 10; n > most || changed.lists.Load() > 0 {
-		t.Errorf("6 changes in %d shards: %d requests, want at most %d", len(shards), n, most)
+		t.Errorf("6 changes in %d shards: got %d requests, want at most %d", len(shards), n, most)
 	}
 }
 
@@ -237,14 +237,14 @@ func TestPackParcels(t *testing.T) {
 				got = append(got, e.Key)
 			}
 			if len(batch.entries) > packObjects || bytes > packBytes && len(batch.entries) > 1 {
-				t.Fatalf("a batch of %d entries, %d bytes", len(batch.entries), bytes)
+				t.Fatalf("batch: got %d entries, %d bytes, want what fits into one", len(batch.entries), bytes)
 			}
 			for _, i := range batch.shards {
 				named[i]++
 				delete(holds, i)
 			}
 			if len(holds) > 0 {
-				t.Fatalf("a batch does not name the shards %v of its entries", holds)
+				t.Fatalf("shards of a batch: got others, want %v as its entries", holds)
 			}
 		}
 		if !slices.Equal(got, all) || slices.Contains(named, 0) {

@@ -54,7 +54,7 @@ func TestRetries(t *testing.T) {
 	report := publish(t, want, bucket, Options{Concurrency: 1})
 	equalSites(t, inBucket(t, folder), want)
 	if report.Retries != 3 {
-		t.Errorf("%d retries reported, want 3", report.Retries)
+		t.Errorf("retries in the report: got %d, want 3", report.Retries)
 	}
 }
 
@@ -63,10 +63,10 @@ func TestPatienceEnds(t *testing.T) {
 	begun := time.Now()
 	report, err := Publish(context.Background(), siteOf(t, objectsOf(1, "")), unreachable(t), Options{Patience: time.Second})
 	if !storage.Temporary(err) || report.Outcome != Failed {
-		t.Errorf("%v, %s", err, report.Outcome)
+		t.Errorf("got %v, %s, want a temporary error and failed", err, report.Outcome)
 	}
 	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("time: got %v, want the patience at most", took)
 	}
 }
 
@@ -77,10 +77,10 @@ func TestInterruptEndsWaiting(t *testing.T) {
 	begun := time.Now()
 	report, err := Publish(ctx, siteOf(t, objectsOf(1, "")), unreachable(t), Options{})
 	if !errors.Is(err, context.DeadlineExceeded) || report.Outcome != Interrupted {
-		t.Errorf("%v, %s", err, report.Outcome)
+		t.Errorf("got %v, %s, want DeadlineExceeded and interrupted", err, report.Outcome)
 	}
 	if took := time.Since(begun); took > 3*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("time: got %v, want an end at once", took)
 	}
 }
 
@@ -101,10 +101,10 @@ func TestGrace(t *testing.T) {
 	begun := time.Now()
 	report, err := Publish(ctx, siteOf(t, objectsOf(1, "")), hanging{storage.OpenLocal(t.TempDir())}, Options{NoLock: true})
 	if !errors.Is(err, context.Canceled) || report.Outcome != Interrupted {
-		t.Errorf("%v, %s", err, report.Outcome)
+		t.Errorf("got %v, %s, want Canceled and interrupted", err, report.Outcome)
 	}
 	if took := time.Since(begun); took < Grace || took > Grace+5*time.Second {
-		t.Errorf("it took %v, want about %v", took, Grace)
+		t.Errorf("time: got %v, want about %v", took, Grace)
 	}
 }
 
@@ -121,11 +121,11 @@ func TestListingGoesOn(t *testing.T) {
 	}
 	for key, times := range found {
 		if times > 1 {
-			t.Errorf("%s was listed %d times", key, times)
+			t.Errorf("%s: got listed %d times, want once", key, times)
 		}
 	}
 	if len(found) != want {
-		t.Errorf("%d keys, want %d", len(found), want)
+		t.Errorf("got %d keys, want %d", len(found), want)
 	}
 }
 

@@ -142,7 +142,7 @@ func TestATarThatIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Reopen(t.Context()); err == nil {
-		t.Error("a file that is gone: got no error")
+		t.Error("Reopen of a removed file: got no error, want one")
 	}
 	shows("second")
 	rename(t, path, whole)
@@ -213,7 +213,7 @@ func TestATarThatIsWrittenOver(t *testing.T) {
 			break
 		}
 		if time.Since(begun) > 20*time.Second {
-			t.Fatalf("it is not used: %v, %q, %v", err, body, err2)
+			t.Fatalf("after Reopen: got %v, %q, %v, want the new file", err, body, err2)
 		}
 	}
 }
@@ -245,7 +245,7 @@ func TestReadsWhileATarIsReplaced(t *testing.T) {
 	s := openTar(t, path)
 	end := readAllTheTime(s, objects, func(key, body string, err error) bool {
 		if err != nil || body != "even "+key && body != "odd "+key {
-			t.Errorf("%s: got %q, %v", key, body, err)
+			t.Errorf("%s: got %q, %v, want the body", key, body, err)
 			return false
 		}
 		return true
@@ -285,7 +285,7 @@ func TestTheIndexOfATarIsSmall(t *testing.T) {
 	}
 	for n := 0; n < objects; n += 997 {
 		if body, err := s.Get(t.Context(), numbered(n)); err != nil || string(body) != "word "+string(numbered(n)) {
-			t.Fatalf("%s: %q, %v", numbered(n), body, err)
+			t.Fatalf("%s: got %q, %v, want the body", numbered(n), body, err)
 		}
 	}
 	runtime.KeepAlive(s)
