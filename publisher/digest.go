@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -46,22 +44,12 @@ func (b *retryingBucket) compareDigests(ctx context.Context, expected []site.Ent
 		return nil
 	}
 	progress.Stage("digests", int64(len(unsure)))
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(max(1, b.concurrency))
-	for i := range unsure {
-		if groupCtx.Err() != nil {
-			break
-		}
-		group.Go(func() (err error) {
-			unsure[i].result, err = b.compareDigest(groupCtx, expected[unsure[i].entry])
-			progress.AddBytes(1, 0)
-			return err
-		})
-	}
-	err := group.Wait()
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	} else if err != nil {
+	err := parallel(ctx, b.concurrency, len(unsure), func(ctx context.Context, i int) (err error) {
+		unsure[i].result, err = b.compareDigest(ctx, expected[unsure[i].entry])
+		progress.AddBytes(1, 0)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	n := 0

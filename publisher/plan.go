@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -110,15 +108,11 @@ func (p *planner) plan(ctx context.Context) (*plan, error) {
 		return nil, err
 	}
 	stale := p.staleRoutes()
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(min(p.concurrency, maxPlanners))
-	for i, shard := range shards {
-		group.Go(func() (err error) {
-			changes[i], err = p.shardChanges(ctx, shard, before, stale)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err = parallel(ctx, min(p.concurrency, maxPlanners), len(shards), func(ctx context.Context, i int) (err error) {
+		changes[i], err = p.shardChanges(ctx, shards[i], before, stale)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	result := &plan{deletes: gone, manifestsLast: p.live != nil}
@@ -172,24 +166,20 @@ func (p *planner) liveShards(ctx context.Context) (before map[string][]site.Entr
 	}
 	shards := slices.Sorted(maps.Keys(p.live.Manifest))
 	entries := make([][]site.Entry, len(shards))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(min(p.concurrency, maxPlanners))
-	for i, shard := range shards {
-		gone = append(gone, site.ManifestKey(shard))
-		group.Go(func() (err error) {
-			entries[i], err = readLiveShard(ctx, p.bucket, p.live, shard)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err = parallel(ctx, min(p.concurrency, maxPlanners), len(shards), func(ctx context.Context, i int) (err error) {
+		entries[i], err = readLiveShard(ctx, p.bucket, p.live, shards[i])
+		return err
+	})
+	if err != nil {
 		return nil, nil, err
 	}
+	for _, shard := range shards {
+		gone = append(gone, site.ManifestKey(shard))
+	}
 	before = map[string][]site.Entry{}
-	for _, of := range entries {
-		for _, e := range of {
-			shard := site.ManifestShard(e.Key, p.source.root.ShardDigits)
-			before[shard] = append(before[shard], e)
-		}
+	for _, e := range slices.Concat(entries...) {
+		shard := site.ManifestShard(e.Key, p.source.root.ShardDigits)
+		before[shard] = append(before[shard], e)
 	}
 	for _, of := range before {
 		slices.SortFunc(of, func(a, b site.Entry) int { return cmp.Compare(a.Key, b.Key) })

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -122,39 +120,35 @@ func findRefreshed(ctx context.Context, bucket *retryingBucket, c site.Config, l
 		return nil, err
 	}
 	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(maxPlanners)
-	for _, key := range slices.Sorted(maps.Keys(listed)) {
-		object := listed[key]
-		refresh, _ := c.RefreshOf(key)
+	keys := slices.Sorted(maps.Keys(listed))
+	return refreshed, parallel(ctx, maxPlanners, len(keys), func(ctx context.Context, i int) error {
+		object := listed[keys[i]]
+		refresh, _ := c.RefreshOf(keys[i])
 		if !stored[refresh] {
-			continue
+			return nil
 		}
-		group.Go(func() error {
-			body, _, err := bucket.read(ctx, refresh)
-			if errors.Is(err, storage.ErrNotFound) {
-				return nil
-			} else if err != nil {
-				return err
-			}
-			refreshes, err := site.Stored(body)
-			if err != nil {
-				return nil // the object counts as altered; generate reports this error
-			}
-			var possible []site.MD5
-			for _, r := range refreshes {
-				if r.From == object.want {
-					possible = append(possible, r.MD5)
-				}
-			}
-			found, err := bucket.hasDigest(ctx, object.found, possible)
-			mu.Lock()
-			defer mu.Unlock()
-			refreshed[key] = found
+		body, _, err := bucket.read(ctx, refresh)
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil
+		} else if err != nil {
 			return err
-		})
-	}
-	return refreshed, group.Wait()
+		}
+		refreshes, err := site.Stored(body)
+		if err != nil {
+			return nil // the object counts as altered; generate reports this error
+		}
+		var possible []site.MD5
+		for _, r := range refreshes {
+			if r.From == object.want {
+				possible = append(possible, r.MD5)
+			}
+		}
+		found, err := bucket.hasDigest(ctx, object.found, possible)
+		mu.Lock()
+		defer mu.Unlock()
+		refreshed[keys[i]] = found
+		return err
+	})
 }
 
 func isSame(want site.Entry, found storage.Info) bool {
@@ -186,18 +180,11 @@ func manifestEntries(root *site.Root) []site.Entry {
 func (s *source) entries(ctx context.Context) ([]site.Entry, error) {
 	shards := site.HashPrefixes(s.root.ShardDigits)
 	parts := make([][]site.Entry, len(shards))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(maxPlanners)
-	for i, shard := range shards {
-		group.Go(func() (err error) {
-			parts[i], err = s.shard(ctx, shard)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return slices.Concat(parts...), nil
+	err := parallel(ctx, maxPlanners, len(shards), func(ctx context.Context, i int) (err error) {
+		parts[i], err = s.shard(ctx, shards[i])
+		return err
+	})
+	return slices.Concat(parts...), err
 }
 
 // surveyPlan makes a plan from a listing. Objects that a run has put before it was cut off need

@@ -78,14 +78,12 @@ func (t *transfer) put(ctx context.Context, p *plan) error {
 			return err
 		}
 	}
-	last, lastCtx := errgroup.WithContext(ctx)
-	last.SetLimit(manifestsInFlight)
-	for i, s := range p.shards {
-		if s.manifest && p.isLast(i) {
-			last.Go(func() error { return t.putManifest(lastCtx, s.shard) })
+	return parallel(ctx, manifestsInFlight, len(p.shards), func(ctx context.Context, i int) error {
+		if !p.shards[i].manifest || !p.isLast(i) {
+			return nil
 		}
-	}
-	return last.Wait()
+		return t.putManifest(ctx, p.shards[i].shard)
+	})
 }
 
 // isLast reports whether a manifest shard is put after everything else.
@@ -269,31 +267,21 @@ func packBatches(p *plan) []batch {
 // send sends batches in their order, many at once, and calls sent after each, from many
 // goroutines. Each goroutine holds one batch in memory while it waits for a slot.
 func (t *transfer) send(ctx context.Context, batches []batch, sent func(shards []int)) error {
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(t.concurrency)
+	limit := t.concurrency
 	if t.packs {
-		group.SetLimit(min(t.concurrency, packsInFlight))
+		limit = min(limit, packsInFlight)
 	}
-	for _, b := range batches {
-		if groupCtx.Err() != nil {
-			break
+	return parallel(ctx, limit, len(batches), func(ctx context.Context, i int) error {
+		b := &batches[i]
+		if err := t.sendOne(ctx, b.entries); err != nil {
+			return err
 		}
-		group.Go(func() error {
-			if err := t.sendOne(groupCtx, b.entries); err != nil {
-				return err
-			}
-			sent(b.shards)
-			if b.followUp != nil && b.followUp.pending.Add(-1) == 0 {
-				return t.sendOne(groupCtx, b.followUp.entries)
-			}
-			return nil
-		})
-	}
-	err := group.Wait()
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
+		sent(b.shards)
+		if b.followUp != nil && b.followUp.pending.Add(-1) == 0 {
+			return t.sendOne(ctx, b.followUp.entries)
+		}
+		return nil
+	})
 }
 
 func (t *transfer) sendOne(ctx context.Context, entries []site.Entry) error {
@@ -362,22 +350,14 @@ func (t *transfer) deleteKeys(ctx context.Context, keys []site.Key) error {
 		return nil
 	}
 	t.progress.Stage("delete", int64(len(keys)))
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(deletesInFlight)
-	for begin := 0; begin < len(keys); begin += storage.MaxDelete {
-		batch := keys[begin:min(begin+storage.MaxDelete, len(keys))]
-		group.Go(func() error {
-			if err := t.bucket.delete(groupCtx, batch...); err != nil {
-				return err
-			}
-			t.report.addDeleted(len(batch))
-			t.progress.AddBytes(int64(len(batch)), 0)
-			return nil
-		})
-	}
-	err := group.Wait()
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
+	batches := slices.Collect(slices.Chunk(keys, storage.MaxDelete))
+	return parallel(ctx, deletesInFlight, len(batches), func(ctx context.Context, i int) error {
+		n := len(batches[i])
+		if err := t.bucket.delete(ctx, batches[i]...); err != nil {
+			return err
+		}
+		t.report.addDeleted(n)
+		t.progress.AddBytes(int64(n), 0)
+		return nil
+	})
 }

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -121,20 +119,15 @@ func readManifest(ctx context.Context, bucket *retryingBucket, root *site.Root, 
 	parts := make([][]site.Entry, len(shards))
 	bad := make([]bool, len(shards))
 	o.Progress.Stage("manifest", int64(len(shards)))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(min(o.Concurrency, maxPlanners))
-	for i, shard := range shards {
-		group.Go(func() error {
-			part, err := readLiveShard(ctx, bucket, root, shard)
-			if bad[i] = errors.Is(err, errInconsistent); err != nil && !bad[i] {
-				return err
-			}
-			parts[i] = part
-			o.Progress.AddBytes(1, 0)
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err = parallel(ctx, min(o.Concurrency, maxPlanners), len(shards), func(ctx context.Context, i int) (err error) {
+		parts[i], err = readLiveShard(ctx, bucket, root, shards[i])
+		if bad[i] = errors.Is(err, errInconsistent); err != nil && !bad[i] {
+			return err
+		}
+		o.Progress.AddBytes(1, 0)
+		return nil
+	})
+	if err != nil {
 		return nil, nil, err
 	}
 	unreadable = map[string]bool{}
