@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,9 +31,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Workers < 0 {
 		return o, fmt.Errorf("%d workers: use 1 or more, or 0 for one per core", o.Workers)
 	}
-	if o.Workers == 0 {
-		o.Workers = defaultWorkers()
-	}
+	o.Workers = cmp.Or(o.Workers, defaultWorkers())
 	if o.Progress == nil {
 		o.Progress = noProgress{}
 	}

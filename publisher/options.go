@@ -76,9 +76,7 @@ func (o Options) WithDefaults() (Options, error) {
 	if o.Progress == nil {
 		o.Progress = noProgress{}
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Owner == "" {
 		o.Owner = defaultOwner()
 	}

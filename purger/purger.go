@@ -1,6 +1,7 @@
 package purger
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -99,12 +100,8 @@ func New(flag string, o Options) (*Purger, error) {
 	if open == nil || rest == "" {
 		return nil, errors.New("use cloudfront:ID, cloudflare:ZONE, fastly:SERVICE, varnish:URL or http:URL-TEMPLATE")
 	}
-	if o.Patience == 0 {
-		o.Patience = DefaultPatience
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Patience = cmp.Or(o.Patience, DefaultPatience)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Tell == nil {
 		o.Tell = func(string) {}
 	}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -34,10 +35,7 @@ type meter struct {
 }
 
 func newMeter(next http.RoundTripper, log *slog.Logger) *meter {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return &meter{next: next, log: log, counts: map[Request]int{}}
+	return &meter{next: next, log: cmp.Or(log, slog.New(slog.DiscardHandler)), counts: map[Request]int{}}
 }
 
 // RoundTrip sends a request unless its context has ended. The request is already signed, so if this

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -62,10 +63,7 @@ func OpenS3(ctx context.Context, at Location, o S3Options) (*S3, error) {
 		if err != nil {
 			return nil, fmt.Errorf("make a transport: %w", err)
 		}
-		connections := o.Connections
-		if connections == 0 {
-			connections = defaultConnections
-		}
+		connections := cmp.Or(o.Connections, defaultConnections)
 		own.MaxIdleConnsPerHost, own.MaxIdleConns = connections, connections
 		own.ResponseHeaderTimeout = 0  // the caller's context bounds a request
 		own.WriteBufferSize = 32 << 10 // most objects are written together with their headers
