@@ -18,10 +18,11 @@ const module = "github.com/followpress/followpress/"
 // ARCHITECTURE.md tells why. A package that is not here fails the test.
 var mayImport = map[string][]string{
 	"site":                    {},
-	"storage":                 {"site"},
+	"retry":                   {},
+	"storage":                 {"retry", "site"},
 	"generator":               {"site"},
-	"publisher":               {"site", "storage"},
-	"purger":                  {"site"},
+	"publisher":               {"retry", "site", "storage"},
+	"purger":                  {"retry", "site"},
 	"server":                  {"site", "storage"},
 	"templates":               {"site"},
 	"edge":                    {"site", "templates"},
@@ -55,6 +56,7 @@ var mustNotImport = map[string][]string{
 	"server":    {"flag", "github.com/alecthomas/kong"},
 	"publisher": {"flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"}, // storage knows how
 	"purger":    {"flag", "os", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"},
+	"retry":     {"net", "net/http", "github.com/minio/minio-go/v7"}, // knows no kind of request
 	"templates": {"os", "net/http"},
 	"edge":      {"os", "net/http", "flag", "github.com/alecthomas/kong"},
 }

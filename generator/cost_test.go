@@ -124,10 +124,10 @@ func TestRepeatedRecordsEqualModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := 201 - decode[struct{ Counts struct{ Records int } }](t, readTree(t, files, "/")["_site"]).Counts.Records; report.Repeated != want {
-			t.Errorf("seed %d: %d repeated rows, want %d", seed, report.Repeated, want)
+			t.Errorf("seed %d: got %d repeated rows, want %d", seed, report.Repeated, want)
 		}
 		if err := readTree(t, files, "/").withoutIndex().compare(newModel(t, s).objects(t, small.Config)); err != nil {
-			t.Errorf("seed %d: %v", seed, err)
+			t.Errorf("seed %d: got another site than the model, want the same: %v", seed, err)
 		}
 	}
 }
@@ -197,10 +197,10 @@ func TestRenderingHasABound(t *testing.T) {
 			w, peak := writeTar(t, g, test.workers)
 			t.Logf("%d MiB on the heap for %d MiB", peak, w.written>>20)
 			if peak > test.most {
-				t.Errorf("rendering %d MiB took %d MiB more on the heap, want at most %d", w.written>>20, peak, test.most)
+				t.Errorf("heap for rendering %d MiB: got %d MiB more, want at most %d", w.written>>20, peak, test.most)
 			}
 			if w.written>>20 < 2*int64(test.most) {
-				t.Errorf("a site of %d MiB shows nothing", w.written>>20)
+				t.Errorf("size of the site: got %d MiB, want more", w.written>>20)
 			}
 		})
 	}

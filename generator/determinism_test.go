@@ -24,16 +24,16 @@ func TestWorkersDoNotMatter(t *testing.T) {
 	for _, workers := range []int{1, 2, 7} {
 		o := generator.Options{Workers: workers}
 		if err := inMemory(t, s, o).compare(want); err != nil {
-			t.Errorf("in memory with %d workers: %v", workers, err)
+			t.Errorf("in memory with %d workers: got another site, want the same: %v", workers, err)
 		}
 		path := filepath.Join(dir, fmt.Sprint(workers))
 		onDisk(t, s, path, o)
 		if err := readFolder(t, path).compare(want); err != nil {
-			t.Errorf("the folder with %d workers: %v", workers, err)
+			t.Errorf("folder with %d workers: got another site, want the same: %v", workers, err)
 		}
 		onDisk(t, s, path+".tar", o)
 		if err := readTar(t, path+".tar").compare(want); err != nil {
-			t.Errorf("the tar file with %d workers: %v", workers, err)
+			t.Errorf("tar file with %d workers: got another site, want the same: %v", workers, err)
 		}
 	}
 	sameBytes(t, dir, "1.tar", "2.tar", "7.tar")
@@ -67,7 +67,7 @@ func sameBytes(t testing.TB, dir string, names ...string) {
 			first = body
 		}
 		if !bytes.Equal(body, first) {
-			t.Errorf("%s has other bytes than %s", name, names[0])
+			t.Errorf("%s: got other bytes than %s, want the same", name, names[0])
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestCompressionDoesNotMatter(t *testing.T) {
 	want := inMemory(t, s, small)
 	for _, ending := range []string{".gz", ".zst"} {
 		if err := inMemory(t, s.compressed(t, ending), small).compare(want); err != nil {
-			t.Errorf("%s: %v", ending, err)
+			t.Errorf("%s: got another site, want the same: %v", ending, err)
 		}
 	}
 }

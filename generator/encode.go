@@ -6,13 +6,13 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// The encoders append JSON to a buffer. They give the bytes that go-json gives
-// for the shapes of package site (tests say so), into memory that the next object
-// uses again: a site is made of hundreds of thousands of them.
+// The encoders append JSON to a buffer, which is reused for the next object, because a site has
+// hundreds of thousands of them. Their output equals go-json's for the shapes of package site;
+// tests compare the two.
 
-// What parts of objects take, roughly: their sizes are needed before they are rendered.
+// Estimated sizes of parts of objects, which are needed before rendering.
 const (
-	objectBytes = 512 // beside what the object lists
+	objectBytes = 512 // without the items that the object lists
 	userBytes   = 128 // an address or a name, and a number
 )
 
@@ -52,7 +52,7 @@ func (g *graph) appendSearchEntry(b []byte, r record) []byte {
 	return append(b, "}}"...)
 }
 
-// recordSize is about how many bytes appendRecordFields appends.
+// recordSize estimates the bytes that appendRecordFields appends.
 func (g *graph) recordSize(r record) int {
 	size := len(`{"version":1,"record_type":"","data":"0x0000000000000000000000000000000000000000","tags":},`)
 	if r.data&otherData != 0 {
@@ -61,7 +61,7 @@ func (g *graph) recordSize(r record) int {
 	return size + len(g.kinds[r.kind].recordType) + len(g.tagSets[r.tags].json)
 }
 
-// entriesSize is about how many bytes appendEntries appends.
+// entriesSize estimates the bytes that appendEntries appends.
 func (g *graph) entriesSize(follows []record) int {
 	size := 0
 	for _, r := range follows {
@@ -93,7 +93,7 @@ func (g *graph) appendEntries(b []byte, follows []record) []byte {
 	return b
 }
 
-// firstPage are the follows that a search without parameters answers with.
+// firstPage returns the follows in the answer to a search without parameters.
 func firstPage(follows []record) []record {
 	return follows[:min(len(follows), site.DefaultLimit)]
 }
@@ -105,7 +105,7 @@ func (g *graph) appendFollowing(b []byte, follows []record) []byte {
 	return append(b, "]}"...)
 }
 
-// shardOf are the follows in the n-th search shard.
+// shardOf returns the follows in the n-th search shard.
 func shardOf(follows []record, n int) []record {
 	return follows[n*site.SearchShardSize : min((n+1)*site.SearchShardSize, len(follows))]
 }
@@ -141,16 +141,16 @@ func (g *graph) appendDetails(b []byte, r *ranks, list uint32) []byte {
 	return append(b, "null}"...)
 }
 
-// eventText is an event's badge item in the parts that do not depend on the account.
+// eventText is the part of an event's badge item that does not depend on the account.
 type eventText struct {
-	absent string // the whole item
-	held   string // up to the token's id
+	absent string // the whole item of an account without the badge
+	held   string // the beginning of the item of an account with the badge, up to the token's ID
 }
 
-// eventTexts are those of the set, in its order.
+// eventTexts are those of all events, in their order.
 type eventTexts []eventText
 
-// size is about how many bytes appendBadges appends for an account that holds these.
+// size estimates the bytes that appendBadges appends for an account with these badges.
 func (texts eventTexts) size(held []badge) int {
 	size := len(texts) * len(`{"eventId":"0000000000","participated":false,"collection":null},`)
 	for _, b := range held {
@@ -188,7 +188,7 @@ func appendMember(b []byte, name, value string) []byte {
 	return site.AppendString(b, value)
 }
 
-// appendBadges appends the answer to /badges: one item per event, in the set's order.
+// appendBadges appends the answer to /badges: one item per event, in the order of events.
 func (g *graph) appendBadges(b []byte, field string, events eventTexts, account uint32) []byte {
 	held := g.badgesOf(account)
 	b = append(b, '{')
@@ -234,8 +234,8 @@ func (g *graph) appendLeaderboard(b []byte, r *ranks, board site.Board, limit in
 	return append(b, ']')
 }
 
-// searchShards is the number of search shards of a list with that many follows: a
-// list whose first page is the whole of it needs none.
+// searchShards is the number of search shards of a list with that many follows. A list that fits
+// on the first page needs none.
 func searchShards(follows int) int {
 	if follows < site.DefaultLimit {
 		return 0

@@ -36,7 +36,7 @@ func TestSiteEqualsModel(t *testing.T) {
 			want := m.objects(t, o.Config)
 			root := decode[site.Root](t, got[site.RootKey])
 			if counts := m.siteCounts(want); root.Counts != counts {
-				t.Errorf("the root counts %+v, want %+v", root.Counts, counts)
+				t.Errorf("counts of the root: got %+v, want %+v", root.Counts, counts)
 			}
 			if err := got.withoutIndex().compare(want); err != nil {
 				t.Error(err)
@@ -67,7 +67,7 @@ func TestEncodersEqualGoJSON(t *testing.T) {
 		for key, body := range inMemory(t, s, generator.Options{}) {
 			route, _ := c.RouteOf(key)
 			if again := recode(t, route.ID, key, body); again != body {
-				t.Fatalf("seed %d: %s: go-json gives %s\nwant %s", seed, key, again, body)
+				t.Fatalf("seed %d: %s: by go-json: got %s\nwant %s", seed, key, again, body)
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func recode(t testing.TB, route site.RouteID, key site.Key, body string) string 
 	case site.RouteError:
 		return body // the bodies of package site, which tests them
 	}
-	t.Fatalf("%s: no shape for this route", key)
+	t.Fatalf("%s: got no shape for this route, want one", key)
 	return ""
 }
 
@@ -126,7 +126,7 @@ func TestNumbersPassThrough(t *testing.T) {
 	details := inMemory(t, s, small)[c.ListKey("1", site.Details)]
 	const want = `"records":{"":{"a":{},"b":null},"a":[1E400,-0,1.0],"z":-12345678901234567890.50}`
 	if !strings.Contains(details, want) {
-		t.Errorf("details %s, want %s in them", details, want)
+		t.Errorf("details: got %s, want %s in them", details, want)
 	}
 }
 
@@ -135,7 +135,7 @@ func decode[T any](t testing.TB, body string) T {
 	t.Helper()
 	var v T
 	if err := json.Unmarshal([]byte(body), &v); err != nil {
-		t.Fatalf("decode %T: %v in %s", v, err, body)
+		t.Fatalf("decode %T: got %v in %s, want no error", v, err, body)
 	}
 	return v
 }

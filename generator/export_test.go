@@ -14,9 +14,9 @@ import (
 
 // SetPatience changes how long a cancelled run cleans up.
 func SetPatience(d time.Duration) (reset func()) {
-	was := patience
-	patience = d
-	return func() { patience = was }
+	was := cleanUpTime
+	cleanUpTime = d
+	return func() { cleanUpTime = was }
 }
 
 // ParseRecord parses a row of the table records as a run does.

@@ -50,7 +50,7 @@ func failing(t testing.TB, scenes []scene, snapshot afero.Fs, o generator.Option
 		report, err := generator.ToPath(t.Context(), snapshot, s.path, o)
 		wantError(t, err, texts...)
 		if report != nil {
-			t.Errorf("a report of a run that failed: %v", report)
+			t.Errorf("report of a failed run: got %v, want none", report)
 		}
 		untouched(t, filepath.Dir(s.path), s.state)
 	}
@@ -73,7 +73,7 @@ func TestSnapshotThatIsNone(t *testing.T) {
 		"no accounts":      {s.without("accounts.ndjson"), "table accounts is not there"},
 		"no events":        {s.without("events.ndjson"), "table events is not there"},
 		"no badges":        {s.without("badges.ndjson"), "table badges is not there"},
-		"a table twice":    {s.with("records.ndjson.gz", ""), "table records is there twice: keep one of records.ndjson, records.ndjson.gz"},
+		"a table twice":    {s.with("records.ndjson.gz", ""), "table records exists twice: keep one of records.ndjson, records.ndjson.gz"},
 		"no gzip":          {s.without("records.ndjson").with("records.ndjson.gz", s["records.ndjson"]), "read records.ndjson.gz: "},
 		"no zstd":          {s.without("records.ndjson").with("records.ndjson.zst", s["records.ndjson"]), "read records.ndjson.zst: "},
 		"meta empty":       {meta(""), "meta.json: bad JSON"},
@@ -111,7 +111,7 @@ func TestEveryCutIsNoticed(t *testing.T) {
 		for length := range len(packed[name]) {
 			_, _, err := generator.ToMemory(t.Context(), packed.with(name, packed[name][:length]).fs(), small)
 			if err == nil {
-				t.Fatalf("%s: a site came out of the first %d of %d bytes", name, length, len(packed[name]))
+				t.Fatalf("%s: got a site from the first %d of %d bytes, want an error", name, length, len(packed[name]))
 			}
 			wantError(t, err, name)
 			if t.Failed() {
@@ -237,7 +237,7 @@ var invalidRows = map[string]map[string]string{ // table → row → reason
 		`{"token_id":"1","version":1,"record_type":"address","data":"` + bob + `","tags":"a"}`:         "tags: string where ",
 		`{"token_id":"1","version":1,"record_type":"address","data":"` + bob + `","tags":{}}`:          "tags: object where ",
 		`{"token_id":"1","version":1,"record_type":"address","data":"` + bob + `","tags":[1]}`:         "tags",
-		`{"token_id":"1","version":1,"record_type":"address","data":"` + bob + `","tags":["a",null]}`:  "tags: null where a text belongs",
+		`{"token_id":"1","version":1,"record_type":"address","data":"` + bob + `","tags":["a",null]}`:  "tags: null instead of a text",
 		`{"token_id":"1","version":1,"record_type":"address","data":"` + bob + `","tags":[["a"]]}`:     "tags",
 	},
 	"events": {
@@ -302,23 +302,23 @@ func TestInvalidRows(t *testing.T) {
 
 			files, report, err := generator.ToMemory(t.Context(), s.fs(), skip)
 			if err != nil {
-				t.Errorf("%s: %q: skipping: %v", table, row, err)
+				t.Errorf("%s: %q: skipping: got %v, want no error", table, row, err)
 				continue
 			}
 			counts := report.Tables[table]
 			if counts.Rows != 2 || counts.Skipped != 1 || report.Skipped() != 1 || len(report.Invalid) != 1 {
-				t.Errorf("%s: %q: the report counts %+v and lists %v, want one of two rows skipped", table, row, counts, report.Invalid)
+				t.Errorf("%s: %q: got counts %+v and invalid %v, want one of two rows skipped", table, row, counts, report.Invalid)
 			} else if text := report.Invalid[0].Error(); !strings.HasPrefix(text, where) || !strings.Contains(report.String(), text) {
-				t.Errorf("%s: %q: the report says %q in %q, want %s", table, row, text, report, where)
+				t.Errorf("%s: %q: got %q in the report %q, want %s", table, row, text, report, where)
 			}
 			if err := readTree(t, files, "/").compare(want); err != nil {
-				t.Errorf("%s: %q: a skipped row had an effect: %v", table, row, err)
+				t.Errorf("%s: %q: got an effect of a skipped row, want none: %v", table, row, err)
 			}
 			everything = everything.adding(table, row)
 		}
 		_, report, err := generator.ToMemory(t.Context(), everything.fs(), skip)
 		if err != nil || report.Tables[table].Skipped != len(rows) {
-			t.Errorf("%s: %+v, %v: want %d rows skipped", table, report, err, len(rows))
+			t.Errorf("%s: got %+v, %v, want %d rows skipped", table, report, err, len(rows))
 		}
 	}
 }
@@ -339,7 +339,7 @@ func TestInvalidRowIsNamedByItsLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(report.Invalid) != 2 || report.Invalid[0].Line != 18001 || report.Invalid[1].Line != 18002 || report.Tables["records"].Rows != 9002 {
-		t.Errorf("the report says %v of %+v", report.Invalid, report.Tables["records"])
+		t.Errorf("report: got %v of %+v, want the lines 18001 and 18002", report.Invalid, report.Tables["records"])
 	}
 }
 
@@ -353,7 +353,7 @@ func TestManyInvalidRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if report.Skipped() != 5000 || len(report.Invalid) != 1000 || strings.Count(report.String(), "\n") > 30 {
-		t.Errorf("%d skipped, %d listed: %s", report.Skipped(), len(report.Invalid), report)
+		t.Errorf("report: got %d skipped and %d listed, want 5000 and 1000: %s", report.Skipped(), len(report.Invalid), report)
 	}
 }
 
@@ -378,14 +378,14 @@ func TestRowsWithoutEffect(t *testing.T) {
 		rows          int
 	}{{"records", "unknown list", 1}, {"badges", "unknown event", 2}, {"badges", "owner without a list", 1}} {
 		if n := report.Tables[want.table].WithoutEffect[want.reason]; n != want.rows {
-			t.Errorf("%s: %d rows without effect (%s), want %d", want.table, n, want.reason, want.rows)
+			t.Errorf("%s: got %d rows without effect (%s), want %d", want.table, n, want.reason, want.rows)
 		}
 		if line := fmt.Sprintf("%d without effect (%s)", want.rows, want.reason); !strings.Contains(report.String(), line) {
-			t.Errorf("%q is not in the report: %s", line, report)
+			t.Errorf("report: want %q in it, got %s", line, report)
 		}
 	}
 	if report.Repeated != 1 || report.Tables["records"].Rows != 3 || report.Skipped() != 0 {
-		t.Errorf("the report counts %+v", report)
+		t.Errorf("report: got %+v, want 3 rows, 1 repeated", report)
 	}
 
 	s = valid.adding("accounts", `{"address":"`+bob+`","primary_list":"1"}`,
@@ -396,7 +396,7 @@ func TestRowsWithoutEffect(t *testing.T) {
 	}
 	for _, reason := range []string{"primary list that is not there", "primary list of another account"} {
 		if n := report.Tables["accounts"].WithoutEffect[reason]; n != 1 {
-			t.Errorf("%d rows without effect (%s), want 1", n, reason)
+			t.Errorf("got %d rows without effect (%s), want 1", n, reason)
 		}
 	}
 }
@@ -435,14 +435,14 @@ func TestCancelled(t *testing.T) {
 				break // the run got through: its last stages come after the point of no return
 			}
 			if !errors.Is(err, context.Canceled) {
-				t.Errorf("%s: cancelled at stage %d: %v", p.name, stage, err)
+				t.Errorf("%s: cancelled at stage %d: got %v, want Canceled", p.name, stage, err)
 			}
 			wantError(t, err)
 			untouched(t, dir, before)
 			stopped++
 		}
 		if stopped < 7 {
-			t.Errorf("%s: only %d stages heard of it", p.name, stopped)
+			t.Errorf("%s: stages that were cancelled: got %d, want at least 7", p.name, stopped)
 		}
 		if err := p.read(t, p.path).compare(inMemory(t, next, small)); err != nil {
 			t.Error(err)
@@ -474,7 +474,7 @@ func TestTwoRuns(t *testing.T) {
 			once.Do(func() {
 				_, err := generator.ToPath(t.Context(), s.fs(), p.path, small)
 				if !errors.Is(err, generator.ErrBusy) {
-					t.Errorf("%s: the second run: %v, want %v", p.name, err, generator.ErrBusy)
+					t.Errorf("%s: the second run: got %v, want %v", p.name, err, generator.ErrBusy)
 				}
 				wantError(t, err, p.path, "another run is writing to it")
 			})
@@ -501,7 +501,7 @@ func TestManyRunsAtOnce(t *testing.T) {
 		atOnce(12, func(i int) {
 			_, err := generator.ToPath(t.Context(), []snapshot{old, next}[i%2].fs(), p.path, small)
 			if err != nil && !errors.Is(err, generator.ErrBusy) {
-				t.Errorf("%s: %v", p.name, err)
+				t.Errorf("%s: got %v, want no error or ErrBusy", p.name, err)
 			}
 		})
 		// These fail at once: they do little else but begin and end.
@@ -545,7 +545,7 @@ func TestFullDisk(t *testing.T) {
 			_, err := generator.ToPath(t.Context(), s.fs(), p.path, o)
 			wantError(t, err, unix.ENOSPC.Error())
 			if !errors.Is(err, unix.ENOSPC) {
-				t.Errorf("%s, room for %d bytes: %v", p.name, disk.room, err)
+				t.Errorf("%s, room for %d bytes: got %v, want ENOSPC", p.name, disk.room, err)
 			}
 			untouched(t, filepath.Dir(p.path), before)
 		}
@@ -722,7 +722,7 @@ func TestLockedOutput(t *testing.T) {
 			defer chmod(t, dir, 0o755)
 			stderr, err := asNobody(t, next.write(t), path)
 			if err == nil || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "permission denied") {
-				t.Errorf("the run said %q (%v), want one line with permission denied", stderr, err)
+				t.Errorf("error output: got %q (%v), want one line with permission denied", stderr, err)
 			}
 			untouched(t, dir, before)
 		})
@@ -788,7 +788,7 @@ func TestHostileNames(t *testing.T) {
 	}
 	for _, name := range []string{"ok.eth", "\u202egnp.eth", strings.Repeat("x", 255), "_site", "searchfollowing", ".hidden", "👩‍🚀"} {
 		if m.names[name] == "" && name != "searchfollowing" {
-			t.Errorf("nobody is found as %q", name)
+			t.Errorf("name %q: got no account, want one", name)
 		}
 	}
 	for _, p := range places(t) {

@@ -20,8 +20,8 @@ import (
 type folder struct {
 	files afero.Fs
 	path  string // of the new site
-	live  string // path of the site that is there; "" if there is none
-	plan  *plan  // what of that site stays; nil if nothing does
+	live  string // path of the live site; "" if there is none
+	plan  *plan  // says which of its objects are kept; nil for none
 }
 
 type folderDestination struct {
@@ -42,8 +42,8 @@ func (d *folderDestination) create(next string, p *plan, _ string) (output, func
 	return &folder{files: d.files, path: next, live: d.path, plan: p}, func() error { return nil }, nil
 }
 
-// A folderBatch writes files as they come; it remembers the folder that it made last,
-// since the objects of a list come one after the other.
+// A folderBatch writes files. It remembers the last folder that it created, because successive
+// objects are often in the same one.
 type folderBatch struct {
 	*folder
 	made string
@@ -60,14 +60,14 @@ func (b *folderBatch) put(entry site.Entry, body []byte) error {
 		}
 		b.made = dir
 	}
-	if b.plan != nil && b.plan.keeps(entry.Key) && b.link(entry.Key, name) {
+	if b.plan != nil && b.plan.isUnchanged(entry.Key) && b.link(entry.Key, name) {
 		return nil
 	}
 	return writeFile(b.files, name, body)
 }
 
-// link gives the file of the site that is there a second name in the new one. It
-// reports false where that cannot be done: then the file is written again.
+// link makes the new file a hard link to that of the live site. It returns false if that fails,
+// and the file must be written.
 func (b *folderBatch) link(key site.Key, name string) bool {
 	if _, ok := b.files.(*afero.OsFs); !ok {
 		return false // afero has no hard links
@@ -75,15 +75,14 @@ func (b *folderBatch) link(key site.Key, name string) bool {
 	return os.Link(filepath.Join(b.live, filepath.FromSlash(string(key))), name) == nil
 }
 
-// makeFolder makes a folder. Most often its parent is there: asking first would
-// cost more than making it.
+// makeFolder creates a folder. Its parent usually exists, so checking first would cost more.
 func makeFolder(files afero.Fs, dir string) error {
 	err := files.Mkdir(dir, 0o755)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = files.MkdirAll(dir, 0o755)
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("make a folder: %w", err)
+		return fmt.Errorf("create a folder: %w", err)
 	}
 	return nil
 }
@@ -100,14 +99,14 @@ func writeFile(files afero.Fs, name string, body []byte) error {
 	return nil
 }
 
-// A liveSite is the site that is at the output already.
+// A liveSite is the site at the output before the run.
 type liveSite struct {
 	root     site.Root
 	rootBody []byte
 	read     func(site.Key) ([]byte, error)
 }
 
-// errManifest says that the manifest of the site that is there cannot be read.
+// errManifest says that the manifest of the live site cannot be read.
 var errManifest = errors.New("unreadable manifest")
 
 func (l *liveSite) manifest(ctx context.Context, shard string) (site.Manifest, error) {
@@ -125,8 +124,8 @@ func (l *liveSite) manifest(ctx context.Context, shard string) (site.Manifest, e
 	return m, nil
 }
 
-// openLive reads the root of the site that is there; nil if there is none that
-// this version can read.
+// openLive reads the root of the live site. It returns nil if there is none that this version can
+// read.
 func openLive(read func(site.Key) ([]byte, error)) *liveSite {
 	body, err := read(site.RootKey)
 	if err != nil {
@@ -145,21 +144,21 @@ func openLiveFolder(files afero.Fs, path string) *liveSite {
 	})
 }
 
-// checkFolder refuses an output folder whose contents a new site would displace: a
-// run replaces the whole folder. It gives the site that is there, nil if there is none.
+// checkFolder returns the live site, or nil if there is none. A run replaces the whole folder, so it
+// is an error if the folder contains anything that is not part of a site.
 func checkFolder(files afero.Fs, path, basePath string) (*liveSite, error) {
 	info, err := files.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("look at the output folder: %w", err)
+		return nil, fmt.Errorf("inspect the output folder: %w", err)
 	}
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%s is a file: name a folder, or a file that ends in .tar", path)
 	}
 	entries, err := afero.ReadDir(files, path)
 	if err != nil {
-		return nil, fmt.Errorf("look at the output folder: %w", err)
+		return nil, fmt.Errorf("inspect the output folder: %w", err)
 	}
 	if len(entries) == 0 {
 		return nil, nil
@@ -168,7 +167,7 @@ func checkFolder(files afero.Fs, path, basePath string) (*liveSite, error) {
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !root.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not empty and holds no site: name another folder, or empty this one", path)
 	} else if err != nil {
-		return nil, fmt.Errorf("look at the output folder: %w", err)
+		return nil, fmt.Errorf("inspect the output folder: %w", err)
 	}
 	live := openLiveFolder(files, path)
 	if live != nil {
@@ -177,32 +176,33 @@ func checkFolder(files afero.Fs, path, basePath string) (*liveSite, error) {
 	return live, checkEntries(files, path, basePath)
 }
 
-// refreshFolder is in folders that a fallback writes to.
+// refreshFolder exists in folders that a fallback writes to.
 var refreshFolder = strings.TrimSuffix(string(site.RefreshPrefix), "/")
 
-// checkBucket refuses a folder that publish writes to, which has more in it than a site.
+// checkBucket returns an error if the folder is a bucket that publish writes to, which contains more
+// than a site.
 func checkBucket(files afero.Fs, path string) error {
-	for _, entry := range []struct{ name, what string }{
-		{refreshFolder, "what refreshes have fetched, which would be lost"},
+	for _, entry := range []struct{ name, meaning string }{
+		{refreshFolder, "refreshed data, which would be lost"},
 		{".followpress", "the work folder of a bucket"},
 	} {
-		there, err := afero.Exists(files, filepath.Join(path, entry.name))
+		exists, err := afero.Exists(files, filepath.Join(path, entry.name))
 		if err != nil {
-			return fmt.Errorf("look at the output folder: %w", err)
+			return fmt.Errorf("inspect the output folder: %w", err)
 		}
-		if there {
-			return fmt.Errorf("%s holds %s, %s: generate into another folder, and update this one with publish --dest %s, which keeps it",
-				path, entry.name, entry.what, fileURL(path))
+		if exists {
+			return fmt.Errorf("%s holds %s, %s: generate into another folder, and update this one with followpress publish --dest %s, which keeps it",
+				path, entry.name, entry.meaning, fileURL(path))
 		}
 	}
 	return nil
 }
 
-// fileURL is a folder as publish --dest takes it.
+// fileURL is the URL of a folder, as for publish --dest.
 func fileURL(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
 
-// checkEntries refuses what does not belong to a site: beside its own folders, beside
-// each part of the base path, and in the API's folder.
+// checkEntries returns an error for a file or folder that does not belong to a site: at the top, on
+// the way along the base path, and in the API's folder.
 func checkEntries(files afero.Fs, path, basePath string) error {
 	if err := checkBucket(files, path); err != nil {
 		return err
@@ -221,13 +221,13 @@ func checkEntries(files afero.Fs, path, basePath string) error {
 		dir := filepath.Join(path, filepath.Join(parts[:level]...))
 		entries, err := afero.ReadDir(files, dir)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // a site that is damaged may be replaced
+			return nil // a damaged site may be replaced
 		} else if err != nil {
-			return fmt.Errorf("look at the output folder: %w", err)
+			return fmt.Errorf("inspect the output folder: %w", err)
 		}
 		for _, entry := range entries {
 			if !slices.Contains(known, entry.Name()) {
-				return fmt.Errorf("%s holds %s, which is no part of a site and would be lost: move it away", dir, entry.Name())
+				return fmt.Errorf("%s holds %s, which is not part of a site and would be lost: move it away", dir, entry.Name())
 			}
 		}
 	}

@@ -40,7 +40,7 @@ func FuzzSnapshotReader(f *testing.F) {
 		skip.SkipInvalid = true
 		lenient, _, err := generator.ToMemory(t.Context(), s.fs(), skip)
 		if err != nil {
-			t.Fatalf("skipping invalid rows: %v", err)
+			t.Fatalf("skipping invalid rows: got %v, want no error", err)
 		}
 		got := readTree(t, lenient, "/")
 		if err := got.check(); err != nil {
@@ -48,19 +48,19 @@ func FuzzSnapshotReader(f *testing.F) {
 		}
 		for key, body := range got {
 			if !stdjson.Valid([]byte(body)) {
-				t.Fatalf("%q is no JSON: %q", key, body)
+				t.Fatalf("%q: got %q, want JSON", key, body)
 			}
 		}
 		strict, _, err := generator.ToMemory(t.Context(), s.fs(), small)
 		if err != nil {
 			if row := (*generator.RowError)(nil); !errors.As(err, &row) {
-				t.Fatalf("an error without a row: %v", err)
+				t.Fatalf("error: got %v, want a RowError", err)
 			}
 			wantError(t, err)
 			return
 		}
 		if err := readTree(t, strict, "/").compare(got); err != nil {
-			t.Fatalf("the strict run gives another site: %v", err)
+			t.Fatalf("strict run: got another site, want the same: %v", err)
 		}
 		if ambiguous(lists) || ambiguous(accounts) || ambiguous(records) {
 			return
@@ -87,10 +87,10 @@ func FuzzParseRecord(f *testing.F) {
 		token, got, err := generator.ParseRecord(line)
 		wantToken, want, wantErr := plainRecord(line)
 		if (err == nil) != (wantErr == nil) {
-			t.Fatalf("%q: %v, encoding/json says %v", line, err, wantErr)
+			t.Fatalf("%q: got %v, want %v as encoding/json", line, err, wantErr)
 		}
 		if err == nil && (token != wantToken || !reflect.DeepEqual(got, want)) {
-			t.Fatalf("%q: list %q, %+v\nwant list %q, %+v", line, token, got, wantToken, want)
+			t.Fatalf("%q: got list %q, %+v\nwant list %q, %+v", line, token, got, wantToken, want)
 		}
 	})
 }

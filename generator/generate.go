@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,25 +15,23 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Options say how to make a site. The zero value of a field means its default.
+// Options of a run. The zero value is valid.
 type Options struct {
 	Config      site.Config
-	Workers     int       // goroutines that parse and render; 0 means one a core. The site does not depend on it
-	SkipInvalid bool      // count and report rows that cannot be read; else the first one stops the run
-	Refreshed   Refreshed // merged into the snapshot where it is newer; nil for none
-	Rebuild     bool      // write every object again, whatever the manifest says about the site that is there
-	Progress    Progress  // hears how far the run is; may be nil
-	NoSync      bool      // do not force a site to the disk before it takes the old one's place: faster, and not safe from power failures
-	Files       afero.Fs  // where the output is written; nil means the machine's file system
+	Workers     int       // goroutines that parse and render; 0 means one per core; the site does not depend on it
+	SkipInvalid bool      // report invalid rows and continue; otherwise the first one stops the run
+	Refreshed   Refreshed // refreshed data to merge where it is newer than the snapshot; nil means none
+	Rebuild     bool      // write every object, even if the manifest of the live site says that it has not changed
+	Progress    Progress  // nil means none
+	NoSync      bool      // do not sync the new site to disk before it goes live: faster, but a power failure may damage it
+	Files       afero.Fs  // file system of the output; nil means that of the machine
 }
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Workers < 0 {
-		return o, fmt.Errorf("%d workers: use 1 or more, or 0 for one a core", o.Workers)
+		return o, fmt.Errorf("%d workers: use 1 or more, or 0 for one per core", o.Workers)
 	}
-	if o.Workers == 0 {
-		o.Workers = defaultWorkers()
-	}
+	o.Workers = cmp.Or(o.Workers, defaultWorkers())
 	if o.Progress == nil {
 		o.Progress = noProgress{}
 	}
@@ -44,9 +43,11 @@ func (o Options) withDefaults() (Options, error) {
 	return o, err
 }
 
-// ToPath makes the site of a snapshot at out: a tar file if its name ends in
-// ".tar", else a folder. What is there is replaced in one step when the new site
-// is complete; until then, and after any failure, it stays as it is.
+// ToPath generates the site of a snapshot at out: a tar file if its name ends in ".tar", otherwise a
+// folder. The complete new site replaces the live one in one step; until then, and after any
+// error, the live one stays as it is. An invalid row is a *RowError. ErrBusy means that another
+// run writes to the same output. If ctx ends, ToPath cleans up for a few seconds at most; if that
+// is not enough, the error wraps ErrLeftBehind.
 func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Report, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -66,8 +67,8 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 	}
 	r := &run{Options: o, snapshot: snapshot, report: newReport(out)}
 	err = r.toStaging(ctx, dest, s)
-	// The new site is in place by now, or the old one still is; what remains of
-	// the other goes, which can take longer than all before.
+	// Either the new site is live now or the old one still is. Removing the other one can take
+	// longer than everything before.
 	r.Progress.Stage("clean up", 0)
 	start := time.Now()
 	if err := errors.Join(err, s.close(ctx)); err != nil {
@@ -77,7 +78,8 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 	return r.report, nil
 }
 
-// ToMemory makes the site of a snapshot in memory.
+// ToMemory generates the site of a snapshot in memory. The keys of objects are the paths of the
+// file system. An invalid row is a *RowError.
 func ToMemory(ctx context.Context, snapshot afero.Fs, o Options) (afero.Fs, *Report, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -88,7 +90,7 @@ func ToMemory(ctx context.Context, snapshot afero.Fs, o Options) (afero.Fs, *Rep
 	if err != nil {
 		return nil, nil, err
 	}
-	// The base makes names with and without a leading slash the same file.
+	// The base path makes names with and without a leading slash equal.
 	files := afero.NewBasePathFs(afero.NewMemMapFs(), "/")
 	if _, err := r.write(ctx, renderer, &folder{files: files, path: "/"}); err != nil {
 		return nil, nil, err
@@ -96,26 +98,26 @@ func ToMemory(ctx context.Context, snapshot afero.Fs, o Options) (afero.Fs, *Rep
 	return files, r.report, nil
 }
 
-// A destination is a place for a site that ToPath can write to.
+// A destination is a folder or tar file that ToPath writes to.
 type destination interface {
-	// check looks at what is there and refuses what must not be replaced. live is the
-	// site that is there; nil if there is none.
+	// check returns the live site, or nil if there is none. It is an error if the output must not
+	// be replaced.
 	check(ctx context.Context) (live *liveSite, err error)
-	// checkNames refuses names that would be one where the next site grows.
+	// checkNames returns an error if two names are equal on the file system of next.
 	checkNames(ctx context.Context, next string, names []lookupName) error
-	// create makes an output at the path next. end completes it, after a failure too.
+	// create returns an output at the path next. end must be called, even after a failure.
 	create(next string, p *plan, asOf string) (out output, end func() error, err error)
 }
 
-// A run makes one site.
+// A run generates one site.
 type run struct {
 	Options
 	snapshot afero.Fs
 	report   *Report
 }
 
-// toStaging reads, compares with the site that is there, writes what the next one
-// needs and puts it in place.
+// toStaging reads the snapshot, compares its site with the live one, and writes and installs it if
+// it differs.
 func (r *run) toStaging(ctx context.Context, dest destination, s *staging) error {
 	live, err := dest.check(ctx)
 	if err != nil {
@@ -124,11 +126,10 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging) error
 	if r.Rebuild {
 		live = nil
 	}
-	// A site that does not change need not be replaced: then that it cannot be is no
-	// reason to fail.
-	stuck := s.replaceable()
-	if stuck != nil && live == nil {
-		return stuck
+	// An unchanged site need not be replaced, so this may be no error.
+	notReplaceable := s.checkReplaceable()
+	if notReplaceable != nil && live == nil {
+		return notReplaceable
 	}
 	renderer, err := r.prepare(ctx)
 	if err != nil {
@@ -139,15 +140,15 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging) error
 		p, err = r.compare(ctx, renderer, live)
 		switch {
 		case errors.Is(err, errManifest):
-			p = nil // the site that is there cannot tell what it holds: nothing of it is kept
+			p = nil // the content of the live site is not known, so nothing of it is kept
 		case err != nil:
 			return err
 		case p.same:
 			return nil
 		}
 	}
-	if stuck != nil {
-		return stuck
+	if notReplaceable != nil {
+		return notReplaceable
 	}
 	if err := dest.checkNames(ctx, s.next(), renderer.graph.names); err != nil {
 		return err
@@ -161,12 +162,12 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging) error
 		return err
 	}
 	if p != nil {
-		r.report.Written = p.count(x.objects())
+		r.report.Written = p.report(x.objects())
 	}
 	return r.install(ctx, s)
 }
 
-// install puts the new site, which is complete, in place.
+// install makes the complete new site live.
 func (r *run) install(ctx context.Context, s *staging) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -175,7 +176,7 @@ func (r *run) install(ctx context.Context, s *staging) error {
 		r.Progress.Stage("sync", 0)
 	}
 	start := time.Now()
-	if err := s.settle(); err != nil {
+	if err := s.syncNext(); err != nil {
 		return err
 	}
 	r.report.Duration.Render += time.Since(start).Seconds()
@@ -205,10 +206,10 @@ func (r *run) prepare(ctx context.Context) (*renderer, error) {
 	return newRenderer(g, ranks, r.Config), nil
 }
 
-// compare renders without writing, to find what differs from the site that is there.
+// compare renders without writing, to find the differences from the live site.
 func (r *run) compare(ctx context.Context, renderer *renderer, live *liveSite) (*plan, error) {
 	r.Progress.Stage("compare", renderer.objects())
-	x, err := r.render(ctx, renderer, nowhere{})
+	x, err := r.render(ctx, renderer, discard{})
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +217,7 @@ func (r *run) compare(ctx context.Context, renderer *renderer, live *liveSite) (
 	if err != nil {
 		return nil, err
 	}
-	r.report.Written = p.count(x.objects())
+	r.report.Written = p.report(x.objects())
 	return p, nil
 }
 
@@ -231,7 +232,7 @@ func (r *run) write(ctx context.Context, renderer *renderer, out output) (index,
 	return x, x.write(ctx, out)
 }
 
-// render renders every object into out and gives the index of the site.
+// render renders every object into out and returns the index of the site.
 func (r *run) render(ctx context.Context, renderer *renderer, out output) (index, error) {
 	start := time.Now()
 	entries, err := renderer.render(ctx, r.Workers, out, r.Progress)
@@ -244,8 +245,8 @@ func (r *run) render(ctx context.Context, renderer *renderer, out output) (index
 	return x, nil
 }
 
-// resolvePath makes an output path absolute and follows a link, so that what a
-// link points to is replaced and not the link.
+// resolvePath makes an output path absolute and follows links, so that the target of a link is
+// replaced instead of the link.
 func resolvePath(out string) (string, error) {
 	if out == "" {
 		return "", errors.New("the output has no name: name a folder, or a file that ends in .tar")
@@ -254,18 +255,18 @@ func resolvePath(out string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("output path: %w", err)
 	}
-	// The part that is there is made free of links; the run makes the rest.
-	there := path
-	for !isThere(there) && there != filepath.Dir(there) {
-		there = filepath.Dir(there)
+	// Follow links in the part that exists; the run creates the rest.
+	existing := path
+	for !exists(existing) && existing != filepath.Dir(existing) {
+		existing = filepath.Dir(existing)
 	}
-	real, err := filepath.EvalSymlinks(there)
+	real, err := filepath.EvalSymlinks(existing)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("output path: %s is a link to nowhere: mount or make what it points to, or remove it", there)
+		return "", fmt.Errorf("output path: %s is a link to nowhere: mount or make what it points to, or remove it", existing)
 	} else if err != nil {
 		return "", fmt.Errorf("output path: %w", err)
 	}
-	real = filepath.Join(real, strings.TrimPrefix(path, there))
+	real = filepath.Join(real, strings.TrimPrefix(path, existing))
 	if real == filepath.Dir(real) {
 		return "", fmt.Errorf("the output cannot be %s: name a folder in it", real)
 	}

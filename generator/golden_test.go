@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "rewrite the sites in testdata/golden")
 func TestGolden(t *testing.T) {
 	names, err := filepath.Glob("testdata/golden/*.txt")
 	if err != nil || len(names) == 0 {
-		t.Fatalf("no golden files: %v", err)
+		t.Fatalf("golden files: got none, want some: %v", err)
 	}
 	for _, name := range names {
 		t.Run(filepath.Base(name), func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestGolden(t *testing.T) {
 			if *update {
 				overwrite(t, name, formatArchive(comment, s, got))
 			} else if err := got.compare(want); err != nil {
-				t.Errorf("%v\n(to accept: go test ./generator -run Golden -update)", err)
+				t.Errorf("got another site than the golden one, want the same: %v\n(to accept: go test ./generator -run Golden -update)", err)
 			}
 		})
 	}

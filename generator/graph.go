@@ -7,23 +7,22 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A graph is a snapshot in memory. Accounts and lists are numbers from 0, in the
-// order in which the snapshot first names them; what belongs to one is in a slice
-// at that index. Beside profiles and lists, a record takes 12 bytes, 16 while it
-// is loaded, and 4 more for ranking if it is a follow of a primary list.
+// A graph is a snapshot in memory. Accounts and lists are numbered from 0, in the order in which the
+// snapshot first names them, and their attributes are in slices with that index. A record takes
+// 12 bytes, 16 while it is loaded, and 4 more for ranking if it is a follow of a primary list.
 type graph struct {
 	asOf string
 
 	accounts  []site.Address
 	accountOf map[site.Address]uint32
-	profiles  []profile // by account; without ens where it has none
+	profiles  []profile // by account; ens is nil for accounts without a profile
 	primary   []uint32  // by account; its primary list or none
 
 	tokens   []string // by list
 	listOf   map[string]uint32
-	owners   []uint32 // by list: its account
-	offsets  []uint64 // by list: where its records begin; one more than there are lists
-	records  []record // of all lists, in the lists' order
+	owners   []uint32 // by list; its account
+	offsets  []uint64 // by list; index of its first record; the last element is the number of records
+	records  []record // of all lists, in the order of lists
 	kinds    []kind
 	kindOf   map[kind]uint32
 	otherOf  map[string]uint32
@@ -31,15 +30,15 @@ type graph struct {
 	tagSets  []tagSet
 	tagSetOf map[string]uint32
 
-	names  []lookupName // those that can be looked up, sorted
-	events []site.Event // in the set's order
-	badges []badge      // by account and event, the smallest token of each
+	names  []lookupName // names of accounts that can be looked up, sorted
+	events []site.Event // in the order of the snapshot
+	badges []badge      // sorted by account and event; the smallest token of each
 }
 
-// none is the index of nothing.
+// none is an index that no account or list has.
 const none = ^uint32(0)
 
-// otherData marks record.data as an index into graph.other; else it is an account.
+// otherData marks record.data as an index into graph.other instead of an account.
 const otherData = uint32(1) << 31
 
 // A record is an entry of a list.
@@ -49,7 +48,7 @@ type record struct {
 	tags uint32 // index into graph.tagSets
 }
 
-// A kind is a version and a type of records; there are few.
+// A kind is the version and type of a record; there are few.
 type kind struct {
 	version    uint32
 	recordType string
@@ -58,20 +57,20 @@ type kind struct {
 // followable reports whether records of this kind can be follows or blocks.
 func (k kind) followable() bool { return k.version == 1 && k.recordType == typeAddress }
 
-// A tagSet is a set of tags that occurs; most records share a few.
+// A tagSet is a set of tags of records; most records share a few.
 type tagSet struct {
 	tags              []string // sorted by bytes
 	json              string   // the array as the API writes it
 	block, mute, top8 bool
 }
 
-// A lookupName is a name and the account that is found by it.
+// A lookupName is a name with its account.
 type lookupName struct {
 	name    string
 	account uint32
 }
 
-// A badge is a token of an event that an account holds.
+// A badge is an account's token of an event.
 type badge struct {
 	account uint32
 	event   uint32 // index into graph.events
@@ -91,7 +90,7 @@ func newGraph(asOf string) *graph {
 	return g
 }
 
-// account is the number of an address, a new one if it was not seen yet.
+// account returns the number of an address, a new one for a new address.
 func (g *graph) account(address site.Address) uint32 {
 	if id, ok := g.accountOf[address]; ok {
 		return id
@@ -108,13 +107,13 @@ func (g *graph) kind(version uint32, recordType string) uint32 {
 		return id
 	}
 	id := uint32(len(g.kinds))
-	k.recordType = strings.Clone(recordType) // not to keep the whole line
+	k.recordType = strings.Clone(recordType) // do not keep the whole line in memory
 	g.kindOf[k] = id
 	g.kinds = append(g.kinds, k)
 	return id
 }
 
-// tagSet is the number of a sorted set of tags.
+// tagSet returns the number of a sorted set of tags.
 func (g *graph) tagSet(tags []string) uint32 {
 	text := appendTags(nil, tags)
 	if id, ok := g.tagSetOf[string(text)]; ok {
@@ -126,26 +125,26 @@ func (g *graph) tagSet(tags []string) uint32 {
 		set.block = set.block || tag == "block"
 		set.mute = set.mute || tag == "mute"
 		set.top8 = set.top8 || tag == "top8"
-		set.tags[i] = strings.Clone(tag) // not to keep the whole line
+		set.tags[i] = strings.Clone(tag) // do not keep the whole line in memory
 	}
 	g.tagSetOf[set.json] = id
 	g.tagSets = append(g.tagSets, set)
 	return id
 }
 
-// otherText is the number of data that is not an address.
+// otherText returns the number of data that is not an address.
 func (g *graph) otherText(data string) uint32 {
 	if id, ok := g.otherOf[data]; ok {
 		return id
 	}
 	id := uint32(len(g.other))
-	data = strings.Clone(data) // not to keep the whole line
+	data = strings.Clone(data) // do not keep the whole line in memory
 	g.otherOf[data] = id
 	g.other = append(g.other, data)
 	return id
 }
 
-// recordsOf are the records of a list in its order.
+// recordsOf returns the records of a list in its order.
 func (g *graph) recordsOf(list uint32) []record {
 	return g.records[g.offsets[list]:g.offsets[list+1]]
 }
@@ -161,7 +160,7 @@ func (g *graph) isBlock(r record) bool {
 	return r.data&otherData == 0 && g.kinds[r.kind].followable() && g.tagSets[r.tags].block
 }
 
-// profile is the profile of an account, an empty one where it has none.
+// profile returns the profile of an account, or an empty one.
 func (g *graph) profile(account uint32) profile {
 	if p := g.profiles[account]; p.ens != nil {
 		return p
@@ -172,7 +171,7 @@ func (g *graph) profile(account uint32) profile {
 // isPrimary reports whether a list is the primary list of its account.
 func (g *graph) isPrimary(list uint32) bool { return g.primary[g.owners[list]] == list }
 
-// badgesOf are the badges of an account, by event.
+// badgesOf returns the badges of an account, by event.
 func (g *graph) badgesOf(account uint32) []badge {
 	begin, _ := slices.BinarySearchFunc(g.badges, account, func(b badge, a uint32) int {
 		return int(int64(b.account) - int64(a))

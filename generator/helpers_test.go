@@ -90,20 +90,20 @@ func readTar(t testing.TB, path string) objects {
 		if errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			t.Fatalf("%s: %v", path, err)
+			t.Fatalf("%s: got %v, want a tar file", path, err)
 		}
 		body, err := io.ReadAll(archive)
 		if err != nil {
-			t.Fatalf("%s: %s: %v", path, header.Name, err)
+			t.Fatalf("%s: %s: got %v, want its bytes", path, header.Name, err)
 		}
 		if _, twice := o[site.Key(header.Name)]; twice || header.Typeflag != tar.TypeReg || header.Mode != 0o644 {
-			t.Fatalf("%s: %s is there twice or is no plain file: %+v", path, header.Name, header)
+			t.Fatalf("%s: %s: got a repeated or irregular entry, want a plain file once: %+v", path, header.Name, header)
 		}
 		o[site.Key(header.Name)] = string(body)
 		last = header.Name
 	}
 	if last != string(site.RootKey) {
-		t.Errorf("%s ends in %s: whoever reads it as a stream needs the root last", path, last)
+		t.Errorf("last entry of %s: got %s, want the root, for readers of a stream", path, last)
 	}
 	return o
 }
@@ -241,7 +241,7 @@ func untouched(t testing.TB, root string, before map[string]fileState) {
 	}
 	if len(touched) > 0 {
 		slices.Sort(touched)
-		t.Errorf("%s was touched in %d places, such as %s", root, len(touched), touched[0])
+		t.Errorf("%s: got %d changes, such as %s, want none", root, len(touched), touched[0])
 	}
 }
 
@@ -255,7 +255,7 @@ func alone(t testing.TB, path string) {
 	}
 	for _, entry := range entries {
 		if entry.Name() != filepath.Base(path) {
-			t.Errorf("%s was left beside %s", entry.Name(), path)
+			t.Errorf("got %s left beside %s, want nothing", entry.Name(), path)
 		}
 	}
 }
@@ -264,15 +264,15 @@ func alone(t testing.TB, path string) {
 func wantError(t testing.TB, err error, texts ...string) {
 	t.Helper()
 	if err == nil {
-		t.Errorf("no error, want one with %q", texts)
+		t.Errorf("got no error, want one with %q", texts)
 		return
 	}
 	if strings.Contains(err.Error(), "\n") {
-		t.Errorf("the error has several lines: %q", err)
+		t.Errorf("error: got %q, want one line", err)
 	}
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {
-			t.Errorf("error %q, want %q in it", err, text)
+			t.Errorf("error: got %q, want %q in it", err, text)
 		}
 	}
 }

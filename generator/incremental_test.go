@@ -54,16 +54,16 @@ func TestUnchangedSiteIsNotWritten(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			first := onDisk(t, s, p.path, small)
 			if w, n := first.Written, len(p.read(t, p.path)); w != (generator.WriteReport{Added: n}) {
-				t.Errorf("the first run reports %+v, want %d added", w, n)
+				t.Errorf("report of the first run: got %+v, want %d added", w, n)
 			}
 			state := stateOf(t, filepath.Dir(p.path))
 			again := onDisk(t, s, p.path, small)
 			untouched(t, filepath.Dir(p.path), state)
 			if w := again.Written; !w.Unchanged || w.Kept != first.Written.Added || w.Added+w.Altered+w.Removed != 0 {
-				t.Errorf("the second run reports %+v, want %d kept and unchanged", w, first.Written.Added)
+				t.Errorf("report of the second run: got %+v, want %d kept and unchanged", w, first.Written.Added)
 			}
 			if again.Counts != first.Counts {
-				t.Errorf("the second run counts %+v, the first %+v", again.Counts, first.Counts)
+				t.Errorf("counts of the second run: got %+v, want %+v", again.Counts, first.Counts)
 			}
 		})
 	}
@@ -86,7 +86,7 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 	}
 	expected.Removed = len(was) - expected.Kept - expected.Altered
 	if expected.Kept == 0 || expected.Altered == 0 || expected.Removed == 0 {
-		t.Fatalf("%+v: the snapshots are of no use", expected)
+		t.Fatalf("expected changes: got %+v, want some of each", expected)
 	}
 	for _, p := range places(t) {
 		t.Run(p.name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 			before := stateOf(t, p.path)
 			report := onDisk(t, next, p.path, small)
 			if report.Written != expected {
-				t.Errorf("the report says %+v, want %+v", report.Written, expected)
+				t.Errorf("report: got %+v, want %+v", report.Written, expected)
 			}
 			if err := p.read(t, p.path).compare(want); err != nil {
 				t.Error(err)
@@ -118,7 +118,7 @@ func keptAre(t testing.TB, path string, before map[string]fileState, keep func(s
 		}
 		was := before[name]
 		if same := is.inode == was.inode && is.changed.Equal(was.changed); same != keep(key) {
-			t.Errorf("%s: the same file as before: %t, want %t", key, same, keep(key))
+			t.Errorf("%s: the same file as before: got %t, want %t", key, same, keep(key))
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestRebuildWritesEverything(t *testing.T) {
 			onDisk(t, s, p.path, small)
 			before := stateOf(t, p.path)
 			if w := onDisk(t, s, p.path, o).Written; w.Unchanged || w.Kept > 0 {
-				t.Errorf("the report says %+v", w)
+				t.Errorf("report: got %+v, want everything written again", w)
 			}
 			keptAre(t, p.path, before, func(site.Key) bool { return false })
 			if err := p.read(t, p.path).compare(inMemory(t, s, small)); err != nil {
@@ -159,7 +159,7 @@ func TestOtherManifestDigits(t *testing.T) {
 		return want[key] == was[key] && !strings.HasPrefix(string(key), "_manifest/")
 	})
 	if w := report.Written; w.Removed < 256 || w.Added < 16 || w.Added+w.Altered+w.Kept != len(want) {
-		t.Errorf("the report says %+v; 256 shards go, 16 come, and the new site has %d objects", w, len(want))
+		t.Errorf("report: got %+v, want 256 shards removed, 16 added, of %d objects", w, len(want))
 	}
 }
 
@@ -185,7 +185,7 @@ func reshard(t testing.TB, path string, o objects, digits int) {
 	}
 	overwrite(t, filepath.Join(path, string(site.RootKey)), text(t, root))
 	if err := readFolder(t, path).check(); err != nil {
-		t.Fatalf("the site with %d digits: %v", digits, err)
+		t.Fatalf("site with %d digits: got %v, want no error", digits, err)
 	}
 }
 
@@ -271,7 +271,7 @@ func TestTarThatIsNoSite(t *testing.T) {
 		_, err := generator.ToPath(t.Context(), s.fs(), path, small)
 		wantError(t, err, "holds no site that this version can read", path)
 		if now, err := os.ReadFile(path); err != nil || string(now) != body {
-			t.Errorf("%d bytes became %d (%v)", len(body), len(now), err)
+			t.Errorf("file of %d bytes: got %d (%v), want it unchanged", len(body), len(now), err)
 		}
 	}
 	overwrite(t, path, "")
@@ -292,7 +292,7 @@ func TestPermissionsStay(t *testing.T) {
 		}
 		onDisk(t, next, path, small)
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
-			t.Errorf("%s: %v, %v, want 0700", name, info.Mode(), err)
+			t.Errorf("%s: got %v, %v, want 0700", name, info.Mode(), err)
 		}
 	}
 }
@@ -308,7 +308,7 @@ func TestTarIsReadOnce(t *testing.T) {
 	o.Files = files
 	onDisk(t, next, path, o)
 	if n := files.opened.Load(); n > 3 {
-		t.Errorf("the old site was opened %d times", n)
+		t.Errorf("times that the old site was opened: got %d, want at most 3", n)
 	}
 }
 
@@ -356,17 +356,17 @@ func TestOutputThatIsRefused(t *testing.T) {
 		prepare func(t testing.TB, path string)
 		reason  string
 	}{
-		"a foreign file in the site":   {"site", inside("notes.txt"), "holds notes.txt, which is no part of a site"},
-		"a foreign folder in the site": {"site", inside("private/notes.txt"), "holds private, which is no part of a site"},
-		"refreshed answers": {"site", inside("_refresh/details/1"), "holds _refresh, what refreshes have fetched, which would be lost: " +
-			"generate into another folder, and update this one with publish --dest file:///"},
+		"a foreign file in the site":   {"site", inside("notes.txt"), "holds notes.txt, which is not part of a site"},
+		"a foreign folder in the site": {"site", inside("private/notes.txt"), "holds private, which is not part of a site"},
+		"refreshed answers": {"site", inside("_refresh/details/1"), "holds _refresh, refreshed data, which would be lost: " +
+			"generate into another folder, and update this one with followpress publish --dest file:///"},
 		"a bucket with refreshed answers": {"site", func(t testing.TB, path string) {
 			inside("_refresh/details/1")(t, path)
 			overwrite(t, filepath.Join(path, ".followpress", "lock"), "")
-		}, "holds _refresh, what refreshes have fetched, which would be lost"},
-		"a bucket":             {"site", inside(".followpress/lock"), "update this one with publish --dest file:///"},
-		"beside the base path": {"site", inside("api/v2/mine"), "api holds v2, which is no part of a site"},
-		"beside the endpoints": {"site", inside("api/v1/mine"), "v1 holds mine, which is no part of a site"},
+		}, "holds _refresh, refreshed data, which would be lost"},
+		"a bucket":             {"site", inside(".followpress/lock"), "update this one with followpress publish --dest file:///"},
+		"beside the base path": {"site", inside("api/v2/mine"), "api holds v2, which is not part of a site"},
+		"beside the endpoints": {"site", inside("api/v1/mine"), "v1 holds mine, which is not part of a site"},
 		"a folder named _site": {"site", func(t testing.TB, path string) {
 			overwrite(t, filepath.Join(path, "_site", "index.html"), "precious")
 			overwrite(t, filepath.Join(path, "thesis.txt"), "precious")
@@ -374,7 +374,7 @@ func TestOutputThatIsRefused(t *testing.T) {
 		"a file named _site": {"site", func(t testing.TB, path string) {
 			overwrite(t, filepath.Join(path, "_site"), "precious")
 			overwrite(t, filepath.Join(path, "docs", "a"), "precious")
-		}, "holds docs, which is no part of a site"},
+		}, "holds docs, which is not part of a site"},
 		"a folder of something else": {"site", func(t testing.TB, path string) {
 			overwrite(t, filepath.Join(path, "notes.txt"), "precious")
 		}, "is not empty and holds no site"},
@@ -429,14 +429,14 @@ func TestOutputThatIsAccepted(t *testing.T) {
 			out, at := prepare(t, t.TempDir())
 			report := onDisk(t, s, out, small)
 			if report.Out != out {
-				t.Errorf("the report names the output %q, want %q", report.Out, out)
+				t.Errorf("output in the report: got %q, want %q", report.Out, out)
 			}
 			if err := readFolder(t, at).compare(want); err != nil {
 				t.Error(err)
 			}
 			alone(t, at)
 			if info, err := os.Lstat(out); strings.HasPrefix(name, "a link") && (err != nil || info.Mode()&os.ModeSymlink == 0) {
-				t.Errorf("the link is no link any more: %v, %v", info, err)
+				t.Errorf("link: got %v, %v, want a link still", info, err)
 			}
 		})
 	}

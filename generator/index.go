@@ -8,13 +8,13 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// An index is what the site says about itself: the manifest and the root.
+// An index is the manifest and the root of a site.
 type index struct {
-	shards []site.Manifest // in the order of their names
+	shards []site.Manifest // sorted by name
 	root   site.Root
 }
 
-// newIndex makes the manifest and the root of the objects that were rendered.
+// newIndex makes the manifest and the root for the rendered objects.
 func newIndex(s *renderer, entries []site.Entry) index {
 	g := s.graph
 	digits := site.ShardDigits(len(entries))
@@ -44,8 +44,8 @@ func newIndex(s *renderer, entries []site.Entry) index {
 	return x
 }
 
-// sharded sorts entries into the shards of a manifest, all of them in one piece of
-// memory: with the entries themselves it is the largest thing after the graph.
+// sharded sorts entries into manifest shards. They share one allocation, because together with the
+// entries it is the largest after the graph.
 func sharded(entries []site.Entry, digits int) []site.Manifest {
 	names := site.HashPrefixes(digits)
 	number := make(map[string]int, len(names))
@@ -72,7 +72,7 @@ func sharded(entries []site.Entry, digits int) []site.Manifest {
 	return shards
 }
 
-// objects is the number of objects, manifest and root included.
+// objects is the number of objects, including manifest and root.
 func (x index) objects() int { return x.root.Counts.Objects + len(x.shards) + 1 }
 
 // write puts the manifest and, last, the root into out.
@@ -102,20 +102,19 @@ func entryOf(key site.Key, body []byte) site.Entry {
 	return site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}
 }
 
-// A plan says how a site differs from the one that is there.
+// A plan says how a site differs from the live one.
 type plan struct {
-	same    bool // in every byte
+	same    bool // whether there is no difference
 	changed map[site.Key]site.Reason
 }
 
-// keeps reports whether an object is there already, byte for byte.
-func (p *plan) keeps(key site.Key) bool {
+// isUnchanged reports whether the live site has the same object.
+func (p *plan) isUnchanged(key site.Key) bool {
 	_, changed := p.changed[key]
 	return !changed
 }
 
-// diff compares with the site that is there, reading only the shards of its
-// manifest that differ.
+// diff compares the site with the live one. It reads only the manifest shards that differ.
 func (x index) diff(ctx context.Context, live *liveSite) (*plan, error) {
 	body, err := x.root.Encode()
 	if err != nil {
@@ -129,7 +128,7 @@ func (x index) diff(ctx context.Context, live *liveSite) (*plan, error) {
 	resharded := live.root.ShardDigits != x.root.ShardDigits
 	var old []site.Manifest
 	if resharded {
-		// Every object is in another shard now: sort the old ones in like the new.
+		// The number of shards has changed: sort the live entries into the new shards.
 		var entries []site.Entry
 		for shard := range live.root.Manifest {
 			m, err := live.manifest(ctx, shard)
@@ -161,8 +160,8 @@ func (x index) diff(ctx context.Context, live *liveSite) (*plan, error) {
 	return p, nil
 }
 
-// count adds up the plan for a site of that many objects, manifest and root included.
-func (p *plan) count(objects int) WriteReport {
+// report summarises the plan for a site with that many objects, including manifest and root.
+func (p *plan) report(objects int) WriteReport {
 	w := WriteReport{Unchanged: p.same}
 	for _, reason := range p.changed {
 		switch reason {

@@ -7,32 +7,32 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// inOrder runs work on the items on that many goroutines and hands the results to
-// done in the order of the items, one at a time. At most a few items a worker are
-// under way, so that memory stays bounded however many there are. It returns the
-// first error of items, work or done after all goroutines have ended.
+// inOrder calls work for each item, from as many goroutines as there are workers, and done for each
+// result, in the order of items and never concurrently. At most a few items per worker are in
+// progress, so memory stays bounded. It returns the first error of items, work or done, after all
+// goroutines have ended.
 func inOrder[In, Out any](
 	ctx context.Context, workers int, items iter.Seq2[In, error],
-	work func(In, *place[Out]) (Out, error), done func(Out) error,
+	work func(In, *ticket[Out]) (Out, error), done func(Out) error,
 ) error {
 	type job struct {
-		item  In
-		place *place[Out]
+		item   In
+		ticket *ticket[Out]
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	jobs := make(chan job)
-	places := make(chan *place[Out], 2*workers)
+	tickets := make(chan *ticket[Out], 2*workers)
 
 	group.Go(func() error {
 		defer close(jobs)
-		defer close(places)
+		defer close(tickets)
 		for item, err := range items {
 			if err != nil {
 				return err
 			}
-			j := job{item, &place[Out]{ctx, make(chan struct{}), make(chan Out, 1), done}}
+			j := job{item, &ticket[Out]{ctx, make(chan struct{}), make(chan Out, 1), done}}
 			select {
-			case places <- j.place:
+			case tickets <- j.ticket:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -47,20 +47,20 @@ func inOrder[In, Out any](
 	for range workers {
 		group.Go(func() error {
 			for j := range jobs {
-				out, err := work(j.item, j.place)
+				out, err := work(j.item, j.ticket)
 				if err != nil {
 					return err
 				}
-				j.place.last <- out
+				j.ticket.result <- out
 			}
 			return nil
 		})
 	}
 	group.Go(func() error {
-		for p := range places {
-			close(p.turn)
+		for t := range tickets {
+			close(t.turn)
 			select {
-			case out := <-p.last:
+			case out := <-t.result:
 				if err := done(out); err != nil {
 					return err
 				}
@@ -73,19 +73,19 @@ func inOrder[In, Out any](
 	return group.Wait()
 }
 
-// A place is that of an item in the order. Work that has much to give has two ways to
-// keep it from piling up: to wait for its turn, and to hand parts of it on then.
-type place[Out any] struct {
-	ctx  context.Context
-	turn chan struct{} // closed when all items before this one are done
-	last chan Out      // what work returns
-	done func(Out) error
+// A ticket is the position of an item in the order. Work with a large result can wait until it is
+// the item's turn, and then hand over parts of the result.
+type ticket[Out any] struct {
+	ctx    context.Context
+	turn   chan struct{} // closed when all items before this one are done
+	result chan Out      // what work returns
+	done   func(Out) error
 }
 
-// come reports whether it is this item's turn.
-func (p *place[Out]) come() bool {
+// isDue reports whether it is this item's turn.
+func (t *ticket[Out]) isDue() bool {
 	select {
-	case <-p.turn:
+	case <-t.turn:
 		return true
 	default:
 		return false
@@ -93,15 +93,15 @@ func (p *place[Out]) come() bool {
 }
 
 // wait waits for the item's turn.
-func (p *place[Out]) wait() error {
+func (t *ticket[Out]) wait() error {
 	select {
-	case <-p.turn:
+	case <-t.turn:
 		return nil
-	case <-p.ctx.Done():
-		return p.ctx.Err()
+	case <-t.ctx.Done():
+		return t.ctx.Err()
 	}
 }
 
-// give hands a part of the result to done. It must be the item's turn: then nobody else
-// calls done, all wait for what work returns.
-func (p *place[Out]) give(part Out) error { return p.done(part) }
+// handOver calls done with a part of the result. It must be the item's turn, so that done is not
+// called concurrently.
+func (t *ticket[Out]) handOver(part Out) error { return t.done(part) }

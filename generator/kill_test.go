@@ -80,7 +80,7 @@ func killOften(t *testing.T, path string, total int, read func(testing.TB, strin
 	hits := map[string]int{}
 	for round, kills := 0, 0; kills < total; round++ {
 		if round > 1000 {
-			t.Fatal("a thousand runs, and too few of them were killed")
+			t.Fatal("killed runs of a thousand: got too few, want more")
 		}
 		times := second
 		if present < 0 {
@@ -103,13 +103,13 @@ func killOften(t *testing.T, path string, total int, read func(testing.TB, strin
 	}
 	t.Logf("runs were killed in the stages %v", hits)
 	if len(hits) < total/13 {
-		t.Errorf("runs were killed in %d stages only", len(hits))
+		t.Errorf("stages with killed runs: got %d, want more", len(hits))
 	}
 
 	for i, dir := range []string{dirs[0], dirs[1]} {
 		startRun(t, dir, path).wait(t)
 		if present = whichSite(t, path, read, sites, present); present != i {
-			t.Fatalf("after all the kills, a run for snapshot %d left site %d", i, present)
+			t.Fatalf("after all kills, a run for snapshot %d: got site %d, want that of the snapshot", i, present)
 		}
 		alone(t, path)
 	}
@@ -142,7 +142,7 @@ func whichSite(t *testing.T, path string, read func(testing.TB, string) objects,
 		}
 		errs = append(errs, err)
 	}
-	t.Fatalf("what is there is neither the one site nor the other: %v", errors.Join(errs...))
+	t.Fatalf("output: got neither site, want one of them: %v", errors.Join(errs...))
 	return 0
 }
 
@@ -241,7 +241,7 @@ func (r *run) kill(t testing.TB) bool {
 		return true
 	}
 	if err != nil {
-		t.Fatalf("a run that was not killed: %v: %s", err, r.stderr.String())
+		t.Fatalf("run that was not killed: got %v, want no error: %s", err, r.stderr.String())
 	}
 	return false
 }
@@ -257,7 +257,7 @@ func (r *run) wait(t testing.TB) times {
 	t.Helper()
 	r.drain()
 	if err := r.process.Wait(); err != nil {
-		t.Fatalf("a run: %v: %s", err, r.stderr.String())
+		t.Fatalf("run: got %v, want no error: %s", err, r.stderr.String())
 	}
 	return times{slices.Clone(r.seen), time.Since(r.begun)}
 }
@@ -295,7 +295,7 @@ func TestLeftOversOfAKill(t *testing.T) {
 		}
 		overwrite(t, filepath.Join(work, "last"), "a file where a folder could be")
 		if w := onDisk(t, s, p.path, small).Written; !w.Unchanged {
-			t.Errorf("%s: the report says %+v", p.name, w)
+			t.Errorf("%s: report: got %+v, want unchanged", p.name, w)
 		}
 		alone(t, p.path)
 	}

@@ -12,19 +12,18 @@ import (
 )
 
 const (
-	blockBytes   = 256 << 10 // of whole lines that one worker parses at a time
-	maxLineBytes = 16 << 20  // a longer line is no row of ours
+	blockBytes   = 256 << 10 // size of a block, which one worker parses
+	maxLineBytes = 16 << 20  // limit of a row
 )
 
-// A RowError says which row of a snapshot, or which refreshed object, cannot be read,
-// and why.
+// A RowError is an invalid row of a snapshot, or an invalid refreshed object.
 type RowError struct {
-	File   string `json:"file"` // the key of an object
+	File   string `json:"file"` // name of the table's file, or key of the object
 	Line   int    `json:"line"` // from 1; 0 for an object
 	Reason string `json:"reason"`
 }
 
-// Error is file:line: reason.
+// Error is "file:line: reason", or "key: reason" for an object.
 func (e *RowError) Error() string {
 	if e.Line == 0 {
 		return e.File + ": " + e.Reason
@@ -32,28 +31,26 @@ func (e *RowError) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason)
 }
 
-// A block is a run of whole lines of a table.
+// A block is a sequence of whole lines of a table.
 type block struct {
 	lines []byte
 	first int // number of the first line
 }
 
-// A row is a line of a table, parsed.
+// A row is a parsed line of a table.
 type row[T any] struct {
 	line  int
 	value T
 }
 
-// parsedBlock holds the rows of a block and those that could not be read, each in
-// the order of the lines.
+// A parsedBlock holds the valid and the invalid rows of a block, each in the order of lines.
 type parsedBlock[T any] struct {
 	rows    []row[T]
 	invalid []row[error]
 }
 
-// readTable parses a table on all workers and hands its rows, and what is wrong
-// with the others, to the reader in the order of the lines. Blank lines are
-// skipped.
+// readTable parses a table on all workers. It calls accept with each valid row, in the order of lines
+// and never concurrently, and rejects the other rows. Blank lines are skipped.
 func readTable[T any](
 	ctx context.Context, r *reader, t table, parse func(line []byte) (T, error), accept func(row[T]) error,
 ) (err error) {
@@ -62,7 +59,7 @@ func readTable[T any](
 		return err
 	}
 	defer func() {
-		// A reader of a broken file says the same again when it is closed.
+		// After a read error, close only repeats it.
 		if closeErr := file.close(); err == nil && closeErr != nil {
 			err = fmt.Errorf("close %s: %w", file.name, closeErr)
 		}
@@ -70,7 +67,7 @@ func readTable[T any](
 
 	counts := r.report.table(t)
 	counts.file = file.name
-	parseBlock := func(b block, _ *place[parsedBlock[T]]) (parsedBlock[T], error) {
+	parseBlock := func(b block, _ *ticket[parsedBlock[T]]) (parsedBlock[T], error) {
 		return parseLines(b, parse), nil
 	}
 	return inOrder(ctx, r.workers, lineBlocks(file), parseBlock, func(p parsedBlock[T]) error {
@@ -89,7 +86,7 @@ func readTable[T any](
 			if err == nil {
 				continue
 			}
-			if err := r.refuse(&counts.Skipped, &RowError{file.name, line, err.Error()}); err != nil {
+			if err := r.reject(&counts.Skipped, &RowError{file.name, line, err.Error()}); err != nil {
 				return err
 			}
 		}
@@ -115,20 +112,20 @@ func parseLines[T any](b block, parse func([]byte) (T, error)) parsedBlock[T] {
 	return p
 }
 
-// lineBlocks cuts a table into runs of whole lines.
+// lineBlocks cuts a table into blocks.
 func lineBlocks(file *tableFile) iter.Seq2[block, error] {
 	return func(yield func(block, error) bool) {
 		number := 1
-		var rest []byte // the beginning of a line whose end was not read yet
+		var rest []byte // the beginning of an incomplete line
 		for {
-			// Twice as long each time: a long line is not copied for every block of it.
+			// Double the size each time, so that a long line is not copied once per block.
 			buf := make([]byte, len(rest)+max(blockBytes, min(len(rest), maxLineBytes-len(rest))))
 			copy(buf, rest)
 			n, err := fill(file, buf[len(rest):])
 			buf = buf[:len(rest)+n]
 			atEnd := errors.Is(err, io.EOF)
 			if err != nil && !atEnd {
-				yield(block{}, fmt.Errorf("read %s: near line %d: %w", file.name, number, truncated(err)))
+				yield(block{}, fmt.Errorf("read %s: near line %d: %w", file.name, number, explainTruncated(err)))
 				return
 			}
 			cut := bytes.LastIndexByte(buf, '\n') + 1
@@ -149,9 +146,8 @@ func lineBlocks(file *tableFile) iter.Seq2[block, error] {
 	}
 }
 
-// fill reads until buf is full. Unlike io.ReadFull it passes every error on as it
-// is, so that the end of a table (io.EOF) and a cut-off file (decompressors say
-// io.ErrUnexpectedEOF) stay apart.
+// fill reads until buf is full. Unlike io.ReadFull, it does not change errors, so that the end of a
+// table (io.EOF) differs from a truncated file (io.ErrUnexpectedEOF of decompressors).
 func fill(r io.Reader, buf []byte) (n int, err error) {
 	for n < len(buf) && err == nil {
 		var read int
@@ -161,19 +157,19 @@ func fill(r io.Reader, buf []byte) (n int, err error) {
 	return n, err
 }
 
-// A reader reads the tables of a snapshot and keeps what happens to their rows.
+// A reader reads the tables of a snapshot and reports on their rows.
 type reader struct {
 	snapshot    afero.Fs
 	workers     int
 	skipInvalid bool
-	maxText     int       // bytes of a text of a profile; what is longer is left out
+	maxText     int       // limit of a profile's text in bytes; longer ones are left out
 	refreshed   Refreshed // nil for none
 	report      *Report
 	progress    Progress
 }
 
-// refuse decides about a row that cannot be read: it stops the run, or is counted.
-func (r *reader) refuse(skipped *int, e *RowError) error {
+// reject counts an invalid row, or returns its error unless invalid rows are skipped.
+func (r *reader) reject(skipped *int, e *RowError) error {
 	if !r.skipInvalid {
 		return e
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// maxItems bounds accounts, lists and texts, so that their numbers fit beside otherData.
+// maxItems bounds accounts, lists and texts, so that their numbers do not use the bit otherData.
 const maxItems = int64(otherData - 1)
 
 // A loader builds a graph from the rows of a snapshot.
@@ -24,13 +24,13 @@ type loader struct {
 	*reader
 	graph    *graph
 	eventOf  map[string]uint32
-	wanted   []string // by account: the list that it names as primary
-	seen     []bool   // by account: it had a row
+	wanted   []string // by account; the list that it names as primary
+	seen     []bool   // by account; whether it had a row
 	incoming []incomingRecord
-	badges   map[accountEvent]refreshedBadge // that are newer than the snapshot
+	badges   map[accountEvent]refreshedBadge // newer than the snapshot
 }
 
-// An incomingRecord is a record whose list has not got all its records yet.
+// An incomingRecord is a record with its list, before records are grouped by list.
 type incomingRecord struct {
 	list uint32
 	record
@@ -43,7 +43,7 @@ func load(ctx context.Context, r *reader) (*graph, error) {
 		return nil, err
 	}
 	r.report.AsOf, r.report.LongTexts.Most = asOf, r.maxText
-	// All of them before the first row: a missing table should not cost minutes.
+	// Open all tables before reading the first, so that a missing one is reported at once.
 	for _, t := range tables {
 		file, err := openTable(r.snapshot, t)
 		if err != nil {
@@ -119,8 +119,8 @@ func (l *loader) readAccounts(ctx context.Context) error {
 	return nil
 }
 
-// choosePrimaries gives each account the primary list that it names, if that list
-// exists and is its own.
+// choosePrimaries sets the primary list of each account to the list that it names, if that exists
+// and belongs to the account.
 func (l *loader) choosePrimaries() {
 	g := l.graph
 	g.primary = make([]uint32, len(l.wanted))
@@ -142,8 +142,8 @@ func (l *loader) choosePrimaries() {
 	l.wanted, l.seen = nil, nil
 }
 
-// chooseNames gives each name to one account: the profile with the larger fresh
-// has it, then the smaller address.
+// chooseNames gives each name to one account: the one with the larger fresh in its profile, or with
+// the smaller address.
 func (l *loader) chooseNames() {
 	g := l.graph
 	for account, p := range g.profiles {
@@ -160,7 +160,7 @@ func (l *loader) chooseNames() {
 	})
 	for i := 1; i < len(g.names); i++ {
 		if g.names[i].name == g.names[i-1].name {
-			g.profiles[g.names[i].account].name = "" // found under this name is another
+			g.profiles[g.names[i].account].name = "" // another account has this name
 		}
 	}
 	g.names = slices.CompactFunc(g.names, func(a, b lookupName) bool { return a.name == b.name })
@@ -198,7 +198,7 @@ func (l *loader) readRecords(ctx context.Context) error {
 	return l.mergeRepeated(ctx)
 }
 
-// groupRecords puts the records of each list together, in the order of their rows.
+// groupRecords groups the records by list, in the order of their rows.
 func (l *loader) groupRecords() {
 	g := l.graph
 	g.offsets = make([]uint64, len(g.tokens)+1)
@@ -217,8 +217,7 @@ func (l *loader) groupRecords() {
 	l.incoming = nil
 }
 
-// mergeRepeated gives the tags of a repeated record to the first one of its list
-// and takes the repetition out.
+// mergeRepeated merges equal records of a list into the first one, which gets the tags of all.
 func (l *loader) mergeRepeated(ctx context.Context) error {
 	g := l.graph
 	lengths := make([]uint32, len(g.tokens))
@@ -250,8 +249,7 @@ func (l *loader) mergeRepeated(ctx context.Context) error {
 	return nil
 }
 
-// A merger merges the repeated records of lists. What it holds is used again for the
-// next list.
+// A merger merges equal records of one list after another. It reuses its memory.
 type merger struct {
 	graph   *graph
 	tagSets *sync.Mutex
@@ -260,17 +258,17 @@ type merger struct {
 	tags    []string
 }
 
-// A repeat is a row that gives its tags to an earlier record of its list.
+// A repeat is a row whose tags go to an earlier record of its list.
 type repeat struct {
 	first uint32 // index of that record
 	tags  uint32
 }
 
-// maxSeen bounds the map that is used again: to clear a large one for each of many
-// short lists would take longer than all the rest.
+// maxSeen bounds the map that is reused: clearing a large map for each of many short lists would
+// take longer than everything else.
 const maxSeen = 1 << 12
 
-// merge moves the records that stay to the front and gives their number.
+// merge moves the remaining records to the front and returns their number.
 func (m *merger) merge(records []record) uint32 {
 	if m.seen == nil || len(m.seen) > maxSeen {
 		m.seen = make(map[uint64]uint32, 64)
@@ -294,9 +292,8 @@ func (m *merger) merge(records []record) uint32 {
 	return kept
 }
 
-// mergeTags gives records the tags of their repeats. Only what comes out of all of
-// them becomes a set of the graph: with those on the way there, memory would grow
-// with the square of the repeats.
+// mergeTags adds the tags of repeats to records. It adds only final sets to the graph: with
+// intermediate sets, memory would grow with the square of the repeats.
 func (m *merger) mergeTags(records []record) {
 	if len(m.repeats) == 0 {
 		return
@@ -364,5 +361,5 @@ func extend[T any](s []T, n int) []T {
 	return s
 }
 
-// defaultWorkers is the number of workers for callers who do not say.
+// defaultWorkers is the default of Options.Workers.
 func defaultWorkers() int { return runtime.GOMAXPROCS(0) }

@@ -41,14 +41,14 @@ func TestLongTextsAreLeftOut(t *testing.T) {
 		{File: "accounts.ndjson", Line: 4, LongText: site.LongText{Member: "records.avatar", Bytes: 65537}},
 	}}
 	if !reflect.DeepEqual(report.LongTexts, want) {
-		t.Errorf("the report says %+v, want %+v", report.LongTexts, want)
+		t.Errorf("report: got %+v, want %+v", report.LongTexts, want)
 	}
 	const line = `2 texts of more than 65536 bytes left out: accounts.ndjson:4: "avatar" has 65537; accounts.ndjson:4: "records.avatar" has 65537` + "\n"
 	if !strings.Contains(report.String(), line) {
-		t.Errorf("the report says\n%s, want in it\n%s", report, line)
+		t.Errorf("report: got\n%s, want in it\n%s", report, line)
 	}
 	if report.Skipped() != 0 {
-		t.Errorf("%d rows skipped, want none", report.Skipped())
+		t.Errorf("got %d rows skipped, want none", report.Skipped())
 	}
 }
 
@@ -58,15 +58,15 @@ func TestLongTextLimit(t *testing.T) {
 	o.Config.MaxProfileText = 64<<10 + 1
 	_, report, err := generator.ToMemory(t.Context(), withLongTexts().fs(), o)
 	if err != nil || report.LongTexts.LeftOut != 0 || strings.Contains(report.String(), "left out") {
-		t.Errorf("with a larger limit: %v\n%v", report, err)
+		t.Errorf("with a larger limit: got %v\n%v, want none left out", report, err)
 	}
 	o.Config.MaxProfileText = 255
 	files, report, err := generator.ToMemory(t.Context(), withLongTexts().fs(), o)
 	if err != nil || report.LongTexts.LeftOut != 4 {
-		t.Errorf("with a smaller limit: %v\n%v, want 4 left out", report, err)
+		t.Errorf("with a smaller limit: got %v\n%v, want 4 left out", report, err)
 	}
 	if root := decode[site.Root](t, readTree(t, files, "/")[site.RootKey]); root.Config.MaxProfileText != 255 {
-		t.Errorf("the root says %d, want 255", root.Config.MaxProfileText)
+		t.Errorf("limit in the root: got %d, want 255", root.Config.MaxProfileText)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestLongTextsOfRefreshes(t *testing.T) {
 		{File: "_refresh/details/2", LongText: site.LongText{Member: "chains.60", Bytes: 65537}},
 	}
 	if got := report.LongTexts; got.LeftOut != 2 || !reflect.DeepEqual(got.Examples, want) {
-		t.Errorf("the report says %+v, want %+v", got, want)
+		t.Errorf("report: got %+v, want %+v", got, want)
 	}
 	o := readTree(t, files, "/")
 	for key, want := range map[site.Key]string{
@@ -94,7 +94,7 @@ func TestLongTextsOfRefreshes(t *testing.T) {
 		"api/v1/lists/1/searchFollowing": `"ens":{"name":"new.eth","avatar":""}`,
 	} {
 		if !strings.Contains(o[key], want) {
-			t.Errorf("%s: %s\nwant %s in it", key, o[key], want)
+			t.Errorf("%s: got %s\nwant %s in it", key, o[key], want)
 		}
 	}
 }
@@ -111,9 +111,9 @@ func TestManyLongTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := report.LongTexts; got.LeftOut != 80 || len(got.Examples) != 10 || got.Examples[9].Line != 5 {
-		t.Errorf("%d left out and %+v, want 80, and the first 10", got.LeftOut, got.Examples)
+		t.Errorf("got %d left out and %+v, want 80, and the first 10", got.LeftOut, got.Examples)
 	}
 	if line := report.LongTexts.String(); strings.ContainsAny(line, "\x1b\n") || !strings.HasSuffix(line, "; and 77 more") {
-		t.Errorf("the report says %q", line)
+		t.Errorf("report: got %q, want one line with 77 more", line)
 	}
 }

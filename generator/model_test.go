@@ -67,7 +67,7 @@ func decodeRows[Row any](t testing.TB, s snapshot, table string) []Row {
 		}
 		var row Row
 		if err := stdjson.Unmarshal([]byte(line), &row); err != nil {
-			t.Fatalf("%s: %v in %s", table, err, line)
+			t.Fatalf("%s: got %v in %s, want JSON", table, err, line)
 		}
 		rows = append(rows, row)
 	}
@@ -142,7 +142,7 @@ func (m *model) mergeProfiles(t testing.TB, r refreshed) {
 			continue
 		}
 		if err := stdjson.Unmarshal([]byte(r[key]), &in); err != nil {
-			t.Fatalf("%s: %v", key, err)
+			t.Fatalf("%s: got %v, want JSON", key, err)
 		}
 		account := m.refreshedAccount(key, "details", in.Address)
 		in.Fresh = max(in.Fresh, 0)
@@ -167,7 +167,7 @@ func (m *model) mergeBadges(t testing.TB, s snapshot, r refreshed) {
 		}
 		var in site.RefreshedBadges
 		if err := stdjson.Unmarshal([]byte(r[key]), &in); err != nil {
-			t.Fatalf("%s: %v", key, err)
+			t.Fatalf("%s: got %v, want JSON", key, err)
 		}
 		account := m.refreshedAccount(key, "badges", in.Address)
 		if account == "" || !time.UnixMilli(in.Fetched).After(meta.AsOf) {
@@ -508,7 +508,7 @@ func encode(t testing.TB, v any) []byte {
 	t.Helper()
 	b, err := json.MarshalWithOption(v, json.DisableHTMLEscape())
 	if err != nil {
-		t.Fatalf("encode %T: %v", v, err)
+		t.Fatalf("encode %T: got %v, want no error", v, err)
 	}
 	return bytes.TrimSpace(b)
 }

@@ -47,7 +47,7 @@ func withMounts(t *testing.T, userNamespace bool) bool {
 	case err == nil && strings.Contains(string(output), "--- SKIP: "+t.Name()):
 		t.Skipf("in a namespace: %s", output)
 	case err == nil || errors.As(err, &exit):
-		t.Fatalf("in a namespace: %v\n%s", err, output)
+		t.Fatalf("in a namespace: got %v, want success\n%s", err, output)
 	default:
 		t.Skipf("cannot make a mount namespace (%v): run this test as root", err)
 	}
@@ -125,7 +125,7 @@ func TestOverlay(t *testing.T) {
 		alone3(t, merged)
 	}
 	if w := onDisk(t, old, path, small).Written; !w.Unchanged {
-		t.Errorf("the same site: the report says %+v", w)
+		t.Errorf("report of the same site: got %+v, want unchanged", w)
 	}
 	untouched(t, path, before)
 
@@ -138,7 +138,7 @@ func TestOverlay(t *testing.T) {
 				read = readTar
 			}
 			if err := read(t, path).compare(inMemory(t, s, small)); err != nil {
-				t.Errorf("%s, run %d: %v", name, i, err)
+				t.Errorf("%s, run %d: got another site, want that of the snapshot: %v", name, i, err)
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func alone3(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 3 {
-		t.Errorf("%v is in %s (%v), want the 3 that were", entries, dir, err)
+		t.Errorf("got %v in %s (%v), want the 3 entries as before", entries, dir, err)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestOverlayWithoutAttributes(t *testing.T) {
 		o := small
 		o.Rebuild, o.Progress = true, &seen
 		_, err := generator.ToPath(t.Context(), next.fs(), path, o)
-		wantError(t, err, "a new folder cannot be moved to where the output "+path+" belongs", "name a .tar file")
+		wantError(t, err, "a new folder cannot be moved to the output "+path+": name a .tar file")
 		if len(seen) != 1 {
 			t.Errorf("%s: got the stages %v, want none before it fails", name, seen)
 		}
@@ -235,7 +235,7 @@ func TestBindMount(t *testing.T) {
 			untouched(t, path, before)
 		}
 		if w := onDisk(t, old, path, small).Written; !w.Unchanged {
-			t.Errorf("%s, the same site: the report says %+v", name, w)
+			t.Errorf("%s, report of the same site: got %+v, want unchanged", name, w)
 		}
 	}
 }
@@ -277,13 +277,13 @@ func TestPowerFailure(t *testing.T) {
 			if stage == "switch" { // whole before it is in place
 				work := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".followpress", "next")
 				if err := p.read(t, work).compare(sites[1]); err != nil {
-					t.Errorf("%s: the power failed before the switch: %v", p.path, err)
+					t.Errorf("%s: power failure before the switch: got another site, want the old one: %v", p.path, err)
 				}
 			}
 			onDisk(t, next, path, synced)
 			disk.powerFailure(t)
 			if err := p.read(t, path).compare(sites[1]); err != nil {
-				t.Errorf("%s: the run after a failure in the stage %q: %v", p.path, stage, err)
+				t.Errorf("%s: run after a failure in the stage %q: got another site, want the new one: %v", p.path, stage, err)
 			}
 			disk.unmount(t)
 		}
@@ -293,7 +293,7 @@ func TestPowerFailure(t *testing.T) {
 		onDisk(t, old, path, small)
 		disk.powerFailure(t)
 		if _, err := os.Stat(path); err == nil && p.read(t, path).compare(sites[0]) == nil {
-			t.Errorf("%s: without a sync all is there: this test shows nothing", p.path)
+			t.Errorf("%s: without a sync: got the whole site, want a damaged one", p.path)
 		}
 		disk.unmount(t)
 	}
@@ -329,7 +329,7 @@ func (d *disk) mount(t *testing.T) {
 func (d *disk) unmount(t *testing.T) {
 	t.Helper()
 	if output, err := exec.Command("umount", d.dir).CombinedOutput(); err != nil {
-		t.Fatalf("umount: %v: %s", err, output)
+		t.Fatalf("umount: got %v, want success: %s", err, output)
 	}
 }
 

@@ -2,15 +2,15 @@ package generator
 
 import "golang.org/x/sys/unix"
 
-// exchange lets two paths change places in one step (renamex_np(2), RENAME_SWAP).
+// exchange swaps two paths in one step (renamex_np(2), RENAME_SWAP).
 func exchange(a, b string) error { return unix.RenamexNp(a, b, unix.RENAME_SWAP) }
 
-// isMountPoint: macOS has no bind mounts, so that devices tell.
+// isMountPoint compares devices, which suffices because macOS has no bind mounts.
 func isMountPoint(path string) (bool, error) { return onOtherDevice(path) }
 
-// syncTree forces everything below a folder to the disk, as far as macOS can without
-// a call for each file: sync(2) hands all files to the drive, and syncing the folder
-// (F_FULLFSYNC) lets the drive write what it was handed.
+// syncTree makes everything below a folder durable, as far as macOS can without a call per file:
+// sync(2) sends all files to the drive, and syncing the folder (F_FULLFSYNC) makes the drive write
+// them.
 func syncTree(path string) error {
 	if err := syncAll(); err != nil {
 		return err
@@ -18,5 +18,5 @@ func syncTree(path string) error {
 	return syncOne(path)
 }
 
-// syncAll hands everything to the drive.
+// syncAll sends all writes to the drive.
 func syncAll() error { return unix.Sync() }

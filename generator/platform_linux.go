@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exchange lets two paths change places in one step (renameat2(2), RENAME_EXCHANGE).
+// exchange swaps two paths in one step (renameat2(2), RENAME_EXCHANGE).
 func exchange(a, b string) error {
 	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 }
 
-// isMountPoint asks the kernel. A bind mount has the device of its parent, so that
-// comparing devices misses it; before Linux 5.8 that is all there is.
+// isMountPoint asks the kernel. Before Linux 5.8 it compares devices, which misses bind mounts on
+// the same device.
 func isMountPoint(path string) (bool, error) {
 	var at unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS, &at)
@@ -23,8 +23,8 @@ func isMountPoint(path string) (bool, error) {
 	return onOtherDevice(path)
 }
 
-// syncTree forces everything below a folder to the disk: one call for the whole file
-// system, where one for each file would take far longer.
+// syncTree makes everything below a folder durable, with one call for the whole file system, which
+// is much faster than one per file.
 func syncTree(path string) (err error) {
 	folder, err := os.Open(path)
 	if err != nil {
@@ -34,7 +34,7 @@ func syncTree(path string) (err error) {
 	return os.NewSyscallError("syncfs", unix.Syncfs(int(folder.Fd())))
 }
 
-// syncAll forces everything to the disk.
+// syncAll makes all writes durable.
 func syncAll() error {
 	unix.Sync()
 	return nil

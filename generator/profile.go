@@ -9,13 +9,13 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A profile is a profile as the site shows it, encoded: most of them are shown
-// many times, in details and in the searches of everybody who follows them.
+// A profile is the encoded profile of an account. It is encoded once, because it occurs in the
+// account's details and in the searches of all its followers.
 type profile struct {
 	ens       []byte // the ens object of details
-	searchLen uint32 // length of the part of it that begins the ens object of a search entry
+	searchLen uint32 // length of the prefix of ens that is used in a search entry
 	fresh     int64  // milliseconds since the Unix epoch
-	name      string // by which the account is found; "" if by none
+	name      string // for looking up the account; "" for none
 }
 
 var emptyProfile = encodeProfile(site.Profile{
@@ -27,7 +27,7 @@ func encodeProfile(source site.Profile) profile {
 	b, searchLen := source.Append(make([]byte, 0, 256))
 	p := profile{ens: bytes.Clone(b), searchLen: uint32(searchLen), fresh: source.Fresh}
 	if site.LookupName(source.Name) {
-		p.name = strings.Clone(source.Name) // not to keep the whole line
+		p.name = strings.Clone(source.Name) // do not keep the whole line in memory
 	}
 	return p
 }

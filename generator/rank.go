@@ -11,10 +11,10 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A measure is one of the five counts by which accounts are ranked.
+// A measure is a count by which accounts are ranked.
 type measure int
 
-// The measures, in the order of the ranks object.
+// The measures, in the order of the member ranks.
 const (
 	mutuals measure = iota
 	followers
@@ -24,14 +24,14 @@ const (
 	measures = 5
 )
 
-// ranks are the positions of all accounts.
+// ranks are the counts and ranks of all accounts.
 type ranks struct {
 	count [measures][]uint32 // by account
 	rank  [measures][]uint32 // by account, from 1; 0 is unranked
-	first [measures][]uint32 // accounts in the order of their rank, as many as leaderboards show
+	first [measures][]uint32 // accounts by rank, as many as leaderboards show
 }
 
-// rank counts and ranks all accounts, as section 2 of the design says.
+// rank counts and ranks all accounts. Only primary lists count.
 func rank(ctx context.Context, g *graph, workers, leaders int) (*ranks, error) {
 	r := &ranks{}
 	follows := primaryFollows(g)
@@ -75,7 +75,7 @@ func rank(ctx context.Context, g *graph, workers, leaders int) (*ranks, error) {
 	return r, group.Wait()
 }
 
-// primaryFollows are the accounts that each account follows, sorted by number.
+// primaryFollows returns the accounts that each account follows in its primary list, sorted.
 func primaryFollows(g *graph) [][]uint32 {
 	total := uint64(0)
 	for _, list := range g.primary {
@@ -83,7 +83,7 @@ func primaryFollows(g *graph) [][]uint32 {
 			total += g.offsets[list+1] - g.offsets[list]
 		}
 	}
-	all := make([]uint32, 0, total) // one piece, cut below
+	all := make([]uint32, 0, total) // one allocation for all
 	follows := make([][]uint32, len(g.accounts))
 	for account, list := range g.primary {
 		if list == none {

@@ -25,16 +25,16 @@ func TestRanksEqualNaiveOnes(t *testing.T) {
 		for _, l := range m.lists {
 			key := o.Config.ListKey(l.token, site.Details)
 			if got, want := decode[site.ListDetails](t, got[key]).Ranks, ranks(l.account); got != want {
-				t.Errorf("seed %d: list %s: ranks %+v, want %+v", seed, l.token, got, want)
+				t.Errorf("seed %d: list %s: got ranks %+v, want %+v", seed, l.token, got, want)
 			}
 		}
 		for key := range want {
 			if got[key] != want[key] {
-				t.Errorf("seed %d: %s is %s\nwant %s", seed, key, got[key], want[key])
+				t.Errorf("seed %d: %s: got %s\nwant %s", seed, key, got[key], want[key])
 			}
 		}
 		if t.Failed() {
-			t.Fatalf("the snapshot of seed %d: %q", seed, s)
+			t.Fatalf("failed with seed %d: got the snapshot %q", seed, s)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestRanksAgreeWithLeaderboards(t *testing.T) {
 		if d, ok := details[row.Address]; ok {
 			seen++
 			if d.Followers != itoa(row.Rank) {
-				t.Errorf("%s has rank %d on the board and %s in the details", row.Address, row.Rank, d.Followers)
+				t.Errorf("rank of %s: got %d on the board and %s in the details, want the same", row.Address, row.Rank, d.Followers)
 			}
 		}
 	}
@@ -62,11 +62,11 @@ func TestRanksAgreeWithLeaderboards(t *testing.T) {
 		if d, ok := details[row.Address]; ok {
 			seen++
 			if d.Following != itoa(row.Rank) {
-				t.Errorf("%s has rank %d on the board and %s in the details", row.Address, row.Rank, d.Following)
+				t.Errorf("rank of %s: got %d on the board and %s in the details, want the same", row.Address, row.Rank, d.Following)
 			}
 		}
 	}
 	if seen < 20 {
-		t.Errorf("only %d accounts on both sides: the snapshot is of no use", seen)
+		t.Errorf("accounts in both: got %d, want 20 or more", seen)
 	}
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Refreshed is what refreshes have fetched from upstreams.
+// Refreshed reads the data that refreshes have fetched from upstreams and stored.
 type Refreshed interface {
-	// Each calls found with each object: its key without site.RefreshPrefix, in the
-	// order of keys, one at a time. It stops at the first error of found.
+	// Each calls found with each object, in the order of keys and never concurrently. Keys are
+	// without site.RefreshPrefix. Each stops at the first error of found and returns it.
 	Each(ctx context.Context, found func(key site.Key, body []byte) error) error
 }
 
-// A merge brings what was refreshed into a graph. What it decides depends on the
-// order of the objects only where two are equally new: then the first one has it.
+// A merge merges refreshed data into a graph. The newest object wins; of equally new ones, the
+// first.
 type merge struct {
 	*loader
 	asOf     time.Time
@@ -27,18 +27,18 @@ type merge struct {
 	profiles map[uint32]profile // the newest of each account, if newer than the snapshot's
 }
 
-// An accountEvent is where a badge can be.
+// An accountEvent identifies a possible badge.
 type accountEvent struct{ account, event uint32 }
 
-// A refreshedBadge says whether an account holds a badge.
+// A refreshedBadge says whether an account has a badge.
 type refreshedBadge struct {
-	tokenID string // "" if it holds none
+	tokenID string // "" if it has none
 	fetched int64
-	object  int // number of the object that says so
+	object  int // number of the refreshed object
 }
 
-// readRefreshed reads what was refreshed. Profiles are merged at once, before names
-// are given to accounts; badges wait for those of the snapshot.
+// readRefreshed reads the refreshed data. It merges profiles at once, because names are chosen next.
+// Badges are merged after those of the snapshot have been read.
 func (l *loader) readRefreshed(ctx context.Context) error {
 	if l.refreshed == nil {
 		return nil
@@ -46,7 +46,7 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 	l.progress.Stage("refreshed", 0)
 	asOf, err := time.Parse(time.RFC3339, l.graph.asOf)
 	if err != nil {
-		return fmt.Errorf("as_of: %w", err) // readMeta has read it
+		return fmt.Errorf("as_of: %w", err) // does not happen: readMeta has checked it
 	}
 	counts := &RefreshedReport{WithoutEffect: map[string]int{}}
 	l.report.Refreshed = counts
@@ -56,8 +56,8 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 	err = l.refreshed.Each(ctx, func(key site.Key, body []byte) error {
 		counts.Objects++
 		l.progress.Add(1)
-		if err := m.take(key, bytes.TrimSpace(body)); err != nil {
-			return l.refuse(&counts.Skipped, &RowError{File: string(site.RefreshPrefix + key), Reason: err.Error()})
+		if err := m.add(key, bytes.TrimSpace(body)); err != nil {
+			return l.reject(&counts.Skipped, &RowError{File: string(site.RefreshPrefix + key), Reason: err.Error()})
 		}
 		return nil
 	})
@@ -72,35 +72,35 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 }
 
 // take decodes an object. An error says that it cannot be read.
-func (m *merge) take(key site.Key, body []byte) error {
+func (m *merge) add(key site.Key, body []byte) error {
 	object, tokenID, ok := site.ParseRefreshKey(key)
 	switch {
 	case !ok:
 		return errors.New("the key is neither details/{token_id} nor badges/{token_id}")
 	case object == site.Details:
-		return m.takeProfile(tokenID, body)
+		return m.addProfile(tokenID, body)
 	default:
-		return m.takeBadges(tokenID, body)
+		return m.addBadges(tokenID, body)
 	}
 }
 
-func (m *merge) takeProfile(tokenID string, body []byte) error {
-	var whose struct {
+func (m *merge) addProfile(tokenID string, body []byte) error {
+	var in struct {
 		Address *string `json:"address"`
 	}
-	if err := site.DecodeObject(body, &whose); err != nil {
+	if err := site.DecodeObject(body, &in); err != nil {
 		return err
 	}
-	var address *site.Address // nil: whoever has the list
-	var expected site.Address // which the decoder wants to see; it has no list
-	if whose.Address != nil {
-		a, err := site.DecodeAddress("address", *whose.Address)
+	var address *site.Address // nil for the account of the list
+	var expected site.Address // for the decoder, which does not know lists
+	if in.Address != nil {
+		a, err := site.DecodeAddress("address", *in.Address)
 		if err != nil {
 			return err
 		}
 		address, expected = &a, a
 	}
-	fresh, err := site.DecodeProfile(body, expected, time.UnixMilli(0)) // of unknown age: older than all
+	fresh, err := site.DecodeProfile(body, expected, time.UnixMilli(0)) // a profile of unknown age is older than all others
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (m *merge) takeProfile(tokenID string, body []byte) error {
 	return nil
 }
 
-func (m *merge) takeBadges(tokenID string, body []byte) error {
+func (m *merge) addBadges(tokenID string, body []byte) error {
 	kept, address, err := site.DecodeRefreshedBadges(body)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (m *merge) takeBadges(tokenID string, body []byte) error {
 		}
 		decided := refreshedBadge{fetched: kept.Fetched, object: m.counts.Objects}
 		if b.Collection != nil {
-			decided.tokenID = strings.Clone(b.Collection.TokenID) // not to keep the whole object
+			decided.tokenID = strings.Clone(b.Collection.TokenID) // do not keep the whole object in memory
 		}
 		m.badges[at] = decided
 	}
@@ -155,8 +155,8 @@ func (m *merge) takeBadges(tokenID string, body []byte) error {
 	return nil
 }
 
-// accountOfList is the account of a list; ok is false if it is not, or not any more,
-// the one that was refreshed.
+// accountOfList returns the account of a list. ok is false if the list does not exist, or now
+// belongs to another account than the refreshed one.
 func (m *merge) accountOfList(tokenID string, refreshed *site.Address) (account uint32, ok bool) {
 	g := m.graph
 	list, ok := g.listOf[tokenID]
@@ -172,8 +172,8 @@ func (m *merge) accountOfList(tokenID string, refreshed *site.Address) (account 
 	return account, true
 }
 
-// count says what became of the objects: all that were understood and have no effect
-// are older than something else.
+// count completes the report: the objects that are counted nowhere else are older than the
+// snapshot or another object.
 func (m *merge) count() {
 	c := m.counts
 	c.Profiles = len(m.profiles)
@@ -188,7 +188,7 @@ func (m *merge) count() {
 	}
 }
 
-// mergeBadges puts what was refreshed in the place of the snapshot's badges.
+// mergeBadges replaces badges of the snapshot by refreshed ones.
 func (l *loader) mergeBadges() {
 	if len(l.badges) == 0 {
 		return

@@ -91,18 +91,18 @@ func TestRefreshedProfileShowsEverywhere(t *testing.T) {
 		site.UserBucketKey(site.UserBucket("new.eth", 1)): `"new.eth":"2"`,
 	} {
 		if !strings.Contains(o[key], want) {
-			t.Errorf("%s: %s\nwant %s in it", key, o[key], want)
+			t.Errorf("%s: got %s\nwant %s in it", key, o[key], want)
 		}
 	}
 	if _, ok := o["api/v1/users/old.eth/searchFollowing"]; ok {
-		t.Error("the old name still has an object")
+		t.Error("object of the old name: got one, want none")
 	}
 	for i := range 12 { // more follows than a first page: a search shard
 		s = s.adding("records", fmt.Sprintf(`{"token_id":"1","version":1,"record_type":"address","data":"0x%040x"}`, i+1))
 	}
 	o = inMemory(t, s, withRefreshed(refreshed{"details/2": refreshedProfile(bob, "new.eth", 101)}))
 	if shard := o["_search/lists/1/0"]; !strings.Contains(shard, "new.eth avatar") {
-		t.Errorf("the search shard: %s", shard)
+		t.Errorf("search shard: got %s, want the new avatar", shard)
 	}
 }
 
@@ -141,22 +141,22 @@ func TestRefreshedMerge(t *testing.T) {
 			}
 			o := readTree(t, files, "/")
 			if got := decode[site.ListDetails](t, o["api/v1/lists/2/details"]).ENS.Name; got != test.name {
-				t.Errorf("the profile is that of %s, want %s", got, test.name)
+				t.Errorf("profile: got that of %s, want %s", got, test.name)
 			}
 			if got := tokensOf(t, o["api/v1/lists/2/badges"]); got != test.tokens {
-				t.Errorf("the badges are %s, want %s", got, test.tokens)
+				t.Errorf("badges: got %s, want %s", got, test.tokens)
 			}
 			test.want.Objects = len(test.refreshed)
 			if got, want := fmt.Sprint(*report.Refreshed), fmt.Sprint(test.want); got != want {
-				t.Errorf("the report counts %s, want %s", got, want)
+				t.Errorf("report: got %s, want %s", got, want)
 			}
 			for reason, n := range test.want.WithoutEffect {
 				if line := fmt.Sprintf("%d without effect (%s)", n, reason); !strings.Contains(report.String(), line) {
-					t.Errorf("%q is not in the report: %s", line, report)
+					t.Errorf("report: want %q in it, got %s", line, report)
 				}
 			}
 			if line := fmt.Sprintf("refreshed %10d objects, %d merged into profiles, %d into badges", test.want.Objects, test.want.Profiles, test.want.Badges); !strings.Contains(report.String(), line) {
-				t.Errorf("%q is not in the report: %s", line, report)
+				t.Errorf("report: want %q in it, got %s", line, report)
 			}
 		})
 	}
@@ -190,14 +190,14 @@ func TestRefreshesOfSeveralLists(t *testing.T) {
 	o := readTree(t, files, "/")
 	for _, token := range []string{"1", "3"} {
 		if name := decode[site.ListDetails](t, o[site.Key("api/v1/lists/"+token+"/details")]).ENS.Name; name != "third.eth" {
-			t.Errorf("list %s shows %s", token, name)
+			t.Errorf("name of list %s: got %s, want third.eth", token, name)
 		}
 		if tokens := tokensOf(t, o[site.Key("api/v1/lists/"+token+"/badges")]); tokens != "11,13" {
-			t.Errorf("list %s shows the badges %s", token, tokens)
+			t.Errorf("badges of list %s: got %s, want 11,13", token, tokens)
 		}
 	}
 	if c := report.Refreshed; c.Objects != 4 || c.Profiles != 1 || c.Badges != 2 || c.Older != 1 {
-		t.Errorf("the report counts %+v", c)
+		t.Errorf("report: got %+v, want 4 objects, 1 profile, 2 badges, 1 older", c)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestInvalidRefreshed(t *testing.T) {
 		_, _, err := generator.ToMemory(t.Context(), s.fs(), withRefreshed(refreshed{key: c.body}))
 		wantError(t, err, "_refresh/"+string(key)+": "+c.reason)
 		if row := (*generator.RowError)(nil); !errors.As(err, &row) || row.Line != 0 {
-			t.Errorf("%s: %v is no RowError of an object", key, err)
+			t.Errorf("%s: got %v, want a RowError of an object", key, err)
 		}
 	}
 	skip.Refreshed = all
@@ -234,13 +234,13 @@ func TestInvalidRefreshed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := readTree(t, files, "/").compare(want); err != nil {
-		t.Errorf("a skipped object had an effect: %v", err)
+		t.Errorf("skipped object: got an effect, want none: %v", err)
 	}
 	if c := report.Refreshed; c.Skipped != len(all) || c.Objects != len(all) || c.Older != 0 || report.Skipped() != len(all) || len(report.Invalid) != len(all) {
-		t.Errorf("the report counts %+v of %d, and lists %v", c, len(all), report.Invalid)
+		t.Errorf("report: got %+v, want all %d skipped: %v", c, len(all), report.Invalid)
 	}
 	if !strings.Contains(report.String(), fmt.Sprintf(", %d skipped\n", len(all))) || !strings.Contains(report.String(), "skipped   _refresh/badges/1: address") {
-		t.Errorf("the report: %s", report)
+		t.Errorf("report: got %s, want the skipped objects", report)
 	}
 }
 
@@ -270,7 +270,7 @@ func TestUnreadableRefreshed(t *testing.T) {
 func TestNoRefreshedIsNoReport(t *testing.T) {
 	_, report, err := generator.ToMemory(t.Context(), beforeRefreshes().fs(), small)
 	if err != nil || report.Refreshed != nil || strings.Contains(report.String(), "refreshed") {
-		t.Errorf("%v, %+v, %v", report.Refreshed, report, err)
+		t.Errorf("without refreshed data: got %v, %+v, %v, want nothing about it", report.Refreshed, report, err)
 	}
 }
 
@@ -294,10 +294,10 @@ func TestRefreshedEqualsModel(t *testing.T) {
 		}
 		want := m.objects(t, small.Config)
 		if err := got.withoutIndex().compare(want); err != nil {
-			t.Errorf("seed %d: %v", seed, err)
+			t.Errorf("seed %d: got another site than the model, want the same: %v", seed, err)
 		}
 		if counts := decode[site.Root](t, got[site.RootKey]).Counts; counts != m.siteCounts(want) {
-			t.Errorf("seed %d: the root counts %+v, want %+v", seed, counts, m.siteCounts(want))
+			t.Errorf("seed %d: counts of the root: got %+v, want %+v", seed, counts, m.siteCounts(want))
 		}
 		c := report.Refreshed
 		sum := c.Profiles + c.Badges + c.Older + c.Skipped
@@ -305,12 +305,12 @@ func TestRefreshedEqualsModel(t *testing.T) {
 			sum += n
 		}
 		if sum != c.Objects || c.Objects != len(r) || c.Older < 0 {
-			t.Errorf("seed %d: %+v do not add up to %d", seed, c, len(r))
+			t.Errorf("seed %d: report: got %+v, want a sum of %d", seed, c, len(r))
 		}
 		merged.Profiles, merged.Badges, merged.Older = merged.Profiles+c.Profiles, merged.Badges+c.Badges, merged.Older+c.Older
 	}
 	if merged.Profiles < 30 || merged.Badges < 30 || merged.Older < 30 {
-		t.Errorf("random refreshes are badly chosen: %+v", merged)
+		t.Errorf("random refreshes: got %+v, want 30 or more of each", merged)
 	}
 }
 
@@ -370,7 +370,7 @@ func FuzzRefreshed(f *testing.F) {
 		files, _, err := generator.ToMemory(t.Context(), beforeRefreshes().fs(), withRefreshed(r))
 		if err != nil {
 			if row := (*generator.RowError)(nil); !errors.As(err, &row) || row.File != "_refresh/"+key {
-				t.Fatalf("an error without the object: %v", err)
+				t.Fatalf("error: got %v, want a RowError of the object", err)
 			}
 			return
 		}

@@ -12,65 +12,64 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A chunk is how much of a site one worker renders at a time: a few hundred small
-// files, or those of one long list.
+// Limits of a chunk, the part of a site that one worker renders at a time: a few hundred small
+// objects, or those of one long list.
 const (
 	unitsPerChunk   = 64
 	recordsPerChunk = 4096
 )
 
-// A renderer renders the objects of a site from a graph. It is read only: any
-// part of the site may be rendered at any time, on any goroutine, and gives the
-// same bytes.
+// A renderer renders the objects of a site from a graph. It is immutable: any part of the site can be
+// rendered at any time, from any goroutine, with the same result.
 type renderer struct {
 	graph  *graph
 	ranks  *ranks
 	config site.Config
 	events eventTexts
 
-	bucketDigits int
-	buckets      map[string][]string // users by bucket, sorted
-	bucketNames  []string
-	strangers    []string // names of accounts without a primary list
-	parts        []part
+	bucketDigits  int
+	buckets       map[string][]string // sorted users by bucket
+	bucketNames   []string
+	listlessNames []string // names of accounts without a primary list
+	parts         []part
 }
 
-// A part is a run of units, each of which emits some objects.
+// A part is a kind of units, such as lists. Each unit has some objects.
 type part struct {
 	units   int
-	records func(unit int) int // that a unit shows; nil for none
+	records func(unit int) int // number of records of a unit; nil if units have none
 	render  func(unit int, s *scratch, emit emitter)
 }
 
-// A scratch is memory that the units of a chunk use one after the other.
+// A scratch is memory that the units of a chunk reuse.
 type scratch struct {
 	follows []record
 	keys    []site.Key
 }
 
-// An emitter takes objects: what appends the body to a buffer, and about how long it
-// is. Where several keys have one body they are emitted together.
+// An emitter receives an object: its estimated size in bytes, a function that appends its body to a
+// buffer, and its keys, if several objects have the same body.
 type emitter func(size int, render func(b []byte) []byte, keys ...site.Key)
 
 func newRenderer(g *graph, r *ranks, config site.Config) *renderer {
 	s := &renderer{graph: g, ranks: r, config: config, events: encodeEvents(g.events)}
 	for _, n := range g.names {
 		if g.primary[n.account] == none {
-			s.strangers = append(s.strangers, n.name)
+			s.listlessNames = append(s.listlessNames, n.name)
 		}
 	}
 	s.fillBuckets()
 	s.parts = []part{
 		{len(site.Problems()), nil, s.renderProblem},
 		{len(g.tokens), func(list int) int { return len(g.recordsOf(uint32(list))) }, s.renderList},
-		{len(s.strangers), nil, s.renderStranger},
+		{len(s.listlessNames), nil, s.renderEmptySearch},
 		{len(s.bucketNames), nil, s.renderBucket},
 		{len(site.Boards()) * config.LeaderboardMax, nil, s.renderBoard},
 	}
 	return s
 }
 
-// fillBuckets sorts the users, addresses with a primary list and names, into buckets.
+// fillBuckets sorts the users into buckets. Users are addresses with a primary list, and names.
 func (s *renderer) fillBuckets() {
 	g := s.graph
 	var users []string
@@ -92,7 +91,7 @@ func (s *renderer) fillBuckets() {
 	}
 }
 
-// tokenOf is the primary list of a user, "" for none.
+// tokenOf returns the token ID of the primary list of a user, or "".
 func (s *renderer) tokenOf(user string) string {
 	g := s.graph
 	var account uint32
@@ -113,13 +112,12 @@ func (s *renderer) renderProblem(unit int, _ *scratch, emit emitter) {
 	emitText(emit, p.Body(), p.Key())
 }
 
-// emitText emits an object that needs no rendering.
+// emitText emits an object with a known body.
 func emitText[T string | []byte](emit emitter, text T, keys ...site.Key) {
 	emit(len(text), func(b []byte) []byte { return append(b, text...) }, keys...)
 }
 
-// renderList emits what belongs to a list, and to its account if it is the
-// account's primary list.
+// renderList emits the objects of a list. A primary list includes those of its account.
 func (s *renderer) renderList(unit int, t *scratch, emit emitter) {
 	g, list := s.graph, uint32(unit)
 	token, account := g.tokens[list], g.owners[list]
@@ -152,8 +150,8 @@ func (s *renderer) renderList(unit int, t *scratch, emit emitter) {
 	}
 }
 
-func (s *renderer) renderStranger(unit int, _ *scratch, emit emitter) {
-	emitText(emit, site.EmptySearch, s.config.UserKey(s.strangers[unit]))
+func (s *renderer) renderEmptySearch(unit int, _ *scratch, emit emitter) {
+	emitText(emit, site.EmptySearch, s.config.UserKey(s.listlessNames[unit]))
 }
 
 func (s *renderer) renderBucket(unit int, _ *scratch, emit emitter) {
@@ -173,7 +171,7 @@ func (s *renderer) renderBoard(unit int, t *scratch, emit emitter) {
 	emit(userBytes*limit, func(b []byte) []byte { return s.graph.appendLeaderboard(b, s.ranks, board, limit) }, t.keys...)
 }
 
-// objects is the number of objects that the site has, without manifest and root.
+// objects is the number of objects of the site, without manifest and root.
 func (s *renderer) objects() int64 {
 	g := s.graph
 	n := len(site.Problems()) + 4*len(g.tokens) + len(g.names) + len(s.bucketNames) + len(site.Boards())*(1+s.config.LeaderboardMax)
@@ -186,7 +184,7 @@ func (s *renderer) objects() int64 {
 	return int64(n)
 }
 
-// A chunk is a run of units of one part.
+// A chunk is a range of units of one part.
 type chunk struct {
 	part     part
 	from, to int
@@ -206,7 +204,7 @@ func (s *renderer) chunks() iter.Seq2[chunk, error] {
 	}
 }
 
-// end is where the chunk ends that begins with a unit.
+// end returns the end of the chunk that begins with a unit.
 func (p *part) end(from int) int {
 	to := from
 	for records := 0; to < min(from+unitsPerChunk, p.units) && records < recordsPerChunk; to++ {
@@ -217,33 +215,33 @@ func (p *part) end(from int) int {
 	return to
 }
 
-// A batch takes objects of a chunk. Batches are filled by workers side by side.
+// A batch receives objects of one chunk. Different batches are filled concurrently.
 type batch interface {
 	put(entry site.Entry, body []byte) error
 }
 
-// An output is where rendered objects go.
+// An output receives rendered objects.
 type output interface {
-	// begin makes a batch; it is called from many goroutines.
+	// begin returns a new batch. It is called from many goroutines.
 	begin() batch
-	// finish takes a full batch; batches are finished one by one in the site's order.
+	// finish writes a batch. It is called in the order of the site, never concurrently.
 	finish(batch) error
 }
 
-// nowhere is an output that keeps nothing.
-type nowhere struct{}
+// discard is an output that keeps nothing.
+type discard struct{}
 
-func (nowhere) begin() batch                 { return nowhere{} }
-func (nowhere) finish(batch) error           { return nil }
-func (nowhere) put(site.Entry, []byte) error { return nil }
+func (discard) begin() batch                 { return discard{} }
+func (discard) finish(batch) error           { return nil }
+func (discard) put(site.Entry, []byte) error { return nil }
 
-// render renders every object into out and gives their entries in the site's order.
+// render renders every object into out and returns their entries in the order of the site.
 func (s *renderer) render(ctx context.Context, workers int, out output, progress Progress) ([]site.Entry, error) {
 	all := make([]site.Entry, 0, s.objects())
-	room := semaphore.NewWeighted(int64(workers) * roomPerWorker)
+	budget := semaphore.NewWeighted(int64(workers) * budgetPerWorker)
 	err := inOrder(ctx, workers, s.chunks(),
-		func(c chunk, at *place[piece]) (piece, error) {
-			p := newPress(out, at, room)
+		func(c chunk, t *ticket[piece]) (piece, error) {
+			p := newChunkWriter(out, t, budget)
 			var s scratch
 			for unit := c.from; unit < c.to && p.err == nil; unit++ {
 				c.part.render(unit, &s, p.emit)
@@ -253,14 +251,14 @@ func (s *renderer) render(ctx context.Context, workers int, out output, progress
 		func(p piece) error {
 			all = append(all, p.entries...)
 			progress.Add(int64(len(p.entries)))
-			defer room.Release(p.room)
+			defer budget.Release(p.budget)
 			return out.finish(p.batch)
 		})
 	if err != nil {
 		return nil, err
 	}
 	if int64(len(all)) != s.objects() {
-		return nil, fmt.Errorf("rendered %d objects instead of %d: a fault of this program", len(all), s.objects())
+		return nil, fmt.Errorf("rendered %d objects instead of %d: this is a bug", len(all), s.objects())
 	}
 	return all, nil
 }

@@ -8,50 +8,48 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// maxInvalidListed bounds how many invalid rows a report lists one by one; all of
-// them are counted.
+// maxInvalidListed bounds the invalid rows that a report lists; all are counted.
 const maxInvalidListed = 1000
 
-// maxLongListed bounds likewise the texts that were left out.
+// maxLongListed is the same bound for texts that were left out.
 const maxLongListed = 10
 
-// A Report says what a run read, rendered and wrote, and what it left out.
+// A Report says what a run read, wrote and left out. Sizes are in bytes, durations in seconds.
 type Report struct {
 	Snapshot  string                  `json:"snapshot"`
 	Out       string                  `json:"out"`
 	AsOf      string                  `json:"as_of"`
 	Tables    map[string]*TableReport `json:"tables"`
-	Refreshed *RefreshedReport        `json:"refreshed,omitempty"` // nil where nothing was to be merged
-	Repeated  int                     `json:"repeated_records"`    // rows whose tags went to an earlier row of the same list
-	Invalid   []*RowError             `json:"invalid"`             // the first rows and refreshed objects that could not be read
-	LongTexts LongTextReport          `json:"long_texts"`          // of profiles, left out
+	Refreshed *RefreshedReport        `json:"refreshed,omitempty"` // nil without Options.Refreshed
+	Repeated  int                     `json:"repeated_records"`    // rows that were merged into an earlier row of the same list
+	Invalid   []*RowError             `json:"invalid"`             // the first 1,000 invalid rows and refreshed objects
+	LongTexts LongTextReport          `json:"long_texts"`          // texts of profiles that were left out
 	Counts    site.Counts             `json:"counts"`
 	Written   WriteReport             `json:"written"`
 	Duration  struct {
-		Read    float64 `json:"read"` // tables into the graph, ranks included
+		Read    float64 `json:"read"` // reading and ranking
 		Render  float64 `json:"render_and_write"`
-		CleanUp float64 `json:"clean_up"` // removing the site that was replaced
+		CleanUp float64 `json:"clean_up"` // removing the old site
 	} `json:"seconds"`
 }
 
-// A TableReport adds up the rows of a table.
+// A TableReport counts the rows of a table.
 type TableReport struct {
 	Rows          int            `json:"rows"`
-	Skipped       int            `json:"skipped"`        // could not be read
-	WithoutEffect map[string]int `json:"without_effect"` // legal, but refer to nothing; by reason
+	Skipped       int            `json:"skipped"`        // invalid
+	WithoutEffect map[string]int `json:"without_effect"` // valid, but refer to something that does not exist; by reason
 
 	file string
 }
 
-// A LongTextReport counts the texts of profiles that were longer than the
-// configuration allows.
+// A LongTextReport counts texts of profiles that exceed site.Config.MaxProfileText.
 type LongTextReport struct {
 	LeftOut  int               `json:"left_out"`
-	Most     int               `json:"most_bytes"` // that a text may have
-	Examples []LongTextExample `json:"examples"`   // the first ones
+	Most     int               `json:"most_bytes"` // limit of a text in bytes
+	Examples []LongTextExample `json:"examples"`   // the first 10
 }
 
-// A LongTextExample is a text that was left out, and the row or object that has it.
+// A LongTextExample is a text that was left out, and its row or object.
 type LongTextExample struct {
 	File string `json:"file"` // the key of an object
 	Line int    `json:"line"` // from 1; 0 for an object
@@ -65,7 +63,7 @@ func (r *LongTextReport) add(file string, line int, long []site.LongText) {
 	}
 }
 
-// String is a line for a person, with a few examples.
+// String formats the report for a person, in one line with a few examples.
 func (r *LongTextReport) String() string {
 	const shown = 3
 	var examples []string
@@ -79,19 +77,19 @@ func (r *LongTextReport) String() string {
 	return fmt.Sprintf("profiles  %10d texts of more than %d bytes left out: %s", r.LeftOut, r.Most, strings.Join(examples, "; "))
 }
 
-// A RefreshedReport adds up what refreshes have kept; Objects is the sum of all others.
+// A RefreshedReport counts refreshed objects. Objects is the sum of all others.
 type RefreshedReport struct {
 	Objects       int            `json:"objects"`
 	Profiles      int            `json:"profiles"`       // merged into the snapshot
-	Badges        int            `json:"badges"`         // objects of which at least one badge was merged
+	Badges        int            `json:"badges"`         // objects with at least one merged badge
 	Older         int            `json:"older"`          // not newer than the snapshot, or than another of the same account
-	Skipped       int            `json:"skipped"`        // could not be read
-	WithoutEffect map[string]int `json:"without_effect"` // legal, but refer to nothing; by reason
+	Skipped       int            `json:"skipped"`        // invalid
+	WithoutEffect map[string]int `json:"without_effect"` // valid, but refer to something that does not exist; by reason
 }
 
-// A WriteReport adds up the objects of a run, the manifest and the root included.
+// A WriteReport counts the objects of a run, including manifest and root.
 type WriteReport struct {
-	Unchanged bool `json:"unchanged"` // the site that was there is the same: nothing was written
+	Unchanged bool `json:"unchanged"` // whether the live site is the same, so that nothing was written
 	Added     int  `json:"added"`
 	Altered   int  `json:"altered"`
 	Kept      int  `json:"kept"`
@@ -121,7 +119,7 @@ func (r *Report) table(t table) *TableReport {
 
 func (r *Report) withoutEffect(t table, reason string) { r.table(t).WithoutEffect[reason]++ }
 
-// Skipped is the number of rows and refreshed objects that could not be read.
+// Skipped is the number of invalid rows and refreshed objects.
 func (r *Report) Skipped() int {
 	n := 0
 	for _, t := range r.Tables {
@@ -133,7 +131,7 @@ func (r *Report) Skipped() int {
 	return n
 }
 
-// String is the report for a person, a few lines.
+// String formats the report for a person, in a few lines.
 func (r *Report) String() string {
 	var b strings.Builder
 	for _, t := range tables {
@@ -176,7 +174,7 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// writeLeftOut writes what had no effect, and why.
+// writeLeftOut writes the numbers of invalid rows and of those without effect.
 func writeLeftOut(b *strings.Builder, skipped int, withoutEffect map[string]int) {
 	if skipped > 0 {
 		fmt.Fprintf(b, ", %d skipped", skipped)

@@ -10,13 +10,12 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// The rows of the tables as their parsers give them: checked and normalised.
-// Parsers run on many goroutines; what refers to another row is checked where
-// rows come together in order.
+// The types below are parsed rows, checked and normalised. Parsers run on many goroutines.
+// References to other rows are checked later, by the loader.
 
 type listRow struct {
 	tokenID string
-	account site.Address // its user if set, else its owner
+	account site.Address // the user if set, otherwise the owner
 }
 
 type recordRow struct {
@@ -24,16 +23,16 @@ type recordRow struct {
 	version    uint32
 	recordType string
 	address    site.Address
-	isAddress  bool   // of type address with a valid one: data is address
+	isAddress  bool   // whether the type is address and the data a valid one
 	data       string // lower-case hexadecimal, unless isAddress
 	tags       []string
 }
 
 type accountRow struct {
 	address site.Address
-	primary string // token id; "" if it names none
+	primary string // token ID; "" for none
 	profile profile
-	long    []site.LongText // that the profile had
+	long    []site.LongText // left out of the profile
 }
 
 type badgeRow struct {
@@ -97,7 +96,7 @@ func parseRecordRow(line []byte) (recordRow, error) {
 	}
 	for _, tag := range in.Tags {
 		if tag == nil {
-			return recordRow{}, errors.New("tags: null where a text belongs")
+			return recordRow{}, errors.New("tags: null instead of a text")
 		}
 		r.tags = append(r.tags, *tag)
 	}
@@ -156,7 +155,7 @@ func parseBadgeRow(line []byte) (badgeRow, error) {
 	return badgeRow{in.EventID, in.TokenID, owner}, err
 }
 
-// parseHex checks the data of a record and gives it in lower case.
+// parseHex checks the data of a record and returns it in lower case.
 func parseHex(text string) (string, error) {
 	lower := strings.ToLower(text)
 	digits, ok := strings.CutPrefix(lower, "0x")

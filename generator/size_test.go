@@ -12,6 +12,6 @@ func TestBytesPerRecord(t *testing.T) {
 	rows := unsafe.Sizeof(incomingRecord{}) * 5 / 4
 	grouped := unsafe.Sizeof(record{})
 	if most := rows + grouped; most > 40 {
-		t.Errorf("%d bytes a record", most)
+		t.Errorf("memory per record: got %d bytes, want at most 40", most)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// snapshotFormat is the version of the snapshot format that this package reads.
+// snapshotFormat is the version of snapshots that this package reads.
 const snapshotFormat = 1
 
 // A table is one of the tables of a snapshot.
@@ -31,11 +31,10 @@ const (
 	tableBadges   table = "badges"
 )
 
-// tables are in the order in which they are read: a row may refer to rows of the
-// tables before its own.
+// tables are in the order in which they are read: rows refer only to earlier tables.
 var tables = []table{tableEvents, tableLists, tableAccounts, tableRecords, tableBadges}
 
-// compressions are the endings of a table's file and how to read through them.
+// compressions are the endings of tables' files, and how to read such files.
 var compressions = []struct {
 	ending string
 	open   func(io.Reader) (io.ReadCloser, error)
@@ -45,9 +44,9 @@ var compressions = []struct {
 	{".ndjson.zst", func(r io.Reader) (io.ReadCloser, error) {
 		buffered := bufio.NewReader(r)
 		if _, err := buffered.Peek(1); err != nil {
-			return nil, err // the decoder would take nothing for an empty table
+			return nil, err // the decoder would take an empty file for an empty table
 		}
-		// One goroutine: the parsers need the cores.
+		// Use one goroutine, because the parsers need the cores.
 		d, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return nil, err
@@ -56,7 +55,7 @@ var compressions = []struct {
 	}},
 }
 
-// readMeta reads meta.json: the moment of which the snapshot tells.
+// readMeta reads meta.json and returns the time of the snapshot.
 func readMeta(snapshot afero.Fs) (asOf string, err error) {
 	body, err := afero.ReadFile(snapshot, "meta.json")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,7 +79,7 @@ func readMeta(snapshot afero.Fs) (asOf string, err error) {
 	return meta.AsOf, nil
 }
 
-// realName is where a file of a snapshot is, if the snapshot is in a folder.
+// realName returns the path of a file of a snapshot, if the snapshot is in a folder.
 func realName(snapshot afero.Fs, name string) string {
 	if folder, ok := snapshot.(*afero.BasePathFs); ok {
 		if path, err := folder.RealPath(name); err == nil {
@@ -97,7 +96,7 @@ type tableFile struct {
 	close     func() error
 }
 
-// openTable opens the one file that holds a table.
+// openTable opens the file of a table.
 func openTable(snapshot afero.Fs, t table) (*tableFile, error) {
 	var names []string
 	found := -1
@@ -114,7 +113,7 @@ func openTable(snapshot afero.Fs, t table) (*tableFile, error) {
 		return nil, fmt.Errorf("table %s is not there: expected %s.ndjson, %[1]s.ndjson.gz or %[1]s.ndjson.zst", t, t)
 	case 1:
 	default:
-		return nil, fmt.Errorf("table %s is there twice: keep one of %s", t, strings.Join(names, ", "))
+		return nil, fmt.Errorf("table %s exists twice: keep one of %s", t, strings.Join(names, ", "))
 	}
 	file, err := snapshot.Open(names[0])
 	if err != nil {
@@ -122,15 +121,15 @@ func openTable(snapshot afero.Fs, t table) (*tableFile, error) {
 	}
 	rows, err := compressions[found].open(file)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("read %s: %w", names[0], truncated(err)), file.Close())
+		return nil, errors.Join(fmt.Errorf("read %s: %w", names[0], explainTruncated(err)), file.Close())
 	}
 	return &tableFile{Reader: rows, name: names[0], close: func() error {
 		return errors.Join(rows.Close(), file.Close())
 	}}, nil
 }
 
-// truncated says of an end in the middle of compressed data what it most likely is.
-func truncated(err error) error {
+// explainTruncated adds the most likely reason to an unexpected end of compressed data.
+func explainTruncated(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return fmt.Errorf("the file ends too early, it seems to be cut off: %w", err)
 	}

@@ -14,34 +14,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A staging is the work folder beside an output, ".{name}.followpress", where a
-// new site grows until it takes the old one's place in one step:
+// A staging is the work folder beside an output, ".{name}.followpress". The new site is written there
+// and then replaces the live one in one step. It contains:
 //
-//	lock   held by the run that is at work; the kernel lets go of it when that run ends, however it ends
-//	next   the new site; after the step, the old one
+//	lock   locked by the running run; the kernel unlocks it when the process ends
+//	next   the new site; after the replacement, the old one
 //	last   the old site, for a moment, on file systems that cannot exchange two folders
 //
-// A run that was killed leaves the folder behind; the next one cleans up.
+// A killed run leaves the folder behind; the next run cleans up.
 type staging struct {
-	target string // the output
-	folder bool   // the output is a folder, not a file
-	noSync bool
-	dir    string
-	above  string // the innermost folder above the output that was there before the run
-	lock   *os.File
+	target         string // the output
+	folder         bool   // the output is a folder, not a file
+	noSync         bool
+	dir            string
+	existingParent string // the innermost folder above the output that existed before the run
+	lock           *os.File
 }
 
 // ErrBusy says that another run writes to the same output.
 var ErrBusy = errors.New("another run is writing to it")
 
-// ErrLeftBehind says that a run which was cancelled had no time to clean up.
+// ErrLeftBehind says that a cancelled run had no time to clean up. The next run does.
 var ErrLeftBehind = errors.New("the next run removes it")
 
-// patience is how long a cancelled run cleans up.
-var patience = 5 * time.Second
+// cleanUpTime is how long a cancelled run may clean up.
+var cleanUpTime = 5 * time.Second
 
-// open takes the lock of the output and prepares the place for the next site. The
-// target must be an absolute path without links.
+// open locks the output and prepares the work folder. The target must be an absolute path without
+// links.
 func (s *staging) open(ctx context.Context) error {
 	s.dir = filepath.Join(filepath.Dir(s.target), "."+filepath.Base(s.target)+".followpress")
 	if err := s.acquire(ctx); err != nil {
@@ -53,26 +53,26 @@ func (s *staging) open(ctx context.Context) error {
 	return nil
 }
 
-// acquire makes the work folder and locks it.
+// acquire creates the work folder and locks it.
 func (s *staging) acquire(ctx context.Context) error {
 	parent := filepath.Dir(s.target)
-	s.above = parent
-	for !isFolder(s.above) && s.above != filepath.Dir(s.above) {
-		s.above = filepath.Dir(s.above)
+	s.existingParent = parent
+	for !isFolder(s.existingParent) && s.existingParent != filepath.Dir(s.existingParent) {
+		s.existingParent = filepath.Dir(s.existingParent)
 	}
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return err
 	}
-	// Another run may end just now and take the folder with it: then try again.
+	// Another run may end right now and remove the folder: then try again.
 	for ctx.Err() == nil {
 		err := os.Mkdir(s.dir, 0o755)
 		switch {
-		case errors.Is(err, fs.ErrExist) && !isFolder(s.dir) && isThere(s.dir):
-			return fmt.Errorf("%s, where the new site would grow, is not a folder: remove it", s.dir)
+		case errors.Is(err, fs.ErrExist) && !isFolder(s.dir) && exists(s.dir):
+			return fmt.Errorf("%s, the work folder for the new site, is not a folder: remove it", s.dir)
 		case err != nil && !errors.Is(err, fs.ErrExist):
 			return err
 		}
-		// A link would lead elsewhere, or nowhere for ever.
+		// Do not follow a link: its target may be anywhere, or not exist.
 		lock, err := os.OpenFile(filepath.Join(s.dir, "lock"), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o644)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -91,7 +91,7 @@ func (s *staging) acquire(ctx context.Context) error {
 			s.lock = lock
 			return nil
 		}
-		// It was removed between opening and locking: what is locked is nobody's.
+		// It was removed between opening and locking, so this lock excludes nobody.
 		if err := lock.Close(); err != nil {
 			return err
 		}
@@ -99,32 +99,32 @@ func (s *staging) acquire(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// recover mends what a killed run left.
+// recover cleans up after a killed run.
 func (s *staging) recover(ctx context.Context) error {
 	if _, err := os.Lstat(s.target); errors.Is(err, fs.ErrNotExist) {
 		if err := os.Rename(s.last(), s.target); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("bring back the old site: %w", err)
+			return fmt.Errorf("restore the old site: %w", err)
 		}
 	}
 	return errors.Join(removeTree(ctx, s.next()), removeTree(ctx, s.last()), s.removeProbe())
 }
 
-// replaceable finds out before the work whether commit can do its step after it. The
-// site that is there stays in its place.
-func (s *staging) replaceable() error {
+// checkReplaceable finds out before the work whether commit can replace the target. The live site
+// stays in place.
+func (s *staging) checkReplaceable() error {
 	if s.folder {
 		if err := s.probeMove(); err != nil && !errors.Is(err, unix.EXDEV) {
 			return fmt.Errorf("prepare to write %s: %w", s.target, err)
 		} else if err != nil {
-			return fmt.Errorf("a new folder cannot be moved to where the output %s belongs: name a .tar file, or a folder on another file system: %w", s.target, err)
+			return fmt.Errorf("a new folder cannot be moved to the output %s: name a .tar file, or a folder on another file system: %w", s.target, err)
 		}
 	}
-	if !isThere(s.target) {
+	if !exists(s.target) {
 		return nil
 	}
 	mounted, err := isMountPoint(s.target)
 	if err != nil {
-		return fmt.Errorf("look at the output: %w", err)
+		return fmt.Errorf("inspect the output: %w", err)
 	}
 	if mounted && s.folder {
 		return fmt.Errorf("%s is a mount point and cannot be replaced in one step: name a folder in it, such as %s",
@@ -141,7 +141,7 @@ func (s *staging) replaceable() error {
 	err = s.probeReplace()
 	if errors.Is(err, unix.EXDEV) {
 		return fmt.Errorf("the output %s cannot be replaced in one step, which overlayfs cannot do with a folder that came with an image: "+
-			"name a folder that did not, such as one on a volume, or a .tar file; or update this one object by object with publish --dest %s: %w",
+			"name a folder that did not, such as one on a volume, or a .tar file; or update this one object by object with followpress publish --dest %s: %w",
 			s.target, fileURL(s.target), err)
 	} else if err != nil {
 		return fmt.Errorf("the output %s cannot be replaced: %w", s.target, err)
@@ -149,7 +149,7 @@ func (s *staging) replaceable() error {
 	return nil
 }
 
-// probeMove moves an empty folder from the work folder to its parent and removes it.
+// probeMove tries to move a folder from the work folder to its parent. It removes the folder.
 func (s *staging) probeMove() error {
 	if err := os.Mkdir(s.next(), 0o755); err != nil {
 		return err
@@ -160,9 +160,8 @@ func (s *staging) probeMove() error {
 	return s.removeProbe()
 }
 
-// probeReplace tries to move the site that is there onto a folder that is not empty.
-// That must fail (rename(2)), but with another reason if the site could not be moved
-// anywhere.
+// probeReplace tries to move the live site onto a folder that is not empty. That must fail
+// (rename(2)), but for a different reason if the live site cannot be moved at all.
 func (s *staging) probeReplace() error {
 	entries, err := os.Open(s.target)
 	if err != nil {
@@ -173,7 +172,7 @@ func (s *staging) probeReplace() error {
 		return err
 	}
 	if errors.Is(err, io.EOF) {
-		return nil // an empty folder need not move away: the new site goes on top of it
+		return nil // an empty folder is replaced without being moved
 	} else if err != nil {
 		return err
 	}
@@ -181,19 +180,19 @@ func (s *staging) probeReplace() error {
 		return err
 	}
 	err = rename(s.target, s.last())
-	if err == nil { // a file system of its own kind; killed here, recover does it
+	if err == nil { // an unusual file system; after a kill here, recover undoes it
 		return rename(s.last(), s.target)
 	}
-	if !staysInItsPlace(err) {
+	if !isImmovable(err) {
 		err = nil
 	}
 	return errors.Join(err, os.RemoveAll(s.last()))
 }
 
-// staysInItsPlace reports whether an error of a rename says that what is there cannot be
-// moved. EPERM is a sticky folder or an immutable one. Any other error may be a file
-// system's word for a folder that is not empty: commit will see.
-func staysInItsPlace(err error) bool {
+// isImmovable reports whether an error of rename says that the source cannot be moved. EPERM means a
+// sticky folder or an immutable one. Other errors may be a file system's code for a folder that is
+// not empty; commit will tell.
+func isImmovable(err error) bool {
 	for _, reason := range []unix.Errno{unix.EXDEV, unix.EBUSY, unix.EACCES, unix.EPERM, unix.EROFS} {
 		if errors.Is(err, reason) {
 			return true
@@ -213,13 +212,12 @@ func (s *staging) removeProbe() error {
 	return nil
 }
 
-// settle makes what is at next ready for the step: who may use it stays as it was, and
-// it is on the disk. Else a power failure after the step could leave a site of empty
-// files where the old one was.
-func (s *staging) settle() error {
+// syncNext gives next the permissions of the target and makes it durable. Otherwise a power failure
+// after the replacement could leave a site of empty files.
+func (s *staging) syncNext() error {
 	if info, err := os.Stat(s.target); err == nil {
 		if err := os.Chmod(s.next(), info.Mode()); err != nil {
-			return fmt.Errorf("put the new site in place: %w", err)
+			return fmt.Errorf("install the new site: %w", err)
 		}
 	}
 	if s.noSync {
@@ -232,33 +230,33 @@ func (s *staging) settle() error {
 		err = syncOne(s.next())
 	}
 	if err != nil {
-		return fmt.Errorf("force the new site to the disk (--no-sync does without): %w", err)
+		return fmt.Errorf("sync the new site to disk (--no-sync skips this): %w", err)
 	}
 	return nil
 }
 
-// commit puts what is at next in the place of the target, in one step.
+// commit replaces the target by next, in one step.
 func (s *staging) commit() error {
-	if err := s.step(); err != nil {
-		return fmt.Errorf("put the new site in place: %w", err)
+	if err := s.replace(); err != nil {
+		return fmt.Errorf("install the new site: %w", err)
 	}
 	if s.noSync {
 		return nil
 	}
-	// Before the old site is removed, the disk must know the new one, and the folders
-	// above it if the run made them.
+	// The new names must be durable before the old site is removed, including those of folders
+	// that the run created.
 	for dir := filepath.Dir(s.target); ; dir = filepath.Dir(dir) {
 		if err := syncOne(dir); err != nil {
-			return fmt.Errorf("the new site is in place, but may not be after a power failure: %w", err)
+			return fmt.Errorf("the new site is live, but may not be after a power failure: %w", err)
 		}
-		if dir == s.above || dir == filepath.Dir(dir) {
+		if dir == s.existingParent || dir == filepath.Dir(dir) {
 			return nil
 		}
 	}
 }
 
-func (s *staging) step() error {
-	err := rename(s.next(), s.target) // a file, or a folder where none or an empty one is
+func (s *staging) replace() error {
+	err := rename(s.next(), s.target) // works for a file, and for a folder if the target is absent or empty
 	if err == nil {
 		return nil
 	}
@@ -267,8 +265,8 @@ func (s *staging) step() error {
 	} else if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.ENOTSUP) {
 		return err
 	}
-	// This file system cannot exchange. Killed between these two, the next run
-	// brings the old site back.
+	// This file system cannot exchange. After a kill between these two renames, the next run
+	// restores the old site.
 	if err := rename(s.target, s.last()); err != nil {
 		return err
 	}
@@ -278,10 +276,10 @@ func (s *staging) step() error {
 	return nil
 }
 
-// close removes the work folder with all that is in it. After ctx is cancelled it takes
-// no more than a moment; what is left then is for the next run.
+// close removes the work folder. If ctx has ended, it takes at most cleanUpTime and leaves the rest
+// to the next run.
 func (s *staging) close(ctx context.Context) error {
-	cleaning, stop := outliving(ctx, patience)
+	cleaning, stop := withGrace(ctx, cleanUpTime)
 	defer stop()
 	err := errors.Join(removeTree(cleaning, s.next()), removeTree(cleaning, s.last()))
 	if cleaning.Err() != nil {
@@ -296,8 +294,8 @@ func (s *staging) close(ctx context.Context) error {
 	return nil
 }
 
-// outliving is a context that is cancelled some time after its parent.
-func outliving(parent context.Context, by time.Duration) (ctx context.Context, stop func()) {
+// withGrace returns a context that ends some time after its parent.
+func withGrace(parent context.Context, by time.Duration) (ctx context.Context, stop func()) {
 	if parent.Err() != nil {
 		return context.WithTimeout(context.WithoutCancel(parent), by)
 	}
@@ -312,7 +310,7 @@ func outliving(parent context.Context, by time.Duration) (ctx context.Context, s
 	return ctx, func() { release(); cancel() }
 }
 
-// removeDir removes the work folder, unless the next run is at work in it already.
+// removeDir removes the work folder, unless the next run already uses it.
 func (s *staging) removeDir() error {
 	err := os.Remove(s.dir)
 	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, fs.ErrNotExist) {
@@ -321,25 +319,25 @@ func (s *staging) removeDir() error {
 	return err
 }
 
-// isFolder says no of a link to one.
+// isFolder returns false for a link to a folder.
 func isFolder(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.IsDir()
 }
 
-func isThere(path string) bool {
+func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// onOtherDevice reports whether a path is on another file system than its folder.
+// onOtherDevice reports whether a path is on a different file system than its folder.
 func onOtherDevice(path string) (bool, error) {
 	var at, above unix.Stat_t
 	err := errors.Join(unix.Stat(path, &at), unix.Stat(filepath.Dir(path), &above))
 	return at.Dev != above.Dev, err
 }
 
-// rename is rename(2). os.Rename refuses a new name that is a folder, even an empty one.
+// rename is rename(2). Unlike os.Rename, it can replace an empty folder.
 func rename(from, to string) error {
 	for {
 		err := unix.Rename(from, to)
@@ -352,10 +350,10 @@ func rename(from, to string) error {
 	}
 }
 
-// syncOne forces a file, or the names in a folder, to the disk.
+// syncOne makes a file, or the names in a folder, durable.
 func syncOne(path string) (err error) {
 	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrPermission) { // a folder that may be written to and not listed
+	if errors.Is(err, fs.ErrPermission) { // a folder that may be written to, but not read
 		return syncAll()
 	} else if err != nil {
 		return err
@@ -363,25 +361,25 @@ func syncOne(path string) (err error) {
 	defer func() { err = errors.Join(err, file.Close()) }()
 	err = file.Sync()
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
-		return nil // this file system has nothing to force, as some on networks
+		return nil // the file system does not support it, as some network file systems
 	}
 	return err
 }
 
-// removeTree is os.RemoveAll, side by side below folders of many entries: much of
-// the time goes in waiting for the disk.
+// removeTree is os.RemoveAll with concurrency in folders of many entries, because most of the time is
+// spent waiting for the disk.
 func removeTree(ctx context.Context, path string) error {
 	const many = 256
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// A link is removed, and never what it points to.
+	// Remove a link, not its target.
 	if !isFolder(path) {
 		return os.RemoveAll(path)
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return os.RemoveAll(path) // it says better what is wrong
+		return os.RemoveAll(path) // its error is clearer
 	}
 	var group errgroup.Group
 	group.SetLimit(1)

@@ -14,11 +14,11 @@ func TestStaysInItsPlace(t *testing.T) {
 		unix.ENOTEMPTY: false, unix.EEXIST: false, unix.EIO: false, unix.EINVAL: false, unix.ENOSYS: false, unix.ENOTSUP: false,
 		unix.EXDEV: true, unix.EBUSY: true, unix.EACCES: true, unix.EPERM: true, unix.EROFS: true,
 	} {
-		if got := staysInItsPlace(&os.LinkError{Op: "rename", Err: err}); got != want {
+		if got := isImmovable(&os.LinkError{Op: "rename", Err: err}); got != want {
 			t.Errorf("%v: got %t, want %t", err, got, want)
 		}
 	}
-	if staysInItsPlace(nil) {
+	if isImmovable(nil) {
 		t.Error("no error: got true, want false")
 	}
 }

@@ -19,16 +19,15 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// maxFreePiece bounds the buffers that wait to be used again.
+// maxFreePiece bounds the size of buffers that are kept for reuse.
 const maxFreePiece = 4 << 20
 
-// A tarOutput writes one tar file: the objects in the site's order, then the
-// manifest, the root last. Entries carry the time of the snapshot, so that equal
-// sites give equal files.
+// A tarOutput writes a tar file: the objects in the order of the site, then the manifest, and the root
+// last. All entries have the time of the snapshot, so that equal sites give equal files.
 type tarOutput struct {
 	file    io.Writer
 	modTime time.Time
-	pieces  sync.Pool // of *bytes.Buffer, written out and free again
+	pieces  sync.Pool // of *bytes.Buffer, for reuse
 }
 
 type tarDestination struct {
@@ -36,7 +35,7 @@ type tarDestination struct {
 	path  string
 }
 
-// checkNames allows all: a tar file tells any two names apart.
+// checkNames accepts all names: a tar file can hold any two.
 func (d *tarDestination) checkNames(context.Context, string, []lookupName) error { return nil }
 
 func (d *tarDestination) create(next string, _ *plan, asOf string) (output, func() error, error) {
@@ -46,15 +45,15 @@ func (d *tarDestination) create(next string, _ *plan, asOf string) (output, func
 	}
 	file, err := d.files.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make the tar file: %w", err)
+		return nil, nil, fmt.Errorf("create the tar file: %w", err)
 	}
 	buffered := bufio.NewWriterSize(file, 1<<20)
 	out := &tarOutput{file: buffered, modTime: modTime.UTC().Truncate(time.Second)}
 	return out, func() error { return errors.Join(out.close(), buffered.Flush(), file.Close()) }, nil
 }
 
-// A tarBatch is a piece of a tar stream. Workers format their pieces side by
-// side; what is left to do in order is to write them out.
+// A tarBatch is a piece of a tar stream. Workers format pieces concurrently; only writing them
+// happens in order.
 type tarBatch struct {
 	piece   *bytes.Buffer
 	tar     *tar.Writer
@@ -107,13 +106,13 @@ func (t *tarOutput) close() error {
 	return nil
 }
 
-// check refuses an output that is there and is not the tar file of a site.
+// check returns an error if the output exists and is not the tar file of a site.
 func (d *tarDestination) check(ctx context.Context) (*liveSite, error) {
 	info, err := d.files.Stat(d.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("look at the output file: %w", err)
+		return nil, fmt.Errorf("inspect the output file: %w", err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a file: name a file that ends in .tar, or a folder that does not", d.path)
@@ -123,13 +122,13 @@ func (d *tarDestination) check(ctx context.Context) (*liveSite, error) {
 		return nil, err
 	}
 	if live == nil && info.Size() > 0 {
-		return nil, fmt.Errorf("%s holds no site that this version can read and would be lost: name another file, or remove it", d.path)
+		return nil, fmt.Errorf("%s holds no site that this version can read, and would be lost: name another file, or remove it", d.path)
 	}
 	return live, nil
 }
 
-// openLiveTar reads the root and the manifest of the site that a tar file holds. They
-// are at its end: one walk over the headers finds them all.
+// openLiveTar reads the root and the manifest of the site in a tar file. They are at its end, so one
+// pass over the headers finds them all.
 func openLiveTar(ctx context.Context, files afero.Fs, path string) *liveSite {
 	index, err := readTarIndex(ctx, files, path)
 	if err != nil {

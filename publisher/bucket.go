@@ -8,31 +8,32 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A Bucket is the part of object storage that the publisher uses; storage documents
-// the methods. They are called from many goroutines.
+// A Bucket is the part of object storage that the publisher uses. Package storage documents
+// the methods and their errors. They are called from many goroutines.
 type Bucket interface {
 	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
 	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
 	Delete(ctx context.Context, keys []site.Key) error
 	List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error
-	// Now is the time by the bucket's clock, as Info.Modified is.
+	// Now is the time by the bucket's clock, the one of Info.Modified.
 	Now() time.Time
 }
 
-// An Unpacker is a bucket whose server may unpack many objects out of one request.
+// An Unpacker is a Bucket whose server may unpack an archive of many objects.
 type Unpacker interface {
 	Unpacks(ctx context.Context, objects []storage.Object) (bool, error)
 	PutMany(ctx context.Context, objects []storage.Object) error
 }
 
-// A SetUpper is a bucket that can be made ready for a site.
+// A SetUpper is a Bucket that SetUp can create and open to readers.
 type SetUpper interface {
 	Create(ctx context.Context) (created bool, err error)
 	AllowRead(ctx context.Context, patterns []string) error
 	AllowOrigins(ctx context.Context) error
 }
 
-// A Site is what is published: a folder or a tar file.
+// A Site is the site to publish: a folder or a tar file. Get is called from many goroutines
+// and returns storage.ErrNotFound for an object that does not exist.
 type Site interface {
 	Get(ctx context.Context, key site.Key) ([]byte, error)
 }

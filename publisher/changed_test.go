@@ -37,13 +37,13 @@ func TestReportNamesWhatChanged(t *testing.T) {
 		}
 	}
 	if done.Changed.Unknown || len(written) < 4 || !slices.Equal(sorted(done.Changed.Keys), sorted(written)) {
-		t.Errorf("the report names %q, written was %q", done.Changed.Keys, written)
+		t.Errorf("changed keys of the report: got %q, want %q", done.Changed.Keys, written)
 	}
 	if planned.Changed.Unknown || !slices.Equal(sorted(planned.Changed.Keys), sorted(written)) {
-		t.Errorf("the dry run names %q, written was %q", planned.Changed.Keys, written)
+		t.Errorf("changed keys of the dry run: got %q, want %q", planned.Changed.Keys, written)
 	}
 	if again := publish(t, siteOf(t, objects), storage.OpenLocal(folder), Options{NoLock: true, MaxChanged: 100}); len(again.Changed.Keys) > 0 || again.Changed.Unknown {
-		t.Errorf("an unchanged site: %+v", again.Changed)
+		t.Errorf("an unchanged site: got %+v, want no keys", again.Changed)
 	}
 }
 
@@ -51,13 +51,13 @@ func TestReportNamesWhatChanged(t *testing.T) {
 func TestReportSaysThatChangesAreUnknown(t *testing.T) {
 	folder := t.TempDir()
 	if r := publish(t, siteOf(t, objectsOf(5, "")), storage.OpenLocal(folder), Options{NoLock: true, MaxChanged: 16}); !r.Changed.Unknown || r.Changed.Keys != nil {
-		t.Errorf("more than there may be: %+v", r.Changed)
+		t.Errorf("more than MaxChanged: got %+v, want Unknown", r.Changed)
 	}
 	if err := os.WriteFile(filepath.Join(folder, string(site.MarkKey)), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if r := publish(t, siteOf(t, objectsOf(5, "")), storage.OpenLocal(folder), Options{NoLock: true, MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
-		t.Errorf("after a run that was cut off: %+v", r.Changed)
+		t.Errorf("after a run that was cut off: got %+v, want Unknown", r.Changed)
 	}
 }
 
@@ -73,6 +73,6 @@ func TestRepairNamesWhatChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c := v.Repaired.Changed; c.Unknown || !slices.Equal(c.Keys, []site.Key{listKey(2, site.Badges)}) {
-		t.Errorf("%+v", c)
+		t.Errorf("changed by repair: got %+v, want only the key that was put back", c)
 	}
 }

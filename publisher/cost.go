@@ -2,20 +2,20 @@ package publisher
 
 import "github.com/followpress/followpress/storage"
 
-// Prices are what a provider asks, in dollars.
+// Prices are the prices of a storage provider, in dollars.
 type Prices struct {
-	Put     float64 // for 1,000 requests that put or list
-	Get     float64 // for 1,000 requests that get
-	Storage float64 // for a month of 10^9 bytes
+	Put     float64 // per 1,000 requests that put or list
+	Get     float64 // per 1,000 requests that get
+	Storage float64 // per month and 10^9 bytes
 }
 
-// A Cost is what a run and its result cost, in dollars.
+// A Cost is the price of a run's requests and of storing the site, in dollars.
 type Cost struct {
 	Requests     float64 `json:"requests"`
 	StorageMonth float64 `json:"storage_month"`
 }
 
-// Of adds up requests, and the storage of so many bytes.
+// Of is the cost of requests, by kind, and of storing so many bytes.
 func (p Prices) Of(requests map[storage.Request]int, bytes int64) *Cost {
 	puts := requests[storage.Put] + requests[storage.List] + requests[storage.SetUp]
 	gets := requests[storage.Get] + requests[storage.Head]

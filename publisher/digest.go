@@ -5,105 +5,93 @@ import (
 	"errors"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
-// A Digester is a bucket whose ETags may be something else than MD5s, as under SSE-KMS,
-// and which can tell the MD5 of an object by itself.
+// A Digester is a Bucket whose ETags may not be MD5s, as under SSE-KMS. Digest returns the MD5 of
+// an object's body, or storage.ErrNotFound.
 type Digester interface {
 	Digest(ctx context.Context, key site.Key) (site.MD5, error)
 }
 
-// A question is about an entry that a listing neither confirms nor refutes: the size is
-// right, and the ETag is not its MD5.
-type question struct {
-	entry  int // of those expected
+// A digestCheck is for an object that a listing cannot classify: its size is right, and its ETag
+// may not be an MD5.
+type digestCheck struct {
+	entry  int // index of the expected entry
 	info   storage.Info
-	answer answer
+	result digestResult
 }
 
-// An answer says what an object is.
-type answer int
+// A digestResult is the result of a digestCheck.
+type digestResult int
 
 const (
-	gone answer = iota
-	same
-	other
+	absent digestResult = iota
+	equal
+	different
 )
 
-// cannotTell reports whether an object may be what it should although its ETag is not.
-func (p *patient) cannotTell(want site.Entry, found storage.Info) bool {
-	_, able := p.bucket.(Digester)
-	return able && !p.plain && found.ETag != want.MD5.String() && (want.Size == anySize || want.Size == found.Size)
+// needsDigest reports whether an object may have the right bytes although its ETag is different.
+func (b *retryingBucket) needsDigest(want site.Entry, found storage.Info) bool {
+	_, able := b.inner.(Digester)
+	return able && !b.md5ETags && found.ETag != want.MD5.String() && (want.Size == anySize || want.Size == found.Size)
 }
 
-// ask finds the answers, by the digest of each object.
-func (p *patient) ask(ctx context.Context, expected []site.Entry, unsure []question, progress Progress) error {
+// compareDigests sets the result of each check, with a request per object.
+func (b *retryingBucket) compareDigests(ctx context.Context, expected []site.Entry, unsure []digestCheck, progress Progress) error {
 	if len(unsure) == 0 {
 		return nil
 	}
 	progress.Stage("digests", int64(len(unsure)))
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(max(1, p.atOnce))
-	for i := range unsure {
-		if groupCtx.Err() != nil {
-			break
-		}
-		group.Go(func() (err error) {
-			unsure[i].answer, err = p.compare(groupCtx, expected[unsure[i].entry])
-			progress.AddBytes(1, 0)
-			return err
-		})
-	}
-	err := group.Wait()
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	} else if err != nil {
+	err := parallel(ctx, b.concurrency, len(unsure), func(ctx context.Context, i int) (err error) {
+		unsure[i].result, err = b.compareDigest(ctx, expected[unsure[i].entry])
+		progress.AddBytes(1, 0)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	n := 0
 	for _, q := range unsure {
-		if q.answer == same {
+		if q.result == equal {
 			n++
 		}
 	}
 	if n > 0 {
-		p.log.Warn("ETags of the bucket are no MD5s, as under SSE-KMS: asked for digests one by one", "objects", len(unsure), "right", n)
+		b.log.Warn("ETags of the bucket are not MD5s, as under SSE-KMS: requested digests one by one", "objects", len(unsure), "right", n)
 	}
 	return nil
 }
 
-func (p *patient) compare(ctx context.Context, want site.Entry) (answer, error) {
-	digest, err := p.digest(ctx, want.Key)
+func (b *retryingBucket) compareDigest(ctx context.Context, want site.Entry) (digestResult, error) {
+	digest, err := b.digest(ctx, want.Key)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return gone, nil
+		return absent, nil
 	case digest == want.MD5:
-		return same, err
+		return equal, err
 	}
-	return other, err
+	return different, err
 }
 
-func (p *patient) digest(ctx context.Context, key site.Key) (digest site.MD5, err error) {
-	err = p.do(ctx, attemptTime, "head "+string(key), func(ctx context.Context) (err error) {
-		digest, err = p.bucket.(Digester).Digest(ctx, key)
+func (b *retryingBucket) digest(ctx context.Context, key site.Key) (digest site.MD5, err error) {
+	err = b.do(ctx, attemptTime, "head "+string(key), func(ctx context.Context) (err error) {
+		digest, err = b.inner.(Digester).Digest(ctx, key)
 		return err
 	})
 	return digest, err
 }
 
-// isOneOf reports whether an object that was listed has one of some digests.
-func (p *patient) isOneOf(ctx context.Context, listed storage.Info, digests []site.MD5) (bool, error) {
+// hasDigest reports whether a listed object has one of the digests.
+func (b *retryingBucket) hasDigest(ctx context.Context, listed storage.Info, digests []site.MD5) (bool, error) {
 	if slices.ContainsFunc(digests, func(d site.MD5) bool { return d.String() == listed.ETag }) {
 		return true, nil
 	}
-	if len(digests) == 0 || !p.cannotTell(site.Entry{Size: anySize}, listed) {
+	if len(digests) == 0 || !b.needsDigest(site.Entry{Size: anySize}, listed) {
 		return false, nil
 	}
-	digest, err := p.digest(ctx, listed.Key)
+	digest, err := b.digest(ctx, listed.Key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return false, nil
 	}

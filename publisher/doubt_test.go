@@ -125,7 +125,7 @@ func TestLeaseIsRenewedByWhatOthersSee(t *testing.T) {
 				}
 				defer second.abandon()
 				if first.lease.held() {
-					t.Errorf("the lock was taken over, and the lease of its first owner ends in %v", time.Until(first.lease.until))
+					t.Errorf("lease of the first owner after a takeover: got %v left, want none", time.Until(first.lease.until))
 				}
 			})
 		})
@@ -144,13 +144,13 @@ func TestDoubtEnds(t *testing.T) {
 				w.set(site.MarkKey, []byte("{}"))
 				w.publishCalmly(t, sites[1], w.calm("first", map[string]fate{"put " + string(key) + " 1": {unheard: true, out: time.Millisecond}}), Options{})
 				if w.lock(t).Doubt == nil {
-					t.Error("there is no doubt")
+					t.Error("doubt: got none, want one")
 				}
 				for night := range 4 {
 					time.Sleep(24 * time.Hour)
 					report := w.publishCalmly(t, sites[night%2], w.calm(fmt.Sprint("night", night), nil), Options{})
 					if lock := w.lock(t); night > 0 && (report.Resumed || lock.Doubt != nil) {
-						t.Errorf("night %d: resumed: %v, doubt %+v; want neither", night, report.Resumed, lock.Doubt)
+						t.Errorf("night %d: got resumed %v, doubt %+v, want neither", night, report.Resumed, lock.Doubt)
 					}
 				}
 			})
@@ -170,13 +170,13 @@ func TestDoubtIsNotLost(t *testing.T) {
 				isLate := w.arriveLate(s)
 				w.publishCalmly(t, s, w.calm("second", nil), Options{})
 				if isLate() {
-					t.Error("what arrived late is still there, want it replaced")
+					t.Error("the object that arrived late: got it still, want it replaced")
 				}
 				isLate = w.arriveLate(s) // within the hour
 				time.Sleep(2 * lateness)
 				w.publishCalmly(t, s, w.calm("third", nil), Options{})
 				if isLate() || w.lock(t).doubted() {
-					t.Errorf("two hours later: late %v, doubt %+v; want neither", isLate(), w.lock(t).Doubt)
+					t.Errorf("two hours later: got late %v, doubt %+v, want neither", isLate(), w.lock(t).Doubt)
 				}
 			})
 		})
@@ -194,7 +194,7 @@ func TestDoubtOfTheFuture(t *testing.T) {
 			w.publishCalmly(t, s, w.calm(fmt.Sprint("night", night), nil), Options{})
 		}
 		if lock := w.lock(t); lock.doubted() {
-			t.Errorf("after three nights: still the doubt %+v", lock.Doubt)
+			t.Errorf("doubt after three nights: got %+v, want none", lock.Doubt)
 		}
 	})
 }
@@ -209,17 +209,17 @@ func TestBreakingALongLease(t *testing.T) {
 			t.Fatal(err)
 		}
 		first.stop() // it is stopped at once
-		<-first.beat
+		<-first.stopped
 		begun := time.Now()
 		w.publishCalmly(t, sites[1], w.calm("second", nil), Options{BreakLock: true})
 		if took := time.Since(begun); took < maxLease+drainTime || first.lease.held() {
-			t.Errorf("taken after %v, the first lease is held: %v", took, first.lease.held())
+			t.Errorf("takeover: got it after %v, first lease held: %v, want it after the first lease", took, first.lease.held())
 		}
 		isLate := w.arriveLate(sites[1])
 		time.Sleep(24 * time.Hour)
 		w.publishCalmly(t, sites[1], w.calm("third", nil), Options{})
 		if isLate() {
-			t.Error("what arrived late is still there, want it replaced")
+			t.Error("the object that arrived late: got it still, want it replaced")
 		}
 	})
 }
@@ -234,12 +234,12 @@ func TestInterruptedWait(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), drainTime/2)
 		defer cancel()
 		if _, err := Publish(ctx, sites[1], w.calm("second", nil), Options{}); err == nil {
-			t.Fatal("it did not wait")
+			t.Fatal("interrupted wait: got no error, want one")
 		}
 		begun := time.Now()
 		w.publishCalmly(t, sites[1], w.calm("third", nil), Options{})
 		if took := time.Since(begun); took > 2*drainTime {
-			t.Errorf("the next run took %v", took)
+			t.Errorf("time of the next run: got %v, want only the drain", took)
 		}
 	})
 }
@@ -255,7 +255,7 @@ func TestNoLockAfterAKilledRun(t *testing.T) {
 		isLate := w.arriveLate(s)
 		w.publishCalmly(t, s, w.calm("third", nil), Options{})
 		if isLate() {
-			t.Error("what arrived late is still there, want it replaced")
+			t.Error("the object that arrived late: got it still, want it replaced")
 		}
 	})
 }

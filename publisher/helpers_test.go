@@ -3,10 +3,12 @@ package publisher
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,14 +118,14 @@ func equalSites(t testing.TB, bucket, want memorySite) {
 	t.Helper()
 	for key, body := range want {
 		if got, ok := bucket[key]; !ok {
-			t.Errorf("%s is missing", key)
+			t.Errorf("%s: got no object, want one", key)
 		} else if string(got) != string(body) {
-			t.Errorf("%s is %q, want %q", key, got, body)
+			t.Errorf("%s: got %q, want %q", key, got, body)
 		}
 	}
 	for key := range bucket {
 		if _, ok := want[key]; !ok {
-			t.Errorf("%s is no object of the site", key)
+			t.Errorf("%s: got an object, want none, because the site has none", key)
 		}
 	}
 }
@@ -135,4 +137,10 @@ func publish(t testing.TB, from Site, to Bucket, o Options) *Report {
 		t.Fatal(err)
 	}
 	return report
+}
+
+// retrying makes requests to a bucket without a lease or slots.
+func retrying(bucket Bucket, patience time.Duration) *retryingBucket {
+	o := Options{Patience: patience, Log: slog.New(slog.DiscardHandler)}
+	return newRetryingBucket(context.Background(), bucket, o, new(atomic.Int64)).withoutSlots()
 }

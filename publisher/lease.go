@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// errNotHeld says that a request was not made, or cut off, because the lock was not
-// held at that time. It may be held again later.
+// errNotHeld says that an attempt was not made, or was cut off, because the lease had ended.
+// It is retryable: a heartbeat may renew the lease.
 var errNotHeld = errors.New("the lock's lease has run out")
 
-// A lease is how long a lock is held without a further heartbeat. Requests live no
-// longer than it does: a process that is stopped, and goes on when somebody else has
-// the lock, must not send one byte more.
+// A lease is the time for which a lock is held without a further heartbeat. Its end cuts off
+// all requests: a process that was stopped, and continues while another publisher has the lock,
+// must not send another byte. It may be used from many goroutines.
 type lease struct {
 	length time.Duration
 
 	mu    sync.Mutex
 	until time.Time
 	timer *time.Timer
-	ended context.Context // ends with the lease; renew makes another one
+	ended context.Context // ends with the lease; renew replaces it
 	end   context.CancelFunc
 }
 
 func newLease(length time.Duration, from time.Time) *lease {
 	l := &lease{length: length}
 	l.ended, l.end = context.WithCancel(context.Background())
-	l.timer = time.AfterFunc(length, l.look)
+	l.timer = time.AfterFunc(length, l.check)
 	l.renew(from)
 	return l
 }
 
-// renew begins the lease again at the time from, before which the heartbeat was sent.
+// renew makes the lease begin at the time from, which must not be after the heartbeat was sent.
 func (l *lease) renew(from time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,8 +43,8 @@ func (l *lease) renew(from time.Time) {
 	}
 }
 
-// look is called when the lease may have ended.
-func (l *lease) look() {
+// check is called by the timer, when the lease may have ended.
+func (l *lease) check() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.isHeld() {
@@ -61,22 +61,23 @@ func (l *lease) release() {
 	l.end()
 }
 
-// held asks the clock, not the timer: when a process goes on after a stop, its timers
-// fire a little later.
+// held reports whether the lease has not ended. It reads the clock instead of waiting for the
+// timer, which fires late when a process continues after a stop.
 func (l *lease) held() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.isHeld()
 }
 
-// isHeld looks at both clocks: the monotonic one stands still while a machine sleeps,
-// the other one may be set.
+// isHeld is held for callers with the mutex. It reads both clocks: the monotonic one stops while
+// a machine sleeps, and the wall clock can be set.
 func (l *lease) isHeld() bool {
 	now := time.Now()
 	return now.Before(l.until) && now.Round(0).Before(l.until.Round(0))
 }
 
-// context is a child of parent that ends with the lease; errNotHeld if it has ended.
+// context returns a child of parent that ends with the lease, or errNotHeld if the lease has
+// ended already.
 func (l *lease) context(parent context.Context) (context.Context, context.CancelFunc, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,13 +89,13 @@ func (l *lease) context(parent context.Context) (context.Context, context.Cancel
 	return &leasedContext{ctx, l}, func() { stop(); cancel() }, nil
 }
 
-// A leasedContext asks the lease itself when it is asked for its error.
+// A leasedContext reads the lease's clock in Err, so that it does not depend on the timer.
 type leasedContext struct {
 	context.Context
 	lease *lease
 }
 
-// Err is the error of the context, or that the lease has ended.
+// Err is the error of the context, or errNotHeld if the lease has ended.
 func (c *leasedContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err

@@ -22,7 +22,7 @@ func lockOn(t *testing.T, bucket Bucket, o Options) (*lock, context.Context, err
 	}
 	ctx, lost := context.WithCancelCause(context.Background())
 	t.Cleanup(func() { lost(nil) })
-	p := &patient{bucket: bucket, patience: time.Second, hard: context.Background(), log: slog.New(slog.DiscardHandler), retries: &atomic.Int64{}, changes: &changes{}}
+	p := retrying(bucket, time.Second)
 	l, err := acquire(ctx, newID(), p, o, lost)
 	return l, ctx, err
 }
@@ -46,7 +46,7 @@ func TestOneOfManyIsLocked(t *testing.T) {
 	}
 	group.Wait()
 	if held.Load() != 1 {
-		t.Errorf("%d publishers have the lock", held.Load())
+		t.Errorf("publishers with the lock: got %d, want 1", held.Load())
 	}
 }
 
@@ -62,7 +62,7 @@ func TestReleasedLockIsFree(t *testing.T) {
 		}
 	}
 	if left := inBucket(t, folder); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("objects: got %v, want none", left)
 	}
 }
 
@@ -82,10 +82,10 @@ func TestLockWithoutHeartbeatIsTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if took := time.Since(begun); took < time.Second {
-		t.Errorf("taken over after %v, want the lease of 1s at least", took)
+		t.Errorf("takeover: got it after %v, want the lease of 1s at least", took)
 	}
 	if !second.doubted || second.found == nil || second.found.Run != first.body.ID {
-		t.Errorf("taken over with the doubt %+v, want one about %s", second.found, first.body.ID)
+		t.Errorf("doubt of a takeover: got %+v, want one about %s", second.found, first.body.ID)
 	}
 	owner.mu.Lock()
 	owner.left = -1 // it lives again
@@ -93,7 +93,7 @@ func TestLockWithoutHeartbeatIsTakenOver(t *testing.T) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(10 * time.Second):
-		t.Fatal("the first publisher did not learn that it lost the lock")
+		t.Fatal("first publisher: got no end of its context, want ErrLockLost")
 	}
 	if !errors.Is(context.Cause(ctx), ErrLockLost) {
 		t.Error(context.Cause(ctx))
@@ -102,7 +102,7 @@ func TestLockWithoutHeartbeatIsTakenOver(t *testing.T) {
 		t.Error(err)
 	}
 	if _, ok := inBucket(t, folder)[site.LockKey]; !ok { // or it is released
-		t.Error("the lock of the second publisher is gone")
+		t.Error("lock of the second publisher: got none, want it")
 	}
 }
 
@@ -132,7 +132,7 @@ func TestServerWithoutConditions(t *testing.T) {
 	report := publish(t, want, careless{storage.OpenLocal(folder)}, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	equalSites(t, inBucket(t, folder), want)
 	if !report.Unlocked || strings.Count(log.String(), "conditional writes") != 1 {
-		t.Errorf("unlocked: %v\n%s", report.Unlocked, &log)
+		t.Errorf("got unlocked %v, want true and a warning:\n%s", report.Unlocked, &log)
 	}
 }
 
@@ -147,15 +147,15 @@ func TestLeaseEnds(t *testing.T) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(10 * time.Second):
-		t.Fatal("a request outlived the lease")
+		t.Fatal("request after the end of the lease: got it running, want it cut off")
 	}
 	if _, _, err := l.context(context.Background()); !errors.Is(err, errNotHeld) {
-		t.Errorf("a request began after the lease: %v", err)
+		t.Errorf("request after the end of the lease: got %v, want errNotHeld", err)
 	}
 	l.renew(time.Now().Add(time.Hour))
 	again, cancel, err := l.context(context.Background())
 	if err != nil || again.Err() != nil {
-		t.Errorf("after a heartbeat: %v, %v", err, again.Err())
+		t.Errorf("after a heartbeat: got %v, %v, want no error", err, again.Err())
 	}
 	cancel()
 }
@@ -171,7 +171,7 @@ func TestStalePublisherStops(t *testing.T) {
 	publish(t, newer, bucket, Options{drain: time.Millisecond})
 	close(stalled.goOn)
 	if err := <-ended; !errors.Is(err, ErrLockLost) {
-		t.Errorf("the stale publisher ended with %v", err)
+		t.Errorf("stale publisher: got %v, want ErrLockLost", err)
 	}
 	equalSites(t, inBucket(t, folder), newer)
 }
@@ -187,7 +187,7 @@ func TestBrokenLockOfALivingPublisher(t *testing.T) {
 	publish(t, newer, bucket, Options{BreakLock: true, drain: time.Millisecond})
 	close(stalled.goOn)
 	if err := <-ended; !errors.Is(err, ErrLockLost) && !errors.Is(err, ErrInterleaved) {
-		t.Errorf("the stale publisher ended with %v", err)
+		t.Errorf("stale publisher: got %v, want ErrLockLost or ErrInterleaved", err)
 	}
 	publish(t, newer, bucket, Options{drain: time.Millisecond})
 	equalSites(t, inBucket(t, folder), newer)

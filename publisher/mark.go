@@ -14,28 +14,25 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A mark says that the bucket may hold what its manifest does not name, and what the
-// runs since then may have put there.
+// A mark says that the bucket may differ from its manifest, because of the named runs.
 type mark struct {
-	Runs []markedRun `json:"runs"` // in the order of their beginnings; equal neighbours are one
+	Runs []markedRun `json:"runs"` // by beginning; successive runs with the same rules are one
 	etag string
 }
 
-// A markedRun is what has to be known about runs that were cut off: the keys and the
-// headers of what they put.
+// A markedRun names the keys and headers that a run may have put.
 type markedRun struct {
-	Since       time.Time           `json:"since"` // by the bucket's clock
+	Since       time.Time           `json:"since"` // beginning of the run, by the bucket's clock
 	Config      site.Config         `json:"config"`
 	HeaderRules map[string]site.MD5 `json:"header_rules"`
 }
 
-// clockSlack is how far the clocks of a bucket's servers may be apart: the one that
-// tells when a run began, and the one that tells when an object was put. Clients that
-// are farther off are refused.
+// clockSlack is how far apart the clocks of a bucket's servers may be: one tells when a run
+// began, another one when an object was put.
 const clockSlack = 15 * time.Minute
 
-// readMark gives nil if there is no mark.
-func readMark(ctx context.Context, bucket *patient) (*mark, error) {
+// readMark returns nil if there is no mark.
+func readMark(ctx context.Context, bucket *retryingBucket) (*mark, error) {
 	body, info, err := bucket.read(ctx, site.MarkKey)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
@@ -44,27 +41,27 @@ func readMark(ctx context.Context, bucket *patient) (*mark, error) {
 	}
 	var m mark
 	if json.Unmarshal(body, &m) != nil {
-		m = mark{} // that there is one is what counts most
+		m = mark{} // it still means that the bucket may differ from its manifest
 	}
 	m.etag = info.ETag
 	return &m, nil
 }
 
-// is reports whether two are the same, or runs of sites with the same keys and headers
-// that began at the same time.
-func (r markedRun) is(other markedRun) bool {
-	return r.Since.Equal(other.Since) && r.isLike(other)
+// equal reports whether two runs began at the same time and have the same rules.
+func (r markedRun) equal(other markedRun) bool {
+	return r.Since.Equal(other.Since) && r.sameRules(other)
 }
 
-func (r markedRun) isLike(other markedRun) bool {
+// sameRules reports whether two runs put sites with the same forms of keys and the same headers.
+func (r markedRun) sameRules(other markedRun) bool {
 	return r.Config == other.Config && maps.Equal(r.HeaderRules, other.HeaderRules)
 }
 
-// writeMark makes sure that the mark names the site that is about to be put, and gives
-// all that it names. A new mark begins with the live one, or with what a doubt knows of:
-// what is left of that when the root is another still has to go.
-func writeMark(ctx context.Context, bucket *patient, found *mark, live, next *site.Root) ([]markedRun, error) {
-	for range takes {
+// writeMark makes sure that the mark names the next site, and returns all runs that it names. A
+// new mark also names the live site or the sites of a doubt, because their leftovers have to be
+// found and deleted later.
+func writeMark(ctx context.Context, bucket *retryingBucket, found *mark, live, next *site.Root) ([]markedRun, error) {
+	for range maxLockWrites {
 		var m mark
 		condition := storage.IfAbsent
 		switch {
@@ -76,8 +73,8 @@ func writeMark(ctx context.Context, bucket *patient, found *mark, live, next *si
 		if m.etag != "" {
 			condition = storage.Condition(m.etag)
 		}
-		run := markedRun{bucket.bucket.Now().UTC(), next.Config, next.HeaderRules}
-		if n := len(m.Runs); m.etag != "" && n > 0 && m.Runs[n-1].isLike(run) {
+		run := markedRun{bucket.inner.Now().UTC(), next.Config, next.HeaderRules}
+		if n := len(m.Runs); m.etag != "" && n > 0 && m.Runs[n-1].sameRules(run) {
 			return m.Runs, nil
 		}
 		m.Runs = append(slices.Clip(m.Runs), run)
@@ -93,10 +90,10 @@ func writeMark(ctx context.Context, bucket *patient, found *mark, live, next *si
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("put %s: others replace it all the time: try again", site.MarkKey)
+	return nil, fmt.Errorf("put %s: others keep replacing it: try again", site.MarkKey)
 }
 
-func (m *mark) write(ctx context.Context, bucket *patient, condition storage.Condition) error {
+func (m *mark) write(ctx context.Context, bucket *retryingBucket, condition storage.Condition) error {
 	body, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode the mark: %w", err)
@@ -105,8 +102,8 @@ func (m *mark) write(ctx context.Context, bucket *patient, condition storage.Con
 	return err
 }
 
-// rulesAt is the digest of the headers that an object has that was put at a time; ok is
-// false where runs with others may have put it.
+// rulesAt returns the digest of the header rules of an object that was put at a time; ok is
+// false if runs with different rules may have put it.
 func (m *mark) rulesAt(put time.Time, pattern string, live *site.Root) (rules site.MD5, ok bool) {
 	var possible []site.MD5
 	if live != nil && (len(m.Runs) == 0 || put.Before(m.Runs[0].Since.Add(clockSlack))) {
@@ -126,7 +123,7 @@ func (m *mark) rulesAt(put time.Time, pattern string, live *site.Root) (rules si
 
 func (r markedRun) begunBy(put time.Time) bool { return !put.Before(r.Since.Add(-clockSlack)) }
 
-// configs are those of every site whose objects may be in the bucket.
+// configs returns the configurations of all sites whose objects may be in the bucket.
 func (m *mark) configs(live, next *site.Root) []site.Config {
 	configs := []site.Config{next.Config}
 	if live != nil {
@@ -138,9 +135,9 @@ func (m *mark) configs(live, next *site.Root) []site.Config {
 	return configs
 }
 
-// ofASite reports whether a key has the form of an object's of a site with one of the
-// configurations; others belong to somebody else.
-func ofASite(key site.Key, configs []site.Config) bool {
+// isSiteKey reports whether a key has the form of an object of a site with one of the
+// configurations. Objects with other keys are not ours.
+func isSiteKey(key site.Key, configs []site.Config) bool {
 	for _, c := range configs {
 		if _, ok := c.RouteOf(key); ok {
 			return true

@@ -112,15 +112,15 @@ func TestEveryRunEndsWithTheSite(t *testing.T) {
 				equalSites(t, inBucket(t, folder), next)
 				for _, key := range living.put {
 					if string(before[key]) == string(next[key]) {
-						t.Errorf("%s was put again", key)
+						t.Errorf("%s: got another put, want none", key)
 					}
 				}
 				if _, marked := before[site.MarkKey]; (marked || doubted) != (living.lists > 0) || report.Resumed != (marked || doubted) {
-					t.Errorf("cut off before: %v, in doubt: %v, but listed %d times, resumed: %v", marked, doubted, living.lists, report.Resumed)
+					t.Errorf("cut off before: %v, in doubt: %v: got %d listings, resumed %v, want them if either", marked, doubted, living.lists, report.Resumed)
 				}
 				again := publish(t, next, living, Options{drain: dead})
 				if inDoubt := isDoubted(t, folder); again.Outcome != Unchanged && !inDoubt || again.Done.Put+again.Done.Manifests+again.Done.Deleted > 0 {
-					t.Errorf("publishing the same again, in doubt: %v: %s, done %+v", inDoubt, again.Outcome, again.Done)
+					t.Errorf("publishing the same again, in doubt: %v: got %s, done %+v, want unchanged", inDoubt, again.Outcome, again.Done)
 				}
 			}
 		})
@@ -161,7 +161,7 @@ func checkNoDanglingReference(t *testing.T, folder string) {
 		}
 		for _, e := range m.Objects {
 			if _, ok := objects[e.Key]; !ok {
-				t.Errorf("the root leads to %s, which is not there", e.Key)
+				t.Errorf("%s: got no object, want one, because the root refers to it", e.Key)
 			}
 		}
 	}

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Bulk says whether objects are sent many at once.
+// Bulk says whether to send many objects in one request, as an archive that the server unpacks.
 type Bulk string
 
-// The choices.
+// The values of Bulk.
 const (
-	BulkAuto Bulk = "auto" // if there is much to send and the server turns out to unpack it
-	BulkOn   Bulk = "on"   // in any case: it is an error if the server does not unpack it
-	BulkOff  Bulk = "off"
+	BulkAuto Bulk = "auto" // if there are many objects to send, and the server unpacks archives
+	BulkOn   Bulk = "on"   // always; it is an error if the server does not unpack archives
+	BulkOff  Bulk = "off"  // never
 )
 
 // Defaults of Options.
@@ -25,39 +25,38 @@ const (
 	DefaultConcurrency = 64
 	DefaultLease       = time.Minute
 	DefaultPatience    = 2 * time.Minute
-	// Grace is how long requests that are under way may take to end after the
-	// context was cancelled.
+	// Grace is how long requests in flight may continue after the context was cancelled.
 	Grace = 5 * time.Second
-	// minLease leaves room for a few heartbeats, by clocks that tell seconds.
+	// minLease leaves room for a few heartbeats.
 	minLease = time.Second
-	// maxLease bounds how long others wait for a run that died.
+	// maxLease bounds how long others wait for a run that was killed.
 	maxLease = time.Hour
 )
 
-// Options of a run.
+// Options of a run. The zero value is valid.
 type Options struct {
-	Concurrency int           // requests in flight at most, besides the lock's; 0 means DefaultConcurrency
+	Concurrency int           // limit of requests in flight, not counting the lock's; 0 means DefaultConcurrency
 	Bulk        Bulk          // "" means BulkAuto
-	DryRun      bool          // find out what would be done, and write nothing
-	NoLock      bool          // do not ask for the lock: the caller knows that nobody else publishes
-	BreakLock   bool          // take the lock even from a publisher that is alive, and wait until its lease has run out
-	Lease       time.Duration // how long requests are sent after a heartbeat; others wait so long before they take over; 0 means DefaultLease
-	Owner       string        // who publishes, for others to read; "" means user@host
-	Patience    time.Duration // how long a request is tried again after it failed first; 0 means DefaultPatience
-	MaxChanged  int           // keys that Report.Changed names; where more change it says so instead
-	Progress    Progress      // nil means that nobody wants to know
+	DryRun      bool          // plan, and write nothing
+	NoLock      bool          // publish without the lock; the caller makes sure that nobody else publishes
+	BreakLock   bool          // take the lock even from a live publisher, after waiting for its lease to end
+	Lease       time.Duration // treat a lock as abandoned after this long without a heartbeat, 1s to 1h; 0 means DefaultLease
+	Owner       string        // name of the publisher in the lock; "" means user@host
+	Patience    time.Duration // give up on a request this long after its first failure; 0 means DefaultPatience
+	MaxChanged  int           // limit of the keys in Report.Changed; with more changes it is Unknown
+	Progress    Progress      // nil means none
 	Log         *slog.Logger  // nil means none
 
-	drain   time.Duration                      // 0 means drainTime; tests whose publishers are certainly dead take less
-	stagger func(request string) time.Duration // a moment before each attempt, instead of chance; a simulation repeats by it
+	drain   time.Duration                      // 0 means drainTime; shorter in tests whose publishers are certainly dead
+	stagger func(request string) time.Duration // delay of each attempt, which replaces jitter in the simulation; nil means none
 }
 
-// Progress hears how far a run is. Its methods are called from many goroutines.
+// Progress is told how far a run has come. Its methods are called from many goroutines.
 type Progress interface {
-	// Stage begins a part of the run. total is what Add will add up to, 0 if
-	// that is not known.
+	// Stage begins a part of the run. total is the sum of n over all AddBytes of this stage,
+	// or 0 if it is not known.
 	Stage(name string, total int64)
-	// AddBytes says that n more are done, with so many bytes.
+	// AddBytes says that n more items are done, with so many bytes.
 	AddBytes(n, bytes int64)
 }
 
@@ -66,7 +65,8 @@ type noProgress struct{}
 func (noProgress) Stage(string, int64)   {}
 func (noProgress) AddBytes(int64, int64) {}
 
-// WithDefaults fills what is zero and refuses what cannot work.
+// WithDefaults returns the options with defaults in place of zero values, or an error for
+// invalid ones.
 func (o Options) WithDefaults() (Options, error) {
 	o.Concurrency = cmp.Or(o.Concurrency, DefaultConcurrency)
 	o.Bulk = cmp.Or(o.Bulk, BulkAuto)
@@ -76,9 +76,7 @@ func (o Options) WithDefaults() (Options, error) {
 	if o.Progress == nil {
 		o.Progress = noProgress{}
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Owner == "" {
 		o.Owner = defaultOwner()
 	}
@@ -115,5 +113,5 @@ func hostname() string {
 	return host
 }
 
-// newID tells two runs of one owner apart.
+// newID returns a unique ID for a run.
 func newID() string { return rand.Text() }

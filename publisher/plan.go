@@ -7,32 +7,32 @@ import (
 	"maps"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
-// A plan is what turns the bucket into the site.
+// A plan lists the changes that make the bucket equal to the site. Entry points are the objects
+// that refer to others: search shards, user buckets and leaderboards. They are put after what
+// they refer to.
 type plan struct {
-	shards   []shardPlan
-	searches []site.Entry // search shards: each says how many its list has
-	users    []site.Entry // buckets of users: they lead to lists
-	boards   []site.Entry // leaderboards: they lead to everything
-	late     bool         // manifest shards with new ones of these wait for them: the live root leads readers there
-	gone     []site.Key   // to be deleted when nothing leads to them any more
-	added    int          // of what is put
+	shards        []shardPlan
+	searches      []site.Entry // search shards; each contains the number of shards of its list
+	users         []site.Entry // user buckets; they refer to lists
+	boards        []site.Entry // leaderboards; they refer to everything
+	manifestsLast bool         // put manifest shards that name a new entry point last, because the live root leads readers to them
+	deletes       []site.Key   // deleted once nothing refers to them any more
+	added         int          // objects to put that the bucket does not have
 }
 
-// A shardPlan is the part of a shard of the manifest.
+// A shardPlan lists the changes of one manifest shard.
 type shardPlan struct {
-	shard    string
-	put      []site.Entry
-	manifest bool // whether the shard itself is put
-	newLead  bool // whether it names a search shard, bucket or leaderboard that was not there
+	shard         string
+	put           []site.Entry // without entry points
+	manifest      bool         // whether to put the manifest shard itself
+	newEntryPoint bool         // whether the shard names an entry point that the bucket does not have
 }
 
-// entries are all objects to be put, without manifest and root, in several parts.
+// entries returns all objects to put, in several parts, without manifest and root.
 func (p *plan) entries() [][]site.Entry {
 	parts := make([][]site.Entry, 0, len(p.shards)+3)
 	for _, s := range p.shards {
@@ -41,7 +41,7 @@ func (p *plan) entries() [][]site.Entry {
 	return append(parts, p.searches, p.users, p.boards)
 }
 
-// objects are their number and their bytes.
+// objects returns the number and bytes of all objects to put, without manifest and root.
 func (p *plan) objects() (n int, bytes int64) {
 	for _, entries := range p.entries() {
 		n += len(entries)
@@ -55,9 +55,10 @@ func (p *plan) objects() (n int, bytes int64) {
 // isEmpty reports whether there is nothing to do.
 func (p *plan) isEmpty() bool {
 	n, _ := p.objects()
-	return n+p.manifests()+len(p.gone) == 0
+	return n+p.manifests()+len(p.deletes) == 0
 }
 
+// manifests is the number of manifest shards to put.
 func (p *plan) manifests() int {
 	n := 0
 	for _, s := range p.shards {
@@ -68,13 +69,13 @@ func (p *plan) manifests() int {
 	return n
 }
 
-// changed names what the plan puts and deletes, if that is not more than a number.
+// changed names the objects that the plan puts and deletes, if there are at most that many.
 func (p *plan) changed(most int) Changed {
 	objects, _ := p.objects()
-	if objects+p.manifests()+len(p.gone) > most {
+	if objects+p.manifests()+len(p.deletes) > most {
 		return Changed{Unknown: true}
 	}
-	keys := slices.Clone(p.gone)
+	keys := slices.Clone(p.deletes)
 	for _, entries := range p.entries() {
 		keys = append(keys, keysOf(entries)...)
 	}
@@ -86,18 +87,18 @@ func (p *plan) changed(most int) Changed {
 	return Changed{Keys: keys}
 }
 
-// errInconsistent says that the bucket does not hold what its root says.
+// errInconsistent says that the bucket differs from its root.
 var errInconsistent = errors.New("the bucket's manifest is not the one that its root names")
 
-// planner compares manifests: it reads no object.
+// A planner makes plans, from manifests or from a survey.
 type planner struct {
 	source      *source
-	bucket      *patient
-	live        *site.Root // nil if there is no site yet
+	bucket      *retryingBucket
+	live        *site.Root // nil if the bucket has no site yet
 	concurrency int
 }
 
-// plan finds what differs by the manifests alone. It gives errInconsistent if they
+// plan compares the manifests of site and bucket. It returns errInconsistent if the bucket's
 // cannot be trusted.
 func (p *planner) plan(ctx context.Context) (*plan, error) {
 	shards := site.HashPrefixes(p.source.root.ShardDigits)
@@ -107,18 +108,14 @@ func (p *planner) plan(ctx context.Context) (*plan, error) {
 		return nil, err
 	}
 	stale := p.staleRoutes()
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(min(p.concurrency, maxPlanners))
-	for i, shard := range shards {
-		group.Go(func() (err error) {
-			changes[i], err = p.shardChanges(ctx, shard, before, stale)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err = parallel(ctx, min(p.concurrency, maxPlanners), len(shards), func(ctx context.Context, i int) (err error) {
+		changes[i], err = p.shardChanges(ctx, shards[i], before, stale)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	result := &plan{gone: gone, late: p.live != nil}
+	result := &plan{deletes: gone, manifestsLast: p.live != nil}
 	for i, shard := range shards {
 		s := shardPlan{shard: shard, manifest: p.live == nil || p.live.Manifest[shard] != p.source.root.Manifest[shard] ||
 			stale[site.RouteManifest]}
@@ -132,14 +129,14 @@ func (p *planner) plan(ctx context.Context) (*plan, error) {
 	return result, nil
 }
 
-// maxPlanners bounds the manifest shards in memory: a shard has some thousand entries.
+// maxPlanners bounds the manifest shards in memory, each of some thousand entries.
 const maxPlanners = 16
 
-// add puts a change where it belongs.
+// add files a change under its stage: its shard, an entry point, or the deletes.
 func (p *plan) add(c site.Config, s *shardPlan, change site.Change) {
 	switch change.Reason {
 	case site.Gone:
-		p.gone = append(p.gone, change.Key)
+		p.deletes = append(p.deletes, change.Key)
 		return
 	case site.Added:
 		p.added++
@@ -156,36 +153,33 @@ func (p *plan) add(c site.Config, s *shardPlan, change site.Change) {
 		}
 	}
 	*stage = append(*stage, change.Entry)
-	s.newLead = s.newLead || stage != &s.put && change.Reason == site.Added
+	s.newEntryPoint = s.newEntryPoint || stage != &s.put && change.Reason == site.Added
 }
 
-// liveShards reads the bucket's whole manifest where the two sites cut theirs into
-// other numbers of shards; nil means that shards can be compared one by one. gone are
-// the old shards then.
+// liveShards is for sites whose manifests have different numbers of shards. It reads the whole
+// manifest of the bucket and returns its entries by the shards of the next one, and the keys of
+// the old manifest shards as gone. It returns nil if the numbers are equal: then shards are
+// compared one by one.
 func (p *planner) liveShards(ctx context.Context) (before map[string][]site.Entry, gone []site.Key, err error) {
 	if p.live == nil || p.live.ShardDigits == p.source.root.ShardDigits {
 		return nil, nil, nil
 	}
 	shards := slices.Sorted(maps.Keys(p.live.Manifest))
 	entries := make([][]site.Entry, len(shards))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(min(p.concurrency, maxPlanners))
-	for i, shard := range shards {
-		gone = append(gone, site.ManifestKey(shard))
-		group.Go(func() (err error) {
-			entries[i], err = readLiveShard(ctx, p.bucket, p.live, shard)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err = parallel(ctx, min(p.concurrency, maxPlanners), len(shards), func(ctx context.Context, i int) (err error) {
+		entries[i], err = readLiveShard(ctx, p.bucket, p.live, shards[i])
+		return err
+	})
+	if err != nil {
 		return nil, nil, err
 	}
+	for _, shard := range shards {
+		gone = append(gone, site.ManifestKey(shard))
+	}
 	before = map[string][]site.Entry{}
-	for _, of := range entries {
-		for _, e := range of {
-			shard := site.ManifestShard(e.Key, p.source.root.ShardDigits)
-			before[shard] = append(before[shard], e)
-		}
+	for _, e := range slices.Concat(entries...) {
+		shard := site.ManifestShard(e.Key, p.source.root.ShardDigits)
+		before[shard] = append(before[shard], e)
 	}
 	for _, of := range before {
 		slices.SortFunc(of, func(a, b site.Entry) int { return cmp.Compare(a.Key, b.Key) })
@@ -193,7 +187,8 @@ func (p *planner) liveShards(ctx context.Context) (before map[string][]site.Entr
 	return before, gone, nil
 }
 
-// shardChanges are the changes of one shard; what only gets other headers is altered.
+// shardChanges returns the changes of one shard. An object that only gets other headers counts
+// as altered.
 func (p *planner) shardChanges(ctx context.Context, shard string, before map[string][]site.Entry, stale map[site.RouteID]bool) ([]site.Change, error) {
 	same := p.live != nil && before == nil && p.live.Manifest[shard] == p.source.root.Manifest[shard]
 	if same && len(stale) == 0 {
@@ -221,6 +216,7 @@ func (p *planner) shardChanges(ctx context.Context, shard string, before map[str
 	return changes, nil
 }
 
+// withStaleHeaders adds the objects of routes whose headers have changed.
 func (p *planner) withStaleHeaders(changes []site.Change, next []site.Entry, stale map[site.RouteID]bool) []site.Change {
 	changed := make(map[site.Key]bool, len(changes))
 	for _, c := range changes {
@@ -234,7 +230,7 @@ func (p *planner) withStaleHeaders(changes []site.Change, next []site.Entry, sta
 	return changes
 }
 
-// staleRoutes are the routes whose objects have other headers in the bucket.
+// staleRoutes returns the routes whose objects have other headers in the bucket.
 func (p *planner) staleRoutes() map[site.RouteID]bool {
 	stale := map[site.RouteID]bool{}
 	if p.live == nil {
@@ -248,9 +244,9 @@ func (p *planner) staleRoutes() map[site.RouteID]bool {
 	return stale
 }
 
-// readLiveShard reads a shard of the bucket's manifest; errInconsistent if it is not
-// the one that the root names.
-func readLiveShard(ctx context.Context, bucket *patient, live *site.Root, shard string) ([]site.Entry, error) {
+// readLiveShard reads a shard of the bucket's manifest. It returns errInconsistent if the shard
+// is missing or not the one that the root names.
+func readLiveShard(ctx context.Context, bucket *retryingBucket, live *site.Root, shard string) ([]site.Entry, error) {
 	body, _, err := bucket.read(ctx, site.ManifestKey(shard))
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, errInconsistent

@@ -71,7 +71,7 @@ func planOf(t *testing.T, live, next memorySite) *plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bucket := &patient{bucket: siteBucket{memorySite: live}, patience: time.Second, hard: ctx, retries: &atomic.Int64{}, changes: &changes{}}
+	bucket := retrying(siteBucket{memorySite: live}, time.Second)
 	p, err := (&planner{source: source, bucket: bucket, live: &root, concurrency: 4}).plan(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -108,17 +108,17 @@ func TestPlanEqualsAPlainComparison(t *testing.T) {
 		for _, e := range slices.Concat(p.searches, p.users, p.boards) {
 			put[e.Key] = true
 		}
-		for _, key := range p.gone {
+		for _, key := range p.deletes {
 			gone[key] = true
 		}
 		for key, body := range next {
 			if key != site.RootKey && put[key] != (string(live[key]) != string(body)) {
-				t.Errorf("seed %d: %s differs: %v, is put: %v", seed, key, !put[key], put[key])
+				t.Errorf("seed %d: %s, differs %v: got put %v, want equal", seed, key, !put[key], put[key])
 			}
 		}
 		for key := range live {
 			if _, stays := next[key]; stays == gone[key] {
-				t.Errorf("seed %d: %s stays: %v, is deleted: %v", seed, key, stays, gone[key])
+				t.Errorf("seed %d: %s, stays %v: got deleted %v, want the opposite", seed, key, stays, gone[key])
 			}
 		}
 	}
@@ -135,8 +135,8 @@ func TestPlanOfOtherHeaders(t *testing.T) {
 		p := planOf(t, live, next)
 		n, _ := p.objects()
 		want := map[site.RouteID]int{site.RouteDetails: 50, site.RouteLeaderboard: 2}[route]
-		if n != want || p.manifests() != map[site.RouteID]int{site.RouteManifest: 16}[route] || len(p.gone) > 0 {
-			t.Errorf("%s: %d objects, %d manifest shards, %d gone", route.Route().Pattern, n, p.manifests(), len(p.gone))
+		if n != want || p.manifests() != map[site.RouteID]int{site.RouteManifest: 16}[route] || len(p.deletes) > 0 {
+			t.Errorf("%s: got %d objects, %d manifest shards, %d deletes, want those of the route", route.Route().Pattern, n, p.manifests(), len(p.deletes))
 		}
 	}
 }
@@ -162,19 +162,19 @@ func TestOrder(t *testing.T) {
 		case strings.Contains(string(key), "leaderboard"):
 			for _, shard := range site.HashPrefixes(1) {
 				if at[site.ManifestKey(shard)] > at[key] {
-					t.Errorf("%s comes before shard %s", key, shard)
+					t.Errorf("%s: got it before shard %s, want it after", key, shard)
 				}
 			}
 		case at[key] > manifest:
-			t.Errorf("%s comes after its shard of the manifest", key)
+			t.Errorf("%s: got it after its manifest shard, want it before", key)
 		}
 		if at[key] > root {
-			t.Errorf("%s comes after the root", key)
+			t.Errorf("%s: got it after the root, want it before", key)
 		}
 	}
 	for key, i := range at {
 		if key[0] == '-' && i < root {
-			t.Errorf("%s before the root", key)
+			t.Errorf("%s: got it before the root, want it after", key)
 		}
 	}
 	if first, last := log[0], log[len(log)-1]; first != site.LockKey || last != site.LockKey || log[len(log)-2] != "-"+site.MarkKey {
@@ -191,7 +191,7 @@ func TestRequests(t *testing.T) {
 	same := count(storage.OpenLocal(folder))
 	publish(t, siteOf(t, objects), same, Options{})
 	if n := same.reads.Load() + same.puts.Load() + same.deletes.Load(); n > 3 || same.lists.Load() > 0 {
-		t.Errorf("unchanged: %d requests", n)
+		t.Errorf("requests of an unchanged site: got %d, want at most 3 and no listing", n)
 	}
 	shards := map[string]bool{}
 	for i := range 5 {
@@ -206,7 +206,7 @@ func TestRequests(t *testing.T) {
 	publish(t, siteOf(t, objects), changed, Options{})
 	n := int(changed.reads.Load() + changed.puts.Load() + changed.deletes.Load())
 	if most := 6 + 2*len(shards) + 10; n > most || changed.lists.Load() > 0 {
-		t.Errorf("6 changes in %d shards: %d requests, want at most %d", len(shards), n, most)
+		t.Errorf("6 changes in %d shards: got %d requests, want at most %d", len(shards), n, most)
 	}
 }
 
@@ -228,23 +228,23 @@ func TestPackParcels(t *testing.T) {
 		}
 		var got []site.Key
 		named := make([]int, len(p.shards))
-		for _, parcel := range packParcels(p) {
+		for _, batch := range packBatches(p) {
 			var bytes int64
 			holds := map[int]bool{}
-			for _, e := range parcel.entries {
+			for _, e := range batch.entries {
 				bytes += e.Size
 				holds[int(rune(e.Key[0])-'a')] = true
 				got = append(got, e.Key)
 			}
-			if len(parcel.entries) > packObjects || bytes > packBytes && len(parcel.entries) > 1 {
-				t.Fatalf("a parcel of %d entries, %d bytes", len(parcel.entries), bytes)
+			if len(batch.entries) > packObjects || bytes > packBytes && len(batch.entries) > 1 {
+				t.Fatalf("batch: got %d entries, %d bytes, want what fits into one", len(batch.entries), bytes)
 			}
-			for _, i := range parcel.shards {
+			for _, i := range batch.shards {
 				named[i]++
 				delete(holds, i)
 			}
 			if len(holds) > 0 {
-				t.Fatalf("a parcel does not name the shards %v of its entries", holds)
+				t.Fatalf("shards of a batch: got others, want %v as its entries", holds)
 			}
 		}
 		if !slices.Equal(got, all) || slices.Contains(named, 0) {

@@ -17,27 +17,27 @@ type Outcome string
 // The outcomes.
 const (
 	Published   Outcome = "published"
-	Unchanged   Outcome = "unchanged" // the bucket held the site already
+	Unchanged   Outcome = "unchanged" // the bucket equalled the site already
 	Planned     Outcome = "planned"   // of a dry run
 	Interrupted Outcome = "interrupted"
 	Failed      Outcome = "failed"
 )
 
-// A Report says what a run found and did. Times are in seconds, sizes in bytes.
+// A Report says what a run found and did. Sizes are in bytes, times in seconds.
 type Report struct {
 	Dest     string      `json:"dest"` // set by Note
 	Outcome  Outcome     `json:"outcome"`
 	Error    string      `json:"error,omitempty"` // set by Note
 	AsOf     string      `json:"as_of"`           // of the site's snapshot
 	Site     site.Counts `json:"site"`
-	Live     bool        `json:"live"`     // readers see the site, however the run ended
-	Resumed  bool        `json:"resumed"`  // an earlier run was cut off: its work was looked at by listing
-	Unlocked bool        `json:"unlocked"` // the server could not lock
-	Bulk     bool        `json:"bulk"`     // the server unpacks many objects out of one request
+	Live     bool        `json:"live"`     // whether readers see the site, even if the run failed later
+	Resumed  bool        `json:"resumed"`  // whether the site was compared with a listing, because the manifest could not be trusted
+	Unlocked bool        `json:"unlocked"` // whether the run had no lock because the server has no conditional writes
+	Bulk     bool        `json:"bulk"`     // whether archives were sent
 
 	Plan struct {
-		Put       int   `json:"put"`   // objects, those that are added among them
-		Added     int   `json:"added"` // the rest is altered, or gets other headers
+		Put       int   `json:"put"`   // objects to put, without manifest shards
+		Added     int   `json:"added"` // of Put; the others get other bytes or headers
 		Bytes     int64 `json:"bytes"`
 		Manifests int   `json:"manifests"`
 		Delete    int   `json:"delete"`
@@ -49,31 +49,31 @@ type Report struct {
 		Deleted   int   `json:"deleted"`
 	} `json:"done"`
 
-	Changed Changed     `json:"-"` // for caches that hold old objects
-	Config  site.Config `json:"-"` // of the site, which says what URLs those are under
+	Changed Changed     `json:"-"` // for purging caches
+	Config  site.Config `json:"-"` // of the site, to derive URLs from Changed
 
-	Requests map[storage.Request]int `json:"requests,omitempty"` // for the caller to fill: what was asked, of a dry run what would be
+	Requests map[storage.Request]int `json:"requests,omitempty"` // set by the caller: requests made, or expected after a dry run
 	Retries  int64                   `json:"retries"`
-	Cost     *Cost                   `json:"cost,omitempty"` // for the caller to fill
+	Cost     *Cost                   `json:"cost,omitempty"` // set by the caller
 	Seconds  float64                 `json:"seconds"`
 
-	planned bool // whether Plan tells anything
+	planned bool // whether Plan is set
 	mu      sync.Mutex
 	retries atomic.Int64
 }
 
-// Changed are the objects and shards of the manifest that a run put or deleted, or of a
-// dry run would. The root is not among them.
+// Changed names the objects and manifest shards that a run put or deleted, or that a dry run
+// would. The root is not among them.
 type Changed struct {
 	Keys    []site.Key // in no particular order
-	Unknown bool       // whether there are others: too many to name, or those of a run that was cut off
+	Unknown bool       // whether others changed too: more than Options.MaxChanged, or those of a run that was cut off
 }
 
-// NewReport is the report of a run that did not come to anything.
+// NewReport returns the report of a run that failed before it did anything.
 func NewReport() *Report { return &Report{Outcome: Failed} }
 
-// Note adds what only the caller knows: the name of the destination, and the error in
-// its last words.
+// Note sets what only the caller knows: the name of the destination, and the final error,
+// which may be nil.
 func (r *Report) Note(dest string, err error) {
 	r.Dest = dest
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *Report) end(begun time.Time) {
 	r.Retries = r.retries.Load()
 }
 
-// plan notes what is about to be done.
+// plan records the plan of the run.
 func (r *Report) plan(p *plan, maxChanged int) {
 	if p == nil {
 		return
@@ -94,11 +94,11 @@ func (r *Report) plan(p *plan, maxChanged int) {
 	r.planned = true
 	r.Changed = p.changed(maxChanged)
 	if r.Resumed {
-		// What the run that was cut off has put, no cache has been told of.
+		// No cache was purged of what the earlier run changed.
 		r.Changed = Changed{Unknown: true}
 	}
 	r.Plan.Put, r.Plan.Bytes = p.objects()
-	r.Plan.Added, r.Plan.Manifests, r.Plan.Delete = p.added, p.manifests(), len(p.gone)
+	r.Plan.Added, r.Plan.Manifests, r.Plan.Delete = p.added, p.manifests(), len(p.deletes)
 }
 
 func (r *Report) addPut(objects int, bytes int64) {
@@ -121,23 +121,24 @@ func (r *Report) addDeleted(n int) {
 	r.Done.Deleted += n
 }
 
-// ExpectedRequests are those that the plan of a dry run takes, with an object a request.
+// ExpectedRequests estimates the requests that the plan of a dry run takes, with one object
+// per request.
 func (r *Report) ExpectedRequests() map[storage.Request]int {
 	const (
 		bookkeeping = 4 // lock, its probe, mark, root
-		looks       = 4 // root; root and mark under the lock; the lock before it goes
+		checks      = 4 // root; root and mark under the lock; the lock before its release
 	)
 	if r.Outcome == Unchanged {
 		return map[storage.Request]int{storage.Get: 2}
 	}
 	return map[storage.Request]int{
 		storage.Put:    r.Plan.Put + r.Plan.Manifests + bookkeeping,
-		storage.Get:    r.Plan.Manifests + looks,
+		storage.Get:    r.Plan.Manifests + checks,
 		storage.Delete: (r.Plan.Delete+storage.MaxDelete-1)/storage.MaxDelete + 2,
 	}
 }
 
-// String is the report for a person, a few lines.
+// String formats the report for a person, in a few lines.
 func (r *Report) String() string {
 	var b strings.Builder
 	if r.AsOf != "" {
@@ -176,7 +177,7 @@ func (r *Report) rate() string {
 func (r *Report) remarks() string {
 	text := ""
 	if r.Bulk {
-		text += ", many objects a request"
+		text += ", many objects per request"
 	}
 	if r.Resumed {
 		text += ", after a listing"
@@ -187,7 +188,7 @@ func (r *Report) remarks() string {
 	return text
 }
 
-// Markdown is the report as a table, for the summary of a CI job.
+// Markdown formats the report as a table, for the summary of a CI job.
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n| | |\n|---|---:|\n", r.Dest, r.Outcome)

@@ -111,14 +111,14 @@ func TestABadConnection(t *testing.T) {
 				for _, m := range runs {
 					report, err := publisher.Publish(t.Context(), m, p.openAt(t, f.endpoint(), nil), publisher.Options{Bulk: publisher.BulkOff, Concurrency: 16})
 					if err != nil {
-						t.Errorf("%s %s: %v", h.kind, h.stream, err)
+						t.Errorf("%s %s: got %v, want no error", h.kind, h.stream, err)
 						return
 					}
 					retries += report.Retries
 					p.holds(t, m)
 				}
 				if breaks := h.kind != "latency" && h.kind != "bandwidth"; breaks && retries == 0 {
-					t.Errorf("%s %s: no request was tried again", h.kind, h.stream)
+					t.Errorf("%s %s: got no retries, want some", h.kind, h.stream)
 				}
 			})
 		}
@@ -141,7 +141,7 @@ func TestAServerThatIsAwayForAWhile(t *testing.T) {
 			group.Go(func() {
 				o := publisher.Options{Lease: lease, Concurrency: 1, Bulk: publisher.BulkOff, Progress: onStage{"upload", begun.Done}}
 				if report, err := publisher.Publish(t.Context(), first, bucket, o); err != nil || report.Retries == 0 {
-					t.Errorf("with a lease of %v: %v, %d requests were tried again", lease, err, report.Retries)
+					t.Errorf("with a lease of %v: got %v, %d retries, want success after retries", lease, err, report.Retries)
 				}
 			})
 		}
@@ -206,10 +206,10 @@ func TestWhatCannotGoAwayStopsTheRun(t *testing.T) {
 			begun := time.Now()
 			_, err = publisher.Publish(t.Context(), second, bucket, publisher.Options{})
 			if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%s: %v, want one line with %q", c.name, err, c.says)
+				t.Errorf("%s: got %v, want one line with %q", c.name, err, c.says)
 			}
 			if took := time.Since(begun); took > 5*time.Second {
-				t.Errorf("%s: it took %v", c.name, took)
+				t.Errorf("%s: got an error after %v, want it at once", c.name, took)
 			}
 			p.holds(t, first)
 		}

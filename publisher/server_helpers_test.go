@@ -67,7 +67,7 @@ func (m memory) objects(t testing.TB, routes ...site.RouteID) []site.Key {
 	for key := range m {
 		route, ok := config.RouteOf(key)
 		if !ok {
-			t.Fatalf("%s is no key of a site", key)
+			t.Fatalf("key: got %s, want one of a site", key)
 		}
 		if slices.Contains(routes, route.ID) || len(routes) == 0 && route.ID != site.RouteManifest && route.ID != site.RouteRoot {
 			keys = append(keys, key)
@@ -318,7 +318,7 @@ func (p place) list(t testing.TB) map[site.Key]minio.ObjectInfo {
 		}
 		key, ok := strings.CutPrefix(o.Key, p.at.Prefix)
 		if !ok {
-			t.Errorf("%s is outside of the prefix", o.Key)
+			t.Errorf("key: got %s, want one below the prefix", o.Key)
 		}
 		all[site.Key(key)] = o
 	}
@@ -361,7 +361,7 @@ func (p place) check(key site.Key, config site.Config, want memory) error {
 	}
 	route, _ := config.RouteOf(key)
 	if cache := info.Metadata.Get("Cache-Control"); info.ContentType != route.ContentType || cache != route.CacheControl {
-		return fmt.Errorf("%s has the headers %q and %q, want %q and %q", key, info.ContentType, cache, route.ContentType, route.CacheControl)
+		return fmt.Errorf("headers of %s: got %q and %q, want %q and %q", key, info.ContentType, cache, route.ContentType, route.CacheControl)
 	}
 	return nil
 }
@@ -396,7 +396,7 @@ func (p place) holdsOnly(t testing.TB, listed map[site.Key]minio.ObjectInfo, wan
 	}
 	if len(wrong) > 0 {
 		slices.Sort(wrong)
-		t.Errorf("the bucket differs from the site in %d places: %s", len(wrong), strings.Join(wrong[:min(5, len(wrong))], "; "))
+		t.Errorf("bucket: got %d differences from the site, want none: %s", len(wrong), strings.Join(wrong[:min(5, len(wrong))], "; "))
 	}
 }
 
@@ -416,7 +416,7 @@ func publish(t testing.TB, from publisher.Site, to publisher.Bucket, o publisher
 	t.Helper()
 	report, err := publisher.Publish(t.Context(), from, to, o)
 	if err != nil {
-		t.Fatalf("publish: %v", err)
+		t.Fatalf("publish: got %v, want no error", err)
 	}
 	return report
 }

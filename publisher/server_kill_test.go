@@ -47,7 +47,7 @@ func TestKilledPublishers(t *testing.T) {
 		defer stop()
 		for rounds := 0; k.kills < kills/len(servers.Kinds()); rounds++ {
 			if rounds > 20*kills {
-				t.Fatal("too few publishers were killed")
+				t.Fatal("killed publishers: got too few, want more")
 			}
 			if k.round(t); t.Failed() {
 				break
@@ -56,7 +56,7 @@ func TestKilledPublishers(t *testing.T) {
 		stop()
 		t.Logf("killed in the stages %v; %d runs resumed; %s", k.hits, k.resumed, r)
 		if len(k.hits) < 3 || k.resumed < k.kills/4 || r.followed < 100 {
-			t.Error("the test does not reach what it should")
+			t.Error("states of killed runs: got too few, want all")
 		}
 		for _, m := range sites {
 			publish(t, m, k.place.open(t, nil), publisher.Options{BreakLock: true})
@@ -104,7 +104,7 @@ func (k *killer) round(t *testing.T) {
 	status, killed := p.wait(t)
 	switch {
 	case !killed && status != 0:
-		t.Fatalf("a run that was not killed: status %d: %s", status, p.stderr.String())
+		t.Fatalf("status of a run that was not killed: got %d, want 0: %s", status, p.stderr.String())
 	case !killed:
 		t.Logf("site %d, %s: ended in time", k.last, bulk)
 		k.place.lists(t, k.sites[k.last])
@@ -170,7 +170,7 @@ func resume(t *testing.T, p place, next memory, o publisher.Options) *publisher.
 		report, err = publisher.Publish(t.Context(), next, p.open(t, r), o)
 	}
 	if err != nil {
-		t.Fatalf("a run after one that was killed: %v", err)
+		t.Fatalf("run after a killed one: got %v, want no error", err)
 	}
 	if report.Outcome == publisher.Unchanged {
 		p.lists(t, next, leftLock(t, p)...)
@@ -221,7 +221,7 @@ func checkPut(t *testing.T, r *recorder, before map[site.Key]minio.ObjectInfo, n
 		}
 	}
 	if len(again) > 0 || len(twice) > 2 {
-		t.Errorf("%d objects were put that were right, %d twice, such as %v, %v", len(again), len(twice), again[:min(2, len(again))], twice[:min(4, len(twice))])
+		t.Errorf("puts: got %d of right objects, %d repeated, such as %v, %v, want 0 and at most 2", len(again), len(twice), again[:min(2, len(again))], twice[:min(4, len(twice))])
 	}
 }
 
@@ -243,10 +243,10 @@ func TestAKilledFirstPublishIsResumed(t *testing.T) {
 			there := len(quiet(t, p))
 			p.remove(t, site.LockKey)
 			if _, ok := p.get(t, site.RootKey); ok {
-				t.Fatalf("the run was through after %v", delay)
+				t.Fatalf("run: got its end after %v, want it to be killed before", delay)
 			}
 			if report := resume(t, p, first, publisher.Options{}); !report.Resumed || report.Done.Put > len(first)-there+10 {
-				t.Errorf("%d objects were there: %+v", there, report)
+				t.Errorf("after %d objects were put: got %+v, want only the others put", there, report)
 			}
 			p.holds(t, first)
 		}

@@ -29,11 +29,11 @@ func TestETagsThatAreNoMD5s(t *testing.T) {
 	p := newPlace(t, server, "site/")
 	report := publish(t, first, p.open(t, nil), publisher.Options{})
 	if report.Bulk {
-		t.Error("archives lose the digests")
+		t.Error("archives: got them, want none, because they lose the digests")
 	}
 	for key, info := range p.list(t) {
 		if info.ETag == site.Sum([]byte(first[key])).String() {
-			t.Fatalf("the ETag of %s is its MD5: the test shows nothing", key)
+			t.Fatalf("ETag of %s: got its MD5, want another one", key)
 		}
 	}
 
@@ -48,10 +48,10 @@ func TestETagsThatAreNoMD5s(t *testing.T) {
 		want.check(t, v)
 		shards := len(first.root(t).Manifest)
 		if heads, gets := r.of(http.MethodHead), r.of(http.MethodGet)-shards-1; heads > len(first) || gets > most || r.all() != heads+gets+shards+1+r.lists() {
-			t.Errorf("verify: %d heads, %d gets of objects, want at most %d and %d", heads, gets, len(first), most)
+			t.Errorf("verify: got %d heads, %d gets of objects, want at most %d and %d", heads, gets, len(first), most)
 		}
 		if !strings.Contains(log.String(), says) {
-			t.Errorf("the log does not say %q: %s", says, &log)
+			t.Errorf("log: want %q in it, got %s", says, &log)
 		}
 	}
 	verify(found{}, 0, "SSE-KMS")
@@ -68,7 +68,7 @@ func TestETagsThatAreNoMD5s(t *testing.T) {
 		t.Fatal(err)
 	}
 	if put, want := slices.Sorted(maps.Keys(r.objectsPut())), []site.Key{missing, altered}; !slices.Equal(put, slices.Sorted(slices.Values(want))) {
-		t.Errorf("repair put %v, want %v", put, want)
+		t.Errorf("puts of repair: got %v, want %v", put, want)
 	}
 	verify(found{refreshed: []site.Key{refreshed}}, 3, "SSE-KMS")
 
@@ -88,17 +88,17 @@ func TestETagsThatAreNoMD5s(t *testing.T) {
 	p.put(t, site.MarkKey, "{}", minio.PutObjectOptions{})
 	r = newRecorder(p.at)
 	if report := publish(t, second, p.open(t, r), publisher.Options{}); !report.Resumed {
-		t.Error("there was nothing to take up")
+		t.Error("outcome: got nothing to resume, want a run that was cut off")
 	}
 	if put, want := slices.Sorted(maps.Keys(r.objectsPut())), slices.Sorted(maps.Keys(changed)); !slices.Equal(put, want) {
-		t.Errorf("taken up: put %d objects, want %d: %v, %v", len(put), len(want), put, want)
+		t.Errorf("resumed: got %d puts, want %d: %v, %v", len(put), len(want), put, want)
 	}
 	for key, body := range second {
 		if got, _ := p.get(t, key); got != body {
-			t.Errorf("%s is another one", key)
+			t.Errorf("%s: got another object, want it unchanged", key)
 		}
 	}
 	if again := publish(t, second, p.open(t, nil), publisher.Options{}); again.Outcome != publisher.Unchanged {
-		t.Errorf("again: %s", again.Outcome)
+		t.Errorf("published again: got %s, want unchanged", again.Outcome)
 	}
 }

@@ -60,10 +60,10 @@ func TestOneOfTwoPublishersWins(t *testing.T) {
 			}
 			err := errs[1-winner]
 			if errs[winner] != nil || !errors.Is(err, publisher.ErrLocked) {
-				t.Fatalf("the one: %v; the other: %v", errs[winner], err)
+				t.Fatalf("two runs: got %v and %v, want success and ErrLocked", errs[winner], err)
 			}
 			if !strings.Contains(err.Error(), fmt.Sprintf("publisher%d@test", winner)) || !strings.Contains(err.Error(), "host "+host) {
-				t.Errorf("%q does not say who has the lock", err)
+				t.Errorf("error: got %q, want one that names the owner", err)
 			}
 			p.holds(t, sites[winner])
 		}
@@ -84,12 +84,12 @@ func TestALockWithoutHeartbeatIsTakenOverAfterItsLease(t *testing.T) {
 		}
 		c.signal(t, syscall.SIGKILL)
 		if _, killed := c.wait(t); !killed {
-			t.Fatal("the run was too fast")
+			t.Fatal("run: got its end, want it killed before")
 		}
 		begun := time.Now()
 		publish(t, first, bucket, publisher.Options{})
 		if took := time.Since(begun); took < lease {
-			t.Errorf("the lock was taken over after %v, want %v at least", took, lease)
+			t.Errorf("takeover: got it after %v, want %v at least", took, lease)
 		}
 		p.holds(t, first)
 	})
@@ -117,13 +117,13 @@ func TestABrokenLock(t *testing.T) {
 					t.Error(err)
 				}
 				if took := time.Since(begun); took < slowLease {
-					t.Errorf("it took %v to break the lock, want %v at least", took, slowLease)
+					t.Errorf("breaking the lock: got %v, want %v at least", took, slowLease)
 				}
 			})
 		}
 		group.Wait()
 		if status, _ := living.wait(t); status != 1 || !strings.Contains(living.stderr.String(), publisher.ErrLockLost.Error()) {
-			t.Errorf("the other ended with status %d: %s", status, living.stderr.String())
+			t.Errorf("status of the other run: got %d, want a failure by the lost lock: %s", status, living.stderr.String())
 		}
 		dead.place.holds(t, second)
 		living.place.holds(t, second)
@@ -174,7 +174,7 @@ func TestAPublisherThatWasStoppedDoesNoHarm(t *testing.T) {
 		}
 		for _, s := range stopped {
 			if status, _ := s.wait(t); status != 1 || !strings.Contains(s.stderr.String(), publisher.ErrLockLost.Error()) {
-				t.Errorf("%s: the publisher that was stopped ended with status %d: %s", s.when, status, s.stderr.String())
+				t.Errorf("%s: status of the stopped publisher: got %d, want a failure: %s", s.when, status, s.stderr.String())
 			}
 			s.place.holds(t, newer)
 		}
@@ -196,7 +196,7 @@ func stopWithin(t *testing.T, server *servers.Server, before memory, path string
 		publish(t, before, p.open(t, nil), publisher.Options{})
 		c := p.start(t, job{Site: path, Bulk: bulk, Workers: 4, Lease: time.Second})
 		if !c.reach("upload") {
-			t.Fatalf("the run ended before it put anything: %s", c.stderr.String())
+			t.Fatalf("run: got its end before the first put, want it after: %s", c.stderr.String())
 		}
 		time.Sleep(delay)
 		c.signal(t, syscall.SIGSTOP)
@@ -207,6 +207,6 @@ func stopWithin(t *testing.T, server *servers.Server, before memory, path string
 		c.wait(t)
 		delay /= 2
 	}
-	t.Fatal("runs are too fast to be stopped")
+	t.Fatal("run: got its end each time, want it to be stopped before")
 	return nil
 }

@@ -73,7 +73,7 @@ func (o order) checkStages(deletes bool) {
 	after := func(what, method string, choose func(site.Key) bool) {
 		begun, ended := o.r.moments(o.t, what, method, choose)
 		if begun < last {
-			o.t.Errorf("%s: too early", what)
+			o.t.Errorf("%s: got it too early, want it later", what)
 		}
 		last = ended
 	}
@@ -96,7 +96,7 @@ func (o order) checkStages(deletes bool) {
 	}
 	after("the end of the mark", http.MethodDelete, is(site.MarkKey))
 	if _, released := o.r.moments(o.t, "the lock", http.MethodPut, is(site.LockKey)); released < last {
-		o.t.Errorf("the lock: released before the mark was gone")
+		o.t.Errorf("lock: got its release before the mark was deleted, want it after")
 	}
 }
 
@@ -122,7 +122,7 @@ func (o order) checkShards(next memory, before map[site.Key]minio.ObjectInfo) {
 				continue
 			}
 			if _, ended := o.r.moments(o.t, string(e.Key), http.MethodPut, func(k site.Key) bool { return k == e.Key }); shard < ended {
-				o.t.Errorf("%s was put before %s, which it names", key, e.Key)
+				o.t.Errorf("%s: got it before %s, to which it refers, want it after", key, e.Key)
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func TestWhatBelongsToOthersIsNotTouched(t *testing.T) {
 	details := first.objects(t, site.RouteDetails)[0]
 	refresh, ok := first.root(t).Config.RefreshOf(details)
 	if !ok {
-		t.Fatalf("%s is never refreshed", details)
+		t.Fatalf("%s: got a key that is not refreshable, want one that is", details)
 	}
 	foreign := []site.Key{refresh, "_refresh/badges/999999", "robots.txt", "api/v1/notes", "other/_site", "_sitemap"}
 	onServers(t, func(t *testing.T, server *servers.Server) {
@@ -156,13 +156,13 @@ func TestWhatBelongsToOthersIsNotTouched(t *testing.T) {
 					return q.method != http.MethodGet && slices.ContainsFunc(q.keys, func(key site.Key) bool { return slices.Contains(foreign, key) })
 				})
 				if touched > 0 {
-					t.Errorf("%d requests write to what belongs to others", touched)
+					t.Errorf("writes to objects of others: got %d, want 0", touched)
 				}
 			}
 		}
 		for _, key := range foreign {
 			if body, _ := p.get(t, key); body != "others keep this" {
-				t.Errorf("%s is %q", key, body)
+				t.Errorf("%s: got %q, want it unchanged", key, body)
 			}
 		}
 	})
@@ -179,13 +179,13 @@ func TestUnderAForeignLockNothingIsWritten(t *testing.T) {
 		r := newRecorder(p.at)
 		_, err := publisher.Publish(t.Context(), demo(t), p.open(t, r), publisher.Options{})
 		if !errors.Is(err, publisher.ErrLocked) || !strings.Contains(err.Error(), "ada@elsewhere") || !strings.Contains(err.Error(), "host elsewhere") {
-			t.Errorf("%v", err)
+			t.Errorf("error: got %v, want ErrLocked that names the owner", err)
 		}
 		if n := r.count((*request).wrote); n > 0 {
-			t.Errorf("%d writes had an effect", n)
+			t.Errorf("effective writes: got %d, want 0", n)
 		}
 		if body, _ := p.get(t, site.LockKey); body != heartbeat || len(p.list(t)) != 1 {
-			t.Errorf("the lock is %q, and there are %d objects", body, len(p.list(t)))
+			t.Errorf("got the lock %q and %d objects, want both unchanged", body, len(p.list(t)))
 		}
 	})
 }

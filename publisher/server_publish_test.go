@@ -46,7 +46,7 @@ func TestTheBucketIsTheSite(t *testing.T) {
 					report := publish(t, step.site.opened(t, way.file), p.open(t, nil), publisher.Options{Bulk: way.bulk})
 					p.holds(t, step.site)
 					if report.Outcome != step.outcome || report.Resumed || report.Plan.Put != report.Done.Put || report.Plan.Delete != report.Done.Deleted {
-						t.Errorf("%s: %+v", step.name, report)
+						t.Errorf("%s: got %+v, want what the step changes", step.name, report)
 					}
 				}
 			})

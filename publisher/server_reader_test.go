@@ -51,7 +51,7 @@ func (r *reader) read() (stop func()) {
 func (r *reader) round() {
 	root, ok := r.look(site.RootKey)
 	if !ok {
-		r.t.Errorf("there is no %s", site.RootKey)
+		r.t.Errorf("root: got no %s, want one", site.RootKey)
 		return
 	}
 	parsed, err := site.ParseRoot([]byte(root.body))
@@ -153,7 +153,7 @@ func (r *reader) follow(root, from sight, to site.Key) (found sight, ok bool) {
 	}
 	r.startedOver++
 	if r.stands(from) && r.stands(root) {
-		r.t.Errorf("%s of %s leads to %s, which is not there", from.key, from.time.Format(time.TimeOnly), to)
+		r.t.Errorf("%s of %s: got a reference to %s, which does not exist, want none", from.key, from.time.Format(time.TimeOnly), to)
 	}
 	return sight{}, false
 }
@@ -176,11 +176,11 @@ func (r *reader) look(key site.Key) (s sight, ok bool) {
 		_ = stream.Close()
 	}
 	if err != nil {
-		r.t.Errorf("the reader: get %s: %v", key, err)
+		r.t.Errorf("reader: get %s: got %v, want no error", key, err)
 		return s, false
 	}
 	if !slices.ContainsFunc(r.sites, func(m memory) bool { return m[key] == string(body) }) {
-		r.t.Errorf("%s is of none of the sites: %.200q", key, body)
+		r.t.Errorf("%s: got %.200q, want an object of one of the sites", key, body)
 	}
 	return sight{key, string(body), info.ETag, info.LastModified}, true
 }

@@ -169,7 +169,7 @@ func (r *recorder) moments(t testing.TB, what, method string, choose func(site.K
 		last = max(last, q.ended)
 	}
 	if first == 0 {
-		t.Fatalf("%s: there was no such request", what)
+		t.Fatalf("%s: got no such request, want one", what)
 	}
 	return first, last
 }

@@ -46,22 +46,22 @@ func TestARunTakesFewRequests(t *testing.T) {
 			publish(t, step.site, bucket, publisher.Options{Bulk: publisher.BulkOff})
 			p.lists(t, step.site)
 			if n := r.all(); n > most {
-				t.Errorf("%s: %d requests for %d objects in %d shards, want at most %d", step.name, n, objects, shards, most)
+				t.Errorf("%s: got %d requests for %d objects in %d shards, want at most %d", step.name, n, objects, shards, most)
 			}
 			if n := r.lists() + r.of(http.MethodHead); n > 0 {
-				t.Errorf("%s: asked %d times for what is there", step.name, n)
+				t.Errorf("%s: got %d requests for existing objects, want 0", step.name, n)
 			}
 			if many := r.of(http.MethodPost); many != 0 && !step.deletes || many != 1 && step.deletes {
-				t.Errorf("%s: %d requests that delete many objects", step.name, many)
+				t.Errorf("%s: got %d requests that delete many objects, want 1 if there are deletes, else 0", step.name, many)
 			}
 			if one := r.of(http.MethodDelete); one > 1 {
-				t.Errorf("%s: %d requests that delete one object, want only that of the mark", step.name, one)
+				t.Errorf("%s: got %d requests that delete one object, want only that of the mark", step.name, one)
 			}
 			counted := map[storage.Request]int{storage.Get: r.of(http.MethodGet), storage.Put: r.of(http.MethodPut),
 				storage.Delete: r.of(http.MethodDelete, http.MethodPost)}
 			maps.DeleteFunc(counted, func(_ storage.Request, n int) bool { return n == 0 })
 			if told := bucket.Requests(); !maps.Equal(told, counted) {
-				t.Errorf("%s: the bucket counted %v, the transport %v", step.name, told, counted)
+				t.Errorf("%s: got %v requests by the bucket, want %v as the transport", step.name, told, counted)
 			}
 		}
 	})
@@ -90,7 +90,7 @@ func TestMinIOTakesManyObjectsAtOnce(t *testing.T) {
 	report := publish(t, site1, p.open(t, r), publisher.Options{})
 	p.holds(t, site1)
 	if n, most := r.of(http.MethodPut), 30; n > most || !report.Bulk {
-		t.Errorf("%d puts of %d objects, want at most %d; the report says bulk: %v", n, len(site1), most, report.Bulk)
+		t.Errorf("got %d puts of %d objects, want at most %d; the report says bulk: %v", n, len(site1), most, report.Bulk)
 	}
 	for key, n := range r.objectsPut() {
 		if n > 1 {
@@ -121,7 +121,7 @@ func TestOnlyObjectsWithOtherHeadersArePutAgain(t *testing.T) {
 				want[key] = 1
 			}
 			if put := r.objectsPut(); !maps.Equal(put, want) {
-				t.Errorf("%s: put %v, want %v", id.Route().Pattern, slices.Sorted(maps.Keys(put)), slices.Sorted(maps.Keys(want)))
+				t.Errorf("%s: got puts %v, want %v", id.Route().Pattern, slices.Sorted(maps.Keys(put)), slices.Sorted(maps.Keys(want)))
 			}
 		}
 	})

@@ -37,7 +37,7 @@ func TestASlowUplink(t *testing.T) {
 		took, least := time.Since(begun), time.Duration(bytes/rate*float64(time.Second))
 		t.Logf("it took %v, at least %v", took, least)
 		if most := least*120/100 + 5*time.Second; took > most || report.Retries > 0 {
-			t.Errorf("it took %v, and %d requests were tried again; want at most %v, and none", took, report.Retries, most)
+			t.Errorf("got %v and %d retries, want at most %v and none", took, report.Retries, most)
 		}
 		p.holds(t, next)
 	})

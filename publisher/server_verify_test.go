@@ -55,7 +55,7 @@ func TestVerifyAndRepairABucket(t *testing.T) {
 		}
 		want.check(t, v)
 		if n := r.all() - r.of(http.MethodGet, http.MethodHead) - r.lists(); n > 0 || v.Good() {
-			t.Errorf("verify: %d requests may have written; good: %v", n, v.Good())
+			t.Errorf("verify: got %d writes, good %v, want 0 and false", n, v.Good())
 		}
 
 		r = newRecorder(p.at)
@@ -66,10 +66,10 @@ func TestVerifyAndRepairABucket(t *testing.T) {
 		want.check(t, v)
 		put := slices.Sorted(maps.Keys(r.objectsPut()))
 		if mended := []site.Key{site.ManifestKey("3"), site.ManifestKey("5"), missing, altered}; !slices.Equal(put, slices.Sorted(slices.Values(mended))) {
-			t.Errorf("repair put %v, want %v", put, mended)
+			t.Errorf("puts of repair: got %v, want %v", put, mended)
 		}
 		if v.Left() != 1 || v.Repaired.Done.Deleted != 1 {
-			t.Errorf("repair left %d and deleted %d", v.Left(), v.Repaired.Done.Deleted)
+			t.Errorf("repair: got %d left and %d deleted, want only ours deleted", v.Left(), v.Repaired.Done.Deleted)
 		}
 		repaired := maps.Clone(first)
 		repaired[refreshed] = "fresh"
@@ -98,7 +98,7 @@ func (f found) check(t *testing.T, v *publisher.Verification) {
 	}{{"missing", f.missing, v.Missing}, {"altered", f.altered, v.Altered}, {"unknown", f.unknown, v.Unknown}, {"refreshed", f.refreshed, v.Refreshed}} {
 		want := slices.Sorted(slices.Values(kind.want))
 		if !slices.Equal(kind.got.Keys, want) || kind.got.Count != len(want) {
-			t.Errorf("%s: %v (%d), want %v", kind.name, kind.got.Keys, kind.got.Count, want)
+			t.Errorf("%s: got %v (%d), want %v", kind.name, kind.got.Keys, kind.got.Count, want)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestRefreshedObjectsSurviveAKilledRun(t *testing.T) {
 			time.Sleep(delay)
 			c.signal(t, syscall.SIGKILL)
 			if _, killed := c.wait(t); !killed {
-				t.Fatal("the run was too fast")
+				t.Fatal("run: got its end, want it killed before")
 			}
 			quiet(t, p)
 			p.remove(t, site.LockKey)
@@ -143,7 +143,7 @@ func TestRefreshedObjectsSurviveAKilledRun(t *testing.T) {
 			want[kept] = "fresh"
 			p.lists(t, want, refreshes...)
 			if !report.Resumed {
-				t.Error("there was nothing to resume")
+				t.Error("outcome: got nothing to resume, want a run that was cut off")
 			}
 		}
 	})
@@ -166,10 +166,10 @@ func TestADamagedSiteIsNotPublished(t *testing.T) {
 				}
 				_, err := publisher.Publish(t.Context(), openSite(t, folder), p.open(t, nil), publisher.Options{Bulk: bulk})
 				if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "--rebuild") || !strings.Contains(err.Error(), string(victim)) {
-					t.Errorf("bulk %s, %d bytes: %v", bulk, len(damage), err)
+					t.Errorf("bulk %s, %d bytes: got %v, want one line with the key and --rebuild", bulk, len(damage), err)
 				}
 				if body, _ := p.get(t, site.RootKey); body != first[site.RootKey] {
-					t.Fatal("the root is another one")
+					t.Fatal("root: got another one, want it unchanged")
 				}
 			}
 		}

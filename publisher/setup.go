@@ -2,11 +2,13 @@ package publisher
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/followpress/followpress/site"
 )
 
-// ConfigOf is the configuration of a site, the default one where there is none yet.
+// ConfigOf returns the configuration of a site, or the default configuration if from is nil.
+// It is an error if the site has no valid root.
 func ConfigOf(ctx context.Context, from Site) (site.Config, error) {
 	if from == nil {
 		return site.Config{}.WithDefaults()
@@ -18,9 +20,10 @@ func ConfigOf(ctx context.Context, from Site) (site.Config, error) {
 	return source.root.Config, nil
 }
 
-// SetUp makes a bucket ready: it is there, everybody may read the objects of a site
-// with this configuration, and nothing else, and pages of any origin may. done says in
-// words what was done, and what the server cannot do or forbids; that is no error.
+// SetUp makes a bucket ready for a site with this configuration: it creates the bucket, lets
+// everybody read the site's objects and nothing else, and allows web pages of any origin to
+// (CORS). done has one line per step. A step that the server does not support or permit is
+// noted in done, without an error. SetUp can be repeated.
 func SetUp(ctx context.Context, to interface {
 	Bucket
 	SetUpper
@@ -28,10 +31,11 @@ func SetUp(ctx context.Context, to interface {
 	if o, err = o.WithDefaults(); err != nil {
 		return nil, err
 	}
-	bucket, stop, end := newPatient(ctx, to, o, &NewReport().retries)
-	defer end()
+	l := newLifetimes(ctx)
+	defer l.end()
+	bucket := newRetryingBucket(l.hard, to, o, new(atomic.Int64))
 	var created bool
-	err = bucket.do(stop.ctx, attemptTime, "create the bucket", func(ctx context.Context) (err error) {
+	err = bucket.do(l.soft, attemptTime, "create the bucket", func(ctx context.Context) (err error) {
 		created, err = to.Create(ctx)
 		return err
 	})
@@ -41,23 +45,23 @@ func SetUp(ctx context.Context, to interface {
 	if created {
 		done = append(done, "created")
 	} else {
-		done = append(done, "was there")
+		done = append(done, "exists")
 	}
 	for _, step := range []struct {
-		words string
-		do    func(context.Context) error
+		name string
+		do   func(context.Context) error
 	}{
 		{"everybody may read the site's objects", func(ctx context.Context) error { return to.AllowRead(ctx, c.PublicKeys()) }},
-		{"pages of any origin may read them (CORS)", to.AllowOrigins},
+		{"web pages of any origin may read them (CORS)", to.AllowOrigins},
 	} {
-		if err := bucket.do(stop.ctx, attemptTime, step.words, step.do); err != nil {
-			if ctx.Err() != nil || mayPass(err) {
+		if err := bucket.do(l.soft, attemptTime, step.name, step.do); err != nil {
+			if ctx.Err() != nil || isRetryable(err) {
 				return done, err
 			}
-			done = append(done, "not done: "+step.words+": "+err.Error())
+			done = append(done, "not done: "+step.name+": "+err.Error())
 			continue
 		}
-		done = append(done, step.words)
+		done = append(done, step.name)
 	}
 	return done, nil
 }

@@ -8,45 +8,44 @@ import (
 	"time"
 )
 
-// How requests share the way to the server.
+// Parameters of slots.
 const (
-	firstSlots = 4                // requests at once in the beginning
-	leastRound = 16               // successes for another one, after a failure
-	horizon    = 15 * time.Second // in which what is on its way should arrive
-	firstRate  = 256 << 10        // bytes a second, until that is measured
-	slack      = 4                // how many times slower than measured a body may be
-	slowest    = 8 << 10          // bytes a second at which a body must get on in any case
+	firstSlots = 4                // initial limit of requests in flight
+	minRound   = 16               // successes that raise the limit by one, after the first failure
+	horizon    = 15 * time.Second // time in which all bytes in flight should arrive
+	firstRate  = 256 << 10        // assumed throughput in bytes per second, until it is measured
+	slack      = 4                // how many times slower than measured a body may arrive
+	slowest    = 8 << 10          // throughput in bytes per second that every body needs
 )
 
-// slots bound the requests in flight, in number and in bytes. Whoever asks waits in line.
+// slots bound the requests in flight, in number and in bytes. Requests wait in line.
 //
-// Their number never exceeds Options.Concurrency. Below that it is governed as TCP
-// governs its window (RFC 5681): it begins low, each success adds a slot until the first
-// failure, from then on each round of successes does (of sixteen at least, or a server
-// that takes one at a time would refuse every third), and a failure halves it, once a
-// round. Failures are those that may go away: time-outs, SlowDown, 503, 429.
+// The number never exceeds Options.Concurrency. Below that, it follows TCP's congestion control
+// (RFC 5681): it starts low, each success adds a slot until the first failure, later each round
+// of successes does, and a failure halves it, at most once per round. A round has at least
+// sixteen requests; otherwise a server that takes one at a time would refuse every third. Only
+// retryable failures count: time-outs, SlowDown, 503, 429.
 //
-// Their bytes follow Little's law: what is in flight takes bytes / throughput to arrive.
-// While that is longer than the horizon, none begins. Where more in flight brings more
-// throughput, more may begin; on a saturated link, no more than it can carry before
-// requests time out. A limit of the number alone would not do: of small objects many may
-// be in flight on a link that is too slow for a few of the large ones that come next.
+// The bytes follow Little's law: bytes in flight take bytes / throughput to arrive. While that is
+// longer than the horizon, no request begins. So a link with spare capacity gets more requests,
+// and a saturated one no more than it can carry before they time out. A limit of the number alone
+// would not do: a link that carries many small objects may be too slow for a few large ones.
 //
-// A nil *slots has room for everything.
+// A nil *slots has no limits. Methods may be called from many goroutines.
 type slots struct {
-	most float64 // Options.Concurrency
+	max float64 // Options.Concurrency
 
 	mu       sync.Mutex
 	waiting  list.List // of *waiter
 	taken    int
 	bytes    int64   // of the requests that have a slot
-	limit    float64 // slots that there are, 1 to most
-	halved   int     // times; a round is what begins between two
+	limit    float64 // number of slots, 1 to max
+	halved   int     // how often limit was halved; a round is the requests that begin between two
 	sent     throughput
 	measured time.Time // until when sent was
 }
 
-// A slot is that of one request.
+// A slot belongs to one request.
 type slot struct {
 	bytes int64
 	round int
@@ -55,16 +54,16 @@ type slot struct {
 
 type waiter struct {
 	slot
-	ready chan struct{} // closed when it has got its slot
+	ready chan struct{} // closed when the slot is given
 }
 
 func newSlots(concurrency int) *slots {
 	most := float64(concurrency)
-	return &slots{most: most, limit: min(most, firstSlots), sent: throughput{firstRate / 10., 1 / 10.}, measured: time.Now()}
+	return &slots{max: most, limit: min(most, firstSlots), sent: throughput{firstRate / 10., 1 / 10.}, measured: time.Now()}
 }
 
-// take waits for a slot for a request with a body of so many bytes. The error is the
-// cause of ctx's end.
+// take waits for a slot for a request with a body of so many bytes. If ctx ends first, take
+// returns its cause.
 func (s *slots) take(ctx context.Context, bytes int64) (slot, error) {
 	if err := context.Cause(ctx); err != nil || s == nil {
 		return slot{}, err
@@ -83,7 +82,7 @@ func (s *slots) take(ctx context.Context, bytes int64) (slot, error) {
 	defer s.mu.Unlock()
 	select {
 	case <-w.ready: // just now
-		s.leave(w.slot)
+		s.release(w.slot)
 	default:
 		s.waiting.Remove(place)
 	}
@@ -91,7 +90,7 @@ func (s *slots) take(ctx context.Context, bytes int64) (slot, error) {
 	return slot{}, context.Cause(ctx)
 }
 
-// admit gives slots to those who wait, in their order.
+// admit gives slots to waiting requests, in their order.
 func (s *slots) admit() {
 	s.measure()
 	for first := s.waiting.Front(); first != nil; first = s.waiting.Front() {
@@ -107,13 +106,13 @@ func (s *slots) admit() {
 	}
 }
 
-// hasRoom does not look at how many bytes the next request has: one more than what
-// the throughput asks for shows whether there can be more of it.
+// hasRoom ignores how many bytes the next request has, except whether it has any: one request
+// beyond the measured throughput shows whether more is possible.
 func (s *slots) hasRoom(bytes int64) bool {
 	return float64(s.taken+1) <= s.limit && (bytes == 0 || float64(s.bytes) <= s.sent.rate()*horizon.Seconds())
 }
 
-// measure counts the time since it was called last, if anything was on its way.
+// measure counts the time since the last call, if any bytes were in flight.
 func (s *slots) measure() {
 	now := time.Now()
 	if s.bytes > 0 {
@@ -122,8 +121,8 @@ func (s *slots) measure() {
 	s.measured = now
 }
 
-// give gives a slot back. failed says that the request failed for a reason that may go
-// away; one that neither arrived nor failed says nothing.
+// give returns a slot. arrived means success, failed a retryable failure; other failures say
+// nothing about the server's capacity.
 func (s *slots) give(t slot, arrived, failed bool) {
 	if s == nil {
 		return
@@ -135,15 +134,15 @@ func (s *slots) give(t slot, arrived, failed bool) {
 	switch {
 	case arrived:
 		s.sent.add(t.bytes, s.measured.Sub(t.begun))
-		if ofThisRound && float64(s.taken) > s.limit/2 { // what is not used is not tried
-			s.limit = min(s.most, s.limit+s.growth())
+		if ofThisRound && float64(s.taken) > s.limit/2 { // a limit that is not reached is not tested
+			s.limit = min(s.max, s.limit+s.growth())
 		}
 	case failed && ofThisRound:
 		s.limit = max(1, s.limit/2)
 		s.sent.bytes /= 2
 		s.halved++
 	}
-	s.leave(t)
+	s.release(t)
 	s.admit()
 }
 
@@ -151,17 +150,17 @@ func (s *slots) growth() float64 {
 	if s.halved == 0 {
 		return 1
 	}
-	return 1 / max(leastRound, s.limit)
+	return 1 / max(minRound, s.limit)
 }
 
-func (s *slots) leave(t slot) {
+func (s *slots) release(t slot) {
 	s.taken--
 	s.bytes -= t.bytes
 }
 
-// timeFor is how long a request may take that may take limit without a body. Bytes that
-// the system has buffered look sent when they are not, so this bounds the whole request
-// and does not watch its progress.
+// timeFor is the time limit of a request with a body, given the limit without one. It bounds the
+// whole request instead of watching its progress, because bytes in the system's buffers look
+// sent although they are not.
 func (s *slots) timeFor(limit time.Duration, bytes int64) time.Duration {
 	rate := float64(firstRate)
 	if s != nil {
@@ -172,32 +171,32 @@ func (s *slots) timeFor(limit time.Duration, bytes int64) time.Duration {
 	return limit + time.Duration(float64(bytes)/max(rate/slack, slowest)*float64(time.Second))
 }
 
-// A throughput is that of the last seconds: bytes that arrived, and the time in which
-// some were on their way. Both fade with that time, so that a link which stands still
-// has less and less of it.
+// A throughput is measured over the last seconds: the bytes that arrived, and the time during
+// which any were in flight. Both decay with that time, so the throughput of a stalled link
+// approaches zero.
 type throughput struct{ bytes, seconds float64 }
 
-// pass lets time pass.
+// pass lets time pass, with bytes in flight.
 func (t *throughput) pass(d time.Duration) {
 	t.bytes *= math.Exp(-d.Seconds() / horizon.Seconds())
 	t.seconds *= math.Exp(-d.Seconds() / horizon.Seconds())
-	t.seconds += unfaded(d)
+	t.seconds += undecayed(d)
 }
 
-// add counts bytes that arrived in the time d before now, as if evenly: some of them
-// have faded already. If all counted at their end, it would be too much after each.
+// add counts bytes that arrived during the last d, as if at a constant rate, so that some have
+// decayed already. Counted at the end, each request would overstate the throughput.
 func (t *throughput) add(bytes int64, d time.Duration) {
 	share := 1.
 	if d > 0 {
-		share = unfaded(d) / d.Seconds()
+		share = undecayed(d) / d.Seconds()
 	}
 	t.bytes += float64(bytes) * share
 }
 
 func (t *throughput) rate() float64 { return t.bytes / t.seconds }
 
-// unfaded is what is left of d at its end, in seconds.
-func unfaded(d time.Duration) float64 {
+// undecayed is what is left of d at its end, in seconds.
+func undecayed(d time.Duration) float64 {
 	memory := horizon.Seconds()
 	return memory * -math.Expm1(-d.Seconds()/memory)
 }

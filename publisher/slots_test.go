@@ -36,10 +36,10 @@ func TestConcurrencyIsAPromise(t *testing.T) {
 					t.Fatal(err)
 				}
 				if v, err := Verify(t.Context(), far, o); err != nil || !v.Good() {
-					t.Fatalf("%v, %v", v, err)
+					t.Fatalf("Verify: got %v, %v, want a good bucket", v, err)
 				}
 				if want := concurrency; far.most > want || bulk == BulkOff && far.most < want {
-					t.Errorf("bulk %s: %d requests at once, want %d", bulk, far.most, want)
+					t.Errorf("bulk %s: got %d requests in flight, want %d", bulk, far.most, want)
 				}
 			})
 		}
@@ -91,7 +91,7 @@ func TestSlowUplink(t *testing.T) {
 					least = time.Duration(float64(far.sent) / c.rate * float64(time.Second))
 				}
 				if most := least*110/100 + 5*time.Second; took > most || report.Retries > 0 {
-					t.Errorf("it took %v, at least %v, and %d requests were tried again; want at most %v, and none", took, least, report.Retries, most)
+					t.Errorf("got %v, at least %v, and %d retries, want at most %v and none", took, least, report.Retries, most)
 				}
 				far.holds(t, next)
 			})
@@ -111,8 +111,8 @@ func TestFastUplink(t *testing.T) {
 		{time.Millisecond, BulkOff, 64},
 		{100 * time.Millisecond, BulkOff, 64},
 		{time.Second, BulkOff, 64},
-		{time.Second, BulkOn, packsAtOnce},
-		{12 * time.Second, BulkOn, packsAtOnce},
+		{time.Second, BulkOn, packsInFlight},
+		{12 * time.Second, BulkOn, packsInFlight},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			far := newFarBucket(busy)
@@ -121,7 +121,7 @@ func TestFastUplink(t *testing.T) {
 			publish(t, next, farUnpacker{far}, Options{Bulk: c.bulk})
 			took, least := time.Since(begun), time.Duration(far.total/c.atOnce)*c.latency
 			if most := least + 40*c.latency; took > most {
-				t.Errorf("%v, bulk %s: it took %v, want at most %v", c.latency, c.bulk, took, most)
+				t.Errorf("%v, bulk %s: got %v, want at most %v", c.latency, c.bulk, took, most)
 			}
 		})
 	}
@@ -142,7 +142,7 @@ func TestUplinkThatBecomesSlow(t *testing.T) {
 		publish(t, next, far, Options{})
 		far.holds(t, next)
 		if most := bytesOf(next) * 3 / 2; far.sent > most {
-			t.Errorf("%d bytes were sent, want at most %d", far.sent, most)
+			t.Errorf("bytes sent: got %d, want at most %d", far.sent, most)
 		}
 	})
 }
@@ -160,10 +160,10 @@ func TestServerThatRefuses(t *testing.T) {
 			publish(t, next, far, Options{})
 			far.holds(t, next)
 			if few := far.total / 10; far.refusals > few {
-				t.Errorf("of %d requests %d were refused, want at most %d", far.total, far.refusals, few)
+				t.Errorf("of %d requests: got %d refused, want at most %d", far.total, far.refusals, few)
 			}
 			if took, ideal := time.Since(begun), time.Duration(len(next)/most)*far.latency; took > 2*ideal+10*time.Second {
-				t.Errorf("at most %d at once: it took %v, ideal is %v", most, took, ideal)
+				t.Errorf("at most %d at once: got %v, want about %v", most, took, ideal)
 			}
 		})
 	}
@@ -189,7 +189,7 @@ func TestHungRequest(t *testing.T) {
 		report := publish(t, next, far, Options{})
 		far.holds(t, next)
 		if took := time.Since(begun); took > time.Minute || report.Retries != 1 {
-			t.Errorf("it took %v, with %d retries", took, report.Retries)
+			t.Errorf("got %v, %d retries, want at most a minute and 1 retry", took, report.Retries)
 		}
 	})
 }
@@ -239,7 +239,7 @@ func TestSlotsAreNotLost(t *testing.T) {
 		}
 		group.Wait()
 		if s.taken != 0 || s.bytes != 0 || s.waiting.Len() != 0 || s.limit < 1 || s.limit > 3 {
-			t.Errorf("%d slots taken, with %d bytes, %d wait, the limit is %v", s.taken, s.bytes, s.waiting.Len(), s.limit)
+			t.Errorf("slots at the end: got %d with %d bytes, %d waiting, limit %v, want none", s.taken, s.bytes, s.waiting.Len(), s.limit)
 		}
 	})
 }

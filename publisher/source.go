@@ -9,7 +9,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A source is the site to be published.
+// A source reads the site to publish.
 type source struct {
 	site Site
 	root site.Root
@@ -19,7 +19,7 @@ type source struct {
 func openSource(ctx context.Context, from Site) (*source, error) {
 	body, err := from.Get(ctx, site.RootKey)
 	if errors.Is(err, storage.ErrNotFound) {
-		return nil, fmt.Errorf("there is no %s in the site: generate it first", site.RootKey)
+		return nil, fmt.Errorf("the site has no %s: generate it first", site.RootKey)
 	} else if err != nil {
 		return nil, fmt.Errorf("read the site: %w", err)
 	}
@@ -30,7 +30,7 @@ func openSource(ctx context.Context, from Site) (*source, error) {
 	return &source{from, root, body}, nil
 }
 
-// shard reads a shard of the manifest.
+// shard returns the entries of a manifest shard.
 func (s *source) shard(ctx context.Context, shard string) ([]site.Entry, error) {
 	object, err := s.manifest(ctx, shard)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *source) shard(ctx context.Context, shard string) ([]site.Entry, error) 
 	return m.Objects, nil
 }
 
-// manifest is the object of a shard of the manifest.
+// manifest reads the object of a manifest shard, and checks it against the root.
 func (s *source) manifest(ctx context.Context, shard string) (storage.Object, error) {
 	key := site.ManifestKey(shard)
 	body, err := s.site.Get(ctx, key)
@@ -57,7 +57,7 @@ func (s *source) manifest(ctx context.Context, shard string) (storage.Object, er
 	return object, nil
 }
 
-// read is the object of an entry, its body not yet compared with its digest.
+// read reads the object of an entry. It checks the size; the bucket checks the digest.
 func (s *source) read(ctx context.Context, entry site.Entry) (storage.Object, error) {
 	body, err := s.site.Get(ctx, entry.Key)
 	if err != nil {

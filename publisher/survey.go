@@ -9,48 +9,45 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
-// A survey compares what is in the bucket with what should be there, by listing.
+// A survey compares a listing of the bucket with the expected objects.
 type survey struct {
 	missing   []site.Entry
-	altered   []site.Entry // other bytes
-	refreshed []site.Entry // other bytes, because a refresh replaced them
-	stale     []site.Entry // right bytes, perhaps other headers
-	unknown   []site.Key   // nothing of the site, nor of what is kept beside it
-	marked    bool         // a publish is under way or was cut off
-	listed    int
+	altered   []site.Entry // with other bytes
+	refreshed []site.Entry // with other bytes that a refresh has put
+	stale     []site.Entry // with the right bytes, but perhaps other headers
+	unknown   []site.Key   // not expected, nor one of the objects beside the site
+	marked    bool         // whether there is a mark
+	listed    int          // number of listed objects
 }
 
-// anySize is the size of an entry that only has a digest.
+// anySize is the size of an entry of which only the digest is known.
 const anySize = -1
 
-// takeSurvey lists the bucket. upToDate says whether an object with the right bytes
-// also has the right headers.
-func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []site.Entry, upToDate func(storage.Info) bool, progress Progress) (*survey, error) {
+// takeSurvey lists the bucket. upToDate reports whether an object also has the right headers.
+func takeSurvey(ctx context.Context, bucket *retryingBucket, c site.Config, expected []site.Entry, upToDate func(storage.Info) bool, progress Progress) (*survey, error) {
 	index := make(map[site.Key]int, len(expected))
 	for i, e := range expected {
 		index[e.Key] = i
 	}
 	var s survey
 	seen := make([]bool, len(expected))
-	other := map[site.Key]altered{} // that a refresh may have put
-	note := func(i int, info storage.Info, right bool) {
+	mayBeRefreshed := map[site.Key]altered{}
+	classify := func(i int, info storage.Info, right bool) {
 		switch {
 		case !right:
 			s.altered = append(s.altered, expected[i])
 			if _, refreshable := c.RefreshOf(info.Key); refreshable && upToDate(info) {
-				other[info.Key] = altered{info, expected[i].MD5}
+				mayBeRefreshed[info.Key] = altered{info, expected[i].MD5}
 			}
 		case !upToDate(info):
 			s.stale = append(s.stale, expected[i])
 		}
 	}
-	var unsure []question
+	var unsure []digestCheck
 	progress.Stage("list", int64(len(expected)))
 	err := bucket.list(ctx, "", func(info storage.Info) error {
 		s.listed++
@@ -58,36 +55,36 @@ func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []
 		i, ok := index[info.Key]
 		switch {
 		case !ok:
-			s.unexpected(info.Key)
-		case seen[i]: // listed twice
-		case bucket.cannotTell(expected[i], info):
+			s.addUnexpected(info.Key)
+		case seen[i]: // a listing may repeat an object
+		case bucket.needsDigest(expected[i], info):
 			seen[i] = true
-			unsure = append(unsure, question{entry: i, info: info})
+			unsure = append(unsure, digestCheck{entry: i, info: info})
 		default:
 			seen[i] = true
-			note(i, info, isSame(expected[i], info))
+			classify(i, info, isSame(expected[i], info))
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := bucket.ask(ctx, expected, unsure, progress); err != nil {
+	if err := bucket.compareDigests(ctx, expected, unsure, progress); err != nil {
 		return nil, err
 	}
 	for _, q := range unsure {
-		if q.answer == gone {
+		if q.result == absent {
 			seen[q.entry] = false
 			continue
 		}
-		note(q.entry, q.info, q.answer == same)
+		classify(q.entry, q.info, q.result == equal)
 	}
 	for i, e := range expected {
 		if !seen[i] {
 			s.missing = append(s.missing, e)
 		}
 	}
-	refreshed, err := refreshedOf(ctx, bucket, c, other)
+	refreshed, err := findRefreshed(ctx, bucket, c, mayBeRefreshed)
 	if err != nil {
 		return nil, err
 	}
@@ -100,69 +97,65 @@ func takeSurvey(ctx context.Context, bucket *patient, c site.Config, expected []
 	return &s, nil
 }
 
-// An altered object has other bytes than it should.
+// An altered object has other bytes than the manifest says.
 type altered struct {
 	found storage.Info
 	want  site.MD5
 }
 
-// refreshedOf says which of the objects that were listed have bytes that a refresh of the
-// right ones has put, by what refreshes have kept. Refreshes keep first and put afterwards,
-// so what is read now knows of all that was listed.
-func refreshedOf(ctx context.Context, bucket *patient, c site.Config, listed map[site.Key]altered) (map[site.Key]bool, error) {
+// findRefreshed reports which altered objects have bytes that a refresh has put, according to the
+// data that refreshes store below _refresh/. A refresh stores its data before it puts the
+// object, so the data explains every object that was listed before.
+func findRefreshed(ctx context.Context, bucket *retryingBucket, c site.Config, listed map[site.Key]altered) (map[site.Key]bool, error) {
 	refreshed := map[site.Key]bool{}
 	if len(listed) == 0 {
 		return refreshed, nil
 	}
-	kept := map[site.Key]bool{}
+	stored := map[site.Key]bool{}
 	err := bucket.list(ctx, site.RefreshPrefix, func(info storage.Info) error {
-		kept[info.Key] = true
+		stored[info.Key] = true
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(maxPlanners)
-	for _, key := range slices.Sorted(maps.Keys(listed)) {
-		object := listed[key]
-		refresh, _ := c.RefreshOf(key)
-		if !kept[refresh] {
-			continue
+	keys := slices.Sorted(maps.Keys(listed))
+	return refreshed, parallel(ctx, maxPlanners, len(keys), func(ctx context.Context, i int) error {
+		object := listed[keys[i]]
+		refresh, _ := c.RefreshOf(keys[i])
+		if !stored[refresh] {
+			return nil
 		}
-		group.Go(func() error {
-			body, _, err := bucket.read(ctx, refresh)
-			if errors.Is(err, storage.ErrNotFound) {
-				return nil
-			} else if err != nil {
-				return err
-			}
-			stored, err := site.Stored(body)
-			if err != nil {
-				return nil // it explains nothing; generate says what is wrong with it
-			}
-			var possible []site.MD5
-			for _, r := range stored {
-				if r.From == object.want {
-					possible = append(possible, r.MD5)
-				}
-			}
-			found, err := bucket.isOneOf(ctx, object.found, possible)
-			mu.Lock()
-			defer mu.Unlock()
-			refreshed[key] = found
+		body, _, err := bucket.read(ctx, refresh)
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil
+		} else if err != nil {
 			return err
-		})
-	}
-	return refreshed, group.Wait()
+		}
+		refreshes, err := site.Stored(body)
+		if err != nil {
+			return nil // the object counts as altered; generate reports this error
+		}
+		var possible []site.MD5
+		for _, r := range refreshes {
+			if r.From == object.want {
+				possible = append(possible, r.MD5)
+			}
+		}
+		found, err := bucket.hasDigest(ctx, object.found, possible)
+		mu.Lock()
+		defer mu.Unlock()
+		refreshed[keys[i]] = found
+		return err
+	})
 }
 
 func isSame(want site.Entry, found storage.Info) bool {
 	return found.ETag == want.MD5.String() && (want.Size == anySize || want.Size == found.Size)
 }
 
-func (s *survey) unexpected(key site.Key) {
+func (s *survey) addUnexpected(key site.Key) {
 	switch {
 	case key == site.RootKey, key == site.LockKey:
 	case key == site.MarkKey:
@@ -173,7 +166,7 @@ func (s *survey) unexpected(key site.Key) {
 	}
 }
 
-// manifestEntries are the shards of the manifest as a root names them.
+// manifestEntries returns the manifest shards that a root names.
 func manifestEntries(root *site.Root) []site.Entry {
 	entries := make([]site.Entry, 0, len(root.Manifest))
 	for shard, digest := range root.Manifest {
@@ -187,22 +180,15 @@ func manifestEntries(root *site.Root) []site.Entry {
 func (s *source) entries(ctx context.Context) ([]site.Entry, error) {
 	shards := site.HashPrefixes(s.root.ShardDigits)
 	parts := make([][]site.Entry, len(shards))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(maxPlanners)
-	for i, shard := range shards {
-		group.Go(func() (err error) {
-			parts[i], err = s.shard(ctx, shard)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return slices.Concat(parts...), nil
+	err := parallel(ctx, maxPlanners, len(shards), func(ctx context.Context, i int) (err error) {
+		parts[i], err = s.shard(ctx, shards[i])
+		return err
+	})
+	return slices.Concat(parts...), err
 }
 
-// surveyPlan makes a plan of what the listing shows: what a run that was cut off had
-// put need not be put again, and what it left that belongs to no site goes.
+// surveyPlan makes a plan from a listing. Objects that a run has put before it was cut off need
+// not be put again; leftovers that do not belong to the site are deleted.
 func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress) (*plan, error) {
 	if found == nil {
 		found = &mark{}
@@ -227,11 +213,11 @@ func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress
 	return p.planOf(s, found.configs(p.live, next)), nil
 }
 
-// planOf is what a survey asks for. Of what is unknown only objects go that a site
-// with one of the configurations may have.
+// planOf makes a plan from a survey. Of the unknown objects it deletes those whose keys have the
+// form of a site with one of the configurations.
 func (p *planner) planOf(s *survey, configs []site.Config) *plan {
 	next := &p.source.root
-	result := &plan{late: p.live != nil}
+	result := &plan{manifestsLast: p.live != nil}
 	shards := map[string]*shardPlan{}
 	for _, group := range []struct {
 		entries []site.Entry
@@ -247,15 +233,14 @@ func (p *planner) planOf(s *survey, configs []site.Config) *plan {
 		}
 	}
 	for _, key := range s.unknown {
-		if ofASite(key, configs) {
-			result.gone = append(result.gone, key)
+		if isSiteKey(key, configs) {
+			result.deletes = append(result.deletes, key)
 		}
 	}
 	return result
 }
 
-// addTo puts a change into the plan of its shard; a manifest shard is not counted as
-// an object.
+// addTo files a change under its shard. A manifest shard does not count as an object.
 func (p *plan) addTo(shards map[string]*shardPlan, next *site.Root, change site.Change) {
 	name, isManifest := strings.CutPrefix(string(change.Key), string(site.ManifestKey("")))
 	if !isManifest {

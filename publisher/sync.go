@@ -2,19 +2,18 @@ package publisher
 
 import "context"
 
-// A Syncer is a bucket that does not make each object durable by itself, as a folder of
-// this machine. Whoever needs an order that a power failure keeps asks for it.
+// A Syncer is a Bucket whose writes become durable only by Sync, such as a local folder.
 type Syncer interface {
 	Sync(ctx context.Context) error
 }
 
-// durably does a step of which the next one relies on: also after a power failure that
-// must not be there without this.
+// durably runs a step and makes its writes durable, so that even after a power failure no later
+// step exists without it.
 func (r *run) durably(ctx context.Context, step func() error) error {
 	if err := step(); err != nil {
 		return err
 	}
-	if to, ok := r.bucket.bucket.(Syncer); ok {
+	if to, ok := r.bucket.inner.(Syncer); ok {
 		return to.Sync(ctx)
 	}
 	return nil

@@ -127,14 +127,14 @@ func checkAfterPowerFailure(t *testing.T, when string, left, first, second memor
 	for key, body := range want {
 		switch got, ok := left[key]; {
 		case !ok:
-			t.Errorf("%s: the root leads to %s, which is gone", when, key)
+			t.Errorf("%s: %s: got no object, want one, because the root refers to it", when, key)
 		case string(got) != string(body) && (next || !marked):
-			t.Errorf("%s: %s is another one; the root is new: %v, marked: %v", when, key, next, marked)
+			t.Errorf("%s: %s: got another object, new root %v, marked %v, want the one of the root", when, key, next, marked)
 		}
 	}
 	for key := range left {
 		if _, ok := want[key]; !ok && !marked && key != site.LockKey {
-			t.Errorf("%s: %s is too much, and there is no mark", when, key)
+			t.Errorf("%s: %s: got it without a mark, want a mark", when, key)
 		}
 	}
 }

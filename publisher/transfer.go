@@ -18,53 +18,54 @@ import (
 
 // Sizes of requests that carry many objects.
 const (
-	packObjects     = 1000
-	packBytes       = 4 << 20 // of bodies; their headers add up to 3 KiB each
-	packsAtOnce     = 4       // they keep a server busy by themselves
-	manifestsAtOnce = 16      // a shard has some hundred kilobytes
-	packProbe       = 2       // objects to ask with whether the server unpacks
-	packFrom        = 200     // fewer objects are not worth asking
+	packObjects       = 1000
+	packBytes         = 4 << 20 // of bodies; their headers add up to 3 KiB each
+	packsInFlight     = 4       // unpacking keeps a server busy
+	manifestsInFlight = 16      // a shard has some hundred kilobytes
+	deletesInFlight   = 4       // each request deletes up to storage.MaxDelete objects
+	packProbe         = 2       // objects in the request that finds out whether the server unpacks
+	packFrom          = 200     // with fewer objects, finding out is not worth the requests
 )
 
 // A transfer carries out the puts of a plan.
 type transfer struct {
 	source      *source
-	bucket      *patient
+	bucket      *retryingBucket
 	concurrency int
 	bulk        Bulk
 	report      *Report
 	progress    Progress
-	packs       bool // whether objects are sent many at once; decided at the first put
+	packs       bool // whether one request carries many objects; decided by put
 }
 
-// A parcel is what one request carries.
-type parcel struct {
+// A batch is the content of one request.
+type batch struct {
+	entries  []site.Entry
+	shards   []int     // indexes of the plan's shards that the entries belong to, each once
+	followUp *followUp // nil if nothing waits for this batch
+}
+
+// A followUp is sent as soon as all batches that refer to it have arrived.
+type followUp struct {
 	entries []site.Entry
-	shards  []int   // whose shards the entries belong to, each once
-	then    *sequel // nil if nothing waits for it
+	pending atomic.Int32 // batches that have not arrived
 }
 
-// A sequel is put when all parcels that it belongs to have arrived.
-type sequel struct {
-	entries []site.Entry
-	waits   atomic.Int32 // for so many parcels
-}
-
-// put sends the objects shard by shard, each shard of the manifest right after its
-// objects, then what leads to them: search shards, buckets of users, leaderboards.
-// Manifest shards that name one of these which was not there come after it.
+// put sends the objects shard by shard, each manifest shard right after its objects. Then it
+// sends the entry points: search shards, user buckets and leaderboards, in this order. Manifest
+// shards that name a new entry point come last.
 func (t *transfer) put(ctx context.Context, p *plan) error {
 	n, _ := p.objects()
-	if err := t.choose(ctx, p, n); err != nil {
+	if err := t.chooseBulk(ctx, p, n); err != nil {
 		return err
 	}
 	t.progress.Stage("upload", int64(n+p.manifests()))
 	manifests, groupCtx := errgroup.WithContext(ctx)
-	manifests.SetLimit(manifestsAtOnce)
-	pending := make([]atomic.Int32, len(p.shards)) // parcels that a manifest shard waits for
-	err := t.send(groupCtx, t.parcels(p, pending), func(shards []int) {
+	manifests.SetLimit(manifestsInFlight)
+	pending := make([]atomic.Int32, len(p.shards)) // batches that a manifest shard waits for
+	err := t.send(groupCtx, t.batches(p, pending), func(shards []int) {
 		for _, i := range shards {
-			if pending[i].Add(-1) == 0 && p.shards[i].manifest && !p.isLate(i) {
+			if pending[i].Add(-1) == 0 && p.shards[i].manifest && !p.isLast(i) {
 				manifests.Go(func() error { return t.putManifest(groupCtx, p.shards[i].shard) })
 			}
 		}
@@ -72,26 +73,25 @@ func (t *transfer) put(ctx context.Context, p *plan) error {
 	if err := cmp.Or(manifests.Wait(), err); err != nil {
 		return err
 	}
-	for _, parcels := range [][]parcel{t.cutLists(p.searches), t.cut(p.users, nil), t.cut(p.boards, nil)} {
-		if err := t.send(ctx, parcels, func([]int) {}); err != nil {
+	for _, batches := range [][]batch{t.cutSearches(p.searches), t.cut(p.users, nil), t.cut(p.boards, nil)} {
+		if err := t.send(ctx, batches, func([]int) {}); err != nil {
 			return err
 		}
 	}
-	late, lateCtx := errgroup.WithContext(ctx)
-	late.SetLimit(manifestsAtOnce)
-	for i, s := range p.shards {
-		if s.manifest && p.isLate(i) {
-			late.Go(func() error { return t.putManifest(lateCtx, s.shard) })
+	return parallel(ctx, manifestsInFlight, len(p.shards), func(ctx context.Context, i int) error {
+		if !p.shards[i].manifest || !p.isLast(i) {
+			return nil
 		}
-	}
-	return late.Wait()
+		return t.putManifest(ctx, p.shards[i].shard)
+	})
 }
 
-func (p *plan) isLate(shard int) bool { return p.late && p.shards[shard].newLead }
+// isLast reports whether a manifest shard is put after everything else.
+func (p *plan) isLast(shard int) bool { return p.manifestsLast && p.shards[shard].newEntryPoint }
 
-// choose decides whether to send objects many at once.
-func (t *transfer) choose(ctx context.Context, p *plan, n int) error {
-	_, able := t.bucket.bucket.(Unpacker)
+// chooseBulk decides whether one request carries many objects.
+func (t *transfer) chooseBulk(ctx context.Context, p *plan, n int) error {
+	_, able := t.bucket.inner.(Unpacker)
 	if t.bulk == BulkOff || t.bulk == BulkAuto && (!able || n < packFrom) {
 		return nil
 	} else if !able {
@@ -113,9 +113,9 @@ func (t *transfer) choose(ctx context.Context, p *plan, n int) error {
 	t.packs, err = t.bucket.unpacks(ctx, objects)
 	switch {
 	case err == nil:
-	case t.bulk == BulkOn, errors.Is(err, storage.ErrDamaged), mayPass(err), ctx.Err() != nil:
+	case t.bulk == BulkOn, errors.Is(err, storage.ErrDamaged), isRetryable(err), ctx.Err() != nil:
 		return t.explain(err)
-	default: // some servers have an answer of their own to what they do not know
+	default: // some servers answer unknown requests with an error of their own
 		t.bucket.log.Info("the server does not take archives", "error", err)
 		return t.bucket.delete(ctx, site.PackKey)
 	}
@@ -128,96 +128,103 @@ func (t *transfer) choose(ctx context.Context, p *plan, n int) error {
 
 var errNoUnpacking = errors.New("the server does not unpack archives: use --bulk=auto")
 
-// parcels cuts the plan into requests and counts those of each shard.
-func (t *transfer) parcels(p *plan, pending []atomic.Int32) []parcel {
-	var all []parcel
+// batches cuts the shards of the plan into batches, and counts the batches of each shard.
+func (t *transfer) batches(p *plan, pending []atomic.Int32) []batch {
+	var all []batch
 	if !t.packs {
 		for i, s := range p.shards {
 			all = append(all, t.cut(s.put, []int{i})...)
 			if len(s.put) == 0 {
-				all = append(all, parcel{shards: []int{i}})
+				all = append(all, batch{shards: []int{i}})
 			}
 		}
 	} else {
-		all = packParcels(p)
+		all = packBatches(p)
 	}
-	for _, parcel := range all {
-		for _, i := range parcel.shards {
+	for _, b := range all {
+		for _, i := range b.shards {
 			pending[i].Add(1)
 		}
 	}
 	return all
 }
 
-// cut makes parcels of one entry each, or of many where the server unpacks them.
-func (t *transfer) cut(entries []site.Entry, shards []int) []parcel {
-	var all []parcel
+// cut makes batches of one entry each, or of many where the server unpacks them.
+func (t *transfer) cut(entries []site.Entry, shards []int) []batch {
+	var all []batch
 	for begin, end := 0, 0; begin < len(entries); begin = end {
 		end = begin + 1
 		if t.packs {
 			end = packEnd(entries, begin, 0, 0)
 		}
-		all = append(all, parcel{entries: entries[begin:end], shards: shards})
+		all = append(all, batch{entries: entries[begin:end], shards: shards})
 	}
 	return all
 }
 
-// cutLists keeps the search shards of a list together, the first one last: while they
-// are put, a search finds parts of the old and of the new list, and should not for long.
-// The first one has a request of its own, after the others have arrived: a server may
-// unpack the entries of an archive in any order, and side by side. Lists may share both.
-func (t *transfer) cutLists(shards []site.Entry) []parcel {
-	var all []parcel
-	var alone, others, firsts []site.Entry
+// cutSearches makes the batches of search shards. While the shards of a list are replaced, a
+// search may find some of the old and some of the new list, so they are sent close together.
+// The first shard has a request of its own, after the others have arrived: a server may unpack
+// an archive in any order. With archives, several lists share a request for their other shards
+// and one for their first shards.
+func (t *transfer) cutSearches(shards []site.Entry) []batch {
+	var all []batch
+	var unordered, others, lasts []site.Entry
 	flush := func() {
-		then := &sequel{entries: firsts}
-		parcels := t.cut(others, nil)
-		then.waits.Store(int32(len(parcels)))
-		for i := range parcels {
-			parcels[i].then = then
+		next := &followUp{entries: lasts}
+		batches := t.cut(others, nil)
+		next.pending.Store(int32(len(batches)))
+		for i := range batches {
+			batches[i].followUp = next
 		}
-		all = append(all, parcels...)
-		others, firsts = nil, nil
+		all = append(all, batches...)
+		others, lasts = nil, nil
 	}
-	for _, list := range byList(shards) {
-		last := len(list) - 1
-		if last == 0 {
-			alone = append(alone, list...)
+	for _, list := range searchLists(shards) {
+		if !list.ordered {
+			unordered = append(unordered, list.shards...)
 			continue
 		}
-		if !t.packs || !fits(others, list[:last]) || !fits(firsts, list[last:]) {
+		before, last := list.shards[:len(list.shards)-1], list.shards[len(list.shards)-1:]
+		if !t.packs || !fits(others, before) || !fits(lasts, last) {
 			flush()
 		}
-		others, firsts = append(others, list[:last]...), append(firsts, list[last])
+		others, lasts = append(others, before...), append(lasts, last...)
 	}
 	flush()
-	return append(all, t.cut(alone, nil)...)
+	return append(all, t.cut(unordered, nil)...)
 }
 
-// byList groups the search shards of each list, the first one last.
-func byList(shards []site.Entry) [][]site.Entry {
+// A searchList holds the search shards of one list that a plan puts, the first shard last.
+type searchList struct {
+	shards  []site.Entry
+	ordered bool // whether the last one must wait until the others have arrived
+}
+
+// searchLists groups search shards by list.
+func searchLists(shards []site.Entry) []searchList {
 	slices.SortFunc(shards, func(a, b site.Entry) int {
 		listA, n := path.Split(string(a.Key))
 		listB, m := path.Split(string(b.Key))
 		return cmp.Or(strings.Compare(listA, listB), cmp.Compare(len(m), len(n)), strings.Compare(m, n))
 	})
-	var lists [][]site.Entry
+	var lists []searchList
 	for begin, end := 0, 0; begin < len(shards); begin = end {
 		list := path.Dir(string(shards[begin].Key))
 		for end = begin + 1; end < len(shards) && path.Dir(string(shards[end].Key)) == list; end++ {
 		}
-		lists = append(lists, shards[begin:end])
+		lists = append(lists, searchList{shards: shards[begin:end], ordered: end-begin > 1})
 	}
 	return lists
 }
 
-// fits reports whether a pack has room for more entries.
+// fits reports whether one request can carry all these entries.
 func fits(pack, more []site.Entry) bool {
 	return packEnd(slices.Concat(pack, more), 0, 0, 0) == len(pack)+len(more)
 }
 
-// packEnd is the end of the entries that still fit into a parcel; at least one fits
-// into an empty one.
+// packEnd returns the end of the entries, from begin on, that fit into a batch which holds
+// objects with so many bytes already. An empty batch takes at least one.
 func packEnd(entries []site.Entry, begin, objects int, bytes int64) int {
 	end := begin
 	for end < len(entries) && (objects == 0 || objects < packObjects && bytes+entries[end].Size <= packBytes) {
@@ -228,16 +235,16 @@ func packEnd(entries []site.Entry, begin, objects int, bytes int64) int {
 	return end
 }
 
-// packParcels fills parcels across the bounds of shards, in the shards' order.
-func packParcels(p *plan) []parcel {
-	var all []parcel
-	var current parcel
+// packBatches fills batches across the bounds of shards, in the order of shards.
+func packBatches(p *plan) []batch {
+	var all []batch
+	var current batch
 	var bytes int64
 	flush := func() {
 		if len(current.shards) > 0 {
 			all = append(all, current)
 		}
-		current, bytes = parcel{}, 0
+		current, bytes = batch{}, 0
 	}
 	for i, s := range p.shards {
 		current.shards = append(current.shards, i)
@@ -257,34 +264,24 @@ func packParcels(p *plan) []parcel {
 	return all
 }
 
-// send puts parcels, in their order but many at once. sent is called after each. As many
-// are in memory as there are goroutines here: they are read before they get a slot.
-func (t *transfer) send(ctx context.Context, parcels []parcel, sent func(shards []int)) error {
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(t.concurrency)
+// send sends batches in their order, many at once, and calls sent after each, from many
+// goroutines. Each goroutine holds one batch in memory while it waits for a slot.
+func (t *transfer) send(ctx context.Context, batches []batch, sent func(shards []int)) error {
+	limit := t.concurrency
 	if t.packs {
-		group.SetLimit(min(t.concurrency, packsAtOnce))
+		limit = min(limit, packsInFlight)
 	}
-	for _, p := range parcels {
-		if groupCtx.Err() != nil {
-			break
+	return parallel(ctx, limit, len(batches), func(ctx context.Context, i int) error {
+		b := &batches[i]
+		if err := t.sendOne(ctx, b.entries); err != nil {
+			return err
 		}
-		group.Go(func() error {
-			if err := t.sendOne(groupCtx, p.entries); err != nil {
-				return err
-			}
-			sent(p.shards)
-			if p.then != nil && p.then.waits.Add(-1) == 0 {
-				return t.sendOne(groupCtx, p.then.entries)
-			}
-			return nil
-		})
-	}
-	err := group.Wait()
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
+		sent(b.shards)
+		if b.followUp != nil && b.followUp.pending.Add(-1) == 0 {
+			return t.sendOne(ctx, b.followUp.entries)
+		}
+		return nil
+	})
 }
 
 func (t *transfer) sendOne(ctx context.Context, entries []site.Entry) error {
@@ -339,7 +336,7 @@ func (t *transfer) putManifest(ctx context.Context, shard string) error {
 	return nil
 }
 
-// explain says what to do about a site whose files are not what its manifest says.
+// explain adds what to do when the files of the site differ from its manifest.
 func (t *transfer) explain(err error) error {
 	if errors.Is(err, storage.ErrDamaged) {
 		return fmt.Errorf("the site is damaged: %w: generate it again, with --rebuild", err)
@@ -347,31 +344,20 @@ func (t *transfer) explain(err error) error {
 	return err
 }
 
-// deleteGone removes what nothing leads to any more.
-func (t *transfer) deleteGone(ctx context.Context, keys []site.Key) error {
+// deleteKeys deletes objects that nothing refers to any more.
+func (t *transfer) deleteKeys(ctx context.Context, keys []site.Key) error {
 	if len(keys) == 0 {
 		return nil
 	}
 	t.progress.Stage("delete", int64(len(keys)))
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(deletesAtOnce)
-	for begin := 0; begin < len(keys); begin += storage.MaxDelete {
-		batch := keys[begin:min(begin+storage.MaxDelete, len(keys))]
-		group.Go(func() error {
-			if err := t.bucket.delete(groupCtx, batch...); err != nil {
-				return err
-			}
-			t.report.addDeleted(len(batch))
-			t.progress.AddBytes(int64(len(batch)), 0)
-			return nil
-		})
-	}
-	err := group.Wait()
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
+	batches := slices.Collect(slices.Chunk(keys, storage.MaxDelete))
+	return parallel(ctx, deletesInFlight, len(batches), func(ctx context.Context, i int) error {
+		n := len(batches[i])
+		if err := t.bucket.delete(ctx, batches[i]...); err != nil {
+			return err
+		}
+		t.report.addDeleted(n)
+		t.progress.AddBytes(int64(n), 0)
+		return nil
+	})
 }
-
-// deletesAtOnce is small: each request deletes up to a thousand objects.
-const deletesAtOnce = 4

@@ -47,14 +47,14 @@ func TestFirstSearchShardComesLast(t *testing.T) {
 				for n := 1; lists[site.SearchShardKey(list, n)] != ""; n++ {
 					checked++
 					if other := site.SearchShardKey(list, n); string(objects[other].Body) != lists[other] {
-						t.Errorf("bulk %s: the new %s is there before %s", bulk, key, other)
+						t.Errorf("bulk %s: got the new %s before %s, want it after", bulk, key, other)
 					}
 				}
 			}
 			publish(t, siteOf(t, merge(objectsOf(100, ""), searchesOf(30, 5, 10))), farUnpacker{far}, Options{Bulk: bulk})
 			publish(t, siteOf(t, lists), farUnpacker{far}, Options{Bulk: bulk})
 			if want := 27*4 + 3*29; checked < want {
-				t.Errorf("%d shards were compared, want at least %d", checked, want)
+				t.Errorf("compared shards: got %d, want at least %d", checked, want)
 			}
 		})
 	}

@@ -6,37 +6,36 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
-// maxKeysListed bounds the keys of each kind that a verification names; all are counted.
+// maxKeysListed bounds the keys of each kind in a verification; all are counted.
 const maxKeysListed = 1000
 
-// A Verification says in what a bucket differs from its manifest.
+// A Verification says how a bucket differs from its manifest.
 type Verification struct {
 	Dest      string  `json:"dest"`            // set by Note
 	Error     string  `json:"error,omitempty"` // set by Note
 	AsOf      string  `json:"as_of"`
-	Objects   int     `json:"objects"` // that the manifest names, its own shards included
-	Listed    int     `json:"listed"`
+	Objects   int     `json:"objects"` // named by the manifest, including its own shards
+	Listed    int     `json:"listed"`  // objects in the bucket
 	Missing   Found   `json:"missing"`
-	Altered   Found   `json:"altered"`   // other bytes than the manifest says
-	Refreshed Found   `json:"refreshed"` // other bytes, brought by a refresh: as it should be
-	Unknown   Found   `json:"unknown"`   // nobody knows them
-	Marked    bool    `json:"marked"`    // a publish is under way or was cut off
+	Altered   Found   `json:"altered"`   // with other bytes than the manifest says
+	Refreshed Found   `json:"refreshed"` // with other bytes that a refresh has put, which is no error
+	Unknown   Found   `json:"unknown"`   // not named by the manifest, nor used by followpress otherwise
+	Marked    bool    `json:"marked"`    // whether a publish is running or was cut off
 	Repaired  *Report `json:"repaired,omitempty"`
 	Seconds   float64 `json:"seconds"`
 }
 
-// Found are keys of one kind.
+// Found lists the keys of one kind.
 type Found struct {
 	Count int        `json:"count"`
-	Keys  []site.Key `json:"keys"` // the first of them, in order
+	Keys  []site.Key `json:"keys"` // the first 1,000 of them, sorted
 }
 
 func (f *Found) set(keys []site.Key) {
@@ -45,23 +44,23 @@ func (f *Found) set(keys []site.Key) {
 	f.Keys = slices.Clone(keys[:min(len(keys), maxKeysListed)])
 }
 
-// Good reports whether the bucket is what its manifest says.
+// Good reports whether the bucket equals its manifest, refreshed objects aside.
 func (v *Verification) Good() bool {
 	return v.Missing.Count == 0 && v.Altered.Count == 0 && v.Unknown.Count == 0
 }
 
-// Verify compares a bucket with its own manifest, by listing: sizes and ETags. It
-// writes nothing.
+// Verify compares a bucket with its own manifest, by a listing of sizes and ETags. It writes
+// nothing. Where ETags are not MD5s, it requests digests one by one. It is an error if the
+// bucket has no readable root; differences are not errors.
 func Verify(ctx context.Context, bucket Bucket, o Options) (*Verification, error) {
 	begun := time.Now()
 	o, err := o.WithDefaults()
 	if err != nil {
 		return nil, err
 	}
-	report := NewReport()
-	patient, stop, end := newPatient(ctx, bucket, o, &report.retries)
-	defer end()
-	v, err := verify(stop.ctx, patient, o)
+	l := newLifetimes(ctx)
+	defer l.end()
+	v, err := verify(l.soft, newRetryingBucket(l.hard, bucket, o, new(atomic.Int64)), o)
 	if err != nil {
 		return nil, err
 	}
@@ -69,16 +68,16 @@ func Verify(ctx context.Context, bucket Bucket, o Options) (*Verification, error
 	return v, nil
 }
 
-func verify(ctx context.Context, bucket *patient, o Options) (*Verification, error) {
+func verify(ctx context.Context, bucket *retryingBucket, o Options) (*Verification, error) {
 	body, _, err := bucket.read(ctx, site.RootKey)
 	if errors.Is(err, storage.ErrNotFound) {
-		return nil, fmt.Errorf("there is no %s in the bucket: publish a site first, or check --dest", site.RootKey)
+		return nil, fmt.Errorf("the bucket has no %s: publish a site first, or check --dest", site.RootKey)
 	} else if err != nil {
 		return nil, err
 	}
 	root, err := site.ParseRoot(body)
 	if err != nil {
-		return nil, fmt.Errorf("the bucket: %w: publish the site to put it right", err)
+		return nil, fmt.Errorf("the bucket: %w: publish the site to repair it", err)
 	}
 	entries, unreadable, err := readManifest(ctx, bucket, &root, o)
 	if err != nil {
@@ -89,9 +88,9 @@ func verify(ctx context.Context, bucket *patient, o Options) (*Verification, err
 	if err != nil {
 		return nil, err
 	}
-	// What a shard names that cannot be read is not known; it is no stranger either.
+	// Objects of an unreadable manifest shard are neither right nor unknown.
 	s.unknown = slices.DeleteFunc(s.unknown, func(key site.Key) bool {
-		return unreadable[site.ManifestShard(key, root.ShardDigits)] && ofASite(key, []site.Config{root.Config})
+		return unreadable[site.ManifestShard(key, root.ShardDigits)] && isSiteKey(key, []site.Config{root.Config})
 	})
 	return s.verification(&root, len(expected)), nil
 }
@@ -113,27 +112,22 @@ func keysOf(entries []site.Entry) []site.Key {
 	return keys
 }
 
-// readManifest reads all shards of the bucket's manifest. Those that are missing or
-// altered are unreadable: the listing will name them.
-func readManifest(ctx context.Context, bucket *patient, root *site.Root, o Options) (entries []site.Entry, unreadable map[string]bool, err error) {
+// readManifest reads all shards of the bucket's manifest. Missing or altered ones are returned
+// as unreadable; the listing will name them.
+func readManifest(ctx context.Context, bucket *retryingBucket, root *site.Root, o Options) (entries []site.Entry, unreadable map[string]bool, err error) {
 	shards := site.HashPrefixes(root.ShardDigits)
 	parts := make([][]site.Entry, len(shards))
 	bad := make([]bool, len(shards))
 	o.Progress.Stage("manifest", int64(len(shards)))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(min(o.Concurrency, maxPlanners))
-	for i, shard := range shards {
-		group.Go(func() error {
-			part, err := readLiveShard(ctx, bucket, root, shard)
-			if bad[i] = errors.Is(err, errInconsistent); err != nil && !bad[i] {
-				return err
-			}
-			parts[i] = part
-			o.Progress.AddBytes(1, 0)
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err = parallel(ctx, min(o.Concurrency, maxPlanners), len(shards), func(ctx context.Context, i int) (err error) {
+		parts[i], err = readLiveShard(ctx, bucket, root, shards[i])
+		if bad[i] = errors.Is(err, errInconsistent); err != nil && !bad[i] {
+			return err
+		}
+		o.Progress.AddBytes(1, 0)
+		return nil
+	})
+	if err != nil {
 		return nil, nil, err
 	}
 	unreadable = map[string]bool{}
@@ -143,26 +137,25 @@ func readManifest(ctx context.Context, bucket *patient, root *site.Root, o Optio
 	return slices.Concat(parts...), unreadable, nil
 }
 
-// Repair puts back what Verify finds missing or altered, from the site that the bucket
-// should hold, and deletes what has the form of a site's object and is unknown. What
-// belongs to somebody else it leaves alone. After an error the verification is not nil
-// if anything may have been put back or deleted.
+// Repair puts objects that Verify finds missing or altered, and deletes unknown ones whose
+// keys have the form of a site's. Other unknown objects stay. The site must be the one that
+// the bucket holds. After an error, the verification is nil if nothing was changed.
 func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verification, err error) {
 	begun := time.Now()
 	if o, err = o.WithDefaults(); err != nil {
 		return nil, err
 	}
 	report := NewReport()
-	r, end, err := newRun(ctx, from, to, o, report)
+	r, err := newRun(ctx, from, to, o, report)
 	if err != nil {
 		return nil, err
 	}
-	defer end()
-	release, err := r.lock(r.ctx)
+	defer r.end()
+	release, err := r.lock(r.soft)
 	if err != nil {
 		return nil, err
 	}
-	v, err = r.repair(r.ctx)
+	v, err = r.repair(r.soft)
 	release()
 	if v == nil {
 		return nil, err
@@ -175,17 +168,17 @@ func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verificati
 	return v, err
 }
 
-// repair looks with the site's manifest, which is whole, not with the bucket's.
+// repair compares with the site's manifest, which is complete, unlike perhaps the bucket's.
 func (r *run) repair(ctx context.Context) (*Verification, error) {
-	state, err := r.look(ctx)
+	state, err := r.readState(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if string(state.body) != string(r.source.body) {
-		return nil, errors.New("the bucket holds another site than this one: publish it instead, which compares everything that differs")
+		return nil, errors.New("the bucket holds another site: run followpress publish instead, which compares everything that differs")
 	}
 	if state.mark != nil {
-		return nil, errors.New("a publish to the bucket was cut off, or its requests may still arrive: publish the site instead, which looks at everything")
+		return nil, errors.New("a publish to the bucket was cut off, or its requests may still arrive: run followpress publish instead, which compares the site with a listing")
 	}
 	planner := &planner{source: r.source, bucket: r.bucket, live: state.root, concurrency: r.options.Concurrency}
 	entries, err := r.source.entries(ctx)
@@ -205,10 +198,10 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	if err := transfer.put(ctx, plan); err != nil {
 		return v, err
 	}
-	return v, r.durably(ctx, func() error { return transfer.deleteGone(ctx, plan.gone) })
+	return v, r.durably(ctx, func() error { return transfer.deleteKeys(ctx, plan.deletes) })
 }
 
-// Left is how many unknown objects a repair left alone.
+// Left is the number of unknown objects after a repair.
 func (v *Verification) Left() int {
 	if v.Repaired == nil {
 		return v.Unknown.Count
@@ -216,11 +209,11 @@ func (v *Verification) Left() int {
 	return v.Unknown.Count - v.Repaired.Done.Deleted
 }
 
-// String is the verification for a person.
+// String formats the verification for a person.
 func (v *Verification) String() string {
 	var b strings.Builder
 	if v.AsOf == "" {
-		return "" // it came to nothing
+		return "" // it failed early
 	}
 	fmt.Fprintf(&b, "manifest  %10d objects, as of %s\nlisted    %10d objects\n", v.Objects, v.AsOf, v.Listed)
 	for _, kind := range []struct {
@@ -237,16 +230,16 @@ func (v *Verification) String() string {
 		}
 	}
 	if v.Marked {
-		b.WriteString("a publish is under way or was cut off, or requests of one may still arrive: publish again, which looks at everything\n")
+		b.WriteString("a publish is running or was cut off, or its requests may still arrive: publish again to compare with a listing\n")
 	}
 	if r := v.Repaired; r != nil {
-		fmt.Fprintf(&b, "repaired  %10d objects put, %d manifest shards; %d deleted, %d unknown ones left: they are none of a site's\n",
+		fmt.Fprintf(&b, "repaired  %10d objects put, %d manifest shards; %d deleted, %d unknown objects of others left\n",
 			r.Done.Put, r.Done.Manifests, r.Done.Deleted, v.Left())
 	}
 	return b.String()
 }
 
-// Note adds what only the caller knows, as Report.Note does.
+// Note sets what only the caller knows, like Report.Note.
 func (v *Verification) Note(dest string, err error) {
 	v.Dest = dest
 	if err != nil {
@@ -254,7 +247,7 @@ func (v *Verification) Note(dest string, err error) {
 	}
 }
 
-// Markdown is the verification as a table, for the summary of a CI job.
+// Markdown formats the verification as a table, for the summary of a CI job.
 func (v *Verification) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n", v.Dest, map[bool]string{true: "verified", false: "verified, with errors"}[v.Error == ""])

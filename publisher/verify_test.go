@@ -92,7 +92,7 @@ func TestVerifyAndRepair(t *testing.T) {
 						keys = append(keys, string(key))
 					}
 					if got := strings.Join(keys, " "); got != kind.want || kind.found.Count != len(keys) {
-						t.Errorf("%s: %q (%d), want %q", kind.name, got, kind.found.Count, kind.want)
+						t.Errorf("%s: got %q (%d), want %q", kind.name, got, kind.found.Count, kind.want)
 					}
 				}
 			}
@@ -103,7 +103,7 @@ func TestVerifyAndRepair(t *testing.T) {
 			}
 			check(v, c.missing, c.altered, c.unknown)
 			if v.Good() != (c.missing+c.altered+c.unknown == "") {
-				t.Errorf("good: %v", v.Good())
+				t.Errorf("good: got %v, want the opposite", v.Good())
 			}
 			v, err = Repair(ctx, want, bucket, Options{BreakLock: true, drain: dead})
 			if err != nil {
@@ -111,7 +111,7 @@ func TestVerifyAndRepair(t *testing.T) {
 			}
 			check(v, c.missing, c.altered, c.unknown)
 			if v.Left() != len(strings.Fields(c.leftAfterRepaired)) {
-				t.Errorf("%d left", v.Left())
+				t.Errorf("left: got %d, want only those of others", v.Left())
 			}
 			if v, err = Verify(ctx, bucket, Options{}); err != nil {
 				t.Fatal(err)
@@ -131,7 +131,7 @@ func TestRepairFromAnotherSite(t *testing.T) {
 	folder := t.TempDir()
 	publish(t, siteOf(t, objectsOf(3, "")), storage.OpenLocal(folder), Options{})
 	_, err := Repair(context.Background(), siteOf(t, objectsOf(4, "")), storage.OpenLocal(folder), Options{})
-	if err == nil || !strings.Contains(err.Error(), "publish it instead") {
+	if err == nil || !strings.Contains(err.Error(), "run followpress publish instead") {
 		t.Error(err)
 	}
 }
@@ -175,11 +175,11 @@ func TestDamagedSite(t *testing.T) {
 			damage(next)
 			_, err := Publish(context.Background(), next, storage.OpenLocal(folder), Options{})
 			if err == nil || !strings.Contains(err.Error(), "--rebuild") || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%v", err)
+				t.Errorf("error: got %v, want one line with --rebuild", err)
 			}
 			root, err := os.ReadFile(filepath.Join(folder, string(site.RootKey)))
 			if err != nil || string(root) != string(old[site.RootKey]) {
-				t.Errorf("the root is another one (%v)", err)
+				t.Errorf("root: got another one (%v), want it unchanged", err)
 			}
 		})
 	}
@@ -204,7 +204,7 @@ func TestRefreshedObjects(t *testing.T) {
 		if cutOff {
 			dying := &mortal{Bucket: bucket, left: 4}
 			if _, err := Publish(context.Background(), next, dying, Options{Concurrency: 1}); err == nil {
-				t.Fatal("the run was not cut off")
+				t.Fatal("run: got no error, want it cut off")
 			}
 		}
 		publish(t, next, bucket, Options{BreakLock: true, drain: dead})
@@ -213,7 +213,7 @@ func TestRefreshedObjects(t *testing.T) {
 		for _, token := range []string{"3", "4"} {
 			key := site.RefreshKey(site.Details, token)
 			if string(found[key]) != keptFor("details"+token) {
-				t.Errorf("%s was touched", key)
+				t.Errorf("%s: got it changed, want it unchanged", key)
 			}
 			delete(found, key)
 		}

@@ -8,23 +8,23 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A watch looks at a lock that somebody else has, to find out whether its owner is
-// alive. It compares no clocks: it waits for another heartbeat, as long by the clock of
-// this machine as the owner may send requests after one.
+// A watch finds out whether the owner of a lock is alive. It compares no clocks: it waits for
+// another heartbeat for as long, by the clock of this machine, as the owner may send requests
+// after one.
 type watch struct {
-	bucket *patient
-	holder lockBody // as it was first seen
-	seen   time.Time
+	bucket *retryingBucket
+	holder lockBody  // when the watch began
+	seen   time.Time // when the watch began
 	drain  time.Duration
 }
 
-// firstLook is how soon a watch looks again: who has only a moment's work left is not
-// waited for long.
-const firstLook = 50 * time.Millisecond
+// firstPoll is the first interval of a watch; each one is twice as long. It is short because an
+// owner may be about to finish.
+const firstPoll = 50 * time.Millisecond
 
-func newWatch(bucket *patient, holder lockBody, drain time.Duration) *watch {
+func newWatch(bucket *retryingBucket, holder lockBody, drain time.Duration) *watch {
 	w := &watch{bucket, holder, time.Now(), drain}
-	bucket.log.Warn("somebody else has the lock: watching whether they are alive", "owner", holder.Owner,
+	bucket.log.Warn("another publisher has the lock: watching whether it is alive", "owner", holder.Owner,
 		"host", holder.Host, "process", holder.PID, "since", holder.Start.Format(time.RFC3339), "for", w.limit())
 	return w
 }
@@ -32,10 +32,10 @@ func newWatch(bucket *patient, holder lockBody, drain time.Duration) *watch {
 // limit is how long after its last heartbeat an owner's requests may arrive.
 func (w *watch) limit() time.Duration { return w.holder.lease() + w.drain }
 
-// wait gives the lock as it is when the owner has given no sign of life for the limit;
-// ErrLocked as soon as it has given one.
+// wait returns the lock once its owner has shown no sign of life for the limit, or ErrLocked as
+// soon as it has shown one.
 func (w *watch) wait(ctx context.Context) (holder lockBody, info storage.Info, err error) {
-	for pause := firstLook; ; pause = min(2*pause, max(firstLook, w.holder.lease()/heartbeats/2)) {
+	for pause := firstPoll; ; pause = min(2*pause, max(firstPoll, w.holder.lease()/heartbeats/2)) {
 		left := w.limit() - time.Since(w.seen)
 		select {
 		case <-time.After(max(0, min(pause, left))):
@@ -45,15 +45,15 @@ func (w *watch) wait(ctx context.Context) (holder lockBody, info storage.Info, e
 		holder, info, err = readLock(ctx, w.bucket)
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
-			return holder, info, lockedBy(w.holder, "somebody has just removed the lock: run this again if that is still needed")
+			return holder, info, errLockedBy(w.holder, "the lock has just been removed: run this again if it is still needed")
 		case err != nil:
 			return holder, info, err
 		case holder.Released:
-			return holder, info, lockedBy(w.holder, "it has just ended: run this again if that is still needed")
+			return holder, info, errLockedBy(w.holder, "it has just ended: run this again if it is still needed")
 		case holder.ID != w.holder.ID:
-			return holder, info, lockedBy(holder, "it has just taken over the lock: wait until that run ends")
+			return holder, info, errLockedBy(holder, "it has just taken over the lock: wait until that run ends")
 		case holder.Beats != w.holder.Beats:
-			return holder, info, lockedBy(holder, "it is alive: wait until that run ends, or stop it; --break-lock takes the lock all the same")
+			return holder, info, errLockedBy(holder, "it is alive: wait until that run ends, or stop it; --break-lock takes the lock anyway")
 		case left <= 0:
 			return holder, info, nil
 		}

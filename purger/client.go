@@ -16,70 +16,73 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
+	"github.com/followpress/followpress/retry"
 )
 
 // Times and sizes of requests.
 const (
-	attemptTime = 30 * time.Second
-	firstWait   = 500 * time.Millisecond
-	longestWait = 20 * time.Second
-	largestBody = 1 << 20 // of an answer
-	largestWord = 200     // of an answer, as an error quotes it
+	attemptTime    = 30 * time.Second
+	firstBackoff   = 500 * time.Millisecond
+	longestBackoff = 20 * time.Second
+	maxAnswer      = 1 << 20 // bytes of an answer that are read
+	maxQuote       = 200     // bytes of an answer that an error quotes
 )
 
-// A verdict says what an answer means.
+// A verdict is the meaning of an answer.
 type verdict int
 
 const (
-	byStatus verdict = iota // what its status says
+	byStatus verdict = iota // as its status says
 	good
-	nothing // good: it had nothing to forget
-	tryAgain
+	nothing  // success: the cache had nothing to purge
+	tryAgain // retryable
 )
 
-// A client makes requests, and makes them again when they fail for a reason that may
-// go away.
+// A client makes requests, and retries them with exponential backoff after a retryable
+// error. It may be used from many goroutines.
 type client struct {
-	name      string
-	http      *http.Client
-	patience  time.Duration
-	firstWait time.Duration
-	pollWait  time.Duration
-	log       *slog.Logger
-	tell      func(line string)
-	retries   atomic.Int64
-	empty     atomic.Int64 // answers that there was nothing to forget
-	hide      *strings.Replacer
+	name     string
+	http     *http.Client
+	retry    retry.Policy
+	pollWait time.Duration
+	log      *slog.Logger
+	tell     func(line string)
+	retries  atomic.Int64
+	empty    atomic.Int64 // answers that there was nothing to purge
+	hide     *strings.Replacer
 }
 
 func newClient(name string, secrets []string, o Options) *client {
-	c := &client{name: name, hide: hiding(secrets), patience: o.Patience, firstWait: o.firstWait, pollWait: o.pollWait, log: o.Log, tell: o.Tell}
+	c := &client{name: name, hide: hiding(secrets), pollWait: cmp.Or(o.pollWait, pollWait), log: o.Log, tell: o.Tell}
+	c.retry = retry.Policy{
+		Retryable: isRetryable, First: cmp.Or(o.firstBackoff, firstBackoff), Longest: longestBackoff, Patience: o.Patience,
+		Log: o.Log, Retries: &c.retries,
+	}
 	c.http = &http.Client{
 		Transport: http.DefaultTransport,
-		// Another method, or our token, is not for another server.
+		// A redirect must not take our token, or a purge, to another server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	if c.firstWait == 0 {
-		c.firstWait = firstWait
-	}
-	if c.pollWait == 0 {
-		c.pollWait = pollWait
 	}
 	return c
 }
 
-// A statusError is an answer that says no.
+// A statusError is an answer whose status means failure.
 type statusError struct {
 	status int
-	word   string // the beginning of the answer
-	after  error  // a backoff.RetryAfterError if the server says when to try again
+	quote  string // the beginning of the answer
 }
+
+// A retryableError marks an error after which another attempt may succeed.
+type retryableError struct{ error }
+
+func (e retryableError) Unwrap() error { return e.error }
+
+func isRetryable(err error) bool { return errors.As(err, new(retryableError)) }
 
 func (e *statusError) Error() string {
 	text := fmt.Sprintf("the answer is %d %s", e.status, http.StatusText(e.status))
-	if e.word != "" {
-		text += ": " + e.word
+	if e.quote != "" {
+		text += ": " + e.quote
 	}
 	if e.status == http.StatusUnauthorized || e.status == http.StatusForbidden {
 		text += " (check the credentials, and what they permit)"
@@ -87,51 +90,33 @@ func (e *statusError) Error() string {
 	return text
 }
 
-func (e *statusError) Unwrap() error { return e.after }
-
-// do makes a request until an attempt succeeds, and gives the body of the answer. Each
-// attempt has a request of its own: a signature has a time.
-func (c *client) do(ctx context.Context, verdicts judge, request func(context.Context) (*http.Request, error)) ([]byte, error) {
-	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval, wait.MaxInterval, wait.Multiplier = c.firstWait, longestWait, 2
-	tried := false
-	answer, err := backoff.Retry(ctx, func() ([]byte, error) {
-		answer, again, err := c.attempt(ctx, verdicts, request)
-		tried = again
-		if err != nil && !again {
-			err = backoff.Permanent(err)
-		}
-		return answer, err
-	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(c.patience), backoff.WithNotify(func(err error, next time.Duration) {
-		level := slog.LevelInfo
-		if c.retries.Add(1) == 1 { // the first one tells a person why nothing moves
-			level = slog.LevelWarn
-		}
-		c.log.Log(ctx, level, "trying again", "purge", c.name, "after", next.Round(time.Millisecond), "error", err)
-	}))
-	if err != nil && tried && ctx.Err() == nil {
-		err = fmt.Errorf("%w (tried for %s)", err, c.patience)
-	}
+// do makes a request until an attempt succeeds, and returns the body of the answer. Each
+// attempt has a request of its own, because a signature contains the time.
+func (c *client) do(ctx context.Context, verdicts judge, request func(context.Context) (*http.Request, error)) (answer []byte, err error) {
+	err = c.retry.Do(ctx, func() (err error) {
+		answer, err = c.attempt(ctx, verdicts, request)
+		return err
+	}, "purge", c.name)
 	return answer, err
 }
 
-// attempt makes a request once; again is whether an error may go away.
-func (c *client) attempt(ctx context.Context, verdicts judge, request func(context.Context) (*http.Request, error)) (answer []byte, again bool, err error) {
+// attempt makes a request once.
+func (c *client) attempt(ctx context.Context, verdicts judge, request func(context.Context) (*http.Request, error)) (answer []byte, err error) {
 	limited, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
 	r, err := request(limited)
 	if err != nil {
-		return nil, false, withoutURL(err)
+		return nil, withoutURL(err)
 	}
 	response, err := c.http.Do(r)
 	if err != nil {
-		return nil, ctx.Err() == nil, withoutURL(err)
+		return nil, unlessEnded(ctx, withoutURL(err))
 	}
-	answer, err = io.ReadAll(io.LimitReader(response.Body, largestBody))
+	answer, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	err = errors.Join(err, response.Body.Close())
 	c.log.Debug("request", "purge", c.name, "method", r.Method, "status", response.StatusCode)
 	if err != nil {
-		return nil, ctx.Err() == nil, err
+		return nil, unlessEnded(ctx, err)
 	}
 	status, said := response.StatusCode, byStatus
 	if verdicts != nil {
@@ -141,15 +126,25 @@ func (c *client) attempt(ctx context.Context, verdicts judge, request func(conte
 		c.empty.Add(1)
 	}
 	if said == good || said == nothing || said == byStatus && status/100 == 2 {
-		return answer, false, nil
+		return answer, nil
 	}
-	again = said == tryAgain || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status >= http.StatusInternalServerError &&
-		status != http.StatusNotImplemented
-	return nil, again, &statusError{status, c.word(answer), retryAfter(response.Header)}
+	err = &statusError{status, c.quote(answer)}
+	if said == tryAgain || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout ||
+		status >= http.StatusInternalServerError && status != http.StatusNotImplemented {
+		err = afterHeader(response.Header, retryableError{err})
+	}
+	return nil, err
 }
 
-// withoutURL keeps what went wrong: the URL may be a template that somebody put a
-// secret into.
+// unlessEnded makes an error retryable, unless the reason is that ctx has ended.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	return retryableError{err}
+}
+
+// withoutURL drops the URL from an error: it may come from a template with a secret in it.
 func withoutURL(err error) error {
 	var of *url.Error
 	if errors.As(err, &of) {
@@ -158,31 +153,31 @@ func withoutURL(err error) error {
 	return err
 }
 
-// retryAfter reads the header, in seconds or as a time.
-func retryAfter(h http.Header) error {
+// afterHeader adds the wait that the server asks for in Retry-After, in seconds or as a time.
+func afterHeader(h http.Header, err error) error {
 	text := h.Get("Retry-After")
-	if seconds, err := strconv.Atoi(text); err == nil && seconds >= 0 {
-		return backoff.RetryAfter(seconds)
+	if seconds, parseErr := strconv.Atoi(text); parseErr == nil && seconds >= 0 {
+		return retry.After(err, time.Duration(seconds)*time.Second)
 	}
-	if at, err := http.ParseTime(text); err == nil {
-		return &backoff.RetryAfterError{Duration: max(0, time.Until(at))}
+	if at, parseErr := http.ParseTime(text); parseErr == nil {
+		return retry.After(err, max(0, time.Until(at)))
 	}
-	return nil
+	return err
 }
 
-// word is the beginning of an answer, in one line. Servers like to say what they were
-// asked for: our secrets are taken out.
-func (c *client) word(answer []byte) string {
+// quote is the beginning of an answer, in one line. Servers often repeat the request, so our
+// secrets are replaced.
+func (c *client) quote(answer []byte) string {
 	text := c.hide.Replace(string(answer))
-	return strings.Join(strings.Fields(strings.ToValidUTF8(text[:min(len(text), largestWord)], "")), " ")
+	return strings.Join(strings.Fields(strings.ToValidUTF8(text[:min(len(text), maxQuote)], "")), " ")
 }
 
-// shortestSecret keeps the words of a URL like /purge?all=1 readable.
+// shortestSecret keeps short words of a URL like /purge?all=1 readable.
 const shortestSecret = 6
 
-// hiding takes secrets out of a text.
+// hiding returns a replacer that hides secrets in a text.
 func hiding(secrets []string) *strings.Replacer {
-	// Where two of them match, the first does: one may begin another.
+	// Longest first: one secret may be the beginning of another, and the first match wins.
 	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	var pairs []string
 	for _, s := range secrets {
@@ -193,10 +188,10 @@ func hiding(secrets []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// secretsIn are the parts of a URL, or of a template, that may be secret: all but the
-// server's name.
-func secretsIn(template string) []string {
-	u, err := url.Parse(strings.NewReplacer(urlPlace, "", pathPlace, "").Replace(template))
+// secretsIn returns the parts of a URL, or of a template, that may be secret: all except the
+// host.
+func secretParts(template string) []string {
+	u, err := url.Parse(strings.NewReplacer(urlPlaceholder, "", pathPlaceholder, "").Replace(template))
 	if err != nil {
 		return nil // it will be refused
 	}
@@ -211,10 +206,10 @@ func secretsIn(template string) []string {
 	return all
 }
 
-// percent is a byte of a URL, whose digits may be of either case.
+// percent matches an encoded byte of a URL, whose digits may be of either case.
 var percent = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
-// echoes are the ways in which a server may repeat a part of a URL.
+// echoes returns the spellings in which a server may repeat a part of a URL.
 func echoes(part string) []string {
 	all := []string{part}
 	for _, unescape := range []func(string) (string, error){url.QueryUnescape, url.PathUnescape} {

@@ -14,13 +14,13 @@ import (
 
 const (
 	cloudflareEndpoint = "https://api.cloudflare.com/client/v4"
-	// cloudflareBatch is the documented limit of prefixes a request. Older pages say 30.
+	// cloudflareBatch is the documented limit of prefixes per request; older pages say 30
 	cloudflareBatch = 100
 )
 
-// cloudflare forgets prefixes of URLs, of whole segments and whatever the query. Single
-// URLs ("files") would have to name each query, and do not reach what a Worker stores
-// under a key of its own.
+// cloudflare purges by prefixes of URLs: whole path segments, with any query. Purging single
+// URLs ("files") would need every query, and does not reach what a Worker caches under keys of
+// its own.
 type cloudflare struct {
 	endpoint, zone, token string
 	sites                 []string
@@ -39,7 +39,7 @@ func newCloudflare(rest string, o Options) (service, error) {
 
 func (c *cloudflare) name() string { return string(Cloudflare) + ":" + c.zone }
 
-func (c *cloudflare) atOnce() int { return 1 }
+func (c *cloudflare) inFlight() int { return 1 }
 
 func (c *cloudflare) cut(p Purge) []batch {
 	if p.All {
@@ -48,16 +48,16 @@ func (c *cloudflare) cut(p Purge) []batch {
 	var prefixes []string
 	for _, s := range c.sites {
 		_, host, _ := strings.Cut(s, "://")
-		for _, path := range wholeSegments(p).paths() {
+		for _, path := range toPlainFolders(p).paths() {
 			prefixes = append(prefixes, host+strings.TrimSuffix(path, "/"))
 		}
 	}
 	return cutAt(prefixes, cloudflareBatch)
 }
 
-// wholeSegments purges the folder of a path with an odd byte: what the service reads in
-// such a prefix, or whether it refuses all prefixes beside it, is not documented.
-func wholeSegments(p Purge) Purge {
+// toPlainFolders replaces each path with an odd byte by its folder, because it is not documented
+// how the service reads such a prefix, or whether it refuses the whole request.
+func toPlainFolders(p Purge) Purge {
 	var plain Purge
 	for _, u := range p.Exact {
 		plain.addPlain(&plain.Exact, u)
@@ -76,11 +76,11 @@ func (p *Purge) addPlain(to *[]string, u string) {
 }
 
 func (c *cloudflare) request(ctx context.Context, b batch) (*http.Request, error) {
-	what := map[string]any{"purge_everything": true}
+	purge := map[string]any{"purge_everything": true}
 	if !b.all {
-		what = map[string]any{"prefixes": b.items}
+		purge = map[string]any{"prefixes": b.items}
 	}
-	body, err := json.MarshalWithOption(what, json.DisableHTMLEscape())
+	body, err := json.MarshalWithOption(purge, json.DisableHTMLEscape())
 	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
@@ -93,13 +93,13 @@ func (c *cloudflare) request(ctx context.Context, b batch) (*http.Request, error
 	return r, nil
 }
 
-// finish looks whether it was done: an answer says so itself, whatever its status.
+// finish checks the field success of the answer, which counts more than the status.
 func (c *cloudflare) finish(_ context.Context, asked *client, answer []byte) error {
 	var said struct {
 		Success bool `json:"success"`
 	}
 	if err := json.Unmarshal(answer, &said); err != nil || !said.Success {
-		return fmt.Errorf("the answer does not say that it was done: %s", asked.word(answer))
+		return fmt.Errorf("the answer does not report success: %s", asked.quote(answer))
 	}
 	return nil
 }

@@ -20,21 +20,20 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// What CloudFront documents: how many paths may be in progress at a time, without and
-// with a * at the end.
+// Limits that CloudFront documents: paths in progress at a time, without and with a * at the end.
 const (
 	cloudFrontEndpoint  = "https://cloudfront.amazonaws.com"
 	cloudFrontVersion   = "2020-05-31"
 	cloudFrontPaths     = 3_000
 	cloudFrontWildcards = 15
 	pollWait            = 5 * time.Second
-	// longestInvalidation is far beyond the minute or two that one takes.
-	longestInvalidation = 15 * time.Minute
+	// longestInvalidation is much longer than the usual minute or two.
+	maxInvalidation = 15 * time.Minute
 )
 
-// cloudFront makes invalidations, and waits until each is completed: only then no edge
-// serves what was there before. One is under way at a time, which keeps to the limits.
-// The SDK's client of the service is some megabytes for two requests; its signer is not.
+// cloudFront creates invalidations and waits until each is completed, because edges serve old
+// answers until then. One is in progress at a time, to stay within the limits. Only the signer
+// of the AWS SDK is used: its CloudFront client would add megabytes for two requests.
 type cloudFront struct {
 	endpoint, id string
 	credentials  func(context.Context) (Credentials, error)
@@ -50,7 +49,7 @@ func newCloudFront(rest string, o Options) (service, error) {
 
 func (c *cloudFront) name() string { return string(CloudFront) + ":" + c.id }
 
-func (c *cloudFront) atOnce() int { return 1 }
+func (c *cloudFront) inFlight() int { return 1 }
 
 func (c *cloudFront) cut(p Purge) []batch {
 	if p.All {
@@ -59,7 +58,7 @@ func (c *cloudFront) cut(p Purge) []batch {
 	p = withoutOdd(manifestsAsOne(p))
 	wide := wildcards(p.Wide)
 	if len(wide) > cloudFrontWildcards {
-		// A path with a * costs as much as one without: whole folders, then.
+		// Too many: purge whole folders. A path with a * costs as much as one without.
 		var folders []string
 		for _, w := range p.Wide {
 			folders = append(folders, site.EndpointFolder(w))
@@ -79,8 +78,8 @@ func (c *cloudFront) cut(p Purge) []batch {
 	return batches
 }
 
-// withoutOdd makes paths wide that CloudFront would refuse, and with them the whole
-// request: a path with a * may end before an odd byte.
+// withoutOdd makes paths with odd bytes wide: their wildcard ends before the odd byte. CloudFront
+// would refuse the whole request because of one of them.
 func withoutOdd(p Purge) Purge {
 	exact, wide := make([]string, 0, len(p.Exact)), slices.Clone(p.Wide)
 	for _, u := range p.Exact {
@@ -93,8 +92,8 @@ func withoutOdd(p Purge) Purge {
 	return Purge{Exact: exact, Wide: wide}
 }
 
-// wildcards are paths with any query, as CloudFront writes them: a * may only be at the
-// end. Each costs, so those that another one has in it are left out.
+// wildcards returns paths for any query, as CloudFront writes them, with a * at the end. Each one
+// costs, so those that another one covers are left out.
 func wildcards(wide []string) []string {
 	var all []string
 	for _, w := range wide {
@@ -111,7 +110,7 @@ func wildcards(wide []string) []string {
 	return all[:n]
 }
 
-// manifestsAsOne purges all shards of the manifest where more than one changed: each
+// manifestsAsOne purges all manifest shards with one path if more than one changed, because each
 // path costs.
 func manifestsAsOne(p Purge) Purge {
 	isShard := func(u string) bool { return strings.HasPrefix(u, manifests) }
@@ -139,7 +138,7 @@ type invalidation struct {
 }
 
 func (c *cloudFront) request(ctx context.Context, b batch) (*http.Request, error) {
-	// By its reference CloudFront knows an attempt whose answer was lost.
+	// By its reference, CloudFront recognises the retry of a request whose answer was lost.
 	in := invalidationBatch{CallerReference: b.reference}
 	in.Paths.Items.Path, in.Paths.Quantity = b.items, len(b.items)
 	body, err := xml.Marshal(in)
@@ -173,7 +172,7 @@ func (c *cloudFront) signed(ctx context.Context, method, id string, body []byte)
 	return r, err
 }
 
-// judge knows that CloudFront says 400 where others say 429.
+// judge handles throttling, for which CloudFront answers 400 instead of 429.
 func (c *cloudFront) judge(status int, body []byte) verdict {
 	var said struct {
 		Error struct{ Code string }
@@ -188,19 +187,19 @@ func (c *cloudFront) judge(status int, body []byte) verdict {
 	return byStatus
 }
 
-// finish asks until the invalidation is completed.
+// finish polls until the invalidation is completed.
 func (c *cloudFront) finish(ctx context.Context, client *client, answer []byte) error {
-	until := time.Now().Add(longestInvalidation)
+	until := time.Now().Add(maxInvalidation)
 	for asked := false; ; asked = true {
 		var now invalidation
 		if err := xml.Unmarshal(answer, &now); err != nil || now.ID == "" {
-			return fmt.Errorf("the answer names no invalidation: %s", client.word(answer))
+			return fmt.Errorf("the answer contains no invalidation: %s", client.quote(answer))
 		}
 		if now.Status == "Completed" {
 			return nil
 		}
 		if time.Now().After(until) {
-			return fmt.Errorf("invalidation %s is %q after %s", now.ID, now.Status, longestInvalidation)
+			return fmt.Errorf("invalidation %s is %q after %s", now.ID, now.Status, maxInvalidation)
 		}
 		if !asked {
 			client.tell(fmt.Sprintf("%s: waiting until invalidation %s is completed, which takes a minute or two", c.name(), now.ID))

@@ -1,7 +1,9 @@
-// Package purger makes caches before a bucket forget what a publish has changed:
-// CloudFront, Cloudflare, Fastly, Varnish, and whatever else takes the method PURGE.
+// Package purger makes caches in front of a bucket drop what a publish has changed. It knows
+// CloudFront, Cloudflare, Fastly, Varnish, and every cache that accepts the method PURGE.
 //
-// URLs turns the keys of changed objects into the URLs that show them. Each service
-// says what requests that takes, within its documented limits, before any is made.
-// Nothing here reads the environment or knows a bucket.
+// URLs derives a Purge from the keys of changed objects: the URLs whose answers may have changed.
+// A Purger cuts it into requests within the documented limits of its service, sends them, and
+// retries them. The package does not read the environment and does not know buckets.
+//
+// The API may change until version 1.
 package purger

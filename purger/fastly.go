@@ -10,9 +10,9 @@ import (
 
 const fastlyEndpoint = "https://api.fastly.com"
 
-// fastly forgets single URLs (POST /purge/{url}) or everything (POST
-// /service/{id}/purge_all). It knows groups of URLs only by the header Surrogate-Key,
-// which objects of a bucket have not: where queries cannot be listed, everything goes.
+// fastly purges single URLs (POST /purge/{url}) or everything (POST /service/{id}/purge_all).
+// Groups of URLs need the header Surrogate-Key, which objects of a bucket do not have. So where
+// queries cannot be listed, everything is purged.
 type fastly struct {
 	endpoint, id, token string
 	sites               []string
@@ -29,7 +29,7 @@ func newFastly(rest string, o Options) (service, error) {
 	return &fastly{endpoint, rest, o.FastlyToken, o.Sites}, err
 }
 
-// endpointOf is where the interface of a service is, without a slash at the end.
+// endpointOf returns the URL of a service's API, without a slash at the end.
 func endpointOf(kind Kind, o Options, usual string) (string, error) {
 	text := o.Endpoints[kind]
 	if text == "" {
@@ -41,7 +41,7 @@ func endpointOf(kind Kind, o Options, usual string) (string, error) {
 
 func (f *fastly) name() string { return string(Fastly) + ":" + f.id }
 
-func (f *fastly) atOnce() int { return manyRequests }
+func (f *fastly) inFlight() int { return defaultInFlight }
 
 func (f *fastly) cut(p Purge) []batch {
 	if p.All || len(p.Wide) > 0 {

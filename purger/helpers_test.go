@@ -68,9 +68,9 @@ func (s *stub) open(t *testing.T, flag string, change ...func(*Options)) *Purger
 		AWS: func(context.Context) (Credentials, error) {
 			return Credentials{"AKIDEXAMPLE", secret, "session-token"}, nil
 		},
-		Endpoints: map[Kind]string{CloudFront: s.URL, Cloudflare: s.URL + "/client/v4", Fastly: s.URL},
-		Log:       slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		firstWait: time.Millisecond, pollWait: time.Millisecond,
+		Endpoints:    map[Kind]string{CloudFront: s.URL, Cloudflare: s.URL + "/client/v4", Fastly: s.URL},
+		Log:          slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		firstBackoff: time.Millisecond, pollWait: time.Millisecond,
 	}
 	for _, c := range change {
 		c(&o)
@@ -86,7 +86,7 @@ func (s *stub) noSecret(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, text := range append(texts, s.log.String()) {
 		if strings.Contains(text, secret) {
-			t.Errorf("the secret is in %q", text)
+			t.Errorf("text: got the secret in %q, want it hidden", text)
 		}
 	}
 }
@@ -132,13 +132,13 @@ func checkSignature(t *testing.T, r told, service, region string) {
 	date := r.header.Get("X-Amz-Date")
 	at, err := time.Parse("20060102T150405Z", date)
 	if !found || err != nil || time.Since(at).Abs() > time.Minute {
-		t.Errorf("the signature of %q: %v", auth, err)
+		t.Errorf("signature: got %q: %v, want a valid one", auth, err)
 		return
 	}
 	signed := strings.Split(parts["SignedHeaders"], ";")
 	for _, header := range []string{"host", "x-amz-date", "x-amz-security-token"} {
 		if !slices.Contains(signed, header) {
-			t.Errorf("%s is not signed", header)
+			t.Errorf("header %s: got it unsigned, want it signed", header)
 		}
 	}
 	canonical := r.method + "\n" + r.path + "\n" + r.query + "\n"
@@ -157,6 +157,6 @@ func checkSignature(t *testing.T, r told, service, region string) {
 	key := mac(mac(mac(mac([]byte("AWS4"+secret), date[:8]), region), service), "aws4_request")
 	want := hex.EncodeToString(mac(key, "AWS4-HMAC-SHA256\n"+date+"\n"+scope+"\n"+sum(canonical)))
 	if parts["Credential"] != "AKIDEXAMPLE/"+scope || parts["Signature"] != want {
-		t.Errorf("the signature is %q, want %s of %s", auth, want, scope)
+		t.Errorf("signature: got %q, want %s of %s", auth, want, scope)
 	}
 }

@@ -8,23 +8,22 @@ import (
 	"strings"
 )
 
-// The placeholders of a template.
+// Placeholders in a template.
 const (
-	urlPlace  = "{url}"
-	pathPlace = "{path}"
+	urlPlaceholder  = "{url}"
+	pathPlaceholder = "{path}"
 )
 
-// plainHTTP is a cache that forgets a URL when it is sent the method PURGE, or all
-// that begin alike when the URL ends in *. One whose template has no placeholder
-// forgets everything, whatever has changed.
+// plainHTTP is a cache that purges a URL on the method PURGE, or all URLs with a prefix if the URL
+// ends in *. A template without a placeholder purges everything with each request.
 type plainHTTP struct {
 	template string
-	sites    []string // of {url}
+	sites    []string // for {url}
 }
 
 func newHTTP(rest string, o Options) (service, error) {
 	h := &plainHTTP{template: rest, sites: o.Sites}
-	hasURL, hasPath := strings.Contains(rest, urlPlace), strings.Contains(rest, pathPlace)
+	hasURL, hasPath := strings.Contains(rest, urlPlaceholder), strings.Contains(rest, pathPlaceholder)
 	switch {
 	case hasURL && hasPath:
 		return nil, errors.New("the template may have {path} or {url}, and not both")
@@ -32,13 +31,13 @@ func newHTTP(rest string, o Options) (service, error) {
 		return nil, errors.New("the template has a placeholder that is neither {path} nor {url}")
 	case hasURL && len(o.Sites) == 0:
 		return nil, errNoSite
-	case strings.Contains(rest, "/"+pathPlace):
+	case strings.Contains(rest, "/"+pathPlaceholder):
 		return nil, errors.New("the template has a slash before {path}, which begins with a slash itself: write http://cache{path}, not http://cache/{path}")
 	}
-	// A path of two slashes would be taken for a host on its way.
+	// Two slashes in a path would be mistaken for the beginning of a host.
 	_, beyond, _ := strings.Cut(rest, "://")
 	beyond, _, _ = strings.Cut(beyond, "?")
-	beyond, _, _ = strings.Cut(beyond, urlPlace)
+	beyond, _, _ = strings.Cut(beyond, urlPlaceholder)
 	if strings.Contains(beyond, "//") {
 		return nil, errors.New("the template has two slashes in its path: write one")
 	}
@@ -48,30 +47,30 @@ func newHTTP(rest string, o Options) (service, error) {
 	return h, nil
 }
 
-// errNoSite is for services that want whole URLs.
-var errNoSite = errors.New("it wants whole URLs: name the site with --purge-url")
+// errNoSite is for services that need whole URLs.
+var errNoSite = errors.New("it needs whole URLs: name the site with --purge-url")
 
-// name leaves the template's path out: it may hold a secret.
+// name leaves out the template's path, which may contain a secret.
 func (h *plainHTTP) name() string {
-	if strings.HasPrefix(h.template, urlPlace) {
-		return string(HTTP) + ":" + urlPlace
+	if strings.HasPrefix(h.template, urlPlaceholder) {
+		return string(HTTP) + ":" + urlPlaceholder
 	}
 	u, _ := parseURL(h.fill("https://site.invalid", "/path")) // newHTTP has parsed it
 	return string(HTTP) + ":" + u.Scheme + "://" + u.Host
 }
 
-func (h *plainHTTP) atOnce() int { return manyRequests }
+func (h *plainHTTP) inFlight() int { return defaultInFlight }
 
-// manyRequests is for services that take a URL a request.
-const manyRequests = 16
+// defaultInFlight is for services that take one URL per request.
+const defaultInFlight = 16
 
-// isPlain reports whether there is nothing to fill in: one URL for everything.
-func (h *plainHTTP) isPlain() bool {
-	return !strings.Contains(h.template, pathPlace) && !strings.Contains(h.template, urlPlace)
+// isConstant reports whether the template has no placeholder: one URL purges everything.
+func (h *plainHTTP) isConstant() bool {
+	return !strings.Contains(h.template, pathPlaceholder) && !strings.Contains(h.template, urlPlaceholder)
 }
 
 func (h *plainHTTP) cut(p Purge) []batch {
-	if h.isPlain() {
+	if h.isConstant() {
 		return []batch{{all: true, items: []string{"/*"}}}
 	}
 	paths := []string{"/*"}
@@ -89,17 +88,17 @@ func (h *plainHTTP) cut(p Purge) []batch {
 			paths = append(paths, w+"*")
 		}
 	}
-	batches := cutAt(h.all(paths), 1)
+	batches := cutAt(h.urls(paths), 1)
 	for i := range batches {
 		batches[i].all = p.All
 	}
 	return batches
 }
 
-// all are the URLs of requests: where the template wants whole URLs, one for each site.
-func (h *plainHTTP) all(paths []string) []string {
+// urls returns the URLs of requests: one per path, for {url} also one per site.
+func (h *plainHTTP) urls(paths []string) []string {
 	sites := h.sites
-	if strings.Contains(h.template, pathPlace) {
+	if strings.Contains(h.template, pathPlaceholder) {
 		sites = []string{""}
 	}
 	var all []string
@@ -111,17 +110,16 @@ func (h *plainHTTP) all(paths []string) []string {
 	return all
 }
 
-// fill puts a path of a site, or its URL, in the template's place. In a query it is
-// encoded as a value of one.
+// fill replaces the placeholder of the template. In a query, the value is encoded.
 func (h *plainHTTP) fill(site, path string) string {
-	if h.isPlain() {
+	if h.isConstant() {
 		return h.template
 	}
-	place, value := pathPlace, path
-	if strings.Contains(h.template, urlPlace) {
-		place, value = urlPlace, site+path
+	placeholder, value := pathPlaceholder, path
+	if strings.Contains(h.template, urlPlaceholder) {
+		placeholder, value = urlPlaceholder, site+path
 	}
-	before, after, _ := strings.Cut(h.template, place)
+	before, after, _ := strings.Cut(h.template, placeholder)
 	if strings.Contains(before, "?") {
 		value = url.QueryEscape(value)
 	}
@@ -134,25 +132,25 @@ func (h *plainHTTP) request(ctx context.Context, b batch) (*http.Request, error)
 	if err != nil {
 		return nil, errNotURL
 	}
-	// The bytes as they are: net/url would spell a name that browsers send in a third way.
+	// Keep the bytes as they are: net/url would encode some names differently than browsers.
 	_, rest, _ := strings.Cut(text, "://")
 	if i := strings.IndexAny(rest, "/?"); i >= 0 && rest[i] == '/' {
 		r.URL.Opaque, _, _ = strings.Cut(rest[i:], "?")
 		if proxy, err := http.ProxyFromEnvironment(r); err == nil && proxy != nil && r.URL.Scheme == "http" {
-			// A proxy wants the whole URL, which net/http makes only of what is not opaque.
+			// A proxy needs the whole URL, which net/http does not add to an opaque one.
 			r.URL.Opaque = "//" + r.URL.Host + r.URL.Opaque
 		}
 	}
 	return r, nil
 }
 
-// eachAlone is because not every such cache knows how to forget everything.
-func (h *plainHTTP) eachAlone() {}
+// independent avoids purging everything, which not every such cache can do.
+func (h *plainHTTP) independent() {}
 
-// judge takes it as good that there was nothing to forget; nginx's module says 412. Of
-// everything there is always something: that is a wrong URL.
+// judge accepts answers that the cache had nothing to purge: 404, or 412 by nginx's module. For
+// a template without a placeholder they mean a wrong URL.
 func (h *plainHTTP) judge(status int, _ []byte) verdict {
-	if h.isPlain() {
+	if h.isConstant() {
 		return byStatus
 	}
 	if status == http.StatusNotFound || status == http.StatusPreconditionFailed {

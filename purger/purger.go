@@ -1,6 +1,7 @@
 package purger
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -15,31 +16,31 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// DefaultPatience is how long a request is tried again.
+// DefaultPatience is the default of Options.Patience.
 const DefaultPatience = 2 * time.Minute
 
-// Credentials of AWS.
+// Credentials are those of AWS. SessionToken may be empty.
 type Credentials struct{ AccessKeyID, SecretAccessKey, SessionToken string }
 
-// Options say how to reach the services. What a service does not need may be empty.
+// Options say how to reach the services. Fields that a service does not need may be empty.
 type Options struct {
-	Sites           []string      // where the public reaches the site, like https://api.example.org
-	Patience        time.Duration // how long a request is tried again; 0 means DefaultPatience
-	AWS             func(context.Context) (Credentials, error)
+	Sites           []string                                   // public URLs of the site, like https://api.example.org
+	Patience        time.Duration                              // give up on a request this long after its first failure; 0 means DefaultPatience
+	AWS             func(context.Context) (Credentials, error) // for CloudFront; called for each request
 	CloudflareToken string
 	FastlyToken     string
-	Endpoints       map[Kind]string // of the services' interfaces, where not the documented ones
+	Endpoints       map[Kind]string // base URLs of the services' APIs, instead of the documented ones
 	Log             *slog.Logger    // nil means none
-	Tell            func(string)    // is given a line for a person before a long wait; may be nil
+	Tell            func(string)    // is called with a line for a person before a long wait; nil means none
 
-	firstWait time.Duration // before the second attempt; 0 means firstWait
-	pollWait  time.Duration // between two questions whether CloudFront is done; 0 means pollWait
+	firstBackoff time.Duration // 0 means the constant of that name
+	pollWait     time.Duration // interval of polling CloudFront; 0 means the constant of that name
 }
 
-// A Kind of service.
+// A Kind is a kind of service, as it begins a flag.
 type Kind string
 
-// The kinds.
+// The kinds of services.
 const (
 	CloudFront Kind = "cloudfront"
 	Cloudflare Kind = "cloudflare"
@@ -48,62 +49,59 @@ const (
 	HTTP       Kind = "http"
 )
 
-// kinds make the service of what follows the kind and a colon.
+// kinds creates a service from the rest of a flag, after kind and colon.
 var kinds = map[Kind]func(rest string, o Options) (service, error){
 	CloudFront: newCloudFront, Cloudflare: newCloudflare, Fastly: newFastly, Varnish: newVarnish, HTTP: newHTTP,
 }
 
-// A batch is what one request asks a service to forget.
+// A batch is what one request purges.
 type batch struct {
-	all       bool
-	items     []string
-	reference string // the same in all attempts, and never used before
+	all       bool     // everything
+	items     []string // paths, URLs or expressions
+	reference string   // unique, and the same in all attempts
 }
 
-// A service says how one is asked. Asking, and asking again, is the client's.
+// A service makes the requests to one kind of cache. The client sends and retries them.
 type service interface {
-	name() string // as a flag has it, without anything secret
-	// cut makes requests of a purge, none larger than the service documents.
+	name() string // as in a flag, without secrets
+	// cut divides a purge into batches within the documented limits.
 	cut(p Purge) []batch
 	request(ctx context.Context, b batch) (*http.Request, error)
-	atOnce() int // requests in flight
+	inFlight() int // limit of requests in flight
 }
 
-// Some services need more than a status.
+// Optional methods of services.
 type (
-	// A judge knows answers that mean something else than their status.
+	// A judge knows answers whose meaning differs from their status.
 	judge interface {
 		judge(status int, body []byte) verdict
 	}
-	// A finisher says in its answer whether, or when, it has done what it was asked.
+	// A finisher reports in its answer, or later, whether the purge is complete.
 	finisher interface {
 		finish(ctx context.Context, c *client, answer []byte) error
 	}
-	// A loner is asked for the rest when it refuses a batch. All others are asked to
-	// forget everything then, because that is wrong for nobody for long.
-	loner interface{ eachAlone() }
+	// An independent service gets the other batches even if it refuses one. All others are
+	// asked to purge everything then.
+	independent interface{ independent() }
 )
 
-// A Purger is a service that is asked.
+// A Purger purges one service. Purge may be called again, but not concurrently.
 type Purger struct {
 	service service
 	client  *client
 }
 
-// New makes the purger that a flag names: cloudfront:ID, cloudflare:ZONE,
-// fastly:SERVICE, varnish:URL or http:TEMPLATE.
+// New returns the purger that a flag names: cloudfront:ID, cloudflare:ZONE, fastly:SERVICE,
+// varnish:URL or http:TEMPLATE. It returns an error for an invalid flag or missing credentials,
+// without secrets in its text, and sends no request.
 func New(flag string, o Options) (*Purger, error) {
 	kind, rest, _ := strings.Cut(flag, ":")
 	open := kinds[Kind(kind)]
 	if open == nil || rest == "" {
 		return nil, errors.New("use cloudfront:ID, cloudflare:ZONE, fastly:SERVICE, varnish:URL or http:URL-TEMPLATE")
 	}
-	if o.Patience == 0 {
-		o.Patience = DefaultPatience
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Patience = cmp.Or(o.Patience, DefaultPatience)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Tell == nil {
 		o.Tell = func(string) {}
 	}
@@ -121,37 +119,37 @@ func New(flag string, o Options) (*Purger, error) {
 	}
 	secrets := []string{o.CloudflareToken, o.FastlyToken}
 	if k := Kind(kind); k == Varnish || k == HTTP {
-		secrets = append(secrets, secretsIn(rest)...)
+		secrets = append(secrets, secretParts(rest)...)
 	}
 	return &Purger{s, newClient(s.name(), secrets, o)}, nil
 }
 
-// Name is the service as a flag has it, without anything secret.
+// Name is the service as in a flag, without secrets.
 func (p *Purger) Name() string { return p.service.name() }
 
-// A Result says what a service was asked, or of a dry run would be.
+// A Result says what was purged, or by a dry run would be.
 type Result struct {
 	Service    string  `json:"service"`
 	Everything bool    `json:"everything"`
 	Items      int     `json:"items"`    // paths, URLs or expressions
-	Requests   int     `json:"requests"` // without those that were tried again
+	Requests   int     `json:"requests"` // without retries
 	Retries    int64   `json:"retries"`
-	Nothing    int     `json:"nothing"` // requests that found nothing to forget, where the service says so
+	Nothing    int     `json:"nothing"` // requests that found nothing to purge, if the service reports that
 	Seconds    float64 `json:"seconds"`
 	Error      string  `json:"error,omitempty"`
 
-	Planned bool     `json:"planned"`         // of a dry run: nothing was asked
-	First   []string `json:"first,omitempty"` // of a dry run: some of the items
+	Planned bool     `json:"planned"`         // whether this is a dry run
+	First   []string `json:"first,omitempty"` // of a dry run: the first 20 items, manifest shards last
 }
 
 // firstItems are enough to see what it is about.
-const firstItems = 20
+const maxPlanItems = 20
 
-// Plan says what Purge would ask, and asks nothing.
-func (p *Purger) Plan(what Purge) Result {
-	r, batches := p.plan(what)
+// Plan says what Purge would do, and sends no request.
+func (p *Purger) Plan(purge Purge) Result {
+	r, batches := p.plan(purge)
 	r.Planned = true
-	var shards []string // of the manifest say little: they come last
+	var shards []string // manifest shards; they are less telling than the others
 	for _, b := range batches {
 		for _, item := range b.items {
 			if strings.Contains(item, manifests) {
@@ -162,13 +160,13 @@ func (p *Purger) Plan(what Purge) Result {
 		}
 	}
 	r.First = append(r.First, shards...)
-	r.First = slices.Clone(r.First[:min(len(r.First), firstItems)])
+	r.First = slices.Clone(r.First[:min(len(r.First), maxPlanItems)])
 	return r
 }
 
-func (p *Purger) plan(what Purge) (Result, []batch) {
+func (p *Purger) plan(purge Purge) (Result, []batch) {
 	r := Result{Service: p.service.name()}
-	batches := p.service.cut(what)
+	batches := p.service.cut(purge)
 	r.Requests = len(batches)
 	for _, b := range batches {
 		r.Items += len(b.items)
@@ -177,15 +175,16 @@ func (p *Purger) plan(what Purge) (Result, []batch) {
 	return r, batches
 }
 
-// Purge asks the service, and waits until it has done so. Requests are independent of
-// each other; the first that fails for good ends the purge. Where the service refuses
-// what one says (400), it is asked to forget everything: one odd name must not keep
-// the rest of the site stale.
-func (p *Purger) Purge(ctx context.Context, what Purge) (Result, error) {
+// Purge purges the service and waits until the service has finished. Requests are retried; the
+// first one that fails finally ends the purge. If the service refuses the content of a request
+// (status 400), it is asked to purge everything instead, so that one odd name does not keep the
+// rest of the site stale. The result is valid after an error too. If ctx ends, the error wraps its
+// cause.
+func (p *Purger) Purge(ctx context.Context, purge Purge) (Result, error) {
 	begun := time.Now()
-	r, batches := p.plan(what)
+	r, batches := p.plan(purge)
 	err := p.sendAll(ctx, batches)
-	if _, alone := p.service.(loner); isRefusal(err) && !alone && !r.Everything {
+	if _, alone := p.service.(independent); isRefusal(err) && !alone && !r.Everything {
 		p.client.log.Warn("purging everything, because a part was refused", "purge", r.Service, "error", err)
 		everything := p.service.cut(Everything())
 		r.Everything, r.Requests = true, r.Requests+len(everything)
@@ -196,7 +195,7 @@ func (p *Purger) Purge(ctx context.Context, what Purge) (Result, error) {
 	}
 	r.Retries, r.Nothing, r.Seconds = p.client.retries.Load(), int(p.client.empty.Load()), time.Since(begun).Seconds()
 	if err == nil && r.Nothing > 0 && r.Nothing == r.Requests {
-		p.client.log.Warn("the cache had nothing of all that it should forget: if it holds anything of the site, the template is wrong", "purge", r.Service, "requests", r.Requests)
+		p.client.log.Warn("the cache had nothing to purge: if it holds any of the site, the template is wrong", "purge", r.Service, "requests", r.Requests)
 	}
 	if err != nil {
 		err = fmt.Errorf("purge %s: %w", r.Service, err)
@@ -206,10 +205,10 @@ func (p *Purger) Purge(ctx context.Context, what Purge) (Result, error) {
 }
 
 func (p *Purger) sendAll(ctx context.Context, batches []batch) error {
-	_, alone := p.service.(loner)
+	_, alone := p.service.(independent)
 	refused := make([]error, len(batches))
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(p.service.atOnce())
+	group.SetLimit(p.service.inFlight())
 	for i, b := range batches {
 		group.Go(func() error {
 			if groupCtx.Err() != nil {
@@ -233,7 +232,7 @@ func (p *Purger) sendAll(ctx context.Context, batches []batch) error {
 	return nil
 }
 
-// isRefusal reports whether a server did not like what a request says.
+// isRefusal reports whether a server refused the content of a request.
 func isRefusal(err error) bool {
 	var no *statusError
 	return errors.As(err, &no) && no.status == http.StatusBadRequest
@@ -251,27 +250,27 @@ func (p *Purger) send(ctx context.Context, b batch) error {
 	return err
 }
 
-// String is the result for a person.
+// String formats the result for a person.
 func (r Result) String() string {
-	what := fmt.Sprintf("%d items", r.Items)
+	items := fmt.Sprintf("%d items", r.Items)
 	if r.Everything {
-		what = "everything"
+		items = "everything"
 	}
 	switch {
 	case r.Planned:
-		return fmt.Sprintf("%s: %s to purge, in %d requests", r.Service, what, r.Requests)
+		return fmt.Sprintf("%s: %s to purge, in %d requests", r.Service, items, r.Requests)
 	case r.Error != "":
-		return fmt.Sprintf("%s: failed to purge %s", r.Service, what)
+		return fmt.Sprintf("%s: failed to purge %s", r.Service, items)
 	}
 	found := ""
 	if r.Nothing > 0 {
-		found = fmt.Sprintf(" (%d found nothing to forget)", r.Nothing)
+		found = fmt.Sprintf(" (%d found nothing to purge)", r.Nothing)
 	}
-	return fmt.Sprintf("%s: %s, in %d requests%s; %d tried again (%s)", r.Service, what, r.Requests, found, r.Retries,
+	return fmt.Sprintf("%s: %s, in %d requests%s; %d tried again (%s)", r.Service, items, r.Requests, found, r.Retries,
 		time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond))
 }
 
-// cutAt makes batches of at most n.
+// cutAt makes batches of at most n items.
 func cutAt(items []string, n int) []batch {
 	var batches []batch
 	for part := range slices.Chunk(items, n) {
@@ -282,7 +281,7 @@ func cutAt(items []string, n int) []batch {
 
 var errNotURL = errors.New("not a URL like https://HOST")
 
-// parseURL reads a URL that must not hold credentials.
+// parseURL parses an HTTP URL, which must not contain credentials.
 func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Fragment != "" {

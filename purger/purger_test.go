@@ -43,7 +43,7 @@ func TestFlags(t *testing.T) {
 			c.change(&o)
 		}
 		if _, err := New(c.flag, o); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), secret) {
-			t.Errorf("%q: %v, want %q", c.flag, err, c.says)
+			t.Errorf("%q: got %v, want %q", c.flag, err, c.says)
 		}
 	}
 }
@@ -82,10 +82,10 @@ func TestRetries(t *testing.T) {
 				s.told = nil
 				r := mustPurge(t, s.open(t, flag), Everything())
 				if len(s.told) != 3 || r.Retries != 2 || r.Requests != 1 || !r.Everything {
-					t.Errorf("%d requests: %+v", len(s.told), r)
+					t.Errorf("requests: got %d, result %+v, want a retry", len(s.told), r)
 				}
 				if s.told[0].body != "" && s.told[2].body != s.told[0].body {
-					t.Errorf("first %q, then %q", s.told[0].body, s.told[2].body)
+					t.Errorf("retry: got %q, then %q, want equal requests", s.told[0].body, s.told[2].body)
 				}
 				s.noSecret(t, r.String())
 			})
@@ -105,10 +105,10 @@ func TestNoRetries(t *testing.T) {
 			s.told = nil
 			r, err := s.open(t, flag).Purge(t.Context(), Everything())
 			if err == nil || len(s.told) != 1 || !strings.Contains(err.Error(), "no, never") || r.Error != err.Error() {
-				t.Errorf("%s, %d: %d requests: %v", flag, status, len(s.told), err)
+				t.Errorf("%s, %d: got %d requests: %v, want one", flag, status, len(s.told), err)
 			}
 			if hint := strings.Contains(err.Error(), "check the credentials"); hint != (status == http.StatusForbidden) {
-				t.Errorf("%s, %d: %v", flag, status, err)
+				t.Errorf("%s, %d: got %v, want a hint on credentials only for 403", flag, status, err)
 			}
 			s.noSecret(t, err.Error())
 		}
@@ -124,7 +124,7 @@ func TestPatience(t *testing.T) {
 	begun := time.Now()
 	mustPurge(t, s.open(t, "cloudflare:zone1"), Everything())
 	if took := time.Since(begun); took < time.Second || len(s.told) != 2 {
-		t.Errorf("%d requests in %s", len(s.told), took)
+		t.Errorf("Retry-After: got %d requests in %s, want 2 in more than a second", len(s.told), took)
 	}
 	s.answer = func(_ int, _ told, w http.ResponseWriter) {
 		w.Header().Set("Retry-After", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))
@@ -133,7 +133,7 @@ func TestPatience(t *testing.T) {
 	begun = time.Now()
 	_, err := s.open(t, "cloudflare:zone1").Purge(t.Context(), Everything())
 	if took := time.Since(begun); err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "tried for 2s") || took > time.Second {
-		t.Errorf("%v in %s", err, took)
+		t.Errorf("patience: got %v in %s, want an error at once, because Retry-After is longer", err, took)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestInterrupt(t *testing.T) {
 		cancel()
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
-	_, err := s.open(t, "varnish:"+s.URL, func(o *Options) { o.firstWait, o.Patience = time.Hour, 2*time.Hour }).Purge(ctx, Everything())
+	_, err := s.open(t, "varnish:"+s.URL, func(o *Options) { o.firstBackoff, o.Patience = time.Hour, 2*time.Hour }).Purge(ctx, Everything())
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
@@ -156,7 +156,7 @@ func TestPlanAsksNothing(t *testing.T) {
 	for _, flag := range services(s) {
 		r := s.open(t, flag).Plan(Purge{Exact: many(100)})
 		if len(s.told) > 0 || !r.Planned || r.Items == 0 || r.Requests == 0 || len(r.First) != min(r.Items, 20) || r.Everything || !strings.Contains(r.String(), "to purge") {
-			t.Errorf("%s: %d requests: %+v", flag, len(s.told), r)
+			t.Errorf("%s: got %d requests: %+v, want none", flag, len(s.told), r)
 		}
 	}
 }

@@ -35,15 +35,15 @@ func invalidated(t *testing.T, r told) []string {
 		}
 	}
 	if err := xml.Unmarshal([]byte(r.body), &in); err != nil {
-		t.Fatalf("%v: %s", err, r.body)
+		t.Fatalf("invalidation: got %v: %s, want valid XML", err, r.body)
 	}
 	if r.method != http.MethodPost || r.path != "/2020-05-31/distribution/EDFDVBD6EXAMPLE/invalidation" || !strings.HasPrefix(r.header.Get("Content-Type"), "text/xml") ||
 		in.XMLName.Local != "InvalidationBatch" || in.XMLName.Space != "http://cloudfront.amazonaws.com/doc/2020-05-31/" || in.CallerReference == "" {
-		t.Errorf("%+v", r)
+		t.Errorf("request or result: got %+v, want the documented form", r)
 	}
 	paths, wild := in.Paths.Items, 0
 	if in.Paths.Quantity != len(paths) {
-		t.Errorf("quantity %d of %d paths", in.Paths.Quantity, len(paths))
+		t.Errorf("quantity: got %d, want %d", in.Paths.Quantity, len(paths))
 	}
 	for _, p := range paths {
 		at := strings.Index(p, "*")
@@ -52,11 +52,11 @@ func invalidated(t *testing.T, r told) []string {
 		}
 		// Unsafe characters of RFC 1738, which the service refuses with all other paths.
 		if !strings.HasPrefix(p, "/") || at >= 0 && at != len(p)-1 || len(p) > 4000 || strings.ContainsAny(p, " <>\"#{}|\\^~[]`'") {
-			t.Errorf("not a path: %q", p)
+			t.Errorf("path: got %q, want one that CloudFront accepts", p)
 		}
 	}
 	if wild > 15 || len(paths)-wild > 3000 {
-		t.Errorf("%d paths, %d with a *", len(paths), wild)
+		t.Errorf("paths: got %d, %d with a *, want at most 3000 and 15", len(paths), wild)
 	}
 	return paths
 }
@@ -74,7 +74,7 @@ func newCloudFrontStub(t *testing.T) *cloudFrontStub {
 	c.stub = newStub(t, func(n int, r told, w http.ResponseWriter) {
 		if r.method == http.MethodPost {
 			if len(c.open) > 0 {
-				t.Error("another invalidation is in progress")
+				t.Error("a second invalidation: got it before the first was completed, want one at a time")
 			}
 			c.batches = append(c.batches, invalidated(t, r))
 			id := fmt.Sprint("I", n)
@@ -86,7 +86,7 @@ func newCloudFrontStub(t *testing.T) *cloudFrontStub {
 		checkSignature(t, r, "cloudfront", "us-east-1")
 		id := strings.TrimPrefix(r.path, "/2020-05-31/distribution/EDFDVBD6EXAMPLE/invalidation/")
 		if r.method != http.MethodGet || c.open[id] == 0 {
-			t.Errorf("%s %s", r.method, r.path)
+			t.Errorf("request: got %s %s, want GET of an open invalidation", r.method, r.path)
 		}
 		status := "InProgress"
 		if c.open[id]--; c.open[id] == 0 {
@@ -124,10 +124,10 @@ func TestCloudFront(t *testing.T) {
 			s := newCloudFrontStub(t)
 			r := mustPurge(t, s.stub.open(t, "cloudfront:EDFDVBD6EXAMPLE"), c.what)
 			if !slices.EqualFunc(s.batches, c.want, slices.Equal) {
-				t.Errorf("%q, want %q", s.batches, c.want)
+				t.Errorf("items: got %q, want %q", s.batches, c.want)
 			}
 			if len(s.open) > 0 || len(s.told) != 3*len(c.want) || r.Requests != len(c.want) || r.Everything != c.what.All {
-				t.Errorf("it did not wait: %d requests, %+v", len(s.told), r)
+				t.Errorf("requests: got %d, result %+v, want polls until completion", len(s.told), r)
 			}
 			s.noSecret(t)
 		})
@@ -159,11 +159,11 @@ func TestCloudFrontIsBusy(t *testing.T) {
 	p := s.open(t, "cloudfront:EDFDVBD6EXAMPLE")
 	mustPurge(t, p, Everything())
 	if len(s.told) != 2 || len(references) != 1 {
-		t.Errorf("%d requests, references %v", len(s.told), references)
+		t.Errorf("requests: got %d, references %v, want 2 with one reference", len(s.told), references)
 	}
 	mustPurge(t, p, Everything())
 	if len(references) != 2 {
-		t.Errorf("references %v", references)
+		t.Errorf("references: got %v, want another one per purge", references)
 	}
 }
 
@@ -189,10 +189,10 @@ func TestRefused(t *testing.T) {
 			}
 			r := mustPurge(t, s.open(t, flag), Purge{Exact: many(1)})
 			if !r.Everything || r.Requests != 2 || r.Retries != 0 || len(s.told) != 2 || !strings.Contains(last, everything) {
-				t.Errorf("%d requests, the last %q: %+v", len(s.told), last, r)
+				t.Errorf("requests: got %d, the last %q: %+v, want the second to purge everything", len(s.told), last, r)
 			}
 			if !strings.Contains(s.log.String(), "purging everything") {
-				t.Errorf("it does not say so: %s", &s.log)
+				t.Errorf("log: got %s, want that everything is purged", &s.log)
 			}
 		})
 	}
@@ -209,7 +209,7 @@ func TestCloudFrontRefusesOneOfMany(t *testing.T) {
 	})
 	mustPurge(t, s.open(t, "cloudfront:EDFDVBD6EXAMPLE"), Purge{Exact: many(9001)})
 	if len(s.told) != 2 || !slices.Equal(invalidated(t, s.told[1]), []string{"/*"}) {
-		t.Errorf("%d requests", len(s.told))
+		t.Errorf("requests: got %d, want 2, the second for everything", len(s.told))
 	}
 }
 
@@ -220,12 +220,12 @@ func TestCloudFrontTellsOfWaiting(t *testing.T) {
 	tell := func(o *Options) { o.Tell = func(line string) { lines = append(lines, line) } }
 	mustPurge(t, s.stub.open(t, "cloudfront:EDFDVBD6EXAMPLE", tell), Purge{Exact: many(3001)})
 	if len(lines) != 2 || !strings.Contains(lines[0], "invalidation I1 ") || !strings.Contains(lines[1], "cloudfront:EDFDVBD6EXAMPLE: waiting") {
-		t.Errorf("%q", lines)
+		t.Errorf("lines: got %q, want one for each wait", lines)
 	}
 	lines = nil
 	mustPurge(t, newStub(t, eventually(0, nil)).open(t, "cloudfront:EDFDVBD6EXAMPLE", tell), Everything())
 	if len(lines) > 0 {
-		t.Errorf("%q", lines)
+		t.Errorf("lines: got %q, want none", lines)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestCloudflare(t *testing.T) {
 		for _, r := range s.told {
 			if r.method != http.MethodPost || r.path != "/client/v4/zones/zone1/purge_cache" || r.header.Get("Authorization") != "Bearer "+secret ||
 				r.header.Get("Content-Type") != "application/json" {
-				t.Errorf("%+v", r)
+				t.Errorf("request or result: got %+v, want the documented form", r)
 			}
 			var body map[string]any
 			if err := json.Unmarshal([]byte(r.body), &body); err != nil {
@@ -249,34 +249,34 @@ func TestCloudflare(t *testing.T) {
 	}
 	mustPurge(t, p, Everything())
 	if all := got(); len(all) != 1 || fmt.Sprint(all[0]) != "map[purge_everything:true]" {
-		t.Errorf("everything: %v", all)
+		t.Errorf("everything: got %v, want purge_everything", all)
 	}
 	mustPurge(t, p, some)
 	want := "map[prefixes:[api.example.org/_site api.example.org/api/v1/lists/1/records api.example.org/api/v1/lists/1/searchFollowing api.example.org/api/v1/users " +
 		"www.example.org/_site www.example.org/api/v1/lists/1/records www.example.org/api/v1/lists/1/searchFollowing www.example.org/api/v1/users]]"
 	if all := got(); len(all) != 1 || fmt.Sprint(all[0]) != want {
-		t.Errorf("some: %v", all)
+		t.Errorf("some: got %v, want the prefixes of both hosts", all)
 	}
 	mustPurge(t, p, Purge{Wide: []string{"/api/v1/users/a[b]~|'c.eth/searchFollowing", "/api/v1/users/bob/searchFollowing"}, Exact: []string{"/_site"}})
 	if all := got(); len(all) != 1 || fmt.Sprint(all[0]) != "map[prefixes:[api.example.org/_site api.example.org/api/v1/users www.example.org/_site www.example.org/api/v1/users]]" {
-		t.Errorf("an odd name: %v", all)
+		t.Errorf("an odd name: got %v, want the folder of users", all)
 	}
 	mustPurge(t, p, Purge{Exact: many(140)})
 	n := 0
 	for i, body := range got() {
 		prefixes := body["prefixes"].([]any)
 		if n += len(prefixes); len(prefixes) > 100 || i < 2 && len(prefixes) != 100 {
-			t.Errorf("%d prefixes in one request", len(prefixes))
+			t.Errorf("prefixes of a request: got %d, want at most 100", len(prefixes))
 		}
 	}
 	if n != 280 {
-		t.Errorf("%d prefixes, want 280", n)
+		t.Errorf("prefixes: got %d, want 280", n)
 	}
 	s.answer = func(_ int, _ told, w http.ResponseWriter) {
 		_, _ = io.WriteString(w, `{"success":false,"errors":[{"code":1}]}`)
 	}
 	if _, err := p.Purge(t.Context(), some); err == nil || !strings.Contains(err.Error(), `"success":false`) {
-		t.Errorf("an answer that says no: %v", err)
+		t.Errorf("an answer without success: got %v, want an error", err)
 	}
 	s.noSecret(t)
 }
@@ -287,7 +287,7 @@ func TestFastly(t *testing.T) {
 	got := func() (all []string) {
 		for _, r := range s.told {
 			if r.method != http.MethodPost || r.header.Get("Fastly-Key") != secret || r.body != "" || r.header.Get("Fastly-Soft-Purge") != "" {
-				t.Errorf("%+v", r)
+				t.Errorf("request or result: got %+v, want the documented form", r)
 			}
 			all = append(all, r.path+" "+r.query)
 		}
@@ -298,16 +298,16 @@ func TestFastly(t *testing.T) {
 	// A search may be cached under any query: no list of URLs is complete.
 	for _, what := range []Purge{Everything(), some} {
 		if r := mustPurge(t, p, what); !r.Everything {
-			t.Errorf("%+v", r)
+			t.Errorf("request or result: got %+v, want the documented form", r)
 		}
 		if all := got(); !slices.Equal(all, []string{"/service/service1/purge_all "}) {
-			t.Errorf("everything: %q", all)
+			t.Errorf("everything: got %q, want one request for everything", all)
 		}
 	}
 	r := mustPurge(t, p, Purge{Exact: some.Exact})
 	want := []string{"/purge/api.example.org/_site ", "/purge/api.example.org/api/v1/lists/1/records ", "/purge/api.example.org/api/v1/lists/1/records includeTags=false"}
 	if all := got(); !slices.Equal(all, want) || r.Requests != 3 || r.Everything {
-		t.Errorf("some: %q, %+v", all, r)
+		t.Errorf("some: got %q, %+v, want the three URLs", all, r)
 	}
 	s.noSecret(t)
 }
@@ -319,7 +319,7 @@ func TestVarnish(t *testing.T) {
 		for _, r := range s.told {
 			ban := r.header.Get("X-Ban-Url")
 			if r.method != "BAN" || r.path != "/" || len(ban) > 7000 || strings.ContainsAny(ban, " \t\"") {
-				t.Errorf("%+v", r)
+				t.Errorf("request or result: got %+v, want the documented form", r)
 			}
 			all = append(all, ban)
 		}
@@ -328,12 +328,12 @@ func TestVarnish(t *testing.T) {
 	}
 	mustPurge(t, p, Everything())
 	if all := got(); !slices.Equal(all, []string{".*"}) {
-		t.Errorf("everything: %q", all)
+		t.Errorf("everything: got %q, want one request for everything", all)
 	}
 	mustPurge(t, p, some)
 	all := got()
 	if len(all) != 1 {
-		t.Fatalf("some: %q", all)
+		t.Fatalf("some: got %q, want one ban", all)
 	}
 	ban := regexp.MustCompile(all[0])
 	for url, want := range map[string]bool{
@@ -342,13 +342,13 @@ func TestVarnish(t *testing.T) {
 		"/api/v1/lists/1/records2": false, "/api/v1/lists/11/records": false, "/x/_site": false, "/api/v1/users": false, "/api-v1/users/bob": false,
 	} {
 		if ban.MatchString(url) != want {
-			t.Errorf("%s bans %s: %v", ban, url, !want)
+			t.Errorf("%s matches %s: got %v, want the opposite", ban, url, !want)
 		}
 	}
 	mustPurge(t, p, Purge{Exact: many(1000)})
 	all = got()
 	if len(all) < 2 || len(all) > 12 {
-		t.Errorf("1000 URLs take %d bans", len(all))
+		t.Errorf("bans for 1000 URLs: got %d, want few", len(all))
 	}
 	matching := map[string]int{}
 	for _, text := range all {
@@ -361,7 +361,7 @@ func TestVarnish(t *testing.T) {
 	}
 	for _, url := range many(1000) {
 		if matching[url] != 1 {
-			t.Errorf("%d bans match %s", matching[url], url)
+			t.Errorf("bans: got %d that match %s, want 1", matching[url], url)
 		}
 	}
 }
@@ -374,7 +374,7 @@ func TestHTTP(t *testing.T) {
 		mustPurge(t, s.open(t, flag), what)
 		for _, r := range s.told {
 			if r.method != "PURGE" || r.body != "" {
-				t.Errorf("%+v", r)
+				t.Errorf("request or result: got %+v, want the documented form", r)
 			}
 			all = append(all, strings.TrimSuffix(r.path+"?"+r.query, "?"))
 		}
@@ -397,7 +397,7 @@ func TestHTTP(t *testing.T) {
 		{"/?u={url}&k=" + secret, Purge{Exact: []string{"/a?b=c"}}, []string{"/?u=https%3A%2F%2Fapi.example.org%2Fa%3Fb%3Dc&k=" + secret}},
 	} {
 		if got := purge("http:"+s.URL+c.template, c.what); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q, want %q", c.template, got, c.want)
+			t.Errorf("%s: got %q, want %q", c.template, got, c.want)
 		}
 	}
 	s.noSecret(t, s.open(t, "http:"+s.URL+"/"+secret+"{path}").service.name())
@@ -407,7 +407,7 @@ func TestHTTP(t *testing.T) {
 		purge("http:"+s.URL+"{path}", some)
 		// Of everything there always is something.
 		if r, err := s.open(t, "http:"+s.URL+"/").Purge(t.Context(), some); err == nil || !r.Everything {
-			t.Errorf("%d from the URL for everything is taken for a success", status)
+			t.Errorf("status %d of the URL for everything: got no error, want one", status)
 		}
 	}
 	// One that is refused keeps none of the others back, and is not hidden.
@@ -418,13 +418,13 @@ func TestHTTP(t *testing.T) {
 	}
 	s.told = nil
 	if _, err := s.open(t, "http:"+s.URL+"{path}").Purge(t.Context(), Purge{Exact: many(100)}); err == nil || !strings.Contains(err.Error(), "1 of 100 refused") || len(s.told) != 100 {
-		t.Errorf("%d requests: %v", len(s.told), err)
+		t.Errorf("requests: got %d: %v, want the others in spite of a refusal", len(s.told), err)
 	}
 	// The secret of a template is in no error either.
 	s.Close()
 	_, err := s.open(t, "http:"+s.URL+"/"+secret+"{path}", func(o *Options) { o.Patience = 1 }).Purge(t.Context(), some)
 	if err == nil {
-		t.Fatal("purged a server that is gone")
+		t.Fatal("an unreachable server: got no error, want one")
 	}
 	s.noSecret(t, err.Error())
 }
@@ -470,7 +470,7 @@ func TestSecretsInURLs(t *testing.T) {
 				plan := p.Plan(some)
 				r, err := p.Purge(t.Context(), some)
 				if err == nil {
-					t.Fatal("it was purged")
+					t.Fatal("purge: got no error, want one")
 				}
 				report, encodeErr := json.Marshal([]Result{plan, r})
 				if encodeErr != nil {
@@ -521,10 +521,10 @@ func TestNothingToForget(t *testing.T) {
 			})
 			r := mustPurge(t, s.open(t, "http:"+s.URL+"{path}"), Purge{Exact: many(20)})
 			if r.Nothing != 20-c.found {
-				t.Errorf("nothing to forget: %d of %d, want %d", r.Nothing, r.Requests, 20-c.found)
+				t.Errorf("nothing to forget: got %d of %d, want %d", r.Nothing, r.Requests, 20-c.found)
 			}
 			if says := strings.Contains(s.log.String(), "level=WARN"); says != c.says {
-				t.Errorf("warned: %v, want %v: %s", says, c.says, &s.log)
+				t.Errorf("warned: got %v, want %v: %s", says, c.says, &s.log)
 			}
 		})
 	}
@@ -572,7 +572,7 @@ func TestProxy(t *testing.T) {
 				command.Env = []string{proxied + "=" + fill(c.flag), "HTTP_PROXY=http://127.0.0.1:1"} // nothing goes through it to this machine
 			}
 			if output, err := command.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, output)
+				t.Fatalf("invalidation: got %v: %s, want valid XML", err, output)
 			}
 			var got, want []string
 			for _, r := range s.told {
@@ -584,7 +584,7 @@ func TestProxy(t *testing.T) {
 			slices.Sort(got)
 			slices.Sort(want)
 			if !slices.Equal(got, want) {
-				t.Errorf("%q, want %q", got, want)
+				t.Errorf("items: got %q, want %q", got, want)
 			}
 		})
 	}

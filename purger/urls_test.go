@@ -49,7 +49,7 @@ func TestURLs(t *testing.T) {
 			want := append([]string{"/_site"}, c.exact...)
 			slices.Sort(want)
 			if got.All || !slices.Equal(got.Exact, want) || !slices.Equal(got.Wide, c.wide) {
-				t.Errorf("%+v, want %q and %q", got, want, c.wide)
+				t.Errorf("purge: got %+v, want %q and %q", got, want, c.wide)
 			}
 		})
 	}
@@ -60,7 +60,7 @@ func TestURLs(t *testing.T) {
 func TestURLsOfWhatAnyURLShows(t *testing.T) {
 	for _, key := range []site.Key{"_errors/no-such-list", "v2/lists/12/records", "elsewhere"} {
 		if got := purger.URLs(config(t), []site.Key{"api/v1/lists/12/records", key}); !got.All {
-			t.Errorf("%s: %+v", key, got)
+			t.Errorf("%s: got %+v, want everything", key, got)
 		}
 	}
 }
@@ -74,7 +74,7 @@ func TestURLsOfEveryRoute(t *testing.T) {
 		site.UserBucketKey("a"), site.ManifestKey("a"),
 	} {
 		if got := purger.URLs(c, []site.Key{key}); got.All || len(got.Exact)+len(got.Wide) < 2 {
-			t.Errorf("%s: %+v", key, got)
+			t.Errorf("%s: got %+v, want URLs", key, got)
 		}
 		if route, ok := c.RouteOf(key); ok {
 			seen[route] = true
@@ -82,7 +82,7 @@ func TestURLsOfEveryRoute(t *testing.T) {
 	}
 	for _, route := range site.Routes() {
 		if !seen[route] {
-			t.Errorf("%s: no key of this route was tried", route.Pattern)
+			t.Errorf("%s: got no key of this route, want one", route.Pattern)
 		}
 	}
 }

@@ -9,14 +9,14 @@ import (
 
 // largestBan keeps the header, and what a VCL makes of it, well below Varnish's limit
 // of 8,192 bytes for a header (http_req_hdr_len).
-const largestBan = 6_000
+const maxBanBytes = 6_000
 
-// banHeader holds a regular expression of URLs: path and query, or the path alone, as
-// the VCL has normalised them (templates/edge/varnish.vcl).
+// banHeader contains a regular expression for URLs (path and query, if any) in the normal form of
+// the VCL.
 const banHeader = "X-Ban-Url"
 
-// varnish is a server, told by a method of our own what to ban. Every lookup compares
-// an object with the bans since it was stored, so there are few bans and long ones.
+// varnish is a server whose VCL accepts the method BAN. A lookup compares an object with all
+// bans since it was stored, so many paths are joined into few bans.
 type varnish struct{ url string }
 
 func newVarnish(rest string, _ Options) (service, error) {
@@ -30,13 +30,13 @@ func newVarnish(rest string, _ Options) (service, error) {
 	return &varnish{u.String()}, nil
 }
 
-// name leaves path and query out: they may hold a secret.
+// name leaves out path and query, which may contain a secret.
 func (v *varnish) name() string {
 	u, _ := parseURL(v.url) // newVarnish has parsed it
 	return string(Varnish) + ":" + u.Scheme + "://" + u.Host
 }
 
-func (v *varnish) atOnce() int { return 1 }
+func (v *varnish) inFlight() int { return 1 }
 
 func (v *varnish) cut(p Purge) []batch {
 	if p.All {
@@ -56,7 +56,7 @@ func (v *varnish) cut(p Purge) []batch {
 		if !strings.HasSuffix(path, "/") {
 			text += `(?:\?|$)`
 		}
-		if length+len(text) > largestBan {
+		if length+len(text) > maxBanBytes {
 			flush()
 		}
 		line, length = append(line, text), length+len(text)+1

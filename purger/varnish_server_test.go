@@ -76,7 +76,7 @@ func startVarnish(t *testing.T, origin string) string {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Fatal("varnishd does not listen")
+	t.Fatal("varnishd: got no listener, want one")
 	return ""
 }
 
@@ -119,24 +119,24 @@ func TestVarnishItself(t *testing.T) {
 	before := map[string]string{}
 	for _, uri := range append(goes, stays...) {
 		if before[uri] = get(uri); get(uri) != before[uri] {
-			t.Fatalf("%s is not cached", uri)
+			t.Fatalf("%s: got it from the server, want it cached", uri)
 		}
 	}
 	mustPurge(t, p, what)
 	for _, uri := range goes {
 		if get(uri) == before[uri] {
-			t.Errorf("%s was not purged", uri)
+			t.Errorf("%s: got it from the cache, want it purged", uri)
 		}
 	}
 	for _, uri := range stays {
 		if get(uri) != before[uri] {
-			t.Errorf("%s was purged", uri)
+			t.Errorf("%s: got it from the server, want it still cached", uri)
 		}
 	}
 	mustPurge(t, p, Everything())
 	for _, uri := range stays {
 		if get(uri) == before[uri] {
-			t.Errorf("%s outlived everything", uri)
+			t.Errorf("%s: got it from the cache after purging everything, want it purged", uri)
 		}
 	}
 }

@@ -123,11 +123,11 @@ func holds(t *testing.T, b bucket, o storage.Object) {
 	t.Helper()
 	body, info, err := b.Read(t.Context(), o.Key)
 	if err != nil {
-		t.Errorf("read %q: %v", o.Key, err)
+		t.Errorf("read %q: got %v, want no error", o.Key, err)
 		return
 	}
 	if !bytes.Equal(body, o.Body) {
-		t.Errorf("%q holds %.100q, want %.100q", o.Key, body, o.Body)
+		t.Errorf("body of %q: got %.100q, want %.100q", o.Key, body, o.Body)
 	}
 	checkInfo(t, b, info, o)
 }
@@ -135,17 +135,17 @@ func holds(t *testing.T, b bucket, o storage.Object) {
 func checkInfo(t *testing.T, b bucket, info storage.Info, o storage.Object) {
 	t.Helper()
 	if info.Key != o.Key || info.Size != o.Size || info.ETag != o.MD5.String() {
-		t.Errorf("it is %+v, want %+v", info, o.Entry)
+		t.Errorf("info: got %+v, want that of %+v", info, o.Entry)
 	}
 	if age := b.Now().Sub(info.Modified); age < -2*time.Second || age > time.Minute {
-		t.Errorf("%q was modified %v ago by the bucket's clock", o.Key, age)
+		t.Errorf("age of %q by the bucket's clock: got %v, want about 0", o.Key, age)
 	}
 }
 
 func lacks(t *testing.T, b bucket, key site.Key) {
 	t.Helper()
 	if _, _, err := b.Read(t.Context(), key); !errors.Is(err, storage.ErrNotFound) {
-		t.Errorf("read %q: %v, want ErrNotFound", key, err)
+		t.Errorf("read %q: got %v, want ErrNotFound", key, err)
 	}
 }
 
@@ -154,13 +154,13 @@ func list(t *testing.T, b bucket, prefix, after site.Key) map[site.Key]storage.I
 	found := map[site.Key]storage.Info{}
 	err := b.List(t.Context(), prefix, after, func(info storage.Info) error {
 		if _, ok := found[info.Key]; ok {
-			t.Errorf("%q is listed twice", info.Key)
+			t.Errorf("%q: got listed twice, want once", info.Key)
 		}
 		found[info.Key] = info
 		return nil
 	})
 	if err != nil {
-		t.Errorf("list %q after %q: %v", prefix, after, err)
+		t.Errorf("list %q after %q: got %v, want no error", prefix, after, err)
 	}
 	return found
 }
@@ -172,14 +172,14 @@ func listsOnly(t *testing.T, b bucket, prefix, after site.Key, objects ...storag
 	for _, o := range objects {
 		info, ok := found[o.Key]
 		if !ok {
-			t.Errorf("listing %q after %q misses %q", prefix, after, o.Key)
+			t.Errorf("list %q after %q: got no %q, want it", prefix, after, o.Key)
 			continue
 		}
 		checkInfo(t, b, info, o)
 		delete(found, o.Key)
 	}
 	for key := range found {
-		t.Errorf("listing %q after %q shows %q", prefix, after, key)
+		t.Errorf("list %q after %q: got %q, want no such object", prefix, after, key)
 	}
 }
 
@@ -201,7 +201,7 @@ func awkwardKeys(t *testing.T, b bucket) {
 	var objects []storage.Object
 	for _, key := range awkward() {
 		if !key.Valid() {
-			t.Fatalf("%q is no key", key)
+			t.Fatalf("%q: got an invalid key, want a valid one", key)
 		}
 		objects = append(objects, object(key, "the object at "+string(key)))
 	}
@@ -268,7 +268,7 @@ func unchanged(t *testing.T, b bucket) {
 	}
 	put(t, b, next)
 	if body, after, err := b.Read(t.Context(), "k"); err != nil || string(body) != "two" || after.ETag == info.ETag {
-		t.Errorf("another object: %q, %+v, %v", body, after, err)
+		t.Errorf("replaced object: got %q, %+v, %v, want the new body and another ETag", body, after, err)
 	}
 	if s, ok := b.(*storage.S3); ok {
 		_, read, err := b.Read(t.Context(), "k")
@@ -278,7 +278,7 @@ func unchanged(t *testing.T, b bucket) {
 		}
 	}
 	if body, err := b.Get(t.Context(), "k"); err != nil || string(body) != "two" {
-		t.Errorf("Get: %q, %v", body, err)
+		t.Errorf("Get: got %q, %v, want the body that was put", body, err)
 	}
 	for _, absent := range []func() error{
 		func() error { _, _, err := b.Read(t.Context(), "absent"); return err },
@@ -292,7 +292,7 @@ func unchanged(t *testing.T, b bucket) {
 		func() error { _, err := b.Get(t.Context(), "absent"); return err },
 	} {
 		if err := absent(); !errors.Is(err, storage.ErrNotFound) {
-			t.Errorf("an absent object: %v", err)
+			t.Errorf("an absent object: got %v, want ErrNotFound", err)
 		}
 	}
 }
@@ -303,14 +303,14 @@ func conditions(t *testing.T, b bucket) {
 	refused := func(o storage.Object, condition storage.Condition) {
 		t.Helper()
 		if _, err := b.Put(ctx, o, condition); !errors.Is(err, storage.ErrCondition) || storage.Temporary(err) {
-			t.Errorf("put %q if %q: %v, want ErrCondition", o.Body, condition, err)
+			t.Errorf("put %q if %q: got %v, want ErrCondition", o.Body, condition, err)
 		}
 	}
 	taken := func(o storage.Object, condition storage.Condition) storage.Condition {
 		t.Helper()
 		etag, err := b.Put(ctx, o, condition)
 		if err != nil || etag != o.MD5.String() {
-			t.Fatalf("put %q if %q: %q, %v", o.Body, condition, etag, err)
+			t.Fatalf("put %q if %q: got %q, %v, want the ETag of the body", o.Body, condition, etag, err)
 		}
 		return storage.Condition(etag)
 	}
@@ -353,14 +353,14 @@ func races(t *testing.T, b bucket) {
 					won.Add(1)
 					winner = o // the race detector would tell if there were two
 				} else if !errors.Is(err, storage.ErrCondition) && !storage.Temporary(err) {
-					t.Errorf("put if %q: %v", condition, err)
+					t.Errorf("put if %q: got %v, want success or ErrCondition", condition, err)
 				}
 			})
 		}
 		close(begin)
 		group.Wait()
 		if n := won.Load(); n != 1 {
-			t.Fatalf("%d of 20 puts if %q won", n, condition)
+			t.Fatalf("successes of 20 puts: got %d if %q, want 1", n, condition)
 		}
 		holds(t, b, winner)
 		condition = storage.Condition(winner.MD5.String())
@@ -379,9 +379,9 @@ func wrongDigests(t *testing.T, b bucket) {
 				continue // what is checked first is the server's business
 			}
 			if !errors.Is(err, storage.ErrDamaged) || storage.Temporary(err) {
-				t.Errorf("put %q if %q: %v, want ErrDamaged", key, condition, err)
+				t.Errorf("put %q if %q: got %v, want ErrDamaged", key, condition, err)
 			} else if !strings.Contains(err.Error(), string(key)) {
-				t.Errorf("%q does not say which object", err)
+				t.Errorf("error: got %q, want one that names the object", err)
 			}
 		}
 	}
@@ -395,19 +395,19 @@ func endedContexts(t *testing.T, b bucket) {
 	cancel()
 	for _, condition := range []storage.Condition{storage.Always, storage.IfAbsent} {
 		if _, err := b.Put(ctx, object("key", "{}"), condition); !errors.Is(err, context.Canceled) || storage.Temporary(err) {
-			t.Errorf("put: %v, want Canceled", err)
+			t.Errorf("put: got %v, want Canceled", err)
 		}
 	}
 	listsOnly(t, b, "", "")
 	put(t, b, object("key", "{}"))
 	if err := b.Delete(ctx, []site.Key{"key"}); !errors.Is(err, context.Canceled) {
-		t.Errorf("delete one: %v, want Canceled", err)
+		t.Errorf("delete one: got %v, want Canceled", err)
 	}
 	if err := b.Delete(ctx, []site.Key{"key", "other"}); !errors.Is(err, context.Canceled) {
-		t.Errorf("delete two: %v, want Canceled", err)
+		t.Errorf("delete two: got %v, want Canceled", err)
 	}
 	if err := b.List(ctx, "", "", func(storage.Info) error { return nil }); !errors.Is(err, context.Canceled) {
-		t.Errorf("list: %v, want Canceled", err)
+		t.Errorf("list: got %v, want Canceled", err)
 	}
 	holds(t, b, object("key", "{}"))
 }
@@ -453,7 +453,7 @@ func stoppedListing(t *testing.T, b bucket) {
 		return nil
 	})
 	if !errors.Is(err, stop) || calls != 2 {
-		t.Errorf("%v after %d calls", err, calls)
+		t.Errorf("error of found: got %v after %d calls, want that error after 2", err, calls)
 	}
 }
 
@@ -483,7 +483,7 @@ func orderedListing(t *testing.T, b bucket) {
 				return nil
 			})
 			if err != nil || !slices.Equal(got, want) {
-				t.Fatalf("list %q after %q: %v: %q, want %q", prefix, after, err, got, want)
+				t.Fatalf("list %q after %q: %v: got %q, want %q", prefix, after, err, got, want)
 			}
 		}
 	}
@@ -492,14 +492,14 @@ func orderedListing(t *testing.T, b bucket) {
 func clocks(t *testing.T, b bucket) {
 	put(t, b, object("key", "{}"))
 	if d := time.Until(b.Now()).Abs(); d > 2*time.Second {
-		t.Errorf("the bucket's clock is %v off", d)
+		t.Errorf("offset of the bucket's clock: got %v, want about 0", d)
 	}
 	_, info, err := b.Read(t.Context(), "key")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := b.Now().Sub(info.Modified).Abs(); d > 2*time.Second {
-		t.Errorf("an object put just now was modified %v ago", d)
+		t.Errorf("age of a new object: got %v, want about 0", d)
 	}
 }
 
@@ -509,7 +509,7 @@ func createdOnce(t *testing.T, b bucket) {
 	}
 	put(t, b, object("key", "{}"))
 	if created, err := b.Create(t.Context()); created || err != nil {
-		t.Errorf("the second time: %v, %v", created, err)
+		t.Errorf("second Create: got %v, %v, want false and no error", created, err)
 	}
 	holds(t, b, object("key", "{}"))
 }

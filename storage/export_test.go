@@ -3,4 +3,4 @@ package storage
 import "time"
 
 // Hurry makes tests wait less before a request is tried again.
-func Hurry() { refreshedWait = time.Millisecond }
+func Hurry() { refreshedRetry.First = time.Millisecond }

@@ -37,7 +37,7 @@ func TestAServerThatIsGoneIsTemporary(t *testing.T) {
 		for range 2 {
 			for name, operation := range operations() {
 				if err := operation(t.Context(), b); !storage.Temporary(err) {
-					t.Errorf("%s: %v, want a temporary error", name, err)
+					t.Errorf("%s: got %v, want a temporary error", name, err)
 				}
 			}
 		}
@@ -66,7 +66,7 @@ func TestAConnectionThatBreaksIsTemporary(t *testing.T) {
 		operations["read"] = func(ctx context.Context, b *storage.S3) error {
 			body, _, err := b.Read(ctx, there.Key)
 			if err == nil && string(body) != string(there.Body) {
-				t.Errorf("read %d bytes of %d without an error", len(body), there.Size)
+				t.Errorf("truncated read: got %d bytes of %d, want an error", len(body), there.Size)
 			}
 			return err
 		}
@@ -74,14 +74,14 @@ func TestAConnectionThatBreaksIsTemporary(t *testing.T) {
 			n := 0
 			err := b.List(ctx, "kept/", "", func(storage.Info) error { n++; return nil })
 			if err == nil && n != 20 {
-				t.Errorf("listed %d objects of 20 without an error", n)
+				t.Errorf("truncated listing: got %d objects of 20, want an error", n)
 			}
 			return err
 		}
 		operations["put if"] = func(ctx context.Context, b *storage.S3) error {
 			_, err := b.Put(ctx, object("never", "{}"), "00000000000000000000000000000000")
 			if err == nil {
-				t.Error("a condition that cannot hold held")
+				t.Error("put under a condition that does not hold: got no error, want one")
 			} else if errors.Is(err, storage.ErrCondition) {
 				return nil
 			}
@@ -124,13 +124,13 @@ func TestAConnectionThatBreaksIsTemporary(t *testing.T) {
 						}
 						failed++
 						if !storage.Temporary(err) {
-							t.Errorf("cut after %d bytes: %v is not temporary", cut, err)
+							t.Errorf("cut after %d bytes: got %v, want a temporary error", cut, err)
 						}
 					})
 				}
 				group.Wait()
 				if failed == 0 || succeeded == 0 {
-					t.Errorf("%d failed, %d succeeded: the places are badly chosen", failed, succeeded)
+					t.Errorf("cuts: got %d failures and %d successes, want some of both", failed, succeeded)
 				}
 			})
 		}
@@ -190,7 +190,7 @@ func TestADeleteIsWhatTheServerSaysItIs(t *testing.T) {
 					}
 					listsOnly(t, direct, "", "")
 				} else if err == nil || !strings.Contains(err.Error(), c.says) || storage.Temporary(err) != c.temporary {
-					t.Errorf("%v (temporary: %v), want %q (%v)", err, storage.Temporary(err), c.says, c.temporary)
+					t.Errorf("error: got %v (temporary: %v), want %q (%v)", err, storage.Temporary(err), c.says, c.temporary)
 				}
 			})
 		}
@@ -214,10 +214,10 @@ func TestADeadlineIsTemporaryAndACancelIsNot(t *testing.T) {
 		cancel()
 		for name, operation := range operations() {
 			if err := operation(late, b); !storage.Temporary(err) || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s with no time left: %v", name, err)
+				t.Errorf("%s with no time left: got %v, want DeadlineExceeded", name, err)
 			}
 			if err := operation(cancelled, b); storage.Temporary(err) || !errors.Is(err, context.Canceled) {
-				t.Errorf("%s, cancelled: %v", name, err)
+				t.Errorf("%s, cancelled: got %v, want Canceled", name, err)
 			}
 		}
 	})
@@ -228,7 +228,7 @@ func TestTheWrongSchemeIsNotTemporary(t *testing.T) {
 		endpoint := strings.Replace(server.Endpoint, "http://", "https://", 1)
 		b := openS3With(t, storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: endpoint})
 		if _, _, err := b.Read(t.Context(), "key"); err == nil || storage.Temporary(err) {
-			t.Errorf("%v", err)
+			t.Errorf("error: got %v, want a permanent error", err)
 		}
 	})
 }

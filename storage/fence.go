@@ -8,10 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// fence makes a transport of its connections send no byte of a request whose context
-// has ended. net/http hands a request from goroutine to goroutine before it is written,
-// and goes on with a body until it hears of the end: when a process goes on after a stop,
-// that is too late.
+// fence makes connections send no byte of a request whose context has ended. Without it, net/http
+// passes a request between goroutines before writing it, and continues a body until it notices the
+// end. After a process was stopped for a while, that is too late.
 func fence(t *http.Transport) http.RoundTripper {
 	dial := t.DialContext
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -44,10 +43,10 @@ func (f fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 // A fencedConn has one request at a time: the transport speaks HTTP/1.1.
 type fencedConn struct {
 	net.Conn
-	request atomic.Pointer[context.Context] // the context of the last one
+	request atomic.Pointer[context.Context] // context of the current one
 }
 
-// Write asks the context right before the system call.
+// Write checks the context right before the system call.
 func (c *fencedConn) Write(p []byte) (int, error) {
 	if ctx := c.request.Load(); ctx != nil {
 		if err := (*ctx).Err(); err != nil {

@@ -75,7 +75,7 @@ func TestNothingIsSentAfterTheEnd(t *testing.T) {
 			t.Errorf("after the end: got %d bytes, want none", n)
 		}
 	case <-time.After(5 * time.Second):
-		t.Error("after the end: the connection was not closed")
+		t.Error("connection after the end of the context: got open, want closed")
 	}
 
 	if err := ask(ctx, nil); !errors.Is(err, errEnded) {

@@ -14,44 +14,45 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A Folder reads a site out of a file system whose root holds the keys.
+// A Folder reads a site from a file system whose paths are the keys.
 type Folder struct {
 	files afero.Fs
-	path  string // of the folder on this machine; "" if it is elsewhere
+	path  string // of the folder on this machine; "" for other file systems
 }
 
-// NewFolder is a folder that reads from files.
+// NewFolder returns a folder that reads from files.
 func NewFolder(files afero.Fs) *Folder { return &Folder{files: files} }
 
 func folderAt(path string) *Folder {
 	return &Folder{afero.NewBasePathFs(afero.NewOsFs(), path), path}
 }
 
-// Get reads a file; ErrNotFound if there is none.
+// Get reads a file, or returns ErrNotFound.
 func (f *Folder) Get(_ context.Context, key site.Key) ([]byte, error) {
 	body, _, err := f.read(key)
 	return body, err
 }
 
-// GetAdmitted is Get that takes memory for the file only when its size was admitted.
+// GetAdmitted is Get that calls admit with the size in bytes before it allocates memory, and
+// returns the error of admit, if any.
 func (f *Folder) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	body, _, err := f.readAdmitted(key, func(size int64) error { return admit(ctx, size) })
 	return body, err
 }
 
-// Read reads a file; ErrNotFound if there is none.
+// Read reads a file with its Info, or returns ErrNotFound.
 func (f *Folder) Read(_ context.Context, key site.Key) ([]byte, Info, error) {
-	var place string
+	var identity string
 	if key == site.RootKey && f.path != "" {
-		place = placeOf(f.path) // before the root: what comes in between is noticed next time
+		identity = folderIdentity(f.path) // before the root: a change in between is noticed next time
 	}
 	body, info, err := f.read(key)
 	if err != nil {
 		return nil, Info{}, err
 	}
-	told := localInfo(key, body, info)
-	told.Place = place
-	return body, told, nil
+	result := localInfo(key, body, info)
+	result.Place = identity
+	return body, result, nil
 }
 
 func (f *Folder) read(key site.Key) ([]byte, fs.FileInfo, error) {
@@ -76,7 +77,7 @@ func (f *Folder) readAdmitted(key site.Key, admit func(size int64) error) (body 
 	if err := admit(info.Size()); err != nil {
 		return nil, nil, err
 	}
-	// Objects are replaced whole, never changed: the size will not.
+	// Files are replaced, never written to, so the size does not change.
 	body = make([]byte, info.Size())
 	if _, err := io.ReadFull(file, body); err != nil {
 		return nil, nil, fmt.Errorf("read %s: %w", key, err)
@@ -84,8 +85,8 @@ func (f *Folder) readAdmitted(key site.Key, admit func(size int64) error) (body 
 	return body, info, nil
 }
 
-// isAbsent reports whether an error of Open means that there is no such file. A
-// name that the file system cannot hold is not there either.
+// isAbsent reports whether an error of Open means that the file does not exist. That includes
+// names that the file system does not allow.
 func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG)
 }

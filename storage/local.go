@@ -15,41 +15,40 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// workFolder is where a local bucket keeps what is not an object: files that are
-// being written, and the lock of conditional writes.
+// workFolder contains what is not an object: files that are being written, and the lock for
+// conditional writes.
 const workFolder = ".followpress"
 
-// betweenTries is longer than a conditional write takes, mostly.
-const betweenTries = 5 * time.Millisecond
+// betweenTries is longer than most conditional writes take.
+const lockPollInterval = 5 * time.Millisecond
 
-// leftoverAge is the age at which a file of the work folder was left by a process
-// that was killed: no write takes as long.
+// leftoverAge is the age from which a file in the work folder is a leftover of a killed process: no
+// write takes as long.
 const leftoverAge = time.Hour
 
-// A Local is a bucket in a folder of this machine: the same semantics as S3, without
-// headers, which a folder cannot keep. An ETag is the MD5 of the file. The folder may
-// be a symbolic link, and so may what is in it: links to folders are followed. A link to
-// a file is read through; Put replaces it and Delete removes it, not what it leads to.
+// A Local is a bucket in a local folder, with the semantics of S3 but without headers. ETags are
+// MD5s. The folder may be a symbolic link and contain links. Links to folders are followed. Read
+// follows links to files, but Put replaces and Delete removes the link itself.
 type Local struct {
 	*Folder
-	NoSync  bool       // leave it to the system when what was put becomes durable
+	NoSync  bool       // make Sync do nothing; must not change during use
 	writing sync.Mutex // held with the lock of the work folder
 }
 
-// OpenLocal makes a bucket of a folder, which need not exist yet.
+// OpenLocal returns the bucket in a folder, which need not exist.
 func OpenLocal(path string) *Local {
 	return &Local{Folder: folderAt(path)}
 }
 
-// Pinned is the bucket in the folder that the path leads to now, whatever a link on the
-// way leads to later: for who writes much that belongs together.
+// Pinned returns the bucket in the folder that the path leads to now, so that all writes of a run go
+// to the same folder even if a link changes. It is an error if the path is a dangling link.
 func (l *Local) Pinned() (*Local, error) {
 	real, err := filepath.EvalSymlinks(l.path)
 	if isAbsent(err) {
 		if _, err := os.Lstat(l.path); err == nil {
-			return nil, fmt.Errorf("%s is a link to a folder that is not there: is a disk not mounted?", l.path)
+			return nil, fmt.Errorf("%s is a link to a folder that does not exist: is a disk not mounted?", l.path)
 		}
-		return l, nil // it will be made
+		return l, nil // Put creates it
 	} else if err != nil {
 		return nil, fmt.Errorf("follow links: %w", err)
 	}
@@ -58,8 +57,8 @@ func (l *Local) Pinned() (*Local, error) {
 	return pinned, nil
 }
 
-// Sync makes durable what was put and deleted. Until then a power failure may undo any of
-// it, in any order, but that the root is put, which is whole or the one before.
+// Sync makes all earlier writes durable. Before Sync, a power failure may undo any of them in any
+// order; the root is always either the old or the new one.
 func (l *Local) Sync(context.Context) error {
 	if l.NoSync {
 		return nil
@@ -76,18 +75,19 @@ func (l *Local) Sync(context.Context) error {
 	return nil
 }
 
-// Now is the time of this machine in whole seconds, as servers tell it: the times of
-// files come from a clock that is some milliseconds behind.
+// Now is the time of this machine in whole seconds, as servers report it. File times come from a
+// clock that is some milliseconds late.
 func (l *Local) Now() time.Time { return time.Now().Truncate(time.Second) }
 
-// Requests are none: nobody asks a price for them.
+// Requests returns nil: requests to a folder cost nothing.
 func (l *Local) Requests() map[Request]int { return nil }
 
 func localInfo(key site.Key, body []byte, info fs.FileInfo) Info {
 	return Info{Key: key, Size: info.Size(), ETag: site.Sum(body).String(), Modified: info.ModTime()}
 }
 
-// Put replaces a file in one step if the condition holds, ErrCondition if not.
+// Put replaces a file atomically and returns its ETag. If the condition does not hold, it returns
+// ErrCondition; if the body differs from its digest, ErrDamaged.
 func (l *Local) Put(ctx context.Context, o Object, condition Condition) (etag string, err error) {
 	if err := o.check(); err != nil {
 		return "", err
@@ -109,7 +109,7 @@ func (l *Local) Put(ctx context.Context, o Object, condition Condition) (etag st
 		return "", err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if err := ctx.Err(); err != nil { // it may have ended while this process was stopped
+	if err := ctx.Err(); err != nil { // the process may have been stopped while it waited
 		return "", fmt.Errorf("put %s: %w", o.Key, err)
 	}
 	if condition != Always {
@@ -125,7 +125,7 @@ func (l *Local) Put(ctx context.Context, o Object, condition Condition) (etag st
 	return o.MD5.String(), l.replace(o.Key, written)
 }
 
-// write writes a file into the work folder.
+// write creates a file in the work folder.
 func (l *Local) write(o Object) (written string, err error) {
 	work := filepath.Join(l.path, workFolder)
 	file, err := os.CreateTemp(work, "")
@@ -139,7 +139,7 @@ func (l *Local) write(o Object) (written string, err error) {
 	}
 	_, err = file.Write(o.Body)
 	if o.Key == site.RootKey && !l.NoSync && err == nil {
-		err = file.Sync() // its new name may become durable before its bytes do
+		err = file.Sync() // otherwise the new name may become durable before the bytes
 	}
 	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
 		return "", fmt.Errorf("put %s: %w", o.Key, errors.Join(err, os.Remove(file.Name())))
@@ -147,8 +147,8 @@ func (l *Local) write(o Object) (written string, err error) {
 	return file.Name(), nil
 }
 
-// replace puts a file that was written in the place of another. The lock must be held:
-// else it could come between the look and the act of a conditional write.
+// replace moves a file from write to its key. The caller must hold the lock, because another
+// process may be between checking a condition and replacing the file.
 func (l *Local) replace(key site.Key, written string) error {
 	name := l.name(key)
 	err := os.Rename(written, name)
@@ -163,9 +163,9 @@ func (l *Local) replace(key site.Key, written string) error {
 	return nil
 }
 
-// lock excludes the writes of others, until the process ends or unlock is called.
+// lock excludes writes of others until unlock is called or the process ends.
 func (l *Local) lock(ctx context.Context) (unlock func() error, err error) {
-	l.writing.Lock() // of this process only one has to ask the system
+	l.writing.Lock() // one goroutine at a time uses the file lock
 	defer func() {
 		if err != nil {
 			l.writing.Unlock()
@@ -191,14 +191,14 @@ func (l *Local) lock(ctx context.Context) (unlock func() error, err error) {
 			return nil, errors.Join(fmt.Errorf("lock the folder: %w", err), file.Close())
 		}
 		select {
-		case <-time.After(betweenTries):
+		case <-time.After(lockPollInterval):
 		case <-ctx.Done():
 			return nil, errors.Join(fmt.Errorf("lock the folder: %w", ctx.Err()), file.Close())
 		}
 	}
 }
 
-// Delete removes files, whether they are there or not, and folders that become empty.
+// Delete removes files, and folders that become empty. Missing files are no error.
 func (l *Local) Delete(ctx context.Context, keys []site.Key) error {
 	for _, key := range keys {
 		if err := l.delete(ctx, key); err != nil {
@@ -213,7 +213,7 @@ func (l *Local) delete(ctx context.Context, key site.Key) (err error) {
 		return err
 	}
 	if _, err := os.Stat(l.path); isAbsent(err) {
-		return nil // the lock would make it
+		return nil // taking the lock would create it
 	}
 	unlock, err := l.lock(ctx)
 	if err != nil {
@@ -228,14 +228,15 @@ func (l *Local) delete(ctx context.Context, key site.Key) (err error) {
 		return err
 	}
 	for dir := filepath.Dir(name); dir != filepath.Clean(l.path); dir = filepath.Dir(dir) {
-		if unix.Rmdir(dir) != nil { // not empty, or gone, or a link, which os.Remove would remove
+		if unix.Rmdir(dir) != nil { // not empty, already removed, or a link, which os.Remove would remove
 			break
 		}
 	}
 	return nil
 }
 
-// CleanUp removes what killed processes left in the work folder.
+// CleanUp removes leftovers of killed processes from the work folder, if they are older than an
+// hour.
 func (l *Local) CleanUp() error {
 	work := filepath.Join(l.path, workFolder)
 	entries, err := os.ReadDir(work)

@@ -25,10 +25,10 @@ func TestLocalWithoutAFolderHoldsNothing(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("looking made the folder: %v", err)
+		t.Errorf("folder after reads: got %v, want that it does not exist", err)
 	}
 	if created, err := b.Create(t.Context()); !created || err != nil {
-		t.Errorf("%v, %v", created, err)
+		t.Errorf("Create: got %v, %v, want true and no error", created, err)
 	}
 }
 
@@ -40,7 +40,7 @@ func TestLocalLeavesNoEmptyFoldersAndNoOtherFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(folder, "a", "b")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a/b is there still: %v", err)
+		t.Errorf("empty folder a/b: got %v, want that it does not exist", err)
 	}
 	holds(t, b, object("a/d", "{}"))
 	if err := b.Delete(t.Context(), []site.Key{"a/d"}); err != nil {
@@ -52,7 +52,7 @@ func TestLocalLeavesNoEmptyFoldersAndNoOtherFiles(t *testing.T) {
 	}
 	for _, entry := range entries {
 		if entry.Name() != ".followpress" {
-			t.Errorf("%s is left", entry.Name())
+			t.Errorf("work folder: got %s, want no such file", entry.Name())
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestCleanUpRemovesOnlyWhatAKilledProcessLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(entries) != 2 || entries[0].Name() != "fresh" || entries[1].Name() != "lock" {
-		t.Errorf("%v are left", entries)
+		t.Errorf("work folder after CleanUp: got %v, want fresh and lock", entries)
 	}
 	listsOnly(t, b, "", "", object("key", "{}"), object("_lock", "{}"))
 }
@@ -114,7 +114,7 @@ func TestLocalFollowsLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(filepath.Join(top, "disk", "b")); err != nil {
-		t.Errorf("the link to a folder that became empty: %v", err)
+		t.Errorf("link to a folder that became empty: got %v, want it unchanged", err)
 	}
 	listsOnly(t, b, "", "", all[3])
 	// A link to a file is read through, replaced and removed.
@@ -160,7 +160,7 @@ func TestLocalFollowsLinks(t *testing.T) {
 			}
 		}
 		if _, err := storage.OpenLocal(path).Pinned(); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want %q", name, err, says)
+			t.Errorf("%s: got %v, want %q", name, err, says)
 		}
 	}
 }
@@ -176,8 +176,8 @@ func TestLocalRefusesCircles(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := b.List(t.Context(), "", "", func(storage.Info) error { return nil })
-		if err == nil || !strings.Contains(err.Error(), "a/b/circle is a link to a folder that it is in") {
-			t.Errorf("a link to %s: %v", to, err)
+		if err == nil || !strings.Contains(err.Error(), "a/b/circle is a link to a folder that contains it") {
+			t.Errorf("link to %s: got %v, want an error that names it", to, err)
 		}
 		if err := os.Remove(link); err != nil {
 			t.Fatal(err)

@@ -12,14 +12,14 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A Location names a bucket and where in it a site is.
+// A Location is a bucket with a prefix, or a folder.
 type Location struct {
 	Folder string // of file://; "" for s3://
 	Bucket string // of s3://
 	Prefix string // of the keys of s3://, "" or with a slash at its end
 }
 
-// ParseLocation reads s3://bucket, s3://bucket/prefix or file:///folder.
+// ParseLocation parses s3://bucket, s3://bucket/prefix or file:///folder.
 func ParseLocation(text string) (Location, error) {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -23,7 +23,7 @@ func TestParseLocation(t *testing.T) {
 		"file:///":                 {Folder: "/"},
 	} {
 		if got, err := storage.ParseLocation(text); err != nil || got != want {
-			t.Errorf("%s: %+v, %v, want %+v", text, got, err, want)
+			t.Errorf("%s: got %+v, %v, want %+v", text, got, err, want)
 		}
 	}
 }
@@ -35,9 +35,9 @@ func TestParseLocationSaysWhatToUse(t *testing.T) {
 	} {
 		location, err := storage.ParseLocation(text)
 		if err == nil {
-			t.Errorf("%q: %+v", text, location)
+			t.Errorf("%q: got %+v, want an error", text, location)
 		} else if !strings.Contains(err.Error(), "s3://BUCKET") && !strings.Contains(err.Error(), "file:///FOLDER") && !strings.Contains(err.Error(), "Bucket name") {
-			t.Errorf("%q: %q does not say what to use", text, err)
+			t.Errorf("%q: got %q, want an error that says what to use", text, err)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestParseRefreshed(t *testing.T) {
 		".":                          {Folder: "."},
 	} {
 		if got, err := storage.ParseRefreshed(text); err != nil || got != want {
-			t.Errorf("%s: %+v, %v, want %+v", text, got, err, want)
+			t.Errorf("%s: got %+v, %v, want %+v", text, got, err, want)
 		}
 	}
 	for text, reason := range map[string]string{
@@ -68,7 +68,7 @@ func TestParseRefreshed(t *testing.T) {
 	} {
 		at, err := storage.ParseRefreshed(text)
 		if err == nil || !strings.Contains(err.Error(), reason) {
-			t.Errorf("%q: %+v, %v, want an error that says %q", text, at, err, reason)
+			t.Errorf("%q: got %+v, %v, want an error that says %q", text, at, err, reason)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestParseLocationRepeatsNoSecret(t *testing.T) {
 	} {
 		location, err := storage.ParseLocation(text)
 		if err == nil {
-			t.Errorf("%q: %+v", text, location)
+			t.Errorf("%q: got %+v, want an error", text, location)
 			continue
 		}
 		holdsNoSecret(t, err.Error(), "a-secret-key")

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -10,7 +11,7 @@ import (
 	"time"
 )
 
-// A Request is a kind of request, as price lists tell them apart.
+// A Request is a kind of request, as in price lists.
 type Request string
 
 // The kinds of requests.
@@ -23,7 +24,7 @@ const (
 	SetUp  Request = "set_up" // of the bucket: policy and so on
 )
 
-// A meter counts requests, logs them, and keeps the difference to the server's clock.
+// A meter counts and logs requests, and measures the offset of the server's clock.
 type meter struct {
 	next   http.RoundTripper
 	log    *slog.Logger
@@ -34,16 +35,12 @@ type meter struct {
 }
 
 func newMeter(next http.RoundTripper, log *slog.Logger) *meter {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return &meter{next: next, log: log, counts: map[Request]int{}}
+	return &meter{next: next, log: cmp.Or(log, slog.New(slog.DiscardHandler)), counts: map[Request]int{}}
 }
 
-// RoundTrip sends a request, unless its context has ended. The request is signed by then:
-// should this process be stopped after the look at the context, the server refuses the
-// request by the age of its signature, 15 minutes at most.
-// What is logged holds no header: the signature stays out.
+// RoundTrip sends a request unless its context has ended. The request is already signed, so if this
+// process is stopped after the check, the server refuses the request once the signature is more
+// than 15 minutes old. Headers are not logged, because they contain the signature.
 func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err

@@ -11,13 +11,12 @@ import (
 
 // A Site is a site on this machine: a folder or a tar file.
 type Site interface {
-	// Get reads a whole object; ErrNotFound if there is none. The caller must not
-	// change it.
+	// Get reads an object, or returns ErrNotFound. The caller must not change the body.
 	Get(ctx context.Context, key site.Key) ([]byte, error)
 	Close() error
 }
 
-// OpenSite opens the site at a path of this machine: a folder or a .tar file.
+// OpenSite opens a folder or a .tar file. It does not check that it contains a site.
 func OpenSite(path string) (Site, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -57,12 +57,12 @@ func TestOpenSiteReadsFoldersAndTarFiles(t *testing.T) {
 			}
 			for _, key := range awkward() {
 				if body, err := s.Get(t.Context(), key); err != nil || string(body) != "the object at "+string(key) {
-					t.Errorf("%q: %q, %v", key, body, err)
+					t.Errorf("%q: got %q, %v, want the body", key, body, err)
 				}
 			}
 			for _, key := range []site.Key{"nothing", "users", "users/nobody/key", "_site/below", site.Key(strings.Repeat("n", 256))} {
 				if _, err := s.Get(t.Context(), key); !errors.Is(err, storage.ErrNotFound) {
-					t.Errorf("%q: %v, want ErrNotFound", key, err)
+					t.Errorf("%q: got %v, want ErrNotFound", key, err)
 				}
 			}
 			if err := s.Close(); err != nil {
@@ -87,7 +87,7 @@ func TestOpenSiteSaysWhatIsWrong(t *testing.T) {
 	}
 	missing := filepath.Join(folder, "missing")
 	if _, err := storage.OpenSite(missing); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), missing) {
-		t.Errorf("a missing path: %v", err)
+		t.Errorf("a missing path: got %v, want ErrNotExist", err)
 	}
 	for path, want := range map[string]string{
 		write("site.zip", whole):                       "neither a folder nor a .tar file",
@@ -95,7 +95,7 @@ func TestOpenSiteSaysWhatIsWrong(t *testing.T) {
 		write("short.tar", whole[:len(whole)/2-100]):   "unexpected EOF",
 	} {
 		if _, err := storage.OpenSite(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v, want %q", path, err, want)
+			t.Errorf("%s: got %v, want %q", path, err, want)
 		}
 	}
 }

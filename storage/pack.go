@@ -12,13 +12,13 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// PutMany stores objects with one request, on servers that unpack tar files
-// (MinIO's "snowball"). Whether a server does, Unpacks says: others store the tar
-// file itself, under site.PackKey.
+// PutMany stores objects with one request, on servers that unpack tar files (MinIO's
+// "snowball"). Unpacks finds out whether a server does; others store the tar file itself as
+// site.PackKey. Errors are those of Put.
 //
-// The archive is the one that minio-go's PutObjectsSnowball sends; a test compares
-// them. That function names its archive at random at the top of the bucket, so that
-// on other servers nobody could find what to remove, and lets no digest be checked.
+// The archive equals the one that minio-go's PutObjectsSnowball sends; a test compares them. That
+// function is not used because it gives the archive a random name, so that other servers would
+// keep it unnoticed, and because it does not let the server check a digest.
 func (s *S3) PutMany(ctx context.Context, objects []Object) error {
 	archive, err := s.pack(objects)
 	if err != nil {
@@ -37,10 +37,10 @@ func (s *S3) PutMany(ctx context.Context, objects []Object) error {
 	return nil
 }
 
-// pack makes the archive. Each object's digest is checked here: the server only
-// checks that of the whole. The time is the server's, as it would be without archive.
+// pack makes the archive. It checks each object's digest, because the server only checks that of
+// the archive. The modification time is the server's, as without an archive.
 func (s *S3) pack(objects []Object) ([]byte, error) {
-	const overhead = 3 << 10 // of headers and padding, for each object
+	const overhead = 3 << 10 // bytes of headers and padding per object
 	size := 0
 	for _, o := range objects {
 		size += len(o.Body) + overhead
@@ -69,8 +69,8 @@ func (s *S3) pack(objects []Object) ([]byte, error) {
 	return archive.Bytes(), nil
 }
 
-// Unpacks stores some objects with PutMany and reports whether the server unpacked
-// them as it should. If not, the archive is removed again.
+// Unpacks stores objects with PutMany and reports whether the server unpacked them correctly. If
+// not, it removes the archive.
 func (s *S3) Unpacks(ctx context.Context, objects []Object) (bool, error) {
 	if s.amazon {
 		return false, nil
@@ -81,8 +81,7 @@ func (s *S3) Unpacks(ctx context.Context, objects []Object) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	// The objects may have been there before: whether the archive was stored as it is
-	// says more than they do.
+	// Check for the archive first, because the objects may have existed before.
 	if _, _, err := s.Read(ctx, site.PackKey); err == nil {
 		return false, s.Delete(ctx, []site.Key{site.PackKey})
 	} else if !errors.Is(err, ErrNotFound) {

@@ -63,23 +63,23 @@ func TestPackIsTheArchiveOfPutObjectsSnowball(t *testing.T) {
 		theirs := entries(t, sent.body)
 
 		if len(ours) != len(objects) || len(theirs) != len(objects) {
-			t.Fatalf("seed %d: %d objects, %d entries, the library has %d", seed, len(objects), len(ours), len(theirs))
+			t.Fatalf("seed %d: %d objects: got %d entries, want %d as the library", seed, len(objects), len(ours), len(theirs))
 		}
 		for i, o := range objects {
 			our, their := ours[i], theirs[i]
 			if our.header.Name != s.name(o.Key) || !bytes.Equal(our.body, o.Body) {
-				t.Errorf("seed %d: %q is not what it was made of", seed, o.Key)
+				t.Errorf("seed %d: body of %q: got other bytes, want those of the object", seed, o.Key)
 			}
 			if our.header.Name != their.header.Name || our.header.Size != their.header.Size || our.header.Typeflag != their.header.Typeflag ||
 				our.header.Format != their.header.Format || !maps.Equal(our.header.PAXRecords, their.header.PAXRecords) || !bytes.Equal(our.body, their.body) {
-				t.Errorf("seed %d: %+v, the library has %+v", seed, our.header, their.header)
+				t.Errorf("seed %d: header: got %+v, want %+v as the library", seed, our.header, their.header)
 			}
 		}
 		if !bytes.Equal(packed, sent.body) {
-			t.Errorf("seed %d: the archives have the same entries, but not the same bytes", seed)
+			t.Errorf("seed %d: archive: got the same entries but other bytes, want the same bytes as the library", seed)
 		}
 		if sent.header.Get("X-Amz-Meta-Snowball-Auto-Extract") != "true" {
-			t.Fatalf("the library asks with other headers: %v", sent.header)
+			t.Fatalf("headers of the library: got %v, want ours", sent.header)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestPackChecksEveryDigest(t *testing.T) {
 	last := &objects[len(objects)-1]
 	last.MD5[3] ^= 1
 	if _, err := s.pack(objects); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), string(last.Key)) {
-		t.Errorf("%v, want ErrDamaged", err)
+		t.Errorf("got %v, want ErrDamaged", err)
 	}
 }
 

@@ -10,30 +10,31 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/followpress/followpress/retry"
 	"github.com/followpress/followpress/site"
 )
 
-// Limits of reading what was refreshed. The objects are small: what takes longer hangs.
+// Limits of reading refreshed data. The objects are small: a request that takes longer hangs.
 const (
-	refreshedReads   = 32  // requests in flight
-	refreshedAtOnce  = 256 // objects in memory
-	refreshedTries   = 7   // of a request
-	refreshedLongest = 5 * time.Second
-	refreshedTime    = 30 * time.Second // of a request
+	refreshedRequests = 32               // in flight
+	refreshedObjects  = 256              // in memory
+	refreshedTime     = 30 * time.Second // of an attempt
 )
 
-// refreshedWait is the first wait before trying again; the others are longer.
-var refreshedWait = 200 * time.Millisecond
+// refreshedRetry is a variable for the tests, which shorten its waits.
+var refreshedRetry = retry.Policy{
+	Retryable: Temporary, First: 200 * time.Millisecond, Longest: 5 * time.Second, Attempts: 7,
+	Hint: "check --endpoint, and that the server is up",
+}
 
-// refreshFolder is the last part of locations of what was refreshed.
+// refreshFolder is the last part of every location of refreshed data.
 var refreshFolder = strings.TrimSuffix(string(site.RefreshPrefix), "/")
 
-// ParseRefreshed reads where refreshes keep what they fetch: the path of a folder,
-// file:///folder or s3://bucket/…/_refresh. Nothing below a prefix of S3 is as good
-// as a prefix that is misspelt, so the end is asked for.
+// ParseRefreshed parses the location of refreshed data: the path of a folder, file:///folder
+// or s3://bucket/…/_refresh. The ending is required because S3 cannot tell an empty prefix
+// from a misspelt one.
 func ParseRefreshed(text string) (Location, error) {
 	if !strings.Contains(text, "://") {
 		if text == "" {
@@ -51,7 +52,7 @@ func ParseRefreshed(text string) (Location, error) {
 	return at, nil
 }
 
-// Refreshed reads what refreshes have kept in a bucket.
+// Refreshed reads the data that refreshes have stored in a bucket or folder.
 type Refreshed struct {
 	objects interface {
 		Read(ctx context.Context, key site.Key) ([]byte, Info, error)
@@ -60,9 +61,9 @@ type Refreshed struct {
 	name string // for people
 }
 
-// OpenRefreshed opens what ParseRefreshed has read. A folder or a bucket that is not
-// there is an error: without it newer profiles would be lost. Of a folder beside a site
-// it is known that nothing was refreshed yet.
+// OpenRefreshed opens a location from ParseRefreshed. A folder or bucket that does not exist
+// is an error, because a wrong name would silently lose newer profiles. The exception is the
+// folder _refresh of an existing site: there, nothing has been refreshed yet.
 func OpenRefreshed(ctx context.Context, at Location, o S3Options) (*Refreshed, error) {
 	if at.Folder != "" {
 		return openRefreshedFolder(at.Folder)
@@ -72,9 +73,9 @@ func OpenRefreshed(ctx context.Context, at Location, o S3Options) (*Refreshed, e
 		return nil, err
 	}
 	r := &Refreshed{bucket, "s3://" + at.Bucket + "/" + strings.TrimSuffix(at.Prefix, "/")}
-	// One request now: a wrong name should not cost minutes.
+	// One request now, so that a wrong name fails before the work begins.
 	errFound := errors.New("found")
-	err = patiently(ctx, func(ctx context.Context) error {
+	err = refreshedRetry.Do(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, refreshedTime)
 		defer cancel()
 		return bucket.List(ctx, "", "", func(Info) error { return errFound })
@@ -87,20 +88,20 @@ func OpenRefreshed(ctx context.Context, at Location, o S3Options) (*Refreshed, e
 
 func openRefreshedFolder(path string) (*Refreshed, error) {
 	r := &Refreshed{name: path}
-	real, err := filepath.EvalSymlinks(path) // whatever a link leads to later
+	real, err := filepath.EvalSymlinks(path) // a link may change later
 	switch {
-	case isAbsent(err) && beside(path):
+	case isAbsent(err) && besideSite(path):
 		r.objects = OpenLocal(path)
 		return r, nil
 	case isAbsent(err):
-		return nil, fmt.Errorf("%w: name the folder %s of a bucket, or make it if nothing was refreshed yet", r.explain(err), refreshFolder)
+		return nil, fmt.Errorf("%w: name the folder %s of a bucket, or create it if nothing was refreshed yet", r.explain(err), refreshFolder)
 	case err != nil:
 		return nil, r.explain(err)
 	}
 	if info, err := os.Stat(real); err != nil {
 		return nil, r.explain(err)
 	} else if !info.IsDir() {
-		return nil, fmt.Errorf("%s is a file: name the folder that holds what was refreshed", path)
+		return nil, fmt.Errorf("%s is a file: name the folder that holds the refreshed data", path)
 	}
 	for _, name := range []string{refreshFolder, string(site.RootKey)} {
 		if _, err := os.Lstat(filepath.Join(real, name)); err == nil {
@@ -111,16 +112,16 @@ func openRefreshedFolder(path string) (*Refreshed, error) {
 	return r, nil
 }
 
-// beside reports whether a path is where a site in a folder keeps what is refreshed:
-// then it is there as soon as something is.
-func beside(path string) bool {
+// besideSite reports whether a path is the folder _refresh of an existing site, which the
+// first refresh creates.
+func besideSite(path string) bool {
 	_, err := os.Stat(filepath.Join(filepath.Dir(path), string(site.RootKey)))
 	return err == nil && filepath.Base(path) == refreshFolder
 }
 
-// Each calls found with each object: its key below the location, in the order of
-// keys, one at a time. It stops at the first error of found. Objects that go away
-// meanwhile are left out.
+// Each calls found with each object, in the order of keys and never concurrently. Keys are
+// relative to the location. Each stops at the first error of found and returns it. Objects
+// that are deleted meanwhile are skipped. Requests are retried.
 func (r *Refreshed) Each(ctx context.Context, found func(key site.Key, body []byte) error) error {
 	keys, err := r.list(ctx)
 	if err != nil {
@@ -128,15 +129,15 @@ func (r *Refreshed) Each(ctx context.Context, found func(key site.Key, body []by
 	}
 	type result struct {
 		body  []byte
-		there bool
+		found bool
 	}
-	results := make([]result, refreshedAtOnce)
-	for some := range slices.Chunk(keys, refreshedAtOnce) {
+	results := make([]result, refreshedObjects)
+	for some := range slices.Chunk(keys, refreshedObjects) {
 		group, reading := errgroup.WithContext(ctx)
-		group.SetLimit(refreshedReads)
+		group.SetLimit(refreshedRequests)
 		for i, key := range some {
 			group.Go(func() (err error) {
-				results[i].body, results[i].there, err = r.read(reading, key)
+				results[i].body, results[i].found, err = r.read(reading, key)
 				return err
 			})
 		}
@@ -144,7 +145,7 @@ func (r *Refreshed) Each(ctx context.Context, found func(key site.Key, body []by
 			return r.explain(err)
 		}
 		for i, key := range some {
-			if !results[i].there {
+			if !results[i].found {
 				continue
 			}
 			if err := found(key, results[i].body); err != nil {
@@ -155,12 +156,12 @@ func (r *Refreshed) Each(ctx context.Context, found func(key site.Key, body []by
 	return nil
 }
 
-// list gives all keys in order. Folders are no objects: consoles of S3 make empty ones
-// that end in a slash.
+// list returns all keys in order. Keys that end in a slash are skipped: S3 consoles create
+// such empty objects to show folders.
 func (r *Refreshed) list(ctx context.Context) ([]site.Key, error) {
 	var keys []site.Key
 	var last site.Key
-	err := patiently(ctx, func(ctx context.Context) error {
+	err := refreshedRetry.Do(ctx, func() error {
 		attempt, cancel := context.WithCancel(ctx)
 		defer cancel()
 		stalled := time.AfterFunc(refreshedTime, cancel)
@@ -182,9 +183,9 @@ func (r *Refreshed) list(ctx context.Context) ([]site.Key, error) {
 	return slices.Compact(keys), err
 }
 
-// read reads an object; there is false if it is gone.
-func (r *Refreshed) read(ctx context.Context, key site.Key) (body []byte, there bool, err error) {
-	err = patiently(ctx, func(ctx context.Context) error {
+// read reads an object; found is false if it does not exist any more.
+func (r *Refreshed) read(ctx context.Context, key site.Key) (body []byte, found bool, err error) {
+	err = refreshedRetry.Do(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, refreshedTime)
 		defer cancel()
 		body, _, err = r.objects.Read(ctx, key)
@@ -196,27 +197,10 @@ func (r *Refreshed) read(ctx context.Context, key site.Key) (body []byte, there 
 	return body, err == nil, err
 }
 
-// explain says what was to be read, and what to check in the words of who reads.
+// explain adds the location to an error, and what to check.
 func (r *Refreshed) explain(err error) error {
-	switch {
-	case errors.Is(err, ErrNoBucket):
+	if errors.Is(err, ErrNoBucket) {
 		return fmt.Errorf("read %s: %w: check its name, --endpoint and --region", r.name, ErrNoBucket)
-	case Temporary(err):
-		return fmt.Errorf("read %s: %w (tried %d times: check --endpoint, and that the server is up)", r.name, err, refreshedTries)
 	}
 	return fmt.Errorf("read %s: %w", r.name, err)
-}
-
-// patiently tries again what fails for a reason that may go away, a few times.
-func patiently(ctx context.Context, attempt func(context.Context) error) error {
-	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval, wait.MaxInterval, wait.Multiplier = refreshedWait, refreshedLongest, 2
-	_, err := backoff.Retry(ctx, func() (struct{}, error) {
-		err := attempt(ctx)
-		if err != nil && !Temporary(err) {
-			err = backoff.Permanent(err)
-		}
-		return struct{}{}, err
-	}, backoff.WithBackOff(wait), backoff.WithMaxTries(refreshedTries))
-	return err
 }

@@ -111,7 +111,7 @@ func each(t *testing.T, r *storage.Refreshed, keys []site.Key, meanwhile func(n 
 		return nil
 	})
 	if err != nil || n != len(keys) {
-		t.Errorf("%d of %d objects: %v", n, len(keys), err)
+		t.Errorf("objects: got %d, want %d: %v", n, len(keys), err)
 	}
 }
 
@@ -151,12 +151,12 @@ func stoppedReading(t *testing.T, b bucket, at storage.Location, o storage.S3Opt
 		return nil
 	})
 	if err != errEnough || n != 3 { //nolint:errorlint // its words are those of who found it
-		t.Errorf("%v after %d objects", err, n)
+		t.Errorf("error of found: got %v after %d objects, want that error after 3", err, n)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := r.Each(ctx, func(site.Key, []byte) error { return nil }); !errors.Is(err, context.Canceled) {
-		t.Errorf("a context that has ended: %v", err)
+		t.Errorf("a context that has ended: got %v, want Canceled", err)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestRefreshedThatIsNotThere(t *testing.T) {
 		}
 	}
 	for name, reason := range map[string]string{
-		"bucket/_refesh":   "name the folder _refresh of a bucket, or make it if nothing was refreshed yet",
+		"bucket/_refesh":   "name the folder _refresh of a bucket, or create it if nothing was refreshed yet",
 		"file":             "is a file",
 		"file/_refresh":    "name the folder _refresh",
 		"site":             "name its folder " + filepath.Join(folder, "site", "_refresh"),
@@ -187,7 +187,7 @@ func TestRefreshedThatIsNotThere(t *testing.T) {
 		path := filepath.Join(folder, name)
 		if _, err := storage.OpenRefreshed(t.Context(), storage.Location{Folder: path}, storage.S3Options{}); err == nil ||
 			!strings.Contains(err.Error(), reason) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v, want %q", name, err, reason)
+			t.Errorf("%s: got %v, want %q", name, err, reason)
 		}
 	}
 	// A link is as good as a folder.
@@ -198,7 +198,7 @@ func TestRefreshedThatIsNotThere(t *testing.T) {
 	n := 0
 	err := openRefreshed(t, storage.Location{Folder: link}, storage.S3Options{}).Each(t.Context(), func(site.Key, []byte) error { n++; return nil })
 	if err != nil || n != 1 {
-		t.Errorf("through a link: %d objects, %v", n, err)
+		t.Errorf("through a link: got %d objects, %v, want all", n, err)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestRefreshedWithoutBucketSaysWhatToCheck(t *testing.T) {
 		_, err := storage.OpenRefreshed(t.Context(), at, storage.S3Options{Endpoint: server.Endpoint})
 		if !errors.Is(err, storage.ErrNoBucket) || !strings.Contains(err.Error(), "s3://no-such-bucket/_refresh") ||
 			!strings.Contains(err.Error(), "--endpoint") || strings.Contains(err.Error(), "--dest") {
-			t.Errorf("%v", err)
+			t.Errorf("error: got %v, want ErrNoBucket that says what to check", err)
 		}
 	})
 }
@@ -226,7 +226,7 @@ func TestRefreshedPassesOverFolders(t *testing.T) {
 		r := openRefreshed(t, storage.Location{Bucket: bucket, Prefix: "_refresh/"}, storage.S3Options{Endpoint: server.Endpoint})
 		err := r.Each(t.Context(), func(key site.Key, _ []byte) error { keys = append(keys, key); return nil })
 		if err != nil || len(keys) != 1 || keys[0] != "details/1" {
-			t.Errorf("%q, %v", keys, err)
+			t.Errorf("keys: got %q, %v, want those that were put", keys, err)
 		}
 	})
 }
@@ -261,7 +261,7 @@ func TestRefreshedIsTriedAgain(t *testing.T) {
 			mended := time.AfterFunc(10*time.Millisecond, proxy.Mend)
 			err := r.Each(t.Context(), func(site.Key, []byte) error { return nil })
 			if err != nil && !storage.Temporary(err) {
-				t.Errorf("a connection that breaks: %v", err)
+				t.Errorf("a connection that breaks: got %v, want no error or a temporary one", err)
 			}
 			mended.Stop()
 			proxy.Mend()
@@ -270,7 +270,7 @@ func TestRefreshedIsTriedAgain(t *testing.T) {
 		proxy.Break(0, true)
 		if err := r.Each(t.Context(), func(site.Key, []byte) error { return nil }); !storage.Temporary(err) ||
 			!strings.Contains(err.Error(), "tried 7 times: check --endpoint") {
-			t.Errorf("a server that is away: %v", err)
+			t.Errorf("an unreachable server: got %v, want an error that says what to check", err)
 		}
 		// One at a time, so that which attempts fail is not left to chance.
 		one := storage.Location{Bucket: server.Bucket(t), Prefix: "_refresh/"}

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -26,31 +27,30 @@ import (
 // S3Options say how to reach a server.
 type S3Options struct {
 	Endpoint    string            // URL; "" means Amazon S3
-	Region      string            // "" means AWS_REGION, AWS_DEFAULT_REGION, what the endpoint's name says, or us-east-1
-	Connections int               // that are kept open; 0 means 64
+	Region      string            // "" means AWS_REGION, AWS_DEFAULT_REGION, the region in the endpoint's name, or us-east-1
+	Connections int               // limit of idle connections; 0 means 64
 	Log         *slog.Logger      // every request, at level debug; nil means none
 	Transport   http.RoundTripper // nil means one of its own
 }
 
-// S3 is a bucket, or a part of it below a prefix, of an S3-compatible server. It
-// does not try again: that is for callers, who know how long they want to wait.
+// S3 is a bucket of an S3-compatible server, or the part of it below a prefix. It does not retry.
 type S3 struct {
 	core   minio.Core
 	bucket string
 	prefix string
-	amazon bool // which is known not to unpack archives
+	amazon bool // Amazon S3, which does not unpack archives
 	meter  *meter
-	// foreign is whether an ETag was seen that is not the MD5 of what was put: bodies get
-	// their MD5 as metadata then. Other buckets need none, and clients would get it too.
-	foreign atomic.Bool
+	// nonMD5ETags is set once an ETag is not the MD5 of its object. From then on, objects get
+	// their MD5 as metadata. Other buckets do without, because readers would receive it too.
+	nonMD5ETags atomic.Bool
 }
 
-// defaultConnections suits a server at a distance of some ten milliseconds.
+// defaultConnections suits a server with a latency of some ten milliseconds.
 const defaultConnections = 64
 
-// OpenS3 makes a client of the bucket at a location. It asks nothing of the server.
-// Credentials come from AWS_ACCESS_KEY_ID and its like, the shared credentials
-// file, or the role of the machine.
+// OpenS3 returns the bucket at a location. It sends no request to the server. Credentials come from
+// the environment (AWS_ACCESS_KEY_ID and so on), the shared credentials file, or the role of the
+// machine, and it is an error if there are none.
 func OpenS3(ctx context.Context, at Location, o S3Options) (*S3, error) {
 	endpoint, err := parseEndpoint(o.Endpoint)
 	if err != nil {
@@ -63,13 +63,10 @@ func OpenS3(ctx context.Context, at Location, o S3Options) (*S3, error) {
 		if err != nil {
 			return nil, fmt.Errorf("make a transport: %w", err)
 		}
-		connections := o.Connections
-		if connections == 0 {
-			connections = defaultConnections
-		}
+		connections := cmp.Or(o.Connections, defaultConnections)
 		own.MaxIdleConnsPerHost, own.MaxIdleConns = connections, connections
 		own.ResponseHeaderTimeout = 0  // the caller's context bounds a request
-		own.WriteBufferSize = 32 << 10 // most objects go out in one piece with their headers
+		own.WriteBufferSize = 32 << 10 // most objects are written together with their headers
 		transport = fence(own)
 	}
 	m := newMeter(transport, o.Log)
@@ -86,8 +83,7 @@ func OpenS3(ctx context.Context, at Location, o S3Options) (*S3, error) {
 	return &S3{core: *client, bucket: at.Bucket, prefix: at.Prefix, amazon: strings.HasSuffix(endpoint.Hostname(), ".amazonaws.com"), meter: m}, nil
 }
 
-// roleTimeout is short: a machine with a role has a server of credentials nearby,
-// others have none.
+// roleTimeout is short: the credentials server of a machine with a role is nearby.
 const roleTimeout = 3 * time.Second
 
 func newCredentials() *credentials.Credentials {
@@ -98,8 +94,8 @@ func newCredentials() *credentials.Credentials {
 	})
 }
 
-// AWSCredentials finds the credentials of AWS as OpenS3 does, for other services of
-// AWS. What it gives finds them again when they have run out.
+// AWSCredentials returns a function that finds credentials as OpenS3 does, for other services of
+// AWS. The function caches them and renews expired ones.
 func AWSCredentials() func(context.Context) (credentials.Value, error) {
 	creds := newCredentials()
 	return func(ctx context.Context) (credentials.Value, error) { return getCredentials(ctx, creds) }
@@ -114,7 +110,7 @@ func getCredentials(ctx context.Context, creds *credentials.Credentials) (creden
 	go func() {
 		value, err := creds.GetWithContext(nil)
 		if err == nil && (value.AccessKeyID == "" || value.SecretAccessKey == "") {
-			err = errors.New("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE to one that is in the shared credentials file, or run where there is a role")
+			err = errors.New("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE to one that is in the shared credentials file, or run on a machine with a role")
 		}
 		got <- result{value, err}
 	}()
@@ -154,32 +150,33 @@ func region(chosen string, endpoint *url.URL) string {
 	return "us-east-1"
 }
 
-// Now is the time by the server's clock, as far as its answers have told it.
+// Now is the time by the server's clock, according to its last answer.
 func (s *S3) Now() time.Time { return s.meter.now() }
 
-// Requests counts what was asked of the server so far, by kind.
+// Requests returns the number of requests so far, by kind.
 func (s *S3) Requests() map[Request]int { return s.meter.requests() }
 
-// largestGrowth bounds what is set aside for a body by the word of a server alone.
-const largestGrowth = 1 << 20
+// maxUncheckedSize bounds the memory allocated for a body because of a size that only the server
+// states.
+const maxUncheckedSize = 1 << 20
 
-// largestAdmitted is the same where somebody has admitted it.
-const largestAdmitted = 256 << 20
+// maxAdmittedSize is the same bound for sizes that were admitted.
+const maxAdmittedSize = 256 << 20
 
-// Get reads an object; ErrNotFound if there is none.
+// Get reads an object, or returns ErrNotFound.
 func (s *S3) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	body, _, err := s.Read(ctx, key)
 	return body, err
 }
 
-// Read reads an object; ErrNotFound if there is none.
+// Read reads an object with its Info, or returns ErrNotFound.
 func (s *S3) Read(ctx context.Context, key site.Key) ([]byte, Info, error) {
 	stream, info, _, err := s.core.GetObject(ctx, s.bucket, s.name(key), minio.GetObjectOptions{})
 	if err != nil {
 		return nil, Info{}, explain("get", key, err)
 	}
 	defer stream.Close() // it was read to its end, or failed before
-	body, err := readWhole(stream, info.Size, largestGrowth)
+	body, err := readWhole(stream, info.Size, maxUncheckedSize)
 	if err != nil {
 		return nil, Info{}, explain("get", key, err)
 	}
@@ -187,7 +184,7 @@ func (s *S3) Read(ctx context.Context, key site.Key) ([]byte, Info, error) {
 		contentType: info.ContentType, cacheControl: info.Metadata.Get("Cache-Control")}, nil
 }
 
-// Stat is what Read tells of an object beside its body; ErrNotFound if there is none.
+// Stat returns the Info of an object without reading it, or ErrNotFound.
 func (s *S3) Stat(ctx context.Context, key site.Key) (Info, error) {
 	info, err := s.core.StatObject(ctx, s.bucket, s.name(key), minio.StatObjectOptions{})
 	if err != nil {
@@ -197,7 +194,8 @@ func (s *S3) Stat(ctx context.Context, key site.Key) (Info, error) {
 		contentType: info.ContentType, cacheControl: info.Metadata.Get("Cache-Control")}, nil
 }
 
-// GetAdmitted is Get that takes memory for the object only when its size was admitted.
+// GetAdmitted is Get that calls admit with the size in bytes before it allocates memory, and
+// returns the error of admit, if any.
 func (s *S3) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	stream, info, _, err := s.core.GetObject(ctx, s.bucket, s.name(key), minio.GetObjectOptions{})
 	if err != nil {
@@ -205,24 +203,24 @@ func (s *S3) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx conte
 	}
 	defer stream.Close() // it was read to its end, or failed before
 	size := info.Size
-	if size < 0 { // the server does not tell it
-		size = largestGrowth
+	if size < 0 { // unknown
+		size = maxUncheckedSize
 	}
 	if err := admit(ctx, size); err != nil {
 		return nil, err
 	}
-	body, err := readWhole(stream, info.Size, largestAdmitted)
+	body, err := readWhole(stream, info.Size, maxAdmittedSize)
 	if err != nil {
 		return nil, explain("get", key, err)
 	}
 	return body, nil
 }
 
-// readWhole reads a body of a size, which is negative where the server did not tell it.
-// Up to most bytes are set aside by its word. The body takes no more memory than it
-// must: it may be kept for long.
-func readWhole(stream io.Reader, size, most int64) ([]byte, error) {
-	if 0 <= size && size <= most {
+// readWhole reads a body of a size, negative if unknown. It trusts the server's size up to
+// maxAlloc bytes; a larger body grows as it arrives. The result has no spare capacity, because it
+// may be cached for long.
+func readWhole(stream io.Reader, size, maxAlloc int64) ([]byte, error) {
+	if 0 <= size && size <= maxAlloc {
 		body := make([]byte, size)
 		_, err := io.ReadFull(stream, body)
 		if errors.Is(err, io.EOF) {
@@ -237,13 +235,13 @@ func readWhole(stream io.Reader, size, most int64) ([]byte, error) {
 	return bytes.Clone(body), err
 }
 
-// Put stores an object if the condition holds, ErrCondition if not, and gives its
-// ETag. The server checks the MD5; ErrDamaged means that the body is not what its
-// entry says.
+// Put stores an object and returns its ETag. If the condition does not hold, it returns
+// ErrCondition; if the body differs from its digest, which the server checks, ErrDamaged; if the
+// server has no conditional writes, ErrUnsupported.
 func (s *S3) Put(ctx context.Context, o Object, condition Condition) (etag string, err error) {
 	options := putOptions(o)
-	if s.foreign.Load() {
-		options.UserMetadata = map[string]string{digestName: o.MD5.String()}
+	if s.nonMD5ETags.Load() {
+		options.UserMetadata = map[string]string{digestMetadata: o.MD5.String()}
 	}
 	switch condition {
 	case Always:
@@ -262,25 +260,24 @@ func (s *S3) Put(ctx context.Context, o Object, condition Condition) (etag strin
 			return "", &temporaryError{fmt.Errorf("put %s: damaged on its way: %w", o.Key, err)}
 		}
 		err = explain("put", o.Key, err)
-		if errors.Is(err, ErrNotFound) && condition != Always && condition != IfAbsent { // there is none to have the ETag
+		if errors.Is(err, ErrNotFound) && condition != Always && condition != IfAbsent { // no object has the ETag
 			err = fmt.Errorf("put %s: %w", o.Key, ErrCondition)
 		}
 		return "", err
 	}
 	if stored.ETag != o.MD5.String() {
-		s.foreign.Store(true)
+		s.nonMD5ETags.Store(true)
 	}
 	return stored.ETag, nil
 }
 
-// putOptions leaves the SHA-256 of the body out of the signature: the signature
-// covers the MD5, which the server checks.
+// putOptions leaves the SHA-256 of the body out of the signature, which covers the MD5 already.
 func putOptions(o Object) minio.PutObjectOptions {
 	return minio.PutObjectOptions{ContentType: o.ContentType, CacheControl: o.CacheControl, DisableContentSha256: true, DisableMultipart: true}
 }
 
-// A body ends where its context does. It asks at every piece rather than wait to be
-// cancelled: when a process that was stopped goes on, no timer may have fired yet.
+// A body fails as soon as its context has ended. It checks the context before every read, because
+// no timer may have fired yet when a stopped process continues.
 type body struct {
 	*bytes.Reader
 	ctx context.Context
@@ -288,7 +285,7 @@ type body struct {
 
 func newBody(ctx context.Context, content []byte) *body { return &body{bytes.NewReader(content), ctx} }
 
-// Read reads on while the context lives.
+// Read reads unless the context has ended.
 func (b *body) Read(p []byte) (int, error) {
 	if err := b.ctx.Err(); err != nil {
 		return 0, err
@@ -296,12 +293,12 @@ func (b *body) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// WriteTo is Read in a loop; that of bytes.Reader would not ask.
+// WriteTo reads in a loop, unlike bytes.Reader, so that Read checks the context.
 func (b *body) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{b})
 }
 
-// Delete removes up to 1,000 objects with one request, whether they are there or not.
+// Delete removes up to MaxDelete objects with one request. Missing objects are no error.
 func (s *S3) Delete(ctx context.Context, keys []site.Key) error {
 	if len(keys) == 1 {
 		return explainDelete(keys[0], s.core.RemoveObject(ctx, s.bucket, s.name(keys[0]), minio.RemoveObjectOptions{}))
@@ -317,7 +314,7 @@ func (s *S3) Delete(ctx context.Context, keys []site.Key) error {
 		return explain("delete", keys[0], err)
 	}
 	var failed error
-	silent := make(map[site.Key]bool, len(keys)) // what the answer has not named
+	silent := make(map[site.Key]bool, len(keys)) // keys that the answer does not name
 	for _, key := range keys {
 		silent[key] = true
 	}
@@ -334,8 +331,8 @@ func (s *S3) Delete(ctx context.Context, keys []site.Key) error {
 	if failed != nil {
 		return failed
 	}
-	// The request asks for a word on each object. Where the server, or the library, keeps
-	// one to itself, a request for that object alone has a plain answer.
+	// The answer should name every object. If the server or the library omits one, delete that
+	// object alone.
 	for _, key := range slices.Sorted(maps.Keys(silent)) {
 		if err := s.Delete(ctx, []site.Key{key}); err != nil {
 			return err
@@ -344,11 +341,12 @@ func (s *S3) Delete(ctx context.Context, keys []site.Key) error {
 	return nil
 }
 
-// MaxDelete is how many keys one Delete takes.
+// MaxDelete is the limit of keys per Delete.
 const MaxDelete = 1000
 
-// List lists the objects whose keys begin with prefix and come after a key ("" for
-// all). It stops at the first error of found.
+// List calls found with each object whose key begins with prefix and comes after a key ("" for
+// all), in the order of keys and never concurrently. It stops at the first error of found and
+// returns it.
 func (s *S3) List(ctx context.Context, prefix, after site.Key, found func(Info) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -371,5 +369,5 @@ func (s *S3) List(ctx context.Context, prefix, after site.Key, found func(Info) 
 	return nil
 }
 
-// name is a key's name in the bucket.
+// name returns the name of a key in the bucket.
 func (s *S3) name(key site.Key) string { return s.prefix + string(key) }

@@ -60,10 +60,10 @@ func checkHeaders(t *testing.T, server *servers.Server, bucket, prefix string, o
 		t.Fatal(err)
 	}
 	if cache := info.Metadata.Get("Cache-Control"); info.ContentType != o.ContentType || cache != o.CacheControl || info.ETag != o.MD5.String() {
-		t.Errorf("%s: %q, %q, %q, want %q, %q, %q", o.Key, info.ContentType, cache, info.ETag, o.ContentType, o.CacheControl, o.MD5)
+		t.Errorf("%s: got %q, %q, %q, want %q, %q, %q", o.Key, info.ContentType, cache, info.ETag, o.ContentType, o.CacheControl, o.MD5)
 	}
 	if len(info.UserMetadata) > 0 {
-		t.Errorf("%s has metadata of its own: %v", o.Key, info.UserMetadata)
+		t.Errorf("metadata of %s: got %v, want none", o.Key, info.UserMetadata)
 	}
 }
 
@@ -75,23 +75,23 @@ func TestDigest(t *testing.T) {
 			o := object(key, "the object at "+string(key))
 			etag, err := b.Put(t.Context(), o, storage.Always)
 			if err != nil || (etag == o.MD5.String()) != plain {
-				t.Fatalf("put %q: the ETag is %s, the MD5 %s: %v", key, etag, o.MD5, err)
+				t.Fatalf("put %q: got the ETag %s for the MD5 %s: %v", key, etag, o.MD5, err)
 			}
 			before := b.Requests()
 			digest, err := b.Digest(t.Context(), key)
 			if err != nil || digest != o.MD5 {
-				t.Errorf("%q: %s, %v, want %s", key, digest, err, o.MD5)
+				t.Errorf("%q: got %s, %v, want %s", key, digest, err, o.MD5)
 			}
 			after, reads := b.Requests(), 0
 			if i == 0 && !plain {
 				reads = 1
 			}
 			if heads, gets := after[storage.Head]-before[storage.Head], after[storage.Get]-before[storage.Get]; heads != 1 || gets != reads {
-				t.Errorf("%q: %d heads and %d gets, want 1 and %d", key, heads, gets, reads)
+				t.Errorf("%q: got %d heads and %d gets, want 1 and %d", key, heads, gets, reads)
 			}
 		}
 		if _, err := b.Digest(t.Context(), "absent"); !errors.Is(err, storage.ErrNotFound) {
-			t.Errorf("an absent object: %v, want ErrNotFound", err)
+			t.Errorf("an absent object: got %v, want ErrNotFound", err)
 		}
 	}
 	onServers(t, func(t *testing.T, server *servers.Server) { check(t, server, true) })
@@ -140,9 +140,9 @@ func TestS3WithoutBucketIsErrNoBucket(t *testing.T) {
 				continue
 			}
 			if !errors.Is(err, storage.ErrNoBucket) || storage.Temporary(err) {
-				t.Errorf("%s: %v, want ErrNoBucket", name, err)
+				t.Errorf("%s: got %v, want ErrNoBucket", name, err)
 			} else if !strings.Contains(err.Error(), `"no-such-bucket"`) || !strings.Contains(err.Error(), "followpress init") {
-				t.Errorf("%s: %q does not say which bucket and what to do", name, err)
+				t.Errorf("%s: got %q, want an error that names the bucket and says what to do", name, err)
 			}
 		}
 	})
@@ -158,11 +158,11 @@ func TestWrongCredentialsSayWhatToCheck(t *testing.T) {
 				for name, operation := range operations() {
 					err := operation(t.Context(), b)
 					if err == nil || storage.Temporary(err) {
-						t.Errorf("%s: %v, Temporary: %t", name, err, storage.Temporary(err))
+						t.Errorf("%s: got %v, Temporary %t, want a permanent error", name, err, storage.Temporary(err))
 						continue
 					}
 					if !strings.Contains(err.Error(), variable) {
-						t.Errorf("%s: %q does not name %s", name, err, variable)
+						t.Errorf("%s: got %q, want an error that names %s", name, err, variable)
 					}
 					holdsNoSecret(t, err.Error(), wrong, server.SecretKey)
 				}
@@ -175,7 +175,7 @@ func holdsNoSecret(t *testing.T, text string, secrets ...string) {
 	t.Helper()
 	for _, secret := range append(secrets, "Signature=", "Credential=", "AWS4-HMAC") {
 		if strings.Contains(text, secret) && secret != "an-unknown-user" {
-			t.Errorf("%q is in %s", secret, text)
+			t.Errorf("secret %q: got it in %s, want it hidden", secret, text)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestS3CreatesTheBucketOnce(t *testing.T) {
 		b := openS3(t, server, storage.Location{Bucket: "new-bucket", Prefix: "p/"})
 		for _, want := range []bool{true, false} {
 			if created, err := b.Create(t.Context()); created != want || err != nil {
-				t.Errorf("%v, %v, want %v", created, err, want)
+				t.Errorf("Create: got %v, %v, want %v", created, err, want)
 			}
 		}
 		put(t, b, object("key", "{}"))
@@ -218,7 +218,7 @@ func TestMinIOUnpacksArchives(t *testing.T) {
 			b := openS3(t, server, storage.Location{Bucket: name, Prefix: prefix})
 			objects := headersOf()
 			if yes, err := b.Unpacks(t.Context(), objects); !yes || err != nil {
-				t.Fatalf("%v, %v", yes, err)
+				t.Fatalf("Unpacks: got %v, %v, want true", yes, err)
 			}
 			for _, key := range awkward() {
 				objects = append(objects, object("more/"+key, "the object at "+string(key)))
@@ -250,7 +250,7 @@ func TestVersityGWDoesNotUnpackAndKeepsNoArchive(t *testing.T) {
 	for _, prefix := range []string{"", "a+site/ü/"} {
 		b := openS3(t, server, storage.Location{Bucket: server.Bucket(t), Prefix: prefix})
 		if yes, err := b.Unpacks(t.Context(), headersOf()); yes || err != nil {
-			t.Errorf("%v, %v", yes, err)
+			t.Errorf("Unpacks: got %v, %v, want false", yes, err)
 		}
 		listsOnly(t, b, "", "")
 	}
@@ -262,10 +262,10 @@ func TestPutManyRefusesAWrongDigestBeforeItSends(t *testing.T) {
 		damaged := object("damaged", "what the manifest names")
 		damaged.Body = []byte("what the manifest namex")
 		if err := b.PutMany(t.Context(), []storage.Object{object("good", "{}"), damaged}); !errors.Is(err, storage.ErrDamaged) {
-			t.Errorf("%v, want ErrDamaged", err)
+			t.Errorf("got %v, want ErrDamaged", err)
 		}
 		if n := len(b.Requests()); n != 0 {
-			t.Errorf("it sent %v", b.Requests())
+			t.Errorf("requests: got %v, want none", b.Requests())
 		}
 	})
 }
@@ -326,7 +326,7 @@ func TestAllowReadOpensTheSiteAndNothingElse(t *testing.T) {
 			}
 			for _, key := range public {
 				if got := status(prefix, key); got != http.StatusForbidden {
-					t.Errorf("before: %s%s: %d", prefix, key, got)
+					t.Errorf("before: status of %s%s: got %d, want 403", prefix, key, got)
 				}
 			}
 			for range 2 {
@@ -338,7 +338,7 @@ func TestAllowReadOpensTheSiteAndNothingElse(t *testing.T) {
 		for _, prefix := range prefixes {
 			for _, key := range public {
 				if got := status(prefix, key); got != http.StatusOK {
-					t.Errorf("%s%s: %d", prefix, key, got)
+					t.Errorf("status of %s%s: got %d, want 200", prefix, key, got)
 				}
 			}
 			for _, key := range private {
@@ -347,12 +347,12 @@ func TestAllowReadOpensTheSiteAndNothingElse(t *testing.T) {
 					want = http.StatusOK
 				}
 				if got := status(prefix, key); got != want {
-					t.Errorf("%s%s: %d, want %d", prefix, key, got, want)
+					t.Errorf("status of %s%s: got %d, want %d", prefix, key, got, want)
 				}
 			}
 		}
 		if got := get(t, server, "/"+bucket+"?list-type=2", nil).StatusCode; got != http.StatusForbidden {
-			t.Errorf("listing: %d", got)
+			t.Errorf("status of a listing: got %d, want 403", got)
 		}
 		text, err := client.GetBucketPolicy(t.Context(), bucket)
 		if err != nil {
@@ -363,7 +363,7 @@ func TestAllowReadOpensTheSiteAndNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(policy.Statement) != 1+len(prefixes) || policy.Statement[0].Sid != "Before" {
-			t.Errorf("the policy is %s", text)
+			t.Errorf("policy: got %s, want one statement per site beside the foreign one", text)
 		}
 	})
 }
@@ -389,19 +389,19 @@ func TestAllowOriginsOnVersityGW(t *testing.T) {
 	origin := map[string]string{"Origin": "https://reader.example"}
 	response := get(t, server, "/"+bucket+"/key", origin)
 	if allowed, exposed := response.Header.Get("Access-Control-Allow-Origin"), response.Header.Get("Access-Control-Expose-Headers"); allowed != "*" || !strings.Contains(exposed, "ETag") {
-		t.Errorf("GET: %s, allowed %q, exposed %q", response.Status, allowed, exposed)
+		t.Errorf("GET: got %s, allowed %q, exposed %q, want any origin and ETag", response.Status, allowed, exposed)
 	}
 	origin["Access-Control-Request-Method"], origin["Access-Control-Request-Headers"] = http.MethodGet, "if-none-match"
 	response = get(t, server, "/"+bucket+"/key", origin)
 	if allowed := response.Header.Get("Access-Control-Allow-Origin"); response.StatusCode != http.StatusOK || allowed != "*" {
-		t.Errorf("preflight: %s, allowed %q", response.Status, allowed)
+		t.Errorf("preflight: got %s, allowed %q, want any origin", response.Status, allowed)
 	}
 	config, err := client.GetBucketCors(t.Context(), bucket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(config.CORSRules) != 2 || config.CORSRules[0].ID != "before" {
-		t.Errorf("the rules are %+v", config.CORSRules)
+		t.Errorf("rules: got %+v, want ours once beside the foreign one", config.CORSRules)
 	}
 }
 
@@ -416,11 +416,11 @@ func TestAllowOriginsOnMinIOIsErrUnsupported(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := b.AllowOrigins(t.Context()); !errors.Is(err, storage.ErrUnsupported) || storage.Temporary(err) {
-		t.Errorf("%v, want ErrUnsupported", err)
+		t.Errorf("got %v, want ErrUnsupported", err)
 	}
 	response := get(t, server, "/"+bucket+"/key", map[string]string{"Origin": "https://reader.example"})
 	if allowed := response.Header.Get("Access-Control-Allow-Origin"); allowed != "*" && allowed != "https://reader.example" {
-		t.Errorf("GET: %s, allowed %q", response.Status, allowed)
+		t.Errorf("GET: got %s, allowed %q, want any origin", response.Status, allowed)
 	}
 }
 
@@ -428,7 +428,7 @@ func TestLocalHasNoPolicyAndNoRules(t *testing.T) {
 	b := storage.OpenLocal(t.TempDir())
 	for _, err := range []error{b.AllowRead(t.Context(), []string{"*"}), b.AllowOrigins(t.Context())} {
 		if !errors.Is(err, storage.ErrUnsupported) {
-			t.Errorf("%v, want ErrUnsupported", err)
+			t.Errorf("got %v, want ErrUnsupported", err)
 		}
 	}
 }
@@ -459,7 +459,7 @@ func TestRequestsAreCountedByKind(t *testing.T) {
 		storage.Head: 1, storage.Put: 4, storage.Get: 2, storage.List: 1, storage.Delete: 2, storage.SetUp: 2,
 	}
 	if got := b.Requests(); !maps.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
@@ -482,7 +482,7 @@ func TestNowFollowsTheServersClock(t *testing.T) {
 		b := openS3With(t, at, storage.S3Options{Endpoint: server.Endpoint, Transport: shifted{by}})
 		lacks(t, b, "nothing")
 		if d := b.Now().Sub(time.Now().Add(by)).Abs(); d > 2*time.Second {
-			t.Errorf("it is %v off", d)
+			t.Errorf("offset of the clock: got %v, want about 0", d)
 		}
 	}
 }
@@ -498,7 +498,7 @@ func TestLogHoldsEveryRequestAndNoSecret(t *testing.T) {
 		server.Stop()
 		for _, operation := range operations() {
 			if err := operation(t.Context(), b); err == nil {
-				t.Error("no error of a server that is gone")
+				t.Error("an unreachable server: got no error, want one")
 			} else {
 				holdsNoSecret(t, err.Error(), server.SecretKey)
 			}
@@ -508,12 +508,12 @@ func TestLogHoldsEveryRequestAndNoSecret(t *testing.T) {
 			requests += n
 		}
 		if lines := strings.Count(text.String(), "\n"); lines != requests || requests < 2*len(operations()) {
-			t.Errorf("%d lines of %d requests", lines, requests)
+			t.Errorf("log: got %d lines, want one for each of %d requests", lines, requests)
 		}
 		holdsNoSecret(t, text.String(), server.SecretKey, server.AccessKey)
 		for _, want := range []string{"kind=list", "kind=put", "status=404", "connection refused", "took="} {
 			if !strings.Contains(text.String(), want) {
-				t.Errorf("%q is not in the log:\n%s", want, text.String())
+				t.Errorf("log: want %q in it, got:\n%s", want, text.String())
 			}
 		}
 	})
@@ -527,14 +527,14 @@ func TestOpenS3RefusesWhatCannotWork(t *testing.T) {
 	} {
 		_, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: endpoint})
 		if err == nil || !strings.Contains(err.Error(), "endpoint") {
-			t.Errorf("%q: %v", endpoint, err)
+			t.Errorf("endpoint %q: got %v, want an error about the endpoint", endpoint, err)
 			continue
 		}
 		holdsNoSecret(t, err.Error(), "a-secret-key")
 	}
 	for _, endpoint := range []string{"", "https://s3.eu-central-1.amazonaws.com", "http://localhost:9000/", "https://host:1234"} {
 		if _, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: endpoint}); err != nil {
-			t.Errorf("%q: %v", endpoint, err)
+			t.Errorf("endpoint %q: got %v, want no error", endpoint, err)
 		}
 	}
 }
@@ -550,6 +550,6 @@ func TestOpenS3WithoutCredentialsSaysWhatToSet(t *testing.T) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	_, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket"}, storage.S3Options{})
 	if err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
-		t.Errorf("%v", err)
+		t.Errorf("error: got %v, want one that says what to set", err)
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// permanent are answers that trying again does not change, and what to check.
+// permanent maps codes of errors that are not retryable to what to check.
 var permanent = map[string]string{
-	"AccessDenied":                       "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, whether they may do this to the bucket (s3:ListBucket too: without it what is absent is forbidden), and its policy",
+	"AccessDenied":                       "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, whether they may do this to the bucket (s3:ListBucket too: without it, missing objects are forbidden), and its policy",
 	"AllAccessDisabled":                  "check the account of the bucket",
 	"InvalidAccessKeyId":                 "check AWS_ACCESS_KEY_ID: the server does not know it",
 	"XAdminUserNotFound":                 "check AWS_ACCESS_KEY_ID: the server does not know it", // versitygw
@@ -37,23 +37,22 @@ var permanent = map[string]string{
 	"KeyTooLongError":                    "the server takes no key of this length: shorten the prefix in --dest",
 }
 
-// temporary are codes that may go away though they come with a 4xx or 501 status, or
-// inside of an answer that has none of its own.
+// temporary are codes of errors that are retryable in spite of a status 4xx or 501, or that come
+// without a status of their own inside a larger answer.
 var temporary = map[string]bool{
 	"SlowDown": true, "RequestTimeout": true, "Throttling": true, "ThrottlingException": true, "RequestThrottled": true,
 	"RequestLimitExceeded": true, "TooManyRequests": true, "ConditionalRequestConflict": true, "OperationAborted": true,
 	"IncompleteBody": true, "XMinioServerNotInitialized": true, "InternalError": true, "ServiceUnavailable": true,
 }
 
-// explain says what failed, makes one of our errors of it where there is one, adds
-// what to check where that is known, and marks what may go away by itself. No
-// message of ours or of the library holds a credential: requests are signed, so that
-// none is in a URL.
+// explain converts an error of the library: it adds the request and what to check, uses the errors
+// of this package, and marks retryable errors. No message contains credentials: requests are
+// signed in a header, not in the URL.
 func explain(verb string, key site.Key, err error) error {
 	what := strings.TrimSpace(verb + " " + string(key))
 	var answer minio.ErrorResponse
 	if !errors.As(err, &answer) || answer.Code == "" && answer.StatusCode == 0 {
-		return explainSilence(fmt.Errorf("%s: %w", what, err))
+		return explainNoAnswer(fmt.Errorf("%s: %w", what, err))
 	}
 	switch answer.Code {
 	case "NoSuchKey":
@@ -74,7 +73,7 @@ func explain(verb string, key site.Key, err error) error {
 		return fmt.Errorf("%s: %w", what, ErrCondition)
 	case answer.StatusCode == http.StatusNotImplemented:
 		return fmt.Errorf("%w: %w", reason, ErrUnsupported)
-	case inDoubt(answer):
+	case isUnanswered(answer):
 		return &UnansweredError{reason}
 	case temporary[answer.Code], answer.StatusCode >= 500, answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode == http.StatusRequestTimeout:
 		return &temporaryError{reason}
@@ -86,8 +85,8 @@ func explain(verb string, key site.Key, err error) error {
 	return reason
 }
 
-// explainSilence is explain where the server gave no answer.
-func explainSilence(err error) error {
+// explainNoAnswer is explain for requests without an answer.
+func explainNoAnswer(err error) error {
 	switch {
 	case isNetworkError(err) && wasSent(err):
 		return &UnansweredError{err}
@@ -99,9 +98,9 @@ func explainSilence(err error) error {
 	return err
 }
 
-// inDoubt reports whether an answer leaves open what became of the request: those of
-// proxies too, whose server may go on with it.
-func inDoubt(answer minio.ErrorResponse) bool {
+// isUnanswered reports whether the request may still take effect in spite of an error answer, such
+// as that of a proxy whose server continues.
+func isUnanswered(answer minio.ErrorResponse) bool {
 	switch answer.StatusCode {
 	case http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusInsufficientStorage:
 		return false
@@ -109,26 +108,27 @@ func inDoubt(answer minio.ErrorResponse) bool {
 	return answer.Code == "InternalError" || !temporary[answer.Code] && (answer.StatusCode >= 500 || answer.StatusCode == http.StatusRequestTimeout)
 }
 
-// wasSent reports whether a request that failed on its way may have reached the server.
+// wasSent reports whether a request without an answer may have reached the server.
 func wasSent(err error) bool {
 	var operation *net.OpError
 	return !errors.As(err, &operation) || operation.Op != "dial"
 }
 
-// unreachable reports whether a request failed before there was an answer.
+// unreachable reports whether a request failed before an answer, for a reason other than its
+// context.
 func unreachable(err error) bool {
 	var request *url.Error
 	return errors.As(err, &request) && !errors.Is(err, context.Canceled)
 }
 
-// firstLine keeps the pages that proxies answer with out of messages.
+// firstLine shortens a text to its first line, because proxies answer with whole pages.
 func firstLine(text string) string {
-	const most = 200
+	const maxBytes = 200
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
-	return strings.TrimSuffix(text[:min(len(text), most)], ".")
+	return strings.TrimSuffix(text[:min(len(text), maxBytes)], ".")
 }
 
-// explainDelete is explain for deleting: some servers miss what is not there.
+// explainDelete is explain for Delete. Some servers report an error for missing objects.
 func explainDelete(key site.Key, err error) error {
 	if err == nil {
 		return nil
@@ -145,7 +145,7 @@ func isDigestError(err error) bool {
 	return code == "BadDigest" || code == "InvalidDigest" || code == "XAmzContentChecksumMismatch"
 }
 
-// isNetworkError reports whether a request failed on its way rather than by its answer.
+// isNetworkError reports whether the network failed.
 func isNetworkError(err error) bool {
 	var dns *net.DNSError
 	switch {
@@ -162,8 +162,8 @@ func isNetworkError(err error) bool {
 	if errors.As(err, &operation) || errors.As(err, &network) && network.Timeout() {
 		return true
 	}
-	// net/http has no types for answers that broke off in their headers, and the library
-	// makes a text of its own of an end of file.
+	// net/http has no error types for answers that end within their headers, and the library
+	// replaces an unexpected end of file by a text.
 	return strings.Contains(err.Error(), "transport connection broken") || strings.Contains(err.Error(), "malformed HTTP") ||
 		strings.Contains(err.Error(), "server closed idle connection") || strings.Contains(err.Error(), "Connection closed by foreign host")
 }

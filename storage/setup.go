@@ -15,13 +15,13 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Create makes the bucket and reports whether it was not there before.
+// Create creates the bucket unless it exists, and reports whether it did.
 func (s *S3) Create(ctx context.Context) (created bool, err error) {
-	there, err := s.core.BucketExists(ctx, s.bucket)
+	exists, err := s.core.BucketExists(ctx, s.bucket)
 	if err != nil {
 		return false, explain("look for the bucket", "", err)
 	}
-	if there {
+	if exists {
 		return false, nil
 	}
 	if err := s.core.MakeBucket(ctx, s.bucket, minio.MakeBucketOptions{}); err != nil {
@@ -37,8 +37,8 @@ func (s *S3) Create(ctx context.Context) (created bool, err error) {
 // policyVersion is the version of the policy language, not of a policy.
 const policyVersion = "2012-10-17"
 
-// AllowRead lets everybody read the keys that match patterns, in which a * stands
-// for anything. Other statements of the bucket's policy stay.
+// AllowRead lets everybody read the keys that match patterns, in which * matches any text. Other
+// statements of the bucket's policy stay. Servers without policies return ErrUnsupported.
 func (s *S3) AllowRead(ctx context.Context, patterns []string) error {
 	current, err := s.core.Client.GetBucketPolicy(ctx, s.bucket) // that of Core has an error for none
 	if err != nil {
@@ -74,17 +74,18 @@ func (s *S3) AllowRead(ctx context.Context, patterns []string) error {
 	return nil
 }
 
-// statementID tells the statements of sites below different prefixes apart. Only
-// letters and digits are allowed.
+// statementID is the ID of our statement in the policy, one per prefix. Only letters and digits are
+// allowed.
 func (s *S3) statementID() string {
 	sum := site.Sum([]byte(s.prefix))
 	return "FollowpressRead" + hex.EncodeToString(sum[:4])
 }
 
-// corsRule is the ID of our rule among those of the bucket.
+// corsRule is the ID of our rule in the bucket's CORS rules.
 const corsRule = "followpress"
 
-// AllowOrigins lets pages of any origin read. Other rules of the bucket stay.
+// AllowOrigins lets web pages of any origin read (CORS). Other rules of the bucket stay. Servers
+// without CORS rules return ErrUnsupported.
 func (s *S3) AllowOrigins(ctx context.Context) error {
 	config, err := s.core.GetBucketCors(ctx, s.bucket)
 	if err != nil {
@@ -104,7 +105,7 @@ func (s *S3) AllowOrigins(ctx context.Context) error {
 	return nil
 }
 
-// Create makes the folder and reports whether it was not there before.
+// Create creates the folder unless it exists, and reports whether it did.
 func (l *Local) Create(context.Context) (created bool, err error) {
 	if _, err := os.Stat(l.path); err == nil {
 		return false, nil
@@ -115,10 +116,10 @@ func (l *Local) Create(context.Context) (created bool, err error) {
 	return true, nil
 }
 
-var errWebServer = fmt.Errorf("%w: a folder has no such rules, they belong into the web server's configuration", ErrUnsupported)
+var errWebServer = fmt.Errorf("%w: a folder has no such rules: they belong in the web server's configuration", ErrUnsupported)
 
-// AllowRead says that a folder has no policy.
+// AllowRead returns ErrUnsupported: a folder has no policy.
 func (l *Local) AllowRead(context.Context, []string) error { return errWebServer }
 
-// AllowOrigins says that a folder has no CORS rules.
+// AllowOrigins returns ErrUnsupported: a folder has no CORS rules.
 func (l *Local) AllowOrigins(context.Context) error { return errWebServer }

@@ -6,5 +6,5 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncAround makes everything durable that was written to the file system of a folder.
+// syncAround makes all writes to the folder's file system durable.
 func syncAround(folder *os.File) error { return unix.Syncfs(int(folder.Fd())) }

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncAround asks the system to make everything durable: others cannot be asked for one
-// file system.
+// syncAround makes all writes durable: these systems cannot sync a single file system.
 func syncAround(*os.File) error {
 	unix.Sync()
 	return nil

@@ -20,8 +20,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A tarFile reads objects out of a tar file in place. (afero's tarfs would take
-// the whole file into memory, and its open files share their positions.)
+// A tarFile reads objects from a tar file without unpacking it. (afero's tarfs would load the whole
+// file into memory, and its open files share a position.)
 type tarFile struct {
 	path      string
 	reopening sync.Mutex // held by Reopen
@@ -29,27 +29,26 @@ type tarFile struct {
 	current   *openTar // under mu
 }
 
-// An openTar is a tar file that stays what it was when it was opened, whatever takes
-// its name.
+// An openTar is an open tar file, even after another file has taken its name.
 type openTar struct {
 	file    *os.File
 	path    string
 	info    fs.FileInfo    // when it was opened
-	root    []byte         // nil where the root is not the last entry
-	readers sync.WaitGroup // reads under way
-	seed    maphash.Seed   // names come from outside: nobody may find many that collide
+	root    []byte         // nil if the root is not the last entry
+	readers sync.WaitGroup // reads in progress
+	seed    maphash.Seed   // random, because names are input that could be chosen to collide
 
 	indexing sync.Mutex
-	index    tarIndex // under indexing; nil until it is needed
+	index    tarIndex // guarded by indexing; nil until needed
 }
 
-// A tarIndex finds the entries of a tar file: 8 bytes each, in order. The upper half
-// is a hash of the key, the lower one the block at which the entry begins. What is
-// found by hash is verified by the header there.
+// A tarIndex finds the entries of a tar file. An element has 8 bytes: the upper half is a hash of
+// the key, the lower half the block where the entry begins. Elements are sorted. A read compares
+// the key with the header there.
 type tarIndex []uint64
 
-// newTarFile opens a tar file and finds its root, which is the last entry: it tells
-// whether anything else is asked for at all. The rest is found when it is.
+// newTarFile opens a tar file. If the root is the last entry, the file is indexed only when another
+// object is read, which an unchanged site may not need.
 func newTarFile(path string) (*tarFile, error) {
 	opened, err := open(path)
 	if err != nil {
@@ -78,7 +77,7 @@ func open(path string) (*openTar, error) {
 	return t, nil
 }
 
-// use is the file as it is now, until done is called.
+// use returns the current file, which stays open until done is called.
 func (t *tarFile) use() (opened *openTar, done func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,13 +85,13 @@ func (t *tarFile) use() (opened *openTar, done func()) {
 	return t.current, t.current.readers.Done
 }
 
-// Get reads an object.
+// Get reads an object, or returns ErrNotFound.
 func (t *tarFile) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return t.GetAdmitted(ctx, key, admitAll)
 }
 
-// GetAdmitted is Get that takes memory for an object only when its size was admitted.
-// A file that is replaced is closed when reads of it end: admission is a part of them.
+// GetAdmitted is Get that calls admit with the size in bytes before it allocates memory, and
+// returns the error of admit, if any. A replaced file stays open while admit waits.
 func (t *tarFile) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	opened, done := t.use()
 	defer done()
@@ -101,7 +100,7 @@ func (t *tarFile) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx 
 
 func admitAll(context.Context, int64) error { return nil }
 
-// Read reads an object. Modified tells apart files that took each other's place.
+// Read reads an object with its Info, or returns ErrNotFound. Modified is the time of the file.
 func (t *tarFile) Read(ctx context.Context, key site.Key) ([]byte, Info, error) {
 	opened, done := t.use()
 	defer done()
@@ -112,13 +111,13 @@ func (t *tarFile) Read(ctx context.Context, key site.Key) ([]byte, Info, error) 
 	return body, localInfo(key, body, opened.info), nil
 }
 
-// settled is the age at which a file that took another's place is believed to be
-// complete. The times of files are coarse: what is younger may change unnoticed.
-const settled = 50 * time.Millisecond
+// settleTime is the age from which a new file counts as complete. File times are coarse, so a
+// younger file may change without a new time.
+const settleTime = 50 * time.Millisecond
 
-// Reopen takes the file into use that has the name now, if it is another one, or was
-// written over; an error means that it goes on with what it has. When it returns, every
-// object is found at once. Reads that are under way end in the old file.
+// Reopen switches to the file that has the name now, if it is a different or a changed one. When it
+// returns, the file is indexed. After an error, the old file stays in use. Reads in progress
+// continue in the old file, and Reopen waits for them.
 func (t *tarFile) Reopen(ctx context.Context) error {
 	t.reopening.Lock()
 	defer t.reopening.Unlock()
@@ -131,8 +130,8 @@ func (t *tarFile) Reopen(ctx context.Context) error {
 		_, err := was.entries(ctx)
 		return err
 	}
-	if age := time.Since(info.ModTime()); 0 <= age && age < settled {
-		return nil // the next look finds it
+	if age := time.Since(info.ModTime()); 0 <= age && age < settleTime {
+		return nil // the next Reopen finds it
 	}
 	next, err := open(t.path)
 	if err != nil {
@@ -149,14 +148,14 @@ func (t *tarFile) Reopen(ctx context.Context) error {
 	return nil
 }
 
-// check reports whether all of a file can be used.
+// check returns an error if the file cannot be indexed or has no valid root.
 func (t *openTar) check(ctx context.Context) error {
 	if _, err := t.entries(ctx); err != nil {
 		return err
 	}
 	body, err := t.get(ctx, site.RootKey, admitAll)
 	if errors.Is(err, ErrNotFound) {
-		return fmt.Errorf("%s has no %s: it is no site, or not complete", t.path, site.RootKey)
+		return fmt.Errorf("%s has no %s: it is not a site, or incomplete", t.path, site.RootKey)
 	}
 	if err == nil {
 		_, err = site.ParseRoot(body)
@@ -171,14 +170,14 @@ func sameContent(a, b fs.FileInfo) bool {
 // tarBlock is the unit of a tar file.
 const tarBlock = 512
 
-// largestRoot is more than the root of 65,536 manifest shards takes.
-const largestRoot = 4 << 20
+// maxRootBytes is more than the size of a root with 65,536 manifest shards.
+const maxRootBytes = 4 << 20
 
-// lastRoot reads the root if it is the last entry, as in the files that generate
-// writes; nil if not.
+// lastRoot reads the root if it is the last entry, as in files of the generator; otherwise it
+// returns nil.
 func lastRoot(file *os.File, size int64) ([]byte, error) {
 	size -= size % tarBlock
-	tail := make([]byte, min(size, largestRoot))
+	tail := make([]byte, min(size, maxRootBytes))
 	if _, err := file.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
@@ -200,7 +199,7 @@ func lastRoot(file *os.File, size int64) ([]byte, error) {
 	return nil, nil
 }
 
-// entries is the index, which is made the first time.
+// entries returns the index, which the first call makes.
 func (t *openTar) entries(ctx context.Context) (tarIndex, error) {
 	t.indexing.Lock()
 	defer t.indexing.Unlock()
@@ -218,7 +217,7 @@ func (t *openTar) entries(ctx context.Context) (tarIndex, error) {
 }
 
 func (t *openTar) makeIndex(ctx context.Context) (tarIndex, error) {
-	// To read everything is faster than to skip each of many small bodies.
+	// Reading everything is faster than skipping each of many small bodies.
 	position := &counter{reader: bufio.NewReaderSize(io.NewSectionReader(t.file, 0, math.MaxInt64), 1<<20)}
 	archive := tar.NewReader(position)
 	index := tarIndex{}
@@ -247,12 +246,12 @@ func (t *openTar) makeIndex(ctx context.Context) (tarIndex, error) {
 	}
 }
 
-// hash is the upper half of an entry of the index.
+// hash is the upper half of an element of the index.
 func (t *openTar) hash(key site.Key) uint64 {
 	return maphash.String(t.seed, string(key)) &^ math.MaxUint32
 }
 
-// A counter counts what is read through it.
+// A counter counts the bytes that are read through it.
 type counter struct {
 	reader io.Reader
 	read   int64
@@ -264,13 +263,13 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// get reads an object as it was when the file was opened, or fails.
+// get reads an object. It fails if the file was written to since it was opened.
 func (t *openTar) get(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	if key == site.RootKey && t.root != nil {
 		return bytes.Clone(t.root), nil
 	}
 	body, err := t.read(ctx, key, admit)
-	// Whoever writes over the file changes its time before its bytes.
+	// A write to the file changes its time before its bytes.
 	if changed := t.unchanged(); changed != nil {
 		return nil, fmt.Errorf("read %s: %s: %w", key, t.path, changed)
 	}
@@ -287,7 +286,7 @@ func (t *openTar) read(ctx context.Context, key site.Key, admit func(ctx context
 	last, _ := slices.BinarySearchFunc(index, hash, func(entry, hash uint64) int {
 		return cmp.Or(cmp.Compare(entry&^math.MaxUint32, hash), -1)
 	})
-	for at := last - 1; at >= first; at-- { // of two entries of one name the later counts
+	for at := last - 1; at >= first; at-- { // the last entry of a name counts
 		begin := int64(index[at]&math.MaxUint32) * tarBlock
 		position := &counter{reader: io.NewSectionReader(t.file, begin, math.MaxInt64-begin)}
 		header, err := tar.NewReader(position).Next()
@@ -313,9 +312,9 @@ func (t *openTar) read(ctx context.Context, key site.Key, admit func(ctx context
 	return nil, ErrNotFound
 }
 
-var errTarChanged = errors.New("the file was written over while it was in use: replace it by renaming a new one")
+var errTarChanged = errors.New("the file was overwritten while it was in use: replace it by renaming a new one")
 
-// unchanged reports whether nobody has written into the file since it was opened.
+// unchanged returns errTarChanged if the file was written to since it was opened.
 func (t *openTar) unchanged() error {
 	info, err := t.file.Stat()
 	if err != nil {

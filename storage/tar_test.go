@@ -126,7 +126,7 @@ func TestATarThatIsReplaced(t *testing.T) {
 	}{
 		"nothing":    {nil, "has no _site"},
 		"cut off":    {whole[:3*512+5], "unexpected EOF"},
-		"a part":     {whole[:4*512], "not complete"}, // one object
+		"a part":     {whole[:4*512], "incomplete"}, // one object
 		"no tar":     {bytes.Repeat([]byte("no tar "), 1000), "invalid tar header"},
 		"damaged":    {bytes.ReplaceAll(whole, []byte("_site\x00"), []byte("_sit\x00\x00")), "invalid tar header"}, // by its checksum
 		"other root": {bytes.Replace(whole, []byte(`{"format":1,`), []byte(`{"format":7,`), 1), "format 7"},
@@ -142,7 +142,7 @@ func TestATarThatIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Reopen(t.Context()); err == nil {
-		t.Error("a file that is gone: got no error")
+		t.Error("Reopen of a removed file: got no error, want one")
 	}
 	shows("second")
 	rename(t, path, whole)
@@ -203,8 +203,8 @@ func TestATarThatIsWrittenOver(t *testing.T) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Get(t.Context(), numbered(1)); err == nil || errors.Is(err, storage.ErrNotFound) || !strings.Contains(err.Error(), "written over") {
-		t.Errorf("afterwards: got %v, want an error that says it was written over", err)
+	if _, err := s.Get(t.Context(), numbered(1)); err == nil || errors.Is(err, storage.ErrNotFound) || !strings.Contains(err.Error(), "overwritten") {
+		t.Errorf("afterwards: got %v, want an error that says it was overwritten", err)
 	}
 	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		err := s.Reopen(t.Context())
@@ -213,7 +213,7 @@ func TestATarThatIsWrittenOver(t *testing.T) {
 			break
 		}
 		if time.Since(begun) > 20*time.Second {
-			t.Fatalf("it is not used: %v, %q, %v", err, body, err2)
+			t.Fatalf("after Reopen: got %v, %q, %v, want the new file", err, body, err2)
 		}
 	}
 }
@@ -245,7 +245,7 @@ func TestReadsWhileATarIsReplaced(t *testing.T) {
 	s := openTar(t, path)
 	end := readAllTheTime(s, objects, func(key, body string, err error) bool {
 		if err != nil || body != "even "+key && body != "odd "+key {
-			t.Errorf("%s: got %q, %v", key, body, err)
+			t.Errorf("%s: got %q, %v, want the body", key, body, err)
 			return false
 		}
 		return true
@@ -285,7 +285,7 @@ func TestTheIndexOfATarIsSmall(t *testing.T) {
 	}
 	for n := 0; n < objects; n += 997 {
 		if body, err := s.Get(t.Context(), numbered(n)); err != nil || string(body) != "word "+string(numbered(n)) {
-			t.Fatalf("%s: %q, %v", numbered(n), body, err)
+			t.Fatalf("%s: got %q, %v, want the body", numbered(n), body, err)
 		}
 	}
 	runtime.KeepAlive(s)

@@ -13,8 +13,9 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// List gives the files whose keys begin with prefix and come after a key, in the order
-// of keys. It reads them all for their digests. Links are followed, as Read does.
+// List calls found with each file whose key begins with prefix and comes after a key ("" for all),
+// in the order of keys and never concurrently. It reads each file for its ETag, and follows links.
+// It stops at the first error of found and returns it.
 func (l *Local) List(ctx context.Context, prefix, after site.Key, found func(Info) error) error {
 	w := walk{l, string(prefix), string(after), found}
 	if err := w.folder(ctx, ""); err != nil {
@@ -23,18 +24,18 @@ func (l *Local) List(ctx context.Context, prefix, after site.Key, found func(Inf
 	return nil
 }
 
-// A walk goes through a bucket in the order of keys. That of folders is another one:
-// "a-b" comes before "a/b", though "a" comes before "a-b".
+// A walk goes through a bucket in the order of keys. The order of folders differs: "a-b" comes
+// before "a/b", although "a" comes before "a-b".
 type walk struct {
 	bucket        *Local
 	prefix, after string
 	found         func(Info) error
 }
 
-// folder lists what is below a key that is empty or ends in a slash.
+// folder lists the files below a key, which is empty or ends in a slash.
 func (w *walk) folder(ctx context.Context, below string) error {
 	entries, err := os.ReadDir(w.bucket.name(site.Key(below)))
-	if isAbsent(err) { // gone meanwhile, or no bucket yet
+	if isAbsent(err) { // deleted meanwhile, or the bucket does not exist yet
 		return nil
 	} else if err != nil {
 		return err
@@ -71,13 +72,13 @@ func (w *walk) folder(ctx context.Context, below string) error {
 	return nil
 }
 
-// mayHold reports whether a folder may have keys that were asked for.
+// mayHold reports whether a folder may contain matching keys.
 func (w *walk) mayHold(folder string) bool {
 	return (strings.HasPrefix(folder, w.prefix) || strings.HasPrefix(w.prefix, folder)) &&
 		(folder > w.after || strings.HasPrefix(w.after, folder))
 }
 
-// kind is what an entry is, or what it links to. Other entries are no objects.
+// kind returns the type of an entry, or of the target of a link.
 func (w *walk) kind(key string, entry fs.DirEntry) (fs.FileMode, error) {
 	if entry.Type() != fs.ModeSymlink {
 		return entry.Type(), nil
@@ -92,7 +93,7 @@ func (w *walk) kind(key string, entry fs.DirEntry) (fs.FileMode, error) {
 	for above := name; info.IsDir() && above != filepath.Clean(w.bucket.path); {
 		above = filepath.Dir(above)
 		if around, err := os.Stat(above); err == nil && os.SameFile(info, around) {
-			return 0, fmt.Errorf("%s is a link to a folder that it is in: remove it", key)
+			return 0, fmt.Errorf("%s is a link to a folder that contains it: remove it", key)
 		}
 	}
 	return info.Mode().Type(), nil

@@ -3,7 +3,6 @@ package publisher
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -55,7 +54,7 @@ func TestRetries(t *testing.T) {
 	report := publish(t, want, bucket, Options{Concurrency: 1})
 	equalSites(t, inBucket(t, folder), want)
 	if report.Retries != 3 {
-		t.Errorf("%d retries reported, want 3", report.Retries)
+		t.Errorf("retries in the report: got %d, want 3", report.Retries)
 	}
 }
 
@@ -64,10 +63,10 @@ func TestPatienceEnds(t *testing.T) {
 	begun := time.Now()
 	report, err := Publish(context.Background(), siteOf(t, objectsOf(1, "")), unreachable(t), Options{Patience: time.Second})
 	if !storage.Temporary(err) || report.Outcome != Failed {
-		t.Errorf("%v, %s", err, report.Outcome)
+		t.Errorf("got %v, %s, want a temporary error and failed", err, report.Outcome)
 	}
 	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("time: got %v, want the patience at most", took)
 	}
 }
 
@@ -78,10 +77,10 @@ func TestInterruptEndsWaiting(t *testing.T) {
 	begun := time.Now()
 	report, err := Publish(ctx, siteOf(t, objectsOf(1, "")), unreachable(t), Options{})
 	if !errors.Is(err, context.DeadlineExceeded) || report.Outcome != Interrupted {
-		t.Errorf("%v, %s", err, report.Outcome)
+		t.Errorf("got %v, %s, want DeadlineExceeded and interrupted", err, report.Outcome)
 	}
 	if took := time.Since(begun); took > 3*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("time: got %v, want an end at once", took)
 	}
 }
 
@@ -102,10 +101,10 @@ func TestGrace(t *testing.T) {
 	begun := time.Now()
 	report, err := Publish(ctx, siteOf(t, objectsOf(1, "")), hanging{storage.OpenLocal(t.TempDir())}, Options{NoLock: true})
 	if !errors.Is(err, context.Canceled) || report.Outcome != Interrupted {
-		t.Errorf("%v, %s", err, report.Outcome)
+		t.Errorf("got %v, %s, want Canceled and interrupted", err, report.Outcome)
 	}
 	if took := time.Since(begun); took < Grace || took > Grace+5*time.Second {
-		t.Errorf("it took %v, want about %v", took, Grace)
+		t.Errorf("time: got %v, want about %v", took, Grace)
 	}
 }
 
@@ -115,18 +114,18 @@ func TestListingGoesOn(t *testing.T) {
 	publish(t, siteOf(t, objectsOf(20, "")), storage.OpenLocal(folder), Options{})
 	want := len(inBucket(t, folder)) + 1 // the lock
 	bucket := &breakingList{Bucket: storage.OpenLocal(folder), broken: unreachable(t)}
-	p := &patient{bucket: bucket, patience: 10 * time.Second, hard: context.Background(), log: slog.New(slog.DiscardHandler), retries: &atomic.Int64{}, changes: &changes{}}
+	p := retrying(bucket, 10*time.Second)
 	found := map[site.Key]int{}
 	if err := p.list(context.Background(), "", func(info storage.Info) error { found[info.Key]++; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for key, times := range found {
 		if times > 1 {
-			t.Errorf("%s was listed %d times", key, times)
+			t.Errorf("%s: got listed %d times, want once", key, times)
 		}
 	}
 	if len(found) != want {
-		t.Errorf("%d keys, want %d", len(found), want)
+		t.Errorf("got %d keys, want %d", len(found), want)
 	}
 }
 

@@ -103,11 +103,11 @@ func TestCancelledCleaningUp(t *testing.T) {
 			t.Errorf("cancelled in the stage %q: got the error %v, want one that says what is left", stage, err)
 		}
 		if err := readFolder(t, path).compare(inMemory(t, want, small)); err != nil {
-			t.Errorf("cancelled in the stage %q: %v", stage, err)
+			t.Errorf("cancelled in the stage %q: got another site, want the expected one: %v", stage, err)
 		}
 		left := filepath.Join(filepath.Dir(path), ".site.followpress", "next", "_site")
 		if _, err := os.Stat(left); stage == "clean up" && err != nil {
-			t.Errorf("the old site, which was to be left, is gone: %v", err)
+			t.Errorf("old site, which should be left: got %v, want it", err)
 		}
 		onDisk(t, next, path, small)
 		alone(t, path)
@@ -145,10 +145,10 @@ func TestLockBeforeLook(t *testing.T) {
 		}}
 		onDisk(t, old, p.path, o)
 		if looks == 0 {
-			t.Errorf("%s: nobody looked", p.name)
+			t.Errorf("%s: got no reads, want some", p.name)
 		}
 		if err := p.read(t, p.path).compare(inMemory(t, old, small)); err != nil {
-			t.Errorf("%s: %v", p.name, err)
+			t.Errorf("%s: got another site, want the old one: %v", p.name, err)
 		}
 	}
 }
@@ -210,12 +210,12 @@ func TestFoldedNames(t *testing.T) {
 				}
 				return
 			}
-			wantError(t, err, fmt.Sprintf("the names %q and %q are one on the file system of the output", test.refuse[0], test.refuse[1]), "name a .tar file")
+			wantError(t, err, fmt.Sprintf("the names %q and %q are equal on the file system of the output", test.refuse[0], test.refuse[1]), "name a .tar file")
 			if strings.Contains(strings.Join(seen, " "), "write") {
 				t.Errorf("got the stages %v, want none that writes", seen)
 			}
 			if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
-				t.Errorf("%v is there (%v), want nothing", entries, err)
+				t.Errorf("output: got %v (%v), want nothing", entries, err)
 			}
 			// A tar file tells them apart.
 			onDisk(t, s, path+".tar", o)

@@ -17,22 +17,22 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// alike are pairs of names that are one to a file system which folds letter case or
-// normalizes, as APFS, HFS+, vfat, NTFS, ext4 with casefold and ZFS do or can.
-var alike = [][2]string{{"a", "A"}, {"σ", "ς"}, {"\u00e9", "e\u0301"}, {"\ufb01", "fi"}, {"x", "x\u200d"}}
+// alike are pairs of names that are equal on a file system which folds case or normalizes
+// Unicode. APFS, HFS+, vfat, NTFS, ext4 with casefold and ZFS do or can.
+var foldingPairs = [][2]string{{"a", "A"}, {"σ", "ς"}, {"\u00e9", "e\u0301"}, {"\ufb01", "fi"}, {"x", "x\u200d"}}
 
-// checkNames refuses names that the file system takes for one: the file of one would be
-// the other's too. It tries in dir, which it makes and removes.
+// checkNames returns an error if two of the names are equal on the file system, because their
+// objects would overwrite each other. It creates files in dir, which it creates and removes.
 func checkNames(ctx context.Context, files afero.Fs, dir string, names []lookupName) (err error) {
 	defer func() { err = errors.Join(err, files.RemoveAll(dir)) }()
 	folds := false
-	for i, pair := range alike {
+	for i, pair := range foldingPairs {
 		t := trial{files, filepath.Join(dir, fmt.Sprint(i))}
 		for _, name := range pair {
 			one, err := t.add(name)
 			switch {
 			case errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EILSEQ):
-				continue // it cannot have this name at all; perhaps no name of the site is like it
+				continue // the file system does not allow this name; the site may have no such name
 			case err != nil:
 				return err
 			}
@@ -42,8 +42,7 @@ func checkNames(ctx context.Context, files afero.Fs, dir string, names []lookupN
 	if !folds {
 		return nil
 	}
-	// Which names are one only the file system knows. It is asked about all that could
-	// be one to any.
+	// Only the file system knows which names are equal, so try all that could be equal on any.
 	folded := make([]foldedName, len(names))
 	for i, n := range names {
 		folded[i] = foldedName{fold(n.name), n.name}
@@ -62,7 +61,7 @@ func checkNames(ctx context.Context, files afero.Fs, dir string, names []lookupN
 		if other, err := t.add(n.name); err != nil {
 			return err
 		} else if other != "" {
-			return fmt.Errorf("the names %q and %q are one on the file system of the output: name a .tar file, or a folder on a file system that is case-sensitive", other, n.name)
+			return fmt.Errorf("the names %q and %q are equal on the file system of the output: name a .tar file, or a folder on a file system that is case-sensitive", other, n.name)
 		}
 	}
 	return nil
@@ -70,13 +69,14 @@ func checkNames(ctx context.Context, files afero.Fs, dir string, names []lookupN
 
 type foldedName struct{ folded, name string }
 
-// A trial is a folder with a file for each name that was tried. A file holds its name.
+// A trial is a folder with a file for each name that was tried. Each file contains its name.
 type trial struct {
 	files afero.Fs
 	dir   string
 }
 
-// add gives the name that is one with the new one here; "" if none is.
+// add adds a file. If the file system takes the name for that of an earlier file, add returns the
+// earlier name, otherwise "".
 func (t trial) add(name string) (other string, err error) {
 	if err := makeFolder(t.files, t.dir); err != nil {
 		return "", err
@@ -90,13 +90,13 @@ func (t trial) add(name string) (other string, err error) {
 	return string(body), err
 }
 
-// fold gives names the same text if any file system could take them for one.
+// fold maps names that are equal on any file system to the same text.
 func fold(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
-			return -1 // ext4 and HFS+ ignore what cannot be seen
+			return -1 // ext4 and HFS+ ignore invisible characters
 		}
-		return unicode.ToUpper(r) // vfat and NTFS go by upper case, others by case folding
+		return unicode.ToUpper(r) // vfat and NTFS compare upper case, others use case folding
 	}, norm.NFKD.String(name))
 	return norm.NFKD.String(cases.Fold().String(name))
 }

@@ -1,0 +1,81 @@
+package generator
+
+import (
+	"slices"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/followpress/followpress/site"
+)
+
+const (
+	// budgetPerWorker is the average limit of bytes that are rendered before their turn.
+	budgetPerWorker = 8 << 20
+	// pieceBytes is the limit of bytes that a chunk holds once it is its turn.
+	pieceBytes = 1 << 20
+	// entryBytes is what an object takes besides its body: a header and padding in a tar file.
+	entryBytes = 1 << 10
+)
+
+// A piece is a sequence of rendered objects for the output.
+type piece struct {
+	batch   batch
+	entries []site.Entry
+	bytes   int64
+	budget  int64 // to be released when the piece is finished
+}
+
+// A chunkWriter renders the objects of a chunk within a memory budget that all chunks share. Before
+// its turn, a chunk takes the bytes it needs from the budget, or waits for its turn. Then it
+// hands over piece after piece. So only one chunk at a time exceeds its share, by the object that
+// it renders and a copy of it in the output.
+type chunkWriter struct {
+	out    output
+	ticket *ticket[piece]
+	budget *semaphore.Weighted
+	body   []byte
+	piece  piece
+	err    error // the first error, after which nothing is rendered
+}
+
+func newChunkWriter(out output, t *ticket[piece], budget *semaphore.Weighted) *chunkWriter {
+	return &chunkWriter{out: out, ticket: t, budget: budget, piece: piece{batch: out.begin()}}
+}
+
+// emit is an emitter.
+func (w *chunkWriter) emit(size int, render func(b []byte) []byte, keys ...site.Key) {
+	if w.err == nil {
+		w.err = w.admit(int64(len(keys)*(size+entryBytes) + max(0, size-cap(w.body))))
+	}
+	if w.err != nil {
+		return
+	}
+	w.body = render(slices.Grow(w.body[:0], size))
+	entry := site.Entry{Size: int64(len(w.body)), MD5: site.Sum(w.body)}
+	for _, entry.Key = range keys {
+		w.piece.entries = append(w.piece.entries, entry)
+		if w.err == nil {
+			w.err = w.piece.batch.put(entry, w.body)
+		}
+	}
+}
+
+// admit waits until so many more bytes can be rendered.
+func (w *chunkWriter) admit(bytes int64) error {
+	if !w.ticket.isDue() && w.budget.TryAcquire(bytes) {
+		w.piece.budget += bytes
+		w.piece.bytes += bytes
+		return nil
+	}
+	if err := w.ticket.wait(); err != nil {
+		return err
+	}
+	if w.piece.bytes+bytes > pieceBytes && len(w.piece.entries) > 0 {
+		if err := w.ticket.handOver(w.piece); err != nil {
+			return err
+		}
+		w.piece = piece{batch: w.out.begin()}
+	}
+	w.piece.bytes += bytes
+	return nil
+}

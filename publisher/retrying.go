@@ -1,0 +1,229 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/followpress/followpress/retry"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// Times and sizes of requests.
+const (
+	attemptTime     = 30 * time.Second // of a request, besides its body
+	attemptTimePack = 5 * time.Minute  // of a request that makes a server store many objects
+	packOverhead    = 2 << 10          // bytes that an archive adds to each object, about
+	deleteBytes     = 100              // bytes per key in a request that deletes many, about
+	firstBackoff    = 200 * time.Millisecond
+	longestBackoff  = 10 * time.Second
+)
+
+// A retryingBucket makes all requests to a bucket. Each takes a slot, is sent only while the
+// lease is held, is cut off when the lease or the hard context ends, and is retried with
+// exponential backoff after a retryable error.
+type retryingBucket struct {
+	inner       Bucket
+	slots       *slots // nil for the lock's requests, which must not wait for others
+	retry       retry.Policy
+	stagger     func(request string) time.Duration // see Options; nil outside of simulations
+	md5ETags    bool                               // whether ETags of new objects are MD5s; an object with another ETag can be put again
+	concurrency int                                // requests in flight while digests are compared
+	hard        context.Context                    // cuts off requests in flight
+	lease       *lease                             // nil without a lock
+	log         *slog.Logger
+	writes      *writes
+}
+
+func newRetryingBucket(hard context.Context, to Bucket, o Options, retries *atomic.Int64) *retryingBucket {
+	return &retryingBucket{
+		inner: to, slots: newSlots(o.Concurrency), stagger: o.stagger, concurrency: o.Concurrency, hard: hard, log: o.Log, writes: &writes{},
+		retry: retry.Policy{
+			Retryable: isRetryable, First: firstBackoff, Longest: longestBackoff, Patience: o.Patience, NoJitter: o.stagger != nil,
+			Hint: "check --endpoint, and that the server is up", Log: o.Log, Retries: retries,
+		},
+	}
+}
+
+// writes are the requests of a run that change the bucket.
+type writes struct {
+	unanswered atomic.Pointer[time.Time] // when the last one ended without an answer; nil if none has
+}
+
+// record remembers that the server may still carry out a request.
+func (w *writes) record(ctx context.Context, err error) {
+	if err != nil && (storage.Unanswered(err) || ctx.Err() != nil) {
+		now := time.Now()
+		w.unanswered.Store(&now)
+	}
+}
+
+// settled reports whether no request can arrive any more.
+func (w *writes) settled() bool {
+	at := w.unanswered.Load()
+	return at == nil || time.Since(*at) > lateness
+}
+
+// withLease is the same bucket under a lease.
+func (b *retryingBucket) withLease(l *lease) *retryingBucket {
+	leased := *b
+	leased.lease = l
+	return &leased
+}
+
+// withHard is the same bucket with another hard context.
+func (b *retryingBucket) withHard(hard context.Context) *retryingBucket {
+	bounded := *b
+	bounded.hard = hard
+	return &bounded
+}
+
+// withoutSlots is the same bucket with requests that take no slots: the lock's must not wait
+// until others have arrived.
+func (b *retryingBucket) withoutSlots() *retryingBucket {
+	free := *b
+	free.slots = nil
+	return &free
+}
+
+// do sends a request without a body: see send.
+func (b *retryingBucket) do(soft context.Context, limit time.Duration, request string, attempt func(context.Context) error) error {
+	return b.send(soft, limit, 0, request, attempt)
+}
+
+// send attempts a request until it succeeds, cannot be retried, or patience ends. No attempt
+// begins after the end of soft. An attempt may take limit, and the time for its bytes.
+func (b *retryingBucket) send(soft context.Context, limit time.Duration, bytes int64, request string, attempt func(context.Context) error) error {
+	var taken slot
+	policy := b.retry
+	policy.Before = func() (err error) {
+		if b.stagger != nil {
+			time.Sleep(b.stagger(request))
+		}
+		taken, err = b.slots.take(soft, bytes)
+		return err
+	}
+	return policy.Do(soft, func() error {
+		err := b.attempt(b.slots.timeFor(limit, bytes), attempt)
+		b.slots.give(taken, err == nil, err != nil && isRetryable(err))
+		return err
+	}, "request", request)
+}
+
+// errStalled says that a listing made no progress.
+var errStalled = errors.New("the listing made no progress")
+
+// isRetryable reports whether another attempt may succeed.
+func isRetryable(err error) bool {
+	return storage.Temporary(err) || errors.Is(err, errNotHeld) || errors.Is(err, errStalled)
+}
+
+// attempt runs one attempt, which ends with the limit, the hard context or the lease.
+func (b *retryingBucket) attempt(limit time.Duration, attempt func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(b.hard, limit)
+	defer cancel()
+	if b.lease == nil {
+		return attempt(ctx)
+	}
+	leased, end, err := b.lease.context(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	err = attempt(leased)
+	if err != nil && !b.lease.held() {
+		return errors.Join(errNotHeld, err)
+	}
+	return err
+}
+
+// sendWrite is send for a request that changes the bucket.
+func (b *retryingBucket) sendWrite(soft context.Context, limit time.Duration, bytes int64, request string, attempt func(context.Context) error) error {
+	return b.send(soft, limit, bytes, request, func(ctx context.Context) error {
+		err := attempt(ctx)
+		b.writes.record(ctx, err)
+		return err
+	})
+}
+
+func (b *retryingBucket) read(soft context.Context, key site.Key) (body []byte, info storage.Info, err error) {
+	err = b.do(soft, attemptTime, "get "+string(key), func(ctx context.Context) (err error) {
+		body, info, err = b.inner.Read(ctx, key)
+		return err
+	})
+	return body, info, err
+}
+
+func (b *retryingBucket) put(soft context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
+	send := b.sendWrite
+	if o.Key == site.LockKey { // a late one does no harm: its condition does not hold any more
+		send = b.send
+	}
+	err = send(soft, attemptTime, int64(len(o.Body)), "put "+string(o.Key), func(ctx context.Context) (err error) {
+		etag, err = b.inner.Put(ctx, o, condition)
+		return err
+	})
+	return etag, err
+}
+
+func (b *retryingBucket) delete(soft context.Context, keys ...site.Key) error {
+	limit, bytes := attemptTime, int64(0)
+	if len(keys) > 1 {
+		limit, bytes = attemptTimePack, int64(len(keys)*deleteBytes)
+	}
+	return b.sendWrite(soft, limit, bytes, "delete "+string(keys[0]), func(ctx context.Context) error { return b.inner.Delete(ctx, keys) })
+}
+
+// list calls found with each object below prefix, in the order of keys. A listing is many
+// requests: after a failure it goes on after the last key, and patience starts over whenever
+// it has made progress.
+func (b *retryingBucket) list(soft context.Context, prefix site.Key, found func(storage.Info) error) error {
+	const wholeBucket = 24 * time.Hour
+	var last site.Key
+	for {
+		begun := last
+		err := b.do(soft, wholeBucket, "list", func(attempt context.Context) error {
+			attempt, cancel := context.WithCancel(attempt)
+			defer cancel()
+			stalled := time.AfterFunc(attemptTime, cancel)
+			defer stalled.Stop()
+			err := b.inner.List(attempt, prefix, last, func(info storage.Info) error {
+				if err := context.Cause(soft); err != nil {
+					return err
+				}
+				stalled.Reset(attemptTime)
+				last = info.Key
+				return found(info)
+			})
+			if err != nil && attempt.Err() != nil && b.hard.Err() == nil {
+				return fmt.Errorf("%w: nothing in %s", errStalled, attemptTime)
+			}
+			return err
+		})
+		if err == nil || !isRetryable(err) || last == begun {
+			return err
+		}
+	}
+}
+
+func (b *retryingBucket) putMany(soft context.Context, objects []storage.Object) error {
+	bytes := int64(0)
+	for _, o := range objects {
+		bytes += o.Size + packOverhead
+	}
+	return b.sendWrite(soft, attemptTimePack, bytes, "put an archive from "+string(objects[0].Key), func(ctx context.Context) error {
+		return b.inner.(Unpacker).PutMany(ctx, objects)
+	})
+}
+
+func (b *retryingBucket) unpacks(soft context.Context, objects []storage.Object) (yes bool, err error) {
+	err = b.sendWrite(soft, attemptTimePack, 0, "put an archive from "+string(objects[0].Key), func(ctx context.Context) (err error) {
+		yes, err = b.inner.(Unpacker).Unpacks(ctx, objects)
+		return err
+	})
+	return yes, err
+}

@@ -1,0 +1,115 @@
+// Package retry repeats requests that fail for a passing reason, with exponential backoff.
+// The publisher, the purger and the storage package share it.
+//
+// The package is for followpress itself; its API may change in any version.
+package retry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// A Policy says which errors to retry, when and for how long. It may be copied and used
+// from many goroutines.
+type Policy struct {
+	Retryable func(error) bool // reports whether another attempt may succeed
+	First     time.Duration    // wait after the first failure; it doubles after each further one
+	Longest   time.Duration    // upper limit of a wait, except for one set by After
+	Patience  time.Duration    // give up once the next wait would end later than this after the first failure; 0 means no limit
+	Attempts  int              // give up after this many attempts; 0 means no limit
+	NoJitter  bool             // wait exactly as long; otherwise each wait is up to half shorter or longer
+
+	// Before, unless nil, is called before each attempt, for example to wait for a slot.
+	// Its time does not count towards Patience. Its error ends Do.
+	Before func() error
+
+	Hint    string        // what to check, for the error message after giving up; may be empty
+	Log     *slog.Logger  // is told of each retry; nil means none
+	Retries *atomic.Int64 // counts the retries of all calls that share it; nil means none
+}
+
+// Do calls attempt until it succeeds, fails with an error that is not retryable, or the
+// policy gives up; then Do returns that error, in the latter case wrapped. When ctx ends, Do
+// does not wait any longer, and returns the cause instead of a retryable error; an attempt
+// that is running is left to end by itself. The attributes describe the request in the log.
+func (p Policy) Do(ctx context.Context, attempt func() error, attributes ...any) error {
+	waits := backoff.NewExponentialBackOff()
+	waits.InitialInterval, waits.MaxInterval, waits.Multiplier = p.First, p.Longest, 2
+	if p.NoJitter {
+		waits.RandomizationFactor = 0
+	}
+	waits.Reset()
+	var patienceFrom time.Time
+	for n := 1; ; n++ {
+		if p.Before != nil {
+			begun := time.Now()
+			if err := p.Before(); err != nil {
+				return err
+			}
+			patienceFrom = patienceFrom.Add(time.Since(begun))
+		}
+		err := attempt()
+		if err == nil || !p.Retryable(err) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if n == 1 {
+			patienceFrom = time.Now()
+		}
+		wait := waits.NextBackOff()
+		var asked *afterError
+		if errors.As(err, &asked) {
+			wait = asked.wait
+			waits.Reset()
+		}
+		if p.Attempts > 0 && n >= p.Attempts || p.Patience > 0 && time.Since(patienceFrom)+wait > p.Patience {
+			return p.giveUp(err)
+		}
+		p.note(err, wait, attributes)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (p Policy) giveUp(err error) error {
+	tried := fmt.Sprintf("tried %d times", p.Attempts)
+	if p.Patience > 0 {
+		tried = fmt.Sprintf("tried for %s", p.Patience)
+	}
+	if p.Hint != "" {
+		tried += ": " + p.Hint
+	}
+	return fmt.Errorf("%w (%s)", err, tried)
+}
+
+func (p Policy) note(err error, wait time.Duration, attributes []any) {
+	level := slog.LevelInfo
+	if p.Retries != nil && p.Retries.Add(1) == 1 {
+		level = slog.LevelWarn // the first retry explains to a person why nothing moves
+	}
+	if p.Log != nil {
+		p.Log.Log(context.Background(), level, "trying again", append(attributes, "after", wait.Round(time.Millisecond), "error", err)...)
+	}
+}
+
+// After wraps an error with the wait that the server asked for, as in the header
+// Retry-After. It takes the place of the next backoff, and may exceed Policy.Longest.
+func After(err error, wait time.Duration) error { return &afterError{err, wait} }
+
+type afterError struct {
+	error
+	wait time.Duration
+}
+
+func (e *afterError) Unwrap() error { return e.error }
