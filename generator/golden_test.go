@@ -42,7 +42,7 @@ func TestGolden(t *testing.T) {
 			got := inMemory(t, s, small)
 			if *update {
 				overwrite(t, name, formatArchive(comment, s, got))
-			} else if err := got.compare(want); err != nil {
+			} else if err := got.Compare(want); err != nil {
 				t.Errorf("%v\n(to accept: go test ./generator -run Golden -update)", err)
 			}
 		})

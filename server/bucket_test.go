@@ -2,8 +2,6 @@ package server_test
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -98,19 +96,7 @@ func local(t testing.TB, files afero.Fs) *storage.Local {
 // inFolder writes a site to a folder.
 func inFolder(t testing.TB, files afero.Fs) (path string) {
 	t.Helper()
-	path = t.TempDir()
-	err := afero.Walk(files, "/", func(name string, info fs.FileInfo, err error) error {
-		if err != nil || info.IsDir() {
-			return err
-		}
-		body, err := afero.ReadFile(files, name)
-		to := filepath.Join(path, filepath.FromSlash(name))
-		return errors.Join(err, os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, body, 0o644))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return objects(t, files).Write(t, t.TempDir())
 }
 
 // generated is the site of a snapshot, in memory.

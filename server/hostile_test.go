@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	json "github.com/goccy/go-json"
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/fixtures/process"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -239,36 +239,26 @@ func TestIdleConnections(t *testing.T) {
 	base, returned := serveDemo(t, server.Limits{})
 	before := measure()
 
-	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-	child.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", inChild, count, strings.TrimPrefix(base, "http://")))
-	end, err := child.StdinPipe()
+	command := process.Self(t, []string{fmt.Sprintf("%s=%d %s", inChild, count, strings.TrimPrefix(base, "http://"))}, "-test.run=^"+t.Name()+"$")
+	end, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	output, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(output).ReadString('\n'); line != "idle\n" {
-		t.Errorf("the clients: %q, %v", line, err)
+	child := process.Start(t, command)
+	if !child.WaitFor("idle") {
+		t.Errorf("the clients: got %v, want idle", child.Lines())
 	}
 	with := measure()
 	t.Logf("%d idle connections: %d bytes each", count, (int(with.bytes)-int(before.bytes))/count)
 	if with.goroutines < count {
-		t.Errorf("%d goroutines: not all are connected", with.goroutines)
+		t.Errorf("goroutines: got %d, want at least the %d of the connections", with.goroutines, count)
 	}
 	askDemo(t, base)
 	if err := end.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := io.Copy(io.Discard, output); err != nil {
-		t.Error(err)
-	}
-	if err := child.Wait(); err != nil {
-		t.Error(err)
+	if status, _ := child.Wait(); status != 0 {
+		t.Errorf("the clients: got status %d, want 0", status)
 	}
 	returned()
 }
