@@ -74,12 +74,12 @@ func TestAFolderThatComesBack(t *testing.T) {
 				t.Fatalf("the other site: got %d %.300s", w.Code, w.Body)
 			}
 			c.put(t, in, "0", "1")
-			handler.Look(t.Context())
+			handler.PollRoot(t.Context())
 			if w := ask(handler, path); !strings.Contains(w.Body.String(), `"one"`) {
 				t.Errorf("the site that came back: got %d %.300s", w.Code, w.Body)
 			}
 			served := handler.Version()
-			handler.Look(t.Context())
+			handler.PollRoot(t.Context())
 			if got := handler.Version(); got != served {
 				t.Errorf("nothing has changed: got version %d, want %d", got, served)
 			}

@@ -108,10 +108,10 @@ func TestMetrics(t *testing.T) {
 		{"a refresh", handler, func() { store.reads.Store(false) }, freshDetails, map[string]float64{
 			details + `"200"}`: 1, `refreshes_total{object="details",result="done"}`: 1, "cache_hits_total": 1, read + `"done"}`: 1, write + `"done"}`: 2,
 			`upstream_seconds_count{object="details",result="found"}`: 1}},
-		{"a refresh of badges", handler, nil, freshBadges, map[string]float64{
+		{"a refresh of badges", handler, nil, badgeData, map[string]float64{
 			badges + `"200"}`: 1, `refreshes_total{object="badges",result="done"}`: 1,
 			`upstream_seconds_count{object="badges",result="found"}`: 1, `upstream_seconds_count{object="badges",result="absent"}`: 4}},
-		{"the same badges", handler, nil, freshBadges, map[string]float64{
+		{"the same badges", handler, nil, badgeData, map[string]float64{
 			`refreshes_total{object="badges",result="same"}`: 1, `refreshes_total{object="badges",result="done"}`: 0, write + `"done"}`: 1}},
 		{"a failing upstream", handler, func() { u.tell(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, nil) }, freshDetails, map[string]float64{
 			details + `"200"}`: 1, `refreshes_total{object="details",result="failed"}`: 1, write + `"done"}`: 0,

@@ -24,7 +24,7 @@ import (
 
 const (
 	freshDetails = largeList + "details?cache=fresh"
-	freshBadges  = largeList + "badges?cache=fresh"
+	badgeData    = largeList + "badges?cache=fresh"
 )
 
 // accountOf is the account of a list of the demo.
@@ -216,7 +216,7 @@ func TestRefreshBadges(t *testing.T) {
 		u := newUpstream(t)
 		u.tell(nil, tokens(t, held))
 		base := listen(t, newHandler(t, open(), server.Options{Refresh: u.options()}))
-		r, body := request(t, http.MethodGet, base+freshBadges)
+		r, body := request(t, http.MethodGet, base+badgeData)
 		if body != want {
 			t.Errorf("got  %s\nwant %s", body, want)
 		}
@@ -346,7 +346,7 @@ func TestAnUpstreamThatFails(t *testing.T) {
 		o := server.Options{Refresh: u.options()}
 		o.Refresh.SetUpstreamTimeout(500 * time.Millisecond)
 		base := listen(t, newHandler(t, open(), o))
-		for path, kinds := range map[string][]map[string]http.HandlerFunc{freshDetails: {both, onlyProfile}, freshBadges: {both, onlyBadges}} {
+		for path, kinds := range map[string][]map[string]http.HandlerFunc{freshDetails: {both, onlyProfile}, badgeData: {both, onlyBadges}} {
 			key := site.Key(strings.TrimPrefix(strings.TrimSuffix(path, "?cache=fresh"), "/"))
 			for _, kind := range kinds {
 				for name, answer := range kind {
@@ -452,7 +452,7 @@ func TestOneUpstreamOnly(t *testing.T) {
 	files := demo(t)
 	u := newUpstream(t)
 	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t), tokens(t, nil))
-	for _, c := range []struct{ has, lacks string }{{freshDetails, freshBadges}, {freshBadges, freshDetails}} {
+	for _, c := range []struct{ has, lacks string }{{freshDetails, badgeData}, {badgeData, freshDetails}} {
 		b := local(t, files)
 		o := server.Options{Refresh: u.options()}
 		if c.has == freshDetails {
@@ -502,8 +502,8 @@ func TestRefreshesAreLimited(t *testing.T) {
 	base := listen(t, newHandler(t, b, o))
 	fresh(base, freshDetails)
 	tooMany(base, freshDetails, 3590, 3600)
-	fresh(base, freshBadges) // has an interval of its own
-	tooMany(base, freshBadges, 3590, 3600)
+	fresh(base, badgeData) // has an interval of its own
+	tooMany(base, badgeData, 3590, 3600)
 	fresh(base, "/api/v1/lists/67/details?cache=fresh")
 	if r, _ := request(t, http.MethodGet, base+largeList+"details"); r.StatusCode != 200 {
 		t.Errorf("without a refresh: %d", r.StatusCode)

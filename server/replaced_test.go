@@ -83,7 +83,7 @@ func TestASiteThatIsRolledBack(t *testing.T) {
 			p.put(t, 0)
 			for _, path := range questions() {
 				eventually(t, "the answer is the site's: "+path, func() bool {
-					handler.Look(t.Context())
+					handler.PollRoot(t.Context())
 					return answerOf(t, front.URL, path) == want[0][path]
 				})
 			}

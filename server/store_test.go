@@ -305,7 +305,7 @@ func TestAPanicEndsOneRefresh(t *testing.T) {
 	u := newUpstream(t)
 	u.tell(http.NotFound, nil)
 	handler := newHandler(t, panicking{local(t, demo(t))}, server.Options{Refresh: u.options()})
-	for _, path := range []string{freshDetails, freshBadges} {
+	for _, path := range []string{freshDetails, badgeData} {
 		if w := ask(handler, path); w.Code != http.StatusServiceUnavailable && w.Code != http.StatusInternalServerError {
 			t.Errorf("%s: %d %v", path, w.Code, w.Header())
 		}

@@ -138,7 +138,7 @@ func TestTwoFallbacksRefreshOneList(t *testing.T) {
 			{freshDetails, func(int) (http.HandlerFunc, http.HandlerFunc) {
 				return profiles(func(string) site.Profile { return profileOf("same", 1_900_000_000_000) }).handler(t), nil
 			}},
-			{freshBadges, func(int) (http.HandlerFunc, http.HandlerFunc) {
+			{badgeData, func(int) (http.HandlerFunc, http.HandlerFunc) {
 				return nil, tokens(t, map[string]string{"214087": "99"})
 			}},
 		} {
