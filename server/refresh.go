@@ -73,16 +73,16 @@ type refresher struct {
 
 	flights         singleflight.Group // by target.keptKey
 	flightsRunning  sync.WaitGroup
-	flightSlots     *slots        // flights
+	flightSlots     *slots        // of flights
 	timeout         time.Duration // of a flight
-	upstreamTimeout time.Duration // of it, for the upstream
-	waiting         *slots        // requests that wait for a flight
+	upstreamTimeout time.Duration // of the requests of a flight to the upstream
+	waiting         *slots        // of requests that wait for a flight
 
 	interval time.Duration
 	all      *rate.Limiter
 	mu       sync.Mutex
-	last     map[site.Key]time.Time // when an object was last refreshed
-	swept    time.Time              // when older ones were last taken out of it
+	last     map[site.Key]time.Time // time of the last refresh, by target.keptKey
+	swept    time.Time              // when expired entries were last removed from last
 }
 
 // newRefresher returns nil if the options name no upstream.

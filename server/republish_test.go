@@ -181,10 +181,10 @@ func TestRepublishUnderLoad(t *testing.T) {
 func load(t *testing.T, base string, clients int, want [2]map[string]string) (stop func()) {
 	t.Helper()
 	var seen [2]atomic.Int64 // answers that only this site gives
-	var upstreamTimeout sync.WaitGroup
+	var clientsAsking sync.WaitGroup
 	end := make(chan struct{})
 	for client := range clients {
-		upstreamTimeout.Go(func() {
+		clientsAsking.Go(func() {
 			paths := questions()
 			for n := client; ; n += clients {
 				select {
@@ -209,7 +209,7 @@ func load(t *testing.T, base string, clients int, want [2]map[string]string) (st
 	return func() {
 		t.Helper()
 		close(end)
-		upstreamTimeout.Wait()
+		clientsAsking.Wait()
 		t.Logf("%d answers of one site, %d of the other", seen[0].Load(), seen[1].Load())
 		if seen[0].Load() == 0 || seen[1].Load() == 0 {
 			t.Error("not both sites were seen")

@@ -269,7 +269,7 @@ const (
 	pageStart = `{"following":[`
 	pageEnd   = "]}"
 	// A page starts with a buffer of pageBytes and may grow to pageGrant without asking for
-	// without upstreamTimeout. Most are smaller.
+	// more. Most pages stay below.
 	pageBytes = 2 << 10
 	pageGrant = 8 << 10
 )
