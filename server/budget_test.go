@@ -26,11 +26,11 @@ func TestClaimsPass(t *testing.T) {
 		l.give(10)
 	}
 	if passed != 16 {
-		t.Errorf("%d claims passed, want %d", passed, 16)
+		t.Errorf("claims that passed: got %d, want %d", passed, 16)
 	}
 	l.give(90)
 	if err := <-granted; err != nil {
-		t.Errorf("the claim that waited: %v", err)
+		t.Errorf("the claim that waited: got %v, want no error", err)
 	}
 	l.give(60)
 	if got := l.bytes(); got != 0 {

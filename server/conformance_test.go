@@ -106,13 +106,13 @@ func checkCase(t *testing.T, base string, c fixtures.Case) {
 	t.Helper()
 	response, err := http.Get(base + c.Path)
 	if err != nil {
-		t.Errorf("%s: %v", c.Path, err)
+		t.Errorf("%s: got %v, want an answer", c.Path, err)
 		return
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		t.Errorf("%s: %v", c.Path, err)
+		t.Errorf("%s: got %v, want a body", c.Path, err)
 		return
 	}
 	if response.StatusCode != c.Status {
@@ -136,13 +136,13 @@ func checkProblem(t *testing.T, path string, response *http.Response, body []byt
 		Status                        int
 	}
 	if err := json.Unmarshal(body, &p); err != nil {
-		t.Errorf("%s: %v", path, err)
+		t.Errorf("%s: got %v, want JSON", path, err)
 	}
 	if p.Type != "about:blank" || p.Title != http.StatusText(response.StatusCode) || p.Status != response.StatusCode ||
 		p.Detail == "" || p.Detail != p.Response {
-		t.Errorf("%s: problem %s", path, body)
+		t.Errorf("%s: got %s, want a problem of that status", path, body)
 	}
 	if got := response.Header.Get("Content-Type"); got != "application/problem+json" {
-		t.Errorf("%s: content type %q", path, got)
+		t.Errorf("%s: got content type %q, want application/problem+json", path, got)
 	}
 }

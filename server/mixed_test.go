@@ -110,7 +110,7 @@ func TestAMixedPageIsReadAgain(t *testing.T) {
 	}
 	first, second := want(store.old), want(store.next)
 	if first == second || strings.Count(first, `"old"`) != 100 || strings.Count(second, `"new"`) != 100 {
-		t.Fatal("the pages do not tell the sites apart")
+		t.Fatal("pages: got equal ones of both sites, want different ones")
 	}
 	for name, c := range map[string]struct {
 		cached site.Key // what was asked for before
@@ -142,7 +142,7 @@ func TestAMixedPageIsReadAgain(t *testing.T) {
 				store.set(true, site.RootKey)
 			}
 			if w := ask(handler, longSearch); w.Code != http.StatusOK || w.Body.String() != c.want {
-				t.Errorf("%d %.300s", w.Code, w.Body)
+				t.Errorf("got %d %.300s, want 200 with the page of one site", w.Code, w.Body)
 			}
 		})
 	}
@@ -158,10 +158,10 @@ func TestAPageThatStaysMixed(t *testing.T) {
 	begun := time.Now()
 	w := ask(handler, longSearch)
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Header().Get("Cache-Control") != "no-store" {
-		t.Errorf("%d %v %.300s", w.Code, w.Header(), w.Body)
+		t.Errorf("got %d %v %.300s, want 503, Retry-After and no-store", w.Code, w.Header(), w.Body)
 	}
 	if took := time.Since(begun); took > 10*timeout {
-		t.Errorf("it took %v", took)
+		t.Errorf("got an answer after %v, want one within ten timeouts", took)
 	}
 	for path, want := range map[string]int{ // what one shard answers is no mixture
 		"/api/v1/lists/1/searchFollowing?offset=10":   200,
@@ -170,12 +170,12 @@ func TestAPageThatStaysMixed(t *testing.T) {
 		"/api/v1/lists/1/searchFollowing?term=zzz":    503,
 	} {
 		if w := ask(handler, path); w.Code != want {
-			t.Errorf("%s: %d", path, w.Code)
+			t.Errorf("%s: got %d, want %d", path, w.Code, want)
 		}
 	}
 	store.set(true, site.SearchShardKey("1", 0), site.SearchShardKey("1", 2), site.SearchShardKey("1", 3), site.RootKey)
 	if w := ask(handler, longSearch); w.Code != http.StatusOK {
-		t.Errorf("when it is consistent again: %d", w.Code)
+		t.Errorf("when it is consistent again: got %d, want 200", w.Code)
 	}
 }
 
@@ -222,7 +222,7 @@ func TestNoAnswerIsMixed(t *testing.T) {
 					if w.Code == http.StatusServiceUnavailable {
 						unavailable++
 					} else if body := w.Body.String(); body != first[i] && body != second[i] {
-						t.Errorf("round %d: %s:\n got %.300s\n old %.300s\n new %.300s", round, paths[i], body, first[i], second[i])
+						t.Errorf("round %d: %s:\n got %.300s\nwant %.300s\n  or %.300s", round, paths[i], body, first[i], second[i])
 					}
 					mu.Unlock()
 				}
@@ -239,11 +239,11 @@ func TestNoAnswerIsMixed(t *testing.T) {
 		stop()
 		group.Wait()
 		if asked < 20 || unavailable > asked/2 {
-			t.Errorf("round %d: %d of %d searches had no answer", round, unavailable, asked)
+			t.Errorf("round %d: got %d of %d searches without an answer, want at most half of 20 or more", round, unavailable, asked)
 		}
 		for i, path := range paths { // nothing mixed is left in the cache
 			if body := ask(handler, path).Body.String(); body != second[i] && body != first[i] {
-				t.Errorf("round %d, afterwards: %s: %.300s", round, path, body)
+				t.Errorf("round %d, afterwards: %s: got %.300s, want the page of one site", round, path, body)
 			}
 		}
 	}
