@@ -102,17 +102,7 @@ func (rereading) RefreshAfterReloadFailure(otter.Entry[cacheKey, *object], error
 
 // get returns an object, which the caller must release, or storage.ErrNotFound. errBusy
 // means that too many requests wait for the store.
-func (c *cache) get(ctx context.Context, v version, key site.Key) (*object, error) {
-	return c.getKey(ctx, cacheKey{version: v, key: key})
-}
-
-// getWithoutTags is get for the records at a key without their tags. The result is cached
-// and shared like any object.
-func (c *cache) getWithoutTags(ctx context.Context, v version, key site.Key) (*object, error) {
-	return c.getKey(ctx, cacheKey{version: v, key: key, withoutTags: true})
-}
-
-func (c *cache) getKey(ctx context.Context, k cacheKey) (*object, error) {
+func (c *cache) get(ctx context.Context, k cacheKey) (*object, error) {
 	if c.has(k) {
 		c.metrics.cacheHits.Inc()
 	} else if o := c.tracker.find(k); o != nil {
@@ -139,11 +129,11 @@ func (c *cache) has(k cacheKey) bool {
 }
 
 // renew reads an object past the cache and caches the result. The caller releases it.
-func (c *cache) renew(ctx context.Context, v version, key site.Key) (*object, error) {
+func (c *cache) renew(ctx context.Context, k cacheKey) (*object, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	result := <-c.objects.Refresh(ctx, cacheKey{version: v, key: key}, c)
+	result := <-c.objects.Refresh(ctx, k, c)
 	return found(result.Value, result.Err)
 }
 

@@ -27,7 +27,7 @@ func TestTheCacheTakesTheBytesThatItSays(t *testing.T) {
 			}
 			before := heap()
 			for i := range 3 * most / (size + 300) {
-				o, err := c.get(t.Context(), 1, site.Key(fmt.Sprintf("api/v1/lists/%d/details", i)))
+				o, err := c.get(t.Context(), cacheKey{version: 1, key: site.Key(fmt.Sprintf("api/v1/lists/%d/details", i))})
 				if err != nil {
 					t.Fatal(err)
 				}

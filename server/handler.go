@@ -241,13 +241,10 @@ func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution) (a
 
 // find returns the object that answers, which the caller releases, or storage.ErrNotFound.
 func (h *Handler) find(ctx context.Context, v *liveSite, r site.Resolution) (*object, error) {
-	switch r.Action {
-	case site.AnswerSearch:
+	if r.Action == site.AnswerSearch {
 		return h.search(ctx, v, r.Search)
-	case site.AnswerWithoutTags:
-		return h.cache.getWithoutTags(ctx, v.version, r.Key)
 	}
-	return h.cache.get(ctx, v.version, r.Key)
+	return h.cache.get(ctx, cacheKey{v.version, r.Key, r.Action == site.AnswerWithoutTags})
 }
 
 // refresh answers cache=fresh for an object that is stored.

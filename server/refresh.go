@@ -156,16 +156,13 @@ func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger, kee
 		// The first client may leave; others may wait for the result.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeout)
 		defer cancel()
-		body, result, err := f.guarded(ctx, t)
+		body, result, err := f.replace(ctx, t)
 		f.metrics.refreshes.WithLabelValues(string(t.object), result).Inc()
 		if err != nil {
 			log.Warn("refresh failed", "key", t.key(), "result", result, "error", err)
-		} else {
-			log.Info("refreshed", "key", t.key(), "result", result)
-		}
-		if err != nil {
 			return nil, err
 		}
+		log.Info("refreshed", "key", t.key(), "result", result)
 		return keep(body), nil
 	})
 	select {
@@ -204,14 +201,6 @@ const (
 	refreshError  = "error"  // the store failed
 )
 
-// guarded is replace with panics turned into errors: on a goroutine of its own a panic would end
-// the process.
-func (f *refresher) guarded(ctx context.Context, t target) (body []byte, result string, err error) {
-	result = refreshError // of a panic
-	defer guard(&err)
-	return f.replace(ctx, t)
-}
-
 // guard turns a panic into an error. It must be deferred.
 func guard(err *error) {
 	if fault := recover(); fault != nil {
@@ -220,8 +209,10 @@ func guard(err *error) {
 }
 
 // replace fetches fresh data, keeps it for the next run of the generator, and replaces the stored
-// object.
+// object. A panic becomes an error: on the goroutine of a flight it would end the process.
 func (f *refresher) replace(ctx context.Context, t target) (body []byte, result string, err error) {
+	result = refreshError // of a panic
+	defer guard(&err)
 	stored, info, err := f.fetcher.read(ctx, f.bucket, t.key())
 	if err != nil {
 		return nil, refreshError, err

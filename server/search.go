@@ -39,7 +39,9 @@ const (
 // the publisher puts the shards of a list one right after the other.
 func (h *Handler) search(ctx context.Context, v *liveSite, s site.Search) (*object, error) {
 	o, err := h.searchOnce(ctx, reader{
-		func(ctx context.Context, key site.Key) (*object, error) { return h.cache.get(ctx, v.version, key) },
+		func(ctx context.Context, key site.Key) (*object, error) {
+			return h.cache.get(ctx, cacheKey{version: v.version, key: key})
+		},
 		func(key site.Key) bool { return h.cache.has(cacheKey{version: v.version, key: key}) },
 	}, v.root, s)
 	if !errors.Is(err, errMixed) {
@@ -58,7 +60,9 @@ func (h *Handler) search(ctx context.Context, v *liveSite, s site.Search) (*obje
 		}
 		v := h.reload(ctx) // a new variable: the prefetches of the last try still use the old one
 		o, err = h.searchOnce(ctx, reader{
-			func(ctx context.Context, key site.Key) (*object, error) { return h.cache.renew(ctx, v.version, key) },
+			func(ctx context.Context, key site.Key) (*object, error) {
+				return h.cache.renew(ctx, cacheKey{version: v.version, key: key})
+			},
 			func(site.Key) bool { return false },
 		}, v.root, s)
 	}
