@@ -28,7 +28,9 @@ var mayImport = map[string][]string{
 	"edge":                    {"site", "templates"},
 	"fixtures":                {},
 	"fixtures/graph":          {},
-	"fixtures/servers":        {},
+	"fixtures/memsite":        {"site", "storage"}, // it makes roots and manifests, and answers like a store
+	"fixtures/process":        {},
+	"fixtures/servers":        {"fixtures/process"},
 	"fixtures/synth":          {"fixtures/graph"},
 	"bench":                   {"bench/internal/measure", "bench/internal/rig"},
 	"bench/fallback":          {"bench/internal/measure", "bench/internal/rig", "fixtures/servers"},

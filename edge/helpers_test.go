@@ -1,8 +1,6 @@
 package edge_test
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"io"
@@ -227,37 +225,16 @@ func (o *origins) direct(t testing.TB, method, path string) answer {
 	return ask(t, method, o.fallback.URL, path)
 }
 
-// A conformanceCase is a request and its exact answer.
-type conformanceCase struct {
-	Path   string          `json:"path"`
-	Status int             `json:"status"`
-	JSON   json.RawMessage `json:"json"` // of a 200
-}
-
-func conformanceCases(t testing.TB) []conformanceCase {
+func conformanceCases(t testing.TB) []fixtures.Case {
 	t.Helper()
-	file, err := fixtures.Conformance().Open("cases.ndjson")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	var cases []conformanceCase
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var c conformanceCase
-		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
-			t.Fatal(err)
-		}
-		cases = append(cases, c)
-	}
-	if len(cases) != 303 || lines.Err() != nil {
-		t.Fatalf("%d cases, expected 303 (%v)", len(cases), lines.Err())
+	cases, err := fixtures.Cases()
+	if err != nil || len(cases) != 303 {
+		t.Fatalf("conformance cases: got %d, %v, want 303", len(cases), err)
 	}
 	return cases
 }
 
-func (c conformanceCase) check(t testing.TB, base string) {
+func checkCase(t testing.TB, base string, c fixtures.Case) {
 	t.Helper()
 	a := ask(t, http.MethodGet, base, c.Path)
 	if a.status != c.Status {
@@ -265,10 +242,8 @@ func (c conformanceCase) check(t testing.TB, base string) {
 		return
 	}
 	if c.Status == http.StatusOK {
-		// As in the server's own test: the cases show U+2028 as it is.
-		want := bytes.ReplaceAll(c.JSON, []byte("\u2028"), []byte(`\u2028`))
-		if a.body != string(want) {
-			t.Errorf("%s:\n got %.300s\nwant %.300s", c.Path, a.body, want)
+		if a.body != c.Body {
+			t.Errorf("%s:\n got %.300s\nwant %.300s", c.Path, a.body, c.Body)
 		}
 		return
 	}

@@ -93,7 +93,7 @@ func TestConformance(t *testing.T) {
 		base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL)
 		for range 2 { // the second time out of the cache
 			for _, c := range conformanceCases(t) {
-				c.check(t, base)
+				checkCase(t, base, c)
 			}
 		}
 		// Only what no object answers has gone to the fallback.
@@ -140,7 +140,7 @@ func TestConformanceWithoutFallback(t *testing.T) {
 				continue
 			}
 			exact++
-			c.check(t, base)
+			checkCase(t, base, c)
 		}
 		if exact < 150 || exact < 200 && !s.degrades {
 			t.Errorf("only %d cases are answered exactly", exact)
@@ -456,7 +456,7 @@ func TestConformanceOverMinIO(t *testing.T) {
 			o := newOrigins(t)
 			base := s.start(t, bucketURL, o.fallback.URL)
 			for _, c := range conformanceCases(t) {
-				c.check(t, base)
+				checkCase(t, base, c)
 			}
 			for _, path := range []string{"/api/v1/lists/1/details", "/_site", "/_errors/bad-limit", "/_variants/leaderboard/followers/limit=7"} {
 				sameAnswer(t, path, ask(t, http.MethodGet, base, path), o.direct(t, http.MethodGet, path), s.unseen...)

@@ -123,10 +123,10 @@ func TestRepeatedRecordsEqualModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := 201 - decode[struct{ Counts struct{ Records int } }](t, readTree(t, files, "/")["_site"]).Counts.Records; report.Repeated != want {
+		if want := 201 - decode[struct{ Counts struct{ Records int } }](t, readTree(t, files)["_site"]).Counts.Records; report.Repeated != want {
 			t.Errorf("seed %d: got %d repeated rows, want %d", seed, report.Repeated, want)
 		}
-		if err := readTree(t, files, "/").withoutIndex().compare(newModel(t, s).objects(t, small.Config)); err != nil {
+		if err := readTree(t, files).WithoutIndex().Compare(newModel(t, s).objects(t, small.Config)); err != nil {
 			t.Errorf("seed %d: got another site than the model, want the same: %v", seed, err)
 		}
 	}

@@ -18,21 +18,21 @@ func TestWorkersDoNotMatter(t *testing.T) {
 	s := syntheticSnapshot(t, graph.Options{Accounts: 70, Lists: 60, Records: 1200, Seed: 4})
 	dir := t.TempDir()
 	want := inMemory(t, s, generator.Options{Workers: 1})
-	if err := want.check(); err != nil {
+	if err := check(want); err != nil {
 		t.Fatal(err)
 	}
 	for _, workers := range []int{1, 2, 7} {
 		o := generator.Options{Workers: workers}
-		if err := inMemory(t, s, o).compare(want); err != nil {
+		if err := inMemory(t, s, o).Compare(want); err != nil {
 			t.Errorf("in memory with %d workers: got another site, want the same: %v", workers, err)
 		}
 		path := filepath.Join(dir, fmt.Sprint(workers))
 		onDisk(t, s, path, o)
-		if err := readFolder(t, path).compare(want); err != nil {
+		if err := readFolder(t, path).Compare(want); err != nil {
 			t.Errorf("folder with %d workers: got another site, want the same: %v", workers, err)
 		}
 		onDisk(t, s, path+".tar", o)
-		if err := readTar(t, path+".tar").compare(want); err != nil {
+		if err := readTar(t, path+".tar").Compare(want); err != nil {
 			t.Errorf("tar file with %d workers: got another site, want the same: %v", workers, err)
 		}
 	}
@@ -49,7 +49,7 @@ func TestWorkersDoNotMatterInPieces(t *testing.T) {
 		onDisk(t, s, filepath.Join(dir, fmt.Sprintf("%d.tar", workers)), generator.Options{Workers: workers})
 	}
 	sameBytes(t, dir, "1.tar", "2.tar", "7.tar")
-	if err := readTar(t, filepath.Join(dir, "1.tar")).check(); err != nil {
+	if err := check(readTar(t, filepath.Join(dir, "1.tar"))); err != nil {
 		t.Error(err)
 	}
 }
@@ -77,7 +77,7 @@ func TestCompressionDoesNotMatter(t *testing.T) {
 	s := syntheticSnapshot(t, graph.Options{Accounts: 200, Lists: 150, Records: 6000, Seed: 4})
 	want := inMemory(t, s, small)
 	for _, ending := range []string{".gz", ".zst"} {
-		if err := inMemory(t, s.compressed(t, ending), small).compare(want); err != nil {
+		if err := inMemory(t, s.compressed(t, ending), small).Compare(want); err != nil {
 			t.Errorf("%s: got another site, want the same: %v", ending, err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestLineEndsDoNotMatter(t *testing.T) {
 	want := inMemory(t, s, small)
 	loose := s.with("records.ndjson", "\r\n  \n"+s["records.ndjson"][:len(s["records.ndjson"])-1])
 	loose = loose.with("lists.ndjson", "\n\n"+s["lists.ndjson"]+"\t\r\n\n")
-	if err := inMemory(t, loose, small).compare(want); err != nil {
+	if err := inMemory(t, loose, small).Compare(want); err != nil {
 		t.Error(err)
 	}
 }

@@ -30,7 +30,7 @@ func TestSiteEqualsModel(t *testing.T) {
 	for name, s := range snapshots {
 		t.Run(name, func(t *testing.T) {
 			got, m := inMemory(t, s, o), newModel(t, s)
-			if err := got.check(); err != nil {
+			if err := check(got); err != nil {
 				t.Error(err)
 			}
 			want := m.objects(t, o.Config)
@@ -38,22 +38,11 @@ func TestSiteEqualsModel(t *testing.T) {
 			if counts := m.siteCounts(want); root.Counts != counts {
 				t.Errorf("counts of the root: got %+v, want %+v", root.Counts, counts)
 			}
-			if err := got.withoutIndex().compare(want); err != nil {
+			if err := got.WithoutIndex().Compare(want); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-}
-
-// withoutIndex is the site without its manifest and root.
-func (o objects) withoutIndex() objects {
-	rest := objects{}
-	for key, body := range o {
-		if key != site.RootKey && !strings.HasPrefix(string(key), "_manifest/") {
-			rest[key] = body
-		}
-	}
-	return rest
 }
 
 // TestEncodersEqualGoJSON decodes every object into its shape and encodes it again

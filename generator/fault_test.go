@@ -311,7 +311,7 @@ func TestInvalidRows(t *testing.T) {
 			} else if text := report.Invalid[0].Error(); !strings.HasPrefix(text, where) || !strings.Contains(report.String(), text) {
 				t.Errorf("%s: %q: got %q in the report %q, want %s", table, row, text, report, where)
 			}
-			if err := readTree(t, files, "/").compare(want); err != nil {
+			if err := readTree(t, files).Compare(want); err != nil {
 				t.Errorf("%s: %q: got an effect of a skipped row, want none: %v", table, row, err)
 			}
 			everything = everything.adding(table, row)
@@ -370,7 +370,7 @@ func TestRowsWithoutEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := readTree(t, files, "/").compare(inMemory(t, valid, small)); err != nil {
+	if err := readTree(t, files).Compare(inMemory(t, valid, small)); err != nil {
 		t.Error(err)
 	}
 	for _, want := range []struct {
@@ -444,7 +444,7 @@ func TestCancelled(t *testing.T) {
 		if stopped < 7 {
 			t.Errorf("%s: stages that were cancelled: got %d, want at least 7", p.name, stopped)
 		}
-		if err := p.read(t, p.path).compare(inMemory(t, next, small)); err != nil {
+		if err := p.read(t, p.path).Compare(inMemory(t, next, small)); err != nil {
 			t.Error(err)
 		}
 		alone(t, p.path)
@@ -480,7 +480,7 @@ func TestTwoRuns(t *testing.T) {
 			})
 		})
 		onDisk(t, s, p.path, o)
-		if err := p.read(t, p.path).compare(inMemory(t, s, small)); err != nil {
+		if err := p.read(t, p.path).Compare(inMemory(t, s, small)); err != nil {
 			t.Error(err)
 		}
 		alone(t, p.path)
@@ -511,7 +511,7 @@ func TestManyRunsAtOnce(t *testing.T) {
 				wantError(t, err, "meta.json is not there")
 			}
 		})
-		if err := p.read(t, p.path).check(); err != nil {
+		if err := check(p.read(t, p.path)); err != nil {
 			t.Error(err)
 		}
 		alone(t, p.path)
@@ -555,7 +555,7 @@ func TestFullDisk(t *testing.T) {
 	o := small
 	o.Files = (&fullDisk{room: 1 << 30}).new()
 	onDisk(t, s, path, o)
-	if err := readFolder(t, path).compare(inMemory(t, s, small)); err != nil {
+	if err := readFolder(t, path).Compare(inMemory(t, s, small)); err != nil {
 		t.Error(err)
 	}
 }
@@ -783,7 +783,7 @@ func TestHostileNames(t *testing.T) {
 	}
 	want := inMemory(t, s, small)
 	m := newModel(t, s)
-	if err := want.withoutIndex().compare(m.objects(t, small.Config)); err != nil {
+	if err := want.WithoutIndex().Compare(m.objects(t, small.Config)); err != nil {
 		t.Error(err)
 	}
 	for _, name := range []string{"ok.eth", "\u202egnp.eth", strings.Repeat("x", 255), "_site", "searchfollowing", ".hidden", "👩‍🚀"} {
@@ -794,10 +794,10 @@ func TestHostileNames(t *testing.T) {
 	for _, p := range places(t) {
 		onDisk(t, s, p.path, small)
 		got := p.read(t, p.path)
-		if err := got.compare(want); err != nil {
+		if err := got.Compare(want); err != nil {
 			t.Error(err)
 		}
-		if err := got.check(); err != nil {
+		if err := check(got); err != nil {
 			t.Error(err)
 		}
 		alone(t, p.path)

@@ -42,8 +42,8 @@ func FuzzSnapshotReader(f *testing.F) {
 		if err != nil {
 			t.Fatalf("skipping invalid rows: got %v, want no error", err)
 		}
-		got := readTree(t, lenient, "/")
-		if err := got.check(); err != nil {
+		got := readTree(t, lenient)
+		if err := check(got); err != nil {
 			t.Fatal(err)
 		}
 		for key, body := range got {
@@ -59,13 +59,13 @@ func FuzzSnapshotReader(f *testing.F) {
 			wantError(t, err)
 			return
 		}
-		if err := readTree(t, strict, "/").compare(got); err != nil {
+		if err := readTree(t, strict).Compare(got); err != nil {
 			t.Fatalf("strict run: got another site, want the same: %v", err)
 		}
 		if ambiguous(lists) || ambiguous(accounts) || ambiguous(records) {
 			return
 		}
-		if err := got.withoutIndex().compare(newModel(t, s).objects(t, small.Config)); err != nil {
+		if err := got.WithoutIndex().Compare(newModel(t, s).objects(t, small.Config)); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -42,7 +42,7 @@ func TestGolden(t *testing.T) {
 			got := inMemory(t, s, small)
 			if *update {
 				overwrite(t, name, formatArchive(comment, s, got))
-			} else if err := got.compare(want); err != nil {
+			} else if err := got.Compare(want); err != nil {
 				t.Errorf("got another site than the golden one, want the same: %v\n(to accept: go test ./generator -run Golden -update)", err)
 			}
 		})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/fixtures/memsite"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
 )
@@ -25,8 +25,7 @@ import (
 // be to wait for what all other tests write; TestPowerFailure does.
 var small = generator.Options{Config: site.Config{LeaderboardMax: 10}, NoSync: true}
 
-// objects is a site: what is in it, by key.
-type objects map[site.Key]string
+type objects = memsite.Site
 
 // inMemory makes the site of a snapshot in memory.
 func inMemory(t testing.TB, s snapshot, o generator.Options) objects {
@@ -35,7 +34,7 @@ func inMemory(t testing.TB, s snapshot, o generator.Options) objects {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return readTree(t, files, "/")
+	return readTree(t, files)
 }
 
 // onDisk makes the site of a snapshot at path.
@@ -51,24 +50,12 @@ func onDisk(t testing.TB, s snapshot, path string, o generator.Options) *generat
 // readFolder reads every file below a folder.
 func readFolder(t testing.TB, path string) objects {
 	t.Helper()
-	return readTree(t, afero.NewOsFs(), path)
+	return readTree(t, afero.NewBasePathFs(afero.NewOsFs(), path))
 }
 
-func readTree(t testing.TB, files afero.Fs, root string) objects {
+func readTree(t testing.TB, files afero.Fs) objects {
 	t.Helper()
-	o := objects{}
-	err := afero.Walk(files, root, func(path string, info fs.FileInfo, err error) error {
-		if err != nil || info.IsDir() {
-			return err
-		}
-		body, err := afero.ReadFile(files, path)
-		if err != nil {
-			return err
-		}
-		key, err := filepath.Rel(root, path)
-		o[site.Key(filepath.ToSlash(key))] = string(body)
-		return err
-	})
+	o, err := memsite.Read(files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,31 +95,10 @@ func readTar(t testing.TB, path string) objects {
 	return o
 }
 
-// compare says where two sites differ.
-func (o objects) compare(want objects) error {
-	var errs []error
-	for _, key := range slices.Sorted(maps.Keys(o)) {
-		if body, ok := want[key]; !ok {
-			errs = append(errs, fmt.Errorf("%q should not be there", key))
-		} else if o[key] != body {
-			errs = append(errs, fmt.Errorf("%q:\n got %s\nwant %s", key, o[key], body))
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(want)) {
-		if _, ok := o[key]; !ok {
-			errs = append(errs, fmt.Errorf("%q is missing", key))
-		}
-	}
-	if more := len(errs) - 5; more > 0 {
-		errs = append(errs[:5], fmt.Errorf("and %d more differences", more))
-	}
-	return errors.Join(errs...)
-}
-
 // check tests what every site promises about itself: the root and the manifest
 // name exactly the objects that are there, with their sizes and digests, and every
 // key has a route.
-func (o objects) check() error {
+func check(o objects) error {
 	root, err := site.ParseRoot([]byte(o[site.RootKey]))
 	if err != nil {
 		return err

@@ -96,7 +96,7 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 			if report.Written != expected {
 				t.Errorf("report: got %+v, want %+v", report.Written, expected)
 			}
-			if err := p.read(t, p.path).compare(want); err != nil {
+			if err := p.read(t, p.path).Compare(want); err != nil {
 				t.Error(err)
 			}
 			alone(t, p.path)
@@ -135,7 +135,7 @@ func TestRebuildWritesEverything(t *testing.T) {
 				t.Errorf("report: got %+v, want everything written again", w)
 			}
 			keptAre(t, p.path, before, func(site.Key) bool { return false })
-			if err := p.read(t, p.path).compare(inMemory(t, s, small)); err != nil {
+			if err := p.read(t, p.path).Compare(inMemory(t, s, small)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -152,7 +152,7 @@ func TestOtherManifestDigits(t *testing.T) {
 	reshard(t, path, was, 2)
 	before := stateOf(t, path)
 	report := onDisk(t, next, path, small)
-	if err := readFolder(t, path).compare(want); err != nil {
+	if err := readFolder(t, path).Compare(want); err != nil {
 		t.Error(err)
 	}
 	keptAre(t, path, before, func(key site.Key) bool {
@@ -173,7 +173,7 @@ func reshard(t testing.TB, path string, o objects, digits int) {
 	}
 	for _, shard := range site.HashPrefixes(digits) {
 		m := site.Manifest{Shard: shard}
-		for key, body := range o.withoutIndex() {
+		for key, body := range o.WithoutIndex() {
 			if site.ManifestShard(key, digits) == shard {
 				m.Objects = append(m.Objects, site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum([]byte(body))})
 			}
@@ -184,7 +184,7 @@ func reshard(t testing.TB, path string, o objects, digits int) {
 		overwrite(t, filepath.Join(path, string(site.ManifestKey(shard))), string(body))
 	}
 	overwrite(t, filepath.Join(path, string(site.RootKey)), text(t, root))
-	if err := readFolder(t, path).check(); err != nil {
+	if err := check(readFolder(t, path)); err != nil {
 		t.Fatalf("site with %d digits: got %v, want no error", digits, err)
 	}
 }
@@ -222,7 +222,7 @@ func TestDamagedSiteIsWrittenAnew(t *testing.T) {
 			onDisk(t, old, path, small)
 			do(t, path)
 			onDisk(t, next, path, small)
-			if err := readFolder(t, path).compare(want); err != nil {
+			if err := readFolder(t, path).Compare(want); err != nil {
 				t.Error(err)
 			}
 			alone(t, path)
@@ -251,7 +251,7 @@ func TestMissingObjectIsWrittenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	onDisk(t, next, path, small)
-	if err := readFolder(t, path).compare(inMemory(t, next, small)); err != nil {
+	if err := readFolder(t, path).Compare(inMemory(t, next, small)); err != nil {
 		t.Error(err)
 	}
 }
@@ -276,7 +276,7 @@ func TestTarThatIsNoSite(t *testing.T) {
 	}
 	overwrite(t, path, "")
 	onDisk(t, s, path, small)
-	if err := readTar(t, path).compare(inMemory(t, s, small)); err != nil {
+	if err := readTar(t, path).Compare(inMemory(t, s, small)); err != nil {
 		t.Error(err)
 	}
 }
@@ -333,11 +333,11 @@ func TestOtherConfig(t *testing.T) {
 	onDisk(t, s, path, small)
 	o := generator.Options{Config: site.Config{LeaderboardMax: 12, BasePath: "v2"}}
 	onDisk(t, s, path, o)
-	if err := readFolder(t, path).compare(inMemory(t, s, o)); err != nil {
+	if err := readFolder(t, path).Compare(inMemory(t, s, o)); err != nil {
 		t.Error(err)
 	}
 	onDisk(t, s, path, small)
-	if err := readFolder(t, path).compare(inMemory(t, s, small)); err != nil {
+	if err := readFolder(t, path).Compare(inMemory(t, s, small)); err != nil {
 		t.Error(err)
 	}
 }
@@ -431,7 +431,7 @@ func TestOutputThatIsAccepted(t *testing.T) {
 			if report.Out != out {
 				t.Errorf("output in the report: got %q, want %q", report.Out, out)
 			}
-			if err := readFolder(t, at).compare(want); err != nil {
+			if err := readFolder(t, at).Compare(want); err != nil {
 				t.Error(err)
 			}
 			alone(t, at)
@@ -459,7 +459,7 @@ func TestLinksInTheSiteAreNotFollowed(t *testing.T) {
 		link(t, elsewhere, name)
 		onDisk(t, next, path, small)
 		untouched(t, elsewhere, state)
-		if err := readFolder(t, path).compare(inMemory(t, next, small)); err != nil {
+		if err := readFolder(t, path).Compare(inMemory(t, next, small)); err != nil {
 			t.Error(err)
 		}
 		alone(t, path)

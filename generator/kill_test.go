@@ -1,16 +1,13 @@
 package generator_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +16,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/fixtures/graph"
+	"github.com/followpress/followpress/fixtures/process"
 	"github.com/followpress/followpress/generator"
 )
 
@@ -93,7 +91,9 @@ func killOften(t *testing.T, path string, total int, read func(testing.TB, strin
 		}
 		// Never the site that is there: over that, a run has nothing to write.
 		run := startRun(t, dirs[(present+1)%2], path)
-		run.reach(t, from)
+		if from >= 0 {
+			run.Line(from)
+		}
 		time.Sleep(time.Duration(random.Int64N(int64(span)*6/5 + 1)))
 		if run.kill(t) {
 			kills++
@@ -136,7 +136,7 @@ func whichSite(t *testing.T, path string, read func(testing.TB, string) objects,
 	got := read(t, path)
 	var errs []error
 	for i, want := range sites {
-		err := got.compare(want)
+		err := got.Compare(want)
 		if err == nil {
 			return i
 		}
@@ -146,120 +146,62 @@ func whichSite(t *testing.T, path string, read func(testing.TB, string) objects,
 	return 0
 }
 
-// A run is a child process that makes a site.
-type run struct {
-	process *exec.Cmd
-	begun   time.Time
-	stderr  strings.Builder
-	stages  chan string // as they begin; closed when the process ends
-	seen    []stageTime
-}
-
-type stageTime struct {
-	name string
-	at   time.Duration // since the run began
-}
+// A run is a child process that makes a site. It prints the stages as they begin.
+type run struct{ *process.Process }
 
 // times say when each stage of a run began and when it ended.
 type times struct {
-	stages []stageTime
+	stages []process.Line
 	end    time.Duration
 }
 
 func (t times) lasts(stage int) time.Duration {
 	end := t.end
 	if stage+1 < len(t.stages) {
-		end = t.stages[stage+1].at
+		end = t.stages[stage+1].At
 	}
-	return end - t.stages[stage].at
+	return end - t.stages[stage].At
 }
 
 func (t times) String() string {
 	var parts []string
 	for i, stage := range t.stages {
-		parts = append(parts, fmt.Sprintf("%s %v", stage.name, t.lasts(i).Round(time.Millisecond/10)))
+		parts = append(parts, fmt.Sprintf("%s %v", stage.Text, t.lasts(i).Round(time.Millisecond/10)))
 	}
 	return fmt.Sprintf("%v (%s)", t.end.Round(time.Millisecond), strings.Join(parts, ", "))
 }
 
-func startRun(t testing.TB, snapshotDir, out string) *run {
+func startRun(t testing.TB, snapshotDir, out string) run {
 	t.Helper()
-	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &run{process: exec.Command(binary), stages: make(chan string, 100), begun: time.Now()}
-	r.process.Env = append(os.Environ(), childSnapshot+"="+snapshotDir, childOut+"="+out,
-		"GORACE=atexit_sleep_ms=0") // else a second of every run under the race detector is sleep
-	r.process.Stderr = &r.stderr
-	stdout, err := r.process.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(r.stages)
-		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			r.stages <- lines.Text()
-		}
-	}()
-	return r
+	return run{process.Start(t, process.Self(t, []string{childSnapshot + "=" + snapshotDir, childOut + "=" + out}))}
 }
 
-// reach waits until stage number n has begun, or not at all if there is none.
-func (r *run) reach(t testing.TB, n int) {
-	t.Helper()
-	for len(r.seen) <= n {
-		name, ok := <-r.stages
-		if !ok {
-			return // it ended
-		}
-		r.seen = append(r.seen, stageTime{name, time.Since(r.begun)})
+// stage is the stage that began last.
+func (r run) stage() string {
+	if lines := r.Lines(); len(lines) > 0 {
+		return lines[len(lines)-1].Text
 	}
-}
-
-// stage is the stage in which the run was last heard of.
-func (r *run) stage() string {
-	if len(r.seen) == 0 {
-		return "start"
-	}
-	return r.seen[len(r.seen)-1].name
+	return "start"
 }
 
 // kill ends the process with SIGKILL. It reports false if it had ended by itself.
-func (r *run) kill(t testing.TB) bool {
+func (r run) kill(t testing.TB) bool {
 	t.Helper()
-	if err := r.process.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		t.Fatal(err)
+	r.Signal(syscall.SIGKILL)
+	status, killed := r.Wait()
+	if !killed && status != 0 {
+		t.Fatalf("run that was not killed: got status %d, want 0: %s", status, r.Stderr())
 	}
-	r.drain()
-	err := r.process.Wait()
-	status, ok := r.process.ProcessState.Sys().(syscall.WaitStatus)
-	if ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
-		return true
-	}
-	if err != nil {
-		t.Fatalf("run that was not killed: got %v, want no error: %s", err, r.stderr.String())
-	}
-	return false
-}
-
-func (r *run) drain() {
-	for name := range r.stages {
-		r.seen = append(r.seen, stageTime{name, time.Since(r.begun)})
-	}
+	return killed
 }
 
 // wait lets the run end by itself.
-func (r *run) wait(t testing.TB) times {
+func (r run) wait(t testing.TB) times {
 	t.Helper()
-	r.drain()
-	if err := r.process.Wait(); err != nil {
-		t.Fatalf("run: got %v, want no error: %s", err, r.stderr.String())
+	if status, _ := r.Wait(); status != 0 {
+		t.Fatalf("run: got status %d, want 0: %s", status, r.Stderr())
 	}
-	return times{slices.Clone(r.seen), time.Since(r.begun)}
+	return times{r.Lines(), r.Age()}
 }
 
 // TestKilledBetweenTheRenames: on a file system that cannot exchange two folders, the
@@ -277,7 +219,7 @@ func TestKilledBetweenTheRenames(t *testing.T) {
 	}
 	_, err := generator.ToPath(t.Context(), s.without("lists.ndjson").fs(), path, small)
 	wantError(t, err, "table lists is not there")
-	if err := readFolder(t, path).compare(inMemory(t, s, small)); err != nil {
+	if err := readFolder(t, path).Compare(inMemory(t, s, small)); err != nil {
 		t.Error(err)
 	}
 	alone(t, path)

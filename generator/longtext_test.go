@@ -27,13 +27,13 @@ func TestLongTextsAreLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := readTree(t, files, "/")
-	if err := got.check(); err != nil {
+	got := readTree(t, files)
+	if err := check(got); err != nil {
 		t.Error(err)
 	}
 	long := `"avatar":"` + strings.Repeat("f", 64<<10) + `!",` // twice: also in records
 	cut := withLongTexts().with("accounts.ndjson", strings.ReplaceAll(withLongTexts()["accounts.ndjson"], long, ""))
-	if err := got.withoutIndex().compare(newModel(t, cut).objects(t, small.Config)); err != nil {
+	if err := got.WithoutIndex().Compare(newModel(t, cut).objects(t, small.Config)); err != nil {
 		t.Error(err)
 	}
 	want := generator.LongTextReport{LeftOut: 2, Most: 65536, Examples: []generator.LongTextExample{
@@ -65,7 +65,7 @@ func TestLongTextLimit(t *testing.T) {
 	if err != nil || report.LongTexts.LeftOut != 4 {
 		t.Errorf("with a smaller limit: got %v\n%v, want 4 left out", report, err)
 	}
-	if root := decode[site.Root](t, readTree(t, files, "/")[site.RootKey]); root.Config.MaxProfileText != 255 {
+	if root := decode[site.Root](t, readTree(t, files)[site.RootKey]); root.Config.MaxProfileText != 255 {
 		t.Errorf("limit in the root: got %d, want 255", root.Config.MaxProfileText)
 	}
 }
@@ -88,7 +88,7 @@ func TestLongTextsOfRefreshes(t *testing.T) {
 	if got := report.LongTexts; got.LeftOut != 2 || !reflect.DeepEqual(got.Examples, want) {
 		t.Errorf("report: got %+v, want %+v", got, want)
 	}
-	o := readTree(t, files, "/")
+	o := readTree(t, files)
 	for key, want := range map[site.Key]string{
 		"api/v1/lists/2/details":         `"ens":{"name":"new.eth","avatar":"","header":"","display":"","records":{},"chains":{"0":"y"},"fresh":101,`,
 		"api/v1/lists/1/searchFollowing": `"ens":{"name":"new.eth","avatar":""}`,

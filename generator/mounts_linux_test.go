@@ -137,7 +137,7 @@ func TestOverlay(t *testing.T) {
 			if strings.HasSuffix(name, ".tar") {
 				read = readTar
 			}
-			if err := read(t, path).compare(inMemory(t, s, small)); err != nil {
+			if err := read(t, path).Compare(inMemory(t, s, small)); err != nil {
 				t.Errorf("%s, run %d: got another site, want that of the snapshot: %v", name, i, err)
 			}
 		}
@@ -174,7 +174,7 @@ func TestOverlayWithoutAttributes(t *testing.T) {
 		alone3(t, merged)
 	}
 	onDisk(t, next, filepath.Join(merged, "site.tar"), small)
-	if err := readTar(t, filepath.Join(merged, "site.tar")).compare(inMemory(t, next, small)); err != nil {
+	if err := readTar(t, filepath.Join(merged, "site.tar")).Compare(inMemory(t, next, small)); err != nil {
 		t.Error(err)
 	}
 }
@@ -188,7 +188,7 @@ func TestOverlayWithRedirects(t *testing.T) {
 	old, next := beforeAndAfter()
 	path := filepath.Join(overlay(t, image(t, old), ",redirect_dir=on"), "site")
 	onDisk(t, next, path, small)
-	if err := readFolder(t, path).compare(inMemory(t, next, small)); err != nil {
+	if err := readFolder(t, path).Compare(inMemory(t, next, small)); err != nil {
 		t.Error(err)
 	}
 }
@@ -276,13 +276,13 @@ func TestPowerFailure(t *testing.T) {
 			}
 			if stage == "switch" { // whole before it is in place
 				work := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".followpress", "next")
-				if err := p.read(t, work).compare(sites[1]); err != nil {
+				if err := p.read(t, work).Compare(sites[1]); err != nil {
 					t.Errorf("%s: power failure before the switch: got another site, want the old one: %v", p.path, err)
 				}
 			}
 			onDisk(t, next, path, synced)
 			disk.powerFailure(t)
-			if err := p.read(t, path).compare(sites[1]); err != nil {
+			if err := p.read(t, path).Compare(sites[1]); err != nil {
 				t.Errorf("%s: run after a failure in the stage %q: got another site, want the new one: %v", p.path, stage, err)
 			}
 			disk.unmount(t)
@@ -292,7 +292,7 @@ func TestPowerFailure(t *testing.T) {
 		path := filepath.Join(disk.dir, p.path)
 		onDisk(t, old, path, small)
 		disk.powerFailure(t)
-		if _, err := os.Stat(path); err == nil && p.read(t, path).compare(sites[0]) == nil {
+		if _, err := os.Stat(path); err == nil && p.read(t, path).Compare(sites[0]) == nil {
 			t.Errorf("%s: without a sync: got the whole site, want a damaged one", p.path)
 		}
 		disk.unmount(t)

@@ -102,7 +102,7 @@ func TestCancelledCleaningUp(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, generator.ErrLeftBehind) || !strings.Contains(err.Error(), ".site.followpress is left behind") {
 			t.Errorf("cancelled in the stage %q: got the error %v, want one that says what is left", stage, err)
 		}
-		if err := readFolder(t, path).compare(inMemory(t, want, small)); err != nil {
+		if err := readFolder(t, path).Compare(inMemory(t, want, small)); err != nil {
 			t.Errorf("cancelled in the stage %q: got another site, want the expected one: %v", stage, err)
 		}
 		left := filepath.Join(filepath.Dir(path), ".site.followpress", "next", "_site")
@@ -147,7 +147,7 @@ func TestLockBeforeLook(t *testing.T) {
 		if looks == 0 {
 			t.Errorf("%s: got no reads, want some", p.name)
 		}
-		if err := p.read(t, p.path).compare(inMemory(t, old, small)); err != nil {
+		if err := p.read(t, p.path).Compare(inMemory(t, old, small)); err != nil {
 			t.Errorf("%s: got another site, want the old one: %v", p.name, err)
 		}
 	}

@@ -81,7 +81,7 @@ func refreshedBadges(address string, fetched int64, tokens map[int]string) strin
 func TestRefreshedProfileShowsEverywhere(t *testing.T) {
 	s := beforeRefreshes()
 	o := inMemory(t, s, withRefreshed(refreshed{"details/2": refreshedProfile(bob, "new.eth", 101)}))
-	if err := o.check(); err != nil {
+	if err := check(o); err != nil {
 		t.Error(err)
 	}
 	for key, want := range map[site.Key]string{
@@ -139,7 +139,7 @@ func TestRefreshedMerge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := readTree(t, files, "/")
+			o := readTree(t, files)
 			if got := decode[site.ListDetails](t, o["api/v1/lists/2/details"]).ENS.Name; got != test.name {
 				t.Errorf("profile: got that of %s, want %s", got, test.name)
 			}
@@ -187,7 +187,7 @@ func TestRefreshesOfSeveralLists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := readTree(t, files, "/")
+	o := readTree(t, files)
 	for _, token := range []string{"1", "3"} {
 		if name := decode[site.ListDetails](t, o[site.Key("api/v1/lists/"+token+"/details")]).ENS.Name; name != "third.eth" {
 			t.Errorf("name of list %s: got %s, want third.eth", token, name)
@@ -233,7 +233,7 @@ func TestInvalidRefreshed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := readTree(t, files, "/").compare(want); err != nil {
+	if err := readTree(t, files).Compare(want); err != nil {
 		t.Errorf("skipped object: got an effect, want none: %v", err)
 	}
 	if c := report.Refreshed; c.Skipped != len(all) || c.Objects != len(all) || c.Older != 0 || report.Skipped() != len(all) || len(report.Invalid) != len(all) {
@@ -288,12 +288,12 @@ func TestRefreshedEqualsModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, m := readTree(t, files, "/"), newRefreshedModel(t, s, r)
-		if err := got.check(); err != nil {
+		got, m := readTree(t, files), newRefreshedModel(t, s, r)
+		if err := check(got); err != nil {
 			t.Error(err)
 		}
 		want := m.objects(t, small.Config)
-		if err := got.withoutIndex().compare(want); err != nil {
+		if err := got.WithoutIndex().Compare(want); err != nil {
 			t.Errorf("seed %d: got another site than the model, want the same: %v", seed, err)
 		}
 		if counts := decode[site.Root](t, got[site.RootKey]).Counts; counts != m.siteCounts(want) {
@@ -374,8 +374,8 @@ func FuzzRefreshed(f *testing.F) {
 			}
 			return
 		}
-		o := readTree(t, files, "/")
-		if err := o.check(); err != nil {
+		o := readTree(t, files)
+		if err := check(o); err != nil {
 			t.Fatal(err)
 		}
 		decode[site.ListDetails](t, o["api/v1/lists/2/details"])

@@ -229,7 +229,7 @@ func (b *farBucket) holds(t *testing.T, want memorySite) {
 	t.Helper()
 	found := memorySite{}
 	for key, o := range b.objects {
-		found[key] = o.Body
+		found[key] = string(o.Body)
 	}
-	equalSites(t, found.withoutFreeLock(), want)
+	equalSites(t, withoutFreeLock(found), want)
 }

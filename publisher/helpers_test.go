@@ -4,16 +4,15 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/fixtures/memsite"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -21,15 +20,7 @@ import (
 // dead is the time to wait after publishers that send nothing any more.
 const dead = -time.Hour
 
-// A memorySite is a site out of arbitrary objects.
-type memorySite map[site.Key][]byte
-
-func (m memorySite) Get(_ context.Context, key site.Key) ([]byte, error) {
-	if body, ok := m[key]; ok {
-		return body, nil
-	}
-	return nil, storage.ErrNotFound
-}
+type memorySite = memsite.Site
 
 // siteOf adds manifest and root to objects.
 func siteOf(t testing.TB, objects map[site.Key]string, change ...func(*site.Root)) memorySite {
@@ -39,31 +30,11 @@ func siteOf(t testing.TB, objects map[site.Key]string, change ...func(*site.Root
 		t.Fatal(err)
 	}
 	root := site.Root{Format: site.Format, AsOf: "2026-11-20T00:00:00Z", Config: config, BucketDigits: 1, ShardDigits: 1,
-		HeaderRules: site.HeaderRules(), Manifest: map[string]site.MD5{}}
+		HeaderRules: site.HeaderRules()}
 	for _, c := range change {
 		c(&root)
 	}
-	files := memorySite{}
-	shards := map[string][]site.Entry{}
-	for _, key := range slices.Sorted(maps.Keys(objects)) {
-		body := []byte(objects[key])
-		files[key] = body
-		shard := site.ManifestShard(key, root.ShardDigits)
-		shards[shard] = append(shards[shard], site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)})
-		root.Counts.Objects++
-		root.Counts.Bytes += int64(len(body))
-	}
-	for _, shard := range site.HashPrefixes(root.ShardDigits) {
-		body := site.Manifest{Shard: shard, Objects: shards[shard]}.Append(nil)
-		files[site.ManifestKey(shard)] = body
-		root.Manifest[shard] = site.Sum(body)
-	}
-	body, err := root.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files[site.RootKey] = body
-	return files
+	return memsite.New(t, root, objects)
 }
 
 // objectsOf are n lists with three objects each, and the leaderboards.
@@ -92,19 +63,19 @@ func inBucket(t testing.TB, folder string) memorySite {
 	found := memorySite{}
 	err := storage.OpenLocal(folder).List(context.Background(), "", "", func(info storage.Info) error {
 		body, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(string(info.Key))))
-		found[info.Key] = body
+		found[info.Key] = string(body)
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return found.withoutFreeLock()
+	return withoutFreeLock(found)
 }
 
 // withoutFreeLock leaves out a lock that is free, and the mark that a doubt has left.
-func (m memorySite) withoutFreeLock() memorySite {
+func withoutFreeLock(m memorySite) memorySite {
 	var lock lockBody
-	if json.Unmarshal(m[site.LockKey], &lock) == nil && lock.Released {
+	if json.Unmarshal([]byte(m[site.LockKey]), &lock) == nil && lock.Released {
 		delete(m, site.LockKey)
 		if lock.doubted() {
 			delete(m, site.MarkKey)
@@ -116,17 +87,8 @@ func (m memorySite) withoutFreeLock() memorySite {
 // equalSites reports each key in which a bucket differs from a site.
 func equalSites(t testing.TB, bucket, want memorySite) {
 	t.Helper()
-	for key, body := range want {
-		if got, ok := bucket[key]; !ok {
-			t.Errorf("%s: got no object, want one", key)
-		} else if string(got) != string(body) {
-			t.Errorf("%s: got %q, want %q", key, got, body)
-		}
-	}
-	for key := range bucket {
-		if _, ok := want[key]; !ok {
-			t.Errorf("%s: got an object, want none, because the site has none", key)
-		}
+	if err := bucket.Compare(want); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -111,7 +111,7 @@ func TestEveryRunEndsWithTheSite(t *testing.T) {
 				report := publish(t, next, living, Options{BreakLock: true, drain: dead, Concurrency: 4})
 				equalSites(t, inBucket(t, folder), next)
 				for _, key := range living.put {
-					if string(before[key]) == string(next[key]) {
+					if before[key] == next[key] {
 						t.Errorf("%s: got another put, want none", key)
 					}
 				}
@@ -148,13 +148,13 @@ func checkNoDanglingReference(t *testing.T, folder string) {
 	if !ok {
 		return
 	}
-	root, err := site.ParseRoot(body)
+	root, err := site.ParseRoot([]byte(body))
 	if err != nil {
 		t.Error(err)
 		return
 	}
 	for shard := range root.Manifest {
-		m, err := site.ParseManifest(shard, objects[site.ManifestKey(shard)])
+		m, err := site.ParseManifest(shard, []byte(objects[site.ManifestKey(shard)]))
 		if err != nil {
 			t.Error(err)
 			continue

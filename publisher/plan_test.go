@@ -67,7 +67,7 @@ func planOf(t *testing.T, live, next memorySite) *plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := site.ParseRoot(live[site.RootKey])
+	root, err := site.ParseRoot([]byte(live[site.RootKey]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestPlanEqualsAPlainComparison(t *testing.T) {
 			gone[key] = true
 		}
 		for key, body := range next {
-			if key != site.RootKey && put[key] != (string(live[key]) != string(body)) {
+			if key != site.RootKey && put[key] != (live[key] != body) {
 				t.Errorf("seed %d: %s, differs %v: got put %v, want equal", seed, key, !put[key], put[key])
 			}
 		}

@@ -86,7 +86,7 @@ func (f *flaky) do(h harm) (stop func()) {
 // On a bad way to the server a run takes longer and ends well.
 func TestABadConnection(t *testing.T) {
 	first := demo(t)
-	second := first.changed(t, 2, " ").without(t, 3)
+	second := first.Changed(t, 2, " ").WithoutLists(t, 3)
 	harms := []harm{
 		{"latency", "downstream", `{"latency":20,"jitter":20}`, 0, 0},
 		{"bandwidth", "upstream", `{"rate":200}`, 0, 0},
@@ -175,7 +175,7 @@ func TestWhatCannotGoAwayStopsTheRun(t *testing.T) {
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		p := newPlace(t, server, "")
 		publish(t, first, p.open(t, nil), publisher.Options{})
-		second := first.changed(t, 2, " ")
+		second := first.Changed(t, 2, " ")
 		for _, c := range []struct {
 			name   string
 			env    map[string]string

@@ -1,12 +1,9 @@
 package publisher_test
 
 import (
-	"archive/tar"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"net/http"
 	"os"
@@ -22,6 +19,7 @@ import (
 
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/fixtures/graph"
+	"github.com/followpress/followpress/fixtures/memsite"
 	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
@@ -40,97 +38,7 @@ func onServers(t *testing.T, check func(*testing.T, *servers.Server)) {
 	}
 }
 
-// A memory is a site in memory.
-type memory map[site.Key]string
-
-func (m memory) Get(_ context.Context, key site.Key) ([]byte, error) {
-	if body, ok := m[key]; ok {
-		return []byte(body), nil
-	}
-	return nil, storage.ErrNotFound
-}
-
-func (m memory) root(t testing.TB) site.Root {
-	t.Helper()
-	root, err := site.ParseRoot([]byte(m[site.RootKey]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return root
-}
-
-// objects are the keys of a route, or of all routes but manifest and root, in order.
-func (m memory) objects(t testing.TB, routes ...site.RouteID) []site.Key {
-	t.Helper()
-	config := m.root(t).Config
-	var keys []site.Key
-	for key := range m {
-		route, ok := config.RouteOf(key)
-		if !ok {
-			t.Fatalf("key: got %s, want one of a site", key)
-		}
-		if slices.Contains(routes, route.ID) || len(routes) == 0 && route.ID != site.RouteManifest && route.ID != site.RouteRoot {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// with is another site: its objects and its root are changed, its manifest is made anew.
-func (m memory) with(t testing.TB, change func(objects memory, root *site.Root)) memory {
-	t.Helper()
-	root := m.root(t)
-	next := memory{}
-	for _, key := range m.objects(t) {
-		next[key] = m[key]
-	}
-	change(next, &root)
-	shards := map[string][]site.Entry{}
-	root.Counts.Objects, root.Counts.Bytes, root.Manifest = 0, 0, map[string]site.MD5{}
-	for _, key := range slices.Sorted(maps.Keys(next)) {
-		e := site.Entry{Key: key, Size: int64(len(next[key])), MD5: site.Sum([]byte(next[key]))}
-		shard := site.ManifestShard(key, root.ShardDigits)
-		shards[shard] = append(shards[shard], e)
-		root.Counts.Objects++
-		root.Counts.Bytes += e.Size
-	}
-	for _, shard := range site.HashPrefixes(root.ShardDigits) {
-		body := site.Manifest{Shard: shard, Objects: shards[shard]}.Append(nil)
-		next[site.ManifestKey(shard)], root.Manifest[shard] = string(body), site.Sum(body)
-	}
-	body, err := root.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	next[site.RootKey] = string(body)
-	return next
-}
-
-// changed is the site with a few objects changed: one in every so many, in order.
-func (m memory) changed(t testing.TB, every int, text string) memory {
-	t.Helper()
-	return m.with(t, func(objects memory, _ *site.Root) {
-		for i, key := range m.objects(t) {
-			if i%every == 0 {
-				objects[key] += text
-			}
-		}
-	})
-}
-
-// without is the site without the lists whose number, counted from 0, is divisible by every.
-func (m memory) without(t testing.TB, every int) memory {
-	t.Helper()
-	return m.with(t, func(objects memory, _ *site.Root) {
-		for i, key := range m.objects(t, site.RouteRecords) {
-			if i%every == 0 {
-				folder := strings.TrimSuffix(string(key), string(site.Records))
-				maps.DeleteFunc(objects, func(key site.Key, _ string) bool { return strings.HasPrefix(string(key), folder) })
-			}
-		}
-	})
-}
+type memory = memsite.Site
 
 // generated makes the site of a snapshot. Its leaderboards do not outweigh a small graph.
 func generated(t testing.TB, snapshot afero.Fs, basePath string) memory {
@@ -139,15 +47,7 @@ func generated(t testing.TB, snapshot afero.Fs, basePath string) memory {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := memory{}
-	err = afero.Walk(files, "/", func(path string, info fs.FileInfo, err error) error {
-		if err != nil || info.IsDir() {
-			return err
-		}
-		body, err := afero.ReadFile(files, path)
-		m[site.Key(strings.Trim(filepath.ToSlash(path), "/"))] = string(body)
-		return err
-	})
+	m, err := memsite.Read(files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,38 +77,10 @@ func synthetic(t testing.TB, lists int) afero.Fs {
 	return files
 }
 
-// onDisk writes the site to a path: a tar file if its name ends in .tar, else a folder.
-func (m memory) onDisk(t testing.TB, path string) string {
-	t.Helper()
-	if !strings.HasSuffix(path, ".tar") {
-		for key, body := range m {
-			name := filepath.Join(path, filepath.FromSlash(string(key)))
-			if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(body), 0o644)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return path
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	archive := tar.NewWriter(file)
-	for key, body := range m {
-		err = errors.Join(err, archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: string(key), Size: int64(len(body)), Mode: 0o644}))
-		_, writeErr := io.WriteString(archive, body)
-		err = errors.Join(err, writeErr)
-	}
-	if err := errors.Join(err, archive.Close(), file.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // opened is the site on disk, as the command opens it.
-func (m memory) opened(t testing.TB, name string) publisher.Site {
+func opened(t testing.TB, m memory, name string) publisher.Site {
 	t.Helper()
-	return openSite(t, m.onDisk(t, filepath.Join(t.TempDir(), name)))
+	return openSite(t, m.Write(t, filepath.Join(t.TempDir(), name)))
 }
 
 func openSite(t testing.TB, path string) publisher.Site {
@@ -331,7 +203,7 @@ func (p place) holds(t testing.TB, want memory, beside ...site.Key) {
 	t.Helper()
 	listed := p.list(t)
 	p.holdsOnly(t, listed, want, beside)
-	config := want.root(t).Config
+	config := want.Root(t).Config
 	var group errgroup.Group
 	group.SetLimit(16)
 	for key := range listed {

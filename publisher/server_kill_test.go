@@ -39,7 +39,7 @@ func TestKilledPublishers(t *testing.T) {
 		t.Logf("seed %d", seed)
 		k := &killer{place: newPlace(t, server, ""), sites: sites, random: rand.New(rand.NewPCG(seed, uint64(len(server.Kind)))), hits: map[string]int{}}
 		for i, name := range []string{"a", "b.tar", "c"} {
-			k.paths = append(k.paths, sites[i].onDisk(t, filepath.Join(t.TempDir(), name)))
+			k.paths = append(k.paths, sites[i].Write(t, filepath.Join(t.TempDir(), name)))
 		}
 		publish(t, sites[0], k.place.open(t, nil), publisher.Options{})
 		r := &reader{t: t, place: k.place, sites: sites, random: rand.New(rand.NewPCG(seed, 0))}
@@ -71,8 +71,8 @@ func threeSites(t *testing.T) []memory {
 	t.Helper()
 	snapshot := synthetic(t, 40)
 	a := generated(t, snapshot, "")
-	c := generated(t, snapshot, "v2").with(t, func(_ memory, root *site.Root) { root.ShardDigits = 2 })
-	return []memory{a, a.changed(t, 2, " ").without(t, 5), c.without(t, 7)}
+	c := generated(t, snapshot, "v2").With(t, func(_ memory, root *site.Root) { root.ShardDigits = 2 })
+	return []memory{a, a.Changed(t, 2, " ").WithoutLists(t, 5), c.WithoutLists(t, 7)}
 }
 
 // A killer starts publishers, kills them, and lets others clear up after them.
@@ -97,14 +97,14 @@ func (k *killer) round(t *testing.T) {
 		span time.Duration
 	}{{"", 600 * time.Millisecond}, {"compare", 50 * time.Millisecond}, {"list", 50 * time.Millisecond},
 		{"upload", 400 * time.Millisecond}, {"delete", 100 * time.Millisecond}}
-	if stage := stages[k.random.IntN(len(stages))]; stage.name == "" || p.reach(stage.name) {
+	if stage := stages[k.random.IntN(len(stages))]; stage.name == "" || p.WaitFor(stage.name) {
 		time.Sleep(time.Duration(k.random.Int64N(int64(stage.span))))
 	}
-	p.signal(t, syscall.SIGKILL)
-	status, killed := p.wait(t)
+	p.Signal(syscall.SIGKILL)
+	status, killed := p.Wait()
 	switch {
 	case !killed && status != 0:
-		t.Fatalf("status of a run that was not killed: got %d, want 0: %s", status, p.stderr.String())
+		t.Fatalf("status of a run that was not killed: got %d, want 0: %s", status, p.Stderr())
 	case !killed:
 		t.Logf("site %d, %s: ended in time", k.last, bulk)
 		k.place.lists(t, k.sites[k.last])
@@ -230,16 +230,16 @@ func checkPut(t *testing.T, r *recorder, before map[site.Key]minio.ObjectInfo, n
 func TestAKilledFirstPublishIsResumed(t *testing.T) {
 	first := demo(t)
 	onServers(t, func(t *testing.T, server *servers.Server) {
-		path := first.onDisk(t, filepath.Join(t.TempDir(), "site"))
+		path := first.Write(t, filepath.Join(t.TempDir(), "site"))
 		for _, delay := range []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond} {
 			p := newPlace(t, server, "")
 			c := p.start(t, job{Site: path, Bulk: publisher.BulkOff, Workers: 2})
-			if !c.reach("upload") {
-				t.Fatal(c.stderr.String())
+			if !c.WaitFor("upload") {
+				t.Fatal(c.Stderr())
 			}
 			time.Sleep(delay)
-			c.signal(t, syscall.SIGKILL)
-			c.wait(t)
+			c.Signal(syscall.SIGKILL)
+			c.Wait()
 			there := len(quiet(t, p))
 			p.remove(t, site.LockKey)
 			if _, ok := p.get(t, site.RootKey); ok {

@@ -21,9 +21,9 @@ import (
 func TestETagsThatAreNoMD5s(t *testing.T) {
 	server := servers.StartEncrypting(t)
 	first := demo(t)
-	second := first.changed(t, 5, " ")
-	config := first.root(t).Config
-	records, details := first.objects(t, site.RouteRecords), first.objects(t, site.RouteDetails)
+	second := first.Changed(t, 5, " ")
+	config := first.Root(t).Config
+	records, details := first.Keys(t, site.RouteRecords), first.Keys(t, site.RouteDetails)
 	missing, altered, refreshed := records[0], records[1], details[0]
 	refresh, _ := config.RefreshOf(refreshed)
 	p := newPlace(t, server, "site/")
@@ -46,7 +46,7 @@ func TestETagsThatAreNoMD5s(t *testing.T) {
 			t.Fatal(err)
 		}
 		want.check(t, v)
-		shards := len(first.root(t).Manifest)
+		shards := len(first.Root(t).Manifest)
 		if heads, gets := r.of(http.MethodHead), r.of(http.MethodGet)-shards-1; heads > len(first) || gets > most || r.all() != heads+gets+shards+1+r.lists() {
 			t.Errorf("verify: got %d heads, %d gets of objects, want at most %d and %d", heads, gets, len(first), most)
 		}

@@ -33,7 +33,7 @@ func (m *meeting) RoundTrip(r *http.Request) (*http.Response, error) {
 // Of two publishers that begin at the same time one wins; the other hears who it is.
 func TestOneOfTwoPublishersWins(t *testing.T) {
 	first := demo(t)
-	sites := []memory{first.changed(t, 2, " "), first.without(t, 2)}
+	sites := []memory{first.Changed(t, 2, " "), first.WithoutLists(t, 2)}
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -78,12 +78,12 @@ func TestALockWithoutHeartbeatIsTakenOverAfterItsLease(t *testing.T) {
 		p := newPlace(t, server, "")
 		bucket := p.open(t, nil)
 		const lease = 2 * time.Second
-		c := p.start(t, job{Site: first.onDisk(t, filepath.Join(t.TempDir(), "site")), Bulk: publisher.BulkOff, Workers: 1, Lease: lease, Owner: "ada@test"})
-		if !c.reach("upload") {
-			t.Fatal(c.stderr.String())
+		c := p.start(t, job{Site: first.Write(t, filepath.Join(t.TempDir(), "site")), Bulk: publisher.BulkOff, Workers: 1, Lease: lease, Owner: "ada@test"})
+		if !c.WaitFor("upload") {
+			t.Fatal(c.Stderr())
 		}
-		c.signal(t, syscall.SIGKILL)
-		if _, killed := c.wait(t); !killed {
+		c.Signal(syscall.SIGKILL)
+		if _, killed := c.Wait(); !killed {
 			t.Fatal("run: got its end, want it killed before")
 		}
 		begun := time.Now()
@@ -99,14 +99,14 @@ func TestALockWithoutHeartbeatIsTakenOverAfterItsLease(t *testing.T) {
 // drain are over.
 func TestABrokenLock(t *testing.T) {
 	first := demo(t)
-	second := first.changed(t, 2, " ").without(t, 3)
+	second := first.Changed(t, 2, " ").WithoutLists(t, 3)
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		slow := newFlaky(t, server)
 		slow.add(harm{kind: "latency", stream: "downstream", attributes: `{"latency":50}`})
-		path := first.onDisk(t, filepath.Join(t.TempDir(), "site"))
+		path := first.Write(t, filepath.Join(t.TempDir(), "site"))
 		dead := startSlowly(t, newPlace(t, server, ""), path, slow)
-		dead.signal(t, syscall.SIGKILL)
-		dead.wait(t)
+		dead.Signal(syscall.SIGKILL)
+		dead.Wait()
 		living := startSlowly(t, newPlace(t, server, ""), path, slow)
 		var group sync.WaitGroup
 		for _, p := range []place{dead.place, living.place} {
@@ -122,8 +122,8 @@ func TestABrokenLock(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if status, _ := living.wait(t); status != 1 || !strings.Contains(living.stderr.String(), publisher.ErrLockLost.Error()) {
-			t.Errorf("status of the other run: got %d, want a failure by the lost lock: %s", status, living.stderr.String())
+		if status, _ := living.Wait(); status != 1 || !strings.Contains(living.Stderr(), publisher.ErrLockLost.Error()) {
+			t.Errorf("status of the other run: got %d, want a failure by the lost lock: %s", status, living.Stderr())
 		}
 		dead.place.holds(t, second)
 		living.place.holds(t, second)
@@ -134,11 +134,11 @@ func TestABrokenLock(t *testing.T) {
 const slowLease = 4 * time.Second
 
 // startSlowly starts a run that takes long, and waits until it puts objects.
-func startSlowly(t *testing.T, p place, path string, slow *flaky) *process {
+func startSlowly(t *testing.T, p place, path string, slow *flaky) childPublisher {
 	t.Helper()
 	c := p.start(t, job{Site: path, Endpoint: slow.endpoint(), Bulk: publisher.BulkOff, Workers: 1, Lease: slowLease})
-	if !c.reach("upload") {
-		t.Fatal(c.stderr.String())
+	if !c.WaitFor("upload") {
+		t.Fatal(c.Stderr())
 	}
 	return c
 }
@@ -147,12 +147,12 @@ func startSlowly(t *testing.T, p place, path string, slow *flaky) *process {
 // that it is too late, and does no harm to what somebody else has published meanwhile.
 func TestAPublisherThatWasStoppedDoesNoHarm(t *testing.T) {
 	first := demo(t)
-	older, newer := first.changed(t, 2, " older").without(t, 4), first.changed(t, 3, " newer").without(t, 3)
+	older, newer := first.Changed(t, 2, " older").WithoutLists(t, 4), first.Changed(t, 3, " newer").WithoutLists(t, 3)
 	const seed = 20261122
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		t.Logf("seed %d", seed)
 		random := rand.New(rand.NewPCG(seed, 0))
-		path := older.onDisk(t, filepath.Join(t.TempDir(), "older"))
+		path := older.Write(t, filepath.Join(t.TempDir(), "older"))
 		var stopped []*stoppedRun
 		for i := range 8 {
 			bulk := []publisher.Bulk{publisher.BulkOff, publisher.BulkAuto}[i%2]
@@ -170,11 +170,11 @@ func TestAPublisherThatWasStoppedDoesNoHarm(t *testing.T) {
 		}
 		group.Wait()
 		for _, s := range stopped {
-			s.signal(t, syscall.SIGCONT)
+			s.Signal(syscall.SIGCONT)
 		}
 		for _, s := range stopped {
-			if status, _ := s.wait(t); status != 1 || !strings.Contains(s.stderr.String(), publisher.ErrLockLost.Error()) {
-				t.Errorf("%s: status of the stopped publisher: got %d, want a failure: %s", s.when, status, s.stderr.String())
+			if status, _ := s.Wait(); status != 1 || !strings.Contains(s.Stderr(), publisher.ErrLockLost.Error()) {
+				t.Errorf("%s: status of the stopped publisher: got %d, want a failure: %s", s.when, status, s.Stderr())
 			}
 			s.place.holds(t, newer)
 		}
@@ -183,7 +183,7 @@ func TestAPublisherThatWasStoppedDoesNoHarm(t *testing.T) {
 
 // A stoppedRun is a publisher that was stopped while it put objects.
 type stoppedRun struct {
-	*process
+	childPublisher
 	when string
 }
 
@@ -195,16 +195,16 @@ func stopWithin(t *testing.T, server *servers.Server, before memory, path string
 	for range 8 {
 		publish(t, before, p.open(t, nil), publisher.Options{})
 		c := p.start(t, job{Site: path, Bulk: bulk, Workers: 4, Lease: time.Second})
-		if !c.reach("upload") {
-			t.Fatalf("run: got its end before the first put, want it after: %s", c.stderr.String())
+		if !c.WaitFor("upload") {
+			t.Fatalf("run: got its end before the first put, want it after: %s", c.Stderr())
 		}
 		time.Sleep(delay)
-		c.signal(t, syscall.SIGSTOP)
+		c.Signal(syscall.SIGSTOP)
 		if _, publishing := p.get(t, site.MarkKey); publishing {
 			return &stoppedRun{c, fmt.Sprintf("bulk %s, after %v", bulk, delay)}
 		}
-		c.signal(t, syscall.SIGCONT)
-		c.wait(t)
+		c.Signal(syscall.SIGCONT)
+		c.Wait()
 		delay /= 2
 	}
 	t.Fatal("run: got its end each time, want it to be stopped before")

@@ -23,7 +23,7 @@ import (
 // all that and go after it.
 func TestTheOrderOfWrites(t *testing.T) {
 	first := demo(t)
-	sites := []memory{first, first.changed(t, 2, " ").without(t, 3), generated(t, afero.FromIOFS{FS: fixtures.Demo()}, "v2")}
+	sites := []memory{first, first.Changed(t, 2, " ").WithoutLists(t, 3), generated(t, afero.FromIOFS{FS: fixtures.Demo()}, "v2")}
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		for _, bulk := range []publisher.Bulk{publisher.BulkOff, publisher.BulkAuto} {
 			p := newPlace(t, server, "")
@@ -31,7 +31,7 @@ func TestTheOrderOfWrites(t *testing.T) {
 				before := p.list(t)
 				r := newRecorder(p.at)
 				publish(t, next, p.open(t, r), publisher.Options{Bulk: bulk})
-				o := order{t, r, next.root(t).Config}
+				o := order{t, r, next.Root(t).Config}
 				o.checkStages(r.deletes())
 				o.checkShards(next, before)
 				p.lists(t, next)
@@ -106,7 +106,7 @@ func (o order) checkStages(deletes bool) {
 func (o order) checkShards(next memory, before map[site.Key]minio.ObjectInfo) {
 	o.t.Helper()
 	_, isLive := before[site.RootKey]
-	for _, name := range site.HashPrefixes(next.root(o.t).ShardDigits) {
+	for _, name := range site.HashPrefixes(next.Root(o.t).ShardDigits) {
 		key := site.ManifestKey(name)
 		if o.r.put()[key] == 0 {
 			continue
@@ -132,9 +132,9 @@ func (o order) checkShards(next memory, before map[site.Key]minio.ObjectInfo) {
 // that are none of a site's. A run that was cut off before makes no difference.
 func TestWhatBelongsToOthersIsNotTouched(t *testing.T) {
 	first := demo(t)
-	second := first.without(t, 3)
-	details := first.objects(t, site.RouteDetails)[0]
-	refresh, ok := first.root(t).Config.RefreshOf(details)
+	second := first.WithoutLists(t, 3)
+	details := first.Keys(t, site.RouteDetails)[0]
+	refresh, ok := first.Root(t).Config.RefreshOf(details)
 	if !ok {
 		t.Fatalf("%s: got a key that is not refreshable, want one that is", details)
 	}

@@ -1,18 +1,14 @@
 package publisher_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/followpress/followpress/fixtures/process"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/storage"
 )
@@ -71,89 +67,34 @@ type stageLines struct{}
 func (stageLines) Stage(name string, _ int64) { fmt.Println(name) }
 func (stageLines) AddBytes(int64, int64)      {}
 
-// A process is a child that publishes.
-type process struct {
-	place   place
-	command *exec.Cmd
-	stderr  strings.Builder
-	stages  chan string // as they begin; closed when the process ends
-	seen    []string
+// A childPublisher publishes in a process of its own, which prints the stages as they begin.
+type childPublisher struct {
+	*process.Process
+	place place
 }
 
 // start publishes to the place in a process of its own.
-func (p place) start(t testing.TB, j job) *process {
+func (p place) start(t testing.TB, j job) childPublisher {
 	t.Helper()
 	j.At = p.at
 	if j.Endpoint == "" {
 		j.Endpoint = p.server.Endpoint
 	}
-	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	text, err := json.Marshal(j)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &process{place: p, command: exec.Command(binary), stages: make(chan string, 100)}
-	c.command.Env = append(os.Environ(), jobVariable+"="+string(text), "GORACE=atexit_sleep_ms=0")
+	environment := []string{jobVariable + "=" + string(text)}
 	for name, value := range credentialsOf(p.server) {
-		c.command.Env = append(c.command.Env, name+"="+value)
+		environment = append(environment, name+"="+value)
 	}
-	c.command.Stderr = &c.stderr
-	stdout, err := c.command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.command.Process.Kill() }) // where the test failed in between
-	go func() {
-		defer close(c.stages)
-		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			c.stages <- lines.Text()
-		}
-	}()
-	return c
+	return childPublisher{process.Start(t, process.Self(t, environment)), p}
 }
 
-// reach waits until a stage has begun; false if the process ended before.
-func (p *process) reach(stage string) bool {
-	for name := range p.stages {
-		p.seen = append(p.seen, name)
-		if name == stage {
-			return true
-		}
+// last is the stage that began last.
+func (c childPublisher) last() string {
+	if lines := c.Lines(); len(lines) > 0 {
+		return lines[len(lines)-1].Text
 	}
-	return false
-}
-
-// last is the stage in which the process was last heard of.
-func (p *process) last() string {
-	if len(p.seen) == 0 {
-		return "start"
-	}
-	return p.seen[len(p.seen)-1]
-}
-
-func (p *process) signal(t testing.TB, signal syscall.Signal) {
-	t.Helper()
-	if err := p.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		t.Fatal(err)
-	}
-}
-
-// wait gives the exit status; killed is whether a SIGKILL was what ended the process.
-func (p *process) wait(t testing.TB) (status int, killed bool) {
-	t.Helper()
-	for name := range p.stages {
-		p.seen = append(p.seen, name)
-	}
-	var exit *exec.ExitError
-	if err := p.command.Wait(); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	state := p.command.ProcessState.Sys().(syscall.WaitStatus)
-	return p.command.ProcessState.ExitCode(), state.Signaled() && state.Signal() == syscall.SIGKILL
+	return "start"
 }

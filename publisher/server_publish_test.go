@@ -22,13 +22,13 @@ func TestTheBucketIsTheSite(t *testing.T) {
 	}{
 		{"into an empty bucket", first, publisher.Published},
 		{"again, unchanged", first, publisher.Unchanged},
-		{"one object in a hundred changed", first.changed(t, 100, " "), publisher.Published},
-		{"lists are gone", first.changed(t, 100, " ").without(t, 3), publisher.Published},
+		{"one object in a hundred changed", first.Changed(t, 100, " "), publisher.Published},
+		{"lists are gone", first.Changed(t, 100, " ").WithoutLists(t, 3), publisher.Published},
 		{"an older site", first, publisher.Published},
 		{"another base path", generated(t, afero.FromIOFS{FS: fixtures.Demo()}, "v2/social"), publisher.Published},
-		{"more shards of the manifest", first.with(t, func(_ memory, root *site.Root) { root.ShardDigits = 2 }), publisher.Published},
-		{"fewer shards, and lists are gone", first.without(t, 4), publisher.Published},
-		{"the same, unchanged", first.without(t, 4), publisher.Unchanged},
+		{"more shards of the manifest", first.With(t, func(_ memory, root *site.Root) { root.ShardDigits = 2 }), publisher.Published},
+		{"fewer shards, and lists are gone", first.WithoutLists(t, 4), publisher.Published},
+		{"the same, unchanged", first.WithoutLists(t, 4), publisher.Unchanged},
 	}
 	ways := []struct {
 		name, prefix, file string
@@ -43,7 +43,7 @@ func TestTheBucketIsTheSite(t *testing.T) {
 				p := newPlace(t, server, way.prefix)
 				for _, step := range steps {
 					t.Log(step.name)
-					report := publish(t, step.site.opened(t, way.file), p.open(t, nil), publisher.Options{Bulk: way.bulk})
+					report := publish(t, opened(t, step.site, way.file), p.open(t, nil), publisher.Options{Bulk: way.bulk})
 					p.holds(t, step.site)
 					if report.Outcome != step.outcome || report.Resumed || report.Plan.Put != report.Done.Put || report.Plan.Delete != report.Done.Deleted {
 						t.Errorf("%s: got %+v, want what the step changes", step.name, report)

@@ -133,7 +133,7 @@ func (r *reader) leadsTo(from sight, keyOf func(site.Config) site.Key) (to site.
 		if m[from.key] != from.body {
 			continue
 		}
-		key := keyOf(m.root(r.t).Config)
+		key := keyOf(m.Root(r.t).Config)
 		if _, ok := m[key]; !ok || to != "" && key != to {
 			return "", false
 		}

@@ -17,7 +17,7 @@ import (
 // A run asks no more than it has to: what it costs follows from what changed.
 func TestARunTakesFewRequests(t *testing.T) {
 	first := demo(t)
-	few := first.changed(t, 50, " ")
+	few := first.Changed(t, 50, " ")
 	steps := []struct {
 		name    string
 		site    memory
@@ -26,9 +26,9 @@ func TestARunTakesFewRequests(t *testing.T) {
 		{"the first site", first, false},
 		{"unchanged", first, false},
 		{"few objects", few, false},
-		{"lists are gone", few.without(t, 2), true},
+		{"lists are gone", few.WithoutLists(t, 2), true},
 		{"lists come back", few, false},
-		{"another number of shards", few.with(t, func(_ memory, root *site.Root) { root.ShardDigits = 2 }), true},
+		{"another number of shards", few.With(t, func(_ memory, root *site.Root) { root.ShardDigits = 2 }), true},
 	}
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		p := newPlace(t, server, "")
@@ -106,7 +106,7 @@ func TestOnlyObjectsWithOtherHeadersArePutAgain(t *testing.T) {
 		p := newPlace(t, server, "")
 		publish(t, first, p.open(t, nil), publisher.Options{})
 		for _, id := range []site.RouteID{site.RouteError, site.RouteLeaderboard, site.RouteManifest, site.RouteRoot} {
-			objects := first.objects(t, id)
+			objects := first.Keys(t, id)
 			old := minio.PutObjectOptions{ContentType: "text/plain", CacheControl: "max-age=1"}
 			for _, key := range objects {
 				p.put(t, key, first[key], old)
@@ -130,7 +130,7 @@ func TestOnlyObjectsWithOtherHeadersArePutAgain(t *testing.T) {
 // withRule is the root of a site whose objects of one route were put with other headers.
 func withRule(t *testing.T, m memory, route *site.Route, headers string) string {
 	t.Helper()
-	root := m.root(t)
+	root := m.Root(t)
 	root.HeaderRules = maps.Clone(root.HeaderRules)
 	root.HeaderRules[route.Pattern] = site.Sum([]byte(headers))
 	body, err := root.Encode()

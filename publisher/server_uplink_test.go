@@ -17,7 +17,7 @@ import (
 func TestASlowUplink(t *testing.T) {
 	t.Parallel()
 	const rate, lists, size = 200e3, 32, 250e3
-	next := demo(t).with(t, func(objects memory, _ *site.Root) {
+	next := demo(t).With(t, func(objects memory, _ *site.Root) {
 		for n := range lists {
 			objects[site.SearchShardKey(fmt.Sprint(1_000_000+n), 0)] = fmt.Sprint(n) + strings.Repeat(".", size)
 		}

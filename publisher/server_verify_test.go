@@ -23,11 +23,11 @@ import (
 // back just that, and leaves alone what a refresh brought and what is somebody else's.
 func TestVerifyAndRepairABucket(t *testing.T) {
 	first := demo(t)
-	config := first.root(t).Config
+	config := first.Root(t).Config
 	// What unreadable shards name is not known: the damaged objects are in others.
 	readable := func(key site.Key) bool { return !slices.Contains([]string{"3", "5"}, site.ManifestShard(key, 1)) }
-	records := slices.DeleteFunc(first.objects(t, site.RouteRecords), func(key site.Key) bool { return !readable(key) })
-	details := slices.DeleteFunc(first.objects(t, site.RouteDetails), func(key site.Key) bool { return !readable(key) })
+	records := slices.DeleteFunc(first.Keys(t, site.RouteRecords), func(key site.Key) bool { return !readable(key) })
+	details := slices.DeleteFunc(first.Keys(t, site.RouteDetails), func(key site.Key) bool { return !readable(key) })
 	missing, altered, refreshed, unknown := records[0], records[1], details[0], config.ListKey("999999", site.Badges)
 	for n := 999998; !readable(unknown); n-- {
 		unknown = config.ListKey(fmt.Sprint(n), site.Badges)
@@ -107,18 +107,18 @@ func (f found) check(t *testing.T, v *publisher.Verification) {
 // run that was killed; where the new site has other bytes, those count.
 func TestRefreshedObjectsSurviveAKilledRun(t *testing.T) {
 	first := demo(t)
-	details := first.objects(t, site.RouteDetails)
+	details := first.Keys(t, site.RouteDetails)
 	kept, replaced := details[0], details[len(details)/2]
-	second := first.with(t, func(objects memory, _ *site.Root) {
-		for i, key := range first.objects(t) {
+	second := first.With(t, func(objects memory, _ *site.Root) {
+		for i, key := range first.Keys(t) {
 			if key != kept && (i%2 == 0 || key == replaced) {
 				objects[key] += " "
 			}
 		}
 	})
-	config := first.root(t).Config
+	config := first.Root(t).Config
 	onServers(t, func(t *testing.T, server *servers.Server) {
-		path := second.onDisk(t, filepath.Join(t.TempDir(), "site"))
+		path := second.Write(t, filepath.Join(t.TempDir(), "site"))
 		for _, delay := range []time.Duration{0, 100 * time.Millisecond} {
 			p := newPlace(t, server, "")
 			publish(t, first, p.open(t, nil), publisher.Options{})
@@ -130,10 +130,10 @@ func TestRefreshedObjectsSurviveAKilledRun(t *testing.T) {
 				p.put(t, refresh, keptFor(first[key]), minio.PutObjectOptions{})
 			}
 			c := p.start(t, job{Site: path, Bulk: publisher.BulkOff, Workers: 1})
-			c.reach("upload")
+			c.WaitFor("upload")
 			time.Sleep(delay)
-			c.signal(t, syscall.SIGKILL)
-			if _, killed := c.wait(t); !killed {
+			c.Signal(syscall.SIGKILL)
+			if _, killed := c.Wait(); !killed {
 				t.Fatal("run: got its end, want it killed before")
 			}
 			quiet(t, p)
@@ -153,14 +153,14 @@ func TestRefreshedObjectsSurviveAKilledRun(t *testing.T) {
 // do, and the bucket's root stays the old one.
 func TestADamagedSiteIsNotPublished(t *testing.T) {
 	first := demo(t)
-	second := first.changed(t, 1, " ")
-	victim := second.objects(t, site.RouteDetails)[3]
+	second := first.Changed(t, 1, " ")
+	victim := second.Keys(t, site.RouteDetails)[3]
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		p := newPlace(t, server, "")
 		publish(t, first, p.open(t, nil), publisher.Options{})
 		for _, bulk := range []publisher.Bulk{publisher.BulkOff, publisher.BulkAuto} {
 			for _, damage := range []string{strings.Repeat("x", len(second[victim])), "shorter", ""} {
-				folder := second.onDisk(t, filepath.Join(t.TempDir(), "site"))
+				folder := second.Write(t, filepath.Join(t.TempDir(), "site"))
 				if err := os.WriteFile(filepath.Join(folder, filepath.FromSlash(string(victim))), []byte(damage), 0o644); err != nil {
 					t.Fatal(err)
 				}

@@ -3,7 +3,6 @@ package publisher
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"maps"
 	"regexp"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/fixtures/memsite"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
 )
@@ -93,17 +93,13 @@ func rendered(snapshot map[string]string, o generator.Options) simulatedSite {
 	}
 	out, _, err := generator.ToMemory(context.Background(), files, o)
 	must(err)
-	s := simulatedSite{memorySite: memorySite{}, entries: map[site.Key]site.MD5{}}
-	must(afero.Walk(out, "/", func(path string, info fs.FileInfo, err error) error {
-		if err != nil || info.IsDir() {
-			return err
-		}
-		key := site.Key(strings.TrimPrefix(path, "/"))
-		body, err := afero.ReadFile(out, path)
-		s.memorySite[key], s.entries[key] = body, site.Sum(body)
-		return err
-	}))
-	s.root, err = site.ParseRoot(s.memorySite[site.RootKey])
+	objects, err := memsite.Read(out)
+	must(err)
+	s := simulatedSite{memorySite: objects, entries: map[site.Key]site.MD5{}}
+	for key, body := range objects {
+		s.entries[key] = site.Sum([]byte(body))
+	}
+	s.root, err = site.ParseRoot([]byte(objects[site.RootKey]))
 	must(err)
 	return s
 }
@@ -124,7 +120,7 @@ var newFollower = sync.OnceValue(func() *follower {
 		for _, key := range slices.Sorted(maps.Keys(s.memorySite)) {
 			sum := s.entries[key]
 			// What two sites have in common leads to what both have.
-			leads := slices.DeleteFunc(s.leads(key), func(to site.Key) bool { return s.memorySite[to] == nil })
+			leads := slices.DeleteFunc(s.leads(key), func(to site.Key) bool { return s.memorySite[to] == "" })
 			if before, ok := f.leads[sum]; ok {
 				leads = slices.DeleteFunc(leads, func(to site.Key) bool { return !slices.Contains(before, to) })
 			}
@@ -140,7 +136,7 @@ func (s simulatedSite) leads(key site.Key) (to []site.Key) {
 	if !ok {
 		return nil
 	}
-	body := s.memorySite[key]
+	body := []byte(s.memorySite[key])
 	switch route.ID {
 	case site.RouteRoot:
 		for shard := range s.root.Manifest {

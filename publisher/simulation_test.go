@@ -177,7 +177,7 @@ func newWorld(seed uint64, traced bool) *world {
 	}
 	if first := w.site("first"); !w.chance(150, "empty") {
 		for key, body := range first.memorySite {
-			o := stored{body: body, sum: first.entries[key], at: w.start}
+			o := stored{body: []byte(body), sum: first.entries[key], at: w.start}
 			if route, ok := first.root.Config.RouteOf(key); ok {
 				o.contentType, o.cacheControl = route.ContentType, route.CacheControl
 			}

@@ -73,9 +73,9 @@ func (v *volatile) afterPowerFailure(random *rand.Rand, before memorySite, n int
 		case w.body == nil:
 			delete(left, w.key)
 		case i >= durable && w.key != site.RootKey && random.IntN(4) == 0:
-			left[w.key] = []byte{}
+			left[w.key] = ""
 		default:
-			left[w.key] = w.body
+			left[w.key] = string(w.body)
 		}
 	}
 	return left
@@ -108,7 +108,7 @@ func TestPowerFailure(t *testing.T) {
 			}
 			again := t.TempDir()
 			for key, body := range left {
-				put(t, again, key, string(body))
+				put(t, again, key, body)
 			}
 			publish(t, second, storage.OpenLocal(again), Options{BreakLock: true, drain: dead})
 			equalSites(t, inBucket(t, again), second)
@@ -119,7 +119,7 @@ func TestPowerFailure(t *testing.T) {
 func checkAfterPowerFailure(t *testing.T, when string, left, first, second memorySite) {
 	t.Helper()
 	_, marked := left[site.MarkKey]
-	next := string(left[site.RootKey]) == string(second[site.RootKey])
+	next := left[site.RootKey] == second[site.RootKey]
 	want := first
 	if next {
 		want = second
@@ -128,7 +128,7 @@ func checkAfterPowerFailure(t *testing.T, when string, left, first, second memor
 		switch got, ok := left[key]; {
 		case !ok:
 			t.Errorf("%s: %s: got no object, want one, because the root refers to it", when, key)
-		case string(got) != string(body) && (next || !marked):
+		case got != body && (next || !marked):
 			t.Errorf("%s: %s: got another object, new root %v, marked %v, want the one of the root", when, key, next, marked)
 		}
 	}

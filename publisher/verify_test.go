@@ -161,10 +161,10 @@ func TestPublishOverADamagedBucket(t *testing.T) {
 // says what to do, and readers keep what they had.
 func TestDamagedSite(t *testing.T) {
 	for name, damage := range map[string]func(memorySite){
-		"altered":       func(m memorySite) { m[listKey(3, site.Details)] = []byte("XXXXXXXX next") },
-		"other size":    func(m memorySite) { m[listKey(3, site.Details)] = []byte("x") },
+		"altered":       func(m memorySite) { m[listKey(3, site.Details)] = "XXXXXXXX next" },
+		"other size":    func(m memorySite) { m[listKey(3, site.Details)] = "x" },
 		"missing":       func(m memorySite) { delete(m, listKey(3, site.Details)) },
-		"shard altered": func(m memorySite) { m[site.ManifestKey("0")] = []byte("{}") },
+		"shard altered": func(m memorySite) { m[site.ManifestKey("0")] = "{}" },
 		"no shard":      func(m memorySite) { delete(m, site.ManifestKey("0")) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestDamagedSite(t *testing.T) {
 				t.Errorf("error: got %v, want one line with --rebuild", err)
 			}
 			root, err := os.ReadFile(filepath.Join(folder, string(site.RootKey)))
-			if err != nil || string(root) != string(old[site.RootKey]) {
+			if err != nil || string(root) != old[site.RootKey] {
 				t.Errorf("root: got another one (%v), want it unchanged", err)
 			}
 		})
@@ -209,10 +209,10 @@ func TestRefreshedObjects(t *testing.T) {
 		}
 		publish(t, next, bucket, Options{BreakLock: true, drain: dead})
 		found := inBucket(t, folder)
-		next[refreshed[0]] = []byte("fresh")
+		next[refreshed[0]] = "fresh"
 		for _, token := range []string{"3", "4"} {
 			key := site.RefreshKey(site.Details, token)
-			if string(found[key]) != keptFor("details"+token) {
+			if found[key] != keptFor("details"+token) {
 				t.Errorf("%s: got it changed, want it unchanged", key)
 			}
 			delete(found, key)

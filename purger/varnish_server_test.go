@@ -3,7 +3,6 @@ package purger
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/followpress/followpress/fixtures/servers"
 )
 
 // vcl is the least that a VCL needs; the tests of the package edge purge the one that we generate.
@@ -50,34 +51,9 @@ func startVarnish(t *testing.T, origin string) string {
 	if err := os.WriteFile(filepath.Join(folder, "test.vcl"), fmt.Appendf(nil, vcl, port), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	_ = listener.Close()
-	var said strings.Builder
-	command := exec.Command(program, "-F", "-j", "none", "-n", filepath.Join(folder, "varnish"), "-a", address, "-f", filepath.Join(folder, "test.vcl"))
-	command.Stdout, command.Stderr = &said, &said
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = command.Process.Signal(os.Interrupt)
-		_ = command.Wait()
-		if t.Failed() {
-			t.Log(said.String())
-		}
-	})
-	for range 300 {
-		if c, err := net.Dial("tcp", address); err == nil {
-			_ = c.Close()
-			return "http://" + address
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Fatal("varnishd: got no listener, want one")
-	return ""
+	address := servers.FreeAddress(t)
+	servers.Listen(t, address, exec.Command(program, "-F", "-j", "none", "-n", filepath.Join(folder, "varnish"), "-a", address, "-f", filepath.Join(folder, "test.vcl")))
+	return "http://" + address
 }
 
 // A real Varnish takes the expressions, of any length, and forgets what they say and

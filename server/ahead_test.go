@@ -93,7 +93,7 @@ func TestShardsAreReadAhead(t *testing.T) {
 			t.Errorf("%s: got %d reads at once, want at most 8", c.query, got)
 		}
 		if one := time.Duration(store.reads.Load()) * away; c.least == shards && took > one*2/3 {
-			t.Errorf("%s: took %v, one shard after the other takes %v", c.query, took, one)
+			t.Errorf("%s: got an answer after %v, want less than two thirds of the %v that one shard after the other takes", c.query, took, one)
 		}
 		eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
 	}

@@ -2,8 +2,6 @@ package server_test
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -85,7 +83,7 @@ func openS3(t testing.TB, s *servers.Server, at storage.Location, endpoint strin
 func published(t testing.TB, files afero.Fs, to bucket) {
 	t.Helper()
 	if _, err := publisher.Publish(t.Context(), storage.NewFolder(files), to, publisher.Options{}); err != nil {
-		t.Fatalf("publish: %v", err)
+		t.Fatalf("publish: got %v, want no error", err)
 	}
 }
 
@@ -98,19 +96,7 @@ func local(t testing.TB, files afero.Fs) *storage.Local {
 // inFolder writes a site to a folder.
 func inFolder(t testing.TB, files afero.Fs) (path string) {
 	t.Helper()
-	path = t.TempDir()
-	err := afero.Walk(files, "/", func(name string, info fs.FileInfo, err error) error {
-		if err != nil || info.IsDir() {
-			return err
-		}
-		body, err := afero.ReadFile(files, name)
-		to := filepath.Join(path, filepath.FromSlash(name))
-		return errors.Join(err, os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, body, 0o644))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return objects(t, files).Write(t, t.TempDir())
 }
 
 // generated is the site of a snapshot, in memory.
@@ -144,12 +130,12 @@ func unchanged(t testing.TB, b bucket, was map[site.Key]string, what string) {
 	if is := content(t, b, ""); !maps.Equal(is, was) {
 		for key, body := range is {
 			if was[key] != body {
-				t.Errorf("%s: %s became %.200s", what, key, body)
+				t.Errorf("%s: %s: got another body, %.200s, want it unchanged", what, key, body)
 			}
 		}
 		for key := range was {
 			if _, ok := is[key]; !ok {
-				t.Errorf("%s: %s is gone", what, key)
+				t.Errorf("%s: %s: got no object, want it unchanged", what, key)
 			}
 		}
 	}
@@ -173,7 +159,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for begun := time.Now(); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Since(begun) > 30*time.Second {
-			t.Fatalf("not within 30 s: %s", what)
+			t.Fatalf("after 30 s: got nothing, want: %s", what)
 		}
 	}
 }

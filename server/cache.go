@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync/atomic"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -14,76 +13,53 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A version counts the sites that took each other's place in a store. Cached
-// objects belong to the version under which they were asked for, so that noticing
-// a new site is enough to forget the old one.
+// A version numbers the sites that a handler has served. It is part of each cache key, so
+// that no object of an older site answers for a newer one.
 type version uint64
 
-// A cache keeps the objects of a store that are asked for often, up to a number of
-// bytes, and reads each only once however many ask at the same time. It remembers
-// what is not there too.
+// A cache keeps the objects that are asked for most, up to a number of bytes, and the keys
+// that have no object. Requests that miss the same key at the same time share one read. It
+// is safe for concurrent use.
 type cache struct {
 	fetcher *fetcher
-	keeper  *keeper
-	objects *otter.Cache[cacheKey, *object] // nil is an object that is not there
-	waiting *room                           // requests that wait for the store
-	rereads *room                           // reads in the background, for which nobody waits
+	tracker *tracker
+	objects *otter.Cache[cacheKey, *object] // nil: the store has no such object
+	waiting *slots                          // of requests that wait for the store
+	rereads *slots                          // of reads in the background
 	metrics *metrics
-}
-
-// A room is for so many requests that wait.
-type room struct {
-	taken  atomic.Int64
-	size   int64
-	within *room // of whose size this takes a part; nil for none
-}
-
-func (r *room) enter() bool {
-	if r.taken.Add(1) > r.size || r.within != nil && !r.within.enter() {
-		r.taken.Add(-1)
-		return false
-	}
-	return true
-}
-
-func (r *room) leave() {
-	r.taken.Add(-1)
-	if r.within != nil {
-		r.within.leave()
-	}
 }
 
 type cacheKey struct {
 	version     version
 	key         site.Key
-	withoutTags bool // records, made of those at the key
+	withoutTags bool // the records at the key, with their tags left out
 }
 
 const (
-	// entryOverhead is about what an entry takes beside its key and its body (a test
-	// measures it).
+	// entryOverhead approximates the bytes of an entry beyond its key and body. A test
+	// measures it.
 	entryOverhead = 320
-	// keptFor is how long an object is believed before it is read again, in the
-	// background: another fallback may have refreshed it. Answers may be as old in
-	// any browser, by their Cache-Control.
+	// keptFor is the age at which an object is read again, in the background, because
+	// another fallback may have refreshed it. Browsers may keep answers as long, by their
+	// Cache-Control.
 	keptFor = 5 * time.Minute
-	// absentFor is how long it is believed that there is no such object.
+	// absentFor is how long the cache remembers that an object does not exist.
 	absentFor = 10 * time.Second
-	// rereadsAtOnce bounds those reads where the store hangs.
+	// rereadsAtOnce bounds the reads in the background while the store hangs.
 	rereadsAtOnce = 64
-	// never is longer than a site lives.
+	// never outlasts every site.
 	never = 365 * 24 * time.Hour
 )
 
-// errBusy says that too many requests wait for the store already.
-var errBusy = errors.New("too many requests wait for the store")
+// errBusy says that too many requests wait already, for the store or for memory.
+var errBusy = errors.New("too many requests are waiting")
 
-func newCache(f *fetcher, o Options, waiting *room, m *metrics) (*cache, error) {
-	keeper := newKeeper(o.InFlightBytes/3, o.InFlightBytes/2)
+func newCache(f *fetcher, o Options, waiting *slots, m *metrics) (*cache, error) {
+	tracker := newTracker(o.InFlightBytes/3, o.InFlightBytes/2)
 	objects, err := otter.New(&otter.Options[cacheKey, *object]{
 		MaximumWeight: o.CacheBytes,
-		Weigher: func(k cacheKey, o *object) uint32 { // called for what is put into the cache, and when it is
-			keeper.replaced(k)
+		Weigher: func(k cacheKey, o *object) uint32 { // called once for each object that enters the cache, at that moment
+			tracker.replaced(k)
 			weight := entryOverhead + len(k.key)
 			if o != nil {
 				o.cached()
@@ -104,17 +80,17 @@ func newCache(f *fetcher, o Options, waiting *room, m *metrics) (*cache, error) 
 			return never
 		}),
 		RefreshCalculator: rereading{otter.RefreshWriting[cacheKey, *object](keptFor)},
-		Logger:            &otter.NoopLogger{}, // the fetcher counts failures
+		Logger:            &otter.NoopLogger{}, // the fetcher's metrics count failures
 		Clock:             o.clock,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of %d bytes: %w", o.CacheBytes, err)
 	}
-	return &cache{fetcher: f, keeper: keeper, objects: objects, waiting: waiting, rereads: &room{size: rereadsAtOnce}, metrics: m}, nil
+	return &cache{fetcher: f, tracker: tracker, objects: objects, waiting: waiting, rereads: &slots{size: rereadsAtOnce}, metrics: m}, nil
 }
 
-// rereading lets some time pass after a failure: else every request for an object
-// would try again while the store is away.
+// rereading delays the next read after one that failed. Otherwise every request for the
+// object would start another while the store is down.
 type rereading struct {
 	otter.RefreshCalculator[cacheKey, *object]
 }
@@ -124,30 +100,21 @@ func (rereading) RefreshAfterReloadFailure(otter.Entry[cacheKey, *object], error
 	return absentFor
 }
 
-// get gives an object, or storage.ErrNotFound. The caller releases it.
-func (c *cache) get(ctx context.Context, v version, key site.Key) (*object, error) {
-	return c.getKey(ctx, cacheKey{version: v, key: key})
-}
-
-// getWithoutTags gives the records at a key without their tags. They are kept like
-// objects: whoever asks at the same time shares them.
-func (c *cache) getWithoutTags(ctx context.Context, v version, key site.Key) (*object, error) {
-	return c.getKey(ctx, cacheKey{version: v, key: key, withoutTags: true})
-}
-
-func (c *cache) getKey(ctx context.Context, k cacheKey) (*object, error) {
+// get returns an object, which the caller must release, or storage.ErrNotFound. errBusy
+// means that too many requests wait for the store.
+func (c *cache) get(ctx context.Context, k cacheKey) (*object, error) {
 	if c.has(k) {
 		c.metrics.cacheHits.Inc()
-	} else if o := c.keeper.find(k); o != nil {
+	} else if o := c.tracker.find(k); o != nil {
 		c.metrics.cacheHits.Inc()
 		return o, nil
 	} else {
 		c.metrics.cacheMisses.Inc()
-		// Where the store hangs, those who wait for it must leave room for others.
-		if !c.waiting.enter() {
+		// While the store hangs, other requests must still get through.
+		if !c.waiting.tryAcquire() {
 			return nil, errBusy
 		}
-		defer c.waiting.leave()
+		defer c.waiting.release()
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -155,22 +122,23 @@ func (c *cache) getKey(ctx context.Context, k cacheKey) (*object, error) {
 	return found(c.objects.Get(ctx, k, c))
 }
 
-// has reports whether an object, or that there is none, is in the cache.
+// has reports whether the cache can answer for a key: with an object or with its absence.
 func (c *cache) has(k cacheKey) bool {
 	_, cached := c.objects.GetEntryQuietly(k)
 	return cached
 }
 
-// renew gives an object as it is in the store now. The caller releases it.
-func (c *cache) renew(ctx context.Context, v version, key site.Key) (*object, error) {
+// renew reads an object past the cache and caches the result. The caller releases it.
+func (c *cache) renew(ctx context.Context, k cacheKey) (*object, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	result := <-c.objects.Refresh(ctx, cacheKey{version: v, key: key}, c)
+	result := <-c.objects.Refresh(ctx, k, c)
 	return found(result.Value, result.Err)
 }
 
-// put makes a body what the store is known to hold. Whoever uses the object pins it.
+// put caches a body that was just written to the store. A caller that uses the object pins
+// it first.
 func (c *cache) put(v version, key site.Key, body []byte) *object {
 	k := cacheKey{version: v, key: key}
 	o := c.newObject(k, body)
@@ -191,32 +159,32 @@ func found(o *object, err error) (*object, error) {
 	return o, nil
 }
 
-// Reload reads an object again; the cache calls it.
+// Reload reads an object again. otter calls it.
 func (c *cache) Reload(ctx context.Context, k cacheKey, _ *object) (*object, error) {
-	if !c.rereads.enter() {
+	if !c.rereads.tryAcquire() {
 		return nil, errBusy
 	}
-	defer c.rereads.leave()
+	defer c.rereads.release()
 	return c.Load(ctx, k)
 }
 
-// Load reads an object; the cache calls it, once for all who ask.
+// Load reads an object. otter calls it once for all requests that wait for the key.
 func (c *cache) Load(ctx context.Context, k cacheKey) (*object, error) {
-	// Until it returns, the body counts as what is under way, then as what is cached.
+	// The body counts against the budget until Load returns, then against the cache.
 	var held int64
 	release := func() {
 		if held > 0 {
-			c.keeper.ledgerOf(held).give(held)
+			c.tracker.budgetFor(held).give(held)
 			held = 0
 		}
 	}
 	defer release()
 	body, err := c.fetcher.getAdmitted(ctx, k.key, func(ctx context.Context, size int64) error {
-		release() // of a try that failed
+		release() // what an earlier attempt held
 		if size == 0 {
 			return nil
 		}
-		if err := c.keeper.ledgerOf(size).acquire(ctx, size); err != nil {
+		if err := c.tracker.budgetFor(size).acquire(ctx, size); err != nil {
 			return err
 		}
 		held = size
@@ -228,14 +196,14 @@ func (c *cache) Load(ctx context.Context, k cacheKey) (*object, error) {
 		return nil, err
 	}
 	if k.withoutTags {
-		body = site.AppendWithoutTags(body[:0], body) // which is nobody else's, and never grows
+		body = site.AppendWithoutTags(body[:0], body) // nobody else has this body, and the result is never longer
 	}
 	return c.newObject(k, body), nil
 }
 
 func (c *cache) newObject(k cacheKey, body []byte) *object {
 	o := newObject(body)
-	o.keeper, o.key, o.read = c.keeper, k, time.Now().UnixNano()
-	o.state.Store(loose)
+	o.tracker, o.key, o.read = c.tracker, k, time.Now().UnixNano()
+	o.state.Store(notCached)
 	return o
 }

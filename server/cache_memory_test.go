@@ -21,13 +21,13 @@ func TestTheCacheTakesTheBytesThatItSays(t *testing.T) {
 	for _, size := range []int{100, 450, 3000, 200_000} {
 		t.Run(fmt.Sprintf("objects of %d bytes", size), func(t *testing.T) {
 			m := newMetrics()
-			c, err := newCache(&fetcher{madeStore{size}, defaultTimeout, m}, Options{CacheBytes: most, InFlightBytes: defaultInFlight}, &room{size: 1}, m)
+			c, err := newCache(&fetcher{madeStore{size}, defaultTimeout, m}, Options{CacheBytes: most, InFlightBytes: defaultInFlight}, &slots{size: 1}, m)
 			if err != nil {
 				t.Fatal(err)
 			}
 			before := heap()
 			for i := range 3 * most / (size + 300) {
-				o, err := c.get(t.Context(), 1, site.Key(fmt.Sprintf("api/v1/lists/%d/details", i)))
+				o, err := c.get(t.Context(), cacheKey{version: 1, key: site.Key(fmt.Sprintf("api/v1/lists/%d/details", i))})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -37,10 +37,10 @@ func TestTheCacheTakesTheBytesThatItSays(t *testing.T) {
 			took := heap() - before
 			t.Logf("%.1f MiB for %.1f MiB, %d objects", float64(took)/(1<<20), float64(c.objects.WeightedSize())/(1<<20), c.objects.EstimatedSize())
 			if took > most*11/10 {
-				t.Errorf("%d bytes of memory for a cache of %d", took, most)
+				t.Errorf("memory: got %d bytes, want at most a tenth more than the %d of the cache", took, most)
 			}
 			if weight := c.objects.WeightedSize(); weight < most*8/10 || weight > most {
-				t.Errorf("a cache of %d holds %d bytes", most, weight)
+				t.Errorf("a cache of %d bytes: got %d bytes in it, want 80 to 100 percent", most, weight)
 			}
 			runtime.KeepAlive(c)
 		})

@@ -118,7 +118,7 @@ func (c *circle) outlive(t *testing.T) {
 
 	v, err := publisher.Verify(t.Context(), c.bucket, publisher.Options{})
 	if err != nil || !v.Good() || v.Refreshed.Count != 2 {
-		t.Errorf("verify: %v %v", v, err)
+		t.Errorf("verify: got %v, %v, want a good bucket with 2 refreshed objects", v, err)
 	}
 }
 
@@ -147,7 +147,7 @@ func (c *circle) shows(t *testing.T, base string) {
 			if strings.Contains(answer, text) && (object != "badges" || strings.Contains(answer, `"eventId":"2"`)) {
 				delete(want, object)
 			} else if time.Since(begun) > 20*time.Second {
-				t.Fatalf("%s: %s", object, answer)
+				t.Fatalf("%s after 20 s: got %s, want the refreshed one", object, answer)
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func refreshList(t *testing.T, base string) {
 	for _, object := range []string{"details", "badges"} {
 		response, body := request(t, http.MethodGet, base+"/api/v1/lists/2/"+object+"?cache=fresh")
 		if response.StatusCode != http.StatusOK || response.Header.Get("X-Refresh") != "" {
-			t.Fatalf("refresh of %s: %d %s", object, response.StatusCode, body)
+			t.Fatalf("refresh of %s: got %d %s, want 200 without X-Refresh", object, response.StatusCode, body)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func (c *circle) run(t *testing.T) {
 	c.publish(t, nil) // a run that knows nothing of it changes nothing of it
 	base, stop = c.serve(t, server.RefreshOptions{})
 	if _, body := request(t, http.MethodGet, base+"/api/v1/lists/2/details"); !strings.Contains(body, `"renamed.eth"`) {
-		t.Errorf("a run without --refreshed took the profile back: %s", body)
+		t.Errorf("after a run without --refreshed: got %s, want the refreshed profile", body)
 	}
 	stop()
 
@@ -275,7 +275,7 @@ func (c *circle) check(t *testing.T, when, name string, participated bool) {
 		"lists/2/badges":                       fmt.Sprintf(`"participated":%v`, participated),
 	} {
 		if response, body := request(t, http.MethodGet, base+"/api/v1/"+path); response.StatusCode != http.StatusOK || !strings.Contains(body, want) {
-			t.Errorf("%s, %s: %d %s", when, path, response.StatusCode, body)
+			t.Errorf("%s, %s: got %d %s, want 200 with %q", when, path, response.StatusCode, body, want)
 		}
 	}
 }

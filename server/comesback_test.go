@@ -71,15 +71,15 @@ func TestAFolderThatComesBack(t *testing.T) {
 			c.put(t, in, "1", "0")
 			const path = "/api/v1/lists/1/records"
 			if w := ask(handler, path); !strings.Contains(w.Body.String(), `"two"`) {
-				t.Fatalf("the other site: got %d %.300s", w.Code, w.Body)
+				t.Fatalf("the other site: got %d %.300s, want a search that finds two", w.Code, w.Body)
 			}
 			c.put(t, in, "0", "1")
-			handler.Look(t.Context())
+			handler.PollRoot(t.Context())
 			if w := ask(handler, path); !strings.Contains(w.Body.String(), `"one"`) {
-				t.Errorf("the site that came back: got %d %.300s", w.Code, w.Body)
+				t.Errorf("the site that came back: got %d %.300s, want a search that finds one", w.Code, w.Body)
 			}
 			served := handler.Version()
-			handler.Look(t.Context())
+			handler.PollRoot(t.Context())
 			if got := handler.Version(); got != served {
 				t.Errorf("nothing has changed: got version %d, want %d", got, served)
 			}

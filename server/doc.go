@@ -1,5 +1,11 @@
-// Package server answers the requests of the API from a site: files as they are,
-// and what no file can hold (pages and term searches over the search shards,
-// records without tags). Preview and fallback serve the same handler; only the
-// Store differs.
+// Package server answers the requests of the API from a site. Most answers are objects of the site as
+// they are. Three are computed: pages and term searches, from the search shards; records without
+// tags; and refreshes (cache=fresh), which ask an upstream and store the result.
+//
+// Preview and fallback serve the same Handler over different Stores. A Handler answers many requests
+// at once and keeps no state that matters: what it refreshes is in the bucket before the answer goes
+// out, so any number of handlers may serve one bucket.
+//
+// The API may change until version 1. The HTTP API that it answers is described by the OpenAPI
+// document of package templates.
 package server

@@ -9,17 +9,17 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Examples are things that a site holds, for pages that show what to ask for.
+// Examples are values that a site has answers for, to show on a start page.
 type Examples struct {
-	TokenID string // of the list that follows the most
-	Address string // of its account
-	Name    string // of its account; "" if it has none that is found
-	Term    string // that finds somebody in the list; "" if nobody has a name
-	Sharded bool   // the list has search shards
+	TokenID string // the list that follows the most accounts
+	Address string // the account of that list, in lower case
+	Name    string // the name of that account; "" if it cannot be looked up
+	Term    string // a search term that finds an entry of the list; "" if no entry has a name
+	Sharded bool   // the list is long enough to have search shards
 }
 
-// FindExamples looks at the top of the following leaderboard. A site without any
-// list gives the zero value.
+// FindExamples takes examples from the top of the following leaderboard. For a site without lists
+// it returns the zero value. Errors are those of the store and of malformed objects.
 func FindExamples(ctx context.Context, store Store, root *site.Root) (Examples, error) {
 	var x Examples
 	var board []site.FollowingEntry

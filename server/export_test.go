@@ -19,11 +19,11 @@ func (h *Handler) RefreshesWaiting() int64 { return h.refresher.waiting.taken.Lo
 // RequestsWaiting is the number of requests that wait for the store or for a refresh.
 func (h *Handler) RequestsWaiting() int64 { return h.cache.waiting.taken.Load() }
 
-// Look is what Watch does at each poll.
-func (h *Handler) Look(ctx context.Context) { h.look(ctx) }
+// PollRoot is what Watch does at each poll.
+func (h *Handler) PollRoot(ctx context.Context) { h.pollRoot(ctx) }
 
 // InFlight is the number of bytes that are held beside the cache.
 func (h *Handler) InFlight() int64 { return h.inFlight() }
 
 // Version counts the sites that were served.
-func (h *Handler) Version() uint64 { return uint64(h.view.Load().version) }
+func (h *Handler) Version() uint64 { return uint64(h.live.Load().version) }

@@ -93,7 +93,7 @@ func FuzzServe(f *testing.F) {
 		// Where a body may still come, the connection stays for it, and no longer.
 		if understood.ContentLength == 0 && response.Header.Get("X-Request-Id") != "" {
 			if rest, err := io.ReadAll(answers); err != nil || len(rest) > 0 {
-				t.Errorf("after the answer: %q, %v", rest, err)
+				t.Errorf("after the answer: got %q, %v, want nothing", rest, err)
 			}
 		}
 		checkAnswer(t, understood, response, answer)
@@ -148,35 +148,35 @@ func checkAnswer(t *testing.T, request *http.Request, response *http.Response, b
 	t.Helper()
 	status, header := response.StatusCode, response.Header
 	if !slices.Contains(known, status) {
-		t.Fatalf("status %d: %s", status, body)
+		t.Fatalf("got status %d, want a known one: %s", status, body)
 	}
 	if bodiless := request.Method == http.MethodHead || status == http.StatusNoContent || status == http.StatusNotModified; bodiless && len(body) > 0 {
-		t.Errorf("%s, %d: a body of %d bytes", request.Method, status, len(body))
+		t.Errorf("%s, %d: got a body of %d bytes, want none", request.Method, status, len(body))
 	} else if length := header.Get("Content-Length"); !bodiless && length != "" && length != strconv.Itoa(len(body)) {
-		t.Errorf("%d bytes, not %s", len(body), length)
+		t.Errorf("Content-Length: got a body of %d bytes, want %s", len(body), length)
 	}
 	if header.Get("X-Request-Id") == "" {
 		// net/http's, a probe's, or the answer to OPTIONS *.
 		if status == http.StatusOK && request.Method != http.MethodOptions && header.Get("Content-Type") != "text/plain; charset=utf-8" {
-			t.Errorf("an answer without a request ID: %v", header)
+			t.Errorf("an answer: got %v, want a request ID", header)
 		}
 		return
 	}
 	if header.Get("Cache-Control") == "" || header.Get("Access-Control-Allow-Origin") != "*" {
-		t.Errorf("%d without its headers: %v", status, header)
+		t.Errorf("%d: got %v, want Cache-Control and CORS headers", status, header)
 	}
 	switch contentType := header.Get("Content-Type"); status {
 	case http.StatusNoContent:
 	case http.StatusNotModified:
 		if header.Get("ETag") == "" {
-			t.Error("304 without an ETag")
+			t.Error("304: got no ETag, want one")
 		}
 	case http.StatusOK:
 		if contentType != "application/json" && contentType != "application/problem+json" {
-			t.Errorf("%d: content type %q", status, contentType)
+			t.Errorf("%d: got content type %q, want JSON or a problem", status, contentType)
 		}
 		if len(body) > 0 && (!json.Valid(body) || header.Get("ETag") != `"`+site.Sum(body).String()+`"`) {
-			t.Errorf("ETag %s of %s", header.Get("ETag"), body)
+			t.Errorf("got ETag %s, want the MD5 of a JSON body: %s", header.Get("ETag"), body)
 		}
 	default:
 		if len(body) > 0 {
@@ -184,10 +184,10 @@ func checkAnswer(t *testing.T, request *http.Request, response *http.Response, b
 			checkProblem(t, request.RequestURI, &problem, body)
 		}
 		if header.Get("ETag") != "" || (status == http.StatusMethodNotAllowed) != (header.Get("Allow") == site.AllowedMethods) {
-			t.Errorf("%d: %v", status, header)
+			t.Errorf("%d: got %v, want no ETag, and Allow with 405 only", status, header)
 		}
 	}
 	if status == http.StatusOK && request.Method == http.MethodGet && len(body) == 0 {
-		t.Error("nothing for an answer")
+		t.Error("GET: got an empty body, want an answer")
 	}
 }

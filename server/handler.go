@@ -10,7 +10,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,19 +24,19 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Options say how a handler works. The zero value of a field means its default.
+// Options configure a handler. The zero value of a field means the default that its comment names.
 type Options struct {
-	Log        *slog.Logger // hears of failures; slog.Default()
-	CacheBytes uint64       // of objects kept in memory; 32 MiB
-	// InFlightBytes are those of objects that are being read, and of answers that are being
-	// made or sent, which the cache does not hold; 12 MiB. What does not fit has to wait.
+	Log        *slog.Logger // for failures and, at debug level, requests; slog.Default()
+	CacheBytes uint64       // most bytes of the cache; 32 MiB
+	// InFlightBytes bounds the bytes beyond the cache: of objects that are being read, and of
+	// answers that are being made or sent; 12 MiB. What does not fit waits.
 	InFlightBytes int64
-	Poll          time.Duration // how soon Watch notices a new site in the store; 10 s
-	Timeout       time.Duration // in which a request is answered, if only with a 503; 5 s
-	MaxRequests   int           // that are answered at the same time, others get a 503; 2,048
+	Poll          time.Duration // between two reads of the root by Watch; 10 s
+	Timeout       time.Duration // of a request, which then gets a 503; 5 s
+	MaxRequests   int           // answered at the same time, others get a 503 at once; 2,048
 	Refresh       RefreshOptions
 
-	clock otter.Clock // of the cache; tests have their own, nil means the real one
+	clock otter.Clock // of the cache; nil means the real one, tests have their own
 }
 
 const (
@@ -61,33 +60,34 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Handler answers the requests of the API from a store.
+// A Handler answers the requests of the API from a store. It is safe for concurrent use.
 type Handler struct {
 	fetcher     *fetcher
 	cache       *cache
-	refresher   *refresher // nil where nothing is refreshed
+	refresher   *refresher // nil if nothing is refreshed
 	metrics     *metrics
 	log         *slog.Logger
 	poll        time.Duration
 	timeout     time.Duration
-	refreshing  time.Duration // that a refresh may take beyond the timeout
+	refreshing  time.Duration // time that a refresh may take beyond timeout
 	maxRequests int64
 
-	failures  rate.Sometimes      // lines about failed requests, of which there may be thousands a second
-	pages     *semaphore.Weighted // bytes of pages of searches
-	paged     atomic.Int64        // that are taken of them
-	oversize  *semaphore.Weighted // of pages that found no more room there: one
-	ahead     *semaphore.Weighted // bytes of shards that are read before they are needed
-	mixed     *room               // requests that wait for the parts of an answer to agree
-	answering atomic.Int64
-	draining  atomic.Bool
-	polling   sync.Mutex // held while the root is read again
-	view      atomic.Pointer[view]
+	failures   rate.Sometimes      // limits the log of failed requests, of which there may be thousands per second
+	pages      *semaphore.Weighted // bytes of pages of searches
+	pagesTaken atomic.Int64        // bytes that are taken of pages
+	oversize   *semaphore.Weighted // 1: the one page that may be larger than pages allows
+	ahead      *semaphore.Weighted // bytes of prefetched search shards
+	mixed      *slots              // of requests that wait for the parts of an answer to agree
+	answering  atomic.Int64        // requests that are being answered
+	draining   atomic.Bool
+	polling    sync.Mutex // held while the root is read
+	live       atomic.Pointer[liveSite]
 }
 
-// New makes a handler. It reads the root of the site and fails if there is none.
-// Where the store cannot be reached, and that may pass, it answers with 503 until
-// Watch has found the root.
+// New returns a handler for the site in store. It reads the root and fails if there is none. If
+// the store fails in a way that is retryable (storage.Temporary), the handler answers 503 until
+// Watch has read the root. The caller runs Watch, and Close at the end. If o.Refresh names an
+// upstream, the store must be a Bucket.
 func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
 	o = o.withDefaults()
 	m := newMetrics()
@@ -96,9 +96,9 @@ func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
 		timeout: o.Timeout, refreshing: o.Refresh.upstreamTimeout, maxRequests: int64(o.MaxRequests),
 		failures: rate.Sometimes{First: 10, Interval: 100 * time.Millisecond},
 	}
-	// A store that hangs may keep three quarters of the requests waiting: the rest is
-	// for what the cache answers.
-	waiting := &room{size: int64(max(1, o.MaxRequests*3/4))}
+	// If the store hangs, at most three quarters of the requests wait for it. The rest is for
+	// answers from the cache.
+	waiting := &slots{size: int64(max(1, o.MaxRequests*3/4))}
 	if h.cache, err = newCache(h.fetcher, o, waiting, m); err != nil {
 		return nil, err
 	}
@@ -108,23 +108,24 @@ func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
 		}
 	}()
 
-	// The rest is for objects. Those that are read ahead count as objects too.
+	// Pages get a sixth of InFlightBytes, objects the rest (see newCache). Prefetched shards
+	// count as objects, and may be a sixth.
 	h.pages, h.oversize = semaphore.NewWeighted(max(o.InFlightBytes/6, pageGrant)), semaphore.NewWeighted(1)
 	h.ahead = semaphore.NewWeighted(o.InFlightBytes / 6)
-	h.mixed = &room{size: int64(max(1, o.MaxRequests/8)), within: waiting}
-	// Those who wait for a refresh are among them, and leave half of all to others.
-	refreshing := &room{size: int64(max(1, o.MaxRequests/2)), within: waiting}
+	h.mixed = &slots{size: int64(max(1, o.MaxRequests/8)), parent: waiting}
+	// Requests that wait for a refresh share these slots and take at most half of all requests.
+	refreshing := &slots{size: int64(max(1, o.MaxRequests/2)), parent: waiting}
 	if h.refresher, err = newRefresher(o.Refresh, h.fetcher, refreshing, m); err != nil {
 		return nil, err
 	}
 	m.watch(h)
 	h.polling.Lock()
 	defer h.polling.Unlock()
-	switch err = h.check(ctx); {
+	switch err = h.readRoot(ctx); {
 	case errors.Is(err, storage.ErrNotFound):
 		return nil, fmt.Errorf("there is no site: it has no %s", site.RootKey)
 	case storage.Temporary(err):
-		h.log.Warn("the site cannot be read yet", "error", err)
+		h.log.Warn("cannot read the site yet, will try again", "error", err)
 		err = nil
 	case err != nil:
 		return nil, err
@@ -132,16 +133,16 @@ func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
 	return h, nil
 }
 
-// Close ends what the handler does in the background, once Watch has returned and no
-// request is under way. It does not close the store.
+// Close stops the goroutines of the cache. Call it once, after Watch has returned and all requests
+// are answered. It does not close the store.
 func (h *Handler) Close() { h.cache.objects.StopAllGoroutines() }
 
-// inFlight are the bytes that are held beside the cache, as far as they are counted.
+// inFlight is the number of bytes that the handler holds beyond the cache.
 func (h *Handler) inFlight() int64 {
-	return h.cache.keeper.small.bytes() + h.cache.keeper.large.bytes() + h.paged.Load()
+	return h.cache.tracker.small.bytes() + h.cache.tracker.large.bytes() + h.pagesTaken.Load()
 }
 
-// An answer is what goes out.
+// An answer is a response before it is written.
 type answer struct {
 	status       int
 	object       *object
@@ -151,41 +152,17 @@ type answer struct {
 	retryAfter   time.Duration // Retry-After, in whole seconds; 0 means none
 }
 
-// ServeHTTP answers one request.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	begun := time.Now()
-	id := requestID(r)
-	ctx := context.WithValue(r.Context(), requestIDKey{}, id)
-	header := w.Header()
-	maps.Copy(header, everyAnswer)
-	header[headerRequestID] = []string{id}
-
-	var route *site.Route
-	status := http.StatusInternalServerError
-	defer func() {
-		if fault := recover(); fault != nil {
-			h.recover(ctx, w, r, fault)
-		}
-		h.metrics.answered(route, status, time.Since(begun))
-		if h.log.Enabled(ctx, slog.LevelDebug) {
-			h.logger(ctx).Debug("request", "method", r.Method, "path", r.URL.Path, "query", r.URL.RawQuery, "status", status, "took", time.Since(begun))
-		}
-	}()
-	if h.answering.Add(1) > h.maxRequests {
-		h.answering.Add(-1)
-		status = problem(site.Unavailable).write(w, r)
-		return
-	}
-	defer h.answering.Add(-1)
-	v := h.view.Load()
+// respond answers a request. It notes the route as soon as it is known, and the status.
+func (h *Handler) respond(ctx context.Context, w http.ResponseWriter, r *http.Request, seen *outcome) {
+	v := h.live.Load()
 	if v == nil {
-		status = problem(site.Unavailable).write(w, r)
+		seen.status = problem(site.Unavailable).write(w, r)
 		return
 	}
 	resolution := v.root.Config.Resolve(r.Method, sentPath(r.URL), r.URL.RawQuery)
-	route = resolution.Route
+	seen.route = resolution.Route
 	if resolution.Action == site.AnswerPreflight {
-		status = preflight(w)
+		seen.status = preflight(w)
 		return
 	}
 	limit := h.timeout
@@ -195,7 +172,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	a, err := h.answer(limited, v, resolution)
-	gone := r.Context().Err() != nil // or has only closed its side: an answer may still be read
+	gone := ctx.Err() != nil // or has only closed its side: an answer may still be read
 	if err != nil {
 		if !gone {
 			h.failures.Do(func() {
@@ -205,19 +182,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a = problem(site.Unavailable)
 	}
 	defer a.object.release()
-	status = a.write(w, r)
+	seen.status = a.write(w, r)
 	if gone {
-		status = statusClientGone
+		seen.status = statusClientGone
 	}
 }
 
-// statusClientGone is what nginx logs for a client that did not wait. It is counted,
-// not sent.
-const statusClientGone = 499
-
-// sentPath is the path as the client sent it. EscapedPath may not be: of a path
-// with characters that should have been escaped it escapes what was decoded, and
-// an encoded slash becomes one that separates.
+// sentPath is the path as the client sent it. URL.EscapedPath is not always: if the client left a
+// character unescaped that needs it, EscapedPath encodes the decoded path anew, and an encoded
+// slash turns into a separator.
 func sentPath(u *url.URL) string {
 	if u.RawPath != "" {
 		return u.RawPath
@@ -225,8 +198,8 @@ func sentPath(u *url.URL) string {
 	return u.EscapedPath()
 }
 
-// everyAnswer are the headers of every answer. The values are shared by all
-// responses, which only read them.
+// everyAnswer are the headers of every answer. All responses share the values: nobody changes
+// them.
 var everyAnswer = headersOf(site.EveryHeader())
 
 func headersOf(headers []site.Header) http.Header {
@@ -237,23 +210,14 @@ func headersOf(headers []site.Header) http.Header {
 	return h
 }
 
-// recover keeps one bad request from taking others down.
-func (h *Handler) recover(ctx context.Context, w http.ResponseWriter, r *http.Request, fault any) {
-	if err, ok := fault.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-		panic(fault) // net/http's own way to end a connection
-	}
-	h.logger(ctx).Error("panic", "method", r.Method, "path", r.URL.Path, "fault", fault, "stack", string(debug.Stack()))
-	problem(site.InternalError).write(w, r)
-}
-
 func preflight(w http.ResponseWriter) (status int) {
 	maps.Copy(w.Header(), headersOf(site.PreflightHeaders()))
 	w.WriteHeader(http.StatusNoContent)
 	return http.StatusNoContent
 }
 
-// answer finds the answer to a request that was understood, or that was not.
-func (h *Handler) answer(ctx context.Context, v *view, r site.Resolution) (answer, error) {
+// answer finds the answer to a resolved request. An error becomes a 503.
+func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution) (answer, error) {
 	if r.Action == site.AnswerProblem {
 		return problem(r.Problem), nil
 	}
@@ -275,19 +239,16 @@ func (h *Handler) answer(ctx context.Context, v *view, r site.Resolution) (answe
 	return answer{status: http.StatusOK, object: o, contentType: r.Route.ContentType, cacheControl: r.Route.CacheControl}, err
 }
 
-// find finds or makes the object that answers; storage.ErrNotFound if there is none.
-func (h *Handler) find(ctx context.Context, v *view, r site.Resolution) (*object, error) {
-	switch r.Action {
-	case site.AnswerSearch:
+// find returns the object that answers, which the caller releases, or storage.ErrNotFound.
+func (h *Handler) find(ctx context.Context, v *liveSite, r site.Resolution) (*object, error) {
+	if r.Action == site.AnswerSearch {
 		return h.search(ctx, v, r.Search)
-	case site.AnswerWithoutTags:
-		return h.cache.getWithoutTags(ctx, v.version, r.Key)
 	}
-	return h.cache.get(ctx, v.version, r.Key)
+	return h.cache.get(ctx, cacheKey{v.version, r.Key, r.Action == site.AnswerWithoutTags})
 }
 
 // refresh answers cache=fresh for an object that is stored.
-func (h *Handler) refresh(ctx context.Context, v *view, r site.Resolution, stored *object) (answer, error) {
+func (h *Handler) refresh(ctx context.Context, v *liveSite, r site.Resolution, stored *object) (answer, error) {
 	a := answer{status: http.StatusOK, object: stored, contentType: r.Route.ContentType, cacheControl: site.NoStore}
 	kind := site.Details
 	if r.Route.ID == site.RouteBadges {
@@ -298,7 +259,7 @@ func (h *Handler) refresh(ctx context.Context, v *view, r site.Resolution, store
 		return a, nil
 	}
 	fresh, err := h.refresher.refresh(ctx, target{v.root.Config, kind, r.TokenID}, h.logger(ctx),
-		func(body []byte) *object { return h.cache.put(h.view.Load().version, r.Key, body) }) // there may be a new site by then
+		func(body []byte) *object { return h.cache.put(h.live.Load().version, r.Key, body) }) // a new site may be live by then
 	var often *tooOftenError
 	switch {
 	case errors.As(err, &often):
@@ -318,7 +279,7 @@ func (h *Handler) refresh(ctx context.Context, v *view, r site.Resolution, store
 	return a, nil
 }
 
-// absent is the answer where there is no object.
+// absent is the answer if the object does not exist.
 func absent(r site.Resolution) answer {
 	a := problem(r.Absent)
 	if r.Fresh {
@@ -348,7 +309,7 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) (status int) {
 	switch a.status {
 	case http.StatusOK:
 		header.Set("ETag", a.object.etag)
-		if holds(r.Header["If-None-Match"], a.object.etag) {
+		if matches(r.Header["If-None-Match"], a.object.etag) {
 			w.WriteHeader(http.StatusNotModified)
 			return http.StatusNotModified
 		}
@@ -357,15 +318,15 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) (status int) {
 	}
 	header.Set("Content-Length", strconv.Itoa(len(a.object.body)))
 	w.WriteHeader(a.status)
-	// Not http.ServeContent: it flushes the headers before it copies the body, a
-	// system call and a packet more; nobody asks for a range of JSON.
-	_, _ = w.Write(a.object.body) // the client may be gone: then nobody is left to tell
+	// Not http.ServeContent: it flushes the headers before it copies the body, which costs
+	// another system call and packet, and JSON needs no ranges.
+	_, _ = w.Write(a.object.body) // an error means that the client is gone
 	return a.status
 }
 
-// holds reports whether an If-None-Match header (RFC 9110, 13.1.2) names an entity
-// tag. A weak tag is as good as a strong one there.
-func holds(ifNoneMatch []string, etag string) bool {
+// matches reports whether an If-None-Match header (RFC 9110, 13.1.2) names an entity tag. That
+// header compares tags weakly.
+func matches(ifNoneMatch []string, etag string) bool {
 	for _, line := range ifNoneMatch {
 		for tag := range strings.SplitSeq(line, ",") {
 			tag = strings.TrimSpace(tag)

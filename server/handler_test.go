@@ -80,15 +80,15 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 				"Content-Length": fmt.Sprint(len(body)),
 			} {
 				if got := r.Header.Get(header); got != want {
-					t.Errorf("%s %s: %s %q, want %q", r.Request.Method, c.path, header, got, want)
+					t.Errorf("%s %s, %s: got %q, want %q", r.Request.Method, c.path, header, got, want)
 				}
 			}
 		}
 		if head.StatusCode != get.StatusCode || headBody != "" {
-			t.Errorf("HEAD %s: status %d and %d bytes, want %d and none", c.path, head.StatusCode, len(headBody), get.StatusCode)
+			t.Errorf("HEAD %s: got status %d and %d bytes, want %d and none", c.path, head.StatusCode, len(headBody), get.StatusCode)
 		}
 		if tag, want := get.Header.Get("ETag"), `"`+site.Sum([]byte(body)).String()+`"`; get.StatusCode == http.StatusOK && tag != want {
-			t.Errorf("%s: ETag %s, want the MD5 %s", c.path, tag, want)
+			t.Errorf("%s, ETag: got %s, want the MD5 %s", c.path, tag, want)
 		}
 	}
 }
@@ -106,10 +106,10 @@ func TestETagSavesTheBody(t *testing.T) {
 		} {
 			r, body := request(t, http.MethodGet, base+path, "If-None-Match", c.match)
 			if r.StatusCode != c.status || (body == "") != (c.status == 304) {
-				t.Errorf("%s with If-None-Match %s: %d and %d bytes, want %d", path, c.match, r.StatusCode, len(body), c.status)
+				t.Errorf("%s with If-None-Match %s: got %d and %d bytes, want %d", path, c.match, r.StatusCode, len(body), c.status)
 			}
 			if r.Header.Get("ETag") != tag || r.Header.Get("Cache-Control") == "" {
-				t.Errorf("%s: a 304 without its headers: %v", path, r.Header)
+				t.Errorf("%s, 304: got %v, want ETag and Cache-Control", path, r.Header)
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func TestMethods(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, "PROPFIND"} {
 		r, body := request(t, method, base+largeList+"details")
 		if r.StatusCode != 405 || r.Header.Get("Allow") != "GET, HEAD, OPTIONS" || r.Header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %d, %v", method, r.StatusCode, r.Header)
+			t.Errorf("%s: got %d, %v, want 405, Allow and no-store", method, r.StatusCode, r.Header)
 		}
 		checkProblem(t, method, r, []byte(body))
 	}
@@ -128,7 +128,7 @@ func TestMethods(t *testing.T) {
 		"Origin", "https://app.example", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "if-none-match")
 	if r.StatusCode != 204 || body != "" || r.Header.Get("Access-Control-Allow-Origin") != "*" ||
 		r.Header.Get("Access-Control-Allow-Methods") != "GET, HEAD, OPTIONS" || r.Header.Get("Access-Control-Allow-Headers") != "*" {
-		t.Errorf("preflight: %d %q %v", r.StatusCode, body, r.Header)
+		t.Errorf("preflight: got %d %q %v, want 204 and the CORS headers", r.StatusCode, body, r.Header)
 	}
 }
 
@@ -137,10 +137,10 @@ func TestFreshDataIsUnavailableWithoutASource(t *testing.T) {
 	stored, want := request(t, http.MethodGet, base+largeList+"details")
 	fresh, body := request(t, http.MethodGet, base+largeList+"details?cache=fresh")
 	if body != want || fresh.Header.Get("X-Refresh") != "unavailable" || fresh.Header.Get("Cache-Control") != "no-store" {
-		t.Errorf("cache=fresh: %v", fresh.Header)
+		t.Errorf("cache=fresh: got %v, want the stored object, X-Refresh: unavailable and no-store", fresh.Header)
 	}
 	if stored.Header.Get("X-Refresh") != "" {
-		t.Error("X-Refresh without cache=fresh")
+		t.Error("without cache=fresh: got X-Refresh, want none")
 	}
 }
 
@@ -206,10 +206,10 @@ func TestAPageReadsOnlyItsShards(t *testing.T) {
 		store := &recordingStore{Store: storage.NewFolder(memory)}
 		base := serve(t, store)
 		if r, body := request(t, http.MethodGet, base+"/api/v1/lists/8/searchFollowing?"+c.query); r.StatusCode != 200 {
-			t.Errorf("%s: %d %s", c.query, r.StatusCode, body)
+			t.Errorf("%s: got %d, want 200: %s", c.query, r.StatusCode, body)
 		}
 		if got := store.objects(); fmt.Sprint(got) != fmt.Sprint(c.want) {
-			t.Errorf("%s read %v, want %v", c.query, got, c.want)
+			t.Errorf("%s: got reads of %v, want %v", c.query, got, c.want)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func TestHotObjectsAreReadOnce(t *testing.T) {
 		request(t, http.MethodGet, base+"/api/v1/lists/404/details")
 	}
 	if got := store.objects(); len(got) != 2 {
-		t.Errorf("read %v, want each object once", got)
+		t.Errorf("got reads of %v, want each object once", got)
 	}
 }
 
@@ -233,15 +233,15 @@ func TestAFaultOfTheStoreIsNotAnAbsence(t *testing.T) {
 	for _, path := range []string{largeList + "details", largeList + "searchFollowing?term=x", "/api/v1/users/nobody.eth/searchFollowing?term=x"} {
 		r, body := request(t, http.MethodGet, base+path)
 		if r.StatusCode != 503 || r.Header.Get("Retry-After") == "" || r.Header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %d %v", path, r.StatusCode, r.Header)
+			t.Errorf("%s: got %d %v, want 503, Retry-After and no-store", path, r.StatusCode, r.Header)
 		}
 		if checkProblem(t, path, r, []byte(body)); strings.Contains(body, "fire") {
-			t.Errorf("%s tells about the inside: %s", path, body)
+			t.Errorf("%s: got %s, want nothing about the inside", path, body)
 		}
 	}
 	store.setFail(nil)
 	if r, _ := request(t, http.MethodGet, base+largeList+"details"); r.StatusCode != 200 {
-		t.Errorf("after the fault: %d", r.StatusCode)
+		t.Errorf("after the fault: got %d, want 200", r.StatusCode)
 	}
 }
 
@@ -257,14 +257,14 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 	r, body := request(t, http.MethodGet, base+largeList+"details")
 	checkProblem(t, "panic", r, []byte(body))
 	if r.StatusCode != 500 || r.Header.Get("Cache-Control") != "no-store" {
-		t.Errorf("a panic: %d %v", r.StatusCode, r.Header)
+		t.Errorf("a panic: got %d %v, want 500 and no-store", r.StatusCode, r.Header)
 	}
 	store.setFail(nil)
 	if r, _ := request(t, http.MethodGet, base+largeList+"badges"); r.StatusCode != 200 {
-		t.Errorf("the request after a panic: %d", r.StatusCode)
+		t.Errorf("the request after a panic: got %d, want 200", r.StatusCode)
 	}
 	if !strings.Contains(log.String(), "a bug") {
-		t.Error("the panic is not in the log")
+		t.Error("the log: got no panic, want one")
 	}
 }
 
@@ -279,7 +279,7 @@ func TestAClientThatLeavesIsNoError(t *testing.T) {
 	leave()
 	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, largeList+"details", nil).WithContext(gone))
 	if log.Len() > 0 {
-		t.Errorf("logged %s", &log)
+		t.Errorf("the log: got %s, want nothing", &log)
 	}
 }
 
@@ -304,7 +304,7 @@ func TestANewSiteIsNoticed(t *testing.T) {
 	go handler.Watch(ctx)
 	base := listen(t, handler)
 	if _, body := request(t, http.MethodGet, base+largeList+"badges"); !strings.HasPrefix(body, `{"badges":`) {
-		t.Fatalf("before: %.80s", body)
+		t.Fatalf("before: got %.80s, want badges", body)
 	}
 	make(site.Config{BadgesField: "poaps"})
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
@@ -313,7 +313,7 @@ func TestANewSiteIsNoticed(t *testing.T) {
 			break
 		}
 		if time.Since(begun) > 10*time.Second {
-			t.Fatalf("after: %.80s", body)
+			t.Fatalf("after 10 s: got %.80s, want the new site", body)
 		}
 	}
 }
@@ -321,6 +321,6 @@ func TestANewSiteIsNoticed(t *testing.T) {
 func TestNoSite(t *testing.T) {
 	if _, err := server.New(context.Background(), storage.NewFolder(afero.NewMemMapFs()), server.Options{}); err == nil ||
 		!strings.Contains(err.Error(), "there is no site") {
-		t.Errorf("an empty folder: %v", err)
+		t.Errorf("an empty folder: got %v, want an error that says there is no site", err)
 	}
 }

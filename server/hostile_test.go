@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	json "github.com/goccy/go-json"
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/fixtures/process"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -80,7 +80,7 @@ func waitFor(t *testing.T, done func() bool, told func() string) {
 	t.Helper()
 	for begun := time.Now(); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Since(begun) > patience {
-			t.Fatalf("after %v: %s", patience, told())
+			t.Fatalf("after %v: got %s, want as few as before", patience, told())
 		}
 	}
 }
@@ -89,7 +89,7 @@ func waitFor(t *testing.T, done func() bool, told func() string) {
 func askDemo(t *testing.T, base string) {
 	t.Helper()
 	if r, body := request(t, http.MethodGet, base+largeList+"details"); r.StatusCode != http.StatusOK || !json.Valid([]byte(body)) {
-		t.Errorf("an honest client: %d %s", r.StatusCode, body)
+		t.Errorf("an honest client: got %d %s, want 200 and JSON", r.StatusCode, body)
 	}
 }
 
@@ -123,18 +123,18 @@ func exchange(t *testing.T, base, sent string) []reply {
 	for {
 		if _, err := answers.Peek(1); err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("%.80q: the connection stays open", sent)
+				t.Errorf("%.80q: got a connection that stays open, want an end", sent)
 			}
 			return replies
 		}
 		response, err := http.ReadResponse(answers, nil)
 		if err != nil {
-			t.Errorf("%.80q: %v", sent, err)
+			t.Errorf("%.80q: got %v, want an answer", sent, err)
 			return replies
 		}
 		body, err := io.ReadAll(response.Body)
 		if err := errors.Join(err, response.Body.Close()); err != nil {
-			t.Errorf("%.80q: %v", sent, err)
+			t.Errorf("%.80q: got %v, want a whole answer", sent, err)
 		}
 		replies = append(replies, reply{response, body})
 	}
@@ -202,7 +202,7 @@ func TestDrippingClients(t *testing.T) {
 			_, _ = conn.Write(request.Next(1)) // the end shows on the other side
 		}
 		if time.Since(begun) > patience {
-			t.Fatal("it is still listened to")
+			t.Fatal("the listener: got an open one, want it closed")
 		}
 	}
 }
@@ -239,36 +239,26 @@ func TestIdleConnections(t *testing.T) {
 	base, returned := serveDemo(t, server.Limits{})
 	before := measure()
 
-	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-	child.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", inChild, count, strings.TrimPrefix(base, "http://")))
-	end, err := child.StdinPipe()
+	command := process.Self(t, []string{fmt.Sprintf("%s=%d %s", inChild, count, strings.TrimPrefix(base, "http://"))}, "-test.run=^"+t.Name()+"$")
+	end, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	output, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(output).ReadString('\n'); line != "idle\n" {
-		t.Errorf("the clients: %q, %v", line, err)
+	child := process.Start(t, command)
+	if !child.WaitFor("idle") {
+		t.Errorf("the clients: got %v, want idle", child.Lines())
 	}
 	with := measure()
 	t.Logf("%d idle connections: %d bytes each", count, (int(with.bytes)-int(before.bytes))/count)
 	if with.goroutines < count {
-		t.Errorf("%d goroutines: not all are connected", with.goroutines)
+		t.Errorf("goroutines: got %d, want at least the %d of the connections", with.goroutines, count)
 	}
 	askDemo(t, base)
 	if err := end.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := io.Copy(io.Discard, output); err != nil {
-		t.Error(err)
-	}
-	if err := child.Wait(); err != nil {
-		t.Error(err)
+	if status, _ := child.Wait(); status != 0 {
+		t.Errorf("the clients: got status %d, want 0", status)
 	}
 	returned()
 }
@@ -289,7 +279,7 @@ func holdIdle(t *testing.T, what string) {
 		}
 		fmt.Fprintf(conn, "HEAD /_site HTTP/1.1\r\nHost: x\r\n\r\n")
 		if n, err := conn.Read(answer); err != nil || !bytes.HasPrefix(answer[:n], []byte("HTTP/1.1 200")) {
-			t.Fatalf("%q, %v", answer[:n], err)
+			t.Fatalf("an idle connection: got %q, %v, want 200", answer[:n], err)
 		}
 	}
 	fmt.Println("idle")
@@ -320,7 +310,7 @@ func TestLargeRequests(t *testing.T) {
 	} {
 		group.Go(func() {
 			if got := statuses(exchange(t, base, c.sent)); len(got) != 1 || got[0] != c.status {
-				t.Errorf("%s: %v, want %d", c.name, got, c.status)
+				t.Errorf("%s: got %v, want %d", c.name, got, c.status)
 			}
 		})
 	}
@@ -337,7 +327,7 @@ func TestRequestSmuggling(t *testing.T) {
 	)
 	base, returned := serveDemo(t, impatient)
 	if got := statuses(exchange(t, base, start+"\r\n"+hidden)); fmt.Sprint(got) != "[200 200]" {
-		t.Fatalf("two honest requests: %v", got)
+		t.Fatalf("two honest requests: got %v, want [200 200]", got)
 	}
 	for _, sent := range []string{
 		// Two lengths, of which one is a lie.
@@ -397,15 +387,15 @@ func TestRequestSmuggling(t *testing.T) {
 	} {
 		replies := exchange(t, base, sent)
 		if len(replies) > 1 {
-			t.Errorf("%q has %d answers: %v", sent, len(replies), statuses(replies))
+			t.Errorf("%q: got %d answers, want at most one: %v", sent, len(replies), statuses(replies))
 			continue
 		}
 		for _, r := range replies {
 			if r.StatusCode != http.StatusBadRequest && !r.Close {
-				t.Errorf("%q: %d, and the connection goes on", sent, r.StatusCode)
+				t.Errorf("%q: got %d and a connection that goes on, want its end", sent, r.StatusCode)
 			}
 			if bytes.Contains(r.body, []byte(`"as_of"`)) {
-				t.Errorf("%q is answered with what is hidden in it", sent)
+				t.Errorf("%q: got an answer to what is hidden in it, want none", sent)
 			}
 		}
 	}
@@ -461,26 +451,26 @@ func TestTraversal(t *testing.T) {
 		for _, target := range targets {
 			replies := exchange(t, base, "GET "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 			if len(replies) != 1 {
-				t.Errorf("%s: %d answers", target, len(replies))
+				t.Errorf("%s: got %d answers, want 1", target, len(replies))
 				continue
 			}
 			r := replies[0]
 			if r.StatusCode != status {
-				t.Errorf("%s: %d, want %d: %.200s", target, r.StatusCode, status, r.body)
+				t.Errorf("%s: got %d, want %d: %.200s", target, r.StatusCode, status, r.body)
 			}
 			if bytes.Contains(r.body, []byte("secret")) {
-				t.Errorf("%s tells what is private", target)
+				t.Errorf("%s: got private data, want none", target)
 			}
 			switch r.Header.Get("Content-Type") {
 			case "text/plain; charset=utf-8": // net/http, which has not understood it
 				if r.StatusCode != http.StatusBadRequest {
-					t.Errorf("%s: not in our words: %d %s", target, r.StatusCode, r.body)
+					t.Errorf("%s: got %d, want a problem of ours or 400: %s", target, r.StatusCode, r.body)
 				}
 			case "application/problem+json":
 				checkProblem(t, target, r.Response, r.body)
 			default:
 				if !json.Valid(r.body) || r.StatusCode != http.StatusOK {
-					t.Errorf("%s: %d %s", target, r.StatusCode, r.body)
+					t.Errorf("%s: got %d, want 200 and JSON: %s", target, r.StatusCode, r.body)
 				}
 			}
 		}
@@ -513,7 +503,7 @@ func TestTooManyRequests(t *testing.T) {
 		for n := range c.waiting {
 			group.Go(func() {
 				if r, _ := request(t, http.MethodGet, fmt.Sprintf("%s/api/v1/lists/%d/details", base, 9000+n)); r.StatusCode != http.StatusNotFound {
-					t.Errorf("a request that had to wait: %d", r.StatusCode)
+					t.Errorf("a request that had to wait: got %d, want 404", r.StatusCode)
 				}
 			})
 			<-arrived
@@ -524,7 +514,7 @@ func TestTooManyRequests(t *testing.T) {
 		} {
 			r, body := request(t, http.MethodGet, base+path)
 			if r.StatusCode != status || (status != http.StatusOK) != (r.Header.Get("Retry-After") == "5") {
-				t.Errorf("of %d requests, %d wait, %s: %d %v", c.max, c.waiting, path, r.StatusCode, r.Header)
+				t.Errorf("of %d requests, %d wait, %s: got %d %v, want %d and Retry-After unless 200", c.max, c.waiting, path, r.StatusCode, r.Header, status)
 			}
 			if status != http.StatusOK {
 				checkProblem(t, path, r, []byte(body))

@@ -76,7 +76,7 @@ func TestAnswersInFlight(t *testing.T) {
 		}
 		asked.Wait()
 		if got := handler.InFlight(); got > size {
-			t.Errorf("%s: %d clients hold %d bytes, want at most %d", path(0), clients, got, size)
+			t.Errorf("%s: %d clients: got %d bytes in flight, want at most %d", path(0), clients, got, size)
 		}
 		if got := store.objects(); len(got) > 1 {
 			t.Errorf("%s: got %d reads for %d clients, want 1", path(0), len(got), clients)

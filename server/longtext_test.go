@@ -22,7 +22,7 @@ func TestRefreshLeavesOutLongTexts(t *testing.T) {
 	long.Avatar = "data:," + strings.Repeat("x", 64<<10)
 	want := readObject(t, generated(t, withProfile(t, account, long)), "api/v1/lists/104/details")
 	if !strings.Contains(want, `"name":"new.eth","avatar":"","header":`) {
-		t.Fatalf("the generator gives %.300s", want)
+		t.Fatalf("the generator: got %.300s, want the profile without its avatar", want)
 	}
 
 	t.Run("fetched", func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestRefreshLeavesOutLongTexts(t *testing.T) {
 			t.Errorf("got  %.300s\nwant %s", body, want)
 		}
 		if kept := content(t, b, "_refresh/")["_refresh/details/104"]; kept == "" || strings.Contains(kept, long.Avatar) {
-			t.Errorf("kept %.300s", kept)
+			t.Errorf("kept: got %.300s, want it without the long avatar", kept)
 		}
 	})
 	t.Run("kept", func(t *testing.T) {

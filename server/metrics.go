@@ -12,7 +12,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// metrics are the numbers of a handler, in a registry of their own.
+// metrics are the metrics of one handler, in a registry of their own.
 type metrics struct {
 	registry    *prometheus.Registry
 	requests    *prometheus.CounterVec   // by route and status
@@ -30,7 +30,7 @@ func newMetrics() *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Name: "requests_total", Help: "Requests answered, by route and status; 499 is a client that did not wait.",
+			Namespace: namespace, Name: "requests_total", Help: "Requests answered, by route and status; 499 is a client that left before its answer.",
 		}, []string{"route", "status"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Name: "request_seconds", Help: "Time to answer a request, by route.",
@@ -42,17 +42,17 @@ func newMetrics() *metrics {
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}, []string{"operation", "result"}),
 		cacheHits: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: namespace, Name: "cache_hits_total", Help: "Objects that the cache had.",
+			Namespace: namespace, Name: "cache_hits_total", Help: "Lookups that the cache could answer.",
 		}),
 		cacheMisses: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: namespace, Name: "cache_misses_total", Help: "Objects that the cache did not have.",
+			Namespace: namespace, Name: "cache_misses_total", Help: "Lookups that needed the store.",
 		}),
 		refreshes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "refreshes_total",
-			Help: "Refreshes by object and result: done, same (it was stored already), failed (the upstream), error (the store) or limited.",
+			Help: "Refreshes by object and result: done, same (the data was stored already), failed (the upstream), error (the store) or limited.",
 		}, []string{"object", "result"}),
 		upstream: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: namespace, Name: "upstream_seconds", Help: "Time to ask an upstream, by object and result: found, absent or error.",
+			Namespace: namespace, Name: "upstream_seconds", Help: "Time of a request to an upstream, by object and result: found, absent or error.",
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}, []string{"object", "result"}),
 	}
@@ -63,39 +63,39 @@ func newMetrics() *metrics {
 	return m
 }
 
-// watch adds what a handler knows without counting.
+// watch registers gauges that read the handler's state.
 func (m *metrics) watch(h *Handler) {
 	gauge := func(name, help string, value func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, value))
 	}
 	gauge("cache_bytes", "Bytes in the cache.", func() float64 { return float64(h.cache.objects.WeightedSize()) })
-	gauge("cache_objects", "Objects in the cache, those that are known to be absent included.",
+	gauge("cache_objects", "Objects in the cache, including those known to be absent.",
 		func() float64 { return float64(h.cache.objects.EstimatedSize()) })
-	gauge("in_flight_bytes", "Bytes of objects that are being read, and of answers under way that the cache does not hold.",
+	gauge("in_flight_bytes", "Bytes of objects that are being read and of answers in flight, beyond the cache.",
 		func() float64 { return float64(h.inFlight()) })
 	gauge("requests_in_flight", "Requests that are being answered.", func() float64 { return float64(h.answering.Load()) })
-	gauge("ready", "1 if there is a site to serve.", func() float64 {
+	gauge("ready", "1 if there is a site to serve and the server is not draining, else 0.", func() float64 {
 		if h.Ready() {
 			return 1
 		}
 		return 0
 	})
-	gauge("site_as_of_seconds", "Time of the snapshot that is served, in seconds since the Unix epoch; 0 before there is one.", func() float64 {
+	gauge("site_as_of_seconds", "Time of the snapshot of the live site, in seconds since the Unix epoch; 0 if there is none yet.", func() float64 {
 		if root := h.Root(); root != nil {
 			asOf, _ := time.Parse(time.RFC3339, root.AsOf) // ParseRoot has checked it
 			return float64(asOf.Unix())
 		}
 		return 0
 	})
-	gauge("site_checked_seconds", "When the root was last read, in seconds since the Unix epoch; 0 if never.", func() float64 {
-		if v := h.view.Load(); v != nil {
+	gauge("site_checked_seconds", "Time at which the root was last read, in seconds since the Unix epoch; 0 if never.", func() float64 {
+		if v := h.live.Load(); v != nil {
 			return float64(v.checked.Unix())
 		}
 		return 0
 	})
 }
 
-// answered counts a request. It had no route where it was not understood.
+// answered counts a request. route is nil if no route matched.
 func (m *metrics) answered(route *site.Route, status int, took time.Duration) {
 	pattern := "none"
 	if route != nil {
@@ -105,7 +105,7 @@ func (m *metrics) answered(route *site.Route, status int, took time.Duration) {
 	m.seconds.WithLabelValues(pattern).Observe(took.Seconds())
 }
 
-// Metrics serves the handler's numbers in the formats of Prometheus.
+// Metrics returns an HTTP handler that exposes the metrics in the formats of Prometheus.
 func (h *Handler) Metrics() http.Handler {
 	return promhttp.HandlerFor(h.metrics.registry, promhttp.HandlerOpts{})
 }

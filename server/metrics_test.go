@@ -21,7 +21,7 @@ func scrape(t testing.TB, handler *server.Handler) map[string]float64 {
 	t.Helper()
 	w := ask(handler.Metrics(), "/metrics")
 	if w.Code != http.StatusOK {
-		t.Fatalf("metrics: %d", w.Code)
+		t.Fatalf("metrics: got %d, want 200", w.Code)
 	}
 	numbers := map[string]float64{}
 	for line := range strings.Lines(w.Body.String()) {
@@ -36,7 +36,7 @@ func scrape(t testing.TB, handler *server.Handler) map[string]float64 {
 		}
 		n, err := strconv.ParseFloat(value, 64)
 		if err != nil {
-			t.Fatalf("%q: %v", line, err)
+			t.Fatalf("%q: got %v, want a number", line, err)
 		}
 		numbers[strings.TrimPrefix(name, "followpress_")] = n
 	}
@@ -108,10 +108,10 @@ func TestMetrics(t *testing.T) {
 		{"a refresh", handler, func() { store.reads.Store(false) }, freshDetails, map[string]float64{
 			details + `"200"}`: 1, `refreshes_total{object="details",result="done"}`: 1, "cache_hits_total": 1, read + `"done"}`: 1, write + `"done"}`: 2,
 			`upstream_seconds_count{object="details",result="found"}`: 1}},
-		{"a refresh of badges", handler, nil, freshBadges, map[string]float64{
+		{"a refresh of badges", handler, nil, badgeData, map[string]float64{
 			badges + `"200"}`: 1, `refreshes_total{object="badges",result="done"}`: 1,
 			`upstream_seconds_count{object="badges",result="found"}`: 1, `upstream_seconds_count{object="badges",result="absent"}`: 4}},
-		{"the same badges", handler, nil, freshBadges, map[string]float64{
+		{"the same badges", handler, nil, badgeData, map[string]float64{
 			`refreshes_total{object="badges",result="same"}`: 1, `refreshes_total{object="badges",result="done"}`: 0, write + `"done"}`: 1}},
 		{"a failing upstream", handler, func() { u.tell(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, nil) }, freshDetails, map[string]float64{
 			details + `"200"}`: 1, `refreshes_total{object="details",result="failed"}`: 1, write + `"done"}`: 0,
@@ -131,17 +131,17 @@ func TestMetrics(t *testing.T) {
 		after := scrape(t, c.handler)
 		for number, more := range c.more {
 			if got := after[number] - before[number]; math.Abs(got-more) > 1e-9 {
-				t.Errorf("%s: %s went up by %v, want %v", c.what, number, got, more)
+				t.Errorf("%s, %s: got %v more, want %v", c.what, number, got, more)
 			}
 		}
 	}
 	is := scrape(t, handler)
 	if is["ready"] != 1 || is["requests_in_flight"] != 0 || is["cache_bytes"] < 1000 || is["site_as_of_seconds"] == 0 || is["site_checked_seconds"] == 0 {
-		t.Errorf("ready %v, in flight %v, cache of %v bytes, as of %v, checked %v",
+		t.Errorf("got ready %v, in flight %v, cache of %v bytes, as of %v, checked %v, want 1, 0, some, and times",
 			is["ready"], is["requests_in_flight"], is["cache_bytes"], is["site_as_of_seconds"], is["site_checked_seconds"])
 	}
 	handler.Drain()
 	if scrape(t, handler)["ready"] != 0 {
-		t.Error("ready while it drains")
+		t.Error("ready while it drains: got 1, want 0")
 	}
 }

@@ -3,12 +3,10 @@ package server_test
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,20 +15,20 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/fixtures/memsite"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/storage"
 )
 
 // A switching store is in between two sites: each object is that of one of them.
 type switching struct {
-	old, next map[site.Key]string
+	old, next memsite.Site
 	mu        sync.Mutex
 	switched  map[site.Key]bool
 	onRead    func(site.Key) // called before a read; nil for nothing
 }
 
-func (s *switching) Get(_ context.Context, key site.Key) ([]byte, error) {
+func (s *switching) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	if s.onRead != nil {
 		s.onRead(key)
 	}
@@ -40,11 +38,7 @@ func (s *switching) Get(_ context.Context, key site.Key) ([]byte, error) {
 	if s.switched[key] {
 		from = s.next
 	}
-	body, ok := from[key]
-	if !ok {
-		return nil, storage.ErrNotFound
-	}
-	return []byte(body), nil
+	return from.Get(ctx, key)
 }
 
 func (s *switching) set(next bool, keys ...site.Key) {
@@ -67,18 +61,10 @@ func (s *switching) order(random *rand.Rand) []site.Key {
 	return slices.Concat(put, []site.Key{site.RootKey}, gone)
 }
 
-// objects are those of a site in memory.
-func objects(t testing.TB, files afero.Fs) map[site.Key]string {
+// objects reads a site into memory.
+func objects(t testing.TB, files afero.Fs) memsite.Site {
 	t.Helper()
-	all := map[site.Key]string{}
-	err := afero.Walk(files, "/", func(name string, info fs.FileInfo, err error) error {
-		if err != nil || info.IsDir() {
-			return err
-		}
-		body, err := afero.ReadFile(files, name)
-		all[site.Key(strings.Trim(filepath.ToSlash(name), "/"))] = string(body)
-		return err
-	})
+	all, err := memsite.Read(files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +73,7 @@ func objects(t testing.TB, files afero.Fs) map[site.Key]string {
 
 // follows is a site whose lists follow so many accounts each. Every entry has a text that
 // tells the site.
-func follows(t testing.TB, text string, counts map[string]int) map[site.Key]string {
+func follows(t testing.TB, text string, counts map[string]int) memsite.Site {
 	t.Helper()
 	var lists, records, accounts strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(counts)) {
@@ -117,14 +103,14 @@ const longSearch = "/api/v1/lists/1/searchFollowing?limit=100&offset=950"
 func TestAMixedPageIsReadAgain(t *testing.T) {
 	t.Parallel()
 	store := &switching{old: follows(t, "old", map[string]int{"1": 2100}), next: follows(t, "new", map[string]int{"1": 3100}), switched: map[site.Key]bool{}}
-	want := func(objects map[site.Key]string) string {
+	want := func(objects memsite.Site) string {
 		t.Helper()
 		fixed := &switching{old: objects}
 		return ask(newHandler(t, fixed, server.Options{}), longSearch).Body.String()
 	}
 	first, second := want(store.old), want(store.next)
 	if first == second || strings.Count(first, `"old"`) != 100 || strings.Count(second, `"new"`) != 100 {
-		t.Fatal("the pages do not tell the sites apart")
+		t.Fatal("pages: got equal ones of both sites, want different ones")
 	}
 	for name, c := range map[string]struct {
 		cached site.Key // what was asked for before
@@ -156,7 +142,7 @@ func TestAMixedPageIsReadAgain(t *testing.T) {
 				store.set(true, site.RootKey)
 			}
 			if w := ask(handler, longSearch); w.Code != http.StatusOK || w.Body.String() != c.want {
-				t.Errorf("%d %.300s", w.Code, w.Body)
+				t.Errorf("got %d %.300s, want 200 with the page of one site", w.Code, w.Body)
 			}
 		})
 	}
@@ -172,10 +158,10 @@ func TestAPageThatStaysMixed(t *testing.T) {
 	begun := time.Now()
 	w := ask(handler, longSearch)
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Header().Get("Cache-Control") != "no-store" {
-		t.Errorf("%d %v %.300s", w.Code, w.Header(), w.Body)
+		t.Errorf("got %d %v %.300s, want 503, Retry-After and no-store", w.Code, w.Header(), w.Body)
 	}
 	if took := time.Since(begun); took > 10*timeout {
-		t.Errorf("it took %v", took)
+		t.Errorf("got an answer after %v, want one within ten timeouts", took)
 	}
 	for path, want := range map[string]int{ // what one shard answers is no mixture
 		"/api/v1/lists/1/searchFollowing?offset=10":   200,
@@ -184,12 +170,12 @@ func TestAPageThatStaysMixed(t *testing.T) {
 		"/api/v1/lists/1/searchFollowing?term=zzz":    503,
 	} {
 		if w := ask(handler, path); w.Code != want {
-			t.Errorf("%s: %d", path, w.Code)
+			t.Errorf("%s: got %d, want %d", path, w.Code, want)
 		}
 	}
 	store.set(true, site.SearchShardKey("1", 0), site.SearchShardKey("1", 2), site.SearchShardKey("1", 3), site.RootKey)
 	if w := ask(handler, longSearch); w.Code != http.StatusOK {
-		t.Errorf("when it is consistent again: %d", w.Code)
+		t.Errorf("when it is consistent again: got %d, want 200", w.Code)
 	}
 }
 
@@ -207,7 +193,7 @@ func TestNoAnswerIsMixed(t *testing.T) {
 		offset := []int{0, 1, 5, 9, 10, 11, 950, 999, 1000, 1001, 1950, 2000, 2600, 3400}[random.IntN(14)]
 		paths[i] = fmt.Sprintf("/api/v1/lists/%d/searchFollowing?term=%s&limit=%d&offset=%d", 1+random.IntN(9), url.QueryEscape(term), 1+random.IntN(100), offset)
 	}
-	answers := func(objects map[site.Key]string) (all []string) {
+	answers := func(objects memsite.Site) (all []string) {
 		handler := newHandler(t, &switching{old: objects}, server.Options{})
 		for _, path := range paths {
 			all = append(all, ask(handler, path).Body.String())
@@ -236,7 +222,7 @@ func TestNoAnswerIsMixed(t *testing.T) {
 					if w.Code == http.StatusServiceUnavailable {
 						unavailable++
 					} else if body := w.Body.String(); body != first[i] && body != second[i] {
-						t.Errorf("round %d: %s:\n got %.300s\n old %.300s\n new %.300s", round, paths[i], body, first[i], second[i])
+						t.Errorf("round %d: %s:\n got %.300s\nwant %.300s\n  or %.300s", round, paths[i], body, first[i], second[i])
 					}
 					mu.Unlock()
 				}
@@ -253,11 +239,11 @@ func TestNoAnswerIsMixed(t *testing.T) {
 		stop()
 		group.Wait()
 		if asked < 20 || unavailable > asked/2 {
-			t.Errorf("round %d: %d of %d searches had no answer", round, unavailable, asked)
+			t.Errorf("round %d: got %d of %d searches without an answer, want at most half of 20 or more", round, unavailable, asked)
 		}
 		for i, path := range paths { // nothing mixed is left in the cache
 			if body := ask(handler, path).Body.String(); body != second[i] && body != first[i] {
-				t.Errorf("round %d, afterwards: %s: %.300s", round, path, body)
+				t.Errorf("round %d, afterwards: %s: got %.300s, want the page of one site", round, path, body)
 			}
 		}
 	}

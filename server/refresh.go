@@ -21,30 +21,31 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// RefreshOptions say where fresh data comes from, and how often it may be asked for.
+// RefreshOptions say where fresh data comes from and how often to ask for it. The zero value
+// refreshes nothing.
 type RefreshOptions struct {
-	ProfileUpstream string            // URL with {address}; "" means that details are not refreshed
-	BadgeUpstream   string            // URL with {address} and {event_id}; "" means that badges are not refreshed
+	ProfileUpstream string            // URL with {address}; "": details are not refreshed
+	BadgeUpstream   string            // URL with {address} and {event_id}; "": badges are not refreshed
 	BadgeAPIKey     string            // sent to BadgeUpstream as X-API-Key; "" sends none
-	Interval        time.Duration     // between refreshes of an object; 60 s
-	Rate            float64           // refreshes a second, of all objects; 10
-	Transport       http.RoundTripper // of requests to the upstreams; nil means one of their own
+	Interval        time.Duration     // least time between refreshes of one object; 60 s
+	Rate            float64           // most refreshes per second, of all objects together; 10
+	Transport       http.RoundTripper // of requests to the upstreams; nil: one of the handler
 
-	upstreamTimeout time.Duration // of an upstream, for all that one refresh asks of it; 5 s
+	upstreamTimeout time.Duration // for all requests of one refresh; UpstreamTimeout
 }
 
-// UpstreamTimeout is for all that one refresh asks of its upstream.
+// UpstreamTimeout bounds all requests that one refresh makes to its upstream.
 const UpstreamTimeout = 5 * time.Second
 
 const (
 	defaultRefreshInterval = time.Minute
 	defaultRefreshRate     = 10
-	badgesAtOnce           = 8  // requests of one refresh to the badge upstream
-	flightsAtOnce          = 16 // each may hold what the upstream sent for many events
-	refreshTries           = 3  // to replace an object that others replace at the same time
+	badgesAtOnce           = 8  // requests to the badge upstream, per refresh
+	flightsAtOnce          = 16 // each may hold the answers for many events in memory
+	refreshTries           = 3  // conditional writes that fail because somebody else was faster
 )
 
-// Refreshes reports whether anything is refreshed.
+// Refreshes reports whether the options name an upstream.
 func (o RefreshOptions) Refreshes() bool { return o.ProfileUpstream != "" || o.BadgeUpstream != "" }
 
 func (o RefreshOptions) withDefaults() RefreshOptions {
@@ -54,13 +55,15 @@ func (o RefreshOptions) withDefaults() RefreshOptions {
 	return o
 }
 
-// Validate says what is wrong with the options.
+// Validate says what is wrong with the options, if anything. New calls it; commands call it first,
+// to tell wrong usage from failure.
 func (o RefreshOptions) Validate() error {
 	_, err := newRefresher(o, &fetcher{}, nil, nil)
 	return err
 }
 
-// A refresher fetches fresh data and replaces stored objects by it.
+// A refresher fetches fresh data and replaces stored objects with it. It is safe for concurrent
+// use. All requests that wait for one object share a flight: one run of replace.
 type refresher struct {
 	bucket   Bucket
 	fetcher  *fetcher
@@ -68,22 +71,22 @@ type refresher struct {
 	badges   *upstream // nil: none
 	metrics  *metrics
 
-	flights singleflight.Group // by the key of what is kept
-	flying  sync.WaitGroup
-	aloft   *room         // flights
-	timeout time.Duration // of a flight
-	asking  time.Duration // of it, for the upstream
-	waiting *room         // requests that wait for a flight
+	flights         singleflight.Group // by target.keptKey
+	flightsRunning  sync.WaitGroup
+	flightSlots     *slots        // of flights
+	timeout         time.Duration // of a flight
+	upstreamTimeout time.Duration // of the requests of a flight to the upstream
+	waiting         *slots        // of requests that wait for a flight
 
 	interval time.Duration
 	all      *rate.Limiter
 	mu       sync.Mutex
-	last     map[site.Key]time.Time // when an object was last refreshed
-	swept    time.Time              // when older ones were last taken out of it
+	last     map[site.Key]time.Time // time of the last refresh, by target.keptKey
+	swept    time.Time              // when expired entries were last removed from last
 }
 
-// newRefresher makes a refresher; nil where nothing is refreshed.
-func newRefresher(o RefreshOptions, f *fetcher, waiting *room, m *metrics) (*refresher, error) {
+// newRefresher returns nil if the options name no upstream.
+func newRefresher(o RefreshOptions, f *fetcher, waiting *slots, m *metrics) (*refresher, error) {
 	o = o.withDefaults()
 	if o.Interval < 0 || o.Rate < 0 || math.IsInf(o.Rate, 0) || math.IsNaN(o.Rate) {
 		return nil, errors.New("the interval and the rate of refreshes must be positive")
@@ -101,26 +104,26 @@ func newRefresher(o RefreshOptions, f *fetcher, waiting *room, m *metrics) (*ref
 	}
 	bucket, ok := f.store.(Bucket)
 	if !ok && f.store != nil {
-		return nil, errors.New("what is refreshed must be stored: the site must be in a bucket or in a folder")
+		return nil, errors.New("refreshes are stored: the site must be in a bucket or in a folder")
 	}
 	return &refresher{
 		bucket: bucket, fetcher: f, profiles: profiles, badges: badges, metrics: m,
-		timeout: o.upstreamTimeout + f.timeout, asking: o.upstreamTimeout, waiting: waiting, aloft: &room{size: flightsAtOnce},
+		timeout: o.upstreamTimeout + f.timeout, upstreamTimeout: o.upstreamTimeout, waiting: waiting, flightSlots: &slots{size: flightsAtOnce},
 		interval: o.Interval, all: rate.NewLimiter(rate.Limit(o.Rate), int(math.Ceil(o.Rate))), last: map[site.Key]time.Time{},
 	}, nil
 }
 
-// refreshes reports whether there is a source for an object.
+// refreshes reports whether an upstream for this kind of object is configured. f may be nil.
 func (f *refresher) refreshes(object site.ListObject) bool {
 	return f != nil && (object == site.Details && f.profiles != nil || object == site.Badges && f.badges != nil)
 }
 
-// A tooOftenError says that something was refreshed too often.
+// A tooOftenError says that a refresh was refused, and how long to wait before the next try.
 type tooOftenError struct{ wait time.Duration }
 
 func (e *tooOftenError) Error() string { return "refreshed too often" }
 
-// A target is an object to refresh.
+// A target is a stored object to refresh.
 type target struct {
 	config  site.Config
 	object  site.ListObject
@@ -130,38 +133,36 @@ type target struct {
 func (t target) key() site.Key     { return t.config.ListKey(t.tokenID, t.object) }
 func (t target) keptKey() site.Key { return site.RefreshKey(t.object, t.tokenID) }
 
-// refresh fetches an object anew and gives it as it is stored then, by way of keep,
-// even if nobody waits for it any more. Whoever asks while a refresh of the object is
-// under way gets its result. An error that wraps errUpstream means that the stored
-// object is as it was.
+// refresh fetches fresh data for an object and returns the object as it is stored then, made by
+// keep from its body. Requests for an object that is being refreshed share the result. The refresh
+// goes on, and calls keep, even if no request waits for it any more. The errors are a
+// *tooOftenError; one that wraps errUpstream, after which the stored object is as before; or one
+// of the store.
 func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger, keep func(body []byte) *object) (*object, error) {
-	if !f.waiting.enter() {
+	if !f.waiting.tryAcquire() {
 		return nil, &tooOftenError{site.RetryAfter}
 	}
-	defer f.waiting.leave()
+	defer f.waiting.release()
 	flight := f.flights.DoChan(string(t.keptKey()), func() (any, error) {
-		f.flying.Add(1)
-		defer f.flying.Done()
-		if !f.aloft.enter() {
+		f.flightsRunning.Add(1)
+		defer f.flightsRunning.Done()
+		if !f.flightSlots.tryAcquire() {
 			return nil, &tooOftenError{time.Second}
 		}
-		defer f.aloft.leave()
+		defer f.flightSlots.release()
 		if err := f.admit(t.keptKey(), time.Now()); err != nil {
 			return nil, err
 		}
-		// Others wait for it: it goes on if the first to ask goes away.
+		// The first client may leave; others may wait for the result.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeout)
 		defer cancel()
-		body, result, err := f.guarded(ctx, t)
+		body, result, err := f.replace(ctx, t)
 		f.metrics.refreshes.WithLabelValues(string(t.object), result).Inc()
 		if err != nil {
 			log.Warn("refresh failed", "key", t.key(), "result", result, "error", err)
-		} else {
-			log.Info("refreshed", "key", t.key(), "result", result)
-		}
-		if err != nil {
 			return nil, err
 		}
+		log.Info("refreshed", "key", t.key(), "result", result)
 		return keep(body), nil
 	})
 	select {
@@ -173,7 +174,7 @@ func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger, kee
 	}
 }
 
-// admit counts a refresh, or refuses it.
+// admit counts a refresh, or refuses it with a *tooOftenError.
 func (f *refresher) admit(key site.Key, now time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -183,7 +184,7 @@ func (f *refresher) admit(key site.Key, now time.Time) error {
 	if !f.all.AllowN(now, 1) {
 		return &tooOftenError{time.Duration(float64(time.Second) / float64(f.all.Limit()))}
 	}
-	// The rate bounds how many there are within an interval.
+	// The rate bounds the size of the map: it holds the refreshes of about two intervals.
 	if now.Sub(f.swept) > f.interval {
 		maps.DeleteFunc(f.last, func(_ site.Key, at time.Time) bool { return now.Sub(at) > f.interval })
 		f.swept = now
@@ -192,46 +193,41 @@ func (f *refresher) admit(key site.Key, now time.Time) error {
 	return nil
 }
 
-// Results of a refresh.
+// Results of a refresh, as the metrics and the log name them.
 const (
 	refreshDone   = "done"
-	refreshSame   = "same"   // what is stored says it already
-	refreshFailed = "failed" // the upstream did
-	refreshError  = "error"  // the store did
+	refreshSame   = "same"   // the stored object has the data already
+	refreshFailed = "failed" // the upstream failed
+	refreshError  = "error"  // the store failed
 )
 
-// guarded is replace, for a goroutine of its own: there a panic would end the process.
-func (f *refresher) guarded(ctx context.Context, t target) (body []byte, result string, err error) {
-	result = refreshError // of a panic
-	defer guard(&err)
-	return f.replace(ctx, t)
-}
-
-// guard makes an error of a panic.
+// guard turns a panic into an error. It must be deferred.
 func guard(err *error) {
 	if fault := recover(); fault != nil {
 		*err = fmt.Errorf("panic: %v\n%s", fault, debug.Stack())
 	}
 }
 
-// replace fetches fresh data, keeps it for the next run of the generator, and puts it
-// into the stored object.
+// replace fetches fresh data, keeps it for the next run of the generator, and replaces the stored
+// object. A panic becomes an error: on the goroutine of a flight it would end the process.
 func (f *refresher) replace(ctx context.Context, t target) (body []byte, result string, err error) {
+	result = refreshError // of a panic
+	defer guard(&err)
 	stored, info, err := f.fetcher.read(ctx, f.bucket, t.key())
 	if err != nil {
 		return nil, refreshError, err
 	}
-	fresh, err := f.fetch(ctx, t, stored)
+	data, err := f.fetch(ctx, t, stored)
 	if errors.Is(err, errUpstream) {
 		return nil, refreshFailed, err
 	} else if err != nil {
 		return nil, refreshError, err
 	}
 	for try := 0; ; try++ {
-		if body, err = fresh.into(stored); err != nil {
+		if body, err = data.applyTo(stored); err != nil {
 			return nil, refreshError, err
 		}
-		err = f.store(ctx, t, fresh, body, stored, info)
+		err = f.store(ctx, t, data, body, stored, info)
 		switch {
 		case err == nil && bytes.Equal(body, stored):
 			return body, refreshSame, nil
@@ -240,23 +236,23 @@ func (f *refresher) replace(ctx context.Context, t target) (body []byte, result 
 		case !errors.Is(err, storage.ErrCondition) || try == refreshTries:
 			return nil, refreshError, err
 		}
-		// Somebody else has replaced it: another fallback, or the publisher.
+		// Another fallback or a publisher has replaced the object.
 		if stored, info, err = f.fetcher.read(ctx, f.bucket, t.key()); err != nil {
 			return nil, refreshError, err
 		}
-		if fresh.olderThan(stored) {
+		if data.olderThan(stored) {
 			return stored, refreshSame, nil
 		}
 	}
 }
 
-// store puts a body that has something fresh in it in the place of what is stored; the
-// error is storage.ErrCondition if that is not there any more. What is fresh is kept
-// before, with the digest of the body: so the next run of the generator has it, and
-// whoever compares the bucket with its manifest knows at any time what the object may be.
-func (f *refresher) store(ctx context.Context, t target, fresh fresh, body, stored []byte, info storage.Info) error {
-	if err := f.keep(ctx, t, fresh, site.Sum(stored), site.Sum(body)); err != nil {
-		return fmt.Errorf("keep what was refreshed: %w", err)
+// store replaces the stored object with body. The error is storage.ErrCondition if somebody else
+// has replaced it first. Before that it keeps the data below site.RefreshPrefix: the data for the
+// next run of the generator, the digest of body for runs of the publisher, which compare the
+// bucket with its manifest at any time.
+func (f *refresher) store(ctx context.Context, t target, data upstreamData, body, stored []byte, info storage.Info) error {
+	if err := f.keep(ctx, t, data, site.Sum(stored), site.Sum(body)); err != nil {
+		return fmt.Errorf("keep the fresh data: %w", err)
 	}
 	if bytes.Equal(body, stored) {
 		return nil
@@ -264,8 +260,8 @@ func (f *refresher) store(ctx context.Context, t target, fresh fresh, body, stor
 	return f.put(ctx, t.key(), body, storage.Condition(info.ETag))
 }
 
-// keep keeps what was fetched, unless another fallback has kept something newer.
-func (f *refresher) keep(ctx context.Context, t target, fresh fresh, replaced, by site.MD5) error {
+// keep stores the data below site.RefreshPrefix, merged with what other fallbacks have kept there.
+func (f *refresher) keep(ctx context.Context, t target, data upstreamData, replaced, by site.MD5) error {
 	for try := 0; ; try++ {
 		condition := storage.IfAbsent
 		kept, info, err := f.fetcher.read(ctx, f.bucket, t.keptKey())
@@ -275,7 +271,7 @@ func (f *refresher) keep(ctx context.Context, t target, fresh fresh, replaced, b
 		case !errors.Is(err, storage.ErrNotFound):
 			return err
 		}
-		body, err := fresh.Keep(replaced, by, kept)
+		body, err := data.Keep(replaced, by, kept)
 		if err != nil || bytes.Equal(body, kept) {
 			return err
 		}
@@ -286,14 +282,14 @@ func (f *refresher) keep(ctx context.Context, t target, fresh fresh, replaced, b
 	}
 }
 
-// put stores an object, trying again once where that may help.
+// put stores an object if the condition holds. It retries once if that may help.
 func (f *refresher) put(ctx context.Context, key site.Key, body []byte, condition storage.Condition) error {
 	route := site.RouteDetails.Route()
 	o := storage.Object{
 		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body,
 		ContentType: route.ContentType, CacheControl: route.CacheControl,
 	}
-	return f.fetcher.twice(ctx, "write", func(ctx context.Context) error {
+	return f.fetcher.withRetry(ctx, "write", func(ctx context.Context) error {
 		_, err := f.bucket.Put(ctx, o, condition)
 		return err
 	})

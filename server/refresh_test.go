@@ -24,7 +24,7 @@ import (
 
 const (
 	freshDetails = largeList + "details?cache=fresh"
-	freshBadges  = largeList + "badges?cache=fresh"
+	badgeData    = largeList + "badges?cache=fresh"
 )
 
 // accountOf is the account of a list of the demo.
@@ -111,7 +111,7 @@ func withProfile(t testing.TB, account string, p site.Profile) afero.Fs {
 		return r
 	})
 	if !found {
-		t.Fatalf("no row of %s", account)
+		t.Fatalf("account %s: got no row, want one", account)
 	}
 	return files
 }
@@ -137,21 +137,21 @@ func TestRefreshDetails(t *testing.T) {
 		}
 		isFresh(t, r, body)
 		if asked := u.requests(); !slices.Equal(asked, []string{"/a/" + account}) {
-			t.Errorf("asked for %q", asked)
+			t.Errorf("requests to the upstream: got %q, want one for the account", asked)
 		}
 		if slices.ContainsFunc(u.keys, func(key string) bool { return key != "" }) {
-			t.Error("the API key of badges was sent for a profile")
+			t.Error("requests for a profile: got the API key of badges, want none")
 		}
 		// Everybody sees it, with the headers of any object.
 		for _, b := range []string{base, other} {
 			r, body := request(t, http.MethodGet, b+largeList+"details")
 			if body != want || r.Header.Get("Cache-Control") != before.Header.Get("Cache-Control") || r.Header.Get("X-Refresh") != "" {
-				t.Errorf("afterwards: %v %s", r.Header, body)
+				t.Errorf("afterwards: got %v %s, want the fresh object and the usual headers", r.Header, body)
 			}
 		}
 		kept := content(t, open(), "_refresh/")
 		if len(kept) != 1 {
-			t.Errorf("kept %v", kept)
+			t.Errorf("kept: got %v, want one object", kept)
 		}
 		address, err := site.ParseAddress(account)
 		if err != nil {
@@ -159,7 +159,7 @@ func TestRefreshDetails(t *testing.T) {
 		}
 		p, err := site.DecodeProfile([]byte(kept["_refresh/details/104"]), address, time.Time{})
 		if err != nil || p.Address != account || p.Name != fresh.Name || p.Fresh != fresh.Fresh {
-			t.Errorf("kept %+v, %v", p, err)
+			t.Errorf("kept: got %+v, %v, want the fresh profile", p, err)
 		}
 	})
 }
@@ -169,7 +169,7 @@ func isFresh(t testing.TB, r *http.Response, body string) {
 	t.Helper()
 	if r.StatusCode != http.StatusOK || r.Header.Get("Cache-Control") != "no-store" || r.Header.Get("X-Refresh") != "" ||
 		r.Header.Get("Etag") != `"`+site.Sum([]byte(body)).String()+`"` || r.Header.Get("Content-Type") != "application/json" {
-		t.Errorf("%s: %d %v", r.Request.URL, r.StatusCode, r.Header)
+		t.Errorf("%s: got %d %v, want 200 and its headers", r.Request.URL, r.StatusCode, r.Header)
 	}
 }
 
@@ -216,31 +216,31 @@ func TestRefreshBadges(t *testing.T) {
 		u := newUpstream(t)
 		u.tell(nil, tokens(t, held))
 		base := listen(t, newHandler(t, open(), server.Options{Refresh: u.options()}))
-		r, body := request(t, http.MethodGet, base+freshBadges)
+		r, body := request(t, http.MethodGet, base+badgeData)
 		if body != want {
 			t.Errorf("got  %s\nwant %s", body, want)
 		}
 		isFresh(t, r, body)
 		if asked := u.requests(); len(asked) != 5 || !slices.Contains(asked, "/scan/"+account+"/214087") {
-			t.Errorf("asked for %q", asked)
+			t.Errorf("requests to the upstream: got %q, want one for each of 5 events", asked)
 		}
 		if slices.ContainsFunc(u.keys, func(key string) bool { return key != badgeKey }) {
-			t.Errorf("keys %q", u.keys)
+			t.Errorf("keys: got %q, want the API key in each request", u.keys)
 		}
 		if _, stored := request(t, http.MethodGet, base+largeList+"badges"); stored != want {
-			t.Errorf("afterwards: %s", stored)
+			t.Errorf("afterwards: got %s, want the fresh badges", stored)
 		}
 		all := content(t, open(), "")
 		if all["api/v1/lists/104/badges"] != want {
-			t.Errorf("stored %s", all["api/v1/lists/104/badges"])
+			t.Errorf("stored: got %s, want the fresh badges", all["api/v1/lists/104/badges"])
 		}
 		kept, of, err := site.DecodeRefreshedBadges([]byte(all["_refresh/badges/104"]))
 		if err != nil || of.String() != account || len(kept.Badges) != 5 || time.Since(time.UnixMilli(kept.Fetched)).Abs() > time.Minute {
-			t.Errorf("kept %+v, %v", kept, err)
+			t.Errorf("kept: got %+v, %v, want 5 badges of the account, fetched now", kept, err)
 		}
 		for _, b := range kept.Badges {
 			if b.Participated != (held[b.EventID] != "") {
-				t.Errorf("kept %+v", b)
+				t.Errorf("kept: got %+v, want what the account holds", b)
 			}
 		}
 	})
@@ -264,10 +264,10 @@ func TestRefreshWithoutNews(t *testing.T) {
 	isFresh(t, r, body)
 	after := content(t, b, "")
 	if len(after) != len(before)+1 || after["_refresh/details/104"] == "" {
-		t.Errorf("%d objects became %d", len(before), len(after))
+		t.Errorf("objects: got %d before and %d after, want one more, the kept one", len(before), len(after))
 	}
 	if body != before["api/v1/lists/104/details"] {
-		t.Errorf("got %s", body)
+		t.Errorf("got %s, want the stored object", body)
 	}
 }
 
@@ -282,7 +282,7 @@ func TestAnUpstreamThatFails(t *testing.T) {
 		return says(fmt.Sprintf(`{"event":%s,"tokenId":%s,"owner":%q}`, event, tokenID, owner))
 	}
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("another host was asked for %s, with the key %q", r.URL, r.Header.Get("X-API-Key"))
+		t.Errorf("another host: got a request for %s with the key %q, want none", r.URL, r.Header.Get("X-API-Key"))
 	}))
 	t.Cleanup(other.Close)
 	both := map[string]http.HandlerFunc{
@@ -346,20 +346,20 @@ func TestAnUpstreamThatFails(t *testing.T) {
 		o := server.Options{Refresh: u.options()}
 		o.Refresh.SetUpstreamTimeout(500 * time.Millisecond)
 		base := listen(t, newHandler(t, open(), o))
-		for path, kinds := range map[string][]map[string]http.HandlerFunc{freshDetails: {both, onlyProfile}, freshBadges: {both, onlyBadges}} {
+		for path, kinds := range map[string][]map[string]http.HandlerFunc{freshDetails: {both, onlyProfile}, badgeData: {both, onlyBadges}} {
 			key := site.Key(strings.TrimPrefix(strings.TrimSuffix(path, "?cache=fresh"), "/"))
 			for _, kind := range kinds {
 				for name, answer := range kind {
 					u.tell(answer, answer)
 					r, body := request(t, http.MethodGet, base+path)
 					if r.StatusCode != http.StatusOK || r.Header.Get("X-Refresh") != "failed" || r.Header.Get("Cache-Control") != "no-store" {
-						t.Errorf("%s, %s: %d %v", path, name, r.StatusCode, r.Header)
+						t.Errorf("%s, %s: got %d %v, want 200, X-Refresh: failed and no-store", path, name, r.StatusCode, r.Header)
 					}
 					if body != before[key] {
-						t.Errorf("%s, %s: %.300s", path, name, body)
+						t.Errorf("%s, %s: got %.300s, want the stored object", path, name, body)
 					}
 					if len(u.requests()) == 0 {
-						t.Errorf("%s, %s: the upstream was not asked", path, name)
+						t.Errorf("%s, %s: got no request to the upstream, want one", path, name)
 					}
 				}
 			}
@@ -367,7 +367,7 @@ func TestAnUpstreamThatFails(t *testing.T) {
 		u.Close()
 		r, body := request(t, http.MethodGet, base+freshDetails)
 		if r.StatusCode != http.StatusOK || r.Header.Get("X-Refresh") != "failed" || body != before["api/v1/lists/104/details"] {
-			t.Errorf("no upstream at all: %d %v", r.StatusCode, r.Header)
+			t.Errorf("no upstream at all: got %d %v, want 200 and X-Refresh: failed", r.StatusCode, r.Header)
 		}
 		unchanged(t, b, before, "after all failures")
 	})
@@ -419,14 +419,14 @@ func TestRequestsThatRefreshNothing(t *testing.T) {
 	} {
 		r, _ := request(t, http.MethodGet, base+path)
 		if r.StatusCode != status || r.Header.Get("X-Refresh") != "" || status == 200 && r.Header.Get("Cache-Control") == "no-store" {
-			t.Errorf("%s: %d %v", path, r.StatusCode, r.Header)
+			t.Errorf("%s: got %d %v, want %d without X-Refresh", path, r.StatusCode, r.Header, status)
 		}
 	}
 	for _, method := range []string{http.MethodPost, http.MethodOptions, http.MethodDelete} {
 		request(t, method, base+freshDetails)
 	}
 	if asked := u.requests(); len(asked) > 0 {
-		t.Errorf("asked for %q", asked)
+		t.Errorf("requests to the upstream: got %q, want none", asked)
 	}
 	unchanged(t, b, before, "after requests that refresh nothing")
 }
@@ -441,7 +441,7 @@ func TestRefreshByHead(t *testing.T) {
 	head, none := request(t, http.MethodHead, base+freshDetails)
 	_, body := request(t, http.MethodGet, base+largeList+"details")
 	if none != "" || !strings.Contains(body, `"name":"x"`) || head.Header.Get("Content-Length") != strconv.Itoa(len(body)) {
-		t.Errorf("HEAD: %v; then %s", head.Header, body)
+		t.Errorf("HEAD: got %v, want the length of the fresh object: %s", head.Header, body)
 	}
 	isFresh(t, head, body)
 }
@@ -452,7 +452,7 @@ func TestOneUpstreamOnly(t *testing.T) {
 	files := demo(t)
 	u := newUpstream(t)
 	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t), tokens(t, nil))
-	for _, c := range []struct{ has, lacks string }{{freshDetails, freshBadges}, {freshBadges, freshDetails}} {
+	for _, c := range []struct{ has, lacks string }{{freshDetails, badgeData}, {badgeData, freshDetails}} {
 		b := local(t, files)
 		o := server.Options{Refresh: u.options()}
 		if c.has == freshDetails {
@@ -466,7 +466,7 @@ func TestOneUpstreamOnly(t *testing.T) {
 		u.requests()
 		r, _ = request(t, http.MethodGet, base+c.lacks)
 		if r.StatusCode != 200 || r.Header.Get("X-Refresh") != "unavailable" || r.Header.Get("Cache-Control") != "no-store" || len(u.requests()) > 0 {
-			t.Errorf("%s: %d %v", c.lacks, r.StatusCode, r.Header)
+			t.Errorf("%s: got %d %v, want 200, X-Refresh: unavailable and no-store", c.lacks, r.StatusCode, r.Header)
 		}
 	}
 }
@@ -484,11 +484,11 @@ func TestRefreshesAreLimited(t *testing.T) {
 		r, body := request(t, http.MethodGet, base+path)
 		wait, err := strconv.Atoi(r.Header.Get("Retry-After"))
 		if r.StatusCode != 429 || err != nil || wait < least || wait > most || r.Header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %d %v", path, r.StatusCode, r.Header)
+			t.Errorf("%s: got %d %v, want 429, Retry-After and no-store", path, r.StatusCode, r.Header)
 		}
 		checkProblem(t, path, r, []byte(body))
 		if asked := u.requests(); len(asked) > 0 {
-			t.Errorf("%s: asked for %q", path, asked)
+			t.Errorf("%s: got requests to the upstream for %q, want none", path, asked)
 		}
 	}
 	fresh := func(base, path string) {
@@ -502,17 +502,17 @@ func TestRefreshesAreLimited(t *testing.T) {
 	base := listen(t, newHandler(t, b, o))
 	fresh(base, freshDetails)
 	tooMany(base, freshDetails, 3590, 3600)
-	fresh(base, freshBadges) // has an interval of its own
-	tooMany(base, freshBadges, 3590, 3600)
+	fresh(base, badgeData) // has an interval of its own
+	tooMany(base, badgeData, 3590, 3600)
 	fresh(base, "/api/v1/lists/67/details?cache=fresh")
 	if r, _ := request(t, http.MethodGet, base+largeList+"details"); r.StatusCode != 200 {
-		t.Errorf("without a refresh: %d", r.StatusCode)
+		t.Errorf("without a refresh: got %d, want 200", r.StatusCode)
 	}
 
 	// A refresh that failed counts too: it has asked the upstream.
 	u.tell(http.NotFound, nil)
 	if r, _ := request(t, http.MethodGet, base+"/api/v1/lists/110/details?cache=fresh"); r.Header.Get("X-Refresh") != "failed" {
-		t.Errorf("%v", r.Header)
+		t.Errorf("got %v, want X-Refresh: failed", r.Header)
 	}
 	tooMany(base, "/api/v1/lists/110/details?cache=fresh", 3590, 3600)
 

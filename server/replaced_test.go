@@ -83,7 +83,7 @@ func TestASiteThatIsRolledBack(t *testing.T) {
 			p.put(t, 0)
 			for _, path := range questions() {
 				eventually(t, "the answer is the site's: "+path, func() bool {
-					handler.Look(t.Context())
+					handler.PollRoot(t.Context())
 					return answerOf(t, front.URL, path) == want[0][path]
 				})
 			}
@@ -117,7 +117,7 @@ func TestGenerateOverATar(t *testing.T) {
 	stop()
 	for _, path := range questions() {
 		if got := answerOf(t, front.URL, path); got != want[turns%2][path] {
-			t.Errorf("%s, at the end: %.300s", path, got)
+			t.Errorf("%s, at the end: got %.300s, want the answer of the last site", path, got)
 		}
 	}
 	end()

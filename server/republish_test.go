@@ -169,7 +169,7 @@ func TestRepublishUnderLoad(t *testing.T) {
 			}
 			for _, path := range questions() {
 				if got := answerOf(t, front.URL, path); got != want[turns%2][path] {
-					t.Errorf("%s, at the end: %.300s", path, got)
+					t.Errorf("%s, at the end: got %.300s, want the answer of the last site", path, got)
 				}
 			}
 		})
@@ -181,10 +181,10 @@ func TestRepublishUnderLoad(t *testing.T) {
 func load(t *testing.T, base string, clients int, want [2]map[string]string) (stop func()) {
 	t.Helper()
 	var seen [2]atomic.Int64 // answers that only this site gives
-	var asking sync.WaitGroup
+	var clientsAsking sync.WaitGroup
 	end := make(chan struct{})
 	for client := range clients {
-		asking.Go(func() {
+		clientsAsking.Go(func() {
 			paths := questions()
 			for n := client; ; n += clients {
 				select {
@@ -201,7 +201,7 @@ func load(t *testing.T, base string, clients int, want [2]map[string]string) (st
 				case [2]bool{false, true}:
 					seen[1].Add(1)
 				case [2]bool{}:
-					t.Errorf("%s: an answer of neither site: %.300s", path, got)
+					t.Errorf("%s: got %.300s, want an answer of one of the sites", path, got)
 				}
 			}
 		})
@@ -209,10 +209,10 @@ func load(t *testing.T, base string, clients int, want [2]map[string]string) (st
 	return func() {
 		t.Helper()
 		close(end)
-		asking.Wait()
+		clientsAsking.Wait()
 		t.Logf("%d answers of one site, %d of the other", seen[0].Load(), seen[1].Load())
 		if seen[0].Load() == 0 || seen[1].Load() == 0 {
-			t.Error("not both sites were seen")
+			t.Error("answers: got those of one site, want those of both")
 		}
 	}
 }

@@ -12,18 +12,17 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// errMixed says that the parts of an answer come from two sites: one replaced the
-// other in between.
+// errMixed says that the parts of an answer come from two sites, because one replaced the
+// other meanwhile.
 var errMixed = errors.New("the site changed while it was read")
 
-// errNoRoom says that a page has grown beyond the room that there is for pages.
-var errNoRoom = errors.New("no room for the page")
+// errNoRoom says that a page does not fit the memory for pages at the moment.
+var errNoRoom = errors.New("no memory for the page")
 
-// A reader gives objects of the site; storage.ErrNotFound if there is none. Whoever
-// gets one releases it.
+// A reader reads objects of the site.
 type reader struct {
-	get func(ctx context.Context, key site.Key) (*object, error)
-	has func(key site.Key) bool // whether get gives it at once
+	get func(ctx context.Context, key site.Key) (*object, error) // or storage.ErrNotFound; the caller releases the object
+	has func(key site.Key) bool                                  // whether get returns without waiting
 }
 
 const (
@@ -31,43 +30,47 @@ const (
 	lastReread  = 1600 * time.Millisecond
 )
 
-// search answers a following search from the search shards. It reads the shards
-// that the page touches; with a term, shard after shard until the page is full.
+// search answers a following search from the search shards. Without a term it reads the shards
+// that the page touches; with a term it reads shard after shard until the page is full.
 // storage.ErrNotFound means that there is no such list or user.
 //
-// While a site is published, the parts of an answer may belong to the old and to the
-// new one. They are read again then, past the cache, until they agree: the publisher
-// puts the shards of a list one right after the other.
-func (h *Handler) search(ctx context.Context, v *view, s site.Search) (*object, error) {
+// While a site is published, some parts of an answer may belong to the old site and others to
+// the new one. search then reads them again, past the cache, until they agree. That is soon, as
+// the publisher puts the shards of a list one right after the other.
+func (h *Handler) search(ctx context.Context, v *liveSite, s site.Search) (*object, error) {
 	o, err := h.searchOnce(ctx, reader{
-		func(ctx context.Context, key site.Key) (*object, error) { return h.cache.get(ctx, v.version, key) },
+		func(ctx context.Context, key site.Key) (*object, error) {
+			return h.cache.get(ctx, cacheKey{version: v.version, key: key})
+		},
 		func(key site.Key) bool { return h.cache.has(cacheKey{version: v.version, key: key}) },
 	}, v.root, s)
 	if !errors.Is(err, errMixed) {
 		return o, err
 	}
-	// A list may stay like that, where a publish was cut off: it must not take all requests.
-	if !h.mixed.enter() {
+	// After a publish that was cut off, a list may stay mixed: it must not occupy all requests.
+	if !h.mixed.tryAcquire() {
 		return nil, err
 	}
-	defer h.mixed.leave()
+	defer h.mixed.release()
 	for wait := firstReread; errors.Is(err, errMixed) && wait <= lastReread; wait *= 2 {
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
 			return nil, err
 		}
-		v := h.reload(ctx) // not the one that reads ahead of the last try still use
+		v := h.reload(ctx) // a new variable: the prefetches of the last try still use the old one
 		o, err = h.searchOnce(ctx, reader{
-			func(ctx context.Context, key site.Key) (*object, error) { return h.cache.renew(ctx, v.version, key) },
+			func(ctx context.Context, key site.Key) (*object, error) {
+				return h.cache.renew(ctx, cacheKey{version: v.version, key: key})
+			},
 			func(site.Key) bool { return false },
 		}, v.root, s)
 	}
 	return o, err
 }
 
-// searchOnce makes a page. One that has no room among the others is begun again when it
-// may be as large as it likes: it must not wait for that while it holds a shard.
+// searchOnce makes a page. If the page outgrows the memory for pages, it starts again as the one
+// page that may be of any size: a page must not wait for memory while it holds a shard.
 func (h *Handler) searchOnce(ctx context.Context, read reader, root *site.Root, s site.Search) (*object, error) {
 	o, err := h.makePage(ctx, read, root, s, false)
 	if errors.Is(err, errNoRoom) {
@@ -82,7 +85,7 @@ func (h *Handler) makePage(ctx context.Context, read reader, root *site.Root, s 
 		return nil, err
 	}
 	defer func() {
-		if o == nil { // in a panic too
+		if o == nil { // after a panic too
 			p.free()
 		}
 	}()
@@ -92,7 +95,7 @@ func (h *Handler) makePage(ctx context.Context, read reader, root *site.Root, s 
 			return nil, err
 		}
 	}
-	if tokenID == "" { // the user has none
+	if tokenID == "" { // the user has no primary list
 		return p.end(), nil
 	}
 	err = h.fill(ctx, p, read, tokenID, s)
@@ -100,7 +103,7 @@ func (h *Handler) makePage(ctx context.Context, read reader, root *site.Root, s 
 		p.skip = s.Offset
 		err = p.fillWhole(ctx, read, root.Config.ListKey(tokenID, site.SearchFollowing))
 		if s.User != "" {
-			err = cannotTell(err) // the bucket names a list that is not there
+			err = mixedIfAbsent(err) // the user bucket names a list that does not exist
 		}
 	}
 	if err != nil {
@@ -109,11 +112,12 @@ func (h *Handler) makePage(ctx context.Context, read reader, root *site.Root, s 
 	return p.end(), nil
 }
 
-// listOf is the list of a user, "" for none; storage.ErrNotFound if nobody knows the user.
+// listOf looks up the primary list of a user, "" for none. storage.ErrNotFound means that there is
+// no such user.
 func listOf(ctx context.Context, read reader, root *site.Root, user string) (tokenID string, err error) {
 	bucket, err := read.get(ctx, site.UserBucketKey(site.UserBucket(user, root.BucketDigits)))
 	if err != nil {
-		return "", fmt.Errorf("bucket of a user: %w", cannotTell(err))
+		return "", fmt.Errorf("user bucket: %w", mixedIfAbsent(err))
 	}
 	defer bucket.release()
 	tokenID, known := site.FindUser(bucket.body, user)
@@ -123,7 +127,7 @@ func listOf(ctx context.Context, read reader, root *site.Root, user string) (tok
 	return tokenID, nil
 }
 
-// fill fills a page from search shards; storage.ErrNotFound if not even the first is there.
+// fill fills a page from search shards. storage.ErrNotFound means that the first one does not exist.
 func (h *Handler) fill(ctx context.Context, p *page, read reader, tokenID string, s site.Search) error {
 	shard, err := read.get(ctx, site.SearchShardKey(tokenID, p.first))
 	if err != nil {
@@ -135,7 +139,7 @@ func (h *Handler) fill(ctx context.Context, p *page, read reader, tokenID string
 		return err
 	}
 	end := first.Shards
-	if s.Term == "" { // an entry's place tells its shard
+	if s.Term == "" { // the offset of an entry determines its shard
 		end = min(end, (s.Offset+s.Limit-1)/site.SearchShardSize+1)
 	}
 	if p.full() {
@@ -143,7 +147,7 @@ func (h *Handler) fill(ctx context.Context, p *page, read reader, tokenID string
 	}
 	for shard, err := range h.readAhead(ctx, read, tokenID, p.first+1, end, size) {
 		if err != nil {
-			return fmt.Errorf("search shard: %w", cannotTell(err))
+			return fmt.Errorf("search shard: %w", mixedIfAbsent(err))
 		}
 		header, err := p.takeShard(shard)
 		if err != nil {
@@ -159,20 +163,20 @@ func (h *Handler) fill(ctx context.Context, p *page, read reader, tokenID string
 	return nil
 }
 
-// aheadAtOnce is how many shards of a search are read at the same time.
+// aheadAtOnce is how many shards one search reads at the same time.
 const aheadAtOnce = 8
 
-// readAhead gives the shards of a list from one to before another, in order. They take
-// about so many bytes each, or as many as the largest so far. Those that come after the
-// one that is needed are read at the same time, as long as there is room for them.
+// readAhead yields the shards from <= n < end of a list in order. It prefetches up to aheadAtOnce
+// of them while memory allows. size is the expected size of a shard in bytes; the largest shard
+// so far corrects it.
 func (h *Handler) readAhead(ctx context.Context, read reader, tokenID string, from, end int, size int64) iter.Seq2[*object, error] {
 	return func(yield func(*object, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		defer cancel() // of what is not needed any more
+		defer cancel() // ends the prefetches that are not needed any more
 		var begun []func() (*object, error)
 		for n := from; n < end; n++ {
 			for next := n + len(begun); next < min(end, n+aheadAtOnce); next++ {
-				begun = append(begun, h.begin(ctx, read, site.SearchShardKey(tokenID, next), size))
+				begun = append(begun, h.prefetch(ctx, read, site.SearchShardKey(tokenID, next), size))
 			}
 			o, err := begun[0]()
 			begun = begun[1:]
@@ -186,12 +190,13 @@ func (h *Handler) readAhead(ctx context.Context, read reader, tokenID string, fr
 	}
 }
 
-// begin begins to read an object, and gives what waits for it. Where there is nothing
-// to wait for, or no room, that does it all. What is not needed yet is released when others
-// wait for its memory, and when the context ends.
-func (h *Handler) begin(ctx context.Context, read reader, key site.Key, size int64) (wait func() (*object, error)) {
+// prefetch starts to read an object and returns a function that waits for it. If the object is
+// cached, or if there is no memory, it starts nothing and the function does the reading. An object
+// that nobody waits for yet is released as soon as others wait for its memory, and when ctx ends;
+// the function reads it again then.
+func (h *Handler) prefetch(ctx context.Context, read reader, key site.Key, size int64) (wait func() (*object, error)) {
 	get := func() (*object, error) { return read.get(ctx, key) }
-	if read.has(key) || h.cache.keeper.ledgerOf(size).crowded() || !h.ahead.TryAcquire(size) {
+	if read.has(key) || h.cache.tracker.budgetFor(size).crowded() || !h.ahead.TryAcquire(size) {
 		return get
 	}
 	type result struct {
@@ -207,10 +212,10 @@ func (h *Handler) begin(ctx context.Context, read reader, key site.Key, size int
 		func() {
 			defer guard(&r.err)
 			if r.object, r.err = get(); r.err == nil {
-				wanted = h.cache.keeper.ledgerOf(int64(cap(r.object.body))).wanted()
+				wanted = h.cache.tracker.budgetFor(int64(cap(r.object.body))).wanted()
 			}
 		}()
-		if errors.Is(r.err, errBusy) { // which is for the others who wait: this one was not needed yet
+		if errors.Is(r.err, errBusy) { // this object was not needed yet: let the function try again
 			return
 		}
 		select {
@@ -231,7 +236,7 @@ func (h *Handler) begin(ctx context.Context, read reader, key site.Key, size int
 	return func() (*object, error) {
 		select {
 		case r, ok := <-results:
-			if !ok { // it gave way
+			if !ok { // the prefetch gave up its memory
 				return get()
 			}
 			return r.object, r.err
@@ -241,9 +246,9 @@ func (h *Handler) begin(ctx context.Context, read reader, key site.Key, size int
 	}
 }
 
-// cannotTell keeps the absence of a part that must be there from looking like the
+// mixedIfAbsent keeps the absence of a part that must be there from looking like the
 // absence of what was asked for.
-func cannotTell(err error) error {
+func mixedIfAbsent(err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return errMixed
 	}
@@ -253,34 +258,34 @@ func cannotTell(err error) error {
 // A page collects the entries of an answer.
 type page struct {
 	match *site.Matcher
-	first int // shard to begin with
-	skip  int // matching entries still to pass over
-	left  int // entries still to take
+	first int // number of the first shard to read
+	skip  int // matching entries to skip yet
+	left  int // matching entries to take yet
 	body  []byte
-	err   error // errNoRoom: the page is not complete
+	err   error // errNoRoom: the page is incomplete
 
 	h       *Handler
-	granted int64 // bytes, of h.pages
-	alone   bool  // it has h.oversize instead
+	granted int64 // bytes taken from h.pages
+	alone   bool  // it holds h.oversize instead
 }
 
 const (
 	pageStart = `{"following":[`
 	pageEnd   = "]}"
-	// pageBytes are set aside for a page at first, and pageGrant is what it may grow to
-	// without asking. Most are smaller.
+	// A page starts with a buffer of pageBytes and may grow to pageGrant without asking for
+	// more. Most pages stay below.
 	pageBytes = 2 << 10
 	pageGrant = 8 << 10
 )
 
-// newPage waits for room for a page; alone, for being the only one that may be larger than
-// there is room for.
+// newPage waits for the memory of a page; with alone, for being the one page that may be of any
+// size. It returns errBusy if ctx ends first.
 func (h *Handler) newPage(ctx context.Context, s site.Search, alone bool) (*page, error) {
-	room, granted := h.pages, int64(pageGrant)
+	memory, granted := h.pages, int64(pageGrant)
 	if alone {
-		room, granted = h.oversize, 1
+		memory, granted = h.oversize, 1
 	}
-	if room.Acquire(ctx, granted) != nil {
+	if memory.Acquire(ctx, granted) != nil {
 		return nil, errBusy
 	}
 	p := &page{
@@ -289,9 +294,9 @@ func (h *Handler) newPage(ctx context.Context, s site.Search, alone bool) (*page
 	}
 	if !alone {
 		p.granted = granted
-		h.paged.Add(granted)
+		h.pagesTaken.Add(granted)
 	}
-	if s.Term == "" { // an entry's place tells its shard
+	if s.Term == "" { // the offset of an entry determines its shard
 		p.first = s.Offset / site.SearchShardSize
 		p.skip -= p.first * site.SearchShardSize
 	}
@@ -300,7 +305,7 @@ func (h *Handler) newPage(ctx context.Context, s site.Search, alone bool) (*page
 
 func (p *page) full() bool { return p.left == 0 || p.err != nil }
 
-// takeShard takes the entries of a search shard, and releases it.
+// takeShard takes entries of a search shard and releases the shard.
 func (p *page) takeShard(shard *object) (site.ShardHeader, error) {
 	defer shard.release()
 	header, err := site.ParseShardHeader(shard.body)
@@ -311,9 +316,9 @@ func (p *page) takeShard(shard *object) (site.ShardHeader, error) {
 	return header, p.err
 }
 
-// fillWhole takes the entries of a list whose first page is the whole of it: it has no
-// shards. For a longer list there is no shard beyond the end, where nothing is found;
-// the first one must be there.
+// fillWhole fills a page of a list without shards: the object of its first page holds the whole
+// list. A longer list has a first shard. An offset beyond its end names a shard that does not
+// exist, and finds nothing.
 func (p *page) fillWhole(ctx context.Context, read reader, key site.Key) error {
 	o, err := read.get(ctx, key)
 	if err != nil {
@@ -327,7 +332,7 @@ func (p *page) fillWhole(ctx context.Context, read reader, key site.Key) error {
 	return p.err
 }
 
-// take takes the entries of an object that belong on the page.
+// take appends the entries of an object that belong on the page.
 func (p *page) take(object []byte) {
 	for entry := range site.Entries(object) {
 		if p.full() {
@@ -351,24 +356,24 @@ func (p *page) take(object []byte) {
 	}
 }
 
-// grow makes room for so many bytes more.
+// grow makes sure that the body can take that many more bytes.
 func (p *page) grow(bytes int) error {
 	if len(p.body)+bytes <= cap(p.body) {
 		return nil
 	}
 	size := max(2*cap(p.body), len(p.body)+bytes)
 	if more := int64(size) - p.granted; more > 0 && !p.alone {
-		if !p.h.pages.TryAcquire(more) { // not Acquire: it holds a shard, and a part of the pages
+		if !p.h.pages.TryAcquire(more) { // do not wait: the caller holds a shard, and this page a part of pages
 			return errNoRoom
 		}
 		p.granted += more
-		p.h.paged.Add(more)
+		p.h.pagesTaken.Add(more)
 	}
 	p.body = append(make([]byte, 0, size), p.body...)
 	return nil
 }
 
-// end is the answer. Its release gives back what the page was granted.
+// end completes the page. Releasing the object gives back what the page was granted.
 func (p *page) end() *object {
 	o := newObject(append(p.body, pageEnd...))
 	if spare := p.granted - int64(cap(o.body)); spare > 0 && !p.alone {
@@ -380,7 +385,7 @@ func (p *page) end() *object {
 
 func (p *page) giveBack(bytes int64) {
 	p.granted -= bytes
-	p.h.paged.Add(-bytes)
+	p.h.pagesTaken.Add(-bytes)
 	p.h.pages.Release(bytes)
 }
 

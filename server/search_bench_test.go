@@ -55,7 +55,7 @@ func BenchmarkSearch(b *testing.B) {
 				handler.ServeHTTP(w, r)
 				if w.Code != http.StatusOK {
 					body, _ := io.ReadAll(w.Body)
-					b.Fatalf("%d %s", w.Code, body)
+					b.Fatalf("got %d, want 200: %s", w.Code, body)
 				}
 			}
 		})

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// Limits are those of connections. A request is a line and a few headers; whoever
-// needs longer for them than this, or never reads the answer, is let go. The zero
-// value of a field means its default.
+// Limits bound what a connection may take. A request is a line and a few headers: the connection of
+// a client that is slower than this is closed. The zero value of a field means the default that
+// its comment names.
 type Limits struct {
-	HeaderTimeout  time.Duration // to send the request line and headers; 5 s
-	RequestTimeout time.Duration // to send the whole request; 10 s
-	WriteTimeout   time.Duration // from the end of the headers until the answer was taken; 30 s
-	IdleTimeout    time.Duration // between the requests of a connection; 2 min
-	DrainTimeout   time.Duration // for requests under way when Serve has to end; 10 s
-	HeaderBytes    int           // of a request, its line included, more than LeastHeaderBytes; 16 KiB
+	HeaderTimeout  time.Duration // until the request line and headers have arrived; 5 s
+	RequestTimeout time.Duration // until the whole request has arrived; 10 s
+	WriteTimeout   time.Duration // from the end of the headers until the answer is sent; 30 s
+	IdleTimeout    time.Duration // between two requests of a connection; 2 min
+	DrainTimeout   time.Duration // for the requests in flight when Serve ends; 10 s
+	HeaderBytes    int           // of request line and headers, more than LeastHeaderBytes; 16 KiB
 }
 
 func (l Limits) withDefaults() Limits {
@@ -33,8 +33,9 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Serve answers requests on a listener until the context ends; then it lets those
-// under way finish, for a while.
+// Serve answers requests on a listener until ctx ends. Then it closes the listener and gives the
+// requests in flight Limits.DrainTimeout to finish. It returns nil after that, and an error only
+// if the listener or the shutdown fails. log gets what clients do wrong, at debug level.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger, l Limits) error {
 	l = l.withDefaults()
 	s := &http.Server{
@@ -65,16 +66,15 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 	return nil
 }
 
-// LeastHeaderBytes is less than Limits.HeaderBytes can be: what net/http reads beyond
-// its own limit before it refuses.
+// LeastHeaderBytes is what net/http reads beyond its own limit before it refuses a request.
+// Limits.HeaderBytes must be larger.
 const LeastHeaderBytes = 4096
 
-// endAfterBody closes the connection after a request that has a body, which no
-// request of the API has, or is of HTTP/1.0. Where such a request ends is what a
-// server in front may see otherwise than net/http, which takes a Content-Length
-// beside chunks, and a Transfer-Encoding in HTTP/1.0, without a word: what one takes
-// for a body must never be answered as the next request (RFC 9112, 6.1 and 11.2).
-// Nor does the answer wait for a body.
+// endAfterBody prevents request smuggling (RFC 9112, 6.1 and 11.2). It closes the connection after
+// a request that has a body or is of HTTP/1.0; no request of the API has a body. net/http accepts
+// a Content-Length beside chunks, and a Transfer-Encoding in HTTP/1.0, so a server in front may
+// disagree with it about where such a request ends. What one takes for a body must never be
+// answered as the next request.
 func endAfterBody(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 || !r.ProtoAtLeast(1, 1) {
@@ -91,8 +91,8 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// Probes adds what those who run a server ask: /healthz, whether it runs, and
-// /readyz, whether requests should be sent to it.
+// Probes returns a handler that also answers health checks: /healthz with 200 as long as the process
+// runs, /readyz with 200 or 503 as Ready reports.
 func (h *Handler) Probes() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -115,6 +115,6 @@ func probe(w http.ResponseWriter, r *http.Request, good bool) {
 	}
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write([]byte(text)) // whoever asked may be gone
+		_, _ = w.Write([]byte(text)) // an error means that the client is gone
 	}
 }

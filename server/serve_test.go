@@ -36,7 +36,7 @@ func listenWithin(t *testing.T, handler http.Handler, limits server.Limits) (bas
 		http.DefaultClient.CloseIdleConnections()
 		stop()
 		if err := <-ended; err != nil {
-			t.Errorf("Serve: %v", err)
+			t.Errorf("Serve: got %v, want no error", err)
 		}
 	})
 	return "http://" + listener.Addr().String()
@@ -62,10 +62,10 @@ func TestServeDrains(t *testing.T) {
 		stop()
 	}()
 	if _, body := request(t, http.MethodGet, "http://"+listener.Addr().String()); body != "done" {
-		t.Errorf("got %q", body)
+		t.Errorf("got %q, want done", body)
 	}
 	if err := <-ended; err != nil {
-		t.Errorf("Serve: %v", err)
+		t.Errorf("Serve: got %v, want no error", err)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestPathsAsSent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(answer), detail) {
-			t.Errorf("%s: %s", path, answer)
+			t.Errorf("%s: got %s, want a problem that says %q", path, answer, detail)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func TestHalfClosedClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(answer), "Cache-Control: ") || !strings.HasSuffix(string(answer), "}") {
-			t.Errorf("got %q", answer)
+			t.Errorf("got %q, want a whole answer", answer)
 		}
 	}
 }

@@ -11,73 +11,76 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A Store holds a site: a folder, a tar file, memory or a bucket. Its methods are
-// called from many goroutines.
+// A Store holds a site: a folder, a tar file, memory or a bucket. Its methods are called from many
+// goroutines at once.
 type Store interface {
-	// Get reads a whole object; storage.ErrNotFound if the site has none with that
-	// key. Any other error means that it could not tell. The caller must not change
-	// the body.
+	// Get reads a whole object. The error is storage.ErrNotFound if the site has no such
+	// object, and only then: any other error means that the store could not tell. The caller
+	// must not change the body.
 	Get(ctx context.Context, key site.Key) ([]byte, error)
 }
 
-// A Bucket is a store whose objects a refresh can replace.
+// A Bucket is a store whose objects can be replaced, as refreshes do. Package storage has two.
 type Bucket interface {
 	Store
-	// Read is Get, with the ETag that a condition of Put may name.
+	// Read is Get with the ETag of the object, for the condition of a Put.
 	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
-	// Put replaces an object; storage.ErrCondition if the condition does not hold.
+	// Put writes an object and returns its ETag. The error is storage.ErrCondition if the
+	// condition does not hold; the object is as before then.
 	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
 }
 
-// An admitter is a store that tells the size of an object before it takes memory for
-// it. Where admit fails, that is the error. The body is the caller's.
+// An admitter is a store that calls admit with the size of an object, in bytes, before it allocates
+// memory for it. An error of admit is returned as it is. The caller may change the body.
 type admitter interface {
 	GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error)
 }
 
-// A describer is a store that tells of an object without its body what Read does.
+// A describer is a store that returns the Info of an object without its body.
 type describer interface {
 	Stat(ctx context.Context, key site.Key) (storage.Info, error)
 }
 
-// An infoReader is a store that tells when an object was put.
+// An infoReader is a store that returns the Info of an object with its body.
 type infoReader interface {
 	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
 }
 
-// A reopener is a store that has to look itself whether another site has taken the
-// place of the one that is open. It says so if that cannot be used, and goes on with
-// what it has. When it returns, every object is found without delay.
+// A reopener is a store that must be told to look for a new site, such as a tar file that was
+// replaced. Reopen returns when the new site is open and indexed. If the new site cannot be used,
+// it returns an error and the store keeps the old one.
 type reopener interface {
 	Reopen(ctx context.Context) error
 }
 
-// A fetcher makes requests of a store, within a time limit, and once more where that may help.
+// A fetcher reads from a store within a time limit and retries once. It is safe for concurrent
+// use.
 type fetcher struct {
 	store   Store
-	timeout time.Duration // of both tries
+	timeout time.Duration // of both attempts together
 	metrics *metrics
 }
 
-// betweenTries lets a server that restarts, or a connection that was cut, come back.
+// betweenTries gives a server that restarts, or a connection that broke, time to recover.
 const betweenTries = 50 * time.Millisecond
 
-// get reads an object. It goes on if the client leaves, for others may wait for the
-// same read, but not after the deadline of ctx: an answer may take many reads.
+// get reads an object. It ignores the cancellation of ctx, because others may wait for the same
+// read, but not its deadline, because an answer may take many reads.
 func (f *fetcher) get(ctx context.Context, key site.Key) (body []byte, err error) {
 	ctx, cancel := f.within(ctx)
 	defer cancel()
-	return body, f.twice(ctx, "read", func(ctx context.Context) error {
+	return body, f.withRetry(ctx, "read", func(ctx context.Context) error {
 		body, err = f.store.Get(ctx, key)
 		return err
 	})
 }
 
-// getAdmitted is get for an object whose size has to be admitted. The body is the caller's.
+// getAdmitted is get that calls admit with the size of the object before it holds the body (see
+// admitter). The caller may change the body.
 func (f *fetcher) getAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) (body []byte, err error) {
 	ctx, cancel := f.within(ctx)
 	defer cancel()
-	return body, f.twice(ctx, "read", func(ctx context.Context) error {
+	return body, f.withRetry(ctx, "read", func(ctx context.Context) error {
 		if store, ok := f.store.(admitter); ok {
 			body, err = store.GetAdmitted(ctx, key, admit)
 			return err
@@ -98,28 +101,27 @@ func (f *fetcher) within(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithDeadline(context.WithoutCancel(ctx), until)
 }
 
-// read is get for what is to be replaced.
+// read is get for an object that is about to be replaced. It ends with ctx.
 func (f *fetcher) read(ctx context.Context, bucket Bucket, key site.Key) (body []byte, info storage.Info, err error) {
-	err = f.twice(ctx, "read", func(ctx context.Context) error {
+	err = f.withRetry(ctx, "read", func(ctx context.Context) error {
 		body, info, err = bucket.Read(ctx, key)
 		return err
 	})
 	return body, info, err
 }
 
-// root reads the root of the site. The error is storage.ErrUnchanged where it was not
-// put again since it was this one, not even with the same bytes, as far as the store
-// can tell.
+// root reads the root of the site. The error is storage.ErrUnchanged if the root was not put again
+// since was, not even with the same bytes, as far as the store can tell.
 func (f *fetcher) root(ctx context.Context, was storage.Info) (root *site.Root, info storage.Info, err error) {
 	if store, ok := f.store.(reopener); ok {
-		if err := store.Reopen(ctx); err != nil { // which may take long, and does not hang
+		if err := store.Reopen(ctx); err != nil { // without the timeout: it may take long, but it does not hang
 			return nil, info, err
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	var body []byte
-	err = f.twice(ctx, "read", func(ctx context.Context) error {
+	err = f.withRetry(ctx, "read", func(ctx context.Context) error {
 		if store, ok := f.store.(describer); ok && was.ETag != "" {
 			if info, err = store.Stat(ctx, site.RootKey); err != nil || samePut(info, was) {
 				return cmp.Or(err, storage.ErrUnchanged)
@@ -143,36 +145,37 @@ func (f *fetcher) root(ctx context.Context, was storage.Info) (root *site.Root, 
 	return &parsed, info, err
 }
 
-// samePut reports whether two looks at an object saw the same Put.
+// samePut reports whether two Infos describe the same Put of an object.
 func samePut(a, b storage.Info) bool {
 	return a.ETag == b.ETag && a.ETag != "" && a.Modified.Equal(b.Modified) && a.Place == b.Place
 }
 
-// settledAfter is longer than the second that times of S3 are rounded to.
+// settledAfter is longer than a second, the resolution of times in S3.
 const settledAfter = 2 * time.Second
 
-// settled reports whether an object, if it were put again now, would have another time.
+// settled reports whether an object that is put again from now on gets another time than info's.
 func (f *fetcher) settled(info storage.Info) bool {
 	store, ok := f.store.(interface{ Now() time.Time })
 	return !ok || info.Modified.Nanosecond() != 0 || store.Now().Sub(info.Modified) > settledAfter
 }
 
-// twice makes a request of the store, and makes it again where that may help.
-func (f *fetcher) twice(ctx context.Context, operation string, try func(context.Context) error) error {
-	err := f.once(ctx, operation, try)
+// withRetry makes a request to the store, and a second one if the error is retryable.
+func (f *fetcher) withRetry(ctx context.Context, operation string, try func(context.Context) error) error {
+	err := f.attempt(ctx, operation, try)
 	if !storage.Temporary(err) {
 		return err
 	}
 	select {
 	case <-time.After(betweenTries):
-		return f.once(ctx, operation, try)
+		return f.attempt(ctx, operation, try)
 	case <-ctx.Done():
 		return err
 	}
 }
 
-// once leaves half of the time for another try: what hangs may be the connection only.
-func (f *fetcher) once(ctx context.Context, operation string, try func(context.Context) error) error {
+// attempt makes one request and counts it. It may take half of the timeout, so that there is time
+// for another if only the connection hangs.
+func (f *fetcher) attempt(ctx context.Context, operation string, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout/2)
 	defer cancel()
 	begun := time.Now()

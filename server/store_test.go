@@ -78,7 +78,7 @@ func TestABadStore(t *testing.T) {
 		} {
 			cached := "/" + string(lists[i].key)
 			if w := ask(handler, cached); w.Code != http.StatusOK {
-				t.Fatalf("%s: before: %d", c.name, w.Code)
+				t.Fatalf("%s: before: got %d, want 200", c.name, w.Code)
 			}
 			c.harm()
 			badly(t, c.name, handler, cached)
@@ -104,7 +104,7 @@ func badly(t *testing.T, name string, handler *server.Handler, cached string) {
 			if took := time.Since(begun); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" ||
 				w.Header().Get("Cache-Control") != "no-store" || took > storeTimeout+slack {
 				if wrong.Add(1) == 1 {
-					t.Errorf("%s: %s: %d %v after %v", name, path, w.Code, w.Header(), took)
+					t.Errorf("%s: %s: got %d %v after %v, want 503 in time", name, path, w.Code, w.Header(), took)
 				}
 			}
 		})
@@ -114,19 +114,19 @@ func badly(t *testing.T, name string, handler *server.Handler, cached string) {
 		for ; !done.Load(); answered++ {
 			begun := time.Now()
 			if w := ask(handler, cached); w.Code != http.StatusOK || time.Since(begun) > storeTimeout/2 {
-				t.Errorf("%s: what is cached: %d after %v", name, w.Code, time.Since(begun))
+				t.Errorf("%s: what is cached: got %d after %v, want 200 at once", name, w.Code, time.Since(begun))
 				return
 			}
 			time.Sleep(time.Millisecond)
 		}
 		if answered < 3 {
-			t.Errorf("%s: %d answers from the cache meanwhile", name, answered)
+			t.Errorf("%s: got %d answers from the cache meanwhile, want at least 3", name, answered)
 		}
 	})
 	time.AfterFunc(storeTimeout/2, func() { done.Store(true) })
 	group.Wait()
 	if !handler.Ready() {
-		t.Errorf("%s: not ready, though there is a site to serve", name)
+		t.Errorf("%s: got not ready, want ready, as there is a site to serve", name)
 	}
 }
 
@@ -149,16 +149,16 @@ func comesLate(t *testing.T, handler *server.Handler, come func()) {
 	go handler.Watch(ctx)
 	probes := handler.Probes()
 	if w := ask(probes, "/readyz"); w.Code != http.StatusServiceUnavailable || ask(probes, "/healthz").Code != http.StatusOK {
-		t.Errorf("ready without a store: %d", w.Code)
+		t.Errorf("/readyz without a store: got %d, want 503, and 200 of /healthz", w.Code)
 	}
 	w := ask(handler, largeList+"details")
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
-		t.Errorf("without a store: %d %v", w.Code, w.Header())
+		t.Errorf("without a store: got %d %v, want 503 and Retry-After", w.Code, w.Header())
 	}
 	come()
 	eventually(t, "ready", func() bool { return ask(probes, "/readyz").Code == http.StatusOK })
 	if w := ask(handler, largeList+"details"); w.Code != http.StatusOK {
-		t.Errorf("with the store: %d", w.Code)
+		t.Errorf("with the store: got %d, want 200", w.Code)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestTheTimeLimitIsForAllReads(t *testing.T) {
 		group.Go(func() {
 			w := ask(handler, "/api/v1/users/miralund.eth/searchFollowing?term=zzz") // the user's list, then its entries
 			if w.Code != http.StatusServiceUnavailable {
-				t.Errorf("%d after %v", w.Code, time.Since(begun))
+				t.Errorf("got %d after %v, want 503", w.Code, time.Since(begun))
 			}
 		})
 	}
@@ -229,7 +229,7 @@ func TestTheTimeLimitIsForAllReads(t *testing.T) {
 	group.Wait()
 	// What was granted to the store tells it better than a clock would on a busy machine.
 	if granted := time.Unix(0, store.last.Load()).Sub(begun); granted > timeout*13/10 {
-		t.Errorf("the store had %v", granted)
+		t.Errorf("time for the store: got %v, want the timeout at most", granted)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestRoomForWhatIsCached(t *testing.T) {
 	u := newUpstream(t)
 	handler := newHandler(t, store, server.Options{Timeout: time.Minute, MaxRequests: 100, Refresh: u.options()})
 	if w := ask(handler, largeList+"details"); w.Code != http.StatusOK {
-		t.Fatal(w.Code)
+		t.Fatalf("got %d, want 200", w.Code)
 	}
 	store.hangs.Store(true)
 	var group sync.WaitGroup
@@ -251,7 +251,7 @@ func TestRoomForWhatIsCached(t *testing.T) {
 	}
 	eventually(t, "all but 75 were sent away", func() bool { return ended.Load() >= 180-75 })
 	if w := ask(handler, largeList+"details"); w.Code != http.StatusOK {
-		t.Errorf("what is cached: %d, while %d wait, %d of them for a refresh", w.Code, handler.RequestsWaiting(), handler.RefreshesWaiting())
+		t.Errorf("what is cached: got %d, want 200; %d requests wait, %d of them for a refresh", w.Code, handler.RequestsWaiting(), handler.RefreshesWaiting())
 	}
 	close(store.release)
 	group.Wait()
@@ -286,12 +286,12 @@ func TestTheCacheIsNotForEver(t *testing.T) {
 		ask(handler, path)
 		put(site.Key(path[1:]), `{"new":1}`)
 		if w := ask(handler, path); w.Body.String() == `{"new":1}` {
-			t.Errorf("%s is not cached", path)
+			t.Errorf("%s: got the new object, want the cached one", path)
 		}
 	}
 	clock.pass(11 * time.Second)
 	if w := ask(handler, absent); w.Body.String() != `{"new":1}` {
-		t.Errorf("what was absent: %d %s", w.Code, w.Body)
+		t.Errorf("what was absent: got %d %s, want the new object", w.Code, w.Body)
 	}
 	clock.pass(6 * time.Minute)
 	eventually(t, "what somebody has refreshed is noticed", func() bool {
@@ -305,13 +305,13 @@ func TestAPanicEndsOneRefresh(t *testing.T) {
 	u := newUpstream(t)
 	u.tell(http.NotFound, nil)
 	handler := newHandler(t, panicking{local(t, demo(t))}, server.Options{Refresh: u.options()})
-	for _, path := range []string{freshDetails, freshBadges} {
+	for _, path := range []string{freshDetails, badgeData} {
 		if w := ask(handler, path); w.Code != http.StatusServiceUnavailable && w.Code != http.StatusInternalServerError {
-			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+			t.Errorf("%s: got %d %v, want 503 or 500", path, w.Code, w.Header())
 		}
 	}
 	if w := ask(handler, largeList+"details"); w.Code != http.StatusOK {
-		t.Errorf("afterwards: %d", w.Code)
+		t.Errorf("afterwards: got %d, want 200", w.Code)
 	}
 }
 
@@ -334,7 +334,7 @@ func TestAReadThatFailsOnce(t *testing.T) {
 	for _, path := range []string{largeList + "details", freshDetails, "/api/v1/lists/4/badges"} {
 		once.armed.Store(true)
 		if w := ask(handler, path); w.Code != http.StatusOK || w.Header().Get("X-Refresh") != "" || once.armed.Load() {
-			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+			t.Errorf("%s: got %d %v, want 200 without X-Refresh, after a fault", path, w.Code, w.Header())
 		}
 	}
 }
@@ -364,7 +364,7 @@ func temporary(t testing.TB) error {
 	defer s.Close()
 	_, err := openS3(t, &servers.Server{AccessKey: "user", SecretKey: "secret"}, storage.Location{Bucket: "bucket"}, s.URL).Get(t.Context(), "key")
 	if !storage.Temporary(err) {
-		t.Fatalf("%v is not temporary", err)
+		t.Fatalf("got %v, want an error that is retryable", err)
 	}
 	return err
 }

@@ -54,17 +54,17 @@ func TestOneRefreshForAll(t *testing.T) {
 	group.Wait()
 	for _, w := range answers {
 		if w.Code != http.StatusOK || w.Body.String() != answers[0].Body.String() || w.Header().Get("X-Refresh") != "" {
-			t.Fatalf("%d %v %s", w.Code, w.Header(), w.Body)
+			t.Fatalf("got %d %v %s, want 200 and the same answer for all", w.Code, w.Header(), w.Body)
 		}
 	}
 	if !strings.Contains(answers[0].Body.String(), `"name":"x"`) {
-		t.Errorf("got %s", answers[0].Body)
+		t.Errorf("got %s, want the fresh profile", answers[0].Body)
 	}
 	if asked := u.requests(); len(asked) != 1 {
-		t.Errorf("%d requests to the upstream", len(asked))
+		t.Errorf("got %d requests to the upstream, want 1", len(asked))
 	}
 	if w := ask(handler, freshDetails); w.Code != http.StatusTooManyRequests {
-		t.Errorf("the next: %d", w.Code)
+		t.Errorf("the next: got %d, want 429", w.Code)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestTwoFallbacksRefreshOneList(t *testing.T) {
 			{freshDetails, func(int) (http.HandlerFunc, http.HandlerFunc) {
 				return profiles(func(string) site.Profile { return profileOf("same", 1_900_000_000_000) }).handler(t), nil
 			}},
-			{freshBadges, func(int) (http.HandlerFunc, http.HandlerFunc) {
+			{badgeData, func(int) (http.HandlerFunc, http.HandlerFunc) {
 				return nil, tokens(t, map[string]string{"214087": "99"})
 			}},
 		} {
@@ -157,17 +157,17 @@ func TestTwoFallbacksRefreshOneList(t *testing.T) {
 					w := ask(handler, c.path)
 					bodies[i] = w.Body.String()
 					if w.Code != http.StatusOK || w.Header().Get("X-Refresh") != "" {
-						t.Errorf("%s: %d %v", c.path, w.Code, w.Header())
+						t.Errorf("%s: got %d %v, want 200 without X-Refresh", c.path, w.Code, w.Header())
 					}
 				})
 			}
 			group.Wait()
 			if won.Load() != 1 || lost.Load() != 1 || unexpected.Load() != 0 {
-				t.Errorf("%s: %d writes had an effect, %d had none, %d others", c.path, won.Load(), lost.Load(), unexpected.Load())
+				t.Errorf("%s: got %d writes with an effect, %d without, %d others, want 1, 1 and 0", c.path, won.Load(), lost.Load(), unexpected.Load())
 			}
 			stored := ask(newHandler(t, open(), server.Options{}), strings.TrimSuffix(c.path, "?cache=fresh")).Body.String()
 			if bodies[0] != bodies[1] || bodies[0] != stored {
-				t.Errorf("%s: answered\n%s and\n%s, stored\n%s", c.path, bodies[0], bodies[1], stored)
+				t.Errorf("%s: got the answers\n%s and\n%s, want what is stored\n%s", c.path, bodies[0], bodies[1], stored)
 			}
 		}
 	})
@@ -192,14 +192,14 @@ func TestTheNewerProfileStays(t *testing.T) {
 				unexpected: &unexpected}, server.Options{Refresh: u.options()})
 			group.Go(func() {
 				if w := ask(handler, freshDetails); w.Code != http.StatusOK {
-					t.Errorf("%d %v", w.Code, w.Header())
+					t.Errorf("got %d %v, want 200", w.Code, w.Header())
 				}
 			})
 		}
 		group.Wait()
 		stored, err := storage.OpenLocal(folder).Get(t.Context(), "api/v1/lists/104/details")
 		if err != nil || !strings.Contains(string(stored), newest) {
-			t.Errorf("%s, %v; want %s", stored, err, newest)
+			t.Errorf("got %s, %v, want %s", stored, err, newest)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func TestAPublishLosesNoRefresh(t *testing.T) {
 					for i := worker; i < len(old.lists); i += workers {
 						w := ask(handler, "/"+string(old.lists[i].key)+"?cache=fresh")
 						if w.Code != http.StatusOK || w.Header().Get("X-Refresh") != "" {
-							t.Errorf("%s: %d %v", old.lists[i].key, w.Code, w.Header())
+							t.Errorf("%s: got %d %v, want 200 without X-Refresh", old.lists[i].key, w.Code, w.Header())
 							return
 						}
 						answered[i] = w.Body.String()
@@ -260,7 +260,7 @@ func TestAPublishLosesNoRefresh(t *testing.T) {
 		close(ended)
 		group.Wait()
 		if err != nil || during == 0 {
-			t.Errorf("publish: %v, with %d refreshes meanwhile", err, during)
+			t.Errorf("publish: got %v and %d refreshes meanwhile, want no error and some", err, during)
 		}
 		all := content(t, open(), "")
 		for i, list := range old.lists {
@@ -271,17 +271,17 @@ func TestAPublishLosesNoRefresh(t *testing.T) {
 			}
 			kept, err := site.DecodeProfile([]byte(all[site.RefreshKey(site.Details, list.tokenID)]), account, time.Time{})
 			if err != nil || kept.Fresh != last.ENS.Fresh {
-				t.Errorf("list %s: answered fresh %d, kept %d, %v", list.tokenID, last.ENS.Fresh, kept.Fresh, err)
+				t.Errorf("list %s: got fresh %d in the answer and %d kept, %v, want the same", list.tokenID, last.ENS.Fresh, kept.Fresh, err)
 			}
 			if !changed[list.account] && all[list.key] != answered[i] {
-				t.Errorf("list %s: answered\n%s, stored\n%s", list.tokenID, answered[i], all[list.key])
+				t.Errorf("list %s: got the answer\n%s, want what is stored\n%s", list.tokenID, answered[i], all[list.key])
 			}
 		}
 		if all[site.RootKey] != readObject(t, next, site.RootKey) {
-			t.Error("the new site was not published")
+			t.Error("the root: got another one, want that of the new site")
 		}
 		if v, err := publisher.Verify(t.Context(), open(), publisher.Options{}); err != nil || !v.Good() {
-			t.Errorf("afterwards: %+v, %v", v, err)
+			t.Errorf("afterwards: got %+v, %v, want a good bucket", v, err)
 		}
 	})
 }
@@ -305,7 +305,7 @@ func newListing(t testing.TB, files afero.Fs) (l listing) {
 		l.lists = append(l.lists, listOf{id, accountOf(t, files, id), site.Key("api/v1/lists/" + id + "/details")})
 	}
 	if len(l.lists) < 20 {
-		t.Fatalf("%d lists", len(l.lists))
+		t.Fatalf("got %d lists, want at least 20", len(l.lists))
 	}
 	return l
 }

@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// An upstream is a source of fresh data.
+// An upstream is a source of fresh data. It is safe for concurrent use.
 type upstream struct {
 	template string // URL with {address}, and {event_id} for badges
 	key      string // sent as headerAPIKey; "" sends none
@@ -26,20 +26,20 @@ const (
 )
 
 var (
-	// errUpstream says that a source of fresh data did not answer as it must.
+	// errUpstream says that an upstream failed or sent an invalid answer.
 	errUpstream = errors.New("the upstream failed")
-	// errUpstreamAbsent says that the source has nothing.
-	errUpstreamAbsent = errors.New("the upstream has nothing")
+	// errUpstreamAbsent says that the upstream answered 404.
+	errUpstreamAbsent = errors.New("the upstream has no such document")
 )
 
-// newUpstream checks a URL template that must hold the given placeholders. "" is no
-// upstream: nil.
+// newUpstream returns nil for the template "". It refuses a template without the given placeholders,
+// and errors never contain the template or the key, which may be secret.
 func newUpstream(template, key string, transport http.RoundTripper, placeholders ...string) (*upstream, error) {
 	if template == "" {
 		return nil, nil
 	}
 	if strings.ContainsFunc(key, unicode.IsControl) {
-		return nil, errors.New("the API key has a line end or another control character in it")
+		return nil, errors.New("the API key contains a control character, such as a line end")
 	}
 	filled := template
 	for _, placeholder := range placeholders {
@@ -67,13 +67,14 @@ func newUpstream(template, key string, transport http.RoundTripper, placeholders
 	}
 	return &upstream{template, key, &http.Client{
 		Transport: transport,
-		// A redirect is an answer that is not 200: nobody but the configured host is asked.
+		// A redirect counts as a failure: only the configured host is asked.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-// get asks for a document. Errors wrap errUpstream, or are errUpstreamAbsent for a
-// 404; they never hold the URL, which may have a secret in it.
+// get asks for a document, with the placeholders of the template replaced by values that need no
+// escaping. The error is errUpstreamAbsent for a 404 and wraps errUpstream otherwise. It never
+// contains the URL, which may hold a secret.
 func (u *upstream) get(ctx context.Context, replacements ...string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.NewReplacer(replacements...).Replace(u.template), http.NoBody)
 	if err != nil {

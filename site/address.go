@@ -5,16 +5,17 @@ import (
 	"errors"
 )
 
-// AddressTextLen is the length of an address in its text form: "0x" and 40 digits.
+// AddressTextLen is the length of an address as text, in bytes: "0x" and 40 digits.
 const AddressTextLen = 2 + 2*len(Address{})
 
 // An Address is the 20-byte identifier of an account.
 type Address [20]byte
 
-// ErrNotAddress says that a text is not "0x" followed by 40 hexadecimal digits.
+// ErrNotAddress is the error of ParseAddress.
 var ErrNotAddress = errors.New("not an address (0x and 40 hexadecimal digits)")
 
-// ParseAddress reads an address in any letter case, the "0x" included.
+// ParseAddress reads "0x" and 40 hexadecimal digits, both in any letter case. The only error is
+// ErrNotAddress.
 func ParseAddress[T ~string | ~[]byte](text T) (Address, error) {
 	var a Address
 	if len(text) != AddressTextLen || text[0] != '0' || text[1]|0x20 != 'x' {
@@ -31,12 +32,12 @@ func ParseAddress[T ~string | ~[]byte](text T) (Address, error) {
 	return a, nil
 }
 
-// String is the address as the API writes it: lower case.
+// String is the address as the API writes it: "0x" and 40 digits in lower case.
 func (a Address) String() string {
 	return string(a.Append(make([]byte, 0, AddressTextLen)))
 }
 
-// Append appends the text form to b.
+// Append appends what String returns to b.
 func (a Address) Append(b []byte) []byte {
 	return hex.AppendEncode(append(b, "0x"...), a[:])
 }

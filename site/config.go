@@ -8,36 +8,36 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of the interface.
+// Limits of the API and of the layout of a site.
 const (
-	DefaultLimit        = 10            // of leaderboards and searches without ?limit
-	SearchMax           = 100           // largest limit of a search
+	DefaultLimit        = 10            // entries of a leaderboard or search without ?limit
+	SearchMax           = 100           // largest ?limit of a search
 	SearchShardSize     = 1_000         // entries in a search shard
-	MaxTermBytes        = 255           // longest search term
-	maxNumberDigits     = 18            // longest limit or offset: always fits an int64
-	maxOffset           = math.MaxInt32 // what lies beyond is past the end of any list
+	MaxTermBytes        = 255           // longest search term, in bytes
+	maxNumberDigits     = 18            // of a limit or an offset: such a number fits an int64
+	maxOffset           = math.MaxInt32 // larger offsets are past the end of any list
 	usersPerBucket      = 4_000
 	objectsPerShard     = 4_000
 	largestLeaderboard  = 10_000
 	maxBadgesFieldBytes = 64
 	defaultProfileText  = 64 << 10
-	largestProfileText  = 16 << 20 // as long as a row of a snapshot
+	largestProfileText  = 16 << 20 // the longest row of a snapshot
 )
 
-// Config is what a publisher may choose about a site. It is part of the root, so
-// that every reader of a site answers alike. The zero value of a field means
-// its default.
+// Config holds what an operator may choose about a site. It is part of the root, so that all servers
+// and edges of a site agree. The zero value of a field means the default that its comment names.
 type Config struct {
-	BasePath       string `json:"base_path"`       // of the API, no slash at either end; "api/v1"
-	BadgesField    string `json:"badges_field"`    // member that holds the badges; "badges"
-	LeaderboardMax int    `json:"leaderboard_max"` // largest limit of a leaderboard; 100
+	BasePath       string `json:"base_path"`       // path of the API, without a slash at either end; "api/v1"
+	BadgesField    string `json:"badges_field"`    // JSON member that holds the badges; "badges"
+	LeaderboardMax int    `json:"leaderboard_max"` // largest ?limit of a leaderboard; 100
 
-	// MaxProfileText is the longest text that a profile may have, in bytes; 64 KiB. What
-	// is longer is left out, by the generator and by refreshes.
+	// MaxProfileText is the longest text that a profile may have, in bytes; 64 KiB. The
+	// generator and refreshes leave out longer ones.
 	MaxProfileText int `json:"max_profile_text"`
 }
 
-// WithDefaults fills what is zero and refuses what cannot work.
+// WithDefaults returns the configuration with defaults for zero fields. The error says which field
+// has a value that cannot work.
 func (c Config) WithDefaults() (Config, error) {
 	if c.BasePath == "" {
 		c.BasePath = "api/v1"
@@ -74,8 +74,8 @@ func (c Config) validate() error {
 	return nil
 }
 
-// plainPath keeps a base path to characters that every edge, shell and
-// configuration format takes literally.
+// plainPath reports whether a path has only characters that every edge, shell and configuration
+// format takes literally.
 func plainPath(path string) bool {
 	return !strings.ContainsFunc(path, func(r rune) bool {
 		letterOrDigit := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'

@@ -21,10 +21,10 @@ func TestConfigDefaults(t *testing.T) {
 	} {
 		got, err := tc.config.WithDefaults()
 		if err != nil || got != tc.want {
-			t.Errorf("%+v with defaults is %+v, %v, want %+v", tc.config, got, err, tc.want)
+			t.Errorf("%+v with defaults: got %+v, %v, want %+v", tc.config, got, err, tc.want)
 		}
 		if again, err := got.WithDefaults(); err != nil || again != got {
-			t.Errorf("%+v with defaults again is %+v, %v", got, again, err)
+			t.Errorf("%+v with defaults again: got %+v, %v, want no change", got, again, err)
 		}
 	}
 }

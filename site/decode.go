@@ -12,11 +12,10 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// What comes from outside, the rows of a snapshot and the answers of upstreams, is
-// decoded, checked and brought into the form of the API here, the same way for both.
+// This file decodes, checks and normalizes external data: rows of snapshots and answers of upstreams.
 
-// DecodeObject decodes JSON that must be an object. Its errors say what is wrong in
-// the words of the format rather than in Go's.
+// DecodeObject decodes JSON that must be an object, in valid UTF-8 and Unicode. Its errors name the
+// member and the JSON type that was expected, not Go types.
 func DecodeObject(data []byte, into any) error {
 	switch {
 	case !utf8.Valid(data):
@@ -32,7 +31,7 @@ func DecodeObject(data []byte, into any) error {
 	return nil
 }
 
-// DecodeEvent decodes an event of which every member must be there.
+// DecodeEvent decodes an event. An error names the member that is missing or malformed.
 func DecodeEvent(data []byte) (Event, error) {
 	var in struct {
 		ID          *uint64 `json:"id"`
@@ -74,7 +73,7 @@ func DecodeEvent(data []byte) (Event, error) {
 	return e, nil
 }
 
-// CheckTokenID says that a text is no canonical decimal.
+// CheckTokenID returns an error that names the member if text is not a valid token ID.
 func CheckTokenID(member, text string) error {
 	if !ValidTokenID(text) {
 		return fmt.Errorf("%s: %s is not a canonical decimal of at most %d digits", member, Quoted(text), MaxTokenIDDigits)
@@ -91,8 +90,7 @@ func DecodeAddress(member, text string) (Address, error) {
 	return address, nil
 }
 
-// Quoted shows what was found in place of what belongs there: "nothing", or the
-// beginning of it.
+// Quoted quotes a value for an error message: its first 80 bytes, or the word nothing for "".
 func Quoted(text string) string {
 	const most = 80
 	if text == "" {
@@ -104,7 +102,7 @@ func Quoted(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// JSONReason says why JSON could not be decoded.
+// JSONReason says in the terms of JSON why go-json could not decode a document.
 func JSONReason(err error) string {
 	var mismatch *json.UnmarshalTypeError
 	if !errors.As(err, &mismatch) {
@@ -125,8 +123,8 @@ func JSONReason(err error) string {
 	return fmt.Sprintf("%s: %s where %s belongs", mismatch.Field, mismatch.Value, want)
 }
 
-// hasLoneSurrogate reports whether a \u escape is a surrogate without its other
-// half: it stands for no character, and decoders would put U+FFFD in its place.
+// hasLoneSurrogate reports whether a \u escape is one half of a surrogate pair without the other. It
+// stands for no character; decoders would replace it with U+FFFD.
 func hasLoneSurrogate(text []byte) bool {
 	for {
 		at := bytes.IndexByte(text, '\\')
@@ -150,7 +148,7 @@ func hasLoneSurrogate(text []byte) bool {
 	}
 }
 
-// unicodeEscape is the code of the \u escape at the beginning of b.
+// unicodeEscape decodes the \u escape at the beginning of b.
 func unicodeEscape(b []byte) (code rune, ok bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false

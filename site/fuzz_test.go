@@ -41,7 +41,7 @@ func checkRouteOf(t testing.TB, c site.Config, key site.Key) {
 		return
 	}
 	if r := c.Resolve("GET", escapedPath(key), ""); !key.Valid() || r.Key != key || r.Route != route {
-		t.Errorf("key %q has the route %s and resolves to %+v", key, route.Pattern, r)
+		t.Errorf("key %q of route %s: got %+v, want a resolution to itself", key, route.Pattern, r)
 	}
 }
 
@@ -98,11 +98,11 @@ func FuzzParse(f *testing.F) {
 		}
 		if m, err := site.ParseManifest("0", body); err == nil {
 			if again, err := site.ParseManifest("0", m.Append(nil)); err != nil || len(site.Diff(m.Objects, again.Objects)) > 0 {
-				t.Errorf("a manifest that was read cannot be read again: %v", err)
+				t.Errorf("a manifest that was read, read again: got %v, want the same", err)
 			}
 		}
 		if h, err := site.ParseShardHeader(body); err == nil && (h.Shard < 0 || h.Shard >= h.Shards) {
-			t.Errorf("a search shard outside of its list: %+v", h)
+			t.Errorf("a search shard: got %+v, want one within its list", h)
 		}
 		m := site.NewMatcher("fox")
 		for entry := range site.Entries(body) {

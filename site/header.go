@@ -2,11 +2,11 @@ package site
 
 import "time"
 
-// A Header is one of an answer.
+// A Header is an HTTP header of an answer.
 type Header struct{ Name, Value string }
 
-// EveryHeader are the headers of every answer, whoever gives it: pages of any origin
-// may read it, and no browser shall guess what it is.
+// EveryHeader lists the headers of every answer, from the fallback and from edges alike. They let
+// pages of any origin read the answer (CORS) and keep browsers from guessing its type.
 func EveryHeader() []Header {
 	return []Header{
 		{"Access-Control-Allow-Origin", "*"},
@@ -15,7 +15,7 @@ func EveryHeader() []Header {
 	}
 }
 
-// PreflightHeaders are those of answers to OPTIONS, beside EveryHeader.
+// PreflightHeaders lists the headers of answers to OPTIONS, in addition to EveryHeader.
 func PreflightHeaders() []Header {
 	return []Header{
 		{"Allow", AllowedMethods},
@@ -26,5 +26,5 @@ func PreflightHeaders() []Header {
 	}
 }
 
-// RetryAfter is when a client may ask again after a 503.
+// RetryAfter is how long a client should wait after a 503.
 const RetryAfter = 5 * time.Second

@@ -4,10 +4,9 @@ import "unicode/utf8"
 
 const hexDigits = "0123456789abcdef"
 
-// AppendString appends text as a JSON string, without HTML escaping. It gives
-// the bytes that go-json gives (a test says so) in half the time and without
-// garbage (BenchmarkAppendString): most
-// of what a site holds is strings.
+// AppendString appends text as a JSON string, without HTML escaping. The bytes are those of go-json,
+// which a test checks. It takes half the time and allocates nothing (BenchmarkAppendString), which
+// matters because a site is mostly strings.
 func AppendString(b []byte, text string) []byte {
 	b = append(b, '"')
 	start := 0
@@ -58,7 +57,7 @@ func AppendString(b []byte, text string) []byte {
 	return append(b, '"')
 }
 
-// plainByte holds the bytes that stand for themselves in a JSON string.
+// plainByte marks the bytes that need no escape in a JSON string and are no part of a longer character.
 var plainByte = func() (table [256]bool) {
 	for c := ' '; c < utf8.RuneSelf; c++ {
 		table[c] = c != '"' && c != '\\'

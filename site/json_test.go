@@ -51,11 +51,11 @@ func checkAppendString(t testing.TB, text string) {
 	t.Helper()
 	got := string(site.AppendString([]byte("x"), text))
 	if want := "x" + encode(t, text); got != want {
-		t.Errorf("AppendString(%q) = %s, want %s", text, got[1:], want[1:])
+		t.Errorf("AppendString(%q): got %s, want %s", text, got[1:], want[1:])
 	}
 	var back string
 	if err := json.Unmarshal([]byte(got[1:]), &back); err != nil || utf8.ValidString(text) && back != text {
-		t.Errorf("AppendString(%q) is read as %q, %v", text, back, err)
+		t.Errorf("AppendString(%q), read again: got %q, %v, want the same", text, back, err)
 	}
 }
 

@@ -9,23 +9,23 @@ import (
 	"unicode/utf8"
 )
 
-// A Key names an object: its path below the root of the site, without a leading
-// slash, in raw UTF-8. The path of a URL, percent-decoded, is the key.
+// A Key names an object of a site. It is the path of the object's URL, percent-decoded, without the
+// leading slash: "api/v1/lists/7/details".
 type Key string
 
-// A Board is one of the leaderboards.
+// A Board names a leaderboard.
 type Board string
 
-// The boards, in the order in which they are rendered.
+// The leaderboards.
 const (
 	Followers Board = "followers"
 	Following Board = "following"
 )
 
-// Boards lists every leaderboard.
+// Boards lists all leaderboards in the order in which the generator renders them.
 func Boards() []Board { return []Board{Followers, Following} }
 
-// A ListObject is one of the objects that each list has.
+// A ListObject names one of the objects that every list has.
 type ListObject string
 
 // The objects of a list.
@@ -36,18 +36,20 @@ const (
 	SearchFollowing ListObject = "searchFollowing"
 )
 
-// Keys outside of the base path.
+// Keys outside of the base path, and beginnings of such keys.
 const (
+	// RootKey is the root, the object that names all others by way of the manifest.
 	RootKey Key = "_site"
-	// LockKey is the lock of whoever publishes to a bucket, or did last; no object of a site.
+	// LockKey is the lock of the publisher that writes to a bucket, or did last. It is no
+	// object of a site.
 	LockKey Key = "_lock"
-	// MarkKey is in a bucket while it may hold objects that its manifest does not
-	// name: during a publish, after one that did not end, and while its requests may
-	// still arrive.
+	// MarkKey is the mark. A bucket has it while it may hold objects that its manifest does
+	// not name: during a publish, after one that was cut off, and as long as requests of such
+	// a run may still arrive.
 	MarkKey Key = "_publishing"
-	// PackKey is what a server stores that was asked to unpack many objects and cannot.
+	// PackKey is the archive that a server stores if it cannot unpack archives of objects.
 	PackKey Key = "_publishing.tar"
-	// RefreshPrefix begins the keys of what was fetched since the last publish.
+	// RefreshPrefix begins the keys of what refreshes have kept.
 	RefreshPrefix Key = "_refresh/"
 
 	errorPrefix       = "_errors/"
@@ -62,30 +64,29 @@ func (c Config) LeaderboardKey(board Board) Key {
 	return Key(c.BasePath + "/leaderboard/" + string(board))
 }
 
-// LeaderboardLimitKey is the object that answers ?limit={limit}; 1 to
-// c.LeaderboardMax exist.
+// LeaderboardLimitKey is the variant of a leaderboard that answers ?limit={limit}. A site has those
+// for 1 to Config.LeaderboardMax.
 func LeaderboardLimitKey(board Board, limit int) Key {
 	return Key(variantPrefix + "leaderboard/" + string(board) + "/limit=" + strconv.Itoa(limit))
 }
 
-// ListKey is an object of the list tokenID.
+// ListKey is the key of an object of the list tokenID.
 func (c Config) ListKey(tokenID string, object ListObject) Key {
 	return Key(c.BasePath + "/lists/" + tokenID + "/" + string(object))
 }
 
-// UserKey is the following search of a user: an address in lower case or a name
-// in its normal form.
+// UserKey is the key of a user's following search. user is an address in lower case or a normalized
+// name.
 func (c Config) UserKey(user string) Key {
 	return Key(c.BasePath + "/users/" + user + "/" + string(SearchFollowing))
 }
 
-// SearchShardKey is the n-th search shard, from 0, of the list tokenID.
+// SearchShardKey is the key of search shard n, counted from 0, of the list tokenID.
 func SearchShardKey(tokenID string, n int) Key {
 	return Key(searchListPrefix + tokenID + "/" + strconv.Itoa(n))
 }
 
-// ParseSearchShardKey takes the key of a search shard apart; ok is false if it is no
-// such key.
+// ParseSearchShardKey is the inverse of SearchShardKey. ok is false for other keys.
 func ParseSearchShardKey(key Key) (tokenID string, n int, ok bool) {
 	rest, ok := strings.CutPrefix(string(key), searchListPrefix)
 	tokenID, number, _ := strings.Cut(rest, "/")
@@ -96,17 +97,17 @@ func ParseSearchShardKey(key Key) (tokenID string, n int, ok bool) {
 // UserBucketKey is the object that maps the users of a bucket to their lists.
 func UserBucketKey(bucket string) Key { return Key(searchUsersPrefix + bucket) }
 
-// ManifestKey is a shard of the manifest.
+// ManifestKey is the key of a shard of the manifest.
 func ManifestKey(shard string) Key { return Key(manifestPrefix + shard) }
 
-// RefreshKey is what an upstream answered for an object (Details or Badges) of the
-// list tokenID.
+// RefreshKey is the key of what refreshes have kept for an object (Details or Badges) of the list
+// tokenID.
 func RefreshKey(object ListObject, tokenID string) Key {
 	return RefreshPrefix + Key(string(object)+"/"+tokenID)
 }
 
-// RefreshOf is the key of what an upstream answered for an object; ok is false for
-// objects that are never refreshed.
+// RefreshOf returns the RefreshKey of the object with a key. ok is false for objects that are never
+// refreshed.
 func (c Config) RefreshOf(key Key) (refresh Key, ok bool) {
 	path, inLists := strings.CutPrefix(string(key), c.BasePath+"/lists/")
 	tokenID, object, _ := strings.Cut(path, "/")
@@ -116,23 +117,24 @@ func (c Config) RefreshOf(key Key) (refresh Key, ok bool) {
 	return RefreshKey(ListObject(object), tokenID), true
 }
 
-// PublicKeys are patterns of the keys that everybody may read, a * for anything: all
-// objects of a site, and nothing that other commands keep beside them.
+// PublicKeys lists patterns, with * for any text, of the keys that everybody may read: those of all
+// objects of a site, but not those that commands keep beside them.
 func (c Config) PublicKeys() []string {
 	return []string{
 		c.BasePath + "/*", variantPrefix + "*", "_search/*", errorPrefix + "*", manifestPrefix + "*", string(RootKey),
 	}
 }
 
-// UserBucket is the bucket of a user where buckets are told apart by that many
-// hexadecimal digits of the SHA-256 of the user.
+// UserBucket is the name of the bucket that maps a user to a list: the first hexadecimal digits of the
+// SHA-256 of the user, as many as Root.BucketDigits says.
 func UserBucket(user string, digits int) string { return hashPrefix(user, digits) }
 
-// ManifestShard is the shard of the manifest that holds a key.
+// ManifestShard is the name of the shard of the manifest that lists a key: the first hexadecimal
+// digits of the SHA-256 of the key, as many as Root.ShardDigits says.
 func ManifestShard(key Key, digits int) string { return hashPrefix(string(key), digits) }
 
-// maxHashDigits bounds the digits of buckets and shards: 65,536 of them, at
-// thousands of entries each, are more than any site needs.
+// maxHashDigits bounds the digits of buckets and shards. 65,536 of them with thousands of entries each
+// are more than any site needs.
 const maxHashDigits = 4
 
 func hashPrefix(text string, digits int) string {
@@ -140,8 +142,8 @@ func hashPrefix(text string, digits int) string {
 	return hex.EncodeToString(sum[:(digits+1)/2])[:digits]
 }
 
-// HashDigits is the number of hexadecimal digits, at least one, with which n
-// things fall into groups of at most about size.
+// HashDigits is the number of hexadecimal digits, at least one, that divide n things into groups of
+// about size or fewer.
 func HashDigits(n, size int) int {
 	digits := 1
 	for groups := 16; n > groups*size && digits < maxHashDigits; groups *= 16 {
@@ -150,7 +152,7 @@ func HashDigits(n, size int) int {
 	return digits
 }
 
-// HashPrefixes lists all the prefixes of that many hexadecimal digits in order.
+// HashPrefixes lists all texts of that many hexadecimal digits, in order.
 func HashPrefixes(digits int) []string {
 	all := make([]string, 1<<(4*digits))
 	for i := range all {
@@ -160,8 +162,8 @@ func HashPrefixes(digits int) []string {
 	return all
 }
 
-// Valid reports whether k can be a key at all: no empty, "." or ".." segment,
-// no NUL, no leading slash, valid UTF-8.
+// Valid reports whether k can be a key: valid UTF-8 without NUL, whose segments are neither empty nor
+// "." nor "..".
 func (k Key) Valid() bool {
 	if strings.ContainsRune(string(k), 0) || !utf8.ValidString(string(k)) {
 		return false
@@ -174,8 +176,8 @@ func (k Key) Valid() bool {
 	return true
 }
 
-// Reserved lists the first segments of keys that followpress writes beside the
-// base path, and of those that other commands keep in a site.
+// Reserved lists the first segments of keys outside of the base path, so that no base path may begin
+// with one.
 func Reserved() []string {
 	return []string{"_errors", "_lock", "_manifest", "_publishing", "_publishing.tar", "_refresh", "_search", "_site", "_variants"}
 }

@@ -60,7 +60,7 @@ func checkKey(t *testing.T, c site.Config, key site.Key, want site.RouteID) {
 	t.Helper()
 	route, ok := c.RouteOf(key)
 	if !key.Valid() || !ok || route.ID != want {
-		t.Errorf("key %s: valid %v, route %+v, want that of %s", key, key.Valid(), route, want.Route().Pattern)
+		t.Errorf("key %s: got valid %v, route %+v, want that of %s", key, key.Valid(), route, want.Route().Pattern)
 	}
 	equal(t, "GET "+string(key), c.Resolve("GET", escapedPath(key), "").Key, key)
 }
@@ -105,7 +105,7 @@ func TestHashDigits(t *testing.T) {
 		{17, 1, 2},
 	} {
 		if got := site.HashDigits(tc.n, tc.size); got != tc.want {
-			t.Errorf("HashDigits(%d, %d) = %d, want %d", tc.n, tc.size, got, tc.want)
+			t.Errorf("HashDigits(%d, %d): got %d, want %d", tc.n, tc.size, got, tc.want)
 		}
 	}
 	equal(t, "digits of 64,000 users", site.BucketDigits(64_000), 1)
@@ -120,11 +120,11 @@ func TestHashPrefixes(t *testing.T) {
 	for digits := 1; digits <= 4; digits++ {
 		all := site.HashPrefixes(digits)
 		if len(all) != 1<<(4*digits) || !slices.IsSorted(all) || len(slices.Compact(slices.Clone(all))) != len(all) {
-			t.Errorf("the prefixes of %d digits are not %d different ones in order", digits, 1<<(4*digits))
+			t.Errorf("prefixes of %d digits: got another list, want %d different ones in order", digits, 1<<(4*digits))
 		}
 		for _, text := range []string{"", "abc", "alice.eth", alice} {
 			if _, found := slices.BinarySearch(all, site.UserBucket(text, digits)); !found {
-				t.Errorf("%s is not among the prefixes of %d digits", site.UserBucket(text, digits), digits)
+				t.Errorf("%s: got no such prefix of %d digits, want one", site.UserBucket(text, digits), digits)
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func TestValidTokenID(t *testing.T) {
 		"1:": false, "1/": false,
 	} {
 		if got := site.ValidTokenID(text); got != want {
-			t.Errorf("ValidTokenID(%q) = %v, want %v", text, got, want)
+			t.Errorf("ValidTokenID(%q): got %v, want %v", text, got, want)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestCompareTokenIDs(t *testing.T) {
 			x, _ := new(big.Int).SetString(a, 10)
 			y, _ := new(big.Int).SetString(b, 10)
 			if got := site.CompareTokenIDs(a, b); got != x.Cmp(y) {
-				t.Errorf("CompareTokenIDs(%s, %s) = %d, want %d", a, b, got, x.Cmp(y))
+				t.Errorf("CompareTokenIDs(%s, %s): got %d, want %d", a, b, got, x.Cmp(y))
 			}
 		}
 	}
@@ -164,11 +164,11 @@ func TestCompareTokenIDs(t *testing.T) {
 // What SearchShardKey makes, and nothing else, can be taken apart.
 func TestParseSearchShardKey(t *testing.T) {
 	if tokenID, n, ok := site.ParseSearchShardKey(site.SearchShardKey("12", 3)); tokenID != "12" || n != 3 || !ok {
-		t.Errorf("%q, %d, %v", tokenID, n, ok)
+		t.Errorf("got %q, %d, %v, want 12, 3", tokenID, n, ok)
 	}
 	for _, key := range []site.Key{"", "_search/lists/12", "_search/lists/12/03", "_search/lists/x/3", "_search/lists/12/3/4", "_search/users/12"} {
 		if _, _, ok := site.ParseSearchShardKey(key); ok {
-			t.Errorf("%q is taken for a search shard", key)
+			t.Errorf("%q: got a search shard, want none", key)
 		}
 	}
 }

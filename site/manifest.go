@@ -10,21 +10,20 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// MD5 is the digest of an object. It is also the ETag that S3 gives to a plain
-// PUT, so that a bucket can be verified by listing alone. It guards against loss,
-// not against an attacker.
+// MD5 is the digest of an object. Most S3 servers use it as the ETag of a plain PUT, so that a listing
+// is enough to verify a bucket. It detects loss and damage, not attackers.
 type MD5 [md5.Size]byte
 
-// Sum is the digest of a body.
+// Sum computes the digest of a body.
 func Sum(body []byte) MD5 { return md5.Sum(body) }
 
-// String is the digest in hexadecimal, as in an ETag.
+// String is the digest as 32 hexadecimal digits in lower case, as in an ETag.
 func (m MD5) String() string { return hex.EncodeToString(m[:]) }
 
-// MarshalText writes the digest in hexadecimal.
+// MarshalText returns what String returns.
 func (m MD5) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// UnmarshalText reads 32 hexadecimal digits.
+// UnmarshalText reads 32 hexadecimal digits and fails on anything else.
 func (m *MD5) UnmarshalText(text []byte) error {
 	if len(text) != hex.EncodedLen(len(m)) {
 		return fmt.Errorf("md5 %q: expected %d digits", text, hex.EncodedLen(len(m)))
@@ -33,21 +32,21 @@ func (m *MD5) UnmarshalText(text []byte) error {
 	return err
 }
 
-// An Entry says what one object is.
+// An Entry describes an object in the manifest.
 type Entry struct {
 	Key  Key   `json:"key"`
-	Size int64 `json:"size"`
+	Size int64 `json:"size"` // of the body, in bytes
 	MD5  MD5   `json:"md5"`
 }
 
-// A Manifest is one shard of what a site holds: all objects but the manifest and
-// the root, in the order of their keys.
+// A Manifest is a shard of the list of a site's objects, sorted by key. All shards together list all
+// objects but the manifest itself and the root.
 type Manifest struct {
 	Shard   string  `json:"shard"`
 	Objects []Entry `json:"objects"`
 }
 
-// Append appends the encoded shard to b.
+// Append appends the shard as JSON to b. Equal shards give equal bytes.
 func (m Manifest) Append(b []byte) []byte {
 	b = append(b, `{"shard":`...)
 	b = AppendString(b, m.Shard)
@@ -67,8 +66,8 @@ func (m Manifest) Append(b []byte) []byte {
 	return append(b, "]}"...)
 }
 
-// ParseManifest reads a shard and checks that it is one: its name, the order of
-// its keys, and that the keys are keys.
+// ParseManifest decodes a shard. It fails unless the shard has that name, its keys are valid, sorted
+// and belong into this shard, and every entry has a digest.
 func ParseManifest(shard string, body []byte) (Manifest, error) {
 	var m Manifest
 	if err := json.Unmarshal(body, &m); err != nil {
@@ -86,24 +85,25 @@ func ParseManifest(shard string, body []byte) (Manifest, error) {
 	return m, nil
 }
 
-// A Change is an object that differs between two sites.
+// A Change is an object that differs between two sites: its entry in the new one, or in the old one if
+// it is gone.
 type Change struct {
 	Entry
 	Reason Reason
 }
 
-// A Reason is why an object changes.
+// A Reason says how an object differs.
 type Reason string
 
 // The reasons.
 const (
-	Added   Reason = "added"
-	Altered Reason = "altered"
-	Gone    Reason = "gone" // the Entry is the old one
+	Added   Reason = "added"   // only the new site has it
+	Altered Reason = "altered" // size or digest differ
+	Gone    Reason = "gone"    // only the old site has it
 )
 
-// Diff lists what turns the objects of one shard into another's, in the order of
-// the keys. Both must be sorted.
+// Diff lists the changes that turn the objects live into next, sorted by key. Both must be sorted by
+// key. It changes neither.
 func Diff(live, next []Entry) []Change {
 	var changes []Change
 	for len(live) > 0 || len(next) > 0 {

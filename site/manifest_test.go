@@ -29,7 +29,7 @@ func TestManifestRoundTrip(t *testing.T) {
 		equal(t, "manifest", string(body), encode(t, m))
 		again, err := site.ParseManifest(m.Shard, body)
 		if err != nil || !reflect.DeepEqual(again, m) {
-			t.Fatalf("ParseManifest(%s) = %+v, %v", body, again, err)
+			t.Fatalf("ParseManifest(%s): got %+v, %v, want what was encoded", body, again, err)
 		}
 	}
 	// No object is an empty list, never null.
@@ -92,13 +92,13 @@ func TestParseManifestRefuses(t *testing.T) {
 			t.Errorf("%s: got the error %v, want one that names the shard", name, err)
 		}
 		if m.Shard != "" || m.Objects != nil {
-			t.Errorf("%s: %+v came with the error", name, m)
+			t.Errorf("%s: got %+v with the error, want nothing", name, m)
 		}
 	}
 	whole := shard(good)
 	for n := range len(whole) {
 		if _, err := site.ParseManifest("a", []byte(whole[:n])); err == nil {
-			t.Errorf("ParseManifest(%s) gave no error", whole[:n])
+			t.Errorf("ParseManifest(%s): got no error, want one", whole[:n])
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestMD5(t *testing.T) {
 	equal(t, "MD5 of abc", sum.String(), "900150983cd24fb0d6963f7d28e17f72")
 	var again site.MD5
 	if err := again.UnmarshalText([]byte(sum.String())); err != nil || again != sum {
-		t.Errorf("%s is read as %s, %v", sum, again, err)
+		t.Errorf("%s, read again: got %s, %v, want the same", sum, again, err)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestDiffAgainstMaps(t *testing.T) {
 			}
 		}
 		if !maps.Equal(now, byKey(next)) {
-			t.Fatalf("%v turns\n%v into\n%v instead of\n%v", changes, live, now, next)
+			t.Fatalf("%v applied to\n%v: got\n%v, want\n%v", changes, live, now, next)
 		}
 	}
 }
@@ -183,6 +183,6 @@ func BenchmarkManifestAppend(b *testing.B) {
 	}
 	b.SetBytes(int64(len(body)))
 	if !bytes.HasSuffix(body, []byte("]}")) {
-		b.Error("not a manifest")
+		b.Error("got no manifest, want one")
 	}
 }

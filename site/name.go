@@ -8,17 +8,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// MaxNameBytes is the longest name that can be looked up: the longest file name
-// of the usual file systems.
+// MaxNameBytes is the longest name that can be looked up, in bytes. Common file systems allow file
+// names of that length.
 const MaxNameBytes = 255
 
-// emojiPresentation is U+FE0F. Name services drop it, so that an emoji typed
-// with and without it is one name.
+// emojiPresentation is U+FE0F. Name services drop it, so that an emoji with and without it is the same
+// name.
 const emojiPresentation = "\uFE0F"
 
-// NormalizeName is the form in which names are looked up: lower case, NFC,
-// without U+FE0F. ok is false where the result cannot be a name: empty, longer
-// than MaxNameBytes, unsafe as a path segment, or looking like an address.
+// NormalizeName returns the form in which names are looked up: lower case, NFC, without U+FE0F. ok is
+// false if the result cannot be looked up: it is empty, longer than MaxNameBytes, unsafe as a path
+// segment, or an address.
 func NormalizeName(text string) (name string, ok bool) {
 	if !utf8.ValidString(text) {
 		return "", false
@@ -27,17 +27,16 @@ func NormalizeName(text string) (name string, ok bool) {
 	return name, safeName(name)
 }
 
-// LookupName reports whether an account with this name in its profile is found
-// by it: the name must be in its normal form already.
+// LookupName reports whether an account with this name in its profile can be looked up by it. That
+// takes a name that is normalized already.
 func LookupName(text string) bool {
 	name, ok := NormalizeName(text)
 	return ok && name == text
 }
 
-// Fold is the form in which two texts are compared without regard to letter
-// case and composition: lower case, NFC. It is NFC before too, so that equal texts
-// in another composition are equal still (U+0130 has a lower case of its own, its
-// parts have another).
+// Fold returns the form in which texts are compared regardless of letter case and composition: lower
+// case, NFC. It composes before lowering the case too, because the lower case of some characters
+// (U+0130) is not that of their parts.
 func Fold(text string) string {
 	return norm.NFC.String(strings.ToLower(norm.NFC.String(text)))
 }
@@ -57,5 +56,5 @@ func safeName(name string) bool {
 
 func unsafeInName(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune(`/\%?#`, r) ||
-		r == '\uFFFE' || r == '\uFFFF' // XML has no way to write them: a bucket would list another key
+		r == '\uFFFE' || r == '\uFFFF' // XML cannot contain them, so a bucket would list another key
 }

@@ -52,10 +52,10 @@ func TestNormalizeName(t *testing.T) {
 	} {
 		got, ok := site.NormalizeName(text)
 		if !ok || got != want {
-			t.Errorf("NormalizeName(%q) = %q, %v, want %q", text, got, ok, want)
+			t.Errorf("NormalizeName(%q): got %q, %v, want %q", text, got, ok, want)
 		}
 		if site.LookupName(text) != (text == want) {
-			t.Errorf("LookupName(%q) = %v: the normal form is %q", text, text != want, want)
+			t.Errorf("LookupName(%q): got %v, want what its normal form tells, %q", text, text != want, want)
 		}
 		checkName(t, text)
 	}
@@ -72,7 +72,7 @@ func TestNormalizeNameRefuses(t *testing.T) {
 		"\xFF", "a\xC3", "\xED\xA0\x80", "\xC0\xAE\xC0\xAE", "a\uFFFEb", "a\uFFFFb",
 	} {
 		if got, ok := site.NormalizeName(text); ok {
-			t.Errorf("NormalizeName(%q) = %q, want none", text, got)
+			t.Errorf("NormalizeName(%q): got %q, want none", text, got)
 		}
 		checkName(t, text)
 	}
@@ -83,28 +83,28 @@ func checkName(t testing.TB, text string) {
 	t.Helper()
 	name, ok := site.NormalizeName(text)
 	if site.LookupName(text) != (ok && name == text) {
-		t.Errorf("LookupName(%q) = %v, but the normal form is %q, %v", text, site.LookupName(text), name, ok)
+		t.Errorf("LookupName(%q): got %v, want what its normal form tells, %q, %v", text, site.LookupName(text), name, ok)
 	}
 	if !ok {
 		return
 	}
 	if again, ok := site.NormalizeName(name); !ok || again != name || !site.LookupName(name) {
-		t.Errorf("NormalizeName(%q) = %q, but the normal form of that is %q, %v", text, name, again, ok)
+		t.Errorf("NormalizeName(%q) = %q, normalized again: got %q, %v, want the same", text, name, again, ok)
 	}
 	if name == "" || name == "." || name == ".." || len(name) > site.MaxNameBytes || !utf8.ValidString(name) {
-		t.Errorf("NormalizeName(%q) = %q, which is no segment of a path", text, name)
+		t.Errorf("NormalizeName(%q): got %q, want a segment of a path", text, name)
 	}
 	if bad := strings.IndexFunc(name, func(r rune) bool {
 		return strings.ContainsRune(`/\%?#`+"\uFE0F", r) || unicode.IsSpace(r) || unicode.IsControl(r) || unicode.ToLower(r) != r
 	}); bad >= 0 {
-		t.Errorf("NormalizeName(%q) = %q, which has a bad character at %d", text, name, bad)
+		t.Errorf("NormalizeName(%q): got %q, want no bad character at %d", text, name, bad)
 	}
 	if _, err := site.ParseAddress(name); err == nil {
-		t.Errorf("NormalizeName(%q) = %q, which is an address", text, name)
+		t.Errorf("NormalizeName(%q): got %q, want no address", text, name)
 	}
 	c := defaultConfig(t)
 	if route, ok := c.RouteOf(c.UserKey(name)); !ok || route.ID != site.RouteUserSearch {
-		t.Errorf("NormalizeName(%q) = %q, which has no key", text, name)
+		t.Errorf("NormalizeName(%q): got %q, want a name that has a key", text, name)
 	}
 }
 
@@ -123,11 +123,11 @@ func TestEveryNameCanBeListed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.ContainsRune(name, utf8.RuneError) != strings.ContainsRune(listed.String(), utf8.RuneError) {
-			t.Errorf("NormalizeName(a%U) = %+q, which is listed as %+q", r, name, &listed)
+			t.Errorf("NormalizeName(a%U): got %+q, want it as a listing shows it, %+q", r, name, &listed)
 		}
 	}
 	if names < 1_000_000 {
-		t.Errorf("%d characters may be in a name: the test shows nothing", names)
+		t.Errorf("characters of names: got %d, want at least a million, or the test shows nothing", names)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestFoldIgnoresComposition(t *testing.T) {
 			continue
 		}
 		if folded := site.Fold(text); folded != site.Fold(norm.NFD.String(text)) || folded != site.Fold(folded) {
-			t.Errorf("Fold(%U) = %+q, decomposed %+q, again %+q", r, folded, site.Fold(norm.NFD.String(text)), site.Fold(folded))
+			t.Errorf("Fold(%U): got %+q, decomposed %+q, again %+q, want the same three times", r, folded, site.Fold(norm.NFD.String(text)), site.Fold(folded))
 		}
 	}
 }
@@ -156,10 +156,10 @@ func TestParseAddress(t *testing.T) {
 	for _, text := range []string{alice, aliceUpper, "0x" + aliceUpper[2:], "0X" + alice[2:]} {
 		address, err := site.ParseAddress(text)
 		if err != nil || address.String() != alice {
-			t.Errorf("ParseAddress(%q) = %s, %v, want %s", text, address, err, alice)
+			t.Errorf("ParseAddress(%q): got %s, %v, want %s", text, address, err, alice)
 		}
 		if again, err := site.ParseAddress([]byte(text)); err != nil || again != address {
-			t.Errorf("ParseAddress of the bytes %q = %s, %v, want %s", text, again, err, address)
+			t.Errorf("ParseAddress of the bytes %q: got %s, %v, want %s", text, again, err, address)
 		}
 		equal(t, "Append", string(address.Append([]byte("to "))), "to "+alice)
 	}
@@ -170,7 +170,7 @@ func TestParseAddress(t *testing.T) {
 		"0x" + strings.Repeat("\xE1", 40),
 	} {
 		if address, err := site.ParseAddress(text); !errors.Is(err, site.ErrNotAddress) || address != (site.Address{}) {
-			t.Errorf("ParseAddress(%q) = %s, %v, want an error", text, address, err)
+			t.Errorf("ParseAddress(%q): got %s, %v, want an error", text, address, err)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func TestAddressRoundTrip(t *testing.T) {
 		address := randomAddress(random)
 		text := address.String()
 		if again, err := site.ParseAddress(text); err != nil || again != address || len(text) != site.AddressTextLen {
-			t.Fatalf("ParseAddress(%q) = %s, %v", text, again, err)
+			t.Fatalf("ParseAddress(%q): got %s, %v, want the same address", text, again, err)
 		}
 	}
 }

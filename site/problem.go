@@ -8,13 +8,13 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// A Problem is an error answer (RFC 9457). Its text is fixed, so that its body
-// can be an object of the site and any edge can serve it.
+// A Problem is an error answer (RFC 9457). Its text is fixed, so that its body can be an object of the
+// site that any edge can serve.
 type Problem struct {
-	Name         string // of the object under _errors/
-	Status       int
-	Detail       string
-	CacheControl string
+	Name         string // last segment of the key under _errors/
+	Status       int    // HTTP status
+	Detail       string // one or two sentences for the developer of a client
+	CacheControl string // Cache-Control of the answer
 }
 
 // The problems of the API. Their status codes are in section 4 of the design.
@@ -45,7 +45,7 @@ var (
 		"The data cannot be read at the moment. Try again in a few seconds.", cacheNever}
 )
 
-// Problems lists every problem, in the order in which they are rendered.
+// Problems lists all problems in the order in which the generator renders them.
 func Problems() []*Problem {
 	all := []*Problem{
 		BadTokenID, BadLimit, BadOffset, BadIncludeTags, BadTerm, NoSuchList, NoSuchName, NoSuchRoute,
@@ -59,10 +59,10 @@ func Problems() []*Problem {
 	return all
 }
 
-// Key is the object that holds the body.
+// Key is the key of the object that holds the body.
 func (p *Problem) Key() Key { return Key(errorPrefix + p.Name) }
 
-// Body is the answer's JSON.
+// Body is the JSON body of the answer.
 func (p *Problem) Body() []byte {
 	body, err := json.MarshalWithOption(struct {
 		Type     string `json:"type"`

@@ -41,7 +41,7 @@ func TestProblemBody(t *testing.T) {
 		want := fmt.Sprintf(`{"type":"about:blank","title":%q,"status":%d,"detail":%s,"response":%s}`, titles[p.Status], p.Status, detail, detail)
 		equal(t, p.Name, string(p.Body()), want)
 		if !strings.HasSuffix(p.Detail, ".") || p.Key() != site.Key("_errors/"+p.Name) {
-			t.Errorf("%s: the detail is no sentence or the key, %s, is not its own", p.Name, p.Key())
+			t.Errorf("%s: got another detail or key %s, want a sentence and its own key", p.Name, p.Key())
 		}
 	}
 }

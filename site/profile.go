@@ -11,9 +11,9 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// Normalize gives a profile the form of the API: of the members that are objects,
-// null and nothing become the empty object, keys are sorted and white space is
-// gone. An error names the member that is no object.
+// Normalize returns the profile as the API writes it: Records, Chains and Errors become JSON objects
+// with sorted keys and without white space, {} for null or nothing. An error names the member that is
+// no object.
 func (p Profile) Normalize() (Profile, error) {
 	for _, member := range []struct {
 		name   string
@@ -32,8 +32,8 @@ func (p Profile) isZero() bool {
 	return p.Name+p.Avatar+p.Header+p.Display+p.Resolver == "" && p.Records == nil && p.Chains == nil && p.Errors == nil && p.Fresh == 0
 }
 
-// Append appends the ens object of a normalised profile. The name and the avatar
-// come first: the object up to searchLen, and a brace, is that of a search entry.
+// Append appends a normalized profile as a JSON object. Name and avatar come first: the first searchLen
+// bytes of the object and a closing brace make the SearchProfile.
 func (p Profile) Append(b []byte) (body []byte, searchLen int) {
 	start := len(b)
 	b = append(b, `{"name":`...)
@@ -56,14 +56,13 @@ func (p Profile) Append(b []byte) (body []byte, searchLen int) {
 
 // A LongText is a text of a profile that was left out because of its length.
 type LongText struct {
-	Member string `json:"member"` // such as avatar, or records.avatar
-	Bytes  int    `json:"bytes"`
+	Member string `json:"member"` // such as avatar or records.avatar
+	Bytes  int    `json:"bytes"`  // its length
 }
 
-// WithoutLongTexts is a normalised profile without the texts that are longer than so
-// many bytes, as if they were missing, and what was left out. An entry of records,
-// chains or errors goes as a whole if its name or its value is longer; a value that is
-// no text counts as the JSON that it is.
+// WithoutLongTexts leaves out the texts of a normalized profile that are longer than most bytes, and
+// lists them. An entry of Records, Chains or Errors is left out if its name or its value is longer; the
+// length of a value other than a string is that of its JSON.
 func (p Profile) WithoutLongTexts(most int) (Profile, []LongText) {
 	var long []LongText
 	for _, member := range []struct {
@@ -86,9 +85,9 @@ func (p Profile) WithoutLongTexts(most int) (Profile, []LongText) {
 	return p, long
 }
 
-// withoutLongEntries leaves long entries out of a canonical object.
+// withoutLongEntries leaves long entries out of a JSON object in the form of Normalize.
 func withoutLongEntries(object json.RawMessage, member string, most int) (json.RawMessage, []LongText) {
-	if len(object) <= most { // and so is all that is in it
+	if len(object) <= most { // so no entry is longer either
 		return object, nil
 	}
 	entries, err := decodeEntries(object)
@@ -105,7 +104,7 @@ func withoutLongEntries(object json.RawMessage, member string, most int) (json.R
 	if long == nil {
 		return object, nil
 	}
-	rest, _ := encodeValue(entries) // what was JSON can be JSON again
+	rest, _ := encodeValue(entries) // what was decoded from JSON can be encoded
 	return rest, long
 }
 
@@ -117,7 +116,7 @@ func valueBytes(value any) int {
 	return len(body)
 }
 
-// shortened is the beginning of a name.
+// shortened is the beginning of a name, for reports.
 func shortened(name string) string {
 	const most = 80
 	if len(name) <= most {
@@ -126,8 +125,8 @@ func shortened(name string) string {
 	return strings.ToValidUTF8(name[:most], "") + "…"
 }
 
-// canonicalObject is a JSON object with sorted keys and no white space, its
-// contents as they were; null and nothing are the empty object.
+// canonicalObject rewrites a JSON object with sorted keys and without white space; null and nothing
+// become {}. Numbers keep their digits.
 func canonicalObject(raw json.RawMessage) (json.RawMessage, error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" || string(raw) == "{}" {
@@ -145,7 +144,7 @@ func canonicalObject(raw json.RawMessage) (json.RawMessage, error) {
 
 func decodeEntries(object []byte) (entries map[string]any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(object))
-	decoder.UseNumber() // digits as they were
+	decoder.UseNumber() // keeps the digits
 	err = decoder.Decode(&entries)
 	return entries, err
 }

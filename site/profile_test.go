@@ -47,10 +47,10 @@ func TestWithoutLongTexts(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", encode(t, got), encode(t, want))
 			}
 			if !reflect.DeepEqual(left, tc.long) {
-				t.Errorf("left out %v, want %v", left, tc.long)
+				t.Errorf("left out: got %v, want %v", left, tc.long)
 			}
 			if again, left := got.WithoutLongTexts(most); !reflect.DeepEqual(again, got) || left != nil {
-				t.Errorf("the second time: %s without %v", encode(t, again), left)
+				t.Errorf("the second time: got %s without %v, want no change", encode(t, again), left)
 			}
 		})
 	}

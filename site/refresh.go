@@ -12,17 +12,19 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// A RefreshedProfile is the object RefreshKey(Details, …): the profile that an
-// upstream sent, normalised, and whose it is.
+// A RefreshedProfile is the object RefreshKey(Details, …): the normalized profile that an upstream
+// sent for an account, and what the refreshes stored.
 type RefreshedProfile struct {
 	Address string `json:"address"`
 	Profile
 	Stored []StoredRefresh `json:"stored,omitempty"`
-	Writes int             `json:"writes,omitempty"` // so far: no two of these objects are alike, and a write that comes late fails its condition
+	// Writes counts the writes of the object. So no two versions of it are equal, and the
+	// condition of a late write fails.
+	Writes int `json:"writes,omitempty"`
 }
 
-// RefreshedBadges is the object RefreshKey(Badges, …): the badges that an upstream
-// knew for the events of the set, and whose they are.
+// RefreshedBadges is the object RefreshKey(Badges, …): the badges of an account that an upstream sent,
+// one for each event of the site, and what the refreshes stored.
 type RefreshedBadges struct {
 	Address string          `json:"address"`
 	Fetched int64           `json:"fetched"` // milliseconds since the Unix epoch
@@ -31,19 +33,18 @@ type RefreshedBadges struct {
 	Writes  int             `json:"writes,omitempty"` // as in RefreshedProfile
 }
 
-// A StoredRefresh is an object that a refresh has put, or is about to put.
+// A StoredRefresh is a body that a refresh has stored, or is about to store.
 type StoredRefresh struct {
 	MD5  MD5 `json:"md5"`
-	From MD5 `json:"from"` // the site's own object, which the first of its refreshes has read
+	From MD5 `json:"from"` // the object of the site that this refresh, or the first before it, replaced
 }
 
-// maxStored is how many refreshes of one object may be under way at the same time, by
-// as many fallbacks.
+// maxStored bounds the refreshes of one object that fallbacks may run at the same time.
 const maxStored = 8
 
-// Stored is what refreshes have put in the place of a list's object, as what they have
-// kept says, the newest first. As long as the manifest names From, the object may have one
-// of the digests; any other bytes are damage.
+// Stored decodes which bodies refreshes have stored in place of an object, the newest first. kept is
+// the object RefreshKey. While the manifest names From, the object may have one of these digests; with
+// any other it is damaged.
 func Stored(kept []byte) ([]StoredRefresh, error) {
 	var in struct {
 		Stored []StoredRefresh `json:"stored"`
@@ -54,18 +55,18 @@ func Stored(kept []byte) ([]StoredRefresh, error) {
 	return in.Stored, nil
 }
 
-// withStored adds a refresh that replaces one object by another to those kept so far.
+// withStored adds a refresh that replaces one body by another to those that kept lists.
 func withStored(replaced, by MD5, kept []byte) []StoredRefresh {
 	before, err := Stored(kept)
 	if err != nil {
-		before = nil // whatever is there is replaced
+		before = nil // it is malformed: replace it
 	}
 	next := StoredRefresh{MD5: by, From: replaced}
 	was := slices.IndexFunc(before, func(r StoredRefresh) bool { return r.MD5 == replaced })
 	all := []StoredRefresh{next}
 	if was >= 0 {
 		all[0].From = before[was].From
-		if by != replaced { // which is there until this one is put
+		if by != replaced { // the object is still that one until this refresh stores its own
 			all = append(all, before[was])
 		}
 	}
@@ -77,8 +78,9 @@ func withStored(replaced, by MD5, kept []byte) []StoredRefresh {
 	return all
 }
 
-// Keep is what is kept of a refresh that is about to replace an object by another, where
-// so far kept was (nil for nothing): of two profiles the one that is fresher.
+// Keep encodes the object RefreshKey for a refresh that is about to replace one body by another. kept
+// is that object so far, nil for none: of both profiles the one with the greater Fresh stays. If
+// nothing changes, the result equals kept.
 func (p RefreshedProfile) Keep(replaced, by MD5, kept []byte) ([]byte, error) {
 	p.Stored = withStored(replaced, by, kept)
 	if account, err := ParseAddress(p.Address); err == nil {
@@ -95,7 +97,7 @@ func (p RefreshedProfile) Keep(replaced, by MD5, kept []byte) ([]byte, error) {
 	return encode(p)
 }
 
-// writes is how often what was kept has been written.
+// writes is the member Writes of kept; 0 if it has none.
 func writes(kept []byte) int {
 	var in struct {
 		Writes int `json:"writes"`
@@ -106,8 +108,7 @@ func writes(kept []byte) int {
 	return in.Writes
 }
 
-// Keep is what is kept of a refresh that is about to replace an object by another, where
-// so far kept was (nil for nothing): of two sets of badges the one that was fetched later.
+// Keep is like that of RefreshedProfile: of both sets of badges the one that was fetched later stays.
 func (b RefreshedBadges) Keep(replaced, by MD5, kept []byte) ([]byte, error) {
 	if was, _, err := DecodeRefreshedBadges(kept); err == nil && was.Address == b.Address && was.Fetched > b.Fetched {
 		b = was
@@ -122,11 +123,9 @@ func (b RefreshedBadges) Keep(replaced, by MD5, kept []byte) ([]byte, error) {
 	return encode(b)
 }
 
-// DecodeProfile reads the profile of an account that an upstream sent, or that a
-// refresh has kept: the members of ens, and perhaps the address, which then must be
-// the account's. A profile that does not say how fresh it is gets the time at which
-// it was fetched. An object that has nothing of a profile, such as a report of an
-// error, is none.
+// DecodeProfile decodes the profile of an account that an upstream sent or a refresh kept: the members
+// of ens, and optionally the address, which must be the account's. Fresh defaults to the time fetched.
+// An object without any member of a profile, such as an error report, is an error.
 func DecodeProfile(body []byte, account Address, fetched time.Time) (RefreshedProfile, error) {
 	var in struct {
 		Address *string `json:"address"`
@@ -141,7 +140,7 @@ func DecodeProfile(body []byte, account Address, fetched time.Time) (RefreshedPr
 		}
 	}
 	if in.isZero() {
-		return RefreshedProfile{}, errors.New("an object without anything of a profile")
+		return RefreshedProfile{}, errors.New("an object without any member of a profile")
 	}
 	p, err := in.Normalize()
 	if err != nil {
@@ -153,7 +152,8 @@ func DecodeProfile(body []byte, account Address, fetched time.Time) (RefreshedPr
 	return RefreshedProfile{Address: account.String(), Profile: p}, nil
 }
 
-// DecodeCollection reads the token of an event that an upstream says an account holds.
+// DecodeCollection decodes the token of an event that an upstream sent. It fails unless the event has
+// that ID and the account owns the token.
 func DecodeCollection(body []byte, account Address, eventID string) (Collection, error) {
 	var in struct {
 		Event   json.RawMessage `json:"event"`
@@ -187,7 +187,7 @@ func checkAccount(member, text string, account Address) error {
 	return err
 }
 
-// DecodeDetails reads the answer to /details.
+// DecodeDetails decodes an answer to /details, and its address. Errors wrap ErrMalformed.
 func DecodeDetails(body []byte) (ListDetails, Address, error) {
 	var d ListDetails
 	if err := DecodeObject(body, &d); err != nil {
@@ -200,10 +200,10 @@ func DecodeDetails(body []byte) (ListDetails, Address, error) {
 	return d, account, nil
 }
 
-// Encode writes the answer to /details as the generator does.
+// Encode encodes an answer to /details. The bytes are those of the generator.
 func (d ListDetails) Encode() ([]byte, error) { return encode(d) }
 
-// DecodeBadges reads the answer to /badges.
+// DecodeBadges decodes an answer to /badges. Errors wrap ErrMalformed.
 func (c Config) DecodeBadges(body []byte) ([]Badge, error) {
 	var in map[string]json.RawMessage
 	if err := DecodeObject(body, &in); err != nil {
@@ -216,7 +216,7 @@ func (c Config) DecodeBadges(body []byte) ([]Badge, error) {
 	return badges, nil
 }
 
-// EncodeBadges writes the answer to /badges as the generator does.
+// EncodeBadges encodes an answer to /badges. The bytes are those of the generator.
 func (c Config) EncodeBadges(badges []Badge) ([]byte, error) {
 	if badges == nil {
 		badges = []Badge{}
@@ -232,7 +232,8 @@ func encode(value any) ([]byte, error) {
 	return body, nil
 }
 
-// DecodeRefreshedBadges reads the badges that a refresh has kept.
+// DecodeRefreshedBadges decodes an object RefreshKey(Badges, …), and its address. It fails unless every
+// badge is consistent and its token belongs to that account.
 func DecodeRefreshedBadges(body []byte) (RefreshedBadges, Address, error) {
 	var in RefreshedBadges
 	if err := DecodeObject(body, &in); err != nil {
@@ -266,13 +267,13 @@ func DecodeRefreshedBadges(body []byte) (RefreshedBadges, Address, error) {
 	return in, account, nil
 }
 
-// ParseRefreshKey takes the key of what a refresh has kept apart, without
-// RefreshPrefix; ok is false if it is no such key.
+// ParseRefreshKey is the inverse of RefreshKey for a key without RefreshPrefix. ok is false for other
+// keys.
 func ParseRefreshKey(key Key) (object ListObject, tokenID string, ok bool) {
 	kind, tokenID, _ := strings.Cut(string(key), "/")
 	object = ListObject(kind)
 	return object, tokenID, slices.Contains(RefreshedObjects(), object) && ValidTokenID(tokenID)
 }
 
-// RefreshedObjects are the objects of a list that a refresh replaces.
+// RefreshedObjects lists the objects of a list that refreshes may replace.
 func RefreshedObjects() []ListObject { return []ListObject{Details, Badges} }

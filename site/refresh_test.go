@@ -36,8 +36,8 @@ func TestDecodeProfile(t *testing.T) {
 			want: `{"address":"` + someAddress + `","name":"","avatar":"",` + empty + `5000,"resolver":"","errors":{}}`},
 		"somebody else's":   {in: `{"address":"` + otherAddress + `"}`, reason: "not of " + someAddress},
 		"no address":        {in: `{"address":"x"}`, reason: `address: "x" is not an address`},
-		"nothing in it":     {in: `{}`, reason: "without anything of a profile"},
-		"a report":          {in: `{"error":"rate limited","address":"` + someAddress + `"}`, reason: "without anything of a profile"},
+		"nothing in it":     {in: `{}`, reason: "without any member of a profile"},
+		"a report":          {in: `{"error":"rate limited","address":"` + someAddress + `"}`, reason: "without any member of a profile"},
 		"no JSON":           {in: `<html>`, reason: "not a JSON object"},
 		"cut off":           {in: `{"name":"a`, reason: "bad JSON"},
 		"array":             {in: `[]`, reason: "not a JSON object"},
@@ -50,7 +50,7 @@ func TestDecodeProfile(t *testing.T) {
 			p, err := site.DecodeProfile([]byte(strings.TrimSpace(c.in)), account, fetched)
 			if c.reason != "" {
 				if err == nil || !strings.Contains(err.Error(), c.reason) {
-					t.Errorf("error %v, want one that says %q", err, c.reason)
+					t.Errorf("got error %v, want one that says %q", err, c.reason)
 				}
 				return
 			}
@@ -64,7 +64,7 @@ func TestDecodeProfile(t *testing.T) {
 			// What a refresh has kept is read like what an upstream sent.
 			again, err := site.DecodeProfile([]byte(body), account, time.Time{})
 			if text := encode(t, again); err != nil || text != c.want {
-				t.Errorf("read again: %s %v", text, err)
+				t.Errorf("read again: got %s, %v, want %s", text, err, c.want)
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func TestDecodeCollection(t *testing.T) {
 	good := `{"event":` + someEvent + `,"tokenId":"12","owner":"0x00000000000000000000000000000000000000AA","more":null}`
 	collection, err := site.DecodeCollection([]byte(good), account, "7")
 	if err != nil || collection.TokenID != "12" || collection.Owner != someAddress || collection.Event.Description != "d" {
-		t.Errorf("%+v %v", collection, err)
+		t.Errorf("got %+v, %v, want the collection of the account", collection, err)
 	}
 	for name, c := range map[string]struct{ in, reason string }{
 		"another event":  {strings.Replace(good, `"id":7`, `"id":8`, 1), "it is 8"},
@@ -90,7 +90,7 @@ func TestDecodeCollection(t *testing.T) {
 		"not even close": {`"x"`, "not a JSON object"},
 	} {
 		if _, err := site.DecodeCollection([]byte(c.in), account, "7"); err == nil || !strings.Contains(err.Error(), c.reason) {
-			t.Errorf("%s: error %v, want one that says %q", name, err, c.reason)
+			t.Errorf("%s: got error %v, want one that says %q", name, err, c.reason)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestDetailsAndBadgesComeThrough(t *testing.T) {
 		`"fresh":0,"resolver":"","errors":{}},"ranks":{"mutuals_rank":"0","followers_rank":"1","following_rank":"2","top8_rank":"3","blocks_rank":"4"},"primary_list":null}`
 	d, account, err := site.DecodeDetails([]byte(details))
 	if err != nil || account.String() != someAddress {
-		t.Fatal(account, err)
+		t.Fatalf("got %v, %v, want %s", account, err, someAddress)
 	}
 	if body, err := d.Encode(); err != nil || string(body) != details {
 		t.Errorf("got  %s %v\nwant %s", body, err, details)
@@ -124,12 +124,12 @@ func TestDetailsAndBadgesComeThrough(t *testing.T) {
 	}
 	for _, bad := range []string{`{}`, `{"badges":[]}`, `{"po<aps":null}`, `{"po<aps":{}}`, `[]`, ``} {
 		if _, err := config.DecodeBadges([]byte(bad)); err == nil {
-			t.Errorf("badges %q: no error", bad)
+			t.Errorf("badges %q: got no error, want one", bad)
 		}
 	}
 	for _, bad := range []string{`{}`, `{"address":"x"}`, `[]`, ``} {
 		if _, _, err := site.DecodeDetails([]byte(bad)); err == nil {
-			t.Errorf("details %q: no error", bad)
+			t.Errorf("details %q: got no error, want one", bad)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func TestDecodeRefreshedBadges(t *testing.T) {
 		`,"tokenId":"1","owner":"` + someAddress + `"}},{"eventId":"8","participated":false,"collection":null}]}`
 	kept, account, err := site.DecodeRefreshedBadges([]byte(good))
 	if err != nil || account.String() != someAddress || len(kept.Badges) != 2 {
-		t.Fatal(kept, err)
+		t.Fatalf("got %+v, %v, want 2 badges of %s", kept, err, someAddress)
 	}
 	if body := encode(t, kept); body != good {
 		t.Errorf("got  %s\nwant %s", body, good)
@@ -149,7 +149,7 @@ func TestDecodeRefreshedBadges(t *testing.T) {
 		{`"participated":true`, `"participated":false`}, {`"tokenId":"1"`, `"tokenId":""`}, {`"owner":"0x00`, `"owner":"0xff`}, {`{"address"`, `["address"`},
 	} {
 		if _, _, err := site.DecodeRefreshedBadges([]byte(strings.Replace(good, change[0], change[1], 1))); err == nil {
-			t.Errorf("with %s: no error", change[1])
+			t.Errorf("with %s: got no error, want one", change[1])
 		}
 	}
 }
@@ -158,12 +158,12 @@ func TestRefreshKeys(t *testing.T) {
 	for _, object := range site.RefreshedObjects() {
 		rest := strings.TrimPrefix(string(site.RefreshKey(object, "12")), string(site.RefreshPrefix))
 		if got, tokenID, ok := site.ParseRefreshKey(site.Key(rest)); !ok || got != object || tokenID != "12" {
-			t.Errorf("%s: %s %s %v", rest, got, tokenID, ok)
+			t.Errorf("%s: got %s, %s, %v, want its parts", rest, got, tokenID, ok)
 		}
 	}
 	for _, bad := range []string{"", "details", "details/", "details/01", "details/1/2", "records/1", "/details/1", "details/1 "} {
 		if _, _, ok := site.ParseRefreshKey(site.Key(bad)); ok {
-			t.Errorf("%q is taken for a key", bad)
+			t.Errorf("%q: got a key, want none", bad)
 		}
 	}
 }
@@ -222,6 +222,6 @@ func TestKeep(t *testing.T) {
 		})
 	}
 	if kept, err := profile.Keep(sum(""), sum("a"), []byte("damaged")); err != nil || !strings.Contains(string(kept), "new") {
-		t.Errorf("over what cannot be read: got %s, %v", kept, err)
+		t.Errorf("over what cannot be read: got %s, %v, want the new profile", kept, err)
 	}
 }

@@ -9,27 +9,28 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// Format is the version of the site format that this package reads and writes.
+// Format is the version of the site format that this package reads and writes. docs/format.md describes
+// it.
 const Format = 1
 
-// A Root names a whole site: sites with equal roots are equal.
+// A Root is the root of a site. It determines all objects: sites with equal roots are equal.
 type Root struct {
 	Format       int            `json:"format"`
-	AsOf         string         `json:"as_of"` // of the snapshot, RFC 3339
+	AsOf         string         `json:"as_of"` // time of the snapshot, RFC 3339
 	Config       Config         `json:"config"`
-	BucketDigits int            `json:"user_bucket_digits"` // hexadecimal digits that tell buckets of users apart
-	ShardDigits  int            `json:"manifest_digits"`    // and shards of the manifest
+	BucketDigits int            `json:"user_bucket_digits"` // hexadecimal digits of the names of user buckets
+	ShardDigits  int            `json:"manifest_digits"`    // hexadecimal digits of the names of manifest shards
 	HeaderRules  map[string]MD5 `json:"header_rules"`       // digest of the headers of each route's objects, by pattern
 	Counts       Counts         `json:"counts"`
-	Manifest     map[string]MD5 `json:"manifest"` // digest of each shard of the manifest
+	Manifest     map[string]MD5 `json:"manifest"` // digest of each shard of the manifest, by name
 }
 
 // Counts says how much a site holds.
 type Counts struct {
-	Accounts int   `json:"accounts"` // every address that is in the graph
+	Accounts int   `json:"accounts"` // addresses anywhere in the graph
 	Lists    int   `json:"lists"`
 	Primary  int   `json:"primary_lists"`
-	Records  int   `json:"records"` // repeated rows merged
+	Records  int   `json:"records"` // after merging repeated rows
 	Follows  int   `json:"follows"` // of all lists
 	Names    int   `json:"names"`   // that can be looked up
 	Events   int   `json:"events"`
@@ -37,10 +38,10 @@ type Counts struct {
 	Bytes    int64 `json:"bytes"`   // of those objects
 }
 
-// Equal reports whether two roots name the same site.
+// Equal reports whether two roots are those of equal sites.
 func (r *Root) Equal(other *Root) bool { return reflect.DeepEqual(r, other) }
 
-// Encode writes the root; equal roots give equal bytes.
+// Encode encodes the root. Equal roots give equal bytes.
 func (r Root) Encode() ([]byte, error) {
 	body, err := json.MarshalWithOption(r, json.DisableHTMLEscape())
 	if err != nil {
@@ -49,10 +50,11 @@ func (r Root) Encode() ([]byte, error) {
 	return body, nil
 }
 
-// ErrFormat says that a site was written by a version with another format.
+// ErrFormat says that another version of followpress, with another Format, wrote a site.
 var ErrFormat = errors.New("a site of another format")
 
-// ParseRoot reads a root and checks that this package can read its site.
+// ParseRoot decodes a root and fills the defaults of its Config. It fails if the root is malformed, and
+// with ErrFormat if this package cannot read the site.
 func ParseRoot(body []byte) (Root, error) {
 	var r Root
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -85,8 +87,8 @@ func ParseRoot(body []byte) (Root, error) {
 
 func validDigits(n int) bool { return 1 <= n && n <= maxHashDigits }
 
-// BucketDigits is the number of digits that tell the buckets of that many users apart.
+// BucketDigits is the number of digits of the user buckets of a site with that many users.
 func BucketDigits(users int) int { return HashDigits(users, usersPerBucket) }
 
-// ShardDigits is the number of digits that tell the manifest shards of that many objects apart.
+// ShardDigits is the number of digits of the manifest shards of a site with that many objects.
 func ShardDigits(objects int) int { return HashDigits(objects, objectsPerShard) }

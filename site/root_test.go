@@ -37,11 +37,11 @@ func TestRootRoundTrip(t *testing.T) {
 	const start = `{"format":1,"as_of":"2026-03-01T02:03:04Z",` +
 		`"config":{"base_path":"api/v1","badges_field":"badges","leaderboard_max":100,"max_profile_text":65536},"user_bucket_digits":2,"manifest_digits":1,`
 	if !strings.HasPrefix(body, start) {
-		t.Errorf("the root is %s, want %s…", body, start)
+		t.Errorf("the root: got %s, want %s…", body, start)
 	}
 	again, err := site.ParseRoot([]byte(body))
 	if err != nil || !reflect.DeepEqual(again, root) {
-		t.Errorf("ParseRoot = %+v, %v, want %+v", again, err, root)
+		t.Errorf("ParseRoot: got %+v, %v, want %+v", again, err, root)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestParseRootFillsDefaults(t *testing.T) {
 	root.Config = site.Config{BadgesField: "poaps"}
 	got, err := site.ParseRoot([]byte(encodeRoot(t, root)))
 	if want := (site.Config{BasePath: "api/v1", BadgesField: "poaps", LeaderboardMax: 100, MaxProfileText: 65536}); err != nil || got.Config != want {
-		t.Errorf("the configuration is %+v, %v, want %+v", got.Config, err, want)
+		t.Errorf("the configuration: got %+v, %v, want %+v", got.Config, err, want)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestEqualRootsAreEqualBytes(t *testing.T) {
 		root := testRoot(t)
 		change(&root)
 		if encodeRoot(t, root) == body || root.Equal(&one) {
-			t.Errorf("another %s has the same root", name)
+			t.Errorf("another %s: got the same root, want another one", name)
 		}
 	}
 }
@@ -107,13 +107,13 @@ func TestParseRootRefuses(t *testing.T) {
 			t.Errorf("%s: got the error %v, want one that names the root", name, err)
 		}
 		if !reflect.DeepEqual(got, site.Root{}) {
-			t.Errorf("%s: a root came with the error", name)
+			t.Errorf("%s: got a root with the error, want none", name)
 		}
 		equal(t, name+" is another format", errors.Is(err, site.ErrFormat), root.Format > 0 && root.Format != site.Format)
 	}
 	for _, body := range []string{"", "null", "[]", `"x"`, "{}", "<html>", `{"format":"1"}`, `{"format":1}`, encodeRoot(t, testRoot(t)) + "x"} {
 		if _, err := site.ParseRoot([]byte(body)); err == nil {
-			t.Errorf("ParseRoot(%q) gave no error", body)
+			t.Errorf("ParseRoot(%q): got no error, want one", body)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestParseRootRefusesTruncated(t *testing.T) {
 	body := encodeRoot(t, testRoot(t))
 	for n := range len(body) {
 		if _, err := site.ParseRoot([]byte(body[:n])); err == nil {
-			t.Errorf("ParseRoot of the first %d bytes of %d gave no error", n, len(body))
+			t.Errorf("ParseRoot of the first %d bytes of %d: got no error, want one", n, len(body))
 		}
 	}
 }

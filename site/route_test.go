@@ -92,7 +92,7 @@ func TestRouteOfRefuses(t *testing.T) {
 		} {
 			key := site.Key(strings.ReplaceAll(key, "{base}", c.BasePath))
 			if route, ok := c.RouteOf(key); ok {
-				t.Errorf("RouteOf(%q) = %s, want none", key, route.Pattern)
+				t.Errorf("RouteOf(%q): got %s, want none", key, route.Pattern)
 			}
 		}
 	}

@@ -13,14 +13,13 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Search shards, user buckets and answers are read here as bytes, without
-// decoding them: a search looks at every entry and returns few, and returns
-// those just as they are. What makes that sound is that a quotation mark inside
-// a JSON string always has a backslash before it, so a text like {"version": is
-// never part of a string, and that these objects are compact JSON with their
-// members in a fixed order. Tests compare the results with a JSON decoder's.
+// This file scans search shards, user buckets and answers as bytes, without decoding them: a search looks
+// at every entry and returns a few of them unchanged. That is sound because these objects are compact
+// JSON with members in a fixed order, and because a quotation mark inside a JSON string has a
+// backslash before it, so that a text like {"version": is never part of a string. Tests compare the
+// results with those of a JSON decoder.
 
-// ErrMalformed says that an object is not what its key says.
+// ErrMalformed says that the body of an object has not the form that its key demands.
 var ErrMalformed = errors.New("malformed object")
 
 const (
@@ -34,17 +33,17 @@ const (
 	entriesName = `"entries":`
 )
 
-// A ShardHeader is what a search shard says about itself.
+// A ShardHeader is the part of a search shard before its entries.
 type ShardHeader struct {
-	List      string `json:"list"`
+	List      string `json:"list"`       // token ID
 	Total     int    `json:"total"`      // follows of the list
 	Shard     int    `json:"shard"`      // number of this shard, from 0
-	Shards    int    `json:"shards"`     // of the list
+	Shards    int    `json:"shards"`     // number of shards of the list
 	ShardSize int    `json:"shard_size"` // entries in every shard but the last
 }
 
-// Append appends the beginning of a shard, up to its first entry. The entries,
-// with commas between them, and "]}" follow.
+// Append appends the beginning of a shard, up to its first entry. The caller appends the entries,
+// separated by commas, and "]}".
 func (h ShardHeader) Append(b []byte) []byte {
 	b = append(b, `{"list":"`...)
 	b = append(b, h.List...)
@@ -59,7 +58,7 @@ func (h ShardHeader) Append(b []byte) []byte {
 	return append(b, `,`+entriesName+`[`...)
 }
 
-// ParseShardHeader reads what a search shard says about itself.
+// ParseShardHeader decodes the header of a search shard. Errors wrap ErrMalformed.
 func ParseShardHeader(shard []byte) (ShardHeader, error) {
 	before, _, ok := bytes.Cut(shard, []byte(`,`+entriesName))
 	if !ok {
@@ -75,9 +74,8 @@ func ParseShardHeader(shard []byte) (ShardHeader, error) {
 	return h, nil
 }
 
-// Entries walks over the records or search entries of an object (an answer to
-// /records or /searchFollowing, or a search shard). What it yields are parts of
-// the object.
+// Entries iterates over the records or search entries of an object: an answer to /records or
+// /searchFollowing, or a search shard. It yields slices of the object, each a JSON object.
 func Entries(object []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		start := bytes.Index(object, []byte(`[`+entryStart))
@@ -87,7 +85,7 @@ func Entries(object []byte) iter.Seq[[]byte] {
 		}
 		rest := object[start+1 : end]
 		for {
-			// No entry is shorter than its start: looking past that saves time.
+			// No entry is shorter than entryStart: skipping that much saves time.
 			from := min(len(entryStart), len(rest))
 			i := bytes.Index(rest[from:], []byte(`},`+entryStart))
 			if i < 0 {
@@ -103,7 +101,8 @@ func Entries(object []byte) iter.Seq[[]byte] {
 	}
 }
 
-// AppendWithoutTags appends an answer to /records without the tags of its records.
+// AppendWithoutTags appends an answer to /records with the tags of its records left out. b may be
+// records[:0].
 func AppendWithoutTags(b, records []byte) []byte {
 	b = append(b, `{"records":[`...)
 	first := true
@@ -118,18 +117,18 @@ func AppendWithoutTags(b, records []byte) []byte {
 	return append(b, "]}"...)
 }
 
-// A Matcher finds search entries by a term. It is not for concurrent use.
+// A Matcher decides which search entries match a term. It is not safe for concurrent use.
 type Matcher struct {
 	term    []byte
 	scratch []byte
 }
 
-// NewMatcher makes a matcher for a term as Resolve gives it: folded and trimmed.
-// An empty term matches every entry.
+// NewMatcher returns a matcher for a term that is folded and trimmed, as Resolve returns it. An empty
+// term matches every entry.
 func NewMatcher(term string) *Matcher { return &Matcher{term: []byte(term)} }
 
-// Match reports whether the term is a part of the entry's address or of its name,
-// letter case ignored.
+// Match reports whether the address or the name of an entry contains the term, regardless of letter
+// case.
 func (m *Matcher) Match(entry []byte) bool {
 	if len(m.term) == 0 {
 		return true
@@ -142,15 +141,15 @@ func (m *Matcher) Match(entry []byte) bool {
 	if bytes.Contains(address, m.term) {
 		return true
 	}
-	name, ok := bytes.CutPrefix(data, []byte(noTags+nameMember)) // as most entries have it
+	name, ok := bytes.CutPrefix(data, []byte(noTags+nameMember)) // true for most entries
 	if !ok {
 		_, name, ok = bytes.Cut(data, []byte(nameMember))
 	}
 	return ok && bytes.Contains(m.fold(jsonText(name)), m.term)
 }
 
-// jsonText is the text of the JSON string whose opening quotation mark is just
-// before b. It allocates only if the text has escapes.
+// jsonText decodes the JSON string that begins just before b, at its opening quotation mark. It
+// allocates only if the string has escapes.
 func jsonText(b []byte) []byte {
 	for end := 0; end < len(b); end++ {
 		switch b[end] {
@@ -178,8 +177,8 @@ func unescape(b []byte) []byte {
 	return []byte(text)
 }
 
-// fold is Fold without garbage for text in NFC, as names mostly are; the result
-// is good until the next call.
+// fold is Fold. It does not allocate for text in NFC, as most names are. The result is valid until the
+// next call.
 func (m *Matcher) fold(text []byte) []byte {
 	lower := m.scratch[:0]
 	for i, c := range text {
@@ -196,13 +195,13 @@ func (m *Matcher) fold(text []byte) []byte {
 	return lower
 }
 
-// foldRunes folds text of which the first bytes are in scratch already.
+// foldRunes folds text whose first bytes, as many as folded says, are in scratch already.
 func (m *Matcher) foldRunes(text []byte, folded int) []byte {
 	if !norm.NFC.IsNormal(text) {
 		text, folded = norm.NFC.Bytes(text), 0
 	}
 	lower := m.scratch[:folded]
-	for _, r := range string(text[folded:]) { // the compiler makes no string of it
+	for _, r := range string(text[folded:]) { // the compiler does not allocate this string
 		lower = utf8.AppendRune(lower, unicode.ToLower(r))
 	}
 	m.scratch = lower
@@ -212,8 +211,8 @@ func (m *Matcher) foldRunes(text []byte, folded int) []byte {
 	return lower
 }
 
-// AppendUserBucket appends the object that maps users to lists. users must be
-// sorted and tokenID gives each one's list, "" for none.
+// AppendUserBucket appends the object that maps the users of a bucket to their primary lists. users must
+// be sorted; tokenID returns the list of each, "" for none.
 func AppendUserBucket(b []byte, bucket string, users []string, tokenID func(user string) string) []byte {
 	b = append(b, `{"bucket":"`...)
 	b = append(b, bucket...)
@@ -230,8 +229,8 @@ func AppendUserBucket(b []byte, bucket string, users []string, tokenID func(user
 	return append(b, "}}"...)
 }
 
-// FindUser looks a user up in its bucket. A known user without a primary list
-// has the tokenID "".
+// FindUser looks up a user in the body of a user bucket. The tokenID of a known user without a primary
+// list is "".
 func FindUser(bucket []byte, user string) (tokenID string, known bool) {
 	_, users, _ := bytes.Cut(bucket, []byte(`"users":`))
 	member := append(AppendString(nil, user), `:"`...)
@@ -241,7 +240,7 @@ func FindUser(bucket []byte, user string) (tokenID string, known bool) {
 			return "", false
 		}
 		at += i
-		// After a backslash it is the end of a longer name that holds a quotation mark.
+		// After a backslash, the match is the end of a longer name that contains a quotation mark.
 		if at > 0 && (users[at-1] == '{' || users[at-1] == ',') {
 			value, _, ok := bytes.Cut(users[at+len(member):], []byte(`"`))
 			return string(value), ok

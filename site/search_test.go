@@ -24,7 +24,7 @@ func TestShardHeader(t *testing.T) {
 		shard := encodeShard(t, h, entries)
 		again, err := site.ParseShardHeader([]byte(shard))
 		if err != nil || again != h {
-			t.Fatalf("ParseShardHeader(%s) = %+v, %v", shard, again, err)
+			t.Fatalf("ParseShardHeader(%s): got %+v, %v, want what was encoded", shard, again, err)
 		}
 		checkEntries(t, shard, entries)
 	}
@@ -45,7 +45,7 @@ func TestParseShardHeaderRefuses(t *testing.T) {
 		`{"bucket":"0","users":{"alice.eth":"1"}}`,
 	} {
 		if h, err := site.ParseShardHeader([]byte(shard)); !errors.Is(err, site.ErrMalformed) || h != (site.ShardHeader{}) {
-			t.Errorf("ParseShardHeader(%s) = %+v, %v, want ErrMalformed", shard, h, err)
+			t.Errorf("ParseShardHeader(%s): got %+v, %v, want ErrMalformed", shard, h, err)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func TestEntries(t *testing.T) {
 	}
 	for _, none := range []string{"", "{}", "[]", "null", site.EmptySearch, `{"records":[]}`, "]}", `]}[{"version":`} {
 		for range site.Entries([]byte(none)) {
-			t.Errorf("%s has an entry", none)
+			t.Errorf("%s: got an entry, want none", none)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestMatcher(t *testing.T) {
 		"été \"fox\".eth\",": false,
 	} {
 		if got := site.NewMatcher(term).Match([]byte(encode(t, entry))); got != want {
-			t.Errorf("Match(%q) = %v, want %v", term, got, want)
+			t.Errorf("Match(%q): got %v, want %v", term, got, want)
 		}
 	}
 	nameless := site.SearchEntry{Record: site.Record{Version: 1, RecordType: "address", Data: alice, Tags: []string{}}}
@@ -164,7 +164,7 @@ func TestMatcherAgainstDecoder(t *testing.T) {
 		}
 	}
 	if found < 1000 {
-		t.Errorf("only %d entries were found: the terms do not test much", found)
+		t.Errorf("entries found: got %d, want at least 1000, or the terms do not test much", found)
 	}
 }
 
@@ -193,7 +193,7 @@ func checkMatcher(t testing.TB, term string, entries []site.SearchEntry) (found 
 		}
 		want := strings.Contains(back.Data, term) || strings.Contains(site.Fold(back.ENS.Name), term)
 		if got := m.Match([]byte(body)); got != want {
-			t.Errorf("Match(%q) of %s is %v, want %v", term, body, got, want)
+			t.Errorf("Match(%q) of %s: got %v, want %v", term, body, got, want)
 		}
 		if want {
 			found++
@@ -222,7 +222,7 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 		}))
 		m := site.NewMatcher("nobody")
 		if n := testing.AllocsPerRun(100, func() { m.Match(entry) }); n != 0 {
-			t.Errorf("a search of the name %q allocates %v times", name, n)
+			t.Errorf("a search of the name %q: got %v allocations, want none", name, n)
 		}
 	}
 }
@@ -237,20 +237,20 @@ func TestFindUser(t *testing.T) {
 	for user, want := range users {
 		got, known := site.FindUser([]byte(bucket), user)
 		if !known || got != want {
-			t.Errorf("FindUser(%q) = %q, %v, want %q", user, got, known, want)
+			t.Errorf("FindUser(%q): got %q, %v, want %q", user, got, known, want)
 		}
 	}
 	for _, user := range []string{"", "nobody", "lice.eth", "alice", "ALICE.eth", `y`, `a\"b`, "12", "7", "0", `"b`, "eth", `","`, `{"bucket`} {
 		if got, known := site.FindUser([]byte(bucket), user); known {
-			t.Errorf("FindUser(%q) = %q, want nobody", user, got)
+			t.Errorf("FindUser(%q): got %q, want nobody", user, got)
 		}
 	}
 	if got, known := site.FindUser([]byte(`{"bucket":"12","users":{"alice.eth":"7"}}`), "bucket"); known {
-		t.Errorf("the head of the object is taken for the user %q", got)
+		t.Errorf("the head of the object: got the user %q, want nobody", got)
 	}
 	for _, bucket := range []string{"", "{}", "null", `{"bucket":"0","users":{}}`, `{"bucket":"0","users":{"alice.eth":"`} {
 		if got, known := site.FindUser([]byte(bucket), "alice.eth"); known {
-			t.Errorf("FindUser in %s = %q, want nobody", bucket, got)
+			t.Errorf("FindUser in %s: got %q, want nobody", bucket, got)
 		}
 	}
 }
@@ -268,7 +268,7 @@ func TestFindUserAgainstMaps(t *testing.T) {
 			user := randomText(random, 3)
 			want, known := users[user]
 			if got, ok := site.FindUser([]byte(bucket), user); got != want || ok != known {
-				t.Errorf("FindUser(%q) in %s = %q, %v, want %q, %v", user, bucket, got, ok, want, known)
+				t.Errorf("FindUser(%q) in %s: got %q, %v, want %q, %v", user, bucket, got, ok, want, known)
 			}
 		}
 	}

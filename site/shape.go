@@ -2,8 +2,8 @@ package site
 
 import json "github.com/goccy/go-json"
 
-// The JSON shapes of the API, members in the order of the specification's
-// section 2. The generator's encoders are tested against these.
+// The JSON shapes of the API, with members in the order of section 2 of the specification. Tests hold the
+// generator's encoders to these types.
 
 // A FollowersEntry is a row of the followers leaderboard (2.1).
 type FollowersEntry struct {
@@ -27,29 +27,29 @@ type Record struct {
 	Tags       []string `json:"tags"`
 }
 
-// ListRecords answers /records.
+// ListRecords is the answer to /records.
 type ListRecords struct {
 	Records []Record `json:"records"`
 }
 
-// A SearchEntry is a followed account (2.4).
+// A SearchEntry is a followed account in a search (2.4).
 type SearchEntry struct {
 	Record
 	ENS SearchProfile `json:"ens"`
 }
 
-// A SearchProfile is the part of a profile that a search shows.
+// A SearchProfile is the part of a profile that searches show.
 type SearchProfile struct {
 	Name   string `json:"name"`
 	Avatar string `json:"avatar"`
 }
 
-// FollowingPage answers /searchFollowing.
+// FollowingPage is the answer to /searchFollowing.
 type FollowingPage struct {
 	Following []SearchEntry `json:"following"`
 }
 
-// ListDetails answers /details (2.5).
+// ListDetails is the answer to /details (2.5).
 type ListDetails struct {
 	Address     string  `json:"address"`
 	ENS         Profile `json:"ens"`
@@ -57,8 +57,7 @@ type ListDetails struct {
 	PrimaryList *string `json:"primary_list"`
 }
 
-// A Profile is a name-service profile. Records, Chains and Errors hold JSON
-// objects, passed through.
+// A Profile is a name-service profile. Records, Chains and Errors are JSON objects that pass through.
 type Profile struct {
 	Name     string          `json:"name"`
 	Avatar   string          `json:"avatar"`
@@ -71,7 +70,7 @@ type Profile struct {
 	Errors   json.RawMessage `json:"errors"`
 }
 
-// Ranks are the positions of an account, as decimals; "0" is unranked.
+// Ranks are the positions of an account in the leaderboards, as decimals from "1"; "0" means unranked.
 type Ranks struct {
 	Mutuals   string `json:"mutuals_rank"`
 	Followers string `json:"followers_rank"`
@@ -80,14 +79,14 @@ type Ranks struct {
 	Blocks    string `json:"blocks_rank"`
 }
 
-// A Badge is a badge item (2.6).
+// A Badge says whether an account took part in an event (2.6). Collection is null if it did not.
 type Badge struct {
 	EventID      string      `json:"eventId"`
 	Participated bool        `json:"participated"`
 	Collection   *Collection `json:"collection"`
 }
 
-// A Collection is the token that an account holds of an event.
+// A Collection is a token of an event and the account that owns it.
 type Collection struct {
 	Event   Event  `json:"event"`
 	TokenID string `json:"tokenId"`

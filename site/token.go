@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// MaxTokenIDDigits is the length of 2^256-1, the largest token id of a chain.
+// MaxTokenIDDigits is the number of digits of 2^256-1, the largest token ID of a chain.
 const MaxTokenIDDigits = 78
 
-// ValidTokenID reports whether text is a canonical decimal: digits only, no
-// leading zero but in "0" itself, at most MaxTokenIDDigits of them.
+// ValidTokenID reports whether text is a canonical decimal: at most MaxTokenIDDigits digits, without
+// leading zeros except for "0" itself.
 func ValidTokenID(text string) bool {
 	if text == "" || len(text) > MaxTokenIDDigits || text[0] == '0' && len(text) > 1 {
 		return false
@@ -17,7 +17,7 @@ func ValidTokenID(text string) bool {
 	return allDigits(text)
 }
 
-// CompareTokenIDs orders two canonical decimals by their value.
+// CompareTokenIDs compares two canonical decimals by value, as cmp.Compare does.
 func CompareTokenIDs(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }

@@ -100,7 +100,7 @@ func TestFailure(t *testing.T) {
 func fails(t *testing.T, environment []string, line string, args ...string) {
 	t.Helper()
 	p := begin(t, executable(t), environment, args...)
-	if status, told := p.wait(), p.stderr.String(); status != command.Failed || !oneLine(told, line) {
+	if status, told := p.wait(), p.Stderr(); status != command.Failed || !oneLine(told, line) {
 		t.Errorf("%q: status %d, %q; want 1 and %q", args, status, told, line)
 	}
 }

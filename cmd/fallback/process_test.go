@@ -1,20 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,6 +20,7 @@ import (
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/fixtures/process"
 	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
@@ -43,73 +40,33 @@ func TestMain(m *testing.M) {
 
 func executable(t *testing.T) string {
 	t.Helper()
-	name, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return name
+	return process.Self(t, nil).Path
 }
 
-// A process is the command in a process of its own.
-type process struct {
-	*exec.Cmd
-	base   string // URL
-	stderr written
-	stdout io.Reader
-	t      *testing.T
-	ended  chan struct{}
-}
-
-// written can be read while it is written.
-type written struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (w *written) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.all.Write(p)
-}
-
-func (w *written) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.all.String()
+// A running command is one in a process of its own.
+type running struct {
+	*process.Process
+	base string // URL
+	t    *testing.T
 }
 
 // begin starts the command, which ends with the test.
-func begin(t *testing.T, binary string, environment []string, args ...string) *process {
+func begin(t *testing.T, binary string, environment []string, args ...string) *running {
 	t.Helper()
-	p := &process{Cmd: exec.Command(binary, args...), t: t, ended: make(chan struct{})}
-	p.Env = append(append(os.Environ(), runMain+"=yes", "GORACE=atexit_sleep_ms=0"), environment...)
-	stdout, out := io.Pipe()
-	p.stdout, p.Stdout, p.Stderr = stdout, out, &p.stderr
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = p.Wait() // ProcessState tells
-		_ = out.Close()
-		close(p.ended)
-	}()
-	t.Cleanup(func() {
-		_ = p.Process.Kill() // where it has not ended
-		_ = stdout.Close()
-		<-p.ended
-	})
-	return p
+	command := process.Self(t, append([]string{runMain + "=yes"}, environment...), args...)
+	command.Path = binary
+	return &running{Process: process.Start(t, command), t: t}
 }
 
 // run starts the command on a free port, unless args name one, and waits for its address.
-func run(t *testing.T, binary string, args ...string) *process {
+func run(t *testing.T, binary string, args ...string) *running {
 	t.Helper()
 	p := begin(t, binary, nil, append([]string{"--addr=127.0.0.1:0"}, args...)...)
-	line, err := bufio.NewReader(p.stdout).ReadString('\n')
-	if err != nil {
-		t.Fatalf("status %d: %s", p.wait(), p.stderr.String())
+	line, ok := p.Line(0)
+	if !ok {
+		t.Fatalf("got status %d, want a URL: %s", p.wait(), p.Stderr())
 	}
-	p.base = strings.TrimSpace(line)
+	p.base = line
 	return p
 }
 
@@ -117,22 +74,10 @@ func run(t *testing.T, binary string, args ...string) *process {
 const patience = 20 * time.Second
 
 // wait gives the exit status.
-func (p *process) wait() int {
+func (p *running) wait() int {
 	p.t.Helper()
-	select {
-	case <-p.ended:
-		return p.ProcessState.ExitCode()
-	case <-time.After(patience):
-		p.t.Fatalf("it goes on: %s", p.stderr.String())
-		return -1
-	}
-}
-
-func (p *process) signal(s os.Signal) {
-	p.t.Helper()
-	if err := p.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
+	status, _ := p.Wait()
+	return status
 }
 
 func waitFor(t *testing.T, what string, done func() bool) {
@@ -151,10 +96,10 @@ func status(t *testing.T, url string) int {
 }
 
 // logLines are what was logged, which is JSON in every line.
-func (p *process) logLines() []map[string]any {
+func (p *running) logLines() []map[string]any {
 	p.t.Helper()
 	var lines []map[string]any
-	for line := range strings.Lines(p.stderr.String()) {
+	for line := range strings.Lines(p.Stderr()) {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(line), &fields); err != nil || fields["time"] == nil || fields["level"] == nil || fields["msg"] == nil {
 			p.t.Errorf("no line of a log: %q, %v", line, err)
@@ -165,7 +110,7 @@ func (p *process) logLines() []map[string]any {
 }
 
 // metricsURL is where the log says that metrics are served.
-func (p *process) metricsURL() (url string) {
+func (p *running) metricsURL() (url string) {
 	p.t.Helper()
 	waitFor(p.t, "no address of the metrics in the log", func() bool {
 		for _, line := range p.logLines() {
@@ -268,7 +213,7 @@ func TestDrains(t *testing.T) {
 		slow <- fmt.Sprint(response.StatusCode, response.Header.Get("X-Refresh"))
 	}()
 	<-asked
-	p.signal(syscall.SIGTERM)
+	p.Signal(syscall.SIGTERM)
 	waitFor(t, "it still says that it is ready", func() bool { return status(t, p.base+"/readyz") == 503 })
 	if status(t, p.base+"/healthz") != 200 || status(t, p.base+"/api/v1/lists/104/details") != 200 {
 		t.Error("it does not go on while others notice")
@@ -285,7 +230,7 @@ func TestDrains(t *testing.T) {
 		t.Errorf("the request under way: %s", got)
 	}
 	if got := p.wait(); got != command.Done {
-		t.Errorf("exit status %d: %s", got, p.stderr.String())
+		t.Errorf("exit status %d: %s", got, p.Stderr())
 	}
 }
 
@@ -309,13 +254,13 @@ func TestEndsWithoutItsClients(t *testing.T) {
 			defer conn.Close()
 			fmt.Fprint(conn, "GET / HTTP/1.1\r\n")
 			get(t, p.base+"/readyz") // by now the other is accepted
-			p.signal(syscall.SIGTERM)
+			p.Signal(syscall.SIGTERM)
 			if c.twice {
 				waitFor(t, "it still says that it is ready", func() bool { return status(t, p.base+"/readyz") == 503 })
-				p.signal(syscall.SIGTERM)
+				p.Signal(syscall.SIGTERM)
 			}
 			if got := p.wait(); got != c.status {
-				t.Errorf("exit status %d: %s", got, p.stderr.String())
+				t.Errorf("exit status %d: %s", got, p.Stderr())
 			}
 		})
 	}
@@ -368,32 +313,15 @@ func TestStartsBeforeTheStore(t *testing.T) {
 	p.logLines()
 }
 
-// A conformanceCase is a request and its exact answer.
-type conformanceCase struct {
-	Path   string          `json:"path"`
-	Status int             `json:"status"`
-	JSON   json.RawMessage `json:"json"` // of a 200
-}
-
-// want is the body of a 200: the cases show U+2028 as it is, our encoding escapes it.
-func (c conformanceCase) want() string { return strings.ReplaceAll(string(c.JSON), "\u2028", `\u2028`) }
-
-// conformanceCases are those in every so many lines.
-func conformanceCases(t *testing.T, every int) (cases []conformanceCase) {
+// conformanceCases are one in every so many.
+func conformanceCases(t *testing.T, every int) (cases []fixtures.Case) {
 	t.Helper()
-	all, err := afero.ReadFile(afero.FromIOFS{FS: fixtures.Conformance()}, "cases.ndjson")
+	all, err := fixtures.Cases()
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
-	for line := range bytes.Lines(all) {
-		var c conformanceCase
-		if err := json.Unmarshal(line, &c); err != nil {
-			t.Fatal(err)
-		}
-		if n++; n%every == 0 {
-			cases = append(cases, c)
-		}
+	for n := every - 1; n < len(all); n += every {
+		cases = append(cases, all[n])
 	}
 	return cases
 }

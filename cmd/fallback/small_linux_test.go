@@ -88,9 +88,9 @@ func startsInABlink(t *testing.T, binary string, s *servers.Server) {
 		p := run(t, binary, "--site=s3://"+bucket, "--endpoint="+s.Endpoint)
 		waitFor(t, "it is not ready", func() bool { return status(t, p.base+"/readyz") == http.StatusOK })
 		best = min(best, time.Since(begun))
-		p.signal(os.Interrupt)
+		p.Signal(os.Interrupt)
 		if got := p.wait(); got != command.Done {
-			t.Errorf("exit status %d: %s", got, p.stderr.String())
+			t.Errorf("exit status %d: %s", got, p.Stderr())
 		}
 	}
 	t.Logf("ready after %v", best)
@@ -105,8 +105,8 @@ func conforms(t *testing.T, binary string, s *servers.Server) {
 	p := run(t, binary, "--site=s3://"+bucket, "--endpoint="+s.Endpoint)
 	for _, c := range conformanceCases(t, 10) {
 		response, body := get(t, p.base+c.Path)
-		if response.StatusCode != c.Status || c.Status == http.StatusOK && body != c.want() {
-			t.Errorf("%s: %d %.300s\nwant %d %.300s", c.Path, response.StatusCode, body, c.Status, c.want())
+		if response.StatusCode != c.Status || c.Status == http.StatusOK && body != c.Body {
+			t.Errorf("%s:\n got %d %.300s\nwant %d %.300s", c.Path, response.StatusCode, body, c.Status, c.Body)
 		}
 	}
 }
@@ -204,7 +204,7 @@ const perConnection = 18 << 10
 // askSlowly asks on many connections and takes no more than the head of an answer
 // before all have begun, or were refused. Of the answers some are then taken whole.
 // It counts those that are no refusal.
-func (p *process) askSlowly(connections int, path func(n int) string) int {
+func (p *running) askSlowly(connections int, path func(n int) string) int {
 	p.t.Helper()
 	var answered atomic.Int64
 	var begun, done sync.WaitGroup
@@ -299,9 +299,9 @@ func tokenIDs(t *testing.T, snapshot afero.Fs) (ids []string) {
 }
 
 // memory is a line of the kernel's account of the process, in bytes.
-func (p *process) memory(line string) int64 {
+func (p *running) memory(line string) int64 {
 	p.t.Helper()
-	account, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+	account, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Pid()))
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,6 +27,7 @@ import (
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/fixtures/process"
 	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
@@ -51,26 +50,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A process is the command in a process of its own.
-type process struct {
-	*exec.Cmd
-	stderr bytes.Buffer
-}
-
-func start(t *testing.T, args ...string) *process {
+// start starts the command in a process of its own.
+func start(t *testing.T, args ...string) *process.Process {
 	t.Helper()
-	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &process{Cmd: exec.Command(binary, append([]string{"publish"}, args...)...)}
-	p.Env = append(os.Environ(), runMain+"=yes", "GORACE=atexit_sleep_ms=0")
-	p.Stderr = &p.stderr
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Process.Kill() }) // where the test failed in between
-	return p
+	return process.Start(t, process.Self(t, []string{runMain + "=yes"}, append([]string{"publish"}, args...)...))
 }
 
 // contents is all that is in a bucket, by key, but for the lock, and the mark that a doubt in it keeps.
@@ -165,7 +148,7 @@ func TestInterrupted(t *testing.T) {
 				p := start(t, append(args, "--endpoint", endpoint, "--concurrency", "2")...)
 				for begun := time.Now(); len(contents(t, s, bucket)) < 20; time.Sleep(20 * time.Millisecond) {
 					if time.Since(begun) > time.Minute {
-						t.Fatalf("nothing was put: %s", &p.stderr)
+						t.Fatalf("objects put: got none, want some: %s", p.Stderr())
 					}
 				}
 				if c.hangs {
@@ -173,17 +156,15 @@ func TestInterrupted(t *testing.T) {
 					time.Sleep(100 * time.Millisecond) // until requests hang
 				}
 				begun := time.Now()
-				if err := p.Process.Signal(c.signal); err != nil {
-					t.Fatal(err)
-				}
-				_ = p.Wait() // the status is looked at below
+				p.Signal(c.signal)
+				status, _ := p.Wait()
 				if took := time.Since(begun); took > c.within {
 					t.Errorf("it went on for %v", took)
 				} else {
 					t.Logf("it ended after %v", took)
 				}
-				if p.ProcessState.ExitCode() != c.status || !strings.Contains(lastLine(p.stderr.String()), "stopped by "+c.signal.String()) {
-					t.Errorf("status %d: %s", p.ProcessState.ExitCode(), &p.stderr)
+				if status != c.status || !strings.Contains(lastLine(p.Stderr()), "stopped by "+c.signal.String()) {
+					t.Errorf("got status %d, want %d, stopped by %v: %s", status, c.status, c.signal, p.Stderr())
 				}
 				if c.hangs {
 					mend()

@@ -12,21 +12,22 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// What an upstream has told about an account.
-type fresh interface {
-	// into is a stored object with it.
-	into(stored []byte) ([]byte, error)
-	// olderThan reports whether a stored object is known to have something newer.
+// upstreamData is what an upstream answered about an account.
+type upstreamData interface {
+	// applyTo returns a stored object with the data merged in.
+	applyTo(stored []byte) ([]byte, error)
+	// olderThan reports whether a stored object is known to hold newer data.
 	olderThan(stored []byte) bool
-	// Keep is the object from which the generator takes it over, and from which the
-	// publisher knows that what the object is replaced by is no damage. kept is the one so far.
+	// Keep encodes the object below site.RefreshPrefix: the generator merges its data into the
+	// next site, and its digests tell the publisher that the replaced object is not damaged.
+	// kept is the present object; nil for none.
 	Keep(replaced, by site.MD5, kept []byte) ([]byte, error)
 }
 
-// fetch asks the upstream for what belongs into a stored object. Whatever is wrong
-// with its answer is an error that wraps errUpstream.
-func (f *refresher) fetch(ctx context.Context, t target, stored []byte) (fresh, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.asking)
+// fetch asks the upstream for the data of a stored object. An error about the upstream or its
+// answer wraps errUpstream.
+func (f *refresher) fetch(ctx context.Context, t target, stored []byte) (upstreamData, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.upstreamTimeout)
 	defer cancel()
 	if t.object == site.Details {
 		_, account, err := site.DecodeDetails(stored)
@@ -38,7 +39,7 @@ func (f *refresher) fetch(ctx context.Context, t target, stored []byte) (fresh, 
 	return f.fetchBadges(ctx, t, stored)
 }
 
-func (f *refresher) fetchProfile(ctx context.Context, t target, account site.Address) (fresh, error) {
+func (f *refresher) fetchProfile(ctx context.Context, t target, account site.Address) (upstreamData, error) {
 	body, err := f.ask(ctx, site.Details, f.profiles, "{address}", account.String())
 	if errors.Is(err, errUpstreamAbsent) {
 		err = fmt.Errorf("%w: status 404", errUpstream)
@@ -51,11 +52,11 @@ func (f *refresher) fetchProfile(ctx context.Context, t target, account site.Add
 		return nil, fmt.Errorf("%w: profile of %s: %w", errUpstream, account, err)
 	}
 	p.Profile, _ = p.WithoutLongTexts(t.config.MaxProfileText) // as the generator does
-	return freshProfile{p}, nil
+	return profileData{p}, nil
 }
 
-// fetchBadges asks for each event of the stored object.
-func (f *refresher) fetchBadges(ctx context.Context, t target, stored []byte) (fresh, error) {
+// fetchBadges asks for each event of the stored object, badgesAtOnce at a time.
+func (f *refresher) fetchBadges(ctx context.Context, t target, stored []byte) (upstreamData, error) {
 	badges, err := t.config.DecodeBadges(stored)
 	if err != nil {
 		return nil, err
@@ -78,20 +79,21 @@ func (f *refresher) fetchBadges(ctx context.Context, t target, stored []byte) (f
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	return freshBadges{t.config, site.RefreshedBadges{Address: account.String(), Fetched: fetched.UnixMilli(), Badges: badges}}, nil
+	return badgeData{t.config, site.RefreshedBadges{Address: account.String(), Fetched: fetched.UnixMilli(), Badges: badges}}, nil
 }
 
-// accountOf finds whose list it is: the badges of somebody without any do not tell.
+// accountOf reads the account of the target's list from its details: an object of badges names
+// no account if nobody holds one.
 func (f *refresher) accountOf(ctx context.Context, t target) (site.Address, error) {
 	details, err := f.fetcher.get(ctx, t.config.ListKey(t.tokenID, site.Details))
 	if err != nil {
-		return site.Address{}, fmt.Errorf("whose badges: %w", cannotTell(err))
+		return site.Address{}, fmt.Errorf("account of the badges: %w", mixedIfAbsent(err))
 	}
 	_, account, err := site.DecodeDetails(details)
 	return account, err
 }
 
-// fetchCollection asks for the token of an event; nil if the account has none.
+// fetchCollection asks for the token that an account holds of an event; nil if it holds none.
 func (f *refresher) fetchCollection(ctx context.Context, account site.Address, eventID string) (*site.Collection, error) {
 	body, err := f.ask(ctx, site.Badges, f.badges, "{address}", account.String(), "{event_id}", eventID)
 	if errors.Is(err, errUpstreamAbsent) {
@@ -120,32 +122,33 @@ func (f *refresher) ask(ctx context.Context, object site.ListObject, u *upstream
 	return bytes.TrimSpace(body), err
 }
 
-type freshProfile struct{ site.RefreshedProfile }
+type profileData struct{ site.RefreshedProfile }
 
-func (p freshProfile) into(stored []byte) ([]byte, error) {
+func (p profileData) applyTo(stored []byte) ([]byte, error) {
 	details, _, err := site.DecodeDetails(stored)
 	if err != nil {
 		return nil, err
 	}
 	if details.Address != p.Address {
-		return nil, fmt.Errorf("%w: the list has changed hands", errUpstream)
+		return nil, fmt.Errorf("%w: the list belongs to another account now", errUpstream)
 	}
 	details.ENS = p.Profile
 	return details.Encode()
 }
 
-func (p freshProfile) olderThan(stored []byte) bool {
+func (p profileData) olderThan(stored []byte) bool {
 	details, _, err := site.DecodeDetails(stored)
 	return err == nil && details.ENS.Fresh > p.Fresh
 }
 
-type freshBadges struct {
+type badgeData struct {
 	config site.Config
 	site.RefreshedBadges
 }
 
-// into keeps to the set of events of the stored object, which may have changed since.
-func (b freshBadges) into(stored []byte) ([]byte, error) {
+// applyTo keeps the events of the stored object, which a publish may have changed since the
+// upstream was asked.
+func (b badgeData) applyTo(stored []byte) ([]byte, error) {
 	badges, err := b.config.DecodeBadges(stored)
 	if err != nil {
 		return nil, err
@@ -157,12 +160,12 @@ func (b freshBadges) into(stored []byte) ([]byte, error) {
 	for i := range badges {
 		badge, ok := told[badges[i].EventID]
 		if !ok || badge.Participated && badges[i].Participated && badge.Collection.TokenID == badges[i].Collection.TokenID {
-			continue // nothing new: the event is described as the site does
+			continue // nothing new: keep the description of the event that the site has
 		}
 		badges[i] = badge
 	}
 	return b.config.EncodeBadges(badges)
 }
 
-// olderThan cannot tell: badges do not say how fresh they are.
-func (b freshBadges) olderThan([]byte) bool { return false }
+// olderThan is false: an object of badges does not say when they were fetched.
+func (b badgeData) olderThan([]byte) bool { return false }

@@ -8,7 +8,7 @@ import (
 
 // A claim that fits passes one that does not, but not for ever.
 func TestClaimsPass(t *testing.T) {
-	l := &ledger{size: 100}
+	l := &budget{size: 100}
 	l.take(90)
 	granted := make(chan error, 1)
 	go func() { granted <- l.acquire(t.Context(), 60) }()
@@ -26,11 +26,11 @@ func TestClaimsPass(t *testing.T) {
 		l.give(10)
 	}
 	if passed != 16 {
-		t.Errorf("%d claims passed, want %d", passed, 16)
+		t.Errorf("claims that passed: got %d, want %d", passed, 16)
 	}
 	l.give(90)
 	if err := <-granted; err != nil {
-		t.Errorf("the claim that waited: %v", err)
+		t.Errorf("the claim that waited: got %v, want no error", err)
 	}
 	l.give(60)
 	if got := l.bytes(); got != 0 {
@@ -40,13 +40,13 @@ func TestClaimsPass(t *testing.T) {
 
 // An object that the cache drops while its last user releases it is not found any more.
 func TestTheLastReleaseOfADroppedObject(t *testing.T) {
-	k := newKeeper(1<<20, 1<<20)
-	o := &object{body: make([]byte, 10), keeper: k}
+	k := newTracker(1<<20, 1<<20)
+	o := &object{body: make([]byte, 10), tracker: k}
 	o.pin()
-	o.state.Or(loose) // uncached begins
+	o.state.Or(notCached) // uncached begins
 	o.release()
 	k.hold(o) // uncached ends
-	if got := len(k.loose); got != 0 {
+	if got := len(k.uncached); got != 0 {
 		t.Errorf("objects that nobody uses: got %d, want 0", got)
 	}
 	if got := k.small.bytes(); got != 0 {

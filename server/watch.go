@@ -1,0 +1,153 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// A liveSite is what the handler knows about the site that it serves.
+type liveSite struct {
+	root    *site.Root
+	version version
+	info    storage.Info // of the root; zero if the store cannot tell
+	settled bool         // a root that is put from now on differs from this one in info
+	checked time.Time    // when the root was last read
+}
+
+// sameSite reports whether the root was not put again since was, as far as the store can tell.
+func (v *liveSite) sameSite(was *liveSite) bool {
+	return was != nil && v.root.Equal(was.root) && (samePut(v.info, was.info) || v.info.ETag == "")
+}
+
+// Root is the root of the live site; nil as long as none could be read. The caller must not
+// change it.
+func (h *Handler) Root() *site.Root {
+	if v := h.live.Load(); v != nil {
+		return v.root
+	}
+	return nil
+}
+
+// Ready reports whether the handler has a site to serve and Drain was not called.
+func (h *Handler) Ready() bool { return h.live.Load() != nil && !h.draining.Load() }
+
+// Drain makes Ready report false, so that a load balancer sends requests elsewhere. The handler
+// still answers those that come.
+func (h *Handler) Drain() { h.draining.Store(true) }
+
+// Watch reads the root every Options.Poll to notice a new site, and reapplies the refreshes that
+// a publish overwrote. It returns when ctx ends and the work in the background is done. It must
+// run once at a time.
+func (h *Handler) Watch(ctx context.Context) {
+	var refreshes sync.WaitGroup
+	defer refreshes.Wait()
+	if h.refresher != nil {
+		defer h.refresher.flightsRunning.Wait()
+	}
+	var seen *liveSite // whose refreshes were reapplied
+	for {
+		if v := h.live.Load(); v != nil && h.refresher != nil && !v.sameSite(seen) {
+			seen = v
+			refreshes.Go(func() { h.reapply(ctx, v) })
+		}
+		wait := h.poll
+		if h.live.Load() == nil { // without a root, every answer is a 503
+			wait = min(wait, time.Second)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+			h.pollRoot(ctx)
+		}
+	}
+}
+
+func (h *Handler) pollRoot(ctx context.Context) {
+	h.polling.Lock()
+	defer h.polling.Unlock()
+	was := h.live.Load()
+	err := h.readRoot(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		h.log.Warn("cannot read the root, serving the last known site", "error", err)
+	} else if is := h.live.Load(); !is.sameSite(was) {
+		h.log.Info("serving a new site", "as_of", is.root.AsOf, "objects", is.root.Counts.Objects)
+	}
+}
+
+// reapply restores the refreshes that a publish overwrote, with a few retries. What still
+// fails is in the next site, because the generator merges it.
+func (h *Handler) reapply(ctx context.Context, v *liveSite) {
+	for try := 1; ; try++ {
+		done, err := h.refresher.reapply(ctx, v.root, func(key site.Key, body []byte) { h.cache.put(v.version, key, body) })
+		if done > 0 {
+			h.log.Info("reapplied refreshes to a new site", "objects", done)
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		h.log.Warn("cannot reapply some refreshes", "error", err, "try", try)
+		if try == refreshTries {
+			return
+		}
+		select {
+		case <-time.After(h.poll):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// reload reads the root again and returns the live site. If another request does so already,
+// or did so less than betweenReloads ago, it returns the last known one without waiting.
+func (h *Handler) reload(ctx context.Context) *liveSite {
+	if !h.polling.TryLock() {
+		return h.live.Load()
+	}
+	defer h.polling.Unlock()
+	if v := h.live.Load(); time.Since(v.checked) < betweenReloads {
+		return v
+	}
+	if err := h.readRoot(ctx); err != nil {
+		h.logger(ctx).Warn("cannot read the root", "error", err)
+	}
+	return h.live.Load()
+}
+
+// betweenReloads is the least time between two reads of the root that requests cause.
+const betweenReloads = 100 * time.Millisecond
+
+// readRoot reads the root and switches to a new site. The caller holds h.polling.
+func (h *Handler) readRoot(ctx context.Context) error {
+	v := h.live.Load()
+	if v == nil {
+		v = &liveSite{root: &site.Root{}}
+	}
+	root, info, err := h.fetcher.root(ctx, v.info)
+	if errors.Is(err, storage.ErrUnchanged) {
+		root, info = v.root, v.info
+	} else if err != nil {
+		return err
+	}
+	next := &liveSite{root, v.version, info, h.fetcher.settled(info), time.Now()}
+	// If the root was put again, another site may have been live in between, and the cache may
+	// hold objects of it. Times have a resolution of a second: a root that was not settled when
+	// it was read may have been replaced within that second, so it counts as new once it is.
+	if isNew := !next.sameSite(v); isNew || next.settled && !v.settled {
+		next.version++
+		h.live.Store(next)
+		h.cache.clear()
+		return nil
+	}
+	next.settled = next.settled || v.settled
+	h.live.Store(next)
+	return nil
+}
