@@ -24,6 +24,7 @@ var mayImport = map[string][]string{
 	"purger":                 {"site"},
 	"server":                 {"site", "storage"},
 	"templates":              {"site"},
+	"docs/draw":              {},
 	"fixtures":               {},
 	"fixtures/graph":         {},
 	"fixtures/servers":       {},
