@@ -2,6 +2,9 @@
 
 BIN      := .tools
 LINTER   := $(BIN)/golangci-lint
+ACTIONLINT := $(BIN)/actionlint
+# In a folder of its own, of Python.
+CFNLINT  := $(BIN)/cfn-lint/installed
 # What tests start, and what the benchmark compares with; built from the modules in tools.
 SERVERS  := $(BIN)/minio $(BIN)/versitygw
 RCLONE   := $(BIN)/rclone
@@ -17,7 +20,7 @@ SCHEDULES ?= 5000000
 # Debian has nginx and varnishd where only root's PATH looks.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-tools test-install race-tools edge-tools disk-tools bench-tools lint fuzz bench bench-publish bench-fallback bench-edge soak clean
+.PHONY: help preview generate publish edge test test-tools test-install race-tools edge-tools disk-tools bench-tools lint lint-tools docs fuzz bench bench-publish bench-fallback bench-edge soak clean
 # With -j too: apt runs once at a time, and the C compiler is there before cgo wants it.
 .NOTPARALLEL:
 
@@ -44,7 +47,7 @@ test-tools: race-tools edge-tools disk-tools $(SERVERS) $(WORKERD) ## install wh
 test-install: ## try test-tools on fresh Debian machines (as root, in chroots; some minutes)
 	bash .ci/test-install
 
-# A tool from Debian is a word here: a command or /file=the package that brings it where it is missing.
+# A tool from Debian is a word here: a command, /file or python3:module=the package that brings it where it is missing.
 
 race-tools: # the race detector needs a C compiler; downloads need certificates
 	@bash .ci/install gcc=gcc /usr/include/stdlib.h=libc6-dev /etc/ssl/certs/ca-certificates.crt=ca-certificates
@@ -63,13 +66,26 @@ $(WORKERD): tools/edge/package.json tools/edge/package-lock.json | edge-tools
 	npm ci --prefix tools/edge --ignore-scripts --no-audit --no-fund
 	@touch $@
 
-lint: $(LINTER) ## run the linters
-	$(LINTER) run
+lint: lint-tools ## run the linters of Go, workflows, shell scripts and CloudFormation
+	bash .ci/lint
+
+lint-tools: $(LINTER) $(ACTIONLINT) $(CFNLINT) # install what `make lint` needs and is missing
+	@bash .ci/install shellcheck=shellcheck
+
+$(CFNLINT): tools/cfn-lint/requirements.txt
+	@bash .ci/install python3=python3 python3:ensurepip=python3-venv /etc/ssl/certs/ca-certificates.crt=ca-certificates
+	python3 -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	@touch $@
+
+docs: ## write again what is generated in docs
+	go generate ./docs/...
+	go test ./cmd/followpress -run TestCommandsPage -update
 
 $(LINTER): tools/go.mod tools/go.sum
 	go build -modfile=tools/go.mod -o $@ tool
 
-$(SERVERS) $(RCLONE): $(BIN)/%: tools/%/go.mod tools/%/go.sum
+$(SERVERS) $(RCLONE) $(ACTIONLINT): $(BIN)/%: tools/%/go.mod tools/%/go.sum
 	go build -modfile=tools/$*/go.mod -o $@ tool
 
 fuzz: ## run each fuzz test for FUZZTIME

@@ -26,6 +26,7 @@ var mayImport = map[string][]string{
 	"server":                  {"site", "storage"},
 	"templates":               {"site"},
 	"edge":                    {"site", "templates"},
+	"docs/draw":               {},
 	"fixtures":                {},
 	"fixtures/graph":          {},
 	"fixtures/memsite":        {"site", "storage"}, // it makes roots and manifests, and answers like a store

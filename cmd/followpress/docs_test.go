@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+)
+
+var update = flag.Bool("update", false, "write docs/commands.md again")
+
+const root = "../.."
+
+// commands are the verbs of followpress.
+func commands(t *testing.T) []*kong.Node {
+	t.Helper()
+	parser, err := kong.New(&verbs{}, kong.Name("followpress"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parser.Model.Children
+}
+
+// documents reads README, the docs, and what else names commands, by their paths.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(root, file)
+		switch {
+		case entry.IsDir() && (entry.Name() == ".tools" || entry.Name() == ".git" || entry.Name() == "node_modules" || entry.Name() == "out"):
+			return fs.SkipDir
+		case name == "CHANGELOG.md": // names what there was
+		case filepath.Ext(name) == ".md", name == "Dockerfile", filepath.Base(filepath.Dir(name)) == "workflows":
+			text, err := os.ReadFile(file)
+			all[name] = string(text)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+var (
+	fence = regexp.MustCompile("(?ms)^ *```[^\n]*\n(.*?)^ *```$")
+	span  = regexp.MustCompile("`([^`]+)`")
+
+	// A command of ours in code: after it may come flags. Words before followpress belong to
+	// the shell, to systemd or to docker; args are those of a container.
+	usage    = regexp.MustCompile(`(?:(?:^|[ "]|bin/)followpress +|args: \[)([a-z]+)\b(.*)`)
+	bareVerb = regexp.MustCompile(`^([a-z]+) +(--.*)`)
+	flagUsed = regexp.MustCompile(`(?:^|[\s\[(])--([a-z0-9-]+)`)
+	variable = regexp.MustCompile(`FOLLOWPRESS_[A-Z_]+`)
+	program  = regexp.MustCompile(`go (?:run|build|install|test) .*?(\./[a-z/]+)`)
+	target   = regexp.MustCompile(`^make ([a-z-]+)`)
+)
+
+// codeOf is the lines of fenced code and the code spans of Markdown; all of other files.
+func codeOf(name, text string) []string {
+	if filepath.Ext(name) != ".md" {
+		return strings.Split(text, "\n")
+	}
+	var code []string
+	for _, block := range fence.FindAllStringSubmatch(text, -1) {
+		code = append(code, strings.Split(strings.ReplaceAll(block[1], "\\\n", ""), "\n")...)
+	}
+	for _, s := range span.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		code = append(code, strings.ReplaceAll(s[1], "\n", " "))
+	}
+	return code
+}
+
+// Flags of rclone and of bench that code spans name.
+var otherFlags = strings.Fields("transfers checkers s3-no-check-bucket s3-no-head no-check-dest no-traverse ignore-checksum checksum fast-list objects")
+
+// What documents name exists: verbs, their flags and variables, programs to run, targets of make.
+func TestDocumentsNameWhatExists(t *testing.T) {
+	flags := map[string][]string{"": {"help", "version"}} // by verb; all of them by ""
+	var variables []string
+	for _, verb := range commands(t) {
+		flags[verb.Name] = []string{"help"}
+		for _, f := range verb.Flags {
+			flags[verb.Name] = append(flags[verb.Name], f.Name)
+			variables = append(variables, "FOLLOWPRESS_"+strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")))
+		}
+		flags[""] = append(flags[""], flags[verb.Name]...)
+	}
+	flags[""] = append(flags[""], otherFlags...)
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for name, text := range documents(t) {
+		for _, v := range variable.FindAllString(text, -1) {
+			if !slices.Contains(variables, v) {
+				t.Errorf("%s: got the variable %s, want one of a flag", name, v)
+			}
+		}
+		for _, line := range codeOf(name, text) {
+			line = strings.TrimSpace(line)
+			verb, rest := "", ""
+			if u := usage.FindStringSubmatch(line); u != nil {
+				verb, rest = u[1], u[2]
+				found++
+			} else if u := bareVerb.FindStringSubmatch(line); u != nil && flags[u[1]] != nil {
+				verb, rest = u[1], u[2]
+			} else if strings.HasPrefix(line, "--") {
+				rest = line
+			}
+			if flags[verb] == nil {
+				t.Errorf("%s: got the verb %s, want one of followpress, in %q", name, verb, line)
+				continue
+			}
+			for _, f := range flagUsed.FindAllStringSubmatch(rest, -1) {
+				if !slices.Contains(flags[verb], f[1]) {
+					t.Errorf("%s: got the flag --%s, want one of %q, in %q", name, f[1], strings.TrimSpace("followpress "+verb), line)
+				}
+			}
+			if p := program.FindStringSubmatch(line); p != nil {
+				if _, err := os.Stat(filepath.Join(root, p[1])); err != nil {
+					t.Errorf("%s: %v, in %q", name, err, line)
+				}
+			}
+			if m := target.FindStringSubmatch(line); m != nil && !bytes.Contains(makefile, []byte("\n"+m[1]+":")) {
+				t.Errorf("%s: got the target %s, want one of the Makefile, in %q", name, m[1], line)
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("documents: got %d uses of followpress, want 20 at least", found)
+	}
+}
+
+// docs/commands.md has the help of each verb, so each flag is documented.
+func TestCommandsPage(t *testing.T) {
+	const file, mark = root + "/docs/commands.md", "<!-- From here on generated by `make docs`. -->\n"
+	old, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, ok := strings.Cut(string(old), mark)
+	if !ok {
+		t.Fatalf("docs/commands.md: got no line %q", mark)
+	}
+	page := head + mark
+	for _, verb := range commands(t) {
+		var help, stderr bytes.Buffer
+		if status := command.Run("followpress", about, &verbs{}, []string{verb.Name, "--help"}, &help, &stderr); status != command.Done {
+			t.Fatalf("%s --help: got status %d, %s", verb.Name, status, &stderr)
+		}
+		page += fmt.Sprintf("\n## %s\n\n```text\n%s```\n", verb.Name, &help)
+	}
+	switch {
+	case *update:
+		if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	case page != string(old):
+		t.Error("docs/commands.md: got other help than the commands have: run `make docs`")
+	}
+}

@@ -1,0 +1,140 @@
+package followpress
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+// width is where lines of Markdown end; tables, code and long URLs may be longer.
+const width = 100
+
+// A page is a Markdown file.
+type page struct {
+	text    string
+	prose   string          // without fenced code
+	anchors map[string]bool // of its headings
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+)
+
+// pages reads every Markdown file by its path, but the templates of .github.
+func pages(t *testing.T) map[string]page {
+	t.Helper()
+	all := map[string]page{}
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && file != "." && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"node_modules", "out", "testdata"}, entry.Name())) {
+			return fs.SkipDir
+		}
+		if path.Ext(file) == ".md" {
+			all[filepath.ToSlash(file)] = read(t, file)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func read(t *testing.T, file string) page {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := page{text: string(text), prose: fence.ReplaceAllString(string(text), ""), anchors: map[string]bool{}}
+	for _, h := range heading.FindAllStringSubmatch(p.prose, -1) {
+		p.anchors[anchor(h[1])] = true
+	}
+	return p
+}
+
+// anchor is what GitHub makes of a heading.
+func anchor(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
+}
+
+func TestLinks(t *testing.T) {
+	all := pages(t)
+	reached := map[string]bool{"README.md": true}
+	for next := []string{"README.md"}; len(next) > 0; next = next[1:] {
+		for _, l := range link.FindAllStringSubmatch(all[next[0]].prose, -1) {
+			target, _, _ := strings.Cut(l[1], "#")
+			target = path.Join(path.Dir(next[0]), target)
+			if _, ok := all[target]; ok && !reached[target] {
+				reached[target], next = true, append(next, target)
+			}
+		}
+	}
+	for name, p := range all {
+		if !reached[name] {
+			t.Errorf("%s: no link leads to it from README.md", name)
+		}
+		for _, l := range link.FindAllStringSubmatch(p.prose, -1) {
+			file, fragment, _ := strings.Cut(l[1], "#")
+			if strings.Contains(file, "://") {
+				continue
+			}
+			target := name
+			if file != "" {
+				target = path.Join(path.Dir(name), file)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: link %s: %v", name, l[1], err)
+			} else if fragment != "" && !all[target].anchors[fragment] {
+				t.Errorf("%s: link %s: %s has no such heading", name, l[1], target)
+			}
+		}
+	}
+}
+
+func TestLinesOfProse(t *testing.T) {
+	all := pages(t)
+	for name, p := range all {
+		for _, line := range strings.Split(p.prose, "\n") {
+			words := strings.Fields(line)
+			long := slices.ContainsFunc(words, func(w string) bool { return utf8.RuneCountInString(w) > width/2 })
+			if n := utf8.RuneCountInString(line); n > width && !strings.HasPrefix(line, "|") && !long {
+				t.Errorf("%s: got a line of %d characters, want at most %d: %s", name, n, width, line)
+			}
+		}
+	}
+}
+
+// What README says of speed is what docs/performance.md says, with date and command.
+func TestFigures(t *testing.T) {
+	all := pages(t)
+	figures := regexp.MustCompile(`\b\d[\d.,]*(/s| ?(s|ms|[KMG]i?B)\b)`).FindAllString(all["README.md"].prose, -1)
+	if len(figures) == 0 || len(figures) > 4 {
+		t.Errorf("README.md: got %d figures, want 1 to 4: %q", len(figures), figures)
+	}
+	counts := regexp.MustCompile(`\b\d+(,\d{3})+\b`).FindAllString(all["README.md"].prose, -1)
+	for _, figure := range append(figures, counts...) {
+		if !strings.Contains(all["docs/performance.md"].text, figure) {
+			t.Errorf("README.md: got the figure %s, want one of docs/performance.md", figure)
+		}
+	}
+}
