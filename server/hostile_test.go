@@ -54,7 +54,7 @@ func serveDemo(t *testing.T, limits server.Limits) (base string, returned func()
 		waitFor(t, func() bool {
 			after = measure()
 			return after.goroutines <= before.goroutines && after.bytes <= before.bytes+memoryMargin
-		}, func() string { return fmt.Sprintf("before %+v, now %+v", before, after) })
+		}, func() string { return fmt.Sprintf("%+v, want at most %+v", after, before) })
 	}
 }
 
@@ -80,16 +80,26 @@ func waitFor(t *testing.T, done func() bool, told func() string) {
 	t.Helper()
 	for begun := time.Now(); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Since(begun) > patience {
-			t.Fatalf("after %v: got %s, want as few as before", patience, told())
+			t.Fatalf("after %v: got %s", patience, told())
 		}
 	}
 }
 
-// askDemo asks what an honest client asks, which must always be answered.
+// askDemo asks what an honest client asks, which must always be answered. It asks again
+// where the connection was closed: on a busy machine the client itself may take longer
+// than the limits.
 func askDemo(t *testing.T, base string) {
 	t.Helper()
-	if r, body := request(t, http.MethodGet, base+largeList+"details"); r.StatusCode != http.StatusOK || !json.Valid([]byte(body)) {
-		t.Errorf("an honest client: got %d %s, want 200 and JSON", r.StatusCode, body)
+	var response *http.Response
+	waitFor(t, func() (answered bool) {
+		r, err := http.Get(base + largeList + "details")
+		response = r
+		return err == nil
+	}, func() string { return "no answer for an honest client" })
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK || !json.Valid(body) {
+		t.Errorf("an honest client: got %d %s %v, want 200 and JSON", response.StatusCode, body, err)
 	}
 }
 
@@ -526,6 +536,6 @@ func TestTooManyRequests(t *testing.T) {
 		askDemo(t, base)
 		var after use
 		waitFor(t, func() bool { after = measure(); return after.goroutines <= before.goroutines },
-			func() string { return fmt.Sprintf("before %+v, now %+v", before, after) })
+			func() string { return fmt.Sprintf("%+v, want at most %+v", after, before) })
 	}
 }
