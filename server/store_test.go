@@ -110,12 +110,16 @@ func badly(t *testing.T, name string, handler *server.Handler, cached string) {
 		})
 	}
 	group.Go(func() {
-		var answered int
-		for ; !done.Load(); answered++ {
+		var answered int // in time: a busy machine may hold up some, but not all
+		for !done.Load() {
 			begun := time.Now()
-			if w := ask(handler, cached); w.Code != http.StatusOK || time.Since(begun) > storeTimeout/2 {
-				t.Errorf("%s: what is cached: got %d after %v, want 200 at once", name, w.Code, time.Since(begun))
-				return
+			w := ask(handler, cached)
+			if time.Since(begun) < storeTimeout/2 {
+				answered++
+				if w.Code != http.StatusOK {
+					t.Errorf("%s: what is cached: got %d, want 200", name, w.Code)
+					return
+				}
 			}
 			time.Sleep(time.Millisecond)
 		}

@@ -226,7 +226,7 @@ func TestAPublishLosesNoRefresh(t *testing.T) {
 		var clock atomic.Int64
 		clock.Store(1_900_000_000_000)
 		u.tell(profiles(func(address string) site.Profile { return profileOf(address[2:8], clock.Add(1)) }).handler(t), nil)
-		handler := newHandler(t, open(), server.Options{Refresh: u.options()})
+		handler := newHandler(t, open(), server.Options{Refresh: u.options(), Timeout: time.Minute}) // a slow disk may take its time
 
 		var refreshed atomic.Int64
 		ended := make(chan struct{})
