@@ -55,7 +55,7 @@ func TestAnswersInFlight(t *testing.T) {
 	for _, query := range []string{"", "?includeTags=false"} {
 		store := &recordingStore{Store: longRecords(t, 3)}
 		// The cache keeps nothing that is large; one large object is admitted at a time.
-		handler := newHandler(t, store, server.Options{CacheBytes: 1 << 20, InFlightBytes: 3 << 20, Timeout: time.Second})
+		handler := newHandler(t, store, server.Options{CacheBytes: 1 << 20, InFlightBytes: 3 << 20, Timeout: 2 * time.Second})
 		path := func(list int) string { return fmt.Sprintf("/api/v1/lists/%d/records%s", 5000+list, query) }
 		want := ask(handler, path(0)).Body.String()
 		eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
