@@ -192,8 +192,9 @@ func (r *run) lock(ctx context.Context) (release func(), err error) {
 	}
 	r.found, r.doubted = held.found, held.doubted
 	unleased := r.bucket
-	r.bucket = unleased.withLease(held.lease)
-	r.bucket.md5ETags = held.md5ETags
+	leased := *unleased
+	leased.lease, leased.md5ETags = held.lease, held.md5ETags
+	r.bucket = &leased
 	release = func() {
 		if errors.Is(context.Cause(ctx), ErrLockLost) {
 			held.abandon()

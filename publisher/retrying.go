@@ -68,13 +68,6 @@ func (w *writes) settled() bool {
 	return at == nil || time.Since(*at) > lateness
 }
 
-// withLease is the same bucket under a lease.
-func (b *retryingBucket) withLease(l *lease) *retryingBucket {
-	leased := *b
-	leased.lease = l
-	return &leased
-}
-
 // withHard is the same bucket with another hard context.
 func (b *retryingBucket) withHard(hard context.Context) *retryingBucket {
 	bounded := *b

@@ -21,7 +21,8 @@ func TestTheCacheTakesTheBytesThatItSays(t *testing.T) {
 	for _, size := range []int{100, 450, 3000, 200_000} {
 		t.Run(fmt.Sprintf("objects of %d bytes", size), func(t *testing.T) {
 			m := newMetrics()
-			c, err := newCache(&fetcher{madeStore{size}, defaultTimeout, m}, Options{CacheBytes: most, InFlightBytes: defaultInFlight}, &slots{size: 1}, m)
+			o := Options{CacheBytes: most}.withDefaults()
+			c, err := newCache(&fetcher{madeStore{size}, o.Timeout, m}, o, &slots{size: 1}, m)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -39,23 +39,13 @@ type Options struct {
 	clock otter.Clock // of the cache; nil means the real one, tests have their own
 }
 
-const (
-	defaultCacheBytes  = 32 << 20
-	defaultInFlight    = 12 << 20
-	defaultPoll        = 10 * time.Second
-	defaultTimeout     = 5 * time.Second
-	defaultMaxRequests = 2048
-)
-
 func (o Options) withDefaults() Options {
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	o.CacheBytes = cmp.Or(o.CacheBytes, defaultCacheBytes)
-	o.InFlightBytes = cmp.Or(o.InFlightBytes, defaultInFlight)
-	o.Poll = cmp.Or(o.Poll, defaultPoll)
-	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
-	o.MaxRequests = cmp.Or(o.MaxRequests, defaultMaxRequests)
+	o.Log = cmp.Or(o.Log, slog.Default())
+	o.CacheBytes = cmp.Or(o.CacheBytes, 32<<20)
+	o.InFlightBytes = cmp.Or(o.InFlightBytes, 12<<20)
+	o.Poll = cmp.Or(o.Poll, 10*time.Second)
+	o.Timeout = cmp.Or(o.Timeout, 5*time.Second)
+	o.MaxRequests = cmp.Or(o.MaxRequests, 2048)
 	o.Refresh = o.Refresh.withDefaults()
 	return o
 }

@@ -38,19 +38,17 @@ type RefreshOptions struct {
 const UpstreamTimeout = 5 * time.Second
 
 const (
-	defaultRefreshInterval = time.Minute
-	defaultRefreshRate     = 10
-	badgesAtOnce           = 8  // requests to the badge upstream, per refresh
-	flightsAtOnce          = 16 // each may hold the answers for many events in memory
-	refreshTries           = 3  // conditional writes that fail because somebody else was faster
+	badgesAtOnce  = 8  // requests to the badge upstream, per refresh
+	flightsAtOnce = 16 // each may hold the answers for many events in memory
+	refreshTries  = 3  // conditional writes that fail because somebody else was faster
 )
 
 // Refreshes reports whether the options name an upstream.
 func (o RefreshOptions) Refreshes() bool { return o.ProfileUpstream != "" || o.BadgeUpstream != "" }
 
 func (o RefreshOptions) withDefaults() RefreshOptions {
-	o.Interval = cmp.Or(o.Interval, defaultRefreshInterval)
-	o.Rate = cmp.Or(o.Rate, defaultRefreshRate)
+	o.Interval = cmp.Or(o.Interval, time.Minute)
+	o.Rate = cmp.Or(o.Rate, 10)
 	o.upstreamTimeout = cmp.Or(o.upstreamTimeout, UpstreamTimeout)
 	return o
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strconv"
 	"unicode"
 	"unicode/utf8"
 
@@ -45,17 +44,7 @@ type ShardHeader struct {
 // Append appends the beginning of a shard, up to its first entry. The caller appends the entries,
 // separated by commas, and "]}".
 func (h ShardHeader) Append(b []byte) []byte {
-	b = append(b, `{"list":"`...)
-	b = append(b, h.List...)
-	b = append(b, `","total":`...)
-	b = strconv.AppendInt(b, int64(h.Total), 10)
-	b = append(b, `,"shard":`...)
-	b = strconv.AppendInt(b, int64(h.Shard), 10)
-	b = append(b, `,"shards":`...)
-	b = strconv.AppendInt(b, int64(h.Shards), 10)
-	b = append(b, `,"shard_size":`...)
-	b = strconv.AppendInt(b, int64(h.ShardSize), 10)
-	return append(b, `,`+entriesName+`[`...)
+	return fmt.Appendf(b, `{"list":"%s","total":%d,"shard":%d,"shards":%d,"shard_size":%d,%s[`, h.List, h.Total, h.Shard, h.Shards, h.ShardSize, entriesName)
 }
 
 // ParseShardHeader decodes the header of a search shard. Errors wrap ErrMalformed.

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -16,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -26,67 +24,45 @@ import (
 )
 
 func main() {
-	snapshot := flag.String("snapshot", "", "folder of the snapshot; none makes a synthetic one")
-	bin := flag.String("bin", "", "folder with the built followpress")
-	objects := flag.Int("objects", measure.Objects, "size of the synthetic site")
-	flag.Parse()
-	if err := run(context.Background(), *snapshot, *bin, *objects); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	b := &bench{Bench: rig.Bench{Objects: measure.Objects}}
+	b.Main(b.run)
 }
 
-// A bench keeps what the parts of a run share.
 type bench struct {
-	work     string
+	rig.Bench
 	bucket   *httptest.Server
 	requests atomic.Int64 // to the bucket
 	lists    []string
-	table    measure.Table
 }
 
-func run(ctx context.Context, snapshot, bin string, objects int) (err error) {
-	b := &bench{}
-	if b.work, err = os.MkdirTemp("", "followpress-bench-"); err != nil {
+func (b *bench) run(ctx context.Context) error {
+	if _, err := b.Generate(ctx, b.Snapshot, "site"); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(b.work)) }()
-	if snapshot == "" {
-		snapshot = b.path("snapshot")
-		if err := measure.Snapshot(ctx, snapshot, objects); err != nil {
-			return err
-		}
-	}
-	if err := command(ctx, filepath.Join(bin, "followpress"), "generate", "--snapshot", snapshot, "--out", b.path("site")); err != nil {
-		return err
-	}
-	if b.lists, err = rig.Lists(b.path("site")); err != nil {
+	var err error
+	if b.lists, err = rig.Lists(b.Path("site")); err != nil {
 		return err
 	}
 	b.bucket = httptest.NewServer(http.HandlerFunc(b.serveObject))
 	defer b.bucket.Close()
 
-	plain, err := rig.Nginx(ctx, b.work, b.path("site"))
+	plain, err := b.Nginx(ctx)
 	if err != nil {
 		return err
 	}
 	defer plain.Stop()
 	for _, kind := range []string{"nginx", "varnish"} {
-		if err := b.measure(ctx, bin, kind, plain.Addr); err != nil {
+		if err := b.measure(ctx, kind, plain.Addr); err != nil {
 			return fmt.Errorf("%s: %w", kind, err)
 		}
 	}
-	err = b.emptyVarnish(ctx, plain.Addr)
-	fmt.Printf("\n%s", &b.table)
-	return err
+	return b.emptyVarnish(ctx, plain.Addr)
 }
-
-func (b *bench) path(name string) string { return filepath.Join(b.work, name) }
 
 // serveObject is the bucket.
 func (b *bench) serveObject(w http.ResponseWriter, r *http.Request) {
 	b.requests.Add(1)
-	body, err := os.ReadFile(filepath.Join(b.path("site"), filepath.Clean("/"+r.URL.Path)))
+	body, err := os.ReadFile(filepath.Join(b.Path("site"), filepath.Clean("/"+r.URL.Path)))
 	if err != nil {
 		w.WriteHeader(http.StatusForbidden)
 		return
@@ -97,55 +73,29 @@ func (b *bench) serveObject(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) // an edge that is gone is noticed elsewhere
 }
 
-const (
-	rounds = 3
-	some   = 1000 // lists that are warm
-)
+const some = 1000 // lists that are warm
 
 // measure measures one kind of edge.
-func (b *bench) measure(ctx context.Context, bin, kind, plain string) error {
-	address, err := rig.FreeAddr()
-	if err != nil {
+func (b *bench) measure(ctx context.Context, kind, plain string) error {
+	edge, err := b.startEdge(ctx, kind, kind, func(dir, address string) error {
+		_, err := measure.Run(exec.CommandContext(ctx, b.Built("followpress"), "edge", "--kind", kind, "--site", b.Path("site"),
+			"--bucket-url", b.bucket.URL, "--out", dir, "--listen", address, "--cache-dir", b.Path("cache-of-"+kind)))
 		return err
-	}
-	dir := b.path(kind)
-	if err := command(ctx, filepath.Join(bin, "followpress"), "edge", "--kind", kind, "--site", b.path("site"), "--bucket-url", b.bucket.URL,
-		"--out", dir, "--listen", address, "--cache-dir", b.path("cache-of-"+kind)); err != nil {
-		return err
-	}
-	edge, err := startEdge(ctx, kind, dir, address)
-	if err != nil {
-		return err
-	}
-	defer edge.Stop()
-	if err := b.rate(ctx, kind, address, plain, "≥ 0.8"); err != nil {
-		return err
-	}
-	return b.hits(kind, address)
-}
-
-// rate compares the rate of an edge with that of nginx serving the files.
-func (b *bench) rate(ctx context.Context, name, address, plain, target string) error {
-	details := rig.Load{Time: 5 * time.Second}
-	for _, list := range b.lists[:min(some, len(b.lists))] {
-		details.Paths = append(details.Paths, "/api/v1/lists/"+list+"/details")
-	}
-	if _, err := details.Most(ctx, b.work, address); err != nil { // warm
-		return err
-	}
-	p, err := measure.Middle(rounds, func(int) (p measure.Pair, err error) {
-		if p.Other, err = details.Most(ctx, b.work, plain); err != nil {
-			return p, err
-		}
-		p.Ours, err = details.Most(ctx, b.work, address)
-		return p, err
 	})
 	if err != nil {
 		return err
 	}
-	b.table.Row(name+": details of 1,000 lists, warm, 50 connections / nginx serving files",
-		fmt.Sprintf("%.0f/s", p.Ours), fmt.Sprintf("%.0f/s", p.Other), p.Ratio(), target)
-	return nil
+	defer edge.Stop()
+	if err := b.rate(ctx, kind, edge.Addr, plain, "≥ 0.8"); err != nil {
+		return err
+	}
+	return b.hits(kind, edge.Addr)
+}
+
+// rate compares the rate of an edge with that of nginx serving the files.
+func (b *bench) rate(ctx context.Context, name, address, plain, target string) error {
+	return b.CompareRates(ctx, name+": details of 1,000 lists, warm, 50 connections / nginx serving files",
+		rig.Details(b.lists[:min(some, len(b.lists))]), address, plain, target)
 }
 
 const emptyVCL = `vcl 4.1;
@@ -154,27 +104,18 @@ backend default { .host = "%s"; .port = "%s"; }
 
 // emptyVarnish measures what Varnish takes by itself.
 func (b *bench) emptyVarnish(ctx context.Context, plain string) error {
-	address, err := rig.FreeAddr()
-	if err != nil {
-		return err
-	}
 	host, port, err := net.SplitHostPort(b.bucket.Listener.Addr().String())
 	if err != nil {
 		return err
 	}
-	dir := b.path("empty")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "followpress.vcl"), fmt.Appendf(nil, emptyVCL, host, port), 0o644); err != nil {
-		return err
-	}
-	varnish, err := startEdge(ctx, "varnish", dir, address)
+	varnish, err := b.startEdge(ctx, "varnish", "empty", func(dir, _ string) error {
+		return errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "followpress.vcl"), fmt.Appendf(nil, emptyVCL, host, port), 0o644))
+	})
 	if err != nil {
 		return err
 	}
 	defer varnish.Stop()
-	return b.rate(ctx, "Varnish with an empty configuration", address, plain, "")
+	return b.rate(ctx, "Varnish with an empty configuration", varnish.Addr, plain, "")
 }
 
 // hits asks for details of all lists, some much more often than others, with
@@ -195,7 +136,7 @@ func (b *bench) hits(kind, address string) error {
 		return err
 	}
 	ratio := 1 - float64(b.requests.Load()-before)/requests
-	b.table.Row(kind+": hit ratio, Zipf mix of all lists with query noise, each list asked for once before", fmt.Sprintf("%.4f", ratio), "", 0, "≥ 0.99")
+	b.Figure(kind+": hit ratio, Zipf mix of all lists with query noise, each list asked for once before", fmt.Sprintf("%.4f", ratio), "", "≥ 0.99")
 	return nil
 }
 
@@ -228,20 +169,18 @@ events { worker_connections 1024; }
 http { access_log off; include followpress.conf; }
 `
 
-func startEdge(ctx context.Context, kind, dir, address string) (*rig.Process, error) {
-	if kind == "varnish" {
-		return rig.Start(ctx, address, exec.CommandContext(ctx, "varnishd", "-F", "-n", filepath.Join(dir, "work"), "-a", address,
-			"-f", filepath.Join(dir, "followpress.vcl"), "-s", "malloc,1g", "-j", "none"))
-	}
-	config := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(config, []byte(edgeConfig), 0o644); err != nil {
-		return nil, err
-	}
-	return rig.Start(ctx, address, exec.CommandContext(ctx, "nginx", "-p", dir, "-c", config))
-}
-
-func command(ctx context.Context, name string, args ...string) error {
-	c := exec.CommandContext(ctx, name, args...)
-	c.Stderr = os.Stderr
-	return c.Run()
+// startEdge starts an edge, whose configuration configure writes into a folder.
+func (b *bench) startEdge(ctx context.Context, kind, name string, configure func(dir, address string) error) (*rig.Process, error) {
+	return rig.Start(ctx, func(address string) (*exec.Cmd, error) {
+		dir := b.Path(name)
+		if err := configure(dir, address); err != nil {
+			return nil, err
+		}
+		if kind == "varnish" {
+			return exec.CommandContext(ctx, "varnishd", "-F", "-n", filepath.Join(dir, "work"), "-a", address,
+				"-f", filepath.Join(dir, "followpress.vcl"), "-s", "malloc,1g", "-j", "none"), nil
+		}
+		config := filepath.Join(dir, "nginx.conf")
+		return exec.CommandContext(ctx, "nginx", "-p", dir, "-c", config), os.WriteFile(config, []byte(edgeConfig), 0o644)
+	})
 }

@@ -32,13 +32,13 @@ func (b *bench) rcloneSync(ctx context.Context, s *rig.S3, site string, transfer
 
 func (b *bench) rcloneCommand(ctx context.Context, s *rig.S3, verb, site, to string, transfers int, settings []string) *exec.Cmd {
 	n := strconv.Itoa(transfers)
-	arguments := []string{verb, b.path(site), ":s3:" + to, "--transfers", n, "--checkers", n}
-	return s.Command(ctx, filepath.Join(b.tools, "rclone"), slices.Concat(arguments, rcloneBoth, settings)...)
+	arguments := []string{verb, b.Path(site), ":s3:" + to, "--transfers", n, "--checkers", n}
+	return s.Command(ctx, filepath.Join(b.Tools, "rclone"), slices.Concat(arguments, rcloneBoth, settings)...)
 }
 
 // tune finds out how many transfers at once suit the server, with a smaller site.
 func (b *bench) tune(ctx context.Context, kind servers.Kind) error {
-	if err := warm(b.path(tenth)); err != nil {
+	if err := warm(b.Path(tenth)); err != nil {
 		return err
 	}
 	var tried []string
@@ -66,11 +66,12 @@ func (b *bench) tune(ctx context.Context, kind servers.Kind) error {
 }
 
 // aboutRclone says what rclone was told, and why.
-func (b *bench) aboutRclone() string {
-	return fmt.Sprintf(`rclone with as many checkers as transfers, those that were fastest: %s.
+func (b *bench) aboutRclone(context.Context) error {
+	b.Notes = fmt.Sprintf(`rclone with as many checkers as transfers, those that were fastest: %s.
 Always %s: nobody else writes, and the server checks the MD5 of each body. First %s: the bucket is empty.
 Then %s: one listing instead of one for each folder. The files were in memory for both tools.
 `, strings.Join(b.tuning, "; "), code(rcloneBoth), code(rcloneNew), code(rcloneNext))
+	return nil
 }
 
 func code(settings []string) string { return "`" + strings.Join(settings, " ") + "`" }

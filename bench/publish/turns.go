@@ -29,7 +29,7 @@ func (b *bench) first(ctx context.Context, kind servers.Kind) (measure.Pair, err
 	if err := b.tune(ctx, kind); err != nil {
 		return measure.Pair{}, err
 	}
-	return b.compare(func(round int, by tool) (float64, error) {
+	return b.alternate(func(round int, by tool) (float64, error) {
 		name := folder(kind, by, round)
 		return b.turn(ctx, kind, name, by, full, func(s *rig.S3) (*exec.Cmd, error) {
 			if err := s.MakeBucket(ctx, bucket); err != nil || by == ours {
@@ -43,7 +43,7 @@ func (b *bench) first(ctx context.Context, kind servers.Kind) (measure.Pair, err
 // next measures bringing a changed site into a bucket that holds the full one, and
 // leaves it with the full one again.
 func (b *bench) next(ctx context.Context, kind servers.Kind, site string) (measure.Pair, error) {
-	return b.compare(func(_ int, by tool) (float64, error) {
+	return b.alternate(func(_ int, by tool) (float64, error) {
 		name := folder(kind, by, 0)
 		took, err := b.turn(ctx, kind, name, by, site, func(s *rig.S3) (*exec.Cmd, error) {
 			if by == ours {
@@ -68,8 +68,8 @@ func folder(kind servers.Kind, by tool, round int) string {
 	return fmt.Sprintf("%s-%s-%d", kind, by, round)
 }
 
-// compare alternates who begins.
-func (b *bench) compare(measured func(round int, by tool) (float64, error)) (measure.Pair, error) {
+// alternate alternates who begins.
+func (b *bench) alternate(measured func(round int, by tool) (float64, error)) (measure.Pair, error) {
 	return measure.Middle(b.rounds, func(round int) (p measure.Pair, err error) {
 		turns := []tool{ours, rclone}
 		if round%2 == 1 {
@@ -93,7 +93,7 @@ func (b *bench) compare(measured func(round int, by tool) (float64, error)) (mea
 // turn measures one command and checks that the bucket holds the site then.
 func (b *bench) turn(ctx context.Context, kind servers.Kind, name string, by tool, site string,
 	prepare func(*rig.S3) (*exec.Cmd, error)) (float64, error) {
-	if err := warm(b.path(site)); err != nil {
+	if err := warm(b.Path(site)); err != nil {
 		return 0, err
 	}
 	var client measure.Usage
@@ -165,16 +165,16 @@ type report struct {
 }
 
 func (b *bench) publish(ctx context.Context, s *rig.S3, site string) *exec.Cmd {
-	return b.command(ctx, s, "publish", "--site", b.path(site), "--report", b.path("report.json"))
+	return b.command(ctx, s, "publish", "--site", b.Path(site), "--report", b.Path("report.json"))
 }
 
 func (b *bench) command(ctx context.Context, s *rig.S3, arguments ...string) *exec.Cmd {
-	return s.Command(ctx, filepath.Join(b.bin, "followpress"),
+	return s.Command(ctx, b.Built("followpress"),
 		append(arguments, "--dest", "s3://"+bucket, "--endpoint", "http://"+s.Addr)...)
 }
 
 func (b *bench) readReport() error {
-	body, err := os.ReadFile(b.path("report.json"))
+	body, err := os.ReadFile(b.Path("report.json"))
 	if err != nil {
 		return err
 	}

@@ -3,23 +3,18 @@ package main
 
 import (
 	"bytes"
-	"fmt"
-	"html"
 	"log"
 	"os"
+	"text/template"
 )
 
 //go:generate go run . ../overview.svg
 
-// Sizes are in pixels; the picture is scaled to the width of the page.
-const (
-	width, height       = 1000, 300
-	boxWidth, boxHeight = 136, 76
-)
-
 // The style follows the reader's choice of a dark or a light page. The picture brings its
 // background, so it is readable where the two disagree.
-const style = `
+const picture = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 300" role="img" aria-label="From a snapshot to an answer">
+<!-- Drawn by docs/draw: do not edit. -->
+<style>
   .page { fill: #ffffff; stroke: #d0d7de }
   .box { fill: #f6f8fa; stroke: #57606a }
   .ours { fill: #ddf4ff; stroke: #0969da }
@@ -39,45 +34,53 @@ const style = `
     .name { fill: #f0f6fc }
     .verb { fill: #58a6ff }
   }
+</style>
+<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path class="head" d="M0 0 L8 4 L0 8 z"/></marker></defs>
+<rect class="page" x="0.5" y="0.5" width="999" height="299" rx="8"/>
+{{range .Arrows -}}
+<path class="arrow {{.Class}}" d="{{.Path}}" marker-end="url(#head)"/>{{if .Label}}<text {{if .Verb}}class="verb" {{end}}x="{{.X}}" y="{{.Y}}">{{.Label}}</text>{{end}}
+{{end}}{{range .Boxes -}}
+<g transform="translate({{.X}} {{.Y}})"><rect class="{{.Class}}" width="136" height="76" rx="6"/>
+<text class="name" x="68" y="25">{{.Name}}</text><text x="68" y="46">{{.First}}</text><text x="68" y="63">{{.Second}}</text></g>
+{{end}}</svg>
 `
 
-// A box is a thing: a place where data is, or a server.
+// A box is a thing: a place where data is, or a server. Positions and sizes are in pixels;
+// the picture is scaled to the width of the page.
 type box struct {
-	x, y   int // top left
-	class  string
-	name   string
-	detail [2]string // lines below the name
+	X, Y                int // top left
+	Class               string
+	Name, First, Second string // the name, and two lines below it
 }
 
 // An arrow is what moves data. Its path is in SVG's words, its label is centred.
 type arrow struct {
-	path   string
-	class  string
-	x, y   int // of the label
-	verb   string
-	detail string
+	Path, Class string
+	X, Y        int // of the label
+	Label       string
+	Verb        bool // the label is a command
 }
 
 var boxes = []box{
-	{16, 40, "box", "snapshot", [2]string{"accounts, lists,", "records, badges"}},
-	{232, 40, "ours", "site", [2]string{"one file", "per answer"}},
-	{448, 40, "box", "bucket", [2]string{"S3-compatible,", "or a folder"}},
-	{664, 40, "box", "edge", [2]string{"cache or CDN,", "set up by edge"}},
-	{848, 40, "box", "client", [2]string{"GET /api/v1/", "lists/1/details"}},
-	{664, 196, "ours", "fallback", [2]string{"answers what", "no file can"}},
-	{848, 196, "box", "source", [2]string{"fresh profiles", "and badges"}},
+	{16, 40, "box", "snapshot", "accounts, lists,", "records, badges"},
+	{232, 40, "ours", "site", "one file", "per answer"},
+	{448, 40, "box", "bucket", "S3-compatible,", "or a folder"},
+	{664, 40, "box", "edge", "cache or CDN,", "set up by edge"},
+	{848, 40, "box", "client", "GET /api/v1/", "lists/1/details"},
+	{664, 196, "ours", "fallback", "answers what", "no file can"},
+	{848, 196, "box", "source", "fresh profiles", "and badges"},
 }
 
 var arrows = []arrow{
-	{"M152 78 H228", "", 190, 68, "generate", ""},
-	{"M368 78 H444", "", 406, 68, "publish", ""},
-	{"M584 78 H660", "", 622, 68, "", "objects"},
-	{"M800 78 H844", "", 0, 0, "", ""},
-	{"M732 192 V120", "", 772, 151, "", "searches"},
-	{"M560 120 V234 H660", "", 612, 226, "serve", ""},
-	{"M600 234 H560 V120", "", 0, 0, "", ""}, // what it refreshes
-	{"M848 234 H804", "", 0, 0, "", ""},
-	{"M516 116 V234 H190 V84", "later", 353, 226, "", "what was refreshed goes into the next site"},
+	{"M152 78 H228", "", 190, 68, "generate", true},
+	{"M368 78 H444", "", 406, 68, "publish", true},
+	{"M584 78 H660", "", 622, 68, "objects", false},
+	{"M800 78 H844", "", 0, 0, "", false},
+	{"M732 192 V120", "", 772, 151, "searches", false},
+	{"M560 120 V234 H660", "", 612, 226, "serve", true},
+	{"M600 234 H560 V120", "", 0, 0, "", false}, // what it refreshes
+	{"M848 234 H804", "", 0, 0, "", false},
+	{"M516 116 V234 H190 V84", "later", 353, 226, "what was refreshed goes into the next site", false},
 }
 
 func main() {
@@ -92,29 +95,12 @@ func main() {
 // draw is the picture, an SVG.
 func draw() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="From a snapshot to an answer">`+"\n", width, height)
-	fmt.Fprintf(&b, "<!-- Drawn by docs/draw: do not edit. -->\n<style>%s</style>\n", style)
-	b.WriteString(`<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">` +
-		`<path class="head" d="M0 0 L8 4 L0 8 z"/></marker></defs>` + "\n")
-	fmt.Fprintf(&b, `<rect class="page" x="0.5" y="0.5" width="%d" height="%d" rx="8"/>`+"\n", width-1, height-1)
-	for _, a := range arrows {
-		fmt.Fprintf(&b, `<path class="arrow %s" d="%s" marker-end="url(#head)"/>`+"\n", a.class, a.path)
-		text(&b, "verb", a.x, a.y, a.verb)
-		text(&b, "", a.x, a.y, a.detail)
+	err := template.Must(template.New("").Parse(picture)).Execute(&b, struct {
+		Boxes  []box
+		Arrows []arrow
+	}{boxes, arrows})
+	if err != nil {
+		log.Fatal(err)
 	}
-	for _, x := range boxes {
-		fmt.Fprintf(&b, `<rect class="%s" x="%d" y="%d" width="%d" height="%d" rx="6"/>`+"\n", x.class, x.x, x.y, boxWidth, boxHeight)
-		middle := x.x + boxWidth/2
-		text(&b, "name", middle, x.y+25, x.name)
-		text(&b, "", middle, x.y+46, x.detail[0])
-		text(&b, "", middle, x.y+63, x.detail[1])
-	}
-	b.WriteString("</svg>\n")
 	return b.Bytes()
-}
-
-func text(b *bytes.Buffer, class string, x, y int, words string) {
-	if words != "" {
-		fmt.Fprintf(b, `<text class="%s" x="%d" y="%d">%s</text>`+"\n", class, x, y, html.EscapeString(words))
-	}
 }

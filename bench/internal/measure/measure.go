@@ -70,14 +70,20 @@ func Middle(rounds int, measure func(round int) (Pair, error)) (Pair, error) {
 // A Table has a row for each measure.
 type Table struct{ rows []string }
 
-// Row adds a row and shows it. Without another tool the figure itself has the target.
-func (t *Table) Row(measure, ours, other string, ratio float64, target string) {
-	text := ""
-	if ratio > 0 {
-		text = fmt.Sprintf("%.2f", ratio)
-	}
-	t.rows = append(t.rows, fmt.Sprintf("| %s | %s | %s | %s | %s |", measure, ours, other, text, target))
-	fmt.Fprintf(os.Stderr, "%s: %s %s %s\n", measure, ours, other, text)
+// Compare adds a row whose ratio has the target. The format is that of a figure.
+func (t *Table) Compare(measure, format string, p Pair, target string) {
+	t.row(measure, fmt.Sprintf(format, p.Ours), fmt.Sprintf(format, p.Other), fmt.Sprintf("%.2f", p.Ratio()), target)
+}
+
+// Figure adds a row without another tool: the figure itself has the target.
+func (t *Table) Figure(measure, figure, beside, target string) {
+	t.row(measure, figure, beside, "", target)
+}
+
+// row adds a row and shows it.
+func (t *Table) row(measure, ours, other, ratio, target string) {
+	t.rows = append(t.rows, fmt.Sprintf("| %s | %s | %s | %s | %s |", measure, ours, other, ratio, target))
+	fmt.Fprintf(os.Stderr, "%s: %s %s %s\n", measure, ours, other, ratio)
 }
 
 // String is the table in Markdown.
@@ -86,7 +92,7 @@ func (t *Table) String() string {
 }
 
 // Seconds is how a row shows a time.
-func Seconds(s float64) string { return fmt.Sprintf("%.1f s", s) }
+const Seconds = "%.1f s"
 
 // The size of a real network (Epinions), whose proportions all snapshots have.
 const (

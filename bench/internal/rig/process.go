@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,11 +25,17 @@ type Process struct {
 	command *exec.Cmd
 }
 
-// Start starts a server and waits until it listens.
-func Start(ctx context.Context, addr string, c *exec.Cmd) (*Process, error) {
-	if c.Stderr == nil {
-		c.Stderr = os.Stderr
+// Start starts a server at a free address and waits until it listens.
+func Start(ctx context.Context, command func(addr string) (*exec.Cmd, error)) (*Process, error) {
+	addr, err := FreeAddr()
+	if err != nil {
+		return nil, err
 	}
+	c, err := command(addr)
+	if err != nil {
+		return nil, err
+	}
+	c.Stderr = os.Stderr
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
@@ -80,38 +85,32 @@ events { worker_connections 1024; }
 http { access_log off; default_type application/json; server { listen %[2]s; root %[3]s; } }
 `
 
-// Nginx starts nginx, which serves the files of a site. Its own files are in work.
-func Nginx(ctx context.Context, work, site string) (*Process, error) {
+// Nginx starts nginx, which serves the files of the site.
+func (b *Bench) Nginx(ctx context.Context) (*Process, error) {
 	if _, err := exec.LookPath("nginx"); err != nil {
 		return nil, errors.New("nginx and wrk are needed: make installs them")
 	}
-	addr, err := FreeAddr()
-	if err != nil {
-		return nil, err
-	}
-	config := filepath.Join(work, "nginx.conf")
-	if err := os.WriteFile(config, fmt.Appendf(nil, nginxConfig, work, addr, site), 0o644); err != nil {
-		return nil, err
-	}
-	// Workers of nginx run as another user, who must reach the site.
-	if err := os.Chmod(work, 0o755); err != nil {
-		return nil, err
-	}
-	return Start(ctx, addr, exec.CommandContext(ctx, "nginx", "-c", config))
+	return Start(ctx, func(addr string) (*exec.Cmd, error) {
+		config := b.Path("nginx.conf")
+		return exec.CommandContext(ctx, "nginx", "-c", config), errors.Join(
+			os.WriteFile(config, fmt.Appendf(nil, nginxConfig, b.Work, addr, b.Path("site")), 0o644),
+			os.Chmod(b.Work, 0o755), // workers of nginx run as another user, who must reach the site
+		)
+	})
 }
 
 // Get asks for a URL, which must answer with 200.
-func Get(url string) error {
+func Get(url string) ([]byte, error) {
 	response, err := http.Get(url)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = io.Copy(io.Discard, response.Body)
+	body, err := io.ReadAll(response.Body)
 	if err := errors.Join(err, response.Body.Close()); err != nil {
-		return err
+		return nil, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, response.Status)
+		return nil, fmt.Errorf("%s: %s", url, response.Status)
 	}
-	return nil
+	return body, nil
 }

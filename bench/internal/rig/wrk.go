@@ -17,10 +17,9 @@ import (
 
 // A Load is what wrk asks of a server.
 type Load struct {
-	Paths       []string // asked for at random
-	Connections int      // 0 means 50
-	Rate        float64  // requests a second, as far as the server keeps up; 0 means as many as it can
-	Time        time.Duration
+	Paths []string // asked for at random
+	Rate  float64  // requests a second, as far as the server keeps up; 0 means as many as it can
+	Time  time.Duration
 }
 
 // A Result is what wrk saw. Latencies are in milliseconds.
@@ -35,6 +34,18 @@ type Result struct {
 //go:embed wrk.lua
 var script []byte
 
+// connections of wrk.
+const connections = 50
+
+// Details asks for the details of lists, as fast as the server can.
+func Details(lists []string) Load {
+	paths := make([]string, len(lists))
+	for i, list := range lists {
+		paths[i] = "/api/v1/lists/" + list + "/details"
+	}
+	return Load{Paths: paths, Time: 5 * time.Second}
+}
+
 // Most is the rate that a server reaches without errors.
 func (l Load) Most(ctx context.Context, work, addr string) (float64, error) {
 	result, err := l.Run(ctx, work, addr)
@@ -46,9 +57,6 @@ func (l Load) Most(ctx context.Context, work, addr string) (float64, error) {
 
 // Run asks a server. The load's own files are in work.
 func (l Load) Run(ctx context.Context, work, addr string) (Result, error) {
-	if l.Connections == 0 {
-		l.Connections = 50
-	}
 	scriptFile, paths := filepath.Join(work, "wrk.lua"), filepath.Join(work, "wrk-paths")
 	if err := os.WriteFile(scriptFile, script, 0o644); err != nil {
 		return Result{}, err
@@ -62,13 +70,13 @@ func (l Load) Run(ctx context.Context, work, addr string) (Result, error) {
 	// wrk can only wait between the requests of a connection: how long, so that the
 	// rate comes out, first runs tell. A server that falls behind is asked less: the
 	// rate that came out is part of the result.
-	wait := 1000 * float64(l.Connections) / l.Rate
+	wait := 1000 * connections / l.Rate
 	for range calibrations {
 		first, err := l.run(ctx, addr, scriptFile, paths, wait, 3*time.Second)
 		if err != nil {
 			return Result{}, err
 		}
-		wait = max(0, wait-1000*float64(l.Connections)/first.Rate+1000*float64(l.Connections)/l.Rate)
+		wait = max(0, wait-1000*connections/first.Rate+1000*connections/l.Rate)
 	}
 	return l.run(ctx, addr, scriptFile, paths, wait, l.Time)
 }
@@ -76,7 +84,7 @@ func (l Load) Run(ctx context.Context, work, addr string) (Result, error) {
 const calibrations = 3
 
 func (l Load) run(ctx context.Context, addr, scriptFile, paths string, wait float64, length time.Duration) (result Result, err error) {
-	c := exec.CommandContext(ctx, "wrk", "-t2", "-c"+strconv.Itoa(l.Connections), "-d"+strconv.Itoa(int(length.Seconds()))+"s",
+	c := exec.CommandContext(ctx, "wrk", "-t2", "-c"+strconv.Itoa(connections), "-d"+strconv.Itoa(int(length.Seconds()))+"s",
 		"-s", scriptFile, "http://"+addr)
 	c.Env = append(os.Environ(), "WRK_PATHS="+paths, "WRK_WAIT="+strconv.FormatFloat(wait, 'f', 3, 64))
 	output, err := c.CombinedOutput()

@@ -40,7 +40,7 @@ var templates string
 // Run prints the script.
 func (c *Command) Run(_ context.Context, stdout, _ io.Writer) error {
 	functions := template.FuncMap{
-		"flags": flags, "values": values, "file": file, "folder": folder, "cumulative": func(v *kong.Value) bool { return v.IsCumulative() },
+		"flags": flags, "values": values, "file": file, "folder": folder,
 		"quote": quote, "brief": brief, "zsh": func(text string) string { return zshText(brief(text)) },
 	}
 	return template.Must(template.New("").Funcs(functions).Parse(templates)).ExecuteTemplate(stdout, c.Shell, c.model)
@@ -55,12 +55,7 @@ func flags(command *kong.Node) (all []*kong.Flag) {
 }
 
 // values are the choices of a flag or an argument; none if it takes anything.
-func values(v *kong.Value) string {
-	if v.Enum == "" {
-		return ""
-	}
-	return strings.Join(v.EnumSlice(), " ")
-}
+func values(v *kong.Value) string { return strings.Join(v.EnumSlice(), " ") }
 
 // What --help calls these is a path.
 var (
@@ -72,12 +67,7 @@ func file(f *kong.Flag) bool   { return slices.Contains(filePlaceholders, f.Plac
 func folder(f *kong.Flag) bool { return slices.Contains(folderPlaceholders, f.PlaceHolder) }
 
 // brief is how a description begins: shells show it in one line.
-func brief(text string) string {
-	if end := clause.FindStringIndex(text); end != nil {
-		return text[:end[0]]
-	}
-	return text
-}
+func brief(text string) string { return clause.Split(text, 2)[0] }
 
 var clause = regexp.MustCompile(`[.;:,] | \(|\.$`)
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -71,15 +70,11 @@ func (c *Command) AfterApply(parsed *kong.Context) error {
 func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	// First of all: nobody should wait for a site to hear that the address is taken.
 	// Clients that come while it is rendered wait.
-	listener, err := net.Listen("tcp", c.Addr)
+	listener, err := command.Listen("addr", c.Addr)
 	if err != nil {
-		return fmt.Errorf("%w (--addr chooses another address)", err)
+		return err
 	}
-	defer func() {
-		if closed := listener.Close(); !errors.Is(closed, net.ErrClosed) { // by Serve
-			err = errors.Join(err, closed)
-		}
-	}()
+	defer func() { err = errors.Join(err, listener.Close()) }()
 	store, err := c.open(ctx, stderr)
 	if err != nil {
 		return err

@@ -20,8 +20,7 @@ import (
 type Publish struct {
 	Site   string `required:"" placeholder:"SITE" help:"Folder or .tar file that generate wrote."`
 	DryRun bool   `help:"Show what would be done and what it would cost, and write nothing."`
-	writing
-	prices `group:"Prices for the report (by default Amazon S3 Standard, us-east-1):"`
+	publishing
 
 	// Once modes of publish. A job that still asks for one must not publish instead.
 	Verify, Repair, Init, PurgeAll bool `hidden:""`
@@ -44,21 +43,20 @@ func (p *Publish) Validate() error {
 			return fmt.Errorf("--%s is a command now: use followpress %s", old.flag, old.verb)
 		}
 	}
-	return errors.Join(p.writing.validate(p.Site), p.prices.validate())
+	return p.validate(p.Site)
 }
 
 // Run publishes.
 func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return p.run(ctx, stdout, stderr, p.DryRun, func(s session) (result, error) {
-		return p.publish(ctx, s, p.Site, p.DryRun, p.prices)
+		return p.publish(ctx, s, p.Site, p.DryRun)
 	})
 }
 
 // Init is the command that makes a bucket ready.
 type Init struct {
 	Site string `placeholder:"SITE" help:"Then publish this site: a folder or .tar file that generate wrote."`
-	writing
-	prices `group:"Prices for the report (by default Amazon S3 Standard, us-east-1):"`
+	publishing
 }
 
 // Help is what --help shows below the first line.
@@ -69,13 +67,13 @@ func (*Init) Help() string {
 }
 
 // Validate refuses what no run could do; kong calls it.
-func (i *Init) Validate() error { return errors.Join(i.writing.validate(i.Site), i.prices.validate()) }
+func (i *Init) Validate() error { return i.validate(i.Site) }
 
 // Run makes the bucket ready, and publishes if there is a site.
 func (i *Init) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return i.run(ctx, stdout, stderr, false, func(s session) (result, error) {
 		if i.Site != "" {
-			return i.publish(ctx, s, i.Site, false, i.prices, i.setUp)
+			return i.publish(ctx, s, i.Site, false, i.setUp)
 		}
 		to, err := i.open(ctx, s, true)
 		if err != nil {
@@ -317,33 +315,6 @@ func (w *writing) openBoth(ctx context.Context, s session, site string, write bo
 	return to, from, err
 }
 
-// publish publishes a site, after other things are done.
-func (w *writing) publish(ctx context.Context, s session, site string, dryRun bool, p prices,
-	before ...func(context.Context, session, storage.Site, bucket) error) (report *publisher.Report, err error) {
-	to, from, err := w.openBoth(ctx, s, site, !dryRun)
-	if err != nil {
-		return publisher.NewReport(), err
-	}
-	defer func() { err = errors.Join(err, from.Close()) }()
-	for _, do := range before {
-		if err := do(ctx, s, from, to); err != nil {
-			return publisher.NewReport(), err
-		}
-	}
-	o := w.options(s)
-	o.DryRun = dryRun
-	report, err = publisher.Publish(ctx, from, to, o)
-	report.Requests = to.Requests()
-	if report.Requests == nil { // a folder asks no price
-		return report, err
-	}
-	if report.Outcome == publisher.Planned {
-		report.Requests = report.ExpectedRequests()
-	}
-	report.Cost = publisher.Prices{Put: p.PricePut, Get: p.PriceGet, Storage: p.PriceStorage}.Of(report.Requests, report.Site.Bytes)
-	return report, err
-}
-
 func (w *writing) setUp(ctx context.Context, s session, from storage.Site, to bucket) error {
 	config, err := publisher.ConfigOf(ctx, from)
 	if err != nil {
@@ -356,6 +327,12 @@ func (w *writing) setUp(ctx context.Context, s session, from storage.Site, to bu
 	return err
 }
 
+// publishing are the flags of the commands that publish a site.
+type publishing struct {
+	writing
+	prices `group:"Prices for the report (by default Amazon S3 Standard, us-east-1):"`
+}
+
 // prices are list prices (https://aws.amazon.com/s3/pricing/).
 type prices struct {
 	PricePut     float64 `default:"0.005" placeholder:"DOLLARS" help:"Price of 1,000 requests that put or list (default ${default})."`
@@ -363,11 +340,38 @@ type prices struct {
 	PriceStorage float64 `default:"0.023" placeholder:"DOLLARS" help:"Price of 1 GB for a month (default ${default})."`
 }
 
-func (p prices) validate() error {
+func (p *publishing) validate(site string) error {
 	if p.PricePut < 0 || p.PriceGet < 0 || p.PriceStorage < 0 {
 		return errors.New("a price cannot be negative")
 	}
-	return nil
+	return p.writing.validate(site)
+}
+
+// publish publishes a site, after other things are done.
+func (p *publishing) publish(ctx context.Context, s session, site string, dryRun bool,
+	before ...func(context.Context, session, storage.Site, bucket) error) (report *publisher.Report, err error) {
+	to, from, err := p.openBoth(ctx, s, site, !dryRun)
+	if err != nil {
+		return publisher.NewReport(), err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	for _, do := range before {
+		if err := do(ctx, s, from, to); err != nil {
+			return publisher.NewReport(), err
+		}
+	}
+	o := p.options(s)
+	o.DryRun = dryRun
+	report, err = publisher.Publish(ctx, from, to, o)
+	report.Requests = to.Requests()
+	if report.Requests == nil { // a folder asks no price
+		return report, err
+	}
+	if report.Outcome == publisher.Planned {
+		report.Requests = report.ExpectedRequests()
+	}
+	report.Cost = publisher.Prices{Put: p.PricePut, Get: p.PriceGet, Storage: p.PriceStorage}.Of(report.Requests, report.Site.Bytes)
+	return report, err
 }
 
 // writeSummary adds to the summary of a job of GitHub Actions.

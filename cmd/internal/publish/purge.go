@@ -44,13 +44,7 @@ func (p *Purge) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		if err != nil {
 			return &purged{}, err
 		}
-		results, err := forget(ctx, all, purger.Everything(), p.DryRun)
-		if err != nil {
-			err = fmt.Errorf("%s: %w", stale, err)
-		}
-		if err != nil && ctx.Err() != nil {
-			fmt.Fprintln(s.stderr, err) // the last line of a run that was stopped only says so
-		}
+		results, err := forget(ctx, s, all, purger.Everything(), p.DryRun, func(err error) error { return fmt.Errorf("%s: %w", stale, err) })
 		return &purged{Purged: results}, err
 	})
 }
@@ -94,8 +88,8 @@ func (c *caches) purgers(patience time.Duration, s session) ([]*purger.Purger, e
 }
 
 // forget makes all caches forget something, or says what they would be asked. All are
-// asked, also after one has failed.
-func forget(ctx context.Context, all []*purger.Purger, what purger.Purge, dryRun bool) (results purges, err error) {
+// asked, also after one has failed; explain says what follows from that.
+func forget(ctx context.Context, s session, all []*purger.Purger, what purger.Purge, dryRun bool, explain func(error) error) (results purges, err error) {
 	for _, cache := range all {
 		if dryRun {
 			results = append(results, cache.Plan(what))
@@ -103,6 +97,12 @@ func forget(ctx context.Context, all []*purger.Purger, what purger.Purge, dryRun
 		}
 		r, failed := cache.Purge(ctx, what)
 		results, err = append(results, r), errors.Join(err, failed)
+	}
+	if err != nil {
+		err = explain(err)
+		if ctx.Err() != nil {
+			fmt.Fprintln(s.stderr, err) // the last line of a run that was stopped only says so
+		}
 	}
 	return results, err
 }
@@ -130,13 +130,7 @@ func (w *writing) purge(ctx context.Context, s session, told result, dryRun bool
 		case <-ctx.Done(): // each cache says that it was not asked
 		}
 	}
-	results, err := forget(ctx, all, *what, dryRun)
-	if err != nil {
-		err = purgeAgain(err)
-	}
-	if err != nil && ctx.Err() != nil {
-		fmt.Fprintln(s.stderr, err) // the last line of a run that was stopped only says so
-	}
+	results, err := forget(ctx, s, all, *what, dryRun, purgeAgain)
 	return results.with(told), err
 }
 

@@ -393,7 +393,7 @@ func TestPurgeWithoutTheSite(t *testing.T) {
 	}
 	p := parsed(t, "--site", second, "--dest", dest, "--purge", "varnish:"+cache.URL, "--purge-wait", "0s")
 	quiet := session{log: slog.New(slog.DiscardHandler), progress: command.NewProgress(io.Discard), stderr: io.Discard}
-	told, err := p.publish(t.Context(), quiet, second, false, p.prices)
+	told, err := p.publish(t.Context(), quiet, second, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,17 +133,17 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	listener, err := listen(c.Addr, "--addr")
+	listener, err := command.Listen("addr", c.Addr)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closed(listener)) }()
+	defer func() { err = errors.Join(err, listener.Close()) }()
 	var metrics net.Listener
 	if c.MetricsAddr != "" {
-		if metrics, err = listen(c.MetricsAddr, "--metrics-addr"); err != nil {
+		if metrics, err = command.Listen("metrics-addr", c.MetricsAddr); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, closed(metrics)) }()
+		defer func() { err = errors.Join(err, metrics.Close()) }()
 	}
 	handler, err := server.New(ctx, store, server.Options{
 		Log: log, CacheBytes: c.CacheBytes, InFlightBytes: c.InFlight, Poll: c.Poll, Timeout: c.Timeout, MaxRequests: c.MaxRequests, Refresh: c.refresh(),
@@ -226,20 +226,4 @@ func (c *Command) open(ctx context.Context) (store server.Store, closeStore func
 	}
 	bucket, err := storage.OpenS3(ctx, at, storage.S3Options{Endpoint: c.Endpoint, Region: c.Region})
 	return bucket, nothing, err
-}
-
-// closed closes a listener, which has been if anything was served.
-func closed(listener net.Listener) error {
-	if err := listener.Close(); !errors.Is(err, net.ErrClosed) {
-		return err
-	}
-	return nil
-}
-
-func listen(address, flag string) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("%w (%s chooses another address)", err, flag)
-	}
-	return listener, nil
 }

@@ -1,0 +1,112 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/followpress/followpress/bench/internal/measure"
+)
+
+// A Bench is what every benchmark has: its flags, a folder to work in, and a table.
+type Bench struct {
+	measure.Table
+	Snapshot string // a folder
+	Bin      string // the folder of the built commands
+	Tools    string // the folder of what they are compared with
+	Work     string
+	Objects  int    // about how many a synthetic site has
+	Notes    string // below the table
+}
+
+// Rounds is how often two things are measured in turns: machines are noisy, and the
+// round with the middle ratio is what counts.
+const Rounds = 3
+
+// longest is for servers and tools that hang.
+const longest = 3 * time.Hour
+
+// Main parses the flags, does the parts in order, prints the table, and ends the process.
+// Further flags must be defined before.
+func (b *Bench) Main(parts ...func(context.Context) error) {
+	flag.StringVar(&b.Snapshot, "snapshot", "", "folder of the snapshot; none makes a synthetic one")
+	flag.StringVar(&b.Bin, "bin", "", "folder with the built commands")
+	flag.StringVar(&b.Tools, "tools", ".tools", "folder with the servers and tools to compare with")
+	flag.StringVar(&b.Work, "work", "", "folder to work in, which is left as it is then; none makes a temporary one")
+	flag.IntVar(&b.Objects, "objects", b.Objects, "about how many objects the site of a synthetic snapshot has")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process
+	err := b.run(ctx, parts)
+	if ctx.Err() != nil {
+		err = errors.New("stopped")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// run leaves everything it makes until the end: file systems are slow for a while
+// after removing so much.
+func (b *Bench) run(ctx context.Context, parts []func(context.Context) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	if b.Work == "" {
+		if b.Work, err = os.MkdirTemp("", "followpress-bench-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(b.Work)) }()
+	}
+	if b.Snapshot == "" {
+		b.Snapshot = b.Path("snapshot")
+		if err := measure.Snapshot(ctx, b.Snapshot, b.Objects); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	defer func() { fmt.Printf("\n%s\n%s", &b.Table, b.Notes) }()
+	for _, part := range parts {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Path is that of something in the folder to work in.
+func (b *Bench) Path(name string) string { return filepath.Join(b.Work, name) }
+
+// Built is the path of a built command.
+func (b *Bench) Built(name string) string { return filepath.Join(b.Bin, name) }
+
+// Generate makes the site of a snapshot, in the folder to work in.
+func (b *Bench) Generate(ctx context.Context, snapshot, out string) (measure.Usage, error) {
+	return measure.Run(exec.CommandContext(ctx, b.Built("followpress"), "generate", "--snapshot", snapshot, "--out", b.Path(out)))
+}
+
+// CompareRates adds the rates that two servers reach, warm and in turns.
+func (b *Bench) CompareRates(ctx context.Context, name string, load Load, ours, other, target string) error {
+	measured := func(int) (p measure.Pair, err error) {
+		if p.Other, err = load.Most(ctx, b.Work, other); err != nil {
+			return p, err
+		}
+		p.Ours, err = load.Most(ctx, b.Work, ours)
+		return p, err
+	}
+	if _, err := measured(0); err != nil { // warm
+		return err
+	}
+	p, err := measure.Middle(Rounds, measured)
+	if err == nil {
+		b.Compare(name, "%.0f/s", p, target)
+	}
+	return err
+}
