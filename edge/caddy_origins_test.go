@@ -101,7 +101,7 @@ func TestCaddyOriginsReceive(t *testing.T) {
 		}
 		defer response.Body.Close()
 		if response.StatusCode != http.StatusOK {
-			t.Errorf("%s %s: %d", method, path, response.StatusCode)
+			t.Errorf("%s %s: got status %d, want 200", method, path, response.StatusCode)
 		}
 	}
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
@@ -120,11 +120,11 @@ func TestCaddyOriginsReceive(t *testing.T) {
 			r.header.Del("If-None-Match")
 			if len(r.header) > 0 || r.body != "" || r.host != strings.TrimPrefix(w.URL, "http://") ||
 				r.method != http.MethodGet {
-				t.Errorf("the %s received %+v", what, r)
+				t.Errorf("request to the %s: got %+v, want no header, body or host of the client", what, r)
 			}
 		}
 		if len(w.all()) != 24 || conditions[""] != 12 || conditions[`"x"`] != 12 {
-			t.Errorf("the %s received %d requests, conditions %v", what, len(w.all()), conditions)
+			t.Errorf("requests to the %s: got %d with conditions %v, want 24, half of them with a condition", what, len(w.all()), conditions)
 		}
 	}
 }
@@ -146,7 +146,7 @@ func TestCaddyBucketErrors(t *testing.T) {
 		bucket.answers(status(http.StatusBadRequest))
 		a := ask(t, http.MethodGet, base, "/api/v1/users/%FF/searchFollowing")
 		if want := map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[fallbackURL == ""]; a.status != want || strings.Contains(a.body, bucketWords) {
-			t.Errorf("a name that is no text: %d %s", a.status, a.body)
+			t.Errorf("a name that is not UTF-8: got %d %s, want 404 or the fallback's 200", a.status, a.body)
 		}
 	}
 }
@@ -171,6 +171,6 @@ func TestCaddyHangingBucket(t *testing.T) {
 	begun := time.Now()
 	isUnavailable(t, "hanging", ask(t, http.MethodGet, base, "/api/v1/lists/8/details"))
 	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("an origin that hangs: got an answer after %v, want at most 20s", took)
 	}
 }

@@ -36,7 +36,7 @@ func TestCloudFrontConditions(t *testing.T) {
 			}
 			left := got.Export().(value)["headers"].(value)
 			if len(left) != 1 || left["if-none-match"] == nil {
-				t.Errorf("%q: headers %v", query, left)
+				t.Errorf("%q: got the headers %v, want If-None-Match only", query, left)
 			}
 		}
 	}
@@ -65,6 +65,6 @@ func TestCloudFrontPolicy(t *testing.T) {
 		t.Errorf("the policy lacks %s", want)
 	}
 	if n := strings.Count(stack, "- Header: "); n > 10 {
-		t.Errorf("%d headers are removed, CloudFront takes 10", n)
+		t.Errorf("removed headers: got %d, want at most 10", n)
 	}
 }

@@ -238,7 +238,7 @@ func checkCase(t testing.TB, base string, c fixtures.Case) {
 	t.Helper()
 	a := ask(t, http.MethodGet, base, c.Path)
 	if a.status != c.Status {
-		t.Errorf("%s: status %d, want %d: %.200s", c.Path, a.status, c.Status, a.body)
+		t.Errorf("%s: got status %d, want %d: %.200s", c.Path, a.status, c.Status, a.body)
 		return
 	}
 	if c.Status == http.StatusOK {
@@ -253,7 +253,7 @@ func checkCase(t testing.TB, base string, c fixtures.Case) {
 	}
 	if err := json.Unmarshal([]byte(a.body), &p); err != nil || p.Type != "about:blank" || p.Title != http.StatusText(a.status) ||
 		p.Status != a.status || p.Detail == "" || p.Detail != p.Response || a.header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("%s: problem %s, %q, %v", c.Path, a.body, a.header.Get("Content-Type"), err)
+		t.Errorf("%s: got %s, %q, %v, want a problem (RFC 9457)", c.Path, a.body, a.header.Get("Content-Type"), err)
 	}
 }
 
@@ -262,7 +262,7 @@ func checkCase(t testing.TB, base string, c fixtures.Case) {
 func sameAnswer(t testing.TB, what string, got, want answer, except ...string) {
 	t.Helper()
 	if got.status != want.status || got.body != want.body {
-		t.Errorf("%s: %d %.300q, want %d %.300q", what, got.status, got.body, want.status, want.body)
+		t.Errorf("%s: got %d %.300q, want %d %.300q", what, got.status, got.body, want.status, want.body)
 	}
 	for _, name := range []string{
 		"Access-Control-Allow-Headers", "Access-Control-Allow-Methods", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers",
@@ -270,7 +270,7 @@ func sameAnswer(t testing.TB, what string, got, want answer, except ...string) {
 		"X-Content-Type-Options", "X-Refresh",
 	} {
 		if !slices.Contains(except, name) && !slices.Equal(got.header[name], want.header[name]) {
-			t.Errorf("%s: %s is %q, want %q", what, name, got.header[name], want.header[name])
+			t.Errorf("%s: %s: got %q, want %q", what, name, got.header[name], want.header[name])
 		}
 	}
 }

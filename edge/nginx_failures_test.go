@@ -22,7 +22,7 @@ func isUnavailable(t testing.TB, what string, a answer) {
 	t.Helper()
 	if a.status != http.StatusServiceUnavailable || a.body != string(site.Unavailable.Body()) || a.header.Get("Retry-After") != "5" ||
 		a.header.Get("Content-Type") != "application/problem+json" || a.header.Get("Cache-Control") != site.NoStore {
-		t.Errorf("%s: %d %v %.200s", what, a.status, a.header, a.body)
+		t.Errorf("%s: got %d %v %.200s, want the 503 of the API", what, a.status, a.header, a.body)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestNginxStaleWhileFailing(t *testing.T) {
 				sameAnswer(t, "stale root", ask(t, http.MethodGet, base, root), warmRoot)
 			}
 			if n := o.bucket.requests.Load() - before; n != 6 {
-				t.Errorf("%d requests to the bucket, want 6: the answers were not stale", n)
+				t.Errorf("requests to the bucket: got %d, want 6: the answers were not stale", n)
 			}
 			time.Sleep(4 * time.Second)
 			isUnavailable(t, "too stale", ask(t, http.MethodGet, base, path))
@@ -119,7 +119,7 @@ func TestNginxKeepsHeadersOfOneClient(t *testing.T) {
 		for range 2 {
 			a := ask(t, http.MethodGet, base, path)
 			if a.status != http.StatusOK || a.header["Set-Cookie"] != nil || a.header["X-Request-Id"] != nil {
-				t.Errorf("%s: %d %v", path, a.status, a.header)
+				t.Errorf("%s: got %d %v, want 200 without Set-Cookie and X-Request-Id", path, a.status, a.header)
 			}
 		}
 	}
@@ -163,15 +163,15 @@ func TestNginxRefusals(t *testing.T) {
 			var p struct{ Status int }
 			if err := json.Unmarshal([]byte(body), &p); c.status != 200 && (err != nil || p.Status != c.status ||
 				header.Get("Content-Type") != "application/problem+json" || header.Get("Access-Control-Allow-Origin") != "*") {
-				t.Errorf("%s: %v %.100q", c.name, header, body)
+				t.Errorf("%s: got %v %.100q, want a problem with the right status", c.name, header, body)
 			}
 			if status != c.status {
-				t.Errorf("%s: %d, want %d", c.name, status, c.status)
+				t.Errorf("%s: got status %d, want %d", c.name, status, c.status)
 			}
 		}
 	}
 	if a := ask(t, http.MethodGet, base, path); a.status != http.StatusOK {
-		t.Errorf("afterwards: %d", a.status)
+		t.Errorf("afterwards: got status %d, want 200", a.status)
 	}
 }
 
@@ -207,6 +207,6 @@ func TestNginxDecidesEachRequest(t *testing.T) {
 		console.log(lines.map((line) => script.kind(request(line)) + script.path(request(line))).join(' '));
 	`, script).CombinedOutput()
 	if want := "object/api/v1/lists/8/details object/api/v1/lists/7/details own\n"; err != nil || string(output) != want {
-		t.Errorf("%q, want %q (%v)", output, want, err)
+		t.Errorf("decisions: got %q, want %q (%v)", output, want, err)
 	}
 }

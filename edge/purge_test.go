@@ -233,7 +233,7 @@ func (p *published) differences(t *testing.T, want map[string]answer) []string {
 func expectNone(t *testing.T, what string, different []string) {
 	t.Helper()
 	if len(different) > 0 {
-		t.Errorf("%s: %d answers are not the site's: %q", what, len(different), different[:min(len(different), 10)])
+		t.Errorf("%s: got %d answers that are not the site's, want none: %q", what, len(different), different[:min(len(different), 10)])
 	}
 }
 
@@ -275,7 +275,7 @@ func TestNothingOldAfterPurge(t *testing.T) {
 				old, next := answersOf(t, first, requests), answersOf(t, second, requests)
 				changed := slices.DeleteFunc(slices.Clone(requests), func(r string) bool { return old[r].body == next[r].body })
 				if len(changed) < 100 {
-					t.Fatalf("only %d of %d answers change", len(changed), len(requests))
+					t.Fatalf("answers that change: got %d of %d, want at least 100", len(changed), len(requests))
 				}
 				if s.degrades { // Caddy keeps nothing, so there is nothing to purge
 					p.publish(t, second)
@@ -295,7 +295,7 @@ func TestNothingOldAfterPurge(t *testing.T) {
 
 				p.publish(t, first)
 				if different := p.differences(t, old); caching == "" && len(different) < 50 {
-					t.Errorf("without a purge only %d answers are old: the test shows nothing", len(different))
+					t.Errorf("old answers without a purge: got %d, want at least 50, or the test shows nothing", len(different))
 				}
 				time.Sleep(time.Second)
 				p.run(t, append([]string{"purge"}, p.purge...)...)
@@ -333,12 +333,12 @@ func TestPurgeFromElsewhere(t *testing.T) {
 				got := ask(t, method, base, "/", "X-Ban-Url", ".*")
 				sameAnswer(t, method, got, o.direct(t, method, "/"))
 				if got.status != http.StatusMethodNotAllowed {
-					t.Errorf("%s: %d", method, got.status)
+					t.Errorf("%s: got status %d, want 405", method, got.status)
 				}
 			}
 			ask(t, http.MethodGet, base, path)
 			if n := o.bucket.requests.Load(); n != 1 {
-				t.Errorf("%d requests to the bucket, want 1", n)
+				t.Errorf("requests to the bucket: got %d, want 1", n)
 			}
 		})
 	}
@@ -437,22 +437,22 @@ func TestPurgeDuringFetch(t *testing.T) {
 	}()
 	<-held
 	if a := ask(t, "PURGE", base, "/"); a.status != http.StatusNoContent {
-		t.Fatalf("PURGE: %d", a.status)
+		t.Fatalf("PURGE: got status %d, want 204", a.status)
 	}
 	if a := ask(t, http.MethodGet, base, path); a.body != "new" {
-		t.Errorf("while the old answer is on its way: %q", a.body)
+		t.Errorf("while the old answer is under way: got %q, want the new one", a.body)
 	}
 	close(release)
 	if a := <-late; a.body != "old" {
-		t.Errorf("who asked before the purge got %q", a.body)
+		t.Errorf("a request from before the purge: got %q, want the old answer", a.body)
 	}
 	for range 10 {
 		if a := ask(t, http.MethodGet, base, path); a.body != "new" {
-			t.Errorf("after the old answer: %q", a.body)
+			t.Errorf("after the old answer: got %q, want the new one", a.body)
 		}
 	}
 	if n := slow.requests.Load(); n != 2 {
-		t.Errorf("%d requests to the bucket, want 2", n)
+		t.Errorf("requests to the bucket: got %d, want 2", n)
 	}
 }
 
@@ -471,7 +471,7 @@ func TestManyPurges(t *testing.T) {
 		for range 16 {
 			asking.Go(func() {
 				if a, err := tryAsk("PURGE", base, "/"); err != nil || a.status != http.StatusNoContent {
-					t.Errorf("PURGE: %d %v", a.status, err)
+					t.Errorf("PURGE: got %d %v, want 204", a.status, err)
 				}
 			})
 		}
@@ -491,11 +491,11 @@ func TestManyPurges(t *testing.T) {
 	}
 	// g3000-c may have been in force until a moment ago.
 	if !names[target] || names["g1000-a"] || names["g2000-b"] || len(names) > 1+1+32 {
-		t.Errorf("generation %s, and there are %v", target, names)
+		t.Errorf("generation %s: got the folders %v, want it among at most 34, without the old ones", target, names)
 	}
 	for name := range names {
 		if strings.HasSuffix(name, ".new") || strings.HasSuffix(name, ".first") {
-			t.Errorf("%s was left", name)
+			t.Errorf("%s: got it left behind, want it removed", name)
 		}
 	}
 }
@@ -523,12 +523,12 @@ func TestNothingOldAfterQuietPurge(t *testing.T) {
 				} else if changed && strings.Contains(r, "/users/") {
 					users++
 					if !strings.Contains(r, "?") {
-						t.Errorf("%s changes: the test shows less than it should", r)
+						t.Errorf("%s: got a change, want none, or the test shows less than it should", r)
 					}
 				}
 			}
 			if lists == 0 || users == 0 {
-				t.Fatalf("%d searches of lists and %d of users change", lists, users)
+				t.Fatalf("searches that change: got %d of lists and %d of users, want some of both", lists, users)
 			}
 			expectNone(t, "at first", p.differences(t, old))
 			p.publish(t, second, p.purge...)

@@ -31,7 +31,7 @@ func TestRandomRequests(t *testing.T) {
 			compared++
 		}
 		if compared < 2_000 {
-			t.Errorf("only %d requests were compared", compared)
+			t.Errorf("compared requests: got %d, want at least 2000", compared)
 		}
 	})
 }

@@ -40,6 +40,6 @@ func TestWorkerCacheFails(t *testing.T) {
 	out, err := exec.Command("node", filepath.Join(dir, "test.mjs")).Output()
 	const object = "200 prefix/api/v1/lists/8/details false\n"
 	if want := "200 url false\n" + object + "200 url false\n" + object; err != nil || string(out) != want {
-		t.Errorf("%s%v\nwant %s", out, err, want)
+		t.Errorf("got %s%v\nwant %s", out, err, want)
 	}
 }

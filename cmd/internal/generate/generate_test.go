@@ -66,7 +66,7 @@ func TestLongTexts(t *testing.T) {
 	addRow(t, dir, "accounts", `{"address":"0x`+strings.Repeat("e", 40)+`","ens":{"avatar":"data:,`+strings.Repeat("x", 300)+`"}}`)
 	status, stdout, stderr := generate("--snapshot", dir, "--out", out, "--max-profile-text=300", "--report=-")
 	if status != command.Done {
-		t.Fatalf("status %d: %s", status, stderr)
+		t.Fatalf("got status %d: %s", status, stderr)
 	}
 	if line := regexp.MustCompile(`(?m)^profiles +1 texts of more than 300 bytes left out: accounts.ndjson:\d+: "avatar" has 306$`); !line.MatchString(stderr) {
 		t.Errorf("no line %s in %s", line, stderr)
@@ -76,7 +76,7 @@ func TestLongTexts(t *testing.T) {
 		t.Errorf("the report (%v): %s", err, stdout)
 	}
 	if status, _, stderr := generate("--snapshot", dir, "--out", out); status != command.Done || strings.Contains(stderr, "left out") || strings.Contains(stderr, "unchanged") {
-		t.Errorf("with the default: status %d: %s", status, stderr)
+		t.Errorf("with the default: got status %d: %s", status, stderr)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestWrongUsage(t *testing.T) {
 			t.Chdir(t.TempDir())
 			status, stdout, stderr := generate(args...)
 			if status != command.Usage || stdout != "" || !strings.HasPrefix(stderr, "generate: ") || !failedWith(stderr, "--help") {
-				t.Errorf("status %d, want %d and one line that names --help: %q, %q", status, command.Usage, stdout, stderr)
+				t.Errorf("got status %d, want %d and one line that names --help: %q, %q", status, command.Usage, stdout, stderr)
 			}
 			if exists("out") {
 				t.Error("there is an output")
@@ -130,7 +130,7 @@ func TestFlagOutOfRange(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "site")
 		status, _, stderr := generate("--snapshot", dir, "--out", out, flag)
 		if status != command.Usage || !failedWith(stderr, reason) || !strings.HasPrefix(stderr, "generate: ") {
-			t.Errorf("%s: status %d: %q, want %q", flag, status, stderr, reason)
+			t.Errorf("%s: got status %d: %q, want %q", flag, status, stderr, reason)
 		}
 		if exists(out) {
 			t.Errorf("%s: there is an output", flag)
@@ -170,7 +170,7 @@ func TestFailure(t *testing.T) {
 			args := append([]string{"--snapshot", dir, "--out", out}, test.spoil(t, dir)...)
 			status, stdout, stderr := generate(args...)
 			if status != command.Failed || stdout != "" || !failedWith(stderr, test.reason) {
-				t.Errorf("status %d, want %d: %q, want it to end in a line with %q", status, command.Failed, stderr, test.reason)
+				t.Errorf("got status %d, want %d: %q, want it to end in a line with %q", status, command.Failed, stderr, test.reason)
 			}
 			if exists(out) {
 				t.Error("there is an output")
@@ -184,7 +184,7 @@ func TestReport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	status, stdout, stderr := generate("--snapshot", dir, "--out", out, "--report", file)
 	if status != command.Done || stdout != "" {
-		t.Fatalf("status %d, %q on standard output: %s", status, stdout, stderr)
+		t.Fatalf("got status %d, %q on standard output: %s", status, stdout, stderr)
 	}
 	body, err := os.ReadFile(file)
 	if err != nil {
@@ -193,7 +193,7 @@ func TestReport(t *testing.T) {
 	report := parseReport(t, string(body))
 	if report.Snapshot != dir || report.Out != out || report.Counts.Lists != 32 || report.Written.Added != report.Counts.Objects+17 ||
 		report.Tables["records"].WithoutEffect["unknown list"] != 1 || report.Duration.Read <= 0 || report.Duration.Render <= 0 {
-		t.Errorf("the report: %s", body)
+		t.Errorf("report: got %s", body)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestUnwritableReport(t *testing.T) {
 			}
 			status, _, stderr := generate("--snapshot", dir, "--report", test.file)
 			if status != command.Failed || !strings.HasPrefix(stderr, "generate: ") || !failedWith(stderr, test.reason) {
-				t.Errorf("status %d, want %d and only a line with %q: %s", status, command.Failed, test.reason, stderr)
+				t.Errorf("got status %d, want %d and only a line with %q: %s", status, command.Failed, test.reason, stderr)
 			}
 			if entries, err := os.ReadDir("."); err != nil || len(entries) != 2 {
 				t.Errorf("%v is there (%v), want what was there before", entries, err)
@@ -234,7 +234,7 @@ func TestReportBesideOutput(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	if status, _, stderr := generate("--snapshot", dir, "--out", "new/site", "--report", "new/reports/r.json"); status != command.Failed || exists("new") {
-		t.Errorf("a folder that nobody makes: status %d, want %d and nothing made: %s", status, command.Failed, stderr)
+		t.Errorf("a folder that nobody makes: got status %d, want %d and nothing made: %s", status, command.Failed, stderr)
 	}
 }
 
@@ -272,7 +272,7 @@ func TestReportInOutput(t *testing.T) {
 			}
 			status, _, stderr := generate("--snapshot", dir, "--out", strings.ReplaceAll(test.out, "$PWD", pwd), "--report", strings.ReplaceAll(test.report, "$PWD", pwd))
 			if status != command.Usage || !failedWith(stderr, "is in the output: the next run would have to remove it") {
-				t.Errorf("status %d, want %d: %s", status, command.Usage, stderr)
+				t.Errorf("got status %d, want %d: %s", status, command.Usage, stderr)
 			}
 		})
 	}
@@ -311,7 +311,7 @@ func TestOutputThatIsNoPath(t *testing.T) {
 			t.Chdir(t.TempDir())
 			status, _, stderr := generate("--snapshot", dir, "--out", out)
 			if status != command.Usage || !failedWith(stderr, reason) {
-				t.Errorf("status %d, want %d and %q: %s", status, command.Usage, reason, stderr)
+				t.Errorf("got status %d, want %d and %q: %s", status, command.Usage, reason, stderr)
 			}
 			if entries, err := os.ReadDir("."); err != nil || len(entries) > 0 {
 				t.Errorf("%v is there (%v), want nothing", entries, err)
@@ -335,7 +335,7 @@ func TestUnmountedOutput(t *testing.T) {
 	for _, below := range []string{"", "site", "site.tar", "sites/today"} {
 		status, _, stderr := generate("--snapshot", demo(t), "--out", filepath.Join(disk, below))
 		if status != command.Failed || !failedWith(stderr, disk+" is a link to nowhere: mount or make what it points to") {
-			t.Errorf("status %d, want %d: %s", status, command.Failed, stderr)
+			t.Errorf("got status %d, want %d: %s", status, command.Failed, stderr)
 		}
 	}
 }
@@ -358,7 +358,7 @@ func TestStopped(t *testing.T) {
 	stderr := &signaller{}
 	status := command.Run("generate", "", &Command{}, []string{"--snapshot", demo(t), "--out", out}, &stdout, stderr)
 	if status != 128+int(syscall.SIGTERM) || !strings.Contains(stderr.text.String(), "generate: stopped by terminated\n") {
-		t.Errorf("status %d: %s", status, stderr.text.String())
+		t.Errorf("got status %d: %s", status, stderr.text.String())
 	}
 	entries, err := os.ReadDir(filepath.Dir(out))
 	if err != nil || len(entries) > 0 {

@@ -236,17 +236,17 @@ func TestPurge(t *testing.T) {
 
 	status, _, stderr := runPublish(append(args, "--dry-run")...)
 	if status != command.Done || !strings.Contains(stderr, "to purge, in 1 requests") || !strings.Contains(stderr, "/lists/104/searchFollowing") {
-		t.Errorf("dry run: status %d: %s", status, stderr)
+		t.Errorf("dry run: got status %d: %s", status, stderr)
 	}
 	for _, c := range caches {
 		if told := c.wasTold(); len(told) > 0 {
-			t.Errorf("a dry run asked for %q", told)
+			t.Errorf("a dry run got requests for %q", told)
 		}
 	}
 
 	status, stdout, stderr := runPublish(append(args, "--report", "-")...)
 	if status != command.Done {
-		t.Fatalf("status %d: %s", status, stderr)
+		t.Fatalf("got status %d: %s", status, stderr)
 	}
 	var report struct {
 		publisher.Report
@@ -269,7 +269,7 @@ func TestPurge(t *testing.T) {
 				kept++
 			}
 			if got := c.get(t, uri); got != fresh {
-				t.Errorf("cache %d still serves an old %s", i, uri)
+				t.Errorf("cache %d: got an old answer to %s", i, uri)
 			}
 		}
 	}
@@ -280,11 +280,11 @@ func TestPurge(t *testing.T) {
 		c.wasTold()
 	}
 	if status, _, stderr := runPublish(args...); status != command.Done || !strings.Contains(stderr, "unchanged") {
-		t.Errorf("again: status %d: %s", status, stderr)
+		t.Errorf("again: got status %d: %s", status, stderr)
 	}
 	for _, c := range caches {
 		if told := c.wasTold(); len(told) > 0 {
-			t.Errorf("nothing changed, but it asked for %q", told)
+			t.Errorf("nothing changed, but it got requests for %q", told)
 		}
 	}
 }
@@ -314,10 +314,10 @@ func TestPurgeEverything(t *testing.T) {
 			}
 			args := append([]string{"--site", second, "--dest", "file://" + to, "--purge", "varnish:" + cache.URL, "--purge-wait", "0s"}, c.args...)
 			if status, _, stderr := runPublish(args...); status != command.Done || !strings.Contains(stderr, "everything, in 1 requests") {
-				t.Errorf("status %d: %s", status, stderr)
+				t.Errorf("got status %d: %s", status, stderr)
 			}
 			if told := cache.wasTold(); !slices.Equal(told, []string{".*"}) {
-				t.Errorf("it asked for %q", told)
+				t.Errorf("it got requests for %q", told)
 			}
 		})
 	}
@@ -338,10 +338,10 @@ func TestPurgeFails(t *testing.T) {
 	}
 	line := lastLine(stderr)
 	if status != command.Failed || !strings.Contains(line, "the site is published") || !strings.Contains(line, "followpress purge") || !strings.Contains(line, "503") || !strings.Contains(line, cache.URL) {
-		t.Errorf("status %d: %s", status, stderr)
+		t.Errorf("got status %d: %s", status, stderr)
 	}
 	if !strings.Contains(stdout, `"outcome": "published"`) || !strings.Contains(stdout, "503") || len(other.wasTold()) == 0 {
-		t.Errorf("the report: %s", stdout)
+		t.Errorf("report: got %s", stdout)
 	}
 	if body, err := os.ReadFile(summary); err != nil || !strings.Contains(string(body), ": failed |") {
 		t.Errorf("the summary: %s, %v", body, err)
@@ -352,10 +352,10 @@ func TestPurgeFails(t *testing.T) {
 	cache.wasTold()
 	other.wasTold()
 	if status, _, stderr := run("purge", "--patience", "1ms", "--purge", "varnish:"+cache.URL+"/?k="+token, "--purge", "varnish:"+other.URL); status != command.Done || !strings.Contains(stderr, "everything") {
-		t.Errorf("purge: status %d: %s", status, stderr)
+		t.Errorf("purge: got status %d: %s", status, stderr)
 	}
 	if told := append(cache.wasTold(), other.wasTold()...); !slices.Equal(told, []string{".*", ".*"}) {
-		t.Errorf("purge asked for %q", told)
+		t.Errorf("purge got requests for %q", told)
 	}
 }
 
@@ -368,7 +368,7 @@ func TestPurgeAfterRepair(t *testing.T) {
 	}
 	args := []string{"--site", from, "--dest", "file://" + to, "--purge", "varnish:" + cache.URL, "--purge-wait", "0s"}
 	if status, _, stderr := run("repair", args...); status != command.Done || len(cache.wasTold()) > 0 {
-		t.Errorf("nothing to repair: status %d: %s", status, stderr)
+		t.Errorf("nothing to repair: got status %d: %s", status, stderr)
 	}
 	if err := os.Remove(filepath.Join(to, "api/v1/lists/4/details")); err != nil {
 		t.Fatal(err)
@@ -378,7 +378,7 @@ func TestPurgeAfterRepair(t *testing.T) {
 	}
 	status, _, stderr := run("repair", args...)
 	if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "1 unknown") || len(told) != 1 || !strings.Contains(told[0], "/lists/4/details") {
-		t.Errorf("status %d, asked for %q: %s", status, told, stderr)
+		t.Errorf("got status %d, got requests for %q: %s", status, told, stderr)
 	}
 }
 
@@ -402,7 +402,7 @@ func TestPurgeWithoutTheSite(t *testing.T) {
 	}
 	_, err = p.purge(t.Context(), quiet, told, false)
 	if bans := cache.wasTold(); err != nil || len(bans) != 1 || !strings.Contains(bans[0], "/lists/104/searchFollowing") {
-		t.Errorf("asked for %q: %v", bans, err)
+		t.Errorf("got requests for %q: %v", bans, err)
 	}
 }
 
@@ -443,14 +443,14 @@ func TestPurgeAfterDeletesThatFail(t *testing.T) {
 			line := lastLine(stderr)
 			for _, says := range c.says {
 				if status != command.Failed || !strings.Contains(line, says) {
-					t.Errorf("status %d, want %q: %s", status, says, stderr)
+					t.Errorf("got status %d, want %q: %s", status, says, stderr)
 				}
 			}
 			if told := cache.wasTold(); len(told) != 1 || !strings.Contains(told[0], "/lists/140/details") {
-				t.Errorf("asked for %q", told)
+				t.Errorf("got requests for %q", told)
 			}
 			if !strings.Contains(stdout, `"outcome": "failed"`) || !strings.Contains(stdout, `"live": true`) {
-				t.Errorf("the report: %s", stdout)
+				t.Errorf("report: got %s", stdout)
 			}
 		})
 	}
@@ -500,7 +500,7 @@ func TestPurgeBehindAServerThatDoesNotDelete(t *testing.T) {
 				for _, want := range []string{"/lists/140/details", ".*"} { // a run that takes it up does not know what had changed
 					status, _, stderr := runPublish(args(bucket, front, "--site", second)...)
 					if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "SlowDown") || len(told) != 1 || !strings.Contains(told[0], want) {
-						t.Errorf("status %d, asked for %q, want %s: %s", status, told, want, stderr)
+						t.Errorf("got status %d, got requests for %q, want %s: %s", status, told, want, stderr)
 					}
 				}
 			})
@@ -517,7 +517,7 @@ func TestPurgeBehindAServerThatDoesNotDelete(t *testing.T) {
 			}
 			status, _, stderr := run("repair", args(bucket, refusing(t, s.Endpoint, deletes), "--site", second)...)
 			if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "SlowDown") || len(told) != 1 || !strings.Contains(told[0], "/lists/133/details") {
-				t.Errorf("status %d, asked for %q: %s", status, told, stderr)
+				t.Errorf("got status %d, got requests for %q: %s", status, told, stderr)
 			}
 		})
 		t.Run("interrupt", func(t *testing.T) {
@@ -533,7 +533,7 @@ func TestPurgeBehindAServerThatDoesNotDelete(t *testing.T) {
 			var stderr strings.Builder
 			err := p.Run(ctx, io.Discard, &stderr)
 			if told := cache.wasTold(); !errors.Is(err, context.Canceled) || len(told) > 0 || !strings.Contains(stderr.String(), "the site is published") || !strings.Contains(stderr.String(), "followpress purge") {
-				t.Errorf("%v, asked for %q: %s", err, told, &stderr)
+				t.Errorf("%v, got requests for %q: %s", err, told, &stderr)
 			}
 		})
 	})
@@ -555,7 +555,7 @@ func TestPurgeWaits(t *testing.T) {
 	begun := time.Now()
 	status, _, stderr := runPublish("--site", demoSite(t, "site"), "--dest", "file://"+filepath.Join(t.TempDir(), "out"), "--purge", "varnish:"+cache.URL, "--purge-wait", "1s")
 	if took := time.Since(begun); status != command.Done || took < time.Second || !strings.Contains(stderr, "waiting 1s for fallbacks to notice the new site, then purging varnish:"+cache.URL) || len(cache.wasTold()) == 0 {
-		t.Errorf("status %d after %s: %s", status, took, stderr)
+		t.Errorf("got status %d after %s: %s", status, took, stderr)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

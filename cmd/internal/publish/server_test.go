@@ -159,7 +159,7 @@ func TestInterrupted(t *testing.T) {
 				p.Signal(c.signal)
 				status, _ := p.Wait()
 				if took := time.Since(begun); took > c.within {
-					t.Errorf("it went on for %v", took)
+					t.Errorf("interrupted: got the end after %v, want it within the limit", took)
 				} else {
 					t.Logf("it ended after %v", took)
 				}
@@ -171,10 +171,10 @@ func TestInterrupted(t *testing.T) {
 				}
 				status, _, stderr := runPublish(append(args, "--endpoint", s.Endpoint)...)
 				if status != command.Done || !strings.Contains(stderr, "after a listing") {
-					t.Errorf("the next run: status %d: %s", status, stderr)
+					t.Errorf("the next run: got status %d: %s", status, stderr)
 				}
 				if got := contents(t, s, bucket); !maps.Equal(got, want) {
-					t.Errorf("the bucket has %d objects, the site %d, or some differ", len(got), len(want))
+					t.Errorf("bucket: got %d objects, want the %d of the site, byte for byte", len(got), len(want))
 				}
 			})
 		}
@@ -231,13 +231,13 @@ func TestTheReportAddsUp(t *testing.T) {
 				"--price-put", "2000", "--price-get", "1000", "--price-storage", "0")
 			var report publisher.Report
 			if err := json.Unmarshal([]byte(stdout), &report); status != command.Done || err != nil {
-				t.Fatalf("status %d, %v: %s", status, err, stderr)
+				t.Fatalf("got status %d, %v: %s", status, err, stderr)
 			}
 			if !maps.Equal(report.Requests, f.count) {
-				t.Errorf("the report counts %v, the server %v", report.Requests, f.count)
+				t.Errorf("requests in the report: got %v, want the %v that the server counted", report.Requests, f.count)
 			}
 			if want := float64(2*f.count[storage.Put] + f.count[storage.Get]); report.Cost == nil || report.Cost.Requests != want || report.Cost.StorageMonth != 0 {
-				t.Errorf("the cost is %+v, want %v", report.Cost, want)
+				t.Errorf("cost: got %+v, want %v", report.Cost, want)
 			}
 			want := map[site.Key]string{}
 			for key, etag := range digests(t, folder) {
@@ -245,10 +245,10 @@ func TestTheReportAddsUp(t *testing.T) {
 			}
 			got := contents(t, s, bucket)
 			if !maps.Equal(got, want) {
-				t.Errorf("the bucket has %d objects, the site %d, or some differ", len(got), len(want))
+				t.Errorf("bucket: got %d objects, want the %d of the site, byte for byte", len(got), len(want))
 			}
 			if report.Done.Put+report.Done.Manifests+1 != len(got) || report.Done.Put != report.Plan.Put || report.Outcome != publisher.Published {
-				t.Errorf("the report: %s", stdout)
+				t.Errorf("report: got %s", stdout)
 			}
 			body, err := os.ReadFile(summary)
 			if err != nil || strings.Count(string(body), "### s3://"+bucket) != 1 || strings.Count(string(body), "| objects put | 439 |") != i+1 {
@@ -273,20 +273,20 @@ func TestADryRunOnlyReads(t *testing.T) {
 		var planned, done publisher.Report
 		status, stdout, stderr := runPublish(append(args, "--dry-run")...)
 		if err := json.Unmarshal([]byte(stdout), &planned); status != command.Done || err != nil {
-			t.Fatalf("status %d, %v: %s", status, err, stderr)
+			t.Fatalf("got status %d, %v: %s", status, err, stderr)
 		}
 		if writes := len(f.count) - min(1, f.count[storage.Get]); writes > 0 {
-			t.Errorf("a dry run sent %v", f.count)
+			t.Errorf("dry run: got requests %v, want none that write", f.count)
 		}
 		if !maps.Equal(contents(t, s, bucket), before) {
 			t.Error("a dry run changed the bucket")
 		}
 		status, stdout, stderr = runPublish(args...)
 		if err := json.Unmarshal([]byte(stdout), &done); status != command.Done || err != nil {
-			t.Fatalf("status %d, %v: %s", status, err, stderr)
+			t.Fatalf("got status %d, %v: %s", status, err, stderr)
 		}
 		if planned.Plan != done.Plan || planned.Outcome != publisher.Planned || planned.Plan.Put == 0 {
-			t.Errorf("planned %+v, done %+v", planned.Plan, done.Plan)
+			t.Errorf("dry run: got the plan %+v, want %+v", planned.Plan, done.Plan)
 		}
 	})
 }
@@ -315,7 +315,7 @@ func TestServerThatIgnoresConditions(t *testing.T) {
 		for range 2 {
 			status, _, stderr := runPublish(args...)
 			if status != command.Done || strings.Count(stderr, "no conditional writes") != 1 || !strings.Contains(stderr, "without a lock") {
-				t.Errorf("status %d: %s", status, stderr)
+				t.Errorf("got status %d: %s", status, stderr)
 			}
 			if !maps.Equal(contents(t, s, bucket), digests(t, from)) {
 				t.Error("the bucket is not the site")
@@ -323,7 +323,7 @@ func TestServerThatIgnoresConditions(t *testing.T) {
 			otherSite(t, from)
 		}
 		if status, _, stderr := runPublish(append(args, "--no-lock")...); status != command.Done || strings.Contains(stderr, "no conditional writes") {
-			t.Errorf("with --no-lock: status %d: %s", status, stderr)
+			t.Errorf("with --no-lock: got status %d: %s", status, stderr)
 		}
 	})
 }
@@ -366,7 +366,7 @@ func TestStatusOfVerifyAndRepair(t *testing.T) {
 			}
 			status, stdout, stderr := run(strings.Fields(step.args)[0], args...)
 			if status != step.status || stdout != "" || !strings.Contains(stderr, step.says) {
-				t.Errorf("%s: status %d: %s", step.name, status, stderr)
+				t.Errorf("%s: got status %d: %s", step.name, status, stderr)
 			}
 		}
 	})
@@ -386,7 +386,7 @@ func TestNoSecretIsTold(t *testing.T) {
 			status, stdout, stderr := run(strings.Fields(args)[0], append(strings.Fields(args)[1:], "--report", "-", "--log-level", "debug", "--patience", "1s")...)
 			told.WriteString(stdout + stderr)
 			if status != want {
-				t.Errorf("%s: status %d: %s", args, status, lastLine(stderr))
+				t.Errorf("%s: got status %d: %s", args, status, lastLine(stderr))
 			}
 		}
 		here := " --dest " + dest + " --endpoint " + endpoint
@@ -427,7 +427,7 @@ func TestPublishSitesToAFolder(t *testing.T) {
 	otherSite(t, second)
 	for _, step := range []struct{ from, holds string }{{first, first}, {second, second}, {archive, first}, {first, first}, {second, second}} {
 		if status, _, stderr := runPublish("--site", step.from, "--dest", "file://"+to); status != command.Done {
-			t.Fatalf("status %d: %s", status, stderr)
+			t.Fatalf("got status %d: %s", status, stderr)
 		}
 		equalFolders(t, to, step.holds)
 	}
