@@ -13,7 +13,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Of the headers that change what CloudFront answers only If-None-Match is left.
+// Of the headers that change CloudFront's answer the function keeps only If-None-Match.
 func TestCloudFrontConditions(t *testing.T) {
 	for _, fallbackURL := range []string{"", "https://fallback.example.org"} {
 		dir := render(t, "cloudfront", "https://bucket.example.org", fallbackURL, "")
@@ -42,7 +42,7 @@ func TestCloudFrontConditions(t *testing.T) {
 	}
 }
 
-// The policy of headers says what every answer of the handler has.
+// The headers policy has the headers of every answer of the handler.
 func TestCloudFrontPolicy(t *testing.T) {
 	body, err := os.ReadFile(filepath.Join(render(t, "cloudfront", "https://bucket.example.org", "", ""), "cloudfront.yaml"))
 	if err != nil {

@@ -208,7 +208,7 @@ func (c *cloudFront) write(w http.ResponseWriter, r *http.Request, a answer) {
 	_, _ = w.Write([]byte(a.body)) // a HEAD has no body: net/http sees to it
 }
 
-// The code keeps to what CloudFront Functions (cloudfront-js-2.0) takes.
+// The code is within the limits of CloudFront Functions (cloudfront-js-2.0).
 func TestCloudFrontRestrictions(t *testing.T) {
 	for _, fallbackURL := range []string{"", "https://fallback.example.org"} {
 		dir := render(t, "cloudfront", "https://bucket.example.org", fallbackURL, "")

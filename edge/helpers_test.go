@@ -42,7 +42,7 @@ func sitePath(t testing.TB) string {
 	return path
 }
 
-// origins are what an edge stands before: a bucket, and the handler of the fallback.
+// origins are the servers behind an edge: a bucket, and the handler of the fallback.
 type origins struct {
 	bucket, fallback *origin
 	handler          http.Handler // of the fallback, to compare with
@@ -81,8 +81,8 @@ func newOrigin(t testing.TB, handler http.Handler) *origin {
 	return o
 }
 
-// newOrigins are origins over the conformance site. The bucket answers as S3 does,
-// and holds what nobody may see.
+// newOrigins are origins over the conformance site. The bucket answers like S3, and
+// also holds secret objects.
 func newOrigins(t testing.TB) *origins {
 	t.Helper()
 	return newOriginsCaching(t, "")
@@ -112,8 +112,8 @@ func newOriginsCaching(t testing.TB, caching string) *origins {
 
 const secret = "nobody may read this"
 
-// bucketHandler answers as S3 answers anonymous requests for objects of a bucket that
-// may be read but not listed. What is no object of a site is secret.
+// bucketHandler answers like S3 to anonymous requests to a bucket that may be read but
+// not listed. Objects that are not part of the site are secret.
 func bucketHandler(config site.Config, store server.Store, caching string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Amz-Request-Id", "1")
@@ -175,7 +175,7 @@ func siteConfig(t testing.TB) site.Config {
 	return config
 }
 
-// An answer is what came over HTTP.
+// An answer is a response over HTTP.
 type answer struct {
 	status int
 	header http.Header

@@ -26,8 +26,8 @@ func isUnavailable(t testing.TB, what string, a answer) {
 	}
 }
 
-// Whatever an origin's failure is, its body does not go out, it is not kept, and what is
-// cached goes on.
+// Whatever the failure of an origin, its body does not reach the client, it is not
+// cached, and cached answers are served on.
 func TestNginxFailingOrigins(t *testing.T) {
 	t.Parallel()
 	o := newOrigins(t)
@@ -66,7 +66,8 @@ func TestNginxFailingOrigins(t *testing.T) {
 	}
 }
 
-// A bucket that answers 5xx is as one that is away: for as long as stale-if-error says, and no longer.
+// A bucket that answers 5xx is treated like one that is down: stale answers are served for as long as
+// stale-if-error says, and no longer.
 func TestNginxStaleWhileFailing(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int64{429, 500, 502, 503, 504} {
@@ -95,7 +96,7 @@ func TestNginxStaleWhileFailing(t *testing.T) {
 	}
 }
 
-// What an origin says to one client is not told to all.
+// Headers of an origin for one client do not reach others.
 func TestNginxKeepsHeadersOfOneClient(t *testing.T) {
 	t.Parallel()
 	o := newOrigins(t)
@@ -125,7 +126,7 @@ func TestNginxKeepsHeadersOfOneClient(t *testing.T) {
 	}
 }
 
-// What nginx refuses by itself has a JSON body and the right status.
+// Requests that nginx refuses itself get a JSON body and the right status.
 func TestNginxRefusals(t *testing.T) {
 	t.Parallel()
 	o := newOrigins(t)
@@ -193,7 +194,7 @@ func sendRaw(t testing.TB, base, request string) (int, http.Header, string) {
 	return response.StatusCode, response.Header, string(body)
 }
 
-// Engines that use a context again keep what a module remembers for the next request.
+// Engines that reuse a context keep the variables of a module for the next request.
 func TestNginxDecidesEachRequest(t *testing.T) {
 	t.Parallel()
 	startNginx(t, "http://127.0.0.1:1", "") // where there are no servers, there is no Node

@@ -28,7 +28,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// publishCommand is the program itself: what it asks of an edge is what people's asks.
+// publishCommand is the real program, so that edges get its requests.
 var publishCommand = sync.OnceValues(func() (string, error) {
 	name := filepath.Join(scratch, "followpress")
 	output, err := exec.Command("go", "build", "-o", name, "../cmd/followpress").CombinedOutput()
@@ -38,8 +38,8 @@ var publishCommand = sync.OnceValues(func() (string, error) {
 	return name, err
 })
 
-// An edition is a change of the conformance snapshot: what is replaced in its files, and
-// lines that are added.
+// An edition is a change of the conformance snapshot: replacements in its files, and
+// additional lines.
 type edition struct {
 	replace map[string]*strings.Replacer
 	add     map[string]string
@@ -67,8 +67,8 @@ var nextSite = sync.OnceValues(func() (string, error) {
 	}.generate("next")
 })
 
-// quietSite is one without the last follow of a long list: the searches of the list and its
-// user stay as they are by default, and only other pages and terms change.
+// quietSite lacks the last follow of a long list: the default searches of the list and its
+// user stay the same, and only other pages and terms change.
 var quietSite = sync.OnceValues(func() (string, error) {
 	return edition{replace: map[string]*strings.Replacer{"records.ndjson": strings.NewReplacer(
 		`{"token_id":"8","version":1,"record_type":"address","data":"0x0000000000000000000000000000000000000d10"}`+"\n", "",
@@ -105,8 +105,8 @@ func (e edition) generate(name string) (dir string, err error) {
 	return dir, err
 }
 
-// A published site is a bucket with what stands around it: a fallback that watches it, and
-// an edge before both.
+// A published site is a bucket with a fallback that watches it, and an edge in front of
+// both.
 type published struct {
 	*origins
 	folder string // of the bucket
@@ -134,8 +134,8 @@ func (p *published) publish(t *testing.T, siteFolder string, args ...string) {
 	p.run(t, append([]string{"publish", "--site", siteFolder, "--dest", "file://" + p.folder}, args...)...)
 }
 
-// newPublished publishes the conformance site and starts what stands around it. A
-// caching other than "" is that of all objects.
+// newPublished publishes the conformance site and starts fallback and edge. caching, if
+// not "", is the Cache-Control of all objects.
 func newPublished(t *testing.T, s subject, caching string) *published {
 	t.Helper()
 	servers.Wanted(t)
@@ -237,7 +237,7 @@ func expectNone(t *testing.T, what string, different []string) {
 	}
 }
 
-// hammer asks for everything, again and again, until the test ends.
+// hammer requests everything, again and again, until the test ends.
 func (p *published) hammer(t *testing.T, requests []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -253,8 +253,7 @@ func (p *published) hammer(t *testing.T, requests []string) {
 	t.Cleanup(func() { cancel(); asking.Wait() })
 }
 
-// A republish followed by a purge: no edge serves an old object after the purge has
-// returned, while others ask for everything all the time.
+// After a republish and a purge no edge serves an old object, even under constant load.
 func TestNothingOldAfterPurge(t *testing.T) {
 	for _, s := range subjects {
 		if s.kind == "cloudfront" {
@@ -344,8 +343,8 @@ func TestPurgeFromElsewhere(t *testing.T) {
 	}
 }
 
-// ownCache is a cache for the Worker in the place of the Cache API, so that it can be
-// purged as Cloudflare says it purges: prefixes of whole segments, whatever the query.
+// ownCache replaces the Cache API for the Worker, so that it can be purged as
+// Cloudflare documents: by prefixes of whole segments, whatever the query.
 const ownCache = `
 const kept = new Map();
 const caches = { default: {
@@ -409,8 +408,8 @@ func cloudflareOf(t *testing.T, base string) string {
 	return api.URL
 }
 
-// What was on its way while nginx was purged is not kept for those who ask afterwards, nor
-// do they wait for it. (Varnish would keep it: there --purge-wait is longer than its patience.)
+// An answer that was under way during a purge of nginx is not cached for later requests, nor do
+// they wait for it. (Varnish would keep it: there --purge-wait is longer than its patience.)
 func TestPurgeDuringFetch(t *testing.T) {
 	const path = "/api/v1/lists/8/details"
 	o := newOrigins(t)
@@ -500,8 +499,8 @@ func TestManyPurges(t *testing.T) {
 	}
 }
 
-// Where no object of a user's search has changed, what a publish purges leaves no old page of
-// it all the same.
+// Even if no object of a user's default search has changed, a publish purges every old page
+// of that search.
 func TestNothingOldAfterQuietPurge(t *testing.T) {
 	for _, s := range subjects {
 		if !s.caches || s.kind == "cloudfront" {

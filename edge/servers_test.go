@@ -40,15 +40,16 @@ type subject struct {
 	// a fallback, with the status it gives; its page in docs/deploy has them.
 	inexact map[string]int
 	caches  bool
-	// unseen are headers that the edge does not give everywhere.
+	// unseen are headers that the edge does not always send.
 	unseen []string
 	// exactConditions says that an If-None-Match of more than an ETag goes to the bucket as it is.
 	exactConditions bool
-	// degrades says that without a fallback parameters make no difference, whatever they are.
+	// degrades says that without a fallback all parameters are ignored.
 	degrades bool
-	// absentAs is the one problem that a CloudFront without fallback has for what is not there.
+	// absentAs is the one problem with which CloudFront without a fallback answers for all
+	// missing objects.
 	absentAs *site.Problem
-	// keepsFresh says that without a fallback nothing tells a stored answer from a fresh one.
+	// keepsFresh says that without a fallback a stored answer to cache=fresh has no X-Refresh.
 	keepsFresh bool
 	// unsendable matches paths that do not reach the edge as they are.
 	unsendable *regexp.Regexp
@@ -107,8 +108,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// What objects alone can answer an edge answers without a fallback; the rest with
-// the default answer.
+// Without a fallback an edge answers what objects can answer; other requests get the
+// default answer.
 func TestConformanceWithoutFallback(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		o := newOrigins(t)
@@ -153,8 +154,8 @@ func TestConformanceWithoutFallback(t *testing.T) {
 	})
 }
 
-// checkDegraded reports whether the answer of an edge that knows no parameters is the exact
-// one. If not, it must be that of the path alone, or that there is no such name.
+// checkDegraded reports whether an edge that ignores parameters gave the exact answer. If
+// not, it must be the answer to the path alone, or "no such name".
 func (s subject) checkDegraded(t *testing.T, o *origins, base, request string) (exact bool) {
 	t.Helper()
 	got, want := ask(t, http.MethodGet, base, request), o.direct(t, http.MethodGet, request)
@@ -169,7 +170,7 @@ func (s subject) checkDegraded(t *testing.T, o *origins, base, request string) (
 	return false
 }
 
-// A parameter in the tables of site, and nothing else, is understood by every edge.
+// Adding a parameter to the tables of site is enough for every edge.
 func TestNewParameterAtServers(t *testing.T) {
 	edge.AddParam(t, "order")
 	forEdges(t, func(t *testing.T, s subject) {
@@ -237,7 +238,7 @@ func TestHeaders(t *testing.T) {
 	})
 }
 
-// Nothing beside the objects of the site can be read, however it is spelled.
+// Only objects of the site can be read, however a path is spelled.
 func TestNobodyReadsWhatIsNoObject(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		o := newOrigins(t)
@@ -266,7 +267,7 @@ func TestNobodyReadsWhatIsNoObject(t *testing.T) {
 	})
 }
 
-// Parameters that mean nothing take no place in a cache and get nobody another answer.
+// Unknown parameters take no space in a cache and change no answer.
 func TestCacheKeys(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		if !s.caches {
@@ -318,7 +319,7 @@ func TestCacheKeys(t *testing.T) {
 	})
 }
 
-// An answer that was asked for fresh is never out of a cache, and never goes into one.
+// An answer to cache=fresh is neither served from a cache nor stored in one.
 func TestFreshIsNeverCached(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		o := newOrigins(t)
@@ -335,8 +336,8 @@ func TestFreshIsNeverCached(t *testing.T) {
 	})
 }
 
-// With the bucket away what is cached goes on, and the fallback; with the fallback
-// away all objects do.
+// While the bucket is down, cached answers and the fallback still work; while the
+// fallback is down, all objects do.
 func TestOriginsDown(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		o := newOrigins(t)
@@ -375,7 +376,7 @@ func TestOriginsDown(t *testing.T) {
 	})
 }
 
-// An answer that is no longer good goes on while its bucket is away, and is replaced when it is back.
+// A stale answer is served while the bucket is down, and replaced when it is back.
 func TestStaleIfError(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		if !s.caches || s.kind == "cloudfront" {
@@ -419,7 +420,7 @@ func (o *origins) answer(path string) answer {
 	return answer{w.Code, w.Header(), w.Body.String()}
 }
 
-// The same with a real bucket, as publish makes it: which may be read, not listed.
+// The same with a real bucket that publish made: it may be read but not listed.
 func TestConformanceOverMinIO(t *testing.T) {
 	minio := servers.Start(t, servers.MinIO)
 	minio.Env(t)
@@ -468,7 +469,7 @@ func TestConformanceOverMinIO(t *testing.T) {
 	}
 }
 
-// A ban takes every answer that shows an object, its searches too, and no other.
+// A ban removes every answer that shows an object, searches included, and no other.
 func TestVarnishBan(t *testing.T) {
 	o := newOrigins(t)
 	base := startVarnish(t, o.bucket.URL+"/bucket", o.fallback.URL)

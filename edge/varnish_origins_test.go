@@ -11,7 +11,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A recorder is an origin that keeps what it is asked and can answer something else.
+// A recorder is an origin that records requests and can replace answers.
 type recorder struct {
 	*httptest.Server
 	mutex    sync.Mutex
@@ -58,7 +58,7 @@ func (o *recorder) taken() []*http.Request {
 	return all
 }
 
-// clientHeaders are what clients send, and what somebody sends who wants others to get a wrong answer.
+// clientHeaders are headers of ordinary clients, and of attackers who want to poison the cache.
 var clientHeaders = []string{
 	"Accept", "text/html", "Accept-Encoding", "br", "Accept-Language", "de", "Authorization", "AWS4-HMAC-SHA256 x", "Cache-Control", "no-cache",
 	"Content-Encoding", "gzip", "Content-Md5", "x", "Content-Type", "text/html", "Cookie", "a=b", "Date", "x", "Forwarded", "for=1.2.3.4", "From", "x",
@@ -72,7 +72,7 @@ var clientHeaders = []string{
 	"X-Original-Url", "/_lock", "X-Real-Ip", "1.2.3.4", "X-Request-Id", "x",
 }
 
-// Nothing of the client's reaches an origin: not its Host, no header, no body.
+// Nothing from the client reaches an origin: not its Host, no header, no body.
 func TestVarnishOriginsSeeNoClient(t *testing.T) {
 	o := newOriginsCaching(t, "public, max-age=1, stale-while-revalidate=60, stale-if-error=600")
 	bucket, fallback := record(t, o.bucket.Config.Handler), record(t, o.fallback.Config.Handler)
@@ -147,7 +147,7 @@ func TestVarnishOriginsSeeNoClient(t *testing.T) {
 	asked("failed, restarted", bucket, false)
 }
 
-// No answer of a bucket other than the object, or that there is none, says that there is none.
+// Only a 403 or 404 of the bucket means that there is no object.
 func TestVarnishBucketFails(t *testing.T) {
 	const path, other = "/_site", "/api/v1/lists/7/details" // the first is fetched anew while clients wait
 	o := newOriginsCaching(t, "public, max-age=1, stale-if-error=600")
@@ -177,7 +177,7 @@ func TestVarnishBucketFails(t *testing.T) {
 	sameAnswer(t, "a name that the bucket refuses", ask(t, http.MethodGet, base, name), o.answer(name))
 }
 
-// A bucket that does not answer costs no longer than clients wait.
+// A bucket that does not answer delays clients within the time limit only.
 func TestVarnishBucketHangs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 12 s: `make test` runs it")
@@ -199,7 +199,7 @@ func TestVarnishBucketHangs(t *testing.T) {
 	}
 }
 
-// What an origin says about one request is for nobody else.
+// Headers of an origin about one request do not reach other clients.
 func TestVarnishKeepsNoRequestHeaders(t *testing.T) {
 	o := newOrigins(t)
 	mark := func(h http.Handler) http.Handler {
@@ -226,7 +226,7 @@ func TestVarnishKeepsNoRequestHeaders(t *testing.T) {
 	}
 }
 
-// URLs are answered as the handler does, or refused, but never fail for want of memory.
+// Long URLs get the handler's answer or are refused, but never fail for lack of memory.
 func TestVarnishLongURLs(t *testing.T) {
 	o := newOrigins(t)
 	both, alone := startVarnish(t, o.bucket.URL+"/bucket", o.fallback.URL), startVarnish(t, o.bucket.URL+"/bucket", "")

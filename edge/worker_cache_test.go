@@ -29,7 +29,8 @@ for (const put of puts) {
 }
 `
 
-// An answer neither waits for the cache nor fails with it, and what only one client got is not kept.
+// An answer neither waits for the cache nor fails with it, and answers for one client are not
+// cached.
 func TestWorkerCacheFails(t *testing.T) {
 	servers.Wanted(t)
 	dir := render(t, "worker", "https://example.org/prefix", "", "")

@@ -20,7 +20,8 @@ func object(body string) http.HandlerFunc {
 	}
 }
 
-// An error of the bucket is a 503 in JSON, not the bucket's words; what was kept goes on.
+// An error of the bucket becomes a 503 in JSON without the bucket's body; cached answers
+// are served on.
 func TestWorkerBucketErrors(t *testing.T) {
 	t.Parallel()
 	const path = "/api/v1/lists/8/details"
@@ -75,7 +76,7 @@ func TestWorkerOriginsReceive(t *testing.T) {
 	}
 }
 
-// An origin that says nothing is one that fails.
+// An origin that does not answer counts as failed.
 func TestWorkerHangingBucket(t *testing.T) {
 	t.Parallel()
 	const path = "/api/v1/lists/8/details"
