@@ -1,6 +1,5 @@
-// Command bench measures the commands beside the tools that people would use
-// instead, on one machine in one run, and prints a table. `make bench` builds
-// what it needs.
+// Command bench compares the commands with the tools that people would use instead, on
+// one machine in one run, and prints a table. `make bench` builds what it needs.
 package main
 
 import (
@@ -60,8 +59,8 @@ func run(ctx context.Context, snapshot, bin, work string) (err error) {
 
 func (b *bench) path(name string) string { return filepath.Join(b.work, name) }
 
-// rounds is how often two things are measured in turns: machines are noisy, and
-// the round with the middle ratio is what counts.
+// rounds is the number of alternating rounds: machines are noisy, so the round with the
+// median ratio counts.
 const rounds = 3
 
 // folder measures folders. Every round writes new ones and nothing is removed
@@ -162,8 +161,8 @@ func (b *bench) startFallback(ctx context.Context) (*rig.Process, error) {
 	return rig.Start(ctx, addr, exec.CommandContext(ctx, filepath.Join(b.bin, "followpress"), "serve", "--site", b.path("site"), "--addr", addr))
 }
 
-// search asks for terms that have to look at the whole of the largest list, one
-// request after the other.
+// search requests terms that need a scan of the whole largest list, one request after
+// the other.
 func (b *bench) search(ctx context.Context) error {
 	ours, err := b.startFallback(ctx)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// What an edge forwards means the same to the fallback as what it was asked, and
-// has one form.
+// A forwarded request means the same to the fallback as the original one, and has one
+// normal form.
 func TestForwardIsTheSameRequest(t *testing.T) {
 	random := newRandom()
 	for _, c := range configs(t) {
@@ -87,7 +87,7 @@ func TestEdgeExpressionsMatchKeys(t *testing.T) {
 	}
 }
 
-// Nothing beside a site's objects can be asked for at an edge, however it is spelled.
+// Only objects of a site can be requested at an edge, however a path is spelled.
 func TestEdgeHidesWhatIsNoObject(t *testing.T) {
 	c := defaultConfig(t)
 	for _, path := range []string{"/_lock", "/_publishing", "/_publishing.tar", "/_refresh/details/1", "/%5Frefresh/details/1", "/_site/../_lock", "//_lock", "/api/v1/../../_lock"} {

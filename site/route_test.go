@@ -26,7 +26,8 @@ func TestRoutes(t *testing.T) {
 			want = "application/problem+json"
 		}
 		equal(t, "content type of "+r.Pattern, r.ContentType, want)
-		// The entry points are checked every time, all else may be kept a while, nothing forever.
+		// Entry points are revalidated every time; everything else may be cached for a limited
+		// time.
 		maxAge := strings.HasPrefix(r.CacheControl, "public, max-age=")
 		if entry := r.ID == site.RouteManifest || r.ID == site.RouteRoot; entry == maxAge || entry && r.CacheControl != "no-cache" {
 			t.Errorf("route %s: got Cache-Control %q, want no-cache for entry points and a max-age for others", r.Pattern, r.CacheControl)
@@ -58,7 +59,7 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// A base path can never be where a site keeps its own objects.
+// A base path cannot collide with the objects of the site itself.
 func TestReserved(t *testing.T) {
 	reserved := site.Reserved()
 	for _, r := range site.Routes() {
@@ -98,7 +99,7 @@ func TestRouteOfRefuses(t *testing.T) {
 	}
 }
 
-// Routes with the same headers have the same digest, others another.
+// Routes have the same digest if and only if their headers are the same.
 func TestHeaderRules(t *testing.T) {
 	rules := site.HeaderRules()
 	equal(t, "routes with rules", len(rules), len(site.Routes()))

@@ -1,6 +1,6 @@
-// Command edge measures nginx and Varnish, as followpress edge configures them, before a
-// bucket: requests a second beside nginx serving the files, and how many requests
-// their caches answer. `make bench-edge` builds what it needs.
+// Command edge measures nginx and Varnish in front of a bucket, as configured by
+// followpress edge: requests per second compared with nginx serving files, and the hit
+// ratio of their caches. `make bench-edge` builds what it needs.
 package main
 
 import (
@@ -83,7 +83,7 @@ func run(ctx context.Context, snapshot, bin string, objects int) (err error) {
 
 func (b *bench) path(name string) string { return filepath.Join(b.work, name) }
 
-// serveObject is the bucket.
+// serveObject is the handler of the bucket.
 func (b *bench) serveObject(w http.ResponseWriter, r *http.Request) {
 	b.requests.Add(1)
 	body, err := os.ReadFile(filepath.Join(b.path("site"), filepath.Clean("/"+r.URL.Path)))
@@ -152,7 +152,7 @@ const emptyVCL = `vcl 4.1;
 backend default { .host = "%s"; .port = "%s"; }
 `
 
-// emptyVarnish measures what Varnish takes by itself.
+// emptyVarnish measures Varnish with an empty configuration.
 func (b *bench) emptyVarnish(ctx context.Context, plain string) error {
 	address, err := rig.FreeAddr()
 	if err != nil {
@@ -177,8 +177,8 @@ func (b *bench) emptyVarnish(ctx context.Context, plain string) error {
 	return b.rate(ctx, "Varnish with an empty configuration", address, plain, "")
 }
 
-// hits asks for details of all lists, some much more often than others, with
-// parameters that mean nothing. Each list is asked for once before.
+// hits requests the details of all lists, some much more often than others, with
+// unknown parameters. Each list is requested once before.
 func (b *bench) hits(kind, address string) error {
 	if err := ask(address, len(b.lists), func(i int) string { return b.lists[i] }); err != nil {
 		return err

@@ -1,6 +1,5 @@
-// Command fallback measures cmd/fallback over a bucket, beside nginx where there is
-// something to compare with, and prints a table. `make bench-fallback` builds what
-// it needs.
+// Command fallback measures cmd/fallback over a bucket, compared with nginx where
+// possible, and prints a table. `make bench-fallback` builds what it needs.
 package main
 
 import (
@@ -119,7 +118,7 @@ func (b *bench) publish(ctx context.Context) error {
 	return err
 }
 
-// A fallback is one that runs over the bucket.
+// A fallback is a running fallback over the bucket.
 type fallback struct {
 	*rig.Process
 	metrics string // address of its metrics
@@ -151,7 +150,7 @@ func waitUntilReady(addr string) error {
 	return nil
 }
 
-// start measures how small it is, and how soon it is ready.
+// start measures the size of the binary, and how soon it is ready.
 func (b *bench) start(ctx context.Context) error {
 	info, err := os.Stat(filepath.Join(b.bin, "fallback"))
 	if err != nil {
@@ -218,8 +217,8 @@ func detailsOf(lists []string) []string {
 	return paths
 }
 
-// term searches the largest list, one time in two for what only its last entries
-// could have: all of it is looked at.
+// term searches the largest list. Every second term can match only its last entries, so
+// that the whole list is scanned.
 func (b *bench) term(ctx context.Context) error {
 	ours, err := b.fallback(ctx)
 	if err != nil {
@@ -245,7 +244,8 @@ func (b *bench) term(ctx context.Context) error {
 
 var storeReads = regexp.MustCompile(`(?m)^followpress_store_seconds_count\{operation="read",result="(?:done|absent)"\} (\d+)$`)
 
-// page counts what page 50 of the largest list costs a fallback that has just begun.
+// page counts the store requests for page 50 of the largest list in a fallback that has
+// just started.
 func (b *bench) page(ctx context.Context) error {
 	ours, err := b.fallback(ctx)
 	if err != nil {
@@ -280,7 +280,7 @@ func (f *fallback) storeReads() (n int, err error) {
 	return n, nil
 }
 
-// random asks for all lists, more than the cache holds.
+// random requests random lists, more than the cache can hold.
 func (b *bench) random(ctx context.Context) error {
 	ours, err := b.fallback(ctx)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command publish measures followpress publish beside rclone, with the same site and the
+// Command publish compares followpress publish with rclone, with the same site and the
 // same servers in one run, and prints a table. `make bench-publish` builds what it
 // needs.
 package main
@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// options are what the flags say.
+// options are the flags.
 type options struct {
 	snapshot, bin, tools, work string
 	size, rounds               int
@@ -52,14 +52,14 @@ type options struct {
 type bench struct {
 	options
 	table     measure.Table
-	transfers map[servers.Kind]int // of rclone, that suit the server
+	transfers map[servers.Kind]int // of rclone, tuned for the server
 	tuning    []string             // how they were found
 	objects   int                  // of the site
 	last      report               // of the publish before
 	memory    float64              // the most of any publish
 }
 
-// longest is for servers and tools that hang.
+// longest is the time limit for servers and tools that hang.
 const longest = 3 * time.Hour
 
 // run leaves everything it makes until the end: file systems are slow for a while
@@ -146,7 +146,7 @@ func (b *bench) generateOne(ctx context.Context, snapshot, name string) error {
 	return err
 }
 
-// minio measures with the server that unpacks many objects out of one request.
+// minio measures with a server that unpacks many objects from one request.
 func (b *bench) minio(ctx context.Context) error {
 	first, err := b.first(ctx, servers.MinIO)
 	if err != nil {
@@ -176,7 +176,7 @@ func (b *bench) minio(ctx context.Context) error {
 	return nil
 }
 
-// versitygw measures with a server that takes one object a request.
+// versitygw measures with a server that takes one object per request.
 func (b *bench) versitygw(ctx context.Context) error {
 	first, err := b.first(ctx, servers.VersityGW)
 	if err != nil {

@@ -41,7 +41,7 @@ const style = `
   }
 `
 
-// A box is a thing: a place where data is, or a server.
+// A box is a place where data is stored, or a server.
 type box struct {
 	x, y   int // top left
 	class  string
@@ -49,7 +49,7 @@ type box struct {
 	detail [2]string // lines below the name
 }
 
-// An arrow is what moves data. Its path is in SVG's words, its label is centred.
+// An arrow is a flow of data. Its path is SVG path data, its label is centred.
 type arrow struct {
 	path   string
 	class  string
@@ -75,7 +75,7 @@ var arrows = []arrow{
 	{"M800 78 H844", "", 0, 0, "", ""},
 	{"M732 192 V120", "", 772, 151, "", "searches"},
 	{"M560 120 V234 H660", "", 612, 226, "serve", ""},
-	{"M600 234 H560 V120", "", 0, 0, "", ""}, // what it refreshes
+	{"M600 234 H560 V120", "", 0, 0, "", ""}, // refreshed objects
 	{"M848 234 H804", "", 0, 0, "", ""},
 	{"M516 116 V234 H190 V84", "later", 353, 226, "", "what was refreshed goes into the next site"},
 }
@@ -89,7 +89,7 @@ func main() {
 	}
 }
 
-// draw is the picture, an SVG.
+// draw returns the picture as an SVG.
 func draw() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="From a snapshot to an answer">`+"\n", width, height)

@@ -1,4 +1,4 @@
-// Package rig starts what the benchmarks measure and measure with: servers, and wrk.
+// Package rig starts servers and wrk for the benchmarks.
 package rig
 
 import (
@@ -51,7 +51,7 @@ func (p *Process) Stop() {
 	_ = p.command.Wait()
 }
 
-// PeakMemory is the most that the process has had in memory so far, in MiB.
+// PeakMemory is the peak resident memory of the process so far, in MiB.
 func (p *Process) PeakMemory() (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *Process) PeakMemory() (float64, error) {
 	return 0, errors.New("the system does not tell the peak memory")
 }
 
-// FreeAddr is an address of this machine on which nobody listens.
+// FreeAddr is a local address on which no process listens.
 func FreeAddr() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -100,7 +100,7 @@ func Nginx(ctx context.Context, work, site string) (*Process, error) {
 	return Start(ctx, addr, exec.CommandContext(ctx, "nginx", "-c", config))
 }
 
-// Get asks for a URL, which must answer with 200.
+// Get requests a URL, which must answer with 200.
 func Get(url string) error {
 	response, err := http.Get(url)
 	if err != nil {
