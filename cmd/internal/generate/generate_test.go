@@ -18,7 +18,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// TestMain: to sync would be to wait for what all other tests write.
+// TestMain turns syncing off: it would wait for the files of all other tests.
 func TestMain(m *testing.M) {
 	if err := os.Setenv("FOLLOWPRESS_NO_SYNC", "1"); err != nil {
 		panic(err)
@@ -60,7 +60,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// TestLongTexts: what is left out is printed and reported; the run is a success.
+// TestLongTexts: texts that were left out are printed and reported; the run succeeds.
 func TestLongTexts(t *testing.T) {
 	dir, out := demo(t), filepath.Join(t.TempDir(), "site")
 	addRow(t, dir, "accounts", `{"address":"0x`+strings.Repeat("e", 40)+`","ens":{"avatar":"data:,`+strings.Repeat("x", 300)+`"}}`)
@@ -116,8 +116,8 @@ func failedWith(stderr, reason string) bool {
 	return ok && strings.Contains(line, reason) && strings.Count(line, "\n") == 1 && strings.HasSuffix(line, "\n")
 }
 
-// TestFlagOutOfRange: what the parser of flags cannot know is refused all the same,
-// before any work.
+// TestFlagOutOfRange: values that the flag parser accepts but that are out of range are
+// refused before any work.
 func TestFlagOutOfRange(t *testing.T) {
 	dir := demo(t)
 	for flag, reason := range map[string]string{
@@ -197,7 +197,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestUnwritableReport: a report that cannot be written is found out before the work.
+// TestUnwritableReport: a report that cannot be written is an error before the work.
 func TestUnwritableReport(t *testing.T) {
 	dir := demo(t)
 	for name, test := range map[string]struct{ file, reason string }{
@@ -238,7 +238,7 @@ func TestReportBesideOutput(t *testing.T) {
 	}
 }
 
-// TestReportInOutput: by whatever name the report would be in the output, it is refused.
+// TestReportInOutput: a report inside the output is refused, whatever name leads there.
 func TestReportInOutput(t *testing.T) {
 	dir := demo(t)
 	for name, test := range map[string]struct {
@@ -285,8 +285,8 @@ func TestReportInOutput(t *testing.T) {
 	}
 }
 
-// TestOutputThatIsNoPath: what would become a folder of an odd name is refused, with
-// what does it.
+// TestOutputThatIsNoPath: names that would become an odd folder are refused, with the
+// command that does what was meant.
 func TestOutputThatIsNoPath(t *testing.T) {
 	dir := demo(t)
 	for out, reason := range map[string]string{
@@ -350,8 +350,8 @@ func parseReport(t *testing.T, text string) generator.Report {
 	return report
 }
 
-// TestStopped sends the signal of Ctrl-C's quieter sister as soon as the run says
-// something. It ends with the status that shells expect, and leaves nothing.
+// TestStopped sends SIGTERM as soon as the run prints something. It ends with the
+// status that shells expect, and leaves no files.
 func TestStopped(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "site")
 	var stdout bytes.Buffer

@@ -101,8 +101,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// What cannot be begun fails with one line that says what is wrong, and tells the
-// report and the summary of the job so.
+// A run that cannot start fails with one line that says what is wrong, which is also in
+// the report and the summary of the job.
 func TestFailures(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
@@ -137,8 +137,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A site from a folder or a tar file comes into a folder byte for byte; again it is
-// unchanged; the report adds up.
+// A site from a folder or a tar file is published to a folder byte for byte. The next
+// run finds it unchanged. The numbers of the report add up.
 func TestPublishToAFolder(t *testing.T) {
 	folder := demoSite(t, "site")
 	for _, from := range []string{folder, demoSite(t, "site.tar")} {
@@ -204,8 +204,8 @@ func equalFolders(t *testing.T, got, want string) {
 	}
 }
 
-// A folder that is reached through a symbolic link is the same bucket: it is published
-// to, verified, and a run that was cut off is taken up.
+// A folder reached through a symbolic link is the same bucket: publishing, verifying
+// and resuming a run work.
 func TestPublishThroughALink(t *testing.T) {
 	from, to := demoSite(t, "site"), filepath.Join(t.TempDir(), "out")
 	link := filepath.Join(t.TempDir(), "link")
@@ -245,7 +245,7 @@ func TestPublishThroughALink(t *testing.T) {
 	must("verify")
 }
 
-// A folder is synced unless somebody asks for speed: by the flag, or by the environment.
+// A folder is synced unless --no-sync or its variable is set.
 func TestNoSync(t *testing.T) {
 	for _, c := range []struct {
 		name, environment string
@@ -298,8 +298,8 @@ func onServers(t *testing.T, test func(t *testing.T, s *servers.Server)) {
 	}
 }
 
-// From nothing to a site that everybody can read takes one command; no output of it
-// holds the secret, at any level.
+// One command creates a bucket with a site that everybody can read. Its output does not
+// contain the secret, at any log level.
 func TestInitAndPublish(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		from := demoSite(t, "site.tar")
@@ -367,7 +367,7 @@ func TestDryRunCosts(t *testing.T) {
 	})
 }
 
-// Where a server refuses conditional writes, the command says so once and goes on.
+// If a server refuses conditional writes, the command warns once and continues.
 func TestServerWithoutConditionalWrites(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		behind, err := url.Parse(s.Endpoint)
@@ -395,7 +395,7 @@ func TestServerWithoutConditionalWrites(t *testing.T) {
 	})
 }
 
-// What trying again does not change stops at once, and says what to check.
+// Errors that a retry cannot fix stop the run at once, with what to check.
 func TestPermanentErrors(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		from, dest := demoSite(t, "site"), "s3://"+s.Bucket(t)

@@ -34,8 +34,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A forgetful cache keeps every answer until it is told to forget it, by BAN as
-// Varnish is or by PURGE, and keeps what it was told.
+// A forgetful cache keeps every answer until it is purged, by BAN like Varnish or by
+// PURGE, and records these requests.
 type forgetful struct {
 	*httptest.Server
 	origin http.Handler
@@ -157,8 +157,7 @@ func now(t *testing.T, folder string) http.Handler {
 	})
 }
 
-// urisOf are the URLs of all objects of a site, with some of the queries that a cache
-// may have seen.
+// urisOf are the URLs of all objects of a site, some of them with queries.
 func urisOf(t *testing.T, folder string) []string {
 	t.Helper()
 	config, err := site.Config{}.WithDefaults()
@@ -289,7 +288,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// Where not all changes are known, or there are too many, everything is purged.
+// If not all changes are known, or there are too many, everything is purged.
 func TestPurgeEverything(t *testing.T) {
 	first, second := demoSite(t, "site"), changedDemo(t, withoutLast)
 	cache := newForgetful(t, http.NotFoundHandler())
@@ -323,7 +322,7 @@ func TestPurgeEverything(t *testing.T) {
 	}
 }
 
-// A purge that fails is no publish that fails: it says so, and how to go on.
+// If only the purge fails, the message says that the site is published, and what to do.
 func TestPurgeFails(t *testing.T) {
 	from, to := demoSite(t, "site"), filepath.Join(t.TempDir(), "out")
 	cache, other := newForgetful(t, http.NotFoundHandler()), newForgetful(t, http.NotFoundHandler())
@@ -359,7 +358,7 @@ func TestPurgeFails(t *testing.T) {
 	}
 }
 
-// What a repair puts back is purged too, also where it leaves something unknown alone.
+// Objects that a repair puts back are purged too, even if it leaves unknown objects alone.
 func TestPurgeAfterRepair(t *testing.T) {
 	from, to := demoSite(t, "site"), filepath.Join(t.TempDir(), "out")
 	cache := newForgetful(t, http.NotFoundHandler())
@@ -382,8 +381,8 @@ func TestPurgeAfterRepair(t *testing.T) {
 	}
 }
 
-// What a publish changed is purged also where the folder of the site was replaced or
-// removed as soon as it was published.
+// Changes are purged even if the folder of the site is replaced or removed right after
+// the publish.
 func TestPurgeWithoutTheSite(t *testing.T) {
 	first, second := demoSite(t, "site"), changedDemo(t, withoutLast)
 	cache, to := newForgetful(t, http.NotFoundHandler()), filepath.Join(t.TempDir(), "out")
@@ -415,8 +414,8 @@ func withoutLastList(name, text string) string {
 	return strings.Join(lines[:len(lines)-1], "")
 }
 
-// Once the root is the new one readers see the new site: caches are purged even if what
-// is gone cannot be deleted. Both are reported.
+// Once the root is replaced readers see the new site: caches are purged even if stale
+// objects cannot be deleted. Both are reported.
 func TestPurgeAfterDeletesThatFail(t *testing.T) {
 	first, second := demoSite(t, "site"), changedDemo(t, withoutLastList)
 	cache := newForgetful(t, http.NotFoundHandler())
@@ -456,7 +455,7 @@ func TestPurgeAfterDeletesThatFail(t *testing.T) {
 	}
 }
 
-// refusing is a front that passes requests on to a server but for those that it refuses.
+// refusing is a proxy that refuses some requests and forwards the others.
 func refusing(t *testing.T, endpoint string, refuse func(r *http.Request) bool) string {
 	t.Helper()
 	to, err := url.Parse(endpoint)
@@ -539,7 +538,7 @@ func TestPurgeBehindAServerThatDoesNotDelete(t *testing.T) {
 	})
 }
 
-// What goes wrong after the publish says how to go on, whatever it is.
+// Any failure after the publish says what to do next.
 func TestPurgeCannotBegin(t *testing.T) {
 	report := publisher.NewReport()
 	report.Outcome, report.Live, report.Changed.Unknown = publisher.Published, true, true
@@ -549,7 +548,7 @@ func TestPurgeCannotBegin(t *testing.T) {
 	}
 }
 
-// It waits before it purges, and an interrupt ends that.
+// It waits before it purges, and an interrupt ends the wait.
 func TestPurgeWaits(t *testing.T) {
 	cache := newForgetful(t, http.NotFoundHandler())
 	begun := time.Now()

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(runMain) != "" {
 		command.Main("followpress", "", &verbs{})
 	}
-	// To sync would be to wait for what all other tests write.
+	// Syncing would wait for the files of all other tests.
 	if err := os.Setenv("FOLLOWPRESS_NO_SYNC", "1"); err != nil {
 		panic(err)
 	}
@@ -97,8 +97,8 @@ func digests(t *testing.T, folder string) map[site.Key]string {
 	return found
 }
 
-// slowWay is a way to a server that takes time, and a function that makes the server
-// hang there, and one that makes it answer again.
+// slowWay returns a slow proxy to a server, a function that makes it hang, and one that
+// makes it answer again.
 func slowWay(t *testing.T, s *servers.Server) (endpoint string, hang, mend func()) {
 	t.Helper()
 	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
@@ -122,9 +122,9 @@ func slowWay(t *testing.T, s *servers.Server) (endpoint string, hang, mend func(
 	return "http://" + proxy.Listen, hang, mend
 }
 
-// An interrupt ends the command within seconds, even if the server hangs. What is under
-// way may end first where the server answers; then the next run can begin at once, else
-// when the lease has run out. It takes up what was done.
+// An interrupt ends the command within seconds, even if the server hangs. If the server
+// answers, requests under way complete and the next run can begin at once; otherwise it
+// begins when the lease has expired. It resumes the interrupted run.
 func TestInterrupted(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		from := demoSite(t, "site")
@@ -218,8 +218,8 @@ func newFront(t *testing.T, s *servers.Server, rewrite func(out *http.Request)) 
 	return f
 }
 
-// The report counts what was asked, says what it costs at the prices given, and adds up
-// with what is in the bucket. The summary of the job grows by a table a run.
+// The report counts the requests and their cost at the given prices, and agrees with
+// the content of the bucket. Each run appends a table to the summary of the job.
 func TestTheReportAddsUp(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		summary := filepath.Join(t.TempDir(), "summary")
@@ -258,7 +258,7 @@ func TestTheReportAddsUp(t *testing.T) {
 	})
 }
 
-// A dry run says what the run will do, and sends nothing that writes.
+// A dry run shows the plan of the run, and sends no request that writes.
 func TestADryRunOnlyReads(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		bucket, f := s.Bucket(t), newFront(t, s, nil)
@@ -300,8 +300,8 @@ func otherSite(t *testing.T, path string) {
 	}
 }
 
-// A server that takes conditions and does not look at them is found out before anybody
-// relies on the lock. The command says so once and goes on.
+// A server that ignores conditions is detected before the lock is relied on. The
+// command warns once and continues.
 func TestServerThatIgnoresConditions(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		f := newFront(t, s, func(out *http.Request) {
@@ -328,8 +328,8 @@ func TestServerThatIgnoresConditions(t *testing.T) {
 	})
 }
 
-// Verify has the status 1 where something is missing, altered or unknown; repair where
-// something is left that is none of a site's.
+// The status of verify is 1 if objects are missing, altered or unknown, and that of
+// repair if foreign objects are left.
 func TestStatusOfVerifyAndRepair(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		from, bucket := demoSite(t, "site"), s.Bucket(t)
@@ -372,8 +372,8 @@ func TestStatusOfVerifyAndRepair(t *testing.T) {
 	})
 }
 
-// Whatever the command does and however it ends, nothing that it writes holds the
-// secret, or anything of a signature; not even at the level debug.
+// However the command ends, its output contains neither the secret nor a signature, not
+// even at the level debug.
 func TestNoSecretIsTold(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		const wrong = "a-wrong-secret-key"
