@@ -8,7 +8,7 @@ FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
-# With .git, which tells followpress version.
+# With .git, from which `followpress version` gets its version.
 COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /out/ ./cmd/followpress ./cmd/fallback
 

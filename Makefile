@@ -1,27 +1,27 @@
-# What people do every day. `make` alone lists it.
+# Everyday tasks. `make` alone lists them.
 
 BIN      := .tools
 LINTER   := $(BIN)/golangci-lint
 ACTIONLINT := $(BIN)/actionlint
-# In a folder of its own, of Python.
+# In a Python virtual environment.
 CFNLINT  := $(BIN)/cfn-lint/installed
-# What tests start, and what the benchmark compares with; built from the modules in tools.
+# Servers that tests start, and tools that the benchmarks compare with; built from the modules in tools.
 SERVERS  := $(BIN)/minio $(BIN)/versitygw
 RCLONE   := $(BIN)/rclone
-# What Cloudflare Workers run in, for the tests of edges.
+# The runtime of Cloudflare Workers, for the tests of edges.
 WORKERD  := tools/edge/node_modules/.package-lock.json
 SITE     ?= out
 SNAPSHOT ?= fixtures/demo
-# A snapshot at a real size; the benchmark makes one where this is not there.
+# A snapshot of realistic size; without one the benchmarks make a synthetic one.
 BENCH_SNAPSHOT ?= $(wildcard ../shared/data/epinions)
 FUZZTIME ?= 1m
 SCHEDULES ?= 5000000
 
-# Debian has nginx and varnishd where only root's PATH looks.
+# Debian installs nginx and varnishd in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 
 .PHONY: help preview generate publish edge test test-tools test-install race-tools edge-tools disk-tools bench-tools lint lint-tools docs fuzz bench bench-publish bench-fallback bench-edge soak clean
-# With -j too: apt runs once at a time, and the C compiler is there before cgo wants it.
+# Even with -j: apt must not run twice at a time, and cgo needs the C compiler installed first.
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -44,22 +44,22 @@ test: test-tools ## run every test with the race detector; installs what is miss
 
 test-tools: race-tools edge-tools disk-tools $(SERVERS) $(WORKERD) ## install what `make test` needs and is missing
 
-test-install: ## try test-tools on fresh Debian machines (as root, in chroots; some minutes)
+test-install: ## try test-tools on fresh Debian systems (as root, in chroots; some minutes)
 	bash .ci/test-install
 
-# A tool from Debian is a word here: a command, /file or python3:module=the package that brings it where it is missing.
+# Tools from Debian are written COMMAND=PACKAGE, /FILE=PACKAGE or python3:MODULE=PACKAGE: the package is installed if the rest is missing.
 
 race-tools: # the race detector needs a C compiler; downloads need certificates
 	@bash .ci/install gcc=gcc /usr/include/stdlib.h=libc6-dev /etc/ssl/certs/ca-certificates.crt=ca-certificates
 
-edge-tools: # the edges that tests run
+edge-tools: # the servers that tests of edges run
 	@bash .ci/install nginx=nginx /usr/lib/nginx/modules/ngx_http_js_module.so=libnginx-mod-http-js \
 		varnishd=varnish caddy=caddy node=nodejs npm=npm
 
-disk-tools: # a file system whose power tests cut
+disk-tools: # the file system of power failure tests
 	@bash .ci/install mkfs.ext4=e2fsprogs
 
-bench-tools: # what benchmarks compare with, and measure by
+bench-tools: # tools that benchmarks compare with, and the load generator
 	@bash .ci/install nginx=nginx wrk=wrk
 
 $(WORKERD): tools/edge/package.json tools/edge/package-lock.json | edge-tools
@@ -78,7 +78,7 @@ $(CFNLINT): tools/cfn-lint/requirements.txt
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
 	@touch $@
 
-docs: ## write again what is generated in docs
+docs: ## regenerate docs/commands.md and docs/overview.svg
 	go generate ./docs/...
 	go test ./cmd/followpress -run TestCommandsPage -update
 
@@ -91,21 +91,21 @@ $(SERVERS) $(RCLONE) $(ACTIONLINT): $(BIN)/%: tools/%/go.mod tools/%/go.sum
 fuzz: ## run each fuzz test for FUZZTIME
 	bash .ci/fuzz $(FUZZTIME)
 
-bench: bench-tools ## measure beside cp, tar and nginx; then the hot loops
+bench: bench-tools ## compare with cp, tar and nginx; then run the Go benchmarks
 	go build -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench --bin $(BIN)/bench --snapshot "$(BENCH_SNAPSHOT)"
 	go test -run '^$$' -bench . -benchmem ./generator ./server
 
-bench-publish: $(SERVERS) $(RCLONE) ## measure publish beside rclone, with MinIO and versitygw (about half an hour)
+bench-publish: $(SERVERS) $(RCLONE) ## compare publish with rclone, on MinIO and versitygw (about half an hour)
 	go build -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench/publish --bin $(BIN)/bench --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
 
-bench-fallback: bench-tools $(BIN)/minio ## measure the fallback over MinIO, beside nginx
+bench-fallback: bench-tools $(BIN)/minio ## compare the fallback over MinIO with nginx
 	go build -o $(BIN)/bench/ ./cmd/followpress
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(BIN)/bench/ ./cmd/fallback
 	go run ./bench/fallback --bin $(BIN)/bench --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
 
-bench-edge: bench-tools edge-tools ## measure nginx and Varnish before a bucket beside nginx serving files
+bench-edge: bench-tools edge-tools ## compare nginx and Varnish in front of a bucket with nginx serving files
 	go build -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench/edge --bin $(BIN)/bench --snapshot "$(BENCH_SNAPSHOT)"
 

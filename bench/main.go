@@ -1,6 +1,5 @@
-// Command bench measures the commands beside the tools that people would use
-// instead, on one machine in one run, and prints a table. `make bench` builds
-// what it needs.
+// Command bench compares the commands with the tools that people would use instead, on
+// one machine in one run, and prints a table. `make bench` builds what it needs.
 package main
 
 import (
@@ -104,8 +103,8 @@ func (b *bench) startFallback(ctx context.Context) (*rig.Process, error) {
 	})
 }
 
-// search asks for terms that have to look at the whole of the largest list, one
-// request after the other.
+// search requests terms that need a scan of the whole largest list, one request after
+// the other.
 func (b *bench) search(ctx context.Context) error {
 	ours, err := b.startFallback(ctx)
 	if err != nil {

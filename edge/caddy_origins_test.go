@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A witness is an origin that remembers what it received, and answers as it is told.
+// A witness is an origin that records what it received, with answers that the test sets.
 type witness struct {
 	*httptest.Server
 
@@ -55,7 +55,7 @@ func (w *witness) all() []received {
 	return slices.Clone(w.received)
 }
 
-// status answers as a bucket does that has an error.
+// status answers like a failing bucket.
 func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/xml")
@@ -67,7 +67,7 @@ func status(code int) http.HandlerFunc {
 
 const bucketWords = "<Error><Code>TheBucketsOwn</Code></Error>"
 
-// The origins receive neither the headers nor the body of a client, by any way.
+// The origins receive neither the headers nor the body of a client, by any route.
 func TestCaddyOriginsReceive(t *testing.T) {
 	t.Parallel()
 	bucket := newWitness(t, func(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +101,7 @@ func TestCaddyOriginsReceive(t *testing.T) {
 		}
 		defer response.Body.Close()
 		if response.StatusCode != http.StatusOK {
-			t.Errorf("%s %s: %d", method, path, response.StatusCode)
+			t.Errorf("%s %s: got status %d, want 200", method, path, response.StatusCode)
 		}
 	}
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
@@ -120,16 +120,16 @@ func TestCaddyOriginsReceive(t *testing.T) {
 			r.header.Del("If-None-Match")
 			if len(r.header) > 0 || r.body != "" || r.host != strings.TrimPrefix(w.URL, "http://") ||
 				r.method != http.MethodGet {
-				t.Errorf("the %s received %+v", what, r)
+				t.Errorf("request to the %s: got %+v, want no header, body or host of the client", what, r)
 			}
 		}
 		if len(w.all()) != 24 || conditions[""] != 12 || conditions[`"x"`] != 12 {
-			t.Errorf("the %s received %d requests, conditions %v", what, len(w.all()), conditions)
+			t.Errorf("requests to the %s: got %d with conditions %v, want 24, half of them with a condition", what, len(w.all()), conditions)
 		}
 	}
 }
 
-// An error of the bucket is a 503 in JSON, not the bucket's words.
+// An error of the bucket becomes a 503 in JSON without the bucket's body.
 func TestCaddyBucketErrors(t *testing.T) {
 	t.Parallel()
 	bucket := newWitness(t, nil)
@@ -142,11 +142,11 @@ func TestCaddyBucketErrors(t *testing.T) {
 				isUnavailable(t, fmt.Sprintf("%d: %s", code, path), ask(t, http.MethodGet, base, path))
 			}
 		}
-		// A name that is not UTF-8 is one that S3 does not know.
+		// S3 refuses a name that is not UTF-8.
 		bucket.answers(status(http.StatusBadRequest))
 		a := ask(t, http.MethodGet, base, "/api/v1/users/%FF/searchFollowing")
 		if want := map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[fallbackURL == ""]; a.status != want || strings.Contains(a.body, bucketWords) {
-			t.Errorf("a name that is no text: %d %s", a.status, a.body)
+			t.Errorf("a name that is not UTF-8: got %d %s, want 404 or the fallback's 200", a.status, a.body)
 		}
 	}
 }
@@ -163,7 +163,7 @@ func hang(t testing.TB) http.HandlerFunc {
 	}
 }
 
-// A bucket that says nothing is an error in good time.
+// A bucket that does not answer is an error within the time limit.
 func TestCaddyHangingBucket(t *testing.T) {
 	t.Parallel()
 	bucket := newWitness(t, hang(t))
@@ -171,6 +171,6 @@ func TestCaddyHangingBucket(t *testing.T) {
 	begun := time.Now()
 	isUnavailable(t, "hanging", ask(t, http.MethodGet, base, "/api/v1/lists/8/details"))
 	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("an origin that hangs: got an answer after %v, want at most 20s", took)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Of the headers that change what CloudFront answers only If-None-Match is left.
+// Of the headers that change CloudFront's answer the function keeps only If-None-Match.
 func TestCloudFrontConditions(t *testing.T) {
 	for _, fallbackURL := range []string{"", "https://fallback.example.org"} {
 		dir := render(t, "cloudfront", "https://bucket.example.org", fallbackURL, "")
@@ -36,13 +36,13 @@ func TestCloudFrontConditions(t *testing.T) {
 			}
 			left := got.Export().(value)["headers"].(value)
 			if len(left) != 1 || left["if-none-match"] == nil {
-				t.Errorf("%q: headers %v", query, left)
+				t.Errorf("%q: got the headers %v, want If-None-Match only", query, left)
 			}
 		}
 	}
 }
 
-// The policy of headers says what every answer of the handler has.
+// The headers policy has the headers of every answer of the handler.
 func TestCloudFrontPolicy(t *testing.T) {
 	body, err := os.ReadFile(filepath.Join(render(t, "cloudfront", "https://bucket.example.org", "", ""), "cloudfront.yaml"))
 	if err != nil {
@@ -65,6 +65,6 @@ func TestCloudFrontPolicy(t *testing.T) {
 		t.Errorf("the policy lacks %s", want)
 	}
 	if n := strings.Count(stack, "- Header: "); n > 10 {
-		t.Errorf("%d headers are removed, CloudFront takes 10", n)
+		t.Errorf("removed headers: got %d, want at most 10", n)
 	}
 }

@@ -65,7 +65,7 @@ func (c *cloudFront) load(code string) {
 				c.chosen = append(c.chosen, member.(value)["originId"].(string))
 			}
 			if len(c.chosen) != 2 || !slices.Contains(group["failoverCriteria"].(value)["statusCodes"].([]any), any(int64(403))) {
-				c.t.Errorf("origin group %+v", group)
+				c.t.Errorf("origin group: got %+v, want two origins and failover on 403", group)
 			}
 			return nil
 		},
@@ -133,7 +133,7 @@ func (c *cloudFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	uri, querystring := result["uri"].(string), result["querystring"].(string)
 	if strings.HasPrefix(uri, "/_lock") || strings.HasPrefix(uri, "/_refresh") {
-		c.t.Errorf("%s becomes %s", r.RequestURI, uri)
+		c.t.Errorf("%s: got %s, want no path of _lock or _refresh", r.RequestURI, uri)
 	}
 	if querystring != "" {
 		uri += "?" + querystring
@@ -208,7 +208,7 @@ func (c *cloudFront) write(w http.ResponseWriter, r *http.Request, a answer) {
 	_, _ = w.Write([]byte(a.body)) // a HEAD has no body: net/http sees to it
 }
 
-// The code keeps to what CloudFront Functions (cloudfront-js-2.0) takes.
+// The code is within the limits of CloudFront Functions (cloudfront-js-2.0).
 func TestCloudFrontRestrictions(t *testing.T) {
 	for _, fallbackURL := range []string{"", "https://fallback.example.org"} {
 		dir := render(t, "cloudfront", "https://bucket.example.org", fallbackURL, "")
@@ -217,12 +217,12 @@ func TestCloudFrontRestrictions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(code) > 10*1024 {
-			t.Errorf("%d bytes, CloudFront takes 10,240", len(code))
+			t.Errorf("the function: got %d bytes, want at most 10,240", len(code))
 		}
 		program := string(code[strings.Index(string(code), "const hasFallback"):])
 		for _, syntax := range []string{`\bfor \(.* of `, `\.\.\.`, `\bclass\b`, `\?\.`, `\?\?`, `\beval\b`, `\bnew Function\b`, `\bsetTimeout\b`, `\bimport\b`, `\brequire\b`, `\(\?<`} {
 			if found := regexp.MustCompile(syntax).FindString(program); found != "" {
-				t.Errorf("the function uses %q, which its engine may not have", found)
+				t.Errorf("the function: got %q, want only what its engine has", found)
 			}
 		}
 		yaml, err := os.ReadFile(filepath.Join(dir, "cloudfront.yaml"))
@@ -231,7 +231,7 @@ func TestCloudFrontRestrictions(t *testing.T) {
 		}
 		for line := range strings.SplitSeq(strings.TrimSpace(string(code)), "\n") {
 			if !strings.Contains(string(yaml), "\n        "+line+"\n") {
-				t.Errorf("the stack lacks the line %.80s", line)
+				t.Errorf("the stack: got no line %.80s", line)
 			}
 		}
 	}

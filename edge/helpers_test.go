@@ -42,7 +42,7 @@ func sitePath(t testing.TB) string {
 	return path
 }
 
-// origins are what an edge stands before: a bucket, and the handler of the fallback.
+// origins are the servers behind an edge: a bucket, and the handler of the fallback.
 type origins struct {
 	bucket, fallback *origin
 	handler          http.Handler // of the fallback, to compare with
@@ -81,8 +81,8 @@ func newOrigin(t testing.TB, handler http.Handler) *origin {
 	return o
 }
 
-// newOrigins are origins over the conformance site. The bucket answers as S3 does,
-// and holds what nobody may see.
+// newOrigins are origins over the conformance site. The bucket answers like S3, and
+// also holds secret objects.
 func newOrigins(t testing.TB) *origins {
 	t.Helper()
 	return newOriginsCaching(t, "")
@@ -112,8 +112,8 @@ func newOriginsCaching(t testing.TB, caching string) *origins {
 
 const secret = "nobody may read this"
 
-// bucketHandler answers as S3 answers anonymous requests for objects of a bucket that
-// may be read but not listed. What is no object of a site is secret.
+// bucketHandler answers like S3 to anonymous requests to a bucket that may be read but
+// not listed. Objects that are not part of the site are secret.
 func bucketHandler(config site.Config, store server.Store, caching string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Amz-Request-Id", "1")
@@ -175,7 +175,7 @@ func siteConfig(t testing.TB) site.Config {
 	return config
 }
 
-// An answer is what came over HTTP.
+// An answer is a response over HTTP.
 type answer struct {
 	status int
 	header http.Header
@@ -238,7 +238,7 @@ func checkCase(t testing.TB, base string, c fixtures.Case) {
 	t.Helper()
 	a := ask(t, http.MethodGet, base, c.Path)
 	if a.status != c.Status {
-		t.Errorf("%s: status %d, want %d: %.200s", c.Path, a.status, c.Status, a.body)
+		t.Errorf("%s: got status %d, want %d: %.200s", c.Path, a.status, c.Status, a.body)
 		return
 	}
 	if c.Status == http.StatusOK {
@@ -253,7 +253,7 @@ func checkCase(t testing.TB, base string, c fixtures.Case) {
 	}
 	if err := json.Unmarshal([]byte(a.body), &p); err != nil || p.Type != "about:blank" || p.Title != http.StatusText(a.status) ||
 		p.Status != a.status || p.Detail == "" || p.Detail != p.Response || a.header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("%s: problem %s, %q, %v", c.Path, a.body, a.header.Get("Content-Type"), err)
+		t.Errorf("%s: got %s, %q, %v, want a problem (RFC 9457)", c.Path, a.body, a.header.Get("Content-Type"), err)
 	}
 }
 
@@ -262,7 +262,7 @@ func checkCase(t testing.TB, base string, c fixtures.Case) {
 func sameAnswer(t testing.TB, what string, got, want answer, except ...string) {
 	t.Helper()
 	if got.status != want.status || got.body != want.body {
-		t.Errorf("%s: %d %.300q, want %d %.300q", what, got.status, got.body, want.status, want.body)
+		t.Errorf("%s: got %d %.300q, want %d %.300q", what, got.status, got.body, want.status, want.body)
 	}
 	for _, name := range []string{
 		"Access-Control-Allow-Headers", "Access-Control-Allow-Methods", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers",
@@ -270,7 +270,7 @@ func sameAnswer(t testing.TB, what string, got, want answer, except ...string) {
 		"X-Content-Type-Options", "X-Refresh",
 	} {
 		if !slices.Contains(except, name) && !slices.Equal(got.header[name], want.header[name]) {
-			t.Errorf("%s: %s is %q, want %q", what, name, got.header[name], want.header[name])
+			t.Errorf("%s: %s: got %q, want %q", what, name, got.header[name], want.header[name])
 		}
 	}
 }

@@ -22,12 +22,12 @@ func isUnavailable(t testing.TB, what string, a answer) {
 	t.Helper()
 	if a.status != http.StatusServiceUnavailable || a.body != string(site.Unavailable.Body()) || a.header.Get("Retry-After") != "5" ||
 		a.header.Get("Content-Type") != "application/problem+json" || a.header.Get("Cache-Control") != site.NoStore {
-		t.Errorf("%s: %d %v %.200s", what, a.status, a.header, a.body)
+		t.Errorf("%s: got %d %v %.200s, want the 503 of the API", what, a.status, a.header, a.body)
 	}
 }
 
-// Whatever an origin's failure is, its body does not go out, it is not kept, and what is
-// cached goes on.
+// Whatever the failure of an origin, its body does not reach the client, it is not
+// cached, and cached answers are served on.
 func TestNginxFailingOrigins(t *testing.T) {
 	t.Parallel()
 	o := newOrigins(t)
@@ -66,7 +66,8 @@ func TestNginxFailingOrigins(t *testing.T) {
 	}
 }
 
-// A bucket that answers 5xx is as one that is away: for as long as stale-if-error says, and no longer.
+// A bucket that answers 5xx is treated like one that is down: stale answers are served for as long as
+// stale-if-error says, and no longer.
 func TestNginxStaleWhileFailing(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int64{429, 500, 502, 503, 504} {
@@ -84,7 +85,7 @@ func TestNginxStaleWhileFailing(t *testing.T) {
 				sameAnswer(t, "stale root", ask(t, http.MethodGet, base, root), warmRoot)
 			}
 			if n := o.bucket.requests.Load() - before; n != 6 {
-				t.Errorf("%d requests to the bucket, want 6: the answers were not stale", n)
+				t.Errorf("requests to the bucket: got %d, want 6: the answers were not stale", n)
 			}
 			time.Sleep(4 * time.Second)
 			isUnavailable(t, "too stale", ask(t, http.MethodGet, base, path))
@@ -95,7 +96,7 @@ func TestNginxStaleWhileFailing(t *testing.T) {
 	}
 }
 
-// What an origin says to one client is not told to all.
+// Headers of an origin for one client do not reach others.
 func TestNginxKeepsHeadersOfOneClient(t *testing.T) {
 	t.Parallel()
 	o := newOrigins(t)
@@ -119,13 +120,13 @@ func TestNginxKeepsHeadersOfOneClient(t *testing.T) {
 		for range 2 {
 			a := ask(t, http.MethodGet, base, path)
 			if a.status != http.StatusOK || a.header["Set-Cookie"] != nil || a.header["X-Request-Id"] != nil {
-				t.Errorf("%s: %d %v", path, a.status, a.header)
+				t.Errorf("%s: got %d %v, want 200 without Set-Cookie and X-Request-Id", path, a.status, a.header)
 			}
 		}
 	}
 }
 
-// What nginx refuses by itself has a JSON body and the right status.
+// Requests that nginx refuses itself get a JSON body and the right status.
 func TestNginxRefusals(t *testing.T) {
 	t.Parallel()
 	o := newOrigins(t)
@@ -163,15 +164,15 @@ func TestNginxRefusals(t *testing.T) {
 			var p struct{ Status int }
 			if err := json.Unmarshal([]byte(body), &p); c.status != 200 && (err != nil || p.Status != c.status ||
 				header.Get("Content-Type") != "application/problem+json" || header.Get("Access-Control-Allow-Origin") != "*") {
-				t.Errorf("%s: %v %.100q", c.name, header, body)
+				t.Errorf("%s: got %v %.100q, want a problem with the right status", c.name, header, body)
 			}
 			if status != c.status {
-				t.Errorf("%s: %d, want %d", c.name, status, c.status)
+				t.Errorf("%s: got status %d, want %d", c.name, status, c.status)
 			}
 		}
 	}
 	if a := ask(t, http.MethodGet, base, path); a.status != http.StatusOK {
-		t.Errorf("afterwards: %d", a.status)
+		t.Errorf("afterwards: got status %d, want 200", a.status)
 	}
 }
 
@@ -193,7 +194,7 @@ func sendRaw(t testing.TB, base, request string) (int, http.Header, string) {
 	return response.StatusCode, response.Header, string(body)
 }
 
-// Engines that use a context again keep what a module remembers for the next request.
+// Engines that reuse a context keep the variables of a module for the next request.
 func TestNginxDecidesEachRequest(t *testing.T) {
 	t.Parallel()
 	startNginx(t, "http://127.0.0.1:1", "") // where there are no servers, there is no Node
@@ -207,6 +208,6 @@ func TestNginxDecidesEachRequest(t *testing.T) {
 		console.log(lines.map((line) => script.kind(request(line)) + script.path(request(line))).join(' '));
 	`, script).CombinedOutput()
 	if want := "object/api/v1/lists/8/details object/api/v1/lists/7/details own\n"; err != nil || string(output) != want {
-		t.Errorf("%q, want %q (%v)", output, want, err)
+		t.Errorf("decisions: got %q, want %q (%v)", output, want, err)
 	}
 }

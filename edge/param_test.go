@@ -13,7 +13,7 @@ import (
 
 var badOrder = &site.Problem{Name: "bad-order", Status: 400, Detail: "The order must be rank, name or a/b.", CacheControl: "public, max-age=60"}
 
-// MadeUp are parameters of every kind that no site has.
+// MadeUp are invented parameters, one of every kind.
 var MadeUp = map[site.Param]site.ParamRule{
 	"about": {Kind: site.ParamText, About: "made-up text", Problem: site.BadTerm, Most: 20},
 	"order": {Kind: site.ParamChoice, About: "made-up choice", Problem: badOrder, Values: []string{"name", "a/b"}, Neutral: "rank"},
@@ -36,8 +36,8 @@ func AddParam(t testing.TB, name site.Param) {
 	}
 }
 
-// A parameter in the tables of site, and nothing else, reaches requests, the description of
-// the API and every configuration. What is computed from it is not in the tables.
+// Adding a parameter to the tables of site is enough to have it parsed, described and in
+// every configuration. Only the code that uses it is elsewhere.
 func TestNewParameter(t *testing.T) {
 	const details, board = "/api/v1/lists/1/details", "/api/v1/leaderboard/followers"
 	type want struct {

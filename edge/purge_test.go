@@ -28,7 +28,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// publishCommand is the program itself: what it asks of an edge is what people's asks.
+// publishCommand is the real program, so that edges get its requests.
 var publishCommand = sync.OnceValues(func() (string, error) {
 	name := filepath.Join(scratch, "followpress")
 	output, err := exec.Command("go", "build", "-o", name, "../cmd/followpress").CombinedOutput()
@@ -38,8 +38,8 @@ var publishCommand = sync.OnceValues(func() (string, error) {
 	return name, err
 })
 
-// An edition is a change of the conformance snapshot: what is replaced in its files, and
-// lines that are added.
+// An edition is a change of the conformance snapshot: replacements in its files, and
+// additional lines.
 type edition struct {
 	replace map[string]*strings.Replacer
 	add     map[string]string
@@ -67,8 +67,8 @@ var nextSite = sync.OnceValues(func() (string, error) {
 	}.generate("next")
 })
 
-// quietSite is one without the last follow of a long list: the searches of the list and its
-// user stay as they are by default, and only other pages and terms change.
+// quietSite lacks the last follow of a long list: the default searches of the list and its
+// user stay the same, and only other pages and terms change.
 var quietSite = sync.OnceValues(func() (string, error) {
 	return edition{replace: map[string]*strings.Replacer{"records.ndjson": strings.NewReplacer(
 		`{"token_id":"8","version":1,"record_type":"address","data":"0x0000000000000000000000000000000000000d10"}`+"\n", "",
@@ -105,8 +105,8 @@ func (e edition) generate(name string) (dir string, err error) {
 	return dir, err
 }
 
-// A published site is a bucket with what stands around it: a fallback that watches it, and
-// an edge before both.
+// A published site is a bucket with a fallback that watches it, and an edge in front of
+// both.
 type published struct {
 	*origins
 	folder string // of the bucket
@@ -134,8 +134,8 @@ func (p *published) publish(t *testing.T, siteFolder string, args ...string) {
 	p.run(t, append([]string{"publish", "--site", siteFolder, "--dest", "file://" + p.folder}, args...)...)
 }
 
-// newPublished publishes the conformance site and starts what stands around it. A
-// caching other than "" is that of all objects.
+// newPublished publishes the conformance site and starts fallback and edge. caching, if
+// not "", is the Cache-Control of all objects.
 func newPublished(t *testing.T, s subject, caching string) *published {
 	t.Helper()
 	servers.Wanted(t)
@@ -233,11 +233,11 @@ func (p *published) differences(t *testing.T, want map[string]answer) []string {
 func expectNone(t *testing.T, what string, different []string) {
 	t.Helper()
 	if len(different) > 0 {
-		t.Errorf("%s: %d answers are not the site's: %q", what, len(different), different[:min(len(different), 10)])
+		t.Errorf("%s: got %d answers that are not the site's, want none: %q", what, len(different), different[:min(len(different), 10)])
 	}
 }
 
-// hammer asks for everything, again and again, until the test ends.
+// hammer requests everything, again and again, until the test ends.
 func (p *published) hammer(t *testing.T, requests []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -253,8 +253,7 @@ func (p *published) hammer(t *testing.T, requests []string) {
 	t.Cleanup(func() { cancel(); asking.Wait() })
 }
 
-// A republish followed by a purge: no edge serves an old object after the purge has
-// returned, while others ask for everything all the time.
+// After a republish and a purge no edge serves an old object, even under constant load.
 func TestNothingOldAfterPurge(t *testing.T) {
 	for _, s := range subjects {
 		if s.kind == "cloudfront" {
@@ -275,7 +274,7 @@ func TestNothingOldAfterPurge(t *testing.T) {
 				old, next := answersOf(t, first, requests), answersOf(t, second, requests)
 				changed := slices.DeleteFunc(slices.Clone(requests), func(r string) bool { return old[r].body == next[r].body })
 				if len(changed) < 100 {
-					t.Fatalf("only %d of %d answers change", len(changed), len(requests))
+					t.Fatalf("answers that change: got %d of %d, want at least 100", len(changed), len(requests))
 				}
 				if s.degrades { // Caddy keeps nothing, so there is nothing to purge
 					p.publish(t, second)
@@ -295,7 +294,7 @@ func TestNothingOldAfterPurge(t *testing.T) {
 
 				p.publish(t, first)
 				if different := p.differences(t, old); caching == "" && len(different) < 50 {
-					t.Errorf("without a purge only %d answers are old: the test shows nothing", len(different))
+					t.Errorf("old answers without a purge: got %d, want at least 50, or the test shows nothing", len(different))
 				}
 				time.Sleep(time.Second)
 				p.run(t, append([]string{"purge"}, p.purge...)...)
@@ -333,19 +332,19 @@ func TestPurgeFromElsewhere(t *testing.T) {
 				got := ask(t, method, base, "/", "X-Ban-Url", ".*")
 				sameAnswer(t, method, got, o.direct(t, method, "/"))
 				if got.status != http.StatusMethodNotAllowed {
-					t.Errorf("%s: %d", method, got.status)
+					t.Errorf("%s: got status %d, want 405", method, got.status)
 				}
 			}
 			ask(t, http.MethodGet, base, path)
 			if n := o.bucket.requests.Load(); n != 1 {
-				t.Errorf("%d requests to the bucket, want 1", n)
+				t.Errorf("requests to the bucket: got %d, want 1", n)
 			}
 		})
 	}
 }
 
-// ownCache is a cache for the Worker in the place of the Cache API, so that it can be
-// purged as Cloudflare says it purges: prefixes of whole segments, whatever the query.
+// ownCache replaces the Cache API for the Worker, so that it can be purged as
+// Cloudflare documents: by prefixes of whole segments, whatever the query.
 const ownCache = `
 const kept = new Map();
 const caches = { default: {
@@ -409,8 +408,8 @@ func cloudflareOf(t *testing.T, base string) string {
 	return api.URL
 }
 
-// What was on its way while nginx was purged is not kept for those who ask afterwards, nor
-// do they wait for it. (Varnish would keep it: there --purge-wait is longer than its patience.)
+// An answer that was under way during a purge of nginx is not cached for later requests, nor do
+// they wait for it. (Varnish would keep it: there --purge-wait is longer than its patience.)
 func TestPurgeDuringFetch(t *testing.T) {
 	const path = "/api/v1/lists/8/details"
 	o := newOrigins(t)
@@ -437,22 +436,22 @@ func TestPurgeDuringFetch(t *testing.T) {
 	}()
 	<-held
 	if a := ask(t, "PURGE", base, "/"); a.status != http.StatusNoContent {
-		t.Fatalf("PURGE: %d", a.status)
+		t.Fatalf("PURGE: got status %d, want 204", a.status)
 	}
 	if a := ask(t, http.MethodGet, base, path); a.body != "new" {
-		t.Errorf("while the old answer is on its way: %q", a.body)
+		t.Errorf("while the old answer is under way: got %q, want the new one", a.body)
 	}
 	close(release)
 	if a := <-late; a.body != "old" {
-		t.Errorf("who asked before the purge got %q", a.body)
+		t.Errorf("a request from before the purge: got %q, want the old answer", a.body)
 	}
 	for range 10 {
 		if a := ask(t, http.MethodGet, base, path); a.body != "new" {
-			t.Errorf("after the old answer: %q", a.body)
+			t.Errorf("after the old answer: got %q, want the new one", a.body)
 		}
 	}
 	if n := slow.requests.Load(); n != 2 {
-		t.Errorf("%d requests to the bucket, want 2", n)
+		t.Errorf("requests to the bucket: got %d, want 2", n)
 	}
 }
 
@@ -471,7 +470,7 @@ func TestManyPurges(t *testing.T) {
 		for range 16 {
 			asking.Go(func() {
 				if a, err := tryAsk("PURGE", base, "/"); err != nil || a.status != http.StatusNoContent {
-					t.Errorf("PURGE: %d %v", a.status, err)
+					t.Errorf("PURGE: got %d %v, want 204", a.status, err)
 				}
 			})
 		}
@@ -491,17 +490,17 @@ func TestManyPurges(t *testing.T) {
 	}
 	// g3000-c may have been in force until a moment ago.
 	if !names[target] || names["g1000-a"] || names["g2000-b"] || len(names) > 1+1+32 {
-		t.Errorf("generation %s, and there are %v", target, names)
+		t.Errorf("generation %s: got the folders %v, want it among at most 34, without the old ones", target, names)
 	}
 	for name := range names {
 		if strings.HasSuffix(name, ".new") || strings.HasSuffix(name, ".first") {
-			t.Errorf("%s was left", name)
+			t.Errorf("%s: got it left behind, want it removed", name)
 		}
 	}
 }
 
-// Where no object of a user's search has changed, what a publish purges leaves no old page of
-// it all the same.
+// Even if no object of a user's default search has changed, a publish purges every old page
+// of that search.
 func TestNothingOldAfterQuietPurge(t *testing.T) {
 	for _, s := range subjects {
 		if !s.caches || s.kind == "cloudfront" {
@@ -523,12 +522,12 @@ func TestNothingOldAfterQuietPurge(t *testing.T) {
 				} else if changed && strings.Contains(r, "/users/") {
 					users++
 					if !strings.Contains(r, "?") {
-						t.Errorf("%s changes: the test shows less than it should", r)
+						t.Errorf("%s: got a change, want none, or the test shows less than it should", r)
 					}
 				}
 			}
 			if lists == 0 || users == 0 {
-				t.Fatalf("%d searches of lists and %d of users change", lists, users)
+				t.Fatalf("searches that change: got %d of lists and %d of users, want some of both", lists, users)
 			}
 			expectNone(t, "at first", p.differences(t, old))
 			p.publish(t, second, p.purge...)

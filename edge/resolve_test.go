@@ -21,7 +21,7 @@ type resolver struct {
 	resolve     goja.Callable
 }
 
-// A decision is what resolve in JavaScript gives.
+// A decision is the result of resolve in JavaScript.
 type decision struct {
 	Kind, Path, Absent, Forward, Problem string
 	Fresh                                bool
@@ -87,8 +87,8 @@ func ascii(text string) string {
 	return b.String()
 }
 
-// check compares a decision with what the package site says. An edge may look for a
-// name as it was sent and then ask the fallback: what comes of that must be right.
+// check compares a decision with that of package site. An edge may look for a name as
+// it was sent and then ask the fallback: then the final answer must be right.
 func (r *resolver) check(t *testing.T, method, path, query string) {
 	t.Helper()
 	d := r.decide(t, method, path, query)
@@ -180,8 +180,7 @@ func TestResolverAgreesWithSite(t *testing.T) {
 	}
 }
 
-// randomRequest is a request that may well be one of the API's, and may be broken in
-// one way or more.
+// randomRequest resembles a request of the API, and may be broken in several ways.
 func randomRequest(random *rand.Rand, config site.Config) (method, path, query string) {
 	method = "GET"
 	if random.IntN(20) == 0 {

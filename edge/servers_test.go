@@ -40,15 +40,16 @@ type subject struct {
 	// a fallback, with the status it gives; its page in docs/deploy has them.
 	inexact map[string]int
 	caches  bool
-	// unseen are headers that the edge does not give everywhere.
+	// unseen are headers that the edge does not always send.
 	unseen []string
 	// exactConditions says that an If-None-Match of more than an ETag goes to the bucket as it is.
 	exactConditions bool
-	// degrades says that without a fallback parameters make no difference, whatever they are.
+	// degrades says that without a fallback all parameters are ignored.
 	degrades bool
-	// absentAs is the one problem that a CloudFront without fallback has for what is not there.
+	// absentAs is the one problem with which CloudFront without a fallback answers for all
+	// missing objects.
 	absentAs *site.Problem
-	// keepsFresh says that without a fallback nothing tells a stored answer from a fresh one.
+	// keepsFresh says that without a fallback a stored answer to cache=fresh has no X-Refresh.
 	keepsFresh bool
 	// unsendable matches paths that do not reach the edge as they are.
 	unsendable *regexp.Regexp
@@ -100,15 +101,15 @@ func TestConformance(t *testing.T) {
 		o.fallback.paths.Range(func(path, _ any) bool {
 			name, query, _ := strings.Cut(path.(string), "?")
 			if query == "" && !strings.Contains(name, "%") && s.absentAs == nil && !s.degrades {
-				t.Errorf("the fallback was asked for %s", path)
+				t.Errorf("requests to the fallback: got %s, want only what no object answers", path)
 			}
 			return true
 		})
 	})
 }
 
-// What objects alone can answer an edge answers without a fallback; the rest with
-// the default answer.
+// Without a fallback an edge answers what objects can answer; other requests get the
+// default answer.
 func TestConformanceWithoutFallback(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		o := newOrigins(t)
@@ -119,7 +120,7 @@ func TestConformanceWithoutFallback(t *testing.T) {
 			a, forward := o.config.AtEdge(http.MethodGet, path, query)
 			if status, inexact := s.inexact[c.Path]; inexact {
 				if got := ask(t, http.MethodGet, base, c.Path); got.status != status {
-					t.Errorf("%s: status %d, its page says %d", c.Path, got.status, status)
+					t.Errorf("%s: got status %d, want %d as its page says", c.Path, got.status, status)
 				}
 				continue
 			}
@@ -131,7 +132,7 @@ func TestConformanceWithoutFallback(t *testing.T) {
 			if s.absentAs != nil && a.Problem == nil && (a.Absent == nil || c.Status == http.StatusNotFound) {
 				got := ask(t, http.MethodGet, base, c.Path)
 				if there := got.status == http.StatusOK; !there && got.body != string(s.absentAs.Body()) {
-					t.Errorf("%s: %d %s", c.Path, got.status, got.body)
+					t.Errorf("%s: got %d %s, want the object or the one problem", c.Path, got.status, got.body)
 				} else if !there {
 					continue
 				}
@@ -143,7 +144,7 @@ func TestConformanceWithoutFallback(t *testing.T) {
 			checkCase(t, base, c)
 		}
 		if exact < 150 || exact < 200 && !s.degrades {
-			t.Errorf("only %d cases are answered exactly", exact)
+			t.Errorf("exact answers: got %d, want at least 150, or 200 with parameters", exact)
 		}
 		if s.keepsFresh {
 			return
@@ -153,8 +154,8 @@ func TestConformanceWithoutFallback(t *testing.T) {
 	})
 }
 
-// checkDegraded reports whether the answer of an edge that knows no parameters is the exact
-// one. If not, it must be that of the path alone, or that there is no such name.
+// checkDegraded reports whether an edge that ignores parameters gave the exact answer. If
+// not, it must be the answer to the path alone, or "no such name".
 func (s subject) checkDegraded(t *testing.T, o *origins, base, request string) (exact bool) {
 	t.Helper()
 	got, want := ask(t, http.MethodGet, base, request), o.direct(t, http.MethodGet, request)
@@ -164,12 +165,12 @@ func (s subject) checkDegraded(t *testing.T, o *origins, base, request string) (
 	path, _, _ := strings.Cut(request, "?")
 	noName := got.status == http.StatusNotFound && strings.Contains(path, "/users/")
 	if alone := o.direct(t, http.MethodGet, path); !noName && (got.status != alone.status || got.body != alone.body) {
-		t.Errorf("%s: %d %.200s", request, got.status, got.body)
+		t.Errorf("%s: got %d %.200s, want the answer to the path alone", request, got.status, got.body)
 	}
 	return false
 }
 
-// A parameter in the tables of site, and nothing else, is understood by every edge.
+// Adding a parameter to the tables of site is enough for every edge.
 func TestNewParameterAtServers(t *testing.T) {
 	edge.AddParam(t, "order")
 	forEdges(t, func(t *testing.T, s subject) {
@@ -188,7 +189,7 @@ func TestNewParameterAtServers(t *testing.T) {
 			}
 			o.fallback.paths.Delete(request) // which this test has asked for itself
 			if _, asked := o.fallback.paths.Load(forward); forward != "" && !asked {
-				t.Errorf("%s: the fallback was not asked for %s", request, forward)
+				t.Errorf("%s: got no request to the fallback for %s", request, forward)
 			}
 		}
 	})
@@ -227,7 +228,7 @@ func TestHeaders(t *testing.T) {
 				for _, condition := range conditions {
 					got := ask(t, http.MethodGet, base, path, "If-None-Match", condition)
 					if got.status != http.StatusNotModified || got.header.Get("ETag") != etag || got.body != "" {
-						t.Errorf("%s with If-None-Match %s: %d, ETag %s", path, condition, got.status, got.header.Get("ETag"))
+						t.Errorf("%s with If-None-Match %s: got %d with ETag %s, want a 304", path, condition, got.status, got.header.Get("ETag"))
 					}
 				}
 			}
@@ -237,7 +238,7 @@ func TestHeaders(t *testing.T) {
 	})
 }
 
-// Nothing beside the objects of the site can be read, however it is spelled.
+// Only objects of the site can be read, however a path is spelled.
 func TestNobodyReadsWhatIsNoObject(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		o := newOrigins(t)
@@ -253,20 +254,20 @@ func TestNobodyReadsWhatIsNoObject(t *testing.T) {
 				}
 				a := ask(t, http.MethodGet, base, path)
 				if strings.Contains(a.body, secret) || a.status != http.StatusNotFound && a.status != http.StatusBadRequest {
-					t.Errorf("%s: %d %.100q", path, a.status, a.body)
+					t.Errorf("%s: got %d %.100q, want 404 or 400", path, a.status, a.body)
 				}
 			}
 		}
 		o.bucket.paths.Range(func(path, _ any) bool {
 			if strings.Contains(path.(string), "_lock") || strings.Contains(path.(string), "_refresh") {
-				t.Errorf("the bucket was asked for %s", path)
+				t.Errorf("requests to the bucket: got %s, want none for _lock or _refresh", path)
 			}
 			return true
 		})
 	})
 }
 
-// Parameters that mean nothing take no place in a cache and get nobody another answer.
+// Unknown parameters take no space in a cache and change no answer.
 func TestCacheKeys(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		if !s.caches {
@@ -297,7 +298,7 @@ func TestCacheKeys(t *testing.T) {
 			}
 		}
 		if n := o.bucket.requests.Load() + o.fallback.requests.Load() - before; n > 0 {
-			t.Errorf("%d requests with unknown parameters made %d requests to the origins", noisy, n)
+			t.Errorf("%d requests with unknown parameters: got %d requests to the origins, want none", noisy, n)
 		}
 		// Equal requests share an answer, others do not.
 		const search = "/api/v1/lists/8/searchFollowing"
@@ -318,7 +319,7 @@ func TestCacheKeys(t *testing.T) {
 	})
 }
 
-// An answer that was asked for fresh is never out of a cache, and never goes into one.
+// An answer to cache=fresh is neither served from a cache nor stored in one.
 func TestFreshIsNeverCached(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		o := newOrigins(t)
@@ -326,7 +327,7 @@ func TestFreshIsNeverCached(t *testing.T) {
 		for i := range int64(5) {
 			ask(t, http.MethodGet, base, "/api/v1/lists/1/details?cache=fresh&x="+fmt.Sprint(i))
 			if n := o.fallback.requests.Load(); n != i+1 {
-				t.Errorf("%d requests to the fallback, want %d", n, i+1)
+				t.Errorf("requests to the fallback: got %d, want %d", n, i+1)
 			}
 		}
 		if a := ask(t, http.MethodGet, base, "/api/v1/lists/1/details"); a.header.Get("X-Refresh") != "" || o.bucket.requests.Load() == 0 {
@@ -335,8 +336,8 @@ func TestFreshIsNeverCached(t *testing.T) {
 	})
 }
 
-// With the bucket away what is cached goes on, and the fallback; with the fallback
-// away all objects do.
+// While the bucket is down, cached answers and the fallback still work; while the
+// fallback is down, all objects do.
 func TestOriginsDown(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		o := newOrigins(t)
@@ -350,11 +351,11 @@ func TestOriginsDown(t *testing.T) {
 			o.answer("/api/v1/users/%F0%9F%A6%8Afox.eth/searchFollowing"), s.unseen...)
 		if a := ask(t, http.MethodGet, base, search); a.status != http.StatusServiceUnavailable || (a.header.Get("Retry-After") == "") != slices.Contains(s.unseen, "Retry-After") ||
 			!strings.Contains(a.body, `"status":503`) || a.header.Get("Cache-Control") != site.NoStore {
-			t.Errorf("fallback down: search: %d %q %s", a.status, a.header, a.body)
+			t.Errorf("fallback down: search: got %d %q %s, want the 503 of the API", a.status, a.header, a.body)
 		}
 		o.fallback.down.Store(false)
 		if a := ask(t, http.MethodGet, base, search); a.status != http.StatusOK {
-			t.Errorf("fallback up again: %d: the failure was kept", a.status)
+			t.Errorf("fallback up again: got status %d, want 200: the failure was kept", a.status)
 		}
 
 		o.bucket.down.Store(true)
@@ -366,16 +367,16 @@ func TestOriginsDown(t *testing.T) {
 			want = http.StatusOK // the fallback answers in the bucket's place
 		}
 		if a := ask(t, http.MethodGet, base, "/api/v1/lists/7/details"); a.status != want || want != http.StatusOK && !strings.Contains(a.body, `"status":503`) {
-			t.Errorf("bucket down: not cached: %d %s", a.status, a.body)
+			t.Errorf("bucket down: not cached: got %d %s, want a 503, or the fallback's 200", a.status, a.body)
 		}
 		o.bucket.down.Store(false)
 		if a := ask(t, http.MethodGet, base, "/api/v1/lists/7/details"); a.status != http.StatusOK {
-			t.Errorf("bucket up again: %d", a.status)
+			t.Errorf("bucket up again: got status %d, want 200", a.status)
 		}
 	})
 }
 
-// An answer that is no longer good goes on while its bucket is away, and is replaced when it is back.
+// A stale answer is served while the bucket is down, and replaced when it is back.
 func TestStaleIfError(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
 		if !s.caches || s.kind == "cloudfront" {
@@ -419,7 +420,7 @@ func (o *origins) answer(path string) answer {
 	return answer{w.Code, w.Header(), w.Body.String()}
 }
 
-// The same with a real bucket, as publish makes it: which may be read, not listed.
+// The same with a real bucket that publish made: it may be read but not listed.
 func TestConformanceOverMinIO(t *testing.T) {
 	minio := servers.Start(t, servers.MinIO)
 	minio.Env(t)
@@ -462,13 +463,13 @@ func TestConformanceOverMinIO(t *testing.T) {
 				sameAnswer(t, path, ask(t, http.MethodGet, base, path), o.direct(t, http.MethodGet, path), s.unseen...)
 			}
 			if n := o.fallback.requests.Load(); n == 0 || n > 90 && !s.degrades {
-				t.Errorf("%d requests to the fallback", n)
+				t.Errorf("requests to the fallback: got %d, want 1 to 90", n)
 			}
 		})
 	}
 }
 
-// A ban takes every answer that shows an object, its searches too, and no other.
+// A ban removes every answer that shows an object, searches included, and no other.
 func TestVarnishBan(t *testing.T) {
 	o := newOrigins(t)
 	base := startVarnish(t, o.bucket.URL+"/bucket", o.fallback.URL)
@@ -481,20 +482,20 @@ func TestVarnishBan(t *testing.T) {
 		return o.bucket.requests.Load() + o.fallback.requests.Load() - before
 	}
 	if first, again := requests(), requests(); first != 4 || again != 0 {
-		t.Fatalf("%d and %d requests to the origins, want 4 and 0", first, again)
+		t.Fatalf("requests to the origins: got %d and %d, want 4 and 0", first, again)
 	}
 	if a := ask(t, "BAN", base, "/", "X-Ban-Url", `^/api/v1/lists/(7|8)/searchFollowing(?:\?|$)`); a.status != http.StatusOK {
-		t.Fatalf("BAN: %d %s", a.status, a.body)
+		t.Fatalf("BAN: got %d %s, want 200", a.status, a.body)
 	}
 	if after := requests(); after != 3 {
-		t.Errorf("%d requests to the origins after the ban, want 3", after)
+		t.Errorf("requests to the origins after the ban: got %d, want 3", after)
 	}
 	for _, bad := range []string{"((", "", ".* && req.url ~ x"} {
 		if a := ask(t, "BAN", base, "/", "X-Ban-Url", bad); a.status != http.StatusBadRequest {
-			t.Errorf("BAN of %q: %d %s", bad, a.status, a.body)
+			t.Errorf("BAN of %q: got %d %s, want 400", bad, a.status, a.body)
 		}
 	}
 	if after := requests(); after != 0 {
-		t.Errorf("%d requests to the origins after bad bans", after)
+		t.Errorf("requests to the origins after bad bans: got %d, want 0", after)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 func newRecorder() *httptest.ResponseRecorder { return httptest.NewRecorder() }
 
-// How nginx runs: in one process, or as Debian runs it, with workers that share the cache.
+// nginx runs in one process, or as in Debian, with workers that share the cache.
 const (
 	oneProcess = "master_process off;"
 	twoWorkers = "worker_processes 2;"
@@ -32,7 +32,7 @@ func startNginxWorkers(t testing.TB, bucketURL, fallbackURL string) string {
 	return runNginx(t, twoWorkers+user(), bucketURL, fallbackURL)
 }
 
-// user lets workers be who the test is, who alone may read its folders.
+// user makes workers run as the user of the test, who alone may read its folders.
 func user() string {
 	if os.Getuid() == 0 {
 		return " user root root;"

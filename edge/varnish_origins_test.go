@@ -11,7 +11,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A recorder is an origin that keeps what it is asked and can answer something else.
+// A recorder is an origin that records requests and can replace answers.
 type recorder struct {
 	*httptest.Server
 	mutex    sync.Mutex
@@ -58,7 +58,7 @@ func (o *recorder) taken() []*http.Request {
 	return all
 }
 
-// clientHeaders are what clients send, and what somebody sends who wants others to get a wrong answer.
+// clientHeaders are headers of ordinary clients, and of attackers who want to poison the cache.
 var clientHeaders = []string{
 	"Accept", "text/html", "Accept-Encoding", "br", "Accept-Language", "de", "Authorization", "AWS4-HMAC-SHA256 x", "Cache-Control", "no-cache",
 	"Content-Encoding", "gzip", "Content-Md5", "x", "Content-Type", "text/html", "Cookie", "a=b", "Date", "x", "Forwarded", "for=1.2.3.4", "From", "x",
@@ -72,7 +72,7 @@ var clientHeaders = []string{
 	"X-Original-Url", "/_lock", "X-Real-Ip", "1.2.3.4", "X-Request-Id", "x",
 }
 
-// Nothing of the client's reaches an origin: not its Host, no header, no body.
+// Nothing from the client reaches an origin: not its Host, no header, no body.
 func TestVarnishOriginsSeeNoClient(t *testing.T) {
 	o := newOriginsCaching(t, "public, max-age=1, stale-while-revalidate=60, stale-if-error=600")
 	bucket, fallback := record(t, o.bucket.Config.Handler), record(t, o.fallback.Config.Handler)
@@ -99,25 +99,25 @@ func TestVarnishOriginsSeeNoClient(t *testing.T) {
 		var all []*http.Request
 		for begun := time.Now(); len(all) == 0; time.Sleep(10 * time.Millisecond) {
 			if all = o.taken(); len(all) == 0 && time.Since(begun) > 5*time.Second {
-				t.Fatalf("%s: not asked", what)
+				t.Fatalf("%s: got no request to the origin", what)
 			}
 		}
 		for _, r := range all {
 			if want := strings.TrimPrefix(o.URL, "http://"); r.Host != want {
-				t.Errorf("%s: Host %q, want %q", what, r.Host, want)
+				t.Errorf("%s: Host: got %q, want %q", what, r.Host, want)
 			}
 			if (r.Header.Get("If-None-Match") != "") != condition || r.Header.Get("If-None-Match") == `"x"` {
-				t.Errorf("%s: If-None-Match %q", what, r.Header.Get("If-None-Match"))
+				t.Errorf("%s: got If-None-Match %q, want none of the client's", what, r.Header.Get("If-None-Match"))
 			}
 			for name, values := range r.Header {
 				switch name {
 				case "If-None-Match", "X-Followpress-Kind", "X-Followpress-Path", "X-Followpress-Caching":
 				default:
-					t.Errorf("%s: %s: %q", what, name, values)
+					t.Errorf("%s: got the header %s: %q, want none", what, name, values)
 				}
 			}
 			if r.ContentLength > 0 || r.Method != http.MethodGet {
-				t.Errorf("%s: %s with a body of %d", what, r.Method, r.ContentLength)
+				t.Errorf("%s: got %s with a body of %d bytes, want GET without a body", what, r.Method, r.ContentLength)
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func TestVarnishOriginsSeeNoClient(t *testing.T) {
 		{"restart", "/api/v1/users/CAF%C3%89.eth/searchFollowing", fallback},
 	} {
 		if a := askEvil(c.path); a.status != http.StatusOK && c.what != "restart" {
-			t.Errorf("%s: %d", c.what, a.status)
+			t.Errorf("%s: got status %d, want 200", c.what, a.status)
 		}
 		asked(c.what, c.from, false)
 	}
@@ -147,7 +147,7 @@ func TestVarnishOriginsSeeNoClient(t *testing.T) {
 	asked("failed, restarted", bucket, false)
 }
 
-// No answer of a bucket other than the object, or that there is none, says that there is none.
+// Only a 403 or 404 of the bucket means that there is no object.
 func TestVarnishBucketFails(t *testing.T) {
 	const path, other = "/_site", "/api/v1/lists/7/details" // the first is fetched anew while clients wait
 	o := newOriginsCaching(t, "public, max-age=1, stale-if-error=600")
@@ -161,13 +161,13 @@ func TestVarnishBucketFails(t *testing.T) {
 		for range 20 { // others wait for the first
 			all.Go(func() {
 				if a, err := tryAsk(http.MethodGet, base, path); err != nil || a.status != warm.status || a.body != warm.body {
-					t.Errorf("%d: stale: %d %v", status, a.status, err)
+					t.Errorf("status %d of the bucket: got %d %v, want the stale answer", status, a.status, err)
 				}
 			})
 		}
 		all.Wait()
 		if a := ask(t, http.MethodGet, base, other); a.status != http.StatusServiceUnavailable || a.body != string(site.Unavailable.Body()) || a.header.Get("Retry-After") == "" {
-			t.Errorf("%d: %d %s %q", status, a.status, a.body, a.header)
+			t.Errorf("status %d of the bucket: got %d %s %q, want the 503 of the API", status, a.status, a.body, a.header)
 		}
 	}
 	bucket.set(nil)
@@ -177,7 +177,7 @@ func TestVarnishBucketFails(t *testing.T) {
 	sameAnswer(t, "a name that the bucket refuses", ask(t, http.MethodGet, base, name), o.answer(name))
 }
 
-// A bucket that does not answer costs no longer than clients wait.
+// A bucket that does not answer delays clients within the time limit only.
 func TestVarnishBucketHangs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 12 s: `make test` runs it")
@@ -195,11 +195,11 @@ func TestVarnishBucketHangs(t *testing.T) {
 	begun := time.Now()
 	sameAnswer(t, "hanging", ask(t, http.MethodGet, base, path), warm)
 	if took := time.Since(begun); took > 15*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("a bucket that hangs: got answers after %v, want at most 15s", took)
 	}
 }
 
-// What an origin says about one request is for nobody else.
+// Headers of an origin about one request do not reach other clients.
 func TestVarnishKeepsNoRequestHeaders(t *testing.T) {
 	o := newOrigins(t)
 	mark := func(h http.Handler) http.Handler {
@@ -216,17 +216,17 @@ func TestVarnishKeepsNoRequestHeaders(t *testing.T) {
 			a := ask(t, http.MethodGet, base, path)
 			for _, name := range []string{"X-Request-Id", "Set-Cookie"} {
 				if a.header.Get(name) != "" {
-					t.Errorf("%s: %s", path, name)
+					t.Errorf("%s: got the header %s, want none", path, name)
 				}
 			}
 		}
 	}
 	if n := len(bucket.taken()); n != 2 {
-		t.Errorf("%d requests to the bucket, want 2: Set-Cookie keeps answers out of the cache", n)
+		t.Errorf("requests to the bucket: got %d, want 2: Set-Cookie keeps answers out of the cache", n)
 	}
 }
 
-// URLs are answered as the handler does, or refused, but never fail for want of memory.
+// Long URLs get the handler's answer or are refused, but never fail for lack of memory.
 func TestVarnishLongURLs(t *testing.T) {
 	o := newOrigins(t)
 	both, alone := startVarnish(t, o.bucket.URL+"/bucket", o.fallback.URL), startVarnish(t, o.bucket.URL+"/bucket", "")
@@ -241,14 +241,14 @@ func TestVarnishLongURLs(t *testing.T) {
 				got := ask(t, http.MethodGet, both, path)
 				if length > 12<<10 {
 					if got.status != http.StatusRequestURITooLong || got.header.Get("Content-Type") != "application/problem+json" || !strings.Contains(got.body, `"status":414`) {
-						t.Errorf("%s%s…, %d bytes: %d %s", start, filler, length, got.status, got.body)
+						t.Errorf("%s%s…, %d bytes: got %d %s, want a problem with 414", start, filler, length, got.status, got.body)
 					}
 				} else if want := o.served(t, path); want.status != 0 {
 					sameAnswer(t, path[:min(200, len(path))], got, want)
 				}
 				got = ask(t, http.MethodGet, alone, path)
 				if got.status >= 500 || (got.status == http.StatusRequestURITooLong) != (length > 1024) {
-					t.Errorf("without fallback: %s%s…, %d bytes: %d %s", start, filler, length, got.status, got.body)
+					t.Errorf("without fallback: %s%s…, %d bytes: got %d %s, want a 414 beyond 1 KB and no 5xx", start, filler, length, got.status, got.body)
 				}
 			}
 		}

@@ -29,7 +29,8 @@ for (const put of puts) {
 }
 `
 
-// An answer neither waits for the cache nor fails with it, and what only one client got is not kept.
+// An answer neither waits for the cache nor fails with it, and answers for one client are not
+// cached.
 func TestWorkerCacheFails(t *testing.T) {
 	servers.Wanted(t)
 	dir := render(t, "worker", "https://example.org/prefix", "", "")
@@ -40,6 +41,6 @@ func TestWorkerCacheFails(t *testing.T) {
 	out, err := exec.Command("node", filepath.Join(dir, "test.mjs")).Output()
 	const object = "200 prefix/api/v1/lists/8/details false\n"
 	if want := "200 url false\n" + object + "200 url false\n" + object; err != nil || string(out) != want {
-		t.Errorf("%s%v\nwant %s", out, err, want)
+		t.Errorf("got %s%v\nwant %s", out, err, want)
 	}
 }

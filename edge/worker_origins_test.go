@@ -20,7 +20,8 @@ func object(body string) http.HandlerFunc {
 	}
 }
 
-// An error of the bucket is a 503 in JSON, not the bucket's words; what was kept goes on.
+// An error of the bucket becomes a 503 in JSON without the bucket's body; cached answers
+// are served on.
 func TestWorkerBucketErrors(t *testing.T) {
 	t.Parallel()
 	const path = "/api/v1/lists/8/details"
@@ -29,7 +30,7 @@ func TestWorkerBucketErrors(t *testing.T) {
 	for range 2 { // the second time out of the cache
 		a := ask(t, http.MethodGet, base, path)
 		if a.status != http.StatusOK || a.body != "kept" || a.header["Set-Cookie"] != nil || a.header["X-Request-Id"] != nil {
-			t.Errorf("%d %v %s", a.status, a.header, a.body)
+			t.Errorf("the first answer: got %d %v %s, want 200 without Set-Cookie and X-Request-Id", a.status, a.header, a.body)
 		}
 	}
 	time.Sleep(1500 * time.Millisecond)
@@ -37,16 +38,16 @@ func TestWorkerBucketErrors(t *testing.T) {
 		bucket.answers(status(code))
 		before := len(bucket.all())
 		if a := ask(t, http.MethodGet, base, path); a.status != http.StatusOK || a.body != "kept" {
-			t.Errorf("%d: the stale answer does not go on: %d %s", code, a.status, a.body)
+			t.Errorf("status %d of the bucket: got %d %s, want the stale answer", code, a.status, a.body)
 		}
 		isUnavailable(t, fmt.Sprint(code), ask(t, http.MethodGet, base, "/api/v1/lists/7/details"))
 		if n := len(bucket.all()) - before; n != 2 {
-			t.Errorf("%d: %d requests to the bucket", code, n)
+			t.Errorf("status %d of the bucket: got %d requests, want 2", code, n)
 		}
 	}
 	bucket.answers(object("new"))
 	if a := ask(t, http.MethodGet, base, path); a.body != "new" {
-		t.Errorf("the bucket is well again: %s", a.body)
+		t.Errorf("the bucket is up again: got %s, want the new answer", a.body)
 	}
 }
 
@@ -59,23 +60,23 @@ func TestWorkerOriginsReceive(t *testing.T) {
 		a := ask(t, http.MethodGet, base, path, "If-Match", "mine", "Cookie", "mine", "Authorization", "mine", "X-Amz-Date", "mine", "Range", "bytes=0-1",
 			"Referer", "mine", "X-Forwarded-For", "mine", "If-None-Match", "mine", "Origin", "mine")
 		if a.status != http.StatusOK || a.header["Set-Cookie"] != nil || a.header["X-Request-Id"] != nil {
-			t.Errorf("%s: %d %v", path, a.status, a.header)
+			t.Errorf("%s: got %d %v, want 200 without Set-Cookie and X-Request-Id", path, a.status, a.header)
 		}
 	}
 	all := append(bucket.all(), fallback.all()...)
 	if len(all) != 3 {
-		t.Errorf("%d requests", len(all))
+		t.Errorf("requests: got %d, want 3", len(all))
 	}
 	for _, r := range all {
 		for name, values := range r.header {
 			if strings.Contains(strings.Join(values, " "), "mine") || name == "Range" {
-				t.Errorf("%s: %s: %s", r.uri, name, values)
+				t.Errorf("%s: got the header %s: %s, want none of the client's", r.uri, name, values)
 			}
 		}
 	}
 }
 
-// An origin that says nothing is one that fails.
+// An origin that does not answer counts as failed.
 func TestWorkerHangingBucket(t *testing.T) {
 	t.Parallel()
 	const path = "/api/v1/lists/8/details"
@@ -86,10 +87,10 @@ func TestWorkerHangingBucket(t *testing.T) {
 	bucket.answers(hang(t))
 	begun := time.Now()
 	if a := ask(t, http.MethodGet, base, path); a.status != http.StatusOK || a.body != "kept" {
-		t.Errorf("the stale answer does not go on: %d %s", a.status, a.body)
+		t.Errorf("the bucket hangs: got %d %s, want the stale answer", a.status, a.body)
 	}
 	if took := time.Since(begun); took < 10*time.Second || took > 20*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("the bucket hangs: got an answer after %v, want 10s to 20s", took)
 	}
 	isUnavailable(t, "nothing kept", ask(t, http.MethodGet, base, "/api/v1/lists/7/details"))
 }

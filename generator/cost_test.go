@@ -25,8 +25,7 @@ func recordRow(token, data, tags string) string {
 	return fmt.Sprintf(`{"token_id":%q,"version":1,"record_type":"address","data":%q,"tags":[%s]}`, token, data, tags)
 }
 
-// hostileShapes are snapshots of n rows, or of a row of n parts, that are legal and
-// that nobody expects.
+// hostileShapes are legal but unusual snapshots of n rows, or with a row of n parts.
 var hostileShapes = map[string]struct {
 	n    int
 	make func(n int) snapshot
@@ -145,8 +144,8 @@ func longAvatars(lists, accounts, size int) snapshot {
 	})...)
 }
 
-// A heapWatcher looks at the heap each time when something is written to it. Garbage
-// does not count: how much of it there is depends on how busy the machine is.
+// A heapWatcher measures the heap at each write. Garbage is not counted, since its
+// amount depends on how busy the machine is.
 type heapWatcher struct {
 	sum     hash.Hash32 // of what was written
 	written int64
@@ -164,7 +163,7 @@ func (w *heapWatcher) Write(b []byte) (int, error) {
 	return w.sum.Write(b)
 }
 
-// writeTar renders into a tar file and gives how much more was on the heap, in MiB.
+// writeTar renders into a tar file and returns the growth of the heap in MiB.
 func writeTar(t *testing.T, g generator.Graph, workers int) (w *heapWatcher, peak uint64) {
 	t.Helper()
 	var before runtime.MemStats
@@ -177,9 +176,9 @@ func writeTar(t *testing.T, g generator.Graph, workers int) (w *heapWatcher, pea
 	return w, (w.peak - before.HeapAlloc) >> 20
 }
 
-// TestRenderingHasABound: what is rendered and not yet written is 8 MiB a worker, in
-// buffers that may be three times that while they grow, and the largest object; however
-// much belongs to neighbouring lists.
+// TestRenderingHasABound: rendered objects that wait to be written take at most 8 MiB
+// per worker, in buffers of up to three times that while they grow, plus the largest
+// object, however large neighbouring lists are.
 func TestRenderingHasABound(t *testing.T) {
 	for name, test := range map[string]struct {
 		snapshot snapshot

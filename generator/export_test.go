@@ -10,7 +10,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Tests see a run from outside. What some of them need of its inside is here.
+// Tests are in package generator_test. This file exports the internals that some of them need.
 
 // SetPatience changes how long a cancelled run cleans up.
 func SetPatience(d time.Duration) (reset func()) {

@@ -127,7 +127,7 @@ func TestUnreadableSnapshot(t *testing.T) {
 	failing(t, scenes(t), badDisk{s.fs()}, small, "read records.ndjson", unix.EIO.Error())
 }
 
-// TestEndlessLine: a line that is no row of ours is not read to its end.
+// TestEndlessLine: a line that is too long for a row is not read to its end.
 func TestEndlessLine(t *testing.T) {
 	s := validRows().adding("records", `{"record_type":"`+strings.Repeat("x", 17<<20))
 	_, _, err := generator.ToMemory(t.Context(), s.fs(), small)
@@ -357,7 +357,7 @@ func TestManyInvalidRows(t *testing.T) {
 	}
 }
 
-// TestRowsWithoutEffect: what refers to nothing is legal, and counted.
+// TestRowsWithoutEffect: rows that refer to nothing are legal, and counted.
 func TestRowsWithoutEffect(t *testing.T) {
 	valid := validRows()
 	s := valid.
@@ -464,7 +464,7 @@ func (c *canceller) Stage(string, int64) {
 	}
 }
 
-// TestTwoRuns starts a run while another one is at work on the same output.
+// TestTwoRuns starts a run while another one is writing to the same output.
 func TestTwoRuns(t *testing.T) {
 	s, _ := beforeAndAfter()
 	for _, p := range places(t) {
@@ -672,8 +672,8 @@ func fillWithFiles(t *testing.T, dir string) (last string) {
 	}
 }
 
-// TestMountPoint: what another file system is mounted at cannot change places with
-// anything, which is to be known before the work and not after it.
+// TestMountPoint: a mount point cannot be exchanged, which must be noticed before the
+// work and not after it.
 func TestMountPoint(t *testing.T) {
 	s, _ := beforeAndAfter()
 	disk := mountSmallDisk(t, "size=1m")
@@ -769,7 +769,7 @@ func chmod(t testing.TB, path string, mode fs.FileMode) {
 	}
 }
 
-// TestHostileNames: whatever a profile is called, its objects stay in their place.
+// TestHostileNames: whatever the name of a profile, its objects stay inside the site.
 func TestHostileNames(t *testing.T) {
 	names := []string{"../../../escape", "..", ".", "", "/etc/passwd", `..\..\x`, "%2e%2e%2fx", "100%", "a?b", "a#b", "a b", "a\tb", "a\nb",
 		"\x00", "a\x00b", "\u0085", "\u202egnp.eth", "\u200f", "a\u2028b", alice, strings.ToUpper(alice), strings.Repeat("x", 255),

@@ -16,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the sites in testdata/golden")
 
 // TestGolden compares whole sites with those that were read and found right. Each file
-// holds a snapshot, what to see in it, and the site. After a change that is meant:
+// holds a snapshot, what to see in it, and the site. After an intended change:
 //
 //	go test ./generator -run Golden -update && git diff generator/testdata
 func TestGolden(t *testing.T) {

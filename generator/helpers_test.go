@@ -21,8 +21,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// small is a configuration whose leaderboards do not outweigh a tiny graph. To sync would
-// be to wait for what all other tests write; TestPowerFailure does.
+// small is a configuration whose leaderboards do not outweigh a tiny graph. Syncing would
+// wait for the files of all other tests; only TestPowerFailure does it.
 var small = generator.Options{Config: site.Config{LeaderboardMax: 10}, NoSync: true}
 
 type objects = memsite.Site
@@ -95,9 +95,8 @@ func readTar(t testing.TB, path string) objects {
 	return o
 }
 
-// check tests what every site promises about itself: the root and the manifest
-// name exactly the objects that are there, with their sizes and digests, and every
-// key has a route.
+// check tests the invariants of every site: the root and the manifest name exactly the
+// existing objects, with their sizes and digests, and every key has a route.
 func check(o objects) error {
 	root, err := site.ParseRoot([]byte(o[site.RootKey]))
 	if err != nil {
@@ -159,7 +158,7 @@ type fileState struct {
 	body    string
 }
 
-// stateOf looks at everything below a folder, the folder included.
+// stateOf returns the state of every file below a folder, and of the folder.
 func stateOf(t testing.TB, root string) map[string]fileState {
 	t.Helper()
 	state := map[string]fileState{}

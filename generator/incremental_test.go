@@ -199,7 +199,7 @@ func overwrite(t testing.TB, path, body string) {
 	}
 }
 
-// TestDamagedSiteIsWrittenAnew: what cannot tell what it holds is replaced whole.
+// TestDamagedSiteIsWrittenAnew: a site without a readable manifest is replaced completely.
 func TestDamagedSiteIsWrittenAnew(t *testing.T) {
 	old, next := beforeAndAfter()
 	want := inMemory(t, next, small)
@@ -242,7 +242,7 @@ func damage(prefix site.Key, change func(string) string) func(testing.TB, string
 	}
 }
 
-// TestMissingObjectIsWrittenAgain: someone deleted a file of the site that is there.
+// TestMissingObjectIsWrittenAgain: a file of the old site was deleted.
 func TestMissingObjectIsWrittenAgain(t *testing.T) {
 	old, next := beforeAndAfter()
 	path := filepath.Join(t.TempDir(), "site")
@@ -281,7 +281,7 @@ func TestTarThatIsNoSite(t *testing.T) {
 	}
 }
 
-// TestPermissionsStay: who may use the output may use the next site.
+// TestPermissionsStay: the next site has the permissions of the old one.
 func TestPermissionsStay(t *testing.T) {
 	old, next := beforeAndAfter()
 	for _, name := range []string{"site", "site.tar"} {
@@ -326,7 +326,7 @@ func (c *openCounter) Open(name string) (afero.File, error) {
 	return c.Fs.Open(name)
 }
 
-// TestOtherConfig: a site under another base path takes the old one's place whole.
+// TestOtherConfig: a site under another base path replaces the old one completely.
 func TestOtherConfig(t *testing.T) {
 	s, _ := beforeAndAfter()
 	path := filepath.Join(t.TempDir(), "site")

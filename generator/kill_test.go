@@ -54,10 +54,10 @@ func TestKilledTar(t *testing.T) {
 	killOften(t, filepath.Join(t.TempDir(), "site.tar"), 12, readTar)
 }
 
-// killOften ends that many runs into one output with SIGKILL and looks after each at
-// what is there: nothing before the first run that got through, else the whole site
-// of one snapshot or of the other. Every other kill comes at any time at all, the rest
-// take turns among the stages of a run, so that each of them is hit.
+// killOften kills that many runs into one output with SIGKILL and checks the output
+// after each: nothing before the first complete run, after that the complete site of
+// one snapshot or the other. Every other kill comes at any time at all, the rest take
+// turns among the stages of a run, so that each of them is hit.
 func killOften(t *testing.T, path string, total int, read func(testing.TB, string) objects) {
 	const seed = 20261120
 	t.Logf("seed %d", seed)

@@ -47,7 +47,7 @@ func TestLinkToNowhereAbove(t *testing.T) {
 	untouched(t, dir, before)
 }
 
-// TestWorkFolderInTheWay: what is where the work folder belongs is not followed.
+// TestWorkFolderInTheWay: a link in the place of the work folder is not followed.
 func TestWorkFolderInTheWay(t *testing.T) {
 	_, s := beforeAndAfter()
 	for name, test := range map[string]struct {
@@ -126,8 +126,8 @@ func (c cancelIn) Stage(name string, _ int64) {
 	}
 }
 
-// TestLockBeforeLook: another run may replace the output as long as this one has no lock,
-// so what is there is read after that.
+// TestLockBeforeLook: another run may replace the output until this one has the lock, so
+// the old site is read after locking.
 func TestLockBeforeLook(t *testing.T) {
 	old, next := beforeAndAfter()
 	for _, p := range places(t) {

@@ -76,8 +76,8 @@ func refreshedBadges(address string, fetched int64, tokens map[int]string) strin
 	return fmt.Sprintf(`{"address":%q,"fetched":%d,"badges":[%s]}`, address, fetched, strings.Join(items, ","))
 }
 
-// TestRefreshedProfileShowsEverywhere: in details, in the searches of those who follow,
-// and as the name by which the account is found.
+// TestRefreshedProfileShowsEverywhere: in details, in the searches of followers, and as
+// the name by which the account is found.
 func TestRefreshedProfileShowsEverywhere(t *testing.T) {
 	s := beforeRefreshes()
 	o := inMemory(t, s, withRefreshed(refreshed{"details/2": refreshedProfile(bob, "new.eth", 101)}))
@@ -106,7 +106,7 @@ func TestRefreshedProfileShowsEverywhere(t *testing.T) {
 	}
 }
 
-// TestRefreshedMerge: what becomes of each object, by its age and whose it is.
+// TestRefreshedMerge: whether an object is merged depends on its age and its account.
 func TestRefreshedMerge(t *testing.T) {
 	const later = asOf + 1
 	for name, test := range map[string]struct {
@@ -244,14 +244,14 @@ func TestInvalidRefreshed(t *testing.T) {
 	}
 }
 
-// errRefreshed is of a place that cannot be read.
+// errRefreshed is the error of a location that cannot be read.
 type errRefreshed struct{}
 
 var errAway = errors.New("the server is away")
 
 func (errRefreshed) Each(context.Context, func(site.Key, []byte) error) error { return errAway }
 
-// TestUnreadableRefreshed: newer profiles must not be lost because their place is away.
+// TestUnreadableRefreshed: newer profiles must not be lost because their location cannot be read.
 func TestUnreadableRefreshed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "site")
 	s := beforeRefreshes()
@@ -266,7 +266,7 @@ func TestUnreadableRefreshed(t *testing.T) {
 	alone(t, path)
 }
 
-// TestNoRefreshedIsNoReport: who does not ask for it sees nothing of it.
+// TestNoRefreshedIsNoReport: without --refreshed the report does not mention it.
 func TestNoRefreshedIsNoReport(t *testing.T) {
 	_, report, err := generator.ToMemory(t.Context(), beforeRefreshes().fs(), small)
 	if err != nil || report.Refreshed != nil || strings.Contains(report.String(), "refreshed") {

@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// TestBytesPerRecord holds the graph to 40 bytes a record beside the profiles, at
-// the moment when it takes most: while records are grouped by list. The rows that
-// are grouped may have a quarter of their memory to spare, as append leaves it.
+// TestBytesPerRecord limits the graph to 40 bytes per record, not counting profiles, at
+// its peak: while records are grouped by list. The rows that are grouped may have a
+// quarter of their memory to spare, as append leaves it.
 func TestBytesPerRecord(t *testing.T) {
 	rows := unsafe.Sizeof(incomingRecord{}) * 5 / 4
 	grouped := unsafe.Sizeof(record{})

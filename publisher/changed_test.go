@@ -17,8 +17,8 @@ func sorted(keys []site.Key) []site.Key {
 	return keys
 }
 
-// The report names exactly what was put and deleted beside the root, and so does that
-// of a dry run.
+// The report names exactly the objects that were put and deleted, besides the root, and
+// so does the report of a dry run.
 func TestReportNamesWhatChanged(t *testing.T) {
 	folder := t.TempDir()
 	first, objects := objectsOf(5, ""), objectsOf(5, "")
@@ -47,7 +47,7 @@ func TestReportNamesWhatChanged(t *testing.T) {
 	}
 }
 
-// Too many changes are not named, nor those after a run that was cut off.
+// Changes are not named if there are too many, or after a run that was cut off.
 func TestReportSaysThatChangesAreUnknown(t *testing.T) {
 	folder := t.TempDir()
 	if r := publish(t, siteOf(t, objectsOf(5, "")), storage.OpenLocal(folder), Options{NoLock: true, MaxChanged: 16}); !r.Changed.Unknown || r.Changed.Keys != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// calmly runs a test in a world in which nothing happens but what the test says.
+// calmly runs a test in a simulated world without random faults.
 func calmly(t *testing.T, locks locking, test func(t *testing.T, w *world)) {
 	t.Helper()
 	simulatedSites() // outside of the bubble
@@ -27,7 +27,7 @@ func calmly(t *testing.T, locks locking, test func(t *testing.T, w *world)) {
 	})
 }
 
-// calm is a process to whose requests nothing happens but what fates say, by id.
+// calm is a process whose requests succeed, except those that have a fate, by id.
 func (w *world) calm(name string, fates map[string]fate) *process {
 	p := w.process(name)
 	p.calm, p.fates = true, fates
@@ -47,7 +47,7 @@ func (w *world) publishCalmly(t *testing.T, s simulatedSite, p *process, o Optio
 	return report
 }
 
-// lock is what the lock says.
+// lock reads the lock.
 func (w *world) lock(t *testing.T) (body lockBody) {
 	t.Helper()
 	w.mu.Lock()
@@ -58,7 +58,7 @@ func (w *world) lock(t *testing.T) (body lockBody) {
 	return body
 }
 
-// set replaces an object behind everybody's back.
+// set replaces an object without any process noticing.
 func (w *world) set(key site.Key, body []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,9 +86,9 @@ func (w *world) arriveLate(s simulatedSite) (is func() bool) {
 	}
 }
 
-// A lease is renewed by a heartbeat that others can see, and by nothing else: not by the
-// look at a lock that has changed, after a heartbeat whose answer was lost or beside which
-// somebody has noted a doubt.
+// Only a heartbeat that others can see renews a lease. Reading a lock that has changed
+// does not, whether the answer to a heartbeat was lost or another run has recorded a
+// doubt.
 func TestLeaseIsRenewedByWhatOthersSee(t *testing.T) {
 	for name, doubted := range map[string]bool{"answer lost": false, "doubt noted": true} {
 		t.Run(name, func(t *testing.T) {
@@ -132,8 +132,8 @@ func TestLeaseIsRenewedByWhatOthersSee(t *testing.T) {
 	}
 }
 
-// A request whose answer was lost is doubtful, whatever keeps publishers apart, and not
-// for ever.
+// A request whose answer was lost causes a doubt, in every kind of world, but not for
+// ever.
 func TestDoubtEnds(t *testing.T) {
 	for _, locks := range []locking{conditional, unsupported, ignored, unasked} {
 		t.Run(fmt.Sprint(locks), func(t *testing.T) {
@@ -158,8 +158,8 @@ func TestDoubtEnds(t *testing.T) {
 	}
 }
 
-// A doubt in the lock makes the next run look at everything, on servers that ignore
-// conditions too, which lose the lock to whoever writes it.
+// A doubt in the lock makes the next run compare everything, even on servers that
+// ignore conditions, where anyone can overwrite the lock.
 func TestDoubtIsNotLost(t *testing.T) {
 	for _, locks := range []locking{conditional, unsupported, ignored, unasked} {
 		t.Run(fmt.Sprint(locks), func(t *testing.T) {
@@ -199,8 +199,8 @@ func TestDoubtOfTheFuture(t *testing.T) {
 	})
 }
 
-// Who breaks the lock of a run with a long lease waits for that long, and the doubt begins
-// when the wait is over: the run may have signed a request just before.
+// A run that breaks a lock with a long lease waits for that lease, and the doubt begins
+// after the wait: the other run may have signed a request just before.
 func TestBreakingALongLease(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		sites := simulatedSites()
@@ -224,8 +224,8 @@ func TestBreakingALongLease(t *testing.T) {
 	})
 }
 
-// Who is interrupted while waiting for the requests of a run that has ended gives the
-// lock back: nothing was sent under it.
+// A run that is interrupted while it waits for the requests of an ended run restores
+// the lock: it has sent nothing.
 func TestInterruptedWait(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		sites := simulatedSites()
@@ -244,7 +244,7 @@ func TestInterruptedWait(t *testing.T) {
 	})
 }
 
-// A run without a lock doubts one that has not released its own.
+// A run without a lock records a doubt if another run has not released its lock.
 func TestNoLockAfterAKilledRun(t *testing.T) {
 	calmly(t, unasked, func(t *testing.T, w *world) {
 		s := simulatedSites()[0]

@@ -16,18 +16,17 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A farBucket is a bucket in memory at the end of a link that all requests share, each
-// as much as the others. It is for virtual time: whoever waits in it sleeps. It counts
-// the requests that it has at once, but for those of the lock, and remembers what was
-// put in which order.
+// A farBucket is a bucket in memory at the end of a link that all requests share
+// equally. It is for virtual time: waiting is sleeping. It counts concurrent requests,
+// except those of the lock, and records the order of puts.
 type farBucket struct {
 	latency time.Duration
-	busy    error                       // a temporary error: what a request gets that times out
-	refuse  func(site.Key, int) bool    // those that get busy at once, by the number in flight; nil means none
+	busy    error                       // a temporary error, for requests that time out
+	refuse  func(site.Key, int) bool    // decides by the number in flight which requests get busy at once; nil means none
 	hang    func(site.Key) bool         // those that are never answered; nil means none
-	watch   func(site.Key, farObjects)  // hears of each object that was put; nil means nobody
+	watch   func(site.Key, farObjects)  // called after each put; may be nil
 	link    chan struct{}               // held by the one that sends
-	rate    func(time.Duration) float64 // of the link, in bytes a second; nil means that it takes no time
+	rate    func(time.Duration) float64 // of the link, in bytes per second; nil means unlimited
 	begun   time.Time
 
 	mu                         sync.Mutex
@@ -39,13 +38,13 @@ type farBucket struct {
 
 type farObjects map[site.Key]storage.Object
 
-// newFarBucket is for the inside of a bubble of virtual time; busy was made outside.
+// newFarBucket must be called inside a synctest bubble; busy was made outside.
 func newFarBucket(busy error) *farBucket {
 	return &farBucket{latency: 20 * time.Millisecond, busy: busy, link: make(chan struct{}, 1), begun: time.Now(),
 		objects: farObjects{}, random: rand.New(rand.NewPCG(1, 1))}
 }
 
-// temporary is an error of storage after which it is worth to try again.
+// temporary is a retryable error of storage.
 func temporary(t *testing.T) error {
 	t.Helper()
 	_, _, err := unreachable(t).Read(t.Context(), "key")
@@ -82,7 +81,7 @@ func (b *farBucket) request(ctx context.Context, key site.Key, bytes int) (end f
 	return end, cmp.Or(b.sleep(ctx, b.latency), b.send(ctx, bytes))
 }
 
-// send takes turns with others, a piece each.
+// send takes turns with other requests, one piece each.
 func (b *farBucket) send(ctx context.Context, bytes int) error {
 	const piece = 8 << 10
 	for ; b.rate != nil && bytes > 0; bytes -= piece {
@@ -224,7 +223,7 @@ func (b farUnpacker) PutMany(ctx context.Context, objects []storage.Object) erro
 	return nil
 }
 
-// holds checks that the bucket has just the objects of a site.
+// holds checks that the bucket has the objects of a site and no others.
 func (b *farBucket) holds(t *testing.T, want memorySite) {
 	t.Helper()
 	found := memorySite{}

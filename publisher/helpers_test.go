@@ -17,7 +17,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// dead is the time to wait after publishers that send nothing any more.
+// dead is the time to wait after a publisher that has stopped sending.
 const dead = -time.Hour
 
 type memorySite = memsite.Site
@@ -57,7 +57,7 @@ func listKey(n int, object site.ListObject) site.Key {
 	return config.ListKey(fmt.Sprint(n), object)
 }
 
-// inBucket are all objects of a local bucket, without those of publishers that may stay.
+// inBucket returns all objects of a local bucket, except a free lock and its mark.
 func inBucket(t testing.TB, folder string) memorySite {
 	t.Helper()
 	found := memorySite{}

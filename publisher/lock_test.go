@@ -27,8 +27,8 @@ func lockOn(t *testing.T, bucket Bucket, o Options) (*lock, context.Context, err
 	return l, ctx, err
 }
 
-// Of many publishers that start together one gets the lock; the others are told whose
-// it is.
+// Of many publishers that start together one gets the lock; the errors of the others
+// name its owner.
 func TestOneOfManyIsLocked(t *testing.T) {
 	folder := t.TempDir()
 	var held atomic.Int32
@@ -66,7 +66,7 @@ func TestReleasedLockIsFree(t *testing.T) {
 	}
 }
 
-// A lock that shows no heartbeat for its lease is taken over; who lost it learns so,
+// A lock without a heartbeat for its lease is taken over; the old owner notices that,
 // and removes nothing.
 func TestLockWithoutHeartbeatIsTakenOver(t *testing.T) {
 	t.Parallel()
@@ -116,14 +116,14 @@ func TestBreakLock(t *testing.T) {
 	}
 }
 
-// careless takes conditions and does not look at them, as some servers do.
+// careless accepts conditions and ignores them, as some servers do.
 type careless struct{ Bucket }
 
 func (c careless) Put(ctx context.Context, o storage.Object, _ storage.Condition) (string, error) {
 	return c.Bucket.Put(ctx, o, storage.Always)
 }
 
-// Where conditions mean nothing there is no lock, and the run says so once.
+// If the server ignores conditions the run publishes without a lock, and logs that once.
 func TestServerWithoutConditions(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -136,7 +136,7 @@ func TestServerWithoutConditions(t *testing.T) {
 	}
 }
 
-// While the lease has ended nothing is sent, and what is under way ends.
+// After the end of the lease nothing is sent, and requests under way are canceled.
 func TestLeaseEnds(t *testing.T) {
 	l := newLease(50*time.Millisecond, time.Now())
 	ctx, cancel, err := l.context(context.Background())
@@ -160,8 +160,8 @@ func TestLeaseEnds(t *testing.T) {
 	cancel()
 }
 
-// A publisher whose lease has run out in mid-publish stops, and the site of the one who
-// took over stays as it is.
+// A publisher whose lease has expired during a publish stops, and the site of the new
+// owner stays as it is.
 func TestStalePublisherStops(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -176,8 +176,8 @@ func TestStalePublisherStops(t *testing.T) {
 	equalSites(t, inBucket(t, folder), newer)
 }
 
-// Who breaks the lock of a publisher that lives waits until that has stopped by itself.
-// Should some of its objects arrive all the same, the next run mends that.
+// A run that breaks the lock of a live publisher waits until that one has stopped by
+// itself. If some of its objects arrive nevertheless, the next run repairs that.
 func TestBrokenLockOfALivingPublisher(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -193,8 +193,8 @@ func TestBrokenLockOfALivingPublisher(t *testing.T) {
 	equalSites(t, inBucket(t, folder), newer)
 }
 
-// publishStalling publishes another site, up to a write at which everything of the
-// publisher stands still.
+// publishStalling publishes another site, up to a write at which the whole publisher is
+// suspended.
 func publishStalling(t *testing.T, bucket Bucket) (*stalling, chan error) {
 	stalled := &stalling{Bucket: bucket, at: 30, stalled: make(chan struct{}), goOn: make(chan struct{})}
 	ended := make(chan error, 1)
@@ -207,7 +207,7 @@ func publishStalling(t *testing.T, bucket Bucket) (*stalling, chan error) {
 	return stalled, ended
 }
 
-// stalling stops everything, heartbeats included, at one of the writes.
+// stalling suspends the publisher, heartbeats included, at one of the writes.
 type stalling struct {
 	Bucket
 	writes        atomic.Int32

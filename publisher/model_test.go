@@ -17,11 +17,11 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// errDead is what a bucket answers that a publisher cannot reach any more.
+// errDead is the error of a bucket that a publisher can no longer reach.
 var errDead = errors.New("the publisher is dead")
 
-// A mortal bucket stands for a publisher that dies after so many writes: nothing of it
-// reaches the bucket from then on. It counts what arrives.
+// A mortal bucket simulates a publisher that dies after a number of writes: later
+// requests do not arrive. It counts those that do.
 type mortal struct {
 	Bucket
 	mu     sync.Mutex
@@ -88,8 +88,8 @@ func randomSite(t testing.TB, random *rand.Rand) memorySite {
 	})
 }
 
-// Whatever was published before, and wherever runs were cut off, the next run makes
-// the bucket equal to its site, and puts again nothing that had arrived.
+// Whatever was published before, and wherever runs were cut off, the next run makes the
+// bucket equal to its site, and does not repeat puts that had arrived.
 func TestEveryRunEndsWithTheSite(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -90,7 +90,7 @@ func (s siteBucket) Read(ctx context.Context, key site.Key) ([]byte, storage.Inf
 	return body, storage.Info{}, err
 }
 
-// The plan between any two sites is what comparing every object gives.
+// The plan between any two sites equals a comparison of all their objects.
 func TestPlanEqualsAPlainComparison(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -124,7 +124,7 @@ func TestPlanEqualsAPlainComparison(t *testing.T) {
 	}
 }
 
-// Of a change of headers alone the objects of that route are put again, no others.
+// If only the headers of a route changed, its objects are put again, and no others.
 func TestPlanOfOtherHeaders(t *testing.T) {
 	next := siteOf(t, objectsOf(50, ""))
 	for _, route := range []site.RouteID{site.RouteDetails, site.RouteLeaderboard, site.RouteManifest, site.RouteRoot} {

@@ -11,8 +11,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// An unreachable server gives temporary errors, as storage makes them: nobody listens
-// on the port.
+// An unreachable server gives the temporary errors of storage: no process listens on
+// its port.
 func unreachable(t *testing.T) Bucket {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
@@ -45,7 +45,7 @@ func (f *flaky) Put(ctx context.Context, o storage.Object, c storage.Condition) 
 	return f.Bucket.Put(ctx, o, c)
 }
 
-// What fails for a reason that may go away is tried again, and counted.
+// Retryable failures are retried, and counted.
 func TestRetries(t *testing.T) {
 	folder := t.TempDir()
 	want := siteOf(t, objectsOf(3, ""))
@@ -58,7 +58,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// Patience has an end, and the error is the one of the last attempt.
+// When patience is used up, the error is that of the last attempt.
 func TestPatienceEnds(t *testing.T) {
 	begun := time.Now()
 	report, err := Publish(context.Background(), siteOf(t, objectsOf(1, "")), unreachable(t), Options{Patience: time.Second})
@@ -70,7 +70,7 @@ func TestPatienceEnds(t *testing.T) {
 	}
 }
 
-// Who is interrupted while waiting to try again does not wait any longer.
+// An interrupt ends the wait before a retry.
 func TestInterruptEndsWaiting(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
@@ -92,8 +92,7 @@ func (hanging) Put(ctx context.Context, _ storage.Object, _ storage.Condition) (
 	return "", ctx.Err()
 }
 
-// Requests that are under way when the run is interrupted may end, but not for longer
-// than the grace.
+// Requests that are under way at an interrupt may end within the grace period.
 func TestGrace(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -108,7 +107,7 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// A listing that breaks off goes on after the last key, not from the beginning.
+// A listing that breaks off continues after the last key, not from the beginning.
 func TestListingGoesOn(t *testing.T) {
 	folder := t.TempDir()
 	publish(t, siteOf(t, objectsOf(20, "")), storage.OpenLocal(folder), Options{})

@@ -37,7 +37,7 @@ func newFlaky(t testing.TB, server *servers.Server) *flaky {
 
 func (f *flaky) endpoint() string { return "http://" + f.proxy.Listen }
 
-// add begins to do a kind of harm, to connections that are open too.
+// add injects a fault, into open connections too.
 func (f *flaky) add(h harm) {
 	f.t.Helper()
 	text := fmt.Sprintf(`{"name":"harm","type":%q,"stream":%q,"attributes":%s}`, h.kind, h.stream, h.attributes)
@@ -53,13 +53,13 @@ func (f *flaky) remove() {
 	}
 }
 
-// A harm is done to connections: all the time, or now and then.
+// A harm is a fault of connections, permanent or intermittent.
 type harm struct {
 	kind, stream, attributes string
 	now, then                time.Duration // how long it is done and how long not; 0 means all the time
 }
 
-// do begins to do harm until stop is called.
+// do injects the fault until stop is called.
 func (f *flaky) do(h harm) (stop func()) {
 	f.t.Helper()
 	f.add(h)
@@ -83,7 +83,7 @@ func (f *flaky) do(h harm) (stop func()) {
 	return func() { close(ended); group.Wait() }
 }
 
-// On a bad way to the server a run takes longer and ends well.
+// Over a bad connection a run takes longer but succeeds.
 func TestABadConnection(t *testing.T) {
 	first := demo(t)
 	second := first.Changed(t, 2, " ").WithoutLists(t, 3)
@@ -126,8 +126,8 @@ func TestABadConnection(t *testing.T) {
 	})
 }
 
-// A server that goes away in the middle of a run and comes back makes no difference,
-// even if it was away for longer than the lease, so long as nobody took the lock.
+// A run survives an outage of the server, even one longer than the lease, as long as no
+// other publisher took the lock.
 func TestAServerThatIsAwayForAWhile(t *testing.T) {
 	first := demo(t)
 	onServers(t, func(t *testing.T, server *servers.Server) {
@@ -169,7 +169,7 @@ func (s onStage) Stage(name string, _ int64) {
 }
 func (onStage) AddBytes(int64, int64) {}
 
-// What trying again does not change ends a run at once, with words that say what to check.
+// Errors that a retry cannot fix end a run at once, with a message that says what to check.
 func TestWhatCannotGoAwayStopsTheRun(t *testing.T) {
 	first := demo(t)
 	onServers(t, func(t *testing.T, server *servers.Server) {
@@ -216,8 +216,8 @@ func TestWhatCannotGoAwayStopsTheRun(t *testing.T) {
 	})
 }
 
-// readOnly are credentials that may read the bucket and not write to it, nil where the
-// server cannot give such for the asking.
+// readOnly returns credentials that may read the bucket but not write to it, nil if the
+// server cannot create such.
 func readOnly(t *testing.T, p place) map[string]string {
 	t.Helper()
 	if p.server.Kind != servers.MinIO {

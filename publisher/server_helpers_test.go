@@ -97,8 +97,8 @@ func openSite(t testing.TB, path string) publisher.Site {
 	return from
 }
 
-// A place is a bucket of a server, or what is below a prefix of one. It is looked at
-// with a plain client, and published to with the code under test.
+// A place is a bucket of a server, or a prefix of one. Tests inspect it with a plain
+// client, and publish to it with the code under test.
 type place struct {
 	server *servers.Server
 	at     storage.Location
@@ -146,7 +146,7 @@ func openAs(credentials map[string]string, at storage.Location, o storage.S3Opti
 	return storage.OpenS3(context.Background(), at, o)
 }
 
-// put writes an object as somebody else would.
+// put writes an object as another program would.
 func (p place) put(t testing.TB, key site.Key, body string, headers minio.PutObjectOptions) {
 	t.Helper()
 	_, err := p.plain.Client.PutObject(context.Background(), p.at.Bucket, p.at.Prefix+string(key), strings.NewReader(body), int64(len(body)), headers)
@@ -155,7 +155,7 @@ func (p place) put(t testing.TB, key site.Key, body string, headers minio.PutObj
 	}
 }
 
-// remove deletes an object as somebody else would.
+// remove deletes an object as another program would.
 func (p place) remove(t testing.TB, key site.Key) {
 	t.Helper()
 	if err := p.plain.RemoveObject(context.Background(), p.at.Bucket, p.at.Prefix+string(key), minio.RemoveObjectOptions{}); err != nil {
@@ -180,7 +180,8 @@ func (p place) get(t testing.TB, key site.Key) (body string, ok bool) {
 	return string(read), true
 }
 
-// list is what is there. An ETag is the MD5 of what the server took.
+// list returns the objects with their ETags, which are the MD5s of the bodies that the
+// server received.
 func (p place) list(t testing.TB) map[site.Key]minio.ObjectInfo {
 	t.Helper()
 	all := map[site.Key]minio.ObjectInfo{}
@@ -197,8 +198,8 @@ func (p place) list(t testing.TB) map[site.Key]minio.ObjectInfo {
 	return all
 }
 
-// holds checks that the bucket is the site, byte for byte and with its headers, and
-// that nothing else is in it but what is beside.
+// holds checks that the bucket contains the site, byte for byte and with its headers,
+// and nothing else but beside.
 func (p place) holds(t testing.TB, want memory, beside ...site.Key) {
 	t.Helper()
 	listed := p.list(t)
@@ -272,8 +273,8 @@ func (p place) holdsOnly(t testing.TB, listed map[site.Key]minio.ObjectInfo, wan
 	}
 }
 
-// mayStay reports whether a key is that of a lock that is free, or of the mark that a
-// doubt in it keeps.
+// mayStay reports whether a key is that of a free lock, or of a mark that was left
+// because of a doubt.
 func (p place) mayStay(t testing.TB, key site.Key) bool {
 	t.Helper()
 	if key != site.LockKey && key != site.MarkKey {

@@ -24,7 +24,7 @@ const killsWanted = 50
 
 // Publishers are killed at random, one after the other and with different sites. The
 // next run that may end makes the bucket equal to its site and puts nothing again that
-// had arrived. All the while no reader finds a reference to nothing.
+// had arrived. At no time does a reader find a reference to a missing object.
 func TestKilledPublishers(t *testing.T) {
 	sites := threeSites(t)
 	kills := killsWanted
@@ -75,7 +75,7 @@ func threeSites(t *testing.T) []memory {
 	return []memory{a, a.Changed(t, 2, " ").WithoutLists(t, 5), c.WithoutLists(t, 7)}
 }
 
-// A killer starts publishers, kills them, and lets others clear up after them.
+// A killer starts publishers, kills them, and has others clean up.
 type killer struct {
 	place  place
 	sites  []memory
@@ -116,15 +116,16 @@ func (k *killer) round(t *testing.T) {
 	k.clearUp(t)
 }
 
-// clearUp comes after a kill. The lock of the dead is broken, waited for, or removed as
-// if that had been long ago. In the last case others may be killed before a run ends.
+// clearUp publishes after a kill. The lock of the killed run is broken, waited for, or
+// removed as if the kill was long ago. In the last case more runs may be killed before
+// one succeeds.
 func (k *killer) clearUp(t *testing.T) {
 	t.Helper()
 	o := publisher.Options{Bulk: k.pick(publisher.BulkAuto, publisher.BulkOff)}
 	next := k.random.IntN(len(k.sites))
 	switch k.random.IntN(12) {
 	case 0:
-		// What the dead run had sent may still arrive, so that nobody knows what has to be put.
+		// Requests of the killed run may still arrive, so what has to be put is unknown.
 		o.BreakLock = true
 		publish(t, k.sites[next], k.place.open(t, nil), o)
 		k.place.lists(t, k.sites[next], leftLock(t, k.place)...)
@@ -181,8 +182,9 @@ func resume(t *testing.T, p place, next memory, o publisher.Options) *publisher.
 	return report
 }
 
-// quiet waits until the server has done what a killed publisher had sent before: it may
-// go on for a while, with an archive above all. It gives what is there then.
+// quiet waits until the server has processed the requests of a killed publisher, which
+// may take a while, above all with an archive. It returns the objects that are in the
+// bucket then.
 func quiet(t *testing.T, p place) map[site.Key]minio.ObjectInfo {
 	t.Helper()
 	listed := p.list(t)
@@ -198,7 +200,7 @@ func quiet(t *testing.T, p place) map[site.Key]minio.ObjectInfo {
 }
 
 // leftLock is the lock that a killed run has left, if any: a run that finds its site in
-// the bucket asks for none.
+// the bucket takes none.
 func leftLock(t *testing.T, p place) []site.Key {
 	t.Helper()
 	if _, ok := p.get(t, site.LockKey); ok {
@@ -225,8 +227,8 @@ func checkPut(t *testing.T, r *recorder, before map[site.Key]minio.ObjectInfo, n
 	}
 }
 
-// A first publish that was killed has left no root to compare with; what it put is
-// known all the same.
+// A killed first publish leaves no root to compare with; the objects that it put are
+// found nevertheless.
 func TestAKilledFirstPublishIsResumed(t *testing.T) {
 	first := demo(t)
 	onServers(t, func(t *testing.T, server *servers.Server) {

@@ -16,8 +16,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Under SSE-KMS no ETag is an MD5. A bucket is verified, repaired, and a run that was cut
-// off is taken up all the same, and nothing is put again that is right.
+// Under SSE-KMS no ETag is an MD5. Verify, repair and resuming a killed run work
+// nevertheless, and correct objects are not put again.
 func TestETagsThatAreNoMD5s(t *testing.T) {
 	server := servers.StartEncrypting(t)
 	first := demo(t)

@@ -30,7 +30,7 @@ func (m *meeting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return m.next.RoundTrip(r)
 }
 
-// Of two publishers that begin at the same time one wins; the other hears who it is.
+// Of two publishers that begin at the same time one wins; the error of the other names it.
 func TestOneOfTwoPublishersWins(t *testing.T) {
 	first := demo(t)
 	sites := []memory{first.Changed(t, 2, " "), first.WithoutLists(t, 2)}
@@ -70,8 +70,8 @@ func TestOneOfTwoPublishersWins(t *testing.T) {
 	})
 }
 
-// A publisher that is gone keeps its lock for its lease, and no longer: the next one waits
-// for that, and goes on.
+// The lock of a dead publisher is valid for its lease and no longer: the next one waits
+// for that, and continues.
 func TestALockWithoutHeartbeatIsTakenOverAfterItsLease(t *testing.T) {
 	first := demo(t)
 	onServers(t, func(t *testing.T, server *servers.Server) {
@@ -95,8 +95,8 @@ func TestALockWithoutHeartbeatIsTakenOverAfterItsLease(t *testing.T) {
 	})
 }
 
-// Who breaks a lock wins, whether its owner is dead or lives on, once its lease and the
-// drain are over.
+// A run that breaks a lock wins, whether the owner is dead or alive, once the lease and
+// the drain are over.
 func TestABrokenLock(t *testing.T) {
 	first := demo(t)
 	second := first.Changed(t, 2, " ").WithoutLists(t, 3)
@@ -143,8 +143,8 @@ func startSlowly(t *testing.T, p place, path string, slow *flaky) childPublisher
 	return c
 }
 
-// A publisher that was stopped past its lease, wherever it was, finds when it goes on
-// that it is too late, and does no harm to what somebody else has published meanwhile.
+// A publisher that was suspended for longer than its lease, at any point, notices that
+// when it resumes, and does no harm to what another one has published in the meantime.
 func TestAPublisherThatWasStoppedDoesNoHarm(t *testing.T) {
 	first := demo(t)
 	older, newer := first.Changed(t, 2, " older").WithoutLists(t, 4), first.Changed(t, 3, " newer").WithoutLists(t, 3)
@@ -181,7 +181,7 @@ func TestAPublisherThatWasStoppedDoesNoHarm(t *testing.T) {
 	})
 }
 
-// A stoppedRun is a publisher that was stopped while it put objects.
+// A stoppedRun is a publisher that was suspended while it put objects.
 type stoppedRun struct {
 	childPublisher
 	when string

@@ -17,10 +17,9 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Nothing is written before what it leads to, and nothing is deleted while something
-// leads to it: objects, the shards of the manifest that name them, what leads a client
-// to them (search shards, buckets of users, leaderboards), the root, then the deletes. The lock and the mark come before
-// all that and go after it.
+// No object is written before the objects that it refers to, and none is deleted while another refers to it. The order
+// is: objects, the manifest shards that name them, the objects that refer clients to them (search shards, buckets of
+// users, leaderboards), the root, then the deletes. The lock and the mark are put before all that and removed after it.
 func TestTheOrderOfWrites(t *testing.T) {
 	first := demo(t)
 	sites := []memory{first, first.Changed(t, 2, " ").WithoutLists(t, 3), generated(t, afero.FromIOFS{FS: fixtures.Demo()}, "v2")}
@@ -128,8 +127,8 @@ func (o order) checkShards(next memory, before map[site.Key]minio.ObjectInfo) {
 	}
 }
 
-// What others keep in the bucket stays as it is: what a refresh brought, and files
-// that are none of a site's. A run that was cut off before makes no difference.
+// Objects of others stay as they are: those of refreshes, and files that do not belong
+// to a site. This holds after a run that was cut off, too.
 func TestWhatBelongsToOthersIsNotTouched(t *testing.T) {
 	first := demo(t)
 	second := first.WithoutLists(t, 3)
@@ -168,7 +167,7 @@ func TestWhatBelongsToOthersIsNotTouched(t *testing.T) {
 	})
 }
 
-// Under somebody else's lock nothing at all is written.
+// Nothing is written while another publisher has the lock.
 func TestUnderAForeignLockNothingIsWritten(t *testing.T) {
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		p := newPlace(t, server, "")

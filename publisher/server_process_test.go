@@ -17,7 +17,7 @@ import (
 // killed and stopped. It holds the job as JSON.
 const jobVariable = "FOLLOWPRESS_TEST_JOB"
 
-// A job is what such a publisher does.
+// A job is the task of such a publisher.
 type job struct {
 	Site     string
 	At       storage.Location
@@ -91,7 +91,7 @@ func (p place) start(t testing.TB, j job) childPublisher {
 	return childPublisher{process.Start(t, process.Self(t, environment)), p}
 }
 
-// last is the stage that began last.
+// last is the most recent stage.
 func (c childPublisher) last() string {
 	if lines := c.Lines(); len(lines) > 0 {
 		return lines[len(lines)-1].Text

@@ -11,8 +11,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Whatever was published before, the bucket is the site, byte for byte and with its
-// headers, and nothing else is in it.
+// Whatever was published before, the bucket contains the site, byte for byte and with
+// its headers, and nothing else.
 func TestTheBucketIsTheSite(t *testing.T) {
 	first := demo(t)
 	steps := []struct {

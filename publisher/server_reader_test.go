@@ -36,7 +36,7 @@ type sight struct {
 	time time.Time
 }
 
-// read begins to read until stop is called.
+// read reads in the background until stop is called.
 func (r *reader) read() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
@@ -127,7 +127,7 @@ func (r *reader) followSome(root, from sight, names *regexp.Regexp, keyOf func(s
 	return true
 }
 
-// leadsTo is a key, if all sites that have the object as it is have that key.
+// leadsTo returns a key that must exist: all sites with this version of the object have it.
 func (r *reader) leadsTo(from sight, keyOf func(site.Config) site.Key) (to site.Key, ok bool) {
 	for _, m := range r.sites {
 		if m[from.key] != from.body {
@@ -142,9 +142,9 @@ func (r *reader) leadsTo(from sight, keyOf func(site.Config) site.Key) (to site.
 	return to, to != ""
 }
 
-// follow reads what an object leads to. Where it is missing, the reference must be gone
-// too by now, or the whole site have been replaced; then ok is false, and the reader
-// starts over.
+// follow reads an object that another refers to. If it is missing, the reference must
+// be gone too by now, or the whole site must have been replaced; then ok is false, and
+// the reader starts over.
 func (r *reader) follow(root, from sight, to site.Key) (found sight, ok bool) {
 	time.Sleep(time.Millisecond) // leave the machine to the publishers
 	r.followed++
@@ -158,7 +158,7 @@ func (r *reader) follow(root, from sight, to site.Key) (found sight, ok bool) {
 	return sight{}, false
 }
 
-// stands reports whether an object is still what it was.
+// stands reports whether an object is unchanged.
 func (r *reader) stands(s sight) bool {
 	again, ok := r.look(s.key)
 	return ok && again == s

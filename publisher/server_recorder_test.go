@@ -17,7 +17,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A request is what a recorder saw of one: it has its own idea of what the kinds are.
+// A request is a request as a recorder saw it, classified independently of the code under test.
 type request struct {
 	method       string
 	list         bool
@@ -30,7 +30,7 @@ func (r *request) wrote() bool {
 	return (r.method == http.MethodPut || r.method == http.MethodPost || r.method == http.MethodDelete) && r.status < 300
 }
 
-// A recorder is a transport that remembers what was asked, and in which order.
+// A recorder is a transport that records requests in order.
 type recorder struct {
 	prefix string // of paths: bucket and prefix
 	next   http.RoundTripper
@@ -127,7 +127,7 @@ func (r *recorder) of(methods ...string) int {
 func (r *recorder) all() int   { return r.count(func(*request) bool { return true }) }
 func (r *recorder) lists() int { return r.count(func(q *request) bool { return q.list }) }
 
-// put are the keys of what was put, and how often each was.
+// put counts the puts of each key.
 func (r *recorder) put() map[site.Key]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +142,7 @@ func (r *recorder) put() map[site.Key]int {
 	return keys
 }
 
-// objectsPut are the keys of put that are none of the publisher's own.
+// objectsPut are the keys of put without those of the publisher itself.
 func (r *recorder) objectsPut() map[site.Key]int {
 	keys := r.put()
 	maps.DeleteFunc(keys, func(key site.Key, _ int) bool {

@@ -14,7 +14,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A run asks no more than it has to: what it costs follows from what changed.
+// A run makes no unnecessary requests: the number follows from what changed.
 func TestARunTakesFewRequests(t *testing.T) {
 	first := demo(t)
 	few := first.Changed(t, 50, " ")
@@ -81,7 +81,7 @@ func differences(listed map[site.Key]minio.ObjectInfo, want memory) (objects, sh
 	return objects, shards
 }
 
-// Many objects at once need few requests, where the server unpacks them.
+// If the server unpacks archives, many objects take few requests.
 func TestMinIOTakesManyObjectsAtOnce(t *testing.T) {
 	site1 := demo(t)
 	server := servers.Start(t, servers.MinIO)
@@ -99,7 +99,7 @@ func TestMinIOTakesManyObjectsAtOnce(t *testing.T) {
 	}
 }
 
-// A change of headers alone puts just the objects of that route again.
+// If only the headers of a route changed, only its objects are put again.
 func TestOnlyObjectsWithOtherHeadersArePutAgain(t *testing.T) {
 	first := demo(t)
 	onServers(t, func(t *testing.T, server *servers.Server) {

@@ -11,9 +11,9 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Over an uplink that is too slow for as many requests as --concurrency allows, a run
-// takes hardly longer than its bytes. All at once they would time out: each would get
-// a few kilobytes a second.
+// Over an uplink that is too slow for --concurrency requests at once, a run takes
+// hardly longer than its bytes. All at once they would time out, since each would get a
+// few kilobytes per second.
 func TestASlowUplink(t *testing.T) {
 	t.Parallel()
 	const rate, lists, size = 200e3, 32, 250e3

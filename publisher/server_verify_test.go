@@ -19,12 +19,12 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Verify names everything that is wrong with a bucket and writes nothing. Repair puts
-// back just that, and leaves alone what a refresh brought and what is somebody else's.
+// Verify names all damage of a bucket and writes nothing. Repair fixes it, and leaves
+// refreshed objects and those of others alone.
 func TestVerifyAndRepairABucket(t *testing.T) {
 	first := demo(t)
 	config := first.Root(t).Config
-	// What unreadable shards name is not known: the damaged objects are in others.
+	// The objects of unreadable shards are unknown, so the damaged objects are in other shards.
 	readable := func(key site.Key) bool { return !slices.Contains([]string{"3", "5"}, site.ManifestShard(key, 1)) }
 	records := slices.DeleteFunc(first.Keys(t, site.RouteRecords), func(key site.Key) bool { return !readable(key) })
 	details := slices.DeleteFunc(first.Keys(t, site.RouteDetails), func(key site.Key) bool { return !readable(key) })
@@ -81,7 +81,7 @@ func TestVerifyAndRepairABucket(t *testing.T) {
 	})
 }
 
-// keptFor is what a refresh keeps that has put "fresh" in the place of a body.
+// keptFor is the entry below _refresh/ of a refresh that has replaced a body with "fresh".
 func keptFor(replaced string) string {
 	return fmt.Sprintf(`{"stored":[{"md5":%q,"from":%q}]}`, site.Sum([]byte("fresh")), site.Sum([]byte(replaced)))
 }
@@ -103,8 +103,8 @@ func (f found) check(t *testing.T, v *publisher.Verification) {
 	}
 }
 
-// What a refresh brought stays when the new site has what the old one had, also over a
-// run that was killed; where the new site has other bytes, those count.
+// A refreshed object stays if the new site has the same bytes as the old one, even
+// after a killed run; if the new site has other bytes, they win.
 func TestRefreshedObjectsSurviveAKilledRun(t *testing.T) {
 	first := demo(t)
 	details := first.Keys(t, site.RouteDetails)

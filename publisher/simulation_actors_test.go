@@ -18,23 +18,23 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// within is the time in which everybody begins.
+// within is the time in which all processes start.
 const within = 90 * time.Second
 
-// A regression puts a fault that was mended back into what surrounds the code.
+// A regression reintroduces a fixed bug through the environment of the code.
 type regression string
 
-// The faults of the review after which the simulation was written.
+// The bugs that led to writing the simulation.
 const (
 	noRegression regression = ""
-	// impatient: who breaks a lock waits for a quarter of the lease, and nothing notes
-	// that the other may go on.
+	// impatient: a run that breaks a lock waits for a quarter of the lease, and records
+	// no doubt.
 	impatient regression = "a lock is taken over while its owner may still send"
-	// serverClock: a lock is as old as the difference of two of the bucket's clocks.
+	// serverClock: the age of a lock is measured as the difference of two of the bucket's clocks.
 	serverClock regression = "the age of a lock is the difference of two clocks"
-	// unexplained: a refresh replaces the object first, and keeps what it fetched then.
+	// unexplained: a refresh replaces the object before it writes the entry below _refresh/.
 	unexplained regression = "a refresh is not announced"
-	// believed: an object that was refreshed once may be anything.
+	// believed: an object that was refreshed once may have any bytes.
 	believed regression = "damage to a refreshed object is taken for a refresh"
 )
 
@@ -175,7 +175,7 @@ func (w *world) repairer(name string) {
 	}
 }
 
-// verifier is a run of Verify. What it says has to be true if nobody publishes meanwhile.
+// verifier is a run of Verify. Its result has to be true if no publisher runs meanwhile.
 func (w *world) verifier(name string, with regression) {
 	w.sleep(name, "begin")
 	p := w.process(name)
@@ -203,7 +203,7 @@ func (w *world) verifier(name string, with regression) {
 	}
 }
 
-// damage changes an object behind everybody's back, sometimes.
+// damage sometimes changes an object without any process noticing.
 func (w *world) damage(p *process, name string) site.Key {
 	if !w.chance(250, name, "damage") {
 		return ""
@@ -238,7 +238,7 @@ func (w *world) published() int {
 
 func (w *world) publishedLocked() int { return w.byPublishers }
 
-// isQuiet reports whether nobody publishes, and nobody has to look at everything.
+// isQuiet reports whether no publisher runs and no doubt is recorded.
 func (w *world) isQuiet() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -298,7 +298,7 @@ func (w *world) refresh(h *server.Handler, name, which string) {
 	}
 }
 
-// upstream knows a fresher profile at any time.
+// upstream has a fresher profile at any time.
 type upstream struct{}
 
 func (upstream) RoundTrip(r *http.Request) (*http.Response, error) {

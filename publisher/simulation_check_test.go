@@ -12,8 +12,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// check is called when everybody has ended. It publishes a last site, as the next night
-// would, and looks at what is there before and after.
+// check is called when all processes have ended. It publishes a last site, as the next
+// night would, and checks the bucket before and after.
 func (w *world) check() {
 	w.certainIsTrue("at the end")
 	if w.chance(500, "all arrive") {
@@ -62,7 +62,7 @@ func (w *world) check() {
 	}
 }
 
-// arriveAll waits until every request has arrived that may.
+// arriveAll waits until no request can arrive any more.
 func (w *world) arriveAll() {
 	w.mu.Lock()
 	wait := time.Until(w.pending)
@@ -90,8 +90,8 @@ func (w *world) lastPublish(name string, s simulatedSite) Outcome {
 	return report.Outcome
 }
 
-// repairWhatVerifyFinds is for worlds without conditional writes, where nothing notes
-// what arrives late: a verification must find it, and a repair mend it.
+// repairWhatVerifyFinds is for worlds without conditional writes, where late requests
+// go unnoticed: a verification must find their effects, and a repair must fix them.
 func (w *world) repairWhatVerifyFinds(last simulatedSite) {
 	w.mu.Lock()
 	differences := w.differences()
@@ -118,8 +118,8 @@ func (w *world) repairWhatVerifyFinds(last simulatedSite) {
 	}
 }
 
-// certainIsTrue checks that the bucket is what its manifest says, or says that it may not
-// be. Where writes have no conditions nothing can say so.
+// certainIsTrue checks that the bucket equals its manifest, or has a mark or a doubt.
+// Without conditional writes neither is reliable.
 func (w *world) certainIsTrue(when string) {
 	if w.locks != conditional {
 		return
@@ -134,8 +134,8 @@ func (w *world) certainIsTrue(when string) {
 	}
 }
 
-// differences are between the bucket and what its root names. What refreshes have put,
-// and what was damaged, is none.
+// differences are those between the bucket and what its root names, not counting
+// refreshed and damaged objects.
 func (w *world) differences() (differences []string) {
 	root := w.objects[site.RootKey]
 	var of simulatedSite
@@ -167,8 +167,9 @@ func (w *world) differences() (differences []string) {
 	return differences
 }
 
-// nothingRefreshedIsLost looks for what clients were told, where the generator finds it,
-// and in the objects, after a fallback has noticed the last site.
+// nothingRefreshedIsLost checks that the refreshed data that clients got is below
+// _refresh/, where the generator finds it, and in the objects once a fallback has
+// noticed the last site.
 func (w *world) nothingRefreshedIsLost(last simulatedSite) {
 	p := w.process("last fallback")
 	p.calm, p.refreshes = true, true

@@ -104,8 +104,8 @@ func rendered(snapshot map[string]string, o generator.Options) simulatedSite {
 	return s
 }
 
-// A follower does what a reader does, at any moment: it follows the root to the manifest,
-// the leaderboards and the buckets of users, and these to what they name.
+// A follower reads like a client, at any moment: from the root to the manifest, the
+// leaderboards and the buckets of users, and from these to the objects that they name.
 type follower struct{ leads map[site.MD5][]site.Key }
 
 var (
@@ -113,7 +113,7 @@ var (
 	tokens    = regexp.MustCompile(`:"([0-9]+)"`)
 )
 
-// newFollower finds out where the objects of all sites lead to.
+// newFollower finds out which objects the objects of all sites refer to.
 var newFollower = sync.OnceValue(func() *follower {
 	f := &follower{map[site.MD5][]site.Key{}}
 	for _, s := range simulatedSites() {
@@ -130,7 +130,7 @@ var newFollower = sync.OnceValue(func() *follower {
 	return f
 })
 
-// leads are the keys that an object of a site names.
+// leads are the keys that an object of a site refers to.
 func (s simulatedSite) leads(key site.Key) (to []site.Key) {
 	route, ok := s.root.Config.RouteOf(key)
 	if !ok {

@@ -23,16 +23,16 @@ var (
 	firstSeed = flag.Uint64("seed", 0, "the first schedule of the simulation; with -schedules=1 it prints what happens in it")
 )
 
-// Publishers that are delayed, stopped, killed and interrupted, fallbacks that refresh,
-// a verifier, a repairer and readers share a bucket whose network loses, delays and
-// repeats requests. Whatever happens, in what order:
+// Publishers that are delayed, suspended, killed and interrupted, fallbacks that
+// refresh, a verifier, a repairer and readers share a bucket whose network loses,
+// delays and repeats requests. In any order of events:
 //
-//   - the bucket is what its manifest and its root say, or something in it says that it
-//     may not be, and then the next publish makes it so;
-//   - nothing that a reader is led to is missing;
-//   - nobody writes after somebody else has begun to;
-//   - what was refreshed, and answered to a client, is never lost;
-//   - a verification calls damaged what is, and nothing else.
+//   - the bucket equals its manifest and its root, or a mark or a doubt says that it may
+//     not, and then the next publish makes it so;
+//   - no object that a reader is referred to is missing;
+//   - no process writes after another has begun to;
+//   - refreshed data that a client got as an answer is never lost;
+//   - a verification reports all damage, and nothing else.
 func TestSimulation(t *testing.T) {
 	result := simulate(t, *firstSeed, *schedules, noRegression)
 	if *schedules == 1 {
@@ -48,7 +48,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// The simulation finds each fault for which it was written, when that is put back.
+// The simulation finds each bug for which it was written when that is reintroduced.
 func TestSimulationFindsRegressions(t *testing.T) {
 	for _, with := range []regression{impatient, serverClock, unexplained, believed} {
 		t.Run(strings.ReplaceAll(string(with), " ", "_"), func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestSimulationRepeats(t *testing.T) {
 	}
 }
 
-// simulated sums up many schedules.
+// simulated is the summary of many schedules.
 type simulated struct {
 	schedules int
 	states    int
@@ -187,7 +187,7 @@ func newWorld(seed uint64, traced bool) *world {
 	return w
 }
 
-// run lets everybody loose.
+// run starts all processes.
 func (w *world) run(with regression) {
 	if w.locks != conditional {
 		for i := range 4 {

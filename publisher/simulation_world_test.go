@@ -19,9 +19,10 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A world is a simulated bucket, with everybody who uses it, on virtual time. Its seed
-// decides everything: what happens to a request depends on the seed, on who makes it, and
-// on how many of the kind that one has made, and never on the order of goroutines.
+// A world is a simulated bucket with all its users, on virtual time. Its seed decides
+// everything: what happens to a request depends on the seed, the process, and the number
+// of requests of that kind that the process has made, and never on the order of
+// goroutines.
 type world struct {
 	seed  uint64
 	locks locking
@@ -39,7 +40,7 @@ type world struct {
 	reader       *follower
 	faults       faults
 	failed       []string
-	trace        *strings.Builder // nil if nobody reads it
+	trace        *strings.Builder // nil if it is not wanted
 
 	put     map[putBy]bool        // what refreshes have put
 	damaged map[site.Key]bool     // objects that were damaged and not put again since
@@ -62,7 +63,7 @@ type stored struct {
 	contentType, cacheControl string
 }
 
-// What the network and the server do to requests, and what happens to processes.
+// Faults of the network, the server and the processes.
 const (
 	faultDelayed    = "requests delayed for seconds"
 	faultGivenUp    = "requests that arrived after their sender gave up"
@@ -90,7 +91,7 @@ func (w *world) count(fault string) {
 	w.faults[fault]++
 }
 
-// fail notes that a promise was broken.
+// fail records a broken invariant.
 func (w *world) fail(format string, arguments ...any) {
 	w.failed = append(w.failed, w.elapsed()+" "+fmt.Sprintf(format, arguments...))
 	w.note("BROKEN: "+format, arguments...)
@@ -104,14 +105,14 @@ func (w *world) note(format string, arguments ...any) {
 
 func (w *world) elapsed() string { return fmt.Sprintf("%10.3f", time.Since(w.start).Seconds()) }
 
-// How a world keeps publishers apart. Only conditional writes can; in the other worlds
-// they publish one after the other, as their users have to see to.
+// Which conditions the server supports. Only conditional writes can keep publishers
+// apart; in the other worlds they publish one after the other, as the docs require.
 type locking int
 
 const (
 	conditional locking = iota
 	unsupported         // the server answers 501 to conditions
-	ignored             // the server takes conditions and does not look at them
+	ignored             // the server accepts conditions and ignores them
 	unasked             // --no-lock
 )
 
@@ -132,7 +133,7 @@ func (w *world) draw(parts ...string) uint64 {
 	return hash ^ hash>>31
 }
 
-// chance holds in so many of a thousand cases.
+// chance is true in that many of a thousand cases.
 func (w *world) chance(perMille uint64, parts ...string) bool {
 	return w.draw(parts...)%1000 < perMille
 }
@@ -142,8 +143,8 @@ func (w *world) between(low, high time.Duration, parts ...string) time.Duration 
 	return low + time.Duration(w.draw(parts...)%uint64(high-low))
 }
 
-// skew is how far a clock of the bucket is ahead: the one of its answers, or the one of
-// the node that has a key.
+// skew is how far a clock of the bucket is ahead: that of its answers, or that of the
+// node that stores a key.
 func (w *world) skew(clock string) time.Duration {
 	if !w.chance(300, "skewed") {
 		return 0
@@ -152,7 +153,7 @@ func (w *world) skew(clock string) time.Duration {
 	return w.between(-most, most, "skew", clock)
 }
 
-// A process is one that uses the bucket. It may be stopped for a while, and killed.
+// A process uses the bucket. It may be suspended for a while, and killed.
 type process struct {
 	w                *world
 	name             string
@@ -188,8 +189,8 @@ func (p *process) stops(within time.Duration) {
 
 var errKilled = errors.New("the process is dead")
 
-// alive waits while the process is stopped, and a moment of its own for each request:
-// else the scheduler of goroutines would decide which one goes on first.
+// alive waits while the process is suspended, plus a time of its own for each request:
+// otherwise the scheduler of goroutines would decide the order.
 func (p *process) alive(id string) error {
 	if now := time.Now(); !now.Before(p.stopped) && now.Before(p.goesOn) {
 		time.Sleep(time.Until(p.goesOn) + p.w.between(0, time.Millisecond, p.name, id, "awake"))
@@ -202,7 +203,7 @@ func (p *process) alive(id string) error {
 
 func (p *process) isDead() bool { return !p.killed.IsZero() && !time.Now().Before(p.killed) }
 
-// A fate is what becomes of a request.
+// A fate is what happens to a request.
 type fate struct {
 	out, back time.Duration
 	again     time.Duration // after this it is carried out once more; 0 means never
@@ -213,7 +214,7 @@ type fate struct {
 // tooOld is the age at which S3 refuses a request (RequestTimeTooSkewed).
 const tooOld = 15 * time.Minute
 
-// fate decides what becomes of a request.
+// fate decides what happens to a request.
 func (p *process) fate(id string) fate {
 	w := p.w
 	f := fate{out: w.between(time.Millisecond, 40*time.Millisecond, p.name, id, "out"), back: w.between(time.Millisecond, 20*time.Millisecond, p.name, id, "back")}
@@ -256,8 +257,8 @@ func (p *process) id(operation string, key site.Key) string {
 	return what + " " + strconv.Itoa(p.requests[what])
 }
 
-// request makes one: effect is what the server does when it arrives, and what it
-// answers. As in the world outside, it may do so when nobody waits for it any more.
+// request simulates a request: effect is what the server does when it arrives, and its
+// answer. As in reality, the request may arrive after its sender has stopped waiting.
 func request[T any](ctx context.Context, p *process, operation string, key site.Key, effect func(*arrival) (T, error)) (T, error) {
 	var nothing T
 	id := p.id(operation, key)
@@ -322,7 +323,7 @@ func (p *process) sent(r *arrival, f fate) (arrives time.Time, ok bool) {
 	return arrives, true
 }
 
-// unanswered is the error of a request whose sender waits in vain.
+// unanswered is the error of a request that gets no answer.
 func (p *process) unanswered(ctx context.Context, id string, closed <-chan time.Time) error {
 	select {
 	case <-closed:
@@ -391,8 +392,8 @@ func (w *world) changed(r *arrival, key site.Key, o *stored) {
 	if key == site.LockKey {
 		w.lockChanged(r, o)
 	} else if epoch := int(r.epoch.Load()); epoch > 0 {
-		// Nobody writes data any more when somebody else has begun to, but for what the
-		// network or a stop has kept for longer than the protocol waits.
+		// No process writes data after another has begun to, except for requests that
+		// the network or a suspension has delayed for longer than the protocol waits.
 		if w.locks == conditional && w.writing > epoch && time.Since(r.signed) <= drainTime {
 			w.fail("%s: %s was carried out when another run had begun to write", r.name, r.what)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// However long the lists, no more requests are in flight than --concurrency says: of no
-// kind, but for the lock's. Where nothing stands against it there are as many.
+// However long the lists, at most --concurrency requests are in flight, of all kinds
+// but those of the lock. If nothing limits them there are exactly that many.
 func TestConcurrencyIsAPromise(t *testing.T) {
 	busy := temporary(t)
 	first := siteOf(t, merge(objectsOf(200, ""), searchesOf(100, 12, 0)))
@@ -58,7 +58,7 @@ func constant(rate float64) func(time.Duration) float64 {
 	return func(time.Duration) float64 { return rate }
 }
 
-// Over a slow uplink a run takes hardly longer than its bytes, and asks for nothing twice.
+// Over a slow uplink a run takes hardly longer than its bytes, and repeats no request.
 func TestSlowUplink(t *testing.T) {
 	busy := temporary(t)
 	small := objectsOf(2000, strings.Repeat(".", 1000))
@@ -99,7 +99,7 @@ func TestSlowUplink(t *testing.T) {
 	}
 }
 
-// Where there is bandwidth, the limits cost no time, however long a server takes for a request.
+// With enough bandwidth the limits cost no time, however slow the server answers.
 func TestFastUplink(t *testing.T) {
 	busy := temporary(t)
 	next := siteOf(t, merge(objectsOf(5000, strings.Repeat(".", 1000)), searchesOf(50, 4, 400e3)))
@@ -218,7 +218,7 @@ func TestWaitingForATurn(t *testing.T) {
 	})
 }
 
-// Those who leave the line take no slot with them, even if they have just got one.
+// Requests that give up waiting keep no slot, even if they have just got one.
 func TestSlotsAreNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(3, 3))

@@ -12,8 +12,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A volatile bucket remembers in which order it was written to, and when that was made
-// durable.
+// A volatile bucket records the order of writes, and when they were synced.
 type volatile struct {
 	*storage.Local
 	mu     sync.Mutex
@@ -81,8 +80,8 @@ func (v *volatile) afterPowerFailure(random *rand.Rand, before memorySite, n int
 	return left
 }
 
-// Wherever the power fails, the root leads to nothing that is not there, a new root only
-// to what is whole, and a bucket that may be damaged is marked: the next run mends it.
+// Wherever the power fails, the root refers to no missing object, a new root only to
+// complete ones, and a bucket that may be damaged has a mark: the next run repairs it.
 func TestPowerFailure(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	first := siteOf(t, objectsOf(30, ""))

@@ -27,7 +27,7 @@ func remove(t *testing.T, folder string, key site.Key) {
 	}
 }
 
-// Every kind of damage is named, and repaired but for what is somebody else's.
+// Every kind of damage is named and repaired; objects of others are left alone.
 func TestVerifyAndRepair(t *testing.T) {
 	for _, c := range []struct {
 		name                         string
@@ -121,7 +121,7 @@ func TestVerifyAndRepair(t *testing.T) {
 	}
 }
 
-// keptFor is what a refresh keeps that has put "fresh" in the place of a body.
+// keptFor is the entry below _refresh/ of a refresh that has replaced a body with "fresh".
 func keptFor(replaced string) string {
 	return fmt.Sprintf(`{"stored":[{"md5":%q,"from":%q}]}`, site.Sum([]byte("fresh")), site.Sum([]byte(replaced)))
 }
@@ -136,7 +136,7 @@ func TestRepairFromAnotherSite(t *testing.T) {
 	}
 }
 
-// A bucket whose root or manifest was damaged is put right by publishing.
+// Publishing repairs a bucket with a damaged root or manifest.
 func TestPublishOverADamagedBucket(t *testing.T) {
 	for name, damage := range map[string]func(t *testing.T, folder string){
 		"root":                 func(t *testing.T, folder string) { put(t, folder, site.RootKey, "{}") },
@@ -185,8 +185,8 @@ func TestDamagedSite(t *testing.T) {
 	}
 }
 
-// What was fetched since the last publish stays, unless the site has something newer
-// than the bucket's manifest; after a run that was cut off too.
+// Objects that were refreshed since the last publish stay, unless the site's object
+// differs from the bucket's manifest; this holds after a run that was cut off, too.
 func TestRefreshedObjects(t *testing.T) {
 	refreshed := []site.Key{listKey(3, site.Details), listKey(4, site.Details)}
 	for _, cutOff := range []bool{false, true} {

@@ -20,14 +20,14 @@ import (
 
 const secret = "a-secret-that-nobody-may-see"
 
-// A told request is one that a server got.
+// A told is a request that a server received.
 type told struct {
 	method, path, query, host string
 	header                    http.Header
 	body                      string
 }
 
-// A stub is the server of a service: it keeps what it is told.
+// A stub is the server of a service; it records requests.
 type stub struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -55,7 +55,7 @@ func newStub(t *testing.T, answer func(n int, r told, w http.ResponseWriter)) *s
 	return s
 }
 
-// ok answers as a service does that has done it.
+// ok answers like the service after success.
 func ok(_ int, _ told, w http.ResponseWriter) {
 	_, _ = io.WriteString(w, `{"success":true,"status":"ok"}`)
 }

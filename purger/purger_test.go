@@ -68,7 +68,7 @@ func eventually(failures int, fail func(w http.ResponseWriter)) func(int, told, 
 	}
 }
 
-// What may pass is tried again, with a request that is whole again.
+// Retryable failures are retried, with the complete request.
 func TestRetries(t *testing.T) {
 	for name, fail := range map[string]func(http.ResponseWriter){
 		"too many requests": func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
@@ -93,7 +93,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// What trying again does not change fails at once, and says what to check.
+// Errors that a retry cannot fix fail at once, with what to check.
 func TestNoRetries(t *testing.T) {
 	for _, status := range []int{http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusMovedPermanently, http.StatusNotImplemented} {
 		s := newStub(t, func(_ int, _ told, w http.ResponseWriter) {
@@ -115,7 +115,7 @@ func TestNoRetries(t *testing.T) {
 	}
 }
 
-// Retry-After is honoured where it is short enough, and patience ends.
+// Retry-After is honoured if it is short enough, and retries end with patience.
 func TestPatience(t *testing.T) {
 	s := newStub(t, eventually(1, func(w http.ResponseWriter) {
 		w.Header().Set("Retry-After", "1")
@@ -150,7 +150,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// A plan asks nothing, and tells what would be asked.
+// A plan sends no requests, and reports those that would be sent.
 func TestPlanAsksNothing(t *testing.T) {
 	s := newStub(t, ok)
 	for _, flag := range services(s) {

@@ -143,8 +143,8 @@ func manyWide(n int) []string {
 	return all
 }
 
-// The service says with status 400 what others say with 429; an attempt keeps its
-// reference, and another purge has another one.
+// CloudFront answers 400 where others answer 429. Retries keep the caller reference;
+// another purge has another one.
 func TestCloudFrontIsBusy(t *testing.T) {
 	references := map[string]int{}
 	s := newStub(t, func(n int, r told, w http.ResponseWriter) {
@@ -167,8 +167,8 @@ func TestCloudFrontIsBusy(t *testing.T) {
 	}
 }
 
-// Where a part is refused for good, everything goes, with one request more: one odd name
-// must not keep the rest stale.
+// If a part is refused for good, everything is purged, with one more request: one odd
+// name must not keep the rest stale.
 func TestRefused(t *testing.T) {
 	for flag, everything := range map[string]string{
 		"cloudfront:EDFDVBD6EXAMPLE": "<Path>/*</Path>", "cloudflare:zone1": `{"purge_everything":true}`, "fastly:service1": "/service/service1/purge_all", "varnish:": ".*",
@@ -198,7 +198,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Of many invalidations one is refused: the rest is in the one for everything.
+// If one of many invalidations is refused, one for everything replaces the rest.
 func TestCloudFrontRefusesOneOfMany(t *testing.T) {
 	s := newStub(t, func(n int, r told, w http.ResponseWriter) {
 		if n == 1 {
@@ -213,7 +213,7 @@ func TestCloudFrontRefusesOneOfMany(t *testing.T) {
 	}
 }
 
-// A person is told once what is waited for, and not where nothing is.
+// A wait is reported once, and only if there is one.
 func TestCloudFrontTellsOfWaiting(t *testing.T) {
 	s := newCloudFrontStub(t)
 	var lines []string
@@ -401,16 +401,16 @@ func TestHTTP(t *testing.T) {
 		}
 	}
 	s.noSecret(t, s.open(t, "http:"+s.URL+"/"+secret+"{path}").service.name())
-	// Nothing to forget is no failure.
+	// Nothing to purge is no failure.
 	for _, status := range []int{http.StatusNotFound, http.StatusPreconditionFailed} {
 		s.answer = func(_ int, _ told, w http.ResponseWriter) { w.WriteHeader(status) }
 		purge("http:"+s.URL+"{path}", some)
-		// Of everything there always is something.
+		// A purge of everything always finds something.
 		if r, err := s.open(t, "http:"+s.URL+"/").Purge(t.Context(), some); err == nil || !r.Everything {
 			t.Errorf("status %d of the URL for everything: got no error, want one", status)
 		}
 	}
-	// One that is refused keeps none of the others back, and is not hidden.
+	// A refused purge does not stop the others, and is reported.
 	s.answer = func(n int, _ told, w http.ResponseWriter) {
 		if n == 1 {
 			w.WriteHeader(http.StatusBadRequest)
@@ -420,7 +420,7 @@ func TestHTTP(t *testing.T) {
 	if _, err := s.open(t, "http:"+s.URL+"{path}").Purge(t.Context(), Purge{Exact: many(100)}); err == nil || !strings.Contains(err.Error(), "1 of 100 refused") || len(s.told) != 100 {
 		t.Errorf("requests: got %d: %v, want the others in spite of a refusal", len(s.told), err)
 	}
-	// The secret of a template is in no error either.
+	// No error contains the secret of a template either.
 	s.Close()
 	_, err := s.open(t, "http:"+s.URL+"/"+secret+"{path}", func(o *Options) { o.Patience = 1 }).Purge(t.Context(), some)
 	if err == nil {
@@ -429,8 +429,8 @@ func TestHTTP(t *testing.T) {
 	s.noSecret(t, err.Error())
 }
 
-// A secret in a URL, in its query or in its path, is in nothing that anybody reads: no
-// name, no plan, no error, no log, whatever the server says about it.
+// A secret in the query or path of a URL appears in no name, plan, error or log,
+// whatever the server answers.
 func TestSecretsInURLs(t *testing.T) {
 	for _, flag := range []string{
 		"varnish:%s/?token=" + secret, "varnish:%s/" + secret, "varnish:%s/" + secret + "/x?a=b", "varnish:%s?" + secret,
@@ -482,8 +482,8 @@ func TestSecretsInURLs(t *testing.T) {
 	}
 }
 
-// No part of a secret is left where another part of the URL is a part of it, nor where
-// the server escapes in its own way.
+// No part of a secret is left if another part of the URL is contained in it, or if the
+// server escapes it in another way.
 func TestSecretsThatServersSpellTheirWay(t *testing.T) {
 	for query, answers := range map[string][]string{
 		"apikey=apikey-0123SECRET":      {"apikey=apikey-0123SECRET"},
@@ -506,8 +506,7 @@ func TestSecretsThatServersSpellTheirWay(t *testing.T) {
 	}
 }
 
-// Where no request found anything to forget, the template may be wrong: a person hears
-// of it.
+// If no request found anything to purge, the template may be wrong: there is a warning.
 func TestNothingToForget(t *testing.T) {
 	for name, c := range map[string]struct {
 		found int // requests that find something

@@ -55,7 +55,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// What may be shown under any URL, or is a key of a site with another base path, purges
+// Objects that may appear under any URL, and keys of another base path, purge
 // everything.
 func TestURLsOfWhatAnyURLShows(t *testing.T) {
 	for _, key := range []site.Key{"_errors/no-such-list", "v2/lists/12/records", "elsewhere"} {

@@ -56,7 +56,7 @@ func startVarnish(t *testing.T, origin string) string {
 	return "http://" + address
 }
 
-// A real Varnish takes the expressions, of any length, and forgets what they say and
+// A real Varnish accepts the expressions, of any length, and bans what they match and
 // nothing else.
 func TestVarnishItself(t *testing.T) {
 	var n atomic.Int64

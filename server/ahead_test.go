@@ -16,7 +16,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A farStore needs a time for every object, and knows how many were read at once.
+// A farStore takes time for every object, and counts concurrent reads.
 type farStore struct {
 	server.Store
 	away             time.Duration
@@ -35,8 +35,8 @@ func (s *farStore) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return s.Store.Get(ctx, key)
 }
 
-// longList is the site of one list of so many search shards; everybody in it has a
-// name, and only the last one that of a fox.
+// longList is a site with one list of that many search shards; every entry has a name,
+// and only that of the last one contains "fox".
 func longList(t *testing.T, shards int) *storage.Folder {
 	t.Helper()
 	var records, accounts strings.Builder
@@ -61,8 +61,8 @@ func longList(t *testing.T, shards int) *storage.Folder {
 	return storage.NewFolder(generated(t, snapshot))
 }
 
-// A search that has to read many shards reads eight at the same time, in order, and no
-// more than these beyond the one that fills the page.
+// A search over many shards reads eight at a time, in order, and at most eight beyond
+// the one that fills the page.
 func TestShardsAreReadAhead(t *testing.T) {
 	const shards, away = 40, 100 * time.Millisecond
 	folder := longList(t, shards)

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// A bucket is what is published to and served from.
+// A bucket can be published to and served from.
 type bucket interface {
 	server.Bucket
 	publisher.Bucket
@@ -124,7 +124,7 @@ func content(t testing.TB, b bucket, prefix site.Key) map[site.Key]string {
 	return all
 }
 
-// unchanged checks that nothing was put, replaced or removed.
+// unchanged checks that no object was put, replaced or removed.
 func unchanged(t testing.TB, b bucket, was map[site.Key]string, what string) {
 	t.Helper()
 	if is := content(t, b, ""); !maps.Equal(is, was) {
@@ -141,7 +141,7 @@ func unchanged(t testing.TB, b bucket, was map[site.Key]string, what string) {
 	}
 }
 
-// newHandler is a handler whose log nobody reads.
+// newHandler is a handler that discards its log.
 func newHandler(t testing.TB, store server.Store, o server.Options) *server.Handler {
 	t.Helper()
 	if o.Log == nil {

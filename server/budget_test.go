@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A claim that fits passes one that does not, but not for ever.
+// A claim that fits may overtake one that does not, but not for ever.
 func TestClaimsPass(t *testing.T) {
 	l := &budget{size: 100}
 	l.take(90)
@@ -38,7 +38,7 @@ func TestClaimsPass(t *testing.T) {
 	}
 }
 
-// An object that the cache drops while its last user releases it is not found any more.
+// An object that the cache drops while its last user releases it cannot be found afterwards.
 func TestTheLastReleaseOfADroppedObject(t *testing.T) {
 	k := newTracker(1<<20, 1<<20)
 	o := &object{body: make([]byte, 10), tracker: k}

@@ -9,13 +9,13 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A made store makes up an object of a size for every key.
+// A made store makes up an object of a fixed size for every key.
 type madeStore struct{ size int }
 
 func (s madeStore) Get(context.Context, site.Key) ([]byte, error) { return make([]byte, s.size), nil }
 
-// What the cache says that it holds is what it takes of the memory, about: the flag
-// promises bytes, and most objects are small.
+// The size that the cache reports is about the memory that it takes: the flag is in
+// bytes, and most objects are small, so overhead matters.
 func TestTheCacheTakesTheBytesThatItSays(t *testing.T) {
 	const most = 32 << 20
 	for _, size := range []int{100, 450, 3000, 200_000} {

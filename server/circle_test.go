@@ -19,7 +19,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A circle is a bucket through the days: published, refreshed, generated again.
+// A circle is a bucket over several days: published, refreshed, generated again.
 type circle struct {
 	bucket    publisher.Bucket
 	options   storage.S3Options
@@ -27,9 +27,9 @@ type circle struct {
 	snapshot  afero.Fs
 }
 
-// TestTheCircle refreshes a profile and badges, generates from the snapshot of before
-// and publishes: what was refreshed is still there, in the details and badges of its
-// account and in the searches of those who follow it. A newer snapshot wins again.
+// TestTheCircle refreshes a profile and badges, generates from the old snapshot and
+// publishes. The refreshed data is still in the details and badges of its account and
+// in the searches of its followers. A newer snapshot wins again.
 func TestTheCircle(t *testing.T) {
 	t.Run("folder", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "bucket")
@@ -49,8 +49,8 @@ func TestTheCircle(t *testing.T) {
 	}
 }
 
-// What is refreshed between a generate and the end of its publish is not in the new
-// site, which replaces it: a fallback that notices the new site does it again.
+// A refresh between a generate and the end of its publish is overwritten by the new
+// site: a fallback that notices the new site reapplies it.
 func TestRefreshesOutliveAPublish(t *testing.T) {
 	t.Run("folder", func(t *testing.T) {
 		(&circle{bucket: storage.OpenLocal(filepath.Join(t.TempDir(), "bucket"))}).outlive(t)
@@ -94,7 +94,7 @@ func (c *circle) outlive(t *testing.T) {
 	c.publishAgain(t, "2026-01-02T00:00:00Z", 2000)
 	c.shows(t, front.URL)
 
-	// A fallback that starts only then sees to it too.
+	// A fallback that starts only then reapplies it too.
 	stop()
 	<-watched
 	c.publishAgain(t, "2026-01-03T00:00:00Z", 3000)
@@ -200,7 +200,7 @@ func (c *circle) run(t *testing.T) {
 	refreshList(t, base)
 	stop()
 
-	c.publish(t, nil) // a run that knows nothing of it changes nothing of it
+	c.publish(t, nil) // a publish of the unchanged site keeps it
 	base, stop = c.serve(t, server.RefreshOptions{})
 	if _, body := request(t, http.MethodGet, base+"/api/v1/lists/2/details"); !strings.Contains(body, `"renamed.eth"`) {
 		t.Errorf("after a run without --refreshed: got %s, want the refreshed profile", body)

@@ -11,8 +11,8 @@ import (
 	"github.com/followpress/followpress/server"
 )
 
-// A folder that another one stands in for, and that comes back before anybody has looked,
-// leaves nothing of the other one, though its root is the same file as before.
+// A folder is replaced by another and restored between two polls. No answer comes from
+// the other folder afterwards, though the root is the same file as before.
 func TestAFolderThatComesBack(t *testing.T) {
 	flip := func(t *testing.T, link, target string) {
 		t.Helper()

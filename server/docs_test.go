@@ -11,7 +11,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// docs/format.md says what becomes of empty segments: the handler and the edges do that.
+// The handler and the edges treat empty segments as docs/format.md says.
 func TestEmptySegments(t *testing.T) {
 	page, err := os.ReadFile("../docs/format.md")
 	if err != nil {

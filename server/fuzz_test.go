@@ -45,8 +45,8 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
 
-// FuzzServe sends what anybody may send to the whole server: whatever it is, the
-// answer is one of those that are promised, and never the fault of the server.
+// FuzzServe sends arbitrary bytes to the whole server: every answer is one of the
+// documented ones, and never a failure of the server.
 func FuzzServe(f *testing.F) {
 	files, _, err := generator.ToMemory(f.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{})
 	if err != nil {
@@ -143,7 +143,7 @@ var known = []int{
 	417, 431, 501, 505,
 }
 
-// checkAnswer holds an answer to what every answer promises.
+// checkAnswer checks the promises that hold for every answer.
 func checkAnswer(t *testing.T, request *http.Request, response *http.Response, body []byte) {
 	t.Helper()
 	status, header := response.StatusCode, response.Header

@@ -144,7 +144,7 @@ func TestFreshDataIsUnavailableWithoutASource(t *testing.T) {
 	}
 }
 
-// A recordingStore counts what is read and can be made to fail.
+// A recordingStore records reads and can be made to fail.
 type recordingStore struct {
 	server.Store
 	mu   sync.Mutex
@@ -185,7 +185,7 @@ func (s *recordingStore) objects() []site.Key {
 	return keys
 }
 
-// A page of a large list costs the shards that it touches, not the list.
+// A page of a large list reads only the shards that it covers.
 func TestAPageReadsOnlyItsShards(t *testing.T) {
 	memory, _, err := generator.ToMemory(context.Background(),
 		afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.Conformance()}, "snapshot"), generator.Options{})
@@ -268,7 +268,7 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 	}
 }
 
-// A client that goes away is not a fault that somebody should look at.
+// A client that disconnects is not logged as a failure.
 func TestAClientThatLeavesIsNoError(t *testing.T) {
 	var log bytes.Buffer
 	handler, err := server.New(context.Background(), storage.NewFolder(demo(t)), server.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -283,7 +283,7 @@ func TestAClientThatLeavesIsNoError(t *testing.T) {
 	}
 }
 
-// A site that replaces another is noticed, and nothing of the old one is served then.
+// A new site is noticed, and nothing of the old one is served from then on.
 func TestANewSiteIsNoticed(t *testing.T) {
 	dir := t.TempDir() + "/site"
 	ctx := context.Background()

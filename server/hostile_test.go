@@ -33,7 +33,7 @@ var impatient = server.Limits{
 	WriteTimeout: 500 * time.Millisecond, IdleTimeout: 300 * time.Millisecond,
 }
 
-// patience is when a test gives up waiting for what takes less than a second.
+// patience is how long a test waits for what normally takes less than a second.
 const patience = 20 * time.Second
 
 // serveDemo serves the demo site as the commands do. returned checks that the process
@@ -62,7 +62,7 @@ func serveDemo(t *testing.T, limits server.Limits) (base string, returned func()
 // goroutines that there were at the same time, which are 10,000 in one test.
 const memoryMargin = 8 << 20
 
-// use is what a process holds.
+// use is what a process uses.
 type use struct {
 	goroutines int
 	bytes      uint64 // of the heap and of stacks
@@ -85,9 +85,7 @@ func waitFor(t *testing.T, done func() bool, told func() string) {
 	}
 }
 
-// askDemo asks what an honest client asks, which must always be answered. It asks again
-// where the connection was closed: on a busy machine the client itself may take longer
-// than the limits.
+// askDemo sends requests of a well-behaved client, which must always be answered.
 func askDemo(t *testing.T, base string) {
 	t.Helper()
 	var response *http.Response
@@ -122,8 +120,8 @@ type reply struct {
 	body []byte
 }
 
-// exchange sends bytes and gives all answers that come until the server closes the
-// connection, which it must.
+// exchange sends bytes and returns all answers until the server closes the connection,
+// which it must.
 func exchange(t *testing.T, base, sent string) []reply {
 	t.Helper()
 	conn := dial(t, base)
@@ -157,8 +155,8 @@ func statuses(replies []reply) (all []int) {
 	return all
 }
 
-// Clients that are slower than the limits are let go while others are answered at
-// once, and nothing stays behind of them.
+// Clients that are slower than the limits are disconnected while others are answered at
+// once, and no resources of theirs remain.
 func TestSlowClients(t *testing.T) {
 	base, returned := serveDemo(t, impatient)
 	var group sync.WaitGroup
@@ -190,8 +188,8 @@ func TestSlowClients(t *testing.T) {
 	returned()
 }
 
-// A client that drips its headers, a byte at a time, has no more time than one that
-// sends none.
+// A client that sends its headers byte by byte gets no more time than one that sends
+// none.
 func TestDrippingClients(t *testing.T) {
 	base, returned := serveDemo(t, impatient)
 	conn := dial(t, base)
@@ -217,7 +215,7 @@ func TestDrippingClients(t *testing.T) {
 	}
 }
 
-// A client that asks and asks and never reads does not hold what it asked for.
+// A client that sends requests and never reads does not make the server buffer the answers.
 func TestClientsThatNeverRead(t *testing.T) {
 	base, returned := serveDemo(t, impatient)
 	asked := strings.Repeat("GET "+largeList+"records HTTP/1.1\r\nHost: x\r\n\r\n", 1000)
@@ -232,9 +230,9 @@ func TestClientsThatNeverRead(t *testing.T) {
 	returned()
 }
 
-// Connections that wait for their next request cost little, and nothing when they
-// are gone. There are 10,000 where the system allows so many files; the clients are
-// another process, which has as many.
+// Idle connections cost little, and nothing once they are closed. The test opens 10,000
+// if the system allows so many files; the clients are in another process, which has as
+// many.
 func TestIdleConnections(t *testing.T) {
 	const inChild = "HOSTILE_IDLE"
 	if address := os.Getenv(inChild); address != "" {
@@ -296,8 +294,8 @@ func holdIdle(t *testing.T, what string) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // however it ends
 }
 
-// Requests that are larger than the limit are refused, whatever it is that is large,
-// and smaller ones are not.
+// Requests larger than the limit are refused, whichever part is large; smaller ones are
+// not.
 func TestLargeRequests(t *testing.T) {
 	const large = 1 << 20
 	base, returned := serveDemo(t, server.Limits{HeaderBytes: 8 << 10, IdleTimeout: impatient.IdleTimeout})
@@ -328,8 +326,8 @@ func TestLargeRequests(t *testing.T) {
 	returned()
 }
 
-// Where a request ends is what a server in front may see otherwise. Whatever it
-// sends, a request that is hidden in another one is never answered.
+// Request smuggling: a server in front may disagree about where a request ends. A
+// request that is hidden in another one is never answered.
 func TestRequestSmuggling(t *testing.T) {
 	const (
 		start  = "GET /_errors/no-such-list HTTP/1.1\r\nHost: x\r\n"
@@ -340,7 +338,7 @@ func TestRequestSmuggling(t *testing.T) {
 		t.Fatalf("two honest requests: got %v, want [200 200]", got)
 	}
 	for _, sent := range []string{
-		// Two lengths, of which one is a lie.
+		// Two lengths, of which one is wrong.
 		start + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden,
 		start + "Transfer-Encoding: chunked\r\nContent-Length: 37\r\n\r\n0\r\n\r\n" + hidden,
 		start + "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden,
@@ -348,7 +346,7 @@ func TestRequestSmuggling(t *testing.T) {
 		start + "Content-Length: 32\r\nContent-Length: 0\r\n\r\n" + hidden,
 		start + "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello" + hidden,
 		start + "Content-Length: 0, 32\r\n\r\n" + hidden,
-		// Lengths that not everybody reads alike.
+		// Lengths that servers parse differently.
 		start + "Content-Length: +0\r\n\r\n" + hidden,
 		start + "Content-Length: -1\r\n\r\n" + hidden,
 		start + "Content-Length: 0x0\r\n\r\n" + hidden,
@@ -361,7 +359,7 @@ func TestRequestSmuggling(t *testing.T) {
 		start + "Content-Length:\r\n 5\r\n\r\nhello" + hidden,
 		start + "X: y\nContent-Length: 5\r\n\r\nhello" + hidden,
 		start + "X: y\rContent-Length: 32\r\n\r\n" + hidden,
-		// Transfer encodings that hide, and that nobody knows.
+		// Obscured and unknown transfer encodings.
 		start + "Transfer-Encoding: identity\r\n\r\n" + hidden,
 		start + "Transfer-Encoding: xchunked\r\n\r\n" + hidden,
 		start + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" + hidden,
@@ -373,7 +371,7 @@ func TestRequestSmuggling(t *testing.T) {
 		start + "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n" + hidden,
 		start + "X: y\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden,
 		start + "Transfer-Encoding\r\n: chunked\r\n\r\n0\r\n\r\n" + hidden,
-		// Chunks that are none.
+		// Invalid chunks.
 		start + "Transfer-Encoding: chunked\r\n\r\n" + hidden,
 		start + "Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n" + hidden,
 		start + "Transfer-Encoding: chunked\r\n\r\n5\r\nhelloGARBAGE\r\n0\r\n\r\n" + hidden,
@@ -381,7 +379,7 @@ func TestRequestSmuggling(t *testing.T) {
 		start + "Transfer-Encoding: chunked\r\n\r\n-0\r\n\r\n" + hidden,
 		start + "Transfer-Encoding: chunked\r\n\r\n10000000000000000\r\n\r\n" + hidden,
 		start + "Transfer-Encoding: chunked\r\n\r\n0\r\nContent-Length: 32\r\n\r\n" + hidden,
-		// Other versions, and what comes before a request.
+		// Other versions, and bytes before a request.
 		"GET /_errors/no-such-list HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n" + hidden,
 		"GET /_errors/no-such-list HTTP/1.0\r\nConnection: keep-alive\r\n\r\n" + hidden,
 		"GET /_errors/no-such-list HTTP/0.9\r\nHost: x\r\n\r\n" + hidden,
@@ -412,7 +410,7 @@ func TestRequestSmuggling(t *testing.T) {
 	returned()
 }
 
-// No spelling of a path leads to what is not part of the site.
+// No spelling of a path leads to an object that is not part of the site.
 func TestTraversal(t *testing.T) {
 	// What a bucket holds beside a site.
 	files := demo(t)
@@ -487,8 +485,8 @@ func TestTraversal(t *testing.T) {
 	}
 }
 
-// Requests beyond the limit are turned away at once, and told when to come again;
-// those that the store keeps waiting leave room for what the cache answers.
+// Requests beyond the limit get a 503 with Retry-After at once; requests that wait for
+// the store leave room for answers from the cache.
 func TestTooManyRequests(t *testing.T) {
 	for _, c := range []struct {
 		max, waiting int // of requests; of those, how many may wait for the store

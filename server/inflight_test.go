@@ -34,7 +34,7 @@ func longRecords(t *testing.T, lists int) *storage.Folder {
 	return storage.NewFolder(files)
 }
 
-// A slow client takes nothing until it is told to.
+// A slow client reads nothing until the test says so.
 type slowClient struct {
 	*httptest.ResponseRecorder
 	asked   *sync.WaitGroup
@@ -48,8 +48,9 @@ func (c *slowClient) Write(body []byte) (int, error) {
 	return c.ResponseRecorder.Write(body)
 }
 
-// Slow clients that ask for the same share one copy, even where the cache has no room
-// for it; what has no room then is refused after a while; and nothing stays counted.
+// Slow clients of the same object share one copy, even if the cache has no room for it.
+// Requests that find no memory are refused after a while. In the end nothing is counted
+// as in flight.
 func TestAnswersInFlight(t *testing.T) {
 	const clients, size = 40, 2 << 20
 	for _, query := range []string{"", "?includeTags=false"} {
@@ -102,7 +103,8 @@ func TestAnswersInFlight(t *testing.T) {
 	}
 }
 
-// However requests mix, are cut off and find the cache too small, nothing stays counted.
+// In any mix of requests, aborted ones too, with a small cache, nothing is counted as in
+// flight in the end.
 func TestNothingStaysInFlight(t *testing.T) {
 	sites := twoSites(t)
 	handler := newHandler(t, sites[0], server.Options{CacheBytes: 64 << 10, InFlightBytes: 3 << 20})
@@ -120,7 +122,7 @@ func TestNothingStaysInFlight(t *testing.T) {
 	eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
 }
 
-// A page that is larger than all pages may be is made all the same, one at a time.
+// A page larger than the budget for pages is answered nevertheless, one at a time.
 func TestAPageOfLongTexts(t *testing.T) {
 	files := demo(t)
 	const entries = 100

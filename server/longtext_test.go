@@ -12,9 +12,9 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// TestRefreshLeavesOutLongTexts: what an upstream sends has the limit of the site's
-// configuration, so that the next generate gives the same object; and so has what a
-// refresh kept before there was a limit.
+// TestRefreshLeavesOutLongTexts: the limit of the site's configuration applies to an
+// upstream's answer, so that the next generate gives the same object, and to data that
+// was stored before there was a limit.
 func TestRefreshLeavesOutLongTexts(t *testing.T) {
 	files := demo(t)
 	account := accountOf(t, files, "104")

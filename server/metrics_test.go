@@ -43,7 +43,7 @@ func scrape(t testing.TB, handler *server.Handler) map[string]float64 {
 	return numbers
 }
 
-// A broken store fails while it is told to.
+// A broken store fails while the test says so.
 type broken struct {
 	bucket
 	reads, writes atomic.Bool
@@ -65,7 +65,7 @@ func (b *broken) Put(ctx context.Context, o storage.Object, condition storage.Co
 	return b.bucket.Put(ctx, o, condition)
 }
 
-// What happens is counted once, where those who watch look for it.
+// Every event is counted once, in the documented metric.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	store := &broken{bucket: local(t, demo(t))}

@@ -20,7 +20,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A switching store is in between two sites: each object is that of one of them.
+// A switching store is between two sites: each object is that of one of them.
 type switching struct {
 	old, next memsite.Site
 	mu        sync.Mutex
@@ -49,8 +49,8 @@ func (s *switching) set(next bool, keys ...site.Key) {
 	}
 }
 
-// order is one in which the publisher may switch: what the new site has, the root,
-// then what it does not have. Within each part anything goes.
+// order is an order in which the publisher may switch objects: those of the new site,
+// the root, then those to delete. Within each part any order is allowed.
 func (s *switching) order(random *rand.Rand) []site.Key {
 	put := slices.Sorted(maps.Keys(s.next))
 	put = slices.DeleteFunc(put, func(key site.Key) bool { return key == site.RootKey || s.old[key] == s.next[key] })
@@ -148,7 +148,7 @@ func TestAMixedPageIsReadAgain(t *testing.T) {
 	}
 }
 
-// A page that stays mixed is not served: the client may come again.
+// A page that stays mixed is a 503: the client may retry.
 func TestAPageThatStaysMixed(t *testing.T) {
 	t.Parallel()
 	store := &switching{old: follows(t, "old", map[string]int{"1": 2100}), next: follows(t, "new", map[string]int{"1": 3100}),
@@ -179,7 +179,7 @@ func TestAPageThatStaysMixed(t *testing.T) {
 	}
 }
 
-// Whatever order the objects of a site change in while searches run, each answer is
+// In whatever order the objects of a site change while searches run, each answer is
 // that of the old or of the new site.
 func TestNoAnswerIsMixed(t *testing.T) {
 	t.Parallel()

@@ -116,8 +116,8 @@ func withProfile(t testing.TB, account string, p site.Profile) afero.Fs {
 	return files
 }
 
-// A refresh answers with what the upstream says, as the generator would write it, and
-// stores it: for all who read the object, and for the next run of the generator.
+// A refresh answers with the upstream's data in the form of the generator, and stores
+// it in the object and for the next run of the generator.
 func TestRefreshDetails(t *testing.T) {
 	files := demo(t)
 	account := accountOf(t, files, "104")
@@ -142,7 +142,7 @@ func TestRefreshDetails(t *testing.T) {
 		if slices.ContainsFunc(u.keys, func(key string) bool { return key != "" }) {
 			t.Error("requests for a profile: got the API key of badges, want none")
 		}
-		// Everybody sees it, with the headers of any object.
+		// All clients get it, with the headers of any object.
 		for _, b := range []string{base, other} {
 			r, body := request(t, http.MethodGet, b+largeList+"details")
 			if body != want || r.Header.Get("Cache-Control") != before.Header.Get("Cache-Control") || r.Header.Get("X-Refresh") != "" {
@@ -246,8 +246,8 @@ func TestRefreshBadges(t *testing.T) {
 	})
 }
 
-// A second refresh that finds nothing new replaces nothing, but is kept: the site of
-// tomorrow may be made from an older snapshot.
+// A refresh that finds nothing new does not replace the object, but is stored below
+// _refresh/: the next site may be made from an older snapshot.
 func TestRefreshWithoutNews(t *testing.T) {
 	t.Parallel()
 	files := demo(t)
@@ -271,8 +271,8 @@ func TestRefreshWithoutNews(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with an upstream: the answer is the stored one and says so,
-// nothing is written, and nobody but the upstream is asked.
+// Whatever is wrong with an upstream, the answer is the stored one and says so, nothing
+// is written, and redirects are not followed.
 func TestAnUpstreamThatFails(t *testing.T) {
 	const elsewhere = "0x00000000000000000000000000000000000000aa"
 	files := demo(t)
@@ -395,7 +395,7 @@ func gzipped(body string) http.HandlerFunc {
 	}
 }
 
-// What is no request for a refresh asks no upstream.
+// Requests that do not ask for a refresh send no request to an upstream.
 func TestRequestsThatRefreshNothing(t *testing.T) {
 	t.Parallel()
 	files := demo(t)
@@ -446,7 +446,7 @@ func TestRefreshByHead(t *testing.T) {
 	isFresh(t, head, body)
 }
 
-// Where only one kind has a source, the other is answered from the store.
+// If only one kind has an upstream, the other is answered from the store.
 func TestOneUpstreamOnly(t *testing.T) {
 	t.Parallel()
 	files := demo(t)
@@ -471,8 +471,8 @@ func TestOneUpstreamOnly(t *testing.T) {
 	}
 }
 
-// A list is refreshed once an interval, and all of them at a rate; beyond that a 429
-// says when to come back, and asks nobody.
+// A list is refreshed once per interval, and all lists together at a limited rate.
+// Beyond that the answer is a 429 with Retry-After, and no upstream is asked.
 func TestRefreshesAreLimited(t *testing.T) {
 	t.Parallel()
 	b := local(t, demo(t))

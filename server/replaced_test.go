@@ -65,8 +65,8 @@ func places(t *testing.T) map[string]func(t *testing.T) place {
 	return all
 }
 
-// A site that is replaced and comes back before anybody has looked leaves nothing of
-// the other one.
+// A site is replaced and restored between two polls. No answer comes from the other
+// site afterwards.
 func TestASiteThatIsRolledBack(t *testing.T) {
 	want := answersOf(t, twoSites(t))
 	for name, at := range places(t) {
@@ -91,8 +91,8 @@ func TestASiteThatIsRolledBack(t *testing.T) {
 	}
 }
 
-// While generate replaces a tar file, again and again, every answer is that of the one
-// site or that of the other; and what the names of old files stood for is closed.
+// While generate replaces a tar file again and again, every answer is that of one site
+// or the other, and old files are closed.
 func TestGenerateOverATar(t *testing.T) {
 	const turns = 8
 	want := answersOf(t, twoSites(t))

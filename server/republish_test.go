@@ -126,8 +126,8 @@ func answersOf(t *testing.T, sites [2]*storage.Folder) (want [2]map[string]strin
 	return want
 }
 
-// While one site takes the other's place in the bucket, again and again, every answer
-// is that of the one or that of the other, and none is an error.
+// While two sites replace each other in the bucket again and again, every answer is
+// that of one or the other, and none is an error.
 func TestRepublishUnderLoad(t *testing.T) {
 	const turns, clients = 20, 4
 	sites := twoSites(t)

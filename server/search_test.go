@@ -15,7 +15,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Any page of any term is what a plain filter over all entries gives.
+// Any page of any term equals a plain filter over all entries.
 func TestSearchEqualsAPlainFilter(t *testing.T) {
 	files := demo(t)
 	base := serve(t, storage.NewFolder(files))

@@ -69,8 +69,8 @@ func TestServeDrains(t *testing.T) {
 	}
 }
 
-// What a client sends without the escapes that a URL needs is resolved as it was
-// sent: an encoded slash never separates.
+// A path with missing escapes is resolved as it was sent: an encoded slash is never a
+// separator.
 func TestPathsAsSent(t *testing.T) {
 	handler, err := server.New(context.Background(), storage.NewFolder(demo(t)), server.Options{})
 	if err != nil {

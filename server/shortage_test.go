@@ -40,8 +40,8 @@ func shardsOf(t *testing.T, files afero.Fs, list string, entries int, sizes ...i
 	}
 }
 
-// What a search reads ahead never keeps it, or another, from the shard that it needs,
-// however much larger than the first shard the others are.
+// Reading ahead never blocks a search from the shard that it needs next, however much
+// larger than the first shard the others are.
 func TestSearchesGiveWay(t *testing.T) {
 	files := demo(t)
 	const entries, large = 100, 40 << 10 // 4 MB a shard
@@ -81,7 +81,7 @@ func (s panickingStore) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return s.Store.Get(ctx, key)
 }
 
-// A search that panics gives its memory back.
+// A search that panics releases its memory.
 func TestAPanicHoldsNothing(t *testing.T) {
 	handler := newHandler(t, panickingStore{storage.NewFolder(demo(t))}, server.Options{})
 	if w := ask(handler, largeList+"searchFollowing?term=a"); w.Code < http.StatusInternalServerError {
@@ -90,8 +90,8 @@ func TestAPanicHoldsNothing(t *testing.T) {
 	eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
 }
 
-// While a slow client takes a large object that the cache has dropped, one that is larger
-// than all that may be in flight is answered too.
+// While a slow client receives a large object that the cache has dropped, an object
+// larger than the whole in-flight budget is answered too.
 func TestALargeObjectBesideASlowClient(t *testing.T) {
 	files := demo(t)
 	for name, size := range map[string]int{"5000": 2500 << 10, "5001": 7 << 20} {

@@ -21,7 +21,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// flaky starts a way to a server that can be made a bad one.
+// flaky starts a proxy to a server that can be made to fail.
 func flaky(t testing.TB, s *servers.Server) *toxiproxy.Proxy {
 	t.Helper()
 	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
@@ -38,9 +38,9 @@ const storeTimeout = time.Second
 // slack is what a machine that does a lot else may add.
 const slack = 3 * time.Second
 
-// While the store is slow, gone or cuts connections, what is cached is answered as
-// ever, all else by a 503 in time that says when to come back, however many wait; and
-// when the store is back, so is everything.
+// While the store is slow, down or cuts connections, requests for cached objects are
+// answered as usual, and all others get a 503 with Retry-After in time, however many
+// wait. When the store is back, all requests are answered again.
 func TestABadStore(t *testing.T) {
 	files := demo(t)
 	lists := newListing(t, files).lists
@@ -90,7 +90,7 @@ func TestABadStore(t *testing.T) {
 	})
 }
 
-// badly asks for much that the store does not give, and for what is cached meanwhile.
+// badly requests many objects that the store fails to deliver, and cached ones meanwhile.
 func badly(t *testing.T, name string, handler *server.Handler, cached string) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -134,7 +134,7 @@ func badly(t *testing.T, name string, handler *server.Handler, cached string) {
 	}
 }
 
-// Who starts while the store is away is not ready, and becomes so by itself.
+// A handler that starts while the store is down is not ready, and becomes ready by itself.
 func TestAStoreThatComesLate(t *testing.T) {
 	files := demo(t)
 	onServers(t, func(t *testing.T, s *servers.Server) {
@@ -237,7 +237,7 @@ func TestTheTimeLimitIsForAllReads(t *testing.T) {
 	}
 }
 
-// Where both the store and refreshes keep requests waiting, there is room for what is cached.
+// If requests wait for both the store and refreshes, cached objects are still answered.
 func TestRoomForWhatIsCached(t *testing.T) {
 	t.Parallel()
 	store := &hanging{bucket: local(t, demo(t)), err: temporary(t), release: make(chan struct{})}
@@ -261,15 +261,15 @@ func TestRoomForWhatIsCached(t *testing.T) {
 	group.Wait()
 }
 
-// A clock that only goes when it is told.
+// A clock that only advances when the test says so.
 type stoppedClock struct{ now atomic.Int64 }
 
 func (c *stoppedClock) NowNano() int64                      { return c.now.Load() }
 func (c *stoppedClock) Tick(time.Duration) <-chan time.Time { return nil }
 func (c *stoppedClock) pass(d time.Duration)                { c.now.Add(int64(d)) }
 
-// What others put or replace is noticed: what was absent after seconds, what was
-// there after minutes.
+// Changes by others are noticed: after seconds if the object was absent, after minutes
+// if it existed.
 func TestTheCacheIsNotForEver(t *testing.T) {
 	t.Parallel()
 	b := local(t, demo(t))
@@ -303,7 +303,7 @@ func TestTheCacheIsNotForEver(t *testing.T) {
 	})
 }
 
-// A bug that a refresh meets ends that refresh, not the process.
+// A panic in a refresh ends that refresh, not the process.
 func TestAPanicEndsOneRefresh(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t)
@@ -328,7 +328,7 @@ func (p panicking) Read(ctx context.Context, key site.Key) ([]byte, storage.Info
 	return p.bucket.Read(ctx, key)
 }
 
-// A store that fails once is asked again, by a refresh as well.
+// A store that fails once is asked again, in a refresh too.
 func TestAReadThatFailsOnce(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A term that is not UTF-8 finds nobody: not those whose name has the replacement
-// character in it, who are found by that.
+// A term that is not UTF-8 finds nothing, not even names that contain the replacement
+// character, which only that character finds.
 func TestATermThatIsNotUTF8(t *testing.T) {
 	snapshot := afero.NewMemMapFs()
 	var records, accounts strings.Builder

@@ -27,7 +27,7 @@ func ask(handler http.Handler, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// Many who ask for a refresh of one list at the same time cause one, and all get it.
+// Many concurrent requests to refresh one list cause one refresh, and all get its result.
 func TestOneRefreshForAll(t *testing.T) {
 	t.Parallel()
 	const clients = 1000
@@ -68,7 +68,7 @@ func TestOneRefreshForAll(t *testing.T) {
 	}
 }
 
-// A client that leaves takes the refresh from nobody else.
+// A client that disconnects does not cancel the refresh for the others.
 func TestTheFirstToAskLeaves(t *testing.T) {
 	t.Parallel()
 	b := local(t, demo(t))
@@ -173,7 +173,7 @@ func TestTwoFallbacksRefreshOneList(t *testing.T) {
 	})
 }
 
-// Of two that were told different things, the newer stays, whoever comes first.
+// If two fallbacks got different data, the newer stays, whichever writes first.
 func TestTheNewerProfileStays(t *testing.T) {
 	t.Parallel()
 	folder := inFolder(t, demo(t))
@@ -204,8 +204,8 @@ func TestTheNewerProfileStays(t *testing.T) {
 	}
 }
 
-// Whatever is refreshed while another site is published stays: kept for the next run
-// of the generator, and in the objects that the new site does not change.
+// Refreshes during a publish of another site are not lost: they are stored for the next
+// run of the generator, and stay in the objects that the new site does not change.
 func TestAPublishLosesNoRefresh(t *testing.T) {
 	files := demo(t)
 	old := newListing(t, files)

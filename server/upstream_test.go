@@ -16,7 +16,7 @@ import (
 
 var discard = slog.New(slog.DiscardHandler)
 
-// An upstream is a source of fresh data that a test can bend.
+// An upstream is a source of fresh data that a test controls.
 type upstream struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -28,7 +28,7 @@ type upstream struct {
 
 const badgeKey = "a-secret"
 
-// newUpstream knows no account until it is told.
+// newUpstream starts an upstream without accounts.
 func newUpstream(t testing.TB) *upstream {
 	t.Helper()
 	u := &upstream{profiles: http.NotFound, badges: http.NotFound}
@@ -46,7 +46,7 @@ func newUpstream(t testing.TB) *upstream {
 	return u
 }
 
-// options are those of a handler that may refresh as often as it likes.
+// options are those of a handler without limits of refreshes.
 func (u *upstream) options() server.RefreshOptions {
 	return server.RefreshOptions{
 		ProfileUpstream: u.URL + "/a/{address}", BadgeUpstream: u.URL + "/scan/{address}/{event_id}", BadgeAPIKey: badgeKey,

@@ -11,8 +11,8 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// What an edge forwards means the same to the fallback as what it was asked, and
-// has one form.
+// A forwarded request means the same to the fallback as the original one, and has one
+// normal form.
 func TestForwardIsTheSameRequest(t *testing.T) {
 	random := newRandom()
 	for _, c := range configs(t) {
@@ -32,7 +32,7 @@ func TestForwardIsTheSameRequest(t *testing.T) {
 			}
 			forwardPath, forwardQuery, _ := strings.Cut(forward, "?")
 			if again := c.Resolve("GET", forwardPath, forwardQuery); !reflect.DeepEqual(again, r) {
-				t.Fatalf("%s?%s is forwarded as %s: %+v, want %+v", path, query, forward, again, r)
+				t.Fatalf("%s?%s, forwarded as %s: got %+v, want %+v", path, query, forward, again, r)
 			}
 			_, again := c.AtEdge("GET", forwardPath, forwardQuery)
 			equal(t, "the form of a normal form", again, forward)
@@ -42,7 +42,7 @@ func TestForwardIsTheSameRequest(t *testing.T) {
 		for forward, r := range forwarded {
 			id := fmt.Sprintf("%+v", r)
 			if seen[id] != "" {
-				t.Errorf("%s and %s are one request", seen[id], forward)
+				t.Errorf("cache keys: got two, %s and %s, for one request", seen[id], forward)
 			}
 			seen[id] = forward
 		}
@@ -70,7 +70,7 @@ func TestEdgeExpressionsMatchKeys(t *testing.T) {
 			route, _ := c.RouteOf(site.Key(key))
 			for i, r := range table.Routes {
 				if matchers[i] != nil && matchers[i].MatchString(key) != (r.Route == route) {
-					t.Errorf("maximum %d, key %q: the expression %s errs", limitMax, key, r.Path)
+					t.Errorf("maximum %d, key %q: got another answer from the expression %s than from the route", limitMax, key, r.Path)
 				}
 			}
 		}
@@ -87,12 +87,12 @@ func TestEdgeExpressionsMatchKeys(t *testing.T) {
 	}
 }
 
-// Nothing beside a site's objects can be asked for at an edge, however it is spelled.
+// Only objects of a site can be requested at an edge, however a path is spelled.
 func TestEdgeHidesWhatIsNoObject(t *testing.T) {
 	c := defaultConfig(t)
 	for _, path := range []string{"/_lock", "/_publishing", "/_publishing.tar", "/_refresh/details/1", "/%5Frefresh/details/1", "/_site/../_lock", "//_lock", "/api/v1/../../_lock"} {
 		if a, _ := c.AtEdge(http.MethodGet, path, ""); a.Problem != site.NoSuchRoute {
-			t.Errorf("%s: %+v", path, a)
+			t.Errorf("%s: got %+v, want a 404", path, a)
 		}
 	}
 }

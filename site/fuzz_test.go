@@ -7,7 +7,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Any request has an answer, and no request reaches anything but an object of the site.
+// Every request has an answer, and only objects of the site can be reached.
 func FuzzResolve(f *testing.F) {
 	for _, request := range []string{
 		"GET /", "GET /_site", "GET /_manifest/0f", "GET /_search/lists/1/0", "GET /_search/users/a", "GET /_errors/no-such-list",
@@ -63,7 +63,7 @@ func FuzzAppendString(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { checkAppendString(t, text) })
 }
 
-// Entries are told apart, cut and matched by their bytes as a decoder would.
+// Entries are split and matched by their bytes as if they were decoded.
 func FuzzEntries(f *testing.F) {
 	for i, text := range pieces {
 		f.Add(text, pieces[(i+7)%len(pieces)]+text, text+text, text)
@@ -82,7 +82,7 @@ func FuzzEntries(f *testing.F) {
 	})
 }
 
-// What is read from a bucket may be anything: it is refused or understood, and never a panic.
+// Arbitrary bytes from a bucket are refused or decoded, and never cause a panic.
 func FuzzParse(f *testing.F) {
 	root := encodeRoot(f, testRoot(f))
 	for _, body := range []string{

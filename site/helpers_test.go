@@ -37,7 +37,7 @@ func configs(t testing.TB) []site.Config {
 
 func defaultConfig(t testing.TB) site.Config { return configs(t)[0] }
 
-// encode is the JSON of v by go-json: what the encoders of this package must agree with.
+// encode is the JSON of v by go-json, which the encoders of this package must produce too.
 func encode(t testing.TB, v any) string {
 	t.Helper()
 	body, err := json.MarshalWithOption(v, json.DisableHTMLEscape())
@@ -80,7 +80,7 @@ func randomText(random *rand.Rand, longest int) string {
 
 func pick[T any](random *rand.Rand, from []T) T { return from[random.IntN(len(from))] }
 
-// randomEntries are search entries with the most inconvenient texts.
+// randomEntries are search entries with awkward texts.
 func randomEntries(random *rand.Rand) []site.SearchEntry {
 	return randomEntriesOf(random, random.IntN(6))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Every key that the constructors make belongs to the route that it is meant for.
+// Every key that the constructors make belongs to the intended route.
 func TestKeys(t *testing.T) {
 	for _, c := range configs(t) {
 		base := c.BasePath
@@ -161,7 +161,7 @@ func TestCompareTokenIDs(t *testing.T) {
 	}
 }
 
-// What SearchShardKey makes, and nothing else, can be taken apart.
+// Only keys of SearchShardKey can be parsed as such.
 func TestParseSearchShardKey(t *testing.T) {
 	if tokenID, n, ok := site.ParseSearchShardKey(site.SearchShardKey("12", 3)); tokenID != "12" || n != 3 || !ok {
 		t.Errorf("got %q, %d, %v, want 12, 3", tokenID, n, ok)

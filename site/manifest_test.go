@@ -123,7 +123,7 @@ func TestDiff(t *testing.T) {
 	equal(t, "changes of nothing", len(site.Diff(nil, nil)), 0)
 }
 
-// Diff is what a comparison of maps gives, and applying it turns live into next.
+// Diff equals a comparison of maps, and applying it turns live into next.
 func TestDiffAgainstMaps(t *testing.T) {
 	random := newRandom()
 	for range 500 {

@@ -108,8 +108,8 @@ func checkName(t testing.TB, text string) {
 	}
 }
 
-// Whatever is in a name can be in a listing of S3, which is XML 1.0: a character that
-// XML cannot hold would come back as another one, and its object under another key.
+// Names contain only characters that a listing of S3, which is XML 1.0, can hold:
+// others would come back as different characters, and so under another key.
 func TestEveryNameCanBeListed(t *testing.T) {
 	names := 0
 	for r := rune(0); r <= unicode.MaxRune; r++ {

@@ -8,7 +8,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Every rule of the table can be followed, and every parameter of a route has one.
+// Every rule of the table can be satisfied, and every parameter of a route has one.
 func TestParams(t *testing.T) {
 	used := map[site.Param]bool{}
 	for _, r := range site.Routes() {

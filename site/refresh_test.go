@@ -15,7 +15,7 @@ const (
 	someEvent    = `{"id":7,"fancy_id":"f","name":"n","event_url":"u","image_url":"i","country":"","city":"","description":"d","year":2024,"start_date":"s","end_date":"e","expiry_date":"x"}`
 )
 
-// What an upstream sends comes out in the form of the API, or not at all.
+// An upstream's answer is converted to the form of the API, or refused.
 func TestDecodeProfile(t *testing.T) {
 	account, err := site.ParseAddress(someAddress)
 	if err != nil {
@@ -95,8 +95,7 @@ func TestDecodeCollection(t *testing.T) {
 	}
 }
 
-// What is written is what was read: details and badges go through a refresh
-// without losing anything that it does not replace.
+// A refresh keeps everything in details and badges that it does not replace.
 func TestDetailsAndBadgesComeThrough(t *testing.T) {
 	config, err := site.Config{BadgesField: "po<aps"}.WithDefaults()
 	if err != nil {
@@ -168,9 +167,9 @@ func TestRefreshKeys(t *testing.T) {
 	}
 }
 
-// What is kept names what refreshes have put, the newest first, each once and not more
-// than can be under way, with the object of the site that the first of them replaced. Of
-// two refreshes the fresher one is kept.
+// A stored refresh lists the objects that refreshes have put, the newest first, each
+// once, at most as many as can be under way, with the site's object that the first of
+// them replaced. Of two refreshes the fresher one is kept.
 func TestKeep(t *testing.T) {
 	sum := func(text string) site.MD5 { return site.Sum([]byte(text)) }
 	profile := site.RefreshedProfile{Address: someAddress, Profile: site.Profile{Name: "new", Fresh: 2}}

@@ -251,7 +251,7 @@ func TestResolveSearches(t *testing.T) {
 		{"term=e%CC%81te%CC%81", `search 10+0 "été"` + in},
 		{"term=%F0%9F%A6%8A", `search 10+0 "🦊"` + in},
 
-		// Signs that mean something elsewhere mean themselves.
+		// Characters that are special elsewhere are literal here.
 		{"term=%25", `search 10+0 "%"` + in},
 		{"term=%", `search 10+0 "%"` + in},
 		{"term=%2", `search 10+0 "%2"` + in},
@@ -267,8 +267,9 @@ func TestResolveSearches(t *testing.T) {
 		{"term=%22%5C", `search 10+0 "\"\\"` + in},
 		{"term=%00", `search 10+0 "\x00"` + in},
 
-		// What is not UTF-8 is in no name: neither a part of a character matches, nor the
-		// replacement character, which a name may hold. All such terms are one.
+		// Text that is not UTF-8 is in no name: neither a part of a character matches,
+		// nor the replacement character, which a name may contain. All such terms are
+		// equal.
 		{"term=%FF", `search 10+0 "\xff"` + in},
 		{"term=a%C3", `search 10+0 "\xff"` + in},
 		{"term=%20%FF%20", `search 10+0 "\xff"` + in},
@@ -328,7 +329,7 @@ func TestResolveUsers(t *testing.T) {
 		{strings.Repeat("x", 255), "api/v1/users/" + strings.Repeat("x", 255) + "/searchFollowing or no-such-name"},
 		{strings.Repeat("%78", 255), "api/v1/users/" + strings.Repeat("x", 255) + "/searchFollowing or no-such-name"},
 
-		// What is no name is the name of nobody.
+		// Invalid names belong to no account.
 		{strings.Repeat("x", 256), noName},
 		{strings.Repeat("x", 300), noName},
 		{strings.Repeat("%C3%A9", 128), noName},
@@ -377,7 +378,7 @@ func TestResolveUsers(t *testing.T) {
 	})
 }
 
-// Clients of a site without a server read its other objects as well.
+// Clients without a server also read the other objects of a site.
 func TestResolveOtherObjects(t *testing.T) {
 	var cases []resolveCase
 	for _, key := range []string{
@@ -487,12 +488,12 @@ func TestResolveMethods(t *testing.T) {
 	equal(t, "Allow", site.AllowedMethods, "GET, HEAD, OPTIONS")
 }
 
-// checkResolution checks what every resolution promises, whatever the request was.
+// checkResolution checks the promises that hold for every resolution.
 func checkResolution(t testing.TB, c site.Config, method, path, query string, r site.Resolution) {
 	t.Helper()
 	broken := func(promise string) {
 		t.Helper()
-		t.Errorf("%q %q ? %q (base path %s): %s\n%+v", method, path, query, c.BasePath, promise, r)
+		t.Errorf("%q %q ? %q (base path %s): want that %s, got\n%+v", method, path, query, c.BasePath, promise, r)
 	}
 	canRead := method == "GET" || method == "HEAD"
 	switch r.Action {

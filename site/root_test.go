@@ -118,7 +118,7 @@ func TestParseRootRefuses(t *testing.T) {
 	}
 }
 
-// A root that was cut short is not a smaller site.
+// A truncated root is refused, not read as a smaller site.
 func TestParseRootRefusesTruncated(t *testing.T) {
 	body := encodeRoot(t, testRoot(t))
 	for n := range len(body) {

@@ -12,24 +12,25 @@ func TestRoutes(t *testing.T) {
 	patterns := map[string]bool{}
 	for i, r := range site.Routes() {
 		if int(r.ID) != i || r.ID.Route() != r || patterns[r.Pattern] || r.Summary == "" {
-			t.Errorf("route %d, %s, is out of order, there twice or undescribed", i, r.Pattern)
+			t.Errorf("route %d, %s: got it out of order, twice or without a summary", i, r.Pattern)
 		}
 		patterns[r.Pattern] = true
 		if r.UnderAPI() != strings.HasPrefix(r.Pattern, "{base}/") {
-			t.Errorf("route %s: below the base path is %v", r.Pattern, r.UnderAPI())
+			t.Errorf("route %s: UnderAPI: got %v", r.Pattern, r.UnderAPI())
 		}
 		if len(r.Params) > 0 && !r.UnderAPI() {
-			t.Errorf("route %s has parameters, but is not part of the API", r.Pattern)
+			t.Errorf("route %s: got parameters, want none outside of the API", r.Pattern)
 		}
 		want := "application/json"
 		if r.ID == site.RouteError {
 			want = "application/problem+json"
 		}
 		equal(t, "content type of "+r.Pattern, r.ContentType, want)
-		// The entry points are checked every time, all else may be kept a while, nothing forever.
+		// Entry points are revalidated every time; everything else may be cached for a limited
+		// time.
 		maxAge := strings.HasPrefix(r.CacheControl, "public, max-age=")
 		if entry := r.ID == site.RouteManifest || r.ID == site.RouteRoot; entry == maxAge || entry && r.CacheControl != "no-cache" {
-			t.Errorf("route %s: Cache-Control %q", r.Pattern, r.CacheControl)
+			t.Errorf("route %s: got Cache-Control %q, want no-cache for entry points and a max-age for others", r.Pattern, r.CacheControl)
 		}
 	}
 	equal(t, "NoStore", site.NoStore, "no-store")
@@ -58,12 +59,12 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// A base path can never be where a site keeps its own objects.
+// A base path cannot collide with the objects of the site itself.
 func TestReserved(t *testing.T) {
 	reserved := site.Reserved()
 	for _, r := range site.Routes() {
 		if first, _, _ := strings.Cut(r.Pattern, "/"); !r.UnderAPI() && !slices.Contains(reserved, first) {
-			t.Errorf("%s is not reserved", first)
+			t.Errorf("%s: got it not reserved, want it reserved", first)
 		}
 	}
 	if !slices.Contains(reserved, "_refresh") {
@@ -98,7 +99,7 @@ func TestRouteOfRefuses(t *testing.T) {
 	}
 }
 
-// Routes with the same headers have the same digest, others another.
+// Routes have the same digest if and only if their headers are the same.
 func TestHeaderRules(t *testing.T) {
 	rules := site.HeaderRules()
 	equal(t, "routes with rules", len(rules), len(site.Routes()))
@@ -106,7 +107,7 @@ func TestHeaderRules(t *testing.T) {
 		for _, other := range site.Routes() {
 			same := one.ContentType == other.ContentType && one.CacheControl == other.CacheControl
 			if (rules[one.Pattern] == rules[other.Pattern]) != same {
-				t.Errorf("%s and %s: headers are the same: %v", one.Pattern, other.Pattern, same)
+				t.Errorf("%s and %s: got %v for equal headers, want the reverse for the digests", one.Pattern, other.Pattern, same)
 			}
 		}
 	}

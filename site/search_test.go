@@ -50,7 +50,7 @@ func TestParseShardHeaderRefuses(t *testing.T) {
 	}
 }
 
-// Entries are the bytes that the endpoint returns, whatever texts are in them.
+// Entries have the bytes that the endpoint returns, whatever their texts.
 func TestEntries(t *testing.T) {
 	random := newRandom()
 	for range 500 {
@@ -153,7 +153,7 @@ func TestMatcher(t *testing.T) {
 	equal(t, "match of an address", site.NewMatcher("0xab").Match([]byte(encode(t, nameless))), true)
 }
 
-// The bytes are searched as the decoded names would be.
+// A search in the bytes finds the same as a search in the decoded names.
 func TestMatcherAgainstDecoder(t *testing.T) {
 	random := newRandom()
 	found := 0
@@ -202,7 +202,7 @@ func checkMatcher(t testing.TB, term string, entries []site.SearchEntry) (found 
 	return found
 }
 
-// What was cut off is not found, and does no harm.
+// Truncated shards are searched without a panic, and what is cut off is not found.
 func TestMatchTruncated(t *testing.T) {
 	entry := encode(t, site.SearchEntry{
 		Record: site.Record{Version: 1, RecordType: "address", Data: alice, Tags: []string{`"`}}, ENS: site.SearchProfile{Name: `fox "eth" \`},

@@ -20,7 +20,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A bucket is what Local and S3 have in common.
+// A bucket has the methods that Local and S3 have in common.
 type bucket interface {
 	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
 	Get(ctx context.Context, key site.Key) ([]byte, error)
@@ -117,7 +117,7 @@ func put(t *testing.T, b bucket, objects ...storage.Object) {
 	}
 }
 
-// holds checks that an object is as it was put; its headers aside, which not every
+// holds checks that an object is as it was put, except for headers, which not every
 // bucket keeps.
 func holds(t *testing.T, b bucket, o storage.Object) {
 	t.Helper()
@@ -183,8 +183,8 @@ func listsOnly(t *testing.T, b bucket, prefix, after site.Key, objects ...storag
 	}
 }
 
-// awkward are keys that some part on the way might take for something else. Names
-// of users may be any of their last parts.
+// awkward are keys that some layer might misinterpret. Any of their last segments may
+// be the name of a user.
 func awkward() []site.Key {
 	keys := []site.Key{
 		"_site", "a-b", "a/b", "a.b", "a/b-c", "a/c/d e", "a/ leading", "a/trailing ", "a+b", "a%20b", "a%2Fb", "a&b=c;d", "a?b#c", `a"b'c`,
@@ -457,8 +457,8 @@ func stoppedListing(t *testing.T, b bucket) {
 	}
 }
 
-// A listing that is cut off goes on after the last key that it found: nothing may come
-// later that is smaller. The order is that of the keys' bytes, not of folders.
+// A listing that breaks off is resumed after its last key, so no smaller key may
+// follow. The order is that of the keys' bytes, not of folders.
 func orderedListing(t *testing.T, b bucket) {
 	keys := append(awkward(), "a-b/c", "a-", "a0", "a0/b", "a/b0", "a/c-d", "a/c.d/e", "a/c/d", "a!/b", "ab/c", "b/a/a/a", "b/a-a/a", "b/a.a", "b/a0", "c/\uE000", "c/\U00010000", "c/\uFFFD")
 	// A folder and a file cannot have one name, and no bucket has to take both.

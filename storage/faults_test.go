@@ -138,8 +138,8 @@ func TestAConnectionThatBreaksIsTemporary(t *testing.T) {
 	})
 }
 
-// What the answer to a delete does not name is perhaps not deleted: it is asked for
-// again by itself. Errors by key are errors.
+// Keys that the answer to a delete does not name may not be deleted: they are deleted
+// again one by one. Errors for single keys are errors.
 func TestADeleteIsWhatTheServerSaysItIs(t *testing.T) {
 	pattern := regexp.MustCompile(`(?s)<Deleted>.*?</Deleted>`)
 	first := func(by string) func(string) string {

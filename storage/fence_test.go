@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A contextThatEnds is like a lease: it says that it has ended before anybody is told.
+// A contextThatEnds is like a lease: Err reports its end before Done is closed.
 type contextThatEnds struct {
 	context.Context
 	ended atomic.Bool
@@ -27,7 +27,7 @@ func (c *contextThatEnds) Err() error {
 	return c.Context.Err()
 }
 
-// Of a request whose context has ended no further byte is sent, and the next request is.
+// After the end of its context no further byte of a request is sent; the next request is sent.
 func TestNothingIsSentAfterTheEnd(t *testing.T) {
 	arrived := make(chan int, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -87,8 +87,8 @@ func TestCleanUpRemovesOnlyWhatAKilledProcessLeft(t *testing.T) {
 	listsOnly(t, b, "", "", object("key", "{}"), object("_lock", "{}"))
 }
 
-// A folder that is reached through links is the same bucket, whether the links are on
-// the way to it or in it.
+// A folder reached through symbolic links is the same bucket, whether the links are in
+// its path or inside it.
 func TestLocalFollowsLinks(t *testing.T) {
 	top := t.TempDir()
 	elsewhere, link := filepath.Join(top, "elsewhere"), filepath.Join(top, "link")
@@ -117,7 +117,7 @@ func TestLocalFollowsLinks(t *testing.T) {
 		t.Errorf("link to a folder that became empty: got %v, want it unchanged", err)
 	}
 	listsOnly(t, b, "", "", all[3])
-	// A link to a file is read through, replaced and removed.
+	// A link to a file is followed for reading, replaced by a put and removed by a delete.
 	kept := filepath.Join(top, "real")
 	if err := os.WriteFile(kept, []byte("5"), 0o644); err != nil {
 		t.Fatal(err)

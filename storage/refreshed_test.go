@@ -57,8 +57,8 @@ func TestRefreshed(t *testing.T) {
 	})
 }
 
-// putRefreshed puts objects below _refresh/, more than are read at once, and others that
-// nobody asks for beside it. It gives the keys in order.
+// putRefreshed puts objects below _refresh/, more than are read at once, and unrelated
+// ones beside it. It returns the keys in order.
 func putRefreshed(t *testing.T, b bucket) (keys []site.Key) {
 	t.Helper()
 	objects := []storage.Object{object("_refreshed/details/1", "{}"), object("_refresh-", "{}"), object("details/1", "{}"), object("_site", "{}")}
@@ -190,7 +190,7 @@ func TestRefreshedThatIsNotThere(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", name, err, reason)
 		}
 	}
-	// A link is as good as a folder.
+	// A link to a folder works like the folder.
 	link := filepath.Join(folder, "link")
 	if err := os.Symlink(filepath.Join(folder, "bucket", "_refresh"), link); err != nil {
 		t.Fatal(err)

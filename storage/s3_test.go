@@ -102,7 +102,7 @@ func TestDigest(t *testing.T) {
 	})
 }
 
-// operations is every method that asks a server for something.
+// operations are all methods that send requests.
 func operations() map[string]func(context.Context, *storage.S3) error {
 	return map[string]func(context.Context, *storage.S3) error{
 		"read": func(ctx context.Context, b *storage.S3) error { _, _, err := b.Read(ctx, "there"); return err },
@@ -270,7 +270,7 @@ func TestPutManyRefusesAWrongDigestBeforeItSends(t *testing.T) {
 	})
 }
 
-// get asks as anybody.
+// get sends an anonymous request.
 func get(t *testing.T, server *servers.Server, path string, headers map[string]string) *http.Response {
 	t.Helper()
 	method := http.MethodGet
@@ -463,7 +463,7 @@ func TestRequestsAreCountedByKind(t *testing.T) {
 	}
 }
 
-// shifted lets a server's clock seem to be wrong.
+// shifted makes a server's clock appear to be wrong.
 type shifted struct{ by time.Duration }
 
 func (s shifted) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -20,7 +20,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A reopener looks whether another site has taken the place of its own.
+// A reopener checks whether its site was replaced.
 type reopener interface {
 	storage.Site
 	Reopen(ctx context.Context) error
@@ -36,7 +36,7 @@ func openTar(t *testing.T, path string) reopener {
 	return s.(reopener)
 }
 
-// tarOf is a tar file of objects, which are the word and their keys, and a root.
+// tarOf is a tar file of objects, whose bodies are the word and their keys, and a root.
 func tarOf(t *testing.T, word string, objects int) []byte {
 	t.Helper()
 	var archive bytes.Buffer
@@ -118,7 +118,7 @@ func TestATarThatIsReplaced(t *testing.T) {
 	}
 	shows("second")
 
-	// What cannot be used leaves the old file in use, and says why.
+	// An unusable file leaves the old one in use; the error says why.
 	whole := tarOf(t, "third", objects)
 	for name, c := range map[string]struct {
 		body []byte
@@ -171,8 +171,8 @@ func TestATarThatCannotBeClosed(t *testing.T) {
 	}
 }
 
-// A tar file that is written over in place gives its own bytes or an error, never
-// those of another site; and when it is complete, it is used.
+// Reading a tar file that is overwritten in place gives the old bytes or an error,
+// never those of the new site; once it is complete, it is used.
 func TestATarThatIsWrittenOver(t *testing.T) {
 	const objects = 400
 	path := filepath.Join(t.TempDir(), "site.tar")

@@ -1,6 +1,6 @@
-// Command edge measures nginx and Varnish, as followpress edge configures them, before a
-// bucket: requests a second beside nginx serving the files, and how many requests
-// their caches answer. `make bench-edge` builds what it needs.
+// Command edge measures nginx and Varnish in front of a bucket, as configured by
+// followpress edge: requests per second compared with nginx serving files, and the hit
+// ratio of their caches. `make bench-edge` builds what it needs.
 package main
 
 import (
@@ -59,7 +59,7 @@ func (b *bench) run(ctx context.Context) error {
 	return b.emptyVarnish(ctx, plain.Addr)
 }
 
-// serveObject is the bucket.
+// serveObject is the handler of the bucket.
 func (b *bench) serveObject(w http.ResponseWriter, r *http.Request) {
 	b.requests.Add(1)
 	body, err := os.ReadFile(filepath.Join(b.Path("site"), filepath.Clean("/"+r.URL.Path)))
@@ -102,7 +102,7 @@ const emptyVCL = `vcl 4.1;
 backend default { .host = "%s"; .port = "%s"; }
 `
 
-// emptyVarnish measures what Varnish takes by itself.
+// emptyVarnish measures Varnish with an empty configuration.
 func (b *bench) emptyVarnish(ctx context.Context, plain string) error {
 	host, port, err := net.SplitHostPort(b.bucket.Listener.Addr().String())
 	if err != nil {
@@ -118,8 +118,8 @@ func (b *bench) emptyVarnish(ctx context.Context, plain string) error {
 	return b.rate(ctx, "Varnish with an empty configuration", varnish.Addr, plain, "")
 }
 
-// hits asks for details of all lists, some much more often than others, with
-// parameters that mean nothing. Each list is asked for once before.
+// hits requests the details of all lists, some much more often than others, with
+// unknown parameters. Each list is requested once before.
 func (b *bench) hits(kind, address string) error {
 	if err := ask(address, len(b.lists), func(i int) string { return b.lists[i] }); err != nil {
 		return err

@@ -1,6 +1,5 @@
-// Command fallback measures cmd/fallback over a bucket, beside nginx where there is
-// something to compare with, and prints a table. `make bench-fallback` builds what
-// it needs.
+// Command fallback measures cmd/fallback over a bucket, compared with nginx where
+// possible, and prints a table. `make bench-fallback` builds what it needs.
 package main
 
 import (
@@ -82,7 +81,7 @@ func (b *bench) publish(ctx context.Context) error {
 	return err
 }
 
-// A fallback is one that runs over the bucket.
+// A fallback is a running fallback over the bucket.
 type fallback struct {
 	*rig.Process
 	metrics string // address of its metrics
@@ -113,7 +112,7 @@ func waitUntilReady(addr string) error {
 	}
 }
 
-// start measures how small it is, and how soon it is ready.
+// start measures the size of the binary, and how soon it is ready.
 func (b *bench) start(ctx context.Context) error {
 	info, err := os.Stat(b.Built("fallback"))
 	if err != nil {
@@ -158,8 +157,8 @@ func (b *bench) details(ctx context.Context) error {
 		rig.Details(b.lists[:some]), ours.Addr, nginx.Addr, "≥ 0.5")
 }
 
-// term searches the largest list, one time in two for what only its last entries
-// could have: all of it is looked at.
+// term searches the largest list. Every second term can match only its last entries, so
+// that the whole list is scanned.
 func (b *bench) term(ctx context.Context) error {
 	ours, err := b.fallback(ctx)
 	if err != nil {
@@ -185,7 +184,8 @@ func (b *bench) term(ctx context.Context) error {
 
 var storeReads = regexp.MustCompile(`(?m)^followpress_store_seconds_count\{operation="read",result="(?:done|absent)"\} (\d+)$`)
 
-// page counts what page 50 of the largest list costs a fallback that has just begun.
+// page counts the store requests for page 50 of the largest list in a fallback that has
+// just started.
 func (b *bench) page(ctx context.Context) error {
 	ours, err := b.fallback(ctx)
 	if err != nil {
@@ -216,7 +216,7 @@ func (f *fallback) storeReads() (n int, err error) {
 	return n, nil
 }
 
-// random asks for all lists, more than the cache holds.
+// random requests random lists, more than the cache can hold.
 func (b *bench) random(ctx context.Context) error {
 	ours, err := b.fallback(ctx)
 	if err != nil {

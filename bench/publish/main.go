@@ -1,4 +1,4 @@
-// Command publish measures followpress publish beside rclone, with the same site and the
+// Command publish compares followpress publish with rclone, with the same site and the
 // same servers in one run, and prints a table. `make bench-publish` builds what it
 // needs.
 package main
@@ -27,7 +27,7 @@ func main() {
 type bench struct {
 	rig.Bench
 	rounds    int
-	transfers map[servers.Kind]int // of rclone, that suit the server
+	transfers map[servers.Kind]int // of rclone, tuned for the server
 	tuning    []string             // how they were found
 	objects   int                  // of the site
 	last      report               // of the publish before
@@ -89,7 +89,7 @@ func (b *bench) generateOne(ctx context.Context, snapshot, name string) error {
 	return err
 }
 
-// minio measures with the server that unpacks many objects out of one request.
+// minio measures with a server that unpacks many objects from one request.
 func (b *bench) minio(ctx context.Context) error {
 	first, err := b.first(ctx, servers.MinIO)
 	if err != nil {
@@ -119,7 +119,7 @@ func (b *bench) minio(ctx context.Context) error {
 	return nil
 }
 
-// versitygw measures with a server that takes one object a request.
+// versitygw measures with a server that takes one object per request.
 func (b *bench) versitygw(ctx context.Context) error {
 	first, err := b.first(ctx, servers.VersityGW)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/followpress/followpress/fixtures/servers"
 )
 
-// Settings of rclone. Each saves requests or reading that copying to a new bucket,
-// or comparing by digests, can do without.
+// Settings of rclone. Each avoids requests or reads that are unnecessary when copying
+// to a new bucket or comparing by digests.
 var (
 	rcloneBoth = []string{"--s3-no-check-bucket", "--s3-no-head"}
 	rcloneNew  = []string{"--no-check-dest", "--no-traverse", "--ignore-checksum"}
@@ -36,7 +36,7 @@ func (b *bench) rcloneCommand(ctx context.Context, s *rig.S3, verb, site, to str
 	return s.Command(ctx, filepath.Join(b.Tools, "rclone"), slices.Concat(arguments, rcloneBoth, settings)...)
 }
 
-// tune finds out how many transfers at once suit the server, with a smaller site.
+// tune finds the best number of concurrent transfers for the server, with a smaller site.
 func (b *bench) tune(ctx context.Context, kind servers.Kind) error {
 	if err := warm(b.Path(tenth)); err != nil {
 		return err
@@ -65,10 +65,10 @@ func (b *bench) tune(ctx context.Context, kind servers.Kind) error {
 	return err
 }
 
-// aboutRclone says what rclone was told, and why.
+// aboutRclone describes the settings of rclone, with reasons.
 func (b *bench) aboutRclone(context.Context) error {
 	b.Notes = fmt.Sprintf(`rclone with as many checkers as transfers, those that were fastest: %s.
-Always %s: nobody else writes, and the server checks the MD5 of each body. First %s: the bucket is empty.
+Always %s: there are no other writers, and the server checks the MD5 of each body. First %s: the bucket is empty.
 Then %s: one listing instead of one for each folder. The files were in memory for both tools.
 `, strings.Join(b.tuning, "; "), code(rcloneBoth), code(rcloneNew), code(rcloneNext))
 	return nil

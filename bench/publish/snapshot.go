@@ -29,13 +29,14 @@ func addTag(r, _ row) []row {
 	return []row{r}
 }
 
-// addFollow makes the list follow whom another one follows, which alters ranks and
-// with them the details of many lists. Where it does so already, nothing changes.
+// addFollow makes the list follow an account that another list follows, which alters
+// ranks and with them the details of many lists. If it follows that account already,
+// nothing changes.
 func addFollow(r, other row) []row {
 	return []row{r, {TokenID: r.TokenID, Version: r.Version, RecordType: r.RecordType, Data: other.Data}}
 }
 
-// every is how many lists there are for each one that changes.
+// every says that one list in so many changes.
 const every = 100
 
 // alter makes a snapshot that differs in the first record of each hundredth list.

@@ -16,7 +16,7 @@ import (
 	"github.com/followpress/followpress/fixtures/servers"
 )
 
-// A tool brings a site into a bucket.
+// A tool uploads a site to a bucket.
 type tool string
 
 const (
@@ -24,7 +24,7 @@ const (
 	rclone tool = "rclone"
 )
 
-// first measures filling an empty bucket, with the tools in turns.
+// first measures filling an empty bucket, with the tools alternating.
 func (b *bench) first(ctx context.Context, kind servers.Kind) (measure.Pair, error) {
 	if err := b.tune(ctx, kind); err != nil {
 		return measure.Pair{}, err
@@ -40,8 +40,8 @@ func (b *bench) first(ctx context.Context, kind servers.Kind) (measure.Pair, err
 	})
 }
 
-// next measures bringing a changed site into a bucket that holds the full one, and
-// leaves it with the full one again.
+// next measures uploading a changed site to a bucket that holds the full one, and
+// restores the full one afterwards.
 func (b *bench) next(ctx context.Context, kind servers.Kind, site string) (measure.Pair, error) {
 	return b.alternate(func(_ int, by tool) (float64, error) {
 		name := folder(kind, by, 0)
@@ -68,7 +68,7 @@ func folder(kind servers.Kind, by tool, round int) string {
 	return fmt.Sprintf("%s-%s-%d", kind, by, round)
 }
 
-// alternate alternates who begins.
+// alternate alternates which tool begins.
 func (b *bench) alternate(measured func(round int, by tool) (float64, error)) (measure.Pair, error) {
 	return measure.Middle(b.rounds, func(round int) (p measure.Pair, err error) {
 		turns := []tool{ours, rclone}
@@ -90,7 +90,7 @@ func (b *bench) alternate(measured func(round int, by tool) (float64, error)) (m
 	})
 }
 
-// turn measures one command and checks that the bucket holds the site then.
+// turn measures one command and checks that the bucket holds the site afterwards.
 func (b *bench) turn(ctx context.Context, kind servers.Kind, name string, by tool, site string,
 	prepare func(*rig.S3) (*exec.Cmd, error)) (float64, error) {
 	if err := warm(b.Path(site)); err != nil {
@@ -123,7 +123,7 @@ func (b *bench) turn(ctx context.Context, kind servers.Kind, name string, by too
 	return client.Seconds, err
 }
 
-// warm reads a site, so that both tools find it in memory.
+// warm reads a site, so that it is in the page cache for both tools.
 func warm(site string) error {
 	return filepath.WalkDir(site, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -137,7 +137,7 @@ func warm(site string) error {
 // unchangedRuns of which the middle one counts.
 const unchangedRuns = 5
 
-// unchanged gives the seconds of publishing what is there already.
+// unchanged returns the seconds of publishing an unchanged site.
 func (b *bench) unchanged(ctx context.Context, kind servers.Kind) (float64, error) {
 	took := make([]float64, unchangedRuns)
 	_, err := b.serve(ctx, kind, folder(kind, ours, 0), func(s *rig.S3) error {
@@ -157,7 +157,7 @@ func (b *bench) unchanged(ctx context.Context, kind servers.Kind) (float64, erro
 	return took[unchangedRuns/2], err
 }
 
-// A report is what publish says about a run.
+// A report is the part of publish's report that the benchmark reads.
 type report struct {
 	Outcome string
 	Bulk    bool

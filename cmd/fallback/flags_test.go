@@ -12,7 +12,7 @@ import (
 	"github.com/followpress/followpress/fixtures/servers"
 )
 
-// Wrong usage is told apart from failure, in one line that names the flag.
+// Wrong usage has its own exit status and one line that names the flag.
 func TestWrongUsage(t *testing.T) {
 	for _, c := range []struct{ args, line string }{
 		{"", "--site"},
@@ -56,7 +56,7 @@ func TestWrongUsage(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		status := command.Run("fallback", "", &serve.Command{}, strings.Fields(c.args), &stdout, &stderr)
 		if status != command.Usage || stdout.Len() > 0 || !oneLine(stderr.String(), c.line) {
-			t.Errorf("%s: status %d, %q, %q; want 2 and %q", c.args, status, &stdout, &stderr, c.line)
+			t.Errorf("%s: got status %d, %q, %q, want 2 and %q", c.args, status, &stdout, &stderr, c.line)
 		}
 	}
 }
@@ -65,7 +65,8 @@ func oneLine(text, with string) bool {
 	return strings.HasPrefix(text, "fallback: ") && strings.Count(text, "\n") == 1 && strings.HasSuffix(text, "\n") && strings.Contains(text, with)
 }
 
-// What cannot work ends with one line that says why, before anything is served.
+// A configuration that cannot work ends the command with one line that says why, before
+// it serves anything.
 func TestFailure(t *testing.T) {
 	dir := demoSite(t)
 	running := run(t, executable(t), "--site="+dir)
@@ -101,12 +102,12 @@ func fails(t *testing.T, environment []string, line string, args ...string) {
 	t.Helper()
 	p := begin(t, executable(t), environment, args...)
 	if status, told := p.wait(), p.Stderr(); status != command.Failed || !oneLine(told, line) {
-		t.Errorf("%q: status %d, %q; want 1 and %q", args, status, told, line)
+		t.Errorf("%q: got status %d, %q, want 1 and %q", args, status, told, line)
 	}
 }
 
-// A bucket that is not as it must be is told from one that cannot be reached, which
-// may pass.
+// A bucket with a wrong configuration is an error; one that cannot be reached may come
+// back, so the command keeps running.
 func TestFailureOfABucket(t *testing.T) {
 	s := servers.Start(t, servers.MinIO)
 	s.Env(t)

@@ -53,7 +53,7 @@ func start(t *testing.T, stderr io.Writer, arguments ...string) (base string, st
 	})
 	base, err = bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
-		t.Fatalf("it ended: %v", stop())
+		t.Fatalf("the command ended: %v", stop())
 	}
 	return strings.TrimSpace(base), stop
 }
@@ -82,14 +82,14 @@ func get(t *testing.T, url string) (*http.Response, string) {
 	return response, string(body)
 }
 
-// The fallback pages through a search of a site, wherever it is, and ends when told to.
+// The fallback pages through a search, wherever the site is stored, and ends on request.
 func TestServesAFolder(t *testing.T) {
 	dir := demoSite(t)
 	for _, location := range []string{dir, "file://" + dir} {
 		base, stop := start(t, io.Discard, "--site="+location)
 		response, body := get(t, base+"/api/v1/lists/104/searchFollowing?offset=30")
 		if response.StatusCode != http.StatusOK || strings.Count(body, `"version":`) != 4 {
-			t.Errorf("%s: the last page of 34: %d %s", location, response.StatusCode, body)
+			t.Errorf("%s: the last page of 34: got %d %s, want 4 follows", location, response.StatusCode, body)
 		}
 		if err := stop(); err != nil {
 			t.Errorf("%s: Run: %v", location, err)

@@ -43,7 +43,7 @@ func executable(t *testing.T) string {
 	return process.Self(t, nil).Path
 }
 
-// A running command is one in a process of its own.
+// A running is a command in a process of its own.
 type running struct {
 	*process.Process
 	base string // URL
@@ -70,7 +70,7 @@ func run(t *testing.T, binary string, args ...string) *running {
 	return p
 }
 
-// patience is when a test gives up waiting for what takes less than a second.
+// patience is how long a test waits for what normally takes less than a second.
 const patience = 20 * time.Second
 
 // wait gives the exit status.
@@ -84,7 +84,7 @@ func waitFor(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for begun := time.Now(); !done(); time.Sleep(2 * time.Millisecond) {
 		if time.Since(begun) > patience {
-			t.Fatalf("after %v: %s", patience, what)
+			t.Fatalf("got nothing after %v, want: %s", patience, what)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (p *running) logLines() []map[string]any {
 	for line := range strings.Lines(p.Stderr()) {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(line), &fields); err != nil || fields["time"] == nil || fields["level"] == nil || fields["msg"] == nil {
-			p.t.Errorf("no line of a log: %q, %v", line, err)
+			p.t.Errorf("log: got %q, %v, want a JSON line with time, level and msg", line, err)
 		}
 		lines = append(lines, fields)
 	}
@@ -123,7 +123,7 @@ func (p *running) metricsURL() (url string) {
 	return url
 }
 
-// Those who run it see how it goes at an address of their own; the API does not tell.
+// Metrics and health checks have an address of their own; the API does not expose them.
 func TestMetricsHaveTheirOwnAddress(t *testing.T) {
 	p := run(t, executable(t), "--site="+demoSite(t), "--metrics-addr=127.0.0.1:0")
 	metrics := p.metricsURL()
@@ -133,7 +133,7 @@ func TestMetricsHaveTheirOwnAddress(t *testing.T) {
 		operations + "/healthz": 200, operations + "/readyz": 200, operations + "/api/v1/lists/104/details": 404, operations + "/debug/pprof/": 404,
 	} {
 		if got := status(t, url); got != want {
-			t.Errorf("%s: %d, want %d", url, got, want)
+			t.Errorf("%s: got status %d, want %d", url, got, want)
 		}
 	}
 	_, body := get(t, metrics)
@@ -142,22 +142,22 @@ func TestMetricsHaveTheirOwnAddress(t *testing.T) {
 		"followpress_ready 1", "followpress_cache_misses_total 1", "go_goroutines", "process_resident_memory_bytes",
 	} {
 		if !strings.Contains(body, want) {
-			t.Errorf("the metrics have no %s", want)
+			t.Errorf("metrics: got no %s", want)
 		}
 	}
-	// The page for those who run it names every metric.
+	// The operators' page names every metric.
 	page, err := os.ReadFile("../../docs/fallback.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range regexp.MustCompile(`(?m)^# HELP (followpress_\w+)`).FindAllStringSubmatch(body, -1) {
 		if !bytes.Contains(page, []byte("`"+name[1]+"`")) {
-			t.Errorf("docs/fallback.md does not tell about %s", name[1])
+			t.Errorf("docs/fallback.md: got no metric %s", name[1])
 		}
 	}
 }
 
-// A request can be followed from whoever sent it into the log.
+// The request ID of a client appears in the log.
 func TestLogsHaveTheRequestID(t *testing.T) {
 	p := run(t, executable(t), "--site="+demoSite(t), "--log-level=debug")
 	for sent, taken := range map[string]bool{"": false, "trace-1.2:3/4=": true, `quo"te`: false, "two words": false, strings.Repeat("x", 65): false} {
@@ -177,7 +177,7 @@ func TestLogsHaveTheRequestID(t *testing.T) {
 		}
 		id := response.Header.Get("X-Request-Id")
 		if (id == sent) != taken || id == "" {
-			t.Errorf("sent %q, got %q", sent, id)
+			t.Errorf("X-Request-Id %q: got %q", sent, id)
 		}
 		waitFor(t, "the log has no request with the ID "+id, func() bool {
 			for _, line := range p.logLines() {
@@ -190,9 +190,9 @@ func TestLogsHaveTheRequestID(t *testing.T) {
 	}
 }
 
-// Told to end, it first says that it is not ready, for as long as a load balancer
-// needs to notice, and goes on; then it takes no more connections; and it ends when
-// the last request is answered.
+// On SIGTERM it reports that it is not ready, and keeps serving for as long as a load
+// balancer needs to notice. Then it accepts no more connections, and ends when the last
+// request is answered.
 func TestDrains(t *testing.T) {
 	asked, answer := make(chan struct{}), make(chan struct{})
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -227,15 +227,15 @@ func TestDrains(t *testing.T) {
 	})
 	close(answer)
 	if got := <-slow; got != "200failed" {
-		t.Errorf("the request under way: %s", got)
+		t.Errorf("the request under way: got %s, want 200failed", got)
 	}
 	if got := p.wait(); got != command.Done {
 		t.Errorf("exit status %d: %s", got, p.Stderr())
 	}
 }
 
-// A client that never ends its request does not keep it from ending, and a second
-// signal ends it at once.
+// A client that never completes its request does not prevent shutdown, and another
+// signal ends the process at once.
 func TestEndsWithoutItsClients(t *testing.T) {
 	for name, c := range map[string]struct {
 		flag   string
@@ -286,7 +286,7 @@ func published(t *testing.T, s *servers.Server, snapshot afero.Fs) (bucket strin
 	return bucket
 }
 
-// It starts before its store does, says so, and is ready soon after.
+// It can start before its store: it logs that, and becomes ready soon after the store.
 func TestStartsBeforeTheStore(t *testing.T) {
 	s := servers.Start(t, servers.MinIO)
 	bucket := published(t, s, afero.FromIOFS{FS: fixtures.Demo()})
@@ -295,25 +295,25 @@ func TestStartsBeforeTheStore(t *testing.T) {
 	p := run(t, executable(t), "--site=s3://"+bucket, "--endpoint="+proxy.Endpoint)
 	response, body := get(t, p.base+"/api/v1/lists/104/details")
 	if status(t, p.base+"/healthz") != 200 || status(t, p.base+"/readyz") != 503 || response.StatusCode != 503 || response.Header.Get("Retry-After") == "" {
-		t.Errorf("without a store: %d %v %s", response.StatusCode, response.Header, body)
+		t.Errorf("without a store: got %d %v %s, want a 503 with Retry-After", response.StatusCode, response.Header, body)
 	}
 	proxy.Mend()
 	waitFor(t, "it is not ready", func() bool { return status(t, p.base+"/readyz") == 200 })
 	if got := status(t, p.base+"/api/v1/lists/104/details"); got != 200 {
-		t.Errorf("with a store: %d", got)
+		t.Errorf("with a store: got status %d, want 200", got)
 	}
-	// Once it has served, it goes on without the store with what it has.
+	// Once it has served, it continues without the store from its cache.
 	s.Stop()
 	if status(t, p.base+"/readyz") != 200 || status(t, p.base+"/api/v1/lists/104/details") != 200 {
 		t.Error("the store is gone: what was asked for before is lost")
 	}
 	if response, _ := get(t, p.base+"/api/v1/lists/103/details"); response.StatusCode != 503 || response.Header.Get("Retry-After") == "" {
-		t.Errorf("the store is gone, and what is not in memory: %d %v", response.StatusCode, response.Header)
+		t.Errorf("the store is gone, and the object not in memory: got %d %v, want a 503 with Retry-After", response.StatusCode, response.Header)
 	}
 	p.logLines()
 }
 
-// conformanceCases are one in every so many.
+// conformanceCases are every nth case of the conformance suite.
 func conformanceCases(t *testing.T, every int) (cases []fixtures.Case) {
 	t.Helper()
 	all, err := fixtures.Cases()

@@ -31,7 +31,7 @@ import (
 	"github.com/followpress/followpress/generator"
 )
 
-// What an operator is promised of the binary as it is released.
+// The limits that the docs promise for the released binary.
 const (
 	maxBinary = 20 << 20
 	maxMemory = 64 << 20 // under load, with the default cache
@@ -62,7 +62,7 @@ func isSmallAndStatic(t *testing.T, binary string) {
 	}
 	t.Logf("%.1f MiB", float64(info.Size())/(1<<20))
 	if info.Size() > maxBinary {
-		t.Errorf("%d bytes, want at most %d", info.Size(), maxBinary)
+		t.Errorf("the binary: got %d bytes, want at most %d", info.Size(), maxBinary)
 	}
 	file, err := elf.Open(binary)
 	if err != nil {
@@ -71,7 +71,7 @@ func isSmallAndStatic(t *testing.T, binary string) {
 	defer file.Close()
 	for _, program := range file.Progs {
 		if program.Type == elf.PT_INTERP || program.Type == elf.PT_DYNAMIC {
-			t.Errorf("it needs a loader: %v", program.Type)
+			t.Errorf("the binary: got a segment %v, want a static binary", program.Type)
 		}
 	}
 	if file.Section(".symtab") != nil || file.Section(".debug_info") != nil || file.Section(".zdebug_info") != nil {
@@ -95,11 +95,11 @@ func startsInABlink(t *testing.T, binary string, s *servers.Server) {
 	}
 	t.Logf("ready after %v", best)
 	if best > maxStart {
-		t.Errorf("ready after %v, want %v", best, maxStart)
+		t.Errorf("ready: got it after %v, want at most %v", best, maxStart)
 	}
 }
 
-// conforms asks a part of the conformance set, all of which the tests of server ask.
+// conforms sends a part of the conformance suite; the tests of server send all of it.
 func conforms(t *testing.T, binary string, s *servers.Server) {
 	bucket := published(t, s, afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.Conformance()}, "snapshot"))
 	p := run(t, binary, "--site=s3://"+bucket, "--endpoint="+s.Endpoint)
@@ -111,7 +111,7 @@ func conforms(t *testing.T, binary string, s *servers.Server) {
 	}
 }
 
-// The site does not fit the cache, so that objects come and go all the time.
+// The site does not fit into the cache, so that objects are evicted all the time.
 func takesLittleMemory(t *testing.T, binary string, s *servers.Server) {
 	const lists, accounts, connections, each = 500, 1000, 50, 150
 	snapshot := afero.NewMemMapFs()
@@ -155,7 +155,7 @@ func takesLittleMemory(t *testing.T, binary string, s *servers.Server) {
 	}
 }
 
-// Clients that take long answers slowly share one copy, or are told to come again.
+// Clients that receive long answers slowly share one copy, or get a 503.
 func takesLittleForSlowClients(t *testing.T, binary string, s *servers.Server) {
 	const lists, records = 6, 50_000
 	snapshot := afero.NewMemMapFs()
@@ -198,12 +198,12 @@ func takesLittleForSlowClients(t *testing.T, binary string, s *servers.Server) {
 	}
 }
 
-// perConnection is what a connection is said to take.
+// perConnection is the memory that the docs promise per connection.
 const perConnection = 18 << 10
 
-// askSlowly asks on many connections and takes no more than the head of an answer
-// before all have begun, or were refused. Of the answers some are then taken whole.
-// It counts those that are no refusal.
+// askSlowly sends requests on many connections and reads only the head of each answer
+// until all have begun or were refused. Then it reads some answers to the end. It
+// counts the answers that are not refusals.
 func (p *running) askSlowly(connections int, path func(n int) string) int {
 	p.t.Helper()
 	var answered atomic.Int64

@@ -29,7 +29,7 @@ type verbs struct {
 	Edge    edge.Command    `cmd:"" group:"Put it online:" help:"Write the configuration of a cache or CDN before the bucket."`
 
 	Verify publish.Verify `cmd:"" group:"Look after it:" help:"Compare a bucket with the manifest of its site."`
-	Repair publish.Repair `cmd:"" group:"Look after it:" help:"Put right what verify finds."`
+	Repair publish.Repair `cmd:"" group:"Look after it:" help:"Repair what verify finds."`
 	Purge  publish.Purge  `cmd:"" group:"Look after it:" help:"Make caches forget every answer."`
 
 	Serve serve.Command `cmd:"" group:"Serve what no file can answer:" help:"Run the fallback: search pages and terms, fresh data."`

@@ -45,15 +45,14 @@ const picture = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 300" 
 {{end}}</svg>
 `
 
-// A box is a thing: a place where data is, or a server. Positions and sizes are in pixels;
-// the picture is scaled to the width of the page.
+// A box is a place where data is stored, or a server.
 type box struct {
 	X, Y                int // top left
 	Class               string
 	Name, First, Second string // the name, and two lines below it
 }
 
-// An arrow is what moves data. Its path is in SVG's words, its label is centred.
+// An arrow is a flow of data. Its path is SVG path data, its label is centred.
 type arrow struct {
 	Path, Class string
 	X, Y        int // of the label
@@ -78,7 +77,7 @@ var arrows = []arrow{
 	{"M800 78 H844", "", 0, 0, "", false},
 	{"M732 192 V120", "", 772, 151, "searches", false},
 	{"M560 120 V234 H660", "", 612, 226, "serve", true},
-	{"M600 234 H560 V120", "", 0, 0, "", false}, // what it refreshes
+	{"M600 234 H560 V120", "", 0, 0, "", false}, // refreshed objects
 	{"M848 234 H804", "", 0, 0, "", false},
 	{"M516 116 V234 H190 V84", "later", 353, 226, "what was refreshed goes into the next site", false},
 }
@@ -92,7 +91,7 @@ func main() {
 	}
 }
 
-// draw is the picture, an SVG.
+// draw returns the picture as an SVG.
 func draw() []byte {
 	var b bytes.Buffer
 	err := template.Must(template.New("").Parse(picture)).Execute(&b, struct {

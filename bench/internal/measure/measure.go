@@ -1,5 +1,5 @@
-// Package measure is what the benchmarks share: running commands, comparing two
-// of them in turns, and the table that comes out.
+// Package measure has what the benchmarks share: running commands, comparing two of
+// them in alternating rounds, and the table of results.
 package measure
 
 import (
@@ -18,16 +18,16 @@ import (
 	"github.com/followpress/followpress/fixtures/graph"
 )
 
-// Usage is what a process took.
+// Usage is the resource usage of a process.
 type Usage struct {
 	Seconds float64 // by the clock
 	CPU     float64 // seconds of all cores
 	Memory  float64 // at its peak, in MiB; of a small process what its parent had when it began
 }
 
-// Run runs a command; what it says is in the error if it fails.
+// Run runs a command; an error contains its output.
 func Run(c *exec.Cmd) (Usage, error) {
-	syscall.Sync() // what others wrote must not be paid for here
+	syscall.Sync() // do not measure the writes of earlier commands
 	start := time.Now()
 	if output, err := c.CombinedOutput(); err != nil {
 		return Usage{}, fmt.Errorf("%s: %w\n%s", filepath.Base(c.Path), err, output)
@@ -37,7 +37,7 @@ func Run(c *exec.Cmd) (Usage, error) {
 	return usage, nil
 }
 
-// UsageOf is what a process that has ended took, without its time.
+// UsageOf is the usage of a process that has ended, without Seconds.
 func UsageOf(state *os.ProcessState) Usage {
 	usage := Usage{CPU: (state.UserTime() + state.SystemTime()).Seconds()}
 	if system, ok := state.SysUsage().(*syscall.Rusage); ok {
@@ -49,11 +49,11 @@ func UsageOf(state *os.ProcessState) Usage {
 // A Pair is a figure of ours and one to compare it with.
 type Pair struct{ Ours, Other float64 }
 
-// Ratio is ours to the other.
+// Ratio is our figure divided by the other.
 func (p Pair) Ratio() float64 { return p.Ours / p.Other }
 
-// Middle measures in turns and gives the pair with the middle ratio: machines are
-// noisy.
+// Middle repeats a measurement and returns the pair with the median ratio, since
+// machines are noisy.
 func Middle(rounds int, measure func(round int) (Pair, error)) (Pair, error) {
 	pairs := make([]Pair, rounds)
 	for i := range pairs {
@@ -102,8 +102,8 @@ const (
 	records  = 511_524
 )
 
-// Snapshot makes a synthetic snapshot, of a site of about so many objects, in a
-// folder that is not there.
+// Snapshot makes a synthetic snapshot, whose site has about that many objects, in a
+// folder that must not exist.
 func Snapshot(ctx context.Context, dir string, objects int) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package rig starts what the benchmarks measure and measure with: servers, and wrk.
+// Package rig starts servers and wrk for the benchmarks.
 package rig
 
 import (
@@ -56,7 +56,7 @@ func (p *Process) Stop() {
 	_ = p.command.Wait()
 }
 
-// PeakMemory is the most that the process has had in memory so far, in MiB.
+// PeakMemory is the peak resident memory of the process so far, in MiB.
 func (p *Process) PeakMemory() (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *Process) PeakMemory() (float64, error) {
 	return 0, errors.New("the system does not tell the peak memory")
 }
 
-// FreeAddr is an address of this machine on which nobody listens.
+// FreeAddr is a local address on which no process listens.
 func FreeAddr() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -99,7 +99,7 @@ func (b *Bench) Nginx(ctx context.Context) (*Process, error) {
 	})
 }
 
-// Get asks for a URL, which must answer with 200.
+// Get requests a URL, which must answer with 200.
 func Get(url string) ([]byte, error) {
 	response, err := http.Get(url)
 	if err != nil {

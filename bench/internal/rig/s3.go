@@ -36,9 +36,10 @@ type S3 struct {
 	folder string
 }
 
-// ServeS3 runs a server over a folder, which it makes if need be, while use does, and
-// gives what the server took. Each part of a measurement has a server of its own:
-// it must not pay for what was asked before. tools is the folder with the server.
+// ServeS3 runs a server over a folder, which it creates if necessary, until use
+// returns, and returns the usage of the server. Each part of a measurement has a server
+// of its own, so that earlier requests do not affect it. tools is the folder with the
+// server's binary.
 func ServeS3(ctx context.Context, kind servers.Kind, tools, folder string, use func(*S3) error) (measure.Usage, error) {
 	s := &S3{folder: folder}
 	var err error
@@ -88,7 +89,8 @@ func (s *S3) MakeBucket(ctx context.Context, name string) error {
 	return s.Client.MakeBucket(ctx, name, minio.MakeBucketOptions{})
 }
 
-// Command is a client's, which knows this server and nothing of the machine's user.
+// Command returns the command of a client, with an environment for this server only,
+// without the user's configuration.
 func (s *S3) Command(ctx context.Context, name string, arguments ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, name, arguments...)
 	c.Env = []string{

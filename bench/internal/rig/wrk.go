@@ -15,16 +15,16 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// A Load is what wrk asks of a server.
+// A Load describes the requests that wrk sends.
 type Load struct {
-	Paths []string // asked for at random
-	Rate  float64  // requests a second, as far as the server keeps up; 0 means as many as it can
+	Paths []string // requested at random
+	Rate  float64  // requests per second, as far as the server keeps up; 0 means unlimited
 	Time  time.Duration
 }
 
-// A Result is what wrk saw. Latencies are in milliseconds.
+// A Result is the result of wrk. Latencies are in milliseconds.
 type Result struct {
-	Rate     float64 `json:"rate"` // requests a second
+	Rate     float64 `json:"rate"` // requests per second
 	Requests int     `json:"requests"`
 	Errors   int     `json:"errors"` // answers that are not 2xx or 3xx, and none at all
 	P50      float64 `json:"p50"`
@@ -34,10 +34,10 @@ type Result struct {
 //go:embed wrk.lua
 var script []byte
 
-// connections of wrk.
+// connections is how many wrk opens.
 const connections = 50
 
-// Details asks for the details of lists, as fast as the server can.
+// Details requests the details of lists as fast as the server answers.
 func Details(lists []string) Load {
 	paths := make([]string, len(lists))
 	for i, list := range lists {
@@ -46,7 +46,7 @@ func Details(lists []string) Load {
 	return Load{Paths: paths, Time: 5 * time.Second}
 }
 
-// Most is the rate that a server reaches without errors.
+// Most measures the maximum rate of a server without errors.
 func (l Load) Most(ctx context.Context, work, addr string) (float64, error) {
 	result, err := l.Run(ctx, work, addr)
 	if err == nil && result.Errors > 0 {
@@ -55,7 +55,7 @@ func (l Load) Most(ctx context.Context, work, addr string) (float64, error) {
 	return result.Rate, err
 }
 
-// Run asks a server. The load's own files are in work.
+// Run sends the load to a server. work is a folder for temporary files.
 func (l Load) Run(ctx context.Context, work, addr string) (Result, error) {
 	scriptFile, paths := filepath.Join(work, "wrk.lua"), filepath.Join(work, "wrk-paths")
 	if err := os.WriteFile(scriptFile, script, 0o644); err != nil {
@@ -67,9 +67,9 @@ func (l Load) Run(ctx context.Context, work, addr string) (Result, error) {
 	if l.Rate == 0 {
 		return l.run(ctx, addr, scriptFile, paths, 0, l.Time)
 	}
-	// wrk can only wait between the requests of a connection: how long, so that the
-	// rate comes out, first runs tell. A server that falls behind is asked less: the
-	// rate that came out is part of the result.
+	// wrk can only pause between the requests of a connection; short runs find the
+	// pause that gives the rate. A server that falls behind gets fewer requests: the
+	// result contains the rate that was reached.
 	wait := 1000 * connections / l.Rate
 	for range calibrations {
 		first, err := l.run(ctx, addr, scriptFile, paths, wait, 3*time.Second)

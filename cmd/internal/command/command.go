@@ -1,5 +1,5 @@
-// Package command is what the commands share: flags that the environment can set,
-// exit status, signals and progress.
+// Package command holds what the commands share: flags that environment variables can
+// set, exit statuses, signals and progress.
 package command
 
 import (
@@ -74,8 +74,8 @@ func Run(name, about string, grammar any, args []string, stdout, stderr io.Write
 	return Done
 }
 
-// wrongUsage explains an error of the parser: without arguments by the help of a program
-// that has commands, else in one line.
+// wrongUsage explains an error of the parser in one line. A program with commands that
+// is called without arguments shows its help instead.
 func wrongUsage(err error, args []string, stderr io.Writer) int {
 	var failed *kong.ParseError
 	if !errors.As(err, &failed) {
@@ -99,14 +99,15 @@ func wrongUsage(err error, args []string, stderr io.Writer) int {
 	return Usage
 }
 
-// oneLine is what a person is promised: joined errors have a line each.
+// oneLine joins the lines of an error, since errors are promised to be one line and
+// joined errors have several.
 func oneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 
 // envPrefix begins the names of variables that set flags.
 const envPrefix = "FOLLOWPRESS"
 
-// forgetEmpty makes an empty variable mean what none does: in the jobs of CI systems
-// a variable that nobody has set is empty.
+// forgetEmpty treats empty variables as unset: CI systems set variables without a value
+// to "".
 func forgetEmpty() {
 	for _, variable := range os.Environ() {
 		if name, value, _ := strings.Cut(variable, "="); strings.HasPrefix(name, envPrefix+"_") && value == "" {
@@ -115,8 +116,8 @@ func forgetEmpty() {
 	}
 }
 
-// untilSignal is a context that a signal cancels. caught ends the watch and gives
-// the signal, nil if there was none.
+// untilSignal returns a context that a signal cancels. caught stops listening and
+// returns the signal, nil if there was none.
 func untilSignal(parent context.Context) (ctx context.Context, caught func() os.Signal) {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 1)

@@ -60,7 +60,7 @@ func TestRun(t *testing.T) {
 			status := Run("say", "Says a word.", &grammar{run: c.run}, c.args, &stdout, &stderr)
 			if status != c.status || !strings.Contains(stdout.String(), c.stdout) || !strings.Contains(stderr.String(), c.stderr) ||
 				strings.Count(stderr.String(), "\n") > 1 {
-				t.Errorf("status %d, %q, %q; want %d, %q, %q", status, &stdout, &stderr, c.status, c.stdout, c.stderr)
+				t.Errorf("got status %d, %q, %q, want %d, %q, %q", status, &stdout, &stderr, c.status, c.stdout, c.stderr)
 			}
 		})
 	}

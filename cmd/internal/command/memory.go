@@ -10,15 +10,15 @@ import (
 // 2026-11-20).
 const gcPercent = 50
 
-// SaveMemory is for commands that make much garbage. GOGC overrides it.
+// SaveMemory sets gcPercent, for commands that allocate a lot. GOGC overrides it.
 func SaveMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 }
 
-// LimitMemory makes collections of garbage more frequent where memory would grow
-// beyond a number of bytes, as far as they can help. GOMEMLIMIT overrides it.
+// LimitMemory sets a soft memory limit in bytes for the garbage collector. GOMEMLIMIT
+// overrides it.
 func LimitMemory(bytes int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(bytes)

@@ -15,7 +15,7 @@ import (
 // plainEvery is the time between lines about one stage where there is no terminal.
 const plainEvery = 10 * time.Second
 
-// Progress shows how far a run is: a bar on a terminal, plain lines elsewhere. Its
+// Progress shows the progress of a run: a bar on a terminal, plain lines elsewhere. Its
 // methods may be called from many goroutines.
 type Progress struct {
 	out      io.Writer
@@ -37,8 +37,8 @@ func NewProgress(out io.Writer) *Progress {
 	return &Progress{out: out, terminal: ok && term.IsTerminal(int(file.Fd()))}
 }
 
-// Stage ends the stage before and begins one that will add up to total, 0 if that
-// is not known.
+// Stage ends the previous stage and begins one whose counts add up to total, 0 if
+// unknown.
 func (p *Progress) Stage(name string, total int64) {
 	p.End()
 	p.mu.Lock()
@@ -59,10 +59,10 @@ func (p *Progress) Stage(name string, total int64) {
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionFullWidth())
 }
 
-// Add says that n more are done.
+// Add reports that n more items are done.
 func (p *Progress) Add(n int64) { p.AddBytes(n, 0) }
 
-// AddBytes says that n more are done, with so many bytes.
+// AddBytes reports that n more items are done, with so many bytes.
 func (p *Progress) AddBytes(n, bytes int64) {
 	done, size := p.done.Add(n), p.bytes.Add(bytes)
 	if p.terminal {
@@ -84,7 +84,7 @@ func (p *Progress) AddBytes(n, bytes int64) {
 	}
 }
 
-// speed is what a bar shows beside its length.
+// speed is the text about speed and remaining time.
 func (p *Progress) speed(done, bytes int64, took time.Duration) string {
 	text := fmt.Sprintf(", %.0f/s", float64(done)/took.Seconds())
 	if bytes > 0 {

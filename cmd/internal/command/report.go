@@ -16,8 +16,8 @@ import (
 // StandardOutput is the name of a report that goes to standard output.
 const StandardOutput = "-"
 
-// ReportInside reports whether the file of a report would be in a folder, whatever the
-// names of both are, or is that folder or file itself.
+// ReportInside reports whether the file of a report would be inside path, or is path
+// itself, even if links or mounts give them different names.
 func ReportInside(report, folder string) bool {
 	if report == "" || report == StandardOutput {
 		return false
@@ -26,7 +26,7 @@ func ReportInside(report, folder string) bool {
 	if rel, err := filepath.Rel(within, inside); err == nil && filepath.IsLocal(rel) {
 		return true
 	}
-	// One folder may have two names without a link: letter case, or a bind mount.
+	// A folder may have two names even without links: letter case, or a bind mount.
 	at, err := os.Stat(within)
 	if err != nil {
 		return false
@@ -41,8 +41,8 @@ func ReportInside(report, folder string) bool {
 	}
 }
 
-// withoutLinks makes a path absolute and follows its links, also where they lead to
-// what is not there yet.
+// withoutLinks makes a path absolute and resolves its links, even if the target does
+// not exist yet.
 func withoutLinks(path string) string {
 	const mostLinks = 40 // as in the kernel
 	path, err := filepath.Abs(path)
@@ -67,8 +67,9 @@ func withoutLinks(path string) string {
 	return path
 }
 
-// CheckReport finds out before the work whether WriteReport can write to a file. The
-// folders above output, if there is one, are there after the work.
+// CheckReport checks before the work whether WriteReport will be able to write the
+// file. The parent folders of output, if it is not "", count as existing, since the
+// work creates them.
 func CheckReport(name, output string) error {
 	if name == "" || name == StandardOutput {
 		return nil
@@ -83,7 +84,8 @@ func CheckReport(name, output string) error {
 		}
 		return nil
 	}
-	// A link to a file that is not there yet may lead elsewhere; what counts is its folder.
+	// A link to a file that does not exist yet may point elsewhere; the folder of its
+	// target counts.
 	dir := filepath.Dir(withoutLinks(name))
 	file, err := os.CreateTemp(dir, ".report-*")
 	switch {

@@ -28,7 +28,7 @@ func (*Command) Help() string {
 	eval "$(followpress completion bash)"`
 }
 
-// AfterApply keeps what is to be completed.
+// AfterApply keeps the commands and flags to complete; kong calls it.
 func (c *Command) AfterApply(k *kong.Kong) error {
 	c.model = k.Model
 	return nil
@@ -57,7 +57,7 @@ func flags(command *kong.Node) (all []*kong.Flag) {
 // values are the choices of a flag or an argument; none if it takes anything.
 func values(v *kong.Value) string { return strings.Join(v.EnumSlice(), " ") }
 
-// What --help calls these is a path.
+// Placeholders that stand for a path.
 var (
 	filePlaceholders   = []string{"FILE", "SITE", "OUT"}
 	folderPlaceholders = []string{"DIR"}
@@ -66,7 +66,7 @@ var (
 func file(f *kong.Flag) bool   { return slices.Contains(filePlaceholders, f.PlaceHolder) }
 func folder(f *kong.Flag) bool { return slices.Contains(folderPlaceholders, f.PlaceHolder) }
 
-// brief is how a description begins: shells show it in one line.
+// brief is the beginning of a description, since shells show it in one line.
 func brief(text string) string { return clause.Split(text, 2)[0] }
 
 var clause = regexp.MustCompile(`[.;:,] | \(|\.$`)
@@ -74,7 +74,7 @@ var clause = regexp.MustCompile(`[.;:,] | \(|\.$`)
 // quote makes one word of a text for any of the shells.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// zshText is a description in a specification of zsh's _arguments or _describe.
+// zshText escapes a description for zsh's _arguments or _describe.
 func zshText(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `:`, `\:`).Replace(text)
 }

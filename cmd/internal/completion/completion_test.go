@@ -9,8 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// What is special to a shell stays text in its script: the scripts of a real command are
-// tried in cmd/followpress.
+// Characters that are special in a shell are quoted in its script. cmd/followpress runs
+// the scripts of a real command.
 func TestScriptsQuote(t *testing.T) {
 	var grammar struct {
 		Make struct {

@@ -1,5 +1,5 @@
-// Package edge is the command that writes the configuration of a cache or a CDN that
-// stands before the bucket of a site.
+// Package edge is the command that writes the configuration of a cache or CDN in front
+// of the bucket of a site.
 package edge
 
 import (
@@ -30,7 +30,7 @@ type Command struct {
 
 // Help is what --help shows below the first line.
 func (*Command) Help() string {
-	return `An edge is a cache or CDN before the bucket. It answers from the bucket whatever an object answers, and asks the fallback for the rest; without a fallback, it ignores parameters that no object answers. Run it again when the base path or the limits of the site change.
+	return `An edge is a cache or CDN in front of the bucket. It answers from the bucket where it can and forwards other requests to the fallback; without a fallback, it ignores parameters that need one. Run this again when the base path or the limits of the site change.
 
 	followpress edge --kind nginx --site site.tar --bucket-url https://BUCKET.s3.amazonaws.com --out edge`
 }

@@ -23,33 +23,33 @@ import (
 type Command struct {
 	Snapshot  string `required:"" placeholder:"DIR" help:"Folder of the snapshot: meta.json and the tables, as .ndjson, .ndjson.gz or .ndjson.zst."`
 	Out       string `default:"out" placeholder:"OUT" help:"Where the site goes: a folder, or a file that ends in .tar (default ${default})."`
-	Report    string `placeholder:"FILE" help:"Write a report of a run that succeeded, as JSON; - is standard output. Not into the output folder."`
-	NoSync    bool   `help:"Do not wait until the new site is on the disk before it takes the old one's place: faster, but a power failure soon after may leave neither."`
-	Rebuild   bool   `help:"Write every object again, whatever the manifest of the old site says."`
+	Report    string `placeholder:"FILE" help:"Write a report as JSON if the run succeeds; - is standard output. Must not be inside the output folder."`
+	NoSync    bool   `help:"Do not sync the new site to disk before it replaces the old one: faster, but a power failure soon after may leave neither."`
+	Rebuild   bool   `help:"Write every object again, even if the old site's manifest says that it is unchanged."`
 	Workers   int    `default:"0" placeholder:"N" help:"Goroutines that parse and render; 0 means one per core."`
 	Rendering `group:"How a snapshot is rendered:"`
 }
 
 // Help is what --help shows below the first line.
 func (*Command) Help() string {
-	return `Every answer of the API becomes a file. The new site replaces the old one in one step when it is complete; a run that fails, or loses power, leaves the old one as it was. Over an old site it writes only the objects whose bytes changed.
+	return `Every answer of the API becomes a file. The new site replaces the old one in one step when it is complete; a run that fails, even by a power failure, leaves the old one as it was. If there is an old site, only objects whose bytes changed are written.
 
 	followpress generate --snapshot snapshot --out site.tar`
 }
 
-// Rendering is what decides how a snapshot is rendered.
+// Rendering are the flags that decide how a snapshot is rendered.
 type Rendering struct {
-	OnInvalid      string  `enum:"stop,skip" default:"stop" placeholder:"stop|skip" help:"What to do about a row or a refreshed object that cannot be read: stop, or skip it and report it (default ${default})."`
-	Refreshed      *string `placeholder:"LOCATION" help:"What the fallback has fetched for cache=fresh since the snapshot, to merge where it is newer: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER."`
+	OnInvalid      string  `enum:"stop,skip" default:"stop" placeholder:"stop|skip" help:"Whether to stop at an invalid row or refreshed object, or to skip and report it (default ${default})."`
+	Refreshed      *string `placeholder:"LOCATION" help:"Where the fallback keeps the data it fetched for cache=fresh; newer data is merged into the site: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER."`
 	Endpoint       string  `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of --refreshed=s3://…; without one Amazon S3."`
 	Region         string  `placeholder:"NAME" help:"Region of that bucket; by default AWS_REGION, or us-east-1."`
 	BasePath       string  `default:"api/v1" placeholder:"PATH" help:"Path of the API (default ${default})."`
 	BadgesField    string  `default:"badges" placeholder:"NAME" help:"Name of the member that holds the badges (default ${default})."`
 	LeaderboardMax int     `default:"100" placeholder:"N" help:"Largest limit of a leaderboard (default ${default})."`
-	MaxProfileText int     `default:"65536" placeholder:"BYTES" help:"Longest text of a profile, such as an avatar (default ${default}). What is longer, most often a data: URI, is left out and reported."`
+	MaxProfileText int     `default:"65536" placeholder:"BYTES" help:"Longest text of a profile, such as an avatar (default ${default}). Longer texts, most often data: URIs, are left out and reported."`
 }
 
-// Validate refuses what cannot work; kong calls it.
+// Validate checks the flags before the run; kong calls it.
 func (r *Rendering) Validate() error {
 	if r.MaxProfileText == 0 { // else it would mean the default
 		return errors.New("--max-profile-text=0: every text would be left out")
@@ -65,8 +65,8 @@ func (r *Rendering) config() site.Config {
 	return site.Config{BasePath: r.BasePath, BadgesField: r.BadgesField, LeaderboardMax: r.LeaderboardMax, MaxProfileText: r.MaxProfileText}
 }
 
-// location parses --refreshed. It is empty without the flag; an empty flag is a variable
-// that is not set, an error.
+// location parses --refreshed. It is empty without the flag. An empty flag is an error:
+// it comes from a variable that is not set.
 func (r *Rendering) location() (at storage.Location, err error) {
 	if r.Refreshed == nil {
 		return at, nil
@@ -90,7 +90,7 @@ func (r *Rendering) Options(ctx context.Context) (o generator.Options, err error
 	return o, nil
 }
 
-// Validate refuses what no run could do; kong calls it.
+// Validate checks the flags before the run; kong calls it.
 func (c *Command) Validate() error {
 	if c.Workers < 0 {
 		return fmt.Errorf("--workers=%d: use 1 or more, or 0 for one per core", c.Workers)
@@ -108,13 +108,13 @@ func (c *Command) Validate() error {
 	return err
 }
 
-// location is what looks like a URL, also if its slashes were merged.
+// location matches URLs, even if their slashes were merged.
 var location = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*):/+(.*)`)
 
-// packed is the end of a name that is not a folder's; only .tar itself is a file's.
+// packed matches names of compressed or packed files. Of these, generate writes only .tar.
 var packed = regexp.MustCompile(`(?i)\.(tar(\..*)?|zip)$`)
 
-// checkOut refuses names that mean something else than the folder that they would become.
+// checkOut refuses names that would become a folder although something else was meant.
 func checkOut(out string) error {
 	if url := location.FindStringSubmatch(out); url != nil {
 		scheme, rest := url[1], url[2]
@@ -157,7 +157,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	report, err := generator.ToPath(ctx, afero.NewBasePathFs(afero.NewOsFs(), c.Snapshot), c.Out, o)
 	progress.End()
 	if errors.Is(err, generator.ErrLeftBehind) {
-		fmt.Fprintf(stderr, "%v\n", strings.ReplaceAll(err.Error(), "\n", "; ")) // all that is said of a signal is its name
+		fmt.Fprintf(stderr, "%v\n", strings.ReplaceAll(err.Error(), "\n", "; ")) // after a signal, the caller reports only the name of the signal
 	}
 	if err != nil {
 		return err

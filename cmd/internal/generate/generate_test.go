@@ -18,7 +18,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// TestMain: to sync would be to wait for what all other tests write.
+// TestMain turns syncing off: it would wait for the files of all other tests.
 func TestMain(m *testing.M) {
 	if err := os.Setenv("FOLLOWPRESS_NO_SYNC", "1"); err != nil {
 		panic(err)
@@ -60,13 +60,13 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// TestLongTexts: what is left out is printed and reported; the run is a success.
+// TestLongTexts: texts that were left out are printed and reported; the run succeeds.
 func TestLongTexts(t *testing.T) {
 	dir, out := demo(t), filepath.Join(t.TempDir(), "site")
 	addRow(t, dir, "accounts", `{"address":"0x`+strings.Repeat("e", 40)+`","ens":{"avatar":"data:,`+strings.Repeat("x", 300)+`"}}`)
 	status, stdout, stderr := generate("--snapshot", dir, "--out", out, "--max-profile-text=300", "--report=-")
 	if status != command.Done {
-		t.Fatalf("status %d: %s", status, stderr)
+		t.Fatalf("got status %d: %s", status, stderr)
 	}
 	if line := regexp.MustCompile(`(?m)^profiles +1 texts of more than 300 bytes left out: accounts.ndjson:\d+: "avatar" has 306$`); !line.MatchString(stderr) {
 		t.Errorf("no line %s in %s", line, stderr)
@@ -76,7 +76,7 @@ func TestLongTexts(t *testing.T) {
 		t.Errorf("the report (%v): %s", err, stdout)
 	}
 	if status, _, stderr := generate("--snapshot", dir, "--out", out); status != command.Done || strings.Contains(stderr, "left out") || strings.Contains(stderr, "unchanged") {
-		t.Errorf("with the default: status %d: %s", status, stderr)
+		t.Errorf("with the default: got status %d: %s", status, stderr)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestWrongUsage(t *testing.T) {
 			t.Chdir(t.TempDir())
 			status, stdout, stderr := generate(args...)
 			if status != command.Usage || stdout != "" || !strings.HasPrefix(stderr, "generate: ") || !failedWith(stderr, "--help") {
-				t.Errorf("status %d, want %d and one line that names --help: %q, %q", status, command.Usage, stdout, stderr)
+				t.Errorf("got status %d, want %d and one line that names --help: %q, %q", status, command.Usage, stdout, stderr)
 			}
 			if exists("out") {
 				t.Error("there is an output")
@@ -116,8 +116,8 @@ func failedWith(stderr, reason string) bool {
 	return ok && strings.Contains(line, reason) && strings.Count(line, "\n") == 1 && strings.HasSuffix(line, "\n")
 }
 
-// TestFlagOutOfRange: what the parser of flags cannot know is refused all the same,
-// before any work.
+// TestFlagOutOfRange: values that the flag parser accepts but that are out of range are
+// refused before any work.
 func TestFlagOutOfRange(t *testing.T) {
 	dir := demo(t)
 	for flag, reason := range map[string]string{
@@ -130,7 +130,7 @@ func TestFlagOutOfRange(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "site")
 		status, _, stderr := generate("--snapshot", dir, "--out", out, flag)
 		if status != command.Usage || !failedWith(stderr, reason) || !strings.HasPrefix(stderr, "generate: ") {
-			t.Errorf("%s: status %d: %q, want %q", flag, status, stderr, reason)
+			t.Errorf("%s: got status %d: %q, want %q", flag, status, stderr, reason)
 		}
 		if exists(out) {
 			t.Errorf("%s: there is an output", flag)
@@ -170,7 +170,7 @@ func TestFailure(t *testing.T) {
 			args := append([]string{"--snapshot", dir, "--out", out}, test.spoil(t, dir)...)
 			status, stdout, stderr := generate(args...)
 			if status != command.Failed || stdout != "" || !failedWith(stderr, test.reason) {
-				t.Errorf("status %d, want %d: %q, want it to end in a line with %q", status, command.Failed, stderr, test.reason)
+				t.Errorf("got status %d, want %d: %q, want it to end in a line with %q", status, command.Failed, stderr, test.reason)
 			}
 			if exists(out) {
 				t.Error("there is an output")
@@ -184,7 +184,7 @@ func TestReport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	status, stdout, stderr := generate("--snapshot", dir, "--out", out, "--report", file)
 	if status != command.Done || stdout != "" {
-		t.Fatalf("status %d, %q on standard output: %s", status, stdout, stderr)
+		t.Fatalf("got status %d, %q on standard output: %s", status, stdout, stderr)
 	}
 	body, err := os.ReadFile(file)
 	if err != nil {
@@ -193,11 +193,11 @@ func TestReport(t *testing.T) {
 	report := parseReport(t, string(body))
 	if report.Snapshot != dir || report.Out != out || report.Counts.Lists != 32 || report.Written.Added != report.Counts.Objects+17 ||
 		report.Tables["records"].WithoutEffect["unknown list"] != 1 || report.Duration.Read <= 0 || report.Duration.Render <= 0 {
-		t.Errorf("the report: %s", body)
+		t.Errorf("report: got %s", body)
 	}
 }
 
-// TestUnwritableReport: a report that cannot be written is found out before the work.
+// TestUnwritableReport: a report that cannot be written is an error before the work.
 func TestUnwritableReport(t *testing.T) {
 	dir := demo(t)
 	for name, test := range map[string]struct{ file, reason string }{
@@ -213,7 +213,7 @@ func TestUnwritableReport(t *testing.T) {
 			}
 			status, _, stderr := generate("--snapshot", dir, "--report", test.file)
 			if status != command.Failed || !strings.HasPrefix(stderr, "generate: ") || !failedWith(stderr, test.reason) {
-				t.Errorf("status %d, want %d and only a line with %q: %s", status, command.Failed, test.reason, stderr)
+				t.Errorf("got status %d, want %d and only a line with %q: %s", status, command.Failed, test.reason, stderr)
 			}
 			if entries, err := os.ReadDir("."); err != nil || len(entries) != 2 {
 				t.Errorf("%v is there (%v), want what was there before", entries, err)
@@ -234,11 +234,11 @@ func TestReportBesideOutput(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	if status, _, stderr := generate("--snapshot", dir, "--out", "new/site", "--report", "new/reports/r.json"); status != command.Failed || exists("new") {
-		t.Errorf("a folder that nobody makes: status %d, want %d and nothing made: %s", status, command.Failed, stderr)
+		t.Errorf("a folder that nobody makes: got status %d, want %d and nothing made: %s", status, command.Failed, stderr)
 	}
 }
 
-// TestReportInOutput: by whatever name the report would be in the output, it is refused.
+// TestReportInOutput: a report inside the output is refused, whatever name leads there.
 func TestReportInOutput(t *testing.T) {
 	dir := demo(t)
 	for name, test := range map[string]struct {
@@ -272,7 +272,7 @@ func TestReportInOutput(t *testing.T) {
 			}
 			status, _, stderr := generate("--snapshot", dir, "--out", strings.ReplaceAll(test.out, "$PWD", pwd), "--report", strings.ReplaceAll(test.report, "$PWD", pwd))
 			if status != command.Usage || !failedWith(stderr, "is in the output: the next run would have to remove it") {
-				t.Errorf("status %d, want %d: %s", status, command.Usage, stderr)
+				t.Errorf("got status %d, want %d: %s", status, command.Usage, stderr)
 			}
 		})
 	}
@@ -285,8 +285,8 @@ func TestReportInOutput(t *testing.T) {
 	}
 }
 
-// TestOutputThatIsNoPath: what would become a folder of an odd name is refused, with
-// what does it.
+// TestOutputThatIsNoPath: names that would become an odd folder are refused, with the
+// command that does what was meant.
 func TestOutputThatIsNoPath(t *testing.T) {
 	dir := demo(t)
 	for out, reason := range map[string]string{
@@ -311,7 +311,7 @@ func TestOutputThatIsNoPath(t *testing.T) {
 			t.Chdir(t.TempDir())
 			status, _, stderr := generate("--snapshot", dir, "--out", out)
 			if status != command.Usage || !failedWith(stderr, reason) {
-				t.Errorf("status %d, want %d and %q: %s", status, command.Usage, reason, stderr)
+				t.Errorf("got status %d, want %d and %q: %s", status, command.Usage, reason, stderr)
 			}
 			if entries, err := os.ReadDir("."); err != nil || len(entries) > 0 {
 				t.Errorf("%v is there (%v), want nothing", entries, err)
@@ -335,7 +335,7 @@ func TestUnmountedOutput(t *testing.T) {
 	for _, below := range []string{"", "site", "site.tar", "sites/today"} {
 		status, _, stderr := generate("--snapshot", demo(t), "--out", filepath.Join(disk, below))
 		if status != command.Failed || !failedWith(stderr, disk+" is a link to nowhere: mount or make what it points to") {
-			t.Errorf("status %d, want %d: %s", status, command.Failed, stderr)
+			t.Errorf("got status %d, want %d: %s", status, command.Failed, stderr)
 		}
 	}
 }
@@ -350,15 +350,15 @@ func parseReport(t *testing.T, text string) generator.Report {
 	return report
 }
 
-// TestStopped sends the signal of Ctrl-C's quieter sister as soon as the run says
-// something. It ends with the status that shells expect, and leaves nothing.
+// TestStopped sends SIGTERM as soon as the run prints something. It ends with the
+// status that shells expect, and leaves no files.
 func TestStopped(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "site")
 	var stdout bytes.Buffer
 	stderr := &signaller{}
 	status := command.Run("generate", "", &Command{}, []string{"--snapshot", demo(t), "--out", out}, &stdout, stderr)
 	if status != 128+int(syscall.SIGTERM) || !strings.Contains(stderr.text.String(), "generate: stopped by terminated\n") {
-		t.Errorf("status %d: %s", status, stderr.text.String())
+		t.Errorf("got status %d: %s", status, stderr.text.String())
 	}
 	entries, err := os.ReadDir(filepath.Dir(out))
 	if err != nil || len(entries) > 0 {

@@ -77,11 +77,11 @@ func TestRefreshed(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "site")
 		status, stdout, stderr := generate("--snapshot", dir, "--out", out, "--refreshed", location, "--report=-")
 		if status != command.Done || !strings.Contains(stderr, "refreshed          2 objects, 1 merged into profiles, 0 into badges, 1 not newer\n") {
-			t.Fatalf("%s: status %d: %s", location, status, stderr)
+			t.Fatalf("%s: got status %d: %s", location, status, stderr)
 		}
 		showsTheNewer(t, out)
 		if r := parseReport(t, stdout).Refreshed; r == nil || r.Objects != 2 || r.Profiles != 1 || r.Older != 1 {
-			t.Errorf("the report: %s", stdout)
+			t.Errorf("report: got %s", stdout)
 		}
 	}
 	t.Setenv("FOLLOWPRESS_REFRESHED", folder)
@@ -106,7 +106,7 @@ func TestRefreshedInABucket(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "site")
 			status, _, stderr := generate(append(args, "--out", out)...)
 			if status != command.Done || !strings.Contains(stderr, "refreshed          0 objects") {
-				t.Errorf("nothing was refreshed: status %d: %s", status, stderr)
+				t.Errorf("nothing was refreshed: got status %d: %s", status, stderr)
 			}
 			for key, body := range newer {
 				o := storage.Object{Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum([]byte(body))}, Body: []byte(body)}
@@ -115,14 +115,14 @@ func TestRefreshedInABucket(t *testing.T) {
 				}
 			}
 			if status, _, stderr := generate(append(args, "--out", out)...); status != command.Done {
-				t.Errorf("status %d: %s", status, stderr)
+				t.Errorf("got status %d: %s", status, stderr)
 			}
 			showsTheNewer(t, out)
 
 			nowhere := filepath.Join(t.TempDir(), "nowhere")
 			status, _, stderr = generate("--snapshot", dir, "--refreshed", "s3://no-such-bucket/_refresh", "--endpoint", s.Endpoint, "--out", nowhere)
 			if status != command.Failed || !failedWith(stderr, "no such bucket") || exists(nowhere) {
-				t.Errorf("no bucket: status %d: %s", status, stderr)
+				t.Errorf("no bucket: got status %d: %s", status, stderr)
 			}
 		})
 	}

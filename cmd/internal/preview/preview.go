@@ -1,5 +1,5 @@
-// Package preview is the command that serves a site on this machine, with the handler
-// that answers for real: the demo snapshot, a snapshot, or a site that was generated before.
+// Package preview is the command that serves a site on this machine, with the same handler
+// as the fallback: the demo snapshot, another snapshot, or a generated site.
 package preview
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// poll is short: whoever generates a site wants to see it.
+// poll is short, so that a newly generated site shows up at once.
 const poll = time.Second
 
 // Command is the command with its flags.
@@ -40,8 +40,8 @@ func (*Command) Help() string {
 	followpress preview --site site.tar`
 }
 
-// AfterApply lets a flag win over the other's environment variable, which may be
-// set for another command.
+// AfterApply lets --site win over the variable of --snapshot, and the reverse: the
+// variable may be set for another command.
 func (c *Command) AfterApply(parsed *kong.Context) error {
 	given := map[string]bool{}
 	for _, element := range parsed.Path {
@@ -68,8 +68,8 @@ func (c *Command) AfterApply(parsed *kong.Context) error {
 
 // Run serves until it is interrupted.
 func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	// First of all: nobody should wait for a site to hear that the address is taken.
-	// Clients that come while it is rendered wait.
+	// Listen first, so that an address that is in use is reported before the site is
+	// rendered. Clients that connect meanwhile wait.
 	listener, err := command.Listen("addr", c.Addr)
 	if err != nil {
 		return err

@@ -149,7 +149,7 @@ func TestOtherMethodsOfThePages(t *testing.T) {
 	}
 }
 
-// An address that is taken is told before anything is rendered.
+// An address that is in use is reported before anything is rendered.
 func TestAnAddressThatIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -166,7 +166,7 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 	}
 }
 
-// A snapshot is rendered as generate would with the same flags.
+// A snapshot is rendered as by generate with the same flags.
 func TestFlagsOfASnapshot(t *testing.T) {
 	snapshot, refreshed := t.TempDir(), t.TempDir()
 	const account = "0x00000000000000000000000000000000000000aa"
@@ -227,14 +227,14 @@ func TestFlagsOfASnapshotWithASite(t *testing.T) {
 		status := command.Run("preview", "", &Command{}, []string{"--site=" + t.TempDir(), flag}, &stdout, &stderr)
 		name, _, _ := strings.Cut(flag, "=")
 		if status != command.Usage || !strings.Contains(stderr.String(), name+" is for a snapshot") {
-			t.Errorf("%s: status %d, want %d and a line that names it: %s", flag, status, command.Usage, &stderr)
+			t.Errorf("%s: got status %d, want %d and a line that names it: %s", flag, status, command.Usage, &stderr)
 		}
 		t.Setenv("FOLLOWPRESS_"+strings.ToUpper(strings.ReplaceAll(name[2:], "-", "_")), flag[len(name)+1:])
 	}
 	// Variables may be set for another command.
 	status := command.Run("preview", "", &Command{}, []string{"--site=" + t.TempDir(), "--addr=127.0.0.1:0"}, io.Discard, io.Discard)
 	if status != command.Failed { // there is no site in it
-		t.Errorf("from the environment: status %d, want %d", status, command.Failed)
+		t.Errorf("from the environment: got status %d, want %d", status, command.Failed)
 	}
 }
 

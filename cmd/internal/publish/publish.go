@@ -16,13 +16,13 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Publish is the command that puts what changed into a bucket.
+// Publish is the command that uploads what changed to a bucket.
 type Publish struct {
 	Site   string `required:"" placeholder:"SITE" help:"Folder or .tar file that generate wrote."`
 	DryRun bool   `help:"Show what would be done and what it would cost, and write nothing."`
 	publishing
 
-	// Once modes of publish. A job that still asks for one must not publish instead.
+	// Former modes of publish. A job that still uses one must fail and not publish.
 	Verify, Repair, Init, PurgeAll bool `hidden:""`
 }
 
@@ -33,7 +33,7 @@ func (*Publish) Help() string {
 	followpress publish --site site.tar --dest s3://BUCKET`
 }
 
-// Validate refuses what no run could do; kong calls it.
+// Validate checks the flags before the run; kong calls it.
 func (p *Publish) Validate() error {
 	for _, old := range []struct {
 		given      bool
@@ -61,12 +61,12 @@ type Init struct {
 
 // Help is what --help shows below the first line.
 func (*Init) Help() string {
-	return `It creates the bucket if there is none, lets everybody read the objects of a site and nothing else, and allows browsers of all origins (CORS). What the server cannot do is reported and skipped. With --site, it publishes that site.
+	return `It creates the bucket if there is none, makes the objects of a site, and nothing else, readable for everybody, and allows browsers of all origins (CORS). What the server does not support is reported and skipped. With --site, it publishes that site.
 
 	followpress init --dest s3://BUCKET --site site.tar`
 }
 
-// Validate refuses what no run could do; kong calls it.
+// Validate checks the flags before the run; kong calls it.
 func (i *Init) Validate() error { return i.validate(i.Site) }
 
 // Run makes the bucket ready, and publishes if there is a site.
@@ -83,7 +83,7 @@ func (i *Init) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	})
 }
 
-// Repair is the command that mends what verify finds.
+// Repair is the command that repairs what verify finds.
 type Repair struct {
 	Site string `required:"" placeholder:"SITE" help:"The site that the bucket holds: a folder or .tar file that generate wrote."`
 	writing
@@ -96,7 +96,7 @@ func (*Repair) Help() string {
 	followpress repair --site site.tar --dest s3://BUCKET`
 }
 
-// Validate refuses what no run could do; kong calls it.
+// Validate checks the flags before the run; kong calls it.
 func (r *Repair) Validate() error { return r.validate(r.Site) }
 
 // Run repairs.
@@ -126,12 +126,12 @@ type Verify struct {
 
 // Help is what --help shows below the first line.
 func (*Verify) Help() string {
-	return `It lists the bucket and compares that with the manifest of the site in it; it writes nothing. The exit status is 1 if anything is missing, altered or unknown.
+	return `It lists the bucket and compares the listing with the manifest in the bucket; it writes nothing. The exit status is 1 if anything is missing, altered or unknown.
 
 	followpress verify --dest s3://BUCKET`
 }
 
-// Validate refuses what no run could do; kong calls it.
+// Validate checks the flags before the run; kong calls it.
 func (v *Verify) Validate() error { return v.validate() }
 
 // Run verifies.
@@ -146,14 +146,14 @@ func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
 			return &publisher.Verification{}, err
 		}
 		if err == nil && !found.Good() {
-			err = fmt.Errorf("%s is not what its manifest says: %d missing, %d altered, %d unknown (followpress repair puts it right)",
+			err = fmt.Errorf("%s is not what its manifest says: %d missing, %d altered, %d unknown (followpress repair fixes it)",
 				v.Dest, found.Missing.Count, found.Altered.Count, found.Unknown.Count)
 		}
 		return found, err
 	})
 }
 
-// A session is what one run logs and shows.
+// A session has the logger, the progress and the streams of one run.
 type session struct {
 	log      *slog.Logger
 	progress *command.Progress
@@ -167,21 +167,21 @@ type bucket interface {
 	Requests() map[storage.Request]int
 }
 
-// A result is what a run tells, whatever it did and however it ended.
+// A result is the report of a run, whatever it did and however it ended.
 type result interface {
 	Note(dest string, err error)
 	Markdown() string
 	fmt.Stringer
 }
 
-// reporting are the flags of every command here.
+// reporting are the flags that all commands of this package have.
 type reporting struct {
 	Patience time.Duration `default:"2m" placeholder:"DURATION" help:"How long to retry a request that fails temporarily (default ${default})."`
-	Report   string        `placeholder:"FILE" help:"Write a report as JSON; - is standard output. Not into the site or the folder of --dest."`
+	Report   string        `placeholder:"FILE" help:"Write a report as JSON; - is standard output. Must not be inside the site or the folder of --dest."`
 	LogLevel string        `enum:"debug,info,warn,error" default:"warn" placeholder:"debug|info|warn|error" help:"What to log on standard error; debug logs every request (default ${default})."`
 }
 
-// report does something and reports what was done, whatever it was and however it ended.
+// report calls do and reports its result, however it ended.
 func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s session) (result, error)) error {
 	if err := command.CheckReport(r.Report, ""); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s sess
 	s := session{log: log, progress: command.NewProgress(stderr), stderr: stderr}
 	told, err := do(s)
 	s.progress.End()
-	if told == nil { // only set up
+	if told == nil { // init without a site
 		return err
 	}
 	told.Note(dest, err)
@@ -198,12 +198,12 @@ func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s sess
 	return errors.Join(err, command.WriteReport(r.Report, told, stdout), writeSummary(told.Markdown()))
 }
 
-// destination are the flags of the commands that look into a bucket.
+// destination are the flags of the commands that read a bucket.
 type destination struct {
 	Dest        string `required:"" placeholder:"URL" help:"The bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
 	Endpoint    string `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of s3://…; without one Amazon S3."`
 	Region      string `placeholder:"NAME" help:"Region of the bucket; by default AWS_REGION, or us-east-1."`
-	Concurrency int    `default:"0" placeholder:"N" help:"Most requests in flight, besides those that keep the lock; fewer where the uplink or the server is slow. 0 means 64."`
+	Concurrency int    `default:"0" placeholder:"N" help:"Most requests in flight, not counting the lock's heartbeats; fewer if the uplink or the server is slow. 0 means 64."`
 	reporting
 }
 
@@ -225,7 +225,7 @@ func (d *destination) options(s session) publisher.Options {
 	return publisher.Options{Concurrency: d.Concurrency, Patience: d.Patience, Progress: s.progress, Log: s.log}
 }
 
-// open opens the bucket, and removes what a killed run has left in a folder if it will write.
+// open opens the bucket. If write is set, it also removes what a killed run has left in a folder.
 func (d *destination) open(ctx context.Context, s session, write bool) (bucket, error) {
 	at, err := storage.ParseLocation(d.Dest)
 	if err != nil {
@@ -253,13 +253,13 @@ type writing struct {
 	caches `group:"Caches to purge after a publish:"`
 
 	PurgeMax  int           `group:"Caches to purge after a publish:" default:"1000" placeholder:"N" help:"Purge everything if more objects changed (default ${default}); 0 means always."`
-	PurgeWait time.Duration `group:"Caches to purge after a publish:" default:"15s" placeholder:"DURATION" help:"How long to wait before purging (default ${default}), so that no cache asks a fallback that has not noticed the new site (it looks every 10s)."`
+	PurgeWait time.Duration `group:"Caches to purge after a publish:" default:"15s" placeholder:"DURATION" help:"How long to wait before purging (default ${default}), so that fallbacks, which look for a new site every 10s, have noticed it."`
 }
 
 type lock struct {
 	NoLock    bool          `help:"Publish without the lock; safe only if nothing else publishes."`
 	BreakLock bool          `help:"Take the lock even from a live run; nothing is written before its lease has ended."`
-	LockLease time.Duration `default:"1m" placeholder:"DURATION" help:"How long the lock is valid after a heartbeat (default ${default}). Others wait that long, and 5s more, before they take over."`
+	LockLease time.Duration `default:"1m" placeholder:"DURATION" help:"How long the lock is valid after a heartbeat (default ${default}). Other publishers wait that long, and 5s more, before they take it over."`
 	Owner     string        `placeholder:"NAME" help:"Name of this publisher in the lock; by default user@host."`
 }
 
@@ -287,7 +287,7 @@ func (w *writing) options(s session) publisher.Options {
 	return o
 }
 
-// run does something, purges what it changed, and reports both.
+// run calls do, purges what it changed, and reports both.
 func (w *writing) run(ctx context.Context, stdout, stderr io.Writer, dryRun bool, do func(session) (result, error)) error {
 	return w.report(stdout, stderr, w.Dest, func(s session) (result, error) {
 		told, err := do(s)

@@ -95,14 +95,14 @@ func TestUsage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			status, stdout, stderr := run(strings.Fields(c.args)[0], strings.Fields(c.args)[1:]...)
 			if status != command.Usage || stdout != "" || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 || strings.Contains(stderr, "secret@") {
-				t.Errorf("status %d, %q, %q", status, stdout, stderr)
+				t.Errorf("got status %d, %q, %q", status, stdout, stderr)
 			}
 		})
 	}
 }
 
-// What cannot be begun fails with one line that says what is wrong, and tells the
-// report and the summary of the job so.
+// A run that cannot start fails with one line that says what is wrong, which is also in
+// the report and the summary of the job.
 func TestFailures(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
@@ -123,7 +123,7 @@ func TestFailures(t *testing.T) {
 			report := filepath.Join(t.TempDir(), "report.json")
 			status, stdout, stderr := run(strings.Fields(c.args)[0], append(strings.Fields(c.args)[1:], "--report", report)...)
 			if line := lastLine(stderr); status != command.Failed || stdout != "" || !strings.HasPrefix(line, "followpress ") || !strings.Contains(line, c.says) {
-				t.Errorf("status %d, %q, %q", status, stdout, stderr)
+				t.Errorf("got status %d, %q, %q", status, stdout, stderr)
 			}
 			body, err := os.ReadFile(report)
 			var told struct{ Error string }
@@ -137,19 +137,19 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A site from a folder or a tar file comes into a folder byte for byte; again it is
-// unchanged; the report adds up.
+// A site from a folder or a tar file is published to a folder byte for byte. The next
+// run finds it unchanged. The numbers of the report add up.
 func TestPublishToAFolder(t *testing.T) {
 	folder := demoSite(t, "site")
 	for _, from := range []string{folder, demoSite(t, "site.tar")} {
 		to := filepath.Join(t.TempDir(), "out")
 		dry, _, stderr := runPublish("--site", from, "--dest", "file://"+to, "--dry-run")
 		if _, err := os.Stat(to); dry != command.Done || err == nil {
-			t.Fatalf("a dry run: status %d, made the folder: %v\n%s", dry, err == nil, stderr)
+			t.Fatalf("a dry run: got status %d, made the folder: %v\n%s", dry, err == nil, stderr)
 		}
 		status, stdout, stderr := runPublish("--site", from, "--dest", "file://"+to, "--report", "-")
 		if status != command.Done {
-			t.Fatalf("status %d: %s", status, stderr)
+			t.Fatalf("got status %d: %s", status, stderr)
 		}
 		var report publisher.Report
 		if err := json.Unmarshal([]byte(stdout), &report); err != nil {
@@ -157,14 +157,14 @@ func TestPublishToAFolder(t *testing.T) {
 		}
 		if report.Outcome != publisher.Published || report.Done.Put != report.Site.Objects || report.Plan.Put != report.Done.Put ||
 			report.Plan.Bytes != report.Site.Bytes || report.Done.Manifests != 16 || report.Dest != "file://"+to || report.Cost != nil {
-			t.Errorf("the report: %s", stdout)
+			t.Errorf("report: got %s", stdout)
 		}
 		equalFolders(t, to, folder)
 		if status, _, stderr := runPublish("--site", from, "--dest", "file://"+to); status != command.Done || !strings.Contains(stderr, "unchanged") {
-			t.Errorf("again: status %d: %s", status, stderr)
+			t.Errorf("again: got status %d: %s", status, stderr)
 		}
 		if status, _, stderr := run("verify", "--dest", "file://"+to); status != command.Done {
-			t.Errorf("verify: status %d: %s", status, stderr)
+			t.Errorf("verify: got status %d: %s", status, stderr)
 		}
 	}
 }
@@ -195,17 +195,17 @@ func equalFolders(t *testing.T, got, want string) {
 	is, should := files(got), files(want)
 	for name, body := range should {
 		if is[name] != body {
-			t.Errorf("%s is another file", name)
+			t.Errorf("%s: got another file than in the site", name)
 		}
 		delete(is, name)
 	}
 	for name := range is {
-		t.Errorf("%s is too much", name)
+		t.Errorf("%s: got it in the bucket, want it absent", name)
 	}
 }
 
-// A folder that is reached through a symbolic link is the same bucket: it is published
-// to, verified, and a run that was cut off is taken up.
+// A folder reached through a symbolic link is the same bucket: publishing, verifying
+// and resuming a run work.
 func TestPublishThroughALink(t *testing.T) {
 	from, to := demoSite(t, "site"), filepath.Join(t.TempDir(), "out")
 	link := filepath.Join(t.TempDir(), "link")
@@ -214,7 +214,7 @@ func TestPublishThroughALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status, _, stderr := runPublish("--site", from, "--dest", dest); status != command.Failed || !strings.Contains(lastLine(stderr), "not mounted") {
-		t.Errorf("a link to nothing: status %d: %s", status, stderr)
+		t.Errorf("a link to nothing: got status %d: %s", status, stderr)
 	}
 	if err := os.Mkdir(to, 0o755); err != nil {
 		t.Fatal(err)
@@ -224,7 +224,7 @@ func TestPublishThroughALink(t *testing.T) {
 		status, stdout, stderr := run(verb, append(args, "--dest", dest, "--report", "-")...)
 		var report publisher.Report
 		if err := json.Unmarshal([]byte(stdout), &report); err != nil || status != command.Done {
-			t.Fatalf("status %d: %s, %v", status, stderr, err)
+			t.Fatalf("got status %d: %s, %v", status, stderr, err)
 		}
 		return &report
 	}
@@ -245,7 +245,7 @@ func TestPublishThroughALink(t *testing.T) {
 	must("verify")
 }
 
-// A folder is synced unless somebody asks for speed: by the flag, or by the environment.
+// A folder is synced unless --no-sync or its variable is set.
 func TestNoSync(t *testing.T) {
 	for _, c := range []struct {
 		name, environment string
@@ -266,7 +266,7 @@ func TestNoSync(t *testing.T) {
 			}
 			equalFolders(t, to, from)
 			if g.opened.NoSync != c.want {
-				t.Errorf("no sync: %v, want %v", g.opened.NoSync, c.want)
+				t.Errorf("NoSync: got %v, want %v", g.opened.NoSync, c.want)
 			}
 		})
 	}
@@ -298,8 +298,8 @@ func onServers(t *testing.T, test func(t *testing.T, s *servers.Server)) {
 	}
 }
 
-// From nothing to a site that everybody can read takes one command; no output of it
-// holds the secret, at any level.
+// One command creates a bucket with a site that everybody can read. Its output does not
+// contain the secret, at any log level.
 func TestInitAndPublish(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		from := demoSite(t, "site.tar")
@@ -309,11 +309,11 @@ func TestInitAndPublish(t *testing.T) {
 		args := []string{"--site", from, "--dest", "s3://new-bucket/a/prefix", "--endpoint", s.Endpoint, "--log-level", "debug", "--report", report}
 		status, stdout, stderr := runPublish(args...)
 		if status != command.Failed || !strings.Contains(lastLine(stderr), "followpress init") {
-			t.Errorf("without a bucket: status %d: %s", status, stderr)
+			t.Errorf("without a bucket: got status %d: %s", status, stderr)
 		}
 		status, _, more := run("init", args...)
 		if status != command.Done {
-			t.Fatalf("status %d: %s", status, more)
+			t.Fatalf("got status %d: %s", status, more)
 		}
 		for path, want := range map[string]int{
 			"api/v1/leaderboard/followers": http.StatusOK, "_site": http.StatusOK,
@@ -324,7 +324,7 @@ func TestInitAndPublish(t *testing.T) {
 				t.Fatal(err)
 			}
 			if response.Body.Close(); response.StatusCode != want {
-				t.Errorf("anybody gets %s: %d, want %d", path, response.StatusCode, want)
+				t.Errorf("anonymous GET %s: got %d, want %d", path, response.StatusCode, want)
 			}
 		}
 		var told strings.Builder
@@ -338,11 +338,11 @@ func TestInitAndPublish(t *testing.T) {
 		}
 		for _, secret := range []string{s.SecretKey, "Signature=", "Authorization"} {
 			if strings.Contains(told.String(), secret) {
-				t.Errorf("the output holds %q", secret)
+				t.Errorf("output: got the secret %q in it", secret)
 			}
 		}
 		if !strings.Contains(told.String(), "| objects put | 439 |") {
-			t.Errorf("the summary of the job: %s", told.String())
+			t.Errorf("summary of the job: got %s", told.String())
 		}
 	})
 }
@@ -355,11 +355,11 @@ func TestDryRunCosts(t *testing.T) {
 			"--dry-run", "--report", "-", "--price-put", "1000", "--price-get", "0", "--price-storage", "1000000")
 		var report publisher.Report
 		if err := json.Unmarshal([]byte(stdout), &report); status != command.Done || err != nil {
-			t.Fatalf("status %d, %v: %s", status, err, stderr)
+			t.Fatalf("got status %d, %v: %s", status, err, stderr)
 		}
 		puts := float64(report.Site.Objects + 16 + 4) // manifest; lock, its probe, mark, root
 		if report.Outcome != publisher.Planned || report.Cost == nil || report.Cost.Requests != puts || report.Cost.StorageMonth != float64(report.Site.Bytes)/1000 {
-			t.Errorf("the report: %s", stdout)
+			t.Errorf("report: got %s", stdout)
 		}
 		for object := range s.Client().ListObjectsIter(context.Background(), bucket, minio.ListObjectsOptions{Recursive: true}) {
 			t.Errorf("the bucket holds %s (%v)", object.Key, object.Err)
@@ -367,7 +367,7 @@ func TestDryRunCosts(t *testing.T) {
 	})
 }
 
-// Where a server refuses conditional writes, the command says so once and goes on.
+// If a server refuses conditional writes, the command warns once and continues.
 func TestServerWithoutConditionalWrites(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		behind, err := url.Parse(s.Endpoint)
@@ -387,15 +387,15 @@ func TestServerWithoutConditionalWrites(t *testing.T) {
 		dest := "s3://" + s.Bucket(t)
 		status, _, stderr := runPublish("--site", demoSite(t, "site"), "--dest", dest, "--endpoint", front.URL)
 		if status != command.Done || strings.Count(stderr, "no conditional writes") != 1 || !strings.Contains(stderr, "without a lock") {
-			t.Fatalf("status %d: %s", status, stderr)
+			t.Fatalf("got status %d: %s", status, stderr)
 		}
 		if status, _, stderr := run("verify", "--dest", dest, "--endpoint", front.URL); status != command.Done {
-			t.Errorf("verify: status %d: %s", status, stderr)
+			t.Errorf("verify: got status %d: %s", status, stderr)
 		}
 	})
 }
 
-// What trying again does not change stops at once, and says what to check.
+// Errors that a retry cannot fix stop the run at once, with what to check.
 func TestPermanentErrors(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		from, dest := demoSite(t, "site"), "s3://"+s.Bucket(t)
@@ -407,7 +407,7 @@ func TestPermanentErrors(t *testing.T) {
 				t.Setenv(c.variable, c.value)
 				status, _, stderr := runPublish("--site", from, "--dest", dest, "--endpoint", s.Endpoint, "--log-level", "debug")
 				if status != command.Failed || !strings.Contains(lastLine(stderr), c.says) || strings.Contains(stderr, "trying again") || strings.Contains(stderr, s.SecretKey) {
-					t.Errorf("status %d: %s", status, stderr)
+					t.Errorf("got status %d: %s", status, stderr)
 				}
 			})
 		}
@@ -423,7 +423,7 @@ func TestPublicKeys(t *testing.T) {
 	for _, pattern := range config.PublicKeys() {
 		for _, private := range []site.Key{site.LockKey, site.MarkKey, site.PackKey, site.RefreshKey(site.Details, "1")} {
 			if before, _, _ := strings.Cut(pattern, "*"); strings.HasPrefix(string(private), before) {
-				t.Errorf("%s opens %s", pattern, private)
+				t.Errorf("%s: got it to match %s, want no private key", pattern, private)
 			}
 		}
 	}

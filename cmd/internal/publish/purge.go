@@ -17,18 +17,18 @@ import (
 // Purge is the command that makes caches forget everything.
 type Purge struct {
 	caches
-	DryRun bool `help:"Show what would be purged, and ask nothing of the caches."`
+	DryRun bool `help:"Show what would be purged, and send no requests to the caches."`
 	reporting
 }
 
 // Help is what --help shows below the first line.
 func (*Purge) Help() string {
-	return `Publish purges what it changed by itself; this is for after a purge that failed. It needs no bucket and no site.
+	return `Use it after a purge that failed: publish itself purges what it changed. It needs no bucket and no site.
 
 	followpress purge --purge varnish:http://10.0.0.5:6081`
 }
 
-// Validate refuses what no run could do; kong calls it.
+// Validate checks the flags before the run; kong calls it.
 func (p *Purge) Validate() error {
 	if len(p.Purge) == 0 {
 		return errors.New("missing flags: --purge=CACHE")
@@ -49,7 +49,7 @@ func (p *Purge) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	})
 }
 
-// stale is what follows from a purge that failed.
+// stale is the consequence of a failed purge, for messages.
 const stale = "caches may serve old answers until they expire"
 
 // caches are the flags that name caches.
@@ -58,7 +58,7 @@ type caches struct {
 	PurgeURL []string `placeholder:"URL" help:"Public URL of the site, like https://api.example.org, for caches that purge whole URLs; may be repeated."`
 }
 
-// purgers opens the caches of --purge, without asking them anything.
+// purgers makes a purger for each --purge, without sending any requests.
 func (c *caches) purgers(patience time.Duration, s session) ([]*purger.Purger, error) {
 	credentials := storage.AWSCredentials()
 	o := purger.Options{
@@ -69,7 +69,7 @@ func (c *caches) purgers(patience time.Duration, s session) ([]*purger.Purger, e
 			v, err := credentials(ctx)
 			return purger.Credentials{AccessKeyID: v.AccessKeyID, SecretAccessKey: v.SecretAccessKey, SessionToken: v.SessionToken}, err
 		},
-		// As the services' own tools call them.
+		// The names that the services' own tools use.
 		Endpoints: map[purger.Kind]string{
 			purger.CloudFront: os.Getenv("AWS_ENDPOINT_URL_CLOUDFRONT"),
 			purger.Cloudflare: os.Getenv("CLOUDFLARE_BASE_URL"),
@@ -87,8 +87,8 @@ func (c *caches) purgers(patience time.Duration, s session) ([]*purger.Purger, e
 	return all, nil
 }
 
-// forget makes all caches forget something, or says what they would be asked. All are
-// asked, also after one has failed; explain says what follows from that.
+// forget purges something from all caches, or only reports what would be purged. It
+// goes on after a cache has failed; explain adds what follows from a failure.
 func forget(ctx context.Context, s session, all []*purger.Purger, what purger.Purge, dryRun bool, explain func(error) error) (results purges, err error) {
 	for _, cache := range all {
 		if dryRun {
@@ -107,7 +107,7 @@ func forget(ctx context.Context, s session, all []*purger.Purger, what purger.Pu
 	return results, err
 }
 
-// purge makes the caches forget what a run has changed.
+// purge purges from the caches what a run has changed.
 func (w *writing) purge(ctx context.Context, s session, told result, dryRun bool) (result, error) {
 	if len(w.Purge) == 0 {
 		return told, nil
@@ -127,15 +127,15 @@ func (w *writing) purge(ctx context.Context, s session, told result, dryRun bool
 		fmt.Fprintf(s.stderr, "waiting %s for fallbacks to notice the new site, then purging %s\n", w.PurgeWait, names(all))
 		select {
 		case <-time.After(w.PurgeWait):
-		case <-ctx.Done(): // each cache says that it was not asked
+		case <-ctx.Done(): // each cache reports that it was not purged
 		}
 	}
 	results, err := forget(ctx, s, all, *what, dryRun, purgeAgain)
 	return results.with(told), err
 }
 
-// purgeAgain says how to go on after a purge that failed: the next publish finds the site
-// published and purges nothing.
+// purgeAgain wraps the error of a failed purge with what to do: the next publish will
+// find the site published and purge nothing.
 func purgeAgain(err error) error {
 	return fmt.Errorf("the site is published, but %s: %w: purge again with followpress purge and the same --purge", stale, err)
 }
@@ -148,12 +148,12 @@ func names(caches []*purger.Purger) string {
 	return strings.Join(all, ", ")
 }
 
-// changed is what caches have to forget; nil if nothing changed. It asks nothing, not
-// even the site: that may be gone by now, and what it said then is in the report.
+// changed is what has to be purged; nil if nothing changed. It relies on the report
+// alone, since the site may be gone by now.
 func changed(told result) *purger.Purge {
 	var run *publisher.Report
 	switch t := told.(type) {
-	case nil: // only set up
+	case nil: // init without a site
 		return nil
 	case *publisher.Verification:
 		if run = t.Repaired; run == nil || len(run.Changed.Keys) == 0 && !run.Changed.Unknown {
@@ -161,9 +161,9 @@ func changed(told result) *purger.Purge {
 		}
 	case *publisher.Report:
 		run = t
-		became := run.Live && run.Outcome != publisher.Unchanged // perhaps what is gone could not be deleted
+		became := run.Live && run.Outcome != publisher.Unchanged // even if stale objects could not be deleted
 		if !became && run.Outcome != publisher.Planned {
-			return nil // what a run has put that failed before that, the next one purges
+			return nil // the run failed before the site was live: the next one purges what it put
 		}
 	}
 	what := purger.Everything()
@@ -173,10 +173,10 @@ func changed(told result) *purger.Purge {
 	return &what
 }
 
-// purges are what all caches were asked.
+// purges are the results of all caches.
 type purges []purger.Result
 
-// with adds them to what a run tells.
+// with adds them to the report of a run.
 func (p purges) with(told result) result {
 	switch t := told.(type) {
 	case *publisher.Report:
@@ -238,13 +238,13 @@ type repairedAndPurged struct {
 func (r *repairedAndPurged) String() string   { return r.Verification.String() + r.Purged.String() }
 func (r *repairedAndPurged) Markdown() string { return r.Verification.Markdown() + r.Purged.Markdown() }
 
-// purged is what purge tells.
+// purged is the report of the command purge.
 type purged struct {
 	Purged purges `json:"purged"`
 	Error  string `json:"error,omitempty"`
 }
 
-// Note adds what only the caller knows, as that of the other results does.
+// Note adds what only the caller knows, like Note of the other results.
 func (r *purged) Note(_ string, err error) {
 	if err != nil {
 		r.Error = err.Error()

@@ -34,8 +34,8 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A forgetful cache keeps every answer until it is told to forget it, by BAN as
-// Varnish is or by PURGE, and keeps what it was told.
+// A forgetful cache keeps every answer until it is purged, by BAN like Varnish or by
+// PURGE, and records these requests.
 type forgetful struct {
 	*httptest.Server
 	origin http.Handler
@@ -157,8 +157,7 @@ func now(t *testing.T, folder string) http.Handler {
 	})
 }
 
-// urisOf are the URLs of all objects of a site, with some of the queries that a cache
-// may have seen.
+// urisOf are the URLs of all objects of a site, some of them with queries.
 func urisOf(t *testing.T, folder string) []string {
 	t.Helper()
 	config, err := site.Config{}.WithDefaults()
@@ -236,17 +235,17 @@ func TestPurge(t *testing.T) {
 
 	status, _, stderr := runPublish(append(args, "--dry-run")...)
 	if status != command.Done || !strings.Contains(stderr, "to purge, in 1 requests") || !strings.Contains(stderr, "/lists/104/searchFollowing") {
-		t.Errorf("dry run: status %d: %s", status, stderr)
+		t.Errorf("dry run: got status %d: %s", status, stderr)
 	}
 	for _, c := range caches {
 		if told := c.wasTold(); len(told) > 0 {
-			t.Errorf("a dry run asked for %q", told)
+			t.Errorf("a dry run got requests for %q", told)
 		}
 	}
 
 	status, stdout, stderr := runPublish(append(args, "--report", "-")...)
 	if status != command.Done {
-		t.Fatalf("status %d: %s", status, stderr)
+		t.Fatalf("got status %d: %s", status, stderr)
 	}
 	var report struct {
 		publisher.Report
@@ -269,7 +268,7 @@ func TestPurge(t *testing.T) {
 				kept++
 			}
 			if got := c.get(t, uri); got != fresh {
-				t.Errorf("cache %d still serves an old %s", i, uri)
+				t.Errorf("cache %d: got an old answer to %s", i, uri)
 			}
 		}
 	}
@@ -280,16 +279,16 @@ func TestPurge(t *testing.T) {
 		c.wasTold()
 	}
 	if status, _, stderr := runPublish(args...); status != command.Done || !strings.Contains(stderr, "unchanged") {
-		t.Errorf("again: status %d: %s", status, stderr)
+		t.Errorf("again: got status %d: %s", status, stderr)
 	}
 	for _, c := range caches {
 		if told := c.wasTold(); len(told) > 0 {
-			t.Errorf("nothing changed, but it asked for %q", told)
+			t.Errorf("nothing changed, but it got requests for %q", told)
 		}
 	}
 }
 
-// Where not all changes are known, or there are too many, everything is purged.
+// If not all changes are known, or there are too many, everything is purged.
 func TestPurgeEverything(t *testing.T) {
 	first, second := demoSite(t, "site"), changedDemo(t, withoutLast)
 	cache := newForgetful(t, http.NotFoundHandler())
@@ -314,16 +313,16 @@ func TestPurgeEverything(t *testing.T) {
 			}
 			args := append([]string{"--site", second, "--dest", "file://" + to, "--purge", "varnish:" + cache.URL, "--purge-wait", "0s"}, c.args...)
 			if status, _, stderr := runPublish(args...); status != command.Done || !strings.Contains(stderr, "everything, in 1 requests") {
-				t.Errorf("status %d: %s", status, stderr)
+				t.Errorf("got status %d: %s", status, stderr)
 			}
 			if told := cache.wasTold(); !slices.Equal(told, []string{".*"}) {
-				t.Errorf("it asked for %q", told)
+				t.Errorf("it got requests for %q", told)
 			}
 		})
 	}
 }
 
-// A purge that fails is no publish that fails: it says so, and how to go on.
+// If only the purge fails, the message says that the site is published, and what to do.
 func TestPurgeFails(t *testing.T) {
 	from, to := demoSite(t, "site"), filepath.Join(t.TempDir(), "out")
 	cache, other := newForgetful(t, http.NotFoundHandler()), newForgetful(t, http.NotFoundHandler())
@@ -338,10 +337,10 @@ func TestPurgeFails(t *testing.T) {
 	}
 	line := lastLine(stderr)
 	if status != command.Failed || !strings.Contains(line, "the site is published") || !strings.Contains(line, "followpress purge") || !strings.Contains(line, "503") || !strings.Contains(line, cache.URL) {
-		t.Errorf("status %d: %s", status, stderr)
+		t.Errorf("got status %d: %s", status, stderr)
 	}
 	if !strings.Contains(stdout, `"outcome": "published"`) || !strings.Contains(stdout, "503") || len(other.wasTold()) == 0 {
-		t.Errorf("the report: %s", stdout)
+		t.Errorf("report: got %s", stdout)
 	}
 	if body, err := os.ReadFile(summary); err != nil || !strings.Contains(string(body), ": failed |") {
 		t.Errorf("the summary: %s, %v", body, err)
@@ -352,14 +351,14 @@ func TestPurgeFails(t *testing.T) {
 	cache.wasTold()
 	other.wasTold()
 	if status, _, stderr := run("purge", "--patience", "1ms", "--purge", "varnish:"+cache.URL+"/?k="+token, "--purge", "varnish:"+other.URL); status != command.Done || !strings.Contains(stderr, "everything") {
-		t.Errorf("purge: status %d: %s", status, stderr)
+		t.Errorf("purge: got status %d: %s", status, stderr)
 	}
 	if told := append(cache.wasTold(), other.wasTold()...); !slices.Equal(told, []string{".*", ".*"}) {
-		t.Errorf("purge asked for %q", told)
+		t.Errorf("purge got requests for %q", told)
 	}
 }
 
-// What a repair puts back is purged too, also where it leaves something unknown alone.
+// Objects that a repair puts back are purged too, even if it leaves unknown objects alone.
 func TestPurgeAfterRepair(t *testing.T) {
 	from, to := demoSite(t, "site"), filepath.Join(t.TempDir(), "out")
 	cache := newForgetful(t, http.NotFoundHandler())
@@ -368,7 +367,7 @@ func TestPurgeAfterRepair(t *testing.T) {
 	}
 	args := []string{"--site", from, "--dest", "file://" + to, "--purge", "varnish:" + cache.URL, "--purge-wait", "0s"}
 	if status, _, stderr := run("repair", args...); status != command.Done || len(cache.wasTold()) > 0 {
-		t.Errorf("nothing to repair: status %d: %s", status, stderr)
+		t.Errorf("nothing to repair: got status %d: %s", status, stderr)
 	}
 	if err := os.Remove(filepath.Join(to, "api/v1/lists/4/details")); err != nil {
 		t.Fatal(err)
@@ -378,12 +377,12 @@ func TestPurgeAfterRepair(t *testing.T) {
 	}
 	status, _, stderr := run("repair", args...)
 	if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "1 unknown") || len(told) != 1 || !strings.Contains(told[0], "/lists/4/details") {
-		t.Errorf("status %d, asked for %q: %s", status, told, stderr)
+		t.Errorf("got status %d, got requests for %q: %s", status, told, stderr)
 	}
 }
 
-// What a publish changed is purged also where the folder of the site was replaced or
-// removed as soon as it was published.
+// Changes are purged even if the folder of the site is replaced or removed right after
+// the publish.
 func TestPurgeWithoutTheSite(t *testing.T) {
 	first, second := demoSite(t, "site"), changedDemo(t, withoutLast)
 	cache, to := newForgetful(t, http.NotFoundHandler()), filepath.Join(t.TempDir(), "out")
@@ -402,7 +401,7 @@ func TestPurgeWithoutTheSite(t *testing.T) {
 	}
 	_, err = p.purge(t.Context(), quiet, told, false)
 	if bans := cache.wasTold(); err != nil || len(bans) != 1 || !strings.Contains(bans[0], "/lists/104/searchFollowing") {
-		t.Errorf("asked for %q: %v", bans, err)
+		t.Errorf("got requests for %q: %v", bans, err)
 	}
 }
 
@@ -415,8 +414,8 @@ func withoutLastList(name, text string) string {
 	return strings.Join(lines[:len(lines)-1], "")
 }
 
-// Once the root is the new one readers see the new site: caches are purged even if what
-// is gone cannot be deleted. Both are reported.
+// Once the root is replaced readers see the new site: caches are purged even if stale
+// objects cannot be deleted. Both are reported.
 func TestPurgeAfterDeletesThatFail(t *testing.T) {
 	first, second := demoSite(t, "site"), changedDemo(t, withoutLastList)
 	cache := newForgetful(t, http.NotFoundHandler())
@@ -443,20 +442,20 @@ func TestPurgeAfterDeletesThatFail(t *testing.T) {
 			line := lastLine(stderr)
 			for _, says := range c.says {
 				if status != command.Failed || !strings.Contains(line, says) {
-					t.Errorf("status %d, want %q: %s", status, says, stderr)
+					t.Errorf("got status %d, want %q: %s", status, says, stderr)
 				}
 			}
 			if told := cache.wasTold(); len(told) != 1 || !strings.Contains(told[0], "/lists/140/details") {
-				t.Errorf("asked for %q", told)
+				t.Errorf("got requests for %q", told)
 			}
 			if !strings.Contains(stdout, `"outcome": "failed"`) || !strings.Contains(stdout, `"live": true`) {
-				t.Errorf("the report: %s", stdout)
+				t.Errorf("report: got %s", stdout)
 			}
 		})
 	}
 }
 
-// refusing is a front that passes requests on to a server but for those that it refuses.
+// refusing is a proxy that refuses some requests and forwards the others.
 func refusing(t *testing.T, endpoint string, refuse func(r *http.Request) bool) string {
 	t.Helper()
 	to, err := url.Parse(endpoint)
@@ -500,7 +499,7 @@ func TestPurgeBehindAServerThatDoesNotDelete(t *testing.T) {
 				for _, want := range []string{"/lists/140/details", ".*"} { // a run that takes it up does not know what had changed
 					status, _, stderr := runPublish(args(bucket, front, "--site", second)...)
 					if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "SlowDown") || len(told) != 1 || !strings.Contains(told[0], want) {
-						t.Errorf("status %d, asked for %q, want %s: %s", status, told, want, stderr)
+						t.Errorf("got status %d, got requests for %q, want %s: %s", status, told, want, stderr)
 					}
 				}
 			})
@@ -517,7 +516,7 @@ func TestPurgeBehindAServerThatDoesNotDelete(t *testing.T) {
 			}
 			status, _, stderr := run("repair", args(bucket, refusing(t, s.Endpoint, deletes), "--site", second)...)
 			if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "SlowDown") || len(told) != 1 || !strings.Contains(told[0], "/lists/133/details") {
-				t.Errorf("status %d, asked for %q: %s", status, told, stderr)
+				t.Errorf("got status %d, got requests for %q: %s", status, told, stderr)
 			}
 		})
 		t.Run("interrupt", func(t *testing.T) {
@@ -533,13 +532,13 @@ func TestPurgeBehindAServerThatDoesNotDelete(t *testing.T) {
 			var stderr strings.Builder
 			err := p.Run(ctx, io.Discard, &stderr)
 			if told := cache.wasTold(); !errors.Is(err, context.Canceled) || len(told) > 0 || !strings.Contains(stderr.String(), "the site is published") || !strings.Contains(stderr.String(), "followpress purge") {
-				t.Errorf("%v, asked for %q: %s", err, told, &stderr)
+				t.Errorf("%v, got requests for %q: %s", err, told, &stderr)
 			}
 		})
 	})
 }
 
-// What goes wrong after the publish says how to go on, whatever it is.
+// Any failure after the publish says what to do next.
 func TestPurgeCannotBegin(t *testing.T) {
 	report := publisher.NewReport()
 	report.Outcome, report.Live, report.Changed.Unknown = publisher.Published, true, true
@@ -549,13 +548,13 @@ func TestPurgeCannotBegin(t *testing.T) {
 	}
 }
 
-// It waits before it purges, and an interrupt ends that.
+// It waits before it purges, and an interrupt ends the wait.
 func TestPurgeWaits(t *testing.T) {
 	cache := newForgetful(t, http.NotFoundHandler())
 	begun := time.Now()
 	status, _, stderr := runPublish("--site", demoSite(t, "site"), "--dest", "file://"+filepath.Join(t.TempDir(), "out"), "--purge", "varnish:"+cache.URL, "--purge-wait", "1s")
 	if took := time.Since(begun); status != command.Done || took < time.Second || !strings.Contains(stderr, "waiting 1s for fallbacks to notice the new site, then purging varnish:"+cache.URL) || len(cache.wasTold()) == 0 {
-		t.Errorf("status %d after %s: %s", status, took, stderr)
+		t.Errorf("got status %d after %s: %s", status, took, stderr)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(runMain) != "" {
 		command.Main("followpress", "", &verbs{})
 	}
-	// To sync would be to wait for what all other tests write.
+	// Syncing would wait for the files of all other tests.
 	if err := os.Setenv("FOLLOWPRESS_NO_SYNC", "1"); err != nil {
 		panic(err)
 	}
@@ -97,8 +97,8 @@ func digests(t *testing.T, folder string) map[site.Key]string {
 	return found
 }
 
-// slowWay is a way to a server that takes time, and a function that makes the server
-// hang there, and one that makes it answer again.
+// slowWay returns a slow proxy to a server, a function that makes it hang, and one that
+// makes it answer again.
 func slowWay(t *testing.T, s *servers.Server) (endpoint string, hang, mend func()) {
 	t.Helper()
 	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
@@ -122,9 +122,9 @@ func slowWay(t *testing.T, s *servers.Server) (endpoint string, hang, mend func(
 	return "http://" + proxy.Listen, hang, mend
 }
 
-// An interrupt ends the command within seconds, even if the server hangs. What is under
-// way may end first where the server answers; then the next run can begin at once, else
-// when the lease has run out. It takes up what was done.
+// An interrupt ends the command within seconds, even if the server hangs. If the server
+// answers, requests under way complete and the next run can begin at once; otherwise it
+// begins when the lease has expired. It resumes the interrupted run.
 func TestInterrupted(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		from := demoSite(t, "site")
@@ -159,7 +159,7 @@ func TestInterrupted(t *testing.T) {
 				p.Signal(c.signal)
 				status, _ := p.Wait()
 				if took := time.Since(begun); took > c.within {
-					t.Errorf("it went on for %v", took)
+					t.Errorf("interrupted: got the end after %v, want it within the limit", took)
 				} else {
 					t.Logf("it ended after %v", took)
 				}
@@ -171,10 +171,10 @@ func TestInterrupted(t *testing.T) {
 				}
 				status, _, stderr := runPublish(append(args, "--endpoint", s.Endpoint)...)
 				if status != command.Done || !strings.Contains(stderr, "after a listing") {
-					t.Errorf("the next run: status %d: %s", status, stderr)
+					t.Errorf("the next run: got status %d: %s", status, stderr)
 				}
 				if got := contents(t, s, bucket); !maps.Equal(got, want) {
-					t.Errorf("the bucket has %d objects, the site %d, or some differ", len(got), len(want))
+					t.Errorf("bucket: got %d objects, want the %d of the site, byte for byte", len(got), len(want))
 				}
 			})
 		}
@@ -218,8 +218,8 @@ func newFront(t *testing.T, s *servers.Server, rewrite func(out *http.Request)) 
 	return f
 }
 
-// The report counts what was asked, says what it costs at the prices given, and adds up
-// with what is in the bucket. The summary of the job grows by a table a run.
+// The report counts the requests and their cost at the given prices, and agrees with
+// the content of the bucket. Each run appends a table to the summary of the job.
 func TestTheReportAddsUp(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		summary := filepath.Join(t.TempDir(), "summary")
@@ -231,13 +231,13 @@ func TestTheReportAddsUp(t *testing.T) {
 				"--price-put", "2000", "--price-get", "1000", "--price-storage", "0")
 			var report publisher.Report
 			if err := json.Unmarshal([]byte(stdout), &report); status != command.Done || err != nil {
-				t.Fatalf("status %d, %v: %s", status, err, stderr)
+				t.Fatalf("got status %d, %v: %s", status, err, stderr)
 			}
 			if !maps.Equal(report.Requests, f.count) {
-				t.Errorf("the report counts %v, the server %v", report.Requests, f.count)
+				t.Errorf("requests in the report: got %v, want the %v that the server counted", report.Requests, f.count)
 			}
 			if want := float64(2*f.count[storage.Put] + f.count[storage.Get]); report.Cost == nil || report.Cost.Requests != want || report.Cost.StorageMonth != 0 {
-				t.Errorf("the cost is %+v, want %v", report.Cost, want)
+				t.Errorf("cost: got %+v, want %v", report.Cost, want)
 			}
 			want := map[site.Key]string{}
 			for key, etag := range digests(t, folder) {
@@ -245,10 +245,10 @@ func TestTheReportAddsUp(t *testing.T) {
 			}
 			got := contents(t, s, bucket)
 			if !maps.Equal(got, want) {
-				t.Errorf("the bucket has %d objects, the site %d, or some differ", len(got), len(want))
+				t.Errorf("bucket: got %d objects, want the %d of the site, byte for byte", len(got), len(want))
 			}
 			if report.Done.Put+report.Done.Manifests+1 != len(got) || report.Done.Put != report.Plan.Put || report.Outcome != publisher.Published {
-				t.Errorf("the report: %s", stdout)
+				t.Errorf("report: got %s", stdout)
 			}
 			body, err := os.ReadFile(summary)
 			if err != nil || strings.Count(string(body), "### s3://"+bucket) != 1 || strings.Count(string(body), "| objects put | 439 |") != i+1 {
@@ -258,7 +258,7 @@ func TestTheReportAddsUp(t *testing.T) {
 	})
 }
 
-// A dry run says what the run will do, and sends nothing that writes.
+// A dry run shows the plan of the run, and sends no request that writes.
 func TestADryRunOnlyReads(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		bucket, f := s.Bucket(t), newFront(t, s, nil)
@@ -273,20 +273,20 @@ func TestADryRunOnlyReads(t *testing.T) {
 		var planned, done publisher.Report
 		status, stdout, stderr := runPublish(append(args, "--dry-run")...)
 		if err := json.Unmarshal([]byte(stdout), &planned); status != command.Done || err != nil {
-			t.Fatalf("status %d, %v: %s", status, err, stderr)
+			t.Fatalf("got status %d, %v: %s", status, err, stderr)
 		}
 		if writes := len(f.count) - min(1, f.count[storage.Get]); writes > 0 {
-			t.Errorf("a dry run sent %v", f.count)
+			t.Errorf("dry run: got requests %v, want none that write", f.count)
 		}
 		if !maps.Equal(contents(t, s, bucket), before) {
 			t.Error("a dry run changed the bucket")
 		}
 		status, stdout, stderr = runPublish(args...)
 		if err := json.Unmarshal([]byte(stdout), &done); status != command.Done || err != nil {
-			t.Fatalf("status %d, %v: %s", status, err, stderr)
+			t.Fatalf("got status %d, %v: %s", status, err, stderr)
 		}
 		if planned.Plan != done.Plan || planned.Outcome != publisher.Planned || planned.Plan.Put == 0 {
-			t.Errorf("planned %+v, done %+v", planned.Plan, done.Plan)
+			t.Errorf("dry run: got the plan %+v, want %+v", planned.Plan, done.Plan)
 		}
 	})
 }
@@ -300,8 +300,8 @@ func otherSite(t *testing.T, path string) {
 	}
 }
 
-// A server that takes conditions and does not look at them is found out before anybody
-// relies on the lock. The command says so once and goes on.
+// A server that ignores conditions is detected before the lock is relied on. The
+// command warns once and continues.
 func TestServerThatIgnoresConditions(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		f := newFront(t, s, func(out *http.Request) {
@@ -315,7 +315,7 @@ func TestServerThatIgnoresConditions(t *testing.T) {
 		for range 2 {
 			status, _, stderr := runPublish(args...)
 			if status != command.Done || strings.Count(stderr, "no conditional writes") != 1 || !strings.Contains(stderr, "without a lock") {
-				t.Errorf("status %d: %s", status, stderr)
+				t.Errorf("got status %d: %s", status, stderr)
 			}
 			if !maps.Equal(contents(t, s, bucket), digests(t, from)) {
 				t.Error("the bucket is not the site")
@@ -323,13 +323,13 @@ func TestServerThatIgnoresConditions(t *testing.T) {
 			otherSite(t, from)
 		}
 		if status, _, stderr := runPublish(append(args, "--no-lock")...); status != command.Done || strings.Contains(stderr, "no conditional writes") {
-			t.Errorf("with --no-lock: status %d: %s", status, stderr)
+			t.Errorf("with --no-lock: got status %d: %s", status, stderr)
 		}
 	})
 }
 
-// Verify has the status 1 where something is missing, altered or unknown; repair where
-// something is left that is none of a site's.
+// The status of verify is 1 if objects are missing, altered or unknown, and that of
+// repair if foreign objects are left.
 func TestStatusOfVerifyAndRepair(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		from, bucket := demoSite(t, "site"), s.Bucket(t)
@@ -366,14 +366,14 @@ func TestStatusOfVerifyAndRepair(t *testing.T) {
 			}
 			status, stdout, stderr := run(strings.Fields(step.args)[0], args...)
 			if status != step.status || stdout != "" || !strings.Contains(stderr, step.says) {
-				t.Errorf("%s: status %d: %s", step.name, status, stderr)
+				t.Errorf("%s: got status %d: %s", step.name, status, stderr)
 			}
 		}
 	})
 }
 
-// Whatever the command does and however it ends, nothing that it writes holds the
-// secret, or anything of a signature; not even at the level debug.
+// However the command ends, its output contains neither the secret nor a signature, not
+// even at the level debug.
 func TestNoSecretIsTold(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		const wrong = "a-wrong-secret-key"
@@ -386,7 +386,7 @@ func TestNoSecretIsTold(t *testing.T) {
 			status, stdout, stderr := run(strings.Fields(args)[0], append(strings.Fields(args)[1:], "--report", "-", "--log-level", "debug", "--patience", "1s")...)
 			told.WriteString(stdout + stderr)
 			if status != want {
-				t.Errorf("%s: status %d: %s", args, status, lastLine(stderr))
+				t.Errorf("%s: got status %d: %s", args, status, lastLine(stderr))
 			}
 		}
 		here := " --dest " + dest + " --endpoint " + endpoint
@@ -427,7 +427,7 @@ func TestPublishSitesToAFolder(t *testing.T) {
 	otherSite(t, second)
 	for _, step := range []struct{ from, holds string }{{first, first}, {second, second}, {archive, first}, {first, first}, {second, second}} {
 		if status, _, stderr := runPublish("--site", step.from, "--dest", "file://"+to); status != command.Done {
-			t.Fatalf("status %d: %s", status, stderr)
+			t.Fatalf("got status %d: %s", status, stderr)
 		}
 		equalFolders(t, to, step.holds)
 	}

@@ -1,5 +1,6 @@
-// Package serve is the fallback: it answers what no file of a site can, which is search
-// pages and terms, records without tags, and fresh data.
+// Package serve is the command that runs the fallback: the server for what no file of a
+// site can answer, which is search pages and terms, records without tags, and fresh
+// data.
 package serve
 
 import (
@@ -31,9 +32,9 @@ type Command struct {
 	MetricsAddr string `placeholder:"HOST:PORT" help:"Where to serve /metrics for Prometheus, /healthz and /readyz, apart from the API; by default nowhere."`
 
 	CacheBytes uint64        `default:"33554432" placeholder:"BYTES" help:"Memory of the cache of hot objects (default ${default})."`
-	InFlight   int64         `name:"in-flight-bytes" default:"12582912" placeholder:"BYTES" help:"Memory for objects being read and for answers that are not in the cache; a request that finds no room waits, then gets a 503 (default ${default})."`
+	InFlight   int64         `name:"in-flight-bytes" default:"12582912" placeholder:"BYTES" help:"Memory for objects being read and for answers that are not in the cache; requests beyond that wait, then get a 503 (default ${default})."`
 	Poll       time.Duration `default:"10s" placeholder:"DURATION" help:"How often to look for a new site (default ${default})."`
-	Timeout    time.Duration `default:"5s" placeholder:"DURATION" help:"Longest time for an answer; a slower store means a 503 (default ${default})."`
+	Timeout    time.Duration `default:"5s" placeholder:"DURATION" help:"Time limit for an answer; if the store is slower, the answer is a 503 (default ${default})."`
 
 	ProfileUpstream string        `placeholder:"URL" help:"Source of fresh profiles for cache=fresh: a URL with {address} in it."`
 	BadgeUpstream   string        `placeholder:"URL" help:"Source of fresh badges for cache=fresh: a URL with {address} and {event_id} in it."`
@@ -47,13 +48,13 @@ type Command struct {
 	RequestTimeout time.Duration `default:"10s" placeholder:"DURATION" help:"Time for a client to send its request (default ${default})."`
 	WriteTimeout   time.Duration `default:"30s" placeholder:"DURATION" help:"Time for a client to take its answer (default ${default})."`
 	IdleTimeout    time.Duration `default:"2m" placeholder:"DURATION" help:"Idle time of a connection (default ${default})."`
-	DrainDelay     time.Duration `default:"0s" placeholder:"DURATION" help:"How long to keep serving after SIGTERM while /readyz says no (default ${default}). Behind a load balancer, the time that it needs to notice."`
-	DrainTimeout   time.Duration `default:"10s" placeholder:"DURATION" help:"Then, time for requests in flight to finish (default ${default})."`
+	DrainDelay     time.Duration `default:"0s" placeholder:"DURATION" help:"How long to keep serving after SIGTERM while /readyz returns 503 (default ${default}). Set it to the time that a load balancer needs to notice."`
+	DrainTimeout   time.Duration `default:"10s" placeholder:"DURATION" help:"After that delay, how long to wait for requests in flight (default ${default})."`
 
 	LogLevel string `enum:"debug,info,warn,error" default:"info" placeholder:"debug|info|warn|error" help:"What to log on standard error, as JSON; debug logs every request (default ${default})."`
 
-	// LimitMemory bounds the memory of the process. Nil leaves it alone, as in tests, which
-	// are not the whole process.
+	// LimitMemory bounds the memory of the process. It is nil in tests, which share their
+	// process.
 	LimitMemory func(bytes int64) `kong:"-"`
 }
 
@@ -61,21 +62,21 @@ type Command struct {
 // the bytes in flight. The pages of the binary, some 10 MiB, are not counted. It trades
 // processor time for memory: with the default cache, 50 connections and a site that does
 // not fit, the peak is 78 MiB and 4 s of processor time without a limit, 62 MiB and 6 s
-// with this one. 2 MiB more come within 0.5 MiB of the 64 MiB that are promised
+// with this one. With 2 MiB more, the peak comes within 0.5 MiB of the promised 64 MiB
 // (2026-11-21, 20,000 of the requests of TestReleased, on a busy machine).
 const besides = 8 << 20
 
 // About is the first line of --help.
-const About = "Run the fallback, which answers what no file of a site can, and all other requests too."
+const About = "Run the fallback, which answers every request of the API, also those that no file of a site can answer."
 
 // Help is what --help shows below the first line.
 func (*Command) Help() string {
-	return `It runs behind a CDN, reads the site from a bucket and keeps no state of its own: run as many as you like, and replace them at any time. /healthz says that it runs, /readyz that it has found a site. Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the shared credentials file, or the machine's role.
+	return `It runs behind a CDN, reads the site from a bucket and keeps no state of its own: run as many instances as you like, and replace them at any time. /healthz returns 200 while it runs, /readyz once it has read a site. Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the shared credentials file, or the machine's role.
 
 	followpress serve --site s3://BUCKET --addr 0.0.0.0:8081`
 }
 
-// Validate refuses what cannot work; kong calls it.
+// Validate checks the flags before the run; kong calls it.
 func (c *Command) Validate() error {
 	if isURL(c.Site) {
 		if _, err := storage.ParseLocation(c.Site); err != nil {
@@ -157,7 +158,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 
 // serve serves until the context ends and requests have drained.
 func (c *Command) serve(ctx context.Context, handler *server.Handler, listener, metrics net.Listener, log *slog.Logger) error {
-	// The metrics and the watch go on until the last request is answered.
+	// The metrics and the watch run until the last request is answered.
 	group, rest := errgroup.WithContext(context.WithoutCancel(ctx))
 	rest, end := context.WithCancel(rest)
 	draining, drained := context.WithCancel(rest)
@@ -190,7 +191,7 @@ func (c *Command) serve(ctx context.Context, handler *server.Handler, listener, 
 	return group.Wait()
 }
 
-// operations is what those who run the server see.
+// operations is the handler for operators: metrics and health checks.
 func operations(handler *server.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", handler.Metrics())
@@ -202,7 +203,7 @@ func operations(handler *server.Handler) http.Handler {
 
 func isURL(site string) bool { return strings.Contains(site, "://") }
 
-// open opens the site. A folder is a bucket only where something is to be stored in it.
+// open opens the site. A folder is opened as a bucket only if refreshes have to be stored in it.
 func (c *Command) open(ctx context.Context) (store server.Store, closeStore func() error, err error) {
 	nothing := func() error { return nil }
 	at := storage.Location{Folder: c.Site}
