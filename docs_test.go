@@ -1,6 +1,7 @@
 package followpress
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/followpress/followpress/site"
 )
 
 // width is where lines of Markdown end; tables, code and long URLs may be longer.
@@ -27,6 +30,10 @@ var (
 	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+
+	// Forms of Markdown that these tests do not read: other fences, definitions of
+	// references, HTML, titles of links.
+	unread = regexp.MustCompile("(?m)^ *~~~|^ *\\[[^]]+\\]:|(?i:<(a|img)\\s)|\\]\\([^)\\s]+\\s+[\"'(]|\\]\\(<")
 )
 
 // pages reads every Markdown file by its path, but the templates of .github.
@@ -111,6 +118,15 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// Every link and fence has the form that the other tests read.
+func TestForms(t *testing.T) {
+	for name, p := range pages(t) {
+		for _, form := range unread.FindAllString(p.prose, -1) {
+			t.Errorf("%s: got %q, want links as [text](target) and fences of ```", name, form)
+		}
+	}
+}
+
 func TestLinesOfProse(t *testing.T) {
 	all := pages(t)
 	for name, p := range all {
@@ -124,17 +140,63 @@ func TestLinesOfProse(t *testing.T) {
 	}
 }
 
-// What README says of speed is what docs/performance.md says, with date and command.
+var (
+	wholeLink = regexp.MustCompile(`\[[^]]*\]\([^)]*\)`)
+	amount    = regexp.MustCompile(`\b\d+([.,]\d+)*( to \d+([.,]\d+)*)?(/s| ?%| ?\pL+)?`) // with its unit
+	goal      = regexp.MustCompile(`[≤≥] \S+`)
+	speed     = regexp.MustCompile(`\d(/s| ?(s|ms|[KMG]i?B))$`)
+)
+
+// The numbers of README, with their units, are those of docs/performance.md, which has date
+// and command.
 func TestFigures(t *testing.T) {
 	all := pages(t)
-	figures := regexp.MustCompile(`\b\d[\d.,]*(/s| ?(s|ms|[KMG]i?B)\b)`).FindAllString(all["README.md"].prose, -1)
-	if len(figures) == 0 || len(figures) > 4 {
-		t.Errorf("README.md: got %d figures, want 1 to 4: %q", len(figures), figures)
-	}
-	counts := regexp.MustCompile(`\b\d+(,\d{3})+\b`).FindAllString(all["README.md"].prose, -1)
-	for _, figure := range append(figures, counts...) {
-		if !strings.Contains(all["docs/performance.md"].text, figure) {
-			t.Errorf("README.md: got the figure %s, want one of docs/performance.md", figure)
+	measured := goal.ReplaceAllString(oneLine(all["docs/performance.md"].prose), "")
+	speeds := 0
+	for _, a := range amount.FindAllString(wholeLink.ReplaceAllString(oneLine(all["README.md"].prose), ""), -1) {
+		if !regexp.MustCompile(`(^|[^\w.,])` + regexp.QuoteMeta(a) + `(\W|$)`).MatchString(measured) {
+			t.Errorf("README.md: got the figure %q, want one of docs/performance.md", a)
 		}
+		if speed.MatchString(a) {
+			speeds++
+		}
+	}
+	if speeds == 0 || speeds > 4 {
+		t.Errorf("README.md: got %d figures of speed, want 1 to 4", speeds)
+	}
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// README has every route of the API, with its parameters.
+func TestTableOfRoutes(t *testing.T) {
+	want := map[string]string{}
+	for _, r := range site.Routes() {
+		path, ok := strings.CutPrefix(r.Pattern, "{base}")
+		if !ok {
+			continue
+		}
+		params := fmt.Sprint(r.Params)
+		for _, board := range site.Boards() {
+			want[strings.NewReplacer("{board}", string(board), "{user}", "{address or name}").Replace(path)] = params
+		}
+	}
+	got, code := map[string]string{}, regexp.MustCompile("`([^`]+)`")
+	for _, row := range regexp.MustCompile("(?m)^\\| (`/[^|]*) \\|([^|]*)\\|").FindAllStringSubmatch(pages(t)["README.md"].prose, -1) {
+		var params []string
+		for _, param := range code.FindAllStringSubmatch(row[2], -1) {
+			params = append(params, param[1])
+		}
+		for _, path := range code.FindAllStringSubmatch(row[1], -1) {
+			got[path[1]] = fmt.Sprint(params)
+		}
+	}
+	for path, params := range want {
+		if got[path] != params {
+			t.Errorf("README.md: %s: got the parameters %s, want %s", path, got[path], params)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("README.md: got %d routes, want %d", len(got), len(want))
 	}
 }
