@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +17,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/cmd/internal/preview"
+	"github.com/followpress/followpress/fixtures"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md again")
@@ -177,4 +181,68 @@ func TestCommandsPage(t *testing.T) {
 	case page != string(old):
 		t.Error("docs/commands.md: got other help than the commands have: run `make docs`")
 	}
+}
+
+var (
+	sample = regexp.MustCompile("(?ms)^```console\n\\$ ([^\n]+)\n(.*?)^```$")
+	// What differs from run to run.
+	progressLine = regexp.MustCompile(`(?m)^.* (in \S+s|so far.*)\n`)
+	timing       = regexp.MustCompile(`\b(\d+(\.\d+)?(s|ms|µs)|\d+ objects/s)\b`)
+	address      = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+)
+
+// README shows what the commands print, without their progress.
+func TestSampleOutput(t *testing.T) {
+	samples := sample.FindAllStringSubmatch(documents(t)["README.md"], -1)
+	if len(samples) != 3 {
+		t.Errorf("README.md: got %d examples with output, want 3", len(samples))
+	}
+	folder := t.TempDir()
+	if err := os.CopyFS(filepath.Join(folder, "fixtures/demo"), fixtures.Demo()); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(folder)
+	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
+	for _, s := range samples {
+		args, want := strings.Fields(strings.ReplaceAll(s[1], "/tmp/www", folder+"/www")), s[2]
+		var got string
+		switch {
+		case s[1] == "go run ./cmd/preview":
+			got, want = previewed(t), strings.TrimPrefix(want, "…\n") // … is the report
+		case args[0] == "followpress":
+			var out bytes.Buffer
+			if status := command.Run("followpress", about, &verbs{}, args[1:], &out, &out); status != command.Done {
+				t.Fatalf("%s: got status %d, %s", s[1], status, &out)
+			}
+			got = progressLine.ReplaceAllString(strings.ReplaceAll(out.String(), folder+"/www", "/tmp/www"), "")
+		default:
+			t.Errorf("README.md: got the example %q, want a command of followpress", s[1])
+		}
+		masked := timing.ReplaceAllString(want, "TIME")
+		if got = timing.ReplaceAllString(got, "TIME"); got != masked {
+			t.Errorf("%s: got\n%s\nwant as in README.md\n%s", s[1], got, masked)
+		}
+	}
+}
+
+// previewed returns what preview prints until it serves, with the default address.
+func previewed(t *testing.T) string {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	out := stopper{stop: stop}
+	if err := (&preview.Command{Addr: "127.0.0.1:0"}).Run(ctx, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	return address.ReplaceAllString(out.String(), "127.0.0.1:8080")
+}
+
+// A stopper stops a server when it says that it serves.
+type stopper struct {
+	strings.Builder
+	stop func()
+}
+
+func (s *stopper) Write(text []byte) (int, error) {
+	s.stop()
+	return s.Builder.Write(text)
 }
