@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/followpress/followpress/site"
 )
@@ -44,9 +45,12 @@ func cloudFrontFunction(v view) (string, error) {
 	if err := templates.ExecuteTemplate(&source, "cloudfront.js", v); err != nil {
 		return "", err
 	}
-	code := squeeze(source.String())
+	code, err := minify(source.String())
+	if err != nil {
+		return "", err
+	}
 	if len(code) > maxCloudFrontFunction {
-		return "", fmt.Errorf("the function has %d bytes, CloudFront takes %d: use a shorter base path", len(code), maxCloudFrontFunction)
+		return "", fmt.Errorf("the function has %d bytes, CloudFront takes %d: use a shorter base path, or fewer parameters", len(code), maxCloudFrontFunction)
 	}
 	return code, nil
 }
@@ -71,18 +75,18 @@ func tableOfCloudFront(table site.Edge) site.Edge {
 	return table
 }
 
-var comment = regexp.MustCompile(`(?m)^//.*\n| // [^'\n]*$`)
-
-// squeeze removes comments, indentation and empty lines: they do not fit into the limit.
-func squeeze(source string) string {
-	var kept []string
-	for line := range strings.SplitSeq(source, "\n") {
-		line = strings.TrimSpace(line)
-		if line = comment.ReplaceAllString(line+"\n", ""); strings.TrimSpace(line) != "" {
-			kept = append(kept, strings.TrimSpace(line))
-		}
+// minify makes the function fit into the limit, with room for more routes and parameters.
+// The first line, an import, stays as it is: a script with it would be a module, whose
+// handler may be renamed.
+func minify(source string) (string, error) {
+	imports, script, _ := strings.Cut(source, "\n")
+	result := api.Transform(script, api.TransformOptions{
+		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, Target: api.ES2015, Charset: api.CharsetUTF8,
+	})
+	if len(result.Errors) > 0 {
+		return "", fmt.Errorf("minify: %s", result.Errors[0].Text)
 	}
-	return strings.Join(kept, "\n") + "\n"
+	return imports + "\n" + string(result.Code), nil
 }
 
 func indent(spaces int, text string) string {

@@ -123,8 +123,8 @@ func badly(t *testing.T, name string, handler *server.Handler, cached string) {
 			}
 			time.Sleep(time.Millisecond)
 		}
-		if answered < 3 {
-			t.Errorf("%s: got %d answers from the cache meanwhile, want at least 3", name, answered)
+		if answered == 0 {
+			t.Errorf("%s: got no answer from the cache meanwhile, want some", name)
 		}
 	})
 	time.AfterFunc(storeTimeout/2, func() { done.Store(true) })
