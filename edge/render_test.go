@@ -53,7 +53,7 @@ func TestRenderRefuses(t *testing.T) {
 		{edge.Nginx, edge.Options{Bucket: "http://bucket", Fallback: "fallback"}, "fallback URL"},
 		{edge.Varnish, edge.Options{Bucket: "https://bucket"}, "no TLS"},
 		{edge.Varnish, edge.Options{Bucket: "http://bucket", Fallback: "https://fallback"}, "no TLS"},
-		{edge.CloudFront, edge.Options{Bucket: "http://bucket", Config: site.Config{BasePath: strings.Repeat("x", 255)}}, "shorter base path"},
+		{edge.CloudFront, edge.Options{Bucket: "http://bucket", Config: site.Config{BasePath: strings.Repeat("x", 500)}}, "shorter base path"},
 	} {
 		if c.o.Config.BasePath == "" {
 			c.o.Config = siteConfig(t)
