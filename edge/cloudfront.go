@@ -46,7 +46,7 @@ func cloudFrontFunction(v view) (string, error) {
 	}
 	code := squeeze(source.String())
 	if len(code) > maxCloudFrontFunction {
-		return "", fmt.Errorf("the function has %d bytes, CloudFront takes %d: use a shorter base path", len(code), maxCloudFrontFunction)
+		return "", fmt.Errorf("the function has %d bytes, CloudFront takes %d: use a shorter base path, or fewer parameters of routes", len(code), maxCloudFrontFunction)
 	}
 	return code, nil
 }
