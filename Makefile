@@ -92,21 +92,21 @@ fuzz: ## run each fuzz test for FUZZTIME
 	bash .ci/fuzz $(FUZZTIME)
 
 bench: bench-tools ## compare with cp, tar and nginx; then run the Go benchmarks
-	go build -o $(BIN)/bench/ ./cmd/followpress
+	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench --bin $(BIN)/bench --snapshot "$(BENCH_SNAPSHOT)"
 	go test -run '^$$' -bench . -benchmem ./generator ./server
 
 bench-publish: $(SERVERS) $(RCLONE) ## compare publish with rclone, on MinIO and versitygw (about half an hour)
-	go build -o $(BIN)/bench/ ./cmd/followpress
+	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench/publish --bin $(BIN)/bench --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
 
 bench-fallback: bench-tools $(BIN)/minio ## compare the fallback over MinIO with nginx
-	go build -o $(BIN)/bench/ ./cmd/followpress
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(BIN)/bench/ ./cmd/fallback
+	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
+	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w' -o $(BIN)/bench/ ./cmd/fallback
 	go run ./bench/fallback --bin $(BIN)/bench --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
 
 bench-edge: bench-tools edge-tools ## compare nginx and Varnish in front of a bucket with nginx serving files
-	go build -o $(BIN)/bench/ ./cmd/followpress
+	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench/edge --bin $(BIN)/bench --snapshot "$(BENCH_SNAPSHOT)"
 
 soak: race-tools $(SERVERS) ## kill publishers 500 times, and simulate SCHEDULES schedules of publishing (hours)

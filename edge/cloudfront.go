@@ -50,7 +50,7 @@ func cloudFrontFunction(v view) (string, error) {
 		return "", err
 	}
 	if len(code) > maxCloudFrontFunction {
-		return "", fmt.Errorf("the function has %d bytes, CloudFront takes %d: use a shorter base path, or fewer parameters", len(code), maxCloudFrontFunction)
+		return "", fmt.Errorf("the function has %d bytes, CloudFront takes %d: use a shorter base path, or fewer parameters of routes", len(code), maxCloudFrontFunction)
 	}
 	return code, nil
 }

@@ -31,7 +31,7 @@ import (
 // publishCommand is the real program, so that edges get its requests.
 var publishCommand = sync.OnceValues(func() (string, error) {
 	name := filepath.Join(scratch, "followpress")
-	output, err := exec.Command("go", "build", "-o", name, "../cmd/followpress").CombinedOutput()
+	output, err := exec.Command("go", "build", "-buildvcs=false", "-o", name, "../cmd/followpress").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, output)
 	}

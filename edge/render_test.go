@@ -53,13 +53,27 @@ func TestRenderRefuses(t *testing.T) {
 		{edge.Nginx, edge.Options{Bucket: "http://bucket", Fallback: "fallback"}, "fallback URL"},
 		{edge.Varnish, edge.Options{Bucket: "https://bucket"}, "no TLS"},
 		{edge.Varnish, edge.Options{Bucket: "http://bucket", Fallback: "https://fallback"}, "no TLS"},
-		{edge.CloudFront, edge.Options{Bucket: "http://bucket", Config: site.Config{BasePath: strings.Repeat("x", 500)}}, "shorter base path"},
+		{edge.CloudFront, edge.Options{Bucket: "http://bucket", Config: site.Config{BasePath: strings.Repeat("x", 500)}}, "shorter base path, or fewer parameters"},
+		{edge.Nginx, edge.Options{Bucket: "http://bucket", Listen: "a;b"}, "--listen"},
+		{edge.Caddy, edge.Options{Bucket: "http://bucket", Listen: "8080 {"}, "--listen"},
+		{edge.Nginx, edge.Options{Bucket: "http://bucket", CacheDir: "/cache; include x"}, "--cache-dir"},
+		{edge.Nginx, edge.Options{Bucket: "http://bucket", CacheDir: "/cache\n"}, "--cache-dir"},
+		{edge.Nginx, edge.Options{Bucket: "http://bucket", CacheSize: "10 g"}, "--cache-size"},
 	} {
 		if c.o.Config.BasePath == "" {
 			c.o.Config = siteConfig(t)
 		}
 		if _, err := edge.Render(c.kind, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("render %s with %+v: got %v, want an error with %q", c.kind, c.o, err, c.want)
+		}
+	}
+}
+
+func TestListenAddresses(t *testing.T) {
+	for _, address := range []string{"8080", "127.0.0.1:80", "[::1]:80", "*:80", "edge_1.example.org:80"} {
+		o := edge.Options{Config: siteConfig(t), Bucket: "http://bucket", Listen: address}
+		if conf := renderAll(t, edge.Nginx, o)["followpress.conf"]; !strings.Contains(conf, "listen "+address+";") {
+			t.Errorf("followpress.conf: got %s, want it to listen at %s", conf, address)
 		}
 	}
 }

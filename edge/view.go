@@ -52,6 +52,18 @@ func newView(o Options) (*view, error) {
 		Listen: cmp.Or(o.Listen, "8080"), CacheSize: cmp.Or(o.CacheSize, "10g"),
 		CacheDir: cmp.Or(strings.TrimRight(o.CacheDir, "/"), "/var/cache/nginx/followpress"),
 	}
+	for _, check := range []struct {
+		flag, value, want string
+		good              *regexp.Regexp
+	}{
+		{"listen", v.Listen, "a port, or host:port", plainListen},
+		{"cache-dir", v.CacheDir, "a folder without spaces and quotes", plainPath},
+		{"cache-size", v.CacheSize, "a size such as 10g", plainSize},
+	} {
+		if !check.good.MatchString(check.value) {
+			return nil, fmt.Errorf("--%s: %q: want %s", check.flag, check.value, check.want)
+		}
+	}
 	for _, r := range v.Table.Routes {
 		if !slices.Contains(v.ContentTypes, r.Route.ContentType) {
 			v.ContentTypes = append(v.ContentTypes, r.Route.ContentType)
@@ -88,7 +100,7 @@ func parseNetworks(texts []string) ([]netip.Prefix, error) {
 			network, err = address.Prefix(address.BitLen())
 		}
 		if err != nil {
-			return nil, fmt.Errorf("purge from %q: want an address or a network such as 10.0.0.0/8", text)
+			return nil, fmt.Errorf("--purge-from: purge from %q: want an address or a network such as 10.0.0.0/8", text)
 		}
 		all = append(all, network.Masked())
 	}
@@ -123,10 +135,17 @@ var hiddenHeaders = []string{
 // plainURL matches URLs without characters that have a meaning in a configuration file.
 var plainURL = regexp.MustCompile(`^https?://[A-Za-z0-9._:\[\]/~-]+$`)
 
+// Values of flags without characters that have a meaning in a configuration file.
+var (
+	plainListen = regexp.MustCompile(`^(([A-Za-z0-9._*-]*|\[[0-9A-Fa-f:.]+\]):)?[0-9]+$`)
+	plainPath   = regexp.MustCompile(`^[^\x00-\x20\x7f;{}"'\\$#]+$`)
+	plainSize   = regexp.MustCompile(`^[0-9]+[kKmMgG]?$`)
+)
+
 func parseOrigin(what, text string) (*origin, error) {
 	u, err := url.Parse(text)
 	if err != nil || !plainURL.MatchString(text) || u.Hostname() == "" {
-		return nil, fmt.Errorf("%s URL %q: want http:// or https://, a host, and a path of letters, digits and -._~ at most", what, text)
+		return nil, fmt.Errorf("--%s-url: %[1]s URL %q: want http:// or https://, a host, and a path of letters, digits and -._~ at most", what, text)
 	}
 	name := "followpress_" + what
 	o := &origin{

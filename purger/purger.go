@@ -252,13 +252,13 @@ func (p *Purger) send(ctx context.Context, b batch) error {
 
 // String formats the result for a person.
 func (r Result) String() string {
-	items := fmt.Sprintf("%d items", r.Items)
+	items, requests := count(r.Items, "item"), count(r.Requests, "request")
 	if r.Everything {
 		items = "everything"
 	}
 	switch {
 	case r.Planned:
-		return fmt.Sprintf("%s: %s to purge, in %d requests", r.Service, items, r.Requests)
+		return fmt.Sprintf("%s: %s to purge, in %s", r.Service, items, requests)
 	case r.Error != "":
 		return fmt.Sprintf("%s: failed to purge %s", r.Service, items)
 	}
@@ -266,8 +266,15 @@ func (r Result) String() string {
 	if r.Nothing > 0 {
 		found = fmt.Sprintf(" (%d found nothing to purge)", r.Nothing)
 	}
-	return fmt.Sprintf("%s: %s, in %d requests%s; %d tried again (%s)", r.Service, items, r.Requests, found, r.Retries,
+	return fmt.Sprintf("%s: %s, in %s%s; %d tried again (%s)", r.Service, items, requests, found, r.Retries,
 		time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond))
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // cutAt makes batches of at most n items.

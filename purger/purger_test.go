@@ -132,7 +132,7 @@ func TestPatience(t *testing.T) {
 	}
 	begun = time.Now()
 	_, err := s.open(t, "cloudflare:zone1").Purge(t.Context(), Everything())
-	if took := time.Since(begun); err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "tried for 2s") || took > time.Second {
+	if took := time.Since(begun); err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "longer than the patience of 2s") || took > time.Second {
 		t.Errorf("patience: got %v in %s, want an error at once, because Retry-After is longer", err, took)
 	}
 }

@@ -70,8 +70,8 @@ func (p Policy) Do(ctx context.Context, attempt func() error, attributes ...any)
 			wait = asked.wait
 			waits.Reset()
 		}
-		if p.Attempts > 0 && n >= p.Attempts || p.Patience > 0 && time.Since(patienceFrom)+wait > p.Patience {
-			return p.giveUp(err)
+		if why := p.enough(n, time.Since(patienceFrom), wait, asked != nil); why != "" {
+			return p.giveUp(err, why)
 		}
 		p.note(err, wait, attributes)
 		select {
@@ -82,15 +82,24 @@ func (p Policy) Do(ctx context.Context, attempt func() error, attributes ...any)
 	}
 }
 
-func (p Policy) giveUp(err error) error {
-	tried := fmt.Sprintf("tried %d times", p.Attempts)
-	if p.Patience > 0 {
-		tried = fmt.Sprintf("tried for %s", p.Patience)
+// enough says why there is no attempt after n of them and a wait; "" if there is one.
+func (p Policy) enough(n int, tried, wait time.Duration, asked bool) string {
+	switch {
+	case p.Attempts > 0 && n >= p.Attempts:
+		return fmt.Sprintf("tried %d times", n)
+	case p.Patience > 0 && asked && wait > p.Patience:
+		return fmt.Sprintf("the server asks to wait %s, longer than the patience of %s", wait.Round(time.Second), p.Patience)
+	case p.Patience > 0 && tried+wait > p.Patience:
+		return fmt.Sprintf("tried for %s", p.Patience)
 	}
+	return ""
+}
+
+func (p Policy) giveUp(err error, why string) error {
 	if p.Hint != "" {
-		tried += ": " + p.Hint
+		why += ": " + p.Hint
 	}
-	return fmt.Errorf("%w (%s)", err, tried)
+	return fmt.Errorf("%w (%s)", err, why)
 }
 
 func (p Policy) note(err error, wait time.Duration, attributes []any) {

@@ -75,6 +75,13 @@ func TestDo(t *testing.T) {
 			p.Patience, p.Before = 400*time.Millisecond, func() error { time.Sleep(time.Second); return nil }
 		}, func(int) error { return errBusy }, milliseconds(1000, 2100, 3300), errBusy, "busy (tried for 400ms)"},
 		{"an error of Before", func(p *Policy) { p.Before = func() error { return errBusy } }, nil, nil, errBusy, "busy"},
+		{"attempts end before patience does", func(p *Policy) { p.Attempts, p.Patience = 3, time.Minute },
+			func(int) error { return errBusy }, milliseconds(0, 100, 300), errBusy, "busy (tried 3 times)"},
+		{"patience ends before attempts do", func(p *Policy) { p.Attempts, p.Patience = 3, 150*time.Millisecond },
+			func(int) error { return errBusy }, milliseconds(0, 100), errBusy, "busy (tried for 150ms)"},
+		{"the server asks for a longer wait than patience", func(p *Policy) { p.Patience = 2 * time.Minute },
+			func(int) error { return After(errBusy, 5*time.Minute) }, milliseconds(0), errBusy,
+			"busy (the server asks to wait 5m0s, longer than the patience of 2m0s)"},
 		{"a wait that the server asks for begins the backoff again", func(p *Policy) { p.Attempts = 4 }, func(n int) error {
 			if n == 2 {
 				return After(errBusy, 5*time.Second)

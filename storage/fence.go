@@ -30,7 +30,11 @@ func (f fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.transport.RoundTrip(r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
 			c := info.Conn
-			if secure, ok := c.(interface{ NetConn() net.Conn }); ok {
+			for { // through a proxy with https, a server with https has TLS in TLS
+				secure, ok := c.(interface{ NetConn() net.Conn })
+				if !ok {
+					break
+				}
 				c = secure.NetConn()
 			}
 			if c, ok := c.(*fencedConn); ok {

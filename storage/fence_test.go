@@ -2,11 +2,14 @@ package storage
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,8 +32,41 @@ func (c *contextThatEnds) Err() error {
 
 // After the end of its context no further byte of a request is sent; the next request is sent.
 func TestNothingIsSentAfterTheEnd(t *testing.T) {
+	t.Run("http", func(t *testing.T) { nothingIsSentAfterTheEnd(t, httptest.NewServer, nil) })
+	t.Run("https", func(t *testing.T) { nothingIsSentAfterTheEnd(t, httptest.NewTLSServer, nil) })
+	t.Run("https through a proxy with https", func(t *testing.T) {
+		proxy := httptest.NewTLSServer(http.HandlerFunc(tunnel))
+		t.Cleanup(proxy.Close)
+		at, err := url.Parse(proxy.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nothingIsSentAfterTheEnd(t, httptest.NewTLSServer, http.ProxyURL(at))
+	})
+}
+
+// tunnel answers CONNECT.
+func tunnel(w http.ResponseWriter, r *http.Request) {
+	to, err := net.Dial("tcp", r.Host)
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	defer to.Close()
+	from, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer from.Close()
+	_, _ = io.WriteString(from, "HTTP/1.1 200 OK\r\n\r\n")
+	go io.Copy(from, to) //nolint:errcheck // ends when either side closes
+	_, _ = io.Copy(to, from)
+}
+
+func nothingIsSentAfterTheEnd(t *testing.T, serve func(http.Handler) *httptest.Server, proxy func(*http.Request) (*url.URL, error)) {
+	t.Helper()
 	arrived := make(chan int, 100)
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	server := serve(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		buffer := make([]byte, 1<<10)
 		for {
 			n, err := r.Body.Read(buffer)
@@ -41,7 +77,13 @@ func TestNothingIsSentAfterTheEnd(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	client := &http.Client{Transport: fence(&http.Transport{DialContext: (&net.Dialer{}).DialContext})}
+	trusted := x509.NewCertPool()
+	if server.TLS != nil {
+		trusted.AddCert(server.Certificate()) // all test servers have the same
+	}
+	client := &http.Client{Transport: fence(&http.Transport{
+		DialContext: (&net.Dialer{}).DialContext, Proxy: proxy, TLSClientConfig: &tls.Config{RootCAs: trusted},
+	})}
 	ask := func(ctx context.Context, body io.Reader) error {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPut, server.URL, body)
 		if err != nil {

@@ -193,7 +193,7 @@ func (l *Local) lock(ctx context.Context) (unlock func() error, err error) {
 		select {
 		case <-time.After(lockPollInterval):
 		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("lock the folder: %w", ctx.Err()), file.Close())
+			return nil, errors.Join(fmt.Errorf("another process on this machine holds the lock of the folder: %w", ctx.Err()), file.Close())
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -54,6 +57,27 @@ func TestLocalLeavesNoEmptyFoldersAndNoOtherFiles(t *testing.T) {
 		if entry.Name() != ".followpress" {
 			t.Errorf("work folder: got %s, want no such file", entry.Name())
 		}
+	}
+}
+
+// Another process may be stopped while it has the lock: an error must say what to look for.
+func TestLocalSaysThatAnotherProcessHoldsIt(t *testing.T) {
+	folder := t.TempDir()
+	b := storage.OpenLocal(folder)
+	put(t, b, object("key", "{}"))
+	file, err := os.Open(filepath.Join(folder, ".followpress", "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil { // a lock belongs to an open file
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err = b.Put(ctx, object("key", "[]"), storage.Always)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "another process on this machine holds") {
+		t.Errorf("Put: got %v, want that another process holds the lock", err)
 	}
 }
 

@@ -43,7 +43,7 @@ const (
 func TestReleased(t *testing.T) {
 	s := servers.Start(t, servers.MinIO)
 	binary := filepath.Join(t.TempDir(), "fallback")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")
+	build := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)

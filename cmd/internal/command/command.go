@@ -43,7 +43,7 @@ func Run(name, about string, grammar any, args []string, stdout, stderr io.Write
 	}
 	parser, err := kong.New(grammar, append(options,
 		kong.Name(name), kong.Description(about), kong.Writers(stdout, stderr), kong.DefaultEnvars(envPrefix),
-		kong.Embed(&common), kong.Vars{"version": Version(name)},
+		kong.Embed(&common), kong.Vars{"version": Version(name)}, kong.WithBeforeApply(refuseEmpty),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
 		kong.Exit(func(code int) { status = code }),
 	)...)
@@ -93,10 +93,24 @@ func wrongUsage(err error, args []string, stderr io.Writer) int {
 			return Usage
 		}
 	default:
-		lists = "commands"
+		text, lists = strings.Replace(text, "unexpected argument", "unknown command", 1), "commands"
+		for _, verb := range parsed.Model.Children {
+			if old := verb.Tag.Get("former"); old != "" && text == "unknown command "+old {
+				text += fmt.Sprintf(", did you mean %q?", verb.Name)
+			}
+		}
 	}
 	fmt.Fprintf(stderr, "%s: %s (%s --help lists the %s)\n", name, oneLine(text), name, lists)
 	return Usage
+}
+
+// refuseEmpty refuses an empty value of a flag that is required, and of the output: it
+// comes from a shell variable that is not set.
+func refuseEmpty(parsed *kong.Context, at *kong.Path) error {
+	if at.Flag == nil || parsed.FlagValue(at.Flag) != "" || !at.Flag.Required && at.Flag.PlaceHolder != "OUT" {
+		return nil
+	}
+	return fmt.Errorf("--%s is empty: is a shell variable not set?", at.Flag.Name)
 }
 
 // oneLine joins the lines of an error, since errors are promised to be one line and

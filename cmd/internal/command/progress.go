@@ -117,7 +117,7 @@ func (p *Progress) End() {
 
 func (p *Progress) count(done int64) string {
 	switch {
-	case p.total > 0:
+	case p.total > 0 && done <= p.total: // a listing may have more than was expected
 		return fmt.Sprintf("%d of %d", done, p.total)
 	case done > 0:
 		return fmt.Sprint(done)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/followpress/followpress/edge"
 	"github.com/followpress/followpress/site"
@@ -35,16 +36,33 @@ func (*Command) Help() string {
 	followpress edge --kind nginx --site site.tar --bucket-url https://BUCKET.s3.amazonaws.com --out edge`
 }
 
+// Validate checks the flags before the run; kong calls it. It renders for a default site.
+func (c *Command) Validate() error {
+	if !slices.Contains(edge.Kinds(), edge.Kind(c.Kind)) || c.BucketURL == "" {
+		return nil // kong says what is wrong
+	}
+	config, err := site.Config{}.WithDefaults()
+	if err != nil {
+		return err
+	}
+	_, err = edge.Render(edge.Kind(c.Kind), c.options(config))
+	return err
+}
+
+func (c *Command) options(config site.Config) edge.Options {
+	return edge.Options{
+		Config: config, Bucket: c.BucketURL, Fallback: c.FallbackURL, Listen: c.Listen, CacheDir: c.CacheDir, CacheSize: c.CacheSize,
+		PurgeFrom: c.PurgeFrom,
+	}
+}
+
 // Run renders and writes the files.
 func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	config, err := readConfig(ctx, c.Site)
 	if err != nil {
 		return err
 	}
-	files, err := edge.Render(edge.Kind(c.Kind), edge.Options{
-		Config: config, Bucket: c.BucketURL, Fallback: c.FallbackURL, Listen: c.Listen, CacheDir: c.CacheDir, CacheSize: c.CacheSize,
-		PurgeFrom: c.PurgeFrom,
-	})
+	files, err := edge.Render(edge.Kind(c.Kind), c.options(config))
 	if err != nil {
 		return err
 	}

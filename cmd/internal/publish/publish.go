@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/followpress/followpress/cmd/internal/command"
@@ -40,7 +41,11 @@ func (p *Publish) Validate() error {
 		flag, verb string
 	}{{p.Verify, "verify", "verify"}, {p.Repair, "repair", "repair"}, {p.Init, "init", "init"}, {p.PurgeAll, "purge-all", "purge"}} {
 		if old.given {
-			return fmt.Errorf("--%s is a command now: use followpress %s", old.flag, old.verb)
+			setBy := ""
+			if variable := "FOLLOWPRESS_" + strings.ToUpper(strings.ReplaceAll(old.flag, "-", "_")); os.Getenv(variable) != "" {
+				setBy = " (set by " + variable + ")"
+			}
+			return fmt.Errorf("--%s%s is a command now: use followpress %s", old.flag, setBy, old.verb)
 		}
 	}
 	return p.validate(p.Site)
@@ -61,7 +66,7 @@ type Init struct {
 
 // Help is what --help shows below the first line.
 func (*Init) Help() string {
-	return `It creates the bucket if there is none, makes the objects of a site, and nothing else, readable for everybody, and allows browsers of all origins (CORS). What the server does not support is reported and skipped. With --site, it publishes that site.
+	return `It creates the bucket if there is none, makes the objects of a site, and nothing else, readable for everybody, and allows browsers of all origins (CORS). What the server does not support is reported and skipped. With --site, it publishes that site; without, the flags for reports, purges and prices do nothing.
 
 	followpress init --dest s3://BUCKET --site site.tar`
 }
@@ -177,7 +182,7 @@ type result interface {
 // reporting are the flags that all commands of this package have.
 type reporting struct {
 	Patience time.Duration `default:"2m" placeholder:"DURATION" help:"How long to retry a request that fails temporarily (default ${default})."`
-	Report   string        `placeholder:"FILE" help:"Write a report as JSON; - is standard output. Must not be inside the site or the folder of --dest."`
+	Report   string        `placeholder:"FILE" help:"Write a report as JSON; - is standard output. The file must not be inside a site or the folder of a bucket."`
 	LogLevel string        `enum:"debug,info,warn,error" default:"warn" placeholder:"debug|info|warn|error" help:"What to log on standard error; debug logs every request (default ${default})."`
 }
 

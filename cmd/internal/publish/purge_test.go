@@ -234,7 +234,7 @@ func TestPurge(t *testing.T) {
 	}
 
 	status, _, stderr := runPublish(append(args, "--dry-run")...)
-	if status != command.Done || !strings.Contains(stderr, "to purge, in 1 requests") || !strings.Contains(stderr, "/lists/104/searchFollowing") {
+	if status != command.Done || !strings.Contains(stderr, "to purge, in 1 request\n") || !strings.Contains(stderr, "/lists/104/searchFollowing") {
 		t.Errorf("dry run: got status %d: %s", status, stderr)
 	}
 	for _, c := range caches {
@@ -312,7 +312,7 @@ func TestPurgeEverything(t *testing.T) {
 				}
 			}
 			args := append([]string{"--site", second, "--dest", "file://" + to, "--purge", "varnish:" + cache.URL, "--purge-wait", "0s"}, c.args...)
-			if status, _, stderr := runPublish(args...); status != command.Done || !strings.Contains(stderr, "everything, in 1 requests") {
+			if status, _, stderr := runPublish(args...); status != command.Done || !strings.Contains(stderr, "everything, in 1 request;") {
 				t.Errorf("got status %d: %s", status, stderr)
 			}
 			if told := cache.wasTold(); !slices.Equal(told, []string{".*"}) {
