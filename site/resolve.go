@@ -75,36 +75,24 @@ const EmptySearch = `{"following":[]}`
 // leading slash, rawQuery what follows the question mark. Any input is legal. A key in
 // the result is always one that a site can have.
 func (c Config) Resolve(method, path, rawQuery string) Resolution {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodPost:
-	case http.MethodOptions:
+	if method == http.MethodOptions {
 		return Resolution{Action: AnswerPreflight}
-	default:
-		return Resolution{Action: AnswerProblem, Problem: c.notAllowed(path)}
 	}
-	post := method == http.MethodPost
 	route, segments := c.match(path)
+	reads := method == http.MethodGet || method == http.MethodHead
 	switch {
-	case route == nil && post:
-		return Resolution{Action: AnswerProblem, Problem: MethodNotAllowed}
-	case route == nil:
+	case route == nil && (reads || c.EFP()):
 		return Resolution{Action: AnswerProblem, Problem: NoSuchRoute}
-	case route.Post != post:
-		return Resolution{Action: AnswerProblem, Problem: c.notAllowed(path)}
+	case route == nil || !route.Post && !reads:
+		return Resolution{Action: AnswerProblem, Problem: MethodNotAllowed}
+	case route.Post && method != http.MethodPost:
+		return Resolution{Action: AnswerProblem, Problem: PostOnly}
 	}
 	query, problem := c.parseQuery(route, rawQuery)
 	if problem != nil {
 		return Resolution{Action: AnswerProblem, Route: route, Problem: problem}
 	}
 	return c.answer(route, segments, query)
-}
-
-// notAllowed is the problem of a method that a path does not take.
-func (c Config) notAllowed(path string) *Problem {
-	if route, _ := c.match(path); route != nil && route.Post {
-		return PostOnly
-	}
-	return MethodNotAllowed
 }
 
 // match finds the route of a path and the decoded segments below the base path.
