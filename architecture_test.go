@@ -20,7 +20,7 @@ var mayImport = map[string][]string{
 	"site":                    {},
 	"retry":                   {},
 	"storage":                 {"retry", "site"},
-	"generator":               {"site"},
+	"generator":               {"site", "client", "templates"},
 	"publisher":               {"retry", "site", "storage"},
 	"purger":                  {"retry", "site"},
 	"server":                  {"site", "storage"},

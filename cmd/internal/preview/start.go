@@ -28,7 +28,7 @@ func withStartPage(api *server.Handler, examples server.Examples, log *slog.Logg
 		case "/openapi.json":
 			w.Header().Set("Content-Type", "application/json")
 			var body []byte
-			body, err = templates.OpenAPI(root)
+			body, err = templates.OpenAPI(root.Config)
 			page.Write(body)
 		default:
 			api.ServeHTTP(w, r)
