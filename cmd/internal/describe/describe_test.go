@@ -36,7 +36,7 @@ func TestHandler(t *testing.T) {
 				t.Fatal(err)
 			}
 			root := site.Root{
-				AsOf: "2026-01-01T00:00:00Z", Config: config, BucketDigits: 1, TokenDigits: config.TokenDigits(0), ShardDigits: 1,
+				Format: site.Format, AsOf: "2026-01-01T00:00:00Z", Config: config, BucketDigits: 1, TokenDigits: config.TokenDigits(0), ShardDigits: 1,
 				HeaderRules: config.HeaderRules(),
 			}
 			log := slog.New(slog.DiscardHandler)
