@@ -26,12 +26,16 @@ var (
 // in JSON. It depends on nothing else. The error names a route that is not described.
 func OpenAPI(config site.Config) ([]byte, error) {
 	type operations map[string]any
-	paths := map[string]operations{}
+	paths, answers := map[string]operations{}, answers(config)
 	for _, r := range config.Routes() {
 		if !r.UnderAPI() {
 			continue
 		}
-		o, err := operation(config, r)
+		answer, ok := answers[r.ID]
+		if !ok {
+			return nil, fmt.Errorf("describe the API: there is no schema for the answer of %s", r.Pattern)
+		}
+		o, err := operation(config, r, answer)
 		if err != nil {
 			return nil, err
 		}
@@ -94,11 +98,7 @@ func method(r *site.Route) string {
 	return "get"
 }
 
-func operation(c site.Config, r *site.Route) (map[string]any, error) {
-	answer := answer(c, r)
-	if answer == nil {
-		return nil, fmt.Errorf("describe the API: there is no schema for the answer of %s", r.Pattern)
-	}
+func operation(c site.Config, r *site.Route, answer schema) (map[string]any, error) {
 	var parameters []any
 	for _, name := range variables(r) {
 		p, ok := pathParameter(c, name)
@@ -112,7 +112,7 @@ func operation(c site.Config, r *site.Route) (map[string]any, error) {
 	}
 	o := map[string]any{
 		"operationId": operationID(r), "summary": r.Summary, "tags": []string{Section(r)},
-		"responses": responses(c, r, answer),
+		"responses": responses(r, answer),
 	}
 	if len(parameters) > 0 {
 		o["parameters"] = parameters
@@ -182,8 +182,9 @@ func queryParameter(c site.Config, r *site.Route, p site.Param) map[string]any {
 	about, s := rule.About, text()
 	switch rule.Kind {
 	case site.ParamNumber:
-		byDefault, most := rule.Default, rule.Most
+		byDefault := rule.Default
 		if p == site.ParamLimit {
+			var most int
 			byDefault, most = c.Limits(r)
 			about += ", at most " + strconv.Itoa(most) + ": a larger number means that"
 		}
@@ -234,7 +235,7 @@ func sorts(r *site.Route) []string {
 }
 
 // responses describes the answers of a route by status.
-func responses(c site.Config, r *site.Route, answer schema) map[string]any {
+func responses(r *site.Route, answer schema) map[string]any {
 	all := map[string]any{"200": map[string]any{"description": r.Summary, "content": content(r.ContentType, answer)}}
 	if !r.Post {
 		all["304"] = map[string]any{"description": "the body is the one that If-None-Match names"}

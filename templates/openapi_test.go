@@ -102,6 +102,9 @@ func TestOpenAPI(t *testing.T) {
 			if d.doc.OpenAPI != "3.1.0" {
 				t.Errorf("version: got %s, want 3.1.0", d.doc.OpenAPI)
 			}
+			if again := describe(t, config); !bytes.Equal(again.text, d.text) {
+				t.Error("the description of an unchanged configuration changes")
+			}
 			ids, endpoints := map[string]bool{}, 0
 			for _, r := range config.Routes() {
 				if !r.UnderAPI() {
@@ -214,13 +217,13 @@ func TestOpenAPIHasTheFormsOfRandomAnswers(t *testing.T) {
 	}
 	d := describe(t, config)
 	answers := map[int]int{}
-	for seed := range uint64(4) {
+	for seed := range uint64(3) {
 		graph, err := naive.Load(naive.Random(seed), naive.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		random := rand.New(rand.NewPCG(seed, 1))
-		for _, r := range naive.Requests(random, graph, 400) {
+		for _, r := range naive.Requests(random, graph, 300) {
 			route := d.routeOf(r.Path, r.RawQuery)
 			if route == nil || r.Method == http.MethodHead {
 				continue
@@ -237,7 +240,7 @@ func TestOpenAPIHasTheFormsOfRandomAnswers(t *testing.T) {
 			}
 		}
 	}
-	if answers[200] < 1000 || answers[400] == 0 || answers[404] == 0 || answers[405] == 0 {
+	if answers[200] < 500 || answers[400] == 0 || answers[404] == 0 || answers[405] == 0 {
 		t.Errorf("got answers by status %v, want many", answers)
 	}
 }

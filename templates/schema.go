@@ -112,8 +112,6 @@ func primaryList() member {
 	return m("primary_list", tokenID().orNull().about("null where the account has no primary list"))
 }
 
-func badgesMember(c site.Config) member { return m(c.BadgesField, array(ref("Badge"))) }
-
 // profileMembers are those of the whole profile.
 func profileMembers() []member {
 	return []member{
@@ -261,84 +259,82 @@ var boardFields = map[site.Board]string{
 	site.Muted: "muted_by_count", site.Mutes: "mutes_count", site.Mutuals: "mutuals_count",
 }
 
-// answer is the schema of a route's answer, nil for a route that it does not know.
-func answer(c site.Config, r *site.Route) schema {
-	_, most := c.Limits(r)
-	page := func(name, item string) schema { return object(m(name, upTo(most, ref(item)))) }
+// answers are the schemas of the answers of all routes of the API.
+func answers(c site.Config) map[site.RouteID]schema {
+	// most describes the array of a page.
+	most := func(id site.RouteID, item schema) schema {
+		_, n := c.Limits(id.Route())
+		return upTo(n, item)
+	}
+	page := func(id site.RouteID, name, item string) schema { return object(m(name, most(id, ref(item)))) }
 	all := func(name, item string) schema { return object(m(name, array(ref(item)))) }
+	ranked := func(id site.RouteID) schema {
+		return object(m("last_updated", moment()), m("results", most(id, ref("Ranked"))))
+	}
+	var boards []schema
+	for _, board := range c.Boards() {
+		boards = append(boards, most(site.RouteLeaderboard, boardRow(boardFields[board])).about("of the board "+string(board)))
+	}
+	batch := upTo(site.MaxBatch, anyOf(ref("ListState"), ref("UnknownState"))).about("in the order of the body")
+	batch["minItems"] = 1
 	user, list := m("address", address()), m("token_id", tokenID())
-	switch r.ID {
-	case site.RouteLeaderboard:
-		var boards []schema
-		for _, board := range c.Boards() {
-			boards = append(boards, upTo(most, boardRow(boardFields[board])).about("of the board "+string(board)))
-		}
-		return anyOf(boards...)
-	case site.RouteRecords, site.RouteUserRecords:
-		return all("records", "Record")
-	case site.RouteDetails, site.RouteUserDetails:
-		return ref("Details")
-	case site.RouteBadges, site.RouteUserBadges:
-		return object(badgesMember(c))
-	case site.RouteListSearch, site.RouteUserSearch:
-		return page("following", "FollowedInSearch")
-	case site.RouteUserAccount:
-		return object(user, m("ens", ref("AccountProfile")))
-	case site.RouteListAccount:
-		return object(user, m("ens", ref("AccountProfile")), m("is_primary_list", boolean()), primaryList())
-	case site.RouteUserStats, site.RouteListStats:
-		return ref("Counts")
-	case site.RouteUserLists:
-		return object(primaryList(), m("lists", array(tokenID()).about("ascending by number")))
-	case site.RouteUserPrimaryList:
-		return object(primaryList())
-	case site.RouteUserENS:
-		return object(m("ens", anyOf(ref("ENS"), ref("NoENS"))))
-	case site.RouteUserSimpleProfile:
-		return object(slices.Concat(
+
+	schemas := map[site.RouteID]schema{
+		site.RouteLeaderboard: anyOf(boards...),
+		site.RouteRecords:     all("records", "Record"),
+		site.RouteDetails:     ref("Details"),
+		site.RouteBadges:      object(m(c.BadgesField, array(ref("Badge")))),
+
+		site.RouteUserAccount: object(user, m("ens", ref("AccountProfile"))),
+		site.RouteListAccount: object(user, m("ens", ref("AccountProfile")), m("is_primary_list", boolean()), primaryList()),
+		site.RouteUserStats:   ref("Counts"),
+		site.RouteListStats:   ref("Counts"),
+		site.RouteUserLists:   object(primaryList(), m("lists", array(tokenID()).about("ascending by number"))),
+
+		site.RouteUserPrimaryList: object(primaryList()),
+		site.RouteUserENS:         object(m("ens", anyOf(ref("ENS"), ref("NoENS")))),
+		site.RouteUserSimpleProfile: object(slices.Concat(
 			[]member{user, m("display_name", schema{"type": "string", "minLength": 1}.about("the name, else the address")), m("avatar", text())},
 			countMembers(), []member{m("url", schema{"type": "string", "format": "uri"}.about("the person's page"))},
-		)...)
-	case site.RouteUserFollowing, site.RouteListFollowing, site.RouteUserAllFollowing, site.RouteListAllFollowing:
-		return page("following", "FollowedWithENS")
-	case site.RouteExportState:
-		return all("following", "Followed")
-	case site.RouteUserFollowers, site.RouteUserAllFollowers, site.RouteUserLatestFollowers:
-		return page("followers", "FollowerOfUser")
-	case site.RouteListFollowers, site.RouteListAllFollowers, site.RouteListLatestFollowers:
-		return page("followers", "FollowerOfList")
-	case site.RouteUserSearchFollowers, site.RouteListSearchFollowers:
-		return page("followers", "FollowerInSearch")
-	case site.RouteUserFollowingAddresses, site.RouteListFollowingAddresses:
-		return array(address())
-	case site.RouteUserTags, site.RouteUserTaggedAs:
-		return summary(user)
-	case site.RouteListTags, site.RouteListTaggedAs:
-		return summary(list)
-	case site.RouteUserFollowerState:
-		return object(m("addressUser", address()), m("addressFollower", address()), m("state", ref("State")))
-	case site.RouteListFollowerState, site.RouteListButtonState:
-		return ref("ListState")
-	case site.RouteUserButtonState:
-		return ref("UserState")
-	case site.RouteButtonStateBatch:
-		items := upTo(site.MaxBatch, anyOf(ref("ListState"), ref("UnknownState")))
-		items["minItems"] = 1
-		return items.about("in the order of the body")
-	case site.RouteCommonFollowers:
-		return object(m("results", upTo(most, ref("CommonFollower"))), m("length", number().about("how many there are, beyond the limit too")))
-	case site.RouteRanked, site.RouteRankedSearch:
-		return object(m("last_updated", moment()), m("results", upTo(most, ref("Ranked"))))
-	case site.RouteRankedCount:
-		return object(m("leaderboardCount", decimal()))
-	case site.RouteStats:
-		return object(m("stats", object(m("address_count", decimal()), m("list_count", decimal()), m("list_op_count", decimal()), m("user_count", decimal()))))
-	case site.RouteUserRecommended, site.RouteListRecommended:
-		return page("recommended", "Recommended")
-	case site.RouteUserRecommendedDetails, site.RouteListRecommendedDetails:
-		return page("recommended", "RecommendedDetails")
-	case site.RouteDiscover:
-		return object(m("latestFollows", upTo(min(most, site.DiscoverMax), ref("Discovered"))))
+		)...),
+		site.RouteExportState:            all("following", "Followed"),
+		site.RouteUserFollowingAddresses: array(address()),
+		site.RouteListFollowingAddresses: array(address()),
+
+		site.RouteUserTags: summary(user), site.RouteUserTaggedAs: summary(user),
+		site.RouteListTags: summary(list), site.RouteListTaggedAs: summary(list),
+
+		site.RouteUserFollowerState: object(m("addressUser", address()), m("addressFollower", address()), m("state", ref("State"))),
+		site.RouteListFollowerState: ref("ListState"),
+		site.RouteListButtonState:   ref("ListState"),
+		site.RouteUserButtonState:   ref("UserState"),
+		site.RouteButtonStateBatch:  batch,
+		site.RouteCommonFollowers: object(
+			m("results", most(site.RouteCommonFollowers, ref("CommonFollower"))), m("length", number().about("how many there are, beyond the limit too")),
+		),
+
+		site.RouteRanked:       ranked(site.RouteRanked),
+		site.RouteRankedSearch: ranked(site.RouteRankedSearch),
+		site.RouteRankedCount:  object(m("leaderboardCount", decimal())),
+		site.RouteStats: object(m("stats", object(
+			m("address_count", decimal()), m("list_count", decimal()), m("list_op_count", decimal()), m("user_count", decimal()),
+		))),
+		site.RouteDiscover: object(m("latestFollows", upTo(site.DiscoverMax, ref("Discovered")))),
 	}
-	return nil
+	schemas[site.RouteUserRecords], schemas[site.RouteUserDetails], schemas[site.RouteUserBadges] =
+		schemas[site.RouteRecords], schemas[site.RouteDetails], schemas[site.RouteBadges]
+	for id, p := range map[site.RouteID]struct{ name, item string }{
+		site.RouteListSearch: {"following", "FollowedInSearch"}, site.RouteUserSearch: {"following", "FollowedInSearch"},
+		site.RouteUserFollowing: {"following", "FollowedWithENS"}, site.RouteUserAllFollowing: {"following", "FollowedWithENS"},
+		site.RouteListFollowing: {"following", "FollowedWithENS"}, site.RouteListAllFollowing: {"following", "FollowedWithENS"},
+		site.RouteUserFollowers: {"followers", "FollowerOfUser"}, site.RouteUserAllFollowers: {"followers", "FollowerOfUser"},
+		site.RouteListFollowers: {"followers", "FollowerOfList"}, site.RouteListAllFollowers: {"followers", "FollowerOfList"},
+		site.RouteUserLatestFollowers: {"followers", "FollowerOfUser"}, site.RouteListLatestFollowers: {"followers", "FollowerOfList"},
+		site.RouteUserSearchFollowers: {"followers", "FollowerInSearch"}, site.RouteListSearchFollowers: {"followers", "FollowerInSearch"},
+		site.RouteUserRecommended: {"recommended", "Recommended"}, site.RouteListRecommended: {"recommended", "Recommended"},
+		site.RouteUserRecommendedDetails: {"recommended", "RecommendedDetails"}, site.RouteListRecommendedDetails: {"recommended", "RecommendedDetails"},
+	} {
+		schemas[id] = page(id, p.name, p.item)
+	}
+	return schemas
 }
