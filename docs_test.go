@@ -168,6 +168,27 @@ func TestFigures(t *testing.T) {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
+// A documented route is a row of a table of routes.
+type documented struct {
+	params string // as fmt.Sprint prints their names
+	source string // what the third column says
+}
+
+// documentedRoutes reads the rows whose first column has paths, and whose second one has parameters.
+func documentedRoutes(p page) map[string]documented {
+	all, code := map[string]documented{}, regexp.MustCompile("`([^`]+)`")
+	for _, row := range regexp.MustCompile("(?m)^\\| (`/[^|]*) \\|([^|]*)\\|([^|]*)\\|").FindAllStringSubmatch(p.prose, -1) {
+		var params []string
+		for _, param := range code.FindAllStringSubmatch(row[2], -1) {
+			params = append(params, param[1])
+		}
+		for _, path := range code.FindAllStringSubmatch(row[1], -1) {
+			all[path[1]] = documented{fmt.Sprint(params), strings.TrimSpace(row[3])}
+		}
+	}
+	return all
+}
+
 // README has every route of the API, with its parameters.
 func TestTableOfRoutes(t *testing.T) {
 	want := map[string]string{}
@@ -181,22 +202,54 @@ func TestTableOfRoutes(t *testing.T) {
 			want[strings.NewReplacer("{board}", string(board), "{user}", "{address or name}").Replace(path)] = params
 		}
 	}
-	got, code := map[string]string{}, regexp.MustCompile("`([^`]+)`")
-	for _, row := range regexp.MustCompile("(?m)^\\| (`/[^|]*) \\|([^|]*)\\|").FindAllStringSubmatch(pages(t)["README.md"].prose, -1) {
-		var params []string
-		for _, param := range code.FindAllStringSubmatch(row[2], -1) {
-			params = append(params, param[1])
-		}
-		for _, path := range code.FindAllStringSubmatch(row[1], -1) {
-			got[path[1]] = fmt.Sprint(params)
-		}
-	}
+	got := documentedRoutes(pages(t)["README.md"])
 	for path, params := range want {
-		if got[path] != params {
-			t.Errorf("README.md: %s: got the parameters %s, want %s", path, got[path], params)
+		if got[path].params != params {
+			t.Errorf("README.md: %s: got the parameters %s, want %s", path, got[path].params, params)
 		}
 	}
 	if len(got) != len(want) {
 		t.Errorf("README.md: got %d routes, want %d", len(got), len(want))
+	}
+}
+
+// docs/api-efp.md has every route of the whole API, with its parameters, and says which are files. It has every
+// parameter, and names no object that a site cannot have.
+func TestTableOfTheWholeAPI(t *testing.T) {
+	const name = "docs/api-efp.md"
+	config := site.Config{API: site.APIEFP}
+	all := pages(t)[name]
+	got, patterns := documentedRoutes(all), map[string]bool{}
+	for _, r := range config.Routes() {
+		path, ok := strings.CutPrefix(r.Pattern, "{base}")
+		if !ok {
+			patterns[r.Pattern] = true
+			continue
+		}
+		row, source := got[path], "file"
+		if r.Computed {
+			source = "computed: "
+		}
+		if row.params != fmt.Sprint(r.Params) || !strings.HasPrefix(row.source, source) {
+			t.Errorf("%s: %s: got the parameters %s, %q, want %s, %q", name, path, row.params, row.source, r.Params, source)
+		}
+		delete(got, path)
+	}
+	for path := range got {
+		t.Errorf("%s: %s: got a row, want none: there is no such route", name, path)
+	}
+	for param := range config.Params() {
+		if !strings.Contains(all.prose, "\n| `"+string(param)+"` |") {
+			t.Errorf("%s: the parameter %s is not described", name, param)
+		}
+	}
+	objects := regexp.MustCompile("`(_(?:search|variants)/[^`]+)`").FindAllStringSubmatch(all.prose, -1)
+	for _, object := range objects {
+		if !patterns[object[1]] {
+			t.Errorf("%s: got the object %s, want the pattern of a route", name, object[1])
+		}
+	}
+	if len(objects) == 0 {
+		t.Errorf("%s: got no objects", name)
 	}
 }

@@ -80,11 +80,11 @@ func TestNewParameter(t *testing.T) {
 					t.Errorf("%s: got forward %q, problem %v, want %q, %v", request, forward, got.Problem, want.forward, want.problem)
 				}
 			}
-			api, err := templates.OpenAPI(&site.Root{Config: config})
+			api, err := templates.OpenAPI(config)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := bytes.Count(api, []byte(`"description": "`+rule.About+`"`)); got != 6 {
+			if got := bytes.Count(api, []byte(`"description":"`+rule.About)); got != 6 {
 				t.Errorf("description of the API: got %d routes with the parameter, want 6", got)
 			}
 			for _, kind := range Kinds() {

@@ -15,7 +15,8 @@ type Examples struct {
 	Address string // the account of that list, in lower case
 	Name    string // the name of that account; "" if it cannot be looked up
 	Term    string // a search term that finds an entry of the list; "" if no entry has a name
-	Sharded bool   // the list is long enough to have search shards
+	Other   string // the address of an account that the list follows; "" if there is none
+	Sharded bool   // the list is known to be long enough to have search shards
 }
 
 // FindExamples takes examples from the top of the following leaderboard. For a site without lists
@@ -27,11 +28,10 @@ func FindExamples(ctx context.Context, store Store, root *site.Root) (Examples, 
 		return x, err
 	}
 	x.Address = board[0].Address
-	bucket, err := store.Get(ctx, site.UserBucketKey(site.UserBucket(x.Address, root.BucketDigits)))
-	if err != nil {
-		return x, fmt.Errorf("find an example: %w", err)
+	var err error
+	if x.TokenID, err = primaryList(ctx, store, root, x.Address); err != nil {
+		return x, err
 	}
-	x.TokenID, _ = site.FindUser(bucket, x.Address)
 	var details site.ListDetails
 	if err := getJSON(ctx, store, root.Config.ListKey(x.TokenID, site.Details), &details); err != nil {
 		return x, err
@@ -43,7 +43,11 @@ func FindExamples(ctx context.Context, store Store, root *site.Root) (Examples, 
 	if err := getJSON(ctx, store, root.Config.ListKey(x.TokenID, site.SearchFollowing), &page); err != nil {
 		return x, err
 	}
-	x.Sharded = len(page.Following) == site.DefaultLimit
+	// Under APIEFP a list must be longer, and the page does not tell.
+	x.Sharded = len(page.Following) == site.DefaultLimit && !root.Config.EFP()
+	if len(page.Following) > 0 {
+		x.Other = page.Following[0].Data
+	}
 	for _, entry := range page.Following {
 		if name := []rune(entry.ENS.Name); len(name) >= 3 {
 			x.Term = string(name[:3])
@@ -51,6 +55,23 @@ func FindExamples(ctx context.Context, store Store, root *site.Root) (Examples, 
 		}
 	}
 	return x, nil
+}
+
+// primaryList finds the list of an account that has one.
+func primaryList(ctx context.Context, store Store, root *site.Root, address string) (tokenID string, err error) {
+	if root.Config.EFP() {
+		var lists struct {
+			Primary string `json:"primary_list"`
+		}
+		err = getJSON(ctx, store, root.Config.UserObjectKey(address, site.Lists), &lists)
+		return lists.Primary, err
+	}
+	bucket, err := store.Get(ctx, site.UserBucketKey(site.UserBucket(address, root.BucketDigits)))
+	if err != nil {
+		return "", fmt.Errorf("find an example: %w", err)
+	}
+	tokenID, _ = site.FindUser(bucket, address)
+	return tokenID, nil
 }
 
 func getJSON(ctx context.Context, store Store, key site.Key, into any) error {

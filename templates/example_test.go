@@ -15,7 +15,7 @@ func ExampleOpenAPI() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	body, err := templates.OpenAPI(&site.Root{Config: config})
+	body, err := templates.OpenAPI(config)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -4,88 +4,277 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
 )
 
-var pathVariable = regexp.MustCompile(`\{(\w+)\}`)
+// apiVersion is the version of the two descriptions. It changes with the forms of answers, not with
+// the data: an unchanged site keeps its description.
+const apiVersion = "1.0.0"
 
-// variables describes the variables in the patterns of routes.
-var variables = map[string]map[string]any{
-	"board": {"description": "which leaderboard", "schema": map[string]any{"type": "string", "enum": site.Config{}.Boards()}},
-	"token_id": {"description": "identifier of a list, a canonical decimal",
-		"schema": map[string]any{"type": "string", "pattern": "^(0|[1-9][0-9]{0,77})$"}},
-	"user": {"description": "an address in any letter case, or a name", "schema": map[string]any{"type": "string"}},
-}
+var (
+	pathVariable = regexp.MustCompile(`\{(\w+)\}`)
+	reference    = regexp.MustCompile(`"` + refPrefix + `(\w+)"`)
+)
 
-// queryParameter describes a query parameter.
-func queryParameter(rule site.ParamRule) map[string]any {
-	schema := map[string]any{"type": "string"}
-	switch rule.Kind {
-	case site.ParamNumber:
-		schema = map[string]any{"type": "integer", "minimum": rule.Least, "default": rule.Default}
-	case site.ParamBool:
-		schema = map[string]any{"type": "boolean", "default": rule.Neutral == "true"}
-	case site.ParamChoice:
-		if rule.Problem != nil { // else any other value is legal too
-			schema["enum"] = append([]string{rule.Neutral}, rule.Values...)
+// OpenAPI returns the description of the API of a site with this configuration, an OpenAPI 3.1 document
+// in JSON. It depends on nothing else. The error names a route that is not described.
+func OpenAPI(config site.Config) ([]byte, error) {
+	type operations map[string]any
+	paths, answers := map[string]operations{}, answers(config)
+	for _, r := range config.Routes() {
+		if !r.UnderAPI() {
+			continue
 		}
-	}
-	return map[string]any{"description": rule.About, "schema": schema}
-}
-
-// OpenAPI returns the description of a site's API, an OpenAPI 3.1 document in JSON.
-func OpenAPI(root *site.Root) ([]byte, error) {
-	paths := map[string]any{}
-	for _, r := range root.Config.Routes() {
-		if r.UnderAPI() {
-			paths[r.Path(root.Config)] = map[string]any{"get": operation(r)}
+		answer, ok := answers[r.ID]
+		if !ok {
+			return nil, fmt.Errorf("describe the API: there is no schema for the answer of %s", r.Pattern)
 		}
+		o, err := operation(config, r, answer)
+		if err != nil {
+			return nil, err
+		}
+		paths[r.Path(config)] = operations{method(r): o}
 	}
-	body, err := json.MarshalIndentWithOption(map[string]any{
-		"openapi": "3.1.0",
-		"info": map[string]any{
-			"title": "Follow graph", "version": root.AsOf,
-			"description": "Leaderboards, list records, list details, event badges and following search, read only.",
-		},
-		"paths": paths,
-		"components": map[string]any{"schemas": map[string]any{"Problem": map[string]any{
-			"type": "object", "description": "RFC 9457; response repeats detail",
-			"required": []string{"type", "title", "status", "detail", "response"},
-		}}},
-	}, "", "  ", json.DisableHTMLEscape())
+	schemas, err := needed(paths, components(config))
+	if err != nil {
+		return nil, err
+	}
+	title, about := "Follow graph", "Leaderboards, list records, list details, event badges and following search, read only."
+	if config.EFP() {
+		title, about = "Follow graph, the whole read API", "Accounts, their lists, whom they follow and who follows them, tags, badges, leaderboards and recommendations, read only."
+	}
+	about += " What can be read with GET answers HEAD too, and every path OPTIONS." +
+		" Unknown parameters are ignored; of a repeated one the first counts, if nothing else is said."
+	body, err := json.MarshalWithOption(struct {
+		OpenAPI    string                `json:"openapi"`
+		Info       map[string]string     `json:"info"`
+		Paths      map[string]operations `json:"paths"`
+		Components map[string]any        `json:"components"`
+	}{
+		"3.1.0", map[string]string{"title": title, "version": apiVersion, "description": about}, paths, map[string]any{"schemas": schemas},
+	}, json.DisableHTMLEscape())
 	if err != nil {
 		return nil, fmt.Errorf("describe the API: %w", err)
 	}
 	return body, nil
 }
 
-func operation(r *site.Route) map[string]any {
-	var all []any
-	for _, name := range pathVariable.FindAllStringSubmatch(r.Pattern, -1) {
-		if name[1] != "base" {
-			all = append(all, parameter(name[1], "path", variables[name[1]]))
+// needed returns those of all schemas that paths refer to, themselves or by way of others.
+func needed(paths any, all map[string]schema) (map[string]json.RawMessage, error) {
+	found := map[string]json.RawMessage{}
+	for next := []any{paths}; len(next) > 0; next = next[1:] {
+		text, err := json.MarshalWithOption(next[0], json.DisableHTMLEscape())
+		if err != nil {
+			return nil, fmt.Errorf("describe the API: %w", err)
+		}
+		for _, match := range reference.FindAllSubmatch(text, -1) {
+			name := string(match[1])
+			if _, ok := found[name]; ok {
+				continue
+			}
+			s, ok := all[name]
+			if !ok {
+				return nil, fmt.Errorf("describe the API: there is no schema %s", name)
+			}
+			if found[name], err = json.MarshalWithOption(s, json.DisableHTMLEscape()); err != nil {
+				return nil, fmt.Errorf("describe the API: schema %s: %w", name, err)
+			}
+			next = append(next, s)
 		}
 	}
-	for _, p := range r.Params {
-		all = append(all, parameter(string(p), "query", queryParameter(site.Params()[p])))
-	}
-	problem := map[string]any{"description": "an error", "content": map[string]any{
-		site.RouteError.Route().ContentType: map[string]any{"schema": map[string]any{"$ref": "#/components/schemas/Problem"}},
-	}}
-	return map[string]any{
-		"summary": r.Summary, "parameters": all,
-		"responses": map[string]any{
-			"200": map[string]any{"description": r.Summary, "content": map[string]any{r.ContentType: map[string]any{}}},
-			"4XX": problem, "5XX": problem,
-		},
-	}
+	return found, nil
 }
 
-func parameter(name, in string, description map[string]any) map[string]any {
-	p := map[string]any{"name": name, "in": in, "required": in == "path"}
-	maps.Copy(p, description)
-	return p
+func method(r *site.Route) string {
+	if r.Post {
+		return "post"
+	}
+	return "get"
+}
+
+func operation(c site.Config, r *site.Route, answer schema) (map[string]any, error) {
+	var parameters []any
+	for _, name := range variables(r) {
+		p, ok := pathParameter(c, name)
+		if !ok {
+			return nil, fmt.Errorf("describe the API: the variable {%s} of %s is not described", name, r.Pattern)
+		}
+		parameters = append(parameters, p)
+	}
+	for _, p := range r.Params {
+		parameters = append(parameters, queryParameter(c, r, p))
+	}
+	o := map[string]any{
+		"operationId": operationID(r), "summary": r.Summary, "tags": []string{Section(r)},
+		"responses": responses(r, answer),
+	}
+	if len(parameters) > 0 {
+		o["parameters"] = parameters
+	}
+	if r.Post {
+		o["requestBody"] = map[string]any{
+			"description": fmt.Sprintf("addresses in any letter case, or names; at most %d bytes", site.MaxBatchBytes), "required": true,
+			"content": content(r.ContentType, schema{"type": "array", "items": text(), "minItems": 1, "maxItems": site.MaxBatch}),
+		}
+	}
+	return o, nil
+}
+
+// variables lists the variables of a path, without the base path.
+func variables(r *site.Route) (names []string) {
+	for _, match := range pathVariable.FindAllStringSubmatch(r.Pattern, -1) {
+		if match[1] != "base" {
+			names = append(names, match[1])
+		}
+	}
+	return names
+}
+
+// operationID is a name for functions: getUsersUserAccount.
+func operationID(r *site.Route) string {
+	id := method(r)
+	for word := range strings.FieldsFuncSeq(strings.TrimPrefix(r.Pattern, "{base}"), func(c rune) bool { return strings.ContainsRune("/{}-_", c) }) {
+		id += strings.ToUpper(word[:1]) + word[1:]
+	}
+	return id
+}
+
+// Section is the group of endpoints that a route of the API belongs to.
+func Section(r *site.Route) string {
+	folder, _, more := strings.Cut(strings.TrimPrefix(r.Pattern, "{base}/"), "/")
+	if !more || folder == "exportState" {
+		return map[bool]string{true: "lists", false: "graph"}[more]
+	}
+	return folder
+}
+
+func content(contentType string, s schema) map[string]any {
+	return map[string]any{contentType: map[string]any{"schema": s}}
+}
+
+func pathParameter(c site.Config, name string) (parameter map[string]any, ok bool) {
+	const user = "an address in any letter case, or a name"
+	described, ok := map[string]schema{
+		"board":    {"description": "which leaderboard", "schema": schema{"type": "string", "enum": c.Boards()}},
+		"token_id": {"description": "identifier of a list, a canonical decimal", "schema": tokenID()},
+		"user":     {"description": user, "schema": text()},
+		"other":    {"description": "the other account: " + user, "schema": text()},
+	}[name]
+	parameter = map[string]any{"name": name, "in": "path", "required": true}
+	maps.Copy(parameter, described)
+	return parameter, ok
+}
+
+// mostDigits is the largest number that the API reads.
+const mostDigits = 999_999_999_999_999_999
+
+// queryParameter describes a query parameter of a route. A schema has every value that is not answered
+// with a problem.
+func queryParameter(c site.Config, r *site.Route, p site.Param) map[string]any {
+	rule := site.Params()[p]
+	described := map[string]any{"name": p, "in": "query"}
+	about, s := rule.About, text()
+	switch rule.Kind {
+	case site.ParamNumber:
+		byDefault := rule.Default
+		if p == site.ParamLimit {
+			var most int
+			byDefault, most = c.Limits(r)
+			about += ", at most " + strconv.Itoa(most) + ": a larger number means that"
+		}
+		s = schema{"type": "integer", "minimum": rule.Least, "maximum": mostDigits, "default": byDefault}
+	case site.ParamBool:
+		s = schema{"type": "boolean", "default": rule.Neutral == "true"}
+	case site.ParamChoice:
+		words := slices.Clone(rule.Values)
+		if p == site.ParamSort {
+			words = sorts(r)
+		}
+		if rule.Problem != nil {
+			s["enum"] = append([]string{rule.Neutral}, words...)
+			break
+		}
+		s["examples"] = words // any other value is legal too
+		if len(words) > 1 {
+			about += ": " + words[0] + " by default, " + strings.Join(words[1:], ", ")
+		}
+		if rule.AnyCase {
+			about += ", in any letter case"
+		}
+		about += "; any other value has no effect"
+	case site.ParamList:
+		described["style"], described["explode"] = "form", false
+		s, about = array(text()), about+", with commas between them; none means all"
+	case site.ParamFlag:
+		described["style"], described["explode"] = "form", true
+		s = array(schema{"type": "string", "examples": rule.Values})
+		about += "; it may be repeated, or have commas between values, and other values have no effect"
+	case site.ParamUser:
+		s["minLength"] = 1
+		described["required"] = true
+	case site.ParamText:
+		s["maxLength"] = rule.Most // in code points: no more of them than bytes
+		about += ", at most " + strconv.Itoa(rule.Most) + " bytes"
+	}
+	described["description"], described["schema"] = about, s
+	return described
+}
+
+// sorts lists the orders of a route, the default first.
+func sorts(r *site.Route) []string {
+	if r.ID == site.RouteRanked {
+		return append([]string{"mutuals"}, append(site.RankedSorts(), "blocked")...)
+	}
+	return []string{"latest", "earliest", "followers"}
+}
+
+// responses describes the answers of a route by status.
+func responses(r *site.Route, answer schema) map[string]any {
+	all := map[string]any{"200": map[string]any{"description": r.Summary, "content": content(r.ContentType, answer)}}
+	if !r.Post {
+		all["304"] = map[string]any{"description": "the body is the one that If-None-Match names"}
+	}
+	details := map[int][]string{}
+	for _, p := range problems(r) {
+		if !slices.Contains(details[p.Status], p.Detail) {
+			details[p.Status] = append(details[p.Status], p.Detail)
+		}
+	}
+	for status, texts := range details {
+		all[strconv.Itoa(status)] = map[string]any{
+			"description": strings.Join(texts, " "), "content": content(site.RouteError.Route().ContentType, ref("Problem")),
+		}
+	}
+	return all
+}
+
+// problems lists the problems that may answer a request to a route.
+func problems(r *site.Route) []*site.Problem {
+	all := []*site.Problem{site.InternalError, site.Unavailable}
+	for _, name := range variables(r) {
+		all = append(all, map[string][]*site.Problem{
+			"board": {site.NoSuchRoute}, "token_id": {site.BadTokenID, site.NoSuchList}, "user": {site.NoSuchName}, "other": {site.NoSuchName},
+		}[name]...)
+	}
+	for _, p := range r.Params {
+		if problem := site.Params()[p].Problem; problem != nil {
+			all = append(all, problem)
+		}
+		switch p {
+		case site.ParamLeader:
+			all = append(all, site.NoSuchName)
+		case site.ParamCache:
+			all = append(all, site.TooManyRefreshes)
+		}
+	}
+	if r.Post {
+		return append(all, site.PostOnly, site.BadBatch, site.BodyTooLarge)
+	}
+	return append(all, site.MethodNotAllowed)
 }

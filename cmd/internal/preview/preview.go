@@ -91,7 +91,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	}
 	base := "http://" + listener.Addr().String()
 	fmt.Fprintf(stdout, "Serving on %s/ (stop with Ctrl-C). Try:\n", base)
-	for _, path := range firstPaths(handler.Root(), examples) {
+	for _, path := range firstLinks(handler.Root(), examples) {
 		fmt.Fprintf(stdout, "  curl '%s%s'\n", base, path)
 	}
 	go handler.Watch(ctx)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"html"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -21,7 +22,11 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/fixtures/naive"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
 )
 
 // preview runs the command until the end of the test and gives the URL that it prints.
@@ -134,6 +139,64 @@ func TestOpenAPINamesEveryEndpoint(t *testing.T) {
 	}
 	if len(api.Paths) != 6 {
 		t.Errorf("%d paths, want the six endpoints", len(api.Paths))
+	}
+}
+
+// The start page of the whole API has every endpoint, in a few groups, with links that are answered.
+func TestStartPageOfTheWholeAPI(t *testing.T) {
+	config, err := site.Config{API: site.APIEFP, BasePath: "v2"}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := fs.Sub(fixtures.ConformanceEFP(), "snapshot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	twin, err := naive.Load(snapshot, naive.Config{BasePath: "v2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := &site.Root{Config: config, BucketDigits: 1, TokenDigits: 1, ShardDigits: 1}
+	x := server.Examples{
+		TokenID: "5", Address: "0x0101010101010101010101010101010101010101", Name: "alice.eth", Term: "fox",
+		Other: "0x0202020202020202020202020202020202020202",
+	}
+	all := groups(root, x)
+	if len(all) > 6 {
+		t.Errorf("got %d groups, want a few", len(all))
+	}
+	answered := func(method string, l link) {
+		path, query, _ := strings.Cut(l.URL, "?")
+		if status, _, body := twin.Answer(method, path, query, []byte(l.Body)); status != http.StatusOK {
+			t.Errorf("%s %s: got %d %s, want an answer", method, l.URL, status, body)
+		}
+	}
+	rows := map[site.RouteID]bool{}
+	for _, g := range all {
+		for _, row := range g.Rows {
+			if rows[row.Route.ID] || len(row.Links)+len(row.Posts) == 0 {
+				t.Errorf("%s: got no link or a second row", row.Path)
+			}
+			rows[row.Route.ID] = true
+			for _, l := range row.Posts {
+				answered("POST", l)
+			}
+			for _, l := range row.Links {
+				if row.Route.UnderAPI() {
+					answered("GET", l)
+				} else if r, ok := config.RouteOf(site.Key(l.URL[1:])); !ok || r.ID != row.Route.ID {
+					t.Errorf("%s: no object of the route has the key %s", row.Path, l.URL)
+				}
+			}
+		}
+	}
+	for _, r := range config.Routes() {
+		if r.UnderAPI() && !rows[r.ID] {
+			t.Errorf("%s: not on the page", r.Pattern)
+		}
+	}
+	if n := len(firstLinks(root, x)); n < 6 || n > 10 {
+		t.Errorf("got %d requests to begin with, want 6 to 10", n)
 	}
 }
 

@@ -2,102 +2,226 @@ package preview
 
 import (
 	"bytes"
+	"html/template"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
+	"github.com/followpress/followpress/cmd/internal/describe"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/templates"
 )
 
+var startPage = template.Must(template.New("start").Parse(templates.Start))
+
 // withStartPage adds a page for people at / and the description of the API.
 func withStartPage(api *server.Handler, examples server.Examples, log *slog.Logger) http.Handler {
+	described := describe.Handler(api, api, log)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			api.ServeHTTP(w, r)
+		if r.URL.Path != "/" || r.Method != http.MethodGet && r.Method != http.MethodHead {
+			described.ServeHTTP(w, r)
 			return
 		}
 		root := api.Root()
 		var page bytes.Buffer
-		var err error
-		switch r.URL.Path {
-		case "/":
-			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			err = templates.StartPage{Root: *root, Groups: linkGroups(root, examples)}.Render(&page)
-		case "/openapi.json":
-			w.Header().Set("Content-Type", "application/json")
-			var body []byte
-			body, err = templates.OpenAPI(root)
-			page.Write(body)
-		default:
-			api.ServeHTTP(w, r)
-			return
-		}
+		err := startPage.Execute(&page, map[string]any{
+			"Root": root, "Description": describe.Path, "First": firstLinks(root, examples), "Groups": groups(root, examples),
+		})
 		if err != nil {
 			log.Error("page failed", "path", r.URL.Path, "error", err)
 			http.Error(w, "this page cannot be shown", http.StatusInternalServerError)
 			return
 		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = page.WriteTo(w) // the client may be gone
 	})
 }
 
-// linkGroups lists the routes with links that this site answers.
-func linkGroups(root *site.Root, x server.Examples) []templates.LinkGroup {
-	c := root.Config
-	links := map[site.RouteID][]string{}
-	add := func(id site.RouteID, key site.Key, queries ...string) {
-		path := (&url.URL{Path: "/" + string(key)}).EscapedPath()
-		links[id] = append(links[id], path)
-		for _, query := range queries {
-			links[id] = append(links[id], path+"?"+query)
-		}
-	}
-	for _, board := range c.Boards() {
-		add(site.RouteLeaderboard, c.LeaderboardKey(board), "limit=3")
-		add(site.RouteLeaderboardLimit, site.LeaderboardLimitKey(board, 3))
-	}
-	if x.TokenID != "" {
-		add(site.RouteRecords, c.ListKey(x.TokenID, site.Records), "includeTags=false")
-		add(site.RouteDetails, c.ListKey(x.TokenID, site.Details), "cache=fresh")
-		add(site.RouteBadges, c.ListKey(x.TokenID, site.Badges))
-		searches := []string{"limit=3&offset=3"}
-		if x.Term != "" {
-			searches = append(searches, "term="+url.QueryEscape(x.Term))
-		}
-		add(site.RouteListSearch, c.ListKey(x.TokenID, site.SearchFollowing), searches...)
-		add(site.RouteUserSearch, c.UserKey(x.Address))
-		if x.Name != "" {
-			add(site.RouteUserSearch, c.UserKey(x.Name), searches...)
-		}
-		add(site.RouteUserBucket, site.UserBucketKey(site.UserBucket(x.Address, root.BucketDigits)))
-		if x.Sharded {
-			add(site.RouteSearchShard, site.SearchShardKey(x.TokenID, 0))
-		}
-	}
-	add(site.RouteError, site.NoSuchList.Key())
-	add(site.RouteManifest, site.ManifestKey(site.HashPrefixes(root.ShardDigits)[0]))
-	add(site.RouteRoot, site.RootKey)
-
-	var groups []templates.LinkGroup
-	for _, route := range c.Routes() {
-		if len(links[route.ID]) > 0 {
-			groups = append(groups, templates.LinkGroup{
-				Pattern: route.Path(c), Summary: route.Summary, API: route.UnderAPI(), Links: links[route.ID],
-			})
-		}
-	}
-	return groups
+// A group is a part of the start page.
+type group struct {
+	Title string
+	Rows  []row
 }
 
-// firstPaths are the paths that the command prints: one for each endpoint.
-func firstPaths(root *site.Root, x server.Examples) []string {
-	var paths []string
-	for _, group := range linkGroups(root, x) {
-		if group.API {
-			paths = append(paths, group.Links[len(group.Links)-1])
+// A row is a route with links to answers.
+type row struct {
+	Route *site.Route
+	Path  string // with the variables of the route
+	Links []link
+	Posts []link // of a route that takes a body
+}
+
+// A link is an example of a request.
+type link struct {
+	URL  string // path and query
+	Text string
+	Body string
+}
+
+// titles are those of the groups of endpoints, in the order of the page.
+var titles = []struct{ section, title string }{
+	{"leaderboard", "Leaderboards"}, {"lists", "Lists"}, {"users", "Users"}, {"graph", "The whole graph"},
+}
+
+// groups lists all endpoints, and the objects that clients without a server read, with links that this site answers.
+func groups(root *site.Root, x server.Examples) []group {
+	var all []group
+	for _, t := range titles {
+		g := group{Title: t.title}
+		for _, r := range root.Config.Routes() {
+			if r.UnderAPI() && templates.Section(r) == t.section {
+				g.Rows = append(g.Rows, endpoint(root.Config, r, x))
+			}
+		}
+		if len(g.Rows) > 0 {
+			all = append(all, g)
 		}
 	}
+	return append(all, group{Title: "Objects for clients without a server", Rows: objects(root, x)})
+}
+
+// endpoint makes the row of an endpoint: its path with example values, and with examples of its parameters.
+func endpoint(c site.Config, r *site.Route, x server.Examples) row {
+	out := row{Route: r, Path: r.Path(c)}
+	required, queries := exampleQueries(r, x)
+	paths := examplePaths(c, r, x)
+	for i, path := range paths {
+		if r.Post {
+			out.Posts = append(out.Posts, link{URL: path, Text: path, Body: `["` + x.Other + `"]`})
+			continue
+		}
+		if required != "" {
+			path += "?" + required
+		}
+		out.Links = append(out.Links, link{URL: path, Text: path})
+		if i < len(paths)-1 && !strings.Contains(r.Pattern, "{board}") {
+			continue
+		}
+		for _, query := range queries {
+			separator := "?"
+			if required != "" {
+				separator = "&"
+			}
+			out.Links = append(out.Links, link{URL: path + separator + query, Text: separator + query})
+		}
+	}
+	return out
+}
+
+// examplePaths fills in the variables of an endpoint, users by their address and by their name. It returns nothing
+// if there is no value for a variable.
+func examplePaths(c site.Config, r *site.Route, x server.Examples) []string {
+	values := map[string][]string{"{token_id}": {x.TokenID}, "{user}": {x.Address}, "{other}": {x.Other}}
+	if x.Name != "" {
+		values["{user}"] = append(values["{user}"], x.Name)
+	}
+	for _, board := range c.Boards() {
+		values["{board}"] = append(values["{board}"], string(board))
+	}
+	paths := []string{""}
+	for segment := range strings.SplitSeq(strings.TrimPrefix(r.Path(c), "/"), "/") {
+		options, isVariable := values[segment]
+		if !isVariable {
+			options = []string{segment}
+		}
+		var longer []string
+		for _, path := range paths {
+			for _, option := range options {
+				if option != "" {
+					longer = append(longer, path+"/"+url.PathEscape(option))
+				}
+			}
+		}
+		paths = longer
+	}
 	return paths
+}
+
+// exampleQueries makes queries of the parameters of a route: the one that it requires, and others.
+func exampleQueries(r *site.Route, x server.Examples) (required string, queries []string) {
+	var page []string
+	for _, p := range r.Params {
+		rule := site.Params()[p]
+		name, value := string(p), ""
+		switch {
+		case p == site.ParamLeader:
+			required = name + "=" + url.QueryEscape(x.Other)
+		case p == site.ParamTags:
+			value = "top8"
+		case p == site.ParamSort:
+			value = "followers"
+		case rule.Kind == site.ParamNumber:
+			page = append(page, name+"=3")
+		case rule.Kind == site.ParamText:
+			value = x.Term
+		case len(rule.Values) > 0:
+			value = rule.Values[0]
+		}
+		if value != "" {
+			queries = append(queries, name+"="+url.QueryEscape(value))
+		}
+	}
+	if len(page) > 0 {
+		queries = slices.Insert(queries, 0, strings.Join(page, "&"))
+	}
+	return required, queries
+}
+
+// objects are the rows of objects that no endpoint is, as far as this site is known to have them.
+func objects(root *site.Root, x server.Examples) []row {
+	keys := map[site.RouteID]site.Key{
+		site.RouteLeaderboardLimit: site.LeaderboardLimitKey(site.Followers, 3),
+		site.RouteError:            site.NoSuchList.Key(),
+		site.RouteManifest:         site.ManifestKey(site.HashPrefixes(root.ShardDigits)[0]),
+		site.RouteRoot:             site.RootKey,
+	}
+	if x.TokenID != "" {
+		keys[site.RouteUserBucket] = site.UserBucketKey(site.UserBucket(x.Address, root.BucketDigits))
+		if x.Sharded {
+			keys[site.RouteSearchShard] = site.SearchShardKey(x.TokenID, 0)
+		}
+	}
+	if root.Config.EFP() {
+		keys[site.RouteRecommendedShard] = site.RecommendedShardKey(0)
+		keys[site.RouteDiscoverShard] = site.DiscoverShardKey
+		keys[site.RouteUnknown] = site.UnknownKey(site.Account)
+		keys[site.RouteOpenAPI] = site.OpenAPIKey
+		keys[site.RouteScript] = site.ClientKey(site.Scripts()[0])
+		keys[site.RouteScriptTypes] = site.ClientKey(site.ScriptTypes()[0])
+		if x.TokenID != "" {
+			keys[site.RouteTokenBucket] = site.TokenBucketKey(site.UserBucket(x.TokenID, root.TokenDigits))
+			keys[site.RouteRankedShard] = site.RankedShardKey(0)
+		}
+	}
+	var rows []row
+	for _, r := range root.Config.Routes() {
+		if key, ok := keys[r.ID]; ok {
+			path := (&url.URL{Path: "/" + string(key)}).EscapedPath()
+			rows = append(rows, row{Route: r, Path: r.Path(root.Config), Links: []link{{URL: path, Text: path}}})
+		}
+	}
+	return rows
+}
+
+// first are endpoints to begin with.
+var first = []site.RouteID{
+	site.RouteLeaderboard, site.RouteRecords, site.RouteDetails, site.RouteBadges, site.RouteListSearch, site.RouteUserSearch,
+	site.RouteUserAccount, site.RouteUserFollowers, site.RouteCommonFollowers,
+}
+
+// firstLinks are the requests that the command prints and the page begins with: one for each endpoint to begin with.
+func firstLinks(root *site.Root, x server.Examples) []string {
+	var urls []string
+	for _, r := range root.Config.Routes() {
+		if !slices.Contains(first, r.ID) {
+			continue
+		}
+		if links := endpoint(root.Config, r, x).Links; len(links) > 0 {
+			urls = append(urls, links[len(links)-1].URL)
+		}
+	}
+	return urls
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/cmd/internal/describe"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/storage"
 )
@@ -178,7 +179,7 @@ func (c *Command) serve(ctx context.Context, handler *server.Handler, listener, 
 	})
 	group.Go(func() error {
 		defer end()
-		return server.Serve(draining, listener, handler.Probes(), log, c.limits())
+		return server.Serve(draining, listener, describe.Handler(handler, handler.Probes(), log), log, c.limits())
 	})
 	group.Go(func() error {
 		handler.Watch(rest)
