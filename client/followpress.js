@@ -11,11 +11,10 @@ export function openSite(base, options = {}) {
   async function attempt(since, method, path, body, whole) {
     const get = (key) => read(key, since);
     try {
-      const site = await open(get);
-      return await resolve(site, method, path, body, whole);
+      return await resolve(await open(get), method, path, body, whole);
     } catch (error) {
       if (error instanceof Problem) {
-        return { status: error.status, type: 'application/problem+json', body: await problemBody(get, error) };
+        return problem(error.status, error.message, error.message, await get('_errors/' + error.message));
       }
       throw error;
     }
@@ -27,12 +26,12 @@ export function openSite(base, options = {}) {
       try {
         return await attempt(since, method, path, body, whole);
       } catch (error) {
+        if (!(error instanceof Unreadable)) {
+          throw error;
+        }
         if (error !== mixed || wait > 1600) {
-          if (error !== mixed && !(error instanceof Unreadable)) {
-            throw error;
-          }
-          const problem = new Problem('unavailable');
-          return { status: 503, type: 'application/problem+json', body: ownBody(problem), cause: error };
+          const detail = 'The data cannot be read at the moment. Try again in a few seconds.';
+          return { ...problem(503, 'Service Unavailable', detail), cause: error };
         }
         await new Promise((done) => setTimeout(done, wait));
         since = Date.now();
@@ -47,11 +46,11 @@ export function openSite(base, options = {}) {
       .map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
     const text = body && JSON.stringify(body);
     const a = await ask(body ? 'POST' : 'GET', path + (query.length ? '?' + query.join('&') : ''), text, false);
-    const json = JSON.parse(a.body);
+    const value = JSON.parse(a.body);
     if (a.status !== 200) {
-      throw new ApiError(a.status, json, a.cause);
+      throw new ApiError(a.status, value, a.cause);
     }
-    return json;
+    return value;
   }
 
   const methods = (folder, subject, table) => {
@@ -97,28 +96,21 @@ export class ApiError extends Error {
 }
 
 // What ends a request: a problem is an answer, the others may be over in a moment.
-const statuses = {
-  'bad-token-id': 400, 'bad-limit': 400, 'bad-offset': 400, 'bad-include-tags': 400, 'bad-term': 400,
-  'bad-leader': 400, 'bad-batch': 400, 'batch-too-large': 413, 'method-not-allowed': 405, unavailable: 503,
-};
-const titles = {
-  400: 'Bad Request', 404: 'Not Found', 405: 'Method Not Allowed', 413: 'Request Entity Too Large', 503: 'Service Unavailable',
-};
+const statuses = { 'bad-': 400, 'no-su': 404, 'batch': 413, 'metho': 405 };
 class Problem extends Error {
   constructor(name) {
     super(name);
-    this.status = statuses[name] ?? 404;
+    this.status = statuses[name.slice(0, 5)] ?? statuses[name.slice(0, 4)];
   }
 }
 class Unreadable extends Error {}
-const mixed = new Error('the objects are of two sites');
+const mixed = new Unreadable('the objects are of two sites');
 
-const ownBody = ({ status }, detail = status === 503 ? 'The data cannot be read at the moment. Try again in a few seconds.' : titles[status] + '.') =>
-  JSON.stringify({ type: 'about:blank', title: titles[status], status, detail, response: detail });
+const json = (body, status = 200, type = 'application/json') => ({ status, type, body });
 
-async function problemBody(get, problem) {
-  const stored = await get('_errors/' + problem.message).catch(() => null);
-  return stored ? stored.text : ownBody(problem);
+function problem(status, title, detail, stored) {
+  const body = stored?.text ?? JSON.stringify({ type: 'about:blank', title, status, detail, response: detail });
+  return json(body, status, 'application/problem+json');
 }
 
 /* Objects */
@@ -217,14 +209,9 @@ async function open(get) {
     config: root.config,
     efp: root.config.api === 'efp',
     base: root.config.base_path + '/',
-    // must reads an object that another one names.
-    must: async (key) => {
-      const object = await get(key);
-      if (!object) {
-        throw mixed;
-      }
-      return object.json;
-    },
+    // must reads an object that every site has, or that another one names.
+    must: async (key) => (await get(key)) ?? missing(mixed),
+    shard: async (key) => ((await get('_search/' + key)) ?? missing(mixed)).json,
   };
 }
 
@@ -312,7 +299,7 @@ function match(site, segments) {
 // what is wrong with the path, then the parameters, then what does not exist.
 async function resolve(site, method, target, body, whole) {
   if (method === 'OPTIONS') {
-    return { status: 204, type: '', body: '' };
+    return json('', 204, '');
   }
   const [path, query] = split(target, '?');
   const segments = path.replace(/^\//, '').split('/').map(percentDecode);
@@ -329,10 +316,10 @@ async function resolve(site, method, target, body, whole) {
     if (!stored) {
       throw new Problem('no-such-route');
     }
-    return { status: 200, type: 'application/json', body: stored.text };
+    return json(stored.text);
   }
-  const json = await answer(new Asked(site, found, body), query);
-  return { status: 200, type: 'application/json', body: typeof json === 'string' ? json : JSON.stringify(json) };
+  const value = await answer(new Asked(site, found, body), query);
+  return json(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
 const internal = /^(_(site|(variants|search|errors|manifest|unknown)\/[\w=/-]+)|openapi\.json)$/;
@@ -349,7 +336,7 @@ async function answer(r, query) {
   }
   if (route.board) {
     const key = q.limit === 10 ? `${site.base}leaderboard/${route.board}` : `_variants/leaderboard/${route.board}/limit=${q.limit}`;
-    return (await site.get(key) ?? missing()).text;
+    return (await site.must(key)).text;
   }
   if (route.file && !q.changed) {
     return r.stored(r.name);
@@ -357,8 +344,8 @@ async function answer(r, query) {
   return route.compute(r);
 }
 
-const missing = () => {
-  throw mixed;
+const missing = (error) => {
+  throw error;
 };
 
 /* Parameters */
@@ -388,6 +375,7 @@ function utf8(bytes) {
 const fold = (text) =>
   Array.from(text.normalize(), (letter) => String.fromCodePoint(letter.toLowerCase().codePointAt(0))).join('').normalize();
 
+const lower = (value) => value.toLowerCase();
 const items = (value) => value.split(',').filter(Boolean).map(utf8);
 
 function number(name, value, least, most) {
@@ -413,9 +401,9 @@ const parsers = {
     }
     return value === 'true';
   },
-  sort: (value) => value.toLowerCase(),
-  direction: (value) => value.toLowerCase(),
-  tags: (value) => items(value),
+  sort: lower,
+  direction: lower,
+  tags: items,
   include: (value) => items(value).includes('ens'),
   leader: (value) => value,
 };
@@ -428,20 +416,17 @@ function parseQuery(route, query, most) {
   const seen = new Set();
   for (const pair of query.replace(/\+/g, '%20').split('&')) {
     const [name, value] = split(pair, '=').map(percentDecode);
-    if (route.params?.includes(name) && (!seen.has(name) || name === 'include')) {
+    if (route.params?.includes(name) && (name === 'include' ? !q.include : !seen.has(name))) {
       seen.add(name);
-      q[name] = parsers[name](value, most) || q[name];
-      if (name === 'includeTags') {
-        q[name] = value === 'true';
-      }
+      q[name] = parsers[name](value, most);
     }
   }
   if (route.params?.includes('leader') && !q.leader) {
     throw new Problem('bad-leader');
   }
   if (route.compute === ranked) {
-    q.sort = { blocked: 'blocks', blocks: 'blocks', followers: 'followers', following: 'following', top8: 'top8' }[q.sort] ?? '';
-    q.direction = q.direction === 'asc' ? 'asc' : '';
+    q.sort = q.sort === 'blocked' ? 'blocks' : /^(blocks|followers|following|top8)$/.test(q.sort) ? q.sort : '';
+    q.direction = q.direction === 'asc';
   } else if (q.sort !== 'followers' && q.sort !== 'earliest') {
     q.sort = '';
   }
@@ -491,26 +476,18 @@ class Asked {
 
   async user(bytes) {
     const user = userOf(bytes);
-    const bucket = await this.site.must('_search/users/' + sha256(user).slice(0, this.site.root.user_bucket_digits));
+    const bucket = await this.site.shard('users/' + sha256(user).slice(0, this.site.root.user_bucket_digits));
     if (isAddress(user)) {
       const [token, held, followers, rows] = own(bucket.accounts, user) ?? ['', 0, 0, []];
       return { address: user, token, held, followers, followerRows: rows };
     }
-    const found = own(bucket.names, user);
-    if (!found) {
-      throw new Problem('no-such-name');
-    }
-    const [address, token, held, followers] = found;
+    const [address, token, held, followers] = own(bucket.names, user) ?? missing(new Problem('no-such-name'));
     return { address, token, held, followers };
   }
 
   async list(token) {
-    const bucket = await this.site.must('_search/tokens/' + sha256(token).slice(0, this.site.root.token_bucket_digits));
-    const found = own(bucket.lists, token);
-    if (!found) {
-      throw new Problem('no-such-list');
-    }
-    const [address, primary, held, followers, rows] = found;
+    const bucket = await this.site.shard('tokens/' + sha256(token).slice(0, this.site.root.token_bucket_digits));
+    const [address, primary, held, followers, rows] = own(bucket.lists, token) ?? missing(new Problem('no-such-list'));
     return { address, token, primary, held, followers, heldRows: rows };
   }
 
@@ -529,14 +506,10 @@ class Asked {
   async stored(name) {
     const { site } = this;
     if (!this.folder) {
-      return (await site.get(site.base + name) ?? missing()).text;
+      return (await site.must(site.base + name)).text;
     }
     if (this.isList) {
-      const found = await site.get(`${site.base}lists/${this.subject}/${name}`);
-      if (!found) {
-        throw new Problem('no-such-list');
-      }
-      return found.text;
+      return ((await site.get(`${site.base}lists/${this.subject}/${name}`)) ?? missing(new Problem('no-such-list'))).text;
     }
     let user = userOf(this.subject);
     if (!isAddress(user) && site.config.names === 'lookup') {
@@ -552,8 +525,7 @@ class Asked {
     if (name === 'searchFollowing') {
       return '{"following":[]}';
     }
-    const unknown = (await site.get('_unknown/' + name)) ?? missing();
-    return unknown.text.replaceAll('0x' + '0'.repeat(40), user);
+    return (await site.must('_unknown/' + name)).text.replaceAll('0x' + '0'.repeat(40), user);
   }
 
   // part is such a file, decoded.
@@ -570,7 +542,12 @@ const blocks = (tags) => tags.includes('block');
 const mutes = (tags) => tags.includes('mute');
 const follow = (tags) => !blocks(tags) && !mutes(tags);
 const follows = (row) => follow(row.tags);
-const stateOf = (tags) => ({ follow: !!tags && follow(tags), block: !!tags && blocks(tags), mute: !!tags && mutes(tags) });
+// A state is bits, as in rows: 1 follow, 2 block, 4 mute.
+const bitsOf = (tags) => (tags ? follow(tags) + 2 * blocks(tags) + 4 * mutes(tags) : 0);
+const stateOf = (tags) => {
+  const bits = bitsOf(tags);
+  return { follow: !!(bits & 1), block: !!(bits & 2), mute: !!(bits & 4) };
+};
 const time = (milliseconds) => new Date(milliseconds).toISOString();
 const chosen = (keep, wanted) => (row) => (!keep || keep(row)) && (!wanted.length || row.tags.some((tag) => wanted.includes(tag)));
 
@@ -580,14 +557,14 @@ const followerRow = ([token, address, tags, state, added, followers, name, avata
 
 // heldRows and followerRows describe what rowsOf reads.
 const heldRows = (r, node) => ({
-  key: '_search/lists/' + node.token,
+  key: 'lists/' + node.token,
   total: node.held,
   oldestFirst: true,
   decode: heldRow,
   few: async () => node.heldRows ?? (await r.list(node.token)).heldRows,
 });
 const followerRows = (r, node) => ({
-  key: '_search/followers/' + node.address,
+  key: 'followers/' + node.address,
   total: node.followers,
   decode: followerRow,
   few: async () => node.followerRows ?? (await r.user(node.address)).followerRows,
@@ -601,7 +578,7 @@ async function rowsOf(r, source, { sort, offset, limit }, keep, plain) {
   const { key, total, decode } = source;
   const backwards = (sort === 'earliest') !== !!source.oldestFirst;
   const shards = Math.ceil(total / shardSize);
-  const shard = async (n) => checked(await r.site.must(`${key}/${n}`), total, n).entries;
+  const shard = async (n) => checked(await r.site.shard(`${key}/${n}`), total, n).entries;
   let all;
   if (total <= 20) {
     all = total ? await source.few() : [];
@@ -609,7 +586,7 @@ async function rowsOf(r, source, { sort, offset, limit }, keep, plain) {
       throw mixed;
     }
   } else if (shards > 1 && plain && offset + limit <= 100) {
-    all = checked(await r.site.must(key + '/head'), total).entries;
+    all = checked(await r.site.shard(key + '/head'), total).entries;
   } else if (shards === 1 || sort === 'followers') {
     all = (await Promise.all(Array.from({ length: shards }, (_, n) => shard(n)))).flat();
   }
@@ -625,24 +602,16 @@ async function rowsOf(r, source, { sort, offset, limit }, keep, plain) {
   const order = Array.from({ length: shards }, (_, n) => (backwards ? shards - 1 - n : n));
   const rows = [];
   let skip = offset;
-  // As many rows as offset and limit say must be read at least.
-  let sure = Math.min(offset + limit, total);
-  const ahead = order.filter((n) => {
-    const size = Math.min(shardSize, total - n * shardSize);
-    sure -= size;
-    return sure + size > 0;
-  });
   for (const n of order) {
     const size = Math.min(shardSize, total - n * shardSize);
     if (!keep && skip >= size) {
       skip -= size;
       continue;
     }
-    if (keep) {
-      ahead.splice(0, 8).forEach((next) => shard(next).catch(() => {}));
+    const found = (await shard(n)).map(decode).filter(keep ?? Boolean);
+    if (backwards) {
+      found.reverse();
     }
-    let found = (await shard(n)).map(decode).filter(keep ?? Boolean);
-    found = backwards ? found.reverse() : found;
     rows.push(...found.slice(skip, skip + limit - rows.length));
     skip = Math.max(0, skip - found.length);
     if (rows.length >= limit) {
@@ -668,8 +637,8 @@ function withProfiles(r, rows, entries) {
     if (!rows[i].name) {
       return entry;
     }
-    const { json } = (await r.site.get(`${r.site.base}users/${rows[i].address}/account`)) ?? missing();
-    return { ...entry, ens: profile(json, undefined) };
+    const { json } = await r.site.must(`${r.site.base}users/${rows[i].address}/account`);
+    return { ...entry, ens: profile(json) };
   }));
 }
 
@@ -683,34 +652,25 @@ async function following(r, keep) {
   return { following: await withProfiles(r, rows, rows.map(record)) };
 }
 
+// followerPage returns followers; their state is that of the subject's list towards them.
 async function followerPage(r, keep, plain) {
   const node = await r.node();
   const rows = await rowsOf(r, followerRows(r, node), r.q, keep, plain);
-  const state = await towards(r, node);
-  return rows.map((row) => ({ row, ...state(row) }));
-}
-
-// towards returns what the subject's list says about a follower. Rows say it of the
-// primary list.
-async function towards(r, node) {
-  const flags = (follow, block, mute) => ({ flags: { is_following: follow, is_blocked: block, is_muted: mute } });
-  if (!r.isList || node.primary || !node.followers) {
-    return ({ state }) => flags(!!(state & 1), !!(state & 2), !!(state & 4));
+  if (!r.isList || node.primary || !rows.length) {
+    return rows;
   }
   const tags = new Map(await heldBy(r, node.token));
-  return ({ address }) => {
-    const { follow, block, mute } = stateOf(tags.get(address));
-    return flags(follow, block, mute);
-  };
+  return rows.map((row) => ({ ...row, state: bitsOf(tags.get(row.address)) }));
 }
+
+const flags = ({ state }) => ({ is_following: !!(state & 1), is_blocked: !!(state & 2), is_muted: !!(state & 4) });
 
 async function followers(r, keep) {
   const { tags } = r.q;
-  const found = await followerPage(r, keep || tags.length ? chosen(keep, tags) : null, !tags.length);
-  const entries = found.map(({ row, flags }) => ({
-    efp_list_nft_token_id: row.token, address: row.address, tags: row.tags, ...flags, updated_at: time(row.added),
-  }));
-  return { followers: await withProfiles(r, found.map(({ row }) => row), entries) };
+  const rows = await followerPage(r, keep || tags.length ? chosen(keep, tags) : null, !tags.length);
+  const entries = rows.map((row) =>
+    ({ efp_list_nft_token_id: row.token, address: row.address, tags: row.tags, ...flags(row), updated_at: time(row.added) }));
+  return { followers: await withProfiles(r, rows, entries) };
 }
 
 const matches = (term) => (row) => row.address.includes(term) || fold(row.name).includes(term);
@@ -729,10 +689,10 @@ async function searchFollowing(r) {
 async function searchFollowers(r) {
   const { term } = r.q;
   const match = matches(term);
-  const found = await followerPage(r, (row) => follows(row) && (!term || match(row)), !term);
+  const rows = await followerPage(r, (row) => follows(row) && (!term || match(row)), !term);
   return {
-    followers: found.map(({ row, flags }) => ({
-      efp_list_nft_token_id: row.token, address: row.address, ens: { name: row.name, avatar: row.avatar }, tags: row.tags, ...flags,
+    followers: rows.map((row) => ({
+      efp_list_nft_token_id: row.token, address: row.address, ens: { name: row.name, avatar: row.avatar }, tags: row.tags, ...flags(row),
     })),
   };
 }
@@ -744,7 +704,7 @@ async function specSearch(r) {
   let token = r.subject;
   if (!r.isList) {
     const user = userOf(r.subject);
-    const bucket = await site.must('_search/users/' + sha256(user).slice(0, site.root.user_bucket_digits));
+    const bucket = await site.shard('users/' + sha256(user).slice(0, site.root.user_bucket_digits));
     token = own(bucket.users, user);
     if (token === undefined && !isAddress(user)) {
       throw new Problem('no-such-name');
@@ -754,36 +714,27 @@ async function specSearch(r) {
     }
   }
   const decode = (entry) => ({ address: entry.data, name: entry.ens.name, entry });
-  const key = '_search/lists/' + token;
+  const key = 'lists/' + token;
   // The shard that the offset is in tells how many there are.
   const at = q.term ? 0 : Math.floor(q.offset / shardSize);
-  const first = await site.get(`${key}/${at}`);
+  const first = await site.get(`_search/${key}/${at}`);
   if (first) {
     const source = { key, total: first.json.total, oldestFirst: true, decode };
     const rows = await rowsOf(r, source, { ...q, sort: 'earliest' }, q.term ? matches(q.term) : null, false);
     return { following: rows.map((row) => row.entry) };
   }
-  const whole = await site.get(`${site.base}lists/${token}/searchFollowing`);
-  if (!whole) {
-    if (r.isList) {
-      throw new Problem('no-such-list');
-    }
-    throw mixed;
-  }
+  const whole = (await site.get(`${site.base}lists/${token}/searchFollowing`)) ?? missing(r.isList ? new Problem('no-such-list') : mixed);
   const entries = at ? [] : whole.json.following.filter((entry) => matches(q.term)(decode(entry)));
   return { following: entries.slice(q.offset, q.offset + q.limit) };
 }
 
 // recordsOf are the records of a list, [] of none.
 async function recordsOf(r, token) {
-  const found = token ? await r.site.get(`${r.site.base}lists/${token}/records`) : { json: { records: [] } };
-  if (!found) {
-    if (r.isList && token === r.subject) {
-      throw new Problem('no-such-list');
-    }
-    throw mixed;
+  if (!token) {
+    return [];
   }
-  return found.json.records;
+  const found = await r.site.get(`${r.site.base}lists/${token}/records`);
+  return (found ?? missing(token === r.subject ? new Problem('no-such-list') : mixed)).json.records;
 }
 
 // heldBy are the addresses that a list holds, with their tags: [address, tags].
@@ -879,108 +830,86 @@ async function commonFollowers(r) {
 
 /* Tables */
 
-// table yields the entries of shards from the one with a row on.
-async function* table(r, key, from = 0, size = shardSize) {
-  let total = Infinity;
-  for (let n = Math.floor(from / size); n * size < total; n++) {
-    // How many there are is in shard 0, which every table has.
-    const first = total === Infinity && n ? await r.site.must(key + '/0') : null;
-    if (first && n * size >= first.total) {
-      return;
-    }
-    const shard = await r.site.must(`${key}/${n}`);
-    total = first?.total ?? (total === Infinity ? shard.total : total);
+// table yields the entries of shards from a row on that there is.
+async function* table(r, key, total, from = 0, size = shardSize) {
+  let n = Math.floor(from / size);
+  do {
+    const shard = await r.site.shard(`${key}/${n}`);
+    total ??= shard.total;
     yield* checked(shard, total, n).entries.slice(Math.max(0, from - n * size));
-  }
+  } while (++n * size < total);
 }
 
-const ranks = (names, values) => Object.fromEntries(names.map((name, i) => [name, String(values[i])]));
-const suggestion = ([address, name, avatar, header, kind]) =>
-  ({ name: name || null, address, avatar: avatar || null, header: header || null, class: kind });
-const suggestionDetails = ([address, name, avatar, , , records, followers, following, rank]) => ({
-  address,
-  ens: { name, avatar, records },
-  stats: { followers_count: followers, following_count: following },
-  ranks: ranks(['mutuals_rank', 'followers_rank', 'following_rank', 'top8_rank', 'blocks_rank'], rank),
-});
-
-async function recommended(r, entry) {
-  const node = await r.node();
-  const held = new Set((await heldBy(r, node.token)).map(([address]) => address));
-  const found = [];
-  for await (const row of table(r, '_search/recommended')) {
-    if (row[0] !== node.address && !held.has(row[0]) && found.push(row) >= r.q.offset + r.q.limit) {
-      break;
-    }
-  }
-  return { recommended: found.slice(r.q.offset).map(entry) };
-}
-
-const boardRow = (at) => ([address, name, avatar, header, rank, count]) => ({
-  address,
-  name: name || null,
-  avatar: avatar || null,
-  header: header || null,
-  ...ranks(['mutuals_rank', 'followers_rank', 'following_rank', 'blocks_rank', 'top8_rank'], rank),
-  ...ranks(['mutuals', 'following', 'followers', 'blocks', 'top8'], count),
-  updated_at: at,
-});
-
-async function take(rows, limit) {
+async function take(rows, count, keep) {
   const taken = [];
-  if (limit > 0) {
-    for await (const row of rows) {
-      if (taken.push(row) >= limit) {
-        break;
-      }
+  for await (const row of rows) {
+    if ((!keep || keep(row)) && taken.push(row) >= count) {
+      break;
     }
   }
   return taken;
 }
 
+const counts = (values, names, suffix) => Object.fromEntries(names.map((name, i) => [name + suffix, String(values[i])]));
+const suggestion = ([address, name, avatar, header, kind]) =>
+  ({ name: name || null, address, avatar: avatar || null, header: header || null, class: kind });
+const suggestionDetails = ([address, name, avatar, , , records, followers, following, ranks]) => ({
+  address,
+  ens: { name, avatar, records },
+  stats: { followers_count: followers, following_count: following },
+  ranks: counts(ranks, ['mutuals', 'followers', 'following', 'top8', 'blocks'], '_rank'),
+});
+
+async function recommended(r, entry) {
+  const { offset, limit } = r.q;
+  const node = await r.node();
+  const held = new Map(await heldBy(r, node.token));
+  const rows = await take(table(r, 'recommended'), offset + limit, ([address]) => address !== node.address && !held.has(address));
+  return { recommended: rows.slice(offset).map(entry) };
+}
+
+function board(r, rows) {
+  const updated_at = time(Date.parse(r.site.root.as_of));
+  const results = rows.map(([address, name, avatar, header, ranks, values]) => ({
+    address,
+    name: name || null,
+    avatar: avatar || null,
+    header: header || null,
+    ...counts(ranks, ['mutuals', 'followers', 'following', 'blocks', 'top8'], '_rank'),
+    ...counts(values, ['mutuals', 'following', 'followers', 'blocks', 'top8'], ''),
+    updated_at,
+  }));
+  return { last_updated: updated_at, results };
+}
+
 async function ranked(r) {
-  const { sort, direction } = r.q;
-  let { offset, limit } = r.q;
-  const at = time(Date.parse(r.site.root.as_of));
-  const { total } = await r.site.must('_search/ranked/0');
-  limit = Math.max(0, Math.min(limit, total - offset));
-  if (direction) {
-    offset = Math.max(0, total - offset - limit);
+  const { sort, direction, offset } = r.q;
+  const key = sort ? 'ranked/' + sort : 'ranked';
+  const { total } = await r.site.shard(key + '/0');
+  const limit = Math.min(r.q.limit, total - offset);
+  if (limit <= 0) {
+    return board(r, []);
   }
-  let rows = [];
-  if (limit && !sort) {
-    rows = await take(table(r, '_search/ranked', offset), limit);
-  } else if (limit) {
-    const places = await take(table(r, '_search/ranked/' + sort, offset, 10_000), limit);
-    const shards = new Map(places.map((place) => [Math.floor(place / shardSize), null]));
-    await Promise.all([...shards.keys()].map(async (n) => {
-      shards.set(n, checked(await r.site.must('_search/ranked/' + n), total, n).entries);
+  const from = direction ? total - offset - limit : offset;
+  let rows = await take(table(r, key, total, from, sort ? 10_000 : shardSize), limit);
+  if (sort) {
+    rows = await Promise.all(rows.map(async (place) => {
+      const n = Math.floor(place / shardSize);
+      return checked(await r.site.shard('ranked/' + n), total, n).entries[place % shardSize];
     }));
-    rows = places.map((place) => shards.get(Math.floor(place / shardSize))[place % shardSize]);
   }
-  if (direction) {
-    rows.reverse();
-  }
-  return { last_updated: at, results: rows.map(boardRow(at)) };
+  return board(r, direction ? rows.reverse() : rows);
 }
 
 async function searchBoard(r) {
   const { term, limit } = r.q;
-  const at = time(Date.parse(r.site.root.as_of));
   const match = matches(term);
-  const found = [];
-  if ([...term].length > 1) {
-    for await (const row of table(r, '_search/ranked')) {
-      if (match({ address: row[0], name: row[1] }) && found.push(row) >= limit) {
-        break;
-      }
-    }
-  }
-  return { last_updated: at, results: found.map(boardRow(at)) };
+  const found = ([address, name]) => match({ address, name });
+  return board(r, [...term].length > 1 ? await take(table(r, 'ranked'), limit, found) : []);
 }
 
 async function discover(r) {
-  const { latestFollows } = await r.site.must('_search/discover');
+  const { latestFollows } = await r.site.shard('discover');
   return { latestFollows: latestFollows.slice(r.q.offset, r.q.offset + r.q.limit) };
 }
 
