@@ -60,11 +60,11 @@ func newRenderer(g *graph, r *ranks, config site.Config) *renderer {
 	}
 	s.fillBuckets()
 	s.parts = []part{
-		{len(site.Problems()), nil, s.renderProblem},
+		{len(config.Problems()), nil, s.renderProblem},
 		{len(g.tokens), func(list int) int { return len(g.recordsOf(uint32(list))) }, s.renderList},
 		{len(s.listlessNames), nil, s.renderEmptySearch},
 		{len(s.bucketNames), nil, s.renderBucket},
-		{len(site.Boards()) * config.LeaderboardMax, nil, s.renderBoard},
+		{len(config.Boards()) * config.LeaderboardMax, nil, s.renderBoard},
 	}
 	return s
 }
@@ -82,7 +82,7 @@ func (s *renderer) fillBuckets() {
 		users = append(users, n.name)
 	}
 	slices.Sort(users)
-	s.bucketDigits = site.BucketDigits(len(users))
+	s.bucketDigits = s.config.BucketDigits(len(users))
 	s.bucketNames = site.HashPrefixes(s.bucketDigits)
 	s.buckets = make(map[string][]string, len(s.bucketNames))
 	for _, user := range users {
@@ -108,7 +108,7 @@ func (s *renderer) tokenOf(user string) string {
 }
 
 func (s *renderer) renderProblem(unit int, _ *scratch, emit emitter) {
-	p := site.Problems()[unit]
+	p := s.config.Problems()[unit]
 	emitText(emit, p.Body(), p.Key())
 }
 
@@ -163,7 +163,7 @@ func (s *renderer) renderBucket(unit int, _ *scratch, emit emitter) {
 
 // renderBoard emits a leaderboard with one of its limits.
 func (s *renderer) renderBoard(unit int, t *scratch, emit emitter) {
-	board, limit := site.Boards()[unit/s.config.LeaderboardMax], 1+unit%s.config.LeaderboardMax
+	board, limit := s.config.Boards()[unit/s.config.LeaderboardMax], 1+unit%s.config.LeaderboardMax
 	t.keys = append(t.keys[:0], site.LeaderboardLimitKey(board, limit))
 	if limit == site.DefaultLimit {
 		t.keys = append(t.keys, s.config.LeaderboardKey(board))
@@ -174,7 +174,7 @@ func (s *renderer) renderBoard(unit int, t *scratch, emit emitter) {
 // objects is the number of objects of the site, without manifest and root.
 func (s *renderer) objects() int64 {
 	g := s.graph
-	n := len(site.Problems()) + 4*len(g.tokens) + len(g.names) + len(s.bucketNames) + len(site.Boards())*(1+s.config.LeaderboardMax)
+	n := len(s.config.Problems()) + 4*len(g.tokens) + len(g.names) + len(s.bucketNames) + len(s.config.Boards())*(1+s.config.LeaderboardMax)
 	for list := range g.tokens {
 		if g.isPrimary(uint32(list)) {
 			n++

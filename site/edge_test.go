@@ -100,8 +100,8 @@ func TestEdgeHidesWhatIsNoObject(t *testing.T) {
 // The bodies of an edge are the objects under _errors/.
 func TestEdgeProblemsAreObjects(t *testing.T) {
 	problems := defaultConfig(t).Edge().Problems
-	equal(t, "problems", len(problems), len(site.Problems()))
-	for _, p := range site.Problems() {
+	equal(t, "problems", len(problems), len(site.Config{}.Problems()))
+	for _, p := range (site.Config{}).Problems() {
 		equal(t, p.Name, problems[p.Name].Body, string(p.Body()))
 	}
 }
