@@ -96,7 +96,7 @@ export class ApiError extends Error {
 }
 
 // What ends a request: a problem is an answer, the others may be over in a moment.
-const statuses = { 'bad-': 400, 'no-su': 404, 'batch': 413, 'metho': 405 };
+const statuses = { 'bad-': 400, 'no-su': 404, 'body-': 413, 'metho': 405, 'post-': 405 };
 class Problem extends Error {
   constructor(name) {
     super(name);
@@ -295,8 +295,8 @@ function match(site, segments) {
   return found ? { route: found, name: segments.join('/') } : null;
 }
 
-// resolve answers a request as the server does: what is wrong with the method comes before
-// what is wrong with the path, then the parameters, then what does not exist.
+// resolve answers a request as the server does: the method is checked first, then the form
+// of the path and the parameters, then whether there is what was asked for.
 async function resolve(site, method, target, body, whole) {
   if (method === 'OPTIONS') {
     return json('', 204, '');
@@ -307,19 +307,24 @@ async function resolve(site, method, target, body, whole) {
   const inside = segments.length > base.length && base.every((s, i) => s === segments[i]);
   const found = inside ? match(site, segments.slice(base.length)) : null;
   const reads = method === 'GET' || method === 'HEAD';
-  if (found?.route.post ? method !== 'POST' : !reads) {
+  if (found?.route.post && method !== 'POST') {
+    throw new Problem('post-only');
+  }
+  if (!found?.route.post && !reads && (found || !site.efp)) {
     throw new Problem('method-not-allowed');
   }
   if (!found) {
     const key = segments.join('/');
-    const stored = whole && !inside && internal.test(key) && (await site.get(key));
+    const stored = whole && !inside && internal.test(key) && reads && (await site.get(key));
     if (!stored) {
       throw new Problem('no-such-route');
     }
     return json(stored.text);
   }
   const value = await answer(new Asked(site, found, body), query);
-  return json(typeof value === 'string' ? value : JSON.stringify(value));
+  // The server escapes two line ends of older JavaScript.
+  const text = (object) => JSON.stringify(object).replace(/[\u2028\u2029]/g, (end) => '\\u' + end.charCodeAt(0).toString(16));
+  return json(typeof value === 'string' ? value : text(value));
 }
 
 const internal = /^(_(site|(variants|search|errors|manifest|unknown)\/[\w=/-]+)|openapi\.json)$/;
@@ -327,7 +332,7 @@ const internal = /^(_(site|(variants|search|errors|manifest|unknown)\/[\w=/-]+)|
 async function answer(r, query) {
   const { route, site } = r;
   if (route.post && new TextEncoder().encode(r.body ?? '').length > 131072) {
-    throw new Problem('batch-too-large');
+    throw new Problem('body-too-large');
   }
   r.check();
   const q = (r.q = parseQuery(route, query, route.most || site.config.leaderboard_max));
@@ -411,7 +416,7 @@ const parsers = {
 // parseQuery reads the parameters that a route has. Of a repeated one the first counts,
 // but of include. changed says whether the answer is another than without parameters.
 function parseQuery(route, query, most) {
-  const usual = route.usual ?? 10;
+  const usual = Math.min(route.usual ?? 10, most);
   const q = { limit: usual, offset: 0, term: '', includeTags: true, sort: '', direction: '', tags: [], include: false };
   const seen = new Set();
   for (const pair of query.replace(/\+/g, '%20').split('&')) {
