@@ -1,0 +1,37 @@
+// Compares the answers of the client with those that the server gives, in Node and in browsers.
+
+/** check asks for each case, and returns how many there were and a line for each that differs. */
+export async function check({ openSite, install }, base, cases, { exact = true } = {}) {
+  const site = openSite(base);
+  const service = 'https://service.example/v1';
+  const uninstall = install({ base, from: [service, 'https://other.example'] });
+  const failures = [];
+  const differs = (c, what, got) => failures.push(`${c.method} ${c.path.slice(0, 200)}: ${what}: got ${String(got).slice(0, 500)}, want ${c.status} ${c.body.slice(0, 500)}`);
+  try {
+    for (const c of cases) {
+      const a = await site.answer(c.method, c.path, c.sent);
+      if (a.status !== c.status) {
+        differs(c, 'status', `${a.status} ${a.cause ?? a.body}`);
+      } else if (c.status !== 200 && JSON.parse(a.body).status !== c.status) {
+        differs(c, 'problem', a.body);
+      } else if (c.body && (exact ? a.body !== c.body : normal(a.body) !== normal(c.body))) {
+        differs(c, 'body', a.body);
+      }
+      const endpoint = /^\/api\/v1(\/.*)$/.exec(c.path)?.[1];
+      // A URL cannot have every path that a request can have.
+      if (endpoint && new URL(service + endpoint).href === service + endpoint) {
+        const body = c.method === 'POST' ? c.sent : undefined;
+        const response = await fetch(service + endpoint, { method: c.method, body, headers: { 'Content-Type': 'application/json' } });
+        const text = await response.text();
+        if (response.status !== c.status || text !== (c.method === 'HEAD' ? '' : a.body) || response.url !== service + endpoint) {
+          differs(c, 'shim', `${response.status} ${text}`);
+        }
+      }
+    }
+  } finally {
+    uninstall();
+  }
+  return { cases: cases.length, failures };
+}
+
+const normal = (text) => JSON.stringify(JSON.parse(text));
