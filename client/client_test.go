@@ -146,6 +146,11 @@ func generate(t *testing.T, snapshot afero.Fs, config site.Config) memsite.Site 
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, f := range client.Files() {
+		if config.EFP() {
+			s[site.ClientKey(f.Name)] = string(f.Body)
+		}
+	}
 	return s
 }
 
