@@ -26,9 +26,6 @@ export function openSite(base, options = {}) {
       try {
         return await attempt(since, method, path, body, whole);
       } catch (error) {
-        if (!(error instanceof Unreadable)) {
-          throw error;
-        }
         if (error !== mixed || wait > 1600) {
           const detail = 'The data cannot be read at the moment. Try again in a few seconds.';
           return { ...problem(503, 'Service Unavailable', detail), cause: error };
@@ -95,7 +92,7 @@ export class ApiError extends Error {
   }
 }
 
-// What ends a request: a problem is an answer, the others may be over in a moment.
+// What ends a request: a problem is an answer; mixed may be over in a moment; any other error is a 503.
 const statuses = { 'bad-': 400, 'no-su': 404, 'body-': 413, 'metho': 405, 'post-': 405 };
 class Problem extends Error {
   constructor(name) {
@@ -103,8 +100,7 @@ class Problem extends Error {
     this.status = statuses[name.slice(0, 5)] ?? statuses[name.slice(0, 4)];
   }
 }
-class Unreadable extends Error {}
-const mixed = new Unreadable('the objects are of two sites');
+const mixed = new Error('the objects are of two sites');
 
 const json = (body, status = 200, type = 'application/json') => ({ status, type, body });
 
@@ -137,14 +133,14 @@ function reader(base, { fetch = (...request) => globalThis.fetch(...request), ma
       response = await fetch(base + keyURL(key), since ? { cache: 'reload' } : {});
       text = await response.text();
     } catch (error) {
-      throw new Unreadable(`${key}: ${error}`, { cause: error });
+      throw new Error(`${key}: ${error}`, { cause: error });
     }
     // A bucket that may not be listed answers 403 for what is not there.
     if (response.status === 404 || response.status === 403) {
       return null;
     }
     if (!response.ok) {
-      throw new Unreadable(`${key}: status ${response.status}`);
+      throw new Error(`${key}: status ${response.status}`);
     }
     return {
       text,
@@ -197,11 +193,11 @@ function reader(base, { fetch = (...request) => globalThis.fetch(...request), ma
 async function open(get) {
   const found = await get('_site');
   if (!found) {
-    throw new Unreadable('_site: there is no site');
+    throw new Error('_site: there is no site');
   }
   const root = found.json;
   if (root.format !== 1) {
-    throw new Unreadable(`_site: format ${root.format}, this version reads 1`);
+    throw new Error(`_site: format ${root.format}, this version reads 1`);
   }
   return {
     get,

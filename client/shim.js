@@ -16,28 +16,40 @@ export function install({ base, from = service, ...options }) {
   const bases = [from].flat().map((url) => new URL(url).href.replace(/\/*$/, '/'));
   let installed = true;
 
-  async function answer(url, endpoint, request) {
-    request.signal.throwIfAborted();
+  async function answer(url, endpoint, asked, init) {
+    const method = (init.method ?? asked.method ?? 'GET').toUpperCase();
+    const signal = init.signal ?? asked.signal;
     const aborted = new Promise((_, reject) => {
-      request.signal.addEventListener('abort', () => reject(request.signal.reason), { once: true });
+      const abort = () => reject(signal.reason);
+      if (signal?.aborted) {
+        abort();
+      }
+      signal?.addEventListener('abort', abort, { once: true });
     });
-    const { method } = request;
-    const sent = method === 'GET' || method === 'HEAD' ? undefined : request.text();
-    const a = await Promise.race([Promise.resolve(sent).then((body) => site.ask(method, endpoint, body)), aborted]);
+    aborted.catch(() => {}); // the race below reports it
+    const body = init.body ? await new Response(init.body).text() : await asked.clone?.().text();
+    const a = await Promise.race([aborted, site.ask(method, endpoint, body)]);
     const empty = a.status === 204 || method === 'HEAD';
     const response = new Response(empty ? null : a.body, { status: a.status, headers: a.type ? { 'Content-Type': a.type } : {} });
     return Object.defineProperty(response, 'url', { value: url });
   }
 
+  // absolute resolves a URL of the page, null if there is no page or it is none.
+  function absolute(text) {
+    try {
+      return new URL(text, globalThis.location?.href);
+    } catch {
+      return null;
+    }
+  }
+
   function shim(input, init) {
-    const text = input instanceof Request ? input.url : String(input);
-    // Relative URLs are those of the page, if there is one.
-    const url = installed && URL.canParse(text, globalThis.location?.href) ? new URL(text, globalThis.location?.href) : null;
+    const url = installed ? absolute(input?.url ?? input) : null;
     const start = url && bases.find((base) => (url.origin + url.pathname).startsWith(base));
     if (!start) {
       return fetch(input, init);
     }
-    return answer(url.href, (url.origin + url.pathname).slice(start.length) + url.search, new Request(input, init));
+    return answer(url.href, (url.origin + url.pathname).slice(start.length) + url.search, Object(input), init ?? {});
   }
 
   globalThis.fetch = shim;

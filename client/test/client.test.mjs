@@ -74,6 +74,15 @@ function site(objects) {
 const root = (efp = true, more = {}) =>
   JSON.stringify({ format: 1, as_of: '2026-01-01T00:00:00Z', config: { base_path: 'api/v1', ...(efp && { api: 'efp' }), ...more }, user_bucket_digits: 1, token_bucket_digits: 1 });
 
+test('types declare every method', () => {
+  const types = readFileSync(new URL(folder + 'followpress.d.ts'), 'utf8');
+  const methods = (name) => [...types.split(new RegExp(`interface ${name}\\b`))[1].split('\n}\n')[0].matchAll(/^  (\w+)\(/gm)].map(([, method]) => method);
+  const fp = openSite('https://bucket.example/');
+  assert.deepStrictEqual(Object.keys(fp).sort(), methods('Site').sort());
+  assert.deepStrictEqual(Object.keys(fp.user('a.eth')).sort(), [...methods('Both'), ...methods('UserMethods')].sort());
+  assert.deepStrictEqual(Object.keys(fp.list('1')).sort(), [...methods('Both'), ...methods('ListMethods')].sort());
+});
+
 test('requests at the same time share their fetches, and objects are kept', async () => {
   const { read, counts } = site({ _site: root(), 'api/v1/stats': '{"stats":{}}' });
   const fp = openSite('https://bucket.example', { fetch: read });
@@ -125,14 +134,15 @@ test('objects of two sites are read again', async () => {
 });
 
 test('what cannot be read is 503', async () => {
-  for (const broken of [500, new TypeError('refused')]) {
+  for (const broken of [500, new TypeError('refused'), '<html>', '{}', '{"format":2}']) {
     const objects = { _site: broken };
-    const fp = openSite('https://bucket.example/', { fetch: site(objects).read });
+    const fp = openSite('https://bucket.example/', { fetch: site(objects).read, maxAge: 1 });
     const a = await fp.answer('GET', '/api/v1/stats');
     assert.strictEqual(a.status, 503);
     assert.strictEqual(JSON.parse(a.body).title, 'Service Unavailable');
     assert.ok(a.cause);
     await assert.rejects(fp.stats(), (error) => error instanceof ApiError && error.status === 503);
+    await new Promise((done) => setTimeout(done, 2));
     Object.assign(objects, { _site: root(), 'api/v1/stats': '{}' });
     assert.deepStrictEqual(await fp.stats(), {});
   }
@@ -176,6 +186,9 @@ test('the shim passes on what it does not answer, and can be undone', async () =
     assert.deepStrictEqual(await (await fetch(new Request('https://api.ethfollow.xyz/api/v1/stats#part'))).json(), { stats: {} });
     assert.strictEqual((await fetch('https://data.ethfollow.xyz/api/v1/stats', { method: 'OPTIONS' })).status, 204);
     await assert.rejects(fetch('https://data.ethfollow.xyz/api/v1/stats', { signal: AbortSignal.abort() }), { name: 'AbortError' });
+    const post = { method: 'post', body: new Blob(['["a.eth"]']) };
+    assert.strictEqual((await fetch('https://data.ethfollow.xyz/api/v1/lists/x/buttonStateBatch', post)).status, 400);
+    assert.strictEqual((await fetch(new Request('https://data.ethfollow.xyz/api/v1/stats', { ...post, method: 'POST' }))).status, 405);
     assert.strictEqual(asked.length, 4);
     uninstall();
     assert.strictEqual(globalThis.fetch, own);
