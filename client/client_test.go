@@ -124,7 +124,8 @@ func randomJob(t *testing.T, seed uint64, config site.Config) job {
 	}
 	j := job{Name: fmt.Sprintf("random graph %d", seed), Base: serve(t, generate(t, afero.FromIOFS{FS: snapshot}, config))}
 	for _, r := range naive.Requests(rand.New(rand.NewPCG(seed, 1)), graph, 1500) {
-		if !utf8.Valid(r.Body) { // a page sends text
+		// A page sends text. The twin knows no route with an empty user, site.Resolve does.
+		if !utf8.Valid(r.Body) || strings.Contains(r.Path, "//") {
 			continue
 		}
 		status, _, body := graph.Answer(r.Method, r.Path, r.RawQuery, r.Body)

@@ -394,7 +394,7 @@ const parsers = {
       throw new Problem('bad-term');
     }
     // Names are UTF-8, so a term that is not matches none: like half a surrogate pair.
-    return fold((utf8(value) ?? '\udc00').replace(/^\p{White_Space}+|\p{White_Space}+$/gu, ''));
+    return (utf8(value) ?? '\udc00').replace(/^\p{White_Space}+|\p{White_Space}+$/gu, '').normalize();
   },
   includeTags: (value) => {
     if (value !== 'true' && value !== 'false') {
@@ -674,7 +674,10 @@ async function followers(r, keep) {
   return { followers: await withProfiles(r, rows, entries) };
 }
 
-const matches = (term) => (row) => row.address.includes(term) || fold(row.name).includes(term);
+function matches(term) {
+  const folded = fold(term);
+  return (row) => row.address.includes(folded) || fold(row.name).includes(folded);
+}
 
 async function searchFollowing(r) {
   if (!r.site.efp) {
