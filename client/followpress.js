@@ -93,20 +93,19 @@ export class ApiError extends Error {
 }
 
 // What ends a request: a problem is an answer; mixed may be over in a moment; any other error is a 503.
-const statuses = { 'bad-': 400, 'no-su': 404, 'body-': 413, 'metho': 405, 'post-': 405 };
 class Problem extends Error {
   constructor(name) {
     super(name);
-    this.status = statuses[name.slice(0, 5)] ?? statuses[name.slice(0, 4)];
+    this.status = /^bad-/.test(name) ? 400 : /^no-/.test(name) ? 404 : name === 'body-too-large' ? 413 : 405;
   }
 }
 const mixed = new Error('the objects are of two sites');
 
-const json = (body, status = 200, type = 'application/json') => ({ status, type, body });
+const reply = (body, status = 200, type = 'application/json') => ({ status, type, body });
 
 function problem(status, title, detail, stored) {
   const body = stored?.text ?? JSON.stringify({ type: 'about:blank', title, status, detail, response: detail });
-  return json(body, status, 'application/problem+json');
+  return reply(body, status, 'application/problem+json');
 }
 
 /* Objects */
@@ -295,7 +294,7 @@ function match(site, segments) {
 // of the path and the parameters, then whether there is what was asked for.
 async function resolve(site, method, target, body, whole) {
   if (method === 'OPTIONS') {
-    return json('', 204, '');
+    return reply('', 204, '');
   }
   const [path, query] = split(target, '?');
   const segments = path.replace(/^\//, '').split('/').map(percentDecode);
@@ -315,12 +314,12 @@ async function resolve(site, method, target, body, whole) {
     if (!stored) {
       throw new Problem('no-such-route');
     }
-    return json(stored.text);
+    return reply(stored.text);
   }
   const value = await answer(new Asked(site, found, body), query);
   // The server escapes two line ends of older JavaScript.
   const text = (object) => JSON.stringify(object).replace(/[\u2028\u2029]/g, (end) => '\\u' + end.charCodeAt(0).toString(16));
-  return json(typeof value === 'string' ? value : text(value));
+  return reply(typeof value === 'string' ? value : text(value));
 }
 
 const internal = /^(_(site|(variants|search|errors|manifest|unknown)\/[\w=/-]+)|openapi\.json)$/;

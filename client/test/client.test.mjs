@@ -126,8 +126,17 @@ test('objects of two sites are read again', async () => {
   const objects = { _site: root(), '_search/tokens/7': bucket(30), '_search/lists/7/0': shard(40) };
   const { read } = site(objects);
   const reread = [];
-  const fp = openSite('https://bucket.example/', { fetch: (url, init) => (init.cache === 'reload' && reread.push(url), read(url)) });
-  setTimeout(() => (objects['_search/tokens/7'] = bucket(40)), 20);
+  const fp = openSite('https://bucket.example/', {
+    fetch: async (url, init) => {
+      const response = await read(url);
+      if (init.cache === 'reload') {
+        reread.push(url);
+      } else if (url.endsWith('/lists/7/0')) {
+        objects['_search/tokens/7'] = bucket(40); // the rest of the new site is there now
+      }
+      return response;
+    },
+  });
   const { following } = await fp.list('7').allFollowing({ limit: 1 });
   assert.strictEqual(following[0].address, row(39)[0]);
   assert.strictEqual(reread.length, 3);
