@@ -20,7 +20,7 @@ SCHEDULES ?= 5000000
 # Debian installs nginx and varnishd in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-tools test-install race-tools edge-tools disk-tools bench-tools lint lint-tools docs fuzz bench bench-publish bench-fallback bench-edge soak clean
+.PHONY: help preview generate publish edge test test-tools test-install race-tools edge-tools client-tools disk-tools bench-tools lint lint-tools docs fuzz bench bench-publish bench-fallback bench-edge soak clean
 # Even with -j: apt must not run twice at a time, and cgo needs the C compiler installed first.
 .NOTPARALLEL:
 
@@ -42,7 +42,7 @@ edge: ## write the configuration of an edge (KIND, BUCKET_URL, FALLBACK_URL) int
 test: test-tools ## run every test with the race detector; installs what is missing
 	bash .ci/test
 
-test-tools: race-tools edge-tools disk-tools $(SERVERS) $(WORKERD) ## install what `make test` needs and is missing
+test-tools: race-tools edge-tools client-tools disk-tools $(SERVERS) $(WORKERD) ## install what `make test` needs and is missing
 
 test-install: ## try test-tools on fresh Debian systems (as root, in chroots; some minutes)
 	bash .ci/test-install
@@ -55,6 +55,9 @@ race-tools: # the race detector needs a C compiler; downloads need certificates
 edge-tools: # the servers that tests of edges run
 	@bash .ci/install nginx=nginx /usr/lib/nginx/modules/ngx_http_js_module.so=libnginx-mod-http-js \
 		varnishd=varnish caddy=caddy node=nodejs npm=npm
+
+client-tools: # what runs the library for browsers
+	@bash .ci/install node=nodejs chromium=chromium
 
 disk-tools: # the file system of power failure tests
 	@bash .ci/install mkfs.ext4=e2fsprogs

@@ -26,6 +26,7 @@ var mayImport = map[string][]string{
 	"server":                  {"site", "storage"},
 	"templates":               {"site"},
 	"edge":                    {"site", "templates"},
+	"client":                  {"site"},
 	"docs/draw":               {},
 	"fixtures":                {},
 	"fixtures/graph":          {},
@@ -63,6 +64,7 @@ var mustNotImport = map[string][]string{
 	"purger":    {"flag", "os", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"},
 	"retry":     {"net", "net/http", "github.com/minio/minio-go/v7"},  // knows no kind of request
 	"templates": {"os", "net/http", "html/template", "text/template"}, // the last two would make the fallback larger
+	"client":    {"os", "net/http", "flag", "github.com/alecthomas/kong"},
 	"edge":      {"os", "net/http", "flag", "github.com/alecthomas/kong"},
 }
 
