@@ -1,8 +1,10 @@
 package site
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -22,19 +24,52 @@ const (
 	maxBadgesFieldBytes = 64
 	defaultProfileText  = 64 << 10
 	largestProfileText  = 16 << 20 // the longest row of a snapshot
+	maxProfileURLBytes  = 1_024
+)
+
+// Values of Config.API.
+const (
+	APISpec = "spec" // the interface of the specification; stored as ""
+	APIEFP  = "efp"  // the whole read API of the Ethereum Follow Protocol
+)
+
+// Values of Config.Names.
+const (
+	NamesCopies = "copies" // a user's objects exist under the name too; stored as ""
+	NamesLookup = "lookup" // they exist under the address only, and readers look names up
+)
+
+// AddressPlaceholder stands for an address in Config.ProfileURL.
+const AddressPlaceholder = "{address}"
+
+const (
+	defaultProfileURL = "https://efp.app/" + AddressPlaceholder
+	defaultBadges     = "badges"
+	defaultEFPBadges  = "poaps"
 )
 
 // Config holds what an operator may choose about a site. It is part of the root, so that all servers
 // and edges of a site agree. The zero value of a field means the default that its comment names.
 type Config struct {
 	BasePath       string `json:"base_path"`       // path of the API, without a slash at either end; "api/v1"
-	BadgesField    string `json:"badges_field"`    // JSON member that holds the badges; "badges"
+	BadgesField    string `json:"badges_field"`    // JSON member that holds the badges; "badges", or "poaps" under APIEFP
 	LeaderboardMax int    `json:"leaderboard_max"` // largest ?limit of a leaderboard; 100
 
 	// MaxProfileText is the longest text that a profile may have, in bytes; 64 KiB. The
 	// generator and refreshes leave out longer ones.
 	MaxProfileText int `json:"max_profile_text"`
+
+	// API is APISpec or APIEFP. The root of a site of APISpec has none of the members below.
+	API string `json:"api,omitempty"`
+	// ProfileURL is the address of a person's page, with AddressPlaceholder in it; that of
+	// efp.app. Only under APIEFP.
+	ProfileURL string `json:"profile_url,omitempty"`
+	// Names is NamesCopies or, only under APIEFP, NamesLookup.
+	Names string `json:"names,omitempty"`
 }
+
+// EFP reports whether the site has the whole read API.
+func (c Config) EFP() bool { return c.API == APIEFP }
 
 // WithDefaults returns the configuration with defaults for zero fields. The error says which field
 // has a value that cannot work.
@@ -43,9 +78,17 @@ func (c Config) WithDefaults() (Config, error) {
 		c.BasePath = "api/v1"
 	}
 	c.BasePath = strings.Trim(c.BasePath, "/")
-	if c.BadgesField == "" {
-		c.BadgesField = "badges"
+	if c.API == APISpec {
+		c.API = ""
 	}
+	if c.Names == NamesCopies {
+		c.Names = ""
+	}
+	if c.EFP() {
+		c.BadgesField = cmp.Or(c.BadgesField, defaultEFPBadges)
+		c.ProfileURL = cmp.Or(c.ProfileURL, defaultProfileURL)
+	}
+	c.BadgesField = cmp.Or(c.BadgesField, defaultBadges)
 	if c.LeaderboardMax == 0 {
 		c.LeaderboardMax = 100
 	}
@@ -70,8 +113,25 @@ func (c Config) validate() error {
 		return fmt.Errorf("leaderboard maximum %d: between %d and %d", c.LeaderboardMax, DefaultLimit, largestLeaderboard)
 	case c.MaxProfileText < MaxNameBytes || c.MaxProfileText > largestProfileText:
 		return fmt.Errorf("longest profile text %d: between %d and %d bytes", c.MaxProfileText, MaxNameBytes, largestProfileText)
+	case c.API != "" && !c.EFP():
+		return fmt.Errorf("api %q: use %s or %s", c.API, APISpec, APIEFP)
+	case !c.EFP() && c.ProfileURL != "":
+		return fmt.Errorf("profile URL %q: only the api %s has one", c.ProfileURL, APIEFP)
+	case c.Names != "" && c.Names != NamesLookup:
+		return fmt.Errorf("names %q: use %s or %s", c.Names, NamesCopies, NamesLookup)
+	case !c.EFP() && c.Names != "":
+		return fmt.Errorf("names %q: only with the api %s", c.Names, APIEFP)
+	case c.EFP() && !validProfileURL(c.ProfileURL):
+		return fmt.Errorf("profile URL %q: it must be like https://HOST/%s, of at most %d bytes", c.ProfileURL, AddressPlaceholder, maxProfileURLBytes)
 	}
 	return nil
+}
+
+// validProfileURL reports whether a template gives a web address for every account.
+func validProfileURL(template string) bool {
+	u, err := url.Parse(strings.ReplaceAll(template, AddressPlaceholder, Address{}.String()))
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" &&
+		strings.Contains(template, AddressPlaceholder) && len(template) <= maxProfileURLBytes && utf8.ValidString(template)
 }
 
 // plainPath reports whether a path has only characters that every edge, shell and configuration

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	json "github.com/goccy/go-json"
+
 	"github.com/followpress/followpress/site"
 )
 
@@ -18,10 +20,19 @@ func TestConfigDefaults(t *testing.T) {
 		{site.Config{LeaderboardMax: 10_000}, site.Config{BasePath: "api/v1", BadgesField: "badges", LeaderboardMax: 10_000, MaxProfileText: 65536}},
 		{site.Config{MaxProfileText: 255}, site.Config{BasePath: "api/v1", BadgesField: "badges", LeaderboardMax: 100, MaxProfileText: 255}},
 		{site.Config{MaxProfileText: 16 << 20}, site.Config{BasePath: "api/v1", BadgesField: "badges", LeaderboardMax: 100, MaxProfileText: 16 << 20}},
+		{site.Config{API: "spec", Names: "copies"}, site.Config{BasePath: "api/v1", BadgesField: "badges", LeaderboardMax: 100, MaxProfileText: 65536}},
+		{site.Config{API: "efp", Names: "copies"}, site.Config{BasePath: "api/v1", BadgesField: "poaps", LeaderboardMax: 100, MaxProfileText: 65536,
+			API: "efp", ProfileURL: "https://efp.app/{address}"}},
+		{site.Config{API: "efp", Names: "lookup", BadgesField: "badges", ProfileURL: "http://x.example/?of={address}&x={address}"},
+			site.Config{BasePath: "api/v1", BadgesField: "badges", LeaderboardMax: 100, MaxProfileText: 65536,
+				API: "efp", ProfileURL: "http://x.example/?of={address}&x={address}", Names: "lookup"}},
 	} {
 		got, err := tc.config.WithDefaults()
 		if err != nil || got != tc.want {
 			t.Errorf("%+v with defaults: got %+v, %v, want %+v", tc.config, got, err, tc.want)
+		}
+		if got.EFP() != (tc.config.API == site.APIEFP) {
+			t.Errorf("%+v: got EFP %t", tc.config, got.EFP())
 		}
 		if again, err := got.WithDefaults(); err != nil || again != got {
 			t.Errorf("%+v with defaults again: got %+v, %v, want no change", got, again, err)
@@ -32,6 +43,7 @@ func TestConfigDefaults(t *testing.T) {
 // A refusal names the option and shows the value that was given.
 func TestConfigRefuses(t *testing.T) {
 	const path, field, maximum, longest = "base path", "badges field", "leaderboard maximum", "longest profile text"
+	const api, profile, names = "api", "profile URL", "names"
 	for _, tc := range []struct {
 		config site.Config
 		want   string
@@ -60,6 +72,20 @@ func TestConfigRefuses(t *testing.T) {
 		{site.Config{MaxProfileText: -1}, longest},
 		{site.Config{MaxProfileText: 254}, longest},
 		{site.Config{MaxProfileText: 16<<20 + 1}, longest},
+		{site.Config{API: "EFP"}, api},
+		{site.Config{API: "v2"}, api},
+		{site.Config{ProfileURL: "https://x.example/{address}"}, profile},
+		{site.Config{API: "spec", ProfileURL: "https://x.example/{address}"}, profile},
+		{site.Config{API: "efp", ProfileURL: "https://x.example/"}, profile},
+		{site.Config{API: "efp", ProfileURL: "x.example/{address}"}, profile},
+		{site.Config{API: "efp", ProfileURL: "javascript:{address}"}, profile},
+		{site.Config{API: "efp", ProfileURL: "https:///{address}"}, profile},
+		{site.Config{API: "efp", ProfileURL: "https://x.example/\xff{address}"}, profile},
+		{site.Config{API: "efp", ProfileURL: "https://x.example/{address}" + strings.Repeat("x", 1000)}, profile},
+		{site.Config{Names: "lookup"}, names},
+		{site.Config{API: "spec", Names: "lookup"}, names},
+		{site.Config{API: "efp", Names: "both"}, names},
+		{site.Config{Names: "both"}, names},
 	} {
 		if _, err := tc.config.WithDefaults(); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
 			t.Errorf("%+v: got the error %v, want one about the %s", tc.config, err, tc.want)
@@ -72,4 +98,17 @@ func TestConfigRefuses(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The root of a site of the specification does not mention what only the other API has.
+func TestConfigOfTheSpec(t *testing.T) {
+	config, err := site.Config{API: site.APISpec, Names: site.NamesCopies}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "configuration", string(body), `{"base_path":"api/v1","badges_field":"badges","leaderboard_max":100,"max_profile_text":65536}`)
 }

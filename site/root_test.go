@@ -67,6 +67,7 @@ func TestEqualRootsAreEqualBytes(t *testing.T) {
 		"as_of":        func(r *site.Root) { r.AsOf = "2026-03-02T02:03:04Z" },
 		"config":       func(r *site.Root) { r.Config.BadgesField = "poaps" },
 		"buckets":      func(r *site.Root) { r.BucketDigits = 3 },
+		"api":          func(r *site.Root) { r.Config.API = site.APIEFP },
 		"header rules": func(r *site.Root) { r.HeaderRules["_site"] = site.Sum(nil) },
 		"counts":       func(r *site.Root) { r.Counts.Bytes++ },
 		"manifest":     func(r *site.Root) { r.Manifest["f"] = site.Sum(nil) },
@@ -98,6 +99,7 @@ func TestParseRootRefuses(t *testing.T) {
 		"as_of on no day":     func(r *site.Root) { r.AsOf = "2026-02-30T02:03:04Z" },
 		"a bad base path":     func(r *site.Root) { r.Config.BasePath = "../x" },
 		"a reserved one":      func(r *site.Root) { r.Config.BasePath = "_site" },
+		"an unknown api":      func(r *site.Root) { r.Config.API = "v3" },
 		"a bad maximum":       func(r *site.Root) { r.Config.LeaderboardMax = 9 },
 	} {
 		root := testRoot(t)

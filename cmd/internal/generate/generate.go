@@ -44,7 +44,10 @@ type Rendering struct {
 	Endpoint       string  `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of --refreshed=s3://…; without one Amazon S3."`
 	Region         string  `placeholder:"NAME" help:"Region of that bucket; by default AWS_REGION, or us-east-1."`
 	BasePath       string  `default:"api/v1" placeholder:"PATH" help:"Path of the API (default ${default})."`
-	BadgesField    string  `default:"badges" placeholder:"NAME" help:"Name of the member that holds the badges (default ${default})."`
+	API            string  `enum:"spec,efp" default:"spec" placeholder:"spec|efp" help:"Which API the site has: that of the specification, or the whole read API of the Ethereum Follow Protocol (default ${default})."`
+	Names          string  `enum:"copies,lookup" default:"copies" placeholder:"copies|lookup" help:"With --api=efp: whether each object of a user exists under the name too, or edges and the fallback look names up (default ${default})."`
+	ProfileURL     string  `placeholder:"URL" help:"With --api=efp: URL of a person's page, with {address} in it (default https://efp.app/{address})."`
+	BadgesField    string  `placeholder:"NAME" help:"Name of the member that holds the badges (default badges; poaps with --api=efp)."`
 	LeaderboardMax int     `default:"100" placeholder:"N" help:"Largest limit of a leaderboard (default ${default})."`
 	MaxProfileText int     `default:"65536" placeholder:"BYTES" help:"Longest text of a profile, such as an avatar (default ${default}). Longer texts, most often data: URIs, are left out and reported."`
 }
@@ -62,7 +65,10 @@ func (r *Rendering) Validate() error {
 }
 
 func (r *Rendering) config() site.Config {
-	return site.Config{BasePath: r.BasePath, BadgesField: r.BadgesField, LeaderboardMax: r.LeaderboardMax, MaxProfileText: r.MaxProfileText}
+	return site.Config{
+		BasePath: r.BasePath, BadgesField: r.BadgesField, LeaderboardMax: r.LeaderboardMax, MaxProfileText: r.MaxProfileText,
+		API: r.API, ProfileURL: r.ProfileURL, Names: r.Names,
+	}
 }
 
 // location parses --refreshed. It is empty without the flag. An empty flag is an error:

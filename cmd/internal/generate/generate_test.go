@@ -90,6 +90,8 @@ func TestWrongUsage(t *testing.T) {
 		"no number":        {"--snapshot", dir, "--workers=many"},
 		"flag, no value":   {"--snapshot"},
 		"unknown boolean":  {"--snapshot", dir, "--rebuild=perhaps"},
+		"unknown API":      {"--snapshot", dir, "--api=v2"},
+		"unknown names":    {"--snapshot", dir, "--api=efp", "--names=both"},
 		"no whole maximum": {"--snapshot", dir, "--leaderboard-max=1e3"},
 		"a whole bucket":   {"--snapshot", dir, "--refreshed=s3://bucket"},
 		"an empty place":   {"--snapshot", dir, "--refreshed="},
@@ -121,11 +123,13 @@ func failedWith(stderr, reason string) bool {
 func TestFlagOutOfRange(t *testing.T) {
 	dir := demo(t)
 	for flag, reason := range map[string]string{
-		"--leaderboard-max=5":    "leaderboard maximum 5: between 10 and 10000",
-		"--max-profile-text=0":   "--max-profile-text=0: every text would be left out",
-		"--max-profile-text=100": "longest profile text 100: between 255 and 16777216 bytes",
-		"--workers=-1":           "--workers=-1: use 1 or more, or 0 for one per core",
-		"--base-path=_search":    `base path "_search": _search is where a site keeps its own objects`,
+		"--leaderboard-max=5":                       "leaderboard maximum 5: between 10 and 10000",
+		"--max-profile-text=0":                      "--max-profile-text=0: every text would be left out",
+		"--max-profile-text=100":                    "longest profile text 100: between 255 and 16777216 bytes",
+		"--workers=-1":                              "--workers=-1: use 1 or more, or 0 for one per core",
+		"--base-path=_search":                       `base path "_search": _search is where a site keeps its own objects`,
+		"--names=lookup":                            `names "lookup": only with the api efp`,
+		"--profile-url=https://x.example/{address}": `profile URL "https://x.example/{address}": only the api efp has one`,
 	} {
 		out := filepath.Join(t.TempDir(), "site")
 		status, _, stderr := generate("--snapshot", dir, "--out", out, flag)
@@ -134,6 +138,29 @@ func TestFlagOutOfRange(t *testing.T) {
 		}
 		if exists(out) {
 			t.Errorf("%s: there is an output", flag)
+		}
+	}
+}
+
+// TestAPI: the root says which API a site has, if it is not that of the specification.
+func TestAPI(t *testing.T) {
+	dir := demo(t)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--api=spec", "--names=copies"}, `"badges_field":"badges","leaderboard_max":100,"max_profile_text":65536}`},
+		{[]string{"--api=efp"}, `"badges_field":"poaps","leaderboard_max":100,"max_profile_text":65536,"api":"efp","profile_url":"https://efp.app/{address}"}`},
+		{[]string{"--api=efp", "--names=lookup", "--profile-url=https://x.example/{address}", "--badges-field=b"},
+			`"badges_field":"b","leaderboard_max":100,"max_profile_text":65536,"api":"efp","profile_url":"https://x.example/{address}","names":"lookup"}`},
+	} {
+		out := filepath.Join(t.TempDir(), "site")
+		if status, _, stderr := generate(append([]string{"--snapshot", dir, "--out", out}, c.args...)...); status != command.Done {
+			t.Fatalf("%q: got status %d: %s", c.args, status, stderr)
+		}
+		root, err := os.ReadFile(filepath.Join(out, "_site"))
+		if err != nil || !strings.Contains(string(root), c.want) {
+			t.Errorf("%q: got %.400s, %v, want %s in it", c.args, root, err, c.want)
 		}
 	}
 }

@@ -207,7 +207,7 @@ func TestFlagsOfASnapshot(t *testing.T) {
 		t.Errorf("details: got %s, want what was refreshed without its long text", body)
 	}
 	for _, wrong := range []string{"--base-path=/", "--refreshed=", "--refreshed=s3://bucket", "--on-invalid=ask", "--leaderboard-max=-1",
-		"--max-profile-text=0", "--max-profile-text=100"} {
+		"--max-profile-text=0", "--max-profile-text=100", "--api=v2", "--names=lookup"} {
 		var f Command
 		parser, err := kong.New(&f)
 		if err != nil {
@@ -222,7 +222,7 @@ func TestFlagsOfASnapshot(t *testing.T) {
 // A site is served as it was generated: a flag that would have no effect is refused.
 func TestFlagsOfASnapshotWithASite(t *testing.T) {
 	for _, flag := range []string{"--on-invalid=skip", "--refreshed=_refresh", "--endpoint=http://x", "--region=x", "--base-path=x", "--badges-field=x",
-		"--leaderboard-max=50", "--max-profile-text=300"} {
+		"--leaderboard-max=50", "--max-profile-text=300", "--api=efp", "--names=lookup", "--profile-url=https://x/{address}"} {
 		var stdout, stderr bytes.Buffer
 		status := command.Run("preview", "", &Command{}, []string{"--site=" + t.TempDir(), flag}, &stdout, &stderr)
 		name, _, _ := strings.Cut(flag, "=")
