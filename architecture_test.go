@@ -30,6 +30,7 @@ var mayImport = map[string][]string{
 	"fixtures":                {},
 	"fixtures/graph":          {},
 	"fixtures/memsite":        {"site", "storage"}, // it makes roots and manifests, and answers like a store
+	"fixtures/naive":          {}, // it is compared with ours
 	"fixtures/process":        {},
 	"fixtures/servers":        {"fixtures/process"},
 	"fixtures/synth":          {"fixtures/graph"},
