@@ -18,9 +18,10 @@ type Root struct {
 	Format       int            `json:"format"`
 	AsOf         string         `json:"as_of"` // time of the snapshot, RFC 3339
 	Config       Config         `json:"config"`
-	BucketDigits int            `json:"user_bucket_digits"` // hexadecimal digits of the names of user buckets
-	ShardDigits  int            `json:"manifest_digits"`    // hexadecimal digits of the names of manifest shards
-	HeaderRules  map[string]MD5 `json:"header_rules"`       // digest of the headers of each route's objects, by pattern
+	BucketDigits int            `json:"user_bucket_digits"`            // hexadecimal digits of the names of user buckets
+	TokenDigits  int            `json:"token_bucket_digits,omitempty"` // the same of token buckets; 0 without APIEFP
+	ShardDigits  int            `json:"manifest_digits"`               // hexadecimal digits of the names of manifest shards
+	HeaderRules  map[string]MD5 `json:"header_rules"`                  // digest of the headers of each route's objects, by pattern
 	Counts       Counts         `json:"counts"`
 	Manifest     map[string]MD5 `json:"manifest"` // digest of each shard of the manifest, by name
 }
