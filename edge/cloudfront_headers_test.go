@@ -50,7 +50,7 @@ func TestCloudFrontPolicy(t *testing.T) {
 	}
 	stack := strings.ReplaceAll(string(body), `"`, "")
 	said := http.Header{}
-	for _, h := range append(site.EveryHeader(), site.PreflightHeaders()...) {
+	for _, h := range append(site.EveryHeader(), site.Config{}.PreflightHeaders()...) {
 		said.Set(h.Name, h.Value)
 	}
 	for property, name := range map[string]string{

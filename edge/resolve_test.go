@@ -186,7 +186,7 @@ func randomRequest(random *rand.Rand, config site.Config) (method, path, query s
 	if random.IntN(20) == 0 {
 		method = pick(random, "HEAD", "OPTIONS", "POST", "get", "")
 	}
-	routes := site.Routes()
+	routes := site.Config{}.Routes()
 	path = routes[random.IntN(len(routes))].Path(config)
 	for name, values := range map[string][]string{
 		"board":    {"followers", "following", "mutuals", ""},

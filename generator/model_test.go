@@ -388,7 +388,7 @@ func (m *model) objects(t testing.TB, c site.Config) objects {
 		t.Fatal(err)
 	}
 	o := objects{}
-	for _, p := range site.Problems() {
+	for _, p := range (site.Config{}).Problems() {
 		o[p.Key()] = string(p.Body())
 	}
 	m.addLists(t, c, o)
@@ -449,7 +449,7 @@ func (m *model) addUsers(t testing.TB, c site.Config, o objects) {
 	for name, account := range m.names {
 		users[name] = m.primary[account]
 	}
-	digits := site.BucketDigits(len(users))
+	digits := site.Config{}.BucketDigits(len(users))
 	buckets := map[string]userBucket{}
 	for _, bucket := range site.HashPrefixes(digits) {
 		buckets[bucket] = userBucket{bucket, map[string]string{}}
@@ -482,7 +482,7 @@ func (m *model) addLeaderboards(t testing.TB, c site.Config, o objects) {
 		o[site.LeaderboardLimitKey(site.Followers, limit)] = text(t, followers[:min(limit, len(followers))])
 		o[site.LeaderboardLimitKey(site.Following, limit)] = text(t, following[:min(limit, len(following))])
 	}
-	for _, board := range site.Boards() {
+	for _, board := range (site.Config{}).Boards() {
 		o[c.LeaderboardKey(board)] = o[site.LeaderboardLimitKey(board, 10)]
 	}
 }

@@ -30,7 +30,7 @@ func siteOf(t testing.TB, objects map[site.Key]string, change ...func(*site.Root
 		t.Fatal(err)
 	}
 	root := site.Root{Format: site.Format, AsOf: "2026-11-20T00:00:00Z", Config: config, BucketDigits: 1, ShardDigits: 1,
-		HeaderRules: site.HeaderRules()}
+		HeaderRules: site.Config{}.HeaderRules()}
 	for _, c := range change {
 		c(&root)
 	}
@@ -46,7 +46,7 @@ func objectsOf(n int, text string) map[site.Key]string {
 			objects[config.ListKey(fmt.Sprint(i), object)] = fmt.Sprint(object, i, text)
 		}
 	}
-	for _, board := range site.Boards() {
+	for _, board := range (site.Config{}).Boards() {
 		objects[config.LeaderboardKey(board)] = string(board) + text
 	}
 	return objects

@@ -236,7 +236,7 @@ func (p *planner) staleRoutes() map[site.RouteID]bool {
 	if p.live == nil {
 		return stale
 	}
-	for _, route := range site.Routes() {
+	for _, route := range p.source.root.Config.Routes() {
 		if p.live.HeaderRules[route.Pattern] != p.source.root.HeaderRules[route.Pattern] {
 			stale[route.ID] = true
 		}

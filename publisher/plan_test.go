@@ -129,7 +129,7 @@ func TestPlanOfOtherHeaders(t *testing.T) {
 	next := siteOf(t, objectsOf(50, ""))
 	for _, route := range []site.RouteID{site.RouteDetails, site.RouteLeaderboard, site.RouteManifest, site.RouteRoot} {
 		live := siteOf(t, objectsOf(50, ""), func(r *site.Root) {
-			r.HeaderRules = site.HeaderRules()
+			r.HeaderRules = site.Config{}.HeaderRules()
 			r.HeaderRules[route.Route().Pattern] = site.Sum(nil)
 		})
 		p := planOf(t, live, next)

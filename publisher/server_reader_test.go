@@ -65,7 +65,7 @@ func (r *reader) round() {
 			return
 		}
 	}
-	for _, board := range site.Boards() {
+	for _, board := range (site.Config{}).Boards() {
 		if !r.readBoard(root, parsed.Config.LeaderboardKey(board)) {
 			return
 		}

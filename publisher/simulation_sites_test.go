@@ -142,7 +142,7 @@ func (s simulatedSite) leads(key site.Key) (to []site.Key) {
 		for shard := range s.root.Manifest {
 			to = append(to, site.ManifestKey(shard))
 		}
-		for _, board := range site.Boards() {
+		for _, board := range (site.Config{}).Boards() {
 			to = append(to, s.root.Config.LeaderboardKey(board))
 		}
 		for _, bucket := range site.HashPrefixes(s.root.BucketDigits) {

@@ -48,7 +48,7 @@ func (p *Purge) add(c site.Config, route *site.Route, key site.Key) {
 	switch route.ID {
 	case site.RouteLeaderboard, site.RouteLeaderboardLimit:
 		// All limits at once: hardly any snapshot leaves one of the hundred unchanged.
-		for _, board := range site.Boards() {
+		for _, board := range c.Boards() {
 			limits := folder(site.LeaderboardLimitKey(board, 1))
 			if key == c.LeaderboardKey(board) || folder(key) == limits {
 				p.Wide = append(p.Wide, c.LeaderboardKey(board).URLPath(), limits)

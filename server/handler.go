@@ -152,7 +152,7 @@ func (h *Handler) respond(ctx context.Context, w http.ResponseWriter, r *http.Re
 	resolution := v.root.Config.Resolve(r.Method, sentPath(r.URL), r.URL.RawQuery)
 	seen.route = resolution.Route
 	if resolution.Action == site.AnswerPreflight {
-		seen.status = preflight(w)
+		seen.status = preflight(w, v.root.Config)
 		return
 	}
 	limit := h.timeout
@@ -200,8 +200,8 @@ func headersOf(headers []site.Header) http.Header {
 	return h
 }
 
-func preflight(w http.ResponseWriter) (status int) {
-	maps.Copy(w.Header(), headersOf(site.PreflightHeaders()))
+func preflight(w http.ResponseWriter, c site.Config) (status int) {
+	maps.Copy(w.Header(), headersOf(c.PreflightHeaders()))
 	w.WriteHeader(http.StatusNoContent)
 	return http.StatusNoContent
 }

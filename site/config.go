@@ -14,11 +14,20 @@ import (
 const (
 	DefaultLimit        = 10            // entries of a leaderboard or search without ?limit
 	SearchMax           = 100           // largest ?limit of a search
+	PageMax             = 1_000         // largest ?limit of other pages
+	RankedLimit         = 50            // entries of a page of ranked accounts without ?limit
 	SearchShardSize     = 1_000         // entries in a search shard
 	MaxTermBytes        = 255           // longest search term, in bytes
 	maxNumberDigits     = 18            // of a limit or an offset: such a number fits an int64
 	maxOffset           = math.MaxInt32 // larger offsets are past the end of any list
 	usersPerBucket      = 4_000
+	efpPerBucket        = 64     // entries of a bucket under APIEFP, some of them with rows
+	PackedRows          = 20     // longest list that is kept in its bucket under APIEFP
+	HeadRows            = 100    // rows of each order in the head of a list of several shards
+	RankedOrderSize     = 10_000 // positions in a shard RankedOrderKey
+	DiscoverMax         = 250    // accounts that discover pages through
+	MaxBatch            = 1_000  // accounts of a batch of button states
+	MaxBatchBytes       = 131_072
 	objectsPerShard     = 4_000
 	largestLeaderboard  = 10_000
 	maxBadgesFieldBytes = 64

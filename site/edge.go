@@ -19,8 +19,12 @@ import (
 // cache key; "" means that the edge answers as the resolution says. An edge without a
 // fallback never forwards: it answers with the object Key.
 func (c Config) AtEdge(method, path, rawQuery string) (r Resolution, forward string) {
-	if r = c.Resolve(method, path, rawQuery); r.Query != "" {
+	r = c.Resolve(method, path, rawQuery)
+	switch {
+	case r.Query != "":
 		forward = r.Key.URLPath() + "?" + r.Query
+	case r.Action == AnswerComputed:
+		forward = r.Key.URLPath()
 	}
 	return r, forward
 }
@@ -94,6 +98,7 @@ const (
 	EdgeBoard  EdgeSubject = "board"
 	EdgeList   EdgeSubject = "list"
 	EdgeUser   EdgeSubject = "user"
+	EdgeWhole  EdgeSubject = "whole"  // the whole graph
 	EdgeStored EdgeSubject = "stored" // an object: the path is the key
 )
 
@@ -162,16 +167,16 @@ func (c Config) Edge() Edge {
 	e := Edge{
 		Params: map[Param]EdgeParam{}, Problems: map[string]EdgeError{},
 		Space: "(?:" + edgeSpace() + ")", Unsafe: edgeUnsafe(),
-		Every: edgeHeaders(EveryHeader()), Preflight: edgeHeaders(PreflightHeaders()),
+		Every: edgeHeaders(EveryHeader()), Preflight: edgeHeaders(c.PreflightHeaders()),
 		Empty: EdgeBody{EmptySearch, `"` + Sum([]byte(EmptySearch)).String() + `"`},
 	}
-	for _, r := range routes {
+	for _, r := range c.Routes() {
 		e.Routes = append(e.Routes, c.edgeRoute(r))
 	}
-	for name, rule := range params {
+	for name, rule := range c.Params() {
 		e.Params[name] = edgeParam(rule)
 	}
-	for _, p := range Problems() {
+	for _, p := range c.Problems() {
 		e.Problems[p.Name] = edgeError(p)
 	}
 	return e
@@ -190,7 +195,7 @@ func edgeError(p *Problem) EdgeError {
 	e.Headers = []EdgeHeader{{"content-type", contentProblem}, {"cache-control", p.CacheControl}}
 	switch p.Status {
 	case http.StatusMethodNotAllowed:
-		e.Headers = append(e.Headers, EdgeHeader{"allow", AllowedMethods})
+		e.Headers = append(e.Headers, EdgeHeader{"allow", p.Allow()})
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		e.Headers = append(e.Headers, EdgeHeader{"retry-after", strconv.Itoa(int(RetryAfter.Seconds()))})
 	}
@@ -230,7 +235,7 @@ func (c Config) edgeRoute(r *Route) EdgeRoute {
 		e.Absent = NoSuchName.Name
 	}
 	if slices.Contains(r.Params, ParamLimit) {
-		e.Most = c.largestLimit(r)
+		_, e.Most = c.Limits(r)
 	}
 	if e.Subject == EdgeList || e.Subject == EdgeUser {
 		accept = func(string) string { return anyVariable } // a malformed one is this route's problem
@@ -256,7 +261,7 @@ func (c Config) edgeRoute(r *Route) EdgeRoute {
 
 func (c Config) edgeVariants() []EdgeVariant {
 	var all []EdgeVariant
-	for _, board := range Boards() {
+	for _, board := range c.Boards() {
 		key := LeaderboardLimitKey(board, 1).URLPath()
 		all = append(all, EdgeVariant{
 			Board:  board,
@@ -271,9 +276,21 @@ func (c Config) edgeVariants() []EdgeVariant {
 func (c Config) keyExpression(variable string) string {
 	switch variable {
 	case "board":
-		return alternatives(Boards(), func(b Board) string { return string(b) })
+		return alternatives(c.Boards(), func(b Board) string { return string(b) })
 	case "token_id":
 		return "0|[1-9][0-9]{0," + strconv.Itoa(MaxTokenIDDigits-1) + "}"
+	case "address":
+		return "0x[0-9a-f]{40}"
+	case "object":
+		return alternatives(UserObjects(), func(o ListObject) string { return string(o) })
+	case "sort":
+		return alternatives(RankedSorts(), strings.Clone)
+	case "script":
+		return alternatives(Scripts(), strings.Clone)
+	case "types":
+		return alternatives(ScriptTypes(), strings.Clone)
+	case "other":
+		return anyVariable
 	case "limit":
 		return upTo(strconv.Itoa(c.LeaderboardMax))
 	case "number":
@@ -281,7 +298,7 @@ func (c Config) keyExpression(variable string) string {
 	case "hash":
 		return "[0-9a-f]{1," + strconv.Itoa(maxHashDigits) + "}"
 	case "problem":
-		return alternatives(Problems(), func(p *Problem) string { return p.Name })
+		return alternatives(c.Problems(), func(p *Problem) string { return p.Name })
 	}
 	panic("site: no expression for the variable {" + variable + "}")
 }

@@ -16,10 +16,14 @@ func EveryHeader() []Header {
 }
 
 // PreflightHeaders lists the headers of answers to OPTIONS, in addition to EveryHeader.
-func PreflightHeaders() []Header {
+func (c Config) PreflightHeaders() []Header {
+	methods := AllowedMethods
+	if c.EFP() {
+		methods = allMethods
+	}
 	return []Header{
-		{"Allow", AllowedMethods},
-		{"Access-Control-Allow-Methods", AllowedMethods},
+		{"Allow", methods},
+		{"Access-Control-Allow-Methods", methods},
 		{"Access-Control-Allow-Headers", "*"},
 		{"Access-Control-Max-Age", "86400"},
 		{"Cache-Control", "public, max-age=86400"},

@@ -16,25 +16,54 @@ type Key string
 // A Board names a leaderboard.
 type Board string
 
-// The leaderboards.
+// The leaderboards. Those after Following exist only under APIEFP.
 const (
 	Followers Board = "followers"
 	Following Board = "following"
+	Blocked   Board = "blocked" // by how many accounts
+	Blocks    Board = "blocks"  // how many accounts
+	Muted     Board = "muted"   // by how many accounts
+	Mutes     Board = "mutes"   // how many accounts
+	Mutuals   Board = "mutuals"
 )
 
 // Boards lists all leaderboards in the order in which the generator renders them.
-func Boards() []Board { return []Board{Followers, Following} }
+func (c Config) Boards() []Board {
+	if c.EFP() {
+		return []Board{Followers, Following, Blocked, Blocks, Muted, Mutes, Mutuals}
+	}
+	return []Board{Followers, Following}
+}
 
-// A ListObject names one of the objects that every list has.
+// RankedSorts lists the orders of ranked accounts that have shards of positions. The accounts
+// themselves are in the order of their mutuals.
+func RankedSorts() []string { return []string{"followers", "following", "top8", "blocks"} }
+
+// A ListObject names one of the objects that every list has, or every user.
 type ListObject string
 
-// The objects of a list.
+// The objects of a list or of a user. A site of APISpec has those before Account.
 const (
-	Records         ListObject = "records"
+	Records         ListObject = "records" // of lists only
 	Details         ListObject = "details"
 	Badges          ListObject = "badges"
 	SearchFollowing ListObject = "searchFollowing"
+
+	Account       ListObject = "account"
+	Stats         ListObject = "stats"
+	Lists         ListObject = "lists" // of users only
+	PageFollowing ListObject = "following"
+	PageFollowers ListObject = "followers"
+	Tags          ListObject = "tags"
+	TaggedAs      ListObject = "taggedAs"
 )
+
+// UserObjects lists the objects that every address of the graph has under APIEFP, and that UnknownKey
+// has for other addresses. SearchFollowing is not among them: only users with a primary list have it,
+// and names.
+func UserObjects() []ListObject {
+	return []ListObject{Account, Details, Stats, Lists, Badges, PageFollowing, PageFollowers, Tags, TaggedAs}
+}
 
 // Keys outside of the base path, and beginnings of such keys.
 const (
@@ -57,6 +86,19 @@ const (
 	variantPrefix     = "_variants/"
 	searchListPrefix  = "_search/lists/"
 	searchUsersPrefix = "_search/users/"
+
+	searchTokensPrefix      = "_search/tokens/"
+	searchFollowersPrefix   = "_search/followers/"
+	searchRankedPrefix      = "_search/ranked/"
+	searchRecommendedPrefix = "_search/recommended/"
+	unknownPrefix           = "_unknown/"
+	clientPrefix            = "_client/"
+	headName                = "head"
+
+	// DiscoverShardKey has all accounts that discover pages through.
+	DiscoverShardKey Key = "_search/discover"
+	// OpenAPIKey is the description of the API.
+	OpenAPIKey Key = "openapi.json"
 )
 
 // LeaderboardKey is the leaderboard with the default limit.
@@ -74,6 +116,23 @@ func LeaderboardLimitKey(board Board, limit int) Key {
 func (c Config) ListKey(tokenID string, object ListObject) Key {
 	return Key(c.BasePath + "/lists/" + tokenID + "/" + string(object))
 }
+
+// UserObjectKey is the key of an object of a user: an address in lower case or a normalized name.
+func (c Config) UserObjectKey(user string, object ListObject) Key {
+	return Key(c.BasePath + "/users/" + user + "/" + string(object))
+}
+
+// RankedKey is the first page of the ranked accounts.
+func (c Config) RankedKey() Key { return Key(c.BasePath + "/leaderboard/ranked") }
+
+// CountKey says how many accounts are ranked.
+func (c Config) CountKey() Key { return Key(c.BasePath + "/leaderboard/count") }
+
+// StatsKey has the sizes of the graph.
+func (c Config) StatsKey() Key { return Key(c.BasePath + "/stats") }
+
+// DiscoverKey is the first page of discover.
+func (c Config) DiscoverKey() Key { return Key(c.BasePath + "/discover") }
 
 // UserKey is the key of a user's following search. user is an address in lower case or a normalized
 // name.
@@ -93,6 +152,50 @@ func ParseSearchShardKey(key Key) (tokenID string, n int, ok bool) {
 	n, err := strconv.Atoi(number)
 	return tokenID, n, ok && err == nil && ValidTokenID(tokenID) && SearchShardKey(tokenID, n) == key
 }
+
+// ListHeadKey has the first rows of a long list in each order.
+func ListHeadKey(tokenID string) Key { return Key(searchListPrefix + tokenID + "/" + headName) }
+
+// TokenBucketKey is the object that has the lists of a bucket.
+func TokenBucketKey(bucket string) Key { return Key(searchTokensPrefix + bucket) }
+
+// FollowerShardKey is the key of shard n, counted from 0, of the followers of an address in lower case.
+func FollowerShardKey(address string, n int) Key {
+	return Key(searchFollowersPrefix + address + "/" + strconv.Itoa(n))
+}
+
+// FollowerHeadKey has the first of many followers in each order.
+func FollowerHeadKey(address string) Key {
+	return Key(searchFollowersPrefix + address + "/" + headName)
+}
+
+// RankedShardKey is the key of shard n of the ranked accounts, in the order of their mutuals.
+func RankedShardKey(n int) Key { return Key(searchRankedPrefix + strconv.Itoa(n)) }
+
+// RankedOrderKey is the key of shard n of the positions of the ranked accounts in the order of sort, one
+// of RankedSorts.
+func RankedOrderKey(sort string, n int) Key {
+	return Key(searchRankedPrefix + sort + "/" + strconv.Itoa(n))
+}
+
+// RecommendedShardKey is the key of shard n of the recommended accounts.
+func RecommendedShardKey(n int) Key { return Key(searchRecommendedPrefix + strconv.Itoa(n)) }
+
+// UnknownKey is the answer for an address that the graph does not know, with UnknownAddress in its
+// place.
+func UnknownKey(object ListObject) Key { return Key(unknownPrefix + string(object)) }
+
+// UnknownAddress stands for the address in the objects UnknownKey.
+var UnknownAddress = Address{}.String()
+
+// ClientKey is the key of a file of the client library: one of Scripts or ScriptTypes.
+func ClientKey(name string) Key { return Key(clientPrefix + name) }
+
+// Scripts lists the modules of the client library.
+func Scripts() []string { return []string{"followpress.js", "shim.js"} }
+
+// ScriptTypes lists the type declarations of the client library.
+func ScriptTypes() []string { return []string{"followpress.d.ts", "shim.d.ts"} }
 
 // UserBucketKey is the object that maps the users of a bucket to their lists.
 func UserBucketKey(bucket string) Key { return Key(searchUsersPrefix + bucket) }
@@ -120,9 +223,13 @@ func (c Config) RefreshOf(key Key) (refresh Key, ok bool) {
 // PublicKeys lists patterns, with * for any text, of the keys that everybody may read: those of all
 // objects of a site, but not those that commands keep beside them.
 func (c Config) PublicKeys() []string {
-	return []string{
+	keys := []string{
 		c.BasePath + "/*", variantPrefix + "*", "_search/*", errorPrefix + "*", manifestPrefix + "*", string(RootKey),
 	}
+	if c.EFP() {
+		keys = append(keys, unknownPrefix+"*", clientPrefix+"*", string(OpenAPIKey))
+	}
+	return keys
 }
 
 // UserBucket is the name of the bucket that maps a user to a list: the first hexadecimal digits of the
@@ -179,5 +286,5 @@ func (k Key) Valid() bool {
 // Reserved lists the first segments of keys outside of the base path, so that no base path may begin
 // with one.
 func Reserved() []string {
-	return []string{"_errors", "_lock", "_manifest", "_publishing", "_publishing.tar", "_refresh", "_search", "_site", "_variants"}
+	return []string{"_client", "_errors", "_lock", "_manifest", "_publishing", "_publishing.tar", "_refresh", "_search", "_site", "_unknown", "_variants", string(OpenAPIKey)}
 }

@@ -39,7 +39,7 @@ func TestKeys(t *testing.T) {
 			equal(t, "key", string(tc.key), tc.want)
 			checkKey(t, c, tc.key, tc.route)
 		}
-		for _, p := range site.Problems() {
+		for _, p := range (site.Config{}).Problems() {
 			checkKey(t, c, p.Key(), site.RouteError)
 		}
 		for digits := 1; digits <= 2; digits++ {
@@ -48,7 +48,7 @@ func TestKeys(t *testing.T) {
 				checkKey(t, c, site.UserBucketKey(hash), site.RouteUserBucket)
 			}
 		}
-		for _, board := range site.Boards() {
+		for _, board := range (site.Config{}).Boards() {
 			for limit := 1; limit <= c.LeaderboardMax; limit++ {
 				checkKey(t, c, site.LeaderboardLimitKey(board, limit), site.RouteLeaderboardLimit)
 			}
@@ -108,8 +108,8 @@ func TestHashDigits(t *testing.T) {
 			t.Errorf("HashDigits(%d, %d): got %d, want %d", tc.n, tc.size, got, tc.want)
 		}
 	}
-	equal(t, "digits of 64,000 users", site.BucketDigits(64_000), 1)
-	equal(t, "digits of 64,001 users", site.BucketDigits(64_001), 2)
+	equal(t, "digits of 64,000 users", site.Config{}.BucketDigits(64_000), 1)
+	equal(t, "digits of 64,001 users", site.Config{}.BucketDigits(64_001), 2)
 	equal(t, "digits of 64,000 objects", site.ShardDigits(64_000), 1)
 	equal(t, "digits of 64,001 objects", site.ShardDigits(64_001), 2)
 }

@@ -18,6 +18,13 @@ const (
 	ParamTerm        Param = "term"
 	ParamIncludeTags Param = "includeTags"
 	ParamCache       Param = "cache"
+
+	// Only under APIEFP.
+	ParamSort      Param = "sort"
+	ParamDirection Param = "direction"
+	ParamTags      Param = "tags"
+	ParamInclude   Param = "include"
+	ParamLeader    Param = "leader"
 )
 
 // A ParamKind is the form of a parameter's values.
@@ -29,6 +36,9 @@ const (
 	ParamText                    // any text; letter case and surrounding white space make no difference
 	ParamBool                    // true or false
 	ParamChoice                  // one of a few words
+	ParamList                    // texts with commas between them; empty ones make no difference
+	ParamFlag                    // a ParamList, which may be repeated; it makes a difference if it has the only value
+	ParamUser                    // address or name
 )
 
 // A ParamRule defines a query parameter. Resolve, the edges, the description of the
@@ -43,8 +53,9 @@ type ParamRule struct {
 	// text in bytes. 0 is for the limit, whose largest value depends on the route.
 	Most int
 
-	Values  []string // of ParamBool and ParamChoice: the values that change the answer
+	Values  []string // of ParamBool, ParamChoice and ParamFlag: the values that change the answer
 	Neutral string   // the value that means the same as no parameter
+	AnyCase bool     // of ParamChoice: letter case makes no difference
 }
 
 var params = map[Param]ParamRule{
@@ -53,27 +64,71 @@ var params = map[Param]ParamRule{
 	ParamTerm:        {Kind: ParamText, About: "part of an address or a name, letter case ignored", Problem: BadTerm, Most: MaxTermBytes},
 	ParamIncludeTags: {Kind: ParamBool, About: "false leaves the tags out", Problem: BadIncludeTags, Values: []string{"false"}, Neutral: "true"},
 	ParamCache:       {Kind: ParamChoice, About: "fresh asks for the newest data", Values: []string{"fresh"}},
+
+	// One rule for pages and for ranked accounts: each ignores the other's words.
+	ParamSort: {Kind: ParamChoice, About: "order of the entries", AnyCase: true,
+		Values: []string{"blocked", "blocks", "earliest", "followers", "following", "top8"}},
+	ParamDirection: {Kind: ParamChoice, About: "asc reverses the order", Values: []string{"asc"}, AnyCase: true},
+	ParamTags:      {Kind: ParamList, About: "only entries with one of these tags"},
+	ParamInclude:   {Kind: ParamFlag, About: "ens adds names and texts", Values: []string{"ens"}},
+	ParamLeader:    {Kind: ParamUser, About: "address or name of the account that is followed", Problem: BadLeader},
 }
 
 // Params is the table of query parameters. Callers must not change it.
 func Params() map[Param]ParamRule { return params }
 
+// Params are the rules of the parameters of the site's routes.
+func (c Config) Params() map[Param]ParamRule {
+	used := map[Param]ParamRule{}
+	for _, r := range c.Routes() {
+		for _, p := range r.Params {
+			used[p] = params[p]
+		}
+	}
+	return used
+}
+
 // noText stands for every text that is not UTF-8. Names are, so it matches none.
 const noText = "\xff"
 
+// listItems splits the value of a ParamList.
+func listItems(value string) []string {
+	return slices.DeleteFunc(strings.Split(value, ","), func(item string) bool { return item == "" })
+}
+
+// lowerASCII lowers the letters from A to Z: other letters have lower forms among them too.
+func lowerASCII(text string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, text)
+}
+
 // normal returns the normal form of a value, "" if it makes no difference. ok is false
-// for a bad value. most is the largest number.
-func (rule ParamRule) normal(value string, most int) (normal string, ok bool) {
+// for a bad value. byDefault and most are those of a number.
+func (rule ParamRule) normal(value string, byDefault, most int) (normal string, ok bool) {
 	switch rule.Kind {
 	case ParamNumber:
 		n, ok := parseNumber(value)
 		if !ok || n < int64(rule.Least) {
 			return "", false
 		}
-		if n = min(n, int64(most)); n == int64(rule.Default) {
+		if n = min(n, int64(most)); n == int64(byDefault) {
 			return "", true
 		}
 		return strconv.FormatInt(n, 10), true
+	case ParamList:
+		return strings.Join(listItems(value), ","), true
+	case ParamFlag:
+		if slices.Contains(listItems(value), rule.Values[0]) {
+			return rule.Values[0], true
+		}
+		return "", true
+	case ParamUser:
+		user, _, _ := parseUser(value)
+		return cmp.Or(user, value), value != ""
 	case ParamText:
 		switch {
 		case len(value) > rule.Most:
@@ -82,6 +137,9 @@ func (rule ParamRule) normal(value string, most int) (normal string, ok bool) {
 			return noText, true
 		}
 		return Fold(strings.TrimSpace(value)), true
+	}
+	if rule.AnyCase {
+		value = lowerASCII(value)
 	}
 	if slices.Contains(rule.Values, value) {
 		return value, true
@@ -94,18 +152,25 @@ func (rule ParamRule) normal(value string, most int) (normal string, ok bool) {
 type query map[Param]string
 
 // parseQuery reads the parameters that the route understands. Of a repeated
-// parameter the first counts; of several bad ones the first is the problem.
+// parameter the first counts, unless it is a ParamFlag; of several bad ones the first is the problem.
 func (c Config) parseQuery(route *Route, rawQuery string) (q query, problem *Problem) {
 	for rawQuery != "" {
 		var pair string
 		pair, rawQuery, _ = strings.Cut(rawQuery, "&")
 		name, value, _ := strings.Cut(pair, "=")
 		param := Param(formDecode(name))
-		if _, seen := q[param]; seen || !slices.Contains(route.Params, param) {
+		if !slices.Contains(route.Params, param) {
 			continue
 		}
 		rule := params[param]
-		normal, ok := rule.normal(formDecode(value), cmp.Or(rule.Most, c.largestLimit(route)))
+		if before, seen := q[param]; seen && (rule.Kind != ParamFlag || before != "") {
+			continue
+		}
+		byDefault, most := rule.Default, rule.Most
+		if param == ParamLimit {
+			byDefault, most = c.Limits(route)
+		}
+		normal, ok := rule.normal(formDecode(value), byDefault, most)
 		if !ok {
 			return nil, rule.Problem
 		}
@@ -114,23 +179,32 @@ func (c Config) parseQuery(route *Route, rawQuery string) (q query, problem *Pro
 		}
 		q[param] = normal
 	}
+	if _, ok := q[ParamLeader]; !ok && slices.Contains(route.Params, ParamLeader) {
+		return nil, BadLeader
+	}
 	return q, nil
 }
 
-// largestLimit is the limit that stands for all larger ones.
-func (c Config) largestLimit(r *Route) int {
-	if r.subject == EdgeBoard {
-		return c.LeaderboardMax
+// Limits returns the default limit of a route, and the one that stands for all larger ones.
+func (c Config) Limits(r *Route) (byDefault, most int) {
+	byDefault, most = cmp.Or(r.Default, DefaultLimit), cmp.Or(r.Most, PageMax)
+	if r.subject == EdgeBoard || r.ID == RouteRanked {
+		most = c.LeaderboardMax
 	}
-	return SearchMax
+	return min(byDefault, most), most
 }
 
-func (q query) number(p Param) int {
+// number returns the value of a numeric parameter of a route.
+func (c Config) number(r *Route, q query, p Param) int {
 	n, err := strconv.Atoi(q[p])
-	if err != nil { // it is ""
-		return params[p].Default
+	switch {
+	case err == nil:
+		return n
+	case p == ParamLimit:
+		n, _ = c.Limits(r)
+		return n
 	}
-	return n
+	return params[p].Default
 }
 
 // encode writes the parameters that make a difference, by name. Equal requests have equal
@@ -152,7 +226,7 @@ func (r *Route) Queries() (queries []string, ok bool) {
 	all := []string{""}
 	for _, p := range r.Params {
 		rule := params[p]
-		if rule.Kind == ParamNumber || rule.Kind == ParamText {
+		if rule.Kind == ParamNumber || rule.Kind == ParamText || rule.Kind == ParamList || rule.Kind == ParamUser {
 			return nil, false
 		}
 		if p == ParamCache {

@@ -45,18 +45,42 @@ var (
 		"The data cannot be read at the moment. Try again in a few seconds.", cacheNever}
 )
 
+// Problems that only APIEFP has.
+var (
+	BadLeader = &Problem{"bad-leader", http.StatusBadRequest,
+		"The leader must be an address or a name.", cacheError}
+	BadBatch = &Problem{"bad-batch", http.StatusBadRequest,
+		"The body must be a JSON array of 1 to 1,000 addresses or names.", cacheNever}
+	PostOnly = &Problem{"post-only", http.StatusMethodNotAllowed,
+		"Only POST and OPTIONS are allowed.", cacheNever}
+	BodyTooLarge = &Problem{"body-too-large", http.StatusRequestEntityTooLarge,
+		"The body must not be longer than 131,072 bytes.", cacheNever}
+)
+
 // Problems lists all problems in the order in which the generator renders them.
-func Problems() []*Problem {
+func (c Config) Problems() []*Problem {
 	all := []*Problem{
 		BadTokenID, BadLimit, BadOffset, BadIncludeTags, BadTerm, NoSuchList, NoSuchName, NoSuchRoute,
 		MethodNotAllowed, TooManyRefreshes, InternalError, Unavailable,
 	}
-	for _, name := range slices.Sorted(maps.Keys(params)) {
-		if p := params[name].Problem; p != nil && !slices.Contains(all, p) {
+	if c.EFP() {
+		all = append(all, BadLeader, BadBatch, BodyTooLarge, PostOnly)
+	}
+	known := c.Params()
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if p := known[name].Problem; p != nil && !slices.Contains(all, p) {
 			all = append(all, p) // defined in the table of parameters
 		}
 	}
 	return all
+}
+
+// Allow is the value of the Allow header of an answer 405.
+func (p *Problem) Allow() string {
+	if p == PostOnly {
+		return PostMethods
+	}
+	return AllowedMethods
 }
 
 // Key is the key of the object that holds the body.

@@ -16,8 +16,8 @@ func TestProblemStatus(t *testing.T) {
 		"no-such-list": 404, "no-such-name": 404, "no-such-route": 404,
 		"method-not-allowed": 405, "too-many-refreshes": 429, "internal-error": 500, "unavailable": 503,
 	}
-	equal(t, "problems", len(site.Problems()), len(want))
-	for _, p := range site.Problems() {
+	equal(t, "problems", len(site.Config{}.Problems()), len(want))
+	for _, p := range (site.Config{}).Problems() {
 		equal(t, p.Name, p.Status, want[p.Name])
 		// Only what is the same for everyone and for a while may be kept.
 		equal(t, "cached "+p.Name, p.CacheControl != site.NoStore, p.Status == 400 || p.Status == 404)
@@ -33,7 +33,7 @@ func TestProblemBody(t *testing.T) {
 		400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 429: "Too Many Requests",
 		500: "Internal Server Error", 503: "Service Unavailable",
 	}
-	for _, p := range site.Problems() {
+	for _, p := range (site.Config{}).Problems() {
 		detail, err := json.Marshal(p.Detail)
 		if err != nil {
 			t.Fatal(err)

@@ -3,6 +3,8 @@ package site
 import (
 	"net/http"
 	"net/url"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,6 +19,7 @@ const (
 	AnswerSearch                    // the search Resolution.Search, or Absent
 	AnswerPreflight                 // status 204 and the CORS headers
 	AnswerProblem                   // Resolution.Problem
+	AnswerComputed                  // compute Resolution.Ask; only under APIEFP
 )
 
 // A Resolution says what answers a request.
@@ -24,11 +27,16 @@ type Resolution struct {
 	Action  Action
 	Route   *Route   // nil for a preflight and for a path that no route has
 	Key     Key      // the object that answers, or that the answer is computed from
-	Absent  *Problem // answers if the object Key does not exist; nil means EmptySearch
+	Absent  *Problem // answers if the object Key does not exist; nil means EmptySearch, or Unknown
 	Problem *Problem // of AnswerProblem
 	Search  Search   // of AnswerSearch
-	TokenID string   // of a route with a list
-	Fresh   bool     // the caller asks to refresh the object first (?cache=fresh)
+	Ask     Ask      // of AnswerComputed
+	// Unknown is the object that answers if Key does not exist, with UnknownAddress replaced by
+	// Address; "" means none.
+	Unknown Key
+	Address string
+	TokenID string // of a route with a list
+	Fresh   bool   // the caller asks to refresh the object first (?cache=fresh)
 
 	// Query holds the parameters that Key does not answer, in their normal form: those
 	// with another value than the default, by name. Equal requests have equal queries.
@@ -44,6 +52,22 @@ type Search struct {
 	Term    string // folded and trimmed; "" matches every entry, one that is not UTF-8 none
 }
 
+// An Ask is a request that must be computed from other objects than the one at its path.
+type Ask struct {
+	TokenID string // the list that the path names, or ""
+	User    string // the user that the path names, or "": an address in lower case or a name in its normal form
+	Other   string // the second user that the path names, likewise
+	Leader  string // likewise
+
+	Limit     int    // from 1
+	Offset    int    // from 0
+	Term      string // as in Search
+	Sort      string // in lower case; "" is the default
+	Ascending bool   // the reverse order
+	Tags      string // only entries with any of them, with commas between them; "" means all
+	ENS       bool   // include profiles
+}
+
 // EmptySearch is the answer to a search that finds nothing.
 const EmptySearch = `{"following":[]}`
 
@@ -51,16 +75,18 @@ const EmptySearch = `{"following":[]}`
 // leading slash, rawQuery what follows the question mark. Any input is legal. A key in
 // the result is always one that a site can have.
 func (c Config) Resolve(method, path, rawQuery string) Resolution {
-	switch method {
-	case http.MethodGet, http.MethodHead:
-	case http.MethodOptions:
+	if method == http.MethodOptions {
 		return Resolution{Action: AnswerPreflight}
-	default:
-		return Resolution{Action: AnswerProblem, Problem: MethodNotAllowed}
 	}
 	route, segments := c.match(path)
-	if route == nil {
+	reads := method == http.MethodGet || method == http.MethodHead
+	switch {
+	case route == nil && (reads || c.EFP()):
 		return Resolution{Action: AnswerProblem, Problem: NoSuchRoute}
+	case route == nil || !route.Post && !reads:
+		return Resolution{Action: AnswerProblem, Problem: MethodNotAllowed}
+	case route.Post && method != http.MethodPost:
+		return Resolution{Action: AnswerProblem, Problem: PostOnly}
 	}
 	query, problem := c.parseQuery(route, rawQuery)
 	if problem != nil {
@@ -84,13 +110,13 @@ func (c Config) match(path string) (*Route, []string) {
 	if underAPI {
 		segments = segments[len(base):]
 	}
-	for _, r := range routes {
+	for _, r := range c.Routes() {
 		if r.underAPI != underAPI {
 			continue
 		}
 		accept := c.keySegment
 		if underAPI {
-			accept = requestSegment
+			accept = c.requestSegment
 		}
 		if r.matches(segments, accept) {
 			return r, segments
@@ -101,64 +127,105 @@ func (c Config) match(path string) (*Route, []string) {
 
 // requestSegment says which values of a variable lead a request to a route of the API:
 // a malformed list or user is an error of the route, an unknown board is no route.
-func requestSegment(variable, value string) bool {
-	return variable != "board" || value == string(Followers) || value == string(Following)
+func (c Config) requestSegment(variable, value string) bool {
+	return variable != "board" || slices.Contains(c.Boards(), Board(value))
 }
 
 func (c Config) answer(route *Route, segments []string, q query) Resolution {
 	r := Resolution{Route: route, Query: q.encode(route), Absent: NoSuchRoute}
-	switch route.subject {
-	case EdgeBoard:
-		board := Board(segments[1])
-		r.Key = c.LeaderboardKey(board)
+	if route.subject == EdgeStored {
+		r.Key = Key(strings.Join(segments, "/"))
+		return r
+	}
+	segments = slices.Clone(segments)
+	ask := c.ask(route, q)
+	for i, variable := range route.segments {
+		var problem *Problem
+		switch variable {
+		case "{token_id}":
+			problem = r.forList(segments[i])
+			ask.TokenID = segments[i]
+		case "{user}":
+			segments[i], problem = r.forUser(segments[i])
+			ask.User = segments[i]
+		case "{other}":
+			user, _, ok := parseUser(segments[i])
+			if !ok {
+				problem = NoSuchName
+			}
+			segments[i], ask.Other = user, user
+		}
+		if problem != nil {
+			return Resolution{Action: AnswerProblem, Route: route, Problem: problem}
+		}
+	}
+	r.Key = Key(c.BasePath + "/" + strings.Join(segments, "/"))
+	r.Fresh = q[ParamCache] != ""
+	c.compute(&r, q, ask)
+	return r
+}
+
+// forList notes the list that a path names.
+func (r *Resolution) forList(tokenID string) *Problem {
+	if !ValidTokenID(tokenID) {
+		return BadTokenID
+	}
+	r.TokenID, r.Absent = tokenID, NoSuchList
+	return nil
+}
+
+// forUser notes the user that a path names, and returns it in the form that keys have.
+func (r *Resolution) forUser(text string) (user string, problem *Problem) {
+	user, isAddress, ok := parseUser(text)
+	switch {
+	case !ok:
+		return "", NoSuchName
+	case !isAddress:
+		r.Absent = NoSuchName
+	default:
+		r.Absent, r.Address = nil, user
+		if object := ListObject(r.Route.segments[len(r.Route.segments)-1]); slices.Contains(UserObjects(), object) && !r.Route.Computed {
+			r.Unknown = UnknownKey(object)
+		}
+	}
+	return user, nil
+}
+
+// parseUser reads an address in any letter case, or a name. user is in the form that keys have.
+func parseUser(text string) (user string, isAddress, ok bool) {
+	if address, err := ParseAddress(text); err == nil {
+		return address.String(), true, true
+	}
+	user, ok = NormalizeName(text)
+	return user, false, ok
+}
+
+// compute decides whether the object at the path answers, a variant of it, or a computation.
+func (c Config) compute(r *Resolution, q query, ask Ask) {
+	route := r.Route
+	switch {
+	case route.subject == EdgeBoard:
 		// Each limit has an object of its own.
 		if limit := q[ParamLimit]; limit != "" && r.Query == string(ParamLimit)+"="+limit {
-			r.Key, r.Query = LeaderboardLimitKey(board, q.number(ParamLimit)), ""
+			board := Board(path.Base(string(r.Key)))
+			r.Key, r.Query = LeaderboardLimitKey(board, ask.Limit), ""
 		}
-		return r
-	case EdgeList:
-		return c.answerList(r, segments[1], ListObject(segments[2]), q)
-	case EdgeUser:
-		return c.answerUser(r, segments[1], q)
-	}
-	r.Key = Key(strings.Join(segments, "/"))
-	return r
-}
-
-func (c Config) answerList(r Resolution, tokenID string, object ListObject, q query) Resolution {
-	if !ValidTokenID(tokenID) {
-		return Resolution{Action: AnswerProblem, Route: r.Route, Problem: BadTokenID}
-	}
-	r.Key, r.Absent, r.TokenID, r.Fresh = c.ListKey(tokenID, object), NoSuchList, tokenID, q[ParamCache] != ""
-	switch {
 	case q[ParamIncludeTags] != "":
 		r.Action = AnswerWithoutTags
-	case object == SearchFollowing && r.Query != "":
-		r.Action, r.Search = AnswerSearch, q.search()
-		r.Search.TokenID = tokenID
+	case c.Names == NamesLookup && r.Absent == NoSuchName, c.EFP() && !r.Fresh && (route.Computed || r.Query != ""):
+		r.Action, r.Ask = AnswerComputed, ask
+	case r.Fresh:
+	case r.Query != "":
+		r.Action = AnswerSearch
+		r.Search = Search{TokenID: ask.TokenID, User: ask.User, Limit: ask.Limit, Offset: ask.Offset, Term: ask.Term}
 	}
-	return r
 }
 
-func (c Config) answerUser(r Resolution, text string, q query) Resolution {
-	user := ""
-	if address, err := ParseAddress(text); err == nil {
-		user, r.Absent = address.String(), nil
-	} else if name, ok := NormalizeName(text); ok {
-		user, r.Absent = name, NoSuchName
-	} else {
-		return Resolution{Action: AnswerProblem, Route: r.Route, Problem: NoSuchName}
+func (c Config) ask(route *Route, q query) Ask {
+	return Ask{
+		Limit: c.number(route, q, ParamLimit), Offset: c.number(route, q, ParamOffset), Term: q[ParamTerm],
+		Sort: q[ParamSort], Ascending: q[ParamDirection] != "", ENS: q[ParamInclude] != "", Leader: q[ParamLeader], Tags: q[ParamTags],
 	}
-	r.Key = c.UserKey(user)
-	if r.Query != "" {
-		r.Action, r.Search = AnswerSearch, q.search()
-		r.Search.User = user
-	}
-	return r
-}
-
-func (q query) search() Search {
-	return Search{Limit: q.number(ParamLimit), Offset: q.number(ParamOffset), Term: q[ParamTerm]}
 }
 
 func parseNumber(text string) (int64, bool) {

@@ -75,6 +75,9 @@ func ParseRoot(body []byte) (Root, error) {
 	if !validDigits(r.BucketDigits) || !validDigits(r.ShardDigits) {
 		return Root{}, fmt.Errorf("read %s: %d and %d digits, expected 1 to %d", RootKey, r.BucketDigits, r.ShardDigits, maxHashDigits)
 	}
+	if r.Config.EFP() != validDigits(r.TokenDigits) {
+		return Root{}, fmt.Errorf("read %s: %d digits of token buckets", RootKey, r.TokenDigits)
+	}
 	for _, shard := range HashPrefixes(r.ShardDigits) {
 		if _, ok := r.Manifest[shard]; !ok || len(r.Manifest) != 1<<(4*r.ShardDigits) {
 			return Root{}, fmt.Errorf("read %s: not the manifest shards that %d digits make", RootKey, r.ShardDigits)
@@ -88,8 +91,23 @@ func ParseRoot(body []byte) (Root, error) {
 
 func validDigits(n int) bool { return 1 <= n && n <= maxHashDigits }
 
-// BucketDigits is the number of digits of the user buckets of a site with that many users.
-func BucketDigits(users int) int { return HashDigits(users, usersPerBucket) }
+// BucketDigits is the number of digits of the user buckets of a site with that many users: addresses
+// and names.
+func (c Config) BucketDigits(users int) int {
+	if c.EFP() {
+		return HashDigits(users, efpPerBucket)
+	}
+	return HashDigits(users, usersPerBucket)
+}
+
+// TokenDigits is the number of digits of the token buckets of a site with that many lists; 0 if it has
+// none.
+func (c Config) TokenDigits(lists int) int {
+	if c.EFP() {
+		return HashDigits(lists, efpPerBucket)
+	}
+	return 0
+}
 
 // ShardDigits is the number of digits of the manifest shards of a site with that many objects.
 func ShardDigits(objects int) int { return HashDigits(objects, objectsPerShard) }

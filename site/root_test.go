@@ -13,7 +13,7 @@ import (
 func testRoot(t testing.TB) site.Root {
 	root := site.Root{
 		Format: site.Format, AsOf: "2026-03-01T02:03:04Z", Config: defaultConfig(t), BucketDigits: 2, ShardDigits: 1,
-		HeaderRules: site.HeaderRules(), Manifest: map[string]site.MD5{},
+		HeaderRules: site.Config{}.HeaderRules(), Manifest: map[string]site.MD5{},
 		Counts: site.Counts{Accounts: 1, Lists: 2, Primary: 3, Records: 4, Follows: 5, Names: 6, Events: 7, Objects: 8, Bytes: 9},
 	}
 	for _, shard := range site.HashPrefixes(root.ShardDigits) {

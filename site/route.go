@@ -5,13 +5,19 @@ import (
 	"strings"
 )
 
-// AllowedMethods is the value of the Allow header.
-const AllowedMethods = "GET, HEAD, OPTIONS"
+// Values of the Allow header: of routes that are read, of those that take a body, and of both.
+const (
+	AllowedMethods = "GET, HEAD, OPTIONS"
+	PostMethods    = "OPTIONS, POST"
+	allMethods     = AllowedMethods + ", POST"
+)
 
 // Content types of objects.
 const (
 	contentJSON    = "application/json"
 	contentProblem = "application/problem+json"
+	contentScript  = "text/javascript"
+	contentText    = "text/plain; charset=utf-8"
 )
 
 // Cache-Control values. A snapshot is a day old anyway: minutes in a browser and
@@ -29,25 +35,6 @@ const (
 // NoStore is the Cache-Control of an answer that no cache may keep.
 const NoStore = cacheNever
 
-// A RouteID identifies a route.
-type RouteID int
-
-// The routes, in the order of the table.
-const (
-	RouteLeaderboard RouteID = iota
-	RouteRecords
-	RouteDetails
-	RouteBadges
-	RouteListSearch
-	RouteUserSearch
-	RouteLeaderboardLimit
-	RouteSearchShard
-	RouteUserBucket
-	RouteError
-	RouteManifest
-	RouteRoot
-)
-
 // A Route is a row of the table of routes. The generator, the server, the edges, purges
 // and the description of the API follow from the table.
 type Route struct {
@@ -58,65 +45,31 @@ type Route struct {
 	CacheControl string
 	Summary      string // one line for people
 
+	// Computed says that no object answers a request without parameters. Requests with
+	// parameters are computed anyway, but for the variants of leaderboards.
+	Computed bool
+	Post     bool // its method is POST, not GET
+	// Default and Most are the default and the largest limit; 0 stands for DefaultLimit, and
+	// for PageMax, SearchMax or Config.LeaderboardMax.
+	Default, Most int
+
 	segments []string // of Pattern without {base}
 	underAPI bool     // below the base path
 	subject  EdgeSubject
 }
 
-var routes = func() []*Route {
-	search := []Param{ParamLimit, ParamOffset, ParamTerm}
-	table := []*Route{
-		{ID: RouteLeaderboard, Pattern: "{base}/leaderboard/{board}", Params: []Param{ParamLimit}, CacheControl: cacheBoard,
-			Summary: "accounts with the most followers, or that follow the most"},
-		{ID: RouteRecords, Pattern: "{base}/lists/{token_id}/records", Params: []Param{ParamIncludeTags}, CacheControl: cacheData,
-			Summary: "records of a list, in the list's order"},
-		{ID: RouteDetails, Pattern: "{base}/lists/{token_id}/details", Params: []Param{ParamCache}, CacheControl: cacheData,
-			Summary: "address, profile, ranks and primary list of a list's account"},
-		{ID: RouteBadges, Pattern: "{base}/lists/{token_id}/badges", Params: []Param{ParamCache}, CacheControl: cacheData,
-			Summary: "event badges of a list's account"},
-		{ID: RouteListSearch, Pattern: "{base}/lists/{token_id}/searchFollowing", Params: search, CacheControl: cacheData,
-			Summary: "search within the accounts that a list follows"},
-		{ID: RouteUserSearch, Pattern: "{base}/users/{user}/searchFollowing", Params: search, CacheControl: cacheData,
-			Summary: "search within the accounts that a user follows"},
-		{ID: RouteLeaderboardLimit, Pattern: "_variants/leaderboard/{board}/limit={limit}", CacheControl: cacheBoard,
-			Summary: "a leaderboard with another limit"},
-		{ID: RouteSearchShard, Pattern: "_search/lists/{token_id}/{number}", CacheControl: cacheData,
-			Summary: "a search shard of a list"},
-		{ID: RouteUserBucket, Pattern: "_search/users/{hash}", CacheControl: cacheData,
-			Summary: "the lists of the users of a bucket"},
-		{ID: RouteError, Pattern: "_errors/{problem}", ContentType: contentProblem, CacheControl: cacheError,
-			Summary: "the body of an error answer"},
-		{ID: RouteManifest, Pattern: "_manifest/{hash}", CacheControl: cacheCheck,
-			Summary: "a shard of the manifest"},
-		{ID: RouteRoot, Pattern: "_site", CacheControl: cacheCheck,
-			Summary: "the root of the site"},
+// Routes returns the table of the site's routes, in the order of their IDs. Callers must not change it.
+func (c Config) Routes() []*Route {
+	if c.EFP() {
+		return allRoutes
 	}
-	for i, r := range table {
-		if r.ID != RouteID(i) {
-			panic("site: the table of routes is out of order")
-		}
-		if r.ContentType == "" {
-			r.ContentType = contentJSON
-		}
-		slices.Sort(r.Params)
-		pattern, underAPI := strings.CutPrefix(r.Pattern, "{base}/")
-		r.segments, r.underAPI, r.subject = strings.Split(pattern, "/"), underAPI, EdgeStored
-		for variable, subject := range map[string]EdgeSubject{"{board}": EdgeBoard, "{token_id}": EdgeList, "{user}": EdgeUser} {
-			if underAPI && slices.Contains(r.segments, variable) {
-				r.subject = subject
-			}
-		}
-	}
-	return table
-}()
-
-// Routes returns the table of routes. Callers must not change it.
-func Routes() []*Route { return routes }
+	return allRoutes[:RouteUserAccount]
+}
 
 // APIFolders lists the first segments of the endpoints, below the base path.
 func APIFolders() []string {
 	var folders []string
-	for _, r := range routes {
+	for _, r := range allRoutes {
 		if r.underAPI && !slices.Contains(folders, r.segments[0]) {
 			folders = append(folders, r.segments[0])
 		}
@@ -125,7 +78,7 @@ func APIFolders() []string {
 }
 
 // Route returns the row of the table with this ID.
-func (id RouteID) Route() *Route { return routes[id] }
+func (id RouteID) Route() *Route { return allRoutes[id] }
 
 // UnderAPI reports whether the route is an endpoint of the API. Other routes are
 // objects for the server, and for clients of a site without one.
@@ -147,7 +100,7 @@ func (r *Route) Folder(c Config) string {
 // /api/v1/lists/. Any other path comes back unchanged.
 func EndpointFolder(path string) string {
 	segments, endpoints := strings.Split(path, "/"), APIFolders()
-	for i, s := range segments {
+	for i, s := range segments[:len(segments)-1] {
 		if slices.Contains(endpoints, s) {
 			return strings.Join(segments[:i+1], "/") + "/"
 		}
@@ -155,12 +108,12 @@ func EndpointFolder(path string) string {
 	return path
 }
 
-// RouteOf finds the route of a key. ok is false if no object of a site can have the
-// key.
+// RouteOf finds the route of a key. ok is false if no path of a site's API and no object can have
+// the key.
 func (c Config) RouteOf(key Key) (route *Route, ok bool) {
 	path, underAPI := strings.CutPrefix(string(key), c.BasePath+"/")
 	segments := strings.Split(path, "/")
-	for _, r := range routes {
+	for _, r := range c.Routes() {
 		if r.underAPI == underAPI && r.matches(segments, c.keySegment) {
 			return r, true
 		}
@@ -171,9 +124,9 @@ func (c Config) RouteOf(key Key) (route *Route, ok bool) {
 // HeaderRules returns, by pattern, a digest of the headers that the objects of each
 // route are stored with. Where the rules of two sites differ, objects with equal bytes
 // differ in their headers.
-func HeaderRules() map[string]MD5 {
-	rules := make(map[string]MD5, len(routes))
-	for _, r := range routes {
+func (c Config) HeaderRules() map[string]MD5 {
+	rules := map[string]MD5{}
+	for _, r := range c.Routes() {
 		rules[r.Pattern] = Sum([]byte(r.ContentType + "\t" + r.CacheControl))
 	}
 	return rules
@@ -203,12 +156,23 @@ func (r *Route) matches(segments []string, accept func(variable, value string) b
 func (c Config) keySegment(variable, value string) bool {
 	switch variable {
 	case "board":
-		return slices.Contains(Boards(), Board(value))
+		return slices.Contains(c.Boards(), Board(value))
 	case "token_id":
 		return ValidTokenID(value)
-	case "user":
+	case "user", "other":
 		address, err := ParseAddress(value)
 		return LookupName(value) || err == nil && address.String() == value
+	case "address":
+		address, err := ParseAddress(value)
+		return err == nil && address.String() == value
+	case "object":
+		return slices.Contains(UserObjects(), ListObject(value))
+	case "sort":
+		return slices.Contains(RankedSorts(), value)
+	case "script":
+		return slices.Contains(Scripts(), value)
+	case "types":
+		return slices.Contains(ScriptTypes(), value)
 	case "limit":
 		limit, ok := parseNumber(value)
 		return ok && ValidTokenID(value) && 1 <= limit && limit <= int64(c.LeaderboardMax)
@@ -217,7 +181,7 @@ func (c Config) keySegment(variable, value string) bool {
 	case "hash":
 		return value != "" && len(value) <= maxHashDigits && strings.Trim(value, "0123456789abcdef") == ""
 	case "problem":
-		return slices.ContainsFunc(Problems(), func(p *Problem) bool { return p.Name == value })
+		return slices.ContainsFunc(c.Problems(), func(p *Problem) bool { return p.Name == value })
 	}
 	panic("site: no rule for the variable {" + variable + "}")
 }

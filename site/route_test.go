@@ -10,7 +10,7 @@ import (
 
 func TestRoutes(t *testing.T) {
 	patterns := map[string]bool{}
-	for i, r := range site.Routes() {
+	for i, r := range (site.Config{API: site.APIEFP}).Routes() {
 		if int(r.ID) != i || r.ID.Route() != r || patterns[r.Pattern] || r.Summary == "" {
 			t.Errorf("route %d, %s: got it out of order, twice or without a summary", i, r.Pattern)
 		}
@@ -21,13 +21,19 @@ func TestRoutes(t *testing.T) {
 		if len(r.Params) > 0 && !r.UnderAPI() {
 			t.Errorf("route %s: got parameters, want none outside of the API", r.Pattern)
 		}
-		want := "application/json"
-		if r.ID == site.RouteError {
-			want = "application/problem+json"
+		want := map[site.RouteID]string{
+			site.RouteError: "application/problem+json", site.RouteScript: "text/javascript", site.RouteScriptTypes: "text/plain; charset=utf-8",
+		}[r.ID]
+		if want == "" {
+			want = "application/json"
 		}
 		equal(t, "content type of "+r.Pattern, r.ContentType, want)
 		// Entry points are revalidated every time; everything else may be cached for a limited
 		// time.
+		if r.Post {
+			equal(t, "Cache-Control of "+r.Pattern, r.CacheControl, site.NoStore)
+			continue
+		}
 		maxAge := strings.HasPrefix(r.CacheControl, "public, max-age=")
 		if entry := r.ID == site.RouteManifest || r.ID == site.RouteRoot; entry == maxAge || entry && r.CacheControl != "no-cache" {
 			t.Errorf("route %s: got Cache-Control %q, want no-cache for entry points and a max-age for others", r.Pattern, r.CacheControl)
@@ -62,7 +68,7 @@ func TestFolders(t *testing.T) {
 // A base path cannot collide with the objects of the site itself.
 func TestReserved(t *testing.T) {
 	reserved := site.Reserved()
-	for _, r := range site.Routes() {
+	for _, r := range (site.Config{API: site.APIEFP}).Routes() {
 		if first, _, _ := strings.Cut(r.Pattern, "/"); !r.UnderAPI() && !slices.Contains(reserved, first) {
 			t.Errorf("%s: got it not reserved, want it reserved", first)
 		}
@@ -77,7 +83,7 @@ func TestRouteOfRefuses(t *testing.T) {
 	for _, c := range configs(t) {
 		for _, key := range []string{
 			"", "/", "/_site", "_site/", "_site/x", "_Site", "index.html",
-			"leaderboard/followers", "{base}", "{base}/", "{base}/leaderboard", "{base}/leaderboard/", "{base}/leaderboard/mutuals",
+			"leaderboard/followers", "{base}", "{base}/", "{base}/leaderboard", "{base}/leaderboard/", "{base}/leaderboard/nothing",
 			"/{base}/leaderboard/followers", "{base}/leaderboard/followers/", "{base}//leaderboard/followers", "{base}/_site",
 			"{base}/{base}/leaderboard/followers",
 			"{base}/lists//records", "{base}/lists/./records", "{base}/lists/../records", "{base}/lists/01/records", "{base}/lists/x/records",
@@ -89,7 +95,7 @@ func TestRouteOfRefuses(t *testing.T) {
 			"_errors", "_errors/", "_errors/x", "_errors/..", "_manifest/", "_manifest/x", "_manifest/A", "_manifest/00000", "_manifest/0/0",
 			"_search/users/", "_search/users/alice.eth", "_search/lists/1", "_search/lists/1/x", "_search/lists/01/0", "_search/lists/1/-1",
 			"_variants/leaderboard/followers/limit=", "_variants/leaderboard/followers/limit=x", "_variants/leaderboard/followers/limit=05",
-			"_variants/leaderboard/mutuals/limit=5", "_refresh", "_refresh/details/1",
+			"_variants/leaderboard/nothing/limit=5", "_refresh", "_refresh/details/1",
 		} {
 			key := site.Key(strings.ReplaceAll(key, "{base}", c.BasePath))
 			if route, ok := c.RouteOf(key); ok {
@@ -101,10 +107,10 @@ func TestRouteOfRefuses(t *testing.T) {
 
 // Routes have the same digest if and only if their headers are the same.
 func TestHeaderRules(t *testing.T) {
-	rules := site.HeaderRules()
-	equal(t, "routes with rules", len(rules), len(site.Routes()))
-	for _, one := range site.Routes() {
-		for _, other := range site.Routes() {
+	rules := site.Config{API: site.APIEFP}.HeaderRules()
+	equal(t, "routes with rules", len(rules), len(site.Config{API: site.APIEFP}.Routes()))
+	for _, one := range (site.Config{API: site.APIEFP}).Routes() {
+		for _, other := range (site.Config{API: site.APIEFP}).Routes() {
 			same := one.ContentType == other.ContentType && one.CacheControl == other.CacheControl
 			if (rules[one.Pattern] == rules[other.Pattern]) != same {
 				t.Errorf("%s and %s: got %v for equal headers, want the reverse for the digests", one.Pattern, other.Pattern, same)

@@ -14,7 +14,7 @@ var pathVariable = regexp.MustCompile(`\{(\w+)\}`)
 
 // variables describes the variables in the patterns of routes.
 var variables = map[string]map[string]any{
-	"board": {"description": "which leaderboard", "schema": map[string]any{"type": "string", "enum": site.Boards()}},
+	"board": {"description": "which leaderboard", "schema": map[string]any{"type": "string", "enum": site.Config{}.Boards()}},
 	"token_id": {"description": "identifier of a list, a canonical decimal",
 		"schema": map[string]any{"type": "string", "pattern": "^(0|[1-9][0-9]{0,77})$"}},
 	"user": {"description": "an address in any letter case, or a name", "schema": map[string]any{"type": "string"}},
@@ -39,7 +39,7 @@ func queryParameter(rule site.ParamRule) map[string]any {
 // OpenAPI returns the description of a site's API, an OpenAPI 3.1 document in JSON.
 func OpenAPI(root *site.Root) ([]byte, error) {
 	paths := map[string]any{}
-	for _, r := range site.Routes() {
+	for _, r := range root.Config.Routes() {
 		if r.UnderAPI() {
 			paths[r.Path(root.Config)] = map[string]any{"get": operation(r)}
 		}

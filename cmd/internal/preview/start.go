@@ -54,7 +54,7 @@ func linkGroups(root *site.Root, x server.Examples) []templates.LinkGroup {
 			links[id] = append(links[id], path+"?"+query)
 		}
 	}
-	for _, board := range site.Boards() {
+	for _, board := range c.Boards() {
 		add(site.RouteLeaderboard, c.LeaderboardKey(board), "limit=3")
 		add(site.RouteLeaderboardLimit, site.LeaderboardLimitKey(board, 3))
 	}
@@ -81,7 +81,7 @@ func linkGroups(root *site.Root, x server.Examples) []templates.LinkGroup {
 	add(site.RouteRoot, site.RootKey)
 
 	var groups []templates.LinkGroup
-	for _, route := range site.Routes() {
+	for _, route := range c.Routes() {
 		if len(links[route.ID]) > 0 {
 			groups = append(groups, templates.LinkGroup{
 				Pattern: route.Path(c), Summary: route.Summary, API: route.UnderAPI(), Links: links[route.ID],

@@ -1,0 +1,221 @@
+package site
+
+import (
+	"slices"
+	"strings"
+)
+
+// A RouteID identifies a route.
+type RouteID int
+
+// The routes, in the order of the table.
+const (
+	RouteLeaderboard RouteID = iota
+	RouteRecords
+	RouteDetails
+	RouteBadges
+	RouteListSearch
+	RouteUserSearch
+	RouteLeaderboardLimit
+	RouteSearchShard
+	RouteUserBucket
+	RouteError
+	RouteManifest
+	RouteRoot
+
+	// Only under APIEFP.
+	RouteUserAccount
+	RouteListAccount
+	RouteUserDetails
+	RouteUserBadges
+	RouteUserStats
+	RouteListStats
+	RouteUserLists
+	RouteUserPrimaryList
+	RouteUserENS
+	RouteUserSimpleProfile
+	RouteUserRecords
+	RouteUserFollowing
+	RouteListFollowing
+	RouteUserAllFollowing
+	RouteListAllFollowing
+	RouteUserFollowers
+	RouteListFollowers
+	RouteUserAllFollowers
+	RouteListAllFollowers
+	RouteUserLatestFollowers
+	RouteListLatestFollowers
+	RouteUserSearchFollowers
+	RouteListSearchFollowers
+	RouteUserFollowingAddresses
+	RouteListFollowingAddresses
+	RouteExportState
+	RouteUserTags
+	RouteListTags
+	RouteUserTaggedAs
+	RouteListTaggedAs
+	RouteUserFollowerState
+	RouteListFollowerState
+	RouteUserButtonState
+	RouteListButtonState
+	RouteButtonStateBatch
+	RouteCommonFollowers
+	RouteRanked
+	RouteRankedSearch
+	RouteRankedCount
+	RouteStats
+	RouteUserRecommended
+	RouteListRecommended
+	RouteUserRecommendedDetails
+	RouteListRecommendedDetails
+	RouteDiscover
+	RouteTokenBucket
+	RouteListHead
+	RouteFollowersShard
+	RouteFollowersHead
+	RouteRankedShard
+	RouteRankedOrder
+	RouteRecommendedShard
+	RouteDiscoverShard
+	RouteUnknown
+	RouteOpenAPI
+	RouteScript
+	RouteScriptTypes
+)
+
+// allRoutes is the table of routes. A site of APISpec has those before RouteUserAccount.
+var allRoutes = func() []*Route {
+	search := []Param{ParamLimit, ParamOffset, ParamTerm}
+	page := []Param{ParamInclude, ParamLimit, ParamOffset, ParamSort, ParamTags}
+	part := []Param{ParamLimit, ParamOffset}
+	table := []*Route{
+		{ID: RouteLeaderboard, Pattern: "{base}/leaderboard/{board}", Params: []Param{ParamLimit}, CacheControl: cacheBoard,
+			Summary: "accounts with the most followers, or that follow the most"},
+		{ID: RouteRecords, Pattern: "{base}/lists/{token_id}/records", Params: []Param{ParamIncludeTags}, CacheControl: cacheData,
+			Summary: "records of a list, in the list's order"},
+		{ID: RouteDetails, Pattern: "{base}/lists/{token_id}/details", Params: []Param{ParamCache}, CacheControl: cacheData,
+			Summary: "address, profile, ranks and primary list of a list's account"},
+		{ID: RouteBadges, Pattern: "{base}/lists/{token_id}/badges", Params: []Param{ParamCache}, CacheControl: cacheData,
+			Summary: "event badges of a list's account"},
+		{ID: RouteListSearch, Pattern: "{base}/lists/{token_id}/searchFollowing", Params: search, Most: SearchMax, CacheControl: cacheData,
+			Summary: "search within the accounts that a list follows"},
+		{ID: RouteUserSearch, Pattern: "{base}/users/{user}/searchFollowing", Params: search, Most: SearchMax, CacheControl: cacheData,
+			Summary: "search within the accounts that a user follows"},
+		{ID: RouteLeaderboardLimit, Pattern: "_variants/leaderboard/{board}/limit={limit}", CacheControl: cacheBoard,
+			Summary: "a leaderboard with another limit"},
+		{ID: RouteSearchShard, Pattern: "_search/lists/{token_id}/{number}", CacheControl: cacheData,
+			Summary: "a search shard of a list"},
+		{ID: RouteUserBucket, Pattern: "_search/users/{hash}", CacheControl: cacheData,
+			Summary: "the lists of the users of a bucket"},
+		{ID: RouteError, Pattern: "_errors/{problem}", ContentType: contentProblem, CacheControl: cacheError,
+			Summary: "the body of an error answer"},
+		{ID: RouteManifest, Pattern: "_manifest/{hash}", CacheControl: cacheCheck,
+			Summary: "a shard of the manifest"},
+		{ID: RouteRoot, Pattern: "_site", CacheControl: cacheCheck,
+			Summary: "the root of the site"},
+
+		{ID: RouteUserAccount, Pattern: "{base}/users/{user}/account", Summary: "address and profile of a user"},
+		{ID: RouteListAccount, Pattern: "{base}/lists/{token_id}/account", Summary: "address and profile of a list's account, and its primary list"},
+		{ID: RouteUserDetails, Pattern: "{base}/users/{user}/details", Params: []Param{ParamCache},
+			Summary: "address, profile, ranks and primary list of a user"},
+		{ID: RouteUserBadges, Pattern: "{base}/users/{user}/badges", Params: []Param{ParamCache}, Summary: "event badges of a user"},
+		{ID: RouteUserStats, Pattern: "{base}/users/{user}/stats", Summary: "how many follow a user, and how many the user follows"},
+		{ID: RouteListStats, Pattern: "{base}/lists/{token_id}/stats", Summary: "how many follow a list's account, and how many the list follows"},
+		{ID: RouteUserLists, Pattern: "{base}/users/{user}/lists", Summary: "the lists of a user"},
+		{ID: RouteUserPrimaryList, Pattern: "{base}/users/{user}/primary-list", Computed: true, Summary: "the primary list of a user"},
+		{ID: RouteUserENS, Pattern: "{base}/users/{user}/ens", Computed: true, Summary: "the name of a user, with its texts"},
+		{ID: RouteUserSimpleProfile, Pattern: "{base}/users/{user}/simple-profile", Computed: true, Summary: "name, picture and counts of a user"},
+		{ID: RouteUserRecords, Pattern: "{base}/users/{user}/list-records", Computed: true, Summary: "records of a user's primary list"},
+		{ID: RouteUserFollowing, Pattern: "{base}/users/{user}/following", Params: page, Summary: "whom a user follows"},
+		{ID: RouteListFollowing, Pattern: "{base}/lists/{token_id}/following", Params: page, Summary: "whom a list follows"},
+		{ID: RouteUserAllFollowing, Pattern: "{base}/users/{user}/allFollowing", Params: page, Computed: true,
+			Summary: "whom a user's list holds, blocked and muted accounts too"},
+		{ID: RouteListAllFollowing, Pattern: "{base}/lists/{token_id}/allFollowing", Params: page, Computed: true,
+			Summary: "whom a list holds, blocked and muted accounts too"},
+		{ID: RouteUserFollowers, Pattern: "{base}/users/{user}/followers", Params: page, Summary: "who follows a user"},
+		{ID: RouteListFollowers, Pattern: "{base}/lists/{token_id}/followers", Params: page, Summary: "who follows a list's account"},
+		{ID: RouteUserAllFollowers, Pattern: "{base}/users/{user}/allFollowers", Params: page, Computed: true,
+			Summary: "whose list holds a user, blocked and muted too"},
+		{ID: RouteListAllFollowers, Pattern: "{base}/lists/{token_id}/allFollowers", Params: page, Computed: true,
+			Summary: "whose list holds a list's account, blocked and muted too"},
+		{ID: RouteUserLatestFollowers, Pattern: "{base}/users/{user}/latestFollowers", Params: part, Computed: true,
+			Summary: "who has followed a user lately"},
+		{ID: RouteListLatestFollowers, Pattern: "{base}/lists/{token_id}/latestFollowers", Params: part, Computed: true,
+			Summary: "who has followed a list's account lately"},
+		{ID: RouteUserSearchFollowers, Pattern: "{base}/users/{user}/searchFollowers", Params: search, Most: SearchMax, Computed: true,
+			Summary: "search within the followers of a user"},
+		{ID: RouteListSearchFollowers, Pattern: "{base}/lists/{token_id}/searchFollowers", Params: search, Most: SearchMax, Computed: true,
+			Summary: "search within the followers of a list's account"},
+		{ID: RouteUserFollowingAddresses, Pattern: "{base}/users/{user}/allFollowingAddresses", Computed: true,
+			Summary: "addresses that a user's list holds"},
+		{ID: RouteListFollowingAddresses, Pattern: "{base}/lists/{token_id}/allFollowingAddresses", Computed: true,
+			Summary: "addresses that a list holds"},
+		{ID: RouteExportState, Pattern: "{base}/exportState/{token_id}", Computed: true, Summary: "all follows of a list"},
+		{ID: RouteUserTags, Pattern: "{base}/users/{user}/tags", Summary: "the tags that a user gives"},
+		{ID: RouteListTags, Pattern: "{base}/lists/{token_id}/tags", Summary: "the tags that a list gives"},
+		{ID: RouteUserTaggedAs, Pattern: "{base}/users/{user}/taggedAs", Summary: "the tags that others give a user"},
+		{ID: RouteListTaggedAs, Pattern: "{base}/lists/{token_id}/taggedAs", Summary: "the tags that others give a list's account"},
+		{ID: RouteUserFollowerState, Pattern: "{base}/users/{user}/{other}/followerState", Computed: true,
+			Summary: "whether another account follows, blocks or mutes a user"},
+		{ID: RouteListFollowerState, Pattern: "{base}/lists/{token_id}/{other}/followerState", Computed: true,
+			Summary: "whether another account follows, blocks or mutes a list's account"},
+		{ID: RouteUserButtonState, Pattern: "{base}/users/{user}/{other}/buttonState", Computed: true,
+			Summary: "whether a user follows, blocks or mutes another account"},
+		{ID: RouteListButtonState, Pattern: "{base}/lists/{token_id}/{other}/buttonState", Computed: true,
+			Summary: "whether a list follows, blocks or mutes another account"},
+		{ID: RouteButtonStateBatch, Pattern: "{base}/lists/{token_id}/buttonStateBatch", Post: true, Computed: true, CacheControl: cacheNever,
+			Summary: "whether a list follows, blocks or mutes each of many accounts"},
+		{ID: RouteCommonFollowers, Pattern: "{base}/users/{user}/commonFollowers", Params: []Param{ParamLeader, ParamLimit, ParamOffset},
+			Default: PageMax, Computed: true, Summary: "accounts that a user follows and that follow another account"},
+		{ID: RouteRanked, Pattern: "{base}/leaderboard/ranked", Params: []Param{ParamDirection, ParamLimit, ParamOffset, ParamSort}, CacheControl: cacheBoard,
+			Default: RankedLimit, Summary: "accounts with all their counts and ranks, in the order of one of them"},
+		{ID: RouteRankedSearch, Pattern: "{base}/leaderboard/search", Params: []Param{ParamLimit, ParamTerm}, CacheControl: cacheBoard,
+			Default: PageMax, Computed: true, Summary: "search within the ranked accounts"},
+		{ID: RouteRankedCount, Pattern: "{base}/leaderboard/count", CacheControl: cacheBoard, Summary: "how many accounts are ranked"},
+		{ID: RouteStats, Pattern: "{base}/stats", CacheControl: cacheBoard, Summary: "sizes of the graph"},
+		{ID: RouteUserRecommended, Pattern: "{base}/users/{user}/recommended", Params: part, Computed: true,
+			Summary: "recommended accounts that a user's list does not hold"},
+		{ID: RouteListRecommended, Pattern: "{base}/lists/{token_id}/recommended", Params: part, Computed: true,
+			Summary: "recommended accounts that a list does not hold"},
+		{ID: RouteUserRecommendedDetails, Pattern: "{base}/users/{user}/recommended/details", Params: part, Computed: true,
+			Summary: "recommended accounts for a user, with counts and ranks"},
+		{ID: RouteListRecommendedDetails, Pattern: "{base}/lists/{token_id}/recommended/details", Params: part, Computed: true,
+			Summary: "recommended accounts for a list, with counts and ranks"},
+		{ID: RouteDiscover, Pattern: "{base}/discover", Params: part, CacheControl: cacheBoard, Summary: "accounts that were followed lately"},
+		{ID: RouteTokenBucket, Pattern: "_search/tokens/{hash}", Summary: "the accounts of the lists of a bucket"},
+		{ID: RouteListHead, Pattern: "_search/lists/{token_id}/head", Summary: "the first entries of a long list in each order"},
+		{ID: RouteFollowersShard, Pattern: "_search/followers/{address}/{number}", Summary: "a shard of the followers of an account"},
+		{ID: RouteFollowersHead, Pattern: "_search/followers/{address}/head", Summary: "the first of many followers in each order"},
+		{ID: RouteRankedShard, Pattern: "_search/ranked/{number}", CacheControl: cacheBoard, Summary: "a shard of the ranked accounts"},
+		{ID: RouteRankedOrder, Pattern: "_search/ranked/{sort}/{number}", CacheControl: cacheBoard, Summary: "a shard of another order of the ranked accounts"},
+		{ID: RouteRecommendedShard, Pattern: "_search/recommended/{number}", CacheControl: cacheBoard, Summary: "a shard of the recommended accounts"},
+		{ID: RouteDiscoverShard, Pattern: "_search/discover", CacheControl: cacheBoard, Summary: "all accounts that discover pages through"},
+		{ID: RouteUnknown, Pattern: "_unknown/{object}", Summary: "the answer for an address that the graph does not know"},
+		{ID: RouteOpenAPI, Pattern: "openapi.json", Summary: "the description of the API (OpenAPI 3.1)"},
+		{ID: RouteScript, Pattern: "_client/{script}", ContentType: contentScript, Summary: "the client library for browsers"},
+		{ID: RouteScriptTypes, Pattern: "_client/{types}", ContentType: contentText, Summary: "the types of the client library"},
+	}
+	for i, r := range table {
+		if r.ID != RouteID(i) {
+			panic("site: the table of routes is out of order")
+		}
+		if r.ContentType == "" {
+			r.ContentType = contentJSON
+		}
+		if r.CacheControl == "" {
+			r.CacheControl = cacheData
+		}
+		slices.Sort(r.Params)
+		pattern, underAPI := strings.CutPrefix(r.Pattern, "{base}/")
+		r.segments, r.underAPI, r.subject = strings.Split(pattern, "/"), underAPI, EdgeStored
+		if underAPI {
+			r.subject = EdgeWhole
+		}
+		for variable, subject := range map[string]EdgeSubject{"{board}": EdgeBoard, "{token_id}": EdgeList, "{user}": EdgeUser} {
+			if underAPI && slices.Contains(r.segments, variable) {
+				r.subject = subject
+			}
+		}
+	}
+	return table
+}()
