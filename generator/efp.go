@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/followpress/followpress/client"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/templates"
 )
 
 // keysPerEmit bounds the keys of a body that is emitted at a time: an account may have any number of
@@ -28,6 +30,7 @@ type efpRenderer struct {
 	lastUpdated string        // the time of the snapshot
 	boards      rankedBoards
 	newest      []uint32 // accounts that discover shows
+	texts       []text   // objects that do not depend on the snapshot
 	unknown     bool     // whether the only account stands for addresses that the graph does not know
 
 	addressBuckets, nameBuckets, listBuckets partition
@@ -66,9 +69,31 @@ func newEFPRenderer(ctx context.Context, g *graph, r *ranks, config site.Config,
 		boards:      newRankedBoards(r),
 		newest:      relations.newestFollowed(),
 	}
+	if e.texts, err = textsOf(config); err != nil {
+		return nil, err
+	}
 	e.findProfileEnds()
 	e.numberTags()
 	return e, e.fillBuckets(ctx, workers)
+}
+
+// A text is an object that depends on the configuration only.
+type text struct {
+	key  site.Key
+	body []byte
+}
+
+// textsOf returns the description of the API and the client library.
+func textsOf(config site.Config) ([]text, error) {
+	api, err := templates.OpenAPI(config)
+	if err != nil {
+		return nil, err
+	}
+	texts := []text{{site.OpenAPIKey, api}}
+	for _, f := range client.Files() {
+		texts = append(texts, text{site.ClientKey(f.Name), f.Body})
+	}
+	return texts, nil
 }
 
 // unknownRenderer renders the objects of an address that the graph does not know: those of the only
@@ -102,6 +127,7 @@ func (e *efpRenderer) parts() []part {
 		{len(site.RankedSorts()) * e.boards.orderShards(), nil, e.renderRankedOrder},
 		{shardCount(len(e.recommended)), nil, e.renderRecommendedShard},
 		{1, nil, e.renderSummaries},
+		{len(e.texts), nil, func(unit int, _ *scratch, emit emitter) { emitText(emit, e.texts[unit].body, e.texts[unit].key) }},
 	}
 }
 
@@ -119,7 +145,7 @@ func (e *efpRenderer) objects() int64 {
 	perUser, perList := len(site.UserObjects()), len(efpListObjects)
 	n := perUser + len(e.addressBuckets.names) + len(e.listBuckets.names) +
 		e.boards.shards() + len(site.RankedSorts())*e.boards.orderShards() + shardCount(len(e.recommended)) +
-		len(e.summaries())
+		len(e.summaries()) + len(e.texts)
 	for account, primary := range e.primary {
 		n += perUser + rowObjects(len(e.holdersOf(uint32(account))))
 		if primary != none {

@@ -60,8 +60,8 @@ func (e *efpRenderer) findProfileEnds() {
 	}
 }
 
-// texts returns name, avatar and header of an account as JSON strings.
-func (e *efpRenderer) texts(account uint32) (name, avatar, header []byte) {
+// shownTexts returns name, avatar and header of an account as JSON strings.
+func (e *efpRenderer) shownTexts(account uint32) (name, avatar, header []byte) {
 	p, ends := e.profile(account), e.profileEnds[account]
 	return p.ens[nameStart:ends.name], p.ens[int(ends.name)+avatarMember : p.searchLen], p.ens[int(p.searchLen)+headerMember : ends.header]
 }
@@ -377,7 +377,7 @@ var (
 
 // appendPerson appends an entry with address, name, avatar and header, without the closing brace.
 func (e *efpRenderer) appendPerson(b []byte, account uint32) []byte {
-	name, avatar, header := e.texts(account)
+	name, avatar, header := e.shownTexts(account)
 	b = append(b, `{"address":"`...)
 	b = e.accounts[account].Append(b)
 	b = append(append(b, `","name":`...), orNull(name)...)

@@ -190,7 +190,7 @@ func (e *efpRenderer) recordRowSize(r record) int {
 
 // appendRecordRow appends the row of what a list holds.
 func (e *efpRenderer) appendRecordRow(b []byte, r record) []byte {
-	name, avatar, _ := e.texts(r.data)
+	name, avatar, _ := e.shownTexts(r.data)
 	b = append(b, `["`...)
 	b = e.accounts[r.data].Append(b)
 	b = append(b, `",`...)
@@ -207,7 +207,7 @@ func (e *efpRenderer) followerRowSize(h holder) int {
 // appendFollowerRow appends the row of who holds an account.
 func (e *efpRenderer) appendFollowerRow(b []byte, h holder, s state) []byte {
 	account := e.owners[h.list]
-	name, avatar, header := e.texts(account)
+	name, avatar, header := e.shownTexts(account)
 	b = append(b, `["`...)
 	b = append(b, e.tokens[h.list]...)
 	b = append(b, `","`...)
@@ -494,7 +494,7 @@ func (e *efpRenderer) renderRankedShard(n int, _ *scratch, emit emitter) {
 	emit(size, func(b []byte) []byte {
 		b = appendShardHead(append(b, '{'), len(e.boards.accounts), n, e.boards.shards(), site.SearchShardSize)
 		for _, account := range accounts {
-			name, avatar, header := e.texts(account)
+			name, avatar, header := e.shownTexts(account)
 			b = append(b, `["`...)
 			b = e.accounts[account].Append(b)
 			b = append(b, '"')
@@ -552,7 +552,7 @@ func (e *efpRenderer) appendRecommended(b []byte, r recommendedRow) []byte {
 	if !known {
 		b = append(b, `,"","",""`...)
 	} else {
-		name, avatar, header := e.texts(account)
+		name, avatar, header := e.shownTexts(account)
 		b = appendTexts(b, name, avatar, header)
 	}
 	b = append(b, ',')

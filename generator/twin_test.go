@@ -15,10 +15,12 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/client"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/fixtures/naive"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/templates"
 )
 
 // A twin is a site of the API efp with the answers that it is compared with.
@@ -160,6 +162,15 @@ func (w *twin) checkFiles() {
 			if want := w.answer("leaderboard/"+string(board), fmt.Sprintf("limit=%d", limit)); w.objects[key] != want {
 				w.t.Errorf("%s:\n got %.700s\nwant %.700s", key, w.objects[key], want)
 			}
+		}
+	}
+	want, err := templates.OpenAPI(w.config)
+	if err != nil || w.objects[site.OpenAPIKey] != string(want) {
+		w.t.Errorf("%s: got %.100s, want the description of the API (%v)", site.OpenAPIKey, w.objects[site.OpenAPIKey], err)
+	}
+	for _, f := range client.Files() {
+		if w.objects[site.ClientKey(f.Name)] != string(f.Body) {
+			w.t.Errorf("%s: got another text than that of the library", site.ClientKey(f.Name))
 		}
 	}
 	const stranger = "0x123456789012345678901234567890123456789f"
