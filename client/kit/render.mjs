@@ -43,3 +43,9 @@ async function settled(client) {
     quiet = busy() || client.isFetching() ? 0 : quiet + 1;
   }
 }
+
+/** click clicks on what a selector finds, and waits as render does. */
+export async function click({ element, client }, selector) {
+  await act(() => element.querySelector(selector).click());
+  await settled(client);
+}
