@@ -192,7 +192,7 @@ func (r *run) prepare(ctx context.Context) (*renderer, error) {
 	start := time.Now()
 	g, err := load(ctx, &reader{
 		snapshot: r.snapshot, workers: r.Workers, skipInvalid: r.SkipInvalid, maxText: r.Config.MaxProfileText,
-		refreshed: r.Refreshed, report: r.report, progress: r.Progress,
+		refreshed: r.Refreshed, efp: r.Config.EFP(), report: r.report, progress: r.Progress,
 	})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,196 @@
+package client_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	json "github.com/goccy/go-json"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/client"
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/fixtures/memsite"
+	"github.com/followpress/followpress/fixtures/naive"
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
+)
+
+// largest is how long the module may be as browsers load it.
+const largest = 8 << 10
+
+func TestFiles(t *testing.T) {
+	var names []string
+	for _, f := range client.Files() {
+		names = append(names, f.Name)
+		var packed bytes.Buffer
+		w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(f.Body); err != nil || w.Close() != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d bytes, %d gzipped", f.Name, len(f.Body), packed.Len())
+		if f.Name == "followpress.js" && packed.Len() > largest {
+			t.Errorf("%s: got %d bytes gzipped, want at most %d", f.Name, packed.Len(), largest)
+		}
+	}
+	if got, want := strings.Join(names, " "), strings.Join(append(site.Scripts(), site.ScriptTypes()...), " "); got != want {
+		t.Errorf("files: got %s, want %s", got, want)
+	}
+}
+
+// A job is a site, as a bucket serves it, and what it must answer.
+type job struct {
+	Name    string  `json:"name"`
+	Base    string  `json:"base"`
+	Cases   []aCase `json:"cases"`
+	Counted bool    `json:"counted"` // how many objects each answer may need is known
+}
+
+type aCase struct {
+	Method string `json:"method"`
+	Path   string `json:"path"`
+	Sent   string `json:"sent"`
+	Status int    `json:"status"`
+	Body   string `json:"body"`
+}
+
+// Every case of the conformance suites has the server's answer, byte for byte, by the module and by the
+// shim, and random graphs answer as their naive twins.
+func TestAnswersInNode(t *testing.T) {
+	servers.Wanted(t)
+	efp := site.Config{API: site.APIEFP}
+	lookup := site.Config{API: site.APIEFP, Names: site.NamesLookup, BadgesField: "poaps"}
+	jobs := []job{
+		conformanceJob(t, "spec", fixtures.Conformance(), fixtures.Cases, site.Config{}),
+		conformanceJob(t, "efp", fixtures.ConformanceEFP(), fixtures.CasesEFP, efp),
+		conformanceJob(t, "lookup", fixtures.ConformanceEFP(), fixtures.CasesEFP, lookup),
+	}
+	jobs[1].Counted = true
+	for seed := range uint64(6) {
+		jobs = append(jobs, randomJob(t, seed, []site.Config{efp, lookup}[seed%2]))
+	}
+	body, err := json.Marshal(jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write(t, dir, "jobs.json", body)
+	write(t, dir, "package.json", []byte(`{"type":"module"}`))
+	for _, f := range client.Files() {
+		write(t, dir, f.Name, f.Body)
+	}
+	node := exec.Command("node", "--test", "test/client.test.mjs")
+	node.Env = append(os.Environ(), "FOLLOWPRESS_JOBS="+filepath.Join(dir, "jobs.json"), "FOLLOWPRESS_CLIENT=file://"+dir+"/")
+	if output, err := node.CombinedOutput(); err != nil {
+		t.Errorf("node: %v\n%s", err, output)
+	}
+}
+
+func conformanceJob(t *testing.T, name string, suite fs.FS, cases func() ([]fixtures.Case, error), config site.Config) job {
+	t.Helper()
+	all, err := cases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := job{Name: name, Base: serve(t, generate(t, afero.NewBasePathFs(afero.FromIOFS{FS: suite}, "snapshot"), config))}
+	for _, c := range all {
+		j.Cases = append(j.Cases, aCase{c.Method, c.Path, c.Sent, c.Status, c.Body})
+	}
+	return j
+}
+
+func randomJob(t *testing.T, seed uint64, config site.Config) job {
+	t.Helper()
+	snapshot := naive.Random(seed)
+	graph, err := naive.Load(snapshot, naive.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := job{Name: fmt.Sprintf("random graph %d", seed), Base: serve(t, generate(t, afero.FromIOFS{FS: snapshot}, config))}
+	for _, r := range naive.Requests(rand.New(rand.NewPCG(seed, 1)), graph, 1500) {
+		if !utf8.Valid(r.Body) { // a page sends text
+			continue
+		}
+		status, _, body := graph.Answer(r.Method, r.Path, r.RawQuery, r.Body)
+		if status != http.StatusOK || r.Method == http.MethodHead {
+			body = nil
+		}
+		j.Cases = append(j.Cases, aCase{r.Method, r.URL(), string(r.Body), status, string(body)})
+	}
+	return j
+}
+
+func generate(t *testing.T, snapshot afero.Fs, config site.Config) memsite.Site {
+	t.Helper()
+	files, _, err := generator.ToMemory(context.Background(), snapshot, generator.Options{Config: config, NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := memsite.Read(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range client.Files() {
+		if config.EFP() {
+			s[site.ClientKey(f.Name)] = string(f.Body)
+		}
+	}
+	return s
+}
+
+// serve serves a site as a public bucket does: any origin may read, and there is nothing but GET. Preflights
+// fail, so the library must not cause any.
+func serve(t *testing.T, s memsite.Site) (base string) {
+	t.Helper()
+	server := httptest.NewServer(bucket(s))
+	t.Cleanup(server.Close)
+	return server.URL + "/"
+}
+
+func bucket(s memsite.Site) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		body, ok := s[site.Key(strings.TrimPrefix(r.URL.Path, "/"))]
+		switch {
+		case r.Method != http.MethodGet:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case !ok:
+			w.Header().Set("Content-Type", "application/xml")
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, "<Error><Code>NoSuchKey</Code></Error>")
+		default:
+			w.Header().Set("Content-Type", contentType(r.URL.Path))
+			_, _ = io.WriteString(w, body)
+		}
+	})
+}
+
+func contentType(path string) string {
+	if filepath.Ext(path) == ".js" || filepath.Ext(path) == ".mjs" {
+		return "text/javascript"
+	}
+	return "application/json"
+}
+
+func write(t *testing.T, dir, name string, body []byte) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), body, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,315 @@
+/** Options of openSite. */
+export interface Options {
+  /** Reads objects; the global fetch by default. */
+  fetch?: typeof globalThis.fetch;
+  /** For how long an object is kept in memory, in milliseconds; 5 minutes by default. */
+  maxAge?: number;
+  /** How much text is kept in memory, in UTF-16 code units; 32 Mi by default. */
+  maxLength?: number;
+}
+
+/** An answer as the server gives it. */
+export interface Answer {
+  /** HTTP status. 503 if an object could not be read: `cause` says why. */
+  status: number;
+  /** Content type; "" for an answer without a body. */
+  type: string;
+  /** JSON. */
+  body: string;
+  cause?: Error;
+}
+
+/** The body of an answer with another status than 200 (RFC 9457). */
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  response: string;
+}
+
+/** An answer with another status than 200. */
+export declare class ApiError extends Error {
+  readonly status: number;
+  readonly problem: Problem;
+}
+
+/** An address in any letter case, or a name. */
+export type User = string;
+
+/** A decimal. */
+export type TokenID = string;
+
+export interface Profile {
+  name: string;
+  avatar: string;
+  header: string;
+  display: string;
+  records: Record<string, unknown>;
+  chains: Record<string, unknown>;
+  /** Milliseconds since 1970. */
+  fresh: number;
+  resolver: string;
+  errors: Record<string, unknown>;
+}
+
+/** The profile of an account with a name. */
+export interface NamedProfile {
+  name: string;
+  address: string;
+  avatar: string;
+  records: Record<string, unknown>;
+  updated_at: string;
+}
+
+export interface Ranks {
+  mutuals_rank: string;
+  followers_rank: string;
+  following_rank: string;
+  top8_rank: string;
+  blocks_rank: string;
+}
+
+export interface Account {
+  address: string;
+  ens: Profile & { updated_at: string };
+}
+
+export interface ListAccount extends Account {
+  is_primary_list: boolean;
+  primary_list: TokenID | null;
+}
+
+export interface Details {
+  address: string;
+  ens: Profile;
+  ranks: Ranks;
+  primary_list: TokenID | null;
+}
+
+export interface Stats {
+  followers_count: number;
+  following_count: number;
+}
+
+export interface ListRecord {
+  version: number;
+  record_type: string;
+  data: string;
+  /** Left out with includeTags: false. */
+  tags: string[];
+}
+
+/** A followed account. `ens` is there with include: 'ens', if the account has a name. */
+export interface Followed extends ListRecord {
+  address: string;
+  ens?: NamedProfile;
+}
+
+/** An account found in a search. A site with api=spec leaves `address` out. */
+export interface FoundFollowed extends ListRecord {
+  address?: string;
+  ens: { name: string; avatar: string };
+}
+
+interface FollowerState {
+  efp_list_nft_token_id: TokenID;
+  address: string;
+  tags: string[];
+  is_following: boolean;
+  is_blocked: boolean;
+  is_muted: boolean;
+}
+
+export interface Follower extends FollowerState {
+  updated_at: string;
+  ens?: NamedProfile;
+}
+
+export interface FoundFollower extends FollowerState {
+  ens: { name: string; avatar: string };
+}
+
+export interface TagSummary {
+  tags: string[];
+  tagCounts: { tag: string; count: number }[];
+  taggedAddresses: { address: string; tag: string }[];
+}
+
+export interface State {
+  follow: boolean;
+  block: boolean;
+  mute: boolean;
+}
+
+export interface ButtonState {
+  token_id: TokenID | null;
+  address: string;
+  state: State;
+}
+
+/** A state of a batch; of a name that nobody has there is none. */
+export type BatchState = ButtonState | { token_id: TokenID; address: string; state: null; error: string };
+
+export interface Event {
+  id: number;
+  fancy_id: string;
+  name: string;
+  event_url: string;
+  image_url: string;
+  country: string;
+  city: string;
+  description: string;
+  year: number;
+  start_date: string;
+  end_date: string;
+  expiry_date: string;
+}
+
+export interface Badge {
+  eventId: string;
+  participated: boolean;
+  collection: { event: Event; tokenId: string; owner: string } | null;
+}
+
+export interface Recommended {
+  name: string | null;
+  address: string;
+  avatar: string | null;
+  header: string | null;
+  class: string | null;
+}
+
+export interface RecommendedDetails {
+  address: string;
+  ens: { name: string; avatar: string; records: Record<string, unknown> };
+  stats: Stats;
+  ranks: Ranks;
+}
+
+export interface RankedAccount extends Ranks {
+  address: string;
+  name: string | null;
+  avatar: string | null;
+  header: string | null;
+  mutuals: string;
+  following: string;
+  followers: string;
+  blocks: string;
+  top8: string;
+  updated_at: string;
+}
+
+export interface Board {
+  last_updated: string;
+  results: RankedAccount[];
+}
+
+export interface Limits {
+  limit?: number;
+  offset?: number;
+}
+
+export interface Page extends Limits {
+  sort?: 'latest' | 'earliest' | 'followers';
+  /** Only entries with one of these tags: a list with commas. */
+  tags?: string | readonly string[];
+  include?: 'ens';
+}
+
+export interface Search extends Limits {
+  /** Part of an address or a name, letter case ignored. */
+  term?: string;
+}
+
+/** What users and lists have. */
+interface Both {
+  details(): Promise<Details>;
+  /** The member's name is the site's configuration: `poaps`, or `badges` with api=spec. */
+  badges(): Promise<Record<string, Badge[]>>;
+  stats(): Promise<Stats>;
+  following(params?: Page): Promise<{ following: Followed[] }>;
+  allFollowing(params?: Page): Promise<{ following: Followed[] }>;
+  followers(params?: Page): Promise<{ followers: Follower[] }>;
+  allFollowers(params?: Page): Promise<{ followers: Follower[] }>;
+  latestFollowers(params?: Limits): Promise<{ followers: Follower[] }>;
+  searchFollowing(params?: Search): Promise<{ following: FoundFollowed[] }>;
+  searchFollowers(params?: Search): Promise<{ followers: FoundFollower[] }>;
+  allFollowingAddresses(): Promise<string[]>;
+  recommended(params?: Limits): Promise<{ recommended: Recommended[] }>;
+  recommendedDetails(params?: Limits): Promise<{ recommended: RecommendedDetails[] }>;
+  /** State of the subject's list towards a user. */
+  buttonState(user: User): Promise<ButtonState>;
+}
+
+export interface UserMethods extends Both {
+  account(): Promise<Account>;
+  lists(): Promise<{ primary_list: TokenID | null; lists: TokenID[] }>;
+  primaryList(): Promise<{ primary_list: TokenID | null }>;
+  ens(): Promise<{ ens: NamedProfile | { [member in keyof NamedProfile]: member extends 'address' ? string : null } }>;
+  simpleProfile(): Promise<{ address: string; display_name: string; avatar: string; url: string } & Stats>;
+  listRecords(): Promise<{ records: ListRecord[] }>;
+  tags(): Promise<{ address: string } & TagSummary>;
+  taggedAs(): Promise<{ address: string } & TagSummary>;
+  /** Accounts that the user follows and that follow the leader. */
+  commonFollowers(params: { leader: User } & Limits): Promise<{
+    results: { address: string; name: string; avatar: string; header: string; mutuals_rank: string }[];
+    length: number;
+  }>;
+  /** State of a follower's primary list towards the user. */
+  followerState(follower: User): Promise<{ addressUser: string; addressFollower: string; state: State }>;
+}
+
+export interface ListMethods extends Both {
+  account(): Promise<ListAccount>;
+  records(params?: { includeTags?: boolean }): Promise<{ records: ListRecord[] }>;
+  tags(): Promise<{ token_id: TokenID } & TagSummary>;
+  taggedAs(): Promise<{ token_id: TokenID } & TagSummary>;
+  /** State of a follower's primary list towards the list's account. */
+  followerState(follower: User): Promise<{ token_id: TokenID; address: string; state: State }>;
+  /** States of the list towards 1 to 1,000 users, in their order. */
+  buttonStateBatch(users: readonly User[]): Promise<BatchState[]>;
+}
+
+/** Members of a leaderboard's rows: `rank`, `address` and the board's count. */
+export type BoardRow = { rank: number; address: string } & Record<string, string | number>;
+
+/**
+ * The API of a site. Methods return the JSON of the endpoint of their name, and throw an
+ * ApiError for any other status than 200. A site with api=spec has only leaderboard,
+ * searchFollowing, and a list's records, details and badges.
+ */
+export interface Site {
+  /** Answers any request as the server does. `path` begins with a slash and may have a query. */
+  answer(method: string, path: string, body?: string): Promise<Answer>;
+  /** The same for a path below the base path, without a slash before it. */
+  ask(method: string, endpoint: string, body?: string): Promise<Answer>;
+  user(user: User): UserMethods;
+  list(tokenID: TokenID): ListMethods;
+  exportState(tokenID: TokenID): Promise<{ following: Followed[] }>;
+  leaderboard(
+    board: 'followers' | 'following' | 'blocked' | 'blocks' | 'muted' | 'mutes' | 'mutuals',
+    params?: { limit?: number },
+  ): Promise<BoardRow[]>;
+  ranked(
+    params?: Limits & { sort?: 'mutuals' | 'followers' | 'following' | 'top8' | 'blocks' | 'blocked'; direction?: 'asc' | 'desc' },
+  ): Promise<Board>;
+  search(term: string, params?: { limit?: number }): Promise<Board>;
+  leaderboardCount(): Promise<{ leaderboardCount: string }>;
+  stats(): Promise<{ stats: { address_count: string; list_count: string; list_op_count: string; user_count: string } }>;
+  discover(params?: Limits): Promise<{
+    latestFollows: {
+      address: string;
+      name: string | null;
+      avatar: string | null;
+      header: string | null;
+      followers: string;
+      following: string;
+    }[];
+  }>;
+  /** The root, `_site`: configuration and counts of the site. */
+  root(): Promise<{ format: number; as_of: string; config: Record<string, unknown>; counts: Record<string, number> } & Record<string, unknown>>;
+}
+
+/** Returns the API of the site at a URL: that of the folder or bucket that has `_site`. */
+export declare function openSite(base: string | URL, options?: Options): Site;

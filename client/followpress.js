@@ -1,0 +1,956 @@
+// The API of a site, in a browser and without a server: every answer is made from the
+// objects in the bucket. answer gives exactly the answers of the followpress server, the
+// named functions give their JSON. See docs/client.md.
+
+/** openSite returns the API of the site at a URL: the folder or bucket that has _site. */
+export function openSite(base, options = {}) {
+  const read = reader(String(base).replace(/\/*$/, '/'), options);
+
+  // attempt answers once. An object that does not go with another one is from another
+  // site, which is being published: then everything is read again.
+  async function attempt(since, method, path, body, whole) {
+    const get = (key) => read(key, since);
+    try {
+      return await resolve(await open(get), method, path, body, whole);
+    } catch (error) {
+      if (error instanceof Problem) {
+        return problem(error.status, error.message, error.message, await get('_errors/' + error.message));
+      }
+      throw error;
+    }
+  }
+
+  async function ask(method, path, body, whole) {
+    let since = 0;
+    for (let wait = 100; ; wait *= 4) {
+      try {
+        return await attempt(since, method, path, body, whole);
+      } catch (error) {
+        if (!(error instanceof Unreadable)) {
+          throw error;
+        }
+        if (error !== mixed || wait > 1600) {
+          const detail = 'The data cannot be read at the moment. Try again in a few seconds.';
+          return { ...problem(503, 'Service Unavailable', detail), cause: error };
+        }
+        await new Promise((done) => setTimeout(done, wait));
+        since = Date.now();
+      }
+    }
+  }
+
+  /** call returns the JSON of an endpoint below the base path, or throws an ApiError. */
+  async function call(path, params, body) {
+    const query = Object.entries(params ?? {})
+      .filter(([, value]) => value !== undefined && value !== null)
+      .map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+    const text = body && JSON.stringify(body);
+    const a = await ask(body ? 'POST' : 'GET', path + (query.length ? '?' + query.join('&') : ''), text, false);
+    const value = JSON.parse(a.body);
+    if (a.status !== 200) {
+      throw new ApiError(a.status, value, a.cause);
+    }
+    return value;
+  }
+
+  const methods = (folder, subject, table) => {
+    const start = `${folder}/${encodeURIComponent(subject)}/`;
+    const all = {};
+    for (const name of Object.keys(table)) {
+      const method = name.replace(/^\*\/|[-/](.)/g, (_, letter = '') => letter.toUpperCase());
+      if (name[0] === '*') {
+        all[method] = (user) => call(start + name.replace('*', encodeURIComponent(user)));
+      } else if (table[name].post) {
+        all[method] = (body) => call(start + name, {}, body);
+      } else {
+        all[method] = (params) => call(start + name, params);
+      }
+    }
+    return all;
+  };
+
+  return {
+    answer: (method, path, body) => ask(method, path, body, true),
+    ask: (method, path, body) => ask(method, path, body, false),
+    user: (user) => methods('users', user, userRoutes),
+    list: (tokenID) => methods('lists', tokenID, listRoutes),
+    exportState: (tokenID) => call('exportState/' + encodeURIComponent(tokenID)),
+    leaderboard: (board, params) => call('leaderboard/' + encodeURIComponent(board), params),
+    ranked: (params) => call('leaderboard/ranked', params),
+    search: (term, params) => call('leaderboard/search', { term, ...params }),
+    leaderboardCount: () => call('leaderboard/count'),
+    stats: () => call('stats'),
+    discover: (params) => call('discover', params),
+    root: async () => (await open((key) => read(key, 0))).root,
+  };
+}
+
+/** ApiError is an answer with another status than 200. */
+export class ApiError extends Error {
+  constructor(status, problem, cause) {
+    super(problem.detail, { cause });
+    this.name = 'ApiError';
+    this.status = status;
+    this.problem = problem;
+  }
+}
+
+// What ends a request: a problem is an answer, the others may be over in a moment.
+const statuses = { 'bad-': 400, 'no-su': 404, 'body-': 413, 'metho': 405, 'post-': 405 };
+class Problem extends Error {
+  constructor(name) {
+    super(name);
+    this.status = statuses[name.slice(0, 5)] ?? statuses[name.slice(0, 4)];
+  }
+}
+class Unreadable extends Error {}
+const mixed = new Unreadable('the objects are of two sites');
+
+const json = (body, status = 200, type = 'application/json') => ({ status, type, body });
+
+function problem(status, title, detail, stored) {
+  const body = stored?.text ?? JSON.stringify({ type: 'about:blank', title, status, detail, response: detail });
+  return json(body, status, 'application/problem+json');
+}
+
+/* Objects */
+
+const keyURL = (key) => key.split('/').map(encodeURIComponent).join('/');
+
+// reader returns read(key, since): the object with a key, null if there is none. What was
+// read before since, or too long ago, is read again. Requests at the same time share one
+// fetch.
+function reader(base, { fetch = (...request) => globalThis.fetch(...request), maxAge = 300_000, maxLength = 32 << 20 }) {
+  const kept = new Map(); // the least recently used first
+  let length = 0;
+  let rootText;
+  const drop = (key, entry) => {
+    if (kept.get(key) === entry) {
+      kept.delete(key);
+      length -= entry.length;
+    }
+  };
+
+  async function load(key, since) {
+    let response, text;
+    try {
+      response = await fetch(base + keyURL(key), since ? { cache: 'reload' } : {});
+      text = await response.text();
+    } catch (error) {
+      throw new Unreadable(`${key}: ${error}`, { cause: error });
+    }
+    // A bucket that may not be listed answers 403 for what is not there.
+    if (response.status === 404 || response.status === 403) {
+      return null;
+    }
+    if (!response.ok) {
+      throw new Unreadable(`${key}: status ${response.status}`);
+    }
+    return {
+      text,
+      get json() {
+        return (this.parsed ??= JSON.parse(text));
+      },
+    };
+  }
+
+  return function read(key, since) {
+    const known = kept.get(key);
+    if (known && known.at >= Math.max(since, Date.now() - maxAge)) {
+      kept.delete(key);
+      kept.set(key, known);
+      return known.object;
+    }
+    if (known) {
+      drop(key, known);
+    }
+    const entry = { at: Date.now(), length: 0 };
+    entry.object = load(key, since).then(
+      (object) => {
+        if (key === '_site' && object?.text !== rootText) {
+          rootText = object?.text; // another site: what was read before is of the old one
+          kept.forEach((old, name) => old.at < entry.at && drop(name, old));
+        }
+        if (kept.get(key) === entry) {
+          entry.length = 100 + (object?.text.length ?? 0);
+          length += entry.length;
+        }
+        for (const [name, old] of kept) {
+          if (length <= maxLength) {
+            break;
+          }
+          drop(name, old);
+        }
+        return object;
+      },
+      (error) => {
+        drop(key, entry);
+        throw error;
+      },
+    );
+    kept.set(key, entry);
+    return entry.object;
+  };
+}
+
+// open reads the root and returns what requests need of the site.
+async function open(get) {
+  const found = await get('_site');
+  if (!found) {
+    throw new Unreadable('_site: there is no site');
+  }
+  const root = found.json;
+  if (root.format !== 1) {
+    throw new Unreadable(`_site: format ${root.format}, this version reads 1`);
+  }
+  return {
+    get,
+    root,
+    config: root.config,
+    efp: root.config.api === 'efp',
+    base: root.config.base_path + '/',
+    // must reads an object that every site has, or that another one names.
+    must: async (key) => (await get(key)) ?? missing(mixed),
+    shard: async (key) => ((await get('_search/' + key)) ?? missing(mixed)).json,
+  };
+}
+
+/* Routes */
+
+const file = {};
+const page = { params: ['limit', 'offset', 'sort', 'tags', 'include'], most: 1000 };
+const search = { params: ['limit', 'offset', 'term'], most: 100 };
+const some = { params: ['limit', 'offset'], most: 1000 };
+
+const bothRoutes = {
+  account: file,
+  details: file,
+  badges: file,
+  stats: file,
+  tags: file,
+  taggedAs: file,
+  following: { ...page, file: true, compute: (r) => following(r, follows) },
+  allFollowing: { ...page, compute: (r) => following(r) },
+  followers: { ...page, file: true, compute: (r) => followers(r, follows) },
+  allFollowers: { ...page, compute: (r) => followers(r) },
+  latestFollowers: { ...some, compute: (r) => followers(r, follows) },
+  searchFollowing: { ...search, file: true, compute: searchFollowing },
+  searchFollowers: { ...search, compute: searchFollowers },
+  allFollowingAddresses: { compute: async (r) => (await heldBy(r, await r.token())).map(([address]) => address) },
+  recommended: { ...some, compute: (r) => recommended(r, suggestion) },
+  'recommended/details': { ...some, compute: (r) => recommended(r, suggestionDetails) },
+  '*/followerState': { compute: followerState },
+  '*/buttonState': { compute: buttonState },
+};
+const userRoutes = {
+  ...bothRoutes,
+  lists: file,
+  'primary-list': { compute: async (r) => ({ primary_list: (await r.part('lists')).primary_list }) },
+  ens: { compute: async (r) => ({ ens: profile(await r.part('account'), nobody) }) },
+  'simple-profile': { compute: simpleProfile },
+  'list-records': { compute: listRecords },
+  commonFollowers: { params: ['limit', 'offset', 'leader'], most: 1000, usual: 1000, compute: commonFollowers },
+};
+const listRoutes = {
+  ...bothRoutes,
+  records: { params: ['includeTags'], file: true, compute: withoutTags },
+  buttonStateBatch: { post: true, compute: buttonStateBatch },
+};
+const boards = ['followers', 'following', 'blocked', 'blocks', 'muted', 'mutes', 'mutuals'];
+const otherRoutes = {
+  'leaderboard/ranked': { params: ['limit', 'offset', 'sort', 'direction'], most: 0, usual: 50, file: true, compute: ranked },
+  'leaderboard/search': { params: ['limit', 'term'], most: 1000, usual: 1000, compute: searchBoard },
+  'leaderboard/count': file,
+  stats: file,
+  discover: { ...some, file: true, compute: discover },
+};
+// The routes of the specification, which a site has that is not efp.
+const specRoutes = ['records', 'details', 'badges', 'searchFollowing'];
+
+// match finds the route of an endpoint. subject is the user or token ID of the path, as
+// bytes; other the second user.
+function match(site, segments) {
+  const [folder, subject, object, last] = segments;
+  const count = segments.length;
+  const own = (table, name) => (Object.hasOwn(table, name) ? table[name] : undefined);
+  if (folder === 'leaderboard' && count === 2 && (site.efp ? boards : boards.slice(0, 2)).includes(subject)) {
+    return { route: { params: ['limit'], most: 0, board: subject, file: true }, name: subject };
+  }
+  if ((folder === 'users' || folder === 'lists') && count > 2) {
+    const table = folder === 'users' ? userRoutes : listRoutes;
+    let name = count === 3 ? object : '';
+    let other;
+    if (count === 4) {
+      other = last === 'followerState' || last === 'buttonState' ? object : undefined;
+      name = other === undefined ? object + '/' + last : '*/' + last;
+    }
+    const spec = folder === 'users' ? ['searchFollowing'] : specRoutes;
+    const found = name[0] === '*' && other === undefined ? undefined : own(table, name);
+    return found && (site.efp || spec.includes(name)) ? { route: found, name, folder, subject, other } : null;
+  }
+  if (site.efp && folder === 'exportState' && count === 2) {
+    return { route: { compute: exportState }, name: folder, folder: 'lists', subject };
+  }
+  const found = site.efp && own(otherRoutes, segments.join('/'));
+  return found ? { route: found, name: segments.join('/') } : null;
+}
+
+// resolve answers a request as the server does: the method is checked first, then the form
+// of the path and the parameters, then whether there is what was asked for.
+async function resolve(site, method, target, body, whole) {
+  if (method === 'OPTIONS') {
+    return json('', 204, '');
+  }
+  const [path, query] = split(target, '?');
+  const segments = path.replace(/^\//, '').split('/').map(percentDecode);
+  const base = whole ? site.config.base_path.split('/') : [];
+  const inside = segments.length > base.length && base.every((s, i) => s === segments[i]);
+  const found = inside ? match(site, segments.slice(base.length)) : null;
+  const reads = method === 'GET' || method === 'HEAD';
+  if (found?.route.post && method !== 'POST') {
+    throw new Problem('post-only');
+  }
+  if (!found?.route.post && !reads && (found || !site.efp)) {
+    throw new Problem('method-not-allowed');
+  }
+  if (!found) {
+    const key = segments.join('/');
+    const stored = whole && !inside && internal.test(key) && reads && (await site.get(key));
+    if (!stored) {
+      throw new Problem('no-such-route');
+    }
+    return json(stored.text);
+  }
+  const value = await answer(new Asked(site, found, body), query);
+  // The server escapes two line ends of older JavaScript.
+  const text = (object) => JSON.stringify(object).replace(/[\u2028\u2029]/g, (end) => '\\u' + end.charCodeAt(0).toString(16));
+  return json(typeof value === 'string' ? value : text(value));
+}
+
+const internal = /^(_(site|(variants|search|errors|manifest|unknown)\/[\w=/-]+)|openapi\.json)$/;
+
+async function answer(r, query) {
+  const { route, site } = r;
+  if (route.post && new TextEncoder().encode(r.body ?? '').length > 131072) {
+    throw new Problem('body-too-large');
+  }
+  r.check();
+  const q = (r.q = parseQuery(route, query, route.most || site.config.leaderboard_max));
+  if (!route.compute && !route.board) {
+    return r.stored(r.name);
+  }
+  if (route.board) {
+    const key = q.limit === 10 ? `${site.base}leaderboard/${route.board}` : `_variants/leaderboard/${route.board}/limit=${q.limit}`;
+    return (await site.must(key)).text;
+  }
+  if (route.file && !q.changed) {
+    return r.stored(r.name);
+  }
+  return route.compute(r);
+}
+
+const missing = (error) => {
+  throw error;
+};
+
+/* Parameters */
+
+const split = (text, at) => {
+  const i = text.indexOf(at);
+  return i < 0 ? [text, ''] : [text.slice(0, i), text.slice(i + 1)];
+};
+
+// percentDecode decodes percent-encoding once, to bytes: a text of characters up to U+00FF.
+// A percent sign without two hexadecimal digits after it stands for itself.
+const percentDecode = (text) =>
+  Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte))
+    .join('')
+    .replace(/%([0-9a-f]{2})/gi, (_, digits) => String.fromCharCode(parseInt(digits, 16)));
+
+// utf8 decodes such bytes; null if they are not UTF-8.
+function utf8(bytes) {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes, (c) => c.charCodeAt(0)));
+  } catch {
+    return null;
+  }
+}
+
+// fold returns a text in lower case, letter by letter, and composed.
+const fold = (text) =>
+  Array.from(text.normalize(), (letter) => String.fromCodePoint(letter.toLowerCase().codePointAt(0))).join('').normalize();
+
+const lower = (value) => value.toLowerCase();
+const items = (value) => value.split(',').filter(Boolean).map(utf8);
+
+function number(name, value, least, most) {
+  if (!/^\d{1,18}$/.test(value) || Number(value) < least) {
+    throw new Problem('bad-' + name);
+  }
+  return Math.min(Number(value), most);
+}
+
+const parsers = {
+  limit: (value, most) => number('limit', value, 1, most),
+  offset: (value) => number('offset', value, 0, 2 ** 31 - 1),
+  term: (value) => {
+    if (value.length > 255) {
+      throw new Problem('bad-term');
+    }
+    // Names are UTF-8, so a term that is not matches none: like half a surrogate pair.
+    return fold((utf8(value) ?? '\udc00').replace(/^\p{White_Space}+|\p{White_Space}+$/gu, ''));
+  },
+  includeTags: (value) => {
+    if (value !== 'true' && value !== 'false') {
+      throw new Problem('bad-include-tags');
+    }
+    return value === 'true';
+  },
+  sort: lower,
+  direction: lower,
+  tags: items,
+  include: (value) => items(value).includes('ens'),
+  leader: (value) => value,
+};
+
+// parseQuery reads the parameters that a route has. Of a repeated one the first counts,
+// but of include. changed says whether the answer is another than without parameters.
+function parseQuery(route, query, most) {
+  const usual = Math.min(route.usual ?? 10, most);
+  const q = { limit: usual, offset: 0, term: '', includeTags: true, sort: '', direction: '', tags: [], include: false };
+  const seen = new Set();
+  for (const pair of query.replace(/\+/g, '%20').split('&')) {
+    const [name, value] = split(pair, '=').map(percentDecode);
+    if (route.params?.includes(name) && (name === 'include' ? !q.include : !seen.has(name))) {
+      seen.add(name);
+      q[name] = parsers[name](value, most);
+    }
+  }
+  if (route.params?.includes('leader') && !q.leader) {
+    throw new Problem('bad-leader');
+  }
+  if (route.compute === ranked) {
+    q.sort = q.sort === 'blocked' ? 'blocks' : /^(blocks|followers|following|top8)$/.test(q.sort) ? q.sort : '';
+    q.direction = q.direction === 'asc';
+  } else if (q.sort !== 'followers' && q.sort !== 'earliest') {
+    q.sort = '';
+  }
+  q.changed = q.limit !== usual || q.offset || q.term || !q.includeTags || q.sort || q.direction || q.tags.length || q.include;
+  return q;
+}
+
+// userOf returns the address or the name, in their normal forms, that bytes are.
+function userOf(bytes) {
+  const text = utf8(bytes) ?? '';
+  if (/^0x[0-9a-f]{40}$/i.test(text)) {
+    return text.toLowerCase();
+  }
+  const name = fold(text.replace(/\ufe0f/g, ''));
+  const unsafe = /^\.{0,2}$|[\p{White_Space}\p{Cc}\/\\%?#\ufffe\uffff]|^0x[0-9a-f]{40}$/u.test(name);
+  if (unsafe || new TextEncoder().encode(name).length > 255) {
+    throw new Problem('no-such-name');
+  }
+  return name;
+}
+
+const isAddress = (user) => /^0x[0-9a-f]{40}$/.test(user);
+
+function checkToken(text) {
+  if (!/^(0|[1-9]\d{0,77})$/.test(text)) {
+    throw new Problem('bad-token-id');
+  }
+}
+
+/* What a request is about */
+
+// Asked is a request of a known route. A node is what a bucket tells about a user or a
+// list: address, token (of the list; '' for no primary list), held and followers (how many
+// rows there are) and, except of a name, the rows if they are few.
+class Asked {
+  constructor(site, { route, name, folder, subject, other }, body) {
+    Object.assign(this, { site, route, name, folder, subject, other, body });
+    this.isList = folder === 'lists';
+  }
+
+  // check checks the form of a token ID. A malformed user is a name that nobody has.
+  check() {
+    if (this.isList) {
+      checkToken(this.subject);
+    }
+  }
+
+  async user(bytes) {
+    const user = userOf(bytes);
+    const bucket = await this.site.shard('users/' + sha256(user).slice(0, this.site.root.user_bucket_digits));
+    if (isAddress(user)) {
+      const [token, held, followers, rows] = own(bucket.accounts, user) ?? ['', 0, 0, []];
+      return { address: user, token, held, followers, followerRows: rows };
+    }
+    const [address, token, held, followers] = own(bucket.names, user) ?? missing(new Problem('no-such-name'));
+    return { address, token, held, followers };
+  }
+
+  async list(token) {
+    const bucket = await this.site.shard('tokens/' + sha256(token).slice(0, this.site.root.token_bucket_digits));
+    const [address, primary, held, followers, rows] = own(bucket.lists, token) ?? missing(new Problem('no-such-list'));
+    return { address, token, primary, held, followers, heldRows: rows };
+  }
+
+  // node is that of the subject.
+  node() {
+    return this.isList ? this.list(this.subject) : this.user(this.subject);
+  }
+
+  // token is the list that the subject's answers are about, '' for none. A list may be none
+  // that there is.
+  async token() {
+    return this.isList ? this.subject : (await this.node()).token;
+  }
+
+  // stored is the file of the subject, as text.
+  async stored(name) {
+    const { site } = this;
+    if (!this.folder) {
+      return (await site.must(site.base + name)).text;
+    }
+    if (this.isList) {
+      return ((await site.get(`${site.base}lists/${this.subject}/${name}`)) ?? missing(new Problem('no-such-list'))).text;
+    }
+    let user = userOf(this.subject);
+    if (!isAddress(user) && site.config.names === 'lookup') {
+      user = (await this.user(this.subject)).address;
+    }
+    const found = await site.get(`${site.base}users/${user}/${name}`);
+    if (found) {
+      return found.text;
+    }
+    if (!isAddress(user)) {
+      throw new Problem('no-such-name');
+    }
+    if (name === 'searchFollowing') {
+      return '{"following":[]}';
+    }
+    return (await site.must('_unknown/' + name)).text.replaceAll('0x' + '0'.repeat(40), user);
+  }
+
+  // part is such a file, decoded.
+  async part(name) {
+    return JSON.parse(await this.stored(name));
+  }
+}
+
+const own = (object, name) => (Object.hasOwn(object, name) ? object[name] : undefined);
+
+/* Lists and followers */
+
+const blocks = (tags) => tags.includes('block');
+const mutes = (tags) => tags.includes('mute');
+const follow = (tags) => !blocks(tags) && !mutes(tags);
+const follows = (row) => follow(row.tags);
+// A state is bits, as in rows: 1 follow, 2 block, 4 mute.
+const bitsOf = (tags) => (tags ? follow(tags) + 2 * blocks(tags) + 4 * mutes(tags) : 0);
+const stateOf = (tags) => {
+  const bits = bitsOf(tags);
+  return { follow: !!(bits & 1), block: !!(bits & 2), mute: !!(bits & 4) };
+};
+const time = (milliseconds) => new Date(milliseconds).toISOString();
+const chosen = (keep, wanted) => (row) => (!keep || keep(row)) && (!wanted.length || row.tags.some((tag) => wanted.includes(tag)));
+
+const heldRow = ([address, tags, followers, name, avatar]) => ({ address, tags, followers, name, avatar });
+const followerRow = ([token, address, tags, state, added, followers, name, avatar, header, mutualsRank]) =>
+  ({ token, address, tags, state, added, followers, name, avatar, header, mutualsRank });
+
+// heldRows and followerRows describe what rowsOf reads.
+const heldRows = (r, node) => ({
+  key: 'lists/' + node.token,
+  total: node.held,
+  oldestFirst: true,
+  decode: heldRow,
+  few: async () => node.heldRows ?? (await r.list(node.token)).heldRows,
+});
+const followerRows = (r, node) => ({
+  key: 'followers/' + node.address,
+  total: node.followers,
+  decode: followerRow,
+  few: async () => node.followerRows ?? (await r.user(node.address)).followerRows,
+});
+
+const shardSize = 1000;
+
+// rowsOf returns a page of rows. keep says which rows count, without it all do. plain says
+// that it keeps all rows or all follows: the first 100 of them are in the head.
+async function rowsOf(r, source, { sort, offset, limit }, keep, plain) {
+  const { key, total, decode } = source;
+  const backwards = (sort === 'earliest') !== !!source.oldestFirst;
+  const shards = Math.ceil(total / shardSize);
+  const shard = async (n) => checked(await r.site.shard(`${key}/${n}`), total, n).entries;
+  let all;
+  if (total <= 20) {
+    all = total ? await source.few() : [];
+    if (all.length !== total) {
+      throw mixed;
+    }
+  } else if (shards > 1 && plain && offset + limit <= 100) {
+    all = checked(await r.site.shard(key + '/head'), total).entries;
+  } else if (shards === 1 || sort === 'followers') {
+    all = (await Promise.all(Array.from({ length: shards }, (_, n) => shard(n)))).flat();
+  }
+  if (all) {
+    const rows = all.map(decode).filter(keep ?? Boolean);
+    if (sort === 'followers') {
+      rows.sort((a, b) => b.followers - a.followers || (a.address < b.address ? -1 : 1));
+    } else if (backwards) {
+      rows.reverse();
+    }
+    return rows.slice(offset, offset + limit);
+  }
+  const order = Array.from({ length: shards }, (_, n) => (backwards ? shards - 1 - n : n));
+  const rows = [];
+  let skip = offset;
+  for (const n of order) {
+    const size = Math.min(shardSize, total - n * shardSize);
+    if (!keep && skip >= size) {
+      skip -= size;
+      continue;
+    }
+    const found = (await shard(n)).map(decode).filter(keep ?? Boolean);
+    if (backwards) {
+      found.reverse();
+    }
+    rows.push(...found.slice(skip, skip + limit - rows.length));
+    skip = Math.max(0, skip - found.length);
+    if (rows.length >= limit) {
+      break;
+    }
+  }
+  return rows;
+}
+
+// checked returns a shard, or a head, that goes with what is known about the whole.
+function checked(shard, total, n) {
+  if (shard.total !== total || (n !== undefined && shard.shard !== n)) {
+    throw mixed;
+  }
+  return shard;
+}
+
+const record = ({ address, tags }) => ({ version: 1, record_type: 'address', data: address, address, tags });
+
+// withProfiles adds the profiles of rows that have a name to their entries.
+function withProfiles(r, rows, entries) {
+  return !r.q.include ? entries : Promise.all(entries.map(async (entry, i) => {
+    if (!rows[i].name) {
+      return entry;
+    }
+    const { json } = await r.site.must(`${r.site.base}users/${rows[i].address}/account`);
+    return { ...entry, ens: profile(json) };
+  }));
+}
+
+const nobody = (address) => ({ name: null, address, avatar: null, records: null, updated_at: null });
+const profile = ({ address, ens }, none) =>
+  ens.name ? { name: ens.name, address, avatar: ens.avatar, records: ens.records, updated_at: ens.updated_at } : none?.(address);
+
+async function following(r, keep) {
+  const { tags } = r.q;
+  const rows = await rowsOf(r, heldRows(r, await r.node()), r.q, keep || tags.length ? chosen(keep, tags) : null, !tags.length);
+  return { following: await withProfiles(r, rows, rows.map(record)) };
+}
+
+// followerPage returns followers; their state is that of the subject's list towards them.
+async function followerPage(r, keep, plain) {
+  const node = await r.node();
+  const rows = await rowsOf(r, followerRows(r, node), r.q, keep, plain);
+  if (!r.isList || node.primary || !rows.length) {
+    return rows;
+  }
+  const tags = new Map(await heldBy(r, node.token));
+  return rows.map((row) => ({ ...row, state: bitsOf(tags.get(row.address)) }));
+}
+
+const flags = ({ state }) => ({ is_following: !!(state & 1), is_blocked: !!(state & 2), is_muted: !!(state & 4) });
+
+async function followers(r, keep) {
+  const { tags } = r.q;
+  const rows = await followerPage(r, keep || tags.length ? chosen(keep, tags) : null, !tags.length);
+  const entries = rows.map((row) =>
+    ({ efp_list_nft_token_id: row.token, address: row.address, tags: row.tags, ...flags(row), updated_at: time(row.added) }));
+  return { followers: await withProfiles(r, rows, entries) };
+}
+
+const matches = (term) => (row) => row.address.includes(term) || fold(row.name).includes(term);
+
+async function searchFollowing(r) {
+  if (!r.site.efp) {
+    return specSearch(r);
+  }
+  const { term } = r.q;
+  const match = matches(term);
+  const keep = (row) => follows(row) && (!term || match(row));
+  const rows = await rowsOf(r, heldRows(r, await r.node()), { ...r.q, sort: 'earliest' }, keep, !term);
+  return { following: rows.map((row) => ({ ...record(row), ens: { name: row.name, avatar: row.avatar } })) };
+}
+
+async function searchFollowers(r) {
+  const { term } = r.q;
+  const match = matches(term);
+  const rows = await followerPage(r, (row) => follows(row) && (!term || match(row)), !term);
+  return {
+    followers: rows.map((row) => ({
+      efp_list_nft_token_id: row.token, address: row.address, ens: { name: row.name, avatar: row.avatar }, tags: row.tags, ...flags(row),
+    })),
+  };
+}
+
+// specSearch searches a site of the specification. A list without shards is in its file as
+// a whole.
+async function specSearch(r) {
+  const { site, q } = r;
+  let token = r.subject;
+  if (!r.isList) {
+    const user = userOf(r.subject);
+    const bucket = await site.shard('users/' + sha256(user).slice(0, site.root.user_bucket_digits));
+    token = own(bucket.users, user);
+    if (token === undefined && !isAddress(user)) {
+      throw new Problem('no-such-name');
+    }
+    if (!token) {
+      return { following: [] };
+    }
+  }
+  const decode = (entry) => ({ address: entry.data, name: entry.ens.name, entry });
+  const key = 'lists/' + token;
+  // The shard that the offset is in tells how many there are.
+  const at = q.term ? 0 : Math.floor(q.offset / shardSize);
+  const first = await site.get(`_search/${key}/${at}`);
+  if (first) {
+    const source = { key, total: first.json.total, oldestFirst: true, decode };
+    const rows = await rowsOf(r, source, { ...q, sort: 'earliest' }, q.term ? matches(q.term) : null, false);
+    return { following: rows.map((row) => row.entry) };
+  }
+  const whole = (await site.get(`${site.base}lists/${token}/searchFollowing`)) ?? missing(r.isList ? new Problem('no-such-list') : mixed);
+  const entries = at ? [] : whole.json.following.filter((entry) => matches(q.term)(decode(entry)));
+  return { following: entries.slice(q.offset, q.offset + q.limit) };
+}
+
+// recordsOf are the records of a list, [] of none.
+async function recordsOf(r, token) {
+  if (!token) {
+    return [];
+  }
+  const found = await r.site.get(`${r.site.base}lists/${token}/records`);
+  return (found ?? missing(token === r.subject ? new Problem('no-such-list') : mixed)).json.records;
+}
+
+// heldBy are the addresses that a list holds, with their tags: [address, tags].
+const heldBy = async (r, token) =>
+  (await recordsOf(r, token))
+    .filter((entry) => entry.version === 1 && entry.record_type === 'address' && isAddress(entry.data))
+    .map((entry) => [entry.data, entry.tags]);
+
+async function listRecords(r) {
+  return { records: await recordsOf(r, await r.token()) };
+}
+
+async function withoutTags(r) {
+  return { records: (await recordsOf(r, r.subject)).map(({ tags, ...rest }) => rest) };
+}
+
+async function exportState(r) {
+  const held = await heldBy(r, r.subject);
+  return { following: held.filter(([, tags]) => follow(tags)).map(([address, tags]) => record({ address, tags })) };
+}
+
+async function simpleProfile(r) {
+  const [{ address, ens }, stats] = await Promise.all([r.part('account'), r.part('stats')]);
+  const url = (r.site.config.profile_url || 'https://efp.app/{address}').replaceAll('{address}', address);
+  return { address, display_name: ens.name || address, avatar: ens.avatar, ...stats, url };
+}
+
+/* States */
+
+async function state(r, token, address) {
+  return stateOf((await heldBy(r, token)).find(([held]) => held === address)?.[1]);
+}
+
+// addressOf is the address of a user. It needs no object for an address.
+async function addressOf(r, bytes) {
+  const user = userOf(bytes);
+  return isAddress(user) ? user : (await r.user(bytes)).address;
+}
+
+async function followerState(r) {
+  const [address, follower] = await Promise.all([
+    r.isList ? r.node().then((node) => node.address) : addressOf(r, r.subject),
+    r.user(r.other),
+  ]);
+  const about = r.isList
+    ? { token_id: r.subject, address: follower.address }
+    : { addressUser: address, addressFollower: follower.address };
+  return { ...about, state: await state(r, follower.token, address) };
+}
+
+async function buttonState(r) {
+  const [token, address] = await Promise.all([r.token(), addressOf(r, r.other)]);
+  return { token_id: token || null, address, state: await state(r, token, address) };
+}
+
+async function buttonStateBatch(r) {
+  let users;
+  try {
+    users = JSON.parse(r.body);
+  } catch {
+    // answered below
+  }
+  if (!Array.isArray(users) || !users.length || users.length > 1000 || !users.every((user) => typeof user === 'string')) {
+    throw new Problem('bad-batch');
+  }
+  const tags = new Map(await heldBy(r, r.subject));
+  const bytes = (user) => percentDecode(user.replaceAll('%', '%25'));
+  return Promise.all(users.map(async (user) => {
+    try {
+      const address = await addressOf(r, bytes(user));
+      return { token_id: r.subject, address, state: stateOf(tags.get(address)) };
+    } catch (error) {
+      if (!(error instanceof Problem)) {
+        throw error;
+      }
+      return { token_id: r.subject, address: user, state: null, error: 'ENS name not valid or does not exist' };
+    }
+  }));
+}
+
+async function commonFollowers(r) {
+  const [node, leader] = await Promise.all([r.node(), r.user(r.q.leader)]);
+  const held = new Map(await heldBy(r, node.token));
+  const common = (row) => follows(row) && held.has(row.address) && follow(held.get(row.address));
+  const all = { sort: 'followers', offset: 0, limit: Infinity };
+  const rows = held.size ? await rowsOf(r, followerRows(r, leader), all, common, false) : [];
+  const rank = (row) => row.mutualsRank || Infinity;
+  rows.sort((a, b) => (rank(a) === rank(b) ? 0 : rank(a) - rank(b)) || (a.address < b.address ? -1 : 1));
+  const results = rows.slice(r.q.offset, r.q.offset + r.q.limit).map(({ address, name, avatar, header, mutualsRank }) =>
+    ({ address, name, avatar, header, mutuals_rank: String(mutualsRank) }));
+  return { results, length: rows.length };
+}
+
+/* Tables */
+
+// table yields the entries of shards from a row on that there is.
+async function* table(r, key, total, from = 0, size = shardSize) {
+  let n = Math.floor(from / size);
+  do {
+    const shard = await r.site.shard(`${key}/${n}`);
+    total ??= shard.total;
+    yield* checked(shard, total, n).entries.slice(Math.max(0, from - n * size));
+  } while (++n * size < total);
+}
+
+async function take(rows, count, keep) {
+  const taken = [];
+  for await (const row of rows) {
+    if ((!keep || keep(row)) && taken.push(row) >= count) {
+      break;
+    }
+  }
+  return taken;
+}
+
+const counts = (values, names, suffix) => Object.fromEntries(names.map((name, i) => [name + suffix, String(values[i])]));
+const suggestion = ([address, name, avatar, header, kind]) =>
+  ({ name: name || null, address, avatar: avatar || null, header: header || null, class: kind });
+const suggestionDetails = ([address, name, avatar, , , records, followers, following, ranks]) => ({
+  address,
+  ens: { name, avatar, records },
+  stats: { followers_count: followers, following_count: following },
+  ranks: counts(ranks, ['mutuals', 'followers', 'following', 'top8', 'blocks'], '_rank'),
+});
+
+async function recommended(r, entry) {
+  const { offset, limit } = r.q;
+  const node = await r.node();
+  const held = new Map(await heldBy(r, node.token));
+  const rows = await take(table(r, 'recommended'), offset + limit, ([address]) => address !== node.address && !held.has(address));
+  return { recommended: rows.slice(offset).map(entry) };
+}
+
+function board(r, rows) {
+  const updated_at = time(Date.parse(r.site.root.as_of));
+  const results = rows.map(([address, name, avatar, header, ranks, values]) => ({
+    address,
+    name: name || null,
+    avatar: avatar || null,
+    header: header || null,
+    ...counts(ranks, ['mutuals', 'followers', 'following', 'blocks', 'top8'], '_rank'),
+    ...counts(values, ['mutuals', 'following', 'followers', 'blocks', 'top8'], ''),
+    updated_at,
+  }));
+  return { last_updated: updated_at, results };
+}
+
+async function ranked(r) {
+  const { sort, direction, offset } = r.q;
+  const key = sort ? 'ranked/' + sort : 'ranked';
+  const { total } = await r.site.shard(key + '/0');
+  const limit = Math.min(r.q.limit, total - offset);
+  if (limit <= 0) {
+    return board(r, []);
+  }
+  const from = direction ? total - offset - limit : offset;
+  let rows = await take(table(r, key, total, from, sort ? 10_000 : shardSize), limit);
+  if (sort) {
+    rows = await Promise.all(rows.map(async (place) => {
+      const n = Math.floor(place / shardSize);
+      return checked(await r.site.shard('ranked/' + n), total, n).entries[place % shardSize];
+    }));
+  }
+  return board(r, direction ? rows.reverse() : rows);
+}
+
+async function searchBoard(r) {
+  const { term, limit } = r.q;
+  const match = matches(term);
+  const found = ([address, name]) => match({ address, name });
+  return board(r, [...term].length > 1 ? await take(table(r, 'ranked'), limit, found) : []);
+}
+
+async function discover(r) {
+  const { latestFollows } = await r.site.shard('discover');
+  return { latestFollows: latestFollows.slice(r.q.offset, r.q.offset + r.q.limit) };
+}
+
+/* SHA-256: that of browsers needs a secure context, which a page over http is not. */
+
+const fraction = (root) => ((root - Math.floor(root)) * 2 ** 32) | 0;
+const primes = [];
+for (let n = 2; primes.length < 64; n++) {
+  if (primes.every((p) => n % p)) {
+    primes.push(n);
+  }
+}
+const constants = primes.map((p) => fraction(Math.cbrt(p)));
+const start = primes.slice(0, 8).map((p) => fraction(Math.sqrt(p)));
+const turn = (x, n) => (x >>> n) | (x << (32 - n));
+
+function sha256(text) {
+  const bytes = new TextEncoder().encode(text);
+  const blocks = new DataView(new ArrayBuffer(Math.ceil((bytes.length + 9) / 64) * 64));
+  bytes.forEach((byte, i) => blocks.setUint8(i, byte));
+  blocks.setUint8(bytes.length, 0x80);
+  blocks.setUint32(blocks.byteLength - 4, bytes.length * 8);
+  let hash = start;
+  for (let at = 0; at < blocks.byteLength; at += 64) {
+    const w = [];
+    let [a, b, c, d, e, f, g, h] = hash;
+    for (let i = 0; i < 64; i++) {
+      const [x, y] = [w[i - 15], w[i - 2]];
+      w[i] = i < 16
+        ? blocks.getInt32(at + 4 * i)
+        : (w[i - 16] + w[i - 7] + (turn(x, 7) ^ turn(x, 18) ^ (x >>> 3)) + (turn(y, 17) ^ turn(y, 19) ^ (y >>> 10))) | 0;
+      const one = h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + constants[i] + w[i];
+      const two = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+      [a, b, c, d, e, f, g, h] = [(one + two) | 0, a, b, c, (d + one) | 0, e, f, g];
+    }
+    hash = [a, b, c, d, e, f, g, h].map((x, i) => (x + hash[i]) | 0);
+  }
+  return hash.map((x) => (x >>> 0).toString(16).padStart(8, '0')).join('');
+}

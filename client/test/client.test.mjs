@@ -1,0 +1,187 @@
+// Run by the tests of the package client, which give it sites, cases and the minified
+// library; `node --test client/` alone runs what needs no site.
+
+import assert from 'node:assert';
+import { readFileSync } from 'node:fs';
+import test from 'node:test';
+
+import { check } from './check.mjs';
+
+const folder = process.env.FOLLOWPRESS_CLIENT ?? new URL('..', import.meta.url).href;
+const library = { ...(await import(folder + 'followpress.js')), ...(await import(folder + 'shim.js')) };
+const { openSite, install, ApiError } = library;
+const jobs = process.env.FOLLOWPRESS_JOBS ? JSON.parse(readFileSync(process.env.FOLLOWPRESS_JOBS)) : [];
+
+for (const { name, base, cases, counted } of jobs) {
+  test(`answers of ${name}`, async () => {
+    const { failures } = await check(library, base, cases);
+    assert.deepStrictEqual(failures.slice(0, 3), []);
+  });
+  test(`fetches of ${name}`, { skip: !counted }, async () => {
+    for (const c of cases.filter(({ status }) => status === 200)) {
+      const keys = [];
+      const site = openSite(base, { fetch: (url) => (keys.push(decodeURI(new URL(url).pathname.slice(1))), fetch(url)) });
+      await site.answer(c.method, c.path, c.sent);
+      const most = mostFetches(c);
+      assert.ok(keys.length <= most, `${c.path}: got ${keys.length} fetches, want at most ${most}: ${keys.join(' ')}`);
+      assert.strictEqual(new Set(keys).size, keys.length, `${c.path}: fetched twice: ${keys.join(' ')}`);
+    }
+  });
+}
+
+// mostFetches is how many objects a case may need, the root included.
+function mostFetches({ path, body, sent }) {
+  const [at, query = ''] = path.replace('/api/v1', '').split('?');
+  const rows = /include=/.test(query) ? body.split('"record_type"').length + body.split('"efp_list_nft_token_id"').length : 0;
+  const beyondFirst = /tags=\w|term=\w|sort=|offset=|limit=/.test(query) ? 1 : 0; // one more shard: the longest list has two
+  const isList = at.startsWith('/lists/') ? 1 : 0; // states towards followers are in its records
+  if (/[sS]tateBatch$/.test(at)) {
+    return 2 + JSON.parse(sent).length;
+  }
+  if (/commonFollowers$/.test(at)) {
+    return 6; // two buckets, the viewer's records, the leader's bucket by address or shard
+  }
+  if (/State$|recommended(\/details)?$/.test(at)) {
+    return 4; // two buckets, and a list or the table
+  }
+  if (/simple-profile$/.test(at)) {
+    return 5; // two files, and those for unknown addresses
+  }
+  if (/[fF]ollow(ing|ers)$/.test(at) && at !== '/leaderboard/following' && at !== '/leaderboard/followers') {
+    return 3 + isList + beyondFirst + rows;
+  }
+  if (/ranked|leaderboard\/search/.test(at)) {
+    return 4;
+  }
+  return 3; // the root and a file, or a bucket and what it names
+}
+
+// site makes a fetch of a site with these objects, which may change. It counts requests.
+function site(objects) {
+  const counts = {};
+  const read = async (url) => {
+    const key = new URL(url).pathname.slice(1);
+    counts[key] = (counts[key] ?? 0) + 1;
+    await new Promise((done) => setTimeout(done, 1));
+    const body = objects[key];
+    if (body instanceof Error) {
+      throw body;
+    }
+    return typeof body === 'number' || body === undefined ? new Response('<Error/>', { status: body ?? 404 }) : new Response(body);
+  };
+  return { read, counts };
+}
+const root = (efp = true, more = {}) =>
+  JSON.stringify({ format: 1, as_of: '2026-01-01T00:00:00Z', config: { base_path: 'api/v1', ...(efp && { api: 'efp' }), ...more }, user_bucket_digits: 1, token_bucket_digits: 1 });
+
+test('requests at the same time share their fetches, and objects are kept', async () => {
+  const { read, counts } = site({ _site: root(), 'api/v1/stats': '{"stats":{}}' });
+  const fp = openSite('https://bucket.example', { fetch: read });
+  await Promise.all([fp.stats(), fp.stats(), fp.stats()]);
+  await fp.stats();
+  assert.deepStrictEqual(counts, { _site: 1, 'api/v1/stats': 1 });
+});
+
+test('objects are kept for as long and as many as the options say', async () => {
+  const objects = { _site: root(), 'api/v1/lists/1/records': '{"records":[]}', 'api/v1/lists/2/records': '{"records":[]}' };
+  const short = site(objects);
+  let fp = openSite('https://bucket.example/', { fetch: short.read, maxAge: 0 });
+  await fp.list('1').records();
+  await new Promise((done) => setTimeout(done, 5));
+  await fp.list('1').records();
+  assert.strictEqual(short.counts['api/v1/lists/1/records'], 2);
+  const few = site(objects);
+  fp = openSite('https://bucket.example/', { fetch: few.read, maxLength: 300 });
+  await fp.list('1').records();
+  await fp.list('2').records();
+  await fp.list('1').records();
+  assert.strictEqual(few.counts['api/v1/lists/1/records'], 2);
+});
+
+test('a new root drops what was read of the old site', async () => {
+  const objects = { _site: root(), 'api/v1/stats': '{"stats":1}', 'api/v1/discover': '{"latestFollows":[]}' };
+  const fp = openSite('https://bucket.example/', { fetch: site(objects).read, maxAge: 20 });
+  await fp.stats();
+  objects._site = root(true, { changed: true });
+  objects['api/v1/stats'] = '{"stats":2}';
+  await new Promise((done) => setTimeout(done, 30));
+  await fp.discover();
+  assert.deepStrictEqual(await fp.stats(), { stats: 2 });
+});
+
+test('objects of two sites are read again', async () => {
+  const address = '0x' + '1'.repeat(40);
+  const row = (n) => [address.slice(0, 38) + String(n).padStart(4, '0'), [], 0, '', ''];
+  const shard = (total) => JSON.stringify({ list: '7', total, shard: 0, shards: 1, shard_size: 1000, entries: Array.from({ length: total }, (_, n) => row(n)) });
+  const bucket = (held) => JSON.stringify({ bucket: '7', lists: { 7: [address, true, held, 0, []] } });
+  const objects = { _site: root(), '_search/tokens/7': bucket(30), '_search/lists/7/0': shard(40) };
+  const { read } = site(objects);
+  const reread = [];
+  const fp = openSite('https://bucket.example/', { fetch: (url, init) => (init.cache === 'reload' && reread.push(url), read(url)) });
+  setTimeout(() => (objects['_search/tokens/7'] = bucket(40)), 20);
+  const { following } = await fp.list('7').allFollowing({ limit: 1 });
+  assert.strictEqual(following[0].address, row(39)[0]);
+  assert.strictEqual(reread.length, 3);
+});
+
+test('what cannot be read is 503', async () => {
+  for (const broken of [500, new TypeError('refused')]) {
+    const objects = { _site: broken };
+    const fp = openSite('https://bucket.example/', { fetch: site(objects).read });
+    const a = await fp.answer('GET', '/api/v1/stats');
+    assert.strictEqual(a.status, 503);
+    assert.strictEqual(JSON.parse(a.body).title, 'Service Unavailable');
+    assert.ok(a.cause);
+    await assert.rejects(fp.stats(), (error) => error instanceof ApiError && error.status === 503);
+    Object.assign(objects, { _site: root(), 'api/v1/stats': '{}' });
+    assert.deepStrictEqual(await fp.stats(), {});
+  }
+});
+
+test('a bucket that may not be listed answers 403 for what is not there', async () => {
+  const fp = openSite('https://bucket.example/', { fetch: site({ _site: root(false), 'api/v1/lists/1/details': 403 }).read });
+  const a = await fp.answer('GET', '/api/v1/lists/1/details');
+  assert.strictEqual(a.status, 404);
+  assert.strictEqual(JSON.parse(a.body).status, 404);
+});
+
+test('names that objects of JavaScript have are names like others', async () => {
+  const objects = { _site: root(true, { names: 'lookup' }) };
+  for (const digit of '0123456789abcdef') {
+    objects['_search/users/' + digit] = '{"bucket":"","names":{},"accounts":{}}';
+  }
+  const fp = openSite('https://bucket.example/', { fetch: site(objects).read });
+  for (const name of ['constructor', '__proto__', 'tostring']) {
+    await assert.rejects(fp.user(name).account(), (error) => error.status === 404);
+  }
+  assert.strictEqual((await fp.answer('GET', '/api/v1/users/a.eth/constructor')).status, 404);
+  assert.strictEqual((await fp.answer('GET', '/api/v1/constructor')).status, 404);
+});
+
+test('the shim passes on what it does not answer, and can be undone', async () => {
+  const before = globalThis.fetch;
+  const asked = [];
+  globalThis.fetch = async (url) => (asked.push(String(url.url ?? url)), new Response('{}'));
+  try {
+    const own = globalThis.fetch;
+    const { read } = site({ _site: root(), 'api/v1/stats': '{"stats":{}}' });
+    const uninstall = install({ base: 'https://bucket.example', fetch: read });
+    const shim = globalThis.fetch;
+    assert.notStrictEqual(shim, own);
+    for (const url of ['https://elsewhere.example/api/v1/stats', 'https://data.ethfollow.xyz/api/v10/stats', new URL('https://a.example/'), '/relative']) {
+      await fetch(url);
+    }
+    assert.strictEqual(asked.length, 4);
+    assert.deepStrictEqual(await (await fetch('https://data.ethfollow.xyz/api/v1/stats')).json(), { stats: {} });
+    assert.deepStrictEqual(await (await fetch(new Request('https://api.ethfollow.xyz/api/v1/stats#part'))).json(), { stats: {} });
+    assert.strictEqual((await fetch('https://data.ethfollow.xyz/api/v1/stats', { method: 'OPTIONS' })).status, 204);
+    await assert.rejects(fetch('https://data.ethfollow.xyz/api/v1/stats', { signal: AbortSignal.abort() }), { name: 'AbortError' });
+    assert.strictEqual(asked.length, 4);
+    uninstall();
+    assert.strictEqual(globalThis.fetch, own);
+    await shim('https://data.ethfollow.xyz/api/v1/stats');
+    assert.strictEqual(asked.length, 5);
+  } finally {
+    globalThis.fetch = before;
+  }
+});
