@@ -5,16 +5,26 @@ package kit_test
 import (
 	"bytes"
 	"flag"
+	"io"
 	"io/fs"
+	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"regexp"
+	"strings"
 	"testing"
 
+	"github.com/spf13/afero"
+
 	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/fixtures/memsite"
 	"github.com/followpress/followpress/fixtures/naive"
 	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
 )
 
 const (
@@ -26,7 +36,16 @@ var update = flag.Bool("update", false, "write bench/api/scenario.ndjson again")
 
 // subjects are what answers the kit: each starts it and returns the variables that world.mjs reads.
 var subjects = map[string]func(*testing.T) []string{
-	"naive": func(t *testing.T) []string { return []string{"KIT_API=" + reference(t)} },
+	"reference": func(t *testing.T) []string { return []string{"KIT_API=" + reference(t)} },
+	"fallback": func(t *testing.T) []string {
+		handler, err := server.New(t.Context(), generate(t), server.Options{Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []string{"KIT_API=" + serve(t, handler) + base}
+	},
+	// No server but that of the files: the shim makes every answer.
+	"shim": func(t *testing.T) []string { return []string{"KIT_SITE=" + serve(t, bucket(generate(t)))} },
 }
 
 func TestKit(t *testing.T) {
@@ -84,9 +103,42 @@ func reference(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(graph)
-	t.Cleanup(server.Close)
-	return server.URL + base
+	return serve(t, graph) + base
+}
+
+// generate renders the site of the snapshot.
+func generate(t *testing.T) memsite.Site {
+	t.Helper()
+	snapshot := afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.ConformanceEFP()}, "snapshot")
+	files, _, err := generator.ToMemory(t.Context(), snapshot, generator.Options{Config: site.Config{API: site.APIEFP}, NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := memsite.Read(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// bucket serves objects as public storage does.
+func bucket(objects memsite.Site) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		object, ok := objects[site.Key(strings.TrimPrefix(r.URL.Path, "/"))]
+		if r.Method != http.MethodGet || !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, object) // a client that is gone needs no answer
+	}
+}
+
+func serve(t *testing.T, handler http.Handler) (url string) {
+	t.Helper()
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return s.URL
 }
 
 // longLines are those of the kit, which is minified: Node.js shows the line of an error.
