@@ -103,7 +103,7 @@ func (g Graph) BadgesOf(address string) (tokenIDs []string, known bool) {
 
 // Rank ranks all accounts.
 func (g Graph) Rank(ctx context.Context, workers int) error {
-	_, err := rank(ctx, g.graph, workers, 100)
+	_, err := rank(ctx, g.graph, workers, 100, false)
 	return err
 }
 
@@ -119,7 +119,7 @@ func (g Graph) LongestList() (list uint32) {
 
 // ListRenderer renders all objects of one list and gives their size.
 func (g Graph) ListRenderer(ctx context.Context, list uint32) (render func() int, err error) {
-	r, err := rank(ctx, g.graph, 1, 100)
+	r, err := rank(ctx, g.graph, 1, 100, false)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,10 @@ func (g Graph) ListRenderer(ctx context.Context, list uint32) (render func() int
 	if err != nil {
 		return nil, err
 	}
-	s := newRenderer(g.graph, r, config)
+	s, err := newRenderer(ctx, g.graph, r, config, 1)
+	if err != nil {
+		return nil, err
+	}
 	var t scratch
 	var body []byte
 	return func() (size int) {
@@ -141,7 +144,7 @@ func (g Graph) ListRenderer(ctx context.Context, list uint32) (render func() int
 
 // WriteTar renders all objects of the site into a tar file.
 func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
-	r, err := rank(ctx, g.graph, 1, 100)
+	r, err := rank(ctx, g.graph, 1, 100, false)
 	if err != nil {
 		return err
 	}
@@ -149,6 +152,10 @@ func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = newRenderer(g.graph, r, config).render(ctx, workers, &tarOutput{file: w}, noProgress{})
+	s, err := newRenderer(ctx, g.graph, r, config, workers)
+	if err != nil {
+		return err
+	}
+	_, err = s.render(ctx, workers, &tarOutput{file: w}, noProgress{})
 	return err
 }
