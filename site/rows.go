@@ -282,11 +282,13 @@ func stringLen(b []byte) int {
 
 // A Shard is a part of a long table, or its head, without its rows.
 type Shard struct {
-	Owner  string // the list or the address that the rows belong to; "" if they are of the whole site
-	Total  int    // rows of the table
-	Shard  int    // number of this shard, from 0
-	Shards int    // number of shards of the table
-	Size   int    // rows in every shard but the last
+	Owner   string // the list or the address that the rows belong to; "" if they are of the whole site
+	Total   int    // rows of the table
+	Follows int    // those of them that are follows
+	Before  int    // follows in the shards before this one
+	Shard   int    // number of this shard, from 0
+	Shards  int    // number of shards of the table
+	Size    int    // rows in every shard but the last
 
 	places []byte // of a head: the JSON array of places of its rows
 	rows   []byte // JSON array
@@ -311,6 +313,10 @@ func ParseShard(object []byte) (s Shard, err error) {
 			switch string(name) {
 			case `"total"`:
 				s.Total = int(n)
+			case `"follows"`:
+				s.Follows = int(n)
+			case `"before"`:
+				s.Before = int(n)
 			case `"shard"`:
 				s.Shard = int(n)
 			case `"shards"`:
@@ -470,4 +476,58 @@ func HeldRecords(records []byte) iter.Seq2[[]byte, []byte] {
 			}
 		}
 	}
+}
+
+// An AccountFile is what computed answers show of an answer to /account. Address is without quotation
+// marks, the texts are JSON strings, Records is a JSON object.
+type AccountFile struct {
+	Address, Name, Avatar, Records, UpdatedAt []byte
+}
+
+// ParseAccount parses an answer to /account.
+func ParseAccount(account []byte) (a AccountFile, err error) {
+	for name, value := range members(account) {
+		switch string(name) {
+		case `"address"`:
+			e := elementsOf{value}
+			a.Address = e.text(0)
+		case `"ens"`:
+			for name, value := range members(value) {
+				switch string(name) {
+				case `"name"`:
+					a.Name = value
+				case `"avatar"`:
+					a.Avatar = value
+				case `"records"`:
+					a.Records = value
+				case `"updated_at"`:
+					a.UpdatedAt = value
+				}
+			}
+		}
+	}
+	if a.Address == nil || a.Name == nil || a.Avatar == nil || a.Records == nil || a.UpdatedAt == nil {
+		return AccountFile{}, fmt.Errorf("account: %w", ErrMalformed)
+	}
+	return a, nil
+}
+
+// HasName reports whether the account has a name.
+func (a AccountFile) HasName() bool { return string(a.Name) != `""` }
+
+// AppendEntry appends the profile of an account with a name as entries show it.
+func (a AccountFile) AppendEntry(b []byte) []byte {
+	b = append(append(b, `{"name":`...), a.Name...)
+	b = append(append(b, `,"address":"`...), a.Address...)
+	b = append(append(b, `","avatar":`...), a.Avatar...)
+	b = append(append(b, `,"records":`...), a.Records...)
+	return append(append(append(b, `,"updated_at":`...), a.UpdatedAt...), '}')
+}
+
+// DiscoverEntries iterates over the entries of the object DiscoverShardKey, each a JSON object.
+func DiscoverEntries(object []byte) (iter.Seq[[]byte], error) {
+	for _, entries := range members(object) {
+		return elements(entries), nil
+	}
+	return nil, fmt.Errorf("%s: %w", DiscoverShardKey, ErrMalformed)
 }
