@@ -96,7 +96,12 @@ func TestEFPAnswersAreThoseOfTheTwin(t *testing.T) {
 				got := answerTo(handler, r.Method, r.URL(), r.Body)
 				body := got.Body.Bytes()
 				if got.Code != status || status == 200 && r.Method != "HEAD" && !bytes.Equal(body, want) {
-					t.Errorf("seed %d, %s: got %d and %.500s, want %d and %.500s", seed, r, got.Code, body, status, want)
+					at := 0
+					for at < min(len(body), len(want)) && body[at] == want[at] {
+						at++
+					}
+					at = max(0, at-60)
+					t.Errorf("seed %d, %s: got %d and …%.300s, want %d and …%.300s", seed, r, got.Code, body[min(at, len(body)):], status, want[min(at, len(want)):])
 				}
 			}
 		}
