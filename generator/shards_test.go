@@ -51,10 +51,15 @@ func number(t testing.TB, text string) int {
 
 type array = []any
 
-// A naiveRow is a row with the address that it is about.
+// A naiveRow is a row with the address that it is about, and whether the record is a follow.
 type naiveRow struct {
 	address string
+	follow  bool
 	row     array
+}
+
+func areOfFollow(tags []string) bool {
+	return !slices.Contains(tags, "block") && !slices.Contains(tags, "mute")
 }
 
 // heldRows are the rows of what a list holds.
@@ -63,7 +68,7 @@ func (w *twin) heldRows(list *modelList) []naiveRow {
 	for _, r := range list.records {
 		if r.Version == 1 && isAddress(r) {
 			p := w.person(r.Data)
-			rows = append(rows, naiveRow{r.Data, array{r.Data, r.Tags, p.followers, p.name, p.avatar}})
+			rows = append(rows, naiveRow{r.Data, areOfFollow(r.Tags), array{r.Data, r.Tags, p.followers, p.name, p.avatar}})
 		}
 	}
 	return rows
@@ -93,7 +98,7 @@ func (w *twin) holderRows(address string) []naiveRow {
 				state |= 1 << i
 			}
 		}
-		rows = append(rows, naiveRow{f.Address, array{
+		rows = append(rows, naiveRow{f.Address, areOfFollow(f.Tags), array{
 			f.List, f.Address, f.Tags, state, f.Time.UnixMilli(), p.followers, p.name, p.avatar, p.header, number(w.t, p.ranks.Mutuals),
 		}})
 	}
@@ -130,8 +135,17 @@ func (w *twin) addTable(want objects, folder, member, owner string, heads []stri
 		return entriesOf(rows)
 	}
 	start := fmt.Sprintf(`{"%s":"%s",`, member, owner)
+	countFollows := func(rows []naiveRow) (n int) {
+		for _, r := range rows {
+			if r.follow {
+				n++
+			}
+		}
+		return n
+	}
 	for n, shard := range w.shards(entriesOf(rows), 1000) {
-		want[site.Key(fmt.Sprintf("%s/%s/%d", folder, owner, n))] = start + shard[1:]
+		follows := fmt.Sprintf(`"follows":%d,"before":%d,`, countFollows(rows), countFollows(rows[:1000*n]))
+		want[site.Key(fmt.Sprintf("%s/%s/%d", folder, owner, n))] = start + follows + shard[1:]
 	}
 	if len(rows) <= 1000 {
 		return array{}
