@@ -24,6 +24,8 @@ type resolver struct {
 // A decision is the result of resolve in JavaScript.
 type decision struct {
 	Kind, Path, Absent, Forward, Problem string
+	Unknown, Address                     string
+	Empty                                site.EdgeBody
 	Fresh                                bool
 }
 
@@ -110,9 +112,31 @@ func (r *resolver) check(t *testing.T, method, path, query string) {
 		}
 		return
 	}
+	if d.Kind == "post" {
+		// The fallback answers with all problems of such a request but its method.
+		forwardPath, _, _ := strings.Cut(d.Forward, "?")
+		if again := r.config.Resolve(method, forwardPath, ""); method != "POST" || again.Problem != want.Problem || again.Key != want.Key {
+			fail("the fallback answers another request")
+		}
+		return
+	}
 	absent := ""
 	if want.Absent != nil {
 		absent = want.Absent.Name
+	}
+	if forward != "" && !r.hasFallback {
+		switch body, problem := r.config.WithoutFallback(want); {
+		case body != "":
+			if d.Kind != "empty" || d.Empty.Body != body {
+				fail("not the page without entries " + body)
+			}
+			return
+		case problem != nil:
+			if d.Kind != "problem" || d.Problem != problem.Name {
+				fail("not the problem " + problem.Name)
+			}
+			return
+		}
 	}
 	switch {
 	case want.Action == site.AnswerPreflight:
@@ -128,6 +152,9 @@ func (r *resolver) check(t *testing.T, method, path, query string) {
 	case forward == "" || !r.hasFallback:
 		if d.Kind != "object" || keyOf(t, d.Path) != want.Key || d.Absent != absent || d.Fresh != want.Fresh {
 			fail("not the object")
+		}
+		if unknown := want.Unknown != ""; unknown != (d.Unknown != "") || unknown && (site.UnknownKey(site.ListObject(d.Unknown)) != want.Unknown || d.Address != want.Address) {
+			fail("not the object for unknown addresses")
 		}
 	default:
 		if d.Kind != "fallback" || d.Fresh != want.Fresh || !r.same(d.Forward, path, query) {
@@ -160,8 +187,12 @@ func isKey(c site.Config, key site.Key) bool {
 }
 
 func TestResolverAgreesWithSite(t *testing.T) {
-	for _, base := range []string{"", "x", "a/b.c/users"} {
-		config, err := site.Config{BasePath: base, LeaderboardMax: 137}.WithDefaults()
+	for _, config := range []site.Config{
+		{}, {BasePath: "x"}, {BasePath: "a/b.c/users"},
+		{API: site.APIEFP}, {API: site.APIEFP, BasePath: "a/b.c/users"}, {API: site.APIEFP, Names: site.NamesLookup},
+	} {
+		config.LeaderboardMax = 137
+		config, err := config.WithDefaults()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,21 +217,31 @@ func randomRequest(random *rand.Rand, config site.Config) (method, path, query s
 	if random.IntN(20) == 0 {
 		method = pick(random, "HEAD", "OPTIONS", "POST", "get", "")
 	}
-	routes := site.Config{}.Routes()
+	if config.EFP() && random.IntN(10) == 0 {
+		method = "POST"
+	}
+	routes := config.Routes()
 	path = routes[random.IntN(len(routes))].Path(config)
+	users := []string{
+		"0xABCDEFabcdefabcdefabcdefabcdefabcdefabcd", "0Xabcdefabcdefabcdefabcdefabcdefabcdefabcd", "alice.eth", "ALICE.eth", "",
+		"..", "%2e%2e", ".", "CAFÉ.eth", "cafe%CC%81.eth", "%FF", "%E2%9D%A4%EF%B8%8F.eth", "a+b", "a%2Fb", "50%25", "%20x", "0x123", "%zz", "%3D=",
+		"searchFollowing", "users", "recommended", strings.Repeat("x", 255), strings.Repeat("x", 256), strings.Repeat("é", 127), strings.Repeat("é", 128),
+		"0xabcdefabcdefabcdefabcdefabcdefabcdefabcd%EF%B8%8F", "K", "İ", "Σας", "a%C2%A0b", "a!'()*b", "a;b:c@d&e,f$g",
+	}
 	for name, values := range map[string][]string{
-		"board":    {"followers", "following", "mutuals", ""},
+		"board":    {"followers", "following", "mutuals", "ranked", ""},
 		"token_id": {"1", "0", "42", "01", "-1", "", strings.Repeat("9", 78), strings.Repeat("9", 79), "1%00", "..%2f1", "x"},
-		"user": {
-			"0xABCDEFabcdefabcdefabcdefabcdefabcdefabcd", "0Xabcdefabcdefabcdefabcdefabcdefabcdefabcd", "alice.eth", "ALICE.eth", "",
-			"..", "%2e%2e", ".", "CAFÉ.eth", "cafe%CC%81.eth", "%FF", "%E2%9D%A4%EF%B8%8F.eth", "a+b", "a%2Fb", "50%25", "%20x", "0x123", "%zz", "%3D=",
-			"searchFollowing", "users", strings.Repeat("x", 255), strings.Repeat("x", 256), strings.Repeat("é", 127), strings.Repeat("é", 128),
-			"0xabcdefabcdefabcdefabcdefabcdefabcdefabcd%EF%B8%8F", "K", "İ", "Σας", "a%C2%A0b", "a!'()*b", "a;b:c@d&e,f$g",
-		},
-		"limit":   {"1", "10", "99", "137", "138", "0", "010", ""},
-		"number":  {"0", "7", "00", strings.Repeat("1", 18), strings.Repeat("1", 19)},
-		"hash":    {"0", "ff", "0123", "01234", "F", ""},
-		"problem": {"bad-limit", "no-such-list", "no", ""},
+		"user":     users,
+		"other":    users,
+		"address":  {"0xabcdefabcdefabcdefabcdefabcdefabcdefabcd", "0xABCDEFabcdefabcdefabcdefabcdefabcdefabcd", "0x1"},
+		"object":   {"account", "details", "searchFollowing"},
+		"sort":     {"followers", "mutuals"},
+		"script":   {"shim.js", "shimxjs"},
+		"types":    {"shim.d.ts"},
+		"limit":    {"1", "10", "99", "137", "138", "0", "010", ""},
+		"number":   {"0", "7", "00", strings.Repeat("1", 18), strings.Repeat("1", 19)},
+		"hash":     {"0", "ff", "0123", "01234", "F", ""},
+		"problem":  {"bad-limit", "no-such-list", "no", ""},
 	} {
 		path = strings.ReplaceAll(path, "{"+name+"}", pick(random, values...))
 	}
@@ -212,6 +253,12 @@ func randomRequest(random *rand.Rand, config site.Config) (method, path, query s
 	}
 	for random.IntN(2) == 0 {
 		name := pick(random, "limit", "offset", "term", "includeTags", "cache", "Limit", "l%69mit", "x", "", "__proto__", "constructor")
+		if config.EFP() && random.IntN(2) == 0 {
+			name = pick(random, "sort", "direction", "tags", "include", "leader", "t%61gs")
+			query += pick(random, "", "&", "&&") + name + "=" + pick(random, append(users, "ens", "ENS", "ens%2Cx", "x,ens", "x", ",", "a,%2cB", "a%252Cb", ",a", "asc", "ASC", "%61sc",
+				"followers", "Followers", "latest", "top8", "blocked", "K", "%C3%89")...)
+			continue
+		}
 		value := pick(random, "", "1", "5", "05", "10", "100", "101", "138", "0", "-1", "+5", "%35", "x", "true", "false", "TRUE", "fresh", "%66resh",
 			"999999999999999999", "9999999999999999999", "fox", "FOX", "+fox%20", "%C3%89t%C3%A9", "%FF", "%E3%80%80", "%C2%A0a", "a%26b=c", "%2541", "%", "K",
 			strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("%61", 255), strings.Repeat("é", 127), strings.Repeat("é", 128), "2147483648")

@@ -19,11 +19,17 @@ type view struct {
 	Table            site.Edge
 	Bucket, Fallback *origin // Fallback may be nil
 	HasFallback      bool
+	EFP              bool // the site has the whole read API
+	Alone            bool // EFP without a fallback
+	UserAt           int  // where the user begins in a path of EFP without its first slash
+	MaxBody          int  // bytes of a POST
 	Small            bool // leave out of the script what CloudFront does not need
 	MaxNameBytes     int
 	NoStore, NoCache string
 	Fresh            site.Param // asks for a refresh
 	Allow            string     // methods
+	AllowPost        string     // methods of a route that takes a body
+	Flag             string     // the value of every parameter that is a flag
 	RetryAfter       string     // seconds
 	AbsentSeconds    int        // how long a cache may remember that an object does not exist
 	ContentTypes     []string   // of all answers
@@ -48,7 +54,8 @@ func newView(o Options) (*view, error) {
 	v := &view{
 		Table: o.Config.Edge(), MaxNameBytes: site.MaxNameBytes, Fresh: site.ParamCache,
 		NoStore: site.NoStore, NoCache: site.RouteRoot.Route().CacheControl, AbsentSeconds: absentSeconds,
-		Allow: site.AllowedMethods, RetryAfter: strconv.Itoa(int(site.RetryAfter.Seconds())),
+		EFP: o.Config.EFP(), Alone: o.Config.EFP() && o.Fallback == "", UserAt: len(o.Config.BasePath + "/users/"), MaxBody: site.MaxBatchBytes,
+		Allow: site.AllowedMethods, AllowPost: site.PostMethods, Flag: site.Params()[site.ParamInclude].Values[0], RetryAfter: strconv.Itoa(int(site.RetryAfter.Seconds())),
 		Listen: cmp.Or(o.Listen, "8080"), CacheSize: cmp.Or(o.CacheSize, "10g"),
 		CacheDir: cmp.Or(strings.TrimRight(o.CacheDir, "/"), "/var/cache/nginx/followpress"),
 	}
@@ -64,9 +71,9 @@ func newView(o Options) (*view, error) {
 			return nil, fmt.Errorf("--%s: %q: want %s", check.flag, check.value, check.want)
 		}
 	}
-	for _, r := range v.Table.Routes {
-		if !slices.Contains(v.ContentTypes, r.Route.ContentType) {
-			v.ContentTypes = append(v.ContentTypes, r.Route.ContentType)
+	for _, r := range o.Config.Routes() {
+		if !slices.Contains(v.ContentTypes, r.ContentType) {
+			v.ContentTypes = append(v.ContentTypes, r.ContentType)
 		}
 	}
 	var err error
