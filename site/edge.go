@@ -88,9 +88,9 @@ type EdgeBody struct {
 // An EdgeError is the answer to a problem: the body is the object _errors/{name}.
 type EdgeError struct {
 	Status  int          `json:"status"`
-	Title   string       `json:"title"`
+	Title   string       `json:"title,omitempty"`
 	Detail  string       `json:"detail"`
-	Caching string       `json:"caching"` // Cache-Control
+	Caching string       `json:"caching,omitempty"` // Cache-Control
 	Headers []EdgeHeader `json:"-"`
 	Body    string       `json:"-"`
 }
@@ -112,7 +112,7 @@ const (
 type EdgeRoute struct {
 	Route   *Route      `json:"-"`
 	Path    string      `json:"path"` // matches a whole path without its first slash; the first group is the variable
-	Subject EdgeSubject `json:"subject"`
+	Subject EdgeSubject `json:"subject,omitempty"`
 	Legal   string      `json:"legal,omitempty"`   // matches a legal variable
 	Problem string      `json:"problem,omitempty"` // answers any other
 	Caching string      `json:"caching,omitempty"` // Cache-Control
@@ -197,7 +197,7 @@ func (c Config) Edge() Edge {
 		e.Routes = append(e.Routes, c.edgeRoute(r))
 	}
 	if c.EFP() {
-		e.Routes, e.Lookup = groupAlike(e.Routes), c.Names == NamesLookup
+		e.Routes, e.Lookup = GroupAlike(e.Routes), c.Names == NamesLookup
 	}
 	for name, rule := range c.Params() {
 		p := edgeParam(rule)

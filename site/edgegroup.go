@@ -17,9 +17,9 @@ func (c Config) edgeEFP(e *EdgeRoute) {
 	}
 }
 
-// groupAlike makes one row of all rows that differ in nothing but their last segments: a
+// GroupAlike makes one row of all rows that differ in nothing but their last segments: a
 // configuration is smaller with fewer rows, and decides faster.
-func groupAlike(routes []EdgeRoute) []EdgeRoute {
+func GroupAlike(routes []EdgeRoute) []EdgeRoute {
 	var groups []*edgeGroup
 	byLikeness := map[string]*edgeGroup{}
 	for _, r := range routes {

@@ -5,7 +5,11 @@ const table = {{json .Table}};
 const hasFallback = {{.HasFallback}};
 
 table.routes.forEach((route) => {
+{{- if .Compact}}
+  route.matcher = new RegExp('^' + route.path.replace('~', {{json .BaseExpression}}).replace(/@/g, '([^/]*)') + '$');
+{{- else}}
   route.matcher = new RegExp(route.path);
+{{- end}}
 });
 const space = new RegExp('^' + table.space + '+|' + table.space + '+$', 'g');
 const unsafe = new RegExp(table.unsafe);
@@ -55,23 +59,41 @@ function answer(route, path, variable, query{{if .EFP}}, second{{end}}) {
   if (kept.problem) {
     return kept;
   }
+{{- if .Compact}}
+  const a = { kind: 'object', path: '/' + path, forward: '' };
+{{- else}}
   const a = { kind: 'object', path: '/' + path, absent: route.absent, caching: route.caching, forward: '', fresh: false };
+{{- end}}
+{{- if .Compact}}
+  const isUser = path.indexOf('{{.Base}}/users/') === 0;
+{{- else}}
   if (route.subject === 'stored') {
     return a;
   }
+{{- end}}
   const names = Object.keys(kept).sort();
   if (route.variant && names.join() === 'limit') {
     a.path = '/' + route.variant.replace('{board}', variable).replace('{limit}', kept.limit);
     return a; // each limit has an object of its own
   }
+{{- if .Compact}}
+  if (variable !== undefined && !route.variant && !isUser && !new RegExp('{{.LegalList}}').test(variable)) {
+    return problem('bad-token-id');
+  }
+{{- else}}
   if (route.subject === 'list' && !new RegExp(route.legal).test(variable)) {
     return problem(route.problem);
   }
-  if (route.subject === 'user') {
+{{- end}}
+{{- if .Table.Lookup}}
+  let isName = false;
+{{- end}}
+  if ({{if .Compact}}isUser{{else}}route.subject === 'user'{{end}}) {
     const user = lookUp(variable);
     if (!user) {
-      return problem(route.absent);
+      return problem({{if .Compact}}'no-such-name'{{else}}route.absent{{end}});
     }
+{{- if not .Compact}}
     if (user.address) {
       a.absent = '';
 {{- if .EFP}}
@@ -79,6 +101,10 @@ function answer(route, path, variable, query{{if .EFP}}, second{{end}}) {
       a.unknown = route.unknown ? path.replace(/^.*\//, '') : '';
 {{- end}}
     }
+{{- end}}
+{{- if .Table.Lookup}}
+    isName = !user.address;
+{{- end}}
 {{- if .EFP}}
     const at = {{.UserAt}};
 {{- else}}
@@ -101,9 +127,11 @@ function answer(route, path, variable, query{{if .EFP}}, second{{end}}) {
     }
     a.path = a.path.replace(/[^\/]*(\/[^\/]*)$/, other.text + '$1');
   }
+{{- if not .Compact}}
   a.fresh = kept.{{.Fresh}} !== undefined;
+{{- end}}
 {{- if .HasFallback}}
-  if (names.length > 0 || route.computed{{if .Table.Lookup}} || route.subject === 'user' && !a.address{{end}}) {
+  if (names.length > 0 || route.computed{{if .Table.Lookup}} || isName{{end}}) {
     a.kind = 'fallback';
     a.forward = a.path + (names.length > 0 ? '?' : '') + names.map((name) => name + '=' + kept[name]).join('&');
   }
@@ -115,7 +143,7 @@ function answer(route, path, variable, query{{if .EFP}}, second{{end}}) {
     return route.empty ? a : problem('unavailable');
   }
 {{- if .Table.Lookup}}
-  if (route.subject === 'user' && !a.address) {
+  if (isName) {
     return problem('unavailable');
   }
 {{- end}}
@@ -248,19 +276,16 @@ function ownAnswer(a, name, ifNoneMatch) {
     table.preflight.forEach(add);
     return { status: 204, headers: headers, body: '' };
   }
+{{- if not .Compact}}
   if (a.fresh) {
     headers['x-refresh'] = 'unavailable';
   }
+{{- end}}
 {{- if not .Small}}
 {{- if .EFP}}
   if (name === '' || a.kind === 'empty') {
     const empty = a.empty || table.empty;
-    headers['content-type'] = 'application/json';
-    headers['cache-control'] = a.fresh ? '{{.NoStore}}' : a.caching;
-    headers.etag = empty.etag;
-    return holds(ifNoneMatch, empty.etag) && a.caching !== '{{.NoStore}}'
-      ? { status: 304, headers: headers, body: '' }
-      : { status: 200, headers: headers, body: empty.body };
+    return page(a, empty.body, empty.etag, ifNoneMatch);
   }
 {{- else}}
   if (name === '') {
@@ -274,21 +299,43 @@ function ownAnswer(a, name, ifNoneMatch) {
 {{- end}}
 {{- else if .Alone}}
   if (a.kind === 'empty') {
-    return { status: 200, headers: { 'content-type': 'application/json', 'cache-control': a.caching }, body: a.empty.body };
+    return { status: 200, headers: { 'content-type': 'application/json', 'cache-control': '{{.AbsentCaching}}' }, body: a.empty.body };
   }
 {{- end}}
   const p = table.problems[name];
   headers['content-type'] = 'application/problem+json';
-  headers['cache-control'] = a.fresh ? '{{.NoStore}}' : p.caching;
+  headers['cache-control'] = {{if .Compact}}p.caching || '{{.AbsentCaching}}'{{else}}a.fresh ? '{{.NoStore}}' : p.caching{{end}};
   if (p.status === 405) {
     headers.allow = {{if .EFP}}name === 'post-only' ? '{{.AllowPost}}' : {{end}}'{{.Allow}}';
   } else if (p.status === 503) {
     headers['retry-after'] = '{{.RetryAfter}}';
   }
-  const body = { type: 'about:blank', title: p.title, status: p.status, detail: p.detail, response: p.detail };
+  const body = { type: 'about:blank', title: {{if .Compact}}({{json .Titles}})[p.status]{{else}}p.title{{end}}, status: p.status, detail: p.detail, response: p.detail };
   return { status: p.status, headers: headers, body: JSON.stringify(body) };
 }
 {{- if not .Small}}
+{{- if .EFP}}
+
+// page makes an answer with a body that the edge has.
+function page(a, body, etag, ifNoneMatch) {
+  const headers = { 'content-type': 'application/json', 'cache-control': a.fresh ? '{{.NoStore}}' : a.caching };
+  if (a.fresh) {
+    headers['x-refresh'] = 'unavailable';
+  }
+  if (a.caching === '{{.NoStore}}') {
+    return { status: 200, headers: headers, body: body };
+  }
+  headers.etag = etag;
+  return holds(ifNoneMatch, etag)
+    ? { status: 304, headers: headers, body: '' }
+    : { status: 200, headers: headers, body: body };
+}
+
+// filled returns the body of an object for unknown addresses with the address in its places.
+function filled(a, body) {
+  return body.split('{{.UnknownAddress}}').join(a.address);
+}
+{{- end}}
 
 // holds reports whether an If-None-Match header has an entity tag.
 function holds(ifNoneMatch, etag) {
