@@ -103,6 +103,11 @@ func newView(o Options) (*view, error) {
 	return v, nil
 }
 
+// Selecting are the parameters of a route that decide which entries an answer has.
+func (v *view) Selecting(r site.EdgeRoute) []site.Param {
+	return slices.DeleteFunc(slices.Clone(r.Params), func(p site.Param) bool { return !v.Table.Params[p].Selects })
+}
+
 // parseNetworks reads addresses and networks; nil means only this machine.
 func parseNetworks(texts []string) ([]netip.Prefix, error) {
 	if texts == nil {
