@@ -39,7 +39,7 @@ func BenchmarkParseRecord(b *testing.B) {
 	for b.Loop() {
 		rows := 0
 		for line := range bytes.Lines(table) {
-			if _, _, err := generator.ParseRecord(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
+			if _, _, _, err := generator.ParseRecord(bytes.TrimSuffix(line, []byte("\n")), false); err != nil {
 				b.Fatal(err)
 			}
 			rows++

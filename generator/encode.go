@@ -120,8 +120,7 @@ func (g *graph) appendShard(b []byte, list uint32, follows []record, n int) []by
 }
 
 // appendDetails appends the answer to /details.
-func (g *graph) appendDetails(b []byte, r *ranks, list uint32) []byte {
-	account := g.owners[list]
+func (g *graph) appendDetails(b []byte, r *ranks, account uint32) []byte {
 	b = append(b, `{"address":"`...)
 	b = g.accounts[account].Append(b)
 	b = append(b, `","ens":`...)
@@ -133,12 +132,17 @@ func (g *graph) appendDetails(b []byte, r *ranks, list uint32) []byte {
 		b = strconv.AppendUint(b, uint64(r.rank[m][account]), 10)
 	}
 	b = append(b, `"},"primary_list":`...)
+	return append(g.appendPrimary(b, account), '}')
+}
+
+// appendPrimary appends the token ID of the primary list of an account.
+func (g *graph) appendPrimary(b []byte, account uint32) []byte {
 	if primary := g.primary[account]; primary != none {
 		b = append(b, '"')
 		b = append(b, g.tokens[primary]...)
-		return append(b, `"}`...)
+		return append(b, '"')
 	}
-	return append(b, "null}"...)
+	return append(b, "null"...)
 }
 
 // eventText is the part of an event's badge item that does not depend on the account.
@@ -214,10 +218,7 @@ func (g *graph) appendBadges(b []byte, field string, events eventTexts, account 
 
 // appendLeaderboard appends the first accounts of a leaderboard.
 func (g *graph) appendLeaderboard(b []byte, r *ranks, board site.Board, limit int) []byte {
-	m, member := followers, `","followers_count":"`
-	if board == site.Following {
-		m, member = following, `","following_count":"`
-	}
+	m, member := boardMember(board)
 	b = append(b, '[')
 	for i, account := range r.first[m][:min(limit, len(r.first[m]))] {
 		if i > 0 {
@@ -232,6 +233,25 @@ func (g *graph) appendLeaderboard(b []byte, r *ranks, board site.Board, limit in
 		b = append(b, `"}`...)
 	}
 	return append(b, ']')
+}
+
+// boardMember returns what a leaderboard counts, and the text before the count in its entries.
+func boardMember(board site.Board) (m measure, member string) {
+	switch board {
+	case site.Following:
+		return following, `","following_count":"`
+	case site.Blocked:
+		return blocks, `","blocked_by_count":"`
+	case site.Blocks:
+		return blocking, `","blocks_count":"`
+	case site.Muted:
+		return muted, `","muted_by_count":"`
+	case site.Mutes:
+		return muting, `","mutes_count":"`
+	case site.Mutuals:
+		return mutuals, `","mutuals_count":"`
+	}
+	return followers, `","followers_count":"`
 }
 
 // searchShards is the number of search shards of a list with that many follows. A list that fits

@@ -19,16 +19,16 @@ func SetPatience(d time.Duration) (reset func()) {
 	return func() { cleanUpTime = was }
 }
 
-// ParseRecord parses a row of the table records as a run does.
-func ParseRecord(line []byte) (tokenID string, r site.Record, err error) {
-	row, err := parseRecordRow(line)
+// ParseRecord parses a row of the table records as a run does, with its time for the API efp.
+func ParseRecord(line []byte, timed bool) (tokenID string, r site.Record, added int64, err error) {
+	row, err := parseRecordRow(line, timed)
 	if err != nil {
-		return "", site.Record{}, err
+		return "", site.Record{}, 0, err
 	}
 	if row.isAddress {
 		row.data = row.address.String()
 	}
-	return row.tokenID, site.Record{Version: row.version, RecordType: row.recordType, Data: row.data, Tags: row.tags}, nil
+	return row.tokenID, site.Record{Version: row.version, RecordType: row.recordType, Data: row.data, Tags: row.tags}, row.added, nil
 }
 
 // A Graph is a snapshot in memory.
@@ -40,9 +40,70 @@ func Load(ctx context.Context, snapshot afero.Fs, workers int) (Graph, error) {
 	return Graph{g}, err
 }
 
+// LoadEFP reads a snapshot into a graph for the API efp.
+func LoadEFP(ctx context.Context, snapshot afero.Fs, workers int) (Graph, error) {
+	g, err := load(ctx, &reader{snapshot: snapshot, workers: workers, maxText: 64 << 10, efp: true, report: newReport(""), progress: noProgress{}})
+	return Graph{g}, err
+}
+
+// A TimedRecord is the data of a record and when it was added.
+type TimedRecord struct {
+	Data  string
+	Added int64
+}
+
+// TimedRecords returns the records of each list by its token ID.
+func (g Graph) TimedRecords() map[string][]TimedRecord {
+	all := map[string][]TimedRecord{}
+	for list, token := range g.tokens {
+		added := g.addedOf(uint32(list))
+		for i, r := range g.recordsOf(uint32(list)) {
+			data := ""
+			if r.data&otherData != 0 {
+				data = g.other[r.data&^otherData]
+			} else {
+				data = g.accounts[r.data].String()
+			}
+			all[token] = append(all[token], TimedRecord{data, added[i]})
+		}
+	}
+	return all
+}
+
+// IsTimed reports whether the graph holds what only the API efp shows.
+func (g Graph) IsTimed() bool { return g.added != nil || g.recommended != nil }
+
+// Recommended returns the addresses and classes of the recommended accounts.
+func (g Graph) Recommended() (all [][2]string) {
+	for _, r := range g.recommended {
+		all = append(all, [2]string{r.address.String(), r.class})
+	}
+	return all
+}
+
+// Addresses is the number of addresses that count.
+func (g Graph) Addresses() int { return g.addresses }
+
+// ListOps is the number of operations on lists.
+func (g Graph) ListOps() uint64 { return g.listOps }
+
+// BadgesOf returns the token IDs of the badges of an address, by event. known says whether it is an
+// account of the graph.
+func (g Graph) BadgesOf(address string) (tokenIDs []string, known bool) {
+	a, err := site.ParseAddress(address)
+	account, known := g.accountOf[a]
+	if err != nil || !known {
+		return nil, false
+	}
+	for _, b := range g.badgesOf(account) {
+		tokenIDs = append(tokenIDs, b.tokenID)
+	}
+	return tokenIDs, true
+}
+
 // Rank ranks all accounts.
 func (g Graph) Rank(ctx context.Context, workers int) error {
-	_, err := rank(ctx, g.graph, workers, 100)
+	_, err := rank(ctx, g.graph, workers, 100, false)
 	return err
 }
 
@@ -58,7 +119,7 @@ func (g Graph) LongestList() (list uint32) {
 
 // ListRenderer renders all objects of one list and gives their size.
 func (g Graph) ListRenderer(ctx context.Context, list uint32) (render func() int, err error) {
-	r, err := rank(ctx, g.graph, 1, 100)
+	r, err := rank(ctx, g.graph, 1, 100, false)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +127,10 @@ func (g Graph) ListRenderer(ctx context.Context, list uint32) (render func() int
 	if err != nil {
 		return nil, err
 	}
-	s := newRenderer(g.graph, r, config)
+	s, err := newRenderer(ctx, g.graph, r, config, 1)
+	if err != nil {
+		return nil, err
+	}
 	var t scratch
 	var body []byte
 	return func() (size int) {
@@ -80,7 +144,7 @@ func (g Graph) ListRenderer(ctx context.Context, list uint32) (render func() int
 
 // WriteTar renders all objects of the site into a tar file.
 func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
-	r, err := rank(ctx, g.graph, 1, 100)
+	r, err := rank(ctx, g.graph, 1, 100, false)
 	if err != nil {
 		return err
 	}
@@ -88,6 +152,10 @@ func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = newRenderer(g.graph, r, config).render(ctx, workers, &tarOutput{file: w}, noProgress{})
+	s, err := newRenderer(ctx, g.graph, r, config, workers)
+	if err != nil {
+		return err
+	}
+	_, err = s.render(ctx, workers, &tarOutput{file: w}, noProgress{})
 	return err
 }

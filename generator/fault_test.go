@@ -267,6 +267,38 @@ var invalidRows = map[string]map[string]string{ // table → row → reason
 	},
 }
 
+// invalidTimes and invalidRecommended are invalid for the API efp only. The other one does not read
+// them.
+var (
+	invalidTimes = map[string]string{
+		timed(`""`):                                "added: nothing is not a time like 2026-01-31T00:00:00Z (RFC 3339)",
+		timed(`"yesterday"`):                       `added: "yesterday" is not a time like 2026-01-31T00:00:00Z (RFC 3339)`,
+		timed(`"2026-01-31"`):                      `added: "2026-01-31" is not a time`,
+		timed(`"2026-01-31T00:00:00"`):             `added: "2026-01-31T00:00:00" is not a time`,
+		timed(`"2026-01-31 00:00:00Z"`):            `added: "2026-01-31 00:00:00Z" is not a time`,
+		timed(`"2026-01-31T0:00:00Z"`):             `added: "2026-01-31T0:00:00Z" is not a time`,
+		timed(`"2026-01-31T00:00:00,5Z"`):          `added: "2026-01-31T00:00:00,5Z" is not a time`,
+		timed(`"2026-02-30T00:00:00Z"`):            `added: "2026-02-30T00:00:00Z" is not a time`,
+		timed(`" 2026-01-31T00:00:00Z"`):           `added: " 2026-01-31T00:00:00Z" is not a time`,
+		timed(`1726680254493`):                     "added: number where a text belongs",
+		timed(`{"at":"2026-01-31T00:00:00.000Z"}`): "added: object where a text belongs",
+	}
+	invalidRecommended = map[string]string{
+		`{"address":"` + bob + `"`:             "bad JSON",
+		`"` + bob + `"`:                        "not a JSON object",
+		`{"class":"A"}`:                        "address: nothing is not an address (0x and 40 hexadecimal digits)",
+		`{"address":"bob.eth"}`:                `address: "bob.eth" is not an address (0x and 40 hexadecimal digits)`,
+		`{"address":1}`:                        "address: number where a text belongs",
+		`{"address":"` + bob + `","class":1}`:  "class: number where a text belongs",
+		`{"address":"` + bob + `","class":[]}`: "class: array where a text belongs",
+	}
+)
+
+// timed is a row of records with a time.
+func timed(added string) string {
+	return `{"token_id":"1","version":1,"record_type":"address","data":"` + bob + `","added":` + added + `}`
+}
+
 const (
 	alice = "0xaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	bob   = "0xbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -284,42 +316,51 @@ func validRows() snapshot {
 }
 
 func TestInvalidRows(t *testing.T) {
-	skip := small
-	skip.SkipInvalid = true
 	valid := validRows()
-	want := inMemory(t, valid, small)
 	for table, rows := range invalidRows {
-		everything := valid
-		for row, reason := range rows {
-			s := valid.adding(table, row)
-			where := table + ".ndjson:2: " + reason
-			_, _, err := generator.ToMemory(t.Context(), s.fs(), small)
-			if err == nil || !strings.HasPrefix(err.Error(), where) {
-				t.Errorf("%s: %q\n got %v\nwant %s", table, row, err, where)
-			} else {
-				wantError(t, err, where)
-			}
+		checkInvalidRows(t, valid, table, rows, small)
+	}
+	valid = valid.adding("recommended", `{"address":"`+bob+`"}`)
+	checkInvalidRows(t, valid, "records", invalidTimes, smallEFP)
+	checkInvalidRows(t, valid, "recommended", invalidRecommended, smallEFP)
+}
 
-			files, report, err := generator.ToMemory(t.Context(), s.fs(), skip)
-			if err != nil {
-				t.Errorf("%s: %q: skipping: got %v, want no error", table, row, err)
-				continue
-			}
-			counts := report.Tables[table]
-			if counts.Rows != 2 || counts.Skipped != 1 || report.Skipped() != 1 || len(report.Invalid) != 1 {
-				t.Errorf("%s: %q: got counts %+v and invalid %v, want one of two rows skipped", table, row, counts, report.Invalid)
-			} else if text := report.Invalid[0].Error(); !strings.HasPrefix(text, where) || !strings.Contains(report.String(), text) {
-				t.Errorf("%s: %q: got %q in the report %q, want %s", table, row, text, report, where)
-			}
-			if err := readTree(t, files).Compare(want); err != nil {
-				t.Errorf("%s: %q: got an effect of a skipped row, want none: %v", table, row, err)
-			}
-			everything = everything.adding(table, row)
+// checkInvalidRows adds each row to a table of one row: a run names the row, or skips it.
+func checkInvalidRows(t *testing.T, valid snapshot, table string, rows map[string]string, o generator.Options) {
+	t.Helper()
+	skip := o
+	skip.SkipInvalid = true
+	want := inMemory(t, valid, o)
+	everything := valid
+	for row, reason := range rows {
+		s := valid.adding(table, row)
+		where := table + ".ndjson:2: " + reason
+		_, _, err := generator.ToMemory(t.Context(), s.fs(), o)
+		if err == nil || !strings.HasPrefix(err.Error(), where) {
+			t.Errorf("%s: %q\n got %v\nwant %s", table, row, err, where)
+		} else {
+			wantError(t, err, where)
 		}
-		_, report, err := generator.ToMemory(t.Context(), everything.fs(), skip)
-		if err != nil || report.Tables[table].Skipped != len(rows) {
-			t.Errorf("%s: got %+v, %v, want %d rows skipped", table, report, err, len(rows))
+
+		files, report, err := generator.ToMemory(t.Context(), s.fs(), skip)
+		if err != nil {
+			t.Errorf("%s: %q: skipping: got %v, want no error", table, row, err)
+			continue
 		}
+		counts := report.Tables[table]
+		if counts.Rows != 2 || counts.Skipped != 1 || report.Skipped() != 1 || len(report.Invalid) != 1 {
+			t.Errorf("%s: %q: got counts %+v and invalid %v, want one of two rows skipped", table, row, counts, report.Invalid)
+		} else if text := report.Invalid[0].Error(); !strings.HasPrefix(text, where) || !strings.Contains(report.String(), text) {
+			t.Errorf("%s: %q: got %q in the report %q, want %s", table, row, text, report, where)
+		}
+		if err := readTree(t, files).Compare(want); err != nil {
+			t.Errorf("%s: %q: got an effect of a skipped row, want none: %v", table, row, err)
+		}
+		everything = everything.adding(table, row)
+	}
+	_, report, err := generator.ToMemory(t.Context(), everything.fs(), skip)
+	if err != nil || report.Tables[table].Skipped != len(rows) {
+		t.Errorf("%s: got %+v, %v, want %d rows skipped", table, report, err, len(rows))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/followpress/followpress/generator"
@@ -77,6 +78,11 @@ func FuzzParseRecord(f *testing.F) {
 	for row := range invalidRows["records"] {
 		f.Add([]byte(row))
 	}
+	for row := range invalidTimes {
+		f.Add([]byte(row))
+	}
+	f.Add([]byte(timed(`"2024-10-14T19:45:38.617999+02:00"`)))
+	f.Add([]byte(timed(`null`)))
 	for line := range strings.Lines(validRows()["records.ndjson"] + randomSnapshot(3, shape{accounts: 9, lists: 2, records: 60, hostile: true})["records.ndjson"]) {
 		f.Add([]byte(strings.TrimSpace(line)))
 	}
@@ -84,13 +90,21 @@ func FuzzParseRecord(f *testing.F) {
 		if ambiguous(line) {
 			t.Skip("repeated members, or names of members in another letter case")
 		}
-		token, got, err := generator.ParseRecord(line)
+		token, got, _, err := generator.ParseRecord(line, false)
 		wantToken, want, wantErr := plainRecord(line)
 		if (err == nil) != (wantErr == nil) {
 			t.Fatalf("%q: got %v, want %v as encoding/json", line, err, wantErr)
 		}
 		if err == nil && (token != wantToken || !reflect.DeepEqual(got, want)) {
 			t.Fatalf("%q: got list %q, %+v\nwant list %q, %+v", line, token, got, wantToken, want)
+		}
+		wantAdded, timeErr := plainTime(line)
+		_, timedRecord, added, err := generator.ParseRecord(line, true)
+		if (err == nil) != (wantErr == nil && timeErr == nil) {
+			t.Fatalf("%q: with its time: got %v, want %v, %v as encoding/json", line, err, wantErr, timeErr)
+		}
+		if err == nil && (added != wantAdded || !reflect.DeepEqual(timedRecord, want)) {
+			t.Fatalf("%q: got %+v, added at %d\nwant %+v, added at %d", line, timedRecord, added, want, wantAdded)
 		}
 	})
 }
@@ -101,6 +115,8 @@ var (
 )
 
 var hexadecimal = regexp.MustCompile(`^0x([0-9a-f]{2})*$`)
+
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
 
 // plainRecord reads a row in the plainest way.
 func plainRecord(line []byte) (token string, r site.Record, err error) {
@@ -136,9 +152,24 @@ func plainRecord(line []byte) (token string, r site.Record, err error) {
 	return *row.TokenID, r, nil
 }
 
+// plainTime reads the time of a row of records in the plainest way.
+func plainTime(line []byte) (added int64, err error) {
+	var row struct {
+		Added *string `json:"added"`
+	}
+	if err := stdjson.Unmarshal(line, &row); err != nil || row.Added == nil {
+		return 0, err
+	}
+	if !rfc3339.MatchString(*row.Added) {
+		return 0, errors.New("another form")
+	}
+	t, err := time.Parse(time.RFC3339, *row.Added)
+	return t.UnixMilli(), err
+}
+
 // members are the names that mean something in a row.
 var members = []string{
-	"token_id", "owner", "user", "version", "record_type", "data", "tags", "address", "primary_list", "ens",
+	"token_id", "owner", "user", "version", "record_type", "data", "tags", "added", "address", "primary_list", "ens",
 	"name", "avatar", "header", "display", "records", "chains", "fresh", "resolver", "errors",
 }
 

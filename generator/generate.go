@@ -150,7 +150,7 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging) error
 	if notReplaceable != nil {
 		return notReplaceable
 	}
-	if err := dest.checkNames(ctx, s.next(), renderer.graph.names); err != nil {
+	if err := dest.checkNames(ctx, s.next(), renderer.nameCopies()); err != nil {
 		return err
 	}
 	out, end, err := dest.create(s.next(), p, r.report.AsOf)
@@ -192,18 +192,22 @@ func (r *run) prepare(ctx context.Context) (*renderer, error) {
 	start := time.Now()
 	g, err := load(ctx, &reader{
 		snapshot: r.snapshot, workers: r.Workers, skipInvalid: r.SkipInvalid, maxText: r.Config.MaxProfileText,
-		refreshed: r.Refreshed, report: r.report, progress: r.Progress,
+		refreshed: r.Refreshed, efp: r.Config.EFP(), report: r.report, progress: r.Progress,
 	})
 	if err != nil {
 		return nil, err
 	}
 	r.Progress.Stage("rank", 0)
-	ranks, err := rank(ctx, g, r.Workers, r.Config.LeaderboardMax)
+	ranks, err := rank(ctx, g, r.Workers, r.Config.LeaderboardMax, r.Config.EFP())
+	if err != nil {
+		return nil, err
+	}
+	renderer, err := newRenderer(ctx, g, ranks, r.Config, r.Workers)
 	if err != nil {
 		return nil, err
 	}
 	r.report.Duration.Read = time.Since(start).Seconds()
-	return newRenderer(g, ranks, r.Config), nil
+	return renderer, nil
 }
 
 // compare renders without writing, to find the differences from the live site.

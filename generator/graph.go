@@ -9,7 +9,8 @@ import (
 
 // A graph is a snapshot in memory. Accounts and lists are numbered from 0, in the order in which the
 // snapshot first names them, and their attributes are in slices with that index. A record takes
-// 12 bytes, 16 while it is loaded, and 4 more for ranking if it is a follow of a primary list.
+// 12 bytes, 16 while it is loaded, and 4 more for ranking if it is a follow of a primary list. For
+// the API efp it takes 8 more, and 9 more if a primary list holds an account by it.
 type graph struct {
 	asOf string
 
@@ -33,6 +34,12 @@ type graph struct {
 	names  []lookupName // names of accounts that can be looked up, sorted
 	events []site.Event // in the order of the snapshot
 	badges []badge      // sorted by account and event; the smallest token of each
+
+	// What only the API efp shows.
+	added       []int64          // by record; milliseconds since the Unix epoch, 0 for none
+	recommended []recommendedRow // in order, each address once; the graph need not know it
+	addresses   int              // rows of accounts, accounts of lists, and addresses that a list holds
+	listOps     uint64           // operations on lists that made the graph
 }
 
 // none is an index that no account or list has.
@@ -101,6 +108,26 @@ func (g *graph) account(address site.Address) uint32 {
 	return id
 }
 
+// fillAccounts gives accounts without a row no profile and no primary list.
+func (g *graph) fillAccounts() {
+	g.profiles = extend(g.profiles, len(g.accounts))
+	for len(g.primary) < len(g.accounts) {
+		g.primary = append(g.primary, none)
+	}
+}
+
+// countHeld counts the accounts from a number on that a list holds.
+func (g *graph) countHeld(from int) int {
+	held, n := make([]bool, len(g.accounts)-from), 0
+	for _, r := range g.records {
+		if g.holds(r) && int(r.data) >= from && !held[int(r.data)-from] {
+			held[int(r.data)-from] = true
+			n++
+		}
+	}
+	return n
+}
+
 func (g *graph) kind(version uint32, recordType string) uint32 {
 	k := kind{version, recordType}
 	if id, ok := g.kindOf[k]; ok {
@@ -149,15 +176,25 @@ func (g *graph) recordsOf(list uint32) []record {
 	return g.records[g.offsets[list]:g.offsets[list+1]]
 }
 
+// addedOf returns when the records of a list were added, in its order. It is for the API efp only.
+func (g *graph) addedOf(list uint32) []int64 {
+	return g.added[g.offsets[list]:g.offsets[list+1]]
+}
+
 // isFollow reports whether the list's account follows the record's address.
 func (g *graph) isFollow(r record) bool {
 	tags := &g.tagSets[r.tags]
-	return r.data&otherData == 0 && g.kinds[r.kind].followable() && !tags.block && !tags.mute
+	return g.holds(r) && !tags.block && !tags.mute
 }
 
 // isBlock reports whether the list's account blocks the record's address.
 func (g *graph) isBlock(r record) bool {
-	return r.data&otherData == 0 && g.kinds[r.kind].followable() && g.tagSets[r.tags].block
+	return g.holds(r) && g.tagSets[r.tags].block
+}
+
+// holds reports whether a record is about an address, whatever its tags.
+func (g *graph) holds(r record) bool {
+	return r.data&otherData == 0 && g.kinds[r.kind].followable()
 }
 
 // profile returns the profile of an account, or an empty one.

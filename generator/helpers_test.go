@@ -25,6 +25,9 @@ import (
 // wait for the files of all other tests; only TestPowerFailure does it.
 var small = generator.Options{Config: site.Config{LeaderboardMax: 10}, NoSync: true}
 
+// smallEFP is small for the API efp.
+var smallEFP = generator.Options{Config: site.Config{API: site.APIEFP, LeaderboardMax: 10}, NoSync: true}
+
 type objects = memsite.Site
 
 // inMemory makes the site of a snapshot in memory.

@@ -19,7 +19,7 @@ func newIndex(s *renderer, entries []site.Entry) index {
 	g := s.graph
 	digits := site.ShardDigits(len(entries))
 	x := index{root: site.Root{
-		Format: site.Format, AsOf: g.asOf, Config: s.config, BucketDigits: s.bucketDigits, ShardDigits: digits,
+		Format: site.Format, AsOf: g.asOf, Config: s.config, BucketDigits: s.bucketDigits, TokenDigits: s.tokenDigits, ShardDigits: digits,
 		HeaderRules: s.config.HeaderRules(), Manifest: map[string]site.MD5{},
 		Counts: site.Counts{
 			Accounts: len(g.accounts), Lists: len(g.tokens), Records: len(g.records), Names: len(g.names),

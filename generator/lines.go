@@ -164,6 +164,7 @@ type reader struct {
 	skipInvalid bool
 	maxText     int       // limit of a profile's text in bytes; longer ones are left out
 	refreshed   Refreshed // nil for none
+	efp         bool      // whether the site has the API efp, which shows more of a snapshot
 	report      *Report
 	progress    Progress
 }

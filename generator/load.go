@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spf13/afero"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/site"
@@ -27,6 +28,7 @@ type loader struct {
 	wanted   []string // by account; the list that it names as primary
 	seen     []bool   // by account; whether it had a row
 	incoming []incomingRecord
+	added    []int64 // by incoming record; nil unless the API is efp
 	badges   map[accountEvent]refreshedBadge // newer than the snapshot
 }
 
@@ -45,21 +47,46 @@ func load(ctx context.Context, r *reader) (*graph, error) {
 	r.report.AsOf, r.report.LongTexts.Most = asOf, r.maxText
 	// Open all tables before reading the first, so that a missing one is reported at once.
 	for _, t := range tables {
-		file, err := openTable(r.snapshot, t)
-		if err != nil {
+		if err := checkTable(r.snapshot, t); err != nil {
 			return nil, err
-		}
-		if err := file.close(); err != nil {
-			return nil, fmt.Errorf("close %s: %w", file.name, err)
 		}
 	}
 	l := &loader{reader: r, graph: newGraph(asOf), eventOf: map[string]uint32{}}
-	for _, read := range []func(context.Context) error{l.readEvents, l.readLists, l.readAccounts, l.readRecords, l.readBadges} {
+	read := []func(context.Context) error{l.readEvents, l.readLists, l.readAccounts, l.readRecords, l.readBadges}
+	var listOps *uint64
+	if r.efp {
+		if listOps, err = readListOps(r.snapshot); err != nil {
+			return nil, err
+		}
+		switch err := checkTable(r.snapshot, tableRecommended); {
+		case err == nil:
+			read = append(read, l.readRecommended)
+		case !errors.Is(err, errNoTable):
+			return nil, err
+		}
+	}
+	for _, read := range read {
 		if err := read(ctx); err != nil {
 			return nil, err
 		}
 	}
+	l.graph.listOps = uint64(len(l.graph.records))
+	if listOps != nil {
+		l.graph.listOps = *listOps
+	}
 	return l.graph, nil
+}
+
+// checkTable reports whether a table can be opened.
+func checkTable(snapshot afero.Fs, t table) error {
+	file, err := openTable(snapshot, t)
+	if err != nil {
+		return err
+	}
+	if err := file.close(); err != nil {
+		return fmt.Errorf("close %s: %w", file.name, err)
+	}
+	return nil
 }
 
 func (l *loader) readEvents(ctx context.Context) error {
@@ -169,7 +196,9 @@ func (l *loader) chooseNames() {
 func (l *loader) readRecords(ctx context.Context) error {
 	g := l.graph
 	l.progress.Stage("records", 0)
-	err := readTable(ctx, l.reader, tableRecords, parseRecordRow, func(r row[recordRow]) error {
+	known := len(g.accounts) // those of rows and of lists
+	parse := func(line []byte) (recordRow, error) { return parseRecordRow(line, l.efp) }
+	err := readTable(ctx, l.reader, tableRecords, parse, func(r row[recordRow]) error {
 		list, ok := g.listOf[r.value.tokenID]
 		if !ok {
 			l.report.withoutEffect(tableRecords, unknownList)
@@ -185,15 +214,18 @@ func (l *loader) readRecords(ctx context.Context) error {
 			in.data = otherData | g.otherText(r.value.data)
 		}
 		l.incoming = append(l.incoming, in)
+		if l.efp {
+			l.added = append(l.added, r.value.added)
+		}
 		return errors.Join(checkSize("accounts", len(g.accounts)), checkSize("texts", len(g.other)))
 	})
 	if err != nil {
 		return err
 	}
 	l.groupRecords()
-	g.profiles = extend(g.profiles, len(g.accounts))
-	for len(g.primary) < len(g.accounts) {
-		g.primary = append(g.primary, none)
+	g.fillAccounts()
+	if l.efp {
+		g.addresses = known + g.countHeld(known)
 	}
 	return l.mergeRepeated(ctx)
 }
@@ -210,11 +242,18 @@ func (l *loader) groupRecords() {
 	}
 	next := slices.Clone(g.offsets)
 	g.records = make([]record, len(l.incoming))
-	for _, in := range l.incoming {
-		g.records[next[in.list]] = in.record
+	if l.efp {
+		g.added = make([]int64, len(l.incoming))
+	}
+	for i, in := range l.incoming {
+		at := next[in.list]
+		g.records[at] = in.record
+		if l.efp {
+			g.added[at] = l.added[i]
+		}
 		next[in.list]++
 	}
-	l.incoming = nil
+	l.incoming, l.added = nil, nil
 }
 
 // mergeRepeated merges equal records of a list into the first one, which gets the tags of all.
@@ -229,7 +268,11 @@ func (l *loader) mergeRepeated(ctx context.Context) error {
 		group.Go(func() error {
 			m := merger{graph: g, tagSets: &tagSets}
 			for list := from; list < min(from+chunk, len(g.tokens)); list++ {
-				lengths[list] = m.merge(g.recordsOf(uint32(list)))
+				var added []int64
+				if l.efp {
+					added = g.addedOf(uint32(list))
+				}
+				lengths[list] = m.merge(g.recordsOf(uint32(list)), added)
 			}
 			return ctx.Err()
 		})
@@ -239,13 +282,19 @@ func (l *loader) mergeRepeated(ctx context.Context) error {
 	}
 	kept := uint64(0)
 	for list, length := range lengths {
-		begin := g.offsets[list]
+		begin, end := g.offsets[list], g.offsets[list]+uint64(length)
 		g.offsets[list] = kept
-		kept += uint64(copy(g.records[kept:], g.records[begin:begin+uint64(length)]))
+		if l.efp {
+			copy(g.added[kept:], g.added[begin:end])
+		}
+		kept += uint64(copy(g.records[kept:], g.records[begin:end]))
 	}
 	g.offsets[len(g.tokens)] = kept
 	l.report.Repeated = len(g.records) - int(kept)
 	g.records = g.records[:kept]
+	if l.efp {
+		g.added = g.added[:kept]
+	}
 	return nil
 }
 
@@ -268,15 +317,16 @@ type repeat struct {
 // take longer than everything else.
 const maxSeen = 1 << 12
 
-// merge moves the remaining records to the front and returns their number.
-func (m *merger) merge(records []record) uint32 {
+// merge moves the remaining records to the front, with their times if added is not nil, and returns
+// their number.
+func (m *merger) merge(records []record, added []int64) uint32 {
 	if m.seen == nil || len(m.seen) > maxSeen {
 		m.seen = make(map[uint64]uint32, 64)
 	}
 	clear(m.seen)
 	m.repeats = m.repeats[:0]
 	kept := uint32(0)
-	for _, r := range records {
+	for i, r := range records {
 		identity := uint64(r.kind)<<32 | uint64(r.data)
 		if first, ok := m.seen[identity]; ok {
 			if records[first].tags != r.tags {
@@ -286,6 +336,9 @@ func (m *merger) merge(records []record) uint32 {
 		}
 		m.seen[identity] = kept
 		records[kept] = r
+		if added != nil {
+			added[kept] = added[i]
+		}
 		kept++
 	}
 	m.mergeTags(records)
@@ -329,13 +382,17 @@ func (l *loader) readBadges(ctx context.Context) error {
 			return nil
 		}
 		account, ok := g.accountOf[r.value.owner]
-		if !ok || !hasList[account] {
+		switch {
+		case l.efp: // it shows badges of any address
+			account = g.account(r.value.owner)
+		case !ok || !hasList[account]:
 			l.report.withoutEffect(tableBadges, listlessOwner)
 			return nil
 		}
 		g.badges = append(g.badges, badge{account, event, strings.Clone(r.value.tokenID)})
-		return nil
+		return checkSize("accounts", len(g.accounts))
 	})
+	g.fillAccounts()
 	l.mergeBadges()
 	slices.SortFunc(g.badges, func(a, b badge) int {
 		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.event, b.event), site.CompareTokenIDs(a.tokenID, b.tokenID))
@@ -344,6 +401,23 @@ func (l *loader) readBadges(ctx context.Context) error {
 		return a.account == b.account && a.event == b.event
 	})
 	return err
+}
+
+// readRecommended reads the recommended accounts. They do not become accounts of the graph: what
+// the API says about an address does not depend on whether it is recommended.
+func (l *loader) readRecommended(ctx context.Context) error {
+	g := l.graph
+	l.progress.Stage("recommended", 0)
+	seen := map[site.Address]bool{}
+	return readTable(ctx, l.reader, tableRecommended, parseRecommendedRow, func(r row[recommendedRow]) error {
+		if seen[r.value.address] {
+			l.report.withoutEffect(tableRecommended, repeatedRow)
+			return nil
+		}
+		seen[r.value.address] = true
+		g.recommended = append(g.recommended, r.value)
+		return nil
+	})
 }
 
 func checkSize(what string, n int) error {

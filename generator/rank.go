@@ -24,18 +24,33 @@ const (
 	measures = 5
 )
 
+// The measures of leaderboards that only the API efp has.
+const (
+	blocking measure = measures + iota // accounts that the account blocks
+	muted                              // accounts that mute the account
+	muting                             // accounts that the account mutes
+	boardMeasures
+)
+
 // ranks are the counts and ranks of all accounts.
 type ranks struct {
-	count [measures][]uint32 // by account
-	rank  [measures][]uint32 // by account, from 1; 0 is unranked
-	first [measures][]uint32 // accounts by rank, as many as leaderboards show
+	count [boardMeasures][]uint32 // by account
+	rank  [measures][]uint32      // by account, from 1; 0 is unranked
+	first [boardMeasures][]uint32 // accounts by rank, as many as leaderboards show
+
+	byAddress []uint32 // all accounts; only for the API efp
 }
 
-// rank counts and ranks all accounts. Only primary lists count.
-func rank(ctx context.Context, g *graph, workers, leaders int) (*ranks, error) {
+// rank counts and ranks all accounts. Only primary lists count. efp says whether the API has all
+// leaderboards.
+func rank(ctx context.Context, g *graph, workers, leaders int, efp bool) (*ranks, error) {
 	r := &ranks{}
 	follows := primaryFollows(g)
-	for m := range r.count {
+	counted := measure(measures)
+	if efp {
+		counted = boardMeasures
+	}
+	for m := range counted {
 		r.count[m] = make([]uint32, len(g.accounts))
 	}
 	for account, list := range g.primary {
@@ -55,6 +70,9 @@ func rank(ctx context.Context, g *graph, workers, leaders int) (*ranks, error) {
 			}
 		}
 	}
+	if efp {
+		r.countMutesAndBlocks(g)
+	}
 	if err := r.countMutuals(ctx, follows, workers); err != nil {
 		return nil, err
 	}
@@ -64,15 +82,40 @@ func rank(ctx context.Context, g *graph, workers, leaders int) (*ranks, error) {
 		byAddress[account] = uint32(account)
 	}
 	slices.SortFunc(byAddress, func(a, b uint32) int { return bytesCompare(g.accounts[a], g.accounts[b]) })
+	if efp {
+		r.byAddress = byAddress
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
-	for m := range measure(measures) {
+	for m := range counted {
 		group.Go(func() error {
 			r.order(m, byAddress, leaders)
 			return ctx.Err()
 		})
 	}
 	return r, group.Wait()
+}
+
+// countMutesAndBlocks counts the measures that only leaderboards of the API efp show.
+func (r *ranks) countMutesAndBlocks(g *graph) {
+	for account, list := range g.primary {
+		if list == none {
+			continue
+		}
+		for _, record := range g.recordsOf(list) {
+			if !g.holds(record) {
+				continue
+			}
+			tags := &g.tagSets[record.tags]
+			if tags.block {
+				r.count[blocking][account]++
+			}
+			if tags.mute {
+				r.count[muting][account]++
+				r.count[muted][record.data]++
+			}
+		}
+	}
 }
 
 // primaryFollows returns the accounts that each account follows in its primary list, sorted.
@@ -125,9 +168,11 @@ func (r *ranks) order(m measure, byAddress []uint32, leaders int) {
 	count := r.count[m]
 	ranked := slices.DeleteFunc(slices.Clone(byAddress), func(a uint32) bool { return count[a] == 0 })
 	slices.SortStableFunc(ranked, func(a, b uint32) int { return cmp.Compare(count[b], count[a]) })
-	r.rank[m] = make([]uint32, len(count))
-	for i, account := range ranked {
-		r.rank[m][account] = uint32(i + 1)
+	if m < measures {
+		r.rank[m] = make([]uint32, len(count))
+		for i, account := range ranked {
+			r.rank[m][account] = uint32(i + 1)
+		}
 	}
 	r.first[m] = slices.Clone(ranked[:min(leaders, len(ranked))])
 }

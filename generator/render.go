@@ -27,7 +27,10 @@ type renderer struct {
 	config site.Config
 	events eventTexts
 
+	efp *efpRenderer // nil unless the API is efp
+
 	bucketDigits  int
+	tokenDigits   int                 // of buckets of lists; 0 unless the API is efp
 	buckets       map[string][]string // sorted users by bucket
 	bucketNames   []string
 	listlessNames []string // names of accounts without a primary list
@@ -45,14 +48,26 @@ type part struct {
 type scratch struct {
 	follows []record
 	keys    []site.Key
+	efpScratch
 }
 
 // An emitter receives an object: its estimated size in bytes, a function that appends its body to a
 // buffer, and its keys, if several objects have the same body.
 type emitter func(size int, render func(b []byte) []byte, keys ...site.Key)
 
-func newRenderer(g *graph, r *ranks, config site.Config) *renderer {
+func newRenderer(ctx context.Context, g *graph, r *ranks, config site.Config, workers int) (*renderer, error) {
 	s := &renderer{graph: g, ranks: r, config: config, events: encodeEvents(g.events)}
+	problems := part{len(config.Problems()), nil, s.renderProblem}
+	boards := part{len(config.Boards()) * config.LeaderboardMax, nil, s.renderBoard}
+	if config.EFP() {
+		e, err := newEFPRenderer(ctx, g, r, config, workers)
+		if err != nil {
+			return nil, err
+		}
+		s.efp, s.bucketDigits, s.tokenDigits = e, e.addressBuckets.digits, e.listBuckets.digits
+		s.parts = append(append([]part{problems}, e.parts()...), boards)
+		return s, nil
+	}
 	for _, n := range g.names {
 		if g.primary[n.account] == none {
 			s.listlessNames = append(s.listlessNames, n.name)
@@ -60,13 +75,13 @@ func newRenderer(g *graph, r *ranks, config site.Config) *renderer {
 	}
 	s.fillBuckets()
 	s.parts = []part{
-		{len(config.Problems()), nil, s.renderProblem},
+		problems,
 		{len(g.tokens), func(list int) int { return len(g.recordsOf(uint32(list))) }, s.renderList},
 		{len(s.listlessNames), nil, s.renderEmptySearch},
 		{len(s.bucketNames), nil, s.renderBucket},
-		{len(config.Boards()) * config.LeaderboardMax, nil, s.renderBoard},
+		boards,
 	}
-	return s
+	return s, nil
 }
 
 // fillBuckets sorts the users into buckets. Users are addresses with a primary list, and names.
@@ -130,7 +145,7 @@ func (s *renderer) renderList(unit int, t *scratch, emit emitter) {
 		}
 	}
 	emit(objectBytes+size, func(b []byte) []byte { return g.appendRecords(b, list) }, s.config.ListKey(token, site.Records))
-	emit(objectBytes+len(g.profile(account).ens), func(b []byte) []byte { return g.appendDetails(b, s.ranks, list) }, s.config.ListKey(token, site.Details))
+	emit(objectBytes+len(g.profile(account).ens), func(b []byte) []byte { return g.appendDetails(b, s.ranks, account) }, s.config.ListKey(token, site.Details))
 	emit(objectBytes+s.events.size(g.badgesOf(account)), func(b []byte) []byte {
 		return g.appendBadges(b, s.config.BadgesField, s.events, account)
 	}, s.config.ListKey(token, site.Badges))
@@ -171,10 +186,22 @@ func (s *renderer) renderBoard(unit int, t *scratch, emit emitter) {
 	emit(userBytes*limit, func(b []byte) []byte { return s.graph.appendLeaderboard(b, s.ranks, board, limit) }, t.keys...)
 }
 
+// nameCopies are the names that are parts of keys.
+func (s *renderer) nameCopies() []lookupName {
+	if s.config.Names == site.NamesLookup {
+		return nil
+	}
+	return s.graph.names
+}
+
 // objects is the number of objects of the site, without manifest and root.
 func (s *renderer) objects() int64 {
 	g := s.graph
-	n := len(s.config.Problems()) + 4*len(g.tokens) + len(g.names) + len(s.bucketNames) + len(s.config.Boards())*(1+s.config.LeaderboardMax)
+	n := len(s.config.Problems()) + len(s.config.Boards())*(1+s.config.LeaderboardMax)
+	if s.efp != nil {
+		return int64(n) + s.efp.objects()
+	}
+	n += 4*len(g.tokens) + len(g.names) + len(s.bucketNames)
 	for list := range g.tokens {
 		if g.isPrimary(uint32(list)) {
 			n++

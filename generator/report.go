@@ -2,6 +2,7 @@ package generator
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,6 +105,7 @@ const (
 	foreignPrimary = "primary list of another account"
 	foreignList    = "list of another account by now"
 	listlessOwner  = "owner without a list"
+	repeatedRow    = "repeated address"
 )
 
 func newReport(out string) *Report {
@@ -134,9 +136,12 @@ func (r *Report) Skipped() int {
 // String formats the report for a person, in a few lines.
 func (r *Report) String() string {
 	var b strings.Builder
-	for _, t := range tables {
+	for _, t := range append(slices.Clone(tables), tableRecommended) {
+		if t == tableRecommended && r.Tables[string(t)] == nil {
+			continue
+		}
 		c := r.table(t)
-		fmt.Fprintf(&b, "%-9s %10d rows", t, c.Rows)
+		fmt.Fprintf(&b, "%s%*d rows", t, 20-len(t), c.Rows)
 		writeLeftOut(&b, c.Skipped, c.WithoutEffect)
 		if t == tableRecords && r.Repeated > 0 {
 			fmt.Fprintf(&b, ", %d repeated", r.Repeated)
@@ -179,7 +184,7 @@ func writeLeftOut(b *strings.Builder, skipped int, withoutEffect map[string]int)
 	if skipped > 0 {
 		fmt.Fprintf(b, ", %d skipped", skipped)
 	}
-	for _, reason := range []string{unknownList, foreignList, unknownEvent, missingPrimary, foreignPrimary, listlessOwner} {
+	for _, reason := range []string{unknownList, foreignList, unknownEvent, missingPrimary, foreignPrimary, listlessOwner, repeatedRow} {
 		if n := withoutEffect[reason]; n > 0 {
 			fmt.Fprintf(b, ", %d without effect (%s)", n, reason)
 		}

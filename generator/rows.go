@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/followpress/followpress/site"
 )
@@ -26,6 +27,7 @@ type recordRow struct {
 	isAddress  bool   // whether the type is address and the data a valid one
 	data       string // lower-case hexadecimal, unless isAddress
 	tags       []string
+	added      int64 // milliseconds since the Unix epoch; 0 for none
 }
 
 type accountRow struct {
@@ -39,6 +41,11 @@ type badgeRow struct {
 	eventID string
 	tokenID string
 	owner   site.Address
+}
+
+type recommendedRow struct {
+	address site.Address
+	class   string // "" for none
 }
 
 const typeAddress = "address"
@@ -62,15 +69,34 @@ func parseListRow(line []byte) (listRow, error) {
 	return listRow{strings.Clone(in.TokenID), account}, err
 }
 
-func parseRecordRow(line []byte) (recordRow, error) {
-	var in struct {
-		TokenID    string    `json:"token_id"`
-		Version    *uint32   `json:"version"`
-		RecordType string    `json:"record_type"`
-		Data       string    `json:"data"`
-		Tags       []*string `json:"tags"`
+// recordMembers are the members of a row of records.
+type recordMembers struct {
+	TokenID    string    `json:"token_id"`
+	Version    *uint32   `json:"version"`
+	RecordType string    `json:"record_type"`
+	Data       string    `json:"data"`
+	Tags       []*string `json:"tags"`
+	Added      *string   `json:"added"`
+}
+
+// untimedMembers are recordMembers of which the member added may be anything.
+type untimedMembers struct {
+	TokenID    string    `json:"token_id"`
+	Version    *uint32   `json:"version"`
+	RecordType string    `json:"record_type"`
+	Data       string    `json:"data"`
+	Tags       []*string `json:"tags"`
+	Added      *string   `json:"-"`
+}
+
+// parseRecordRow parses a row of records: the time at which it was added only if timed.
+func parseRecordRow(line []byte, timed bool) (recordRow, error) {
+	var in recordMembers
+	var into any = &in
+	if !timed {
+		into = (*untimedMembers)(&in)
 	}
-	if err := site.DecodeObject(line, &in); err != nil {
+	if err := site.DecodeObject(line, into); err != nil {
 		return recordRow{}, err
 	}
 	if err := site.CheckTokenID("token_id", in.TokenID); err != nil {
@@ -102,6 +128,13 @@ func parseRecordRow(line []byte) (recordRow, error) {
 	}
 	slices.Sort(r.tags)
 	r.tags = slices.Compact(r.tags)
+	if in.Added != nil {
+		added, err := parseTime("added", *in.Added)
+		if err != nil {
+			return recordRow{}, err
+		}
+		r.added = added
+	}
 	return r, nil
 }
 
@@ -153,6 +186,31 @@ func parseBadgeRow(line []byte) (badgeRow, error) {
 	}
 	owner, err := site.DecodeAddress("owner", in.Owner)
 	return badgeRow{in.EventID, in.TokenID, owner}, err
+}
+
+func parseRecommendedRow(line []byte) (recommendedRow, error) {
+	var in struct {
+		Address string  `json:"address"`
+		Class   *string `json:"class"`
+	}
+	if err := site.DecodeObject(line, &in); err != nil {
+		return recommendedRow{}, err
+	}
+	address, err := site.DecodeAddress("address", in.Address)
+	if err != nil || in.Class == nil {
+		return recommendedRow{address: address}, err
+	}
+	return recommendedRow{address, strings.Clone(*in.Class)}, nil
+}
+
+// parseTime returns a time in milliseconds since the Unix epoch, cut off.
+func parseTime(member, text string) (int64, error) {
+	t, err := time.Parse(time.RFC3339, text)
+	// Package time also takes an hour of one digit, and a comma as the decimal point.
+	if err != nil || text[len("2026-01-31T00")] != ':' || strings.Contains(text, ",") {
+		return 0, fmt.Errorf("%s: %s is not a time like 2026-01-31T00:00:00Z (RFC 3339)", member, site.Quoted(text))
+	}
+	return t.UnixMilli(), nil
 }
 
 // parseHex checks the data of a record and returns it in lower case.

@@ -29,9 +29,12 @@ const (
 	tableAccounts table = "accounts"
 	tableRecords  table = "records"
 	tableBadges   table = "badges"
+
+	tableRecommended table = "recommended" // optional, and read for the API efp only
 )
 
-// tables are in the order in which they are read: rows refer only to earlier tables.
+// tables are those that every snapshot has, in the order in which they are read: rows refer only to
+// earlier tables.
 var tables = []table{tableEvents, tableLists, tableAccounts, tableRecords, tableBadges}
 
 // compressions are the endings of tables' files, and how to read such files.
@@ -79,6 +82,21 @@ func readMeta(snapshot afero.Fs) (asOf string, err error) {
 	return meta.AsOf, nil
 }
 
+// readListOps returns the count list_ops of meta.json, or nil if there is none.
+func readListOps(snapshot afero.Fs) (*uint64, error) {
+	body, err := afero.ReadFile(snapshot, "meta.json")
+	if err != nil {
+		return nil, fmt.Errorf("read meta.json: %w", err)
+	}
+	var meta struct {
+		ListOps *uint64 `json:"list_ops"`
+	}
+	if err := json.Unmarshal(body, &meta); err != nil {
+		return nil, fmt.Errorf("meta.json: %s", site.JSONReason(err))
+	}
+	return meta.ListOps, nil
+}
+
 // realName returns the path of a file of a snapshot, if the snapshot is in a folder.
 func realName(snapshot afero.Fs, name string) string {
 	if folder, ok := snapshot.(*afero.BasePathFs); ok {
@@ -96,6 +114,9 @@ type tableFile struct {
 	close     func() error
 }
 
+// errNoTable says that a snapshot does not have a table.
+var errNoTable = errors.New("is not there")
+
 // openTable opens the file of a table.
 func openTable(snapshot afero.Fs, t table) (*tableFile, error) {
 	var names []string
@@ -110,7 +131,7 @@ func openTable(snapshot afero.Fs, t table) (*tableFile, error) {
 	}
 	switch len(names) {
 	case 0:
-		return nil, fmt.Errorf("table %s is not there: expected %s.ndjson, %[1]s.ndjson.gz or %[1]s.ndjson.zst", t, t)
+		return nil, fmt.Errorf("table %s %w: expected %[1]s.ndjson, %[1]s.ndjson.gz or %[1]s.ndjson.zst", t, errNoTable)
 	case 1:
 	default:
 		return nil, fmt.Errorf("table %s exists twice: keep one of %s", t, strings.Join(names, ", "))

@@ -151,6 +151,8 @@ type object struct {
 	body []byte
 	etag string // the MD5 in quotation marks, as S3 gives it
 
+	computed bool // no object of the store
+
 	tracker *tracker // nil: it is not counted
 	key     cacheKey
 	read    int64        // when it was read, in nanoseconds since 1970

@@ -1,10 +1,12 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -27,6 +29,16 @@ type cache struct {
 	waiting *slots                          // of requests that wait for the store
 	rereads *slots                          // of reads in the background
 	metrics *metrics
+
+	mu      sync.Mutex
+	flights map[cacheKey]*flight // of computed answers
+}
+
+// A flight is a computation whose answer several requests wait for.
+type flight struct {
+	done   chan struct{} // closed when there is an answer
+	object *object
+	err    error
 }
 
 type cacheKey struct {
@@ -74,19 +86,27 @@ func newCache(f *fetcher, o Options, waiting *slots, m *metrics) (*cache, error)
 			}
 		},
 		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[cacheKey, *object]) time.Duration {
-			if e.Value == nil {
+			switch {
+			case e.Value == nil:
 				return absentFor
+			case e.Value.computed:
+				return keptFor
 			}
 			return never
 		}),
-		RefreshCalculator: rereading{otter.RefreshWriting[cacheKey, *object](keptFor)},
-		Logger:            &otter.NoopLogger{}, // the fetcher's metrics count failures
-		Clock:             o.clock,
+		RefreshCalculator: rereading{otter.RefreshWritingFunc(func(e otter.Entry[cacheKey, *object]) time.Duration {
+			if e.Value != nil && e.Value.computed {
+				return never // the store has no such object
+			}
+			return keptFor
+		})},
+		Logger: &otter.NoopLogger{}, // the fetcher's metrics count failures
+		Clock:  o.clock,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of %d bytes: %w", o.CacheBytes, err)
 	}
-	return &cache{fetcher: f, tracker: tracker, objects: objects, waiting: waiting, rereads: &slots{size: rereadsAtOnce}, metrics: m}, nil
+	return &cache{fetcher: f, tracker: tracker, objects: objects, waiting: waiting, rereads: &slots{size: rereadsAtOnce}, metrics: m, flights: map[cacheKey]*flight{}}, nil
 }
 
 // rereading delays the next read after one that failed. Otherwise every request for the
@@ -142,6 +162,85 @@ func (c *cache) renew(ctx context.Context, k cacheKey) (*object, error) {
 func (c *cache) put(v version, key site.Key, body []byte) *object {
 	k := cacheKey{version: v, key: key}
 	o := c.newObject(k, body)
+	c.objects.Set(k, o)
+	return o
+}
+
+// computed returns a computed answer, which the caller must release. Requests that need the same one at the
+// same time share a computation.
+func (c *cache) computed(ctx context.Context, k cacheKey, compute func(ctx context.Context) (*object, error)) (*object, error) {
+	if o := c.peek(k); o != nil {
+		c.metrics.cacheHits.Inc()
+		return o, nil
+	}
+	c.metrics.cacheMisses.Inc()
+	c.mu.Lock()
+	f, shared := c.flights[k]
+	if !shared {
+		f = &flight{done: make(chan struct{}), err: errNoAnswer}
+		c.flights[k] = f
+	}
+	c.mu.Unlock()
+	if shared {
+		return c.wait(ctx, f)
+	}
+	defer func() { // after a panic too
+		c.mu.Lock()
+		delete(c.flights, k)
+		c.mu.Unlock()
+		close(f.done)
+	}()
+	ctx, cancel := c.fetcher.within(ctx) // the first client may leave; others may wait for the result
+	defer cancel()
+	made, err := compute(ctx)
+	if err != nil {
+		f.err = err
+		return nil, err
+	}
+	defer made.release() // its memory counts as that of a computation until the cache counts it
+	f.object, f.err = c.keep(k, made), nil
+	return f.object, nil
+}
+
+// errNoAnswer is the error of a flight that panicked.
+var errNoAnswer = errors.New("the computation failed")
+
+// wait waits for the answer of a flight.
+func (c *cache) wait(ctx context.Context, f *flight) (*object, error) {
+	// While the store hangs, other requests must still get through.
+	if !c.waiting.tryAcquire() {
+		return nil, errBusy
+	}
+	defer c.waiting.release()
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if f.err != nil {
+		return nil, f.err
+	}
+	f.object.pin()
+	return f.object, nil
+}
+
+// peek returns an object if the cache has it, or a request uses it. The caller releases it.
+func (c *cache) peek(k cacheKey) *object {
+	if o, ok := c.objects.GetIfPresent(k); ok && o != nil {
+		o.pin()
+		return o
+	}
+	return c.tracker.find(k)
+}
+
+// keep caches a copy of what was computed, for keptFor. The caller releases the copy.
+func (c *cache) keep(k cacheKey, computed *object) *object {
+	o := &object{
+		body: bytes.Clone(computed.body), etag: computed.etag, computed: true,
+		tracker: c.tracker, key: k, read: time.Now().UnixNano(),
+	}
+	o.state.Store(notCached)
+	o.pin()
 	c.objects.Set(k, o)
 	return o
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -66,6 +68,7 @@ type Handler struct {
 	pages      *semaphore.Weighted // bytes of pages of searches
 	pagesTaken atomic.Int64        // bytes that are taken of pages
 	oversize   *semaphore.Weighted // 1: the one page that may be larger than pages allows
+	bodies     *semaphore.Weighted // bytes of bodies of requests that are being read
 	ahead      *semaphore.Weighted // bytes of prefetched search shards
 	mixed      *slots              // of requests that wait for the parts of an answer to agree
 	answering  atomic.Int64        // requests that are being answered
@@ -100,7 +103,8 @@ func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
 
 	// Pages get a sixth of InFlightBytes, objects the rest (see newCache). Prefetched shards
 	// count as objects, and may be a sixth.
-	h.pages, h.oversize = semaphore.NewWeighted(max(o.InFlightBytes/6, pageGrant)), semaphore.NewWeighted(1)
+	h.pages, h.oversize = semaphore.NewWeighted(max(o.InFlightBytes/6, bufferGrant)), semaphore.NewWeighted(1)
+	h.bodies = semaphore.NewWeighted(max(o.InFlightBytes/6, mostBodyBytes))
 	h.ahead = semaphore.NewWeighted(o.InFlightBytes / 6)
 	h.mixed = &slots{size: int64(max(1, o.MaxRequests/8)), parent: waiting}
 	// Requests that wait for a refresh share these slots and take at most half of all requests.
@@ -140,6 +144,7 @@ type answer struct {
 	cacheControl string
 	refresh      string        // X-Refresh; "" means none
 	retryAfter   time.Duration // Retry-After, in whole seconds; 0 means none
+	allow        string        // Allow of a 405
 }
 
 // respond answers a request. It notes the route as soon as it is known, and the status.
@@ -161,7 +166,16 @@ func (h *Handler) respond(ctx context.Context, w http.ResponseWriter, r *http.Re
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	a, err := h.answer(limited, v, resolution)
+	sent, err := h.readBatch(limited, w, r, resolution)
+	defer h.bodies.Release(sent.granted)
+	var a answer
+	switch {
+	case err != nil:
+	case sent.problem != nil:
+		a = problem(sent.problem)
+	default:
+		a, err = h.answer(limited, v, resolution, sent.users)
+	}
 	gone := ctx.Err() != nil // or has only closed its side: an answer may still be read
 	if err != nil {
 		if !gone {
@@ -206,12 +220,16 @@ func preflight(w http.ResponseWriter, c site.Config) (status int) {
 	return http.StatusNoContent
 }
 
-// answer finds the answer to a resolved request. An error becomes a 503.
-func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution) (answer, error) {
+// answer finds the answer to a resolved request. users are those of its body. An error becomes a 503.
+func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution, users []string) (answer, error) {
 	if r.Action == site.AnswerProblem {
 		return problem(r.Problem), nil
 	}
-	o, err := h.find(ctx, v, r)
+	r, err := h.lookedUp(ctx, v, r)
+	var o *object
+	if err == nil {
+		o, err = h.find(ctx, v, r, users)
+	}
 	if err == nil && r.Fresh {
 		defer o.release()
 		a, err := h.refresh(ctx, v, r, o)
@@ -220,35 +238,71 @@ func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution) (a
 		}
 		return a, err
 	}
-	if errors.Is(err, storage.ErrNotFound) {
-		if r.Absent != nil {
-			return absent(r), nil
-		}
+	var is *problemError
+	switch {
+	case errors.As(err, &is):
+		return absent(r, is.Problem), nil
+	case errors.Is(err, storage.ErrNotFound) && r.Absent != nil:
+		return absent(r, r.Absent), nil
+	case errors.Is(err, storage.ErrNotFound) && r.Unknown != "":
+		o, err = h.unknown(ctx, v, r)
+	case errors.Is(err, storage.ErrNotFound):
 		o, err = newObject([]byte(site.EmptySearch)), nil
 	}
-	return answer{status: http.StatusOK, object: o, contentType: r.Route.ContentType, cacheControl: r.Route.CacheControl}, err
+	a := answer{status: http.StatusOK, object: o, contentType: r.Route.ContentType, cacheControl: r.Route.CacheControl}
+	if r.Fresh {
+		a.cacheControl = site.NoStore
+	}
+	return a, err
 }
 
 // find returns the object that answers, which the caller releases, or storage.ErrNotFound.
-func (h *Handler) find(ctx context.Context, v *liveSite, r site.Resolution) (*object, error) {
-	if r.Action == site.AnswerSearch {
+func (h *Handler) find(ctx context.Context, v *liveSite, r site.Resolution, users []string) (*object, error) {
+	switch r.Action {
+	case site.AnswerSearch:
 		return h.search(ctx, v, r.Search)
+	case site.AnswerComputed:
+		return h.compute(ctx, v, r, users)
 	}
 	return h.cache.get(ctx, cacheKey{v.version, r.Key, r.Action == site.AnswerWithoutTags})
+}
+
+// unknown returns the answer for an address that the graph does not know.
+func (h *Handler) unknown(ctx context.Context, v *liveSite, r site.Resolution) (*object, error) {
+	template, err := v.template(r.Unknown, func() ([]byte, error) {
+		o, err := h.cache.get(ctx, cacheKey{version: v.version, key: r.Unknown})
+		if err != nil {
+			return nil, err
+		}
+		defer o.release()
+		return bytes.Clone(o.body), nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Unknown, err)
+	}
+	return newObject(bytes.ReplaceAll(template, []byte(site.UnknownAddress), []byte(r.Address))), nil
 }
 
 // refresh answers cache=fresh for an object that is stored.
 func (h *Handler) refresh(ctx context.Context, v *liveSite, r site.Resolution, stored *object) (answer, error) {
 	a := answer{status: http.StatusOK, object: stored, contentType: r.Route.ContentType, cacheControl: site.NoStore}
 	kind := site.Details
-	if r.Route.ID == site.RouteBadges {
+	if r.Route.ID == site.RouteBadges || r.Route.ID == site.RouteUserBadges {
 		kind = site.Badges
 	}
 	if !h.refresher.refreshes(kind) {
 		a.refresh = "unavailable"
 		return a, nil
 	}
-	fresh, err := h.refresher.refresh(ctx, target{v.root.Config, kind, r.TokenID}, h.logger(ctx),
+	tokenID := r.TokenID
+	if tokenID == "" { // of a user, who is refreshed as the primary list is
+		user, err := h.lookUp(ctx, v, path.Base(path.Dir(string(r.Key))))
+		if err != nil || user.list == "" {
+			return a, err
+		}
+		tokenID = user.list
+	}
+	fresh, err := h.refresher.refresh(ctx, target{v.root.Config, kind, tokenID}, h.logger(ctx),
 		func(body []byte) *object { return h.cache.put(h.live.Load().version, r.Key, body) }) // a new site may be live by then
 	var often *tooOftenError
 	switch {
@@ -258,7 +312,7 @@ func (h *Handler) refresh(ctx context.Context, v *liveSite, r site.Resolution, s
 		a.retryAfter = often.wait
 		return a, nil
 	case errors.Is(err, storage.ErrNotFound):
-		return absent(r), nil
+		return absent(r, site.NoSuchList), nil
 	case errors.Is(err, errUpstream):
 		a.refresh = "failed"
 		return a, nil
@@ -269,9 +323,9 @@ func (h *Handler) refresh(ctx context.Context, v *liveSite, r site.Resolution, s
 	return a, nil
 }
 
-// absent is the answer if the object does not exist.
-func absent(r site.Resolution) answer {
-	a := problem(r.Absent)
+// absent is the answer if what was asked for does not exist.
+func absent(r site.Resolution, p *site.Problem) answer {
+	a := problem(p)
 	if r.Fresh {
 		a.cacheControl = site.NoStore
 	}
@@ -279,7 +333,7 @@ func absent(r site.Resolution) answer {
 }
 
 func problem(p *site.Problem) answer {
-	a := answer{status: p.Status, object: &object{body: p.Body()}, contentType: site.RouteError.Route().ContentType, cacheControl: p.CacheControl}
+	a := answer{status: p.Status, object: &object{body: p.Body()}, contentType: site.RouteError.Route().ContentType, cacheControl: p.CacheControl, allow: p.Allow()}
 	if p.Status == http.StatusServiceUnavailable {
 		a.retryAfter = site.RetryAfter
 	}
@@ -299,12 +353,12 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) (status int) {
 	switch a.status {
 	case http.StatusOK:
 		header.Set("ETag", a.object.etag)
-		if matches(r.Header["If-None-Match"], a.object.etag) {
+		if r.Method != http.MethodPost && matches(r.Header["If-None-Match"], a.object.etag) {
 			w.WriteHeader(http.StatusNotModified)
 			return http.StatusNotModified
 		}
 	case http.StatusMethodNotAllowed:
-		header.Set("Allow", site.AllowedMethods)
+		header.Set("Allow", a.allow)
 	}
 	header.Set("Content-Length", strconv.Itoa(len(a.object.body)))
 	w.WriteHeader(a.status)

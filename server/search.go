@@ -21,8 +21,10 @@ var errNoRoom = errors.New("no memory for the page")
 
 // A reader reads objects of the site.
 type reader struct {
-	get func(ctx context.Context, key site.Key) (*object, error) // or storage.ErrNotFound; the caller releases the object
-	has func(key site.Key) bool                                  // whether get returns without waiting
+	get     func(ctx context.Context, key site.Key) (*object, error) // or storage.ErrNotFound; the caller releases the object
+	has     func(key site.Key) bool                                  // whether get returns without waiting
+	renews  bool                                                     // get reads past the cache
+	version version                                                  // of the site
 }
 
 const (
@@ -35,15 +37,24 @@ const (
 // storage.ErrNotFound means that there is no such list or user.
 //
 // While a site is published, some parts of an answer may belong to the old site and others to
-// the new one. search then reads them again, past the cache, until they agree. That is soon, as
+// the new one. consistent then reads them again, past the cache, until they agree. That is soon, as
 // the publisher puts the shards of a list one right after the other.
 func (h *Handler) search(ctx context.Context, v *liveSite, s site.Search) (*object, error) {
-	o, err := h.searchOnce(ctx, reader{
-		func(ctx context.Context, key site.Key) (*object, error) {
+	return h.consistent(ctx, v, func(read reader, root *site.Root) (*object, error) {
+		return h.searchOnce(ctx, read, root, s)
+	})
+}
+
+// consistent makes an answer from parts of the site. If try returns errMixed, it tries again with a
+// reader past the cache.
+func (h *Handler) consistent(ctx context.Context, v *liveSite, try func(reader, *site.Root) (*object, error)) (*object, error) {
+	o, err := try(reader{
+		version: v.version,
+		get: func(ctx context.Context, key site.Key) (*object, error) {
 			return h.cache.get(ctx, cacheKey{version: v.version, key: key})
 		},
-		func(key site.Key) bool { return h.cache.has(cacheKey{version: v.version, key: key}) },
-	}, v.root, s)
+		has: func(key site.Key) bool { return h.cache.has(cacheKey{version: v.version, key: key}) },
+	}, v.root)
 	if !errors.Is(err, errMixed) {
 		return o, err
 	}
@@ -59,12 +70,13 @@ func (h *Handler) search(ctx context.Context, v *liveSite, s site.Search) (*obje
 			return nil, err
 		}
 		v := h.reload(ctx) // a new variable: the prefetches of the last try still use the old one
-		o, err = h.searchOnce(ctx, reader{
-			func(ctx context.Context, key site.Key) (*object, error) {
+		o, err = try(reader{
+			version: v.version,
+			get: func(ctx context.Context, key site.Key) (*object, error) {
 				return h.cache.renew(ctx, cacheKey{version: v.version, key: key})
 			},
-			func(site.Key) bool { return false },
-		}, v.root, s)
+			has: func(site.Key) bool { return false }, renews: true,
+		}, v.root)
 	}
 	return o, err
 }
@@ -145,7 +157,7 @@ func (h *Handler) fill(ctx context.Context, p *page, read reader, tokenID string
 	if p.full() {
 		return nil
 	}
-	for shard, err := range h.readAhead(ctx, read, tokenID, p.first+1, end, size) {
+	for shard, err := range h.readAhead(ctx, read, func(n int) site.Key { return site.SearchShardKey(tokenID, n) }, p.first+1, end, size) {
 		if err != nil {
 			return fmt.Errorf("search shard: %w", mixedIfAbsent(err))
 		}
@@ -166,17 +178,17 @@ func (h *Handler) fill(ctx context.Context, p *page, read reader, tokenID string
 // aheadAtOnce is how many shards one search reads at the same time.
 const aheadAtOnce = 8
 
-// readAhead yields the shards from <= n < end of a list in order. It prefetches up to aheadAtOnce
-// of them while memory allows. size is the expected size of a shard in bytes; the largest shard
-// so far corrects it.
-func (h *Handler) readAhead(ctx context.Context, read reader, tokenID string, from, end int, size int64) iter.Seq2[*object, error] {
+// readAhead yields the shards with the keys of from <= n < end in order. It prefetches up to
+// aheadAtOnce of them while memory allows. size is the expected size of a shard in bytes; the
+// largest shard so far corrects it.
+func (h *Handler) readAhead(ctx context.Context, read reader, key func(n int) site.Key, from, end int, size int64) iter.Seq2[*object, error] {
 	return func(yield func(*object, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel() // ends the prefetches that are not needed any more
 		var begun []func() (*object, error)
 		for n := from; n < end; n++ {
 			for next := n + len(begun); next < min(end, n+aheadAtOnce); next++ {
-				begun = append(begun, h.prefetch(ctx, read, site.SearchShardKey(tokenID, next), size))
+				begun = append(begun, h.prefetch(ctx, read, key(next), size))
 			}
 			o, err := begun[0]()
 			begun = begun[1:]
@@ -258,44 +270,26 @@ func mixedIfAbsent(err error) error {
 // A page collects the entries of an answer.
 type page struct {
 	match *site.Matcher
-	first int // number of the first shard to read
-	skip  int // matching entries to skip yet
-	left  int // matching entries to take yet
-	body  []byte
+	first int   // number of the first shard to read
+	skip  int   // matching entries to skip yet
+	left  int   // matching entries to take yet
 	err   error // errNoRoom: the page is incomplete
-
-	h       *Handler
-	granted int64 // bytes taken from h.pages
-	alone   bool  // it holds h.oversize instead
+	*buffer
 }
 
 const (
 	pageStart = `{"following":[`
 	pageEnd   = "]}"
-	// A page starts with a buffer of pageBytes and may grow to pageGrant without asking for
-	// more. Most pages stay below.
-	pageBytes = 2 << 10
-	pageGrant = 8 << 10
 )
 
-// newPage waits for the memory of a page; with alone, for being the one page that may be of any
-// size. It returns errBusy if ctx ends first.
+// newPage waits for the memory of a page, as newBuffer does.
 func (h *Handler) newPage(ctx context.Context, s site.Search, alone bool) (*page, error) {
-	memory, granted := h.pages, int64(pageGrant)
-	if alone {
-		memory, granted = h.oversize, 1
+	b, err := h.newBuffer(ctx, alone)
+	if err != nil {
+		return nil, err
 	}
-	if memory.Acquire(ctx, granted) != nil {
-		return nil, errBusy
-	}
-	p := &page{
-		match: site.NewMatcher(s.Term), skip: s.Offset, left: s.Limit, body: append(make([]byte, 0, pageBytes), pageStart...),
-		h: h, alone: alone,
-	}
-	if !alone {
-		p.granted = granted
-		h.pagesTaken.Add(granted)
-	}
+	b.body = append(b.body, pageStart...)
+	p := &page{match: site.NewMatcher(s.Term), skip: s.Offset, left: s.Limit, buffer: b}
 	if s.Term == "" { // the offset of an entry determines its shard
 		p.first = s.Offset / site.SearchShardSize
 		p.skip -= p.first * site.SearchShardSize
@@ -356,43 +350,8 @@ func (p *page) take(object []byte) {
 	}
 }
 
-// grow makes sure that the body can take that many more bytes.
-func (p *page) grow(bytes int) error {
-	if len(p.body)+bytes <= cap(p.body) {
-		return nil
-	}
-	size := max(2*cap(p.body), len(p.body)+bytes)
-	if more := int64(size) - p.granted; more > 0 && !p.alone {
-		if !p.h.pages.TryAcquire(more) { // do not wait: the caller holds a shard, and this page a part of pages
-			return errNoRoom
-		}
-		p.granted += more
-		p.h.pagesTaken.Add(more)
-	}
-	p.body = append(make([]byte, 0, size), p.body...)
-	return nil
-}
-
 // end completes the page. Releasing the object gives back what the page was granted.
 func (p *page) end() *object {
-	o := newObject(append(p.body, pageEnd...))
-	if spare := p.granted - int64(cap(o.body)); spare > 0 && !p.alone {
-		p.giveBack(spare)
-	}
-	o.free = p.free
-	return o
-}
-
-func (p *page) giveBack(bytes int64) {
-	p.granted -= bytes
-	p.h.pagesTaken.Add(-bytes)
-	p.h.pages.Release(bytes)
-}
-
-func (p *page) free() {
-	if p.alone {
-		p.h.oversize.Release(1)
-	} else {
-		p.giveBack(p.granted)
-	}
+	p.body = append(p.body, pageEnd...)
+	return p.object()
 }

@@ -17,6 +17,21 @@ type liveSite struct {
 	info    storage.Info // of the root; zero if the store cannot tell
 	settled bool         // a root that is put from now on differs from this one in info
 	checked time.Time    // when the root was last read
+
+	templates *sync.Map // of site.Key to []byte: the objects for addresses that the graph does not know
+}
+
+// template returns an object for addresses that the graph does not know, and keeps it: these are few and
+// small.
+func (v *liveSite) template(key site.Key, read func() ([]byte, error)) ([]byte, error) {
+	if body, ok := v.templates.Load(key); ok {
+		return body.([]byte), nil
+	}
+	body, err := read()
+	if err == nil {
+		v.templates.Store(key, body)
+	}
+	return body, err
 }
 
 // sameSite reports whether the root was not put again since was, as far as the store can tell.
@@ -137,12 +152,13 @@ func (h *Handler) readRoot(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	next := &liveSite{root, v.version, info, h.fetcher.settled(info), time.Now()}
+	next := &liveSite{root, v.version, info, h.fetcher.settled(info), time.Now(), v.templates}
 	// If the root was put again, another site may have been live in between, and the cache may
 	// hold objects of it. Times have a resolution of a second: a root that was not settled when
 	// it was read may have been replaced within that second, so it counts as new once it is.
 	if isNew := !next.sameSite(v); isNew || next.settled && !v.settled {
 		next.version++
+		next.templates = &sync.Map{}
 		h.live.Store(next)
 		h.cache.clear()
 		return nil

@@ -1,0 +1,314 @@
+package generator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/followpress/followpress/site"
+)
+
+// keysPerEmit bounds the keys of a body that is emitted at a time: an account may have any number of
+// lists, and an output keeps a copy of the body for each.
+const keysPerEmit = 64
+
+// An efpRenderer renders the objects that only the API efp has, and with them everything else of an
+// account and its lists. Like the renderer, it is immutable.
+type efpRenderer struct {
+	*relations
+	ranks  *ranks
+	config site.Config
+	events eventTexts
+
+	profileEnds []profileEnds // by account
+	tags        []string      // all tags, sorted by bytes, as JSON
+	tagNumbers  [][]uint32    // by set of tags; indexes into tags
+	lastUpdated string        // the time of the snapshot
+	boards      rankedBoards
+	newest      []uint32 // accounts that discover shows
+	unknown     bool     // whether the only account stands for addresses that the graph does not know
+
+	addressBuckets, nameBuckets, listBuckets partition
+}
+
+// An efpScratch is memory that the units of a chunk reuse.
+type efpScratch struct {
+	held    []record                 // by the list that is rendered
+	page    []holder                 // the first followers
+	states  [site.DefaultLimit]state // of the page
+	numbers []uint32                 // of tags, once for each record with the tag
+	counts  []tagRun                 // of those tags, by tag
+	byCount []tagRun                 // the same, the most frequent first
+	tagged  []holder                 // with tags, by token ID of the list
+	places  []uint32                 // of the rows of a head
+}
+
+// A tagRun is a tag with the number of records that carry it.
+type tagRun struct {
+	tag uint32
+	n   int
+}
+
+func newEFPRenderer(ctx context.Context, g *graph, r *ranks, config site.Config, workers int) (*efpRenderer, error) {
+	relations, err := newRelations(ctx, g, workers)
+	if err != nil {
+		return nil, err
+	}
+	asOf, err := time.Parse(time.RFC3339, g.asOf)
+	if err != nil {
+		return nil, fmt.Errorf("as_of: %w", err) // does not happen: readMeta has checked it
+	}
+	e := &efpRenderer{
+		relations: relations, ranks: r, config: config, events: encodeEvents(g.events),
+		lastUpdated: string(appendTime(nil, asOf.UnixMilli())),
+		boards:      newRankedBoards(r),
+		newest:      relations.newestFollowed(),
+	}
+	e.findProfileEnds()
+	e.numberTags()
+	return e, e.fillBuckets(ctx, workers)
+}
+
+// unknownRenderer renders the objects of an address that the graph does not know: those of the only
+// account of a graph that knows nothing about it.
+func (e *efpRenderer) unknownRenderer() *efpRenderer {
+	g := newGraph(e.asOf)
+	g.account(site.Address{})
+	g.fillAccounts()
+	g.offsets = []uint64{0}
+	r := &ranks{}
+	for m := range r.count {
+		r.count[m] = []uint32{0}
+	}
+	for m := range r.rank {
+		r.rank[m] = []uint32{0}
+	}
+	return &efpRenderer{
+		relations: &relations{graph: g, listOffsets: []uint32{0, 0}, holderOffsets: []uint64{0, 0}},
+		ranks:     r, config: e.config, events: e.events, profileEnds: []profileEnds{endsOf(emptyProfile)}, unknown: true,
+	}
+}
+
+// parts are the parts of a site that only the API efp has.
+func (e *efpRenderer) parts() []part {
+	return []part{
+		{len(e.accounts), e.weight, e.renderAccount},
+		{1, nil, func(_ int, t *scratch, emit emitter) { e.unknownRenderer().renderAccount(0, t, emit) }},
+		{len(e.addressBuckets.names), nil, e.renderUserBucket},
+		{len(e.listBuckets.names), nil, e.renderTokenBucket},
+		{e.boards.shards(), nil, e.renderRankedShard},
+		{len(site.RankedSorts()) * e.boards.orderShards(), nil, e.renderRankedOrder},
+		{shardCount(len(e.recommended)), nil, e.renderRecommendedShard},
+		{1, nil, e.renderSummaries},
+	}
+}
+
+// weight is the number of records that the objects of an account show.
+func (e *efpRenderer) weight(unit int) int {
+	n := len(e.holdersOf(uint32(unit)))
+	for _, list := range e.listsOf(uint32(unit)) {
+		n += len(e.recordsOf(list))
+	}
+	return n
+}
+
+// objects is the number of objects of the parts.
+func (e *efpRenderer) objects() int64 {
+	perUser, perList := len(site.UserObjects()), len(efpListObjects)
+	n := perUser + len(e.addressBuckets.names) + len(e.listBuckets.names) +
+		e.boards.shards() + len(site.RankedSorts())*e.boards.orderShards() + shardCount(len(e.recommended)) +
+		len(e.summaries())
+	for account, primary := range e.primary {
+		n += perUser + rowObjects(len(e.holdersOf(uint32(account))))
+		if primary != none {
+			n++ // searchFollowing
+		}
+	}
+	for list := range e.tokens {
+		n += perList + rowObjects(int(e.held[list]))
+	}
+	if e.config.Names != site.NamesLookup {
+		n += len(e.graph.names) * (perUser + 1)
+	}
+	return int64(n)
+}
+
+// efpListObjects are the objects of a list.
+var efpListObjects = []site.ListObject{
+	site.Records, site.Details, site.Badges, site.SearchFollowing, site.Account, site.Stats,
+	site.PageFollowing, site.PageFollowers, site.Tags, site.TaggedAs,
+}
+
+// A user is an account with its keys.
+type user struct {
+	account uint32
+	address string
+	name    string // under which there are copies; "" for none
+	primary uint32
+}
+
+func (e *efpRenderer) user(account uint32) user {
+	u := user{account: account, address: e.accounts[account].String(), primary: e.primary[account]}
+	if e.config.Names != site.NamesLookup {
+		u.name = e.profiles[account].name
+	}
+	return u
+}
+
+// userKeys are the keys of an object of a user.
+func (e *efpRenderer) userKeys(t *scratch, u user, object site.ListObject) []site.Key {
+	if e.unknown {
+		return append(t.keys[:0], site.UnknownKey(object))
+	}
+	t.keys = append(t.keys[:0], e.config.UserObjectKey(u.address, object))
+	if u.name != "" {
+		t.keys = append(t.keys, e.config.UserObjectKey(u.name, object))
+	}
+	return t.keys
+}
+
+// renderAccount emits the objects of an account, its lists and its followers.
+func (e *efpRenderer) renderAccount(unit int, t *scratch, emit emitter) {
+	u := e.user(uint32(unit))
+	ens := len(e.profile(u.account).ens)
+	lists := e.listsOf(u.account)
+
+	emit(objectBytes+ens, func(b []byte) []byte { return append(e.appendAccount(b, u.account), '}') }, e.userKeys(t, u, site.Account)...)
+	e.emitToLists(t, u, site.Details, emit, objectBytes+ens, func(b []byte) []byte { return e.appendDetails(b, e.ranks, u.account) })
+	e.emitToLists(t, u, site.Badges, emit, objectBytes+e.events.size(e.badgesOf(u.account)), func(b []byte) []byte {
+		return e.appendBadges(b, e.config.BadgesField, e.events, u.account)
+	})
+	emit(objectBytes+32*len(lists), func(b []byte) []byte { return e.appendLists(b, u.account) }, e.userKeys(t, u, site.Lists)...)
+
+	e.renderPages(t, u, u.primary, emit, func(object site.ListObject) []site.Key {
+		keys := e.userKeys(t, u, object)
+		if object == site.SearchFollowing && u.primary == none {
+			keys = keys[1:] // an address without a primary list has no such object
+		} else if u.primary != none {
+			keys = append(keys, e.config.ListKey(e.tokens[u.primary], object))
+		}
+		t.keys = keys
+		return keys
+	})
+	e.countListTags(t, u.primary)
+	emit(e.tagsSize(t), func(b []byte) []byte { return e.appendListTags(appendAddressHead(b, u.address), t, u.primary) }, e.userKeys(t, u, site.Tags)...)
+	e.countTaggedAs(t, u.account)
+	emit(e.tagsSize(t), func(b []byte) []byte { return e.appendTaggedAs(appendAddressHead(b, u.address), t) }, e.userKeys(t, u, site.TaggedAs)...)
+	for _, list := range lists {
+		emit(e.tagsSize(t), func(b []byte) []byte { return e.appendTaggedAs(appendTokenHead(b, e.tokens[list]), t) },
+			e.config.ListKey(e.tokens[list], site.TaggedAs))
+	}
+	for _, list := range lists {
+		e.renderList(t, u, list, emit)
+	}
+	e.renderFollowerShards(t, u, emit)
+}
+
+// emitToLists emits an object that a user and all its lists have.
+func (e *efpRenderer) emitToLists(t *scratch, u user, object site.ListObject, emit emitter, size int, render func([]byte) []byte) {
+	keys := e.userKeys(t, u, object)
+	for _, list := range e.listsOf(u.account) {
+		if len(keys) == keysPerEmit {
+			emit(size, render, keys...)
+			keys = keys[:0]
+		}
+		keys = append(keys, e.config.ListKey(e.tokens[list], object))
+	}
+	emit(size, render, keys...)
+	t.keys = keys
+}
+
+// renderPages emits what a user and a list have in common. The list of a user is the primary one, or
+// none.
+func (e *efpRenderer) renderPages(t *scratch, u user, list uint32, emit emitter, keys func(site.ListObject) []site.Key) {
+	t.follows = t.follows[:0]
+	if list != none {
+		for _, r := range e.recordsOf(list) {
+			if e.isFollow(r) {
+				t.follows = append(t.follows, r)
+			}
+		}
+	}
+	emit(objectBytes, func(b []byte) []byte {
+		return appendFollowCounts(b, e.ranks.count[followers][u.account], len(t.follows))
+	}, keys(site.Stats)...)
+	emit(objectBytes+e.followingSize(t.follows), func(b []byte) []byte { return e.appendFollowingPage(b, t.follows) }, keys(site.PageFollowing)...)
+	page := e.firstFollowers(t, u.account, list)
+	emit(objectBytes+e.followersSize(page), func(b []byte) []byte { return e.appendFollowersPage(b, page, t.states[:]) }, keys(site.PageFollowers)...)
+	if keys := keys(site.SearchFollowing); len(keys) > 0 {
+		emit(objectBytes+e.entriesSize(firstPage(t.follows)), func(b []byte) []byte { return e.appendSearchFollowing(b, t.follows) }, keys...)
+	}
+}
+
+// firstFollowers returns the latest followers of an account, and sets t.states to what the list says of
+// them.
+func (e *efpRenderer) firstFollowers(t *scratch, account, list uint32) []holder {
+	page := t.page[:0]
+	states := e.statesOf(account)
+	for i, h := range e.holdersOf(account) {
+		if len(page) == site.DefaultLimit {
+			break
+		}
+		if e.isFollow(e.recordOf(h)) {
+			t.states[len(page)] = states[i]
+			page = append(page, h)
+		}
+	}
+	t.page = page
+	if list == none || e.isPrimary(list) || len(page) == 0 {
+		return page
+	}
+	clear(t.states[:])
+	for _, r := range e.recordsOf(list) {
+		if !e.graph.holds(r) {
+			continue
+		}
+		for i, h := range page {
+			if e.owners[h.list] == r.data {
+				t.states[i] = e.stateOf(r)
+			}
+		}
+	}
+	return page
+}
+
+// renderList emits the objects of a list that are not those of its account.
+func (e *efpRenderer) renderList(t *scratch, u user, list uint32, emit emitter) {
+	token := e.tokens[list]
+	key := func(object site.ListObject) []site.Key {
+		t.keys = append(t.keys[:0], e.config.ListKey(token, object))
+		return t.keys
+	}
+	size := 0
+	for _, r := range e.recordsOf(list) {
+		size += e.recordSize(r)
+	}
+	emit(objectBytes+size, func(b []byte) []byte { return e.appendRecords(b, list) }, key(site.Records)...)
+	emit(objectBytes+len(e.profile(u.account).ens), func(b []byte) []byte { return e.appendListAccount(b, list) }, key(site.Account)...)
+	if list != u.primary {
+		e.renderPages(t, u, list, emit, key)
+	}
+	e.countListTags(t, list)
+	emit(e.tagsSize(t), func(b []byte) []byte { return e.appendListTags(appendTokenHead(b, token), t, list) }, key(site.Tags)...)
+	e.renderListShards(t, list, emit)
+}
+
+// summaries are the objects that exist once, with the functions that render them.
+func (e *efpRenderer) summaries() map[site.Key]func([]byte) []byte {
+	return map[site.Key]func([]byte) []byte{
+		e.config.RankedKey():   e.appendRanked,
+		e.config.CountKey():    e.appendCount,
+		e.config.StatsKey():    e.appendStats,
+		e.config.DiscoverKey(): func(b []byte) []byte { return e.appendDiscover(b, site.DefaultLimit) },
+		site.DiscoverShardKey:  func(b []byte) []byte { return e.appendDiscover(b, site.DiscoverMax) },
+	}
+}
+
+func (e *efpRenderer) renderSummaries(_ int, _ *scratch, emit emitter) {
+	all := e.summaries()
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		emit(objectBytes+userBytes*site.DiscoverMax, all[key], key)
+	}
+}

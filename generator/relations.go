@@ -1,0 +1,247 @@
+package generator
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/site"
+)
+
+// relations say who holds whom, as the API efp shows it: a graph has the records of each list, these
+// are the records about each account.
+type relations struct {
+	*graph
+	tokenRank []uint32 // by list; its place in the order of token IDs as numbers
+	held      []uint32 // by list; how many accounts it holds
+
+	listOffsets []uint32 // by account; index of its first list in lists; the last element is their number
+	lists       []uint32 // of all accounts, those of each by token ID
+
+	holderOffsets []uint64 // by account; index of its first holder in holders; the last element is their number
+	holders       []holder // of all accounts, those of each latest first
+	states        []state  // by holder; what the primary list of the account says of the holder's account
+}
+
+// A holder is a record of a primary list that holds an account.
+type holder struct {
+	list uint32
+	at   uint32 // index in the list
+}
+
+// A state is what a list says of an account, as bits.
+type state uint8
+
+// The bits of a state.
+const (
+	stateFollow state = 1 << iota
+	stateBlock
+	stateMute
+)
+
+func newRelations(ctx context.Context, g *graph, workers int) (*relations, error) {
+	r := &relations{graph: g}
+	byToken := make([]uint32, len(g.tokens))
+	for list := range byToken {
+		byToken[list] = uint32(list)
+	}
+	slices.SortFunc(byToken, func(a, b uint32) int { return site.CompareTokenIDs(g.tokens[a], g.tokens[b]) })
+	r.tokenRank = make([]uint32, len(g.tokens))
+	for rank, list := range byToken {
+		r.tokenRank[list] = uint32(rank)
+	}
+	r.groupLists(byToken)
+	r.countHolders()
+	return r, r.findHolders(ctx, byToken, workers)
+}
+
+// groupLists groups the lists by account.
+func (r *relations) groupLists(byToken []uint32) {
+	r.listOffsets = make([]uint32, len(r.accounts)+1)
+	for _, account := range r.owners {
+		r.listOffsets[account+1]++
+	}
+	for account := range r.accounts {
+		r.listOffsets[account+1] += r.listOffsets[account]
+	}
+	next := slices.Clone(r.listOffsets)
+	r.lists = make([]uint32, len(byToken))
+	for _, list := range byToken {
+		account := r.owners[list]
+		r.lists[next[account]] = list
+		next[account]++
+	}
+}
+
+// countHolders counts what each list holds, and by how many primary lists each account is held.
+func (r *relations) countHolders() {
+	r.held = make([]uint32, len(r.tokens))
+	r.holderOffsets = make([]uint64, len(r.accounts)+1)
+	for list := range r.tokens {
+		primary := r.isPrimary(uint32(list))
+		for _, record := range r.recordsOf(uint32(list)) {
+			if !r.graph.holds(record) {
+				continue
+			}
+			r.held[list]++
+			if primary {
+				r.holderOffsets[record.data+1]++
+			}
+		}
+	}
+	for account := range r.accounts {
+		r.holderOffsets[account+1] += r.holderOffsets[account]
+	}
+}
+
+// findHolders fills in holders and states. Each worker does so for a range of accounts.
+func (r *relations) findHolders(ctx context.Context, byToken []uint32, workers int) error {
+	total := r.holderOffsets[len(r.accounts)]
+	r.holders, r.states = make([]holder, total), make([]state, total)
+	next := slices.Clone(r.holderOffsets[:len(r.accounts)])
+	group, ctx := errgroup.WithContext(ctx)
+	from := 0
+	for worker := range workers {
+		share := total / uint64(workers) * uint64(worker+1)
+		to, _ := slices.BinarySearch(r.holderOffsets[:len(r.accounts)], share)
+		if worker == workers-1 {
+			to = len(r.accounts)
+		}
+		begin, end := uint32(from), uint32(max(from, to))
+		from = int(end)
+		group.Go(func() error {
+			for i := len(byToken) - 1; i >= 0; i-- {
+				if list := byToken[i]; r.isPrimary(list) {
+					for at, record := range r.recordsOf(list) {
+						if r.graph.holds(record) && begin <= record.data && record.data < end {
+							r.holders[next[record.data]] = holder{list, uint32(at)}
+							next[record.data]++
+						}
+					}
+				}
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			marks := make([]state, len(r.accounts))
+			for account := begin; account < end; account++ {
+				r.sortLatest(account)
+				r.findStates(account, marks)
+			}
+			return ctx.Err()
+		})
+	}
+	return group.Wait()
+}
+
+// sortLatest sorts the holders of an account, which are in the order of token IDs backwards, by time,
+// the newest first.
+func (r *relations) sortLatest(account uint32) {
+	latest := func(a, b holder) int { return cmp.Compare(r.addedAt(b), r.addedAt(a)) }
+	if holders := r.holdersOf(account); !slices.IsSortedFunc(holders, latest) {
+		slices.SortStableFunc(holders, latest)
+	}
+}
+
+// findStates sets the states of the holders of an account. marks must be zero, and is again afterwards.
+func (r *relations) findStates(account uint32, marks []state) {
+	primary := r.primary[account]
+	begin, end := r.holderOffsets[account], r.holderOffsets[account+1]
+	if primary == none || begin == end {
+		return
+	}
+	for _, record := range r.recordsOf(primary) {
+		if r.graph.holds(record) {
+			marks[record.data] = r.stateOf(record)
+		}
+	}
+	for i := begin; i < end; i++ {
+		r.states[i] = marks[r.owners[r.holders[i].list]]
+	}
+	for _, record := range r.recordsOf(primary) {
+		if r.graph.holds(record) {
+			marks[record.data] = 0
+		}
+	}
+}
+
+// stateOf returns what the list of a held record says of its account.
+func (r *relations) stateOf(record record) (s state) {
+	tags := &r.tagSets[record.tags]
+	if tags.block {
+		s |= stateBlock
+	}
+	if tags.mute {
+		s |= stateMute
+	}
+	if s == 0 {
+		s = stateFollow
+	}
+	return s
+}
+
+// holdersOf returns the holders of an account, latest first.
+func (r *relations) holdersOf(account uint32) []holder {
+	return r.holders[r.holderOffsets[account]:r.holderOffsets[account+1]]
+}
+
+// statesOf returns the states of the holders of an account, in their order.
+func (r *relations) statesOf(account uint32) []state {
+	return r.states[r.holderOffsets[account]:r.holderOffsets[account+1]]
+}
+
+// listsOf returns the lists of an account, by token ID.
+func (r *relations) listsOf(account uint32) []uint32 {
+	return r.lists[r.listOffsets[account]:r.listOffsets[account+1]]
+}
+
+// recordOf returns the record of a holder.
+func (r *relations) recordOf(h holder) record { return r.records[r.offsets[h.list]+uint64(h.at)] }
+
+// addedAt returns the time of the record of a holder.
+func (r *relations) addedAt(h holder) int64 { return r.added[r.offsets[h.list]+uint64(h.at)] }
+
+// newestFollow returns the first follow among the holders of an account that has a time.
+func (r *relations) newestFollow(account uint32) (newest holder, ok bool) {
+	for _, h := range r.holdersOf(account) {
+		if r.addedAt(h) != 0 && r.isFollow(r.recordOf(h)) {
+			return h, true
+		}
+	}
+	return holder{}, false
+}
+
+// newestFollowed returns the accounts that were followed last, as many as discover shows.
+func (r *relations) newestFollowed() []uint32 {
+	type follow struct {
+		holder
+		account uint32
+	}
+	var newest []follow
+	keep := func() {
+		slices.SortFunc(newest, func(a, b follow) int {
+			return cmp.Or(
+				cmp.Compare(r.addedAt(b.holder), r.addedAt(a.holder)),
+				cmp.Compare(r.tokenRank[b.list], r.tokenRank[a.list]),
+				cmp.Compare(b.at, a.at),
+			)
+		})
+		newest = newest[:min(len(newest), site.DiscoverMax)]
+	}
+	for account := range r.accounts {
+		if h, ok := r.newestFollow(uint32(account)); ok {
+			newest = append(newest, follow{h, uint32(account)})
+		}
+		if len(newest) == 8*site.DiscoverMax {
+			keep()
+		}
+	}
+	keep()
+	accounts := make([]uint32, len(newest))
+	for i, f := range newest {
+		accounts[i] = f.account
+	}
+	return accounts
+}

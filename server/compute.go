@@ -1,0 +1,310 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// This file and those of its answers (pages.go, states.go, ranked.go, recommended.go, users.go) compute
+// what no object answers under site.APIEFP, from the buckets, shards and files that site/rows.go reads.
+//
+// A computation holds one object at a time, and copies what it needs for later: it must not wait for
+// memory while it holds an object (see budget.go). The copies count against its buffer.
+
+// A computation makes an answer. Its methods return errMixed if parts of the answer are of two sites,
+// errNoRoom if its buffer cannot grow, and a *problemError if the answer is a problem.
+type computation struct {
+	*buffer
+	ctx   context.Context // of the request
+	read  reader
+	root  *site.Root
+	ask   site.Ask
+	route *site.Route
+}
+
+// A problemError says that the answer is a problem.
+type problemError struct{ *site.Problem }
+
+func (e *problemError) Error() string { return e.Name }
+
+// compute answers a request that must be computed. Answers are kept under the normal form of the request
+// for a while, except those to a body.
+func (h *Handler) compute(ctx context.Context, v *liveSite, r site.Resolution, users []string) (*object, error) {
+	if r.Route.Post {
+		return h.computeOnce(ctx, v, r, users)
+	}
+	k := cacheKey{version: v.version, key: r.Key + site.Key("?"+r.Query)} // no key of a site has a question mark
+	return h.cache.computed(ctx, k, func(ctx context.Context) (*object, error) {
+		return h.computeOnce(ctx, v, r, nil)
+	})
+}
+
+func (h *Handler) computeOnce(ctx context.Context, v *liveSite, r site.Resolution, users []string) (*object, error) {
+	return h.consistent(ctx, v, func(read reader, root *site.Root) (*object, error) {
+		c := computation{ctx: ctx, read: read, root: root, ask: r.Ask, route: r.Route}
+		o, err := h.inBuffer(&c, users, false)
+		if errors.Is(err, errNoRoom) {
+			o, err = h.inBuffer(&c, users, true)
+		}
+		return o, err
+	})
+}
+
+// inBuffer makes the answer in a new buffer.
+func (h *Handler) inBuffer(c *computation, users []string, alone bool) (o *object, err error) {
+	if c.buffer, err = h.newBuffer(c.ctx, alone); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if o == nil { // after a panic too
+			c.free()
+		}
+	}()
+	if err := c.answer(users); err != nil {
+		return nil, err
+	}
+	return c.object(), nil
+}
+
+// answer appends the answer to the body.
+func (c *computation) answer(users []string) error {
+	switch c.route.ID {
+	case site.RouteUserENS:
+		return c.ens()
+	case site.RouteUserSimpleProfile:
+		return c.simpleProfile()
+	case site.RouteUserPrimaryList:
+		return c.primaryList()
+	case site.RouteUserRecords:
+		return c.listRecords()
+	case site.RouteUserFollowing, site.RouteListFollowing:
+		return c.following(false)
+	case site.RouteUserAllFollowing, site.RouteListAllFollowing:
+		return c.following(true)
+	case site.RouteUserSearch, site.RouteListSearch:
+		return c.searchFollowing()
+	case site.RouteUserFollowers, site.RouteListFollowers, site.RouteUserLatestFollowers, site.RouteListLatestFollowers:
+		return c.followers(false)
+	case site.RouteUserAllFollowers, site.RouteListAllFollowers:
+		return c.followers(true)
+	case site.RouteUserSearchFollowers, site.RouteListSearchFollowers:
+		return c.searchFollowers()
+	case site.RouteUserFollowingAddresses, site.RouteListFollowingAddresses:
+		return c.followingAddresses()
+	case site.RouteExportState:
+		return c.exportState()
+	case site.RouteUserFollowerState, site.RouteListFollowerState:
+		return c.followerState()
+	case site.RouteUserButtonState, site.RouteListButtonState:
+		return c.buttonState()
+	case site.RouteButtonStateBatch:
+		return c.buttonStates(users)
+	case site.RouteCommonFollowers:
+		return c.commonFollowers()
+	case site.RouteRanked:
+		return c.ranked()
+	case site.RouteRankedSearch:
+		return c.rankedSearch()
+	case site.RouteUserRecommended, site.RouteListRecommended:
+		return c.recommended(appendRecommended)
+	case site.RouteUserRecommendedDetails, site.RouteListRecommendedDetails:
+		return c.recommended(appendRecommendedDetails)
+	case site.RouteDiscover:
+		return c.discover()
+	}
+	return fmt.Errorf("no computation for %s", c.route.Pattern)
+}
+
+// add appends text to the body.
+func (c *computation) add(text ...[]byte) error {
+	n := 0
+	for _, t := range text {
+		n += len(t)
+	}
+	if err := c.grow(n); err != nil {
+		return err
+	}
+	for _, t := range text {
+		c.body = append(c.body, t...)
+	}
+	return nil
+}
+
+func (c *computation) addText(text string) error {
+	if err := c.grow(len(text)); err != nil {
+		return err
+	}
+	c.body = append(c.body, text...)
+	return nil
+}
+
+// entrySpare is more than an entry has beside its texts.
+const entrySpare = 512
+
+// addEntry appends an entry to a list in the body. textBytes is the length of its texts.
+func (c *computation) addEntry(first bool, textBytes int, render func(b []byte) []byte) error {
+	if err := c.grow(textBytes + entrySpare); err != nil {
+		return err
+	}
+	if !first {
+		c.body = append(c.body, ',')
+	}
+	c.body = render(c.body)
+	return nil
+}
+
+// use reads an object and calls f with its body, which is not valid any more when f returns.
+func (c *computation) use(key site.Key, f func(body []byte) error) error {
+	o, err := c.read.get(c.ctx, key)
+	if err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	defer o.release()
+	return f(o.body)
+}
+
+// useKnown is use for an object that another one says is there.
+func (c *computation) useKnown(key site.Key, f func(body []byte) error) error {
+	return mixedIfAbsent(c.use(key, f))
+}
+
+// A subject is an account and one of its lists, about which a request asks.
+type subject struct {
+	address   string
+	list      string // token ID: the list that the path names, or the primary list of the user; "" for none
+	primary   bool   // list is the primary list
+	held      int    // accounts that the list holds
+	followers int    // primary lists that hold the account
+}
+
+// findSubject looks up the list or the user that the path names.
+func (c *computation) findSubject() (subject, error) {
+	if c.ask.TokenID != "" {
+		return c.lookUpList(c.ask.TokenID)
+	}
+	return c.lookUp(c.ask.User)
+}
+
+// findList returns the list that the path names, or the primary list of the user; "" for none. Whether the
+// list exists, records tells.
+func (c *computation) findList() (tokenID string, err error) {
+	if c.ask.TokenID != "" {
+		return c.ask.TokenID, nil
+	}
+	s, err := c.lookUp(c.ask.User)
+	return s.list, err
+}
+
+// lookUp looks up an address or a name. An address that the graph does not know has nothing.
+func (c *computation) lookUp(user string) (s subject, err error) {
+	err = c.useKnown(site.UserBucketKey(site.UserBucket(user, c.root.BucketDigits)), func(bucket []byte) error {
+		node, known, err := site.FindUserNode(bucket, user)
+		switch {
+		case err != nil:
+			return err
+		case known:
+			s = subject{address: node.Address, list: node.List, primary: node.List != "", held: node.Held, followers: node.Followers}
+		case isAddress(user):
+			s = subject{address: user}
+		default:
+			return &problemError{site.NoSuchName}
+		}
+		return nil
+	})
+	return s, err
+}
+
+func isAddress(user string) bool {
+	_, err := site.ParseAddress(user)
+	return err == nil
+}
+
+func (c *computation) lookUpList(tokenID string) (s subject, err error) {
+	err = c.useKnown(c.tokenBucket(tokenID), func(bucket []byte) error {
+		node, known, err := site.FindListNode(bucket, tokenID)
+		if err == nil && !known {
+			err = &problemError{site.NoSuchList}
+		}
+		s = subject{address: node.Account, list: tokenID, primary: node.Primary, held: node.Held, followers: node.Followers}
+		return err
+	})
+	return s, err
+}
+
+func (c *computation) tokenBucket(tokenID string) site.Key {
+	return site.TokenBucketKey(site.UserBucket(tokenID, c.root.TokenDigits))
+}
+
+// addressOf returns the address of a user.
+func (c *computation) addressOf(user string) (string, error) {
+	if isAddress(user) {
+		return user, nil
+	}
+	s, err := c.lookUp(user)
+	return s.address, err
+}
+
+// records calls f for what a list holds, in its order. It does nothing for the list "".
+func (c *computation) records(list string, f func(address, tags []byte) error) error {
+	if list == "" {
+		return nil
+	}
+	err := c.use(c.root.Config.ListKey(list, site.Records), func(records []byte) error {
+		for address, tags := range site.HeldRecords(records) {
+			if err := f(address, tags); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if list == c.ask.TokenID && errors.Is(err, storage.ErrNotFound) {
+		return &problemError{site.NoSuchList}
+	}
+	return mixedIfAbsent(err)
+}
+
+// appendMillis appends a time in milliseconds since the Unix epoch, with its quotation marks.
+func appendMillis(b []byte, ms int64) []byte {
+	return time.UnixMilli(ms).UTC().AppendFormat(b, `"2006-01-02T15:04:05.000Z"`)
+}
+
+// nullIfEmpty returns null for an empty JSON string.
+func nullIfEmpty(text []byte) []byte {
+	if string(text) == `""` {
+		return []byte("null")
+	}
+	return text
+}
+
+// lookedUp turns a request for a file of a name, which has none under site.NamesLookup, into one for the
+// file of its address. Other requests come back unchanged.
+func (h *Handler) lookedUp(ctx context.Context, v *liveSite, r site.Resolution) (site.Resolution, error) {
+	if r.Action != site.AnswerComputed || r.Route.Computed || r.Query != "" && !r.Fresh {
+		return r, nil
+	}
+	s, err := h.lookUp(ctx, v, r.Ask.User)
+	if err != nil {
+		return r, err
+	}
+	object := site.ListObject(path.Base(string(r.Key)))
+	r.Action, r.Key, r.Absent, r.Address = site.AnswerObject, v.root.Config.UserObjectKey(s.address, object), nil, s.address
+	if object != site.SearchFollowing {
+		r.Unknown = site.UnknownKey(object)
+	}
+	return r, nil
+}
+
+// lookUp looks up an address or a name.
+func (h *Handler) lookUp(ctx context.Context, v *liveSite, user string) (s subject, err error) {
+	_, err = h.consistent(ctx, v, func(read reader, root *site.Root) (_ *object, err error) {
+		s, err = (&computation{ctx: ctx, read: read, root: root}).lookUp(user)
+		return nil, err
+	})
+	return s, err
+}

@@ -1,0 +1,109 @@
+package server_test
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/fixtures/naive"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// efpSite makes a site of the whole API in memory.
+func efpSite(t testing.TB, snapshot afero.Fs, names string) afero.Fs {
+	t.Helper()
+	files, _, err := generator.ToMemory(t.Context(), snapshot, generator.Options{
+		NoSync: true, Config: site.Config{API: site.APIEFP, Names: names},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func efpHandler(t testing.TB, files afero.Fs) *server.Handler {
+	t.Helper()
+	return newHandler(t, storage.NewFolder(files), server.Options{})
+}
+
+// answerTo is the answer of a handler to a request with a body.
+func answerTo(handler http.Handler, method, url string, body []byte) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequest(method, url, bytes.NewReader(body)))
+	return w
+}
+
+var allNames = []string{site.NamesCopies, site.NamesLookup}
+
+func TestConformanceEFP(t *testing.T) {
+	cases, err := fixtures.CasesEFP()
+	if err != nil || len(cases) < 300 {
+		t.Fatalf("conformance cases: got %d, %v, want many", len(cases), err)
+	}
+	snapshot := afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.ConformanceEFP()}, "snapshot")
+	for _, names := range allNames {
+		t.Run(names, func(t *testing.T) {
+			s := httptest.NewServer(efpHandler(t, efpSite(t, snapshot, names)))
+			defer s.Close()
+			for range 2 { // then from the cache
+				for _, c := range cases {
+					checkEFP(t, s.URL, c)
+				}
+			}
+		})
+	}
+}
+
+func checkEFP(t *testing.T, base string, c fixtures.Case) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), c.Method, base+c.Path, strings.NewReader(c.Sent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != c.Status || c.Status == 200 && string(body) != c.Body {
+		t.Errorf("%s %s %.300s:\n got %d %.600s, %v\nwant %d %.600s", c.Method, c.Path, c.Sent, response.StatusCode, body, err, c.Status, c.Body)
+	}
+}
+
+// TestEFPAnswersAreThoseOfTheTwin compares a site of each of some random graphs with a naive computation.
+func TestEFPAnswersAreThoseOfTheTwin(t *testing.T) {
+	for _, names := range allNames {
+		for seed := range uint64(40) {
+			snapshot := naive.Random(seed)
+			graph, err := naive.Load(snapshot, naive.Config{})
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			handler := efpHandler(t, efpSite(t, afero.FromIOFS{FS: snapshot}, names))
+			for _, r := range naive.Requests(rand.New(rand.NewPCG(seed, 1)), graph, 2000) {
+				status, _, want := graph.Answer(r.Method, r.Path, r.RawQuery, r.Body)
+				got := answerTo(handler, r.Method, r.URL(), r.Body)
+				body := got.Body.Bytes()
+				if got.Code != status || status == 200 && r.Method != "HEAD" && !bytes.Equal(body, want) {
+					at := 0
+					for at < min(len(body), len(want)) && body[at] == want[at] {
+						at++
+					}
+					at = max(0, at-60)
+					t.Errorf("seed %d, %s: got %d and …%.300s, want %d and …%.300s", seed, r, got.Code, body[min(at, len(body)):], status, want[min(at, len(want)):])
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,417 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/site"
+)
+
+// following answers with a page of what a list holds: all, or its follows.
+func (c *computation) following(all bool) error {
+	s, err := c.findSubject()
+	if err != nil {
+		return err
+	}
+	t := c.heldTable(s)
+	return c.followingPage(t, c.selection(t, all), nil)
+}
+
+// searchFollowing answers with a page of the follows of a list that match a term, in its order.
+func (c *computation) searchFollowing() error {
+	s, err := c.findSubject()
+	if err != nil {
+		return err
+	}
+	return c.followingPage(c.heldTable(s), selection{match: c.matcher(), offset: c.ask.Offset, limit: c.ask.Limit}, appendNameAvatar)
+}
+
+// matcher matches the term that the request has, if any.
+func (c *computation) matcher() *site.Matcher {
+	if c.ask.Term == "" {
+		return nil
+	}
+	return site.NewMatcher(c.ask.Term)
+}
+
+// appendNameAvatar appends the profile that searches show.
+func appendNameAvatar(b, name, avatar []byte) []byte {
+	b = append(append(b, `,"ens":{"name":`...), name...)
+	b = append(append(b, `,"avatar":`...), avatar...)
+	return append(b, '}')
+}
+
+// followingPage appends a page of what a list holds. appendENS appends the profile to an entry; nil for
+// none, or for that of ask.ENS.
+func (c *computation) followingPage(t table, s selection, appendENS func(b, name, avatar []byte) []byte) error {
+	selected, err := c.selectRows(t, s)
+	if err != nil {
+		return err
+	}
+	profiles, err := c.profiles(t, selected)
+	if err != nil {
+		return err
+	}
+	if err := c.addText(`{"following":[`); err != nil {
+		return err
+	}
+	for i := range selected.len() {
+		r, err := site.ParseHeldRow(selected.at(i))
+		if err != nil {
+			return err
+		}
+		ens := profiles.at(i)
+		err = c.addEntry(i == 0, len(selected.at(i))+len(ens), func(b []byte) []byte {
+			b = appendFollowing(b, r.Address, r.Tags)
+			if appendENS != nil {
+				b = appendENS(b, r.Name, r.Avatar)
+			}
+			return append(append(b, ens...), '}')
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.addText("]}")
+}
+
+// appendFollowing appends what a list holds, without the closing brace.
+func appendFollowing(b, address, tags []byte) []byte {
+	b = append(append(b, `{"version":1,"record_type":"address","data":"`...), address...)
+	b = append(append(b, `","address":"`...), address...)
+	return append(append(b, `","tags":`...), tags...)
+}
+
+// followers answers with a page of who holds an account: all, or those who follow it.
+func (c *computation) followers(all bool) error {
+	s, err := c.findSubject()
+	if err != nil {
+		return err
+	}
+	t := c.followerTable(s)
+	return c.followersPage(s, t, c.selection(t, all), func(b []byte, r site.FollowerRow, state site.State, ens []byte) []byte {
+		b = append(append(b, `","tags":`...), r.Tags...)
+		b = appendStates(b, state)
+		b = appendMillis(append(b, `,"updated_at":`...), r.Time)
+		return append(b, ens...)
+	})
+}
+
+// searchFollowers answers with a page of the followers that match a term, the latest first.
+func (c *computation) searchFollowers() error {
+	s, err := c.findSubject()
+	if err != nil {
+		return err
+	}
+	page := selection{match: c.matcher(), offset: c.ask.Offset, limit: c.ask.Limit}
+	return c.followersPage(s, c.followerTable(s), page, func(b []byte, r site.FollowerRow, state site.State, _ []byte) []byte {
+		b = appendNameAvatar(append(b, '"'), r.Name, r.Avatar)
+		b = append(append(b, `,"tags":`...), r.Tags...)
+		return appendStates(b, state)
+	})
+}
+
+func appendStates(b []byte, s site.State) []byte {
+	for _, member := range []struct {
+		name string
+		bit  site.State
+	}{{`,"is_following":`, site.StateFollow}, {`,"is_blocked":`, site.StateBlock}, {`,"is_muted":`, site.StateMute}} {
+		value := "false"
+		if s&member.bit != 0 {
+			value = "true"
+		}
+		b = append(append(b, member.name...), value...)
+	}
+	return b
+}
+
+// followersPage appends a page of who holds an account. appendRest appends the members of an entry after
+// the address, from its closing quotation mark on.
+func (c *computation) followersPage(s subject, t table, page selection, appendRest func(b []byte, r site.FollowerRow, state site.State, ens []byte) []byte) error {
+	selected, err := c.selectRows(t, page)
+	if err != nil {
+		return err
+	}
+	profiles, err := c.profiles(t, selected)
+	if err != nil {
+		return err
+	}
+	states, err := c.statesTowards(s, selected)
+	if err != nil {
+		return err
+	}
+	if err := c.addText(`{"followers":[`); err != nil {
+		return err
+	}
+	for i := range selected.len() {
+		r, err := site.ParseFollowerRow(selected.at(i))
+		if err != nil {
+			return err
+		}
+		ens, state := profiles.at(i), r.State
+		if states != nil {
+			state = states[string(r.Address)]
+		}
+		err = c.addEntry(i == 0, len(selected.at(i))+len(ens), func(b []byte) []byte {
+			b = append(append(b, `{"efp_list_nft_token_id":"`...), r.List...)
+			b = append(append(b, `","address":"`...), r.Address...)
+			return append(appendRest(b, r, state, ens), '}')
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.addText("]}")
+}
+
+// stateBytes is about what an entry of a map of states takes.
+const stateBytes = 96
+
+// statesTowards returns what a list that is not primary says of followers, by their addresses; nil for a
+// primary list, whose states are in the rows.
+func (c *computation) statesTowards(s subject, followers rows) (map[string]site.State, error) {
+	if s.primary || s.list == "" || followers.len() == 0 {
+		return nil, nil
+	}
+	if err := c.take(followers.len() * stateBytes); err != nil {
+		return nil, err
+	}
+	states := make(map[string]site.State, followers.len())
+	for i := range followers.len() {
+		r, err := site.ParseFollowerRow(followers.at(i))
+		if err != nil {
+			return nil, err
+		}
+		states[string(r.Address)] = 0
+	}
+	return states, c.fillStates(s.list, states)
+}
+
+// fillStates sets the states of addresses to what a list says of them.
+func (c *computation) fillStates(list string, states map[string]site.State) error {
+	return c.records(list, func(address, tags []byte) error {
+		if _, asked := states[string(address)]; asked {
+			states[string(address)] = site.StateOf(tags)
+		}
+		return nil
+	})
+}
+
+// Profiles are the members ens of the entries of a page; nil if it shows none.
+type profiles [][]byte
+
+func (p profiles) at(i int) []byte {
+	if p == nil {
+		return nil
+	}
+	return p[i]
+}
+
+// profilesAtOnce is how many profiles a page reads at the same time.
+const profilesAtOnce = 8
+
+// profiles reads the profiles of accounts in rows, if the request includes them. Those without a name have
+// no member.
+func (c *computation) profiles(t table, of rows) (profiles, error) {
+	if !c.ask.ENS {
+		return nil, nil
+	}
+	all := make(profiles, of.len())
+	var mu sync.Mutex // of the buffer
+	read := func(i int, address string) error {
+		return c.useKnown(c.root.Config.UserObjectKey(address, site.Account), func(account []byte) error {
+			a, err := site.ParseAccount(account)
+			if err != nil || !a.HasName() {
+				return err
+			}
+			mu.Lock()
+			err = c.take(len(account))
+			mu.Unlock()
+			if err == nil {
+				all[i] = a.AppendEntry([]byte(`,"ens":`))
+			}
+			return err
+		})
+	}
+	group, ctx := errgroup.WithContext(c.ctx)
+	group.SetLimit(profilesAtOnce)
+	for i := range of.len() {
+		r, err := t.parse(of.at(i))
+		if err == nil {
+			err = ctx.Err() // of the first failure
+		}
+		if err != nil {
+			return nil, cmp.Or(group.Wait(), err)
+		}
+		address := string(r.address)
+		if c.read.has(c.root.Config.UserObjectKey(address, site.Account)) {
+			if err := read(i, address); err != nil {
+				return nil, cmp.Or(group.Wait(), err)
+			}
+			continue
+		}
+		group.Go(func() (err error) {
+			defer guard(&err)
+			return read(i, address)
+		})
+	}
+	return all, group.Wait()
+}
+
+// followingAddresses answers with the addresses that a list holds, in its order.
+func (c *computation) followingAddresses() error {
+	list, err := c.findList()
+	if err != nil {
+		return err
+	}
+	c.body = append(c.body, '[')
+	first := true
+	err = c.records(list, func(address, _ []byte) error {
+		err := c.addEntry(first, len(address), func(b []byte) []byte {
+			return append(append(append(b, '"'), address...), '"')
+		})
+		first = false
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.addText("]")
+}
+
+// exportState answers with all follows of a list, in its order.
+func (c *computation) exportState() error {
+	c.body = append(c.body, `{"following":[`...)
+	first := true
+	err := c.records(c.ask.TokenID, func(address, tags []byte) error {
+		if site.StateOf(tags) != site.StateFollow {
+			return nil
+		}
+		err := c.addEntry(first, len(tags), func(b []byte) []byte { return append(appendFollowing(b, address, tags), '}') })
+		first = false
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.addText("]}")
+}
+
+// listRecords answers with the records of the primary list of a user.
+func (c *computation) listRecords() error {
+	s, err := c.lookUp(c.ask.User)
+	if err != nil {
+		return err
+	}
+	if s.list == "" {
+		return c.addText(`{"records":[]}`)
+	}
+	return c.useKnown(c.root.Config.ListKey(s.list, site.Records), func(records []byte) error { return c.add(records) })
+}
+
+// commonBytes is about what an entry of a set of addresses takes.
+const commonBytes = 48
+
+// commonFollowers answers with the accounts that a user follows and that follow the leader.
+func (c *computation) commonFollowers() error {
+	user, err := c.lookUp(c.ask.User)
+	if err != nil {
+		return err
+	}
+	leader, ok := leaderOf(c.ask.Leader)
+	if !ok {
+		return &problemError{site.NoSuchName}
+	}
+	led, err := c.lookUp(leader)
+	if err != nil {
+		return err
+	}
+	t := c.followerTable(led)
+	common, err := c.common(user, t)
+	if err != nil {
+		return err
+	}
+	if err := c.addText(`{"results":[`); err != nil {
+		return err
+	}
+	for i, span := range window(common.spans, c.ask.Offset, c.ask.Limit) {
+		row := common.text[span.from:span.to]
+		r, err := site.ParseFollowerRow(row)
+		if err != nil {
+			return err
+		}
+		err = c.addEntry(i == 0, len(row), func(b []byte) []byte {
+			b = append(append(b, `{"address":"`...), r.Address...)
+			b = append(append(b, `","name":`...), r.Name...)
+			b = append(append(b, `,"avatar":`...), r.Avatar...)
+			b = append(append(b, `,"header":`...), r.Header...)
+			return fmt.Appendf(b, `,"mutuals_rank":"%d"}`, r.MutualsRank)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.addText(fmt.Sprintf(`],"length":%d}`, common.len()))
+}
+
+// leaderOf is the leader in the form in which users are looked up.
+func leaderOf(sent string) (user string, ok bool) {
+	if address, err := site.ParseAddress(sent); err == nil {
+		return address.String(), true
+	}
+	return site.NormalizeName(sent)
+}
+
+// common returns the followers in a table that a user follows, by their mutuals rank.
+func (c *computation) common(user subject, t table) (common rows, err error) {
+	if user.list == "" || t.total == 0 {
+		return rows{}, nil
+	}
+	if err := c.take(user.held * commonBytes); err != nil {
+		return rows{}, err
+	}
+	followed := make(map[site.Address]struct{}, user.held)
+	err = c.records(user.list, func(address, tags []byte) error {
+		if a, err := site.ParseAddress(address); err == nil && site.StateOf(tags) == site.StateFollow {
+			followed[a] = struct{}{}
+		}
+		return nil
+	})
+	if err != nil {
+		return rows{}, err
+	}
+	var order []place // by mutuals rank
+	take := func(row []byte) error {
+		r, err := site.ParseFollowerRow(row)
+		if err != nil {
+			return err
+		}
+		a, err := site.ParseAddress(r.Address)
+		if _, ok := followed[a]; !ok || err != nil || site.StateOf(r.Tags) != site.StateFollow {
+			return err
+		}
+		if err := c.copyRow(&common, row); err != nil {
+			return err
+		}
+		last := math.MaxUint32 // unranked ones come after all others
+		if r.MutualsRank > 0 {
+			last = r.MutualsRank
+		}
+		return c.appendPlace(&order, tableRow{address: r.Address, followers: math.MaxUint32 - last}, len(order))
+	}
+	if err := c.everyRow(t, take); err != nil {
+		return rows{}, err
+	}
+	slices.SortFunc(order, place.compare)
+	spans := make([]span, 0, len(order))
+	for _, p := range order {
+		spans = append(spans, common.spans[p.index])
+	}
+	common.spans = spans
+	return common, nil
+}

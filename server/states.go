@@ -1,0 +1,173 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+)
+
+// followerState answers with what the primary list of the other account says of the user, or of the account
+// of the list.
+func (c *computation) followerState() error {
+	var about string
+	if c.ask.TokenID != "" {
+		s, err := c.lookUpList(c.ask.TokenID)
+		if err != nil {
+			return err
+		}
+		about = s.address
+	} else {
+		address, err := c.addressOf(c.ask.User)
+		if err != nil {
+			return err
+		}
+		about = address
+	}
+	other, err := c.lookUp(c.ask.Other)
+	if err != nil {
+		return err
+	}
+	state, err := c.state(other.list, about)
+	if err != nil {
+		return err
+	}
+	if c.ask.TokenID != "" {
+		return c.addState(c.ask.TokenID, other.address, state)
+	}
+	if err := c.addText(fmt.Sprintf(`{"addressUser":"%s","addressFollower":"%s","state":`, about, other.address)); err != nil {
+		return err
+	}
+	return c.add(state.Append(nil), []byte(`}`))
+}
+
+// buttonState answers with what the list, or the primary list of the user, says of the other account.
+func (c *computation) buttonState() error {
+	list, err := c.findList()
+	if err != nil {
+		return err
+	}
+	other, err := c.addressOf(c.ask.Other)
+	if err != nil {
+		return err
+	}
+	state, err := c.state(list, other)
+	if err != nil {
+		return err
+	}
+	return c.addState(list, other, state)
+}
+
+// addState appends what a list says of an account.
+func (c *computation) addState(list, address string, state site.State) error {
+	return c.add([]byte(`{"token_id":`+listOrNull(list)+`,"address":"`+address+`","state":`), state.Append(nil), []byte(`}`))
+}
+
+// state is what a list says of an address; nothing if there is no list.
+func (c *computation) state(list, address string) (site.State, error) {
+	states := map[string]site.State{address: 0}
+	err := c.fillStates(list, states)
+	return states[address], err
+}
+
+// parseBatch reads the body of a batch. ok is false if it is not a JSON array of 1 to site.MaxBatch texts.
+func parseBatch(body []byte) (users []string, ok bool) {
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) || !json.Valid(body) {
+		return nil, false
+	}
+	var sent []*string
+	if json.Unmarshal(body, &sent) != nil || len(sent) < 1 || len(sent) > site.MaxBatch || slices.Contains(sent, nil) {
+		return nil, false
+	}
+	for _, text := range sent {
+		users = append(users, *text)
+	}
+	return users, true
+}
+
+// buttonStates answers with what a list says of each of many users.
+func (c *computation) buttonStates(users []string) error {
+	if err := c.take(2 * len(users) * stateBytes); err != nil {
+		return err
+	}
+	// The list comes first: without one there is nothing to look up.
+	if err := c.records(c.ask.TokenID, func(_, _ []byte) error { return nil }); err != nil {
+		return err
+	}
+	addresses, err := c.addressesOf(users)
+	if err != nil {
+		return err
+	}
+	states := make(map[string]site.State, len(users))
+	for _, address := range addresses {
+		states[address] = 0
+	}
+	if err := c.fillStates(c.ask.TokenID, states); err != nil {
+		return err
+	}
+	c.body = append(c.body, '[')
+	for i, user := range users {
+		address := addresses[i]
+		err := c.addEntry(i == 0, 6*len(user), func(b []byte) []byte { // a character may become \u0000
+			b = append(append(b, `{"token_id":"`...), c.ask.TokenID...)
+			b = append(b, `","address":`...)
+			if address == "" {
+				return append(site.AppendString(b, user), `,"state":null,"error":"ENS name not valid or does not exist"}`...)
+			}
+			b = append(append(append(b, '"'), address...), `","state":`...)
+			return append(states[address].Append(b), '}')
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.addText("]")
+}
+
+// addressesOf returns the addresses of users, "" for an unknown name. It reads each bucket once.
+func (c *computation) addressesOf(users []string) ([]string, error) {
+	addresses := make([]string, len(users))
+	type named struct {
+		name string
+		i    int
+	}
+	buckets := map[string][]named{}
+	for i, user := range users {
+		if address, err := site.ParseAddress(user); err == nil {
+			addresses[i] = address.String()
+		} else if name, ok := site.NormalizeName(user); ok {
+			bucket := site.UserBucket(name, c.root.BucketDigits)
+			buckets[bucket] = append(buckets[bucket], named{name, i})
+		}
+	}
+	var names []string // of buckets
+	for name := range buckets {
+		names = append(names, name)
+	}
+	key := func(n int) site.Key { return site.UserBucketKey(names[n]) }
+	const bucketBytes = 16 << 10 // about
+	n := 0
+	for o, err := range c.h.readAhead(c.ctx, c.read, key, 0, len(names), bucketBytes) {
+		if err != nil {
+			return nil, mixedIfAbsent(err)
+		}
+		for _, user := range buckets[names[n]] {
+			node, known, nodeErr := site.FindUserNode(o.body, user.name)
+			if err = nodeErr; err != nil {
+				break
+			}
+			if known {
+				addresses[user.i] = node.Address
+			}
+		}
+		o.release()
+		if err != nil {
+			return nil, err
+		}
+		n++
+	}
+	return addresses, nil
+}

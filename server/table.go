@@ -1,0 +1,537 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A table is what a list holds, or who holds an account. Its rows are in a bucket if they are few, else in
+// shards, of which the most popular rows are in a head too.
+type table struct {
+	owner    string // of its shards
+	total    int
+	bucket   site.Key
+	packed   func(bucket []byte) (rows []byte, total int, err error)
+	shardKey func(n int) site.Key
+	headKey  site.Key
+	parse    func(row []byte) (tableRow, error)
+	newest   bool // the first row is the latest, not the earliest
+}
+
+// A tableRow is what a selection needs of a row.
+type tableRow struct {
+	address, tags, name []byte
+	followers           int
+}
+
+// heldTable is what a list holds.
+func (c *computation) heldTable(s subject) table {
+	return table{
+		owner: s.list, total: s.held, bucket: c.tokenBucket(s.list),
+		packed: func(bucket []byte) ([]byte, int, error) {
+			node, _, err := site.FindListNode(bucket, s.list)
+			if node.Account != s.address || node.Primary != s.primary {
+				return nil, -1, err
+			}
+			return node.Rows, node.Held, err
+		},
+		shardKey: func(n int) site.Key { return site.SearchShardKey(s.list, n) },
+		headKey:  site.ListHeadKey(s.list),
+		parse: func(row []byte) (tableRow, error) {
+			r, err := site.ParseHeldRow(row)
+			return tableRow{r.Address, r.Tags, r.Name, r.Followers}, err
+		},
+	}
+}
+
+// followerTable is who holds an account.
+func (c *computation) followerTable(s subject) table {
+	return table{
+		owner: s.address, total: s.followers, bucket: site.UserBucketKey(site.UserBucket(s.address, c.root.BucketDigits)), newest: true,
+		packed: func(bucket []byte) ([]byte, int, error) {
+			node, _, err := site.FindUserNode(bucket, s.address)
+			if s.primary && node.List != s.list {
+				return nil, -1, err
+			}
+			return node.Rows, node.Followers, err
+		},
+		shardKey: func(n int) site.Key { return site.FollowerShardKey(s.address, n) },
+		headKey:  site.FollowerHeadKey(s.address),
+		parse: func(row []byte) (tableRow, error) {
+			r, err := site.ParseFollowerRow(row)
+			return tableRow{r.Address, r.Tags, r.Name, r.Followers}, err
+		},
+	}
+}
+
+// A selection is the part of a table that a request asks for.
+type selection struct {
+	all           bool // not only follows
+	tags          site.TagFilter
+	match         *site.Matcher // nil for all
+	byFollowers   bool          // the order: by followers,
+	backwards     bool          // or that of the table or its reverse
+	offset, limit int
+}
+
+// Values of site.Ask.Sort for pages. Any other means latest.
+const (
+	sortEarliest  = "earliest"
+	sortFollowers = "followers"
+)
+
+// selection is the page of a table that the request asks for.
+func (c *computation) selection(t table, all bool) selection {
+	return selection{
+		all: all, tags: site.NewTagFilter(c.ask.Tags), byFollowers: c.ask.Sort == sortFollowers,
+		backwards: (c.ask.Sort == sortEarliest) == t.newest, offset: c.ask.Offset, limit: c.ask.Limit,
+	}
+}
+
+// wants reports whether the request asks for a row, on this page or another.
+func (s *selection) wants(r tableRow) bool {
+	return (s.all || site.StateOf(r.tags) == site.StateFollow) && s.tags.Match(r.tags) && (s.match == nil || s.match.MatchText(r.address, r.name))
+}
+
+// isFiltered reports whether the tags or the term leave rows out.
+func (s *selection) isFiltered() bool { return len(s.tags) > 0 || s.match != nil }
+
+// A place is a row in the order by followers.
+type place struct {
+	address   site.Address
+	followers uint32
+	index     uint32 // in the table
+}
+
+const placeBytes = 28
+
+// compare orders places by followers.
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(q.followers, p.followers), bytes.Compare(p.address[:], q.address[:]))
+}
+
+func newPlace(r tableRow, index int) (place, error) {
+	address, err := site.ParseAddress(r.address)
+	if err != nil {
+		return place{}, site.ErrMalformed
+	}
+	return place{address, uint32(min(r.followers, 1<<32-1)), uint32(index)}, nil
+}
+
+// Rows are copies of rows.
+type rows struct {
+	text  []byte
+	spans []span
+}
+
+type span struct{ from, to int }
+
+func (r *rows) len() int        { return len(r.spans) }
+func (r *rows) at(i int) []byte { return r.text[r.spans[i].from:r.spans[i].to] }
+
+// copyRow appends a copy of a row. Its memory counts against the buffer.
+func (c *computation) copyRow(to *rows, row []byte) error {
+	if more := len(to.text) + len(row) - cap(to.text); more > 0 {
+		more = max(more, cap(to.text), bufferBytes)
+		if err := c.take(more); err != nil {
+			return err
+		}
+		to.text = append(make([]byte, 0, cap(to.text)+more), to.text...)
+	}
+	to.spans = append(to.spans, span{len(to.text), len(to.text) + len(row)})
+	to.text = append(to.text, row...)
+	return nil
+}
+
+// selectRows returns the rows that a selection asks for, in its order.
+func (c *computation) selectRows(t table, s selection) (rows, error) {
+	switch {
+	case t.total <= s.offset:
+		return rows{}, nil
+	case t.total <= site.PackedRows:
+		return c.fromObject(t, s, t.bucket, func(body []byte) ([][]byte, error) {
+			packed, total, err := t.packed(body)
+			if err == nil && total != t.total {
+				err = errMixed
+			}
+			return collect(site.RowsOf(packed)), err
+		})
+	case t.total <= site.SearchShardSize:
+		return c.fromObject(t, s, t.shardKey(0), func(body []byte) ([][]byte, error) {
+			shard, err := parseShard(body, t.owner, t.total, 0)
+			return collect(shard.Rows()), err
+		})
+	case !s.isFiltered() && s.offset+s.limit <= site.HeadRows:
+		return c.fromObject(t, s, t.headKey, func(body []byte) ([][]byte, error) {
+			head, err := site.ParseShard(body)
+			if err == nil && (head.Owner != t.owner || head.Total != t.total) {
+				err = errMixed
+			}
+			return collect(head.Rows()), err
+		})
+	case s.byFollowers:
+		return c.byFollowers(t, s)
+	}
+	return c.inOrder(t, s)
+}
+
+// parseShard parses shard n of a table with that many rows, -1 if it is not known how many.
+func parseShard(body []byte, owner string, total, n int) (site.Shard, error) {
+	shard, err := site.ParseShard(body)
+	if err == nil && (shard.Owner != owner || shard.Total != total && total >= 0 || shard.Shard != n) {
+		err = errMixed
+	}
+	return shard, err
+}
+
+func collect(all func(yield func([]byte) bool)) (list [][]byte) {
+	for row := range all {
+		list = append(list, row)
+	}
+	return list
+}
+
+// fromObject selects rows of an object that has all that can be asked for, in the order of the table.
+func (c *computation) fromObject(t table, s selection, key site.Key, list func(body []byte) ([][]byte, error)) (selected rows, err error) {
+	return selected, c.useKnown(key, func(body []byte) error {
+		all, err := list(body)
+		if err != nil {
+			return err
+		}
+		if !s.byFollowers {
+			if s.backwards {
+				slices.Reverse(all)
+			}
+			return c.takeRows(t, &s, all, &selected)
+		}
+		var order []place
+		for i, row := range all {
+			r, err := t.parse(row)
+			if err == nil && s.wants(r) {
+				err = c.appendPlace(&order, r, i)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		slices.SortFunc(order, place.compare)
+		for _, p := range window(order, s.offset, s.limit) {
+			if err := c.copyRow(&selected, all[p.index]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func window[T any](all []T, offset, limit int) []T {
+	all = all[min(offset, len(all)):]
+	return all[:min(limit, len(all))]
+}
+
+// shardCount is the number of shards that hold rows of a table.
+func (t *table) shardCount() int { return (t.total + site.SearchShardSize - 1) / site.SearchShardSize }
+
+// inOrder selects rows of shards in the order of the table or its reverse. It reads the shards that hold
+// them, and all before if tags or a term leave rows out.
+func (c *computation) inOrder(t table, s selection) (selected rows, err error) {
+	n, end, step := 0, t.shardCount(), 1
+	if s.backwards {
+		n, end, step = end-1, -1, -1
+	}
+	if !s.isFiltered() {
+		// No row is further from the start than its offset, and those of all rows are as far.
+		n = s.offset / site.SearchShardSize
+		if s.backwards {
+			n = (t.total - 1 - s.offset) / site.SearchShardSize
+		}
+	}
+	for first := n; n != end && selected.len() < s.limit; n += step {
+		err := c.useKnown(t.shardKey(n), func(body []byte) error {
+			shard, err := parseShard(body, t.owner, t.total, n)
+			if err != nil {
+				return err
+			}
+			all := collect(shard.Rows())
+			if n == first && !s.isFiltered() {
+				passed, err := s.passed(t, shard, all)
+				if err != nil || passed > s.offset {
+					return cmp.Or(err, site.ErrMalformed)
+				}
+				s.offset -= passed
+			}
+			if s.backwards {
+				slices.Reverse(all)
+			}
+			return c.takeRows(t, &s, all, &selected)
+		})
+		if err != nil {
+			return rows{}, err
+		}
+	}
+	return selected, nil
+}
+
+// passed is the number of rows that an unfiltered selection wants from the shards before this one, in its
+// direction.
+func (s *selection) passed(t table, shard site.Shard, all [][]byte) (int, error) {
+	switch {
+	case s.all && s.backwards:
+		return t.total - shard.First() - len(all), nil
+	case s.all:
+		return shard.First(), nil
+	case !s.backwards:
+		return shard.Before, nil
+	}
+	passed := shard.Follows - shard.Before
+	for _, row := range all {
+		r, err := t.parse(row)
+		if err != nil {
+			return 0, err
+		}
+		if s.wants(r) {
+			passed--
+		}
+	}
+	return passed, nil
+}
+
+// takeRows copies rows until the selection is full. It counts the offset down.
+func (c *computation) takeRows(t table, s *selection, all [][]byte, to *rows) error {
+	for _, row := range all {
+		r, err := t.parse(row)
+		switch {
+		case err != nil:
+			return err
+		case !s.wants(r):
+		case s.offset > 0:
+			s.offset--
+		default:
+			if err := c.copyRow(to, row); err != nil || to.len() == s.limit {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// everyRow calls f for every row of a table.
+func (c *computation) everyRow(t table, f func(row []byte) error) error {
+	if t.total > site.PackedRows {
+		return c.eachRow(t, func(_ int, row []byte) error { return f(row) })
+	}
+	return c.useKnown(t.bucket, func(bucket []byte) error {
+		packed, total, err := t.packed(bucket)
+		if err == nil && total != t.total {
+			err = errMixed
+		}
+		if err != nil {
+			return err
+		}
+		for row := range site.RowsOf(packed) {
+			if err := f(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// eachRow calls f for every row of a table that has shards, and its index in it.
+func (c *computation) eachRow(t table, f func(i int, row []byte) error) error {
+	const shardBytes = 200 * site.SearchShardSize // about
+	n := 0
+	for o, err := range c.h.readAhead(c.ctx, c.read, t.shardKey, 0, t.shardCount(), shardBytes) {
+		if err != nil {
+			return mixedIfAbsent(err)
+		}
+		err := func() error {
+			defer o.release()
+			shard, err := parseShard(o.body, t.owner, t.total, n)
+			if err != nil {
+				return err
+			}
+			i := shard.First()
+			for row := range shard.Rows() {
+				if err := f(i, row); err != nil {
+					return err
+				}
+				i++
+			}
+			return nil
+		}()
+		if err != nil {
+			return err
+		}
+		n++
+	}
+	return nil
+}
+
+// byFollowers selects rows of shards in the order by followers. It reads all shards, unless the cache has
+// the order of the table.
+func (c *computation) byFollowers(t table, s selection) (rows, error) {
+	places := c.placesOf
+	if !s.isFiltered() {
+		places = c.placesInOrder
+	}
+	indexes, err := places(t, s)
+	if err != nil {
+		return rows{}, err
+	}
+	return c.rowsAt(t, indexes)
+}
+
+// placesOf returns the indexes of the rows of a filtered selection by followers.
+func (c *computation) placesOf(t table, s selection) (indexes []int, err error) {
+	var order []place
+	err = c.eachRow(t, func(i int, row []byte) error {
+		r, err := t.parse(row)
+		if err != nil || !s.wants(r) {
+			return err
+		}
+		return c.appendPlace(&order, r, i)
+	})
+	slices.SortFunc(order, place.compare)
+	for _, p := range window(order, s.offset, s.limit) {
+		indexes = append(indexes, int(p.index))
+	}
+	return indexes, err
+}
+
+// placesInOrder is placesOf for an unfiltered selection.
+func (c *computation) placesInOrder(t table, s selection) (indexes []int, err error) {
+	order, err := c.order(t)
+	if err != nil {
+		return nil, err
+	}
+	defer order.release()
+	for i := 0; i < len(order.body) && len(indexes) < s.limit; i += orderBytes {
+		entry := binary.LittleEndian.Uint32(order.body[i:])
+		switch {
+		case !s.all && entry&1 == 0:
+		case s.offset > 0:
+			s.offset--
+		default:
+			indexes = append(indexes, int(entry>>1))
+		}
+	}
+	return indexes, nil
+}
+
+// appendPlace appends the place of a row. The memory counts against the buffer.
+func (c *computation) appendPlace(order *[]place, r tableRow, i int) error {
+	p, err := newPlace(r, i)
+	if err != nil {
+		return err
+	}
+	if len(*order) == cap(*order) {
+		more := max(64, cap(*order))
+		if err := c.take(more * placeBytes); err != nil {
+			return err
+		}
+		*order = slices.Grow(*order, more)
+	}
+	*order = append(*order, p)
+	return nil
+}
+
+// orderBytes are the bytes of a row in the cached order of a table: twice its index, plus one for a follow.
+const orderBytes = 4
+
+// order returns the order of a table by followers, which the cache keeps beside the head.
+func (c *computation) order(t table) (*object, error) {
+	k := cacheKey{version: c.read.version, key: t.headKey + "?sort=followers"}
+	if !c.read.renews {
+		if o := c.h.cache.peek(k); o != nil {
+			if len(o.body) == t.total*orderBytes {
+				return o, nil
+			}
+			o.release()
+		}
+	}
+	var places []place
+	follows := make([]bool, t.total)
+	if err := c.take(len(follows)); err != nil {
+		return nil, err
+	}
+	err := c.eachRow(t, func(i int, row []byte) error {
+		r, err := t.parse(row)
+		if err != nil {
+			return err
+		}
+		if i >= t.total {
+			return site.ErrMalformed
+		}
+		follows[i] = site.StateOf(r.tags) == site.StateFollow
+		return c.appendPlace(&places, r, i)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(places) != t.total {
+		return nil, errMixed
+	}
+	slices.SortFunc(places, place.compare)
+	if err := c.take(len(places) * orderBytes); err != nil {
+		return nil, err
+	}
+	body := make([]byte, 0, len(places)*orderBytes)
+	for _, p := range places {
+		entry := p.index << 1
+		if follows[p.index] {
+			entry |= 1
+		}
+		body = binary.LittleEndian.AppendUint32(body, entry)
+	}
+	return c.h.cache.keep(k, newObject(body)), nil
+}
+
+// rowsAt returns the rows of a table of several shards with these indexes, in the order of the indexes.
+func (c *computation) rowsAt(t table, indexes []int) (selected rows, err error) {
+	byIndex := make([]int, len(indexes)) // positions in indexes
+	for i := range byIndex {
+		byIndex[i] = i
+	}
+	slices.SortFunc(byIndex, func(i, j int) int { return cmp.Compare(indexes[i], indexes[j]) })
+	selected.spans = make([]span, 0, len(indexes))
+	for next := 0; next < len(byIndex); {
+		n := indexes[byIndex[next]] / site.SearchShardSize
+		err := c.useKnown(t.shardKey(n), func(body []byte) error {
+			shard, err := parseShard(body, t.owner, t.total, n)
+			if err != nil {
+				return err
+			}
+			i := shard.First()
+			for row := range shard.Rows() {
+				if next == len(byIndex) {
+					return nil
+				}
+				if indexes[byIndex[next]] == i {
+					if err := c.copyRow(&selected, row); err != nil {
+						return err
+					}
+					next++
+				}
+				i++
+			}
+			if next < len(byIndex) && indexes[byIndex[next]]/site.SearchShardSize == n {
+				return errMixed
+			}
+			return nil
+		})
+		if err != nil {
+			return rows{}, err
+		}
+	}
+	inOrder := make([]span, len(indexes))
+	for i, at := range byIndex {
+		inOrder[at] = selected.spans[i]
+	}
+	selected.spans = inOrder
+	return selected, nil
+}

@@ -1,0 +1,533 @@
+package site
+
+import (
+	"bytes"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+)
+
+// This file reads the objects from which answers of APIEFP are computed. Their rows are JSON arrays, whose
+// elements are cut out of the object without decoding them: an answer shows most texts as they are. Tests
+// compare the results with those of a JSON decoder. Errors wrap ErrMalformed.
+
+// A State is what a list says of an address.
+type State uint8
+
+// The bits of a State. Blocking and muting exclude a follow, not each other.
+const (
+	StateFollow State = 1 << iota
+	StateBlock
+	StateMute
+)
+
+// The tags that make a record something else than a follow, as JSON.
+const (
+	blockTag = `"block"`
+	muteTag  = `"mute"`
+)
+
+// StateOf returns the state that a held record with these tags, a JSON array, makes.
+func StateOf(tags []byte) State {
+	var s State
+	for tag := range elements(tags) {
+		switch string(tag) {
+		case blockTag:
+			s |= StateBlock
+		case muteTag:
+			s |= StateMute
+		}
+	}
+	if s == 0 {
+		return StateFollow
+	}
+	return s
+}
+
+// Append appends the state as answers show it.
+func (s State) Append(b []byte) []byte {
+	b = strconv.AppendBool(append(b, `{"follow":`...), s&StateFollow != 0)
+	b = strconv.AppendBool(append(b, `,"block":`...), s&StateBlock != 0)
+	b = strconv.AppendBool(append(b, `,"mute":`...), s&StateMute != 0)
+	return append(b, '}')
+}
+
+// A TagFilter accepts records that carry one of some tags.
+type TagFilter [][]byte // the tags as JSON; empty accepts all
+
+// NewTagFilter returns a filter for tags with commas between them, as in Ask.Tags.
+func NewTagFilter(tags string) (f TagFilter) {
+	for _, tag := range listItems(tags) {
+		f = append(f, AppendString(nil, tag))
+	}
+	return f
+}
+
+// Match reports whether one of the tags is among those of a record, a JSON array.
+func (f TagFilter) Match(tags []byte) bool {
+	if len(f) == 0 {
+		return true
+	}
+	for tag := range elements(tags) {
+		if slices.ContainsFunc(f, func(wanted []byte) bool { return bytes.Equal(tag, wanted) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// A HeldRow is a row of what a list holds. Its slices are parts of the object: Address and Tags hold an
+// address without quotation marks and a JSON array, the others JSON strings.
+type HeldRow struct {
+	Address, Tags []byte
+	Followers     int // of the address
+	Name, Avatar  []byte
+}
+
+// A FollowerRow is a row of who holds an account. List, without quotation marks, is the primary list of
+// the follower. The other slices are as in HeldRow.
+type FollowerRow struct {
+	List, Address, Tags  []byte
+	State                State // what the primary list of the account says of the follower
+	Time                 int64 // of the record, in milliseconds since the Unix epoch
+	Followers            int   // of the follower
+	Name, Avatar, Header []byte
+	MutualsRank          int // of the follower; 0 is unranked
+}
+
+// A RankedRow is a row of the ranked accounts. Ranks and counts are numbers.
+type RankedRow struct {
+	Address, Name, Avatar, Header []byte
+	Ranks                         [5][]byte // by mutuals, followers, following, blocks, top8
+	Counts                        [5][]byte // of mutuals, following, followers, blocks, top8
+}
+
+// A RecommendedRow is a row of the recommended accounts. Class is null or a JSON string, Records a JSON
+// object.
+type RecommendedRow struct {
+	Address, Name, Avatar, Header, Class, Records []byte
+	Followers, Following                          []byte    // numbers
+	Ranks                                         [5][]byte // in the order of details
+}
+
+// ParseHeldRow parses a row of what a list holds.
+func ParseHeldRow(row []byte) (r HeldRow, err error) {
+	e, err := cut(row, 5)
+	if err != nil {
+		return HeldRow{}, err
+	}
+	r = HeldRow{Address: e.text(0), Tags: e[1], Followers: e.number(2), Name: e[3], Avatar: e[4]}
+	return r, checkRow(r.Address, r.Followers, r.Tags)
+}
+
+// ParseFollowerRow parses a row of who holds an account.
+func ParseFollowerRow(row []byte) (r FollowerRow, err error) {
+	e, err := cut(row, 10)
+	if err != nil {
+		return FollowerRow{}, err
+	}
+	r = FollowerRow{
+		List: e.text(0), Address: e.text(1), Tags: e[2], State: State(e.number(3)), Followers: e.number(5),
+		Name: e[6], Avatar: e[7], Header: e[8], MutualsRank: e.number(9),
+	}
+	if r.Time, err = strconv.ParseInt(string(e[4]), 10, 64); err != nil {
+		return FollowerRow{}, fmt.Errorf("time of a row: %w", ErrMalformed)
+	}
+	return r, checkRow(r.Address, min(r.Followers, r.MutualsRank), r.Tags)
+}
+
+// ParseRankedRow parses a row of the ranked accounts.
+func ParseRankedRow(row []byte) (r RankedRow, err error) {
+	e, err := cut(row, 6)
+	if err != nil {
+		return RankedRow{}, err
+	}
+	r = RankedRow{Address: e.text(0), Name: e[1], Avatar: e[2], Header: e[3]}
+	if r.Ranks, err = fiveNumbers(e[4]); err == nil {
+		r.Counts, err = fiveNumbers(e[5])
+	}
+	return r, err
+}
+
+// ParseRecommendedRow parses a row of the recommended accounts.
+func ParseRecommendedRow(row []byte) (r RecommendedRow, err error) {
+	e, err := cut(row, 9)
+	if err != nil {
+		return RecommendedRow{}, err
+	}
+	r = RecommendedRow{
+		Address: e.text(0), Name: e[1], Avatar: e[2], Header: e[3], Class: e[4], Records: e[5], Followers: e[6], Following: e[7],
+	}
+	r.Ranks, err = fiveNumbers(e[8])
+	return r, err
+}
+
+func checkRow(address []byte, number int, tags []byte) error {
+	if len(address) != AddressTextLen || number < 0 || tags[0] != '[' {
+		return fmt.Errorf("row: %w", ErrMalformed)
+	}
+	return nil
+}
+
+func fiveNumbers(array []byte) (numbers [5][]byte, err error) {
+	e, err := cut(array, len(numbers))
+	if err != nil {
+		return numbers, err
+	}
+	copy(numbers[:], e[:])
+	return numbers, nil
+}
+
+// mostElements is the number of elements of the longest row.
+const mostElements = 10
+
+// elementsOf are the elements of a row.
+type elementsOf [mostElements][]byte
+
+// cut cuts a JSON array into its n elements.
+func cut(array []byte, n int) (e elementsOf, err error) {
+	i := 0
+	for element := range elements(array) {
+		if i == n {
+			return e, fmt.Errorf("row of more than %d elements: %w", n, ErrMalformed)
+		}
+		e[i] = element
+		i++
+	}
+	if i < n {
+		return e, fmt.Errorf("row of %d elements instead of %d: %w", i, n, ErrMalformed)
+	}
+	return e, nil
+}
+
+// text is a JSON string without its quotation marks; nil for something else.
+func (e *elementsOf) text(i int) []byte {
+	if b := e[i]; len(b) >= 2 && b[0] == '"' {
+		return b[1 : len(b)-1]
+	}
+	return nil
+}
+
+// number is a whole number, -1 for something else.
+func (e *elementsOf) number(i int) int {
+	if n, ok := parseNumber(string(e[i])); ok {
+		return int(n)
+	}
+	return -1
+}
+
+// elements iterates over the elements of a compact JSON array that begins at array. It ends at the closing
+// bracket, or where the array is malformed.
+func elements(array []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		if len(array) < 2 || array[0] != '[' {
+			return
+		}
+		for rest := array[1:]; ; {
+			n := valueLen(rest)
+			if n == 0 || n == len(rest) || !yield(rest[:n]) || rest[n] != ',' {
+				return
+			}
+			rest = rest[n+1:]
+		}
+	}
+}
+
+// valueLen is the length of the compact JSON value that b begins with; 0 if there is none, or if it has no
+// end.
+func valueLen(b []byte) int {
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			n := stringLen(b[i:])
+			if n == 0 {
+				return 0
+			}
+			i += n - 1
+			if depth == 0 {
+				return i + 1
+			}
+		case '[', '{':
+			depth++
+		case ']', '}':
+			if depth == 0 {
+				return i
+			}
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case ',':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
+// stringLen is the length of the JSON string that b begins with; 0 if it has no end.
+func stringLen(b []byte) int {
+	for i := 1; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
+		}
+	}
+	return 0
+}
+
+// A Shard is a part of a long table, or its head, without its rows.
+type Shard struct {
+	Owner   string // the list or the address that the rows belong to; "" if they are of the whole site
+	Total   int    // rows of the table
+	Follows int    // those of them that are follows
+	Before  int    // follows in the shards before this one
+	Shard   int    // number of this shard, from 0
+	Shards  int    // number of shards of the table
+	Size    int    // rows in every shard but the last
+
+	places []byte // of a head: the JSON array of places of its rows
+	rows   []byte // JSON array
+}
+
+// ParseShard parses a shard of rows, or a head.
+func ParseShard(object []byte) (s Shard, err error) {
+	for name, value := range members(object) {
+		switch string(name) {
+		case `"list"`, `"address"`:
+			e := elementsOf{value}
+			s.Owner = string(e.text(0))
+		case `"places"`:
+			s.places = value
+		case `"entries"`:
+			s.rows = value
+		default:
+			n, ok := parseNumber(string(value))
+			if !ok {
+				return Shard{}, fmt.Errorf("member %s of a shard: %w", name, ErrMalformed)
+			}
+			switch string(name) {
+			case `"total"`:
+				s.Total = int(n)
+			case `"follows"`:
+				s.Follows = int(n)
+			case `"before"`:
+				s.Before = int(n)
+			case `"shard"`:
+				s.Shard = int(n)
+			case `"shards"`:
+				s.Shards = int(n)
+			case `"shard_size"`:
+				s.Size = int(n)
+			}
+		}
+	}
+	switch {
+	case s.rows == nil:
+		return Shard{}, fmt.Errorf("shard without rows: %w", ErrMalformed)
+	case s.places != nil:
+		return s, nil
+	case s.Size < 1 || s.Shard >= s.Shards || s.Total > s.Shards*s.Size:
+		return Shard{}, fmt.Errorf("shard %d of %d: %w", s.Shard, s.Shards, ErrMalformed)
+	}
+	return s, nil
+}
+
+// First is the index of the first row of a shard in its table.
+func (s Shard) First() int { return s.Shard * s.Size }
+
+// Rows iterates over the rows of a shard: JSON arrays, or the numbers of a shard RankedOrderKey.
+func (s Shard) Rows() iter.Seq[[]byte] { return elements(s.rows) }
+
+// Places are the indexes in the table of the rows of a head.
+func (s Shard) Places() ([]int, error) {
+	var places []int
+	for element := range elements(s.places) {
+		place, ok := parseNumber(string(element))
+		if !ok {
+			return nil, fmt.Errorf("place in a head: %w", ErrMalformed)
+		}
+		places = append(places, int(place))
+	}
+	return places, nil
+}
+
+// RowsOf iterates over the elements of a JSON array, as UserNode.Rows and ListNode.Rows are.
+func RowsOf(rows []byte) iter.Seq[[]byte] { return elements(rows) }
+
+// members iterates over the members of a compact JSON object: names with their quotation marks, and values.
+func members(object []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, value []byte) bool) {
+		if len(object) < 2 || object[0] != '{' {
+			return
+		}
+		for rest := object[1:]; ; {
+			n := stringLen(rest)
+			if n == 0 || n == len(rest) || rest[0] != '"' || rest[n] != ':' {
+				return
+			}
+			name := rest[:n]
+			rest = rest[n+1:]
+			n = valueLen(rest)
+			if n == 0 || n == len(rest) || !yield(name, rest[:n]) || rest[n] != ',' {
+				return
+			}
+			rest = rest[n+1:]
+		}
+	}
+}
+
+// A UserNode is what a user bucket says of a user.
+type UserNode struct {
+	Address   string // of the account
+	List      string // its primary list, "" for none
+	Held      int    // accounts that the primary list holds
+	Followers int    // primary lists that hold the account
+	Rows      []byte // JSON array of the FollowerRows, if there are at most PackedRows and the user is an address
+}
+
+// FindUserNode looks up an address in lower case or a name in its normal form in a user bucket of APIEFP.
+// known is false if it is not there.
+func FindUserNode(bucket []byte, user string) (node UserNode, known bool, err error) {
+	value := find(bucket, user)
+	if value == nil {
+		return UserNode{}, false, nil
+	}
+	if _, notAddress := ParseAddress(user); notAddress != nil {
+		e, err := cut(value, 4)
+		node = UserNode{Address: string(e.text(0)), List: string(e.text(1)), Held: e.number(2), Followers: e.number(3)}
+		return node, true, checkNode(err, node.Address, node.List, node.Held, node.Followers)
+	}
+	e, err := cut(value, 4)
+	node = UserNode{Address: user, List: string(e.text(0)), Held: e.number(1), Followers: e.number(2), Rows: e[3]}
+	return node, true, checkNode(err, node.Address, node.List, node.Held, node.Followers)
+}
+
+// A ListNode is what a token bucket says of a list.
+type ListNode struct {
+	Account   string
+	Primary   bool   // whether it is the primary list of the account
+	Held      int    // accounts that it holds
+	Followers int    // primary lists that hold its account
+	Rows      []byte // JSON array of the HeldRows, if there are at most PackedRows
+}
+
+// FindListNode looks up a list in a token bucket. known is false if it is not there.
+func FindListNode(bucket []byte, tokenID string) (node ListNode, known bool, err error) {
+	value := find(bucket, tokenID)
+	if value == nil {
+		return ListNode{}, false, nil
+	}
+	e, err := cut(value, 5)
+	node = ListNode{Account: string(e.text(0)), Primary: string(e[1]) == "true", Held: e.number(2), Followers: e.number(3), Rows: e[4]}
+	return node, true, checkNode(err, node.Account, tokenID, node.Held, node.Followers)
+}
+
+func checkNode(err error, address, tokenID string, held, followers int) error {
+	if err != nil {
+		return err
+	}
+	if len(address) != AddressTextLen || tokenID != "" && !ValidTokenID(tokenID) || min(held, followers) < 0 {
+		return fmt.Errorf("bucket: %w", ErrMalformed)
+	}
+	return nil
+}
+
+// find returns the array that is the value of a key of a bucket; nil if there is none. No text in a bucket
+// can be taken for the key: within a string a quotation mark has a backslash before it.
+func find(bucket []byte, key string) (value []byte) {
+	member := append(AppendString(nil, key), `:[`...)
+	for at := 0; ; at++ {
+		i := bytes.Index(bucket[at:], member)
+		if i < 0 {
+			return nil
+		}
+		at += i
+		if at > 0 && (bucket[at-1] == '{' || bucket[at-1] == ',') {
+			value := bucket[at+len(member)-1:]
+			return value[:valueLen(value)]
+		}
+	}
+}
+
+// MatchText reports whether an address or a name, a JSON string, contains the term, regardless of letter
+// case.
+func (m *Matcher) MatchText(address, name []byte) bool {
+	return len(m.term) == 0 || bytes.Contains(address, m.term) || len(name) > 2 && bytes.Contains(m.fold(jsonText(name[1:])), m.term)
+}
+
+// HeldRecords iterates over the held records of an answer to /records: address in lower case, and tags, a
+// JSON array.
+func HeldRecords(records []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(address, tags []byte) bool) {
+		for entry := range Entries(records) {
+			data, ok := bytes.CutPrefix(entry, []byte(followStart))
+			if !ok || len(data) < AddressTextLen {
+				continue
+			}
+			address := data[:AddressTextLen]
+			tags, ok := bytes.CutPrefix(data[AddressTextLen:], []byte(`"`+tagsMember[:len(tagsMember)-1]))
+			if _, err := ParseAddress(address); ok && err == nil && !yield(address, tags[:valueLen(tags)]) {
+				return
+			}
+		}
+	}
+}
+
+// An AccountFile is what computed answers show of an answer to /account. Address is without quotation
+// marks, the texts are JSON strings, Records is a JSON object.
+type AccountFile struct {
+	Address, Name, Avatar, Records, UpdatedAt []byte
+}
+
+// ParseAccount parses an answer to /account.
+func ParseAccount(account []byte) (a AccountFile, err error) {
+	for name, value := range members(account) {
+		switch string(name) {
+		case `"address"`:
+			e := elementsOf{value}
+			a.Address = e.text(0)
+		case `"ens"`:
+			for name, value := range members(value) {
+				switch string(name) {
+				case `"name"`:
+					a.Name = value
+				case `"avatar"`:
+					a.Avatar = value
+				case `"records"`:
+					a.Records = value
+				case `"updated_at"`:
+					a.UpdatedAt = value
+				}
+			}
+		}
+	}
+	if a.Address == nil || a.Name == nil || a.Avatar == nil || a.Records == nil || a.UpdatedAt == nil {
+		return AccountFile{}, fmt.Errorf("account: %w", ErrMalformed)
+	}
+	return a, nil
+}
+
+// HasName reports whether the account has a name.
+func (a AccountFile) HasName() bool { return string(a.Name) != `""` }
+
+// AppendEntry appends the profile of an account with a name as entries show it.
+func (a AccountFile) AppendEntry(b []byte) []byte {
+	b = append(append(b, `{"name":`...), a.Name...)
+	b = append(append(b, `,"address":"`...), a.Address...)
+	b = append(append(b, `","avatar":`...), a.Avatar...)
+	b = append(append(b, `,"records":`...), a.Records...)
+	return append(append(append(b, `,"updated_at":`...), a.UpdatedAt...), '}')
+}
+
+// DiscoverEntries iterates over the entries of the object DiscoverShardKey, each a JSON object.
+func DiscoverEntries(object []byte) (iter.Seq[[]byte], error) {
+	for _, entries := range members(object) {
+		return elements(entries), nil
+	}
+	return nil, fmt.Errorf("%s: %w", DiscoverShardKey, ErrMalformed)
+}
