@@ -39,6 +39,9 @@ type varnishParam struct {
 	Most int
 }
 
+// Unreadable is what stands for a number with more digits than Varnish can read.
+func (p varnishParam) Unreadable() int { return p.Most + 1 }
+
 // Param describes a parameter of a route.
 func (v varnishView) Param(r site.EdgeRoute, name site.Param) varnishParam {
 	p := varnishParam{Sub: string(name), Name: name, Rule: v.Table.Params[name], Most: v.Table.Params[name].Most}
@@ -254,7 +257,8 @@ X-Followpress-Grace X-Followpress-Left X-Followpress-Maybe X-Followpress-Query X
 func (v varnishView) Dropped() []string {
 	all := strings.Fields(droppedHeaders)
 	if v.EFP {
-		all = append(all, "X-Followpress-Other")
+		framing := []string{"Content-Length", "Transfer-Encoding"} // of a body that is passed on
+		all = append(slices.DeleteFunc(all, func(name string) bool { return slices.Contains(framing, name) }), "X-Followpress-Other")
 	}
 	return all
 }

@@ -80,8 +80,8 @@ func newView(o Options) (*view, error) {
 		}
 	}
 	for _, r := range o.Config.Routes() {
-		if !slices.Contains(v.ContentTypes, r.ContentType) {
-			v.ContentTypes = append(v.ContentTypes, r.ContentType)
+		if media, _, _ := strings.Cut(r.ContentType, ";"); !slices.Contains(v.ContentTypes, media) {
+			v.ContentTypes = append(v.ContentTypes, media)
 		}
 	}
 	var err error

@@ -315,7 +315,7 @@ sub followpress_{{.Sub}} {
             set req.http.X-Followpress-Left = regsuball(req.http.X-Followpress-Left, "(^|&){{.Name}}(?=[=&]|$)", "\1-");
 {{- if .Rule.Number}}
             set req.http.X-Followpress-Text = regsub(req.http.X-Followpress-Text, "^0+(?=.)", "");
-            if (std.integer(req.http.X-Followpress-Text, 0) > {{.Most}}) {
+            if (std.integer(req.http.X-Followpress-Text, {{.Unreadable}}) > {{.Most}}) {
                 set req.http.X-Followpress-Text = "{{.Most}}";
             }
             if (req.http.X-Followpress-Text != "{{.Rule.Default}}") {
@@ -399,6 +399,8 @@ sub vcl_backend_fetch {
     if (bereq.http.X-Followpress-Kind == "post") {
         set bereq.http.Content-Type = "application/json";
     } else {
+        unset bereq.http.Content-Length;
+        unset bereq.http.Transfer-Encoding;
         unset bereq.body;
     }
 {{- else}}

@@ -23,12 +23,15 @@ export default {
 };
 
 async function respond(a, request, env, context) {
+{{- if .EFP}}
+  // The connection may be cut if a body is not read, before the client has the answer.
+  const body = await smallBody(request);
+{{- end}}
   if (a.kind === 'preflight' || a.kind === 'problem'{{if .Alone}} || a.kind === 'empty'{{end}}) {
     return own(a, a.problem, request);
   }
 {{- if and .EFP .HasFallback}}
   if (a.kind === 'post') {
-    const body = await smallBody(request);
     return body ? fetchFallback(a.forward, body) : own(a, 'body-too-large', request);
   }
 {{- end}}
@@ -66,16 +69,14 @@ async function unknown(a, request, env, context) {
   const etag = '"' + Array.from(sum, (byte) => byte.toString(16).padStart(2, '0')).join('') + '"';
   return made(page(a, body, etag, request.headers.get('if-none-match')));
 }
-{{- if .HasFallback}}
 
 // smallBody reads the body of a request, null if it is too large.
 async function smallBody(request) {
   const parts = [];
-  let size = Number(request.headers.get('content-length'));
-  if (size > {{.MaxBody}} || !request.body) {
-    return size > {{.MaxBody}} ? null : new Blob(parts);
+  if (!request.body) {
+    return new Blob(parts);
   }
-  size = 0;
+  let size = 0;
   const reader = request.body.getReader();
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
     parts.push(next.value);
@@ -87,7 +88,6 @@ async function smallBody(request) {
   }
   return new Blob(parts);
 }
-{{- end}}
 
 {{end -}}
 // cached answers from the cache of the data centre. The Cache API returns no stale answers, so
