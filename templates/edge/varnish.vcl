@@ -303,7 +303,8 @@ sub followpress_twins {
 # lists parameters by name, so X-Followpress-Asked is in that order.
 sub followpress_{{.Sub}} {
 {{- if .Rule.Flag}}
-    # Any of several counts.
+    # Any of several counts, and none is bad.
+    set req.http.X-Followpress-Left = regsuball(req.http.X-Followpress-Left, "(^|&){{.Name}}(?=[=&]|$)", "\1-");
     if (req.http.X-Followpress-Query ~ "(?:^|&){{.Name}}=(?:[^&]*%2C)?{{$.Flag}}(?:%2C[^&]*)?(?:&|$)") {
         set req.http.X-Followpress-Asked = req.http.X-Followpress-Asked + "&{{.Name}}={{$.Flag}}";
     }
