@@ -16,6 +16,7 @@ func init() {
 		funcs: template.FuncMap{
 			"quote":    func(text string) string { return "`" + text + "`" },
 			"address":  func(r site.EdgeRoute) string { return "^" + r.PathOf(address) + "$" },
+			"legal":    legalPath,
 			"anyQuery": func(path string) string { return strings.TrimSuffix(path, "$") + `(?:\?.*)?$` },
 		},
 		view: func(v *view) (any, error) { return caddyView{v}, nil },
@@ -24,6 +25,9 @@ func init() {
 
 // address matches an address in any letter case.
 const address = "0[xX][0-9A-Fa-f]{40}"
+
+// lowerAddress matches an address in lower case.
+const lowerAddress = "0x[0-9a-f]{40}"
 
 // plainUser matches the users whose path is a key, as far as Caddy can tell. Caddy decides
 // by expressions alone and decodes paths, so nothing may decode to a separator or a dot
@@ -39,11 +43,64 @@ func (v caddyView) Direct() string {
 		all = append(all, r.Direct)
 	}
 	for _, r := range v.Table.Routes {
-		if r.Subject == site.EdgeUser {
+		switch {
+		case r.Subject != site.EdgeUser || r.Computed:
+		case v.Table.Lookup:
+			all = append(all, r.PathOf(lowerAddress))
+		default:
 			all = append(all, r.PathOf(plainUser))
 		}
 	}
 	return strings.Join(all, "|")
+}
+
+// Reads are the rows of the table that are read, and Posts those that take a body, each with the
+// expression for its paths with any query.
+func (v caddyView) Reads() string { return v.paths(false) }
+func (v caddyView) Posts() string { return v.paths(true) }
+
+func (v caddyView) paths(post bool) string {
+	var all []string
+	for _, r := range v.Table.Routes {
+		if r.Post == post {
+			all = append(all, "/"+strings.TrimSuffix(strings.TrimPrefix(r.Path, "^"), "$"))
+		}
+	}
+	return `^(?:` + strings.Join(all, "|") + `)(?:\?.*)?$`
+}
+
+// legalPath is the expression for the paths of a row whose list is well formed.
+func legalPath(r site.EdgeRoute) string {
+	if r.Legal == "" {
+		return "^/" + strings.TrimPrefix(r.Path, "^")
+	}
+	return "^" + r.PathOf(strings.TrimSuffix(strings.TrimPrefix(r.Legal, "^"), "$")) + "$"
+}
+
+// A caddyAlternative answers without an object: a page without entries, or if it has no body, a problem.
+type caddyAlternative struct {
+	site.EdgeBody
+	Caching     string
+	Unavailable site.EdgeError
+}
+
+// Alternative is what answers for a row if nothing can compute the answer.
+func (v caddyView) Alternative(r site.EdgeRoute) caddyAlternative {
+	return caddyAlternative{r.Empty, r.Caching, v.Table.Problems[site.Unavailable.Name]}
+}
+
+// OtherPage matches a path with a query that asks for another page than the first one, or that
+// may do so in an encoding: Caddy decides by expressions alone.
+func (v caddyView) OtherPage(r site.EdgeRoute) string {
+	all := []string{"[^=&]*%"}
+	for _, name := range v.Selecting(r) {
+		if v.Table.Params[name].Number {
+			all = append(all, string(name)+"=0*[^0&]")
+		} else {
+			all = append(all, string(name)+"=[^&]")
+		}
+	}
+	return strings.TrimSuffix(r.Path, "$") + `\?(?:.*&)?(?:` + strings.Join(all, "|") + ")"
 }
 
 // ListenHost reports whether the address to listen at names a host.

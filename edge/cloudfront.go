@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -36,16 +37,11 @@ type cloudFrontView struct {
 const maxCloudFrontFunction = 10 * 1024
 
 func cloudFrontFunction(v view) (string, error) {
-	v.Small, v.Table = true, tableOfCloudFront(v.Table)
-	templates, err := definition{parts: []string{"cloudfront.js", "resolve.js"}}.templates()
+	source, err := cloudFrontSource(v)
 	if err != nil {
 		return "", err
 	}
-	var source bytes.Buffer
-	if err := templates.ExecuteTemplate(&source, "cloudfront.js", v); err != nil {
-		return "", err
-	}
-	code, err := minify(source.String())
+	code, err := minify(source)
 	if err != nil {
 		return "", err
 	}
@@ -55,9 +51,24 @@ func cloudFrontFunction(v view) (string, error) {
 	return code, nil
 }
 
+func cloudFrontSource(v view) (string, error) {
+	v.Small, v.Compact = true, v.EFP
+	if v.Compact {
+		v.Table = v.compactTable()
+	}
+	v.Table = tableOfCloudFront(v.Table, v.Alone)
+	templates, err := definition{parts: []string{"cloudfront.js", "resolve.js"}}.templates()
+	if err != nil {
+		return "", err
+	}
+	var source bytes.Buffer
+	err = templates.ExecuteTemplate(&source, "cloudfront.js", v)
+	return source.String(), err
+}
+
 // tableOfCloudFront leaves out what the function does not need: it answers bad requests
 // itself, and nothing else.
-func tableOfCloudFront(table site.Edge) site.Edge {
+func tableOfCloudFront(table site.Edge, alone bool) site.Edge {
 	table.Empty = site.EdgeBody{}
 	table.Routes = slices.Clone(table.Routes)
 	for i := range table.Routes {
@@ -68,11 +79,91 @@ func tableOfCloudFront(table site.Edge) site.Edge {
 		}
 	}
 	problems := maps.Clone(table.Problems)
-	for _, p := range []*site.Problem{site.NoSuchList, site.TooManyRefreshes, site.InternalError, site.Unavailable} {
+	unused := []*site.Problem{site.NoSuchList, site.TooManyRefreshes, site.InternalError, site.BadBatch}
+	if alone {
+		unused = append(unused, site.BodyTooLarge)
+	} else {
+		unused = append(unused, site.Unavailable)
+	}
+	for _, p := range unused {
 		delete(problems, p.Name)
 	}
 	table.Problems = problems
 	return table
+}
+
+// compactTable leaves out what all rows of lists or users share, writes their paths in short, and takes
+// the rows of stored objects together: where they have no object, the origin says so.
+func (v *view) compactTable() site.Edge {
+	table := v.Table
+	table.Routes = nil
+	stored := false
+	for _, r := range v.Table.Routes {
+		if r.Subject == site.EdgeList {
+			v.LegalList = r.Legal
+		}
+		r.Legal, r.Problem, r.Absent, r.Caching, r.Unknown, r.Empty.ETag = "", "", "", "", false, ""
+		if v.HasFallback {
+			r.Empty = site.EdgeBody{}
+		}
+		if r.Subject == site.EdgeStored {
+			if stored {
+				continue
+			}
+			stored, r.Path = true, v.StoredPaths
+		}
+		table.Routes = append(table.Routes, r)
+	}
+	table.Routes = site.GroupAlike(table.Routes)
+	table.Routes = v.joinTwins(table.Routes)
+	v.Titles = map[int]string{}
+	table.Problems = maps.Clone(table.Problems)
+	for name, p := range table.Problems {
+		v.Titles[p.Status] = p.Title
+		p.Title = ""
+		if p.Caching == v.AbsentCaching {
+			p.Caching = ""
+		}
+		table.Problems[name] = p
+	}
+	return table
+}
+
+// joinTwins writes paths in short: without ^ and $, with ~ for the base path and @ for a variable. It
+// makes one row of each two that differ only in being for users or for lists.
+func (v *view) joinTwins(routes []site.EdgeRoute) []site.EdgeRoute {
+	var rows []site.EdgeRoute
+	at := map[string]int{}
+	for _, r := range routes {
+		path := strings.TrimSuffix(strings.TrimPrefix(r.Path, "^"), "$")
+		path = strings.ReplaceAll(strings.Replace(path, v.BaseExpression, "~", 1), "([^/]*)", "@")
+		either := strings.NewReplacer("~users/", "~(?:users|lists)/", "~lists/", "~(?:users|lists)/").Replace(path)
+		r.Route, r.Direct, r.Subject, r.Path = nil, "", "", either
+		key := fmt.Sprintf("%+v", r)
+		if i, ok := at[key]; ok {
+			rows[i].Path = either
+			continue
+		}
+		at[key], r.Path = len(rows), path
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// storedPaths matches the paths of all stored objects, and of some that do not exist.
+func storedPaths(c site.Config) string {
+	var folders, files []string
+	for _, pattern := range c.PublicKeys() {
+		folder, isFolder := strings.CutSuffix(pattern, "/*")
+		switch {
+		case folder == c.BasePath:
+		case isFolder:
+			folders = append(folders, folder)
+		default:
+			files = append(files, regexp.QuoteMeta(pattern))
+		}
+	}
+	return "^(?:(?:" + strings.Join(folders, "|") + ")(?:/[0-9a-z][0-9A-Za-z=.-]*)+|" + strings.Join(files, "|") + ")$"
 }
 
 // minify makes the function fit into the limit, with room for more routes and parameters.

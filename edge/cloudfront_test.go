@@ -1,6 +1,7 @@
 package edge_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -107,10 +109,14 @@ func event(r *http.Request, path, query string) value {
 		}
 		one["multiValue"] = append(one["multiValue"].([]any), value{"value": text})
 	}
+	headers := value{}
+	if r.ContentLength > 0 {
+		headers["content-length"] = value{"value": strconv.FormatInt(r.ContentLength, 10)}
+	}
 	return value{
 		"version": "1.0", "context": value{"eventType": "viewer-request"}, "viewer": value{"ip": "198.51.100.1"},
 		"request": value{
-			"method": r.Method, "uri": path, "querystring": querystring, "headers": value{}, "cookies": value{},
+			"method": r.Method, "uri": path, "querystring": querystring, "headers": headers, "cookies": value{},
 			"rawQueryString": func() string { return query },
 		},
 	}
@@ -138,7 +144,24 @@ func (c *cloudFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if querystring != "" {
 		uri += "?" + querystring
 	}
+	if r.Method == http.MethodPost {
+		c.write(w, r, c.passed(r, uri))
+		return
+	}
 	c.write(w, r, c.cached(uri))
+}
+
+// passed is the answer to a request whose method CloudFront neither caches nor sends to an origin group.
+func (c *cloudFront) passed(r *http.Request, uri string) answer {
+	body, err := io.ReadAll(r.Body)
+	if err != nil || len(c.chosen) != 1 || c.chosen[0] != "fallback" {
+		c.t.Errorf("%s %s: got the origins %v (%v), want the fallback", r.Method, uri, c.chosen, err)
+	}
+	a, err := trySend(r.Method, c.fallback, uri, string(body))
+	if err != nil || a.status >= 500 {
+		return problemAnswer(site.Unavailable)
+	}
+	return a
 }
 
 func (c *cloudFront) made(status int, result map[string]any) answer {

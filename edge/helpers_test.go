@@ -33,6 +33,19 @@ var testSite = sync.OnceValues(func() (string, error) {
 	return dir, err
 })
 
+// efpSites are the sites of the whole API, by Config.Names.
+var efpSites = map[string]func() (string, error){
+	site.NamesCopies: sync.OnceValues(func() (string, error) { return efpSite(site.NamesCopies) }),
+	site.NamesLookup: sync.OnceValues(func() (string, error) { return efpSite(site.NamesLookup) }),
+}
+
+func efpSite(names string) (string, error) {
+	snapshot := afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.ConformanceEFP()}, "snapshot")
+	dir := filepath.Join(scratch, "efp-"+names)
+	_, err := generator.ToPath(context.Background(), snapshot, dir, generator.Options{NoSync: true, Config: site.Config{API: site.APIEFP, Names: names}})
+	return dir, err
+}
+
 func sitePath(t testing.TB) string {
 	t.Helper()
 	path, err := testSite()
@@ -91,7 +104,25 @@ func newOrigins(t testing.TB) *origins {
 // newOriginsCaching are origins whose bucket has another Cache-Control, unless it is "".
 func newOriginsCaching(t testing.TB, caching string) *origins {
 	t.Helper()
-	store, err := storage.OpenSite(sitePath(t))
+	return newOriginsOf(t, sitePath(t), caching)
+}
+
+// newOriginsEFP are origins over a site of the whole API.
+func newOriginsEFP(t testing.TB, names string) *origins {
+	t.Helper()
+	path, err := efpSites[names]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newOriginsOf(t, path, "")
+}
+
+// configs are the configurations of the sites in buckets, by the URL of the bucket.
+var configs sync.Map
+
+func newOriginsOf(t testing.TB, path, caching string) *origins {
+	t.Helper()
+	store, err := storage.OpenSite(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,9 +136,11 @@ func newOriginsCaching(t testing.TB, caching string) *origins {
 		t.Fatal(err)
 	}
 	config := handler.Root().Config
-	return &origins{
+	o := &origins{
 		bucket: newOrigin(t, bucketHandler(config, store, caching)), fallback: newOrigin(t, handler), handler: handler, config: config,
 	}
+	configs.Store(o.bucket.URL+"/bucket", config)
+	return o
 }
 
 const secret = "nobody may read this"
@@ -148,8 +181,12 @@ func bucketHandler(config site.Config, store server.Store, caching string) http.
 func render(t testing.TB, kind edge.Kind, bucketURL, fallbackURL, listen string, change ...func(*edge.Options)) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
+	config, known := configs.Load(bucketURL)
+	if !known {
+		config = siteConfig(t)
+	}
 	o := edge.Options{
-		Config: siteConfig(t), Bucket: bucketURL, Fallback: fallbackURL,
+		Config: config.(site.Config), Bucket: bucketURL, Fallback: fallbackURL,
 		Listen: listen, CacheDir: filepath.Join(dir, "cache"), CacheSize: "1g", PurgeFrom: []string{"127.0.0.1"},
 	}
 	for _, c := range change {
@@ -199,7 +236,16 @@ func ask(t testing.TB, method, base, path string, headers ...string) answer {
 }
 
 func tryAsk(method, base, path string, headers ...string) (answer, error) {
-	request, err := http.NewRequest(method, base, nil)
+	return trySend(method, base, path, "", headers...)
+}
+
+// trySend sends a request with a body, unless it is "".
+func trySend(method, base, path, body string, headers ...string) (answer, error) {
+	var sent io.Reader
+	if body != "" {
+		sent = strings.NewReader(body)
+	}
+	request, err := http.NewRequest(method, base, sent)
 	if err != nil {
 		return answer{}, err
 	}
@@ -215,8 +261,8 @@ func tryAsk(method, base, path string, headers ...string) (answer, error) {
 		return answer{}, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	return answer{response.StatusCode, response.Header, string(body)}, err
+	received, err := io.ReadAll(response.Body)
+	return answer{response.StatusCode, response.Header, string(received)}, err
 }
 
 // direct is the answer of the handler itself.
@@ -236,15 +282,22 @@ func conformanceCases(t testing.TB) []fixtures.Case {
 
 func checkCase(t testing.TB, base string, c fixtures.Case) {
 	t.Helper()
-	a := ask(t, http.MethodGet, base, c.Path)
+	a, err := trySend(cmp.Or(c.Method, http.MethodGet), base, c.Path, c.Sent)
+	if err != nil {
+		t.Errorf("%s %s: %v", c.Method, c.Path, err)
+		return
+	}
 	if a.status != c.Status {
-		t.Errorf("%s: got status %d, want %d: %.200s", c.Path, a.status, c.Status, a.body)
+		t.Errorf("%s %s: got status %d, want %d: %.200s", c.Method, c.Path, a.status, c.Status, a.body)
 		return
 	}
 	if c.Status == http.StatusOK {
 		if a.body != c.Body {
 			t.Errorf("%s:\n got %.300s\nwant %.300s", c.Path, a.body, c.Body)
 		}
+		return
+	}
+	if c.Method == http.MethodHead || c.Method == http.MethodOptions {
 		return
 	}
 	var p struct {

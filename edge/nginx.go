@@ -33,6 +33,15 @@ func (v nginxView) ObjectLocations() map[string]string {
 	return map[string]string{"direct": "$request_uri", "object": "$followpress_path"}
 }
 
+// ScriptLocations are the locations with the name of the function that answers.
+func (v nginxView) ScriptLocations() []string {
+	all := []string{"own", "refused", "absent", "rejected", "unavailable", "purge"}
+	if v.EFP && v.HasFallback {
+		all = append(all, "large")
+	}
+	return all
+}
+
 // Failures lists the statuses that are an origin's own failure: from a bucket, those that
 // neither carry an object nor say that it does not exist; from the fallback, those that no
 // problem has. It has every status in use, including Cloudflare's 52x and 530.

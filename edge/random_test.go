@@ -6,33 +6,39 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/followpress/followpress/fixtures"
 )
 
 // Random variations of the conformance requests get the handler's answers.
 func TestRandomRequests(t *testing.T) {
-	forEdges(t, func(t *testing.T, s subject) {
-		o := newOrigins(t)
-		base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL)
-		cases := conformanceCases(t)
-		random := rand.New(rand.NewPCG(1, 2))
-		compared := 0
-		for range 3_000 {
-			path := bend(random, cases[random.IntN(len(cases))].Path)
-			if !s.receives(path) {
-				continue
-			}
-			got, err := tryAsk(http.MethodGet, base, path)
-			want := o.served(t, path)
-			if err != nil || want.status == 0 {
-				continue // not even a request
-			}
-			sameAnswer(t, path, got, want, s.unseen...)
-			compared++
+	forEdges(t, func(t *testing.T, s subject) { sendRandom(t, s, newOrigins(t), conformanceCases(t)) })
+}
+
+func TestRandomRequestsEFP(t *testing.T) {
+	forEFP(t, func(t *testing.T, s subject, names string) { sendRandom(t, s, newOriginsEFP(t, names), efpCases(t)) })
+}
+
+func sendRandom(t *testing.T, s subject, o *origins, cases []fixtures.Case) {
+	base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL)
+	random := rand.New(rand.NewPCG(1, 2))
+	compared := 0
+	for range 3_000 {
+		path := bend(random, cases[random.IntN(len(cases))].Path)
+		if !s.receives(path) {
+			continue
 		}
-		if compared < 2_000 {
-			t.Errorf("compared requests: got %d, want at least 2000", compared)
+		got, err := tryAsk(http.MethodGet, base, path)
+		want := o.served(t, path)
+		if err != nil || want.status == 0 {
+			continue // not even a request
 		}
-	})
+		sameAnswer(t, path, got, want, s.unseen...)
+		compared++
+	}
+	if compared < 2_000 {
+		t.Errorf("compared requests: got %d, want at least 2000", compared)
+	}
 }
 
 // served is the answer of the handler over HTTP; status 0 where Go's server refuses the request.
@@ -61,10 +67,12 @@ func bend(random *rand.Rand, path string) string {
 		}
 	}
 	for random.IntN(2) == 0 {
-		name := pick(random, "limit", "offset", "term", "includeTags", "cache", "Limit", "l%69mit", "x", "", "%26limit", "%01")
+		name := pick(random, "limit", "offset", "term", "includeTags", "cache", "Limit", "l%69mit", "x", "", "%26limit", "%01",
+			"sort", "direction", "tags", "include", "include", "leader")
 		value := pick(random, "", "1", "5", "05", "10", "100", "101", "0", "-1", "+5", "%35", "x", "true", "false", "TRUE", "%66alse", "999999999999999999",
 			"9999999999999999999", "fox", "FOX", "+fox%20", "%C3%89t%C3%A9", "%FF", "%E3%80%80", "%C2%A0fox", "a%26limit=5", "%2541", "%3D", "=", "%2B", "%", "%4",
-			strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("%61", 255), strings.Repeat("%C3%A9", 128), "2147483648", "%01A", "%25")
+			strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("%61", 255), strings.Repeat("%C3%A9", 128), "2147483648", "%01A", "%25",
+			"ens", "x,ens", "ens%2Cx%01", "Followers", "EARLIEST", "asc", "ASC", ",a,,%2Cb,", "a%252Cb", "alice.eth", "BOB.eth", "0x")
 		pair := pick(random, "", "&", "&&") + name + pick(random, "=", "=", "=", "", "==") + value
 		if random.IntN(2) == 0 {
 			query = pair + "&" + query

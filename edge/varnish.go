@@ -39,12 +39,19 @@ type varnishParam struct {
 	Most int
 }
 
+// Unreadable is what stands for a number with more digits than Varnish can read.
+func (p varnishParam) Unreadable() int { return p.Most + 1 }
+
 // Param describes a parameter of a route.
 func (v varnishView) Param(r site.EdgeRoute, name site.Param) varnishParam {
 	p := varnishParam{Sub: string(name), Name: name, Rule: v.Table.Params[name], Most: v.Table.Params[name].Most}
 	if p.Rule.Number && p.Most == 0 {
 		p.Most = r.Most
 		p.Sub += "_" + strconv.Itoa(r.Most)
+		if r.Default != 0 {
+			p.Rule.Default = r.Default
+			p.Sub += "_" + strconv.Itoa(r.Default)
+		}
 	}
 	return p
 }
@@ -62,20 +69,90 @@ func (v varnishView) Params() []varnishParam {
 }
 
 // A varnishDirect matches URL paths that are keys as they stand and are handled alike.
-type varnishDirect struct{ Paths, Absent, Caching string }
+type varnishDirect struct {
+	Paths, Absent, Caching string
+	Maybe                  bool // the fallback answers for what does not exist
+}
 
 // Direct groups these paths.
 func (v varnishView) Direct() []varnishDirect {
 	var all []varnishDirect
 	for _, r := range v.Table.Direct() {
-		i := slices.IndexFunc(all, func(d varnishDirect) bool { return d.Absent == r.Absent && d.Caching == r.Caching })
+		like := varnishDirect{Absent: r.Absent, Caching: r.Caching}
+		if row := v.Row(r); r.Unknown {
+			like.Absent, like.Maybe = row.AbsentAddress(), v.HasFallback
+		}
+		i := slices.IndexFunc(all, func(d varnishDirect) bool { d.Paths = ""; return d == like })
 		if i < 0 {
-			all = append(all, varnishDirect{r.Direct, r.Absent, r.Caching})
+			like.Paths = r.Direct
+			all = append(all, like)
 		} else {
 			all[i].Paths += "|" + r.Direct
 		}
 	}
 	return all
+}
+
+// A varnishRow is a row of the table of APIEFP with what decides about it.
+type varnishRow struct {
+	site.EdgeRoute
+	view varnishView
+}
+
+// Row adds what decides about a row.
+func (v varnishView) Row(r site.EdgeRoute) varnishRow { return varnishRow{r, v} }
+
+// HasFallback reports whether there is a fallback.
+func (r varnishRow) HasFallback() bool { return r.view.HasFallback }
+
+// Lookup says that only the fallback knows names.
+func (r varnishRow) Lookup() bool { return r.view.Table.Lookup }
+
+// Selecting are the parameters of the row that decide which entries an answer has.
+func (r varnishRow) Selecting() []site.Param { return r.view.Selecting(r.EdgeRoute) }
+
+// WithoutFallback is what answers for other pages than the first.
+func (r varnishRow) WithoutFallback() string {
+	if r.Empty.Body == "" {
+		return `synth(503, "unavailable")`
+	}
+	return `synth(200, "` + r.view.emptyName(r.Empty) + `")`
+}
+
+// AbsentAddress is the problem that answers for an address without an object if there is no fallback,
+// or the page without entries.
+func (r varnishRow) AbsentAddress() string {
+	if r.Empty.Body == "" || r.view.HasFallback {
+		return r.Absent
+	}
+	return r.view.emptyName(r.Empty)
+}
+
+// A varnishEmpty is a page without entries.
+type varnishEmpty struct {
+	Name string // in the reason of a status
+	site.EdgeBody
+}
+
+// Empties are the pages without entries that an edge without a fallback answers with.
+func (v varnishView) Empties() []varnishEmpty {
+	var all []varnishEmpty
+	for _, r := range v.Table.Routes {
+		known := slices.ContainsFunc(all, func(e varnishEmpty) bool { return e.EdgeBody == r.Empty })
+		if v.Alone && r.Empty.Body != "" && !known {
+			all = append(all, varnishEmpty{"empty-" + strconv.Itoa(len(all)), r.Empty})
+		}
+	}
+	return all
+}
+
+func (v varnishView) emptyName(body site.EdgeBody) string {
+	for _, e := range v.Empties() {
+		if e.EdgeBody == body {
+			return e.Name
+		}
+	}
+	return "empty"
 }
 
 // aroundVariable matches the URL paths of a route in two groups, around the variable.
@@ -177,4 +254,11 @@ X-Followpress-Grace X-Followpress-Left X-Followpress-Maybe X-Followpress-Query X
 `
 
 // Dropped lists the request headers that are not sent to origins.
-func (v varnishView) Dropped() []string { return strings.Fields(droppedHeaders) }
+func (v varnishView) Dropped() []string {
+	all := strings.Fields(droppedHeaders)
+	if v.EFP {
+		framing := []string{"Content-Length", "Transfer-Encoding"} // of a body that is passed on
+		all = append(slices.DeleteFunc(all, func(name string) bool { return slices.Contains(framing, name) }), "X-Followpress-Other")
+	}
+	return all
+}

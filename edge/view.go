@@ -19,11 +19,25 @@ type view struct {
 	Table            site.Edge
 	Bucket, Fallback *origin // Fallback may be nil
 	HasFallback      bool
-	Small            bool // leave out of the script what CloudFront does not need
+	EFP              bool   // the site has the whole read API
+	Alone            bool   // EFP without a fallback
+	Compact          bool   // Small and EFP: the table has no column that can do without
+	Base             string // path of the API
+	BaseExpression   string // matches it with its last slash
+	LegalList        string // matches a token id
+	StoredPaths      string // matches the paths of stored objects
+	Titles           map[int]string
+	AbsentCaching    string // Cache-Control of the problems that say that an object does not exist
+	UserAt           int    // where the user begins in a path of EFP without its first slash
+	MaxBody          int    // bytes of a POST
+	Small            bool   // leave out of the script what CloudFront does not need
 	MaxNameBytes     int
 	NoStore, NoCache string
 	Fresh            site.Param // asks for a refresh
 	Allow            string     // methods
+	AllowPost        string     // methods of a route that takes a body
+	UnknownAddress   string     // stands for the address in objects for unknown addresses
+	Flag             string     // the value of every parameter that is a flag
 	RetryAfter       string     // seconds
 	AbsentSeconds    int        // how long a cache may remember that an object does not exist
 	ContentTypes     []string   // of all answers
@@ -48,7 +62,8 @@ func newView(o Options) (*view, error) {
 	v := &view{
 		Table: o.Config.Edge(), MaxNameBytes: site.MaxNameBytes, Fresh: site.ParamCache,
 		NoStore: site.NoStore, NoCache: site.RouteRoot.Route().CacheControl, AbsentSeconds: absentSeconds,
-		Allow: site.AllowedMethods, RetryAfter: strconv.Itoa(int(site.RetryAfter.Seconds())),
+		EFP: o.Config.EFP(), Alone: o.Config.EFP() && o.Fallback == "", Base: o.Config.BasePath, BaseExpression: regexp.QuoteMeta(o.Config.BasePath) + "/", StoredPaths: storedPaths(o.Config), AbsentCaching: site.NoSuchList.CacheControl, UserAt: len(o.Config.BasePath + "/users/"), MaxBody: site.MaxBatchBytes,
+		Allow: site.AllowedMethods, AllowPost: site.PostMethods, UnknownAddress: site.UnknownAddress, Flag: site.Params()[site.ParamInclude].Values[0], RetryAfter: strconv.Itoa(int(site.RetryAfter.Seconds())),
 		Listen: cmp.Or(o.Listen, "8080"), CacheSize: cmp.Or(o.CacheSize, "10g"),
 		CacheDir: cmp.Or(strings.TrimRight(o.CacheDir, "/"), "/var/cache/nginx/followpress"),
 	}
@@ -64,9 +79,9 @@ func newView(o Options) (*view, error) {
 			return nil, fmt.Errorf("--%s: %q: want %s", check.flag, check.value, check.want)
 		}
 	}
-	for _, r := range v.Table.Routes {
-		if !slices.Contains(v.ContentTypes, r.Route.ContentType) {
-			v.ContentTypes = append(v.ContentTypes, r.Route.ContentType)
+	for _, r := range o.Config.Routes() {
+		if media, _, _ := strings.Cut(r.ContentType, ";"); !slices.Contains(v.ContentTypes, media) {
+			v.ContentTypes = append(v.ContentTypes, media)
 		}
 	}
 	var err error
@@ -86,6 +101,11 @@ func newView(o Options) (*view, error) {
 		}
 	}
 	return v, nil
+}
+
+// Selecting are the parameters of a route that decide which entries an answer has.
+func (v *view) Selecting(r site.EdgeRoute) []site.Param {
+	return slices.DeleteFunc(slices.Clone(r.Params), func(p site.Param) bool { return !v.Table.Params[p].Selects })
 }
 
 // parseNetworks reads addresses and networks; nil means only this machine.

@@ -17,7 +17,7 @@ import (
 //
 // forward is the path and query for the fallback in their normal form, which is also the
 // cache key; "" means that the edge answers as the resolution says. An edge without a
-// fallback never forwards: it answers with the object Key.
+// fallback never forwards: it answers as WithoutFallback says.
 func (c Config) AtEdge(method, path, rawQuery string) (r Resolution, forward string) {
 	r = c.Resolve(method, path, rawQuery)
 	switch {
@@ -51,21 +51,26 @@ type Edge struct {
 	Every     []EdgeHeader `json:"every"`          // headers of every answer
 	Preflight []EdgeHeader `json:"preflight"`      // headers of an answer to OPTIONS
 	Empty     EdgeBody     `json:"empty,omitzero"` // EmptySearch
+
+	// Lookup says that names have no objects: only the fallback can answer for them.
+	Lookup bool `json:"lookup,omitempty"`
 }
 
 // Direct returns the routes that have EdgeRoute.Direct, the most popular first.
 func (e Edge) Direct() []EdgeRoute {
-	var lists, others []EdgeRoute
+	var users, lists, others []EdgeRoute
 	for _, r := range e.Routes {
-		switch r.Subject {
-		case EdgeUser:
-		case EdgeList:
+		switch {
+		case r.Direct == "":
+		case r.Subject == EdgeUser:
+			users = append(users, r)
+		case r.Subject == EdgeList:
 			lists = append(lists, r)
 		default:
 			others = append(others, r)
 		}
 	}
-	return append(lists, others...)
+	return slices.Concat(users, lists, others)
 }
 
 // An EdgeHeader is a header. Its name is in lower case.
@@ -83,9 +88,9 @@ type EdgeBody struct {
 // An EdgeError is the answer to a problem: the body is the object _errors/{name}.
 type EdgeError struct {
 	Status  int          `json:"status"`
-	Title   string       `json:"title"`
+	Title   string       `json:"title,omitempty"`
 	Detail  string       `json:"detail"`
-	Caching string       `json:"caching"` // Cache-Control
+	Caching string       `json:"caching,omitempty"` // Cache-Control
 	Headers []EdgeHeader `json:"-"`
 	Body    string       `json:"-"`
 }
@@ -102,11 +107,12 @@ const (
 	EdgeStored EdgeSubject = "stored" // an object: the path is the key
 )
 
-// An EdgeRoute is a row of the table.
+// An EdgeRoute is a row of the table. Under APIEFP it stands for all routes that edges treat
+// alike, and Route is the first of them.
 type EdgeRoute struct {
 	Route   *Route      `json:"-"`
-	Path    string      `json:"path"` // matches a whole path without its first slash; the group is the variable
-	Subject EdgeSubject `json:"subject"`
+	Path    string      `json:"path"` // matches a whole path without its first slash; the first group is the variable
+	Subject EdgeSubject `json:"subject,omitempty"`
 	Legal   string      `json:"legal,omitempty"`   // matches a legal variable
 	Problem string      `json:"problem,omitempty"` // answers any other
 	Caching string      `json:"caching,omitempty"` // Cache-Control
@@ -117,8 +123,16 @@ type EdgeRoute struct {
 	// variables {board} and {limit}.
 	Variant string `json:"variant,omitempty"`
 
-	// Direct matches the URL paths, first slash included, that are keys as they stand. It
-	// is empty for users, whose names have several spellings.
+	Computed bool     `json:"computed,omitempty"` // the fallback answers, or without one Empty or the problem Unavailable
+	Post     bool     `json:"post,omitempty"`     // its method is POST, and its body is for the fallback
+	Other    bool     `json:"other,omitempty"`    // the second group of Path is another user
+	Unknown  bool     `json:"unknown,omitempty"`  // an address without an object has the object UnknownKey, filled in
+	Default  int      `json:"default,omitempty"`  // limit, if it is not EdgeParam.Default
+	Empty    EdgeBody `json:"empty,omitzero"`     // what Config.WithoutFallback answers
+
+	// Direct matches the URL paths, first slash included, that are keys as they stand. Names have
+	// several spellings, so for users it matches addresses, and nothing where an address may
+	// be answered by EmptySearch.
 	Direct string `json:"-"`
 	// Variants are the objects of Variant, by board.
 	Variants []EdgeVariant `json:"-"`
@@ -160,6 +174,15 @@ type EdgeParam struct {
 	Most    int    `json:"most,omitempty"`  // stands for all larger numbers; 0 means EdgeRoute.Most
 	Default int    `json:"default,omitempty"`
 	Only    string `json:"only,omitempty"` // matches the values that make a difference; empty for numbers and texts
+
+	// Only under APIEFP.
+	AnyCase bool `json:"anyCase,omitempty"` // Only is compared with the value in lower case
+	List    bool `json:"list,omitempty"`    // texts with encoded commas between them; empty ones make no difference
+	Flag    bool `json:"flag,omitempty"`    // may be repeated; it makes a difference if any of its values matches Only
+	User    bool `json:"user,omitempty"`    // address or name; a request without one has the problem
+	// Selects says that the answer without the parameter has other entries than the one with it.
+	// So an edge without a fallback must not give the former for the latter.
+	Selects bool `json:"selects,omitempty"`
 }
 
 // Edge returns the table of the site's routes and parameters.
@@ -168,18 +191,27 @@ func (c Config) Edge() Edge {
 		Params: map[Param]EdgeParam{}, Problems: map[string]EdgeError{},
 		Space: "(?:" + edgeSpace() + ")", Unsafe: edgeUnsafe(),
 		Every: edgeHeaders(EveryHeader()), Preflight: edgeHeaders(c.PreflightHeaders()),
-		Empty: EdgeBody{EmptySearch, `"` + Sum([]byte(EmptySearch)).String() + `"`},
+		Empty: edgeBody(EmptySearch),
 	}
 	for _, r := range c.Routes() {
 		e.Routes = append(e.Routes, c.edgeRoute(r))
 	}
+	if c.EFP() {
+		e.Routes, e.Lookup = GroupAlike(e.Routes), c.Names == NamesLookup
+	}
 	for name, rule := range c.Params() {
-		e.Params[name] = edgeParam(rule)
+		p := edgeParam(rule)
+		p.Selects = c.EFP() && selects(name, rule)
+		e.Params[name] = p
 	}
 	for _, p := range c.Problems() {
 		e.Problems[p.Name] = edgeError(p)
 	}
 	return e
+}
+
+func edgeBody(body string) EdgeBody {
+	return EdgeBody{body, `"` + Sum([]byte(body)).String() + `"`}
 }
 
 func edgeHeaders(headers []Header) []EdgeHeader {
@@ -212,7 +244,14 @@ func edgeParam(rule ParamRule) EdgeParam {
 		e.Number, e.Most, e.Legal = true, rule.Most, "^[0-9]{1,"+strconv.Itoa(maxNumberDigits)+"}$"
 	case ParamText:
 		e.Legal = "^(?:[^%]|%..){0," + strconv.Itoa(rule.Most) + "}$"
+	case ParamList:
+		e.List = true
+	case ParamFlag:
+		e.Flag, e.Only = true, "(?:^|%2C)"+normalForm(rule.Values[0])+"(?:%2C|$)"
+	case ParamUser:
+		e.User, e.Legal = true, "."
 	default:
+		e.AnyCase = rule.AnyCase
 		e.Only = "^(?:" + alternatives(rule.Values, normalForm) + ")$"
 		if rule.Problem != nil {
 			e.Legal = "^(?:" + alternatives(append([]string{rule.Neutral}, rule.Values...), normalForm) + ")$"
@@ -235,7 +274,13 @@ func (c Config) edgeRoute(r *Route) EdgeRoute {
 		e.Absent = NoSuchName.Name
 	}
 	if slices.Contains(r.Params, ParamLimit) {
-		_, e.Most = c.Limits(r)
+		e.Default, e.Most = c.Limits(r)
+		if e.Default == DefaultLimit {
+			e.Default = 0
+		}
+	}
+	if c.EFP() {
+		c.edgeEFP(&e)
 	}
 	if e.Subject == EdgeList || e.Subject == EdgeUser {
 		accept = func(string) string { return anyVariable } // a malformed one is this route's problem
@@ -253,7 +298,10 @@ func (c Config) edgeRoute(r *Route) EdgeRoute {
 		path = regexp.QuoteMeta(c.BasePath) + "/" + path
 	}
 	e.Path = "^" + path + "$"
-	if e.Subject != EdgeUser {
+	if e.Unknown {
+		legal = c.keyExpression("address")
+	}
+	if !e.Computed && (e.Subject != EdgeUser || e.Unknown) {
 		e.Direct = "/" + strings.Replace(path, "("+anyVariable+")", legal, 1)
 	}
 	return e

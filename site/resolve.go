@@ -184,11 +184,19 @@ func (r *Resolution) forUser(text string) (user string, problem *Problem) {
 		r.Absent = NoSuchName
 	default:
 		r.Absent, r.Address = nil, user
-		if object := ListObject(r.Route.segments[len(r.Route.segments)-1]); slices.Contains(UserObjects(), object) && !r.Route.Computed {
-			r.Unknown = UnknownKey(object)
+		if hasUnknown(r.Route) {
+			r.Unknown = UnknownKey(r.Route.object())
 		}
 	}
 	return user, nil
+}
+
+// object is the last segment of a route of lists or users.
+func (r *Route) object() ListObject { return ListObject(r.segments[len(r.segments)-1]) }
+
+// hasUnknown reports whether the answers of a route for unknown addresses are those of an object.
+func hasUnknown(r *Route) bool {
+	return r.subject == EdgeUser && !r.Computed && slices.Contains(UserObjects(), r.object())
 }
 
 // parseUser reads an address in any letter case, or a name. user is in the form that keys have.

@@ -7,14 +7,34 @@ function handler(event) {
   if (a.kind === 'preflight' || a.kind === 'problem') {
     return own(a, a.problem);
   }
+{{- if .Alone}}
+  if (a.kind === 'empty') {
+    return own(a);
+  }
+{{- end}}
+{{- if and .EFP .HasFallback}}
+  if (a.kind === 'post') {
+    const length = request.headers['content-length'];
+    if (length && length.value > {{.MaxBody}}) {
+      return own(a, 'body-too-large');
+    }
+  }
+{{- end}}
   // As on the other edges, answers are whole and If-None-Match is the only condition.
   ['range', 'if-range', 'if-match', 'if-modified-since', 'if-unmodified-since'].forEach((name) => {
     delete request.headers[name];
   });
   const forward = a.forward.split('?');
+{{- if .EFP}}
+  const asks = a.kind !== 'object';
+  request.uri = asks ? forward[0] : a.path;
+  request.querystring = forward[1] || '';
+  if (asks) {
+{{- else}}
   request.uri = a.kind === 'fallback' ? forward[0] : a.path;
   request.querystring = a.kind === 'fallback' ? forward[1] : '';
   if (a.kind === 'fallback') {
+{{- end}}
     cf.selectRequestOriginById('fallback');
   } else if (hasFallback) {
     // The fallback answers for objects that do not exist.

@@ -5,7 +5,11 @@ const table = {{json .Table}};
 const hasFallback = {{.HasFallback}};
 
 table.routes.forEach((route) => {
+{{- if .Compact}}
+  route.matcher = new RegExp('^' + route.path.replace('~', {{json .BaseExpression}}).replace(/@/g, '([^/]*)') + '$');
+{{- else}}
   route.matcher = new RegExp(route.path);
+{{- end}}
 });
 const space = new RegExp('^' + table.space + '+|' + table.space + '+$', 'g');
 const unsafe = new RegExp(table.unsafe);
@@ -14,14 +18,27 @@ function resolve(method, path, query) {
   if (method === 'OPTIONS') {
     return { kind: 'preflight' };
   }
+{{- if not .EFP}}
   if (method !== 'GET' && method !== 'HEAD') {
     return problem('method-not-allowed');
   }
+{{- end}}
   path = path.replace(/^\//, '').split('/').map(normal).join('/');
   for (let i = 0; i < table.routes.length; i++) {
     const found = table.routes[i].matcher.exec(path);
     if (found) {
-      return answer(table.routes[i], path, found[1], query);
+{{- if .EFP}}
+      const post = table.routes[i].post;
+      if (post ? method !== 'POST' : method !== 'GET' && method !== 'HEAD') {
+        return problem(post ? 'post-only' : 'method-not-allowed');
+      }
+{{- if .HasFallback}}
+      if (post) {
+        return { kind: 'post', forward: '/' + path };
+      }
+{{- end}}
+{{- end}}
+      return answer(table.routes[i], path, found[1], query{{if .EFP}}, found[2]{{end}});
     }
   }
   return problem('no-such-route');
@@ -29,44 +46,109 @@ function resolve(method, path, query) {
 
 // answer decides about a request whose route is known. The result has
 // - kind: 'object' (answer with the object at path), 'fallback' (ask it for forward),
-//   'problem' or 'preflight'
+//   'problem' or 'preflight'{{if .EFP}}, 'post' (pass the request to forward), 'empty' (a page without entries){{end}}
 // - absent: the problem that answers if the object does not exist; '' is an empty search
 // - forward, of an object: if the object does not exist, ask the fallback for this
 // - fresh: the answer must neither come from a cache nor be stored in one
-function answer(route, path, variable, query) {
+{{- if .EFP}}
+// - unknown, of an object: if the object does not exist, answer with the object of this name under
+//   _unknown/, and with address in it
+{{- end}}
+function answer(route, path, variable, query{{if .EFP}}, second{{end}}) {
   const kept = parse(route, query);
   if (kept.problem) {
     return kept;
   }
+{{- if .Compact}}
+  const a = { kind: 'object', path: '/' + path, forward: '' };
+{{- else}}
   const a = { kind: 'object', path: '/' + path, absent: route.absent, caching: route.caching, forward: '', fresh: false };
+{{- end}}
+{{- if .Compact}}
+  const isUser = path.indexOf('{{.Base}}/users/') === 0;
+{{- else}}
   if (route.subject === 'stored') {
     return a;
   }
+{{- end}}
   const names = Object.keys(kept).sort();
   if (route.variant && names.join() === 'limit') {
     a.path = '/' + route.variant.replace('{board}', variable).replace('{limit}', kept.limit);
     return a; // each limit has an object of its own
   }
+{{- if .Compact}}
+  if (variable !== undefined && !route.variant && !isUser && !new RegExp('{{.LegalList}}').test(variable)) {
+    return problem('bad-token-id');
+  }
+{{- else}}
   if (route.subject === 'list' && !new RegExp(route.legal).test(variable)) {
     return problem(route.problem);
   }
-  if (route.subject === 'user') {
+{{- end}}
+{{- if .Table.Lookup}}
+  let isName = false;
+{{- end}}
+  if ({{if .Compact}}isUser{{else}}route.subject === 'user'{{end}}) {
     const user = lookUp(variable);
     if (!user) {
-      return problem(route.absent);
+      return problem({{if .Compact}}'no-such-name'{{else}}route.absent{{end}});
     }
+{{- if not .Compact}}
     if (user.address) {
       a.absent = '';
+{{- if .EFP}}
+      a.address = user.text;
+      a.unknown = route.unknown ? path.replace(/^.*\//, '') : '';
+{{- end}}
     }
+{{- end}}
+{{- if .Table.Lookup}}
+    isName = !user.address;
+{{- end}}
+{{- if .EFP}}
+    const at = {{.UserAt}};
+{{- else}}
     const at = path.lastIndexOf('/' + variable + '/') + 1;
+{{- end}}
     a.path = '/' + path.slice(0, at) + user.text + path.slice(at + variable.length);
     a.forward = user.uncertain ? a.path : '';
   }
+{{- if not .EFP}}
   if (names.length > 0) {
     a.fresh = kept.{{.Fresh}} !== undefined;
     a.kind = hasFallback ? 'fallback' : 'object';
     a.forward = hasFallback ? a.path + '?' + names.map((name) => name + '=' + kept[name]).join('&') : '';
   }
+{{- else}}
+  if (route.other) {
+    const other = lookUp(second);
+    if (!other) {
+      return problem('no-such-name');
+    }
+    a.path = a.path.replace(/[^\/]*(\/[^\/]*)$/, other.text + '$1');
+  }
+{{- if not .Compact}}
+  a.fresh = kept.{{.Fresh}} !== undefined;
+{{- end}}
+{{- if .HasFallback}}
+  if (names.length > 0 || route.computed{{if .Table.Lookup}} || isName{{end}}) {
+    a.kind = 'fallback';
+    a.forward = a.path + (names.length > 0 ? '?' : '') + names.map((name) => name + '=' + kept[name]).join('&');
+  }
+{{- else}}
+  // The first page must not answer for another one. Without an empty one, nothing can answer.
+  if (route.computed || names.some((name) => table.params[name].selects)) {
+    a.kind = 'empty';
+    a.empty = route.empty;
+    return route.empty ? a : problem('unavailable');
+  }
+{{- if .Table.Lookup}}
+  if (isName) {
+    return problem('unavailable');
+  }
+{{- end}}
+{{- end}}
+{{- end}}
   return a;
 }
 
@@ -75,7 +157,7 @@ function problem(name) {
 }
 
 // parse returns the parameters that make a difference, in their normal form, or a
-// problem. Of a repeated parameter the first counts.
+// problem. Of a repeated parameter the first counts{{if .EFP}}, and of a flag any{{end}}.
 function parse(route, query) {
   const seen = {};
   const kept = {};
@@ -86,21 +168,37 @@ function parse(route, query) {
     if (!route.params || route.params.indexOf(name) < 0 || seen[name]) {
       continue;
     }
+{{- if .EFP}}
+    const rule = table.params[name];
+    seen[name] = !rule.flag;
+    const value = rule.anyCase ? lowerCase(normal(parts[2])) : normal(parts[2]);
+{{- else}}
     seen[name] = true;
     const rule = table.params[name];
     const value = normal(parts[2]);
+{{- end}}
     if (!new RegExp(rule.legal).test(value) || rule.number && Number(value) < (rule.least || 0)) {
       return problem(rule.problem);
     }
     if (rule.number) {
       const number = Math.min(Number(value), rule.most || route.most);
-      if (number !== (rule.default || 0)) {
+      if (number !== ({{if .EFP}}!rule.most && route.default || {{end}}rule.default || 0)) {
         kept[name] = String(number);
       }
     } else if (rule.only) {
       if (new RegExp(rule.only).test(value)) {
-        kept[name] = value;
+        kept[name] = {{if .EFP}}rule.flag ? '{{.Flag}}' : {{end}}value;
       }
+{{- if .EFP}}
+    } else if (rule.list) {
+      const items = value.split('%2C').filter((item) => item !== '').join('%2C');
+      if (items) {
+        kept[name] = items;
+      }
+    } else if (rule.user) {
+      const user = lookUp(value);
+      kept[name] = user ? user.text : value;
+{{- end}}
     } else {
       const text = value.replace(space, '');
       if (text) {
@@ -108,7 +206,11 @@ function parse(route, query) {
       }
     }
   }
+{{- if .EFP}}
+  return !route.params || route.params.indexOf('leader') < 0 || kept.leader ? kept : problem('bad-leader');
+{{- else}}
   return kept;
+{{- end}}
 }
 
 // normal returns the normal form of a segment or a value. A percent sign without two
@@ -174,10 +276,18 @@ function ownAnswer(a, name, ifNoneMatch) {
     table.preflight.forEach(add);
     return { status: 204, headers: headers, body: '' };
   }
+{{- if not .Compact}}
   if (a.fresh) {
     headers['x-refresh'] = 'unavailable';
   }
+{{- end}}
 {{- if not .Small}}
+{{- if .EFP}}
+  if (name === '' || a.kind === 'empty') {
+    const empty = a.empty || table.empty;
+    return page(a, empty.body, empty.etag, ifNoneMatch);
+  }
+{{- else}}
   if (name === '') {
     headers['content-type'] = 'application/json';
     headers['cache-control'] = a.fresh ? '{{.NoStore}}' : a.caching;
@@ -187,18 +297,45 @@ function ownAnswer(a, name, ifNoneMatch) {
       : { status: 200, headers: headers, body: table.empty.body };
   }
 {{- end}}
+{{- else if .Alone}}
+  if (a.kind === 'empty') {
+    return { status: 200, headers: { 'content-type': 'application/json', 'cache-control': '{{.AbsentCaching}}' }, body: a.empty.body };
+  }
+{{- end}}
   const p = table.problems[name];
   headers['content-type'] = 'application/problem+json';
-  headers['cache-control'] = a.fresh ? '{{.NoStore}}' : p.caching;
+  headers['cache-control'] = {{if .Compact}}p.caching || '{{.AbsentCaching}}'{{else}}a.fresh ? '{{.NoStore}}' : p.caching{{end}};
   if (p.status === 405) {
-    headers.allow = '{{.Allow}}';
+    headers.allow = {{if .EFP}}name === 'post-only' ? '{{.AllowPost}}' : {{end}}'{{.Allow}}';
   } else if (p.status === 503) {
     headers['retry-after'] = '{{.RetryAfter}}';
   }
-  const body = { type: 'about:blank', title: p.title, status: p.status, detail: p.detail, response: p.detail };
+  const body = { type: 'about:blank', title: {{if .Compact}}({{json .Titles}})[p.status]{{else}}p.title{{end}}, status: p.status, detail: p.detail, response: p.detail };
   return { status: p.status, headers: headers, body: JSON.stringify(body) };
 }
 {{- if not .Small}}
+{{- if .EFP}}
+
+// page makes an answer with a body that the edge has.
+function page(a, body, etag, ifNoneMatch) {
+  const headers = { 'content-type': 'application/json', 'cache-control': a.fresh ? '{{.NoStore}}' : a.caching };
+  if (a.fresh) {
+    headers['x-refresh'] = 'unavailable';
+  }
+  if (a.caching === '{{.NoStore}}') {
+    return { status: 200, headers: headers, body: body };
+  }
+  headers.etag = etag;
+  return holds(ifNoneMatch, etag)
+    ? { status: 304, headers: headers, body: '' }
+    : { status: 200, headers: headers, body: body };
+}
+
+// filled returns the body of an object for unknown addresses with the address in its places.
+function filled(a, body) {
+  return body.split('{{.UnknownAddress}}').join(a.address);
+}
+{{- end}}
 
 // holds reports whether an If-None-Match header has an entity tag.
 function holds(ifNoneMatch, etag) {

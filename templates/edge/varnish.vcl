@@ -15,6 +15,52 @@ backend {{.Name}} {
     .between_bytes_timeout = 15s;
 }
 {{end -}}
+{{- define "efp-route"}}
+{{- if .Other}}
+        set req.http.X-Followpress-Text = regsub(req.http.X-Followpress-Path, "^.*/([^/]*)/[^/]*$", "\1");
+        call followpress_user;
+        if (req.http.X-Followpress-Text == "") {
+            return (synth(404, "no-such-name"));
+        }
+        set req.http.X-Followpress-Path = regsub(req.http.X-Followpress-Path, "[^/]*(/[^/]*)$", req.http.X-Followpress-Text + "\1");
+        set req.url = req.http.X-Followpress-Path;
+{{- end}}
+{{- if .HasFallback}}
+{{- if .Computed}}
+        set req.http.X-Followpress-Kind = "fallback";
+{{- else if eq .Subject "user"}}
+        if (req.http.X-Followpress-Absent == "") {
+{{- if .Unknown}}
+            set req.http.X-Followpress-Maybe = "1"; # the fallback knows what to say of unknown addresses
+{{- end}}
+{{- if .Lookup}}
+        } else {
+            set req.http.X-Followpress-Kind = "fallback";
+{{- end}}
+        }
+{{- end}}
+{{- else}}
+{{- if .Computed}}
+        return ({{.WithoutFallback}});
+{{- else if .Selecting}}
+        if (req.http.X-Followpress-Asked ~ "&(?:{{join .Selecting}})=") { # the first page must not answer for another one
+            return ({{.WithoutFallback}});
+        }
+{{- end}}
+{{- if and (eq .Subject "user") (not .Computed)}}
+{{- if .Lookup}}
+        if (req.http.X-Followpress-Absent != "") {
+            return (synth(503, "unavailable"));
+        }
+{{- end}}
+{{- if .Unknown}}
+        if (req.http.X-Followpress-Absent == "") {
+            set req.http.X-Followpress-Absent = "{{.AbsentAddress}}";
+        }
+{{- end}}
+{{- end}}
+{{- end}}
+{{- end -}}
 {{template "backend" .Bucket}}
 {{- with .Fallback}}{{template "backend" .}}{{end}}
 # Addresses that may purge. publish --purge varnish:URL sends BAN with the header X-Ban-Url, an
@@ -52,7 +98,7 @@ sub vcl_recv {
     } else {
         set req.backend_hint = followpress_fallback;
     }
-    if (req.http.X-Followpress-Fresh) {
+    if (req.http.X-Followpress-Fresh{{if .EFP}} || req.http.X-Followpress-Kind == "post"{{end}}) {
         return (pass);
     }
 {{- else}}
@@ -81,6 +127,9 @@ sub followpress_direct {
             set req.http.X-Followpress-Kind = "object";
             set req.http.X-Followpress-Path = req.url;
             set req.http.X-Followpress-Absent = "{{$d.Absent}}";
+{{- if $d.Maybe}}
+            set req.http.X-Followpress-Maybe = "1"; # the fallback knows what to say of unknown addresses
+{{- end}}
             set req.http.X-Followpress-Caching = "{{$d.Caching}}";
             set req.http.X-Followpress-Grace = "{{grace $d.Caching}}s";
         }
@@ -96,9 +145,11 @@ sub followpress_decide {
     if (req.method == "OPTIONS") {
         return (synth(204, "preflight"));
     }
+{{- if not .EFP}}
     if (req.method != "GET" && req.method != "HEAD") {
         return (synth(405, "method-not-allowed"));
     }
+{{- end}}
     # The normal form of a long query takes more memory than a request has.
     if (req.url ~ "^.{ {{- .MostURL -}} }.") {
 {{- if .Fallback}}
@@ -106,6 +157,12 @@ sub followpress_decide {
             set req.http.X-Followpress-Kind = "fallback";
             set req.http.X-Followpress-Path = "";
             set req.http.X-Followpress-Fresh = "1"; # do not cache the answer
+{{- if .EFP}}
+            if (req.method == "POST") {
+                unset req.http.X-Followpress-Fresh;
+                set req.http.X-Followpress-Kind = "post";
+            }
+{{- end}}
             return;
         }
 {{- end}}
@@ -135,6 +192,23 @@ sub followpress_decide {
     set req.http.X-Followpress-Grace = "0s";
 {{- range $i, $r := .Table.Routes}}
     {{if $i}}elsif{{else}}if{{end}} (req.http.X-Followpress-Path ~ "{{slash $r.Path}}") {
+{{- if $.EFP}}
+{{- if $r.Post}}
+        if (req.method != "POST") {
+            return (synth(405, "post-only"));
+        }
+{{- if $.Fallback}}
+        if (std.integer(req.http.Content-Length, 0) > {{$.MaxBody}}) {
+            return (synth(413, "body-too-large"));
+        }
+        set req.http.X-Followpress-Kind = "post";
+        set req.url = req.http.X-Followpress-Path;
+        return;
+{{- end}}
+{{- else}}
+        call followpress_reads;
+{{- end}}
+{{- end}}
         set req.http.X-Followpress-Absent = "{{$r.Absent}}";
         set req.http.X-Followpress-Caching = "{{$r.Caching}}";
         set req.http.X-Followpress-Grace = "{{grace $r.Caching}}s";
@@ -151,6 +225,11 @@ sub followpress_decide {
             }
     {{- end}}{{end}}
         }
+    {{- range $name := $r.Params}}{{with index $.Table.Params $name}}{{if .User}}
+        if (req.http.X-Followpress-Query !~ "(?:^|&){{$name}}(?:[=&]|$)") {
+            return (synth({{(index $.Table.Problems .Problem).Status}}, "{{.Problem}}"));
+        }
+    {{- end}}{{end}}{{end}}
 {{- end}}
 {{- if eq $r.Subject "board"}}
         set req.url = req.http.X-Followpress-Path;
@@ -174,6 +253,7 @@ sub followpress_decide {
 {{- else}}
         set req.url = req.http.X-Followpress-Path;
 {{- end}}
+{{- if $.EFP}}{{template "efp-route" $.Row $r}}{{end}}
     }
 {{- end}}
     else {
@@ -183,7 +263,13 @@ sub followpress_decide {
     if (req.http.X-Followpress-Asked ~ "&{{.Fresh}}=") {
         set req.http.X-Followpress-Fresh = "1";
     }
-{{- if .Fallback}}
+{{- if and .Fallback .EFP}}
+    if (req.http.X-Followpress-Asked != "" || req.http.X-Followpress-Kind == "fallback") {
+        set req.http.X-Followpress-Kind = "fallback";
+        set req.url = req.http.X-Followpress-Path + regsub(req.http.X-Followpress-Asked, "^&", "?");
+        unset req.http.X-Followpress-Maybe;
+    }
+{{- else if .Fallback}}
     if (req.http.X-Followpress-Asked != "") {
         set req.http.X-Followpress-Kind = "fallback";
         set req.url = req.http.X-Followpress-Path + "?" + regsub(req.http.X-Followpress-Asked, "^&", "");
@@ -216,6 +302,13 @@ sub followpress_twins {
 # X-Followpress-Left, and appends it to X-Followpress-Asked if it makes a difference. The table
 # lists parameters by name, so X-Followpress-Asked is in that order.
 sub followpress_{{.Sub}} {
+{{- if .Rule.Flag}}
+    # Any of several counts, and none is bad.
+    set req.http.X-Followpress-Left = regsuball(req.http.X-Followpress-Left, "(^|&){{.Name}}(?=[=&]|$)", "\1-");
+    if (req.http.X-Followpress-Query ~ "(?:^|&){{.Name}}=(?:[^&]*%2C)?{{$.Flag}}(?:%2C[^&]*)?(?:&|$)") {
+        set req.http.X-Followpress-Asked = req.http.X-Followpress-Asked + "&{{.Name}}={{$.Flag}}";
+    }
+{{- else}}
     if (req.http.X-Followpress-Query ~ "(?:^|&){{.Name}}(?:[=&]|$)") {
         set req.http.X-Followpress-Text = regsub(req.http.X-Followpress-Query, "^(?:.*?&)??{{.Name}}(?:=([^&]*))?(?:&.*)?$", "\1");
         call followpress_twins;
@@ -223,10 +316,24 @@ sub followpress_{{.Sub}} {
             set req.http.X-Followpress-Left = regsuball(req.http.X-Followpress-Left, "(^|&){{.Name}}(?=[=&]|$)", "\1-");
 {{- if .Rule.Number}}
             set req.http.X-Followpress-Text = regsub(req.http.X-Followpress-Text, "^0+(?=.)", "");
-            if (std.integer(req.http.X-Followpress-Text, 0) > {{.Most}}) {
+            if (std.integer(req.http.X-Followpress-Text, {{.Unreadable}}) > {{.Most}}) {
                 set req.http.X-Followpress-Text = "{{.Most}}";
             }
             if (req.http.X-Followpress-Text != "{{.Rule.Default}}") {
+{{- else if .Rule.List}}
+            set req.http.X-Followpress-Text = regsub(regsuball(req.http.X-Followpress-Text, "(?:%2C)+", "%2C"), "^%2C", "");
+            set req.http.X-Followpress-Text = regsub(req.http.X-Followpress-Text, "%2C$", "");
+            if (req.http.X-Followpress-Text != "") {
+{{- else if .Rule.User}}
+            set req.http.X-Followpress-Other = req.http.X-Followpress-Text;
+            call followpress_user;
+            if (req.http.X-Followpress-Text == "") { # no account has this name, says the fallback
+                set req.http.X-Followpress-Text = req.http.X-Followpress-Other;
+            }
+            if (true) {
+{{- else if .Rule.AnyCase}}
+            set req.http.X-Followpress-Text = std.tolower(req.http.X-Followpress-Text);
+            if (req.http.X-Followpress-Text ~ "{{.Rule.Only}}") {
 {{- else if .Rule.Only}}
             if (req.http.X-Followpress-Text ~ "{{.Rule.Only}}") {
 {{- else}}
@@ -241,6 +348,14 @@ sub followpress_{{.Sub}} {
         } else {
             set req.http.X-Followpress-Bad = "1";
         }
+    }
+{{- end}}
+}
+{{end}}
+{{- if .EFP}}
+sub followpress_reads {
+    if (req.method != "GET" && req.method != "HEAD") {
+        return (synth(405, "method-not-allowed"));
     }
 }
 {{end}}
@@ -281,7 +396,17 @@ sub vcl_backend_fetch {
 {{- range .Dropped}}
     unset bereq.http.{{.}};
 {{- end}}
+{{- if .EFP}}
+    if (bereq.http.X-Followpress-Kind == "post") {
+        set bereq.http.Content-Type = "application/json";
+    } else {
+        unset bereq.http.Content-Length;
+        unset bereq.http.Transfer-Encoding;
+        unset bereq.body;
+    }
+{{- else}}
     unset bereq.body;
+{{- end}}
     if (bereq.uncacheable) {
         set bereq.first_byte_timeout = 60s; # a refresh takes time, and is not cached
         # Otherwise the conditions are Varnish's own, to revalidate what it has.
@@ -322,6 +447,9 @@ sub vcl_backend_response {
     if (beresp.status != 200 && beresp.status != 404 &&
         !(beresp.status == 403 && bereq.http.X-Followpress-Kind == "object") &&
         !(beresp.status == 400 && bereq.http.X-Followpress-Kind == "fallback") &&
+{{- if .EFP}}
+        !((beresp.status == 400 || beresp.status == 405 || beresp.status == 413) && bereq.http.X-Followpress-Kind != "object" && bereq.uncacheable) &&
+{{- end}}
         !(beresp.status == 429 && bereq.uncacheable)) {
         # The origin has failed. Only a client that asked for a refresh may see its 429.
         return (error(503, "unavailable")); # never cached
@@ -358,7 +486,7 @@ sub vcl_backend_error {
 
 sub vcl_deliver {
     if (resp.status >= 500) {
-        if (!req.http.X-Followpress-Stale && !req.http.X-Followpress-Fresh) {
+        if (!req.http.X-Followpress-Stale && !req.http.X-Followpress-Fresh{{if .EFP}} && req.http.X-Followpress-Kind != "post"{{end}}) {
             # Try once more and accept an older answer.
             set req.http.X-Followpress-Stale = "1";
             unset req.http.X-Followpress-Ask;
@@ -374,6 +502,11 @@ sub vcl_deliver {
         if (req.http.X-Followpress-Absent == "") {
             return (synth(200, "empty"));
         }
+{{- if .Empties}}
+        if (req.http.X-Followpress-Absent ~ "^empty") {
+            return (synth(200, req.http.X-Followpress-Absent));
+        }
+{{- end}}
         return (synth(404, req.http.X-Followpress-Absent));
     }
 {{- if not .Fallback}}
@@ -426,6 +559,25 @@ sub vcl_synth {
         }
         return (deliver);
     }
+{{- range .Empties}}
+    if (resp.reason == "{{.Name}}") {
+        set resp.http.Content-Type = "application/json";
+        set resp.http.Cache-Control = req.http.X-Followpress-Caching;
+        set resp.reason = "OK";
+        if (req.method == "POST") {
+            synthetic("""{{.Body}}""");
+            return (deliver);
+        }
+        set resp.http.ETag = {"{{.ETag}}"};
+        if (req.http.If-None-Match ~ {"(^|,)\s*(\*|(W/)?{{.ETag}})\s*(,|$)"}) {
+            set resp.status = 304;
+            synthetic("");
+        } else {
+            synthetic("""{{.Body}}""");
+        }
+        return (deliver);
+    }
+{{- end}}
 {{- range $name, $p := .Table.Problems}}
     if (resp.reason == "{{$name}}") {
         set resp.status = {{$p.Status}};

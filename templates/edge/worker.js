@@ -23,14 +23,28 @@ export default {
 };
 
 async function respond(a, request, env, context) {
-  if (a.kind === 'preflight' || a.kind === 'problem') {
+{{- if .EFP}}
+  // The connection may be cut if a body is not read, before the client has the answer.
+  const body = await smallBody(request);
+{{- end}}
+  if (a.kind === 'preflight' || a.kind === 'problem'{{if .Alone}} || a.kind === 'empty'{{end}}) {
     return own(a, a.problem, request);
   }
+{{- if and .EFP .HasFallback}}
+  if (a.kind === 'post') {
+    return body ? fetchFallback(a.forward, body) : own(a, 'body-too-large', request);
+  }
+{{- end}}
   if (a.kind === 'fallback') {
     return a.fresh ? fetchFallback(a.forward) : cached(request, a.forward, context, () => fetchFallback(a.forward));
   }
   const found = await cached(request, a.path, context, () => fetchObject(env, a.path));
   if (gone.includes(found.status)) {
+{{- if .EFP}}
+    if (a.unknown) {
+      return unknown(a, request, env, context);
+    }
+{{- end}}
     return a.forward
       ? cached(request, a.forward + '?asked', context, () => fetchFallback(a.forward))
       : own(a, a.absent, request);
@@ -42,6 +56,40 @@ async function respond(a, request, env, context) {
   return found;
 }
 
+{{if .EFP -}}
+// unknown answers for an address that the graph does not know.
+async function unknown(a, request, env, context) {
+  const path = '/_unknown/' + a.unknown;
+  const found = await cached(request, path, context, () => fetchObject(env, path));
+  if (found.status !== 200) {
+    throw new Error(path + ': status ' + found.status);
+  }
+  const body = filled(a, await found.text());
+  const sum = new Uint8Array(await crypto.subtle.digest('MD5', new TextEncoder().encode(body)));
+  const etag = '"' + Array.from(sum, (byte) => byte.toString(16).padStart(2, '0')).join('') + '"';
+  return made(page(a, body, etag, request.headers.get('if-none-match')));
+}
+
+// smallBody reads the body of a request, null if it is too large.
+async function smallBody(request) {
+  const parts = [];
+  if (!request.body) {
+    return new Blob(parts);
+  }
+  let size = 0;
+  const reader = request.body.getReader();
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    parts.push(next.value);
+    size += next.value.byteLength;
+    if (size > {{.MaxBody}}) {
+      await reader.cancel();
+      return null;
+    }
+  }
+  return new Blob(parts);
+}
+
+{{end -}}
 // cached answers from the cache of the data centre. The Cache API returns no stale answers, so
 // they are stored for longer than they are fresh, and a header has the time when they become stale.
 //
@@ -136,18 +184,31 @@ async function fetchObject(env, path) {
   return plain(new Response(object.body, { headers: headers }));
 }
 
-async function fetchFallback(forward) {
-  const response = await ask(fallbackURL + forward);
+async function fetchFallback(forward{{if .EFP}}, body{{end}}) {
+  const response = await ask(fallbackURL + forward{{if .EFP}}, body{{end}});
   if (response.status >= 300 && response.status < 400) {
     throw new Error(forward + ': the fallback says ' + response.status);
   }
   return response;
 }
 
+{{if .EFP -}}
+// ask sends no header of the client. With a body, the method is POST.
+async function ask(url, body) {
+  const options = { cf: { cacheTtl: 0 }, redirect: 'manual' };
+  if (body) {
+    options.method = 'POST';
+    options.headers = { 'content-type': 'application/json' };
+    options.body = body;
+  }
+  return plain(await inTime((signal) => fetch(url, Object.assign({ signal: signal }, options))));
+}
+{{- else -}}
 // ask sends no header of the client.
 async function ask(url) {
   return plain(await inTime((signal) => fetch(url, { cf: { cacheTtl: 0 }, redirect: 'manual', signal: signal })));
 }
+{{- end}}
 
 // inTime fails if an origin does not begin to answer in time. The body may take longer, because clients can
 // be slow.
@@ -180,7 +241,14 @@ function plain(response) {
 }
 
 function own(a, name, request) {
+{{- if .EFP}}
+  return made(ownAnswer(a, name, request.headers.get('if-none-match')));
+}
+
+function made(answer) {
+{{- else}}
   const answer = ownAnswer(a, name, request.headers.get('if-none-match'));
+{{- end}}
   const body = answer.status === 204 || answer.status === 304 ? null : answer.body;
   return new Response(body, { status: answer.status, headers: answer.headers });
 }

@@ -1,0 +1,83 @@
+package site
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// edgeEFP adds what only APIEFP has to a row.
+func (c Config) edgeEFP(e *EdgeRoute) {
+	r := e.Route
+	e.Computed, e.Post = r.Computed, r.Post
+	e.Other = slices.Contains(r.segments, "{other}")
+	e.Unknown = hasUnknown(r)
+	if empty, ok := emptyPages[r.ID]; ok {
+		e.Empty = edgeBody(empty)
+	}
+}
+
+// GroupAlike makes one row of all rows that differ in nothing but their last segments: a
+// configuration is smaller with fewer rows, and decides faster.
+func GroupAlike(routes []EdgeRoute) []EdgeRoute {
+	var groups []*edgeGroup
+	byLikeness := map[string]*edgeGroup{}
+	for _, r := range routes {
+		before, after := splitPath(r)
+		likeness := r
+		likeness.Route, likeness.Path, likeness.Direct = nil, before, ""
+		key := fmt.Sprintf("%+v", likeness)
+		g := byLikeness[key]
+		if g == nil {
+			g = &edgeGroup{row: r, before: before}
+			byLikeness[key] = g
+			groups = append(groups, g)
+		}
+		g.afters = append(g.afters, after)
+		if r.Direct != "" {
+			g.directBefore = strings.TrimSuffix(r.Direct, after)
+		}
+	}
+	rows := make([]EdgeRoute, len(groups))
+	for i, g := range groups {
+		rows[i] = g.merged()
+	}
+	return rows
+}
+
+// An edgeGroup is rows that are alike, with what their paths begin with and how each goes on.
+type edgeGroup struct {
+	row                  EdgeRoute
+	before, directBefore string
+	afters               []string
+}
+
+func (g *edgeGroup) merged() EdgeRoute {
+	after := g.afters[0]
+	if len(g.afters) > 1 {
+		after = "(?:" + strings.Join(g.afters, "|") + ")"
+	}
+	g.row.Path = "^" + g.before + after + "$"
+	if g.row.Direct != "" {
+		g.row.Direct = g.directBefore + after
+	}
+	return g.row
+}
+
+// splitPath splits the expression of a path behind its last variable, or in front of it if the edge
+// does not need the variable.
+func splitPath(r EdgeRoute) (before, after string) {
+	path := strings.TrimSuffix(strings.TrimPrefix(r.Path, "^"), "$")
+	switch r.Subject {
+	case EdgeUser, EdgeList:
+		at := strings.LastIndex(path, "("+anyVariable+")/")
+		if at < 0 {
+			return path, ""
+		}
+		at += len("(" + anyVariable + ")/")
+		return path[:at], path[at:]
+	case EdgeBoard:
+		return path, ""
+	}
+	return "", path
+}
