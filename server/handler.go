@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -241,15 +242,30 @@ func (h *Handler) find(ctx context.Context, v *liveSite, r site.Resolution) (*ob
 func (h *Handler) refresh(ctx context.Context, v *liveSite, r site.Resolution, stored *object) (answer, error) {
 	a := answer{status: http.StatusOK, object: stored, contentType: r.Route.ContentType, cacheControl: site.NoStore}
 	kind := site.Details
-	if r.Route.ID == site.RouteBadges {
+	if r.Route.ID == site.RouteBadges || r.Route.ID == site.RouteUserBadges {
 		kind = site.Badges
 	}
 	if !h.refresher.refreshes(kind) {
 		a.refresh = "unavailable"
 		return a, nil
 	}
-	fresh, err := h.refresher.refresh(ctx, target{v.root.Config, kind, r.TokenID}, h.logger(ctx),
-		func(body []byte) *object { return h.cache.put(h.live.Load().version, r.Key, body) }) // a new site may be live by then
+	t, ok, err := target{v.root.Config, kind, r.TokenID}.standsFor(ctx, r.Key, func(ctx context.Context, key site.Key) ([]byte, error) {
+		o, err := h.cache.get(ctx, cacheKey{version: v.version, key: key})
+		if err != nil {
+			return nil, err
+		}
+		defer o.release()
+		return bytes.Clone(o.body), nil
+	})
+	if err != nil {
+		return a, err
+	}
+	if !ok {
+		a.refresh = "unavailable"
+		return a, nil
+	}
+	fresh, err := h.refresher.refresh(ctx, t, h.logger(ctx),
+		func(key site.Key, body []byte) *object { return h.cache.put(h.live.Load().version, key, body) }) // a new site may be live by then
 	var often *tooOftenError
 	switch {
 	case errors.As(err, &often):
