@@ -242,6 +242,7 @@ func (f forgotten) covers(url string) bool {
 // TestEveryAnswerThatChangedIsPurged changes random graphs, and compares the answers before and
 // after with the purge of the objects that changed.
 func TestEveryAnswerThatChangedIsPurged(t *testing.T) {
+	t.Parallel()
 	names := []string{}
 	for name := range changes {
 		names = append(names, name)
