@@ -12,12 +12,12 @@ import (
 )
 
 // A plan lists the changes that make the bucket equal to the site. Entry points are the objects
-// that refer to others: search shards, user buckets and leaderboards. They are put after what
-// they refer to.
+// that refer to others: search shards, buckets of users and lists, and leaderboards. They are put
+// after what they refer to.
 type plan struct {
 	shards        []shardPlan
-	searches      []site.Entry // search shards; each contains the number of shards of its list
-	users         []site.Entry // user buckets; they refer to lists
+	searches      []site.Entry // shards of long lists, and their heads; each contains the number of entries
+	buckets       []site.Entry // buckets, which refer to lists and to shards; orders of ranked accounts, which refer to shards
 	boards        []site.Entry // leaderboards; they refer to everything
 	manifestsLast bool         // put manifest shards that name a new entry point last, because the live root leads readers to them
 	deletes       []site.Key   // deleted once nothing refers to them any more
@@ -38,7 +38,7 @@ func (p *plan) entries() [][]site.Entry {
 	for _, s := range p.shards {
 		parts = append(parts, s.put)
 	}
-	return append(parts, p.searches, p.users, p.boards)
+	return append(parts, p.searches, p.buckets, p.boards)
 }
 
 // objects returns the number and bytes of all objects to put, without manifest and root.
@@ -144,11 +144,13 @@ func (p *plan) add(c site.Config, s *shardPlan, change site.Change) {
 	stage := &s.put
 	if route, _ := c.RouteOf(change.Key); route != nil {
 		switch route.ID {
-		case site.RouteSearchShard:
+		case site.RouteSearchShard, site.RouteListHead, site.RouteFollowersShard, site.RouteFollowersHead,
+			site.RouteRankedShard, site.RouteRecommendedShard:
 			stage = &p.searches
-		case site.RouteUserBucket:
-			stage = &p.users
-		case site.RouteLeaderboard, site.RouteLeaderboardLimit:
+		case site.RouteUserBucket, site.RouteTokenBucket, site.RouteRankedOrder:
+			stage = &p.buckets
+		case site.RouteLeaderboard, site.RouteLeaderboardLimit, site.RouteRanked, site.RouteRankedCount,
+			site.RouteDiscover, site.RouteDiscoverShard:
 			stage = &p.boards
 		}
 	}

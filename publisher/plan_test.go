@@ -105,7 +105,7 @@ func TestPlanEqualsAPlainComparison(t *testing.T) {
 				put[site.ManifestKey(s.shard)] = true
 			}
 		}
-		for _, e := range slices.Concat(p.searches, p.users, p.boards) {
+		for _, e := range slices.Concat(p.searches, p.buckets, p.boards) {
 			put[e.Key] = true
 		}
 		for _, key := range p.deletes {
@@ -250,5 +250,35 @@ func TestPackParcels(t *testing.T) {
 		if !slices.Equal(got, all) || slices.Contains(named, 0) {
 			t.Fatal("entries or shards got lost")
 		}
+	}
+}
+
+// Under the API efp too, what refers to other objects is put after them.
+func TestStages(t *testing.T) {
+	c, err := site.Config{API: site.APIEFP}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := site.UnknownAddress
+	for want, keys := range map[string][]site.Key{
+		"objects": {c.UserObjectKey(address, site.Details), c.ListKey("1", site.PageFollowing), c.StatsKey(), site.UnknownKey(site.Badges), site.OpenAPIKey},
+		"searches": {site.SearchShardKey("1", 0), site.ListHeadKey("1"), site.FollowerShardKey(address, 3), site.FollowerHeadKey(address),
+			site.RankedShardKey(0), site.RecommendedShardKey(0)},
+		"buckets": {site.UserBucketKey("0"), site.TokenBucketKey("0"), site.RankedOrderKey("top8", 0)},
+		"boards":  {c.LeaderboardKey(site.Mutes), site.LeaderboardLimitKey(site.Blocks, 3), c.RankedKey(), c.DiscoverKey(), site.DiscoverShardKey},
+	} {
+		for _, key := range keys {
+			var p plan
+			var s shardPlan
+			p.add(c, &s, site.Change{Entry: site.Entry{Key: key}, Reason: site.Added})
+			got := map[string]int{"objects": len(s.put), "searches": len(p.searches), "buckets": len(p.buckets), "boards": len(p.boards)}
+			if got[want] != 1 || s.newEntryPoint != (want != "objects") {
+				t.Errorf("%s: got %v, an entry point %v, want it among %s", key, got, s.newEntryPoint, want)
+			}
+		}
+	}
+	lists := searchLists([]site.Entry{{Key: site.SearchShardKey("7", 0)}, {Key: site.ListHeadKey("7")}, {Key: site.SearchShardKey("7", 10)}, {Key: site.SearchShardKey("7", 2)}})
+	if len(lists) != 1 || lists[0].shards[3].Key != site.SearchShardKey("7", 0) {
+		t.Errorf("shards and head of a list: got %v, want the first shard last", lists)
 	}
 }

@@ -25,7 +25,7 @@ func TestETagsThatAreNoMD5s(t *testing.T) {
 	config := first.Root(t).Config
 	records, details := first.Keys(t, site.RouteRecords), first.Keys(t, site.RouteDetails)
 	missing, altered, refreshed := records[0], records[1], details[0]
-	refresh, _ := config.RefreshOf(refreshed)
+	refresh := config.RefreshesOf(refreshed)[0]
 	p := newPlace(t, server, "site/")
 	report := publish(t, first, p.open(t, nil), publisher.Options{})
 	if report.Bulk {

@@ -133,11 +133,11 @@ func TestWhatBelongsToOthersIsNotTouched(t *testing.T) {
 	first := demo(t)
 	second := first.WithoutLists(t, 3)
 	details := first.Keys(t, site.RouteDetails)[0]
-	refresh, ok := first.Root(t).Config.RefreshOf(details)
-	if !ok {
-		t.Fatalf("%s: got a key that is not refreshable, want one that is", details)
+	refreshes := first.Root(t).Config.RefreshesOf(details)
+	if len(refreshes) != 1 {
+		t.Fatalf("%s: got %q, want one key", details, refreshes)
 	}
-	foreign := []site.Key{refresh, "_refresh/badges/999999", "robots.txt", "api/v1/notes", "other/_site", "_sitemap"}
+	foreign := []site.Key{refreshes[0], "_refresh/badges/999999", "robots.txt", "api/v1/notes", "other/_site", "_sitemap"}
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		p := newPlace(t, server, "")
 		for _, key := range foreign {

@@ -32,7 +32,7 @@ func TestVerifyAndRepairABucket(t *testing.T) {
 	for n := 999998; !readable(unknown); n-- {
 		unknown = config.ListKey(fmt.Sprint(n), site.Badges)
 	}
-	refresh, _ := config.RefreshOf(refreshed)
+	refresh := config.RefreshesOf(refreshed)[0]
 
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		p := newPlace(t, server, "site/")
@@ -124,7 +124,7 @@ func TestRefreshedObjectsSurviveAKilledRun(t *testing.T) {
 			publish(t, first, p.open(t, nil), publisher.Options{})
 			var refreshes []site.Key
 			for _, key := range []site.Key{kept, replaced} {
-				refresh, _ := config.RefreshOf(key)
+				refresh := config.RefreshesOf(key)[0]
 				refreshes = append(refreshes, refresh)
 				p.put(t, key, "fresh", minio.PutObjectOptions{})
 				p.put(t, refresh, keptFor(first[key]), minio.PutObjectOptions{})

@@ -39,7 +39,7 @@ const (
 )
 
 func (w *world) site(parts ...string) simulatedSite {
-	sites := simulatedSites()
+	sites := w.sites()
 	if i := w.draw(parts...) % 11; i < 10 { // the last one has no object in common with the others: that takes long
 		return sites[i%uint64(len(sites)-1)]
 	}
@@ -166,7 +166,7 @@ func (w *world) repairer(name string) {
 	w.mu.Lock()
 	root := w.objects[site.RootKey].sum
 	w.mu.Unlock()
-	for _, s := range simulatedSites() {
+	for _, s := range w.sites() {
 		if s.entries[site.RootKey] != root {
 			continue
 		}

@@ -139,7 +139,7 @@ func (w *world) certainIsTrue(when string) {
 func (w *world) differences() (differences []string) {
 	root := w.objects[site.RootKey]
 	var of simulatedSite
-	for _, s := range simulatedSites() {
+	for _, s := range w.sites() {
 		if s.entries[site.RootKey] == root.sum {
 			of = s
 		}
@@ -209,6 +209,14 @@ func (w *world) nothingRefreshedIsLost(last simulatedSite) {
 		key := last.root.Config.ListKey(list, site.Details)
 		if details, _, err := site.DecodeDetails(w.objects[key].body); !w.harmed[key] && (err != nil || details.ENS.Fresh < told) {
 			w.fail("list %s: a profile as fresh as %d was answered, stored is %d (%v)", list, told, details.ENS.Fresh, err)
+		}
+		if !last.root.Config.EFP() {
+			continue
+		}
+		for _, key := range []site.Key{last.root.Config.ListKey(list, site.Account), last.root.Config.UserObjectKey(account.String(), site.Account)} {
+			if a, _, err := site.DecodeAccount(w.objects[key].body); !w.harmed[key] && (err != nil || a.ENS.Fresh < told) {
+				w.fail("%s: a profile as fresh as %d was answered, stored is %d (%v)", key, told, a.ENS.Fresh, err)
+			}
 		}
 	}
 }

@@ -28,8 +28,23 @@ var lists = []string{"1", "2", "3"}
 
 // simulatedSites are made once: rendered from snapshots that differ in what changes
 // from night to night.
-var simulatedSites = sync.OnceValue(func() []simulatedSite {
-	var sites []simulatedSite
+var simulatedSites = sync.OnceValue(func() []simulatedSite { return sitesOf(site.APISpec) })
+
+// wholeSites are the same with the whole API, in which a refresh replaces several objects.
+var wholeSites = sync.OnceValue(func() []simulatedSite { return sitesOf(site.APIEFP) })
+
+// wholeAPI is the first of the schedules with sites of the whole API.
+const wholeAPI = 1 << 32
+
+// sites are those of a schedule.
+func (w *world) sites() []simulatedSite {
+	if w.seed >= wholeAPI {
+		return wholeSites()
+	}
+	return simulatedSites()
+}
+
+func sitesOf(api string) (sites []simulatedSite) {
 	for i, change := range []func(snapshot map[string]string, o *generator.Options){
 		func(map[string]string, *generator.Options) {},
 		func(s map[string]string, _ *generator.Options) { // a list less
@@ -54,12 +69,12 @@ var simulatedSites = sync.OnceValue(func() []simulatedSite {
 		for _, follow := range [][2]int{{1, 2}, {1, 3}, {1, 4}, {2, 1}, {2, 3}, {3, 1}, {4, 5}} {
 			snapshot["records"] += "\n" + recordRow(follow[0], follow[1])
 		}
-		o := generator.Options{Config: site.Config{LeaderboardMax: 10}}
+		o := generator.Options{Config: site.Config{LeaderboardMax: 10, API: api}}
 		change(snapshot, &o)
 		sites = append(sites, rendered(snapshot, o))
 	}
 	return sites
-})
+}
 
 func address(n int) string { return fmt.Sprintf("0x%040x", n) }
 
@@ -116,7 +131,7 @@ var (
 // newFollower finds out which objects the objects of all sites refer to.
 var newFollower = sync.OnceValue(func() *follower {
 	f := &follower{map[site.MD5][]site.Key{}}
-	for _, s := range simulatedSites() {
+	for _, s := range slices.Concat(simulatedSites(), wholeSites()) {
 		for _, key := range slices.Sorted(maps.Keys(s.memorySite)) {
 			sum := s.entries[key]
 			// What two sites have in common leads to what both have.
@@ -142,7 +157,7 @@ func (s simulatedSite) leads(key site.Key) (to []site.Key) {
 		for shard := range s.root.Manifest {
 			to = append(to, site.ManifestKey(shard))
 		}
-		for _, board := range (site.Config{}).Boards() {
+		for _, board := range s.root.Config.Boards() {
 			to = append(to, s.root.Config.LeaderboardKey(board))
 		}
 		for _, bucket := range site.HashPrefixes(s.root.BucketDigits) {

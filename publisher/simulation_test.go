@@ -48,6 +48,16 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
+// The same holds for sites of the whole API.
+func TestSimulationOfTheWholeAPI(t *testing.T) {
+	result := simulate(t, wholeAPI, max(1, *schedules/4), noRegression)
+	t.Log(result)
+	for _, seed := range result.failed[:min(3, len(result.failed))] {
+		broken, trace := runSchedule(t, seed, noRegression, true)
+		t.Errorf("schedule %d (repeat it with -run TestSimulation$ -seed %[1]d -schedules 1):\n%s\n\n%s", seed, strings.Join(broken.failed, "\n"), trace)
+	}
+}
+
 // The simulation finds each bug for which it was written when that is reintroduced.
 func TestSimulationFindsRegressions(t *testing.T) {
 	for _, with := range []regression{impatient, serverClock, unexplained, believed} {

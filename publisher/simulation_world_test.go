@@ -493,7 +493,7 @@ func (w *world) believed(key site.Key) []byte {
 	_, token, _ := strings.Cut(strings.TrimPrefix(string(key), string(site.RefreshPrefix)), "/")
 	var all []site.StoredRefresh
 	for _, by := range w.ever["/lists/"+token+"/details"] {
-		for _, of := range simulatedSites() {
+		for _, of := range w.sites() {
 			all = append(all, site.StoredRefresh{MD5: by, From: of.entries[of.root.Config.ListKey(token, site.Details)]})
 		}
 	}

@@ -40,7 +40,7 @@ func takeSurvey(ctx context.Context, bucket *retryingBucket, c site.Config, expe
 		switch {
 		case !right:
 			s.altered = append(s.altered, expected[i])
-			if _, refreshable := c.RefreshOf(info.Key); refreshable && upToDate(info) {
+			if len(c.RefreshesOf(info.Key)) > 0 && upToDate(info) {
 				mayBeRefreshed[info.Key] = altered{info, expected[i].MD5}
 			}
 		case !upToDate(info):
@@ -123,25 +123,29 @@ func findRefreshed(ctx context.Context, bucket *retryingBucket, c site.Config, l
 	keys := slices.Sorted(maps.Keys(listed))
 	return refreshed, parallel(ctx, maxPlanners, len(keys), func(ctx context.Context, i int) error {
 		object := listed[keys[i]]
-		refresh, _ := c.RefreshOf(keys[i])
-		if !stored[refresh] {
-			return nil
-		}
-		body, _, err := bucket.read(ctx, refresh)
-		if errors.Is(err, storage.ErrNotFound) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		refreshes, err := site.Stored(body)
-		if err != nil {
-			return nil // the object counts as altered; generate reports this error
-		}
 		var possible []site.MD5
-		for _, r := range refreshes {
-			if r.From == object.want {
-				possible = append(possible, r.MD5)
+		for _, refresh := range c.RefreshesOf(keys[i]) {
+			if !stored[refresh] {
+				continue
 			}
+			body, _, err := bucket.read(ctx, refresh)
+			if errors.Is(err, storage.ErrNotFound) {
+				continue
+			} else if err != nil {
+				return err
+			}
+			refreshes, err := site.Stored(body)
+			if err != nil {
+				continue // the object counts as altered; generate reports this error
+			}
+			for _, r := range refreshes {
+				if r.From == object.want {
+					possible = append(possible, r.MD5)
+				}
+			}
+		}
+		if len(possible) == 0 {
+			return nil
 		}
 		found, err := bucket.hasDigest(ctx, object.found, possible)
 		mu.Lock()

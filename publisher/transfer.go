@@ -52,7 +52,7 @@ type followUp struct {
 }
 
 // put sends the objects shard by shard, each manifest shard right after its objects. Then it
-// sends the entry points: search shards, user buckets and leaderboards, in this order. Manifest
+// sends the entry points: search shards, buckets and leaderboards, in this order. Manifest
 // shards that name a new entry point come last.
 func (t *transfer) put(ctx context.Context, p *plan) error {
 	n, _ := p.objects()
@@ -73,7 +73,7 @@ func (t *transfer) put(ctx context.Context, p *plan) error {
 	if err := cmp.Or(manifests.Wait(), err); err != nil {
 		return err
 	}
-	for _, batches := range [][]batch{t.cutSearches(p.searches), t.cut(p.users, nil), t.cut(p.boards, nil)} {
+	for _, batches := range [][]batch{t.cutSearches(p.searches), t.cut(p.buckets, nil), t.cut(p.boards, nil)} {
 		if err := t.send(ctx, batches, func([]int) {}); err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ func (c *cloudflare) cut(p Purge) []batch {
 	var prefixes []string
 	for _, s := range c.sites {
 		_, host, _ := strings.Cut(s, "://")
-		for _, path := range toPlainFolders(p).paths() {
+		for _, path := range toPlainFolders(p.withoutEach()).paths() {
 			prefixes = append(prefixes, host+strings.TrimSuffix(path, "/"))
 		}
 	}

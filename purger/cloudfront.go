@@ -55,7 +55,7 @@ func (c *cloudFront) cut(p Purge) []batch {
 	if p.All {
 		return []batch{{all: true, items: []string{"/*"}}}
 	}
-	p = withoutOdd(manifestsAsOne(p))
+	p = withoutOdd(manifestsAsOne(p.withoutEach()))
 	wide := wildcards(p.Wide)
 	if len(wide) > cloudFrontWildcards {
 		// Too many: purge whole folders. A path with a * costs as much as one without.

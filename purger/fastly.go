@@ -44,7 +44,7 @@ func (f *fastly) name() string { return string(Fastly) + ":" + f.id }
 func (f *fastly) inFlight() int { return defaultInFlight }
 
 func (f *fastly) cut(p Purge) []batch {
-	if p.All || len(p.Wide) > 0 {
+	if p.All || len(p.Wide)+len(p.Each) > 0 {
 		return []batch{{all: true}}
 	}
 	var urls []string

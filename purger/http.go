@@ -75,7 +75,7 @@ func (h *plainHTTP) cut(p Purge) []batch {
 	}
 	paths := []string{"/*"}
 	if !p.All {
-		paths = nil
+		paths, p = nil, p.withoutEach()
 		for _, u := range p.Exact {
 			paths = append(paths, strings.ReplaceAll(u, "*", "%2A"))
 		}

@@ -118,6 +118,8 @@ func TestCloudFront(t *testing.T) {
 		{"shards of the manifest cost as much as all", Purge{Exact: []string{"/_manifest/a", "/_manifest/b", "/_site"}}, [][]string{{"/_site", "/_manifest/*"}}},
 		{"as many as may be in progress", Purge{Exact: many(3001)}, [][]string{many(3001)[:3000], many(3001)[3000:]}},
 		{"too many with a *", Purge{Exact: []string{"/_site", "/api/v1/lists/1/records"}, Wide: manyWide(16)}, [][]string{{"/_site", "/api/v1/lists/*"}}},
+		{"patterns", Purge{Exact: []string{"/_site", "/api/v1/lists/1/stats", "/api/v1/users/bob/stats"}, Each: []string{"/api/v1/users/*/following", "/api/v1/lists/1/*/buttonState"}},
+			[][]string{{"/_site", "/api/v1/lists/1/*", "/api/v1/users/*"}}},
 		{"as many with a * as there may be", Purge{Wide: manyWide(15)}, [][]string{wildcards(manyWide(15))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -296,7 +298,7 @@ func TestFastly(t *testing.T) {
 		return all
 	}
 	// A search may be cached under any query: no list of URLs is complete.
-	for _, what := range []Purge{Everything(), some} {
+	for _, what := range []Purge{Everything(), some, {Each: []string{"/api/v1/users/*/ens"}}} {
 		if r := mustPurge(t, p, what); !r.Everything {
 			t.Errorf("request or result: got %+v, want the documented form", r)
 		}

@@ -2,6 +2,7 @@ package purger
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -17,6 +18,9 @@ type Purge struct {
 	// Wide are paths whose queries cannot be listed: each is purged with any query and
 	// without one. A path that ends in a slash means everything below it.
 	Wide []string
+	// Each are paths in which * stands for any segment, such as every user. They are purged
+	// like Wide.
+	Each []string
 }
 
 // Everything returns the purge of a whole cache.
@@ -26,10 +30,12 @@ func Everything() Purge { return Purge{All: true} }
 // not exist.
 //
 // Each object is purged under its own path too, because edges rewrite a request to the
-// path of the object that answers it. A search is computed from shards, and its queries
-// cannot be listed. A user's search is computed from the shards of the user's list, but
-// the keys of a list do not name its users. So where anything of a search changed, all
-// searches of users are purged.
+// path of the object that answers it. Which other answers are computed from it, the table
+// of routes says (site.Sources).
+//
+// A search is computed from shards, and its queries cannot be listed. A user's search is
+// computed from the shards of the user's list, but the keys of a list do not name its
+// users. So where anything of a search changed, the searches of all users are purged.
 func URLs(c site.Config, keys []site.Key) Purge {
 	p := Purge{Exact: []string{site.RootKey.URLPath()}}
 	for _, key := range keys {
@@ -44,9 +50,7 @@ func URLs(c site.Config, keys []site.Key) Purge {
 }
 
 func (p *Purge) add(c site.Config, route *site.Route, key site.Key) {
-	allUsers := site.RouteUserSearch.Route().Folder(c)
-	switch route.ID {
-	case site.RouteLeaderboard, site.RouteLeaderboardLimit:
+	if route.ID == site.RouteLeaderboard || route.ID == site.RouteLeaderboardLimit {
 		// All limits at once: hardly any snapshot leaves one of the hundred unchanged.
 		for _, board := range c.Boards() {
 			limits := folder(site.LeaderboardLimitKey(board, 1))
@@ -55,8 +59,15 @@ func (p *Purge) add(c site.Config, route *site.Route, key site.Key) {
 			}
 		}
 		return
+	}
+	if c.EFP() {
+		p.addEFP(c, route, key)
+		return
+	}
+	allUsers := site.RouteUserSearch.Route().Folder(c)
+	switch route.ID {
 	case site.RouteUserSearch:
-		if !isASCII(key) {
+		if !isASCII(string(key)) {
 			// Edges that cannot fold every letter keep such a name in each form that was asked for.
 			p.Wide = append(p.Wide, allUsers)
 			return
@@ -67,22 +78,103 @@ func (p *Purge) add(c site.Config, route *site.Route, key site.Key) {
 	case site.RouteUserBucket:
 		p.Wide = append(p.Wide, allUsers)
 	}
-	queries, listed := route.Queries()
-	if !listed {
-		p.Wide = append(p.Wide, spellings(key)...)
+	p.addPaths(route, spellings(key))
+}
+
+// addEFP adds the object itself and what is computed from it.
+func (p *Purge) addEFP(c site.Config, route *site.Route, key site.Key) {
+	own := variables(c, route, key)
+	if !route.UnderAPI() {
+		p.addPaths(route, spellings(key))
+	}
+	switch route.ID {
+	case site.RouteUserBucket:
+		if c.Names == site.NamesLookup {
+			// A name may belong to somebody else now, and with it every answer.
+			p.Wide = append(p.Wide, site.RouteUserAccount.Route().Folder(c))
+		}
+	case site.RouteUnknown:
+		of, ok := c.RouteOf(c.UserObjectKey(site.UnknownAddress, site.ListObject(own["{object}"])))
+		if !ok {
+			return
+		}
+		route, own = of, nil
+	}
+	if route.UnderAPI() {
+		p.addAnswers(c, route, own)
+	}
+	for _, answers := range c.Routes() {
+		of := answers.Sources()
+		switch {
+		case answers.Post: // no cache keeps them
+		case slices.Contains(of.Any, route.ID):
+			p.addAnswers(c, answers, nil)
+		case slices.Contains(of.Own, route.ID):
+			p.addAnswers(c, answers, own)
+		}
+	}
+}
+
+// variables returns the segments of a key that stand for the variables of its route. A user
+// is left out whose answers caches may keep under other paths too.
+func variables(c site.Config, route *site.Route, key site.Key) map[string]string {
+	values, segments := map[string]string{}, strings.Split("/"+string(key), "/")
+	for i, variable := range strings.Split(route.Path(c), "/") {
+		if !strings.HasPrefix(variable, "{") {
+			continue
+		}
+		// Edges that cannot fold every letter keep other names in each form that was asked for.
+		if variable != "{user}" || c.Names != site.NamesLookup && isASCII(segments[i]) {
+			values[variable] = segments[i]
+		}
+	}
+	return values
+}
+
+// addAnswers adds the URLs of a route, with the values of its variables. Where one has no value,
+// it stands for all of them.
+func (p *Purge) addAnswers(c site.Config, route *site.Route, values map[string]string) {
+	path, each := route.Path(c), false
+	other := path // as browsers send it
+	for variable := range strings.SplitSeq(path, "/") {
+		if !strings.HasPrefix(variable, "{") {
+			continue
+		}
+		normal, sent := "*", "*"
+		if value, ok := values[variable]; ok {
+			normal, sent = site.Key(value).URLPath()[1:], browserPath(site.Key(value))[1:]
+		} else {
+			each = true
+		}
+		path, other = strings.Replace(path, variable, normal, 1), strings.Replace(other, variable, sent, 1)
+	}
+	if each {
+		p.Each = append(p.Each, path)
 		return
 	}
-	p.Exact = append(p.Exact, key.URLPath())
-	for _, query := range queries {
-		p.Exact = append(p.Exact, key.URLPath()+"?"+query)
+	p.addPaths(route, slices.Compact([]string{path, other}))
+}
+
+// addPaths adds the URLs of a route at a path, in each of its spellings.
+func (p *Purge) addPaths(route *site.Route, spellings []string) {
+	queries, listed := route.Queries()
+	if !listed {
+		p.Wide = append(p.Wide, spellings...)
+		return
+	}
+	for _, path := range spellings {
+		p.Exact = append(p.Exact, path)
+		for _, query := range queries {
+			p.Exact = append(p.Exact, path+"?"+query)
+		}
 	}
 }
 
 // manifests is the folder of the shards of the manifest.
 var manifests = site.RouteManifest.Route().Folder(site.Config{})
 
-func isASCII(key site.Key) bool {
-	return !strings.ContainsFunc(string(key), func(r rune) bool { return r >= utf8.RuneSelf })
+func isASCII(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
 // folder returns the path of the folder that an object is in.
@@ -129,9 +221,11 @@ func spellings(key site.Key) []string {
 
 // compact sorts the URLs and removes those that another one covers.
 func (p Purge) compact() Purge {
+	slices.Sort(p.Each)
 	slices.Sort(p.Wide)
 	slices.Sort(p.Exact)
 	wide, folders := map[string]bool{}, []string(nil)
+	each := map[string][]*regexp.Regexp{} // by last segment, because there may be many paths
 	for _, w := range p.Wide {
 		wide[w] = true
 		if strings.HasSuffix(w, "/") {
@@ -141,15 +235,43 @@ func (p Purge) compact() Purge {
 	below := func(u string) bool {
 		return slices.ContainsFunc(folders, func(f string) bool { return u != f && strings.HasPrefix(u, f) })
 	}
-	p.Wide = slices.DeleteFunc(slices.Compact(p.Wide), below)
+	p.Each = slices.DeleteFunc(slices.Compact(p.Each), below)
+	for _, pattern := range p.Each {
+		each[lastSegment(pattern)] = append(each[lastSegment(pattern)], regexp.MustCompile("^"+expression(pattern)+"$"))
+	}
+	covered := func(path string) bool {
+		return below(path) || slices.ContainsFunc(each[lastSegment(path)], func(e *regexp.Regexp) bool { return e.MatchString(path) })
+	}
+	p.Wide = slices.DeleteFunc(slices.Compact(p.Wide), covered)
 	p.Exact = slices.DeleteFunc(slices.Compact(p.Exact), func(u string) bool {
 		withoutQuery, _, _ := strings.Cut(u, "?")
-		return wide[withoutQuery] || below(u)
+		return wide[withoutQuery] || covered(withoutQuery)
 	})
 	return p
 }
 
-// paths returns all paths without queries, for services that purge a path with all its
+func lastSegment(path string) string { return path[strings.LastIndex(path, "/")+1:] }
+
+// expression returns a regular expression for the paths that a pattern of Each stands for.
+func expression(pattern string) string {
+	return strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, "[^/?]+")
+}
+
+// withoutEach replaces patterns by the folders that they are in, for services that know no
+// patterns.
+func (p Purge) withoutEach() Purge {
+	if len(p.Each) == 0 {
+		return p
+	}
+	wide := slices.Clone(p.Wide)
+	for _, pattern := range p.Each {
+		before, _, _ := strings.Cut(pattern, "*")
+		wide = append(wide, before)
+	}
+	return Purge{Exact: slices.Clone(p.Exact), Wide: wide}.compact()
+}
+
+// paths returns all paths without queries and patterns, for services that purge a path with all its
 // queries.
 func (p Purge) paths() []string {
 	var all []string

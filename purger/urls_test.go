@@ -55,6 +55,60 @@ func TestURLs(t *testing.T) {
 	}
 }
 
+// Under the API efp, most answers are computed. Objects that name a user or a list purge what is
+// computed from them for these; others, what is computed for everybody.
+func TestURLsOfTheWholeAPI(t *testing.T) {
+	const address = "0x00000000000000000000000000000000000000aa"
+	const users, lists = "/api/v1/users/*/", "/api/v1/lists/*/"
+	advice := []string{lists + "recommended", lists + "recommended/details", users + "recommended", users + "recommended/details"}
+	withProfiles := []string{
+		lists + "allFollowers", lists + "allFollowing", lists + "followers", lists + "following",
+		users + "allFollowers", users + "allFollowing", users + "followers", users + "following",
+	}
+	listRows := []string{users + "allFollowing", users + "commonFollowers", users + "following", users + "searchFollowing"}
+	c := config(t)
+	c.API = site.APIEFP
+	for _, test := range []struct {
+		name, names       string
+		keys              []site.Key
+		exact, wide, each []string // beside the root
+	}{
+		{"badges and details", "", []site.Key{"api/v1/lists/7/badges", "api/v1/users/" + address + "/details", "api/v1/users/bob/badges"},
+			[]string{"/api/v1/lists/7/badges", "/api/v1/users/" + address + "/details", "/api/v1/users/bob/badges"}, nil, nil},
+		{"counts", "", []site.Key{"api/v1/users/bob/stats", "api/v1/lists/7/stats"},
+			[]string{"/api/v1/lists/7/stats", "/api/v1/users/bob/simple-profile", "/api/v1/users/bob/stats"}, nil, nil},
+		{"counts, where names are looked up", site.NamesLookup, []site.Key{"api/v1/users/" + address + "/stats"}, nil, nil, []string{users + "simple-profile", users + "stats"}},
+		{"badges of a name beyond ASCII", "", []site.Key{"api/v1/users/büb/badges"}, nil, nil, []string{users + "badges"}},
+		{"a name in two spellings", "", []site.Key{"api/v1/users/bub&o'n/tags"}, []string{"/api/v1/users/bub%26o%27n/tags", "/api/v1/users/bub&o'n/tags"}, nil, nil},
+		{"first followers", "", []site.Key{"api/v1/users/bob/followers"}, nil, []string{"/api/v1/users/bob/followers"}, nil},
+		{"a profile, which any page may include", "", []site.Key{"api/v1/users/bob/account"},
+			[]string{"/api/v1/users/bob/account", "/api/v1/users/bob/ens", "/api/v1/users/bob/simple-profile"}, nil, withProfiles},
+		{"a shard of a list", "", []site.Key{"_search/lists/12/3"}, []string{"/_search/lists/12/3"},
+			[]string{"/api/v1/lists/12/allFollowing", "/api/v1/lists/12/following", "/api/v1/lists/12/searchFollowing"}, listRows},
+		{"a bucket of users, where names are looked up", site.NamesLookup, []site.Key{"_search/users/0f", "api/v1/users/" + address + "/badges"},
+			[]string{"/_search/users/0f"}, []string{"/api/v1/users/"}, []string{
+				lists + "*/buttonState", lists + "*/followerState", lists + "allFollowers", lists + "followers", lists + "latestFollowers", lists + "searchFollowers",
+			}},
+		{"recommended accounts", "", []site.Key{"_search/recommended/0"}, []string{"/_search/recommended/0"}, nil, advice},
+		{"ranked accounts", "", []site.Key{"_search/ranked/top8/0"}, []string{"/_search/ranked/top8/0"},
+			[]string{"/api/v1/leaderboard/ranked", "/api/v1/leaderboard/search"}, nil},
+		{"a board", "", []site.Key{"_variants/leaderboard/mutes/limit=3"}, nil, []string{"/_variants/leaderboard/mutes/", "/api/v1/leaderboard/mutes"}, nil},
+		{"discover", "", []site.Key{"_search/discover"}, []string{"/_search/discover"}, []string{"/api/v1/discover"}, nil},
+		{"badges of unknown addresses", "", []site.Key{"_unknown/badges"}, []string{"/_unknown/badges"}, nil, []string{users + "badges"}},
+		{"the description and the library", "", []site.Key{"openapi.json", "_client/shim.js"}, []string{"/_client/shim.js", "/openapi.json"}, nil, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c.Names = test.names
+			got := purger.URLs(c, test.keys)
+			want := append([]string{"/_site"}, test.exact...)
+			slices.Sort(want)
+			if got.All || !slices.Equal(got.Exact, want) || !slices.Equal(got.Wide, test.wide) || !slices.Equal(got.Each, test.each) {
+				t.Errorf("purge: got %+v\nwant %q\n%q\n%q", got, want, test.wide, test.each)
+			}
+		})
+	}
+}
+
 // Objects that may appear under any URL, and keys of another base path, purge
 // everything.
 func TestURLsOfWhatAnyURLShows(t *testing.T) {

@@ -51,8 +51,7 @@ func (v *varnish) cut(p Purge) []batch {
 			line, length = nil, 0
 		}
 	}
-	for _, path := range p.paths() {
-		text := regexp.QuoteMeta(path)
+	add := func(text, path string) {
 		if !strings.HasSuffix(path, "/") {
 			text += `(?:\?|$)`
 		}
@@ -60,6 +59,12 @@ func (v *varnish) cut(p Purge) []batch {
 			flush()
 		}
 		line, length = append(line, text), length+len(text)+1
+	}
+	for _, path := range p.paths() {
+		add(regexp.QuoteMeta(path), path)
+	}
+	for _, pattern := range p.Each {
+		add(expression(pattern), pattern)
 	}
 	flush()
 	return batches

@@ -88,10 +88,12 @@ func TestVarnishItself(t *testing.T) {
 	what := Purge{
 		Exact: append(many(1000), "/api/v1/lists/7/records", "/api/v1/lists/7/records?includeTags=false"),
 		Wide:  []string{"/api/v1/lists/7/searchFollowing", "/api/v1/users/a%22%26%26b'c&&d(e)%20/searchFollowing", "/api/v1/users/a[b]~|'c.eth/searchFollowing", "/_variants/leaderboard/followers/"},
+		Each:  []string{"/api/v1/users/*/commonFollowers", "/api/v1/lists/8/*/buttonState"},
 	}
 	goes := []string{"/api/v1/lists/0/details", "/api/v1/lists/999/details", "/api/v1/lists/7/records", "/api/v1/lists/7/records?includeTags=false",
-		"/api/v1/lists/7/searchFollowing?term=x", "/api/v1/users/a%22%26%26b'c&&d(e)%20/searchFollowing", "/api/v1/users/a[b]~|'c.eth/searchFollowing", "/_variants/leaderboard/followers/limit=5"}
-	stays := []string{"/api/v1/lists/1000/details", "/api/v1/lists/70/records", "/api/v1/lists/7/records2", "/_variants/leaderboard/following/limit=5"}
+		"/api/v1/lists/7/searchFollowing?term=x", "/api/v1/users/a%22%26%26b'c&&d(e)%20/searchFollowing", "/api/v1/users/a[b]~|'c.eth/searchFollowing", "/_variants/leaderboard/followers/limit=5",
+		"/api/v1/users/b%C3%BCb/commonFollowers?leader=x", "/api/v1/lists/8/bob/buttonState"}
+	stays := []string{"/api/v1/users/bob/x/commonFollowers", "/api/v1/users/bob/stats", "/api/v1/lists/9/bob/buttonState", "/api/v1/lists/8/bob/buttonStates", "/api/v1/lists/1000/details", "/api/v1/lists/70/records", "/api/v1/lists/7/records2", "/_variants/leaderboard/following/limit=5"}
 	before := map[string]string{}
 	for _, uri := range append(goes, stays...) {
 		if before[uri] = get(uri); get(uri) != before[uri] {

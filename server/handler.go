@@ -11,7 +11,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -302,16 +301,23 @@ func (h *Handler) refresh(ctx context.Context, v *liveSite, r site.Resolution, s
 		a.refresh = "unavailable"
 		return a, nil
 	}
-	tokenID := r.TokenID
-	if tokenID == "" { // of a user, who is refreshed as the primary list is
-		user, err := h.lookUp(ctx, v, path.Base(path.Dir(string(r.Key))))
-		if err != nil || user.list == "" {
-			return a, err
+	t, ok, err := target{v.root.Config, kind, r.TokenID}.standsFor(ctx, r.Key, func(ctx context.Context, key site.Key) ([]byte, error) {
+		o, err := h.cache.get(ctx, cacheKey{version: v.version, key: key})
+		if err != nil {
+			return nil, err
 		}
-		tokenID = user.list
+		defer o.release()
+		return bytes.Clone(o.body), nil
+	})
+	if err != nil {
+		return a, err
 	}
-	fresh, err := h.refresher.refresh(ctx, target{v.root.Config, kind, tokenID}, h.logger(ctx),
-		func(body []byte) *object { return h.cache.put(h.live.Load().version, r.Key, body) }) // a new site may be live by then
+	if !ok {
+		a.refresh = "unavailable"
+		return a, nil
+	}
+	fresh, err := h.refresher.refresh(ctx, t, h.logger(ctx),
+		func(key site.Key, body []byte) *object { return h.cache.put(h.live.Load().version, key, body) }) // a new site may be live by then
 	var often *tooOftenError
 	switch {
 	case errors.As(err, &often):

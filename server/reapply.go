@@ -51,13 +51,11 @@ func (f *refresher) reapply(ctx context.Context, root *site.Root, put func(key s
 		group.Go(func() (err error) {
 			defer guard(&err)
 			t := target{root.Config, object, tokenID}
-			body, err := f.reapplyOne(ctx, t, root)
-			if err != nil {
-				return fmt.Errorf("reapply the refresh of %s: %w", t.key(), err)
-			}
-			if body != nil {
+			if err := f.reapplyOne(ctx, t, root, func(key site.Key, body []byte) {
 				n.Add(1)
-				put(t.key(), body)
+				put(key, body)
+			}); err != nil {
+				return fmt.Errorf("reapply the refresh of %s: %w", t.key(), err)
 			}
 			return nil
 		})
@@ -66,48 +64,58 @@ func (f *refresher) reapply(ctx context.Context, root *site.Root, put func(key s
 	return int(n.Load()), errors.Join(err, group.Wait())
 }
 
-// reapplyOne updates a stored object with what a refresh kept, if that is newer, and
-// returns the new body. It returns nil if there was nothing to do.
-func (f *refresher) reapplyOne(ctx context.Context, t target, root *site.Root) ([]byte, error) {
+// reapplyOne updates a stored object and its copies with what a refresh kept, where that is newer, and
+// calls put for each that it has replaced.
+func (f *refresher) reapplyOne(ctx context.Context, t target, root *site.Root, put func(key site.Key, body []byte)) error {
 	// Read the stored object first: if a refresh replaces it meanwhile, the conditional
 	// write below fails.
 	stored, info, err := f.fetcher.read(ctx, f.bucket, t.key())
 	if errors.Is(err, storage.ErrNotFound) { // the new site has no such list
-		return nil, nil
+		return nil
 	} else if err != nil {
-		return nil, err
+		return err
 	}
 	kept, err := f.fetcher.get(ctx, t.keptKey())
 	if errors.Is(err, storage.ErrNotFound) {
-		return nil, nil
+		return nil
 	} else if err != nil {
-		return nil, err
+		return err
 	}
-	data, err := f.newerKept(ctx, t, root, stored, kept)
+	data, err := f.kept(ctx, t, root, stored, kept)
 	if err != nil || data == nil {
-		return nil, err
+		return err
 	}
-	body, err := data.applyTo(stored)
-	if err != nil || string(body) == string(stored) {
-		return nil, err
+	if data.newerThan(t.object, stored) {
+		body, err := data.applyTo(t.object, stored)
+		if err != nil {
+			return err
+		}
+		if string(body) != string(stored) {
+			err = f.store(ctx, t, data, body, stored, info)
+			if errors.Is(err, storage.ErrCondition) { // another fallback, or a publisher, was faster
+				return nil
+			} else if err != nil {
+				return err
+			}
+			put(t.key(), body)
+		}
 	}
-	err = f.store(ctx, t, data, body, stored, info)
-	if errors.Is(err, storage.ErrCondition) { // another fallback, or a publisher, was faster
-		return nil, nil
+	if !t.config.EFP() {
+		return nil
 	}
-	return body, err
+	return f.replaceCopies(ctx, t, data, true, put)
 }
 
-// newerKept decodes what a refresh kept. It returns nil if the stored object is at least as
-// new, or if the list belongs to another account now.
-func (f *refresher) newerKept(ctx context.Context, t target, root *site.Root, stored, kept []byte) (upstreamData, error) {
+// kept decodes what a refresh kept. It returns nil if that is older than the site, or if the list
+// belongs to another account now, or no longer stands for its account.
+func (f *refresher) kept(ctx context.Context, t target, root *site.Root, stored, kept []byte) (upstreamData, error) {
 	if t.object == site.Details {
 		details, account, err := site.DecodeDetails(stored)
 		if err != nil {
 			return nil, err
 		}
 		p, err := site.DecodeProfile(kept, account, time.UnixMilli(0))
-		if err == nil && p.Fresh > details.ENS.Fresh {
+		if err == nil && (t.config.EFP() || p.Fresh > details.ENS.Fresh) {
 			p.Profile, _ = p.WithoutLongTexts(t.config.MaxProfileText)
 			return profileData{p}, nil
 		}
@@ -120,6 +128,12 @@ func (f *refresher) newerKept(ctx context.Context, t target, root *site.Root, st
 	}
 	owner, err := f.accountOf(ctx, t)
 	if err != nil || owner != account {
+		return nil, err
+	}
+	// Badges do not say how old they are. So those of a list that stood for the account earlier are
+	// left to the next run of the generator.
+	is, ok, err := t.standsFor(ctx, t.key(), f.fetcher.get)
+	if err != nil || !ok || is != t {
 		return nil, err
 	}
 	return badgeData{t.config, badges}, nil

@@ -121,7 +121,8 @@ type tooOftenError struct{ wait time.Duration }
 
 func (e *tooOftenError) Error() string { return "refreshed too often" }
 
-// A target is a stored object to refresh.
+// A target is a stored object to refresh. Under the API efp it is that of the list that stands for its
+// account, and other objects show the same data: its copies.
 type target struct {
 	config  site.Config
 	object  site.ListObject
@@ -132,11 +133,12 @@ func (t target) key() site.Key     { return t.config.ListKey(t.tokenID, t.object
 func (t target) keptKey() site.Key { return site.RefreshKey(t.object, t.tokenID) }
 
 // refresh fetches fresh data for an object and returns the object as it is stored then, made by
-// keep from its body. Requests for an object that is being refreshed share the result. The refresh
-// goes on, and calls keep, even if no request waits for it any more. The errors are a
+// keep from its key and its body. Requests for an object that is being refreshed share the result.
+// The refresh goes on, and calls keep for each object that it has replaced, from several goroutines, even if no
+// request waits for it any more. The errors are a
 // *tooOftenError; one that wraps errUpstream, after which the stored object is as before; or one
 // of the store.
-func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger, keep func(body []byte) *object) (*object, error) {
+func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger, keep func(key site.Key, body []byte) *object) (*object, error) {
 	if !f.waiting.tryAcquire() {
 		return nil, &tooOftenError{site.RetryAfter}
 	}
@@ -154,14 +156,14 @@ func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger, kee
 		// The first client may leave; others may wait for the result.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeout)
 		defer cancel()
-		body, result, err := f.replace(ctx, t)
+		body, result, err := f.replace(ctx, t, func(key site.Key, body []byte) { keep(key, body) })
 		f.metrics.refreshes.WithLabelValues(string(t.object), result).Inc()
 		if err != nil {
 			log.Warn("refresh failed", "key", t.key(), "result", result, "error", err)
 			return nil, err
 		}
 		log.Info("refreshed", "key", t.key(), "result", result)
-		return keep(body), nil
+		return keep(t.key(), body), nil
 	})
 	select {
 	case result := <-flight:
@@ -207,8 +209,9 @@ func guard(err *error) {
 }
 
 // replace fetches fresh data, keeps it for the next run of the generator, and replaces the stored
-// object. A panic becomes an error: on the goroutine of a flight it would end the process.
-func (f *refresher) replace(ctx context.Context, t target) (body []byte, result string, err error) {
+// object and its copies. It calls put for each copy, from several goroutines. A panic becomes an error: on the goroutine of a
+// flight it would end the process.
+func (f *refresher) replace(ctx context.Context, t target, put func(site.Key, []byte)) (body []byte, result string, err error) {
 	result = refreshError // of a panic
 	defer guard(&err)
 	stored, info, err := f.fetcher.read(ctx, f.bucket, t.key())
@@ -221,8 +224,21 @@ func (f *refresher) replace(ctx context.Context, t target) (body []byte, result 
 	} else if err != nil {
 		return nil, refreshError, err
 	}
+	body, result, err = f.replaceBy(ctx, t, data, stored, info)
+	if err != nil || !t.config.EFP() {
+		return body, result, err
+	}
+	if err := f.replaceCopies(ctx, t, data, false, put); err != nil {
+		return nil, refreshError, err
+	}
+	return body, result, nil
+}
+
+// replaceBy replaces the stored object, unless somebody else replaces it meanwhile by one with newer
+// data.
+func (f *refresher) replaceBy(ctx context.Context, t target, data upstreamData, stored []byte, info storage.Info) (body []byte, result string, err error) {
 	for try := 0; ; try++ {
-		if body, err = data.applyTo(stored); err != nil {
+		if body, err = data.applyTo(t.object, stored); err != nil {
 			return nil, refreshError, err
 		}
 		err = f.store(ctx, t, data, body, stored, info)
@@ -238,7 +254,7 @@ func (f *refresher) replace(ctx context.Context, t target) (body []byte, result 
 		if stored, info, err = f.fetcher.read(ctx, f.bucket, t.key()); err != nil {
 			return nil, refreshError, err
 		}
-		if data.olderThan(stored) {
+		if data.olderThan(t.object, stored) {
 			return stored, refreshSame, nil
 		}
 	}
@@ -249,7 +265,8 @@ func (f *refresher) replace(ctx context.Context, t target) (body []byte, result 
 // next run of the generator, the digest of body for runs of the publisher, which compare the
 // bucket with its manifest at any time.
 func (f *refresher) store(ctx context.Context, t target, data upstreamData, body, stored []byte, info storage.Info) error {
-	if err := f.keep(ctx, t, data, site.Sum(stored), site.Sum(body)); err != nil {
+	keep := func(kept []byte) ([]byte, error) { return data.Keep(site.Sum(stored), site.Sum(body), kept) }
+	if err := f.keep(ctx, t.keptKey(), keep); err != nil {
 		return fmt.Errorf("keep the fresh data: %w", err)
 	}
 	if bytes.Equal(body, stored) {
@@ -258,22 +275,23 @@ func (f *refresher) store(ctx context.Context, t target, data upstreamData, body
 	return f.put(ctx, t.key(), body, storage.Condition(info.ETag))
 }
 
-// keep stores the data below site.RefreshPrefix, merged with what other fallbacks have kept there.
-func (f *refresher) keep(ctx context.Context, t target, data upstreamData, replaced, by site.MD5) error {
+// keep replaces an object below site.RefreshPrefix by what merge makes of it: data or digests, and
+// those that other fallbacks have kept there. Of one that does not exist, merge gets nil.
+func (f *refresher) keep(ctx context.Context, key site.Key, merge func(kept []byte) ([]byte, error)) error {
 	for try := 0; ; try++ {
 		condition := storage.IfAbsent
-		kept, info, err := f.fetcher.read(ctx, f.bucket, t.keptKey())
+		kept, info, err := f.fetcher.read(ctx, f.bucket, key)
 		switch {
 		case err == nil:
 			condition = storage.Condition(info.ETag)
 		case !errors.Is(err, storage.ErrNotFound):
 			return err
 		}
-		body, err := data.Keep(replaced, by, kept)
+		body, err := merge(kept)
 		if err != nil || bytes.Equal(body, kept) {
 			return err
 		}
-		err = f.put(ctx, t.keptKey(), body, condition)
+		err = f.put(ctx, key, body, condition)
 		if !errors.Is(err, storage.ErrCondition) || try == refreshTries {
 			return err
 		}

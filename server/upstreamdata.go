@@ -14,10 +14,15 @@ import (
 
 // upstreamData is what an upstream answered about an account.
 type upstreamData interface {
-	// applyTo returns a stored object with the data merged in.
-	applyTo(stored []byte) ([]byte, error)
+	// applyTo returns a stored object of that kind with the data merged in. It is an error that wraps
+	// errUpstream if the object belongs to another account than the data.
+	applyTo(kind site.ListObject, stored []byte) ([]byte, error)
 	// olderThan reports whether a stored object is known to hold newer data.
-	olderThan(stored []byte) bool
+	olderThan(kind site.ListObject, stored []byte) bool
+	// newerThan reports whether a stored object may hold older data.
+	newerThan(kind site.ListObject, stored []byte) bool
+	// owner is the account that the data is about.
+	owner() site.Address
 	// Keep encodes the object below site.RefreshPrefix: the generator merges its data into the
 	// next site, and its digests tell the publisher that the replaced object is not damaged.
 	// kept is the present object; nil for none.
@@ -30,26 +35,30 @@ func (f *refresher) fetch(ctx context.Context, t target, stored []byte) (upstrea
 	ctx, cancel := context.WithTimeout(ctx, f.upstreamTimeout)
 	defer cancel()
 	if t.object == site.Details {
-		_, account, err := site.DecodeDetails(stored)
+		details, account, err := site.DecodeDetails(stored)
 		if err != nil {
 			return nil, err
 		}
-		return f.fetchProfile(ctx, t, account)
+		data, err := f.fetchProfile(ctx, t, account)
+		if err == nil && t.config.EFP() {
+			data.Names = lookupNames(details.ENS.Name)
+		}
+		return data, err
 	}
 	return f.fetchBadges(ctx, t, stored)
 }
 
-func (f *refresher) fetchProfile(ctx context.Context, t target, account site.Address) (upstreamData, error) {
+func (f *refresher) fetchProfile(ctx context.Context, t target, account site.Address) (data profileData, err error) {
 	body, err := f.ask(ctx, site.Details, f.profiles, "{address}", account.String())
 	if errors.Is(err, errUpstreamAbsent) {
 		err = fmt.Errorf("%w: status 404", errUpstream)
 	}
 	if err != nil {
-		return nil, err
+		return data, err
 	}
 	p, err := site.DecodeProfile(body, account, time.Now())
 	if err != nil {
-		return nil, fmt.Errorf("%w: profile of %s: %w", errUpstream, account, err)
+		return data, fmt.Errorf("%w: profile of %s: %w", errUpstream, account, err)
 	}
 	p.Profile, _ = p.WithoutLongTexts(t.config.MaxProfileText) // as the generator does
 	return profileData{p}, nil
@@ -124,21 +133,59 @@ func (f *refresher) ask(ctx context.Context, object site.ListObject, u *upstream
 
 type profileData struct{ site.RefreshedProfile }
 
-func (p profileData) applyTo(stored []byte) ([]byte, error) {
+func (p profileData) applyTo(kind site.ListObject, stored []byte) ([]byte, error) {
+	if kind == site.Account {
+		a, _, err := site.DecodeAccount(stored)
+		if err != nil {
+			return nil, err
+		}
+		a.ENS = p.Profile
+		return a.Encode(), p.belongsTo(a.Address)
+	}
 	details, _, err := site.DecodeDetails(stored)
+	if err == nil {
+		err = p.belongsTo(details.Address)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if details.Address != p.Address {
-		return nil, fmt.Errorf("%w: the list belongs to another account now", errUpstream)
 	}
 	details.ENS = p.Profile
 	return details.Encode()
 }
 
-func (p profileData) olderThan(stored []byte) bool {
+func (p profileData) owner() site.Address { return addressOf(p.Address) }
+
+// addressOf is the address of data, which was checked when it was decoded.
+func addressOf(text string) site.Address {
+	address, _ := site.ParseAddress(text)
+	return address
+}
+
+func (p profileData) belongsTo(address string) error {
+	if address != p.Address {
+		return fmt.Errorf("%w: the list belongs to another account now", errUpstream)
+	}
+	return nil
+}
+
+// freshOf is the age of the profile that a stored object shows. ok is false if it cannot be read.
+func freshOf(kind site.ListObject, stored []byte) (fresh int64, ok bool) {
+	if kind == site.Account {
+		a, _, err := site.DecodeAccount(stored)
+		return a.ENS.Fresh, err == nil
+	}
 	details, _, err := site.DecodeDetails(stored)
-	return err == nil && details.ENS.Fresh > p.Fresh
+	return details.ENS.Fresh, err == nil
+}
+
+func (p profileData) olderThan(kind site.ListObject, stored []byte) bool {
+	fresh, ok := freshOf(kind, stored)
+	return ok && fresh > p.Fresh
+}
+
+func (p profileData) newerThan(kind site.ListObject, stored []byte) bool {
+	fresh, ok := freshOf(kind, stored)
+	return ok && fresh < p.Fresh
 }
 
 type badgeData struct {
@@ -146,9 +193,11 @@ type badgeData struct {
 	site.RefreshedBadges
 }
 
+func (b badgeData) owner() site.Address { return addressOf(b.Address) }
+
 // applyTo keeps the events of the stored object, which a publish may have changed since the
 // upstream was asked.
-func (b badgeData) applyTo(stored []byte) ([]byte, error) {
+func (b badgeData) applyTo(_ site.ListObject, stored []byte) ([]byte, error) {
 	badges, err := b.config.DecodeBadges(stored)
 	if err != nil {
 		return nil, err
@@ -168,4 +217,6 @@ func (b badgeData) applyTo(stored []byte) ([]byte, error) {
 }
 
 // olderThan is false: an object of badges does not say when they were fetched.
-func (b badgeData) olderThan([]byte) bool { return false }
+func (b badgeData) olderThan(site.ListObject, []byte) bool { return false }
+
+func (b badgeData) newerThan(site.ListObject, []byte) bool { return true }

@@ -80,6 +80,8 @@ const (
 	PackKey Key = "_publishing.tar"
 	// RefreshPrefix begins the keys of what refreshes have kept.
 	RefreshPrefix Key = "_refresh/"
+	// RefreshCopies begins the keys of those that are no data, but notes about copies.
+	RefreshCopies = RefreshPrefix + "copies/"
 
 	errorPrefix       = "_errors/"
 	manifestPrefix    = "_manifest/"
@@ -209,15 +211,30 @@ func RefreshKey(object ListObject, tokenID string) Key {
 	return RefreshPrefix + Key(string(object)+"/"+tokenID)
 }
 
-// RefreshOf returns the RefreshKey of the object with a key. ok is false for objects that are never
-// refreshed.
-func (c Config) RefreshOf(key Key) (refresh Key, ok bool) {
+// RefreshCopyKey is the key of what refreshes have noted about an object that shows what they fetched
+// for another one. Only under APIEFP.
+func RefreshCopyKey(key Key) Key { return RefreshCopies + key }
+
+// RefreshesOf returns the keys of what refreshes may have kept about the object with a key: its
+// RefreshKey, its RefreshCopyKey, or both. There are none for objects that are never refreshed.
+func (c Config) RefreshesOf(key Key) (keys []Key) {
 	path, inLists := strings.CutPrefix(string(key), c.BasePath+"/lists/")
-	tokenID, object, _ := strings.Cut(path, "/")
-	if !inLists || !slices.Contains(RefreshedObjects(), ListObject(object)) {
-		return "", false
+	if !inLists {
+		var inUsers bool
+		if path, inUsers = strings.CutPrefix(string(key), c.BasePath+"/users/"); !inUsers || !c.EFP() {
+			return nil
+		}
 	}
-	return RefreshKey(ListObject(object), tokenID), true
+	subject, name, _ := strings.Cut(path, "/")
+	object := ListObject(name)
+	refreshed := slices.Contains(RefreshedObjects(), object)
+	if inLists && refreshed {
+		keys = append(keys, RefreshKey(object, subject))
+	}
+	if c.EFP() && (refreshed || object == Account) {
+		keys = append(keys, RefreshCopyKey(key))
+	}
+	return keys
 }
 
 // PublicKeys lists patterns, with * for any text, of the keys that everybody may read: those of all

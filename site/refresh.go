@@ -17,6 +17,9 @@ import (
 type RefreshedProfile struct {
 	Address string `json:"address"`
 	Profile
+	// Names are those of the profiles that were replaced, under APIEFP. The site has objects of the
+	// account under one of them until its next run, even if the profile has another name now.
+	Names  []string        `json:"names,omitempty"`
 	Stored []StoredRefresh `json:"stored,omitempty"`
 	// Writes counts the writes of the object. So no two versions of it are equal, and the
 	// condition of a late write fails.
@@ -83,6 +86,7 @@ func withStored(replaced, by MD5, kept []byte) []StoredRefresh {
 // nothing changes, the result equals kept.
 func (p RefreshedProfile) Keep(replaced, by MD5, kept []byte) ([]byte, error) {
 	p.Stored = withStored(replaced, by, kept)
+	p.Names = withNames(p.Names, kept)
 	if account, err := ParseAddress(p.Address); err == nil {
 		if was, err := DecodeProfile(kept, account, time.UnixMilli(0)); err == nil && was.Fresh > p.Fresh {
 			p.Profile = was.Profile
@@ -106,6 +110,45 @@ func writes(kept []byte) int {
 		return 0
 	}
 	return in.Writes
+}
+
+// RefreshedNames are the names that a kept profile lists.
+func RefreshedNames(kept []byte) []string {
+	var in struct {
+		Names []string `json:"names"`
+	}
+	if DecodeObject(kept, &in) != nil {
+		return nil // the generator reports it
+	}
+	return in.Names
+}
+
+// maxNames bounds the names of a kept profile.
+const maxNames = 4
+
+// withNames adds the names that kept lists to newer ones.
+func withNames(names []string, kept []byte) (all []string) {
+	for _, name := range slices.Concat(names, RefreshedNames(kept)) {
+		if len(all) < maxNames && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// KeepCopy encodes the object RefreshCopyKey for a refresh that is about to replace one body by another,
+// like Keep of RefreshedProfile.
+func KeepCopy(replaced, by MD5, kept []byte) ([]byte, error) {
+	note := struct {
+		Stored []StoredRefresh `json:"stored"`
+		Writes int             `json:"writes"`
+	}{withStored(replaced, by, kept), writes(kept)}
+	body, err := encode(note)
+	if err != nil || bytes.Equal(body, kept) {
+		return body, err
+	}
+	note.Writes++
+	return encode(note)
 }
 
 // Keep is like that of RefreshedProfile: of both sets of badges the one that was fetched later stays.
@@ -202,6 +245,62 @@ func DecodeDetails(body []byte) (ListDetails, Address, error) {
 
 // Encode encodes an answer to /details. The bytes are those of the generator.
 func (d ListDetails) Encode() ([]byte, error) { return encode(d) }
+
+// An AccountAnswer is an answer to /account of a user or a list.
+type AccountAnswer struct {
+	Address   string
+	ENS       Profile
+	IsPrimary *bool   // of a list: whether it is the primary list of the account
+	Primary   *string // of a list: the primary list of its account; nil for none
+}
+
+// DecodeAccount decodes an answer to /account, and its address. Errors wrap ErrMalformed.
+func DecodeAccount(body []byte) (AccountAnswer, Address, error) {
+	var in struct {
+		Address   string  `json:"address"`
+		ENS       Profile `json:"ens"`
+		IsPrimary *bool   `json:"is_primary_list"`
+		Primary   *string `json:"primary_list"`
+	}
+	if err := DecodeObject(body, &in); err != nil {
+		return AccountAnswer{}, Address{}, fmt.Errorf("account: %w: %w", ErrMalformed, err)
+	}
+	account, err := DecodeAddress("address", in.Address)
+	if err != nil {
+		err = fmt.Errorf("account: %w: %w", ErrMalformed, err)
+	}
+	return AccountAnswer(in), account, err
+}
+
+// Encode encodes an answer to /account. The bytes are those of the generator.
+func (a AccountAnswer) Encode() []byte {
+	b := append([]byte(`{"address":"`), a.Address...)
+	b, _ = a.ENS.Append(append(b, `","ens":`...))
+	b = append(b[:len(b)-1], `,"updated_at":"`...)
+	b = time.UnixMilli(a.ENS.Fresh).UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
+	b = append(b, `"}`...)
+	if a.IsPrimary != nil {
+		b = strconv.AppendBool(append(b, `,"is_primary_list":`...), *a.IsPrimary)
+		b = append(b, `,"primary_list":`...)
+		if a.Primary == nil {
+			b = append(b, "null"...)
+		} else {
+			b = AppendString(b, *a.Primary)
+		}
+	}
+	return append(b, '}')
+}
+
+// DecodeLists decodes the lists of an answer to /users/{user}/lists. Errors wrap ErrMalformed.
+func DecodeLists(body []byte) (lists []string, err error) {
+	var in struct {
+		Lists []string `json:"lists"`
+	}
+	if err := DecodeObject(body, &in); err != nil {
+		return nil, fmt.Errorf("lists: %w: %w", ErrMalformed, err)
+	}
+	return in.Lists, nil
+}
 
 // DecodeBadges decodes an answer to /badges. Errors wrap ErrMalformed.
 func (c Config) DecodeBadges(body []byte) ([]Badge, error) {

@@ -167,6 +167,57 @@ func TestRefreshKeys(t *testing.T) {
 	}
 }
 
+// Objects of lists are refreshed in their own place, or as copies of what another list shows; those of
+// users and accounts are copies only.
+func TestRefreshesOf(t *testing.T) {
+	for _, c := range []struct {
+		key       site.Key
+		spec, efp []site.Key
+	}{
+		{"api/v1/lists/7/details", []site.Key{"_refresh/details/7"}, []site.Key{"_refresh/details/7", "_refresh/copies/api/v1/lists/7/details"}},
+		{"api/v1/lists/7/badges", []site.Key{"_refresh/badges/7"}, []site.Key{"_refresh/badges/7", "_refresh/copies/api/v1/lists/7/badges"}},
+		{"api/v1/lists/7/account", nil, []site.Key{"_refresh/copies/api/v1/lists/7/account"}},
+		{"api/v1/users/bob.eth/account", nil, []site.Key{"_refresh/copies/api/v1/users/bob.eth/account"}},
+		{"api/v1/users/bob.eth/badges", nil, []site.Key{"_refresh/copies/api/v1/users/bob.eth/badges"}},
+		{"api/v1/users/bob.eth/stats", nil, nil},
+		{"api/v1/lists/7/records", nil, nil},
+		{"api/v1/leaderboard/account", nil, nil},
+		{"_unknown/account", nil, nil},
+	} {
+		for api, want := range map[string][]site.Key{site.APISpec: c.spec, site.APIEFP: c.efp} {
+			config, err := site.Config{API: api}.WithDefaults()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := config.RefreshesOf(c.key); !slices.Equal(got, want) {
+				t.Errorf("%s, %s: got %q, want %q", api, c.key, got, want)
+			}
+		}
+	}
+}
+
+// The names of the profiles that were replaced are kept, the newest first.
+func TestKeepNames(t *testing.T) {
+	var kept []byte
+	for _, name := range []string{"a", "b", "a", "c", "d", "e"} {
+		p := site.RefreshedProfile{Address: someAddress, Names: []string{name}}
+		var err error
+		if kept, err = p.Keep(site.MD5{}, site.MD5{}, kept); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := site.RefreshedNames(kept); !slices.Equal(got, []string{"e", "d", "c", "a"}) {
+		t.Errorf("names: got %q, want the newest, each once", got)
+	}
+}
+
+// A note is kept about a copy.
+type note struct{}
+
+func (note) Keep(replaced, by site.MD5, kept []byte) ([]byte, error) {
+	return site.KeepCopy(replaced, by, kept)
+}
+
 // A stored refresh lists the objects that refreshes have put, the newest first, each
 // once, at most as many as can be under way, with the site's object that the first of
 // them replaced. Of two refreshes the fresher one is kept.
@@ -187,6 +238,7 @@ func TestKeep(t *testing.T) {
 		"profiles, the other": {profile, older, `"name":"new"`},
 		"badges":              {earlier, badges, `"eventId":"2"`},
 		"badges, the other":   {badges, earlier, `"eventId":"2"`},
+		"copies":              {note{}, note{}, `"writes":2`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check := func(kept []byte, err error, want ...string) {

@@ -29,6 +29,9 @@ var refreshedRetry = retry.Policy{
 	Hint: "check --endpoint, and that the server is up",
 }
 
+// copyNotes begins the keys of notes about copies.
+var copyNotes = strings.TrimPrefix(string(site.RefreshCopies), string(site.RefreshPrefix))
+
 // refreshFolder is the last part of every location of refreshed data.
 var refreshFolder = strings.TrimSuffix(string(site.RefreshPrefix), "/")
 
@@ -156,8 +159,8 @@ func (r *Refreshed) Each(ctx context.Context, found func(key site.Key, body []by
 	return nil
 }
 
-// list returns all keys in order. Keys that end in a slash are skipped: S3 consoles create
-// such empty objects to show folders.
+// list returns all keys of data in order. Keys that end in a slash are skipped: S3 consoles create
+// such empty objects to show folders. So are notes about copies, which have no data of their own.
 func (r *Refreshed) list(ctx context.Context) ([]site.Key, error) {
 	var keys []site.Key
 	var last site.Key
@@ -169,7 +172,7 @@ func (r *Refreshed) list(ctx context.Context) ([]site.Key, error) {
 		err := r.objects.List(attempt, "", last, func(info Info) error {
 			stalled.Reset(refreshedTime)
 			last = info.Key
-			if last != "" && !strings.HasSuffix(string(last), "/") {
+			if last != "" && !strings.HasSuffix(string(last), "/") && !strings.HasPrefix(string(last), copyNotes) {
 				keys = append(keys, last)
 			}
 			return nil

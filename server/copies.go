@@ -1,0 +1,215 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// A copied is an object that shows the data of a target too.
+type copied struct {
+	key  site.Key
+	kind site.ListObject
+	name string // the object is of the account only as long as this name is the account's; "" for others
+}
+
+// standsFor returns the target whose refresh brings fresh data to an object of a list or a user: that
+// of the account's primary list, or else of its first list. So all fallbacks refresh an account in
+// one place, whatever they are asked for. key is that of the object, get reads others. ok is false if
+// nothing is to be refreshed, because the user has no primary list.
+func (t target) standsFor(ctx context.Context, key site.Key, get getter) (_ target, ok bool, err error) {
+	if !t.config.EFP() {
+		return t, true, nil
+	}
+	details, err := get(ctx, beside(key, site.Details))
+	if err != nil {
+		return t, false, fmt.Errorf("account to refresh: %w", mixedIfAbsent(err))
+	}
+	d, account, err := site.DecodeDetails(details)
+	switch {
+	case err != nil:
+		return t, false, err
+	case d.PrimaryList != nil:
+		t.tokenID = *d.PrimaryList
+		return t, true, nil
+	case t.tokenID == "":
+		return t, false, nil
+	}
+	lists, err := t.listsOf(ctx, account, get)
+	if len(lists) > 0 {
+		t.tokenID = lists[0]
+	}
+	return t, true, err
+}
+
+// A getter reads an object, from the store or a cache.
+type getter func(ctx context.Context, key site.Key) ([]byte, error)
+
+// beside is the key of another object of the same list or user.
+func beside(key site.Key, object site.ListObject) site.Key {
+	return site.Key(path.Dir(string(key)) + "/" + string(object))
+}
+
+// listsOf returns all lists of an account. An account that the site does not have has none.
+func (t target) listsOf(ctx context.Context, account site.Address, get getter) (lists []string, err error) {
+	body, err := get(ctx, t.config.UserObjectKey(account.String(), site.Lists))
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return site.DecodeLists(body)
+}
+
+// copies lists the other objects that show the data of a target: those of all lists of the account, of
+// the account, and of its names.
+func (f *refresher) copies(ctx context.Context, t target, account site.Address) ([]copied, error) {
+	kinds := []site.ListObject{t.object}
+	if t.object == site.Details {
+		kinds = append(kinds, site.Account)
+	}
+	lists, err := t.listsOf(ctx, account, f.fetcher.get)
+	if err != nil {
+		return nil, err
+	}
+	names, err := f.namesOf(ctx, t, account)
+	if err != nil {
+		return nil, err
+	}
+	var all []copied
+	for _, kind := range kinds {
+		for _, list := range lists {
+			if key := t.config.ListKey(list, kind); key != t.key() {
+				all = append(all, copied{key: key, kind: kind})
+			}
+		}
+		all = append(all, copied{key: t.config.UserObjectKey(account.String(), kind), kind: kind})
+		for _, name := range names {
+			all = append(all, copied{t.config.UserObjectKey(name, kind), kind, name})
+		}
+	}
+	return all, nil
+}
+
+// replaceCopies updates all copies, some at a time, and calls put for each that it has replaced. For
+// newer see replaceCopy.
+func (f *refresher) replaceCopies(ctx context.Context, t target, data upstreamData, newer bool, put func(site.Key, []byte)) error {
+	copies, err := f.copies(ctx, t, data.owner())
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(copiesAtOnce)
+	for _, c := range copies {
+		group.Go(func() (err error) {
+			defer guard(&err)
+			body, err := f.replaceCopy(ctx, c, data, newer)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.key, err)
+			}
+			if body != nil {
+				put(c.key, body)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// copiesAtOnce are replaced by one refresh.
+const copiesAtOnce = 4
+
+// namesOf lists the names under which the account may have objects.
+func (f *refresher) namesOf(ctx context.Context, t target, account site.Address) ([]string, error) {
+	if t.config.Names == site.NamesLookup {
+		return nil, nil
+	}
+	kept, err := f.fetcher.get(ctx, site.RefreshKey(site.Details, t.tokenID))
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return nil, err
+	}
+	names := site.RefreshedNames(kept)
+	body, err := f.fetcher.get(ctx, t.config.UserObjectKey(account.String(), site.Account))
+	if errors.Is(err, storage.ErrNotFound) {
+		return names, nil
+	} else if err != nil {
+		return nil, err
+	}
+	a, _, err := site.DecodeAccount(body)
+	for _, name := range lookupNames(a.ENS.Name) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}
+
+// lookupNames returns the name if it can be looked up.
+func lookupNames(name string) []string {
+	if site.LookupName(name) {
+		return []string{name}
+	}
+	return nil
+}
+
+// replaceCopy updates a copy, unless it does not exist or belongs to another account, and returns the
+// new body. It returns nil if there was nothing to do. With newer, data that is not newer than the
+// copy's counts as nothing. As in store, the digest is kept before the copy is replaced.
+func (f *refresher) replaceCopy(ctx context.Context, c copied, data upstreamData, newer bool) ([]byte, error) {
+	for try := 0; ; try++ {
+		stored, info, err := f.fetcher.read(ctx, f.bucket, c.key)
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if mine, err := f.isNamed(ctx, c, data.owner()); err != nil || !mine {
+			return nil, err
+		}
+		if newer && !data.newerThan(c.kind, stored) || try > 0 && data.olderThan(c.kind, stored) {
+			return nil, nil
+		}
+		body, err := data.applyTo(c.kind, stored)
+		if errors.Is(err, errUpstream) {
+			return nil, nil
+		}
+		if err != nil || bytes.Equal(body, stored) {
+			return nil, err
+		}
+		err = f.keep(ctx, site.RefreshCopyKey(c.key), func(kept []byte) ([]byte, error) {
+			return site.KeepCopy(site.Sum(stored), site.Sum(body), kept)
+		})
+		if err == nil {
+			err = f.put(ctx, c.key, body, storage.Condition(info.ETag))
+		}
+		if err == nil {
+			return body, nil
+		}
+		if !errors.Is(err, storage.ErrCondition) || try == refreshTries {
+			return nil, err
+		}
+	}
+}
+
+// isNamed reports whether a copy under a name is that of the account. Badges do not tell.
+func (f *refresher) isNamed(ctx context.Context, c copied, account site.Address) (bool, error) {
+	if c.name == "" {
+		return true, nil
+	}
+	body, err := f.fetcher.get(ctx, beside(c.key, site.Account))
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	_, is, err := site.DecodeAccount(body)
+	return is == account, err
+}
