@@ -74,9 +74,29 @@ type rowTable struct {
 	about         func(i int) (account uint32, follow bool)
 }
 
+// followsBefore returns how many rows before each shard, and of the whole table, are follows: a page of
+// follows must find its shard.
+func (t *rowTable) followsBefore() []int {
+	before := make([]int, 1, shardCount(t.rows)+1)
+	follows := 0
+	for i := range t.rows {
+		if _, follow := t.about(i); follow {
+			follows++
+		}
+		if i+1 == t.rows || (i+1)%site.SearchShardSize == 0 {
+			before = append(before, follows)
+		}
+	}
+	return before
+}
+
 // renderTable emits the shards and the head of a table.
 func (e *efpRenderer) renderTable(t *scratch, table rowTable, emit emitter, shardKey func(n int) site.Key, headKey func() site.Key) {
 	objects := rowObjects(table.rows)
+	if objects == 0 {
+		return
+	}
+	before := table.followsBefore()
 	for n := range min(objects, shardCount(table.rows)) {
 		from, to := n*site.SearchShardSize, min((n+1)*site.SearchShardSize, table.rows)
 		size := objectBytes
@@ -84,7 +104,12 @@ func (e *efpRenderer) renderTable(t *scratch, table rowTable, emit emitter, shar
 			size += table.size(i)
 		}
 		emit(size, func(b []byte) []byte {
-			b = appendShardHead(appendOwner(b, table.member, table.owner), table.rows, n, shardCount(table.rows), site.SearchShardSize)
+			b = appendOwner(b, table.member, table.owner)
+			b = append(b, `"follows":`...)
+			b = strconv.AppendInt(b, int64(before[len(before)-1]), 10)
+			b = append(b, `,"before":`...)
+			b = strconv.AppendInt(b, int64(before[n]), 10)
+			b = appendShardHead(append(b, ','), table.rows, n, shardCount(table.rows), site.SearchShardSize)
 			for i := from; i < to; i++ {
 				b = append(table.render(b, i), ',')
 			}
