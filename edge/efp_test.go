@@ -47,12 +47,34 @@ func TestConformanceEFP(t *testing.T) {
 			path, query, _ := strings.Cut(uri.(string), "?")
 			r, forward := o.config.AtEdge(http.MethodGet, path, query)
 			inBucket := s.absentAs == nil && forward == "" && !strings.Contains(path, "%") && r.Action != site.AnswerProblem
-			if inBucket && !(s.kind == "varnish" && r.Unknown != "") || forward != "" && forward != uri && !strings.Contains(uri.(string), "%") {
+			if inBucket && (s.kind != "varnish" || r.Unknown == "") || forward != "" && forward != uri && !strings.Contains(uri.(string), "%") {
 				t.Errorf("requests to the fallback: got %s, want only what no object answers, in its normal form %s", uri, forward)
 			}
 			return true
 		})
 	})
+}
+
+// The same with a real bucket that publish made, which the fallback does not read.
+func TestConformanceEFPOverMinIO(t *testing.T) {
+	path, err := efpSites[site.NamesCopies]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucketURL := overMinIO(t, path)
+	for _, s := range subjects {
+		t.Run(s.kind, func(t *testing.T) {
+			o := newOriginsEFP(t, site.NamesCopies)
+			base := s.start(t, bucketURL, o.fallback.URL)
+			for _, c := range efpCases(t) {
+				checkCase(t, base, c)
+			}
+			for _, object := range site.UserObjects() {
+				path := "/api/v1/users/" + unknownAddress + "/" + string(object)
+				sameAnswer(t, path, ask(t, http.MethodGet, base, path), o.direct(t, http.MethodGet, path), s.unseen...)
+			}
+		})
+	}
 }
 
 const unknownAddress = "0x6363636363636363636363636363636363636363"
@@ -129,6 +151,15 @@ func TestBatches(t *testing.T) {
 				}
 			}
 		}
+		for _, fail := range []func(){func() { o.fallback.failing.Store(http.StatusBadGateway) }, func() { o.fallback.down.Store(true) }} {
+			fail()
+			a, err := trySend(http.MethodPost, base, path, `["alice.eth"]`)
+			if err != nil || a.status != http.StatusServiceUnavailable || a.body != string(site.Unavailable.Body()) {
+				t.Errorf("while the fallback fails: got %d %s (%v), want the 503 of the API", a.status, a.body, err)
+			}
+		}
+		o.fallback.failing.Store(0)
+		o.fallback.down.Store(false)
 		if s.kind == "cloudfront" {
 			return // which tells nobody how long a body is before it sends it on
 		}
