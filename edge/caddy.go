@@ -94,9 +94,12 @@ func (v caddyView) Alternative(r site.EdgeRoute) caddyAlternative {
 func (v caddyView) OtherPage(r site.EdgeRoute) string {
 	all := []string{"[^=&]*%"}
 	for _, name := range v.Selecting(r) {
-		if v.Table.Params[name].Number {
+		switch rule := v.Table.Params[name]; {
+		case rule.Number:
 			all = append(all, string(name)+"=0*[^0&]")
-		} else {
+		case rule.List:
+			all = append(all, string(name)+"=,*[^,&]")
+		default:
 			all = append(all, string(name)+"=[^&]")
 		}
 	}

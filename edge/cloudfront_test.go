@@ -16,6 +16,7 @@ import (
 
 	"github.com/dop251/goja"
 
+	"github.com/followpress/followpress/edge"
 	"github.com/followpress/followpress/site"
 )
 
@@ -231,31 +232,42 @@ func (c *cloudFront) write(w http.ResponseWriter, r *http.Request, a answer) {
 	_, _ = w.Write([]byte(a.body)) // a HEAD has no body: net/http sees to it
 }
 
-// The code is within the limits of CloudFront Functions (cloudfront-js-2.0).
+// The code is within the limits of CloudFront Functions (cloudfront-js-2.0), with room for a base path.
 func TestCloudFrontRestrictions(t *testing.T) {
-	for _, fallbackURL := range []string{"", "https://fallback.example.org"} {
-		dir := render(t, "cloudfront", "https://bucket.example.org", fallbackURL, "")
-		code, err := os.ReadFile(filepath.Join(dir, "function.js"))
+	for _, config := range []site.Config{{}, {API: site.APIEFP}, {API: site.APIEFP, Names: site.NamesLookup}} {
+		config.BasePath = strings.Repeat("base/", 20) + "path"
+		config, err := config.WithDefaults()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(code) > 10*1024 {
-			t.Errorf("the function: got %d bytes, want at most 10,240", len(code))
+		for _, fallbackURL := range []string{"", "https://fallback.example.org"} {
+			checkRestrictions(t, render(t, "cloudfront", "https://bucket.example.org", fallbackURL, "", func(o *edge.Options) { o.Config = config }))
 		}
-		_, program, _ := strings.Cut(string(code), "\n") // after the import
-		for _, syntax := range []string{`\bfor ?\([^;)]* of `, `\.\.\.`, `\bclass\b`, `\?\.`, `\?\?`, `\beval\b`, `\bnew Function\b`, `\bsetTimeout\b`, `\bimport\b`, `\brequire\b`, `\(\?<`} {
-			if found := regexp.MustCompile(syntax).FindString(program); found != "" {
-				t.Errorf("the function: got %q, want only what its engine has", found)
-			}
+	}
+}
+
+func checkRestrictions(t *testing.T, dir string) {
+	t.Helper()
+	code, err := os.ReadFile(filepath.Join(dir, "function.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(code) > 10*1024 {
+		t.Errorf("the function: got %d bytes, want at most 10,240", len(code))
+	}
+	_, program, _ := strings.Cut(string(code), "\n") // after the import
+	for _, syntax := range []string{`\bfor ?\([^;)]* of `, `\.\.\.`, `\bclass\b`, `\?\.`, `\?\?`, `\beval\b`, `\bnew Function\b`, `\bsetTimeout\b`, `\bimport\b`, `\brequire\b`, `\(\?<`} {
+		if found := regexp.MustCompile(syntax).FindString(program); found != "" {
+			t.Errorf("the function: got %q, want only what its engine has", found)
 		}
-		yaml, err := os.ReadFile(filepath.Join(dir, "cloudfront.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.SplitSeq(strings.TrimSpace(string(code)), "\n") {
-			if !strings.Contains(string(yaml), "\n        "+line+"\n") {
-				t.Errorf("the stack: got no line %.80s", line)
-			}
+	}
+	yaml, err := os.ReadFile(filepath.Join(dir, "cloudfront.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(strings.TrimSpace(string(code)), "\n") {
+		if !strings.Contains(string(yaml), "\n        "+line+"\n") {
+			t.Errorf("the stack: got no line %.80s", line)
 		}
 	}
 }

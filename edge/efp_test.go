@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -46,12 +47,34 @@ func TestConformanceEFP(t *testing.T) {
 			path, query, _ := strings.Cut(uri.(string), "?")
 			r, forward := o.config.AtEdge(http.MethodGet, path, query)
 			inBucket := s.absentAs == nil && forward == "" && !strings.Contains(path, "%") && r.Action != site.AnswerProblem
-			if inBucket && !(s.kind == "varnish" && r.Unknown != "") || forward != "" && forward != uri && !strings.Contains(uri.(string), "%") {
+			if inBucket && (s.kind != "varnish" || r.Unknown == "") || forward != "" && forward != uri && !strings.Contains(uri.(string), "%") {
 				t.Errorf("requests to the fallback: got %s, want only what no object answers, in its normal form %s", uri, forward)
 			}
 			return true
 		})
 	})
+}
+
+// The same with a real bucket that publish made, which the fallback does not read.
+func TestConformanceEFPOverMinIO(t *testing.T) {
+	path, err := efpSites[site.NamesCopies]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucketURL := overMinIO(t, path)
+	for _, s := range subjects {
+		t.Run(s.kind, func(t *testing.T) {
+			o := newOriginsEFP(t, site.NamesCopies)
+			base := s.start(t, bucketURL, o.fallback.URL)
+			for _, c := range efpCases(t) {
+				checkCase(t, base, c)
+			}
+			for _, object := range site.UserObjects() {
+				path := "/api/v1/users/" + unknownAddress + "/" + string(object)
+				sameAnswer(t, path, ask(t, http.MethodGet, base, path), o.direct(t, http.MethodGet, path), s.unseen...)
+			}
+		})
+	}
 }
 
 const unknownAddress = "0x6363636363636363636363636363636363636363"
@@ -128,6 +151,15 @@ func TestBatches(t *testing.T) {
 				}
 			}
 		}
+		for _, fail := range []func(){func() { o.fallback.failing.Store(http.StatusBadGateway) }, func() { o.fallback.down.Store(true) }} {
+			fail()
+			a, err := trySend(http.MethodPost, base, path, `["alice.eth"]`)
+			if err != nil || a.status != http.StatusServiceUnavailable || a.body != string(site.Unavailable.Body()) {
+				t.Errorf("while the fallback fails: got %d %s (%v), want the 503 of the API", a.status, a.body, err)
+			}
+		}
+		o.fallback.failing.Store(0)
+		o.fallback.down.Store(false)
 		if s.kind == "cloudfront" {
 			return // which tells nobody how long a body is before it sends it on
 		}
@@ -172,4 +204,85 @@ func TestUnknownAddresses(t *testing.T) {
 			t.Errorf("while the bucket fails: got %d %s, want the 503 of the API", a.status, a.body)
 		}
 	})
+}
+
+// Without a fallback an edge answers with objects, and never with the first page for another one:
+// what site.Config.WithoutFallback says, and each edge's page in docs/deploy.
+func TestConformanceEFPWithoutFallback(t *testing.T) {
+	forEFP(t, func(t *testing.T, s subject, names string) {
+		o := newOriginsEFP(t, names)
+		base := s.start(t, o.bucket.URL+"/bucket", "")
+		compared := 0
+		for _, c := range efpCases(t) {
+			path, query, _ := strings.Cut(c.Path, "?")
+			r, forward := o.config.AtEdge(c.Method, path, query)
+			if s.kind != "worker" && encoded.MatchString(path) || !s.receives(path) || s.degrades && !s.decides(path, query, r) {
+				continue // these edges need the fallback for it
+			}
+			want := o.alone(t, s, c, r, forward)
+			got, err := trySend(c.Method, base, c.Path, c.Sent)
+			if err != nil || got.status != want.status || c.Method != http.MethodHead && got.body != want.body {
+				t.Errorf("%s %s: got %d %.300s (%v), want %d %.300s", c.Method, c.Path, got.status, got.body, err, want.status, want.body)
+			}
+			compared++
+		}
+		if compared < 250 {
+			t.Errorf("compared answers: got %d, want at least 250", compared)
+		}
+	})
+}
+
+// encoded matches paths with names that only some engines can fold.
+var encoded = regexp.MustCompile(`%[89A-Fa-f]`)
+
+// decides reports whether Caddy, which decides by expressions alone, gives the exact answer: it decodes
+// nothing, lowers no letters, checks neither parameters nor second users, and knows limits of leaderboards in
+// their normal form only.
+func (s subject) decides(path, query string, r site.Resolution) bool {
+	if strings.HasPrefix(path, "/api/v1/leaderboard/") && query != "" {
+		return false
+	}
+	parameter := r.Problem != nil && r.Problem != site.BadTokenID && r.Problem.Status == http.StatusBadRequest
+	return !strings.Contains(path, "%") && !parameter && r.Problem != site.NoSuchName && !upperUser.MatchString(path)
+}
+
+var upperUser = regexp.MustCompile(`/users/[^/]*[A-Z]`)
+
+// alone is the answer of an edge without a fallback.
+func (o *origins) alone(t *testing.T, s subject, c fixtures.Case, r site.Resolution, forward string) answer {
+	t.Helper()
+	if forward != "" {
+		body, problem := o.config.WithoutFallback(r)
+		if body != "" {
+			return answer{status: http.StatusOK, body: body}
+		}
+		if problem != nil {
+			return answer{status: problem.Status, body: string(problem.Body())}
+		}
+	}
+	if r.Key == "" {
+		return o.sent(t, c)
+	}
+	if ask(t, http.MethodGet, o.bucket.URL, "/bucket"+r.Key.URLPath()).status == http.StatusOK || s.kind == "nginx" || s.kind == "worker" {
+		return o.direct(t, http.MethodGet, r.Key.URLPath())
+	}
+	problem := site.NoSuchName
+	switch empty, _ := o.config.WithoutFallback(site.Resolution{Action: site.AnswerComputed, Route: r.Route, Ask: site.Ask{Offset: 1}}); {
+	case s.absentAs != nil:
+		problem = s.absentAs
+	case r.Address == "":
+		return o.direct(t, http.MethodGet, r.Key.URLPath())
+	case empty != "":
+		return answer{status: http.StatusOK, body: empty}
+	}
+	return answer{status: problem.Status, body: string(problem.Body())}
+}
+
+func (o *origins) sent(t *testing.T, c fixtures.Case) answer {
+	t.Helper()
+	a, err := trySend(c.Method, o.fallback.URL, c.Path, c.Sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }

@@ -422,10 +422,30 @@ func (o *origins) answer(path string) answer {
 
 // The same with a real bucket that publish made: it may be read but not listed.
 func TestConformanceOverMinIO(t *testing.T) {
+	bucketURL := overMinIO(t, sitePath(t))
+	for _, s := range subjects {
+		t.Run(s.kind, func(t *testing.T) {
+			o := newOrigins(t)
+			base := s.start(t, bucketURL, o.fallback.URL)
+			for _, c := range conformanceCases(t) {
+				checkCase(t, base, c)
+			}
+			for _, path := range []string{"/api/v1/lists/1/details", "/_site", "/_errors/bad-limit", "/_variants/leaderboard/followers/limit=7"} {
+				sameAnswer(t, path, ask(t, http.MethodGet, base, path), o.direct(t, http.MethodGet, path), s.unseen...)
+			}
+			if n := o.fallback.requests.Load(); n == 0 || n > 90 && !s.degrades {
+				t.Errorf("requests to the fallback: got %d, want 1 to 90", n)
+			}
+		})
+	}
+}
+
+// overMinIO publishes a site to a bucket, which it returns the URL of.
+func overMinIO(t *testing.T, site string) (bucketURL string) {
+	t.Helper()
 	minio := servers.Start(t, servers.MinIO)
 	minio.Env(t)
 	ctx := context.Background()
-	bucketURL := minio.Endpoint + "/followpress/a/prefix"
 	at, err := storage.ParseLocation("s3://followpress/a/prefix")
 	if err != nil {
 		t.Fatal(err)
@@ -434,7 +454,7 @@ func TestConformanceOverMinIO(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, err := storage.OpenSite(sitePath(t))
+	from, err := storage.OpenSite(site)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -452,21 +472,9 @@ func TestConformanceOverMinIO(t *testing.T) {
 	if _, err := publisher.Publish(ctx, from, to, publisher.Options{Patience: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range subjects {
-		t.Run(s.kind, func(t *testing.T) {
-			o := newOrigins(t)
-			base := s.start(t, bucketURL, o.fallback.URL)
-			for _, c := range conformanceCases(t) {
-				checkCase(t, base, c)
-			}
-			for _, path := range []string{"/api/v1/lists/1/details", "/_site", "/_errors/bad-limit", "/_variants/leaderboard/followers/limit=7"} {
-				sameAnswer(t, path, ask(t, http.MethodGet, base, path), o.direct(t, http.MethodGet, path), s.unseen...)
-			}
-			if n := o.fallback.requests.Load(); n == 0 || n > 90 && !s.degrades {
-				t.Errorf("requests to the fallback: got %d, want 1 to 90", n)
-			}
-		})
-	}
+	bucketURL = minio.Endpoint + "/followpress/a/prefix"
+	configs.Store(bucketURL, config)
+	return bucketURL
 }
 
 // A ban removes every answer that shows an object, searches included, and no other.
