@@ -310,8 +310,14 @@ func (h *Handler) refresh(ctx context.Context, v *liveSite, r site.Resolution, s
 		}
 		tokenID = user.list
 	}
-	fresh, err := h.refresher.refresh(ctx, target{v.root.Config, kind, tokenID}, h.logger(ctx),
-		func(body []byte) *object { return h.cache.put(h.live.Load().version, r.Key, body) }) // a new site may be live by then
+	t := target{v.root.Config, kind, tokenID}
+	fresh, err := h.refresher.refresh(ctx, t, h.logger(ctx), func(body []byte) *object {
+		is := h.live.Load().version // a new site may be live by then
+		if t.key() != r.Key {
+			h.cache.put(is, t.key(), body)
+		}
+		return h.cache.put(is, r.Key, body)
+	})
 	var often *tooOftenError
 	switch {
 	case errors.As(err, &often):
