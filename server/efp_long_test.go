@@ -28,7 +28,10 @@ const (
 
 // longSnapshot is a graph with lists and followers of several shards. Every fifth record blocks or mutes, so
 // that the follows of a shard begin elsewhere than its rows.
-func longSnapshot(seed uint64) fstest.MapFS {
+func longSnapshot(seed uint64) fstest.MapFS { return efpSnapshot(seed, longHeld, longFollowers) }
+
+// efpSnapshot is longSnapshot with so many records and followers.
+func efpSnapshot(seed uint64, held, followers int) fstest.MapFS {
 	r := rand.New(rand.NewPCG(seed, 5))
 	var lists, accounts, records strings.Builder
 	list := func(token, account int) {
@@ -42,11 +45,11 @@ func longSnapshot(seed uint64) fstest.MapFS {
 	list(1, 1)
 	list(2, 1)
 	fmt.Fprintf(&accounts, `{"address":"%s","primary_list":"1","ens":{"name":"one.eth"}}`+"\n", numbered(1))
-	for i := range longHeld {
+	for i := range held {
 		record(1, 10+i)
 		record(2, 20+i)
 	}
-	for i := range longFollowers {
+	for i := range followers {
 		token, account := 100+i, 1000+i
 		list(token, account)
 		fmt.Fprintf(&accounts, `{"address":"%s","primary_list":"%d","ens":{"name":"n%d.eth","avatar":"x","records":{"url":"y"}}}`+"\n", numbered(account), token, i)

@@ -39,8 +39,12 @@ func efpHandler(t testing.TB, files afero.Fs) *server.Handler {
 
 // answerTo is the answer of a handler to a request with a body.
 func answerTo(handler http.Handler, method, url string, body []byte) *httptest.ResponseRecorder {
+	return serveOne(handler, httptest.NewRequest(method, url, bytes.NewReader(body)))
+}
+
+func serveOne(handler http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, httptest.NewRequest(method, url, bytes.NewReader(body)))
+	handler.ServeHTTP(w, r)
 	return w
 }
 
