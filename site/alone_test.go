@@ -9,15 +9,6 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-func efpConfig(t *testing.T, names string) site.Config {
-	t.Helper()
-	c, err := site.Config{API: site.APIEFP, Names: names}.WithDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 // Without a fallback an edge never gives the first page for another one.
 func TestWithoutFallback(t *testing.T) {
 	const none, following, recommended = "", `{"following":[]}`, `{"recommended":[]}`

@@ -37,7 +37,7 @@ func configs(t testing.TB) []site.Config {
 
 func efpConfig(t testing.TB, names string) site.Config {
 	t.Helper()
-	c, err := site.Config{API: site.APIEFP, Names: names, BasePath: "api/v2"}.WithDefaults()
+	c, err := site.Config{API: site.APIEFP, Names: names}.WithDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
