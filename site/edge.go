@@ -322,21 +322,14 @@ func (c Config) edgeVariants() []EdgeVariant {
 
 // keyExpression is keySegment as a regular expression.
 func (c Config) keyExpression(variable string) string {
+	if words := c.words(variable); words != nil {
+		return alternatives(words, strings.Clone)
+	}
 	switch variable {
-	case "board":
-		return alternatives(c.Boards(), func(b Board) string { return string(b) })
 	case "token_id":
 		return "0|[1-9][0-9]{0," + strconv.Itoa(MaxTokenIDDigits-1) + "}"
 	case "address":
 		return "0x[0-9a-f]{40}"
-	case "object":
-		return alternatives(UserObjects(), func(o ListObject) string { return string(o) })
-	case "sort":
-		return alternatives(RankedSorts(), strings.Clone)
-	case "script":
-		return alternatives(Scripts(), strings.Clone)
-	case "types":
-		return alternatives(ScriptTypes(), strings.Clone)
 	case "other":
 		return anyVariable
 	case "limit":
@@ -345,13 +338,11 @@ func (c Config) keyExpression(variable string) string {
 		return "0|[1-9][0-9]{0," + strconv.Itoa(maxNumberDigits-1) + "}"
 	case "hash":
 		return "[0-9a-f]{1," + strconv.Itoa(maxHashDigits) + "}"
-	case "problem":
-		return alternatives(c.Problems(), func(p *Problem) string { return p.Name })
 	}
 	panic("site: no expression for the variable {" + variable + "}")
 }
 
-func alternatives[T any](all []T, text func(T) string) string {
+func alternatives(all []string, text func(string) string) string {
 	quoted := make([]string, len(all))
 	for i, a := range all {
 		quoted[i] = regexp.QuoteMeta(text(a))

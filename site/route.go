@@ -154,25 +154,16 @@ func (r *Route) matches(segments []string, accept func(variable, value string) b
 // keySegment reports whether a variable has a value that keys can have. keyExpression
 // is the same as a regular expression.
 func (c Config) keySegment(variable, value string) bool {
+	if words := c.words(variable); words != nil {
+		return slices.Contains(words, value)
+	}
 	switch variable {
-	case "board":
-		return slices.Contains(c.Boards(), Board(value))
 	case "token_id":
 		return ValidTokenID(value)
 	case "user", "other":
-		address, err := ParseAddress(value)
-		return LookupName(value) || err == nil && address.String() == value
+		return LookupName(value) || isAddressKey(value)
 	case "address":
-		address, err := ParseAddress(value)
-		return err == nil && address.String() == value
-	case "object":
-		return slices.Contains(UserObjects(), ListObject(value))
-	case "sort":
-		return slices.Contains(RankedSorts(), value)
-	case "script":
-		return slices.Contains(Scripts(), value)
-	case "types":
-		return slices.Contains(ScriptTypes(), value)
+		return isAddressKey(value)
 	case "limit":
 		limit, ok := parseNumber(value)
 		return ok && ValidTokenID(value) && 1 <= limit && limit <= int64(c.LeaderboardMax)
@@ -180,8 +171,42 @@ func (c Config) keySegment(variable, value string) bool {
 		return ValidTokenID(value) && len(value) <= maxNumberDigits
 	case "hash":
 		return value != "" && len(value) <= maxHashDigits && strings.Trim(value, "0123456789abcdef") == ""
-	case "problem":
-		return slices.ContainsFunc(c.Problems(), func(p *Problem) bool { return p.Name == value })
 	}
 	panic("site: no rule for the variable {" + variable + "}")
+}
+
+// words lists the values of a variable that has only a few; nil for others.
+func (c Config) words(variable string) []string {
+	switch variable {
+	case "board":
+		return texts(c.Boards())
+	case "object":
+		return texts(UserObjects())
+	case "sort":
+		return RankedSorts()
+	case "script":
+		return Scripts()
+	case "types":
+		return ScriptTypes()
+	case "problem":
+		var names []string
+		for _, p := range c.Problems() {
+			names = append(names, p.Name)
+		}
+		return names
+	}
+	return nil
+}
+
+func texts[T ~string](all []T) []string {
+	list := make([]string, len(all))
+	for i, a := range all {
+		list[i] = string(a)
+	}
+	return list
+}
+
+func isAddressKey(text string) bool {
+	address, err := ParseAddress(text)
+	return err == nil && address.String() == text
 }
