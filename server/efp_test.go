@@ -58,16 +58,49 @@ func TestConformanceEFP(t *testing.T) {
 	snapshot := afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.ConformanceEFP()}, "snapshot")
 	for _, names := range allNames {
 		t.Run(names, func(t *testing.T) {
-			s := httptest.NewServer(efpHandler(t, efpSite(t, snapshot, names)))
-			defer s.Close()
-			for range 2 { // then from the cache
-				for _, c := range cases {
-					checkEFP(t, s.URL, c)
+			files := efpSite(t, snapshot, names)
+			check := func(t *testing.T, store server.Store) {
+				t.Helper()
+				base := serve(t, store)
+				for range 2 { // then from the cache
+					for _, c := range cases {
+						checkEFP(t, base, c)
+					}
 				}
 			}
+			t.Run("memory", func(t *testing.T) { check(t, storage.NewFolder(files)) })
+			t.Run("bucket", func(t *testing.T) {
+				onBuckets(t, func(t *testing.T, open func() bucket) {
+					published(t, files, open())
+					check(t, open())
+				})
+			})
 		})
 	}
 }
+
+// A site of the whole API answers the requests of the specification, but that its entries have the address
+// twice.
+func TestConformanceOfTheSpecificationUnderEFP(t *testing.T) {
+	files, _, err := generator.ToMemory(t.Context(), conformanceSnapshot(), generator.Options{
+		NoSync: true, Config: site.Config{API: site.APIEFP, BadgesField: "badges"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := serve(t, storage.NewFolder(files))
+	for _, c := range readCases(t) {
+		if strings.HasSuffix(c.Path, "/leaderboard/mutuals") { // a board here
+			continue
+		}
+		if strings.Contains(c.Path, "searchFollowing") {
+			c.Body = dataOfEntry.ReplaceAllString(c.Body, `$0,"address":$1`)
+		}
+		checkCase(t, base, c)
+	}
+}
+
+var dataOfEntry = regexp.MustCompile(`"record_type":"address","data":("0x[0-9a-f]{40}")`)
 
 func checkEFP(t *testing.T, base string, c fixtures.Case) {
 	t.Helper()
