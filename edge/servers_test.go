@@ -393,26 +393,25 @@ func TestStaleIfError(t *testing.T) {
 		o := newOriginsCaching(t, "public, max-age=1, stale-if-error=600")
 		base := s.start(t, o.bucket.URL+"/bucket", "")
 		warm := ask(t, http.MethodGet, base, path)
-		o.bucket.down.Store(true)
-		time.Sleep(2500 * time.Millisecond)
-		before := o.bucket.requests.Load()
-		asked := func(otherwise string) { // in the background, maybe
+		// Varnish does not wait for the bucket, and asks it again only when the request before has
+		// ended. So one stale answer does not mean one request to the bucket.
+		untilAsked := func(what string) {
 			t.Helper()
+			before := o.bucket.requests.Load()
 			for begun := time.Now(); o.bucket.requests.Load() == before; time.Sleep(10 * time.Millisecond) {
-				if time.Since(begun) > 5*time.Second {
-					t.Error(otherwise)
-					return
+				sameAnswer(t, what, ask(t, http.MethodGet, base, path), warm)
+				if time.Since(begun) > 30*time.Second {
+					t.Fatalf("%s: the bucket was not asked", what)
 				}
 			}
 		}
+		o.bucket.down.Store(true)
+		untilAsked("bucket down, answer fresh, then stale")
 		for range 3 {
 			sameAnswer(t, "bucket down, answer stale", ask(t, http.MethodGet, base, path), warm)
 		}
-		asked("the bucket was not even asked: the answer was not stale")
 		o.bucket.down.Store(false)
-		before = o.bucket.requests.Load()
-		sameAnswer(t, "bucket up again", ask(t, http.MethodGet, base, path), warm)
-		asked("the bucket was not asked again")
+		untilAsked("bucket up again")
 	})
 }
 

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/followpress/followpress/fixtures/graph"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
 )
 
 // TestWorkersDoNotMatter makes one site with 1, 2 and 7 workers: in memory, as a
@@ -51,6 +53,37 @@ func TestWorkersDoNotMatterInPieces(t *testing.T) {
 	sameBytes(t, dir, "1.tar", "2.tar", "7.tar")
 	if err := check(readTar(t, filepath.Join(dir, "1.tar"))); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWorkersDoNotMatterEFP does the same with a site of the API efp.
+func TestWorkersDoNotMatterEFP(t *testing.T) {
+	t.Parallel()
+	s := hub(150)
+	dir := t.TempDir()
+	for _, workers := range []int{1, 2, 7} {
+		onDisk(t, s, filepath.Join(dir, fmt.Sprintf("%d.tar", workers)), generator.Options{Workers: workers, Config: smallEFP.Config})
+	}
+	sameBytes(t, dir, "1.tar", "2.tar", "7.tar")
+	onDisk(t, s, filepath.Join(dir, "folder"), smallEFP)
+	if err := readFolder(t, filepath.Join(dir, "folder")).Compare(readTar(t, filepath.Join(dir, "1.tar"))); err != nil {
+		t.Errorf("folder: got another site than the tar file, want the same: %v", err)
+	}
+}
+
+// TestLaterSnapshotEFP: a snapshot of the same graph at a later time changes what shows that time, and
+// nothing that belongs to an account or a list.
+func TestLaterSnapshotEFP(t *testing.T) {
+	s := hub(60)
+	before, after := inMemory(t, s, smallEFP), inMemory(t, s.with("meta.json", `{"format":1,"as_of":"2026-11-21T03:04:05.678Z"}`), smallEFP)
+	c, _ := smallEFP.Config.WithDefaults()
+	for key, body := range after {
+		if before[key] != body && key != c.RankedKey() && key != site.RootKey && !strings.HasPrefix(string(key), "_manifest/") {
+			t.Errorf("%s: got %s at one time, want it unchanged: %s", key, before[key], body)
+		}
+	}
+	if !strings.Contains(after[c.RankedKey()], `"2026-11-21T03:04:05.678Z"`) || len(after) != len(before) {
+		t.Errorf("got %d objects instead of %d, or ranked without the time: %.200s", len(after), len(before), after[c.RankedKey()])
 	}
 }
 

@@ -28,7 +28,7 @@ func ParseRecord(line []byte, timed bool) (tokenID string, r site.Record, added 
 	if row.isAddress {
 		row.data = row.address.String()
 	}
-	return row.tokenID, site.Record{Version: row.version, RecordType: row.recordType, Data: row.data, Tags: row.tags}, row.added, nil
+	return row.tokenID, site.Record{Version: row.version, RecordType: row.recordType, Data: row.data, Tags: row.tags}, shownTime(row.added), nil
 }
 
 // A Graph is a snapshot in memory.
@@ -64,7 +64,7 @@ func (g Graph) TimedRecords() map[string][]TimedRecord {
 			} else {
 				data = g.accounts[r.data].String()
 			}
-			all[token] = append(all[token], TimedRecord{data, added[i]})
+			all[token] = append(all[token], TimedRecord{data, shownTime(added[i])})
 		}
 	}
 	return all

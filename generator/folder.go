@@ -42,11 +42,11 @@ func (d *folderDestination) create(next string, p *plan, _ string) (output, func
 	return &folder{files: d.files, path: next, live: d.path, plan: p}, func() error { return nil }, nil
 }
 
-// A folderBatch writes files. It remembers the last folder that it created, because successive
-// objects are often in the same one.
+// A folderBatch writes files. It remembers the last folders that it created, because successive
+// objects are often in the same few.
 type folderBatch struct {
 	*folder
-	made string
+	made [4]string
 }
 
 func (f *folder) begin() batch       { return &folderBatch{folder: f} }
@@ -54,11 +54,12 @@ func (f *folder) finish(batch) error { return nil }
 
 func (b *folderBatch) put(entry site.Entry, body []byte) error {
 	name := filepath.Join(b.path, filepath.FromSlash(string(entry.Key)))
-	if dir := filepath.Dir(name); dir != b.made {
+	if dir := filepath.Dir(name); !slices.Contains(b.made[:], dir) {
 		if err := makeFolder(b.files, dir); err != nil {
 			return err
 		}
-		b.made = dir
+		copy(b.made[1:], b.made[:])
+		b.made[0] = dir
 	}
 	if b.plan != nil && b.plan.isUnchanged(entry.Key) && b.link(entry.Key, name) {
 		return nil

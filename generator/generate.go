@@ -243,7 +243,10 @@ func (r *run) render(ctx context.Context, renderer *renderer, out output) (index
 	if err != nil {
 		return index{}, err
 	}
-	x := newIndex(renderer, entries)
+	x, err := newIndex(ctx, renderer, entries, r.Workers)
+	if err != nil {
+		return index{}, err
+	}
 	r.report.Counts = x.root.Counts
 	r.report.Duration.Render += time.Since(start).Seconds()
 	return x, nil

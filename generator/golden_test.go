@@ -39,7 +39,11 @@ func TestGolden(t *testing.T) {
 					s[strings.TrimPrefix(name, "snapshot/")] = text
 				}
 			}
-			got := inMemory(t, s, small)
+			o := small
+			if strings.HasPrefix(filepath.Base(name), "efp") {
+				o = smallEFP
+			}
+			got := inMemory(t, s, o)
 			if *update {
 				overwrite(t, name, formatArchive(comment, s, got))
 			} else if err := got.Compare(want); err != nil {
@@ -71,8 +75,10 @@ func parseArchive(body string) (comment string, files map[string]string) {
 func formatArchive(comment string, s snapshot, o objects) string {
 	var b strings.Builder
 	b.WriteString(comment)
-	for _, name := range []string{"meta.json", "lists.ndjson", "accounts.ndjson", "records.ndjson", "events.ndjson", "badges.ndjson"} {
-		b.WriteString("-- snapshot/" + name + " --\n" + s[name])
+	for _, name := range []string{"meta.json", "lists.ndjson", "accounts.ndjson", "records.ndjson", "events.ndjson", "badges.ndjson", "recommended.ndjson"} {
+		if text, ok := s[name]; ok {
+			b.WriteString("-- snapshot/" + name + " --\n" + text)
+		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(o), func(a, b site.Key) int {
 		return cmp.Or(cmp.Compare(rankInArchive(a), rankInArchive(b)), cmp.Compare(a, b))
@@ -85,7 +91,7 @@ func formatArchive(comment string, s snapshot, o objects) string {
 // rankInArchive puts the answers of the API before the search shards and the rest, and
 // the manifest last.
 func rankInArchive(key site.Key) int {
-	for i, prefix := range []string{"_search/", "_variants/", "_errors/", "_site", "_manifest/"} {
+	for i, prefix := range []string{"_unknown/", "_search/", "_variants/", "_errors/", "_site", "_manifest/"} {
 		if strings.HasPrefix(string(key), prefix) {
 			return i + 1
 		}

@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -36,7 +37,7 @@ type graph struct {
 	badges []badge      // sorted by account and event; the smallest token of each
 
 	// What only the API efp shows.
-	added       []int64          // by record; milliseconds since the Unix epoch, 0 for none
+	added       []int64          // by record; milliseconds since the Unix epoch, noTime for none
 	recommended []recommendedRow // in order, each address once; the graph need not know it
 	addresses   int              // rows of accounts, accounts of lists, and addresses that a list holds
 	listOps     uint64           // operations on lists that made the graph
@@ -44,6 +45,9 @@ type graph struct {
 
 // none is an index that no account or list has.
 const none = ^uint32(0)
+
+// noTime is the time of a record of which it is not known.
+const noTime = math.MinInt64
 
 // otherData marks record.data as an index into graph.other instead of an account.
 const otherData = uint32(1) << 31

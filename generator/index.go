@@ -2,7 +2,6 @@ package generator
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/followpress/followpress/site"
@@ -10,20 +9,21 @@ import (
 
 // An index is the manifest and the root of a site.
 type index struct {
-	shards []site.Manifest // sorted by name
-	root   site.Root
+	entries *entryTable
+	root    site.Root
+	workers int
 }
 
 // newIndex makes the manifest and the root for the rendered objects.
-func newIndex(s *renderer, entries []site.Entry) index {
+func newIndex(ctx context.Context, s *renderer, entries *entryTable, workers int) (index, error) {
 	g := s.graph
-	digits := site.ShardDigits(len(entries))
-	x := index{root: site.Root{
+	digits := site.ShardDigits(len(entries.all))
+	x := index{entries: entries, workers: workers, root: site.Root{
 		Format: site.Format, AsOf: g.asOf, Config: s.config, BucketDigits: s.bucketDigits, TokenDigits: s.tokenDigits, ShardDigits: digits,
 		HeaderRules: s.config.HeaderRules(), Manifest: map[string]site.MD5{},
 		Counts: site.Counts{
 			Accounts: len(g.accounts), Lists: len(g.tokens), Records: len(g.records), Names: len(g.names),
-			Events: len(g.events), Objects: len(entries),
+			Events: len(g.events), Objects: len(entries.all), Bytes: entries.bytes(),
 		},
 	}}
 	for list := range g.tokens {
@@ -32,66 +32,65 @@ func newIndex(s *renderer, entries []site.Entry) index {
 			x.root.Counts.Primary++
 		}
 	}
-	for _, e := range entries {
-		x.root.Counts.Bytes += e.Size
+	if err := entries.divide(ctx, digits, workers); err != nil {
+		return index{}, err
 	}
-	x.shards = sharded(entries, digits)
-	var body []byte
-	for _, m := range x.shards {
-		body = m.Append(body[:0])
-		x.root.Manifest[m.Shard] = site.Sum(body)
+	digests := func(entry site.Entry) {
+		x.root.Manifest[strings.TrimPrefix(string(entry.Key), string(site.ManifestKey("")))] = entry.MD5
 	}
-	return x
+	return x, x.render(ctx, discard{}, digests)
 }
 
-// sharded sorts entries into manifest shards. They share one allocation, because together with the
-// entries it is the largest after the graph.
-func sharded(entries []site.Entry, digits int) []site.Manifest {
-	names := site.HashPrefixes(digits)
-	number := make(map[string]int, len(names))
-	for i, name := range names {
-		number[name] = i
+// render renders the manifest into out and tells each of its shards.
+func (x index) render(ctx context.Context, out output, rendered func(site.Entry)) error {
+	type shards struct {
+		batch   batch
+		entries []site.Entry
 	}
-	shardOf, sizes := make([]int32, len(entries)), make([]int, len(names))
-	for i, e := range entries {
-		n := number[site.ManifestShard(e.Key, digits)]
-		shardOf[i] = int32(n)
-		sizes[n]++
+	const perBatch = 16
+	firsts := func(yield func(int, error) bool) {
+		for first := 0; first < len(x.entries.shardNames); first += perBatch {
+			if !yield(first, nil) {
+				return
+			}
+		}
 	}
-	shards, rest := make([]site.Manifest, len(names)), make([]site.Entry, len(entries))
-	for n, size := range sizes {
-		shards[n] = site.Manifest{Shard: names[n], Objects: rest[:0:size]}
-		rest = rest[size:]
-	}
-	for i, e := range entries {
-		shards[shardOf[i]].Objects = append(shards[shardOf[i]].Objects, e)
-	}
-	for _, m := range shards {
-		slices.SortFunc(m.Objects, func(a, b site.Entry) int { return strings.Compare(string(a.Key), string(b.Key)) })
-	}
-	return shards
+	return inOrder(ctx, x.workers, firsts,
+		func(first int, _ *ticket[shards]) (shards, error) {
+			s := shards{batch: out.begin()}
+			var body []byte
+			for n := first; n < min(first+perBatch, len(x.entries.shardNames)); n++ {
+				m := x.entries.shard(n)
+				body = m.Append(body[:0])
+				entry := entryOf(site.ManifestKey(m.Shard), body)
+				if err := s.batch.put(entry, body); err != nil {
+					return s, err
+				}
+				s.entries = append(s.entries, entry)
+			}
+			return s, nil
+		},
+		func(s shards) error {
+			for _, entry := range s.entries {
+				rendered(entry)
+			}
+			return out.finish(s.batch)
+		})
 }
 
 // objects is the number of objects, including manifest and root.
-func (x index) objects() int { return x.root.Counts.Objects + len(x.shards) + 1 }
+func (x index) objects() int { return x.root.Counts.Objects + len(x.entries.shardNames) + 1 }
 
 // write puts the manifest and, last, the root into out.
 func (x index) write(ctx context.Context, out output) error {
-	b := out.begin()
-	var body []byte
-	for _, m := range x.shards {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		body = m.Append(body[:0])
-		if err := b.put(entryOf(site.ManifestKey(m.Shard), body), body); err != nil {
-			return err
-		}
+	if err := x.render(ctx, out, func(site.Entry) {}); err != nil {
+		return err
 	}
 	body, err := x.root.Encode()
 	if err != nil {
 		return err
 	}
+	b := out.begin()
 	if err := b.put(entryOf(site.RootKey, body), body); err != nil {
 		return err
 	}
@@ -126,34 +125,35 @@ func (x index) diff(ctx context.Context, live *liveSite) (*plan, error) {
 	}
 	p.changed[site.RootKey] = site.Altered
 	resharded := live.root.ShardDigits != x.root.ShardDigits
-	var old []site.Manifest
+	old := newEntryTable(0)
 	if resharded {
 		// The number of shards has changed: sort the live entries into the new shards.
-		var entries []site.Entry
 		for shard := range live.root.Manifest {
 			m, err := live.manifest(ctx, shard)
 			if err != nil {
 				return nil, err
 			}
 			p.changed[site.ManifestKey(shard)] = site.Gone
-			entries = append(entries, m.Objects...)
+			old.add(m.Objects)
 		}
-		old = sharded(entries, x.root.ShardDigits)
+		if err := old.divide(ctx, x.root.ShardDigits, x.workers); err != nil {
+			return nil, err
+		}
 	}
-	for i, m := range x.shards {
-		if !resharded && live.root.Manifest[m.Shard] == x.root.Manifest[m.Shard] {
+	for i, shard := range x.entries.shardNames {
+		if !resharded && live.root.Manifest[shard] == x.root.Manifest[shard] {
 			continue
 		}
 		var was site.Manifest
 		if resharded {
-			was = old[i]
-			p.changed[site.ManifestKey(m.Shard)] = site.Added
-		} else if was, err = live.manifest(ctx, m.Shard); err != nil {
+			was = old.shard(i)
+			p.changed[site.ManifestKey(shard)] = site.Added
+		} else if was, err = live.manifest(ctx, shard); err != nil {
 			return nil, err
 		} else {
-			p.changed[site.ManifestKey(m.Shard)] = site.Altered
+			p.changed[site.ManifestKey(shard)] = site.Altered
 		}
-		for _, c := range site.Diff(was.Objects, m.Objects) {
+		for _, c := range site.Diff(was.Objects, x.entries.shard(i).Objects) {
 			p.changed[c.Key] = c.Reason
 		}
 	}

@@ -28,7 +28,7 @@ type loader struct {
 	wanted   []string // by account; the list that it names as primary
 	seen     []bool   // by account; whether it had a row
 	incoming []incomingRecord
-	added    []int64 // by incoming record; nil unless the API is efp
+	added    []int64                         // by incoming record; nil unless the API is efp
 	badges   map[accountEvent]refreshedBadge // newer than the snapshot
 }
 

@@ -200,13 +200,23 @@ func (r *relations) listsOf(account uint32) []uint32 {
 // recordOf returns the record of a holder.
 func (r *relations) recordOf(h holder) record { return r.records[r.offsets[h.list]+uint64(h.at)] }
 
-// addedAt returns the time of the record of a holder.
-func (r *relations) addedAt(h holder) int64 { return r.added[r.offsets[h.list]+uint64(h.at)] }
+// addedAt returns the time of the record of a holder, as the API shows it.
+func (r *relations) addedAt(h holder) int64 {
+	return shownTime(r.added[r.offsets[h.list]+uint64(h.at)])
+}
+
+// shownTime returns a time as the API shows it: 1970 if it is not known.
+func shownTime(added int64) int64 {
+	if added == noTime {
+		return 0
+	}
+	return added
+}
 
 // newestFollow returns the first follow among the holders of an account that has a time.
 func (r *relations) newestFollow(account uint32) (newest holder, ok bool) {
 	for _, h := range r.holdersOf(account) {
-		if r.addedAt(h) != 0 && r.isFollow(r.recordOf(h)) {
+		if r.added[r.offsets[h.list]+uint64(h.at)] != noTime && r.isFollow(r.recordOf(h)) {
 			return h, true
 		}
 	}

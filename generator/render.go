@@ -263,8 +263,8 @@ func (discard) finish(batch) error           { return nil }
 func (discard) put(site.Entry, []byte) error { return nil }
 
 // render renders every object into out and returns their entries in the order of the site.
-func (s *renderer) render(ctx context.Context, workers int, out output, progress Progress) ([]site.Entry, error) {
-	all := make([]site.Entry, 0, s.objects())
+func (s *renderer) render(ctx context.Context, workers int, out output, progress Progress) (*entryTable, error) {
+	all := newEntryTable(s.objects())
 	budget := semaphore.NewWeighted(int64(workers) * budgetPerWorker)
 	err := inOrder(ctx, workers, s.chunks(),
 		func(c chunk, t *ticket[piece]) (piece, error) {
@@ -276,7 +276,7 @@ func (s *renderer) render(ctx context.Context, workers int, out output, progress
 			return p.piece, p.err
 		},
 		func(p piece) error {
-			all = append(all, p.entries...)
+			all.add(p.entries)
 			progress.Add(int64(len(p.entries)))
 			defer budget.Release(p.budget)
 			return out.finish(p.batch)
@@ -284,8 +284,8 @@ func (s *renderer) render(ctx context.Context, workers int, out output, progress
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(all)) != s.objects() {
-		return nil, fmt.Errorf("rendered %d objects instead of %d: this is a bug", len(all), s.objects())
+	if int64(len(all.all)) != s.objects() {
+		return nil, fmt.Errorf("rendered %d objects instead of %d: this is a bug", len(all.all), s.objects())
 	}
 	return all, nil
 }

@@ -27,7 +27,7 @@ type recordRow struct {
 	isAddress  bool   // whether the type is address and the data a valid one
 	data       string // lower-case hexadecimal, unless isAddress
 	tags       []string
-	added      int64 // milliseconds since the Unix epoch; 0 for none
+	added      int64 // milliseconds since the Unix epoch; noTime for none
 }
 
 type accountRow struct {
@@ -108,7 +108,7 @@ func parseRecordRow(line []byte, timed bool) (recordRow, error) {
 	if in.RecordType == "" {
 		return recordRow{}, errors.New("record_type: missing or empty")
 	}
-	r := recordRow{tokenID: in.TokenID, version: *in.Version, recordType: in.RecordType}
+	r := recordRow{tokenID: in.TokenID, version: *in.Version, recordType: in.RecordType, added: noTime}
 	if in.RecordType == typeAddress {
 		address, err := site.ParseAddress(in.Data)
 		r.address, r.isAddress = address, err == nil

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/followpress/followpress/site"
 )
 
@@ -284,38 +282,42 @@ type partition struct {
 func newPartition(ctx context.Context, workers, digits int, things []uint32, text func(thing uint32) string) (partition, error) {
 	p := partition{digits: digits, names: site.HashPrefixes(digits)}
 	bucketOf := make([]uint16, len(things))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(workers)
-	const chunk = 4096
-	for from := 0; from < len(things); from += chunk {
-		group.Go(func() error {
-			for i := from; i < min(from+chunk, len(things)); i++ {
-				number, err := strconv.ParseUint(site.UserBucket(text(things[i]), digits), 16, 16)
-				if err != nil {
-					return err // does not happen: there are at most 4 digits
-				}
-				bucketOf[i] = uint16(number)
-			}
-			return ctx.Err()
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err := inChunks(ctx, workers, len(things), func(i int) (err error) {
+		bucketOf[i], err = bucketNumber(site.UserBucket(text(things[i]), digits))
+		return err
+	})
+	if err != nil {
 		return partition{}, err
 	}
-	p.offsets = make([]uint32, len(p.names)+1)
-	for _, bucket := range bucketOf {
-		p.offsets[int(bucket)+1]++
-	}
-	for bucket := range p.names {
-		p.offsets[bucket+1] += p.offsets[bucket]
-	}
-	next := slices.Clone(p.offsets)
-	p.things = make([]uint32, len(things))
-	for i, bucket := range bucketOf {
-		p.things[next[bucket]] = things[i]
-		next[bucket]++
+	p.offsets, p.things = groupByBucket(bucketOf, len(p.names))
+	for i, at := range p.things {
+		p.things[i] = things[at]
 	}
 	return p, nil
+}
+
+// bucketNumber returns the place of a bucket among all buckets with names of as many digits.
+func bucketNumber(name string) (uint16, error) {
+	n, err := strconv.ParseUint(name, 16, 16)
+	return uint16(n), err
+}
+
+// groupByBucket groups the indexes of a slice by the buckets in it. Those of a bucket stay in order.
+func groupByBucket(bucketOf []uint16, buckets int) (offsets, order []uint32) {
+	offsets = make([]uint32, buckets+1)
+	for _, bucket := range bucketOf {
+		offsets[int(bucket)+1]++
+	}
+	for bucket := range buckets {
+		offsets[bucket+1] += offsets[bucket]
+	}
+	next := slices.Clone(offsets)
+	order = make([]uint32, len(bucketOf))
+	for i, bucket := range bucketOf {
+		order[next[bucket]] = uint32(i)
+		next[bucket]++
+	}
+	return offsets, order
 }
 
 // in returns the things in a bucket.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -85,22 +86,32 @@ func (l *lease) context(parent context.Context) (context.Context, context.Cancel
 		return nil, nil, errNotHeld
 	}
 	ctx, cancel := context.WithCancel(parent)
-	stop := context.AfterFunc(l.ended, cancel)
-	return &leasedContext{ctx, l}, func() { stop(); cancel() }, nil
+	leased := &leasedContext{Context: ctx, lease: l}
+	stop := context.AfterFunc(l.ended, func() {
+		leased.cut.Store(true)
+		cancel()
+	})
+	return leased, func() { stop(); cancel() }, nil
 }
 
-// A leasedContext reads the lease's clock in Err, so that it does not depend on the timer.
+// A leasedContext reads the lease's clock in Err, so that it does not depend on the timer. Once the
+// lease has ended, it stays ended: a heartbeat renews the lease for other requests.
 type leasedContext struct {
 	context.Context
 	lease *lease
+	cut   atomic.Bool // whether the lease has ended
 }
 
-// Err is the error of the context, or errNotHeld if the lease has ended.
+// Err is errNotHeld if the lease has ended, or the error of the context.
 func (c *leasedContext) Err() error {
+	if c.cut.Load() {
+		return errNotHeld
+	}
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
 	if !c.lease.held() {
+		c.cut.Store(true)
 		return errNotHeld
 	}
 	return nil

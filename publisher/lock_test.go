@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/followpress/followpress/site"
@@ -158,6 +159,38 @@ func TestLeaseEnds(t *testing.T) {
 		t.Errorf("after a heartbeat: got %v, %v, want no error", err, again.Err())
 	}
 	cancel()
+}
+
+// A request that the end of the lease has cut off can be tried again, even if a heartbeat has renewed
+// the lease before the request returns; that renewal does not let the request go on.
+func TestLeaseIsRenewedAfterItsEnd(t *testing.T) {
+	for name, end := range map[string]func(context.Context, *lease){
+		"by the timer": func(ctx context.Context, _ *lease) { <-ctx.Done() },
+		"by the clock": func(_ context.Context, l *lease) { // as after a stop, before the timer fires
+			l.timer.Stop()
+			time.Sleep(time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := retrying(storage.OpenLocal(t.TempDir()), time.Second)
+				b.lease = newLease(time.Minute, time.Now())
+				defer b.lease.release()
+				err := b.attempt(time.Hour, func(ctx context.Context) error {
+					end(ctx, b.lease)
+					first := ctx.Err()
+					b.lease.renew(time.Now())
+					if again := ctx.Err(); first == nil || !errors.Is(again, first) {
+						t.Errorf("context of the request: got %v, and %v after a heartbeat, want the same error", first, again)
+					}
+					return context.Canceled // as a request whose context has ended
+				})
+				if !errors.Is(err, errNotHeld) || !isRetryable(err) {
+					t.Errorf("request: got %v, want errNotHeld, which is retryable", err)
+				}
+			})
+		})
+	}
 }
 
 // A publisher whose lease has expired during a publish stops, and the site of the new

@@ -128,7 +128,8 @@ func (b *retryingBucket) attempt(limit time.Duration, attempt func(context.Conte
 	}
 	defer end()
 	err = attempt(leased)
-	if err != nil && !b.lease.held() {
+	// A heartbeat may have renewed the lease since it cut off this attempt.
+	if err != nil && (errors.Is(leased.Err(), errNotHeld) || !b.lease.held()) {
 		return errors.Join(errNotHeld, err)
 	}
 	return err

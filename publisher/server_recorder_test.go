@@ -154,6 +154,18 @@ func (r *recorder) objectsPut() map[site.Key]int {
 // deletes reports whether objects were deleted, many at once.
 func (r *recorder) deletes() bool { return r.of(http.MethodPost) > 0 }
 
+// found reports whether a key was there when it was first read.
+func (r *recorder) found(key site.Key) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, q := range r.requests {
+		if q.method == http.MethodGet && slices.Contains(q.keys, key) && (q.status == http.StatusOK || q.status == http.StatusNotFound) {
+			return q.status == http.StatusOK
+		}
+	}
+	return false
+}
+
 // moments are when the writes of the keys that a condition chooses first began and last ended.
 func (r *recorder) moments(t testing.TB, what, method string, choose func(site.Key) bool) (first, last int) {
 	t.Helper()

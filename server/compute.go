@@ -25,7 +25,7 @@ type computation struct {
 	read  reader
 	root  *site.Root
 	ask   site.Ask
-	route *site.Route
+	users []string // of the body
 }
 
 // A problemError says that the answer is a problem.
@@ -46,18 +46,22 @@ func (h *Handler) compute(ctx context.Context, v *liveSite, r site.Resolution, u
 }
 
 func (h *Handler) computeOnce(ctx context.Context, v *liveSite, r site.Resolution, users []string) (*object, error) {
+	answer, ok := computations[r.Route.ID]
+	if !ok {
+		return nil, fmt.Errorf("no computation for %s", r.Route.Pattern)
+	}
 	return h.consistent(ctx, v, func(read reader, root *site.Root) (*object, error) {
-		c := computation{ctx: ctx, read: read, root: root, ask: r.Ask, route: r.Route}
-		o, err := h.inBuffer(&c, users, false)
+		c := computation{ctx: ctx, read: read, root: root, ask: r.Ask, users: users}
+		o, err := c.inBuffer(h, false, answer)
 		if errors.Is(err, errNoRoom) {
-			o, err = h.inBuffer(&c, users, true)
+			o, err = c.inBuffer(h, true, answer)
 		}
 		return o, err
 	})
 }
 
 // inBuffer makes the answer in a new buffer.
-func (h *Handler) inBuffer(c *computation, users []string, alone bool) (o *object, err error) {
+func (c *computation) inBuffer(h *Handler, alone bool, answer func(*computation) error) (o *object, err error) {
 	if c.buffer, err = h.newBuffer(c.ctx, alone); err != nil {
 		return nil, err
 	}
@@ -66,59 +70,48 @@ func (h *Handler) inBuffer(c *computation, users []string, alone bool) (o *objec
 			c.free()
 		}
 	}()
-	if err := c.answer(users); err != nil {
+	if err := answer(c); err != nil {
 		return nil, err
 	}
 	return c.object(), nil
 }
 
-// answer appends the answer to the body.
-func (c *computation) answer(users []string) error {
-	switch c.route.ID {
-	case site.RouteUserENS:
-		return c.ens()
-	case site.RouteUserSimpleProfile:
-		return c.simpleProfile()
-	case site.RouteUserPrimaryList:
-		return c.primaryList()
-	case site.RouteUserRecords:
-		return c.listRecords()
-	case site.RouteUserFollowing, site.RouteListFollowing:
-		return c.following(false)
-	case site.RouteUserAllFollowing, site.RouteListAllFollowing:
-		return c.following(true)
-	case site.RouteUserSearch, site.RouteListSearch:
-		return c.searchFollowing()
-	case site.RouteUserFollowers, site.RouteListFollowers, site.RouteUserLatestFollowers, site.RouteListLatestFollowers:
-		return c.followers(false)
-	case site.RouteUserAllFollowers, site.RouteListAllFollowers:
-		return c.followers(true)
-	case site.RouteUserSearchFollowers, site.RouteListSearchFollowers:
-		return c.searchFollowers()
-	case site.RouteUserFollowingAddresses, site.RouteListFollowingAddresses:
-		return c.followingAddresses()
-	case site.RouteExportState:
-		return c.exportState()
-	case site.RouteUserFollowerState, site.RouteListFollowerState:
-		return c.followerState()
-	case site.RouteUserButtonState, site.RouteListButtonState:
-		return c.buttonState()
-	case site.RouteButtonStateBatch:
-		return c.buttonStates(users)
-	case site.RouteCommonFollowers:
-		return c.commonFollowers()
-	case site.RouteRanked:
-		return c.ranked()
-	case site.RouteRankedSearch:
-		return c.rankedSearch()
-	case site.RouteUserRecommended, site.RouteListRecommended:
-		return c.recommended(appendRecommended)
-	case site.RouteUserRecommendedDetails, site.RouteListRecommendedDetails:
-		return c.recommended(appendRecommendedDetails)
-	case site.RouteDiscover:
-		return c.discover()
-	}
-	return fmt.Errorf("no computation for %s", c.route.Pattern)
+// computations append the answers of routes to the body.
+var computations = map[site.RouteID]func(*computation) error{
+	site.RouteUserENS:                (*computation).ens,
+	site.RouteUserSimpleProfile:      (*computation).simpleProfile,
+	site.RouteUserPrimaryList:        (*computation).primaryList,
+	site.RouteUserRecords:            (*computation).listRecords,
+	site.RouteUserFollowing:          (*computation).following,
+	site.RouteListFollowing:          (*computation).following,
+	site.RouteUserAllFollowing:       (*computation).allFollowing,
+	site.RouteListAllFollowing:       (*computation).allFollowing,
+	site.RouteUserSearch:             (*computation).searchFollowing,
+	site.RouteListSearch:             (*computation).searchFollowing,
+	site.RouteUserFollowers:          (*computation).followers,
+	site.RouteListFollowers:          (*computation).followers,
+	site.RouteUserLatestFollowers:    (*computation).followers,
+	site.RouteListLatestFollowers:    (*computation).followers,
+	site.RouteUserAllFollowers:       (*computation).allFollowers,
+	site.RouteListAllFollowers:       (*computation).allFollowers,
+	site.RouteUserSearchFollowers:    (*computation).searchFollowers,
+	site.RouteListSearchFollowers:    (*computation).searchFollowers,
+	site.RouteUserFollowingAddresses: (*computation).followingAddresses,
+	site.RouteListFollowingAddresses: (*computation).followingAddresses,
+	site.RouteExportState:            (*computation).exportState,
+	site.RouteUserFollowerState:      (*computation).userFollowerState,
+	site.RouteListFollowerState:      (*computation).listFollowerState,
+	site.RouteUserButtonState:        (*computation).buttonState,
+	site.RouteListButtonState:        (*computation).buttonState,
+	site.RouteButtonStateBatch:       (*computation).buttonStates,
+	site.RouteCommonFollowers:        (*computation).commonFollowers,
+	site.RouteRanked:                 (*computation).ranked,
+	site.RouteRankedSearch:           (*computation).rankedSearch,
+	site.RouteUserRecommended:        (*computation).recommended,
+	site.RouteListRecommended:        (*computation).recommended,
+	site.RouteUserRecommendedDetails: (*computation).recommendedDetails,
+	site.RouteListRecommendedDetails: (*computation).recommendedDetails,
+	site.RouteDiscover:               (*computation).discover,
 }
 
 // add appends text to the body.
@@ -191,14 +184,14 @@ func (c *computation) findSubject() (subject, error) {
 	return c.lookUp(c.ask.User)
 }
 
-// findList returns the list that the path names, or the primary list of the user; "" for none. Whether the
-// list exists, records tells.
-func (c *computation) findList() (tokenID string, err error) {
+// findList returns the list that the path names, or the primary list of the user; "" for none, and how much
+// it holds. Whether a list that the path names exists, records tells.
+func (c *computation) findList() (tokenID string, held int, err error) {
 	if c.ask.TokenID != "" {
-		return c.ask.TokenID, nil
+		return c.ask.TokenID, anyNumber, nil
 	}
 	s, err := c.lookUp(c.ask.User)
-	return s.list, err
+	return s.list, s.held, err
 }
 
 // lookUp looks up an address or a name. An address that the graph does not know has nothing.
@@ -250,20 +243,29 @@ func (c *computation) addressOf(user string) (string, error) {
 	return s.address, err
 }
 
-// records calls f for what a list holds, in its order. It does nothing for the list "".
-func (c *computation) records(list string, f func(address, tags []byte) error) error {
+// anyNumber is a number of records that nothing is known about.
+const anyNumber = -1
+
+// records calls f for what a list holds, in its order. held says how many that should be. It does nothing
+// for the list "".
+func (c *computation) records(list string, held int, f func(address, tags []byte) error) error {
 	if list == "" {
 		return nil
 	}
 	err := c.use(c.root.Config.ListKey(list, site.Records), func(records []byte) error {
+		n := 0
 		for address, tags := range site.HeldRecords(records) {
 			if err := f(address, tags); err != nil {
 				return err
 			}
+			n++
+		}
+		if held != anyNumber && n != held {
+			return errMixed
 		}
 		return nil
 	})
-	if list == c.ask.TokenID && errors.Is(err, storage.ErrNotFound) {
+	if list == c.ask.TokenID && errors.Is(err, storage.ErrNotFound) && held == anyNumber {
 		return &problemError{site.NoSuchList}
 	}
 	return mixedIfAbsent(err)

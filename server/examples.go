@@ -31,7 +31,15 @@ func FindExamples(ctx context.Context, store Store, root *site.Root) (Examples, 
 	if err != nil {
 		return x, fmt.Errorf("find an example: %w", err)
 	}
-	x.TokenID, _ = site.FindUser(bucket, x.Address)
+	if root.Config.EFP() {
+		node, _, err := site.FindUserNode(bucket, x.Address)
+		if err != nil {
+			return x, fmt.Errorf("find an example: %w", err)
+		}
+		x.TokenID = node.List
+	} else {
+		x.TokenID, _ = site.FindUser(bucket, x.Address)
+	}
 	var details site.ListDetails
 	if err := getJSON(ctx, store, root.Config.ListKey(x.TokenID, site.Details), &details); err != nil {
 		return x, err

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -47,8 +48,30 @@ func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
 
 // FuzzServe sends arbitrary bytes to the whole server: every answer is one of the
 // documented ones, and never a failure of the server.
-func FuzzServe(f *testing.F) {
-	files, _, err := generator.ToMemory(f.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{})
+func FuzzServe(f *testing.F) { fuzzServe(f, site.Config{}) }
+
+// FuzzServeEFP is FuzzServe for a site of the whole API.
+func FuzzServeEFP(f *testing.F) {
+	const user = "/api/v1/users/0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf/"
+	for _, target := range []string{
+		user + "account", user + "following?limit=3&sort=FOLLOWERS&tags=top8,x&include=ens", user + "allFollowers?offset=2&sort=earliest",
+		user + "searchFollowers?term=%C3%89&limit=0", user + "commonFollowers?leader=nobody.eth", user + "commonFollowers", user + user[8:] + "followerState",
+		user + "recommended/details?limit=1001", user + "ens", user + "badges?cache=fresh", "/api/v1/leaderboard/ranked?sort=top8&direction=ASC&offset=7",
+		"/api/v1/leaderboard/search?term=et", "/api/v1/discover?offset=3", "/api/v1/exportState/104", "/api/v1/lists/104/x.eth/buttonState", "/api/v1/stats",
+		"/api/v1/lists/104/tags", "/_unknown/account", "/_search/tokens/0", "/api/v1/users//account", "/api/v1/lists/104/latestFollowers?offset=999999999999999999",
+	} {
+		f.Add("GET", target, "", []byte(nil))
+	}
+	for _, body := range []string{`["0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf","x.eth",""]`, "[]", "[1]", "x", ""} {
+		f.Add("POST", "/api/v1/lists/104/buttonStateBatch", fmt.Sprintf("Content-Length: %d\r\n", len(body)), []byte(body))
+	}
+	f.Add("POST", "/api/v1/lists/104/buttonStateBatch", "Content-Length: 131073\r\n", []byte("["))
+	f.Add("POST", "/api/v1/lists/01/buttonStateBatch", "Transfer-Encoding: chunked\r\n", []byte("2\r\n[]\r\n0\r\n\r\n"))
+	fuzzServe(f, site.Config{API: site.APIEFP})
+}
+
+func fuzzServe(f *testing.F, config site.Config) {
+	files, _, err := generator.ToMemory(f.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{Config: config})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -139,7 +162,7 @@ func seedRequests(f *testing.F) {
 // Statuses that a server without faults and with its store at hand may give; those of
 // the second line are net/http's own.
 var known = []int{
-	200, 204, 304, 400, 404, 405,
+	200, 204, 304, 400, 404, 405, 413,
 	417, 431, 501, 505,
 }
 
@@ -183,7 +206,8 @@ func checkAnswer(t *testing.T, request *http.Request, response *http.Response, b
 			problem := *response
 			checkProblem(t, request.RequestURI, &problem, body)
 		}
-		if header.Get("ETag") != "" || (status == http.StatusMethodNotAllowed) != (header.Get("Allow") == site.AllowedMethods) {
+		allow := header.Get("Allow")
+		if header.Get("ETag") != "" || (status == http.StatusMethodNotAllowed) != (allow == site.AllowedMethods || allow == site.PostMethods) {
 			t.Errorf("%d: got %v, want no ETag, and Allow with 405 only", status, header)
 		}
 	}

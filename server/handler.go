@@ -269,18 +269,26 @@ func (h *Handler) find(ctx context.Context, v *liveSite, r site.Resolution, user
 
 // unknown returns the answer for an address that the graph does not know.
 func (h *Handler) unknown(ctx context.Context, v *liveSite, r site.Resolution) (*object, error) {
-	template, err := v.template(r.Unknown, func() ([]byte, error) {
-		o, err := h.cache.get(ctx, cacheKey{version: v.version, key: r.Unknown})
-		if err != nil {
-			return nil, err
-		}
-		defer o.release()
-		return bytes.Clone(o.body), nil
-	})
+	template, err := h.template(ctx, v, r.Unknown)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", r.Unknown, err)
+		return nil, err
 	}
 	return newObject(bytes.ReplaceAll(template, []byte(site.UnknownAddress), []byte(r.Address))), nil
+}
+
+// template returns an object UnknownKey. The live site keeps them: they are few and small.
+func (h *Handler) template(ctx context.Context, v *liveSite, key site.Key) ([]byte, error) {
+	if body, ok := v.templates.Load(key); ok {
+		return body.([]byte), nil
+	}
+	o, err := h.cache.get(ctx, cacheKey{version: v.version, key: key})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	defer o.release()
+	body := bytes.Clone(o.body)
+	v.templates.Store(key, body)
+	return body, nil
 }
 
 // refresh answers cache=fresh for an object that is stored.
@@ -302,8 +310,14 @@ func (h *Handler) refresh(ctx context.Context, v *liveSite, r site.Resolution, s
 		}
 		tokenID = user.list
 	}
-	fresh, err := h.refresher.refresh(ctx, target{v.root.Config, kind, tokenID}, h.logger(ctx),
-		func(body []byte) *object { return h.cache.put(h.live.Load().version, r.Key, body) }) // a new site may be live by then
+	t := target{v.root.Config, kind, tokenID}
+	fresh, err := h.refresher.refresh(ctx, t, h.logger(ctx), func(body []byte) *object {
+		is := h.live.Load().version // a new site may be live by then
+		if t.key() != r.Key {
+			h.cache.put(is, t.key(), body)
+		}
+		return h.cache.put(is, r.Key, body)
+	})
 	var often *tooOftenError
 	switch {
 	case errors.As(err, &often):

@@ -12,8 +12,13 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// following answers with a page of what a list holds: all, or its follows.
-func (c *computation) following(all bool) error {
+// following answers with a page of the follows of a list.
+func (c *computation) following() error { return c.someFollowing(false) }
+
+// allFollowing answers with a page of what a list holds.
+func (c *computation) allFollowing() error { return c.someFollowing(true) }
+
+func (c *computation) someFollowing(all bool) error {
 	s, err := c.findSubject()
 	if err != nil {
 		return err
@@ -87,8 +92,13 @@ func appendFollowing(b, address, tags []byte) []byte {
 	return append(append(b, `","tags":`...), tags...)
 }
 
-// followers answers with a page of who holds an account: all, or those who follow it.
-func (c *computation) followers(all bool) error {
+// followers answers with a page of who follows an account.
+func (c *computation) followers() error { return c.someFollowers(false) }
+
+// allFollowers answers with a page of who holds an account.
+func (c *computation) allFollowers() error { return c.someFollowers(true) }
+
+func (c *computation) someFollowers(all bool) error {
 	s, err := c.findSubject()
 	if err != nil {
 		return err
@@ -189,12 +199,12 @@ func (c *computation) statesTowards(s subject, followers rows) (map[string]site.
 		}
 		states[string(r.Address)] = 0
 	}
-	return states, c.fillStates(s.list, states)
+	return states, c.fillStates(s.list, s.held, states)
 }
 
 // fillStates sets the states of addresses to what a list says of them.
-func (c *computation) fillStates(list string, states map[string]site.State) error {
-	return c.records(list, func(address, tags []byte) error {
+func (c *computation) fillStates(list string, held int, states map[string]site.State) error {
+	return c.records(list, held, func(address, tags []byte) error {
 		if _, asked := states[string(address)]; asked {
 			states[string(address)] = site.StateOf(tags)
 		}
@@ -265,13 +275,13 @@ func (c *computation) profiles(t table, of rows) (profiles, error) {
 
 // followingAddresses answers with the addresses that a list holds, in its order.
 func (c *computation) followingAddresses() error {
-	list, err := c.findList()
+	list, held, err := c.findList()
 	if err != nil {
 		return err
 	}
 	c.body = append(c.body, '[')
 	first := true
-	err = c.records(list, func(address, _ []byte) error {
+	err = c.records(list, held, func(address, _ []byte) error {
 		err := c.addEntry(first, len(address), func(b []byte) []byte {
 			return append(append(append(b, '"'), address...), '"')
 		})
@@ -288,7 +298,7 @@ func (c *computation) followingAddresses() error {
 func (c *computation) exportState() error {
 	c.body = append(c.body, `{"following":[`...)
 	first := true
-	err := c.records(c.ask.TokenID, func(address, tags []byte) error {
+	err := c.records(c.ask.TokenID, anyNumber, func(address, tags []byte) error {
 		if site.StateOf(tags) != site.StateFollow {
 			return nil
 		}
@@ -376,7 +386,7 @@ func (c *computation) common(user subject, t table) (common rows, err error) {
 		return rows{}, err
 	}
 	followed := make(map[site.Address]struct{}, user.held)
-	err = c.records(user.list, func(address, tags []byte) error {
+	err = c.records(user.list, user.held, func(address, tags []byte) error {
 		if a, err := site.ParseAddress(address); err == nil && site.StateOf(tags) == site.StateFollow {
 			followed[a] = struct{}{}
 		}

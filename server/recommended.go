@@ -9,8 +9,12 @@ import (
 // errFull ends the reading of a table whose rest is not needed.
 var errFull = errors.New("the answer is complete")
 
-// recommended answers with recommended accounts, without the account itself and what its list holds.
-func (c *computation) recommended(appendEntry func(b []byte, r site.RecommendedRow) []byte) error {
+// recommended answers with recommended accounts, recommendedDetails with more about them.
+func (c *computation) recommended() error        { return c.recommendedPage(appendRecommended) }
+func (c *computation) recommendedDetails() error { return c.recommendedPage(appendRecommendedDetails) }
+
+// recommendedPage appends recommended accounts, without the account itself and what its list holds.
+func (c *computation) recommendedPage(appendEntry func(b []byte, r site.RecommendedRow) []byte) error {
 	s, err := c.findSubject()
 	if err != nil {
 		return err
@@ -20,7 +24,7 @@ func (c *computation) recommended(appendEntry func(b []byte, r site.RecommendedR
 	}
 	held := make(map[string]struct{}, s.held+1)
 	held[s.address] = struct{}{}
-	err = c.records(s.list, func(address, _ []byte) error {
+	err = c.records(s.list, s.held, func(address, _ []byte) error {
 		held[string(address)] = struct{}{}
 		return nil
 	})

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 
 	json "github.com/goccy/go-json"
@@ -10,43 +9,44 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// followerState answers with what the primary list of the other account says of the user, or of the account
-// of the list.
-func (c *computation) followerState() error {
-	var about string
-	if c.ask.TokenID != "" {
-		s, err := c.lookUpList(c.ask.TokenID)
-		if err != nil {
-			return err
-		}
-		about = s.address
-	} else {
-		address, err := c.addressOf(c.ask.User)
-		if err != nil {
-			return err
-		}
-		about = address
+// userFollowerState answers with what the primary list of the other account says of the user.
+func (c *computation) userFollowerState() error {
+	user, err := c.addressOf(c.ask.User)
+	if err != nil {
+		return err
 	}
 	other, err := c.lookUp(c.ask.Other)
 	if err != nil {
 		return err
 	}
-	state, err := c.state(other.list, about)
+	state, err := c.state(other.list, other.held, user)
 	if err != nil {
 		return err
 	}
-	if c.ask.TokenID != "" {
-		return c.addState(c.ask.TokenID, other.address, state)
-	}
-	if err := c.addText(fmt.Sprintf(`{"addressUser":"%s","addressFollower":"%s","state":`, about, other.address)); err != nil {
+	return c.add([]byte(`{"addressUser":"`+user+`","addressFollower":"`+other.address+`","state":`), state.Append(nil), []byte(`}`))
+}
+
+// listFollowerState answers with what the primary list of the other account says of the account of the
+// list.
+func (c *computation) listFollowerState() error {
+	s, err := c.lookUpList(c.ask.TokenID)
+	if err != nil {
 		return err
 	}
-	return c.add(state.Append(nil), []byte(`}`))
+	other, err := c.lookUp(c.ask.Other)
+	if err != nil {
+		return err
+	}
+	state, err := c.state(other.list, other.held, s.address)
+	if err != nil {
+		return err
+	}
+	return c.addState(c.ask.TokenID, other.address, state)
 }
 
 // buttonState answers with what the list, or the primary list of the user, says of the other account.
 func (c *computation) buttonState() error {
-	list, err := c.findList()
+	list, held, err := c.findList()
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (c *computation) buttonState() error {
 	if err != nil {
 		return err
 	}
-	state, err := c.state(list, other)
+	state, err := c.state(list, held, other)
 	if err != nil {
 		return err
 	}
@@ -67,9 +67,9 @@ func (c *computation) addState(list, address string, state site.State) error {
 }
 
 // state is what a list says of an address; nothing if there is no list.
-func (c *computation) state(list, address string) (site.State, error) {
+func (c *computation) state(list string, held int, address string) (site.State, error) {
 	states := map[string]site.State{address: 0}
-	err := c.fillStates(list, states)
+	err := c.fillStates(list, held, states)
 	return states[address], err
 }
 
@@ -89,27 +89,27 @@ func parseBatch(body []byte) (users []string, ok bool) {
 }
 
 // buttonStates answers with what a list says of each of many users.
-func (c *computation) buttonStates(users []string) error {
-	if err := c.take(2 * len(users) * stateBytes); err != nil {
+func (c *computation) buttonStates() error {
+	if err := c.take(2 * len(c.users) * stateBytes); err != nil {
 		return err
 	}
 	// The list comes first: without one there is nothing to look up.
-	if err := c.records(c.ask.TokenID, func(_, _ []byte) error { return nil }); err != nil {
+	if err := c.records(c.ask.TokenID, anyNumber, func(_, _ []byte) error { return nil }); err != nil {
 		return err
 	}
-	addresses, err := c.addressesOf(users)
+	addresses, err := c.addressesOf(c.users)
 	if err != nil {
 		return err
 	}
-	states := make(map[string]site.State, len(users))
+	states := make(map[string]site.State, len(c.users))
 	for _, address := range addresses {
 		states[address] = 0
 	}
-	if err := c.fillStates(c.ask.TokenID, states); err != nil {
+	if err := c.fillStates(c.ask.TokenID, anyNumber, states); err != nil {
 		return err
 	}
 	c.body = append(c.body, '[')
-	for i, user := range users {
+	for i, user := range c.users {
 		address := addresses[i]
 		err := c.addEntry(i == 0, 6*len(user), func(b []byte) []byte { // a character may become \u0000
 			b = append(append(b, `{"token_id":"`...), c.ask.TokenID...)

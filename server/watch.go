@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -18,20 +19,7 @@ type liveSite struct {
 	settled bool         // a root that is put from now on differs from this one in info
 	checked time.Time    // when the root was last read
 
-	templates *sync.Map // of site.Key to []byte: the objects for addresses that the graph does not know
-}
-
-// template returns an object for addresses that the graph does not know, and keeps it: these are few and
-// small.
-func (v *liveSite) template(key site.Key, read func() ([]byte, error)) ([]byte, error) {
-	if body, ok := v.templates.Load(key); ok {
-		return body.([]byte), nil
-	}
-	body, err := read()
-	if err == nil {
-		v.templates.Store(key, body)
-	}
-	return body, err
+	templates *sync.Map // the objects for addresses that the graph does not know: of site.Key to []byte
 }
 
 // sameSite reports whether the root was not put again since was, as far as the store can tell.
@@ -159,6 +147,7 @@ func (h *Handler) readRoot(ctx context.Context) error {
 	if isNew := !next.sameSite(v); isNew || next.settled && !v.settled {
 		next.version++
 		next.templates = &sync.Map{}
+		h.readTemplates(ctx, next)
 		h.live.Store(next)
 		h.cache.clear()
 		return nil
@@ -166,4 +155,22 @@ func (h *Handler) readRoot(ctx context.Context) error {
 	next.settled = next.settled || v.settled
 	h.live.Store(next)
 	return nil
+}
+
+// readTemplates reads the objects for addresses that the graph does not know, so that a request for one
+// need not. What fails is left to requests.
+func (h *Handler) readTemplates(ctx context.Context, v *liveSite) {
+	if !v.root.Config.EFP() {
+		return
+	}
+	var reads sync.WaitGroup
+	for _, object := range site.UserObjects() {
+		reads.Go(func() {
+			key := site.UnknownKey(object)
+			if body, err := h.fetcher.get(ctx, key); err == nil {
+				v.templates.Store(key, bytes.Clone(body))
+			}
+		})
+	}
+	reads.Wait()
 }

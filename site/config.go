@@ -122,6 +122,12 @@ func (c Config) validate() error {
 		return fmt.Errorf("leaderboard maximum %d: between %d and %d", c.LeaderboardMax, DefaultLimit, largestLeaderboard)
 	case c.MaxProfileText < MaxNameBytes || c.MaxProfileText > largestProfileText:
 		return fmt.Errorf("longest profile text %d: between %d and %d bytes", c.MaxProfileText, MaxNameBytes, largestProfileText)
+	}
+	return c.validateAPI()
+}
+
+func (c Config) validateAPI() error {
+	switch {
 	case c.API != "" && !c.EFP():
 		return fmt.Errorf("api %q: use %s or %s", c.API, APISpec, APIEFP)
 	case !c.EFP() && c.ProfileURL != "":

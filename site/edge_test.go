@@ -18,15 +18,16 @@ func TestForwardIsTheSameRequest(t *testing.T) {
 	for _, c := range configs(t) {
 		forwarded := map[string]site.Resolution{}
 		for range 20_000 {
-			path := pick(random, []string{"/lists/1/records", "/lists/42/details", "/lists/8/searchFollowing", "/users/ALICE.eth/searchFollowing", "/users/caf%C3%89!'/searchFollowing"})
+			path := pick(random, []string{"/lists/1/records", "/lists/42/details", "/lists/8/searchFollowing", "/users/ALICE.eth/searchFollowing", "/users/caf%C3%89!'/searchFollowing",
+				"/lists/7/followers", "/users/a.eth/B.eth/buttonState", "/users/a.eth/commonFollowers", "/leaderboard/ranked", "/leaderboard/search"})
 			var query []string
 			for range random.IntN(4) {
-				query = append(query, pick(random, []string{"limit", "offset", "term", "includeTags", "cache", "x"})+"="+
-					pick(random, []string{"", "5", "05", "10", "200", "0", "true", "false", "fresh", "fox", "FOX+", "%C3%89t%C3%A9", "e%CC%81t%C3%A9", "%FF%26%2B", "%25"}))
+				query = append(query, pick(random, []string{"limit", "offset", "term", "includeTags", "cache", "x", "sort", "direction", "tags", "include", "leader"})+"="+
+					pick(random, []string{"", "5", "05", "10", "200", "0", "true", "false", "fresh", "fox", "FOX+", "%C3%89t%C3%A9", "e%CC%81t%C3%A9", "%FF%26%2B", "%25", "ens", "a,ens", "ASC", "Followers", "blocked", ",top8,,x"}))
 			}
 			r, forward := c.AtEdge("GET", "/"+c.BasePath+path, strings.Join(query, "&"))
 			equal(t, "the resolution at an edge", r, c.Resolve("GET", "/"+c.BasePath+path, strings.Join(query, "&")))
-			equal(t, "whether it is forwarded", forward != "", r.Action == site.AnswerWithoutTags || r.Action == site.AnswerSearch || r.Fresh)
+			equal(t, "whether it is forwarded", forward != "", r.Action == site.AnswerWithoutTags || r.Action == site.AnswerSearch || r.Action == site.AnswerComputed || r.Fresh)
 			if forward == "" {
 				continue
 			}

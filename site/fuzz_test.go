@@ -1,6 +1,7 @@
 package site_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ func FuzzResolve(f *testing.F) {
 	for _, request := range []string{
 		"GET /", "GET /_site", "GET /_manifest/0f", "GET /_search/lists/1/0", "GET /_search/users/a", "GET /_errors/no-such-list",
 		"GET /_variants/leaderboard/followers/limit=5", "GET /_refresh/details/1",
+		"GET /api/v2/users/a.eth/b.eth/followerState", "POST /api/v2/lists/1/buttonStateBatch", "GET /api/v2/lists/1/followers?include=ens&tags=,a",
 		"GET /api/v1/leaderboard/followers?limit=101", "HEAD /api/v1/leaderboard/following?limit=10", "POST /api/v1/leaderboard/following",
 		"GET /api/v1/lists/%31/records?includeTags=false", "GET /api/v1/lists/..%2f1/badges?cache=fresh", "GET /api/v1/lists/1%00/details",
 		"GET /api/v1/lists/8/searchFollowing?offset=995&limit=10", "GET /api/v1/lists/8/searchFollowing?term=e%CC%81te%CC%81&term=x",
@@ -40,7 +42,14 @@ func checkRouteOf(t testing.TB, c site.Config, key site.Key) {
 	if !ok {
 		return
 	}
-	if r := c.Resolve("GET", escapedPath(key), ""); !key.Valid() || r.Key != key || r.Route != route {
+	method, query := "GET", ""
+	if route.Post {
+		method = "POST"
+	}
+	if slices.Contains(route.Params, site.ParamLeader) {
+		query = "leader=x"
+	}
+	if r := c.Resolve(method, escapedPath(key), query); !key.Valid() || r.Key != key || r.Route != route {
 		t.Errorf("key %q of route %s: got %+v, want a resolution to itself", key, route.Pattern, r)
 	}
 }

@@ -32,7 +32,16 @@ func configs(t testing.TB) []site.Config {
 		}
 		all = append(all, c)
 	}
-	return all
+	return append(all, efpConfig(t, site.NamesCopies), efpConfig(t, site.NamesLookup))
+}
+
+func efpConfig(t testing.TB, names string) site.Config {
+	t.Helper()
+	c, err := site.Config{API: site.APIEFP, Names: names, BasePath: "api/v2"}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func defaultConfig(t testing.TB) site.Config { return configs(t)[0] }

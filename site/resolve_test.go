@@ -17,6 +17,7 @@ import (
 //	fresh KEY or PROBLEM                        the same, to be refreshed first
 //	untagged KEY or PROBLEM                     the records of KEY without their tags
 //	search LIMIT+OFFSET "TERM" in KEY or …      a page of the search that begins with KEY
+//	compute KEY?QUERY                           a computed answer; QUERY is in its normal form
 //	STATUS PROBLEM                              the problem
 //	preflight                                   the answer to OPTIONS
 func describe(r site.Resolution) string {
@@ -34,6 +35,8 @@ func describe(r site.Resolution) string {
 		return "untagged " + key
 	case site.AnswerSearch:
 		return fmt.Sprintf("search %d+%d %q in %s", r.Search.Limit, r.Search.Offset, r.Search.Term, key)
+	case site.AnswerComputed:
+		return fmt.Sprintf("compute %s?%s", r.Key, r.Query)
 	case site.AnswerPreflight:
 		return "preflight"
 	case site.AnswerProblem:
@@ -503,13 +506,21 @@ func checkResolution(t testing.TB, c site.Config, method, path, query string, r 
 		}
 		return
 	case site.AnswerProblem:
-		if !slices.Contains(site.Config{}.Problems(), r.Problem) || r.Key != "" || r.Search != (site.Search{}) || r.Fresh {
+		if !slices.Contains(c.Problems(), r.Problem) || r.Key != "" || r.Search != (site.Search{}) || r.Fresh {
 			broken("a problem is one of the problems and has no object")
 		}
-		if canRead == (r.Problem == site.MethodNotAllowed) {
+		if canRead && r.Problem == site.MethodNotAllowed || !c.EFP() && !canRead && r.Problem != site.MethodNotAllowed {
 			broken("other methods are not allowed, GET and HEAD are")
 		}
 		return
+	case site.AnswerComputed:
+		if r.Route == nil || r.Problem != nil || r.Route.Post == canRead || !c.EFP() || r.Search != (site.Search{}) {
+			broken("a computed answer has a route and no problem, and its method is that of the route")
+			return
+		}
+		if _, most := c.Limits(r.Route); r.Ask.Limit < 1 || r.Ask.Limit > most || r.Ask.Offset < 0 {
+			broken("limit and offset are within their bounds")
+		}
 	case site.AnswerObject, site.AnswerWithoutTags, site.AnswerSearch:
 		if !canRead || r.Route == nil || r.Problem != nil {
 			broken("an answer has a route and no problem, and answers GET or HEAD")
@@ -532,25 +543,31 @@ func checkResolution(t testing.TB, c site.Config, method, path, query string, r 
 	if variant := r.Route.ID == site.RouteLeaderboard && ok && of.ID == site.RouteLeaderboardLimit; !ok || of != r.Route && !variant {
 		broken("the key is an object of the route, or of its variants")
 	}
-	if r.Route.UnderAPI() == strings.HasPrefix(string(r.Key), "_") && of.ID != site.RouteLeaderboardLimit {
+	if r.Route.UnderAPI() == (strings.HasPrefix(string(r.Key), "_") || r.Key == site.OpenAPIKey) && of.ID != site.RouteLeaderboardLimit {
 		broken("the key is below the base path if its route is")
 	}
 	// A key is a path: asking for it gives it.
-	if again := c.Resolve("GET", escapedPath(r.Key), ""); again.Action != site.AnswerObject || again.Key != r.Key {
+	again := c.Resolve("GET", escapedPath(r.Key), "")
+	hasObject := !r.Route.Computed && (c.Names != site.NamesLookup || r.Absent != site.NoSuchName)
+	if hasObject && (again.Action != site.AnswerObject || again.Key != r.Key) {
 		broken("the key resolves to itself, not to " + describe(again))
 	}
 
-	if r.Fresh && r.Route.ID != site.RouteDetails && r.Route.ID != site.RouteBadges {
+	refreshed := []site.RouteID{site.RouteDetails, site.RouteBadges, site.RouteUserDetails, site.RouteUserBadges}
+	if r.Fresh && !slices.Contains(refreshed, r.Route.ID) {
 		broken("only details and badges are refreshed")
 	}
 	if r.Action == site.AnswerWithoutTags && r.Route.ID != site.RouteRecords {
 		broken("only records have tags to leave out")
 	}
-	if r.TokenID != "" && (!site.ValidTokenID(r.TokenID) || !strings.HasPrefix(string(r.Key), c.BasePath+"/lists/"+r.TokenID+"/")) {
+	if r.TokenID != "" && (!site.ValidTokenID(r.TokenID) || r.Route.ID != site.RouteExportState && !strings.HasPrefix(string(r.Key), c.BasePath+"/lists/"+r.TokenID+"/")) {
 		broken("the token id is that of the key")
 	}
-	if r.Absent == nil && r.Route.ID != site.RouteUserSearch {
+	if r.Absent == nil && r.Route.ID != site.RouteUserSearch && r.Unknown == "" && !r.Route.Computed {
 		broken("only a user without an object may follow nobody")
+	}
+	if (r.Unknown != "" || r.Address != "") && (!c.EFP() && r.Unknown != "" || r.Absent != nil) {
+		broken("only the object of an address has an answer for unknown ones, and only under efp")
 	}
 	checkSearch(c, r, broken)
 }

@@ -108,8 +108,8 @@ func EndpointFolder(path string) string {
 	return path
 }
 
-// RouteOf finds the route of a key. ok is false if no object of a site can have the
-// key.
+// RouteOf finds the route of a key. ok is false if no path of a site's API and no object can have
+// the key.
 func (c Config) RouteOf(key Key) (route *Route, ok bool) {
 	path, underAPI := strings.CutPrefix(string(key), c.BasePath+"/")
 	segments := strings.Split(path, "/")

@@ -83,7 +83,7 @@ func TestRouteOfRefuses(t *testing.T) {
 	for _, c := range configs(t) {
 		for _, key := range []string{
 			"", "/", "/_site", "_site/", "_site/x", "_Site", "index.html",
-			"leaderboard/followers", "{base}", "{base}/", "{base}/leaderboard", "{base}/leaderboard/", "{base}/leaderboard/mutuals",
+			"leaderboard/followers", "{base}", "{base}/", "{base}/leaderboard", "{base}/leaderboard/", "{base}/leaderboard/nothing",
 			"/{base}/leaderboard/followers", "{base}/leaderboard/followers/", "{base}//leaderboard/followers", "{base}/_site",
 			"{base}/{base}/leaderboard/followers",
 			"{base}/lists//records", "{base}/lists/./records", "{base}/lists/../records", "{base}/lists/01/records", "{base}/lists/x/records",
@@ -95,7 +95,7 @@ func TestRouteOfRefuses(t *testing.T) {
 			"_errors", "_errors/", "_errors/x", "_errors/..", "_manifest/", "_manifest/x", "_manifest/A", "_manifest/00000", "_manifest/0/0",
 			"_search/users/", "_search/users/alice.eth", "_search/lists/1", "_search/lists/1/x", "_search/lists/01/0", "_search/lists/1/-1",
 			"_variants/leaderboard/followers/limit=", "_variants/leaderboard/followers/limit=x", "_variants/leaderboard/followers/limit=05",
-			"_variants/leaderboard/mutuals/limit=5", "_refresh", "_refresh/details/1",
+			"_variants/leaderboard/nothing/limit=5", "_refresh", "_refresh/details/1",
 		} {
 			key := site.Key(strings.ReplaceAll(key, "{base}", c.BasePath))
 			if route, ok := c.RouteOf(key); ok {

@@ -290,19 +290,19 @@ type Shard struct {
 	Shards  int    // number of shards of the table
 	Size    int    // rows in every shard but the last
 
-	places []byte // of a head: the JSON array of places of its rows
-	rows   []byte // JSON array
+	rows []byte // JSON array
 }
 
 // ParseShard parses a shard of rows, or a head.
 func ParseShard(object []byte) (s Shard, err error) {
+	isHead := false
 	for name, value := range members(object) {
 		switch string(name) {
 		case `"list"`, `"address"`:
 			e := elementsOf{value}
 			s.Owner = string(e.text(0))
 		case `"places"`:
-			s.places = value
+			isHead = true
 		case `"entries"`:
 			s.rows = value
 		default:
@@ -329,7 +329,7 @@ func ParseShard(object []byte) (s Shard, err error) {
 	switch {
 	case s.rows == nil:
 		return Shard{}, fmt.Errorf("shard without rows: %w", ErrMalformed)
-	case s.places != nil:
+	case isHead:
 		return s, nil
 	case s.Size < 1 || s.Shard >= s.Shards || s.Total > s.Shards*s.Size:
 		return Shard{}, fmt.Errorf("shard %d of %d: %w", s.Shard, s.Shards, ErrMalformed)
@@ -342,19 +342,6 @@ func (s Shard) First() int { return s.Shard * s.Size }
 
 // Rows iterates over the rows of a shard: JSON arrays, or the numbers of a shard RankedOrderKey.
 func (s Shard) Rows() iter.Seq[[]byte] { return elements(s.rows) }
-
-// Places are the indexes in the table of the rows of a head.
-func (s Shard) Places() ([]int, error) {
-	var places []int
-	for element := range elements(s.places) {
-		place, ok := parseNumber(string(element))
-		if !ok {
-			return nil, fmt.Errorf("place in a head: %w", ErrMalformed)
-		}
-		places = append(places, int(place))
-	}
-	return places, nil
-}
 
 // RowsOf iterates over the elements of a JSON array, as UserNode.Rows and ListNode.Rows are.
 func RowsOf(rows []byte) iter.Seq[[]byte] { return elements(rows) }
