@@ -233,7 +233,7 @@ func TestResolverAgreesWithSite(t *testing.T) {
 			newCompactResolver(t, config, true), newCompactResolver(t, config, false),
 		} {
 			random := rand.New(rand.NewPCG(1, 2))
-			for range 3_000 {
+			for range 2_000 {
 				method, path, query := randomRequest(random, config)
 				if r.compact && strings.HasPrefix(path, "/_") {
 					method = "GET"

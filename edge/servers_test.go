@@ -241,29 +241,35 @@ func TestHeaders(t *testing.T) {
 // Only objects of the site can be read, however a path is spelled.
 func TestNobodyReadsWhatIsNoObject(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
-		o := newOrigins(t)
-		for _, fallbackURL := range []string{o.fallback.URL, ""} {
-			base := s.start(t, o.bucket.URL+"/bucket", fallbackURL)
-			for _, path := range []string{
-				"/_lock", "/_publishing", "/_refresh/details/1", "/%5Frefresh/details/1", "/_refresh%2Fdetails%2F1", "//_lock", "/./_lock", "/x/../_lock",
-				"/api/v1/../../_lock", "/api/v1/lists/..%2F..%2F..%2F_lock/records", "/api/v1/users/..%2f..%2f..%2f_refresh/searchFollowing",
-				"/_lock?", "/_lock?x=1", "/_LOCK", "/_lock%00", "/_lock%3Fx", "/_lock%23", "/bucket/_lock", "/_search/users/../../_lock",
-			} {
-				if !s.receives(path) {
-					continue
-				}
-				a := ask(t, http.MethodGet, base, path)
-				if strings.Contains(a.body, secret) || a.status != http.StatusNotFound && a.status != http.StatusBadRequest {
-					t.Errorf("%s: got %d %.100q, want 404 or 400", path, a.status, a.body)
-				}
+		nobodyReads(t, s, newOrigins(t))
+		nobodyReads(t, s, newOriginsEFP(t, site.NamesCopies))
+	})
+}
+
+func nobodyReads(t *testing.T, s subject, o *origins) {
+	t.Helper()
+	for _, fallbackURL := range []string{o.fallback.URL, ""} {
+		base := s.start(t, o.bucket.URL+"/bucket", fallbackURL)
+		for _, path := range []string{
+			"/_lock", "/_publishing", "/_refresh/details/1", "/%5Frefresh/details/1", "/_refresh%2Fdetails%2F1", "//_lock", "/./_lock", "/x/../_lock",
+			"/api/v1/../../_lock", "/api/v1/lists/..%2F..%2F..%2F_lock/records", "/api/v1/users/..%2f..%2f..%2f_refresh/searchFollowing",
+			"/_lock?", "/_lock?x=1", "/_LOCK", "/_lock%00", "/_lock%3Fx", "/_lock%23", "/bucket/_lock", "/_search/users/../../_lock",
+			"/_search/..%2f_lock", "/_client/%2e%2e/_lock", "/_unknown/./../_lock", "/_unknown/..", "/_client/shim.js/../../_lock",
+		} {
+			if !s.receives(path) {
+				continue
+			}
+			a := ask(t, http.MethodGet, base, path)
+			if strings.Contains(a.body, secret) || a.status != http.StatusNotFound && a.status != http.StatusBadRequest {
+				t.Errorf("%s: got %d %.100q, want 404 or 400", path, a.status, a.body)
 			}
 		}
-		o.bucket.paths.Range(func(path, _ any) bool {
-			if strings.Contains(path.(string), "_lock") || strings.Contains(path.(string), "_refresh") {
-				t.Errorf("requests to the bucket: got %s, want none for _lock or _refresh", path)
-			}
-			return true
-		})
+	}
+	o.bucket.paths.Range(func(path, _ any) bool {
+		if strings.Contains(path.(string), "_lock") || strings.Contains(path.(string), "_refresh") {
+			t.Errorf("requests to the bucket: got %s, want none for _lock or _refresh", path)
+		}
+		return true
 	})
 }
 
