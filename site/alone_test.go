@@ -39,7 +39,7 @@ func TestWithoutFallback(t *testing.T) {
 			body    string
 			problem *site.Problem
 		}{site.NamesCopies: {c.body, c.problem}, site.NamesLookup: {c.lookup, c.lookProblem}} {
-			config := namesConfig(t, names)
+			config := efpConfig(t, names)
 			path, query, _ := strings.Cut("/api/v1/"+c.path, "?")
 			body, problem := config.WithoutFallback(config.Resolve(http.MethodGet, path, query))
 			if body != want.body || problem != want.problem {
@@ -51,7 +51,7 @@ func TestWithoutFallback(t *testing.T) {
 
 // Every row of the edge table matches the paths of its routes and no others, and Direct only keys.
 func TestEdgeGroupsMatchRoutes(t *testing.T) {
-	c, random := namesConfig(t, site.NamesCopies), newRandom()
+	c, random := efpConfig(t, site.NamesCopies), newRandom()
 	rows := c.Edge().Routes
 	if all := c.Routes(); len(rows) > len(all)*2/3 {
 		t.Errorf("rows of the table: got %d for %d routes, want fewer", len(rows), len(all))
