@@ -1,0 +1,48 @@
+// Writes what the page of a profile asks of the service when somebody is connected: the profile and
+// the first 20 that it follows. See bench/api/README.md.
+import { complaints, requests } from './world.mjs';
+import { render } from './render.mjs';
+import { FollowersAndFollowing, FullWidthProfile } from 'ethereum-identity-kit';
+import { createElement as h } from 'react';
+
+const viewer = '0x0202020202020202020202020202020202020202';
+const user = '0x0808080808080808080808080808080808080808';
+const userName = '🦊fox.eth';
+const options = { connectedAddress: viewer, selectedList: 2, showFollowerState: true, showFollowButton: true };
+
+const shown = await render(
+  viewer,
+  h(FullWidthProfile, { ...options, addressOrName: userName }),
+  h(FollowersAndFollowing, { connectedAddress: viewer, user: userName, defaultTab: 'following' }),
+);
+await shown.unmount();
+
+const errors = complaints.filter((text) => !text.startsWith('Error beautifying name'));
+if (errors.length) {
+  throw new Error(errors.join('\n'));
+}
+
+// The kit sends a null after the addresses, for which there is nothing but a 400: without it, the
+// states are looked up.
+const batch = JSON.parse(requests.find((request) => request.body).body).filter(Boolean);
+const placeholders = [
+  [userName, '{userName}'],
+  [user, '{user}'],
+  [viewer, '{viewer}'],
+  ['/lists/2/', '/lists/{viewerList}/'],
+  ...batch.map((address, i) => [address, `{row${i + 1}}`]),
+];
+
+const lines = requests.map(({ method, path, body }) => {
+  const fill = (text) => placeholders.reduce((all, [value, name]) => all.replaceAll(value, name), text);
+  const request = { step: 1, method, path: fill(path), ...(body && { body: fill(JSON.stringify(batch)) }) };
+  if (/\{(user|viewerList)\}/.test(request.path)) {
+    request.step = 2;
+  }
+  if (/\{row/.test(request.path + request.body)) {
+    request.step = 3;
+  }
+  return JSON.stringify(request);
+});
+lines.sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
+process.stdout.write(lines.join('\n') + '\n');
