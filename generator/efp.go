@@ -130,7 +130,7 @@ func (e *efpRenderer) objects() int64 {
 		n += perList + rowObjects(int(e.held[list]))
 	}
 	if e.config.Names != site.NamesLookup {
-		n += len(e.graph.names) * (perUser + 1)
+		n += len(e.names) * (perUser + 1)
 	}
 	return int64(n)
 }
@@ -262,7 +262,7 @@ func (e *efpRenderer) firstFollowers(t *scratch, account, list uint32) []holder 
 	}
 	clear(t.states[:])
 	for _, r := range e.recordsOf(list) {
-		if !e.graph.holds(r) {
+		if !e.holds(r) {
 			continue
 		}
 		for i, h := range page {

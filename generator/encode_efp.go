@@ -229,7 +229,7 @@ func (e *efpRenderer) countListTags(t *scratch, list uint32) {
 	t.numbers = t.numbers[:0]
 	if list != none {
 		for _, r := range e.recordsOf(list) {
-			if e.graph.holds(r) {
+			if e.holds(r) {
 				t.numbers = append(t.numbers, e.tagNumbers[r.tags]...)
 			}
 		}
@@ -322,7 +322,7 @@ func (e *efpRenderer) appendListTags(b []byte, t *scratch, list uint32) []byte {
 	b = e.appendTagCounts(b, t)
 	if list != none {
 		for _, r := range e.recordsOf(list) {
-			if e.graph.holds(r) {
+			if e.holds(r) {
 				b = e.appendTagged(b, r.data, r)
 			}
 		}
@@ -410,7 +410,7 @@ func (e *efpRenderer) appendStats(b []byte) []byte {
 		}
 	}
 	b = append(b, `{"stats":{"address_count":"`...)
-	b = strconv.AppendInt(b, int64(e.graph.addresses), 10)
+	b = strconv.AppendInt(b, int64(e.addresses), 10)
 	b = append(b, `","list_count":"`...)
 	b = strconv.AppendInt(b, int64(len(e.tokens)), 10)
 	b = append(b, `","list_op_count":"`...)

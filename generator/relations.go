@@ -82,7 +82,7 @@ func (r *relations) countHolders() {
 	for list := range r.tokens {
 		primary := r.isPrimary(uint32(list))
 		for _, record := range r.recordsOf(uint32(list)) {
-			if !r.graph.holds(record) {
+			if !r.holds(record) {
 				continue
 			}
 			r.held[list]++
@@ -115,7 +115,7 @@ func (r *relations) findHolders(ctx context.Context, byToken []uint32, workers i
 			for i := len(byToken) - 1; i >= 0; i-- {
 				if list := byToken[i]; r.isPrimary(list) {
 					for at, record := range r.recordsOf(list) {
-						if r.graph.holds(record) && begin <= record.data && record.data < end {
+						if r.holds(record) && begin <= record.data && record.data < end {
 							r.holders[next[record.data]] = holder{list, uint32(at)}
 							next[record.data]++
 						}
@@ -153,7 +153,7 @@ func (r *relations) findStates(account uint32, marks []state) {
 		return
 	}
 	for _, record := range r.recordsOf(primary) {
-		if r.graph.holds(record) {
+		if r.holds(record) {
 			marks[record.data] = r.stateOf(record)
 		}
 	}
@@ -161,7 +161,7 @@ func (r *relations) findStates(account uint32, marks []state) {
 		r.states[i] = marks[r.owners[r.holders[i].list]]
 	}
 	for _, record := range r.recordsOf(primary) {
-		if r.graph.holds(record) {
+		if r.holds(record) {
 			marks[record.data] = 0
 		}
 	}

@@ -177,7 +177,7 @@ func (e *efpRenderer) headPlaces(t *scratch, table rowTable) []uint32 {
 func (e *efpRenderer) heldBy(t *scratch, list uint32) []record {
 	t.held = t.held[:0]
 	for _, r := range e.recordsOf(list) {
-		if e.graph.holds(r) {
+		if e.holds(r) {
 			t.held = append(t.held, r)
 		}
 	}
@@ -327,7 +327,7 @@ func (p *partition) in(bucket int) []uint32 {
 
 // fillBuckets sorts addresses, names and lists into buckets.
 func (e *efpRenderer) fillBuckets(ctx context.Context, workers int) (err error) {
-	names := make([]uint32, len(e.graph.names))
+	names := make([]uint32, len(e.names))
 	for i := range names {
 		names[i] = uint32(i)
 	}
@@ -341,7 +341,7 @@ func (e *efpRenderer) fillBuckets(ctx context.Context, workers int) (err error) 
 	if err != nil {
 		return err
 	}
-	e.nameBuckets, err = newPartition(ctx, workers, userDigits, names, func(name uint32) string { return e.graph.names[name].name })
+	e.nameBuckets, err = newPartition(ctx, workers, userDigits, names, func(name uint32) string { return e.names[name].name })
 	if err != nil {
 		return err
 	}
@@ -354,7 +354,7 @@ func (e *efpRenderer) renderUserBucket(bucket int, _ *scratch, emit emitter) {
 	names, accounts := e.nameBuckets.in(bucket), e.addressBuckets.in(bucket)
 	size := objectBytes
 	for _, n := range names {
-		size += len(e.graph.names[n].name) + 2*userBytes
+		size += len(e.names[n].name) + 2*userBytes
 	}
 	for _, account := range accounts {
 		size += 2 * userBytes
@@ -370,7 +370,7 @@ func (e *efpRenderer) renderUserBucket(bucket int, _ *scratch, emit emitter) {
 		b = append(b, name...)
 		b = append(b, `","names":{`...)
 		for _, n := range names {
-			found := e.graph.names[n]
+			found := e.names[n]
 			b = site.AppendString(b, found.name)
 			b = append(b, `:["`...)
 			b = e.accounts[found.account].Append(b)
