@@ -209,12 +209,20 @@ func (e *elementsOf) text(i int) []byte {
 	return nil
 }
 
-// number is a whole number, -1 for something else.
+// number is a whole number, -1 for something else. It does not allocate.
 func (e *elementsOf) number(i int) int {
-	if n, ok := parseNumber(string(e[i])); ok {
-		return int(n)
+	text := e[i]
+	if len(text) == 0 || len(text) > maxNumberDigits {
+		return -1
 	}
-	return -1
+	n := 0
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return -1
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n
 }
 
 // elements iterates over the elements of a compact JSON array that begins at array. It ends at the closing
