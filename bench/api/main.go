@@ -3,9 +3,13 @@
 package main
 
 import (
+	"archive/tar"
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -15,18 +19,19 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	json "github.com/goccy/go-json"
+	"github.com/minio/minio-go/v7"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/bench/internal/measure"
 	"github.com/followpress/followpress/bench/internal/rig"
 	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/site"
 )
 
 func main() {
 	b := &bench{Bench: rig.Bench{Objects: measure.Objects}}
-	b.Main(b.generate, b.run)
+	b.Main(b.prepare, b.generate, b.run)
 }
 
 // A bench keeps the figures of a run.
@@ -35,6 +40,9 @@ type bench struct {
 	*sample
 	random *rand.Rand
 	server *rig.S3
+
+	accountPaths, followersPaths, statePaths []string
+	pagesOf                                  [][]string // requests by profile page
 }
 
 const (
@@ -42,12 +50,48 @@ const (
 	some   = 1000 // accounts or lists that are warm
 )
 
-// generate compares the time of an object, and measures the memory.
-func (b *bench) generate(ctx context.Context) (err error) {
+// prepare makes the requests.
+func (b *bench) prepare(context.Context) (err error) {
 	b.random = rand.New(rand.NewPCG(1, 1))
 	if b.sample, err = readSample(b.Snapshot); err != nil {
 		return err
 	}
+	for _, address := range b.someAddresses(some) {
+		b.accountPaths = append(b.accountPaths, "/api/v1/users/"+address+"/account")
+	}
+	for _, list := range b.longest[:min(some, len(b.longest))] {
+		b.followersPaths = append(b.followersPaths, "/api/v1/lists/"+list+"/following?limit=20&tags=&sort=followers")
+	}
+	if err := b.prepareStates(); err != nil {
+		return err
+	}
+	b.pagesOf, err = b.pages()
+	return err
+}
+
+// prepareStates makes batches of accounts, half of which the list holds.
+func (b *bench) prepareStates() error {
+	lists := make([]string, some)
+	for i := range lists {
+		lists[i] = b.longest[b.random.IntN(len(b.longest))]
+	}
+	for i := range 5 * some {
+		list := lists[i%some]
+		batch, held := b.someAddresses(25), b.follows[list]
+		for range 25 {
+			batch = append(batch, held[b.random.IntN(len(held))])
+		}
+		body, err := json.Marshal(batch)
+		if err != nil {
+			return err
+		}
+		b.statePaths = append(b.statePaths, "/api/v1/lists/"+list+"/buttonStateBatch "+string(body))
+	}
+	return nil
+}
+
+// generate compares the time of an object, and measures the memory.
+func (b *bench) generate(ctx context.Context) (err error) {
 	var memory float64
 	perObject := func(out string, flags ...string) (float64, error) {
 		arguments := append([]string{"generate", "--snapshot", b.Snapshot, "--rebuild", "--no-sync", "--out", b.Path(out)}, flags...)
@@ -123,6 +167,8 @@ func (b *bench) run(ctx context.Context) error {
 	return err
 }
 
+// publish puts those objects of the site that the requests need, and all shards, into the bucket: with
+// all of them a run takes an hour.
 func (b *bench) publish(ctx context.Context) error {
 	there, err := b.server.Client.BucketExists(ctx, bucket)
 	if err == nil && !there {
@@ -131,9 +177,57 @@ func (b *bench) publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	usage, err := measure.Run(b.server.Command(ctx, b.Built("followpress"), "publish", "--site", b.Path("efp.tar"), "--dest", "s3://"+bucket))
-	fmt.Fprintf(os.Stderr, "published in %.1f s\n", usage.Seconds)
+	subjects := b.subjects()
+	file, err := os.Open(b.Path("efp.tar"))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(16)
+	objects, put := tar.NewReader(bufio.NewReaderSize(file, 1<<20)), 0
+	for {
+		header, err := objects.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return errors.Join(err, group.Wait())
+		}
+		if parts := strings.Split(header.Name, "/"); len(parts) > 3 && parts[0] == "api" && parts[2] != "leaderboard" && !subjects[parts[3]] {
+			continue
+		}
+		body, err := io.ReadAll(objects)
+		if err != nil {
+			return errors.Join(err, group.Wait())
+		}
+		put++
+		group.Go(func() error {
+			_, err := b.server.Client.PutObject(ctx, bucket, header.Name, bytes.NewReader(body), int64(len(body)), minio.PutObjectOptions{
+				ContentType: "application/json", CacheControl: site.RouteUserAccount.Route().CacheControl,
+			})
+			return err
+		})
+	}
+	err = group.Wait()
+	fmt.Fprintf(os.Stderr, "put %d objects\n", put)
 	return err
+}
+
+// subjects are the addresses, names and lists that the requests ask for, with the primary lists of the
+// addresses.
+func (b *bench) subjects() map[string]bool {
+	all := map[string]bool{}
+	for _, paths := range append([][]string{b.accountPaths, b.followersPaths, b.statePaths}, b.pagesOf...) {
+		for _, path := range paths {
+			path, _, _ = strings.Cut(path, " ")
+			path, _, _ = strings.Cut(path, "?")
+			for _, part := range strings.Split(path, "/")[4:] {
+				all[part] = true
+				all[b.primary[part]] = true
+			}
+		}
+	}
+	return all
 }
 
 // fallback starts a fallback over the bucket, and says where its metrics are.
@@ -187,9 +281,7 @@ func (b *bench) accounts(ctx context.Context) error {
 		return err
 	}
 	defer ours.Stop()
-	load := rig.Load{Time: 5 * time.Second}
-	for _, address := range b.someAddresses(some) {
-		path := "/api/v1/users/" + address + "/account"
+	for _, path := range b.accountPaths {
 		body, err := rig.Get("http://" + ours.Addr + path)
 		if err != nil {
 			return err
@@ -198,7 +290,6 @@ func (b *bench) accounts(ctx context.Context) error {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, body, 0o644)); err != nil {
 			return err
 		}
-		load.Paths = append(load.Paths, path)
 	}
 	nginx, err := b.Nginx(ctx)
 	if err != nil {
@@ -206,7 +297,7 @@ func (b *bench) accounts(ctx context.Context) error {
 	}
 	defer nginx.Stop()
 	return b.CompareRates(ctx, fmt.Sprintf("account of %d random addresses, warm, 50 connections / nginx serving the files", some),
-		load, ours.Addr, nginx.Addr, "≥ 0.5")
+		rig.Load{Paths: b.accountPaths, Time: 5 * time.Second}, ours.Addr, nginx.Addr, "≥ 0.5")
 }
 
 // rated adds the latency of a load at a rate. It fails on errors.
@@ -227,39 +318,25 @@ func (b *bench) followers(ctx context.Context) error {
 		return err
 	}
 	defer ours.Stop()
-	load := rig.Load{Rate: 2000}
-	for _, list := range b.longest[:min(some, len(b.longest))] {
-		load.Paths = append(load.Paths, "/api/v1/lists/"+list+"/following?limit=20&tags=&sort=followers")
-	}
+	load := rig.Load{Rate: 2000, Paths: b.followersPaths}
 	if err := warm(ours.Addr, load.Paths); err != nil {
 		return err
 	}
 	return b.rated(ctx, fmt.Sprintf("first page by followers of the %d longest lists, warm", len(load.Paths)), ours.Addr, load, "≤ 5 ms at 2,000/s")
 }
 
-// states posts batches of accounts, half of which the list holds.
+// states posts batches.
 func (b *bench) states(ctx context.Context) error {
 	ours, _, err := b.fallback(ctx)
 	if err != nil {
 		return err
 	}
 	defer ours.Stop()
-	load := rig.Load{Rate: 500}
 	var lists []string
-	for range 5 * some {
-		list := b.longest[b.random.IntN(len(b.longest))]
-		batch := b.someAddresses(25)
-		for range 25 {
-			held := b.follows[list]
-			batch = append(batch, held[b.random.IntN(len(held))])
-		}
-		body, err := json.Marshal(batch)
-		if err != nil {
-			return err
-		}
-		load.Paths = append(load.Paths, "/api/v1/lists/"+list+"/buttonStateBatch "+string(body))
-		lists = append(lists, "/api/v1/lists/"+list+"/records")
+	for _, path := range b.statePaths {
+		lists = append(lists, path[:strings.LastIndexByte(path[:strings.IndexByte(path, ' ')], '/')]+"/records")
 	}
+	load := rig.Load{Rate: 500, Paths: b.statePaths}
 	if err := warm(ours.Addr, lists); err != nil {
 		return err
 	}
@@ -274,13 +351,9 @@ func (b *bench) profiles(ctx context.Context) error {
 		return err
 	}
 	defer ours.Stop()
-	pages, err := b.pages()
-	if err != nil {
-		return err
-	}
 	load := rig.Load{Time: 20 * time.Second}
 	perPage := 0
-	for _, page := range pages {
+	for _, page := range b.pagesOf {
 		perPage = len(page)
 		load.Paths = append(load.Paths, page...)
 	}
@@ -291,7 +364,7 @@ func (b *bench) profiles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.Figure(fmt.Sprintf("connected profile pages (%d requests) of %d accounts, warm, pages/s", perPage, len(pages)),
+	b.Figure(fmt.Sprintf("connected profile pages (%d requests) of %d accounts, warm, pages/s", perPage, len(b.pagesOf)),
 		fmt.Sprintf("%.0f", result.Rate/float64(perPage)), fmt.Sprintf("%d errors", result.Errors), "≥ 300, errors 0")
 	return b.behindNginx(ctx, ours.Addr, metrics, load)
 }
