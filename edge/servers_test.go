@@ -300,10 +300,7 @@ func TestCacheKeys(t *testing.T) {
 			ask(t, http.MethodGet, base, path)
 		}
 		before := o.bucket.requests.Load() + o.fallback.requests.Load()
-		noisy := 10_000
-		if testing.Short() {
-			noisy = 100
-		}
+		noisy := servers.Rounds(500, 10_000)
 		begun, sent := time.Now(), 0
 		for ; sent < noisy && time.Since(begun) < 30*time.Second; sent++ { // what is absent is cached for a minute
 			path, query, _ := strings.Cut(paths[random.IntN(len(paths))], "?")

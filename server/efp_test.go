@@ -14,6 +14,7 @@ import (
 
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/fixtures/naive"
+	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
@@ -126,7 +127,7 @@ var shortWhenFolded = regexp.MustCompile(`/search\?.*term=J%CC%8C(&|$)`)
 // TestEFPAnswersAreThoseOfTheTwin compares a site of each of some random graphs with a naive computation.
 func TestEFPAnswersAreThoseOfTheTwin(t *testing.T) {
 	for _, names := range allNames {
-		for seed := range uint64(16) {
+		for seed := range uint64(servers.Rounds(4, 16)) {
 			snapshot := naive.Random(seed)
 			graph, err := naive.Load(snapshot, naive.Config{})
 			if err != nil {
