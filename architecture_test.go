@@ -74,7 +74,7 @@ func TestArchitecture(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && file != "." && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"tools", "out", "testdata"}, entry.Name())) {
+		if entry.IsDir() && file != "." && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"tools", "node_modules", "out", "testdata"}, entry.Name())) {
 			return fs.SkipDir
 		}
 		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {

@@ -106,22 +106,7 @@ func TestHeadersEFP(t *testing.T) {
 					sameAnswer(t, method+" "+path, ask(t, method, base, path), o.direct(t, method, path), s.unseen...)
 				}
 			}
-			direct := o.direct(t, http.MethodGet, path)
-			etag := direct.header.Get("ETag")
-			if etag == "" || strings.Contains(path, "fresh") {
-				continue
-			}
-			conditions := []string{etag, `W/` + etag, `"x", ` + etag, "*"}
-			if s.exactConditions {
-				conditions = conditions[:1]
-			}
-			for _, condition := range conditions {
-				got := ask(t, http.MethodGet, base, path, "If-None-Match", condition)
-				if got.status != http.StatusNotModified || got.header.Get("ETag") != etag || got.body != "" {
-					t.Errorf("%s with If-None-Match %s: got %d with ETag %s, want a 304", path, condition, got.status, got.header.Get("ETag"))
-				}
-			}
-			sameAnswer(t, "with another ETag "+path, ask(t, http.MethodGet, base, path, "If-None-Match", `"x"`), direct, s.unseen...)
+			sameConditions(t, s, o, base, path)
 		}
 	})
 }

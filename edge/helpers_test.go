@@ -41,9 +41,9 @@ var efpSites = map[string]func() (string, error){
 
 func efpSite(names string) (string, error) {
 	snapshot := afero.NewBasePathFs(afero.FromIOFS{FS: fixtures.ConformanceEFP()}, "snapshot")
-	dir := filepath.Join(scratch, "efp-"+names)
-	_, err := generator.ToPath(context.Background(), snapshot, dir, generator.Options{NoSync: true, Config: site.Config{API: site.APIEFP, Names: names}})
-	return dir, err
+	file := filepath.Join(scratch, "efp-"+names+".tar")
+	_, err := generator.ToPath(context.Background(), snapshot, file, generator.Options{NoSync: true, Config: site.Config{API: site.APIEFP, Names: names}})
+	return file, err
 }
 
 func sitePath(t testing.TB) string {

@@ -38,14 +38,14 @@ type efpRenderer struct {
 
 // An efpScratch is memory that the units of a chunk reuse.
 type efpScratch struct {
-	held    []record                 // by the list that is rendered
-	page    []holder                 // the first followers
-	states  [site.DefaultLimit]state // of the page
-	numbers []uint32                 // of tags, once for each record with the tag
-	counts  []tagRun                 // of those tags, by tag
-	byCount []tagRun                 // the same, the most frequent first
-	tagged  []holder                 // with tags, by token ID of the list
-	places  []uint32                 // of the rows of a head
+	held    []record                      // by the list that is rendered
+	page    []holder                      // the first followers
+	states  [site.DefaultLimit]site.State // of the page
+	numbers []uint32                      // of tags, once for each record with the tag
+	counts  []tagRun                      // of those tags, by tag
+	byCount []tagRun                      // the same, the most frequent first
+	tagged  []holder                      // with tags, by token ID of the list
+	places  []uint32                      // of the rows of a head
 }
 
 // A tagRun is a tag with the number of records that carry it.

@@ -179,7 +179,7 @@ func (e *efpRenderer) followersSize(page []holder) int {
 }
 
 // appendFollowersPage appends the answer to /followers.
-func (e *efpRenderer) appendFollowersPage(b []byte, page []holder, states []state) []byte {
+func (e *efpRenderer) appendFollowersPage(b []byte, page []holder, states []site.State) []byte {
 	b = append(b, `{"followers":[`...)
 	for i, h := range page {
 		if i > 0 {
@@ -192,11 +192,11 @@ func (e *efpRenderer) appendFollowersPage(b []byte, page []holder, states []stat
 		b = append(b, `","tags":`...)
 		b = append(b, e.tagSets[e.recordOf(h).tags].json...)
 		b = append(b, `,"is_following":`...)
-		b = strconv.AppendBool(b, states[i]&stateFollow != 0)
+		b = strconv.AppendBool(b, states[i]&site.StateFollow != 0)
 		b = append(b, `,"is_blocked":`...)
-		b = strconv.AppendBool(b, states[i]&stateBlock != 0)
+		b = strconv.AppendBool(b, states[i]&site.StateBlock != 0)
 		b = append(b, `,"is_muted":`...)
-		b = strconv.AppendBool(b, states[i]&stateMute != 0)
+		b = strconv.AppendBool(b, states[i]&site.StateMute != 0)
 		b = append(b, `,"updated_at":"`...)
 		b = appendTime(b, e.addedAt(h))
 		b = append(b, `"}`...)

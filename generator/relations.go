@@ -20,9 +20,9 @@ type relations struct {
 	listOffsets []uint32 // by account; index of its first list in lists; the last element is their number
 	lists       []uint32 // of all accounts, those of each by token ID
 
-	holderOffsets []uint64 // by account; index of its first holder in holders; the last element is their number
-	holders       []holder // of all accounts, those of each latest first
-	states        []state  // by holder; what the primary list of the account says of the holder's account
+	holderOffsets []uint64     // by account; index of its first holder in holders; the last element is their number
+	holders       []holder     // of all accounts, those of each latest first
+	states        []site.State // by holder; what the primary list of the account says of the holder's account
 }
 
 // A holder is a record of a primary list that holds an account.
@@ -30,16 +30,6 @@ type holder struct {
 	list uint32
 	at   uint32 // index in the list
 }
-
-// A state is what a list says of an account, as bits.
-type state uint8
-
-// The bits of a state.
-const (
-	stateFollow state = 1 << iota
-	stateBlock
-	stateMute
-)
 
 func newRelations(ctx context.Context, g *graph, workers int) (*relations, error) {
 	r := &relations{graph: g}
@@ -99,7 +89,7 @@ func (r *relations) countHolders() {
 // findHolders fills in holders and states. Each worker does so for a range of accounts.
 func (r *relations) findHolders(ctx context.Context, byToken []uint32, workers int) error {
 	total := r.holderOffsets[len(r.accounts)]
-	r.holders, r.states = make([]holder, total), make([]state, total)
+	r.holders, r.states = make([]holder, total), make([]site.State, total)
 	next := slices.Clone(r.holderOffsets[:len(r.accounts)])
 	group, ctx := errgroup.WithContext(ctx)
 	from := 0
@@ -125,7 +115,7 @@ func (r *relations) findHolders(ctx context.Context, byToken []uint32, workers i
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			marks := make([]state, len(r.accounts))
+			marks := make([]site.State, len(r.accounts))
 			for account := begin; account < end; account++ {
 				r.sortLatest(account)
 				r.findStates(account, marks)
@@ -146,7 +136,7 @@ func (r *relations) sortLatest(account uint32) {
 }
 
 // findStates sets the states of the holders of an account. marks must be zero, and is again afterwards.
-func (r *relations) findStates(account uint32, marks []state) {
+func (r *relations) findStates(account uint32, marks []site.State) {
 	primary := r.primary[account]
 	begin, end := r.holderOffsets[account], r.holderOffsets[account+1]
 	if primary == none || begin == end {
@@ -168,16 +158,16 @@ func (r *relations) findStates(account uint32, marks []state) {
 }
 
 // stateOf returns what the list of a held record says of its account.
-func (r *relations) stateOf(record record) (s state) {
+func (r *relations) stateOf(record record) (s site.State) {
 	tags := &r.tagSets[record.tags]
 	if tags.block {
-		s |= stateBlock
+		s |= site.StateBlock
 	}
 	if tags.mute {
-		s |= stateMute
+		s |= site.StateMute
 	}
 	if s == 0 {
-		s = stateFollow
+		s = site.StateFollow
 	}
 	return s
 }
@@ -188,7 +178,7 @@ func (r *relations) holdersOf(account uint32) []holder {
 }
 
 // statesOf returns the states of the holders of an account, in their order.
-func (r *relations) statesOf(account uint32) []state {
+func (r *relations) statesOf(account uint32) []site.State {
 	return r.states[r.holderOffsets[account]:r.holderOffsets[account+1]]
 }
 

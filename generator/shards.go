@@ -230,7 +230,7 @@ func (e *efpRenderer) followerRowSize(h holder) int {
 }
 
 // appendFollowerRow appends the row of who holds an account.
-func (e *efpRenderer) appendFollowerRow(b []byte, h holder, s state) []byte {
+func (e *efpRenderer) appendFollowerRow(b []byte, h holder, s site.State) []byte {
 	account := e.owners[h.list]
 	name, avatar, header := e.shownTexts(account)
 	b = append(b, `["`...)

@@ -18,6 +18,7 @@ import (
 	"github.com/followpress/followpress/client"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/fixtures/naive"
+	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/templates"
@@ -187,11 +188,11 @@ func (w *twin) checkFiles() {
 func TestFilesEqualTwin(t *testing.T) {
 	t.Parallel()
 	configs := []site.Config{
-		{LeaderboardMax: 12},
-		{LeaderboardMax: 60, BadgesField: `po"aps<é>`, BasePath: "graph/v2.0", ProfileURL: "https://people.example/{address}"},
 		{LeaderboardMax: 10, Names: site.NamesLookup},
+		{LeaderboardMax: 60, BadgesField: `po"aps<é>`, BasePath: "graph/v2.0", ProfileURL: "https://people.example/{address}"},
+		{LeaderboardMax: 12},
 	}
-	for seed := range uint64(18) {
+	for seed := range uint64(servers.Rounds(2, 18)) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			w := newTwin(t, naive.Random(seed), configs[seed%3])
 			if err := check(w.objects); err != nil {

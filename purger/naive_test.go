@@ -19,6 +19,7 @@ import (
 
 	"github.com/followpress/followpress/fixtures/memsite"
 	"github.com/followpress/followpress/fixtures/naive"
+	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/purger"
 	"github.com/followpress/followpress/site"
@@ -249,7 +250,7 @@ func TestEveryAnswerThatChangedIsPurged(t *testing.T) {
 	}
 	slices.Sort(names)
 	different := map[string]int{}
-	rounds := 2 * len(names)
+	rounds, most := servers.Rounds(1, 2)*len(names), servers.Rounds(100, 500)
 	for seed := range uint64(rounds) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		c := site.Config{API: site.APIEFP}
@@ -260,7 +261,7 @@ func TestEveryAnswerThatChangedIsPurged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := readSnapshot(t, naive.Random(r.Uint64N(40)))
+		s := readSnapshot(t, naive.Random(uint64(r.IntN(servers.Rounds(2, 40)))))
 		before := newEdition(t, s, c)
 		change := names[int(seed)%len(names)]
 		if !changes[change](r, s) {
@@ -272,7 +273,7 @@ func TestEveryAnswerThatChangedIsPurged(t *testing.T) {
 		if purge.All {
 			t.Errorf("seed %d, %s: got a purge of everything, want one of what changed", seed, change)
 		}
-		requests := append(naive.Requests(r, before.graph, 500), naive.Requests(r, after.graph, 500)...)
+		requests := append(naive.Requests(r, before.graph, most), naive.Requests(r, after.graph, most)...)
 		for _, request := range requests {
 			_, _, was := before.graph.Answer(request.Method, request.Path, request.RawQuery, request.Body)
 			_, _, is := after.graph.Answer(request.Method, request.Path, request.RawQuery, request.Body)
@@ -295,7 +296,7 @@ func TestEveryAnswerThatChangedIsPurged(t *testing.T) {
 			}
 		}
 	}
-	if len(different) < 40 {
+	if len(different) < servers.Rounds(20, 40) {
 		t.Errorf("routes with answers that changed: got %d, want nearly all: %v", len(different), different)
 	}
 }

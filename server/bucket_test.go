@@ -39,7 +39,7 @@ func onBuckets(t *testing.T, check func(t *testing.T, open func() bucket)) {
 	t.Run("folder", func(t *testing.T) {
 		t.Parallel()
 		folder := filepath.Join(t.TempDir(), "bucket")
-		check(t, func() bucket { return storage.OpenLocal(folder) })
+		check(t, func() bucket { return openLocal(folder) })
 	})
 	onServers(t, func(t *testing.T, s *servers.Server) {
 		at := storage.Location{Bucket: s.Bucket(t)}
@@ -90,7 +90,14 @@ func published(t testing.TB, files afero.Fs, to bucket) {
 // local is a bucket in a folder that holds a site.
 func local(t testing.TB, files afero.Fs) *storage.Local {
 	t.Helper()
-	return storage.OpenLocal(inFolder(t, files))
+	return openLocal(inFolder(t, files))
+}
+
+// openLocal opens a folder as a bucket. It is not synced to disk, which would wait for what all tests write.
+func openLocal(folder string) *storage.Local {
+	b := storage.OpenLocal(folder)
+	b.NoSync = true
+	return b
 }
 
 // inFolder writes a site to a folder.

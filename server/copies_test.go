@@ -136,7 +136,7 @@ func TestARefreshReplacesAllCopies(t *testing.T) {
 func TestARefreshWithAnotherName(t *testing.T) {
 	files, _ := generatedEFP(t, wholeSnapshot(t, dayOne, staleENS, ""), nil)
 	folder := filepath.Join(t.TempDir(), "bucket")
-	bucket := storage.OpenLocal(folder)
+	bucket := openLocal(folder)
 	published(t, files, bucket)
 	u := newUpstream(t)
 	base := listen(t, newHandler(t, bucket, server.Options{Refresh: u.options()}))
@@ -176,7 +176,7 @@ func TestARefreshWithAnotherName(t *testing.T) {
 // all the same.
 func TestARefreshWithoutAPrimaryList(t *testing.T) {
 	files, _ := generatedEFP(t, wholeSnapshot(t, dayOne, staleENS, ""), nil)
-	bucket := storage.OpenLocal(filepath.Join(t.TempDir(), "bucket"))
+	bucket := openLocal(filepath.Join(t.TempDir(), "bucket"))
 	published(t, files, bucket)
 	u := newUpstream(t)
 	u.tell(says(freshENS), scans)
@@ -205,7 +205,7 @@ func TestARefreshWithoutAPrimaryList(t *testing.T) {
 
 // A publish between overwrites copies too: fallbacks reapply the refresh to all of them.
 func TestRefreshedCopiesOutliveAPublish(t *testing.T) {
-	bucket := storage.OpenLocal(filepath.Join(t.TempDir(), "bucket"))
+	bucket := openLocal(filepath.Join(t.TempDir(), "bucket"))
 	before, _ := generatedEFP(t, wholeSnapshot(t, dayOne, staleENS, ""), nil)
 	published(t, before, bucket)
 	u := newUpstream(t)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/fixtures/naive"
+	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
@@ -72,9 +73,10 @@ func TestConformanceEFP(t *testing.T) {
 			}
 			t.Run("memory", func(t *testing.T) { check(t, storage.NewFolder(files)) })
 			t.Run("bucket", func(t *testing.T) {
-				onBuckets(t, func(t *testing.T, open func() bucket) {
-					published(t, files, open())
-					check(t, open())
+				onServers(t, func(t *testing.T, s *servers.Server) {
+					at := storage.Location{Bucket: s.Bucket(t)}
+					published(t, files, openS3(t, s, at, s.Endpoint))
+					check(t, openS3(t, s, at, s.Endpoint))
 				})
 			})
 		})
@@ -128,7 +130,7 @@ var shortWhenFolded = regexp.MustCompile(`/search\?.*term=J%CC%8C(&|$)`)
 // TestEFPAnswersAreThoseOfTheTwin compares a site of each of some random graphs with a naive computation.
 func TestEFPAnswersAreThoseOfTheTwin(t *testing.T) {
 	for _, names := range allNames {
-		for seed := range uint64(16) {
+		for seed := range uint64(servers.Rounds(2, 16)) {
 			snapshot := naive.Random(seed)
 			graph, err := naive.Load(snapshot, naive.Config{})
 			if err != nil {

@@ -54,7 +54,7 @@ func places(t *testing.T) map[string]func(t *testing.T) place {
 	}
 	all := map[string]func(*testing.T) place{
 		"folder": output("site"), "tar": output("site.tar"),
-		"bucket in a folder": func(t *testing.T) place { return published(storage.OpenLocal(t.TempDir())) },
+		"bucket in a folder": func(t *testing.T) place { return published(openLocal(t.TempDir())) },
 	}
 	for _, kind := range servers.Kinds() {
 		all[string(kind)] = func(t *testing.T) place {
