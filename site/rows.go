@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"iter"
-	"slices"
 	"strconv"
 )
 
@@ -54,12 +53,13 @@ func (s State) Append(b []byte) []byte {
 }
 
 // A TagFilter accepts records that carry one of some tags.
-type TagFilter [][]byte // the tags as JSON; empty accepts all
+type TagFilter map[string]struct{} // the tags as JSON; empty accepts all
 
 // NewTagFilter returns a filter for tags with commas between them, as in Ask.Tags.
-func NewTagFilter(tags string) (f TagFilter) {
+func NewTagFilter(tags string) TagFilter {
+	f := TagFilter{}
 	for _, tag := range listItems(tags) {
-		f = append(f, AppendString(nil, tag))
+		f[string(AppendString(nil, tag))] = struct{}{}
 	}
 	return f
 }
@@ -70,7 +70,7 @@ func (f TagFilter) Match(tags []byte) bool {
 		return true
 	}
 	for tag := range elements(tags) {
-		if slices.ContainsFunc(f, func(wanted []byte) bool { return bytes.Equal(tag, wanted) }) {
+		if _, ok := f[string(tag)]; ok {
 			return true
 		}
 	}
