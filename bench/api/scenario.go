@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
 )
 
 // scenario has the requests of a connected profile page; README.md says how they were recorded.
@@ -28,7 +30,7 @@ func (b *bench) pages() ([][]string, error) {
 			continue
 		}
 		viewers = append(viewers, address)
-		if b.names[address] != "" && len(b.follows[list]) >= rowsPerPage {
+		if site.LookupName(b.names[address]) && len(b.follows[list]) >= rowsPerPage {
 			users = append(users, address)
 		}
 	}
