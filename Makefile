@@ -22,7 +22,7 @@ SCHEDULES ?= 5000000
 # Debian installs nginx and varnishd in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-tools test-install race-tools edge-tools client-tools disk-tools bench-tools lint lint-tools docs fuzz bench bench-publish bench-fallback bench-edge soak clean
+.PHONY: help preview generate publish edge test test-tools test-install race-tools edge-tools client-tools disk-tools bench-tools lint lint-tools docs fuzz bench bench-publish bench-fallback bench-api bench-edge soak clean
 # Even with -j: apt must not run twice at a time, and cgo needs the C compiler installed first.
 .NOTPARALLEL:
 
@@ -109,6 +109,11 @@ bench-fallback: bench-tools $(BIN)/minio ## compare the fallback over MinIO with
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w' -o $(BIN)/bench/ ./cmd/fallback
 	go run ./bench/fallback --bin $(BIN)/bench --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
+
+bench-api: bench-tools edge-tools $(BIN)/minio ## measure the whole read API over MinIO (about half an hour)
+	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
+	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w' -o $(BIN)/bench/ ./cmd/fallback
+	go run ./bench/api --bin $(BIN)/bench --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
 
 bench-edge: bench-tools edge-tools ## compare nginx and Varnish in front of a bucket with nginx serving files
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress

@@ -41,19 +41,26 @@ func (h *Handler) readBatch(ctx context.Context, w http.ResponseWriter, r *http.
 	}
 	b.granted = granted
 	// A slow client must not keep the memory for long. A writer without deadlines is no connection.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.timeout / 2))
+	conn := http.NewResponseController(w)
+	_ = conn.SetReadDeadline(time.Now().Add(h.timeout / 2))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, site.MaxBatchBytes))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
 		b.problem = site.BodyTooLarge
+		return b, nil
 	case err != nil: // the client is gone or too slow
 		b.problem = site.BadBatch
-	case resolution.Action != site.AnswerProblem: // else the path is wrong: only the size comes before that
-		var ok bool
-		if b.users, ok = parseBatch(body); !ok {
-			b.problem = site.BadBatch
-		}
+		return b, nil
+	}
+	goOn(w, r)
+	_ = conn.SetReadDeadline(time.Time{})        // net/http would take its end for that of the client
+	if resolution.Action == site.AnswerProblem { // the path is wrong: only the size comes before that
+		return b, nil
+	}
+	var ok bool
+	if b.users, ok = parseBatch(body); !ok {
+		b.problem = site.BadBatch
 	}
 	return b, nil
 }

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -125,4 +126,20 @@ func TestSlowBatches(t *testing.T) {
 		response.Body.Close()
 		return response.StatusCode == 200
 	})
+}
+
+// A connection goes on after a batch whose end is beyond doubt.
+func TestConnectionsGoOnAfterABatch(t *testing.T) {
+	base := listenWithin(t, efpHandler(t, smallEFP(t)), server.Limits{})
+	const batch = `["0x0101010101010101010101010101010101010101"]`
+	request := fmt.Sprintf("POST "+batchPath+" HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(batch), batch)
+	replies := exchange(t, base, request+request+"GET /_site HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	if got := statuses(replies); fmt.Sprint(got) != "[200 200 200]" {
+		t.Errorf("two batches and a root on one connection: got %v, want three answers", got)
+	}
+	chunked := "POST " + batchPath + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" +
+		fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(batch), batch)
+	if got := statuses(exchange(t, base, chunked+request)); fmt.Sprint(got) != "[200]" {
+		t.Errorf("after chunks: got %v, want the end of the connection", got)
+	}
 }

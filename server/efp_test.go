@@ -2,12 +2,14 @@ package server_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/spf13/afero"
@@ -154,4 +156,28 @@ func TestEFPAnswersAreThoseOfTheTwin(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestComputationsGiveTheirMemoryBack asks with little memory at the same time, so that the cache holds little
+// and some answers must begin anew.
+func TestComputationsGiveTheirMemoryBack(t *testing.T) {
+	t.Parallel()
+	snapshot := afero.FromIOFS{FS: longSnapshot(3)}
+	handler := newHandler(t, storage.NewFolder(efpSite(t, snapshot, "")), server.Options{CacheBytes: 1 << 20, InFlightBytes: 2 << 20})
+	paths := longPaths()
+	var group sync.WaitGroup
+	for worker := range 8 {
+		group.Go(func() {
+			for i := range len(paths) / 3 {
+				path := paths[(worker+i)%len(paths)] + fmt.Sprintf("&limit=1000&include=ens&offset=%d", i)
+				if w := ask(handler, path); w.Code != 200 {
+					t.Errorf("%s: got %d, want 200", path, w.Code)
+				}
+				ask(handler, "/api/v1/lists/404/following?limit=3")
+				ask(handler, "/api/v1/users/nobody.eth/ens")
+			}
+		})
+	}
+	group.Wait()
+	eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
 }

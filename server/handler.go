@@ -30,7 +30,8 @@ type Options struct {
 	Log        *slog.Logger // for failures and, at debug level, requests; slog.Default()
 	CacheBytes uint64       // most bytes of the cache; 32 MiB
 	// InFlightBytes bounds the bytes beyond the cache: of objects that are being read, and of
-	// answers that are being made or sent; 12 MiB. What does not fit waits.
+	// answers that are being made or sent; 12 MiB. What does not fit waits. Bodies of requests
+	// may take a sixth more.
 	InFlightBytes int64
 	Poll          time.Duration // between two reads of the root by Watch; 10 s
 	Timeout       time.Duration // of a request, which then gets a 503; 5 s

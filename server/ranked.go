@@ -13,7 +13,7 @@ import (
 // total is the number of rows of a table of the whole site, whose first shard has the key.
 func (c *computation) total(first site.Key) (total int, err error) {
 	return total, c.useKnown(first, func(body []byte) error {
-		shard, err := parseShard(body, "", -1, 0)
+		shard, err := parseShard(body, "", -1, 0, site.SearchShardSize)
 		total = shard.Total
 		return err
 	})
@@ -55,7 +55,7 @@ func (c *computation) rankedOrder(sort string, total int, positions []int) (inde
 	for len(positions) > 0 {
 		n := positions[0] / site.RankedOrderSize
 		err := c.useKnown(site.RankedOrderKey(sort, n), func(body []byte) error {
-			shard, err := parseShard(body, "", total, n)
+			shard, err := parseShard(body, "", total, n, site.RankedOrderSize)
 			if err != nil {
 				return err
 			}

@@ -71,8 +71,8 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 const LeastHeaderBytes = 4096
 
 // endAfterBody prevents request smuggling (RFC 9112, 6.1 and 11.2). It closes the connection after
-// a request that has a body or is of HTTP/1.0; no request of the API has a body. net/http accepts
-// a Content-Length beside chunks, and a Transfer-Encoding in HTTP/1.0, so a server in front may
+// a request that has a body or is of HTTP/1.0, unless the handler has read a body whose end is beyond
+// doubt (goOn). net/http accepts a Content-Length beside chunks, and a Transfer-Encoding in HTTP/1.0, so a server in front may
 // disagree with it about where such a request ends. What one takes for a body must never be
 // answered as the next request.
 func endAfterBody(handler http.Handler) http.Handler {
@@ -82,6 +82,14 @@ func endAfterBody(handler http.Handler) http.Handler {
 		}
 		handler.ServeHTTP(w, r)
 	})
+}
+
+// goOn takes back what endAfterBody says of a request whose whole body was read: with a Content-Length
+// alone, which net/http reports only then, everybody agrees about its end.
+func goOn(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength > 0 && r.ProtoAtLeast(1, 1) {
+		w.Header().Del("Connection")
+	}
 }
 
 func ignoreClosed(err error) error {

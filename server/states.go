@@ -2,11 +2,13 @@ package server
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
 )
 
 // userFollowerState answers with what the primary list of the other account says of the user.
@@ -94,7 +96,7 @@ func (c *computation) buttonStates() error {
 		return err
 	}
 	// The list comes first: without one there is nothing to look up.
-	if err := c.records(c.ask.TokenID, anyNumber, func(_, _ []byte) error { return nil }); err != nil {
+	if err := c.hasList(); err != nil {
 		return err
 	}
 	addresses, err := c.addressesOf(c.users)
@@ -125,6 +127,15 @@ func (c *computation) buttonStates() error {
 		}
 	}
 	return c.addText("]")
+}
+
+// hasList returns an error if there is no list that the path names.
+func (c *computation) hasList() error {
+	err := c.use(c.root.Config.ListKey(c.ask.TokenID, site.Records), func([]byte) error { return nil })
+	if errors.Is(err, storage.ErrNotFound) {
+		return &problemError{site.NoSuchList}
+	}
+	return err
 }
 
 // addressesOf returns the addresses of users, "" for an unknown name. It reads each bucket once.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"github.com/followpress/followpress/site"
@@ -162,7 +163,7 @@ func (c *computation) selectRows(t table, s selection) (rows, error) {
 		})
 	case t.total <= site.SearchShardSize:
 		return c.fromObject(t, s, t.shardKey(0), func(body []byte) ([][]byte, error) {
-			shard, err := parseShard(body, t.owner, t.total, 0)
+			shard, err := parseShard(body, t.owner, t.total, 0, site.SearchShardSize)
 			return collect(shard.Rows()), err
 		})
 	case !s.isFiltered() && s.offset+s.limit <= site.HeadRows:
@@ -179,10 +180,15 @@ func (c *computation) selectRows(t table, s selection) (rows, error) {
 	return c.inOrder(t, s)
 }
 
-// parseShard parses shard n of a table with that many rows, -1 if it is not known how many.
-func parseShard(body []byte, owner string, total, n int) (site.Shard, error) {
+// parseShard parses shard n of a table with that many rows, -1 if it is not known how many. size is the
+// number of rows of a full shard: the indexes of rows depend on it.
+func parseShard(body []byte, owner string, total, n, size int) (site.Shard, error) {
 	shard, err := site.ParseShard(body)
-	if err == nil && (shard.Owner != owner || shard.Total != total && total >= 0 || shard.Shard != n) {
+	switch {
+	case err != nil:
+	case shard.Size != size:
+		err = fmt.Errorf("shard of %d rows: %w", shard.Size, site.ErrMalformed)
+	case shard.Owner != owner || shard.Total != total && total >= 0 || shard.Shard != n:
 		err = errMixed
 	}
 	return shard, err
@@ -252,7 +258,7 @@ func (c *computation) inOrder(t table, s selection) (selected rows, err error) {
 	}
 	for first := n; n != end && selected.len() < s.limit; n += step {
 		err := c.useKnown(t.shardKey(n), func(body []byte) error {
-			shard, err := parseShard(body, t.owner, t.total, n)
+			shard, err := parseShard(body, t.owner, t.total, n, site.SearchShardSize)
 			if err != nil {
 				return err
 			}
@@ -351,7 +357,7 @@ func (c *computation) eachRow(t table, f func(i int, row []byte) error) error {
 		}
 		err := func() error {
 			defer o.release()
-			shard, err := parseShard(o.body, t.owner, t.total, n)
+			shard, err := parseShard(o.body, t.owner, t.total, n, site.SearchShardSize)
 			if err != nil {
 				return err
 			}
@@ -502,7 +508,7 @@ func (c *computation) rowsAt(t table, indexes []int) (selected rows, err error) 
 	for next := 0; next < len(byIndex); {
 		n := indexes[byIndex[next]] / site.SearchShardSize
 		err := c.useKnown(t.shardKey(n), func(body []byte) error {
-			shard, err := parseShard(body, t.owner, t.total, n)
+			shard, err := parseShard(body, t.owner, t.total, n, site.SearchShardSize)
 			if err != nil {
 				return err
 			}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"iter"
-	"slices"
 	"strconv"
 )
 
@@ -54,12 +53,13 @@ func (s State) Append(b []byte) []byte {
 }
 
 // A TagFilter accepts records that carry one of some tags.
-type TagFilter [][]byte // the tags as JSON; empty accepts all
+type TagFilter map[string]struct{} // the tags as JSON; empty accepts all
 
 // NewTagFilter returns a filter for tags with commas between them, as in Ask.Tags.
-func NewTagFilter(tags string) (f TagFilter) {
+func NewTagFilter(tags string) TagFilter {
+	f := TagFilter{}
 	for _, tag := range listItems(tags) {
-		f = append(f, AppendString(nil, tag))
+		f[string(AppendString(nil, tag))] = struct{}{}
 	}
 	return f
 }
@@ -70,7 +70,7 @@ func (f TagFilter) Match(tags []byte) bool {
 		return true
 	}
 	for tag := range elements(tags) {
-		if slices.ContainsFunc(f, func(wanted []byte) bool { return bytes.Equal(tag, wanted) }) {
+		if _, ok := f[string(tag)]; ok {
 			return true
 		}
 	}
@@ -209,12 +209,20 @@ func (e *elementsOf) text(i int) []byte {
 	return nil
 }
 
-// number is a whole number, -1 for something else.
+// number is a whole number, -1 for something else. It does not allocate.
 func (e *elementsOf) number(i int) int {
-	if n, ok := parseNumber(string(e[i])); ok {
-		return int(n)
+	text := e[i]
+	if len(text) == 0 || len(text) > maxNumberDigits {
+		return -1
 	}
-	return -1
+	n := 0
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return -1
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n
 }
 
 // elements iterates over the elements of a compact JSON array that begins at array. It ends at the closing

@@ -163,12 +163,6 @@ func ask(address string, n int, list func(i int) string) error {
 	return group.Wait()
 }
 
-const edgeConfig = `load_module /usr/lib/nginx/modules/ngx_http_js_module.so;
-worker_processes 2; daemon off; pid nginx.pid; error_log nginx.log; pcre_jit on;
-events { worker_connections 1024; }
-http { access_log off; include followpress.conf; }
-`
-
 // startEdge starts an edge, whose configuration configure writes into a folder.
 func (b *bench) startEdge(ctx context.Context, kind, name string, configure func(dir, address string) error) (*rig.Process, error) {
 	return rig.Start(ctx, func(address string) (*exec.Cmd, error) {
@@ -180,7 +174,6 @@ func (b *bench) startEdge(ctx context.Context, kind, name string, configure func
 			return exec.CommandContext(ctx, "varnishd", "-F", "-n", filepath.Join(dir, "work"), "-a", address,
 				"-f", filepath.Join(dir, "followpress.vcl"), "-s", "malloc,1g", "-j", "none"), nil
 		}
-		config := filepath.Join(dir, "nginx.conf")
-		return exec.CommandContext(ctx, "nginx", "-p", dir, "-c", config), os.WriteFile(config, []byte(edgeConfig), 0o644)
+		return rig.NginxEdge(ctx, dir)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -97,6 +98,19 @@ func (b *Bench) Nginx(ctx context.Context) (*Process, error) {
 			os.Chmod(b.Work, 0o755), // workers of nginx run as another user, who must reach the site
 		)
 	})
+}
+
+const nginxEdgeConfig = `load_module /usr/lib/nginx/modules/ngx_http_js_module.so;
+worker_processes 2; daemon off; pid nginx.pid; error_log nginx.log; pcre_jit on;
+events { worker_connections 1024; }
+http { access_log off; include followpress.conf; }
+`
+
+// NginxEdge is the command of nginx as an edge. followpress edge has written its configuration into
+// the folder.
+func NginxEdge(ctx context.Context, dir string) (*exec.Cmd, error) {
+	config := filepath.Join(dir, "nginx.conf")
+	return exec.CommandContext(ctx, "nginx", "-p", dir, "-c", config), os.WriteFile(config, []byte(nginxEdgeConfig), 0o644)
 }
 
 // Get requests a URL, which must answer with 200.

@@ -17,7 +17,7 @@ import (
 
 // A Load describes the requests that wrk sends.
 type Load struct {
-	Paths []string // requested at random
+	Paths []string // requested at random; a body after a space makes it a POST
 	Rate  float64  // requests per second, as far as the server keeps up; 0 means unlimited
 	Time  time.Duration
 }

@@ -1,4 +1,4 @@
--- Asks for paths of a file at random; waits WRK_WAIT milliseconds between the
+-- Asks for paths of a file at random, or posts what follows a path and a space; waits WRK_WAIT milliseconds between the
 -- requests of a connection, on average; tells the result as JSON.
 
 local wait = tonumber(os.getenv("WRK_WAIT")) or 0
@@ -12,8 +12,13 @@ end
 function init()
   math.randomseed(1000 + seed)
   requests = {}
-  for path in io.lines(os.getenv("WRK_PATHS")) do
-    requests[#requests + 1] = wrk.format("GET", path)
+  for line in io.lines(os.getenv("WRK_PATHS")) do
+    local path, body = line:match("^(%S+) (.+)$")
+    if body then
+      requests[#requests + 1] = wrk.format("POST", path, { ["Content-Type"] = "application/json" }, body)
+    else
+      requests[#requests + 1] = wrk.format("GET", line)
+    end
   end
 end
 

@@ -1,0 +1,425 @@
+// Command api measures the whole read API (`--api efp`): the generator, and the fallback over MinIO
+// with the requests of real clients. `make bench-api` builds what it needs.
+package main
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	json "github.com/goccy/go-json"
+	"github.com/minio/minio-go/v7"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/bench/internal/measure"
+	"github.com/followpress/followpress/bench/internal/rig"
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/site"
+)
+
+func main() {
+	b := &bench{Bench: rig.Bench{Objects: measure.Objects}}
+	b.Main(b.prepare, b.generate, b.run)
+}
+
+// A bench keeps the figures of a run.
+type bench struct {
+	rig.Bench
+	*sample
+	random *rand.Rand
+	server *rig.S3
+
+	accountPaths, followersPaths, statePaths []string
+	pagesOf                                  [][]string // requests by profile page
+}
+
+const (
+	bucket = "site"
+	some   = 1000 // accounts or lists that are warm
+)
+
+// prepare makes the requests.
+func (b *bench) prepare(context.Context) (err error) {
+	b.random = rand.New(rand.NewPCG(1, 1))
+	if b.sample, err = readSample(b.Snapshot); err != nil {
+		return err
+	}
+	for _, address := range b.someAddresses(some) {
+		b.accountPaths = append(b.accountPaths, "/api/v1/users/"+address+"/account")
+	}
+	for _, list := range b.longest[:min(some, len(b.longest))] {
+		b.followersPaths = append(b.followersPaths, "/api/v1/lists/"+list+"/following?limit=20&tags=&sort=followers")
+	}
+	if err := b.prepareStates(); err != nil {
+		return err
+	}
+	b.pagesOf, err = b.pages()
+	return err
+}
+
+// prepareStates makes batches of accounts, half of which the list holds.
+func (b *bench) prepareStates() error {
+	lists := make([]string, some)
+	for i := range lists {
+		lists[i] = b.longest[b.random.IntN(len(b.longest))]
+	}
+	for i := range 5 * some {
+		list := lists[i%some]
+		batch, held := b.someAddresses(25), b.follows[list]
+		for range 25 {
+			batch = append(batch, held[b.random.IntN(len(held))])
+		}
+		body, err := json.Marshal(batch)
+		if err != nil {
+			return err
+		}
+		b.statePaths = append(b.statePaths, "/api/v1/lists/"+list+"/buttonStateBatch "+string(body))
+	}
+	return nil
+}
+
+// generate compares the time of an object, and measures the memory.
+func (b *bench) generate(ctx context.Context) (err error) {
+	var memory float64
+	perObject := func(out string, flags ...string) (float64, error) {
+		arguments := append([]string{"generate", "--snapshot", b.Snapshot, "--rebuild", "--no-sync", "--out", b.Path(out)}, flags...)
+		usage, err := measure.Run(exec.CommandContext(ctx, b.Built("followpress"), arguments...))
+		if err != nil {
+			return 0, err
+		}
+		memory = usage.Memory
+		objects, bytes, err := counts(b.Path(out))
+		fmt.Fprintf(os.Stderr, "%s: %d objects, %.1f MB, %.1f s, %.0f MiB\n", out, objects, float64(bytes)/1e6, usage.Seconds, memory)
+		return usage.Seconds / float64(objects) * 1e6, err
+	}
+	pair, err := measure.Middle(rig.Rounds, func(int) (p measure.Pair, err error) {
+		if p.Other, err = perObject("spec.tar"); err != nil {
+			return p, err
+		}
+		p.Ours, err = perObject("efp.tar", "--api", "efp")
+		return p, err
+	})
+	if err != nil {
+		return err
+	}
+	b.Compare("generate to tar, time per object / the spec site", "%.2f µs", pair, "≤ 1.0")
+	b.Figure("generate to tar, peak memory", fmt.Sprintf("%.0f MiB", memory), "", "≤ 512 MiB")
+	for _, names := range []string{"copies", "lookup"} {
+		if _, err := perObject("efp.tar", "--api", "efp", "--names", names); err != nil {
+			return err
+		}
+		objects, bytes, err := counts(b.Path("efp.tar"))
+		if err != nil {
+			return err
+		}
+		b.Figure("site with --names "+names, fmt.Sprintf("%d objects", objects), fmt.Sprintf("%.1f MB", float64(bytes)/1e6),
+			map[string]string{"copies": "≤ 1.9 million, 600 MB", "lookup": "≤ 1.4 million"}[names])
+	}
+	return os.Remove(b.Path("spec.tar"))
+}
+
+// counts reads the root at the end of a site in a tar file.
+func counts(path string) (objects int, bytes int64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return 0, 0, err
+	}
+	end := make([]byte, min(info.Size(), 1<<20))
+	if _, err := file.ReadAt(end, info.Size()-int64(len(end))); err != nil {
+		return 0, 0, err
+	}
+	match := regexp.MustCompile(`"objects":(\d+),"bytes":(\d+)\}`).FindSubmatch(end)
+	if match == nil {
+		return 0, 0, fmt.Errorf("%s: no root at its end", path)
+	}
+	objects, _ = strconv.Atoi(string(match[1])) // the pattern has digits
+	bytes, _ = strconv.ParseInt(string(match[2]), 10, 64)
+	return objects, bytes, nil
+}
+
+func (b *bench) run(ctx context.Context) error {
+	_, err := rig.ServeS3(ctx, servers.MinIO, b.Tools, b.Path("minio"), func(s *rig.S3) error {
+		b.server = s
+		for _, part := range []func(context.Context) error{b.publish, b.accounts, b.followers, b.states, b.profiles} {
+			if err := part(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// publish puts those objects of the site that the requests need, and all shards, into the bucket: with
+// all of them a run takes an hour.
+func (b *bench) publish(ctx context.Context) error {
+	there, err := b.server.Client.BucketExists(ctx, bucket)
+	if err == nil && !there {
+		err = b.server.MakeBucket(ctx, bucket)
+	}
+	if err != nil {
+		return err
+	}
+	subjects := b.subjects()
+	file, err := os.Open(b.Path("efp.tar"))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(16)
+	objects, put := tar.NewReader(bufio.NewReaderSize(file, 1<<20)), 0
+	for {
+		header, err := objects.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return errors.Join(err, group.Wait())
+		}
+		if parts := strings.Split(header.Name, "/"); len(parts) > 3 && parts[0] == "api" && parts[2] != "leaderboard" && !subjects[parts[3]] {
+			continue
+		}
+		body, err := io.ReadAll(objects)
+		if err != nil {
+			return errors.Join(err, group.Wait())
+		}
+		put++
+		group.Go(func() error {
+			_, err := b.server.Client.PutObject(ctx, bucket, header.Name, bytes.NewReader(body), int64(len(body)), minio.PutObjectOptions{
+				ContentType: "application/json", CacheControl: site.RouteUserAccount.Route().CacheControl,
+			})
+			return err
+		})
+	}
+	err = group.Wait()
+	fmt.Fprintf(os.Stderr, "put %d objects\n", put)
+	return err
+}
+
+// subjects are the addresses, names and lists that the requests ask for, with the primary lists of the
+// addresses.
+func (b *bench) subjects() map[string]bool {
+	all := map[string]bool{}
+	for _, paths := range append([][]string{b.accountPaths, b.followersPaths, b.statePaths}, b.pagesOf...) {
+		for _, path := range paths {
+			path, _, _ = strings.Cut(path, " ")
+			path, _, _ = strings.Cut(path, "?")
+			for _, part := range strings.Split(path, "/")[4:] {
+				all[part] = true
+				all[b.primary[part]] = true
+			}
+		}
+	}
+	return all
+}
+
+// fallback starts a fallback over the bucket, and says where its metrics are.
+func (b *bench) fallback(ctx context.Context) (*rig.Process, string, error) {
+	metrics, err := rig.FreeAddr()
+	if err != nil {
+		return nil, "", err
+	}
+	process, err := rig.Start(ctx, func(addr string) (*exec.Cmd, error) {
+		return b.server.Command(ctx, b.Built("fallback"), "--site", "s3://"+bucket, "--addr", addr, "--metrics-addr", metrics), nil
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+		if _, err := rig.Get("http://" + process.Addr + "/readyz"); err == nil {
+			return process, metrics, nil
+		}
+		if time.Since(begun) > time.Minute {
+			process.Stop()
+			return nil, "", errors.New("the fallback does not get ready")
+		}
+	}
+}
+
+// warm requests each of some paths once.
+func warm(addr string, paths []string) error {
+	var group errgroup.Group
+	group.SetLimit(8)
+	for _, path := range paths {
+		group.Go(func() error {
+			_, err := rig.Get("http://" + addr + path)
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+func (b *bench) someAddresses(n int) []string {
+	picked := make([]string, n)
+	for i := range picked {
+		picked[i] = b.addresses[b.random.IntN(len(b.addresses))]
+	}
+	return picked
+}
+
+// accounts compares warm accounts with nginx serving the same files.
+func (b *bench) accounts(ctx context.Context) error {
+	ours, _, err := b.fallback(ctx)
+	if err != nil {
+		return err
+	}
+	defer ours.Stop()
+	for _, path := range b.accountPaths {
+		body, err := rig.Get("http://" + ours.Addr + path)
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(b.Path("site"), path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, body, 0o644)); err != nil {
+			return err
+		}
+	}
+	nginx, err := b.Nginx(ctx)
+	if err != nil {
+		return err
+	}
+	defer nginx.Stop()
+	return b.CompareRates(ctx, fmt.Sprintf("account of %d random addresses, warm, 50 connections / nginx serving the files", some),
+		rig.Load{Paths: b.accountPaths, Time: 5 * time.Second}, ours.Addr, nginx.Addr, "≥ 0.5")
+}
+
+// rated adds the latency of a load at a rate. It fails on errors.
+func (b *bench) rated(ctx context.Context, name, addr string, load rig.Load, target string) error {
+	load.Time = 20 * time.Second
+	result, err := load.Run(ctx, b.Work, addr)
+	if err == nil && result.Errors > 0 {
+		err = fmt.Errorf("%s: %d errors", name, result.Errors)
+	}
+	b.Figure(fmt.Sprintf("%s, at %.0f/s, p99", name, result.Rate), fmt.Sprintf("%.2f ms", result.P99), fmt.Sprintf("p50 %.2f ms", result.P50), target)
+	return err
+}
+
+// followers requests the first pages that clients ask for, of the longest lists.
+func (b *bench) followers(ctx context.Context) error {
+	ours, _, err := b.fallback(ctx)
+	if err != nil {
+		return err
+	}
+	defer ours.Stop()
+	load := rig.Load{Rate: 2000, Paths: b.followersPaths}
+	if err := warm(ours.Addr, load.Paths); err != nil {
+		return err
+	}
+	return b.rated(ctx, fmt.Sprintf("first page by followers of the %d longest lists, warm", len(load.Paths)), ours.Addr, load, "≤ 5 ms at 2,000/s")
+}
+
+// states posts batches.
+func (b *bench) states(ctx context.Context) error {
+	ours, _, err := b.fallback(ctx)
+	if err != nil {
+		return err
+	}
+	defer ours.Stop()
+	var lists []string
+	for _, path := range b.statePaths {
+		lists = append(lists, path[:strings.LastIndexByte(path[:strings.IndexByte(path, ' ')], '/')]+"/records")
+	}
+	load := rig.Load{Rate: 500, Paths: b.statePaths}
+	if err := warm(ours.Addr, lists); err != nil {
+		return err
+	}
+	return b.rated(ctx, "batch of 50 states, random lists, warm", ours.Addr, load, "≤ 10 ms at 500/s")
+}
+
+// profiles loads connected profile pages: first from the fallback alone, then through nginx in front of
+// the bucket.
+func (b *bench) profiles(ctx context.Context) error {
+	ours, metrics, err := b.fallback(ctx)
+	if err != nil {
+		return err
+	}
+	defer ours.Stop()
+	load := rig.Load{Time: 20 * time.Second}
+	perPage := 0
+	for _, page := range b.pagesOf {
+		perPage = len(page)
+		load.Paths = append(load.Paths, page...)
+	}
+	if err := warm(ours.Addr, onlyGet(load.Paths)); err != nil {
+		return err
+	}
+	result, err := load.Run(ctx, b.Work, ours.Addr)
+	if err != nil {
+		return err
+	}
+	b.Figure(fmt.Sprintf("connected profile pages (%d requests) of %d accounts, warm, pages/s", perPage, len(b.pagesOf)),
+		fmt.Sprintf("%.0f", result.Rate/float64(perPage)), fmt.Sprintf("%d errors", result.Errors), "≥ 300, errors 0")
+	return b.behindNginx(ctx, ours.Addr, metrics, load)
+}
+
+// behindNginx measures the share of warm requests that still reach the fallback.
+func (b *bench) behindNginx(ctx context.Context, fallback, metrics string, load rig.Load) error {
+	dir := b.Path("edge")
+	edge, err := rig.Start(ctx, func(addr string) (*exec.Cmd, error) {
+		_, err := measure.Run(exec.CommandContext(ctx, b.Built("followpress"), "edge", "--kind", "nginx", "--site", b.Path("efp.tar"),
+			"--bucket-url", "http://"+b.server.Addr+"/"+bucket, "--fallback-url", "http://"+fallback,
+			"--out", dir, "--listen", addr, "--cache-dir", b.Path("cache-of-edge")))
+		if err != nil {
+			return nil, err
+		}
+		return rig.NginxEdge(ctx, dir)
+	})
+	if err != nil {
+		return err
+	}
+	defer edge.Stop()
+	if err := warm(edge.Addr, onlyGet(load.Paths)); err != nil {
+		return err
+	}
+	before, err := answered(metrics)
+	if err != nil {
+		return err
+	}
+	result, err := load.Run(ctx, b.Work, edge.Addr)
+	if err != nil {
+		return err
+	}
+	after, err := answered(metrics)
+	b.Figure("the same behind nginx, warm: requests that reach the fallback", fmt.Sprintf("%.2f %%", 100*float64(after-before)/float64(result.Requests)),
+		fmt.Sprintf("%d errors", result.Errors), "≤ 5 %")
+	return err
+}
+
+var requests = regexp.MustCompile(`(?m)^followpress_requests_total\{[^}]*\} (\d+)$`)
+
+// answered is the number of requests that a fallback has answered.
+func answered(metrics string) (n int, err error) {
+	body, err := rig.Get("http://" + metrics + "/metrics")
+	for _, match := range requests.FindAllSubmatch(body, -1) {
+		count, _ := strconv.Atoi(string(match[1])) // the pattern has digits
+		n += count
+	}
+	return n, err
+}
+
+func onlyGet(paths []string) []string {
+	var all []string
+	for _, path := range paths {
+		if !strings.Contains(path, " ") {
+			all = append(all, path)
+		}
+	}
+	return all
+}
