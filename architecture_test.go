@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 	"fixtures/servers":        {"fixtures/process"},
 	"fixtures/synth":          {"fixtures/graph"},
 	"bench":                   {"bench/internal/measure", "bench/internal/rig"},
+	"bench/api":               {"site", "bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"bench/fallback":          {"bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"bench/internal/measure":  {"fixtures/graph"},
 	"bench/edge":              {"site", "bench/internal/measure", "bench/internal/rig"},
