@@ -65,6 +65,7 @@ type Handler struct {
 
 	failures   rate.Sometimes      // limits the log of failed requests, of which there may be thousands per second
 	pages      *semaphore.Weighted // bytes of pages of searches
+	pagesBytes int64               // the size of pages
 	pagesTaken atomic.Int64        // bytes that are taken of pages
 	oversize   *semaphore.Weighted // 1: the one page that may be larger than pages allows
 	bodies     *semaphore.Weighted // bytes of bodies of requests that are being read
@@ -102,7 +103,8 @@ func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
 
 	// Pages get a sixth of InFlightBytes, objects the rest (see newCache). Prefetched shards
 	// count as objects, and may be a sixth.
-	h.pages, h.oversize = semaphore.NewWeighted(max(o.InFlightBytes/6, bufferGrant)), semaphore.NewWeighted(1)
+	h.pagesBytes = max(o.InFlightBytes/6, bufferGrant)
+	h.pages, h.oversize = semaphore.NewWeighted(h.pagesBytes), semaphore.NewWeighted(1)
 	h.bodies = semaphore.NewWeighted(max(o.InFlightBytes/6, mostBodyBytes))
 	h.ahead = semaphore.NewWeighted(o.InFlightBytes / 6)
 	h.mixed = &slots{size: int64(max(1, o.MaxRequests/8)), parent: waiting}
