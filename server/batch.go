@@ -14,6 +14,31 @@ import (
 // byte and two quotation marks or commas at least, and take the header of a string each.
 const mostBodyBytes = 8 * site.MaxBatchBytes
 
+// firstBodyBytes are granted before a body is read, and more as it arrives: what a client announces costs
+// nothing.
+const firstBodyBytes = 4 << 10
+
+// readGrowing reads up to the end. It starts with memory for that many bytes, and asks grow for more. It
+// returns errNoRoom if there is no more.
+func readGrowing(r io.Reader, bytes int64, grow func(more int64) bool) ([]byte, error) {
+	body := make([]byte, 0, bytes)
+	for {
+		n, err := r.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return body, nil
+		case err != nil:
+			return body, err
+		case len(body) < cap(body):
+			continue
+		case !grow(int64(cap(body))):
+			return nil, errNoRoom
+		}
+		body = append(make([]byte, 0, 2*cap(body)), body...)
+	}
+}
+
 // A batch is the body of a request.
 type batch struct {
 	users   []string
@@ -34,15 +59,28 @@ func (h *Handler) readBatch(ctx context.Context, w http.ResponseWriter, r *http.
 	case size < 0:
 		size = site.MaxBatchBytes
 	}
-	// The memory is granted before the body is read: nobody waits with a part of one.
-	granted := size * (mostBodyBytes / site.MaxBatchBytes)
+	held := min(size+1, firstBodyBytes) // one more to see the end
+	if h.arriving.Acquire(ctx, held) != nil {
+		return batch{}, errBusy
+	}
+	defer func() { h.arriving.Release(held) }()
+	// A slow client must not keep the memory for long. A writer without deadlines is no connection.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.timeout / 2))
+	body, err := readGrowing(http.MaxBytesReader(w, r.Body, site.MaxBatchBytes), held, func(more int64) bool {
+		if !h.arriving.TryAcquire(more) { // nobody waits with a part of a body
+			return false
+		}
+		held += more
+		return true
+	})
+	if errors.Is(err, errNoRoom) {
+		return batch{}, errBusy
+	}
+	granted := int64(len(body)) * (mostBodyBytes / site.MaxBatchBytes)
 	if h.bodies.Acquire(ctx, granted) != nil {
 		return batch{}, errBusy
 	}
 	b.granted = granted
-	// A slow client must not keep the memory for long. A writer without deadlines is no connection.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.timeout / 2))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, site.MaxBatchBytes))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
