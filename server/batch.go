@@ -14,29 +14,44 @@ import (
 // byte and two quotation marks or commas at least, and take the header of a string each.
 const mostBodyBytes = 8 * site.MaxBatchBytes
 
-// firstBodyBytes are granted before a body is read, and more as it arrives: what a client announces costs
-// nothing.
+// firstBodyBytes are granted before a body is read, and the rest when they have arrived: what a client
+// announces costs nothing.
 const firstBodyBytes = 4 << 10
 
-// readGrowing reads up to the end. It starts with memory for that many bytes, and asks grow for more. It
-// returns errNoRoom if there is no more.
-func readGrowing(r io.Reader, bytes int64, grow func(more int64) bool) ([]byte, error) {
-	body := make([]byte, 0, bytes)
-	for {
-		n, err := r.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		switch {
-		case errors.Is(err, io.EOF):
-			return body, nil
-		case err != nil:
-			return body, err
-		case len(body) < cap(body):
-			continue
-		case !grow(int64(cap(body))):
-			return nil, errNoRoom
-		}
-		body = append(make([]byte, 0, 2*cap(body)), body...)
+// readBody reads a body of at most size bytes. It returns errBusy if ctx ends before there is memory for it.
+func (h *Handler) readBody(ctx context.Context, w http.ResponseWriter, r *http.Request, size int64) ([]byte, error) {
+	body := http.MaxBytesReader(w, r.Body, site.MaxBatchBytes)
+	hurry := func() { // a slow client must not keep the memory for long
+		// A writer without deadlines is no connection.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.timeout / 2))
 	}
+	size++ // to see the end
+	first := min(size, firstBodyBytes)
+	if h.arriving.Acquire(ctx, first) != nil {
+		return nil, errBusy
+	}
+	defer h.arriving.Release(first)
+	hurry()
+	read := make([]byte, first)
+	n, err := io.ReadFull(body, read)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return read[:n], nil
+	}
+	if rest := size - first; err == nil && rest > 0 {
+		// All at once: nobody waits with a part of it.
+		if h.growing.Acquire(ctx, rest) != nil {
+			return nil, errBusy
+		}
+		defer h.growing.Release(rest)
+		hurry()
+		read = append(make([]byte, 0, size), read...)
+		n, err = io.ReadFull(body, read[first:size])
+		read = read[:first+int64(n)]
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = nil
+		}
+	}
+	return read, err
 }
 
 // A batch is the body of a request.
@@ -59,21 +74,8 @@ func (h *Handler) readBatch(ctx context.Context, w http.ResponseWriter, r *http.
 	case size < 0:
 		size = site.MaxBatchBytes
 	}
-	held := min(size+1, firstBodyBytes) // one more to see the end
-	if h.arriving.Acquire(ctx, held) != nil {
-		return batch{}, errBusy
-	}
-	defer func() { h.arriving.Release(held) }()
-	// A slow client must not keep the memory for long. A writer without deadlines is no connection.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.timeout / 2))
-	body, err := readGrowing(http.MaxBytesReader(w, r.Body, site.MaxBatchBytes), held, func(more int64) bool {
-		if !h.arriving.TryAcquire(more) { // nobody waits with a part of a body
-			return false
-		}
-		held += more
-		return true
-	})
-	if errors.Is(err, errNoRoom) {
+	body, err := h.readBody(ctx, w, r, size)
+	if errors.Is(err, errBusy) {
 		return batch{}, errBusy
 	}
 	granted := int64(len(body)) * (mostBodyBytes / site.MaxBatchBytes)
