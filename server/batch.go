@@ -14,6 +14,46 @@ import (
 // byte and two quotation marks or commas at least, and take the header of a string each.
 const mostBodyBytes = 8 * site.MaxBatchBytes
 
+// firstBodyBytes are granted before a body is read, and the rest when they have arrived: what a client
+// announces costs nothing.
+const firstBodyBytes = 4 << 10
+
+// readBody reads a body of at most size bytes. It returns errBusy if ctx ends before there is memory for it.
+func (h *Handler) readBody(ctx context.Context, w http.ResponseWriter, r *http.Request, size int64) ([]byte, error) {
+	body := http.MaxBytesReader(w, r.Body, site.MaxBatchBytes)
+	hurry := func() { // a slow client must not keep the memory for long
+		// A writer without deadlines is no connection.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.timeout / 2))
+	}
+	size++ // to see the end
+	first := min(size, firstBodyBytes)
+	if h.arriving.Acquire(ctx, first) != nil {
+		return nil, errBusy
+	}
+	defer h.arriving.Release(first)
+	hurry()
+	read := make([]byte, first)
+	n, err := io.ReadFull(body, read)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return read[:n], nil
+	}
+	if rest := size - first; err == nil && rest > 0 {
+		// All at once: nobody waits with a part of it.
+		if h.growing.Acquire(ctx, rest) != nil {
+			return nil, errBusy
+		}
+		defer h.growing.Release(rest)
+		hurry()
+		read = append(make([]byte, 0, size), read...)
+		n, err = io.ReadFull(body, read[first:size])
+		read = read[:first+int64(n)]
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = nil
+		}
+	}
+	return read, err
+}
+
 // A batch is the body of a request.
 type batch struct {
 	users   []string
@@ -34,16 +74,16 @@ func (h *Handler) readBatch(ctx context.Context, w http.ResponseWriter, r *http.
 	case size < 0:
 		size = site.MaxBatchBytes
 	}
-	// The memory is granted before the body is read: nobody waits with a part of one.
-	granted := size * (mostBodyBytes / site.MaxBatchBytes)
+	body, err := h.readBody(ctx, w, r, size)
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // net/http would take its end for that of the client
+	if errors.Is(err, errBusy) {
+		return batch{}, errBusy
+	}
+	granted := int64(len(body)) * (mostBodyBytes / site.MaxBatchBytes)
 	if h.bodies.Acquire(ctx, granted) != nil {
 		return batch{}, errBusy
 	}
 	b.granted = granted
-	// A slow client must not keep the memory for long. A writer without deadlines is no connection.
-	conn := http.NewResponseController(w)
-	_ = conn.SetReadDeadline(time.Now().Add(h.timeout / 2))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, site.MaxBatchBytes))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -54,7 +94,6 @@ func (h *Handler) readBatch(ctx context.Context, w http.ResponseWriter, r *http.
 		return b, nil
 	}
 	goOn(w, r)
-	_ = conn.SetReadDeadline(time.Time{})        // net/http would take its end for that of the client
 	if resolution.Action == site.AnswerProblem { // the path is wrong: only the size comes before that
 		return b, nil
 	}

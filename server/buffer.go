@@ -38,6 +38,32 @@ func (h *Handler) newBuffer(ctx context.Context, alone bool) (*buffer, error) {
 	return b, nil
 }
 
+// expect waits for about that many bytes more, before anything is read for the answer: take does not wait, and
+// an answer that finds no room then is made again. It returns errNoRoom if they are more than there are at all.
+// The body must be empty yet.
+func (b *buffer) expect(ctx context.Context, bytes int) error {
+	all := b.used + int64(bytes)
+	switch more := all - b.granted; {
+	case b.alone || more <= 0:
+		return nil
+	case all > b.h.pagesBytes:
+		return errNoRoom
+	case b.h.pages.TryAcquire(more):
+		b.granted += more
+		b.h.pagesTaken.Add(more)
+		return nil
+	}
+	b.body = nil // nobody waits with a part of the memory
+	b.giveBack(b.granted)
+	if b.h.pages.Acquire(ctx, all) != nil {
+		return errBusy
+	}
+	b.granted = all
+	b.h.pagesTaken.Add(all)
+	b.body = make([]byte, 0, bufferBytes)
+	return nil
+}
+
 // take counts that many bytes more. It returns errNoRoom if there is no memory: it does not wait, because
 // the caller may hold a shard, and this buffer a part of the memory.
 func (b *buffer) take(bytes int) error {

@@ -66,9 +66,12 @@ type Handler struct {
 
 	failures   rate.Sometimes      // limits the log of failed requests, of which there may be thousands per second
 	pages      *semaphore.Weighted // bytes of pages of searches
+	pagesBytes int64               // the size of pages
 	pagesTaken atomic.Int64        // bytes that are taken of pages
 	oversize   *semaphore.Weighted // 1: the one page that may be larger than pages allows
-	bodies     *semaphore.Weighted // bytes of bodies of requests that are being read
+	arriving   *semaphore.Weighted // bytes of the beginnings of bodies that are being read
+	growing    *semaphore.Weighted // bytes of the rest of those
+	bodies     *semaphore.Weighted // bytes of those that were read
 	ahead      *semaphore.Weighted // bytes of prefetched search shards
 	mixed      *slots              // of requests that wait for the parts of an answer to agree
 	answering  atomic.Int64        // requests that are being answered
@@ -103,8 +106,13 @@ func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
 
 	// Pages get a sixth of InFlightBytes, objects the rest (see newCache). Prefetched shards
 	// count as objects, and may be a sixth.
-	h.pages, h.oversize = semaphore.NewWeighted(max(o.InFlightBytes/6, bufferGrant)), semaphore.NewWeighted(1)
-	h.bodies = semaphore.NewWeighted(max(o.InFlightBytes/6, mostBodyBytes))
+	h.pagesBytes = max(o.InFlightBytes/6, bufferGrant)
+	h.pages, h.oversize = semaphore.NewWeighted(h.pagesBytes), semaphore.NewWeighted(1)
+	// Bodies get another sixth. Those that arrive have parts of it for themselves: a slow client
+	// must not keep others out.
+	h.arriving = semaphore.NewWeighted(max(o.InFlightBytes/24, firstBodyBytes))
+	h.growing = semaphore.NewWeighted(max(o.InFlightBytes/24, site.MaxBatchBytes))
+	h.bodies = semaphore.NewWeighted(max(o.InFlightBytes/12, mostBodyBytes))
 	h.ahead = semaphore.NewWeighted(o.InFlightBytes / 6)
 	h.mixed = &slots{size: int64(max(1, o.MaxRequests/8)), parent: waiting}
 	// Requests that wait for a refresh share these slots and take at most half of all requests.

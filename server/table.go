@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/followpress/followpress/site"
@@ -150,9 +151,13 @@ func (c *computation) copyRow(to *rows, row []byte) error {
 
 // selectRows returns the rows that a selection asks for, in its order.
 func (c *computation) selectRows(t table, s selection) (rows, error) {
-	switch {
-	case t.total <= s.offset:
+	if t.total <= s.offset {
 		return rows{}, nil
+	}
+	if err := c.expect(c.ctx, c.pageBytes(t, s)); err != nil {
+		return rows{}, err
+	}
+	switch {
 	case t.total <= site.PackedRows:
 		return c.fromObject(t, s, t.bucket, func(body []byte) ([][]byte, error) {
 			packed, total, err := t.packed(body)
@@ -178,6 +183,24 @@ func (c *computation) selectRows(t table, s selection) (rows, error) {
 		return c.byFollowers(t, s)
 	}
 	return c.inOrder(t, s)
+}
+
+// What a row of a page takes, about: its copy, its entry in a body that doubles, and with a profile.
+const (
+	pageRowBytes    = 512
+	pageRowENSBytes = 1 << 10
+)
+
+// pageBytes is about what a page takes.
+func (c *computation) pageBytes(t table, s selection) int {
+	bytes := min(s.limit, t.total-s.offset) * pageRowBytes
+	if c.ask.ENS {
+		bytes *= pageRowENSBytes / pageRowBytes
+	}
+	if s.byFollowers && t.total <= site.SearchShardSize { // places are made for all rows
+		bytes += 2 * t.total * placeBytes
+	}
+	return bytes
 }
 
 // parseShard parses shard n of a table with that many rows, -1 if it is not known how many. size is the
@@ -256,31 +279,69 @@ func (c *computation) inOrder(t table, s selection) (selected rows, err error) {
 			n = (t.total - 1 - s.offset) / site.SearchShardSize
 		}
 	}
-	for first := n; n != end && selected.len() < s.limit; n += step {
-		err := c.useKnown(t.shardKey(n), func(body []byte) error {
-			shard, err := parseShard(body, t.owner, t.total, n, site.SearchShardSize)
-			if err != nil {
-				return err
-			}
-			all := collect(shard.Rows())
-			if n == first && !s.isFiltered() {
-				passed, err := s.passed(t, shard, all)
-				if err != nil || passed > s.offset {
-					return cmp.Or(err, site.ErrMalformed)
-				}
-				s.offset -= passed
-			}
-			if s.backwards {
-				slices.Reverse(all)
-			}
-			return c.takeRows(t, &s, all, &selected)
-		})
+	first := n
+	for body, err := range c.shards(t, first, end, step, s.isFiltered()) {
 		if err != nil {
 			return rows{}, err
 		}
+		shard, err := parseShard(body, t.owner, t.total, n, site.SearchShardSize)
+		if err != nil {
+			return rows{}, err
+		}
+		all := collect(shard.Rows())
+		if n == first && !s.isFiltered() {
+			passed, err := s.passed(t, shard, all)
+			if err != nil || passed > s.offset {
+				return rows{}, cmp.Or(err, site.ErrMalformed)
+			}
+			s.offset -= passed
+		}
+		if s.backwards {
+			slices.Reverse(all)
+		}
+		if err := c.takeRows(t, &s, all, &selected); err != nil {
+			return rows{}, err
+		}
+		if selected.len() == s.limit {
+			break
+		}
+		n += step
 	}
 	return selected, nil
 }
+
+// shards yields the shards of a table from one to the end, whose bodies are valid until the next. With many,
+// it reads ahead once the first did not suffice: nobody knows how many the page needs.
+func (c *computation) shards(t table, first, end, step int, many bool) iter.Seq2[[]byte, error] {
+	count := (end - first) * step
+	key := func(i int) site.Key { return t.shardKey(first + i*step) }
+	return func(yield func([]byte, error) bool) {
+		take := func(o *object, err error) bool {
+			if err != nil {
+				return yield(nil, mixedIfAbsent(err))
+			}
+			defer o.release()
+			return yield(o.body, nil)
+		}
+		alone := count
+		if many {
+			alone = min(1, count)
+		}
+		for i := range alone {
+			if !take(c.read.get(c.ctx, key(i))) {
+				return
+			}
+		}
+		for o, err := range c.h.readAhead(c.ctx, c.read, key, alone, count, shardBytes) {
+			if !take(o, err) {
+				return
+			}
+		}
+	}
+}
+
+// shardBytes is about the size of a shard.
+const shardBytes = 200 * site.SearchShardSize
 
 // passed is the number of rows that an unfiltered selection wants from the shards before this one, in its
 // direction.
@@ -349,7 +410,6 @@ func (c *computation) everyRow(t table, f func(row []byte) error) error {
 
 // eachRow calls f for every row of a table that has shards, and its index in it.
 func (c *computation) eachRow(t table, f func(i int, row []byte) error) error {
-	const shardBytes = 200 * site.SearchShardSize // about
 	n := 0
 	for o, err := range c.h.readAhead(c.ctx, c.read, t.shardKey, 0, t.shardCount(), shardBytes) {
 		if err != nil {
