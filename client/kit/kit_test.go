@@ -146,7 +146,7 @@ var longLines = regexp.MustCompile(`(?m)^(.{500}).*$`)
 
 func node(env []string, args ...string) (out []byte, err error) {
 	command := exec.Command("node", args...)
-	command.Env = append(os.Environ(), env...)
+	command.Env = append(append(os.Environ(), "NODE_OPTIONS=--import=./esm.mjs"), env...)
 	out, err = command.CombinedOutput()
 	return longLines.ReplaceAll(out, []byte("$1…")), err
 }
