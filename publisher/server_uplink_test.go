@@ -36,8 +36,10 @@ func TestASlowUplink(t *testing.T) {
 		}
 		took, least := time.Since(begun), time.Duration(bytes/rate*float64(time.Second))
 		t.Logf("it took %v, at least %v", took, least)
-		if most := least*120/100 + 5*time.Second; took > most || report.Retries > 0 {
-			t.Errorf("got %v and %d retries, want at most %v and none", took, report.Retries, most)
+		// A server that stalls for a moment may cost a few requests their patience, but not most of them.
+		const few = lists / 8
+		if most := least*120/100 + 5*time.Second; took > most || report.Retries > few {
+			t.Errorf("got %v and %d retries, want at most %v and %d", took, report.Retries, most, few)
 		}
 		p.holds(t, next)
 	})
