@@ -84,13 +84,7 @@ func (h *Handler) readBatch(ctx context.Context, w http.ResponseWriter, r *http.
 		return batch{}, errBusy
 	}
 	b.granted = granted
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		b.problem = site.BodyTooLarge
-		return b, nil
-	case err != nil: // the client is gone or too slow
-		b.problem = site.BadBatch
+	if b.problem = bodyProblem(err); b.problem != nil {
 		return b, nil
 	}
 	goOn(w, r)
@@ -102,4 +96,16 @@ func (h *Handler) readBatch(ctx context.Context, w http.ResponseWriter, r *http.
 		b.problem = site.BadBatch
 	}
 	return b, nil
+}
+
+// bodyProblem is the problem of a body that could not be read.
+func bodyProblem(err error) *site.Problem {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return site.BodyTooLarge
+	case err != nil: // the client is gone or too slow
+		return site.BadBatch
+	}
+	return nil
 }
