@@ -167,12 +167,17 @@ func (b *bench) run(ctx context.Context) error {
 	return err
 }
 
+const readable = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":"*","Action":"s3:GetObject","Resource":"arn:aws:s3:::` + bucket + `/*"}]}`
+
 // publish puts those objects of the site that the requests need, and all shards, into the bucket: with
 // all of them a run takes an hour.
 func (b *bench) publish(ctx context.Context) error {
 	there, err := b.server.Client.BucketExists(ctx, bucket)
 	if err == nil && !there {
 		err = b.server.MakeBucket(ctx, bucket)
+	}
+	if err == nil {
+		err = b.server.Client.SetBucketPolicy(ctx, bucket, readable) // nginx reads it without credentials
 	}
 	if err != nil {
 		return err
