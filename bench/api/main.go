@@ -407,14 +407,14 @@ func (b *bench) behindNginx(ctx context.Context, fallback, metrics string, load 
 	return err
 }
 
-var requests = regexp.MustCompile(`(?m)^followpress_requests_total\{[^}]*\} (\d+)$`)
+var requests = regexp.MustCompile(`(?m)^followpress_requests_total\{.*\} (\S+)$`)
 
 // answered is the number of requests that a fallback has answered.
 func answered(metrics string) (n int, err error) {
 	body, err := rig.Get("http://" + metrics + "/metrics")
 	for _, match := range requests.FindAllSubmatch(body, -1) {
-		count, _ := strconv.Atoi(string(match[1])) // the pattern has digits
-		n += count
+		count, invalid := strconv.ParseFloat(string(match[1]), 64) // a million is 1e+06
+		n, err = n+int(count), errors.Join(err, invalid)
 	}
 	return n, err
 }
