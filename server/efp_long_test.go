@@ -7,9 +7,11 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/spf13/afero"
 
@@ -28,7 +30,19 @@ const (
 
 // longSnapshot is a graph with lists and followers of several shards. Every fifth record blocks or mutes, so
 // that the follows of a shard begin elsewhere than its rows.
-func longSnapshot(seed uint64) fstest.MapFS { return efpSnapshot(seed, longHeld, longFollowers) }
+func longSnapshot() fstest.MapFS { return efpSnapshot(1, longHeld, longFollowers) }
+
+// longSite is the site of longSnapshot. It is made once.
+func longSite(t testing.TB) afero.Fs {
+	t.Helper()
+	longOnce.Do(func() { longFiles = efpSite(t, afero.FromIOFS{FS: longSnapshot()}, "") })
+	return longFiles
+}
+
+var (
+	longOnce  sync.Once
+	longFiles afero.Fs
+)
 
 // efpSnapshot is longSnapshot with so many records and followers.
 func efpSnapshot(seed uint64, held, followers int) fstest.MapFS {
@@ -68,14 +82,16 @@ func efpSnapshot(seed uint64, held, followers int) fstest.MapFS {
 	return files
 }
 
-// A counting store counts the requests to it.
+// A counting store counts the requests to it, and takes time for each.
 type counting struct {
 	server.Store
+	away     time.Duration
 	requests atomic.Int64
 }
 
 func (s *counting) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	s.requests.Add(1)
+	time.Sleep(s.away)
 	return s.Store.Get(ctx, key)
 }
 
@@ -95,12 +111,11 @@ func longPaths() (paths []string) {
 // TestPagesOfLongLists compares pages of several shards with a naive computation.
 func TestPagesOfLongLists(t *testing.T) {
 	t.Parallel()
-	snapshot := longSnapshot(1)
-	graph, err := naive.Load(snapshot, naive.Config{})
+	graph, err := naive.Load(longSnapshot(), naive.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := efpHandler(t, efpSite(t, afero.FromIOFS{FS: snapshot}, ""))
+	handler := efpHandler(t, longSite(t))
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, path := range longPaths() {
 		for _, more := range []string{
@@ -121,7 +136,7 @@ func TestPagesOfLongLists(t *testing.T) {
 // TestRequestsToTheStore: a computation reads few objects.
 func TestRequestsToTheStore(t *testing.T) {
 	t.Parallel()
-	files := efpSite(t, afero.FromIOFS{FS: longSnapshot(2)}, "")
+	files := longSite(t)
 	check := func(path, body string, most int64) {
 		t.Helper()
 		store := &counting{Store: storage.NewFolder(files)}

@@ -162,8 +162,7 @@ func TestEFPAnswersAreThoseOfTheTwin(t *testing.T) {
 // and some answers must begin anew.
 func TestComputationsGiveTheirMemoryBack(t *testing.T) {
 	t.Parallel()
-	snapshot := afero.FromIOFS{FS: longSnapshot(3)}
-	handler := newHandler(t, storage.NewFolder(efpSite(t, snapshot, "")), server.Options{CacheBytes: 1 << 20, InFlightBytes: 2 << 20})
+	handler := newHandler(t, storage.NewFolder(longSite(t)), server.Options{CacheBytes: 1 << 20, InFlightBytes: 2 << 20})
 	paths := longPaths()
 	var group sync.WaitGroup
 	for worker := range 8 {

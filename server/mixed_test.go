@@ -203,7 +203,10 @@ func TestNoComputedAnswerIsMixed(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	var paths []string
 	some := func(texts ...string) string { return texts[random.IntN(len(texts))] }
-	for _, path := range longPaths() {
+	for i, path := range longPaths() {
+		if i%servers.Rounds(3, 1) != 0 {
+			continue
+		}
 		paths = append(paths, path, fmt.Sprintf("%s&limit=%d&offset=%d", path, 1+random.IntN(1000), random.IntN(3000)),
 			fmt.Sprintf("%s&tags=%s&limit=100&offset=%d", path, some("a", "top8", "block,mute"), random.IntN(100)),
 			fmt.Sprintf("%s&term=%s&limit=%d", path, some("n1", "0x", "n99", "zzz"), 1+random.IntN(100)))
