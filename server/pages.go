@@ -333,7 +333,7 @@ func (c *computation) commonFollowers() error {
 	if err != nil {
 		return err
 	}
-	leader, ok := leaderOf(c.ask.Leader)
+	leader, _, ok := site.ParseUser(c.ask.Leader)
 	if !ok {
 		return &problemError{site.NoSuchName}
 	}
@@ -367,14 +367,6 @@ func (c *computation) commonFollowers() error {
 		}
 	}
 	return c.addText(fmt.Sprintf(`],"length":%d}`, common.len()))
-}
-
-// leaderOf is the leader in the form in which users are looked up.
-func leaderOf(sent string) (user string, ok bool) {
-	if address, err := site.ParseAddress(sent); err == nil {
-		return address.String(), true
-	}
-	return site.NormalizeName(sent)
 }
 
 // common returns the followers in a table that a user follows, by their mutuals rank.

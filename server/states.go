@@ -146,12 +146,13 @@ func (c *computation) addressesOf(users []string) ([]string, error) {
 		i    int
 	}
 	buckets := map[string][]named{}
-	for i, user := range users {
-		if address, err := site.ParseAddress(user); err == nil {
-			addresses[i] = address.String()
-		} else if name, ok := site.NormalizeName(user); ok {
-			bucket := site.UserBucket(name, c.root.BucketDigits)
-			buckets[bucket] = append(buckets[bucket], named{name, i})
+	for i, sent := range users {
+		switch user, isAddress, ok := site.ParseUser(sent); {
+		case isAddress:
+			addresses[i] = user
+		case ok:
+			bucket := site.UserBucket(user, c.root.BucketDigits)
+			buckets[bucket] = append(buckets[bucket], named{user, i})
 		}
 	}
 	var names []string // of buckets

@@ -127,7 +127,7 @@ func (rule ParamRule) normal(value string, byDefault, most int) (normal string, 
 		}
 		return "", true
 	case ParamUser:
-		user, _, _ := parseUser(value)
+		user, _, _ := ParseUser(value)
 		return cmp.Or(user, value), value != ""
 	case ParamText:
 		switch {

@@ -57,7 +57,7 @@ type Ask struct {
 	TokenID string // the list that the path names, or ""
 	User    string // the user that the path names, or "": an address in lower case or a name in its normal form
 	Other   string // the second user that the path names, likewise
-	Leader  string // likewise
+	Leader  string // the user of ?leader; as it was sent, if it can be no user
 
 	Limit     int    // from 1
 	Offset    int    // from 0
@@ -149,7 +149,7 @@ func (c Config) answer(route *Route, segments []string, q query) Resolution {
 			segments[i], problem = r.forUser(segments[i])
 			ask.User = segments[i]
 		case "{other}":
-			user, _, ok := parseUser(segments[i])
+			user, _, ok := ParseUser(segments[i])
 			if !ok {
 				problem = NoSuchName
 			}
@@ -176,7 +176,7 @@ func (r *Resolution) forList(tokenID string) *Problem {
 
 // forUser notes the user that a path names, and returns it in the form that keys have.
 func (r *Resolution) forUser(text string) (user string, problem *Problem) {
-	user, isAddress, ok := parseUser(text)
+	user, isAddress, ok := ParseUser(text)
 	switch {
 	case !ok:
 		return "", NoSuchName
@@ -199,8 +199,9 @@ func hasUnknown(r *Route) bool {
 	return r.subject == EdgeUser && !r.Computed && slices.Contains(UserObjects(), r.object())
 }
 
-// parseUser reads an address in any letter case, or a name. user is in the form that keys have.
-func parseUser(text string) (user string, isAddress, ok bool) {
+// ParseUser reads an address in any letter case, or a name. user is in the form that keys have. ok is
+// false if the text can be neither.
+func ParseUser(text string) (user string, isAddress, ok bool) {
 	if address, err := ParseAddress(text); err == nil {
 		return address.String(), true, true
 	}
