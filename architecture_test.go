@@ -18,9 +18,17 @@ const module = "github.com/followpress/followpress/"
 // ARCHITECTURE.md tells why. A package that is not here fails the test.
 var mayImport = map[string][]string{
 	"site":                    {},
+	"snapshot":                {"site"},
+	"source":                  {"site", "snapshot"},
+	"source/badge":            {"retry", "site", "source"},
+	"source/chain":            {"source", "source/chain/provider"},
+	"source/chain/provider":   {"retry", "site"},
+	"source/postgres":         {"site", "snapshot", "source", "source/replay"},
+	"source/profile":          {"retry", "site", "source"},
+	"source/replay":           {"site", "snapshot", "source"},
 	"retry":                   {},
 	"storage":                 {"retry", "site"},
-	"generator":               {"site", "client", "templates"},
+	"generator":               {"site", "client", "snapshot", "templates"},
 	"publisher":               {"retry", "site", "storage"},
 	"purger":                  {"retry", "site"},
 	"server":                  {"site", "storage"},

@@ -1,0 +1,47 @@
+package snapshot
+
+import (
+	"math"
+
+	"github.com/followpress/followpress/site"
+)
+
+// NoTime is the time of a record of which it is not known.
+const NoTime = math.MinInt64
+
+// A List is a row of the table lists.
+type List struct {
+	TokenID string
+	Owner   site.Address
+	User    *site.Address // nil if it is not set
+}
+
+// A Record is a row of the table records.
+type Record struct {
+	TokenID string
+	Version uint32
+	Type    string // address, or the decimal of another type
+	Data    []byte // for an address, its 20 bytes
+	Tags    []string
+	Added   int64 // milliseconds since the Unix epoch; NoTime if it is not known
+}
+
+// An Account is a row of the table accounts.
+type Account struct {
+	Address site.Address
+	Primary string        // token id of the list that it names as primary; "" for none
+	ENS     *site.Profile // nil for none
+}
+
+// A Badge is a row of the table badges.
+type Badge struct {
+	EventID string
+	TokenID string
+	Owner   site.Address
+}
+
+// A Recommended is a row of the table recommended.
+type Recommended struct {
+	Address site.Address
+	Class   string // "" for none
+}
