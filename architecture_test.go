@@ -21,7 +21,7 @@ var mayImport = map[string][]string{
 	"snapshot":                {"site"},
 	"source":                  {"site", "snapshot"},
 	"source/badge":            {"retry", "site", "source"},
-	"source/chain":            {"source", "source/chain/provider"},
+	"source/chain":            {"site", "source", "source/chain/provider"},
 	"source/chain/provider":   {"retry", "site"},
 	"source/postgres":         {"site", "snapshot", "source", "source/replay"},
 	"source/profile":          {"retry", "site", "source"},
