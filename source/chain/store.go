@@ -140,13 +140,14 @@ func (c *checkpoint) valid() bool {
 	if c.Settled < 0 || c.Settled > len(c.Points) || len(c.Points) > 0 && c.Origin == nil {
 		return false
 	}
-	increasing := slices.IsSortedFunc(c.Points, func(a, b point) int {
-		if a.Block < b.Block && a.Size <= b.Size && a.Events <= b.Events {
-			return -1
+	var before point
+	for i, p := range c.Points {
+		if i > 0 && p.Block <= before.Block || p.Size < before.Size || p.Events < before.Events {
+			return false
 		}
-		return 1
-	})
-	return increasing && (len(c.Points) == 0 || c.Points[0].Size >= 0)
+		before = p
+	}
+	return true
 }
 
 // contractTexts describes the contracts of a chain, in any order of its records.
