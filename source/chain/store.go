@@ -63,6 +63,7 @@ type store struct {
 	chain     source.Chain
 	contracts []site.Address
 	numbers   map[site.Address]int // of contracts
+	noSync    bool
 
 	check   checkpoint
 	file    *os.File // logs
@@ -75,8 +76,8 @@ type store struct {
 
 // openStore opens the folder of a chain, which need not exist. Blocks from reread on, if it is not
 // nil, are forgotten.
-func openStore(dir string, c source.Chain, reread *uint64) (s *store, err error) {
-	s = &store{dir: dir, chain: c, contracts: newDecoder(c).addresses(), numbers: map[site.Address]int{}}
+func openStore(dir string, c source.Chain, reread *uint64, noSync bool) (s *store, err error) {
+	s = &store{dir: dir, chain: c, contracts: newDecoder(c).addresses(), numbers: map[site.Address]int{}, noSync: noSync}
 	for i, a := range s.contracts {
 		s.numbers[a] = i
 	}
@@ -242,7 +243,7 @@ func (s *store) commit() error {
 	if s.written == nil {
 		return nil
 	}
-	if err := errors.Join(s.flush(), s.file.Sync()); err != nil {
+	if err := errors.Join(s.flush(), s.sync(s.file)); err != nil {
 		return err
 	}
 	s.written.Size, s.written.Events, s.written.Tokens = s.size, s.events, s.tokens
@@ -314,28 +315,31 @@ func (s *store) save() (err error) {
 		return err
 	}
 	_, err = file.Write(append(text, '\n'))
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+	if err = errors.Join(err, s.sync(file), file.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(name+".new", name); err != nil {
 		return err
 	}
-	return syncFolder(s.dir)
+	folder, err := os.Open(s.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.sync(folder), folder.Close())
 }
 
 func (s *store) close() error { return s.file.Close() }
 
-// syncFolder makes the names in a folder durable.
-func syncFolder(dir string) error {
-	folder, err := os.Open(dir)
-	if err != nil {
-		return err
+// sync makes a file, or the names in a folder, durable.
+func (s *store) sync(file *os.File) error {
+	if s.noSync {
+		return nil
 	}
-	err = folder.Sync()
+	err := file.Sync()
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
-		err = nil // the file system cannot, as some network file systems
+		return nil // the file system cannot, as some network file systems
 	}
-	return errors.Join(err, folder.Close())
+	return err
 }
 
 // read calls yield with each event of a chain, in order, until it returns false.

@@ -50,7 +50,7 @@ func cloned(e source.Event) source.Event {
 
 func newStore(t *testing.T, dir string, reread *uint64) *store {
 	t.Helper()
-	s, err := openStore(dir, base, reread)
+	s, err := openStore(dir, base, reread, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestDamagedStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	readAll := func() error {
-		s, err := openStore(dir, base, nil)
+		s, err := openStore(dir, base, nil, true)
 		if err != nil {
 			return err
 		}
@@ -272,7 +272,7 @@ func TestUnusableFolders(t *testing.T) {
 		if err := os.WriteFile(checkpointOf(dir), []byte(test.text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := openStore(dir, base, nil); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), dir) {
+		if _, err := openStore(dir, base, nil, true); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: got %v, want %q and the folder", name, err, test.want)
 		}
 	}
@@ -310,7 +310,7 @@ func TestStatesExcludeEachOther(t *testing.T) {
 func BenchmarkRead(b *testing.B) {
 	const many = 1_000_000
 	dir := b.TempDir()
-	s, err := openStore(dir, base, nil)
+	s, err := openStore(dir, base, nil, true)
 	if err != nil {
 		b.Fatal(err)
 	}

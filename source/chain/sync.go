@@ -22,6 +22,7 @@ type Options struct {
 	Provider provider.Options
 	// Reread forgets a chain, by its id, from a block on before it is read; all of it for block 0.
 	Reread   map[uint64]uint64
+	NoSync   bool // do not sync the state to disk; a power failure may damage it then
 	Progress Progress
 
 	dial  func(ctx context.Context, chain uint64, urls []string, o provider.Options) (nodes, error) // nil for provider.Dial
@@ -175,7 +176,7 @@ func (c *chainSync) open(ctx context.Context, dir string) (err error) {
 	if block, ok := c.options.Reread[c.chain.ID]; ok {
 		reread = &block
 	}
-	if c.store, err = openStore(dir, c.chain, reread); err != nil {
+	if c.store, err = openStore(dir, c.chain, reread, c.options.NoSync); err != nil {
 		return err
 	}
 	c.report.From, c.report.old = c.store.next(), c.store.events
@@ -277,7 +278,11 @@ func (c *chainSync) forgetUnsettled(ctx context.Context) error {
 		}
 	}
 	check.Settled = settled
-	return c.forget(settled)
+	if settled < len(check.Points) {
+		return c.forget(settled)
+	}
+	check.Anchors = nil
+	return c.store.save()
 }
 
 // forgetReorganised forgets what was read from a part of the chain that is gone.
