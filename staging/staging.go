@@ -4,7 +4,6 @@
 package staging
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +26,7 @@ type Options struct {
 	What        string        // what the target is, in a word for messages: site, snapshot
 	Suffix      string        // of the name of the work folder, .{name}{suffix}
 	NoSync      bool          // do not sync the new target to disk
-	CleanUpTime time.Duration // how long a cancelled run may clean up; 0 means 5 s
+	CleanUpTime time.Duration // how long a cancelled run may clean up
 
 	// What messages advise if the folder that holds the target, or the target itself, does not let
 	// folders be moved: "name …".
@@ -58,7 +57,6 @@ var ErrLeftBehind = errors.New("the next run removes it")
 // Open locks the target, prepares the work folder, and cleans up after a killed run. An error wraps
 // ErrBusy if another run has the lock. Close must be called after a success.
 func Open(ctx context.Context, o Options) (*Staging, error) {
-	o.CleanUpTime = cmp.Or(o.CleanUpTime, 5*time.Second)
 	s := &Staging{Options: o, dir: filepath.Join(filepath.Dir(o.Target), "."+filepath.Base(o.Target)+o.Suffix)}
 	if err := s.acquire(ctx); err != nil {
 		return nil, fmt.Errorf("prepare to write %s: %w", s.Target, err)
