@@ -171,7 +171,7 @@ func describeList(l history.List) string {
 // whatever the order of the chains.
 func TestReplayEqualsTruth(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(servers.Rounds(150, 3000)) {
+	for seed := range uint64(servers.Rounds(150, 2000)) {
 		h := history.Random(seed, history.Options{Transactions: 20 + int(seed%7)*30})
 		want := h.Truth()
 		var apart []history.Block // one chain after the other
@@ -189,7 +189,7 @@ func TestReplayEqualsTruth(t *testing.T) {
 // The end of an explanation is what the snapshot has.
 func TestExplainEqualsTruth(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(servers.Rounds(10, 300)) {
+	for seed := range uint64(servers.Rounds(10, 100)) {
 		h := history.Random(seed, history.Options{})
 		events, truth := eventsOf(h, h.Blocks), h.Truth()
 		for _, list := range truth.Lists {
