@@ -14,13 +14,16 @@ import (
 // The functions below append rows as compact JSON, members in the order of docs/format.md. They
 // refuse what the reader would refuse.
 
-func appendList(b []byte, l List) []byte {
+func appendList(b []byte, l List) ([]byte, error) {
+	if err := site.CheckTokenID("token_id", l.TokenID); err != nil {
+		return nil, err
+	}
 	b = append(append(append(b, `{"token_id":"`...), l.TokenID...), `","owner":"`...)
 	b = l.Owner.Append(b)
 	if l.User != nil {
 		b = l.User.Append(append(b, `","user":"`...))
 	}
-	return append(b, `"}`...)
+	return append(b, `"}`...), nil
 }
 
 func appendRecord(b []byte, r Record) (_ []byte, err error) {
