@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/replay"
@@ -83,6 +84,16 @@ var hostileEvents = map[string]func(n int) []source.Event{
 			return operate(source.Place{Contract: records, Slot: wordOf(i)}, op(add, 1))
 		})
 	},
+}
+
+func numbered(n int) (a site.Address) {
+	binary.BigEndian.PutUint64(a[12:], uint64(n)+1)
+	return a
+}
+
+func wordOf(n int) (w source.Word) {
+	binary.BigEndian.PutUint64(w[24:], uint64(n))
+	return w
 }
 
 func repeated(n int, event func(i int) source.Event) []source.Event {

@@ -1,9 +1,10 @@
 package replay_test
 
 import (
+	"encoding/binary"
 	"fmt"
+	"iter"
 	"maps"
-	"math/big"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -39,46 +40,51 @@ func deploymentOf(h *history.History) *source.Deployment {
 	return d
 }
 
+var kinds = map[history.Word]source.Kind{
+	history.TopicTransfer: source.Transfer, history.TopicLocation: source.Location, history.TopicAccountMetadata: source.AccountMetadata,
+	history.TopicListOp: source.Op, history.TopicListMetadata: source.ListMetadata,
+}
+
 // eventsOf decodes blocks.
-func eventsOf(h *history.History, blocks []history.Block) []source.Event {
-	d := deploymentOf(h)
-	kinds := map[history.Word]source.Kind{
-		history.TopicTransfer: source.Transfer, history.TopicLocation: source.Location, history.TopicAccountMetadata: source.AccountMetadata,
-		history.TopicListOp: source.Op, history.TopicListMetadata: source.ListMetadata,
+func eventsOf(d *source.Deployment, blocks iter.Seq[history.Block]) iter.Seq[source.Event] {
+	ours := func(kind source.Kind, c source.Contract) bool {
+		switch kind {
+		case source.Transfer, source.Location:
+			return c == d.Registry()
+		case source.AccountMetadata:
+			return c == d.Accounts()
+		case source.Op, source.ListMetadata:
+			return d.HasRecords(c)
+		}
+		return false
 	}
-	var events []source.Event
-	for _, b := range blocks {
-		for i, log := range b.Logs {
-			contract := source.Contract{Chain: b.Chain, Address: log.Address}
-			if len(log.Topics) == 0 {
-				continue // of a foreign contract
+	return func(yield func(source.Event) bool) {
+		for b := range blocks {
+			for i, log := range b.Logs {
+				contract := source.Contract{Chain: b.Chain, Address: log.Address}
+				if len(log.Topics) == 0 || !ours(kinds[log.Topics[0]], contract) {
+					continue
+				}
+				e := source.Event{Kind: kinds[log.Topics[0]], Contract: contract, Block: b.Number, Index: uint32(i), Time: b.Time * 1000, Subject: log.Topics[1]}
+				switch e.Kind {
+				case source.Transfer:
+					e.Subject, e.Value = log.Topics[3], log.Topics[2][12:]
+				case source.Location, source.Op:
+					e.Value = abiBytes(log.Data, 0)
+				default:
+					e.Key, e.Value = string(abiBytes(log.Data, 0)), abiBytes(log.Data, 1)
+				}
+				if !yield(e) {
+					return
+				}
 			}
-			kind := kinds[log.Topics[0]]
-			ours := map[source.Kind]bool{
-				source.Transfer: contract == d.Registry(), source.Location: contract == d.Registry(), source.AccountMetadata: contract == d.Accounts(),
-				source.Op: d.HasRecords(contract), source.ListMetadata: d.HasRecords(contract),
-			}
-			if !ours[kind] {
-				continue
-			}
-			e := source.Event{Kind: kind, Contract: contract, Block: b.Number, Index: uint32(i), Time: b.Time * 1000, Subject: log.Topics[1]}
-			switch kind {
-			case source.Transfer:
-				e.Subject, e.Value = log.Topics[3], log.Topics[2][12:]
-			case source.Location, source.Op:
-				e.Value = abiBytes(log.Data, 0)
-			default:
-				e.Key, e.Value = string(abiBytes(log.Data, 0)), abiBytes(log.Data, 1)
-			}
-			events = append(events, e)
 		}
 	}
-	return events
 }
 
 // abiBytes is the nth byte string of a log's data.
 func abiBytes(data []byte, n int) []byte {
-	number := func(at int) int { return int(new(big.Int).SetBytes(data[at : at+32]).Int64()) }
+	number := func(at int) int { return int(binary.BigEndian.Uint64(data[at+24:])) }
 	at := number(32 * n)
 	return data[at+32 : at+32+number(at)]
 }
@@ -115,13 +121,14 @@ func (c *collected) WriteRecord(r snapshot.Record) error {
 }
 
 // differences compares what a Replay made of events with the truth.
-func differences(t *testing.T, h *history.History, events []source.Event, want history.Snapshot) (found []string) {
+func differences(t *testing.T, d *source.Deployment, blocks []history.Block, want history.Snapshot) (found []string) {
 	t.Helper()
-	r := replay.New(deploymentOf(h))
-	for _, e := range events {
+	r, events := replay.New(d), 0
+	for e := range eventsOf(d, slices.Values(blocks)) {
 		if err := r.Add(e); err != nil {
 			return []string{err.Error()}
 		}
+		events++
 	}
 	var got collected
 	g, err := r.Write(t.Context(), &got)
@@ -155,7 +162,7 @@ func differences(t *testing.T, h *history.History, events []source.Event, want h
 	expect("operations", g.ListOps, want.ListOps)
 	report := *r.Report()
 	expect("report", []uint64{report.Events, report.ListOps, report.Lists, report.Records},
-		[]int{len(events), want.ListOps, len(want.Lists), records})
+		[]int{events, want.ListOps, len(want.Lists), records})
 	return found
 }
 
@@ -179,10 +186,19 @@ func TestReplayEqualsTruth(t *testing.T) {
 			apart = slices.AppendSeq(apart, h.Of(h.Chains[n].ID))
 		}
 		for _, blocks := range [][]history.Block{h.Blocks, apart} {
-			if found := differences(t, h, eventsOf(h, blocks), want); len(found) > 0 {
+			if found := differences(t, deploymentOf(h), blocks, want); len(found) > 0 {
 				t.Fatalf("seed %d: another snapshot than the truth:\n%s", seed, strings.Join(found, "\n"))
 			}
 		}
+	}
+}
+
+// A small network of the usual shape too gives what its logs say.
+func TestReplayOfUsualNetwork(t *testing.T) {
+	h := &history.History{Chains: history.Production()}
+	h.Blocks = slices.Collect(history.Usual(1, history.Network{Lists: 200, Ops: 4000, Blocks: 100_000}))
+	if found := differences(t, deploymentOf(h), h.Blocks, h.Truth()); len(found) > 0 {
+		t.Fatalf("another snapshot than the truth:\n%s", strings.Join(found, "\n"))
 	}
 }
 
@@ -191,14 +207,15 @@ func TestExplainEqualsTruth(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(servers.Rounds(10, 100)) {
 		h := history.Random(seed, history.Options{})
-		events, truth := eventsOf(h, h.Blocks), h.Truth()
+		d, truth := deploymentOf(h), h.Truth()
+		events := slices.Collect(eventsOf(d, slices.Values(h.Blocks)))
 		for _, list := range truth.Lists {
 			token, err := source.ParseDecimal(list.Token)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var out strings.Builder
-			if err := replay.Explain(sequence(events), deploymentOf(h), token, &out); err != nil {
+			if err := replay.Explain(sequence(events), d, token, &out); err != nil {
 				t.Fatal(err)
 			}
 			account, user := list.Owner, "none"
@@ -227,7 +244,7 @@ func TestReplayIntoSnapshot(t *testing.T) {
 	for seed := range uint64(5) {
 		h := history.Random(seed, history.Options{})
 		apart := slices.SortedStableFunc(slices.Values(h.Blocks), func(a, b history.Block) int { return int(a.Chain) - int(b.Chain) })
-		once, again := files(t, h, eventsOf(h, h.Blocks)), files(t, h, eventsOf(h, apart))
+		once, again := files(t, deploymentOf(h), h.Blocks), files(t, deploymentOf(h), apart)
 		if !maps.Equal(once, again) {
 			t.Errorf("seed %d: the order of the chains changes the snapshot: got %v, want %v", seed, again, once)
 		}
@@ -241,11 +258,11 @@ func TestReplayIntoSnapshot(t *testing.T) {
 	}
 }
 
-// files are those of the snapshot that events lead to.
-func files(t *testing.T, h *history.History, events []source.Event) map[string]string {
+// files are those of the snapshot that blocks lead to.
+func files(t *testing.T, d *source.Deployment, blocks []history.Block) map[string]string {
 	t.Helper()
-	r := replay.New(deploymentOf(h))
-	for _, e := range events {
+	r := replay.New(d)
+	for e := range eventsOf(d, slices.Values(blocks)) {
 		if err := r.Add(e); err != nil {
 			t.Fatal(err)
 		}
