@@ -1,9 +1,18 @@
 package snapshot
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/staging"
 )
 
 // WriteOptions are options of a Writer.
@@ -12,31 +21,130 @@ type WriteOptions struct {
 	NoSync      bool   // do not sync the snapshot to disk before it replaces the old one
 }
 
+// ErrBusy says that another Writer writes to the same folder.
+var ErrBusy = staging.ErrBusy
+
 // A Writer writes a snapshot. The tables are independent of each other: rows of several tables may
-// be mixed, and tables may be written from different goroutines, one goroutine a table.
-type Writer struct{}
+// be mixed, and tables may be written from different goroutines, one goroutine a table. The same
+// rows and options give the same files.
+//
+// A row that the reader would refuse is a *RowError and is not written; the snapshot may go on
+// without it. After any other error of a table, Commit fails.
+type Writer struct {
+	staging *staging.Staging
+	tables  map[Table]*tableWriter
+
+	// What may be there only once.
+	lists    unique[string]
+	accounts unique[site.Address]
+	events   unique[uint64]
+}
 
 // Create begins a snapshot that Commit puts into the folder dir. Until then the snapshot that is
-// there stays as it is. An error wraps ErrBusy if another Writer writes to that folder.
-func Create(dir string, o WriteOptions) (*Writer, error) { panic("not yet") }
+// there stays as it is. An error wraps ErrBusy if another Writer writes to that folder; it is also
+// an error if the folder holds anything but a snapshot. Close must be called after a success.
+func Create(dir string, o WriteOptions) (*Writer, error) {
+	ending, err := endingOf(o.Compression)
+	if err != nil {
+		return nil, err
+	}
+	if dir == "" {
+		return nil, errors.New("the snapshot has no name: name a folder")
+	}
+	target, err := staging.Resolve(dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := staging.Open(context.Background(), staging.Options{
+		Target: target, Folder: true, What: "snapshot", Suffix: ".followpress-snapshot", NoSync: o.NoSync,
+		IfNotMovable:     "name a folder on another file system",
+		IfNotReplaceable: "name a folder that did not, such as one on a volume",
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{
+		staging: s, tables: map[Table]*tableWriter{},
+		lists:    newUnique[string]("token_id: a second list with the token_id"),
+		accounts: newUnique[site.Address]("address: a second account with the address"),
+		events:   newUnique[uint64]("id: a second event with the id"),
+	}
+	for _, table := range allTables() {
+		w.tables[table] = &tableWriter{path: filepath.Join(s.Next(), string(table)+ending)}
+	}
+	if err := w.prepare(); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+func (w *Writer) prepare() error {
+	if err := checkFolder(w.staging.Target); err != nil {
+		return err
+	}
+	if err := w.staging.CheckReplaceable(); err != nil {
+		return err
+	}
+	return os.Mkdir(w.staging.Next(), 0o755)
+}
+
+// checkFolder returns an error if a folder holds something that is not part of a snapshot.
+func checkFolder(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("inspect the folder of the snapshot: %w", err)
+	}
+	known := []string{metaName}
+	for _, table := range allTables() {
+		for _, c := range compressions {
+			known = append(known, string(table)+c.ending)
+		}
+	}
+	for _, entry := range entries {
+		if entry.IsDir() || !slices.Contains(known, entry.Name()) {
+			return fmt.Errorf("%s holds %s, which is not part of a snapshot and would be lost: move it away", dir, entry.Name())
+		}
+	}
+	return nil
+}
 
 // WriteList writes a row of lists.
-func (w *Writer) WriteList(List) error { panic("not yet") }
+func (w *Writer) WriteList(l List) error {
+	return w.tables[TableLists].add(
+		func(b []byte) ([]byte, error) { return appendList(b, l) },
+		func() error { return w.lists.add(l.TokenID) })
+}
 
 // WriteRecord writes a row of records.
-func (w *Writer) WriteRecord(Record) error { panic("not yet") }
+func (w *Writer) WriteRecord(r Record) error {
+	return w.tables[TableRecords].add(func(b []byte) ([]byte, error) { return appendRecord(b, r) }, nil)
+}
 
 // WriteAccount writes a row of accounts.
-func (w *Writer) WriteAccount(Account) error { panic("not yet") }
+func (w *Writer) WriteAccount(a Account) error {
+	return w.tables[TableAccounts].add(
+		func(b []byte) ([]byte, error) { return appendAccount(b, a) },
+		func() error { return w.accounts.add(a.Address) })
+}
 
 // WriteEvent writes a row of events.
-func (w *Writer) WriteEvent(site.Event) error { panic("not yet") }
+func (w *Writer) WriteEvent(e site.Event) error {
+	return w.tables[TableEvents].add(
+		func(b []byte) ([]byte, error) { return appendEvent(b, e) },
+		func() error { return w.events.add(e.ID) })
+}
 
 // WriteBadge writes a row of badges.
-func (w *Writer) WriteBadge(Badge) error { panic("not yet") }
+func (w *Writer) WriteBadge(badge Badge) error {
+	return w.tables[TableBadges].add(func(b []byte) ([]byte, error) { return appendBadge(b, badge) }, nil)
+}
 
 // WriteRecommended writes a row of recommended. A snapshot without such rows has no such table.
-func (w *Writer) WriteRecommended(Recommended) error { panic("not yet") }
+func (w *Writer) WriteRecommended(r Recommended) error {
+	return w.tables[TableRecommended].add(func(b []byte) ([]byte, error) { return appendRecommended(b, r) }, nil)
+}
 
 // Meta is meta.json without the version of the format.
 type Meta struct {
@@ -44,8 +152,75 @@ type Meta struct {
 	ListOps *uint64 // nil for none
 }
 
-// Commit completes the snapshot and puts it into its folder in one step.
-func (w *Writer) Commit(Meta) error { panic("not yet") }
+// Commit completes the snapshot and puts it into its folder in one step. It removes the old one.
+func (w *Writer) Commit(m Meta) error {
+	meta, err := encodeMeta(m)
+	if err != nil {
+		return err
+	}
+	for table, t := range w.tables {
+		if table != TableRecommended { // that one is optional
+			err = errors.Join(err, t.open())
+		}
+		err = errors.Join(err, t.close())
+	}
+	if err != nil {
+		return fmt.Errorf("write the snapshot: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(w.staging.Next(), metaName), meta, 0o644); err != nil {
+		return fmt.Errorf("write the snapshot: %w", err)
+	}
+	if err := w.staging.SyncNext(); err != nil {
+		return err
+	}
+	if err := w.staging.Commit(); err != nil {
+		return err
+	}
+	return w.Close()
+}
 
 // Close gives the snapshot up, unless it was committed.
-func (w *Writer) Close() error { panic("not yet") }
+func (w *Writer) Close() error {
+	if w.staging == nil {
+		return nil
+	}
+	for _, t := range w.tables {
+		t.abandon()
+	}
+	err := w.staging.Close(context.Background())
+	w.staging = nil
+	return err
+}
+
+func encodeMeta(m Meta) ([]byte, error) {
+	if m.AsOf.IsZero() {
+		return nil, errors.New("meta.json: as_of: missing")
+	}
+	b := strconv.AppendUint([]byte(`{"format":`), format, 10)
+	b, err := appendTime(append(b, `,"as_of":`...), "as_of", m.AsOf.UnixMilli())
+	if err != nil {
+		return nil, fmt.Errorf("meta.json: %w", err)
+	}
+	if m.ListOps != nil {
+		b = strconv.AppendUint(append(b, `,"list_ops":`...), *m.ListOps, 10)
+	}
+	return append(b, "}\n"...), nil
+}
+
+// unique holds keys of which each may occur once.
+type unique[K comparable] struct {
+	seen   map[K]struct{}
+	second string // what is wrong with a second one
+}
+
+func newUnique[K comparable](second string) unique[K] {
+	return unique[K]{map[K]struct{}{}, second}
+}
+
+func (u unique[K]) add(key K) error {
+	if _, ok := u.seen[key]; ok {
+		return fmt.Errorf("%s %v", u.second, key)
+	}
+	u.seen[key] = struct{}{}
+	return nil
+}
