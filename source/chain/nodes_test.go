@@ -344,16 +344,18 @@ func (j job) run() error {
 	if err != nil {
 		return err
 	}
-	_, err = s.Sync(context.Background(), Options{URLs: j.URLs, Progress: loudProgress{}, every: time.Nanosecond, NoSync: true})
+	_, err = s.Sync(context.Background(), Options{
+		URLs: j.URLs, Progress: loudProgress{}, every: time.Nanosecond, NoSync: true, Provider: provider.Options{MaxRange: 5},
+	})
 	return err
 }
 
 func TestKilledRunsGoOn(t *testing.T) {
-	h := history.Random(15, history.Options{Transactions: 1500, Chains: history.Production()})
+	h := history.Random(15, history.Options{Transactions: 4000, Chains: history.Production()})
 	nodes := startNodes(t, h)
 	o := from(nodes)
 	for _, n := range nodes {
-		n.Set(meanrpc.Faults{Latency: 10 * time.Millisecond, MaxBlocks: 5})
+		n.Set(meanrpc.Faults{Latency: 10 * time.Millisecond})
 	}
 	dir := t.TempDir()
 	text, err := json.Marshal(job{dir, o.URLs})
