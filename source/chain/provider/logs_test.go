@@ -72,23 +72,21 @@ func TestLogsOfNothing(t *testing.T) {
 // least possible, whatever is configured, and however many are made at a time.
 func TestRequestsAreFew(t *testing.T) {
 	const blocks = 6_000_000
-	for _, limit := range []uint64{10_000, 5_000} {
-		for _, largest := range []uint64{10_000, 1_000_000} {
-			for _, workers := range []int{1, 8} {
-				synctest.Test(t, func(t *testing.T) {
-					node := newNodeOf([]history.Block{{Chain: chain, Number: blocks}}, meanrpc.Faults{MaxBlocks: limit, Latency: time.Second})
-					c, _ := dial(t, Options{MaxRange: largest, Concurrency: workers}, node)
-					if _, _, err := collect(t.Context(), c, 1, blocks); err != nil {
-						t.Fatal(err)
-					}
-					least, n := blocks/int(limit), node.Counts().Requests
-					if n > least+least/10 {
-						t.Errorf("%d blocks of at most %d, %d at a time, limited to %d: %d requests, want at most a tenth more than %d",
-							blocks, largest, workers, limit, n, least)
-					}
-				})
+	for _, test := range []struct {
+		limit, most uint64
+		workers     int
+	}{{10_000, 10_000, 8}, {5_000, 10_000, 8}, {10_000, 1_000_000, 1}, {10_000, 1_000_000, 8}} {
+		synctest.Test(t, func(t *testing.T) {
+			node := newNodeOf([]history.Block{{Chain: chain, Number: blocks}}, meanrpc.Faults{MaxBlocks: test.limit, Latency: time.Second})
+			c, _ := dial(t, Options{MaxRange: test.most, Concurrency: test.workers}, node)
+			if _, _, err := collect(t.Context(), c, 1, blocks); err != nil {
+				t.Fatal(err)
 			}
-		}
+			least, n := blocks/int(test.limit), node.Counts().Requests
+			if n > least+least/10 {
+				t.Errorf("%+v: %d requests, want at most a tenth more than %d", test, n, least)
+			}
+		})
 	}
 }
 

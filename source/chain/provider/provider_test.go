@@ -269,6 +269,7 @@ func TestRateLimits(t *testing.T) {
 		}
 		least, took := 4000/perSecond*time.Second, time.Since(begun)
 		cost := c.Cost()[0]
+		t.Logf("%s of at least %s, %d beyond the rate", took, least, cost.Limited)
 		if took > 2*least {
 			t.Errorf("4,000 requests at 10 a second took %s, want at most twice %s", took, least)
 		}
@@ -315,7 +316,7 @@ func TestPatience(t *testing.T) {
 		says    string
 		within  time.Duration
 	}{
-		"down":          {meanrpc.Trouble{Status: 503, Body: "https://0.test/v2/secret-key is down"}, "0.test: status 503: https://0.test/v2/[hidden] is down (tried for ", 3 * time.Minute},
+		"down":          {meanrpc.Trouble{Status: 503, Body: "secret-key is down"}, "0.test: status 503: [hidden] is down (tried for ", 3 * time.Minute},
 		"rate":          {meanrpc.Trouble{Status: 429}, "0.test: status 429:  (tried for", 3 * time.Minute},
 		"tomorrow":      {meanrpc.Trouble{Status: 429, RetryAfter: "86400"}, "asks to wait 24h0m0s, longer than the patience of 3m0s", time.Second},
 		"hangs":         {meanrpc.Trouble{Hang: true}, "0.test: no answer in time (tried for", 5 * time.Minute},

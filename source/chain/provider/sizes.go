@@ -24,7 +24,7 @@ type sizes struct {
 }
 
 const (
-	firstNeed = 4
+	firstNeed = 2
 	mostNeed  = 1 << 12
 	fewLogs   = 200 // no provider is known to limit answers to so few
 )
