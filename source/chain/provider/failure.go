@@ -78,7 +78,7 @@ func failedStatus(r *http.Response) *failure {
 	switch status := r.StatusCode; {
 	case status == http.StatusTooManyRequests || called && isRateLimit(code, text):
 		f.kind = limited
-	case called && code != 0 && status != http.StatusUnauthorized && status != http.StatusForbidden:
+	case called && code != 0 && (status != http.StatusUnauthorized && status != http.StatusForbidden || sizeWords.MatchString(text)):
 		f.kind = asked
 	case status == http.StatusRequestTimeout || status == http.StatusGatewayTimeout || status == 524: // 524: Cloudflare
 		f.kind = slow
