@@ -201,8 +201,8 @@ func (n *node) together(ctx context.Context, calls []call) (errs []error, err er
 
 // request waits for the pace, and makes a request.
 func (n *node) request(ctx context.Context, calls []call, do func(context.Context) error) error {
-	if err := n.limiter.Wait(ctx); err != nil {
-		return context.Cause(ctx)
+	if err := sleep(ctx, n.limiter.Reserve().Delay()); err != nil {
+		return err
 	}
 	n.mu.Lock()
 	if now := time.Now(); now.Sub(later(n.begun, n.rest)) > idle {
