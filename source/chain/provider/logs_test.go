@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/fixtures/meanrpc"
@@ -94,7 +95,7 @@ func TestRequestsAreFew(t *testing.T) {
 // logs come, and most requests have an answer.
 func TestLimits(t *testing.T) {
 	for _, words := range meanrpc.AllWords() {
-		for seed := range servers.Rounds(1, 20) {
+		for seed := range servers.Rounds(1, 6) {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(seed), uint64(len(words.Provider))))
 				blocks := some(uint64(seed), 2_500, 1+r.IntN(100))
@@ -129,7 +130,7 @@ func TestTroubles(t *testing.T) {
 	all := meanrpc.Troubles()
 	all = append(all, meanrpc.Trouble{Hang: true})
 	check := func(t *testing.T, name string, some ...meanrpc.Trouble) {
-		for seed := range servers.Rounds(1, 10) {
+		for seed := range servers.Rounds(1, 4) {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(seed), 4))
 				node := newNodeOf(blocks, meanrpc.Faults{
@@ -347,4 +348,61 @@ func TestOneBlockTooLarge(t *testing.T) {
 		number := blocks[first].Number
 		checkError(t, "dense", err, fmt.Sprintf("logs of blocks %d to %d: 0.test: ", number, number), "query returned more than 4 results")
 	})
+}
+
+// Whatever some nodes do, the logs are right, or there is an error: lies that one node alone can
+// tell unseen, such as forgotten logs, need a quorum.
+func TestRightOrError(t *testing.T) {
+	wrong := 0
+	for seed := range uint64(servers.Rounds(40, 300)) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 5))
+			last := 100 + r.Uint64N(2_000)
+			blocks := some(seed, last, 1+r.IntN(200))
+			o := Options{
+				Quorum: 1 + r.IntN(2), Spread: r.IntN(2) == 0, Concurrency: 1 + r.IntN(8), MaxRange: 1 + r.Uint64N(last),
+				Patience: time.Duration(1+r.IntN(300)) * time.Second, Batch: 1 + r.IntN(3),
+			}
+			var nodes []http.Handler
+			words := meanrpc.AllWords()
+			for i := range o.Quorum + r.IntN(3) {
+				f := meanrpc.Faults{
+					Latency: time.Duration(r.IntN(200)) * time.Millisecond, NoBatches: r.IntN(4) == 0, Words: &words[r.IntN(len(words))],
+					Removed: r.IntN(2) == 0, Twice: r.IntN(2) == 0, Shuffled: r.IntN(2) == 0, NoTimestamp: r.IntN(2) == 0,
+				}
+				if r.IntN(2) == 0 {
+					f.Trouble = meanrpc.Sometimes(seed, 0.2*r.Float64(), meanrpc.Troubles()...)
+				}
+				if r.IntN(2) == 0 {
+					f.MaxBlocks, f.MaxResults = 1+r.Uint64N(300), 10+r.IntN(300)
+				}
+				if r.IntN(4) == 0 {
+					f.Lag, f.Foreign, f.OutOfRange = r.Uint64N(50), r.IntN(2) == 0, r.IntN(2) == 0
+				}
+				if i == 1 && o.Quorum == 2 && r.IntN(2) == 0 {
+					f.OtherChain = r.IntN(2) == 0
+					f.Forget = func(l meanrpc.LogID) bool { return l.Block%10 == 0 }
+				}
+				nodes = append(nodes, newNodeOf(blocks, f))
+			}
+			h, urls := reach(nodes...)
+			o.transport = h
+			c, err := Dial(t.Context(), chain, urls, o)
+			if err == nil {
+				var logs []types.Log
+				if logs, _, err = collect(t.Context(), c, 1, last); err == nil {
+					checkLogs(t, logs, nodes[0].(*meanrpc.Node), blocks, 1, last)
+				}
+				c.Close()
+			}
+			if err != nil {
+				wrong++
+				checkError(t, fmt.Sprint("seed ", seed), err, ".test")
+			}
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		})
+	}
+	t.Logf("%d had an error", wrong)
 }

@@ -43,7 +43,7 @@ func TestDial(t *testing.T) {
 		{"all good", []http.Handler{good(), good()}, Options{}, ""},
 		{"one away", []http.Handler{nil, good()}, Options{}, ""},
 		{"one refuses", []http.Handler{newNodeOf(blocks, failing(meanrpc.Trouble{Status: 401})), good()}, Options{}, ""},
-		{"all away", []http.Handler{nil, nil}, Options{Patience: time.Minute}, "connection refused (tried for"},
+		{"all away", []http.Handler{nil, nil}, Options{}, "connection refused (tried for 2"},
 		{"all refuse", []http.Handler{newNodeOf(blocks, failing(meanrpc.Trouble{Status: 401, Body: "no access for secret-key"}))}, Options{},
 			"chain 8453: no node is left: 0.test: status 401: no access for [hidden] (check the URL and its key)"},
 		{"another chain", []http.Handler{good(), newNodeOf(blocks, meanrpc.Faults{ChainID: 10})}, Options{},
@@ -217,6 +217,7 @@ func TestTotalSupply(t *testing.T) {
 			"known":            {[]http.Handler{good}, 21, true, ""},
 			"known by another": {[]http.Handler{pruned, good}, 21, true, ""},
 			"not known":        {[]http.Handler{pruned}, 0, false, ""},
+			"no such block":    {[]http.Handler{answers(&meanrpc.RPCError{Code: -32000, Message: "header not found"})}, 0, false, ""},
 			"no such method":   {[]http.Handler{answers(&meanrpc.RPCError{Code: 3, Message: "execution reverted"})}, 0, false, "execution reverted"},
 		} {
 			c, _ := dial(t, Options{}, test.nodes...)
@@ -229,7 +230,7 @@ func TestTotalSupply(t *testing.T) {
 		}
 	})
 	nothing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":"0x"}`))
+		_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":"0x"}`)) // to memory
 	})
 	c := &Chain{id: chain}
 	if err := c.o.check(); err != nil {
@@ -476,6 +477,25 @@ func TestRateWords(t *testing.T) {
 	} {
 		if isRateLimit(-32005, text) {
 			t.Errorf("%s: want a limit of ranges", text)
+		}
+	}
+}
+
+// Errors about blocks that a node does not have are told from those about ranges.
+func TestBlockWords(t *testing.T) {
+	for text, code := range map[string]int{
+		"block range extends beyond current head block": -32000, "header not found": -32000, "One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found: unknown block": -32000,
+		"pruned history unavailable": 4444, "history has been pruned for this block": -32000, "toBlock is greater than latest block": -32602,
+	} {
+		if f := failedCall(code, text); f.kind != behind {
+			t.Errorf("%d %s: got kind %d, want behind", code, text, f.kind)
+		}
+	}
+	for _, words := range meanrpc.AllWords() {
+		if words.Blocks != nil {
+			if e := words.Blocks(1, 100_000, 10_000); failedCall(e.Code, e.Message).kind != asked {
+				t.Errorf("%s: %s: want a range that is too large", words.Provider, e.Message)
+			}
 		}
 	}
 }
