@@ -170,5 +170,5 @@ func (s *shape) fill(e *source.Event, log *types.Log) (tokens int64, err error) 
 }
 
 func (d *decoder) fault(log *types.Log, err error) error {
-	return fmt.Errorf("chain %d (%s), block %d, log %d of %s: %w", d.chain.ID, d.chain.Name, log.BlockNumber, log.Index, log.Address, err)
+	return fmt.Errorf("chain %d, block %d, log %d of %s: %w", d.chain.ID, log.BlockNumber, log.Index, log.Address, err)
 }

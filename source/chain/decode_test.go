@@ -122,7 +122,7 @@ func TestDecodeRefuses(t *testing.T) {
 	} {
 		log := raw(log, 20180123, 45)
 		_, _, ok, err := newDecoder(base).decode(&log)
-		if ok || err == nil || !strings.Contains(err.Error(), "chain 8453 (Base), block 20180123, log 45") {
+		if ok || err == nil || !strings.Contains(err.Error(), "chain 8453, block 20180123, log 45") {
 			t.Errorf("%s: got %v, %v, want an error that says where the log is", name, ok, err)
 		}
 	}

@@ -354,7 +354,7 @@ func (j job) run() error {
 }
 
 func TestKilledRunsGoOn(t *testing.T) {
-	h := history.Random(15, history.Options{Transactions: 4000, Chains: history.Production()})
+	h := history.Random(15, history.Options{Transactions: servers.Rounds(600, 4000), Chains: history.Production()})
 	nodes := startNodes(t, h)
 	o := from(nodes)
 	for _, n := range nodes {
@@ -367,7 +367,7 @@ func TestKilledRunsGoOn(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(15, 0))
 	killed := 0
-	for range servers.Rounds(2, 50) {
+	for range servers.Rounds(1, 50) {
 		p := process.Start(t, process.Self(t, []string{inChild + "=" + string(text)}))
 		if p.WaitFor("blocks") {
 			time.Sleep(time.Duration(random.IntN(120)) * time.Millisecond)

@@ -90,7 +90,7 @@ func (s *State) sync(ctx context.Context, o Options, chains []*chainSync) (err e
 		for _, c := range chains {
 			group.Go(func() error {
 				if err := do(c, ctx); err != nil {
-					return fmt.Errorf("chain %d (%s): %w", c.chain.ID, c.chain.Name, err)
+					return fmt.Errorf("%s: %w", c.chain.Name, err) // those of nodes have the chain's id
 				}
 				return nil
 			})
