@@ -12,7 +12,7 @@ import (
 // TestGeth reads a history from geth, in two runs, the second one to its end.
 func TestGeth(t *testing.T) {
 	g := real.StartGeth(t)
-	h := history.Random(1, history.Options{Chains: g.Chains, Transactions: 100})
+	h := history.Random(1, history.Options{Chains: g.Chains})
 	o := Options{URLs: map[uint64][]string{g.Chain: {g.URL}}, NoSync: true, Progress: noProgress{}, every: time.Nanosecond}
 	o.Provider.MaxRange = 50
 	played := &history.History{Chains: g.Chains}
