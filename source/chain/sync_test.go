@@ -304,7 +304,7 @@ func mustSync(t *testing.T, s *State, o Options) *Report {
 // However chains are reorganised while they are read, and whenever a run ends: a run that succeeds
 // leaves the events of the chains as they are, and a run succeeds once they are quiet.
 func TestSyncOfRestlessChains(t *testing.T) {
-	for seed := range uint64(servers.Rounds(20, 1500)) {
+	for seed := range uint64(servers.Rounds(20, 600)) {
 		restless(t, seed)
 	}
 }
