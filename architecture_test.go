@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 	"bench/internal/rig":      {"bench/internal/measure", "fixtures/servers"},
 	"bench/publish":           {"site", "bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"cmd/internal/command":    {},
-	"cmd/internal/completion": {},
+	"cmd/internal/completion": {"cmd/internal/command"},
 	"cmd/internal/describe":   {"site", "server", "templates"},
 	"cmd/internal/edge":       {"site", "storage", "edge"},
 	"cmd/internal/generate":   {"site", "generator", "storage", "cmd/internal/command"},

@@ -104,6 +104,21 @@ func wrongUsage(err error, args []string, stderr io.Writer) int {
 	return Usage
 }
 
+// A Leaf is a command that runs, and not a group of commands.
+type Leaf struct {
+	Path string // its words, such as "snapshot chain"
+	Node *kong.Node
+}
+
+// Leaves are the commands of a program, in the order of its help.
+func Leaves(program *kong.Application) (all []Leaf) {
+	for _, node := range program.Leaves(false) {
+		_, path, _ := strings.Cut(node.FullPath(), " ")
+		all = append(all, Leaf{path, node})
+	}
+	return all
+}
+
 // refuseEmpty refuses an empty value of a flag that is required, and of the output: it
 // comes from a shell variable that is not set.
 func refuseEmpty(parsed *kong.Context, at *kong.Path) error {
