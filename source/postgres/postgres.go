@@ -17,11 +17,13 @@ type Options struct {
 	Progress Progress // never nil
 }
 
-// Progress hears how a run goes on.
+// Progress is told how far a run has come.
 type Progress interface {
-	Stage(name string, total int64) // begins a stage; total is -1 if it is not known
+	// Stage begins a part of the run. total is the sum of n over all calls of Add in this stage,
+	// or 0 if it is not known.
+	Stage(name string, total int64)
+	// Add says that n more items are done.
 	Add(n int64)
-	End()
 }
 
 // A Reader is a database that is read. It may be used by one goroutine at a time.
