@@ -57,7 +57,7 @@ func Create(dir string, o WriteOptions) (*Writer, error) {
 	if err := errors.Join(os.RemoveAll(work), os.MkdirAll(w.dir, 0o755)); err != nil {
 		return nil, err
 	}
-	for _, name := range append([]Table{TableRecommended}, Tables...) {
+	for _, name := range append(Tables(), TableRecommended) {
 		w.tables[name] = &tableWriter{name: name, path: filepath.Join(w.dir, string(name)+ending)}
 	}
 	return w, nil
@@ -129,7 +129,7 @@ type Meta struct {
 // Commit completes the snapshot and puts it into its folder in one step.
 func (w *Writer) Commit(m Meta) error {
 	var err error
-	for _, name := range Tables {
+	for _, name := range Tables() {
 		err = errors.Join(err, w.tables[name].open())
 	}
 	for _, t := range w.tables {
