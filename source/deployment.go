@@ -1,6 +1,17 @@
 package source
 
-import "github.com/followpress/followpress/site"
+import (
+	"bytes"
+	_ "embed" // the deployment in production
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+)
 
 // A Deployment says where the contracts are: on all chains together one registry, one contract of
 // account metadata, and any number of contracts of records.
@@ -21,6 +32,135 @@ type Chain struct {
 type Start struct {
 	Address    site.Address
 	FirstBlock uint64
+}
+
+//go:embed deployments/efp.json
+var production []byte
+
+// Production is the deployment of EFP on Base, OP Mainnet and Ethereum.
+func Production() *Deployment {
+	d, err := ParseDeployment(production)
+	if err != nil {
+		panic(err) // a test reads it
+	}
+	return d
+}
+
+// chainJSON is a chain of a file; deployments/efp.json is an example.
+type chainJSON struct {
+	ID       uint64      `json:"id"`
+	Name     string      `json:"name"`
+	Registry *startJSON  `json:"registry"`
+	Accounts *startJSON  `json:"account_metadata"`
+	Records  []startJSON `json:"records"`
+}
+
+type startJSON struct {
+	Address    string  `json:"address"`
+	FirstBlock *uint64 `json:"first_block"`
+}
+
+// ParseDeployment reads a deployment from JSON as deployments/efp.json has it. Members that it does
+// not know are errors, because a contract that was left out for a misspelt name would go unnoticed.
+func ParseDeployment(text []byte) (*Deployment, error) {
+	var file struct {
+		Chains []chainJSON `json:"chains"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&file); err != nil {
+		return nil, fmt.Errorf("deployment: %w", err)
+	}
+	if err := decoder.Decode(&struct{}{}); !errors.Is(err, io.EOF) {
+		return nil, errors.New("deployment: something follows the first value")
+	}
+	d := &Deployment{}
+	for i, c := range file.Chains {
+		chain, err := c.parse()
+		if err != nil {
+			return nil, fmt.Errorf("deployment: chain %d (number %d of the file): %w", c.ID, i+1, err)
+		}
+		d.Chains = append(d.Chains, chain)
+	}
+	if err := d.check(); err != nil {
+		return nil, fmt.Errorf("deployment: %w", err)
+	}
+	return d, nil
+}
+
+func (c chainJSON) parse() (Chain, error) {
+	chain := Chain{ID: c.ID, Name: c.Name}
+	if c.ID == 0 || c.ID > math.MaxInt64 {
+		return Chain{}, errors.New("id: want a chain id, from 1 to 2^63-1")
+	}
+	if c.Name == "" {
+		return Chain{}, errors.New("name: want a name")
+	}
+	seen := map[site.Address]bool{}
+	parse := func(member string, s *startJSON) (*Start, error) {
+		if s == nil {
+			return nil, nil
+		}
+		address, err := site.ParseAddress(s.Address)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s: %q: %w", member, s.Address, err)
+		case address == site.Address{}:
+			return nil, fmt.Errorf("%s: the zero address has no contract", member)
+		case seen[address]:
+			return nil, fmt.Errorf("%s: another contract of the chain has the address %s", member, address)
+		case s.FirstBlock == nil:
+			return nil, fmt.Errorf("%s: first_block is missing: want the first block that may have events of %s", member, address)
+		}
+		seen[address] = true
+		return &Start{address, *s.FirstBlock}, nil
+	}
+	var err error
+	if chain.Registry, err = parse("registry", c.Registry); err != nil {
+		return Chain{}, err
+	}
+	if chain.Accounts, err = parse("account_metadata", c.Accounts); err != nil {
+		return Chain{}, err
+	}
+	for i := range c.Records {
+		start, err := parse(fmt.Sprintf("records[%d]", i), &c.Records[i])
+		if err != nil {
+			return Chain{}, err
+		}
+		chain.Records = append(chain.Records, *start)
+	}
+	if len(seen) == 0 {
+		return Chain{}, errors.New("it has no contracts")
+	}
+	return chain, nil
+}
+
+// check checks what concerns several chains.
+func (d *Deployment) check() error {
+	registries, accounts, records := 0, 0, 0
+	seen := map[uint64]bool{}
+	for _, c := range d.Chains {
+		if seen[c.ID] {
+			return fmt.Errorf("chain %d is there twice", c.ID)
+		}
+		seen[c.ID] = true
+		if c.Registry != nil {
+			registries++
+		}
+		if c.Accounts != nil {
+			accounts++
+		}
+		records += len(c.Records)
+	}
+	switch {
+	case registries != 1:
+		return fmt.Errorf("%d chains have a registry, want one", registries)
+	case accounts != 1:
+		return fmt.Errorf("%d chains have account_metadata, want one", accounts)
+	case records == 0:
+		return errors.New("no chain has records, want at least one")
+	}
+	return nil
 }
 
 // Registry is the registry of lists.
