@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/afero"
 
@@ -17,6 +15,9 @@ import (
 	"github.com/followpress/followpress/source/badge"
 	"github.com/followpress/followpress/source/profile"
 )
+
+// fromFiles are the tables that may come from a file.
+var fromFiles = []snapshot.Table{snapshot.TableAccounts, snapshot.TableEvents, snapshot.TableBadges, snapshot.TableRecommended}
 
 // badgeKey is the variable of the key of the badges' API. It is no flag, since others can see the
 // flags of a process.
@@ -53,8 +54,8 @@ func (t *tables) validate(state string) error {
 		return errors.New("--badges needs --state, the folder where answers are kept between runs")
 	}
 	for name, file := range t.Table {
-		if !snapshot.IsTable(name) {
-			return fmt.Errorf("--table=%s=%s: there is no such table: use one of %s", name, file, strings.Join(snapshot.TableNames(), ", "))
+		if !slices.Contains(fromFiles, snapshot.Table(name)) {
+			return fmt.Errorf("--table=%s=%s: lists and records come from the source; accounts, events, badges and recommended may come from a file", name, file)
 		}
 		if t.Badges != "" && (name == "events" || name == "badges") {
 			return fmt.Errorf("--table=%s=%s: --badges makes that table", name, file)
@@ -63,8 +64,18 @@ func (t *tables) validate(state string) error {
 	return nil
 }
 
-// from returns the file that a table is taken from; "" if it is made.
-func (t *tables) from(table string) string { return t.Table[table] }
+// add writes the tables beside lists and records. own are the profiles that the source has itself.
+func (r *run) add(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *profiles, t *tables, state string, own ...source.Profiles) error {
+	if t.Table[string(snapshot.TableAccounts)] == "" {
+		if err := r.accounts(ctx, w, g, p, state, own...); err != nil {
+			return err
+		}
+	}
+	if err := r.badges(ctx, w, g, t, state); err != nil {
+		return err
+	}
+	return r.copyTables(w, t)
+}
 
 // accounts writes the table accounts: primary lists, the profiles of the source itself, and those of
 // the state, which are refreshed before.
@@ -133,21 +144,15 @@ func (r *run) badges(ctx context.Context, w *snapshot.Writer, g *source.Graph, t
 
 // copyTables writes the tables that come from files.
 func (r *run) copyTables(w *snapshot.Writer, t *tables) error {
-	for _, name := range snapshot.TableNames() {
-		file := t.from(name)
+	for _, name := range fromFiles {
+		file := t.Table[string(name)]
 		if file == "" {
 			continue
 		}
-		r.progress.Stage(name, 0)
-		rows, err := w.CopyTable(snapshot.Table(name), filepath.Clean(file))
-		if err != nil {
+		r.progress.Stage(string(name), 0)
+		if err := w.CopyTable(string(name), file); err != nil {
 			return fmt.Errorf("--table=%s=%s: %w", name, file, err)
 		}
-		r.progress.Add(int64(rows))
-		if r.report.Tables == nil {
-			r.report.Tables = map[string]int{}
-		}
-		r.report.Tables[name] = rows
 	}
 	r.progress.End()
 	return nil

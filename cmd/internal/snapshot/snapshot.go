@@ -56,12 +56,11 @@ type report struct {
 
 // parts are the reports of the packages that took part; nil for the others.
 type parts struct {
-	Chain    any            `json:"chain,omitempty"`
-	Replay   any            `json:"replay,omitempty"`
-	Database any            `json:"database,omitempty"`
-	Profiles any            `json:"profiles,omitempty"`
-	Badges   any            `json:"badges,omitempty"`
-	Tables   map[string]int `json:"tables,omitempty"` // rows of tables from files
+	Chain    any `json:"chain,omitempty"`
+	Replay   any `json:"replay,omitempty"`
+	Database any `json:"database,omitempty"`
+	Profiles any `json:"profiles,omitempty"`
+	Badges   any `json:"badges,omitempty"`
 }
 
 // tell shows a report to people.
