@@ -20,6 +20,8 @@ import (
 // format is the version of snapshots that this package reads and writes.
 const format = 1
 
+const metaName = "meta.json"
+
 // A Table is one of the tables of a snapshot.
 type Table string
 
@@ -39,11 +41,15 @@ func Tables() []Table {
 	return []Table{TableEvents, TableLists, TableAccounts, TableRecords, TableBadges}
 }
 
-// compressions are the endings of tables' files, and how to read such files.
-var compressions = []struct {
+func allTables() []Table { return append(Tables(), TableRecommended) }
+
+// A compression is the ending of tables' files, and how to read such files.
+type compression struct {
 	ending string
 	open   func(io.Reader) (io.ReadCloser, error)
-}{
+}
+
+var compressions = []compression{
 	{".ndjson", func(r io.Reader) (io.ReadCloser, error) { return io.NopCloser(r), nil }},
 	{".ndjson.gz", func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }},
 	{".ndjson.zst", openZstd},
@@ -64,9 +70,9 @@ func openZstd(r io.Reader) (io.ReadCloser, error) {
 
 // ReadAsOf reads meta.json and returns the time of the snapshot, as RFC 3339 as it stands there.
 func ReadAsOf(snapshot afero.Fs) (asOf string, err error) {
-	body, err := afero.ReadFile(snapshot, "meta.json")
+	body, err := afero.ReadFile(snapshot, metaName)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("%s is not there: is this the folder of a snapshot? name the one that holds meta.json and the tables", realName(snapshot, "meta.json"))
+		return "", fmt.Errorf("%s is not there: is this the folder of a snapshot? name the one that holds meta.json and the tables", realName(snapshot, metaName))
 	} else if err != nil {
 		return "", fmt.Errorf("read meta.json: %w", err)
 	}
@@ -88,7 +94,7 @@ func ReadAsOf(snapshot afero.Fs) (asOf string, err error) {
 
 // ReadListOps returns the count list_ops of meta.json, or nil if there is none.
 func ReadListOps(snapshot afero.Fs) (*uint64, error) {
-	body, err := afero.ReadFile(snapshot, "meta.json")
+	body, err := afero.ReadFile(snapshot, metaName)
 	if err != nil {
 		return nil, fmt.Errorf("read meta.json: %w", err)
 	}
