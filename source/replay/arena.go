@@ -1,7 +1,11 @@
 package replay
 
-// chunkSize is the size of the chunks of an arena. A longer text has a chunk of its own.
-const chunkSize = 1 << 20
+// The chunks of an arena double from the first size to the last. Longer bytes have a chunk of their
+// own.
+const (
+	firstChunk = 4 << 10
+	lastChunk  = 1 << 20
+)
 
 // An arena keeps bytes in large chunks, which are never copied as it grows.
 type arena [][]byte
@@ -10,8 +14,9 @@ type arena [][]byte
 func (a *arena) keep(b []byte) position {
 	last := len(*a) - 1
 	if last < 0 || cap((*a)[last])-len((*a)[last]) < len(b) {
-		*a = append(*a, make([]byte, 0, max(chunkSize, len(b))))
 		last++
+		size := min(firstChunk<<min(last, 16), lastChunk)
+		*a = append(*a, make([]byte, 0, max(size, len(b))))
 	}
 	at := position{uint32(last), uint32(len((*a)[last])), uint32(len(b))}
 	(*a)[last] = append((*a)[last], b...)
