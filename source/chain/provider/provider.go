@@ -6,14 +6,25 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"math/big"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
+	"golang.org/x/sync/errgroup"
 )
 
 // The values of Options.Finality.
@@ -41,8 +52,32 @@ type Options struct {
 	Batch       int           // calls in one request, at most; 0 means 100; 1 means that the node takes no batches
 	Timeout     time.Duration // of one request; 0 means one minute
 	Patience    time.Duration // give up after this time without the answer to a question; 0 means five minutes
-	MaxAnswer   int64         // bytes of an answer, at most, without compression; 0 means 256 MiB
-	Log         *slog.Logger  // is told of each retry, of learnt limits; nil means none
+	MaxAnswer   int64         // bytes of an answer, at most, without compression; 0 means 32 MiB; a larger one is asked for in parts
+	Log         *slog.Logger  // is told of each retry; nil means none
+
+	transport http.RoundTripper // instead of connections, for tests
+}
+
+// check fills in the defaults.
+func (o *Options) check() error {
+	o.Finality = cmp.Or(o.Finality, Finalized)
+	if !slices.Contains([]string{Finalized, Safe, Latest}, o.Finality) {
+		return fmt.Errorf("finality is %q, not %s, %s or %s", o.Finality, Finalized, Safe, Latest)
+	}
+	if o.Quorum < 0 || o.Concurrency < 0 || o.Rate < 0 || o.Batch < 0 || o.Timeout < 0 || o.Patience < 0 || o.MaxAnswer < 0 {
+		return errors.New("an option of requests is negative")
+	}
+	o.Quorum = cmp.Or(o.Quorum, 1)
+	o.Concurrency = cmp.Or(o.Concurrency, 8)
+	o.MaxRange = cmp.Or(o.MaxRange, 10_000)
+	o.Batch = cmp.Or(o.Batch, 100)
+	o.Timeout = cmp.Or(o.Timeout, time.Minute)
+	o.Patience = cmp.Or(o.Patience, 5*time.Minute)
+	o.MaxAnswer = cmp.Or(o.MaxAnswer, 32<<20)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return nil
 }
 
 // A Block is what the answers of a node say of a block. The hash is never computed here: chains
@@ -71,49 +106,223 @@ type Part struct {
 // is used; only if none can be reached this is an error. No error has any part of a URL but its
 // host, because the rest may be a key.
 func Dial(ctx context.Context, chain uint64, urls []string, o Options) (*Chain, error) {
-	return nil, errors.ErrUnsupported
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	c := &Chain{id: chain, o: o}
+	for i, text := range urls {
+		n, err := c.newNode(i, text, urls[:i])
+		if err != nil {
+			c.Close()
+			return nil, err
+		}
+		c.nodes = append(c.nodes, n)
+	}
+	if origins := c.origins(); len(origins) < o.Quorum || len(origins) == 0 {
+		c.Close()
+		return nil, fmt.Errorf("chain %d has %d hosts, of which %d must agree", chain, len(origins), o.Quorum)
+	}
+	if err := c.checkChains(ctx); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("chain %d: %w", chain, err)
+	}
+	return c, nil
+}
+
+// newNode makes the node of the URL with a number. Errors have nothing of a URL that may be a key.
+func (c *Chain) newNode(i int, text string, before []string) (*node, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return nil, fmt.Errorf("chain %d: number %d of its URLs is not one", c.id, i+1)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("chain %d, %s: %s is not http or https", c.id, u.Host, u.Scheme)
+	}
+	if slices.Contains(before, text) {
+		return nil, fmt.Errorf("chain %d, %s: the same URL is there twice", c.id, u.Host)
+	}
+	name, same := u.Host, 1
+	for _, other := range c.nodes {
+		if other.origin == u.Host {
+			same++
+			name = fmt.Sprintf("%s (%d)", u.Host, same)
+		}
+	}
+	return newNode(u, name, &c.o)
+}
+
+// origins are the hosts of a chain.
+func (c *Chain) origins() map[string]bool {
+	all := map[string]bool{}
+	for _, n := range c.nodes {
+		all[n.origin] = true
+	}
+	return all
+}
+
+// checkChains asks all nodes for their chains. It returns when all were asked, and one has
+// answered.
+func (c *Chain) checkChains(ctx context.Context) error {
+	errs := make([]error, len(c.nodes))
+	var all sync.WaitGroup
+	for i, n := range c.nodes {
+		all.Go(func() { errs[i] = c.attempt(ctx, n, true, func() error { return nil }) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if kindOf(err) == fatal {
+			return err
+		}
+	}
+	if slices.Contains(errs, nil) {
+		return nil
+	}
+	_, err := c.ask(ctx, asking{insist: 1}, func(context.Context, *node) error { return nil })
+	return err
 }
 
 // A Chain asks the nodes of one chain. It may be used from many goroutines.
-type Chain struct{}
+type Chain struct {
+	id    uint64
+	o     Options
+	nodes []*node
+	turns atomic.Int64
+}
 
 // Close closes idle connections.
-func (c *Chain) Close() {}
+func (c *Chain) Close() {
+	for _, n := range c.nodes {
+		n.client.Close()
+		if n.http != nil {
+			n.http.CloseIdleConnections()
+		}
+	}
+}
 
 // Head returns the newest block with the finality of the options. A node whose head is before
-// block least lags; others are asked then. The error is ErrBehind if all of them do.
+// block least lags; others are asked then. The error is ErrBehind if all of them do. With a quorum
+// it is the newest block that so many hosts have.
 func (c *Chain) Head(ctx context.Context, least uint64) (Block, error) {
-	return Block{}, errors.ErrUnsupported
+	var head Block
+	var used []string
+	for range c.o.Quorum {
+		var one Block
+		n, err := c.ask(ctx, asking{except: used, insist: 2}, func(ctx context.Context, n *node) (err error) {
+			one, err = n.block(ctx, c.o.Finality)
+			if err == nil && one.Number < least {
+				err = n.fails(behind, fmt.Errorf("its %s block is %d, before %d: %w", c.o.Finality, one.Number, least, ErrBehind))
+			}
+			return err
+		})
+		if err != nil {
+			return Block{}, fmt.Errorf("chain %d: the %s block: %w", c.id, c.o.Finality, err)
+		}
+		if len(used) == 0 || one.Number < head.Number {
+			head = one
+		}
+		used = append(used, n.origin)
+	}
+	if c.o.Quorum > 1 {
+		return c.Block(ctx, head.Number)
+	}
+	return head, nil
 }
 
 // Block returns a block. The error is ErrBehind if no node has it.
 func (c *Chain) Block(ctx context.Context, number uint64) (Block, error) {
-	return Block{}, errors.ErrUnsupported
+	b, err := agree(ctx, c, asking{insist: 2}, func(ctx context.Context, n *node) (Block, error) {
+		b, err := n.block(ctx, hexutil.EncodeUint64(number))
+		if err == nil && b.Number != number {
+			err = n.fails(passing, fmt.Errorf("it answers block %d", b.Number))
+		}
+		return b, err
+	}, otherHash)
+	if err != nil {
+		return Block{}, fmt.Errorf("chain %d: block %d: %w", c.id, number, err)
+	}
+	return b, nil
 }
 
 // Times returns the times of blocks in seconds since the Unix epoch. The hashes are those that
 // logs had; if a node has another one, others are asked, and then the error is ErrDisagree. A zero
 // hash is not compared.
 func (c *Chain) Times(ctx context.Context, blocks map[uint64]common.Hash) (map[uint64]int64, error) {
-	return nil, errors.ErrUnsupported
+	times := make(map[uint64]int64, len(blocks))
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(c.workers())
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(blocks)), c.o.Batch) {
+		g.Go(func() error {
+			found, err := agree(ctx, c, asking{turn: c.turn(), insist: 2}, func(ctx context.Context, n *node) (map[uint64]int64, error) {
+				return n.times(ctx, some, blocks)
+			}, otherTimes)
+			mu.Lock()
+			defer mu.Unlock()
+			maps.Copy(times, found)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("chain %d: times of blocks: %w", c.id, err)
+	}
+	return times, nil
 }
 
-// Logs asks for the logs of contracts in a range of blocks, both ends included, whose first topic
-// is one of those given. Requests are made side by side. It calls done for each part in the order
-// of blocks, one at a time and from the calling goroutine; the parts cover the range without gaps.
-// An error of done ends Logs with that error; the parts before stay valid.
-func (c *Chain) Logs(ctx context.Context, addresses []common.Address, topics []common.Hash, from, to uint64, done func(Part) error) error {
-	return errors.ErrUnsupported
+func otherTimes(a, b map[uint64]int64) string {
+	for number, time := range a {
+		if b[number] != time {
+			return fmt.Sprintf("block %d is of %d or %d", number, time, b[number])
+		}
+	}
+	return ""
 }
+
+// totalSupply is the selector of totalSupply().
+var totalSupply = hexutil.Bytes{0x18, 0x16, 0x0d, 0xdd}
 
 // TotalSupply returns totalSupply() of a contract after a block. It is not known if no node has the
 // state of that block any more.
 func (c *Chain) TotalSupply(ctx context.Context, contract common.Address, at Block) (n *big.Int, known bool, err error) {
-	return nil, false, errors.ErrUnsupported
+	call := map[string]any{"to": contract, "data": totalSupply}
+	var wrong error
+	for except := []string(nil); len(except) < len(c.origins()); {
+		var answer hexutil.Bytes
+		var asks *node
+		_, err := c.ask(ctx, asking{except: except}, func(ctx context.Context, n *node) error {
+			asks = n
+			return n.one(ctx, "eth_call", &answer, call, hexutil.Uint64(at.Number))
+		})
+		switch {
+		case err == nil && len(answer) == 32:
+			return new(big.Int).SetBytes(answer), true, nil
+		case err == nil:
+			wrong = fmt.Errorf("%s: it has %d bytes: is this its address?", asks.host, len(answer))
+		case kindOf(err) != asked:
+			return nil, false, fmt.Errorf("chain %d: totalSupply() of %s: %w", c.id, contract, err)
+		case strings.Contains(err.Error(), "revert"):
+			wrong = err
+		default:
+			c.o.Log.Info("no state of a block", "host", asks.host, "block", at.Number, "error", err)
+		}
+		except = append(except, asks.origin)
+	}
+	if wrong != nil {
+		return nil, false, fmt.Errorf("chain %d: totalSupply() of %s after block %d: %w", c.id, contract, at.Number, wrong)
+	}
+	return nil, false, nil
 }
 
 // Cost returns what was spent so far, a row for each URL in the order of Dial.
-func (c *Chain) Cost() []Cost { return nil }
+func (c *Chain) Cost() []Cost {
+	all := make([]Cost, len(c.nodes))
+	for i, n := range c.nodes {
+		all[i] = n.costs()
+	}
+	return all
+}
 
 // A Cost is what requests to one URL have cost.
 type Cost struct {

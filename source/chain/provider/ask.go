@@ -1,0 +1,212 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	longRest  = 3 * time.Second // another node is asked rather than waiting longer
+	sameAgain = 2               // failures of a question at a node, before another one is asked
+	agreeing  = 4               // attempts to get the same answer from two hosts
+)
+
+// asking says how a question is asked.
+type asking struct {
+	turn   int      // the node that is asked first
+	except []string // origins that are not asked
+	insist int      // how often each node is asked though it has refused this question
+}
+
+// turn is the number of the node to ask first.
+func (c *Chain) turn() int {
+	if !c.o.Spread {
+		return 0
+	}
+	return int(c.turns.Add(1))
+}
+
+// workers is how many questions are asked at a time.
+func (c *Chain) workers() int {
+	if c.o.Spread {
+		return c.o.Concurrency * len(c.nodes)
+	}
+	return c.o.Concurrency * c.o.Quorum
+}
+
+// attempt asks a node once, if it has a slot and does not rest: otherwise the error is errResting.
+// A node that refuses the question rests if it is to be asked again.
+func (c *Chain) attempt(ctx context.Context, n *node, again bool, question func() error) error {
+	if ok, err := n.enter(ctx); err != nil {
+		return err
+	} else if !ok {
+		return errResting
+	}
+	defer n.leave()
+	begun := time.Now()
+	err := n.check(ctx, c.id)
+	if err == nil {
+		err = question()
+	}
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if k := kindOf(err); k != fatal && (k != refused || !n.breaks(err)) {
+		n.outcome(begun, err, again)
+	}
+	return err
+}
+
+var errResting = errors.New("the node rests")
+
+// ask asks nodes until one answers, and returns it. After a passing failure it waits, and asks the
+// same node again, then others. It gives up after Options.Patience without an answer.
+func (c *Chain) ask(ctx context.Context, how asking, question func(context.Context, *node) error) (*node, error) {
+	failures, refusals := map[*node]int{}, map[*node]int{}
+	var began time.Time // when the first failure was
+	for {
+		n, err := c.choose(how, failures, refusals)
+		if err != nil {
+			return nil, err
+		}
+		if wait := n.resting(); wait > 0 {
+			if began.IsZero() {
+				began = time.Now()
+			}
+			if err := c.rest(ctx, n, began, wait); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		err = c.attempt(ctx, n, how.insist > 0, func() error { return question(ctx, n) })
+		switch {
+		case err == nil:
+			return n, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case errors.Is(err, errResting):
+			continue
+		}
+		if began.IsZero() {
+			began = time.Now()
+		}
+		failures[n]++
+		switch kindOf(err) {
+		case fatal:
+			return nil, err
+		case asked:
+			refusals[n]++
+			if how.insist == 0 || c.allRefused(how, refusals) {
+				return nil, err
+			}
+		}
+	}
+}
+
+// allRefused reports whether all nodes have refused a question as often as it is asked.
+func (c *Chain) allRefused(how asking, refusals map[*node]int) bool {
+	return !slices.ContainsFunc(c.nodes, func(n *node) bool {
+		return n.isBroken() == nil && !slices.Contains(how.except, n.origin) && refusals[n] < how.insist
+	})
+}
+
+// choose returns the node to ask next: the first in order that has not failed more often than
+// others, and does not have to rest for long.
+func (c *Chain) choose(how asking, failures, refusals map[*node]int) (*node, error) {
+	var best *node
+	var least [3]time.Duration
+	var broken []error
+	for i := range c.nodes {
+		n := c.nodes[(i+how.turn)%len(c.nodes)]
+		if slices.Contains(how.except, n.origin) {
+			continue
+		}
+		if err := n.isBroken(); err != nil {
+			broken = append(broken, err)
+			continue
+		}
+		rest := n.resting()
+		rank := [3]time.Duration{0, time.Duration(failures[n]/sameAgain + refusals[n]), 0}
+		if rest > longRest {
+			rank[0], rank[2] = 1, rest
+		}
+		if best == nil || slices.Compare(rank[:], least[:]) < 0 {
+			best, least = n, rank
+		}
+	}
+	if best == nil {
+		return nil, fmt.Errorf("no node is left: %w", errors.Join(broken...))
+	}
+	return best, nil
+}
+
+// rest waits until a node may be asked again, unless that is beyond the patience with a question
+// that had its first failure when it began.
+func (c *Chain) rest(ctx context.Context, n *node, began time.Time, wait time.Duration) error {
+	why := n.lastFailure()
+	if kindOf(why) == limited {
+		for _, other := range c.nodes { // waiting for one's turn is not a failure
+			began = later(began, other.lastAnswer())
+		}
+	}
+	if tried := time.Since(began); tried+wait > c.o.Patience {
+		if tried < wait {
+			return fail(passing, fmt.Errorf("%w (it asks to wait %s, longer than the patience of %s)", why, wait.Round(time.Second), c.o.Patience))
+		}
+		return fail(passing, fmt.Errorf("%w (tried for %s)", why, tried.Round(time.Second)))
+	}
+	return sleep(ctx, wait)
+}
+
+func sleep(ctx context.Context, wait time.Duration) error {
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// agree asks as many hosts as the quorum has, and compares their answers. Different answers are
+// asked for again a few times: a node may have been at another block.
+func agree[T any](ctx context.Context, c *Chain, how asking, question func(context.Context, *node) (T, error), difference func(a, b T) string) (T, error) {
+	var none T
+	for try := 1; ; try++ {
+		var first T
+		var different error
+		hosts := []*node(nil)
+		excepted := how.except
+		for range c.o.Quorum {
+			var answer T
+			asking := how
+			asking.except = excepted
+			n, err := c.ask(ctx, asking, func(ctx context.Context, n *node) (err error) {
+				answer, err = question(ctx, n)
+				return err
+			})
+			if err != nil {
+				return none, err
+			}
+			if len(hosts) == 0 {
+				first = answer
+			} else if text := difference(first, answer); text != "" {
+				different = fmt.Errorf("%w: %s and %s: %s", ErrDisagree, hosts[0].host, n.host, text)
+				break
+			}
+			hosts, excepted = append(hosts, n), append(slices.Clone(excepted), n.origin)
+		}
+		if different == nil {
+			return first, nil
+		}
+		if try == agreeing {
+			return none, different
+		}
+		c.o.Log.Warn("asking again", "error", different)
+		if err := sleep(ctx, firstRest<<try); err != nil {
+			return none, err
+		}
+	}
+}

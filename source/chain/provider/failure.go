@@ -1,0 +1,193 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/goccy/go-json"
+)
+
+// A kind of failure says what helps against it.
+type kind int
+
+const (
+	passing kind = iota // another attempt may succeed
+	slow                // likewise, or the question was too large: no answer in time, or not all of it
+	limited             // requests were too many or too fast
+	refused             // this URL answers no question: the key is wrong, for example
+	asked               // this question has no answer from this node: its range is too large, for example
+	behind              // the node does not have a block
+	fatal               // no URL may be asked any more: one of them is of another chain
+)
+
+// A failure is why there is no answer.
+type failure struct {
+	kind  kind
+	host  string        // may be empty
+	after time.Duration // the wait that the node asks for; negative means none
+	err   error
+}
+
+func (f *failure) Error() string {
+	if f.host == "" {
+		return f.err.Error()
+	}
+	return f.host + ": " + f.err.Error()
+}
+
+func (f *failure) Unwrap() error { return f.err }
+
+func fail(k kind, err error) *failure { return &failure{kind: k, after: -1, err: err} }
+
+func kindOf(err error) kind {
+	var f *failure
+	if errors.As(err, &f) {
+		return f.kind
+	}
+	return passing
+}
+
+// maxQuote is how many bytes of an answer an error quotes.
+const maxQuote = 200
+
+// failedStatus is the failure of an answer that does not have status 2xx.
+func failedStatus(r *http.Response) *failure {
+	// More than is quoted: it may be an error of JSON-RPC, which some nodes send with such a status.
+	body, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10)) //nolint:errcheck // what has come may say enough
+	var answer struct {
+		Error *struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	text, called := string(body), false
+	code := 0
+	if json.Unmarshal(body, &answer) == nil && answer.Error != nil {
+		text, code, called = answer.Error.Message, answer.Error.Code, true
+	}
+	f := fail(passing, fmt.Errorf("status %d: %s", r.StatusCode, quote(text)))
+	switch status := r.StatusCode; {
+	case status == http.StatusTooManyRequests || called && isRateLimit(code, text):
+		f.kind = limited
+	case called && code != 0 && status != http.StatusUnauthorized && status != http.StatusForbidden:
+		f.kind = asked
+	case status == http.StatusRequestTimeout || status == http.StatusGatewayTimeout || status == 524: // 524: Cloudflare
+		f.kind = slow
+	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusPaymentRequired ||
+		status == http.StatusNotFound || status/100 == 3:
+		f.kind, f.err = refused, fmt.Errorf("%w (check the URL and its key)", f.err)
+	case status/100 == 4:
+		f.kind = asked
+	}
+	f.after = retryAfter(r.Header)
+	return f
+}
+
+// retryAfter is the wait of the header Retry-After, in seconds or as a time; negative means none.
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds >= 0 && seconds < 1e6 {
+		return time.Duration(seconds * float64(time.Second))
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, time.Until(at))
+	}
+	return -1
+}
+
+// classify makes a failure of an error that package rpc returned. ctx is that of the question,
+// without the time limit of the request.
+func classify(ctx context.Context, err error) error {
+	var f *failure
+	var called rpc.Error
+	var syntax *json.SyntaxError
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &f):
+		return f
+	case errors.As(err, &called):
+		text := fmt.Errorf("error %d: %s", called.ErrorCode(), quote(called.Error()))
+		if isRateLimit(called.ErrorCode(), called.Error()) {
+			return fail(limited, text)
+		}
+		return fail(asked, text)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fail(slow, errors.New("no answer in time"))
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, rpc.ErrMissingBatchResponse), errors.As(err, &syntax):
+		return fail(slow, fmt.Errorf("the answer is cut off: %s", quote(err.Error())))
+	}
+	var of *url.Error
+	if errors.As(err, &of) {
+		err = of.Err // its URL may have a key
+	}
+	return fail(passing, errors.New(quote(err.Error())))
+}
+
+// Codes that providers use for nothing but rates.
+var rateCodes = map[int]bool{429: true, -32007: true, -32016: true, -32029: true, -32090: true, -32097: true}
+
+var (
+	rateWords = regexp.MustCompile(`(?i)rate.?limit|over rate|too many (concurrent )?req|request (rate|count|limit)|requests? per |/ ?sec|capacity|throughput|compute units|quota|credits`)
+	// Some of these have words of the others, such as "limited to 1024 blocks per request".
+	sizeWords = regexp.MustCompile(`(?i)block.?range|range (is )?(too|exceed)|results|response size|size exceeded|blocks? (range )?(per|is|are|limit)|cap of`)
+)
+
+// isRateLimit reports whether an error is about the number of requests, rather than the question.
+// Providers tell these apart only in prose. -32005, for one, stands for both.
+func isRateLimit(code int, text string) bool {
+	return !sizeWords.MatchString(text) && (rateCodes[code] || rateWords.MatchString(text))
+}
+
+// quote is the beginning of a text of a node, in one line.
+func quote(text string) string {
+	text = strings.ToValidUTF8(text[:min(len(text), maxQuote)], "")
+	printable := func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}
+	return strings.Join(strings.Fields(strings.Map(printable, text)), " ")
+}
+
+// shortestSecret keeps words of a path like /rpc/v1 readable.
+const shortestSecret = 6
+
+// hiding returns a replacer for the parts of a URL that may be secret: nodes often repeat them.
+func hiding(u *url.URL) *strings.Replacer {
+	var pairs []string
+	hide := func(s string) {
+		if len(s) >= shortestSecret {
+			pairs = append(pairs, s, "[hidden]")
+		}
+	}
+	hide(u.Redacted())
+	hide(u.String())
+	if u.User != nil {
+		password, _ := u.User.Password()
+		hide(u.User.Username())
+		hide(password)
+	}
+	for _, values := range u.Query() {
+		for _, v := range values {
+			hide(v)
+		}
+	}
+	hide(u.RawQuery)
+	for _, path := range []string{u.Path, u.EscapedPath()} {
+		for part := range strings.SplitSeq(path, "/") {
+			hide(part)
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}

@@ -1,0 +1,322 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	mostHeld    = 100_000 // logs that wait for those before them, before no more are asked for
+	slowEnough  = 3       // times that a range is asked for before it is halved for being slow
+	lastInsists = 5       // times that a single block is asked for though the node refuses it
+)
+
+// Logs asks for the logs of contracts in a range of blocks, both ends included, whose first topic
+// is one of those given. Requests are made side by side. It calls done for each part in the order
+// of blocks, one at a time and from the calling goroutine; the parts cover the range without gaps.
+// An error of done ends Logs with that error; the parts before stay valid.
+func (c *Chain) Logs(ctx context.Context, addresses []common.Address, topics []common.Hash, from, to uint64, done func(Part) error) error {
+	if from > to {
+		return nil
+	}
+	if len(addresses) == 0 {
+		return errors.New("logs of no contract") // the node would answer with those of all
+	}
+	r := &reading{c: c, question: question{addresses, topics}, next: from, to: to}
+	r.changed.L = &r.mu
+	g, ctx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(ctx, r.wake)()
+	for range c.workers() {
+		g.Go(func() error { return r.work(ctx) })
+	}
+	err := r.deliver(ctx, done)
+	if err != nil {
+		r.stop()
+		g.Go(func() error { return err }) // ends requests under way
+	}
+	if failed := g.Wait(); err == nil || ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		err = failed
+	}
+	return err
+}
+
+// A reading is a call of Logs.
+type reading struct {
+	c *Chain
+	question
+
+	mu      sync.Mutex
+	changed sync.Cond // something below has changed, or the context has ended
+	jobs    []*job    // in the order of blocks; the first is the next to be delivered
+	next    uint64    // the first block after them
+	to      uint64    // the last block of all
+	cut     bool      // all blocks are in jobs, or were
+	held    int       // logs of answered jobs
+	stopped bool
+}
+
+// A job is a range of blocks to ask for.
+type job struct {
+	from, to uint64
+	most     uint64 // its size after it was too large; 0 means any
+	state    state
+	part     Part
+}
+
+type state int
+
+const (
+	waiting state = iota
+	underWay
+	answered
+)
+
+// size is the number of blocks of a job. It is one too small for all blocks that there can be.
+func (j *job) size() uint64 { return j.to - j.from + 1 }
+
+func (r *reading) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
+	r.changed.Broadcast()
+}
+
+// wake lets all look at the context. With the lock no one can miss it.
+func (r *reading) wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changed.Broadcast()
+}
+
+// deliver calls done for answered jobs in the order of blocks.
+func (r *reading) deliver(ctx context.Context, done func(Part) error) error {
+	for {
+		part, ok, err := r.first(ctx)
+		if err != nil || !ok {
+			return err
+		}
+		if err := done(part); err != nil {
+			return err
+		}
+	}
+}
+
+// first waits for the first job, and takes it out. There is none after the last one.
+func (r *reading) first(ctx context.Context) (p Part, ok bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		switch {
+		case ctx.Err() != nil:
+			return Part{}, false, context.Cause(ctx)
+		case len(r.jobs) == 0 && r.cut:
+			return Part{}, false, nil
+		case len(r.jobs) > 0 && r.jobs[0].state == answered:
+			p = r.jobs[0].part
+			r.jobs = slices.Delete(r.jobs, 0, 1)
+			r.held -= len(p.Logs)
+			r.changed.Broadcast()
+			return p, true, nil
+		}
+		r.changed.Wait()
+	}
+}
+
+// work asks for jobs until there are no more.
+func (r *reading) work(ctx context.Context) error {
+	for {
+		j, sized := r.take(ctx)
+		if j == nil {
+			return nil
+		}
+		part, err := r.fetch(ctx, j, sized)
+		for s, size := range sized {
+			s.dropped(size)
+		}
+		if err != nil && (kindOf(err) != asked || j.size() == 1) {
+			return fmt.Errorf("chain %d: logs of blocks %d to %d: %w", r.c.id, j.from, j.to, err)
+		}
+		r.finish(j, part, err)
+	}
+}
+
+// take waits for a job to ask for, and marks it. It returns the sizes that have to hear of it; nil
+// if there is no more to do.
+func (r *reading) take(ctx context.Context) (j *job, sized map[*sizes]uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for ctx.Err() == nil && !r.stopped && (len(r.jobs) > 0 || !r.cut) {
+		if i, ok := r.waiting(); ok {
+			if size, sized, ok := r.c.nextSize(); ok {
+				return r.begin(i, size), sized
+			}
+		}
+		r.changed.Wait()
+	}
+	return nil, nil
+}
+
+// waiting is the number of the first job that may begin. A new one has the number after the last.
+func (r *reading) waiting() (i int, ok bool) {
+	i = slices.IndexFunc(r.jobs, func(j *job) bool { return j.state == waiting })
+	if i < 0 {
+		i = len(r.jobs)
+		ok = !r.cut && i < 2*r.c.workers()
+	} else {
+		ok = true
+	}
+	return i, ok && (i == 0 || r.held < mostHeld)
+}
+
+// begin marks a job, and splits it if it is larger than a size.
+func (r *reading) begin(i int, size uint64) *job {
+	if i == len(r.jobs) {
+		r.jobs = append(r.jobs, &job{from: r.next, to: r.to})
+		if r.to-r.next < size {
+			r.cut = true
+		} else {
+			r.jobs[i].to = r.next + size - 1
+			r.next += size
+		}
+	}
+	j := r.jobs[i]
+	if j.most > 0 {
+		size = min(size, j.most)
+	}
+	r.split(i, size, j.most)
+	j.state = underWay
+	return j
+}
+
+// split cuts a job after a size, if it is larger.
+func (r *reading) split(i int, size, rest uint64) {
+	if j := r.jobs[i]; j.to-j.from >= size {
+		r.jobs = slices.Insert(r.jobs, i+1, &job{from: j.from + size, to: j.to, most: rest})
+		j.to = j.from + size - 1
+	}
+}
+
+// finish keeps the answer of a job, or splits it if it was too large.
+func (r *reading) finish(j *job, part Part, tooLarge error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer r.changed.Broadcast()
+	if tooLarge == nil {
+		j.state, j.part = answered, part
+		r.held += len(part.Logs)
+		return
+	}
+	half := (j.size() + 1) / 2
+	j.state, j.most = waiting, half
+	if now := r.c.likely(0, 1)[0].sizes.now(); now > half && now < j.size() {
+		j.most = now // the size that worked before more was tried
+	}
+	r.split(slices.Index(r.jobs, j), j.most, half)
+}
+
+// likely are the nodes that a question will be put to, if all goes well.
+func (c *Chain) likely(turn, n int) []*node {
+	var all []*node
+	var except []string
+	for range n {
+		best, err := c.choose(asking{turn: turn, except: except}, nil, nil)
+		if err != nil {
+			break // the question will fail
+		}
+		all, except = append(all, best), append(except, best.origin)
+	}
+	if len(all) == 0 {
+		all = c.nodes[:1]
+	}
+	return all
+}
+
+// nextSize returns the size of the next request, and the sizes that have to hear how it went. It is
+// not ok while another request is to find out first.
+func (c *Chain) nextSize() (size uint64, sized map[*sizes]uint64, ok bool) {
+	sized = map[*sizes]uint64{}
+	size = c.o.MaxRange
+	for _, n := range c.likely(0, c.o.Quorum) {
+		own, ok := n.sizes.next()
+		if !ok {
+			for s, size := range sized {
+				s.dropped(size)
+			}
+			return 0, nil, false
+		}
+		sized[n.sizes] = own
+		size = min(size, own)
+	}
+	return size, sized, true
+}
+
+// fetch asks for a job. A failure of kind asked means that it has to be smaller.
+func (r *reading) fetch(ctx context.Context, j *job, sized map[*sizes]uint64) (Part, error) {
+	how := asking{turn: r.c.turn()}
+	if j.size() == 1 {
+		how.insist = lastInsists
+	}
+	tries := map[*node]*slowness{}
+	return agree(ctx, r.c, how, func(ctx context.Context, n *node) (Part, error) {
+		if _, agreed := sized[n.sizes]; !agreed && j.size() > n.sizes.now() {
+			return Part{}, n.fails(asked, errors.New("it takes fewer blocks")) // it is asked in the place of another one
+		}
+		part, err := r.logs(ctx, n, j)
+		if tries[n] == nil {
+			tries[n] = &slowness{first: time.Now()}
+		}
+		if err != nil && j.size() > 1 && tries[n].tooLarge(n, err) {
+			err = n.fails(asked, errors.New(err.Error()))
+		}
+		switch {
+		case err == nil:
+			n.sizes.worked(j.size(), len(part.Logs))
+		case kindOf(err) == asked:
+			n.sizes.failed(j.size())
+			n.halved(j, err)
+		}
+		return part, err
+	}, difference)
+}
+
+// slowness decides whether a range is too large for a node, though the node does not say so.
+type slowness struct {
+	first time.Time
+	times int
+}
+
+func (s *slowness) tooLarge(n *node, err error) bool {
+	k := kindOf(err)
+	if k != slow && k != passing {
+		return false
+	}
+	s.times++
+	return s.times >= slowEnough && (k == slow || n.lastAnswer().After(s.first))
+}
+
+// logs asks a node for the logs of a job, and for its last block.
+func (r *reading) logs(ctx context.Context, n *node, j *job) (Part, error) {
+	filter := map[string]any{"fromBlock": hexutil.Uint64(j.from), "toBlock": hexutil.Uint64(j.to), "address": r.addresses}
+	if len(r.topics) > 0 {
+		filter["topics"] = [][]common.Hash{r.topics}
+	}
+	var logs logsAnswer
+	var last blockAnswer
+	err := n.both(ctx, call{"eth_getLogs", []any{filter}, &logs}, call{"eth_getBlockByNumber", []any{hexutil.Uint64(j.to), false}, &last})
+	if err != nil {
+		return Part{}, err
+	}
+	part, err := r.part(j.from, j.to, logs, last)
+	if err != nil && kindOf(err) != behind {
+		err = fail(passing, err)
+	}
+	return part, n.name(err)
+}
