@@ -23,7 +23,7 @@ var mayImport = map[string][]string{
 	"snapshot":                {"inorder", "site", "staging"},
 	"source":                  {"site", "snapshot"},
 	"source/badge":            {"site", "snapshot", "source"},
-	"source/chain":            {"source", "source/chain/provider"},
+	"source/chain":            {"site", "source", "source/chain/provider"},
 	"source/chain/provider":   {"retry", "site"},
 	"source/postgres":         {"site", "snapshot", "source", "source/replay"},
 	"source/profile":          {"site", "snapshot", "source"},

@@ -1,0 +1,100 @@
+package chain
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/followpress/followpress/source"
+)
+
+// ErrBusy says that another run uses the same folder.
+var ErrBusy = errors.New("another run uses it")
+
+// A State is a folder that keeps what was read from the chains of a deployment. It belongs to one
+// process, and to one goroutine, at a time.
+type State struct {
+	dir        string
+	deployment *source.Deployment
+	lock       *os.File
+}
+
+// Open opens a folder, which need not exist, and locks it until Close. An error wraps ErrBusy if it
+// is locked.
+func Open(dir string, d *source.Deployment) (*State, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = ErrBusy
+		}
+		return nil, errors.Join(fmt.Errorf("lock the state %s: %w", dir, err), lock.Close())
+	}
+	return &State{dir, d, lock}, nil
+}
+
+// Close unlocks the folder.
+func (s *State) Close() error { return s.lock.Close() }
+
+func (s *State) folder(c source.Chain) string {
+	return filepath.Join(s.dir, "chains", strconv.FormatUint(c.ID, 10))
+}
+
+// Events returns the events of all chains, one chain after the other. It may be used again, and
+// takes little memory, whatever the number of events. It is an error if the last Sync of a chain
+// did not complete.
+func (s *State) Events() source.Events {
+	return func(yield func(source.Event, error) bool) {
+		for _, c := range s.deployment.Chains {
+			top, err := s.complete(c)
+			more := false
+			if err == nil {
+				more, err = read(s.folder(c), c, top.Size, func(e source.Event) bool { return yield(e, nil) })
+			}
+			if err != nil {
+				yield(source.Event{}, err)
+			}
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// AsOf returns the time of the last block that was read, the earliest of all chains.
+func (s *State) AsOf() (time.Time, error) {
+	var times []int64
+	for _, c := range s.deployment.Chains {
+		top, err := s.complete(c)
+		if err != nil {
+			return time.Time{}, err
+		}
+		times = append(times, top.Time)
+	}
+	return time.Unix(slices.Min(times), 0).UTC(), nil
+}
+
+// complete returns how far a chain was read by a Sync that completed.
+func (s *State) complete(c source.Chain) (point, error) {
+	check, err := readCheckpoint(s.folder(c), c)
+	switch {
+	case err != nil:
+		return point{}, err
+	case check.Suspect != "":
+		return point{}, fmt.Errorf("the state of chain %d (%s) lacks logs: %s", c.ID, c.Name, check.Suspect)
+	case len(check.Points) == 0 || check.Settled < len(check.Points):
+		return point{}, fmt.Errorf("chain %d (%s) was not read to the end: run again", c.ID, c.Name)
+	}
+	return check.Points[len(check.Points)-1], nil
+}

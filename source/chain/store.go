@@ -1,0 +1,366 @@
+package chain
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/goccy/go-json"
+	"golang.org/x/sys/unix"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/chain/provider"
+)
+
+// A point is how far a chain was read.
+type point struct {
+	Block  uint64      `json:"block"` // the last one that was read
+	Hash   common.Hash `json:"hash"`
+	Time   int64       `json:"time"`   // of the block, in seconds since the Unix epoch
+	Size   int64       `json:"size"`   // of logs, in bytes
+	Events uint64      `json:"events"` // in logs
+	Tokens int64       `json:"tokens"` // that were minted, without those that were burnt
+}
+
+// A mark is a block that must not change while the chain is read.
+type mark struct {
+	Block uint64      `json:"block"`
+	Hash  common.Hash `json:"hash"`
+}
+
+// A checkpoint says what the folder of a chain has.
+type checkpoint struct {
+	Version   int      `json:"version"`
+	Contracts []string `json:"contracts"` // as contractTexts has them
+	Finality  string   `json:"finality"`  // with which the blocks were read; "" before the first run
+	// Origin is the first block. A node that has another one serves another chain.
+	Origin *mark   `json:"origin"`
+	Points []point `json:"points"` // older ones are farther apart
+	// Settled counts the points, from the first, which were all part of the chain at one time. The
+	// others are of a run that did not complete, during which the chain may have been reorganised.
+	Settled int `json:"settled"`
+	// Anchors are blocks at or before the head, latest first, as they were before that run read
+	// anything. If one of them is still part of the chain, what was read up to it is, too.
+	Anchors []mark `json:"anchors,omitempty"`
+	Suspect string `json:"suspect,omitempty"` // why logs must be missing; "" if nothing says so
+}
+
+const (
+	version   = 1
+	maxPoints = 64
+)
+
+// A store is the folder of a chain. One goroutine may use it at a time.
+type store struct {
+	dir       string
+	chain     source.Chain
+	contracts []site.Address
+	numbers   map[site.Address]int // of contracts
+	noSync    bool
+
+	check   checkpoint
+	file    *os.File // logs
+	batch   batch
+	size    int64  // of logs, with what the checkpoint does not know yet
+	events  uint64 // in logs and in batch
+	tokens  int64
+	written *point // how far logs and batch are, if the checkpoint does not say so yet
+}
+
+// openStore opens the folder of a chain, which need not exist. Blocks from reread on, if it is not
+// nil, are forgotten.
+func openStore(dir string, c source.Chain, reread *uint64, noSync bool) (s *store, err error) {
+	s = &store{dir: dir, chain: c, contracts: newDecoder(c).addresses(), numbers: map[site.Address]int{}, noSync: noSync}
+	for i, a := range s.contracts {
+		s.numbers[a] = i
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if s.check, err = readCheckpoint(dir, c); err != nil {
+		return nil, err
+	}
+	if s.file, err = os.OpenFile(logsOf(dir), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
+		return nil, err
+	}
+	if reread != nil {
+		n := s.pointsBefore(*reread)
+		if s.check.Suspect = ""; n == 0 {
+			s.check.Origin = nil
+		}
+		err = s.keep(n)
+	} else {
+		err = s.rewind()
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.file.Close())
+	}
+	return s, nil
+}
+
+func logsOf(dir string) string       { return filepath.Join(dir, "logs") }
+func checkpointOf(dir string) string { return filepath.Join(dir, "checkpoint.json") }
+
+// readCheckpoint reads the checkpoint of a chain; one that is not there yet has no points.
+func readCheckpoint(dir string, c source.Chain) (checkpoint, error) {
+	fresh := checkpoint{Version: version, Contracts: contractTexts(c)}
+	text, err := os.ReadFile(checkpointOf(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fresh, nil
+	} else if err != nil {
+		return checkpoint{}, err
+	}
+	var check checkpoint
+	if err := json.Unmarshal(text, &check); err != nil {
+		return checkpoint{}, unusable(dir, c, fmt.Sprintf("has a checkpoint that is not JSON (%v)", err))
+	}
+	switch {
+	case check.Version != version:
+		return checkpoint{}, unusable(dir, c, fmt.Sprintf("was written by another version of the program: it is format %d, want %d", check.Version, version))
+	case !slices.Equal(check.Contracts, fresh.Contracts):
+		return checkpoint{}, unusable(dir, c, fmt.Sprintf("was read for other contracts: %q, now %q", check.Contracts, fresh.Contracts))
+	case !check.valid():
+		return checkpoint{}, unusable(dir, c, "has a checkpoint that contradicts itself")
+	}
+	return check, nil
+}
+
+// unusable is the error about a folder that only the operator may remove.
+func unusable(dir string, c source.Chain, why string) error {
+	return fmt.Errorf("%s %s: use another --state, or remove that folder to read chain %d (%s) again", dir, why, c.ID, c.Name)
+}
+
+func (c *checkpoint) valid() bool {
+	if c.Settled < 0 || c.Settled > len(c.Points) || len(c.Points) > 0 && c.Origin == nil {
+		return false
+	}
+	var before point
+	for i, p := range c.Points {
+		if i > 0 && p.Block <= before.Block || p.Size < before.Size || p.Events < before.Events {
+			return false
+		}
+		before = p
+	}
+	return true
+}
+
+// contractTexts describes the contracts of a chain, in any order of its records.
+func contractTexts(c source.Chain) []string {
+	text := func(role string, s source.Start) string {
+		return fmt.Sprintf("%d %s %s from %d", c.ID, role, s.Address, s.FirstBlock)
+	}
+	var texts []string
+	if c.Registry != nil {
+		texts = append(texts, text("registry", *c.Registry))
+	}
+	if c.Accounts != nil {
+		texts = append(texts, text("account_metadata", *c.Accounts))
+	}
+	for _, r := range c.Records {
+		texts = append(texts, text("records", r))
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+// first is the first block to read.
+func (s *store) first() uint64 {
+	var blocks []uint64
+	if s.chain.Registry != nil {
+		blocks = append(blocks, s.chain.Registry.FirstBlock)
+	}
+	if s.chain.Accounts != nil {
+		blocks = append(blocks, s.chain.Accounts.FirstBlock)
+	}
+	for _, r := range s.chain.Records {
+		blocks = append(blocks, r.FirstBlock)
+	}
+	return slices.Min(blocks)
+}
+
+// next is the first block that was not read.
+func (s *store) next() uint64 {
+	if top := s.top(); top != nil {
+		return top.Block + 1
+	}
+	return s.first()
+}
+
+// top is the last point of the checkpoint, nil if there is none.
+func (s *store) top() *point {
+	if len(s.check.Points) == 0 {
+		return nil
+	}
+	return &s.check.Points[len(s.check.Points)-1]
+}
+
+// pointsBefore is the number of points before a block.
+func (s *store) pointsBefore(block uint64) int {
+	n, _ := slices.BinarySearchFunc(s.check.Points, block, func(p point, block uint64) int {
+		if p.Block < block {
+			return -1
+		}
+		return 1
+	})
+	return n
+}
+
+// append adds the events of the blocks after those that were read, up to a block. After an error
+// the store must be opened anew.
+func (s *store) append(events []source.Event, tokens int64, last provider.Block) error {
+	for i := range events {
+		s.batch.add(events[i], s.numbers[events[i].Contract.Address])
+		if len(s.batch.bytes) < batchBytes {
+			continue
+		}
+		if err := s.flush(); err != nil {
+			s.written = nil // commit must not take part of these events for those of the part before
+			return err
+		}
+	}
+	s.events += uint64(len(events))
+	s.tokens += tokens
+	s.written = &point{Block: last.Number, Hash: last.Hash, Time: last.Time}
+	return nil
+}
+
+func (s *store) flush() error {
+	bytes := s.batch.finish()
+	_, err := s.file.WriteAt(bytes, s.size)
+	s.size += int64(len(bytes))
+	return err
+}
+
+// commit makes durable what was appended.
+func (s *store) commit() error {
+	if s.written == nil {
+		return nil
+	}
+	if err := errors.Join(s.flush(), s.sync(s.file)); err != nil {
+		return err
+	}
+	s.written.Size, s.written.Events, s.written.Tokens = s.size, s.events, s.tokens
+	s.check.add(*s.written)
+	s.written = nil
+	return s.save()
+}
+
+// add adds a point. If there are many, it removes every second one of the older half, but not the
+// first.
+func (c *checkpoint) add(p point) {
+	c.Points = append(c.Points, p)
+	if len(c.Points) <= maxPoints {
+		return
+	}
+	kept, settled := c.Points[:0], 0
+	for i, p := range c.Points {
+		if i%2 == 1 && i < maxPoints/2 {
+			continue
+		}
+		kept = append(kept, p)
+		if i < c.Settled {
+			settled++
+		}
+	}
+	c.Points, c.Settled = kept, settled
+}
+
+// keep forgets all points but the first n, and what was read after them.
+func (s *store) keep(n int) error {
+	s.check.Points = s.check.Points[:n]
+	s.check.Settled = min(s.check.Settled, n)
+	if s.check.Settled == n {
+		s.check.Anchors = nil
+	}
+	return errors.Join(s.save(), s.rewind())
+}
+
+// rewind removes from logs what is not in the checkpoint.
+func (s *store) rewind() error {
+	s.size, s.events, s.tokens, s.written = 0, 0, 0, nil
+	s.batch.finish()
+	if top := s.top(); top != nil {
+		s.size, s.events, s.tokens = top.Size, top.Events, top.Tokens
+	}
+	info, err := s.file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() < s.size {
+		return damaged(s.dir, s.chain, fmt.Errorf("%w: it has %d bytes, want %d", errDamaged, info.Size(), s.size))
+	}
+	return s.file.Truncate(s.size)
+}
+
+func damaged(dir string, c source.Chain, err error) error {
+	return fmt.Errorf("%s: %w; read chain %d (%s) again with --reread %d", logsOf(dir), err, c.ID, c.Name, c.ID)
+}
+
+// save replaces the checkpoint.
+func (s *store) save() (err error) {
+	text, err := json.MarshalIndent(s.check, "", " ")
+	if err != nil {
+		return err
+	}
+	name := checkpointOf(s.dir)
+	file, err := os.Create(name + ".new")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(text, '\n'))
+	if err = errors.Join(err, s.sync(file), file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(name+".new", name); err != nil {
+		return err
+	}
+	folder, err := os.Open(s.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.sync(folder), folder.Close())
+}
+
+func (s *store) close() error { return s.file.Close() }
+
+// sync makes a file, or the names in a folder, durable.
+func (s *store) sync(file *os.File) error {
+	if s.noSync {
+		return nil
+	}
+	err := file.Sync()
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
+		return nil // the file system cannot, as some network file systems
+	}
+	return err
+}
+
+// read calls yield with each event of a chain, in order, until it returns false.
+func read(dir string, c source.Chain, size int64, yield func(source.Event) bool) (more bool, err error) {
+	file, err := os.Open(logsOf(dir))
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	r := &reader{r: bufio.NewReaderSize(file, batchBytes), left: size, chain: c.ID, contracts: newDecoder(c).addresses()}
+	for {
+		e, err := r.next()
+		switch {
+		case errors.Is(err, io.EOF) && r.left == 0:
+			return true, nil
+		case errors.Is(err, errDamaged), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return false, damaged(dir, c, err)
+		case err != nil:
+			return false, err
+		case !yield(e):
+			return false, nil
+		}
+	}
+}

@@ -1,0 +1,339 @@
+package chain
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/chain/provider"
+)
+
+// randomEvent is an event of Base at or after a block, with odd values.
+func randomEvent(random *rand.Rand, block uint64) source.Event {
+	contracts := newDecoder(base).addresses()
+	e := source.Event{
+		Kind: source.Kind(1 + random.IntN(5)), Contract: source.Contract{Chain: base.ID, Address: contracts[random.IntN(len(contracts))]},
+		Block: block + random.Uint64N(3), Index: random.Uint32() >> random.IntN(32), Time: int64(random.Uint64()) >> random.IntN(64),
+	}
+	for i := range e.Subject[random.IntN(33):] {
+		e.Subject[len(e.Subject)-1-i] = byte(random.IntN(256))
+	}
+	if hasKey(e.Kind) {
+		e.Key = []string{"user", "manager", "primary-list", "", "\x00\xff"}[random.IntN(5)]
+	}
+	e.Value = make([]byte, random.IntN(300))
+	if random.IntN(1000) == 0 {
+		e.Value = make([]byte, batchBytes+random.IntN(batchBytes))
+	}
+	for i := range e.Value {
+		e.Value[i] = byte(random.Uint32())
+	}
+	return e
+}
+
+func cloned(e source.Event) source.Event {
+	e.Value = slices.Clone(e.Value)
+	return e
+}
+
+func newStore(t *testing.T, dir string, reread *uint64) *store {
+	t.Helper()
+	s, err := openStore(dir, base, reread, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.close() }) // some tests close it before
+	return s
+}
+
+func stored(t *testing.T, s *store) (all []source.Event) {
+	t.Helper()
+	if _, err := read(s.dir, base, s.top().Size, func(e source.Event) bool { all = append(all, cloned(e)); return true }); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func last(block uint64) provider.Block {
+	return provider.Block{Number: block, Hash: common.Hash{1: byte(block >> 8), 2: byte(block)}, Time: int64(block) * 2}
+}
+
+func TestStoreKeepsEvents(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	dir := t.TempDir()
+	var want []source.Event
+	block := base.Registry.FirstBlock
+	for range 5 {
+		s := newStore(t, dir, nil)
+		s.check.Origin = &mark{}
+		for range random.IntN(4) {
+			var part []source.Event
+			for range random.IntN(1000) {
+				e := randomEvent(random, block)
+				block = e.Block
+				part = append(part, e)
+			}
+			if err := s.append(part, int64(len(part)), last(block)); err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, part...)
+			block++
+		}
+		if err := errors.Join(s.commit(), s.close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newStore(t, dir, nil)
+	got := stored(t, s)
+	if !slices.EqualFunc(got, want, equal) {
+		t.Errorf("got %d events, want the %d that were stored", len(got), len(want))
+	}
+	if top := s.top(); top.Events != uint64(len(want)) || top.Tokens != int64(len(want)) || s.next() != block {
+		t.Errorf("got %+v, next block %d, want %d events and block %d", top, s.next(), len(want), block)
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 20 {
+		var b batch
+		for range random.IntN(5) {
+			b.add(randomEvent(random, 7), 0)
+		}
+		f.Add(bytes.Clone(b.finish()))
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		r := &reader{r: bufio.NewReader(bytes.NewReader(file)), left: int64(len(file)), contracts: []site.Address{{}}}
+		for {
+			if _, err := r.next(); errors.Is(err, io.EOF) || errors.Is(err, errDamaged) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The checksum keeps most of it from the parser.
+		r = &reader{payload: file, contracts: []site.Address{{}, {1}}}
+		for len(r.payload) > 0 {
+			if _, ok := r.event(); !ok {
+				return
+			}
+		}
+	})
+}
+
+// filled is a store with n points of one event each, all settled.
+func filled(t *testing.T, dir string, n int) *store {
+	t.Helper()
+	s := newStore(t, dir, nil)
+	random := rand.New(rand.NewPCG(5, 6))
+	s.check.Origin = &mark{}
+	for range n {
+		e := randomEvent(random, 0)
+		e.Block = s.next()
+		if err := errors.Join(s.append([]source.Event{e}, 1, last(e.Block)), s.commit()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.check.Settled = len(s.check.Points)
+	if err := s.save(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestPointsThinOut(t *testing.T) {
+	c := checkpoint{Origin: &mark{}}
+	for i := range 5000 {
+		c.add(point{Block: uint64(i)})
+		if c.Settled++; len(c.Points) > maxPoints || !c.valid() || c.Settled > len(c.Points) {
+			t.Fatalf("after %d points: got %d, %d settled", i+1, len(c.Points), c.Settled)
+		}
+		c.Settled = len(c.Points)
+	}
+	if c.Points[0].Block != 0 {
+		t.Errorf("the first: got %d, want 0", c.Points[0].Block)
+	}
+	for i, p := range c.Points[len(c.Points)-16:] {
+		if want := uint64(5000 - 16 + i); p.Block != want {
+			t.Errorf("a late point: got %d, want %d", p.Block, want)
+		}
+	}
+}
+
+func TestStoreForgetsWhatIsAfterTheCheckpoint(t *testing.T) {
+	dir := t.TempDir()
+	s := filled(t, dir, 3)
+	want := stored(t, s)
+	garbage := append(bytes.Clone(s.batch.finish()), "what a killed run has left"...)
+	if _, err := s.file.WriteAt(garbage, s.size); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(checkpointOf(dir)+".new", []byte("half a ch"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s = newStore(t, dir, nil)
+	if err := errors.Join(s.append(want[:1], 1, last(s.next())), s.commit()); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(t, s); !slices.EqualFunc(got, append(want, want[0]), equal) {
+		t.Errorf("got %d events, want 4", len(got))
+	}
+}
+
+func TestStoreGoesBack(t *testing.T) {
+	dir := t.TempDir()
+	s := filled(t, dir, 10)
+	all := stored(t, s)
+	if err := s.keep(7); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(t, s); !slices.EqualFunc(got, all[:7], equal) {
+		t.Errorf("got %d events, want 7", len(got))
+	}
+	reread := base.Registry.FirstBlock + 4
+	s = newStore(t, dir, &reread)
+	if got := stored(t, s); !slices.EqualFunc(got, all[:4], equal) || s.next() != reread {
+		t.Errorf("got %d events and block %d, want 4 and %d", len(got), s.next(), reread)
+	}
+	reread = 0
+	s = newStore(t, dir, &reread)
+	if info, err := os.Stat(logsOf(dir)); err != nil || info.Size() != 0 || s.top() != nil || s.check.Origin != nil {
+		t.Errorf("after all is forgotten: got %v, %+v", err, s.check)
+	}
+}
+
+// Any damage is an error that says what to do, and reading again helps.
+func TestDamagedStore(t *testing.T) {
+	dir := t.TempDir()
+	size := filled(t, dir, 20).size
+	whole, err := os.ReadFile(logsOf(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readAll := func() error {
+		s, err := openStore(dir, base, nil, true)
+		if err != nil {
+			return err
+		}
+		_, err = read(dir, base, s.size, func(source.Event) bool { return true })
+		return errors.Join(err, s.close())
+	}
+	for at := int64(0); at < size; at += 1 + size/200 {
+		broken := bytes.Clone(whole)
+		broken[at] ^= 0x10
+		for name, content := range map[string][]byte{"a bit": broken, "the end": whole[:at]} {
+			if err := os.WriteFile(logsOf(dir), content, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := readAll(); !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), "--reread 8453") {
+				t.Errorf("%s at %d: got %v, want that it is damaged", name, at, err)
+			}
+		}
+	}
+	reread := uint64(0)
+	if s := newStore(t, dir, &reread); s.top() != nil {
+		t.Errorf("got %+v, want nothing", s.top())
+	}
+}
+
+func TestUnusableFolders(t *testing.T) {
+	dir := t.TempDir()
+	filled(t, dir, 2)
+	good, err := os.ReadFile(checkpointOf(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(good)
+	for name, test := range map[string]struct{ text, want string }{
+		"not JSON":          {text[:20], "not JSON"},
+		"another version":   {strings.Replace(text, `"version": 1`, `"version": 2`, 1), "another version"},
+		"another contract":  {strings.Replace(text, "0x0e", "0x0f", 1), "other contracts"},
+		"another start":     {strings.Replace(text, "from 20180000", "from 20180001", 1), "other contracts"},
+		"another order":     {strings.Replace(text, `"block": 20180000`, `"block": 30180000`, 1), "contradicts itself"},
+		"too much settled":  {strings.Replace(text, `"settled": 2`, `"settled": 3`, 1), "contradicts itself"},
+		"negative settled":  {strings.Replace(text, `"settled": 2`, `"settled": -3`, 1), "contradicts itself"},
+		"points, no origin": {strings.Replace(text, `"origin"`, `"origin2"`, 1), "contradicts itself"},
+	} {
+		if test.text == text {
+			t.Fatalf("%s: nothing was changed in %s", name, text)
+		}
+		if err := os.WriteFile(checkpointOf(dir), []byte(test.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openStore(dir, base, nil, true); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: got %v, want %q and the folder", name, err, test.want)
+		}
+	}
+}
+
+func TestStatesExcludeEachOther(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "state")
+	s, err := Open(dir, source.Production())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, source.Production()); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("the second: got %v, want ErrBusy and the folder", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(dir, source.Production())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range again.Events() {
+		if err == nil || !strings.Contains(err.Error(), "run again") {
+			t.Errorf("events of an empty state: got %v, want an error", err)
+		}
+	}
+	if _, err := again.AsOf(); err == nil {
+		t.Error("time of an empty state: got none, want an error")
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	const many = 1_000_000
+	dir := b.TempDir()
+	s, err := openStore(dir, base, nil, true)
+	if err != nil {
+		b.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(7, 8))
+	part := make([]source.Event, many)
+	for i := range part {
+		part[i] = source.Event{
+			Kind: source.Op, Contract: source.Contract{Chain: base.ID, Address: base.Records[0].Address},
+			Block: base.Registry.FirstBlock + uint64(i), Time: int64(i) * 2000, Value: make([]byte, 24),
+		}
+		for j := range part[i].Subject {
+			part[i].Subject[j] = byte(random.Uint32())
+		}
+	}
+	if err := errors.Join(s.append(part, 0, last(math.MaxUint32)), s.commit(), s.close()); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		n := 0
+		if _, err := read(dir, base, s.size, func(source.Event) bool { n++; return true }); err != nil || n != many {
+			b.Fatal(n, err)
+		}
+	}
+	b.ReportMetric(float64(s.size)/many, "bytes/event")
+}

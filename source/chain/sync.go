@@ -1,0 +1,536 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/chain/provider"
+)
+
+// Options say from where Sync reads.
+type Options struct {
+	URLs     map[uint64][]string // of nodes, by the id of their chain; each chain of the deployment needs one
+	Provider provider.Options
+	// Reread forgets a chain, by its id, from a block on before it is read; all of it for block 0.
+	Reread   map[uint64]uint64
+	NoSync   bool // do not sync the state to disk; a power failure may damage it then
+	Progress Progress
+
+	dial  func(ctx context.Context, chain uint64, urls []string, o provider.Options) (nodes, error) // nil for provider.Dial
+	every time.Duration                                                                             // between checkpoints; 0 means commitEvery
+}
+
+// Progress is told how far Sync is. Its methods are called from many goroutines.
+type Progress interface {
+	// Stage begins a part of the run. total is about the sum of n over all calls of Add in this
+	// stage, or 0 if it is not known.
+	Stage(name string, total int64)
+	// Add says that n more items are done.
+	Add(n int64)
+	// End ends the last stage.
+	End()
+}
+
+// nodes are the nodes of a chain; provider.Chain has the contract of the methods.
+type nodes interface {
+	Head(ctx context.Context, least uint64) (provider.Block, error)
+	Block(ctx context.Context, number uint64) (provider.Block, error)
+	Times(ctx context.Context, blocks map[uint64]common.Hash) (map[uint64]int64, error)
+	Logs(ctx context.Context, addresses []common.Address, topics []common.Hash, from, to uint64, done func(provider.Part) error) error
+	TotalSupply(ctx context.Context, contract common.Address, at provider.Block) (*big.Int, bool, error)
+	Cost() []provider.Cost
+	Close()
+}
+
+const (
+	commitEvery = 2 * time.Second // what a killed run reads again, at most
+	tries       = 5               // to read a chain to its head without a reorganisation meanwhile
+
+	// anchorDepth is how far the second anchor is before the head: so far that a chain is hardly
+	// ever reorganised there, and so near that reading it again takes few requests.
+	anchorDepth = 1000
+)
+
+// Sync reads all chains up to their heads, side by side. If it fails, the next one continues where
+// it was. The report is nil only if the options are wrong.
+func (s *State) Sync(ctx context.Context, o Options) (*Report, error) {
+	if err := s.checkOptions(&o); err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	chains := make([]*chainSync, len(s.deployment.Chains))
+	for i, c := range s.deployment.Chains {
+		chains[i] = &chainSync{options: o, chain: c, decoder: newDecoder(c), report: ChainReport{Chain: c.ID, Name: c.Name}}
+	}
+	err := s.sync(ctx, o, chains)
+	report := &Report{Seconds: time.Since(begun).Seconds()}
+	for _, c := range chains {
+		report.Chains = append(report.Chains, c.finish())
+	}
+	return report, err
+}
+
+func (s *State) sync(ctx context.Context, o Options, chains []*chainSync) (err error) {
+	defer func() {
+		for _, c := range chains {
+			err = errors.Join(err, c.close())
+		}
+	}()
+	each := func(do func(*chainSync, context.Context) error) error {
+		group, ctx := errgroup.WithContext(ctx)
+		for _, c := range chains {
+			group.Go(func() error {
+				if err := do(c, ctx); err != nil {
+					return fmt.Errorf("chain %d (%s): %w", c.chain.ID, c.chain.Name, err)
+				}
+				return nil
+			})
+		}
+		return group.Wait()
+	}
+	o.Progress.Stage("nodes", int64(len(chains)))
+	defer o.Progress.End()
+	err = each(func(c *chainSync, ctx context.Context) error {
+		if err := c.open(ctx, s.folder(c.chain)); err != nil {
+			return err
+		}
+		defer o.Progress.Add(1)
+		return c.prepare(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	var blocks int64
+	for _, c := range chains {
+		blocks += c.left()
+	}
+	o.Progress.Stage("blocks", blocks)
+	return each((*chainSync).read)
+}
+
+// checkOptions refuses options that contradict the deployment, and fills the others.
+func (s *State) checkOptions(o *Options) error {
+	known := map[uint64]bool{}
+	for _, c := range s.deployment.Chains {
+		known[c.ID] = true
+		if len(o.URLs[c.ID]) == 0 {
+			return fmt.Errorf("no node of chain %d (%s) is given: add --rpc %d=URL", c.ID, c.Name, c.ID)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(o.URLs)) {
+		if !known[id] {
+			return fmt.Errorf("--rpc %d=…: the deployment has no contracts on chain %d", id, id)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(o.Reread)) {
+		if !known[id] {
+			return fmt.Errorf("--reread %d: the deployment has no contracts on chain %d", id, id)
+		}
+	}
+	if o.Provider.Finality == "" {
+		o.Provider.Finality = provider.Finalized
+	}
+	if !slices.Contains(finalities, o.Provider.Finality) {
+		return fmt.Errorf("--finality %s: want one of %q", o.Provider.Finality, finalities)
+	}
+	if o.every == 0 {
+		o.every = commitEvery
+	}
+	if o.dial == nil {
+		o.dial = func(ctx context.Context, chain uint64, urls []string, o provider.Options) (nodes, error) {
+			return provider.Dial(ctx, chain, urls, o)
+		}
+	}
+	return nil
+}
+
+// finalities are the words for a head, the strongest first.
+var finalities = []string{provider.Finalized, provider.Safe, provider.Latest}
+
+// A chainSync reads one chain.
+type chainSync struct {
+	options Options
+	chain   source.Chain
+	decoder *decoder
+	report  ChainReport
+
+	store     *store // nil before open
+	nodes     nodes  // likewise
+	head      provider.Block
+	next      uint64 // the first block that part expects
+	committed time.Time
+	parted    []source.Event // of the last part, for its memory
+}
+
+func (c *chainSync) open(ctx context.Context, dir string) (err error) {
+	var reread *uint64
+	if block, ok := c.options.Reread[c.chain.ID]; ok {
+		reread = &block
+	}
+	if c.store, err = openStore(dir, c.chain, reread, c.options.NoSync); err != nil {
+		return err
+	}
+	c.report.From, c.report.old = c.store.next(), c.store.events
+	n, err := c.options.dial(ctx, c.chain.ID, c.options.URLs[c.chain.ID], c.options.Provider)
+	if err != nil {
+		return err // n may be a nil pointer
+	}
+	c.nodes = n
+	return nil
+}
+
+func (c *chainSync) close() error {
+	if c.nodes != nil {
+		c.nodes.Close()
+	}
+	if c.store == nil {
+		return nil
+	}
+	return c.store.close()
+}
+
+// left is how many blocks are left to be read.
+func (c *chainSync) left() int64 {
+	return max(0, int64(c.head.Number)+1-int64(c.store.next()))
+}
+
+// prepare asks for the head, and forgets what is no longer part of the chain. The order of its
+// requests matters: if the head is still part of the chain when everything is read, then so is all
+// that was asked in between.
+func (c *chainSync) prepare(ctx context.Context) (err error) {
+	if c.head, err = c.findHead(ctx); err != nil {
+		return err
+	}
+	if err := c.forgetUnsettled(ctx); err != nil {
+		return err
+	}
+	if err := c.forgetReorganised(ctx); err != nil {
+		return err
+	}
+	c.report.From = min(c.report.From, c.store.next())
+	return c.anchor(ctx)
+}
+
+// findHead finds a head that is not before what was read. After blocks were read with a weaker
+// finality it may be; these blocks are forgotten.
+func (c *chainSync) findHead(ctx context.Context) (provider.Block, error) {
+	check, least := &c.store.check, c.store.first()
+	weaker := slices.Index(finalities, check.Finality) > slices.Index(finalities, c.options.Provider.Finality)
+	if top := c.store.top(); top != nil && !weaker {
+		least = top.Block
+	}
+	head, err := c.nodes.Head(ctx, least)
+	if err == nil && head.Number < least {
+		err = provider.ErrBehind
+	}
+	if errors.Is(err, provider.ErrBehind) {
+		return head, fmt.Errorf("its nodes lag: their %s block is before block %d, where this run begins; nothing was forgotten: %w",
+			c.options.Provider.Finality, least, err)
+	} else if err != nil {
+		return head, fmt.Errorf("find the head: %w", err)
+	}
+	if n := c.store.pointsBefore(head.Number + 1); n < len(check.Points) {
+		if err := c.store.keep(n); err != nil {
+			return head, err
+		}
+	}
+	check.Finality = c.options.Provider.Finality
+	return head, nil
+}
+
+// same reports whether a block is still part of the chain.
+func (c *chainSync) same(ctx context.Context, number uint64, hash common.Hash) (bool, error) {
+	if number == c.head.Number {
+		return hash == c.head.Hash, nil
+	}
+	b, err := c.nodes.Block(ctx, number)
+	if err != nil {
+		return false, fmt.Errorf("compare block %d, which was read before: %w", number, err)
+	}
+	return b.Hash == hash, nil
+}
+
+// forgetUnsettled forgets what a run that did not complete may have read from a part of the chain
+// that is gone.
+func (c *chainSync) forgetUnsettled(ctx context.Context) error {
+	check := &c.store.check
+	if check.Settled == len(check.Points) {
+		return nil
+	}
+	settled := check.Settled
+	for _, a := range check.Anchors {
+		same, err := c.same(ctx, a.Block, a.Hash)
+		if err != nil {
+			return err
+		}
+		if same {
+			settled = max(settled, c.store.pointsBefore(a.Block+1))
+			break
+		}
+	}
+	check.Settled = settled
+	if settled < len(check.Points) {
+		return c.forget(settled)
+	}
+	check.Anchors = nil
+	return c.store.save()
+}
+
+// forgetReorganised forgets what was read from a part of the chain that is gone.
+func (c *chainSync) forgetReorganised(ctx context.Context) error {
+	points := c.store.check.Points
+	for n := len(points); n > 0; n-- {
+		same, err := c.same(ctx, points[n-1].Block, points[n-1].Hash)
+		if err != nil {
+			return err
+		}
+		if same {
+			return c.forget(n)
+		}
+	}
+	origin := c.store.check.Origin
+	if len(points) == 0 || origin == nil {
+		return nil
+	}
+	same, err := c.same(ctx, origin.Block, origin.Hash)
+	if err != nil {
+		return err
+	}
+	if !same {
+		return fmt.Errorf("the nodes serve another chain than before, with the same id: none of the %d blocks that the state remembers is part of it, "+
+			"not even block %d; if they are right, read it again with --reread %d", len(points)+1, origin.Block, c.chain.ID)
+	}
+	return c.forget(0)
+}
+
+// forget forgets all points but the first n.
+func (c *chainSync) forget(n int) error {
+	top := c.store.top()
+	if n == len(c.store.check.Points) {
+		return nil
+	}
+	u := Undone{Blocks: top.Block, Events: top.Events}
+	if err := c.store.keep(n); err != nil {
+		return err
+	}
+	if top = c.store.top(); top != nil {
+		u.Events -= top.Events
+	}
+	u.Blocks -= c.store.next() - 1
+	c.report.undo(u)
+	return nil
+}
+
+// anchor remembers blocks that tell later whether the chain was reorganised while it was read.
+func (c *chainSync) anchor(ctx context.Context) error {
+	check, next := &c.store.check, c.store.next()
+	if len(check.Points) == 0 {
+		first, err := c.nodes.Block(ctx, c.store.first())
+		if err != nil {
+			return fmt.Errorf("find the first block: %w", err)
+		}
+		check.Origin = &mark{first.Number, first.Hash}
+	}
+	check.Anchors = nil
+	if next > c.head.Number {
+		return nil
+	}
+	check.Anchors = []mark{{c.head.Number, c.head.Hash}}
+	if c.head.Number-next < anchorDepth {
+		return nil
+	}
+	b, err := c.nodes.Block(ctx, c.head.Number-anchorDepth)
+	if err != nil {
+		return fmt.Errorf("find a block before the head: %w", err)
+	}
+	check.Anchors = append(check.Anchors, mark{b.Number, b.Hash})
+	return nil
+}
+
+// read reads the chain up to the head, anew if it is reorganised meanwhile.
+func (c *chainSync) read(ctx context.Context) error {
+	for try := 1; ; try++ {
+		if err := c.readLogs(ctx); err != nil {
+			return err
+		}
+		settled, err := c.settle(ctx)
+		if err != nil {
+			return err
+		}
+		if settled {
+			return c.checkSupply(ctx)
+		}
+		if try == tries {
+			return fmt.Errorf("it was reorganised %d times while it was read: try again, or read up to a block that is safer (--finality)", try)
+		}
+		if err := c.prepare(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *chainSync) readLogs(ctx context.Context) error {
+	c.next, c.committed = c.store.next(), time.Now()
+	if c.next > c.head.Number {
+		return nil
+	}
+	var addresses []common.Address
+	for _, a := range c.store.contracts {
+		addresses = append(addresses, common.Address(a))
+	}
+	err := c.nodes.Logs(ctx, addresses, c.decoder.topics(), c.next, c.head.Number, func(p provider.Part) error { return c.part(ctx, p) })
+	if err == nil && c.next != c.head.Number+1 {
+		err = fmt.Errorf("logs were read up to block %d, want %d", c.next-1, c.head.Number)
+	}
+	return errors.Join(err, c.store.commit())
+}
+
+// part keeps the events of a part.
+func (c *chainSync) part(ctx context.Context, p provider.Part) error {
+	if p.From != c.next || p.To < p.From || p.Last.Number != p.To {
+		return fmt.Errorf("got the logs of blocks %d to %d with block %d, want those from block %d", p.From, p.To, p.Last.Number, c.next)
+	}
+	events, tokens := c.parted[:0], int64(0)
+	hashes := map[uint64]common.Hash{} // of blocks whose time the logs do not say
+	for i := range p.Logs {
+		log := &p.Logs[i]
+		e, more, ok, err := c.decoder.decode(log)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if said := int64(log.BlockTimestamp); 0 < said && said <= p.Last.Time {
+			e.Time = milliseconds(said)
+		} else {
+			hashes[e.Block] = log.BlockHash
+		}
+		tokens += more
+		events = append(events, e)
+	}
+	c.parted = events
+	if err := c.setTimes(ctx, events, hashes); err != nil {
+		return err
+	}
+	if err := c.store.append(events, tokens, p.Last); err != nil {
+		return err
+	}
+	clear(events) // they hold the answer of a node
+	c.report.Events += uint64(len(events))
+	c.next = p.To + 1
+	c.options.Progress.Add(int64(p.To-p.From) + 1)
+	if time.Since(c.committed) < c.options.every {
+		return nil
+	}
+	c.committed = time.Now()
+	return c.store.commit()
+}
+
+// setTimes asks for times of blocks.
+func (c *chainSync) setTimes(ctx context.Context, events []source.Event, hashes map[uint64]common.Hash) error {
+	if len(hashes) == 0 {
+		return nil
+	}
+	times, err := c.nodes.Times(ctx, hashes)
+	if err != nil {
+		return fmt.Errorf("ask for times of blocks: %w", err)
+	}
+	for i := range events {
+		if events[i].Time != source.NoTime {
+			continue
+		}
+		seconds, ok := times[events[i].Block]
+		if !ok {
+			return fmt.Errorf("the time of block %d is missing", events[i].Block)
+		}
+		events[i].Time = milliseconds(seconds)
+	}
+	return nil
+}
+
+func milliseconds(seconds int64) int64 { return seconds * 1000 }
+
+// settle reports whether all that was read is part of the chain, which it is if the head as it was
+// before is.
+func (c *chainSync) settle(ctx context.Context) (bool, error) {
+	check := &c.store.check
+	if check.Settled == len(check.Points) {
+		return true, nil
+	}
+	top := c.store.top()
+	if top.Hash != c.head.Hash {
+		return false, nil
+	}
+	b, err := c.nodes.Block(ctx, c.head.Number)
+	if err != nil {
+		return false, fmt.Errorf("compare the head: %w", err)
+	}
+	if b.Hash != c.head.Hash {
+		return false, nil
+	}
+	check.Settled, check.Anchors = len(check.Points), nil
+	return true, c.store.save()
+}
+
+// checkSupply compares the number of tokens that were seen with the registry's own.
+func (c *chainSync) checkSupply(ctx context.Context) error {
+	if c.chain.Registry == nil {
+		return nil
+	}
+	check, top := &c.store.check, c.store.top()
+	supply, known, err := c.supply(ctx, *top)
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask the registry for its number of tokens: %w", err)
+	case !known && check.Suspect != "":
+		return fmt.Errorf("logs are missing, and no node has the state to check that they no longer are: %s; "+
+			"read the chain again with --reread %d", check.Suspect, c.chain.ID)
+	case !known:
+		c.report.Supply = SupplyUnknown
+		return nil
+	case supply.IsInt64() && supply.Int64() == top.Tokens:
+		c.report.Supply = SupplyEqual
+		if check.Suspect == "" {
+			return nil
+		}
+		check.Suspect = ""
+		return c.store.save()
+	}
+	check.Suspect = fmt.Sprintf("at block %d the registry has %d tokens, but logs told of %d", top.Block, supply, top.Tokens)
+	if err := c.store.save(); err != nil {
+		return err
+	}
+	return fmt.Errorf("a node has left out logs: %s; read again, best from other nodes, with --reread %s", check.Suspect, c.lastRight(ctx))
+}
+
+// supply is the number of tokens at a point.
+func (c *chainSync) supply(ctx context.Context, p point) (*big.Int, bool, error) {
+	return c.nodes.TotalSupply(ctx, common.Address(c.chain.Registry.Address), provider.Block{Number: p.Block, Hash: p.Hash, Time: p.Time})
+}
+
+// lastRight says from where on logs must be read again: after the last point whose number of tokens
+// is right. Nodes without the state of old blocks cannot tell; then all of the chain is meant.
+func (c *chainSync) lastRight(ctx context.Context) string {
+	points := c.store.check.Points
+	wrong, _ := slices.BinarySearchFunc(points, true, func(p point, _ bool) int {
+		supply, known, err := c.supply(ctx, p)
+		if err == nil && known && supply.IsInt64() && supply.Int64() == p.Tokens {
+			return -1
+		}
+		return 0
+	})
+	if wrong == 0 {
+		return fmt.Sprint(c.chain.ID)
+	}
+	return fmt.Sprintf("%d:%d", c.chain.ID, points[wrong-1].Block+1)
+}
