@@ -1,0 +1,267 @@
+package replay
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+)
+
+// A List replays the operations of one slot. The zero List is empty and ready. It may be used by
+// one goroutine at a time.
+//
+// Memory and time are proportional to the operations, whatever they are.
+type List struct {
+	addresses map[site.Address]uint32 // entries of address records that are not gone
+	others    map[string]uint32       // of other records, by version, type and data
+	entries   []entry
+	order     []uint32 // entries in the order in which they became present
+	tagged    map[taggedEntry]struct{}
+	tags      tagTexts
+
+	records []snapshot.Record // what Records returned
+	sorted  []taggedEntry
+	texts   []string
+}
+
+// An entry is a record from when it was first added or tagged until it is removed. If it comes back
+// after that, it is another entry.
+type entry struct {
+	state   state
+	address site.Address
+	other   string // version, type and data; "" for an address
+	added   int64
+	at      int // in List.records
+}
+
+type state byte
+
+const (
+	aside   state = iota // has tags, but was not added yet
+	present              // was added
+	gone                 // was removed
+)
+
+type taggedEntry struct{ entry, tag uint32 }
+
+// tagTexts numbers the texts of tags. Most lists use the same few, so they outlive a Reset.
+type tagTexts struct {
+	number map[string]uint32
+	text   []string
+}
+
+func (t *tagTexts) numberOf(text []byte) uint32 {
+	n, ok := t.number[string(text)]
+	if !ok {
+		n = uint32(len(t.text))
+		t.text = append(t.text, string(text))
+		if t.number == nil {
+			t.number = map[string]uint32{}
+		}
+		t.number[t.text[n]] = n
+	}
+	return n
+}
+
+// maxKept bounds the entries of maps that are kept by Reset: clearing a map takes time proportional
+// to the most that it ever had.
+const maxKept = 256
+
+// Reset makes the list empty. It keeps memory for reuse.
+func (l *List) Reset() {
+	if len(l.entries) > maxKept || l.addresses == nil {
+		l.addresses, l.others = map[site.Address]uint32{}, map[string]uint32{}
+	} else {
+		clear(l.addresses)
+		clear(l.others)
+	}
+	if len(l.tags.text) > maxKept {
+		l.tags = tagTexts{}
+	}
+	l.tagged = nil
+	clear(l.entries) // lets go of texts
+	l.entries, l.order = l.entries[:0], l.order[:0]
+}
+
+// Apply applies an operation, of which it keeps no part. time is that of its block in milliseconds
+// since the Unix epoch, or source.NoTime. The Reason is "" if the operation had its effect, or needed
+// none, as when a record is added twice; otherwise the operation was ignored.
+func (l *List) Apply(op []byte, time int64) Reason {
+	o, ignored := parseOp(op)
+	if ignored == "" {
+		l.apply(o, time)
+	}
+	return ignored
+}
+
+// An effect is what a valid operation did, for people.
+type effect string
+
+const (
+	added          effect = "added"
+	alreadyPresent effect = "was there already, and keeps its place"
+	removed        effect = "removed"
+	forgotten      effect = "was not there; tags that were kept for it are dropped"
+	notPresent     effect = "was not there"
+	tagged         effect = "tagged"
+	keptAside      effect = "tagged, which counts once the record is added"
+	alreadyTagged  effect = "had the tag already"
+	untagged       effect = "untagged"
+	notTagged      effect = "did not have the tag"
+)
+
+func (l *List) apply(o operation, time int64) effect {
+	if l.addresses == nil {
+		l.Reset()
+	}
+	n, known := l.find(o)
+	switch o.code {
+	case addRecord:
+		if !known {
+			n = l.enter(o)
+		}
+		return l.add(n, time)
+	case removeRecord:
+		if !known {
+			return notPresent
+		}
+		return l.remove(n)
+	case addTag:
+		if !known {
+			n = l.enter(o)
+		}
+		return l.tag(taggedEntry{n, l.tags.numberOf(o.tag)})
+	default:
+		if !known {
+			return notTagged
+		}
+		return l.untag(taggedEntry{n, l.tags.numberOf(o.tag)})
+	}
+}
+
+func (l *List) add(n uint32, time int64) effect {
+	e := &l.entries[n]
+	if e.state == present {
+		return alreadyPresent
+	}
+	e.state, e.added = present, time
+	l.order = append(l.order, n)
+	return added
+}
+
+func (l *List) remove(n uint32) effect {
+	e := &l.entries[n]
+	was := e.state
+	e.state = gone
+	if e.other == "" {
+		delete(l.addresses, e.address)
+	} else {
+		delete(l.others, e.other)
+	}
+	if was == aside {
+		return forgotten
+	}
+	return removed
+}
+
+func (l *List) tag(t taggedEntry) effect {
+	if _, ok := l.tagged[t]; ok {
+		return alreadyTagged
+	}
+	if l.tagged == nil {
+		l.tagged = map[taggedEntry]struct{}{}
+	}
+	l.tagged[t] = struct{}{}
+	if l.entries[t.entry].state == aside {
+		return keptAside
+	}
+	return tagged
+}
+
+func (l *List) untag(t taggedEntry) effect {
+	if _, ok := l.tagged[t]; !ok {
+		return notTagged
+	}
+	delete(l.tagged, t)
+	return untagged
+}
+
+// find returns the entry of the record of an operation.
+func (l *List) find(o operation) (n uint32, known bool) {
+	if o.isAddress() {
+		n, known = l.addresses[site.Address(o.record[recordHeader:])]
+	} else {
+		n, known = l.others[string(o.record)]
+	}
+	return n, known
+}
+
+// enter makes an entry of the record of an operation.
+func (l *List) enter(o operation) uint32 {
+	n := uint32(len(l.entries))
+	if o.isAddress() {
+		address := site.Address(o.record[recordHeader:])
+		l.entries = append(l.entries, entry{address: address})
+		l.addresses[address] = n
+	} else {
+		other := string(o.record)
+		l.entries = append(l.entries, entry{other: other})
+		l.others[other] = n
+	}
+	return n
+}
+
+// Records returns the records that are present, in the order in which they became so, without a
+// TokenID; tags are in the order of their bytes. The type of a record that is not version 1 and
+// type 1 is the decimal of its type. They are valid until the next call of a method.
+func (l *List) Records() []snapshot.Record {
+	l.records = l.records[:0]
+	for _, n := range l.order {
+		e := &l.entries[n]
+		if e.state != present {
+			continue
+		}
+		e.at = len(l.records)
+		r := snapshot.Record{Added: e.added}
+		if e.other == "" {
+			r.Version, r.Type, r.Data = uint32(addressHeader[0]), typeAddress, e.address[:]
+		} else {
+			r.Version, r.Type, r.Data = uint32(e.other[0]), strconv.Itoa(int(e.other[1])), []byte(e.other[recordHeader:])
+		}
+		l.records = append(l.records, r)
+	}
+	l.sortTags()
+	for from := 0; from < len(l.sorted); {
+		n := l.sorted[from].entry
+		to := from
+		for to < len(l.sorted) && l.sorted[to].entry == n {
+			to++
+		}
+		l.records[l.entries[n].at].Tags = l.texts[from:to:to]
+		from = to
+	}
+	return l.records
+}
+
+// typeAddress is the type of records that are version 1 and type 1.
+const typeAddress = "address"
+
+// sortTags sets the texts of the tags of records, grouped by entry, and in order.
+func (l *List) sortTags() {
+	l.sorted, l.texts = l.sorted[:0], l.texts[:0]
+	for t := range l.tagged {
+		if l.entries[t.entry].state == present {
+			l.sorted = append(l.sorted, t)
+		}
+	}
+	text := l.tags.text
+	slices.SortFunc(l.sorted, func(a, b taggedEntry) int {
+		return cmp.Or(cmp.Compare(a.entry, b.entry), strings.Compare(text[a.tag], text[b.tag]))
+	})
+	for _, t := range l.sorted {
+		l.texts = append(l.texts, text[t.tag])
+	}
+}
