@@ -18,7 +18,9 @@ const module = "github.com/followpress/followpress/"
 // ARCHITECTURE.md tells why. A package that is not here fails the test.
 var mayImport = map[string][]string{
 	"site":                    {},
-	"snapshot":                {"site"},
+	"inorder":                 {},
+	"staging":                 {},
+	"snapshot":                {"inorder", "site", "staging"},
 	"source":                  {"site", "snapshot"},
 	"source/badge":            {"retry", "site", "source"},
 	"source/chain":            {"source", "source/chain/provider"},
@@ -28,7 +30,7 @@ var mayImport = map[string][]string{
 	"source/replay":           {"site", "snapshot", "source"},
 	"retry":                   {},
 	"storage":                 {"retry", "site"},
-	"generator":               {"site", "client", "snapshot", "templates"},
+	"generator":               {"site", "client", "inorder", "snapshot", "staging", "templates"},
 	"publisher":               {"retry", "site", "storage"},
 	"purger":                  {"retry", "site"},
 	"server":                  {"site", "storage"},

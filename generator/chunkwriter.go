@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/followpress/followpress/inorder"
 	"github.com/followpress/followpress/site"
 )
 
@@ -31,14 +32,14 @@ type piece struct {
 // it renders and a copy of it in the output.
 type chunkWriter struct {
 	out    output
-	ticket *ticket[piece]
+	ticket *inorder.Ticket[piece]
 	budget *semaphore.Weighted
 	body   []byte
 	piece  piece
 	err    error // the first error, after which nothing is rendered
 }
 
-func newChunkWriter(out output, t *ticket[piece], budget *semaphore.Weighted) *chunkWriter {
+func newChunkWriter(out output, t *inorder.Ticket[piece], budget *semaphore.Weighted) *chunkWriter {
 	return &chunkWriter{out: out, ticket: t, budget: budget, piece: piece{batch: out.begin()}}
 }
 
@@ -62,16 +63,16 @@ func (w *chunkWriter) emit(size int, render func(b []byte) []byte, keys ...site.
 
 // admit waits until so many more bytes can be rendered.
 func (w *chunkWriter) admit(bytes int64) error {
-	if !w.ticket.isDue() && w.budget.TryAcquire(bytes) {
+	if !w.ticket.IsDue() && w.budget.TryAcquire(bytes) {
 		w.piece.budget += bytes
 		w.piece.bytes += bytes
 		return nil
 	}
-	if err := w.ticket.wait(); err != nil {
+	if err := w.ticket.Wait(); err != nil {
 		return err
 	}
 	if w.piece.bytes+bytes > pieceBytes && len(w.piece.entries) > 0 {
-		if err := w.ticket.handOver(w.piece); err != nil {
+		if err := w.ticket.HandOver(w.piece); err != nil {
 			return err
 		}
 		w.piece = piece{batch: w.out.begin()}

@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/staging"
 )
 
 // Options of a run. The zero value is valid.
@@ -26,6 +25,15 @@ type Options struct {
 	NoSync      bool      // do not sync the new site to disk before it goes live: faster, but a power failure may damage it
 	Files       afero.Fs  // file system of the output; nil means that of the machine
 }
+
+// ErrBusy says that another run writes to the same output.
+var ErrBusy = staging.ErrBusy
+
+// ErrLeftBehind says that a cancelled run had no time to clean up. The next run does.
+var ErrLeftBehind = staging.ErrLeftBehind
+
+// cleanUpTime is how long a cancelled run may clean up.
+var cleanUpTime = 5 * time.Second
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Workers < 0 {
@@ -53,16 +61,25 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 	if err != nil {
 		return nil, err
 	}
-	target, err := resolvePath(out)
+	if out == "" {
+		return nil, errors.New("the output has no name: name a folder, or a file that ends in .tar")
+	}
+	target, err := staging.Resolve(out)
 	if err != nil {
 		return nil, err
 	}
-	s := &staging{target: target, folder: !strings.HasSuffix(target, ".tar"), noSync: o.NoSync}
+	isFolder := !strings.HasSuffix(target, ".tar")
 	dest := destination(&tarDestination{files: o.Files, path: target})
-	if s.folder {
+	if isFolder {
 		dest = &folderDestination{files: o.Files, path: target, basePath: o.Config.BasePath}
 	}
-	if err := s.open(ctx); err != nil {
+	s, err := staging.Open(ctx, staging.Options{
+		Target: target, Folder: isFolder, What: "site", Suffix: ".followpress", NoSync: o.NoSync, CleanUpTime: cleanUpTime,
+		IfNotMovable: "name a .tar file, or a folder on another file system",
+		IfNotReplaceable: "name a folder that did not, such as one on a volume, or a .tar file; or update this one object by object " +
+			"with followpress publish --dest " + fileURL(target),
+	})
+	if err != nil {
 		return nil, err
 	}
 	r := &run{Options: o, snapshot: snapshot, report: newReport(out)}
@@ -71,7 +88,7 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 	// longer than everything before.
 	r.Progress.Stage("clean up", 0)
 	start := time.Now()
-	if err := errors.Join(err, s.close(ctx)); err != nil {
+	if err := errors.Join(err, s.Close(ctx)); err != nil {
 		return nil, err
 	}
 	r.report.Duration.CleanUp = time.Since(start).Seconds()
@@ -118,7 +135,7 @@ type run struct {
 
 // toStaging reads the snapshot, compares its site with the live one, and writes and installs it if
 // it differs.
-func (r *run) toStaging(ctx context.Context, dest destination, s *staging) error {
+func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Staging) error {
 	live, err := dest.check(ctx)
 	if err != nil {
 		return err
@@ -127,7 +144,7 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging) error
 		live = nil
 	}
 	// An unchanged site need not be replaced, so this may be no error.
-	notReplaceable := s.checkReplaceable()
+	notReplaceable := s.CheckReplaceable()
 	if notReplaceable != nil && live == nil {
 		return notReplaceable
 	}
@@ -150,10 +167,10 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging) error
 	if notReplaceable != nil {
 		return notReplaceable
 	}
-	if err := dest.checkNames(ctx, s.next(), renderer.nameCopies()); err != nil {
+	if err := dest.checkNames(ctx, s.Next(), renderer.nameCopies()); err != nil {
 		return err
 	}
-	out, end, err := dest.create(s.next(), p, r.report.AsOf)
+	out, end, err := dest.create(s.Next(), p, r.report.AsOf)
 	if err != nil {
 		return err
 	}
@@ -168,7 +185,7 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging) error
 }
 
 // install makes the complete new site live.
-func (r *run) install(ctx context.Context, s *staging) error {
+func (r *run) install(ctx context.Context, s *staging.Staging) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -176,7 +193,7 @@ func (r *run) install(ctx context.Context, s *staging) error {
 		r.Progress.Stage("sync", 0)
 	}
 	start := time.Now()
-	if err := s.syncNext(); err != nil {
+	if err := s.SyncNext(); err != nil {
 		return err
 	}
 	r.report.Duration.Render += time.Since(start).Seconds()
@@ -184,7 +201,7 @@ func (r *run) install(ctx context.Context, s *staging) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.commit()
+	return s.Commit()
 }
 
 // prepare reads the snapshot and ranks its accounts.
@@ -250,32 +267,4 @@ func (r *run) render(ctx context.Context, renderer *renderer, out output) (index
 	r.report.Counts = x.root.Counts
 	r.report.Duration.Render += time.Since(start).Seconds()
 	return x, nil
-}
-
-// resolvePath makes an output path absolute and follows links, so that the target of a link is
-// replaced instead of the link.
-func resolvePath(out string) (string, error) {
-	if out == "" {
-		return "", errors.New("the output has no name: name a folder, or a file that ends in .tar")
-	}
-	path, err := filepath.Abs(out)
-	if err != nil {
-		return "", fmt.Errorf("output path: %w", err)
-	}
-	// Follow links in the part that exists; the run creates the rest.
-	existing := path
-	for !exists(existing) && existing != filepath.Dir(existing) {
-		existing = filepath.Dir(existing)
-	}
-	real, err := filepath.EvalSymlinks(existing)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("output path: %s is a link to nowhere: mount or make what it points to, or remove it", existing)
-	} else if err != nil {
-		return "", fmt.Errorf("output path: %w", err)
-	}
-	real = filepath.Join(real, strings.TrimPrefix(path, existing))
-	if real == filepath.Dir(real) {
-		return "", fmt.Errorf("the output cannot be %s: name a folder in it", real)
-	}
-	return real, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/followpress/followpress/inorder"
 	"github.com/followpress/followpress/site"
 )
 
@@ -55,8 +56,8 @@ func (x index) render(ctx context.Context, out output, rendered func(site.Entry)
 			}
 		}
 	}
-	return inOrder(ctx, x.workers, firsts,
-		func(first int, _ *ticket[shards]) (shards, error) {
+	return inorder.Do(ctx, x.workers, firsts,
+		func(first int, _ *inorder.Ticket[shards]) (shards, error) {
 			s := shards{batch: out.begin()}
 			var body []byte
 			for n := first; n < min(first+perBatch, len(x.entries.shardNames)); n++ {

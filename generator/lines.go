@@ -9,6 +9,8 @@ import (
 	"iter"
 
 	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/inorder"
 )
 
 const (
@@ -67,10 +69,10 @@ func readTable[T any](
 
 	counts := r.report.table(t)
 	counts.file = file.name
-	parseBlock := func(b block, _ *ticket[parsedBlock[T]]) (parsedBlock[T], error) {
+	parseBlock := func(b block, _ *inorder.Ticket[parsedBlock[T]]) (parsedBlock[T], error) {
 		return parseLines(b, parse), nil
 	}
-	return inOrder(ctx, r.workers, lineBlocks(file), parseBlock, func(p parsedBlock[T]) error {
+	return inorder.Do(ctx, r.workers, lineBlocks(file), parseBlock, func(p parsedBlock[T]) error {
 		r.progress.Add(int64(len(p.rows)))
 		counts.Rows += len(p.rows) + len(p.invalid)
 		for len(p.rows) > 0 || len(p.invalid) > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/followpress/followpress/inorder"
 	"github.com/followpress/followpress/site"
 )
 
@@ -266,8 +267,8 @@ func (discard) put(site.Entry, []byte) error { return nil }
 func (s *renderer) render(ctx context.Context, workers int, out output, progress Progress) (*entryTable, error) {
 	all := newEntryTable(s.objects())
 	budget := semaphore.NewWeighted(int64(workers) * budgetPerWorker)
-	err := inOrder(ctx, workers, s.chunks(),
-		func(c chunk, t *ticket[piece]) (piece, error) {
+	err := inorder.Do(ctx, workers, s.chunks(),
+		func(c chunk, t *inorder.Ticket[piece]) (piece, error) {
 			p := newChunkWriter(out, t, budget)
 			var s scratch
 			for unit := c.from; unit < c.to && p.err == nil; unit++ {

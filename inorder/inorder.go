@@ -1,4 +1,7 @@
-package generator
+// Package inorder does work on many goroutines and hands over the results in order.
+//
+// The API may change until version 1.
+package inorder
 
 import (
 	"context"
@@ -7,21 +10,21 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// inOrder calls work for each item, from as many goroutines as there are workers, and done for each
+// Do calls work for each item, from as many goroutines as there are workers, and done for each
 // result, in the order of items and never concurrently. At most a few items per worker are in
 // progress, so memory stays bounded. It returns the first error of items, work or done, after all
 // goroutines have ended.
-func inOrder[In, Out any](
+func Do[In, Out any](
 	ctx context.Context, workers int, items iter.Seq2[In, error],
-	work func(In, *ticket[Out]) (Out, error), done func(Out) error,
+	work func(In, *Ticket[Out]) (Out, error), done func(Out) error,
 ) error {
 	type job struct {
 		item   In
-		ticket *ticket[Out]
+		ticket *Ticket[Out]
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	jobs := make(chan job)
-	tickets := make(chan *ticket[Out], 2*workers)
+	tickets := make(chan *Ticket[Out], 2*workers)
 
 	group.Go(func() error {
 		defer close(jobs)
@@ -30,7 +33,7 @@ func inOrder[In, Out any](
 			if err != nil {
 				return err
 			}
-			j := job{item, &ticket[Out]{ctx, make(chan struct{}), make(chan Out, 1), done}}
+			j := job{item, &Ticket[Out]{ctx, make(chan struct{}), make(chan Out, 1), done}}
 			select {
 			case tickets <- j.ticket:
 			case <-ctx.Done():
@@ -73,17 +76,17 @@ func inOrder[In, Out any](
 	return group.Wait()
 }
 
-// A ticket is the position of an item in the order. Work with a large result can wait until it is
+// A Ticket is the position of an item in the order. Work with a large result can wait until it is
 // the item's turn, and then hand over parts of the result.
-type ticket[Out any] struct {
+type Ticket[Out any] struct {
 	ctx    context.Context
 	turn   chan struct{} // closed when all items before this one are done
 	result chan Out      // what work returns
 	done   func(Out) error
 }
 
-// isDue reports whether it is this item's turn.
-func (t *ticket[Out]) isDue() bool {
+// IsDue reports whether it is this item's turn.
+func (t *Ticket[Out]) IsDue() bool {
 	select {
 	case <-t.turn:
 		return true
@@ -92,8 +95,8 @@ func (t *ticket[Out]) isDue() bool {
 	}
 }
 
-// wait waits for the item's turn.
-func (t *ticket[Out]) wait() error {
+// Wait waits for the item's turn.
+func (t *Ticket[Out]) Wait() error {
 	select {
 	case <-t.turn:
 		return nil
@@ -102,6 +105,6 @@ func (t *ticket[Out]) wait() error {
 	}
 }
 
-// handOver calls done with a part of the result. It must be the item's turn, so that done is not
+// HandOver calls done with a part of the result. It must be the item's turn, so that done is not
 // called concurrently.
-func (t *ticket[Out]) handOver(part Out) error { return t.done(part) }
+func (t *Ticket[Out]) HandOver(part Out) error { return t.done(part) }

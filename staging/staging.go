@@ -1,4 +1,7 @@
-package generator
+// Package staging replaces a folder or a file in one step by a new one that was written beside it.
+//
+// The API may change until version 1.
+package staging
 
 import (
 	"context"
@@ -8,26 +11,40 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
-// A staging is the work folder beside an output, ".{name}.followpress". The new site is written there
-// and then replaces the live one in one step. It contains:
+// Options of a Staging.
+type Options struct {
+	Target      string        // what is replaced: an absolute path without links (Resolve)
+	Folder      bool          // the target is a folder, not a file
+	What        string        // what the target is, in a word for messages: site, snapshot
+	Suffix      string        // of the name of the work folder, .{name}{suffix}
+	NoSync      bool          // do not sync the new target to disk
+	CleanUpTime time.Duration // how long a cancelled run may clean up
+
+	// What messages advise if the folder that holds the target, or the target itself, does not let
+	// folders be moved: "name …".
+	IfNotMovable, IfNotReplaceable string
+}
+
+// A Staging is the work folder beside a target. The new target is written there and then replaces
+// the old one in one step. It contains:
 //
 //	lock   locked by the running run; the kernel unlocks it when the process ends
-//	next   the new site; after the replacement, the old one
-//	last   the old site, for a moment, on file systems that cannot exchange two folders
+//	next   the new target; after the replacement, the old one
+//	last   the old target, for a moment, on file systems that cannot exchange two folders
 //
-// A killed run leaves the folder behind; the next run cleans up.
-type staging struct {
-	target         string // the output
-	folder         bool   // the output is a folder, not a file
-	noSync         bool
+// A killed run leaves the folder behind; the next run cleans up. A Staging is for one goroutine.
+type Staging struct {
+	Options
 	dir            string
-	existingParent string // the innermost folder above the output that existed before the run
+	existingParent string // the innermost folder above the target that existed before the run
 	lock           *os.File
 }
 
@@ -37,25 +54,22 @@ var ErrBusy = errors.New("another run is writing to it")
 // ErrLeftBehind says that a cancelled run had no time to clean up. The next run does.
 var ErrLeftBehind = errors.New("the next run removes it")
 
-// cleanUpTime is how long a cancelled run may clean up.
-var cleanUpTime = 5 * time.Second
-
-// open locks the output and prepares the work folder. The target must be an absolute path without
-// links.
-func (s *staging) open(ctx context.Context) error {
-	s.dir = filepath.Join(filepath.Dir(s.target), "."+filepath.Base(s.target)+".followpress")
+// Open locks the target, prepares the work folder, and cleans up after a killed run. An error wraps
+// ErrBusy if another run has the lock. Close must be called after a success.
+func Open(ctx context.Context, o Options) (*Staging, error) {
+	s := &Staging{Options: o, dir: filepath.Join(filepath.Dir(o.Target), "."+filepath.Base(o.Target)+o.Suffix)}
 	if err := s.acquire(ctx); err != nil {
-		return fmt.Errorf("prepare to write %s: %w", s.target, err)
+		return nil, fmt.Errorf("prepare to write %s: %w", s.Target, err)
 	}
 	if err := s.recover(ctx); err != nil {
-		return errors.Join(err, s.close(ctx))
+		return nil, errors.Join(err, s.Close(ctx))
 	}
-	return nil
+	return s, nil
 }
 
 // acquire creates the work folder and locks it.
-func (s *staging) acquire(ctx context.Context) error {
-	parent := filepath.Dir(s.target)
+func (s *Staging) acquire(ctx context.Context) error {
+	parent := filepath.Dir(s.Target)
 	s.existingParent = parent
 	for !isFolder(s.existingParent) && s.existingParent != filepath.Dir(s.existingParent) {
 		s.existingParent = filepath.Dir(s.existingParent)
@@ -67,8 +81,8 @@ func (s *staging) acquire(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := os.Mkdir(s.dir, 0o755)
 		switch {
-		case errors.Is(err, fs.ErrExist) && !isFolder(s.dir) && exists(s.dir):
-			return fmt.Errorf("%s, the work folder for the new site, is not a folder: remove it", s.dir)
+		case errors.Is(err, fs.ErrExist) && !isFolder(s.dir) && Exists(s.dir):
+			return fmt.Errorf("%s, the work folder for the new %s, is not a folder: remove it", s.dir, s.What)
 		case err != nil && !errors.Is(err, fs.ErrExist):
 			return err
 		}
@@ -100,70 +114,69 @@ func (s *staging) acquire(ctx context.Context) error {
 }
 
 // recover cleans up after a killed run.
-func (s *staging) recover(ctx context.Context) error {
-	if _, err := os.Lstat(s.target); errors.Is(err, fs.ErrNotExist) {
-		if err := os.Rename(s.last(), s.target); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("restore the old site: %w", err)
+func (s *Staging) recover(ctx context.Context) error {
+	if _, err := os.Lstat(s.Target); errors.Is(err, fs.ErrNotExist) {
+		if err := os.Rename(s.last(), s.Target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("restore the old %s: %w", s.What, err)
 		}
 	}
-	return errors.Join(removeTree(ctx, s.next()), removeTree(ctx, s.last()), s.removeProbe())
+	return errors.Join(removeTree(ctx, s.Next()), removeTree(ctx, s.last()), s.removeProbe())
 }
 
-// checkReplaceable finds out before the work whether commit can replace the target. The live site
-// stays in place.
-func (s *staging) checkReplaceable() error {
-	if s.folder {
+// CheckReplaceable finds out before the work whether Commit can replace the target, which stays in
+// its place.
+func (s *Staging) CheckReplaceable() error {
+	if s.Folder {
 		if err := s.probeMove(); err != nil && !errors.Is(err, unix.EXDEV) {
-			return fmt.Errorf("prepare to write %s: %w", s.target, err)
+			return fmt.Errorf("prepare to write %s: %w", s.Target, err)
 		} else if err != nil {
-			return fmt.Errorf("a new folder cannot be moved to the output %s: name a .tar file, or a folder on another file system: %w", s.target, err)
+			return fmt.Errorf("a new folder cannot be moved to the output %s: %s: %w", s.Target, s.IfNotMovable, err)
 		}
 	}
-	if !exists(s.target) {
+	if !Exists(s.Target) {
 		return nil
 	}
-	mounted, err := isMountPoint(s.target)
+	mounted, err := isMountPoint(s.Target)
 	if err != nil {
 		return fmt.Errorf("inspect the output: %w", err)
 	}
-	if mounted && s.folder {
+	if mounted && s.Folder {
 		return fmt.Errorf("%s is a mount point and cannot be replaced in one step: name a folder in it, such as %s",
-			s.target, filepath.Join(s.target, "site"))
+			s.Target, filepath.Join(s.Target, s.What))
 	} else if mounted {
-		return fmt.Errorf("%s is a mount point and cannot be replaced in one step: mount its folder instead of the file", s.target)
+		return fmt.Errorf("%s is a mount point and cannot be replaced in one step: mount its folder instead of the file", s.Target)
 	}
-	if err := unix.Access(s.target, unix.W_OK); err != nil {
-		return fmt.Errorf("the output %s cannot be written: %w", s.target, err)
+	if err := unix.Access(s.Target, unix.W_OK); err != nil {
+		return fmt.Errorf("the output %s cannot be written: %w", s.Target, err)
 	}
-	if !s.folder {
+	if !s.Folder {
 		return nil
 	}
 	err = s.probeReplace()
 	if errors.Is(err, unix.EXDEV) {
-		return fmt.Errorf("the output %s cannot be replaced in one step, which overlayfs cannot do with a folder that came with an image: "+
-			"name a folder that did not, such as one on a volume, or a .tar file; or update this one object by object with followpress publish --dest %s: %w",
-			s.target, fileURL(s.target), err)
+		return fmt.Errorf("the output %s cannot be replaced in one step, which overlayfs cannot do with a folder that came with an image: %s: %w",
+			s.Target, s.IfNotReplaceable, err)
 	} else if err != nil {
-		return fmt.Errorf("the output %s cannot be replaced: %w", s.target, err)
+		return fmt.Errorf("the output %s cannot be replaced: %w", s.Target, err)
 	}
 	return nil
 }
 
 // probeMove tries to move a folder from the work folder to its parent. It removes the folder.
-func (s *staging) probeMove() error {
-	if err := os.Mkdir(s.next(), 0o755); err != nil {
+func (s *Staging) probeMove() error {
+	if err := os.Mkdir(s.Next(), 0o755); err != nil {
 		return err
 	}
-	if err := rename(s.next(), s.probe()); err != nil {
-		return errors.Join(err, os.Remove(s.next()))
+	if err := rename(s.Next(), s.probe()); err != nil {
+		return errors.Join(err, os.Remove(s.Next()))
 	}
 	return s.removeProbe()
 }
 
-// probeReplace tries to move the live site onto a folder that is not empty. That must fail
-// (rename(2)), but for a different reason if the live site cannot be moved at all.
-func (s *staging) probeReplace() error {
-	entries, err := os.Open(s.target)
+// probeReplace tries to move the target onto a folder that is not empty. That must fail (rename(2)),
+// but for a different reason if the target cannot be moved at all.
+func (s *Staging) probeReplace() error {
+	entries, err := os.Open(s.Target)
 	if err != nil {
 		return err
 	}
@@ -179,9 +192,9 @@ func (s *staging) probeReplace() error {
 	if err := os.MkdirAll(filepath.Join(s.last(), "full"), 0o755); err != nil {
 		return err
 	}
-	err = rename(s.target, s.last())
+	err = rename(s.Target, s.last())
 	if err == nil { // an unusual file system; after a kill here, recover undoes it
-		return rename(s.last(), s.target)
+		return rename(s.last(), s.Target)
 	}
 	if !isImmovable(err) {
 		err = nil
@@ -191,7 +204,7 @@ func (s *staging) probeReplace() error {
 
 // isImmovable reports whether an error of rename says that the source cannot be moved. EPERM means a
 // sticky folder or an immutable one. Other errors may be a file system's code for a folder that is
-// not empty; commit will tell.
+// not empty; Commit will tell.
 func isImmovable(err error) bool {
 	for _, reason := range []unix.Errno{unix.EXDEV, unix.EBUSY, unix.EACCES, unix.EPERM, unix.EROFS} {
 		if errors.Is(err, reason) {
@@ -201,53 +214,55 @@ func isImmovable(err error) bool {
 	return false
 }
 
-func (s *staging) next() string  { return filepath.Join(s.dir, "next") }
-func (s *staging) last() string  { return filepath.Join(s.dir, "last") }
-func (s *staging) probe() string { return s.dir + "-probe" }
+// Next is the path of the new target. Nothing is there yet.
+func (s *Staging) Next() string { return filepath.Join(s.dir, "next") }
 
-func (s *staging) removeProbe() error {
+func (s *Staging) last() string  { return filepath.Join(s.dir, "last") }
+func (s *Staging) probe() string { return s.dir + "-probe" }
+
+func (s *Staging) removeProbe() error {
 	if err := os.Remove(s.probe()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// syncNext gives next the permissions of the target and makes it durable. Otherwise a power failure
-// after the replacement could leave a site of empty files.
-func (s *staging) syncNext() error {
-	if info, err := os.Stat(s.target); err == nil {
-		if err := os.Chmod(s.next(), info.Mode()); err != nil {
-			return fmt.Errorf("install the new site: %w", err)
+// SyncNext gives the new target the permissions of the old one and makes it durable. Otherwise a
+// power failure after the replacement could leave empty files.
+func (s *Staging) SyncNext() error {
+	if info, err := os.Stat(s.Target); err == nil {
+		if err := os.Chmod(s.Next(), info.Mode()); err != nil {
+			return fmt.Errorf("install the new %s: %w", s.What, err)
 		}
 	}
-	if s.noSync {
+	if s.NoSync {
 		return nil
 	}
 	var err error
-	if s.folder {
+	if s.Folder {
 		err = syncTree(s.dir)
 	} else {
-		err = syncOne(s.next())
+		err = syncOne(s.Next())
 	}
 	if err != nil {
-		return fmt.Errorf("sync the new site to disk (--no-sync skips this): %w", err)
+		return fmt.Errorf("sync the new %s to disk (--no-sync skips this): %w", s.What, err)
 	}
 	return nil
 }
 
-// commit replaces the target by next, in one step.
-func (s *staging) commit() error {
+// Commit replaces the target by Next in one step. Before it, SyncNext must have been called.
+func (s *Staging) Commit() error {
 	if err := s.replace(); err != nil {
-		return fmt.Errorf("install the new site: %w", err)
+		return fmt.Errorf("install the new %s: %w", s.What, err)
 	}
-	if s.noSync {
+	if s.NoSync {
 		return nil
 	}
-	// The new names must be durable before the old site is removed, including those of folders
+	// The new names must be durable before the old target is removed, including those of folders
 	// that the run created.
-	for dir := filepath.Dir(s.target); ; dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(s.Target); ; dir = filepath.Dir(dir) {
 		if err := syncOne(dir); err != nil {
-			return fmt.Errorf("the new site is live, but may not be after a power failure: %w", err)
+			return fmt.Errorf("the new %s is live, but may not be after a power failure: %w", s.What, err)
 		}
 		if dir == s.existingParent || dir == filepath.Dir(dir) {
 			return nil
@@ -255,33 +270,33 @@ func (s *staging) commit() error {
 	}
 }
 
-func (s *staging) replace() error {
-	err := rename(s.next(), s.target) // works for a file, and for a folder if the target is absent or empty
+func (s *Staging) replace() error {
+	err := rename(s.Next(), s.Target) // works for a file, and for a folder if the target is absent or empty
 	if err == nil {
 		return nil
 	}
-	if err := exchange(s.next(), s.target); err == nil {
+	if err := exchange(s.Next(), s.Target); err == nil {
 		return nil
 	} else if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.ENOTSUP) {
 		return err
 	}
 	// This file system cannot exchange. After a kill between these two renames, the next run
-	// restores the old site.
-	if err := rename(s.target, s.last()); err != nil {
+	// restores the old target.
+	if err := rename(s.Target, s.last()); err != nil {
 		return err
 	}
-	if err := rename(s.next(), s.target); err != nil {
-		return errors.Join(err, rename(s.last(), s.target))
+	if err := rename(s.Next(), s.Target); err != nil {
+		return errors.Join(err, rename(s.last(), s.Target))
 	}
 	return nil
 }
 
-// close removes the work folder. If ctx has ended, it takes at most cleanUpTime and leaves the rest
-// to the next run.
-func (s *staging) close(ctx context.Context) error {
-	cleaning, stop := withGrace(ctx, cleanUpTime)
+// Close removes the work folder, with the old target if that was replaced. If ctx has ended, it
+// takes at most CleanUpTime and leaves the rest to the next run, and the error wraps ErrLeftBehind.
+func (s *Staging) Close(ctx context.Context) error {
+	cleaning, stop := withGrace(ctx, s.CleanUpTime)
 	defer stop()
-	err := errors.Join(removeTree(cleaning, s.next()), removeTree(cleaning, s.last()))
+	err := errors.Join(removeTree(cleaning, s.Next()), removeTree(cleaning, s.last()))
 	if cleaning.Err() != nil {
 		return errors.Join(fmt.Errorf("%s is left behind: %w (%w)", s.dir, ErrLeftBehind, context.Canceled), s.lock.Close())
 	}
@@ -311,12 +326,37 @@ func withGrace(parent context.Context, by time.Duration) (ctx context.Context, s
 }
 
 // removeDir removes the work folder, unless the next run already uses it.
-func (s *staging) removeDir() error {
+func (s *Staging) removeDir() error {
 	err := os.Remove(s.dir)
 	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
+}
+
+// Resolve makes an output path absolute and follows links, so that the target of a link is
+// replaced instead of the link.
+func Resolve(out string) (string, error) {
+	path, err := filepath.Abs(out)
+	if err != nil {
+		return "", fmt.Errorf("output path: %w", err)
+	}
+	// Follow links in the part that exists; the run creates the rest.
+	existing := path
+	for !Exists(existing) && existing != filepath.Dir(existing) {
+		existing = filepath.Dir(existing)
+	}
+	real, err := filepath.EvalSymlinks(existing)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("output path: %s is a link to nowhere: mount or make what it points to, or remove it", existing)
+	} else if err != nil {
+		return "", fmt.Errorf("output path: %w", err)
+	}
+	real = filepath.Join(real, strings.TrimPrefix(path, existing))
+	if real == filepath.Dir(real) {
+		return "", fmt.Errorf("the output cannot be %s: name a folder in it", real)
+	}
+	return real, nil
 }
 
 // isFolder returns false for a link to a folder.
@@ -325,7 +365,8 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-func exists(path string) bool {
+// Exists reports whether there is something at a path, also a link to nowhere.
+func Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
@@ -385,7 +426,7 @@ func removeTree(ctx context.Context, path string) error {
 	group.SetLimit(1)
 	remove := removeTree
 	if len(entries) > many {
-		group.SetLimit(8 * defaultWorkers())
+		group.SetLimit(8 * runtime.GOMAXPROCS(0))
 		remove = func(ctx context.Context, path string) error {
 			if err := ctx.Err(); err != nil {
 				return err

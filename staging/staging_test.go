@@ -1,4 +1,4 @@
-package generator
+package staging
 
 import (
 	"os"
