@@ -40,6 +40,8 @@ var mayImport = map[string][]string{
 	"docs/draw":               {},
 	"fixtures":                {},
 	"fixtures/graph":          {},
+	"fixtures/history":        {}, // ours is compared with it
+	"fixtures/meanrpc":        {"fixtures/history"},
 	"fixtures/memsite":        {"site", "storage"}, // it makes roots and manifests, and answers like a store
 	"fixtures/naive":          {},                  // it is compared with ours
 	"fixtures/process":        {},
