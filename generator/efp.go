@@ -61,7 +61,7 @@ func newEFPRenderer(ctx context.Context, g *graph, r *ranks, config site.Config,
 	}
 	asOf, err := time.Parse(time.RFC3339, g.asOf)
 	if err != nil {
-		return nil, fmt.Errorf("as_of: %w", err) // does not happen: readMeta has checked it
+		return nil, fmt.Errorf("as_of: %w", err) // does not happen: snapshot.ReadAsOf has checked it
 	}
 	e := &efpRenderer{
 		relations: relations, ranks: r, config: config, events: encodeEvents(g.events),

@@ -76,7 +76,7 @@ func (g Graph) IsTimed() bool { return g.added != nil || g.recommended != nil }
 // Recommended returns the addresses and classes of the recommended accounts.
 func (g Graph) Recommended() (all [][2]string) {
 	for _, r := range g.recommended {
-		all = append(all, [2]string{r.address.String(), r.class})
+		all = append(all, [2]string{r.Address.String(), r.Class})
 	}
 	return all
 }

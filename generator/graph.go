@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
 )
 
 // A graph is a snapshot in memory. Accounts and lists are numbered from 0, in the order in which the
@@ -37,10 +38,10 @@ type graph struct {
 	badges []badge      // sorted by account and event; the smallest token of each
 
 	// What only the API efp shows.
-	added       []int64          // by record; milliseconds since the Unix epoch, noTime for none
-	recommended []recommendedRow // in order, each address once; the graph need not know it
-	addresses   int              // rows of accounts, accounts of lists, and addresses that a list holds
-	listOps     uint64           // operations on lists that made the graph
+	added       []int64                // by record; milliseconds since the Unix epoch, noTime for none
+	recommended []snapshot.Recommended // in order, each address once; the graph need not know it
+	addresses   int                    // rows of accounts, accounts of lists, and addresses that a list holds
+	listOps     uint64                 // operations on lists that made the graph
 }
 
 // none is an index that no account or list has.
@@ -66,7 +67,7 @@ type kind struct {
 }
 
 // followable reports whether records of this kind can be follows or blocks.
-func (k kind) followable() bool { return k.version == 1 && k.recordType == typeAddress }
+func (k kind) followable() bool { return k.version == 1 && k.recordType == snapshot.TypeAddress }
 
 // A tagSet is a set of tags of records; most records share a few.
 type tagSet struct {

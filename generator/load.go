@@ -11,10 +11,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/spf13/afero"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
 )
 
 // maxItems bounds accounts, lists and texts, so that their numbers do not use the bit otherData.
@@ -40,14 +40,14 @@ type incomingRecord struct {
 
 // load reads a snapshot into a graph.
 func load(ctx context.Context, r *reader) (*graph, error) {
-	asOf, err := readMeta(r.snapshot)
+	asOf, err := snapshot.ReadAsOf(r.snapshot)
 	if err != nil {
 		return nil, err
 	}
 	r.report.AsOf, r.report.LongTexts.Most = asOf, r.maxText
 	// Open all tables before reading the first, so that a missing one is reported at once.
-	for _, t := range tables {
-		if err := checkTable(r.snapshot, t); err != nil {
+	for _, t := range snapshot.Tables() {
+		if err := snapshot.CheckTable(r.snapshot, t); err != nil {
 			return nil, err
 		}
 	}
@@ -55,13 +55,13 @@ func load(ctx context.Context, r *reader) (*graph, error) {
 	read := []func(context.Context) error{l.readEvents, l.readLists, l.readAccounts, l.readRecords, l.readBadges}
 	var listOps *uint64
 	if r.efp {
-		if listOps, err = readListOps(r.snapshot); err != nil {
+		if listOps, err = snapshot.ReadListOps(r.snapshot); err != nil {
 			return nil, err
 		}
-		switch err := checkTable(r.snapshot, tableRecommended); {
+		switch err := snapshot.CheckTable(r.snapshot, snapshot.TableRecommended); {
 		case err == nil:
 			read = append(read, l.readRecommended)
-		case !errors.Is(err, errNoTable):
+		case !errors.Is(err, snapshot.ErrNoTable):
 			return nil, err
 		}
 	}
@@ -77,28 +77,16 @@ func load(ctx context.Context, r *reader) (*graph, error) {
 	return l.graph, nil
 }
 
-// checkTable reports whether a table can be opened.
-func checkTable(snapshot afero.Fs, t table) error {
-	file, err := openTable(snapshot, t)
-	if err != nil {
-		return err
-	}
-	if err := file.close(); err != nil {
-		return fmt.Errorf("close %s: %w", file.name, err)
-	}
-	return nil
-}
-
 func (l *loader) readEvents(ctx context.Context) error {
 	g := l.graph
 	l.progress.Stage("events", 0)
-	return readTable(ctx, l.reader, tableEvents, site.DecodeEvent, func(r row[site.Event]) error {
-		id := strconv.FormatUint(r.value.ID, 10)
+	return readTable(ctx, l.reader, snapshot.TableEvents, site.DecodeEvent, func(r snapshot.Row[site.Event]) error {
+		id := strconv.FormatUint(r.Value.ID, 10)
 		if _, ok := l.eventOf[id]; ok {
 			return fmt.Errorf("id: a second event with the id %s", id)
 		}
 		l.eventOf[id] = uint32(len(g.events))
-		g.events = append(g.events, r.value)
+		g.events = append(g.events, r.Value)
 		return nil
 	})
 }
@@ -106,13 +94,17 @@ func (l *loader) readEvents(ctx context.Context) error {
 func (l *loader) readLists(ctx context.Context) error {
 	g := l.graph
 	l.progress.Stage("lists", 0)
-	return readTable(ctx, l.reader, tableLists, parseListRow, func(r row[listRow]) error {
-		if _, ok := g.listOf[r.value.tokenID]; ok {
-			return fmt.Errorf("token_id: a second list with the token_id %s", r.value.tokenID)
+	return readTable(ctx, l.reader, snapshot.TableLists, snapshot.ParseList, func(r snapshot.Row[snapshot.List]) error {
+		if _, ok := g.listOf[r.Value.TokenID]; ok {
+			return fmt.Errorf("token_id: a second list with the token_id %s", r.Value.TokenID)
 		}
-		g.listOf[r.value.tokenID] = uint32(len(g.tokens))
-		g.tokens = append(g.tokens, r.value.tokenID)
-		g.owners = append(g.owners, g.account(r.value.account))
+		g.listOf[r.Value.TokenID] = uint32(len(g.tokens))
+		g.tokens = append(g.tokens, r.Value.TokenID)
+		account := r.Value.Owner
+		if r.Value.User != nil {
+			account = *r.Value.User
+		}
+		g.owners = append(g.owners, g.account(account))
 		return checkSize("lists", len(g.tokens))
 	})
 }
@@ -121,18 +113,18 @@ func (l *loader) readAccounts(ctx context.Context) error {
 	g := l.graph
 	l.progress.Stage("accounts", 0)
 	parse := func(line []byte) (accountRow, error) { return parseAccountRow(line, l.maxText) }
-	err := readTable(ctx, l.reader, tableAccounts, parse, func(r row[accountRow]) error {
-		account := g.account(r.value.address)
+	err := readTable(ctx, l.reader, snapshot.TableAccounts, parse, func(r snapshot.Row[accountRow]) error {
+		account := g.account(r.Value.address)
 		l.wanted = extend(l.wanted, len(g.accounts))
 		l.seen = extend(l.seen, len(g.accounts))
 		g.profiles = extend(g.profiles, len(g.accounts))
 		if l.seen[account] {
-			return fmt.Errorf("address: a second account with the address %s", r.value.address)
+			return fmt.Errorf("address: a second account with the address %s", r.Value.address)
 		}
 		l.seen[account] = true
-		l.wanted[account] = strings.Clone(r.value.primary)
-		g.profiles[account] = r.value.profile
-		l.report.LongTexts.add(l.report.table(tableAccounts).file, r.line, r.value.long)
+		l.wanted[account] = strings.Clone(r.Value.primary)
+		g.profiles[account] = r.Value.profile
+		l.report.LongTexts.add(l.report.table(snapshot.TableAccounts).file, r.Line, r.Value.long)
 		return checkSize("accounts", len(g.accounts))
 	})
 	if err != nil {
@@ -159,9 +151,9 @@ func (l *loader) choosePrimaries() {
 		list, ok := g.listOf[wanted]
 		switch {
 		case !ok:
-			l.report.withoutEffect(tableAccounts, missingPrimary)
+			l.report.withoutEffect(snapshot.TableAccounts, missingPrimary)
 		case g.owners[list] != uint32(account):
-			l.report.withoutEffect(tableAccounts, foreignPrimary)
+			l.report.withoutEffect(snapshot.TableAccounts, foreignPrimary)
 		default:
 			g.primary[account] = list
 		}
@@ -198,24 +190,24 @@ func (l *loader) readRecords(ctx context.Context) error {
 	l.progress.Stage("records", 0)
 	known := len(g.accounts) // those of rows and of lists
 	parse := func(line []byte) (recordRow, error) { return parseRecordRow(line, l.efp) }
-	err := readTable(ctx, l.reader, tableRecords, parse, func(r row[recordRow]) error {
-		list, ok := g.listOf[r.value.tokenID]
+	err := readTable(ctx, l.reader, snapshot.TableRecords, parse, func(r snapshot.Row[recordRow]) error {
+		list, ok := g.listOf[r.Value.tokenID]
 		if !ok {
-			l.report.withoutEffect(tableRecords, unknownList)
+			l.report.withoutEffect(snapshot.TableRecords, unknownList)
 			return nil
 		}
 		in := incomingRecord{list: list, record: record{
-			kind: g.kind(r.value.version, r.value.recordType),
-			tags: g.tagSet(r.value.tags),
+			kind: g.kind(r.Value.version, r.Value.recordType),
+			tags: g.tagSet(r.Value.tags),
 		}}
-		if r.value.isAddress {
-			in.data = g.account(r.value.address)
+		if r.Value.isAddress {
+			in.data = g.account(r.Value.address)
 		} else {
-			in.data = otherData | g.otherText(r.value.data)
+			in.data = otherData | g.otherText(r.Value.data)
 		}
 		l.incoming = append(l.incoming, in)
 		if l.efp {
-			l.added = append(l.added, r.value.added)
+			l.added = append(l.added, r.Value.added)
 		}
 		return errors.Join(checkSize("accounts", len(g.accounts)), checkSize("texts", len(g.other)))
 	})
@@ -375,21 +367,21 @@ func (l *loader) readBadges(ctx context.Context) error {
 		hasList[account] = true
 	}
 	l.progress.Stage("badges", 0)
-	err := readTable(ctx, l.reader, tableBadges, parseBadgeRow, func(r row[badgeRow]) error {
-		event, ok := l.eventOf[r.value.eventID]
+	err := readTable(ctx, l.reader, snapshot.TableBadges, snapshot.ParseBadge, func(r snapshot.Row[snapshot.Badge]) error {
+		event, ok := l.eventOf[r.Value.EventID]
 		if !ok {
-			l.report.withoutEffect(tableBadges, unknownEvent)
+			l.report.withoutEffect(snapshot.TableBadges, unknownEvent)
 			return nil
 		}
-		account, ok := g.accountOf[r.value.owner]
+		account, ok := g.accountOf[r.Value.Owner]
 		switch {
 		case l.efp: // it shows badges of any address
-			account = g.account(r.value.owner)
+			account = g.account(r.Value.Owner)
 		case !ok || !hasList[account]:
-			l.report.withoutEffect(tableBadges, listlessOwner)
+			l.report.withoutEffect(snapshot.TableBadges, listlessOwner)
 			return nil
 		}
-		g.badges = append(g.badges, badge{account, event, strings.Clone(r.value.tokenID)})
+		g.badges = append(g.badges, badge{account, event, strings.Clone(r.Value.TokenID)})
 		return checkSize("accounts", len(g.accounts))
 	})
 	g.fillAccounts()
@@ -409,13 +401,13 @@ func (l *loader) readRecommended(ctx context.Context) error {
 	g := l.graph
 	l.progress.Stage("recommended", 0)
 	seen := map[site.Address]bool{}
-	return readTable(ctx, l.reader, tableRecommended, parseRecommendedRow, func(r row[recommendedRow]) error {
-		if seen[r.value.address] {
-			l.report.withoutEffect(tableRecommended, repeatedRow)
+	return readTable(ctx, l.reader, snapshot.TableRecommended, snapshot.ParseRecommended, func(r snapshot.Row[snapshot.Recommended]) error {
+		if seen[r.Value.Address] {
+			l.report.withoutEffect(snapshot.TableRecommended, repeatedRow)
 			return nil
 		}
-		seen[r.value.address] = true
-		g.recommended = append(g.recommended, r.value)
+		seen[r.Value.Address] = true
+		g.recommended = append(g.recommended, r.Value)
 		return nil
 	})
 }

@@ -46,7 +46,7 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 	l.progress.Stage("refreshed", 0)
 	asOf, err := time.Parse(time.RFC3339, l.graph.asOf)
 	if err != nil {
-		return fmt.Errorf("as_of: %w", err) // does not happen: readMeta has checked it
+		return fmt.Errorf("as_of: %w", err) // does not happen: snapshot.ReadAsOf has checked it
 	}
 	counts := &RefreshedReport{WithoutEffect: map[string]int{}}
 	l.report.Refreshed = counts

@@ -2,11 +2,11 @@ package generator
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
 )
 
 // maxInvalidListed bounds the invalid rows that a report lists; all are counted.
@@ -69,7 +69,7 @@ func (r *LongTextReport) String() string {
 	const shown = 3
 	var examples []string
 	for _, e := range r.Examples[:min(len(r.Examples), shown)] {
-		at := &RowError{e.File, e.Line, fmt.Sprintf("%q has %d", e.Member, e.Bytes)}
+		at := &RowError{File: e.File, Line: e.Line, Reason: fmt.Sprintf("%q has %d", e.Member, e.Bytes)}
 		examples = append(examples, at.Error())
 	}
 	if more := r.LeftOut - len(examples); more > 0 {
@@ -112,14 +112,14 @@ func newReport(out string) *Report {
 	return &Report{Out: out, Tables: map[string]*TableReport{}, Invalid: []*RowError{}, LongTexts: LongTextReport{Examples: []LongTextExample{}}}
 }
 
-func (r *Report) table(t table) *TableReport {
+func (r *Report) table(t snapshot.Table) *TableReport {
 	if r.Tables[string(t)] == nil {
 		r.Tables[string(t)] = &TableReport{WithoutEffect: map[string]int{}}
 	}
 	return r.Tables[string(t)]
 }
 
-func (r *Report) withoutEffect(t table, reason string) { r.table(t).WithoutEffect[reason]++ }
+func (r *Report) withoutEffect(t snapshot.Table, reason string) { r.table(t).WithoutEffect[reason]++ }
 
 // Skipped is the number of invalid rows and refreshed objects.
 func (r *Report) Skipped() int {
@@ -136,14 +136,14 @@ func (r *Report) Skipped() int {
 // String formats the report for a person, in a few lines.
 func (r *Report) String() string {
 	var b strings.Builder
-	for _, t := range append(slices.Clone(tables), tableRecommended) {
-		if t == tableRecommended && r.Tables[string(t)] == nil {
+	for _, t := range append(snapshot.Tables(), snapshot.TableRecommended) {
+		if t == snapshot.TableRecommended && r.Tables[string(t)] == nil {
 			continue
 		}
 		c := r.table(t)
 		fmt.Fprintf(&b, "%s%*d rows", t, 20-len(t), c.Rows)
 		writeLeftOut(&b, c.Skipped, c.WithoutEffect)
-		if t == tableRecords && r.Repeated > 0 {
+		if t == snapshot.TableRecords && r.Repeated > 0 {
 			fmt.Fprintf(&b, ", %d repeated", r.Repeated)
 		}
 		b.WriteByte('\n')

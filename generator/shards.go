@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
 )
 
 // This file renders what the API efp computes answers from: compact rows of what lists hold and of who
@@ -554,8 +555,8 @@ func (e *efpRenderer) renderRecommendedShard(n int, _ *scratch, emit emitter) {
 	rows := window(e.recommended, n, site.SearchShardSize)
 	size := objectBytes
 	for _, r := range rows {
-		size += rankedRowBytes + len(r.class) + 2*tokenBytes
-		if account, ok := e.accountOf[r.address]; ok {
+		size += rankedRowBytes + len(r.Class) + 2*tokenBytes
+		if account, ok := e.accountOf[r.Address]; ok {
 			size += len(e.profile(account).ens)
 		}
 	}
@@ -569,11 +570,11 @@ func (e *efpRenderer) renderRecommendedShard(n int, _ *scratch, emit emitter) {
 }
 
 // appendRecommended appends the row of a recommended account.
-func (e *efpRenderer) appendRecommended(b []byte, r recommendedRow) []byte {
+func (e *efpRenderer) appendRecommended(b []byte, r snapshot.Recommended) []byte {
 	b = append(b, `["`...)
-	b = r.address.Append(b)
+	b = r.Address.Append(b)
 	b = append(b, '"')
-	account, known := e.accountOf[r.address]
+	account, known := e.accountOf[r.Address]
 	if !known {
 		b = append(b, `,"","",""`...)
 	} else {
@@ -581,10 +582,10 @@ func (e *efpRenderer) appendRecommended(b []byte, r recommendedRow) []byte {
 		b = appendTexts(b, name, avatar, header)
 	}
 	b = append(b, ',')
-	if r.class == "" {
+	if r.Class == "" {
 		b = append(b, "null"...)
 	} else {
-		b = site.AppendString(b, r.class)
+		b = site.AppendString(b, r.Class)
 	}
 	if !known {
 		return append(b, ",{},0,0,[0,0,0,0,0]]"...)

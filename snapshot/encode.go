@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -14,13 +13,16 @@ import (
 // The functions below append rows as compact JSON, members in the order of docs/format.md. They
 // refuse what the reader would refuse.
 
-func appendList(b []byte, l List) []byte {
+func appendList(b []byte, l List) ([]byte, error) {
+	if err := site.CheckTokenID("token_id", l.TokenID); err != nil {
+		return nil, err
+	}
 	b = append(append(append(b, `{"token_id":"`...), l.TokenID...), `","owner":"`...)
 	b = l.Owner.Append(b)
 	if l.User != nil {
 		b = l.User.Append(append(b, `","user":"`...))
 	}
-	return append(b, `"}`...)
+	return append(b, `"}`...), nil
 }
 
 func appendRecord(b []byte, r Record) (_ []byte, err error) {
@@ -59,7 +61,6 @@ func appendRecord(b []byte, r Record) (_ []byte, err error) {
 }
 
 func appendAccount(b []byte, a Account) ([]byte, error) {
-	start := len(b)
 	b = a.Address.Append(append(b, `{"address":"`...))
 	b = append(b, '"')
 	if a.Primary != "" {
@@ -69,8 +70,8 @@ func appendAccount(b []byte, a Account) ([]byte, error) {
 		b = append(append(append(b, `,"primary_list":"`...), a.Primary...), '"')
 	}
 	if a.ENS != nil {
-		if err := checkTexts(a.ENS.Name, a.ENS.Avatar, a.ENS.Header, a.ENS.Display, a.ENS.Resolver); err != nil {
-			return nil, fmt.Errorf("account %s: ens: %w", a.Address, err)
+		if err := checkProfile(a.ENS); err != nil {
+			return nil, fmt.Errorf("account %s: ens.%w", a.Address, err)
 		}
 		ens, err := a.ENS.Normalize()
 		if err != nil {
@@ -78,12 +79,31 @@ func appendAccount(b []byte, a Account) ([]byte, error) {
 		}
 		b, _ = ens.Append(append(b, `,"ens":`...))
 	}
-	b = append(b, '}')
-	// Objects of profiles come from elsewhere and may hold any JSON, so read what was written.
-	if err := site.DecodeObject(b[start:], &struct{}{}); err != nil {
-		return nil, fmt.Errorf("account %s: %w", a.Address, err)
+	return append(b, '}'), nil
+}
+
+// checkProfile returns an error for texts that JSON cannot hold, or holds in another form only.
+func checkProfile(p *site.Profile) error {
+	for _, m := range []struct{ name, text string }{
+		{"name", p.Name}, {"avatar", p.Avatar}, {"header", p.Header}, {"display", p.Display}, {"resolver", p.Resolver},
+	} {
+		if err := checkText(m.name, m.text); err != nil {
+			return err
+		}
 	}
-	return b, nil
+	for _, m := range []struct {
+		name   string
+		object []byte
+	}{{"records", p.Records}, {"chains", p.Chains}, {"errors", p.Errors}} {
+		if len(m.object) == 0 {
+			continue
+		}
+		row := append(append([]byte(`{"":`), m.object...), '}')
+		if err := site.DecodeObject(row, &struct{}{}); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	return nil
 }
 
 func appendEvent(b []byte, e site.Event) (_ []byte, err error) {
@@ -138,17 +158,15 @@ func appendRecommended(b []byte, r Recommended) (_ []byte, err error) {
 }
 
 func appendText(b []byte, member, text string) ([]byte, error) {
-	if !utf8.ValidString(text) {
-		return nil, fmt.Errorf("%s: %q is not valid UTF-8", member, text)
+	if err := checkText(member, text); err != nil {
+		return nil, err
 	}
 	return site.AppendString(b, text), nil
 }
 
-func checkTexts(texts ...string) error {
-	for _, text := range texts {
-		if !utf8.ValidString(text) {
-			return errors.New("not valid UTF-8")
-		}
+func checkText(member, text string) error {
+	if !utf8.ValidString(text) {
+		return fmt.Errorf("%s: %s is not valid UTF-8", member, site.Quoted(text))
 	}
 	return nil
 }
@@ -159,9 +177,9 @@ func appendTime(b []byte, member string, ms int64) ([]byte, error) {
 	if year := t.Year(); year < 0 || year > 9999 {
 		return nil, fmt.Errorf("%s: %d ms since 1970 is in the year %d, which RFC 3339 cannot write", member, ms, year)
 	}
-	layout := `"2006-01-02T15:04:05Z"`
+	layout := time.RFC3339 // package time formats this one much faster than any other
 	if ms%1000 != 0 {
-		layout = `"2006-01-02T15:04:05.000Z"`
+		layout = "2006-01-02T15:04:05.000Z07:00"
 	}
-	return t.AppendFormat(b, layout), nil
+	return append(t.AppendFormat(append(b, '"'), layout), '"'), nil
 }

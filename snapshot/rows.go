@@ -26,6 +26,15 @@ type Record struct {
 	Added   int64 // milliseconds since the Unix epoch; NoTime if it is not known
 }
 
+// Address returns the address that a record of the type address names. It reports false for a record
+// of another type or with malformed data.
+func (r *Record) Address() (site.Address, bool) {
+	if r.Type != TypeAddress || len(r.Data) != len(site.Address{}) {
+		return site.Address{}, false
+	}
+	return site.Address(r.Data), true
+}
+
 // An Account is a row of the table accounts.
 type Account struct {
 	Address site.Address

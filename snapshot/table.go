@@ -1,6 +1,26 @@
 package snapshot
 
-import "fmt"
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	json "github.com/goccy/go-json"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/site"
+)
+
+// format is the version of snapshots that this package reads and writes.
+const format = 1
+
+const metaName = "meta.json"
 
 // A Table is one of the tables of a snapshot.
 type Table string
@@ -15,22 +35,151 @@ const (
 	TableRecommended Table = "recommended"
 )
 
-// Tables are those that every snapshot has. Rows refer only to earlier tables.
-var Tables = []Table{TableEvents, TableLists, TableAccounts, TableRecords, TableBadges}
-
-const maxLineBytes = 16 << 20 // limit of a row
-
-// A RowError is an invalid row of a snapshot, or an invalid refreshed object.
-type RowError struct {
-	File   string `json:"file"` // name of the table's file, or key of the object
-	Line   int    `json:"line"` // from 1; 0 for an object
-	Reason string `json:"reason"`
+// Tables returns the tables that every snapshot has, in the order in which to read them: rows refer
+// only to earlier tables.
+func Tables() []Table {
+	return []Table{TableEvents, TableLists, TableAccounts, TableRecords, TableBadges}
 }
 
-// Error is "file:line: reason", or "key: reason" for an object.
-func (e *RowError) Error() string {
-	if e.Line == 0 {
-		return e.File + ": " + e.Reason
+func allTables() []Table { return append(Tables(), TableRecommended) }
+
+// A compression is the ending of tables' files, and how to read such files.
+type compression struct {
+	ending string
+	open   func(io.Reader) (io.ReadCloser, error)
+}
+
+var compressions = []compression{
+	{".ndjson", func(r io.Reader) (io.ReadCloser, error) { return io.NopCloser(r), nil }},
+	{".ndjson.gz", func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }},
+	{".ndjson.zst", openZstd},
+}
+
+func openZstd(r io.Reader) (io.ReadCloser, error) {
+	buffered := bufio.NewReader(r)
+	if _, err := buffered.Peek(1); err != nil {
+		return nil, err // the decoder would take an empty file for an empty table
 	}
-	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason)
+	// Use one goroutine, because the parsers need the cores.
+	d, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	return d.IOReadCloser(), nil
+}
+
+// ReadAsOf reads meta.json and returns the time of the snapshot, as RFC 3339 as it stands there.
+func ReadAsOf(snapshot afero.Fs) (asOf string, err error) {
+	body, err := afero.ReadFile(snapshot, metaName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s is not there: is this the folder of a snapshot? name the one that holds meta.json and the tables", realName(snapshot, metaName))
+	} else if err != nil {
+		return "", fmt.Errorf("read meta.json: %w", err)
+	}
+	var meta struct {
+		Format int    `json:"format"`
+		AsOf   string `json:"as_of"`
+	}
+	if err := json.Unmarshal(body, &meta); err != nil {
+		return "", fmt.Errorf("meta.json: %s", site.JSONReason(err))
+	}
+	if meta.Format != format {
+		return "", fmt.Errorf("meta.json: format %d, this version reads %d", meta.Format, format)
+	}
+	if _, err := time.Parse(time.RFC3339, meta.AsOf); err != nil {
+		return "", fmt.Errorf("meta.json: as_of %q is not a time like 2026-01-31T00:00:00Z (RFC 3339)", meta.AsOf)
+	}
+	return meta.AsOf, nil
+}
+
+// ReadListOps returns the count list_ops of meta.json, or nil if there is none.
+func ReadListOps(snapshot afero.Fs) (*uint64, error) {
+	body, err := afero.ReadFile(snapshot, metaName)
+	if err != nil {
+		return nil, fmt.Errorf("read meta.json: %w", err)
+	}
+	var meta struct {
+		ListOps *uint64 `json:"list_ops"`
+	}
+	if err := json.Unmarshal(body, &meta); err != nil {
+		return nil, fmt.Errorf("meta.json: %s", site.JSONReason(err))
+	}
+	return meta.ListOps, nil
+}
+
+// realName returns the path of a file of a snapshot, if the snapshot is in a folder.
+func realName(snapshot afero.Fs, name string) string {
+	if folder, ok := snapshot.(*afero.BasePathFs); ok {
+		if path, err := folder.RealPath(name); err == nil {
+			return path
+		}
+	}
+	return name
+}
+
+// A tableFile is an open table.
+type tableFile struct {
+	io.Reader        // the rows
+	name      string // of the file
+	close     func() error
+}
+
+// ErrNoTable says that a snapshot does not have a table.
+var ErrNoTable = errors.New("is not there")
+
+// CheckTable opens a table and closes it again. An error wraps ErrNoTable if the table is missing.
+func CheckTable(snapshot afero.Fs, t Table) error {
+	file, err := openTable(snapshot, t)
+	if err != nil {
+		return err
+	}
+	if err := file.close(); err != nil {
+		return fmt.Errorf("close %s: %w", file.name, err)
+	}
+	return nil
+}
+
+// openTable opens the file of a table.
+func openTable(snapshot afero.Fs, t Table) (*tableFile, error) {
+	var names []string
+	found := -1
+	for i, c := range compressions {
+		name := string(t) + c.ending
+		if exists, err := afero.Exists(snapshot, name); err != nil {
+			return nil, fmt.Errorf("open table %s: %w", t, err)
+		} else if exists {
+			names, found = append(names, name), i
+		}
+	}
+	switch len(names) {
+	case 0:
+		return nil, fmt.Errorf("table %s %w: expected %[1]s.ndjson, %[1]s.ndjson.gz or %[1]s.ndjson.zst", t, ErrNoTable)
+	case 1:
+	default:
+		return nil, fmt.Errorf("table %s exists twice: keep one of %s", t, strings.Join(names, ", "))
+	}
+	return openFile(snapshot, names[0], compressions[found].open)
+}
+
+// openFile opens a file of rows.
+func openFile(files afero.Fs, name string, open func(io.Reader) (io.ReadCloser, error)) (*tableFile, error) {
+	file, err := files.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("open table %s: %w", name, err)
+	}
+	rows, err := open(file)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("read %s: %w", name, explainTruncated(err)), file.Close())
+	}
+	return &tableFile{Reader: rows, name: name, close: func() error {
+		return errors.Join(rows.Close(), file.Close())
+	}}, nil
+}
+
+// explainTruncated adds the most likely reason to an unexpected end of compressed data.
+func explainTruncated(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return fmt.Errorf("the file ends too early, it seems to be cut off: %w", err)
+	}
+	return err
 }

@@ -1,18 +1,18 @@
 package snapshot
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/staging"
 )
 
 // WriteOptions are options of a Writer.
@@ -21,103 +21,129 @@ type WriteOptions struct {
 	NoSync      bool   // do not sync the snapshot to disk before it replaces the old one
 }
 
-// A Writer writes a snapshot. The tables are independent of each other: rows of several tables may
-// be mixed, and tables may be written from different goroutines, one goroutine a table.
-//
-// An invalid row is a *RowError and is not written; the snapshot may go on without it. After any
-// other error Commit fails.
-type Writer struct {
-	dir    string // of the new snapshot
-	target string
-	work   string
-	ending string
-	tables map[Table]*tableWriter
+// ErrBusy says that another Writer writes to the same folder.
+var ErrBusy = staging.ErrBusy
 
-	lists    map[string]struct{} // token ids that were written; one goroutine each, as the tables
-	accounts map[site.Address]struct{}
-	events   map[uint64]struct{}
+// A Writer writes a snapshot. The tables are independent of each other: rows of several tables may
+// be mixed, and tables may be written from different goroutines, one goroutine a table. The same
+// rows and options give the same files.
+//
+// A row that the reader would refuse is a *RowError and is not written; the snapshot may go on
+// without it. After any other error of a table, Commit fails.
+type Writer struct {
+	staging *staging.Staging
+	tables  map[Table]*tableWriter
+
+	// What may be there only once.
+	lists    unique[string]
+	accounts unique[site.Address]
+	events   unique[uint64]
 }
 
 // Create begins a snapshot that Commit puts into the folder dir. Until then the snapshot that is
-// there stays as it is. An error wraps ErrBusy if another Writer writes to that folder.
+// there stays as it is. An error wraps ErrBusy if another Writer writes to that folder; it is also
+// an error if the folder holds anything but a snapshot. Close must be called after a success.
 func Create(dir string, o WriteOptions) (*Writer, error) {
-	ending, ok := map[string]string{"": ".ndjson.zst", "zstd": ".ndjson.zst", "gzip": ".ndjson.gz", "none": ".ndjson"}[o.Compression]
-	if !ok {
-		return nil, fmt.Errorf("compression %q: use gzip, zstd or none", o.Compression)
-	}
-	target, err := filepath.Abs(dir)
+	ending, err := endingOf(o.Compression)
 	if err != nil {
 		return nil, err
 	}
-	work := filepath.Join(filepath.Dir(target), "."+filepath.Base(target)+".followpress-snapshot")
-	w := &Writer{
-		dir: filepath.Join(work, "next"), target: target, work: work, ending: ending, tables: map[Table]*tableWriter{},
-		lists: map[string]struct{}{}, accounts: map[site.Address]struct{}{}, events: map[uint64]struct{}{},
+	if dir == "" {
+		return nil, errors.New("the snapshot has no name: name a folder")
 	}
-	if err := errors.Join(os.RemoveAll(work), os.MkdirAll(w.dir, 0o755)); err != nil {
+	target, err := staging.Resolve(dir)
+	if err != nil {
 		return nil, err
 	}
-	for _, name := range append([]Table{TableRecommended}, Tables...) {
-		w.tables[name] = &tableWriter{name: name, path: filepath.Join(w.dir, string(name)+ending)}
+	s, err := staging.Open(context.Background(), staging.Options{
+		Target: target, Folder: true, What: "snapshot", Suffix: ".followpress-snapshot", NoSync: o.NoSync,
+		IfNotMovable:     "name a folder on another file system",
+		IfNotReplaceable: "name a folder that did not, such as one on a volume",
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{
+		staging: s, tables: map[Table]*tableWriter{},
+		lists:    newUnique[string]("token_id: a second list with the token_id"),
+		accounts: newUnique[site.Address]("address: a second account with the address"),
+		events:   newUnique[uint64]("id: a second event with the id"),
+	}
+	for _, table := range allTables() {
+		w.tables[table] = &tableWriter{path: filepath.Join(s.Next(), string(table)+ending)}
+	}
+	if err := w.prepare(); err != nil {
+		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
 }
 
-// WriteList writes a row of lists.
-func (w *Writer) WriteList(l List) error {
-	t := w.tables[TableLists]
-	if err := site.CheckTokenID("token_id", l.TokenID); err != nil {
-		return t.invalid(err)
-	}
-	if _, ok := w.lists[l.TokenID]; ok {
-		return t.invalid(fmt.Errorf("token_id: a second list with the token_id %s", l.TokenID))
-	}
-	if err := t.append(func(b []byte) ([]byte, error) { return appendList(b, l), nil }); err != nil {
+func (w *Writer) prepare() error {
+	if err := checkFolder(w.staging.Target); err != nil {
 		return err
 	}
-	w.lists[l.TokenID] = struct{}{}
+	if err := w.staging.CheckReplaceable(); err != nil {
+		return err
+	}
+	return os.Mkdir(w.staging.Next(), 0o755)
+}
+
+// checkFolder returns an error if a folder holds something that is not part of a snapshot.
+func checkFolder(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("inspect the folder of the snapshot: %w", err)
+	}
+	known := []string{metaName}
+	for _, table := range allTables() {
+		for _, c := range compressions {
+			known = append(known, string(table)+c.ending)
+		}
+	}
+	for _, entry := range entries {
+		if entry.IsDir() || !slices.Contains(known, entry.Name()) {
+			return fmt.Errorf("%s holds %s, which is not part of a snapshot and would be lost: move it away", dir, entry.Name())
+		}
+	}
 	return nil
+}
+
+// WriteList writes a row of lists.
+func (w *Writer) WriteList(l List) error {
+	return w.tables[TableLists].add(
+		func(b []byte) ([]byte, error) { return appendList(b, l) },
+		func() error { return w.lists.add(l.TokenID) })
 }
 
 // WriteRecord writes a row of records.
 func (w *Writer) WriteRecord(r Record) error {
-	return w.tables[TableRecords].append(func(b []byte) ([]byte, error) { return appendRecord(b, r) })
+	return w.tables[TableRecords].add(func(b []byte) ([]byte, error) { return appendRecord(b, r) }, nil)
 }
 
 // WriteAccount writes a row of accounts.
 func (w *Writer) WriteAccount(a Account) error {
-	t := w.tables[TableAccounts]
-	if _, ok := w.accounts[a.Address]; ok {
-		return t.invalid(fmt.Errorf("address: a second account with the address %s", a.Address))
-	}
-	if err := t.append(func(b []byte) ([]byte, error) { return appendAccount(b, a) }); err != nil {
-		return err
-	}
-	w.accounts[a.Address] = struct{}{}
-	return nil
+	return w.tables[TableAccounts].add(
+		func(b []byte) ([]byte, error) { return appendAccount(b, a) },
+		func() error { return w.accounts.add(a.Address) })
 }
 
 // WriteEvent writes a row of events.
 func (w *Writer) WriteEvent(e site.Event) error {
-	t := w.tables[TableEvents]
-	if _, ok := w.events[e.ID]; ok {
-		return t.invalid(fmt.Errorf("id: a second event with the id %d", e.ID))
-	}
-	if err := t.append(func(b []byte) ([]byte, error) { return appendEvent(b, e) }); err != nil {
-		return err
-	}
-	w.events[e.ID] = struct{}{}
-	return nil
+	return w.tables[TableEvents].add(
+		func(b []byte) ([]byte, error) { return appendEvent(b, e) },
+		func() error { return w.events.add(e.ID) })
 }
 
 // WriteBadge writes a row of badges.
 func (w *Writer) WriteBadge(badge Badge) error {
-	return w.tables[TableBadges].append(func(b []byte) ([]byte, error) { return appendBadge(b, badge) })
+	return w.tables[TableBadges].add(func(b []byte) ([]byte, error) { return appendBadge(b, badge) }, nil)
 }
 
 // WriteRecommended writes a row of recommended. A snapshot without such rows has no such table.
 func (w *Writer) WriteRecommended(r Recommended) error {
-	return w.tables[TableRecommended].append(func(b []byte) ([]byte, error) { return appendRecommended(b, r) })
+	return w.tables[TableRecommended].add(func(b []byte) ([]byte, error) { return appendRecommended(b, r) }, nil)
 }
 
 // Meta is meta.json without the version of the format.
@@ -126,131 +152,52 @@ type Meta struct {
 	ListOps *uint64 // nil for none
 }
 
-// Commit completes the snapshot and puts it into its folder in one step.
+// Commit completes the snapshot and puts it into its folder in one step. It removes the old one.
 func (w *Writer) Commit(m Meta) error {
-	var err error
-	for _, name := range Tables {
-		err = errors.Join(err, w.tables[name].open())
+	meta, err := encodeMeta(m)
+	if err != nil {
+		return err
 	}
-	for _, t := range w.tables {
+	for table, t := range w.tables {
+		if table != TableRecommended { // that one is optional
+			err = errors.Join(err, t.open())
+		}
 		err = errors.Join(err, t.close())
 	}
 	if err != nil {
+		return fmt.Errorf("write the snapshot: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(w.staging.Next(), metaName), meta, 0o644); err != nil {
+		return fmt.Errorf("write the snapshot: %w", err)
+	}
+	if err := w.staging.SyncNext(); err != nil {
 		return err
 	}
-	meta, err := appendMeta(nil, m)
-	if err != nil {
+	if err := w.staging.Commit(); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(w.dir, "meta.json"), meta, 0o644); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(w.target); err != nil {
-		return err
-	}
-	return os.Rename(w.dir, w.target)
+	return w.Close()
 }
 
 // Close gives the snapshot up, unless it was committed.
 func (w *Writer) Close() error {
-	var err error
-	for _, t := range w.tables {
-		err = errors.Join(err, t.close())
-	}
-	return errors.Join(err, os.RemoveAll(w.work))
-}
-
-// chunkBytes is how many bytes of rows a table gathers before it compresses them.
-const chunkBytes = 128 << 10
-
-// A tableWriter writes the file of one table.
-type tableWriter struct {
-	name Table
-	path string
-	rows int
-	buf  []byte // rows that were not compressed yet
-	out  io.WriteCloser
-	file *os.File
-	err  error // the first failure to write; it stays
-}
-
-// invalid makes the error of a row that is not written.
-func (t *tableWriter) invalid(err error) error {
-	return &RowError{filepath.Base(t.path), t.rows + 1, err.Error()}
-}
-
-// append adds a row.
-func (t *tableWriter) append(row func([]byte) ([]byte, error)) error {
-	if t.err != nil {
-		return t.err
-	}
-	b, err := row(t.buf)
-	if err != nil {
-		return t.invalid(err)
-	}
-	if len(b)-len(t.buf) > maxLineBytes {
-		return t.invalid(fmt.Errorf("a line of more than %d MiB", maxLineBytes>>20))
-	}
-	t.buf = append(b, '\n')
-	t.rows++
-	if len(t.buf) >= chunkBytes {
-		t.err = t.flush()
-	}
-	return t.err
-}
-
-func (t *tableWriter) flush() error {
-	if err := t.open(); err != nil {
-		return err
-	}
-	if _, err := t.out.Write(t.buf); err != nil {
-		return fmt.Errorf("write %s: %w", t.path, err)
-	}
-	t.buf = t.buf[:0]
-	return nil
-}
-
-// open creates the file, unless it is open.
-func (t *tableWriter) open() (err error) {
-	if t.file != nil {
+	if w.staging == nil {
 		return nil
 	}
-	if t.file, err = os.Create(t.path); err != nil {
-		return err
+	for _, t := range w.tables {
+		t.abandon()
 	}
-	switch filepath.Ext(t.path) {
-	case ".zst":
-		t.out, err = zstd.NewWriter(t.file, zstd.WithEncoderConcurrency(1))
-	case ".gz":
-		t.out = gzip.NewWriter(t.file)
-	default:
-		t.out = nopCloser{t.file}
-	}
+	err := w.staging.Close(context.Background())
+	w.staging = nil
 	return err
 }
 
-func (t *tableWriter) close() error {
-	if len(t.buf) > 0 && t.err == nil {
-		t.err = t.flush()
-	}
-	if t.file == nil {
-		return t.err
-	}
-	err := errors.Join(t.err, t.out.Close(), t.file.Close())
-	t.file = nil
-	return err
-}
-
-type nopCloser struct{ io.Writer }
-
-// Close does nothing.
-func (nopCloser) Close() error { return nil }
-
-func appendMeta(b []byte, m Meta) ([]byte, error) {
+func encodeMeta(m Meta) ([]byte, error) {
 	if m.AsOf.IsZero() {
 		return nil, errors.New("meta.json: as_of: missing")
 	}
-	b, err := appendTime(append(b, `{"format":1,"as_of":`...), "as_of", m.AsOf.UnixMilli())
+	b := strconv.AppendUint([]byte(`{"format":`), format, 10)
+	b, err := appendTime(append(b, `,"as_of":`...), "as_of", m.AsOf.UnixMilli())
 	if err != nil {
 		return nil, fmt.Errorf("meta.json: %w", err)
 	}
@@ -260,8 +207,20 @@ func appendMeta(b []byte, m Meta) ([]byte, error) {
 	return append(b, "}\n"...), nil
 }
 
-// ErrBusy says that another Writer writes to the same folder.
-var ErrBusy = errors.New("another run is writing to it")
+// unique holds keys of which each may occur once.
+type unique[K comparable] struct {
+	seen   map[K]struct{}
+	second string // what is wrong with a second one
+}
 
-// CopyTable takes a whole table from a file.
-func (w *Writer) CopyTable(table, file string) error { return errors.New("not yet") }
+func newUnique[K comparable](second string) unique[K] {
+	return unique[K]{map[K]struct{}{}, second}
+}
+
+func (u unique[K]) add(key K) error {
+	if _, ok := u.seen[key]; ok {
+		return fmt.Errorf("%s %v", u.second, key)
+	}
+	u.seen[key] = struct{}{}
+	return nil
+}

@@ -218,7 +218,7 @@ func (l *List) enter(o operation) uint32 {
 // TokenID; tags are in the order of their bytes. The type of a record that is not version 1 and
 // type 1 is the decimal of its type. They are valid until the next call of a method.
 func (l *List) Records() []snapshot.Record {
-	l.records = l.records[:0]
+	l.records = slices.Grow(l.records[:0], len(l.order))
 	for _, n := range l.order {
 		e := &l.entries[n]
 		if e.state != present {

@@ -1,0 +1,104 @@
+package generator
+
+import (
+	"context"
+	"encoding/hex"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+)
+
+// A RowError is an invalid row of a snapshot, or an invalid refreshed object.
+type RowError = snapshot.RowError
+
+// A reader reads the tables of a snapshot and reports on their rows.
+type reader struct {
+	snapshot    afero.Fs
+	workers     int
+	skipInvalid bool
+	maxText     int       // limit of a profile's text in bytes; longer ones are left out
+	refreshed   Refreshed // nil for none
+	efp         bool      // whether the site has the API efp, which shows more of a snapshot
+	report      *Report
+	progress    Progress
+}
+
+// reject counts an invalid row, or returns its error unless invalid rows are skipped.
+func (r *reader) reject(skipped *int, e *RowError) error {
+	if !r.skipInvalid {
+		return e
+	}
+	*skipped++
+	if len(r.report.Invalid) < maxInvalidListed {
+		r.report.Invalid = append(r.report.Invalid, e)
+	}
+	return nil
+}
+
+// readTable parses a table on all workers. It calls accept with each valid row, in the order of lines
+// and never concurrently, and rejects the other rows.
+func readTable[T any](
+	ctx context.Context, r *reader, t snapshot.Table, parse func(line []byte) (T, error), accept func(snapshot.Row[T]) error,
+) error {
+	counts := r.report.table(t)
+	return snapshot.ReadTable(ctx, r.snapshot, t, r.workers, parse, func(b snapshot.Block[T]) error {
+		counts.file = b.File
+		counts.Rows += len(b.Rows) + len(b.Invalid)
+		r.progress.Add(int64(len(b.Rows)))
+		return b.Each(accept, func(e *RowError) error { return r.reject(&counts.Skipped, e) })
+	})
+}
+
+// The types below are rows in the form in which the loader uses them. Parsers run on many goroutines.
+// References to other rows are checked later, by the loader.
+
+type recordRow struct {
+	tokenID    string
+	version    uint32
+	recordType string
+	address    site.Address
+	isAddress  bool   // whether the type is address and the data a valid one
+	data       string // lower-case hexadecimal, unless isAddress
+	tags       []string
+	added      int64 // milliseconds since the Unix epoch; noTime for none
+}
+
+type accountRow struct {
+	address site.Address
+	primary string // token ID; "" for none
+	profile profile
+	long    []site.LongText // left out of the profile
+}
+
+// parseRecordRow parses a row of records: the time at which it was added only if timed.
+func parseRecordRow(line []byte, timed bool) (recordRow, error) {
+	parse := snapshot.ParseRecord
+	if timed {
+		parse = snapshot.ParseTimedRecord
+	}
+	in, err := parse(line)
+	if err != nil {
+		return recordRow{}, err
+	}
+	r := recordRow{tokenID: in.TokenID, version: in.Version, recordType: in.Type, tags: in.Tags, added: in.Added}
+	r.address, r.isAddress = in.Address()
+	if !r.isAddress {
+		r.data = "0x" + hex.EncodeToString(in.Data)
+	}
+	return r, nil
+}
+
+func parseAccountRow(line []byte, maxText int) (accountRow, error) {
+	in, err := snapshot.ParseAccount(line)
+	if err != nil {
+		return accountRow{}, err
+	}
+	a := accountRow{address: in.Address, primary: in.Primary}
+	if in.ENS != nil {
+		ens, long := in.ENS.WithoutLongTexts(maxText)
+		a.profile, a.long = encodeProfile(ens), long
+	}
+	return a, nil
+}

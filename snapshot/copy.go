@@ -1,0 +1,96 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/site"
+)
+
+// CopyTable takes a whole table from a file of rows, compressed if its name ends in .gz or .zst. The
+// rows stay as they are, after the checks of the reader: an invalid one is a *RowError. Nothing else
+// may be written to the table, before or after.
+func (w *Writer) CopyTable(table, file string) error {
+	t, ok := w.tables[Table(table)]
+	if !ok {
+		return fmt.Errorf("table %q: use one of %v", table, allTables())
+	}
+	if t.copied != "" || t.rows > 0 {
+		return fmt.Errorf("table %s has rows already: it cannot be copied from %s", table, file)
+	}
+	if t.err != nil {
+		return t.err
+	}
+	// Without rows, too, the file decides that the table is there.
+	err := t.open()
+	if err == nil {
+		err = w.copyRows(Table(table), file)
+	}
+	t.copied = file
+	if err != nil {
+		t.err = fmt.Errorf("copy table %s: %w", table, err)
+	}
+	return t.err
+}
+
+func (w *Writer) copyRows(table Table, file string) error {
+	t := w.tables[table]
+	switch table {
+	case TableLists:
+		return copyTable(t, file, ParseList, func(l List) error { return w.lists.add(l.TokenID) })
+	case TableRecords:
+		return copyTable(t, file, ParseTimedRecord, func(Record) error { return nil })
+	case TableAccounts:
+		return copyTable(t, file, ParseAccount, func(a Account) error { return w.accounts.add(a.Address) })
+	case TableEvents:
+		return copyTable(t, file, site.DecodeEvent, func(e site.Event) error { return w.events.add(e.ID) })
+	case TableBadges:
+		return copyTable(t, file, ParseBadge, func(Badge) error { return nil })
+	default:
+		return copyTable(t, file, ParseRecommended, func(Recommended) error { return nil })
+	}
+}
+
+// A copiedRow is a parsed line with its text.
+type copiedRow[T any] struct {
+	line  []byte
+	value T
+}
+
+// copyTable copies the lines of a file that parse and accept take.
+func copyTable[T any](t *tableWriter, file string, parse func([]byte) (T, error), accept func(T) error) error {
+	rows, err := openFile(afero.NewOsFs(), file, openerOf(file))
+	if err != nil {
+		return err
+	}
+	parseRow := func(line []byte) (copiedRow[T], error) {
+		value, err := parse(line)
+		return copiedRow[T]{line, value}, err
+	}
+	reject := func(e *RowError) error {
+		if t.err != nil {
+			return t.err // the row is good, but could not be written
+		}
+		return e
+	}
+	return readFile(context.Background(), rows, runtime.GOMAXPROCS(0), parseRow, func(b Block[copiedRow[T]]) error {
+		return b.Each(func(r Row[copiedRow[T]]) error {
+			if err := accept(r.Value.value); err != nil {
+				return err
+			}
+			return t.end(append(t.buf, r.Value.line...))
+		}, reject)
+	})
+}
+
+// openerOf returns how to read a file, by its name.
+func openerOf(file string) func(io.Reader) (io.ReadCloser, error) {
+	at := slices.IndexFunc(compressions, func(c compression) bool { return filepath.Ext(c.ending) == filepath.Ext(file) })
+	return compressions[max(at, 0)].open
+}

@@ -1,0 +1,170 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/inorder"
+)
+
+const (
+	blockBytes   = 256 << 10 // size of a block, which one worker parses
+	maxLineBytes = 16 << 20  // limit of a row
+)
+
+// A RowError is an invalid row of a snapshot, or an invalid refreshed object.
+type RowError struct {
+	File   string `json:"file"` // name of the table's file, or key of the object
+	Line   int    `json:"line"` // from 1; 0 for an object
+	Reason string `json:"reason"`
+}
+
+// Error is "file:line: reason", or "key: reason" for an object.
+func (e *RowError) Error() string {
+	if e.Line == 0 {
+		return e.File + ": " + e.Reason
+	}
+	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason)
+}
+
+// A lineBlock is a sequence of whole lines of a table.
+type lineBlock struct {
+	lines []byte
+	first int // number of the first line
+}
+
+// A Row is a parsed line of a table.
+type Row[T any] struct {
+	Line  int // from 1
+	Value T
+}
+
+// A Block has successive rows of a table, those that are valid and those that are not, each in the
+// order of lines.
+type Block[T any] struct {
+	File    string // name of the table's file
+	Rows    []Row[T]
+	Invalid []*RowError
+}
+
+// ReadTable parses a table on that many goroutines and calls done with all of its rows, block by
+// block in their order and never concurrently. Blank lines are skipped. It returns the first error
+// of reading or of done; a line that is too long is a *RowError.
+func ReadTable[T any](
+	ctx context.Context, snapshot afero.Fs, t Table, workers int, parse func(line []byte) (T, error), done func(Block[T]) error,
+) error {
+	file, err := openTable(snapshot, t)
+	if err != nil {
+		return err
+	}
+	return readFile(ctx, file, workers, parse, done)
+}
+
+// readFile is ReadTable of an open file. It closes the file.
+func readFile[T any](
+	ctx context.Context, file *tableFile, workers int, parse func(line []byte) (T, error), done func(Block[T]) error,
+) (err error) {
+	defer func() {
+		// After a read error, close only repeats it.
+		if closeErr := file.close(); err == nil && closeErr != nil {
+			err = fmt.Errorf("close %s: %w", file.name, closeErr)
+		}
+	}()
+	parseBlock := func(b lineBlock, _ *inorder.Ticket[Block[T]]) (Block[T], error) {
+		return parseLines(file.name, b, parse), nil
+	}
+	return inorder.Do(ctx, workers, lineBlocks(file), parseBlock, done)
+}
+
+func parseLines[T any](file string, b lineBlock, parse func([]byte) (T, error)) Block[T] {
+	p := Block[T]{File: file, Rows: make([]Row[T], 0, bytes.Count(b.lines, []byte{'\n'})+1)}
+	number := b.first
+	for line := range bytes.Lines(b.lines) {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 {
+			value, err := parse(line)
+			if err != nil {
+				p.Invalid = append(p.Invalid, &RowError{file, number, err.Error()})
+			} else {
+				p.Rows = append(p.Rows, Row[T]{number, value})
+			}
+		}
+		number++
+	}
+	return p
+}
+
+// Each calls accept with the valid rows and reject with the others, in the order of lines, until one
+// of them fails. A row that accept refuses by an error is passed to reject.
+func (b Block[T]) Each(accept func(Row[T]) error, reject func(*RowError) error) error {
+	rows, invalid := b.Rows, b.Invalid
+	for len(rows) > 0 || len(invalid) > 0 {
+		var refused *RowError
+		if len(rows) == 0 || len(invalid) > 0 && invalid[0].Line < rows[0].Line {
+			refused, invalid = invalid[0], invalid[1:]
+		} else {
+			if err := accept(rows[0]); err != nil {
+				refused = &RowError{b.File, rows[0].Line, err.Error()}
+			}
+			rows = rows[1:]
+		}
+		if refused == nil {
+			continue
+		}
+		if err := reject(refused); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lineBlocks cuts a table into blocks.
+func lineBlocks(file *tableFile) iter.Seq2[lineBlock, error] {
+	return func(yield func(lineBlock, error) bool) {
+		number := 1
+		var rest []byte // the beginning of an incomplete line
+		for {
+			// Double the size each time, so that a long line is not copied once per block.
+			buf := make([]byte, len(rest)+max(blockBytes, min(len(rest), maxLineBytes-len(rest))))
+			copy(buf, rest)
+			n, err := fill(file, buf[len(rest):])
+			buf = buf[:len(rest)+n]
+			atEnd := errors.Is(err, io.EOF)
+			if err != nil && !atEnd {
+				yield(lineBlock{}, fmt.Errorf("read %s: near line %d: %w", file.name, number, explainTruncated(err)))
+				return
+			}
+			cut := bytes.LastIndexByte(buf, '\n') + 1
+			if atEnd {
+				cut = len(buf)
+			}
+			rest = buf[cut:]
+			if len(rest) > maxLineBytes {
+				yield(lineBlock{}, &RowError{file.name, number + bytes.Count(buf[:cut], []byte{'\n'}),
+					fmt.Sprintf("a line of more than %d MiB", maxLineBytes>>20)})
+				return
+			}
+			if cut > 0 && !yield(lineBlock{buf[:cut], number}, nil) || atEnd {
+				return
+			}
+			number += bytes.Count(buf[:cut], []byte{'\n'})
+		}
+	}
+}
+
+// fill reads until buf is full. Unlike io.ReadFull, it does not change errors, so that the end of a
+// table (io.EOF) differs from a truncated file (io.ErrUnexpectedEOF of decompressors).
+func fill(r io.Reader, buf []byte) (n int, err error) {
+	for n < len(buf) && err == nil {
+		var read int
+		read, err = r.Read(buf[n:])
+		n += read
+	}
+	return n, err
+}

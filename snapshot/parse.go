@@ -1,0 +1,213 @@
+package snapshot
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/followpress/followpress/site"
+)
+
+// The functions below parse, check and normalise one row. They may be called from any goroutine. The
+// texts of a row may share memory with each other. References to other rows are not checked.
+
+// TypeAddress is the type of a record that holds an address.
+const TypeAddress = "address"
+
+// ParseList parses a row of lists.
+func ParseList(line []byte) (List, error) {
+	var in struct {
+		TokenID string  `json:"token_id"`
+		Owner   string  `json:"owner"`
+		User    *string `json:"user"`
+	}
+	if err := site.DecodeObject(line, &in); err != nil {
+		return List{}, err
+	}
+	if err := site.CheckTokenID("token_id", in.TokenID); err != nil {
+		return List{}, err
+	}
+	owner, err := site.DecodeAddress("owner", in.Owner)
+	if err != nil {
+		return List{}, err
+	}
+	l := List{TokenID: strings.Clone(in.TokenID), Owner: owner}
+	if in.User != nil {
+		user, err := site.DecodeAddress("user", *in.User)
+		if err != nil {
+			return List{}, err
+		}
+		l.User = &user
+	}
+	return l, nil
+}
+
+// recordMembers are the members of a row of records.
+type recordMembers struct {
+	TokenID    string    `json:"token_id"`
+	Version    *uint32   `json:"version"`
+	RecordType string    `json:"record_type"`
+	Data       string    `json:"data"`
+	Tags       []*string `json:"tags"`
+	Added      *string   `json:"added"`
+}
+
+// untimedMembers are recordMembers of which the member added may be anything.
+type untimedMembers struct {
+	TokenID    string    `json:"token_id"`
+	Version    *uint32   `json:"version"`
+	RecordType string    `json:"record_type"`
+	Data       string    `json:"data"`
+	Tags       []*string `json:"tags"`
+	Added      *string   `json:"-"`
+}
+
+// memberPool has the recordMembers that ParseRecord parses into, because records are many.
+var memberPool = sync.Pool{New: func() any { return new(recordMembers) }}
+
+// ParseRecord parses a row of records without the time at which it was added, which may be anything.
+// Tags come back sorted, without repetitions.
+func ParseRecord(line []byte) (Record, error) { return parseRecord(line, false) }
+
+// ParseTimedRecord is ParseRecord with the time.
+func ParseTimedRecord(line []byte) (Record, error) { return parseRecord(line, true) }
+
+func parseRecord(line []byte, timed bool) (Record, error) {
+	in := memberPool.Get().(*recordMembers)
+	defer memberPool.Put(in)
+	*in = recordMembers{}
+	var into any = in
+	if !timed {
+		into = (*untimedMembers)(in)
+	}
+	if err := site.DecodeObject(line, into); err != nil {
+		return Record{}, err
+	}
+	if err := site.CheckTokenID("token_id", in.TokenID); err != nil {
+		return Record{}, err
+	}
+	if in.Version == nil {
+		return Record{}, errors.New("version: missing")
+	}
+	if in.RecordType == "" {
+		return Record{}, errors.New("record_type: missing or empty")
+	}
+	data, err := parseHex(in.Data)
+	if err != nil {
+		return Record{}, err
+	}
+	r := Record{TokenID: in.TokenID, Version: *in.Version, Type: in.RecordType, Data: data, Added: NoTime}
+	if r.Tags, err = parseTags(in.Tags); err != nil {
+		return Record{}, err
+	}
+	if in.Added != nil {
+		added, err := parseTime("added", *in.Added)
+		if err != nil {
+			return Record{}, err
+		}
+		r.Added = added
+	}
+	return r, nil
+}
+
+func parseTags(in []*string) (tags []string, err error) {
+	for _, tag := range in {
+		if tag == nil {
+			return nil, errors.New("tags: null instead of a text")
+		}
+		tags = append(tags, *tag)
+	}
+	slices.Sort(tags)
+	return slices.Compact(tags), nil
+}
+
+// ParseAccount parses a row of accounts. A profile comes back as site.Profile.Normalize returns it.
+func ParseAccount(line []byte) (Account, error) {
+	var in struct {
+		Address string        `json:"address"`
+		Primary *string       `json:"primary_list"`
+		ENS     *site.Profile `json:"ens"`
+	}
+	if err := site.DecodeObject(line, &in); err != nil {
+		return Account{}, err
+	}
+	address, err := site.DecodeAddress("address", in.Address)
+	if err != nil {
+		return Account{}, err
+	}
+	a := Account{Address: address}
+	if in.Primary != nil {
+		if err := site.CheckTokenID("primary_list", *in.Primary); err != nil {
+			return Account{}, err
+		}
+		a.Primary = *in.Primary
+	}
+	if in.ENS != nil {
+		ens, err := in.ENS.Normalize()
+		if err != nil {
+			return Account{}, err
+		}
+		a.ENS = &ens
+	}
+	return a, nil
+}
+
+// ParseBadge parses a row of badges.
+func ParseBadge(line []byte) (Badge, error) {
+	var in struct {
+		EventID string `json:"event_id"`
+		TokenID string `json:"token_id"`
+		Owner   string `json:"owner"`
+	}
+	if err := site.DecodeObject(line, &in); err != nil {
+		return Badge{}, err
+	}
+	if err := site.CheckTokenID("event_id", in.EventID); err != nil {
+		return Badge{}, err
+	}
+	if err := site.CheckTokenID("token_id", in.TokenID); err != nil {
+		return Badge{}, err
+	}
+	owner, err := site.DecodeAddress("owner", in.Owner)
+	return Badge{in.EventID, in.TokenID, owner}, err
+}
+
+// ParseRecommended parses a row of recommended.
+func ParseRecommended(line []byte) (Recommended, error) {
+	var in struct {
+		Address string  `json:"address"`
+		Class   *string `json:"class"`
+	}
+	if err := site.DecodeObject(line, &in); err != nil {
+		return Recommended{}, err
+	}
+	address, err := site.DecodeAddress("address", in.Address)
+	if err != nil || in.Class == nil {
+		return Recommended{Address: address}, err
+	}
+	return Recommended{address, strings.Clone(*in.Class)}, nil
+}
+
+// parseTime returns a time in milliseconds since the Unix epoch, cut off.
+func parseTime(member, text string) (int64, error) {
+	t, err := time.Parse(time.RFC3339, text)
+	// Package time also takes an hour of one digit, and a comma as the decimal point.
+	if err != nil || text[len("2026-01-31T00")] != ':' || strings.Contains(text, ",") {
+		return 0, fmt.Errorf("%s: %s is not a time like 2026-01-31T00:00:00Z (RFC 3339)", member, site.Quoted(text))
+	}
+	return t.UnixMilli(), nil
+}
+
+// parseHex decodes the data of a record.
+func parseHex(text string) ([]byte, error) {
+	if len(text) >= 2 && text[0] == '0' && text[1]|0x20 == 'x' {
+		if data, err := hex.DecodeString(text[2:]); err == nil {
+			return data, nil
+		}
+	}
+	return nil, fmt.Errorf("data: %s is not hexadecimal (0x and an even number of digits)", site.Quoted(text))
+}

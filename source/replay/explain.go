@@ -1,0 +1,255 @@
+package replay
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/source"
+)
+
+// Explain writes what became of each event that concerns a list, in the order of events, and the
+// state that they lead to. Those are the events of the token, of all slots where the list ever was,
+// and the primary lists of all accounts that it ever had or that named it.
+//
+// An event in a slot that is not the list's location after all events is marked: former slot.
+//
+// It reads the events twice. Memory is proportional to the users that slots ever had, and to the
+// operations of this list.
+func Explain(events func() source.Events, d *source.Deployment, token source.Word, out io.Writer) error {
+	x := explainer{
+		all: New(d), own: New(d), token: token, out: bufio.NewWriter(out),
+		lists: map[slotKey]*List{}, accounts: map[site.Address]bool{},
+	}
+	users := map[slotKey][]site.Address{}
+	for e, err := range events() {
+		if err == nil {
+			err = x.survey(e, users)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for key := range x.lists {
+		for _, user := range users[key] {
+			x.accounts[user] = true
+		}
+	}
+	fmt.Fprintf(x.out, "%10s %10s %6s  %-24s  %s\n", "chain", "block", "log", "time", "event")
+	for e, err := range events() {
+		if err == nil {
+			err = x.explain(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	x.state()
+	return x.out.Flush()
+}
+
+// An explainer explains a list.
+type explainer struct {
+	all, own *Replay // numbers contracts, and checks; has the events that concern the list
+	token    source.Word
+	last     *slotKey              // the last location, if there is one
+	lists    map[slotKey]*List     // by all locations that there ever were
+	accounts map[site.Address]bool // whose primary lists concern the list
+	out      *bufio.Writer
+}
+
+// survey finds out which slots and accounts concern the list. It notes the users of all slots,
+// because a user may be set before the list is there.
+func (x *explainer) survey(e source.Event, users map[slotKey][]site.Address) error {
+	contract, err := x.all.checkContract(e)
+	if err != nil {
+		return err
+	}
+	switch {
+	case e.Kind == source.ListMetadata && e.Key == keyUser:
+		if user, ok := User(e.Value); ok {
+			key := slotKey{contract, e.Subject}
+			users[key] = append(users[key], user)
+		}
+	case e.Kind == source.Transfer && e.Subject == x.token:
+		x.accounts[site.Address(e.Value)] = true
+	case e.Kind == source.Location && e.Subject == x.token:
+		var t token
+		x.last = nil
+		if x.all.locate(&t, e.Value) == "" {
+			x.last = &t.slot
+			x.lists[t.slot] = &List{}
+		}
+	}
+	return nil
+}
+
+func (x *explainer) explain(e source.Event) error {
+	contract, err := x.all.checkContract(e)
+	if err != nil {
+		return err
+	}
+	key := slotKey{contract, e.Subject}
+	var what string
+	switch e.Kind {
+	case source.Transfer, source.Location:
+		if e.Subject != x.token {
+			return nil
+		}
+		what = x.tokenEvent(e)
+	case source.AccountMetadata:
+		if !x.concernsPrimary(e) {
+			return nil
+		}
+		what = x.primaryEvent(e)
+	case source.Op, source.ListMetadata:
+		if x.lists[key] == nil {
+			return nil
+		}
+		what = x.slotEvent(e, x.lists[key])
+		if x.last == nil || *x.last != key {
+			what += " (former slot)"
+		}
+	}
+	at := "not known"
+	if e.Time != source.NoTime {
+		at = time.UnixMilli(e.Time).UTC().Format(time.RFC3339Nano)
+	}
+	if _, err := fmt.Fprintf(x.out, "%10d %10d %6d  %-24s  %s\n", e.Contract.Chain, e.Block, e.Index, at, what); err != nil {
+		return err
+	}
+	return x.own.Add(e)
+}
+
+func (x *explainer) tokenEvent(e source.Event) string {
+	if e.Kind == source.Location {
+		place, ignored := ParseLocation(e.Value)
+		if ignored != "" {
+			return fmt.Sprintf("location %s: none (%s)", shortened(e.Value), ignored)
+		}
+		if _, known := x.all.contracts[place.Contract]; !known {
+			return fmt.Sprintf("location %s: none (%s)", describe(place), LocationPlace)
+		}
+		return "location " + describe(place)
+	}
+	to := site.Address(e.Value)
+	switch t, ok := x.own.tokens[x.token]; {
+	case to == site.Address{}:
+		return "burned"
+	case !ok || t.owner == site.Address{}:
+		return fmt.Sprintf("minted to %s", to)
+	}
+	return fmt.Sprintf("transferred to %s", to)
+}
+
+// concernsPrimary reports whether an event of account metadata sets the primary list of an account
+// of the list, or of one that names the list or did so.
+func (x *explainer) concernsPrimary(e source.Event) bool {
+	if e.Key != keyPrimaryList {
+		return false
+	}
+	if named, ok := primary(e.Value); ok && named == x.token {
+		x.accounts[accountOf(e)] = true
+	}
+	return x.accounts[accountOf(e)]
+}
+
+func (x *explainer) primaryEvent(e source.Event) string {
+	text := fmt.Sprintf("primary list of %s: ", accountOf(e))
+	if token, ok := PrimaryList(e.Value); ok {
+		return text + token
+	}
+	if ignored := primaryIgnored(e.Value); ignored != "" {
+		return fmt.Sprintf("%snone, for %s (%s)", text, shortened(e.Value), ignored)
+	}
+	return text + "none"
+}
+
+func (x *explainer) slotEvent(e source.Event, list *List) string {
+	if e.Kind == source.Op {
+		return operationEvent(e, list)
+	}
+	switch e.Key {
+	case keyUser:
+		user, ok := User(e.Value)
+		switch ignored := userIgnored(e.Value); {
+		case ignored != "":
+			return fmt.Sprintf("user %s: none (%s)", shortened(e.Value), ignored)
+		case ok:
+			return fmt.Sprintf("user %s", user)
+		}
+		return "user: none"
+	case keyManager:
+		return fmt.Sprintf("manager %s, which is in no snapshot", shortened(e.Value))
+	}
+	return fmt.Sprintf("metadata %s: ignored (%s)", site.Quoted(e.Key), OtherKey)
+}
+
+func operationEvent(e source.Event, list *List) string {
+	o, ignored := parseOp(e.Value)
+	if ignored != "" {
+		return fmt.Sprintf("operation %s: ignored (%s)", shortened(e.Value), ignored)
+	}
+	verb := [...]string{addRecord: "add", removeRecord: "remove", addTag: "tag", removeTag: "untag"}[o.code]
+	record := shortened(o.record)
+	if o.isAddress() {
+		record = site.Address(o.record[recordHeader:]).String()
+	}
+	if o.tag != nil {
+		record += " " + fmt.Sprintf("%q", o.tag)
+	}
+	return fmt.Sprintf("%s %s: %s", verb, record, list.apply(o, e.Time))
+}
+
+// state writes what all the events lead to.
+func (x *explainer) state() {
+	fmt.Fprintf(x.out, "\nlist      %s\n", x.token.Decimal())
+	t, ok := x.own.tokens[x.token]
+	if !ok || t.owner == (site.Address{}) {
+		fmt.Fprintf(x.out, "does not exist: it was never minted, or was burned\n")
+		return
+	}
+	account, user, location, records := t.owner, "none", "none", 0
+	if t.placed {
+		location = describe(x.place(t.slot))
+		records = len(x.lists[t.slot].Records())
+		if s, ok := x.own.slots[t.slot]; ok && s.user != (site.Address{}) {
+			account, user = s.user, s.user.String()
+		}
+	}
+	fmt.Fprintf(x.out, "owner     %s\nuser      %s\nlocation  %s\nrecords   %d\n", t.owner, user, location, records)
+	switch named, ok := x.own.primary[account]; {
+	case !ok:
+		fmt.Fprintf(x.out, "primary   no: %s names no primary list\n", account)
+	case named != x.token:
+		fmt.Fprintf(x.out, "primary   no: %s names list %s\n", account, named.Decimal())
+	default:
+		fmt.Fprintf(x.out, "primary   yes, of %s\n", account)
+	}
+}
+
+// place is what a slotKey stands for.
+func (x *explainer) place(key slotKey) source.Place {
+	p := source.Place{Slot: key.slot}
+	for contract, n := range x.own.contracts {
+		if n == key.contract {
+			p.Contract = contract
+		}
+	}
+	return p
+}
+
+func describe(p source.Place) string {
+	return fmt.Sprintf("chain %d, contract %s, slot %s", p.Chain, p.Address, p.Slot)
+}
+
+// shortened is bytes in hexadecimal, of which long ones are cut.
+func shortened(b []byte) string {
+	const most = 100
+	if len(b) > most {
+		return fmt.Sprintf("0x%x… (%d bytes)", b[:most], len(b))
+	}
+	return fmt.Sprintf("0x%x", b)
+}

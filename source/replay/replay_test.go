@@ -1,0 +1,286 @@
+package replay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/replay"
+)
+
+// The contracts of the tests. As in production, two chains have a contract at one address.
+var (
+	registry  = source.Contract{Chain: 8453, Address: account(0xa1)}
+	accounts  = source.Contract{Chain: 8453, Address: account(0xa2)}
+	records   = source.Contract{Chain: 8453, Address: account(0xa3)}
+	elsewhere = source.Contract{Chain: 1, Address: account(0xa2)}
+)
+
+func deployment() *source.Deployment {
+	return &source.Deployment{Chains: []source.Chain{
+		{
+			ID: 8453, Registry: &source.Start{Address: registry.Address}, Accounts: &source.Start{Address: accounts.Address},
+			Records: []source.Start{{Address: records.Address}},
+		},
+		{ID: 1, Records: []source.Start{{Address: elsewhere.Address}}},
+	}}
+}
+
+func word(n byte) source.Word { return source.Word{31: n} }
+
+// place is a slot of the records contract.
+func place(slot byte) source.Place { return source.Place{Contract: records, Slot: word(slot)} }
+
+// Events without their position, which the tests number.
+
+func transfer(token, to byte) source.Event {
+	a := account(to)
+	return source.Event{Kind: source.Transfer, Contract: registry, Subject: word(token), Value: a[:]}
+}
+
+func locate(token byte, location []byte) source.Event {
+	return source.Event{Kind: source.Location, Contract: registry, Subject: word(token), Value: location}
+}
+
+func primary(account byte, value ...byte) source.Event {
+	return metadata(account, "primary-list", value)
+}
+
+func metadata(of byte, key string, value []byte) source.Event {
+	e := source.Event{Kind: source.AccountMetadata, Contract: accounts, Key: key, Value: value}
+	a := account(of)
+	copy(e.Subject[12:], a[:])
+	return e
+}
+
+func slotMetadata(at source.Place, key string, value []byte) source.Event {
+	return source.Event{Kind: source.ListMetadata, Contract: at.Contract, Subject: at.Slot, Key: key, Value: value}
+}
+
+func user(at source.Place, n byte) source.Event {
+	a := account(n)
+	return slotMetadata(at, "user", a[:])
+}
+
+func operate(at source.Place, op []byte) source.Event {
+	return source.Event{Kind: source.Op, Contract: at.Contract, Subject: at.Slot, Value: op}
+}
+
+// number gives events positions: three to a block, of which number n has the time n.
+func number(events ...source.Event) []source.Event {
+	for i := range events {
+		events[i].Block, events[i].Index, events[i].Time = uint64(i/3), uint32(i%3), int64(i/3)
+	}
+	return events
+}
+
+// rows collects rows as text, as show does.
+type rows struct {
+	lists   []string
+	records map[string]string // by list
+}
+
+func (r *rows) WriteList(l snapshot.List) error {
+	text := fmt.Sprintf("%s:%x", l.TokenID, l.Owner[0])
+	if l.User != nil {
+		text += fmt.Sprintf("/%x", l.User[0])
+	}
+	r.lists = append(r.lists, text)
+	return nil
+}
+
+func (r *rows) WriteRecord(record snapshot.Record) error {
+	if r.records == nil {
+		r.records = map[string]string{}
+	}
+	r.records[record.TokenID] = strings.TrimSpace(r.records[record.TokenID] + " " + show([]snapshot.Record{record}))
+	return nil
+}
+
+// String is the lists, then the records of each.
+func (r *rows) String() string {
+	text := slices.Clone(r.lists)
+	for _, list := range slices.SortedFunc(maps.Keys(r.records), site.CompareTokenIDs) {
+		text = append(text, fmt.Sprintf("%s=%s", list, r.records[list]))
+	}
+	return strings.Join(text, " ")
+}
+
+func replayed(t *testing.T, events []source.Event) (*rows, *source.Graph, *replay.Report) {
+	t.Helper()
+	r := replay.New(deployment())
+	for _, e := range events {
+		value := slices.Clone(e.Value)
+		e.Value = value
+		if err := r.Add(e); err != nil {
+			t.Fatal(err)
+		}
+		for i := range value {
+			value[i] ^= 0xff // valid until the next event only
+		}
+	}
+	var got rows
+	g, err := r.Write(t.Context(), &got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &got, g, r.Report()
+}
+
+func TestReplay(t *testing.T) {
+	at5, at6 := place(5), place(6)
+	there5 := source.Place{Contract: elsewhere, Slot: word(5)}
+	unknown := source.Place{Contract: source.Contract{Chain: 1, Address: records.Address}, Slot: word(5)}
+	wide := location(at5)
+	wide[2] = 1
+	a := account(0x1f)
+	for name, test := range map[string]struct {
+		events []source.Event
+		want   string
+	}{
+		"nothing":      {},
+		"not minted":   {[]source.Event{locate(1, location(at5)), operate(at5, op(add, 1))}, ""},
+		"minted":       {[]source.Event{transfer(0, 0x10)}, "0:10"},
+		"transferred":  {[]source.Event{transfer(1, 0x10), transfer(1, 0x11)}, "1:11"},
+		"burned":       {[]source.Event{transfer(1, 0x10), transfer(1, 0)}, ""},
+		"by token id":  {[]source.Event{transfer(10, 1), transfer(9, 2), transfer(255, 3)}, "9:2 10:1 255:3"},
+		"easy mint":    {[]source.Event{transfer(1, 0x10), locate(1, location(at5)), primary(0x10, bytesOf(32)...), slotMetadata(at5, "manager", a[:]), user(at5, 0x10), operate(at5, op(add, 7))}, "1:10/10 1=7@1"},
+		"before mint":  {[]source.Event{user(at5, 0x11), operate(at5, op(add, 7)), locate(1, location(at5)), transfer(1, 0x10)}, "1:10/11 1=7@0"},
+		"other chain":  {[]source.Event{transfer(1, 0x10), locate(1, location(there5)), operate(at5, op(add, 1)), operate(there5, op(add, 2)), user(at5, 3), user(there5, 4)}, "1:10/4 1=2@1"},
+		"moved":        {[]source.Event{transfer(1, 0x10), locate(1, location(at5)), user(at5, 3), operate(at5, op(add, 1)), operate(at6, op(add, 2)), locate(1, location(at6))}, "1:10 1=2@1"},
+		"moved back":   {[]source.Event{transfer(1, 0x10), locate(1, location(at5)), operate(at5, op(add, 1)), locate(1, location(at6)), locate(1, location(at5)), user(at5, 3)}, "1:10/3 1=1@0"},
+		"shared slot":  {[]source.Event{transfer(2, 0x10), transfer(1, 0x11), transfer(3, 0x11), locate(1, location(at5)), locate(2, location(at5)), user(at5, 3), operate(at5, op(add, 1)), operate(at5, op(add, 2))}, "1:11/3 2:10/3 3:11 1=1@2 2@2 2=1@2 2@2"},
+		"empty slot":   {[]source.Event{transfer(1, 0x10), locate(1, location(at5))}, "1:10"},
+		"bad location": {[]source.Event{transfer(1, 0x10), locate(1, location(at5)), user(at5, 3), operate(at5, op(add, 1)), locate(1, location(at5)[:85])}, "1:10"},
+		"no location":  {[]source.Event{transfer(1, 0x10), locate(1, location(at5)), user(at5, 3), locate(1, nil)}, "1:10"},
+		"unknown":      {[]source.Event{transfer(1, 0x10), locate(1, location(unknown)), user(at5, 3)}, "1:10"},
+		"wide chain":   {[]source.Event{transfer(1, 0x10), locate(1, wide), user(at5, 3)}, "1:10"},
+		"long user":    {[]source.Event{transfer(1, 0x10), locate(1, location(at5)), user(at5, 3), slotMetadata(at5, "user", bytesOf(32))}, "1:10"},
+		"zero user":    {[]source.Event{transfer(1, 0x10), locate(1, location(at5)), user(at5, 3), user(at5, 0)}, "1:10"},
+		"other key":    {[]source.Event{transfer(1, 0x10), locate(1, location(at5)), user(at5, 3), slotMetadata(at5, "User", a[:])}, "1:10/3"},
+		"slot 0":       {[]source.Event{transfer(1, 0x10), operate(place(0), op(add, 1)), user(place(0), 3)}, "1:10"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _, _ := replayed(t, number(test.events...))
+			if got.String() != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestGraph(t *testing.T) {
+	at5, at6 := place(5), place(6)
+	token := bytesOf(31)
+	_, g, report := replayed(t, number(
+		transfer(1, 0x10), locate(1, location(at5)), user(at5, 0x20),
+		transfer(2, 0x11), locate(2, location(at6)),
+		transfer(3, 0x12), locate(3, location(at6)),
+		operate(at5, op(add, 1)), operate(at5, op(add, 2)), operate(at5, op(tag, 2, "block")),
+		operate(at6, op(add, 2)), operate(at6, op(add, 3)), operate(at6, op(tag, 3, "mute")), operate(at6, op(add, 4)), operate(at6, op(tag, 4, "Mute")),
+		operate(at6, append([]byte{1, add, 2, 1}, bytesOf(20)...)),
+		operate(place(7), op(add, 9)), operate(at5, op(9, 9)), operate(at5, op(tag, 1)),
+		primary(0x10, append(token, 200)...), primary(0x11, append(token, 1)...), primary(0x11),
+		primary(0x12, append(token, 3)...), primary(0x12, 3), primary(0x20, bytesOf(32)...), metadata(0x20, "other", bytesOf(32)),
+	))
+	if want := (map[site.Address]string{account(0x10): "200", account(0x20): "0"}); !maps.Equal(g.Primary, want) {
+		t.Errorf("Primary: got %v, want %v", g.Primary, want)
+	}
+	want := map[site.Address]uint32{
+		account(0x20): 0, account(0x11): 0, account(0x12): 0, // accounts of lists
+		account(1): 1, account(2): 2, account(4): 2,
+	}
+	if !maps.Equal(g.Held, want) {
+		t.Errorf("Held: got %v, want %v", g.Held, want)
+	}
+	ignored := map[replay.Reason]uint64{replay.NoList: 1, replay.OpCode: 1, replay.TagEmpty: 1, replay.PrimaryLength: 1, replay.OtherKey: 1}
+	if !maps.Equal(report.Ignored, ignored) {
+		t.Errorf("Ignored: got %v, want %v", report.Ignored, ignored)
+	}
+	if report.Events != 26 || report.ListOps != 12 || g.ListOps != 12 || report.Lists != 3 || report.Records != 10 {
+		t.Errorf("got %+v", report)
+	}
+	text := "events            26, of which 12 are operations\nlists              3\nrecords           10\n" +
+		"ignored            1 (empty tag)\n"
+	if got := report.String(); !strings.HasPrefix(got, text) {
+		t.Errorf("String: got\n%s\nwant\n%s", got, text)
+	}
+}
+
+// What a source delivers out of order, twice, or from another contract must not become a snapshot.
+func TestAddRefuses(t *testing.T) {
+	at := func(block uint64, index uint32, e source.Event) source.Event {
+		e.Block, e.Index = block, index
+		return e
+	}
+	first := at(5, 5, operate(place(1), op(add, 1)))
+	foreign := records
+	foreign.Chain = 1
+	for name, test := range map[string]struct {
+		event source.Event
+		want  string
+	}{
+		"twice":         {first, "order of the chain"},
+		"earlier block": {at(4, 9, operate(place(1), op(add, 1))), "order of the chain"},
+		"earlier log":   {at(5, 4, transfer(1, 1)), "order of the chain"},
+		"contract":      {at(6, 0, operate(source.Place{Contract: registry}, op(add, 1))), "not a contract"},
+		"chain":         {at(6, 0, operate(source.Place{Contract: foreign}, op(add, 1))), "not a contract"},
+		"kind":          {at(6, 0, source.Event{Kind: source.Transfer, Contract: records, Value: bytesOf(20)}), "not a contract"},
+		"unknown kind":  {at(6, 0, source.Event{Contract: records}), "unknown kind"},
+		"short owner":   {at(6, 0, source.Event{Kind: source.Transfer, Contract: registry, Value: bytesOf(19)}), "19 bytes"},
+	} {
+		r := replay.New(deployment())
+		if err := r.Add(first); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Add(test.event); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want an error with %q", name, err, test.want)
+		}
+	}
+	r := replay.New(deployment())
+	for _, e := range []source.Event{first, at(1, 0, operate(source.Place{Contract: elsewhere}, op(add, 1))), at(5, 6, transfer(1, 1))} {
+		if err := r.Add(e); err != nil {
+			t.Errorf("chains have orders of their own: %v", err)
+		}
+	}
+}
+
+func TestWriteStops(t *testing.T) {
+	r := replay.New(deployment())
+	for _, e := range number(transfer(1, 1), locate(1, location(place(1))), operate(place(1), op(add, 1))) {
+		if err := r.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.Write(cancelled, &rows{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: got %v", err)
+	}
+	for _, full := range []failing{{lists: true}, {}} {
+		if _, err := r.Write(t.Context(), full); !errors.Is(err, errFull) {
+			t.Errorf("%+v: got %v, want %v", full, err, errFull)
+		}
+	}
+}
+
+var errFull = errors.New("no space left")
+
+// failing fails to write lists, or records.
+type failing struct{ lists bool }
+
+func (f failing) WriteList(snapshot.List) error {
+	if f.lists {
+		return errFull
+	}
+	return nil
+}
+
+func (failing) WriteRecord(snapshot.Record) error { return errFull }
