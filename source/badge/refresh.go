@@ -20,13 +20,14 @@ import (
 )
 
 const (
-	pace        = 150 * time.Millisecond // between requests: the API has no documented limit, and wants none tested
-	limitedPace = time.Second            // once it has limited the rate
-	pageTokens  = 300                    // the most that the API sends
-	mostTokens  = 5_000_000              // of an event, so that a wrong total ends
-	listings    = 3                      // of an event whose owners change meanwhile
-	maxAnswer   = 4 << 20                // bytes
-	doubtFrom   = 20                     // known badges; if so many were asked for and most are gone, none is dropped
+	pace         = 150 * time.Millisecond // between requests: the API has no documented limit, and wants none tested
+	limitedPace  = time.Second            // once it has limited the rate
+	pageTokens   = 300                    // the most that the API sends
+	mostTokens   = 5_000_000              // of an event, so that a wrong total ends
+	listings     = 3                      // of an event whose owners change meanwhile
+	maxAnswer    = 4 << 20                // bytes
+	mostFailures = 20                     // unusable answers about accounts in a row, before the run gives up
+	doubtFrom    = 20                     // known badges; if so many were asked for and most are gone, none is dropped
 )
 
 var (
@@ -46,6 +47,7 @@ type refresher struct {
 	gone        []string // keys of badges that accounts have no more
 	knownAsked  int      // known badges that were asked for by account
 	knownAbsent int      // of those, the ones that are gone
+	failures    int      // unusable answers about accounts, in a row
 }
 
 func newRefresher(o Options, client *upstream.Client, kept *store.Store[meta]) *refresher {
@@ -58,47 +60,42 @@ func newRefresher(o Options, client *upstream.Client, kept *store.Store[meta]) *
 
 // run asks as long as the budget allows.
 func (r *refresher) run(ctx context.Context) error {
-	err := r.events(ctx)
-	if errors.Is(err, upstream.ErrGaveUp) {
-		r.report.GaveUp = err.Error()
-		return nil
-	} else if errors.Is(err, upstream.ErrSpent) {
-		r.report.GaveUp = err.Error()
+	byAccount, err := r.events(ctx)
+	if err == nil {
+		err = r.askAccounts(ctx, byAccount)
+	}
+	if errors.Is(err, upstream.ErrGaveUp) || errors.Is(err, upstream.ErrSpent) {
+		r.report.Stopped = err.Error()
 		return nil
 	}
 	return err
 }
 
-// events asks about the events, then about accounts where the API does not list owners.
-func (r *refresher) events(ctx context.Context) error {
+// events asks about the events and their owners. It returns those whose owners the API does not list.
+func (r *refresher) events(ctx context.Context) (byAccount []*EventReport, err error) {
 	r.o.Progress.Stage("events", int64(len(r.o.Events)))
 	defer r.o.Progress.End()
-	var byAccount []*EventReport
 	listed := false
 	for i := range r.report.Events {
 		e := &r.report.Events[i]
-		described, err := r.describe(ctx, e)
-		if err != nil {
-			return err
+		if err := r.describe(ctx, e); err != nil {
+			return nil, err
 		}
-		err = r.listOwners(ctx, e)
+		err := r.listOwners(ctx, e)
 		switch {
 		case errors.Is(err, errNoBulk):
-			if described || !listed {
-				byAccount = append(byAccount, e)
-			}
+			byAccount = append(byAccount, e)
 		case err != nil:
-			return err
+			return nil, err
 		default:
 			listed = true
 		}
 		r.o.Progress.Add(1)
 	}
-	if listed { // then an event without owners and without a description does not exist
+	if listed { // then the API lists owners, and an event without a description does not exist
 		byAccount = slices.DeleteFunc(byAccount, func(e *EventReport) bool { return e.Failed[reasonUnknown] > 0 })
 	}
-	r.o.Progress.End()
-	return r.askAccounts(ctx, byAccount)
+	return byAccount, nil
 }
 
 // Reasons of failures.
@@ -141,16 +138,16 @@ func (r *refresher) get(ctx context.Context, path string, query url.Values) ([]b
 	return nil, fmt.Errorf("%w: status %d", errStatus, answer.Status)
 }
 
-// describe asks for the description of an event. ok is false if there is none.
-func (r *refresher) describe(ctx context.Context, e *EventReport) (ok bool, err error) {
+// describe asks for the description of an event.
+func (r *refresher) describe(ctx context.Context, e *EventReport) error {
 	body, err := r.get(ctx, "/events/id/"+e.ID, nil)
 	if errors.Is(err, errAbsent) {
 		e.Failed[reasonUnknown]++
-		return false, nil
+		return nil
 	} else if err != nil {
-		return true, e.failed(err)
+		return e.failed(err)
 	}
-	return true, e.failed(r.keepEvent(e.ID, body))
+	return e.failed(r.keepEvent(e.ID, body))
 }
 
 // keepEvent keeps the description of an event. The error wraps errStatus if it is invalid.
@@ -197,6 +194,7 @@ func (r *refresher) owners(ctx context.Context, id string) (owners map[site.Addr
 		if err != nil {
 			return nil, false, err
 		}
+		before := len(tokens)
 		for _, t := range p.Tokens {
 			token, owner, err := t.decode()
 			if err != nil {
@@ -208,7 +206,7 @@ func (r *refresher) owners(ctx context.Context, id string) (owners map[site.Addr
 			}
 		}
 		offset += len(p.Tokens)
-		if len(p.Tokens) == 0 || offset >= p.Total {
+		if len(tokens) == before || offset >= p.Total {
 			return owners, len(tokens) == p.Total, nil
 		}
 	}
@@ -313,9 +311,13 @@ func (r *refresher) askAccounts(ctx context.Context, events []*EventReport) erro
 		return cmp.Or(cmp.Compare(a.asked, b.asked), cmp.Compare(b.lists, a.lists), slices.Compare(a.address[:], b.address[:]), cmp.Compare(a.event.ID, b.event.ID))
 	})
 	r.o.Progress.Stage("badges", int64(len(all)))
+	defer r.o.Progress.End()
 	for _, q := range all {
 		if err := r.scan(ctx, q); err != nil {
 			return err
+		}
+		if r.failures >= mostFailures {
+			return fmt.Errorf("%w: the last %d answers were unusable", upstream.ErrGaveUp, r.failures)
 		}
 		q.event.Left--
 		r.o.Progress.Add(1)
@@ -348,11 +350,14 @@ func (r *refresher) scan(ctx context.Context, q question) error {
 		}
 	} else if err = q.event.failed(err); err != nil {
 		return err
+	} else {
+		r.failures++
 	}
 	return r.store.Put(key, meta{asked, old.Token}, nil)
 }
 
 func (r *refresher) answered(old meta, absent bool) {
+	r.failures = 0
 	if old.Token == "" {
 		return
 	}

@@ -15,7 +15,7 @@ type Report struct {
 	Requests int           `json:"requests"`       // also those that failed
 	Bytes    int64         `json:"bytes"`          // of answers
 	Waited   float64       `json:"waited_seconds"` // because of rate limits and failures
-	GaveUp   string        `json:"gave_up"`        // why the API was not asked any longer; "" if it was
+	Stopped  string        `json:"stopped"`        // why not all was asked, such as a spent budget; "" if it was
 }
 
 // An EventReport says what a refresh has done about one event.
@@ -24,7 +24,7 @@ type EventReport struct {
 	Known   bool           `json:"known"`   // its description is kept; without it, the event is in no snapshot
 	Bulk    bool           `json:"bulk"`    // the API lists owners by event
 	Asked   int            `json:"asked"`   // accounts that it answered about, one by one
-	Left    int            `json:"left"`    // accounts that were not asked about, because of the budget or of GaveUp
+	Left    int            `json:"left"`    // accounts that were not asked about, because of the budget or of Stopped
 	Failed  map[string]int `json:"failed"`  // requests without a usable answer, by reason
 	Example string         `json:"example"` // the first of them; "" for none
 	Badges  int            `json:"badges"`  // that are kept
@@ -57,8 +57,8 @@ func (r *Report) String() string {
 	if r.Doubted > 0 {
 		fmt.Fprintf(&b, "kept      %d badges that are said to be gone: the API knew hardly any in this run\n", r.Doubted)
 	}
-	if r.GaveUp != "" {
-		fmt.Fprintf(&b, "stopped   %s\n", r.GaveUp)
+	if r.Stopped != "" {
+		fmt.Fprintf(&b, "stopped   %s\n", r.Stopped)
 	}
 	return b.String()
 }

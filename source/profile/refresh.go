@@ -27,6 +27,7 @@ const (
 	singlesAtOnce   = 4       // requests for one account, at a time
 	bulkPerMinute   = 9       // requests of a minute, where the worker limits them
 	singlePerMinute = 160
+	mostFailures    = 20 // requests for one account that fail in a row, before the run gives up
 )
 
 // A refresher asks a worker. Its fields are guarded by mu while requests are made side by side.
@@ -43,6 +44,7 @@ type refresher struct {
 	gone        []string       // keys of profiles to drop
 	knownAsked  int            // known profiles that were asked for
 	knownAbsent int            // of those, the ones that the worker has no more
+	failures    int            // of requests for one account, in a row
 }
 
 // errStopped says that the worker does not answer requests like these at all.
@@ -67,10 +69,8 @@ func (r *refresher) ask(ctx context.Context) error {
 	}
 	r.report.Left = len(r.queue) + len(r.alone)
 	r.report.Bulk = r.size
-	if errors.Is(err, upstream.ErrGaveUp) {
-		r.report.GaveUp = err.Error()
-		return nil
-	} else if errors.Is(err, upstream.ErrSpent) {
+	if errors.Is(err, upstream.ErrGaveUp) || errors.Is(err, upstream.ErrSpent) {
+		r.report.Stopped = err.Error()
 		return nil
 	}
 	return err
@@ -213,11 +213,16 @@ func (r *refresher) took(address site.Address, entry json.RawMessage, err error)
 	defer r.mu.Unlock()
 	switch {
 	case errors.Is(err, upstream.ErrFailed):
+		if r.failures++; r.failures > mostFailures {
+			r.alone = append(r.alone, address)
+			return fmt.Errorf("%w: the last %d requests failed: %w", upstream.ErrGaveUp, r.failures, err)
+		}
 		err = r.fail(address, "no answer", err)
 	case err != nil:
 		r.alone = append(r.alone, address)
 		return err
 	default:
+		r.failures = 0
 		err = r.take(address, entry)
 	}
 	return errors.Join(err, r.store.Flush())

@@ -23,14 +23,14 @@ type Report struct {
 	Doubted  int            `json:"doubted"`        // profiles that were not dropped because the worker knew hardly any
 	Failed   map[string]int `json:"failed"`         // accounts without a usable answer, by reason
 	Examples []string       `json:"examples"`       // of them, the first 10
-	Left     int            `json:"left"`           // accounts that were not asked about, because of the budget or of GaveUp
+	Left     int            `json:"left"`           // accounts that were not asked about, because of the budget or of Stopped
 	NeverYet int            `json:"never_asked"`    // of all wanted ones, those of which nothing is known yet
 	Known    int            `json:"known"`          // profiles that are kept
 	Bulk     int            `json:"bulk"`           // accounts in a request at most; 1 without bulk requests
 	Requests int            `json:"requests"`       // also those that failed
 	Bytes    int64          `json:"bytes"`          // of answers
 	Waited   float64        `json:"waited_seconds"` // because of rate limits and failures
-	GaveUp   string         `json:"gave_up"`        // why the worker was not asked any longer; "" if it was
+	Stopped  string         `json:"stopped"`        // why not all were asked about, such as a spent budget; "" if they were
 }
 
 // String is the report for people, with a line end.
@@ -51,8 +51,8 @@ func (r *Report) String() string {
 	if r.Doubted > 0 {
 		fmt.Fprintf(&b, "kept      %d profiles that are said to be gone: the worker knew hardly any in this run\n", r.Doubted)
 	}
-	if r.GaveUp != "" {
-		fmt.Fprintf(&b, "stopped   %s\n", r.GaveUp)
+	if r.Stopped != "" {
+		fmt.Fprintf(&b, "stopped   %s\n", r.Stopped)
 	}
 	if r.Left > 0 {
 		fmt.Fprintf(&b, "left      %d accounts for the next run, %d of them for the first time\n", r.Left, r.NeverYet)
