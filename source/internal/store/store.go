@@ -37,7 +37,7 @@ const (
 	journalName = "journal.ndjson"
 	lockName    = "lock"
 
-	bufferSize = 1 << 20
+	bufferSize = 128 << 10
 )
 
 // A Store has entries of a key, a small Meta, which is kept in memory, and a body, which is not. It is

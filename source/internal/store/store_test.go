@@ -155,24 +155,23 @@ func TestCutJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range len(whole) + 1 {
-		for _, rest := range []string{"", "\x00\x00\x00"} {
-			if err := os.WriteFile(journal, append(slices.Clone(whole[:n]), rest...), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			s := open(t, folder)
-			if got, want := len(s.Keys()), bytes.Count(whole[:n], []byte{'\n'}); got != want {
-				t.Fatalf("cut after %d bytes: got %d entries, want %d", n, got, want)
-			}
-			if err := s.Put("new", meta{9}, nil); err != nil {
-				t.Fatal(err)
-			}
-			closed(t, s)
-			s = open(t, folder)
-			if m, _, _ := s.Meta("new"); m.N != 9 {
-				t.Fatalf("cut after %d bytes, then put: got %v, want 9", n, m)
-			}
-			closed(t, s)
+		rest := []string{"", "\x00\x00\x00"}[n%2]
+		if err := os.WriteFile(journal, append(slices.Clone(whole[:n]), rest...), 0o644); err != nil {
+			t.Fatal(err)
 		}
+		s := open(t, folder)
+		if got, want := len(s.Keys()), bytes.Count(whole[:n], []byte{'\n'}); got != want {
+			t.Fatalf("cut after %d bytes: got %d entries, want %d", n, got, want)
+		}
+		if err := s.Put("new", meta{9}, nil); err != nil {
+			t.Fatal(err)
+		}
+		closed(t, s)
+		s = open(t, folder)
+		if m, _, _ := s.Meta("new"); m.N != 9 {
+			t.Fatalf("cut after %d bytes, then put: got %v, want 9", n, m)
+		}
+		closed(t, s)
 	}
 }
 
