@@ -160,7 +160,7 @@ func entriesOf(body []byte, batch []site.Address) ([]json.RawMessage, error) {
 		Length   int               `json:"response_length"`
 		Response []json.RawMessage `json:"response"`
 	}
-	if err := site.DecodeObject(bytes.TrimSpace(body), &in); err != nil || in.Length != len(batch) || len(in.Response) != len(batch) {
+	if err := json.Unmarshal(body, &in); err != nil || in.Length != len(batch) || len(in.Response) != len(batch) {
 		return nil, errNoBulk
 	}
 	for i, entry := range in.Response {
