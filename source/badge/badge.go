@@ -23,7 +23,7 @@ import (
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/internal/store"
-	"github.com/followpress/followpress/source/internal/upstream"
+	"github.com/followpress/followpress/source/internal/ask"
 )
 
 // Options are options of Refresh.
@@ -87,7 +87,7 @@ func Refresh(ctx context.Context, o Options) (_ *Report, err error) {
 	if o.Key != "" {
 		header.Set(headerKey, o.Key)
 	}
-	client, err := upstream.New(upstream.Options{URL: o.URL, Header: header, Budget: o.Budget, Log: o.Log, Transport: o.Transport})
+	client, err := ask.New(ask.Options{URL: o.URL, Header: header, Budget: o.Budget, Log: o.Log, Transport: o.Transport})
 	if err != nil {
 		return nil, fmt.Errorf("badges: %w", err)
 	}

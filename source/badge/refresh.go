@@ -16,7 +16,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source/internal/store"
-	"github.com/followpress/followpress/source/internal/upstream"
+	"github.com/followpress/followpress/source/internal/ask"
 )
 
 const (
@@ -39,8 +39,8 @@ var (
 // A refresher asks the API.
 type refresher struct {
 	o      Options
-	client *upstream.Client
-	lane   *upstream.Lane
+	client *ask.Client
+	lane   *ask.Lane
 	store  *store.Store[meta]
 	report *Report
 
@@ -50,7 +50,7 @@ type refresher struct {
 	failures    int      // unusable answers about accounts, in a row
 }
 
-func newRefresher(o Options, client *upstream.Client, kept *store.Store[meta]) *refresher {
+func newRefresher(o Options, client *ask.Client, kept *store.Store[meta]) *refresher {
 	r := &refresher{o: o, client: client, lane: client.Lane(pace, limitedPace), store: kept, report: &Report{Events: []EventReport{}}}
 	for _, id := range o.Events {
 		r.report.Events = append(r.report.Events, EventReport{ID: id, Failed: map[string]int{}})
@@ -64,7 +64,7 @@ func (r *refresher) run(ctx context.Context) error {
 	if err == nil {
 		err = r.askAccounts(ctx, byAccount)
 	}
-	if errors.Is(err, upstream.ErrGaveUp) || errors.Is(err, upstream.ErrSpent) {
+	if errors.Is(err, ask.ErrGaveUp) || errors.Is(err, ask.ErrSpent) {
 		r.report.Stopped = err.Error()
 		return nil
 	}
@@ -108,7 +108,7 @@ const (
 // failed counts a failure that leaves what is kept as it is. It returns errors that end the run.
 func (e *EventReport) failed(err error) error {
 	switch {
-	case errors.Is(err, upstream.ErrFailed):
+	case errors.Is(err, ask.ErrFailed):
 		e.Failed[reasonNone]++
 	case errors.Is(err, errStatus):
 		e.Failed[reasonInvalid]++
@@ -317,7 +317,7 @@ func (r *refresher) askAccounts(ctx context.Context, events []*EventReport) erro
 			return err
 		}
 		if r.failures >= mostFailures {
-			return fmt.Errorf("%w: the last %d answers were unusable", upstream.ErrGaveUp, r.failures)
+			return fmt.Errorf("%w: the last %d answers were unusable", ask.ErrGaveUp, r.failures)
 		}
 		q.event.Left--
 		r.o.Progress.Add(1)

@@ -22,7 +22,7 @@ import (
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/internal/store"
-	"github.com/followpress/followpress/source/internal/upstream"
+	"github.com/followpress/followpress/source/internal/ask"
 )
 
 // Options are options of Refresh.
@@ -80,7 +80,7 @@ func folder(state string) string { return filepath.Join(state, "profiles") }
 // the options are wrong, or that ctx ended; what was answered before is kept then too. It wraps
 // ErrBusy if another run works on the same state.
 func Refresh(ctx context.Context, o Options) (_ *Report, err error) {
-	client, err := upstream.New(upstream.Options{URL: o.URL, Budget: o.Budget, Log: o.Log, Transport: o.Transport})
+	client, err := ask.New(ask.Options{URL: o.URL, Budget: o.Budget, Log: o.Log, Transport: o.Transport})
 	if err != nil {
 		return nil, fmt.Errorf("profiles: %w", err)
 	}

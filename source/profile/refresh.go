@@ -18,7 +18,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source/internal/store"
-	"github.com/followpress/followpress/source/internal/upstream"
+	"github.com/followpress/followpress/source/internal/ask"
 )
 
 const (
@@ -33,7 +33,7 @@ const (
 // A refresher asks a worker. Its fields are guarded by mu while requests are made side by side.
 type refresher struct {
 	o      Options
-	client *upstream.Client
+	client *ask.Client
 	size   int // accounts in a request; 1 without bulk requests
 
 	mu          sync.Mutex
@@ -48,7 +48,7 @@ type refresher struct {
 }
 
 // errStopped says that the worker does not answer requests like these at all.
-var errStopped = fmt.Errorf("%w: the worker refuses", upstream.ErrGaveUp)
+var errStopped = fmt.Errorf("%w: the worker refuses", ask.ErrGaveUp)
 
 // expected is how many accounts the budget may be enough for.
 func (r *refresher) expected() int64 {
@@ -69,7 +69,7 @@ func (r *refresher) ask(ctx context.Context) error {
 	}
 	r.report.Left = len(r.queue) + len(r.alone)
 	r.report.Bulk = r.size
-	if errors.Is(err, upstream.ErrGaveUp) || errors.Is(err, upstream.ErrSpent) {
+	if errors.Is(err, ask.ErrGaveUp) || errors.Is(err, ask.ErrSpent) {
 		r.report.Stopped = err.Error()
 		return nil
 	}
@@ -93,7 +93,7 @@ func (r *refresher) askBulk(ctx context.Context) error {
 		case errors.Is(err, errNoBulk):
 			r.size = 1
 			return nil
-		case errors.Is(err, upstream.ErrFailed): // one of them may be the reason
+		case errors.Is(err, ask.ErrFailed): // one of them may be the reason
 			r.alone = append(r.alone, batch...)
 		case err != nil:
 			return err
@@ -123,7 +123,7 @@ var atMost = regexp.MustCompile(`expected at most (\d{1,9})\b`)
 
 // bulk asks about accounts in one request. It returns an entry for each; or an error that is tooMany,
 // errNoBulk, or one of Lane.Get.
-func (r *refresher) bulk(ctx context.Context, lane *upstream.Lane, batch []site.Address) ([]json.RawMessage, error) {
+func (r *refresher) bulk(ctx context.Context, lane *ask.Lane, batch []site.Address) ([]json.RawMessage, error) {
 	query := url.Values{}
 	for _, address := range batch {
 		query.Add("addresses[]", address.String()) // unique and in lower case, so the worker keeps their order
@@ -141,7 +141,7 @@ func (r *refresher) bulk(ctx context.Context, lane *upstream.Lane, batch []site.
 				return nil, tooMany(n)
 			}
 		}
-		return nil, fmt.Errorf("%w: status 400", upstream.ErrFailed)
+		return nil, fmt.Errorf("%w: status 400", ask.ErrFailed)
 	case http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge:
 		if len(batch) > 1 {
 			return nil, tooMany(len(batch) / 2)
@@ -169,7 +169,7 @@ func entriesOf(body []byte, batch []site.Address) ([]json.RawMessage, error) {
 		}
 		_ = json.Unmarshal(entry, &whose) // take says what is wrong with it
 		if address, err := site.ParseAddress(whose.Address); err == nil && address != batch[i] {
-			return nil, fmt.Errorf("%w: the entries are in another order", upstream.ErrFailed)
+			return nil, fmt.Errorf("%w: the entries are in another order", ask.ErrFailed)
 		}
 	}
 	return in.Response, nil
@@ -212,10 +212,10 @@ func (r *refresher) took(address site.Address, entry json.RawMessage, err error)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case errors.Is(err, upstream.ErrFailed):
+	case errors.Is(err, ask.ErrFailed):
 		if r.failures++; r.failures > mostFailures {
 			r.alone = append(r.alone, address)
-			return fmt.Errorf("%w: the last %d requests failed: %w", upstream.ErrGaveUp, r.failures, err)
+			return fmt.Errorf("%w: the last %d requests failed: %w", ask.ErrGaveUp, r.failures, err)
 		}
 		err = r.fail(address, "no answer", err)
 	case err != nil:
@@ -229,7 +229,7 @@ func (r *refresher) took(address site.Address, entry json.RawMessage, err error)
 }
 
 // single asks about one account. The answer is a profile or an error in the form of a bulk entry.
-func single(ctx context.Context, lane *upstream.Lane, address site.Address) (json.RawMessage, error) {
+func single(ctx context.Context, lane *ask.Lane, address site.Address) (json.RawMessage, error) {
 	answer, err := lane.Get(ctx, "/a/"+address.String(), nil, profileMost)
 	if err != nil {
 		return nil, err
@@ -241,7 +241,7 @@ func single(ctx context.Context, lane *upstream.Lane, address site.Address) (jso
 		var in status
 		if err := json.Unmarshal(answer.Body, &in); err != nil || in.Status != answer.Status {
 			// Perhaps of a proxy, or of another service.
-			return nil, fmt.Errorf("%w: a status %d that is not the worker's", upstream.ErrFailed, answer.Status)
+			return nil, fmt.Errorf("%w: a status %d that is not the worker's", ask.ErrFailed, answer.Status)
 		}
 		in.Type = typeError
 		return json.Marshal(in)

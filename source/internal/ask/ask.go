@@ -1,6 +1,6 @@
-// Package upstream asks HTTP services for JSON within a budget: it waits when they limit the rate or
+// Package ask asks HTTP services for JSON within a budget: it waits when they limit the rate or
 // fail for a passing reason, and gives up when they keep failing.
-package upstream
+package ask
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package upstream_test
+package ask_test
 
 import (
 	"bytes"
@@ -19,16 +19,16 @@ import (
 
 	"github.com/followpress/followpress/fixtures/upstreams"
 	"github.com/followpress/followpress/source"
-	"github.com/followpress/followpress/source/internal/upstream"
+	"github.com/followpress/followpress/source/internal/ask"
 )
 
 const root = "https://user:secret@example.com/secret"
 
 // client asks a handler without a network.
-func client(t testing.TB, o upstream.Options, h http.HandlerFunc) *upstream.Client {
+func client(t testing.TB, o ask.Options, h http.HandlerFunc) *ask.Client {
 	t.Helper()
 	o.URL, o.Transport = root, upstreams.Transport(h)
-	c, err := upstream.New(o)
+	c, err := ask.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,21 +75,21 @@ func TestGet(t *testing.T) {
 		"a passing failure":           {[]http.HandlerFunc{status(502), status(200)}, 200, nil, 2, time.Second},
 		"a busy server":               {[]http.HandlerFunc{status(503, "Retry-After", "7"), status(200)}, 200, nil, 2, 7 * time.Second},
 		"cut off":                     {[]http.HandlerFunc{cut, cut, status(200)}, 200, nil, 3, 3 * time.Second},
-		"three failures":              {[]http.HandlerFunc{status(500)}, 0, upstream.ErrFailed, 3, 3 * time.Second},
-		"too long":                    {[]http.HandlerFunc{long}, 0, upstream.ErrFailed, 1, 0},
+		"three failures":              {[]http.HandlerFunc{status(500)}, 0, ask.ErrFailed, 3, 3 * time.Second},
+		"too long":                    {[]http.HandlerFunc{long}, 0, ask.ErrFailed, 1, 0},
 		"limited, seconds":            {[]http.HandlerFunc{status(429, "Retry-After", "30"), status(200)}, 200, nil, 2, 30 * time.Second},
 		"limited, a date":             {[]http.HandlerFunc{status(429, "Retry-After", "Sat, 01 Jan 2000 00:00:42 GMT"), status(200)}, 200, nil, 2, 42 * time.Second},
 		"limited, nothing":            {[]http.HandlerFunc{status(429), status(429), status(429), status(200)}, 200, nil, 4, (7 + 14 + 28) * time.Second},
 		"limited, nonsense":           {[]http.HandlerFunc{status(429, "Retry-After", "-3"), status(200)}, 200, nil, 2, 7 * time.Second},
-		"limited for ever":            {[]http.HandlerFunc{status(429)}, 0, upstream.ErrGaveUp, 13, 585 * time.Second},
-		"limited for a day":           {[]http.HandlerFunc{status(429, "Retry-After", "86400")}, 0, upstream.ErrGaveUp, 1, 0},
-		"busy for a day":              {[]http.HandlerFunc{status(503, "Retry-After", "86400")}, 0, upstream.ErrGaveUp, 1, 0},
+		"limited for ever":            {[]http.HandlerFunc{status(429)}, 0, ask.ErrGaveUp, 13, 585 * time.Second},
+		"limited for a day":           {[]http.HandlerFunc{status(429, "Retry-After", "86400")}, 0, ask.ErrGaveUp, 1, 0},
+		"busy for a day":              {[]http.HandlerFunc{status(503, "Retry-After", "86400")}, 0, ask.ErrGaveUp, 1, 0},
 		"a failure, then a 404":       {[]http.HandlerFunc{status(500), status(404)}, 404, nil, 2, time.Second},
 		"a long answer that is a 404": {[]http.HandlerFunc{inTurn(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(404); long(w, r) })}, 404, nil, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := client(t, upstream.Options{}, inTurn(tc.handlers...))
+				c := client(t, ask.Options{}, inTurn(tc.handlers...))
 				begun := time.Now()
 				answer, err := c.Lane(0, 7*time.Second).Get(t.Context(), "/path", url.Values{"q": {"secret"}}, 100)
 				if answer.Status != tc.status || !errors.Is(err, tc.err) {
@@ -112,25 +112,25 @@ func TestGet(t *testing.T) {
 // TestGiveUp: a service that keeps failing is not asked for ever, but one that answers now and then is.
 func TestGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := client(t, upstream.Options{}, status(500))
+		c := client(t, ask.Options{}, status(500))
 		lane := c.Lane(0, 0)
 		for range 100 {
-			if _, err := lane.Get(t.Context(), "/", nil, 100); errors.Is(err, upstream.ErrGaveUp) {
+			if _, err := lane.Get(t.Context(), "/", nil, 100); errors.Is(err, ask.ErrGaveUp) {
 				break
-			} else if !errors.Is(err, upstream.ErrFailed) {
+			} else if !errors.Is(err, ask.ErrFailed) {
 				t.Fatalf("got %v, want ErrFailed", err)
 			}
 		}
 		if got := c.Cost().Requests; got != 10 {
 			t.Errorf("requests: got %d, want 10", got)
 		}
-		if _, err := lane.Get(t.Context(), "/", nil, 100); !errors.Is(err, upstream.ErrGaveUp) || c.Cost().Requests != 10 {
+		if _, err := lane.Get(t.Context(), "/", nil, 100); !errors.Is(err, ask.ErrGaveUp) || c.Cost().Requests != 10 {
 			t.Errorf("after giving up: got %v, %d requests, want no more", err, c.Cost().Requests)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		c := client(t, upstream.Options{}, func(w http.ResponseWriter, r *http.Request) {
+		c := client(t, ask.Options{}, func(w http.ResponseWriter, r *http.Request) {
 			n++
 			status(map[bool]int{true: 200, false: 500}[n%3 == 0])(w, r)
 		})
@@ -148,7 +148,7 @@ func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		var at []time.Duration
-		c := client(t, upstream.Options{}, func(w http.ResponseWriter, r *http.Request) {
+		c := client(t, ask.Options{}, func(w http.ResponseWriter, r *http.Request) {
 			at = append(at, time.Since(begun))
 			status(map[bool]int{true: 429, false: 200}[len(at) == 3])(w, r)
 		})
@@ -167,25 +167,25 @@ func TestPace(t *testing.T) {
 
 func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := client(t, upstream.Options{Budget: source.Budget{Requests: 3}}, status(200))
+		c := client(t, ask.Options{Budget: source.Budget{Requests: 3}}, status(200))
 		lane := c.Lane(0, 0)
 		for range 3 {
 			if _, err := lane.Get(t.Context(), "/", nil, 100); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := lane.Get(t.Context(), "/", nil, 100); !errors.Is(err, upstream.ErrSpent) {
+		if _, err := lane.Get(t.Context(), "/", nil, 100); !errors.Is(err, ask.ErrSpent) {
 			t.Errorf("the fourth of three requests: got %v, want ErrSpent", err)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		c := client(t, upstream.Options{Budget: source.Budget{Time: time.Minute}}, inTurn(status(200), status(429, "Retry-After", "59"), status(200), status(429, "Retry-After", "59")))
+		c := client(t, ask.Options{Budget: source.Budget{Time: time.Minute}}, inTurn(status(200), status(429, "Retry-After", "59"), status(200), status(429, "Retry-After", "59")))
 		lane, begun := c.Lane(0, 0), time.Now()
 		var err error
 		for n := 0; err == nil && n < 10; n++ {
 			_, err = lane.Get(t.Context(), "/", nil, 100)
 		}
-		if took := time.Since(begun); !errors.Is(err, upstream.ErrSpent) || took > time.Minute {
+		if took := time.Since(begun); !errors.Is(err, ask.ErrSpent) || took > time.Minute {
 			t.Errorf("got %v after %v, want ErrSpent within a minute", err, took)
 		}
 	})
@@ -194,7 +194,7 @@ func TestBudget(t *testing.T) {
 // TestCancelled: whoever ends the context does not wait.
 func TestCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := client(t, upstream.Options{}, status(429))
+		c := client(t, ask.Options{}, status(429))
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		begun := time.Now()
@@ -206,11 +206,11 @@ func TestCancelled(t *testing.T) {
 
 func TestNew(t *testing.T) {
 	for _, text := range []string{"", "example.com", "ftp://example.com", "https://", "https://example.com/?key=secret", "https://example.com/#secret", "https://example.com/\x00secret"} {
-		if _, err := upstream.New(upstream.Options{URL: text}); err == nil || strings.Contains(err.Error(), "secret") {
+		if _, err := ask.New(ask.Options{URL: text}); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: got %v, want an error without the URL", text, err)
 		}
 	}
-	_, err := upstream.New(upstream.Options{URL: "https://example.com", Header: http.Header{"X-Api-Key": {"secret\n"}}})
+	_, err := ask.New(ask.Options{URL: "https://example.com", Header: http.Header{"X-Api-Key": {"secret\n"}}})
 	if err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("a key with a line end: got %v, want an error without it", err)
 	}
@@ -236,7 +236,7 @@ func TestNetwork(t *testing.T) {
 	var log bytes.Buffer
 	header := http.Header{}
 	header.Set("X-API-Key", "key")
-	c, err := upstream.New(upstream.Options{URL: server.URL + "/base/", Header: header, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	c, err := ask.New(ask.Options{URL: server.URL + "/base/", Header: header, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestNetwork(t *testing.T) {
 	if answer, err := lane.Get(t.Context(), "/path", nil, 5000); err != nil || string(answer.Body) != body {
 		t.Errorf("got %d bytes, %v, want 5000", len(answer.Body), err)
 	}
-	if _, err := lane.Get(t.Context(), "/path", nil, 4999); !errors.Is(err, upstream.ErrFailed) { // compressed it is shorter
+	if _, err := lane.Get(t.Context(), "/path", nil, 4999); !errors.Is(err, ask.ErrFailed) { // compressed it is shorter
 		t.Errorf("one byte too long: got %v, want ErrFailed", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
