@@ -15,8 +15,8 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/source/internal/store"
 	"github.com/followpress/followpress/source/internal/ask"
+	"github.com/followpress/followpress/source/internal/store"
 )
 
 const (
@@ -166,22 +166,20 @@ func (r *refresher) keepEvent(id string, body []byte) error {
 // listOwners asks for all owners of an event. The error is errNoBulk if the API cannot list them, or
 // ends the run.
 func (r *refresher) listOwners(ctx context.Context, e *EventReport) error {
-	for n := 1; ; n++ {
+	for range listings {
 		owners, complete, err := r.owners(ctx, e.ID)
-		switch {
-		case errors.Is(err, errNoBulk):
+		if errors.Is(err, errNoBulk) {
 			return err
-		case err != nil:
-			e.Bulk = true
+		}
+		e.Bulk = true
+		if err == nil && complete {
+			err = r.keepOwners(e.ID, owners)
+		}
+		if err != nil || complete {
 			return e.failed(err)
-		case complete:
-			e.Bulk = true
-			return e.failed(r.keepOwners(e.ID, owners))
-		case n == listings:
-			e.Bulk = true
-			return e.failed(fmt.Errorf("%w: event %s: the list of owners is not complete", errStatus, e.ID))
 		}
 	}
+	return e.failed(fmt.Errorf("%w: event %s: the list of owners is not complete", errStatus, e.ID))
 }
 
 // owners are the tokens of all owners of an event, the first one of each. The list is not complete if

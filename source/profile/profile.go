@@ -21,8 +21,8 @@ import (
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
-	"github.com/followpress/followpress/source/internal/store"
 	"github.com/followpress/followpress/source/internal/ask"
+	"github.com/followpress/followpress/source/internal/store"
 )
 
 // Options are options of Refresh.

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/source/internal/store"
 	"github.com/followpress/followpress/source/internal/ask"
+	"github.com/followpress/followpress/source/internal/store"
 )
 
 const (
