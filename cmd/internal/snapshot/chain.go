@@ -139,7 +139,7 @@ func (c *Chain) deployment() (*source.Deployment, error) {
 }
 
 // Run makes the snapshot.
-func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) error {
+func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	d, err := c.deployment()
 	if err != nil {
 		return err
@@ -152,68 +152,82 @@ func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	r := run{output: &c.output, progress: command.NewProgress(stderr), stderr: stderr}
 	defer r.progress.End()
-	synced, err := c.sync(ctx, d, &r)
+	state, err := chain.Open(c.State, d)
 	if err != nil {
 		return err
 	}
-	write := func(w *snapshot.Writer) (*source.Graph, error) {
-		events := replay.New(d)
-		r.progress.Stage("replay", 0)
-		for e, err := range chain.Events(c.State, d) {
-			if err != nil {
-				return nil, err
-			}
-			if err := events.Add(e); err != nil {
-				return nil, err
-			}
-			r.progress.Add(1)
-		}
-		g, err := events.Write(ctx, w)
-		if err != nil {
-			return nil, err
-		}
-		g.AsOf = synced.AsOf
-		r.report.Replay = events.Report()
-		r.tell(events.Report())
-		return g, nil
+	defer func() { err = errors.Join(err, state.Close()) }()
+	if err := c.sync(ctx, state, &r); err != nil {
+		return err
 	}
+	write := func(w *snapshot.Writer) (*source.Graph, error) { return r.replay(ctx, state, d, w) }
 	return r.make(ctx, stdout, write, func(w *snapshot.Writer, g *source.Graph) error {
 		return r.add(ctx, w, g, &c.profiles, &c.tables, c.State)
 	})
 }
 
 // sync reads the blocks that the state does not have yet.
-func (c *Chain) sync(ctx context.Context, d *source.Deployment, r *run) (*chain.Report, error) {
+func (c *Chain) sync(ctx context.Context, state *chain.State, r *run) error {
 	urls, err := parseRPC(c.RPC)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	reread, err := parseReread(c.Reread)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	report, err := chain.Sync(ctx, chain.Options{
-		State: c.State, Deployment: d, URLs: urls, Reread: reread, Progress: r.progress,
+	report, err := state.Sync(ctx, chain.Options{
+		URLs: urls, Reread: reread, NoSync: c.NoSync, Progress: r.progress,
 		Provider: provider.Options{
 			Finality: c.Finality, Quorum: c.Quorum, Spread: c.Spread, Concurrency: c.Concurrency, Rate: c.Rate, MaxRange: c.MaxRange, Batch: c.Batch,
 		},
 	})
+	if report != nil {
+		r.report.Chain = report
+		r.tell(report)
+	}
+	return err
+}
+
+// replay writes lists and records of the events of a state.
+func (r *run) replay(ctx context.Context, state *chain.State, d *source.Deployment, w *snapshot.Writer) (*source.Graph, error) {
+	asOf, err := state.AsOf()
 	if err != nil {
 		return nil, err
 	}
-	r.report.Chain = report
-	r.tell(report)
-	return report, nil
+	events := replay.New(d)
+	r.progress.Stage("replay", 0)
+	for e, err := range state.Events() {
+		if err != nil {
+			return nil, err
+		}
+		if err := events.Add(e); err != nil {
+			return nil, err
+		}
+		r.progress.Add(1)
+	}
+	g, err := events.Write(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	g.AsOf = asOf
+	r.report.Replay = events.Report()
+	r.tell(events.Report())
+	return g, nil
 }
 
 // explain shows the events of a list.
-func (c *Chain) explain(d *source.Deployment, stdout io.Writer) error {
+func (c *Chain) explain(d *source.Deployment, stdout io.Writer) (err error) {
 	id, _ := new(big.Int).SetString(c.Explain, 10) // Validate has checked it
 	if id.BitLen() > 256 {
 		return fmt.Errorf("--explain: %s has more than 256 bits", c.Explain)
 	}
 	var token source.Word
 	id.FillBytes(token[:])
-	events := func() source.Events { return chain.Events(c.State, d) }
-	return replay.Explain(events, d, token, stdout)
+	state, err := chain.Open(c.State, d)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, state.Close()) }()
+	return replay.Explain(state.Events, d, token, stdout)
 }
