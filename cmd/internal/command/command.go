@@ -84,6 +84,8 @@ func wrongUsage(err error, args []string, stderr io.Writer) int {
 	parsed := failed.Context
 	name, text, lists := parsed.Model.Name, err.Error(), "flags"
 	switch verb := parsed.Selected(); {
+	case verb != nil && len(verb.Children) > 0:
+		name, text, lists = verb.FullPath(), strings.Replace(text, "unexpected argument", "unknown command", 1), "commands"
 	case verb != nil:
 		name, text = verb.FullPath(), strings.TrimPrefix(text, verb.Path()+": ") // kong puts it before some errors
 	case len(parsed.Model.Children) == 0:

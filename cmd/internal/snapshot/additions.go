@@ -33,7 +33,7 @@ type profiles struct {
 // tables are the flags about badges and other tables.
 type tables struct {
 	Badges      string            `placeholder:"URL" help:"Ask this POAP-like API who holds badges. $FOLLOWPRESS_BADGE_API_KEY is its key."`
-	BadgeEvents []string          `placeholder:"ID,..." help:"Events of the badges, in the order of the answers."`
+	BadgeEvents []string          `placeholder:"ID" help:"Events of the badges, in the order of the answers."`
 	BadgeBudget source.Budget     `default:"2000" placeholder:"N|DURATION" help:"How many requests, or how much time, a run may spend on badges where the API does not list the holders of an event (default ${default})."`
 	Table       map[string]string `placeholder:"NAME=FILE" help:"Take a table from a file, as .ndjson, .ndjson.gz or .ndjson.zst: recommended=FILE, for example."`
 }
