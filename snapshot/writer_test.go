@@ -219,7 +219,7 @@ func TestHostileRows(t *testing.T) {
 		"event 2: city: \"\\xff\" is not valid UTF-8":                              w.WriteEvent(site.Event{ID: 2, City: "\xff"}),
 		"event 2: expiry_date: \"\\xed\\xa0\\x80\" is not valid UTF-8":             w.WriteEvent(site.Event{ID: 2, ExpiryDate: "\xed\xa0\x80"}),
 		"account 0x0000000000000000000000000000000000000000: primary_list: \"-1\"": w.WriteAccount(snapshot.Account{Primary: "-1"}),
-		"ens.avatar: \"\\xff\" is not valid UTF-8":                                account(site.Profile{Avatar: "\xff"}),
+		"ens.avatar: \"\\xff\" is not valid UTF-8":                                 account(site.Profile{Avatar: "\xff"}),
 		"ens.records: \"[]\" where an object belongs":                              account(site.Profile{Records: json.RawMessage(`[]`)}),
 		"ens.chains: bad JSON": account(site.Profile{Chains: json.RawMessage(`{"a":}`)}),
 		"ens.errors: not valid Unicode: half of a surrogate pair": account(site.Profile{Errors: json.RawMessage(`{"a":"\ud800"}`)}),
