@@ -461,7 +461,7 @@ func TestCancelled(t *testing.T) {
 // TestNeverWrong: whatever the worker does, an account has its own profile or none, and all have theirs
 // once the worker works.
 func TestNeverWrong(t *testing.T) {
-	for seed := range uint64(servers.Rounds(6, 300)) {
+	for seed := range uint64(servers.Rounds(4, 100)) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 4))
 			w, state := worker(60), t.TempDir()
