@@ -23,6 +23,8 @@ func (r *rows) WriteAccount(a snapshot.Account) error {
 	return nil
 }
 
+var _ source.AccountWriter = (*snapshot.Writer)(nil)
+
 func of(profiles ...source.Profile) source.Profiles {
 	return func(yield func(source.Profile, error) bool) {
 		for _, p := range profiles {

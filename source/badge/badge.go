@@ -130,7 +130,7 @@ func Events(state string, ids []string) ([]site.Event, error) {
 	if err != nil {
 		return nil, fmt.Errorf("badges: %w", err)
 	}
-	defer kept.Close() //nolint:errcheck // it was only read
+	defer kept.Close()
 	var events []site.Event
 	for _, id := range ids {
 		body, err := kept.Body(eventKey(id))
@@ -158,7 +158,7 @@ func Badges(state string, ids []string) iter.Seq2[snapshot.Badge, error] {
 			yield(snapshot.Badge{}, fmt.Errorf("badges: %w", err))
 			return
 		}
-		defer kept.Close() //nolint:errcheck // it was only read
+		defer kept.Close()
 		keys := kept.Keys()
 		for _, id := range ids {
 			for _, key := range withPrefix(keys, badgePrefix(id)) {

@@ -374,7 +374,7 @@ func TestOnlyScans(t *testing.T) {
 
 // TestNeverWrong: under random faults a badge is one that its owner has had, and in the end all are right.
 func TestNeverWrong(t *testing.T) {
-	for seed := range uint64(servers.Rounds(5, 200)) {
+	for seed := range uint64(servers.Rounds(5, 100)) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 5))
 			bulk := random.IntN(2) == 0

@@ -151,7 +151,7 @@ func Profiles(state string) source.Profiles {
 			yield(source.Profile{}, fmt.Errorf("profiles: %w", err))
 			return
 		}
-		defer kept.Close() //nolint:errcheck // it was only read
+		defer kept.Close()
 		for _, key := range kept.Keys() {
 			if _, hasBody, _ := kept.Meta(key); !hasBody {
 				continue

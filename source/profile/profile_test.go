@@ -316,7 +316,8 @@ func TestOutage(t *testing.T) {
 		"403":         {func(w http.ResponseWriter) { w.WriteHeader(403) }, 1},
 		"a redirect":  {func(w http.ResponseWriter) { w.Header().Set("Location", "/"); w.WriteHeader(301) }, 1},
 		"a 404 page":  {func(w http.ResponseWriter) { w.WriteHeader(404); _, _ = io.WriteString(w, "<html>") }, 30},
-		"a 200 page":  {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") }, 1000},
+		"a 200 page":  {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") }, 30},
+		"another 403": {func(w http.ResponseWriter) { w.WriteHeader(403); _, _ = io.WriteString(w, `{"error":"no"}`) }, 1},
 		"another 404": {func(w http.ResponseWriter) { w.WriteHeader(404); _, _ = io.WriteString(w, `{"message":"no route"}`) }, 30},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -331,7 +332,7 @@ func TestOutage(t *testing.T) {
 				for range 3 {
 					time.Sleep(25 * time.Hour)
 					r := refresh(t, state, w, profile.Options{Wanted: wanted(200)})
-					if r.Stopped == "" && name != "a 200 page" {
+					if r.Stopped == "" {
 						t.Errorf("stopped: got nothing, want a reason: %v", r)
 					}
 					check(t, "found, absent", r.Found+r.Absent, 0)
@@ -341,6 +342,26 @@ func TestOutage(t *testing.T) {
 				}
 				check(t, "names", names(t, state), named(upTo(100)...))
 			})
+		})
+	}
+}
+
+// TestUnresolvable: accounts whose names cannot be resolved do not look like an outage.
+func TestUnresolvable(t *testing.T) {
+	for _, bulk := range []int{0, 50} {
+		synctest.Test(t, func(t *testing.T) {
+			w, state := worker(100), t.TempDir()
+			w.MaxBulk = bulk
+			for i := range 15 {
+				w.Set(address(40+i).String(), "")
+				w.Errors[address(40+i).String()] = 502
+			}
+			r := refresh(t, state, w, profile.Options{Wanted: wanted(100)})
+			check(t, "failed", r.Failed, map[string]int{"status 502": 15})
+			check(t, "found, stopped", fmt.Sprint(r.Found, r.Stopped), "85")
+			if r.Requests > 101 {
+				t.Errorf("requests: got %d, want one for each account at most", r.Requests)
+			}
 		})
 	}
 }
@@ -440,7 +461,7 @@ func TestCancelled(t *testing.T) {
 // TestNeverWrong: whatever the worker does, an account has its own profile or none, and all have theirs
 // once the worker works.
 func TestNeverWrong(t *testing.T) {
-	for seed := range uint64(servers.Rounds(6, 300)) {
+	for seed := range uint64(servers.Rounds(4, 100)) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 4))
 			w, state := worker(60), t.TempDir()

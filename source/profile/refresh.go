@@ -27,7 +27,7 @@ const (
 	singlesAtOnce   = 4       // requests for one account, at a time
 	bulkPerMinute   = 9       // requests of a minute, where the worker limits them
 	singlePerMinute = 160
-	mostFailures    = 20 // requests for one account that fail in a row, before the run gives up
+	mostFailures    = 20 // accounts in a row without a usable answer, one by one, before the run gives up
 )
 
 // A refresher asks a worker. Its fields are guarded by mu while requests are made side by side.
@@ -44,7 +44,7 @@ type refresher struct {
 	gone        []string       // keys of profiles to drop
 	knownAsked  int            // known profiles that were asked for
 	knownAbsent int            // of those, the ones that the worker has no more
-	failures    int            // of requests for one account, in a row
+	failures    int            // accounts in a row without a usable answer
 }
 
 // errStopped says that the worker does not answer requests like these at all.
@@ -178,6 +178,11 @@ func entriesOf(body []byte, batch []site.Address) ([]json.RawMessage, error) {
 // askSingles asks about one account in a request, some at a time.
 func (r *refresher) askSingles(ctx context.Context) error {
 	lane := r.client.Lane(0, time.Minute/singlePerMinute)
+	lane.Own = func(a ask.Answer) bool {
+		_, ok := statusOf(a)
+		return ok
+	}
+	r.failures = 0
 	group, ctx := errgroup.WithContext(ctx)
 	for range singlesAtOnce {
 		group.Go(func() error {
@@ -213,17 +218,15 @@ func (r *refresher) took(address site.Address, entry json.RawMessage, err error)
 	defer r.mu.Unlock()
 	switch {
 	case errors.Is(err, ask.ErrFailed):
-		if r.failures++; r.failures > mostFailures {
-			r.alone = append(r.alone, address)
-			return fmt.Errorf("%w: the last %d requests failed: %w", ask.ErrGaveUp, r.failures, err)
-		}
 		err = r.fail(address, "no answer", err)
 	case err != nil:
 		r.alone = append(r.alone, address)
 		return err
 	default:
-		r.failures = 0
 		err = r.take(address, entry)
+	}
+	if err == nil && r.failures >= mostFailures {
+		err = fmt.Errorf("%w: the last %d answers were unusable", ask.ErrGaveUp, r.failures)
 	}
 	return errors.Join(err, r.store.Flush())
 }
@@ -234,19 +237,24 @@ func single(ctx context.Context, lane *ask.Lane, address site.Address) (json.Raw
 	if err != nil {
 		return nil, err
 	}
-	switch answer.Status {
-	case http.StatusOK:
+	if answer.Status == http.StatusOK {
 		return answer.Body, nil
-	case http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity:
-		var in status
-		if err := json.Unmarshal(answer.Body, &in); err != nil || in.Status != answer.Status {
-			// Perhaps of a proxy, or of another service.
-			return nil, fmt.Errorf("%w: a status %d that is not the worker's", ask.ErrFailed, answer.Status)
-		}
+	}
+	if in, ok := statusOf(answer); ok {
 		in.Type = typeError
 		return json.Marshal(in)
 	}
+	if answer.Status == http.StatusNotFound { // perhaps of a proxy, or of another service
+		return nil, fmt.Errorf("%w: a 404 that is not the worker's", ask.ErrFailed)
+	}
 	return nil, fmt.Errorf("%w: status %d", errStopped, answer.Status)
+}
+
+// statusOf is what the worker says about an account that it has no profile of. ok is false if an
+// answer is not its own.
+func statusOf(a ask.Answer) (in status, ok bool) {
+	err := json.Unmarshal(a.Body, &in)
+	return in, err == nil && in.Status == a.Status && in.Error != ""
 }
 
 // A status is what an entry has beside a profile.
@@ -318,6 +326,7 @@ func (r *refresher) absent(address site.Address, now time.Time) error {
 
 func (r *refresher) answered(known bool) {
 	r.report.Asked++
+	r.failures = 0
 	if known {
 		r.knownAsked++
 	}
@@ -332,6 +341,7 @@ func (r *refresher) fail(address site.Address, reason string, err error) error {
 		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
 	}
 	r.report.Failed[reason]++
+	r.failures++
 	if len(r.report.Examples) < maxExamples {
 		r.report.Examples = append(r.report.Examples, key+": "+text)
 	}

@@ -37,7 +37,8 @@ var (
 	// ErrFailed says that a request failed, and does again if it is repeated soon.
 	ErrFailed = errors.New("the request failed")
 
-	errLong = errors.New("the answer is too long")
+	errLong   = errors.New("the answer is too long")
+	errStatus = errors.New("status")
 )
 
 // Options are options of a Client.
@@ -116,6 +117,10 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // A Lane is a kind of requests that a service limits by themselves. It is safe for concurrent use.
 type Lane struct {
+	// Own, unless nil, reports whether an answer with a status that would be repeated is about what was
+	// asked for, such as a name that cannot be resolved, and not a failure of the service.
+	Own func(Answer) bool
+
 	client *Client
 
 	mu      sync.Mutex
@@ -158,6 +163,9 @@ func (l *Lane) Get(ctx context.Context, path string, query url.Values, maxBytes 
 		answer, asked, err := l.client.attempt(ctx, path, query, maxBytes)
 		if ctx.Err() != nil {
 			return Answer{}, context.Cause(ctx)
+		}
+		if errors.Is(err, errStatus) && l.Own != nil && l.Own(answer) {
+			err = nil
 		}
 		var wait time.Duration
 		switch {
@@ -309,7 +317,7 @@ func (c *Client) attempt(ctx context.Context, path string, query url.Values, max
 	long := int64(len(body)) > maxBytes
 	switch {
 	case passing(response.StatusCode):
-		return answer, asked, fmt.Errorf("status %d", response.StatusCode)
+		return answer, asked, fmt.Errorf("%w %d", errStatus, response.StatusCode)
 	case response.StatusCode != http.StatusOK && (err != nil || long):
 		answer.Body = nil // the status says enough
 	case err != nil:

@@ -143,6 +143,21 @@ func TestGiveUp(t *testing.T) {
 	})
 }
 
+// TestOwn: a failure that is about what was asked for is an answer.
+func TestOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := client(t, ask.Options{}, inTurn(status(502), status(500), status(502)))
+		lane := c.Lane(0, 0)
+		lane.Own = func(a ask.Answer) bool { return string(a.Body) == "502" }
+		for _, requests := range []int{1, 3} {
+			answer, err := lane.Get(t.Context(), "/", nil, 100)
+			if err != nil || answer.Status != 502 || c.Cost().Requests != requests {
+				t.Errorf("got %d, %v after %d requests, want 502 after %d", answer.Status, err, c.Cost().Requests, requests)
+			}
+		}
+	})
+}
+
 // TestPace: requests keep their distance, a longer one after a limit.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
