@@ -25,5 +25,6 @@ const (
 	PrimaryLength Reason = "primary list that does not have 32 bytes"
 	OtherKey      Reason = "metadata of another key"
 	NoList        Reason = "operation in a slot of no list"
+	SharedSlot    Reason = "record of a slot that earlier lists have, beyond the limit"
 	LongRecord    Reason = "record whose data or tags are too long for a snapshot"
 )

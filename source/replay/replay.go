@@ -22,6 +22,7 @@ type Replay struct {
 	primary map[site.Address]source.Word
 	ops     []storedOp
 	arena   arena
+	shared  Shared
 	report  Report
 }
 

@@ -283,6 +283,29 @@ func TestLongRecords(t *testing.T) {
 	}
 }
 
+// Lists that share a slot of much data do not multiply it without end.
+func TestSharedSlots(t *testing.T) {
+	events := []source.Event{operate(place(1), append([]byte{1, add, 9, 9}, bytesOf(4<<20)...))} // 8 MiB of hex digits
+	for list := range byte(100) {
+		events = append(events, transfer(list, 1), locate(list, location(place(1))))
+	}
+	r := replay.New(deployment())
+	for _, e := range number(events...) {
+		if err := r.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // a limit of each Write
+		var wrote counted
+		if _, err := r.Write(t.Context(), &wrote); err != nil {
+			t.Fatal(err)
+		}
+		if wrote.lists != 100 || wrote.records != 1+63 || r.Report().Ignored[replay.SharedSlot] != 100-64 {
+			t.Errorf("got %+v, %+v, want 100 lists, 64 with the record", wrote, r.Report())
+		}
+	}
+}
+
 // What an event says that cannot be true, or means nothing, is counted.
 func TestIgnoredEvents(t *testing.T) {
 	good := location(place(1))

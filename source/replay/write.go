@@ -40,6 +40,8 @@ func (r *Replay) Write(ctx context.Context, w Writer) (*source.Graph, error) {
 	}
 	r.report.Lists, r.report.Records = uint64(len(minted)), 0
 	delete(r.report.Ignored, LongRecord)
+	delete(r.report.Ignored, SharedSlot)
+	r.shared = Shared{}
 	var list List
 	for _, t := range minted {
 		if err := ctx.Err(); err != nil {
@@ -95,32 +97,61 @@ func (r *Replay) writeSlot(w Writer, g *source.Graph, records []snapshot.Record,
 	if long -= len(records); long > 0 {
 		r.report.Ignored[LongRecord] += uint64(long)
 	}
-	for _, t := range lists {
-		id := t.id.Decimal()
-		for _, record := range records {
-			record.TokenID = id
-			if err := w.WriteRecord(record); err != nil {
-				return err
-			}
+	for i, t := range lists {
+		if i > 0 && !r.shared.Take(records) {
+			r.report.Ignored[SharedSlot] += uint64(len(records))
+			continue
+		}
+		if err := r.writeRecords(w, g, t, records); err != nil {
+			return err
 		}
 	}
-	for _, record := range records {
-		if account, ok := Follow(record); ok {
-			g.Held[account] += uint32(len(lists))
-		}
-	}
-	r.report.Records += uint64(len(records)) * uint64(len(lists))
 	return nil
 }
 
-// countUnused counts the operations in slots that no list has by now.
-func (r *Replay) countUnused(used map[slotKey][]*token) {
-	delete(r.report.Ignored, NoList)
-	for key, s := range r.slots {
-		if len(used[key]) == 0 && s.count > 0 {
-			r.report.Ignored[NoList] += uint64(s.count)
+func (r *Replay) writeRecords(w Writer, g *source.Graph, t *token, records []snapshot.Record) error {
+	id := t.id.Decimal()
+	for _, record := range records {
+		record.TokenID = id
+		if err := w.WriteRecord(record); err != nil {
+			return err
+		}
+		if account, ok := Follow(record); ok {
+			g.Held[account]++
 		}
 	}
+	r.report.Records += uint64(len(records))
+	return nil
+}
+
+// mostShared bounds the bytes of rows that lists have because their slot is also that of an earlier list.
+const mostShared = 512 << 20
+
+// Shared counts such rows. Anybody can give a thousand lists the slot of the longest one for little
+// money; without a limit everybody's snapshot would be a thousand times as large. It is far above what
+// was ever seen. The zero value has counted none.
+type Shared struct{ bytes int }
+
+// Take reports whether one more list may have the records of a slot, and counts them if so.
+func (s *Shared) Take(records []snapshot.Record) bool {
+	size := 0
+	for _, r := range records {
+		size += rowBytes(r)
+	}
+	if size > mostShared-s.bytes {
+		return false
+	}
+	s.bytes += size
+	return true
+}
+
+// rowBytes is about the size of a record's row.
+func rowBytes(r snapshot.Record) int {
+	size := 100 + 2*len(r.Data)
+	for _, tag := range r.Tags {
+		size += len(tag) + len(`"",`)
+	}
+	return size
 }
 
 // TooLong reports whether a record might not fit into a row of a snapshot, which has at most 16 MiB.
