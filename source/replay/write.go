@@ -154,6 +154,16 @@ func rowBytes(r snapshot.Record) int {
 	return size
 }
 
+// countUnused counts the operations in slots that no list has by now.
+func (r *Replay) countUnused(used map[slotKey][]*token) {
+	delete(r.report.Ignored, NoList)
+	for key, s := range r.slots {
+		if len(used[key]) == 0 && s.count > 0 {
+			r.report.Ignored[NoList] += uint64(s.count)
+		}
+	}
+}
+
 // TooLong reports whether a record might not fit into a row of a snapshot, which has at most 16 MiB.
 // Anybody can make such a record for little money, by many tags, and must not stop everybody's
 // snapshot. It is left out as a whole: without its tags it could be a follow.
