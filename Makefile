@@ -24,7 +24,7 @@ SCHEDULES ?= 5000000
 # Debian installs nginx and varnishd in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-tools test-install race-tools edge-tools client-tools disk-tools bench-tools lint lint-tools docs fuzz bench bench-publish bench-fallback bench-api bench-edge soak clean
+.PHONY: help preview generate publish edge test test-tools test-install race-tools edge-tools client-tools disk-tools bench-tools lint lint-tools docs fuzz bench bench-publish bench-fallback bench-api bench-edge bench-sources soak clean
 # Even with -j: apt must not run twice at a time, and cgo needs the C compiler installed first.
 .NOTPARALLEL:
 
@@ -120,6 +120,10 @@ bench-api: bench-tools edge-tools $(BIN)/minio ## measure the whole read API ove
 bench-edge: bench-tools edge-tools ## compare nginx and Varnish in front of a bucket with nginx serving files
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench/edge --bin $(BIN)/bench --snapshot "$(BENCH_SNAPSHOT)"
+
+bench-sources: ## measure a first sync of the chains, and replay, against nodes of the real network's size
+	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
+	go run ./bench/sources --bin $(BIN)/bench
 
 soak: race-tools $(SERVERS) ## kill publishers 500 times, and simulate SCHEDULES schedules of publishing (hours)
 	TEST_SERVERS=1 KILLS=500 go test -race -count=1 -timeout 2h -run KilledPublishers -v ./publisher

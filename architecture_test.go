@@ -57,6 +57,7 @@ var mayImport = map[string][]string{
 	"bench/internal/measure":  {"fixtures/graph"},
 	"bench/edge":              {"site", "bench/internal/measure", "bench/internal/rig"},
 	"bench/internal/rig":      {"bench/internal/measure", "fixtures/servers"},
+	"bench/sources":           {"bench/internal/measure", "bench/internal/rig", "fixtures/history", "fixtures/meanrpc"},
 	"bench/publish":           {"site", "bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"cmd/internal/command":    {},
 	"cmd/internal/completion": {"cmd/internal/command"},
