@@ -162,6 +162,9 @@ func (c *Chain) rest(ctx context.Context, n *node, began time.Time, wait time.Du
 }
 
 func sleep(ctx context.Context, wait time.Duration) error {
+	if wait <= 0 {
+		return context.Cause(ctx)
+	}
 	select {
 	case <-time.After(wait):
 		return nil

@@ -25,7 +25,7 @@ const (
 	limited             // requests were too many or too fast
 	refused             // this URL answers no question: the key is wrong, for example
 	asked               // this question has no answer from this node: its range is too large, for example
-	behind              // the node does not have a block
+	behind              // the node does not have a block: not yet, or not any more
 	fatal               // no URL may be asked any more: one of them is of another chain
 )
 
@@ -62,35 +62,42 @@ const maxQuote = 200
 // failedStatus is the failure of an answer that does not have status 2xx.
 func failedStatus(r *http.Response) *failure {
 	// More than is quoted: it may be an error of JSON-RPC, which some nodes send with such a status.
-	body, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10)) //nolint:errcheck // what has come may say enough
+	body, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10)) // what has come may say enough
 	var answer struct {
 		Error *struct {
 			Code    int    `json:"code"`
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	text, called := string(body), false
-	code := 0
-	if json.Unmarshal(body, &answer) == nil && answer.Error != nil {
-		text, code, called = answer.Error.Message, answer.Error.Code, true
+	var f *failure
+	if json.Unmarshal(body, &answer) == nil && answer.Error != nil && answer.Error.Code != 0 {
+		f = failedCall(answer.Error.Code, answer.Error.Message)
+		f.err = fmt.Errorf("status %d, %w", r.StatusCode, f.err)
+	} else {
+		f = fail(passing, fmt.Errorf("status %d: %s", r.StatusCode, quote(string(body))))
 	}
-	f := fail(passing, fmt.Errorf("status %d: %s", r.StatusCode, quote(text)))
-	switch status := r.StatusCode; {
-	case status == http.StatusTooManyRequests || called && isRateLimit(code, text):
+	switch status := r.StatusCode; status {
+	case http.StatusTooManyRequests:
 		f.kind = limited
-	case called && code != 0 && status != http.StatusUnauthorized && status != http.StatusForbidden:
-		f.kind = asked
-	case status == http.StatusRequestTimeout || status == http.StatusGatewayTimeout || status == 524: // 524: Cloudflare
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusPaymentRequired, http.StatusNotFound:
+		if f.kind == passing || f.kind == asked && !sizeWords.Match(body) {
+			f.kind, f.err = refused, fmt.Errorf("%w (check the URL and its key)", f.err)
+		}
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout, statusTimeout:
 		f.kind = slow
-	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusPaymentRequired ||
-		status == http.StatusNotFound || status/100 == 3:
-		f.kind, f.err = refused, fmt.Errorf("%w (check the URL and its key)", f.err)
-	case status/100 == 4:
-		f.kind = asked
+	default:
+		if f.kind == passing && status/100 == 3 {
+			f.kind = refused
+		} else if f.kind == passing && status/100 == 4 {
+			f.kind = asked
+		}
 	}
 	f.after = retryAfter(r.Header)
 	return f
 }
+
+// statusTimeout is Cloudflare's status for a server that takes too long.
+const statusTimeout = 524
 
 // retryAfter is the wait of the header Retry-After, in seconds or as a time; negative means none.
 func retryAfter(h http.Header) time.Duration {
@@ -116,11 +123,7 @@ func classify(ctx context.Context, err error) error {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &called):
-		text := fmt.Errorf("error %d: %s", called.ErrorCode(), quote(called.Error()))
-		if isRateLimit(called.ErrorCode(), called.Error()) {
-			return fail(limited, text)
-		}
-		return fail(asked, text)
+		return failedCall(called.ErrorCode(), called.Error())
 	case errors.Is(err, context.DeadlineExceeded):
 		return fail(slow, errors.New("no answer in time"))
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, rpc.ErrMissingBatchResponse), errors.As(err, &syntax):
@@ -133,11 +136,30 @@ func classify(ctx context.Context, err error) error {
 	return fail(passing, errors.New(quote(err.Error())))
 }
 
+// failedCall is the failure of an error of JSON-RPC.
+func failedCall(code int, text string) *failure {
+	err := fmt.Errorf("error %d: %s", code, quote(text))
+	switch {
+	case isRateLimit(code, text):
+		return fail(limited, err)
+	case code == codePruned || prunedWords.MatchString(text):
+		return fail(behind, err)
+	case behindWords.MatchString(text):
+		return fail(behind, fmt.Errorf("%w: %w", err, ErrBehind))
+	}
+	return fail(asked, err)
+}
+
+// codePruned is the code of a node that does not have old blocks any more.
+const codePruned = 4444
+
 // Codes that providers use for nothing but rates.
 var rateCodes = map[int]bool{429: true, -32007: true, -32016: true, -32029: true, -32090: true, -32097: true}
 
 var (
-	rateWords = regexp.MustCompile(`(?i)rate.?limit|over rate|too many (concurrent )?req|request (rate|count|limit)|requests? per |/ ?sec|capacity|throughput|compute units|quota|credits`)
+	rateWords   = regexp.MustCompile(`(?i)rate.?limit|over rate|too many (concurrent )?req|request (rate|count|limit)|requests? per |/ ?sec|capacity|throughput|compute units|quota|credits`)
+	behindWords = regexp.MustCompile(`(?i)beyond.*\bhead\b|(header|block) not found|unknown block|greater than (the )?latest|after last accepted`)
+	prunedWords = regexp.MustCompile(`(?i)history.*(pruned|unavailable)|pruned history|has been pruned`)
 	// Some of these have words of the others, such as "limited to 1024 blocks per request".
 	sizeWords = regexp.MustCompile(`(?i)block.?range|range (is )?(too|exceed)|results|response size|size exceeded|blocks? (range )?(per|is|are|limit)|cap of`)
 )

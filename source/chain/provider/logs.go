@@ -67,8 +67,17 @@ type reading struct {
 type job struct {
 	from, to uint64
 	most     uint64 // its size after it was too large; 0 means any
+	whole    *whole // the range that was too large, of which it is a part; nil if there was none
 	state    state
 	part     Part
+}
+
+// A whole is a range that was too large for a node.
+type whole struct {
+	sizes *sizes
+	size  uint64
+	left  uint64 // blocks without an answer
+	logs  int    // of the others
 }
 
 type state int
@@ -155,7 +164,7 @@ func (r *reading) take(ctx context.Context) (j *job, sized map[*sizes]uint64) {
 	defer r.mu.Unlock()
 	for ctx.Err() == nil && !r.stopped && (len(r.jobs) > 0 || !r.cut) {
 		if i, ok := r.waiting(); ok {
-			if size, sized, ok := r.c.nextSize(); ok {
+			if size, sized, ok := r.c.nextSize(r.alone()); ok {
 				return r.begin(i, size), sized
 			}
 		}
@@ -174,6 +183,11 @@ func (r *reading) waiting() (i int, ok bool) {
 		ok = true
 	}
 	return i, ok && (i == 0 || r.held < mostHeld)
+}
+
+// alone reports whether no request of this reading is under way.
+func (r *reading) alone() bool {
+	return !slices.ContainsFunc(r.jobs, func(j *job) bool { return j.state == underWay })
 }
 
 // begin marks a job, and splits it if it is larger than a size.
@@ -199,7 +213,7 @@ func (r *reading) begin(i int, size uint64) *job {
 // split cuts a job after a size, if it is larger.
 func (r *reading) split(i int, size, rest uint64) {
 	if j := r.jobs[i]; j.to-j.from >= size {
-		r.jobs = slices.Insert(r.jobs, i+1, &job{from: j.from + size, to: j.to, most: rest})
+		r.jobs = slices.Insert(r.jobs, i+1, &job{from: j.from + size, to: j.to, most: rest, whole: j.whole})
 		j.to = j.from + size - 1
 	}
 }
@@ -212,6 +226,13 @@ func (r *reading) finish(j *job, part Part, tooLarge error) {
 	if tooLarge == nil {
 		j.state, j.part = answered, part
 		r.held += len(part.Logs)
+		if w := j.whole; w != nil {
+			w.left -= j.size()
+			w.logs += len(part.Logs)
+			if w.left == 0 {
+				w.sizes.found(w.size, w.logs)
+			}
+		}
 		return
 	}
 	half := (j.size() + 1) / 2
@@ -241,11 +262,11 @@ func (c *Chain) likely(turn, n int) []*node {
 
 // nextSize returns the size of the next request, and the sizes that have to hear how it went. It is
 // not ok while another request is to find out first.
-func (c *Chain) nextSize() (size uint64, sized map[*sizes]uint64, ok bool) {
+func (c *Chain) nextSize(alone bool) (size uint64, sized map[*sizes]uint64, ok bool) {
 	sized = map[*sizes]uint64{}
 	size = c.o.MaxRange
 	for _, n := range c.likely(0, c.o.Quorum) {
-		own, ok := n.sizes.next()
+		own, ok := n.sizes.next(alone)
 		if !ok {
 			for s, size := range sized {
 				s.dropped(size)
@@ -281,6 +302,7 @@ func (r *reading) fetch(ctx context.Context, j *job, sized map[*sizes]uint64) (P
 			n.sizes.worked(j.size(), len(part.Logs))
 		case kindOf(err) == asked:
 			n.sizes.failed(j.size())
+			j.whole = &whole{n.sizes, j.size(), j.size(), 0}
 			n.halved(j, err)
 		}
 		return part, err

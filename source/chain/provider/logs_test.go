@@ -1,65 +1,408 @@
 package provider
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/fixtures/meanrpc"
+	"github.com/followpress/followpress/fixtures/servers"
 )
 
-// A range is read in as few requests as a provider allows, in order, and each block once.
+// A range is read in as few requests as there can be, side by side. Each has the logs and the last
+// block, in one batch if the node takes batches.
 func TestLogs(t *testing.T) {
+	blocks := some(1, 200_000, 5)
+	for _, single := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			node := newNodeOf(blocks, meanrpc.Faults{Latency: 50 * time.Millisecond, NoBatches: single, NewFields: true, Backwards: true})
+			c, _ := dial(t, Options{}, node)
+			begun := time.Now()
+			logs, parts, err := collect(t.Context(), c, 5, 200_000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkLogs(t, logs, node, blocks, 5, 200_000)
+			counts := node.Counts()
+			requests, rounds := 21, 4 // one for the chain's id; the first range alone, and then eight at a time
+			if single {
+				requests, rounds = 1+1+40, 8 // the first one tells that it takes no batches
+			}
+			if parts != 20 || counts.Requests != requests || counts.InFlight != 8 {
+				t.Errorf("single %v: %d parts by %d requests, %d at a time; want 20 by %d, 8 at a time",
+					single, parts, counts.Requests, counts.InFlight, requests)
+			}
+			if took := time.Since(begun); took > time.Duration(rounds)*2*50*time.Millisecond {
+				t.Errorf("single %v: it took %s", single, took)
+			}
+			cost := c.Cost()[0]
+			if cost.Requests != int64(counts.Requests) || cost.Calls["eth_getLogs"] != int64(counts.Calls["eth_getLogs"]) || cost.Retries != 0 {
+				t.Errorf("the cost is %+v, the node counted %+v", cost, counts)
+			}
+		})
+	}
+}
+
+// Nothing is asked for in an empty range, and nothing of no contract.
+func TestLogsOfNothing(t *testing.T) {
+	node := newNodeOf(some(1, 10, 0), meanrpc.Faults{})
+	c, _ := dial(t, Options{}, node)
+	if logs, parts, err := collect(t.Context(), c, 6, 5); len(logs) != 0 || parts != 0 || err != nil {
+		t.Errorf("blocks 6 to 5: got %d logs, %d parts and %v", len(logs), parts, err)
+	}
+	if err := c.Logs(t.Context(), nil, nil, 1, 5, nil); err == nil {
+		t.Error("logs of no contract: got no error")
+	}
+	if n := node.Counts().Calls["eth_getLogs"]; n != 0 {
+		t.Errorf("%d requests for logs, want none", n)
+	}
+}
+
+// Where a provider limits the blocks of a request, there are at most a tenth more requests than the
+// least possible, whatever is configured, and however many are made at a time.
+func TestRequestsAreFew(t *testing.T) {
+	const blocks = 6_000_000
+	for _, test := range []struct {
+		limit, most uint64
+		workers     int
+	}{{10_000, 10_000, 8}, {5_000, 10_000, 8}, {10_000, 1_000_000, 1}, {10_000, 1_000_000, 8}} {
+		synctest.Test(t, func(t *testing.T) {
+			node := newNodeOf([]history.Block{{Chain: chain, Number: blocks}}, meanrpc.Faults{MaxBlocks: test.limit, Latency: time.Second})
+			c, _ := dial(t, Options{MaxRange: test.most, Concurrency: test.workers}, node)
+			if _, _, err := collect(t.Context(), c, 1, blocks); err != nil {
+				t.Fatal(err)
+			}
+			least, n := blocks/int(test.limit), node.Counts().Requests
+			if n > least+least/10 {
+				t.Errorf("%+v: %d requests, want at most a tenth more than %d", test, n, least)
+			}
+		})
+	}
+}
+
+// Whatever the limits of a provider are, in the words of each one, and wherever logs are dense, all
+// logs come, and most requests have an answer.
+func TestLimits(t *testing.T) {
+	for _, words := range meanrpc.AllWords() {
+		for seed := range servers.Rounds(1, 6) {
+			synctest.Test(t, func(t *testing.T) {
+				r := rand.New(rand.NewPCG(uint64(seed), uint64(len(words.Provider))))
+				blocks := some(uint64(seed), 2_500, 1+r.IntN(100))
+				dense := some(uint64(seed), 3_000, 900)
+				blocks = append(blocks, dense[slices.IndexFunc(dense, func(b history.Block) bool { return b.Number > 2_500 }):]...)
+				f := meanrpc.Faults{Words: &words, Latency: time.Duration(r.IntN(50)) * time.Millisecond, NoBatches: r.IntN(3) == 0}
+				if r.IntN(3) > 0 {
+					f.MaxBlocks = 10 + r.Uint64N(1000)
+				}
+				if f.MaxBlocks == 0 || r.IntN(2) == 0 {
+					f.MaxResults = 20 + r.IntN(1000)
+				}
+				node := newNodeOf(blocks, f)
+				c, _ := dial(t, Options{Concurrency: 1 + r.IntN(8), MaxRange: 1 + r.Uint64N(20_000)}, node)
+				logs, parts, err := collect(t.Context(), c, 1, 3_000)
+				if err != nil {
+					t.Fatalf("%s, seed %d: %v", words.Provider, seed, err)
+				}
+				checkLogs(t, logs, node, blocks, 1, 3_000)
+				cost := c.Cost()[0]
+				if int(cost.Halved) > 30+parts/2 || cost.Limited > 0 {
+					t.Errorf("%s, seed %d: %d parts, %d requests too large, %d too many", words.Provider, seed, parts, cost.Halved, cost.Limited)
+				}
+			})
+		}
+	}
+}
+
+// A provider that fails now and then, in any way, costs time and nothing else.
+func TestTroubles(t *testing.T) {
+	blocks := some(3, 3_000, 100)
+	all := meanrpc.Troubles()
+	all = append(all, meanrpc.Trouble{Hang: true})
+	check := func(t *testing.T, name string, some ...meanrpc.Trouble) {
+		for seed := range servers.Rounds(1, 4) {
+			synctest.Test(t, func(t *testing.T) {
+				r := rand.New(rand.NewPCG(uint64(seed), 4))
+				node := newNodeOf(blocks, meanrpc.Faults{
+					Latency: 20 * time.Millisecond, Trouble: meanrpc.Sometimes(uint64(seed), 0.25, some...), NoBatches: r.IntN(2) == 0,
+				})
+				c, _ := dial(t, Options{MaxRange: 100, Patience: time.Hour, Concurrency: 1 + r.IntN(8)}, node)
+				logs, _, err := collect(t.Context(), c, 1, 3_000)
+				if err != nil {
+					t.Fatalf("%s, seed %d: %v", name, seed, err)
+				}
+				checkLogs(t, logs, node, blocks, 1, 3_000)
+			})
+		}
+	}
+	for i, trouble := range all {
+		check(t, fmt.Sprintf("%d: %+v", i, trouble), trouble)
+	}
+	check(t, "all", all...)
+}
+
+// If one node lies, the answer of another one is taken; if all do, there is an error, in time, that
+// names the host and nothing of the key.
+func TestLies(t *testing.T) {
+	blocks := some(5, 3_000, 100)
+	for name, test := range map[string]struct {
+		lie  meanrpc.Faults
+		says string
+	}{
+		"logs of another contract":    {meanrpc.Faults{Foreign: true}, "is of another contract"},
+		"logs of other blocks":        {meanrpc.Faults{OutOfRange: true}, "is of another block"},
+		"behind":                      {meanrpc.Faults{Lag: 1000}, "does not have block"},
+		"another block's hash":        {meanrpc.Faults{Methods: nil, OtherChain: true}, ""}, // consistent: nothing is wrong with it alone
+		"removed, twice, in no order": {meanrpc.Faults{Removed: true, Twice: true, Shuffled: true, NoTimestamp: true}, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			liar, honest := newNodeOf(blocks, test.lie), newNodeOf(blocks, meanrpc.Faults{})
+			c, _ := dial(t, Options{MaxRange: 500, Patience: time.Minute}, liar, honest)
+			logs, _, err := collect(t.Context(), c, 1, 3_000)
+			if err != nil {
+				t.Fatalf("%s, with another node: %v", name, err)
+			}
+			if !test.lie.OtherChain {
+				checkLogs(t, logs, honest, blocks, 1, 3_000)
+			}
+
+			c, _ = dial(t, Options{MaxRange: 500, Patience: time.Minute}, liar)
+			begun := time.Now()
+			_, _, err = collect(t.Context(), c, 1, 3_000)
+			if test.says == "" {
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				return
+			}
+			checkError(t, name, err, "0.test: ", test.says)
+			if took := time.Since(begun); took > 2*time.Minute {
+				t.Errorf("%s: the error came after %s", name, took)
+			}
+			if name == "behind" && !errors.Is(err, ErrBehind) {
+				t.Errorf("%s: got %v, want ErrBehind", name, err)
+			}
+		})
+	}
+}
+
+// checkError fails unless an error says something, and has nothing of a key.
+func checkError(t *testing.T, name string, err error, says ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s: no error, want one that says %q", name, says)
+		return
+	}
+	for _, text := range says {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: got %q, want it to say %q", name, err, text)
+		}
+	}
+	for _, secret := range []string{"secret", "pass-word", "user", "v2/"} {
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the error has a part of the URL: %s", name, err)
+		}
+	}
+}
+
+// With a quorum a log that one node forgets, or another chain of blocks, is an error that names
+// both hosts, and a passing difference costs a few requests.
+func TestQuorum(t *testing.T) {
+	blocks := some(6, 3_000, 100)
+	forgets := func(l meanrpc.LogID) bool { return l.Block > 1_500 && l.Block < 1_600 }
+	for name, lie := range map[string]meanrpc.Faults{
+		"forgets": {Forget: forgets}, "another chain's blocks": {OtherChain: true}, "pruned": {Pruned: 2_000},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			liar, honest := newNodeOf(blocks, lie), newNodeOf(blocks, meanrpc.Faults{})
+			c, _ := dial(t, Options{MaxRange: 500, Quorum: 2}, honest, liar)
+			_, _, err := collect(t.Context(), c, 1, 3_000)
+			checkError(t, name, err, "0.test and 1.test")
+			if !errors.Is(err, ErrDisagree) {
+				t.Errorf("%s: got %v, want ErrDisagree", name, err)
+			}
+		})
+	}
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(1, 200_000, 20)
-		f.latency = 50 * time.Millisecond
-		c := dialFakes(t, Options{}, f)
-		logs, parts, err := collected(t.Context(), c, 5, 200_000)
+		passes := newNodeOf(blocks, meanrpc.Faults{Forget: forgets})
+		honest := newNodeOf(blocks, meanrpc.Faults{MaxBlocks: 300})
+		c, _ := dial(t, Options{MaxRange: 500, Quorum: 2}, honest, passes)
+		time.AfterFunc(2*time.Second, func() { passes.Set(meanrpc.Faults{}) })
+		logs, _, err := collect(t.Context(), c, 1, 3_000)
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, logs, f, 5, 200_000)
-		if parts != 20 || f.requests != 21 {
-			t.Errorf("%d parts by %d requests, want 20 by 21, with that for the chain's id", parts, f.requests)
+		checkLogs(t, logs, honest, blocks, 1, 3_000)
+	})
+}
+
+// The first URL gets all requests while it answers, and the others the rest; with Spread all get
+// their share.
+func TestURLs(t *testing.T) {
+	blocks := some(7, 20_000, 10)
+	synctest.Test(t, func(t *testing.T) {
+		first, second := newNodeOf(blocks, meanrpc.Faults{}), newNodeOf(blocks, meanrpc.Faults{})
+		c, _ := dial(t, Options{MaxRange: 100}, first, second)
+		read := func() {
+			t.Helper()
+			logs, _, err := collect(t.Context(), c, 1, 20_000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkLogs(t, logs, first, blocks, 1, 20_000)
 		}
-		if f.mostUnder != 8 {
-			t.Errorf("%d requests at a time, want 8", f.mostUnder)
+		read()
+		if n := second.Counts().Calls["eth_getLogs"]; n != 0 {
+			t.Errorf("the second node was asked %d times, want only after a failure of the first", n)
 		}
-		for _, l := range logs {
-			if l.BlockTimestamp != 1000+2*l.BlockNumber {
-				t.Fatalf("block %d is of %d", l.BlockNumber, l.BlockTimestamp)
+		first.Set(meanrpc.Faults{Trouble: meanrpc.Every(1, meanrpc.Trouble{Status: http.StatusServiceUnavailable})})
+		read()
+		if n := second.Counts().Calls["eth_getLogs"]; n < 150 {
+			t.Errorf("the second node was asked %d times, want it to take over", n)
+		}
+		first.Reset()
+		first.Set(meanrpc.Faults{})
+		time.Sleep(time.Minute)
+		read()
+		if n := first.Counts().Calls["eth_getLogs"]; n != 200 {
+			t.Errorf("the first node was asked %d times, want 200 because it answers again", n)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		nodes := []*meanrpc.Node{newNodeOf(blocks, meanrpc.Faults{}), newNodeOf(blocks, meanrpc.Faults{}), nil}
+		c, _ := dial(t, Options{MaxRange: 100, Spread: true}, nodes[0], nodes[1], nil) // the third cannot be reached
+		if _, _, err := collect(t.Context(), c, 1, 20_000); err != nil {
+			t.Fatal(err)
+		}
+		for i, n := range nodes[:2] {
+			if got := n.Counts().Calls["eth_getLogs"]; got < 50 || got > 150 {
+				t.Errorf("node %d was asked %d times of 200", i, got)
 			}
 		}
 	})
 }
 
-// Whatever the limits of a provider are, and wherever logs are dense, all logs come, with few
-// requests that fail.
-func TestLimits(t *testing.T) {
-	for seed := range uint64(60) {
+// An error of done, or the end of the context, ends everything soon. Parts before an error are
+// delivered.
+func TestLogsEnd(t *testing.T) {
+	blocks := some(8, 10_000, 10)
+	errFull := errors.New("the disk is full")
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := dial(t, Options{MaxRange: 100}, newNodeOf(blocks, meanrpc.Faults{Latency: time.Second}))
+		calls := 0
+		err := c.Logs(t.Context(), []common.Address{records}, nil, 1, 10_000, func(Part) error {
+			if calls++; calls == 3 {
+				return errFull
+			}
+			return nil
+		})
+		if err != errFull || calls != 3 { //nolint:errorlint // as it is
+			t.Errorf("got %v after %d calls, want the error of the third", err, calls)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(2500*time.Millisecond, func() { cancel(errFull) })
+		begun := time.Now()
+		if _, parts, err := collect(ctx, c, 1, 10_000); !errors.Is(err, errFull) || parts == 0 || time.Since(begun) > 3*time.Second {
+			t.Errorf("got %v after %d parts and %s, want the cause of the context's end", err, parts, time.Since(begun))
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		node := newNodeOf(blocks, meanrpc.Faults{})
+		node.SetHead(5_050, 5_050, 5_050)
+		c, _ := dial(t, Options{MaxRange: 100, Patience: 10 * time.Second}, node)
+		_, parts, err := collect(t.Context(), c, 1, 10_000)
+		if !errors.Is(err, ErrBehind) || parts != 50 {
+			t.Errorf("got %v after %d parts, want ErrBehind after 50", err, parts)
+		}
+	})
+}
+
+// A block whose logs the node does not give is an error that says which block, and what the node
+// says.
+func TestOneBlockTooLarge(t *testing.T) {
+	blocks := some(9, 1_000, 1000)
+	synctest.Test(t, func(t *testing.T) {
+		most := 4
+		node := newNodeOf(blocks, meanrpc.Faults{MaxResults: most})
+		c, _ := dial(t, Options{Patience: time.Minute, Concurrency: 1}, node)
+		_, _, err := collect(t.Context(), c, 1, 1_000)
+		first := slices.IndexFunc(blocks, func(b history.Block) bool {
+			ours := 0
+			for _, l := range b.Logs {
+				if l.Address == records {
+					ours++
+				}
+			}
+			return ours > most
+		})
+		number := blocks[first].Number
+		checkError(t, "dense", err, fmt.Sprintf("logs of blocks %d to %d: 0.test: ", number, number), "query returned more than 4 results")
+	})
+}
+
+// Whatever some nodes do, the logs are right, or there is an error: lies that one node alone can
+// tell unseen, such as forgotten logs, need a quorum.
+func TestRightOrError(t *testing.T) {
+	wrong := 0
+	for seed := range uint64(servers.Rounds(40, 1500)) {
 		synctest.Test(t, func(t *testing.T) {
-			r := rand.New(rand.NewPCG(seed, 2))
-			f := newFake(seed, 30_000+r.Uint64N(30_000), 2)
-			f.latency = time.Duration(r.IntN(50)) * time.Millisecond
-			if r.IntN(2) == 0 {
-				f.most = 1 + r.Uint64N(3000)
+			r := rand.New(rand.NewPCG(seed, 5))
+			last := 100 + r.Uint64N(2_000)
+			blocks := some(seed, last, 1+r.IntN(200))
+			o := Options{
+				Quorum: 1 + r.IntN(2), Spread: r.IntN(2) == 0, Concurrency: 1 + r.IntN(8), MaxRange: 1 + r.Uint64N(last),
+				Patience: time.Duration(1+r.IntN(300)) * time.Second, Batch: 1 + r.IntN(3),
 			}
-			if r.IntN(2) == 0 { // a dense stretch
-				at := r.Uint64N(f.head - 1000)
-				f.logs = append(f.logs, randomLogs(r, at, at+1000, 2900)...)
-				sortLogs(f.logs)
-				f.mostLogs = 3 + r.IntN(1000)
+			var nodes []http.Handler
+			words := meanrpc.AllWords()
+			for i := range o.Quorum + r.IntN(3) {
+				f := meanrpc.Faults{
+					Latency: time.Duration(r.IntN(200)) * time.Millisecond, NoBatches: r.IntN(4) == 0, Words: &words[r.IntN(len(words))],
+					Removed: r.IntN(2) == 0, Twice: r.IntN(2) == 0, Shuffled: r.IntN(2) == 0, NoTimestamp: r.IntN(2) == 0,
+				}
+				if r.IntN(2) == 0 {
+					f.Trouble = meanrpc.Sometimes(seed, 0.2*r.Float64(), meanrpc.Troubles()...)
+				}
+				if r.IntN(2) == 0 {
+					f.MaxBlocks, f.MaxResults = 1+r.Uint64N(300), 10+r.IntN(300)
+				}
+				if r.IntN(4) == 0 {
+					f.Lag, f.Foreign, f.OutOfRange = r.Uint64N(50), r.IntN(2) == 0, r.IntN(2) == 0
+				}
+				if i == 1 && o.Quorum == 2 && r.IntN(2) == 0 {
+					f.OtherChain = r.IntN(2) == 0
+					f.Forget = func(l meanrpc.LogID) bool { return l.Block%10 == 0 }
+				}
+				nodes = append(nodes, newNodeOf(blocks, f))
 			}
-			f.single = r.IntN(3) == 0
-			c := dialFakes(t, Options{Concurrency: 1 + r.IntN(10), MaxRange: 1 + r.Uint64N(40_000), Spread: r.IntN(2) == 0}, f)
-			logs, parts, err := collected(t.Context(), c, 1, f.head)
+			h, urls := reach(nodes...)
+			o.transport = h
+			c, err := Dial(t.Context(), chain, urls, o)
+			if err == nil {
+				var logs []types.Log
+				if logs, _, err = collect(t.Context(), c, 1, last); err == nil {
+					checkLogs(t, logs, nodes[0].(*meanrpc.Node), blocks, 1, last)
+				}
+				c.Close()
+			}
 			if err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
+				wrong++
+				checkError(t, fmt.Sprint("seed ", seed), err, ".test")
 			}
-			same(t, logs, f, 1, f.head)
-			cost := c.Cost()[0]
-			if int(cost.Halved) > 40+parts {
-				t.Errorf("seed %d: %d parts, and %d requests that were too large", seed, parts, cost.Halved)
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
 			}
 		})
 	}
+	t.Logf("%d had an error", wrong)
 }

@@ -30,6 +30,7 @@ const (
 	longestRest   = 20 * time.Second
 	slowestPace   = 0.2              // requests per second, after any number of rate limits
 	paceAfter     = 0.9              // the part of what a node was found to allow that is asked of it
+	measured      = time.Second      // the shortest time that the pace is measured over
 	quicker       = 1.1              // the pace is tried this much higher
 	quickerEvery  = 10 * time.Second // when there was no rate limit for so long
 	idle          = 2 * time.Second  // without a request, though it was possible; the pace is measured anew then
@@ -200,8 +201,8 @@ func (n *node) together(ctx context.Context, calls []call) (errs []error, err er
 
 // request waits for the pace, and makes a request.
 func (n *node) request(ctx context.Context, calls []call, do func(context.Context) error) error {
-	if err := n.limiter.Wait(ctx); err != nil {
-		return context.Cause(ctx)
+	if err := sleep(ctx, n.limiter.Reserve().Delay()); err != nil {
+		return err
 	}
 	n.mu.Lock()
 	if now := time.Now(); now.Sub(later(n.begun, n.rest)) > idle {
@@ -491,9 +492,17 @@ func (n *node) failed(begun time.Time, f *failure) {
 // slower sets the pace to a little less than what the node was found to allow: its answers since
 // the last change, over the time since then, rests included.
 func (n *node) slower(now time.Time) {
-	elapsed := max(now.Sub(n.paced), time.Second)
-	pace := rate.Limit(max(slowestPace, paceAfter*float64(n.since)/elapsed.Seconds()))
-	n.limiter.SetLimit(min(pace, n.limiter.Limit()))
+	limit := n.limiter.Limit()
+	elapsed := now.Sub(n.paced)
+	switch {
+	case n.since > 0 && elapsed >= measured:
+		limit = min(limit, rate.Limit(paceAfter*float64(n.since)/elapsed.Seconds()))
+	case limit == rate.Inf:
+		limit = rate.Limit(paceAfter * float64(max(1, n.since)) / measured.Seconds())
+	default: // nothing can be said but that it is too fast
+		limit *= paceAfter
+	}
+	n.limiter.SetLimit(max(slowestPace, limit))
 	n.paced, n.since = now, 0
 	n.log.Debug("slower", "host", n.host, "requests per second", float64(n.limiter.Limit()))
 }

@@ -293,7 +293,11 @@ func (c *Chain) TotalSupply(ctx context.Context, contract common.Address, at Blo
 		var asks *node
 		_, err := c.ask(ctx, asking{except: except}, func(ctx context.Context, n *node) error {
 			asks = n
-			return n.one(ctx, "eth_call", &answer, call, hexutil.Uint64(at.Number))
+			err := n.one(ctx, "eth_call", &answer, call, hexutil.Uint64(at.Number))
+			if kindOf(err) == behind {
+				err = n.fails(asked, errors.Unwrap(err)) // it has the block, but perhaps not its state
+			}
+			return err
 		})
 		switch {
 		case err == nil && len(answer) == 32:

@@ -15,28 +15,33 @@ type sizes struct {
 	good uint64 // largest that worked; 0 before the first that works
 	bad  uint64 // smallest that failed beyond good; 0 means none
 
-	most    int  // logs of the largest answer
-	calm    int  // successes in a row with the full span
-	need    int  // calm that is needed to try more than good
-	trying  bool // a request beyond good is under way
-	guessed bool // span was doubled because logs were few; it has not worked since
+	most   int  // logs of the largest answer
+	calm   int  // successes in a row with the full span
+	need   int  // calm that is needed to try more than good
+	trying bool // a request beyond good is under way
+	dense  int  // calm that is needed to try more logs than there ever were in an answer
+	denser bool // span was made larger for that; it has not worked since
 }
 
 const (
-	firstNeed = 4
+	firstNeed = 2
 	mostNeed  = 1 << 12
+	fewLogs   = 200 // no provider is known to limit answers to so few
 )
 
-func newSizes(most uint64) *sizes { return &sizes{max: most, span: most, need: firstNeed} }
+func newSizes(most uint64) *sizes {
+	return &sizes{max: most, span: most, need: firstNeed, dense: firstNeed}
+}
 
 // next returns the size of the next request. Before the first success there is one request at a
 // time, so that a provider's limit costs a few failures rather than a few for each worker: ok is
-// false while it is under way. Each size that was ok must be told to worked, failed or dropped.
-func (s *sizes) next() (size uint64, ok bool) {
+// false while it is under way, except for a reading that has none under way, and would not hear of
+// its end. Each size that was ok must be told to worked, failed or dropped.
+func (s *sizes) next(alone bool) (size uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.good == 0 {
-		if s.trying {
+		if s.trying && !alone {
 			return 0, false
 		}
 		s.trying = true
@@ -90,10 +95,20 @@ func (s *sizes) worked(size uint64, logs int) {
 		return // the end of a range
 	}
 	s.calm++
-	s.guessed = false
-	if s.span < s.good && (2*logs <= s.most || s.calm >= firstNeed) {
-		s.guessed, s.calm = 2*logs <= s.most, 0
-		s.span = min(2*s.span, s.good)
+	s.denser = false
+	if s.span == s.good {
+		return
+	}
+	fits := 2 * s.span
+	if logs > 0 { // nine tenths, because ranges differ
+		fits = min(fits, uint64(0.9*float64(s.span)*float64(s.most)/float64(logs)))
+	}
+	switch {
+	case fits > s.span:
+		s.calm, s.span = 0, min(fits, s.good)
+	case s.calm >= s.dense:
+		s.denser, s.calm = true, 0
+		s.span = min(s.span+s.span/4+1, s.good)
 	}
 }
 
@@ -115,10 +130,23 @@ func (s *sizes) failed(size uint64) {
 	case size > s.span:
 		// Requests that were under way when another one failed say nothing new.
 	default:
-		if s.guessed { // it was not for its logs: the node takes less than it did
-			s.bad, s.good = size, max(1, size/2)
-			s.need = min(2*s.need, mostNeed)
+		if s.denser {
+			s.dense = min(2*s.dense, mostNeed)
 		}
-		s.span, s.calm, s.guessed = max(1, size/2), 0, false
+		s.span, s.calm, s.denser = max(1, size/2), 0, false
+	}
+}
+
+// found says how many logs there are in a range that was too large. If they are few the node limits
+// the blocks, otherwise the logs.
+func (s *sizes) found(size uint64, logs int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch few := logs < fewLogs || 2*logs <= s.most; {
+	case few && size <= s.good: // it takes less than it did
+		s.bad, s.good = size, max(1, size/2)
+		s.span = min(s.span, s.good)
+	case !few && s.bad == size:
+		s.bad, s.need = 0, max(s.need/2, firstNeed)
 	}
 }

@@ -1,0 +1,527 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/fixtures/meanrpc"
+)
+
+func failing(trouble meanrpc.Trouble) meanrpc.Faults {
+	return meanrpc.Faults{Trouble: meanrpc.Every(1, trouble)}
+}
+
+// A URL of another chain, or one that does not answer, is found out by Dial. Errors have hosts and
+// nothing else of URLs.
+func TestDial(t *testing.T) {
+	blocks := some(1, 10, 1000)
+	good := func() http.Handler { return newNodeOf(blocks, meanrpc.Faults{}) }
+	for _, test := range []struct {
+		name  string
+		nodes []http.Handler
+		o     Options
+		says  string // of the error; "" means none
+	}{
+		{"all good", []http.Handler{good(), good()}, Options{}, ""},
+		{"one away", []http.Handler{nil, good()}, Options{}, ""},
+		{"one refuses", []http.Handler{newNodeOf(blocks, failing(meanrpc.Trouble{Status: 401})), good()}, Options{}, ""},
+		{"all away", []http.Handler{nil, nil}, Options{Patience: time.Minute}, "connection refused (tried for"},
+		{"all refuse", []http.Handler{newNodeOf(blocks, failing(meanrpc.Trouble{Status: 401, Body: "no access for secret-key"}))}, Options{},
+			"chain 8453: no node is left: 0.test: status 401: no access for [hidden] (check the URL and its key)"},
+		{"another chain", []http.Handler{good(), newNodeOf(blocks, meanrpc.Faults{ChainID: 10})}, Options{},
+			"1.test: it is a node of chain 10, not of chain 8453"},
+		{"no URLs", nil, Options{}, "chain 8453 has 0 hosts"},
+		{"quorum", []http.Handler{good()}, Options{Quorum: 2}, "chain 8453 has 1 hosts, of which 2 must agree"},
+		{"finality", []http.Handler{good()}, Options{Finality: "soon"}, `finality is "soon", not finalized, safe or latest`},
+		{"negative", []http.Handler{good()}, Options{Rate: -1}, "negative"},
+		{"answers nonsense", []http.Handler{newNodeOf(blocks, failing(meanrpc.Trouble{Body: `{"id":1,"result":"secret-key"}`}))}, Options{Patience: time.Second}, "0.test: "},
+		{"redirects", []http.Handler{newNodeOf(blocks, failing(meanrpc.Trouble{Status: 302}))}, Options{}, "0.test: status 302"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h, urls := reach(test.nodes...)
+			test.o.transport = h
+			c, err := Dial(t.Context(), chain, urls, test.o)
+			if test.says != "" {
+				checkError(t, test.name, err, test.says)
+				return
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", test.name, err)
+			}
+			if b, err := c.Head(t.Context(), 0); err != nil || b.Number != 10 {
+				t.Errorf("%s: got %v, %v, want block 10", test.name, b, err)
+			}
+			c.Close()
+		})
+	}
+	for _, text := range []string{"", "secret-key", "https:///secret-key", "ws://0.test/secret-key", "https://0.test/%zz-secret"} {
+		_, err := Dial(t.Context(), chain, []string{text}, Options{})
+		checkError(t, text, err, "chain 8453")
+	}
+	_, err := Dial(t.Context(), chain, []string{"http://a/secret-1", "http://a/secret-2", "http://a/secret-1"}, Options{})
+	checkError(t, "twice", err, "a: the same URL is there twice")
+}
+
+// A node that cannot be reached at first is asked for its chain before it is used.
+func TestLateNode(t *testing.T) {
+	blocks := some(1, 1000, 100)
+	synctest.Test(t, func(t *testing.T) {
+		first, late := newNodeOf(blocks, meanrpc.Faults{}), newNodeOf(blocks, meanrpc.Faults{ChainID: 10})
+		c, h := dial(t, Options{}, first, nil)
+		h.handlers = map[string]http.Handler{"1.test": late}
+		_, _, err := collect(t.Context(), c, 1, 1000)
+		checkError(t, "late", err, "1.test: it is a node of chain 10")
+	})
+}
+
+// The head is that of the finality. Nodes that lag are found out, and others asked.
+func TestHead(t *testing.T) {
+	blocks := some(1, 1000, 100)
+	at := func(newest, safe, finalized uint64) *meanrpc.Node {
+		n := newNodeOf(blocks, meanrpc.Faults{})
+		n.SetHead(newest, safe, finalized)
+		return n
+	}
+	synctest.Test(t, func(t *testing.T) {
+		node := at(1000, 950, 900)
+		for finality, want := range map[string]uint64{"": 900, Finalized: 900, Safe: 950, Latest: 1000} {
+			c, _ := dial(t, Options{Finality: finality}, node)
+			b, err := c.Head(t.Context(), want)
+			if err != nil || b != (Block{want, node.Hash(want), node.Time(want)}) {
+				t.Errorf("%s: got %v, %v, want block %d", finality, b, err, want)
+			}
+			if n := c.Cost()[0].Requests; n != 2 {
+				t.Errorf("%s: %d requests, want 2", finality, n)
+			}
+		}
+		lags := at(1000, 800, 800)
+		c, _ := dial(t, Options{}, lags, node)
+		if b, err := c.Head(t.Context(), 850); err != nil || b.Number != 900 {
+			t.Errorf("with one that lags: got %v, %v, want block 900", b, err)
+		}
+		c, _ = dial(t, Options{Patience: time.Minute}, lags)
+		_, err := c.Head(t.Context(), 850)
+		checkError(t, "lags", err, "chain 8453: the finalized block: 0.test: its finalized block is 800, before 850")
+		if !errors.Is(err, ErrBehind) {
+			t.Errorf("lags: got %v, want ErrBehind", err)
+		}
+		c, _ = dial(t, Options{Quorum: 2}, node, lags)
+		if b, err := c.Head(t.Context(), 0); err != nil || b.Number != 800 {
+			t.Errorf("quorum: got %v, %v, want block 800", b, err)
+		}
+		node.Set(meanrpc.Faults{Methods: map[string]func() *meanrpc.RPCError{"eth_getBlockByNumber": func() *meanrpc.RPCError {
+			return &meanrpc.RPCError{Code: -32602, Message: "unknown tag finalized"}
+		}}})
+		c, _ = dial(t, Options{}, node)
+		_, err = c.Head(t.Context(), 0)
+		checkError(t, "unknown tag", err, "0.test: error -32602: unknown tag finalized")
+	})
+}
+
+// A block has the number, hash and time that the node says. One that no node has is ErrBehind.
+func TestBlock(t *testing.T) {
+	blocks := some(1, 1000, 100)
+	synctest.Test(t, func(t *testing.T) {
+		node := newNodeOf(blocks, meanrpc.Faults{NewFields: true})
+		c, _ := dial(t, Options{Patience: 10 * time.Second}, node)
+		if b, err := c.Block(t.Context(), 77); err != nil || b != (Block{77, node.Hash(77), node.Time(77)}) {
+			t.Errorf("got %v, %v", b, err)
+		}
+		if _, err := c.Block(t.Context(), 1001); !errors.Is(err, ErrBehind) {
+			t.Errorf("got %v, want ErrBehind", err)
+		}
+		c, _ = dial(t, Options{Quorum: 2}, node, newNodeOf(blocks, meanrpc.Faults{OtherChain: true}))
+		_, err := c.Block(t.Context(), 77)
+		checkError(t, "quorum", err, "nodes disagree: 0.test and 1.test: block 77 is 0x")
+	})
+}
+
+// Times of blocks come in batches of the size that a node takes, and only of the blocks that logs
+// were in.
+func TestTimes(t *testing.T) {
+	blocks := some(1, 1000, 100)
+	synctest.Test(t, func(t *testing.T) {
+		for _, f := range []meanrpc.Faults{{}, {MaxBatch: 30}, {NoBatches: true}, {Backwards: true},
+			{Trouble: meanrpc.Sometimes(1, 0.3, meanrpc.Troubles()...)}} {
+			node := newNodeOf(blocks, f)
+			c, _ := dial(t, Options{Concurrency: 1}, node)
+			wanted := map[uint64]common.Hash{}
+			for n := uint64(1); n <= 1000; n += 4 {
+				wanted[n] = node.Hash(n)
+			}
+			wanted[9] = common.Hash{}
+			times, err := c.Times(t.Context(), wanted)
+			if err != nil || len(times) != len(wanted) {
+				t.Fatalf("%+v: got %d times, %v, want %d", f, len(times), err, len(wanted))
+			}
+			for n, time := range times {
+				if time != node.Time(n) {
+					t.Fatalf("block %d is of %d, want %d", n, time, node.Time(n))
+				}
+			}
+			if n := node.Counts().Requests; f.MaxBatch == 0 && f.Trouble == nil && !f.NoBatches && n != 1+3 || f.MaxBatch == 30 && n > 1+2+12 {
+				t.Errorf("%+v: %d requests", f, n)
+			}
+		}
+		other, node := newNodeOf(blocks, meanrpc.Faults{OtherChain: true}), newNodeOf(blocks, meanrpc.Faults{})
+		wanted := map[uint64]common.Hash{5: node.Hash(5), 6: node.Hash(6)}
+		c, _ := dial(t, Options{}, other, node)
+		if times, err := c.Times(t.Context(), wanted); err != nil || !maps.Equal(times, map[uint64]int64{5: node.Time(5), 6: node.Time(6)}) {
+			t.Errorf("got %v, %v, want those of the second node", times, err)
+		}
+		c, _ = dial(t, Options{}, other)
+		_, err := c.Times(t.Context(), wanted)
+		checkError(t, "another chain's blocks", err, "0.test: nodes disagree: block 5 is ")
+		if !errors.Is(err, ErrDisagree) {
+			t.Errorf("got %v, want ErrDisagree", err)
+		}
+	})
+}
+
+// The supply of a contract is known where a node has the state; another answer is an error.
+func TestTotalSupply(t *testing.T) {
+	var blocks []history.Block
+	for n := range uint64(50) {
+		blocks = append(blocks, history.Block{Chain: chain, Number: 100 + n, Logs: []history.Log{
+			history.Transfer(registry, history.Address{}, history.Address{1}, history.Number(n))}})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		good, pruned := newNodeOf(blocks, meanrpc.Faults{}), newNodeOf(blocks, meanrpc.Faults{NoState: true})
+		answers := func(err *meanrpc.RPCError) *meanrpc.Node {
+			return newNodeOf(blocks, meanrpc.Faults{Methods: map[string]func() *meanrpc.RPCError{"eth_call": func() *meanrpc.RPCError { return err }}})
+		}
+		for name, test := range map[string]struct {
+			nodes []http.Handler
+			want  int64
+			known bool
+			says  string
+		}{
+			"known":            {[]http.Handler{good}, 21, true, ""},
+			"known by another": {[]http.Handler{pruned, good}, 21, true, ""},
+			"not known":        {[]http.Handler{pruned}, 0, false, ""},
+			"no such block":    {[]http.Handler{answers(&meanrpc.RPCError{Code: -32000, Message: "header not found"})}, 0, false, ""},
+			"no such method":   {[]http.Handler{answers(&meanrpc.RPCError{Code: 3, Message: "execution reverted"})}, 0, false, "execution reverted"},
+		} {
+			c, _ := dial(t, Options{}, test.nodes...)
+			n, known, err := c.TotalSupply(t.Context(), registry, Block{Number: 120})
+			if test.says != "" {
+				checkError(t, name, err, "totalSupply() of 0x0E688f5DCa4a0a4729946ACbC44C792341714e08 after block 120: ", test.says)
+			} else if err != nil || known != test.known || known && n.Int64() != test.want {
+				t.Errorf("%s: got %v, %v, %v, want %d, %v", name, n, known, err, test.want, test.known)
+			}
+		}
+	})
+	nothing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":"0x"}`)) // to memory
+	})
+	c := &Chain{id: chain}
+	if err := c.o.check(); err != nil {
+		t.Fatal(err)
+	}
+	c.o.transport = &hosts{handlers: map[string]http.Handler{"0.test": nothing}, at: map[string][]time.Time{}}
+	n, err := c.newNode(0, "http://0.test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.chain = chain
+	c.nodes = []*node{n}
+	_, _, err = c.TotalSupply(t.Context(), registry, Block{Number: 1})
+	checkError(t, "no contract", err, "0.test: it has 0 bytes: is this its address?")
+}
+
+// A node with a rate is asked a little more slowly than it allows, and not at all while it says so.
+func TestRateLimits(t *testing.T) {
+	blocks := some(1, 40_000, 10)
+	synctest.Test(t, func(t *testing.T) {
+		const perSecond = 10
+		var second atomic.Int64
+		var inSecond atomic.Int64
+		node := newNodeOf(blocks, meanrpc.Faults{Latency: 50 * time.Millisecond, Trouble: func(meanrpc.Request) *meanrpc.Trouble {
+			if now := time.Now().Unix(); second.Swap(now) != now {
+				inSecond.Store(0)
+			}
+			if inSecond.Add(1) <= perSecond {
+				return nil
+			}
+			return &meanrpc.Trouble{Status: http.StatusTooManyRequests}
+		}})
+		c, _ := dial(t, Options{MaxRange: 10}, node)
+		begun := time.Now()
+		if _, _, err := collect(t.Context(), c, 1, 40_000); err != nil {
+			t.Fatal(err)
+		}
+		least, took := 4000/perSecond*time.Second, time.Since(begun)
+		cost := c.Cost()[0]
+		t.Logf("%s of at least %s, %d beyond the rate", took, least, cost.Limited)
+		if took > 2*least {
+			t.Errorf("4,000 requests at 10 a second took %s, want at most twice %s", took, least)
+		}
+		if cost.Limited > 200 || cost.Limited == 0 || cost.Halved > 0 {
+			t.Errorf("%d requests were beyond the rate, want few of 4,000; %d ranges were halved, want none", cost.Limited, cost.Halved)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		node := newNodeOf(blocks, meanrpc.Faults{Trouble: func(r meanrpc.Request) *meanrpc.Trouble {
+			if r.N != 20 {
+				return nil
+			}
+			return &meanrpc.Trouble{Status: http.StatusTooManyRequests, RetryAfter: "30"}
+		}})
+		c, h := dial(t, Options{MaxRange: 1000, Concurrency: 4}, node)
+		if _, _, err := collect(t.Context(), c, 1, 40_000); err != nil {
+			t.Fatal(err)
+		}
+		at := h.at["0.test"]
+		for i, when := range at[1:] {
+			if gap := when.Sub(at[i]); gap >= 30*time.Second {
+				return
+			}
+		}
+		t.Errorf("no pause of 30 s in %d requests", len(at))
+	})
+	synctest.Test(t, func(t *testing.T) { // our own rate
+		c, h := dial(t, Options{MaxRange: 1000, Rate: 5}, newNodeOf(blocks, meanrpc.Faults{}))
+		if _, _, err := collect(t.Context(), c, 1, 40_000); err != nil {
+			t.Fatal(err)
+		}
+		at := h.at["0.test"]
+		if took := at[len(at)-1].Sub(at[0]); took < 40*time.Second/5-time.Millisecond {
+			t.Errorf("%d requests took %s, want 5 a second", len(at), took)
+		}
+	})
+}
+
+// A failure that does not pass is an error after the patience, or at once if the node says so.
+func TestPatience(t *testing.T) {
+	blocks := some(1, 1000, 10)
+	for name, test := range map[string]struct {
+		trouble meanrpc.Trouble
+		says    string
+		within  time.Duration
+	}{
+		"down":          {meanrpc.Trouble{Status: 503, Body: "secret-key is down"}, "0.test: status 503: [hidden] is down (tried for ", 3 * time.Minute},
+		"rate":          {meanrpc.Trouble{Status: 429}, "0.test: status 429:  (tried for", 3 * time.Minute},
+		"tomorrow":      {meanrpc.Trouble{Status: 429, RetryAfter: "86400"}, "asks to wait 24h0m0s, longer than the patience of 3m0s", time.Second},
+		"hangs":         {meanrpc.Trouble{Hang: true}, "0.test: no answer in time (tried for", 5 * time.Minute},
+		"cut":           {meanrpc.Trouble{Cut: true}, "0.test: the answer is cut off", 3 * time.Minute},
+		"no more money": {meanrpc.Trouble{Status: 402}, "0.test: status 402:", 3 * time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			node := newNodeOf(blocks, meanrpc.Faults{})
+			var logged bytes.Buffer
+			c, _ := dial(t, Options{Patience: 3 * time.Minute, Log: slog.New(slog.NewTextHandler(&logged, nil))}, node)
+			node.Set(failing(test.trouble))
+			begun := time.Now()
+			_, err := c.Head(t.Context(), 0)
+			checkError(t, name, err, test.says)
+			if took := time.Since(begun); took > test.within || took < test.within/3 && test.within > time.Second {
+				t.Errorf("%s: the error came after %s, want about %s", name, took, test.within)
+			}
+			checkError(t, name+", log", errors.New(logged.String()), "host=0.test")
+			_, _, err = collect(t.Context(), c, 1, 10)
+			checkError(t, name, err, "logs of blocks 1 to ", "0.test")
+		})
+	}
+}
+
+// Requests go over HTTP/2 and ask for compressed answers, and what is counted is what is sent.
+func TestTransport(t *testing.T) {
+	blocks := some(1, 10_000, 200)
+	node := newNodeOf(blocks, meanrpc.Faults{})
+	var other atomic.Int64
+	var answers atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 || r.Header.Get("Accept-Encoding") != "gzip" {
+			other.Add(1)
+		}
+		answers.Add(1)
+		node.ServeHTTP(w, r)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	c := overTLS(t, server, Options{MaxRange: 2000})
+	logs, _, err := collect(t.Context(), c, 1, 10_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkLogs(t, logs, node, blocks, 1, 10_000)
+	if other.Load() > 0 {
+		t.Errorf("%d of %d requests were not HTTP/2 or did not ask for gzip", other.Load(), answers.Load())
+	}
+	cost, sent := c.Cost()[0], node.Counts().Bytes
+	if cost.Received < int64(sent) || cost.Received > int64(sent)+200*answers.Load()+20_000 || cost.Sent == 0 {
+		t.Errorf("counted %d bytes received and %d sent; the node has sent %d", cost.Received, cost.Sent, sent)
+	}
+}
+
+// overTLS reaches a server with a certificate of its own.
+func overTLS(t testing.TB, server *httptest.Server, o Options) *Chain {
+	t.Helper()
+	c := &Chain{id: chain, o: o}
+	if err := c.o.check(); err != nil {
+		t.Fatal(err)
+	}
+	n, err := c.newNode(0, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	n.http.TLSClientConfig = &tls.Config{RootCAs: roots}
+	c.nodes = []*node{n}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// An answer without end costs no more memory than the largest that is allowed; a range whose answer
+// is larger than that is halved.
+func TestLargeAnswers(t *testing.T) {
+	blocks := some(1, 1000, 1000)
+	synctest.Test(t, func(t *testing.T) {
+		node := newNodeOf(blocks, meanrpc.Faults{})
+		c, _ := dial(t, Options{MaxAnswer: 100_000}, node)
+		logs, parts, err := collect(t.Context(), c, 1, 1000)
+		if err != nil || parts < 10 {
+			t.Fatalf("got %d parts and %v, want many small ones", parts, err)
+		}
+		checkLogs(t, logs, node, blocks, 1, 1000)
+	})
+	var sent atomic.Int64
+	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for text := []byte(`"`); ; text = bytes.Repeat([]byte("a"), 1<<16) {
+			n, err := w.Write(text)
+			if sent.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	}))
+	defer endless.Close()
+	_, err := Dial(t.Context(), chain, []string{endless.URL}, Options{MaxAnswer: 1 << 20, Patience: time.Second})
+	checkError(t, "endless", err, "the answer is too large")
+	if sent.Load() > 100<<20 {
+		t.Errorf("%d bytes were taken", sent.Load())
+	}
+}
+
+// Parts of URLs that may be secret are not in errors, whatever the node says; hosts are.
+func TestHiding(t *testing.T) {
+	u, err := url.Parse("https://someone:pass%20word@eth.example/v3/0123456789abcdef%2F/rpc?apikey=abcdef%20123&x=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "no access to " + u.String() + " with 0123456789abcdef/ or abcdef 123 or pass word at eth.example/v3"
+	got := hiding(u).Replace(text)
+	for _, secret := range []string{"someone", "pass", "0123456789", "abcdef"} {
+		if strings.Contains(got, secret) {
+			t.Errorf("%q has %q", got, secret)
+		}
+	}
+	if !strings.Contains(got, "eth.example/v3") {
+		t.Errorf("%q has no host", got)
+	}
+}
+
+// Errors about rates are told from those about ranges, in the words of providers.
+func TestRateWords(t *testing.T) {
+	for _, trouble := range meanrpc.Troubles() {
+		if e := trouble.Error; e != nil && !isRateLimit(e.Code, e.Message) {
+			t.Errorf("%d %s: want a rate limit", e.Code, e.Message)
+		}
+	}
+	for _, words := range meanrpc.AllWords() {
+		var all []*meanrpc.RPCError
+		if words.Blocks != nil {
+			all = append(all, words.Blocks(1, 100_000, 10_000))
+		}
+		if words.Results != nil {
+			all = append(all, words.Results(1, 100_000, 500, 10_000))
+		}
+		for _, e := range all {
+			if isRateLimit(e.Code, e.Message) {
+				t.Errorf("%s: %d %s: want a limit of ranges", words.Provider, e.Code, e.Message)
+			}
+		}
+	}
+	for text, code := range map[string]int{
+		"Too many requests, reason: call rate limit exhausted, retry in 10s": -32090, "exceeded the quota usage": -32000,
+		"Request rate exceeded; see Retry-After": -32005, "Your app has exceeded its concurrent requests capacity": 429,
+		"max requests per second reached": -32000, "slow down": -32029,
+	} {
+		if !isRateLimit(code, text) {
+			t.Errorf("%d %s: want a rate limit", code, text)
+		}
+	}
+	for _, text := range []string{
+		"eth_getLogs requests with up to a 500 block range", "query exceeds max results 20000, retry with the range 1-2",
+		"limited to 1024 blocks per request", "exceed maximum block range: 5000", "requested too many blocks from 1 to 9, maximum is set to 2048",
+		"execution timeout", "please limit the query to at most 1000 blocks",
+	} {
+		if isRateLimit(-32005, text) {
+			t.Errorf("%s: want a limit of ranges", text)
+		}
+	}
+}
+
+// Errors about blocks that a node does not have are told from those about ranges.
+func TestBlockWords(t *testing.T) {
+	for text, code := range map[string]int{
+		"block range extends beyond current head block": -32000, "header not found": -32000, "One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found: unknown block": -32000,
+		"pruned history unavailable": 4444, "history has been pruned for this block": -32000, "toBlock is greater than latest block": -32602,
+	} {
+		if f := failedCall(code, text); f.kind != behind {
+			t.Errorf("%d %s: got kind %d, want behind", code, text, f.kind)
+		}
+	}
+	for _, words := range meanrpc.AllWords() {
+		if words.Blocks != nil {
+			if e := words.Blocks(1, 100_000, 10_000); failedCall(e.Code, e.Message).kind != asked {
+				t.Errorf("%s: %s: want a range that is too large", words.Provider, e.Message)
+			}
+		}
+	}
+}
+
+// Two readings of one chain at a time do not wait for each other.
+func TestTwoReadings(t *testing.T) {
+	blocks := some(1, 20_000, 10)
+	synctest.Test(t, func(t *testing.T) {
+		node := newNodeOf(blocks, meanrpc.Faults{Latency: time.Second, MaxBlocks: 300})
+		c, _ := dial(t, Options{}, node)
+		done := make(chan error)
+		for range 2 {
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				logs, _, err := collect(ctx, c, 1, 20_000)
+				if err == nil && !slices.IsSortedFunc(logs, func(a, b types.Log) int { return int(a.BlockNumber) - int(b.BlockNumber) }) {
+					err = errors.New("not in order")
+				}
+				done <- err
+			}()
+		}
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
