@@ -104,7 +104,7 @@ func (r *Reader) readLists(ctx context.Context) (*lists, error) {
 	var registry string
 	err = r.each(ctx, `SELECT token_id::text, owner, `+user+`, `+r.schema.text("list_storage_location")+`,
   nft_chain_id || ' ' || nft_contract_address
-FROM public.efp_lists ORDER BY token_id`, func(v [][]byte) error {
+FROM public.efp_lists AS l ORDER BY l.token_id`, func(v [][]byte) error {
 		r.progress.Add(1)
 		if text := string(v[4]); text != "" {
 			if registry != "" && text != registry {

@@ -16,6 +16,12 @@ import (
 	"github.com/followpress/followpress/source"
 )
 
+// A keptProfile is a line of the file of profiles.
+type keptProfile struct {
+	Address string
+	ENS     site.Profile
+}
+
 // keepProfiles reads the profiles into a file without a name, so that the transaction need not wait
 // for whoever uses them.
 func (r *Reader) keepProfiles(ctx context.Context) error {
@@ -38,7 +44,7 @@ func (r *Reader) keepProfiles(ctx context.Context) error {
 		if last.ENS.Name == "" {
 			return nil
 		}
-		line, err := json.MarshalWithOption(last, json.DisableHTMLEscape())
+		line, err := json.MarshalWithOption(keptProfile{last.Address.String(), last.ENS}, json.DisableHTMLEscape())
 		if err != nil {
 			return err
 		}
@@ -125,9 +131,13 @@ func (r *Reader) Profiles() source.Profiles {
 			if errors.Is(err, io.EOF) {
 				return
 			}
-			var p source.Profile
+			var kept keptProfile
 			if err == nil {
-				err = json.Unmarshal(line, &p)
+				err = json.Unmarshal(line, &kept)
+			}
+			p := source.Profile{ENS: kept.ENS}
+			if err == nil {
+				p.Address, err = site.ParseAddress(kept.Address)
 			}
 			if !yield(p, err) || err != nil {
 				return
