@@ -3,10 +3,8 @@ package postgres
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/followpress/followpress/site"
@@ -273,7 +271,7 @@ func (r *Reader) primaryLists(ctx context.Context) (map[site.Address]string, err
 WHERE key = 'primary-list' ORDER BY updated_at, address, chain_id, contract_address`, func(v [][]byte) error {
 		account, err := site.ParseAddress(v[0])
 		if err != nil {
-			return fmt.Errorf("account %s: %w", site.Quoted(string(v[0])), err)
+			return fmt.Errorf("%s: %w", site.Quoted(string(v[0])), err)
 		}
 		token, ok := replay.PrimaryList(unhex(nil, v[1]))
 		if !ok {
@@ -297,8 +295,3 @@ func (r *Reader) warn(format string, args ...any) {
 func (r *Reader) ignore(reason string, n uint64) {
 	r.report.Ignored[reason] += n
 }
-
-var errOrder = errors.New("slots are not in order: perhaps they are not all in lower case")
-
-// before says whether a slot comes before another one, both as text.
-func before(a, b string) bool { return strings.Compare(a, b) < 0 }

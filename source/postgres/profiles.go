@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -55,6 +54,10 @@ func (r *Reader) keepProfiles(ctx context.Context) error {
 	}
 	err = r.each(ctx, r.profileQuery(), func(v [][]byte) error {
 		p, err := r.profile(v)
+		if errors.Is(err, site.ErrNotAddress) {
+			r.ignore("profile of something that is no address", 1)
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -97,7 +100,7 @@ FROM public.ens_metadata WHERE name <> '' ORDER BY lower(address) COLLATE "C"`
 // profile reads a row of profileQuery. Records that are no object are left out.
 func (r *Reader) profile(v [][]byte) (p source.Profile, err error) {
 	if p.Address, err = site.ParseAddress(v[0]); err != nil {
-		return p, fmt.Errorf("address %s: %w", site.Quoted(string(v[0])), err)
+		return p, err
 	}
 	p.ENS = site.Profile{Name: string(v[1]), Avatar: string(v[2]), Header: string(v[3]), Display: string(v[4])}
 	if p.ENS.Display == "" {

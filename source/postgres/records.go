@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -103,6 +104,8 @@ func (o *operations) each(do func(op []byte, time int64)) {
 	}
 }
 
+var errOrder = errors.New("slots are not in order: perhaps they are not all in lower case")
+
 // A stream is a cursor whose rows begin with a slot, in the order of slots.
 type stream struct {
 	*cursor
@@ -121,7 +124,7 @@ func (s *stream) advance(ctx context.Context) error {
 	}
 	if string(row[0]) != s.slot {
 		slot := string(row[0])
-		if before(slot, s.slot) {
+		if slot < s.slot {
 			return errOrder
 		}
 		s.slot = slot
@@ -184,7 +187,7 @@ func (p *places) contract(ctx context.Context, chain, address string) error {
 	for {
 		slot := ""
 		for _, s := range streams {
-			if s.row != nil && (slot == "" || before(s.slot, slot)) {
+			if s.row != nil && (slot == "" || s.slot < slot) {
 				slot = s.slot
 			}
 		}
