@@ -137,7 +137,7 @@ func (r *Reader) place(location []byte, known map[source.Contract]bool) (source.
 		reason = replay.LocationPlace
 	}
 	if reason != "" {
-		r.ignore(string(reason), 1)
+		r.ignore(string(reason))
 	}
 	return place, reason == ""
 }
@@ -277,7 +277,7 @@ WHERE key = 'primary-list' ORDER BY updated_at, address, chain_id, contract_addr
 		if !ok {
 			delete(primary, account)
 			if text := string(v[1]); text != "" && text != "0x" { // which unset it
-				r.ignore(string(replay.PrimaryLength), 1)
+				r.ignore(string(replay.PrimaryLength))
 			}
 			return nil
 		}
@@ -292,6 +292,4 @@ func (r *Reader) warn(format string, args ...any) {
 	r.report.Warnings = append(r.report.Warnings, fmt.Sprintf(format, args...))
 }
 
-func (r *Reader) ignore(reason string, n uint64) {
-	r.report.Ignored[reason] += n
-}
+func (r *Reader) ignore(reason string) { r.report.Ignored[reason]++ }

@@ -55,7 +55,7 @@ func (r *Reader) keepProfiles(ctx context.Context) error {
 	err = r.each(ctx, r.profileQuery(), func(v [][]byte) error {
 		p, err := r.profile(v)
 		if errors.Is(err, site.ErrNotAddress) {
-			r.ignore("profile of something that is no address", 1)
+			r.ignore("profile of something that is no address")
 			return nil
 		}
 		if err != nil {
@@ -114,7 +114,7 @@ func (r *Reader) profile(v [][]byte) (p source.Profile, err error) {
 	p.ENS.Records = append(p.ENS.Records, v[5]...)
 	normal, err := p.ENS.Normalize()
 	if err != nil {
-		r.ignore("records of a profile that are no object", 1)
+		r.ignore("records of a profile that are no object")
 		p.ENS.Records = nil
 		normal, err = p.ENS.Normalize()
 	}
