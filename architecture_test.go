@@ -72,6 +72,7 @@ var mayImport = map[string][]string{
 // mustNotImport are packages that would break what a package promises.
 var mustNotImport = map[string][]string{
 	"site":      {"os", "io/fs", "net", "github.com/spf13/afero"}, // pure
+	"snapshot":  {"net", "net/http"},
 	"generator": {"net", "net/http", "github.com/minio/minio-go/v7"},
 	"server":    {"flag", "github.com/alecthomas/kong"},
 	"publisher": {"flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"}, // storage knows how
