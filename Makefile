@@ -10,6 +10,8 @@ SERVERS  := $(BIN)/minio $(BIN)/versitygw
 RCLONE   := $(BIN)/rclone
 # The runtime of Cloudflare Workers, for the tests of edges.
 WORKERD  := tools/edge/node_modules/.package-lock.json
+# The Ethereum node that tests of sources play histories on.
+ANVIL    := tools/anvil/node_modules/.package-lock.json
 # The client that the whole API is for, and React.
 KIT      := client/kit/node_modules/.package-lock.json
 SITE     ?= out
@@ -44,7 +46,7 @@ edge: ## write the configuration of an edge (KIND, BUCKET_URL, FALLBACK_URL) int
 test: test-tools ## run every test with the race detector; installs what is missing
 	bash .ci/test
 
-test-tools: race-tools edge-tools client-tools disk-tools database-tools $(SERVERS) $(WORKERD) $(KIT) ## install what `make test` needs and is missing
+test-tools: race-tools edge-tools client-tools disk-tools database-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) ## install what `make test` needs and is missing
 
 test-install: ## try test-tools on fresh Debian systems (as root, in chroots; some minutes)
 	bash .ci/test-install
@@ -70,7 +72,7 @@ database-tools: # the databases of indexers; Debian has the programs of each ver
 bench-tools: # tools that benchmarks compare with, and the load generator
 	@bash .ci/install nginx=nginx wrk=wrk
 
-$(WORKERD) $(KIT): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | edge-tools
+$(WORKERD) $(ANVIL) $(KIT): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | edge-tools
 	npm ci --prefix $* --ignore-scripts --no-audit --no-fund
 	@touch $@
 
@@ -127,4 +129,4 @@ soak: race-tools $(SERVERS) ## kill publishers 500 times, and simulate SCHEDULES
 	go test -count=1 -timeout 24h -v -run '^TestSimulation$$' ./publisher -schedules $(SCHEDULES) -seed 1000000
 
 clean: ## remove what was built and generated
-	rm -rf out $(BIN) tools/edge/node_modules client/kit/node_modules
+	rm -rf out $(BIN) tools/edge/node_modules tools/anvil/node_modules client/kit/node_modules

@@ -45,6 +45,7 @@ var mayImport = map[string][]string{
 	"fixtures/meanrpc":        {"fixtures/history"},
 	"fixtures/memsite":        {"site", "storage"}, // it makes roots and manifests, and answers like a store
 	"fixtures/naive":          {},                  // it is compared with ours
+	"fixtures/nodes":          {"fixtures/history", "fixtures/process", "fixtures/servers"},
 	"fixtures/process":        {},
 	"fixtures/servers":        {"fixtures/process"},
 	"fixtures/synth":          {"fixtures/graph"},

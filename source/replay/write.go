@@ -39,6 +39,7 @@ func (r *Replay) Write(ctx context.Context, w Writer) (*source.Graph, error) {
 		}
 	}
 	r.report.Lists, r.report.Records = uint64(len(minted)), 0
+	delete(r.report.Ignored, LongRecord)
 	var list List
 	for _, t := range minted {
 		if err := ctx.Err(); err != nil {
@@ -89,6 +90,11 @@ func (r *Replay) replay(list *List, s *slot) []snapshot.Record {
 }
 
 func (r *Replay) writeSlot(w Writer, g *source.Graph, records []snapshot.Record, lists []*token) error {
+	long := len(records)
+	records = slices.DeleteFunc(records, TooLong)
+	if long -= len(records); long > 0 {
+		r.report.Ignored[LongRecord] += uint64(long)
+	}
 	for _, t := range lists {
 		id := t.id.Decimal()
 		for _, record := range records {
@@ -115,6 +121,21 @@ func (r *Replay) countUnused(used map[slotKey][]*token) {
 			r.report.Ignored[NoList] += uint64(s.count)
 		}
 	}
+}
+
+// TooLong reports whether a record might not fit into a row of a snapshot, which has at most 16 MiB.
+// Anybody can make such a record for little money, by many tags, and must not stop everybody's
+// snapshot. It is left out as a whole: without its tags it could be a follow.
+func TooLong(r snapshot.Record) bool {
+	const (
+		maxRow    = 16<<20 - 1<<10 // without the other members
+		maxEscape = 6              // bytes of JSON for a byte of text
+	)
+	size := 2 * len(r.Data)
+	for _, tag := range r.Tags {
+		size += maxEscape*len(tag) + len(`"",`)
+	}
+	return size > maxRow
 }
 
 // Follow returns the account that a record follows: that of an address without the tags block and
