@@ -41,6 +41,7 @@ var mayImport = map[string][]string{
 	"client":                  {"site"},
 	"docs/draw":               {},
 	"fixtures":                {},
+	"fixtures/databases":      {"fixtures/history", "fixtures/process", "fixtures/servers"},
 	"fixtures/graph":          {},
 	"fixtures/history":        {}, // ours is compared with it
 	"fixtures/meanrpc":        {"fixtures/history"},

@@ -76,11 +76,6 @@ func BenchmarkWrite(b *testing.B) {
 	b.ReportMetric(peak(b), "MiB-peak")
 }
 
-type quiet struct{}
-
-func (quiet) Stage(string, int64) {}
-func (quiet) Add(int64)           {}
-
 func number(b *testing.B, name string, otherwise int) int {
 	b.Helper()
 	text := os.Getenv(name)

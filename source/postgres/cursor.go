@@ -18,12 +18,15 @@ type cursor struct {
 	name string
 
 	data   []byte   // values of the batch, one after the other
+	spans  []span   // of data
 	values [][]byte // parts of data; nil for null
 	width  int      // values of a row
 	next   int      // of values
 	rows   int      // that the next batch asks for
 	done   bool
 }
+
+type span struct{ from, to int } // from is -1 for null
 
 // open declares a cursor. The name is free to use again after close.
 func (r *Reader) open(ctx context.Context, name, sql string) (*cursor, error) {
@@ -49,9 +52,7 @@ func (c *cursor) row(ctx context.Context) ([][]byte, error) {
 }
 
 func (c *cursor) fetch(ctx context.Context) error {
-	type span struct{ from, to int }
-	var spans []span
-	c.data, c.values, c.next = c.data[:0], c.values[:0], 0
+	c.data, c.spans, c.values, c.next = c.data[:0], c.spans[:0], c.values[:0], 0
 	rows := 0
 	err := c.r.query(ctx, fmt.Sprintf("FETCH FORWARD %d FROM %s", c.rows, c.name), func(values [][]byte) error {
 		rows++
@@ -61,7 +62,7 @@ func (c *cursor) fetch(ctx context.Context) error {
 			if v == nil {
 				s.from = -1
 			}
-			spans = append(spans, s)
+			c.spans = append(c.spans, s)
 			c.data = append(c.data, v...)
 		}
 		return nil
@@ -69,7 +70,7 @@ func (c *cursor) fetch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range spans {
+	for _, s := range c.spans {
 		var v []byte
 		if s.from >= 0 {
 			v = c.data[s.from:s.to]

@@ -3,10 +3,8 @@ package postgres
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/followpress/followpress/site"
@@ -104,7 +102,7 @@ func (r *Reader) readLists(ctx context.Context) (*lists, error) {
 	var registry string
 	err = r.each(ctx, `SELECT token_id::text, owner, `+user+`, `+r.schema.text("list_storage_location")+`,
   nft_chain_id || ' ' || nft_contract_address
-FROM public.efp_lists ORDER BY token_id`, func(v [][]byte) error {
+FROM public.efp_lists AS l ORDER BY l.token_id`, func(v [][]byte) error {
 		r.progress.Add(1)
 		if text := string(v[4]); text != "" {
 			if registry != "" && text != registry {
@@ -139,7 +137,7 @@ func (r *Reader) place(location []byte, known map[source.Contract]bool) (source.
 		reason = replay.LocationPlace
 	}
 	if reason != "" {
-		r.ignore(string(reason), 1)
+		r.ignore(string(reason))
 	}
 	return place, reason == ""
 }
@@ -273,13 +271,13 @@ func (r *Reader) primaryLists(ctx context.Context) (map[site.Address]string, err
 WHERE key = 'primary-list' ORDER BY updated_at, address, chain_id, contract_address`, func(v [][]byte) error {
 		account, err := site.ParseAddress(v[0])
 		if err != nil {
-			return fmt.Errorf("account %s: %w", site.Quoted(string(v[0])), err)
+			return fmt.Errorf("%s: %w", site.Quoted(string(v[0])), err)
 		}
 		token, ok := replay.PrimaryList(unhex(nil, v[1]))
 		if !ok {
 			delete(primary, account)
 			if text := string(v[1]); text != "" && text != "0x" { // which unset it
-				r.ignore(string(replay.PrimaryLength), 1)
+				r.ignore(string(replay.PrimaryLength))
 			}
 			return nil
 		}
@@ -294,11 +292,4 @@ func (r *Reader) warn(format string, args ...any) {
 	r.report.Warnings = append(r.report.Warnings, fmt.Sprintf(format, args...))
 }
 
-func (r *Reader) ignore(reason string, n uint64) {
-	r.report.Ignored[reason] += n
-}
-
-var errOrder = errors.New("slots are not in order: perhaps they are not all in lower case")
-
-// before says whether a slot comes before another one, both as text.
-func before(a, b string) bool { return strings.Compare(a, b) < 0 }
+func (r *Reader) ignore(reason string) { r.report.Ignored[reason]++ }

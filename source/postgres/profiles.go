@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -15,6 +14,12 @@ import (
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source"
 )
+
+// A keptProfile is a line of the file of profiles.
+type keptProfile struct {
+	Address string
+	ENS     site.Profile
+}
 
 // keepProfiles reads the profiles into a file without a name, so that the transaction need not wait
 // for whoever uses them.
@@ -38,7 +43,7 @@ func (r *Reader) keepProfiles(ctx context.Context) error {
 		if last.ENS.Name == "" {
 			return nil
 		}
-		line, err := json.MarshalWithOption(last, json.DisableHTMLEscape())
+		line, err := json.MarshalWithOption(keptProfile{last.Address.String(), last.ENS}, json.DisableHTMLEscape())
 		if err != nil {
 			return err
 		}
@@ -49,6 +54,10 @@ func (r *Reader) keepProfiles(ctx context.Context) error {
 	}
 	err = r.each(ctx, r.profileQuery(), func(v [][]byte) error {
 		p, err := r.profile(v)
+		if errors.Is(err, site.ErrNotAddress) {
+			r.ignore("profile of something that is no address")
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -91,7 +100,7 @@ FROM public.ens_metadata WHERE name <> '' ORDER BY lower(address) COLLATE "C"`
 // profile reads a row of profileQuery. Records that are no object are left out.
 func (r *Reader) profile(v [][]byte) (p source.Profile, err error) {
 	if p.Address, err = site.ParseAddress(v[0]); err != nil {
-		return p, fmt.Errorf("address %s: %w", site.Quoted(string(v[0])), err)
+		return p, err
 	}
 	p.ENS = site.Profile{Name: string(v[1]), Avatar: string(v[2]), Header: string(v[3]), Display: string(v[4])}
 	if p.ENS.Display == "" {
@@ -105,7 +114,7 @@ func (r *Reader) profile(v [][]byte) (p source.Profile, err error) {
 	p.ENS.Records = append(p.ENS.Records, v[5]...)
 	normal, err := p.ENS.Normalize()
 	if err != nil {
-		r.ignore("records of a profile that are no object", 1)
+		r.ignore("records of a profile that are no object")
 		p.ENS.Records = nil
 		normal, err = p.ENS.Normalize()
 	}
@@ -125,9 +134,13 @@ func (r *Reader) Profiles() source.Profiles {
 			if errors.Is(err, io.EOF) {
 				return
 			}
-			var p source.Profile
+			var kept keptProfile
 			if err == nil {
-				err = json.Unmarshal(line, &p)
+				err = json.Unmarshal(line, &kept)
+			}
+			p := source.Profile{ENS: kept.ENS}
+			if err == nil {
+				p.Address, err = site.ParseAddress(kept.Address)
 			}
 			if !yield(p, err) || err != nil {
 				return

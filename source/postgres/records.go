@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -74,6 +75,7 @@ type places struct {
 
 	table, replayed, kept replay.List
 	op                    []byte
+	ignored               []replay.Reason    // of tables
 	records               []*snapshot.Record // of a list, sorted
 	others                []*snapshot.Record // of another one
 }
@@ -103,11 +105,13 @@ func (o *operations) each(do func(op []byte, time int64)) {
 	}
 }
 
+var errOrder = errors.New("slots are not in order: perhaps they are not all in lower case")
+
 // A stream is a cursor whose rows begin with a slot, in the order of slots.
 type stream struct {
 	*cursor
-	slot string // of the row, "" at the end
-	row  [][]byte
+	slot string   // of the row
+	row  [][]byte // nil at the end
 }
 
 func (s *stream) advance(ctx context.Context) error {
@@ -115,13 +119,9 @@ func (s *stream) advance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.row = row; row == nil {
-		s.slot = ""
-		return nil
-	}
-	if string(row[0]) != s.slot {
+	if s.row = row; row != nil && string(row[0]) != s.slot {
 		slot := string(row[0])
-		if before(slot, s.slot) {
+		if slot < s.slot {
 			return errOrder
 		}
 		s.slot = slot
@@ -163,7 +163,7 @@ func (p *places) streams(ctx context.Context, chain, contract string) (records, 
 		" FROM public.efp_list_record_tags"+at+" ORDER BY slot")
 	if s.hasTable("events") {
 		ops = open("followpress_ops", "SELECT lower(event_args->>'slot'), event_args->>'op', "+s.eventTime()+
-			" FROM public.events"+at+" AND event_name = 'ListOp'"+
+			" FROM public.events"+at+" AND event_name = 'ListOp' AND event_args->>'slot' IS NOT NULL"+
 			" ORDER BY convert_to(lower(event_args->>'slot'), 'UTF8'), block_number, log_index")
 	} else {
 		ops = &stream{}
@@ -182,13 +182,13 @@ func (p *places) contract(ctx context.Context, chain, address string) error {
 	}
 	streams := []*stream{records, tags, ops}
 	for {
-		slot := ""
+		slot, more := "", false
 		for _, s := range streams {
-			if s.row != nil && (slot == "" || before(s.slot, slot)) {
-				slot = s.slot
+			if s.row != nil && (!more || s.slot < slot) {
+				slot, more = s.slot, true
 			}
 		}
-		if slot == "" {
+		if !more {
 			break
 		}
 		if err := p.read(ctx, slot, records, tags, ops); err != nil {
@@ -261,18 +261,18 @@ func (p *places) write(holders []int) error {
 		return nil
 	}
 	p.table.Reset()
-	ignored := map[replay.Reason]uint64{}
+	p.ignored = p.ignored[:0]
 	p.tables.each(func(op []byte, time int64) {
 		if reason := p.table.Apply(op, time); reason != "" {
-			ignored[reason]++
+			p.ignored = append(p.ignored, reason)
 		}
 	})
 	records, by := p.table.Records(), &p.r.report.Order.Tables
 	if p.complete(records) {
 		records, by = p.replayed.Records(), &p.r.report.Order.Events
 	} else {
-		for reason, n := range ignored {
-			p.r.ignore(string(reason), n)
+		for _, reason := range p.ignored {
+			p.r.ignore(string(reason))
 		}
 	}
 	if len(records) == 0 {
@@ -308,7 +308,7 @@ func (p *places) complete(table []snapshot.Record) bool {
 	p.replayed.Reset()
 	p.events.each(func(op []byte, time int64) {
 		if reason := p.replayed.Apply(op, time); reason != "" {
-			p.r.ignore(string(reason), 1)
+			p.r.ignore(string(reason))
 		}
 	})
 	replayed := p.replayed.Records()
