@@ -10,6 +10,8 @@ SERVERS  := $(BIN)/minio $(BIN)/versitygw
 RCLONE   := $(BIN)/rclone
 # The runtime of Cloudflare Workers, for the tests of edges.
 WORKERD  := tools/edge/node_modules/.package-lock.json
+# The node of most of Ethereum, for tests of sources that are not part of `make test`: it takes minutes to build.
+GETH     := $(BIN)/geth
 # The Ethereum node that tests of sources play histories on.
 ANVIL    := tools/anvil/node_modules/.package-lock.json
 # The client that the whole API is for, and React.
@@ -24,7 +26,7 @@ SCHEDULES ?= 5000000
 # Debian installs nginx, varnishd and pgbouncer in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-tools test-install race-tools edge-tools client-tools disk-tools database-tools bench-tools lint lint-tools docs fuzz bench bench-publish bench-fallback bench-api bench-edge soak clean
+.PHONY: help preview generate publish edge test test-tools test-geth test-install race-tools edge-tools client-tools disk-tools database-tools bench-tools lint lint-tools docs fuzz bench bench-publish bench-fallback bench-api bench-edge soak clean
 # Even with -j: apt must not run twice at a time, and cgo needs the C compiler installed first.
 .NOTPARALLEL:
 
@@ -47,6 +49,9 @@ test: test-tools ## run every test with the race detector; installs what is miss
 	bash .ci/test
 
 test-tools: race-tools edge-tools client-tools disk-tools database-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) ## install what `make test` needs and is missing
+
+test-geth: race-tools $(GETH) ## run the tests that need geth, which it builds
+	CGO_ENABLED=1 TEST_SERVERS=1 TEST_GETH=1 go test -race -count=1 -v -run Geth ./fixtures/nodes ./source/chain
 
 test-install: ## try test-tools on fresh Debian systems (as root, in chroots; some minutes)
 	bash .ci/test-install
@@ -95,7 +100,7 @@ docs: ## regenerate docs/commands.md and docs/overview.svg
 $(LINTER): tools/go.mod tools/go.sum
 	go build -modfile=tools/go.mod -o $@ tool
 
-$(SERVERS) $(RCLONE) $(ACTIONLINT): $(BIN)/%: tools/%/go.mod tools/%/go.sum
+$(SERVERS) $(RCLONE) $(ACTIONLINT) $(GETH): $(BIN)/%: tools/%/go.mod tools/%/go.sum
 	go build -modfile=tools/$*/go.mod -o $@ tool
 
 fuzz: ## run each fuzz test for FUZZTIME
