@@ -279,24 +279,28 @@ func (p *places) write(holders []int) error {
 		return nil
 	}
 	*by += uint64(len(holders))
+	for _, record := range records {
+		if replay.TooLong(record) {
+			p.r.ignore(string(replay.LongRecord))
+			continue
+		}
+		if account, ok := replay.Follow(record); ok {
+			p.g.Held[account] += uint32(len(holders))
+		}
+	}
 	for _, n := range holders {
 		for _, record := range records {
+			if replay.TooLong(record) {
+				continue
+			}
 			record.TokenID = p.lists.all[n].token
 			if err := p.w.WriteRecord(record); err != nil {
 				return err
 			}
-			if follows(&record) {
-				p.g.Held[[20]byte(record.Data)]++
-			}
+			p.r.report.Records++
 		}
-		p.r.report.Records += uint64(len(records))
 	}
 	return nil
-}
-
-// follows reports whether a record follows an account.
-func follows(r *snapshot.Record) bool {
-	return r.Type == "address" && !slices.Contains(r.Tags, "block") && !slices.Contains(r.Tags, "mute")
 }
 
 // complete reports whether the events of the slot give the records of its tables; it replays them.
