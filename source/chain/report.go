@@ -8,7 +8,7 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// The values of ChainReport.Supply.
+// The values of PerChain.Supply.
 const (
 	SupplyEqual   = "equal"   // the registry has as many tokens as logs told of
 	SupplyUnknown = "unknown" // no node has the state of the last block any more
@@ -16,12 +16,12 @@ const (
 
 // A Report says what Sync did.
 type Report struct {
-	Chains  []ChainReport `json:"chains"`
-	Seconds float64       `json:"seconds"`
+	Chains  []PerChain `json:"chains"`
+	Seconds float64    `json:"seconds"`
 }
 
-// A ChainReport says what Sync did for one chain.
-type ChainReport struct {
+// A PerChain says what Sync did for one chain.
+type PerChain struct {
 	Chain  uint64          `json:"chain"`
 	Name   string          `json:"name"`
 	From   uint64          `json:"from"`   // the first block of this run
@@ -44,7 +44,7 @@ type Undone struct {
 	Events uint64 `json:"events"`
 }
 
-func (r *ChainReport) undo(u Undone) {
+func (r *PerChain) undo(u Undone) {
 	if r.Undone == nil {
 		r.Undone = &Undone{}
 	}
@@ -53,7 +53,7 @@ func (r *ChainReport) undo(u Undone) {
 }
 
 // finish returns the report of a chain.
-func (c *chainSync) finish() ChainReport {
+func (c *chainSync) finish() PerChain {
 	r := c.report
 	if c.store != nil {
 		r.Stored = c.store.events

@@ -337,3 +337,27 @@ func BenchmarkRead(b *testing.B) {
 	}
 	b.ReportMetric(float64(s.size)/many, "bytes/event")
 }
+
+// A part of which only some events could be written is not taken for read.
+func TestStoreOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	s := filled(t, dir, 3)
+	want := stored(t, s)
+	if err := s.append(want[:1], 1, last(s.next())); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	big := want[0]
+	big.Value = make([]byte, 2*batchBytes)
+	if err := s.append([]source.Event{big, big}, 0, last(s.next()+1)); err == nil {
+		t.Fatal("got no error")
+	}
+	if err := s.commit(); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(t, newStore(t, dir, nil)); !slices.EqualFunc(got, want, equal) {
+		t.Errorf("got %d events, want the 3 that were committed", len(got))
+	}
+}

@@ -69,7 +69,7 @@ func (s *State) Sync(ctx context.Context, o Options) (*Report, error) {
 	begun := time.Now()
 	chains := make([]*chainSync, len(s.deployment.Chains))
 	for i, c := range s.deployment.Chains {
-		chains[i] = &chainSync{options: o, chain: c, decoder: newDecoder(c), report: ChainReport{Chain: c.ID, Name: c.Name}}
+		chains[i] = &chainSync{options: o, chain: c, decoder: newDecoder(c), report: PerChain{Chain: c.ID, Name: c.Name}}
 	}
 	err := s.sync(ctx, o, chains)
 	report := &Report{Seconds: time.Since(begun).Seconds()}
@@ -161,7 +161,7 @@ type chainSync struct {
 	options Options
 	chain   source.Chain
 	decoder *decoder
-	report  ChainReport
+	report  PerChain
 
 	store     *store // nil before open
 	nodes     nodes  // likewise

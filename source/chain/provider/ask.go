@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ const (
 	longRest  = 3 * time.Second // another node is asked rather than waiting longer
 	sameAgain = 2               // failures of a question at a node, before another one is asked
 	agreeing  = 4               // attempts to get the same answer from two hosts
+
+	dialPatience = 30 * time.Second // the first answer is not waited for as long: a URL may be wrong
 )
 
 // asking says how a question is asked.
@@ -19,6 +22,8 @@ type asking struct {
 	turn   int      // the node that is asked first
 	except []string // origins that are not asked
 	insist int      // how often each node is asked though it has refused this question
+
+	patience time.Duration // instead of that of the options, if it is shorter; 0 means no other
 }
 
 // turn is the number of the node to ask first.
@@ -76,7 +81,7 @@ func (c *Chain) ask(ctx context.Context, how asking, question func(context.Conte
 			if began.IsZero() {
 				began = time.Now()
 			}
-			if err := c.rest(ctx, n, began, wait); err != nil {
+			if err := c.rest(ctx, n, how, began, wait); err != nil {
 				return nil, err
 			}
 			continue
@@ -145,16 +150,17 @@ func (c *Chain) choose(how asking, failures, refusals map[*node]int) (*node, err
 
 // rest waits until a node may be asked again, unless that is beyond the patience with a question
 // that had its first failure when it began.
-func (c *Chain) rest(ctx context.Context, n *node, began time.Time, wait time.Duration) error {
+func (c *Chain) rest(ctx context.Context, n *node, how asking, began time.Time, wait time.Duration) error {
+	patience := min(c.o.Patience, cmp.Or(how.patience, c.o.Patience))
 	why := n.lastFailure()
 	if kindOf(why) == limited {
 		for _, other := range c.nodes { // waiting for one's turn is not a failure
 			began = later(began, other.lastAnswer())
 		}
 	}
-	if tried := time.Since(began); tried+wait > c.o.Patience {
+	if tried := time.Since(began); tried+wait > patience {
 		if tried < wait {
-			return fail(passing, fmt.Errorf("%w (it asks to wait %s, longer than the patience of %s)", why, wait.Round(time.Second), c.o.Patience))
+			return fail(passing, fmt.Errorf("%w (it asks to wait %s, longer than the patience of %s)", why, wait.Round(time.Second), patience))
 		}
 		return fail(passing, fmt.Errorf("%w (tried for %s)", why, tried.Round(time.Second)))
 	}

@@ -103,8 +103,8 @@ type Part struct {
 
 // Dial prepares requests to the nodes of a chain by http and https URLs. It asks each one for the
 // id of its chain; another one is an error. A URL that cannot be reached is asked again before it
-// is used; only if none can be reached this is an error. No error has any part of a URL but its
-// host, because the rest may be a key.
+// is used; only if none can be reached for half a minute this is an error. No error has any part of
+// a URL but its host, because the rest may be a key.
 func Dial(ctx context.Context, chain uint64, urls []string, o Options) (*Chain, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func (c *Chain) checkChains(ctx context.Context) error {
 	if slices.Contains(errs, nil) {
 		return nil
 	}
-	_, err := c.ask(ctx, asking{insist: 1}, func(context.Context, *node) error { return nil })
+	_, err := c.ask(ctx, asking{insist: 1, patience: dialPatience}, func(context.Context, *node) error { return nil })
 	return err
 }
 

@@ -1,0 +1,247 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/goccy/go-json"
+)
+
+// batchAttempts is how often the first batch fails before single calls are tried.
+const batchAttempts = 2
+
+// A call is a call of JSON-RPC, and where its result goes.
+type call struct {
+	method string
+	args   []any
+	result any
+}
+
+// one makes a request with one call. The caller has a slot.
+func (n *node) one(ctx context.Context, method string, result any, args ...any) error {
+	return n.request(ctx, []call{{method, args, result}}, func(ctx context.Context) error {
+		return n.client.CallContext(ctx, result, method, args...)
+	})
+}
+
+// together makes one request with several calls, and returns an error for each of them.
+func (n *node) together(ctx context.Context, calls []call) (errs []error, err error) {
+	elements := make([]rpc.BatchElem, len(calls))
+	for i, c := range calls {
+		elements[i] = rpc.BatchElem{Method: c.method, Args: c.args, Result: c.result}
+	}
+	err = n.request(ctx, calls, func(ctx context.Context) error {
+		err := n.client.BatchCallContext(ctx, elements)
+		if errors.As(err, new(*json.UnmarshalTypeError)) {
+			return fail(asked, errors.New("its answer to several calls is not a list"))
+		}
+		return err
+	})
+	errs = make([]error, len(calls))
+	for i := range elements {
+		if elements[i].Error != nil {
+			errs[i] = n.name(classify(ctx, elements[i].Error))
+		}
+	}
+	return errs, err
+}
+
+// request waits for the pace, and makes a request.
+func (n *node) request(ctx context.Context, calls []call, do func(context.Context) error) error {
+	if err := sleep(ctx, n.limiter.Reserve().Delay()); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	if now := time.Now(); now.Sub(later(n.begun, n.rest)) > idle {
+		n.paced, n.since = now, 0
+	}
+	n.begun = time.Now()
+	n.cost.Requests++
+	for _, c := range calls {
+		n.cost.Calls[c.method]++
+	}
+	n.mu.Unlock()
+	limited, cancel := context.WithTimeout(ctx, n.o.Timeout)
+	defer cancel()
+	if err := do(limited); err != nil {
+		return n.name(classify(ctx, err))
+	}
+	return nil
+}
+
+// name adds the host to a failure, and removes what may be secret.
+func (n *node) name(err error) error {
+	var f *failure
+	if !errors.As(err, &f) {
+		return err
+	}
+	text := f.err.Error()
+	named := *f
+	named.host = n.host
+	if hidden := n.hide.Replace(text); hidden != text {
+		named.err = errors.New(hidden)
+	}
+	return &named
+}
+
+// fails makes a failure of an answer that has come.
+func (n *node) fails(k kind, err error) error { return n.name(fail(k, err)) }
+
+// block asks for a block by its number or tag.
+func (n *node) block(ctx context.Context, tag string) (Block, error) {
+	var answer blockAnswer
+	if err := n.one(ctx, "eth_getBlockByNumber", &answer, tag, false); err != nil {
+		return Block{}, err
+	}
+	if !answer.found {
+		return Block{}, n.fails(behind, fmt.Errorf("it does not have block %s: %w", tag, ErrBehind))
+	}
+	return answer.block, nil
+}
+
+// times asks for the times of some blocks, and compares their hashes. A batch that the node does
+// not take is halved.
+func (n *node) times(ctx context.Context, numbers []uint64, hashes map[uint64]common.Hash) (map[uint64]int64, error) {
+	found := make(map[uint64]int64, len(numbers))
+	for len(numbers) > 0 {
+		some := numbers[:min(len(numbers), n.batchSize())]
+		answers := make([]blockAnswer, len(some))
+		if err := n.blocks(ctx, some, answers); err != nil {
+			if k := kindOf(err); len(some) == 1 || ctx.Err() != nil || k != asked && k != slow {
+				return nil, err
+			}
+			n.smallerBatch(len(some) / 2)
+			continue
+		}
+		for i, a := range answers {
+			switch hash := hashes[some[i]]; {
+			case !a.found:
+				return nil, n.fails(behind, fmt.Errorf("it does not have block %d: %w", some[i], ErrBehind))
+			case a.block.Number != some[i]:
+				return nil, n.fails(passing, fmt.Errorf("asked for block %d, it answers block %d", some[i], a.block.Number))
+			case hash != (common.Hash{}) && hash != a.block.Hash:
+				return nil, n.fails(asked, fmt.Errorf("%w: block %d is %s, and was %s in logs", ErrDisagree, some[i], a.block.Hash, hash))
+			}
+			found[some[i]] = a.block.Time
+		}
+		numbers = numbers[len(some):]
+	}
+	return found, nil
+}
+
+// blocks asks for blocks in one request.
+func (n *node) blocks(ctx context.Context, numbers []uint64, answers []blockAnswer) error {
+	if len(numbers) == 1 {
+		return n.one(ctx, "eth_getBlockByNumber", &answers[0], hexutil.Uint64(numbers[0]), false)
+	}
+	calls := make([]call, len(numbers))
+	for i, number := range numbers {
+		calls[i] = call{"eth_getBlockByNumber", []any{hexutil.Uint64(number), false}, &answers[i]}
+	}
+	errs, err := n.together(ctx, calls)
+	for _, e := range errs {
+		if err == nil || kindOf(e) == limited {
+			err = e
+		}
+	}
+	return err
+}
+
+// batchSize is how many calls the node takes in a request, as far as is known.
+func (n *node) batchSize() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.unbatch >= batchAttempts {
+		return 1
+	}
+	return cmp.Or(n.fewer, n.o.Batch)
+}
+
+// smallerBatch says that the node takes smaller batches only.
+func (n *node) smallerBatch(size int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.fewer = min(cmp.Or(n.fewer, n.o.Batch), size)
+}
+
+// both makes two calls, in one request if the node takes batches. Then they reach the same server
+// even behind a load balancer, unless that takes batches apart; one after the other on the same
+// connection they often do.
+func (n *node) both(ctx context.Context, first, second call) error {
+	n.mu.Lock()
+	batch, known := n.o.Batch > 1 && n.unbatch < batchAttempts, n.batches
+	n.mu.Unlock()
+	if !batch {
+		return n.inTurn(ctx, first, second)
+	}
+	errs, err := n.together(ctx, []call{first, second})
+	if err == nil && errs[1] == nil {
+		n.mu.Lock()
+		n.batches = true
+		n.mu.Unlock()
+	}
+	if err == nil {
+		err = errs[0]
+		if err == nil || kindOf(errs[1]) == limited {
+			err = errs[1]
+		}
+		if errs[1] == nil || kindOf(err) == limited {
+			return err
+		}
+	}
+	if k := kindOf(err); ctx.Err() != nil || known || k == limited || k == refused {
+		return err
+	}
+	// This may be what the node says to any batch.
+	n.mu.Lock()
+	n.unbatch++
+	try := n.unbatch >= batchAttempts || kindOf(err) == asked
+	n.mu.Unlock()
+	if !try {
+		return err
+	}
+	err = n.inTurn(ctx, first, second)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err == nil {
+		n.unbatch = batchAttempts
+		n.log.Info("takes no batches", "host", n.host)
+	} else {
+		n.unbatch = 0
+	}
+	return err
+}
+
+func (n *node) inTurn(ctx context.Context, first, second call) error {
+	if err := n.one(ctx, first.method, first.result, first.args...); err != nil {
+		return err
+	}
+	return n.one(ctx, second.method, second.result, second.args...)
+}
+
+// check asks for the id of the chain, once. The caller has a slot.
+func (n *node) check(ctx context.Context, want uint64) error {
+	n.mu.Lock()
+	known := n.chain
+	n.mu.Unlock()
+	if known == want {
+		return nil
+	}
+	var id hexutil.Big
+	if err := n.one(ctx, "eth_chainId", &id); err != nil {
+		return err
+	}
+	if got := id.ToInt(); !got.IsUint64() || got.Uint64() != want {
+		return n.fails(fatal, fmt.Errorf("it is a node of chain %s, not of chain %d", got, want))
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.chain = want
+	return nil
+}

@@ -1,0 +1,189 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Waits after failures, and what changes the pace of requests.
+const (
+	firstRest    = 500 * time.Millisecond
+	longestRest  = 20 * time.Second
+	slowestPace  = 0.2              // requests per second, after any number of rate limits
+	paceAfter    = 0.9              // the part of what a node was found to allow that is asked of it
+	measured     = time.Second      // the shortest time that the pace is measured over
+	quicker      = 1.1              // the pace is tried this much higher
+	quickerEvery = 10 * time.Second // when there was no rate limit for so long
+	idle         = 2 * time.Second  // without a request, though it was possible; the pace is measured anew then
+)
+
+// enter waits for a slot. It returns false if the node has to rest by then.
+func (n *node) enter(ctx context.Context) (ok bool, err error) {
+	select {
+	case n.slots <- struct{}{}:
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	if n.resting() > 0 {
+		n.leave()
+		return false, nil
+	}
+	return true, nil
+}
+
+func (n *node) leave() { <-n.slots }
+
+// resting is for how long the node is not to be asked.
+func (n *node) resting() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return max(0, time.Until(n.rest))
+}
+
+// lastFailure is why the node rests.
+func (n *node) lastFailure() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.why
+}
+
+// outcome says how a question that began at a time went. A node that refuses the question rests
+// only if it is to be asked again.
+func (n *node) outcome(begun time.Time, err error, again bool) {
+	var f *failure
+	if !errors.As(err, &f) {
+		n.succeeded(begun)
+		return
+	}
+	if f.kind == asked && !again {
+		return // an answer all the same
+	}
+	n.failed(begun, f)
+}
+
+// succeeded says that a request that began at a time was answered.
+func (n *node) succeeded(begun time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.answered = time.Now()
+	n.since++
+	if begun.Before(n.failedAt) {
+		return
+	}
+	n.waits.Reset()
+	if limit := n.limiter.Limit(); limit != rate.Inf && limit != rate.Limit(n.o.Rate) && time.Since(n.paced) > quickerEvery {
+		n.paced, n.since = time.Now(), 0
+		limit *= quicker
+		if n.o.Rate > 0 {
+			limit = min(limit, rate.Limit(n.o.Rate))
+		}
+		n.limiter.SetLimit(limit)
+	}
+}
+
+// failed says that a request that began at a time had a passing failure, and lets the node rest.
+// Requests that were under way at the time of another failure do not make the rest longer.
+func (n *node) failed(begun time.Time, f *failure) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.cost.Retries++
+	if f.kind == limited {
+		n.cost.Limited++
+	}
+	now := time.Now()
+	if !n.failedAt.IsZero() && begun.Before(n.failedAt) && f.after < 0 {
+		return
+	}
+	wait := n.waits.NextBackOff()
+	if f.after >= 0 {
+		wait = max(f.after, firstRest/10)
+	}
+	if f.kind == limited && !begun.Before(n.failedAt) {
+		n.slower(now)
+	}
+	n.failedAt, n.why = now, f
+	if until := now.Add(wait); until.After(n.rest) {
+		n.cost.Waited += until.Sub(later(n.rest, now))
+		n.rest = until
+	}
+	level := slog.LevelInfo
+	if n.cost.Retries == 1 {
+		level = slog.LevelWarn // it explains to a person why nothing moves
+	}
+	n.log.Log(context.Background(), level, "trying again", "host", n.host, "after", wait.Round(time.Millisecond), "error", f.err)
+}
+
+// slower sets the pace to a little less than what the node was found to allow: its answers since
+// the last change, over the time since then, rests included.
+func (n *node) slower(now time.Time) {
+	limit := n.limiter.Limit()
+	elapsed := now.Sub(n.paced)
+	switch {
+	case n.since > 0 && elapsed >= measured:
+		limit = min(limit, rate.Limit(paceAfter*float64(n.since)/elapsed.Seconds()))
+	case limit == rate.Inf:
+		limit = rate.Limit(paceAfter * float64(max(1, n.since)) / measured.Seconds())
+	default: // nothing can be said but that it is too fast
+		limit *= paceAfter
+	}
+	n.limiter.SetLimit(max(slowestPace, limit))
+	n.paced, n.since = now, 0
+	n.log.Debug("slower", "host", n.host, "requests per second", float64(n.limiter.Limit()))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// breaks says that the node refuses everything. It is not asked any more, unless it has answered
+// before: then its refusal may pass. It reports whether it is broken.
+func (n *node) breaks(err error) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.answered.IsZero() {
+		return false
+	}
+	if n.broken == nil {
+		n.log.Warn("not asked any more", "host", n.host, "error", err)
+	}
+	n.broken = err
+	return true
+}
+
+func (n *node) isBroken() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.broken
+}
+
+// lastAnswer is when the last answer came.
+func (n *node) lastAnswer() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.answered
+}
+
+// halved counts a job that was too large.
+func (n *node) halved(j *job, err error) {
+	n.log.Debug("too large", "host", n.host, "from", j.from, "to", j.to, "error", err)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.cost.Halved++
+}
+
+func (n *node) costs() Cost {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c := n.cost
+	c.Calls = maps.Clone(c.Calls)
+	c.Sent, c.Received = n.sent.Load(), n.received.Load()
+	return c
+}
