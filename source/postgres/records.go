@@ -48,11 +48,15 @@ func (r *Reader) writeRecords(ctx context.Context, w *snapshot.Writer, g *source
 	if err := r.exec(ctx, "SET LOCAL enable_indexscan = off; SET LOCAL enable_bitmapscan = off"); err != nil {
 		return err
 	}
-	p := &places{r: r, w: w, g: g, lists: ls}
+	p := &places{r: r, out: replay.Slots{To: w, Held: g.Held}, lists: ls}
 	for _, c := range contracts {
 		if err := p.contract(ctx, c[0], c[1]); err != nil {
 			return fmt.Errorf("contract %s on chain %s: %w", c[1], c[0], err)
 		}
+	}
+	r.report.Records = p.out.Records
+	for reason, n := range p.out.Ignored {
+		r.report.Ignored[string(reason)] += n
 	}
 	order := &r.report.Order
 	order.Empty = r.report.Lists - order.Events - order.Tables
@@ -66,8 +70,8 @@ func (r *Reader) writeRecords(ctx context.Context, w *snapshot.Writer, g *source
 // places writes the records of places.
 type places struct {
 	r     *Reader
-	w     *snapshot.Writer
-	g     *source.Graph
+	out   replay.Slots
+	ids   []string // of lists that have a slot
 	lists *lists
 
 	// Of the slot that is being read: the rows of tables, as operations in their order, and events.
@@ -279,28 +283,11 @@ func (p *places) write(holders []int) error {
 		return nil
 	}
 	*by += uint64(len(holders))
-	for _, record := range records {
-		if replay.TooLong(record) {
-			p.r.ignore(string(replay.LongRecord))
-			continue
-		}
-		if account, ok := replay.Follow(record); ok {
-			p.g.Held[account] += uint32(len(holders))
-		}
-	}
+	p.ids = p.ids[:0]
 	for _, n := range holders {
-		for _, record := range records {
-			if replay.TooLong(record) {
-				continue
-			}
-			record.TokenID = p.lists.all[n].token
-			if err := p.w.WriteRecord(record); err != nil {
-				return err
-			}
-			p.r.report.Records++
-		}
+		p.ids = append(p.ids, p.lists.all[n].token)
 	}
-	return nil
+	return p.out.Write(records, p.ids)
 }
 
 // complete reports whether the events of the slot give the records of its tables; it replays them.

@@ -22,7 +22,6 @@ type Replay struct {
 	primary map[site.Address]source.Word
 	ops     []storedOp
 	arena   arena
-	shared  Shared
 	report  Report
 }
 

@@ -38,10 +38,10 @@ func (r *Replay) Write(ctx context.Context, w Writer) (*source.Graph, error) {
 			return nil, err
 		}
 	}
-	r.report.Lists, r.report.Records = uint64(len(minted)), 0
+	r.report.Lists = uint64(len(minted))
 	delete(r.report.Ignored, LongRecord)
 	delete(r.report.Ignored, SharedSlot)
-	r.shared = Shared{}
+	out := Slots{To: w, Held: g.Held}
 	var list List
 	for _, t := range minted {
 		if err := ctx.Err(); err != nil {
@@ -51,13 +51,25 @@ func (r *Replay) Write(ctx context.Context, w Writer) (*source.Graph, error) {
 			continue // the first list of a slot stands for all
 		}
 		if s, ok := r.slots[t.slot]; ok {
-			if err := r.writeSlot(w, g, r.replay(&list, s), sharing[t.slot]); err != nil {
+			if err := out.Write(r.replay(&list, s), ids(sharing[t.slot])); err != nil {
 				return nil, err
 			}
 		}
 	}
+	r.report.Records = out.Records
+	for reason, n := range out.Ignored {
+		r.report.Ignored[reason] = n
+	}
 	r.countUnused(sharing)
 	return g, nil
+}
+
+func ids(tokens []*token) []string {
+	texts := make([]string, len(tokens))
+	for i, t := range tokens {
+		texts[i] = t.id.Decimal()
+	}
+	return texts
 }
 
 // minted returns the lists that exist, in the order of their ids.
@@ -91,69 +103,6 @@ func (r *Replay) replay(list *List, s *slot) []snapshot.Record {
 	return list.Records()
 }
 
-func (r *Replay) writeSlot(w Writer, g *source.Graph, records []snapshot.Record, lists []*token) error {
-	long := len(records)
-	records = slices.DeleteFunc(records, TooLong)
-	if long -= len(records); long > 0 {
-		r.report.Ignored[LongRecord] += uint64(long)
-	}
-	for i, t := range lists {
-		if i > 0 && !r.shared.Take(records) {
-			r.report.Ignored[SharedSlot] += uint64(len(records))
-			continue
-		}
-		if err := r.writeRecords(w, g, t, records); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *Replay) writeRecords(w Writer, g *source.Graph, t *token, records []snapshot.Record) error {
-	id := t.id.Decimal()
-	for _, record := range records {
-		record.TokenID = id
-		if err := w.WriteRecord(record); err != nil {
-			return err
-		}
-		if account, ok := Follow(record); ok {
-			g.Held[account]++
-		}
-	}
-	r.report.Records += uint64(len(records))
-	return nil
-}
-
-// mostShared bounds the bytes of rows that lists have because their slot is also that of an earlier list.
-const mostShared = 512 << 20
-
-// Shared counts such rows. Anybody can give a thousand lists the slot of the longest one for little
-// money; without a limit everybody's snapshot would be a thousand times as large. It is far above what
-// was ever seen. The zero value has counted none.
-type Shared struct{ bytes int }
-
-// Take reports whether one more list may have the records of a slot, and counts them if so.
-func (s *Shared) Take(records []snapshot.Record) bool {
-	size := 0
-	for _, r := range records {
-		size += rowBytes(r)
-	}
-	if size > mostShared-s.bytes {
-		return false
-	}
-	s.bytes += size
-	return true
-}
-
-// rowBytes is about the size of a record's row.
-func rowBytes(r snapshot.Record) int {
-	size := 100 + 2*len(r.Data)
-	for _, tag := range r.Tags {
-		size += len(tag) + len(`"",`)
-	}
-	return size
-}
-
 // countUnused counts the operations in slots that no list has by now.
 func (r *Replay) countUnused(used map[slotKey][]*token) {
 	delete(r.report.Ignored, NoList)
@@ -162,29 +111,4 @@ func (r *Replay) countUnused(used map[slotKey][]*token) {
 			r.report.Ignored[NoList] += uint64(s.count)
 		}
 	}
-}
-
-// TooLong reports whether a record might not fit into a row of a snapshot, which has at most 16 MiB.
-// Anybody can make such a record for little money, by many tags, and must not stop everybody's
-// snapshot. It is left out as a whole: without its tags it could be a follow.
-func TooLong(r snapshot.Record) bool {
-	const (
-		maxRow    = 16<<20 - 1<<10 // without the other members
-		maxEscape = 6              // bytes of JSON for a byte of text
-	)
-	size := 2 * len(r.Data)
-	for _, tag := range r.Tags {
-		size += maxEscape*len(tag) + len(`"",`)
-	}
-	return size > maxRow
-}
-
-// Follow returns the account that a record follows: that of an address without the tags block and
-// mute.
-func Follow(r snapshot.Record) (account site.Address, ok bool) {
-	if r.Version != uint32(addressHeader[0]) || r.Type != typeAddress ||
-		slices.Contains(r.Tags, "block") || slices.Contains(r.Tags, "mute") {
-		return site.Address{}, false
-	}
-	return site.Address(r.Data), true
 }
