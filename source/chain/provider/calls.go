@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -54,14 +53,12 @@ func (n *node) together(ctx context.Context, calls []call) (errs []error, err er
 
 // request waits for the pace, and makes a request.
 func (n *node) request(ctx context.Context, calls []call, do func(context.Context) error) error {
+	n.enters()
+	defer n.ends()
 	if err := sleep(ctx, n.limiter.Reserve().Delay()); err != nil {
 		return err
 	}
 	n.mu.Lock()
-	if now := time.Now(); now.Sub(later(n.begun, n.rest)) > idle {
-		n.paced, n.since = now, 0
-	}
-	n.begun = time.Now()
 	n.cost.Requests++
 	for _, c := range calls {
 		n.cost.Calls[c.method]++

@@ -354,7 +354,7 @@ func TestOneBlockTooLarge(t *testing.T) {
 // tell unseen, such as forgotten logs, need a quorum.
 func TestRightOrError(t *testing.T) {
 	wrong := 0
-	for seed := range uint64(servers.Rounds(40, 300)) {
+	for seed := range uint64(servers.Rounds(15, 300)) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 5))
 			last := 100 + r.Uint64N(2_000)

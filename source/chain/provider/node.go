@@ -46,10 +46,12 @@ type node struct {
 	why      error     // the failure that it rests for
 	failedAt time.Time // when that was
 	waits    *backoff.ExponentialBackOff
-	begun    time.Time // when the last request began
+	busy     int       // requests under way, or waiting for the pace
+	ended    time.Time // when the last request ended
 	answered time.Time // when the last answer came
 	paced    time.Time // since when the pace is measured
 	since    int       // answers since then
+	growth   float64   // by which part the pace is made higher next
 }
 
 func newNode(u *url.URL, name string, o *Options) (*node, error) {

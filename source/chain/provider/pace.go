@@ -17,9 +17,9 @@ const (
 	slowestPace  = 0.2              // requests per second, after any number of rate limits
 	paceAfter    = 0.9              // the part of what a node was found to allow that is asked of it
 	measured     = time.Second      // the shortest time that the pace is measured over
-	quicker      = 1.1              // the pace is tried this much higher
+	quicker      = 0.1              // by this part the pace is made higher; by twice as much each further time
 	quickerEvery = 10 * time.Second // when there was no rate limit for so long
-	idle         = 2 * time.Second  // without a request, though it was possible; the pace is measured anew then
+	idle         = 2 * time.Second  // without a request, though the node did not rest; the pace is measured anew then
 )
 
 // enter waits for a slot. It returns false if the node has to rest by then.
@@ -52,6 +52,23 @@ func (n *node) lastFailure() error {
 	return n.why
 }
 
+// enters counts a request. The pace is not measured over times without any.
+func (n *node) enters() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if now := time.Now(); n.busy == 0 && now.Sub(later(n.ended, n.rest)) > idle {
+		n.paced, n.since = now, 0
+	}
+	n.busy++
+}
+
+func (n *node) ends() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.busy--
+	n.ended = time.Now()
+}
+
 // outcome says how a question that began at a time went. A node that refuses the question rests
 // only if it is to be asked again.
 func (n *node) outcome(begun time.Time, err error, again bool) {
@@ -78,7 +95,8 @@ func (n *node) succeeded(begun time.Time) {
 	n.waits.Reset()
 	if limit := n.limiter.Limit(); limit != rate.Inf && limit != rate.Limit(n.o.Rate) && time.Since(n.paced) > quickerEvery {
 		n.paced, n.since = time.Now(), 0
-		limit *= quicker
+		limit *= 1 + rate.Limit(min(1, n.growth))
+		n.growth *= 2
 		if n.o.Rate > 0 {
 			limit = min(limit, rate.Limit(n.o.Rate))
 		}
@@ -132,7 +150,7 @@ func (n *node) slower(now time.Time) {
 		limit *= paceAfter
 	}
 	n.limiter.SetLimit(max(slowestPace, limit))
-	n.paced, n.since = now, 0
+	n.paced, n.since, n.growth = now, 0, quicker
 	n.log.Debug("slower", "host", n.host, "requests per second", float64(n.limiter.Limit()))
 }
 

@@ -297,6 +297,23 @@ func TestRateLimits(t *testing.T) {
 		}
 		t.Errorf("no pause of 30 s in %d requests", len(at))
 	})
+	synctest.Test(t, func(t *testing.T) { // a minute without any answer is forgotten soon
+		node := newNodeOf(blocks, meanrpc.Faults{})
+		c, _ := dial(t, Options{MaxRange: 20}, node)
+		begun := time.Now()
+		node.Set(meanrpc.Faults{Latency: 50 * time.Millisecond, Trouble: func(meanrpc.Request) *meanrpc.Trouble {
+			if time.Since(begun) > time.Minute {
+				return nil
+			}
+			return &meanrpc.Trouble{Error: &meanrpc.RPCError{Code: 429, Message: "capacity"}}
+		}})
+		if _, _, err := collect(t.Context(), c, 1, 40_000); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took > 3*time.Minute {
+			t.Errorf("2,000 requests after a minute without answers took %s", took)
+		}
+	})
 	synctest.Test(t, func(t *testing.T) { // our own rate
 		c, h := dial(t, Options{MaxRange: 1000, Rate: 5}, newNodeOf(blocks, meanrpc.Faults{}))
 		if _, _, err := collect(t.Context(), c, 1, 40_000); err != nil {
