@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	"source":                  {"site", "snapshot"},
 	"source/badge":            {"site", "snapshot", "source", "source/internal/ask", "source/internal/store"},
 	"source/chain":            {"site", "source", "source/chain/provider"},
-	"source/chain/provider":   {"retry", "site"},
+	"source/chain/provider":   {},
 	"source/postgres":         {"site", "snapshot", "source", "source/replay"},
 	"source/internal/ask":     {"source"},
 	"source/internal/store":   {},
