@@ -54,14 +54,13 @@ func TestFromTheChainsToAnAnswer(t *testing.T) {
 	})
 }
 
-// done runs a command that must succeed, and returns what it writes to standard output.
-func done(t *testing.T, args ...string) string {
+// done runs a command that must succeed.
+func done(t *testing.T, args ...string) {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	if status := command.Run("followpress", about, &verbs{}, args, &stdout, &stderr); status != command.Done {
-		t.Fatalf("followpress %s: got status %d: %s", strings.Join(args, " "), status, &stderr)
+	var output bytes.Buffer
+	if status := command.Run("followpress", about, &verbs{}, args, &output, &output); status != command.Done {
+		t.Fatalf("followpress %s: got status %d: %s", strings.Join(args, " "), status, &output)
 	}
-	return stdout.String()
 }
 
 func served(t *testing.T, handler http.Handler) (url string) {
