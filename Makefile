@@ -23,10 +23,10 @@ BENCH_SNAPSHOT ?= $(wildcard ../shared/data/epinions)
 FUZZTIME ?= 1m
 SCHEDULES ?= 5000000
 
-# Debian installs nginx and varnishd in folders that are only in root's PATH.
+# Debian installs nginx, varnishd and pgbouncer in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-tools test-geth test-install race-tools edge-tools client-tools disk-tools bench-tools lint lint-tools docs fuzz bench bench-publish bench-fallback bench-api bench-edge soak clean
+.PHONY: help preview generate publish edge test test-tools test-geth test-install race-tools edge-tools client-tools disk-tools database-tools bench-tools lint lint-tools docs fuzz bench bench-publish bench-fallback bench-api bench-edge bench-sources soak clean
 # Even with -j: apt must not run twice at a time, and cgo needs the C compiler installed first.
 .NOTPARALLEL:
 
@@ -48,7 +48,7 @@ edge: ## write the configuration of an edge (KIND, BUCKET_URL, FALLBACK_URL) int
 test: test-tools ## run every test with the race detector; installs what is missing
 	bash .ci/test
 
-test-tools: race-tools edge-tools client-tools disk-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) ## install what `make test` needs and is missing
+test-tools: race-tools edge-tools client-tools disk-tools database-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) ## install what `make test` needs and is missing
 
 test-geth: race-tools $(GETH) ## run the tests that need geth, which it builds
 	CGO_ENABLED=1 TEST_SERVERS=1 TEST_GETH=1 go test -race -count=1 -v -run Geth ./fixtures/nodes ./source/chain
@@ -70,6 +70,9 @@ client-tools: # what runs the library for browsers
 
 disk-tools: # the file system of power failure tests
 	@bash .ci/install mkfs.ext4=e2fsprogs
+
+database-tools: # the databases of indexers; Debian has the programs of each version in a folder of its own
+	@bash .ci/install '/usr/lib/postgresql/*/bin/initdb=postgresql' pgbouncer=pgbouncer
 
 bench-tools: # tools that benchmarks compare with, and the load generator
 	@bash .ci/install nginx=nginx wrk=wrk
@@ -125,6 +128,10 @@ bench-api: bench-tools edge-tools $(BIN)/minio ## measure the whole read API ove
 bench-edge: bench-tools edge-tools ## compare nginx and Varnish in front of a bucket with nginx serving files
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench/edge --bin $(BIN)/bench --snapshot "$(BENCH_SNAPSHOT)"
+
+bench-sources: ## measure a first sync of the chains, and replay, against nodes of the real network's size
+	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
+	go run ./bench/sources --bin $(BIN)/bench
 
 soak: race-tools $(SERVERS) ## kill publishers 500 times, and simulate SCHEDULES schedules of publishing (hours)
 	TEST_SERVERS=1 KILLS=500 go test -race -count=1 -timeout 2h -run KilledPublishers -v ./publisher

@@ -173,6 +173,10 @@ func (w *Writer) Commit(m Meta) error {
 	if err := w.staging.SyncNext(); err != nil {
 		return err
 	}
+	// The run may have taken hours.
+	if err := checkFolder(w.staging.Target); err != nil {
+		return err
+	}
 	if err := w.staging.Commit(); err != nil {
 		return err
 	}

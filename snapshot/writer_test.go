@@ -1,6 +1,7 @@
 package snapshot_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -219,7 +220,7 @@ func TestHostileRows(t *testing.T) {
 		"event 2: city: \"\\xff\" is not valid UTF-8":                              w.WriteEvent(site.Event{ID: 2, City: "\xff"}),
 		"event 2: expiry_date: \"\\xed\\xa0\\x80\" is not valid UTF-8":             w.WriteEvent(site.Event{ID: 2, ExpiryDate: "\xed\xa0\x80"}),
 		"account 0x0000000000000000000000000000000000000000: primary_list: \"-1\"": w.WriteAccount(snapshot.Account{Primary: "-1"}),
-		"ens.avatar: \"\\xff\" is not valid UTF-8":                                account(site.Profile{Avatar: "\xff"}),
+		"ens.avatar: \"\\xff\" is not valid UTF-8":                                 account(site.Profile{Avatar: "\xff"}),
 		"ens.records: \"[]\" where an object belongs":                              account(site.Profile{Records: json.RawMessage(`[]`)}),
 		"ens.chains: bad JSON": account(site.Profile{Chains: json.RawMessage(`{"a":}`)}),
 		"ens.errors: not valid Unicode: half of a surrogate pair": account(site.Profile{Errors: json.RawMessage(`{"a":"\ud800"}`)}),
@@ -382,30 +383,43 @@ func TestRefusedFolders(t *testing.T) {
 	}
 }
 
-// TestLostFiles: a snapshot that could not be written is not committed.
-func TestLostFiles(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "snapshot")
-	commit(t, dir, rows{}, fast)
-	w := create(t, dir, fast)
-	if err := os.RemoveAll(filepath.Join(filepath.Dir(dir), ".snapshot.followpress-snapshot", "next")); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	for i := 0; err == nil && i < 100_000; i++ {
-		err = w.WriteRecord(snapshot.Record{TokenID: fmt.Sprint(i), Type: "2"})
-	}
-	var row *snapshot.RowError
-	if err == nil || errors.As(err, &row) {
-		t.Errorf("writing: got %v, want an error that is not of a row", err)
-	}
-	if err := w.Commit(asOf); err == nil {
-		t.Error("Commit: got no error, want one")
-	}
-	if err := w.Close(); err != nil {
-		t.Error(err)
-	}
-	alone(t, dir)
-	if _, err := read(t, dir); err != nil {
-		t.Errorf("the old snapshot: %v", err)
+// TestFailures: a snapshot that could not be written is not committed, and the old one stays.
+func TestFailures(t *testing.T) {
+	for name, harm := range map[string]func(next string) error{
+		"files are gone": os.RemoveAll,
+		"disk is full":   func(next string) error { return os.Symlink("/dev/full", filepath.Join(next, "records.ndjson.zst")) },
+		"another file in the folder": func(next string) error {
+			return os.WriteFile(filepath.Join(next, "..", "..", "snapshot", "notes.txt"), nil, 0o644)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := os.Stat("/dev/full"); err != nil && name == "disk is full" {
+				t.Skip(err)
+			}
+			dir := filepath.Join(t.TempDir(), "snapshot")
+			commit(t, dir, rows{}, fast)
+			w := create(t, dir, fast)
+			if err := harm(filepath.Join(filepath.Dir(dir), ".snapshot.followpress-snapshot", "next")); err != nil {
+				t.Fatal(err)
+			}
+			var err error
+			for i := 0; err == nil && i < 20_000; i++ {
+				err = w.WriteRecord(snapshot.Record{TokenID: fmt.Sprint(i), Type: "2", Data: binary.AppendUvarint(nil, uint64(i)*7919)})
+			}
+			var row *snapshot.RowError
+			if errors.As(err, &row) {
+				t.Errorf("writing: got %v, want an error that is not of a row", err)
+			}
+			if err := w.Commit(asOf); err == nil {
+				t.Error("Commit: got no error, want one")
+			}
+			if err := w.Close(); err != nil {
+				t.Error(err)
+			}
+			alone(t, dir)
+			if got, err := read(t, dir); err != nil || len(got.records) > 0 {
+				t.Errorf("the old snapshot: got %d records and the error %v", len(got.records), err)
+			}
+		})
 	}
 }

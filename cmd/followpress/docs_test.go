@@ -25,14 +25,14 @@ var update = flag.Bool("update", false, "write docs/commands.md again")
 
 const root = "../.."
 
-// commands are the verbs of followpress.
-func commands(t *testing.T) []*kong.Node {
+// commands are the commands of followpress.
+func commands(t *testing.T) []command.Leaf {
 	t.Helper()
 	parser, err := kong.New(&verbs{}, kong.Name("followpress"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parser.Model.Children
+	return command.Leaves(parser.Model)
 }
 
 // documents reads README, the docs, and what else names commands, by their paths.
@@ -67,7 +67,7 @@ var (
 
 	// A command of ours in code: after it may come flags. Words before followpress belong to
 	// the shell, to systemd or to docker; args are those of a container.
-	usage    = regexp.MustCompile(`(?:(?:^|[ "]|bin/)followpress +|args: \[)([a-z]+)\b(.*)`)
+	usage    = regexp.MustCompile(`(?:(?:^|[ "]|bin/)followpress +|args: \[)((?:snapshot +)?[a-z]+)\b(.*)`)
 	bareVerb = regexp.MustCompile(`^([a-z]+) +(--.*)`)
 	flagUsed = regexp.MustCompile(`(?:^|[\s\[(])--([a-z0-9-]+)`)
 	variable = regexp.MustCompile(`FOLLOWPRESS_[A-Z_]+`)
@@ -100,12 +100,12 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 	flags := map[string][]string{"": {"help", "version"}} // by verb; all of them by ""
 	var variables []string
 	for _, verb := range commands(t) {
-		flags[verb.Name] = []string{"help"}
-		for _, f := range verb.Flags {
-			flags[verb.Name] = append(flags[verb.Name], f.Name)
+		flags[verb.Path] = []string{"help"}
+		for _, f := range verb.Node.Flags {
+			flags[verb.Path] = append(flags[verb.Path], f.Name)
 			variables = append(variables, "FOLLOWPRESS_"+strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")))
 		}
-		flags[""] = append(flags[""], flags[verb.Name]...)
+		flags[""] = append(flags[""], flags[verb.Path]...)
 	}
 	flags[""] = append(flags[""], otherFlags...)
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -168,10 +168,10 @@ func TestCommandsPage(t *testing.T) {
 	page := head + mark
 	for _, verb := range commands(t) {
 		var help, stderr bytes.Buffer
-		if status := command.Run("followpress", about, &verbs{}, []string{verb.Name, "--help"}, &help, &stderr); status != command.Done {
-			t.Fatalf("%s --help: got status %d, %s", verb.Name, status, &stderr)
+		if status := command.Run("followpress", about, &verbs{}, append(strings.Fields(verb.Path), "--help"), &help, &stderr); status != command.Done {
+			t.Fatalf("%s --help: got status %d, %s", verb.Path, status, &stderr)
 		}
-		page += fmt.Sprintf("\n## %s\n\n```text\n%s```\n", verb.Name, &help)
+		page += fmt.Sprintf("\n## %s\n\n```text\n%s```\n", verb.Path, &help)
 	}
 	switch {
 	case *update:

@@ -14,6 +14,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/preview"
 	"github.com/followpress/followpress/cmd/internal/publish"
 	"github.com/followpress/followpress/cmd/internal/serve"
+	"github.com/followpress/followpress/cmd/internal/snapshot"
 )
 
 const about = `Turn a snapshot of a social follow graph into a static JSON API, publish it, and serve it.
@@ -21,6 +22,8 @@ const about = `Turn a snapshot of a social follow graph into a static JSON API, 
 Each flag is also a variable: --dest is FOLLOWPRESS_DEST. The exit status is 0 for done, 1 for failed, 2 for wrong usage, 130 or 143 after SIGINT or SIGTERM.`
 
 type verbs struct {
+	Snapshot snapshot.Command `cmd:"" group:"Make a snapshot:" help:"Make a snapshot: from the chains, or from a database."`
+
 	Generate generate.Command `cmd:"" group:"Make a site:" help:"Render the site of a snapshot into a folder or a .tar file."`
 	Preview  preview.Command  `cmd:"" group:"Look at it:" help:"Serve a site on this machine, with all answers of the API."`
 

@@ -1,6 +1,6 @@
 package replay
 
-// A Reason says why an event, or a part of it, was ignored; "" if it was not.
+// A Reason says why an event or a record was ignored; "" if it was not.
 type Reason string
 
 // The reasons. Those of operations depend on the bytes of the operation only, not on what came
@@ -25,4 +25,6 @@ const (
 	PrimaryLength Reason = "primary list that does not have 32 bytes"
 	OtherKey      Reason = "metadata of another key"
 	NoList        Reason = "operation in a slot of no list"
+	SharedSlot    Reason = "record of a slot that earlier lists have, beyond the limit"
+	LongRecord    Reason = "record whose data or tags are too long for a snapshot"
 )

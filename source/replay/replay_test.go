@@ -252,6 +252,99 @@ func TestAddRefuses(t *testing.T) {
 	}
 }
 
+// A record that fits into no row is left out, not an error: nobody may stop everybody's snapshot.
+func TestLongRecords(t *testing.T) {
+	var events []source.Event
+	for list := range byte(2) {
+		events = append(events, transfer(list, 1), locate(list, location(place(1))))
+	}
+	other := append([]byte{1, add, 9, 9}, bytesOf(8<<20-512)...)
+	events = append(events, operate(place(1), op(add, 1)), operate(place(1), op(add, 2)), operate(place(1), other), operate(place(1), append(other, 0)))
+	for i := range (16 << 20) / (6 * 255) {
+		text := []byte(strings.Repeat("\x01", 250))
+		events = append(events, operate(place(1), op(tag, 2, fmt.Sprintf("%05d", i)+string(text))))
+	}
+	r := replay.New(deployment())
+	for _, e := range number(events...) {
+		if err := r.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, err := snapshot.Create(t.TempDir()+"/snapshot", snapshot.WriteOptions{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := r.Write(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Report(); got.Records != 4 || got.Ignored[replay.LongRecord] != 2 {
+		t.Errorf("got %+v, want 4 records, and 2 left out", got)
+	}
+}
+
+// Lists that share a slot of much data do not multiply it without end.
+func TestSharedSlots(t *testing.T) {
+	events := []source.Event{operate(place(1), append([]byte{1, add, 9, 9}, bytesOf(4<<20)...))} // 8 MiB of hex digits
+	for list := range byte(100) {
+		events = append(events, transfer(list, 1), locate(list, location(place(1))))
+	}
+	r := replay.New(deployment())
+	for _, e := range number(events...) {
+		if err := r.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // a limit of each Write
+		var wrote counted
+		if _, err := r.Write(t.Context(), &wrote); err != nil {
+			t.Fatal(err)
+		}
+		if wrote.lists != 100 || wrote.records != 1+63 || r.Report().Ignored[replay.SharedSlot] != 100-64 {
+			t.Errorf("got %+v, %+v, want 100 lists, 64 with the record", wrote, r.Report())
+		}
+	}
+}
+
+// What an event says that cannot be true, or means nothing, is counted.
+func TestIgnoredEvents(t *testing.T) {
+	good := location(place(1))
+	unknown := place(1)
+	unknown.Chain = 5
+	a := account(1)
+	for _, test := range []struct {
+		event source.Event
+		want  replay.Reason
+	}{
+		{locate(1, good), ""},
+		{locate(1, good[:85]), replay.LocationLength},
+		{locate(1, location(unknown)), replay.LocationPlace},
+		{user(place(1), 1), ""},
+		{user(place(1), 0), ""},
+		{slotMetadata(place(1), "user", nil), ""},
+		{slotMetadata(place(1), "user", a[:19]), replay.UserLength},
+		{slotMetadata(place(1), "manager", nil), ""},
+		{slotMetadata(place(1), "", nil), replay.OtherKey},
+		{primary(1, bytesOf(32)...), ""},
+		{primary(1), ""},
+		{primary(1, 1), replay.PrimaryLength},
+		{metadata(1, "user", a[:]), replay.OtherKey},
+		{operate(place(1), nil), replay.OpLength},
+	} {
+		r := replay.New(deployment())
+		if err := r.Add(test.event); err != nil {
+			t.Fatal(err)
+		}
+		want := map[replay.Reason]uint64{}
+		if test.want != "" {
+			want[test.want] = 1
+		}
+		if got := r.Report().Ignored; !maps.Equal(got, want) {
+			t.Errorf("%+v: got %v, want %v", test.event, got, want)
+		}
+	}
+}
+
 func TestWriteStops(t *testing.T) {
 	r := replay.New(deployment())
 	for _, e := range number(transfer(1, 1), locate(1, location(place(1))), operate(place(1), op(add, 1))) {

@@ -14,7 +14,7 @@ type Report struct {
 	ListOps uint64            `json:"list_ops"` // operations, also those that were ignored
 	Lists   uint64            `json:"lists"`
 	Records uint64            `json:"records"`
-	Ignored map[Reason]uint64 `json:"ignored"` // events by reason
+	Ignored map[Reason]uint64 `json:"ignored"` // events by reason; records if it is LongRecord or SharedSlot
 }
 
 // String formats the report for a person, in a few lines.

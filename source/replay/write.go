@@ -38,7 +38,10 @@ func (r *Replay) Write(ctx context.Context, w Writer) (*source.Graph, error) {
 			return nil, err
 		}
 	}
-	r.report.Lists, r.report.Records = uint64(len(minted)), 0
+	r.report.Lists = uint64(len(minted))
+	delete(r.report.Ignored, LongRecord)
+	delete(r.report.Ignored, SharedSlot)
+	out := Slots{To: w, Held: g.Held}
 	var list List
 	for _, t := range minted {
 		if err := ctx.Err(); err != nil {
@@ -48,13 +51,25 @@ func (r *Replay) Write(ctx context.Context, w Writer) (*source.Graph, error) {
 			continue // the first list of a slot stands for all
 		}
 		if s, ok := r.slots[t.slot]; ok {
-			if err := r.writeSlot(w, g, r.replay(&list, s), sharing[t.slot]); err != nil {
+			if err := out.Write(r.replay(&list, s), ids(sharing[t.slot])); err != nil {
 				return nil, err
 			}
 		}
 	}
+	r.report.Records = out.Records
+	for reason, n := range out.Ignored {
+		r.report.Ignored[reason] = n
+	}
 	r.countUnused(sharing)
 	return g, nil
+}
+
+func ids(tokens []*token) []string {
+	texts := make([]string, len(tokens))
+	for i, t := range tokens {
+		texts[i] = t.id.Decimal()
+	}
+	return texts
 }
 
 // minted returns the lists that exist, in the order of their ids.
@@ -88,25 +103,6 @@ func (r *Replay) replay(list *List, s *slot) []snapshot.Record {
 	return list.Records()
 }
 
-func (r *Replay) writeSlot(w Writer, g *source.Graph, records []snapshot.Record, lists []*token) error {
-	for _, t := range lists {
-		id := t.id.Decimal()
-		for _, record := range records {
-			record.TokenID = id
-			if err := w.WriteRecord(record); err != nil {
-				return err
-			}
-		}
-	}
-	for _, record := range records {
-		if account, ok := Follow(record); ok {
-			g.Held[account] += uint32(len(lists))
-		}
-	}
-	r.report.Records += uint64(len(records)) * uint64(len(lists))
-	return nil
-}
-
 // countUnused counts the operations in slots that no list has by now.
 func (r *Replay) countUnused(used map[slotKey][]*token) {
 	delete(r.report.Ignored, NoList)
@@ -115,14 +111,4 @@ func (r *Replay) countUnused(used map[slotKey][]*token) {
 			r.report.Ignored[NoList] += uint64(s.count)
 		}
 	}
-}
-
-// Follow returns the account that a record follows: that of an address without the tags block and
-// mute.
-func Follow(r snapshot.Record) (account site.Address, ok bool) {
-	if r.Version != uint32(addressHeader[0]) || r.Type != typeAddress ||
-		slices.Contains(r.Tags, "block") || slices.Contains(r.Tags, "mute") {
-		return site.Address{}, false
-	}
-	return site.Address(r.Data), true
 }

@@ -23,7 +23,7 @@ type Bench struct {
 	Bin      string // the folder of the built commands
 	Tools    string // the folder of what they are compared with
 	Work     string
-	Objects  int    // about how many a synthetic site has
+	Objects  int    // about how many a synthetic site has; 0 if no snapshot is needed
 	Notes    string // below the table
 }
 
@@ -66,7 +66,7 @@ func (b *Bench) run(ctx context.Context, parts []func(context.Context) error) (e
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(b.Work)) }()
 	}
-	if b.Snapshot == "" {
+	if b.Snapshot == "" && b.Objects > 0 {
 		b.Snapshot = b.Path("snapshot")
 		if err := measure.Snapshot(ctx, b.Snapshot, b.Objects); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err

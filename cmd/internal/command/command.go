@@ -84,6 +84,8 @@ func wrongUsage(err error, args []string, stderr io.Writer) int {
 	parsed := failed.Context
 	name, text, lists := parsed.Model.Name, err.Error(), "flags"
 	switch verb := parsed.Selected(); {
+	case verb != nil && len(verb.Children) > 0:
+		name, text, lists = verb.FullPath(), strings.Replace(text, "unexpected argument", "unknown command", 1), "commands"
 	case verb != nil:
 		name, text = verb.FullPath(), strings.TrimPrefix(text, verb.Path()+": ") // kong puts it before some errors
 	case len(parsed.Model.Children) == 0:
@@ -102,6 +104,21 @@ func wrongUsage(err error, args []string, stderr io.Writer) int {
 	}
 	fmt.Fprintf(stderr, "%s: %s (%s --help lists the %s)\n", name, oneLine(text), name, lists)
 	return Usage
+}
+
+// A Leaf is a command that runs, and not a group of commands.
+type Leaf struct {
+	Path string // its words, such as "snapshot chain"
+	Node *kong.Node
+}
+
+// Leaves are the commands of a program, in the order of its help.
+func Leaves(program *kong.Application) (all []Leaf) {
+	for _, node := range program.Leaves(false) {
+		_, path, _ := strings.Cut(node.FullPath(), " ")
+		all = append(all, Leaf{path, node})
+	}
+	return all
 }
 
 // refuseEmpty refuses an empty value of a flag that is required, and of the output: it

@@ -12,6 +12,8 @@ import (
 	"text/template"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/followpress/followpress/cmd/internal/command"
 )
 
 // Command is the command with its arguments.
@@ -40,10 +42,28 @@ var templates string
 // Run prints the script.
 func (c *Command) Run(_ context.Context, stdout, _ io.Writer) error {
 	functions := template.FuncMap{
-		"flags": flags, "values": values, "file": file, "folder": folder,
+		"commands": command.Leaves, "names": names, "seen": seen, "flags": flags, "values": values, "file": file, "folder": folder,
 		"quote": quote, "brief": brief, "zsh": func(text string) string { return zshText(brief(text)) },
 	}
 	return template.Must(template.New("").Funcs(functions).Parse(templates)).ExecuteTemplate(stdout, c.Shell, c.model)
+}
+
+// names are those of commands.
+func names(commands []*kong.Node) string {
+	var all []string
+	for _, c := range commands {
+		all = append(all, c.Name)
+	}
+	return strings.Join(all, " ")
+}
+
+// seen is fish's condition that the words of a command were typed.
+func seen(path string) string {
+	var all []string
+	for word := range strings.FieldsSeq(path) {
+		all = append(all, "__fish_seen_subcommand_from "+word)
+	}
+	return strings.Join(all, "; and ")
 }
 
 // flags are those that a command takes and shows.

@@ -1,0 +1,133 @@
+// Command sources measures followpress snapshot chain against nodes of this process that hold a history of
+// the real network's size, and prints a table. `make bench-sources` builds what it needs.
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/bench/internal/measure"
+	"github.com/followpress/followpress/bench/internal/rig"
+	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/fixtures/meanrpc"
+)
+
+func main() {
+	b := &bench{}
+	b.Main(b.start, b.first, b.nothingNew, b.replay)
+}
+
+// A bench keeps the nodes of a run.
+type bench struct {
+	rig.Bench
+	nodes map[uint64]*meanrpc.Node
+	rpc   string
+}
+
+const (
+	latency    = 50 * time.Millisecond
+	mostBlocks = 10_000 // of a request
+)
+
+// start starts the nodes. They run in this process and share its cores.
+func (b *bench) start(context.Context) error {
+	network := history.Real()
+	b.nodes = map[uint64]*meanrpc.Node{}
+	for _, c := range history.Production() {
+		node := meanrpc.New(c.ID, history.Usual(1, network))
+		node.Set(meanrpc.Faults{Latency: latency, MaxBlocks: mostBlocks})
+		server := httptest.NewServer(http.HandlerFunc(node.ServeHTTP))
+		b.nodes[c.ID] = node
+		b.rpc += fmt.Sprintf("%d=%s;", c.ID, server.URL)
+	}
+	return nil
+}
+
+// command makes a snapshot.
+func (b *bench) command(ctx context.Context) *exec.Cmd {
+	return exec.CommandContext(ctx, b.Built("followpress"), "snapshot", "chain", "--state", b.Path("state"), "--rpc", b.rpc,
+		"--out", b.Path("snapshot"), "--report", b.Path("report.json"))
+}
+
+// A report is what the benchmark reads of the command's.
+type report struct {
+	Seconds float64 // of replaying and writing
+	Replay  struct{ Events, Lists, Records int }
+	Chain   struct {
+		Seconds float64
+		Chains  []struct {
+			Chain  uint64
+			Events int
+			Cost   []struct{ Requests int }
+		}
+	}
+}
+
+func (b *bench) run(ctx context.Context) (r report, u measure.Usage, err error) {
+	for _, node := range b.nodes {
+		node.Reset()
+	}
+	if u, err = measure.Run(b.command(ctx)); err != nil {
+		return r, u, err
+	}
+	text, err := os.ReadFile(b.Path("report.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	return r, u, err
+}
+
+// first measures the first run, which reads everything.
+func (b *bench) first(ctx context.Context) error {
+	r, u, err := b.run(ctx)
+	if err != nil {
+		return err
+	}
+	requests, blocks, least := 0, uint64(0), 0
+	for _, node := range b.nodes {
+		c := node.Counts()
+		requests, blocks, least = requests+c.Requests, blocks+c.Blocks, least+int((c.Blocks+mostBlocks-1)/mostBlocks)
+	}
+	fmt.Fprintf(os.Stderr, "%d events of %d blocks, %d lists, %d records\n", r.Replay.Events, blocks, r.Replay.Lists, r.Replay.Records)
+	b.Figure(fmt.Sprintf("sync of %.0f million blocks, %d events", float64(blocks)/1e6, r.Replay.Events), fmt.Sprintf(measure.Seconds, r.Chain.Seconds),
+		fmt.Sprintf("%.0f s of waiting", float64(least)*latency.Seconds()/8), "≤ 120 s")
+	b.Figure("requests / the least possible", fmt.Sprintf("%.3f", float64(requests)/float64(least)), fmt.Sprintf("%d / %d", requests, least), "≤ 1.1")
+	b.Figure("peak memory of the first run", fmt.Sprintf("%.0f MiB", u.Memory), "", "")
+	return nil
+}
+
+// nothingNew measures a run that finds no new block.
+func (b *bench) nothingNew(ctx context.Context) error {
+	r, _, err := b.run(ctx)
+	if err != nil {
+		return err
+	}
+	most := 0
+	for _, node := range b.nodes {
+		most = max(most, node.Counts().Requests)
+	}
+	b.Figure("a run with nothing new, asking", fmt.Sprintf("%.2f s", r.Chain.Seconds), "", "≤ 2 s")
+	b.Figure("its requests, the most of a chain", fmt.Sprint(most), "", "≤ 10")
+	return nil
+}
+
+// replay measures a run whose time is nearly all for replaying the state into a snapshot.
+func (b *bench) replay(ctx context.Context) error {
+	p, err := measure.Middle(rig.Rounds, func(int) (measure.Pair, error) {
+		r, u, err := b.run(ctx)
+		return measure.Pair{Ours: r.Seconds, Other: u.Memory}, err
+	})
+	if err != nil {
+		return err
+	}
+	b.Figure("replay from the state into a snapshot", fmt.Sprintf(measure.Seconds, p.Ours), "", "≤ 15 s")
+	b.Figure("its peak memory", fmt.Sprintf("%.0f MiB", p.Other), "", "≤ 512 MiB")
+	return nil
+}

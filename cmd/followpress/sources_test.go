@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/fixtures/meanrpc"
+	"github.com/followpress/followpress/fixtures/naive"
+	"github.com/followpress/followpress/fixtures/nodes"
+	"github.com/followpress/followpress/fixtures/process"
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/fixtures/upstreams"
+)
+
+// TestFromTheChainsToAnAnswer makes a snapshot of what three nodes have, a site of it, publishes that, and asks
+// a fallback.
+func TestFromTheChainsToAnAnswer(t *testing.T) {
+	t.Run("nodes of this process, a folder", func(t *testing.T) {
+		played := history.Random(1, history.Options{Chains: history.Production(), Transactions: 300})
+		var rpc []string
+		for _, c := range played.Chains {
+			node := meanrpc.Start(t, c.ID, slices.Values(played.Blocks))
+			rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, node.URL))
+		}
+		fromTheChainsToAnAnswer(t, played, rpc, "file://"+t.TempDir())
+	})
+	t.Run("anvil, MinIO", func(t *testing.T) {
+		played := history.Random(2, history.Options{Chains: history.Production(), Transactions: 300})
+		var rpc []string
+		for _, c := range played.Chains {
+			node := nodes.StartAnvil(t, played.Chains, c.ID, 1)
+			node.Play(slices.Collect(played.Of(c.ID))...)
+			node.Finalize()
+			rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, node.URL))
+		}
+		s3 := servers.Start(t, servers.MinIO)
+		t.Setenv("AWS_ACCESS_KEY_ID", s3.AccessKey)
+		t.Setenv("AWS_SECRET_ACCESS_KEY", s3.SecretKey)
+		t.Setenv("FOLLOWPRESS_ENDPOINT", s3.Endpoint)
+		fromTheChainsToAnAnswer(t, played, rpc, "s3://"+s3.Bucket(t))
+	})
+}
+
+// done runs a command that must succeed.
+func done(t *testing.T, args ...string) {
+	t.Helper()
+	var output bytes.Buffer
+	if status := command.Run("followpress", about, &verbs{}, args, &output, &output); status != command.Done {
+		t.Fatalf("followpress %s: got status %d: %s", strings.Join(args, " "), status, &output)
+	}
+}
+
+func served(t *testing.T, handler http.Handler) (url string) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func read(t *testing.T, file string, into any) {
+	t.Helper()
+	body, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(body, into)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+// files are the contents of the files of a folder.
+func files(t *testing.T, folder string) map[string][]byte {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]byte{}
+	for _, e := range entries {
+		if found[e.Name()], err = os.ReadFile(filepath.Join(folder, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return found
+}
+
+func request(t *testing.T, url string) (status int, body []byte) {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err = io.ReadAll(response.Body); err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, body
+}
+
+func fromTheChainsToAnAnswer(t *testing.T, played *history.History, rpc []string, bucket string) {
+	dir := t.TempDir()
+	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
+	snapshot, reportFile, siteFile := filepath.Join(dir, "snapshot"), filepath.Join(dir, "report.json"), filepath.Join(dir, "site.tar")
+	truth := played.Truth()
+	ens := &upstreams.ENS{MaxBulk: 50, Profiles: map[string]string{}}
+	poap := &upstreams.POAP{Key: "secret", Bulk: true, Events: map[string]string{"177709": upstreams.Event("177709")}}
+	for i, l := range truth.Lists {
+		owner := fmt.Sprintf("0x%x", l.Owner)
+		ens.Set(owner, upstreams.Profile(owner, fmt.Sprintf("name%s.eth", owner[2:6]), int64(i)))
+		if i%2 == 0 {
+			poap.Give("177709", upstreams.Token{ID: strconv.Itoa(i), Owner: owner})
+		}
+	}
+	t.Setenv("FOLLOWPRESS_BADGE_API_KEY", "secret")
+	recommended := filepath.Join(dir, "recommended.ndjson")
+	if err := os.WriteFile(recommended, fmt.Appendf(nil, `{"address":"0x%x"}`+"\n", truth.Lists[0].Owner), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	make := []string{"snapshot", "chain", "--state", filepath.Join(dir, "state"), "--rpc", strings.Join(rpc, ";"),
+		"--profiles", served(t, ens), "--badges", served(t, poap), "--badge-events", "177709", "--table", "recommended=" + recommended,
+		"--out", snapshot, "--compress", "gzip", "--report", reportFile}
+	done(t, make...)
+
+	var report struct {
+		Replay struct{ Lists, Records int }
+		Chain  struct{ Chains []struct{ Events int } }
+	}
+	read(t, reportFile, &report)
+	records := 0
+	for _, l := range truth.Lists {
+		records += len(l.Records)
+	}
+	if report.Replay.Lists != len(truth.Lists) || report.Replay.Records != records || records == 0 {
+		t.Errorf("snapshot: got %d lists and %d records, want %d and %d", report.Replay.Lists, report.Replay.Records, len(truth.Lists), records)
+	}
+
+	// The second run finds nothing new, and writes the same snapshot.
+	first := files(t, snapshot)
+	done(t, make...)
+	read(t, reportFile, &report)
+	for _, c := range report.Chain.Chains {
+		if c.Events > 0 {
+			t.Errorf("second run: got %d new events, want none", c.Events)
+		}
+	}
+	for name, body := range files(t, snapshot) {
+		if !bytes.Equal(first[name], body) {
+			t.Errorf("second run: %s differs from the first run's", name)
+		}
+	}
+
+	done(t, "generate", "--api", "efp", "--snapshot", snapshot, "--out", siteFile)
+	done(t, "publish", "--site", siteFile, "--dest", bucket)
+	fallback := process.Self(t, nil, "serve", "--site", bucket, "--addr", "127.0.0.1:0")
+	fallback.Args[0] = "followpress"
+	url, ok := process.Start(t, fallback).Line(0)
+	if !ok {
+		t.Fatal("the fallback does not start")
+	}
+	graph, err := naive.Load(os.DirFS(snapshot), naive.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, r := range naive.Requests(rand.New(rand.NewPCG(1, 1)), graph, 300) {
+		if r.Method != http.MethodGet || strings.Contains(r.Path, "//") {
+			continue
+		}
+		status, _, want := graph.Answer(r.Method, r.Path, r.RawQuery, nil)
+		got, body := request(t, url+r.URL())
+		if got != status || status == http.StatusOK && !bytes.Equal(body, want) {
+			t.Errorf("%s: got %d and %.300s, want %d and %.300s", r.URL(), got, body, status, want)
+		}
+		if status == http.StatusOK {
+			found++
+		}
+	}
+	if found < 50 {
+		t.Errorf("requests: got %d with the status 200, want 50 at least", found)
+	}
+}

@@ -1,0 +1,159 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/badge"
+	"github.com/followpress/followpress/source/profile"
+)
+
+// fromFiles are the tables that may come from a file.
+var fromFiles = []snapshot.Table{snapshot.TableAccounts, snapshot.TableEvents, snapshot.TableBadges, snapshot.TableRecommended}
+
+// badgeKey is the variable of the key of the badges' API. It is no flag, since others can see the
+// flags of a process.
+const badgeKey = "FOLLOWPRESS_BADGE_API_KEY"
+
+// profiles are the flags about profiles.
+type profiles struct {
+	Profiles      string        `placeholder:"URL" help:"Ask this ENS worker for the profiles of accounts."`
+	ProfileBudget source.Budget `default:"2000" placeholder:"N|DURATION" help:"How many requests, or how much time, a run may spend on profiles (default ${default}). Accounts without an answer come first, then those asked longest ago."`
+	ProfilesFrom  string        `placeholder:"DIR" help:"Take over the profiles of an earlier snapshot."`
+}
+
+// tables are the flags about badges and other tables.
+type tables struct {
+	Badges      string            `placeholder:"URL" help:"Ask this POAP-like API who holds badges. $FOLLOWPRESS_BADGE_API_KEY is its key."`
+	BadgeEvents []string          `placeholder:"ID" help:"Events of the badges, in the order of the answers."`
+	BadgeBudget source.Budget     `default:"2000" placeholder:"N|DURATION" help:"How many requests, or how much time, a run may spend on badges where the API does not list the holders of an event (default ${default})."`
+	Table       map[string]string `placeholder:"NAME=FILE" help:"Take a table from a file, as .ndjson, .ndjson.gz or .ndjson.zst: recommended=FILE, for example."`
+}
+
+func (t *tables) validate(state string) error {
+	if (t.Badges == "") != (len(t.BadgeEvents) == 0) {
+		return errors.New("--badges and --badge-events belong together: name both or none")
+	}
+	for i, id := range t.BadgeEvents {
+		if !site.ValidTokenID(id) {
+			return fmt.Errorf("--badge-events: %s is not the id of an event", site.Quoted(id))
+		}
+		if slices.Contains(t.BadgeEvents[:i], id) {
+			return fmt.Errorf("--badge-events: %s is there twice", id)
+		}
+	}
+	if t.Badges != "" && state == "" {
+		return errors.New("--badges needs --state, the folder where answers are kept between runs")
+	}
+	for name, file := range t.Table {
+		if !slices.Contains(fromFiles, snapshot.Table(name)) {
+			return fmt.Errorf("--table=%s=%s: lists and records come from the source; accounts, events, badges and recommended may come from a file", name, file)
+		}
+		if t.Badges != "" && (name == "events" || name == "badges") {
+			return fmt.Errorf("--table=%s=%s: --badges makes that table", name, file)
+		}
+	}
+	return nil
+}
+
+// add writes the tables beside lists and records. own are the profiles that the source has itself.
+func (r *run) add(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *profiles, t *tables, state string, own ...source.Profiles) error {
+	if t.Table[string(snapshot.TableAccounts)] == "" {
+		if err := r.accounts(ctx, w, g, p, state, own...); err != nil {
+			return err
+		}
+	}
+	if err := r.badges(ctx, w, g, t, state); err != nil {
+		return err
+	}
+	return r.copyTables(w, t)
+}
+
+// accounts writes the table accounts: primary lists, the profiles of the source itself, and those of
+// the state, which are refreshed before.
+func (r *run) accounts(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *profiles, state string, own ...source.Profiles) error {
+	if p.ProfilesFrom != "" {
+		r.progress.Stage("import", 0)
+		folder := afero.NewBasePathFs(afero.NewOsFs(), p.ProfilesFrom)
+		kept, err := profile.Import(state, snapshot.Accounts(folder))
+		if err != nil {
+			return fmt.Errorf("--profiles-from: %w", err)
+		}
+		r.progress.End()
+		fmt.Fprintf(r.stderr, "profiles  %10d taken over from %s\n", kept, p.ProfilesFrom)
+	}
+	if p.Profiles != "" {
+		report, err := profile.Refresh(ctx, profile.Options{
+			State: state, URL: p.Profiles, Wanted: g.Held, Budget: p.ProfileBudget, Progress: r.progress,
+		})
+		if err != nil {
+			return fmt.Errorf("--profiles: %w", err)
+		}
+		r.report.Profiles = report
+		r.tell(report)
+	}
+	if state != "" {
+		own = append(own, profile.Profiles(state))
+	}
+	r.progress.Stage("accounts", 0)
+	return source.WriteAccounts(w, g, own...)
+}
+
+// badges writes the tables events and badges.
+func (r *run) badges(ctx context.Context, w *snapshot.Writer, g *source.Graph, t *tables, state string) error {
+	if t.Badges == "" {
+		return nil
+	}
+	report, err := badge.Refresh(ctx, badge.Options{
+		State: state, URL: t.Badges, Key: os.Getenv(badgeKey), Events: t.BadgeEvents, Wanted: g.Held, Budget: t.BadgeBudget, Progress: r.progress,
+	})
+	if errors.Is(err, badge.ErrKey) {
+		return fmt.Errorf("--badges: %w: check %s; a new key takes up to a day to work", err, badgeKey)
+	} else if err != nil {
+		return fmt.Errorf("--badges: %w", err)
+	}
+	r.report.Badges = report
+	r.tell(report)
+	events, err := badge.Events(state, t.BadgeEvents)
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		if err := w.WriteEvent(e); err != nil {
+			return err
+		}
+	}
+	for b, err := range badge.Badges(state, t.BadgeEvents) {
+		if err != nil {
+			return err
+		}
+		if err := w.WriteBadge(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyTables writes the tables that come from files.
+func (r *run) copyTables(w *snapshot.Writer, t *tables) error {
+	for _, name := range fromFiles {
+		file := t.Table[string(name)]
+		if file == "" {
+			continue
+		}
+		r.progress.Stage(string(name), 0)
+		if err := w.CopyTable(string(name), file); err != nil {
+			return fmt.Errorf("--table=%s=%s: %w", name, file, err)
+		}
+	}
+	r.progress.End()
+	return nil
+}

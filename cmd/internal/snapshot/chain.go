@@ -1,0 +1,233 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/chain"
+	"github.com/followpress/followpress/source/chain/provider"
+	"github.com/followpress/followpress/source/replay"
+)
+
+// Chain is the command that reads the chains.
+type Chain struct {
+	State      string   `required:"" placeholder:"DIR" help:"Folder that keeps what was read, so that the next run reads only new blocks. If it is lost, everything is read again."`
+	RPC        []string `name:"rpc" sep:";" placeholder:"CHAIN=URL,URL" help:"Nodes of a chain, by its id: 8453=https://…,https://…. Repeat it for each chain, or separate chains by semicolons. Set FOLLOWPRESS_RPC if a URL has a key: others can see the flags of a process."`
+	Deployment string   `placeholder:"FILE" help:"Where the contracts are, as JSON; by default those of the Ethereum Follow Protocol in production."`
+	Finality   string   `enum:"finalized,safe,latest" default:"finalized" placeholder:"finalized|safe|latest" help:"The last block to read. No reorganisation reaches finalized blocks (default ${default})."`
+	Reread     []string `placeholder:"CHAIN[:BLOCK]" help:"Forget what was read of a chain, from a block on, and read it again."`
+	Explain    string   `placeholder:"TOKEN" help:"Ask no node and make no snapshot: show each event of the state that concerns a list, and what it did."`
+	output
+	requests `group:"How nodes are asked:"`
+	profiles `group:"Profiles:"`
+	tables   `group:"Badges and other tables:"`
+}
+
+// requests are the flags about requests to nodes.
+type requests struct {
+	Quorum      int     `default:"1" placeholder:"N" help:"How many hosts of a chain must give the same answer (default ${default})."`
+	Spread      bool    `help:"Share the requests among all URLs of a chain; otherwise the next one is asked only after a failure."`
+	Concurrency int     `default:"8" placeholder:"N" help:"Requests at a time to a URL (default ${default})."`
+	Rate        float64 `default:"0" placeholder:"N" help:"Requests per second to a URL; 0 means as many as it takes (default ${default})."`
+	MaxRange    uint64  `default:"10000" placeholder:"BLOCKS" help:"Blocks that one request asks for at most (default ${default}); what a node takes is found out."`
+	Batch       int     `default:"100" placeholder:"N" help:"Calls in one request at most; 1 means that the node takes no batches (default ${default})."`
+}
+
+// Help is what --help shows below the first line.
+func (*Chain) Help() string {
+	return `It asks nodes for the events of the contracts, keeps them in the state, and replays them into lists and records. A killed run goes on where it was. Nodes that lag, fail or disagree cause an error, never a wrong snapshot.
+
+	followpress snapshot chain --state state --rpc 8453=URL --rpc 10=URL --rpc 1=URL`
+}
+
+// Validate checks the flags before the run; kong calls it.
+func (c *Chain) Validate() error {
+	if c.Explain == "" && len(c.RPC) == 0 {
+		return errors.New("missing flags: --rpc=CHAIN=URL,URL")
+	}
+	if c.Explain != "" && !site.ValidTokenID(c.Explain) {
+		return fmt.Errorf("--explain: %s is not the id of a list", site.Quoted(c.Explain))
+	}
+	if c.Quorum < 1 || c.Concurrency < 1 || c.MaxRange < 1 || c.Batch < 1 || c.Rate < 0 {
+		return errors.New("--quorum, --concurrency, --max-range and --batch must be 1 or more, --rate 0 or more")
+	}
+	urls, err := parseRPC(c.RPC)
+	if err != nil {
+		return err
+	}
+	for id, of := range urls {
+		if len(of) < c.Quorum {
+			return fmt.Errorf("--quorum=%d: chain %d has %d URLs", c.Quorum, id, len(of))
+		}
+	}
+	if _, err := parseReread(c.Reread); err != nil {
+		return err
+	}
+	return errors.Join(c.output.validate(c.State), c.tables.validate(c.State))
+}
+
+// parseRPC reads the URLs of nodes by chain. Errors have no URL: it may contain a key.
+func parseRPC(flags []string) (map[uint64][]string, error) {
+	urls := map[uint64][]string{}
+	for _, flag := range flags {
+		if flag = strings.TrimSpace(flag); flag == "" {
+			continue // after the last semicolon
+		}
+		id, list, ok := strings.Cut(flag, "=")
+		chain, err := strconv.ParseUint(strings.TrimSpace(id), 10, 64)
+		if !ok || err != nil {
+			return nil, errors.New("--rpc: each chain is its id, =, and URLs separated by commas: 8453=https://HOST/KEY")
+		}
+		if len(urls[chain]) > 0 {
+			return nil, fmt.Errorf("--rpc: chain %d is there twice: separate its URLs by commas", chain)
+		}
+		for text := range strings.SplitSeq(list, ",") {
+			text = strings.TrimSpace(text)
+			u, err := url.Parse(text)
+			if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+				return nil, fmt.Errorf("--rpc: chain %d: a URL must be like https://HOST/KEY", chain)
+			}
+			urls[chain] = append(urls[chain], text)
+		}
+	}
+	return urls, nil
+}
+
+// parseReread reads the first block to read again by chain.
+func parseReread(flags []string) (map[uint64]uint64, error) {
+	from := map[uint64]uint64{}
+	for _, flag := range flags {
+		id, block, found := strings.Cut(flag, ":")
+		chain, err := strconv.ParseUint(id, 10, 64)
+		first := uint64(0)
+		if found && err == nil {
+			first, err = strconv.ParseUint(block, 10, 64)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--reread: %s is neither a chain's id nor an id, a colon and a block", site.Quoted(flag))
+		}
+		from[chain] = first
+	}
+	return from, nil
+}
+
+// deployment reads the file of --deployment.
+func (c *Chain) deployment() (*source.Deployment, error) {
+	if c.Deployment == "" {
+		return source.Production(), nil
+	}
+	text, err := os.ReadFile(c.Deployment)
+	if err != nil {
+		return nil, fmt.Errorf("--deployment: %w", err)
+	}
+	d, err := source.ParseDeployment(text)
+	if err != nil {
+		return nil, fmt.Errorf("--deployment: %s: %w", c.Deployment, err)
+	}
+	return d, nil
+}
+
+// Run makes the snapshot.
+func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	d, err := c.deployment()
+	if err != nil {
+		return err
+	}
+	if c.Explain != "" {
+		return c.explain(d, stdout)
+	}
+	if err := command.CheckReport(c.Report, c.Out); err != nil {
+		return err // before hours of work
+	}
+	r := run{output: &c.output, progress: command.NewProgress(stderr), stderr: stderr}
+	defer r.progress.End()
+	state, err := chain.Open(c.State, d)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, state.Close()) }()
+	if err := c.sync(ctx, state, &r); err != nil {
+		return err
+	}
+	write := func(w *snapshot.Writer) (*source.Graph, error) { return r.replay(ctx, state, d, w) }
+	return r.make(ctx, stdout, write, func(w *snapshot.Writer, g *source.Graph) error {
+		return r.add(ctx, w, g, &c.profiles, &c.tables, c.State)
+	})
+}
+
+// sync reads the blocks that the state does not have yet.
+func (c *Chain) sync(ctx context.Context, state *chain.State, r *run) error {
+	urls, err := parseRPC(c.RPC)
+	if err != nil {
+		return err
+	}
+	reread, err := parseReread(c.Reread)
+	if err != nil {
+		return err
+	}
+	report, err := state.Sync(ctx, chain.Options{
+		URLs: urls, Reread: reread, NoSync: c.NoSync, Progress: r.progress,
+		Provider: provider.Options{
+			Finality: c.Finality, Quorum: c.Quorum, Spread: c.Spread, Concurrency: c.Concurrency, Rate: c.Rate, MaxRange: c.MaxRange, Batch: c.Batch,
+		},
+	})
+	if report != nil {
+		r.report.Chain = report
+		r.tell(report)
+	}
+	return err
+}
+
+// replay writes lists and records of the events of a state.
+func (r *run) replay(ctx context.Context, state *chain.State, d *source.Deployment, w *snapshot.Writer) (*source.Graph, error) {
+	asOf, err := state.AsOf()
+	if err != nil {
+		return nil, err
+	}
+	events := replay.New(d)
+	r.progress.Stage("replay", 0)
+	for e, err := range state.Events() {
+		if err != nil {
+			return nil, err
+		}
+		if err := events.Add(e); err != nil {
+			return nil, err
+		}
+		r.progress.Add(1)
+	}
+	g, err := events.Write(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	g.AsOf = asOf
+	r.report.Replay = events.Report()
+	r.tell(events.Report())
+	return g, nil
+}
+
+// explain shows the events of a list.
+func (c *Chain) explain(d *source.Deployment, stdout io.Writer) (err error) {
+	id, _ := new(big.Int).SetString(c.Explain, 10) // Validate has checked it
+	if id.BitLen() > 256 {
+		return fmt.Errorf("--explain: %s has more than 256 bits", c.Explain)
+	}
+	var token source.Word
+	id.FillBytes(token[:])
+	state, err := chain.Open(c.State, d)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, state.Close()) }()
+	return replay.Explain(state.Events, d, token, stdout)
+}

@@ -1,0 +1,100 @@
+// Package snapshot has the commands that make a snapshot: from the chains, or from the database of
+// an indexer. Profiles, badges and other tables come from other services or from files.
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/source"
+)
+
+// Command is the group of commands.
+type Command struct {
+	Chain    Chain    `cmd:"" help:"Make a snapshot from the events on the chains."`
+	Postgres Postgres `cmd:"" help:"Make a snapshot from the database of the service's indexer."`
+}
+
+// output are the flags about what is written.
+type output struct {
+	Out      string `default:"snapshot" placeholder:"OUT" help:"Folder of the snapshot. The new one replaces the old one in one step (default ${default})."`
+	Compress string `enum:"zstd,gzip,none" default:"zstd" placeholder:"zstd|gzip|none" help:"How to compress the tables (default ${default})."`
+	NoSync   bool   `help:"Do not sync the new snapshot to disk before it replaces the old one."`
+	Report   string `placeholder:"FILE" help:"Write a report as JSON if the run succeeds; - is standard output. Must not be inside the folder of the snapshot, nor in that of the state."`
+}
+
+func (o *output) validate(state string) error {
+	if command.ReportInside(o.Report, o.Out) {
+		return fmt.Errorf("--report=%s is in the snapshot: the next run would remove it", o.Report)
+	}
+	if state != "" && command.ReportInside(o.Report, state) {
+		return fmt.Errorf("--report=%s is in the state: name a file elsewhere", o.Report)
+	}
+	return nil
+}
+
+// A run makes a snapshot.
+type run struct {
+	*output
+	progress *command.Progress
+	stderr   io.Writer
+	report   report
+}
+
+// A report says what a run has made, of what, and what each part has to say.
+type report struct {
+	Out     string  `json:"out"`
+	AsOf    string  `json:"as_of"`
+	Seconds float64 `json:"seconds"`
+	parts
+}
+
+// parts are the reports of the packages that took part; nil for the others.
+type parts struct {
+	Chain    any `json:"chain,omitempty"`
+	Replay   any `json:"replay,omitempty"`
+	Database any `json:"database,omitempty"`
+	Profiles any `json:"profiles,omitempty"`
+	Badges   any `json:"badges,omitempty"`
+}
+
+// tell shows a report to people.
+func (r *run) tell(part fmt.Stringer) {
+	r.progress.End()
+	fmt.Fprint(r.stderr, part)
+}
+
+// make writes a snapshot: what write writes, then what is added.
+func (r *run) make(ctx context.Context, stdout io.Writer, write func(*snapshot.Writer) (*source.Graph, error), add func(*snapshot.Writer, *source.Graph) error) (err error) {
+	begun := time.Now()
+	if err := command.CheckReport(r.Report, r.Out); err != nil {
+		return err
+	}
+	w, err := snapshot.Create(r.Out, snapshot.WriteOptions{Compression: r.Compress, NoSync: r.NoSync})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	g, err := write(w)
+	if err != nil {
+		return err
+	}
+	if err := add(w, g); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := w.Commit(snapshot.Meta{AsOf: g.AsOf, ListOps: &g.ListOps}); err != nil {
+		return err
+	}
+	r.progress.End()
+	r.report.Out, r.report.AsOf, r.report.Seconds = r.Out, g.AsOf.UTC().Format(time.RFC3339), time.Since(begun).Seconds()
+	fmt.Fprintf(r.stderr, "%s: a snapshot as of %s (%s)\n", r.Out, r.report.AsOf, time.Since(begun).Round(time.Millisecond))
+	return command.WriteReport(r.Report, &r.report, stdout)
+}

@@ -1,0 +1,97 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+)
+
+// An AccountWriter takes the rows of the table accounts; a snapshot.Writer is one.
+type AccountWriter interface {
+	WriteAccount(snapshot.Account) error
+}
+
+// WriteAccounts writes a row for each account that names a primary list or has a profile, in the
+// order of addresses. Of several profiles of an account the freshest counts; of equally fresh ones
+// the first. Profiles that are not in order, one for each address, are an error.
+func WriteAccounts(w AccountWriter, g *Graph, profiles ...Profiles) error {
+	streams := make([]*stream, len(profiles))
+	for i, all := range profiles {
+		next, stop := iter.Pull2(all)
+		defer stop()
+		streams[i] = &stream{next: next}
+		if err := streams[i].advance(); err != nil {
+			return err
+		}
+	}
+	naming := slices.SortedFunc(maps.Keys(g.Primary), compareAddresses)
+	for {
+		address, ok := least(naming, streams)
+		if !ok {
+			return nil
+		}
+		row := snapshot.Account{Address: address}
+		if len(naming) > 0 && naming[0] == address {
+			row.Primary = g.Primary[address]
+			naming = naming[1:]
+		}
+		for _, s := range streams {
+			if s.ended || s.head.Address != address {
+				continue
+			}
+			if ens := s.head.ENS; row.ENS == nil || ens.Fresh > row.ENS.Fresh {
+				row.ENS = &ens
+			}
+			if err := s.advance(); err != nil {
+				return err
+			}
+		}
+		if err := w.WriteAccount(row); err != nil {
+			return fmt.Errorf("account %s: %w", address, err)
+		}
+	}
+}
+
+// A stream is the rest of some Profiles.
+type stream struct {
+	next  func() (Profile, error, bool)
+	head  Profile // unless ended
+	begun bool
+	ended bool
+}
+
+func (s *stream) advance() error {
+	p, err, ok := s.next()
+	switch {
+	case err != nil:
+		return fmt.Errorf("profiles: %w", err)
+	case !ok:
+		s.ended = true
+		return nil
+	case s.begun && compareAddresses(p.Address, s.head.Address) <= 0:
+		return errors.New("profiles: " + p.Address.String() + " comes after " + s.head.Address.String())
+	}
+	s.head, s.begun = p, true
+	return nil
+}
+
+// least is the first address that any of them has; ok is false if all have ended.
+func least(naming []site.Address, streams []*stream) (first site.Address, ok bool) {
+	if len(naming) > 0 {
+		first, ok = naming[0], true
+	}
+	for _, s := range streams {
+		if !s.ended && (!ok || compareAddresses(s.head.Address, first) < 0) {
+			first, ok = s.head.Address, true
+		}
+	}
+	return first, ok
+}
+
+func compareAddresses(a, b site.Address) int { return bytes.Compare(a[:], b[:]) }

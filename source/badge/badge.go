@@ -1,0 +1,193 @@
+// Package badge asks a POAP-like API who holds badges of events, and keeps its answers between runs:
+// with one request for hundreds of owners where the API has that, else with one for each account and
+// event, as many as a budget allows.
+//
+// The API may change until version 1.
+package badge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/internal/ask"
+	"github.com/followpress/followpress/source/internal/store"
+)
+
+// Options are options of Refresh.
+type Options struct {
+	State  string                  // folder of the state; badges are kept in its folder badges
+	URL    string                  // of the API, such as https://api.poap.tech
+	Key    string                  // sent as X-API-Key; "" sends none. It is in no error and in no log
+	Events []string                // event ids
+	Wanted map[site.Address]uint32 // whom to ask about without requests by event, and how many lists follow them
+	Budget source.Budget           // retries count too, and waiting
+
+	Progress  Progress
+	Log       *slog.Logger      // nil means none
+	Transport http.RoundTripper // nil means one of its own
+}
+
+// Progress is told how far a run has come.
+type Progress interface {
+	// Stage begins a part of the run. total is the sum of n over all calls of Add in this stage, or
+	// 0 if it is not known.
+	Stage(name string, total int64)
+	// Add says that n more items are done.
+	Add(n int64)
+	// End ends the stage.
+	End()
+}
+
+// ErrKey says that the API refuses the key.
+var ErrKey = errors.New("the API refuses the key: check it; a new one may take a day to work")
+
+// ErrBusy says that another run works on the badges of the same state.
+var ErrBusy = store.ErrBusy
+
+const headerKey = "X-API-Key"
+
+// A meta is what is known about an account and an event; about the event alone it is empty. Asked is
+// in milliseconds since the Unix epoch.
+type meta struct {
+	Asked int64  `json:"asked,omitempty"` // the last time that the API answered, or failed to
+	Token string `json:"token,omitempty"` // "" for none
+}
+
+func folder(state string) string { return filepath.Join(state, "badges") }
+
+// Keys of the store: an event's description, and the badge of an account. The second ones of an event
+// are in the order of accounts.
+func eventKey(id string) string                       { return "event/" + id }
+func badgePrefix(id string) string                    { return id + "/" }
+func badgeKey(id string, address site.Address) string { return badgePrefix(id) + address.String() }
+
+// Refresh asks who holds badges, and keeps the answers. What the API fails to answer stays as it is,
+// and is no error: the report has it. Only a 404 means that an account has no badge, or a list of all
+// owners without it. An error means that the API refuses the key (ErrKey), that the state cannot be
+// read or written, that the options are wrong, or that ctx ended; what was answered before is kept
+// then too. It wraps ErrBusy if another run works on the same state.
+func Refresh(ctx context.Context, o Options) (_ *Report, err error) {
+	if err := checkEvents(o.Events); err != nil {
+		return nil, err
+	}
+	header := http.Header{}
+	if o.Key != "" {
+		header.Set(headerKey, o.Key)
+	}
+	client, err := ask.New(ask.Options{URL: o.URL, Header: header, Budget: o.Budget, Log: o.Log, Transport: o.Transport})
+	if err != nil {
+		return nil, fmt.Errorf("badges: %w", err)
+	}
+	defer client.Close()
+	kept, err := store.Open[meta](folder(o.State))
+	if err != nil {
+		return nil, fmt.Errorf("badges: %w", err)
+	}
+	defer func() { err = errors.Join(err, kept.Close()) }()
+
+	r := newRefresher(o, client, kept)
+	if err := r.run(ctx); err != nil {
+		return nil, fmt.Errorf("badges: %w", err)
+	}
+	if err := errors.Join(r.drop(), kept.Compact()); err != nil {
+		return nil, fmt.Errorf("badges: %w", err)
+	}
+	r.count()
+	return r.report, nil
+}
+
+func checkEvents(ids []string) error {
+	seen := map[string]bool{}
+	for _, id := range ids {
+		if err := site.CheckTokenID("badges: event", id); err != nil {
+			return err
+		}
+		if seen[id] {
+			return fmt.Errorf("badges: event %s is there twice", id)
+		}
+		seen[id] = true
+	}
+	return nil
+}
+
+// Events describes events as they are kept in a state, in the order of ids. An event that is not kept
+// is left out.
+func Events(state string, ids []string) ([]site.Event, error) {
+	kept, err := store.Read[meta](folder(state))
+	if err != nil {
+		return nil, fmt.Errorf("badges: %w", err)
+	}
+	defer kept.Close()
+	var events []site.Event
+	for _, id := range ids {
+		body, err := kept.Body(eventKey(id))
+		if err == nil && body == nil {
+			continue
+		}
+		var e site.Event
+		if err == nil {
+			err = json.Unmarshal(body, &e)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("badges: event %s: %w", id, err)
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// Badges are the badges of events that are kept in a state, event by event in the order of ids, of
+// each in the order of owners.
+func Badges(state string, ids []string) iter.Seq2[snapshot.Badge, error] {
+	return func(yield func(snapshot.Badge, error) bool) {
+		kept, err := store.Read[meta](folder(state))
+		if err != nil {
+			yield(snapshot.Badge{}, fmt.Errorf("badges: %w", err))
+			return
+		}
+		defer kept.Close()
+		keys := kept.Keys()
+		for _, id := range ids {
+			for _, key := range withPrefix(keys, badgePrefix(id)) {
+				m, _, _ := kept.Meta(key)
+				if m.Token == "" {
+					continue
+				}
+				owner, err := ownerOf(key)
+				if !yield(snapshot.Badge{EventID: id, TokenID: m.Token, Owner: owner}, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// withPrefix are the sorted keys that begin with prefix.
+func withPrefix(keys []string, prefix string) []string {
+	from, _ := slices.BinarySearch(keys, prefix)
+	rest := keys[from:]
+	return rest[:sort.Search(len(rest), func(i int) bool { return !strings.HasPrefix(rest[i], prefix) })]
+}
+
+// ownerOf is the account of a key of a badge.
+func ownerOf(key string) (site.Address, error) {
+	_, text, _ := strings.Cut(key, "/")
+	owner, err := site.ParseAddress(text)
+	if err != nil {
+		return owner, fmt.Errorf("badges: %q: %w", key, err)
+	}
+	return owner, nil
+}

@@ -1,0 +1,56 @@
+package badge
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/followpress/followpress/site"
+)
+
+// decodeEvent decodes the description of an event, of which the API leaves texts out or sends null.
+// Dates become those of scans.
+func decodeEvent(body []byte, id string) (site.Event, error) {
+	var e site.Event
+	if err := site.DecodeObject(body, &e); err != nil {
+		return e, err
+	}
+	if got := strconv.FormatUint(e.ID, 10); got != id {
+		return e, fmt.Errorf("it is event %s", got)
+	}
+	for _, date := range []*string{&e.StartDate, &e.EndDate, &e.ExpiryDate} {
+		*date = normalDate(*date)
+	}
+	if at, err := time.Parse(scanDate, e.StartDate); err == nil && e.Year == 0 {
+		e.Year = at.Year()
+	}
+	return e, nil
+}
+
+// scanDate is the form of dates in scans.
+const scanDate = "02-Jan-2006"
+
+// dateForms are the forms of dates that are understood beside scanDate. Numbers alone, with the year
+// last, are month and day, as the API takes them.
+var dateForms = []string{
+	"2-Jan-2006", "2-January-2006", "2006-1-2", "2006/1/2", "1-2-2006", "1/2/2006",
+	"Jan 2, 2006", "January 2, 2006", "2 Jan 2006", "2 January 2006",
+}
+
+// normalDate returns a date in the form of scans. Of 2024-11-12T10:00:00.000Z and 2024-11-12 10:00:00
+// the time is left out. What is not understood stays as it is.
+func normalDate(text string) string {
+	date := strings.TrimSpace(text)
+	if len(date) > len("2006-01-02") && (date[10] == 'T' || date[10] == ' ') {
+		if _, err := time.Parse(time.DateOnly, date[:10]); err == nil {
+			date = date[:10]
+		}
+	}
+	for _, form := range dateForms {
+		if at, err := time.Parse(form, date); err == nil {
+			return at.Format(scanDate)
+		}
+	}
+	return text
+}

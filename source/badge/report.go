@@ -1,0 +1,64 @@
+package badge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Report says what a refresh has done.
+type Report struct {
+	Events   []EventReport `json:"events"`         // in the order of Options.Events
+	Doubted  int           `json:"doubted"`        // badges that were not dropped because the API knew hardly any
+	Requests int           `json:"requests"`       // also those that failed
+	Bytes    int64         `json:"bytes"`          // of answers
+	Waited   float64       `json:"waited_seconds"` // because of rate limits and failures
+	Stopped  string        `json:"stopped"`        // why not all was asked, such as a spent budget; "" if it was
+}
+
+// An EventReport says what a refresh has done about one event.
+type EventReport struct {
+	ID      string         `json:"id"`
+	Known   bool           `json:"known"`   // its description is kept; without it, the event is in no snapshot
+	Bulk    bool           `json:"bulk"`    // the API lists owners by event
+	Asked   int            `json:"asked"`   // accounts that it answered about, one by one
+	Left    int            `json:"left"`    // accounts that were not asked about, because of the budget or of Stopped
+	Failed  map[string]int `json:"failed"`  // requests without a usable answer, by reason
+	Example string         `json:"example"` // the first of them; "" for none
+	Badges  int            `json:"badges"`  // that are kept
+}
+
+// String is the report for people, with a line end.
+func (r *Report) String() string {
+	var b strings.Builder
+	for _, e := range r.Events {
+		fmt.Fprintf(&b, "badges    %10d of event %s", e.Badges, e.ID)
+		if e.Asked > 0 || e.Left > 0 {
+			fmt.Fprintf(&b, ", %d accounts asked about, %d left for the next run", e.Asked, e.Left)
+		}
+		for _, reason := range slices.Sorted(maps.Keys(e.Failed)) {
+			fmt.Fprintf(&b, ", %d failed (%s)", e.Failed[reason], reason)
+		}
+		if !e.Known {
+			b.WriteString(", without a description: left out")
+		}
+		b.WriteByte('\n')
+		if e.Example != "" {
+			fmt.Fprintf(&b, "failed    %s\n", e.Example)
+		}
+	}
+	fmt.Fprintf(&b, "          %10d requests, %.1f MB", r.Requests, float64(r.Bytes)/1e6)
+	if r.Waited > 0 {
+		fmt.Fprintf(&b, ", waited %s", time.Duration(r.Waited*float64(time.Second)).Round(time.Second))
+	}
+	b.WriteByte('\n')
+	if r.Doubted > 0 {
+		fmt.Fprintf(&b, "kept      %d badges that are said to be gone: the API knew hardly any in this run\n", r.Doubted)
+	}
+	if r.Stopped != "" {
+		fmt.Fprintf(&b, "stopped   %s\n", r.Stopped)
+	}
+	return b.String()
+}

@@ -1,0 +1,250 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/fixtures/process"
+	"github.com/followpress/followpress/source/internal/store"
+)
+
+type meta struct {
+	N int `json:"n,omitempty"`
+}
+
+// A value is what a store should have under a key.
+type value struct {
+	meta meta
+	body string
+}
+
+func contents(t testing.TB, s *store.Store[meta]) map[string]value {
+	t.Helper()
+	all := map[string]value{}
+	for _, key := range s.Keys() {
+		m, hasBody, ok := s.Meta(key)
+		body, err := s.Body(key)
+		if err != nil || !ok || hasBody != (body != nil) {
+			t.Fatalf("%s: got %q, %v, %v, %v, want an entry", key, body, hasBody, ok, err)
+		}
+		all[key] = value{m, string(body)}
+	}
+	return all
+}
+
+func open(t testing.TB, folder string) *store.Store[meta] {
+	t.Helper()
+	s, err := store.Open[meta](folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func closed(t testing.TB, s *store.Store[meta]) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStoreRandomly compares a store with a map, over random steps.
+func TestStoreRandomly(t *testing.T) {
+	for seed := range uint64(12) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		folder := filepath.Join(t.TempDir(), "a", "store")
+		want := map[string]value{}
+		s := open(t, folder)
+		for range 100 {
+			key := "key " + strconv.Itoa(random.IntN(20))
+			m := meta{random.IntN(5)}
+			var err error
+			switch random.IntN(20) {
+			case 0:
+				err = s.Compact()
+			case 1:
+				closed(t, s)
+				s = open(t, folder)
+			case 2:
+				err = s.Flush()
+			case 3, 4:
+				err = s.PutMeta(key, m)
+				want[key] = value{m, want[key].body}
+			case 5:
+				err = s.Put(key, m, nil)
+				want[key] = value{m, ""}
+			default:
+				body := fmt.Sprintf(`{"text":"<é\n%s>"}`, strings.Repeat("x", random.IntN(3000)))
+				err = s.Put(key, m, json.RawMessage(body))
+				want[key] = value{m, body}
+			}
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if got := contents(t, s); !reflect.DeepEqual(got, want) {
+				t.Fatalf("seed %d: got %v, want %v", seed, got, want)
+			}
+		}
+		if err := s.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		reader, err := store.Read[meta](folder) // also while it is open for writing
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := contents(t, reader); !reflect.DeepEqual(got, want) {
+			t.Fatalf("seed %d: read: got %v, want %v", seed, got, want)
+		}
+		closed(t, reader)
+		closed(t, s)
+	}
+}
+
+func TestBusy(t *testing.T) {
+	folder := t.TempDir()
+	s := open(t, folder)
+	if _, err := store.Open[meta](folder); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("a second writer: got %v, want ErrBusy", err)
+	}
+	closed(t, s)
+	closed(t, s) // nothing the second time
+	closed(t, open(t, folder))
+}
+
+func TestReadNothing(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "none")
+	s, err := store.Read[meta](folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, s); len(got) != 0 {
+		t.Errorf("got %v, want nothing", got)
+	}
+	closed(t, s)
+	if _, err := os.Stat(folder); err == nil {
+		t.Error("reading made the folder, want no change")
+	}
+}
+
+// TestCutJournal: of a journal that was cut off anywhere, all whole lines count.
+func TestCutJournal(t *testing.T) {
+	folder := t.TempDir()
+	s := open(t, folder)
+	for i := range 4 {
+		if err := s.Put(strconv.Itoa(i), meta{i}, json.RawMessage(`"x"`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed(t, s)
+	journal := filepath.Join(folder, "journal.ndjson")
+	whole, err := os.ReadFile(journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range len(whole) + 1 {
+		rest := []string{"", "\x00\x00\x00"}[n%2]
+		if err := os.WriteFile(journal, append(slices.Clone(whole[:n]), rest...), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, folder)
+		if got, want := len(s.Keys()), bytes.Count(whole[:n], []byte{'\n'}); got != want {
+			t.Fatalf("cut after %d bytes: got %d entries, want %d", n, got, want)
+		}
+		if err := s.Put("new", meta{9}, nil); err != nil {
+			t.Fatal(err)
+		}
+		closed(t, s)
+		s = open(t, folder)
+		if m, _, _ := s.Meta("new"); m.N != 9 {
+			t.Fatalf("cut after %d bytes, then put: got %v, want 9", n, m)
+		}
+		closed(t, s)
+	}
+}
+
+func TestDamagedTable(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "table.ndjson"), []byte("{\"key\":\"a\",\"meta\":{}}\n{\"key\":"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Open[meta](folder); err == nil || !strings.Contains(err.Error(), "table.ndjson:2: damaged") {
+		t.Errorf("got %v, want an error with file and line", err)
+	}
+}
+
+// Set in the environment, this makes the test binary a writer that can be killed.
+const childFolder = "FOLLOWPRESS_TEST_STORE"
+
+func TestMain(m *testing.M) {
+	if folder := os.Getenv(childFolder); folder != "" {
+		fmt.Fprintln(os.Stderr, write(folder))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// write counts the entries of a store up for ever, and prints each count that it has flushed.
+func write(folder string) error {
+	s, err := store.Open[meta](folder)
+	if err != nil {
+		return err
+	}
+	m, _, _ := s.Meta("0")
+	for n := m.N + 1; ; n++ {
+		for key := range 30 {
+			body := fmt.Sprintf(`{"n":%d,"text":"%s"}`, n, strings.Repeat("x", 500))
+			if err := s.Put(strconv.Itoa(key), meta{n}, json.RawMessage(body)); err != nil {
+				return err
+			}
+		}
+		if err := s.Flush(); err != nil {
+			return err
+		}
+		fmt.Println(n)
+		if n%3 == 0 {
+			if err := s.Compact(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// TestKilled: what was flushed outlives a kill at any moment, whole.
+func TestKilled(t *testing.T) {
+	folder := t.TempDir()
+	random := rand.New(rand.NewPCG(20261122, 3))
+	for range 12 {
+		p := process.Start(t, process.Self(t, []string{childFolder + "=" + folder}))
+		p.Line(0)
+		time.Sleep(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
+		p.Signal(syscall.SIGKILL)
+		if _, killed := p.Wait(); !killed {
+			t.Fatalf("writer: got an end, want none: %s", p.Stderr())
+		}
+		lines := p.Lines()
+		flushed, err := strconv.Atoi(lines[len(lines)-1].Text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, folder)
+		for key, v := range contents(t, s) {
+			if v.meta.N < flushed || v.meta.N > flushed+1 || !strings.HasPrefix(v.body, fmt.Sprintf(`{"n":%d,`, v.meta.N)) {
+				t.Fatalf("key %s: got %d, %.20s, want %d or the next", key, v.meta.N, v.body, flushed)
+			}
+		}
+		closed(t, s)
+	}
+}

@@ -1,0 +1,85 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+)
+
+// connect opens a connection. All queries use the simple protocol, without prepared statements, so
+// that PgBouncer may stand in between.
+func connect(ctx context.Context, dsn string) (*pgconn.PgConn, error) {
+	config, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		return nil, err // without the password
+	}
+	config.RuntimeParams["client_encoding"] = "UTF8"
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "followpress"
+	}
+	// A run that is interrupted also stops its query in the server.
+	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: 5 * time.Second}
+	}
+	return pgconn.ConnectConfig(ctx, config)
+}
+
+// exec runs statements that return nothing.
+func (r *Reader) exec(ctx context.Context, sql string) error {
+	return r.conn.Exec(ctx, sql).Close()
+}
+
+// query calls row with the values of each row of a short result. They are valid until the next row.
+func (r *Reader) query(ctx context.Context, sql string, row func(values [][]byte) error) error {
+	results := r.conn.Exec(ctx, sql)
+	var err error
+	for results.NextResult() {
+		rows := results.ResultReader()
+		for err == nil && rows.NextRow() {
+			err = row(rows.Values())
+		}
+	}
+	return errors.Join(err, results.Close())
+}
+
+// value is the only value of a query, "" for null or no row.
+func (r *Reader) value(ctx context.Context, sql string) (value string, err error) {
+	err = r.query(ctx, sql, func(values [][]byte) error {
+		value = string(values[0])
+		return nil
+	})
+	return value, err
+}
+
+// hints say what an operator can do about errors, by their code or the class of it:
+// https://www.postgresql.org/docs/current/errcodes-appendix.html
+var hints = []struct{ code, hint string }{
+	{"42501", "grant the role SELECT on the indexer's tables"},
+	{"55P03", "another session holds a lock on a table, perhaps a migration: try again later"},
+	{"57014", "the server's statement_timeout is too short for this: ALTER ROLE … SET statement_timeout = 0"},
+	{"25P03", "the server's idle_in_transaction_session_timeout is too short for this"},
+	{"53300", "the server has no connection left: try again later"},
+	{"3D000", "the last part of the URL is the name of the database"},
+	{"28", "check user and password, and the server's pg_hba.conf"},
+	{"40001", "the replica had to undo what this run reads: set its hot_standby_feedback to on, or " +
+		"its max_standby_streaming_delay longer than a run, or read from the primary"},
+}
+
+// explain adds a hint to an error of the server.
+func explain(err error) error {
+	var failed *pgconn.PgError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	for _, h := range hints {
+		if strings.HasPrefix(failed.Code, h.code) {
+			return fmt.Errorf("%w: %s", err, h.hint)
+		}
+	}
+	return err
+}

@@ -1,0 +1,108 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+)
+
+// How many rows a cursor asks for at a time: about so many bytes, but not more rows than this.
+const (
+	batchBytes = 2 << 20
+	batchRows  = 8192
+	firstRows  = 256
+)
+
+// A cursor reads the rows of a query, a batch at a time, so that several can be read side by side.
+type cursor struct {
+	r    *Reader
+	name string
+
+	data   []byte   // values of the batch, one after the other
+	spans  []span   // of data
+	values [][]byte // parts of data; nil for null
+	width  int      // values of a row
+	next   int      // of values
+	rows   int      // that the next batch asks for
+	done   bool
+}
+
+type span struct{ from, to int } // from is -1 for null
+
+// open declares a cursor. The name is free to use again after close.
+func (r *Reader) open(ctx context.Context, name, sql string) (*cursor, error) {
+	if err := r.exec(ctx, "DECLARE "+name+" NO SCROLL CURSOR FOR "+sql); err != nil {
+		return nil, err
+	}
+	return &cursor{r: r, name: name, rows: firstRows}, nil
+}
+
+// row returns the values of the next row, nil at the end. They are valid until the next call.
+func (c *cursor) row(ctx context.Context) ([][]byte, error) {
+	if c.next == len(c.values) && !c.done {
+		if err := c.fetch(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if c.next == len(c.values) {
+		return nil, nil
+	}
+	row := c.values[c.next : c.next+c.width]
+	c.next += c.width
+	return row, nil
+}
+
+func (c *cursor) fetch(ctx context.Context) error {
+	c.data, c.spans, c.values, c.next = c.data[:0], c.spans[:0], c.values[:0], 0
+	rows := 0
+	err := c.r.query(ctx, fmt.Sprintf("FETCH FORWARD %d FROM %s", c.rows, c.name), func(values [][]byte) error {
+		rows++
+		c.width = len(values)
+		for _, v := range values {
+			s := span{len(c.data), len(c.data) + len(v)}
+			if v == nil {
+				s.from = -1
+			}
+			c.spans = append(c.spans, s)
+			c.data = append(c.data, v...)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, s := range c.spans {
+		var v []byte
+		if s.from >= 0 {
+			v = c.data[s.from:s.to]
+		}
+		c.values = append(c.values, v)
+	}
+	if c.done = rows < c.rows; rows > 0 {
+		c.rows = min(max(1, batchBytes*rows/max(1, len(c.data))), 2*c.rows, batchRows)
+	}
+	return nil
+}
+
+func (c *cursor) close(ctx context.Context) error {
+	return c.r.exec(ctx, "CLOSE "+c.name)
+}
+
+// each calls row with each row of a query that may be long.
+func (r *Reader) each(ctx context.Context, sql string, row func(values [][]byte) error) error {
+	c, err := r.open(ctx, "followpress_rows", sql)
+	if err != nil {
+		return err
+	}
+	for {
+		values, err := c.row(ctx)
+		if err != nil {
+			return err
+		}
+		if values == nil {
+			return c.close(ctx)
+		}
+		if err := row(values); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,295 @@
+package postgres
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/replay"
+)
+
+// graph begins a graph with what the database says of itself, and warns.
+func (r *Reader) graph(ctx context.Context) (*source.Graph, error) {
+	g := &source.Graph{Held: map[site.Address]uint32{}}
+	if r.schema.hasTable("events") {
+		ops, err := r.value(ctx, `SELECT count(*) FROM public.events WHERE event_name = 'ListOp'`)
+		if err != nil {
+			return nil, fmt.Errorf("table events: %w", err)
+		}
+		if g.ListOps, err = strconv.ParseUint(ops, 10, 64); err != nil {
+			return nil, err
+		}
+	} else {
+		r.warn("there is no table events: the order of records is the one in which rows were inserted")
+	}
+	asOf, err := r.value(ctx, "SELECT "+millis("coalesce(("+r.asOf()+"), now())"))
+	if err != nil {
+		return nil, fmt.Errorf("time of the last block: %w", err)
+	}
+	ms, err := strconv.ParseInt(asOf, 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	g.AsOf = time.UnixMilli(ms).UTC()
+	return g, r.warnOfState(ctx)
+}
+
+// asOf is a query for the time of the last block that the indexer has read, the earliest of all
+// chains. v2 knows that block, and its time if it had an event. v1 only knows when it wrote something.
+func (r *Reader) asOf() string {
+	switch {
+	case !r.schema.v1 && r.schema.has("events", "block_timestamp"):
+		return `SELECT min(coalesce((
+  SELECT to_timestamp(max(` + r.schema.eventTime() + `) / 1000.0) FROM public.events e
+  WHERE e.chain_id = s.chain_id AND e.block_number = s.last_block), s.updated_at)) FROM public.indexer_state s`
+	case !r.schema.v1:
+		return `SELECT min(updated_at) FROM public.indexer_state`
+	case r.schema.hasTable("events"):
+		return `SELECT max(created_at) FROM public.events`
+	default:
+		return `SELECT max(updated_at) FROM public.efp_lists`
+	}
+}
+
+func (r *Reader) warnOfState(ctx context.Context) error {
+	if r.schema.v1 || !r.schema.hasTable("efp_system_state") {
+		return nil
+	}
+	caughtUp, err := r.value(ctx, `SELECT value FROM public.efp_system_state WHERE key = 'indexer_caught_up'`)
+	if err == nil && caughtUp != "true" {
+		r.warn("the indexer has not caught up with the chains (indexer_caught_up is %q)", caughtUp)
+	}
+	return err
+}
+
+// A list is a row of efp_lists.
+type list struct {
+	token string
+	owner site.Address
+	user  *site.Address
+}
+
+// lists are all lists in the order of their token ids, and where their records are.
+type lists struct {
+	all []list
+	at  map[source.Place][]int // of all
+}
+
+// account is whose list it is.
+func (l *list) account() site.Address {
+	if l.user != nil {
+		return *l.user
+	}
+	return l.owner
+}
+
+func (r *Reader) readLists(ctx context.Context) (*lists, error) {
+	r.progress.Stage("lists", 0)
+	known, err := r.knownContracts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ls := &lists{at: map[source.Place][]int{}}
+	user := `"user"`
+	if r.schema.v1 {
+		user = "NULL" // is not kept up to date
+	}
+	var registry string
+	err = r.each(ctx, `SELECT token_id::text, owner, `+user+`, `+r.schema.text("list_storage_location")+`,
+  nft_chain_id || ' ' || nft_contract_address
+FROM public.efp_lists AS l ORDER BY l.token_id`, func(v [][]byte) error {
+		r.progress.Add(1)
+		if text := string(v[4]); text != "" {
+			if registry != "" && text != registry {
+				return fmt.Errorf("there are lists of two registries, %q and %q: their token ids would be mixed", registry, text)
+			}
+			registry = text
+		}
+		l := list{token: string(v[0])}
+		if l.owner, err = site.ParseAddress(v[1]); err != nil {
+			return fmt.Errorf("list %s: owner %s: %w", l.token, site.Quoted(string(v[1])), err)
+		}
+		if place, ok := r.place(v[3], known); ok {
+			ls.at[place] = append(ls.at[place], len(ls.all))
+			l.user = parseUser(v[2])
+		}
+		ls.all = append(ls.all, l)
+		return nil
+	})
+	if err == nil && r.schema.v1 {
+		err = r.readUsers(ctx, ls)
+	}
+	return ls, err
+}
+
+// place is the place of a location, if it has one that the indexer reads.
+func (r *Reader) place(location []byte, known map[source.Contract]bool) (source.Place, bool) {
+	if location == nil {
+		return source.Place{}, false
+	}
+	place, reason := replay.ParseLocation(unhex(nil, location))
+	if reason == "" && !known[place.Contract] {
+		reason = replay.LocationPlace
+	}
+	if reason != "" {
+		r.ignore(string(reason))
+	}
+	return place, reason == ""
+}
+
+// knownContracts are the contracts that the indexer reads. v2 leaves a list its old user when it moves
+// to another contract.
+func (r *Reader) knownContracts(ctx context.Context) (map[source.Contract]bool, error) {
+	from := "public.indexer_state"
+	if r.schema.v1 {
+		from = "public.efp_list_metadata"
+	}
+	known := map[source.Contract]bool{}
+	err := r.query(ctx, `SELECT chain_id, contract_address FROM public.efp_list_records
+UNION SELECT chain_id, contract_address FROM `+from, func(v [][]byte) error {
+		c, err := parseContract(v[0], v[1])
+		known[c] = true
+		return err
+	})
+	return known, err
+}
+
+func parseContract(chain, address []byte) (c source.Contract, err error) {
+	if c.Chain, err = strconv.ParseUint(string(chain), 10, 64); err != nil {
+		return c, fmt.Errorf("chain id %s: %w", site.Quoted(string(chain)), err)
+	}
+	if c.Address, err = site.ParseAddress(address); err != nil {
+		return c, fmt.Errorf("contract %s: %w", site.Quoted(string(address)), err)
+	}
+	return c, nil
+}
+
+// unhex appends the bytes of "0x" and hexadecimal digits; nothing of anything else.
+func unhex[T string | []byte](b []byte, text T) []byte {
+	if len(text) < 2 || text[0] != '0' || text[1] != 'x' {
+		return b
+	}
+	decoded, err := hex.AppendDecode(b, []byte(text[2:]))
+	if err != nil {
+		return b
+	}
+	return decoded
+}
+
+// parseUser reads "0x" and the 40 digits of a user; nil for anything else, and for the zero address.
+func parseUser(text []byte) *site.Address {
+	user, ok := replay.User(unhex(nil, text))
+	if !ok {
+		return nil
+	}
+	return &user
+}
+
+// readUsers reads the users that v1 has of places. If its events have the value that its table has,
+// the last of them counts, since it is the last in the order of the chain.
+func (r *Reader) readUsers(ctx context.Context, ls *lists) error {
+	type entry struct {
+		table, last string
+		inEvents    bool // the value of the table
+	}
+	users := map[source.Place]*entry{}
+	place := func(v [][]byte) (place source.Place, wanted bool, err error) {
+		if place.Contract, err = parseContract(v[0], v[1]); err != nil {
+			return place, false, err
+		}
+		slot := unhex(nil, v[2])
+		if len(slot) != len(place.Slot) {
+			return place, false, nil
+		}
+		place.Slot = source.Word(slot)
+		return place, ls.at[place] != nil, nil
+	}
+	err := r.each(ctx, `SELECT chain_id, contract_address, `+r.schema.text("slot")+`, value
+FROM public.efp_list_metadata WHERE key = 'user'`, func(v [][]byte) error {
+		at, wanted, err := place(v)
+		if wanted {
+			users[at] = &entry{table: string(v[3])}
+		}
+		return err
+	})
+	if err == nil && r.schema.hasTable("events") {
+		err = r.each(ctx, `SELECT chain_id, contract_address, lower(event_args->>'slot'), event_args->>'value'
+FROM public.events WHERE event_name = 'UpdateListMetadata' AND event_args->>'key' = 'user'
+ORDER BY chain_id, block_number, log_index`, func(v [][]byte) error {
+			at, wanted, err := place(v)
+			if e := users[at]; wanted && e != nil {
+				e.last = string(v[3])
+				e.inEvents = e.inEvents || e.last == e.table
+			}
+			return err
+		})
+	}
+	for at, e := range users {
+		value, by := e.table, &r.report.Users.Tables
+		if e.inEvents {
+			value, by = e.last, &r.report.Users.Events
+		}
+		user := parseUser([]byte(value))
+		if user == nil {
+			continue
+		}
+		*by += uint64(len(ls.at[at]))
+		for _, n := range ls.at[at] {
+			ls.all[n].user = user
+		}
+	}
+	return err
+}
+
+func (r *Reader) writeLists(w *snapshot.Writer, g *source.Graph, ls *lists) error {
+	for n := range ls.all {
+		l := &ls.all[n]
+		if err := w.WriteList(snapshot.List{TokenID: l.token, Owner: l.owner, User: l.user}); err != nil {
+			return err
+		}
+		g.Held[l.account()] += 0 // has an entry, whoever follows it
+		if l.user == nil {
+			r.report.Users.None++
+		}
+	}
+	r.report.Lists = uint64(len(ls.all))
+	if !r.schema.v1 {
+		r.report.Users.Tables = r.report.Lists - r.report.Users.None
+	}
+	return nil
+}
+
+// primaryLists are the lists that accounts name as their primary ones.
+func (r *Reader) primaryLists(ctx context.Context) (map[site.Address]string, error) {
+	primary := map[site.Address]string{}
+	err := r.each(ctx, `SELECT address, value FROM public.efp_account_metadata
+WHERE key = 'primary-list' ORDER BY updated_at, address, chain_id, contract_address`, func(v [][]byte) error {
+		account, err := site.ParseAddress(v[0])
+		if err != nil {
+			return fmt.Errorf("%s: %w", site.Quoted(string(v[0])), err)
+		}
+		token, ok := replay.PrimaryList(unhex(nil, v[1]))
+		if !ok {
+			delete(primary, account)
+			if text := string(v[1]); text != "" && text != "0x" { // which unset it
+				r.ignore(string(replay.PrimaryLength))
+			}
+			return nil
+		}
+		primary[account] = token
+		return nil
+	})
+	r.report.Primary = uint64(len(primary))
+	return primary, err
+}
+
+func (r *Reader) warn(format string, args ...any) {
+	r.report.Warnings = append(r.report.Warnings, fmt.Sprintf(format, args...))
+}
+
+func (r *Reader) ignore(reason string) { r.report.Ignored[reason]++ }

@@ -1,0 +1,150 @@
+package postgres
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/source"
+)
+
+// A keptProfile is a line of the file of profiles.
+type keptProfile struct {
+	Address string
+	ENS     site.Profile
+}
+
+// keepProfiles reads the profiles into a file without a name, so that the transaction need not wait
+// for whoever uses them.
+func (r *Reader) keepProfiles(ctx context.Context) error {
+	r.progress.Stage("profiles", 0)
+	file, err := os.CreateTemp("", "followpress-profiles-*")
+	if err != nil {
+		return err
+	}
+	r.profiles = file
+	if err := os.Remove(file.Name()); err != nil {
+		return err
+	}
+	if !r.schema.hasTable("ens_metadata") {
+		r.warn("there is no table ens_metadata: accounts have no profiles")
+		return nil
+	}
+	out := bufio.NewWriterSize(file, 256<<10)
+	var last source.Profile // of rows with one address, the latest counts
+	flush := func() error {
+		if last.ENS.Name == "" {
+			return nil
+		}
+		line, err := json.MarshalWithOption(keptProfile{last.Address.String(), last.ENS}, json.DisableHTMLEscape())
+		if err != nil {
+			return err
+		}
+		r.report.Profiles++
+		r.progress.Add(1)
+		_, err = out.Write(append(line, '\n'))
+		return err
+	}
+	err = r.each(ctx, r.profileQuery(), func(v [][]byte) error {
+		p, err := r.profile(v)
+		if errors.Is(err, site.ErrNotAddress) {
+			r.ignore("profile of something that is no address")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if p.Address == last.Address && last.ENS.Fresh >= p.ENS.Fresh && last.ENS.Name != "" {
+			return nil
+		}
+		if p.Address != last.Address {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		last = p
+		return nil
+	})
+	if err = errors.Join(err, flush(), out.Flush()); err != nil {
+		return err
+	}
+	r.size, err = file.Seek(0, io.SeekEnd)
+	return err
+}
+
+// profileQuery asks for address, name, avatar, header, display, records and the time of update. Some
+// databases lack columns, or have them in another form.
+func (r *Reader) profileQuery() string {
+	column := func(name, otherwise string) string {
+		if r.schema.has("ens_metadata", name) {
+			return name
+		}
+		return otherwise
+	}
+	records := "NULL"
+	if strings.HasPrefix(r.schema.columns["ens_metadata"]["records"], "json") {
+		records = "records::text"
+	}
+	return `SELECT lower(address), name, avatar, ` + column("header", "NULL") + `, ` + column("display", "NULL") + `, ` + records +
+		`, ` + millis("updated_at") + `
+FROM public.ens_metadata WHERE name <> '' ORDER BY lower(address) COLLATE "C"`
+}
+
+// profile reads a row of profileQuery. Records that are no object are left out.
+func (r *Reader) profile(v [][]byte) (p source.Profile, err error) {
+	if p.Address, err = site.ParseAddress(v[0]); err != nil {
+		return p, err
+	}
+	p.ENS = site.Profile{Name: string(v[1]), Avatar: string(v[2]), Header: string(v[3]), Display: string(v[4])}
+	if p.ENS.Display == "" {
+		p.ENS.Display = p.ENS.Name
+	}
+	if v[6] != nil {
+		if p.ENS.Fresh, err = strconv.ParseInt(string(v[6]), 10, 64); err != nil {
+			return p, err
+		}
+	}
+	p.ENS.Records = append(p.ENS.Records, v[5]...)
+	normal, err := p.ENS.Normalize()
+	if err != nil {
+		r.ignore("records of a profile that are no object")
+		p.ENS.Records = nil
+		normal, err = p.ENS.Normalize()
+	}
+	p.ENS = normal
+	return p, err
+}
+
+// Profiles are the profiles that the database had, after Write. They may be read several times.
+func (r *Reader) Profiles() source.Profiles {
+	return func(yield func(source.Profile, error) bool) {
+		if r.profiles == nil {
+			return
+		}
+		in := bufio.NewReaderSize(io.NewSectionReader(r.profiles, 0, r.size), 256<<10)
+		for {
+			line, err := in.ReadBytes('\n')
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			var kept keptProfile
+			if err == nil {
+				err = json.Unmarshal(line, &kept)
+			}
+			p := source.Profile{ENS: kept.ENS}
+			if err == nil {
+				p.Address, err = site.ParseAddress(kept.Address)
+			}
+			if !yield(p, err) || err != nil {
+				return
+			}
+		}
+	}
+}

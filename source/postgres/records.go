@@ -1,0 +1,372 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/replay"
+)
+
+// The codes of the operations that rows of tables stand for; replay says what they mean.
+const (
+	opVersion = 1
+	addRecord = 1
+	removal   = 2
+	addTag    = 3
+)
+
+// replacement is what v2 stores instead of bytes that are not UTF-8.
+const replacement = "\uFFFD"
+
+// writeRecords writes the records of all lists, contract by contract, and slot by slot.
+func (r *Reader) writeRecords(ctx context.Context, w *snapshot.Writer, g *source.Graph, ls *lists) error {
+	total, err := r.value(ctx, `SELECT count(*) FROM public.efp_list_records`)
+	if err != nil {
+		return err
+	}
+	rows, err := strconv.ParseInt(total, 10, 64)
+	if err != nil {
+		return err
+	}
+	r.progress.Stage("records", rows)
+	var contracts [][2]string // chain id and address, as the database has them
+	err = r.query(ctx, `SELECT DISTINCT chain_id, contract_address FROM public.efp_list_records ORDER BY 1, 2`, func(v [][]byte) error {
+		contracts = append(contracts, [2]string{string(v[0]), string(v[1])})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	// All rows are read, so an index would only make the server read its pages many times.
+	if err := r.exec(ctx, "SET LOCAL enable_indexscan = off; SET LOCAL enable_bitmapscan = off"); err != nil {
+		return err
+	}
+	p := &places{r: r, out: replay.Slots{To: w, Held: g.Held}, lists: ls}
+	for _, c := range contracts {
+		if err := p.contract(ctx, c[0], c[1]); err != nil {
+			return fmt.Errorf("contract %s on chain %s: %w", c[1], c[0], err)
+		}
+	}
+	r.report.Records = p.out.Records
+	for reason, n := range p.out.Ignored {
+		r.report.Ignored[string(reason)] += n
+	}
+	order := &r.report.Order
+	order.Empty = r.report.Lists - order.Events - order.Tables
+	if order.Tables > 0 && r.schema.hasTable("events") {
+		r.warn("the events of %d lists do not give the records that the tables have: tables count, and records are in the order in which rows were inserted",
+			order.Tables)
+	}
+	return nil
+}
+
+// places writes the records of places.
+type places struct {
+	r     *Reader
+	out   replay.Slots
+	ids   []string // of lists that have a slot
+	lists *lists
+
+	// Of the slot that is being read: the rows of tables, as operations in their order, and events.
+	tables, events operations
+
+	table, replayed, kept replay.List
+	op                    []byte
+	ignored               []replay.Reason    // of tables
+	records               []*snapshot.Record // of a list, sorted
+	others                []*snapshot.Record // of another one
+}
+
+// operations are operations with their times.
+type operations struct {
+	data  []byte // one after the other
+	ends  []int
+	times []int64
+}
+
+func (o *operations) add(op []byte, time int64) {
+	o.data = append(o.data, op...)
+	o.ends = append(o.ends, len(o.data))
+	o.times = append(o.times, time)
+}
+
+func (o *operations) reset() {
+	o.data, o.ends, o.times = o.data[:0], o.ends[:0], o.times[:0]
+}
+
+func (o *operations) each(do func(op []byte, time int64)) {
+	from := 0
+	for n, end := range o.ends {
+		do(o.data[from:end], o.times[n])
+		from = end
+	}
+}
+
+var errOrder = errors.New("slots are not in order: perhaps they are not all in lower case")
+
+// A stream is a cursor whose rows begin with a slot, in the order of slots.
+type stream struct {
+	*cursor
+	slot string   // of the row
+	row  [][]byte // nil at the end
+}
+
+func (s *stream) advance(ctx context.Context) error {
+	row, err := s.cursor.row(ctx)
+	if err != nil {
+		return err
+	}
+	if s.row = row; row != nil && string(row[0]) != s.slot {
+		slot := string(row[0])
+		if slot < s.slot {
+			return errOrder
+		}
+		s.slot = slot
+	}
+	return nil
+}
+
+// take calls do with the rows of a slot, which must be the next one or come later.
+func (s *stream) take(ctx context.Context, slot string, do func(row [][]byte) error) error {
+	for s.row != nil && s.slot == slot {
+		if err := do(s.row); err != nil {
+			return err
+		}
+		if err := s.advance(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// streams begins to read the records, tags and operations of a contract. ctid, where a row is in the
+// table, is the order of insertion as long as no space was used again.
+func (p *places) streams(ctx context.Context, chain, contract string) (records, tags, ops *stream, err error) {
+	s := p.r.schema
+	at := " WHERE chain_id = " + quoted(chain) + " AND contract_address = " + quoted(contract)
+	open := func(name, sql string) *stream {
+		if err != nil {
+			return nil
+		}
+		st := &stream{}
+		if st.cursor, err = p.r.open(ctx, name, sql); err == nil {
+			err = st.advance(ctx)
+		}
+		return st
+	}
+	records = open("followpress_records", "SELECT "+s.text("slot")+", "+s.text("record")+", "+millis("created_at")+
+		" FROM public.efp_list_records"+at+" ORDER BY slot, created_at, ctid")
+	tags = open("followpress_tags", "SELECT "+s.text("slot")+", "+s.text("record")+", tag"+
+		" FROM public.efp_list_record_tags"+at+" ORDER BY slot")
+	if s.hasTable("events") {
+		ops = open("followpress_ops", "SELECT lower(event_args->>'slot'), event_args->>'op', "+s.eventTime()+
+			" FROM public.events"+at+" AND event_name = 'ListOp' AND event_args->>'slot' IS NOT NULL"+
+			" ORDER BY convert_to(lower(event_args->>'slot'), 'UTF8'), block_number, log_index")
+	} else {
+		ops = &stream{}
+	}
+	return records, tags, ops, err
+}
+
+func (p *places) contract(ctx context.Context, chain, address string) error {
+	contract, err := parseContract([]byte(chain), []byte(address))
+	if err != nil {
+		return err
+	}
+	records, tags, ops, err := p.streams(ctx, chain, address)
+	if err != nil {
+		return err
+	}
+	streams := []*stream{records, tags, ops}
+	for {
+		slot, more := "", false
+		for _, s := range streams {
+			if s.row != nil && (!more || s.slot < slot) {
+				slot, more = s.slot, true
+			}
+		}
+		if !more {
+			break
+		}
+		if err := p.read(ctx, slot, records, tags, ops); err != nil {
+			return err
+		}
+		word := unhex(nil, slot)
+		if len(word) != len(source.Word{}) {
+			continue // no location names it
+		}
+		place := source.Place{Contract: contract, Slot: source.Word(word)}
+		if err := p.write(p.lists.at[place]); err != nil {
+			return err
+		}
+	}
+	for _, s := range streams {
+		if s.cursor == nil {
+			continue
+		}
+		if err := s.close(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads the rows of a slot.
+func (p *places) read(ctx context.Context, slot string, records, tags, ops *stream) error {
+	p.tables.reset()
+	p.events.reset()
+	err := records.take(ctx, slot, func(row [][]byte) error {
+		p.r.progress.Add(1)
+		p.op = unhex(append(p.op[:0], opVersion, addRecord), row[1])
+		return p.add(&p.tables, p.op, row[2])
+	})
+	if err == nil {
+		err = tags.take(ctx, slot, func(row [][]byte) error {
+			// Where bytes were not UTF-8, v2 has stored another character: such a tag never counted.
+			if !p.r.schema.v1 && strings.Contains(string(row[2]), replacement) {
+				return nil
+			}
+			p.op = append(unhex(append(p.op[:0], opVersion, addTag), row[1]), row[2]...)
+			return p.add(&p.tables, p.op, nil)
+		})
+	}
+	if err == nil {
+		err = ops.take(ctx, slot, func(row [][]byte) error {
+			p.op = unhex(p.op[:0], row[1])
+			return p.add(&p.events, p.op, row[2])
+		})
+	}
+	return err
+}
+
+// add adds an operation with its time as text.
+func (p *places) add(to *operations, op, text []byte) error {
+	time := int64(source.NoTime)
+	if text != nil {
+		var err error
+		if time, err = strconv.ParseInt(string(text), 10, 64); err != nil {
+			return err
+		}
+	}
+	to.add(op, time)
+	return nil
+}
+
+// write writes the records of the slot that was read, for each list that has it.
+func (p *places) write(holders []int) error {
+	if len(holders) == 0 {
+		return nil
+	}
+	p.table.Reset()
+	p.ignored = p.ignored[:0]
+	p.tables.each(func(op []byte, time int64) {
+		if reason := p.table.Apply(op, time); reason != "" {
+			p.ignored = append(p.ignored, reason)
+		}
+	})
+	records, by := p.table.Records(), &p.r.report.Order.Tables
+	if p.complete(records) {
+		records, by = p.replayed.Records(), &p.r.report.Order.Events
+	} else {
+		for _, reason := range p.ignored {
+			p.r.ignore(string(reason))
+		}
+	}
+	if len(records) == 0 {
+		return nil
+	}
+	*by += uint64(len(holders))
+	p.ids = p.ids[:0]
+	for _, n := range holders {
+		p.ids = append(p.ids, p.lists.all[n].token)
+	}
+	return p.out.Write(records, p.ids)
+}
+
+// complete reports whether the events of the slot give the records of its tables; it replays them.
+//
+// Tags may differ where the indexers' rules do. A removed record loses its tags, but v1 keeps them,
+// and v2 keeps them if it reads the removal together with a later add. So the tables must have all
+// tags that the events give, and no others than those that they would give if nothing was removed.
+func (p *places) complete(table []snapshot.Record) bool {
+	p.replayed.Reset()
+	p.events.each(func(op []byte, time int64) {
+		if reason := p.replayed.Apply(op, time); reason != "" {
+			p.r.ignore(string(reason))
+		}
+	})
+	replayed := p.replayed.Records()
+	if len(table) != len(replayed) {
+		return false
+	}
+	p.records, p.others = sorted(p.records, table), sorted(p.others, replayed)
+	tagsDiffer := false
+	for n, a := range p.records {
+		b := p.others[n]
+		if compareRecords(a, b) != 0 || !holds(a.Tags, b.Tags) {
+			return false
+		}
+		tagsDiffer = tagsDiffer || len(a.Tags) != len(b.Tags)
+	}
+	return !tagsDiffer || p.tagsExplained()
+}
+
+// tagsExplained reports whether the records in p.records have no other tags than events give if
+// nothing was removed.
+func (p *places) tagsExplained() bool {
+	p.kept.Reset()
+	p.events.each(func(op []byte, time int64) {
+		if len(op) > 1 && op[1] != removal {
+			p.kept.Apply(op, time)
+		}
+	})
+	p.others = sorted(p.others, p.kept.Records())
+	at := 0
+	for _, r := range p.records {
+		for at < len(p.others) && compareRecords(p.others[at], r) < 0 {
+			at++
+		}
+		if at == len(p.others) || compareRecords(p.others[at], r) != 0 || !holds(p.others[at].Tags, r.Tags) {
+			return false
+		}
+	}
+	return true
+}
+
+// holds reports whether all tags, but for those that a table cannot tell, are among others. Both are
+// sorted.
+func holds(others, tags []string) bool {
+	for _, tag := range tags {
+		if _, ok := slices.BinarySearch(others, tag); !ok && !strings.Contains(tag, replacement) {
+			return false
+		}
+	}
+	return true
+}
+
+// sorted are pointers to records, sorted by what tells them apart.
+func sorted(pointers []*snapshot.Record, records []snapshot.Record) []*snapshot.Record {
+	pointers = pointers[:0]
+	for n := range records {
+		pointers = append(pointers, &records[n])
+	}
+	slices.SortFunc(pointers, compareRecords)
+	return pointers
+}
+
+func compareRecords(a, b *snapshot.Record) int {
+	if c := bytes.Compare(a.Data, b.Data); c != 0 {
+		return c
+	}
+	if a.Version != b.Version {
+		return int(a.Version) - int(b.Version)
+	}
+	return strings.Compare(a.Type, b.Type)
+}

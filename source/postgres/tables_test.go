@@ -1,0 +1,399 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/followpress/followpress/fixtures/databases"
+	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/source/postgres"
+)
+
+var (
+	base    = history.Production()[0]
+	records = base.Records[0]
+)
+
+func account(n byte) history.Address { return history.Address{19: n} }
+
+// op is an operation on the record of an account.
+func op(slot uint64, code byte, n byte, tag string) history.Log {
+	a := account(n)
+	b := append([]byte{1, code, 1, 1}, a[:]...)
+	return history.Op(records, history.Number(slot), append(b, tag...))
+}
+
+// mint makes a list with a slot of the same number.
+func mint(token uint64, owner byte) []history.Log {
+	n := history.Number(token)
+	return []history.Log{
+		history.Transfer(*base.Registry, history.Address{}, account(owner), n),
+		history.Location(*base.Registry, n, history.LocationBytes(history.Number(base.ID), records, n)),
+	}
+}
+
+// chain is a history of blocks on Base.
+func chain(blocks ...[]history.Log) *history.History {
+	h := &history.History{Chains: history.Production()}
+	for n, logs := range blocks {
+		h.Blocks = append(h.Blocks, history.Block{Chain: base.ID, Number: base.First + uint64(n), Time: 1_726_000_000 + int64(n), Logs: logs})
+	}
+	return h
+}
+
+// show is the records of a list in short: account:tag,tag.
+func show(l history.List) string {
+	var all []string
+	for _, r := range l.Records {
+		text := fmt.Sprint(r.Data[len(r.Data)-1])
+		if len(r.Tags) > 0 {
+			text += ":" + strings.Join(r.Tags, ",")
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestTablesCountWhereEventsLack(t *testing.T) {
+	server := databases.Start(t)
+	h := chain(mint(0, 1), mint(1, 2), mint(2, 3),
+		[]history.Log{op(0, 1, 9, ""), op(1, 1, 9, "")},
+		[]history.Log{op(0, 1, 7, ""), op(1, 1, 7, "")},
+		[]history.Log{op(0, 1, 8, ""), op(0, 3, 7, "top8"), op(1, 1, 8, "")},
+		[]history.Log{op(0, 2, 7, ""), op(1, 2, 9, "")},
+		[]history.Log{op(0, 1, 7, ""), op(1, 1, 9, "")},
+	)
+	const lack = "DELETE FROM events WHERE event_name = 'ListOp' AND block_number = 20180003 AND event_args->>'slot' LIKE '%1'"
+	for _, c := range []struct {
+		name, change string
+		v1           bool
+		want         [2]string // records of the first two lists
+		order        postgres.OrderReport
+	}{
+		{"v1", "", true, [2]string{"9 8 7", "7 8 9"}, postgres.OrderReport{Events: 2, Empty: 1}},
+		{"v2", "", false, [2]string{"9 8 7", "7 8 9"}, postgres.OrderReport{Events: 2, Empty: 1}},
+		{"v2, an event lacks", lack, false, [2]string{"9 8 7", "7 8 9"}, postgres.OrderReport{Events: 2, Empty: 1}},
+		{"v2, a row lacks", "DELETE FROM efp_list_records WHERE record LIKE '%8' AND slot LIKE '%1'", false,
+			[2]string{"9 8 7", "7 9"}, postgres.OrderReport{Events: 1, Tables: 1, Empty: 1}},
+		{"v2, rows in another order", "DELETE FROM events WHERE event_args->>'slot' LIKE '%1' AND block_number < 20180006; " +
+			"UPDATE efp_list_records SET created_at = now() WHERE record LIKE '%7'", false,
+			[2]string{"9 8 7", "8 9 7"}, postgres.OrderReport{Events: 1, Tables: 1, Empty: 1}},
+		// Tags of removed records stay in v1, which only events can tell.
+		{"v1, no events", "TRUNCATE events", true, [2]string{"9 8 7:top8", "7 8 9"}, postgres.OrderReport{Tables: 2, Empty: 1}},
+		{"v1, no table", "DROP TABLE events", true, [2]string{"9 8 7:top8", "7 8 9"}, postgres.OrderReport{Tables: 2, Empty: 1}},
+		{"v2, no table", "DROP TABLE events", false, [2]string{"9 8 7", "7 8 9"}, postgres.OrderReport{Tables: 2, Empty: 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dsn := server.Database(t)
+			if c.v1 {
+				databases.FillV1(t, dsn, h)
+			} else {
+				databases.FillV2(t, dsn, h, 1)
+			}
+			databases.Exec(t, dsn, c.change)
+			got := read(t, dsn)
+			if got := [2]string{show(got.lists[0]), show(got.lists[1])}; got != c.want {
+				t.Errorf("records: got %q, want %q", got, c.want)
+			}
+			if got := got.report.Order; got != c.order {
+				t.Errorf("order: got %+v, want %+v", got, c.order)
+			}
+			if warned := len(got.report.Warnings) > 0; warned != (c.order.Tables > 0) {
+				t.Errorf("warnings: got %q, want some where tables count", got.report.Warnings)
+			}
+			if got, least := got.graph.ListOps, got.report.Records; got < least {
+				t.Errorf("operations: got %d, want at least the %d records", got, least)
+			}
+		})
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	server := databases.Start(t)
+	const v1 = `INSERT INTO ens_metadata (name, address, avatar, display, records, updated_at) VALUES
+  ('b.eth', '0x00000000000000000000000000000000000000bb', 'ipfs://x', 'B.eth', '{"url": "<&>", "a": "1"}', '2026-01-02T03:04:05.678Z'),
+  ('a.eth', '0x00000000000000000000000000000000000000aa', NULL, NULL, '["not an object"]', '2026-01-02T03:04:05Z')`
+	const v2 = `INSERT INTO ens_metadata (name, address, avatar, header, records, updated_at) VALUES
+  ('b.eth', '0x00000000000000000000000000000000000000BB', 'old', '', '{}', '2020-01-02T03:04:05.678Z'),
+  ('b.eth', '0x00000000000000000000000000000000000000bb', 'ipfs://x', '', '{"url": "<&>", "a": "1"}', '2026-01-02T03:04:05.678Z'),
+  ('c.eth', 'not an address', NULL, NULL, NULL, '2026-01-02T03:04:05Z'),
+  (NULL, '0x00000000000000000000000000000000000000cc', NULL, NULL, NULL, '2026-01-02T03:04:05Z'),
+  ('a.eth', '0x00000000000000000000000000000000000000aa', NULL, NULL, '["not an object"]', '2026-01-02T03:04:05Z')`
+	for _, c := range []struct{ name, schema, rows, display string }{
+		{"v1", databases.SchemaV1, v1, "B.eth"},
+		{"v1 of other times", databases.SchemaV1 + "ALTER TABLE ens_metadata DROP COLUMN header;", v1, "B.eth"},
+		{"v2", databases.SchemaV2, v2, "b.eth"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dsn := server.Database(t)
+			databases.Exec(t, dsn, c.schema+c.rows)
+			got := read(t, dsn)
+			if len(got.profiles) != 2 || got.report.Profiles != 2 {
+				t.Fatalf("profiles: got %+v, want two", got.profiles)
+			}
+			a, b := got.profiles[0], got.profiles[1]
+			if a.Address != (site.Address{19: 0xaa}) || a.ENS.Name != "a.eth" || a.ENS.Display != "a.eth" || string(a.ENS.Records) != "{}" {
+				t.Errorf("first profile: got %+v", a)
+			}
+			if b.Address != (site.Address{19: 0xbb}) || b.ENS.Avatar != "ipfs://x" || b.ENS.Display != c.display ||
+				b.ENS.Fresh != 1767323045678 || string(b.ENS.Records) != `{"a":"1","url":"<&>"}` {
+				t.Errorf("second profile: got %+v", b)
+			}
+			want := map[string]uint64{"records of a profile that are no object": 1}
+			if c.schema == databases.SchemaV2 {
+				want["profile of something that is no address"] = 1
+			}
+			if got := got.report.Ignored; !maps.Equal(got, want) {
+				t.Errorf("ignored: got %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+func TestTimeOfTheLastBlock(t *testing.T) {
+	server := databases.Start(t)
+	h := chain(mint(0, 1), []history.Log{op(0, 1, 9, "")})
+	const state = `UPDATE indexer_state SET updated_at = '2026-01-02T03:04:05Z', last_block = 30000000;
+INSERT INTO indexer_state VALUES (10, '0x4ca00413d850dcfa3516e14d21dae2772f2acb85', 7, '2026-01-02T01:00:00Z')
+  ON CONFLICT (chain_id, contract_address) DO UPDATE SET updated_at = excluded.updated_at;
+UPDATE indexer_state SET updated_at = '2026-01-02T02:00:00Z' WHERE chain_id = 1;`
+	for _, c := range []struct {
+		name, change, want string
+		v1                 bool
+		warning            string
+	}{
+		{"v2, the earliest of all chains", state, "2026-01-02T01:00:00Z", false, ""},
+		{"v2, the time of the block", state + "UPDATE indexer_state SET last_block = 20180001 WHERE chain_id = 8453", "2024-09-10T20:26:41Z", false, ""},
+		{"v2, numbers", state + "UPDATE indexer_state SET last_block = 20180001 WHERE chain_id = 8453; ALTER TABLE events ALTER block_timestamp TYPE bigint USING extract(epoch FROM block_timestamp)",
+			"2024-09-10T20:26:41Z", false, ""},
+		{"v2, no times", state + "ALTER TABLE events DROP COLUMN block_timestamp", "2026-01-02T01:00:00Z", false, ""},
+		{"v2, behind", state + "UPDATE efp_system_state SET value = 'false' WHERE key = 'indexer_caught_up'", "2026-01-02T01:00:00Z", false, "caught up"},
+		{"v1", "", "2024-09-10T20:26:41Z", true, ""},
+		{"v1, no events", "DROP TABLE events; UPDATE efp_lists SET updated_at = '2026-01-02T03:04:05Z'", "2026-01-02T03:04:05Z", true, "no table events"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dsn := server.Database(t)
+			if c.v1 {
+				databases.FillV1(t, dsn, h)
+			} else {
+				databases.FillV2(t, dsn, h, 1)
+			}
+			databases.Exec(t, dsn, c.change)
+			got := read(t, dsn)
+			if got := got.graph.AsOf.Format(time.RFC3339); got != c.want {
+				t.Errorf("time: got %s, want %s", got, c.want)
+			}
+			if warnings := strings.Join(got.report.Warnings, "; "); !strings.Contains(warnings, c.warning) || c.warning == "" && warnings != "" {
+				t.Errorf("warnings: got %q, want %q", warnings, c.warning)
+			}
+		})
+	}
+}
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	server := databases.Start(t)
+	filled := func(change string) string {
+		dsn := server.Database(t)
+		databases.FillV2(t, dsn, chain(mint(0, 1), []history.Log{op(0, 1, 9, "")}), 1)
+		databases.Exec(t, dsn, change)
+		return dsn
+	}
+	empty := server.Database(t)
+	other := server.Database(t)
+	databases.Exec(t, other, databases.SchemaV2+"DROP TABLE indexer_state")
+	databases.Exec(t, empty, "CREATE ROLE reader LOGIN; CREATE ROLE hurried LOGIN SUPERUSER; ALTER ROLE hurried SET statement_timeout = 1")
+	as := func(dsn, role string) string { return strings.Replace(dsn, "test@", role+"@", 1) }
+	for _, c := range []struct{ name, dsn, want string }{
+		{"no server", "postgres://test:secret@" + servers.FreeAddress(t) + "/test?sslmode=disable", "connection refused"},
+		{"no URL", "postgres://test:secret@127.0.0.1:port/test", "port"},
+		{"no database", server.DSN("absent"), "name of the database"},
+		{"no user", as(empty, "nobody"), "check user and password"},
+		{"empty", empty, "has no table efp_lists"},
+		{"unknown schema", other, "unknown schema"},
+		{"other slots", filled("UPDATE efp_list_records SET slot = '12'"), "slots of efp_list_records have 2 bytes"},
+		{"no permission", as(filled(""), "reader"), "grant the role SELECT"},
+		{"not enough permission", as(filled("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader; REVOKE ALL ON efp_account_metadata FROM reader"), "reader"),
+			"permission denied for table efp_account_metadata"},
+		{"not enough time", as(filled("INSERT INTO efp_list_records SELECT 8453, contract_address, slot, ('0x' || n)::bytea FROM efp_list_records, generate_series(1, 50000) AS n"), "hurried"), "statement_timeout"},
+		{"two registries", filled("INSERT INTO efp_lists (token_id, owner, nft_contract_address) SELECT 7, owner, owner FROM efp_lists"), "two registries"},
+		{"a strange owner", filled("UPDATE efp_lists SET owner = 'somebody'"), "list 0: owner"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := try(t, t.Context(), c.dsn)
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("error: got %v, want one with %q and without the password", err, c.want)
+			}
+		})
+	}
+}
+
+// try reads a database into a snapshot that nobody wants.
+func try(t *testing.T, ctx context.Context, dsn string) error { //nolint:revive // t comes first
+	t.Helper()
+	r, err := postgres.Open(ctx, postgres.Options{DSN: dsn, Progress: quiet{}})
+	if err != nil {
+		return err
+	}
+	err = write(t, ctx, r)
+	if err := r.Close(); err != nil {
+		t.Log(err)
+	}
+	return err
+}
+
+func write(t *testing.T, ctx context.Context, r *postgres.Reader) error { //nolint:revive // t comes first
+	t.Helper()
+	w, err := snapshot.Create(t.TempDir()+"/snapshot", snapshot.WriteOptions{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	_, err = r.Write(ctx, w)
+	return err
+}
+
+// connect opens a connection for what happens beside a run.
+func connect(t *testing.T, dsn string) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(context.Background(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// TestOneMomentCounts checks that what is written while a run reads does not count, and waits for
+// nothing.
+func TestOneMomentCounts(t *testing.T) {
+	server := databases.Start(t)
+	dsn := server.Database(t)
+	databases.FillV2(t, dsn, chain(mint(0, 1), []history.Log{op(0, 1, 9, "")}), 1)
+	r, err := postgres.Open(t.Context(), postgres.Options{DSN: dsn, Progress: quiet{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	databases.Exec(t, dsn, "SET lock_timeout = '1s'; DELETE FROM efp_list_records; DELETE FROM efp_lists; DELETE FROM events")
+	if err := write(t, t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Report(); got.Lists != 1 || got.Records != 1 || got.Order.Events != 1 {
+		t.Errorf("got %s, want the list and the record that were there at the start", got)
+	}
+	// The transaction has ended: tables can be replaced while the reader is open.
+	databases.Exec(t, dsn, "SET lock_timeout = '1s'; DROP TABLE efp_lists, efp_list_records, ens_metadata, events")
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestARunThatIsInterruptedStopsItsQuery(t *testing.T) {
+	server := databases.Start(t)
+	dsn := server.Database(t)
+	databases.FillV2(t, dsn, chain(mint(0, 1), []history.Log{op(0, 1, 9, "")}), 1)
+	databases.Exec(t, dsn, `ALTER TABLE efp_lists RENAME TO lists; CREATE VIEW efp_lists AS SELECT * FROM lists WHERE pg_sleep(100) IS NOT NULL`)
+	ctx, cancel := context.WithCancel(t.Context())
+	c := connect(t, dsn)
+	running := func() (n int) {
+		err := c.QueryRow(context.Background(), "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'followpress' AND state = 'active' AND wait_event = 'PgSleep'").Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	ended := make(chan error)
+	go func() { ended <- try(t, ctx, dsn) }()
+	for running() == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("got no error, want one")
+	}
+	for begun := time.Now(); running() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Since(begun) > 10*time.Second {
+			t.Fatal("the query still runs")
+		}
+	}
+}
+
+// TestPgBouncer reads through a PgBouncer that gives each transaction any of its connections, while
+// others use them too.
+func TestPgBouncer(t *testing.T) {
+	server := databases.Start(t)
+	dsn := server.Database(t)
+	h := history.Random(7, history.Options{Transactions: 300})
+	databases.FillV2(t, dsn, h, 3)
+	bounced := strings.Replace(dsn, server.Address, server.Bouncer(t), 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() {
+		for ctx.Err() == nil {
+			for range 3 {
+				c, err := pgx.Connect(context.Background(), bounced+"&default_query_exec_mode=simple_protocol")
+				if err == nil {
+					_, err = c.Exec(context.Background(), "SET work_mem = '64kB'; SET bytea_output = 'escape'; SELECT 1")
+				}
+				if err == nil {
+					err = c.Close(context.Background())
+				}
+				if err != nil {
+					ended <- err
+					return
+				}
+			}
+		}
+		ended <- nil
+	}()
+	want := read(t, dsn)
+	for range 5 {
+		got := read(t, bounced)
+		same := slices.EqualFunc(got.lists, want.lists, func(a, b history.List) bool {
+			return a.Token == b.Token && sameUser(a, b) && sameRecords(a.Records, b.Records)
+		})
+		if !same {
+			t.Error("got another snapshot through PgBouncer")
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAReplicaThatHasToGoOn reads a replica, which ends transactions that see what the primary has
+// cleaned up.
+func TestAReplicaThatHasToGoOn(t *testing.T) {
+	server := databases.Start(t)
+	dsn := server.Database(t)
+	databases.FillV2(t, dsn, chain(mint(0, 1), []history.Log{op(0, 1, 9, "")}), 1)
+	replica := server.Replica(t, "max_standby_streaming_delay=100ms")
+	r, err := postgres.Open(t.Context(), postgres.Options{DSN: strings.Replace(dsn, server.Address, replica.Address, 1), Progress: quiet{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	databases.Exec(t, dsn, "DELETE FROM efp_list_records")
+	databases.Exec(t, dsn, "VACUUM efp_list_records")
+	time.Sleep(time.Second) // the conflict comes when the replica has waited
+	err = write(t, t.Context(), r)
+	if err == nil || !strings.Contains(err.Error(), "hot_standby_feedback") {
+		t.Errorf("error: got %v, want one that names hot_standby_feedback", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Log(err)
+	}
+}

@@ -1,0 +1,383 @@
+package profile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	json "github.com/goccy/go-json"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/source/internal/ask"
+	"github.com/followpress/followpress/source/internal/store"
+)
+
+const (
+	bulkMost        = 50      // accounts in a request at first; the worker says if it takes fewer
+	profileMost     = 1 << 20 // bytes of a profile
+	singlesAtOnce   = 4       // requests for one account, at a time
+	bulkPerMinute   = 9       // requests of a minute, where the worker limits them
+	singlePerMinute = 160
+	mostFailures    = 20 // accounts in a row without a usable answer, one by one, before the run gives up
+)
+
+// A refresher asks a worker. Its fields are guarded by mu while requests are made side by side.
+type refresher struct {
+	o      Options
+	client *ask.Client
+	size   int // accounts in a request; 1 without bulk requests
+
+	mu          sync.Mutex
+	store       *store.Store[meta]
+	report      *Report
+	queue       []site.Address // not asked about yet
+	alone       []site.Address // bulk requests with them failed
+	gone        []string       // keys of profiles to drop
+	knownAsked  int            // known profiles that were asked for
+	knownAbsent int            // of those, the ones that the worker has no more
+	failures    int            // accounts in a row without a usable answer
+}
+
+// errStopped says that the worker does not answer requests like these at all.
+var errStopped = fmt.Errorf("%w: the worker refuses", ask.ErrGaveUp)
+
+// expected is how many accounts the budget may be enough for.
+func (r *refresher) expected() int64 {
+	n := len(r.queue)
+	if most := r.o.Budget.Requests; most > 0 && most < n/bulkMost {
+		n = most * bulkMost
+	}
+	return int64(n)
+}
+
+// ask asks as long as the budget allows.
+func (r *refresher) ask(ctx context.Context) error {
+	err := r.askBulk(ctx)
+	if err == nil {
+		r.queue = append(r.queue, r.alone...)
+		r.alone = nil
+		err = r.askSingles(ctx)
+	}
+	r.report.Left = len(r.queue) + len(r.alone)
+	r.report.Bulk = r.size
+	if errors.Is(err, ask.ErrGaveUp) || errors.Is(err, ask.ErrSpent) {
+		r.report.Stopped = err.Error()
+		return nil
+	}
+	return err
+}
+
+// askBulk asks about many accounts in a request, until none is left or single requests are better.
+func (r *refresher) askBulk(ctx context.Context) error {
+	lane := r.client.Lane(0, time.Minute/bulkPerMinute)
+	for len(r.queue) > 0 && r.size > 1 {
+		if lane.Limited() && r.size*bulkPerMinute < singlePerMinute {
+			return nil
+		}
+		batch := r.queue[:min(r.size, len(r.queue))]
+		entries, err := r.bulk(ctx, lane, batch)
+		var most tooMany
+		switch {
+		case errors.As(err, &most):
+			r.size = int(most)
+			continue
+		case errors.Is(err, errNoBulk):
+			r.size = 1
+			return nil
+		case errors.Is(err, ask.ErrFailed): // one of them may be the reason
+			r.alone = append(r.alone, batch...)
+		case err != nil:
+			return err
+		}
+		r.queue = r.queue[len(batch):]
+		for i, entry := range entries {
+			if err := r.take(batch[i], entry); err != nil {
+				return err
+			}
+		}
+		if err := r.store.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tooMany says how many accounts the worker takes in a request.
+type tooMany int
+
+func (n tooMany) Error() string { return fmt.Sprintf("the worker takes %d at most", int(n)) }
+
+// errNoBulk says that the worker has no bulk requests, or others than we know.
+var errNoBulk = errors.New("no bulk requests")
+
+var atMost = regexp.MustCompile(`expected at most (\d{1,9})\b`)
+
+// bulk asks about accounts in one request. It returns an entry for each; or an error that is tooMany,
+// errNoBulk, or one of Lane.Get.
+func (r *refresher) bulk(ctx context.Context, lane *ask.Lane, batch []site.Address) ([]json.RawMessage, error) {
+	query := url.Values{}
+	for _, address := range batch {
+		query.Add("addresses[]", address.String()) // unique and in lower case, so the worker keeps their order
+	}
+	answer, err := lane.Get(ctx, "/bulk/a", query, int64(len(batch))*profileMost)
+	if err != nil {
+		return nil, err
+	}
+	switch answer.Status {
+	case http.StatusOK:
+		return entriesOf(answer.Body, batch)
+	case http.StatusBadRequest:
+		if m := atMost.FindSubmatch(answer.Body); m != nil {
+			if n, _ := strconv.Atoi(string(m[1])); n > 0 && n < len(batch) {
+				return nil, tooMany(n)
+			}
+		}
+		return nil, fmt.Errorf("%w: status 400", ask.ErrFailed)
+	case http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge:
+		if len(batch) > 1 {
+			return nil, tooMany(len(batch) / 2)
+		}
+		return nil, errNoBulk
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return nil, errNoBulk
+	}
+	return nil, fmt.Errorf("%w: status %d", errStopped, answer.Status)
+}
+
+// entriesOf is what an answer says about each account of a batch. An entry without a profile does not
+// say whose it is. So if one is that of another account than the one in its place, none is taken.
+func entriesOf(body []byte, batch []site.Address) ([]json.RawMessage, error) {
+	var in struct {
+		Length   int               `json:"response_length"`
+		Response []json.RawMessage `json:"response"`
+	}
+	if err := json.Unmarshal(body, &in); err != nil || in.Length != len(batch) || len(in.Response) != len(batch) {
+		return nil, errNoBulk
+	}
+	for i, entry := range in.Response {
+		var whose struct {
+			Address string `json:"address"`
+		}
+		_ = json.Unmarshal(entry, &whose) // take says what is wrong with it
+		if address, err := site.ParseAddress(whose.Address); err == nil && address != batch[i] {
+			return nil, fmt.Errorf("%w: the entries are in another order", ask.ErrFailed)
+		}
+	}
+	return in.Response, nil
+}
+
+// askSingles asks about one account in a request, some at a time.
+func (r *refresher) askSingles(ctx context.Context) error {
+	lane := r.client.Lane(0, time.Minute/singlePerMinute)
+	lane.Own = func(a ask.Answer) bool {
+		_, ok := statusOf(a)
+		return ok
+	}
+	r.failures = 0
+	group, ctx := errgroup.WithContext(ctx)
+	for range singlesAtOnce {
+		group.Go(func() error {
+			for {
+				address, ok := r.next()
+				if !ok {
+					return nil
+				}
+				entry, err := single(ctx, lane, address)
+				if err := r.took(address, entry, err); err != nil {
+					return err
+				}
+			}
+		})
+	}
+	return group.Wait()
+}
+
+func (r *refresher) next() (address site.Address, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.queue) == 0 {
+		return address, false
+	}
+	address = r.queue[0]
+	r.queue = r.queue[1:]
+	return address, true
+}
+
+// took takes the answer to a request for one account, or puts the account back.
+func (r *refresher) took(address site.Address, entry json.RawMessage, err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case errors.Is(err, ask.ErrFailed):
+		err = r.fail(address, "no answer", err)
+	case err != nil:
+		r.alone = append(r.alone, address)
+		return err
+	default:
+		err = r.take(address, entry)
+	}
+	if err == nil && r.failures >= mostFailures {
+		err = fmt.Errorf("%w: the last %d answers were unusable", ask.ErrGaveUp, r.failures)
+	}
+	return errors.Join(err, r.store.Flush())
+}
+
+// single asks about one account. The answer is a profile or an error in the form of a bulk entry.
+func single(ctx context.Context, lane *ask.Lane, address site.Address) (json.RawMessage, error) {
+	answer, err := lane.Get(ctx, "/a/"+address.String(), nil, profileMost)
+	if err != nil {
+		return nil, err
+	}
+	if answer.Status == http.StatusOK {
+		return answer.Body, nil
+	}
+	if in, ok := statusOf(answer); ok {
+		in.Type = typeError
+		return json.Marshal(in)
+	}
+	if answer.Status == http.StatusNotFound { // perhaps of a proxy, or of another service
+		return nil, fmt.Errorf("%w: a 404 that is not the worker's", ask.ErrFailed)
+	}
+	return nil, fmt.Errorf("%w: status %d", errStopped, answer.Status)
+}
+
+// statusOf is what the worker says about an account that it has no profile of. ok is false if an
+// answer is not its own.
+func statusOf(a ask.Answer) (in status, ok bool) {
+	err := json.Unmarshal(a.Body, &in)
+	return in, err == nil && in.Status == a.Status && in.Error != ""
+}
+
+// A status is what an entry has beside a profile.
+type status struct {
+	Type   string `json:"type"`
+	Status int    `json:"status"`
+	Error  string `json:"error"`
+}
+
+const typeError = "error"
+
+// take keeps what the worker says about an account.
+func (r *refresher) take(address site.Address, entry json.RawMessage) error {
+	now := time.Now()
+	if len(entry) > profileMost {
+		return r.fail(address, "invalid profile", fmt.Errorf("%d bytes", len(entry)))
+	}
+	entry = bytes.TrimSpace(entry)
+	var in status
+	if bytes.HasPrefix(entry, []byte{'{'}) {
+		_ = json.Unmarshal(entry, &in) // DecodeProfile says what is wrong with it
+	}
+	if in.Type == typeError {
+		if in.Status == http.StatusNotFound || in.Status == http.StatusUnprocessableEntity {
+			return r.absent(address, now)
+		}
+		return r.fail(address, fmt.Sprintf("status %d", in.Status), fmt.Errorf("status %d: %s", in.Status, site.Quoted(in.Error)))
+	}
+	p, err := site.DecodeProfile(entry, address, now)
+	if err != nil {
+		return r.fail(address, "invalid profile", err)
+	}
+	return r.found(address, p.Profile, now)
+}
+
+// found keeps a profile, unless one is kept that is fresher: the worker may have answered from a cache.
+func (r *refresher) found(address site.Address, p site.Profile, now time.Time) error {
+	p.Fresh = min(p.Fresh, now.UnixMilli()) // nothing is fresher than now, so a wrong clock does not win for ever
+	key := address.String()
+	old, known, _ := r.store.Meta(key)
+	r.answered(known)
+	r.report.Found++
+	m := meta{Asked: now.UnixMilli(), Fresh: p.Fresh}
+	if known && old.Fresh > p.Fresh {
+		m.Fresh = old.Fresh
+		return r.store.PutMeta(key, m)
+	}
+	return put(r.store, key, m, p)
+}
+
+// absent notes that the worker has no profile of an account, or one that is not its own (422).
+func (r *refresher) absent(address site.Address, now time.Time) error {
+	key := address.String()
+	m, known, _ := r.store.Meta(key)
+	r.answered(known)
+	r.report.Absent++
+	m.Asked, m.Error = now.UnixMilli(), ""
+	if m.Gone == 0 {
+		m.Gone = m.Asked
+	}
+	if known {
+		r.knownAbsent++
+		if m.Asked-m.Gone >= apart.Milliseconds() {
+			r.gone = append(r.gone, key)
+		}
+	}
+	return r.store.PutMeta(key, m)
+}
+
+func (r *refresher) answered(known bool) {
+	r.report.Asked++
+	r.failures = 0
+	if known {
+		r.knownAsked++
+	}
+	r.o.Progress.Add(1)
+}
+
+// fail notes that there is no usable answer about an account. What is kept of it stays.
+func (r *refresher) fail(address site.Address, reason string, err error) error {
+	key := address.String()
+	text := strings.ToValidUTF8(err.Error(), "\uFFFD")
+	if len(text) > maxErrorText {
+		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
+	}
+	r.report.Failed[reason]++
+	r.failures++
+	if len(r.report.Examples) < maxExamples {
+		r.report.Examples = append(r.report.Examples, key+": "+text)
+	}
+	r.o.Progress.Add(1)
+	m, _, _ := r.store.Meta(key)
+	m.Asked, m.Error = time.Now().UnixMilli(), text
+	return r.store.PutMeta(key, m)
+}
+
+// drop drops the profiles that are gone, unless the worker knows hardly any profile in this run.
+func (r *refresher) drop() error {
+	if r.knownAsked >= doubtFrom && r.knownAbsent > r.knownAsked/2 {
+		r.report.Doubted = len(r.gone)
+		return nil
+	}
+	for _, key := range r.gone {
+		m, _, _ := r.store.Meta(key)
+		m.Fresh = 0
+		if err := r.store.Put(key, m, nil); err != nil {
+			return err
+		}
+	}
+	r.report.Dropped = len(r.gone)
+	return nil
+}
+
+// count completes the report.
+func (r *refresher) count() {
+	for range r.store.All() {
+		r.report.Known++
+	}
+	for address := range r.o.Wanted {
+		if m, hasBody, _ := r.store.Meta(address.String()); m.Asked == 0 && !hasBody {
+			r.report.NeverYet++
+		}
+	}
+	cost := r.client.Cost()
+	r.report.Requests, r.report.Bytes, r.report.Waited = cost.Requests, cost.Bytes, cost.Waited.Seconds()
+}

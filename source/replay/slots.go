@@ -1,0 +1,98 @@
+package replay
+
+import (
+	"slices"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+)
+
+// Slots writes the records of slots, for all lists that have them. It leaves out what anybody could
+// put there for little money to stop everybody's snapshot, or to make it a thousand times as large.
+// Set To and Held. It may be used by one goroutine at a time.
+type Slots struct {
+	To      Writer
+	Held    map[site.Address]uint32 // how many lists follow an account
+	Records uint64                  // that were written
+	Ignored map[Reason]uint64       // records, by LongRecord and SharedSlot; nil for none
+
+	shared int // bytes of the rows that lists have because an earlier list has their slot
+}
+
+// mostShared bounds Slots.shared. It is far above what was ever seen.
+const mostShared = 512 << 20
+
+// Write writes the records of a slot for each of the lists, by their token ids. The first list has
+// all of them; a later one has all or, beyond the limit, none. It changes the slice of records.
+func (s *Slots) Write(records []snapshot.Record, tokenIDs []string) error {
+	all := len(records)
+	records = slices.DeleteFunc(records, tooLong)
+	s.ignore(LongRecord, all-len(records))
+	size := 0
+	for _, r := range records {
+		size += rowBytes(r)
+	}
+	for i, id := range tokenIDs {
+		if i > 0 {
+			if size > mostShared-s.shared {
+				s.ignore(SharedSlot, len(records))
+				continue
+			}
+			s.shared += size
+		}
+		for _, r := range records {
+			r.TokenID = id
+			if err := s.To.WriteRecord(r); err != nil {
+				return err
+			}
+			if account, ok := Follow(r); ok {
+				s.Held[account]++
+			}
+		}
+		s.Records += uint64(len(records))
+	}
+	return nil
+}
+
+func (s *Slots) ignore(reason Reason, n int) {
+	if n == 0 {
+		return
+	}
+	if s.Ignored == nil {
+		s.Ignored = map[Reason]uint64{}
+	}
+	s.Ignored[reason] += uint64(n)
+}
+
+// rowBytes is about the size of a record's row.
+func rowBytes(r snapshot.Record) int {
+	size := 100 + 2*len(r.Data)
+	for _, tag := range r.Tags {
+		size += len(tag) + len(`"",`)
+	}
+	return size
+}
+
+// tooLong reports whether a record might not fit into a row of a snapshot, which has at most 16 MiB.
+// Such a record is left out as a whole: without its tags it could be a follow.
+func tooLong(r snapshot.Record) bool {
+	const (
+		maxRow    = 16<<20 - 1<<10 // without the other members
+		maxEscape = 6              // bytes of JSON for a byte of text
+	)
+	size := 2 * len(r.Data)
+	for _, tag := range r.Tags {
+		size += maxEscape*len(tag) + len(`"",`)
+	}
+	return size > maxRow
+}
+
+// Follow returns the account that a record follows: that of an address without the tags block and
+// mute.
+func Follow(r snapshot.Record) (account site.Address, ok bool) {
+	if r.Version != uint32(addressHeader[0]) || r.Type != typeAddress ||
+		slices.Contains(r.Tags, "block") || slices.Contains(r.Tags, "mute") {
+		return site.Address{}, false
+	}
+	return site.Address(r.Data), true
+}
