@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -31,20 +30,15 @@ func (s damaged) Get(ctx context.Context, key site.Key) ([]byte, error) {
 // TestShardsOfAnotherSize: what a shard says of its size must not lead beyond the rows of the table.
 func TestShardsOfAnotherSize(t *testing.T) {
 	t.Parallel()
-	files := longSite(t)
-	if accounts := servers.Rounds(longFollowers, 10_100); accounts > longFollowers { // a leaderboard of two shards
-		files = efpSite(t, afero.FromIOFS{FS: efpSnapshot(3, 2_500, accounts)}, "")
-	}
+	files := efpSite(t, afero.FromIOFS{FS: efpSnapshot(3, 2_500, 10_100)}, "")
 	for _, damage := range [][2]string{
 		{`"shard_size":1000,`, `"shard_size":999999999999999999,`},
 		{`"shard_size":10000,`, `"shard_size":20000,`},
-		{`"shard_size":10000,`, `"shard_size":1000,`},
 	} {
 		handler := newHandler(t, damaged{storage.NewFolder(files), damage[0], damage[1]}, server.Options{})
 		for _, path := range []string{
 			"lists/1/following?sort=followers&offset=200", "lists/1/following?offset=1500", "lists/1/following?sort=earliest&offset=2000",
-			"lists/1/followers?sort=followers&offset=200&tags=a", "leaderboard/ranked?sort=followers&offset=2300", "leaderboard/ranked?sort=followers&offset=10050",
-			"leaderboard/search?term=n1",
+			"lists/1/followers?sort=followers&offset=200&tags=a", "leaderboard/ranked?sort=followers&offset=10050", "leaderboard/search?term=n1",
 		} {
 			if w := answerTo(handler, "GET", "/api/v1/"+path, nil); w.Code != http.StatusOK && w.Code != http.StatusServiceUnavailable {
 				t.Errorf("%s with %s: got %d, want 200 or 503", path, damage[1], w.Code)
