@@ -17,6 +17,7 @@ import (
 
 	"github.com/followpress/followpress/fixtures/graph"
 	"github.com/followpress/followpress/fixtures/process"
+	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/generator"
 )
 
@@ -47,7 +48,7 @@ func (stageLines) Stage(name string, _ int64) { fmt.Println(name) }
 func (stageLines) Add(int64)                  {}
 
 func TestKilledFolder(t *testing.T) {
-	killOften(t, filepath.Join(t.TempDir(), "site"), 52, readFolder)
+	killOften(t, filepath.Join(t.TempDir(), "site"), servers.Rounds(26, 52), readFolder)
 }
 
 func TestKilledTar(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/storage"
 )
 
 func sorted(keys []site.Key) []site.Key {
@@ -25,10 +24,10 @@ func TestReportNamesWhatChanged(t *testing.T) {
 	objects[listKey(3, site.Details)] = "another"
 	objects[listKey(7, site.Records)] = "new"
 	delete(objects, listKey(4, site.Badges))
-	publish(t, siteOf(t, first), storage.OpenLocal(folder), Options{NoLock: true})
+	publish(t, siteOf(t, first), openLocal(folder), Options{NoLock: true})
 
-	planned := publish(t, siteOf(t, objects), storage.OpenLocal(folder), Options{NoLock: true, DryRun: true, MaxChanged: 100})
-	bucket := count(storage.OpenLocal(folder))
+	planned := publish(t, siteOf(t, objects), openLocal(folder), Options{NoLock: true, DryRun: true, MaxChanged: 100})
+	bucket := count(openLocal(folder))
 	done := publish(t, siteOf(t, objects), bucket, Options{NoLock: true, MaxChanged: 100})
 	var written []site.Key
 	for _, key := range bucket.log() {
@@ -42,7 +41,7 @@ func TestReportNamesWhatChanged(t *testing.T) {
 	if planned.Changed.Unknown || !slices.Equal(sorted(planned.Changed.Keys), sorted(written)) {
 		t.Errorf("changed keys of the dry run: got %q, want %q", planned.Changed.Keys, written)
 	}
-	if again := publish(t, siteOf(t, objects), storage.OpenLocal(folder), Options{NoLock: true, MaxChanged: 100}); len(again.Changed.Keys) > 0 || again.Changed.Unknown {
+	if again := publish(t, siteOf(t, objects), openLocal(folder), Options{NoLock: true, MaxChanged: 100}); len(again.Changed.Keys) > 0 || again.Changed.Unknown {
 		t.Errorf("an unchanged site: got %+v, want no keys", again.Changed)
 	}
 }
@@ -50,13 +49,13 @@ func TestReportNamesWhatChanged(t *testing.T) {
 // Changes are not named if there are too many, or after a run that was cut off.
 func TestReportSaysThatChangesAreUnknown(t *testing.T) {
 	folder := t.TempDir()
-	if r := publish(t, siteOf(t, objectsOf(5, "")), storage.OpenLocal(folder), Options{NoLock: true, MaxChanged: 16}); !r.Changed.Unknown || r.Changed.Keys != nil {
+	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true, MaxChanged: 16}); !r.Changed.Unknown || r.Changed.Keys != nil {
 		t.Errorf("more than MaxChanged: got %+v, want Unknown", r.Changed)
 	}
 	if err := os.WriteFile(filepath.Join(folder, string(site.MarkKey)), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := publish(t, siteOf(t, objectsOf(5, "")), storage.OpenLocal(folder), Options{NoLock: true, MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
+	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true, MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
 		t.Errorf("after a run that was cut off: got %+v, want Unknown", r.Changed)
 	}
 }
@@ -64,11 +63,11 @@ func TestReportSaysThatChangesAreUnknown(t *testing.T) {
 // A repair names what it repaired.
 func TestRepairNamesWhatChanged(t *testing.T) {
 	folder, from := t.TempDir(), siteOf(t, objectsOf(5, ""))
-	publish(t, from, storage.OpenLocal(folder), Options{NoLock: true})
+	publish(t, from, openLocal(folder), Options{NoLock: true})
 	if err := os.Remove(filepath.Join(folder, string(listKey(2, site.Badges)))); err != nil {
 		t.Fatal(err)
 	}
-	v, err := Repair(t.Context(), from, storage.OpenLocal(folder), Options{NoLock: true, MaxChanged: 10})
+	v, err := Repair(t.Context(), from, openLocal(folder), Options{NoLock: true, MaxChanged: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

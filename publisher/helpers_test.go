@@ -57,11 +57,18 @@ func listKey(n int, object site.ListObject) site.Key {
 	return config.ListKey(fmt.Sprint(n), object)
 }
 
+// openLocal opens a folder as a bucket. It is not synced to disk, which would wait for what all tests write.
+func openLocal(folder string) *storage.Local {
+	b := storage.OpenLocal(folder)
+	b.NoSync = true
+	return b
+}
+
 // inBucket returns all objects of a local bucket, except a free lock and its mark.
 func inBucket(t testing.TB, folder string) memorySite {
 	t.Helper()
 	found := memorySite{}
-	err := storage.OpenLocal(folder).List(context.Background(), "", "", func(info storage.Info) error {
+	err := openLocal(folder).List(context.Background(), "", "", func(info storage.Info) error {
 		body, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(string(info.Key))))
 		found[info.Key] = string(body)
 		return err

@@ -36,7 +36,7 @@ func TestOneOfManyIsLocked(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			_, _, err := lockOn(t, storage.OpenLocal(folder), Options{Owner: "somebody", Lease: time.Second})
+			_, _, err := lockOn(t, openLocal(folder), Options{Owner: "somebody", Lease: time.Second})
 			switch {
 			case err == nil:
 				held.Add(1)
@@ -54,7 +54,7 @@ func TestOneOfManyIsLocked(t *testing.T) {
 func TestReleasedLockIsFree(t *testing.T) {
 	folder := t.TempDir()
 	for range 3 {
-		l, _, err := lockOn(t, storage.OpenLocal(folder), Options{})
+		l, _, err := lockOn(t, openLocal(folder), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,13 +72,13 @@ func TestReleasedLockIsFree(t *testing.T) {
 func TestLockWithoutHeartbeatIsTakenOver(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	owner := &mortal{Bucket: storage.OpenLocal(folder), left: 2} // the lock and its probe
+	owner := &mortal{Bucket: openLocal(folder), left: 2} // the lock and its probe
 	first, ctx, err := lockOn(t, owner, Options{Lease: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	second, _, err := lockOn(t, storage.OpenLocal(folder), Options{drain: time.Millisecond})
+	second, _, err := lockOn(t, openLocal(folder), Options{drain: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,10 +109,10 @@ func TestLockWithoutHeartbeatIsTakenOver(t *testing.T) {
 
 func TestBreakLock(t *testing.T) {
 	folder := t.TempDir()
-	if _, _, err := lockOn(t, storage.OpenLocal(folder), Options{}); err != nil {
+	if _, _, err := lockOn(t, openLocal(folder), Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := lockOn(t, storage.OpenLocal(folder), Options{BreakLock: true, drain: dead}); err != nil {
+	if _, _, err := lockOn(t, openLocal(folder), Options{BreakLock: true, drain: dead}); err != nil {
 		t.Error(err)
 	}
 }
@@ -130,7 +130,7 @@ func TestServerWithoutConditions(t *testing.T) {
 	folder := t.TempDir()
 	var log strings.Builder
 	want := siteOf(t, objectsOf(5, ""))
-	report := publish(t, want, careless{storage.OpenLocal(folder)}, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	report := publish(t, want, careless{openLocal(folder)}, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	equalSites(t, inBucket(t, folder), want)
 	if !report.Unlocked || strings.Count(log.String(), "conditional writes") != 1 {
 		t.Errorf("got unlocked %v, want true and a warning:\n%s", report.Unlocked, &log)
@@ -173,7 +173,7 @@ func TestLeaseIsRenewedAfterItsEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := retrying(storage.OpenLocal(t.TempDir()), time.Second)
+				b := retrying(openLocal(t.TempDir()), time.Second)
 				b.lease = newLease(time.Minute, time.Now())
 				defer b.lease.release()
 				err := b.attempt(time.Hour, func(ctx context.Context) error {
@@ -199,7 +199,7 @@ func TestStalePublisherStops(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	newer := siteOf(t, objectsOf(40, " newer"))
-	bucket := storage.OpenLocal(folder)
+	bucket := openLocal(folder)
 	stalled, ended := publishStalling(t, bucket)
 	publish(t, newer, bucket, Options{drain: time.Millisecond})
 	close(stalled.goOn)
@@ -215,7 +215,7 @@ func TestBrokenLockOfALivingPublisher(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	newer := siteOf(t, objectsOf(40, " newer"))
-	bucket := storage.OpenLocal(folder)
+	bucket := openLocal(folder)
 	stalled, ended := publishStalling(t, bucket)
 	publish(t, newer, bucket, Options{BreakLock: true, drain: time.Millisecond})
 	close(stalled.goOn)

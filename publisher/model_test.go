@@ -13,6 +13,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -91,12 +92,12 @@ func randomSite(t testing.TB, random *rand.Rand) memorySite {
 // Whatever was published before, and wherever runs were cut off, the next run makes the
 // bucket equal to its site, and does not repeat puts that had arrived.
 func TestEveryRunEndsWithTheSite(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(servers.Rounds(4, 12)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 0))
 			folder := t.TempDir()
-			bucket := storage.OpenLocal(folder)
+			bucket := openLocal(folder)
 			for range 4 {
 				for range random.IntN(3) {
 					dying := &mortal{Bucket: bucket, left: random.IntN(150)}

@@ -145,9 +145,9 @@ func TestPlanOfOtherHeaders(t *testing.T) {
 // leaderboards after all of them, the root after everything; deletes follow.
 func TestOrder(t *testing.T) {
 	folder := t.TempDir()
-	publish(t, siteOf(t, objectsOf(60, "")), storage.OpenLocal(folder), Options{})
+	publish(t, siteOf(t, objectsOf(60, "")), openLocal(folder), Options{})
 	next := objectsOf(40, " anew")
-	bucket := count(storage.OpenLocal(folder))
+	bucket := count(openLocal(folder))
 	publish(t, siteOf(t, next), bucket, Options{Concurrency: 8})
 
 	log := bucket.log()
@@ -186,9 +186,9 @@ func TestOrder(t *testing.T) {
 func TestRequests(t *testing.T) {
 	folder := t.TempDir()
 	objects := objectsOf(500, "")
-	publish(t, siteOf(t, objects), storage.OpenLocal(folder), Options{})
+	publish(t, siteOf(t, objects), openLocal(folder), Options{})
 
-	same := count(storage.OpenLocal(folder))
+	same := count(openLocal(folder))
 	publish(t, siteOf(t, objects), same, Options{})
 	if n := same.reads.Load() + same.puts.Load() + same.deletes.Load(); n > 3 || same.lists.Load() > 0 {
 		t.Errorf("requests of an unchanged site: got %d, want at most 3 and no listing", n)
@@ -202,7 +202,7 @@ func TestRequests(t *testing.T) {
 	gone := listKey(100, site.Badges)
 	delete(objects, gone)
 	shards[site.ManifestShard(gone, 1)] = true
-	changed := count(storage.OpenLocal(folder))
+	changed := count(openLocal(folder))
 	publish(t, siteOf(t, objects), changed, Options{})
 	n := int(changed.reads.Load() + changed.puts.Load() + changed.deletes.Load())
 	if most := 6 + 2*len(shards) + 10; n > most || changed.lists.Load() > 0 {

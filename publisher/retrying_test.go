@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/followpress/followpress/site"
@@ -49,7 +50,7 @@ func (f *flaky) Put(ctx context.Context, o storage.Object, c storage.Condition) 
 func TestRetries(t *testing.T) {
 	folder := t.TempDir()
 	want := siteOf(t, objectsOf(3, ""))
-	bucket := &flaky{Bucket: storage.OpenLocal(folder), broken: unreachable(t)}
+	bucket := &flaky{Bucket: openLocal(folder), broken: unreachable(t)}
 	bucket.failures.Store(3)
 	report := publish(t, want, bucket, Options{Concurrency: 1})
 	equalSites(t, inBucket(t, folder), want)
@@ -94,25 +95,27 @@ func (hanging) Put(ctx context.Context, _ storage.Object, _ storage.Condition) (
 
 // Requests that are under way at an interrupt may end within the grace period.
 func TestGrace(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(context.Background())
-	time.AfterFunc(200*time.Millisecond, cancel)
-	begun := time.Now()
-	report, err := Publish(ctx, siteOf(t, objectsOf(1, "")), hanging{storage.OpenLocal(t.TempDir())}, Options{NoLock: true})
-	if !errors.Is(err, context.Canceled) || report.Outcome != Interrupted {
-		t.Errorf("got %v, %s, want Canceled and interrupted", err, report.Outcome)
-	}
-	if took := time.Since(begun); took < Grace || took > Grace+5*time.Second {
-		t.Errorf("time: got %v, want about %v", took, Grace)
-	}
+	next, bucket := siteOf(t, objectsOf(1, "")), hanging{openLocal(t.TempDir())}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(200*time.Millisecond, cancel)
+		begun := time.Now()
+		report, err := Publish(ctx, next, bucket, Options{NoLock: true})
+		if !errors.Is(err, context.Canceled) || report.Outcome != Interrupted {
+			t.Errorf("got %v, %s, want Canceled and interrupted", err, report.Outcome)
+		}
+		if took := time.Since(begun); took < Grace || took > Grace+5*time.Second {
+			t.Errorf("time: got %v, want about %v", took, Grace)
+		}
+	})
 }
 
 // A listing that breaks off continues after the last key, not from the beginning.
 func TestListingGoesOn(t *testing.T) {
 	folder := t.TempDir()
-	publish(t, siteOf(t, objectsOf(20, "")), storage.OpenLocal(folder), Options{})
+	publish(t, siteOf(t, objectsOf(20, "")), openLocal(folder), Options{})
 	want := len(inBucket(t, folder)) + 1 // the lock
-	bucket := &breakingList{Bucket: storage.OpenLocal(folder), broken: unreachable(t)}
+	bucket := &breakingList{Bucket: openLocal(folder), broken: unreachable(t)}
 	p := retrying(bucket, 10*time.Second)
 	found := map[site.Key]int{}
 	if err := p.list(context.Background(), "", func(info storage.Info) error { found[info.Key]++; return nil }); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/site"
 )
 
@@ -102,7 +103,7 @@ func TestSlowUplink(t *testing.T) {
 // With enough bandwidth the limits cost no time, however slow the server answers.
 func TestFastUplink(t *testing.T) {
 	busy := temporary(t)
-	next := siteOf(t, merge(objectsOf(5000, strings.Repeat(".", 1000)), searchesOf(50, 4, 400e3)))
+	next := siteOf(t, merge(objectsOf(servers.Rounds(1500, 5000), strings.Repeat(".", 1000)), searchesOf(50, 4, 400e3)))
 	for _, c := range []struct {
 		latency time.Duration
 		bulk    Bulk

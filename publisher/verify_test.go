@@ -15,14 +15,14 @@ import (
 func put(t *testing.T, folder string, key site.Key, body string) {
 	t.Helper()
 	object := storage.Object{Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum([]byte(body))}, Body: []byte(body)}
-	if _, err := storage.OpenLocal(folder).Put(context.Background(), object, storage.Always); err != nil {
+	if _, err := openLocal(folder).Put(context.Background(), object, storage.Always); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func remove(t *testing.T, folder string, key site.Key) {
 	t.Helper()
-	if err := storage.OpenLocal(folder).Delete(context.Background(), []site.Key{key}); err != nil {
+	if err := openLocal(folder).Delete(context.Background(), []site.Key{key}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -78,7 +78,7 @@ func TestVerifyAndRepair(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			folder := t.TempDir()
 			want := siteOf(t, objectsOf(10, ""))
-			bucket := storage.OpenLocal(folder)
+			bucket := openLocal(folder)
 			publish(t, want, bucket, Options{})
 			c.damage(t, folder)
 			check := func(v *Verification, missing, altered, unknown string) {
@@ -129,8 +129,8 @@ func keptFor(replaced string) string {
 // A site that is not the bucket's repairs nothing.
 func TestRepairFromAnotherSite(t *testing.T) {
 	folder := t.TempDir()
-	publish(t, siteOf(t, objectsOf(3, "")), storage.OpenLocal(folder), Options{})
-	_, err := Repair(context.Background(), siteOf(t, objectsOf(4, "")), storage.OpenLocal(folder), Options{})
+	publish(t, siteOf(t, objectsOf(3, "")), openLocal(folder), Options{})
+	_, err := Repair(context.Background(), siteOf(t, objectsOf(4, "")), openLocal(folder), Options{})
 	if err == nil || !strings.Contains(err.Error(), "run followpress publish instead") {
 		t.Error(err)
 	}
@@ -148,10 +148,10 @@ func TestPublishOverADamagedBucket(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
-			publish(t, siteOf(t, objectsOf(20, "")), storage.OpenLocal(folder), Options{})
+			publish(t, siteOf(t, objectsOf(20, "")), openLocal(folder), Options{})
 			damage(t, folder)
 			next := siteOf(t, objectsOf(20, " next"))
-			publish(t, next, storage.OpenLocal(folder), Options{})
+			publish(t, next, openLocal(folder), Options{})
 			equalSites(t, inBucket(t, folder), next)
 		})
 	}
@@ -170,10 +170,10 @@ func TestDamagedSite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			old := siteOf(t, objectsOf(20, ""))
-			publish(t, old, storage.OpenLocal(folder), Options{})
+			publish(t, old, openLocal(folder), Options{})
 			next := siteOf(t, objectsOf(20, " next"))
 			damage(next)
-			_, err := Publish(context.Background(), next, storage.OpenLocal(folder), Options{})
+			_, err := Publish(context.Background(), next, openLocal(folder), Options{})
 			if err == nil || !strings.Contains(err.Error(), "--rebuild") || strings.Contains(err.Error(), "\n") {
 				t.Errorf("error: got %v, want one line with --rebuild", err)
 			}
@@ -191,7 +191,7 @@ func TestRefreshedObjects(t *testing.T) {
 	refreshed := []site.Key{listKey(3, site.Details), listKey(4, site.Details)}
 	for _, cutOff := range []bool{false, true} {
 		folder := t.TempDir()
-		bucket := storage.OpenLocal(folder)
+		bucket := openLocal(folder)
 		publish(t, siteOf(t, objectsOf(20, "")), bucket, Options{})
 		for i, key := range refreshed {
 			put(t, folder, key, "fresh")

@@ -167,7 +167,7 @@ func TestComputationsGiveTheirMemoryBack(t *testing.T) {
 	var group sync.WaitGroup
 	for worker := range 8 {
 		group.Go(func() {
-			for i := range len(paths) / 3 {
+			for i := range len(paths) / servers.Rounds(9, 3) {
 				path := paths[(worker+i)%len(paths)] + fmt.Sprintf("&limit=1000&include=ens&offset=%d", i)
 				if w := ask(handler, path); w.Code != 200 {
 					t.Errorf("%s: got %d, want 200", path, w.Code)

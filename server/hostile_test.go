@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/fixtures/process"
+	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -243,7 +244,7 @@ func TestIdleConnections(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		t.Fatal(err)
 	}
-	count := int(min(10_000, files.Cur-200)) // the rest is for what else is open
+	count := int(min(uint64(servers.Rounds(1_000, 10_000)), files.Cur-200)) // the rest is for what else is open
 	base, returned := serveDemo(t, server.Limits{})
 	before := measure()
 
