@@ -45,7 +45,8 @@ DROP TABLE made, ops;
 ANALYZE;
 `
 
-// BenchmarkWrite reads a database of the real network's size, or of LISTS lists with RECORDS records.
+// BenchmarkWrite reads a database of the real network's size, or of LISTS lists with about RECORDS
+// records each.
 func BenchmarkWrite(b *testing.B) {
 	s := databases.Start(b)
 	dsn := s.Database(b)
