@@ -7,8 +7,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/spf13/afero"
-
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
@@ -82,9 +80,12 @@ func (r *run) add(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *p
 func (r *run) accounts(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *profiles, state string, own ...source.Profiles) error {
 	if p.ProfilesFrom != "" {
 		r.progress.Stage("import", 0)
-		folder := afero.NewBasePathFs(afero.NewOsFs(), p.ProfilesFrom)
-		kept, err := profile.Import(state, snapshot.Accounts(folder))
+		folder, err := snapshot.Open(p.ProfilesFrom)
 		if err != nil {
+			return fmt.Errorf("--profiles-from: %w", err)
+		}
+		kept, err := profile.Import(state, snapshot.Accounts(folder))
+		if err = errors.Join(err, folder.Close()); err != nil {
 			return fmt.Errorf("--profiles-from: %w", err)
 		}
 		r.progress.End()
