@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/big"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -94,8 +93,7 @@ func parseRPC(flags []string) (map[uint64][]string, error) {
 		}
 		for text := range strings.SplitSeq(list, ",") {
 			text = strings.TrimSpace(text)
-			u, err := url.Parse(text)
-			if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			if text == "" || !isURL(text) {
 				return nil, fmt.Errorf("--rpc: chain %d: a URL must be like https://HOST/KEY", chain)
 			}
 			urls[chain] = append(urls[chain], text)
