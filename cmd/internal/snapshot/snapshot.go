@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"regexp"
 	"time"
 
 	"github.com/followpress/followpress/cmd/internal/command"
@@ -28,7 +30,19 @@ type output struct {
 	Report   string `placeholder:"FILE" help:"Write a report as JSON if the run succeeds; - is standard output. Must not be inside the folder of the snapshot, nor in that of the state."`
 }
 
+// location matches URLs, even if their slashes were merged, and packed the names of files.
+var (
+	location = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:/`)
+	packed   = regexp.MustCompile(`(?i)\.(tar|gz|zst|tgz|zip|ndjson)$`)
+)
+
 func (o *output) validate(state string) error {
+	switch {
+	case location.MatchString(o.Out) || packed.MatchString(filepath.Clean(o.Out)):
+		return fmt.Errorf("--out=%s: a snapshot is a folder on this machine", o.Out)
+	case location.MatchString(state):
+		return fmt.Errorf("--state=%s: the state is a folder on this machine; copy it from and to another place before and after the run", state)
+	}
 	if command.ReportInside(state, o.Out) {
 		return fmt.Errorf("--state=%s is in the snapshot, --out=%s, which the next run replaces: name a folder elsewhere", state, o.Out)
 	}
