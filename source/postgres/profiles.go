@@ -105,7 +105,7 @@ func (r *Reader) profileQuery() string {
 		long = append(long, fmt.Sprintf("(%s > %d)::int", length, maxText))
 	}
 	return `SELECT lower(address), name, ` + strings.Join(short, ", ") + `, ` + millis("updated_at") + `, ` + strings.Join(long, " + ") + `
-FROM public.ens_metadata WHERE name <> '' AND octet_length(name) <= ` + strconv.Itoa(maxText) + ` ORDER BY lower(address) COLLATE "C"`
+FROM public.ens_metadata WHERE name <> '' AND octet_length(name) <= ` + strconv.Itoa(maxText) + ` ORDER BY lower(address) COLLATE "C", address COLLATE "C"`
 }
 
 // profile reads a row of profileQuery. Records that are no object are left out.
