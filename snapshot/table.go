@@ -109,7 +109,9 @@ func ReadListOps(snapshot afero.Fs) (*uint64, error) {
 
 // realName returns the path of a file of a snapshot, if the snapshot is in a folder.
 func realName(snapshot afero.Fs, name string) string {
-	if folder, ok := snapshot.(*afero.BasePathFs); ok {
+	if folder, ok := snapshot.(interface {
+		RealPath(name string) (string, error)
+	}); ok {
 		if path, err := folder.RealPath(name); err == nil {
 			return path
 		}

@@ -96,12 +96,7 @@ func checkFolder(dir string) error {
 	} else if err != nil {
 		return fmt.Errorf("inspect the folder of the snapshot: %w", err)
 	}
-	known := []string{metaName}
-	for _, table := range allTables() {
-		for _, c := range compressions {
-			known = append(known, string(table)+c.ending)
-		}
-	}
+	known := fileNames()
 	for _, entry := range entries {
 		if entry.IsDir() || !slices.Contains(known, entry.Name()) {
 			return fmt.Errorf("%s holds %s, which is not part of a snapshot and would be lost: move it away", dir, entry.Name())

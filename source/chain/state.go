@@ -44,11 +44,19 @@ func Open(dir string, d *source.Deployment) (*State, error) {
 	return &State{dir, d, lock}, nil
 }
 
+// IsState reports whether a Sync of any deployment has begun to fill a folder.
+func IsState(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, chainsFolder))
+	return err == nil && info.IsDir()
+}
+
+const chainsFolder = "chains"
+
 // Close unlocks the folder.
 func (s *State) Close() error { return s.lock.Close() }
 
 func (s *State) folder(c source.Chain) string {
-	return filepath.Join(s.dir, "chains", strconv.FormatUint(c.ID, 10))
+	return filepath.Join(s.dir, chainsFolder, strconv.FormatUint(c.ID, 10))
 }
 
 // Events returns the events of all chains, one chain after the other. It may be used again, and

@@ -16,7 +16,7 @@ import (
 func connect(ctx context.Context, dsn string) (*pgconn.PgConn, error) {
 	config, err := pgconn.ParseConfig(dsn)
 	if err != nil {
-		return nil, err // without the password
+		return nil, withoutDSN(err)
 	}
 	config.RuntimeParams["client_encoding"] = "UTF8"
 	if config.RuntimeParams["application_name"] == "" {
@@ -27,6 +27,22 @@ func connect(ctx context.Context, dsn string) (*pgconn.PgConn, error) {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: 5 * time.Second}
 	}
 	return pgconn.ConnectConfig(ctx, config)
+}
+
+// withoutDSN is an error about a DSN without the DSN: pgconn quotes it, and cannot find every password
+// in one that is malformed.
+func withoutDSN(err error) error {
+	var malformed *pgconn.ParseConfigError
+	if !errors.As(err, &malformed) {
+		return err
+	}
+	nameless := *malformed
+	nameless.ConnString = ""
+	_, why, _ := strings.Cut(nameless.Error(), "``: ")
+	if strings.Contains(why, "keyword/value") { // quotes what it takes for a keyword
+		why = "it is neither a URL, postgres://user:password@host:5432/name, nor key=value pairs, with values that have spaces in single quotes"
+	}
+	return errors.New("cannot parse the DSN: " + why)
 }
 
 // exec runs statements that return nothing.

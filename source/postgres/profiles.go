@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -79,8 +80,12 @@ func (r *Reader) keepProfiles(ctx context.Context) error {
 	return err
 }
 
-// profileQuery asks for address, name, avatar, header, display, records and the time of update. Some
-// databases lack columns, or have them in another form.
+// maxText is the length of texts of profiles in bytes, and of all records of one, that are left out if
+// they are longer: a row of a snapshot has a limit, and what a profile says is anybody's choice.
+const maxText = 512 << 10
+
+// profileQuery asks for address, name, avatar, header, display, records, the time of update, and how
+// many of these texts were too long. Some databases lack columns, or have them in another form.
 func (r *Reader) profileQuery() string {
 	column := func(name, otherwise string) string {
 		if r.schema.has("ens_metadata", name) {
@@ -92,9 +97,15 @@ func (r *Reader) profileQuery() string {
 	if strings.HasPrefix(r.schema.columns["ens_metadata"]["records"], "json") {
 		records = "records::text"
 	}
-	return `SELECT lower(address), name, avatar, ` + column("header", "NULL") + `, ` + column("display", "NULL") + `, ` + records +
-		`, ` + millis("updated_at") + `
-FROM public.ens_metadata WHERE name <> '' ORDER BY lower(address) COLLATE "C"`
+	texts := []string{"avatar", column("header", "NULL"), column("display", "NULL"), records}
+	var short, long []string
+	for _, text := range texts {
+		length := "coalesce(octet_length(" + text + "), 0)"
+		short = append(short, fmt.Sprintf("CASE WHEN %s <= %d THEN %s END", length, maxText, text))
+		long = append(long, fmt.Sprintf("(%s > %d)::int", length, maxText))
+	}
+	return `SELECT lower(address), name, ` + strings.Join(short, ", ") + `, ` + millis("updated_at") + `, ` + strings.Join(long, " + ") + `
+FROM public.ens_metadata WHERE name <> '' AND octet_length(name) <= ` + strconv.Itoa(maxText) + ` ORDER BY lower(address) COLLATE "C", address COLLATE "C"`
 }
 
 // profile reads a row of profileQuery. Records that are no object are left out.
@@ -110,6 +121,9 @@ func (r *Reader) profile(v [][]byte) (p source.Profile, err error) {
 		if p.ENS.Fresh, err = strconv.ParseInt(string(v[6]), 10, 64); err != nil {
 			return p, err
 		}
+	}
+	if string(v[7]) != "0" {
+		r.ignore("long texts of a profile")
 	}
 	p.ENS.Records = append(p.ENS.Records, v[5]...)
 	normal, err := p.ENS.Normalize()

@@ -16,13 +16,19 @@ type Slots struct {
 	Records uint64                  // that were written
 	Ignored map[Reason]uint64       // records, by LongRecord and SharedSlot; nil for none
 
-	shared int // bytes of the rows that lists have because an earlier list has their slot
+	shared int // bytes of the rows of lists beyond alwaysShared
 }
 
-// mostShared bounds Slots.shared. It is far above what was ever seen.
-const mostShared = 512 << 20
+const (
+	// alwaysShared is how many lists of a slot have all its records, whatever others share. If that
+	// were only the first one, whoever has an old list and uses up the limit by others could move it
+	// to the slot of a newer list, which would have no records then.
+	alwaysShared = 8
+	// mostShared bounds Slots.shared. It is far above what was ever seen.
+	mostShared = 512 << 20
+)
 
-// Write writes the records of a slot for each of the lists, by their token ids. The first list has
+// Write writes the records of a slot for each of the lists, by their token ids. The first ones have
 // all of them; a later one has all or, beyond the limit, none. It changes the slice of records.
 func (s *Slots) Write(records []snapshot.Record, tokenIDs []string) error {
 	all := len(records)
@@ -33,7 +39,7 @@ func (s *Slots) Write(records []snapshot.Record, tokenIDs []string) error {
 		size += rowBytes(r)
 	}
 	for i, id := range tokenIDs {
-		if i > 0 {
+		if i >= alwaysShared {
 			if size > mostShared-s.shared {
 				s.ignore(SharedSlot, len(records))
 				continue

@@ -11,11 +11,10 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/spf13/afero"
-
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -150,7 +149,7 @@ func checkOut(out string) error {
 }
 
 // Run makes the site.
-func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) error {
+func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	if err := command.CheckReport(c.Report, c.Out); err != nil {
 		return err
 	}
@@ -158,9 +157,14 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	folder, err := snapshot.Open(c.Snapshot)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
 	progress := command.NewProgress(stderr)
 	o.Workers, o.Rebuild, o.NoSync, o.Progress = c.Workers, c.Rebuild, c.NoSync, progress
-	report, err := generator.ToPath(ctx, afero.NewBasePathFs(afero.NewOsFs(), c.Snapshot), c.Out, o)
+	report, err := generator.ToPath(ctx, folder, c.Out, o)
 	progress.End()
 	if errors.Is(err, generator.ErrLeftBehind) {
 		fmt.Fprintf(stderr, "%v\n", strings.ReplaceAll(err.Error(), "\n", "; ")) // after a signal, the caller reports only the name of the signal

@@ -18,6 +18,7 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -98,13 +99,18 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	return server.Serve(ctx, listener, withStartPage(handler, examples, log), log, server.Limits{})
 }
 
-func (c *Command) open(ctx context.Context, stderr io.Writer) (storage.Site, error) {
+func (c *Command) open(ctx context.Context, stderr io.Writer) (_ storage.Site, err error) {
 	if c.Site != "" {
 		return storage.OpenSite(c.Site)
 	}
-	snapshot := afero.Fs(afero.FromIOFS{FS: fixtures.Demo()})
+	from := afero.Fs(afero.FromIOFS{FS: fixtures.Demo()})
 	if c.Snapshot != "" {
-		snapshot = afero.NewBasePathFs(afero.NewOsFs(), c.Snapshot)
+		folder, failed := snapshot.Open(c.Snapshot)
+		if failed != nil {
+			return nil, failed
+		}
+		defer func() { err = errors.Join(err, folder.Close()) }()
+		from = folder
 	}
 	o, err := c.Options(ctx)
 	if err != nil {
@@ -112,7 +118,7 @@ func (c *Command) open(ctx context.Context, stderr io.Writer) (storage.Site, err
 	}
 	progress := command.NewProgress(stderr)
 	o.Progress = progress
-	files, report, err := generator.ToMemory(ctx, snapshot, o)
+	files, report, err := generator.ToMemory(ctx, from, o)
 	progress.End()
 	if err != nil {
 		return nil, err

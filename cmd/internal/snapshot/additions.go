@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"slices"
-
-	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
@@ -38,7 +37,32 @@ type tables struct {
 	Table       map[string]string `placeholder:"NAME=FILE" help:"Take a table from a file, as .ndjson, .ndjson.gz or .ndjson.zst: recommended=FILE, for example."`
 }
 
-func (t *tables) validate(state string) error {
+// isURL reports whether a text is a URL of HTTP, or nothing.
+func isURL(text string) bool {
+	u, err := url.Parse(text)
+	return text == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+// check finds out before the work whether profiles can be taken over.
+func (p *profiles) check() error {
+	if p.ProfilesFrom == "" {
+		return nil
+	}
+	folder, err := snapshot.Open(p.ProfilesFrom)
+	if err == nil {
+		_, err = snapshot.ReadAsOf(folder)
+		err = errors.Join(err, folder.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("--profiles-from: %w", err)
+	}
+	return nil
+}
+
+func (t *tables) validate(p *profiles, state string) error {
+	if !isURL(p.Profiles) || !isURL(t.Badges) { // which may have a key
+		return errors.New("--profiles and --badges must be like https://HOST or https://HOST/PATH")
+	}
 	if (t.Badges == "") != (len(t.BadgeEvents) == 0) {
 		return errors.New("--badges and --badge-events belong together: name both or none")
 	}
@@ -57,24 +81,26 @@ func (t *tables) validate(state string) error {
 		if !slices.Contains(fromFiles, snapshot.Table(name)) {
 			return fmt.Errorf("--table=%s=%s: lists and records come from the source; accounts, events, badges and recommended may come from a file", name, file)
 		}
-		if t.Badges != "" && (name == "events" || name == "badges") {
+		switch {
+		case file == "":
+			return fmt.Errorf("--table=%s= names no file: is a shell variable not set?", name)
+		case t.Badges != "" && (name == "events" || name == "badges"):
 			return fmt.Errorf("--table=%s=%s: --badges makes that table", name, file)
+		case name == "accounts" && (p.Profiles != "" || p.ProfilesFrom != ""):
+			return fmt.Errorf("--table=%s=%s: --profiles and --profiles-from make that table", name, file)
 		}
 	}
 	return nil
 }
 
-// add writes the tables beside lists and records. own are the profiles that the source has itself.
+// add writes the tables beside lists and records, but for those that come from files. own are the profiles that the source has itself.
 func (r *run) add(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *profiles, t *tables, state string, own ...source.Profiles) error {
 	if t.Table[string(snapshot.TableAccounts)] == "" {
 		if err := r.accounts(ctx, w, g, p, state, own...); err != nil {
 			return err
 		}
 	}
-	if err := r.badges(ctx, w, g, t, state); err != nil {
-		return err
-	}
-	return r.copyTables(w, t)
+	return r.badges(ctx, w, g, t, state)
 }
 
 // accounts writes the table accounts: primary lists, the profiles of the source itself, and those of
@@ -82,9 +108,12 @@ func (r *run) add(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *p
 func (r *run) accounts(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *profiles, state string, own ...source.Profiles) error {
 	if p.ProfilesFrom != "" {
 		r.progress.Stage("import", 0)
-		folder := afero.NewBasePathFs(afero.NewOsFs(), p.ProfilesFrom)
-		kept, err := profile.Import(state, snapshot.Accounts(folder))
+		folder, err := snapshot.Open(p.ProfilesFrom)
 		if err != nil {
+			return fmt.Errorf("--profiles-from: %w", err)
+		}
+		kept, err := profile.Import(state, snapshot.Accounts(folder))
+		if err = errors.Join(err, folder.Close()); err != nil {
 			return fmt.Errorf("--profiles-from: %w", err)
 		}
 		r.progress.End()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/big"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -59,7 +58,7 @@ func (c *Chain) Validate() error {
 	if c.Explain != "" && !site.ValidTokenID(c.Explain) {
 		return fmt.Errorf("--explain: %s is not the id of a list", site.Quoted(c.Explain))
 	}
-	if c.Quorum < 1 || c.Concurrency < 1 || c.MaxRange < 1 || c.Batch < 1 || c.Rate < 0 {
+	if c.Quorum < 1 || c.Concurrency < 1 || c.MaxRange < 1 || c.Batch < 1 || !(c.Rate >= 0) { // NaN is a number to strconv
 		return errors.New("--quorum, --concurrency, --max-range and --batch must be 1 or more, --rate 0 or more")
 	}
 	urls, err := parseRPC(c.RPC)
@@ -74,7 +73,7 @@ func (c *Chain) Validate() error {
 	if _, err := parseReread(c.Reread); err != nil {
 		return err
 	}
-	return errors.Join(c.output.validate(c.State), c.tables.validate(c.State))
+	return errors.Join(c.output.validate(c.State), c.tables.validate(&c.profiles, c.State))
 }
 
 // parseRPC reads the URLs of nodes by chain. Errors have no URL: it may contain a key.
@@ -94,8 +93,7 @@ func parseRPC(flags []string) (map[uint64][]string, error) {
 		}
 		for text := range strings.SplitSeq(list, ",") {
 			text = strings.TrimSpace(text)
-			u, err := url.Parse(text)
-			if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			if text == "" || !isURL(text) {
 				return nil, fmt.Errorf("--rpc: chain %d: a URL must be like https://HOST/KEY", chain)
 			}
 			urls[chain] = append(urls[chain], text)
@@ -147,9 +145,6 @@ func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	if c.Explain != "" {
 		return c.explain(d, stdout)
 	}
-	if err := command.CheckReport(c.Report, c.Out); err != nil {
-		return err // before hours of work
-	}
 	r := run{output: &c.output, progress: command.NewProgress(stderr), stderr: stderr}
 	defer r.progress.End()
 	state, err := chain.Open(c.State, d)
@@ -157,11 +152,13 @@ func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, state.Close()) }()
-	if err := c.sync(ctx, state, &r); err != nil {
-		return err
+	write := func(w *snapshot.Writer) (*source.Graph, error) {
+		if err := c.sync(ctx, state, &r); err != nil {
+			return nil, err
+		}
+		return r.replay(ctx, state, d, w)
 	}
-	write := func(w *snapshot.Writer) (*source.Graph, error) { return r.replay(ctx, state, d, w) }
-	return r.make(ctx, stdout, write, func(w *snapshot.Writer, g *source.Graph) error {
+	return r.make(ctx, stdout, &c.profiles, &c.tables, write, func(w *snapshot.Writer, g *source.Graph) error {
 		return r.add(ctx, w, g, &c.profiles, &c.tables, c.State)
 	})
 }
@@ -201,7 +198,7 @@ func (r *run) replay(ctx context.Context, state *chain.State, d *source.Deployme
 		if err != nil {
 			return nil, err
 		}
-		if err := events.Add(e); err != nil {
+		if err := errors.Join(events.Add(e), ctx.Err()); err != nil {
 			return nil, err
 		}
 		r.progress.Add(1)
@@ -224,6 +221,9 @@ func (c *Chain) explain(d *source.Deployment, stdout io.Writer) (err error) {
 	}
 	var token source.Word
 	id.FillBytes(token[:])
+	if !chain.IsState(c.State) { // which Open would make one
+		return fmt.Errorf("--explain: nothing was read into --state=%s yet", c.State)
+	}
 	state, err := chain.Open(c.State, d)
 	if err != nil {
 		return err

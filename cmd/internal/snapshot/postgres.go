@@ -32,7 +32,7 @@ func (p *Postgres) Validate() error {
 	if p.State == "" && (p.Profiles != "" || p.ProfilesFrom != "") {
 		return errors.New("--profiles and --profiles-from need --state, the folder where profiles are kept between runs")
 	}
-	return errors.Join(p.output.validate(p.State), p.tables.validate(p.State))
+	return errors.Join(p.output.validate(p.State), p.tables.validate(&p.profiles, p.State))
 }
 
 // Run makes the snapshot.
@@ -52,7 +52,7 @@ func (p *Postgres) Run(ctx context.Context, stdout, stderr io.Writer) (err error
 		}
 		return g, err
 	}
-	return r.make(ctx, stdout, write, func(w *snapshot.Writer, g *source.Graph) error {
+	return r.make(ctx, stdout, &p.profiles, &p.tables, write, func(w *snapshot.Writer, g *source.Graph) error {
 		return r.add(ctx, w, g, &p.profiles, &p.tables, p.State, reader.Profiles())
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"regexp"
 	"time"
 
 	"github.com/followpress/followpress/cmd/internal/command"
@@ -28,7 +30,22 @@ type output struct {
 	Report   string `placeholder:"FILE" help:"Write a report as JSON if the run succeeds; - is standard output. Must not be inside the folder of the snapshot, nor in that of the state."`
 }
 
+// location matches URLs, even if their slashes were merged, and packed the names of files.
+var (
+	location = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:/`)
+	packed   = regexp.MustCompile(`(?i)\.(tar|gz|zst|tgz|zip|ndjson)$`)
+)
+
 func (o *output) validate(state string) error {
+	switch {
+	case location.MatchString(o.Out) || packed.MatchString(filepath.Clean(o.Out)):
+		return fmt.Errorf("--out=%s: a snapshot is a folder on this machine", o.Out)
+	case location.MatchString(state):
+		return fmt.Errorf("--state=%s: the state is a folder on this machine; copy it from and to another place before and after the run", state)
+	}
+	if command.ReportInside(state, o.Out) {
+		return fmt.Errorf("--state=%s is in the snapshot, --out=%s, which the next run replaces: name a folder elsewhere", state, o.Out)
+	}
 	if command.ReportInside(o.Report, o.Out) {
 		return fmt.Errorf("--report=%s is in the snapshot: the next run would remove it", o.Report)
 	}
@@ -69,10 +86,15 @@ func (r *run) tell(part fmt.Stringer) {
 	fmt.Fprint(r.stderr, part)
 }
 
-// make writes a snapshot: what write writes, then what is added.
-func (r *run) make(ctx context.Context, stdout io.Writer, write func(*snapshot.Writer) (*source.Graph, error), add func(*snapshot.Writer, *source.Graph) error) (err error) {
+// make writes a snapshot: the tables that come from files, what write writes, and what is added then.
+// Whatever may be wrong with the output or with files comes to light before write, which may take
+// hours.
+func (r *run) make(
+	ctx context.Context, stdout io.Writer, p *profiles, t *tables,
+	write func(*snapshot.Writer) (*source.Graph, error), add func(*snapshot.Writer, *source.Graph) error,
+) (err error) {
 	begun := time.Now()
-	if err := command.CheckReport(r.Report, r.Out); err != nil {
+	if err := errors.Join(command.CheckReport(r.Report, r.Out), p.check()); err != nil {
 		return err
 	}
 	w, err := snapshot.Create(r.Out, snapshot.WriteOptions{Compression: r.Compress, NoSync: r.NoSync})
@@ -80,6 +102,9 @@ func (r *run) make(ctx context.Context, stdout io.Writer, write func(*snapshot.W
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
+	if err := r.copyTables(w, t); err != nil {
+		return err
+	}
 	g, err := write(w)
 	if err != nil {
 		return err
