@@ -72,6 +72,20 @@ type meta struct {
 	Error string `json:"error,omitempty"` // of the last time
 }
 
+// until is the meta without times after now, which a run noted whose clock was wrong: the account was
+// asked about as long ago as can be, its profile is as old, and was missed just now.
+func (m meta) until(now time.Time) meta {
+	latest := now.UnixMilli()
+	if m.Asked > latest {
+		m.Asked = 1
+	}
+	if m.Fresh > latest {
+		m.Fresh = 1
+	}
+	m.Gone = min(m.Gone, latest)
+	return m
+}
+
 func folder(state string) string { return filepath.Join(state, "profiles") }
 
 // Refresh asks for profiles within the budget and keeps the answers. What the worker fails to answer
@@ -119,7 +133,8 @@ func order(wanted map[site.Address]uint32, kept *store.Store[meta], now time.Tim
 	var all []account
 	for address, lists := range wanted {
 		m, hasBody, _ := kept.Meta(address.String())
-		if now.UnixMilli()-m.Asked < settled.Milliseconds() {
+		m = m.until(now)
+		if m.Asked > 0 && now.UnixMilli()-m.Asked < settled.Milliseconds() {
 			continue
 		}
 		all = append(all, account{address, lists, hasBody || m.Asked > 0, cmp.Or(m.Asked, m.Fresh)})
@@ -182,6 +197,7 @@ func read(kept *store.Store[meta], key string) (p source.Profile, err error) {
 // they are fresher than those that are there. It returns how many it has kept. A profile that was
 // dropped since does not come back.
 func Import(state string, accounts iter.Seq2[snapshot.Account, error]) (n int, err error) {
+	now := time.Now()
 	kept, err := store.Open[meta](folder(state))
 	if err != nil {
 		return 0, fmt.Errorf("profiles: %w", err)
@@ -196,6 +212,8 @@ func Import(state string, accounts iter.Seq2[snapshot.Account, error]) (n int, e
 		}
 		key := a.Address.String()
 		m, hasBody, _ := kept.Meta(key)
+		m = m.until(now)
+		a.ENS.Fresh = min(a.ENS.Fresh, now.UnixMilli())
 		dropped := !hasBody && m.Gone > 0 && m.Asked-m.Gone >= apart.Milliseconds() && m.Asked >= a.ENS.Fresh
 		if dropped || hasBody && a.ENS.Fresh <= m.Fresh {
 			continue
