@@ -50,6 +50,7 @@ type Store[Meta any] struct {
 	entries map[string]entry[Meta]
 	end     int64        // of the journal, with what is pending
 	pending bytes.Buffer // lines for the journal
+	failed  error        // of Flush: the journal may end within a line, so nothing may follow
 }
 
 type entry[Meta any] struct {
@@ -234,17 +235,21 @@ func (s *Store[Meta]) PutMeta(key string, meta Meta) error {
 	return s.Put(key, meta, body)
 }
 
+// Forget removes an entry. It comes back unless Compact writes a table, which it does if there is a journal.
+func (s *Store[Meta]) Forget(key string) { delete(s.entries, key) }
+
 // Flush writes what was put into the journal. It outlives the process, but perhaps not the machine.
+// After an error it only returns that.
 func (s *Store[Meta]) Flush() error {
-	if s.pending.Len() == 0 {
-		return nil
+	if s.failed != nil || s.pending.Len() == 0 {
+		return s.failed
 	}
 	if s.journal == nil {
 		return errors.New("the store is only read")
 	}
-	_, err := s.journal.WriteAt(s.pending.Bytes(), s.end-int64(s.pending.Len()))
+	_, s.failed = s.journal.WriteAt(s.pending.Bytes(), s.end-int64(s.pending.Len()))
 	s.pending.Reset()
-	return err
+	return s.failed
 }
 
 // Compact makes one table of table and journal, and waits until it is on disk.
