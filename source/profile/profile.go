@@ -60,6 +60,9 @@ const (
 	apart = 24 * time.Hour
 )
 
+// forgotten is how long nobody must have wanted an account's profile before it is no longer kept.
+const forgotten = 90 * 24 * time.Hour
+
 // Known profiles of which so many were asked for, and most were said to be gone, are not dropped:
 // then the worker has a fault.
 const doubtFrom = 20
@@ -90,7 +93,8 @@ func folder(state string) string { return filepath.Join(state, "profiles") }
 
 // Refresh asks for profiles within the budget and keeps the answers. What the worker fails to answer
 // stays as it is, and is no error: the report has it. A profile that is gone is dropped if the worker
-// says so twice, at least a day apart. An error means that the state cannot be read or written, that
+// says so twice, at least a day apart. What was last asked 90 days ago, because nobody wants it, is
+// forgotten. An error means that the state cannot be read or written, that
 // the options are wrong, or that ctx ended; what was answered before is kept then too. It wraps
 // ErrBusy if another run works on the same state.
 func Refresh(ctx context.Context, o Options) (_ *Report, err error) {
@@ -114,7 +118,9 @@ func Refresh(ctx context.Context, o Options) (_ *Report, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("profiles: %w", err)
 	}
-	if err := errors.Join(r.drop(), kept.Compact()); err != nil {
+	err = r.drop()
+	r.forget(time.Now())
+	if err := errors.Join(err, kept.Compact()); err != nil {
 		return nil, fmt.Errorf("profiles: %w", err)
 	}
 	r.count()

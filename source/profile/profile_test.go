@@ -486,6 +486,32 @@ func TestSmallBudget(t *testing.T) {
 	}
 }
 
+// TestForgotten: what nobody wants any more is forgotten in time, and what is wanted never.
+func TestForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, state := worker(10), t.TempDir()
+		w.Set(address(9).String(), "")
+		imported(t, state, account(20, "imported", 1))
+		refresh(t, state, w, profile.Options{Wanted: wanted(10)})
+		time.Sleep(60 * 24 * time.Hour)
+		imported(t, state, account(5, "newer", time.Now().UnixMilli()))
+		r := refresh(t, state, w, profile.Options{Wanted: wanted(4)})
+		check(t, "forgotten after 60 days", r.Forgotten, 0)
+		time.Sleep(31 * 24 * time.Hour)
+		w.Fault = func(_ int, rw http.ResponseWriter, _ *http.Request) bool {
+			rw.WriteHeader(http.StatusForbidden)
+			return true
+		}
+		r = refresh(t, state, w, profile.Options{Wanted: wanted(4)})
+		check(t, "forgotten after 91 days", []int{r.Forgotten, r.Known}, []int{6, 5})
+		time.Sleep(365 * 24 * time.Hour)
+		check(t, "forgotten without an answer", refresh(t, state, w, profile.Options{Wanted: wanted(4)}).Forgotten, 0)
+		want := named(0, 1, 2, 3)
+		want[20] = "imported"
+		check(t, "names", names(t, state), want)
+	})
+}
+
 // TestCancelled: what was answered before the end of the context is kept.
 func TestCancelled(t *testing.T) {
 	for _, bulk := range []int{0, 50} {

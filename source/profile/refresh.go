@@ -380,6 +380,22 @@ func (r *refresher) drop() error {
 	return nil
 }
 
+// forget forgets accounts that were wanted once, and are no more.
+func (r *refresher) forget(now time.Time) {
+	for _, key := range r.store.Keys() {
+		m, _, _ := r.store.Meta(key)
+		if m.Asked == 0 || now.UnixMilli()-m.Asked < forgotten.Milliseconds() {
+			continue
+		}
+		if address, err := site.ParseAddress(key); err == nil {
+			if _, wanted := r.o.Wanted[address]; !wanted {
+				r.store.Forget(key)
+				r.report.Forgotten++
+			}
+		}
+	}
+}
+
 // count completes the report.
 func (r *refresher) count() {
 	for range r.store.All() {

@@ -50,6 +50,7 @@ type Store[Meta any] struct {
 	entries map[string]entry[Meta]
 	end     int64        // of the journal, with what is pending
 	pending bytes.Buffer // lines for the journal
+	forgot  bool         // an entry since the table was written
 	failed  error        // of Flush: the journal may end within a line, so nothing may follow
 }
 
@@ -104,7 +105,7 @@ func Read[Meta any](folder string) (*Store[Meta], error) {
 // load reads the index. The journal is opened first: if a table replaces both in between, that table
 // has what is in the journal.
 func (s *Store[Meta]) load(journalMode int) (err error) {
-	s.entries, s.end = map[string]entry[Meta]{}, 0
+	s.entries, s.end, s.forgot = map[string]entry[Meta]{}, 0, false
 	if s.journal, err = openExisting(filepath.Join(s.folder, journalName), journalMode); err != nil {
 		return err
 	}
@@ -235,8 +236,11 @@ func (s *Store[Meta]) PutMeta(key string, meta Meta) error {
 	return s.Put(key, meta, body)
 }
 
-// Forget removes an entry. It comes back unless Compact writes a table, which it does if there is a journal.
-func (s *Store[Meta]) Forget(key string) { delete(s.entries, key) }
+// Forget removes an entry. It comes back unless Compact follows.
+func (s *Store[Meta]) Forget(key string) {
+	delete(s.entries, key)
+	s.forgot = true
+}
 
 // Flush writes what was put into the journal. It outlives the process, but perhaps not the machine.
 // After an error it only returns that.
@@ -254,8 +258,8 @@ func (s *Store[Meta]) Flush() error {
 
 // Compact makes one table of table and journal, and waits until it is on disk.
 func (s *Store[Meta]) Compact() error {
-	if s.end == 0 {
-		return nil // the journal is empty
+	if s.end == 0 && !s.forgot {
+		return nil // the table has it all
 	}
 	path := filepath.Join(s.folder, tableName)
 	if err := s.writeTable(path + ".new"); err != nil {
