@@ -87,7 +87,7 @@ func (r *Report) String() string {
 		}
 		switch c.Supply {
 		case SupplyEqual:
-			fmt.Fprintf(&b, "; %d tokens, as many as the registry says", c.Tokens)
+			fmt.Fprintf(&b, "; tokens: %d, as the registry says", c.Tokens)
 		case SupplyUnknown:
 			fmt.Fprintf(&b, "; not checked that the registry has %d tokens, as no node has its state at that block", c.Tokens)
 		}
