@@ -18,8 +18,8 @@ import (
 // TestHostileRecords: whatever JSON a worker sends, the state can be read again, and so can a snapshot of it.
 func TestHostileRecords(t *testing.T) {
 	hostile := []string{"1e999", "-0", `"\u0000"`, `"\u2028\n"`, `{"a":1,"a":2}`, "1e99999999999999999", "00", "+1", ".5", "nul", "NaN", "1 2",
-		"\"\x00\"", "\"\n\"", "\"\x01\"", `"\x"`, `"\ud800"`, "[1,]", `{"a":1,}`, "\xff", strings.Repeat("9", 500_000)}
-	for _, levels := range []int{1, 50, 98, 99, 100, 9_990, 9_994, 9_995, 9_996, 9_997, 9_998, 9_999, 10_000, 10_001, 300_000} {
+		"\"\x00\"", "\"\n\"", "\"\x01\"", `"\x"`, `"\ud800"`, "[1,]", `{"a":1,}`, "\xff", strings.Repeat("9", 50_000)}
+	for _, levels := range []int{1, 98, 99, 100, 9_994, 9_995, 9_996, 9_997, 9_998, 9_999, 100_000} {
 		for _, brackets := range []string{`{"a":,}`, `[,]`} {
 			opening, closing, _ := strings.Cut(brackets, ",")
 			hostile = append(hostile, strings.Repeat(opening, levels)+"1"+strings.Repeat(closing, levels))

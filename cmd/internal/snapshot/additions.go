@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"slices"
 
@@ -37,20 +36,6 @@ type tables struct {
 	BadgeEvents []string          `placeholder:"ID" help:"Events of the badges, in the order of the answers."`
 	BadgeBudget source.Budget     `default:"2000" placeholder:"N|DURATION" help:"How many requests, or how much time, a run may spend on badges where the API does not list the holders of an event (default ${default})."`
 	Table       map[string]string `placeholder:"NAME=FILE" help:"Take a table from a file, as .ndjson, .ndjson.gz or .ndjson.zst: recommended=FILE, for example."`
-}
-
-// A serviceURL is the URL of a service, or empty.
-type serviceURL string
-
-// UnmarshalText refuses what no service can have, before nodes are asked for hours. Its error has no
-// URL: it may contain a key.
-func (s *serviceURL) UnmarshalText(text []byte) error {
-	u, err := url.Parse(string(text))
-	if len(text) > 0 && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "") {
-		return errors.New("the URL must be like https://HOST or https://HOST/PATH")
-	}
-	*s = serviceURL(text)
-	return nil
 }
 
 func (t *tables) validate(state string) error {
