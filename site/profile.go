@@ -125,6 +125,10 @@ func shortened(name string) string {
 	return strings.ToValidUTF8(name[:most], "") + "…"
 }
 
+// mostNested is how deep the objects of a profile nest at most. JSON decoders have limits of their own,
+// so an object at such a limit could not be read where it is a part of another one.
+const mostNested = 100
+
 // canonicalObject rewrites a JSON object with sorted keys and without white space; null and nothing
 // become {}. Numbers keep their digits.
 func canonicalObject(raw json.RawMessage) (json.RawMessage, error) {
@@ -139,7 +143,29 @@ func canonicalObject(raw json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bad JSON: %w", err)
 	}
+	if nestsDeeper(entries, mostNested) {
+		return nil, fmt.Errorf("nested more than %d deep", mostNested)
+	}
 	return encodeValue(entries)
+}
+
+// nestsDeeper reports whether a decoded value has more than levels of objects and arrays.
+func nestsDeeper(value any, levels int) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, member := range value {
+			if levels == 0 || nestsDeeper(member, levels-1) {
+				return true
+			}
+		}
+	case []any:
+		for _, element := range value {
+			if levels == 0 || nestsDeeper(element, levels-1) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func decodeEntries(object []byte) (entries map[string]any, err error) {

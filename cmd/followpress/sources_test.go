@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -13,7 +14,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures/history"
@@ -190,5 +193,57 @@ func fromTheChainsToAnAnswer(t *testing.T, played *history.History, rpc []string
 	}
 	if found < 50 {
 		t.Errorf("requests: got %d with the status 200, want 50 at least", found)
+	}
+}
+
+// TestKilledRuns: a run with profiles and badges that is killed at any moment goes on where it was, and
+// there is always a whole snapshot or none.
+func TestKilledRuns(t *testing.T) {
+	t.Setenv("FOLLOWPRESS_NO_SYNC", "1")
+	dir := t.TempDir()
+	played := history.Random(3, history.Options{Chains: history.Production(), Transactions: 300})
+	var rpc []string
+	for _, c := range played.Chains {
+		rpc = append(rpc, fmt.Sprintf("%d=%s", c.ID, meanrpc.Start(t, c.ID, slices.Values(played.Blocks)).URL))
+	}
+	ens := &upstreams.ENS{MaxBulk: 20, Profiles: map[string]string{}}
+	ens.Fault = func(int, http.ResponseWriter, *http.Request) bool {
+		time.Sleep(20 * time.Millisecond)
+		return false
+	}
+	poap := &upstreams.POAP{Bulk: true, Events: map[string]string{"177709": upstreams.Event("177709")}}
+	for i, l := range played.Truth().Lists {
+		owner := fmt.Sprintf("0x%x", l.Owner)
+		ens.Set(owner, upstreams.Profile(owner, fmt.Sprintf("name%s.eth", owner[2:6]), int64(i)))
+		poap.Give("177709", upstreams.Token{ID: strconv.Itoa(i), Owner: owner})
+	}
+	ensURL, poapURL := served(t, ens), served(t, poap)
+	args := func(name string) []string {
+		return []string{"snapshot", "chain", "--state", filepath.Join(dir, name+"-state"), "--out", filepath.Join(dir, name), "--rpc", strings.Join(rpc, ";"),
+			"--max-range", "1000000", "--profiles", ensURL, "--badges", poapURL, "--badge-events", "177709"}
+	}
+	begun := time.Now()
+	done(t, args("whole")...)
+	usual, want, asked := time.Since(begun), files(t, filepath.Join(dir, "whole")), len(ens.Asked())
+
+	random := rand.New(rand.NewPCG(20261122, 13))
+	rounds := servers.Rounds(6, 50)
+	for range rounds {
+		command := process.Self(t, nil, args("killed")...)
+		command.Args[0] = "followpress"
+		run := process.Start(t, command)
+		time.Sleep(time.Duration(random.Int64N(int64(usual))))
+		run.Signal(syscall.SIGKILL)
+		run.Wait()
+		if _, err := os.Stat(filepath.Join(dir, "killed")); err == nil && !maps.EqualFunc(files(t, filepath.Join(dir, "killed")), want, bytes.Equal) {
+			t.Fatal("a killed run left another snapshot than a whole one")
+		}
+	}
+	done(t, args("killed")...)
+	if !maps.EqualFunc(files(t, filepath.Join(dir, "killed")), want, bytes.Equal) {
+		t.Error("after killed runs: got another snapshot than without")
+	}
+	if again := len(ens.Asked()) - 2*asked; again > rounds*2 {
+		t.Errorf("profiles: got %d requests more than without kills, want two a kill at most", again)
 	}
 }

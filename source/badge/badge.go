@@ -52,7 +52,7 @@ type Progress interface {
 }
 
 // ErrKey says that the API refuses the key.
-var ErrKey = errors.New("the API refuses the key: check it; a new one may take a day to work")
+var ErrKey = errors.New("the API refuses the key")
 
 // ErrBusy says that another run works on the badges of the same state.
 var ErrBusy = store.ErrBusy

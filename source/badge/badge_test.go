@@ -164,6 +164,22 @@ func TestByAccount(t *testing.T) {
 	})
 }
 
+// TestClockGoesBack: what a run has asked whose clock was ahead is asked again in its turn.
+func TestClockGoesBack(t *testing.T) {
+	p, state := api(4, false), t.TempDir()
+	synctest.Test(t, func(t *testing.T) { // each bubble begins in the year 2000
+		time.Sleep(20 * 365 * 24 * time.Hour)
+		refresh(t, state, p, badge.Options{Wanted: wanted(4)})
+	})
+	synctest.Test(t, func(t *testing.T) {
+		p.Take("10", address(0).String())
+		for range 2 {
+			refresh(t, state, p, badge.Options{Wanted: wanted(8), Budget: source.Budget{Requests: 4 + 8}})
+		}
+		check(t, "badges", slices.Contains(badges(t, state), "10 1000 0"), false)
+	})
+}
+
 // TestOnly404MeansNo: whatever else the API answers leaves a badge where it is.
 func TestOnly404MeansNo(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -298,9 +298,13 @@ type question struct {
 // accounts; then what was asked the longest time ago.
 func (r *refresher) askAccounts(ctx context.Context, events []*EventReport) error {
 	var all []question
+	now := time.Now().UnixMilli()
 	for _, e := range events {
 		for address, lists := range r.o.Wanted {
 			m, _, _ := r.store.Meta(badgeKey(e.ID, address))
+			if m.Asked > now { // by a run whose clock was wrong: else it would be the last one for long
+				m.Asked = 0
+			}
 			all = append(all, question{e, address, lists, m.Asked})
 			e.Left++
 		}

@@ -76,7 +76,7 @@ func (r *Report) String() string {
 		if c.To >= c.From {
 			fmt.Fprintf(&b, "read blocks %d to %d", c.From, c.To)
 		} else {
-			b.WriteString("no new blocks")
+			b.WriteString("read no blocks")
 		}
 		fmt.Fprintf(&b, ", %d new events of %d", c.Events, c.Stored)
 		if c.AsOf != "" {
@@ -87,14 +87,17 @@ func (r *Report) String() string {
 		}
 		switch c.Supply {
 		case SupplyEqual:
-			fmt.Fprintf(&b, "; the registry has as many tokens, %d", c.Tokens)
+			fmt.Fprintf(&b, "; tokens: %d, as the registry says", c.Tokens)
 		case SupplyUnknown:
 			fmt.Fprintf(&b, "; not checked that the registry has %d tokens, as no node has its state at that block", c.Tokens)
 		}
 		b.WriteByte('\n')
 		for _, cost := range c.Cost {
-			fmt.Fprintf(&b, "  %s: %d requests with %d calls, %.1f MB received, %d tried again, %d of them beyond a rate\n",
-				cost.Host, cost.Requests, sum(cost.Calls), float64(cost.Received)/1e6, cost.Retries, cost.Limited)
+			fmt.Fprintf(&b, "  %s: %d requests with %d calls, %.1f MB received", cost.Host, cost.Requests, sum(cost.Calls), float64(cost.Received)/1e6)
+			if cost.Retries > 0 {
+				fmt.Fprintf(&b, ", %d tried again, %d of them because of a rate limit", cost.Retries, cost.Limited)
+			}
+			b.WriteByte('\n')
 		}
 	}
 	return b.String()

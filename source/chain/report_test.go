@@ -17,9 +17,9 @@ func TestReport(t *testing.T) {
 		},
 		{Chain: 10, Name: "OP Mainnet", From: 50, To: 49, Undone: &Undone{Blocks: 3, Events: 1}},
 	}}
-	want := `Base (8453): read blocks 100 to 199, 7 new events of 20, as of 2026-11-22T03:00:00Z; the registry has as many tokens, 3
-  node.example: 5 requests with 5 calls, 2.5 MB received, 2 tried again, 1 of them beyond a rate
-OP Mainnet (10): no new blocks, 0 new events of 0; forgot 3 blocks with 1 events, which may no longer be part of the chain
+	want := `Base (8453): read blocks 100 to 199, 7 new events of 20, as of 2026-11-22T03:00:00Z; tokens: 3, as the registry says
+  node.example: 5 requests with 5 calls, 2.5 MB received, 2 tried again, 1 of them because of a rate limit
+OP Mainnet (10): read no blocks, 0 new events of 0; forgot 3 blocks with 1 events, which may no longer be part of the chain
 `
 	if got := r.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)

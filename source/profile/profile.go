@@ -60,6 +60,9 @@ const (
 	apart = 24 * time.Hour
 )
 
+// forgotten is how long nobody must have wanted an account's profile before it is no longer kept.
+const forgotten = 90 * 24 * time.Hour
+
 // Known profiles of which so many were asked for, and most were said to be gone, are not dropped:
 // then the worker has a fault.
 const doubtFrom = 20
@@ -72,11 +75,26 @@ type meta struct {
 	Error string `json:"error,omitempty"` // of the last time
 }
 
+// until is the meta without times after now, which a run noted whose clock was wrong: the account was
+// asked about as long ago as can be, its profile is as old, and was missed just now.
+func (m meta) until(now time.Time) meta {
+	latest := now.UnixMilli()
+	if m.Asked > latest {
+		m.Asked = 1
+	}
+	if m.Fresh > latest {
+		m.Fresh = 1
+	}
+	m.Gone = min(m.Gone, latest)
+	return m
+}
+
 func folder(state string) string { return filepath.Join(state, "profiles") }
 
 // Refresh asks for profiles within the budget and keeps the answers. What the worker fails to answer
 // stays as it is, and is no error: the report has it. A profile that is gone is dropped if the worker
-// says so twice, at least a day apart. An error means that the state cannot be read or written, that
+// says so twice, at least a day apart. What was last asked 90 days ago, because nobody wants it, is
+// forgotten. An error means that the state cannot be read or written, that
 // the options are wrong, or that ctx ended; what was answered before is kept then too. It wraps
 // ErrBusy if another run works on the same state.
 func Refresh(ctx context.Context, o Options) (_ *Report, err error) {
@@ -100,7 +118,9 @@ func Refresh(ctx context.Context, o Options) (_ *Report, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("profiles: %w", err)
 	}
-	if err := errors.Join(r.drop(), kept.Compact()); err != nil {
+	err = r.drop()
+	r.forget(time.Now())
+	if err := errors.Join(err, kept.Compact()); err != nil {
 		return nil, fmt.Errorf("profiles: %w", err)
 	}
 	r.count()
@@ -119,7 +139,8 @@ func order(wanted map[site.Address]uint32, kept *store.Store[meta], now time.Tim
 	var all []account
 	for address, lists := range wanted {
 		m, hasBody, _ := kept.Meta(address.String())
-		if now.UnixMilli()-m.Asked < settled.Milliseconds() {
+		m = m.until(now)
+		if m.Asked > 0 && now.UnixMilli()-m.Asked < settled.Milliseconds() {
 			continue
 		}
 		all = append(all, account{address, lists, hasBody || m.Asked > 0, cmp.Or(m.Asked, m.Fresh)})
@@ -182,6 +203,7 @@ func read(kept *store.Store[meta], key string) (p source.Profile, err error) {
 // they are fresher than those that are there. It returns how many it has kept. A profile that was
 // dropped since does not come back.
 func Import(state string, accounts iter.Seq2[snapshot.Account, error]) (n int, err error) {
+	now := time.Now()
 	kept, err := store.Open[meta](folder(state))
 	if err != nil {
 		return 0, fmt.Errorf("profiles: %w", err)
@@ -196,6 +218,8 @@ func Import(state string, accounts iter.Seq2[snapshot.Account, error]) (n int, e
 		}
 		key := a.Address.String()
 		m, hasBody, _ := kept.Meta(key)
+		m = m.until(now)
+		a.ENS.Fresh = min(a.ENS.Fresh, now.UnixMilli())
 		dropped := !hasBody && m.Gone > 0 && m.Asked-m.Gone >= apart.Milliseconds() && m.Asked >= a.ENS.Fresh
 		if dropped || hasBody && a.ENS.Fresh <= m.Fresh {
 			continue

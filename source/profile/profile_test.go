@@ -430,6 +430,88 @@ func TestFreshness(t *testing.T) {
 	})
 }
 
+// TestClockGoesBack: what a run has noted whose clock was years ahead does not hold up later ones.
+func TestClockGoesBack(t *testing.T) {
+	w, state := worker(4), t.TempDir()
+	wanted := wanted(4)
+	synctest.Test(t, func(t *testing.T) { // each bubble begins in the year 2000
+		time.Sleep(20 * 365 * 24 * time.Hour)
+		imported(t, state, account(3, "three", time.Now().UnixMilli()))
+		w.Set(address(0).String(), profileOf(0, time.Now().UnixMilli()))
+		refresh(t, state, w, profile.Options{Wanted: wanted})
+		w.Set(address(2).String(), "")
+		time.Sleep(time.Hour)
+		refresh(t, state, w, profile.Options{Wanted: wanted})
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w.Set(address(0).String(), upstreams.Profile(address(0).String(), "new.eth", time.Now().UnixMilli()))
+		w.Set(address(3).String(), profileOf(3, time.Now().UnixMilli()))
+		r := refresh(t, state, w, profile.Options{Wanted: wanted})
+		check(t, "asked about, absent", []int{r.Asked, r.Absent}, []int{4, 1})
+		check(t, "names", names(t, state), map[int]string{0: "new.eth", 1: "1.eth", 2: "2.eth", 3: "3.eth"})
+		time.Sleep(24 * time.Hour)
+		check(t, "dropped a day later", refresh(t, state, w, profile.Options{Wanted: wanted}).Dropped, 1)
+		imported(t, state, account(1, "future", time.Now().UnixMilli()*1000)) // in microseconds
+		check(t, "imported", names(t, state)[1], "future")
+		time.Sleep(time.Hour)
+		w.Set(address(1).String(), profileOf(1, time.Now().UnixMilli()))
+		refresh(t, state, w, profile.Options{Wanted: wanted})
+		check(t, "asked about since", names(t, state)[1], "1.eth")
+	})
+}
+
+// TestSmallBudget: each run has the answers to all requests of its budget, of which the first one finds out
+// that there are no bulk requests.
+func TestSmallBudget(t *testing.T) {
+	for requests := 1; requests <= 6; requests++ {
+		synctest.Test(t, func(t *testing.T) {
+			w, state := worker(30), t.TempDir()
+			w.MaxBulk = 0
+			slow := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				w.ServeHTTP(rw, r)
+				select {
+				case <-time.After(time.Second):
+				case <-r.Context().Done():
+					panic(http.ErrAbortHandler)
+				}
+			})
+			found := 0
+			for range 3 {
+				r := refresh(t, state, slow, profile.Options{Wanted: wanted(30), Budget: source.Budget{Requests: requests}})
+				found += r.Found
+				time.Sleep(time.Hour)
+			}
+			check(t, fmt.Sprint("found by 3 runs of ", requests), found, 3*(requests-1))
+		})
+	}
+}
+
+// TestForgotten: what nobody wants any more is forgotten in time, and what is wanted never.
+func TestForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, state := worker(10), t.TempDir()
+		w.Set(address(9).String(), "")
+		imported(t, state, account(20, "imported", 1))
+		refresh(t, state, w, profile.Options{Wanted: wanted(10)})
+		time.Sleep(60 * 24 * time.Hour)
+		imported(t, state, account(5, "newer", time.Now().UnixMilli()))
+		r := refresh(t, state, w, profile.Options{Wanted: wanted(4)})
+		check(t, "forgotten after 60 days", r.Forgotten, 0)
+		time.Sleep(31 * 24 * time.Hour)
+		w.Fault = func(_ int, rw http.ResponseWriter, _ *http.Request) bool {
+			rw.WriteHeader(http.StatusForbidden)
+			return true
+		}
+		r = refresh(t, state, w, profile.Options{Wanted: wanted(4)})
+		check(t, "forgotten after 91 days", []int{r.Forgotten, r.Known}, []int{6, 5})
+		time.Sleep(365 * 24 * time.Hour)
+		check(t, "forgotten without an answer", refresh(t, state, w, profile.Options{Wanted: wanted(4)}).Forgotten, 0)
+		want := named(0, 1, 2, 3)
+		want[20] = "imported"
+		check(t, "names", names(t, state), want)
+	})
+}
+
 // TestCancelled: what was answered before the end of the context is kept.
 func TestCancelled(t *testing.T) {
 	for _, bulk := range []int{0, 50} {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	json "github.com/goccy/go-json"
@@ -183,6 +184,7 @@ func (r *refresher) askSingles(ctx context.Context) error {
 		return ok
 	}
 	r.failures = 0
+	var spent atomic.Bool
 	group, ctx := errgroup.WithContext(ctx)
 	for range singlesAtOnce {
 		group.Go(func() error {
@@ -192,13 +194,21 @@ func (r *refresher) askSingles(ctx context.Context) error {
 					return nil
 				}
 				entry, err := single(ctx, lane, address)
-				if err := r.took(address, entry, err); err != nil {
+				err = r.took(address, entry, err)
+				if errors.Is(err, ask.ErrSpent) {
+					spent.Store(true)
+					return nil // an error would cancel requests that the budget has paid for
+				}
+				if err != nil {
 					return err
 				}
 			}
 		})
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil || !spent.Load() {
+		return err
+	}
+	return ask.ErrSpent
 }
 
 func (r *refresher) next() (address site.Address, ok bool) {
@@ -295,6 +305,7 @@ func (r *refresher) found(address site.Address, p site.Profile, now time.Time) e
 	p.Fresh = min(p.Fresh, now.UnixMilli()) // nothing is fresher than now, so a wrong clock does not win for ever
 	key := address.String()
 	old, known, _ := r.store.Meta(key)
+	old = old.until(now)
 	r.answered(known)
 	r.report.Found++
 	m := meta{Asked: now.UnixMilli(), Fresh: p.Fresh}
@@ -309,6 +320,7 @@ func (r *refresher) found(address site.Address, p site.Profile, now time.Time) e
 func (r *refresher) absent(address site.Address, now time.Time) error {
 	key := address.String()
 	m, known, _ := r.store.Meta(key)
+	m = m.until(now)
 	r.answered(known)
 	r.report.Absent++
 	m.Asked, m.Error = now.UnixMilli(), ""
@@ -366,6 +378,22 @@ func (r *refresher) drop() error {
 	}
 	r.report.Dropped = len(r.gone)
 	return nil
+}
+
+// forget forgets accounts that were wanted once, and are no more.
+func (r *refresher) forget(now time.Time) {
+	for _, key := range r.store.Keys() {
+		m, _, _ := r.store.Meta(key)
+		if m.Asked == 0 || now.UnixMilli()-m.Asked < forgotten.Milliseconds() {
+			continue
+		}
+		if address, err := site.ParseAddress(key); err == nil {
+			if _, wanted := r.o.Wanted[address]; !wanted {
+				r.store.Forget(key)
+				r.report.Forgotten++
+			}
+		}
+	}
 }
 
 // count completes the report.

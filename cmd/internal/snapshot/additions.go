@@ -24,14 +24,14 @@ const badgeKey = "FOLLOWPRESS_BADGE_API_KEY"
 
 // profiles are the flags about profiles.
 type profiles struct {
-	Profiles      string        `placeholder:"URL" help:"Ask this ENS worker for the profiles of accounts."`
+	Profiles      serviceURL    `placeholder:"URL" help:"Ask this ENS worker for the profiles of accounts."`
 	ProfileBudget source.Budget `default:"2000" placeholder:"N|DURATION" help:"How many requests, or how much time, a run may spend on profiles (default ${default}). Accounts without an answer come first, then those asked longest ago."`
 	ProfilesFrom  string        `placeholder:"DIR" help:"Take over the profiles of an earlier snapshot."`
 }
 
 // tables are the flags about badges and other tables.
 type tables struct {
-	Badges      string            `placeholder:"URL" help:"Ask this POAP-like API who holds badges. $FOLLOWPRESS_BADGE_API_KEY is its key."`
+	Badges      serviceURL        `placeholder:"URL" help:"Ask this POAP-like API who holds badges. $FOLLOWPRESS_BADGE_API_KEY is its key."`
 	BadgeEvents []string          `placeholder:"ID" help:"Events of the badges, in the order of the answers."`
 	BadgeBudget source.Budget     `default:"2000" placeholder:"N|DURATION" help:"How many requests, or how much time, a run may spend on badges where the API does not list the holders of an event (default ${default})."`
 	Table       map[string]string `placeholder:"NAME=FILE" help:"Take a table from a file, as .ndjson, .ndjson.gz or .ndjson.zst: recommended=FILE, for example."`
@@ -121,7 +121,7 @@ func (r *run) accounts(ctx context.Context, w *snapshot.Writer, g *source.Graph,
 	}
 	if p.Profiles != "" {
 		report, err := profile.Refresh(ctx, profile.Options{
-			State: state, URL: p.Profiles, Wanted: g.Held, Budget: p.ProfileBudget, Progress: r.progress,
+			State: state, URL: string(p.Profiles), Wanted: g.Held, Budget: p.ProfileBudget, Progress: r.progress,
 		})
 		if err != nil {
 			return fmt.Errorf("--profiles: %w", err)
@@ -142,7 +142,7 @@ func (r *run) badges(ctx context.Context, w *snapshot.Writer, g *source.Graph, t
 		return nil
 	}
 	report, err := badge.Refresh(ctx, badge.Options{
-		State: state, URL: t.Badges, Key: os.Getenv(badgeKey), Events: t.BadgeEvents, Wanted: g.Held, Budget: t.BadgeBudget, Progress: r.progress,
+		State: state, URL: string(t.Badges), Key: os.Getenv(badgeKey), Events: t.BadgeEvents, Wanted: g.Held, Budget: t.BadgeBudget, Progress: r.progress,
 	})
 	if errors.Is(err, badge.ErrKey) {
 		return fmt.Errorf("--badges: %w: check %s; a new key takes up to a day to work", err, badgeKey)

@@ -50,6 +50,8 @@ type Store[Meta any] struct {
 	entries map[string]entry[Meta]
 	end     int64        // of the journal, with what is pending
 	pending bytes.Buffer // lines for the journal
+	forgot  bool         // an entry since the table was written
+	failed  error        // of Flush: the journal may end within a line, so nothing may follow
 }
 
 type entry[Meta any] struct {
@@ -103,7 +105,7 @@ func Read[Meta any](folder string) (*Store[Meta], error) {
 // load reads the index. The journal is opened first: if a table replaces both in between, that table
 // has what is in the journal.
 func (s *Store[Meta]) load(journalMode int) (err error) {
-	s.entries, s.end = map[string]entry[Meta]{}, 0
+	s.entries, s.end, s.forgot = map[string]entry[Meta]{}, 0, false
 	if s.journal, err = openExisting(filepath.Join(s.folder, journalName), journalMode); err != nil {
 		return err
 	}
@@ -234,23 +236,30 @@ func (s *Store[Meta]) PutMeta(key string, meta Meta) error {
 	return s.Put(key, meta, body)
 }
 
+// Forget removes an entry. It comes back unless Compact follows.
+func (s *Store[Meta]) Forget(key string) {
+	delete(s.entries, key)
+	s.forgot = true
+}
+
 // Flush writes what was put into the journal. It outlives the process, but perhaps not the machine.
+// After an error it only returns that.
 func (s *Store[Meta]) Flush() error {
-	if s.pending.Len() == 0 {
-		return nil
+	if s.failed != nil || s.pending.Len() == 0 {
+		return s.failed
 	}
 	if s.journal == nil {
 		return errors.New("the store is only read")
 	}
-	_, err := s.journal.WriteAt(s.pending.Bytes(), s.end-int64(s.pending.Len()))
+	_, s.failed = s.journal.WriteAt(s.pending.Bytes(), s.end-int64(s.pending.Len()))
 	s.pending.Reset()
-	return err
+	return s.failed
 }
 
 // Compact makes one table of table and journal, and waits until it is on disk.
 func (s *Store[Meta]) Compact() error {
-	if s.end == 0 {
-		return nil // the journal is empty
+	if s.end == 0 && !s.forgot {
+		return nil // the table has it all
 	}
 	path := filepath.Join(s.folder, tableName)
 	if err := s.writeTable(path + ".new"); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -173,6 +174,68 @@ func TestCutJournal(t *testing.T) {
 		}
 		closed(t, s)
 	}
+}
+
+// TestDiskFull: after a write that failed, no entry counts as flushed that the next run would not find.
+func TestDiskFull(t *testing.T) {
+	folder := t.TempDir()
+	s := open(t, folder)
+	put := func(key string) error {
+		return errors.Join(s.Put(key, meta{1}, json.RawMessage(`"`+strings.Repeat("x", 500)+`"`)), s.Flush())
+	}
+	if err := put("a"); err != nil {
+		t.Fatal(err)
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 700, Max: limit.Max}); err != nil {
+		t.Fatal(err)
+	}
+	full := put("b")
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if full == nil {
+		t.Fatal("a full disk: got no error, want one")
+	}
+	if err := put("c"); err == nil {
+		t.Error("after it: got no error, want the same")
+	}
+	if err := s.Compact(); err == nil {
+		t.Error("compact: got no error, want the same")
+	}
+	if err := s.Close(); err == nil {
+		t.Error("close: got no error, want the same")
+	}
+	s = open(t, folder)
+	if got := s.Keys(); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("entries: got %v, want a", got)
+	}
+	closed(t, s)
+}
+
+func TestForget(t *testing.T) {
+	folder := t.TempDir()
+	s := open(t, folder)
+	for _, key := range []string{"a", "b"} {
+		if err := s.Put(key, meta{1}, json.RawMessage(`{}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Forget("a")
+	if err := s.Compact(); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, s)
+	s = open(t, folder)
+	if got := s.Keys(); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("entries: got %v, want b", got)
+	}
+	closed(t, s)
 }
 
 func TestDamagedTable(t *testing.T) {
