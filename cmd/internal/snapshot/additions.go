@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"slices"
 
@@ -37,12 +36,6 @@ type tables struct {
 	Table       map[string]string `placeholder:"NAME=FILE" help:"Take a table from a file, as .ndjson, .ndjson.gz or .ndjson.zst: recommended=FILE, for example."`
 }
 
-// isURL reports whether a text is a URL of HTTP, or nothing.
-func isURL(text string) bool {
-	u, err := url.Parse(text)
-	return text == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
-}
-
 // check finds out before the work whether profiles can be taken over.
 func (p *profiles) check() error {
 	if p.ProfilesFrom == "" {
@@ -60,9 +53,6 @@ func (p *profiles) check() error {
 }
 
 func (t *tables) validate(p *profiles, state string) error {
-	if !isURL(p.Profiles) || !isURL(t.Badges) { // which may have a key
-		return errors.New("--profiles and --badges must be like https://HOST or https://HOST/PATH")
-	}
 	if (t.Badges == "") != (len(t.BadgeEvents) == 0) {
 		return errors.New("--badges and --badge-events belong together: name both or none")
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -93,7 +94,7 @@ func parseRPC(flags []string) (map[uint64][]string, error) {
 		}
 		for text := range strings.SplitSeq(list, ",") {
 			text = strings.TrimSpace(text)
-			if text == "" || !isURL(text) {
+			if u, err := url.Parse(text); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 				return nil, fmt.Errorf("--rpc: chain %d: a URL must be like https://HOST/KEY", chain)
 			}
 			urls[chain] = append(urls[chain], text)
