@@ -60,7 +60,7 @@ func (s *State) Events() source.Events {
 			top, err := s.complete(c)
 			more := false
 			if err == nil {
-				more, err = read(s.folder(c), c, top.Size, func(e source.Event) bool { return yield(e, nil) })
+				more, err = read(s.folder(c), c, top, func(e source.Event) bool { return yield(e, nil) })
 			}
 			if err != nil {
 				yield(source.Event{}, err)
