@@ -64,6 +64,7 @@ type store struct {
 	contracts []site.Address
 	numbers   map[site.Address]int // of contracts
 	noSync    bool
+	held      func() error // an error if the folder is not the run's any more; nil if that is not checked
 
 	check   checkpoint
 	file    *os.File // logs
@@ -309,6 +310,11 @@ func (s *store) save() (err error) {
 	text, err := json.MarshalIndent(s.check, "", " ")
 	if err != nil {
 		return err
+	}
+	if s.held != nil {
+		if err := s.held(); err != nil {
+			return err
+		}
 	}
 	name := checkpointOf(s.dir)
 	file, err := os.Create(name + ".new")
