@@ -59,7 +59,7 @@ func (c *Chain) attempt(ctx context.Context, n *node, again bool, question func(
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if k := kindOf(err); k != fatal && (k != refused || !n.breaks(err)) {
+	if k := kindOf(err); k != fatal && (k != refused && k != spent || !n.breaks(err)) {
 		n.outcome(begun, err, again)
 	}
 	return err

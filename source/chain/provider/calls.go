@@ -45,7 +45,7 @@ func (n *node) together(ctx context.Context, calls []call) (errs []error, err er
 	errs = make([]error, len(calls))
 	for i := range elements {
 		if elements[i].Error != nil {
-			errs[i] = n.name(classify(ctx, elements[i].Error))
+			errs[i] = n.name(classify(ctx, elements[i].Error, n.hide))
 		}
 	}
 	return errs, err
@@ -67,7 +67,7 @@ func (n *node) request(ctx context.Context, calls []call, do func(context.Contex
 	limited, cancel := context.WithTimeout(ctx, n.o.Timeout)
 	defer cancel()
 	if err := do(limited); err != nil {
-		return n.name(classify(ctx, err))
+		return n.name(classify(ctx, err, n.hide))
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (n *node) both(ctx context.Context, first, second call) error {
 			return err
 		}
 	}
-	if k := kindOf(err); ctx.Err() != nil || known || k == limited || k == refused {
+	if k := kindOf(err); ctx.Err() != nil || known || k == limited || k == refused || k == spent {
 		return err
 	}
 	// This may be what the node says to any batch.

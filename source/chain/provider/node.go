@@ -56,7 +56,7 @@ type node struct {
 
 func newNode(u *url.URL, name string, o *Options) (*node, error) {
 	n := &node{
-		host: name, origin: u.Host, hide: hiding(u), o: o, log: o.Log, slots: make(chan struct{}, o.Concurrency),
+		host: name, origin: originOf(u), hide: hiding(u), o: o, log: o.Log, slots: make(chan struct{}, o.Concurrency),
 		sizes: newSizes(o.MaxRange), waits: backoff.NewExponentialBackOff(), paced: time.Now(),
 		cost: Cost{Host: name, Calls: map[string]int64{}},
 	}
@@ -71,12 +71,22 @@ func newNode(u *url.URL, name string, o *Options) (*node, error) {
 		n.http = n.transport()
 		over = n.http
 	}
-	client, err := rpc.DialOptions(context.Background(), u.String(), rpc.WithHTTPClient(&http.Client{Transport: checked{over, o.MaxAnswer}}))
+	client, err := rpc.DialOptions(context.Background(), u.String(), rpc.WithHTTPClient(&http.Client{Transport: checked{over, o.MaxAnswer, n.hide}}))
 	if err != nil {
 		return nil, err
 	}
 	n.client = client
 	return n, nil
+}
+
+// originOf is the host of a URL, however it is written.
+func originOf(u *url.URL) string {
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // transport has connections that count bytes. It asks for gzip and HTTP/2, as Go's own does.
@@ -118,6 +128,7 @@ func (c *countedConn) Write(b []byte) (int, error) {
 type checked struct {
 	http.RoundTripper
 	most int64
+	hide *strings.Replacer
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -127,7 +138,7 @@ func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if answer.StatusCode/100 != 2 {
-		f := failedStatus(answer)
+		f := failedStatus(answer, c.hide)
 		return nil, errors.Join(f, answer.Body.Close())
 	}
 	answer.Body = &boundedBody{answer.Body, c.most}

@@ -162,11 +162,12 @@ func later(a, b time.Time) time.Time {
 }
 
 // breaks says that the node refuses everything. It is not asked any more, unless it has answered
-// before: then its refusal may pass. It reports whether it is broken.
+// before: then its refusal may pass, but not if its requests are used up. It reports whether it is
+// broken.
 func (n *node) breaks(err error) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.answered.IsZero() {
+	if !n.answered.IsZero() && kindOf(err) != spent {
 		return false
 	}
 	if n.broken == nil {

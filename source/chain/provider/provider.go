@@ -143,7 +143,7 @@ func (c *Chain) newNode(i int, text string, before []string) (*node, error) {
 	}
 	name, same := u.Host, 1
 	for _, other := range c.nodes {
-		if other.origin == u.Host {
+		if other.origin == originOf(u) {
 			same++
 			name = fmt.Sprintf("%s (%d)", u.Host, same)
 		}

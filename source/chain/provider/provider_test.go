@@ -43,7 +43,7 @@ func TestDial(t *testing.T) {
 		{"all good", []http.Handler{good(), good()}, Options{}, ""},
 		{"one away", []http.Handler{nil, good()}, Options{}, ""},
 		{"one refuses", []http.Handler{newNodeOf(blocks, failing(meanrpc.Trouble{Status: 401})), good()}, Options{}, ""},
-		{"all away", []http.Handler{nil, nil}, Options{}, "connection refused (tried for 2"},
+		{"all away", []http.Handler{nil, nil}, Options{}, "connection refused (tried for "},
 		{"all refuse", []http.Handler{newNodeOf(blocks, failing(meanrpc.Trouble{Status: 401, Body: "no access for secret-key"}))}, Options{},
 			"chain 8453: no node is left: 0.test: status 401: no access for [hidden] (check the URL and its key)"},
 		{"another chain", []http.Handler{good(), newNodeOf(blocks, meanrpc.Faults{ChainID: 10})}, Options{},
@@ -76,7 +76,9 @@ func TestDial(t *testing.T) {
 		_, err := Dial(t.Context(), chain, []string{text}, Options{})
 		checkError(t, text, err, "chain 8453")
 	}
-	_, err := Dial(t.Context(), chain, []string{"http://a/secret-1", "http://a/secret-2", "http://a/secret-1"}, Options{})
+	_, err := Dial(t.Context(), chain, []string{"https://a.test/1", "https://A.test/2", "https://a.test:443/3", "https://a.test./4"}, Options{Quorum: 2})
+	checkError(t, "one host", err, "has 1 hosts, of which 2 must agree")
+	_, err = Dial(t.Context(), chain, []string{"http://a/secret-1", "http://a/secret-2", "http://a/secret-1"}, Options{})
 	checkError(t, "twice", err, "a: the same URL is there twice")
 }
 
@@ -310,7 +312,7 @@ func TestRateLimits(t *testing.T) {
 		if _, _, err := collect(t.Context(), c, 1, 40_000); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begun); took > 3*time.Minute {
+		if took := time.Since(begun); took > 4*time.Minute {
 			t.Errorf("2,000 requests after a minute without answers took %s", took)
 		}
 	})
@@ -339,7 +341,14 @@ func TestPatience(t *testing.T) {
 		"tomorrow":      {meanrpc.Trouble{Status: 429, RetryAfter: "86400"}, "asks to wait 24h0m0s, longer than the patience of 3m0s", time.Second},
 		"hangs":         {meanrpc.Trouble{Hang: true}, "0.test: no answer in time (tried for", 5 * time.Minute},
 		"cut":           {meanrpc.Trouble{Cut: true}, "0.test: the answer is cut off", 3 * time.Minute},
-		"no more money": {meanrpc.Trouble{Status: 402}, "0.test: status 402:", 3 * time.Minute},
+		"no more money": {meanrpc.Trouble{Status: 402}, "0.test: status 402:", time.Second},
+		"no more money, in JSON": {
+			meanrpc.Trouble{Status: 402, Error: &meanrpc.RPCError{Code: -32005, Message: "daily request count exceeded, request rate limited"}},
+			"0.test: status 402, error -32005: daily request", time.Second,
+		},
+		"no more of today": {meanrpc.Trouble{Error: &meanrpc.RPCError{Code: -32003, Message: "daily request limit reached - upgrade your account"}},
+			"0.test: error -32003: daily request", time.Second},
+		"no more of this month": {meanrpc.Trouble{Status: 429, Body: "Monthly capacity limit exceeded. Upgrade your plan"}, "0.test: status 429: Monthly", time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			node := newNodeOf(blocks, meanrpc.Faults{})
@@ -457,10 +466,33 @@ func TestHiding(t *testing.T) {
 	}
 }
 
+// A quote does not end in the middle of a secret, whose first part would be left.
+func TestHidingBeforeTheEnd(t *testing.T) {
+	for pad := maxQuote - 40; pad < maxQuote; pad++ {
+		text := strings.Repeat(".", pad) + "secret-key"
+		for _, trouble := range []meanrpc.Trouble{{Status: 401, Body: text}, {Error: &meanrpc.RPCError{Code: -32600, Message: text}}} {
+			h, urls := reach(newNodeOf(nil, failing(trouble)))
+			_, err := Dial(t.Context(), chain, urls, Options{transport: h, Patience: time.Millisecond})
+			if err == nil || strings.Contains(err.Error(), "secre") {
+				t.Fatalf("got %v, want an error without any part of the key", err)
+			}
+		}
+	}
+}
+
+// A wait until a time is measured by the clock that says it.
+func TestRetryAfter(t *testing.T) {
+	theirs := time.Now().Add(-time.Hour)
+	h := http.Header{"Date": {theirs.UTC().Format(http.TimeFormat)}, "Retry-After": {theirs.Add(20 * time.Second).UTC().Format(http.TimeFormat)}}
+	if got := retryAfter(h); got != 20*time.Second {
+		t.Errorf("got %s, want 20s", got)
+	}
+}
+
 // Errors about rates are told from those about ranges, in the words of providers.
 func TestRateWords(t *testing.T) {
 	for _, trouble := range meanrpc.Troubles() {
-		if e := trouble.Error; e != nil && !isRateLimit(e.Code, e.Message) {
+		if e := trouble.Error; e != nil && failedCall(e.Code, e.Message).kind != limited {
 			t.Errorf("%d %s: want a rate limit", e.Code, e.Message)
 		}
 	}
@@ -473,7 +505,7 @@ func TestRateWords(t *testing.T) {
 			all = append(all, words.Results(1, 100_000, 500, 10_000))
 		}
 		for _, e := range all {
-			if isRateLimit(e.Code, e.Message) {
+			if failedCall(e.Code, e.Message).kind != asked {
 				t.Errorf("%s: %d %s: want a limit of ranges", words.Provider, e.Code, e.Message)
 			}
 		}
@@ -483,7 +515,7 @@ func TestRateWords(t *testing.T) {
 		"Request rate exceeded; see Retry-After": -32005, "Your app has exceeded its concurrent requests capacity": 429,
 		"max requests per second reached": -32000, "slow down": -32029,
 	} {
-		if !isRateLimit(code, text) {
+		if failedCall(code, text).kind != limited {
 			t.Errorf("%d %s: want a rate limit", code, text)
 		}
 	}
@@ -492,7 +524,7 @@ func TestRateWords(t *testing.T) {
 		"limited to 1024 blocks per request", "exceed maximum block range: 5000", "requested too many blocks from 1 to 9, maximum is set to 2048",
 		"execution timeout", "please limit the query to at most 1000 blocks",
 	} {
-		if isRateLimit(-32005, text) {
+		if failedCall(-32005, text).kind != asked {
 			t.Errorf("%s: want a limit of ranges", text)
 		}
 	}
@@ -501,7 +533,7 @@ func TestRateWords(t *testing.T) {
 // Errors about blocks that a node does not have are told from those about ranges.
 func TestBlockWords(t *testing.T) {
 	for text, code := range map[string]int{
-		"block range extends beyond current head block": -32000, "header not found": -32000, "One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found: unknown block": -32000,
+		"block range extends beyond current head block": -32000, "header not found": -32000, "One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found.": -32000,
 		"pruned history unavailable": 4444, "history has been pruned for this block": -32000, "toBlock is greater than latest block": -32602,
 	} {
 		if f := failedCall(code, text); f.kind != behind {
