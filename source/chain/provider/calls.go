@@ -242,3 +242,35 @@ func (n *node) check(ctx context.Context, want uint64) error {
 	n.chain = want
 	return nil
 }
+
+// follows is nil if the head is part of the chain that the node serves. The id of a chain does not
+// say that: a fork, or somebody's own chain, may have the same. Each node is asked once for a head.
+func (n *node) follows(ctx context.Context, head *Block) error {
+	if head == nil || n.hasHead(head.Hash) {
+		return nil
+	}
+	b, err := n.block(ctx, hexutil.EncodeUint64(head.Number))
+	if err != nil {
+		return err
+	}
+	if b.Number != head.Number {
+		return n.fails(passing, fmt.Errorf("asked for block %d, it answers block %d", head.Number, b.Number))
+	}
+	if b.Hash != head.Hash {
+		return n.fails(behind, fmt.Errorf("%w: its block %d is %s, and the head is %s", ErrDisagree, b.Number, b.Hash, head.Hash))
+	}
+	n.setHead(b.Hash)
+	return nil
+}
+
+func (n *node) hasHead(hash common.Hash) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.head == hash
+}
+
+func (n *node) setHead(hash common.Hash) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.head = hash
+}

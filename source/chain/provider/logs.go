@@ -326,6 +326,9 @@ func (s *slowness) tooLarge(n *node, err error) bool {
 
 // logs asks a node for the logs of a job, and for its last block.
 func (r *reading) logs(ctx context.Context, n *node, j *job) (Part, error) {
+	if err := n.follows(ctx, r.c.head.Load()); err != nil {
+		return Part{}, err
+	}
 	filter := map[string]any{"fromBlock": hexutil.Uint64(j.from), "toBlock": hexutil.Uint64(j.to), "address": r.addresses}
 	if len(r.topics) > 0 {
 		filter["topics"] = [][]common.Hash{r.topics}

@@ -292,6 +292,39 @@ func TestURLs(t *testing.T) {
 	})
 }
 
+// A node of another chain with the same id does not step in for one that fails.
+func TestNodeOfAnotherChain(t *testing.T) {
+	blocks := some(9, 3_000, 100)
+	for _, more := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			right, other := newNodeOf(blocks, meanrpc.Faults{}), newNodeOf(nil, meanrpc.Faults{OtherChain: true})
+			other.SetHead(3_000, 3_000, 3_000)
+			nodes := []http.Handler{right, other}
+			third := newNodeOf(blocks, meanrpc.Faults{})
+			if more {
+				nodes = append(nodes, third)
+			}
+			c, _ := dial(t, Options{MaxRange: 500, Patience: time.Minute}, nodes...)
+			if _, err := c.Head(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			right.Set(failing(meanrpc.Trouble{Status: 503}))
+			logs, parts, err := collect(t.Context(), c, 1, 3_000)
+			if more && err == nil {
+				checkLogs(t, logs, third, blocks, 1, 3_000)
+			} else if more || err == nil || parts > 0 {
+				t.Errorf("a third node: %v: got %d parts and error %v", more, parts, err)
+			}
+			if _, err := c.Times(t.Context(), map[uint64]common.Hash{5: {}}); (err == nil) != more {
+				t.Errorf("a third node: %v: times: got error %v", more, err)
+			}
+			if _, err := c.Block(t.Context(), 5); (err == nil) != more {
+				t.Errorf("a third node: %v: a block: got error %v", more, err)
+			}
+		})
+	}
+}
+
 // An error of done, or the end of the context, ends everything soon. Parts before an error are
 // delivered.
 func TestLogsEnd(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/rpc"
 	"golang.org/x/time/rate"
 )
@@ -35,8 +36,9 @@ type node struct {
 
 	mu     sync.Mutex
 	cost   Cost
-	chain  uint64 // what it said; 0 before it was asked
-	broken error  // why it is not asked any more
+	chain  uint64      // what it said; 0 before it was asked
+	head   common.Hash // the last head of which it said that it is part of its chain
+	broken error       // why it is not asked any more
 
 	batches bool // it has answered a batch
 	fewer   int  // the largest batch that it takes; 0 means that all were taken
