@@ -124,6 +124,22 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// Logs that a node leaves out beyond a limit, without an error, are asked for again.
+func TestSilentLimits(t *testing.T) {
+	blocks := some(4, 3_000, 1000)
+	for _, most := range []int{1_000, 5_000} {
+		synctest.Test(t, func(t *testing.T) {
+			node := newNodeOf(blocks, meanrpc.Faults{SilentCap: most})
+			c, _ := dial(t, Options{}, node)
+			logs, _, err := collect(t.Context(), c, 1, 3_000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkLogs(t, logs, node, blocks, 1, 3_000)
+		})
+	}
+}
+
 // A provider that fails now and then, in any way, costs time and nothing else.
 func TestTroubles(t *testing.T) {
 	blocks := some(3, 3_000, 100)
