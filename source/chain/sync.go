@@ -142,6 +142,9 @@ func (s *State) checkOptions(o *Options) error {
 	if !slices.Contains(finalities, o.Provider.Finality) {
 		return fmt.Errorf("--finality %s: want one of %q", o.Provider.Finality, finalities)
 	}
+	if o.Provider.Shares == nil {
+		o.Provider.Shares = new(provider.Shares)
+	}
 	if o.every == 0 {
 		o.every = commitEvery
 	}

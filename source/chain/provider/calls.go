@@ -10,6 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/goccy/go-json"
+	"golang.org/x/time/rate"
 )
 
 // batchAttempts is how often the first batch fails before single calls are tried.
@@ -55,8 +56,10 @@ func (n *node) together(ctx context.Context, calls []call) (errs []error, err er
 func (n *node) request(ctx context.Context, calls []call, do func(context.Context) error) error {
 	n.enters()
 	defer n.ends()
-	if err := sleep(ctx, n.limiter.Reserve().Delay()); err != nil {
-		return err
+	for _, pace := range []*rate.Limiter{n.limiter, n.share.limiter} {
+		if err := sleep(ctx, pace.Reserve().Delay()); err != nil {
+			return err
+		}
 	}
 	n.mu.Lock()
 	n.cost.Requests++

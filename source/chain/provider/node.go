@@ -27,8 +27,8 @@ type node struct {
 	http    *http.Transport
 	hide    *strings.Replacer
 	o       *Options
-	slots   chan struct{}
-	limiter *rate.Limiter
+	share   *share
+	limiter *rate.Limiter // the pace of this node, which is not faster than that of its share
 	sizes   *sizes
 	log     *slog.Logger
 
@@ -58,7 +58,7 @@ type node struct {
 
 func newNode(u *url.URL, name string, o *Options) (*node, error) {
 	n := &node{
-		host: name, origin: originOf(u), hide: hiding(u), o: o, log: o.Log, slots: make(chan struct{}, o.Concurrency),
+		host: name, origin: originOf(u), hide: hiding(u), o: o, log: o.Log, share: o.Shares.of(u, o),
 		sizes: newSizes(o.MaxRange), waits: backoff.NewExponentialBackOff(), paced: time.Now(),
 		cost: Cost{Host: name, Calls: map[string]int64{}},
 	}

@@ -25,7 +25,7 @@ const (
 // enter waits for a slot. It returns false if the node has to rest by then.
 func (n *node) enter(ctx context.Context) (ok bool, err error) {
 	select {
-	case n.slots <- struct{}{}:
+	case n.share.slots <- struct{}{}:
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
@@ -36,7 +36,7 @@ func (n *node) enter(ctx context.Context) (ok bool, err error) {
 	return true, nil
 }
 
-func (n *node) leave() { <-n.slots }
+func (n *node) leave() { <-n.share.slots }
 
 // resting is for how long the node is not to be asked.
 func (n *node) resting() time.Duration {

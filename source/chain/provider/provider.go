@@ -46,8 +46,9 @@ type Options struct {
 	Finality    string        // which block is the head; "" means Finalized
 	Quorum      int           // how many hosts must give the same answer; 0 means 1
 	Spread      bool          // share the requests among all URLs; otherwise the next one is asked only after a failure
-	Concurrency int           // requests in flight for each URL; 0 means 8
-	Rate        float64       // requests per second for each URL; 0 means no limit but what the node tells
+	Concurrency int           // requests in flight for each key or, without one, host; 0 means 8
+	Rate        float64       // requests per second likewise; 0 means no limit but what the node tells
+	Shares      *Shares       // shared by chains with the same options, which count together then; nil means those of this chain
 	MaxRange    uint64        // blocks in one request for logs, at most; 0 means 10,000
 	Batch       int           // calls in one request, at most; 0 means 100; 1 means that the node takes no batches
 	Timeout     time.Duration // of one request; 0 means one minute
@@ -66,6 +67,9 @@ func (o *Options) check() error {
 	}
 	if o.Quorum < 0 || o.Concurrency < 0 || o.Rate < 0 || o.Batch < 0 || o.Timeout < 0 || o.Patience < 0 || o.MaxAnswer < 0 {
 		return errors.New("an option of requests is negative")
+	}
+	if o.Shares == nil {
+		o.Shares = new(Shares)
 	}
 	o.Quorum = cmp.Or(o.Quorum, 1)
 	o.Concurrency = cmp.Or(o.Concurrency, 8)

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -326,6 +327,58 @@ func TestRateLimits(t *testing.T) {
 			t.Errorf("%d requests took %s, want 5 a second", len(at), took)
 		}
 	})
+}
+
+// URLs with one key, or one host and no key, have one rate and one number of requests at a time,
+// also for several chains.
+func TestShares(t *testing.T) {
+	const key = "0123456789abcdef0123456789abcdef"
+	for name, test := range map[string]struct {
+		urls   [2]string
+		shared bool
+	}{
+		"one key":   {[2]string{"https://base.test/v3/" + key, "https://mainnet.test/v3/" + key}, true},
+		"one query": {[2]string{"https://base.test/?chain=base&key=" + key, "https://op.test/?key=" + key}, true},
+		"one host":  {[2]string{"https://a.test/base", "https://A.test/op"}, true},
+		"two keys":  {[2]string{"https://a.test/" + key, "https://a.test/" + key + "1"}, false},
+		"two hosts": {[2]string{"https://a.test/v3", "https://b.test/v3"}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var now, most atomic.Int64
+			node := newNodeOf(nil, meanrpc.Faults{Latency: time.Second})
+			node.SetHead(100, 100, 100)
+			count := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				most.Store(max(most.Load(), now.Add(1)))
+				node.ServeHTTP(w, r)
+				now.Add(-1)
+			})
+			h := &hosts{handlers: map[string]http.Handler{}, at: map[string][]time.Time{}}
+			shares, begun := new(Shares), time.Now()
+			var all sync.WaitGroup
+			for _, text := range test.urls {
+				u, err := url.Parse(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				h.handlers[u.Host] = count
+			}
+			for _, text := range test.urls {
+				all.Go(func() {
+					c, err := Dial(t.Context(), chain, []string{text}, Options{MaxRange: 1, Rate: 2, Concurrency: 1, Shares: shares, transport: h})
+					if err == nil {
+						_, _, err = collect(t.Context(), c, 1, 49)
+					}
+					if err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+			}
+			all.Wait()
+			if took := time.Since(begun); (took > 75*time.Second) != test.shared || (most.Load() == 1) != test.shared {
+				t.Errorf("%s: 100 requests took %s, at most %d at a time", name, took, most.Load())
+			}
+		})
+	}
 }
 
 // A failure that does not pass is an error after the patience, or at once if the node says so.
