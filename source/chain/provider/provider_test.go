@@ -627,3 +627,26 @@ func TestTwoReadings(t *testing.T) {
 		}
 	})
 }
+
+// Answers that are made to do harm are errors like others.
+func TestHarmfulAnswers(t *testing.T) {
+	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	for name, body := range map[string]string{
+		"deep": deep(1 << 20), "deep, in a log": `[{"id":1,"jsonrpc":"2.0","result":[{"blockTimestamp":` + deep(9_900) + `}]}]`,
+		"deep, in an object": strings.Repeat(`{"a":`, 1<<18), "nulls": "[null,null]", "none": "[]", "null": "null", "a number": "1e999999999",
+		"deep, in an error": `[{"id":1,"jsonrpc":"2.0","error":{"code":1,"message":"a","data":` + deep(9_900) + `}}]`,
+		"one result twice":  `[{"id":2,"jsonrpc":"2.0","result":[]},{"id":2,"jsonrpc":"2.0","result":[]}]`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			node := newNodeOf(nil, meanrpc.Faults{})
+			node.SetHead(100, 100, 100)
+			c, _ := dial(t, Options{Patience: 5 * time.Second, Concurrency: 1}, node)
+			node.Set(failing(meanrpc.Trouble{Body: body}))
+			_, _, err := collect(t.Context(), c, 1, 100)
+			checkError(t, name, err, "0.test: ")
+			if err != nil && len(err.Error()) > 1000 {
+				t.Errorf("%s: the error has %d bytes", name, len(err.Error()))
+			}
+		})
+	}
+}
