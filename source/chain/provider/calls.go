@@ -9,7 +9,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
-	"github.com/goccy/go-json"
 	"golang.org/x/time/rate"
 )
 
@@ -37,11 +36,7 @@ func (n *node) together(ctx context.Context, calls []call) (errs []error, err er
 		elements[i] = rpc.BatchElem{Method: c.method, Args: c.args, Result: c.result}
 	}
 	err = n.request(ctx, calls, func(ctx context.Context) error {
-		err := n.client.BatchCallContext(ctx, elements)
-		if errors.As(err, new(*json.UnmarshalTypeError)) {
-			return fail(asked, errors.New("its answer to several calls is not a list"))
-		}
-		return err
+		return n.client.BatchCallContext(ctx, elements)
 	})
 	errs = make([]error, len(calls))
 	for i := range elements {

@@ -63,17 +63,9 @@ const maxQuote = 200
 // failedStatus is the failure of an answer that does not have status 2xx. hide replaces what may be
 // secret, before a quote may end in the middle of it.
 func failedStatus(r *http.Response, hide *strings.Replacer) *failure {
-	// More than is quoted: it may be an error of JSON-RPC, which some nodes send with such a status.
-	body, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10)) // what has come may say enough
-	var answer struct {
-		Error *struct {
-			Code    int    `json:"code"`
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	var f *failure
-	if json.Unmarshal(body, &answer) == nil && answer.Error != nil && answer.Error.Code != 0 {
-		f = failedCall(answer.Error.Code, hide.Replace(answer.Error.Message))
+	// It may be an error of JSON-RPC, which some nodes send with such a status.
+	f, body := readError(r.Body, hide)
+	if f != nil {
 		f.err = fmt.Errorf("status %d, %w", r.StatusCode, f.err)
 	} else {
 		f = fail(passing, fmt.Errorf("status %d: %s", r.StatusCode, quote(hide.Replace(string(body)))))
@@ -105,6 +97,21 @@ func failedStatus(r *http.Response, hide *strings.Replacer) *failure {
 	return f
 }
 
+// readError reads an answer that is an error of JSON-RPC. The failure is nil if it is not.
+func readError(from io.Reader, hide *strings.Replacer) (f *failure, body []byte) {
+	body, _ = io.ReadAll(io.LimitReader(from, 64<<10)) // what has come may say enough
+	var answer struct {
+		Error *struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(body, &answer) != nil || answer.Error == nil || answer.Error.Code == 0 {
+		return nil, body
+	}
+	return failedCall(answer.Error.Code, hide.Replace(answer.Error.Message)), body
+}
+
 // statusTimeout is Cloudflare's status for a server that takes too long.
 const statusTimeout = 524
 
@@ -130,7 +137,6 @@ func retryAfter(h http.Header) time.Duration {
 func classify(ctx context.Context, err error, hide *strings.Replacer) error {
 	var f *failure
 	var called rpc.Error
-	var syntax *json.SyntaxError
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -140,7 +146,7 @@ func classify(ctx context.Context, err error, hide *strings.Replacer) error {
 		return failedCall(called.ErrorCode(), hide.Replace(called.Error()))
 	case errors.Is(err, context.DeadlineExceeded):
 		return fail(slow, errors.New("no answer in time"))
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, rpc.ErrMissingBatchResponse), errors.As(err, &syntax):
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, rpc.ErrMissingBatchResponse), strings.HasPrefix(err.Error(), "invalid character "):
 		return fail(slow, fmt.Errorf("the answer is cut off: %s", quote(hide.Replace(err.Error()))))
 	}
 	var of *url.Error

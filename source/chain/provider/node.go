@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -144,7 +145,48 @@ func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errors.Join(f, answer.Body.Close())
 	}
 	answer.Body = &boundedBody{answer.Body, c.most}
+	if f := c.notAList(r, answer); f != nil {
+		return nil, errors.Join(f, answer.Body.Close())
+	}
 	return answer, nil
+}
+
+// notAList is the failure of an object as the answer to several calls: the error of all of them.
+// Package rpc would not say what it is.
+func (c checked) notAList(r *http.Request, answer *http.Response) error {
+	asks, err := r.GetBody()
+	if err != nil {
+		return err
+	}
+	if firstByte(bufio.NewReader(asks)) != '[' {
+		return nil
+	}
+	body := bufio.NewReader(answer.Body)
+	if firstByte(body) != '{' {
+		answer.Body = struct {
+			io.Reader
+			io.Closer
+		}{body, answer.Body}
+		return nil
+	}
+	if f, _ := readError(body, c.hide); f != nil {
+		return f
+	}
+	return fail(asked, errors.New("its answer to several calls is not a list"))
+}
+
+// firstByte is the first byte that is not white space, and still to be read; 0 if there is none.
+func firstByte(r *bufio.Reader) byte {
+	for {
+		b, err := r.ReadByte()
+		if err != nil {
+			return 0
+		}
+		if !strings.ContainsRune(" \t\r\n", rune(b)) {
+			_ = r.UnreadByte() // there is one
+			return b
+		}
+	}
 }
 
 type boundedBody struct {

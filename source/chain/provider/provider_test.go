@@ -162,7 +162,7 @@ func TestBlock(t *testing.T) {
 func TestTimes(t *testing.T) {
 	blocks := some(1, 1000, 100)
 	synctest.Test(t, func(t *testing.T) {
-		for _, f := range []meanrpc.Faults{{}, {MaxBatch: 30}, {NoBatches: true}, {Backwards: true},
+		for _, f := range []meanrpc.Faults{{}, {MaxBatch: 30}, {MaxBatch: 30, Refusal: 200}, {NoBatches: true}, {NoBatches: true, Refusal: 200}, {Backwards: true},
 			{Trouble: meanrpc.Sometimes(1, 0.3, meanrpc.Troubles()...)}} {
 			node := newNodeOf(blocks, f)
 			c, _ := dial(t, Options{Concurrency: 1}, node)
@@ -379,6 +379,24 @@ func TestShares(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An error instead of a list of answers says what is wrong.
+func TestErrorForABatch(t *testing.T) {
+	blocks := some(1, 1_000, 10)
+	synctest.Test(t, func(t *testing.T) {
+		body := `{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"request rate exceeded"}}`
+		node := newNodeOf(blocks, meanrpc.Faults{Trouble: meanrpc.Every(2, meanrpc.Trouble{Body: body})})
+		c, _ := dial(t, Options{MaxRange: 100, Concurrency: 1}, node)
+		logs, parts, err := collect(t.Context(), c, 1, 1_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkLogs(t, logs, node, blocks, 1, 1_000)
+		if cost := c.Cost()[0]; parts != 10 || cost.Limited < 5 || cost.Halved > 0 {
+			t.Errorf("got %d parts and %+v, want 10, and rate limits only", parts, cost)
+		}
+	})
 }
 
 // A failure that does not pass is an error after the patience, or at once if the node says so.
