@@ -230,7 +230,7 @@ func TestDamagedStore(t *testing.T) {
 		_, err = read(dir, base, *s.top(), func(source.Event) bool { return true })
 		return errors.Join(err, s.close())
 	}
-	for at := int64(0); at < size; at += 1 + size/200 {
+	for at := int64(0); at < size; at += 1 + size/100 {
 		broken := bytes.Clone(whole)
 		broken[at] ^= 0x10
 		for name, content := range map[string][]byte{"a bit": broken, "the end": whole[:at]} {

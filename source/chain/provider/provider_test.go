@@ -252,7 +252,7 @@ func TestTotalSupply(t *testing.T) {
 
 // A node with a rate is asked a little more slowly than it allows, and not at all while it says so.
 func TestRateLimits(t *testing.T) {
-	blocks := some(1, 40_000, 10)
+	blocks := some(1, 20_000, 10)
 	synctest.Test(t, func(t *testing.T) {
 		const perSecond = 10
 		var second atomic.Int64
@@ -268,17 +268,17 @@ func TestRateLimits(t *testing.T) {
 		}})
 		c, _ := dial(t, Options{MaxRange: 10}, node)
 		begun := time.Now()
-		if _, _, err := collect(t.Context(), c, 1, 40_000); err != nil {
+		if _, _, err := collect(t.Context(), c, 1, 20_000); err != nil {
 			t.Fatal(err)
 		}
-		least, took := 4000/perSecond*time.Second, time.Since(begun)
+		least, took := 2000/perSecond*time.Second, time.Since(begun)
 		cost := c.Cost()[0]
 		t.Logf("%s of at least %s, %d beyond the rate", took, least, cost.Limited)
 		if took > 2*least {
-			t.Errorf("4,000 requests at 10 a second took %s, want at most twice %s", took, least)
+			t.Errorf("2,000 requests at 10 a second took %s, want at most twice %s", took, least)
 		}
 		if cost.Limited > 200 || cost.Limited == 0 || cost.Halved > 0 {
-			t.Errorf("%d requests were beyond the rate, want few of 4,000; %d ranges were halved, want none", cost.Limited, cost.Halved)
+			t.Errorf("%d requests were beyond the rate, want few of 2,000; %d ranges were halved, want none", cost.Limited, cost.Halved)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -289,7 +289,7 @@ func TestRateLimits(t *testing.T) {
 			return &meanrpc.Trouble{Status: http.StatusTooManyRequests, RetryAfter: "30"}
 		}})
 		c, h := dial(t, Options{MaxRange: 1000, Concurrency: 4}, node)
-		if _, _, err := collect(t.Context(), c, 1, 40_000); err != nil {
+		if _, _, err := collect(t.Context(), c, 1, 20_000); err != nil {
 			t.Fatal(err)
 		}
 		at := h.at["0.test"]
@@ -302,7 +302,7 @@ func TestRateLimits(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // a minute without any answer is forgotten soon
 		node := newNodeOf(blocks, meanrpc.Faults{})
-		c, _ := dial(t, Options{MaxRange: 20}, node)
+		c, _ := dial(t, Options{MaxRange: 10}, node)
 		begun := time.Now()
 		node.Set(meanrpc.Faults{Latency: 50 * time.Millisecond, Trouble: func(meanrpc.Request) *meanrpc.Trouble {
 			if time.Since(begun) > time.Minute {
@@ -310,7 +310,7 @@ func TestRateLimits(t *testing.T) {
 			}
 			return &meanrpc.Trouble{Error: &meanrpc.RPCError{Code: 429, Message: "capacity"}}
 		}})
-		if _, _, err := collect(t.Context(), c, 1, 40_000); err != nil {
+		if _, _, err := collect(t.Context(), c, 1, 20_000); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(begun); took > 4*time.Minute {
@@ -319,11 +319,11 @@ func TestRateLimits(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // our own rate
 		c, h := dial(t, Options{MaxRange: 1000, Rate: 5}, newNodeOf(blocks, meanrpc.Faults{}))
-		if _, _, err := collect(t.Context(), c, 1, 40_000); err != nil {
+		if _, _, err := collect(t.Context(), c, 1, 20_000); err != nil {
 			t.Fatal(err)
 		}
 		at := h.at["0.test"]
-		if took := at[len(at)-1].Sub(at[0]); took < 40*time.Second/5-time.Millisecond {
+		if took := at[len(at)-1].Sub(at[0]); took < 20*time.Second/5-time.Millisecond {
 			t.Errorf("%d requests took %s, want 5 a second", len(at), took)
 		}
 	})
@@ -492,15 +492,15 @@ func overTLS(t testing.TB, server *httptest.Server, o Options) *Chain {
 // An answer without end costs no more memory than the largest that is allowed; a range whose answer
 // is larger than that is halved.
 func TestLargeAnswers(t *testing.T) {
-	blocks := some(1, 1000, 1000)
+	blocks := some(1, 300, 1000)
 	synctest.Test(t, func(t *testing.T) {
 		node := newNodeOf(blocks, meanrpc.Faults{})
-		c, _ := dial(t, Options{MaxAnswer: 100_000}, node)
-		logs, parts, err := collect(t.Context(), c, 1, 1000)
+		c, _ := dial(t, Options{MaxAnswer: 30_000}, node)
+		logs, parts, err := collect(t.Context(), c, 1, 300)
 		if err != nil || parts < 10 {
 			t.Fatalf("got %d parts and %v, want many small ones", parts, err)
 		}
-		checkLogs(t, logs, node, blocks, 1, 1000)
+		checkLogs(t, logs, node, blocks, 1, 300)
 	})
 	var sent atomic.Int64
 	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
