@@ -515,7 +515,12 @@ func (c *chainSync) checkSupply(ctx context.Context) error {
 	if err := c.store.save(); err != nil {
 		return err
 	}
-	return fmt.Errorf("a node has left out logs: %s; read again, best from other nodes, with --reread %s", check.Suspect, c.lastRight(ctx))
+	from := c.lastRight(ctx)
+	err = fmt.Errorf("a node has left out logs: %s; read again, best from other nodes, with --reread %s", check.Suspect, from)
+	if from == fmt.Sprint(c.chain.ID) {
+		err = fmt.Errorf("%w (it may also be that the deployment's first_block %d is after the first token)", err, c.chain.Registry.FirstBlock)
+	}
+	return err
 }
 
 // supply is the number of tokens at a point.

@@ -609,3 +609,23 @@ type onAdd struct {
 }
 
 func (p onAdd) Add(int64) { p.do() }
+
+// A deployment whose first block is too late loses tokens, and the error says that it may be so.
+func TestFirstBlockTooLate(t *testing.T) {
+	h := history.Random(7, history.Options{Transactions: 200})
+	all, d := newWorlds(h), deployment(h.Chains)
+	late := (h.Chains[0].First + all[h.Chains[0].ID].head) / 2
+	base := &d.Chains[0]
+	base.Registry.FirstBlock, base.Accounts.FirstBlock = late, late
+	for i := range base.Records {
+		base.Records[i].FirstBlock = late
+	}
+	s, err := Open(t.TempDir(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Sync(t.Context(), all.options()); err == nil || !strings.Contains(err.Error(), fmt.Sprint("first_block ", late)) {
+		t.Errorf("got %v, want that the first block may be wrong", err)
+	}
+}

@@ -106,10 +106,10 @@ func readError(from io.Reader, hide *strings.Replacer) (f *failure, body []byte)
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	if json.Unmarshal(body, &answer) != nil || answer.Error == nil || answer.Error.Code == 0 {
-		return nil, body
+	if json.Unmarshal(body, &answer) == nil && answer.Error != nil && answer.Error.Code != 0 {
+		f = failedCall(answer.Error.Code, hide.Replace(answer.Error.Message))
 	}
-	return failedCall(answer.Error.Code, hide.Replace(answer.Error.Message)), body
+	return f, body
 }
 
 // statusTimeout is Cloudflare's status for a server that takes too long.
