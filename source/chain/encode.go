@@ -120,6 +120,9 @@ func (r *reader) fill() error {
 	if length > r.left {
 		return fmt.Errorf("%w: a batch ends early", errDamaged)
 	}
+	if length == 0 {
+		return fmt.Errorf("%w: a batch is empty", errDamaged) // zeros, whose checksum is right
+	}
 	if int64(cap(r.buffer)) < length {
 		r.buffer = make([]byte, length)
 	}

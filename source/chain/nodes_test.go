@@ -143,7 +143,7 @@ func mustEqual(t *testing.T, what string, got, want string) {
 // Whatever limits nodes have, and whatever troubles, their logs make the snapshot that the history
 // has by the shortest computation that is plainly right.
 func TestHistoriesOverHTTP(t *testing.T) {
-	for seed := range uint64(servers.Rounds(8, 100)) {
+	for seed := range uint64(servers.Rounds(8, 60)) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		h := history.Random(seed, history.Options{Transactions: 20 + random.IntN(150)})
 		nodes := startNodes(t, h)

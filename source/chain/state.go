@@ -3,6 +3,7 @@ package chain
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,7 +42,28 @@ func Open(dir string, d *source.Deployment) (*State, error) {
 		}
 		return nil, errors.Join(fmt.Errorf("lock the state %s: %w", dir, err), lock.Close())
 	}
-	return &State{dir, d, lock}, nil
+	s := &State{dir, d, lock}
+	if err := s.held(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return s, nil
+}
+
+// held is an error if the folder is no longer the one that was locked. A run that was paused for
+// long may wake up after its folder was replaced, by one that another run has locked.
+func (s *State) held() error {
+	locked, err := s.lock.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Stat(s.lock.Name())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err != nil || !os.SameFile(locked, there) {
+		return fmt.Errorf("the state %s was removed or replaced during the run", s.dir)
+	}
+	return nil
 }
 
 // IsState reports whether a Sync of any deployment has begun to fill a folder.
@@ -68,7 +90,7 @@ func (s *State) Events() source.Events {
 			top, err := s.complete(c)
 			more := false
 			if err == nil {
-				more, err = read(s.folder(c), c, top.Size, func(e source.Event) bool { return yield(e, nil) })
+				more, err = read(s.folder(c), c, top, func(e source.Event) bool { return yield(e, nil) })
 			}
 			if err != nil {
 				yield(source.Event{}, err)

@@ -64,6 +64,7 @@ type store struct {
 	contracts []site.Address
 	numbers   map[site.Address]int // of contracts
 	noSync    bool
+	held      func() error // an error if the folder is not the run's any more; nil if that is not checked
 
 	check   checkpoint
 	file    *os.File // logs
@@ -244,6 +245,7 @@ func (s *store) commit() error {
 		return nil
 	}
 	if err := errors.Join(s.flush(), s.sync(s.file)); err != nil {
+		s.written = nil // what failed once may seem to be on disk the next time
 		return err
 	}
 	s.written.Size, s.written.Events, s.written.Tokens = s.size, s.events, s.tokens
@@ -309,6 +311,11 @@ func (s *store) save() (err error) {
 	if err != nil {
 		return err
 	}
+	if s.held != nil {
+		if err := s.held(); err != nil {
+			return err
+		}
+	}
 	name := checkpointOf(s.dir)
 	file, err := os.Create(name + ".new")
 	if err != nil {
@@ -342,18 +349,21 @@ func (s *store) sync(file *os.File) error {
 	return err
 }
 
-// read calls yield with each event of a chain, in order, until it returns false.
-func read(dir string, c source.Chain, size int64, yield func(source.Event) bool) (more bool, err error) {
+// read calls yield with each event of a chain up to a point, in order, until it returns false.
+func read(dir string, c source.Chain, to point, yield func(source.Event) bool) (more bool, err error) {
 	file, err := os.Open(logsOf(dir))
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	r := &reader{r: bufio.NewReaderSize(file, batchBytes), left: size, chain: c.ID, contracts: newDecoder(c).addresses()}
-	for {
+	r := &reader{r: bufio.NewReaderSize(file, batchBytes), left: to.Size, chain: c.ID, contracts: newDecoder(c).addresses()}
+	for events := uint64(0); ; events++ {
 		e, err := r.next()
 		switch {
 		case errors.Is(err, io.EOF) && r.left == 0:
+			if events != to.Events {
+				return false, damaged(dir, c, fmt.Errorf("%w: it has %d events, want %d", errDamaged, events, to.Events))
+			}
 			return true, nil
 		case errors.Is(err, errDamaged), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			return false, damaged(dir, c, err)

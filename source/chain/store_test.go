@@ -60,7 +60,7 @@ func newStore(t *testing.T, dir string, reread *uint64) *store {
 
 func stored(t *testing.T, s *store) (all []source.Event) {
 	t.Helper()
-	if _, err := read(s.dir, base, s.top().Size, func(e source.Event) bool { all = append(all, cloned(e)); return true }); err != nil {
+	if _, err := read(s.dir, base, *s.top(), func(e source.Event) bool { all = append(all, cloned(e)); return true }); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -227,10 +227,10 @@ func TestDamagedStore(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = read(dir, base, s.size, func(source.Event) bool { return true })
+		_, err = read(dir, base, *s.top(), func(source.Event) bool { return true })
 		return errors.Join(err, s.close())
 	}
-	for at := int64(0); at < size; at += 1 + size/200 {
+	for at := int64(0); at < size; at += 1 + size/100 {
 		broken := bytes.Clone(whole)
 		broken[at] ^= 0x10
 		for name, content := range map[string][]byte{"a bit": broken, "the end": whole[:at]} {
@@ -242,9 +242,29 @@ func TestDamagedStore(t *testing.T) {
 			}
 		}
 	}
+	// What a power failure leaves of bytes that never reached the disk.
+	for _, at := range []int64{0, size / 2, size - headBytes} {
+		zeros := append(bytes.Clone(whole[:at]), make([]byte, size-at)...)
+		if err := os.WriteFile(logsOf(dir), zeros, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := readAll(); !errors.Is(err, errDamaged) {
+			t.Errorf("zeros from %d: got %v, want that it is damaged", at, err)
+		}
+	}
 	reread := uint64(0)
 	if s := newStore(t, dir, &reread); s.top() != nil {
 		t.Errorf("got %+v, want nothing", s.top())
+	}
+}
+
+// Whole batches of another number of events, as when files of two states were mixed, are damage.
+func TestLogsOfAnotherState(t *testing.T) {
+	dir := t.TempDir()
+	top := *filled(t, dir, 5).top()
+	top.Events--
+	if _, err := read(dir, base, top, func(source.Event) bool { return true }); !errors.Is(err, errDamaged) {
+		t.Errorf("got %v, want that it is damaged", err)
 	}
 }
 
@@ -331,11 +351,35 @@ func BenchmarkRead(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		n := 0
-		if _, err := read(dir, base, s.size, func(source.Event) bool { n++; return true }); err != nil || n != many {
+		if _, err := read(dir, base, *s.top(), func(source.Event) bool { n++; return true }); err != nil || n != many {
 			b.Fatal(n, err)
 		}
 	}
 	b.ReportMetric(float64(s.size)/many, "bytes/event")
+}
+
+// What could not be written once is not taken for written later, when there is room again.
+func TestCommitAfterAFailedOne(t *testing.T) {
+	dir := t.TempDir()
+	s := filled(t, dir, 3)
+	want := stored(t, s)
+	good := s.file
+	full, err := os.Open(logsOf(dir)) // cannot be written to
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	s.file = full
+	if err := errors.Join(s.append(want[:1], 1, last(s.next())), s.commit()); err == nil {
+		t.Fatal("got no error")
+	}
+	s.file = good
+	if err := s.commit(); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(t, newStore(t, dir, nil)); !slices.EqualFunc(got, want, equal) {
+		t.Errorf("got %d events, want the 3 that were committed", len(got))
+	}
 }
 
 // A part of which only some events could be written is not taken for read.

@@ -61,15 +61,15 @@ const (
 )
 
 // Sync reads all chains up to their heads, side by side. If it fails, the next one continues where
-// it was. The report is nil only if the options are wrong.
+// it was. The report is nil only if the options are wrong, or the folder is gone.
 func (s *State) Sync(ctx context.Context, o Options) (*Report, error) {
-	if err := s.checkOptions(&o); err != nil {
+	if err := errors.Join(s.checkOptions(&o), s.held()); err != nil {
 		return nil, err
 	}
 	begun := time.Now()
 	chains := make([]*chainSync, len(s.deployment.Chains))
 	for i, c := range s.deployment.Chains {
-		chains[i] = &chainSync{options: o, chain: c, decoder: newDecoder(c), report: PerChain{Chain: c.ID, Name: c.Name}}
+		chains[i] = &chainSync{options: o, held: s.held, chain: c, decoder: newDecoder(c), report: PerChain{Chain: c.ID, Name: c.Name}}
 	}
 	err := s.sync(ctx, o, chains)
 	report := &Report{Seconds: time.Since(begun).Seconds()}
@@ -142,6 +142,9 @@ func (s *State) checkOptions(o *Options) error {
 	if !slices.Contains(finalities, o.Provider.Finality) {
 		return fmt.Errorf("--finality %s: want one of %q", o.Provider.Finality, finalities)
 	}
+	if o.Provider.Shares == nil {
+		o.Provider.Shares = new(provider.Shares)
+	}
 	if o.every == 0 {
 		o.every = commitEvery
 	}
@@ -159,6 +162,7 @@ var finalities = []string{provider.Finalized, provider.Safe, provider.Latest}
 // A chainSync reads one chain.
 type chainSync struct {
 	options Options
+	held    func() error // as State's
 	chain   source.Chain
 	decoder *decoder
 	report  PerChain
@@ -179,6 +183,7 @@ func (c *chainSync) open(ctx context.Context, dir string) (err error) {
 	if c.store, err = openStore(dir, c.chain, reread, c.options.NoSync); err != nil {
 		return err
 	}
+	c.store.held = c.held
 	c.report.From, c.report.old = c.store.next(), c.store.events
 	n, err := c.options.dial(ctx, c.chain.ID, c.options.URLs[c.chain.ID], c.options.Provider)
 	if err != nil {
@@ -510,7 +515,12 @@ func (c *chainSync) checkSupply(ctx context.Context) error {
 	if err := c.store.save(); err != nil {
 		return err
 	}
-	return fmt.Errorf("a node has left out logs: %s; read again, best from other nodes, with --reread %s", check.Suspect, c.lastRight(ctx))
+	from := c.lastRight(ctx)
+	err = fmt.Errorf("a node has left out logs: %s; read again, best from other nodes, with --reread %s", check.Suspect, from)
+	if from == fmt.Sprint(c.chain.ID) {
+		err = fmt.Errorf("%w (it may also be that the deployment's first_block %d is after the first token)", err, c.chain.Registry.FirstBlock)
+	}
+	return err
 }
 
 // supply is the number of tokens at a point.

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"math/big"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -563,5 +565,67 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		if _, err := s.Sync(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
+	}
+}
+
+// A run that was paused while its folder was replaced, and wakes up when another run uses the new
+// one, does not touch that.
+func TestReplacedFolder(t *testing.T) {
+	h := history.Random(9, history.Options{})
+	all, dir := newWorlds(h), filepath.Join(t.TempDir(), "state")
+	paused := open(t, dir, h)
+	o := all.options()
+	o.every = time.Nanosecond // checkpoints after each part
+	var second *State
+	others := newWorlds(h)
+	o.Progress = onAdd{do: sync.OnceFunc(func() {
+		err := os.Rename(dir, dir+".old")
+		if err == nil {
+			second, err = Open(dir, deployment(h.Chains))
+		}
+		if err == nil {
+			_, err = second.Sync(t.Context(), others.options())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})}
+	if _, err := paused.Sync(t.Context(), o); err == nil || !strings.Contains(err.Error(), "replaced") {
+		t.Errorf("the paused run: got %v, want that its folder was replaced", err)
+	}
+	others.check(t, second, mustSync(t, second, others.options()))
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := paused.Sync(t.Context(), o); err == nil || !strings.Contains(err.Error(), "replaced") {
+		t.Errorf("another Sync of the paused run: got %v, want that its folder was replaced", err)
+	}
+}
+
+// onAdd calls do when blocks were read.
+type onAdd struct {
+	noProgress
+	do func()
+}
+
+func (p onAdd) Add(int64) { p.do() }
+
+// A deployment whose first block is too late loses tokens, and the error says that it may be so.
+func TestFirstBlockTooLate(t *testing.T) {
+	h := history.Random(7, history.Options{Transactions: 200})
+	all, d := newWorlds(h), deployment(h.Chains)
+	late := (h.Chains[0].First + all[h.Chains[0].ID].head) / 2
+	base := &d.Chains[0]
+	base.Registry.FirstBlock, base.Accounts.FirstBlock = late, late
+	for i := range base.Records {
+		base.Records[i].FirstBlock = late
+	}
+	s, err := Open(t.TempDir(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Sync(t.Context(), all.options()); err == nil || !strings.Contains(err.Error(), fmt.Sprint("first_block ", late)) {
+		t.Errorf("got %v, want that the first block may be wrong", err)
 	}
 }

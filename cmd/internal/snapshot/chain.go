@@ -38,8 +38,8 @@ type Chain struct {
 type requests struct {
 	Quorum      int     `default:"1" placeholder:"N" help:"How many hosts of a chain must give the same answer (default ${default})."`
 	Spread      bool    `help:"Share the requests among all URLs of a chain; otherwise the next one is asked only after a failure."`
-	Concurrency int     `default:"8" placeholder:"N" help:"Requests at a time to a URL (default ${default})."`
-	Rate        float64 `default:"0" placeholder:"N" help:"Requests per second to a URL; 0 means as many as it takes (default ${default})."`
+	Concurrency int     `default:"8" placeholder:"N" help:"Requests at a time with one key, or to one host, for all chains together (default ${default})."`
+	Rate        float64 `default:"0" placeholder:"N" help:"Requests per second with one key, or to one host; 0 means as many as it takes (default ${default})."`
 	MaxRange    uint64  `default:"10000" placeholder:"BLOCKS" help:"Blocks that one request asks for at most (default ${default}); what a node takes is found out."`
 	Batch       int     `default:"100" placeholder:"N" help:"Calls in one request at most; 1 means that the node takes no batches (default ${default})."`
 }

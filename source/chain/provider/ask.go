@@ -59,7 +59,7 @@ func (c *Chain) attempt(ctx context.Context, n *node, again bool, question func(
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if k := kindOf(err); k != fatal && (k != refused || !n.breaks(err)) {
+	if k := kindOf(err); k != fatal && (k != refused && k != spent || !n.breaks(err)) {
 		n.outcome(begun, err, again)
 	}
 	return err
@@ -159,7 +159,7 @@ func (c *Chain) rest(ctx context.Context, n *node, how asking, began time.Time, 
 		}
 	}
 	if tried := time.Since(began); tried+wait > patience {
-		if tried < wait {
+		if f := (*failure)(nil); errors.As(why, &f) && f.after >= 0 && tried < wait {
 			return fail(passing, fmt.Errorf("%w (it asks to wait %s, longer than the patience of %s)", why, wait.Round(time.Second), patience))
 		}
 		return fail(passing, fmt.Errorf("%w (tried for %s)", why, tried.Round(time.Second)))

@@ -9,7 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
-	"github.com/goccy/go-json"
+	"golang.org/x/time/rate"
 )
 
 // batchAttempts is how often the first batch fails before single calls are tried.
@@ -36,16 +36,12 @@ func (n *node) together(ctx context.Context, calls []call) (errs []error, err er
 		elements[i] = rpc.BatchElem{Method: c.method, Args: c.args, Result: c.result}
 	}
 	err = n.request(ctx, calls, func(ctx context.Context) error {
-		err := n.client.BatchCallContext(ctx, elements)
-		if errors.As(err, new(*json.UnmarshalTypeError)) {
-			return fail(asked, errors.New("its answer to several calls is not a list"))
-		}
-		return err
+		return n.client.BatchCallContext(ctx, elements)
 	})
 	errs = make([]error, len(calls))
 	for i := range elements {
 		if elements[i].Error != nil {
-			errs[i] = n.name(classify(ctx, elements[i].Error))
+			errs[i] = n.name(classify(ctx, elements[i].Error, n.hide))
 		}
 	}
 	return errs, err
@@ -55,8 +51,10 @@ func (n *node) together(ctx context.Context, calls []call) (errs []error, err er
 func (n *node) request(ctx context.Context, calls []call, do func(context.Context) error) error {
 	n.enters()
 	defer n.ends()
-	if err := sleep(ctx, n.limiter.Reserve().Delay()); err != nil {
-		return err
+	for _, pace := range []*rate.Limiter{n.limiter, n.share.limiter} {
+		if err := sleep(ctx, pace.Reserve().Delay()); err != nil {
+			return err
+		}
 	}
 	n.mu.Lock()
 	n.cost.Requests++
@@ -67,7 +65,7 @@ func (n *node) request(ctx context.Context, calls []call, do func(context.Contex
 	limited, cancel := context.WithTimeout(ctx, n.o.Timeout)
 	defer cancel()
 	if err := do(limited); err != nil {
-		return n.name(classify(ctx, err))
+		return n.name(classify(ctx, err, n.hide))
 	}
 	return nil
 }
@@ -192,7 +190,7 @@ func (n *node) both(ctx context.Context, first, second call) error {
 			return err
 		}
 	}
-	if k := kindOf(err); ctx.Err() != nil || known || k == limited || k == refused {
+	if k := kindOf(err); ctx.Err() != nil || known || k == limited || k == refused || k == spent {
 		return err
 	}
 	// This may be what the node says to any batch.
@@ -241,4 +239,36 @@ func (n *node) check(ctx context.Context, want uint64) error {
 	defer n.mu.Unlock()
 	n.chain = want
 	return nil
+}
+
+// follows is nil if the head is part of the chain that the node serves. The id of a chain does not
+// say that: a fork, or somebody's own chain, may have the same. Each node is asked once for a head.
+func (n *node) follows(ctx context.Context, head *Block) error {
+	if head == nil || n.hasHead(head.Hash) {
+		return nil
+	}
+	b, err := n.block(ctx, hexutil.EncodeUint64(head.Number))
+	if err != nil {
+		return err
+	}
+	if b.Number != head.Number {
+		return n.fails(passing, fmt.Errorf("asked for block %d, it answers block %d", head.Number, b.Number))
+	}
+	if b.Hash != head.Hash {
+		return n.fails(behind, fmt.Errorf("%w: its block %d is %s, and the head is %s", ErrDisagree, b.Number, b.Hash, head.Hash))
+	}
+	n.setHead(b.Hash)
+	return nil
+}
+
+func (n *node) hasHead(hash common.Hash) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.head == hash
+}
+
+func (n *node) setHead(hash common.Hash) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.head = hash
 }

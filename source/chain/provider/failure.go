@@ -24,6 +24,7 @@ const (
 	slow                // likewise, or the question was too large: no answer in time, or not all of it
 	limited             // requests were too many or too fast
 	refused             // this URL answers no question: the key is wrong, for example
+	spent               // likewise, and not before tomorrow: the requests of a day or of a plan are used up
 	asked               // this question has no answer from this node: its range is too large, for example
 	behind              // the node does not have a block: not yet, or not any more
 	fatal               // no URL may be asked any more: one of them is of another chain
@@ -59,27 +60,27 @@ func kindOf(err error) kind {
 // maxQuote is how many bytes of an answer an error quotes.
 const maxQuote = 200
 
-// failedStatus is the failure of an answer that does not have status 2xx.
-func failedStatus(r *http.Response) *failure {
-	// More than is quoted: it may be an error of JSON-RPC, which some nodes send with such a status.
-	body, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10)) // what has come may say enough
-	var answer struct {
-		Error *struct {
-			Code    int    `json:"code"`
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	var f *failure
-	if json.Unmarshal(body, &answer) == nil && answer.Error != nil && answer.Error.Code != 0 {
-		f = failedCall(answer.Error.Code, answer.Error.Message)
+// failedStatus is the failure of an answer that does not have status 2xx. hide replaces what may be
+// secret, before a quote may end in the middle of it.
+func failedStatus(r *http.Response, hide *strings.Replacer) *failure {
+	// It may be an error of JSON-RPC, which some nodes send with such a status.
+	f, body := readError(r.Body, hide)
+	if f != nil {
 		f.err = fmt.Errorf("status %d, %w", r.StatusCode, f.err)
 	} else {
-		f = fail(passing, fmt.Errorf("status %d: %s", r.StatusCode, quote(string(body))))
+		f = fail(passing, fmt.Errorf("status %d: %s", r.StatusCode, quote(hide.Replace(string(body)))))
 	}
 	switch status := r.StatusCode; status {
 	case http.StatusTooManyRequests:
 		f.kind = limited
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusPaymentRequired, http.StatusNotFound:
+		if spentWords.Match(body) {
+			f.kind = spent
+		}
+	case http.StatusPaymentRequired:
+		if f.kind != asked || !sizeWords.Match(body) {
+			f.kind = spent
+		}
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
 		if f.kind == passing || f.kind == asked && !sizeWords.Match(body) {
 			f.kind, f.err = refused, fmt.Errorf("%w (check the URL and its key)", f.err)
 		}
@@ -96,6 +97,21 @@ func failedStatus(r *http.Response) *failure {
 	return f
 }
 
+// readError reads an answer that is an error of JSON-RPC. The failure is nil if it is not.
+func readError(from io.Reader, hide *strings.Replacer) (f *failure, body []byte) {
+	body, _ = io.ReadAll(io.LimitReader(from, 64<<10)) // what has come may say enough
+	var answer struct {
+		Error *struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(body, &answer) == nil && answer.Error != nil && answer.Error.Code != 0 {
+		f = failedCall(answer.Error.Code, hide.Replace(answer.Error.Message))
+	}
+	return f, body
+}
+
 // statusTimeout is Cloudflare's status for a server that takes too long.
 const statusTimeout = 524
 
@@ -105,41 +121,47 @@ func retryAfter(h http.Header) time.Duration {
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds >= 0 && seconds < 1e6 {
 		return time.Duration(seconds * float64(time.Second))
 	}
-	if at, err := http.ParseTime(text); err == nil {
-		return max(0, time.Until(at))
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return -1
 	}
-	return -1
+	now, err := http.ParseTime(h.Get("Date")) // by the same clock
+	if err != nil {
+		now = time.Now()
+	}
+	return max(0, at.Sub(now))
 }
 
 // classify makes a failure of an error that package rpc returned. ctx is that of the question,
-// without the time limit of the request.
-func classify(ctx context.Context, err error) error {
+// without the time limit of the request; hide is as for failedStatus.
+func classify(ctx context.Context, err error, hide *strings.Replacer) error {
 	var f *failure
 	var called rpc.Error
-	var syntax *json.SyntaxError
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &called):
-		return failedCall(called.ErrorCode(), called.Error())
+		return failedCall(called.ErrorCode(), hide.Replace(called.Error()))
 	case errors.Is(err, context.DeadlineExceeded):
 		return fail(slow, errors.New("no answer in time"))
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, rpc.ErrMissingBatchResponse), errors.As(err, &syntax):
-		return fail(slow, fmt.Errorf("the answer is cut off: %s", quote(err.Error())))
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, rpc.ErrMissingBatchResponse), strings.HasPrefix(err.Error(), "invalid character "):
+		return fail(slow, fmt.Errorf("the answer is cut off: %s", quote(hide.Replace(err.Error()))))
 	}
 	var of *url.Error
 	if errors.As(err, &of) {
 		err = of.Err // its URL may have a key
 	}
-	return fail(passing, errors.New(quote(err.Error())))
+	return fail(passing, errors.New(quote(hide.Replace(err.Error()))))
 }
 
 // failedCall is the failure of an error of JSON-RPC.
 func failedCall(code int, text string) *failure {
 	err := fmt.Errorf("error %d: %s", code, quote(text))
 	switch {
+	case spentWords.MatchString(text):
+		return fail(spent, err)
 	case isRateLimit(code, text):
 		return fail(limited, err)
 	case code == codePruned || prunedWords.MatchString(text):
@@ -157,8 +179,10 @@ const codePruned = 4444
 var rateCodes = map[int]bool{429: true, -32007: true, -32016: true, -32029: true, -32090: true, -32097: true}
 
 var (
-	rateWords   = regexp.MustCompile(`(?i)rate.?limit|over rate|too many (concurrent )?req|request (rate|count|limit)|requests? per |/ ?sec|capacity|throughput|compute units|quota|credits`)
-	behindWords = regexp.MustCompile(`(?i)beyond.*\bhead\b|(header|block) not found|unknown block|greater than (the )?latest|after last accepted`)
+	rateWords  = regexp.MustCompile(`(?i)rate.?limit|over rate|too many (concurrent )?req|request (rate|count|limit)|requests? per |/ ?sec|capacity|throughput|compute units|quota|credits`)
+	spentWords = regexp.MustCompile(`(?i)\b(daily|monthly)\b.*\b(limit|count|quota|cap|capacity|exceeded)\b|\bper (day|month)\b|` +
+		`\b(credits?|quota|balance|plan)\b.*\b(exhausted|used up|depleted|expired)\b|\b(out of|insufficient|no more) (\w+ )?(credits?|quota|balance)\b`)
+	behindWords = regexp.MustCompile(`(?i)beyond.*\bhead\b|(header|block) not found|unknown block|cannot be found|greater than (the )?latest|after last accepted`)
 	prunedWords = regexp.MustCompile(`(?i)history.*(pruned|unavailable)|pruned history|has been pruned`)
 	// Some of these have words of the others, such as "limited to 1024 blocks per request".
 	sizeWords = regexp.MustCompile(`(?i)block.?range|range (is )?(too|exceed)|results|response size|size exceeded|blocks? (range )?(per|is|are|limit)|cap of`)

@@ -17,6 +17,9 @@ const (
 	mostHeld    = 100_000 // logs that wait for those before them, before no more are asked for
 	slowEnough  = 3       // times that a range is asked for before it is halved for being slow
 	lastInsists = 5       // times that a single block is asked for though the node refuses it
+
+	// Some nodes leave out logs beyond a limit, and do not say so. Limits are multiples of this.
+	roundLimit = 1000
 )
 
 // Logs asks for the logs of contracts in a range of blocks, both ends included, whose first topic
@@ -326,6 +329,9 @@ func (s *slowness) tooLarge(n *node, err error) bool {
 
 // logs asks a node for the logs of a job, and for its last block.
 func (r *reading) logs(ctx context.Context, n *node, j *job) (Part, error) {
+	if err := n.follows(ctx, r.c.head.Load()); err != nil {
+		return Part{}, err
+	}
 	filter := map[string]any{"fromBlock": hexutil.Uint64(j.from), "toBlock": hexutil.Uint64(j.to), "address": r.addresses}
 	if len(r.topics) > 0 {
 		filter["topics"] = [][]common.Hash{r.topics}
@@ -335,6 +341,9 @@ func (r *reading) logs(ctx context.Context, n *node, j *job) (Part, error) {
 	err := n.both(ctx, call{"eth_getLogs", []any{filter}, &logs}, call{"eth_getBlockByNumber", []any{hexutil.Uint64(j.to), false}, &last})
 	if err != nil {
 		return Part{}, err
+	}
+	if j.size() > 1 && len(logs) > 0 && len(logs)%roundLimit == 0 {
+		return Part{}, n.fails(asked, fmt.Errorf("its answer has %d logs, which may be a limit", len(logs)))
 	}
 	part, err := r.part(j.from, j.to, logs, last)
 	if err != nil && kindOf(err) != behind {

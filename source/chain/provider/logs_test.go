@@ -95,12 +95,12 @@ func TestRequestsAreFew(t *testing.T) {
 // logs come, and most requests have an answer.
 func TestLimits(t *testing.T) {
 	for _, words := range meanrpc.AllWords() {
-		for seed := range servers.Rounds(1, 6) {
+		for seed := range servers.Rounds(1, 3) {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(seed), uint64(len(words.Provider))))
-				blocks := some(uint64(seed), 2_500, 1+r.IntN(100))
-				dense := some(uint64(seed), 3_000, 900)
-				blocks = append(blocks, dense[slices.IndexFunc(dense, func(b history.Block) bool { return b.Number > 2_500 }):]...)
+				blocks := some(uint64(seed), 1_200, 1+r.IntN(100))
+				dense := some(uint64(seed), 1_500, 900)
+				blocks = append(blocks, dense[slices.IndexFunc(dense, func(b history.Block) bool { return b.Number > 1_200 }):]...)
 				f := meanrpc.Faults{Words: &words, Latency: time.Duration(r.IntN(50)) * time.Millisecond, NoBatches: r.IntN(3) == 0}
 				if r.IntN(3) > 0 {
 					f.MaxBlocks = 10 + r.Uint64N(1000)
@@ -110,11 +110,11 @@ func TestLimits(t *testing.T) {
 				}
 				node := newNodeOf(blocks, f)
 				c, _ := dial(t, Options{Concurrency: 1 + r.IntN(8), MaxRange: 1 + r.Uint64N(20_000)}, node)
-				logs, parts, err := collect(t.Context(), c, 1, 3_000)
+				logs, parts, err := collect(t.Context(), c, 1, 1_500)
 				if err != nil {
 					t.Fatalf("%s, seed %d: %v", words.Provider, seed, err)
 				}
-				checkLogs(t, logs, node, blocks, 1, 3_000)
+				checkLogs(t, logs, node, blocks, 1, 1_500)
 				cost := c.Cost()[0]
 				if int(cost.Halved) > 30+parts/2 || cost.Limited > 0 {
 					t.Errorf("%s, seed %d: %d parts, %d requests too large, %d too many", words.Provider, seed, parts, cost.Halved, cost.Limited)
@@ -124,24 +124,41 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// Logs that a node leaves out beyond a limit, without an error, are asked for again.
+func TestSilentLimits(t *testing.T) {
+	blocks := some(4, 2_500, 600)
+	for _, most := range []int{1_000, 2_000} {
+		synctest.Test(t, func(t *testing.T) {
+			node := newNodeOf(blocks, meanrpc.Faults{SilentCap: most})
+			c, _ := dial(t, Options{}, node)
+			logs, _, err := collect(t.Context(), c, 1, 2_500)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkLogs(t, logs, node, blocks, 1, 2_500)
+		})
+	}
+}
+
 // A provider that fails now and then, in any way, costs time and nothing else.
 func TestTroubles(t *testing.T) {
-	blocks := some(3, 3_000, 100)
+	blocks := some(3, 1_500, 100)
 	all := meanrpc.Troubles()
 	all = append(all, meanrpc.Trouble{Hang: true})
 	check := func(t *testing.T, name string, some ...meanrpc.Trouble) {
-		for seed := range servers.Rounds(1, 4) {
+		for seed := range servers.Rounds(1, 2) {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(seed), 4))
-				node := newNodeOf(blocks, meanrpc.Faults{
+				node := newNodeOf(blocks, meanrpc.Faults{})
+				c, _ := dial(t, Options{MaxRange: 100, Patience: time.Hour, Concurrency: 1 + r.IntN(8)}, node) // for which there is less patience
+				node.Set(meanrpc.Faults{
 					Latency: 20 * time.Millisecond, Trouble: meanrpc.Sometimes(uint64(seed), 0.25, some...), NoBatches: r.IntN(2) == 0,
 				})
-				c, _ := dial(t, Options{MaxRange: 100, Patience: time.Hour, Concurrency: 1 + r.IntN(8)}, node)
-				logs, _, err := collect(t.Context(), c, 1, 3_000)
+				logs, _, err := collect(t.Context(), c, 1, 1_500)
 				if err != nil {
 					t.Fatalf("%s, seed %d: %v", name, seed, err)
 				}
-				checkLogs(t, logs, node, blocks, 1, 3_000)
+				checkLogs(t, logs, node, blocks, 1, 1_500)
 			})
 		}
 	}
@@ -292,6 +309,39 @@ func TestURLs(t *testing.T) {
 	})
 }
 
+// A node of another chain with the same id does not step in for one that fails.
+func TestNodeOfAnotherChain(t *testing.T) {
+	blocks := some(9, 3_000, 100)
+	for _, more := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			right, other := newNodeOf(blocks, meanrpc.Faults{}), newNodeOf(nil, meanrpc.Faults{OtherChain: true})
+			other.SetHead(3_000, 3_000, 3_000)
+			nodes := []http.Handler{right, other}
+			third := newNodeOf(blocks, meanrpc.Faults{})
+			if more {
+				nodes = append(nodes, third)
+			}
+			c, _ := dial(t, Options{MaxRange: 500, Patience: time.Minute}, nodes...)
+			if _, err := c.Head(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			right.Set(failing(meanrpc.Trouble{Status: 503}))
+			logs, parts, err := collect(t.Context(), c, 1, 3_000)
+			if more && err == nil {
+				checkLogs(t, logs, third, blocks, 1, 3_000)
+			} else if more || err == nil || parts > 0 {
+				t.Errorf("a third node: %v: got %d parts and error %v", more, parts, err)
+			}
+			if _, err := c.Times(t.Context(), map[uint64]common.Hash{5: {}}); (err == nil) != more {
+				t.Errorf("a third node: %v: times: got error %v", more, err)
+			}
+			if _, err := c.Block(t.Context(), 5); (err == nil) != more {
+				t.Errorf("a third node: %v: a block: got error %v", more, err)
+			}
+		})
+	}
+}
+
 // An error of done, or the end of the context, ends everything soon. Parts before an error are
 // delivered.
 func TestLogsEnd(t *testing.T) {
@@ -354,7 +404,7 @@ func TestOneBlockTooLarge(t *testing.T) {
 // tell unseen, such as forgotten logs, need a quorum.
 func TestRightOrError(t *testing.T) {
 	wrong := 0
-	for seed := range uint64(servers.Rounds(15, 300)) {
+	for seed := range uint64(servers.Rounds(10, 150)) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 5))
 			last := 100 + r.Uint64N(2_000)

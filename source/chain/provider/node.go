@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/rpc"
 	"golang.org/x/time/rate"
 )
@@ -26,8 +28,8 @@ type node struct {
 	http    *http.Transport
 	hide    *strings.Replacer
 	o       *Options
-	slots   chan struct{}
-	limiter *rate.Limiter
+	share   *share
+	limiter *rate.Limiter // the pace of this node, which is not faster than that of its share
 	sizes   *sizes
 	log     *slog.Logger
 
@@ -35,8 +37,9 @@ type node struct {
 
 	mu     sync.Mutex
 	cost   Cost
-	chain  uint64 // what it said; 0 before it was asked
-	broken error  // why it is not asked any more
+	chain  uint64      // what it said; 0 before it was asked
+	head   common.Hash // the last head of which it said that it is part of its chain
+	broken error       // why it is not asked any more
 
 	batches bool // it has answered a batch
 	fewer   int  // the largest batch that it takes; 0 means that all were taken
@@ -56,7 +59,7 @@ type node struct {
 
 func newNode(u *url.URL, name string, o *Options) (*node, error) {
 	n := &node{
-		host: name, origin: u.Host, hide: hiding(u), o: o, log: o.Log, slots: make(chan struct{}, o.Concurrency),
+		host: name, origin: originOf(u), hide: hiding(u), o: o, log: o.Log, share: o.Shares.of(u, o),
 		sizes: newSizes(o.MaxRange), waits: backoff.NewExponentialBackOff(), paced: time.Now(),
 		cost: Cost{Host: name, Calls: map[string]int64{}},
 	}
@@ -71,12 +74,22 @@ func newNode(u *url.URL, name string, o *Options) (*node, error) {
 		n.http = n.transport()
 		over = n.http
 	}
-	client, err := rpc.DialOptions(context.Background(), u.String(), rpc.WithHTTPClient(&http.Client{Transport: checked{over, o.MaxAnswer}}))
+	client, err := rpc.DialOptions(context.Background(), u.String(), rpc.WithHTTPClient(&http.Client{Transport: checked{over, o.MaxAnswer, n.hide}}))
 	if err != nil {
 		return nil, err
 	}
 	n.client = client
 	return n, nil
+}
+
+// originOf is the host of a URL, however it is written.
+func originOf(u *url.URL) string {
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // transport has connections that count bytes. It asks for gzip and HTTP/2, as Go's own does.
@@ -118,6 +131,7 @@ func (c *countedConn) Write(b []byte) (int, error) {
 type checked struct {
 	http.RoundTripper
 	most int64
+	hide *strings.Replacer
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -127,11 +141,52 @@ func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if answer.StatusCode/100 != 2 {
-		f := failedStatus(answer)
+		f := failedStatus(answer, c.hide)
 		return nil, errors.Join(f, answer.Body.Close())
 	}
 	answer.Body = &boundedBody{answer.Body, c.most}
+	if f := c.notAList(r, answer); f != nil {
+		return nil, errors.Join(f, answer.Body.Close())
+	}
 	return answer, nil
+}
+
+// notAList is the failure of an object as the answer to several calls: the error of all of them.
+// Package rpc would not say what it is.
+func (c checked) notAList(r *http.Request, answer *http.Response) error {
+	asks, err := r.GetBody()
+	if err != nil {
+		return err
+	}
+	if firstByte(bufio.NewReader(asks)) != '[' {
+		return nil
+	}
+	body := bufio.NewReader(answer.Body)
+	if firstByte(body) != '{' {
+		answer.Body = struct {
+			io.Reader
+			io.Closer
+		}{body, answer.Body}
+		return nil
+	}
+	if f, _ := readError(body, c.hide); f != nil {
+		return f
+	}
+	return fail(asked, errors.New("its answer to several calls is not a list"))
+}
+
+// firstByte is the first byte that is not white space, and still to be read; 0 if there is none.
+func firstByte(r *bufio.Reader) byte {
+	for {
+		b, err := r.ReadByte()
+		if err != nil {
+			return 0
+		}
+		if !strings.ContainsRune(" \t\r\n", rune(b)) {
+			_ = r.UnreadByte() // there is one
+			return b
+		}
+	}
 }
 
 type boundedBody struct {

@@ -25,7 +25,7 @@ const (
 // enter waits for a slot. It returns false if the node has to rest by then.
 func (n *node) enter(ctx context.Context) (ok bool, err error) {
 	select {
-	case n.slots <- struct{}{}:
+	case n.share.slots <- struct{}{}:
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
@@ -36,7 +36,7 @@ func (n *node) enter(ctx context.Context) (ok bool, err error) {
 	return true, nil
 }
 
-func (n *node) leave() { <-n.slots }
+func (n *node) leave() { <-n.share.slots }
 
 // resting is for how long the node is not to be asked.
 func (n *node) resting() time.Duration {
@@ -162,11 +162,12 @@ func later(a, b time.Time) time.Time {
 }
 
 // breaks says that the node refuses everything. It is not asked any more, unless it has answered
-// before: then its refusal may pass. It reports whether it is broken.
+// before: then its refusal may pass, but not if its requests are used up. It reports whether it is
+// broken.
 func (n *node) breaks(err error) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.answered.IsZero() {
+	if !n.answered.IsZero() && kindOf(err) != spent {
 		return false
 	}
 	if n.broken == nil {

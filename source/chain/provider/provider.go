@@ -46,8 +46,9 @@ type Options struct {
 	Finality    string        // which block is the head; "" means Finalized
 	Quorum      int           // how many hosts must give the same answer; 0 means 1
 	Spread      bool          // share the requests among all URLs; otherwise the next one is asked only after a failure
-	Concurrency int           // requests in flight for each URL; 0 means 8
-	Rate        float64       // requests per second for each URL; 0 means no limit but what the node tells
+	Concurrency int           // requests in flight for each key or, without one, host; 0 means 8
+	Rate        float64       // requests per second likewise; 0 means no limit but what the node tells
+	Shares      *Shares       // shared by chains with the same options, which count together then; nil means those of this chain
 	MaxRange    uint64        // blocks in one request for logs, at most; 0 means 10,000
 	Batch       int           // calls in one request, at most; 0 means 100; 1 means that the node takes no batches
 	Timeout     time.Duration // of one request; 0 means one minute
@@ -66,6 +67,9 @@ func (o *Options) check() error {
 	}
 	if o.Quorum < 0 || o.Concurrency < 0 || o.Rate < 0 || o.Batch < 0 || o.Timeout < 0 || o.Patience < 0 || o.MaxAnswer < 0 {
 		return errors.New("an option of requests is negative")
+	}
+	if o.Shares == nil {
+		o.Shares = new(Shares)
 	}
 	o.Quorum = cmp.Or(o.Quorum, 1)
 	o.Concurrency = cmp.Or(o.Concurrency, 8)
@@ -143,7 +147,7 @@ func (c *Chain) newNode(i int, text string, before []string) (*node, error) {
 	}
 	name, same := u.Host, 1
 	for _, other := range c.nodes {
-		if other.origin == u.Host {
+		if other.origin == originOf(u) {
 			same++
 			name = fmt.Sprintf("%s (%d)", u.Host, same)
 		}
@@ -190,6 +194,7 @@ type Chain struct {
 	o     Options
 	nodes []*node
 	turns atomic.Int64
+	head  atomic.Pointer[Block] // the last answer of Head; nodes that do not have it are asked for nothing else
 }
 
 // Close closes idle connections.
@@ -205,9 +210,14 @@ func (c *Chain) Close() {
 // Head returns the newest block with the finality of the options. A node whose head is before
 // block least lags; others are asked then. The error is ErrBehind if all of them do. With a quorum
 // it is the newest block that so many hosts have.
+//
+// From then on all other answers come from nodes that have this block, with its hash, in their
+// chains.
 func (c *Chain) Head(ctx context.Context, least uint64) (Block, error) {
 	var head Block
 	var used []string
+	var last *node
+	c.head.Store(nil)
 	for range c.o.Quorum {
 		var one Block
 		n, err := c.ask(ctx, asking{except: used, insist: 2}, func(ctx context.Context, n *node) (err error) {
@@ -223,17 +233,30 @@ func (c *Chain) Head(ctx context.Context, least uint64) (Block, error) {
 		if len(used) == 0 || one.Number < head.Number {
 			head = one
 		}
-		used = append(used, n.origin)
+		used, last = append(used, n.origin), n
 	}
 	if c.o.Quorum > 1 {
-		return c.Block(ctx, head.Number)
+		var err error
+		if head, err = c.Block(ctx, head.Number); err != nil {
+			return Block{}, err
+		}
+	} else {
+		last.setHead(head.Hash)
 	}
+	c.head.Store(&head)
 	return head, nil
 }
 
 // Block returns a block. The error is ErrBehind if no node has it.
 func (c *Chain) Block(ctx context.Context, number uint64) (Block, error) {
+	head := c.head.Load()
+	if head != nil && head.Number == number {
+		head = nil // whether it is still the same is the question
+	}
 	b, err := agree(ctx, c, asking{insist: 2}, func(ctx context.Context, n *node) (Block, error) {
+		if err := n.follows(ctx, head); err != nil {
+			return Block{}, err
+		}
 		b, err := n.block(ctx, hexutil.EncodeUint64(number))
 		if err == nil && b.Number != number {
 			err = n.fails(passing, fmt.Errorf("it answers block %d", b.Number))
@@ -257,6 +280,9 @@ func (c *Chain) Times(ctx context.Context, blocks map[uint64]common.Hash) (map[u
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(blocks)), c.o.Batch) {
 		g.Go(func() error {
 			found, err := agree(ctx, c, asking{turn: c.turn(), insist: 2}, func(ctx context.Context, n *node) (map[uint64]int64, error) {
+				if err := n.follows(ctx, c.head.Load()); err != nil {
+					return nil, err
+				}
 				return n.times(ctx, some, blocks)
 			}, otherTimes)
 			mu.Lock()
@@ -293,6 +319,9 @@ func (c *Chain) TotalSupply(ctx context.Context, contract common.Address, at Blo
 		var asks *node
 		_, err := c.ask(ctx, asking{except: except}, func(ctx context.Context, n *node) error {
 			asks = n
+			if err := n.follows(ctx, c.head.Load()); err != nil {
+				return err
+			}
 			err := n.one(ctx, "eth_call", &answer, call, hexutil.Uint64(at.Number))
 			if kindOf(err) == behind {
 				err = n.fails(asked, errors.Unwrap(err)) // it has the block, but perhaps not its state

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -43,7 +44,7 @@ func TestDial(t *testing.T) {
 		{"all good", []http.Handler{good(), good()}, Options{}, ""},
 		{"one away", []http.Handler{nil, good()}, Options{}, ""},
 		{"one refuses", []http.Handler{newNodeOf(blocks, failing(meanrpc.Trouble{Status: 401})), good()}, Options{}, ""},
-		{"all away", []http.Handler{nil, nil}, Options{}, "connection refused (tried for 2"},
+		{"all away", []http.Handler{nil, nil}, Options{}, "connection refused (tried for "},
 		{"all refuse", []http.Handler{newNodeOf(blocks, failing(meanrpc.Trouble{Status: 401, Body: "no access for secret-key"}))}, Options{},
 			"chain 8453: no node is left: 0.test: status 401: no access for [hidden] (check the URL and its key)"},
 		{"another chain", []http.Handler{good(), newNodeOf(blocks, meanrpc.Faults{ChainID: 10})}, Options{},
@@ -76,7 +77,9 @@ func TestDial(t *testing.T) {
 		_, err := Dial(t.Context(), chain, []string{text}, Options{})
 		checkError(t, text, err, "chain 8453")
 	}
-	_, err := Dial(t.Context(), chain, []string{"http://a/secret-1", "http://a/secret-2", "http://a/secret-1"}, Options{})
+	_, err := Dial(t.Context(), chain, []string{"https://a.test/1", "https://A.test/2", "https://a.test:443/3", "https://a.test./4"}, Options{Quorum: 2})
+	checkError(t, "one host", err, "has 1 hosts, of which 2 must agree")
+	_, err = Dial(t.Context(), chain, []string{"http://a/secret-1", "http://a/secret-2", "http://a/secret-1"}, Options{})
 	checkError(t, "twice", err, "a: the same URL is there twice")
 }
 
@@ -159,7 +162,7 @@ func TestBlock(t *testing.T) {
 func TestTimes(t *testing.T) {
 	blocks := some(1, 1000, 100)
 	synctest.Test(t, func(t *testing.T) {
-		for _, f := range []meanrpc.Faults{{}, {MaxBatch: 30}, {NoBatches: true}, {Backwards: true},
+		for _, f := range []meanrpc.Faults{{}, {MaxBatch: 30}, {MaxBatch: 30, Refusal: 200}, {NoBatches: true}, {NoBatches: true, Refusal: 200}, {Backwards: true},
 			{Trouble: meanrpc.Sometimes(1, 0.3, meanrpc.Troubles()...)}} {
 			node := newNodeOf(blocks, f)
 			c, _ := dial(t, Options{Concurrency: 1}, node)
@@ -249,7 +252,7 @@ func TestTotalSupply(t *testing.T) {
 
 // A node with a rate is asked a little more slowly than it allows, and not at all while it says so.
 func TestRateLimits(t *testing.T) {
-	blocks := some(1, 40_000, 10)
+	blocks := some(1, 20_000, 10)
 	synctest.Test(t, func(t *testing.T) {
 		const perSecond = 10
 		var second atomic.Int64
@@ -265,17 +268,17 @@ func TestRateLimits(t *testing.T) {
 		}})
 		c, _ := dial(t, Options{MaxRange: 10}, node)
 		begun := time.Now()
-		if _, _, err := collect(t.Context(), c, 1, 40_000); err != nil {
+		if _, _, err := collect(t.Context(), c, 1, 20_000); err != nil {
 			t.Fatal(err)
 		}
-		least, took := 4000/perSecond*time.Second, time.Since(begun)
+		least, took := 2000/perSecond*time.Second, time.Since(begun)
 		cost := c.Cost()[0]
 		t.Logf("%s of at least %s, %d beyond the rate", took, least, cost.Limited)
 		if took > 2*least {
-			t.Errorf("4,000 requests at 10 a second took %s, want at most twice %s", took, least)
+			t.Errorf("2,000 requests at 10 a second took %s, want at most twice %s", took, least)
 		}
 		if cost.Limited > 200 || cost.Limited == 0 || cost.Halved > 0 {
-			t.Errorf("%d requests were beyond the rate, want few of 4,000; %d ranges were halved, want none", cost.Limited, cost.Halved)
+			t.Errorf("%d requests were beyond the rate, want few of 2,000; %d ranges were halved, want none", cost.Limited, cost.Halved)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -286,7 +289,7 @@ func TestRateLimits(t *testing.T) {
 			return &meanrpc.Trouble{Status: http.StatusTooManyRequests, RetryAfter: "30"}
 		}})
 		c, h := dial(t, Options{MaxRange: 1000, Concurrency: 4}, node)
-		if _, _, err := collect(t.Context(), c, 1, 40_000); err != nil {
+		if _, _, err := collect(t.Context(), c, 1, 20_000); err != nil {
 			t.Fatal(err)
 		}
 		at := h.at["0.test"]
@@ -299,7 +302,7 @@ func TestRateLimits(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // a minute without any answer is forgotten soon
 		node := newNodeOf(blocks, meanrpc.Faults{})
-		c, _ := dial(t, Options{MaxRange: 20}, node)
+		c, _ := dial(t, Options{MaxRange: 10}, node)
 		begun := time.Now()
 		node.Set(meanrpc.Faults{Latency: 50 * time.Millisecond, Trouble: func(meanrpc.Request) *meanrpc.Trouble {
 			if time.Since(begun) > time.Minute {
@@ -307,21 +310,91 @@ func TestRateLimits(t *testing.T) {
 			}
 			return &meanrpc.Trouble{Error: &meanrpc.RPCError{Code: 429, Message: "capacity"}}
 		}})
-		if _, _, err := collect(t.Context(), c, 1, 40_000); err != nil {
+		if _, _, err := collect(t.Context(), c, 1, 20_000); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begun); took > 3*time.Minute {
+		if took := time.Since(begun); took > 4*time.Minute {
 			t.Errorf("2,000 requests after a minute without answers took %s", took)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // our own rate
 		c, h := dial(t, Options{MaxRange: 1000, Rate: 5}, newNodeOf(blocks, meanrpc.Faults{}))
-		if _, _, err := collect(t.Context(), c, 1, 40_000); err != nil {
+		if _, _, err := collect(t.Context(), c, 1, 20_000); err != nil {
 			t.Fatal(err)
 		}
 		at := h.at["0.test"]
-		if took := at[len(at)-1].Sub(at[0]); took < 40*time.Second/5-time.Millisecond {
+		if took := at[len(at)-1].Sub(at[0]); took < 20*time.Second/5-time.Millisecond {
 			t.Errorf("%d requests took %s, want 5 a second", len(at), took)
+		}
+	})
+}
+
+// URLs with one key, or one host and no key, have one rate and one number of requests at a time,
+// also for several chains.
+func TestShares(t *testing.T) {
+	const key = "0123456789abcdef0123456789abcdef"
+	for name, test := range map[string]struct {
+		urls   [2]string
+		shared bool
+	}{
+		"one key":   {[2]string{"https://base.test/v3/" + key, "https://mainnet.test/v3/" + key}, true},
+		"one query": {[2]string{"https://base.test/?chain=base&key=" + key, "https://op.test/?key=" + key}, true},
+		"one host":  {[2]string{"https://a.test/base", "https://A.test/op"}, true},
+		"two keys":  {[2]string{"https://a.test/" + key, "https://a.test/" + key + "1"}, false},
+		"two hosts": {[2]string{"https://a.test/v3", "https://b.test/v3"}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var now, most atomic.Int64
+			node := newNodeOf(nil, meanrpc.Faults{Latency: time.Second})
+			node.SetHead(100, 100, 100)
+			count := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				most.Store(max(most.Load(), now.Add(1)))
+				node.ServeHTTP(w, r)
+				now.Add(-1)
+			})
+			h := &hosts{handlers: map[string]http.Handler{}, at: map[string][]time.Time{}}
+			shares, begun := new(Shares), time.Now()
+			var all sync.WaitGroup
+			for _, text := range test.urls {
+				u, err := url.Parse(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				h.handlers[u.Host] = count
+			}
+			for _, text := range test.urls {
+				all.Go(func() {
+					c, err := Dial(t.Context(), chain, []string{text}, Options{MaxRange: 1, Rate: 2, Concurrency: 1, Shares: shares, transport: h})
+					if err == nil {
+						_, _, err = collect(t.Context(), c, 1, 49)
+					}
+					if err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+			}
+			all.Wait()
+			if took := time.Since(begun); (took > 75*time.Second) != test.shared || (most.Load() == 1) != test.shared {
+				t.Errorf("%s: 100 requests took %s, at most %d at a time", name, took, most.Load())
+			}
+		})
+	}
+}
+
+// An error instead of a list of answers says what is wrong.
+func TestErrorForABatch(t *testing.T) {
+	blocks := some(1, 1_000, 10)
+	synctest.Test(t, func(t *testing.T) {
+		body := `{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"request rate exceeded"}}`
+		node := newNodeOf(blocks, meanrpc.Faults{Trouble: meanrpc.Every(2, meanrpc.Trouble{Body: body})})
+		c, _ := dial(t, Options{MaxRange: 100, Concurrency: 1}, node)
+		logs, parts, err := collect(t.Context(), c, 1, 1_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkLogs(t, logs, node, blocks, 1, 1_000)
+		if cost := c.Cost()[0]; parts != 10 || cost.Limited < 5 || cost.Halved > 0 {
+			t.Errorf("got %d parts and %+v, want 10, and rate limits only", parts, cost)
 		}
 	})
 }
@@ -339,7 +412,14 @@ func TestPatience(t *testing.T) {
 		"tomorrow":      {meanrpc.Trouble{Status: 429, RetryAfter: "86400"}, "asks to wait 24h0m0s, longer than the patience of 3m0s", time.Second},
 		"hangs":         {meanrpc.Trouble{Hang: true}, "0.test: no answer in time (tried for", 5 * time.Minute},
 		"cut":           {meanrpc.Trouble{Cut: true}, "0.test: the answer is cut off", 3 * time.Minute},
-		"no more money": {meanrpc.Trouble{Status: 402}, "0.test: status 402:", 3 * time.Minute},
+		"no more money": {meanrpc.Trouble{Status: 402}, "0.test: status 402:", time.Second},
+		"no more money, in JSON": {
+			meanrpc.Trouble{Status: 402, Error: &meanrpc.RPCError{Code: -32005, Message: "daily request count exceeded, request rate limited"}},
+			"0.test: status 402, error -32005: daily request", time.Second,
+		},
+		"no more of today": {meanrpc.Trouble{Error: &meanrpc.RPCError{Code: -32003, Message: "daily request limit reached - upgrade your account"}},
+			"0.test: error -32003: daily request", time.Second},
+		"no more of this month": {meanrpc.Trouble{Status: 429, Body: "Monthly capacity limit exceeded. Upgrade your plan"}, "0.test: status 429: Monthly", time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			node := newNodeOf(blocks, meanrpc.Faults{})
@@ -412,15 +492,15 @@ func overTLS(t testing.TB, server *httptest.Server, o Options) *Chain {
 // An answer without end costs no more memory than the largest that is allowed; a range whose answer
 // is larger than that is halved.
 func TestLargeAnswers(t *testing.T) {
-	blocks := some(1, 1000, 1000)
+	blocks := some(1, 300, 1000)
 	synctest.Test(t, func(t *testing.T) {
 		node := newNodeOf(blocks, meanrpc.Faults{})
-		c, _ := dial(t, Options{MaxAnswer: 100_000}, node)
-		logs, parts, err := collect(t.Context(), c, 1, 1000)
+		c, _ := dial(t, Options{MaxAnswer: 30_000}, node)
+		logs, parts, err := collect(t.Context(), c, 1, 300)
 		if err != nil || parts < 10 {
 			t.Fatalf("got %d parts and %v, want many small ones", parts, err)
 		}
-		checkLogs(t, logs, node, blocks, 1, 1000)
+		checkLogs(t, logs, node, blocks, 1, 300)
 	})
 	var sent atomic.Int64
 	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -457,10 +537,33 @@ func TestHiding(t *testing.T) {
 	}
 }
 
+// A quote does not end in the middle of a secret, whose first part would be left.
+func TestHidingBeforeTheEnd(t *testing.T) {
+	for pad := maxQuote - 40; pad < maxQuote; pad++ {
+		text := strings.Repeat(".", pad) + "secret-key"
+		for _, trouble := range []meanrpc.Trouble{{Status: 401, Body: text}, {Error: &meanrpc.RPCError{Code: -32600, Message: text}}} {
+			h, urls := reach(newNodeOf(nil, failing(trouble)))
+			_, err := Dial(t.Context(), chain, urls, Options{transport: h, Patience: time.Millisecond})
+			if err == nil || strings.Contains(err.Error(), "secre") {
+				t.Fatalf("got %v, want an error without any part of the key", err)
+			}
+		}
+	}
+}
+
+// A wait until a time is measured by the clock that says it.
+func TestRetryAfter(t *testing.T) {
+	theirs := time.Now().Add(-time.Hour)
+	h := http.Header{"Date": {theirs.UTC().Format(http.TimeFormat)}, "Retry-After": {theirs.Add(20 * time.Second).UTC().Format(http.TimeFormat)}}
+	if got := retryAfter(h); got != 20*time.Second {
+		t.Errorf("got %s, want 20s", got)
+	}
+}
+
 // Errors about rates are told from those about ranges, in the words of providers.
 func TestRateWords(t *testing.T) {
 	for _, trouble := range meanrpc.Troubles() {
-		if e := trouble.Error; e != nil && !isRateLimit(e.Code, e.Message) {
+		if e := trouble.Error; e != nil && failedCall(e.Code, e.Message).kind != limited {
 			t.Errorf("%d %s: want a rate limit", e.Code, e.Message)
 		}
 	}
@@ -473,7 +576,7 @@ func TestRateWords(t *testing.T) {
 			all = append(all, words.Results(1, 100_000, 500, 10_000))
 		}
 		for _, e := range all {
-			if isRateLimit(e.Code, e.Message) {
+			if failedCall(e.Code, e.Message).kind != asked {
 				t.Errorf("%s: %d %s: want a limit of ranges", words.Provider, e.Code, e.Message)
 			}
 		}
@@ -483,7 +586,7 @@ func TestRateWords(t *testing.T) {
 		"Request rate exceeded; see Retry-After": -32005, "Your app has exceeded its concurrent requests capacity": 429,
 		"max requests per second reached": -32000, "slow down": -32029,
 	} {
-		if !isRateLimit(code, text) {
+		if failedCall(code, text).kind != limited {
 			t.Errorf("%d %s: want a rate limit", code, text)
 		}
 	}
@@ -492,7 +595,7 @@ func TestRateWords(t *testing.T) {
 		"limited to 1024 blocks per request", "exceed maximum block range: 5000", "requested too many blocks from 1 to 9, maximum is set to 2048",
 		"execution timeout", "please limit the query to at most 1000 blocks",
 	} {
-		if isRateLimit(-32005, text) {
+		if failedCall(-32005, text).kind != asked {
 			t.Errorf("%s: want a limit of ranges", text)
 		}
 	}
@@ -501,7 +604,7 @@ func TestRateWords(t *testing.T) {
 // Errors about blocks that a node does not have are told from those about ranges.
 func TestBlockWords(t *testing.T) {
 	for text, code := range map[string]int{
-		"block range extends beyond current head block": -32000, "header not found": -32000, "One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found: unknown block": -32000,
+		"block range extends beyond current head block": -32000, "header not found": -32000, "One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found.": -32000,
 		"pruned history unavailable": 4444, "history has been pruned for this block": -32000, "toBlock is greater than latest block": -32602,
 	} {
 		if f := failedCall(code, text); f.kind != behind {
@@ -541,4 +644,27 @@ func TestTwoReadings(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Answers that are made to do harm are errors like others.
+func TestHarmfulAnswers(t *testing.T) {
+	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	for name, body := range map[string]string{
+		"deep": deep(1 << 20), "deep, in a log": `[{"id":1,"jsonrpc":"2.0","result":[{"blockTimestamp":` + deep(9_900) + `}]}]`,
+		"deep, in an object": strings.Repeat(`{"a":`, 1<<18), "nulls": "[null,null]", "none": "[]", "null": "null", "a number": "1e999999999",
+		"deep, in an error": `[{"id":1,"jsonrpc":"2.0","error":{"code":1,"message":"a","data":` + deep(9_900) + `}}]`,
+		"one result twice":  `[{"id":2,"jsonrpc":"2.0","result":[]},{"id":2,"jsonrpc":"2.0","result":[]}]`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			node := newNodeOf(nil, meanrpc.Faults{})
+			node.SetHead(100, 100, 100)
+			c, _ := dial(t, Options{Patience: 5 * time.Second, Concurrency: 1}, node)
+			node.Set(failing(meanrpc.Trouble{Body: body}))
+			_, _, err := collect(t.Context(), c, 1, 100)
+			checkError(t, name, err, "0.test: ")
+			if err != nil && len(err.Error()) > 1000 {
+				t.Errorf("%s: the error has %d bytes", name, len(err.Error()))
+			}
+		})
+	}
 }
