@@ -74,3 +74,14 @@ type Graph struct {
 	Held    map[site.Address]uint32 // how many lists follow an account; lists' accounts have an entry too
 	ListOps uint64                  // operations that were read, also those that were ignored
 }
+
+// Progress is told how far a run has come. Its methods are called from many goroutines.
+type Progress interface {
+	// Stage begins a part of the run. total is about the sum of n over all calls of Add in this stage,
+	// or 0 if it is not known.
+	Stage(name string, total int64)
+	// Add says that n more items are done.
+	Add(n int64)
+	// End ends the stage.
+	End()
+}

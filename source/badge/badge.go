@@ -35,20 +35,9 @@ type Options struct {
 	Wanted map[site.Address]uint32 // whom to ask about without requests by event, and how many lists follow them
 	Budget source.Budget           // retries count too, and waiting
 
-	Progress  Progress
+	Progress  source.Progress
 	Log       *slog.Logger      // nil means none
 	Transport http.RoundTripper // nil means one of its own
-}
-
-// Progress is told how far a run has come.
-type Progress interface {
-	// Stage begins a part of the run. total is the sum of n over all calls of Add in this stage, or
-	// 0 if it is not known.
-	Stage(name string, total int64)
-	// Add says that n more items are done.
-	Add(n int64)
-	// End ends the stage.
-	End()
 }
 
 // ErrKey says that the API refuses the key.

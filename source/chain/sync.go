@@ -23,21 +23,10 @@ type Options struct {
 	// Reread forgets a chain, by its id, from a block on before it is read; all of it for block 0.
 	Reread   map[uint64]uint64
 	NoSync   bool // do not sync the state to disk; a power failure may damage it then
-	Progress Progress
+	Progress source.Progress
 
 	dial  func(ctx context.Context, chain uint64, urls []string, o provider.Options) (nodes, error) // nil for provider.Dial
 	every time.Duration                                                                             // between checkpoints; 0 means commitEvery
-}
-
-// Progress is told how far Sync is. Its methods are called from many goroutines.
-type Progress interface {
-	// Stage begins a part of the run. total is about the sum of n over all calls of Add in this
-	// stage, or 0 if it is not known.
-	Stage(name string, total int64)
-	// Add says that n more items are done.
-	Add(n int64)
-	// End ends the last stage.
-	End()
 }
 
 // nodes are the nodes of a chain; provider.Chain has the contract of the methods.

@@ -24,24 +24,15 @@ import (
 
 // Options say which database is read.
 type Options struct {
-	DSN      string   // a URL, postgres://user:password@host:5432/name, or key=value pairs; what is absent is taken from PG… variables
-	Progress Progress // never nil
-}
-
-// Progress is told how far a run has come.
-type Progress interface {
-	// Stage begins a part of the run. total is the sum of n over all calls of Add in this stage,
-	// or 0 if it is not known.
-	Stage(name string, total int64)
-	// Add says that n more items are done.
-	Add(n int64)
+	DSN      string          // a URL, postgres://user:password@host:5432/name, or key=value pairs; what is absent is taken from PG… variables
+	Progress source.Progress // never nil
 }
 
 // A Reader is a database that is read. It may be used by one goroutine at a time.
 type Reader struct {
 	conn     *pgconn.PgConn
 	schema   *schema
-	progress Progress
+	progress source.Progress
 	begun    time.Time
 	report   Report
 	profiles *os.File // what Profiles reads; nil before Write

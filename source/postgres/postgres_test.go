@@ -22,6 +22,7 @@ type quiet struct{}
 
 func (quiet) Stage(string, int64) {}
 func (quiet) Add(int64)           {}
+func (quiet) End()                {}
 
 // A result is what was read from a database.
 type result struct {
