@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net/url"
 	"os"
 	"strconv"
@@ -56,8 +55,8 @@ func (c *Chain) Validate() error {
 	if c.Explain == "" && len(c.RPC) == 0 {
 		return errors.New("missing flags: --rpc=CHAIN=URL,URL")
 	}
-	if c.Explain != "" && !site.ValidTokenID(c.Explain) {
-		return fmt.Errorf("--explain: %s is not the id of a list", site.Quoted(c.Explain))
+	if _, err := source.ParseDecimal(c.Explain); err != nil && c.Explain != "" {
+		return fmt.Errorf("--explain: %w", err)
 	}
 	if c.Quorum < 1 || c.Concurrency < 1 || c.MaxRange < 1 || c.Batch < 1 || !(c.Rate >= 0) { // NaN is a number to strconv
 		return errors.New("--quorum, --concurrency, --max-range and --batch must be 1 or more, --rate 0 or more")
@@ -216,12 +215,10 @@ func (r *run) replay(ctx context.Context, state *chain.State, d *source.Deployme
 
 // explain shows the events of a list.
 func (c *Chain) explain(d *source.Deployment, stdout io.Writer) (err error) {
-	id, _ := new(big.Int).SetString(c.Explain, 10) // Validate has checked it
-	if id.BitLen() > 256 {
-		return fmt.Errorf("--explain: %s has more than 256 bits", c.Explain)
+	token, err := source.ParseDecimal(c.Explain)
+	if err != nil {
+		return fmt.Errorf("--explain: %w", err)
 	}
-	var token source.Word
-	id.FillBytes(token[:])
 	if !chain.IsState(c.State) { // which Open would make one
 		return fmt.Errorf("--explain: nothing was read into --state=%s yet", c.State)
 	}
