@@ -88,7 +88,7 @@ func TestKilled(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	dir := filepath.Join(t.TempDir(), "snapshot")
 	last := -1
-	for range servers.Rounds(8, 200) {
+	for range servers.Rounds(6, 60) {
 		p := process.Start(t, process.Self(t, []string{childDir + "=" + dir, fmt.Sprintf("%s=%d", childFirst, last+1)}))
 		p.Line(0)
 		time.Sleep(time.Duration(random.Int64N(int64(30 * time.Millisecond))))
