@@ -1,4 +1,4 @@
-// Command draw writes the picture in README.md: the way from a snapshot to an answer.
+// Command draw writes the picture in README.md: the way from the chains to an answer.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 
 // The style follows the reader's choice of a dark or a light page. The picture brings its
 // background, so it is readable where the two disagree.
-const picture = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 300" role="img" aria-label="From a snapshot to an answer">
+const picture = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 300" role="img" aria-label="From the chains to an answer">
 <!-- Drawn by docs/draw: do not edit. -->
 <style>
   .page { fill: #ffffff; stroke: #d0d7de }
@@ -67,10 +67,12 @@ var boxes = []box{
 	{664, 40, "box", "edge", "cache or CDN,", "set up by edge"},
 	{848, 40, "box", "client", "GET /api/v1/", "lists/1/details"},
 	{664, 196, "ours", "fallback", "answers what", "no file can"},
-	{848, 196, "box", "source", "fresh profiles", "and badges"},
+	{848, 196, "box", "services", "fresh profiles", "and badges"},
+	{16, 196, "box", "chains", "or the database", "of an indexer"},
 }
 
 var arrows = []arrow{
+	{"M84 192 V120", "", 126, 151, "snapshot", true},
 	{"M152 78 H228", "", 190, 68, "generate", true},
 	{"M368 78 H444", "", 406, 68, "publish", true},
 	{"M584 78 H660", "", 622, 68, "objects", false},
