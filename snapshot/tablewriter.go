@@ -114,7 +114,7 @@ func (t *tableWriter) close() error {
 		err = errors.Join(t.out.Close(), t.file.Close())
 		t.file = nil
 	}
-	t.err = errors.Join(err, errClosed)
+	t.finish(err)
 	return err
 }
 
@@ -124,7 +124,13 @@ func (t *tableWriter) abandon() {
 		_ = t.file.Close() // the file is removed next
 		t.file = nil
 	}
-	t.err = errors.Join(t.err, errClosed)
+	t.finish(t.err)
+}
+
+// finish makes the table refuse rows, and gives back the megabytes of its compressor.
+func (t *tableWriter) finish(err error) {
+	t.err = errors.Join(err, errClosed)
+	t.out, t.buf = nil, nil
 }
 
 // errClosed says that a Writer was used after Commit or Close.
