@@ -33,6 +33,18 @@ func op(slot uint64, code byte, n byte, tag string) history.Log {
 	return history.Op(records, history.Number(slot), append(b, tag...))
 }
 
+// filled is the DSN of a new database as the indexer of v1, or else of v2, makes it of a history.
+func filled(t *testing.T, server *databases.Server, h *history.History, v1 bool) (dsn string) {
+	t.Helper()
+	dsn = server.Database(t)
+	if v1 {
+		databases.FillV1(t, dsn, h)
+	} else {
+		databases.FillV2(t, dsn, h, 1)
+	}
+	return dsn
+}
+
 // mint makes a list with a slot of the same number.
 func mint(token uint64, owner byte) []history.Log {
 	n := history.Number(token)
@@ -94,12 +106,7 @@ func TestTablesCountWhereEventsLack(t *testing.T) {
 		{"v2, no table", "DROP TABLE events", false, [2]string{"9 8 7", "7 8 9"}, postgres.OrderReport{Tables: 2, Empty: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dsn := server.Database(t)
-			if c.v1 {
-				databases.FillV1(t, dsn, h)
-			} else {
-				databases.FillV2(t, dsn, h, 1)
-			}
+			dsn := filled(t, server, h, c.v1)
 			databases.Exec(t, dsn, c.change)
 			got := read(t, dsn)
 			if got := [2]string{show(got.lists[0]), show(got.lists[1])}; got != c.want {
@@ -182,12 +189,7 @@ UPDATE indexer_state SET updated_at = '2026-01-02T02:00:00Z' WHERE chain_id = 1;
 		{"v1, no events", "DROP TABLE events; UPDATE efp_lists SET updated_at = '2026-01-02T03:04:05Z'", "2026-01-02T03:04:05Z", true, "no table events"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dsn := server.Database(t)
-			if c.v1 {
-				databases.FillV1(t, dsn, h)
-			} else {
-				databases.FillV2(t, dsn, h, 1)
-			}
+			dsn := filled(t, server, h, c.v1)
 			databases.Exec(t, dsn, c.change)
 			got := read(t, dsn)
 			if got := got.graph.AsOf.Format(time.RFC3339); got != c.want {
