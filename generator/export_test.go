@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
 )
 
 // Tests are in package generator_test. This file exports the internals that some of them need.
@@ -21,7 +22,15 @@ func SetPatience(d time.Duration) (reset func()) {
 
 // ParseRecord parses a row of the table records as a run does, with its time for the API efp.
 func ParseRecord(line []byte, timed bool) (tokenID string, r site.Record, added int64, err error) {
-	row, err := parseRecordRow(line, timed)
+	parse := snapshot.ParseRecord
+	if timed {
+		parse = snapshot.ParseTimedRecord
+	}
+	in, err := parse(line)
+	if err != nil {
+		return "", site.Record{}, 0, err
+	}
+	row, err := toRecordRow(&in)
 	if err != nil {
 		return "", site.Record{}, 0, err
 	}
@@ -35,14 +44,14 @@ func ParseRecord(line []byte, timed bool) (tokenID string, r site.Record, added 
 type Graph struct{ *graph }
 
 // Load reads a snapshot into a graph.
-func Load(ctx context.Context, snapshot afero.Fs, workers int) (Graph, error) {
-	g, err := load(ctx, &reader{snapshot: snapshot, workers: workers, maxText: 64 << 10, report: newReport(""), progress: noProgress{}})
+func Load(ctx context.Context, from afero.Fs, workers int) (Graph, error) {
+	g, err := load(ctx, &reader{snapshot: from, workers: workers, maxText: 64 << 10, report: newReport(""), progress: noProgress{}})
 	return Graph{g}, err
 }
 
 // LoadEFP reads a snapshot into a graph for the API efp.
-func LoadEFP(ctx context.Context, snapshot afero.Fs, workers int) (Graph, error) {
-	g, err := load(ctx, &reader{snapshot: snapshot, workers: workers, maxText: 64 << 10, efp: true, report: newReport(""), progress: noProgress{}})
+func LoadEFP(ctx context.Context, from afero.Fs, workers int) (Graph, error) {
+	g, err := load(ctx, &reader{snapshot: from, workers: workers, maxText: 64 << 10, efp: true, report: newReport(""), progress: noProgress{}})
 	return Graph{g}, err
 }
 

@@ -189,8 +189,7 @@ func (l *loader) readRecords(ctx context.Context) error {
 	g := l.graph
 	l.progress.Stage("records", 0)
 	known := len(g.accounts) // those of rows and of lists
-	parse := func(line []byte) (recordRow, error) { return parseRecordRow(line, l.efp) }
-	err := readTable(ctx, l.reader, snapshot.TableRecords, parse, func(r snapshot.Row[recordRow]) error {
+	err := readRecords(ctx, l.reader, toRecordRow, func(r snapshot.Row[recordRow]) error {
 		list, ok := g.listOf[r.Value.tokenID]
 		if !ok {
 			l.report.withoutEffect(snapshot.TableRecords, unknownList)

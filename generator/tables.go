@@ -42,13 +42,23 @@ func (r *reader) reject(skipped *int, e *RowError) error {
 func readTable[T any](
 	ctx context.Context, r *reader, t snapshot.Table, parse func(line []byte) (T, error), accept func(snapshot.Row[T]) error,
 ) error {
+	return snapshot.ReadTable(ctx, r.snapshot, t, r.workers, parse, acceptRows(r, t, accept))
+}
+
+// readRecords is readTable of the records.
+func readRecords[T any](ctx context.Context, r *reader, convert func(*snapshot.Record) (T, error), accept func(snapshot.Row[T]) error) error {
+	return snapshot.ReadRecords(ctx, r.snapshot, r.workers, r.efp, convert, acceptRows(r, snapshot.TableRecords, accept))
+}
+
+// acceptRows counts the rows of a block, accepts the valid ones, and rejects the others.
+func acceptRows[T any](r *reader, t snapshot.Table, accept func(snapshot.Row[T]) error) func(snapshot.Block[T]) error {
 	counts := r.report.table(t)
-	return snapshot.ReadTable(ctx, r.snapshot, t, r.workers, parse, func(b snapshot.Block[T]) error {
+	return func(b snapshot.Block[T]) error {
 		counts.file = b.File
 		counts.Rows += len(b.Rows) + len(b.Invalid)
 		r.progress.Add(int64(len(b.Rows)))
 		return b.Each(accept, func(e *RowError) error { return r.reject(&counts.Skipped, e) })
-	})
+	}
 }
 
 // The types below are rows in the form in which the loader uses them. Parsers run on many goroutines.
@@ -72,16 +82,8 @@ type accountRow struct {
 	long    []site.LongText // left out of the profile
 }
 
-// parseRecordRow parses a row of records: the time at which it was added only if timed.
-func parseRecordRow(line []byte, timed bool) (recordRow, error) {
-	parse := snapshot.ParseRecord
-	if timed {
-		parse = snapshot.ParseTimedRecord
-	}
-	in, err := parse(line)
-	if err != nil {
-		return recordRow{}, err
-	}
+// toRecordRow copies what a row of records says.
+func toRecordRow(in *snapshot.Record) (recordRow, error) {
 	r := recordRow{tokenID: in.TokenID, version: in.Version, recordType: in.Type, tags: in.Tags, added: in.Added}
 	r.address, r.isAddress = in.Address()
 	if !r.isAddress {
