@@ -88,16 +88,20 @@ func (r *report) row(old, new measure.Row) {
 	if min(was.Rounds, is.Rounds) < few {
 		least = leastOfFew
 	}
-	difference := difference(was.Median, is.Median)
-	if is.Min <= was.Max && was.Min <= is.Max || math.Abs(difference) < least {
+	more := difference(was.Median, is.Median)
+	if is.Min <= was.Max && was.Min <= is.Max || math.Abs(more) < least {
 		r.same++
 		return
 	}
-	kind := worse
-	if (difference > 0) == new.MoreIsBetter() {
-		kind = better
+	text := fmt.Sprintf("%s: %s, before %s", new.Measure, is.Text(unit), was.Text(unit))
+	if !math.IsInf(more, 0) {
+		text += fmt.Sprintf(": %+.0f %%", 100*more)
 	}
-	r.changes = append(r.changes, change{kind, fmt.Sprintf("%s: %s, before %s: %+.0f %%", new.Measure, is.Text(unit), was.Text(unit), 100*difference)})
+	if (more > 0) == new.MoreIsBetter() {
+		r.changes = append(r.changes, change{better, text})
+	} else {
+		r.changes = append(r.changes, change{worse, text})
+	}
 }
 
 // difference is how much more b is than a, as a share of a. Everything is infinitely more than nothing.
@@ -123,7 +127,7 @@ func (r *report) worse() bool {
 
 // write writes the report, what is worse first.
 func (r *report) write(out io.Writer) {
-	fmt.Fprintf(out, "%s: %s (%s), before %s (%s)\n", r.new.Bench, r.new.Date, r.new.Commit, r.old.Date, r.old.Commit)
+	fmt.Fprintf(out, "%s: %s, before %s\n", r.new.Bench, when(r.new), when(r.old))
 	if r.hint != "" {
 		fmt.Fprintln(out, "  "+r.hint)
 	}
@@ -139,6 +143,14 @@ func (r *report) write(out io.Writer) {
 		fmt.Fprintf(out, ", %d not comparable", r.incomparable)
 	}
 	fmt.Fprintln(out)
+}
+
+// when says when a result was measured. Go benchmarks do not tell.
+func when(r measure.Result) string {
+	if r.Date == "" {
+		return "undated"
+	}
+	return fmt.Sprintf("%s (%s)", r.Date, r.Commit)
 }
 
 // machine tells a machine in a few words.

@@ -102,7 +102,11 @@ func (p place) read(name string) (measure.Result, error) {
 	if err != nil {
 		return measure.Result{}, err
 	}
-	result, err := measure.ParseResult(text)
+	parse := measure.ParseResult
+	if filepath.Ext(name) == filepath.Ext(goBench) {
+		parse = parseGoBench
+	}
+	result, err := parse(text)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", name, err)
 	}
@@ -113,15 +117,20 @@ func (p place) read(name string) (measure.Result, error) {
 func folder(dir string) place {
 	return place{
 		names: func() ([]string, error) {
-			paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
-			names := make([]string, len(paths))
-			for i, path := range paths {
-				names[i] = filepath.Base(path)
+			var names []string
+			for _, pattern := range []string{"*.json", goBench} {
+				paths, err := filepath.Glob(filepath.Join(dir, pattern))
+				if err != nil {
+					return nil, err
+				}
+				for _, path := range paths {
+					names = append(names, filepath.Base(path))
+				}
 			}
-			if err == nil && len(names) == 0 {
-				err = fmt.Errorf("%s has no results", dir)
+			if len(names) == 0 {
+				return nil, fmt.Errorf("%s has no results", dir)
 			}
-			return names, err
+			return names, nil
 		},
 		text: func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(dir, name)) },
 	}
