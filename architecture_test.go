@@ -56,6 +56,8 @@ var mayImport = map[string][]string{
 	"bench/api":               {"site", "bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"bench/fallback":          {"bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"bench/internal/measure":  {"fixtures/graph"},
+	"bench/compare":           {"bench/internal/measure"},
+	"bench/figures":           {"bench/internal/measure"},
 	"bench/edge":              {"site", "bench/internal/measure", "bench/internal/rig"},
 	"bench/internal/rig":      {"bench/internal/measure", "fixtures/servers"},
 	"bench/sources":           {"bench/internal/measure", "bench/internal/rig", "fixtures/history", "fixtures/meanrpc"},
