@@ -165,6 +165,5 @@ func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.render(ctx, workers, &tarOutput{file: w}, noProgress{})
-	return err
+	return s.render(ctx, workers, &tarOutput{file: w}, nil, noProgress{})
 }
