@@ -25,7 +25,7 @@ func newIndex(ctx context.Context, s *renderer, entries *entryStore, workers int
 		Format: site.Format, AsOf: g.asOf, Config: s.config, BucketDigits: s.bucketDigits, TokenDigits: s.tokenDigits, ShardDigits: entries.digits,
 		HeaderRules: s.config.HeaderRules(), Manifest: make(map[string]site.MD5, len(entries.shardNames)),
 		Counts: site.Counts{
-			Accounts: len(g.accounts), Lists: len(g.tokens), Records: len(g.records), Names: len(g.names),
+			Accounts: len(g.accounts), Lists: len(g.tokens), Records: g.records.len(), Names: len(g.names),
 			Events: len(g.events), Objects: int(entries.objects.Load()), Bytes: entries.bytes.Load(),
 		},
 	}}
