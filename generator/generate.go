@@ -23,6 +23,7 @@ type Options struct {
 	Refreshed   Refreshed // refreshed data to merge where it is newer than the snapshot; nil means none
 	Rebuild     bool      // write every object, even if the manifest of the live site says that it has not changed
 	Progress    Progress  // nil means none
+	DryRun      bool      // render and compare everything, but write nothing
 	NoSync      bool      // do not sync the new site to disk before it goes live: faster, but a power failure may damage it
 	Files       afero.Fs  // file system of the output; nil means that of the machine
 }
@@ -56,7 +57,8 @@ func (o Options) withDefaults() (Options, error) {
 // folder. The complete new site replaces the live one in one step; until then, and after any
 // error, the live one stays as it is. An invalid row is a *RowError. ErrBusy means that another
 // run writes to the same output. If ctx ends, ToPath cleans up for a few seconds at most; if that
-// is not enough, the error wraps ErrLeftBehind.
+// is not enough, the error wraps ErrLeftBehind. With Options.DryRun it writes nothing; the report says
+// what another run would write.
 func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Report, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -74,6 +76,13 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 	if isFolder {
 		dest = &folderDestination{files: o.Files, path: target, basePath: o.Config.BasePath}
 	}
+	r := &run{Options: o, snapshot: snapshot, report: newReport(out)}
+	if o.DryRun {
+		if err := r.dryRun(ctx, dest); err != nil {
+			return nil, err
+		}
+		return r.report, nil
+	}
 	s, err := staging.Open(ctx, staging.Options{
 		Target: target, Folder: isFolder, What: "site", Suffix: ".followpress", NoSync: o.NoSync, CleanUpTime: cleanUpTime,
 		IfNotMovable: "name a .tar file, or a folder on another file system",
@@ -83,7 +92,6 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 	if err != nil {
 		return nil, err
 	}
-	r := &run{Options: o, snapshot: snapshot, report: newReport(out)}
 	err = r.toStaging(ctx, dest, s)
 	// Either the new site is live now or the old one still is. Removing the other one can take
 	// longer than everything before.
