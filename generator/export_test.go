@@ -169,8 +169,7 @@ func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.render(ctx, workers, &tarOutput{file: w, headers: headers}, noProgress{})
-	return err
+	return s.render(ctx, workers, &tarOutput{file: w, headers: headers}, nil, noProgress{})
 }
 
 // AppendTarHeader appends the header of an object in a tar file with that time.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -109,7 +110,7 @@ func ToMemory(ctx context.Context, snapshot afero.Fs, o Options) (afero.Fs, *Rep
 	}
 	// The base path makes names with and without a leading slash equal.
 	files := afero.NewBasePathFs(afero.NewMemMapFs(), "/")
-	if _, err := r.write(ctx, renderer, &folder{files: files, path: "/"}); err != nil {
+	if _, err := r.write(ctx, renderer, nil, &folder{files: files, path: "/"}, nil); err != nil {
 		return nil, nil, err
 	}
 	return files, r.report, nil
@@ -135,7 +136,7 @@ type run struct {
 
 // toStaging reads the snapshot, compares its site with the live one, and writes and installs it if
 // it differs.
-func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Staging) error {
+func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Staging) (err error) {
 	live, err := dest.check(ctx)
 	if err != nil {
 		return err
@@ -152,9 +153,13 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Stagin
 	if err != nil {
 		return err
 	}
+	var x *index
 	var p *plan
 	if live != nil {
-		p, err = r.compare(ctx, renderer, live)
+		x, p, err = r.compare(ctx, renderer, live, s.TempFile)
+		if x != nil {
+			defer func() { err = errors.Join(err, x.entries.close()) }()
+		}
 		switch {
 		case errors.Is(err, errManifest):
 			p = nil // the content of the live site is not known, so nothing of it is kept
@@ -174,12 +179,12 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Stagin
 	if err != nil {
 		return err
 	}
-	x, err := r.write(ctx, renderer, out)
+	written, err := r.write(ctx, renderer, x, out, s.TempFile)
 	if err := errors.Join(err, end()); err != nil {
 		return err
 	}
 	if p != nil {
-		r.report.Written = p.report(x.objects())
+		r.report.Written = p.report(written)
 	}
 	return r.install(ctx, s)
 }
@@ -227,44 +232,62 @@ func (r *run) prepare(ctx context.Context) (*renderer, error) {
 	return renderer, nil
 }
 
-// compare renders without writing, to find the differences from the live site.
-func (r *run) compare(ctx context.Context, renderer *renderer, live *liveSite) (*plan, error) {
+// compare renders without writing, to find the differences from the live site. It returns the index
+// of the site even if that of the live site cannot be read; its entries must be closed.
+func (r *run) compare(ctx context.Context, renderer *renderer, live *liveSite, temp func() (*os.File, error)) (*index, *plan, error) {
 	r.Progress.Stage("compare", renderer.objects())
-	x, err := r.render(ctx, renderer, discard{})
+	x, err := r.render(ctx, renderer, discard{}, temp)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	p, err := x.diff(ctx, live)
+	p, err := x.diff(ctx, live, nil)
 	if err != nil {
-		return nil, err
+		return x, nil, err
 	}
 	r.report.Written = p.report(x.objects())
-	return p, nil
+	return x, p, nil
 }
 
-// write renders every object into out, then the manifest and the root.
-func (r *run) write(ctx context.Context, renderer *renderer, out output) (index, error) {
+// write renders every object into out, then the manifest and the root. It returns their number. x is
+// the index, if the site was rendered before.
+func (r *run) write(ctx context.Context, renderer *renderer, x *index, out output, temp func() (*os.File, error)) (objects int, err error) {
 	r.Progress.Stage("write", renderer.objects())
-	x, err := r.render(ctx, renderer, out)
-	if err != nil {
-		return index{}, err
+	if x == nil {
+		if x, err = r.render(ctx, renderer, out, temp); err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, x.entries.close()) }()
+	} else if err := r.renderAgain(ctx, renderer, x, out); err != nil {
+		return 0, err
 	}
 	r.report.Written = WriteReport{Added: x.objects()}
-	return x, x.write(ctx, out)
+	return x.objects(), x.write(out)
 }
 
-// render renders every object into out and returns the index of the site.
-func (r *run) render(ctx context.Context, renderer *renderer, out output) (index, error) {
+// render renders every object and the manifest into out and returns the index of the site, whose
+// entries must be closed. They wait in a file that temp creates, or in memory.
+func (r *run) render(ctx context.Context, renderer *renderer, out output, temp func() (*os.File, error)) (*index, error) {
 	start := time.Now()
-	entries, err := renderer.render(ctx, r.Workers, out, r.Progress)
-	if err != nil {
-		return index{}, err
+	entries := newEntryStore(renderer.objects(), temp)
+	err := renderer.render(ctx, r.Workers, out, entries, r.Progress)
+	var x *index
+	if err == nil {
+		x, err = newIndex(ctx, renderer, entries, r.Workers, out)
 	}
-	x, err := newIndex(ctx, renderer, entries, r.Workers)
 	if err != nil {
-		return index{}, err
+		return nil, errors.Join(err, entries.close())
 	}
 	r.report.Counts = x.root.Counts
 	r.report.Duration.Render += time.Since(start).Seconds()
 	return x, nil
+}
+
+// renderAgain is render for a site whose index is known.
+func (r *run) renderAgain(ctx context.Context, renderer *renderer, x *index, out output) error {
+	start := time.Now()
+	defer func() { r.report.Duration.Render += time.Since(start).Seconds() }()
+	if err := renderer.render(ctx, r.Workers, out, nil, r.Progress); err != nil {
+		return err
+	}
+	return x.render(ctx, out, func(site.Entry) {})
 }

@@ -216,18 +216,21 @@ func (s *renderer) objects() int64 {
 type chunk struct {
 	part     part
 	from, to int
+	before   int // units of the parts before
 }
 
 func (s *renderer) chunks() iter.Seq2[chunk, error] {
 	return func(yield func(chunk, error) bool) {
+		before := 0
 		for _, p := range s.parts {
 			for from := 0; from < p.units; {
-				c := chunk{p, from, p.end(from)}
+				c := chunk{p, from, p.end(from), before}
 				if !yield(c, nil) {
 					return
 				}
 				from = c.to
 			}
+			before += p.units
 		}
 	}
 }
@@ -263,30 +266,31 @@ func (discard) begin() batch                 { return discard{} }
 func (discard) finish(batch) error           { return nil }
 func (discard) put(site.Entry, []byte) error { return nil }
 
-// render renders every object into out and returns their entries in the order of the site.
-func (s *renderer) render(ctx context.Context, workers int, out output, progress Progress) (*entryTable, error) {
-	all := newEntryTable(s.objects())
+// render renders every object into out, and adds their entries to all, unless that is nil.
+func (s *renderer) render(ctx context.Context, workers int, out output, all *entryStore, progress Progress) error {
 	budget := semaphore.NewWeighted(int64(workers) * budgetPerWorker)
+	rendered := int64(0)
 	err := inorder.Do(ctx, workers, s.chunks(),
 		func(c chunk, t *inorder.Ticket[piece]) (piece, error) {
-			p := newChunkWriter(out, t, budget)
+			p := newChunkWriter(out, t, all, budget)
 			var s scratch
 			for unit := c.from; unit < c.to && p.err == nil; unit++ {
+				p.unit = uint32(c.before + unit)
 				c.part.render(unit, &s, p.emit)
 			}
-			return p.piece, p.err
+			return p.last()
 		},
 		func(p piece) error {
-			all.add(p.entries)
-			progress.Add(int64(len(p.entries)))
+			rendered += p.objects
+			progress.Add(p.objects)
 			defer budget.Release(p.budget)
 			return out.finish(p.batch)
 		})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if int64(len(all.all)) != s.objects() {
-		return nil, fmt.Errorf("rendered %d objects instead of %d: this is a bug", len(all.all), s.objects())
+	if rendered != s.objects() {
+		return fmt.Errorf("rendered %d objects instead of %d: this is a bug", rendered, s.objects())
 	}
-	return all, nil
+	return nil
 }
