@@ -27,6 +27,7 @@ type tarOutput struct {
 	file    io.Writer
 	headers *tarHeaders
 	free    sync.Pool // of *tarBatch, for reuse
+	failed  bool      // whether a write failed: then the file has no end
 }
 
 type tarDestination struct {
@@ -85,6 +86,7 @@ var tarPadding [tarBlock]byte
 func (t *tarOutput) finish(b batch) error {
 	full := b.(*tarBatch)
 	if _, err := t.file.Write(full.piece); err != nil {
+		t.failed = true
 		return fmt.Errorf("write the tar file: %w", err)
 	}
 	if cap(full.piece) <= maxFreePiece {
@@ -96,6 +98,9 @@ func (t *tarOutput) finish(b batch) error {
 
 // close ends the archive.
 func (t *tarOutput) close() error {
+	if t.failed {
+		return nil
+	}
 	if err := tar.NewWriter(t.file).Close(); err != nil {
 		return fmt.Errorf("write the tar file: %w", err)
 	}
