@@ -86,10 +86,7 @@ sub vcl_recv {
             }
 {{- end}}
         }
-        unset req.http.X-Followpress-Stale;
-        unset req.http.X-Followpress-Ask;
-        unset req.http.X-Followpress-Fresh;
-        unset req.http.X-Followpress-Maybe;
+        call followpress_begin;
         if (req.method == "BAN" && client.ip ~ followpress_purgers) {
             # The ban tests obj only, so that the ban lurker can apply it. A space would begin another
             # condition.
@@ -123,12 +120,19 @@ sub vcl_recv {
     return (hash);
 }
 
-# followpress_direct is the decision about a path that is the key of an object.
-sub followpress_direct {
+# followpress_begin removes what a client must not decide, and makes room for the headers of a decision.
+sub followpress_begin {
     unset req.http.X-Followpress-Stale;
     unset req.http.X-Followpress-Ask;
     unset req.http.X-Followpress-Fresh;
     unset req.http.X-Followpress-Maybe;
+    unset req.http.Cookie;
+    unset req.http.Authorization;
+}
+
+# followpress_direct is the decision about a path that is the key of an object.
+sub followpress_direct {
+    call followpress_begin;
     set req.http.X-Followpress-Kind = "object";
     set req.http.X-Followpress-Path = req.url;
 {{- range $i, $d := .Direct}}
