@@ -112,8 +112,8 @@ func (l *loader) readLists(ctx context.Context) error {
 func (l *loader) readAccounts(ctx context.Context) error {
 	g := l.graph
 	l.progress.Stage("accounts", 0)
-	parse := func(line []byte) (accountRow, error) { return parseAccountRow(line, l.maxText) }
-	err := readTable(ctx, l.reader, snapshot.TableAccounts, parse, func(r snapshot.Row[accountRow]) error {
+	convert := func(in *snapshot.Account) (accountRow, error) { return toAccountRow(in, l.maxText) }
+	err := readAccounts(ctx, l.reader, convert, func(r snapshot.Row[accountRow]) error {
 		account := g.account(r.Value.address)
 		l.wanted = extend(l.wanted, len(g.accounts))
 		l.seen = extend(l.seen, len(g.accounts))
@@ -122,7 +122,7 @@ func (l *loader) readAccounts(ctx context.Context) error {
 			return fmt.Errorf("address: a second account with the address %s", r.Value.address)
 		}
 		l.seen[account] = true
-		l.wanted[account] = strings.Clone(r.Value.primary)
+		l.wanted[account] = r.Value.primary
 		g.profiles[account] = r.Value.profile
 		l.report.LongTexts.add(l.report.table(snapshot.TableAccounts).file, r.Line, r.Value.long)
 		return checkSize("accounts", len(g.accounts))

@@ -3,6 +3,8 @@ package generator
 import (
 	"context"
 	"encoding/hex"
+	"slices"
+	"strings"
 
 	"github.com/spf13/afero"
 
@@ -50,6 +52,11 @@ func readRecords[T any](ctx context.Context, r *reader, convert func(*snapshot.R
 	return snapshot.ReadRecords(ctx, r.snapshot, r.workers, r.efp, convert, acceptRows(r, snapshot.TableRecords, accept))
 }
 
+// readAccounts is readTable of the accounts.
+func readAccounts[T any](ctx context.Context, r *reader, convert func(*snapshot.Account) (T, error), accept func(snapshot.Row[T]) error) error {
+	return snapshot.ReadAccounts(ctx, r.snapshot, r.workers, convert, acceptRows(r, snapshot.TableAccounts, accept))
+}
+
 // acceptRows counts the rows of a block, accepts the valid ones, and rejects the others.
 func acceptRows[T any](r *reader, t snapshot.Table, accept func(snapshot.Row[T]) error) func(snapshot.Block[T]) error {
 	counts := r.report.table(t)
@@ -84,7 +91,12 @@ type accountRow struct {
 
 // toRecordRow copies what a row of records says.
 func toRecordRow(in *snapshot.Record) (recordRow, error) {
-	r := recordRow{tokenID: in.TokenID, version: in.Version, recordType: in.Type, tags: in.Tags, added: in.Added}
+	r := recordRow{
+		tokenID: strings.Clone(in.TokenID), version: in.Version, recordType: strings.Clone(in.Type), tags: slices.Clone(in.Tags), added: in.Added,
+	}
+	for i, tag := range r.tags {
+		r.tags[i] = strings.Clone(tag)
+	}
 	r.address, r.isAddress = in.Address()
 	if !r.isAddress {
 		r.data = "0x" + hex.EncodeToString(in.Data)
@@ -92,12 +104,9 @@ func toRecordRow(in *snapshot.Record) (recordRow, error) {
 	return r, nil
 }
 
-func parseAccountRow(line []byte, maxText int) (accountRow, error) {
-	in, err := snapshot.ParseAccount(line)
-	if err != nil {
-		return accountRow{}, err
-	}
-	a := accountRow{address: in.Address, primary: in.Primary}
+// toAccountRow copies what a row of accounts says.
+func toAccountRow(in *snapshot.Account, maxText int) (accountRow, error) {
+	a := accountRow{address: in.Address, primary: strings.Clone(in.Primary)}
 	if in.ENS != nil {
 		ens, long := in.ENS.WithoutLongTexts(maxText)
 		a.profile, a.long = encodeProfile(ens), long

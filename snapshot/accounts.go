@@ -21,7 +21,7 @@ func Accounts(snapshot afero.Fs) iter.Seq2[Account, error] {
 			return
 		}
 		defer func() { _ = file.close() }() // nothing more is read
-		for b, err := range lineBlocks(file) {
+		for b, err := range lineBlocks(file, nil) {
 			if err != nil {
 				yield(Account{}, err)
 				return

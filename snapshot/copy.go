@@ -69,7 +69,7 @@ func copyTable[T any](t *tableWriter, file string, parse func([]byte) (T, error)
 	if err != nil {
 		return err
 	}
-	parseRow := func(line []byte) (copiedRow[T], error) {
+	parseRow := func(_ *rowScanner, line []byte) (copiedRow[T], error) {
 		value, err := parse(line)
 		return copiedRow[T]{line, value}, err
 	}

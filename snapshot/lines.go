@@ -51,13 +51,21 @@ type Block[T any] struct {
 	File    string // name of the table's file
 	Rows    []Row[T]
 	Invalid []*RowError
+	lines   []byte // what Rows were parsed from
 }
 
 // ReadTable parses a table on that many goroutines and calls done with all of its rows, block by
-// block in their order and never concurrently. Blank lines are skipped. It returns the first error
-// of reading or of done; a line that is too long is a *RowError.
+// block in their order and never concurrently. Blank lines are skipped. The lines that parse gets and
+// the rows of a block are only valid until done returns. ReadTable returns the first error of reading
+// or of done; a line that is too long is a *RowError.
 func ReadTable[T any](
 	ctx context.Context, snapshot afero.Fs, t Table, workers int, parse func(line []byte) (T, error), done func(Block[T]) error,
+) error {
+	return readTable(ctx, snapshot, t, workers, func(_ *rowScanner, line []byte) (T, error) { return parse(line) }, done)
+}
+
+func readTable[T any](
+	ctx context.Context, snapshot afero.Fs, t Table, workers int, parse func(*rowScanner, []byte) (T, error), done func(Block[T]) error,
 ) error {
 	file, err := openTable(snapshot, t)
 	if err != nil {
@@ -66,9 +74,9 @@ func ReadTable[T any](
 	return readFile(ctx, file, workers, parse, done)
 }
 
-// readFile is ReadTable of an open file. It closes the file.
+// readFile is readTable of an open file. It closes the file.
 func readFile[T any](
-	ctx context.Context, file *tableFile, workers int, parse func(line []byte) (T, error), done func(Block[T]) error,
+	ctx context.Context, file *tableFile, workers int, parse func(*rowScanner, []byte) (T, error), done func(Block[T]) error,
 ) (err error) {
 	defer func() {
 		// After a read error, close only repeats it.
@@ -76,28 +84,70 @@ func readFile[T any](
 			err = fmt.Errorf("close %s: %w", file.name, closeErr)
 		}
 	}()
+	lines, rows := make(recycler[byte], spares(workers)), make(recycler[Row[T]], spares(workers))
 	parseBlock := func(b lineBlock, _ *inorder.Ticket[Block[T]]) (Block[T], error) {
-		return parseLines(file.name, b, parse), nil
+		p := Block[T]{File: file.name, Rows: rows.take(roundUp(bytes.Count(b.lines, []byte{'\n'}) + 1))[:0], lines: b.lines}
+		p.parse(b, parse)
+		return p, nil
 	}
-	return inorder.Do(ctx, workers, lineBlocks(file), parseBlock, done)
+	return inorder.Do(ctx, workers, lineBlocks(file, lines), parseBlock, func(b Block[T]) error {
+		err := done(b)
+		lines.giveBack(b.lines)
+		rows.giveBack(b.Rows)
+		return err
+	})
 }
 
-func parseLines[T any](file string, b lineBlock, parse func([]byte) (T, error)) Block[T] {
-	p := Block[T]{File: file, Rows: make([]Row[T], 0, bytes.Count(b.lines, []byte{'\n'})+1)}
+// parse parses lines into an empty block.
+func (p *Block[T]) parse(b lineBlock, parse func(*rowScanner, []byte) (T, error)) {
+	s := takeScanner()
+	defer s.giveBack()
 	number := b.first
 	for line := range bytes.Lines(b.lines) {
 		line = bytes.TrimSpace(line)
 		if len(line) > 0 {
-			value, err := parse(line)
+			value, err := parse(s, line)
 			if err != nil {
-				p.Invalid = append(p.Invalid, &RowError{file, number, err.Error()})
+				p.Invalid = append(p.Invalid, &RowError{p.File, number, err.Error()})
 			} else {
 				p.Rows = append(p.Rows, Row[T]{number, value})
 			}
 		}
 		number++
 	}
-	return p
+}
+
+// roundUp rounds up a number of rows, so that memory for the rows of one block suffices for another.
+func roundUp(rows int) int { return (rows + 1023) &^ 1023 }
+
+// A recycler has slices whose memory can be used again, without which a large table makes much work
+// for the garbage collector.
+type recycler[E any] chan []E
+
+// spares is how many slices are worth keeping.
+func spares(workers int) int { return 4 * workers }
+
+// take returns a slice of that many elements, which may be anything.
+func (r recycler[E]) take(n int) []E {
+	select {
+	case s := <-r:
+		if cap(s) >= n {
+			return s[:n]
+		}
+	default:
+	}
+	return make([]E, n)
+}
+
+// giveBack takes back a slice that is not used any more. It keeps none of a long line.
+func (r recycler[E]) giveBack(s []E) {
+	if cap(s) > blockBytes {
+		return
+	}
+	select {
+	case r <- s:
+	default:
+	}
 }
 
 // Each calls accept with the valid rows and reject with the others, in the order of lines, until one
@@ -124,14 +174,18 @@ func (b Block[T]) Each(accept func(Row[T]) error, reject func(*RowError) error) 
 	return nil
 }
 
-// lineBlocks cuts a table into blocks.
-func lineBlocks(file *tableFile) iter.Seq2[lineBlock, error] {
+// lineBlocks cuts a table into blocks, in memory that the caller may give back.
+func lineBlocks(file *tableFile, memory recycler[byte]) iter.Seq2[lineBlock, error] {
 	return func(yield func(lineBlock, error) bool) {
 		number := 1
 		var rest []byte // the beginning of an incomplete line
 		for {
-			// Double the size each time, so that a long line is not copied once per block.
-			buf := make([]byte, len(rest)+max(blockBytes, min(len(rest), maxLineBytes-len(rest))))
+			size := blockBytes
+			if len(rest) > blockBytes/2 {
+				// Double the size each time, so that a long line is not copied once per block.
+				size = len(rest) + max(blockBytes, min(len(rest), maxLineBytes-len(rest)))
+			}
+			buf := memory.take(size)
 			copy(buf, rest)
 			n, err := fill(file, buf[len(rest):])
 			buf = buf[:len(rest)+n]
@@ -144,16 +198,17 @@ func lineBlocks(file *tableFile) iter.Seq2[lineBlock, error] {
 			if atEnd {
 				cut = len(buf)
 			}
-			rest = buf[cut:]
+			rest = append(rest[:0], buf[cut:]...) // whoever gets the block may give back its memory
 			if len(rest) > maxLineBytes {
 				yield(lineBlock{}, &RowError{file.name, number + bytes.Count(buf[:cut], []byte{'\n'}),
 					fmt.Sprintf("a line of more than %d MiB", maxLineBytes>>20)})
 				return
 			}
-			if cut > 0 && !yield(lineBlock{buf[:cut], number}, nil) || atEnd {
+			first := number
+			number += bytes.Count(buf[:cut], []byte{'\n'})
+			if cut > 0 && !yield(lineBlock{buf[:cut], first}, nil) || atEnd {
 				return
 			}
-			number += bytes.Count(buf[:cut], []byte{'\n'})
 		}
 	}
 }
