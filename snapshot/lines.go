@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 
 	"github.com/spf13/afero"
 
@@ -31,12 +30,6 @@ func (e *RowError) Error() string {
 		return e.File + ": " + e.Reason
 	}
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason)
-}
-
-// A lineBlock is a sequence of whole lines of a table.
-type lineBlock struct {
-	lines []byte
-	first int // number of the first line
 }
 
 // A Row is a parsed line of a table.
@@ -67,30 +60,35 @@ func ReadTable[T any](
 func readTable[T any](
 	ctx context.Context, snapshot afero.Fs, t Table, workers int, parse func(*rowScanner, []byte) (T, error), done func(Block[T]) error,
 ) error {
-	file, err := openTable(snapshot, t)
+	return readParts(ctx, snapshot, t, true, workers, func(p *Block[T], b block, s *rowScanner) { p.parse(b, s, parse) }, done)
+}
+
+// readParts reads all files of a table. parse fills an empty block.
+func readParts[T any](
+	ctx context.Context, snapshot afero.Fs, t Table, timed bool, workers int, parse func(*Block[T], block, *rowScanner), done func(Block[T]) error,
+) (err error) {
+	lines := make(recycler[byte], spares(workers))
+	table, err := openTable(snapshot, t, timed, lines)
 	if err != nil {
 		return err
 	}
-	return readFile(ctx, file, workers, parse, done)
+	defer func() { err = errors.Join(err, table.close()) }()
+	return readBlocks(ctx, sideBySide(table.sources, workers), workers, lines, parse, done)
 }
 
-// readFile is readTable of an open file. It closes the file.
-func readFile[T any](
-	ctx context.Context, file *tableFile, workers int, parse func(*rowScanner, []byte) (T, error), done func(Block[T]) error,
-) (err error) {
-	defer func() {
-		// After a read error, close only repeats it.
-		if closeErr := file.close(); err == nil && closeErr != nil {
-			err = fmt.Errorf("close %s: %w", file.name, closeErr)
-		}
-	}()
-	lines, rows := make(recycler[byte], spares(workers)), make(recycler[Row[T]], spares(workers))
-	parseBlock := func(b lineBlock, _ *inorder.Ticket[Block[T]]) (Block[T], error) {
-		p := Block[T]{File: file.name, Rows: rows.take(roundUp(bytes.Count(b.lines, []byte{'\n'}) + 1))[:0], lines: b.lines}
-		p.parse(b, parse)
+// readBlocks parses the blocks of a source, whose memory goes back to lines.
+func readBlocks[T any](
+	ctx context.Context, source rowSource, workers int, lines recycler[byte], parse func(*Block[T], block, *rowScanner), done func(Block[T]) error,
+) error {
+	rows := make(recycler[Row[T]], spares(workers))
+	parseBlock := func(b block, _ *inorder.Ticket[Block[T]]) (Block[T], error) {
+		s := takeScanner()
+		defer s.giveBack()
+		p := Block[T]{File: b.file, Rows: rows.take(roundUp(b.mostRows()))[:0], lines: b.lines}
+		parse(&p, b, s)
 		return p, nil
 	}
-	return inorder.Do(ctx, workers, lineBlocks(file, lines), parseBlock, func(b Block[T]) error {
+	return inorder.Do(ctx, workers, source, parseBlock, func(b Block[T]) error {
 		err := done(b)
 		lines.giveBack(b.lines)
 		rows.giveBack(b.Rows)
@@ -98,22 +96,41 @@ func readFile[T any](
 	})
 }
 
-// parse parses lines into an empty block.
-func (p *Block[T]) parse(b lineBlock, parse func(*rowScanner, []byte) (T, error)) {
-	s := takeScanner()
-	defer s.giveBack()
+// mostRows is how many rows a block may have.
+func (b block) mostRows() int {
+	if b.rows != nil {
+		return b.rows.n
+	}
+	return bytes.Count(b.lines, []byte{'\n'}) + 1
+}
+
+// parse parses any block.
+func (p *Block[T]) parse(b block, s *rowScanner, parse func(*rowScanner, []byte) (T, error)) {
+	if b.rows != nil {
+		p.parseColumns(b, s, parse)
+	} else {
+		p.parseLines(b, s, parse)
+	}
+}
+
+func (p *Block[T]) parseLines(b block, s *rowScanner, parse func(*rowScanner, []byte) (T, error)) {
 	number := b.first
 	for line := range bytes.Lines(b.lines) {
 		line = bytes.TrimSpace(line)
 		if len(line) > 0 {
 			value, err := parse(s, line)
-			if err != nil {
-				p.Invalid = append(p.Invalid, &RowError{p.File, number, err.Error()})
-			} else {
-				p.Rows = append(p.Rows, Row[T]{number, value})
-			}
+			p.add(number, value, err)
 		}
 		number++
+	}
+}
+
+// add adds a row, which is not valid if there is an error.
+func (p *Block[T]) add(number int, value T, err error) {
+	if err != nil {
+		p.Invalid = append(p.Invalid, &RowError{p.File, number, err.Error()})
+	} else {
+		p.Rows = append(p.Rows, Row[T]{number, value})
 	}
 }
 
@@ -152,15 +169,15 @@ func (r recycler[E]) giveBack(s []E) {
 
 // Each calls accept with the valid rows and reject with the others, in the order of lines, until one
 // of them fails. A row that accept refuses by an error is passed to reject.
-func (b Block[T]) Each(accept func(Row[T]) error, reject func(*RowError) error) error {
-	rows, invalid := b.Rows, b.Invalid
+func (p Block[T]) Each(accept func(Row[T]) error, reject func(*RowError) error) error {
+	rows, invalid := p.Rows, p.Invalid
 	for len(rows) > 0 || len(invalid) > 0 {
 		var refused *RowError
 		if len(rows) == 0 || len(invalid) > 0 && invalid[0].Line < rows[0].Line {
 			refused, invalid = invalid[0], invalid[1:]
 		} else {
 			if err := accept(rows[0]); err != nil {
-				refused = &RowError{b.File, rows[0].Line, err.Error()}
+				refused = &RowError{p.File, rows[0].Line, err.Error()}
 			}
 			rows = rows[1:]
 		}
@@ -174,41 +191,56 @@ func (b Block[T]) Each(accept func(Row[T]) error, reject func(*RowError) error) 
 	return nil
 }
 
-// lineBlocks cuts a table into blocks, in memory that the caller may give back.
-func lineBlocks(file *tableFile, memory recycler[byte]) iter.Seq2[lineBlock, error] {
-	return func(yield func(lineBlock, error) bool) {
-		number := 1
-		var rest []byte // the beginning of an incomplete line
-		for {
-			size := blockBytes
-			if len(rest) > blockBytes/2 {
-				// Double the size each time, so that a long line is not copied once per block.
-				size = len(rest) + max(blockBytes, min(len(rest), maxLineBytes-len(rest)))
-			}
-			buf := memory.take(size)
-			copy(buf, rest)
-			n, err := fill(file, buf[len(rest):])
-			buf = buf[:len(rest)+n]
-			atEnd := errors.Is(err, io.EOF)
-			if err != nil && !atEnd {
-				yield(lineBlock{}, fmt.Errorf("read %s: near line %d: %w", file.name, number, explainTruncated(err)))
-				return
-			}
-			cut := bytes.LastIndexByte(buf, '\n') + 1
-			if atEnd {
-				cut = len(buf)
-			}
-			rest = append(rest[:0], buf[cut:]...) // whoever gets the block may give back its memory
-			if len(rest) > maxLineBytes {
-				yield(lineBlock{}, &RowError{file.name, number + bytes.Count(buf[:cut], []byte{'\n'}),
-					fmt.Sprintf("a line of more than %d MiB", maxLineBytes>>20)})
-				return
-			}
-			first := number
-			number += bytes.Count(buf[:cut], []byte{'\n'})
-			if cut > 0 && !yield(lineBlock{buf[:cut], first}, nil) || atEnd {
-				return
-			}
+// blocks cuts a file into blocks, in memory that whoever gets them may give back, and closes it.
+func (f *tableFile) blocks(memory recycler[byte]) rowSource {
+	return func(yield func(block, error) bool) {
+		err := f.cut(memory, func(b block) bool { return yield(b, nil) })
+		switch closed := f.closed(); {
+		case errors.Is(err, errStopped):
+		case err != nil: // close only repeats it
+			yield(block{}, err)
+		case closed != nil:
+			yield(block{}, closed)
+		}
+	}
+}
+
+// errStopped says that nobody wants more blocks.
+var errStopped = errors.New("stopped")
+
+// cut cuts a file into blocks.
+func (f *tableFile) cut(memory recycler[byte], yield func(block) bool) error {
+	number := 1
+	var rest []byte // the beginning of an incomplete line
+	for {
+		size := blockBytes
+		if len(rest) > blockBytes/2 {
+			// Double the size each time, so that a long line is not copied once per block.
+			size = len(rest) + max(blockBytes, min(len(rest), maxLineBytes-len(rest)))
+		}
+		buf := memory.take(size)
+		copy(buf, rest)
+		n, err := fill(f, buf[len(rest):])
+		buf = buf[:len(rest)+n]
+		atEnd := errors.Is(err, io.EOF)
+		if err != nil && !atEnd {
+			return fmt.Errorf("read %s: near line %d: %w", f.name, number, explainTruncated(err))
+		}
+		cut := bytes.LastIndexByte(buf, '\n') + 1
+		if atEnd {
+			cut = len(buf)
+		}
+		rest = append(rest[:0], buf[cut:]...) // whoever gets the block may give back its memory
+		if len(rest) > maxLineBytes {
+			return &RowError{f.name, number + bytes.Count(buf[:cut], []byte{'\n'}), fmt.Sprintf("a line of more than %d MiB", maxLineBytes>>20)}
+		}
+		first := number
+		number += bytes.Count(buf[:cut], []byte{'\n'})
+		if cut > 0 && !yield(block{file: f.name, first: first, lines: buf[:cut]}) {
+			return errStopped
+		}
+		if atEnd {
+			return nil
 		}
 	}
 }

@@ -23,7 +23,13 @@ func ReadRecords[T any](
 		}
 		return convert(r)
 	}
-	return readTable(ctx, snapshot, TableRecords, workers, parse, done)
+	return readParts(ctx, snapshot, TableRecords, timed, workers, func(p *Block[T], b block, s *rowScanner) {
+		if b.rows != nil {
+			parseRecords(p, b, s, timed, convert)
+		} else {
+			p.parseLines(b, s, parse)
+		}
+	}, done)
 }
 
 // ReadAccounts is ReadTable of the table accounts: convert makes of each valid row what done gets. The

@@ -1,9 +1,7 @@
 package snapshot
 
 import (
-	"encoding/hex"
 	"math"
-	"slices"
 	"sync"
 	"unsafe"
 
@@ -93,21 +91,11 @@ func (s *rowScanner) scanRecord(line []byte, timed bool) (*Record, bool) {
 	return r, s.Done() && seen&required == required && r.Type != "" && site.ValidTokenID(r.TokenID)
 }
 
-// scanData reads hexadecimal data into s.data.
+// scanData reads hexadecimal data.
 func (s *rowScanner) scanData() {
-	text := s.Text()
-	if len(text) < 2 || text[0] != '0' || text[1]|0x20 != 'x' {
-		s.Fail()
-		return
-	}
-	if n := hex.DecodedLen(len(text) - 2); cap(s.data) < n {
-		s.data = make([]byte, n)
-	}
-	n, err := hex.Decode(s.data[:cap(s.data)], text[2:])
-	if err != nil {
+	if !s.hexadecimal(s.Text()) {
 		s.Fail()
 	}
-	s.record.Data = s.data[:n:n]
 }
 
 func (s *rowScanner) scanTags() {
@@ -118,11 +106,7 @@ func (s *rowScanner) scanTags() {
 	for s.Begin('['); s.More(']'); {
 		tags = append(tags, view(s.Text()))
 	}
-	if len(tags) > 1 {
-		slices.Sort(tags)
-		tags = slices.Compact(tags)
-	}
-	s.record.Tags = tags
+	s.setTags(tags)
 }
 
 func (s *rowScanner) scanAdded(timed bool) {
