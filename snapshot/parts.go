@@ -89,27 +89,25 @@ func listed(parts []part) string {
 // checkNumbers returns an error unless the numbers of parts, which are sorted as texts, are consecutive
 // from 0 or 1: a part that was lost must not pass unnoticed.
 func checkNumbers(t Table, parts []part) error {
+	for i := 1; i < len(parts); i++ {
+		if a, b := parts[i-1], parts[i]; len(a.number) != len(b.number) {
+			return fmt.Errorf("table %s: the numbers of %s and %s differ in length: use leading zeros", t, a.name, b.name)
+		}
+	}
+	var last uint64
 	for i, p := range parts {
 		number, err := strconv.ParseUint(p.number, 10, 32)
-		if err != nil {
-			return fmt.Errorf("table %s: the number of %s is too large", t, p.name)
-		}
-		if i == 0 {
-			if number > 1 {
-				return fmt.Errorf("table %s begins with %s: the parts before it are missing; they count from 0 or 1", t, p.name)
-			}
-			continue
-		}
-		before := parts[i-1]
-		last, _ := strconv.ParseUint(before.number, 10, 32) // it was parsed before
 		switch {
-		case len(p.number) != len(before.number):
-			return fmt.Errorf("table %s: the numbers of %s and %s differ in length: use leading zeros", t, before.name, p.name)
-		case number == last:
-			return fmt.Errorf("table %s has part %s twice: keep one of %s, %s", t, p.number, before.name, p.name)
-		case number != last+1:
-			return fmt.Errorf("table %s: part %0*d is missing, between %s and %s", t, len(p.number), last+1, before.name, p.name)
+		case err != nil:
+			return fmt.Errorf("table %s: the number of %s is too large", t, p.name)
+		case i == 0 && number > 1:
+			return fmt.Errorf("table %s begins with %s: the parts before it are missing; they count from 0 or 1", t, p.name)
+		case i > 0 && number == last:
+			return fmt.Errorf("table %s has part %s twice: keep one of %s, %s", t, p.number, parts[i-1].name, p.name)
+		case i > 0 && number > last+1:
+			return fmt.Errorf("table %s: part %0*d is missing, between %s and %s", t, len(p.number), last+1, parts[i-1].name, p.name)
 		}
+		last = number
 	}
 	return nil
 }

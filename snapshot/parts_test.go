@@ -32,14 +32,14 @@ func TestParts(t *testing.T) {
 	for part := 1; part <= 12; part++ {
 		n := 3000 * (part % 3)
 		body, name := partRows(part, n), fmt.Sprintf("lists-%02d.ndjson", part)
-		switch {
-		case part%4 == 1:
+		switch part % 4 {
+		case 1:
 			encoder, err := zstd.NewWriter(nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			body, name = string(encoder.EncodeAll([]byte(body), nil)), name+".zst"
-		case part%4 == 2:
+		case 2:
 			var lists []parquetList
 			for i := range n {
 				lists = append(lists, parquetList{TokenID: fmt.Sprint(1_000_000*part + i), Owner: fmt.Sprintf("0x%040x", i)})
