@@ -228,10 +228,10 @@ func (r *run) patchSpare(ctx context.Context, s *staging.Staging, renderer *rend
 	old, err := openSpare(ctx, s.Spare(), s.Target, p, x, renderer)
 	if err == nil {
 		if err := s.TakeSpare(); err != nil {
-			return false, fmt.Errorf("take the spare: %w", err)
+			return false, errors.Join(fmt.Errorf("take the spare: %w", err), old.close())
 		}
 		r.Progress.Stage("write", renderer.objects())
-		if err = old.patch(ctx, s.Next(), x, renderer, r.Progress); err == nil {
+		if err = errors.Join(old.patch(ctx, s.Next(), x, renderer, r.Progress), old.close()); err == nil {
 			r.report.Spare = sparePatched
 			return true, nil
 		}

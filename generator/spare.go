@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/afero"
@@ -34,7 +35,10 @@ type spare struct {
 	changes *plan       // from the spare to the new site
 	kept    *plan       // from the live site to the new site
 	gone    []site.Key  // objects that only the spare has
+	folders openFolders
 }
+
+func (s *spare) close() error { return s.folders.close() }
 
 // errSpare says that a spare cannot be used.
 var errSpare = errors.New("the spare is not used")
@@ -45,22 +49,29 @@ const maxGone = 1 << 20
 func unusable(err error) error { return fmt.Errorf("%w: %w", errSpare, err) }
 
 // openSpare compares a spare with the new site, and changes nothing. An error that wraps errSpare says
-// why the spare cannot be used. kept says what the live site has.
+// why the spare cannot be used. kept says what the live site has. The spare must be closed.
 func openSpare(ctx context.Context, path, livePath string, kept *plan, x *index, renderer *renderer) (*spare, error) {
-	s := &spare{path: path, live: livePath, kept: kept}
+	s := &spare{path: path, live: livePath, kept: kept, folders: openFolders{fds: map[string]int{}}}
+	if err := s.compare(ctx, x, renderer); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *spare) compare(ctx context.Context, x *index, renderer *renderer) error {
 	if err := s.readRootFile(); err != nil {
-		return nil, unusable(err)
+		return unusable(err)
 	}
 	files := afero.NewOsFs()
-	old := openVerified(files, path)
+	old := openVerified(files, s.path)
 	if old == nil {
-		return nil, unusable(errors.New("it holds no site that this version can read"))
+		return unusable(errors.New("it holds no site that this version can read"))
 	}
 	if old.root.Config != x.root.Config {
-		return nil, unusable(errors.New("its site has another configuration"))
+		return unusable(errors.New("its site has another configuration"))
 	}
-	if err := checkEntries(files, path, old.root.Config.BasePath); err != nil {
-		return nil, unusable(err)
+	if err := checkEntries(files, s.path, old.root.Config.BasePath); err != nil {
+		return unusable(err)
 	}
 	var err error
 	s.changes, err = x.diff(ctx, old, func(c site.Change) error {
@@ -73,14 +84,11 @@ func openSpare(ctx context.Context, path, livePath string, kept *plan, x *index,
 		return nil
 	})
 	if errors.Is(err, errManifest) {
-		return nil, unusable(err)
+		return unusable(err)
 	} else if err != nil {
-		return nil, err
+		return err
 	}
-	if err := s.checkFolders(ctx, x, renderer); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s.checkFolders(ctx, x, renderer)
 }
 
 // readRootFile reads when the spare was made. A spare was live before the live site was made, so a
@@ -176,7 +184,7 @@ func (c *folderCheck) folder(dir string) error {
 		}
 	}
 	var stat unix.Stat_t
-	err := lstat(filepath.Join(c.path, dir), &stat)
+	err := c.lstat(dir, &stat)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an absent one is made
 		return unusable(err)
 	}
@@ -260,17 +268,18 @@ func (b *spareBatch) put(entry site.Entry, body []byte) error {
 // ensure makes the object what it is in the new site. It never writes to a file that is there, which
 // the live site may share.
 func (b *spareBatch) ensure(key site.Key, body func() []byte) error {
-	name := filepath.Join(b.path, filepath.FromSlash(string(key)))
 	var stat unix.Stat_t
-	err := lstat(name, &stat)
+	err := b.lstat(string(key), &stat)
+	// The root is always written again: its time is that of the site.
+	if err == nil && key != site.RootKey && b.changes.isUnchanged(key) && b.isIntact(key, &stat, body) {
+		return nil
+	}
+	name := filepath.Join(b.path, filepath.FromSlash(string(key)))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = b.makeFolder(filepath.Dir(name))
 	case err != nil:
 		return err
-	// The root is always written again: its time is that of the site.
-	case key != site.RootKey && b.changes.isUnchanged(key) && b.isIntact(name, &stat, body):
-		return nil
 	default:
 		err = os.Remove(name)
 	}
@@ -284,7 +293,7 @@ func (b *spareBatch) ensure(key site.Key, body func() []byte) error {
 }
 
 // isIntact reports whether a file is what the spare's manifest says, which is body.
-func (b *spareBatch) isIntact(name string, stat *unix.Stat_t, body func() []byte) bool {
+func (b *spareBatch) isIntact(key site.Key, stat *unix.Stat_t, body func() []byte) bool {
 	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
 		return false
 	}
@@ -298,7 +307,7 @@ func (b *spareBatch) isIntact(name string, stat *unix.Stat_t, body func() []byte
 	if stat.Size != int64(len(want)) {
 		return false
 	}
-	is, err := os.ReadFile(name)
+	is, err := os.ReadFile(filepath.Join(b.path, filepath.FromSlash(string(key))))
 	return err == nil && bytes.Equal(is, want)
 }
 
@@ -313,17 +322,72 @@ func (b *spareBatch) makeFolder(dir string) error {
 	return nil
 }
 
-// lstat is lstat(2), without the memory of an fs.FileInfo.
-func lstat(name string, stat *unix.Stat_t) error {
+// lstat is lstat(2) of an object or a folder. It is called for each, so it takes no memory for an
+// fs.FileInfo, and begins at an open folder instead of walking along the whole path.
+func (s *spare) lstat(name string, stat *unix.Stat_t) error {
+	fd, rest := s.folders.open(s.path, name)
 	for {
-		err := unix.Lstat(name, stat)
+		err := unix.Fstatat(fd, rest, stat, unix.AT_SYMLINK_NOFOLLOW)
 		if err == nil {
 			return nil
 		}
 		if !errors.Is(err, unix.EINTR) {
-			return &fs.PathError{Op: "lstat", Path: name, Err: err}
+			return &fs.PathError{Op: "lstat", Path: filepath.Join(s.path, name), Err: err}
 		}
 	}
+}
+
+// openFolders are folders that have the folders of many objects.
+type openFolders struct {
+	mu  sync.RWMutex
+	fds map[string]int
+}
+
+// maxOpenFolders bounds the descriptors; a site has about ten such folders.
+const maxOpenFolders = 32
+
+// open returns a folder above name, below top, and the rest of the path.
+func (o *openFolders) open(top, name string) (fd int, rest string) {
+	at := strings.LastIndexByte(name, '/')
+	if at > 0 {
+		at = strings.LastIndexByte(name[:at], '/')
+	}
+	if at <= 0 {
+		return unix.AT_FDCWD, filepath.Join(top, name)
+	}
+	dir := name[:at]
+	o.mu.RLock()
+	fd, ok := o.fds[dir]
+	full := len(o.fds) >= maxOpenFolders
+	o.mu.RUnlock()
+	if ok {
+		return fd, name[at+1:]
+	}
+	if full {
+		return unix.AT_FDCWD, filepath.Join(top, name)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if fd, ok := o.fds[dir]; ok {
+		return fd, name[at+1:]
+	}
+	fd, err := unix.Open(filepath.Join(top, dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil { // it may not exist yet
+		return unix.AT_FDCWD, filepath.Join(top, name)
+	}
+	o.fds[strings.Clone(dir)] = fd
+	return fd, name[at+1:]
+}
+
+func (o *openFolders) close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var errs []error
+	for dir, fd := range o.fds {
+		errs = append(errs, os.NewSyscallError("close", unix.Close(fd)))
+		delete(o.fds, dir)
+	}
+	return errors.Join(errs...)
 }
 
 // inAnyOrder calls do for each chunk of the site, from as many goroutines as there are workers. do calls
