@@ -27,12 +27,17 @@ type Report struct {
 	LongTexts LongTextReport          `json:"long_texts"`          // texts of profiles that were left out
 	Counts    site.Counts             `json:"counts"`
 	Written   WriteReport             `json:"written"`
+	DryRun    bool                    `json:"dry_run,omitempty"` // nothing was written
+	Spare     string                  `json:"spare,omitempty"`   // "patched", or why an old folder that was kept was not used; "" if there was none
 	Duration  struct {
 		Read    float64 `json:"read"` // reading and ranking
 		Render  float64 `json:"render_and_write"`
 		CleanUp float64 `json:"clean_up"` // removing the old site
 	} `json:"seconds"`
 }
+
+// sparePatched is Report.Spare if the new site was made from the spare.
+const sparePatched = "patched"
 
 // A TableReport counts the rows of a table.
 type TableReport struct {
@@ -169,10 +174,16 @@ func (r *Report) String() string {
 	fmt.Fprintf(&b, "site      %10d objects, %.1f MB, of %d lists and %d accounts, as of %s\n",
 		r.Counts.Objects, float64(r.Counts.Bytes)/1e6, r.Counts.Lists, r.Counts.Accounts, r.AsOf)
 	w := r.Written
-	if w.Unchanged {
+	switch {
+	case w.Unchanged:
 		fmt.Fprintf(&b, "%s is unchanged", r.Out)
-	} else {
+	case r.DryRun:
+		fmt.Fprintf(&b, "%s would have %d objects added, %d altered, %d kept, %d removed; nothing is written", r.Out, w.Added, w.Altered, w.Kept, w.Removed)
+	default:
 		fmt.Fprintf(&b, "%s: %d objects added, %d altered, %d kept, %d removed", r.Out, w.Added, w.Altered, w.Kept, w.Removed)
+	}
+	if r.Spare != "" && r.Spare != sparePatched {
+		fmt.Fprintf(&b, ", all folders made again because %s", r.Spare)
 	}
 	seconds := r.Duration.Read + r.Duration.Render + r.Duration.CleanUp
 	fmt.Fprintf(&b, " (%s)\n", time.Duration(seconds*float64(time.Second)).Round(10*time.Millisecond))
