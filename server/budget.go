@@ -156,7 +156,8 @@ type object struct {
 	// there was none.
 	route atomic.Pointer[site.Route]
 
-	computed bool // no object of the store
+	computed bool             // no object of the store
+	index    *site.ShardIndex // of a search shard; nil if there is none
 
 	tracker *tracker // nil: it is not counted
 	key     cacheKey
@@ -183,6 +184,15 @@ func (o *object) etag() string { return o.values[0] }
 // etagValue and lengthValue are values of headers. Answers share them.
 func (o *object) etagValue() []string   { return o.values[0:1:1] }
 func (o *object) lengthValue() []string { return o.values[1:2:2] }
+
+// bytes is the memory of the body, and of what is derived from it.
+func (o *object) bytes() int64 {
+	bytes := int64(cap(o.body))
+	if o.index != nil {
+		bytes += int64(o.index.Bytes())
+	}
+	return bytes
+}
 
 // notCached is set in the state of an object that the cache does not hold.
 const notCached = 1 << 62
@@ -245,7 +255,7 @@ func (t *tracker) budgetFor(bytes int64) *budget {
 }
 
 func (t *tracker) hold(o *object) {
-	bytes := int64(cap(o.body))
+	bytes := o.bytes()
 	t.budgetFor(bytes).take(bytes)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -255,7 +265,7 @@ func (t *tracker) hold(o *object) {
 }
 
 func (t *tracker) drop(o *object) {
-	bytes := int64(cap(o.body))
+	bytes := o.bytes()
 	t.budgetFor(bytes).give(bytes)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -80,7 +80,7 @@ func newCache(f *fetcher, o Options, waiting *slots, m *metrics) (*cache, error)
 			weight := entryOverhead + len(k.key)
 			if o != nil {
 				o.cached()
-				weight += cap(o.body)
+				weight += int(o.bytes())
 			}
 			return uint32(min(weight, math.MaxUint32))
 		},
@@ -320,7 +320,17 @@ func (c *cache) Load(ctx context.Context, k cacheKey) (*object, error) {
 	if k.withoutTags {
 		body = site.AppendWithoutTags(body[:0], body) // nobody else has this body, and the result is never longer
 	}
-	return c.newObject(k, body), nil
+	o := c.newObject(k, body)
+	if _, _, isShard := site.ParseSearchShardKey(k.key); isShard {
+		if index, ok := site.IndexShard(body); ok {
+			o.index = index
+			// It exists already, so there is nothing to wait for.
+			bytes := int64(index.Bytes())
+			c.tracker.small.take(bytes)
+			defer c.tracker.small.give(bytes)
+		}
+	}
+	return o, nil
 }
 
 func (c *cache) newObject(k cacheKey, body []byte) *object {
