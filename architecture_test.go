@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"retry":                   {},
 	"storage":                 {"retry", "site"},
 	"generator":               {"site", "client", "inorder", "snapshot", "staging", "templates"},
-	"publisher":               {"retry", "site", "storage"},
+	"publisher":               {"inorder", "retry", "site", "storage"},
 	"purger":                  {"retry", "site"},
 	"server":                  {"site", "storage"},
 	"templates":               {"site"},

@@ -135,7 +135,7 @@ func (e *efpRenderer) parts() []part {
 func (e *efpRenderer) weight(unit int) int {
 	n := len(e.holdersOf(uint32(unit)))
 	for _, list := range e.listsOf(uint32(unit)) {
-		n += len(e.recordsOf(list))
+		n += e.length(list)
 	}
 	return n
 }
@@ -178,7 +178,7 @@ type user struct {
 func (e *efpRenderer) user(account uint32) user {
 	u := user{account: account, address: e.accounts[account].String(), primary: e.primary[account]}
 	if e.config.Names != site.NamesLookup {
-		u.name = e.profiles[account].name
+		u.name = string(e.profiles.name(account))
 	}
 	return u
 }
@@ -251,7 +251,7 @@ func (e *efpRenderer) emitToLists(t *scratch, u user, object site.ListObject, em
 func (e *efpRenderer) renderPages(t *scratch, u user, list uint32, emit emitter, keys func(site.ListObject) []site.Key) {
 	t.follows = t.follows[:0]
 	if list != none {
-		for _, r := range e.recordsOf(list) {
+		for _, r := range e.recordsOf(list).all() {
 			if e.isFollow(r) {
 				t.follows = append(t.follows, r)
 			}
@@ -287,7 +287,7 @@ func (e *efpRenderer) firstFollowers(t *scratch, account, list uint32) []holder 
 		return page
 	}
 	clear(t.states[:])
-	for _, r := range e.recordsOf(list) {
+	for _, r := range e.recordsOf(list).all() {
 		if !e.holds(r) {
 			continue
 		}
@@ -308,7 +308,7 @@ func (e *efpRenderer) renderList(t *scratch, u user, list uint32, emit emitter) 
 		return t.keys
 	}
 	size := 0
-	for _, r := range e.recordsOf(list) {
+	for _, r := range e.recordsOf(list).all() {
 		size += e.recordSize(r)
 	}
 	emit(objectBytes+size, func(b []byte) []byte { return e.appendRecords(b, list) }, key(site.Records)...)

@@ -27,6 +27,7 @@ type Report struct {
 	LongTexts LongTextReport          `json:"long_texts"`          // texts of profiles that were left out
 	Counts    site.Counts             `json:"counts"`
 	Written   WriteReport             `json:"written"`
+	DryRun    bool                    `json:"dry_run,omitempty"` // nothing was written
 	Duration  struct {
 		Read    float64 `json:"read"` // reading and ranking
 		Render  float64 `json:"render_and_write"`
@@ -169,9 +170,12 @@ func (r *Report) String() string {
 	fmt.Fprintf(&b, "site      %10d objects, %.1f MB, of %d lists and %d accounts, as of %s\n",
 		r.Counts.Objects, float64(r.Counts.Bytes)/1e6, r.Counts.Lists, r.Counts.Accounts, r.AsOf)
 	w := r.Written
-	if w.Unchanged {
+	switch {
+	case w.Unchanged:
 		fmt.Fprintf(&b, "%s is unchanged", r.Out)
-	} else {
+	case r.DryRun:
+		fmt.Fprintf(&b, "%s would have %d objects added, %d altered, %d kept, %d removed; nothing is written", r.Out, w.Added, w.Altered, w.Kept, w.Removed)
+	default:
 		fmt.Fprintf(&b, "%s: %d objects added, %d altered, %d kept, %d removed", r.Out, w.Added, w.Altered, w.Kept, w.Removed)
 	}
 	seconds := r.Duration.Read + r.Duration.Render + r.Duration.CleanUp
