@@ -121,7 +121,7 @@ func ToMemory(ctx context.Context, snapshot afero.Fs, o Options) (afero.Fs, *Rep
 	}
 	// The base path makes names with and without a leading slash equal.
 	files := afero.NewBasePathFs(afero.NewMemMapFs(), "/")
-	if _, err := r.write(ctx, renderer, nil, &folder{files: files, path: "/"}, nil); err != nil {
+	if err := r.write(ctx, renderer, nil, &folder{files: files, path: "/"}, nil); err != nil {
 		return nil, nil, err
 	}
 	return files, r.report, nil
@@ -183,6 +183,12 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Stagin
 	if notReplaceable != nil {
 		return notReplaceable
 	}
+	return r.replace(ctx, dest, s, renderer, x, p)
+}
+
+// replace writes the new site and installs it. p says how it differs from the live one, and x is its
+// index; both are nil if the content of the live one is not known.
+func (r *run) replace(ctx context.Context, dest destination, s *staging.Staging, renderer *renderer, x *index, p *plan) error {
 	if err := dest.checkNames(ctx, s.Next(), renderer.nameCopies()); err != nil {
 		return err
 	}
@@ -210,8 +216,7 @@ func (r *run) writeNext(ctx context.Context, dest destination, s *staging.Stagin
 	if err != nil {
 		return err
 	}
-	_, err = r.write(ctx, renderer, x, out, s.TempFile)
-	return errors.Join(err, end())
+	return errors.Join(r.write(ctx, renderer, x, out, s.TempFile), end())
 }
 
 // patchSpare turns the spare into the new site, if there is one that can be used. It removes any other.
@@ -305,20 +310,20 @@ func (r *run) compare(ctx context.Context, renderer *renderer, live *liveSite, t
 	return x, p, nil
 }
 
-// write renders every object into out, then the manifest and the root. It returns their number. x is
+// write renders every object into out, then the manifest and the root. x is
 // the index, if the site was rendered before.
-func (r *run) write(ctx context.Context, renderer *renderer, x *index, out output, temp func() (*os.File, error)) (objects int, err error) {
+func (r *run) write(ctx context.Context, renderer *renderer, x *index, out output, temp func() (*os.File, error)) (err error) {
 	r.Progress.Stage("write", renderer.objects())
 	if x == nil {
 		if x, err = r.render(ctx, renderer, out, temp); err != nil {
-			return 0, err
+			return err
 		}
 		defer func() { err = errors.Join(err, x.entries.close()) }()
 	} else if err := r.renderAgain(ctx, renderer, x, out); err != nil {
-		return 0, err
+		return err
 	}
 	r.report.Written = WriteReport{Added: x.objects()}
-	return x.objects(), x.write(out)
+	return x.write(out)
 }
 
 // render renders every object and the manifest into out and returns the index of the site, whose

@@ -395,9 +395,9 @@ func (o *openFolders) close() error {
 func (s *renderer) inAnyOrder(ctx context.Context, workers int, do func(units func(emitter)) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
-	for c := range s.chunks() {
+	for c, err := range s.chunks() {
 		group.Go(func() error {
-			if err := ctx.Err(); err != nil {
+			if err := errors.Join(err, ctx.Err()); err != nil {
 				return err
 			}
 			return do(func(emit emitter) {
