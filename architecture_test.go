@@ -56,6 +56,7 @@ var mayImport = map[string][]string{
 	"bench/api":               {"site", "bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"bench/fallback":          {"bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"bench/internal/measure":  {"fixtures/graph"},
+	"bench/bare":              {"server"}, // with the settings of its Serve
 	"bench/compare":           {"bench/internal/measure"},
 	"bench/figures":           {"bench/internal/measure"},
 	"bench/edge":              {"site", "bench/internal/measure", "bench/internal/rig"},

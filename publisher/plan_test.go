@@ -313,3 +313,35 @@ func TestStages(t *testing.T) {
 		t.Errorf("shards and head of a list: got %v, want the first shard last", lists)
 	}
 }
+
+// Sites whose manifests have different numbers of shards are compared shard by shard, too.
+func TestPlanBetweenNumbersOfShards(t *testing.T) {
+	for _, digits := range [][2]int{{1, 3}, {3, 1}, {2, 3}, {3, 2}} {
+		with := func(digits int) func(*site.Root) { return func(r *site.Root) { r.ShardDigits = digits } }
+		before, after := objectsOf(400, ""), objectsOf(400, "")
+		for i := range 40 {
+			delete(after, listKey(i*3, site.Badges))
+			delete(before, listKey(i*5, site.Details))
+			after[listKey(i*7, site.Records)] = "other"
+		}
+		live, next := siteOf(t, before, with(digits[0])), siteOf(t, after, with(digits[1]))
+		p := planOf(t, live, next)
+		want, gone := 0, len(site.HashPrefixes(digits[0]))
+		for key, body := range after {
+			if before[key] != body {
+				want++
+			}
+		}
+		for key := range before {
+			if _, stays := after[key]; !stays {
+				gone++
+			}
+		}
+		if p.put != want || p.deletes.records != gone || p.manifests != len(site.HashPrefixes(digits[1])) || len(planned(t, p.objects)) != p.objects.records {
+			t.Errorf("%v digits: got %d objects, %d deletes, %d manifest shards, want %d, %d and all", digits, p.put, p.deletes.records, p.manifests, want, gone)
+		}
+		if !slices.IsSortedFunc(p.shards, func(a, b shardPlan) int { return strings.Compare(a.shard, b.shard) }) {
+			t.Error("shards: got another order, want that of their names")
+		}
+	}
+}

@@ -282,7 +282,7 @@ func TestTheIndexOfATarIsSmall(t *testing.T) {
 	took := inUse() - before
 	t.Logf("%.1f bytes an object, made in %v", float64(took)/objects, time.Since(begun))
 	if took > objects*most {
-		t.Errorf("got %d bytes for %d objects, want at most %d each", took, objects, most)
+		t.Errorf("got %d bytes for %d objects, want at most %v each", took, objects, most)
 	}
 	for n := 0; n < objects; n += 997 {
 		if body, err := s.Get(t.Context(), numbered(n)); err != nil || string(body) != "word "+string(numbered(n)) {

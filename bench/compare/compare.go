@@ -106,10 +106,10 @@ func (r *report) row(old, new measure.Row) {
 
 // difference is how much more b is than a, as a share of a. Everything is infinitely more than nothing.
 func difference(a, b float64) float64 {
-	switch {
-	case a == b:
+	switch a {
+	case b:
 		return 0
-	case a == 0:
+	case 0:
 		return math.Inf(1)
 	}
 	return (b - a) / a

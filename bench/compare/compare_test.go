@@ -181,7 +181,7 @@ func TestRunCommitted(t *testing.T) {
 	}
 	write(t, results, result(one, "x", figure("s", "", 10, 10, 10)))
 	commit()
-	check(t, false, "1 rows the same")
+	check(t, false, "some.json: no new result")
 	write(t, results, result(one, "x", figure("s", "", 12, 12, 12)))
 	check(t, true, "worse")
 	for i := range 2 {
@@ -191,7 +191,7 @@ func TestRunCommitted(t *testing.T) {
 	}
 	check(t, true, "added-1.json: nothing to compare with")
 	commit()
-	check(t, false, "1 rows the same")
+	check(t, false, "some.json: no new result")
 	if _, err := run(&bytes.Buffer{}, "no-such-commit", nil); err == nil {
 		t.Error("a commit that does not exist: got no error")
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 
 	"github.com/followpress/followpress/bench/internal/measure"
@@ -68,6 +69,10 @@ func run(out io.Writer, commit string, args []string) (worse bool, err error) {
 		after, err := new.read(name)
 		if err != nil {
 			return false, err
+		}
+		if reflect.DeepEqual(before, after) {
+			fmt.Fprintf(out, "%s: no new result\n", name)
+			continue
 		}
 		report := compare(before, after)
 		report.write(out)
