@@ -133,6 +133,7 @@ bench-publish: $(SERVERS) $(RCLONE) ## compare publish with rclone, on MinIO and
 bench-fallback: bench-tools $(BIN)/minio ## compare the fallback over MinIO with nginx
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w' -o $(BIN)/bench/ ./cmd/fallback
+	go build -buildvcs=false -o $(BIN)/bench/ ./bench/bare
 	go run ./bench/fallback --bin $(BIN)/bench --results bench/results --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
 	go run ./bench/compare
 

@@ -39,7 +39,7 @@ const (
 func (b *bench) run(ctx context.Context) error {
 	_, err := rig.ServeS3(ctx, servers.MinIO, b.Tools, b.Path("minio"), func(s *rig.S3) error {
 		b.server = s
-		for _, part := range []func(context.Context) error{b.publish, b.start, b.details, b.term, b.page, b.random} {
+		for _, part := range []func(context.Context) error{b.publish, b.start, b.details, b.bare, b.term, b.page, b.random} {
 			if err := part(ctx); err != nil {
 				return err
 			}
