@@ -296,6 +296,8 @@ func peak(b *testing.B) float64 {
 	}
 	_, after, _ := strings.Cut(string(status), "VmHWM:")
 	kib := 0.
-	fmt.Sscan(after, &kib)
+	if _, err := fmt.Sscan(after, &kib); err != nil {
+		b.Log(err)
+	}
 	return kib / 1024
 }
