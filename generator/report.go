@@ -169,9 +169,12 @@ func (r *Report) String() string {
 	fmt.Fprintf(&b, "site      %10d objects, %.1f MB, of %d lists and %d accounts, as of %s\n",
 		r.Counts.Objects, float64(r.Counts.Bytes)/1e6, r.Counts.Lists, r.Counts.Accounts, r.AsOf)
 	w := r.Written
-	if w.Unchanged {
+	switch {
+	case r.Out == "":
+		b.WriteString("not written: an object is rendered when it is read")
+	case w.Unchanged:
 		fmt.Fprintf(&b, "%s is unchanged", r.Out)
-	} else {
+	default:
 		fmt.Fprintf(&b, "%s: %d objects added, %d altered, %d kept, %d removed", r.Out, w.Added, w.Altered, w.Kept, w.Removed)
 	}
 	seconds := r.Duration.Read + r.Duration.Render + r.Duration.CleanUp
