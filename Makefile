@@ -108,30 +108,30 @@ fuzz: ## run each fuzz test for FUZZTIME
 
 bench: bench-tools ## compare with cp, tar and nginx; then run the Go benchmarks
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
-	go run ./bench --bin $(BIN)/bench --snapshot "$(BENCH_SNAPSHOT)"
+	go run ./bench --bin $(BIN)/bench --results bench/results --snapshot "$(BENCH_SNAPSHOT)"
 	go test -run '^$$' -bench . -benchmem ./generator ./server
 
 bench-publish: $(SERVERS) $(RCLONE) ## compare publish with rclone, on MinIO and versitygw (about half an hour)
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
-	go run ./bench/publish --bin $(BIN)/bench --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
+	go run ./bench/publish --bin $(BIN)/bench --results bench/results --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
 
 bench-fallback: bench-tools $(BIN)/minio ## compare the fallback over MinIO with nginx
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w' -o $(BIN)/bench/ ./cmd/fallback
-	go run ./bench/fallback --bin $(BIN)/bench --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
+	go run ./bench/fallback --bin $(BIN)/bench --results bench/results --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
 
 bench-api: bench-tools edge-tools $(BIN)/minio ## measure the whole read API over MinIO (about half an hour)
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w' -o $(BIN)/bench/ ./cmd/fallback
-	go run ./bench/api --bin $(BIN)/bench --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
+	go run ./bench/api --bin $(BIN)/bench --results bench/results --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
 
 bench-edge: bench-tools edge-tools ## compare nginx and Varnish in front of a bucket with nginx serving files
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
-	go run ./bench/edge --bin $(BIN)/bench --snapshot "$(BENCH_SNAPSHOT)"
+	go run ./bench/edge --bin $(BIN)/bench --results bench/results --snapshot "$(BENCH_SNAPSHOT)"
 
 bench-sources: ## measure a first sync of the chains, and replay, against nodes of the real network's size
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
-	go run ./bench/sources --bin $(BIN)/bench
+	go run ./bench/sources --bin $(BIN)/bench --results bench/results
 
 soak: race-tools $(SERVERS) ## kill publishers 500 times, and simulate SCHEDULES schedules of publishing (hours)
 	TEST_SERVERS=1 KILLS=500 go test -race -count=1 -timeout 2h -run KilledPublishers -v ./publisher

@@ -30,7 +30,7 @@ import (
 )
 
 func main() {
-	b := &bench{Bench: rig.Bench{Objects: measure.Objects}}
+	b := &bench{Bench: rig.Bench{Name: "api", Objects: measure.Objects}}
 	b.Main(b.prepare, b.generate, b.run)
 }
 
@@ -92,40 +92,42 @@ func (b *bench) prepareStates() error {
 
 // generate compares the time of an object, and measures the memory.
 func (b *bench) generate(ctx context.Context) (err error) {
-	var memory float64
-	perObject := func(out string, flags ...string) (float64, error) {
+	var memory []float64
+	generate := func(out string, flags ...string) (perObject, memory float64, err error) {
 		arguments := append([]string{"generate", "--snapshot", b.Snapshot, "--rebuild", "--no-sync", "--out", b.Path(out)}, flags...)
 		usage, err := measure.Run(exec.CommandContext(ctx, b.Built("followpress"), arguments...))
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		memory = usage.Memory
 		objects, bytes, err := counts(b.Path(out))
-		fmt.Fprintf(os.Stderr, "%s: %d objects, %.1f MB, %.1f s, %.0f MiB\n", out, objects, float64(bytes)/1e6, usage.Seconds, memory)
-		return usage.Seconds / float64(objects) * 1e6, err
+		fmt.Fprintf(os.Stderr, "%s: %d objects, %.1f MB, %.1f s, %.0f MiB\n", out, objects, float64(bytes)/1e6, usage.Seconds, usage.Memory)
+		return usage.Seconds / float64(objects) * 1e6, usage.Memory, err
 	}
-	pair, err := measure.Middle(rig.Rounds, func(int) (p measure.Pair, err error) {
-		if p.Other, err = perObject("spec.tar"); err != nil {
+	rounds, err := measure.Rounds(b.Rounds, func(int) (p measure.Pair, err error) {
+		if p.Other, _, err = generate("spec.tar"); err != nil {
 			return p, err
 		}
-		p.Ours, err = perObject("efp.tar", "--api", "efp")
+		ours, peak, err := generate("efp.tar", "--api", "efp")
+		p.Ours, memory = ours, append(memory, peak)
 		return p, err
 	})
 	if err != nil {
 		return err
 	}
-	b.Compare("generate to tar, time per object / the spec site", "%.2f µs", pair, "≤ 1.0")
-	b.Figure("generate to tar, peak memory", fmt.Sprintf("%.0f MiB", memory), "", "≤ 512 MiB")
+	b.Compare("generate to tar, time per object / the spec site", "µs", rounds, "≤ 1.0")
+	b.Figure("generate to tar, peak memory", "MiB", memory, "≤ 512 MiB")
 	for _, names := range []string{"copies", "lookup"} {
-		if _, err := perObject("efp.tar", "--api", "efp", "--names", names); err != nil {
+		if _, _, err := generate("efp.tar", "--api", "efp", "--names", names); err != nil {
 			return err
 		}
 		objects, bytes, err := counts(b.Path("efp.tar"))
 		if err != nil {
 			return err
 		}
-		b.Figure("site with --names "+names, fmt.Sprintf("%d objects", objects), fmt.Sprintf("%.1f MB", float64(bytes)/1e6),
-			map[string]string{"copies": "≤ 1.9 million, 600 MB", "lookup": "≤ 1.4 million"}[names])
+		b.Figure("objects with --names "+names, "objects", []float64{float64(objects)},
+			map[string]string{"copies": "≤ 1,900,000 objects", "lookup": "≤ 1,400,000 objects"}[names])
+		b.Figure("bytes with --names "+names, "MB", []float64{float64(bytes) / 1e6},
+			map[string]string{"copies": "≤ 600 MB", "lookup": ""}[names])
 	}
 	return os.Remove(b.Path("spec.tar"))
 }
@@ -305,17 +307,6 @@ func (b *bench) accounts(ctx context.Context) error {
 		rig.Load{Paths: b.accountPaths, Time: 5 * time.Second}, ours.Addr, nginx.Addr, "≥ 0.5")
 }
 
-// rated adds the latency of a load at a rate. It fails on errors.
-func (b *bench) rated(ctx context.Context, name, addr string, load rig.Load, target string) error {
-	load.Time = 20 * time.Second
-	result, err := load.Run(ctx, b.Work, addr)
-	if err == nil && result.Errors > 0 {
-		err = fmt.Errorf("%s: %d errors", name, result.Errors)
-	}
-	b.Figure(fmt.Sprintf("%s, at %.0f/s, p99", name, result.Rate), fmt.Sprintf("%.2f ms", result.P99), fmt.Sprintf("p50 %.2f ms", result.P50), target)
-	return err
-}
-
 // followers requests the first pages that clients ask for, of the longest lists.
 func (b *bench) followers(ctx context.Context) error {
 	ours, _, err := b.fallback(ctx)
@@ -323,11 +314,11 @@ func (b *bench) followers(ctx context.Context) error {
 		return err
 	}
 	defer ours.Stop()
-	load := rig.Load{Rate: 2000, Paths: b.followersPaths}
+	load := rig.Load{Rate: 2000, Time: 10 * time.Second, Paths: b.followersPaths}
 	if err := warm(ours.Addr, load.Paths); err != nil {
 		return err
 	}
-	return b.rated(ctx, fmt.Sprintf("first page by followers of the %d longest lists, warm", len(load.Paths)), ours.Addr, load, "≤ 5 ms at 2,000/s")
+	return b.Latency(ctx, fmt.Sprintf("first page by followers of the %d longest lists, warm, at 2,000/s", some), ours.Addr, load, "≤ 5 ms")
 }
 
 // states posts batches.
@@ -341,11 +332,11 @@ func (b *bench) states(ctx context.Context) error {
 	for _, path := range b.statePaths {
 		lists = append(lists, path[:strings.LastIndexByte(path[:strings.IndexByte(path, ' ')], '/')]+"/records")
 	}
-	load := rig.Load{Rate: 500, Paths: b.statePaths}
+	load := rig.Load{Rate: 500, Time: 10 * time.Second, Paths: b.statePaths}
 	if err := warm(ours.Addr, lists); err != nil {
 		return err
 	}
-	return b.rated(ctx, "batch of 50 states, random lists, warm", ours.Addr, load, "≤ 10 ms at 500/s")
+	return b.Latency(ctx, "batch of 50 states, random lists, warm, at 500/s", ours.Addr, load, "≤ 10 ms")
 }
 
 // profiles loads connected profile pages: first from the fallback alone, then through nginx in front of
@@ -356,7 +347,7 @@ func (b *bench) profiles(ctx context.Context) error {
 		return err
 	}
 	defer ours.Stop()
-	load := rig.Load{Time: 20 * time.Second}
+	load := rig.Load{Time: 10 * time.Second}
 	perPage := 0
 	for _, page := range b.pagesOf {
 		perPage = len(page)
@@ -365,12 +356,17 @@ func (b *bench) profiles(ctx context.Context) error {
 	if err := warm(ours.Addr, onlyGet(load.Paths)); err != nil {
 		return err
 	}
-	result, err := load.Run(ctx, b.Work, ours.Addr)
+	results, err := load.Repeat(ctx, b.Work, ours.Addr, b.Rounds)
 	if err != nil {
 		return err
 	}
-	b.Figure(fmt.Sprintf("connected profile pages (%d requests) of %d accounts, warm, pages/s", perPage, len(b.pagesOf)),
-		fmt.Sprintf("%.0f", result.Rate/float64(perPage)), fmt.Sprintf("%d errors", result.Errors), "≥ 300, errors 0")
+	pages, errs := make([]float64, len(results)), 0
+	for i, result := range results {
+		pages[i] = result.Rate / float64(perPage)
+		errs += result.Errors
+	}
+	b.Figure(fmt.Sprintf("connected profile pages of %d accounts, warm", pageViews), "/s", pages, "≥ 300/s", fmt.Sprintf("%d requests a page", perPage))
+	b.Figure("its errors", "errors", []float64{float64(errs)}, "≤ 0 errors")
 	return b.behindNginx(ctx, ours.Addr, metrics, load)
 }
 
@@ -402,9 +398,12 @@ func (b *bench) behindNginx(ctx context.Context, fallback, metrics string, load 
 		return err
 	}
 	after, err := answered(metrics)
-	b.Figure("the same behind nginx, warm: requests that reach the fallback", fmt.Sprintf("%.2f %%", 100*float64(after-before)/float64(result.Requests)),
-		fmt.Sprintf("%d errors", result.Errors), "≤ 5 %")
-	return err
+	if err != nil {
+		return err
+	}
+	b.Figure("the same behind nginx, warm: requests that reach the fallback", "%",
+		[]float64{100 * float64(after-before) / float64(result.Requests)}, "≤ 5 %", fmt.Sprintf("%d errors", result.Errors))
+	return nil
 }
 
 var requests = regexp.MustCompile(`(?m)^followpress_requests_total\{.*\} (\S+)$`)

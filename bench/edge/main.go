@@ -24,7 +24,7 @@ import (
 )
 
 func main() {
-	b := &bench{Bench: rig.Bench{Objects: measure.Objects}}
+	b := &bench{Bench: rig.Bench{Name: "edge", Objects: measure.Objects}}
 	b.Main(b.run)
 }
 
@@ -136,7 +136,7 @@ func (b *bench) hits(kind, address string) error {
 		return err
 	}
 	ratio := 1 - float64(b.requests.Load()-before)/requests
-	b.Figure(kind+": hit ratio, Zipf mix of all lists with query noise, each list asked for once before", fmt.Sprintf("%.4f", ratio), "", "≥ 0.99")
+	b.Figure(kind+": hit ratio, Zipf mix of all lists with query noise, each list asked for once before", "", []float64{ratio}, "≥ 0.99")
 	return nil
 }
 

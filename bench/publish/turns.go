@@ -25,9 +25,9 @@ const (
 )
 
 // first measures filling an empty bucket, with the tools alternating.
-func (b *bench) first(ctx context.Context, kind servers.Kind) (measure.Pair, error) {
+func (b *bench) first(ctx context.Context, kind servers.Kind) ([]measure.Pair, error) {
 	if err := b.tune(ctx, kind); err != nil {
-		return measure.Pair{}, err
+		return nil, err
 	}
 	return b.alternate(func(round int, by tool) (float64, error) {
 		name := folder(kind, by, round)
@@ -42,7 +42,7 @@ func (b *bench) first(ctx context.Context, kind servers.Kind) (measure.Pair, err
 
 // next measures uploading a changed site to a bucket that holds the full one, and
 // restores the full one afterwards.
-func (b *bench) next(ctx context.Context, kind servers.Kind, site string) (measure.Pair, error) {
+func (b *bench) next(ctx context.Context, kind servers.Kind, site string) ([]measure.Pair, error) {
 	return b.alternate(func(_ int, by tool) (float64, error) {
 		name := folder(kind, by, 0)
 		took, err := b.turn(ctx, kind, name, by, site, func(s *rig.S3) (*exec.Cmd, error) {
@@ -69,8 +69,8 @@ func folder(kind servers.Kind, by tool, round int) string {
 }
 
 // alternate alternates which tool begins.
-func (b *bench) alternate(measured func(round int, by tool) (float64, error)) (measure.Pair, error) {
-	return measure.Middle(b.rounds, func(round int) (p measure.Pair, err error) {
+func (b *bench) alternate(measured func(round int, by tool) (float64, error)) ([]measure.Pair, error) {
+	return measure.Rounds(b.Rounds, func(round int) (p measure.Pair, err error) {
 		turns := []tool{ours, rclone}
 		if round%2 == 1 {
 			slices.Reverse(turns)
@@ -111,7 +111,7 @@ func (b *bench) turn(ctx context.Context, kind servers.Kind, name string, by too
 	fmt.Fprintf(os.Stderr, "  %s, %s, %s: %.1f s; CPU %.1f s, of the server %.1f s; %.0f MiB\n",
 		by, kind, site, client.Seconds, client.CPU, served.CPU, client.Memory)
 	if by == ours {
-		b.memory = max(b.memory, client.Memory)
+		b.memory = append(b.memory, client.Memory)
 		if err := b.readReport(); err != nil {
 			return 0, err
 		}
@@ -134,27 +134,25 @@ func warm(site string) error {
 	})
 }
 
-// unchangedRuns of which the middle one counts.
+// unchangedRuns are more than of what takes minutes.
 const unchangedRuns = 5
 
-// unchanged returns the seconds of publishing an unchanged site.
-func (b *bench) unchanged(ctx context.Context, kind servers.Kind) (float64, error) {
-	took := make([]float64, unchangedRuns)
-	_, err := b.serve(ctx, kind, folder(kind, ours, 0), func(s *rig.S3) error {
-		for i := range took {
+// unchanged returns the seconds of each publish of an unchanged site.
+func (b *bench) unchanged(ctx context.Context, kind servers.Kind) (took []float64, err error) {
+	_, err = b.serve(ctx, kind, folder(kind, ours, 0), func(s *rig.S3) error {
+		took, err = measure.Repeat(unchangedRuns, func(int) (float64, error) {
 			usage, err := measure.Run(b.publish(ctx, s, full))
-			if err != nil {
-				return err
-			}
-			took[i] = usage.Seconds
+			return usage.Seconds, err
+		})
+		if err != nil {
+			return err
 		}
 		return b.readReport()
 	})
 	if err == nil && b.last.Outcome != "unchanged" {
 		err = fmt.Errorf("publish of an unchanged site: %s", b.last.Outcome)
 	}
-	slices.Sort(took)
-	return took[unchangedRuns/2], err
+	return took, err
 }
 
 // A report is the part of publish's report that the benchmark reads.

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -19,17 +20,16 @@ import (
 // A Bench is what every benchmark has: its flags, a folder to work in, and a table.
 type Bench struct {
 	measure.Table
+	Name     string // of the file of its result
 	Snapshot string // a folder
 	Bin      string // the folder of the built commands
 	Tools    string // the folder of what they are compared with
 	Work     string
 	Objects  int    // about how many a synthetic site has; 0 if no snapshot is needed
+	Rounds   int    // how often each thing is measured, since machines are noisy; 0 means 3
 	Notes    string // below the table
+	results  string // the folder for the result
 }
-
-// Rounds is how often two things are measured in turns: machines are noisy, and the
-// round with the middle ratio is what counts.
-const Rounds = 3
 
 // longest is for servers and tools that hang.
 const longest = 3 * time.Hour
@@ -41,8 +41,14 @@ func (b *Bench) Main(parts ...func(context.Context) error) {
 	flag.StringVar(&b.Bin, "bin", "", "folder with the built commands")
 	flag.StringVar(&b.Tools, "tools", ".tools", "folder with the servers and tools to compare with")
 	flag.StringVar(&b.Work, "work", "", "folder to work in, which is left as it is then; none makes a temporary one")
+	flag.IntVar(&b.Rounds, "rounds", cmp.Or(b.Rounds, 3), "how often each thing is measured; the median counts, the rest is its noise")
+	flag.StringVar(&b.results, "results", "", "folder for the table as JSON; none writes no file")
 	flag.IntVar(&b.Objects, "objects", b.Objects, "about how many objects the site of a synthetic snapshot has")
 	flag.Parse()
+	if b.Rounds < 1 {
+		fmt.Fprintln(os.Stderr, "bench: --rounds must be 1 or more")
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process
 	err := b.run(ctx, parts)
@@ -66,7 +72,11 @@ func (b *Bench) run(ctx context.Context, parts []func(context.Context) error) (e
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(b.Work)) }()
 	}
-	if b.Snapshot == "" && b.Objects > 0 {
+	snapshot := ""
+	if b.Snapshot != "" {
+		snapshot = filepath.Base(b.Snapshot)
+	} else if b.Objects > 0 {
+		snapshot = fmt.Sprintf("synthetic, about %d objects", b.Objects)
 		b.Snapshot = b.Path("snapshot")
 		if err := measure.Snapshot(ctx, b.Snapshot, b.Objects); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
@@ -78,7 +88,11 @@ func (b *Bench) run(ctx context.Context, parts []func(context.Context) error) (e
 			return err
 		}
 	}
-	return nil
+	if err := b.Err(); err != nil || b.results == "" {
+		return err
+	}
+	result := measure.NewResult(b.Name, snapshot, &b.Table)
+	return result.Write(b.results)
 }
 
 // Path is that of something in the folder to work in.
@@ -104,9 +118,27 @@ func (b *Bench) CompareRates(ctx context.Context, name string, load Load, ours, 
 	if _, err := measured(0); err != nil { // warm
 		return err
 	}
-	p, err := measure.Middle(Rounds, measured)
+	rounds, err := measure.Rounds(b.Rounds, measured)
 	if err == nil {
-		b.Compare(name, "%.0f/s", p, target)
+		b.Compare(name, "/s", rounds, target)
 	}
 	return err
+}
+
+// Latency adds the p99 of the answers to a load at a rate. Errors make it fail.
+func (b *Bench) Latency(ctx context.Context, name, addr string, load Load, target string) error {
+	results, err := load.Repeat(ctx, b.Work, addr, b.Rounds)
+	if err != nil {
+		return err
+	}
+	p99, p50, rate := make([]float64, len(results)), make([]float64, len(results)), make([]float64, len(results))
+	for i, result := range results {
+		if result.Errors > 0 {
+			return fmt.Errorf("%s: %d errors", name, result.Errors)
+		}
+		p99[i], p50[i], rate[i] = result.P99, result.P50, result.Rate
+	}
+	b.Figure(name+", p99", "ms", p99, target,
+		"p50 "+measure.FigureOf(p50).Text("ms"), "reached "+measure.FigureOf(rate).Text("/s"))
+	return nil
 }

@@ -57,31 +57,55 @@ func (l Load) Most(ctx context.Context, work, addr string) (float64, error) {
 
 // Run sends the load to a server. work is a folder for temporary files.
 func (l Load) Run(ctx context.Context, work, addr string) (Result, error) {
+	results, err := l.Repeat(ctx, work, addr, 1)
+	if err != nil {
+		return Result{}, err
+	}
+	return results[0], nil
+}
+
+// Repeat sends the load several times, for its time each.
+func (l Load) Repeat(ctx context.Context, work, addr string, rounds int) ([]Result, error) {
 	scriptFile, paths := filepath.Join(work, "wrk.lua"), filepath.Join(work, "wrk-paths")
 	if err := os.WriteFile(scriptFile, script, 0o644); err != nil {
-		return Result{}, err
+		return nil, err
 	}
 	if err := os.WriteFile(paths, []byte(strings.Join(l.Paths, "\n")+"\n"), 0o644); err != nil {
-		return Result{}, err
+		return nil, err
 	}
+	wait, err := l.calibrate(ctx, addr, scriptFile, paths)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]Result, rounds)
+	for i := range results {
+		if results[i], err = l.run(ctx, addr, scriptFile, paths, wait, l.Time); err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+const calibrations = 3
+
+// calibrate finds the milliseconds that a connection waits between two requests.
+func (l Load) calibrate(ctx context.Context, addr, scriptFile, paths string) (wait float64, err error) {
 	if l.Rate == 0 {
-		return l.run(ctx, addr, scriptFile, paths, 0, l.Time)
+		return 0, nil
 	}
 	// wrk can only pause between the requests of a connection; short runs find the
 	// pause that gives the rate. A server that falls behind gets fewer requests: the
 	// result contains the rate that was reached.
-	wait := 1000 * connections / l.Rate
+	wait = 1000 * connections / l.Rate
 	for range calibrations {
 		first, err := l.run(ctx, addr, scriptFile, paths, wait, 3*time.Second)
 		if err != nil {
-			return Result{}, err
+			return 0, err
 		}
 		wait = max(0, wait-1000*connections/first.Rate+1000*connections/l.Rate)
 	}
-	return l.run(ctx, addr, scriptFile, paths, wait, l.Time)
+	return wait, nil
 }
-
-const calibrations = 3
 
 func (l Load) run(ctx context.Context, addr, scriptFile, paths string, wait float64, length time.Duration) (result Result, err error) {
 	c := exec.CommandContext(ctx, "wrk", "-t2", "-c"+strconv.Itoa(connections), "-d"+strconv.Itoa(int(length.Seconds()))+"s",
