@@ -21,7 +21,7 @@ const (
 // A piece is a sequence of rendered objects for the output.
 type piece struct {
 	batch   batch
-	entries []site.Entry
+	objects int64
 	bytes   int64
 	budget  int64 // to be released when the piece is finished
 }
@@ -31,16 +31,19 @@ type piece struct {
 // hands over piece after piece. So only one chunk at a time exceeds its share, by the object that
 // it renders and a copy of it in the output.
 type chunkWriter struct {
-	out    output
-	ticket *inorder.Ticket[piece]
-	budget *semaphore.Weighted
-	body   []byte
-	piece  piece
-	err    error // the first error, after which nothing is rendered
+	out     output
+	ticket  *inorder.Ticket[piece]
+	all     *entryStore // gets the entries; nil for none
+	budget  *semaphore.Weighted
+	unit    uint32 // which is rendered, among those of all parts
+	body    []byte
+	entries []entry // of the piece
+	piece   piece
+	err     error // the first error, after which nothing is rendered
 }
 
-func newChunkWriter(out output, t *inorder.Ticket[piece], budget *semaphore.Weighted) *chunkWriter {
-	return &chunkWriter{out: out, ticket: t, budget: budget, piece: piece{batch: out.begin()}}
+func newChunkWriter(out output, t *inorder.Ticket[piece], all *entryStore, budget *semaphore.Weighted) *chunkWriter {
+	return &chunkWriter{out: out, ticket: t, all: all, budget: budget, piece: piece{batch: out.begin()}}
 }
 
 // emit is an emitter.
@@ -52,11 +55,11 @@ func (w *chunkWriter) emit(size int, render func(b []byte) []byte, keys ...site.
 		return
 	}
 	w.body = render(slices.Grow(w.body[:0], size))
-	entry := site.Entry{Size: int64(len(w.body)), MD5: site.Sum(w.body)}
-	for _, entry.Key = range keys {
-		w.piece.entries = append(w.piece.entries, entry)
+	e := entry{site.Entry{Size: int64(len(w.body)), MD5: site.Sum(w.body)}, w.unit}
+	for _, e.Key = range keys {
+		w.entries = append(w.entries, e)
 		if w.err == nil {
-			w.err = w.piece.batch.put(entry, w.body)
+			w.err = w.piece.batch.put(e.Entry, w.body)
 		}
 	}
 }
@@ -71,12 +74,31 @@ func (w *chunkWriter) admit(bytes int64) error {
 	if err := w.ticket.Wait(); err != nil {
 		return err
 	}
-	if w.piece.bytes+bytes > pieceBytes && len(w.piece.entries) > 0 {
-		if err := w.ticket.HandOver(w.piece); err != nil {
+	if w.piece.bytes+bytes > pieceBytes && len(w.entries) > 0 {
+		p, err := w.last()
+		if err != nil {
+			return err
+		}
+		if err := w.ticket.HandOver(p); err != nil {
 			return err
 		}
 		w.piece = piece{batch: w.out.begin()}
 	}
 	w.piece.bytes += bytes
 	return nil
+}
+
+// last returns the piece, whose entries go to the store.
+func (w *chunkWriter) last() (piece, error) {
+	if w.err != nil {
+		return w.piece, w.err
+	}
+	if w.all != nil {
+		if err := w.all.add(w.entries); err != nil {
+			return w.piece, err
+		}
+	}
+	w.piece.objects = int64(len(w.entries))
+	w.entries = w.entries[:0]
+	return w.piece, nil
 }

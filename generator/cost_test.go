@@ -131,6 +131,24 @@ func TestRepeatedRecordsEqualModel(t *testing.T) {
 	}
 }
 
+// TestFormsThatMergingMakes: a snapshot may have few enough combinations of type and tags for a byte,
+// and more once repeated records got the tags of all.
+func TestFormsThatMergingMakes(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{100, 250, 400} {
+		once := repeatedRows(n, func(i int) string {
+			return recordRow(itoa(1+i%3), fmt.Sprintf("0x%040x", i+1), fmt.Sprintf(`"tag %d"`, i))
+		})
+		again := repeatedRows(n, func(i int) string {
+			return recordRow(itoa(1+i%3), fmt.Sprintf("0x%040x", i+1), fmt.Sprintf(`"tag %d"`, (i+1)%n))
+		})
+		s := beforeRefreshes().adding("records", append(once, again...)...)
+		if err := inMemory(t, s, small).WithoutIndex().Compare(newModel(t, s).objects(t, small.Config)); err != nil {
+			t.Errorf("%d tags: got another site than the model, want the same: %v", n, err)
+		}
+	}
+}
+
 // longAvatars is a snapshot of lists that all follow the same accounts, each of which
 // has an avatar of that many bytes.
 func longAvatars(lists, accounts, size int) snapshot {

@@ -143,7 +143,7 @@ func (e *efpRenderer) renderText(unit int, _ *scratch, emit emitter) {
 func (e *efpRenderer) weight(unit int) int {
 	n := len(e.holdersOf(uint32(unit)))
 	for _, list := range e.listsOf(uint32(unit)) {
-		n += len(e.recordsOf(list))
+		n += e.length(list)
 	}
 	return n
 }
@@ -186,7 +186,7 @@ type user struct {
 func (e *efpRenderer) user(account uint32) user {
 	u := user{account: account, address: e.accounts[account].String(), primary: e.primary[account]}
 	if e.config.Names != site.NamesLookup {
-		u.name = e.profiles[account].name
+		u.name = string(e.profiles.name(account))
 	}
 	return u
 }
@@ -270,7 +270,7 @@ func (e *efpRenderer) emitToLists(t *scratch, u user, object site.ListObject, em
 func (e *efpRenderer) renderPages(t *scratch, u user, list uint32, emit emitter, keys func(site.ListObject) []site.Key) {
 	t.follows = t.follows[:0]
 	if list != none {
-		for _, r := range e.recordsOf(list) {
+		for _, r := range e.recordsOf(list).all() {
 			if e.isFollow(r) {
 				t.follows = append(t.follows, r)
 			}
@@ -306,7 +306,7 @@ func (e *efpRenderer) firstFollowers(t *scratch, account, list uint32) []holder 
 		return page
 	}
 	clear(t.states[:])
-	for _, r := range e.recordsOf(list) {
+	for _, r := range e.recordsOf(list).all() {
 		if !e.holds(r) {
 			continue
 		}
@@ -328,7 +328,7 @@ func (e *efpRenderer) renderList(t *scratch, u user, list uint32, emit emitter) 
 	}
 	if t.only.wants(site.Records) {
 		size := 0
-		for _, r := range e.recordsOf(list) {
+		for _, r := range e.recordsOf(list).all() {
 			size += e.recordSize(r)
 		}
 		emit(objectBytes+size, func(b []byte) []byte { return e.appendRecords(b, list) }, key(site.Records)...)

@@ -73,7 +73,7 @@ func (g *graph) entriesSize(follows []record) int {
 // appendRecords appends the answer to /records.
 func (g *graph) appendRecords(b []byte, list uint32) []byte {
 	b = append(b, `{"records":[`...)
-	for i, r := range g.recordsOf(list) {
+	for i, r := range g.recordsOf(list).all() {
 		if i > 0 {
 			b = append(b, ',')
 		}

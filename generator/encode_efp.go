@@ -228,7 +228,7 @@ func (e *efpRenderer) numberTags() {
 func (e *efpRenderer) countListTags(t *scratch, list uint32) {
 	t.numbers = t.numbers[:0]
 	if list != none {
-		for _, r := range e.recordsOf(list) {
+		for _, r := range e.recordsOf(list).all() {
 			if e.holds(r) {
 				t.numbers = append(t.numbers, e.tagNumbers[r.tags]...)
 			}
@@ -321,7 +321,7 @@ func (e *efpRenderer) appendTagged(b []byte, account uint32, r record) []byte {
 func (e *efpRenderer) appendListTags(b []byte, t *scratch, list uint32) []byte {
 	b = e.appendTagCounts(b, t)
 	if list != none {
-		for _, r := range e.recordsOf(list) {
+		for _, r := range e.recordsOf(list).all() {
 			if e.holds(r) {
 				b = e.appendTagged(b, r.data, r)
 			}

@@ -2,6 +2,7 @@ package generator
 
 import (
 	"context"
+	"encoding/hex"
 	"io"
 	"time"
 
@@ -30,14 +31,9 @@ func ParseRecord(line []byte, timed bool) (tokenID string, r site.Record, added 
 	if err != nil {
 		return "", site.Record{}, 0, err
 	}
-	row, err := toRecordRow(&in)
-	if err != nil {
-		return "", site.Record{}, 0, err
-	}
-	if row.isAddress {
-		row.data = row.address.String()
-	}
-	return row.tokenID, site.Record{Version: row.version, RecordType: row.recordType, Data: row.data, Tags: row.tags}, shownTime(row.added), nil
+	return in.TokenID, site.Record{
+		Version: in.Version, RecordType: in.Type, Data: "0x" + hex.EncodeToString(in.Data), Tags: in.Tags,
+	}, shownTime(in.Added), nil
 }
 
 // A Graph is a snapshot in memory.
@@ -66,7 +62,7 @@ func (g Graph) TimedRecords() map[string][]TimedRecord {
 	all := map[string][]TimedRecord{}
 	for list, token := range g.tokens {
 		added := g.addedOf(uint32(list))
-		for i, r := range g.recordsOf(uint32(list)) {
+		for i, r := range g.recordsOf(uint32(list)).all() {
 			data := ""
 			if r.data&otherData != 0 {
 				data = g.other[r.data&^otherData]
@@ -100,7 +96,7 @@ func (g Graph) ListOps() uint64 { return g.listOps }
 // account of the graph.
 func (g Graph) BadgesOf(address string) (tokenIDs []string, known bool) {
 	a, err := site.ParseAddress(address)
-	account, known := g.accountOf[a]
+	account, known := g.numbers.find(a)
 	if err != nil || !known {
 		return nil, false
 	}
@@ -119,7 +115,7 @@ func (g Graph) Rank(ctx context.Context, workers int) error {
 // LongestList is the list with the most records.
 func (g Graph) LongestList() (list uint32) {
 	for other := range g.tokens {
-		if len(g.recordsOf(uint32(other))) > len(g.recordsOf(list)) {
+		if g.length(uint32(other)) > g.length(list) {
 			list = uint32(other)
 		}
 	}
@@ -165,6 +161,5 @@ func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.render(ctx, workers, &tarOutput{file: w}, noProgress{})
-	return err
+	return s.render(ctx, workers, &tarOutput{file: w}, nil, noProgress{})
 }

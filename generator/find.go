@@ -50,7 +50,7 @@ func (s *renderer) find(route *site.Route, key site.Key) (foundUnit, selection) 
 	}
 	switch route.ID {
 	case site.RouteUserBucket:
-		return among(len(s.bucketNames), slices.Index(s.bucketNames, segments[2]), s.renderBucket), only
+		return among(len(s.addresses.names), slices.Index(s.addresses.names, segments[2]), s.renderBucket), only
 	case site.RouteUserSearch:
 		return s.findUserSearch(segments[1]), only
 	case site.RouteSearchShard:
@@ -86,7 +86,7 @@ func (s *renderer) findBoard(board string, limit int) foundUnit {
 }
 
 func (s *renderer) findList(tokenID string) foundUnit {
-	list, ok := s.graph.listOf[tokenID]
+	list, ok := s.graph.lists.find(tokenID)
 	if !ok {
 		return foundUnit{}
 	}
@@ -112,7 +112,7 @@ func (s *renderer) findUserSearch(user string) foundUnit {
 // accountOfUser returns the account with an address or a name.
 func (g *graph) accountOfUser(user string) (account uint32, ok bool) {
 	if address, err := site.ParseAddress(user); err == nil {
-		account, ok = g.accountOf[address]
+		account, ok = g.numbers.find(address)
 		return account, ok
 	}
 	i := sort.Search(len(g.names), func(i int) bool { return g.names[i].name >= user })
@@ -167,7 +167,7 @@ func (e *efpRenderer) findUser(user string) foundUnit {
 }
 
 func (e *efpRenderer) findListOf(tokenID string, only *selection) foundUnit {
-	list, ok := e.listOf[tokenID]
+	list, ok := e.graph.lists.find(tokenID)
 	if !ok {
 		return foundUnit{}
 	}

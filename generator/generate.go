@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ type Options struct {
 	Refreshed   Refreshed // refreshed data to merge where it is newer than the snapshot; nil means none
 	Rebuild     bool      // write every object, even if the manifest of the live site says that it has not changed
 	Progress    Progress  // nil means none
+	DryRun      bool      // render and compare everything, but write nothing
 	NoSync      bool      // do not sync the new site to disk before it goes live: faster, but a power failure may damage it
 	Files       afero.Fs  // file system of the output; nil means that of the machine
 }
@@ -55,7 +57,8 @@ func (o Options) withDefaults() (Options, error) {
 // folder. The complete new site replaces the live one in one step; until then, and after any
 // error, the live one stays as it is. An invalid row is a *RowError. ErrBusy means that another
 // run writes to the same output. If ctx ends, ToPath cleans up for a few seconds at most; if that
-// is not enough, the error wraps ErrLeftBehind.
+// is not enough, the error wraps ErrLeftBehind. With Options.DryRun it writes nothing; the report says
+// what another run would write.
 func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Report, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -73,6 +76,13 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 	if isFolder {
 		dest = &folderDestination{files: o.Files, path: target, basePath: o.Config.BasePath}
 	}
+	r := &run{Options: o, snapshot: snapshot, report: newReport(out)}
+	if o.DryRun {
+		if err := r.dryRun(ctx, dest); err != nil {
+			return nil, err
+		}
+		return r.report, nil
+	}
 	s, err := staging.Open(ctx, staging.Options{
 		Target: target, Folder: isFolder, What: "site", Suffix: ".followpress", NoSync: o.NoSync, CleanUpTime: cleanUpTime,
 		IfNotMovable: "name a .tar file, or a folder on another file system",
@@ -82,7 +92,6 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 	if err != nil {
 		return nil, err
 	}
-	r := &run{Options: o, snapshot: snapshot, report: newReport(out)}
 	err = r.toStaging(ctx, dest, s)
 	// Either the new site is live now or the old one still is. Removing the other one can take
 	// longer than everything before.
@@ -109,7 +118,7 @@ func ToMemory(ctx context.Context, snapshot afero.Fs, o Options) (afero.Fs, *Rep
 	}
 	// The base path makes names with and without a leading slash equal.
 	files := afero.NewBasePathFs(afero.NewMemMapFs(), "/")
-	if _, err := r.write(ctx, renderer, &folder{files: files, path: "/"}); err != nil {
+	if _, err := r.write(ctx, renderer, nil, &folder{files: files, path: "/"}, nil); err != nil {
 		return nil, nil, err
 	}
 	return files, r.report, nil
@@ -135,7 +144,7 @@ type run struct {
 
 // toStaging reads the snapshot, compares its site with the live one, and writes and installs it if
 // it differs.
-func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Staging) error {
+func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Staging) (err error) {
 	live, err := dest.check(ctx)
 	if err != nil {
 		return err
@@ -152,9 +161,13 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Stagin
 	if err != nil {
 		return err
 	}
+	var x *index
 	var p *plan
 	if live != nil {
-		p, err = r.compare(ctx, renderer, live)
+		x, p, err = r.compare(ctx, renderer, live, s.TempFile)
+		if x != nil {
+			defer func() { err = errors.Join(err, x.entries.close()) }()
+		}
 		switch {
 		case errors.Is(err, errManifest):
 			p = nil // the content of the live site is not known, so nothing of it is kept
@@ -174,12 +187,12 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Stagin
 	if err != nil {
 		return err
 	}
-	x, err := r.write(ctx, renderer, out)
+	written, err := r.write(ctx, renderer, x, out, s.TempFile)
 	if err := errors.Join(err, end()); err != nil {
 		return err
 	}
 	if p != nil {
-		r.report.Written = p.report(x.objects())
+		r.report.Written = p.report(written)
 	}
 	return r.install(ctx, s)
 }
@@ -227,44 +240,62 @@ func (r *run) prepare(ctx context.Context) (*renderer, error) {
 	return renderer, nil
 }
 
-// compare renders without writing, to find the differences from the live site.
-func (r *run) compare(ctx context.Context, renderer *renderer, live *liveSite) (*plan, error) {
+// compare renders without writing, to find the differences from the live site. It returns the index
+// of the site even if that of the live site cannot be read; its entries must be closed.
+func (r *run) compare(ctx context.Context, renderer *renderer, live *liveSite, temp func() (*os.File, error)) (*index, *plan, error) {
 	r.Progress.Stage("compare", renderer.objects())
-	x, err := r.render(ctx, renderer, discard{})
+	x, err := r.render(ctx, renderer, discard{}, temp)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	p, err := x.diff(ctx, live)
+	p, err := x.diff(ctx, live, nil)
 	if err != nil {
-		return nil, err
+		return x, nil, err
 	}
 	r.report.Written = p.report(x.objects())
-	return p, nil
+	return x, p, nil
 }
 
-// write renders every object into out, then the manifest and the root.
-func (r *run) write(ctx context.Context, renderer *renderer, out output) (index, error) {
+// write renders every object into out, then the manifest and the root. It returns their number. x is
+// the index, if the site was rendered before.
+func (r *run) write(ctx context.Context, renderer *renderer, x *index, out output, temp func() (*os.File, error)) (objects int, err error) {
 	r.Progress.Stage("write", renderer.objects())
-	x, err := r.render(ctx, renderer, out)
-	if err != nil {
-		return index{}, err
+	if x == nil {
+		if x, err = r.render(ctx, renderer, out, temp); err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, x.entries.close()) }()
+	} else if err := r.renderAgain(ctx, renderer, x, out); err != nil {
+		return 0, err
 	}
 	r.report.Written = WriteReport{Added: x.objects()}
-	return x, x.write(ctx, out)
+	return x.objects(), x.write(out)
 }
 
-// render renders every object into out and returns the index of the site.
-func (r *run) render(ctx context.Context, renderer *renderer, out output) (index, error) {
+// render renders every object and the manifest into out and returns the index of the site, whose
+// entries must be closed. They wait in a file that temp creates, or in memory.
+func (r *run) render(ctx context.Context, renderer *renderer, out output, temp func() (*os.File, error)) (*index, error) {
 	start := time.Now()
-	entries, err := renderer.render(ctx, r.Workers, out, r.Progress)
-	if err != nil {
-		return index{}, err
+	entries := newEntryStore(renderer.objects(), temp)
+	err := renderer.render(ctx, r.Workers, out, entries, r.Progress)
+	var x *index
+	if err == nil {
+		x, err = newIndex(ctx, renderer, entries, r.Workers, out)
 	}
-	x, err := newIndex(ctx, renderer, entries, r.Workers)
 	if err != nil {
-		return index{}, err
+		return nil, errors.Join(err, entries.close())
 	}
 	r.report.Counts = x.root.Counts
 	r.report.Duration.Render += time.Since(start).Seconds()
 	return x, nil
+}
+
+// renderAgain is render for a site whose index is known.
+func (r *run) renderAgain(ctx context.Context, renderer *renderer, x *index, out output) error {
+	start := time.Now()
+	defer func() { r.report.Duration.Render += time.Since(start).Seconds() }()
+	if err := renderer.render(ctx, r.Workers, out, nil, r.Progress); err != nil {
+		return err
+	}
+	return x.render(ctx, out, func(site.Entry) {})
 }

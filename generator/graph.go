@@ -3,7 +3,6 @@ package generator
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
@@ -11,27 +10,22 @@ import (
 
 // A graph is a snapshot in memory. Accounts and lists are numbered from 0, in the order in which the
 // snapshot first names them, and their attributes are in slices with that index. A record takes
-// 12 bytes, 16 while it is loaded, and 4 more for ranking if it is a follow of a primary list. For
-// the API efp it takes 8 more, and 9 more if a primary list holds an account by it.
+// 5 bytes, as many again while records are grouped, and 4 more for ranking if it is a follow of a
+// primary list. For the API efp it takes 8 more, and 9 more if a primary list holds an account by it.
 type graph struct {
 	asOf string
 
-	accounts  []site.Address
-	accountOf map[site.Address]uint32
-	profiles  []profile // by account; ens is nil for accounts without a profile
-	primary   []uint32  // by account; its primary list or none
+	accounts []site.Address
+	numbers  numbering[site.Address] // of accounts
+	profiles profiles                // by account
+	primary  []uint32                // by account; its primary list or none
 
-	tokens   []string // by list
-	listOf   map[string]uint32
-	owners   []uint32 // by list; its account
-	offsets  []uint64 // by list; index of its first record; the last element is the number of records
-	records  []record // of all lists, in the order of lists
-	kinds    []kind
-	kindOf   map[kind]uint32
-	otherOf  map[string]uint32
-	other    []string // data that is not an address
-	tagSets  []tagSet
-	tagSetOf map[string]uint32
+	tokens  []string // by list
+	lists   numbering[string]
+	owners  []uint32   // by list; its account
+	offsets []uint64   // by list; index of its first record; the last element is the number of records
+	records recordList // of all lists, in the order of lists
+	forms              // of records
 
 	names  []lookupName // names of accounts that can be looked up, sorted
 	events []site.Event // in the order of the snapshot
@@ -53,29 +47,6 @@ const noTime = math.MinInt64
 // otherData marks record.data as an index into graph.other instead of an account.
 const otherData = uint32(1) << 31
 
-// A record is an entry of a list.
-type record struct {
-	data uint32 // account, or otherData and an index
-	kind uint32 // index into graph.kinds
-	tags uint32 // index into graph.tagSets
-}
-
-// A kind is the version and type of a record; there are few.
-type kind struct {
-	version    uint32
-	recordType string
-}
-
-// followable reports whether records of this kind can be follows or blocks.
-func (k kind) followable() bool { return k.version == 1 && k.recordType == snapshot.TypeAddress }
-
-// A tagSet is a set of tags of records; most records share a few.
-type tagSet struct {
-	tags              []string // sorted by bytes
-	json              string   // the array as the API writes it
-	block, mute, top8 bool
-}
-
 // A lookupName is a name with its account.
 type lookupName struct {
 	name    string
@@ -90,32 +61,21 @@ type badge struct {
 }
 
 func newGraph(asOf string) *graph {
-	g := &graph{
-		asOf:      asOf,
-		accountOf: map[site.Address]uint32{},
-		listOf:    map[string]uint32{},
-		kindOf:    map[kind]uint32{},
-		otherOf:   map[string]uint32{},
-		tagSetOf:  map[string]uint32{},
-	}
-	g.tagSet(nil)
+	g := &graph{asOf: asOf}
+	g.numbers, g.lists = newNumbering(&g.accounts), newNumbering(&g.tokens)
+	g.forms.init()
 	return g
 }
 
 // account returns the number of an address, a new one for a new address.
 func (g *graph) account(address site.Address) uint32 {
-	if id, ok := g.accountOf[address]; ok {
-		return id
-	}
-	id := uint32(len(g.accounts))
-	g.accountOf[address] = id
-	g.accounts = append(g.accounts, address)
-	return id
+	n, _ := g.numbers.add(address)
+	return n
 }
 
-// fillAccounts gives accounts without a row no profile and no primary list.
+// fillAccounts gives accounts without a row no primary list.
 func (g *graph) fillAccounts() {
-	g.profiles = extend(g.profiles, len(g.accounts))
+	g.primary = slices.Grow(g.primary, len(g.accounts)-len(g.primary))
 	for len(g.primary) < len(g.accounts) {
 		g.primary = append(g.primary, none)
 	}
@@ -124,7 +84,7 @@ func (g *graph) fillAccounts() {
 // countHeld counts the accounts from a number on that a list holds.
 func (g *graph) countHeld(from int) int {
 	held, n := make([]bool, len(g.accounts)-from), 0
-	for _, r := range g.records {
+	for _, r := range g.records.all() {
 		if g.holds(r) && int(r.data) >= from && !held[int(r.data)-from] {
 			held[int(r.data)-from] = true
 			n++
@@ -133,53 +93,13 @@ func (g *graph) countHeld(from int) int {
 	return n
 }
 
-func (g *graph) kind(version uint32, recordType string) uint32 {
-	k := kind{version, recordType}
-	if id, ok := g.kindOf[k]; ok {
-		return id
-	}
-	id := uint32(len(g.kinds))
-	k.recordType = strings.Clone(recordType) // do not keep the whole line in memory
-	g.kindOf[k] = id
-	g.kinds = append(g.kinds, k)
-	return id
-}
-
-// tagSet returns the number of a sorted set of tags.
-func (g *graph) tagSet(tags []string) uint32 {
-	text := appendTags(nil, tags)
-	if id, ok := g.tagSetOf[string(text)]; ok {
-		return id
-	}
-	id := uint32(len(g.tagSets))
-	set := tagSet{tags: slices.Clone(tags), json: string(text)}
-	for i, tag := range set.tags {
-		set.block = set.block || tag == "block"
-		set.mute = set.mute || tag == "mute"
-		set.top8 = set.top8 || tag == "top8"
-		set.tags[i] = strings.Clone(tag) // do not keep the whole line in memory
-	}
-	g.tagSetOf[set.json] = id
-	g.tagSets = append(g.tagSets, set)
-	return id
-}
-
-// otherText returns the number of data that is not an address.
-func (g *graph) otherText(data string) uint32 {
-	if id, ok := g.otherOf[data]; ok {
-		return id
-	}
-	id := uint32(len(g.other))
-	data = strings.Clone(data) // do not keep the whole line in memory
-	g.otherOf[data] = id
-	g.other = append(g.other, data)
-	return id
-}
-
 // recordsOf returns the records of a list in its order.
-func (g *graph) recordsOf(list uint32) []record {
-	return g.records[g.offsets[list]:g.offsets[list+1]]
+func (g *graph) recordsOf(list uint32) recordList {
+	return g.records.part(g.offsets[list], g.offsets[list+1])
 }
+
+// length is the number of records of a list.
+func (g *graph) length(list uint32) int { return int(g.offsets[list+1] - g.offsets[list]) }
 
 // addedOf returns when the records of a list were added, in its order. It is for the API efp only.
 func (g *graph) addedOf(list uint32) []int64 {
@@ -204,7 +124,7 @@ func (g *graph) holds(r record) bool {
 
 // profile returns the profile of an account, or an empty one.
 func (g *graph) profile(account uint32) profile {
-	if p := g.profiles[account]; p.ens != nil {
+	if p, ok := g.profiles.of(account); ok {
 		return p
 	}
 	return emptyProfile
@@ -228,7 +148,7 @@ func (g *graph) badgesOf(account uint32) []badge {
 // countFollows is the number of follows of a list.
 func (g *graph) countFollows(list uint32) int {
 	n := 0
-	for _, r := range g.recordsOf(list) {
+	for _, r := range g.recordsOf(list).all() {
 		if g.isFollow(r) {
 			n++
 		}

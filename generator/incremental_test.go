@@ -123,6 +123,41 @@ func keptAre(t testing.TB, path string, before map[string]fileState, keep func(s
 	}
 }
 
+// TestDryRun: a dry run reports what the next run does, and leaves everything as it is.
+func TestDryRun(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"site", "site.tar"} {
+		dir := t.TempDir()
+		out := filepath.Join(dir, name)
+		dry := small
+		dry.DryRun = true
+		for step, s := range []snapshot{beforeRefreshes(), beforeRefreshes(), beforeRefreshes().adding("records", recordRow("1", carol, `"new"`))} {
+			before := namesIn(t, dir)
+			got := onDisk(t, s, out, dry)
+			if after := namesIn(t, dir); !slices.Equal(before, after) {
+				t.Fatalf("%s, step %d: a dry run left %q, want %q", name, step, after, before)
+			}
+			want := onDisk(t, s, out, small)
+			if got.Written != want.Written || got.Counts != want.Counts || !got.DryRun || want.DryRun {
+				t.Errorf("%s, step %d: got %+v, want %+v", name, step, got, want)
+			}
+		}
+	}
+}
+
+// namesIn are the names in a folder.
+func namesIn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
 func TestRebuildWritesEverything(t *testing.T) {
 	s, _ := beforeAndAfter()
 	o := small

@@ -1,7 +1,10 @@
 package generator
 
 import (
+	"cmp"
 	"context"
+	"hash/maphash"
+	"slices"
 	"strings"
 
 	"github.com/followpress/followpress/inorder"
@@ -10,21 +13,20 @@ import (
 
 // An index is the manifest and the root of a site.
 type index struct {
-	entries *entryTable
+	entries *entryStore
 	root    site.Root
 	workers int
 }
 
-// newIndex makes the manifest and the root for the rendered objects.
-func newIndex(ctx context.Context, s *renderer, entries *entryTable, workers int) (index, error) {
+// newIndex makes the root for the rendered objects, and renders the manifest into out.
+func newIndex(ctx context.Context, s *renderer, entries *entryStore, workers int, out output) (*index, error) {
 	g := s.graph
-	digits := site.ShardDigits(len(entries.all))
-	x := index{entries: entries, workers: workers, root: site.Root{
-		Format: site.Format, AsOf: g.asOf, Config: s.config, BucketDigits: s.bucketDigits, TokenDigits: s.tokenDigits, ShardDigits: digits,
-		HeaderRules: s.config.HeaderRules(), Manifest: map[string]site.MD5{},
+	x := &index{entries: entries, workers: workers, root: site.Root{
+		Format: site.Format, AsOf: g.asOf, Config: s.config, BucketDigits: s.bucketDigits, TokenDigits: s.tokenDigits, ShardDigits: entries.digits,
+		HeaderRules: s.config.HeaderRules(), Manifest: make(map[string]site.MD5, len(entries.shardNames)),
 		Counts: site.Counts{
-			Accounts: len(g.accounts), Lists: len(g.tokens), Records: len(g.records), Names: len(g.names),
-			Events: len(g.events), Objects: len(entries.all), Bytes: entries.bytes(),
+			Accounts: len(g.accounts), Lists: len(g.tokens), Records: g.records.len(), Names: len(g.names),
+			Events: len(g.events), Objects: int(entries.objects.Load()), Bytes: entries.bytes.Load(),
 		},
 	}}
 	for list := range g.tokens {
@@ -33,37 +35,37 @@ func newIndex(ctx context.Context, s *renderer, entries *entryTable, workers int
 			x.root.Counts.Primary++
 		}
 	}
-	if err := entries.divide(ctx, digits, workers); err != nil {
-		return index{}, err
-	}
-	digests := func(entry site.Entry) {
+	return x, x.render(ctx, out, func(entry site.Entry) {
 		x.root.Manifest[strings.TrimPrefix(string(entry.Key), string(site.ManifestKey("")))] = entry.MD5
-	}
-	return x, x.render(ctx, discard{}, digests)
+	})
 }
 
-// render renders the manifest into out and tells each of its shards.
-func (x index) render(ctx context.Context, out output, rendered func(site.Entry)) error {
+// partitions yields the partitions of the manifest, of which each has some successive shards.
+func (x *index) partitions(yield func(int, error) bool) {
+	for partition := range x.entries.partitions {
+		if !yield(partition, nil) {
+			return
+		}
+	}
+}
+
+// render renders the manifest into out and tells each of its shards, in their order.
+func (x *index) render(ctx context.Context, out output, rendered func(site.Entry)) error {
 	type shards struct {
 		batch   batch
 		entries []site.Entry
 	}
-	const perBatch = 16
-	firsts := func(yield func(int, error) bool) {
-		for first := 0; first < len(x.entries.shardNames); first += perBatch {
-			if !yield(first, nil) {
-				return
-			}
-		}
-	}
-	return inorder.Do(ctx, x.workers, firsts,
-		func(first int, _ *inorder.Ticket[shards]) (shards, error) {
+	return inorder.Do(ctx, x.workers, x.partitions,
+		func(partition int, _ *inorder.Ticket[shards]) (shards, error) {
 			s := shards{batch: out.begin()}
+			all, err := x.entries.shards(partition)
+			if err != nil {
+				return s, err
+			}
 			var body []byte
-			for n := first; n < min(first+perBatch, len(x.entries.shardNames)); n++ {
-				m := x.entries.shard(n)
-				body = m.Append(body[:0])
-				entry := entryOf(site.ManifestKey(m.Shard), body)
+			for _, shard := range all {
+				body = shard.manifest().Append(body[:0])
+				entry := entryOf(site.ManifestKey(shard.name), body)
 				if err := s.batch.put(entry, body); err != nil {
 					return s, err
 				}
@@ -80,13 +82,10 @@ func (x index) render(ctx context.Context, out output, rendered func(site.Entry)
 }
 
 // objects is the number of objects, including manifest and root.
-func (x index) objects() int { return x.root.Counts.Objects + len(x.entries.shardNames) + 1 }
+func (x *index) objects() int { return x.root.Counts.Objects + len(x.entries.shardNames) + 1 }
 
-// write puts the manifest and, last, the root into out.
-func (x index) write(ctx context.Context, out output) error {
-	if err := x.render(ctx, out, func(site.Entry) {}); err != nil {
-		return err
-	}
+// write puts the root into out, which has everything else.
+func (x *index) write(out output) error {
 	body, err := x.root.Encode()
 	if err != nil {
 		return err
@@ -104,76 +103,138 @@ func entryOf(key site.Key, body []byte) site.Entry {
 
 // A plan says how a site differs from the live one.
 type plan struct {
-	same    bool // whether there is no difference
-	changed map[site.Key]site.Reason
+	same                    bool // whether there is no difference
+	added, altered, removed int  // objects
+
+	// Hashes of the keys that differ. They may be tens of millions. Of two keys with the same hash, one
+	// may be taken for changed although it is not, which costs nothing but the work.
+	seed    maphash.Seed
+	changed map[uint64]struct{}
 }
 
 // isUnchanged reports whether the live site has the same object.
 func (p *plan) isUnchanged(key site.Key) bool {
-	_, changed := p.changed[key]
+	_, changed := p.changed[maphash.String(p.seed, string(key))]
 	return !changed
 }
 
-// diff compares the site with the live one. It reads only the manifest shards that differ.
-func (x index) diff(ctx context.Context, live *liveSite) (*plan, error) {
+func (p *plan) add(c site.Change) {
+	switch c.Reason {
+	case site.Added:
+		p.added++
+	case site.Altered:
+		p.altered++
+	case site.Gone:
+		p.removed++
+		return
+	}
+	p.changed[maphash.String(p.seed, string(c.Key))] = struct{}{}
+}
+
+// diff compares the site with the live one. It reads only the manifest shards that differ. It tells each
+// object that differs, one at a time and including manifest and root, unless tell is nil.
+func (x *index) diff(ctx context.Context, live *liveSite, tell func(site.Change) error) (*plan, error) {
 	body, err := x.root.Encode()
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{same: string(body) == string(live.rootBody), changed: map[site.Key]site.Reason{}}
+	p := &plan{same: string(body) == string(live.rootBody), seed: maphash.MakeSeed(), changed: map[uint64]struct{}{}}
 	if p.same {
 		return p, nil
 	}
-	p.changed[site.RootKey] = site.Altered
-	resharded := live.root.ShardDigits != x.root.ShardDigits
-	old := newEntryTable(0)
-	if resharded {
-		// The number of shards has changed: sort the live entries into the new shards.
-		for shard := range live.root.Manifest {
-			m, err := live.manifest(ctx, shard)
-			if err != nil {
-				return nil, err
+	add := func(changes []site.Change) error {
+		for _, c := range changes {
+			p.add(c)
+			if tell == nil {
+				continue
 			}
-			p.changed[site.ManifestKey(shard)] = site.Gone
-			old.add(m.Objects)
+			if err := tell(c); err != nil {
+				return err
+			}
 		}
-		if err := old.divide(ctx, x.root.ShardDigits, x.workers); err != nil {
-			return nil, err
-		}
+		return nil
 	}
-	for i, shard := range x.entries.shardNames {
-		if !resharded && live.root.Manifest[shard] == x.root.Manifest[shard] {
+	err = inorder.Do(ctx, x.workers, x.partitions,
+		func(partition int, _ *inorder.Ticket[[]site.Change]) ([]site.Change, error) {
+			return x.diffPartition(ctx, live, partition)
+		}, add)
+	if err != nil {
+		return nil, err
+	}
+	return p, add([]site.Change{{Entry: entryOf(site.RootKey, body), Reason: site.Altered}})
+}
+
+// diffPartition lists what differs in a partition of the manifest.
+func (x *index) diffPartition(ctx context.Context, live *liveSite, partition int) ([]site.Change, error) {
+	per := x.entries.shardsPerPartition()
+	names := x.entries.shardNames[partition*per : (partition+1)*per]
+	resharded := live.root.ShardDigits != x.root.ShardDigits
+	if !resharded && !slices.ContainsFunc(names, func(shard string) bool { return live.root.Manifest[shard] != x.root.Manifest[shard] }) {
+		return nil, nil
+	}
+	shards, err := x.entries.shards(partition)
+	if err != nil {
+		return nil, err
+	}
+	if resharded {
+		return x.diffResharded(ctx, live, shards)
+	}
+	var changes []site.Change
+	for _, shard := range shards {
+		if live.root.Manifest[shard.name] == x.root.Manifest[shard.name] {
 			continue
 		}
-		var was site.Manifest
-		if resharded {
-			was = old.shard(i)
-			p.changed[site.ManifestKey(shard)] = site.Added
-		} else if was, err = live.manifest(ctx, shard); err != nil {
+		was, err := live.manifest(ctx, shard.name)
+		if err != nil {
 			return nil, err
-		} else {
-			p.changed[site.ManifestKey(shard)] = site.Altered
 		}
-		for _, c := range site.Diff(was.Objects, x.entries.shard(i).Objects) {
-			p.changed[c.Key] = c.Reason
+		changes = append(changes, x.changedShard(shard.name, site.Altered))
+		changes = append(changes, site.Diff(was.Objects, shard.manifest().Objects)...)
+	}
+	return changes, nil
+}
+
+// changedShard is a shard of the manifest that differs.
+func (x *index) changedShard(name string, reason site.Reason) site.Change {
+	return site.Change{Entry: site.Entry{Key: site.ManifestKey(name), MD5: x.root.Manifest[name]}, Reason: reason}
+}
+
+// diffResharded lists what differs in some successive shards if the live site has another number of
+// shards. The names of the live ones then begin as theirs do, or theirs begin with a name of those.
+func (x *index) diffResharded(ctx context.Context, live *liveSite, shards []shardEntries) ([]site.Change, error) {
+	digits := min(len(shards[0].name), partitionDigits)
+	prefix := shards[0].name[:digits]
+	var changes []site.Change
+	var was, is []site.Entry
+	for _, name := range site.HashPrefixes(live.root.ShardDigits) {
+		common := min(digits, len(name))
+		if name[:common] != prefix[:common] {
+			continue
+		}
+		m, err := live.manifest(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if strings.Trim(prefix[common:], "0") == "" { // else it was told with an earlier partition
+			changes = append(changes, x.changedShard(name, site.Gone))
+		}
+		for _, e := range m.Objects {
+			if site.ManifestShard(e.Key, digits) == prefix {
+				was = append(was, e)
+			}
 		}
 	}
-	return p, nil
+	for _, shard := range shards {
+		changes = append(changes, x.changedShard(shard.name, site.Added))
+		is = append(is, shard.manifest().Objects...)
+	}
+	byKey := func(a, b site.Entry) int { return cmp.Compare(a.Key, b.Key) }
+	slices.SortFunc(was, byKey)
+	slices.SortFunc(is, byKey)
+	return append(changes, site.Diff(was, is)...), nil
 }
 
 // report summarises the plan for a site with that many objects, including manifest and root.
 func (p *plan) report(objects int) WriteReport {
-	w := WriteReport{Unchanged: p.same}
-	for _, reason := range p.changed {
-		switch reason {
-		case site.Added:
-			w.Added++
-		case site.Altered:
-			w.Altered++
-		case site.Gone:
-			w.Removed++
-		}
-	}
-	w.Kept = objects - w.Added - w.Altered
-	return w
+	return WriteReport{Unchanged: p.same, Added: p.added, Altered: p.altered, Removed: p.removed, Kept: objects - p.added - p.altered}
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strconv"
@@ -24,18 +26,11 @@ const maxItems = int64(otherData - 1)
 type loader struct {
 	*reader
 	graph    *graph
+	texts    texts // of the graph
 	eventOf  map[string]uint32
-	wanted   []string // by account; the list that it names as primary
-	seen     []bool   // by account; whether it had a row
-	incoming []incomingRecord
-	added    []int64                         // by incoming record; nil unless the API is efp
+	seen     []bool // by account; whether it had a row
+	incoming incomingRecords
 	badges   map[accountEvent]refreshedBadge // newer than the snapshot
-}
-
-// An incomingRecord is a record with its list, before records are grouped by list.
-type incomingRecord struct {
-	list uint32
-	record
 }
 
 // load reads a snapshot into a graph.
@@ -70,7 +65,7 @@ func load(ctx context.Context, r *reader) (*graph, error) {
 			return nil, err
 		}
 	}
-	l.graph.listOps = uint64(len(l.graph.records))
+	l.graph.listOps = uint64(l.graph.records.len())
 	if listOps != nil {
 		l.graph.listOps = *listOps
 	}
@@ -95,11 +90,11 @@ func (l *loader) readLists(ctx context.Context) error {
 	g := l.graph
 	l.progress.Stage("lists", 0)
 	return readTable(ctx, l.reader, snapshot.TableLists, snapshot.ParseList, func(r snapshot.Row[snapshot.List]) error {
-		if _, ok := g.listOf[r.Value.TokenID]; ok {
+		list, added := g.lists.add(r.Value.TokenID)
+		if !added {
 			return fmt.Errorf("token_id: a second list with the token_id %s", r.Value.TokenID)
 		}
-		g.listOf[r.Value.TokenID] = uint32(len(g.tokens))
-		g.tokens = append(g.tokens, r.Value.TokenID)
+		g.tokens[list] = l.texts.keep(r.Value.TokenID)
 		account := r.Value.Owner
 		if r.Value.User != nil {
 			account = *r.Value.User
@@ -112,25 +107,49 @@ func (l *loader) readLists(ctx context.Context) error {
 func (l *loader) readAccounts(ctx context.Context) error {
 	g := l.graph
 	l.progress.Stage("accounts", 0)
-	parse := func(line []byte) (accountRow, error) { return parseAccountRow(line, l.maxText) }
-	err := readTable(ctx, l.reader, snapshot.TableAccounts, parse, func(r snapshot.Row[accountRow]) error {
+	type row struct {
+		accountRow
+		primary uint32 // the list that the account names as primary; none, or noList if there is no such list
+	}
+	const noList = none - 1
+	parse := func(line []byte) (row, error) {
+		a, err := parseAccountRow(line, l.maxText)
+		r := row{a, none}
+		if a.primary != "" {
+			var ok bool
+			if r.primary, ok = g.lists.find(a.primary); !ok {
+				r.primary = noList
+			}
+		}
+		return r, err
+	}
+	err := readTable(ctx, l.reader, snapshot.TableAccounts, parse, func(r snapshot.Row[row]) error {
 		account := g.account(r.Value.address)
-		l.wanted = extend(l.wanted, len(g.accounts))
 		l.seen = extend(l.seen, len(g.accounts))
-		g.profiles = extend(g.profiles, len(g.accounts))
+		g.fillAccounts()
 		if l.seen[account] {
 			return fmt.Errorf("address: a second account with the address %s", r.Value.address)
 		}
 		l.seen[account] = true
-		l.wanted[account] = strings.Clone(r.Value.primary)
-		g.profiles[account] = r.Value.profile
+		switch list := r.Value.primary; {
+		case list == none:
+		case list == noList:
+			l.report.withoutEffect(snapshot.TableAccounts, missingPrimary)
+		case g.owners[list] != account:
+			l.report.withoutEffect(snapshot.TableAccounts, foreignPrimary)
+		default:
+			g.primary[account] = list
+		}
+		if r.Value.profile.ens != nil {
+			g.profiles.set(account, r.Value.profile)
+		}
 		l.report.LongTexts.add(l.report.table(snapshot.TableAccounts).file, r.Line, r.Value.long)
 		return checkSize("accounts", len(g.accounts))
 	})
 	if err != nil {
 		return err
 	}
-	l.choosePrimaries()
+	l.seen = nil
 	if err := l.readRefreshed(ctx); err != nil {
 		return err
 	}
@@ -138,82 +157,87 @@ func (l *loader) readAccounts(ctx context.Context) error {
 	return nil
 }
 
-// choosePrimaries sets the primary list of each account to the list that it names, if that exists
-// and belongs to the account.
-func (l *loader) choosePrimaries() {
-	g := l.graph
-	g.primary = make([]uint32, len(l.wanted))
-	for account, wanted := range l.wanted {
-		g.primary[account] = none
-		if wanted == "" {
-			continue
-		}
-		list, ok := g.listOf[wanted]
-		switch {
-		case !ok:
-			l.report.withoutEffect(snapshot.TableAccounts, missingPrimary)
-		case g.owners[list] != uint32(account):
-			l.report.withoutEffect(snapshot.TableAccounts, foreignPrimary)
-		default:
-			g.primary[account] = list
-		}
-	}
-	l.wanted, l.seen = nil, nil
-}
-
 // chooseNames gives each name to one account: the one with the larger fresh in its profile, or with
 // the smaller address.
 func (l *loader) chooseNames() {
 	g := l.graph
-	for account, p := range g.profiles {
-		if p.name != "" {
-			g.names = append(g.names, lookupName{p.name, uint32(account)})
+	for account := range g.profiles.all {
+		if name := g.profiles.name(uint32(account)); len(name) > 0 {
+			g.names = append(g.names, lookupName{l.texts.keep(string(name)), uint32(account)})
 		}
 	}
 	slices.SortFunc(g.names, func(a, b lookupName) int {
 		return cmp.Or(
 			strings.Compare(a.name, b.name),
-			cmp.Compare(g.profiles[b.account].fresh, g.profiles[a.account].fresh),
+			cmp.Compare(g.profiles.all[b.account].fresh, g.profiles.all[a.account].fresh),
 			bytesCompare(g.accounts[a.account], g.accounts[b.account]),
 		)
 	})
 	for i := 1; i < len(g.names); i++ {
 		if g.names[i].name == g.names[i-1].name {
-			g.profiles[g.names[i].account].name = "" // another account has this name
+			g.profiles.unname(g.names[i].account) // another account has this name
 		}
 	}
 	g.names = slices.CompactFunc(g.names, func(a, b lookupName) bool { return a.name == b.name })
 }
 
+// An incomingRecord is a row of records, as far as workers can number what it says.
+type incomingRecord struct {
+	list    uint32 // none for an unknown one
+	form    uint32
+	data    uint32       // none for an address that is not known yet
+	address site.Address // then
+	added   int64
+}
+
+// readRecords numbers the accounts that only records name in the order of the snapshot. Everything else
+// is numbered by the workers: lists and the accounts known before do not change any more.
 func (l *loader) readRecords(ctx context.Context) error {
 	g := l.graph
 	l.progress.Stage("records", 0)
+	var late []site.Address // that only records name
+	numbers := newNumbering(&late)
 	known := len(g.accounts) // those of rows and of lists
-	err := readRecords(ctx, l.reader, toRecordRow, func(r snapshot.Row[recordRow]) error {
-		list, ok := g.listOf[r.Value.tokenID]
-		if !ok {
+	caches := sync.Pool{New: func() any { return &formCache{forms: &g.forms, of: map[string]uint32{}} }}
+	convert := func(r *snapshot.Record) (in incomingRecord, err error) {
+		var ok bool
+		if in.list, ok = g.lists.find(r.TokenID); !ok {
+			in.list = none
+			return in, nil
+		}
+		cache := caches.Get().(*formCache)
+		in.form, in.added = cache.number(r), r.Added
+		caches.Put(cache)
+		if in.address, ok = r.Address(); !ok {
+			in.data, err = g.otherText(r.Data)
+			in.data |= otherData
+		} else if in.data, ok = g.numbers.find(in.address); !ok {
+			in.data = none
+		}
+		return in, err
+	}
+	err := readRecords(ctx, l.reader, convert, func(r snapshot.Row[incomingRecord]) error {
+		in := &r.Value
+		if in.list == none {
 			l.report.withoutEffect(snapshot.TableRecords, unknownList)
 			return nil
 		}
-		in := incomingRecord{list: list, record: record{
-			kind: g.kind(r.Value.version, r.Value.recordType),
-			tags: g.tagSet(r.Value.tags),
-		}}
-		if r.Value.isAddress {
-			in.data = g.account(r.Value.address)
-		} else {
-			in.data = otherData | g.otherText(r.Value.data)
+		if in.data == none {
+			n, _ := numbers.add(in.address)
+			in.data = uint32(known) + n
 		}
-		l.incoming = append(l.incoming, in)
-		if l.efp {
-			l.added = append(l.added, r.Value.added)
-		}
-		return errors.Join(checkSize("accounts", len(g.accounts)), checkSize("texts", len(g.other)))
+		l.incoming.add(in.list, in.data, in.form, in.added, l.efp)
+		return checkSize("accounts", known+len(late))
 	})
 	if err != nil {
 		return err
 	}
-	l.groupRecords()
+	g.accounts = slices.Grow(g.accounts, len(late))
+	for _, address := range late {
+		g.account(address)
+	}
+	g.offsets, g.records, g.added = l.incoming.group(len(g.tokens), l.efp)
+	g.records.forms = g.forms.all
 	g.fillAccounts()
 	if l.efp {
 		g.addresses = known + g.countHeld(known)
@@ -221,49 +245,19 @@ func (l *loader) readRecords(ctx context.Context) error {
 	return l.mergeRepeated(ctx)
 }
 
-// groupRecords groups the records by list, in the order of their rows.
-func (l *loader) groupRecords() {
-	g := l.graph
-	g.offsets = make([]uint64, len(g.tokens)+1)
-	for _, in := range l.incoming {
-		g.offsets[in.list+1]++
-	}
-	for list := range g.tokens {
-		g.offsets[list+1] += g.offsets[list]
-	}
-	next := slices.Clone(g.offsets)
-	g.records = make([]record, len(l.incoming))
-	if l.efp {
-		g.added = make([]int64, len(l.incoming))
-	}
-	for i, in := range l.incoming {
-		at := next[in.list]
-		g.records[at] = in.record
-		if l.efp {
-			g.added[at] = l.added[i]
-		}
-		next[in.list]++
-	}
-	l.incoming, l.added = nil, nil
-}
-
 // mergeRepeated merges equal records of a list into the first one, which gets the tags of all.
 func (l *loader) mergeRepeated(ctx context.Context) error {
 	g := l.graph
 	lengths := make([]uint32, len(g.tokens))
-	var tagSets sync.Mutex
+	var merged mergedForms
 	group, ctx := errgroup.WithContext(ctx)
 	const chunk = 1024
 	group.SetLimit(l.workers)
 	for from := 0; from < len(g.tokens); from += chunk {
 		group.Go(func() error {
-			m := merger{graph: g, tagSets: &tagSets}
+			m := merger{graph: g, merged: &merged}
 			for list := from; list < min(from+chunk, len(g.tokens)); list++ {
-				var added []int64
-				if l.efp {
-					added = g.addedOf(uint32(list))
-				}
-				lengths[list] = m.merge(g.recordsOf(uint32(list)), added)
+				lengths[list] = m.merge(uint32(list))
 			}
 			return ctx.Err()
 		})
@@ -271,29 +265,52 @@ func (l *loader) mergeRepeated(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	kept := uint64(0)
+	merged.apply(g)
+	before, kept := g.records.len(), uint64(0)
 	for list, length := range lengths {
 		begin, end := g.offsets[list], g.offsets[list]+uint64(length)
 		g.offsets[list] = kept
-		if l.efp {
+		if l.efp && begin != kept {
 			copy(g.added[kept:], g.added[begin:end])
 		}
-		kept += uint64(copy(g.records[kept:], g.records[begin:end]))
+		kept += g.records.copyWithin(kept, begin, end)
 	}
 	g.offsets[len(g.tokens)] = kept
-	l.report.Repeated = len(g.records) - int(kept)
-	g.records = g.records[:kept]
+	l.report.Repeated = before - int(kept)
+	g.records.truncate(kept)
 	if l.efp {
 		g.added = g.added[:kept]
 	}
 	return nil
 }
 
+// mergedForms are the forms of records that got the tags of others. They may be more than the records
+// have room for, so they are put last.
+type mergedForms struct {
+	mu  sync.Mutex
+	all []mergedForm
+}
+
+type mergedForm struct {
+	at   uint64 // index of the record, before records are moved together
+	form uint32
+}
+
+func (m *mergedForms) apply(g *graph) {
+	g.records.forms = g.forms.all
+	if len(m.all) > 0 && len(g.forms.all) > maxNarrow {
+		g.records.widen()
+	}
+	for _, to := range m.all {
+		g.records.setForm(to.at, to.form)
+	}
+}
+
 // A merger merges equal records of one list after another. It reuses its memory.
 type merger struct {
 	graph   *graph
-	tagSets *sync.Mutex
-	seen    map[uint64]uint32
+	merged  *mergedForms
+	seen    []uint32 // a hash table of indexes of records, plus 1
 	repeats []repeat
 	tags    []string
 }
@@ -304,41 +321,62 @@ type repeat struct {
 	tags  uint32
 }
 
-// maxSeen bounds the map that is reused: clearing a large map for each of many short lists would
-// take longer than everything else.
-const maxSeen = 1 << 12
-
-// merge moves the remaining records to the front, with their times if added is not nil, and returns
-// their number.
-func (m *merger) merge(records []record, added []int64) uint32 {
-	if m.seen == nil || len(m.seen) > maxSeen {
-		m.seen = make(map[uint64]uint32, 64)
+// merge moves the remaining records of a list to its front, with their times, and returns their
+// number.
+func (m *merger) merge(list uint32) uint32 {
+	records := m.graph.recordsOf(list)
+	var added []int64
+	if m.graph.added != nil {
+		added = m.graph.addedOf(list)
 	}
-	clear(m.seen)
+	slots := bits.Len(uint(2 * records.len()))
+	if len(m.seen) < 1<<slots {
+		m.seen = make([]uint32, 1<<slots)
+	}
+	seen := m.seen[:1<<slots]
+	clear(seen)
 	m.repeats = m.repeats[:0]
-	kept := uint32(0)
-	for i, r := range records {
-		identity := uint64(r.kind)<<32 | uint64(r.data)
-		if first, ok := m.seen[identity]; ok {
-			if records[first].tags != r.tags {
-				m.repeats = append(m.repeats, repeat{first, r.tags})
+	kept := 0
+	for i, r := range records.all() {
+		slot := firstSlot(seen, &records, r)
+		if *slot == 0 {
+			*slot = uint32(kept + 1)
+			if kept != i {
+				records.move(kept, i)
+				if added != nil {
+					added[kept] = added[i]
+				}
 			}
-			continue
+			kept++
+		} else if first := *slot - 1; records.at(int(first)).tags != r.tags {
+			m.repeats = append(m.repeats, repeat{first, r.tags})
 		}
-		m.seen[identity] = kept
-		records[kept] = r
-		if added != nil {
-			added[kept] = added[i]
-		}
-		kept++
 	}
-	m.mergeTags(records)
-	return kept
+	m.mergeTags(list, &records)
+	return uint32(kept)
 }
 
-// mergeTags adds the tags of repeats to records. It adds only final sets to the graph: with
+// spread makes places in hash tables of numbers. It is random, so that no snapshot can fill one place.
+var spread = rand.Uint64() | 1
+
+// firstSlot returns the slot of the first record that is equal to r but for its tags, or an empty one.
+// There are a power of 2.
+func firstSlot(seen []uint32, records *recordList, r record) *uint32 {
+	at := (uint64(r.data) | uint64(r.kind)<<32) * spread >> (bits.LeadingZeros(uint(len(seen)-1)) & 63)
+	for ; ; at++ {
+		slot := &seen[at&uint64(len(seen)-1)]
+		if *slot == 0 {
+			return slot
+		}
+		if first := records.at(int(*slot - 1)); first.data == r.data && first.kind == r.kind {
+			return slot
+		}
+	}
+}
+
+// mergeTags adds the tags of repeats to records of a list. It adds only final sets to the graph: with
 // intermediate sets, memory would grow with the square of the repeats.
-func (m *merger) mergeTags(records []record) {
+func (m *merger) mergeTags(list uint32, records *recordList) {
 	if len(m.repeats) == 0 {
 		return
 	}
@@ -346,16 +384,19 @@ func (m *merger) mergeTags(records []record) {
 		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.tags, b.tags))
 	})
 	repeats := slices.Compact(m.repeats)
-	m.tagSets.Lock()
-	defer m.tagSets.Unlock()
+	m.merged.mu.Lock()
+	defer m.merged.mu.Unlock()
+	forms := &m.graph.forms
 	for len(repeats) > 0 {
-		into := &records[repeats[0].first]
-		m.tags = append(m.tags[:0], m.graph.tagSets[into.tags].tags...)
-		for first := repeats[0].first; len(repeats) > 0 && repeats[0].first == first; repeats = repeats[1:] {
-			m.tags = append(m.tags, m.graph.tagSets[repeats[0].tags].tags...)
+		first := repeats[0].first
+		into := records.at(int(first))
+		m.tags = append(m.tags[:0], forms.tagSets[into.tags].tags...)
+		for ; len(repeats) > 0 && repeats[0].first == first; repeats = repeats[1:] {
+			m.tags = append(m.tags, forms.tagSets[repeats[0].tags].tags...)
 		}
 		slices.Sort(m.tags)
-		into.tags = m.graph.tagSet(slices.Compact(m.tags))
+		n := forms.form(form{into.kind, forms.tagSet(slices.Compact(m.tags))})
+		m.merged.all = append(m.merged.all, mergedForm{m.graph.offsets[list] + uint64(first), n})
 	}
 }
 
@@ -372,7 +413,7 @@ func (l *loader) readBadges(ctx context.Context) error {
 			l.report.withoutEffect(snapshot.TableBadges, unknownEvent)
 			return nil
 		}
-		account, ok := g.accountOf[r.Value.Owner]
+		account, ok := g.numbers.find(r.Value.Owner)
 		switch {
 		case l.efp: // it shows badges of any address
 			account = g.account(r.Value.Owner)

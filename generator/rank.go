@@ -57,7 +57,7 @@ func rank(ctx context.Context, g *graph, workers, leaders int, efp bool) (*ranks
 		if list == none {
 			continue
 		}
-		for _, record := range g.recordsOf(list) {
+		for _, record := range g.recordsOf(list).all() {
 			switch {
 			case g.isFollow(record):
 				r.count[following][account]++
@@ -102,7 +102,7 @@ func (r *ranks) countMutesAndBlocks(g *graph) {
 		if list == none {
 			continue
 		}
-		for _, record := range g.recordsOf(list) {
+		for _, record := range g.recordsOf(list).all() {
 			if !g.holds(record) {
 				continue
 			}
@@ -133,7 +133,7 @@ func primaryFollows(g *graph) [][]uint32 {
 			continue
 		}
 		begin := len(all)
-		for _, record := range g.recordsOf(list) {
+		for _, record := range g.recordsOf(list).all() {
 			if g.isFollow(record) {
 				all = append(all, record.data)
 			}

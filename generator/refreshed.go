@@ -51,7 +51,6 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 	counts := &RefreshedReport{WithoutEffect: map[string]int{}}
 	l.report.Refreshed = counts
 	l.badges = map[accountEvent]refreshedBadge{}
-	l.graph.profiles = extend(l.graph.profiles, len(l.graph.accounts))
 	m := &merge{loader: l, asOf: asOf, counts: counts, profiles: map[uint32]profile{}}
 	err = l.refreshed.Each(ctx, func(key site.Key, body []byte) error {
 		counts.Objects++
@@ -65,7 +64,7 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 		return err
 	}
 	for account, p := range m.profiles {
-		l.graph.profiles[account] = p
+		l.graph.profiles.set(account, p)
 	}
 	m.count()
 	return nil
@@ -110,7 +109,7 @@ func (m *merge) addProfile(tokenID string, body []byte) error {
 	}
 	newest, ok := m.profiles[account]
 	if !ok {
-		newest, ok = m.graph.profiles[account], m.graph.profiles[account].ens != nil
+		newest, ok = m.graph.profiles.of(account)
 	}
 	if !ok || fresh.Fresh > newest.fresh {
 		p, long := fresh.WithoutLongTexts(m.maxText)
@@ -159,7 +158,7 @@ func (m *merge) addBadges(tokenID string, body []byte) error {
 // belongs to another account than the refreshed one.
 func (m *merge) accountOfList(tokenID string, refreshed *site.Address) (account uint32, ok bool) {
 	g := m.graph
-	list, ok := g.listOf[tokenID]
+	list, ok := g.lists.find(tokenID)
 	if !ok {
 		m.counts.WithoutEffect[unknownList]++
 		return 0, false

@@ -71,7 +71,7 @@ func (r *relations) countHolders() {
 	r.holderOffsets = make([]uint64, len(r.accounts)+1)
 	for list := range r.tokens {
 		primary := r.isPrimary(uint32(list))
-		for _, record := range r.recordsOf(uint32(list)) {
+		for _, record := range r.recordsOf(uint32(list)).all() {
 			if !r.holds(record) {
 				continue
 			}
@@ -104,7 +104,7 @@ func (r *relations) findHolders(ctx context.Context, byToken []uint32, workers i
 		group.Go(func() error {
 			for i := len(byToken) - 1; i >= 0; i-- {
 				if list := byToken[i]; r.isPrimary(list) {
-					for at, record := range r.recordsOf(list) {
+					for at, record := range r.recordsOf(list).all() {
 						if r.holds(record) && begin <= record.data && record.data < end {
 							r.holders[next[record.data]] = holder{list, uint32(at)}
 							next[record.data]++
@@ -142,7 +142,7 @@ func (r *relations) findStates(account uint32, marks []site.State) {
 	if primary == none || begin == end {
 		return
 	}
-	for _, record := range r.recordsOf(primary) {
+	for _, record := range r.recordsOf(primary).all() {
 		if r.holds(record) {
 			marks[record.data] = r.stateOf(record)
 		}
@@ -150,7 +150,7 @@ func (r *relations) findStates(account uint32, marks []site.State) {
 	for i := begin; i < end; i++ {
 		r.states[i] = marks[r.owners[r.holders[i].list]]
 	}
-	for _, record := range r.recordsOf(primary) {
+	for _, record := range r.recordsOf(primary).all() {
 		if r.holds(record) {
 			marks[record.data] = 0
 		}
@@ -188,7 +188,9 @@ func (r *relations) listsOf(account uint32) []uint32 {
 }
 
 // recordOf returns the record of a holder.
-func (r *relations) recordOf(h holder) record { return r.records[r.offsets[h.list]+uint64(h.at)] }
+func (r *relations) recordOf(h holder) record {
+	return r.records.at(int(r.offsets[h.list] + uint64(h.at)))
+}
 
 // addedAt returns the time of the record of a holder, as the API shows it.
 func (r *relations) addedAt(h holder) int64 {

@@ -31,10 +31,10 @@ type renderer struct {
 	efp *efpRenderer // nil unless the API is efp
 
 	bucketDigits  int
-	tokenDigits   int                 // of buckets of lists; 0 unless the API is efp
-	buckets       map[string][]string // sorted users by bucket
-	bucketNames   []string
-	listlessNames []string // names of accounts without a primary list
+	tokenDigits   int       // of buckets of lists; 0 unless the API is efp
+	addresses     partition // accounts with a primary list by bucket
+	names         partition // indexes of graph.names by bucket
+	listlessNames []string  // names of accounts without a primary list
 	parts         []part
 }
 
@@ -78,37 +78,51 @@ func newRenderer(ctx context.Context, g *graph, r *ranks, config site.Config, wo
 			s.listlessNames = append(s.listlessNames, n.name)
 		}
 	}
-	s.fillBuckets()
+	if err := s.fillBuckets(ctx, workers); err != nil {
+		return nil, err
+	}
 	s.parts = []part{
 		problems,
-		{len(g.tokens), func(list int) int { return len(g.recordsOf(uint32(list))) }, s.renderList},
+		{len(g.tokens), func(list int) int { return g.length(uint32(list)) }, s.renderList},
 		{len(s.listlessNames), nil, s.renderEmptySearch},
-		{len(s.bucketNames), nil, s.renderBucket},
+		{len(s.addresses.names), nil, s.renderBucket},
 		boards,
 	}
 	return s, nil
 }
 
 // fillBuckets sorts the users into buckets. Users are addresses with a primary list, and names.
-func (s *renderer) fillBuckets() {
+func (s *renderer) fillBuckets(ctx context.Context, workers int) (err error) {
 	g := s.graph
-	var users []string
+	var accounts []uint32
 	for account, primary := range g.primary {
 		if primary != none {
-			users = append(users, g.accounts[account].String())
+			accounts = append(accounts, uint32(account))
 		}
 	}
-	for _, n := range g.names {
-		users = append(users, n.name)
+	s.bucketDigits = s.config.BucketDigits(len(accounts) + len(g.names))
+	s.addresses, err = newPartition(ctx, workers, s.bucketDigits, accounts, func(account uint32) string { return g.accounts[account].String() })
+	if err != nil {
+		return err
+	}
+	names := make([]uint32, len(g.names))
+	for i := range names {
+		names[i] = uint32(i)
+	}
+	s.names, err = newPartition(ctx, workers, s.bucketDigits, names, func(name uint32) string { return g.names[name].name })
+	return err
+}
+
+// usersIn returns the users of a bucket, sorted.
+func (s *renderer) usersIn(bucket int) (users []string) {
+	for _, account := range s.addresses.in(bucket) {
+		users = append(users, s.graph.accounts[account].String())
+	}
+	for _, name := range s.names.in(bucket) {
+		users = append(users, s.graph.names[name].name)
 	}
 	slices.Sort(users)
-	s.bucketDigits = s.config.BucketDigits(len(users))
-	s.bucketNames = site.HashPrefixes(s.bucketDigits)
-	s.buckets = make(map[string][]string, len(s.bucketNames))
-	for _, user := range users {
-		bucket := site.UserBucket(user, s.bucketDigits)
-		s.buckets[bucket] = append(s.buckets[bucket], user)
-	}
+	return users
 }
 
 // tokenOf returns the token ID of the primary list of a user, or "".
@@ -116,7 +130,7 @@ func (s *renderer) tokenOf(user string) string {
 	g := s.graph
 	var account uint32
 	if address, err := site.ParseAddress(user); err == nil {
-		account = g.accountOf[address]
+		account, _ = g.numbers.find(address)
 	} else {
 		i := sort.Search(len(g.names), func(i int) bool { return g.names[i].name >= user })
 		account = g.names[i].account
@@ -144,7 +158,7 @@ func (s *renderer) renderList(unit int, t *scratch, emit emitter) {
 	t.follows = t.follows[:0]
 	size := 0
 	if t.only.wants(site.Records, site.SearchFollowing, shardObject) {
-		for _, r := range g.recordsOf(list) {
+		for _, r := range g.recordsOf(list).all() {
 			size += g.recordSize(r)
 			if g.isFollow(r) {
 				t.follows = append(t.follows, r)
@@ -160,8 +174,8 @@ func (s *renderer) renderList(unit int, t *scratch, emit emitter) {
 	t.keys = append(t.keys[:0], s.config.ListKey(token, site.SearchFollowing))
 	if g.isPrimary(list) {
 		t.keys = append(t.keys, s.config.UserKey(g.accounts[account].String()))
-		if name := g.profiles[account].name; name != "" {
-			t.keys = append(t.keys, s.config.UserKey(name))
+		if name := g.profiles.name(account); len(name) > 0 {
+			t.keys = append(t.keys, s.config.UserKey(string(name)))
 		}
 	}
 	emit(objectBytes+g.entriesSize(firstPage(t.follows)), func(b []byte) []byte { return g.appendFollowing(b, t.follows) }, t.keys...)
@@ -178,9 +192,9 @@ func (s *renderer) renderEmptySearch(unit int, _ *scratch, emit emitter) {
 }
 
 func (s *renderer) renderBucket(unit int, _ *scratch, emit emitter) {
-	bucket := s.bucketNames[unit]
-	emit(userBytes*len(s.buckets[bucket]), func(b []byte) []byte {
-		return site.AppendUserBucket(b, bucket, s.buckets[bucket], s.tokenOf)
+	bucket, users := s.addresses.names[unit], s.usersIn(unit)
+	emit(userBytes*len(users), func(b []byte) []byte {
+		return site.AppendUserBucket(b, bucket, users, s.tokenOf)
 	}, site.UserBucketKey(bucket))
 }
 
@@ -209,7 +223,7 @@ func (s *renderer) objects() int64 {
 	if s.efp != nil {
 		return int64(n) + s.efp.objects()
 	}
-	n += 4*len(g.tokens) + len(g.names) + len(s.bucketNames)
+	n += 4*len(g.tokens) + len(g.names) + len(s.addresses.names)
 	for list := range g.tokens {
 		if g.isPrimary(uint32(list)) {
 			n++
@@ -223,18 +237,21 @@ func (s *renderer) objects() int64 {
 type chunk struct {
 	part     part
 	from, to int
+	before   int // units of the parts before
 }
 
 func (s *renderer) chunks() iter.Seq2[chunk, error] {
 	return func(yield func(chunk, error) bool) {
+		before := 0
 		for _, p := range s.parts {
 			for from := 0; from < p.units; {
-				c := chunk{p, from, p.end(from)}
+				c := chunk{p, from, p.end(from), before}
 				if !yield(c, nil) {
 					return
 				}
 				from = c.to
 			}
+			before += p.units
 		}
 	}
 }
@@ -270,30 +287,31 @@ func (discard) begin() batch                 { return discard{} }
 func (discard) finish(batch) error           { return nil }
 func (discard) put(site.Entry, []byte) error { return nil }
 
-// render renders every object into out and returns their entries in the order of the site.
-func (s *renderer) render(ctx context.Context, workers int, out output, progress Progress) (*entryTable, error) {
-	all := newEntryTable(s.objects())
+// render renders every object into out, and adds their entries to all, unless that is nil.
+func (s *renderer) render(ctx context.Context, workers int, out output, all *entryStore, progress Progress) error {
 	budget := semaphore.NewWeighted(int64(workers) * budgetPerWorker)
+	rendered := int64(0)
 	err := inorder.Do(ctx, workers, s.chunks(),
 		func(c chunk, t *inorder.Ticket[piece]) (piece, error) {
-			p := newChunkWriter(out, t, budget)
+			p := newChunkWriter(out, t, all, budget)
 			var s scratch
 			for unit := c.from; unit < c.to && p.err == nil; unit++ {
+				p.unit = uint32(c.before + unit)
 				c.part.render(unit, &s, p.emit)
 			}
-			return p.piece, p.err
+			return p.last()
 		},
 		func(p piece) error {
-			all.add(p.entries)
-			progress.Add(int64(len(p.entries)))
+			rendered += p.objects
+			progress.Add(p.objects)
 			defer budget.Release(p.budget)
 			return out.finish(p.batch)
 		})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if int64(len(all.all)) != s.objects() {
-		return nil, fmt.Errorf("rendered %d objects instead of %d: this is a bug", len(all.all), s.objects())
+	if rendered != s.objects() {
+		return fmt.Errorf("rendered %d objects instead of %d: this is a bug", rendered, s.objects())
 	}
-	return all, nil
+	return nil
 }

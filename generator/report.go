@@ -27,6 +27,7 @@ type Report struct {
 	LongTexts LongTextReport          `json:"long_texts"`          // texts of profiles that were left out
 	Counts    site.Counts             `json:"counts"`
 	Written   WriteReport             `json:"written"`
+	DryRun    bool                    `json:"dry_run,omitempty"` // nothing was written
 	Duration  struct {
 		Read    float64 `json:"read"` // reading and ranking
 		Render  float64 `json:"render_and_write"`
@@ -174,6 +175,8 @@ func (r *Report) String() string {
 		b.WriteString("not written: an object is rendered when it is read")
 	case w.Unchanged:
 		fmt.Fprintf(&b, "%s is unchanged", r.Out)
+	case r.DryRun:
+		fmt.Fprintf(&b, "%s would have %d objects added, %d altered, %d kept, %d removed; nothing is written", r.Out, w.Added, w.Altered, w.Kept, w.Removed)
 	default:
 		fmt.Fprintf(&b, "%s: %d objects added, %d altered, %d kept, %d removed", r.Out, w.Added, w.Altered, w.Kept, w.Removed)
 	}

@@ -178,7 +178,7 @@ func (e *efpRenderer) headPlaces(t *scratch, table rowTable) []uint32 {
 // heldBy returns the records of what a list holds, in its order.
 func (e *efpRenderer) heldBy(t *scratch, list uint32) []record {
 	t.held = t.held[:0]
-	for _, r := range e.recordsOf(list) {
+	for _, r := range e.recordsOf(list).all() {
 		if e.holds(r) {
 			t.held = append(t.held, r)
 		}
@@ -557,7 +557,7 @@ func (e *efpRenderer) renderRecommendedShard(n int, _ *scratch, emit emitter) {
 	size := objectBytes
 	for _, r := range rows {
 		size += rankedRowBytes + len(r.Class) + 2*tokenBytes
-		if account, ok := e.accountOf[r.Address]; ok {
+		if account, ok := e.numbers.find(r.Address); ok {
 			size += len(e.profile(account).ens)
 		}
 	}
@@ -575,7 +575,7 @@ func (e *efpRenderer) appendRecommended(b []byte, r snapshot.Recommended) []byte
 	b = append(b, `["`...)
 	b = r.Address.Append(b)
 	b = append(b, '"')
-	account, known := e.accountOf[r.Address]
+	account, known := e.numbers.find(r.Address)
 	if !known {
 		b = append(b, `,"","",""`...)
 	} else {

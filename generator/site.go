@@ -20,14 +20,21 @@ var ErrNoObject = errors.New("no such object")
 // methods may be called from many goroutines.
 type Site struct {
 	renderer *renderer
-	index    index
+	index    *index
 	root     []byte
 	spare    sync.Pool // of *reading
+
+	mu     sync.Mutex
+	recent [2]*readPartition // of the manifest, the last one first; under mu
 }
 
+// maxInMemory is how many objects a Site has at most whose manifest is kept in memory. That of a larger
+// one is in a temporary file without a name.
+const maxInMemory = 1 << 20
+
 // Open reads a snapshot and renders its site once, without keeping any object, to know the manifest.
-// The objects of the Site equal those that ToPath writes. Of the options, Rebuild, NoSync and Files
-// have no effect. An invalid row is a *RowError.
+// The objects of the Site equal those that ToPath writes. Of the options, Rebuild, NoSync, DryRun
+// and Files have no effect. An invalid row is a *RowError. The Site must be closed.
 func Open(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *Report, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -39,20 +46,25 @@ func Open(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *Report, er
 		return nil, nil, err
 	}
 	r.Progress.Stage("render", renderer.objects())
-	x, err := r.render(ctx, renderer, discard{})
+	temp := inTempFolder
+	if renderer.objects() <= maxInMemory {
+		temp = nil
+	}
+	x, err := r.render(ctx, renderer, discard{}, temp)
 	if err != nil {
 		return nil, nil, err
 	}
 	s := &Site{renderer: renderer, index: x}
 	s.spare.New = func() any { return &reading{} }
 	if s.root, err = x.root.Encode(); err != nil {
-		return nil, nil, err
+		return nil, nil, errors.Join(err, s.Close())
 	}
 	return s, r.report, nil
 }
 
-// Close frees nothing yet that the garbage collector does not; after it, no method may be called.
-func (s *Site) Close() error { return nil }
+// Close frees the temporary file, if there is one. No method may be called after it, nor any other at
+// the same time.
+func (s *Site) Close() error { return s.index.entries.close() }
 
 // Get renders an object, or returns ErrNoObject. The caller must not change the root's body.
 func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
@@ -85,11 +97,42 @@ func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
 
 // manifest renders a shard of the manifest.
 func (s *Site) manifest(key site.Key) ([]byte, error) {
-	n := slices.IndexFunc(s.index.entries.shardNames, func(name string) bool { return site.ManifestKey(name) == key })
+	entries := s.index.entries
+	n := slices.IndexFunc(entries.shardNames, func(name string) bool { return site.ManifestKey(name) == key })
 	if n < 0 {
 		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
 	}
-	return s.index.entries.shard(n).Append(nil), nil
+	per := entries.shardsPerPartition()
+	shards, err := s.partition(n / per)
+	if err != nil {
+		return nil, err
+	}
+	return shards[n%per].manifest().Append(nil), nil
+}
+
+// A readPartition has the shards of a partition of the manifest.
+type readPartition struct {
+	number int
+	once   sync.Once
+	shards []shardEntries
+	err    error
+}
+
+// partition reads a partition, once for shards that are read one after the other.
+func (s *Site) partition(number int) ([]shardEntries, error) {
+	s.mu.Lock()
+	p := s.recent[0]
+	switch {
+	case p != nil && p.number == number:
+	case s.recent[1] != nil && s.recent[1].number == number:
+		p = s.recent[1]
+	default:
+		p = &readPartition{number: number}
+		s.recent[0], s.recent[1] = p, s.recent[0]
+	}
+	s.mu.Unlock()
+	p.once.Do(func() { p.shards, p.err = s.index.entries.shards(number) })
+	return p.shards, p.err
 }
 
 // maxSpareBody bounds the buffer of a body that is kept for the next one.

@@ -47,7 +47,7 @@ func TestOpenedEqualsWritten(t *testing.T) {
 		"long heads": hub(1030),
 		"owners":     oneOwner(),
 	}
-	for seed := range uint64(4) {
+	for seed := range uint64(2) {
 		snapshots[fmt.Sprint("hostile ", seed)] = randomSnapshot(2000+seed,
 			shape{accounts: 25, lists: 18, records: 350, events: 5, badges: 60, hostile: true})
 	}

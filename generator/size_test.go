@@ -1,17 +1,38 @@
 package generator
 
 import (
+	"runtime"
 	"testing"
 	"unsafe"
 )
 
-// TestBytesPerRecord limits the graph to 40 bytes per record, not counting profiles, at
-// its peak: while records are grouped by list. The rows that are grouped may have a
-// quarter of their memory to spare, as append leaves it.
+// TestBytesPerRecord: a record takes 5 bytes, and 5 more while records are grouped by list.
 func TestBytesPerRecord(t *testing.T) {
-	rows := unsafe.Sizeof(incomingRecord{}) * 5 / 4
-	grouped := unsafe.Sizeof(record{})
-	if most := rows + grouped; most > 40 {
-		t.Errorf("memory per record: got %d bytes, want at most 40", most)
+	const n = 40 * incomingBlockSize
+	allocated := func(do func()) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		do()
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	var in incomingRecords
+	read := allocated(func() {
+		for i := range uint32(n) {
+			in.add(i/100, i, i%maxNarrow, 0, false)
+		}
+	})
+	grouped := allocated(func() { in.group(n/100+1, false) })
+	for what, bytes := range map[string]uint64{"read": read, "grouped": grouped} {
+		if most := uint64(n * 6); bytes > most { // a sixth for lists, whose records are few
+			t.Errorf("%d records that are %s: got %d bytes, want at most %d", n, what, bytes, most)
+		}
+	}
+}
+
+// TestBytesPerProfile: an account with a profile takes 24 bytes besides its texts.
+func TestBytesPerProfile(t *testing.T) {
+	if size := unsafe.Sizeof(packedProfile{}); size > 32 {
+		t.Errorf("a profile: got %d bytes besides its texts, want at most 32", size)
 	}
 }

@@ -2,7 +2,6 @@ package generator
 
 import (
 	"context"
-	"encoding/hex"
 
 	"github.com/spf13/afero"
 
@@ -64,32 +63,11 @@ func acceptRows[T any](r *reader, t snapshot.Table, accept func(snapshot.Row[T])
 // The types below are rows in the form in which the loader uses them. Parsers run on many goroutines.
 // References to other rows are checked later, by the loader.
 
-type recordRow struct {
-	tokenID    string
-	version    uint32
-	recordType string
-	address    site.Address
-	isAddress  bool   // whether the type is address and the data a valid one
-	data       string // lower-case hexadecimal, unless isAddress
-	tags       []string
-	added      int64 // milliseconds since the Unix epoch; noTime for none
-}
-
 type accountRow struct {
 	address site.Address
 	primary string // token ID; "" for none
 	profile profile
 	long    []site.LongText // left out of the profile
-}
-
-// toRecordRow copies what a row of records says.
-func toRecordRow(in *snapshot.Record) (recordRow, error) {
-	r := recordRow{tokenID: in.TokenID, version: in.Version, recordType: in.Type, tags: in.Tags, added: in.Added}
-	r.address, r.isAddress = in.Address()
-	if !r.isAddress {
-		r.data = "0x" + hex.EncodeToString(in.Data)
-	}
-	return r, nil
 }
 
 func parseAccountRow(line []byte, maxText int) (accountRow, error) {

@@ -38,6 +38,7 @@ type Options struct {
 //
 //	lock   locked by the running run; the kernel unlocks it when the process ends
 //	next   the new target; after the replacement, the old one
+//	temp   a temporary file, for the moment until its name is removed
 //	last   the old target, for a moment, on file systems that cannot exchange two folders
 //
 // A killed run leaves the folder behind; the next run cleans up. A Staging is for one goroutine.
@@ -120,7 +121,7 @@ func (s *Staging) recover(ctx context.Context) error {
 			return fmt.Errorf("restore the old %s: %w", s.What, err)
 		}
 	}
-	return errors.Join(removeTree(ctx, s.Next()), removeTree(ctx, s.last()), s.removeProbe())
+	return errors.Join(removeTree(ctx, s.Next()), removeTree(ctx, s.last()), s.removeProbe(), os.RemoveAll(s.temp()))
 }
 
 // CheckReplaceable finds out before the work whether Commit can replace the target, which stays in
@@ -217,7 +218,21 @@ func isImmovable(err error) bool {
 // Next is the path of the new target. Nothing is there yet.
 func (s *Staging) Next() string { return filepath.Join(s.dir, "next") }
 
+// TempFile opens an empty file for the time of the run, on the disk of the target. It has no name, so
+// that a killed run leaves nothing behind.
+func (s *Staging) TempFile() (*os.File, error) {
+	file, err := os.OpenFile(s.temp(), os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(s.temp()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
 func (s *Staging) last() string  { return filepath.Join(s.dir, "last") }
+func (s *Staging) temp() string  { return filepath.Join(s.dir, "temp") }
 func (s *Staging) probe() string { return s.dir + "-probe" }
 
 func (s *Staging) removeProbe() error {

@@ -1,19 +1,43 @@
 package command
 
 import (
+	"bufio"
+	"bytes"
+	"io/fs"
+	"math"
 	"os"
+	"path"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"strings"
 )
 
-// gcPercent lets the heap grow by half between collections instead of doubling:
-// 150 MiB at the peak of generate instead of 173 over an unchanged tar (Epinions,
-// 2026-11-20).
-const gcPercent = 50
+const (
+	// gcPercent lets the heap grow by half between collections instead of doubling: 150 MiB at the
+	// peak of generate instead of 173 over an unchanged tar (Epinions, 2026-11-20).
+	gcPercent = 50
+	// heapRoom is what a large heap may grow between collections, instead of by half. Most of it are
+	// arrays without pointers, which cost a collection next to nothing.
+	heapRoom = 64 << 20
+	// leastGCPercent bounds how often a very large heap is collected.
+	leastGCPercent = 8
+	// limitShare is the share of the machine's memory, or of that of the control group, near which
+	// collections become more frequent.
+	limitShare = 0.9
+)
 
-// SaveMemory sets gcPercent, for commands that allocate a lot. GOGC overrides it.
+// SaveMemory keeps the heap near what is in use, for commands that allocate a lot: it grows by half
+// between collections, and by heapRoom once that is less. It limits memory to what the machine or the
+// control group has. GOGC overrides the first, GOMEMLIMIT the second.
 func SaveMemory() {
+	if limit := availableMemory(os.DirFS("/")); limit < math.MaxInt64 {
+		LimitMemory(int64(limitShare * float64(limit)))
+	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+		afterCollection(new(collection), gcPercent)
 	}
 }
 
@@ -23,4 +47,87 @@ func LimitMemory(bytes int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(bytes)
 	}
+}
+
+// A collection is garbage, so that its finalizer runs after the next collection. It must not be so
+// small that it shares memory with others.
+type collection [32]byte
+
+// afterCollection sets the growth of the heap after each collection. percent is the current one.
+func afterCollection(c *collection, percent int) {
+	runtime.SetFinalizer(c, func(*collection) {
+		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		metrics.Read(live)
+		next := percent
+		if live[0].Value.Kind() == metrics.KindUint64 {
+			next = growth(live[0].Value.Uint64())
+		}
+		if next != percent {
+			debug.SetGCPercent(next)
+		}
+		afterCollection(new(collection), next)
+	})
+}
+
+// growth is by how many percent a heap may grow that has so many bytes in use.
+func growth(live uint64) int {
+	return int(min(gcPercent, max(leastGCPercent, heapRoom*100/max(live, 1))))
+}
+
+// availableMemory is the memory of the machine in bytes, or that of the control group of the process or
+// one above it, whichever is less. It is math.MaxInt64 if neither is known, as on systems other than
+// Linux. The files are those of man 5 proc and of the kernel's documents cgroup-v1/memory and cgroup-v2.
+func availableMemory(root fs.FS) int64 {
+	least := int64(math.MaxInt64)
+	take := func(name string) {
+		text, err := fs.ReadFile(root, name)
+		if err != nil {
+			return
+		}
+		if n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64); err == nil && n > 0 { // version 2 writes max for none
+			least = min(least, n)
+		}
+	}
+	for _, group := range controlGroups(root) {
+		for dir := path.Join("sys/fs/cgroup", group.hierarchy, group.path); strings.HasPrefix(dir, "sys/fs/cgroup"); dir = path.Dir(dir) {
+			take(path.Join(dir, group.file))
+		}
+	}
+	if info, err := fs.ReadFile(root, "proc/meminfo"); err == nil {
+		for line := range strings.Lines(string(info)) {
+			if fields := strings.Fields(line); len(fields) >= 2 && fields[0] == "MemTotal:" {
+				if kib, err := strconv.ParseInt(fields[1], 10, 64); err == nil && kib > 0 && kib < math.MaxInt64>>10 {
+					least = min(least, kib<<10)
+				}
+			}
+		}
+	}
+	return least
+}
+
+// A controlGroup is where the limit of a control group is.
+type controlGroup struct{ hierarchy, path, file string }
+
+// controlGroups are those of the process that may limit its memory.
+func controlGroups(root fs.FS) (groups []controlGroup) {
+	text, err := fs.ReadFile(root, "proc/self/cgroup")
+	if err != nil {
+		return nil
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		parts := strings.SplitN(lines.Text(), ":", 3) // number, controllers, path
+		if len(parts) != 3 {
+			continue
+		}
+		dir := path.Clean("/" + parts[2])
+		if parts[0] == "0" && parts[1] == "" {
+			groups = append(groups, controlGroup{"", dir, "memory.max"})
+		}
+		for controller := range strings.SplitSeq(parts[1], ",") {
+			if controller == "memory" {
+				groups = append(groups, controlGroup{"memory", dir, "memory.limit_in_bytes"})
+			}
+		}
+	}
+	return groups
 }

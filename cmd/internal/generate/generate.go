@@ -23,6 +23,7 @@ type Command struct {
 	Snapshot  string `required:"" placeholder:"DIR" help:"Folder of the snapshot: meta.json and the tables, as .ndjson, .ndjson.gz or .ndjson.zst."`
 	Out       string `default:"out" placeholder:"OUT" help:"Where the site goes: a folder, or a file that ends in .tar (default ${default})."`
 	Report    string `placeholder:"FILE" help:"Write a report as JSON if the run succeeds; - is standard output. Must not be inside the output folder."`
+	DryRun    bool   `help:"Render everything and compare it with the old site, and write nothing. The report says what a run would write, and how long it takes without a disk."`
 	NoSync    bool   `help:"Do not sync the new site to disk before it replaces the old one: faster, but a power failure soon after may leave neither."`
 	Rebuild   bool   `help:"Write every object again, even if the old site's manifest says that it is unchanged."`
 	Workers   int    `default:"0" placeholder:"N" help:"Goroutines that parse and render; 0 means one per core."`
@@ -173,7 +174,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
 	progress := command.NewProgress(stderr)
-	o.Workers, o.Rebuild, o.NoSync, o.Progress = c.Workers, c.Rebuild, c.NoSync, progress
+	o.Workers, o.Rebuild, o.DryRun, o.NoSync, o.Progress = c.Workers, c.Rebuild, c.DryRun, c.NoSync, progress
 	report, err := generator.ToPath(ctx, folder, c.Out, o)
 	progress.End()
 	if errors.Is(err, generator.ErrLeftBehind) {

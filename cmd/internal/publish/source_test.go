@@ -71,11 +71,11 @@ type renderedReport struct {
 }
 
 // publishedFrom publishes a snapshot and returns the report.
-func publishedFrom(t *testing.T, snapshot, dest string, args ...string) renderedReport {
+func publishedFrom(t *testing.T, snapshot, dest string, args ...string) *renderedReport {
 	t.Helper()
 	status, stdout, stderr := runPublish(append([]string{"--snapshot", snapshot, "--dest", dest, "--report", "-"}, args...)...)
-	var report renderedReport
-	if err := json.Unmarshal([]byte(stdout), &report); err != nil || status != command.Done {
+	report := &renderedReport{}
+	if err := json.Unmarshal([]byte(stdout), report); err != nil || status != command.Done {
 		t.Fatalf("got status %d: %s, %v", status, stderr, err)
 	}
 	if r := report.Rendered; r == nil || r.Snapshot != snapshot || r.Counts != report.Site || !strings.Contains(stderr, "not written: an object is rendered when it is read") {

@@ -1,0 +1,304 @@
+package generator
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/site"
+)
+
+// someEntries are n entries with keys that begin with a prefix.
+func someEntries(prefix string, n int) []entry {
+	entries := make([]entry, n)
+	for i := range entries {
+		key := site.Key(fmt.Sprintf("%s/%d", prefix, i))
+		entries[i] = entry{site.Entry{Key: key, Size: int64(i) << (i % 40), MD5: site.Sum([]byte(key))}, uint32(i / 3)}
+	}
+	return entries
+}
+
+// fill returns a store for a number of objects that got entries from several goroutines.
+func fill(t testing.TB, objects int64, create func() (*os.File, error), entries []entry) *entryStore {
+	t.Helper()
+	s := newEntryStore(objects, create)
+	t.Cleanup(func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var group errgroup.Group
+	for part := range slices.Chunk(entries, 100) {
+		group.Go(func() error { return s.add(part) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestEntriesComeBackByShard: whether they were spilled or not, and whatever the number of shards.
+func TestEntriesComeBackByShard(t *testing.T) {
+	t.Parallel()
+	entries := someEntries("api/v1/users/"+strings.Repeat("é", 50), 30_000)
+	want := map[string][]entry{}
+	for _, objects := range []int64{1, 70_000, 2_000_000, 20_000_000} {
+		digits := site.ShardDigits(int(objects))
+		clear(want)
+		for _, e := range entries {
+			shard := site.ManifestShard(e.Key, digits)
+			want[shard] = append(want[shard], e)
+		}
+		for name, create := range map[string]func() (*os.File, error){"memory": nil, "file": inTempFolder} {
+			s := fill(t, objects, create, entries)
+			if create != nil && digits == 1 && s.file == nil {
+				t.Errorf("%d digits: nothing was spilled", digits)
+			}
+			var names []string
+			for partition := range s.partitions {
+				shards, err := s.shards(partition)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, shard := range shards {
+					names = append(names, shard.name)
+					all := slices.SortedFunc(slices.Values(want[shard.name]), func(a, b entry) int { return cmp.Compare(a.Key, b.Key) })
+					if !slices.Equal(shard.entries, all) {
+						t.Fatalf("%d digits in %s: shard %s has other entries", digits, name, shard.name)
+					}
+				}
+			}
+			if !slices.Equal(names, site.HashPrefixes(digits)) || s.objects.Load() != int64(len(entries)) {
+				t.Errorf("%d digits in %s: got %d shards and %d objects", digits, name, len(names), s.objects.Load())
+			}
+		}
+	}
+}
+
+// TestEntriesWithoutDisk: a file that cannot be created or written fails the run.
+func TestEntriesWithoutDisk(t *testing.T) {
+	t.Parallel()
+	closed := func() (*os.File, error) {
+		file, err := inTempFolder()
+		return file, errors.Join(err, file.Close())
+	}
+	for name, create := range map[string]func() (*os.File, error){
+		"no file": func() (*os.File, error) { return nil, os.ErrPermission }, "a file that fails": closed,
+	} {
+		if err := newEntryStore(1, create).add(someEntries("a", 60_000)); err == nil {
+			t.Errorf("%s: got no error", name)
+		}
+	}
+}
+
+// indexOf is the index of a site with these objects and as many digits as one of that many.
+func indexOf(t *testing.T, objects int64, entries []entry) (*index, *liveSite) {
+	t.Helper()
+	x := &index{entries: fill(t, objects, nil, entries), workers: 2, root: site.Root{
+		Format: site.Format, ShardDigits: site.ShardDigits(int(objects)), Manifest: map[string]site.MD5{},
+	}}
+	bodies := map[site.Key][]byte{}
+	err := x.render(t.Context(), discard{}, func(e site.Entry) {
+		x.root.Manifest[strings.TrimPrefix(string(e.Key), string(site.ManifestKey("")))] = e.MD5
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for partition := range x.entries.partitions {
+		shards, err := x.entries.shards(partition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, shard := range shards {
+			bodies[site.ManifestKey(shard.name)] = shard.manifest().Append(nil)
+		}
+	}
+	return x, &liveSite{root: x.root, read: func(key site.Key) ([]byte, error) {
+		body, ok := bodies[key]
+		if !ok {
+			return nil, os.ErrNotExist
+		}
+		return body, nil
+	}}
+}
+
+// TestDiffEqualsNaiveOne: also between manifests of different digits, each object that differs is told
+// once, with the shards of the manifest.
+func TestDiffEqualsNaiveOne(t *testing.T) {
+	t.Parallel()
+	old := someEntries("a", 3000)
+	next := append(slices.Clone(old[100:]), someEntries("b", 200)...)
+	for i := 0; i < len(next); i += 500 {
+		next[i].Size++
+	}
+	sizes := []int64{1, 70_000, 2_000_000}
+	for _, before := range sizes {
+		_, live := indexOf(t, before, old)
+		for _, after := range sizes {
+			x, _ := indexOf(t, after, next)
+			want := map[site.Key]site.Reason{site.RootKey: site.Altered}
+			for _, c := range site.Diff(sortedEntries(old), sortedEntries(next)) {
+				want[c.Key] = c.Reason
+			}
+			for shard := range live.root.Manifest {
+				if before != after {
+					want[site.ManifestKey(shard)] = site.Gone
+				}
+			}
+			for shard, digest := range x.root.Manifest {
+				if before != after {
+					want[site.ManifestKey(shard)] = site.Added
+				} else if digest != live.root.Manifest[shard] {
+					want[site.ManifestKey(shard)] = site.Altered
+				}
+			}
+			got := map[site.Key]site.Reason{}
+			p, err := x.diff(t.Context(), live, func(c site.Change) error {
+				if _, twice := got[c.Key]; twice {
+					t.Errorf("%s is told twice", c.Key)
+				}
+				got[c.Key] = c.Reason
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("from %d digits to %d: got %d changes, want %d", live.root.ShardDigits, x.root.ShardDigits, len(got), len(want))
+			}
+			counts := map[site.Reason]int{}
+			for key, reason := range want {
+				counts[reason]++
+				if reason != site.Gone && p.isUnchanged(key) {
+					t.Errorf("%s is taken for unchanged, but is %s", key, reason)
+				}
+			}
+			if p.added != counts[site.Added] || p.altered != counts[site.Altered] || p.removed != counts[site.Gone] {
+				t.Errorf("got %d added, %d altered, %d gone, want %v", p.added, p.altered, p.removed, counts)
+			}
+			if !p.isUnchanged("a/101") {
+				t.Error("a/101 is taken for changed")
+			}
+		}
+	}
+}
+
+func sortedEntries(entries []entry) (all []site.Entry) {
+	for _, e := range entries {
+		all = append(all, e.Entry)
+	}
+	slices.SortFunc(all, func(a, b site.Entry) int { return cmp.Compare(a.Key, b.Key) })
+	return all
+}
+
+// TestDiffStops: an error of who is told, or the end of the context, ends the comparison.
+func TestDiffStops(t *testing.T) {
+	t.Parallel()
+	_, live := indexOf(t, 1, someEntries("a", 100))
+	x, _ := indexOf(t, 1, someEntries("b", 100))
+	enough := errors.New("enough")
+	if _, err := x.diff(t.Context(), live, func(site.Change) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("got the error %v, want that of the caller", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := x.diff(ctx, live, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("got the error %v, want that of the context", err)
+	}
+}
+
+// TestGroupingEqualsNaiveOne: with few forms and with many, in runs and without, with times and without.
+func TestGroupingEqualsNaiveOne(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		lists, forms, longest, timed := 1+r.IntN(50), uint32(1+r.IntN(600)), 1+r.IntN(40), r.IntN(2) == 0
+		type row struct {
+			data, form uint32
+			added      int64
+		}
+		want := make([][]row, lists)
+		var in incomingRecords
+		for n := 0; n < incomingBlockSize+incomingBlockSize/2; {
+			list := r.IntN(lists)
+			for range 1 + r.IntN(longest) {
+				add := row{r.Uint32(), r.Uint32N(forms), 0}
+				if timed {
+					add.added = r.Int64()
+				}
+				in.add(uint32(list), add.data, add.form, add.added, timed)
+				want[list] = append(want[list], add)
+				n++
+			}
+		}
+		offsets, records, added := in.group(lists, timed)
+		for list := range want {
+			part := records.part(offsets[list], offsets[list+1])
+			got := make([]row, part.len())
+			for i := range got {
+				got[i] = row{part.data[i], part.form(i), 0}
+				if timed {
+					got[i].added = added[offsets[list]+uint64(i)]
+				}
+			}
+			if !slices.Equal(got, want[list]) {
+				t.Fatalf("seed %d: list %d has other records", seed, list)
+			}
+		}
+	}
+}
+
+// TestNumbering: keys are numbered in their order, also if many are added.
+func TestNumbering(t *testing.T) {
+	t.Parallel()
+	var keys []string
+	n := newNumbering(&keys)
+	for i := range 10_000 {
+		key := fmt.Sprint(i * i % 7001)
+		before := slices.Index(keys, key)
+		if found, ok := n.find(key); ok != (before >= 0) || ok && int(found) != before {
+			t.Fatalf("%s: found %d %v, want %d", key, found, ok, before)
+		}
+		number, added := n.add(key)
+		if added == (before >= 0) || keys[number] != key {
+			t.Fatalf("%s: got the number %d, added %v", key, number, added)
+		}
+	}
+}
+
+// TestProfilesComeBack: of any length, also if one is set again.
+func TestProfilesComeBack(t *testing.T) {
+	t.Parallel()
+	var ps profiles
+	r := rand.New(rand.NewPCG(1, 2))
+	want := map[uint32]profile{}
+	for range 3000 {
+		account := r.Uint32N(2000)
+		p := profile{ens: bytes.Repeat([]byte{byte(account)}, 1+r.IntN(2000)), searchLen: r.Uint32(), fresh: r.Int64()}
+		if r.IntN(2) == 0 {
+			p.name = strings.Repeat("é", r.IntN(site.MaxNameBytes/2+1))
+		}
+		if r.IntN(500) == 0 {
+			p.ens = bytes.Repeat([]byte("x"), profileBlock+r.IntN(10))
+		}
+		ps.set(account, p)
+		want[account] = p
+	}
+	for account := range uint32(2100) {
+		p, ok := ps.of(account)
+		w, known := want[account]
+		if ok != known || !bytes.Equal(p.ens, w.ens) || p.searchLen != w.searchLen || p.fresh != w.fresh || string(ps.name(account)) != w.name {
+			t.Fatalf("account %d: got another profile", account)
+		}
+	}
+}
