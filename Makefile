@@ -8,6 +8,8 @@ CFNLINT  := $(BIN)/cfn-lint/installed
 # Servers that tests start, and tools that the benchmarks compare with; built from the modules in tools.
 SERVERS  := $(BIN)/minio $(BIN)/versitygw
 RCLONE   := $(BIN)/rclone
+# Compares runs of Go benchmarks.
+BENCHSTAT := $(BIN)/benchstat
 # The runtime of Cloudflare Workers, for the tests of edges.
 WORKERD  := tools/edge/node_modules/.package-lock.json
 # The node of most of Ethereum, for tests of sources that are not part of `make test`: it takes minutes to build.
@@ -22,11 +24,13 @@ SNAPSHOT ?= fixtures/demo
 BENCH_SNAPSHOT ?= $(wildcard ../shared/data/epinions)
 FUZZTIME ?= 1m
 SCHEDULES ?= 5000000
+# The packages whose benchmarks are of hot loops.
+HOT := ./generator ./server ./site ./snapshot
 
 # Debian installs nginx, varnishd and pgbouncer in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-tools test-geth test-install race-tools edge-tools client-tools disk-tools database-tools bench-tools lint lint-tools docs fuzz bench bench-publish bench-fallback bench-api bench-edge bench-sources soak clean
+.PHONY: help preview generate publish edge test test-tools test-geth test-install race-tools edge-tools client-tools disk-tools database-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-sources soak clean
 # Even with -j: apt must not run twice at a time, and cgo needs the C compiler installed first.
 .NOTPARALLEL:
 
@@ -93,45 +97,60 @@ $(CFNLINT): tools/cfn-lint/requirements.txt
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
 	@touch $@
 
-docs: ## regenerate docs/commands.md and docs/overview.svg
-	go generate ./docs/...
+docs: ## regenerate docs/commands.md, docs/overview.svg and the figures of benchmarks
+	go generate ./docs/... ./bench/figures
 	go test ./cmd/followpress -run TestCommandsPage -update
 
 $(LINTER): tools/go.mod tools/go.sum
 	go build -modfile=tools/go.mod -o $@ tool
 
-$(SERVERS) $(RCLONE) $(ACTIONLINT) $(GETH): $(BIN)/%: tools/%/go.mod tools/%/go.sum
+$(SERVERS) $(RCLONE) $(ACTIONLINT) $(GETH) $(BENCHSTAT): $(BIN)/%: tools/%/go.mod tools/%/go.sum
 	go build -modfile=tools/$*/go.mod -o $@ tool
 
 fuzz: ## run each fuzz test for FUZZTIME
 	bash .ci/fuzz $(FUZZTIME)
 
-bench: bench-tools ## compare with cp, tar and nginx; then run the Go benchmarks
+# Each benchmark writes its result over the committed one, and then says what got worse.
+
+bench: bench-tools $(BENCHSTAT) ## compare with cp, tar and nginx; then run the Go benchmarks
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench --bin $(BIN)/bench --results bench/results --snapshot "$(BENCH_SNAPSHOT)"
-	go test -run '^$$' -bench . -benchmem ./generator ./server
+	$(MAKE) bench-go
+
+bench-go: $(BENCHSTAT) ## run the Go benchmarks of hot loops, and compare them with the committed result
+	@mkdir -p $(BIN)/bench
+	go test -run '^$$' -bench . -benchmem -benchtime 0.3s -count 6 $(HOT) >$(BIN)/bench/go.txt
+	git show HEAD:bench/results/go.txt >$(BIN)/bench/go-committed.txt
+	cp $(BIN)/bench/go.txt bench/results/go.txt
+	$(BENCHSTAT) committed=$(BIN)/bench/go-committed.txt new=$(BIN)/bench/go.txt
+	go run ./bench/compare
 
 bench-publish: $(SERVERS) $(RCLONE) ## compare publish with rclone, on MinIO and versitygw (about half an hour)
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench/publish --bin $(BIN)/bench --results bench/results --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
+	go run ./bench/compare
 
 bench-fallback: bench-tools $(BIN)/minio ## compare the fallback over MinIO with nginx
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w' -o $(BIN)/bench/ ./cmd/fallback
 	go run ./bench/fallback --bin $(BIN)/bench --results bench/results --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
+	go run ./bench/compare
 
 bench-api: bench-tools edge-tools $(BIN)/minio ## measure the whole read API over MinIO (about half an hour)
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w' -o $(BIN)/bench/ ./cmd/fallback
 	go run ./bench/api --bin $(BIN)/bench --results bench/results --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
+	go run ./bench/compare
 
 bench-edge: bench-tools edge-tools ## compare nginx and Varnish in front of a bucket with nginx serving files
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench/edge --bin $(BIN)/bench --results bench/results --snapshot "$(BENCH_SNAPSHOT)"
+	go run ./bench/compare
 
 bench-sources: ## measure a first sync of the chains, and replay, against nodes of the real network's size
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench/sources --bin $(BIN)/bench --results bench/results
+	go run ./bench/compare
 
 soak: race-tools $(SERVERS) ## kill publishers 500 times, and simulate SCHEDULES schedules of publishing (hours)
 	TEST_SERVERS=1 KILLS=500 go test -race -count=1 -timeout 2h -run KilledPublishers -v ./publisher

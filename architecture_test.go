@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"retry":                   {},
 	"storage":                 {"retry", "site"},
 	"generator":               {"site", "client", "inorder", "snapshot", "staging", "templates"},
-	"publisher":               {"retry", "site", "storage"},
+	"publisher":               {"inorder", "retry", "site", "storage"},
 	"purger":                  {"retry", "site"},
 	"server":                  {"site", "storage"},
 	"templates":               {"site"},
@@ -56,6 +56,9 @@ var mayImport = map[string][]string{
 	"bench/api":               {"site", "bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"bench/fallback":          {"bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"bench/internal/measure":  {"fixtures/graph"},
+	"bench/bare":              {"server"}, // with the settings of its Serve
+	"bench/compare":           {"bench/internal/measure"},
+	"bench/figures":           {"bench/internal/measure"},
 	"bench/edge":              {"site", "bench/internal/measure", "bench/internal/rig"},
 	"bench/internal/rig":      {"bench/internal/measure", "fixtures/servers"},
 	"bench/sources":           {"bench/internal/measure", "bench/internal/rig", "fixtures/history", "fixtures/meanrpc"},

@@ -100,3 +100,20 @@ func BenchmarkToMemory(b *testing.B) {
 		b.ReportMetric(float64(report.Counts.Objects), "objects/op")
 	}
 }
+
+// BenchmarkTarPiece formats and writes a piece of a tar file, of objects of the usual size.
+func BenchmarkTarPiece(b *testing.B) {
+	const n = 1000
+	body := bytes.Repeat([]byte("x"), 600)
+	write, err := generator.NewTarPieces(n, "api/v1/lists/12345/details", body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(n * int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := write(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -161,5 +161,36 @@ func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return s.render(ctx, workers, &tarOutput{file: w}, nil, noProgress{})
+	headers, err := newTarHeaders(time.Unix(1_700_000_000, 0))
+	if err != nil {
+		return err
+	}
+	return s.render(ctx, workers, &tarOutput{file: w, headers: headers}, nil, noProgress{})
+}
+
+// AppendTarHeader appends the header of an object in a tar file with that time.
+func AppendTarHeader(b []byte, name string, size int64, modTime time.Time) ([]byte, error) {
+	h, err := newTarHeaders(modTime)
+	if err != nil {
+		return nil, err
+	}
+	return h.append(b, name, size)
+}
+
+// NewTarPieces returns a function that writes a piece of n equal objects of a tar file.
+func NewTarPieces(n int, key site.Key, body []byte) (write func() error, err error) {
+	headers, err := newTarHeaders(time.Unix(1_700_000_000, 0))
+	if err != nil {
+		return nil, err
+	}
+	out, entry := &tarOutput{file: io.Discard, headers: headers}, entryOf(key, body)
+	return func() error {
+		b := out.begin()
+		for range n {
+			if err := b.put(entry, body); err != nil {
+				return err
+			}
+		}
+		return out.finish(b)
+	}, nil
 }

@@ -68,7 +68,7 @@ func TestSnapshotThatIsNone(t *testing.T) {
 	}{
 		"no folder":        {snapshot{}, "meta.json is not there: is this the folder of a snapshot? name the one that holds meta.json"},
 		"no meta":          {s.without("meta.json"), "meta.json is not there: is this the folder of a snapshot?"},
-		"no lists":         {s.without("lists.ndjson"), "table lists is not there: expected lists.ndjson, lists.ndjson.gz or lists.ndjson.zst"},
+		"no lists":         {s.without("lists.ndjson"), "table lists is not there: expected lists.ndjson, lists.ndjson.gz, lists.ndjson.zst or lists.parquet, or parts such as lists-00001.ndjson.zst"},
 		"no records":       {s.without("records.ndjson"), "table records is not there"},
 		"no accounts":      {s.without("accounts.ndjson"), "table accounts is not there"},
 		"no events":        {s.without("events.ndjson"), "table events is not there"},

@@ -25,6 +25,7 @@ type Options struct {
 	Progress    Progress  // nil means none
 	DryRun      bool      // render and compare everything, but write nothing
 	NoSync      bool      // do not sync the new site to disk before it goes live: faster, but a power failure may damage it
+	KeepSpare   bool      // keep the old folder beside the new one, for the next run to change into the newest; needs no Files
 	Files       afero.Fs  // file system of the output; nil means that of the machine
 }
 
@@ -83,8 +84,10 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 		}
 		return r.report, nil
 	}
+	_, onMachine := o.Files.(*afero.OsFs)
 	s, err := staging.Open(ctx, staging.Options{
 		Target: target, Folder: isFolder, What: "site", Suffix: ".followpress", NoSync: o.NoSync, CleanUpTime: cleanUpTime,
+		KeepSpare:    o.KeepSpare && isFolder && onMachine,
 		IfNotMovable: "name a .tar file, or a folder on another file system",
 		IfNotReplaceable: "name a folder that did not, such as one on a volume, or a .tar file; or update this one object by object " +
 			"with followpress publish --dest " + fileURL(target),
@@ -183,18 +186,64 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Stagin
 	if err := dest.checkNames(ctx, s.Next(), renderer.nameCopies()); err != nil {
 		return err
 	}
+	patched, err := r.patchSpare(ctx, s, renderer, x, p)
+	if err != nil {
+		return err
+	}
+	if !patched {
+		if err := r.writeNext(ctx, dest, s, renderer, x, p); err != nil {
+			return err
+		}
+	}
+	if p != nil {
+		r.report.Written = p.report(x.objects())
+	}
+	if err := r.install(ctx, s); err != nil || p == nil || !s.KeepSpare {
+		return err
+	}
+	return s.KeepOld()
+}
+
+// writeNext writes the new site at the place of the next one.
+func (r *run) writeNext(ctx context.Context, dest destination, s *staging.Staging, renderer *renderer, x *index, p *plan) error {
 	out, end, err := dest.create(s.Next(), p, r.report.AsOf)
 	if err != nil {
 		return err
 	}
-	written, err := r.write(ctx, renderer, x, out, s.TempFile)
-	if err := errors.Join(err, end()); err != nil {
-		return err
+	_, err = r.write(ctx, renderer, x, out, s.TempFile)
+	return errors.Join(err, end())
+}
+
+// patchSpare turns the spare into the new site, if there is one that can be used. It removes any other.
+func (r *run) patchSpare(ctx context.Context, s *staging.Staging, renderer *renderer, x *index, p *plan) (bool, error) {
+	if !staging.Exists(s.Spare()) {
+		return false, nil
 	}
-	if p != nil {
-		r.report.Written = p.report(written)
+	if p == nil { // what is there is not to be trusted
+		return false, s.RemoveSpare(ctx)
 	}
-	return r.install(ctx, s)
+	start := time.Now()
+	defer func() { r.report.Duration.Render += time.Since(start).Seconds() }()
+	r.Progress.Stage("spare", 0)
+	old, err := openSpare(ctx, s.Spare(), s.Target, p, x, renderer)
+	if err == nil {
+		if err := s.TakeSpare(); err != nil {
+			return false, errors.Join(fmt.Errorf("take the spare: %w", err), old.close())
+		}
+		r.Progress.Stage("write", renderer.objects())
+		if err = errors.Join(old.patch(ctx, s.Next(), x, renderer, r.Progress), old.close()); err == nil {
+			r.report.Spare = sparePatched
+			return true, nil
+		}
+		if ctx.Err() == nil {
+			err = unusable(err)
+		}
+	}
+	if !errors.Is(err, errSpare) {
+		return false, err
+	}
+	r.report.Spare = err.Error()
+	return false, errors.Join(s.RemoveSpare(ctx), s.RemoveNext(ctx))
 }
 
 // install makes the complete new site live.

@@ -112,18 +112,17 @@ func (l *loader) readAccounts(ctx context.Context) error {
 		primary uint32 // the list that the account names as primary; none, or noList if there is no such list
 	}
 	const noList = none - 1
-	parse := func(line []byte) (row, error) {
-		a, err := parseAccountRow(line, l.maxText)
-		r := row{a, none}
-		if a.primary != "" {
+	convert := func(in *snapshot.Account) (row, error) {
+		r := row{toAccountRow(in, l.maxText), none}
+		if in.Primary != "" {
 			var ok bool
-			if r.primary, ok = g.lists.find(a.primary); !ok {
+			if r.primary, ok = g.lists.find(in.Primary); !ok {
 				r.primary = noList
 			}
 		}
-		return r, err
+		return r, nil
 	}
-	err := readTable(ctx, l.reader, snapshot.TableAccounts, parse, func(r snapshot.Row[row]) error {
+	err := readAccounts(ctx, l.reader, convert, func(r snapshot.Row[row]) error {
 		account := g.account(r.Value.address)
 		l.seen = extend(l.seen, len(g.accounts))
 		g.fillAccounts()

@@ -1,7 +1,6 @@
 package generator
 
 import (
-	"bytes"
 	"strings"
 
 	json "github.com/goccy/go-json"
@@ -24,8 +23,8 @@ var emptyProfile = encodeProfile(site.Profile{
 
 // encodeProfile encodes a normalised profile.
 func encodeProfile(source site.Profile) profile {
-	b, searchLen := source.Append(make([]byte, 0, 256))
-	p := profile{ens: bytes.Clone(b), searchLen: uint32(searchLen), fresh: source.Fresh}
+	b, searchLen := source.Append(make([]byte, 0, 512))
+	p := profile{ens: b, searchLen: uint32(searchLen), fresh: source.Fresh}
 	if site.LookupName(source.Name) {
 		p.name = strings.Clone(source.Name) // do not keep the whole line in memory
 	}

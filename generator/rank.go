@@ -45,7 +45,10 @@ type ranks struct {
 // leaderboards.
 func rank(ctx context.Context, g *graph, workers, leaders int, efp bool) (*ranks, error) {
 	r := &ranks{}
-	follows := primaryFollows(g)
+	follows, err := primaryFollows(ctx, g, workers)
+	if err != nil {
+		return nil, err
+	}
 	counted := measure(measures)
 	if efp {
 		counted = boardMeasures
@@ -118,49 +121,53 @@ func (r *ranks) countMutesAndBlocks(g *graph) {
 	}
 }
 
-// primaryFollows returns the accounts that each account follows in its primary list, sorted.
-func primaryFollows(g *graph) [][]uint32 {
-	total := uint64(0)
-	for _, list := range g.primary {
-		if list != none {
-			total += g.offsets[list+1] - g.offsets[list]
-		}
-	}
-	all := make([]uint32, 0, total) // one allocation for all
-	follows := make([][]uint32, len(g.accounts))
-	for account, list := range g.primary {
-		if list == none {
-			continue
-		}
-		begin := len(all)
-		for _, record := range g.recordsOf(list).all() {
-			if g.isFollow(record) {
-				all = append(all, record.data)
-			}
-		}
-		follows[account] = all[begin:len(all):len(all)]
-		slices.Sort(follows[account])
-	}
-	return follows
+// follows are the accounts that each account follows in its primary list, sorted.
+type follows struct {
+	all   []uint32
+	begin []uint64 // by account; index in all
+	n     []uint32 // by account
 }
 
-func (r *ranks) countMutuals(ctx context.Context, follows [][]uint32, workers int) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(workers)
-	const chunk = 4096
-	for from := 0; from < len(follows); from += chunk {
-		group.Go(func() error {
-			for account := from; account < min(from+chunk, len(follows)); account++ {
-				for _, other := range follows[account] {
-					if _, back := slices.BinarySearch(follows[other], uint32(account)); back && other != uint32(account) {
-						r.count[mutuals][account]++
-					}
-				}
-			}
-			return ctx.Err()
-		})
+func (f *follows) of(account uint32) []uint32 {
+	return f.all[f.begin[account]:][:f.n[account]]
+}
+
+func primaryFollows(ctx context.Context, g *graph, workers int) (*follows, error) {
+	f := &follows{begin: make([]uint64, len(g.accounts)), n: make([]uint32, len(g.accounts))}
+	total := uint64(0)
+	for account, list := range g.primary {
+		f.begin[account] = total
+		if list != none {
+			total += uint64(g.length(list))
+		}
 	}
-	return group.Wait()
+	f.all = make([]uint32, total) // one allocation for all
+	return f, inChunks(ctx, workers, len(g.primary), func(account int) error {
+		list := g.primary[account]
+		if list == none {
+			return nil
+		}
+		to := f.all[f.begin[account]:][:0:g.length(list)]
+		for _, record := range g.recordsOf(list).all() {
+			if g.isFollow(record) {
+				to = append(to, record.data)
+			}
+		}
+		slices.Sort(to)
+		f.n[account] = uint32(len(to))
+		return nil
+	})
+}
+
+func (r *ranks) countMutuals(ctx context.Context, f *follows, workers int) error {
+	return inChunks(ctx, workers, len(f.n), func(account int) error {
+		for _, other := range f.of(uint32(account)) {
+			if _, back := slices.BinarySearch(f.of(other), uint32(account)); back && other != uint32(account) {
+				r.count[mutuals][account]++
+			}
+		}
+		return nil
+	})
 }
 
 // order ranks by one measure: count descending, then address ascending.

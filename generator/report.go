@@ -28,12 +28,16 @@ type Report struct {
 	Counts    site.Counts             `json:"counts"`
 	Written   WriteReport             `json:"written"`
 	DryRun    bool                    `json:"dry_run,omitempty"` // nothing was written
+	Spare     string                  `json:"spare,omitempty"`   // "patched", or why an old folder that was kept was not used; "" if there was none
 	Duration  struct {
 		Read    float64 `json:"read"` // reading and ranking
 		Render  float64 `json:"render_and_write"`
 		CleanUp float64 `json:"clean_up"` // removing the old site
 	} `json:"seconds"`
 }
+
+// sparePatched is Report.Spare if the new site was made from the spare.
+const sparePatched = "patched"
 
 // A TableReport counts the rows of a table.
 type TableReport struct {
@@ -179,6 +183,9 @@ func (r *Report) String() string {
 		fmt.Fprintf(&b, "%s would have %d objects added, %d altered, %d kept, %d removed; nothing is written", r.Out, w.Added, w.Altered, w.Kept, w.Removed)
 	default:
 		fmt.Fprintf(&b, "%s: %d objects added, %d altered, %d kept, %d removed", r.Out, w.Added, w.Altered, w.Kept, w.Removed)
+	}
+	if r.Spare != "" && r.Spare != sparePatched {
+		fmt.Fprintf(&b, ", all folders made again because %s", r.Spare)
 	}
 	seconds := r.Duration.Read + r.Duration.Render + r.Duration.CleanUp
 	fmt.Fprintf(&b, " (%s)\n", time.Duration(seconds*float64(time.Second)).Round(10*time.Millisecond))

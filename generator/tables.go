@@ -49,6 +49,11 @@ func readRecords[T any](ctx context.Context, r *reader, convert func(*snapshot.R
 	return snapshot.ReadRecords(ctx, r.snapshot, r.workers, r.efp, convert, acceptRows(r, snapshot.TableRecords, accept))
 }
 
+// readAccounts is readTable of the accounts.
+func readAccounts[T any](ctx context.Context, r *reader, convert func(*snapshot.Account) (T, error), accept func(snapshot.Row[T]) error) error {
+	return snapshot.ReadAccounts(ctx, r.snapshot, r.workers, convert, acceptRows(r, snapshot.TableAccounts, accept))
+}
+
 // acceptRows counts the rows of a block, accepts the valid ones, and rejects the others.
 func acceptRows[T any](r *reader, t snapshot.Table, accept func(snapshot.Row[T]) error) func(snapshot.Block[T]) error {
 	counts := r.report.table(t)
@@ -60,25 +65,20 @@ func acceptRows[T any](r *reader, t snapshot.Table, accept func(snapshot.Row[T])
 	}
 }
 
-// The types below are rows in the form in which the loader uses them. Parsers run on many goroutines.
-// References to other rows are checked later, by the loader.
-
+// An accountRow is what the loader needs of a row of accounts. Workers make it; whether what it refers
+// to exists is decided by the loader.
 type accountRow struct {
 	address site.Address
-	primary string // token ID; "" for none
 	profile profile
 	long    []site.LongText // left out of the profile
 }
 
-func parseAccountRow(line []byte, maxText int) (accountRow, error) {
-	in, err := snapshot.ParseAccount(line)
-	if err != nil {
-		return accountRow{}, err
-	}
-	a := accountRow{address: in.Address, primary: in.Primary}
+// toAccountRow copies what a row of accounts says.
+func toAccountRow(in *snapshot.Account, maxText int) accountRow {
+	a := accountRow{address: in.Address}
 	if in.ENS != nil {
 		ens, long := in.ENS.WithoutLongTexts(maxText)
 		a.profile, a.long = encodeProfile(ens), long
 	}
-	return a, nil
+	return a
 }

@@ -2,14 +2,13 @@ package generator
 
 import (
 	"archive/tar"
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,8 +25,9 @@ const maxFreePiece = 4 << 20
 // last. All entries have the time of the snapshot, so that equal sites give equal files.
 type tarOutput struct {
 	file    io.Writer
-	modTime time.Time
-	pieces  sync.Pool // of *bytes.Buffer, for reuse
+	headers *tarHeaders
+	free    sync.Pool // of *tarBatch, for reuse
+	failed  bool      // whether a write failed: then the file has no end
 }
 
 type tarDestination struct {
@@ -43,63 +43,64 @@ func (d *tarDestination) create(next string, _ *plan, asOf string) (output, func
 	if err != nil {
 		return nil, nil, fmt.Errorf("as_of: %w", err)
 	}
+	headers, err := newTarHeaders(modTime.UTC().Truncate(time.Second))
+	if err != nil {
+		return nil, nil, err
+	}
 	file, err := d.files.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create the tar file: %w", err)
 	}
-	buffered := bufio.NewWriterSize(file, 1<<20)
-	out := &tarOutput{file: buffered, modTime: modTime.UTC().Truncate(time.Second)}
-	return out, func() error { return errors.Join(out.close(), buffered.Flush(), file.Close()) }, nil
+	// Pieces are large, so a buffer before the file would only copy them once more.
+	out := &tarOutput{file: file, headers: headers}
+	return out, func() error { return errors.Join(out.close(), file.Close()) }, nil
 }
 
 // A tarBatch is a piece of a tar stream. Workers format pieces concurrently; only writing them
 // happens in order.
 type tarBatch struct {
-	piece   *bytes.Buffer
-	tar     *tar.Writer
-	modTime time.Time
+	piece   []byte
+	headers *tarHeaders
 }
 
 func (t *tarOutput) begin() batch {
-	piece, ok := t.pieces.Get().(*bytes.Buffer)
-	if !ok {
-		piece = &bytes.Buffer{}
+	if b, ok := t.free.Get().(*tarBatch); ok {
+		return b
 	}
-	return &tarBatch{piece: piece, tar: tar.NewWriter(piece), modTime: t.modTime}
+	return &tarBatch{headers: t.headers}
 }
 
-func (b *tarBatch) put(entry site.Entry, body []byte) error {
-	err := b.tar.WriteHeader(&tar.Header{
-		Typeflag: tar.TypeReg, Name: string(entry.Key), Size: entry.Size, Mode: 0o644, ModTime: b.modTime,
-	})
-	if err == nil {
-		_, err = b.tar.Write(body)
-	}
-	if err != nil {
+func (b *tarBatch) put(entry site.Entry, body []byte) (err error) {
+	b.piece = slices.Grow(b.piece, 2*tarBlock+len(body))
+	if b.piece, err = b.headers.append(b.piece, string(entry.Key), entry.Size); err != nil {
 		return fmt.Errorf("add %s to the tar file: %w", entry.Key, err)
 	}
+	b.piece = append(b.piece, body...)
+	b.piece = append(b.piece, tarPadding[:-len(body)&(tarBlock-1)]...)
 	return nil
 }
 
+// tarPadding fills up blocks.
+var tarPadding [tarBlock]byte
+
 func (t *tarOutput) finish(b batch) error {
 	full := b.(*tarBatch)
-	// Flush pads the last entry; Close would end the whole archive.
-	err := full.tar.Flush()
-	if err == nil {
-		_, err = t.file.Write(full.piece.Bytes())
-	}
-	if err != nil {
+	if _, err := t.file.Write(full.piece); err != nil {
+		t.failed = true
 		return fmt.Errorf("write the tar file: %w", err)
 	}
-	if full.piece.Cap() <= maxFreePiece {
-		full.piece.Reset()
-		t.pieces.Put(full.piece)
+	if cap(full.piece) <= maxFreePiece {
+		full.piece = full.piece[:0]
+		t.free.Put(full)
 	}
 	return nil
 }
 
 // close ends the archive.
 func (t *tarOutput) close() error {
+	if t.failed {
+		return nil
+	}
 	if err := tar.NewWriter(t.file).Close(); err != nil {
 		return fmt.Errorf("write the tar file: %w", err)
 	}

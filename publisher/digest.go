@@ -3,7 +3,9 @@ package publisher
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"sync/atomic"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -15,64 +17,49 @@ type Digester interface {
 	Digest(ctx context.Context, key site.Key) (site.MD5, error)
 }
 
-// A digestCheck is for an object that a listing cannot classify: its size is right, and its ETag
-// may not be an MD5.
-type digestCheck struct {
-	entry  int // index of the expected entry
-	info   storage.Info
-	result digestResult
-}
-
-// A digestResult is the result of a digestCheck.
-type digestResult int
-
-const (
-	absent digestResult = iota
-	equal
-	different
-)
-
 // needsDigest reports whether an object may have the right bytes although its ETag is different.
 func (b *retryingBucket) needsDigest(want site.Entry, found storage.Info) bool {
 	_, able := b.inner.(Digester)
 	return able && !b.md5ETags && found.ETag != want.MD5.String() && (want.Size == anySize || want.Size == found.Size)
 }
 
-// compareDigests sets the result of each check, with a request per object.
-func (b *retryingBucket) compareDigests(ctx context.Context, expected []site.Entry, unsure []digestCheck, progress Progress) error {
+// A digestCount counts the objects that a listing cannot classify: their size is right, and their
+// ETag may not be an MD5.
+type digestCount struct {
+	unsure int
+	right  atomic.Int64
+}
+
+func (c *digestCount) log(log *slog.Logger) {
+	if n := c.right.Load(); n > 0 {
+		log.Warn("ETags of the bucket are not MD5s, as under SSE-KMS: requested digests one by one", "objects", c.unsure, "right", n)
+	}
+}
+
+// compareDigests sets the state of objects that the listing cannot classify, with a request per object.
+func (s *survey) compareDigests(ctx context.Context, unsure []*compared) error {
 	if len(unsure) == 0 {
 		return nil
 	}
-	progress.Stage("digests", int64(len(unsure)))
-	err := parallel(ctx, b.concurrency, len(unsure), func(ctx context.Context, i int) (err error) {
-		unsure[i].result, err = b.compareDigest(ctx, expected[unsure[i].entry])
-		progress.AddBytes(1, 0)
-		return err
-	})
-	if err != nil {
-		return err
+	if s.digests.unsure == 0 {
+		s.progress.Stage("digests", 0)
 	}
-	n := 0
-	for _, q := range unsure {
-		if q.result == equal {
-			n++
+	s.digests.unsure += len(unsure)
+	return parallel(ctx, s.bucket.concurrency, len(unsure), func(ctx context.Context, i int) error {
+		o := unsure[i]
+		digest, err := s.bucket.digest(ctx, o.Key)
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil // missing, since it was listed
+		} else if err != nil {
+			return err
 		}
-	}
-	if n > 0 {
-		b.log.Warn("ETags of the bucket are not MD5s, as under SSE-KMS: requested digests one by one", "objects", len(unsure), "right", n)
-	}
-	return nil
-}
-
-func (b *retryingBucket) compareDigest(ctx context.Context, want site.Entry) (digestResult, error) {
-	digest, err := b.digest(ctx, want.Key)
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return absent, nil
-	case digest == want.MD5:
-		return equal, err
-	}
-	return different, err
+		if digest == o.MD5 {
+			s.digests.right.Add(1)
+		}
+		s.classify(o, *o.info, digest == o.MD5)
+		s.progress.AddBytes(1, 0)
+		return nil
+	})
 }
 
 func (b *retryingBucket) digest(ctx context.Context, key site.Key) (digest site.MD5, err error) {

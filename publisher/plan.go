@@ -1,11 +1,14 @@
 package publisher
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"hash/fnv"
 	"maps"
+	"path"
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -13,78 +16,135 @@ import (
 
 // A plan lists the changes that make the bucket equal to the site. Entry points are the objects
 // that refer to others: search shards, buckets of users and lists, and leaderboards. They are put
-// after what they refer to.
+// after what they refer to. What it says of single objects is in a scratch.
 type plan struct {
-	shards        []shardPlan
-	searches      []site.Entry // shards of long lists, and their heads; each contains the number of entries
-	buckets       []site.Entry // buckets, which refer to lists and to shards; orders of ranked accounts, which refer to shards
-	boards        []site.Entry // leaderboards; they refer to everything
-	manifestsLast bool         // put manifest shards that name a new entry point last, because the live root leads readers to them
-	deletes       []site.Key   // deleted once nothing refers to them any more
-	added         int          // objects to put that the bucket does not have
+	scratch       *scratch
+	shards        []shardPlan // by name; only those with something to put
+	objects       *spool      // entries to put, without entry points, in the order of shards
+	searches      *spool      // entries of shards of long lists, and their heads, each of which contains the number of entries; see searchPart
+	buckets       *spool      // buckets, which refer to lists and to shards; orders of ranked accounts, which refer to shards
+	boards        *spool      // leaderboards; they refer to everything
+	deletes       *spool      // keys, deleted once nothing refers to them any more
+	manifestsLast bool        // put manifest shards that name a new entry point last, because the live root leads readers to them
+
+	put       int   // number of objects to put, without manifest and root
+	bytes     int64 // of those
+	added     int   // of those, the ones that the bucket does not have
+	manifests int   // number of manifest shards to put
 }
 
-// A shardPlan lists the changes of one manifest shard.
+// A shardPlan summarizes the changes of one manifest shard.
 type shardPlan struct {
 	shard         string
-	put           []site.Entry // without entry points
-	manifest      bool         // whether to put the manifest shard itself
-	newEntryPoint bool         // whether the shard names an entry point that the bucket does not have
+	objects       int  // to put, without entry points
+	manifest      bool // whether to put the manifest shard itself
+	newEntryPoint bool // whether the shard names an entry point that the bucket does not have
 }
 
-// entries returns all objects to put, in several parts, without manifest and root.
-func (p *plan) entries() [][]site.Entry {
-	parts := make([][]site.Entry, 0, len(p.shards)+3)
-	for _, s := range p.shards {
-		parts = append(parts, s.put)
-	}
-	return append(parts, p.searches, p.buckets, p.boards)
+func newPlan(s *scratch, manifestsLast bool) *plan {
+	return &plan{scratch: s, objects: s.spool(1), searches: s.spool(searchParts), buckets: s.spool(1), boards: s.spool(1),
+		deletes: s.spool(1), manifestsLast: manifestsLast}
 }
 
-// objects returns the number and bytes of all objects to put, without manifest and root.
-func (p *plan) objects() (n int, bytes int64) {
-	for _, entries := range p.entries() {
-		n += len(entries)
-		for _, e := range entries {
-			bytes += e.Size
-		}
-	}
-	return n, bytes
+// searchParts is the number of parts of plan.searches. Shards of one list are in one part, so that a
+// few parts at a time can be sorted.
+const searchParts = 64
+
+func searchPart(key site.Key) int {
+	list := fnv.New32a()
+	_, _ = list.Write([]byte(path.Dir(string(key)))) // never fails
+	return int(list.Sum32() % searchParts)
 }
+
+// close frees what the plan keeps on disk.
+func (p *plan) close() { p.scratch.close() }
 
 // isEmpty reports whether there is nothing to do.
-func (p *plan) isEmpty() bool {
-	n, _ := p.objects()
-	return n+p.manifests()+len(p.deletes) == 0
-}
-
-// manifests is the number of manifest shards to put.
-func (p *plan) manifests() int {
-	n := 0
-	for _, s := range p.shards {
-		if s.manifest {
-			n++
-		}
-	}
-	return n
-}
+func (p *plan) isEmpty() bool { return p.put+p.manifests+p.deletes.records == 0 }
 
 // changed names the objects that the plan puts and deletes, if there are at most that many.
-func (p *plan) changed(most int) Changed {
-	objects, _ := p.objects()
-	if objects+p.manifests()+len(p.deletes) > most {
-		return Changed{Unknown: true}
+func (p *plan) changed(most int) (Changed, error) {
+	if p.put+p.manifests+p.deletes.records > most {
+		return Changed{Unknown: true}, nil
 	}
-	keys := slices.Clone(p.deletes)
-	for _, entries := range p.entries() {
-		keys = append(keys, keysOf(entries)...)
+	var keys []site.Key
+	for _, s := range []*spool{p.objects, p.searches, p.buckets, p.boards} {
+		for part := range s.parts {
+			for e, err := range s.entries(part) {
+				if err != nil {
+					return Changed{}, err
+				}
+				keys = append(keys, e.Key)
+			}
+		}
+	}
+	for key, err := range p.deletes.keys(0) {
+		if err != nil {
+			return Changed{}, err
+		}
+		keys = append(keys, key)
 	}
 	for _, s := range p.shards {
 		if s.manifest {
 			keys = append(keys, site.ManifestKey(s.shard))
 		}
 	}
-	return Changed{Keys: keys}
+	return Changed{Keys: keys}, nil
+}
+
+// shard returns the plan of a manifest shard. Shards come in their order.
+func (p *plan) shard(name string) *shardPlan {
+	if n := len(p.shards); n == 0 || p.shards[n-1].shard != name {
+		p.shards = append(p.shards, shardPlan{shard: name})
+	}
+	return &p.shards[len(p.shards)-1]
+}
+
+// addManifest plans to put a manifest shard.
+func (p *plan) addManifest(shard string) {
+	p.shard(shard).manifest = true
+	p.manifests++
+}
+
+func (p *plan) addDelete(key site.Key) { p.deletes.add(0, []byte(key)) }
+
+// add files a change of a manifest shard under its stage: the objects of the shard, an entry point, or the
+// deletes. Changes come in the order of shards.
+func (p *plan) add(c site.Config, shard string, change site.Change) {
+	if change.Reason == site.Gone {
+		p.addDelete(change.Key)
+		return
+	}
+	s := p.shard(shard)
+	p.put++
+	p.bytes += change.Size
+	if change.Reason == site.Added {
+		p.added++
+	}
+	stage, part := p.stageOf(c, change.Key)
+	stage.addEntry(part, change.Entry)
+	if stage == p.objects {
+		s.objects++
+	} else if change.Reason == site.Added {
+		s.newEntryPoint = true
+	}
+}
+
+// stageOf returns where an object to put belongs.
+func (p *plan) stageOf(c site.Config, key site.Key) (stage *spool, part int) {
+	if route, _ := c.RouteOf(key); route != nil {
+		switch route.ID {
+		case site.RouteSearchShard, site.RouteListHead, site.RouteFollowersShard, site.RouteFollowersHead,
+			site.RouteRankedShard, site.RouteRecommendedShard:
+			return p.searches, searchPart(key)
+		case site.RouteUserBucket, site.RouteTokenBucket, site.RouteRankedOrder:
+			return p.buckets, 0
+		case site.RouteLeaderboard, site.RouteLeaderboardLimit, site.RouteRanked, site.RouteRankedCount,
+			site.RouteDiscover, site.RouteDiscoverShard:
+			return p.boards, 0
+		}
+	}
+	return p.objects, 0
 }
 
 // errInconsistent says that the bucket differs from its root.
@@ -98,33 +158,46 @@ type planner struct {
 	concurrency int
 }
 
-// plan compares the manifests of site and bucket. It returns errInconsistent if the bucket's
-// cannot be trusted.
+// plan compares the manifests of site and bucket, shard by shard. It returns errInconsistent if the
+// bucket's cannot be trusted.
 func (p *planner) plan(ctx context.Context) (*plan, error) {
-	shards := site.HashPrefixes(p.source.root.ShardDigits)
-	changes := make([][]site.Change, len(shards))
-	before, gone, err := p.liveShards(ctx)
-	if err != nil {
-		return nil, err
+	result := newPlan(newScratch(p.bucket.log), p.live != nil)
+	digits := p.source.root.ShardDigits
+	next := &shardReader{digits: digits, read: p.source.shard}
+	live := &shardReader{digits: digits, read: func(context.Context, string) ([]site.Entry, error) { return nil, nil }}
+	if p.live != nil {
+		live = &shardReader{digits: p.live.ShardDigits, read: func(ctx context.Context, shard string) ([]site.Entry, error) {
+			return readLiveShard(ctx, p.bucket, p.live, shard)
+		}}
+		if live.digits != digits {
+			for _, shard := range slices.Sorted(maps.Keys(p.live.Manifest)) {
+				result.addDelete(site.ManifestKey(shard))
+			}
+		}
 	}
 	stale := p.staleRoutes()
-	err = parallel(ctx, min(p.concurrency, maxPlanners), len(shards), func(ctx context.Context, i int) (err error) {
-		changes[i], err = p.shardChanges(ctx, shards[i], before, stale)
-		return err
+	parts := site.HashPrefixes(max(live.digits, next.digits))
+	type partChanges struct {
+		part    string
+		changes []site.Change
+	}
+	err := inOrder(ctx, min(p.concurrency, maxPlanners), len(parts), func(ctx context.Context, i int) (partChanges, error) {
+		changes, err := p.changes(ctx, parts[i], live, next, stale)
+		return partChanges{parts[i], changes}, err
+	}, func(c partChanges) error {
+		shard := c.part[:digits]
+		for _, change := range c.changes {
+			result.add(p.source.root.Config, shard, change)
+		}
+		differs := p.live == nil || p.live.Manifest[shard] != p.source.root.Manifest[shard] || stale[site.RouteManifest]
+		if last := strings.Trim(c.part[digits:], "f") == ""; last && differs {
+			result.addManifest(shard)
+		}
+		return nil
 	})
 	if err != nil {
+		result.close()
 		return nil, err
-	}
-	result := &plan{deletes: gone, manifestsLast: p.live != nil}
-	for i, shard := range shards {
-		s := shardPlan{shard: shard, manifest: p.live == nil || p.live.Manifest[shard] != p.source.root.Manifest[shard] ||
-			stale[site.RouteManifest]}
-		for _, c := range changes[i] {
-			result.add(p.source.root.Config, &s, c)
-		}
-		if s.manifest || len(s.put) > 0 {
-			result.shards = append(result.shards, s)
-		}
 	}
 	return result, nil
 }
@@ -132,90 +205,94 @@ func (p *planner) plan(ctx context.Context) (*plan, error) {
 // maxPlanners bounds the manifest shards in memory, each of some thousand entries.
 const maxPlanners = 16
 
-// add files a change under its stage: its shard, an entry point, or the deletes.
-func (p *plan) add(c site.Config, s *shardPlan, change site.Change) {
-	switch change.Reason {
-	case site.Gone:
-		p.deletes = append(p.deletes, change.Key)
-		return
-	case site.Added:
-		p.added++
-	}
-	stage := &s.put
-	if route, _ := c.RouteOf(change.Key); route != nil {
-		switch route.ID {
-		case site.RouteSearchShard, site.RouteListHead, site.RouteFollowersShard, site.RouteFollowersHead,
-			site.RouteRankedShard, site.RouteRecommendedShard:
-			stage = &p.searches
-		case site.RouteUserBucket, site.RouteTokenBucket, site.RouteRankedOrder:
-			stage = &p.buckets
-		case site.RouteLeaderboard, site.RouteLeaderboardLimit, site.RouteRanked, site.RouteRankedCount,
-			site.RouteDiscover, site.RouteDiscoverShard:
-			stage = &p.boards
-		}
-	}
-	*stage = append(*stage, change.Entry)
-	s.newEntryPoint = s.newEntryPoint || stage != &s.put && change.Reason == site.Added
-}
-
-// liveShards is for sites whose manifests have different numbers of shards. It reads the whole
-// manifest of the bucket and returns its entries by the shards of the next one, and the keys of
-// the old manifest shards as gone. It returns nil if the numbers are equal: then shards are
-// compared one by one.
-func (p *planner) liveShards(ctx context.Context) (before map[string][]site.Entry, gone []site.Key, err error) {
-	if p.live == nil || p.live.ShardDigits == p.source.root.ShardDigits {
-		return nil, nil, nil
-	}
-	shards := slices.Sorted(maps.Keys(p.live.Manifest))
-	entries := make([][]site.Entry, len(shards))
-	err = parallel(ctx, min(p.concurrency, maxPlanners), len(shards), func(ctx context.Context, i int) (err error) {
-		entries[i], err = readLiveShard(ctx, p.bucket, p.live, shards[i])
-		return err
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, shard := range shards {
-		gone = append(gone, site.ManifestKey(shard))
-	}
-	before = map[string][]site.Entry{}
-	for _, e := range slices.Concat(entries...) {
-		shard := site.ManifestShard(e.Key, p.source.root.ShardDigits)
-		before[shard] = append(before[shard], e)
-	}
-	for _, of := range before {
-		slices.SortFunc(of, func(a, b site.Entry) int { return cmp.Compare(a.Key, b.Key) })
-	}
-	return before, gone, nil
-}
-
-// shardChanges returns the changes of one shard. An object that only gets other headers counts
-// as altered.
-func (p *planner) shardChanges(ctx context.Context, shard string, before map[string][]site.Entry, stale map[site.RouteID]bool) ([]site.Change, error) {
-	same := p.live != nil && before == nil && p.live.Manifest[shard] == p.source.root.Manifest[shard]
+// changes returns the changes of a part of the manifest: of the objects whose keys have hashes with
+// that prefix. An object that only gets other headers counts as altered.
+func (p *planner) changes(ctx context.Context, part string, live, next *shardReader, stale map[site.RouteID]bool) ([]site.Change, error) {
+	same := p.live != nil && live.digits == next.digits && p.live.Manifest[part] == p.source.root.Manifest[part]
 	if same && len(stale) == 0 {
 		return nil, nil
 	}
-	next, err := p.source.shard(ctx, shard)
+	after, err := next.entries(ctx, part)
 	if err != nil {
 		return nil, err
 	}
-	live := next
-	switch {
-	case p.live == nil:
-		live = nil
-	case before != nil:
-		live = before[shard]
-	case !same:
-		if live, err = readLiveShard(ctx, p.bucket, p.live, shard); err != nil {
+	before := after
+	if !same {
+		if before, err = live.entries(ctx, part); err != nil {
 			return nil, err
 		}
 	}
-	changes := site.Diff(live, next)
+	changes := site.Diff(before, after)
 	if len(stale) > 0 {
-		changes = p.withStaleHeaders(changes, next, stale)
+		changes = p.withStaleHeaders(changes, after, stale)
 	}
 	return changes, nil
+}
+
+// A shardReader reads a manifest in the parts that the finer of two manifests has. Methods may be
+// called from many goroutines.
+type shardReader struct {
+	digits int // of the names of the shards
+	read   func(ctx context.Context, shard string) ([]site.Entry, error)
+
+	mu    sync.Mutex
+	split []*splitShard // the last ones
+}
+
+// A splitShard is a shard whose entries belong to several parts.
+type splitShard struct {
+	name  string
+	ready chan struct{} // closed once it was read
+	parts map[string][]site.Entry
+	err   error
+}
+
+// maxSplit is the number of split shards to keep: parts come almost in their order.
+const maxSplit = 4
+
+// entries returns the entries of a part, by key. Its name has as many digits as those of the shards, or more.
+func (r *shardReader) entries(ctx context.Context, part string) ([]site.Entry, error) {
+	if len(part) == r.digits {
+		return r.read(ctx, part)
+	}
+	s, first := r.splitOf(part)
+	if first {
+		s.split(ctx, len(part), r.read)
+	}
+	select {
+	case <-s.ready:
+		return s.parts[part], s.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// splitOf returns the shard that a part belongs to. The first caller has to read it.
+func (r *shardReader) splitOf(part string) (s *splitShard, first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := part[:r.digits]
+	for _, s := range r.split {
+		if s.name == name {
+			return s, false
+		}
+	}
+	s = &splitShard{name: name, ready: make(chan struct{})}
+	r.split = append(r.split, s)
+	if len(r.split) > maxSplit {
+		r.split = slices.Delete(r.split, 0, 1)
+	}
+	return s, true
+}
+
+func (s *splitShard) split(ctx context.Context, digits int, read func(context.Context, string) ([]site.Entry, error)) {
+	defer close(s.ready)
+	entries, err := read(ctx, s.name)
+	s.parts, s.err = map[string][]site.Entry{}, err
+	for _, e := range entries {
+		part := site.ManifestShard(e.Key, digits)
+		s.parts[part] = append(s.parts[part], e)
+	}
 }
 
 // withStaleHeaders adds the objects of routes whose headers have changed.

@@ -2,6 +2,8 @@ package publisher
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -90,6 +92,20 @@ func (s siteBucket) Read(ctx context.Context, key site.Key) ([]byte, storage.Inf
 	return body, storage.Info{}, err
 }
 
+// planned returns the entries of a stage.
+func planned(t *testing.T, stage *spool) (entries []site.Entry) {
+	t.Helper()
+	for part := range stage.parts {
+		for e, err := range stage.entries(part) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
 // The plan between any two sites equals a comparison of all their objects.
 func TestPlanEqualsAPlainComparison(t *testing.T) {
 	for seed := range uint64(60) {
@@ -98,17 +114,19 @@ func TestPlanEqualsAPlainComparison(t *testing.T) {
 		p := planOf(t, live, next)
 		put, gone := map[site.Key]bool{}, map[site.Key]bool{}
 		for _, s := range p.shards {
-			for _, e := range s.put {
-				put[e.Key] = true
-			}
 			if s.manifest {
 				put[site.ManifestKey(s.shard)] = true
 			}
 		}
-		for _, e := range slices.Concat(p.searches, p.buckets, p.boards) {
-			put[e.Key] = true
+		for _, stage := range []*spool{p.objects, p.searches, p.buckets, p.boards} {
+			for _, e := range planned(t, stage) {
+				put[e.Key] = true
+			}
 		}
-		for _, key := range p.deletes {
+		for key, err := range p.deletes.keys(0) {
+			if err != nil {
+				t.Fatal(err)
+			}
 			gone[key] = true
 		}
 		for key, body := range next {
@@ -133,10 +151,9 @@ func TestPlanOfOtherHeaders(t *testing.T) {
 			r.HeaderRules[route.Route().Pattern] = site.Sum(nil)
 		})
 		p := planOf(t, live, next)
-		n, _ := p.objects()
 		want := map[site.RouteID]int{site.RouteDetails: 50, site.RouteLeaderboard: 2}[route]
-		if n != want || p.manifests() != map[site.RouteID]int{site.RouteManifest: 16}[route] || len(p.deletes) > 0 {
-			t.Errorf("%s: got %d objects, %d manifest shards, %d deletes, want those of the route", route.Route().Pattern, n, p.manifests(), len(p.deletes))
+		if p.put != want || p.manifests != map[site.RouteID]int{site.RouteManifest: 16}[route] || p.deletes.records > 0 {
+			t.Errorf("%s: got %d objects, %d manifest shards, %d deletes, want those of the route", route.Route().Pattern, p.put, p.manifests, p.deletes.records)
 		}
 	}
 }
@@ -210,34 +227,48 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Parcels hold every entry once, in order, within their bounds; each names the shards
-// of its entries.
-func TestPackParcels(t *testing.T) {
+// Batches hold every object once, in order, within their bounds. Each names the shards of its objects,
+// which end once, in order, after their batches have begun.
+func TestBatches(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
-	for range 100 {
-		p := &plan{}
+	for round := range 100 {
+		p := newPlan(newScratch(slog.New(slog.DiscardHandler)), true)
 		var all []site.Key
-		for range random.IntN(20) {
-			var s shardPlan
-			for range random.IntN(800) * random.IntN(3) {
-				key := site.Key(string(rune('a'+len(p.shards))) + "/" + string(rune('0'+len(s.put))))
-				s.put = append(s.put, site.Entry{Key: key, Size: int64(random.IntN(20_000))})
+		shards := random.IntN(20)
+		for i := range shards {
+			name := string(rune('a' + i))
+			p.shard(name)
+			for j := range random.IntN(800) * random.IntN(3) {
+				key := site.Key(fmt.Sprintf("%s/%d", name, j))
+				p.add(site.Config{}, name, site.Change{Entry: site.Entry{Key: key, Size: int64(random.IntN(20_000))}, Reason: site.Altered})
 				all = append(all, key)
 			}
-			p.shards = append(p.shards, s)
 		}
+		transfer := &transfer{packs: round%2 == 0}
+		begun, ended := make([]int, shards), 0
 		var got []site.Key
-		named := make([]int, len(p.shards))
-		for _, batch := range packBatches(p) {
-			var bytes int64
+		batches := transfer.batches(p, func(i int) {
+			if begun[i]++; i < ended {
+				t.Fatalf("shard %d: got a batch after its end", i)
+			}
+		}, func(i int) {
+			if i != ended {
+				t.Fatalf("shards: got the end of %d, want that of %d", i, ended)
+			}
+			ended++
+		})
+		named := make([]int, shards)
+		for batch, err := range batches {
+			if err != nil {
+				t.Fatal(err)
+			}
 			holds := map[int]bool{}
 			for _, e := range batch.entries {
-				bytes += e.Size
 				holds[int(rune(e.Key[0])-'a')] = true
 				got = append(got, e.Key)
 			}
-			if len(batch.entries) > packObjects || bytes > packBytes && len(batch.entries) > 1 {
-				t.Fatalf("batch: got %d entries, %d bytes, want what fits into one", len(batch.entries), bytes)
+			if n := len(batch.entries); n > packObjects || n > 1 && (!transfer.packs || sizeOf(batch.entries) > packBytes) {
+				t.Fatalf("batch: got %d entries, %d bytes, want what fits into one", n, sizeOf(batch.entries))
 			}
 			for _, i := range batch.shards {
 				named[i]++
@@ -247,7 +278,7 @@ func TestPackParcels(t *testing.T) {
 				t.Fatalf("shards of a batch: got others, want %v as its entries", holds)
 			}
 		}
-		if !slices.Equal(got, all) || slices.Contains(named, 0) {
+		if !slices.Equal(got, all) || !slices.Equal(named, begun) || ended != shards {
 			t.Fatal("entries or shards got lost")
 		}
 	}
@@ -268,10 +299,10 @@ func TestStages(t *testing.T) {
 		"boards":  {c.LeaderboardKey(site.Mutes), site.LeaderboardLimitKey(site.Blocks, 3), c.RankedKey(), c.DiscoverKey(), site.DiscoverShardKey},
 	} {
 		for _, key := range keys {
-			var p plan
-			var s shardPlan
-			p.add(c, &s, site.Change{Entry: site.Entry{Key: key}, Reason: site.Added})
-			got := map[string]int{"objects": len(s.put), "searches": len(p.searches), "buckets": len(p.buckets), "boards": len(p.boards)}
+			p := newPlan(newScratch(slog.New(slog.DiscardHandler)), true)
+			p.add(c, "0", site.Change{Entry: site.Entry{Key: key}, Reason: site.Added})
+			s := p.shards[0]
+			got := map[string]int{"objects": p.objects.records, "searches": p.searches.records, "buckets": p.buckets.records, "boards": p.boards.records}
 			if got[want] != 1 || s.newEntryPoint != (want != "objects") {
 				t.Errorf("%s: got %v, an entry point %v, want it among %s", key, got, s.newEntryPoint, want)
 			}
@@ -280,5 +311,37 @@ func TestStages(t *testing.T) {
 	lists := searchLists([]site.Entry{{Key: site.SearchShardKey("7", 0)}, {Key: site.ListHeadKey("7")}, {Key: site.SearchShardKey("7", 10)}, {Key: site.SearchShardKey("7", 2)}})
 	if len(lists) != 1 || lists[0].shards[3].Key != site.SearchShardKey("7", 0) {
 		t.Errorf("shards and head of a list: got %v, want the first shard last", lists)
+	}
+}
+
+// Sites whose manifests have different numbers of shards are compared shard by shard, too.
+func TestPlanBetweenNumbersOfShards(t *testing.T) {
+	for _, digits := range [][2]int{{1, 3}, {3, 1}, {2, 3}, {3, 2}} {
+		with := func(digits int) func(*site.Root) { return func(r *site.Root) { r.ShardDigits = digits } }
+		before, after := objectsOf(400, ""), objectsOf(400, "")
+		for i := range 40 {
+			delete(after, listKey(i*3, site.Badges))
+			delete(before, listKey(i*5, site.Details))
+			after[listKey(i*7, site.Records)] = "other"
+		}
+		live, next := siteOf(t, before, with(digits[0])), siteOf(t, after, with(digits[1]))
+		p := planOf(t, live, next)
+		want, gone := 0, len(site.HashPrefixes(digits[0]))
+		for key, body := range after {
+			if before[key] != body {
+				want++
+			}
+		}
+		for key := range before {
+			if _, stays := after[key]; !stays {
+				gone++
+			}
+		}
+		if p.put != want || p.deletes.records != gone || p.manifests != len(site.HashPrefixes(digits[1])) || len(planned(t, p.objects)) != p.objects.records {
+			t.Errorf("%v digits: got %d objects, %d deletes, %d manifest shards, want %d, %d and all", digits, p.put, p.deletes.records, p.manifests, want, gone)
+		}
+		if !slices.IsSortedFunc(p.shards, func(a, b shardPlan) int { return strings.Compare(a.shard, b.shard) }) {
+			t.Error("shards: got another order, want that of their names")
+		}
 	}
 }

@@ -312,6 +312,7 @@ func (r *run) publishLocked(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer plan.close()
 	if state.holds(r.source) && plan.isEmpty() {
 		r.finish(Unchanged, settled)
 		return nil
@@ -336,7 +337,7 @@ func (r *run) publishLocked(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.durably(ctx, func() error { return transfer.deleteKeys(ctx, plan.deletes) }); err != nil {
+	if err := r.durably(ctx, func() error { return transfer.deletePlanned(ctx, plan) }); err != nil {
 		return err
 	}
 	if settled { // otherwise the mark tells the next run what may still arrive
@@ -358,7 +359,7 @@ func (r *run) finish(outcome Outcome, settled bool) {
 }
 
 // plan compares manifests, or the site with a listing where the bucket's manifest cannot be
-// trusted.
+// trusted. The caller closes the plan.
 func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 	planner := &planner{source: r.source, bucket: r.bucket, live: s.root, concurrency: r.options.Concurrency}
 	r.options.Progress.Stage("compare", 0)
@@ -372,8 +373,7 @@ func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 	if s.mark == nil && !damaged && !r.doubted {
 		plan, err := planner.plan(ctx)
 		if !errors.Is(err, errInconsistent) {
-			r.report.plan(plan, r.options.MaxChanged)
-			return plan, err
+			return r.reportPlan(plan, err)
 		}
 		damaged = true
 	}
@@ -383,9 +383,18 @@ func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 		r.options.Log.Info("an earlier run was cut off, or its requests may have arrived late: comparing with a listing")
 	}
 	r.report.Resumed = true
-	plan, err := planner.surveyPlan(ctx, cmp.Or(s.mark, s.known), r.options.Progress)
-	r.report.plan(plan, r.options.MaxChanged)
-	return plan, err
+	return r.reportPlan(planner.surveyPlan(ctx, cmp.Or(s.mark, s.known), r.options.Progress))
+}
+
+func (r *run) reportPlan(p *plan, err error) (*plan, error) {
+	if err != nil {
+		return nil, err
+	}
+	if err := r.report.plan(p, r.options.MaxChanged); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
 }
 
 // hasManifest reports whether a bucket without a root has a manifest, which means that somebody
@@ -438,9 +447,11 @@ func (r *run) dryRun(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.plan(ctx, state); err != nil {
+	plan, err := r.plan(ctx, state)
+	if err != nil {
 		return err
 	}
+	plan.close()
 	r.report.Outcome = Planned
 	return nil
 }

@@ -87,18 +87,18 @@ func (r *Report) end(begun time.Time) {
 }
 
 // plan records the plan of the run.
-func (r *Report) plan(p *plan, maxChanged int) {
-	if p == nil {
-		return
-	}
+func (r *Report) plan(p *plan, maxChanged int) (err error) {
 	r.planned = true
-	r.Changed = p.changed(maxChanged)
+	if r.Changed, err = p.changed(maxChanged); err != nil {
+		return err
+	}
 	if r.Resumed {
 		// No cache was purged of what the earlier run changed.
 		r.Changed = Changed{Unknown: true}
 	}
-	r.Plan.Put, r.Plan.Bytes = p.objects()
-	r.Plan.Added, r.Plan.Manifests, r.Plan.Delete = p.added, p.manifests(), len(p.deletes)
+	r.Plan.Put, r.Plan.Added, r.Plan.Bytes = p.put, p.added, p.bytes
+	r.Plan.Manifests, r.Plan.Delete = p.manifests, p.deletes.records
+	return nil
 }
 
 func (r *Report) addPut(objects int, bytes int64) {

@@ -1,194 +1,304 @@
 package publisher
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"maps"
+	"hash/maphash"
+	"iter"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
-// A survey compares a listing of the bucket with the expected objects.
+// A survey compares a listing of the bucket with the objects that a manifest names. It keeps the
+// listing in a scratch, in parts of the manifest, and compares part by part, so that memory does not
+// grow with the number of objects.
 type survey struct {
-	missing   []site.Entry
-	altered   []site.Entry // with other bytes
-	refreshed []site.Entry // with other bytes that a refresh has put
-	stale     []site.Entry // with the right bytes, but perhaps other headers
-	unknown   []site.Key   // not expected, nor one of the objects beside the site
-	marked    bool         // whether there is a mark
-	listed    int          // number of listed objects
+	bucket   *retryingBucket
+	root     *site.Root                                                    // names the shards of the manifest
+	shard    func(ctx context.Context, shard string) ([]site.Entry, error) // reads one; errInconsistent means that it is absent or damaged
+	upToDate func(storage.Info) bool                                       // whether an object also has the right headers
+	found    func(finding)                                                 // is told everything but what is right; shards come in their order
+	progress Progress
+
+	// Results.
+	expected int  // number of objects that the manifest names, its own shards included
+	listed   int  // number of listed objects
+	marked   bool // whether there is a mark
+
+	digests digestCount
+	kept    *keptRefreshes // nil until needed
 }
+
+// A finding is an object that the bucket and the manifest do not have alike.
+type finding struct {
+	site.Entry        // the expected one; only the key if the object is not expected
+	shard      string // of the manifest that names it, or would; a shard belongs to itself
+	state      objectState
+}
+
+// An objectState says how an object of the bucket differs from the manifest.
+type objectState uint8
+
+const (
+	missing objectState = iota
+	right
+	altered   // other bytes
+	refreshed // other bytes that a refresh has put
+	stale     // the right bytes, but perhaps other headers
+	unknown   // not expected, nor one of the objects beside the site
+)
 
 // anySize is the size of an entry of which only the digest is known.
 const anySize = -1
 
-// takeSurvey lists the bucket. upToDate reports whether an object also has the right headers.
-func takeSurvey(ctx context.Context, bucket *retryingBucket, c site.Config, expected []site.Entry, upToDate func(storage.Info) bool, progress Progress) (*survey, error) {
-	index := make(map[site.Key]int, len(expected))
-	for i, e := range expected {
-		index[e.Key] = i
+// take lists the bucket and compares.
+func (s *survey) take(ctx context.Context) error {
+	listing := newScratch(s.bucket.log)
+	defer listing.close()
+	// A part has up to 65,536 objects, or a 256th of all.
+	digits, parts := min(s.root.ShardDigits-1, 2), []string{""}
+	if digits > 0 {
+		parts = site.HashPrefixes(digits)
 	}
-	var s survey
-	seen := make([]bool, len(expected))
-	mayBeRefreshed := map[site.Key]altered{}
-	classify := func(i int, info storage.Info, right bool) {
-		switch {
-		case !right:
-			s.altered = append(s.altered, expected[i])
-			if len(c.RefreshesOf(info.Key)) > 0 && upToDate(info) {
-				mayBeRefreshed[info.Key] = altered{info, expected[i].MD5}
-			}
-		case !upToDate(info):
-			s.stale = append(s.stale, expected[i])
-		}
-	}
-	var unsure []digestCheck
-	progress.Stage("list", int64(len(expected)))
-	err := bucket.list(ctx, "", func(info storage.Info) error {
+	objects := listing.spool(len(parts))
+	s.progress.Stage("list", int64(s.root.Counts.Objects+len(s.root.Manifest)))
+	err := s.bucket.list(ctx, "", func(info storage.Info) error {
 		s.listed++
-		progress.AddBytes(1, 0)
-		i, ok := index[info.Key]
-		switch {
-		case !ok:
-			s.addUnexpected(info.Key)
-		case seen[i]: // a listing may repeat an object
-		case bucket.needsDigest(expected[i], info):
-			seen[i] = true
-			unsure = append(unsure, digestCheck{entry: i, info: info})
-		default:
-			seen[i] = true
-			classify(i, info, isSame(expected[i], info))
-		}
+		s.progress.AddBytes(1, 0)
+		part, _ := slices.BinarySearch(parts, s.shardOf(info.Key)[:digits])
+		objects.addInfo(part, info)
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := bucket.compareDigests(ctx, expected, unsure, progress); err != nil {
-		return nil, err
+	shards := site.HashPrefixes(s.root.ShardDigits)
+	s.progress.Stage("manifest", int64(len(shards)))
+	for part, of := range slices.Collect(slices.Chunk(shards, len(shards)/len(parts))) {
+		if err := s.compare(ctx, of, objects.infos(part)); err != nil {
+			return err
+		}
 	}
-	for _, q := range unsure {
-		if q.result == absent {
-			seen[q.entry] = false
+	s.digests.log(s.bucket.log)
+	return nil
+}
+
+// shardOf is the manifest shard that names an object, or would; a shard belongs to itself.
+func (s *survey) shardOf(key site.Key) string {
+	if shard, ok := strings.CutPrefix(string(key), string(site.ManifestKey(""))); ok {
+		if _, named := s.root.Manifest[shard]; named {
+			return shard
+		}
+	}
+	return site.ManifestShard(key, s.root.ShardDigits)
+}
+
+// A compared object is one that a shard names, and what the listing says of it.
+type compared struct {
+	finding
+	listed bool
+	info   *storage.Info // of the listing; nil if there is no question about it
+}
+
+// compare compares some shards with the objects that are listed of them.
+func (s *survey) compare(ctx context.Context, shards []string, listed iter.Seq2[storage.Info, error]) error {
+	objects, unreadable, err := s.readShards(ctx, shards)
+	if err != nil {
+		return err
+	}
+	s.expected += len(objects)
+	index := make(map[site.Key]int, len(objects))
+	for i := range objects {
+		index[objects[i].Key] = i
+	}
+	var unexpected []site.Key
+	var unsure []*compared
+	for info, err := range listed {
+		if err != nil {
+			return err
+		}
+		i, ok := index[info.Key]
+		if !ok {
+			unexpected = append(unexpected, info.Key)
 			continue
 		}
-		classify(q.entry, q.info, q.result == equal)
-	}
-	for i, e := range expected {
-		if !seen[i] {
-			s.missing = append(s.missing, e)
+		o := &objects[i]
+		if o.listed { // a listing may repeat an object
+			continue
+		}
+		o.listed = true
+		if s.bucket.needsDigest(o.Entry, info) {
+			o.info = &info
+			unsure = append(unsure, o)
+		} else {
+			s.classify(o, info, isSame(o.Entry, info))
 		}
 	}
-	refreshed, err := findRefreshed(ctx, bucket, c, mayBeRefreshed)
-	if err != nil {
-		return nil, err
+	if err := s.compareDigests(ctx, unsure); err != nil {
+		return err
 	}
-	s.altered = slices.DeleteFunc(s.altered, func(e site.Entry) bool {
-		if refreshed[e.Key] {
-			s.refreshed = append(s.refreshed, e)
+	if err := s.findRefreshed(ctx, objects); err != nil {
+		return err
+	}
+	for i := range objects {
+		o := &objects[i].finding
+		if why := unreadable[o.shard]; why != nil && o.Key == site.ManifestKey(o.shard) && o.state == right {
+			o.state = altered // since it was listed
 		}
-		return refreshed[e.Key]
-	})
-	return &s, nil
+		if o.state != right {
+			s.found(*o)
+		}
+	}
+	s.findUnknown(unexpected, unreadable)
+	return nil
 }
 
-// An altered object has other bytes than the manifest says.
-type altered struct {
-	found storage.Info
-	want  site.MD5
-}
-
-// findRefreshed reports which altered objects have bytes that a refresh has put, according to the
-// data that refreshes store below _refresh/. A refresh stores its data before it puts the
-// object, so the data explains every object that was listed before.
-func findRefreshed(ctx context.Context, bucket *retryingBucket, c site.Config, listed map[site.Key]altered) (map[site.Key]bool, error) {
-	refreshed := map[site.Key]bool{}
-	if len(listed) == 0 {
-		return refreshed, nil
-	}
-	stored := map[site.Key]bool{}
-	err := bucket.list(ctx, site.RefreshPrefix, func(info storage.Info) error {
-		stored[info.Key] = true
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	var mu sync.Mutex
-	keys := slices.Sorted(maps.Keys(listed))
-	return refreshed, parallel(ctx, maxPlanners, len(keys), func(ctx context.Context, i int) error {
-		object := listed[keys[i]]
-		var possible []site.MD5
-		for _, refresh := range c.RefreshesOf(keys[i]) {
-			if !stored[refresh] {
-				continue
-			}
-			body, _, err := bucket.read(ctx, refresh)
-			if errors.Is(err, storage.ErrNotFound) {
-				continue
-			} else if err != nil {
-				return err
-			}
-			refreshes, err := site.Stored(body)
-			if err != nil {
-				continue // the object counts as altered; generate reports this error
-			}
-			for _, r := range refreshes {
-				if r.From == object.want {
-					possible = append(possible, r.MD5)
-				}
-			}
+// readShards returns the objects that shards name, and these shards themselves, and why some shards
+// cannot be read.
+func (s *survey) readShards(ctx context.Context, shards []string) (objects []compared, unreadable map[string]error, err error) {
+	entries := make([][]site.Entry, len(shards))
+	failed := make([]error, len(shards))
+	err = parallel(ctx, min(s.bucket.concurrency, maxPlanners), len(shards), func(ctx context.Context, i int) (err error) {
+		entries[i], err = s.shard(ctx, shards[i])
+		if errors.Is(err, errInconsistent) {
+			failed[i], err = err, nil
 		}
-		if len(possible) == 0 {
-			return nil
-		}
-		found, err := bucket.hasDigest(ctx, object.found, possible)
-		mu.Lock()
-		defer mu.Unlock()
-		refreshed[keys[i]] = found
+		s.progress.AddBytes(1, 0)
 		return err
 	})
+	if err != nil {
+		return nil, nil, err
+	}
+	unreadable = map[string]error{}
+	for i, shard := range shards {
+		for _, e := range entries[i] {
+			objects = append(objects, compared{finding: finding{Entry: e, shard: shard}})
+		}
+		own := site.Entry{Key: site.ManifestKey(shard), Size: anySize, MD5: s.root.Manifest[shard]}
+		objects = append(objects, compared{finding: finding{Entry: own, shard: shard}})
+		if failed[i] != nil {
+			unreadable[shard] = failed[i]
+		}
+	}
+	return objects, unreadable, nil
+}
+
+// classify sets the state of a listed object.
+func (s *survey) classify(o *compared, info storage.Info, same bool) {
+	switch {
+	case !same:
+		o.state, o.info = altered, &info
+	case !s.upToDate(info):
+		o.state = stale
+	default:
+		o.state = right
+	}
+}
+
+// findUnknown reports the objects that no shard names. Those of an unreadable shard are neither right nor
+// unknown.
+func (s *survey) findUnknown(keys []site.Key, unreadable map[string]error) {
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		shard := site.ManifestShard(key, s.root.ShardDigits)
+		switch {
+		case key == site.RootKey, key == site.LockKey:
+		case key == site.MarkKey:
+			s.marked = true
+		case strings.HasPrefix(string(key), string(site.RefreshPrefix)):
+		case unreadable[shard] != nil && isSiteKey(key, []site.Config{s.root.Config}):
+		default:
+			s.found(finding{Entry: site.Entry{Key: key}, shard: shard, state: unknown})
+		}
+	}
+}
+
+// keptRefreshes says which objects below _refresh/ exist, by hashes of their keys.
+type keptRefreshes struct {
+	seed   maphash.Seed
+	hashes []uint64 // sorted
+}
+
+// mayHave reports whether an object may exist; it is wrong about almost none that does not.
+func (k *keptRefreshes) mayHave(key site.Key) bool {
+	_, found := slices.BinarySearch(k.hashes, maphash.String(k.seed, string(key)))
+	return found
+}
+
+func listRefreshes(ctx context.Context, bucket *retryingBucket) (*keptRefreshes, error) {
+	k := &keptRefreshes{seed: maphash.MakeSeed()}
+	err := bucket.list(ctx, site.RefreshPrefix, func(info storage.Info) error {
+		k.hashes = append(k.hashes, maphash.String(k.seed, string(info.Key)))
+		return nil
+	})
+	slices.Sort(k.hashes)
+	return k, err
+}
+
+// findRefreshed finds the altered objects whose bytes a refresh has put, according to the data that
+// refreshes store below _refresh/. A refresh stores its data before it puts the object, so the data
+// explains every object that was listed before.
+func (s *survey) findRefreshed(ctx context.Context, objects []compared) error {
+	var candidates []*compared
+	for i := range objects {
+		if o := &objects[i]; o.state == altered && len(s.root.Config.RefreshesOf(o.Key)) > 0 && s.upToDate(*o.info) {
+			candidates = append(candidates, o)
+		}
+	}
+	if len(candidates) == 0 {
+		return nil
+	}
+	if s.kept == nil {
+		kept, err := listRefreshes(ctx, s.bucket)
+		if err != nil {
+			return err
+		}
+		s.kept = kept
+	}
+	return parallel(ctx, maxPlanners, len(candidates), func(ctx context.Context, i int) error {
+		o := candidates[i]
+		possible, err := s.refreshesOf(ctx, o.Entry)
+		if err != nil || len(possible) == 0 {
+			return err
+		}
+		found, err := s.bucket.hasDigest(ctx, *o.info, possible)
+		if found {
+			o.state = refreshed
+		}
+		return err
+	})
+}
+
+// refreshesOf returns the digests that refreshes may have given an object.
+func (s *survey) refreshesOf(ctx context.Context, want site.Entry) (possible []site.MD5, err error) {
+	for _, refresh := range s.root.Config.RefreshesOf(want.Key) {
+		if !s.kept.mayHave(refresh) {
+			continue
+		}
+		body, _, err := s.bucket.read(ctx, refresh)
+		if errors.Is(err, storage.ErrNotFound) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		refreshes, err := site.Stored(body)
+		if err != nil {
+			continue // the object counts as altered; generate reports this error
+		}
+		for _, r := range refreshes {
+			if r.From == want.MD5 {
+				possible = append(possible, r.MD5)
+			}
+		}
+	}
+	return possible, nil
 }
 
 func isSame(want site.Entry, found storage.Info) bool {
 	return found.ETag == want.MD5.String() && (want.Size == anySize || want.Size == found.Size)
-}
-
-func (s *survey) addUnexpected(key site.Key) {
-	switch {
-	case key == site.RootKey, key == site.LockKey:
-	case key == site.MarkKey:
-		s.marked = true
-	case strings.HasPrefix(string(key), string(site.RefreshPrefix)):
-	default:
-		s.unknown = append(s.unknown, key)
-	}
-}
-
-// manifestEntries returns the manifest shards that a root names.
-func manifestEntries(root *site.Root) []site.Entry {
-	entries := make([]site.Entry, 0, len(root.Manifest))
-	for shard, digest := range root.Manifest {
-		entries = append(entries, site.Entry{Key: site.ManifestKey(shard), Size: anySize, MD5: digest})
-	}
-	slices.SortFunc(entries, func(a, b site.Entry) int { return cmp.Compare(a.Key, b.Key) })
-	return entries
-}
-
-// entries reads the whole manifest of the site.
-func (s *source) entries(ctx context.Context) ([]site.Entry, error) {
-	shards := site.HashPrefixes(s.root.ShardDigits)
-	parts := make([][]site.Entry, len(shards))
-	err := parallel(ctx, maxPlanners, len(shards), func(ctx context.Context, i int) (err error) {
-		parts[i], err = s.shard(ctx, shards[i])
-		return err
-	})
-	return slices.Concat(parts...), err
 }
 
 // surveyPlan makes a plan from a listing. Objects that a run has put before it was cut off need
@@ -198,66 +308,43 @@ func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress
 		found = &mark{}
 	}
 	next := &p.source.root
-	entries, err := p.source.entries(ctx)
-	if err != nil {
+	result := newPlan(newScratch(p.bucket.log), p.live != nil)
+	s := &survey{bucket: p.bucket, root: next, shard: p.source.shard, progress: progress,
+		found: p.planFindings(result, found.configs(p.live, next)),
+		upToDate: func(info storage.Info) bool {
+			route, ok := next.Config.RouteOf(info.Key)
+			if !ok {
+				return false
+			}
+			rules, known := found.rulesAt(info.Modified, route.Pattern, p.live)
+			return known && rules == next.HeaderRules[route.Pattern]
+		}}
+	if err := s.take(ctx); err != nil {
+		result.close()
 		return nil, err
 	}
-	expected := append(entries, manifestEntries(next)...)
-	s, err := takeSurvey(ctx, p.bucket, next.Config, expected, func(info storage.Info) bool {
-		route, ok := next.Config.RouteOf(info.Key)
-		if !ok {
-			return false
-		}
-		rules, known := found.rulesAt(info.Modified, route.Pattern, p.live)
-		return known && rules == next.HeaderRules[route.Pattern]
-	}, progress)
-	if err != nil {
-		return nil, err
-	}
-	return p.planOf(s, found.configs(p.live, next)), nil
+	return result, nil
 }
 
-// planOf makes a plan from a survey. Of the unknown objects it deletes those whose keys have the
-// form of a site with one of the configurations.
-func (p *planner) planOf(s *survey, configs []site.Config) *plan {
-	next := &p.source.root
-	result := &plan{manifestsLast: p.live != nil}
-	shards := map[string]*shardPlan{}
-	for _, group := range []struct {
-		entries []site.Entry
-		reason  site.Reason
-	}{{s.missing, site.Added}, {s.altered, site.Altered}, {s.stale, site.Altered}} {
-		for _, e := range group.entries {
-			result.addTo(shards, next, site.Change{Entry: e, Reason: group.reason})
+// planFindings returns a function that plans what a survey finds. Of the unknown objects it deletes
+// those whose keys have the form of a site with one of the configurations.
+func (p *planner) planFindings(to *plan, configs []site.Config) func(finding) {
+	return func(f finding) {
+		switch f.state {
+		case unknown:
+			if isSiteKey(f.Key, configs) {
+				to.addDelete(f.Key)
+			}
+		case missing, altered, stale:
+			if f.Key == site.ManifestKey(f.shard) {
+				to.addManifest(f.shard)
+				return
+			}
+			reason := site.Altered
+			if f.state == missing {
+				reason = site.Added
+			}
+			to.add(p.source.root.Config, f.shard, site.Change{Entry: f.Entry, Reason: reason})
 		}
 	}
-	for _, shard := range site.HashPrefixes(next.ShardDigits) {
-		if s := shards[shard]; s != nil {
-			result.shards = append(result.shards, *s)
-		}
-	}
-	for _, key := range s.unknown {
-		if isSiteKey(key, configs) {
-			result.deletes = append(result.deletes, key)
-		}
-	}
-	return result
-}
-
-// addTo files a change under its shard. A manifest shard does not count as an object.
-func (p *plan) addTo(shards map[string]*shardPlan, next *site.Root, change site.Change) {
-	name, isManifest := strings.CutPrefix(string(change.Key), string(site.ManifestKey("")))
-	if !isManifest {
-		name = site.ManifestShard(change.Key, next.ShardDigits)
-	}
-	s := shards[name]
-	if s == nil {
-		s = &shardPlan{shard: name}
-		shards[name] = s
-	}
-	if isManifest {
-		s.manifest = true
-		return
-	}
-	p.add(next.Config, s, change)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -41,7 +42,7 @@ type transfer struct {
 // A batch is the content of one request.
 type batch struct {
 	entries  []site.Entry
-	shards   []int     // indexes of the plan's shards that the entries belong to, each once
+	shards   []int     // indexes of the plan's shards that the entries belong to, each once; nil for entry points
 	followUp *followUp // nil if nothing waits for this batch
 }
 
@@ -55,26 +56,32 @@ type followUp struct {
 // sends the entry points: search shards, buckets and leaderboards, in this order. Manifest
 // shards that name a new entry point come last.
 func (t *transfer) put(ctx context.Context, p *plan) error {
-	n, _ := p.objects()
-	if err := t.chooseBulk(ctx, p, n); err != nil {
+	if err := t.chooseBulk(ctx, p); err != nil {
 		return err
 	}
-	t.progress.Stage("upload", int64(n+p.manifests()))
+	t.progress.Stage("upload", int64(p.put+p.manifests))
 	manifests, groupCtx := errgroup.WithContext(ctx)
 	manifests.SetLimit(manifestsInFlight)
-	pending := make([]atomic.Int32, len(p.shards)) // batches that a manifest shard waits for
-	err := t.send(groupCtx, t.batches(p, pending), func(shards []int) {
-		for _, i := range shards {
-			if pending[i].Add(-1) == 0 && p.shards[i].manifest && !p.isLast(i) {
-				manifests.Go(func() error { return t.putManifest(groupCtx, p.shards[i].shard) })
-			}
+	pending := make([]atomic.Int32, len(p.shards)) // batches that a manifest shard waits for, and one while there may be more
+	settle := func(i int) {
+		if pending[i].Add(-1) == 0 && p.shards[i].manifest && !p.isLast(i) {
+			manifests.Go(func() error { return t.putManifest(groupCtx, p.shards[i].shard) })
+		}
+	}
+	for i := range pending {
+		pending[i].Store(1)
+	}
+	batches := t.batches(p, func(i int) { pending[i].Add(1) }, settle)
+	err := t.send(groupCtx, batches, func(b *batch) {
+		for _, i := range b.shards {
+			settle(i)
 		}
 	})
 	if err := cmp.Or(manifests.Wait(), err); err != nil {
 		return err
 	}
-	for _, batches := range [][]batch{t.cutSearches(p.searches), t.cut(p.buckets, nil), t.cut(p.boards, nil)} {
-		if err := t.send(ctx, batches, func([]int) {}); err != nil {
+	for _, batches := range []iter.Seq2[batch, error]{t.searches(p), t.cut(p.buckets.entries(0)), t.cut(p.boards.entries(0))} {
+		if err := t.send(ctx, batches, func(*batch) {}); err != nil {
 			return err
 		}
 	}
@@ -90,23 +97,26 @@ func (t *transfer) put(ctx context.Context, p *plan) error {
 func (p *plan) isLast(shard int) bool { return p.manifestsLast && p.shards[shard].newEntryPoint }
 
 // chooseBulk decides whether one request carries many objects.
-func (t *transfer) chooseBulk(ctx context.Context, p *plan, n int) error {
+func (t *transfer) chooseBulk(ctx context.Context, p *plan) error {
 	_, able := t.bucket.inner.(Unpacker)
-	if t.bulk == BulkOff || t.bulk == BulkAuto && (!able || n < packFrom) {
+	if t.bulk == BulkOff || t.bulk == BulkAuto && (!able || p.put < packFrom) {
 		return nil
 	} else if !able {
 		return errNoUnpacking
 	}
 	var probe []site.Entry
-	for _, s := range p.shards {
-		if probe = append(probe, s.put...); len(probe) >= packProbe {
+	for e, err := range p.objects.entries(0) {
+		if err != nil {
+			return err
+		}
+		if probe = append(probe, e); len(probe) == packProbe {
 			break
 		}
 	}
 	if len(probe) < packProbe {
 		return nil
 	}
-	objects, err := t.read(ctx, probe[:packProbe])
+	objects, err := t.read(ctx, probe)
 	if err != nil {
 		return err
 	}
@@ -128,38 +138,116 @@ func (t *transfer) chooseBulk(ctx context.Context, p *plan, n int) error {
 
 var errNoUnpacking = errors.New("the server does not unpack archives: use --bulk=auto")
 
-// batches cuts the shards of the plan into batches, and counts the batches of each shard.
-func (t *transfer) batches(p *plan, pending []atomic.Int32) []batch {
-	var all []batch
-	if !t.packs {
-		for i, s := range p.shards {
-			all = append(all, t.cut(s.put, []int{i})...)
-			if len(s.put) == 0 {
-				all = append(all, batch{shards: []int{i}})
+// batches cuts the objects of the plan into batches, across the bounds of shards where a server unpacks
+// archives. begins is called for each shard of a batch before the batch is sent, ends for each shard
+// of the plan when all of its batches have begun.
+func (t *transfer) batches(p *plan, begins, ends func(shard int)) iter.Seq2[batch, error] {
+	return func(yield func(batch, error) bool) {
+		c := cutter{packs: t.packs, yield: yield}
+		shard, left := -1, 0
+		next := func() {
+			if shard >= 0 {
+				ends(shard)
+			}
+			if shard++; shard < len(p.shards) {
+				left = p.shards[shard].objects
 			}
 		}
-	} else {
-		all = packBatches(p)
-	}
-	for _, b := range all {
-		for _, i := range b.shards {
-			pending[i].Add(1)
+		next()
+		for e, err := range p.objects.entries(0) {
+			if err != nil {
+				yield(batch{}, err)
+				return
+			}
+			for left == 0 {
+				next()
+			}
+			if !c.add(e) {
+				return
+			}
+			if n := len(c.batch.shards); n == 0 || c.batch.shards[n-1] != shard {
+				c.batch.shards = append(c.batch.shards, shard)
+				begins(shard)
+			}
+			left--
 		}
+		for shard < len(p.shards) {
+			next()
+		}
+		c.flush()
 	}
-	return all
 }
 
 // cut makes batches of one entry each, or of many where the server unpacks them.
-func (t *transfer) cut(entries []site.Entry, shards []int) []batch {
-	var all []batch
-	for begin, end := 0, 0; begin < len(entries); begin = end {
-		end = begin + 1
-		if t.packs {
-			end = packEnd(entries, begin, 0, 0)
+func (t *transfer) cut(entries iter.Seq2[site.Entry, error]) iter.Seq2[batch, error] {
+	return func(yield func(batch, error) bool) {
+		c := cutter{packs: t.packs, yield: yield}
+		for e, err := range entries {
+			if err != nil {
+				yield(batch{}, err)
+				return
+			}
+			if !c.add(e) {
+				return
+			}
 		}
-		all = append(all, batch{entries: entries[begin:end], shards: shards})
+		c.flush()
 	}
-	return all
+}
+
+// A cutter cuts entries into batches.
+type cutter struct {
+	packs bool // whether a batch may have several entries
+	batch batch
+	bytes int64
+	yield func(batch, error) bool
+}
+
+// add adds an entry to the batch, or to the next one if the batch is full. It returns false if no batch
+// is wanted any more.
+func (c *cutter) add(e site.Entry) bool {
+	n := len(c.batch.entries)
+	if n > 0 && (!c.packs || n == packObjects || c.bytes+e.Size > packBytes) && !c.flush() {
+		return false
+	}
+	c.batch.entries = append(c.batch.entries, e)
+	c.bytes += e.Size
+	return true
+}
+
+// flush hands over the batch, unless it is empty.
+func (c *cutter) flush() bool {
+	full := c.batch
+	c.batch, c.bytes = batch{}, 0
+	return len(full.entries) == 0 || c.yield(full, nil)
+}
+
+// searchGroup is the number of search shards, about, that are sorted at a time.
+const searchGroup = 20_000
+
+// searches returns the batches of search shards.
+func (t *transfer) searches(p *plan) iter.Seq2[batch, error] {
+	return func(yield func(batch, error) bool) {
+		var group []site.Entry
+		for part := range searchParts {
+			for e, err := range p.searches.entries(part) {
+				if err != nil {
+					yield(batch{}, err)
+					return
+				}
+				group = append(group, e)
+			}
+			if len(group) < searchGroup && part < searchParts-1 {
+				continue
+			}
+			for _, b := range t.cutSearches(group) {
+				if !yield(b, nil) {
+					return
+				}
+			}
+			group = nil
+		}
+	}
 }
 
 // cutSearches makes the batches of search shards. While the shards of a list are replaced, a
@@ -169,16 +257,17 @@ func (t *transfer) cut(entries []site.Entry, shards []int) []batch {
 // and one for their first shards.
 func (t *transfer) cutSearches(shards []site.Entry) []batch {
 	var all []batch
-	var unordered, others, lasts []site.Entry
+	var unordered []site.Entry
+	var others, lasts pack
 	flush := func() {
-		next := &followUp{entries: lasts}
-		batches := t.cut(others, nil)
+		next := &followUp{entries: lasts.entries}
+		batches := t.cutAll(others.entries)
 		next.pending.Store(int32(len(batches)))
 		for i := range batches {
 			batches[i].followUp = next
 		}
 		all = append(all, batches...)
-		others, lasts = nil, nil
+		others, lasts = pack{}, pack{}
 	}
 	for _, list := range searchLists(shards) {
 		if !list.ordered {
@@ -186,13 +275,51 @@ func (t *transfer) cutSearches(shards []site.Entry) []batch {
 			continue
 		}
 		before, last := list.shards[:len(list.shards)-1], list.shards[len(list.shards)-1:]
-		if !t.packs || !fits(others, before) || !fits(lasts, last) {
+		if !t.packs || !others.fits(before) || !lasts.fits(last) {
 			flush()
 		}
-		others, lasts = append(others, before...), append(lasts, last...)
+		others.add(before)
+		lasts.add(last)
 	}
 	flush()
-	return append(all, t.cut(unordered, nil)...)
+	return append(all, t.cutAll(unordered)...)
+}
+
+// A pack is the content of an archive.
+type pack struct {
+	entries []site.Entry
+	bytes   int64
+}
+
+func (p *pack) add(entries []site.Entry) {
+	p.entries = append(p.entries, entries...)
+	p.bytes += sizeOf(entries)
+}
+
+// fits reports whether one request can carry more entries too.
+func (p *pack) fits(more []site.Entry) bool {
+	return len(p.entries)+len(more) <= packObjects && p.bytes+sizeOf(more) <= packBytes
+}
+
+func sizeOf(entries []site.Entry) (bytes int64) {
+	for _, e := range entries {
+		bytes += e.Size
+	}
+	return bytes
+}
+
+// cutAll is cut for few entries.
+func (t *transfer) cutAll(entries []site.Entry) []batch {
+	var all []batch
+	c := cutter{packs: t.packs, yield: func(b batch, _ error) bool {
+		all = append(all, b)
+		return true
+	}}
+	for _, e := range entries {
+		c.add(e)
+	}
+	c.flush()
+	return all
 }
 
 // A searchList holds the search shards of one list that a plan puts, the first shard last.
@@ -218,65 +345,18 @@ func searchLists(shards []site.Entry) []searchList {
 	return lists
 }
 
-// fits reports whether one request can carry all these entries.
-func fits(pack, more []site.Entry) bool {
-	return packEnd(slices.Concat(pack, more), 0, 0, 0) == len(pack)+len(more)
-}
-
-// packEnd returns the end of the entries, from begin on, that fit into a batch which holds
-// objects with so many bytes already. An empty batch takes at least one.
-func packEnd(entries []site.Entry, begin, objects int, bytes int64) int {
-	end := begin
-	for end < len(entries) && (objects == 0 || objects < packObjects && bytes+entries[end].Size <= packBytes) {
-		bytes += entries[end].Size
-		objects++
-		end++
-	}
-	return end
-}
-
-// packBatches fills batches across the bounds of shards, in the order of shards.
-func packBatches(p *plan) []batch {
-	var all []batch
-	var current batch
-	var bytes int64
-	flush := func() {
-		if len(current.shards) > 0 {
-			all = append(all, current)
-		}
-		current, bytes = batch{}, 0
-	}
-	for i, s := range p.shards {
-		current.shards = append(current.shards, i)
-		for begin := 0; begin < len(s.put); {
-			end := packEnd(s.put, begin, len(current.entries), bytes)
-			for _, e := range s.put[begin:end] {
-				bytes += e.Size
-			}
-			current.entries = append(current.entries, s.put[begin:end]...)
-			if begin = end; begin < len(s.put) {
-				flush()
-				current.shards = append(current.shards, i)
-			}
-		}
-	}
-	flush()
-	return all
-}
-
 // send sends batches in their order, many at once, and calls sent after each, from many
 // goroutines. Each goroutine holds one batch in memory while it waits for a slot.
-func (t *transfer) send(ctx context.Context, batches []batch, sent func(shards []int)) error {
+func (t *transfer) send(ctx context.Context, batches iter.Seq2[batch, error], sent func(*batch)) error {
 	limit := t.concurrency
 	if t.packs {
 		limit = min(limit, packsInFlight)
 	}
-	return parallel(ctx, limit, len(batches), func(ctx context.Context, i int) error {
-		b := &batches[i]
+	return parallelEach(ctx, limit, batches, func(ctx context.Context, b batch) error {
 		if err := t.sendOne(ctx, b.entries); err != nil {
 			return err
 		}
-		sent(b.shards)
+		sent(&b)
 		if b.followUp != nil && b.followUp.pending.Add(-1) == 0 {
 			return t.sendOne(ctx, b.followUp.entries)
 		}
@@ -300,10 +380,7 @@ func (t *transfer) sendOne(ctx context.Context, entries []site.Entry) error {
 	if err != nil {
 		return t.explain(err)
 	}
-	var bytes int64
-	for _, e := range entries {
-		bytes += e.Size
-	}
+	bytes := sizeOf(entries)
 	t.report.addPut(len(entries), bytes)
 	t.progress.AddBytes(int64(len(entries)), bytes)
 	return nil
@@ -344,20 +421,40 @@ func (t *transfer) explain(err error) error {
 	return err
 }
 
-// deleteKeys deletes objects that nothing refers to any more.
-func (t *transfer) deleteKeys(ctx context.Context, keys []site.Key) error {
-	if len(keys) == 0 {
+// deletePlanned deletes the objects of the plan that nothing refers to any more.
+func (t *transfer) deletePlanned(ctx context.Context, p *plan) error {
+	if p.deletes.records == 0 {
 		return nil
 	}
-	t.progress.Stage("delete", int64(len(keys)))
-	batches := slices.Collect(slices.Chunk(keys, storage.MaxDelete))
-	return parallel(ctx, deletesInFlight, len(batches), func(ctx context.Context, i int) error {
-		n := len(batches[i])
-		if err := t.bucket.delete(ctx, batches[i]...); err != nil {
+	t.progress.Stage("delete", int64(p.deletes.records))
+	return parallelEach(ctx, deletesInFlight, chunks(p.deletes.keys(0), storage.MaxDelete), func(ctx context.Context, keys []site.Key) error {
+		if err := t.bucket.delete(ctx, keys...); err != nil {
 			return err
 		}
-		t.report.addDeleted(n)
-		t.progress.AddBytes(int64(n), 0)
+		t.report.addDeleted(len(keys))
+		t.progress.AddBytes(int64(len(keys)), 0)
 		return nil
 	})
+}
+
+// chunks is slices.Chunk for what may fail.
+func chunks[T any](items iter.Seq2[T, error], n int) iter.Seq2[[]T, error] {
+	return func(yield func([]T, error) bool) {
+		var chunk []T
+		for item, err := range items {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if chunk = append(chunk, item); len(chunk) == n {
+				if !yield(chunk, nil) {
+					return
+				}
+				chunk = nil
+			}
+		}
+		if len(chunk) > 0 {
+			yield(chunk, nil)
+		}
+	}
 }

@@ -38,10 +38,19 @@ type Found struct {
 	Keys  []site.Key `json:"keys"` // the first 1,000 of them, sorted
 }
 
-func (f *Found) set(keys []site.Key) {
-	slices.Sort(keys)
-	f.Count = len(keys)
-	f.Keys = slices.Clone(keys[:min(len(keys), maxKeysListed)])
+// add counts a key. Keys may have up to twice as many as end leaves.
+func (f *Found) add(key site.Key) {
+	f.Count++
+	f.Keys = append(f.Keys, key)
+	if len(f.Keys) >= 2*maxKeysListed {
+		f.end()
+	}
+}
+
+// end sorts the keys, and leaves the first ones.
+func (f *Found) end() {
+	slices.Sort(f.Keys)
+	f.Keys = slices.Clone(f.Keys[:min(len(f.Keys), maxKeysListed)])
 }
 
 // Good reports whether the bucket equals its manifest, refreshed objects aside.
@@ -79,62 +88,46 @@ func verify(ctx context.Context, bucket *retryingBucket, o Options) (*Verificati
 	if err != nil {
 		return nil, fmt.Errorf("the bucket: %w: publish the site to repair it", err)
 	}
-	entries, unreadable, err := readManifest(ctx, bucket, &root, o)
-	if err != nil {
+	v := newVerification(&root)
+	s := &survey{bucket: bucket, root: &root, upToDate: func(storage.Info) bool { return true }, found: v.add, progress: o.Progress,
+		shard: func(ctx context.Context, shard string) ([]site.Entry, error) {
+			return readLiveShard(ctx, bucket, &root, shard)
+		}}
+	if err := s.take(ctx); err != nil {
 		return nil, err
 	}
-	expected := append(entries, manifestEntries(&root)...)
-	s, err := takeSurvey(ctx, bucket, root.Config, expected, func(storage.Info) bool { return true }, o.Progress)
-	if err != nil {
-		return nil, err
-	}
-	// Objects of an unreadable manifest shard are neither right nor unknown.
-	s.unknown = slices.DeleteFunc(s.unknown, func(key site.Key) bool {
-		return unreadable[site.ManifestShard(key, root.ShardDigits)] && isSiteKey(key, []site.Config{root.Config})
-	})
-	return s.verification(&root, len(expected)), nil
+	v.end(s)
+	return v, nil
 }
 
-func (s *survey) verification(root *site.Root, objects int) *Verification {
-	v := &Verification{AsOf: root.AsOf, Objects: objects, Listed: s.listed, Marked: s.marked}
-	v.Missing.set(keysOf(s.missing))
-	v.Altered.set(keysOf(s.altered))
-	v.Refreshed.set(keysOf(s.refreshed))
-	v.Unknown.set(s.unknown)
+func newVerification(root *site.Root) *Verification {
+	v := &Verification{AsOf: root.AsOf}
+	for _, kind := range []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown} {
+		kind.Keys = []site.Key{}
+	}
 	return v
 }
 
-func keysOf(entries []site.Entry) []site.Key {
-	keys := make([]site.Key, len(entries))
-	for i, e := range entries {
-		keys[i] = e.Key
+// add counts what a survey finds.
+func (v *Verification) add(f finding) {
+	switch f.state {
+	case missing:
+		v.Missing.add(f.Key)
+	case altered:
+		v.Altered.add(f.Key)
+	case refreshed:
+		v.Refreshed.add(f.Key)
+	case unknown:
+		v.Unknown.add(f.Key)
 	}
-	return keys
 }
 
-// readManifest reads all shards of the bucket's manifest. Missing or altered ones are returned
-// as unreadable; the listing will name them.
-func readManifest(ctx context.Context, bucket *retryingBucket, root *site.Root, o Options) (entries []site.Entry, unreadable map[string]bool, err error) {
-	shards := site.HashPrefixes(root.ShardDigits)
-	parts := make([][]site.Entry, len(shards))
-	bad := make([]bool, len(shards))
-	o.Progress.Stage("manifest", int64(len(shards)))
-	err = parallel(ctx, min(o.Concurrency, maxPlanners), len(shards), func(ctx context.Context, i int) (err error) {
-		parts[i], err = readLiveShard(ctx, bucket, root, shards[i])
-		if bad[i] = errors.Is(err, errInconsistent); err != nil && !bad[i] {
-			return err
-		}
-		o.Progress.AddBytes(1, 0)
-		return nil
-	})
-	if err != nil {
-		return nil, nil, err
+// end takes over the results of the survey.
+func (v *Verification) end(s *survey) {
+	v.Objects, v.Listed, v.Marked = s.expected, s.listed, s.marked
+	for _, kind := range []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown} {
+		kind.end()
 	}
-	unreadable = map[string]bool{}
-	for i, shard := range shards {
-		unreadable[shard] = bad[i]
-	}
-	return slices.Concat(parts...), unreadable, nil
 }
 
 // Repair puts objects that Verify finds missing or altered, and deletes unknown ones whose
@@ -181,24 +174,25 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 		return nil, errors.New("a publish to the bucket was cut off, or its requests may still arrive: run followpress publish instead, which compares the site with a listing")
 	}
 	planner := &planner{source: r.source, bucket: r.bucket, live: state.root, concurrency: r.options.Concurrency}
-	entries, err := r.source.entries(ctx)
-	if err != nil {
+	v := newVerification(&r.source.root)
+	plan := newPlan(newScratch(r.options.Log), state.root != nil)
+	defer plan.close()
+	repairs := planner.planFindings(plan, []site.Config{r.source.root.Config})
+	s := &survey{bucket: r.bucket, root: &r.source.root, shard: r.source.shard, upToDate: func(storage.Info) bool { return true },
+		found: func(f finding) { v.add(f); repairs(f) }, progress: r.options.Progress}
+	if err := s.take(ctx); err != nil {
 		return nil, err
 	}
-	expected := append(entries, manifestEntries(&r.source.root)...)
-	s, err := takeSurvey(ctx, r.bucket, r.source.root.Config, expected, func(storage.Info) bool { return true }, r.options.Progress)
-	if err != nil {
-		return nil, err
+	v.end(s)
+	if err := r.report.plan(plan, r.options.MaxChanged); err != nil {
+		return v, err
 	}
-	v := s.verification(&r.source.root, len(expected))
-	plan := planner.planOf(s, []site.Config{r.source.root.Config})
-	r.report.plan(plan, r.options.MaxChanged)
 	transfer := &transfer{source: r.source, bucket: r.bucket, concurrency: r.options.Concurrency, bulk: r.options.Bulk,
 		report: r.report, progress: r.options.Progress}
 	if err := transfer.put(ctx, plan); err != nil {
 		return v, err
 	}
-	return v, r.durably(ctx, func() error { return transfer.deleteKeys(ctx, plan.deletes) })
+	return v, r.durably(ctx, func() error { return transfer.deletePlanned(ctx, plan) })
 }
 
 // Left is the number of unknown objects after a repair.

@@ -220,3 +220,28 @@ func TestRefreshedObjects(t *testing.T) {
 		equalSites(t, found, next)
 	}
 }
+
+// A publishing bucket gets another manifest shard after it was listed.
+type publishing struct {
+	*storage.Local
+	after func()
+}
+
+func (p publishing) List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error {
+	err := p.Local.List(ctx, prefix, after, found)
+	p.after()
+	return err
+}
+
+// A manifest that is replaced while a bucket is verified is not taken for a good one.
+func TestVerifyWhileAManifestIsReplaced(t *testing.T) {
+	folder := t.TempDir()
+	publish(t, siteOf(t, objectsOf(10, "")), openLocal(folder), Options{})
+	v, err := Verify(t.Context(), publishing{openLocal(folder), func() { put(t, folder, site.ManifestKey("3"), "{}") }}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Good() || len(v.Altered.Keys) != 1 || v.Altered.Keys[0] != site.ManifestKey("3") || v.Unknown.Count > 0 {
+		t.Errorf("got %v, want the shard altered", v)
+	}
+}

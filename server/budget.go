@@ -3,9 +3,10 @@ package server
 import (
 	"container/list"
 	"context"
+	"encoding/hex"
+	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/followpress/followpress/site"
 )
@@ -148,21 +149,49 @@ func (b *budget) bytes() int64 {
 // An object is a body with its entity tag. A caller that got one from the cache must release
 // it once, and must not use it afterwards. Others share the body: nobody changes it.
 type object struct {
-	body []byte
-	etag string // the MD5 in quotation marks, as S3 gives it
+	body   []byte
+	values [2]string // of the headers ETag, which is the MD5 in quotation marks as S3 gives it, and Content-Length
 
-	computed bool // no object of the store
+	// route is that of requests whose path is the key and which the object answers; nil as long as
+	// there was none.
+	route atomic.Pointer[site.Route]
+
+	computed bool             // no object of the store
+	index    *site.ShardIndex // of a search shard; nil if there is none
 
 	tracker *tracker // nil: it is not counted
 	key     cacheKey
-	read    int64        // when it was read, in nanoseconds since 1970
+	read    int64        // when it was read, by the clock of the cache
 	state   atomic.Int64 // the number of its users, plus notCached if that applies
 	old     atomic.Bool  // the store may have a newer one
 	free    func()       // what release does if tracker is nil; nil for nothing
 }
 
 func newObject(body []byte) *object {
-	return &object{body: body, etag: `"` + site.Sum(body).String() + `"`}
+	sum := site.Sum(body)
+	etag := append(hex.AppendEncode(append(make([]byte, 0, 2*len(sum)+2), '"'), sum[:]), '"')
+	return withLength(&object{body: body, values: [2]string{string(etag)}})
+}
+
+// withLength sets the Content-Length of a new object.
+func withLength(o *object) *object {
+	o.values[1] = strconv.Itoa(len(o.body))
+	return o
+}
+
+func (o *object) etag() string { return o.values[0] }
+
+// etagValue and lengthValue are values of headers. Answers share them.
+func (o *object) etagValue() []string   { return o.values[0:1:1] }
+func (o *object) lengthValue() []string { return o.values[1:2:2] }
+
+// bytes is the memory of the body, and of what is derived from it.
+func (o *object) bytes() int64 {
+	bytes := int64(cap(o.body))
+	if o.index != nil {
+		bytes += int64(o.index.Bytes())
+	}
+	return bytes
 }
 
 // notCached is set in the state of an object that the cache does not hold.
@@ -205,6 +234,7 @@ func (o *object) uncached() {
 // requests for the same key share them. It is safe for concurrent use.
 type tracker struct {
 	small, large budget
+	now          func() int64 // the clock of the cache, in nanoseconds
 
 	mu       sync.Mutex
 	uncached map[cacheKey]*object
@@ -213,8 +243,8 @@ type tracker struct {
 // largeBytes is the size from which an object counts against the large budget.
 const largeBytes = 1 << 20
 
-func newTracker(small, large int64) *tracker {
-	return &tracker{small: budget{size: small}, large: budget{size: large}, uncached: map[cacheKey]*object{}}
+func newTracker(small, large int64, now func() int64) *tracker {
+	return &tracker{small: budget{size: small}, large: budget{size: large}, now: now, uncached: map[cacheKey]*object{}}
 }
 
 func (t *tracker) budgetFor(bytes int64) *budget {
@@ -225,7 +255,7 @@ func (t *tracker) budgetFor(bytes int64) *budget {
 }
 
 func (t *tracker) hold(o *object) {
-	bytes := int64(cap(o.body))
+	bytes := o.bytes()
 	t.budgetFor(bytes).take(bytes)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -235,7 +265,7 @@ func (t *tracker) hold(o *object) {
 }
 
 func (t *tracker) drop(o *object) {
-	bytes := int64(cap(o.body))
+	bytes := o.bytes()
 	t.budgetFor(bytes).give(bytes)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -260,7 +290,7 @@ func (t *tracker) find(key cacheKey) *object {
 	t.mu.Lock()
 	o := t.uncached[key]
 	t.mu.Unlock()
-	if o == nil || time.Since(time.Unix(0, o.read)) > keptFor {
+	if o == nil || t.now()-o.read > int64(keptFor) {
 		return nil
 	}
 	o.pin()

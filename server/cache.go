@@ -29,6 +29,7 @@ type cache struct {
 	waiting *slots                          // of requests that wait for the store
 	rereads *slots                          // of reads in the background
 	metrics *metrics
+	clock   otter.Clock // nil for the real one
 
 	mu      sync.Mutex
 	flights map[cacheKey]*flight // of computed answers
@@ -50,7 +51,7 @@ type cacheKey struct {
 const (
 	// entryOverhead approximates the bytes of an entry beyond its key and body. A test
 	// measures it.
-	entryOverhead = 320
+	entryOverhead = 368
 	// keptFor is the age at which an object is read again, in the background, because
 	// another fallback may have refreshed it. Browsers may keep answers as long, by their
 	// Cache-Control.
@@ -67,7 +68,11 @@ const (
 var errBusy = errors.New("too many requests are waiting")
 
 func newCache(f *fetcher, o Options, waiting *slots, m *metrics) (*cache, error) {
-	tracker := newTracker(o.InFlightBytes/3, o.InFlightBytes/2)
+	now := func() int64 { return time.Now().UnixNano() }
+	if o.clock != nil {
+		now = o.clock.NowNano
+	}
+	tracker := newTracker(o.InFlightBytes/3, o.InFlightBytes/2, now)
 	objects, err := otter.New(&otter.Options[cacheKey, *object]{
 		MaximumWeight: o.CacheBytes,
 		Weigher: func(k cacheKey, o *object) uint32 { // called once for each object that enters the cache, at that moment
@@ -75,7 +80,7 @@ func newCache(f *fetcher, o Options, waiting *slots, m *metrics) (*cache, error)
 			weight := entryOverhead + len(k.key)
 			if o != nil {
 				o.cached()
-				weight += cap(o.body)
+				weight += int(o.bytes())
 			}
 			return uint32(min(weight, math.MaxUint32))
 		},
@@ -106,7 +111,7 @@ func newCache(f *fetcher, o Options, waiting *slots, m *metrics) (*cache, error)
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of %d bytes: %w", o.CacheBytes, err)
 	}
-	return &cache{fetcher: f, tracker: tracker, objects: objects, waiting: waiting, rereads: &slots{size: rereadsAtOnce}, metrics: m, flights: map[cacheKey]*flight{}}, nil
+	return &cache{fetcher: f, tracker: tracker, objects: objects, waiting: waiting, rereads: &slots{size: rereadsAtOnce}, metrics: m, clock: o.clock, flights: map[cacheKey]*flight{}}, nil
 }
 
 // rereading delays the next read after one that failed. Otherwise every request for the
@@ -140,6 +145,24 @@ func (c *cache) get(ctx context.Context, k cacheKey) (*object, error) {
 		return nil, err
 	}
 	return found(c.objects.Get(ctx, k, c))
+}
+
+// young returns an object that is cached and need not be read again yet, which the caller must release;
+// nil if there is none. begun is about now.
+func (c *cache) young(k cacheKey, begun time.Time) *object {
+	o, _ := c.objects.GetIfPresent(k)
+	if o == nil {
+		return nil
+	}
+	now := begun.UnixNano()
+	if c.clock != nil {
+		now = c.clock.NowNano()
+	}
+	if now-o.read >= int64(keptFor) {
+		return nil
+	}
+	o.pin()
+	return o
 }
 
 // has reports whether the cache can answer for a key: with an object or with its absence.
@@ -236,8 +259,8 @@ func (c *cache) peek(k cacheKey) *object {
 // keep caches a copy of what was computed, for keptFor. The caller releases the copy.
 func (c *cache) keep(k cacheKey, computed *object) *object {
 	o := &object{
-		body: bytes.Clone(computed.body), etag: computed.etag, computed: true,
-		tracker: c.tracker, key: k, read: time.Now().UnixNano(),
+		body: bytes.Clone(computed.body), values: computed.values, computed: true,
+		tracker: c.tracker, key: k, read: c.tracker.now(),
 	}
 	o.state.Store(notCached)
 	o.pin()
@@ -297,12 +320,22 @@ func (c *cache) Load(ctx context.Context, k cacheKey) (*object, error) {
 	if k.withoutTags {
 		body = site.AppendWithoutTags(body[:0], body) // nobody else has this body, and the result is never longer
 	}
-	return c.newObject(k, body), nil
+	o := c.newObject(k, body)
+	if _, _, isShard := site.ParseSearchShardKey(k.key); isShard {
+		if index, ok := site.IndexShard(body); ok {
+			o.index = index
+			// It exists already, so there is nothing to wait for.
+			bytes := int64(index.Bytes())
+			c.tracker.small.take(bytes)
+			defer c.tracker.small.give(bytes)
+		}
+	}
+	return o, nil
 }
 
 func (c *cache) newObject(k cacheKey, body []byte) *object {
 	o := newObject(body)
-	o.tracker, o.key, o.read = c.tracker, k, time.Now().UnixNano()
+	o.tracker, o.key, o.read = c.tracker, k, c.tracker.now()
 	o.state.Store(notCached)
 	return o
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -148,18 +147,21 @@ func (h *Handler) inFlight() int64 {
 type answer struct {
 	status       int
 	object       *object
-	contentType  string
-	cacheControl string
+	contentType  []string      // the value of the header; answers share it
+	cacheControl []string      // likewise
 	refresh      string        // X-Refresh; "" means none
 	retryAfter   time.Duration // Retry-After, in whole seconds; 0 means none
 	allow        string        // Allow of a 405
 }
 
 // respond answers a request. It notes the route as soon as it is known, and the status.
-func (h *Handler) respond(ctx context.Context, w http.ResponseWriter, r *http.Request, seen *outcome) {
+func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome) {
 	v := h.live.Load()
 	if v == nil {
 		seen.status = problem(site.Unavailable).write(w, r)
+		return
+	}
+	if h.respondHot(w, r, v, seen) {
 		return
 	}
 	resolution := v.root.Config.Resolve(r.Method, sentPath(r.URL), r.URL.RawQuery)
@@ -168,6 +170,7 @@ func (h *Handler) respond(ctx context.Context, w http.ResponseWriter, r *http.Re
 		seen.status = preflight(w, v.root.Config)
 		return
 	}
+	ctx := seen.context(r.Context())
 	limit := h.timeout
 	if resolution.Fresh {
 		limit += h.refreshing
@@ -183,6 +186,7 @@ func (h *Handler) respond(ctx context.Context, w http.ResponseWriter, r *http.Re
 		a = problem(sent.problem)
 	default:
 		a, err = h.answer(limited, v, resolution, sent.users)
+		markHot(r, v, resolution, a.object)
 	}
 	gone := ctx.Err() != nil // or has only closed its side: an answer may still be read
 	if err != nil {
@@ -210,20 +214,10 @@ func sentPath(u *url.URL) string {
 	return u.EscapedPath()
 }
 
-// everyAnswer are the headers of every answer. All responses share the values: nobody changes
-// them.
-var everyAnswer = headersOf(site.EveryHeader())
-
-func headersOf(headers []site.Header) http.Header {
-	h := make(http.Header, len(headers))
-	for _, header := range headers {
-		h.Set(header.Name, header.Value)
-	}
-	return h
-}
-
 func preflight(w http.ResponseWriter, c site.Config) (status int) {
-	maps.Copy(w.Header(), headersOf(c.PreflightHeaders()))
+	for _, header := range c.PreflightHeaders() {
+		w.Header().Set(header.Name, header.Value)
+	}
 	w.WriteHeader(http.StatusNoContent)
 	return http.StatusNoContent
 }
@@ -257,9 +251,9 @@ func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution, us
 	case errors.Is(err, storage.ErrNotFound):
 		o, err = newObject([]byte(site.EmptySearch)), nil
 	}
-	a := answer{status: http.StatusOK, object: o, contentType: r.Route.ContentType, cacheControl: r.Route.CacheControl}
+	a := whole(r.Route, o)
 	if r.Fresh {
-		a.cacheControl = site.NoStore
+		a.cacheControl = noStore
 	}
 	return a, err
 }
@@ -301,7 +295,8 @@ func (h *Handler) template(ctx context.Context, v *liveSite, key site.Key) ([]by
 
 // refresh answers cache=fresh for an object that is stored.
 func (h *Handler) refresh(ctx context.Context, v *liveSite, r site.Resolution, stored *object) (answer, error) {
-	a := answer{status: http.StatusOK, object: stored, contentType: r.Route.ContentType, cacheControl: site.NoStore}
+	a := whole(r.Route, stored)
+	a.cacheControl = noStore
 	kind := site.Details
 	if r.Route.ID == site.RouteBadges || r.Route.ID == site.RouteUserBadges {
 		kind = site.Badges
@@ -350,23 +345,42 @@ func (h *Handler) refresh(ctx context.Context, v *liveSite, r site.Resolution, s
 func absent(r site.Resolution, p *site.Problem) answer {
 	a := problem(p)
 	if r.Fresh {
-		a.cacheControl = site.NoStore
+		a.cacheControl = noStore
 	}
 	return a
 }
 
+// whole is the answer with an object of a route.
+func whole(route *site.Route, o *object) answer {
+	values := routeValues[route.ID]
+	return answer{status: http.StatusOK, object: o, contentType: values.contentType, cacheControl: values.cacheControl}
+}
+
+// problem is the answer with a problem. Its body is encoded once.
 func problem(p *site.Problem) answer {
-	a := answer{status: p.Status, object: &object{body: p.Body()}, contentType: site.RouteError.Route().ContentType, cacheControl: p.CacheControl, allow: p.Allow()}
+	if a, ok := problems[p]; ok {
+		return a
+	}
+	return newProblem(p)
+}
+
+func newProblem(p *site.Problem) answer {
+	a := answer{
+		status: p.Status, object: withLength(&object{body: p.Body()}), allow: p.Allow(),
+		contentType: routeValues[site.RouteError].contentType, cacheControl: []string{p.CacheControl},
+	}
 	if p.Status == http.StatusServiceUnavailable {
 		a.retryAfter = site.RetryAfter
 	}
 	return a
 }
 
+// write sends the answer. It writes the map of headers by their canonical names, as http.Header.Set
+// does, but with values that answers share. Nobody may change those.
 func (a answer) write(w http.ResponseWriter, r *http.Request) (status int) {
 	header := w.Header()
-	header.Set("Content-Type", a.contentType)
-	header.Set("Cache-Control", a.cacheControl)
+	header["Content-Type"] = a.contentType
+	header["Cache-Control"] = a.cacheControl
 	if a.refresh != "" {
 		header.Set("X-Refresh", a.refresh)
 	}
@@ -375,21 +389,27 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) (status int) {
 	}
 	switch a.status {
 	case http.StatusOK:
-		header.Set("ETag", a.object.etag)
-		if r.Method != http.MethodPost && matches(r.Header["If-None-Match"], a.object.etag) {
+		header["Etag"] = a.object.etagValue()
+		if r.Method != http.MethodPost && matches(r.Header["If-None-Match"], a.object.etag()) {
 			w.WriteHeader(http.StatusNotModified)
 			return http.StatusNotModified
 		}
 	case http.StatusMethodNotAllowed:
 		header.Set("Allow", a.allow)
 	}
-	header.Set("Content-Length", strconv.Itoa(len(a.object.body)))
+	if len(a.object.body) >= smallBody || r.Method == http.MethodHead {
+		header["Content-Length"] = a.object.lengthValue()
+	}
 	w.WriteHeader(a.status)
 	// Not http.ServeContent: it flushes the headers before it copies the body, which costs
 	// another system call and packet, and JSON needs no ranges.
 	_, _ = w.Write(a.object.body) // an error means that the client is gone
 	return a.status
 }
+
+// smallBody is the size in bytes from which net/http does not buffer a body whole, and so cannot tell
+// its length by itself. For smaller ones it does, which costs less than another header does.
+const smallBody = 2048
 
 // matches reports whether an If-None-Match header (RFC 9110, 13.1.2) names an entity tag. That
 // header compares tags weakly.

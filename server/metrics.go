@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +23,17 @@ type metrics struct {
 	cacheMisses prometheus.Counter
 	refreshes   *prometheus.CounterVec   // by object and result
 	upstream    *prometheus.HistogramVec // by object and result
+
+	routes []routeMetrics             // by ID; the last is that of requests without a route
+	read   func() prometheus.Observer // of store, for a read that is done
+}
+
+// A routeMetrics has the metrics of a route that most requests count in. A look-up by labels costs more
+// than counting. They are looked up when the first request counts: until then nothing exposes them.
+type routeMetrics struct {
+	pattern string
+	seconds func() prometheus.Observer
+	ok      func() prometheus.Counter // status 200
 }
 
 const namespace = "followpress"
@@ -56,6 +68,14 @@ func newMetrics() *metrics {
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}, []string{"object", "result"}),
 	}
+	for _, pattern := range append(patterns(allRoutes), "none") {
+		m.routes = append(m.routes, routeMetrics{
+			pattern: pattern,
+			seconds: sync.OnceValue(func() prometheus.Observer { return m.seconds.WithLabelValues(pattern) }),
+			ok:      sync.OnceValue(func() prometheus.Counter { return m.requests.WithLabelValues(pattern, strconv.Itoa(http.StatusOK)) }),
+		})
+	}
+	m.read = sync.OnceValue(func() prometheus.Observer { return m.store.WithLabelValues("read", "done") })
 	m.registry.MustRegister(
 		m.requests, m.seconds, m.store, m.cacheHits, m.cacheMisses, m.refreshes, m.upstream,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -97,12 +117,24 @@ func (m *metrics) watch(h *Handler) {
 
 // answered counts a request. route is nil if no route matched.
 func (m *metrics) answered(route *site.Route, status int, took time.Duration) {
-	pattern := "none"
+	of := &m.routes[len(m.routes)-1]
 	if route != nil {
-		pattern = route.Pattern
+		of = &m.routes[route.ID]
 	}
-	m.requests.WithLabelValues(pattern, strconv.Itoa(status)).Inc()
-	m.seconds.WithLabelValues(pattern).Observe(took.Seconds())
+	if status == http.StatusOK {
+		of.ok().Inc()
+	} else {
+		m.requests.WithLabelValues(of.pattern, strconv.Itoa(status)).Inc()
+	}
+	of.seconds().Observe(took.Seconds())
+}
+
+func patterns(routes []*site.Route) []string {
+	all := make([]string, len(routes))
+	for i, r := range routes {
+		all[i] = r.Pattern
+	}
+	return all
 }
 
 // Metrics returns an HTTP handler that exposes the metrics in the formats of Prometheus.

@@ -3,9 +3,7 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
@@ -17,8 +15,15 @@ import (
 
 // An outcome is what the metrics and the log tell about a request.
 type outcome struct {
+	begun  time.Time
+	id     []string    // of the request, as the value of a header
 	route  *site.Route // nil if the request has none
 	status int
+}
+
+// context adds the ID of the request to its context.
+func (o *outcome) context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, requestIDKey{}, o.id[0])
 }
 
 // statusClientGone is what nginx logs for a client that did not wait. It is counted, not sent.
@@ -28,38 +33,40 @@ const statusClientGone = 499
 // that are answered at the same time, turns a panic into a 500, and counts and logs the outcome;
 // respond does the rest.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	begun := time.Now()
-	id := requestID(r)
-	ctx := context.WithValue(r.Context(), requestIDKey{}, id)
+	seen := outcome{begun: time.Now(), id: requestID(r), status: http.StatusInternalServerError} // of a panic
 	header := w.Header()
-	maps.Copy(header, everyAnswer)
-	header[headerRequestID] = []string{id}
-
-	seen := outcome{status: http.StatusInternalServerError} // of a panic
-	defer func() {
-		if fault := recover(); fault != nil {
-			h.recover(ctx, w, r, fault)
-		}
-		took := time.Since(begun)
-		h.metrics.answered(seen.route, seen.status, took)
-		if h.log.Enabled(ctx, slog.LevelDebug) {
-			h.logger(ctx).Debug("request", "method", r.Method, "path", r.URL.Path, "query", r.URL.RawQuery, "status", seen.status, "took", took)
-		}
-	}()
+	for _, every := range everyAnswer {
+		header[every.name] = every.values
+	}
+	header[headerRequestID] = seen.id
+	defer h.finish(w, r, &seen)
 	if h.answering.Add(1) > h.maxRequests {
 		h.answering.Add(-1) // before the 503 goes out, which a slow client may take its time to read
 		seen.status = problem(site.Unavailable).write(w, r)
 		return
 	}
 	defer h.answering.Add(-1)
-	h.respond(ctx, w, r, &seen)
+	h.respond(w, r, &seen)
+}
+
+// finish counts and logs a request. It is deferred, so that it can recover from a panic.
+func (h *Handler) finish(w http.ResponseWriter, r *http.Request, seen *outcome) {
+	if fault := recover(); fault != nil {
+		h.recover(w, r, seen, fault)
+	}
+	took := time.Since(seen.begun)
+	h.metrics.answered(seen.route, seen.status, took)
+	if ctx := r.Context(); h.log.Enabled(ctx, slog.LevelDebug) {
+		h.logger(seen.context(ctx)).Debug("request", "method", r.Method, "path", r.URL.Path, "query", r.URL.RawQuery, "status", seen.status, "took", took)
+	}
 }
 
 // recover answers a request that panicked, so that the others are answered too.
-func (h *Handler) recover(ctx context.Context, w http.ResponseWriter, r *http.Request, fault any) {
+func (h *Handler) recover(w http.ResponseWriter, r *http.Request, seen *outcome, fault any) {
 	if err, ok := fault.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(fault) // how net/http ends a connection
 	}
+	ctx := seen.context(r.Context())
 	h.logger(ctx).Error("panic", "method", r.Method, "path", r.URL.Path, "fault", fault, "stack", string(debug.Stack()))
 	problem(site.InternalError).write(w, r)
 }
@@ -72,12 +79,19 @@ type requestIDKey struct{}
 // maxRequestID is the longest ID that is accepted from a client, in bytes.
 const maxRequestID = 64
 
-// requestID is the ID that the client sent, or a new one if it sent none that can be logged.
-func requestID(r *http.Request) string {
+// requestID is the ID that the client sent, or a new one if it sent none that can be logged, as the
+// value of a header.
+func requestID(r *http.Request) []string {
 	if sent := r.Header[headerRequestID]; len(sent) == 1 && plainID(sent[0]) {
-		return sent[0]
+		return sent
 	}
-	return fmt.Sprintf("%016x", rand.Uint64())
+	var digits [16]byte
+	random := rand.Uint64()
+	for i := range digits {
+		digits[i] = "0123456789abcdef"[random>>60]
+		random <<= 4
+	}
+	return []string{string(digits[:])}
 }
 
 func plainID(id string) bool {

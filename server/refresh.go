@@ -305,7 +305,7 @@ func (f *refresher) put(ctx context.Context, key site.Key, body []byte, conditio
 		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body,
 		ContentType: route.ContentType, CacheControl: route.CacheControl,
 	}
-	return f.fetcher.withRetry(ctx, "write", func(ctx context.Context) error {
+	return f.fetcher.withRetry(ctx, time.Time{}, "write", func(ctx context.Context) error {
 		_, err := f.bucket.Put(ctx, o, condition)
 		return err
 	})

@@ -224,7 +224,7 @@ func (h *Handler) prefetch(ctx context.Context, read reader, key site.Key, size 
 		func() {
 			defer guard(&r.err)
 			if r.object, r.err = get(); r.err == nil {
-				wanted = h.cache.tracker.budgetFor(int64(cap(r.object.body))).wanted()
+				wanted = h.cache.tracker.budgetFor(r.object.bytes()).wanted()
 			}
 		}()
 		if errors.Is(r.err, errBusy) { // this object was not needed yet: let the function try again
@@ -270,10 +270,11 @@ func mixedIfAbsent(err error) error {
 // A page collects the entries of an answer.
 type page struct {
 	match *site.Matcher
-	first int   // number of the first shard to read
-	skip  int   // matching entries to skip yet
-	left  int   // matching entries to take yet
-	err   error // errNoRoom: the page is incomplete
+	term  []byte // of match
+	first int    // number of the first shard to read
+	skip  int    // matching entries to skip yet
+	left  int    // matching entries to take yet
+	err   error  // errNoRoom: the page is incomplete
 	*buffer
 }
 
@@ -289,7 +290,7 @@ func (h *Handler) newPage(ctx context.Context, s site.Search, alone bool) (*page
 		return nil, err
 	}
 	b.body = append(b.body, pageStart...)
-	p := &page{match: site.NewMatcher(s.Term), skip: s.Offset, left: s.Limit, buffer: b}
+	p := &page{match: site.NewMatcher(s.Term), term: []byte(s.Term), skip: s.Offset, left: s.Limit, buffer: b}
 	if s.Term == "" { // the offset of an entry determines its shard
 		p.first = s.Offset / site.SearchShardSize
 		p.skip -= p.first * site.SearchShardSize
@@ -302,6 +303,10 @@ func (p *page) full() bool { return p.left == 0 || p.err != nil }
 // takeShard takes entries of a search shard and releases the shard.
 func (p *page) takeShard(shard *object) (site.ShardHeader, error) {
 	defer shard.release()
+	if x := shard.index; x != nil {
+		p.takeIndexed(x, shard.body)
+		return x.Header, p.err
+	}
 	header, err := site.ParseShardHeader(shard.body)
 	if err != nil {
 		return header, err
@@ -339,15 +344,39 @@ func (p *page) take(object []byte) {
 			p.skip--
 			continue
 		}
-		if p.err = p.grow(len(entry) + len(",") + len(pageEnd)); p.err != nil {
+		p.add(entry)
+	}
+}
+
+// takeIndexed is take for a search shard with an index.
+func (p *page) takeIndexed(x *site.ShardIndex, shard []byte) {
+	i := 0
+	if len(p.term) == 0 { // all entries match
+		i = min(p.skip, x.Len())
+		p.skip -= i
+	}
+	for ; !p.full(); i++ {
+		if i = x.Next(i, p.term); i == x.Len() {
 			return
 		}
-		if len(p.body) > len(pageStart) {
-			p.body = append(p.body, ',')
+		if p.skip > 0 {
+			p.skip--
+			continue
 		}
-		p.body = append(p.body, entry...)
-		p.left--
+		p.add(x.Entry(shard, i))
 	}
+}
+
+// add appends an entry.
+func (p *page) add(entry []byte) {
+	if p.err = p.grow(len(entry) + len(",") + len(pageEnd)); p.err != nil {
+		return
+	}
+	if len(p.body) > len(pageStart) {
+		p.body = append(p.body, ',')
+	}
+	p.body = append(p.body, entry...)
+	p.left--
 }
 
 // end completes the page. Releasing the object gives back what the page was granted.

@@ -67,9 +67,8 @@ const betweenTries = 50 * time.Millisecond
 // get reads an object. It ignores the cancellation of ctx, because others may wait for the same
 // read, but not its deadline, because an answer may take many reads.
 func (f *fetcher) get(ctx context.Context, key site.Key) (body []byte, err error) {
-	ctx, cancel := f.within(ctx)
-	defer cancel()
-	return body, f.withRetry(ctx, "read", func(ctx context.Context) error {
+	ctx, end := f.uncancelled(ctx)
+	return body, f.withRetry(ctx, end, "read", func(ctx context.Context) error {
 		body, err = f.store.Get(ctx, key)
 		return err
 	})
@@ -78,9 +77,8 @@ func (f *fetcher) get(ctx context.Context, key site.Key) (body []byte, err error
 // getAdmitted is get that calls admit with the size of the object before it holds the body (see
 // admitter). The caller may change the body.
 func (f *fetcher) getAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) (body []byte, err error) {
-	ctx, cancel := f.within(ctx)
-	defer cancel()
-	return body, f.withRetry(ctx, "read", func(ctx context.Context) error {
+	ctx, end := f.uncancelled(ctx)
+	return body, f.withRetry(ctx, end, "read", func(ctx context.Context) error {
 		if store, ok := f.store.(admitter); ok {
 			body, err = store.GetAdmitted(ctx, key, admit)
 			return err
@@ -93,17 +91,24 @@ func (f *fetcher) getAdmitted(ctx context.Context, key site.Key, admit func(ctx 
 	})
 }
 
+// within returns a context that ends with the time limit or the deadline of ctx, but not with ctx.
 func (f *fetcher) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	until := time.Now().Add(f.timeout)
-	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
-		until = deadline
+	ctx, end := f.uncancelled(ctx)
+	return context.WithDeadline(ctx, end)
+}
+
+// uncancelled returns a context that never ends, and when that of within would.
+func (f *fetcher) uncancelled(ctx context.Context) (_ context.Context, end time.Time) {
+	end = time.Now().Add(f.timeout)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {
+		end = deadline
 	}
-	return context.WithDeadline(context.WithoutCancel(ctx), until)
+	return context.WithoutCancel(ctx), end
 }
 
 // read is get for an object that is about to be replaced. It ends with ctx.
 func (f *fetcher) read(ctx context.Context, bucket Bucket, key site.Key) (body []byte, info storage.Info, err error) {
-	err = f.withRetry(ctx, "read", func(ctx context.Context) error {
+	err = f.withRetry(ctx, time.Time{}, "read", func(ctx context.Context) error {
 		body, info, err = bucket.Read(ctx, key)
 		return err
 	})
@@ -121,7 +126,7 @@ func (f *fetcher) root(ctx context.Context, was storage.Info) (root *site.Root, 
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	var body []byte
-	err = f.withRetry(ctx, "read", func(ctx context.Context) error {
+	err = f.withRetry(ctx, time.Time{}, "read", func(ctx context.Context) error {
 		if store, ok := f.store.(describer); ok && was.ETag != "" {
 			if info, err = store.Stat(ctx, site.RootKey); err != nil || samePut(info, was) {
 				return cmp.Or(err, storage.ErrUnchanged)
@@ -159,29 +164,38 @@ func (f *fetcher) settled(info storage.Info) bool {
 	return !ok || info.Modified.Nanosecond() != 0 || store.Now().Sub(info.Modified) > settledAfter
 }
 
-// withRetry makes a request to the store, and a second one if the error is retryable.
-func (f *fetcher) withRetry(ctx context.Context, operation string, try func(context.Context) error) error {
-	err := f.attempt(ctx, operation, try)
-	if !storage.Temporary(err) {
+// withRetry makes a request to the store, and a second one if the error is retryable. Both end with
+// ctx and, unless that is zero, at end.
+func (f *fetcher) withRetry(ctx context.Context, end time.Time, operation string, try func(context.Context) error) error {
+	err := f.attempt(ctx, end, operation, try)
+	if !storage.Temporary(err) || !end.IsZero() && time.Until(end) <= betweenTries {
 		return err
 	}
 	select {
 	case <-time.After(betweenTries):
-		return f.attempt(ctx, operation, try)
+		return f.attempt(ctx, end, operation, try)
 	case <-ctx.Done():
 		return err
 	}
 }
 
 // attempt makes one request and counts it. It may take half of the timeout, so that there is time
-// for another if only the connection hangs.
-func (f *fetcher) attempt(ctx context.Context, operation string, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, f.timeout/2)
-	defer cancel()
+// for another if only the connection hangs. The context of the request is the only one with a
+// timer: most requests are over before it matters, and timers cost more than reading a small file.
+func (f *fetcher) attempt(ctx context.Context, end time.Time, operation string, try func(context.Context) error) error {
 	begun := time.Now()
+	until := begun.Add(f.timeout / 2)
+	if !end.IsZero() && end.Before(until) {
+		until = end
+	}
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
 	err := try(ctx)
 	result := "done"
 	switch {
+	case err == nil && operation == "read":
+		f.metrics.read().Observe(time.Since(begun).Seconds())
+		return nil
 	case errors.Is(err, storage.ErrNotFound):
 		result = "absent"
 	case errors.Is(err, storage.ErrUnchanged):

@@ -98,6 +98,7 @@ func FuzzParse(f *testing.F) {
 		"", "null", root, root[:len(root)/2], `{"shard":"0","objects":[{"key":"a","size":1,"md5":"900150983cd24fb0d6963f7d28e17f72"}]}`,
 		`{"bucket":"0","users":{"alice.eth":"7"}}`, `{"records":[{"version":1,"record_type":"address","data":"0x","tags":[]}]}`,
 		`{"list":"1","total":20,"shard":0,"shards":1,"shard_size":1000,"entries":[{"version":1,"data":"","ens":{"name":"\`,
+		`{"list":"1","total":1,"shard":0,"shards":1,"shard_size":1000,"entries":[{"version":1,"record_type":"address","data":"0x00000000000000000000000000000000000000a1","tags":[],"ens":{"name":"FÖX.eth","avatar":""}}]}`,
 	} {
 		f.Add([]byte(body))
 	}
@@ -117,6 +118,7 @@ func FuzzParse(f *testing.F) {
 		for entry := range site.Entries(body) {
 			m.Match(entry)
 		}
+		checkIndex(t, body, []string{"fox", "0", "\xff"})
 		site.AppendWithoutTags(nil, body)
 		site.FindUser(body, "alice.eth")
 	})

@@ -28,6 +28,14 @@ func (p Profile) Normalize() (Profile, error) {
 	return p, nil
 }
 
+// Clone returns a profile that shares no memory with p.
+func (p Profile) Clone() Profile {
+	p.Name, p.Avatar, p.Header = strings.Clone(p.Name), strings.Clone(p.Avatar), strings.Clone(p.Header)
+	p.Display, p.Resolver = strings.Clone(p.Display), strings.Clone(p.Resolver)
+	p.Records, p.Chains, p.Errors = bytes.Clone(p.Records), bytes.Clone(p.Chains), bytes.Clone(p.Errors)
+	return p
+}
+
 func (p Profile) isZero() bool {
 	return p.Name+p.Avatar+p.Header+p.Display+p.Resolver == "" && p.Records == nil && p.Chains == nil && p.Errors == nil && p.Fresh == 0
 }
@@ -138,6 +146,11 @@ func canonicalObject(raw json.RawMessage) (json.RawMessage, error) {
 	}
 	if raw[0] != '{' {
 		return nil, fmt.Errorf("%s where an object belongs", Quoted(string(raw)))
+	}
+	var s Scanner
+	s.Reset(raw)
+	if object := s.canonicalObject(); s.Done() {
+		return object, nil
 	}
 	entries, err := decodeEntries(raw)
 	if err != nil {

@@ -122,19 +122,26 @@ func (m *Matcher) Match(entry []byte) bool {
 	if len(m.term) == 0 {
 		return true
 	}
+	address, name, ok := searched(entry)
+	return ok && (bytes.Contains(address, m.term) || bytes.Contains(m.fold(name), m.term))
+}
+
+// searched returns the texts of a search entry that terms are compared with: its address, and its name
+// as it is, nil for none. ok is false if it is no entry.
+func searched(entry []byte) (address, name []byte, ok bool) {
 	data, ok := bytes.CutPrefix(entry, []byte(followStart))
 	if !ok || len(data) < AddressTextLen {
-		return false
+		return nil, nil, false
 	}
-	address, data := data[:AddressTextLen], data[AddressTextLen:]
-	if bytes.Contains(address, m.term) {
-		return true
-	}
-	name, ok := bytes.CutPrefix(data, []byte(noTags+nameMember)) // true for most entries
+	address, data = data[:AddressTextLen], data[AddressTextLen:]
+	name, ok = bytes.CutPrefix(data, []byte(noTags+nameMember)) // true for most entries
 	if !ok {
 		_, name, ok = bytes.Cut(data, []byte(nameMember))
 	}
-	return ok && bytes.Contains(m.fold(jsonText(name)), m.term)
+	if !ok {
+		return address, nil, true
+	}
+	return address, jsonText(name), true
 }
 
 // jsonText decodes the JSON string that begins just before b, at its opening quotation mark. It

@@ -1,7 +1,7 @@
 package snapshot
 
 import (
-	"bytes"
+	"errors"
 	"iter"
 
 	"github.com/spf13/afero"
@@ -11,43 +11,47 @@ import (
 // memory. It ends with the first error; an invalid row is a *RowError.
 func Accounts(snapshot afero.Fs) iter.Seq2[Account, error] {
 	return func(yield func(Account, error) bool) {
-		if _, err := ReadAsOf(snapshot); err != nil {
+		if err := eachProfile(snapshot, func(a Account) bool { return yield(a, nil) }); err != nil && !errors.Is(err, errStopped) {
 			yield(Account{}, err)
-			return
-		}
-		file, err := openTable(snapshot, TableAccounts)
-		if err != nil {
-			yield(Account{}, err)
-			return
-		}
-		defer func() { _ = file.close() }() // nothing more is read
-		for b, err := range lineBlocks(file) {
-			if err != nil {
-				yield(Account{}, err)
-				return
-			}
-			if !b.accounts(file.name, yield) {
-				return
-			}
 		}
 	}
 }
 
-// accounts yields the accounts of a block that have a profile. It reports whether to go on.
-func (b lineBlock) accounts(file string, yield func(Account, error) bool) bool {
-	number := b.first
-	for line := range bytes.Lines(b.lines) {
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			a, err := ParseAccount(line)
+func eachProfile(snapshot afero.Fs, yield func(Account) bool) (err error) {
+	if _, err := ReadAsOf(snapshot); err != nil {
+		return err
+	}
+	table, err := openTable(snapshot, TableAccounts, false, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, table.close()) }()
+	accept := func(r Row[Account]) error {
+		if r.Value.ENS != nil && !yield(r.Value) {
+			return errStopped
+		}
+		return nil
+	}
+	parse := func(_ *rowScanner, line []byte) (Account, error) { return ParseAccount(line) }
+	for _, source := range table.sources {
+		for b, err := range source {
 			if err != nil {
-				yield(Account{}, &RowError{file, number, err.Error()})
-				return false
+				return err
 			}
-			if a.ENS != nil && !yield(a, nil) {
-				return false
+			rows := Block[Account]{File: b.file}
+			rows.parse(b, nil, parse)
+			var stopped error
+			err := rows.Each(func(r Row[Account]) error { stopped = accept(r); return stopped },
+				func(e *RowError) error {
+					if stopped != nil {
+						return stopped
+					}
+					return e
+				})
+			if err != nil {
+				return err
 			}
 		}
-		number++
 	}
-	return true
+	return nil
 }

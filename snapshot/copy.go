@@ -69,17 +69,20 @@ func copyTable[T any](t *tableWriter, file string, parse func([]byte) (T, error)
 	if err != nil {
 		return err
 	}
-	parseRow := func(line []byte) (copiedRow[T], error) {
+	parseRow := func(_ *rowScanner, line []byte) (copiedRow[T], error) {
 		value, err := parse(line)
 		return copiedRow[T]{line, value}, err
 	}
+	parseRows := func(p *Block[copiedRow[T]], b block, s *rowScanner) { p.parseLines(b, s, parseRow) }
 	reject := func(e *RowError) error {
 		if t.err != nil {
 			return t.err // the row is good, but could not be written
 		}
 		return e
 	}
-	return readFile(context.Background(), rows, runtime.GOMAXPROCS(0), parseRow, func(b Block[copiedRow[T]]) error {
+	workers := runtime.GOMAXPROCS(0)
+	lines := make(recycler[byte], spares(workers))
+	return readBlocks(context.Background(), rows.blocks(lines), workers, lines, parseRows, func(b Block[copiedRow[T]]) error {
 		return b.Each(func(r Row[copiedRow[T]]) error {
 			if err := accept(r.Value.value); err != nil {
 				return err
@@ -91,6 +94,7 @@ func copyTable[T any](t *tableWriter, file string, parse func([]byte) (T, error)
 
 // openerOf returns how to read a file, by its name.
 func openerOf(file string) func(io.Reader) (io.ReadCloser, error) {
-	at := slices.IndexFunc(compressions, func(c compression) bool { return filepath.Ext(c.ending) == filepath.Ext(file) })
-	return compressions[max(at, 0)].open
+	lines := fileFormats[:3]
+	at := slices.IndexFunc(lines, func(f fileFormat) bool { return filepath.Ext(f.ending) == filepath.Ext(file) })
+	return lines[max(at, 0)].unpack
 }

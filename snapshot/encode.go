@@ -174,12 +174,18 @@ func checkText(member, text string) error {
 // appendTime appends a time in UTC as RFC 3339, with milliseconds unless they are 0.
 func appendTime(b []byte, member string, ms int64) ([]byte, error) {
 	t := time.UnixMilli(ms).UTC()
-	if year := t.Year(); year < 0 || year > 9999 {
-		return nil, fmt.Errorf("%s: %d ms since 1970 is in the year %d, which RFC 3339 cannot write", member, ms, year)
+	if !isWritable(ms) {
+		return nil, fmt.Errorf("%s: %d ms since 1970 is in the year %d, which RFC 3339 cannot write", member, ms, t.Year())
 	}
 	layout := time.RFC3339 // package time formats this one much faster than any other
 	if ms%1000 != 0 {
 		layout = "2006-01-02T15:04:05.000Z07:00"
 	}
 	return append(t.AppendFormat(append(b, '"'), layout), '"'), nil
+}
+
+// isWritable reports whether RFC 3339 can write a time: it has years of four digits.
+func isWritable(ms int64) bool {
+	const begin, end = -62_167_219_200_000, 253_402_300_800_000 // the years 0 and 10000
+	return begin <= ms && ms < end
 }

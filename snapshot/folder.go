@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/afero"
 )
@@ -49,8 +51,22 @@ func open(dir string) (f *Folder, whole bool, err error) {
 		return f, true, nil
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }() // until then, no other folder has its number
+	was, err := opened.Stat()
+	if err != nil || !was.IsDir() {
+		return f, true, err
+	}
+	entries, err := opened.ReadDir(-1)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, false, nil // it was removed meanwhile
+	} else if err != nil {
+		return f, false, fmt.Errorf("list the folder of the snapshot: %w", err)
+	}
 	f.files = map[string]*os.File{}
-	for _, name := range fileNames() {
+	for _, entry := range entries {
+		name := entry.Name()
+		if !isFileName(name) {
+			continue
+		}
 		path := filepath.Join(dir, name)
 		info, err := os.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -63,24 +79,12 @@ func open(dir string) (f *Folder, whole bool, err error) {
 			}
 		}
 	}
-	was, err := opened.Stat()
-	if err != nil {
-		return f, false, errors.Join(err, f.Close())
-	}
 	is, err := os.Stat(dir)
 	return f, err == nil && os.SameFile(was, is), nil
 }
 
-// fileNames are the names that files of snapshots have.
-func fileNames() []string {
-	names := []string{metaName}
-	for _, table := range allTables() {
-		for _, c := range compressions {
-			names = append(names, string(table)+c.ending)
-		}
-	}
-	return names
-}
+// names lists the files of the snapshot.
+func (f *Folder) names() []string { return slices.Sorted(maps.Keys(f.files)) }
 
 // Open opens a file. It may be open several times.
 func (f *Folder) Open(name string) (afero.File, error) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 
 	"github.com/spf13/afero"
 
@@ -33,12 +32,6 @@ func (e *RowError) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason)
 }
 
-// A lineBlock is a sequence of whole lines of a table.
-type lineBlock struct {
-	lines []byte
-	first int // number of the first line
-}
-
 // A Row is a parsed line of a table.
 type Row[T any] struct {
 	Line  int // from 1
@@ -51,66 +44,140 @@ type Block[T any] struct {
 	File    string // name of the table's file
 	Rows    []Row[T]
 	Invalid []*RowError
+	lines   []byte // what Rows were parsed from
 }
 
 // ReadTable parses a table on that many goroutines and calls done with all of its rows, block by
-// block in their order and never concurrently. Blank lines are skipped. It returns the first error
-// of reading or of done; a line that is too long is a *RowError.
+// block in their order and never concurrently. Blank lines are skipped. The lines that parse gets and
+// the rows of a block are only valid until done returns. ReadTable returns the first error of reading
+// or of done; a line that is too long is a *RowError.
 func ReadTable[T any](
 	ctx context.Context, snapshot afero.Fs, t Table, workers int, parse func(line []byte) (T, error), done func(Block[T]) error,
 ) error {
-	file, err := openTable(snapshot, t)
+	return readTable(ctx, snapshot, t, workers, func(_ *rowScanner, line []byte) (T, error) { return parse(line) }, done)
+}
+
+func readTable[T any](
+	ctx context.Context, snapshot afero.Fs, t Table, workers int, parse func(*rowScanner, []byte) (T, error), done func(Block[T]) error,
+) error {
+	return readParts(ctx, snapshot, t, true, workers, func(p *Block[T], b block, s *rowScanner) { p.parse(b, s, parse) }, done)
+}
+
+// readParts reads all files of a table. parse fills an empty block.
+func readParts[T any](
+	ctx context.Context, snapshot afero.Fs, t Table, timed bool, workers int, parse func(*Block[T], block, *rowScanner), done func(Block[T]) error,
+) (err error) {
+	lines := make(recycler[byte], spares(workers))
+	table, err := openTable(snapshot, t, timed, lines)
 	if err != nil {
 		return err
 	}
-	return readFile(ctx, file, workers, parse, done)
+	defer func() { err = errors.Join(err, table.close()) }()
+	return readBlocks(ctx, sideBySide(table.sources, workers), workers, lines, parse, done)
 }
 
-// readFile is ReadTable of an open file. It closes the file.
-func readFile[T any](
-	ctx context.Context, file *tableFile, workers int, parse func(line []byte) (T, error), done func(Block[T]) error,
-) (err error) {
-	defer func() {
-		// After a read error, close only repeats it.
-		if closeErr := file.close(); err == nil && closeErr != nil {
-			err = fmt.Errorf("close %s: %w", file.name, closeErr)
-		}
-	}()
-	parseBlock := func(b lineBlock, _ *inorder.Ticket[Block[T]]) (Block[T], error) {
-		return parseLines(file.name, b, parse), nil
+// readBlocks parses the blocks of a source, whose memory goes back to lines.
+func readBlocks[T any](
+	ctx context.Context, source rowSource, workers int, lines recycler[byte], parse func(*Block[T], block, *rowScanner), done func(Block[T]) error,
+) error {
+	rows := make(recycler[Row[T]], spares(workers))
+	parseBlock := func(b block, _ *inorder.Ticket[Block[T]]) (Block[T], error) {
+		s := takeScanner()
+		defer s.giveBack()
+		p := Block[T]{File: b.file, Rows: rows.take(roundUp(b.mostRows()))[:0], lines: b.lines}
+		parse(&p, b, s)
+		return p, nil
 	}
-	return inorder.Do(ctx, workers, lineBlocks(file), parseBlock, done)
+	return inorder.Do(ctx, workers, source, parseBlock, func(b Block[T]) error {
+		err := done(b)
+		lines.giveBack(b.lines)
+		rows.giveBack(b.Rows)
+		return err
+	})
 }
 
-func parseLines[T any](file string, b lineBlock, parse func([]byte) (T, error)) Block[T] {
-	p := Block[T]{File: file, Rows: make([]Row[T], 0, bytes.Count(b.lines, []byte{'\n'})+1)}
+// mostRows is how many rows a block may have.
+func (b block) mostRows() int {
+	if b.rows != nil {
+		return b.rows.n
+	}
+	return bytes.Count(b.lines, []byte{'\n'}) + 1
+}
+
+// parse parses any block.
+func (p *Block[T]) parse(b block, s *rowScanner, parse func(*rowScanner, []byte) (T, error)) {
+	if b.rows != nil {
+		p.parseColumns(b, s, parse)
+	} else {
+		p.parseLines(b, s, parse)
+	}
+}
+
+func (p *Block[T]) parseLines(b block, s *rowScanner, parse func(*rowScanner, []byte) (T, error)) {
 	number := b.first
 	for line := range bytes.Lines(b.lines) {
 		line = bytes.TrimSpace(line)
 		if len(line) > 0 {
-			value, err := parse(line)
-			if err != nil {
-				p.Invalid = append(p.Invalid, &RowError{file, number, err.Error()})
-			} else {
-				p.Rows = append(p.Rows, Row[T]{number, value})
-			}
+			value, err := parse(s, line)
+			p.add(number, value, err)
 		}
 		number++
 	}
-	return p
+}
+
+// add adds a row, which is not valid if there is an error.
+func (p *Block[T]) add(number int, value T, err error) {
+	if err != nil {
+		p.Invalid = append(p.Invalid, &RowError{p.File, number, err.Error()})
+	} else {
+		p.Rows = append(p.Rows, Row[T]{number, value})
+	}
+}
+
+// roundUp rounds up a number of rows, so that memory for the rows of one block suffices for another.
+func roundUp(rows int) int { return (rows + 1023) &^ 1023 }
+
+// A recycler has slices whose memory can be used again, without which a large table makes much work
+// for the garbage collector.
+type recycler[E any] chan []E
+
+// spares is how many slices are worth keeping.
+func spares(workers int) int { return 4 * workers }
+
+// take returns a slice of that many elements, which may be anything.
+func (r recycler[E]) take(n int) []E {
+	select {
+	case s := <-r:
+		if cap(s) >= n {
+			return s[:n]
+		}
+	default:
+	}
+	return make([]E, n)
+}
+
+// giveBack takes back a slice that is not used any more. It keeps none of a long line.
+func (r recycler[E]) giveBack(s []E) {
+	if cap(s) > blockBytes {
+		return
+	}
+	select {
+	case r <- s:
+	default:
+	}
 }
 
 // Each calls accept with the valid rows and reject with the others, in the order of lines, until one
 // of them fails. A row that accept refuses by an error is passed to reject.
-func (b Block[T]) Each(accept func(Row[T]) error, reject func(*RowError) error) error {
-	rows, invalid := b.Rows, b.Invalid
+func (p Block[T]) Each(accept func(Row[T]) error, reject func(*RowError) error) error {
+	rows, invalid := p.Rows, p.Invalid
 	for len(rows) > 0 || len(invalid) > 0 {
 		var refused *RowError
 		if len(rows) == 0 || len(invalid) > 0 && invalid[0].Line < rows[0].Line {
 			refused, invalid = invalid[0], invalid[1:]
 		} else {
 			if err := accept(rows[0]); err != nil {
-				refused = &RowError{b.File, rows[0].Line, err.Error()}
+				refused = &RowError{p.File, rows[0].Line, err.Error()}
 			}
 			rows = rows[1:]
 		}
@@ -124,36 +191,56 @@ func (b Block[T]) Each(accept func(Row[T]) error, reject func(*RowError) error) 
 	return nil
 }
 
-// lineBlocks cuts a table into blocks.
-func lineBlocks(file *tableFile) iter.Seq2[lineBlock, error] {
-	return func(yield func(lineBlock, error) bool) {
-		number := 1
-		var rest []byte // the beginning of an incomplete line
-		for {
+// blocks cuts a file into blocks, in memory that whoever gets them may give back, and closes it.
+func (f *tableFile) blocks(memory recycler[byte]) rowSource {
+	return func(yield func(block, error) bool) {
+		err := f.cut(memory, func(b block) bool { return yield(b, nil) })
+		switch closed := f.closed(); {
+		case errors.Is(err, errStopped):
+		case err != nil: // close only repeats it
+			yield(block{}, err)
+		case closed != nil:
+			yield(block{}, closed)
+		}
+	}
+}
+
+// errStopped says that nobody wants more blocks.
+var errStopped = errors.New("stopped")
+
+// cut cuts a file into blocks.
+func (f *tableFile) cut(memory recycler[byte], yield func(block) bool) error {
+	number := 1
+	var rest []byte // the beginning of an incomplete line
+	for {
+		size := blockBytes
+		if len(rest) > blockBytes/2 {
 			// Double the size each time, so that a long line is not copied once per block.
-			buf := make([]byte, len(rest)+max(blockBytes, min(len(rest), maxLineBytes-len(rest))))
-			copy(buf, rest)
-			n, err := fill(file, buf[len(rest):])
-			buf = buf[:len(rest)+n]
-			atEnd := errors.Is(err, io.EOF)
-			if err != nil && !atEnd {
-				yield(lineBlock{}, fmt.Errorf("read %s: near line %d: %w", file.name, number, explainTruncated(err)))
-				return
-			}
-			cut := bytes.LastIndexByte(buf, '\n') + 1
-			if atEnd {
-				cut = len(buf)
-			}
-			rest = buf[cut:]
-			if len(rest) > maxLineBytes {
-				yield(lineBlock{}, &RowError{file.name, number + bytes.Count(buf[:cut], []byte{'\n'}),
-					fmt.Sprintf("a line of more than %d MiB", maxLineBytes>>20)})
-				return
-			}
-			if cut > 0 && !yield(lineBlock{buf[:cut], number}, nil) || atEnd {
-				return
-			}
-			number += bytes.Count(buf[:cut], []byte{'\n'})
+			size = len(rest) + max(blockBytes, min(len(rest), maxLineBytes-len(rest)))
+		}
+		buf := memory.take(size)
+		copy(buf, rest)
+		n, err := fill(f, buf[len(rest):])
+		buf = buf[:len(rest)+n]
+		atEnd := errors.Is(err, io.EOF)
+		if err != nil && !atEnd {
+			return fmt.Errorf("read %s: near line %d: %w", f.name, number, explainTruncated(err))
+		}
+		cut := bytes.LastIndexByte(buf, '\n') + 1
+		if atEnd {
+			cut = len(buf)
+		}
+		rest = append(rest[:0], buf[cut:]...) // whoever gets the block may give back its memory
+		if len(rest) > maxLineBytes {
+			return &RowError{f.name, number + bytes.Count(buf[:cut], []byte{'\n'}), fmt.Sprintf("a line of more than %d MiB", maxLineBytes>>20)}
+		}
+		first := number
+		number += bytes.Count(buf[:cut], []byte{'\n'})
+		if cut > 0 && !yield(block{file: f.name, first: first, lines: buf[:cut]}) {
+			return errStopped
+		}
+		if atEnd {
+			return nil
 		}
 	}
 }

@@ -1,12 +1,12 @@
 package snapshot
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/followpress/followpress/site"
@@ -20,6 +20,16 @@ const TypeAddress = "address"
 
 // ParseList parses a row of lists.
 func ParseList(line []byte) (List, error) {
+	s := takeScanner()
+	defer s.giveBack()
+	if l, ok := s.scanList(line); ok {
+		l.TokenID = strings.Clone(l.TokenID)
+		return l, nil
+	}
+	return decodeList(line)
+}
+
+func decodeList(line []byte) (List, error) {
 	var in struct {
 		TokenID string  `json:"token_id"`
 		Owner   string  `json:"owner"`
@@ -66,9 +76,6 @@ type untimedMembers struct {
 	Added      *string   `json:"-"`
 }
 
-// memberPool has the recordMembers that ParseRecord parses into, because records are many.
-var memberPool = sync.Pool{New: func() any { return new(recordMembers) }}
-
 // ParseRecord parses a row of records without the time at which it was added, which may be anything.
 // Tags come back sorted, without repetitions.
 func ParseRecord(line []byte) (Record, error) { return parseRecord(line, false) }
@@ -77,9 +84,29 @@ func ParseRecord(line []byte) (Record, error) { return parseRecord(line, false) 
 func ParseTimedRecord(line []byte) (Record, error) { return parseRecord(line, true) }
 
 func parseRecord(line []byte, timed bool) (Record, error) {
-	in := memberPool.Get().(*recordMembers)
-	defer memberPool.Put(in)
-	*in = recordMembers{}
+	s := takeScanner()
+	defer s.giveBack()
+	if r, ok := s.scanRecord(line, timed); ok {
+		return r.clone(), nil
+	}
+	return decodeRecord(line, timed)
+}
+
+// clone returns a record that shares no memory with r.
+func (r *Record) clone() Record {
+	c := *r
+	c.TokenID, c.Data, c.Tags = strings.Clone(r.TokenID), bytes.Clone(r.Data), nil
+	if c.Type = TypeAddress; r.Type != TypeAddress {
+		c.Type = strings.Clone(r.Type)
+	}
+	for _, tag := range r.Tags {
+		c.Tags = append(c.Tags, strings.Clone(tag))
+	}
+	return c
+}
+
+func decodeRecord(line []byte, timed bool) (Record, error) {
+	in := new(recordMembers)
 	var into any = in
 	if !timed {
 		into = (*untimedMembers)(in)
@@ -127,6 +154,25 @@ func parseTags(in []*string) (tags []string, err error) {
 
 // ParseAccount parses a row of accounts. A profile comes back as site.Profile.Normalize returns it.
 func ParseAccount(line []byte) (Account, error) {
+	s := takeScanner()
+	defer s.giveBack()
+	if a, ok := s.scanAccount(line); ok {
+		return a.clone(), nil
+	}
+	return decodeAccount(line)
+}
+
+// clone returns an account that shares no memory with a.
+func (a *Account) clone() Account {
+	c := Account{Address: a.Address, Primary: strings.Clone(a.Primary)}
+	if a.ENS != nil {
+		ens := a.ENS.Clone()
+		c.ENS = &ens
+	}
+	return c
+}
+
+func decodeAccount(line []byte) (Account, error) {
 	var in struct {
 		Address string        `json:"address"`
 		Primary *string       `json:"primary_list"`

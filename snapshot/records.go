@@ -12,12 +12,41 @@ import (
 func ReadRecords[T any](
 	ctx context.Context, snapshot afero.Fs, workers int, timed bool, convert func(*Record) (T, error), done func(Block[T]) error,
 ) error {
-	return ReadTable(ctx, snapshot, TableRecords, workers, func(line []byte) (T, error) {
-		r, err := parseRecord(line, timed)
-		if err != nil {
-			var none T
-			return none, err
+	parse := func(s *rowScanner, line []byte) (value T, err error) {
+		r, ok := s.scanRecord(line, timed)
+		if !ok {
+			decoded, err := decodeRecord(line, timed)
+			if err != nil {
+				return value, err
+			}
+			r = &decoded
 		}
-		return convert(&r)
+		return convert(r)
+	}
+	return readParts(ctx, snapshot, TableRecords, timed, workers, func(p *Block[T], b block, s *rowScanner) {
+		if b.rows != nil {
+			parseRecords(p, b, s, timed, convert)
+		} else {
+			p.parseLines(b, s, parse)
+		}
 	}, done)
+}
+
+// ReadAccounts is ReadTable of the table accounts: convert makes of each valid row what done gets. The
+// account, and what it refers to, is only valid until convert returns, which must not change it.
+func ReadAccounts[T any](
+	ctx context.Context, snapshot afero.Fs, workers int, convert func(*Account) (T, error), done func(Block[T]) error,
+) error {
+	parse := func(s *rowScanner, line []byte) (value T, err error) {
+		a, ok := s.scanAccount(line)
+		if !ok {
+			decoded, err := decodeAccount(line)
+			if err != nil {
+				return value, err
+			}
+			a = &decoded
+		}
+		return convert(a)
+	}
+	return readTable(ctx, snapshot, TableAccounts, workers, parse, done)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"strings"
 	"time"
 
 	json "github.com/goccy/go-json"
@@ -43,16 +42,17 @@ func Tables() []Table {
 
 func allTables() []Table { return append(Tables(), TableRecommended) }
 
-// A compression is the ending of tables' files, and how to read such files.
-type compression struct {
+// A fileFormat is the ending of tables' files, and how to read such files.
+type fileFormat struct {
 	ending string
-	open   func(io.Reader) (io.ReadCloser, error)
+	unpack func(io.Reader) (io.ReadCloser, error) // to lines of JSON; nil for Parquet
 }
 
-var compressions = []compression{
+var fileFormats = []fileFormat{
 	{".ndjson", func(r io.Reader) (io.ReadCloser, error) { return io.NopCloser(r), nil }},
 	{".ndjson.gz", func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }},
 	{".ndjson.zst", openZstd},
+	{".parquet", nil},
 }
 
 func openZstd(r io.Reader) (io.ReadCloser, error) {
@@ -129,38 +129,19 @@ type tableFile struct {
 // ErrNoTable says that a snapshot does not have a table.
 var ErrNoTable = errors.New("is not there")
 
-// CheckTable opens a table and closes it again. An error wraps ErrNoTable if the table is missing.
+// CheckTable opens the files of a table and closes them again. An error wraps ErrNoTable if the table
+// is missing.
 func CheckTable(snapshot afero.Fs, t Table) error {
-	file, err := openTable(snapshot, t)
+	parts, err := partsOf(snapshot, t)
 	if err != nil {
 		return err
 	}
-	if err := file.close(); err != nil {
-		return fmt.Errorf("close %s: %w", file.name, err)
-	}
-	return nil
-}
-
-// openTable opens the file of a table.
-func openTable(snapshot afero.Fs, t Table) (*tableFile, error) {
-	var names []string
-	found := -1
-	for i, c := range compressions {
-		name := string(t) + c.ending
-		if exists, err := afero.Exists(snapshot, name); err != nil {
-			return nil, fmt.Errorf("open table %s: %w", t, err)
-		} else if exists {
-			names, found = append(names, name), i
+	for _, p := range parts {
+		if err := p.check(snapshot, t); err != nil {
+			return err
 		}
 	}
-	switch len(names) {
-	case 0:
-		return nil, fmt.Errorf("table %s %w: expected %[1]s.ndjson, %[1]s.ndjson.gz or %[1]s.ndjson.zst", t, ErrNoTable)
-	case 1:
-	default:
-		return nil, fmt.Errorf("table %s exists twice: keep one of %s", t, strings.Join(names, ", "))
-	}
-	return openFile(snapshot, names[0], compressions[found].open)
+	return nil
 }
 
 // openFile opens a file of rows.
@@ -176,6 +157,14 @@ func openFile(files afero.Fs, name string, open func(io.Reader) (io.ReadCloser, 
 	return &tableFile{Reader: rows, name: name, close: func() error {
 		return errors.Join(rows.Close(), file.Close())
 	}}, nil
+}
+
+// closed closes the file.
+func (f *tableFile) closed() error {
+	if err := f.close(); err != nil {
+		return fmt.Errorf("close %s: %w", f.name, err)
+	}
+	return nil
 }
 
 // explainTruncated adds the most likely reason to an unexpected end of compressed data.

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
@@ -96,9 +95,8 @@ func checkFolder(dir string) error {
 	} else if err != nil {
 		return fmt.Errorf("inspect the folder of the snapshot: %w", err)
 	}
-	known := fileNames()
 	for _, entry := range entries {
-		if entry.IsDir() || !slices.Contains(known, entry.Name()) {
+		if entry.IsDir() || !isFileName(entry.Name()) {
 			return fmt.Errorf("%s holds %s, which is not part of a snapshot and would be lost: move it away", dir, entry.Name())
 		}
 	}

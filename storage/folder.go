@@ -28,15 +28,18 @@ func folderAt(path string) *Folder {
 }
 
 // Get reads a file, or returns ErrNotFound.
-func (f *Folder) Get(_ context.Context, key site.Key) ([]byte, error) {
-	body, _, err := f.read(key)
-	return body, err
+func (f *Folder) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	return f.GetAdmitted(ctx, key, func(context.Context, int64) error { return nil })
 }
 
 // GetAdmitted is Get that calls admit with the size in bytes before it allocates memory, and
 // returns the error of admit, if any.
 func (f *Folder) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
-	body, _, err := f.readAdmitted(key, func(size int64) error { return admit(ctx, size) })
+	admitted := func(size int64) error { return admit(ctx, size) }
+	if f.path != "" {
+		return readFile(f.path, key, admitted)
+	}
+	body, _, err := f.readAdmitted(key, admitted)
 	return body, err
 }
 

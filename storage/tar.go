@@ -220,7 +220,7 @@ func (t *openTar) makeIndex(ctx context.Context) (tarIndex, error) {
 	// Reading everything is faster than skipping each of many small bodies.
 	position := &counter{reader: bufio.NewReaderSize(io.NewSectionReader(t.file, 0, math.MaxInt64), 1<<20)}
 	archive := tar.NewReader(position)
-	index := tarIndex{}
+	index := make(tarIndex, 0, t.expected())
 	for {
 		begin := (position.read + tarBlock - 1) / tarBlock
 		header, err := archive.Next()
@@ -244,6 +244,17 @@ func (t *openTar) makeIndex(ctx context.Context) (tarIndex, error) {
 			return nil, err
 		}
 	}
+}
+
+// expected is the number of entries according to the root, or 0 without one: an index that had to grow
+// would take twice the memory for a while. It is never more than the file has room for.
+func (t *openTar) expected() int64 {
+	root, err := site.ParseRoot(t.root)
+	if err != nil {
+		return 0
+	}
+	n := int64(root.Counts.Objects) + int64(len(root.Manifest)) + 1
+	return max(0, min(n, t.info.Size()/tarBlock))
 }
 
 // hash is the upper half of an element of the index.

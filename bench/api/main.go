@@ -366,7 +366,7 @@ func (b *bench) profiles(ctx context.Context) error {
 		errs += result.Errors
 	}
 	b.Figure(fmt.Sprintf("connected profile pages of %d accounts, warm", pageViews), "/s", pages, "≥ 300/s", fmt.Sprintf("%d requests a page", perPage))
-	b.Figure("its errors", "errors", []float64{float64(errs)}, "≤ 0 errors")
+	b.Figure("errors of these requests", "", []float64{float64(errs)}, "≤ 0")
 	return b.behindNginx(ctx, ours.Addr, metrics, load)
 }
 

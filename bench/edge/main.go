@@ -1,6 +1,7 @@
 // Command edge measures nginx and Varnish in front of a bucket, as configured by
-// followpress edge: requests per second compared with nginx serving files, and the hit
-// ratio of their caches. `make bench-edge` builds what it needs.
+// followpress edge: requests per second compared with the same program that only caches,
+// and with nginx serving files, and the hit ratio of their caches. `make bench-edge` builds
+// what it needs.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -51,12 +53,12 @@ func (b *bench) run(ctx context.Context) error {
 		return err
 	}
 	defer plain.Stop()
-	for _, kind := range []string{"nginx", "varnish"} {
-		if err := b.measure(ctx, kind, plain.Addr); err != nil {
-			return fmt.Errorf("%s: %w", kind, err)
+	for _, k := range kinds {
+		if err := b.measure(ctx, k, plain.Addr); err != nil {
+			return fmt.Errorf("%s: %w", k.name, err)
 		}
 	}
-	return b.emptyVarnish(ctx, plain.Addr)
+	return nil
 }
 
 // serveObject is the handler of the bucket.
@@ -75,47 +77,83 @@ func (b *bench) serveObject(w http.ResponseWriter, r *http.Request) {
 
 const some = 1000 // lists that are warm
 
+// A kind of edge, and the same program without our rules.
+type kind struct {
+	name, bare string
+	file       string // of the configuration
+	config     string // of bare: {host} and {port} are the bucket's, {address} is where to listen, {cache} a folder
+	target     string // of the ratio of both
+}
+
+var kinds = []kind{
+	{"nginx", "plain proxy_cache", "followpress.conf", plainProxyCache, "≥ 0.9"},
+	{"varnish", "an empty configuration", "followpress.vcl", emptyVCL, "≥ 0.95"},
+}
+
+const emptyVCL = `vcl 4.1;
+backend default { .host = "{host}"; .port = "{port}"; }
+`
+
+// plainProxyCache has the settings of our cache, and nothing else of ours.
+const plainProxyCache = `proxy_cache_path {cache} levels=1:2 keys_zone=plain:64m max_size=10g inactive=1d use_temp_path=off;
+upstream bucket { server {host}:{port}; keepalive 64; }
+server {
+	listen {address};
+	open_file_cache max=10000 inactive=1m;
+	location / {
+		proxy_cache plain;
+		proxy_cache_key $request_uri;
+		proxy_cache_lock on;
+		proxy_cache_revalidate on;
+		proxy_cache_background_update on;
+		proxy_http_version 1.1;
+		proxy_set_header Connection "";
+		proxy_pass http://bucket;
+	}
+}
+`
+
 // measure measures one kind of edge.
-func (b *bench) measure(ctx context.Context, kind, plain string) error {
-	edge, err := b.startEdge(ctx, kind, kind, func(dir, address string) error {
-		_, err := measure.Run(exec.CommandContext(ctx, b.Built("followpress"), "edge", "--kind", kind, "--site", b.Path("site"),
-			"--bucket-url", b.bucket.URL, "--out", dir, "--listen", address, "--cache-dir", b.Path("cache-of-"+kind)))
+func (b *bench) measure(ctx context.Context, k kind, files string) error {
+	edge, err := b.startEdge(ctx, k.name, k.name, func(dir, address string) error {
+		_, err := measure.Run(exec.CommandContext(ctx, b.Built("followpress"), "edge", "--kind", k.name, "--site", b.Path("site"),
+			"--bucket-url", b.bucket.URL, "--out", dir, "--listen", address, "--cache-dir", b.Path("cache-of-"+k.name)))
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	defer edge.Stop()
-	if err := b.rate(ctx, kind, edge.Addr, plain, "≥ 0.8"); err != nil {
+	bare, err := b.startBare(ctx, k)
+	if err != nil {
 		return err
 	}
-	return b.hits(kind, edge.Addr)
+	defer bare.Stop()
+	if err := b.rate(ctx, k.name, k.bare, edge.Addr, bare.Addr, k.target); err != nil {
+		return err
+	}
+	if err := b.rate(ctx, k.name, "nginx serving files", edge.Addr, files, ""); err != nil {
+		return err
+	}
+	return b.hits(k.name, edge.Addr)
 }
 
-// rate compares the rate of an edge with that of nginx serving the files.
-func (b *bench) rate(ctx context.Context, name, address, plain, target string) error {
-	return b.CompareRates(ctx, name+": details of 1,000 lists, warm, 50 connections / nginx serving files",
-		rig.Details(b.lists[:min(some, len(b.lists))]), address, plain, target)
+// rate compares the rate of an edge with that of another server.
+func (b *bench) rate(ctx context.Context, ours, other, address, otherAddress, target string) error {
+	return b.CompareRates(ctx, ours+": details of 1,000 lists, warm, 50 connections / "+other,
+		rig.Details(b.lists[:min(some, len(b.lists))]), address, otherAddress, target)
 }
 
-const emptyVCL = `vcl 4.1;
-backend default { .host = "%s"; .port = "%s"; }
-`
-
-// emptyVarnish measures Varnish with an empty configuration.
-func (b *bench) emptyVarnish(ctx context.Context, plain string) error {
+// startBare starts the program of an edge without our rules.
+func (b *bench) startBare(ctx context.Context, k kind) (*rig.Process, error) {
 	host, port, err := net.SplitHostPort(b.bucket.Listener.Addr().String())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	varnish, err := b.startEdge(ctx, "varnish", "empty", func(dir, _ string) error {
-		return errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "followpress.vcl"), fmt.Appendf(nil, emptyVCL, host, port), 0o644))
+	return b.startEdge(ctx, k.name, "bare-"+k.name, func(dir, address string) error {
+		config := strings.NewReplacer("{host}", host, "{port}", port, "{address}", address, "{cache}", dir+"-cache").Replace(k.config)
+		return errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, k.file), []byte(config), 0o644))
 	})
-	if err != nil {
-		return err
-	}
-	defer varnish.Stop()
-	return b.rate(ctx, "Varnish with an empty configuration", varnish.Addr, plain, "")
 }
 
 // hits requests the details of all lists, some much more often than others, with

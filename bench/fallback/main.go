@@ -198,7 +198,7 @@ func (b *bench) page(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.Figure("store requests of page 50 of the largest list, cold", "requests", []float64{float64(after - before)}, "≤ 3 requests")
+	b.Figure("store requests of page 50 of the largest list, cold", "", []float64{float64(after - before)}, "≤ 3")
 	return nil
 }
 
@@ -227,7 +227,7 @@ func (b *bench) random(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.Figure("errors at 5,000/s for random lists", "errors", []float64{float64(result.Errors)}, "≤ 0 errors",
+	b.Figure("errors at 5,000/s for random lists", "", []float64{float64(result.Errors)}, "≤ 0",
 		fmt.Sprintf("%d requests of %d lists", result.Requests, len(b.lists)), "p99 "+measure.Text(result.P99, "ms"), "reached "+measure.Text(result.Rate, "/s"))
 	memory, err := ours.PeakMemory()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command publish compares followpress publish with rclone, with the same site and the
+// Command publish compares followpress publish with rclone and with minio-go, with the same site and the
 // same servers in one run, and prints a table. `make bench-publish` builds what it
 // needs.
 package main
@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,7 +19,8 @@ import (
 
 func main() {
 	b := &bench{Bench: rig.Bench{Name: "publish", Objects: measure.Objects / 10, Rounds: 1}, transfers: map[servers.Kind]int{}}
-	b.Main(b.generate, b.minio, b.versitygw, b.aboutRclone)
+	flag.BoolVar(&b.onlyLimits, "only-limits", false, "measure only what minio-go does with the same files")
+	b.Main(b.generate, b.besideMinioGo, b.besideRclone)
 }
 
 // A bench keeps the figures of a run.
@@ -29,6 +31,29 @@ type bench struct {
 	objects   int                  // of the site
 	last      report               // of the publish before
 	memory    []float64            // the peaks of all publishes
+
+	onlyLimits bool
+}
+
+// besideMinioGo measures publish beside the library that sends its requests.
+func (b *bench) besideMinioGo(ctx context.Context) error {
+	if err := b.limits(ctx, servers.MinIO, "MinIO", loop, snowball); err != nil {
+		return err
+	}
+	return b.limits(ctx, servers.VersityGW, "versitygw", loop)
+}
+
+// besideRclone measures publish beside rclone.
+func (b *bench) besideRclone(ctx context.Context) error {
+	if b.onlyLimits {
+		return nil
+	}
+	for _, part := range []func(context.Context) error{b.minio, b.versitygw, b.aboutRclone} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // bucket is the bucket that the site is published to.

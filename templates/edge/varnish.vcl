@@ -73,8 +73,20 @@ acl followpress_purgers {
 
 sub vcl_recv {
     if (req.restarts == 0) {
-        unset req.http.X-Followpress-Stale;
-        unset req.http.X-Followpress-Ask;
+        # Most requests end here: those whose path is the key of an object. To look an answer up takes no
+        # more than its path. What else there is to decide is left to vcl_miss, for a fetch, and to
+        # vcl_deliver, for an answer that is not the object. Without X-Followpress-Kind it is not decided yet.
+        unset req.http.X-Followpress-Kind;
+        unset req.http.Range;
+        if (req.method == "GET" || req.method == "HEAD") {
+{{- range $i, $d := .Direct}}
+            {{if $i}}elsif{{else}}if{{end}} (req.url ~ "^(?:{{$d.Paths}})$") {
+                set req.grace = {{grace $d.Caching}}s;
+                return (hash);
+            }
+{{- end}}
+        }
+        call followpress_begin;
         if (req.method == "BAN" && client.ip ~ followpress_purgers) {
             # The ban tests obj only, so that the ban lurker can apply it. A space would begin another
             # condition.
@@ -83,10 +95,7 @@ sub vcl_recv {
             }
             return (synth(200, "banned"));
         }
-        call followpress_direct;
-        if (!req.http.X-Followpress-Kind) {
-            call followpress_decide;
-        }
+        call followpress_decide;
     } elsif (req.http.X-Followpress-Ask) {
         # No object has this name as it was sent. The fallback knows its other forms.
         set req.http.X-Followpress-Kind = "fallback";
@@ -101,8 +110,6 @@ sub vcl_recv {
     if (req.http.X-Followpress-Fresh{{if .EFP}} || req.http.X-Followpress-Kind == "post"{{end}}) {
         return (pass);
     }
-{{- else}}
-    set req.backend_hint = followpress_bucket;
 {{- end}}
     # The rest of the grace is for a failing origin: see vcl_deliver.
     if (!req.http.X-Followpress-Stale) {
@@ -113,28 +120,31 @@ sub vcl_recv {
     return (hash);
 }
 
-# followpress_direct handles most requests: those whose path is the key of an object.
-sub followpress_direct {
-    unset req.http.X-Followpress-Kind;
+# followpress_begin removes what a client must not decide, and makes room for the headers of a decision.
+sub followpress_begin {
+    unset req.http.X-Followpress-Stale;
+    unset req.http.X-Followpress-Ask;
     unset req.http.X-Followpress-Fresh;
     unset req.http.X-Followpress-Maybe;
     unset req.http.Cookie;
     unset req.http.Authorization;
-    unset req.http.Range;
-    if (req.method == "GET" || req.method == "HEAD") {
+}
+
+# followpress_direct is the decision about a path that is the key of an object.
+sub followpress_direct {
+    call followpress_begin;
+    set req.http.X-Followpress-Kind = "object";
+    set req.http.X-Followpress-Path = req.url;
 {{- range $i, $d := .Direct}}
-        {{if $i}}elsif{{else}}if{{end}} (req.url ~ "^(?:{{$d.Paths}})$") {
-            set req.http.X-Followpress-Kind = "object";
-            set req.http.X-Followpress-Path = req.url;
-            set req.http.X-Followpress-Absent = "{{$d.Absent}}";
+    {{if $i}}elsif{{else}}if{{end}} (req.url ~ "^(?:{{$d.Paths}})$") {
+        set req.http.X-Followpress-Absent = "{{$d.Absent}}";
 {{- if $d.Maybe}}
-            set req.http.X-Followpress-Maybe = "1"; # the fallback knows what to say of unknown addresses
+        set req.http.X-Followpress-Maybe = "1"; # the fallback knows what to say of unknown addresses
 {{- end}}
-            set req.http.X-Followpress-Caching = "{{$d.Caching}}";
-            set req.http.X-Followpress-Grace = "{{grace $d.Caching}}s";
-        }
-{{- end}}
+        set req.http.X-Followpress-Caching = "{{$d.Caching}}";
+        set req.http.X-Followpress-Grace = "{{grace $d.Caching}}s";
     }
+{{- end}}
 }
 
 # followpress_decide decides what to do with a request, as site.Config.AtEdge does. It leaves the
@@ -382,9 +392,24 @@ sub followpress_user {
 }
 
 sub vcl_hash {
-    hash_data(req.http.X-Followpress-Kind);
+    if (req.http.X-Followpress-Kind && req.http.X-Followpress-Kind != "object") {
+        hash_data(req.http.X-Followpress-Kind); # has no slash, with which each URL begins
+    }
     hash_data(req.url);
     return (lookup);
+}
+
+sub vcl_hit {
+    # An answer that is no longer fresh is about to be fetched in the background.
+    if (obj.ttl < 1s && !req.http.X-Followpress-Kind) {
+        call followpress_direct;
+    }
+}
+
+sub vcl_miss {
+    if (!req.http.X-Followpress-Kind) {
+        call followpress_direct;
+    }
 }
 
 sub vcl_backend_fetch {
@@ -484,7 +509,11 @@ sub vcl_backend_error {
     set beresp.keep = 0s;
 }
 
-sub vcl_deliver {
+# followpress_failed replaces an answer that is not the one of the origin.
+sub followpress_failed {
+    if (!req.http.X-Followpress-Kind) {
+        call followpress_direct;
+    }
     if (resp.status >= 500) {
         if (!req.http.X-Followpress-Stale && !req.http.X-Followpress-Fresh{{if .EFP}} && req.http.X-Followpress-Kind != "post"{{end}}) {
             # Try once more and accept an older answer.
@@ -509,14 +538,20 @@ sub vcl_deliver {
 {{- end}}
         return (synth(404, req.http.X-Followpress-Absent));
     }
+}
+
+sub vcl_deliver {
+    if (resp.status != 200) {
+        call followpress_failed;
+    }
 {{- if not .Fallback}}
-    if (req.http.X-Followpress-Fresh) {
+    if (req.http.X-Followpress-Kind && req.http.X-Followpress-Fresh) {
         set resp.http.X-Refresh = "unavailable";
         set resp.http.Cache-Control = "{{.NoStore}}";
     }
 {{- end}}
     # Varnish compares the whole If-None-Match header with the ETag.
-    if (resp.http.ETag && (req.http.If-None-Match == "*" || std.strstr(req.http.If-None-Match, resp.http.ETag))) {
+    if (req.http.If-None-Match && resp.http.ETag && (req.http.If-None-Match == "*" || std.strstr(req.http.If-None-Match, resp.http.ETag))) {
         set req.http.If-None-Match = resp.http.ETag;
     }
     unset resp.http.Via;

@@ -25,6 +25,7 @@ type Command struct {
 	Report    string `placeholder:"FILE" help:"Write a report as JSON if the run succeeds; - is standard output. Must not be inside the output folder."`
 	DryRun    bool   `help:"Render everything and compare it with the old site, and write nothing. The report says what a run would write, and how long it takes without a disk."`
 	NoSync    bool   `help:"Do not sync the new site to disk before it replaces the old one: faster, but a power failure soon after may leave neither."`
+	KeepSpare bool   `default:"true" help:"Keep the folder that a new site replaces beside it, as .{name}.followpress/spare: the next run that changes something turns it into the new site instead of making all folders again. --keep-spare=false saves its room and removes one that is there."`
 	Rebuild   bool   `help:"Write every object again, even if the old site's manifest says that it is unchanged."`
 	Workers   int    `default:"0" placeholder:"N" help:"Goroutines that parse and render; 0 means one per core."`
 	Rendering `group:"How a snapshot is rendered:"`
@@ -32,7 +33,7 @@ type Command struct {
 
 // Help is what --help shows below the first line.
 func (*Command) Help() string {
-	return `Every answer of the API becomes a file. The new site replaces the old one in one step when it is complete; a run that fails, even by a power failure, leaves the old one as it was. If there is an old site, only objects whose bytes changed are written.
+	return `Every answer of the API becomes a file. The new site replaces the old one in one step when it is complete; a run that fails, even by a power failure, leaves the old one as it was. If there is an old site, only objects whose bytes changed are written. A folder is kept when it is replaced, for the next run to patch, so a folder that changes takes about twice its folders on the disk.
 
 	followpress generate --snapshot snapshot --out site.tar`
 }
@@ -174,7 +175,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
 	progress := command.NewProgress(stderr)
-	o.Workers, o.Rebuild, o.DryRun, o.NoSync, o.Progress = c.Workers, c.Rebuild, c.DryRun, c.NoSync, progress
+	o.Workers, o.Rebuild, o.DryRun, o.NoSync, o.KeepSpare, o.Progress = c.Workers, c.Rebuild, c.DryRun, c.NoSync, c.KeepSpare, progress
 	report, err := generator.ToPath(ctx, folder, c.Out, o)
 	progress.End()
 	if errors.Is(err, generator.ErrLeftBehind) {

@@ -177,7 +177,7 @@ func TestFailure(t *testing.T) {
 				t.Fatal(err)
 			}
 			return nil
-		}, "table lists is not there: expected lists.ndjson, lists.ndjson.gz or lists.ndjson.zst"},
+		}, "table lists is not there: expected lists.ndjson, lists.ndjson.gz, lists.ndjson.zst or lists.parquet, or parts such as lists-00001.ndjson.zst"},
 		"an invalid row": {func(t *testing.T, dir string) []string { addRow(t, dir, "events", "{}"); return nil },
 			"events.ndjson:6: id or year: missing"},
 		"a file as a folder": {func(_ *testing.T, dir string) []string {

@@ -1,0 +1,412 @@
+package generator
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/afero"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A spare is the folder of an older site. A run turns it into the new site, which is much cheaper than
+// making all folders again.
+//
+// Its manifest says what is in it, if nobody changed it. So no file is trusted that changed after the
+// root was written, which is written last: the kernel keeps the time of a change (ctime), which
+// programs cannot set. Links from another site to the same file set it too, so such a file is read
+// and compared. If a folder changed, there may be anything in it, and the spare is not used.
+type spare struct {
+	path    string
+	live    string      // path of the live site
+	made    time.Time   // when its root was written
+	mode    fs.FileMode // permissions of its root, which all files have
+	changes *plan       // from the spare to the new site
+	kept    *plan       // from the live site to the new site
+	gone    []site.Key  // objects that only the spare has
+	folders openFolders
+}
+
+func (s *spare) close() error { return s.folders.close() }
+
+// errSpare says that a spare cannot be used.
+var errSpare = errors.New("the spare is not used")
+
+// maxGone bounds the objects that a spare may have too much, because their keys are kept in memory.
+const maxGone = 1 << 20
+
+func unusable(err error) error { return fmt.Errorf("%w: %w", errSpare, err) }
+
+// openSpare compares a spare with the new site, and changes nothing. An error that wraps errSpare says
+// why the spare cannot be used. kept says what the live site has. The spare must be closed.
+func openSpare(ctx context.Context, path, livePath string, kept *plan, x *index, renderer *renderer) (*spare, error) {
+	s := &spare{path: path, live: livePath, kept: kept, folders: openFolders{fds: map[string]int{}}}
+	if err := s.compare(ctx, x, renderer); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *spare) compare(ctx context.Context, x *index, renderer *renderer) error {
+	if err := s.readRootFile(); err != nil {
+		return unusable(err)
+	}
+	files := afero.NewOsFs()
+	old := openVerified(files, s.path)
+	if old == nil {
+		return unusable(errors.New("it holds no site that this version can read"))
+	}
+	if old.root.Config != x.root.Config {
+		return unusable(errors.New("its site has another configuration"))
+	}
+	if err := checkEntries(files, s.path, old.root.Config.BasePath); err != nil {
+		return unusable(err)
+	}
+	var err error
+	s.changes, err = x.diff(ctx, old, func(c site.Change) error {
+		if c.Reason != site.Gone {
+			return nil
+		}
+		if s.gone = append(s.gone, c.Key); len(s.gone) > maxGone {
+			return unusable(fmt.Errorf("more than %d of its objects are gone", maxGone))
+		}
+		return nil
+	})
+	if errors.Is(err, errManifest) {
+		return unusable(err)
+	} else if err != nil {
+		return err
+	}
+	return s.checkFolders(ctx, x, renderer)
+}
+
+// readRootFile reads when the spare was made. A spare was live before the live site was made, so a
+// later time means that somebody wrote its root again.
+func (s *spare) readRootFile() error {
+	// The folder must not be a link either.
+	if info, err := os.Lstat(s.path); err != nil {
+		return err
+	} else if !info.IsDir() {
+		return fmt.Errorf("%s is not a folder", s.path)
+	}
+	root, err := os.Lstat(filepath.Join(s.path, string(site.RootKey)))
+	if err != nil {
+		return err
+	}
+	live, err := os.Lstat(filepath.Join(s.live, string(site.RootKey)))
+	if err != nil {
+		return err
+	}
+	s.made, s.mode = root.ModTime(), root.Mode()
+	if !s.mode.IsRegular() || s.made.After(live.ModTime()) || s.made.After(time.Now()) {
+		return fmt.Errorf("its %s was written after the live one", site.RootKey)
+	}
+	return nil
+}
+
+// openVerified opens the site of a folder. It compares shards of the manifest with their digests when
+// they are read.
+func openVerified(files afero.Fs, path string) *liveSite {
+	old := openLiveFolder(files, path)
+	if old == nil {
+		return nil
+	}
+	read := old.read
+	old.read = func(key site.Key) ([]byte, error) {
+		body, err := read(key)
+		shard, isShard := strings.CutPrefix(string(key), string(site.ManifestKey("")))
+		if err == nil && isShard && site.Sum(body) != old.root.Manifest[shard] {
+			err = fmt.Errorf("%s is not the shard that %s names", key, site.RootKey)
+		}
+		return body, err
+	}
+	return old
+}
+
+// isAsMade reports whether a file or folder has not changed since the spare was made.
+func (s *spare) isAsMade(stat *unix.Stat_t) bool {
+	return !time.Unix(stat.Ctim.Unix()).After(s.made)
+}
+
+// checkFolders returns an error if any folder of an object was changed. The one at the top always was,
+// when it was moved; checkEntries looks at what is in it.
+func (s *spare) checkFolders(ctx context.Context, x *index, renderer *renderer) error {
+	rest := folderCheck{spare: s}
+	for _, key := range append(s.gone, site.ManifestKey(x.entries.shardNames[0])) {
+		rest.object(key)
+	}
+	if rest.err != nil {
+		return rest.err
+	}
+	return renderer.inAnyOrder(ctx, x.workers, func(units func(emitter)) error {
+		c := folderCheck{spare: s}
+		units(func(_ int, _ func([]byte) []byte, keys ...site.Key) {
+			for _, key := range keys {
+				c.object(key)
+			}
+		})
+		return c.err
+	})
+}
+
+// A folderCheck checks the folders of successive objects, which are often in the same few.
+type folderCheck struct {
+	*spare
+	known [8]string
+	n     int
+	err   error // the first
+}
+
+func (c *folderCheck) object(key site.Key) {
+	if at := strings.LastIndexByte(string(key), '/'); at > 0 && c.err == nil {
+		c.err = c.folder(string(key[:at]))
+	}
+}
+
+func (c *folderCheck) folder(dir string) error {
+	if slices.Contains(c.known[:], dir) {
+		return nil
+	}
+	if at := strings.LastIndexByte(dir, '/'); at > 0 {
+		if err := c.folder(dir[:at]); err != nil {
+			return err
+		}
+	}
+	var stat unix.Stat_t
+	err := c.lstat(dir, &stat)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an absent one is made
+		return unusable(err)
+	}
+	if err == nil && (stat.Mode&unix.S_IFMT != unix.S_IFDIR || !c.isAsMade(&stat)) {
+		return unusable(fmt.Errorf("%s was changed after it was made", dir))
+	}
+	c.known[c.n%len(c.known)] = dir
+	c.n++
+	return nil
+}
+
+// patch turns the spare, which is now at path, into the new site.
+func (s *spare) patch(ctx context.Context, path string, x *index, renderer *renderer, progress Progress) error {
+	s.path = path
+	// First remove: the file system may take an old name and a new one for the same.
+	if err := s.removeGone(ctx); err != nil {
+		return err
+	}
+	err := renderer.inAnyOrder(ctx, x.workers, func(units func(emitter)) error {
+		b := &spareBatch{spare: s}
+		objects := int64(0)
+		units(func(size int, render func([]byte) []byte, keys ...site.Key) {
+			rendered := false
+			for _, key := range keys {
+				if b.err == nil {
+					b.err = b.ensure(key, func() []byte {
+						if !rendered {
+							b.body, rendered = render(slices.Grow(b.body[:0], size)), true
+						}
+						return b.body
+					})
+				}
+			}
+			objects += int64(len(keys))
+		})
+		progress.Add(objects)
+		return b.err
+	})
+	if err != nil {
+		return err
+	}
+	if err := x.render(ctx, s, func(site.Entry) {}); err != nil {
+		return err
+	}
+	return x.write(s)
+}
+
+// removeGone removes objects that the new site does not have, and folders that are then empty.
+func (s *spare) removeGone(ctx context.Context) error {
+	for _, key := range s.gone {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		name := filepath.Join(s.path, filepath.FromSlash(string(key)))
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for dir := filepath.Dir(name); dir != s.path && unix.Rmdir(dir) == nil; {
+			dir = filepath.Dir(dir)
+		}
+	}
+	return nil
+}
+
+// begin and finish make it an output, for the manifest and the root.
+func (s *spare) begin() batch       { return &spareBatch{spare: s} }
+func (s *spare) finish(batch) error { return nil }
+
+// A spareBatch puts objects into a spare. Several may do so at the same time.
+type spareBatch struct {
+	*spare
+	made []string // the last folders that it created
+	body []byte
+	err  error // the first
+}
+
+func (b *spareBatch) put(entry site.Entry, body []byte) error {
+	return b.ensure(entry.Key, func() []byte { return body })
+}
+
+// ensure makes the object what it is in the new site. It never writes to a file that is there, which
+// the live site may share.
+func (b *spareBatch) ensure(key site.Key, body func() []byte) error {
+	var stat unix.Stat_t
+	err := b.lstat(string(key), &stat)
+	// The root is always written again: its time is that of the site.
+	if err == nil && key != site.RootKey && b.changes.isUnchanged(key) && b.isIntact(key, &stat, body) {
+		return nil
+	}
+	name := filepath.Join(b.path, filepath.FromSlash(string(key)))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = b.makeFolder(filepath.Dir(name))
+	case err != nil:
+		return err
+	default:
+		err = os.Remove(name)
+	}
+	if err != nil {
+		return err
+	}
+	if key != site.RootKey && b.kept.isUnchanged(key) && os.Link(filepath.Join(b.live, filepath.FromSlash(string(key))), name) == nil {
+		return nil
+	}
+	return writeFile(afero.NewOsFs(), name, body())
+}
+
+// isIntact reports whether a file is what the spare's manifest says, which is body.
+func (b *spareBatch) isIntact(key site.Key, stat *unix.Stat_t, body func() []byte) bool {
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return false
+	}
+	if b.isAsMade(stat) {
+		return true
+	}
+	if fs.FileMode(stat.Mode).Perm() != b.mode.Perm() {
+		return false
+	}
+	want := body()
+	if stat.Size != int64(len(want)) {
+		return false
+	}
+	is, err := os.ReadFile(filepath.Join(b.path, filepath.FromSlash(string(key))))
+	return err == nil && bytes.Equal(is, want)
+}
+
+func (b *spareBatch) makeFolder(dir string) error {
+	if slices.Contains(b.made, dir) {
+		return nil
+	}
+	if err := makeFolder(afero.NewOsFs(), dir); err != nil {
+		return err
+	}
+	b.made = append(b.made[max(0, len(b.made)-3):], dir)
+	return nil
+}
+
+// lstat is lstat(2) of an object or a folder. It is called for each, so it takes no memory for an
+// fs.FileInfo, and begins at an open folder instead of walking along the whole path.
+func (s *spare) lstat(name string, stat *unix.Stat_t) error {
+	fd, rest := s.folders.open(s.path, name)
+	for {
+		err := unix.Fstatat(fd, rest, stat, unix.AT_SYMLINK_NOFOLLOW)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return &fs.PathError{Op: "lstat", Path: filepath.Join(s.path, name), Err: err}
+		}
+	}
+}
+
+// openFolders are folders that have the folders of many objects.
+type openFolders struct {
+	mu  sync.RWMutex
+	fds map[string]int
+}
+
+// maxOpenFolders bounds the descriptors; a site has about ten such folders.
+const maxOpenFolders = 32
+
+// open returns a folder above name, below top, and the rest of the path.
+func (o *openFolders) open(top, name string) (fd int, rest string) {
+	at := strings.LastIndexByte(name, '/')
+	if at > 0 {
+		at = strings.LastIndexByte(name[:at], '/')
+	}
+	if at <= 0 {
+		return unix.AT_FDCWD, filepath.Join(top, name)
+	}
+	dir := name[:at]
+	o.mu.RLock()
+	fd, ok := o.fds[dir]
+	full := len(o.fds) >= maxOpenFolders
+	o.mu.RUnlock()
+	if ok {
+		return fd, name[at+1:]
+	}
+	if full {
+		return unix.AT_FDCWD, filepath.Join(top, name)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if fd, ok := o.fds[dir]; ok {
+		return fd, name[at+1:]
+	}
+	fd, err := unix.Open(filepath.Join(top, dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil { // it may not exist yet
+		return unix.AT_FDCWD, filepath.Join(top, name)
+	}
+	o.fds[strings.Clone(dir)] = fd
+	return fd, name[at+1:]
+}
+
+func (o *openFolders) close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var errs []error
+	for dir, fd := range o.fds {
+		errs = append(errs, os.NewSyscallError("close", unix.Close(fd)))
+		delete(o.fds, dir)
+	}
+	return errors.Join(errs...)
+}
+
+// inAnyOrder calls do for each chunk of the site, from as many goroutines as there are workers. do calls
+// units, which emits the objects of the chunk.
+func (s *renderer) inAnyOrder(ctx context.Context, workers int, do func(units func(emitter)) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
+	for c := range s.chunks() {
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return do(func(emit emitter) {
+				var t scratch
+				for unit := c.from; unit < c.to; unit++ {
+					c.part.render(unit, &t, emit)
+				}
+			})
+		})
+	}
+	return group.Wait()
+}

@@ -1,0 +1,301 @@
+package publisher
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// A madeUp site has any number of objects, which it makes up when they are read. It takes four bytes
+// of memory for each.
+type madeUp struct {
+	root   site.Root
+	body   []byte           // of the root
+	order  []uint32         // the objects, by shard
+	starts []int            // where each shard begins in order
+	other  func(i int) bool // which objects have other bodies than those of another made-up site
+}
+
+// Each made-up list has so many objects: a search shard, four of the list, and one of a user.
+const madeUpKinds = 6
+
+func makeUp(t testing.TB, objects int, other func(i int) bool) *madeUp {
+	t.Helper()
+	config, err := site.Config{}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &madeUp{other: other, order: make([]uint32, objects)}
+	m.root = site.Root{Format: site.Format, AsOf: "2026-11-20T00:00:00Z", Config: config, BucketDigits: 1,
+		ShardDigits: site.ShardDigits(objects), HeaderRules: config.HeaderRules(), Manifest: map[string]site.MD5{},
+		Counts: site.Counts{Objects: objects}}
+	shards := make([]uint16, objects)
+	m.starts = make([]int, 1<<(4*m.root.ShardDigits)+1)
+	for i := range objects {
+		n, _ := strconv.ParseUint(site.ManifestShard(m.key(i), m.root.ShardDigits), 16, 16)
+		shards[i] = uint16(n)
+		m.starts[n+1]++
+	}
+	for i := 1; i < len(m.starts); i++ {
+		m.starts[i] += m.starts[i-1]
+	}
+	next := slices.Clone(m.starts)
+	for i, shard := range shards {
+		m.order[next[shard]] = uint32(i)
+		next[shard]++
+	}
+	for _, shard := range site.HashPrefixes(m.root.ShardDigits) {
+		m.root.Manifest[shard] = site.Sum(m.shard(shard))
+	}
+	if m.body, err = m.root.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// key is the key of object i. Objects are in the order of their keys.
+func (m *madeUp) key(i int) site.Key {
+	lists := (len(m.order) + madeUpKinds - 1) / madeUpKinds
+	switch {
+	case i < lists:
+		return site.SearchShardKey(strconv.Itoa(10_000_000+i), 0)
+	case i < 5*lists:
+		i -= lists
+		return m.root.Config.ListKey(strconv.Itoa(10_000_000+i/4), []site.ListObject{site.Badges, site.Details, site.Records, site.SearchFollowing}[i%4])
+	}
+	return m.root.Config.UserKey(fmt.Sprintf("0x%040x", i))
+}
+
+func (m *madeUp) object(i int) []byte {
+	b := strconv.AppendInt([]byte(`{"object":`), int64(i), 10)
+	if m.other(i) {
+		b = append(b, `,"other":true`...)
+	}
+	return append(b, '}')
+}
+
+func (m *madeUp) entry(i int) site.Entry {
+	body := m.object(i)
+	return site.Entry{Key: m.key(i), Size: int64(len(body)), MD5: site.Sum(body)}
+}
+
+func (m *madeUp) shard(name string) []byte {
+	n, _ := strconv.ParseUint(name, 16, 16)
+	objects := m.order[m.starts[n]:m.starts[n+1]] // by key
+	entries := make([]site.Entry, len(objects))
+	for at, i := range objects {
+		entries[at] = m.entry(int(i))
+	}
+	return site.Manifest{Shard: name, Objects: entries}.Append(nil)
+}
+
+// Get finds objects by their keys.
+func (m *madeUp) Get(_ context.Context, key site.Key) ([]byte, error) {
+	if key == site.RootKey {
+		return m.body, nil
+	}
+	if shard, ok := strings.CutPrefix(string(key), string(site.ManifestKey(""))); ok {
+		return m.shard(shard), nil
+	}
+	i := sort.Search(len(m.order), func(i int) bool { return m.key(i) >= key })
+	if i == len(m.order) || m.key(i) != key {
+		return nil, storage.ErrNotFound
+	}
+	return m.object(i), nil
+}
+
+// A discarding bucket holds a made-up site, or nothing. It counts what is put and deleted, and keeps
+// nothing of it but the lock, the mark and the root.
+type discarding struct {
+	holds         *madeUp // nil if the bucket is empty
+	puts, deletes atomic.Int64
+	mu            sync.Mutex
+	kept          map[site.Key][]byte
+}
+
+func discardingOver(holds *madeUp) *discarding {
+	d := &discarding{holds: holds, kept: map[site.Key][]byte{}}
+	if holds != nil {
+		d.kept[site.RootKey] = holds.body
+	}
+	return d
+}
+
+func (d *discarding) Read(ctx context.Context, key site.Key) (body []byte, info storage.Info, err error) {
+	d.mu.Lock()
+	body, ok := d.kept[key]
+	d.mu.Unlock()
+	if !ok && d.holds == nil || !ok && (key == site.LockKey || key == site.MarkKey) {
+		return nil, info, storage.ErrNotFound
+	} else if !ok {
+		body, err = d.holds.Get(ctx, key)
+	}
+	return body, storage.Info{Key: key, Size: int64(len(body)), ETag: site.Sum(body).String(), Modified: d.Now()}, err
+}
+
+func (d *discarding) Put(_ context.Context, o storage.Object, _ storage.Condition) (string, error) {
+	if o.Key == site.LockKey || o.Key == site.MarkKey || o.Key == site.RootKey {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.kept[o.Key] = o.Body
+	}
+	d.puts.Add(1)
+	return o.MD5.String(), nil
+}
+
+func (d *discarding) Delete(_ context.Context, keys []site.Key) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, key := range keys {
+		delete(d.kept, key)
+	}
+	d.deletes.Add(int64(len(keys)))
+	return nil
+}
+
+// List lists the bucket in the order of keys.
+func (d *discarding) List(_ context.Context, prefix, after site.Key, found func(storage.Info) error) error {
+	list := func(key site.Key, body []byte) error {
+		if key <= after || !strings.HasPrefix(string(key), string(prefix)) {
+			return nil
+		}
+		return found(storage.Info{Key: key, Size: int64(len(body)), ETag: site.Sum(body).String(), Modified: time.Unix(1_700_000_000, 0)})
+	}
+	kept := slices.Sorted(maps.Keys(d.kept))
+	for i := range len(d.holds.order) {
+		key := d.holds.key(i)
+		for len(kept) > 0 && kept[0] < key {
+			if err := list(kept[0], d.kept[kept[0]]); err != nil {
+				return err
+			}
+			kept = kept[1:]
+		}
+		if i == 0 {
+			for _, shard := range site.HashPrefixes(d.holds.root.ShardDigits) {
+				if err := list(site.ManifestKey(shard), d.holds.shard(shard)); err != nil {
+					return err
+				}
+			}
+		}
+		if err := list(key, d.holds.object(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *discarding) Now() time.Time { return time.Unix(1_700_100_000, 0) }
+
+// liveDuring returns by how many bytes the memory that is in use has grown at most while use ran.
+// What use allocates within a few milliseconds may not be seen.
+func liveDuring(use func()) (bytes int64) {
+	live := func() int64 {
+		sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		metrics.Read(sample)
+		return int64(sample[0].Value.Uint64())
+	}
+	runtime.GC()
+	before, most := live(), int64(0)
+	ended := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			case <-time.After(5 * time.Millisecond):
+				most = max(most, live())
+			}
+		}
+	})
+	use()
+	close(ended)
+	watching.Wait()
+	return most - before
+}
+
+// BenchmarkManyObjects measures the memory that a run takes per object. PUBLISH_OBJECTS is their number.
+func BenchmarkManyObjects(b *testing.B) {
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("PUBLISH_OBJECTS"), "200000"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	live, next := makeUp(b, n, func(int) bool { return false }), makeUp(b, n, func(i int) bool { return i%100 == 7 })
+	for _, c := range []struct {
+		name string
+		do   func() error
+	}{
+		{"first", func() error {
+			_, err := Publish(b.Context(), next, discardingOver(nil), Options{})
+			return err
+		}},
+		{"one_percent", func() error {
+			_, err := Publish(b.Context(), next, discardingOver(live), Options{})
+			return err
+		}},
+		{"resumed", func() error {
+			bucket := discardingOver(live)
+			bucket.kept[site.MarkKey] = []byte("{}")
+			_, err := Publish(b.Context(), next, bucket, Options{})
+			return err
+		}},
+		{"verify", func() error {
+			v, err := Verify(b.Context(), discardingOver(live), Options{})
+			if err == nil && !v.Good() {
+				err = errors.New(v.String())
+			}
+			return err
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			most := int64(0)
+			resetPeak(b)
+			for b.Loop() {
+				most = max(most, liveDuring(func() { err = c.do() }))
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(most)/float64(n), "B/object")
+			b.ReportMetric(float64(most)/(1<<20), "MiB-live")
+			b.ReportMetric(peak(b), "MiB-peak")
+		})
+	}
+}
+
+// resetPeak gives memory back to the system, and lets peak begin anew.
+func resetPeak(b *testing.B) {
+	debug.FreeOSMemory()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		b.Log(err)
+	}
+}
+
+// peak is the most memory of this process since resetPeak, in MiB; on Linux.
+func peak(b *testing.B) float64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		b.Log(err)
+	}
+	_, after, _ := strings.Cut(string(status), "VmHWM:")
+	kib := 0.
+	fmt.Sscan(after, &kib)
+	return kib / 1024
+}

@@ -1,0 +1,207 @@
+package publisher
+
+import (
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// Sizes of a scratch.
+const (
+	scratchMemory = 16 << 20 // bytes that stay in memory; the entries of some 200,000 objects
+	scratchChunk  = 16 << 10 // bytes that are written to the file at once
+)
+
+// A scratch keeps what a run has to remember of single objects, so that memory does not grow with
+// their number: beyond scratchMemory it uses a temporary file. The file has no name, so nothing is
+// left of it when the process ends, however it ends. Where no file can be made or the disk is full,
+// everything stays in memory.
+//
+// Only one goroutine may write at a time. What is written may be read by many.
+type scratch struct {
+	log    *slog.Logger
+	memory int      // bytes in memory, but for the last chunk of each part
+	file   *os.File // nil until there is too much for memory
+	size   int64    // of the file
+	failed bool     // whether there can be no file
+}
+
+func newScratch(log *slog.Logger) *scratch { return &scratch{log: log} }
+
+// close frees the disk space. Nothing may be read any more.
+func (s *scratch) close() {
+	if s.file != nil {
+		_ = s.file.Close() // it was of this run only
+	}
+}
+
+// store takes over a chunk. The memory of one that went to the file can be used again.
+func (s *scratch) store(data []byte) (stored chunk, reusable []byte) {
+	if s.memory+len(data) > scratchMemory && !s.failed {
+		at, err := s.write(data)
+		if err == nil {
+			return chunk{at: at, size: len(data)}, data[:0]
+		}
+		s.failed = true
+		s.log.Warn("no temporary file: the run will take more memory; TMPDIR chooses the folder", "error", err)
+	}
+	s.memory += len(data)
+	return chunk{data: data}, nil
+}
+
+func (s *scratch) write(data []byte) (at int64, err error) {
+	if s.file == nil {
+		file, err := os.CreateTemp("", "followpress-publish-")
+		if err != nil {
+			return 0, err
+		}
+		s.file = file
+		if err := os.Remove(file.Name()); err != nil {
+			s.log.Warn("a temporary file will be left", "error", err)
+		}
+	}
+	at = s.size
+	n, err := s.file.WriteAt(data, at)
+	s.size += int64(n)
+	return at, err
+}
+
+// A spool is a list of records in a scratch, or several lists: its parts.
+type spool struct {
+	scratch *scratch
+	parts   []spoolPart
+	records int // in all parts
+}
+
+type spoolPart struct {
+	chunks []chunk
+	last   []byte // the chunk that is being filled
+}
+
+// A chunk holds records, each after its length.
+type chunk struct {
+	data []byte // nil if they are in the file
+	at   int64
+	size int
+}
+
+func (s *scratch) spool(parts int) *spool { return &spool{scratch: s, parts: make([]spoolPart, parts)} }
+
+// add appends a record to a part. The caller may use record again.
+func (s *spool) add(part int, record []byte) {
+	s.records++
+	p := &s.parts[part]
+	if len(p.last) > 0 && len(p.last)+len(record)+binary.MaxVarintLen64 > scratchChunk {
+		var full chunk
+		full, p.last = s.scratch.store(p.last)
+		p.chunks = append(p.chunks, full)
+	}
+	p.last = binary.AppendUvarint(p.last, uint64(len(record)))
+	p.last = append(p.last, record...)
+}
+
+// all returns the records of a part in the order in which they were added.
+func (s *spool) all(part int) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		p := &s.parts[part]
+		var buffer []byte
+		for i := range len(p.chunks) + 1 {
+			data := p.last
+			if i < len(p.chunks) {
+				c := p.chunks[i]
+				if data = c.data; data == nil {
+					if cap(buffer) < c.size {
+						buffer = make([]byte, c.size)
+					}
+					data = buffer[:c.size]
+					if _, err := s.scratch.file.ReadAt(data, c.at); err != nil {
+						yield("", fmt.Errorf("read the temporary file: %w", err))
+						return
+					}
+				}
+			}
+			text := string(data) // once for all records of the chunk
+			for at := 0; at < len(data); {
+				size, n := binary.Uvarint(data[at:])
+				at += n
+				if !yield(text[at:at+int(size)], nil) {
+					return
+				}
+				at += int(size)
+			}
+		}
+	}
+}
+
+// addEntry appends the record of an entry.
+func (s *spool) addEntry(part int, e site.Entry) {
+	var space [256]byte
+	record := append(space[:0], e.MD5[:]...)
+	record = binary.BigEndian.AppendUint64(record, uint64(e.Size))
+	s.add(part, append(record, e.Key...))
+}
+
+// entries returns the entries of a part.
+func (s *spool) entries(part int) iter.Seq2[site.Entry, error] {
+	return decoded(s.all(part), func(record string) (e site.Entry) {
+		n := copy(e.MD5[:], record)
+		e.Size = int64(binary.BigEndian.Uint64([]byte(record[n : n+8])))
+		e.Key = site.Key(record[n+8:])
+		return e
+	})
+}
+
+// addInfo appends the record of a listed object.
+func (s *spool) addInfo(part int, info storage.Info) {
+	var space [256]byte
+	record := binary.AppendVarint(space[:0], info.Size)
+	record = binary.AppendVarint(record, info.Modified.Unix())
+	record = binary.AppendVarint(record, int64(info.Modified.Nanosecond()))
+	record = binary.AppendUvarint(record, uint64(len(info.ETag)))
+	record = append(record, info.ETag...)
+	s.add(part, append(record, info.Key...))
+}
+
+// infos returns the listed objects of a part, with what addInfo keeps of them.
+func (s *spool) infos(part int) iter.Seq2[storage.Info, error] {
+	return decoded(s.all(part), func(record string) (info storage.Info) {
+		varint := func() int64 {
+			value, n := binary.Varint([]byte(record[:min(len(record), binary.MaxVarintLen64)]))
+			record = record[n:]
+			return value
+		}
+		info.Size = varint()
+		seconds := varint()
+		info.Modified = time.Unix(seconds, varint()).UTC()
+		size, n := binary.Uvarint([]byte(record[:min(len(record), binary.MaxVarintLen64)]))
+		record = record[n:]
+		info.ETag, info.Key = record[:size], site.Key(record[size:])
+		return info
+	})
+}
+
+// keys returns the records of a part as keys.
+func (s *spool) keys(part int) iter.Seq2[site.Key, error] {
+	return decoded(s.all(part), func(record string) site.Key { return site.Key(record) })
+}
+
+func decoded[T any](records iter.Seq2[string, error], decode func(string) T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for record, err := range records {
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			if !yield(decode(record), nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package publisher
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// Records come back part by part, in order and unchanged, whether they are in memory, in the file, or
+// in memory because there can be no file.
+func TestSpool(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		records int // of 1 KB on average
+		tmp     func(t *testing.T) string
+		inFile  bool
+	}{
+		{"in memory", 500, (*testing.T).TempDir, false},
+		{"in a file", 40_000, (*testing.T).TempDir, true},
+		{"no file", 40_000, func(t *testing.T) string { return filepath.Join(t.TempDir(), "absent") }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("TMPDIR", c.tmp(t))
+			random := rand.New(rand.NewPCG(1, 2))
+			var log strings.Builder
+			scratch := newScratch(slog.New(slog.NewTextHandler(&log, nil)))
+			defer scratch.close()
+			spool := scratch.spool(7)
+			want := make([][]string, 7)
+			longest := strings.Repeat("x", 3*scratchChunk)
+			for i := range c.records {
+				part := random.IntN(6) // the last part stays empty
+				record := longest[:random.IntN(2000)]
+				if i%1000 == 0 {
+					record = longest
+				}
+				spool.add(part, []byte(record))
+				want[part] = append(want[part], record)
+			}
+			if spool.records != c.records || scratch.file != nil != c.inFile {
+				t.Errorf("got %d records, a file %v, want %d, %v", spool.records, scratch.file != nil, c.records, c.inFile)
+			}
+			if most := scratchMemory; c.inFile && scratch.memory > most {
+				t.Errorf("memory: got %d bytes, want at most %d", scratch.memory, most)
+			}
+			for part := range want {
+				var got []string
+				for record, err := range spool.all(part) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, record)
+				}
+				if !slices.Equal(got, want[part]) {
+					t.Errorf("part %d: got %d other records, want the %d that were added", part, len(got), len(want[part]))
+				}
+			}
+			if warned := strings.Contains(log.String(), "TMPDIR"); warned != (c.name == "no file") {
+				t.Errorf("warned: got %v, %s", warned, log.String())
+			}
+			if left, _ := os.ReadDir(os.TempDir()); len(left) > 0 {
+				t.Errorf("the file has a name: %s", left[0].Name())
+			}
+		})
+	}
+}
+
+// What is kept of entries and listed objects comes back.
+func TestSpooledValues(t *testing.T) {
+	spool := newScratch(slog.New(slog.DiscardHandler)).spool(1)
+	infos := []storage.Info{
+		{Key: "a/b", Size: 7, ETag: site.Sum(nil).String(), Modified: time.Unix(1_700_000_000, 5).UTC()},
+		{Key: site.Key(strings.Repeat("k", 5000)), ETag: strings.Repeat("e", 300), Size: 1 << 50},
+		{},
+	}
+	for _, info := range infos {
+		spool.addInfo(0, info)
+	}
+	i := 0
+	for info, err := range spool.infos(0) {
+		if err != nil || info != infos[i] || info.Modified.IsZero() != infos[i].Modified.IsZero() {
+			t.Errorf("got %v, %v, want %v", info, err, infos[i])
+		}
+		i++
+	}
+	spool = newScratch(slog.New(slog.DiscardHandler)).spool(1)
+	entries := []site.Entry{{Key: "a", Size: 1 << 40, MD5: site.Sum([]byte("a"))}, {Key: site.Key(strings.Repeat("k", 300)), Size: anySize}, {}}
+	for _, e := range entries {
+		spool.addEntry(0, e)
+	}
+	if got := planned(t, spool); !slices.Equal(got, entries) {
+		t.Errorf("got %v, want %v", got, entries)
+	}
+}

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"net/http"
+	"net/textproto"
+	"strings"
+
+	"github.com/followpress/followpress/site"
+)
+
+// Most requests are for an object that the cache has, by its own path. They are answered here, without
+// a resolution, a context or a header value of their own.
+
+// respondHot answers a request if an earlier one for the same path was answered with an object that
+// the cache still has, and which is not due to be read again. It reports whether it did.
+func (h *Handler) respondHot(w http.ResponseWriter, r *http.Request, v *liveSite, seen *outcome) bool {
+	key, ok := plainKey(r)
+	if !ok || r.Context().Err() != nil {
+		return false
+	}
+	o := h.cache.young(cacheKey{version: v.version, key: key}, seen.begun)
+	if o == nil {
+		return false
+	}
+	defer o.release()
+	route := o.route.Load()
+	if route == nil {
+		return false
+	}
+	h.metrics.cacheHits.Inc()
+	seen.route = route
+	seen.status = whole(route, o).write(w, r)
+	return true
+}
+
+// markHot notes that the object is the answer to its own path. What a path resolves to depends on
+// nothing but the configuration of the site, and an object is of one version of the site.
+func markHot(r *http.Request, v *liveSite, resolution site.Resolution, o *object) {
+	if o == nil || o.tracker == nil || resolution.Action != site.AnswerObject || o.route.Load() != nil {
+		return
+	}
+	if key, ok := plainKey(r); ok && key == resolution.Key && o.key == (cacheKey{version: v.version, key: key}) {
+		o.route.Store(resolution.Route)
+	}
+}
+
+// plainKey is the path of a GET or HEAD request as a key. ok is false if the request has a query, or
+// if the path that was sent cannot be told from the decoded one.
+func plainKey(r *http.Request) (key site.Key, ok bool) {
+	path, ok := strings.CutPrefix(r.URL.Path, "/")
+	return site.Key(path), ok && r.URL.RawPath == "" && r.URL.RawQuery == "" &&
+		(r.Method == http.MethodGet || r.Method == http.MethodHead)
+}
+
+// A headerValue is a header with its canonical name, and a value that all answers share.
+type headerValue struct {
+	name   string
+	values []string
+}
+
+// everyAnswer are the headers of every answer.
+var everyAnswer = func() (all []headerValue) {
+	for _, header := range site.EveryHeader() {
+		all = append(all, headerValue{textproto.CanonicalMIMEHeaderKey(header.Name), []string{header.Value}})
+	}
+	return all
+}()
+
+var noStore = []string{site.NoStore}
+
+// allRoutes are the routes of all sites, in the order of their IDs.
+var allRoutes = site.Config{API: site.APIEFP}.Routes()
+
+// routeValues are the values of the headers of each route.
+var routeValues = func() []struct{ contentType, cacheControl []string } {
+	values := make([]struct{ contentType, cacheControl []string }, len(allRoutes))
+	for i, r := range allRoutes {
+		values[i].contentType, values[i].cacheControl = []string{r.ContentType}, []string{r.CacheControl}
+	}
+	return values
+}()
+
+// problems are the answers with problems.
+var problems = func() map[*site.Problem]answer {
+	all := map[*site.Problem]answer{}
+	for _, p := range (site.Config{API: site.APIEFP}).Problems() {
+		all[p] = newProblem(p)
+	}
+	return all
+}()

@@ -1,0 +1,418 @@
+package site
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// A Scanner reads a JSON document in the form in which programs write rows: texts without escapes,
+// whole numbers, white space wherever JSON allows it. It allocates nothing. Anything else, valid or
+// not, makes it fail, and the document is for a decoder to read: what a Scanner takes, a decoder takes
+// too and with the same result, which tests check.
+//
+// A failure is remembered: all that follows returns zero values, so it suffices to call Done at the
+// end. A Scanner may be used for one document after another, and keeps its memory.
+type Scanner struct {
+	data   []byte
+	at     int
+	first  bool // whether the object or array that was begun last has no element yet
+	wide   bool // whether there was a byte beyond ASCII
+	failed bool
+
+	// What Canonical has made of a document.
+	out     []byte
+	members []memberSpan
+	scratch []byte
+}
+
+// A memberSpan says where a member of an object is in Scanner.out.
+type memberSpan struct{ begin, keyEnd, end int }
+
+// Reset begins a document. What the Scanner has returned before is overwritten.
+func (s *Scanner) Reset(data []byte) {
+	s.data, s.at, s.first, s.wide, s.failed = data, 0, false, false, false
+	s.out, s.members = s.out[:0], s.members[:0]
+}
+
+// Done reports whether the whole document was read without a failure.
+func (s *Scanner) Done() bool {
+	s.peek()
+	return !s.failed && s.at == len(s.data) && (!s.wide || utf8.Valid(s.data))
+}
+
+// Fail makes the Scanner fail.
+func (s *Scanner) Fail() { s.failed = true }
+
+// Failed reports whether the Scanner has failed.
+func (s *Scanner) Failed() bool { return s.failed }
+
+// peek skips white space and returns the next byte; 0 at the end.
+func (s *Scanner) peek() byte {
+	for s.at < len(s.data) {
+		switch c := s.data[s.at]; c {
+		case ' ', '\t', '\n', '\r':
+			s.at++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// take reads a byte of punctuation.
+func (s *Scanner) take(c byte) {
+	if s.at < len(s.data) && s.data[s.at] == c || s.peek() == c {
+		s.at++
+	} else {
+		s.failed = true
+	}
+}
+
+// Begin reads the beginning of an object or an array, { or [.
+func (s *Scanner) Begin(c byte) {
+	s.take(c)
+	s.first = true
+}
+
+// More reports whether another member or element follows. If not, it has read the end, } or ].
+func (s *Scanner) More(end byte) bool {
+	if s.failed {
+		return false
+	}
+	c := s.peek()
+	if c == end {
+		s.at++
+		s.first = false
+		return false
+	}
+	if !s.first {
+		s.take(',')
+	}
+	s.first = false
+	return !s.failed
+}
+
+// Name reads the name of a member and the colon.
+func (s *Scanner) Name() []byte {
+	name := s.Text()
+	s.take(':')
+	return name
+}
+
+// Null reads null, if it comes next.
+func (s *Scanner) Null() bool {
+	if s.failed || s.peek() != 'n' || len(s.data)-s.at < 4 || string(s.data[s.at:s.at+4]) != "null" {
+		return false
+	}
+	s.at += 4
+	return true
+}
+
+// Text reads a text, which is a part of the document.
+func (s *Scanner) Text() []byte {
+	s.take('"')
+	if s.failed {
+		return nil
+	}
+	data := s.data[s.at:]
+	for i := 0; i < len(data); i++ {
+		c := data[i]
+		if plainByte[c] {
+			continue
+		}
+		if c == '"' {
+			s.at += i + 1
+			return data[:i:i]
+		}
+		if c < utf8.RuneSelf {
+			break
+		}
+		s.wide = true
+	}
+	s.failed = true
+	return nil
+}
+
+// Uint reads a whole number, at most most.
+func (s *Scanner) Uint(most uint64) uint64 {
+	c := s.peek()
+	begin, n := s.at, uint64(0)
+	for ; s.at < len(s.data) && isDigit(s.data[s.at]); s.at++ {
+		n = n*10 + uint64(s.data[s.at]-'0')
+	}
+	digits := s.at - begin
+	if digits == 0 || digits > 18 || c == '0' && digits > 1 || n > most || !s.atEnd() {
+		s.failed = true
+	}
+	if s.failed {
+		return 0
+	}
+	return n
+}
+
+// Int reads a whole number.
+func (s *Scanner) Int() int64 {
+	if s.peek() != '-' {
+		return int64(s.Uint(math.MaxInt64))
+	}
+	s.at++
+	if s.at == len(s.data) || s.data[s.at] < '1' || s.data[s.at] > '9' {
+		s.failed = true // white space, or the number -0
+		return 0
+	}
+	return -int64(s.Uint(math.MaxInt64))
+}
+
+// atEnd reports whether a number that ends here can end here.
+func (s *Scanner) atEnd() bool {
+	if s.at == len(s.data) {
+		return true
+	}
+	switch s.data[s.at] {
+	case ',', '}', ']', ' ', '\t', '\n', '\r':
+		return true
+	}
+	return false
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// Profile reads a profile, as Profile.Normalize returns it. What it refers to is part of the document
+// or of the memory of the Scanner.
+func (s *Scanner) Profile() Profile {
+	p := Profile{Records: noEntries, Chains: noEntries, Errors: noEntries}
+	seen := 0
+	for s.Begin('{'); s.More('}'); {
+		var text *string
+		var object *[]byte
+		member := 0
+		switch string(s.Name()) {
+		case "name":
+			member, text = 1<<0, &p.Name
+		case "avatar":
+			member, text = 1<<1, &p.Avatar
+		case "header":
+			member, text = 1<<2, &p.Header
+		case "display":
+			member, text = 1<<3, &p.Display
+		case "resolver":
+			member, text = 1<<4, &p.Resolver
+		case "records":
+			member, object = 1<<5, (*[]byte)(&p.Records)
+		case "chains":
+			member, object = 1<<6, (*[]byte)(&p.Chains)
+		case "errors":
+			member, object = 1<<7, (*[]byte)(&p.Errors)
+		case "fresh":
+			member = 1 << 8
+		}
+		if member == 0 || seen&member != 0 {
+			s.failed = true
+		}
+		seen |= member
+		switch {
+		case s.failed || s.Null():
+		case text != nil:
+			*text = view(s.Text())
+		case object != nil:
+			*object = s.canonicalObject()
+		default:
+			p.Fresh = s.Int()
+		}
+	}
+	return p
+}
+
+var noEntries = []byte("{}")
+
+// view is a string that shares its memory with b.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// mostScanned is how deep an object nests that a Scanner reads.
+const mostScanned = 16
+
+// canonicalObject reads an object and returns it with sorted keys and without white space, as
+// canonicalObject does. It takes escapes as go-json writes them, and none in keys.
+func (s *Scanner) canonicalObject() []byte {
+	begin := len(s.out)
+	if s.peek() != '{' {
+		s.failed = true
+	}
+	s.appendValue(mostScanned)
+	if s.failed {
+		return nil
+	}
+	return s.out[begin:len(s.out):len(s.out)]
+}
+
+// appendValue reads a value and appends it to s.out.
+func (s *Scanner) appendValue(levels int) {
+	switch c := s.peek(); {
+	case s.failed:
+	case c == '"':
+		s.appendText()
+	case c == '{' && levels > 0:
+		s.appendObject(levels - 1)
+	case c == '[' && levels > 0:
+		s.appendArray(levels - 1)
+	case c == '-' || isDigit(c):
+		s.appendNumber()
+	default:
+		s.appendWord()
+	}
+}
+
+func (s *Scanner) appendArray(levels int) {
+	s.out = append(s.out, '[')
+	empty := true
+	for s.Begin('['); s.More(']'); empty = false {
+		if !empty {
+			s.out = append(s.out, ',')
+		}
+		s.appendValue(levels)
+	}
+	s.out = append(s.out, ']')
+}
+
+func (s *Scanner) appendObject(levels int) {
+	start, firstMember := len(s.out), len(s.members)
+	s.out = append(s.out, '{')
+	sorted := true
+	for s.Begin('{'); s.More('}'); {
+		if len(s.members) > firstMember {
+			s.out = append(s.out, ',')
+		}
+		m := memberSpan{begin: len(s.out)}
+		s.out = append(append(append(s.out, '"'), s.Name()...), '"', ':')
+		m.keyEnd = len(s.out) - 2
+		s.appendValue(levels)
+		m.end = len(s.out)
+		if len(s.members) > firstMember && compareKeys(s.out, s.members[len(s.members)-1], m) >= 0 {
+			sorted = false
+		}
+		s.members = append(s.members, m)
+	}
+	s.out = append(s.out, '}')
+	if !sorted && !s.failed {
+		s.sortMembers(start, s.members[firstMember:])
+	}
+	s.members = s.members[:firstMember]
+}
+
+// sortMembers sorts the object at the end of s.out.
+func (s *Scanner) sortMembers(start int, members []memberSpan) {
+	slices.SortFunc(members, func(a, b memberSpan) int { return compareKeys(s.out, a, b) })
+	s.scratch = append(s.scratch[:0], s.out[start:]...)
+	for i, m := range members {
+		if i > 0 && compareKeys(s.out, members[i-1], m) == 0 {
+			s.failed = true // the last one of a repeated member counts
+			return
+		}
+	}
+	s.out = append(s.out[:start], '{')
+	for i, m := range members {
+		if i > 0 {
+			s.out = append(s.out, ',')
+		}
+		s.out = append(s.out, s.scratch[m.begin-start:m.end-start]...)
+	}
+	s.out = append(s.out, '}')
+}
+
+func compareKeys(out []byte, a, b memberSpan) int {
+	return bytes.Compare(out[a.begin+1:a.keyEnd], out[b.begin+1:b.keyEnd])
+}
+
+// appendText takes texts as go-json writes them.
+func (s *Scanner) appendText() {
+	s.take('"')
+	begin := s.at
+	for i := begin; i < len(s.data); {
+		c := s.data[i]
+		switch {
+		case plainByte[c]:
+			i++
+		case c == '"':
+			s.out = append(s.out, s.data[begin-1:i+1]...)
+			s.at = i + 1
+			return
+		case c == '\\':
+			n := canonicalEscape(s.data[i:])
+			if n == 0 {
+				s.failed = true
+				return
+			}
+			i += n
+		case c >= utf8.RuneSelf && !isLineEnd(s.data[i:]):
+			s.wide = true
+			i++
+		default:
+			s.failed = true
+			return
+		}
+	}
+	s.failed = true
+}
+
+// isLineEnd reports whether b begins with U+2028 or U+2029, which go-json escapes.
+func isLineEnd(b []byte) bool {
+	return len(b) >= 3 && b[0] == 0xE2 && b[1] == 0x80 && b[2]|1 == 0xA9
+}
+
+// canonicalEscape is the length of the escape at the beginning of b; 0 if go-json would write that
+// character in another way.
+func canonicalEscape(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
+	case '"', '\\', 'b', 'f', 'n', 'r', 't':
+		return 2
+	}
+	return 0
+}
+
+// appendNumber takes whole numbers and decimals.
+func (s *Scanner) appendNumber() {
+	begin := s.at
+	if s.data[s.at] == '-' {
+		s.at++
+	}
+	digits := s.skipDigits()
+	if digits == 0 || digits > 1 && s.data[s.at-digits] == '0' {
+		s.failed = true
+	}
+	if s.at < len(s.data) && s.data[s.at] == '.' {
+		s.at++
+		if s.skipDigits() == 0 {
+			s.failed = true
+		}
+	}
+	if !s.atEnd() {
+		s.failed = true
+	}
+	s.out = append(s.out, s.data[begin:s.at]...)
+}
+
+// skipDigits returns how many there were.
+func (s *Scanner) skipDigits() int {
+	begin := s.at
+	for s.at < len(s.data) && isDigit(s.data[s.at]) {
+		s.at++
+	}
+	return s.at - begin
+}
+
+func (s *Scanner) appendWord() {
+	for _, word := range [...]string{"null", "true", "false"} {
+		if rest := s.data[s.at:]; len(rest) >= len(word) && string(rest[:len(word)]) == word {
+			s.at += len(word)
+			s.out = append(s.out, word...)
+			return
+		}
+	}
+	s.failed = true
+}

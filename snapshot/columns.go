@@ -1,0 +1,210 @@
+package snapshot
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	json "github.com/goccy/go-json"
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/followpress/followpress/site"
+)
+
+// parseColumns parses rows of Parquet as lines of JSON that say the same, so that both have the same
+// rules and the same errors.
+func (p *Block[T]) parseColumns(b block, s *rowScanner, parse func(*rowScanner, []byte) (T, error)) {
+	var line []byte
+	for i := range b.rows.n {
+		var value T
+		var err error
+		if line, err = b.rows.appendLine(line[:0], i); err == nil {
+			value, err = parse(s, line)
+		}
+		p.add(b.first+i, value, err)
+	}
+}
+
+// appendLine appends a row as an object. A column without a value is left out.
+func (c *parquetRows) appendLine(line []byte, row int) ([]byte, error) {
+	line = append(line, '{')
+	for i, l := range c.columns {
+		if c.values[i] == nil || l.kind != tagsColumn && c.values[i][row].IsNull() {
+			continue
+		}
+		if len(line) > 1 {
+			line = append(line, ',')
+		}
+		line = append(append(append(line, '"'), l.name...), '"', ':')
+		var err error
+		if l.kind == tagsColumn {
+			line, err = appendTexts(line, c.values[i][c.begins[row]:c.begins[row+1]])
+		} else {
+			line, err = l.appendValue(line, c.values[i][row])
+		}
+		if err != nil {
+			return line, err
+		}
+		if len(line) > maxLineBytes {
+			return line, fmt.Errorf("a row of more than %d MiB", maxLineBytes>>20)
+		}
+	}
+	return append(line, '}'), nil
+}
+
+func appendTexts(line []byte, texts []parquet.Value) (_ []byte, err error) {
+	line = append(line, '[')
+	for i, v := range texts {
+		if i > 0 {
+			line = append(line, ',')
+		}
+		if v.IsNull() {
+			line = append(line, "null"...)
+		} else if line, err = appendBytes(line, v.ByteArray()); err != nil {
+			return line, err
+		}
+	}
+	return append(line, ']'), nil
+}
+
+// appendBytes appends a text.
+func appendBytes(line, text []byte) ([]byte, error) {
+	if !utf8.Valid(text) {
+		return line, errors.New("not valid UTF-8")
+	}
+	return site.AppendString(line, view(text)), nil
+}
+
+func (l *leaf) appendValue(line []byte, v parquet.Value) ([]byte, error) {
+	switch {
+	case l.kind == numberColumn:
+		return l.appendNumber(line, v), nil
+	case l.kind == timeColumn && l.isNumber:
+		return appendTime(line, l.name, l.milliseconds(v))
+	case l.kind == jsonColumn:
+		if text := v.ByteArray(); !json.Valid(text) {
+			return line, fmt.Errorf("%s: %s is not JSON", l.name, site.Quoted(string(text)))
+		}
+		return append(line, v.ByteArray()...), nil
+	}
+	return appendBytes(line, v.ByteArray())
+}
+
+func (l *leaf) appendNumber(line []byte, v parquet.Value) []byte {
+	if l.unsigned && v.Kind() == parquet.Int64 {
+		return strconv.AppendUint(line, v.Uint64(), 10)
+	}
+	return strconv.AppendInt(line, l.number(v), 10)
+}
+
+// number returns a whole number; a negative one for what does not fit.
+func (l *leaf) number(v parquet.Value) int64 {
+	if v.Kind() == parquet.Int64 {
+		return v.Int64()
+	}
+	if l.unsigned {
+		return int64(v.Uint32())
+	}
+	return int64(v.Int32())
+}
+
+// parseRecords is parseColumns of records, which are many: a row without anything unusual becomes no
+// line.
+func parseRecords[T any](p *Block[T], b block, s *rowScanner, timed bool, convert func(*Record) (T, error)) {
+	var line []byte
+	for i := range b.rows.n {
+		var value T
+		var err error
+		r := &s.record
+		if !s.columnsOfRecord(b.rows, i) {
+			var decoded Record
+			if line, err = b.rows.appendLine(line[:0], i); err == nil {
+				decoded, err = decodeRecord(line, timed)
+			}
+			r = &decoded
+		}
+		if err == nil {
+			value, err = convert(r)
+		}
+		p.add(b.first+i, value, err)
+	}
+}
+
+// columnsOfRecord makes a record of a row. It reports false for a row that is unusual or not valid.
+func (s *rowScanner) columnsOfRecord(c *parquetRows, row int) bool {
+	r := &s.record
+	token, kind := c.values[recordToken][row], c.values[recordType][row]
+	*r = Record{TokenID: view(token.ByteArray()), Type: view(kind.ByteArray()), Tags: r.Tags[:0], Added: NoTime}
+	if !site.ValidTokenID(r.TokenID) || r.Type == "" || r.Type != TypeAddress && !utf8.ValidString(r.Type) {
+		return false
+	}
+	version := c.values[recordVersion][row]
+	n := c.columns[recordVersion].number(version)
+	if version.IsNull() || n < 0 || n > math.MaxUint32 {
+		return false
+	}
+	r.Version = uint32(n)
+	return s.hexadecimal(c.values[recordData][row].ByteArray()) && s.tagsOf(c, row) && s.timeOf(c, row)
+}
+
+// hexadecimal reads the data of a record.
+func (s *rowScanner) hexadecimal(text []byte) bool {
+	if len(text) < 2 || text[0] != '0' || text[1]|0x20 != 'x' {
+		return false
+	}
+	if n := hex.DecodedLen(len(text) - 2); cap(s.data) < n {
+		s.data = make([]byte, n)
+	}
+	n, err := hex.Decode(s.data[:cap(s.data)], text[2:])
+	s.record.Data = s.data[:n:n]
+	return err == nil
+}
+
+func (s *rowScanner) tagsOf(c *parquetRows, row int) bool {
+	if c.values[recordTags] == nil {
+		return true
+	}
+	tags := s.record.Tags
+	for _, v := range c.values[recordTags][c.begins[row]:c.begins[row+1]] {
+		if v.IsNull() || !utf8.Valid(v.ByteArray()) {
+			return false
+		}
+		tags = append(tags, view(v.ByteArray()))
+	}
+	s.setTags(tags)
+	return true
+}
+
+// setTags sorts the tags of a record.
+func (s *rowScanner) setTags(tags []string) {
+	if len(tags) > 1 {
+		slices.Sort(tags)
+		tags = slices.Compact(tags)
+	}
+	s.record.Tags = tags
+}
+
+func (s *rowScanner) timeOf(c *parquetRows, row int) bool {
+	if len(c.values) <= recordAdded || c.values[recordAdded] == nil {
+		return true
+	}
+	l, v := &c.columns[recordAdded], c.values[recordAdded][row]
+	switch {
+	case v.IsNull():
+	case l.isNumber:
+		if s.record.Added = l.milliseconds(v); !isWritable(s.record.Added) {
+			return false
+		}
+	default:
+		added, err := parseTime("added", view(v.ByteArray()))
+		if err != nil {
+			return false
+		}
+		s.record.Added = added
+	}
+	return true
+}

@@ -1,0 +1,432 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	parquetformat "github.com/parquet-go/parquet-go/format"
+	"github.com/spf13/afero"
+)
+
+// A columnKind says which values a column of a table may have.
+type columnKind int
+
+const (
+	textColumn   columnKind = iota // BYTE_ARRAY or FIXED_LEN_BYTE_ARRAY: the text that a row of JSON has
+	jsonColumn                     // the same, the text is JSON
+	numberColumn                   // INT32 or INT64
+	tagsColumn                     // a list of texts
+	timeColumn                     // a text, or a timestamp
+)
+
+// A column is a member of rows.
+type column struct {
+	name     string
+	kind     columnKind
+	optional bool
+}
+
+// tableColumns are the columns of each table. Others are ignored.
+var tableColumns = map[Table][]column{
+	TableEvents: {
+		{name: "id", kind: numberColumn}, {name: "fancy_id"}, {name: "name"}, {name: "event_url"}, {name: "image_url"}, {name: "country"},
+		{name: "city"}, {name: "description"}, {name: "year", kind: numberColumn}, {name: "start_date"}, {name: "end_date"}, {name: "expiry_date"},
+	},
+	TableLists: {{name: "token_id"}, {name: "owner"}, {name: "user", optional: true}},
+	// The order of these is that of the constants below.
+	TableRecords: {
+		{name: "token_id"}, {name: "version", kind: numberColumn}, {name: "record_type"}, {name: "data"},
+		{name: "tags", kind: tagsColumn, optional: true}, {name: "added", kind: timeColumn, optional: true},
+	},
+	TableAccounts:    {{name: "address"}, {name: "primary_list", optional: true}, {name: "ens", kind: jsonColumn, optional: true}},
+	TableBadges:      {{name: "event_id"}, {name: "token_id"}, {name: "owner"}},
+	TableRecommended: {{name: "address"}, {name: "class", optional: true}},
+}
+
+const (
+	recordToken = iota
+	recordVersion
+	recordType
+	recordData
+	recordTags
+	recordAdded
+)
+
+// A parquetFile is an open table in Parquet.
+type parquetFile struct {
+	name    string
+	file    afero.File
+	parquet *parquet.File
+	columns []leaf // as in tableColumns
+}
+
+// A leaf is a column of a file.
+type leaf struct {
+	column
+	index    int   // among the leaf columns of the file; -1 if the file does not have it
+	element  int   // of lists: definition level of elements, null or not
+	unsigned bool  // of numbers
+	isNumber bool  // of times: whether they are numbers
+	divisor  int64 // of times that are numbers: how many are a millisecond; 0 for INT96
+}
+
+// columnsOf are the columns to read. Times are ignored unless they are wanted, whatever they are.
+func columnsOf(t Table, timed bool) []column {
+	columns := tableColumns[t]
+	if t == TableRecords && !timed {
+		return columns[:recordAdded]
+	}
+	return columns
+}
+
+// openParquet opens a table and finds its columns.
+func openParquet(files afero.Fs, name string, columns []column) (*parquetFile, error) {
+	file, err := files.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("open table %s: %w", name, err)
+	}
+	p := &parquetFile{name: name, file: file}
+	if err := p.open(columns); err != nil {
+		return nil, errors.Join(fmt.Errorf("read %s: %w", name, err), file.Close())
+	}
+	return p, nil
+}
+
+func (p *parquetFile) open(columns []column) (err error) {
+	defer recovered(&err)
+	info, err := p.file.Stat()
+	if err != nil {
+		return err
+	}
+	var at io.ReaderAt = p.file
+	if _, shared := p.file.(openedFile); !shared {
+		at = &lockedReader{file: p.file}
+	}
+	p.parquet, err = parquet.OpenFile(at, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return fmt.Errorf("it is no Parquet file, or damaged: %w", err)
+	}
+	for _, wanted := range columns {
+		found, err := findColumn(p.parquet.Root(), wanted)
+		if err != nil {
+			return fmt.Errorf("column %s: %w", wanted.name, err)
+		}
+		p.columns = append(p.columns, found)
+	}
+	return nil
+}
+
+func (p *parquetFile) close() error {
+	if err := p.file.Close(); err != nil {
+		return fmt.Errorf("close %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// recovered makes an error of a panic of the library, which trusts what a file says of itself.
+func recovered(err *error) {
+	if cause := recover(); cause != nil {
+		*err = fmt.Errorf("the file is damaged: %v", cause)
+	}
+}
+
+// A lockedReader reads a file whose ReadAt may not be called concurrently, as that of some file systems.
+type lockedReader struct {
+	mutex sync.Mutex
+	file  io.ReaderAt
+}
+
+// ReadAt reads at an offset.
+func (l *lockedReader) ReadAt(p []byte, off int64) (int, error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.file.ReadAt(p, off)
+}
+
+// findColumn finds a column by its name, in any letter case.
+func findColumn(root *parquet.Column, wanted column) (leaf, error) {
+	var found *parquet.Column
+	for _, c := range root.Columns() {
+		if !strings.EqualFold(c.Name(), wanted.name) {
+			continue
+		}
+		if found != nil {
+			return leaf{}, errors.New("it is there twice")
+		}
+		found = c
+	}
+	l := leaf{column: wanted, index: -1}
+	switch {
+	case found != nil:
+	case wanted.optional:
+		return l, nil
+	default:
+		return l, errors.New("missing")
+	}
+	for wanted.kind == tagsColumn && len(found.Columns()) == 1 {
+		found = found.Columns()[0]
+	}
+	depth := 0
+	if wanted.kind == tagsColumn {
+		depth = 1
+	}
+	if !found.Leaf() || found.MaxRepetitionLevel() != depth {
+		return l, fmt.Errorf("it has another structure than %s", kindNames[wanted.kind])
+	}
+	l.index, l.element = found.Index(), found.MaxDefinitionLevel()
+	if found.Optional() {
+		l.element--
+	}
+	if !l.takes(found.Type()) {
+		return l, fmt.Errorf("it has the type %s, not %s", found.Type(), kindNames[wanted.kind])
+	}
+	return l, nil
+}
+
+var kindNames = map[columnKind]string{
+	textColumn: "texts", jsonColumn: "JSON as text", numberColumn: "whole numbers of 32 or 64 bits", tagsColumn: "a list of texts", timeColumn: "timestamps or texts",
+}
+
+// takes reports whether the values of a type suit the column, and notes how to read them.
+func (l *leaf) takes(t parquet.Type) bool {
+	kind := t.Kind()
+	var logical parquetformat.LogicalTypeValue
+	if annotation := t.LogicalType(); annotation != nil {
+		logical = annotation.Value
+	}
+	integer, isInteger := logical.(*parquetformat.IntType)
+	switch {
+	case l.kind == numberColumn:
+		l.unsigned = isInteger && !integer.IsSigned
+		return (kind == parquet.Int32 || kind == parquet.Int64) && (logical == nil || isInteger)
+	case kind == parquet.ByteArray || kind == parquet.FixedLenByteArray:
+		_, isDecimal := logical.(*parquetformat.DecimalType)
+		return !isDecimal
+	case l.kind != timeColumn:
+		return false
+	}
+	l.isNumber = true
+	timestamp, ok := logical.(*parquetformat.TimestampType)
+	if !ok {
+		return kind == parquet.Int96
+	}
+	l.divisor = int64(time.Millisecond / max(timestamp.Unit.Value.Duration(), 1))
+	return kind == parquet.Int64 && l.divisor > 0
+}
+
+// milliseconds returns a time in milliseconds since the Unix epoch, cut off.
+func (l *leaf) milliseconds(v parquet.Value) int64 {
+	if l.divisor != 0 {
+		n := v.Int64()
+		ms := n / l.divisor
+		if n%l.divisor < 0 {
+			ms--
+		}
+		return ms
+	}
+	// Nanoseconds of a Julian day; the epoch began on day 2440588.
+	at := v.Int96()
+	const day = 24 * 60 * 60 * 1000
+	return (int64(at[2])-2_440_588)*day + int64(uint64(at[1])<<32|uint64(at[0]))/1_000_000
+}
+
+// rowsInBlock is how many rows of Parquet a block has.
+const rowsInBlock = 2048
+
+// parquetRows are some rows, column by column.
+type parquetRows struct {
+	n       int
+	columns []leaf
+	values  [][]parquet.Value // by column; nil for one that the file does not have
+	begins  []int32           // where the tags of each row begin, and the end
+}
+
+// rowGroups returns a source for each row group.
+func (p *parquetFile) rowGroups() []rowSource {
+	var sources []rowSource
+	first := 1
+	for i, group := range p.parquet.RowGroups() {
+		rows := group.NumRows()
+		sources = append(sources, p.rowGroup(group, i, first))
+		if rows > 0 && rows < math.MaxInt32 {
+			first += int(rows)
+		}
+	}
+	return sources
+}
+
+// rowGroup yields the rows of a row group, of which the first one has that number in the file.
+func (p *parquetFile) rowGroup(group parquet.RowGroup, number, first int) rowSource {
+	return func(yield func(block, error) bool) {
+		readers := p.columnReaders()
+		defer func() {
+			for _, r := range readers {
+				r.close()
+			}
+		}()
+		for left := group.NumRows(); left > 0; {
+			rows, err := p.nextRows(readers, group, int(min(left, rowsInBlock)))
+			if err != nil {
+				yield(block{}, fmt.Errorf("read %s: row group %d: %w", p.name, number, err))
+				return
+			}
+			if !yield(block{file: p.name, first: first, rows: rows}, nil) {
+				return
+			}
+			left -= int64(rows.n)
+			first += rows.n
+		}
+		if err := p.checkEnd(readers, group); err != nil {
+			yield(block{}, fmt.Errorf("read %s: row group %d: %w", p.name, number, err))
+		}
+	}
+}
+
+// nextRows reads at most n rows, and at least one.
+func (p *parquetFile) nextRows(readers []*columnReader, group parquet.RowGroup, n int) (rows *parquetRows, err error) {
+	defer recovered(&err)
+	rows = &parquetRows{n: n, columns: p.columns, values: make([][]parquet.Value, len(readers))}
+	for i, r := range readers {
+		if r.kind == tagsColumn && r.index >= 0 { // first, because many tags make fewer rows
+			r.open(group)
+			if rows.values[i], rows.begins, err = r.lists(n); err != nil {
+				return nil, fmt.Errorf("column %s: %w", r.name, err)
+			}
+			rows.n = len(rows.begins) - 1
+		}
+	}
+	for i, r := range readers {
+		if r.kind != tagsColumn && r.index >= 0 {
+			r.open(group)
+			rows.values[i] = make([]parquet.Value, rows.n)
+			if read, err := r.read(rows.values[i]); err != nil {
+				return nil, fmt.Errorf("column %s: %w", r.name, err)
+			} else if read < rows.n {
+				return nil, fmt.Errorf("column %s: %w", r.name, errTooFew)
+			}
+		}
+	}
+	return rows, nil
+}
+
+var errTooFew = errors.New("the file is damaged: it has fewer rows than the row group says")
+
+// checkEnd returns an error if a column has more rows than the row group says.
+func (p *parquetFile) checkEnd(readers []*columnReader, group parquet.RowGroup) (err error) {
+	defer recovered(&err)
+	for _, r := range readers {
+		if r.index < 0 {
+			continue
+		}
+		r.open(group)
+		n, err := r.read(make([]parquet.Value, 1))
+		if err == nil && n+len(r.ahead) > 0 {
+			err = errors.New("the file is damaged: it has more rows than the row group says")
+		}
+		if err != nil {
+			return fmt.Errorf("column %s: %w", r.name, err)
+		}
+	}
+	return nil
+}
+
+// A columnReader reads the values of a column in a row group.
+type columnReader struct {
+	leaf
+	pages  parquet.Pages       // nil before the first
+	values parquet.ValueReader // of the current page; nil between pages
+	ahead  []parquet.Value     // of lists: values that were read, but belong to later rows
+	buf    []parquet.Value
+}
+
+func (p *parquetFile) columnReaders() []*columnReader {
+	readers := make([]*columnReader, len(p.columns))
+	for i, l := range p.columns {
+		readers[i] = &columnReader{leaf: l}
+	}
+	return readers
+}
+
+func (r *columnReader) open(group parquet.RowGroup) {
+	if r.pages == nil {
+		r.pages = group.ColumnChunks()[r.index].Pages()
+	}
+}
+
+func (r *columnReader) close() {
+	if r.pages != nil {
+		_ = r.pages.Close() // everything was read from it, or nothing more is wanted
+	}
+}
+
+// read reads values until into is full, or fewer at the end.
+func (r *columnReader) read(into []parquet.Value) (n int, err error) {
+	for n < len(into) {
+		if r.values == nil {
+			page, err := r.pages.ReadPage()
+			if errors.Is(err, io.EOF) {
+				return n, nil
+			} else if err != nil {
+				return n, err
+			}
+			r.values = page.Values()
+		}
+		read, err := r.values.ReadValues(into[n:])
+		n += read
+		switch {
+		case errors.Is(err, io.EOF):
+			r.values = nil
+		case err != nil:
+			return n, err
+		case read == 0:
+			return n, io.ErrNoProgress
+		}
+	}
+	return n, nil
+}
+
+const (
+	maxTags      = 1 << 20 // of a row
+	tagsInBlock  = 1 << 16 // more make a block of fewer rows
+	valuesAtOnce = 256
+)
+
+// lists reads at most n lists, and at least one: their values that are there, or null, and where
+// each list begins, and the end.
+func (r *columnReader) lists(n int) (values []parquet.Value, begins []int32, err error) {
+	for {
+		if len(r.ahead) == 0 {
+			if r.buf == nil {
+				r.buf = make([]parquet.Value, valuesAtOnce)
+			}
+			read, err := r.read(r.buf)
+			if err != nil {
+				return nil, nil, err
+			}
+			r.ahead = r.buf[:read]
+		}
+		atEnd := len(r.ahead) == 0
+		if atEnd || r.ahead[0].RepetitionLevel() == 0 {
+			if full := len(begins) == n || len(values) > tagsInBlock; full || atEnd && len(begins) > 0 {
+				return values, append(begins, int32(len(values))), nil
+			}
+			begins = append(begins, int32(len(values)))
+		}
+		if atEnd || len(begins) == 0 {
+			return nil, nil, errTooFew
+		}
+		if v := r.ahead[0]; v.DefinitionLevel() >= r.element {
+			values = append(values, v)
+		}
+		if len(values)-int(begins[len(begins)-1]) > maxTags {
+			return nil, nil, fmt.Errorf("a list of more than %d texts", maxTags)
+		}
+		r.ahead = r.ahead[1:]
+	}
+}

@@ -1,0 +1,403 @@
+package snapshot_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+)
+
+// A parquetRecord is a row of records as a warehouse writes it.
+type parquetRecord struct {
+	TokenID string     `parquet:"token_id,dict"`
+	Version int64      `parquet:"version"`
+	Type    *string    `parquet:"record_type,optional,dict"`
+	Data    []byte     `parquet:"data"` // without an annotation
+	Tags    []string   `parquet:"tags,optional,list"`
+	Added   *time.Time `parquet:"added,optional,timestamp(microsecond)"`
+	Ignored float64    `parquet:"ignored"`
+}
+
+type parquetList struct {
+	TokenID string  `parquet:"token_id"`
+	Owner   string  `parquet:"owner"`
+	User    *string `parquet:"user,optional"`
+}
+
+type parquetAccount struct {
+	Address string  `parquet:"Address"` // in any letter case
+	Primary *string `parquet:"primary_list,optional"`
+	ENS     *string `parquet:"ens,optional"`
+}
+
+type parquetEvent struct {
+	ID          uint64 `parquet:"id"`
+	FancyID     string `parquet:"fancy_id"`
+	Name        string `parquet:"name"`
+	EventURL    string `parquet:"event_url"`
+	ImageURL    string `parquet:"image_url"`
+	Country     string `parquet:"country"`
+	City        string `parquet:"city"`
+	Description string `parquet:"description"`
+	Year        int32  `parquet:"year"`
+	StartDate   string `parquet:"start_date"`
+	EndDate     string `parquet:"end_date"`
+	ExpiryDate  string `parquet:"expiry_date"`
+}
+
+type parquetBadge struct {
+	EventID string `parquet:"event_id"`
+	TokenID string `parquet:"token_id"`
+	Owner   string `parquet:"owner"`
+}
+
+type parquetRecommended struct {
+	Address string  `parquet:"address"`
+	Class   *string `parquet:"class,optional"`
+}
+
+// parquetOf is a file of rows, in row groups of at most that many rows.
+func parquetOf[T any](t testing.TB, rows []T, group int64, options ...parquet.WriterOption) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	w := parquet.NewGenericWriter[T](&file, append(options, parquet.MaxRowsPerRowGroup(group))...)
+	if _, err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+func text(s string) *string { return &s }
+
+// asParquet writes the tables of rows as Parquet.
+func asParquet(t testing.TB, dir string, r rows, group int64, options ...parquet.WriterOption) {
+	t.Helper()
+	put := func(table string, body []byte) { writeFile(t, dir, table+".parquet", string(body)) }
+	var lists []parquetList
+	for _, l := range r.lists {
+		p := parquetList{TokenID: l.TokenID, Owner: l.Owner.String()}
+		if l.User != nil {
+			p.User = text(l.User.String())
+		}
+		lists = append(lists, p)
+	}
+	var records []parquetRecord
+	for _, r := range r.records {
+		p := parquetRecord{TokenID: r.TokenID, Version: int64(r.Version), Type: text(r.Type), Data: fmt.Appendf(nil, "0x%x", r.Data), Tags: r.Tags}
+		if r.Added != snapshot.NoTime {
+			at := time.UnixMilli(r.Added).Add(999 * time.Microsecond)
+			p.Added = &at
+		}
+		records = append(records, p)
+	}
+	var accounts []parquetAccount
+	for _, a := range r.accounts {
+		p := parquetAccount{Address: a.Address.String()}
+		if a.Primary != "" {
+			p.Primary = text(a.Primary)
+		}
+		if a.ENS != nil {
+			ens, err := a.ENS.Normalize()
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := ens.Append(nil)
+			p.ENS = text(" " + string(body) + "\n")
+		}
+		accounts = append(accounts, p)
+	}
+	var events []parquetEvent
+	for _, e := range r.events {
+		events = append(events, parquetEvent{e.ID, e.FancyID, e.Name, e.EventURL, e.ImageURL, e.Country, e.City, e.Description, int32(e.Year), e.StartDate, e.EndDate, e.ExpiryDate})
+	}
+	var badges []parquetBadge
+	for _, b := range r.badges {
+		badges = append(badges, parquetBadge{b.EventID, b.TokenID, b.Owner.String()})
+	}
+	var recommended []parquetRecommended
+	for _, rec := range r.recommended {
+		p := parquetRecommended{Address: rec.Address.String()}
+		if rec.Class != "" {
+			p.Class = text(rec.Class)
+		}
+		recommended = append(recommended, p)
+	}
+	put("lists", parquetOf(t, lists, group, options...))
+	put("records", parquetOf(t, records, group, options...))
+	put("accounts", parquetOf(t, accounts, group, options...))
+	put("events", parquetOf(t, events, group, options...))
+	put("badges", parquetOf(t, badges, group, options...))
+	put("recommended", parquetOf(t, recommended, group, options...))
+	writeFile(t, dir, "meta.json", `{"format":1,"as_of":"2026-09-21T13:33:20.250Z"}`)
+}
+
+func writeFile(t testing.TB, dir, name, body string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(body), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestParquet: rows of Parquet are those of the same rows in JSON, whatever the compression, the version
+// of the pages and the size of the row groups.
+func TestParquet(t *testing.T) {
+	want := manyRows(5000)
+	for name, options := range map[string][]parquet.WriterOption{
+		"plain":  nil,
+		"snappy": {parquet.Compression(&parquet.Snappy), parquet.DataPageVersion(1)},
+		"zstd":   {parquet.Compression(&parquet.Zstd), parquet.PageBufferSize(700)},
+	} {
+		for _, group := range []int64{700, 1 << 20} {
+			dir := t.TempDir()
+			asParquet(t, dir, want, group, options...)
+			got, err := read(t, dir)
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Fatalf("%s, row groups of %d: got the error %v, or other rows than those of JSON", name, group, err)
+			}
+			if got := fastRecords(t, dir, true); !reflect.DeepEqual(got, want.records) {
+				t.Errorf("%s, row groups of %d: ReadRecords got other records", name, group)
+			}
+			for i, r := range fastRecords(t, dir, false) {
+				if r.Added != snapshot.NoTime {
+					t.Fatalf("record %d: got the time %d, want none", i, r.Added)
+				}
+			}
+			n := 0
+			for a, err := range snapshot.Accounts(files(dir)) {
+				if n++; err != nil || a.ENS == nil {
+					t.Fatalf("Accounts: got %+v and %v, want profiles", a, err)
+				}
+			}
+			if n == 0 {
+				t.Error("Accounts: got none")
+			}
+		}
+	}
+}
+
+// manyRows are rows with everything that a table may have.
+func manyRows(n int) (r rows) {
+	g := rand.New(rand.NewPCG(3, 4))
+	address := func() (a site.Address) {
+		for i := range a {
+			a[i] = byte(g.Uint32())
+		}
+		return a
+	}
+	texts := []string{"top8", "block", "é \u2028 \"\\\n", "", "mute", "\U0001F98A"}
+	for i := range n {
+		record := snapshot.Record{TokenID: fmt.Sprint(g.IntN(100)), Version: g.Uint32(), Type: "address", Added: snapshot.NoTime}
+		a := address()
+		record.Data = a[:]
+		switch g.IntN(5) {
+		case 0:
+			record.Type, record.Data = texts[0], []byte{}
+		case 1:
+			record.Added = g.Int64N(4e12) - 2e12
+		case 2, 3:
+			for at, tag := range []string{texts[3], texts[1], texts[4], texts[0], texts[2], texts[5]} { // sorted
+				if at%(1+g.IntN(3)) == 0 {
+					record.Tags = append(record.Tags, tag)
+				}
+			}
+		}
+		r.records = append(r.records, record)
+		if i%10 > 0 {
+			continue
+		}
+		l := snapshot.List{TokenID: fmt.Sprint(i), Owner: address()}
+		account := snapshot.Account{Address: address()}
+		if g.IntN(2) == 0 {
+			user := address()
+			l.User, account.Primary = &user, fmt.Sprint(i)
+			ens, _ := site.Profile{Name: texts[g.IntN(len(texts))], Records: []byte(`{"b":"1","a":[1,2]}`), Fresh: g.Int64()}.Normalize()
+			account.ENS = &ens
+		}
+		class := ""
+		if g.IntN(2) == 0 {
+			class = "A"
+		}
+		r.lists, r.accounts = append(r.lists, l), append(r.accounts, account)
+		r.badges = append(r.badges, snapshot.Badge{EventID: "1", TokenID: fmt.Sprint(i), Owner: address()})
+		r.recommended = append(r.recommended, snapshot.Recommended{Address: address(), Class: class})
+		r.events = append(r.events, site.Event{ID: g.Uint64(), Name: texts[2], Year: -i})
+	}
+	return r
+}
+
+// fastRecords reads records by ReadRecords.
+func fastRecords(t testing.TB, dir string, timed bool) (all []snapshot.Record) {
+	t.Helper()
+	err := snapshot.ReadRecords(t.Context(), files(dir), 2, timed, func(r *snapshot.Record) (snapshot.Record, error) {
+		c := *r
+		c.TokenID, c.Type, c.Data, c.Tags = strings.Clone(r.TokenID), strings.Clone(r.Type), bytes.Clone(r.Data), nil
+		for _, tag := range r.Tags {
+			c.Tags = append(c.Tags, strings.Clone(tag))
+		}
+		return c, nil
+	}, func(b snapshot.Block[snapshot.Record]) error {
+		return b.Each(func(r snapshot.Row[snapshot.Record]) error { all = append(all, r.Value); return nil },
+			func(e *snapshot.RowError) error { return e })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestTimestamps reads every type that stands for a time, also before 1970.
+func TestTimestamps(t *testing.T) {
+	type row[T any] struct {
+		TokenID string `parquet:"token_id"`
+		Version int32  `parquet:"version"`
+		Type    string `parquet:"record_type"`
+		Data    string `parquet:"data"`
+		Added   T      `parquet:"added"`
+	}
+	type millis struct {
+		TokenID string `parquet:"token_id"`
+		Version uint32 `parquet:"version"`
+		Type    string `parquet:"record_type"`
+		Data    string `parquet:"data"`
+		Added   int64  `parquet:"added,timestamp(millisecond)"`
+	}
+	type nanos struct {
+		TokenID string `parquet:"token_id"`
+		Version uint32 `parquet:"version"`
+		Type    string `parquet:"record_type"`
+		Data    string `parquet:"data"`
+		Added   int64  `parquet:"added,timestamp(nanosecond)"`
+	}
+	const ms = -1_234
+	int96 := deprecated.Int96{0, 0, 2_440_588 - 1}
+	ofDay := uint64(24*60*60*1000+ms) * 1_000_000
+	int96[0], int96[1] = uint32(ofDay), uint32(ofDay>>32)
+	for name, file := range map[string][]byte{
+		"milliseconds": parquetOf(t, []millis{{"1", 1, "address", "0x", ms}}, 9),
+		"nanoseconds":  parquetOf(t, []nanos{{"1", 1, "address", "0x", ms*1_000_000 + 0}}, 9),
+		"cut off":      parquetOf(t, []nanos{{"1", 1, "address", "0x", ms*1_000_000 + 999_999}}, 9),
+		"int96":        parquetOf(t, []row[deprecated.Int96]{{"1", 1, "address", "0x", int96}}, 9),
+		"text":         parquetOf(t, []row[string]{{"1", 1, "address", "0x", "1969-12-31T23:59:58.766Z"}}, 9),
+	} {
+		dir := t.TempDir()
+		writeFile(t, dir, "records.parquet", string(file))
+		if got := fastRecords(t, dir, true); len(got) != 1 || got[0].Added != ms {
+			t.Errorf("%s: got %+v, want the time %d", name, got, ms)
+		}
+	}
+}
+
+// TestInvalidParquetRows: an invalid row is named by its number, with the reason of JSON.
+func TestInvalidParquetRows(t *testing.T) {
+	good := parquetRecord{TokenID: "1", Version: 1, Type: text("address"), Data: []byte("0x")}
+	var records []parquetRecord
+	var want []string
+	add := func(reason string, change func(*parquetRecord)) {
+		r := good
+		change(&r)
+		records = append(records, good, r)
+		want = append(want, fmt.Sprintf("records.parquet:%d: %s", len(records), reason))
+	}
+	far := time.UnixMicro(1 << 60)
+	add(`token_id: "01" is not a canonical decimal of at most 78 digits`, func(r *parquetRecord) { r.TokenID = "01" })
+	add(`version: number -1 where a whole number within range belongs`, func(r *parquetRecord) { r.Version = -1 })
+	add(`version: number 4294967296 where a whole number within range belongs`, func(r *parquetRecord) { r.Version = 1 << 32 })
+	add(`record_type: missing or empty`, func(r *parquetRecord) { r.Type = nil })
+	add(`data: "0xzz" is not hexadecimal (0x and an even number of digits)`, func(r *parquetRecord) { r.Data = []byte("0xzz") })
+	add(`not valid UTF-8`, func(r *parquetRecord) { r.Tags = []string{"\xff"} })
+	add(`added: 1152921504606846 ms since 1970 is in the year 38504, which RFC 3339 cannot write`, func(r *parquetRecord) { r.Added = &far })
+	dir := t.TempDir()
+	writeFile(t, dir, "records.parquet", string(parquetOf(t, records, 3)))
+	var got []string
+	err := snapshot.ReadRecords(t.Context(), files(dir), 2, true, func(*snapshot.Record) (int, error) { return 0, nil }, func(b snapshot.Block[int]) error {
+		return b.Each(func(snapshot.Row[int]) error { return nil }, func(e *snapshot.RowError) error { got = append(got, e.Error()); return nil })
+	})
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v and\n%s\nwant\n%s", err, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestUnsuitableParquet: what is no table of ours is one clear error.
+func TestUnsuitableParquet(t *testing.T) {
+	type noData struct {
+		TokenID string `parquet:"token_id"`
+		Version int32  `parquet:"version"`
+		Type    string `parquet:"record_type"`
+	}
+	type twice struct {
+		noData
+		Data  string `parquet:"data"`
+		Data2 string `parquet:"DATA"`
+	}
+	type textVersion struct {
+		TokenID string `parquet:"token_id"`
+		Version string `parquet:"version"`
+	}
+	type flatTags struct {
+		noData
+		Data string `parquet:"data"`
+		Tags string `parquet:"tags"`
+	}
+	for want, file := range map[string][]byte{
+		"read records.parquet: column data: missing":                                                       parquetOf(t, []noData{{}}, 9),
+		"read records.parquet: column data: it is there twice":                                             parquetOf(t, []twice{{}}, 9),
+		"read records.parquet: column version: it has the type STRING, not whole numbers of 32 or 64 bits": parquetOf(t, []textVersion{{}}, 9),
+		"read records.parquet: column tags: it has another structure than a list of texts":                 parquetOf(t, []flatTags{{}}, 9),
+		"read records.parquet: it is no Parquet file, or damaged":                                          []byte("PAR1 PAR1"),
+	} {
+		dir := t.TempDir()
+		writeFile(t, dir, "records.parquet", string(file))
+		if err := snapshot.CheckTable(files(dir), snapshot.TableRecords); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestDamagedParquet: a damaged file is an error or other rows, and never a panic.
+func TestDamagedParquet(t *testing.T) {
+	g := rand.New(rand.NewPCG(5, 6))
+	whole := parquetOf(t, func() (all []parquetRecord) {
+		for _, r := range manyRows(300).records {
+			all = append(all, parquetRecord{TokenID: r.TokenID, Version: 1, Type: text(r.Type), Data: fmt.Appendf(nil, "0x%x", r.Data), Tags: r.Tags})
+		}
+		return all
+	}(), 100, parquet.Compression(&parquet.Snappy))
+	dir, failed := t.TempDir(), 0
+	for range 300 {
+		file := bytes.Clone(whole)
+		if g.IntN(4) == 0 {
+			file = file[:g.IntN(len(file))]
+		}
+		for range 1 + g.IntN(4) {
+			if len(file) > 0 {
+				file[g.IntN(len(file))] ^= byte(1 << g.IntN(8))
+			}
+		}
+		writeFile(t, dir, "records.parquet", string(file))
+		err := snapshot.ReadRecords(t.Context(), files(dir), 2, true, func(r *snapshot.Record) (int, error) { return len(r.Tags), nil },
+			func(snapshot.Block[int]) error { return nil })
+		if err != nil {
+			failed++
+			if !strings.Contains(err.Error(), "records.parquet") {
+				t.Fatalf("got %v, want the name of the file", err)
+			}
+		}
+	}
+	if failed < 50 {
+		t.Errorf("%d of 300 damaged files were refused, want many", failed)
+	}
+}

@@ -1,0 +1,261 @@
+package snapshot
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/spf13/afero"
+)
+
+// A part is a file of a table: the only one, or one of several with numbers in their names.
+type part struct {
+	name   string
+	number string // decimal digits; "" for the only file of a table
+	format fileFormat
+}
+
+// partOf returns what the name of a file says. ok is false if it is not the name of a table's file.
+func partOf(name string) (t Table, p part, ok bool) {
+	stem, _, _ := strings.Cut(name, ".")
+	at := slices.IndexFunc(fileFormats, func(f fileFormat) bool { return name[len(stem):] == f.ending })
+	if at < 0 {
+		return "", part{}, false
+	}
+	table, number, numbered := strings.Cut(stem, "-")
+	if numbered && (number == "" || strings.Trim(number, "0123456789") != "") || !slices.Contains(allTables(), Table(table)) {
+		return "", part{}, false
+	}
+	return Table(table), part{name, number, fileFormats[at]}, true
+}
+
+// isFileName reports whether a file with that name is part of a snapshot.
+func isFileName(name string) bool {
+	_, _, ok := partOf(name)
+	return ok || name == metaName
+}
+
+// partsOf finds the files of a table, in the order of their rows.
+func partsOf(snapshot afero.Fs, t Table) ([]part, error) {
+	names, err := fileNames(snapshot)
+	if err != nil {
+		return nil, fmt.Errorf("open table %s: %w", t, err)
+	}
+	var single, numbered []part
+	for _, name := range names {
+		if table, p, ok := partOf(name); !ok || table != t {
+			continue
+		} else if p.number == "" {
+			single = append(single, p)
+		} else {
+			numbered = append(numbered, p)
+		}
+	}
+	switch {
+	case len(single)+len(numbered) == 0:
+		return nil, fmt.Errorf(
+			"table %s %w: expected %[1]s.ndjson, %[1]s.ndjson.gz, %[1]s.ndjson.zst or %[1]s.parquet, or parts such as %[1]s-00001.ndjson.zst", t, ErrNoTable)
+	case len(single) > 1, len(single) == 1 && len(numbered) > 0:
+		slices.SortFunc(single, func(a, b part) int { return cmp.Compare(len(a.name), len(b.name)) })
+		return nil, fmt.Errorf("table %s exists twice: keep one of %s", t, listed(append(single, numbered...)))
+	case len(single) == 1:
+		return single, nil
+	}
+	slices.SortFunc(numbered, func(a, b part) int {
+		return cmp.Or(strings.Compare(a.number, b.number), strings.Compare(a.name, b.name))
+	})
+	return numbered, checkNumbers(t, numbered)
+}
+
+// listed are the names of some parts, for errors.
+func listed(parts []part) string {
+	const most = 4
+	var names []string
+	for _, p := range parts[:min(len(parts), most)] {
+		names = append(names, p.name)
+	}
+	if len(parts) > most {
+		names = append(names, "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+// checkNumbers returns an error unless the numbers of parts, which are sorted as texts, are consecutive
+// from 0 or 1: a part that was lost must not pass unnoticed.
+func checkNumbers(t Table, parts []part) error {
+	for i := 1; i < len(parts); i++ {
+		if a, b := parts[i-1], parts[i]; len(a.number) != len(b.number) {
+			return fmt.Errorf("table %s: the numbers of %s and %s differ in length: use leading zeros", t, a.name, b.name)
+		}
+	}
+	var last uint64
+	for i, p := range parts {
+		number, err := strconv.ParseUint(p.number, 10, 32)
+		switch {
+		case err != nil:
+			return fmt.Errorf("table %s: the number of %s is too large", t, p.name)
+		case i == 0 && number > 1:
+			return fmt.Errorf("table %s begins with %s: the parts before it are missing; they count from 0 or 1", t, p.name)
+		case i > 0 && number == last:
+			return fmt.Errorf("table %s has part %s twice: keep one of %s, %s", t, p.number, parts[i-1].name, p.name)
+		case i > 0 && number > last+1:
+			return fmt.Errorf("table %s: part %0*d is missing, between %s and %s", t, len(p.number), last+1, parts[i-1].name, p.name)
+		}
+		last = number
+	}
+	return nil
+}
+
+// fileNames lists a snapshot.
+func fileNames(snapshot afero.Fs) ([]string, error) {
+	if folder, ok := snapshot.(*Folder); ok && folder.files != nil {
+		return folder.names(), nil
+	}
+	entries, err := afero.ReadDir(snapshot, ".")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names, nil
+}
+
+// A rowSource yields the rows of a file, or a part of them, in blocks.
+type rowSource = iter.Seq2[block, error]
+
+// A block is a sequence of rows, which one worker parses.
+type block struct {
+	file  string
+	first int          // number of the first line or row
+	lines []byte       // whole lines
+	rows  *parquetRows // rows of Parquet instead
+}
+
+// A tableReader has the rows of a table.
+type tableReader struct {
+	sources []rowSource // in the order of rows
+	open    []*parquetFile
+}
+
+// openTable opens a table. Times of records are read only if timed. Lines are read into memory that whoever gets a block may give back.
+func openTable(snapshot afero.Fs, t Table, timed bool, memory recycler[byte]) (*tableReader, error) {
+	parts, err := partsOf(snapshot, t)
+	if err != nil {
+		return nil, err
+	}
+	r := new(tableReader)
+	for _, p := range parts {
+		if p.format.unpack != nil {
+			r.sources = append(r.sources, p.lineBlocks(snapshot, memory))
+			continue
+		}
+		file, err := openParquet(snapshot, p.name, columnsOf(t, timed))
+		if err != nil {
+			return nil, errors.Join(err, r.close())
+		}
+		r.open = append(r.open, file)
+		r.sources = append(r.sources, file.rowGroups()...)
+	}
+	return r, nil
+}
+
+func (r *tableReader) close() error {
+	var errs []error
+	for _, file := range r.open {
+		errs = append(errs, file.close())
+	}
+	return errors.Join(errs...)
+}
+
+// check opens a part and closes it again.
+func (p part) check(snapshot afero.Fs, t Table) error {
+	if p.format.unpack == nil {
+		file, err := openParquet(snapshot, p.name, columnsOf(t, false))
+		if err != nil {
+			return err
+		}
+		return file.close()
+	}
+	file, err := openFile(snapshot, p.name, p.format.unpack)
+	if err != nil {
+		return err
+	}
+	return file.closed()
+}
+
+// lineBlocks opens a part, which is not Parquet, and cuts it into blocks.
+func (p part) lineBlocks(snapshot afero.Fs, memory recycler[byte]) rowSource {
+	return func(yield func(block, error) bool) {
+		file, err := openFile(snapshot, p.name, p.format.unpack)
+		if err != nil {
+			yield(block{}, err)
+			return
+		}
+		file.blocks(memory)(yield)
+	}
+}
+
+const (
+	mostAhead  = 8  // files that are unpacked at a time
+	queueAhead = 64 // blocks of a file that wait for their turn, 16 MiB of lines
+)
+
+// sideBySide yields the blocks of one source after the other. Meanwhile it reads some of the next
+// sources, each in a goroutine. What they have read waits in memory, so files of up to 16 MiB are
+// unpacked fully side by side, and of larger ones the beginning.
+func sideBySide(sources []rowSource, workers int) rowSource {
+	if len(sources) == 1 {
+		return sources[0]
+	}
+	return func(yield func(block, error) bool) {
+		stop := make(chan struct{})
+		var readers sync.WaitGroup
+		defer readers.Wait()
+		defer close(stop)
+		queues := make([]chan readBlock, len(sources))
+		begin := func(i int) {
+			if i >= len(sources) {
+				return
+			}
+			queue := make(chan readBlock, queueAhead)
+			queues[i] = queue
+			readers.Go(func() {
+				defer close(queue)
+				for b, err := range sources[i] {
+					select {
+					case queue <- readBlock{b, err}:
+					case <-stop:
+						return
+					}
+				}
+			})
+		}
+		ahead := min(max(workers, 2), mostAhead)
+		for i := range ahead {
+			begin(i)
+		}
+		for i := range sources {
+			for read := range queues[i] {
+				if !yield(read.block, read.err) || read.err != nil {
+					return
+				}
+			}
+			queues[i] = nil
+			begin(i + ahead)
+		}
+	}
+}
+
+// A readBlock is what a source yields.
+type readBlock struct {
+	block
+	err error
+}

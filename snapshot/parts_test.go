@@ -1,0 +1,139 @@
+package snapshot_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/followpress/followpress/snapshot"
+)
+
+// partRows are the rows of one part of the table lists.
+func partRows(part, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `{"token_id":"%d","owner":"0x%040x"}`+"\n", 1_000_000*part+i, i)
+	}
+	return b.String()
+}
+
+// TestParts: the rows of a table in several files come in the order of the numbers, whatever the format
+// of each file and the number of workers.
+func TestParts(t *testing.T) {
+	dir := t.TempDir()
+	var want []string
+	for part := 1; part <= 12; part++ {
+		n := 3000 * (part % 3)
+		body, name := partRows(part, n), fmt.Sprintf("lists-%02d.ndjson", part)
+		switch part % 4 {
+		case 1:
+			encoder, err := zstd.NewWriter(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, name = string(encoder.EncodeAll([]byte(body), nil)), name+".zst"
+		case 2:
+			var lists []parquetList
+			for i := range n {
+				lists = append(lists, parquetList{TokenID: fmt.Sprint(1_000_000*part + i), Owner: fmt.Sprintf("0x%040x", i)})
+			}
+			body, name = string(parquetOf(t, lists, 1000)), fmt.Sprintf("lists-%02d.parquet", part)
+		}
+		writeFile(t, dir, name, body)
+		for i := range n {
+			want = append(want, fmt.Sprint(1_000_000*part+i))
+		}
+	}
+	writeFile(t, dir, "lists-.ndjson", "not a part")
+	writeFile(t, dir, "lists-1x.ndjson", "not a part")
+	folder, err := snapshot.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	for _, workers := range []int{1, 2, 20} {
+		var got []string
+		err := snapshot.ReadTable(t.Context(), folder, snapshot.TableLists, workers, snapshot.ParseList, func(b snapshot.Block[snapshot.List]) error {
+			for _, r := range b.Rows {
+				got = append(got, r.Value.TokenID)
+			}
+			return nil
+		})
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%d workers: got %d rows and the error %v, want %d in order", workers, len(got), err, len(want))
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	stop := errors.New("stop")
+	err = snapshot.ReadTable(ctx, folder, snapshot.TableLists, 2, snapshot.ParseList, func(snapshot.Block[snapshot.List]) error {
+		cancel()
+		return stop
+	})
+	if !errors.Is(err, stop) {
+		t.Errorf("stopped at the first block: got %v", err)
+	}
+}
+
+// TestRowErrorOfPart: the error of a row names its part, and the line in it.
+func TestRowErrorOfPart(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "lists-00000.ndjson", partRows(0, 5))
+	writeFile(t, dir, "lists-00001.ndjson", partRows(1, 2)+"[]\n")
+	var rows []int
+	var invalid []string
+	err := snapshot.ReadTable(t.Context(), files(dir), snapshot.TableLists, 2, snapshot.ParseList, func(b snapshot.Block[snapshot.List]) error {
+		return b.Each(func(r snapshot.Row[snapshot.List]) error { rows = append(rows, r.Line); return nil },
+			func(e *snapshot.RowError) error { invalid = append(invalid, e.Error()); return nil })
+	})
+	if err != nil || fmt.Sprint(rows) != "[1 2 3 4 5 1 2]" || fmt.Sprint(invalid) != "[lists-00001.ndjson:3: not a JSON object]" {
+		t.Errorf("got the lines %v, %v and the error %v", rows, invalid, err)
+	}
+}
+
+// TestAmbiguousParts: a lost part, or files of which it is not clear which one counts, are one error.
+func TestAmbiguousParts(t *testing.T) {
+	for names, want := range map[string]string{
+		"":                                      "table lists is not there: expected lists.ndjson, lists.ndjson.gz, lists.ndjson.zst or lists.parquet, or parts such as lists-00001.ndjson.zst",
+		"lists.ndjson lists.parquet":            "table lists exists twice: keep one of lists.ndjson, lists.parquet",
+		"lists.ndjson.gz lists-1.ndjson":        "table lists exists twice: keep one of lists.ndjson.gz, lists-1.ndjson",
+		"lists-1.ndjson lists-1.parquet":        "table lists has part 1 twice: keep one of lists-1.ndjson, lists-1.parquet",
+		"lists-01.ndjson lists-03.ndjson":       "table lists: part 02 is missing, between lists-01.ndjson and lists-03.ndjson",
+		"lists-02.ndjson lists-03.ndjson":       "table lists begins with lists-02.ndjson: the parts before it are missing; they count from 0 or 1",
+		"lists-1.ndjson lists-02.ndjson":        "table lists: the numbers of lists-02.ndjson and lists-1.ndjson differ in length: use leading zeros",
+		"lists-9.ndjson lists-10.ndjson":        "table lists: the numbers of lists-10.ndjson and lists-9.ndjson differ in length: use leading zeros",
+		"lists-99999999999999999999999.parquet": "table lists: the number of lists-99999999999999999999999.parquet is too large",
+	} {
+		dir := t.TempDir()
+		for _, name := range strings.Fields(names) {
+			writeFile(t, dir, name, "")
+		}
+		err := snapshot.CheckTable(files(dir), snapshot.TableLists)
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", names, err, want)
+		}
+		if missing := names == ""; errors.Is(err, snapshot.ErrNoTable) != missing {
+			t.Errorf("%s: got that the table is missing: %t, want %t", names, !missing, missing)
+		}
+	}
+}
+
+// TestPartsOfASnapshotAreReplaced: parts belong to a snapshot, so that another may replace them.
+func TestPartsOfASnapshotAreReplaced(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "snapshot")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, dir, "lists-1.parquet", "")
+	writeFile(t, dir, "meta.json", "{}")
+	commit(t, dir, some(1), fast)
+	if got, err := lists(t, files(dir)); err != nil || got != "1" {
+		t.Errorf("got list %s and %v, want 1", got, err)
+	}
+}

@@ -1,0 +1,197 @@
+package snapshot
+
+import (
+	"math"
+	"sync"
+	"unsafe"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A rowScanner reads rows in the form in which programs write them, without a decoder and without
+// allocating. It reports false for all others, valid or not: those are for the decoder, which also
+// says what is wrong. What it returns is valid until the next row, and as long as the line.
+type rowScanner struct {
+	site.Scanner
+	record  Record
+	data    []byte
+	account Account
+	profile site.Profile
+}
+
+// The members of a row, as bits, because a repeated member is for the decoder.
+const (
+	memberToken = 1 << iota
+	memberVersion
+	memberType
+	memberData
+	memberTags
+	memberAdded
+)
+
+const (
+	memberAddress = 1 << iota
+	memberPrimary
+	memberENS
+)
+
+const (
+	memberOwner = 1 << (iota + 1) // beside memberToken
+	memberUser
+)
+
+var rowScanners = sync.Pool{New: func() any { return &rowScanner{data: []byte{}} }}
+
+func takeScanner() *rowScanner { return rowScanners.Get().(*rowScanner) }
+
+func (s *rowScanner) giveBack() {
+	s.Reset(nil) // do not keep the line in memory
+	rowScanners.Put(s)
+}
+
+// start begins a row. The decoder takes none that begins with white space.
+func (s *rowScanner) start(line []byte) {
+	s.Reset(line)
+	if len(line) == 0 || line[0] != '{' {
+		s.Fail()
+	}
+}
+
+// scanRecord scans a row of records.
+func (s *rowScanner) scanRecord(line []byte, timed bool) (*Record, bool) {
+	s.start(line)
+	r := &s.record
+	*r = Record{Tags: r.Tags[:0], Added: NoTime}
+	seen := 0
+	for s.Begin('{'); s.More('}'); {
+		member := 0
+		switch string(s.Name()) {
+		case "token_id":
+			member, r.TokenID = memberToken, view(s.Text())
+		case "version":
+			member, r.Version = memberVersion, uint32(s.Uint(math.MaxUint32))
+		case "record_type":
+			member, r.Type = memberType, view(s.Text())
+		case "data":
+			member = memberData
+			s.scanData()
+		case "tags":
+			member = memberTags
+			s.scanTags()
+		case "added":
+			member = memberAdded
+			s.scanAdded(timed)
+		}
+		if member == 0 || seen&member != 0 {
+			return nil, false
+		}
+		seen |= member
+	}
+	const required = memberToken | memberVersion | memberType | memberData
+	return r, s.Done() && seen&required == required && r.Type != "" && site.ValidTokenID(r.TokenID)
+}
+
+// scanData reads hexadecimal data.
+func (s *rowScanner) scanData() {
+	if !s.hexadecimal(s.Text()) {
+		s.Fail()
+	}
+}
+
+func (s *rowScanner) scanTags() {
+	if s.Null() {
+		return
+	}
+	tags := s.record.Tags
+	for s.Begin('['); s.More(']'); {
+		tags = append(tags, view(s.Text()))
+	}
+	s.setTags(tags)
+}
+
+func (s *rowScanner) scanAdded(timed bool) {
+	if s.Null() {
+		return
+	}
+	text := s.Text()
+	if !timed || s.Failed() {
+		return
+	}
+	added, err := parseTime("added", view(text))
+	if err != nil {
+		s.Fail()
+	}
+	s.record.Added = added
+}
+
+// scanList scans a row of lists. Only its token id refers to the line.
+func (s *rowScanner) scanList(line []byte) (l List, ok bool) {
+	s.start(line)
+	seen := 0
+	for s.Begin('{'); s.More('}'); {
+		member := 0
+		switch string(s.Name()) {
+		case "token_id":
+			member, l.TokenID = memberToken, view(s.Text())
+		case "owner":
+			member, l.Owner = memberOwner, s.address()
+		case "user":
+			member = memberUser
+			if !s.Null() {
+				user := s.address()
+				l.User = &user
+			}
+		}
+		if member == 0 || seen&member != 0 {
+			return List{}, false
+		}
+		seen |= member
+	}
+	const required = memberToken | memberOwner
+	return l, s.Done() && seen&required == required && site.ValidTokenID(l.TokenID)
+}
+
+// scanAccount scans a row of accounts.
+func (s *rowScanner) scanAccount(line []byte) (*Account, bool) {
+	s.start(line)
+	a := &s.account
+	*a = Account{}
+	seen := 0
+	for s.Begin('{'); s.More('}'); {
+		member := 0
+		switch string(s.Name()) {
+		case "address":
+			member, a.Address = memberAddress, s.address()
+		case "primary_list":
+			member = memberPrimary
+			if !s.Null() {
+				a.Primary = view(s.Text())
+				if !site.ValidTokenID(a.Primary) {
+					s.Fail()
+				}
+			}
+		case "ens":
+			member = memberENS
+			if !s.Null() {
+				s.profile = s.Profile()
+				a.ENS = &s.profile
+			}
+		}
+		if member == 0 || seen&member != 0 {
+			return nil, false
+		}
+		seen |= member
+	}
+	return a, s.Done() && seen&memberAddress != 0
+}
+
+func (s *rowScanner) address() site.Address {
+	address, err := site.ParseAddress(s.Text())
+	if err != nil {
+		s.Fail()
+	}
+	return address
+}
+
+// view is a string that shares its memory with b.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

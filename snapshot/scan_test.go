@@ -1,0 +1,184 @@
+package snapshot
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// sameAsDecoder fails the test if a row is scanned that the decoder refuses or reads in another way.
+// It returns how many of the three scanners took the row.
+func sameAsDecoder(t testing.TB, line string) (taken int) {
+	t.Helper()
+	s := takeScanner()
+	defer s.giveBack()
+	compare := func(what string, got any, err error, want any) {
+		taken++
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s %q: scanned\n%+v, decoded\n%+v and the error %v", what, line, got, want, err)
+		}
+	}
+	for _, timed := range []bool{false, true} {
+		if r, ok := s.scanRecord([]byte(line), timed); ok {
+			want, err := decodeRecord([]byte(line), timed)
+			compare("record", r.clone(), err, want)
+		}
+	}
+	if l, ok := s.scanList([]byte(line)); ok {
+		want, err := decodeList([]byte(line))
+		compare("list", l, err, want)
+	}
+	if a, ok := s.scanAccount([]byte(line)); ok {
+		want, err := decodeAccount([]byte(line))
+		compare("account", a.clone(), err, want)
+	}
+	return taken
+}
+
+const someAddress = "0x420A29c4234e7236be10cfa39760d52b850eb1c1"
+
+// usualRows are rows as programs write them, which need no decoder.
+var usualRows = []string{
+	`{"token_id":"1","version":1,"record_type":"address","data":"` + someAddress + `"}`,
+	`{"token_id":"1","version":4294967295,"record_type":"2","data":"0X00ff","tags":["top8","block","top8","é"],"added":"2026-01-31T00:00:00Z"}`,
+	`{ "data" : "0x" , "tags" : [ ] , "version" : 0 , "added" : null , "record_type" : "é" ,"token_id" : "0" }`,
+	`{"token_id":"1","version":1,"record_type":"address","data":"0x","tags":null,"added":"2026-01-31T00:00:00.1239Z"}`,
+	`{"token_id":"12","owner":"` + someAddress + `"}`,
+	`{"token_id":"12","owner":"` + someAddress + `","user":null}`,
+	`{"user":"` + someAddress + `","token_id":"12","owner":"` + someAddress + `"}`,
+	`{"address":"` + someAddress + `"}`,
+	`{"address":"` + someAddress + `","primary_list":null,"ens":null}`,
+	`{"address":"` + someAddress + `","primary_list":"7","ens":{}}`,
+	`{"address":"` + someAddress + `","ens":{"name":"é.eth","avatar":"a","header":"h","display":"d","records":{"a":"\"\\\b\f\n\r\t é","b":[1,-2.50,null,true,false,{}]},"chains":{},"fresh":-7,"resolver":"r","errors":null}}`,
+	`{"address":"` + someAddress + `","ens":{"fresh":0,"records":{"description":"x","avatar":"y","com.twitter":"z"},"chains":{"60":{"c":1,"b":{"z":[],"y":0}}}}}`,
+	`{"address":"` + someAddress + `","ens":{"records":{ "b" : "1" , "a" : [ "x" , 2 ] }, "fresh":1726680254493}}`,
+}
+
+// unusualRows are rows that differ from usual ones in a little, valid or not.
+var unusualRows = []string{
+	`{"Token_ID":"1","version":1,"record_type":"address","data":"0x"}`,
+	`{"token_id":"1","token_id":"2","version":1,"record_type":"address","data":"0x"}`,
+	`{"token_id":"1","version":1,"record_type":"address","data":"0x","tags":["\u0061"]}`,
+	`{"token_id":"1","version":1,"record_type":"address","data":"0x","tags":[null]}`,
+	`{"token_id":"1","version":1,"record_type":"address","data":"0x","tags":["a",]}`,
+	`{"token_id":"1","version":1,"record_type":"address","data":"0x",}`,
+	`{"token_id":"1","version":1,"record_type":"address","data":"0x"}}`,
+	`{"token_id":"1","version":1,"record_type":"address","data":"0x"} 1`,
+	`{"token_id":"1","version":01,"record_type":"address","data":"0x"}`,
+	`{"token_id":"1","version":-0,"record_type":"address","data":"0x"}`,
+	`{"token_id":"1","version":4294967296,"record_type":"address","data":"0x"}`,
+	`{"token_id":"1","version":1e0,"record_type":"address","data":"0x"}`,
+	`{"token_id":"01","version":1,"record_type":"address","data":"0x"}`,
+	`{"token_id":"1","version":1,"record_type":"address","data":"0x0"}`,
+	`{"token_id":"1","version":1,"record_type":"` + "\xff" + `","data":"0x"}`,
+	`{"token_id":"1","version":1,"record_type":"a` + "\n" + `","data":"0x"}`,
+	`{"token_id":"1","version":1,"record_type":"address","data":"0x","added":7}`,
+	`{"token_id":"1","version":1,"record_type":"address","data":"0x","added":"yesterday"}`,
+	`{"token_id":"1","version":1,"record_type":"address","data":"0x","more":{}}`,
+	`{"address":"` + someAddress + `","ens":{"records":{"a":1,"a":2}}}`,
+	`{"address":"` + someAddress + `","ens":{"records":{"\u0061":1}}}`,
+	`{"address":"` + someAddress + `","ens":{"records":{"a":"\u00e9\/\u2028` + "\u2028" + `"}}}`,
+	`{"address":"` + someAddress + `","ens":{"records":{"a":1e5,"b":-0,"c":01}}}`,
+	`{"address":"` + someAddress + `","ens":{"records":[]}}`,
+	`{"address":"` + someAddress + `","ens":{"records":{"a":` + strings.Repeat("[", 99) + strings.Repeat("]", 99) + `}}}`,
+	`{"address":"` + someAddress + `","ens":{"name":"\n"}}`,
+	`{"address":"` + someAddress + `","ens":"x"}`,
+	`{"address":null}`, `{}`, `[]`, `null`, ``, `{`, `{"`, `{"a`, `{"a"`, `{"a":`, `{"address":"`,
+}
+
+// TestScannedAsDecoded: usual rows need no decoder, and whatever a scanner takes is what the decoder
+// makes of it, also of rows that were damaged.
+func TestScannedAsDecoded(t *testing.T) {
+	for _, line := range usualRows {
+		if sameAsDecoder(t, line) == 0 {
+			t.Errorf("%s: got nothing, want that a scanner takes it", line)
+		}
+	}
+	for _, line := range unusualRows {
+		sameAsDecoder(t, line)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	taken := 0
+	for range 20_000 {
+		taken += sameAsDecoder(t, damaged(r, usualRows[r.IntN(len(usualRows))]))
+	}
+	if taken < 1000 {
+		t.Errorf("scanners took %d damaged rows, want many", taken)
+	}
+}
+
+// damaged changes a few bytes of a row.
+func damaged(r *rand.Rand, line string) string {
+	const bytes = "\"\\{}[]:,. 0123456789-+eEnulltrfasx\x00\x1f\x7f\x80é\u2028/"
+	b := []byte(line)
+	for range 1 + r.IntN(3) {
+		at := r.IntN(len(b))
+		switch r.IntN(4) {
+		case 0:
+			b[at] = bytes[r.IntN(len(bytes))]
+		case 1:
+			b = append(b[:at], b[at+1:]...)
+		case 2:
+			b = append(b[:at], append([]byte{bytes[r.IntN(len(bytes))]}, b[at:]...)...)
+		default:
+			to := min(len(b), at+r.IntN(20))
+			b = append(b[:to], append([]byte(string(b[at:to])), b[to:]...)...)
+		}
+		if len(b) == 0 {
+			break
+		}
+	}
+	return string(b)
+}
+
+// FuzzScan: whatever a scanner takes is what the decoder makes of it.
+func FuzzScan(f *testing.F) {
+	for _, line := range append(usualRows, unusualRows...) {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) { sameAsDecoder(t, line) })
+}
+
+// TestScanWithoutAllocation: memory for a row is only needed by what the caller makes of it.
+func TestScanWithoutAllocation(t *testing.T) {
+	s := takeScanner()
+	defer s.giveBack()
+	for _, line := range usualRows[:4] {
+		b := []byte(line)
+		s.scanRecord(b, true) // the first one makes the memory
+		if n := testing.AllocsPerRun(100, func() { s.scanRecord(b, true) }); n > 0 {
+			t.Errorf("%s: %.0f allocations, want none", line, n)
+		}
+	}
+	for _, line := range usualRows[7:] {
+		b := []byte(line)
+		s.scanAccount(b)
+		if n := testing.AllocsPerRun(100, func() { s.scanAccount(b) }); n > 0 {
+			t.Errorf("%s: %.0f allocations, want none", line, n)
+		}
+	}
+}
+
+// TestParsedRowsOwnTheirMemory overwrites the line after it was parsed.
+func TestParsedRowsOwnTheirMemory(t *testing.T) {
+	for _, line := range usualRows {
+		b := []byte(line)
+		record, _ := ParseTimedRecord(b)
+		list, _ := ParseList(b)
+		account, _ := ParseAccount(b)
+		text := func() string { return fmt.Sprintf("%+v %+v %+v %+v", record, list, account, account.ENS) }
+		before := text()
+		for i := range b {
+			b[i] = 'x'
+		}
+		for _, other := range usualRows {
+			_, _ = ParseTimedRecord([]byte(other))
+			_, _ = ParseAccount([]byte(other))
+		}
+		if text() != before {
+			t.Errorf("%s: got %s after other rows, want %s", line, text(), before)
+		}
+	}
+}
