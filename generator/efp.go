@@ -120,15 +120,23 @@ func (e *efpRenderer) unknownRenderer() *efpRenderer {
 func (e *efpRenderer) parts() []part {
 	return []part{
 		{len(e.accounts), e.weight, e.renderAccount},
-		{1, nil, func(_ int, t *scratch, emit emitter) { e.unknownRenderer().renderAccount(0, t, emit) }},
+		{1, nil, e.renderUnknown},
 		{len(e.addressBuckets.names), nil, e.renderUserBucket},
 		{len(e.listBuckets.names), nil, e.renderTokenBucket},
 		{e.boards.shards(), nil, e.renderRankedShard},
 		{len(site.RankedSorts()) * e.boards.orderShards(), nil, e.renderRankedOrder},
 		{shardCount(len(e.recommended)), nil, e.renderRecommendedShard},
 		{1, nil, e.renderSummaries},
-		{len(e.texts), nil, func(unit int, _ *scratch, emit emitter) { emitText(emit, e.texts[unit].body, e.texts[unit].key) }},
+		{len(e.texts), nil, e.renderText},
 	}
+}
+
+func (e *efpRenderer) renderUnknown(_ int, t *scratch, emit emitter) {
+	e.unknownRenderer().renderAccount(0, t, emit)
+}
+
+func (e *efpRenderer) renderText(unit int, _ *scratch, emit emitter) {
+	emitText(emit, e.texts[unit].body, e.texts[unit].key)
 }
 
 // weight is the number of records that the objects of an account show.
@@ -199,7 +207,7 @@ func (e *efpRenderer) userKeys(t *scratch, u user, object site.ListObject) []sit
 func (e *efpRenderer) renderAccount(unit int, t *scratch, emit emitter) {
 	u := e.user(uint32(unit))
 	ens := len(e.profile(u.account).ens)
-	lists := e.listsOf(u.account)
+	lists := t.only.lists(e.listsOf(u.account))
 
 	emit(objectBytes+ens, func(b []byte) []byte { return append(e.appendAccount(b, u.account), '}') }, e.userKeys(t, u, site.Account)...)
 	e.emitToLists(t, u, site.Details, emit, objectBytes+ens, func(b []byte) []byte { return e.appendDetails(b, e.ranks, u.account) })
@@ -208,34 +216,45 @@ func (e *efpRenderer) renderAccount(unit int, t *scratch, emit emitter) {
 	})
 	emit(objectBytes+32*len(lists), func(b []byte) []byte { return e.appendLists(b, u.account) }, e.userKeys(t, u, site.Lists)...)
 
-	e.renderPages(t, u, u.primary, emit, func(object site.ListObject) []site.Key {
-		keys := e.userKeys(t, u, object)
-		if object == site.SearchFollowing && u.primary == none {
-			keys = keys[1:] // an address without a primary list has no such object
-		} else if u.primary != none {
-			keys = append(keys, e.config.ListKey(e.tokens[u.primary], object))
+	if t.only.wantsPages() && t.only.wantsList(u.primary) {
+		e.renderPages(t, u, u.primary, emit, func(object site.ListObject) []site.Key {
+			keys := e.userKeys(t, u, object)
+			if object == site.SearchFollowing && u.primary == none {
+				keys = keys[1:] // an address without a primary list has no such object
+			} else if u.primary != none {
+				keys = append(keys, e.config.ListKey(e.tokens[u.primary], object))
+			}
+			t.keys = keys
+			return keys
+		})
+	}
+	if t.only.wants(site.Tags) && t.only.wantsList(none) {
+		e.countListTags(t, u.primary)
+		emit(e.tagsSize(t), func(b []byte) []byte { return e.appendListTags(appendAddressHead(b, u.address), t, u.primary) }, e.userKeys(t, u, site.Tags)...)
+	}
+	if t.only.wants(site.TaggedAs) {
+		e.countTaggedAs(t, u.account)
+		emit(e.tagsSize(t), func(b []byte) []byte { return e.appendTaggedAs(appendAddressHead(b, u.address), t) }, e.userKeys(t, u, site.TaggedAs)...)
+		for _, list := range lists {
+			emit(e.tagsSize(t), func(b []byte) []byte { return e.appendTaggedAs(appendTokenHead(b, e.tokens[list]), t) },
+				e.config.ListKey(e.tokens[list], site.TaggedAs))
 		}
-		t.keys = keys
-		return keys
-	})
-	e.countListTags(t, u.primary)
-	emit(e.tagsSize(t), func(b []byte) []byte { return e.appendListTags(appendAddressHead(b, u.address), t, u.primary) }, e.userKeys(t, u, site.Tags)...)
-	e.countTaggedAs(t, u.account)
-	emit(e.tagsSize(t), func(b []byte) []byte { return e.appendTaggedAs(appendAddressHead(b, u.address), t) }, e.userKeys(t, u, site.TaggedAs)...)
-	for _, list := range lists {
-		emit(e.tagsSize(t), func(b []byte) []byte { return e.appendTaggedAs(appendTokenHead(b, e.tokens[list]), t) },
-			e.config.ListKey(e.tokens[list], site.TaggedAs))
 	}
 	for _, list := range lists {
 		e.renderList(t, u, list, emit)
 	}
-	e.renderFollowerShards(t, u, emit)
+	if t.only.wants(shardObject) && t.only.wantsList(none) {
+		e.renderFollowerShards(t, u, emit)
+	}
 }
 
 // emitToLists emits an object that a user and all its lists have.
 func (e *efpRenderer) emitToLists(t *scratch, u user, object site.ListObject, emit emitter, size int, render func([]byte) []byte) {
+	if !t.only.wants(object) {
+		return
+	}
 	keys := e.userKeys(t, u, object)
-	for _, list := range e.listsOf(u.account) {
+	for _, list := range t.only.lists(e.listsOf(u.account)) {
 		if len(keys) == keysPerEmit {
 			emit(size, render, keys...)
 			keys = keys[:0]
@@ -307,18 +326,24 @@ func (e *efpRenderer) renderList(t *scratch, u user, list uint32, emit emitter) 
 		t.keys = append(t.keys[:0], e.config.ListKey(token, object))
 		return t.keys
 	}
-	size := 0
-	for _, r := range e.recordsOf(list).all() {
-		size += e.recordSize(r)
+	if t.only.wants(site.Records) {
+		size := 0
+		for _, r := range e.recordsOf(list).all() {
+			size += e.recordSize(r)
+		}
+		emit(objectBytes+size, func(b []byte) []byte { return e.appendRecords(b, list) }, key(site.Records)...)
 	}
-	emit(objectBytes+size, func(b []byte) []byte { return e.appendRecords(b, list) }, key(site.Records)...)
 	emit(objectBytes+len(e.profile(u.account).ens), func(b []byte) []byte { return e.appendListAccount(b, list) }, key(site.Account)...)
-	if list != u.primary {
+	if list != u.primary && t.only.wantsPages() {
 		e.renderPages(t, u, list, emit, key)
 	}
-	e.countListTags(t, list)
-	emit(e.tagsSize(t), func(b []byte) []byte { return e.appendListTags(appendTokenHead(b, token), t, list) }, key(site.Tags)...)
-	e.renderListShards(t, list, emit)
+	if t.only.wants(site.Tags) {
+		e.countListTags(t, list)
+		emit(e.tagsSize(t), func(b []byte) []byte { return e.appendListTags(appendTokenHead(b, token), t, list) }, key(site.Tags)...)
+	}
+	if t.only.wants(shardObject) {
+		e.renderListShards(t, list, emit)
+	}
 }
 
 // summaries are the objects that exist once, with the functions that render them.

@@ -42,11 +42,15 @@ type renderer struct {
 type part struct {
 	units   int
 	records func(unit int) int // number of records of a unit; nil if units have none
-	render  func(unit int, s *scratch, emit emitter)
+	render  unitRenderer
 }
+
+// A unitRenderer renders a unit of a part. Under a selection it may leave out other objects.
+type unitRenderer func(unit int, t *scratch, emit emitter)
 
 // A scratch is memory that the units of a chunk reuse.
 type scratch struct {
+	only    selection
 	follows []record
 	keys    []site.Key
 	efpScratch
@@ -153,10 +157,12 @@ func (s *renderer) renderList(unit int, t *scratch, emit emitter) {
 	token, account := g.tokens[list], g.owners[list]
 	t.follows = t.follows[:0]
 	size := 0
-	for _, r := range g.recordsOf(list).all() {
-		size += g.recordSize(r)
-		if g.isFollow(r) {
-			t.follows = append(t.follows, r)
+	if t.only.wants(site.Records, site.SearchFollowing, shardObject) {
+		for _, r := range g.recordsOf(list).all() {
+			size += g.recordSize(r)
+			if g.isFollow(r) {
+				t.follows = append(t.follows, r)
+			}
 		}
 	}
 	emit(objectBytes+size, func(b []byte) []byte { return g.appendRecords(b, list) }, s.config.ListKey(token, site.Records))
@@ -173,7 +179,8 @@ func (s *renderer) renderList(unit int, t *scratch, emit emitter) {
 		}
 	}
 	emit(objectBytes+g.entriesSize(firstPage(t.follows)), func(b []byte) []byte { return g.appendFollowing(b, t.follows) }, t.keys...)
-	for n := range searchShards(len(t.follows)) {
+	from, to := t.only.shards(searchShards(len(t.follows)))
+	for n := from; n < to; n++ {
 		emit(objectBytes+g.entriesSize(shardOf(t.follows, n)), func(b []byte) []byte {
 			return g.appendShard(b, list, t.follows, n)
 		}, site.SearchShardKey(token, n))

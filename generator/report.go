@@ -175,6 +175,8 @@ func (r *Report) String() string {
 		r.Counts.Objects, float64(r.Counts.Bytes)/1e6, r.Counts.Lists, r.Counts.Accounts, r.AsOf)
 	w := r.Written
 	switch {
+	case r.Out == "":
+		b.WriteString("not written: an object is rendered when it is read")
 	case w.Unchanged:
 		fmt.Fprintf(&b, "%s is unchanged", r.Out)
 	case r.DryRun:

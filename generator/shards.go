@@ -98,7 +98,8 @@ func (e *efpRenderer) renderTable(t *scratch, table rowTable, emit emitter, shar
 		return
 	}
 	before := table.followsBefore()
-	for n := range min(objects, shardCount(table.rows)) {
+	first, end := t.only.shards(min(objects, shardCount(table.rows)))
+	for n := first; n < end; n++ {
 		from, to := n*site.SearchShardSize, min((n+1)*site.SearchShardSize, table.rows)
 		size := objectBytes
 		for i := from; i < to; i++ {
@@ -117,7 +118,7 @@ func (e *efpRenderer) renderTable(t *scratch, table rowTable, emit emitter, shar
 			return append(withoutComma(b), "]}"...)
 		}, shardKey(n))
 	}
-	if objects < 2 {
+	if objects < 2 || !t.only.wantsHead() {
 		return
 	}
 	places := e.headPlaces(t, table)

@@ -40,10 +40,15 @@ func (*Command) Help() string {
 
 // Rendering are the flags that decide how a snapshot is rendered.
 type Rendering struct {
+	Content
+	Endpoint string `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of --refreshed=s3://…; without one Amazon S3."`
+	Region   string `placeholder:"NAME" help:"Region of the bucket of --refreshed; by default AWS_REGION, or us-east-1."`
+}
+
+// Content are the flags that decide what is in the site of a snapshot.
+type Content struct {
 	OnInvalid      string  `enum:"stop,skip" default:"stop" placeholder:"stop|skip" help:"Whether to stop at an invalid row or refreshed object, or to skip and report it (default ${default})."`
 	Refreshed      *string `placeholder:"LOCATION" help:"Where the fallback keeps the data it fetched for cache=fresh; newer data is merged into the site: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder, also as file:///FOLDER."`
-	Endpoint       string  `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of --refreshed=s3://…; without one Amazon S3."`
-	Region         string  `placeholder:"NAME" help:"Region of that bucket; by default AWS_REGION, or us-east-1."`
 	BasePath       string  `default:"api/v1" placeholder:"PATH" help:"Path of the API (default ${default})."`
 	API            string  `enum:"spec,efp" default:"spec" placeholder:"spec|efp" help:"Which API the site has: that of the specification, or the whole read API of the Ethereum Follow Protocol (default ${default})."`
 	Names          string  `enum:"copies,lookup" default:"copies" placeholder:"copies|lookup" help:"With --api=efp: whether each object of a user exists under the name too, or edges and the fallback look names up (default ${default})."`
@@ -54,7 +59,7 @@ type Rendering struct {
 }
 
 // Validate checks the flags before the run; kong calls it.
-func (r *Rendering) Validate() error {
+func (r *Content) Validate() error {
 	if r.MaxProfileText == 0 { // else it would mean the default
 		return errors.New("--max-profile-text=0: every text would be left out")
 	}
@@ -65,7 +70,7 @@ func (r *Rendering) Validate() error {
 	return err
 }
 
-func (r *Rendering) config() site.Config {
+func (r *Content) config() site.Config {
 	return site.Config{
 		BasePath: r.BasePath, BadgesField: r.BadgesField, LeaderboardMax: r.LeaderboardMax, MaxProfileText: r.MaxProfileText,
 		API: r.API, ProfileURL: r.ProfileURL, Names: r.Names,
@@ -74,7 +79,7 @@ func (r *Rendering) config() site.Config {
 
 // location parses --refreshed. It is empty without the flag. An empty flag is an error:
 // it comes from a variable that is not set.
-func (r *Rendering) location() (at storage.Location, err error) {
+func (r *Content) location() (at storage.Location, err error) {
 	if r.Refreshed == nil {
 		return at, nil
 	}
@@ -85,13 +90,18 @@ func (r *Rendering) location() (at storage.Location, err error) {
 }
 
 // Options are those of the generator that the flags ask for.
-func (r *Rendering) Options(ctx context.Context) (o generator.Options, err error) {
+func (r *Rendering) Options(ctx context.Context) (generator.Options, error) {
+	return r.OptionsAt(ctx, storage.S3Options{Endpoint: r.Endpoint, Region: r.Region})
+}
+
+// OptionsAt are those with --refreshed=s3://… on some server.
+func (r *Content) OptionsAt(ctx context.Context, server storage.S3Options) (o generator.Options, err error) {
 	o = generator.Options{Config: r.config(), SkipInvalid: r.OnInvalid == "skip"}
 	at, err := r.location()
 	if err != nil || r.Refreshed == nil {
 		return o, err
 	}
-	if o.Refreshed, err = storage.OpenRefreshed(ctx, at, storage.S3Options{Endpoint: r.Endpoint, Region: r.Region}); err != nil {
+	if o.Refreshed, err = storage.OpenRefreshed(ctx, at, server); err != nil {
 		return o, fmt.Errorf("--refreshed: %w", err)
 	}
 	return o, nil

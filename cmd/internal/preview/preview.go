@@ -41,30 +41,9 @@ func (*Command) Help() string {
 	followpress preview --site site.tar`
 }
 
-// AfterApply lets --site win over the variable of --snapshot, and the reverse: the
-// variable may be set for another command.
+// AfterApply decides between --snapshot and --site.
 func (c *Command) AfterApply(parsed *kong.Context) error {
-	given := map[string]bool{}
-	for _, element := range parsed.Path {
-		if element.Flag != nil {
-			given[element.Flag.Name] = true
-		}
-	}
-	switch {
-	case c.Snapshot == "" || c.Site == "":
-	case given["site"] == given["snapshot"]:
-		return errors.New("--snapshot and --site exclude each other (FOLLOWPRESS_SNAPSHOT and FOLLOWPRESS_SITE set them too)")
-	case given["site"]:
-		c.Snapshot = ""
-	default:
-		c.Site = ""
-	}
-	for _, element := range parsed.Path {
-		if flag := element.Flag; c.Site != "" && flag != nil && flag.Group != nil {
-			return fmt.Errorf("--%s is for a snapshot: the site %s is served as it was generated", flag.Name, c.Site)
-		}
-	}
-	return nil
+	return generate.ChooseSource(parsed, &c.Snapshot, &c.Site)
 }
 
 // Run serves until it is interrupted.

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/storage"
@@ -19,8 +21,8 @@ import (
 
 // Publish is the command that uploads what changed to a bucket.
 type Publish struct {
-	Site   string `required:"" placeholder:"SITE" help:"Folder or .tar file that generate wrote."`
-	DryRun bool   `help:"Show what would be done and what it would cost, and write nothing."`
+	source
+	DryRun bool `help:"Show what would be done and what it would cost, and write nothing."`
 	publishing
 
 	// Former modes of publish. A job that still uses one must fail and not publish.
@@ -29,10 +31,13 @@ type Publish struct {
 
 // Help is what --help shows below the first line.
 func (*Publish) Help() string {
-	return `It uploads only what changed, writes objects before anything that refers to them, allows one publisher at a time, and resumes a killed run from any machine. Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the shared credentials file, or the machine's role.
+	return `It uploads only what changed, writes objects before anything that refers to them, allows one publisher at a time, and resumes a killed run from any machine. With --snapshot it renders objects while it uploads them, without files between. Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the shared credentials file, or the machine's role.
 
 	followpress publish --site site.tar --dest s3://BUCKET`
 }
+
+// AfterApply decides between --snapshot and --site.
+func (p *Publish) AfterApply(parsed *kong.Context) error { return p.choose(parsed) }
 
 // Validate checks the flags before the run; kong calls it.
 func (p *Publish) Validate() error {
@@ -48,13 +53,16 @@ func (p *Publish) Validate() error {
 			return fmt.Errorf("--%s%s is a command now: use followpress %s", old.flag, setBy, old.verb)
 		}
 	}
-	return p.validate(p.Site)
+	if p.Site == "" && p.Snapshot == "" {
+		return errors.New("missing flags: --site=SITE or --snapshot=DIR")
+	}
+	return errors.Join(p.check(p.Report), p.validate(p.Site))
 }
 
 // Run publishes.
 func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return p.run(ctx, stdout, stderr, p.DryRun, func(s session) (result, error) {
-		return p.publish(ctx, s, p.Site, p.DryRun)
+		return p.publish(ctx, s, &p.source, p.DryRun)
 	})
 }
 
@@ -78,7 +86,7 @@ func (i *Init) Validate() error { return i.validate(i.Site) }
 func (i *Init) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return i.run(ctx, stdout, stderr, false, func(s session) (result, error) {
 		if i.Site != "" {
-			return i.publish(ctx, s, i.Site, false, i.setUp)
+			return i.publish(ctx, s, &source{Site: i.Site}, false, i.setUp)
 		}
 		to, err := i.open(ctx, s, true)
 		if err != nil {
@@ -108,7 +116,11 @@ func (r *Repair) Validate() error { return r.validate(r.Site) }
 func (r *Repair) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return r.run(ctx, stdout, stderr, false, func(s session) (told result, err error) {
 		told = &publisher.Verification{}
-		to, from, err := r.openBoth(ctx, s, r.Site, true)
+		to, err := r.open(ctx, s, true)
+		if err != nil {
+			return told, err
+		}
+		from, err := storage.OpenSite(r.Site)
 		if err != nil {
 			return told, err
 		}
@@ -230,6 +242,11 @@ func (d *destination) options(s session) publisher.Options {
 	return publisher.Options{Concurrency: d.Concurrency, Patience: d.Patience, Progress: s.progress, Log: s.log}
 }
 
+// server says which server s3://… means.
+func (d *destination) server() storage.S3Options {
+	return storage.S3Options{Endpoint: d.Endpoint, Region: d.Region}
+}
+
 // open opens the bucket. If write is set, it also removes what a killed run has left in a folder.
 func (d *destination) open(ctx context.Context, s session, write bool) (bucket, error) {
 	at, err := storage.ParseLocation(d.Dest)
@@ -237,7 +254,9 @@ func (d *destination) open(ctx context.Context, s session, write bool) (bucket, 
 		return nil, fmt.Errorf("--dest: %w", err)
 	}
 	if at.Folder == "" {
-		return storage.OpenS3(ctx, at, storage.S3Options{Endpoint: d.Endpoint, Region: d.Region, Connections: d.Concurrency, Log: s.log})
+		o := d.server()
+		o.Connections, o.Log = d.Concurrency, s.log
+		return storage.OpenS3(ctx, at, o)
 	}
 	local, err := storage.OpenLocal(at.Folder).Pinned()
 	if err != nil {
@@ -310,16 +329,6 @@ func (w *writing) open(ctx context.Context, s session, write bool) (bucket, erro
 	return to, err
 }
 
-// openBoth opens the bucket and the site.
-func (w *writing) openBoth(ctx context.Context, s session, site string, write bool) (bucket, storage.Site, error) {
-	to, err := w.open(ctx, s, write)
-	if err != nil {
-		return nil, nil, err
-	}
-	from, err := storage.OpenSite(site)
-	return to, from, err
-}
-
 func (w *writing) setUp(ctx context.Context, s session, from storage.Site, to bucket) error {
 	config, err := publisher.ConfigOf(ctx, from)
 	if err != nil {
@@ -353,30 +362,37 @@ func (p *publishing) validate(site string) error {
 }
 
 // publish publishes a site, after other things are done.
-func (p *publishing) publish(ctx context.Context, s session, site string, dryRun bool,
-	before ...func(context.Context, session, storage.Site, bucket) error) (report *publisher.Report, err error) {
-	to, from, err := p.openBoth(ctx, s, site, !dryRun)
+func (p *publishing) publish(ctx context.Context, s session, source *source, dryRun bool,
+	before ...func(context.Context, session, storage.Site, bucket) error) (told *published, err error) {
+	told = &published{Report: publisher.NewReport()}
+	to, err := p.open(ctx, s, !dryRun)
 	if err != nil {
-		return publisher.NewReport(), err
+		return told, err
 	}
+	from, rendered, err := source.openSite(ctx, s, p.server())
+	if err != nil {
+		return told, err
+	}
+	told.Rendered = rendered
 	defer func() { err = errors.Join(err, from.Close()) }()
 	for _, do := range before {
 		if err := do(ctx, s, from, to); err != nil {
-			return publisher.NewReport(), err
+			return told, err
 		}
 	}
 	o := p.options(s)
 	o.DryRun = dryRun
-	report, err = publisher.Publish(ctx, from, to, o)
+	report, err := publisher.Publish(ctx, from, to, o)
+	told.Report = report
 	report.Requests = to.Requests()
 	if report.Requests == nil { // a folder asks no price
-		return report, err
+		return told, err
 	}
 	if report.Outcome == publisher.Planned {
 		report.Requests = report.ExpectedRequests()
 	}
 	report.Cost = publisher.Prices{Put: p.PricePut, Get: p.PriceGet, Storage: p.PriceStorage}.Of(report.Requests, report.Site.Bytes)
-	return report, err
+	return told, err
 }
 
 // writeSummary adds to the summary of a job of GitHub Actions.

@@ -159,8 +159,8 @@ func changed(told result) *purger.Purge {
 		if run = t.Repaired; run == nil || len(run.Changed.Keys) == 0 && !run.Changed.Unknown {
 			return nil
 		}
-	case *publisher.Report:
-		run = t
+	case *published:
+		run = t.Report
 		became := run.Live && run.Outcome != publisher.Unchanged // even if stale objects could not be deleted
 		if !became && run.Outcome != publisher.Planned {
 			return nil // the run failed before the site was live: the next one purges what it put
@@ -179,7 +179,7 @@ type purges []purger.Result
 // with adds them to the report of a run.
 func (p purges) with(told result) result {
 	switch t := told.(type) {
-	case *publisher.Report:
+	case *published:
 		return &publishedAndPurged{t, p}
 	case *publisher.Verification:
 		return &repairedAndPurged{t, p}
@@ -223,12 +223,12 @@ func (p purges) Markdown() string {
 }
 
 type publishedAndPurged struct {
-	*publisher.Report
+	*published
 	Purged purges `json:"purged"`
 }
 
-func (r *publishedAndPurged) String() string   { return r.Report.String() + r.Purged.String() }
-func (r *publishedAndPurged) Markdown() string { return r.Report.Markdown() + r.Purged.Markdown() }
+func (r *publishedAndPurged) String() string   { return r.published.String() + r.Purged.String() }
+func (r *publishedAndPurged) Markdown() string { return r.published.Markdown() + r.Purged.Markdown() }
 
 type repairedAndPurged struct {
 	*publisher.Verification

@@ -392,7 +392,7 @@ func TestPurgeWithoutTheSite(t *testing.T) {
 	}
 	p := parsed(t, "--site", second, "--dest", dest, "--purge", "varnish:"+cache.URL, "--purge-wait", "0s")
 	quiet := session{log: slog.New(slog.DiscardHandler), progress: command.NewProgress(io.Discard), stderr: io.Discard}
-	told, err := p.publish(t.Context(), quiet, second, false)
+	told, err := p.publish(t.Context(), quiet, &p.source, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -543,7 +543,7 @@ func TestPurgeCannotBegin(t *testing.T) {
 	report := publisher.NewReport()
 	report.Outcome, report.Live, report.Changed.Unknown = publisher.Published, true, true
 	w := &writing{caches: caches{Purge: []string{"nowhere:1"}}}
-	if _, err := w.purge(t.Context(), session{stderr: io.Discard}, report, false); err == nil || !strings.Contains(err.Error(), "the site is published") || !strings.Contains(err.Error(), "followpress purge") {
+	if _, err := w.purge(t.Context(), session{stderr: io.Discard}, &published{Report: report}, false); err == nil || !strings.Contains(err.Error(), "the site is published") || !strings.Contains(err.Error(), "followpress purge") {
 		t.Error(err)
 	}
 }
@@ -562,7 +562,7 @@ func TestPurgeWaits(t *testing.T) {
 	report.Outcome, report.Live, report.Changed.Unknown = publisher.Published, true, true
 	w := &writing{caches: caches{Purge: []string{"varnish:" + cache.URL}}, PurgeWait: time.Hour}
 	var said strings.Builder
-	told, err := w.purge(ctx, session{stderr: &said}, report, false)
+	told, err := w.purge(ctx, session{stderr: &said}, &published{Report: report}, false)
 	if !strings.Contains(said.String(), "waiting 1h0m0s") || !strings.Contains(said.String(), "the site is published") || !strings.Contains(said.String(), "followpress purge") {
 		t.Errorf("it said %q", &said)
 	}

@@ -1,0 +1,44 @@
+package generate
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/alecthomas/kong"
+)
+
+// RenderingGroup is the title of the flags in the help that have no effect without a snapshot.
+const RenderingGroup = "How a snapshot is rendered:"
+
+// ChooseSource lets --site win over the variable of --snapshot, and the reverse: the variable may be set
+// for another command. It empties the other one. Both flags, both variables, and flags of RenderingGroup
+// for a site are errors.
+func ChooseSource(parsed *kong.Context, snapshot, site *string) error {
+	given := Given(parsed)
+	switch {
+	case *snapshot == "" || *site == "":
+	case given["site"] == given["snapshot"]:
+		return errors.New("--snapshot and --site exclude each other (FOLLOWPRESS_SNAPSHOT and FOLLOWPRESS_SITE set them too)")
+	case given["site"]:
+		*snapshot = ""
+	default:
+		*site = ""
+	}
+	for _, element := range parsed.Path {
+		if flag := element.Flag; *site != "" && flag != nil && flag.Group != nil && flag.Group.Title == RenderingGroup {
+			return fmt.Errorf("--%s is for a snapshot: the site %s stays as it was generated", flag.Name, *site)
+		}
+	}
+	return nil
+}
+
+// Given are the names of the flags on the command line.
+func Given(parsed *kong.Context) map[string]bool {
+	given := map[string]bool{}
+	for _, element := range parsed.Path {
+		if element.Flag != nil {
+			given[element.Flag.Name] = true
+		}
+	}
+	return given
+}

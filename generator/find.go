@@ -1,0 +1,176 @@
+package generator
+
+import (
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/followpress/followpress/site"
+)
+
+// This file is the way back from a key to what renders its object. It follows from the key alone, so it
+// takes no memory, whatever the number of objects.
+
+// A foundUnit has the object with a key, if the site has it.
+type foundUnit struct {
+	render unitRenderer // nil if there is no such object
+	unit   int
+}
+
+// among is the unit with a number, if there are so many.
+func among(units, unit int, render unitRenderer) foundUnit {
+	if unit < 0 || unit >= units {
+		return foundUnit{}
+	}
+	return foundUnit{render, unit}
+}
+
+// find finds the unit of a key of a route, and selects the object.
+func (s *renderer) find(route *site.Route, key site.Key) (foundUnit, selection) {
+	only := selection{key: key, list: none}
+	segments := s.segments(route, key)
+	only.object = site.ListObject(segments[len(segments)-1])
+	switch route.ID {
+	case site.RouteError:
+		all := s.config.Problems()
+		unit := slices.IndexFunc(all, func(p *site.Problem) bool { return p.Key() == key })
+		return among(len(all), unit, s.renderProblem), only
+	case site.RouteLeaderboard:
+		return s.findBoard(segments[1], site.DefaultLimit), only
+	case site.RouteLeaderboardLimit:
+		return s.findBoard(segments[2], number(strings.TrimPrefix(segments[3], "limit="))), only
+	case site.RouteSearchShard, site.RouteFollowersShard:
+		only.object, only.shard = shardObject, number(segments[3])
+	case site.RouteListHead, site.RouteFollowersHead:
+		only.object, only.shard = shardObject, headShard
+	}
+	if s.efp != nil {
+		return s.efp.find(route, segments, &only), only
+	}
+	switch route.ID {
+	case site.RouteUserBucket:
+		return among(len(s.addresses.names), slices.Index(s.addresses.names, segments[2]), s.renderBucket), only
+	case site.RouteUserSearch:
+		return s.findUserSearch(segments[1]), only
+	case site.RouteSearchShard:
+		return s.findList(segments[2]), only
+	}
+	return s.findList(segments[1]), only
+}
+
+// segments are those of a key without the base path, as in the pattern of its route.
+func (s *renderer) segments(route *site.Route, key site.Key) []string {
+	path := string(key)
+	if route.UnderAPI() {
+		path = strings.TrimPrefix(path, s.config.BasePath+"/")
+	}
+	return strings.Split(path, "/")
+}
+
+// number returns the value of a text, or -1.
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func (s *renderer) findBoard(board string, limit int) foundUnit {
+	n, most := slices.Index(s.config.Boards(), site.Board(board)), s.config.LeaderboardMax
+	if n < 0 || limit > most {
+		return foundUnit{}
+	}
+	return among(len(s.config.Boards())*most, n*most+limit-1, s.renderBoard)
+}
+
+func (s *renderer) findList(tokenID string) foundUnit {
+	list, ok := s.graph.lists.find(tokenID)
+	if !ok {
+		return foundUnit{}
+	}
+	return foundUnit{s.renderList, int(list)}
+}
+
+// findUserSearch finds the search of a user, which is that of the primary list.
+func (s *renderer) findUserSearch(user string) foundUnit {
+	account, ok := s.graph.accountOfUser(user)
+	if !ok {
+		return foundUnit{}
+	}
+	if primary := s.graph.primary[account]; primary != none {
+		return foundUnit{s.renderList, int(primary)}
+	}
+	unit, ok := slices.BinarySearch(s.listlessNames, user)
+	if !ok {
+		return foundUnit{}
+	}
+	return foundUnit{s.renderEmptySearch, unit}
+}
+
+// accountOfUser returns the account with an address or a name.
+func (g *graph) accountOfUser(user string) (account uint32, ok bool) {
+	if address, err := site.ParseAddress(user); err == nil {
+		account, ok = g.numbers.find(address)
+		return account, ok
+	}
+	i := sort.Search(len(g.names), func(i int) bool { return g.names[i].name >= user })
+	if i == len(g.names) || g.names[i].name != user {
+		return 0, false
+	}
+	return g.names[i].account, true
+}
+
+// find finds what only the API efp has, and selects the list.
+func (e *efpRenderer) find(route *site.Route, segments []string, only *selection) foundUnit {
+	last := segments[len(segments)-1]
+	switch route.ID {
+	case site.RouteUserBucket:
+		return among(len(e.addressBuckets.names), slices.Index(e.addressBuckets.names, last), e.renderUserBucket)
+	case site.RouteTokenBucket:
+		return among(len(e.listBuckets.names), slices.Index(e.listBuckets.names, last), e.renderTokenBucket)
+	case site.RouteRankedShard:
+		return among(e.boards.shards(), number(last), e.renderRankedShard)
+	case site.RouteRankedOrder:
+		order, shards := slices.Index(site.RankedSorts(), segments[2]), e.boards.orderShards()
+		if order < 0 || number(last) >= shards {
+			return foundUnit{}
+		}
+		return among(len(site.RankedSorts())*shards, order*shards+number(last), e.renderRankedOrder)
+	case site.RouteRecommendedShard:
+		return among(shardCount(len(e.recommended)), number(last), e.renderRecommendedShard)
+	case site.RouteUnknown:
+		return foundUnit{e.renderUnknown, 0}
+	case site.RouteRanked, site.RouteRankedCount, site.RouteStats, site.RouteDiscover, site.RouteDiscoverShard:
+		return foundUnit{e.renderSummaries, 0}
+	case site.RouteOpenAPI, site.RouteScript, site.RouteScriptTypes:
+		unit := slices.IndexFunc(e.texts, func(t text) bool { return t.key == only.key })
+		return among(len(e.texts), unit, e.renderText)
+	case site.RouteFollowersShard, site.RouteFollowersHead:
+		return e.findUser(segments[2])
+	case site.RouteSearchShard, site.RouteListHead:
+		return e.findListOf(segments[2], only)
+	}
+	if segments[0] == "users" {
+		return e.findUser(segments[1])
+	}
+	return e.findListOf(segments[1], only)
+}
+
+func (e *efpRenderer) findUser(user string) foundUnit {
+	account, ok := e.accountOfUser(user)
+	if !ok {
+		return foundUnit{}
+	}
+	return foundUnit{e.renderAccount, int(account)}
+}
+
+func (e *efpRenderer) findListOf(tokenID string, only *selection) foundUnit {
+	list, ok := e.graph.lists.find(tokenID)
+	if !ok {
+		return foundUnit{}
+	}
+	only.list = list
+	return foundUnit{e.renderAccount, int(e.owners[list])}
+}

@@ -1,0 +1,164 @@
+package generator
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/site"
+)
+
+// ErrNoObject says that a site has no object with the key.
+var ErrNoObject = errors.New("no such object")
+
+// A Site is the site of a snapshot, in memory as a graph: each object is rendered when it is read. Its
+// methods may be called from many goroutines.
+type Site struct {
+	renderer *renderer
+	index    *index
+	root     []byte
+	spare    sync.Pool // of *reading
+
+	mu     sync.Mutex
+	recent [2]*readPartition // of the manifest, the last one first; under mu
+}
+
+// maxInMemory is how many objects a Site has at most whose manifest is kept in memory. That of a larger
+// one is in a temporary file without a name.
+const maxInMemory = 1 << 20
+
+// Open reads a snapshot and renders its site once, without keeping any object, to know the manifest.
+// The objects of the Site equal those that ToPath writes. Of the options, Rebuild, NoSync, DryRun
+// and Files have no effect. An invalid row is a *RowError. The Site must be closed.
+func Open(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *Report, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &run{Options: o, snapshot: snapshot, report: newReport("")}
+	renderer, err := r.prepare(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Progress.Stage("render", renderer.objects())
+	temp := inTempFolder
+	if renderer.objects() <= maxInMemory {
+		temp = nil
+	}
+	x, err := r.render(ctx, renderer, discard{}, temp)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &Site{renderer: renderer, index: x}
+	s.spare.New = func() any { return &reading{} }
+	if s.root, err = x.root.Encode(); err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	return s, r.report, nil
+}
+
+// Close frees the temporary file, if there is one. No method may be called after it, nor any other at
+// the same time.
+func (s *Site) Close() error { return s.index.entries.close() }
+
+// Get renders an object, or returns ErrNoObject. The caller must not change the root's body.
+func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if key == site.RootKey {
+		return s.root, nil
+	}
+	route, ok := s.renderer.config.RouteOf(key)
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
+	}
+	if route.ID == site.RouteManifest {
+		return s.manifest(key)
+	}
+	r := s.spare.Get().(*reading)
+	defer s.spare.Put(r)
+	unit, only := s.renderer.find(route, key)
+	if unit.render == nil {
+		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
+	}
+	r.scratch.only, r.found, r.body = only, false, r.body[:0]
+	unit.render(unit.unit, &r.scratch, r.emit)
+	if !r.found {
+		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
+	}
+	return r.take(), nil
+}
+
+// manifest renders a shard of the manifest.
+func (s *Site) manifest(key site.Key) ([]byte, error) {
+	entries := s.index.entries
+	n := slices.IndexFunc(entries.shardNames, func(name string) bool { return site.ManifestKey(name) == key })
+	if n < 0 {
+		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
+	}
+	per := entries.shardsPerPartition()
+	shards, err := s.partition(n / per)
+	if err != nil {
+		return nil, err
+	}
+	return shards[n%per].manifest().Append(nil), nil
+}
+
+// A readPartition has the shards of a partition of the manifest.
+type readPartition struct {
+	number int
+	once   sync.Once
+	shards []shardEntries
+	err    error
+}
+
+// partition reads a partition, once for shards that are read one after the other.
+func (s *Site) partition(number int) ([]shardEntries, error) {
+	s.mu.Lock()
+	p := s.recent[0]
+	switch {
+	case p != nil && p.number == number:
+	case s.recent[1] != nil && s.recent[1].number == number:
+		p = s.recent[1]
+	default:
+		p = &readPartition{number: number}
+		s.recent[0], s.recent[1] = p, s.recent[0]
+	}
+	s.mu.Unlock()
+	p.once.Do(func() { p.shards, p.err = s.index.entries.shards(number) })
+	return p.shards, p.err
+}
+
+// maxSpareBody bounds the buffer of a body that is kept for the next one.
+const maxSpareBody = 1 << 20
+
+// A reading is memory that the rendering of one object after the other reuses.
+type reading struct {
+	scratch scratch
+	body    []byte
+	found   bool
+}
+
+// emit is an emitter that renders only the object that is read.
+func (r *reading) emit(size int, render func(b []byte) []byte, keys ...site.Key) {
+	if r.found || !slices.Contains(keys, r.scratch.only.key) {
+		return
+	}
+	r.body, r.found = render(slices.Grow(r.body[:0], size)), true
+}
+
+// take returns the body, which is the caller's.
+func (r *reading) take() []byte {
+	if cap(r.body) > maxSpareBody {
+		body := r.body
+		r.body = nil
+		return body
+	}
+	return bytes.Clone(r.body)
+}

@@ -1,0 +1,156 @@
+package generator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/fixtures/graph"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
+)
+
+// opened opens the site of a snapshot.
+func opened(t testing.TB, s snapshot, o generator.Options) *generator.Site {
+	t.Helper()
+	from, report, err := generator.Open(t.Context(), s.fs(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(report.String(), "not written") || report.Written != (generator.WriteReport{}) {
+		t.Errorf("got %s, want a report of a site that is not written", report)
+	}
+	t.Cleanup(func() {
+		if err := from.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return from
+}
+
+// TestOpenedEqualsWritten reads every object of many sites, from many goroutines and in no order, and
+// compares it with the one that is written. Keys of the other sites are absent.
+func TestOpenedEqualsWritten(t *testing.T) {
+	t.Parallel()
+	lookup := smallEFP
+	lookup.Config.Names, lookup.Config.BasePath = site.NamesLookup, "graph/v2.0"
+	configs := map[string]generator.Options{"spec": small, "efp": smallEFP, "efp, names looked up": lookup}
+	snapshots := map[string]snapshot{
+		"empty":      emptySnapshot(),
+		"long lists": syntheticSnapshot(t, graph.Options{Accounts: 2600, Lists: 3, Records: 4000, Seed: 5}),
+		"long heads": hub(1030),
+		"owners":     oneOwner(),
+	}
+	for seed := range uint64(2) {
+		snapshots[fmt.Sprint("hostile ", seed)] = randomSnapshot(2000+seed,
+			shape{accounts: 25, lists: 18, records: 350, events: 5, badges: 60, hostile: true})
+	}
+	for config, o := range configs {
+		t.Run(config, func(t *testing.T) {
+			t.Parallel()
+			sites, others := map[string]objects{}, []site.Key(nil)
+			for name, s := range snapshots {
+				sites[name] = inMemory(t, s, o)
+				for i, key := range sites[name].Keys(t) {
+					if i%97 == 0 {
+						others = append(append(others, key), likeKey(key)...)
+					}
+				}
+			}
+			for name, s := range snapshots {
+				from := opened(t, s, o)
+				var readers errgroup.Group
+				for keys := range slices.Chunk(slices.AppendSeq(slices.Clone(others), maps.Keys(sites[name])), 1000) {
+					readers.Go(func() error { return compareObjects(t.Context(), from, keys, sites[name]) })
+				}
+				if err := readers.Wait(); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+	}
+}
+
+// likeKey lists keys like another one; few sites have any of them.
+func likeKey(key site.Key) (keys []site.Key) {
+	segments := strings.Split(string(key), "/")
+	for i := range segments {
+		for _, other := range []string{"99999999", "head", "0", "00", "f0f0", "0x" + strings.Repeat("e", 40), "nobody.eth", "limit=11"} {
+			changed := slices.Clone(segments)
+			changed[i] = other
+			keys = append(keys, site.Key(strings.Join(changed, "/")))
+		}
+	}
+	return append(keys, key+"0", key+"/0", "/"+key, key[1:])
+}
+
+// compareObjects reads objects and compares them with those that are wanted.
+func compareObjects(ctx context.Context, from *generator.Site, keys []site.Key, want objects) error {
+	for _, key := range keys {
+		body, err := from.Get(ctx, key)
+		wanted, ok := want[key]
+		switch {
+		case !ok && !errors.Is(err, generator.ErrNoObject):
+			return fmt.Errorf("%s: got %.200s and %v, want no object", key, body, err)
+		case ok && err != nil:
+			return err
+		case string(body) != wanted:
+			return fmt.Errorf("%s: got %.200s\nwant %.200s", key, body, wanted)
+		}
+	}
+	return nil
+}
+
+// oneOwner is a graph in which one account has many lists, one of them primary.
+func oneOwner() snapshot {
+	s := emptySnapshot().adding("accounts", `{"address":"`+alice+`","primary_list":"7","ens":{"name":"alice.eth"}}`)
+	s = s.adding("lists", repeatedRows(80, func(i int) string { return fmt.Sprintf(`{"token_id":"%d","owner":"%s"}`, i, alice) })...)
+	return s.adding("records", repeatedRows(400, func(i int) string {
+		return recordRow(itoa(i%80), fmt.Sprintf("0x%040x", i/7), []string{"", `"block"`, `"x"`}[i%3])
+	})...)
+}
+
+// TestOpenIsStopped: a site is not opened, or not read, after the context has ended.
+func TestOpenIsStopped(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	from, _, err := generator.Open(ctx, hub(20).fs(), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if _, err := from.Get(ctx, site.RootKey); !errors.Is(err, context.Canceled) {
+		t.Errorf("read: got %v, want the end of the context", err)
+	}
+	if _, _, err := generator.Open(ctx, hub(20).fs(), small); !errors.Is(err, context.Canceled) {
+		t.Errorf("open: got %v, want the end of the context", err)
+	}
+}
+
+// TestOpenReportsInvalidRows: an invalid row stops a run, or is skipped and counted, as when a site is
+// written.
+func TestOpenReportsInvalidRows(t *testing.T) {
+	t.Parallel()
+	s := hub(20).adding("lists", `{"token_id":"x"}`)
+	_, _, err := generator.Open(t.Context(), s.fs(), small)
+	var invalid *generator.RowError
+	if !errors.As(err, &invalid) {
+		t.Errorf("got %v, want an invalid row", err)
+	}
+	o := small
+	o.SkipInvalid = true
+	from, report, err := generator.Open(t.Context(), s.fs(), o)
+	if err != nil || report.Skipped() != 1 {
+		t.Fatalf("got %v and %v, want one row skipped", report, err)
+	}
+	want := inMemory(t, s, o)
+	if err := compareObjects(t.Context(), from, slices.Collect(maps.Keys(want)), want); err != nil {
+		t.Error(err)
+	}
+}
