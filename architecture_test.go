@@ -54,7 +54,6 @@ var mayImport = map[string][]string{
 	"fixtures/upstreams":      {},
 	"bench":                   {"bench/internal/measure", "bench/internal/rig"},
 	"bench/api":               {"site", "bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
-	"bench/bare":              {"server"},
 	"bench/fallback":          {"bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"bench/internal/measure":  {"fixtures/graph"},
 	"bench/bare":              {"server"}, // with the settings of its Serve
