@@ -131,9 +131,15 @@ func (p *plan) add(c site.Change) {
 	p.changed[maphash.String(p.seed, string(c.Key))] = struct{}{}
 }
 
-// diff compares the site with the live one. It reads only the manifest shards that differ. It tells each
+// A change is an object that differs from that of an older site.
+type change struct {
+	site.Change
+	unit uint32 // that renders it; none if it is gone, or of the manifest or the root
+}
+
+// diff compares the site with an older one. It reads only the manifest shards that differ. It tells each
 // object that differs, one at a time and including manifest and root, unless tell is nil.
-func (x *index) diff(ctx context.Context, live *liveSite, tell func(site.Change) error) (*plan, error) {
+func (x *index) diff(ctx context.Context, live *liveSite, tell func(change) error) (*plan, error) {
 	body, err := x.root.Encode()
 	if err != nil {
 		return nil, err
@@ -142,9 +148,9 @@ func (x *index) diff(ctx context.Context, live *liveSite, tell func(site.Change)
 	if p.same {
 		return p, nil
 	}
-	add := func(changes []site.Change) error {
+	add := func(changes []change) error {
 		for _, c := range changes {
-			p.add(c)
+			p.add(c.Change)
 			if tell == nil {
 				continue
 			}
@@ -155,17 +161,17 @@ func (x *index) diff(ctx context.Context, live *liveSite, tell func(site.Change)
 		return nil
 	}
 	err = inorder.Do(ctx, x.workers, x.partitions,
-		func(partition int, _ *inorder.Ticket[[]site.Change]) ([]site.Change, error) {
+		func(partition int, _ *inorder.Ticket[[]change]) ([]change, error) {
 			return x.diffPartition(ctx, live, partition)
 		}, add)
 	if err != nil {
 		return nil, err
 	}
-	return p, add([]site.Change{{Entry: entryOf(site.RootKey, body), Reason: site.Altered}})
+	return p, add([]change{{site.Change{Entry: entryOf(site.RootKey, body), Reason: site.Altered}, none}})
 }
 
 // diffPartition lists what differs in a partition of the manifest.
-func (x *index) diffPartition(ctx context.Context, live *liveSite, partition int) ([]site.Change, error) {
+func (x *index) diffPartition(ctx context.Context, live *liveSite, partition int) ([]change, error) {
 	per := x.entries.shardsPerPartition()
 	names := x.entries.shardNames[partition*per : (partition+1)*per]
 	resharded := live.root.ShardDigits != x.root.ShardDigits
@@ -179,7 +185,7 @@ func (x *index) diffPartition(ctx context.Context, live *liveSite, partition int
 	if resharded {
 		return x.diffResharded(ctx, live, shards)
 	}
-	var changes []site.Change
+	var changes []change
 	for _, shard := range shards {
 		if live.root.Manifest[shard.name] == x.root.Manifest[shard.name] {
 			continue
@@ -189,23 +195,40 @@ func (x *index) diffPartition(ctx context.Context, live *liveSite, partition int
 			return nil, err
 		}
 		changes = append(changes, x.changedShard(shard.name, site.Altered))
-		changes = append(changes, site.Diff(was.Objects, shard.manifest().Objects)...)
+		changes = appendDiff(changes, was.Objects, shard)
 	}
 	return changes, nil
 }
 
+// appendDiff appends what differs between old entries and new ones, which are sorted.
+func appendDiff(to []change, was []site.Entry, is shardEntries) []change {
+	next := is.entries
+	for _, c := range site.Diff(was, is.manifest().Objects) {
+		unit := uint32(none)
+		if c.Reason != site.Gone {
+			for next[0].Key != c.Key {
+				next = next[1:]
+			}
+			unit = next[0].unit
+		}
+		to = append(to, change{c, unit})
+	}
+	return to
+}
+
 // changedShard is a shard of the manifest that differs.
-func (x *index) changedShard(name string, reason site.Reason) site.Change {
-	return site.Change{Entry: site.Entry{Key: site.ManifestKey(name), MD5: x.root.Manifest[name]}, Reason: reason}
+func (x *index) changedShard(name string, reason site.Reason) change {
+	return change{site.Change{Entry: site.Entry{Key: site.ManifestKey(name), MD5: x.root.Manifest[name]}, Reason: reason}, none}
 }
 
 // diffResharded lists what differs in some successive shards if the live site has another number of
 // shards. The names of the live ones then begin as theirs do, or theirs begin with a name of those.
-func (x *index) diffResharded(ctx context.Context, live *liveSite, shards []shardEntries) ([]site.Change, error) {
+func (x *index) diffResharded(ctx context.Context, live *liveSite, shards []shardEntries) ([]change, error) {
 	digits := min(len(shards[0].name), partitionDigits)
 	prefix := shards[0].name[:digits]
-	var changes []site.Change
-	var was, is []site.Entry
+	var changes []change
+	var was []site.Entry
+	var is shardEntries
 	for _, name := range site.HashPrefixes(live.root.ShardDigits) {
 		common := min(digits, len(name))
 		if name[:common] != prefix[:common] {
@@ -226,12 +249,11 @@ func (x *index) diffResharded(ctx context.Context, live *liveSite, shards []shar
 	}
 	for _, shard := range shards {
 		changes = append(changes, x.changedShard(shard.name, site.Added))
-		is = append(is, shard.manifest().Objects...)
+		is.entries = append(is.entries, shard.entries...)
 	}
-	byKey := func(a, b site.Entry) int { return cmp.Compare(a.Key, b.Key) }
-	slices.SortFunc(was, byKey)
-	slices.SortFunc(is, byKey)
-	return append(changes, site.Diff(was, is)...), nil
+	slices.SortFunc(was, func(a, b site.Entry) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(is.entries, func(a, b entry) int { return cmp.Compare(a.Key, b.Key) })
+	return appendDiff(changes, was, is), nil
 }
 
 // report summarises the plan for a site with that many objects, including manifest and root.

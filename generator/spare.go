@@ -1,7 +1,6 @@
 package generator
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,18 +22,18 @@ import (
 // A spare is the folder of an older site. A run turns it into the new site, which is much cheaper than
 // making all folders again.
 //
-// Its manifest says what is in it, if nobody changed it. So no file is trusted that changed after the
-// root was written, which is written last: the kernel keeps the time of a change (ctime), which
-// programs cannot set. Links from another site to the same file set it too, so such a file is read
-// and compared. If a folder changed, there may be anything in it, and the spare is not used.
+// Its manifest says what is in it, as that of the live site does: only objects that differ from it are
+// touched. That is true unless files were added, removed or renamed, so the folders are checked: the
+// kernel keeps the time of a change (ctime), which programs cannot set, and the root of a site is
+// written last. Links from other sites to its files change the files, not their folders.
 type spare struct {
 	path    string
-	live    string      // path of the live site
-	made    time.Time   // when its root was written
-	mode    fs.FileMode // permissions of its root, which all files have
-	changes *plan       // from the spare to the new site
-	kept    *plan       // from the live site to the new site
-	gone    []site.Key  // objects that only the spare has
+	live    string     // path of the live site
+	made    time.Time  // when its root was written
+	changes *plan      // from the spare to the new site
+	kept    *plan      // from the live site to the new site
+	units   unitSet    // that render objects that the spare lacks
+	gone    []site.Key // objects that only the spare has
 	folders openFolders
 }
 
@@ -73,9 +72,11 @@ func (s *spare) compare(ctx context.Context, x *index, renderer *renderer) error
 	if err := checkEntries(files, s.path, old.root.Config.BasePath); err != nil {
 		return unusable(err)
 	}
+	s.units = newUnitSet(renderer.units())
 	var err error
-	s.changes, err = x.diff(ctx, old, func(c site.Change) error {
+	s.changes, err = x.diff(ctx, old, func(c change) error {
 		if c.Reason != site.Gone {
+			s.units.add(c.unit)
 			return nil
 		}
 		if s.gone = append(s.gone, c.Key); len(s.gone) > maxGone {
@@ -108,8 +109,8 @@ func (s *spare) readRootFile() error {
 	if err != nil {
 		return err
 	}
-	s.made, s.mode = root.ModTime(), root.Mode()
-	if !s.mode.IsRegular() || s.made.After(live.ModTime()) || s.made.After(time.Now()) {
+	s.made = root.ModTime()
+	if !root.Mode().IsRegular() || s.made.After(live.ModTime()) || s.made.After(time.Now()) {
 		return fmt.Errorf("its %s was written after the live one", site.RootKey)
 	}
 	return nil
@@ -134,7 +135,7 @@ func openVerified(files afero.Fs, path string) *liveSite {
 	return old
 }
 
-// isAsMade reports whether a file or folder has not changed since the spare was made.
+// isAsMade reports whether a folder has not changed since the spare was made.
 func (s *spare) isAsMade(stat *unix.Stat_t) bool {
 	return !time.Unix(stat.Ctim.Unix()).After(s.made)
 }
@@ -149,7 +150,7 @@ func (s *spare) checkFolders(ctx context.Context, x *index, renderer *renderer) 
 	if rest.err != nil {
 		return rest.err
 	}
-	return renderer.inAnyOrder(ctx, x.workers, func(units func(emitter)) error {
+	return renderer.inAnyOrder(ctx, x.workers, nil, func(units func(emitter)) error {
 		c := folderCheck{spare: s}
 		units(func(_ int, _ func([]byte) []byte, keys ...site.Key) {
 			for _, key := range keys {
@@ -203,22 +204,23 @@ func (s *spare) patch(ctx context.Context, path string, x *index, renderer *rend
 	if err := s.removeGone(ctx); err != nil {
 		return err
 	}
-	err := renderer.inAnyOrder(ctx, x.workers, func(units func(emitter)) error {
+	err := renderer.inAnyOrder(ctx, x.workers, s.units, func(units func(emitter)) error {
 		b := &spareBatch{spare: s}
 		objects := int64(0)
 		units(func(size int, render func([]byte) []byte, keys ...site.Key) {
 			rendered := false
 			for _, key := range keys {
-				if b.err == nil {
-					b.err = b.ensure(key, func() []byte {
-						if !rendered {
-							b.body, rendered = render(slices.Grow(b.body[:0], size)), true
-						}
-						return b.body
-					})
+				if b.err != nil || s.changes.isUnchanged(key) {
+					continue
 				}
+				objects++
+				b.err = b.replace(key, func() []byte {
+					if !rendered {
+						b.body, rendered = render(slices.Grow(b.body[:0], size)), true
+					}
+					return b.body
+				})
 			}
-			objects += int64(len(keys))
 		})
 		progress.Add(objects)
 		return b.err
@@ -262,26 +264,20 @@ type spareBatch struct {
 }
 
 func (b *spareBatch) put(entry site.Entry, body []byte) error {
-	return b.ensure(entry.Key, func() []byte { return body })
-}
-
-// ensure makes the object what it is in the new site. It never writes to a file that is there, which
-// the live site may share.
-func (b *spareBatch) ensure(key site.Key, body func() []byte) error {
-	var stat unix.Stat_t
-	err := b.lstat(string(key), &stat)
 	// The root is always written again: its time is that of the site.
-	if err == nil && key != site.RootKey && b.changes.isUnchanged(key) && b.isIntact(key, &stat, body) {
+	if entry.Key != site.RootKey && b.changes.isUnchanged(entry.Key) {
 		return nil
 	}
+	return b.replace(entry.Key, func() []byte { return body })
+}
+
+// replace makes the object what it is in the new site. It never writes to a file that is there, which
+// the live site may share.
+func (b *spareBatch) replace(key site.Key, body func() []byte) error {
 	name := filepath.Join(b.path, filepath.FromSlash(string(key)))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	err := os.Remove(name)
+	if errors.Is(err, fs.ErrNotExist) {
 		err = b.makeFolder(filepath.Dir(name))
-	case err != nil:
-		return err
-	default:
-		err = os.Remove(name)
 	}
 	if err != nil {
 		return err
@@ -290,25 +286,6 @@ func (b *spareBatch) ensure(key site.Key, body func() []byte) error {
 		return nil
 	}
 	return writeFile(afero.NewOsFs(), name, body())
-}
-
-// isIntact reports whether a file is what the spare's manifest says, which is body.
-func (b *spareBatch) isIntact(key site.Key, stat *unix.Stat_t, body func() []byte) bool {
-	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
-		return false
-	}
-	if b.isAsMade(stat) {
-		return true
-	}
-	if fs.FileMode(stat.Mode).Perm() != b.mode.Perm() {
-		return false
-	}
-	want := body()
-	if stat.Size != int64(len(want)) {
-		return false
-	}
-	is, err := os.ReadFile(filepath.Join(b.path, filepath.FromSlash(string(key))))
-	return err == nil && bytes.Equal(is, want)
 }
 
 func (b *spareBatch) makeFolder(dir string) error {
@@ -322,8 +299,7 @@ func (b *spareBatch) makeFolder(dir string) error {
 	return nil
 }
 
-// lstat is lstat(2) of an object or a folder. It is called for each, so it takes no memory for an
-// fs.FileInfo, and begins at an open folder instead of walking along the whole path.
+// lstat is lstat(2) of a folder. It is called for each, so it takes no memory for an fs.FileInfo, and begins at an open folder instead of walking along the whole path.
 func (s *spare) lstat(name string, stat *unix.Stat_t) error {
 	fd, rest := s.folders.open(s.path, name)
 	for {
@@ -390,12 +366,15 @@ func (o *openFolders) close() error {
 	return errors.Join(errs...)
 }
 
-// inAnyOrder calls do for each chunk of the site, from as many goroutines as there are workers. do calls
-// units, which emits the objects of the chunk.
-func (s *renderer) inAnyOrder(ctx context.Context, workers int, do func(units func(emitter)) error) error {
+// inAnyOrder calls do for the chunks of the site, from as many goroutines as there are workers. do calls
+// units, which emits the objects of those units of the chunk that are in only; nil means all.
+func (s *renderer) inAnyOrder(ctx context.Context, workers int, only unitSet, do func(units func(emitter)) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
 	for c, err := range s.chunks() {
+		if err == nil && !only.hasAny(c.before+c.from, c.before+c.to) {
+			continue
+		}
 		group.Go(func() error {
 			if err := errors.Join(err, ctx.Err()); err != nil {
 				return err
@@ -403,10 +382,43 @@ func (s *renderer) inAnyOrder(ctx context.Context, workers int, do func(units fu
 			return do(func(emit emitter) {
 				var t scratch
 				for unit := c.from; unit < c.to; unit++ {
-					c.part.render(unit, &t, emit)
+					if only.hasAny(c.before+unit, c.before+unit+1) {
+						c.part.render(unit, &t, emit)
+					}
 				}
 			})
 		})
 	}
 	return group.Wait()
+}
+
+// units is the number of units of all parts.
+func (s *renderer) units() int {
+	n := 0
+	for _, p := range s.parts {
+		n += p.units
+	}
+	return n
+}
+
+// A unitSet has a bit for each unit of the site. nil has all units.
+type unitSet []uint64
+
+func newUnitSet(units int) unitSet { return make(unitSet, units/64+1) }
+
+// add adds a unit, unless it is none.
+func (s unitSet) add(unit uint32) {
+	if unit != none {
+		s[unit/64] |= 1 << (unit % 64)
+	}
+}
+
+// hasAny reports whether it has one of the units.
+func (s unitSet) hasAny(from, to int) bool {
+	for unit := from; unit < to; unit++ {
+		if s == nil || s[unit/64]&(1<<(unit%64)) != 0 {
+			return true
+		}
+	}
+	return false
 }
