@@ -92,7 +92,7 @@ func codeOf(name, text string) []string {
 }
 
 // Flags of rclone and of bench that code spans name.
-var otherFlags = strings.Fields("transfers checkers s3-no-check-bucket s3-no-head no-check-dest no-traverse ignore-checksum checksum fast-list objects")
+var otherFlags = strings.Fields("transfers checkers s3-no-check-bucket s3-no-head no-check-dest no-traverse ignore-checksum checksum fast-list objects rounds")
 
 // Everything that documents name exists: verbs, their flags and variables, programs to run,
 // targets of make.

@@ -33,7 +33,7 @@ type Command struct {
 
 // Help is what --help shows below the first line.
 func (*Command) Help() string {
-	return `Every answer of the API becomes a file. The new site replaces the old one in one step when it is complete; a run that fails, even by a power failure, leaves the old one as it was. If there is an old site, only objects whose bytes changed are written. A folder is kept when it is replaced, for the next run to patch, so a folder that changes takes about twice its folders on the disk.
+	return `Every answer of the API becomes a file. The complete new site replaces the old one in one step; a run that fails, even by a power failure, leaves the old one as it was. If there is an old site, only objects whose bytes changed are written. A folder that was replaced is kept, for the next run to patch (--keep-spare).
 
 	followpress generate --snapshot snapshot --out site.tar`
 }
