@@ -235,7 +235,7 @@ func (r *run) patchSpare(ctx context.Context, s *staging.Staging, renderer *rend
 		if err := s.TakeSpare(); err != nil {
 			return false, errors.Join(fmt.Errorf("take the spare: %w", err), old.close())
 		}
-		r.Progress.Stage("write", int64(old.changes.added+old.changes.altered))
+		r.Progress.Stage("write", old.lacks)
 		if err = errors.Join(old.patch(ctx, s.Next(), x, renderer, r.Progress), old.close()); err == nil {
 			r.report.Spare = sparePatched
 			return true, nil

@@ -22,17 +22,19 @@ import (
 // A spare is the folder of an older site. A run turns it into the new site, which is much cheaper than
 // making all folders again.
 //
-// Its manifest says what is in it, as that of the live site does: only objects that differ from it are
-// touched. That is true unless files were added, removed or renamed, so the folders are checked: the
+// Its manifest says what is in it, and is believed as that of the live site is: only objects that differ
+// from it are touched. Files that were added, removed or renamed since are noticed by their folders: the
 // kernel keeps the time of a change (ctime), which programs cannot set, and the root of a site is
-// written last. Links from other sites to its files change the files, not their folders.
+// written last. What was written into a file stays: looking at all files would cost more than the rest,
+// and links from other sites change their times as well.
 type spare struct {
 	path    string
 	live    string     // path of the live site
 	made    time.Time  // when its root was written
 	changes *plan      // from the spare to the new site
 	kept    *plan      // from the live site to the new site
-	units   unitSet    // that render objects that the spare lacks
+	lacks   int64      // objects that it lacks, without manifest and root
+	units   unitSet    // that render those
 	gone    []site.Key // objects that only the spare has
 	folders openFolders
 }
@@ -75,12 +77,13 @@ func (s *spare) compare(ctx context.Context, x *index, renderer *renderer) error
 	s.units = newUnitSet(renderer.units())
 	var err error
 	s.changes, err = x.diff(ctx, old, func(c change) error {
-		if c.Reason != site.Gone {
-			s.units.add(c.unit)
-			return nil
-		}
-		if s.gone = append(s.gone, c.Key); len(s.gone) > maxGone {
-			return unusable(fmt.Errorf("more than %d of its objects are gone", maxGone))
+		if c.Reason == site.Gone {
+			if s.gone = append(s.gone, c.Key); len(s.gone) > maxGone {
+				return unusable(fmt.Errorf("more than %d of its objects are gone", maxGone))
+			}
+		} else if c.unit != none {
+			s.lacks++
+			s.units.add(int(c.unit))
 		}
 		return nil
 	})
@@ -299,7 +302,8 @@ func (b *spareBatch) makeFolder(dir string) error {
 	return nil
 }
 
-// lstat is lstat(2) of a folder. It is called for each, so it takes no memory for an fs.FileInfo, and begins at an open folder instead of walking along the whole path.
+// lstat is lstat(2) of a folder. It is called for each, so it takes no memory for an fs.FileInfo, and
+// begins at an open folder instead of walking along the whole path.
 func (s *spare) lstat(name string, stat *unix.Stat_t) error {
 	fd, rest := s.folders.open(s.path, name)
 	for {
@@ -382,7 +386,7 @@ func (s *renderer) inAnyOrder(ctx context.Context, workers int, only unitSet, do
 			return do(func(emit emitter) {
 				var t scratch
 				for unit := c.from; unit < c.to; unit++ {
-					if only.hasAny(c.before+unit, c.before+unit+1) {
+					if only.has(c.before + unit) {
 						c.part.render(unit, &t, emit)
 					}
 				}
@@ -406,17 +410,13 @@ type unitSet []uint64
 
 func newUnitSet(units int) unitSet { return make(unitSet, units/64+1) }
 
-// add adds a unit, unless it is none.
-func (s unitSet) add(unit uint32) {
-	if unit != none {
-		s[unit/64] |= 1 << (unit % 64)
-	}
-}
+func (s unitSet) add(unit int)      { s[unit/64] |= 1 << (unit % 64) }
+func (s unitSet) has(unit int) bool { return s == nil || s[unit/64]&(1<<(unit%64)) != 0 }
 
-// hasAny reports whether it has one of the units.
+// hasAny reports whether it has one of the units from from to before to.
 func (s unitSet) hasAny(from, to int) bool {
 	for unit := from; unit < to; unit++ {
-		if s == nil || s[unit/64]&(1<<(unit%64)) != 0 {
+		if s.has(unit) {
 			return true
 		}
 	}

@@ -163,7 +163,7 @@ func TestDiffEqualsNaiveOne(t *testing.T) {
 				}
 			}
 			got := map[site.Key]site.Reason{}
-			p, err := x.diff(t.Context(), live, func(c site.Change) error {
+			p, err := x.diff(t.Context(), live, func(c change) error {
 				if _, twice := got[c.Key]; twice {
 					t.Errorf("%s is told twice", c.Key)
 				}
@@ -207,7 +207,7 @@ func TestDiffStops(t *testing.T) {
 	_, live := indexOf(t, 1, someEntries("a", 100))
 	x, _ := indexOf(t, 1, someEntries("b", 100))
 	enough := errors.New("enough")
-	if _, err := x.diff(t.Context(), live, func(site.Change) error { return enough }); !errors.Is(err, enough) {
+	if _, err := x.diff(t.Context(), live, func(change) error { return enough }); !errors.Is(err, enough) {
 		t.Errorf("got the error %v, want that of the caller", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
