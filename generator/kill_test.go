@@ -65,14 +65,14 @@ func TestKilledTar(t *testing.T) {
 // killOften kills that many runs into one output with SIGKILL and checks the output
 // after each: nothing before the first complete run, after that the complete site of
 // one snapshot or the other. Every other kill comes at any time at all, the rest take
-// turns among the stages of a run, so that each of them is hit. With a spare, runs that
-// get through before each kill see to it that there is one.
+// turns among the stages of a run, from the last one on, so that each of them is hit. With a
+// spare, runs that get through before each kill see to it that there is one.
 func killOften(t *testing.T, path string, total int, read func(testing.TB, string) objects, spare bool) {
 	const seed = 20261120
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, uint64(total)))
 
-	a := syntheticSnapshot(t, graph.Options{Accounts: 90, Lists: 70, Records: 900, Seed: 1})
+	a := syntheticSnapshot(t, graph.Options{Accounts: 45, Lists: 35, Records: 450, Seed: 1})
 	b := shrunk(a)
 	dirs := []string{a.write(t), b.write(t)}
 	sites := []objects{inMemory(t, a, small), inMemory(t, b, small)}
@@ -102,7 +102,7 @@ func killOften(t *testing.T, path string, total int, read func(testing.TB, strin
 		}
 		from, span := -1, times.end
 		if round%2 == 1 {
-			from = round / 2 % len(times.stages)
+			from = len(times.stages) - 1 - round/2%len(times.stages)
 			span = times.lasts(from)
 		}
 		// Never the site that is there: over that, a run has nothing to write.

@@ -44,7 +44,6 @@ func TestOpenedEqualsWritten(t *testing.T) {
 	snapshots := map[string]snapshot{
 		"empty":      emptySnapshot(),
 		"long lists": syntheticSnapshot(t, graph.Options{Accounts: 2600, Lists: 3, Records: 4000, Seed: 5}),
-		"long heads": hub(1030),
 		"owners":     oneOwner(),
 	}
 	for seed := range uint64(2) {
@@ -54,11 +53,15 @@ func TestOpenedEqualsWritten(t *testing.T) {
 	for config, o := range configs {
 		t.Run(config, func(t *testing.T) {
 			t.Parallel()
+			snapshots := maps.Clone(snapshots)
+			if config == "efp" { // heads are the same if names are looked up; spec has none
+				snapshots["long heads"] = hub(1030)
+			}
 			sites, others := map[string]objects{}, []site.Key(nil)
 			for name, s := range snapshots {
 				sites[name] = inMemory(t, s, o)
 				for i, key := range sites[name].Keys(t) {
-					if i%97 == 0 {
+					if i%211 == 0 {
 						others = append(append(others, key), likeKey(key)...)
 					}
 				}

@@ -59,38 +59,41 @@ func plainFiles(t testing.TB, path string) {
 // it would be without, and nothing changes what was exchanged out.
 func TestSpareIsPatched(t *testing.T) {
 	t.Parallel()
-	for _, o := range []generator.Options{small, smallEFP} {
-		a := syntheticSnapshot(t, graph.Options{Accounts: 45, Lists: 35, Records: 400, Seed: 1})
-		b := shrunk(a)
-		c := syntheticSnapshot(t, graph.Options{Accounts: 40, Lists: 30, Records: 300, Seed: 2})
-		path := filepath.Join(t.TempDir(), "site")
-		kept := o
-		kept.KeepSpare = true
-		var was objects
-		for i, s := range []snapshot{a, b, a, b, c, c, a} {
-			want := inMemory(t, s, o)
-			report := onDisk(t, s, path, kept)
-			if err := readFolder(t, path).Compare(want); err != nil {
-				t.Fatalf("site %d: %v", i, err)
-			}
-			plainFiles(t, path)
-			if report.Written.Unchanged {
-				continue
-			}
-			if patched := report.Spare == "patched"; patched != (i >= 2) {
-				t.Errorf("site %d: report: got spare %q, want it patched: %t", i, report.Spare, i >= 2)
-			}
-			if i > 0 {
-				spareOnly(t, path)
-				if err := readFolder(t, spareOf(path)).Compare(was); err != nil {
-					t.Errorf("spare after site %d: %v", i, err)
+	a := syntheticSnapshot(t, graph.Options{Accounts: 30, Lists: 22, Records: 250, Seed: 1})
+	b := shrunk(a)
+	c := syntheticSnapshot(t, graph.Options{Accounts: 25, Lists: 20, Records: 150, Seed: 2})
+	for name, o := range map[string]generator.Options{"spec": small, "efp": smallEFP} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "site")
+			sites := []objects{inMemory(t, a, o), inMemory(t, b, o), inMemory(t, c, o)}
+			o.KeepSpare = true
+			was := objects(nil)
+			for i, n := range []int{0, 1, 0, 1, 2, 2, 0} {
+				want := sites[n]
+				report := onDisk(t, []snapshot{a, b, c}[n], path, o)
+				if err := readFolder(t, path).Compare(want); err != nil {
+					t.Fatalf("site %d: %v", i, err)
 				}
-				if w := report.Written; w.Added+w.Altered+w.Kept != len(want) {
-					t.Errorf("site %d: report: got %+v, want %d objects", i, w, len(want))
+				plainFiles(t, path)
+				if report.Written.Unchanged {
+					continue
 				}
+				if patched := report.Spare == "patched"; patched != (i >= 2) {
+					t.Errorf("site %d: report: got spare %q, want it patched: %t", i, report.Spare, i >= 2)
+				}
+				if i > 0 {
+					spareOnly(t, path)
+					if err := readFolder(t, spareOf(path)).Compare(was); err != nil {
+						t.Errorf("spare after site %d: %v", i, err)
+					}
+					if w := report.Written; w.Added+w.Altered+w.Kept != len(want) {
+						t.Errorf("site %d: report: got %+v, want %d objects", i, w, len(want))
+					}
+				}
+				was = want
 			}
-			was = want
-		}
+		})
 	}
 }
 
