@@ -204,7 +204,7 @@ func (x *index) diffPartition(ctx context.Context, live *liveSite, partition int
 func appendDiff(to []change, was []site.Entry, is shardEntries) []change {
 	next := is.entries
 	for _, c := range site.Diff(was, is.manifest().Objects) {
-		unit := uint32(none)
+		unit := none
 		if c.Reason != site.Gone {
 			for next[0].Key != c.Key {
 				next = next[1:]
