@@ -25,8 +25,8 @@ import (
 // Its manifest says what is in it, and is believed as that of the live site is: only objects that differ
 // from it are touched. Files that were added, removed or renamed since are noticed by their folders: the
 // kernel keeps the time of a change (ctime), which programs cannot set, and the root of a site is
-// written last. What was written into a file stays: looking at all files would cost more than the rest,
-// and links from other sites change their times as well.
+// written last. What was written into a file stays: looking at all files would cost several times what
+// changing some does, and links from other sites change their times as well.
 type spare struct {
 	path    string
 	live    string     // path of the live site
