@@ -38,13 +38,19 @@ const madeUpKinds = 6
 
 func makeUp(t testing.TB, objects int, other func(i int) bool) *madeUp {
 	t.Helper()
+	return makeUpIn(t, objects, site.ShardDigits(objects), other)
+}
+
+// makeUpIn is makeUp with a number of digits of the shards.
+func makeUpIn(t testing.TB, objects, digits int, other func(i int) bool) *madeUp {
+	t.Helper()
 	config, err := site.Config{}.WithDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &madeUp{other: other, order: make([]uint32, objects)}
 	m.root = site.Root{Format: site.Format, AsOf: "2026-11-20T00:00:00Z", Config: config, BucketDigits: 1,
-		ShardDigits: site.ShardDigits(objects), HeaderRules: config.HeaderRules(), Manifest: map[string]site.MD5{},
+		ShardDigits: digits, HeaderRules: config.HeaderRules(), Manifest: map[string]site.MD5{},
 		Counts: site.Counts{Objects: objects}}
 	shards := make([]uint16, objects)
 	m.starts = make([]int, 1<<(4*m.root.ShardDigits)+1)
@@ -125,6 +131,7 @@ func (m *madeUp) Get(_ context.Context, key site.Key) ([]byte, error) {
 // nothing of it but the lock, the mark and the root.
 type discarding struct {
 	holds         *madeUp // nil if the bucket is empty
+	foreign       int     // number of other objects that the bucket holds
 	puts, deletes atomic.Int64
 	mu            sync.Mutex
 	kept          map[site.Key][]byte
@@ -195,6 +202,11 @@ func (d *discarding) List(_ context.Context, prefix, after site.Key, found func(
 			}
 		}
 		if err := list(key, d.holds.object(i)); err != nil {
+			return err
+		}
+	}
+	for i := range d.foreign {
+		if err := list(site.Key(fmt.Sprintf("somebody-elses/%040d", i)), nil); err != nil {
 			return err
 		}
 	}

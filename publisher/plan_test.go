@@ -232,7 +232,7 @@ func TestRequests(t *testing.T) {
 func TestBatches(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for round := range 100 {
-		p := newPlan(newScratch(slog.New(slog.DiscardHandler)), true)
+		p := newPlan(newScratch(slog.New(slog.DiscardHandler), scratchMemory), true)
 		var all []site.Key
 		shards := random.IntN(20)
 		for i := range shards {
@@ -299,7 +299,7 @@ func TestStages(t *testing.T) {
 		"boards":  {c.LeaderboardKey(site.Mutes), site.LeaderboardLimitKey(site.Blocks, 3), c.RankedKey(), c.DiscoverKey(), site.DiscoverShardKey},
 	} {
 		for _, key := range keys {
-			p := newPlan(newScratch(slog.New(slog.DiscardHandler)), true)
+			p := newPlan(newScratch(slog.New(slog.DiscardHandler), scratchMemory), true)
 			p.add(c, "0", site.Change{Entry: site.Entry{Key: key}, Reason: site.Added})
 			s := p.shards[0]
 			got := map[string]int{"objects": p.objects.records, "searches": p.searches.records, "buckets": p.buckets.records, "boards": p.boards.records}
