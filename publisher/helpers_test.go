@@ -110,6 +110,6 @@ func publish(t testing.TB, from Site, to Bucket, o Options) *Report {
 
 // retrying makes requests to a bucket without a lease or slots.
 func retrying(bucket Bucket, patience time.Duration) *retryingBucket {
-	o := Options{Patience: patience, Log: slog.New(slog.DiscardHandler)}
+	o := Options{Patience: patience, Log: slog.New(slog.DiscardHandler), memory: 300}
 	return newRetryingBucket(context.Background(), bucket, o, new(atomic.Int64)).withoutSlots()
 }

@@ -101,7 +101,7 @@ func TestEveryRunEndsWithTheSite(t *testing.T) {
 			for range 4 {
 				for range random.IntN(3) {
 					dying := &mortal{Bucket: bucket, left: random.IntN(150)}
-					_, err := Publish(context.Background(), randomSite(t, random), dying, Options{BreakLock: true, drain: dead, Concurrency: 1 + random.IntN(8)})
+					_, err := Publish(context.Background(), randomSite(t, random), dying, Options{BreakLock: true, drain: dead, Concurrency: 1 + random.IntN(8), memory: 1 + random.IntN(3000)})
 					if err != nil && !errors.Is(err, errDead) {
 						t.Fatal(err)
 					}
@@ -109,7 +109,7 @@ func TestEveryRunEndsWithTheSite(t *testing.T) {
 				next := randomSite(t, random)
 				before, doubted := inBucket(t, folder), isDoubted(t, folder)
 				living := &mortal{Bucket: bucket, left: -1, during: func() { checkNoDanglingReference(t, folder) }}
-				report := publish(t, next, living, Options{BreakLock: true, drain: dead, Concurrency: 4})
+				report := publish(t, next, living, Options{BreakLock: true, drain: dead, Concurrency: 4, memory: 1 + random.IntN(3000)})
 				equalSites(t, inBucket(t, folder), next)
 				for _, key := range living.put {
 					if before[key] == next[key] {

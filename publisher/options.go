@@ -49,6 +49,7 @@ type Options struct {
 
 	drain   time.Duration                      // 0 means drainTime; shorter in tests whose publishers are certainly dead
 	stagger func(request string) time.Duration // delay of each attempt, which replaces jitter in the simulation; nil means none
+	memory  int                                // 0 means scratchMemory; less in tests of small sites that need the temporary file
 }
 
 // Progress is told how far a run has come. Its methods are called from many goroutines.
@@ -73,6 +74,7 @@ func (o Options) WithDefaults() (Options, error) {
 	o.Lease = cmp.Or(o.Lease, DefaultLease)
 	o.Patience = cmp.Or(o.Patience, DefaultPatience)
 	o.drain = cmp.Or(o.drain, drainTime)
+	o.memory = cmp.Or(o.memory, scratchMemory)
 	if o.Progress == nil {
 		o.Progress = noProgress{}
 	}

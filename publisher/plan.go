@@ -161,7 +161,7 @@ type planner struct {
 // plan compares the manifests of site and bucket, shard by shard. It returns errInconsistent if the
 // bucket's cannot be trusted.
 func (p *planner) plan(ctx context.Context) (*plan, error) {
-	result := newPlan(newScratch(p.bucket.log), p.live != nil)
+	result := newPlan(newScratch(p.bucket.log, p.bucket.memory), p.live != nil)
 	digits := p.source.root.ShardDigits
 	next := &shardReader{digits: digits, read: p.source.shard}
 	live := &shardReader{digits: digits, read: func(context.Context, string) ([]site.Entry, error) { return nil, nil }}

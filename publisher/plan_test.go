@@ -1,6 +1,7 @@
 package publisher
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -158,12 +159,15 @@ func TestPlanOfOtherHeaders(t *testing.T) {
 	}
 }
 
-// Objects come shard by shard, each shard of the manifest after its objects,
-// leaderboards after all of them, the root after everything; deletes follow.
+// Objects come shard by shard, each shard of the manifest after its objects. Search shards, buckets and
+// leaderboards come after all of them, in this order, the root after everything; deletes follow.
 func TestOrder(t *testing.T) {
 	folder := t.TempDir()
-	publish(t, siteOf(t, objectsOf(60, "")), openLocal(folder), Options{})
-	next := objectsOf(40, " anew")
+	buckets := func(text string) map[site.Key]string {
+		return map[site.Key]string{site.UserBucketKey("0"): "0" + text, site.UserBucketKey("1"): "1" + text}
+	}
+	publish(t, siteOf(t, merge(objectsOf(60, ""), searchesOf(9, 3, 0), buckets(""))), openLocal(folder), Options{})
+	next := merge(objectsOf(40, " anew"), searchesOf(9, 3, 60), buckets(" anew"))
 	bucket := count(openLocal(folder))
 	publish(t, siteOf(t, next), bucket, Options{Concurrency: 8})
 
@@ -173,10 +177,20 @@ func TestOrder(t *testing.T) {
 		at[key] = i
 	}
 	root := at[site.RootKey]
+	stages := []string{"_search/lists/", "_search/users/", "leaderboard"}
+	stageOf := func(key site.Key) int {
+		return slices.IndexFunc(stages, func(part string) bool { return strings.Contains(string(key), part) })
+	}
+	var first, last [3]int
 	for key := range next {
 		manifest := at[site.ManifestKey(site.ManifestShard(key, 1))]
+		stage := stageOf(key)
+		if stage >= 0 {
+			last[stage] = max(last[stage], at[key])
+			first[stage] = min(cmp.Or(first[stage], at[key]), at[key])
+		}
 		switch {
-		case strings.Contains(string(key), "leaderboard"):
+		case stage >= 0:
 			for _, shard := range site.HashPrefixes(1) {
 				if at[site.ManifestKey(shard)] > at[key] {
 					t.Errorf("%s: got it before shard %s, want it after", key, shard)
@@ -188,6 +202,9 @@ func TestOrder(t *testing.T) {
 		if at[key] > root {
 			t.Errorf("%s: got it after the root, want it before", key)
 		}
+	}
+	if last[0] == 0 || last[0] > first[1] || last[1] == 0 || last[1] > first[2] {
+		t.Errorf("%s: got them from %v to %v, want them one after the other", stages, first, last)
 	}
 	for key, i := range at {
 		if key[0] == '-' && i < root {
@@ -232,7 +249,7 @@ func TestRequests(t *testing.T) {
 func TestBatches(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for round := range 100 {
-		p := newPlan(newScratch(slog.New(slog.DiscardHandler)), true)
+		p := newPlan(newScratch(slog.New(slog.DiscardHandler), scratchMemory), true)
 		var all []site.Key
 		shards := random.IntN(20)
 		for i := range shards {
@@ -299,7 +316,7 @@ func TestStages(t *testing.T) {
 		"boards":  {c.LeaderboardKey(site.Mutes), site.LeaderboardLimitKey(site.Blocks, 3), c.RankedKey(), c.DiscoverKey(), site.DiscoverShardKey},
 	} {
 		for _, key := range keys {
-			p := newPlan(newScratch(slog.New(slog.DiscardHandler)), true)
+			p := newPlan(newScratch(slog.New(slog.DiscardHandler), scratchMemory), true)
 			p.add(c, "0", site.Change{Entry: site.Entry{Key: key}, Reason: site.Added})
 			s := p.shards[0]
 			got := map[string]int{"objects": p.objects.records, "searches": p.searches.records, "buckets": p.buckets.records, "boards": p.boards.records}

@@ -33,6 +33,7 @@ type retryingBucket struct {
 	stagger     func(request string) time.Duration // see Options; nil outside of simulations
 	md5ETags    bool                               // whether ETags of new objects are MD5s; an object with another ETag can be put again
 	concurrency int                                // requests in flight while digests are compared
+	memory      int                                // of a scratch
 	hard        context.Context                    // cuts off requests in flight
 	lease       *lease                             // nil without a lock
 	log         *slog.Logger
@@ -41,7 +42,7 @@ type retryingBucket struct {
 
 func newRetryingBucket(hard context.Context, to Bucket, o Options, retries *atomic.Int64) *retryingBucket {
 	return &retryingBucket{
-		inner: to, slots: newSlots(o.Concurrency), stagger: o.stagger, concurrency: o.Concurrency, hard: hard, log: o.Log, writes: &writes{},
+		inner: to, slots: newSlots(o.Concurrency), stagger: o.stagger, concurrency: o.Concurrency, memory: o.memory, hard: hard, log: o.Log, writes: &writes{},
 		retry: retry.Policy{
 			Retryable: isRetryable, First: firstBackoff, Longest: longestBackoff, Patience: o.Patience, NoJitter: o.stagger != nil,
 			Hint: "check --endpoint, and that the server is up", Log: o.Log, Retries: retries,

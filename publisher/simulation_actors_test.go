@@ -50,6 +50,7 @@ func (w *world) options(name string) Options {
 	o := Options{
 		Concurrency: 1 + int(w.draw(name, "concurrency")%6), Lease: []time.Duration{3 * time.Second, 20 * time.Second, time.Minute, time.Minute}[w.draw(name, "lease")%4],
 		Patience: 30 * time.Second, Owner: name, BreakLock: w.chance(250, name, "break"), Bulk: BulkOff,
+		memory: []int{0, 300}[w.draw(name, "memory")%2],
 	}
 	staggered := w.process(name)
 	o.stagger = func(request string) time.Duration {

@@ -3,6 +3,7 @@ package publisher
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"iter"
 	"log/slog"
 	"os"
@@ -14,25 +15,34 @@ import (
 
 // Sizes of a scratch.
 const (
-	scratchMemory = 16 << 20 // bytes that stay in memory; the entries of some 200,000 objects
+	scratchMemory = 16 << 20 // bytes that stay in memory, in general; the entries of some 200,000 objects
 	scratchChunk  = 16 << 10 // bytes that are written to the file at once
 )
 
 // A scratch keeps what a run has to remember of single objects, so that memory does not grow with
-// their number: beyond scratchMemory it uses a temporary file. The file has no name, so nothing is
+// their number: beyond its limit it uses a temporary file. The file has no name, so nothing is
 // left of it when the process ends, however it ends. Where no file can be made or the disk is full,
 // everything stays in memory.
 //
 // Only one goroutine may write at a time. What is written may be read by many.
 type scratch struct {
 	log    *slog.Logger
-	memory int      // bytes in memory, but for the last chunk of each part
-	file   *os.File // nil until there is too much for memory
-	size   int64    // of the file
-	failed bool     // whether there can be no file
+	limit  int         // of memory
+	memory int         // bytes in memory, but for the last chunk of each part
+	file   scratchFile // nil until there is too much for memory
+	size   int64       // of the file
+	failed bool        // whether the file takes no more, or there can be none
 }
 
-func newScratch(log *slog.Logger) *scratch { return &scratch{log: log} }
+// A scratchFile is an *os.File.
+type scratchFile interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+}
+
+// newScratch returns a scratch that keeps up to limit bytes in memory.
+func newScratch(log *slog.Logger, limit int) *scratch { return &scratch{log: log, limit: limit} }
 
 // close frees the disk space. Nothing may be read any more.
 func (s *scratch) close() {
@@ -43,7 +53,7 @@ func (s *scratch) close() {
 
 // store takes over a chunk. The memory of one that went to the file can be used again.
 func (s *scratch) store(data []byte) (stored chunk, reusable []byte) {
-	if s.memory+len(data) > scratchMemory && !s.failed {
+	if s.memory+len(data) > s.limit && !s.failed {
 		at, err := s.write(data)
 		if err == nil {
 			return chunk{at: at, size: len(data)}, data[:0]
@@ -97,7 +107,7 @@ func (s *scratch) spool(parts int) *spool { return &spool{scratch: s, parts: mak
 func (s *spool) add(part int, record []byte) {
 	s.records++
 	p := &s.parts[part]
-	if len(p.last) > 0 && len(p.last)+len(record)+binary.MaxVarintLen64 > scratchChunk {
+	if len(p.last) > 0 && len(p.last)+len(record)+binary.MaxVarintLen64 > min(scratchChunk, s.scratch.limit) {
 		var full chunk
 		full, p.last = s.scratch.store(p.last)
 		p.chunks = append(p.chunks, full)

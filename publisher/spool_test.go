@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,8 +15,22 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
+// A fullDisk takes some bytes, and no more.
+type fullDisk struct {
+	*os.File
+	left int64
+}
+
+func (f *fullDisk) WriteAt(p []byte, at int64) (int, error) {
+	n, err := f.File.WriteAt(p[:min(int64(len(p)), f.left-at)], at)
+	if err == nil && n < len(p) {
+		err = syscall.ENOSPC
+	}
+	return n, err
+}
+
 // Records come back part by part, in order and unchanged, whether they are in memory, in the file, or
-// in memory because there can be no file.
+// in memory because there can be no file or the disk is full.
 func TestSpool(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -25,14 +40,22 @@ func TestSpool(t *testing.T) {
 	}{
 		{"in memory", 500, (*testing.T).TempDir, false},
 		{"in a file", 40_000, (*testing.T).TempDir, true},
+		{"full disk", 40_000, (*testing.T).TempDir, true},
 		{"no file", 40_000, func(t *testing.T) string { return filepath.Join(t.TempDir(), "absent") }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("TMPDIR", c.tmp(t))
 			random := rand.New(rand.NewPCG(1, 2))
 			var log strings.Builder
-			scratch := newScratch(slog.New(slog.NewTextHandler(&log, nil)))
+			scratch := newScratch(slog.New(slog.NewTextHandler(&log, nil)), scratchMemory)
 			defer scratch.close()
+			if c.name == "full disk" {
+				file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				scratch.file = &fullDisk{file, 1_000_100}
+			}
 			spool := scratch.spool(7)
 			want := make([][]string, 7)
 			longest := strings.Repeat("x", 3*scratchChunk)
@@ -48,7 +71,7 @@ func TestSpool(t *testing.T) {
 			if spool.records != c.records || scratch.file != nil != c.inFile {
 				t.Errorf("got %d records, a file %v, want %d, %v", spool.records, scratch.file != nil, c.records, c.inFile)
 			}
-			if most := scratchMemory; c.inFile && scratch.memory > most {
+			if most := scratchMemory; c.name == "in a file" && scratch.memory > most {
 				t.Errorf("memory: got %d bytes, want at most %d", scratch.memory, most)
 			}
 			for part := range want {
@@ -63,8 +86,8 @@ func TestSpool(t *testing.T) {
 					t.Errorf("part %d: got %d other records, want the %d that were added", part, len(got), len(want[part]))
 				}
 			}
-			if warned := strings.Contains(log.String(), "TMPDIR"); warned != (c.name == "no file") {
-				t.Errorf("warned: got %v, %s", warned, log.String())
+			if warned := strings.Count(log.String(), "TMPDIR"); warned != map[bool]int{true: 1}[c.name == "no file" || c.name == "full disk"] {
+				t.Errorf("warned: got %d times, %s", warned, log.String())
 			}
 			if left, _ := os.ReadDir(os.TempDir()); len(left) > 0 {
 				t.Errorf("the file has a name: %s", left[0].Name())
@@ -75,7 +98,7 @@ func TestSpool(t *testing.T) {
 
 // What is kept of entries and listed objects comes back.
 func TestSpooledValues(t *testing.T) {
-	spool := newScratch(slog.New(slog.DiscardHandler)).spool(1)
+	spool := newScratch(slog.New(slog.DiscardHandler), scratchMemory).spool(1)
 	infos := []storage.Info{
 		{Key: "a/b", Size: 7, ETag: site.Sum(nil).String(), Modified: time.Unix(1_700_000_000, 5).UTC()},
 		{Key: site.Key(strings.Repeat("k", 5000)), ETag: strings.Repeat("e", 300), Size: 1 << 50},
@@ -91,12 +114,40 @@ func TestSpooledValues(t *testing.T) {
 		}
 		i++
 	}
-	spool = newScratch(slog.New(slog.DiscardHandler)).spool(1)
+	spool = newScratch(slog.New(slog.DiscardHandler), scratchMemory).spool(1)
 	entries := []site.Entry{{Key: "a", Size: 1 << 40, MD5: site.Sum([]byte("a"))}, {Key: site.Key(strings.Repeat("k", 300)), Size: anySize}, {}}
 	for _, e := range entries {
 		spool.addEntry(0, e)
 	}
 	if got := planned(t, spool); !slices.Equal(got, entries) {
 		t.Errorf("got %v, want %v", got, entries)
+	}
+}
+
+// A run needs a temporary file for what does not fit into memory. The file has no name while the run lasts, and
+// without a folder for it the run says so once and takes memory.
+func TestTemporaryFileOfARun(t *testing.T) {
+	for _, absent := range []bool{false, true} {
+		tmp := t.TempDir()
+		folder := t.TempDir()
+		live, next := siteOf(t, objectsOf(60, "")), siteOf(t, objectsOf(40, " anew"))
+		publish(t, live, openLocal(folder), Options{})
+		if absent {
+			tmp = filepath.Join(tmp, "absent")
+		}
+		t.Setenv("TMPDIR", tmp)
+		writes := 0
+		watched := &mortal{Bucket: openLocal(folder), left: -1, during: func() {
+			writes++
+			if left, _ := os.ReadDir(tmp); len(left) > 0 {
+				t.Errorf("the file has a name: %s", left[0].Name())
+			}
+		}}
+		var log strings.Builder
+		publish(t, next, watched, Options{memory: 300, Log: slog.New(slog.NewTextHandler(&log, nil)), Concurrency: 1})
+		equalSites(t, inBucket(t, folder), next)
+		if warned := strings.Count(log.String(), "TMPDIR"); absent != (warned == 1) || writes == 0 {
+			t.Errorf("no folder: %v: got %d warnings and looked %d times, want one if there is none\n%s", absent, warned, writes, &log)
+		}
 	}
 }

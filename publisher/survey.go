@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
-	"iter"
 	"slices"
 	"strings"
 
@@ -20,7 +19,7 @@ type survey struct {
 	root     *site.Root                                                    // names the shards of the manifest
 	shard    func(ctx context.Context, shard string) ([]site.Entry, error) // reads one; errInconsistent means that it is absent or damaged
 	upToDate func(storage.Info) bool                                       // whether an object also has the right headers
-	found    func(finding)                                                 // is told everything but what is right; shards come in their order
+	found    func(finding)                                                 // is told everything but what is right; shards come in their order, unknown objects before
 	progress Progress
 
 	// Results.
@@ -56,29 +55,28 @@ const anySize = -1
 
 // take lists the bucket and compares.
 func (s *survey) take(ctx context.Context) error {
-	listing := newScratch(s.bucket.log)
+	listing := newScratch(s.bucket.log, s.bucket.memory)
 	defer listing.close()
-	// A part has up to 65,536 objects, or a 256th of all.
-	digits, parts := min(s.root.ShardDigits-1, 2), []string{""}
-	if digits > 0 {
-		parts = site.HashPrefixes(digits)
-	}
+	parts := site.HashPrefixes(listingDigits)
 	objects := listing.spool(len(parts))
 	s.progress.Stage("list", int64(s.root.Counts.Objects+len(s.root.Manifest)))
 	err := s.bucket.list(ctx, "", func(info storage.Info) error {
 		s.listed++
 		s.progress.AddBytes(1, 0)
-		part, _ := slices.BinarySearch(parts, s.shardOf(info.Key)[:digits])
+		part, _ := slices.BinarySearch(parts, s.partOf(info.Key))
 		objects.addInfo(part, info)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+	// The shards that are compared at a time name up to 65,536 objects, or a 256th of all.
+	groups := 1 << (4 * min(s.root.ShardDigits-1, listingDigits))
 	shards := site.HashPrefixes(s.root.ShardDigits)
 	s.progress.Stage("manifest", int64(len(shards)))
-	for part, of := range slices.Collect(slices.Chunk(shards, len(shards)/len(parts))) {
-		if err := s.compare(ctx, of, objects.infos(part)); err != nil {
+	for i := range groups {
+		of := shards[i*len(shards)/groups : (i+1)*len(shards)/groups]
+		if err := s.compare(ctx, of, objects, i*len(parts)/groups, (i+1)*len(parts)/groups); err != nil {
 			return err
 		}
 	}
@@ -86,14 +84,18 @@ func (s *survey) take(ctx context.Context) error {
 	return nil
 }
 
-// shardOf is the manifest shard that names an object, or would; a shard belongs to itself.
-func (s *survey) shardOf(key site.Key) string {
+// listingDigits makes 256 parts of a listing, whatever the size of the site: the bucket may hold many more
+// objects, which are somebody else's.
+const listingDigits = 2
+
+// partOf is the part of the listing that an object belongs to: the one of the shard that names it.
+func (s *survey) partOf(key site.Key) string {
 	if shard, ok := strings.CutPrefix(string(key), string(site.ManifestKey(""))); ok {
-		if _, named := s.root.Manifest[shard]; named {
-			return shard
+		if _, named := s.root.Manifest[shard]; named { // by itself
+			return (shard + "0")[:listingDigits]
 		}
 	}
-	return site.ManifestShard(key, s.root.ShardDigits)
+	return site.ManifestShard(key, listingDigits)
 }
 
 // A compared object is one that a shard names, and what the listing says of it.
@@ -103,8 +105,9 @@ type compared struct {
 	info   *storage.Info // of the listing; nil if there is no question about it
 }
 
-// compare compares some shards with the objects that are listed of them.
-func (s *survey) compare(ctx context.Context, shards []string, listed iter.Seq2[storage.Info, error]) error {
+// compare compares some shards with the parts of the listing from first to before end, which hold their
+// objects.
+func (s *survey) compare(ctx context.Context, shards []string, listed *spool, first, end int) error {
 	objects, unreadable, err := s.readShards(ctx, shards)
 	if err != nil {
 		return err
@@ -114,28 +117,31 @@ func (s *survey) compare(ctx context.Context, shards []string, listed iter.Seq2[
 	for i := range objects {
 		index[objects[i].Key] = i
 	}
-	var unexpected []site.Key
 	var unsure []*compared
-	for info, err := range listed {
-		if err != nil {
-			return err
+	for part := first; part < end; part++ {
+		var unexpected []site.Key
+		for info, err := range listed.infos(part) {
+			if err != nil {
+				return err
+			}
+			i, ok := index[info.Key]
+			if !ok {
+				unexpected = append(unexpected, info.Key)
+				continue
+			}
+			o := &objects[i]
+			if o.listed { // a listing may repeat an object
+				continue
+			}
+			o.listed = true
+			if s.bucket.needsDigest(o.Entry, info) {
+				o.info = &info
+				unsure = append(unsure, o)
+			} else {
+				s.classify(o, info, isSame(o.Entry, info))
+			}
 		}
-		i, ok := index[info.Key]
-		if !ok {
-			unexpected = append(unexpected, info.Key)
-			continue
-		}
-		o := &objects[i]
-		if o.listed { // a listing may repeat an object
-			continue
-		}
-		o.listed = true
-		if s.bucket.needsDigest(o.Entry, info) {
-			o.info = &info
-			unsure = append(unsure, o)
-		} else {
-			s.classify(o, info, isSame(o.Entry, info))
-		}
+		s.findUnknown(unexpected, unreadable)
 	}
 	if err := s.compareDigests(ctx, unsure); err != nil {
 		return err
@@ -152,7 +158,6 @@ func (s *survey) compare(ctx context.Context, shards []string, listed iter.Seq2[
 			s.found(*o)
 		}
 	}
-	s.findUnknown(unexpected, unreadable)
 	return nil
 }
 
@@ -308,7 +313,7 @@ func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress
 		found = &mark{}
 	}
 	next := &p.source.root
-	result := newPlan(newScratch(p.bucket.log), p.live != nil)
+	result := newPlan(newScratch(p.bucket.log, p.bucket.memory), p.live != nil)
 	s := &survey{bucket: p.bucket, root: next, shard: p.source.shard, progress: progress,
 		found: p.planFindings(result, found.configs(p.live, next)),
 		upToDate: func(info storage.Info) bool {

@@ -175,7 +175,7 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	}
 	planner := &planner{source: r.source, bucket: r.bucket, live: state.root, concurrency: r.options.Concurrency}
 	v := newVerification(&r.source.root)
-	plan := newPlan(newScratch(r.options.Log), state.root != nil)
+	plan := newPlan(newScratch(r.options.Log, r.options.memory), state.root != nil)
 	defer plan.close()
 	repairs := planner.planFindings(plan, []site.Config{r.source.root.Config})
 	s := &survey{bucket: r.bucket, root: &r.source.root, shard: r.source.shard, upToDate: func(storage.Info) bool { return true },

@@ -2,6 +2,7 @@ package publisher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -243,5 +244,52 @@ func TestVerifyWhileAManifestIsReplaced(t *testing.T) {
 	}
 	if v.Good() || len(v.Altered.Keys) != 1 || v.Altered.Keys[0] != site.ManifestKey("3") || v.Unknown.Count > 0 {
 		t.Errorf("got %v, want the shard altered", v)
+	}
+}
+
+// A damaged bucket lacks some objects of a made-up site, and has others with other bytes. It lists some twice.
+type damaged struct {
+	*discarding
+	missing, altered int
+}
+
+func (d *damaged) List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error {
+	n := 0
+	return d.discarding.List(ctx, prefix, after, func(info storage.Info) error {
+		n++
+		if _, ours := d.holds.root.Config.RouteOf(info.Key); ours && info.Key != site.RootKey {
+			switch n % 10 {
+			case 3:
+				d.missing++
+				return nil
+			case 5:
+				d.altered++
+				info.ETag = site.Sum([]byte("other")).String()
+			}
+		}
+		return errors.Join(found(info), found(info))
+	})
+}
+
+// A survey finds what is missing, altered and unknown, whatever the number of shards, and in the memory that a
+// small site takes even where somebody else has many objects.
+func TestSurveyAmongForeignObjects(t *testing.T) {
+	const foreign = 100_000
+	for _, digits := range []int{1, 3} {
+		bucket := &damaged{discarding: discardingOver(makeUpIn(t, 3000, digits, func(int) bool { return false }))}
+		bucket.foreign = foreign
+		var v *Verification
+		var err error
+		most := liveDuring(func() { v, err = Verify(t.Context(), bucket, Options{memory: 1 << 20}) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Missing.Count != bucket.missing || v.Altered.Count != bucket.altered || v.Unknown.Count != foreign || bucket.missing*bucket.altered == 0 {
+			t.Errorf("%d digits: got %d missing, %d altered, %d unknown objects, want %d, %d, %d", digits,
+				v.Missing.Count, v.Altered.Count, v.Unknown.Count, bucket.missing, bucket.altered, foreign)
+		}
+		if limit := int64(16 << 20); most > limit {
+			t.Errorf("%d digits: got %d bytes of memory in use, want at most %d", digits, most, limit)
+		}
 	}
 }

@@ -215,10 +215,12 @@ func TestRefreshedWithoutBucketSaysWhatToCheck(t *testing.T) {
 
 // TestRefreshedPassesOverFolders: consoles make objects that stand for folders.
 func TestRefreshedPassesOverFolders(t *testing.T) {
+	// Of an empty body in chunks, which is the library's default, versitygw takes the last chunk for another request.
+	whole := minio.PutObjectOptions{DisableContentSha256: true}
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		bucket := server.Bucket(t)
 		for _, name := range []string{"_refresh/", "_refresh/details/", "_refresh/details/1"} {
-			if _, err := server.Client().PutObject(t.Context(), bucket, name, bytes.NewReader(nil), 0, minio.PutObjectOptions{}); err != nil {
+			if _, err := server.Client().PutObject(t.Context(), bucket, name, bytes.NewReader(nil), 0, whole); err != nil {
 				t.Fatal(err)
 			}
 		}
