@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -455,16 +456,11 @@ func TestPurgeDuringFetch(t *testing.T) {
 	}
 }
 
-// Many purges at once all succeed, each leaves one folder at most, and old ones go.
+// Many purges at once all succeed, and leave one file.
 func TestManyPurges(t *testing.T) {
 	o := newOrigins(t)
 	var state string
 	base := runNginx(t, twoWorkers+user(), o.bucket.URL+"/bucket", o.fallback.URL, func(o *edge.Options) { state = o.CacheDir + "-state" })
-	for _, old := range []string{"g1000-a", "g2000-b", "g3000-c"} {
-		if err := os.Mkdir(filepath.Join(state, old), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for range 2 {
 		var asking sync.WaitGroup
 		for range 16 {
@@ -476,27 +472,49 @@ func TestManyPurges(t *testing.T) {
 		}
 		asking.Wait()
 	}
-	target, err := os.Readlink(filepath.Join(state, "generation"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	entries, err := os.ReadDir(state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := map[string]bool{}
-	for _, e := range entries {
-		names[e.Name()] = true
+	if len(entries) != 1 || entries[0].Name() != "current" {
+		t.Errorf("state: got %v, want the file of the generation alone", entries)
 	}
-	// g3000-c may have been in force until a moment ago.
-	if !names[target] || names["g1000-a"] || names["g2000-b"] || len(names) > 1+1+32 {
-		t.Errorf("generation %s: got the folders %v, want it among at most 34, without the old ones", target, names)
-	}
-	for name := range names {
-		if strings.HasSuffix(name, ".new") || strings.HasSuffix(name, ".first") {
-			t.Errorf("%s: got it left behind, want it removed", name)
+}
+
+// If somebody removes the file of the generation, nginx still answers, caches and can be
+// purged. A client never gets to the locations that read it.
+func TestLostGeneration(t *testing.T) {
+	const path = "/api/v1/lists/8/details"
+	var fetched atomic.Int64
+	bucket := newOrigin(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "public, max-age=600")
+		_, _ = fmt.Fprint(w, fetched.Add(1))
+	}))
+	var state string
+	base := runNginx(t, twoWorkers+user(), bucket.URL, "", func(o *edge.Options) { state = o.CacheDir + "-state" })
+	same := func(when, want string) {
+		t.Helper()
+		for range 20 { // of both workers
+			if a := ask(t, http.MethodGet, base, path); a.body != want {
+				t.Fatalf("%s: got answer %s, want %s", when, a.body, want)
+			}
+		}
+		for _, internal := range []string{"/-followpress/generation", "/-followpress/no-generation", "/-followpress/%67eneration"} {
+			if a := ask(t, http.MethodGet, base, internal); a.status != http.StatusNotFound {
+				t.Errorf("%s: %s: got status %d, want 404", when, internal, a.status)
+			}
 		}
 	}
+	same("at first", "1")
+	if err := os.Remove(filepath.Join(state, "current")); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2500 * time.Millisecond) // so that both workers have noticed
+	same("without a generation", "2")
+	if a := ask(t, "PURGE", base, "/"); a.status != http.StatusNoContent {
+		t.Fatalf("PURGE: got status %d, want 204", a.status)
+	}
+	same("purged", "3")
 }
 
 // Even if no object of a user's default search has changed, a publish purges every old page

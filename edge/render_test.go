@@ -88,7 +88,7 @@ func TestPurgeFromIsChecked(t *testing.T) {
 	}
 	o := edge.Options{Config: siteConfig(t), Bucket: "http://bucket", PurgeFrom: []string{"10.1.2.3/8"}, CacheDir: "/cache/"}
 	conf := renderAll(t, edge.Nginx, o)["followpress.conf"]
-	if !strings.Contains(conf, "    10.0.0.0/8 1;\n") || !strings.Contains(conf, "root /cache-state/generation;") || strings.Contains(conf, "127.0.0.1 1") {
+	if !strings.Contains(conf, "    10.0.0.0/8 1;\n") || !strings.Contains(conf, "root /cache-state;") || strings.Contains(conf, "127.0.0.1 1") {
 		t.Errorf("followpress.conf: got %s, want 10.0.0.0/8 alone and the cache under /cache", conf)
 	}
 }

@@ -129,68 +129,27 @@ function unavailable(r) {
   send(r, ownAnswer(decide(r), 'unavailable'));
 }
 
-// purge starts a new generation of the cache. Older answers are not found any more and expire. A
-// request that is under way stores its answer in the old generation.
+// Workers read the generation again after a second, by a clock of seconds. The rest is for a
+// worker that is busy.
+const generationKnown = 2500; // milliseconds
+
+// purge starts a new generation of the cache, and answers when every worker knows it. Older answers
+// are not found any more and expire. A request that is under way stores its answer in the old
+// generation.
 function purge(r) {
-  const link = r.variables.document_root;
-  const state = link.replace(/[^\/]*$/, '');
-  const name = 'g' + Date.now() + '-' + Math.random().toString(36).slice(2);
+  const state = r.variables.document_root;
+  const name = state + '/new-' + Math.random().toString(36).slice(2);
   try {
-    fs.mkdirSync(state + name, 0o700);
-    fs.symlinkSync(name, state + name + '.new');
-    replaceGeneration(state, name, link); // nginx caches no link targets
-    removeOld(state);
-    r.return(204);
+    // The generation is the second and the size. So the size tells apart what was written in one.
+    const size = (Date.now() % 1000) * 1000 + Math.floor(Math.random() * 1000) + 1;
+    fs.writeFileSync(name, ' '.repeat(size));
+    fs.renameSync(name, state + '/current');
   } catch (e) {
     r.error('followpress: begin a generation: ' + e.message);
     unavailable(r);
+    return;
   }
-}
-
-// replaceGeneration is atomic, except for the first purge: before it, nginx has made a folder in the
-// place of the link.
-function replaceGeneration(state, name, link) {
-  try {
-    fs.renameSync(state + name + '.new', link);
-  } catch (e) {
-    if (e.code !== 'EISDIR') {
-      throw e;
-    }
-    try {
-      fs.renameSync(link, state + name + '.first');
-    } catch (e2) {
-      // Another purge was faster, or the next line fails.
-    }
-    fs.renameSync(state + name + '.new', link);
-    remove(state + name + '.first');
-  }
-}
-
-function generationTime(path) {
-  return Number(path.replace(/^.*\//, '').slice(1).split('-')[0]);
-}
-
-// removeOld removes generations that were replaced more than a minute ago: a request may still be
-// following the link to a later one.
-function removeOld(state) {
-  const all = fs.readdirSync(state).filter((name) => /^g\d+-[0-9a-z]+$/.test(name));
-  all.sort((a, b) => generationTime(a) - generationTime(b));
-  for (let i = 0; i + 1 < all.length && generationTime(all[i + 1]) < Date.now() - 60000; i++) {
-    remove(state + all[i]);
-  }
-}
-
-// remove removes a folder, or the link that another purge has just put in its place.
-function remove(path) {
-  try {
-    fs.rmdirSync(path);
-  } catch (e) {
-    try {
-      fs.unlinkSync(path);
-    } catch (e2) {
-      // Another purge was faster.
-    }
-  }
+  setTimeout(() => r.return(204), generationKnown);
 }
 
 function send(r, answer) {
