@@ -184,7 +184,7 @@ func (l *loader) chooseNames() {
 type incomingRecord struct {
 	list    uint32 // none for an unknown one
 	form    uint32
-	data    uint32       // none for an address that is not known yet
+	data    uint32       // none for an address that has no number yet
 	address site.Address // then
 	added   int64
 }
@@ -197,25 +197,23 @@ func (l *loader) readRecords(ctx context.Context) error {
 	var late []site.Address // that only records name
 	numbers := newNumbering(&late)
 	known := len(g.accounts) // those of rows and of lists
-	caches := sync.Pool{New: func() any { return &formCache{forms: &g.forms, of: map[string]uint32{}} }}
+	caches := sync.Pool{New: func() any { return &rowCache{forms: formCache{forms: &g.forms, of: map[string]uint32{}}} }}
 	convert := func(r *snapshot.Record) (in incomingRecord, err error) {
-		var ok bool
-		if in.list, ok = g.lists.find(r.TokenID); !ok {
-			in.list = none
+		cache := caches.Get().(*rowCache)
+		defer caches.Put(cache)
+		if in.list = cache.list(&g.lists, r.TokenID); in.list == none {
 			return in, nil
 		}
-		cache := caches.Get().(*formCache)
-		in.form, in.added = cache.number(r), r.Added
-		caches.Put(cache)
+		in.form, in.added, in.data = cache.forms.number(r), r.Added, none
+		var ok bool
 		if in.address, ok = r.Address(); !ok {
 			in.data, err = g.otherText(r.Data)
 			in.data |= otherData
-		} else if in.data, ok = g.numbers.find(in.address); !ok {
-			in.data = none
 		}
 		return in, err
 	}
-	err := readRecords(ctx, l.reader, convert, func(r snapshot.Row[incomingRecord]) error {
+	complete := func(rows []snapshot.Row[incomingRecord]) { numberAddresses(&g.numbers, rows) }
+	err := readRecords(ctx, l.reader, convert, complete, func(r snapshot.Row[incomingRecord]) error {
 		in := &r.Value
 		if in.list == none {
 			l.report.withoutEffect(snapshot.TableRecords, unknownList)
@@ -242,6 +240,44 @@ func (l *loader) readRecords(ctx context.Context) error {
 		g.addresses = known + g.countHeld(known)
 	}
 	return l.mergeRepeated(ctx)
+}
+
+// numberAddresses numbers the known addresses of records, some at a time.
+func numberAddresses(known *numbering[site.Address], rows []snapshot.Row[incomingRecord]) {
+	var addresses [atOnce]site.Address
+	var numbers [atOnce]uint32
+	for len(rows) > 0 {
+		some := rows[:min(atOnce, len(rows))]
+		for i := range some {
+			addresses[i] = some[i].Value.address
+		}
+		known.findAll(addresses[:len(some)], numbers[:len(some)])
+		for i := range some {
+			if in := &some[i].Value; in.data == none && in.list != none {
+				in.data = numbers[i]
+			}
+		}
+		rows = rows[len(some):]
+	}
+}
+
+// A rowCache is what a worker knows of the rows before: successive records mostly are of one list.
+type rowCache struct {
+	forms  formCache
+	token  []byte
+	number uint32 // of the list with that token; none for an unknown one
+}
+
+// list returns the number of a list, none for an unknown one.
+func (c *rowCache) list(lists *numbering[string], token string) uint32 {
+	if string(c.token) != token {
+		c.token = append(c.token[:0], token...)
+		var ok bool
+		if c.number, ok = lists.find(token); !ok {
+			c.number = none
+		}
+	}
+	return c.number
 }
 
 // mergeRepeated merges equal records of a list into the first one, which gets the tags of all.

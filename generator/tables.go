@@ -44,9 +44,12 @@ func readTable[T any](
 	return snapshot.ReadTable(ctx, r.snapshot, t, r.workers, parse, acceptRows(r, t, accept))
 }
 
-// readRecords is readTable of the records.
-func readRecords[T any](ctx context.Context, r *reader, convert func(*snapshot.Record) (T, error), accept func(snapshot.Row[T]) error) error {
-	return snapshot.ReadRecords(ctx, r.snapshot, r.workers, r.efp, convert, acceptRows(r, snapshot.TableRecords, accept))
+// readRecords is readTable of the records. complete gets the rows of a block after convert.
+func readRecords[T any](
+	ctx context.Context, r *reader,
+	convert func(*snapshot.Record) (T, error), complete func([]snapshot.Row[T]), accept func(snapshot.Row[T]) error,
+) error {
+	return snapshot.ReadRecords(ctx, r.snapshot, r.workers, r.efp, convert, complete, acceptRows(r, snapshot.TableRecords, accept))
 }
 
 // readAccounts is readTable of the accounts.

@@ -62,6 +62,7 @@ const (
 type parquetFile struct {
 	name    string
 	file    afero.File
+	at      io.ReaderAt // the file
 	parquet *parquet.File
 	columns []leaf // as in tableColumns
 }
@@ -108,6 +109,7 @@ func (p *parquetFile) open(columns []column) (err error) {
 	if _, shared := p.file.(openedFile); !shared {
 		at = &lockedReader{file: p.file}
 	}
+	p.at = at
 	p.parquet, err = parquet.OpenFile(at, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return fmt.Errorf("it is no Parquet file, or damaged: %w", err)
@@ -270,6 +272,10 @@ func (p *parquetFile) rowGroup(group parquet.RowGroup, number, first int) rowSou
 				r.close()
 			}
 		}()
+		if err := p.checkPages(number); err != nil {
+			yield(block{}, fmt.Errorf("read %s: row group %d: %w", p.name, number, err))
+			return
+		}
 		for left := group.NumRows(); left > 0; {
 			rows, err := p.nextRows(readers, group, int(min(left, rowsInBlock)))
 			if err != nil {

@@ -249,7 +249,7 @@ func fastRecords(t testing.TB, dir string, timed bool) (all []snapshot.Record) {
 			c.Tags = append(c.Tags, strings.Clone(tag))
 		}
 		return c, nil
-	}, func(b snapshot.Block[snapshot.Record]) error {
+	}, nil, func(b snapshot.Block[snapshot.Record]) error {
 		return b.Each(func(r snapshot.Row[snapshot.Record]) error { all = append(all, r.Value); return nil },
 			func(e *snapshot.RowError) error { return e })
 	})
@@ -323,7 +323,7 @@ func TestInvalidParquetRows(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "records.parquet", string(parquetOf(t, records, 3)))
 	var got []string
-	err := snapshot.ReadRecords(t.Context(), files(dir), 2, true, func(*snapshot.Record) (int, error) { return 0, nil }, func(b snapshot.Block[int]) error {
+	err := snapshot.ReadRecords(t.Context(), files(dir), 2, true, func(*snapshot.Record) (int, error) { return 0, nil }, nil, func(b snapshot.Block[int]) error {
 		return b.Each(func(snapshot.Row[int]) error { return nil }, func(e *snapshot.RowError) error { got = append(got, e.Error()); return nil })
 	})
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -388,7 +388,7 @@ func TestDamagedParquet(t *testing.T) {
 			}
 		}
 		writeFile(t, dir, "records.parquet", string(file))
-		err := snapshot.ReadRecords(t.Context(), files(dir), 2, true, func(r *snapshot.Record) (int, error) { return len(r.Tags), nil },
+		err := snapshot.ReadRecords(t.Context(), files(dir), 2, true, func(r *snapshot.Record) (int, error) { return len(r.Tags), nil }, nil,
 			func(snapshot.Block[int]) error { return nil })
 		if err != nil {
 			failed++

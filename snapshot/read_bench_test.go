@@ -64,7 +64,7 @@ func readRecords(b *testing.B, dir string) (rows int) {
 	err := snapshot.ReadRecords(b.Context(), files(dir), 2, false, func(r *snapshot.Record) (record, error) {
 		address, _ := r.Address()
 		return record{uint32(len(r.TokenID)), accounts[address]}, nil
-	}, func(block snapshot.Block[record]) error {
+	}, nil, func(block snapshot.Block[record]) error {
 		rows += len(block.Rows)
 		return nil
 	})

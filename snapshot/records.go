@@ -8,9 +8,12 @@ import (
 
 // ReadRecords is ReadTable of the table records: convert makes of each valid row what done gets. The
 // record, and what it refers to, is only valid until convert returns, which must not change it. The
-// times of records are read only if timed; otherwise they may be anything.
+// times of records are read only if timed; otherwise they may be anything. Unless complete is nil, it
+// gets the valid rows of each block, which it may change, before done; like convert, it is called
+// concurrently.
 func ReadRecords[T any](
-	ctx context.Context, snapshot afero.Fs, workers int, timed bool, convert func(*Record) (T, error), done func(Block[T]) error,
+	ctx context.Context, snapshot afero.Fs, workers int, timed bool,
+	convert func(*Record) (T, error), complete func([]Row[T]), done func(Block[T]) error,
 ) error {
 	parse := func(s *rowScanner, line []byte) (value T, err error) {
 		r, ok := s.scanRecord(line, timed)
@@ -28,6 +31,9 @@ func ReadRecords[T any](
 			parseRecords(p, b, s, timed, convert)
 		} else {
 			p.parseLines(b, s, parse)
+		}
+		if complete != nil {
+			complete(p.Rows)
 		}
 	}, done)
 }

@@ -20,7 +20,7 @@ import (
 
 // Command is the command with its flags.
 type Command struct {
-	Snapshot  string `required:"" placeholder:"DIR" help:"Folder of the snapshot: meta.json and the tables, as .ndjson, .ndjson.gz or .ndjson.zst."`
+	Snapshot  string `required:"" placeholder:"DIR" help:"Folder of the snapshot: meta.json and the tables, as .ndjson, .ndjson.gz, .ndjson.zst or .parquet, also in parts (accounts-00001.ndjson.zst)."`
 	Out       string `default:"out" placeholder:"OUT" help:"Where the site goes: a folder, or a file that ends in .tar (default ${default})."`
 	Report    string `placeholder:"FILE" help:"Write a report as JSON if the run succeeds; - is standard output. Must not be inside the output folder."`
 	DryRun    bool   `help:"Render everything and compare it with the old site, and write nothing. The report says what a run would write, and how long it takes without a disk."`

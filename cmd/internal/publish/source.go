@@ -19,7 +19,7 @@ import (
 // source are the flags that say what to publish: a site, or the site of a snapshot.
 type source struct {
 	Site      string `placeholder:"SITE" help:"The site: a folder or .tar file that generate wrote."`
-	Snapshot  string `placeholder:"DIR" help:"Instead of a site: the folder of a snapshot, as for generate. Its site is rendered in memory."`
+	Snapshot  string `placeholder:"DIR" help:"Instead of a site: the folder of a snapshot, in any of the formats that generate takes. Its site is rendered in memory."`
 	rendering `group:"How a snapshot is rendered:"`
 }
 
