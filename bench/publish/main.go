@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/followpress/followpress/bench/internal/altered"
 	"github.com/followpress/followpress/bench/internal/measure"
 	"github.com/followpress/followpress/bench/internal/rig"
 	"github.com/followpress/followpress/fixtures/servers"
@@ -74,9 +75,10 @@ const (
 // generate makes each site in a folder of its own, so that all files of a changed
 // one are new: that is what a nightly job has.
 func (b *bench) generate(ctx context.Context) error {
+	const nth = 50 // list of each hundred
 	if err := errors.Join(
-		alter(b.Snapshot, b.Path("snapshot-tagged"), addTag),
-		alter(b.Snapshot, b.Path("snapshot-followed"), addFollow),
+		altered.Snapshot(b.Snapshot, b.Path("snapshot-tagged"), nth, altered.AddTag),
+		altered.Snapshot(b.Snapshot, b.Path("snapshot-followed"), nth, altered.AddFollow),
 	); err != nil {
 		return err
 	}

@@ -1,4 +1,6 @@
-package main
+// Package altered makes snapshots of which a hundredth of the lists differ, for benchmarks of what a
+// change costs.
+package altered
 
 import (
 	"bufio"
@@ -14,8 +16,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A row of the table of records.
-type row struct {
+// A Row of the table of records.
+type Row struct {
 	TokenID    string   `json:"token_id"`
 	Version    uint32   `json:"version"`
 	RecordType string   `json:"record_type"`
@@ -23,24 +25,28 @@ type row struct {
 	Tags       []string `json:"tags,omitempty"`
 }
 
-// addTag changes the list's records and nothing else.
-func addTag(r, _ row) []row {
+// A Change turns the first record of a list into others. other is the first record of another list.
+type Change func(first, other Row) []Row
+
+// AddTag changes the list's records and nothing else.
+func AddTag(r, _ Row) []Row {
 	r.Tags = append(r.Tags, "bench")
-	return []row{r}
+	return []Row{r}
 }
 
-// addFollow makes the list follow an account that another list follows, which alters
+// AddFollow makes the list follow an account that another list follows, which alters
 // ranks and with them the details of many lists. If it follows that account already,
 // nothing changes.
-func addFollow(r, other row) []row {
-	return []row{r, {TokenID: r.TokenID, Version: r.Version, RecordType: r.RecordType, Data: other.Data}}
+func AddFollow(r, other Row) []Row {
+	return []Row{r, {TokenID: r.TokenID, Version: r.Version, RecordType: r.RecordType, Data: other.Data}}
 }
 
 // every says that one list in so many changes.
 const every = 100
 
-// alter makes a snapshot that differs in the first record of each hundredth list.
-func alter(from, to string, change func(first, other row) []row) error {
+// Snapshot makes a folder with a snapshot that differs in the first record of each hundredth list. nth,
+// from 0 to 99, says which list of a hundred that is.
+func Snapshot(from, to string, nth int, change Change) error {
 	from, err := filepath.Abs(from)
 	if err != nil {
 		return err
@@ -55,7 +61,7 @@ func alter(from, to string, change func(first, other row) []row) error {
 	for _, file := range files {
 		source, target := filepath.Join(from, file.Name()), filepath.Join(to, file.Name())
 		if strings.HasPrefix(file.Name(), "records.") {
-			err = alterRecords(source, to, change)
+			err = alterRecords(source, to, nth, change)
 		} else {
 			err = os.Symlink(source, target)
 		}
@@ -66,7 +72,7 @@ func alter(from, to string, change func(first, other row) []row) error {
 	return nil
 }
 
-func alterRecords(from, to string, change func(first, other row) []row) (err error) {
+func alterRecords(from, to string, nth int, change Change) (err error) {
 	in, err := openTable(from)
 	if err != nil {
 		return err
@@ -78,27 +84,27 @@ func alterRecords(from, to string, change func(first, other row) []row) (err err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	out := bufio.NewWriter(file)
-	if err := alterRows(in, out, change); err != nil {
+	if err := alterRows(in, out, nth, change); err != nil {
 		return fmt.Errorf("%s: %w", from, err)
 	}
 	return out.Flush()
 }
 
-func alterRows(in io.Reader, out io.Writer, change func(first, other row) []row) error {
+func alterRows(in io.Reader, out io.Writer, nth int, change Change) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 16<<20)
 	encoder := json.NewEncoder(out)
 	lists := map[string]bool{}
-	var other row // the first one of the list before
+	var other Row // the first one of the list before
 	for lines.Scan() {
-		var r row
+		var r Row
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 			return err
 		}
-		rows := []row{r}
+		rows := []Row{r}
 		if !lists[r.TokenID] {
 			lists[r.TokenID] = true
-			if len(lists)%every == every/2 {
+			if len(lists)%every == nth {
 				rows = change(r, other)
 			}
 			other = r
