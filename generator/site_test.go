@@ -99,7 +99,7 @@ func compareObjects(ctx context.Context, from *generator.Site, keys []site.Key, 
 		wanted, ok := want[key]
 		switch {
 		case !ok && !errors.Is(err, generator.ErrNoObject):
-			return fmt.Errorf("%s: got %.200s and %v, want no object", key, body, err)
+			return fmt.Errorf("%s: got %.200s and error %w, want no object", key, body, err)
 		case ok && err != nil:
 			return err
 		case string(body) != wanted:

@@ -294,7 +294,7 @@ func TestRenderedSiteHasNoOtherObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	var opened storage.Site = &renderedSite{from}
-	if _, err := opened.Get(t.Context(), "api/v1/lists/999999/details"); err != storage.ErrNotFound {
+	if _, err := opened.Get(t.Context(), "api/v1/lists/999999/details"); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
 }
