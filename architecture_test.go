@@ -55,6 +55,7 @@ var mayImport = map[string][]string{
 	"bench":                   {"bench/internal/measure", "bench/internal/rig"},
 	"bench/api":               {"site", "bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"bench/fallback":          {"bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
+	"bench/internal/altered":  {},
 	"bench/internal/measure":  {"fixtures/graph"},
 	"bench/bare":              {"server"}, // with the settings of its Serve
 	"bench/compare":           {"bench/internal/measure"},
@@ -62,7 +63,7 @@ var mayImport = map[string][]string{
 	"bench/edge":              {"site", "bench/internal/measure", "bench/internal/rig"},
 	"bench/internal/rig":      {"bench/internal/measure", "fixtures/servers"},
 	"bench/sources":           {"bench/internal/measure", "bench/internal/rig", "fixtures/history", "fixtures/meanrpc"},
-	"bench/publish":           {"site", "bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
+	"bench/publish":           {"site", "bench/internal/altered", "bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"cmd/internal/command":    {},
 	"cmd/internal/completion": {"cmd/internal/command"},
 	"cmd/internal/describe":   {"site", "server", "templates"},
