@@ -105,17 +105,12 @@ func (g *graph) appendFollowing(b []byte, follows []record) []byte {
 	return append(b, "]}"...)
 }
 
-// shardOf returns the follows in the n-th search shard.
-func shardOf(follows []record, n int) []record {
-	return follows[n*site.SearchShardSize : min((n+1)*site.SearchShardSize, len(follows))]
-}
-
-// appendShard appends the n-th search shard of a list.
-func (g *graph) appendShard(b []byte, list uint32, follows []record, n int) []byte {
+// appendShard appends the n-th search shard of a list with that many follows: those in the shard.
+func (g *graph) appendShard(b []byte, list uint32, total, n int, follows []record) []byte {
 	b = site.ShardHeader{
-		List: g.tokens[list], Total: len(follows), Shard: n, Shards: searchShards(len(follows)), ShardSize: site.SearchShardSize,
+		List: g.tokens[list], Total: total, Shard: n, Shards: searchShards(total), ShardSize: site.SearchShardSize,
 	}.Append(b)
-	b = g.appendEntries(b, shardOf(follows, n))
+	b = g.appendEntries(b, follows)
 	return append(b, "]}"...)
 }
 

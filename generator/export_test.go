@@ -147,6 +147,22 @@ func (g Graph) ListRenderer(ctx context.Context, list uint32) (render func() int
 	}, nil
 }
 
+// Reader reads single objects, as a new Site does.
+func (g Graph) Reader(ctx context.Context, config site.Config) (*Site, error) {
+	config, err := config.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	r, err := rank(ctx, g.graph, 1, config.LeaderboardMax, config.EFP())
+	if err != nil {
+		return nil, err
+	}
+	s := &Site{}
+	s.spare.New = func() any { return &reading{} }
+	s.renderer, err = newRenderer(ctx, g.graph, r, config, 1)
+	return s, err
+}
+
 // WriteTar renders all objects of the site into a tar file.
 func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
 	r, err := rank(ctx, g.graph, 1, 100, false)

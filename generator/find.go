@@ -50,13 +50,13 @@ func (s *renderer) find(route *site.Route, key site.Key) (foundUnit, selection) 
 	}
 	switch route.ID {
 	case site.RouteUserBucket:
-		return among(len(s.addresses.names), slices.Index(s.addresses.names, segments[2]), s.renderBucket), only
+		return s.addresses.find(segments[2], s.renderBucket), only
 	case site.RouteUserSearch:
 		return s.findUserSearch(segments[1]), only
 	case site.RouteSearchShard:
-		return s.findList(segments[2]), only
+		return s.findList(segments[2], s.renderShard), only
 	}
-	return s.findList(segments[1]), only
+	return s.findList(segments[1], s.renderList), only
 }
 
 // segments are those of a key without the base path, as in the pattern of its route.
@@ -85,12 +85,21 @@ func (s *renderer) findBoard(board string, limit int) foundUnit {
 	return among(len(s.config.Boards())*most, n*most+limit-1, s.renderBoard)
 }
 
-func (s *renderer) findList(tokenID string) foundUnit {
+func (s *renderer) findList(tokenID string, render unitRenderer) foundUnit {
 	list, ok := s.graph.lists.find(tokenID)
 	if !ok {
 		return foundUnit{}
 	}
-	return foundUnit{s.renderList, int(list)}
+	return foundUnit{render, int(list)}
+}
+
+// find finds a bucket by its name. The names are sorted.
+func (p *partition) find(name string, render unitRenderer) foundUnit {
+	bucket, ok := slices.BinarySearch(p.names, name)
+	if !ok {
+		return foundUnit{}
+	}
+	return foundUnit{render, bucket}
 }
 
 // findUserSearch finds the search of a user, which is that of the primary list.
@@ -127,9 +136,9 @@ func (e *efpRenderer) find(route *site.Route, segments []string, only *selection
 	last := segments[len(segments)-1]
 	switch route.ID {
 	case site.RouteUserBucket:
-		return among(len(e.addressBuckets.names), slices.Index(e.addressBuckets.names, last), e.renderUserBucket)
+		return e.addressBuckets.find(last, e.renderUserBucket)
 	case site.RouteTokenBucket:
-		return among(len(e.listBuckets.names), slices.Index(e.listBuckets.names, last), e.renderTokenBucket)
+		return e.listBuckets.find(last, e.renderTokenBucket)
 	case site.RouteRankedShard:
 		return among(e.boards.shards(), number(last), e.renderRankedShard)
 	case site.RouteRankedOrder:

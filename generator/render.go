@@ -157,7 +157,7 @@ func (s *renderer) renderList(unit int, t *scratch, emit emitter) {
 	token, account := g.tokens[list], g.owners[list]
 	t.follows = t.follows[:0]
 	size := 0
-	if t.only.wants(site.Records, site.SearchFollowing, shardObject) {
+	if t.only.wants(site.Records, site.SearchFollowing) {
 		for _, r := range g.recordsOf(list).all() {
 			size += g.recordSize(r)
 			if g.isFollow(r) {
@@ -179,12 +179,40 @@ func (s *renderer) renderList(unit int, t *scratch, emit emitter) {
 		}
 	}
 	emit(objectBytes+g.entriesSize(firstPage(t.follows)), func(b []byte) []byte { return g.appendFollowing(b, t.follows) }, t.keys...)
-	from, to := t.only.shards(searchShards(len(t.follows)))
-	for n := from; n < to; n++ {
-		emit(objectBytes+g.entriesSize(shardOf(t.follows, n)), func(b []byte) []byte {
-			return g.appendShard(b, list, t.follows, n)
-		}, site.SearchShardKey(token, n))
+	if t.only.object == "" { // else renderShard renders the one that is selected
+		for n := range searchShards(len(t.follows)) {
+			s.emitShard(list, len(t.follows), n, window(t.follows, n, site.SearchShardSize), emit)
+		}
 	}
+}
+
+// emitShard emits the n-th search shard of a list with that many follows: those in the shard.
+func (s *renderer) emitShard(list uint32, total, n int, follows []record, emit emitter) {
+	emit(objectBytes+s.graph.entriesSize(follows), func(b []byte) []byte {
+		return s.graph.appendShard(b, list, total, n, follows)
+	}, site.SearchShardKey(s.graph.tokens[list], n))
+}
+
+// renderShard emits the selected search shard of a list.
+func (s *renderer) renderShard(unit int, t *scratch, emit emitter) {
+	g, list := s.graph, uint32(unit)
+	all := g.recordsOf(list)
+	c := t.only.cuts.of(cutTable{number: list}, all.len(), func(i int) (isRow, isFollow bool) {
+		isFollow = g.isFollow(all.at(i))
+		return isFollow, isFollow
+	})
+	n := t.only.shard
+	if !t.only.wantsOneOf(searchShards(c.rows)) {
+		return
+	}
+	t.follows = t.follows[:0]
+	shard := all.part(uint64(c.starts[n]), uint64(c.starts[n+1]))
+	for _, r := range shard.all() {
+		if g.isFollow(r) {
+			t.follows = append(t.follows, r)
+		}
+	}
+	s.emitShard(list, c.rows, n, t.follows, emit)
 }
 
 func (s *renderer) renderEmptySearch(unit int, _ *scratch, emit emitter) {

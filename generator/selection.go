@@ -13,6 +13,7 @@ type selection struct {
 	object site.ListObject // what the key names; "" for objects of a unit without selection
 	list   uint32          // whose object it is; none for one of a user
 	shard  int             // number of a shardObject; headShard for a head
+	cuts   *cuts           // of the tables with shards; nil if all objects are selected
 
 	one [1]uint32
 }
@@ -57,6 +58,11 @@ func (s *selection) shards(n int) (from, to int) {
 		return 0, n
 	}
 	return max(s.shard, 0), min(s.shard+1, n)
+}
+
+// wantsOneOf reports whether a single one of n shards is selected.
+func (s *selection) wantsOneOf(n int) bool {
+	return s.object == shardObject && s.shard >= 0 && s.shard < n
 }
 
 // wantsHead reports whether the head is selected.

@@ -66,10 +66,12 @@ func appendOwner(b []byte, member, owner string) []byte {
 	return append(b, `",`...)
 }
 
-// A rowTable is what a list holds, or who holds an account.
+// A rowTable is what a list holds, or who holds an account. If before is set, its functions are called
+// for the rows of the selected shard only.
 type rowTable struct {
 	member, owner string // the beginning of its shards
 	rows          int
+	before        []int           // as followsBefore returns it; nil if it is not known
 	size          func(i int) int // estimated bytes of a row
 	render        func(b []byte, i int) []byte
 	about         func(i int) (account uint32, follow bool)
@@ -97,7 +99,10 @@ func (e *efpRenderer) renderTable(t *scratch, table rowTable, emit emitter, shar
 	if objects == 0 {
 		return
 	}
-	before := table.followsBefore()
+	before := table.before
+	if before == nil {
+		before = table.followsBefore()
+	}
 	first, end := t.only.shards(min(objects, shardCount(table.rows)))
 	for n := first; n < end; n++ {
 		from, to := n*site.SearchShardSize, min((n+1)*site.SearchShardSize, table.rows)
@@ -177,8 +182,13 @@ func (e *efpRenderer) headPlaces(t *scratch, table rowTable) []uint32 {
 
 // heldBy returns the records of what a list holds, in its order.
 func (e *efpRenderer) heldBy(t *scratch, list uint32) []record {
+	return e.heldAmong(t, e.recordsOf(list))
+}
+
+// heldAmong returns those of a list's records that it holds by.
+func (e *efpRenderer) heldAmong(t *scratch, all recordList) []record {
 	t.held = t.held[:0]
-	for _, r := range e.recordsOf(list).all() {
+	for _, r := range all.all() {
 		if e.holds(r) {
 			t.held = append(t.held, r)
 		}
@@ -191,23 +201,45 @@ func (e *efpRenderer) renderListShards(t *scratch, list uint32, emit emitter) {
 	if rowObjects(int(e.held[list])) == 0 {
 		return
 	}
-	held, token := e.heldBy(t, list), e.tokens[list]
+	rows, token := int(e.held[list]), e.tokens[list]
+	all, first, before := e.recordsOf(list), 0, []int(nil)
+	if t.only.wantsOneOf(shardCount(rows)) {
+		c := t.only.cuts.of(cutTable{number: list}, all.len(), func(i int) (isRow, isFollow bool) {
+			r := all.at(i)
+			return e.holds(r), e.isFollow(r)
+		})
+		all = all.part(uint64(c.starts[t.only.shard]), uint64(c.starts[t.only.shard+1]))
+		first, before = t.only.shard*site.SearchShardSize, c.before
+	}
+	held := e.heldAmong(t, all)
 	e.renderTable(t, rowTable{
-		member: "list", owner: token, rows: len(held),
-		size:   func(i int) int { return e.recordRowSize(held[i]) },
-		render: func(b []byte, i int) []byte { return e.appendRecordRow(b, held[i]) },
-		about:  func(i int) (uint32, bool) { return held[i].data, e.isFollow(held[i]) },
+		member: "list", owner: token, rows: rows, before: before,
+		size:   func(i int) int { return e.recordRowSize(held[i-first]) },
+		render: func(b []byte, i int) []byte { return e.appendRecordRow(b, held[i-first]) },
+		about:  func(i int) (uint32, bool) { return held[i-first].data, e.isFollow(held[i-first]) },
 	}, emit, func(n int) site.Key { return site.SearchShardKey(token, n) }, func() site.Key { return site.ListHeadKey(token) })
 }
 
 // renderFollowerShards emits the rows of who holds an account, if they are not in its bucket.
 func (e *efpRenderer) renderFollowerShards(t *scratch, u user, emit emitter) {
 	holders, states := e.holdersOf(u.account), e.statesOf(u.account)
+	if rowObjects(len(holders)) == 0 {
+		return
+	}
+	about := func(i int) (account uint32, isFollow bool) {
+		return e.owners[holders[i].list], e.isFollow(e.recordOf(holders[i]))
+	}
+	var before []int
+	if t.only.wantsOneOf(shardCount(len(holders))) {
+		before = t.only.cuts.of(cutTable{ofHolders: true, number: u.account}, len(holders), func(i int) (isRow, isFollow bool) {
+			_, isFollow = about(i)
+			return true, isFollow
+		}).before
+	}
 	e.renderTable(t, rowTable{
-		member: "address", owner: u.address, rows: len(holders),
+		member: "address", owner: u.address, rows: len(holders), before: before, about: about,
 		size:   func(i int) int { return e.followerRowSize(holders[i]) },
 		render: func(b []byte, i int) []byte { return e.appendFollowerRow(b, holders[i], states[i]) },
-		about:  func(i int) (uint32, bool) { return e.owners[holders[i].list], e.isFollow(e.recordOf(holders[i])) },
 	}, emit, func(n int) site.Key { return site.FollowerShardKey(u.address, n) }, func() site.Key { return site.FollowerHeadKey(u.address) })
 }
 

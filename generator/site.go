@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spf13/afero"
@@ -23,6 +24,7 @@ type Site struct {
 	index    *index
 	root     []byte
 	spare    sync.Pool // of *reading
+	cuts     cuts
 
 	mu     sync.Mutex
 	recent [2]*readPartition // of the manifest, the last one first; under mu
@@ -87,6 +89,7 @@ func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	if unit.render == nil {
 		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
 	}
+	only.cuts = &s.cuts
 	r.scratch.only, r.found, r.body = only, false, r.body[:0]
 	unit.render(unit.unit, &r.scratch, r.emit)
 	if !r.found {
@@ -98,8 +101,8 @@ func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
 // manifest renders a shard of the manifest.
 func (s *Site) manifest(key site.Key) ([]byte, error) {
 	entries := s.index.entries
-	n := slices.IndexFunc(entries.shardNames, func(name string) bool { return site.ManifestKey(name) == key })
-	if n < 0 {
+	n, ok := slices.BinarySearch(entries.shardNames, strings.TrimPrefix(string(key), string(site.ManifestKey(""))))
+	if !ok {
 		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
 	}
 	per := entries.shardsPerPartition()

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/spf13/afero"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/fixtures/graph"
@@ -155,5 +157,44 @@ func TestOpenReportsInvalidRows(t *testing.T) {
 	want := inMemory(t, s, o)
 	if err := compareObjects(t.Context(), from, slices.Collect(maps.Keys(want)), want); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestShardsTakeTimeInProportion: reading a shard of a list takes as long, however long the list is. If
+// each looked at the whole list, a shard of the longer one would take about ten times as long.
+func TestShardsTakeTimeInProportion(t *testing.T) {
+	const short, long, most = 10_000, 80_000, 6
+	for api, load := range map[string]func(context.Context, afero.Fs, int) (generator.Graph, error){
+		site.APISpec: generator.Load, site.APIEFP: generator.LoadEFP,
+	} {
+		perShard := func(follows int) (least time.Duration) {
+			rows := repeatedRows(follows, func(i int) string { return recordRow("1", fmt.Sprintf("0x%040x", i+1), "") })
+			graph, err := load(t.Context(), beforeRefreshes().adding("records", rows...).fs(), 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shards := follows / site.SearchShardSize
+			for range 3 {
+				from, err := graph.Reader(t.Context(), site.Config{API: api})
+				if err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				for n := range shards {
+					if _, err := from.Get(t.Context(), site.SearchShardKey("1", n)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if took := time.Since(start) / time.Duration(shards); least == 0 || took < least {
+					least = took
+				}
+			}
+			return least
+		}
+		one, other := perShard(short), perShard(long)
+		t.Logf("%s: %v a shard of %d follows, %v of %d", api, one, short, other, long)
+		if other > most*one {
+			t.Errorf("%s: a shard of %d follows takes %v, and one of %d takes %v, want at most %d times as long", api, short, one, long, other, most)
+		}
 	}
 }

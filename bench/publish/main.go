@@ -49,7 +49,7 @@ func (b *bench) besideRclone(ctx context.Context) error {
 	if b.onlyLimits {
 		return nil
 	}
-	for _, part := range []func(context.Context) error{b.minio, b.versitygw, b.aboutRclone} {
+	for _, part := range []func(context.Context) error{b.minio, b.rendered, b.versitygw, b.aboutRclone} {
 		if err := part(ctx); err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func (s *source) check(report string) error {
 	case s.Refreshed != nil && command.ReportInside(report, *s.Refreshed):
 		return fmt.Errorf("--report=%s is in --refreshed: the next run would take it for an object", report)
 	}
-	return s.Content.Validate()
+	return s.Validate()
 }
 
 // openSite opens the site, or renders that of the snapshot, which has a report.

@@ -1,8 +1,12 @@
 package publish
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -178,6 +182,73 @@ func TestPublishASnapshotWithAnInvalidRow(t *testing.T) {
 	}
 }
 
+// A snapshot is read once, before anything is put: what happens to its folder afterwards does not matter.
+func TestPublishReadsASnapshotOnce(t *testing.T) {
+	dir := demoSnapshot(t, asItIs)
+	want, err := storage.OpenSite(generated(t, dir, "site.tar", site.Config{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer want.Close()
+	from := source{Snapshot: dir}
+	run := session{progress: command.NewProgress(io.Discard), stderr: io.Discard}
+	opened, _, err := from.openSite(t.Context(), run, storage.S3Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	root, err := want.Get(t.Context(), site.RootKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := site.ParseRoot(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := []site.Key{site.RootKey}
+	for shard := range parsed.Manifest {
+		keys = append(keys, site.ManifestKey(shard))
+		body, err := want.Get(t.Context(), site.ManifestKey(shard))
+		if err != nil {
+			t.Fatal(err)
+		}
+		manifest, err := site.ParseManifest(shard, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range manifest.Objects {
+			keys = append(keys, e.Key)
+		}
+	}
+	for _, key := range keys {
+		body, err := want.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := opened.Get(t.Context(), key); err != nil || !bytes.Equal(got, body) {
+			t.Errorf("%s: got %.100s and %v, want %.100s", key, got, err, body)
+		}
+	}
+}
+
+// A publish that is stopped while it renders has written nothing.
+func TestStoppedRenderingWritesNothing(t *testing.T) {
+	snapshot, to := demoSnapshot(t, asItIs), filepath.Join(t.TempDir(), "out")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := Publish{source: source{Snapshot: snapshot}}
+	p.Dest, p.LogLevel = "file://"+to, "warn"
+	if err := p.Run(ctx, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the end of the context", err)
+	}
+	if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder: got %v, want none", err)
+	}
+}
+
 // One source is published: flags win over variables, and of two variables the site, which jobs had set
 // before a snapshot could be published.
 func TestSiteOrSnapshot(t *testing.T) {
@@ -223,7 +294,7 @@ func TestRenderedSiteHasNoOtherObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	var opened storage.Site = &renderedSite{from}
-	if _, err := opened.Get(t.Context(), "api/v1/lists/999999/details"); err != storage.ErrNotFound {
+	if _, err := opened.Get(t.Context(), "api/v1/lists/999999/details"); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
 }
