@@ -84,3 +84,20 @@ func oddRequest(random *rand.Rand, plain, path, etag string) string {
 	method := pick("GET", "GET", "GET", "GET", "HEAD", "HEAD", "OPTIONS", "POST", "PUT", "DELETE", "get", "PURGE")
 	return method + " " + target + " " + pick("HTTP/1.1", "HTTP/1.1", "HTTP/1.0") + "\r\n" + headers
 }
+
+// Records without tags are made of the records in the cache, not read again.
+func TestRecordsWithoutTagsOfTheCache(t *testing.T) {
+	t.Parallel()
+	store := &recordingStore{Store: storage.NewFolder(demo(t))}
+	handler := newHandler(t, store, server.Options{})
+	want := ask(handler, largeList+"records?includeTags=false").Body.String()
+	handler.Forget()
+	ask(handler, largeList+"records")
+	store.objects()
+	if got := ask(handler, largeList+"records?includeTags=false").Body.String(); got != want {
+		t.Errorf("got %.300s, want %.300s", got, want)
+	}
+	if got := store.objects(); len(got) != 0 {
+		t.Errorf("got %d reads, want none: %v", len(got), got)
+	}
+}
