@@ -287,11 +287,19 @@ func (c *cache) Reload(ctx context.Context, k cacheKey, _ *object) (*object, err
 		return nil, errBusy
 	}
 	defer c.rereads.release()
-	return c.Load(ctx, k)
+	return c.load(ctx, k, false)
 }
+
+// indexBytes is what the index of a full search shard takes, with names of some length.
+const indexBytes = 96 << 10
 
 // Load reads an object. otter calls it once for all requests that wait for the key.
 func (c *cache) Load(ctx context.Context, k cacheKey) (*object, error) {
+	return c.load(ctx, k, k.withoutTags)
+}
+
+// load reads an object. With derive, it leaves the tags out of records that the cache has already.
+func (c *cache) load(ctx context.Context, k cacheKey, derive bool) (*object, error) {
 	// The body counts against the budget until Load returns, then against the cache.
 	var held int64
 	release := func() {
@@ -301,17 +309,27 @@ func (c *cache) Load(ctx context.Context, k cacheKey) (*object, error) {
 		}
 	}
 	defer release()
-	body, err := c.fetcher.getAdmitted(ctx, k.key, func(ctx context.Context, size int64) error {
+	_, _, isShard := site.ParseSearchShardKey(k.key)
+	admit := func(ctx context.Context, size int64) error {
 		release() // what an earlier attempt held
 		if size == 0 {
 			return nil
+		}
+		if isShard {
+			size += min(size/2, indexBytes)
 		}
 		if err := c.tracker.budgetFor(size).acquire(ctx, size); err != nil {
 			return err
 		}
 		held = size
 		return nil
-	})
+	}
+	if derive {
+		if o, err := c.derived(ctx, k, admit); o != nil || err != nil {
+			return o, err
+		}
+	}
+	body, err := c.fetcher.getAdmitted(ctx, k.key, admit)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
 	} else if err != nil {
@@ -321,15 +339,33 @@ func (c *cache) Load(ctx context.Context, k cacheKey) (*object, error) {
 		body = site.AppendWithoutTags(body[:0], body) // nobody else has this body, and the result is never longer
 	}
 	o := c.newObject(k, body)
-	if _, _, isShard := site.ParseSearchShardKey(k.key); isShard {
+	if isShard {
 		if index, ok := site.IndexShard(body); ok {
 			o.index = index
-			// It exists already, so there is nothing to wait for.
-			bytes := int64(index.Bytes())
-			c.tracker.small.take(bytes)
-			defer c.tracker.small.give(bytes)
 		}
 	}
+	return o, nil
+}
+
+// derived makes records without tags of those that are in memory, if they are. It calls admit with the
+// size before it takes memory.
+func (c *cache) derived(ctx context.Context, k cacheKey, admit func(ctx context.Context, size int64) error) (*object, error) {
+	whole := cacheKey{version: k.version, key: k.key}
+	records := c.peek(whole)
+	if records == nil {
+		return nil, nil
+	}
+	size := len(records.body)
+	records.release() // nobody waits for memory and holds an object
+	if err := admit(ctx, int64(size)); err != nil {
+		return nil, err
+	}
+	if records = c.peek(whole); records == nil {
+		return nil, nil
+	}
+	defer records.release()
+	o := c.newObject(k, site.AppendWithoutTags(make([]byte, 0, len(records.body)), records.body))
+	o.read = records.read
 	return o, nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+
+	"github.com/followpress/followpress/site"
 )
 
 // SetClock gives the cache a clock of the test's.
@@ -27,3 +29,12 @@ func (h *Handler) InFlight() int64 { return h.inFlight() }
 
 // Version counts the sites that were served.
 func (h *Handler) Version() uint64 { return uint64(h.live.Load().version) }
+
+// Forget empties the cache, so that the next answers are made as the first ones were.
+func (h *Handler) Forget() { h.cache.clear() }
+
+// IsHot reports whether the next request for a path is answered without a resolution.
+func (h *Handler) IsHot(path string) bool {
+	o, _ := h.cache.objects.GetIfPresent(cacheKey{version: h.live.Load().version, key: site.Key(path[1:])})
+	return o != nil && o.route.Load() != nil
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"slices"
+	"sync"
 )
 
 // A ShardIndex has what searches need of a search shard, so that they need not scan it: its header,
@@ -20,6 +21,19 @@ type ShardIndex struct {
 // another byte.
 const fieldEnd = 0xfe
 
+// An indexer is the memory in which an index is made: its final size is not known before.
+type indexer struct {
+	starts, texts []uint32
+	text          []byte
+	fold          Matcher
+}
+
+var indexers = sync.Pool{New: func() any { return new(indexer) }}
+
+// mostIndexer is how much text an indexer may have room for if it is to be used again, in bytes. Most
+// shards have a quarter of it.
+const mostIndexer = 256 << 10
+
 // IndexShard makes the index of a search shard. ok is false if the shard is malformed in any way:
 // those are to be scanned.
 func IndexShard(shard []byte) (x *ShardIndex, ok bool) {
@@ -27,27 +41,36 @@ func IndexShard(shard []byte) (x *ShardIndex, ok bool) {
 	if err != nil || len(shard) >= math.MaxUint32 {
 		return nil, false
 	}
-	x = &ShardIndex{Header: header, text: make([]byte, 0, len(shard)/2)}
-	fold := NewMatcher("")
+	made := indexers.Get().(*indexer)
+	defer func() {
+		if cap(made.text) <= mostIndexer {
+			indexers.Put(made)
+		}
+	}()
+	if !made.index(shard) {
+		return nil, false
+	}
+	return &ShardIndex{Header: header, starts: slices.Clone(made.starts), texts: slices.Clone(made.texts), text: slices.Clone(made.text)}, true
+}
+
+// index sets all but the header, or returns false.
+func (x *indexer) index(shard []byte) (ok bool) {
+	x.starts, x.texts, x.text = x.starts[:0], x.texts[:0], x.text[:0]
 	end := 0
 	for entry := range Entries(shard) {
 		address, name, ok := searched(entry)
 		if !ok || !isASCII(address) {
-			return nil, false
+			return false
 		}
 		start := cap(shard) - cap(entry) // Entries yields slices of the shard
 		end = start + len(entry)
 		x.starts = append(x.starts, uint32(start))
 		x.texts = append(x.texts, uint32(len(x.text)))
 		x.text = append(append(x.text, address...), fieldEnd)
-		x.text = append(append(x.text, fold.fold(name)...), fieldEnd)
+		x.text = append(append(x.text, x.fold.fold(name)...), fieldEnd)
 	}
-	if len(x.starts) == 0 || len(x.text) >= math.MaxUint32 {
-		return nil, false
-	}
-	x.starts = slices.Clone(append(x.starts, uint32(end+1)))
-	x.texts, x.text = slices.Clone(x.texts), slices.Clone(x.text)
-	return x, true
+	x.starts = append(x.starts, uint32(end+1))
+	return len(x.texts) > 0 && len(x.text) < math.MaxUint32
 }
 
 func isASCII(text []byte) bool {

@@ -29,6 +29,7 @@ type S3Options struct {
 	Endpoint    string            // URL; "" means Amazon S3
 	Region      string            // "" means AWS_REGION, AWS_DEFAULT_REGION, the region in the endpoint's name, or us-east-1
 	Connections int               // limit of idle connections; 0 means 64
+	WriteBuffer int               // of each connection, in bytes; 0 means 32 KiB, in which most objects fit with their headers
 	Log         *slog.Logger      // every request, at level debug; nil means none
 	Transport   http.RoundTripper // nil means one of its own
 }
@@ -65,8 +66,8 @@ func OpenS3(ctx context.Context, at Location, o S3Options) (*S3, error) {
 		}
 		connections := cmp.Or(o.Connections, defaultConnections)
 		own.MaxIdleConnsPerHost, own.MaxIdleConns = connections, connections
-		own.ResponseHeaderTimeout = 0  // the caller's context bounds a request
-		own.WriteBufferSize = 32 << 10 // most objects are written together with their headers
+		own.ResponseHeaderTimeout = 0 // the caller's context bounds a request
+		own.WriteBufferSize = cmp.Or(o.WriteBuffer, 32<<10)
 		transport = fence(own)
 	}
 	m := newMeter(transport, o.Log)

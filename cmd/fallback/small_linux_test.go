@@ -148,8 +148,8 @@ func takesLittleMemory(t *testing.T, binary string, s *servers.Server) {
 	_, metrics := get(t, p.metricsURL())
 	cached := regexp.MustCompile(`(?m)^followpress_cache_bytes .*$`).FindString(metrics)
 	most := p.memory("VmHWM")
-	t.Logf("%d requests in %v: at most %.1f MiB, now %.1f MiB, at the start %.1f MiB, %s", connections*each, took,
-		mib(most), mib(p.memory("VmRSS")), mib(idle), cached)
+	t.Logf("%d requests in %v: at most %.1f MiB, now %.1f MiB, %.1f MiB of them the binary's, at the start %.1f MiB, %s", connections*each, took,
+		mib(most), mib(p.memory("VmRSS")), mib(p.memory("RssFile")), mib(idle), cached)
 	if most > maxMemory {
 		t.Errorf("%.1f MiB, want at most %.1f", mib(most), mib(maxMemory))
 	}
