@@ -21,7 +21,7 @@ type forms struct {
 	tagSetOf map[string]uint32
 	other    []string // data that is not an address
 	otherOf  map[string]uint32
-	all      []form // by number
+	byNumber []form
 }
 
 // A kind is the version and type of a record; there are few.
@@ -40,7 +40,7 @@ type tagSet struct {
 	block, mute, top8 bool
 }
 
-func (f *forms) init() {
+func (f *forms) initForms() {
 	f.formOf, f.kindOf, f.tagSetOf, f.otherOf = map[form]uint32{}, map[kind]uint32{}, map[string]uint32{}, map[string]uint32{}
 	f.tagSet(nil)
 }
@@ -50,9 +50,9 @@ func (f *forms) form(of form) uint32 {
 	if n, ok := f.formOf[of]; ok {
 		return n
 	}
-	n := uint32(len(f.all))
+	n := uint32(len(f.byNumber))
 	f.formOf[of] = n
-	f.all = append(f.all, of)
+	f.byNumber = append(f.byNumber, of)
 	return n
 }
 

@@ -63,7 +63,7 @@ type badge struct {
 func newGraph(asOf string) *graph {
 	g := &graph{asOf: asOf}
 	g.numbers, g.lists = newNumbering(&g.accounts), newNumbering(&g.tokens)
-	g.forms.init()
+	g.initForms()
 	return g
 }
 

@@ -234,7 +234,7 @@ func (l *loader) readRecords(ctx context.Context) error {
 		g.account(address)
 	}
 	g.offsets, g.records, g.added = l.incoming.group(len(g.tokens), l.efp)
-	g.records.forms = g.forms.all
+	g.records.forms = g.byNumber
 	g.fillAccounts()
 	if l.efp {
 		g.addresses = known + g.countHeld(known)
@@ -332,8 +332,8 @@ type mergedForm struct {
 }
 
 func (m *mergedForms) apply(g *graph) {
-	g.records.forms = g.forms.all
-	if len(m.all) > 0 && len(g.forms.all) > maxNarrow {
+	g.records.forms = g.byNumber
+	if len(m.all) > 0 && len(g.byNumber) > maxNarrow {
 		g.records.widen()
 	}
 	for _, to := range m.all {

@@ -23,14 +23,14 @@ func main() {
 	body := flag.String("body", "", "file whose bytes answer every request; or")
 	site := flag.String("site", "", "folder whose files are read for each request")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *addr, *body, *site); err != nil {
+	if err := run(*addr, *body, *site); err != nil {
 		log.Fatalf("bare: %v", err)
 	}
 }
 
-func run(ctx context.Context, addr, body, site string) error {
+func run(addr, body, site string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	handler := fromFolder(site)
 	if site == "" {
 		var err error

@@ -61,6 +61,11 @@ func (s *State) Sync(ctx context.Context, o Options) (*Report, error) {
 		chains[i] = &chainSync{options: o, held: s.held, chain: c, decoder: newDecoder(c), report: PerChain{Chain: c.ID, Name: c.Name}}
 	}
 	err := s.sync(ctx, o, chains)
+	if err != nil {
+		if replaced := s.held(); replaced != nil {
+			err = replaced // of which the error is a consequence
+		}
+	}
 	report := &Report{Seconds: time.Since(begun).Seconds()}
 	for _, c := range chains {
 		report.Chains = append(report.Chains, c.finish())
