@@ -13,9 +13,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -479,6 +481,88 @@ func TestManyPurges(t *testing.T) {
 	if len(entries) != 1 || entries[0].Name() != "current" {
 		t.Errorf("state: got %v, want the file of the generation alone", entries)
 	}
+}
+
+// A worker of nginx that is stopped while another one is asked to purge gives no old answer when it
+// wakes up.
+func TestPurgeWhileWorkerIsStopped(t *testing.T) {
+	const path = "/api/v1/lists/8/details"
+	var fetched atomic.Int64
+	bucket := newOrigin(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "public, max-age=600")
+		_, _ = fmt.Fprint(w, fetched.Add(1))
+	}))
+	var pidFile string
+	base := runNginx(t, twoWorkers+user(), bucket.URL, "", func(o *edge.Options) { pidFile = filepath.Join(filepath.Dir(o.CacheDir), "nginx.pid") })
+	connections := make([]*http.Client, 16) // of both workers
+	for i := range connections {
+		transport := &http.Transport{}
+		t.Cleanup(transport.CloseIdleConnections)
+		connections[i] = &http.Client{Transport: transport, Timeout: time.Minute}
+	}
+	askAll := func(when, want string) *sync.WaitGroup {
+		var asking sync.WaitGroup
+		for _, c := range connections {
+			asking.Go(func() {
+				response, err := c.Get(base + path)
+				if err != nil {
+					t.Errorf("%s: %v", when, err)
+					return
+				}
+				defer response.Body.Close()
+				if body, err := io.ReadAll(response.Body); err != nil || string(body) != want {
+					t.Errorf("%s: got answer %s and %v, want %s", when, body, err, want)
+				}
+			})
+		}
+		return &asking
+	}
+	askAll("at first", "1").Wait()
+	for i, worker := range nginxWorkers(t, pidFile) {
+		if err := syscall.Kill(worker, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Kill(worker, syscall.SIGCONT) })
+		client.CloseIdleConnections() // the stopped worker may have one
+		if a := ask(t, "PURGE", base, "/"); a.status != http.StatusNoContent {
+			t.Errorf("PURGE: got status %d, want 204", a.status)
+		}
+		asking := askAll("purged while a worker was stopped", strconv.Itoa(i+2))
+		time.Sleep(200 * time.Millisecond) // for the requests to reach the worker
+		if err := syscall.Kill(worker, syscall.SIGCONT); err != nil {
+			t.Error(err)
+		}
+		asking.Wait()
+	}
+}
+
+// nginxWorkers returns the processes of the two workers.
+func nginxWorkers(t *testing.T, pidFile string) []int {
+	t.Helper()
+	master, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := strings.TrimSpace(string(master))
+	children, err := os.ReadFile(filepath.Join("/proc", pid, "task", pid, "children"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var workers []int
+	for _, child := range strings.Fields(string(children)) {
+		worker, err := strconv.Atoi(child)
+		if err != nil {
+			t.Fatal(err)
+		}
+		title, err := os.ReadFile(filepath.Join("/proc", child, "cmdline"))
+		if err == nil && strings.Contains(string(title), "worker process") { // others look after the cache
+			workers = append(workers, worker)
+		}
+	}
+	if len(workers) != 2 {
+		t.Fatalf("workers: got %v, want two", workers)
+	}
+	return workers
 }
 
 // If somebody removes the file of the generation, nginx still answers, caches and can be
