@@ -483,15 +483,20 @@ func TestManyPurges(t *testing.T) {
 	}
 }
 
+// counting is a bucket whose answers say how many it has given.
+func counting(t *testing.T) *origin {
+	var given atomic.Int64
+	return newOrigin(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "public, max-age=600")
+		_, _ = fmt.Fprint(w, given.Add(1))
+	}))
+}
+
 // A worker of nginx that is stopped while another one is asked to purge gives no old answer when it
 // wakes up.
 func TestPurgeWhileWorkerIsStopped(t *testing.T) {
 	const path = "/api/v1/lists/8/details"
-	var fetched atomic.Int64
-	bucket := newOrigin(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Cache-Control", "public, max-age=600")
-		_, _ = fmt.Fprint(w, fetched.Add(1))
-	}))
+	bucket := counting(t)
 	var pidFile string
 	base := runNginx(t, twoWorkers+user(), bucket.URL, "", func(o *edge.Options) { pidFile = filepath.Join(filepath.Dir(o.CacheDir), "nginx.pid") })
 	connections := make([]*http.Client, 16) // of both workers
@@ -569,11 +574,7 @@ func nginxWorkers(t *testing.T, pidFile string) []int {
 // purged. A client never gets to the locations that read it.
 func TestLostGeneration(t *testing.T) {
 	const path = "/api/v1/lists/8/details"
-	var fetched atomic.Int64
-	bucket := newOrigin(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Cache-Control", "public, max-age=600")
-		_, _ = fmt.Fprint(w, fetched.Add(1))
-	}))
+	bucket := counting(t)
 	var state string
 	base := runNginx(t, twoWorkers+user(), bucket.URL, "", func(o *edge.Options) { state = o.CacheDir + "-state" })
 	same := func(when, want string) {
