@@ -54,6 +54,7 @@ func serveOne(handler http.Handler, r *http.Request) *httptest.ResponseRecorder 
 var allNames = []string{site.NamesCopies, site.NamesLookup}
 
 func TestConformanceEFP(t *testing.T) {
+	t.Parallel()
 	cases, err := fixtures.CasesEFP()
 	if err != nil || len(cases) < 300 {
 		t.Fatalf("conformance cases: got %d, %v, want many", len(cases), err)
@@ -86,6 +87,7 @@ func TestConformanceEFP(t *testing.T) {
 // A site of the whole API answers the requests of the specification, but that its entries have the address
 // twice.
 func TestConformanceOfTheSpecificationUnderEFP(t *testing.T) {
+	t.Parallel()
 	files, _, err := generator.ToMemory(t.Context(), conformanceSnapshot(), generator.Options{
 		NoSync: true, Config: site.Config{API: site.APIEFP, BadgesField: "badges"},
 	})
@@ -129,6 +131,7 @@ var shortWhenFolded = regexp.MustCompile(`/search\?.*term=J%CC%8C(&|$)`)
 
 // TestEFPAnswersAreThoseOfTheTwin compares a site of each of some random graphs with a naive computation.
 func TestEFPAnswersAreThoseOfTheTwin(t *testing.T) {
+	t.Parallel()
 	for _, names := range allNames {
 		for seed := range uint64(servers.Rounds(2, 16)) {
 			snapshot := naive.Random(seed)
