@@ -28,8 +28,9 @@ func main() {
 	headers := flag.Bool("headers", false, "send as many headers as the handler does")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *addr, *body, *folder, *headers); err != nil {
+	err := run(ctx, *addr, *body, *folder, *headers)
+	stop()
+	if err != nil {
 		log.Fatalf("bare: %v", err)
 	}
 }
