@@ -165,7 +165,7 @@ func TestEFPAnswersAreThoseOfTheTwin(t *testing.T) {
 // and some answers must begin anew.
 func TestComputationsGiveTheirMemoryBack(t *testing.T) {
 	t.Parallel()
-	handler := newHandler(t, storage.NewFolder(longSite(t)), server.Options{CacheBytes: 1 << 20, InFlightBytes: 2 << 20})
+	handler := newHandler(t, storage.NewFolder(longSite(t)), server.Options{CacheBytes: 1 << 20, InFlightBytes: 2 << 20, Timeout: time.Minute})
 	paths := longPaths()
 	var group sync.WaitGroup
 	for worker := range 8 {
