@@ -22,6 +22,9 @@ import (
 
 func TestMain(m *testing.M) {
 	minio.DefaultRetryUnit = time.Millisecond // the library waits once more after its last attempt
+	if os.Getenv("TEST_SERVERS") == "" {
+		useMemory() // real servers want a disk
+	}
 	m.Run()
 }
 

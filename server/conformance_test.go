@@ -20,6 +20,7 @@ import (
 // TestConformance asks every request of the conformance set over HTTP, of a site
 // in memory, on disk, read back from a tar file, and in buckets.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	cases := readCases(t)
 	check := func(t *testing.T, store server.Store) {
 		t.Helper()

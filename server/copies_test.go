@@ -88,6 +88,7 @@ func scans(w http.ResponseWriter, r *http.Request) {
 // account by what the generator would make of them, and no others; the publisher takes none of them
 // for damaged, and the next run of the generator merges the data.
 func TestARefreshReplacesAllCopies(t *testing.T) {
+	t.Parallel()
 	before, _ := generatedEFP(t, wholeSnapshot(t, dayOne, staleENS, ""), nil)
 	after, _ := generatedEFP(t, wholeSnapshot(t, dayOne, freshENS, fmt.Sprintf(freshBadges, numbered(2))), nil)
 	for _, of := range []string{"lists/2", "lists/4", "users/" + strings.ToUpper(numbered(2)), "users/bob.eth", "users/BOB.eth"} {
@@ -134,6 +135,7 @@ func TestARefreshReplacesAllCopies(t *testing.T) {
 // A profile may have another name than the site knows. The objects under the old name are refreshed
 // again and again, those of the account that has the new name are not.
 func TestARefreshWithAnotherName(t *testing.T) {
+	t.Parallel()
 	files, _ := generatedEFP(t, wholeSnapshot(t, dayOne, staleENS, ""), nil)
 	folder := filepath.Join(t.TempDir(), "bucket")
 	bucket := openLocal(folder)
@@ -175,6 +177,7 @@ func TestARefreshWithAnotherName(t *testing.T) {
 // There is nothing to refresh where a user has no primary list; the lists of such a user are refreshed
 // all the same.
 func TestARefreshWithoutAPrimaryList(t *testing.T) {
+	t.Parallel()
 	files, _ := generatedEFP(t, wholeSnapshot(t, dayOne, staleENS, ""), nil)
 	bucket := openLocal(filepath.Join(t.TempDir(), "bucket"))
 	published(t, files, bucket)
@@ -205,6 +208,7 @@ func TestARefreshWithoutAPrimaryList(t *testing.T) {
 
 // A publish between overwrites copies too: fallbacks reapply the refresh to all of them.
 func TestRefreshedCopiesOutliveAPublish(t *testing.T) {
+	t.Parallel()
 	bucket := openLocal(filepath.Join(t.TempDir(), "bucket"))
 	before, _ := generatedEFP(t, wholeSnapshot(t, dayOne, staleENS, ""), nil)
 	published(t, before, bucket)
@@ -268,6 +272,7 @@ func TestRefreshedCopiesOutliveAPublish(t *testing.T) {
 
 // A refresh writes accounts byte for byte as the generator does.
 func TestAccountsAsTheGeneratorWritesThem(t *testing.T) {
+	t.Parallel()
 	accounts := 0
 	for seed := range uint64(6) {
 		files, _ := generatedEFP(t, afero.FromIOFS{FS: naive.Random(seed)}, nil)

@@ -13,6 +13,7 @@ import (
 
 // A user is refreshed as the primary list is. Without one there is nothing to refresh.
 func TestRefreshOfAUser(t *testing.T) {
+	t.Parallel()
 	for _, names := range allNames {
 		files := efpSite(t, afero.FromIOFS{FS: fixtures.Demo()}, names)
 		account := accountOf(t, files, "104")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/spf13/afero"
 
@@ -54,6 +55,7 @@ func serveOne(handler http.Handler, r *http.Request) *httptest.ResponseRecorder 
 var allNames = []string{site.NamesCopies, site.NamesLookup}
 
 func TestConformanceEFP(t *testing.T) {
+	t.Parallel()
 	cases, err := fixtures.CasesEFP()
 	if err != nil || len(cases) < 300 {
 		t.Fatalf("conformance cases: got %d, %v, want many", len(cases), err)
@@ -86,6 +88,7 @@ func TestConformanceEFP(t *testing.T) {
 // A site of the whole API answers the requests of the specification, but that its entries have the address
 // twice.
 func TestConformanceOfTheSpecificationUnderEFP(t *testing.T) {
+	t.Parallel()
 	files, _, err := generator.ToMemory(t.Context(), conformanceSnapshot(), generator.Options{
 		NoSync: true, Config: site.Config{API: site.APIEFP, BadgesField: "badges"},
 	})
@@ -129,6 +132,7 @@ var shortWhenFolded = regexp.MustCompile(`/search\?.*term=J%CC%8C(&|$)`)
 
 // TestEFPAnswersAreThoseOfTheTwin compares a site of each of some random graphs with a naive computation.
 func TestEFPAnswersAreThoseOfTheTwin(t *testing.T) {
+	t.Parallel()
 	for _, names := range allNames {
 		for seed := range uint64(servers.Rounds(2, 16)) {
 			snapshot := naive.Random(seed)
@@ -162,7 +166,7 @@ func TestEFPAnswersAreThoseOfTheTwin(t *testing.T) {
 // and some answers must begin anew.
 func TestComputationsGiveTheirMemoryBack(t *testing.T) {
 	t.Parallel()
-	handler := newHandler(t, storage.NewFolder(longSite(t)), server.Options{CacheBytes: 1 << 20, InFlightBytes: 2 << 20})
+	handler := newHandler(t, storage.NewFolder(longSite(t)), server.Options{CacheBytes: 1 << 20, InFlightBytes: 2 << 20, Timeout: time.Minute})
 	paths := longPaths()
 	var group sync.WaitGroup
 	for worker := range 8 {

@@ -27,7 +27,7 @@ import (
 // Options configure a handler. The zero value of a field means the default that its comment names.
 type Options struct {
 	Log        *slog.Logger // for failures and, at debug level, requests; slog.Default()
-	CacheBytes uint64       // most bytes of the cache; 32 MiB
+	CacheBytes uint64       // most bytes of the cache; 28 MiB
 	// InFlightBytes bounds the bytes beyond the cache: of objects that are being read, and of
 	// answers that are being made or sent; 12 MiB. What does not fit waits. Bodies of requests
 	// may take a sixth more.
@@ -42,7 +42,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.Log = cmp.Or(o.Log, slog.Default())
-	o.CacheBytes = cmp.Or(o.CacheBytes, 32<<20)
+	o.CacheBytes = cmp.Or(o.CacheBytes, 28<<20)
 	o.InFlightBytes = cmp.Or(o.InFlightBytes, 12<<20)
 	o.Poll = cmp.Or(o.Poll, 10*time.Second)
 	o.Timeout = cmp.Or(o.Timeout, 5*time.Second)

@@ -285,6 +285,7 @@ func TestAClientThatLeavesIsNoError(t *testing.T) {
 
 // A new site is noticed, and nothing of the old one is served from then on.
 func TestANewSiteIsNoticed(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir() + "/site"
 	ctx := context.Background()
 	make := func(config site.Config) {

@@ -16,6 +16,7 @@ import (
 // upstream's answer, so that the next generate gives the same object, and to data that
 // was stored before there was a limit.
 func TestRefreshLeavesOutLongTexts(t *testing.T) {
+	t.Parallel()
 	files := demo(t)
 	account := accountOf(t, files, "104")
 	long := profileOf("new.eth", 1_900_000_000_000)

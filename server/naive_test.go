@@ -20,6 +20,7 @@ import (
 
 // TestAnswersAreThoseOfTheTwin compares a site of each of some random graphs with a naive computation.
 func TestAnswersAreThoseOfTheTwin(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	asked := 0
 	for seed := range uint64(servers.Rounds(2, 20)) {

@@ -119,6 +119,7 @@ func withProfile(t testing.TB, account string, p site.Profile) afero.Fs {
 // A refresh answers with the upstream's data in the form of the generator, and stores
 // it in the object and for the next run of the generator.
 func TestRefreshDetails(t *testing.T) {
+	t.Parallel()
 	files := demo(t)
 	account := accountOf(t, files, "104")
 	fresh := profileOf("frésh & <new> \u2028 \"x\" \U0001F389.eth", 1_900_000_000_000)
@@ -197,6 +198,7 @@ func tokens(t testing.TB, events map[string]string) http.HandlerFunc {
 }
 
 func TestRefreshBadges(t *testing.T) {
+	t.Parallel()
 	files := demo(t)
 	account := accountOf(t, files, "104")
 	held := map[string]string{"214087": "99", "198846": "100"}
@@ -274,6 +276,7 @@ func TestRefreshWithoutNews(t *testing.T) {
 // Whatever is wrong with an upstream, the answer is the stored one and says so, nothing
 // is written, and redirects are not followed.
 func TestAnUpstreamThatFails(t *testing.T) {
+	t.Parallel()
 	const elsewhere = "0x00000000000000000000000000000000000000aa"
 	files := demo(t)
 	account := accountOf(t, files, "104")

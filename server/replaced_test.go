@@ -68,6 +68,7 @@ func places(t *testing.T) map[string]func(t *testing.T) place {
 // A site is replaced and restored between two polls. No answer comes from the other
 // site afterwards.
 func TestASiteThatIsRolledBack(t *testing.T) {
+	t.Parallel()
 	want := answersOf(t, twoSites(t))
 	for name, at := range places(t) {
 		t.Run(name, func(t *testing.T) {

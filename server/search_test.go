@@ -17,6 +17,7 @@ import (
 
 // Any page of any term equals a plain filter over all entries.
 func TestSearchEqualsAPlainFilter(t *testing.T) {
+	t.Parallel()
 	files := demo(t)
 	base := serve(t, storage.NewFolder(files))
 	for _, list := range []string{"104", "67", "110", "140"} {

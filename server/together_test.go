@@ -128,6 +128,7 @@ func (g *gate) Put(ctx context.Context, o storage.Object, condition storage.Cond
 // Of two fallbacks that refresh one list at once, one stores it, and the other
 // answers with what is stored.
 func TestTwoFallbacksRefreshOneList(t *testing.T) {
+	t.Parallel()
 	files := demo(t)
 	onBuckets(t, func(t *testing.T, open func() bucket) {
 		published(t, files, open())
@@ -207,6 +208,7 @@ func TestTheNewerProfileStays(t *testing.T) {
 // Refreshes during a publish of another site are not lost: they are stored for the next
 // run of the generator, and stay in the objects that the new site does not change.
 func TestAPublishLosesNoRefresh(t *testing.T) {
+	t.Parallel()
 	files := demo(t)
 	old := newListing(t, files)
 	// In the new site every other list's details are others.

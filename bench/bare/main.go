@@ -1,6 +1,7 @@
 // Command bare is the limit that the handler is compared with: net/http with the settings of
 // server.Serve, and nothing between a request and its body. It knows no cache, no metrics and no
-// other headers than the type and the date.
+// other headers than the type and the date; with --headers it sends those of details, always the same,
+// to tell what they cost in net/http.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"flag"
 	"log"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -16,23 +18,29 @@ import (
 	"syscall"
 
 	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
 )
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:0", "where to listen")
 	body := flag.String("body", "", "file whose bytes answer every request; or")
-	site := flag.String("site", "", "folder whose files are read for each request")
+	folder := flag.String("site", "", "folder whose files are read for each request")
+	headers := flag.Bool("headers", false, "send as many headers as the handler does")
 	flag.Parse()
-	if err := run(*addr, *body, *site); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *addr, *body, *folder, *headers)
+	stop()
+	if err != nil {
 		log.Fatalf("bare: %v", err)
 	}
 }
 
-func run(addr, body, site string) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	handler := fromFolder(site)
-	if site == "" {
+func run(ctx context.Context, addr, body, folder string, headers bool) error {
+	if headers {
+		addHeaders()
+	}
+	handler := fromFolder(folder)
+	if folder == "" {
 		var err error
 		if handler, err = always(body); err != nil {
 			return err
@@ -45,14 +53,30 @@ func run(addr, body, site string) error {
 	return server.Serve(ctx, listener, handler, slog.Default(), server.Limits{})
 }
 
-var contentType = []string{"application/json"}
+// header is what every answer has. Answers share the values.
+var header = http.Header{"Content-Type": {"application/json"}}
+
+// addHeaders adds those of details. What differs from one answer to the next is as long as there.
+func addHeaders() {
+	for _, every := range site.EveryHeader() {
+		header.Set(every.Name, every.Value)
+	}
+	header.Set("Cache-Control", site.RouteDetails.Route().CacheControl)
+	header.Set("Etag", `"`+site.Sum(nil).String()+`"`)
+	header.Set("X-Request-Id", "0123456789abcdef")
+}
+
+// write sends a body. An error means that the client is gone.
+func write(w http.ResponseWriter, body []byte) {
+	maps.Copy(w.Header(), header)
+	_, _ = w.Write(body)
+}
 
 // always answers every request with the bytes of a file.
 func always(name string) (http.HandlerFunc, error) {
 	body, err := os.ReadFile(name)
 	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header()["Content-Type"] = contentType
-		_, _ = w.Write(body) // an error means that the client is gone
+		write(w, body)
 	}, err
 }
 
@@ -64,7 +88,6 @@ func fromFolder(dir string) http.HandlerFunc {
 			http.Error(w, err.Error(), http.StatusNotFound)
 			return
 		}
-		w.Header()["Content-Type"] = contentType
-		_, _ = w.Write(body) // an error means that the client is gone
+		write(w, body)
 	}
 }

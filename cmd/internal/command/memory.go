@@ -12,6 +12,7 @@ import (
 	"runtime/metrics"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 const (
@@ -32,11 +33,11 @@ const (
 // between collections, and by heapRoom once that is less. It limits memory to what the machine or the
 // control group has. GOGC overrides the first, GOMEMLIMIT the second.
 func SaveMemory() {
-	if limit := availableMemory(os.DirFS("/")); limit < math.MaxInt64 {
-		LimitMemory(int64(limitShare * float64(limit)))
+	if limit := availableMemory(os.DirFS("/")); limit < math.MaxInt64 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(int64(limitShare * float64(limit)))
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		heap.set(gcPercent)
 		afterCollection(new(collection), gcPercent)
 	}
 }
@@ -47,21 +48,48 @@ func SaveMemory() {
 const gcPercentWithin = 400
 
 // LimitMemory sets a soft memory limit in bytes for the garbage collector, which collects
-// less often below it. GOMEMLIMIT and GOGC override the two.
+// less often below it, whatever SaveMemory set before. GOMEMLIMIT and GOGC override the two.
 func LimitMemory(bytes int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(bytes)
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercentWithin)
+		heap.limit()
 	}
+}
+
+// heap is that of the process.
+var heap growing
+
+// A growing heap has one growth at a time, which SaveMemory adapts until LimitMemory sets the last one.
+type growing struct {
+	mu      sync.Mutex
+	limited bool
+}
+
+// set sets by how many percent the heap grows, unless its memory is limited. It reports whether it did.
+func (g *growing) set(percent int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.limited {
+		debug.SetGCPercent(percent)
+	}
+	return !g.limited
+}
+
+func (g *growing) limit() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.limited = true
+	debug.SetGCPercent(gcPercentWithin)
 }
 
 // A collection is garbage, so that its finalizer runs after the next collection. It must not be so
 // small that it shares memory with others.
 type collection [32]byte
 
-// afterCollection sets the growth of the heap after each collection. percent is the current one.
+// afterCollection sets the growth of the heap after each collection, until LimitMemory does. percent is
+// the current one.
 func afterCollection(c *collection, percent int) {
 	runtime.SetFinalizer(c, func(*collection) {
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
@@ -70,8 +98,8 @@ func afterCollection(c *collection, percent int) {
 		if live[0].Value.Kind() == metrics.KindUint64 {
 			next = growth(live[0].Value.Uint64())
 		}
-		if next != percent {
-			debug.SetGCPercent(next)
+		if next != percent && !heap.set(next) {
+			return
 		}
 		afterCollection(new(collection), next)
 	})
