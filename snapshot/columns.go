@@ -191,7 +191,7 @@ func (s *rowScanner) columnsOfAccount(c *parquetRows, row int) bool {
 	}
 	text := ens.ByteArray()
 	if len(text) > maxLineBytes/2 {
-		return false
+		return false // the line may be too long
 	}
 	s.Reset(text)
 	if !s.Null() {
