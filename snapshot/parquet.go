@@ -317,11 +317,12 @@ func (p *parquetFile) rowGroup(group parquet.RowGroup, number, first int) rowSou
 				yield(block{}, fmt.Errorf("read %s: row group %d: %w", p.name, number, err))
 				return
 			}
+			n := rows.n // whoever gets the rows may give them back
 			if !yield(block{file: p.name, first: first, rows: rows}, nil) {
 				return
 			}
-			left -= int64(rows.n)
-			first += rows.n
+			left -= int64(n)
+			first += n
 		}
 		if err := p.checkEnd(readers, group); err != nil {
 			yield(block{}, fmt.Errorf("read %s: row group %d: %w", p.name, number, err))
