@@ -166,8 +166,10 @@ func (l *loader) chooseNames() {
 		}
 	}
 	slices.SortFunc(g.names, func(a, b lookupName) int {
+		if order := strings.Compare(a.name, b.name); order != 0 {
+			return order // without a look at the profiles, far away in memory
+		}
 		return cmp.Or(
-			strings.Compare(a.name, b.name),
 			cmp.Compare(g.profiles.all[b.account].fresh, g.profiles.all[a.account].fresh),
 			bytesCompare(g.accounts[a.account], g.accounts[b.account]),
 		)

@@ -55,24 +55,49 @@ func (n *numbering[K]) find(key K) (number uint32, ok bool) {
 const atOnce = 64
 
 // findAll finds the numbers of keys, none for unknown ones. Each step is done for many keys before the
-// next one, so that the processor waits for many places in memory at a time.
+// next one, and the steps that look far away in memory do nothing else: the processor then waits for
+// many places at a time.
 func (n *numbering[K]) findAll(keys []K, numbers []uint32) {
-	var slots, marks [atOnce]uint32
-	mask := uint32(len(n.slots) - 1)
-	for ; len(keys) > 0; keys, numbers = keys[min(atOnce, len(keys)):], numbers[min(atOnce, len(keys)):] {
-		some := keys[:min(atOnce, len(keys))]
-		for i, key := range some {
-			_, at, mark := n.places(key)
-			slots[i], marks[i] = n.slots[at&mask], mark
+	if len(*n.keys) == 0 {
+		for i := range keys {
+			numbers[i] = none
 		}
-		for i, key := range some {
-			slot := slots[i]
-			if slot != 0 && slot&^mask == marks[i] && (*n.keys)[slot&mask-1] == key {
-				numbers[i] = slot&mask - 1
-			} else if number, ok := n.find(key); ok {
+		return
+	}
+	for ; len(keys) > atOnce; keys, numbers = keys[atOnce:], numbers[atOnce:] {
+		n.findSome(keys[:atOnce], numbers[:atOnce])
+	}
+	n.findSome(keys, numbers)
+}
+
+// findSome is findAll of at most atOnce keys. There must be a key that has a number.
+func (n *numbering[K]) findSome(keys []K, numbers []uint32) {
+	var at, marks, slots [atOnce]uint32
+	var found [atOnce]K
+	mask := uint32(len(n.slots) - 1)
+	for i, key := range keys {
+		_, at[i], marks[i] = n.places(key)
+	}
+	for i := range keys {
+		slots[i] = n.slots[at[i]&mask]
+	}
+	for i := range keys {
+		slot := slots[i]
+		for j := at[i]; slot != 0 && slot&^mask != marks[i]; {
+			j++
+			slot = n.slots[j&mask]
+		}
+		slots[i] = slot & mask
+	}
+	for i := range keys {
+		found[i] = (*n.keys)[max(slots[i], 1)-1]
+	}
+	for i, key := range keys {
+		numbers[i] = slots[i] - 1 // none for an empty slot
+		if slots[i] != 0 && found[i] != key {
+			numbers[i] = none
+			if number, ok := n.find(key); ok { // another key has the same mark
 				numbers[i] = number
-			} else {
-				numbers[i] = none
 			}
 		}
 	}

@@ -151,6 +151,64 @@ func (s *rowScanner) columnsOfRecord(c *parquetRows, row int) bool {
 	return s.hexadecimal(c.values[recordData][row].ByteArray()) && s.tagsOf(c, row) && s.timeOf(c, row)
 }
 
+// parseAccounts is parseRecords of accounts.
+func parseAccounts[T any](p *Block[T], b block, s *rowScanner, convert func(*Account) (T, error)) {
+	var line []byte
+	for i := range b.rows.n {
+		var value T
+		var err error
+		a := &s.account
+		if !s.columnsOfAccount(b.rows, i) {
+			var decoded Account
+			if line, err = b.rows.appendLine(line[:0], i); err == nil {
+				decoded, err = decodeAccount(line)
+			}
+			a = &decoded
+		}
+		if err == nil {
+			value, err = convert(a)
+		}
+		p.add(b.first+i, value, err)
+	}
+}
+
+// columnsOfAccount is columnsOfRecord of an account.
+func (s *rowScanner) columnsOfAccount(c *parquetRows, row int) bool {
+	a := &s.account
+	*a = Account{}
+	var err error
+	if a.Address, err = site.ParseAddress(c.values[accountAddress][row].ByteArray()); err != nil {
+		return false
+	}
+	if primary := c.optional(accountPrimary, row); !primary.IsNull() {
+		if a.Primary = view(primary.ByteArray()); !site.ValidTokenID(a.Primary) {
+			return false
+		}
+	}
+	ens := c.optional(accountENS, row)
+	if ens.IsNull() {
+		return true
+	}
+	text := ens.ByteArray()
+	if len(text) > maxLineBytes/2 {
+		return false // the line may be too long
+	}
+	s.Reset(text)
+	if !s.Null() {
+		s.profile = s.Profile()
+		a.ENS = &s.profile
+	}
+	return s.Done()
+}
+
+// optional returns a value of a column that the file may lack; null then.
+func (c *parquetRows) optional(column, row int) parquet.Value {
+	if c.values[column] == nil {
+		return parquet.Value{}
+	}
+	return c.values[column][row]
+}
+
 // hexadecimal reads the data of a record.
 func (s *rowScanner) hexadecimal(text []byte) bool {
 	if len(text) < 2 || text[0] != '0' || text[1]|0x20 != 'x' {

@@ -86,6 +86,9 @@ func readBlocks[T any](
 		defer s.giveBack()
 		p := Block[T]{File: b.file, Rows: rows.take(roundUp(b.mostRows()))[:0], lines: b.lines}
 		parse(&p, b, s)
+		if b.rows != nil {
+			b.rows.giveBack()
+		}
 		return p, nil
 	}
 	return inorder.Do(ctx, workers, source, parseBlock, func(b Block[T]) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,6 +45,7 @@ var tableColumns = map[Table][]column{
 		{name: "token_id"}, {name: "version", kind: numberColumn}, {name: "record_type"}, {name: "data"},
 		{name: "tags", kind: tagsColumn, optional: true}, {name: "added", kind: timeColumn, optional: true},
 	},
+	// So is the order of these.
 	TableAccounts:    {{name: "address"}, {name: "primary_list", optional: true}, {name: "ens", kind: jsonColumn, optional: true}},
 	TableBadges:      {{name: "event_id"}, {name: "token_id"}, {name: "owner"}},
 	TableRecommended: {{name: "address"}, {name: "class", optional: true}},
@@ -56,6 +58,12 @@ const (
 	recordData
 	recordTags
 	recordAdded
+)
+
+const (
+	accountAddress = iota
+	accountPrimary
+	accountENS
 )
 
 // A parquetFile is an open table in Parquet.
@@ -249,6 +257,33 @@ type parquetRows struct {
 	begins  []int32           // where the tags of each row begin, and the end
 }
 
+// spareRows has parquetRows that are not used any more. Without them, the garbage collector would have
+// much to do.
+var spareRows = sync.Pool{New: func() any { return new(parquetRows) }}
+
+// takeRows returns rows whose values are still to be read.
+func (p *parquetFile) takeRows(n int) *parquetRows {
+	rows := spareRows.Get().(*parquetRows)
+	rows.n, rows.columns = n, p.columns
+	rows.values = slices.Grow(rows.values[:0], len(p.columns))[:len(p.columns)]
+	for i, l := range p.columns {
+		if l.index < 0 {
+			rows.values[i] = nil
+		}
+	}
+	return rows
+}
+
+// giveBack says that the rows are not used any more. It keeps none with many tags.
+func (c *parquetRows) giveBack() {
+	for _, values := range c.values {
+		if cap(values) > 4*rowsInBlock {
+			return
+		}
+	}
+	spareRows.Put(c)
+}
+
 // rowGroups returns a source for each row group.
 func (p *parquetFile) rowGroups() []rowSource {
 	var sources []rowSource
@@ -282,11 +317,12 @@ func (p *parquetFile) rowGroup(group parquet.RowGroup, number, first int) rowSou
 				yield(block{}, fmt.Errorf("read %s: row group %d: %w", p.name, number, err))
 				return
 			}
+			n := rows.n // whoever gets the rows may give them back
 			if !yield(block{file: p.name, first: first, rows: rows}, nil) {
 				return
 			}
-			left -= int64(rows.n)
-			first += rows.n
+			left -= int64(n)
+			first += n
 		}
 		if err := p.checkEnd(readers, group); err != nil {
 			yield(block{}, fmt.Errorf("read %s: row group %d: %w", p.name, number, err))
@@ -297,11 +333,11 @@ func (p *parquetFile) rowGroup(group parquet.RowGroup, number, first int) rowSou
 // nextRows reads at most n rows, and at least one.
 func (p *parquetFile) nextRows(readers []*columnReader, group parquet.RowGroup, n int) (rows *parquetRows, err error) {
 	defer recovered(&err)
-	rows = &parquetRows{n: n, columns: p.columns, values: make([][]parquet.Value, len(readers))}
+	rows = p.takeRows(n)
 	for i, r := range readers {
 		if r.kind == tagsColumn && r.index >= 0 { // first, because many tags make fewer rows
 			r.open(group)
-			if rows.values[i], rows.begins, err = r.lists(n); err != nil {
+			if rows.values[i], rows.begins, err = r.lists(n, rows.values[i][:0], rows.begins[:0]); err != nil {
 				return nil, fmt.Errorf("column %s: %w", r.name, err)
 			}
 			rows.n = len(rows.begins) - 1
@@ -310,7 +346,7 @@ func (p *parquetFile) nextRows(readers []*columnReader, group parquet.RowGroup, 
 	for i, r := range readers {
 		if r.kind != tagsColumn && r.index >= 0 {
 			r.open(group)
-			rows.values[i] = make([]parquet.Value, rows.n)
+			rows.values[i] = slices.Grow(rows.values[i][:0], rows.n)[:rows.n]
 			if read, err := r.read(rows.values[i]); err != nil {
 				return nil, fmt.Errorf("column %s: %w", r.name, err)
 			} else if read < rows.n {
@@ -404,8 +440,8 @@ const (
 )
 
 // lists reads at most n lists, and at least one: their values that are there, or null, and where
-// each list begins, and the end.
-func (r *columnReader) lists(n int) (values []parquet.Value, begins []int32, err error) {
+// each list begins, and the end. It appends them to empty slices.
+func (r *columnReader) lists(n int, values []parquet.Value, begins []int32) ([]parquet.Value, []int32, error) {
 	for {
 		if len(r.ahead) == 0 {
 			if r.buf == nil {

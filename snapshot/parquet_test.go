@@ -331,6 +331,63 @@ func TestInvalidParquetRows(t *testing.T) {
 	}
 }
 
+// TestParquetAccounts: however odd an account of Parquet is, ReadAccounts says of it what its line of
+// JSON says.
+func TestParquetAccounts(t *testing.T) {
+	const address = "0xAbcdefABCDEFabcdefabcdefabcdefabcdefabcd"
+	rows := []parquetAccount{{Address: address}, {Address: ""}, {Address: address[:41]}, {Address: address + "\""}, {Address: "\xff"}}
+	for _, primary := range []string{"", "0", "12", "012", "-1", "1\n", "\"", "\xff", strings.Repeat("9", 79)} {
+		rows = append(rows, parquetAccount{Address: address, Primary: &primary})
+	}
+	for _, ens := range []string{
+		"", " ", "null", " null ", "nul", "{}", " {}\n", "{} {}", "{}}", "[]", `"{}"`, `{"name":`, `{"name":null}`,
+		`{"name":"a.eth","fresh":5}`, `{"name":"A.eth"}`, `{"name":"a.eth","name":"b.eth"}`, `{"NAME":"a.eth"}`, `{"name":"\u0061.eth","resolver":"0x1"}`,
+		`{"fresh":1.5}`, `{"fresh":"1"}`, `{"name":"\ud800"}`, "{\"name\":\"\xff\"}", "{\"name\":\"a\nb\"}", `{"other":[1,{}]}`,
+		`{"records":{"b":[1.50,null],"a":{"c":"\ud83e\udd8a"}},"chains":null,"errors":[]}`, `{"records":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`,
+		`{},"address":"0x00"`, `{},"primary_list":"1"`,
+	} {
+		rows = append(rows, parquetAccount{Address: address, Primary: text("7"), ENS: &ens})
+	}
+	dir := t.TempDir()
+	writeFile(t, dir, "accounts.parquet", string(parquetOf(t, rows, 20)))
+	type block = snapshot.Block[snapshot.Account]
+	var got, want []any
+	show := func(of *[]any) func(block) error {
+		return func(b block) error {
+			for _, r := range b.Rows {
+				*of = append(*of, r)
+			}
+			for _, e := range b.Invalid {
+				*of = append(*of, e.Error())
+			}
+			return nil
+		}
+	}
+	if err := snapshot.ReadTable(t.Context(), files(dir), snapshot.TableAccounts, 2, snapshot.ParseAccount, show(&want)); err != nil {
+		t.Fatal(err)
+	}
+	convert := func(a *snapshot.Account) (snapshot.Account, error) {
+		c := *a
+		if a.ENS != nil {
+			ens := a.ENS.Clone()
+			c.ENS = &ens
+		}
+		c.Primary = strings.Clone(a.Primary)
+		return c, nil
+	}
+	if err := snapshot.ReadAccounts(t.Context(), files(dir), 2, convert, show(&got)); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(rows) || len(want) != len(rows) {
+		t.Fatalf("got %d and %d of %d rows", len(got), len(want), len(rows))
+	}
+	for i := range rows {
+		if !reflect.DeepEqual(got[i], want[i]) {
+			t.Errorf("got %+v, want %+v", got[i], want[i])
+		}
+	}
+}
+
 // TestUnsuitableParquet: what is no table of ours is one clear error.
 func TestUnsuitableParquet(t *testing.T) {
 	type noData struct {

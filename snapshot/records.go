@@ -54,5 +54,11 @@ func ReadAccounts[T any](
 		}
 		return convert(a)
 	}
-	return readTable(ctx, snapshot, TableAccounts, workers, parse, done)
+	return readParts(ctx, snapshot, TableAccounts, false, workers, func(p *Block[T], b block, s *rowScanner) {
+		if b.rows != nil {
+			parseAccounts(p, b, s, convert)
+		} else {
+			p.parseLines(b, s, parse)
+		}
+	}, done)
 }
