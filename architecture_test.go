@@ -57,7 +57,7 @@ var mayImport = map[string][]string{
 	"bench/fallback":          {"bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"bench/internal/altered":  {},
 	"bench/internal/measure":  {"fixtures/graph"},
-	"bench/bare":              {"server"}, // with the settings of its Serve
+	"bench/bare":              {"server", "site"}, // the settings of Serve, and the headers
 	"bench/compare":           {"bench/internal/measure"},
 	"bench/figures":           {"bench/internal/measure"},
 	"bench/edge":              {"site", "bench/internal/measure", "bench/internal/rig"},
