@@ -34,7 +34,7 @@ func encodeProfile(source site.Profile) profile {
 // profileBlock is the size of a piece of memory for profiles.
 const profileBlock = 1 << 20
 
-// profiles are the profiles of all accounts, in few pieces of memory. An account takes 24 bytes besides
+// profiles are the profiles of all accounts, in few pieces of memory. An account takes 32 bytes besides
 // its texts.
 type profiles struct {
 	blocks [][]byte

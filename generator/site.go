@@ -135,7 +135,21 @@ func (s *Site) partition(number int) ([]shardEntries, error) {
 	}
 	s.mu.Unlock()
 	p.once.Do(func() { p.shards, p.err = s.index.entries.shards(number) })
+	if p.err != nil {
+		s.forget(p)
+	}
 	return p.shards, p.err
+}
+
+// forget drops a partition that could not be read, so that it is read again.
+func (s *Site) forget(p *readPartition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.recent {
+		if s.recent[i] == p {
+			s.recent[i] = nil
+		}
+	}
 }
 
 // maxSpareBody bounds the buffer of a body that is kept for the next one.

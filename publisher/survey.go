@@ -216,6 +216,7 @@ func (s *survey) findUnknown(keys []site.Key, unreadable map[string]error) {
 		case strings.HasPrefix(string(key), string(site.RefreshPrefix)):
 		case unreadable[shard] != nil && isSiteKey(key, []site.Config{s.root.Config}):
 		default:
+			key = site.Key(strings.Clone(string(key))) // of a long text, which need not stay
 			s.found(finding{Entry: site.Entry{Key: key}, shard: shard, state: unknown})
 		}
 	}

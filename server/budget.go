@@ -290,7 +290,7 @@ func (t *tracker) find(key cacheKey) *object {
 	t.mu.Lock()
 	o := t.uncached[key]
 	t.mu.Unlock()
-	if o == nil || t.now()-o.read > int64(keptFor) {
+	if o == nil || !isYoung(o.read, t.now()) {
 		return nil
 	}
 	o.pin()

@@ -158,12 +158,16 @@ func (c *cache) young(k cacheKey, begun time.Time) *object {
 	if c.clock != nil {
 		now = c.clock.NowNano()
 	}
-	if now-o.read >= int64(keptFor) {
+	if !isYoung(o.read, now) {
 		return nil
 	}
 	o.pin()
 	return o
 }
+
+// isYoung reports whether what was read then need not be read again yet. The clock may have been set
+// back since; then nobody knows.
+func isYoung(read, now int64) bool { return read <= now && now-read < int64(keptFor) }
 
 // has reports whether the cache can answer for a key: with an object or with its absence.
 func (c *cache) has(k cacheKey) bool {
@@ -254,6 +258,16 @@ func (c *cache) peek(k cacheKey) *object {
 		return o
 	}
 	return c.tracker.find(k)
+}
+
+// peekYoung is peek for objects that need not be read again yet.
+func (c *cache) peekYoung(k cacheKey) *object {
+	o := c.peek(k)
+	if o != nil && !isYoung(o.read, c.tracker.now()) {
+		o.release()
+		return nil
+	}
+	return o
 }
 
 // keep caches a copy of what was computed, for keptFor. The caller releases the copy.
@@ -347,11 +361,11 @@ func (c *cache) load(ctx context.Context, k cacheKey, derive bool) (*object, err
 	return o, nil
 }
 
-// derived makes records without tags of those that are in memory, if they are. It calls admit with the
-// size before it takes memory.
+// derived makes records without tags of those that are in memory, if they are and need not be read
+// again yet. It calls admit with the size before it takes memory.
 func (c *cache) derived(ctx context.Context, k cacheKey, admit func(ctx context.Context, size int64) error) (*object, error) {
 	whole := cacheKey{version: k.version, key: k.key}
-	records := c.peek(whole)
+	records := c.peekYoung(whole)
 	if records == nil {
 		return nil, nil
 	}
@@ -360,7 +374,7 @@ func (c *cache) derived(ctx context.Context, k cacheKey, admit func(ctx context.
 	if err := admit(ctx, int64(size)); err != nil {
 		return nil, err
 	}
-	if records = c.peek(whole); records == nil {
+	if records = c.peekYoung(whole); records == nil {
 		return nil, nil
 	}
 	defer records.release()

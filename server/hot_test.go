@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/generator"
@@ -99,5 +100,23 @@ func TestRecordsWithoutTagsOfTheCache(t *testing.T) {
 	}
 	if got := store.objects(); len(got) != 0 {
 		t.Errorf("got %d reads, want none: %v", len(got), got)
+	}
+}
+
+// Records without tags are not made of records that have to be read again.
+func TestOldRecordsAreReadAgain(t *testing.T) {
+	t.Parallel()
+	store := &recordingStore{Store: storage.NewFolder(demo(t))}
+	clock := &stoppedClock{}
+	clock.now.Store(time.Now().UnixNano())
+	o := server.Options{}
+	o.SetClock(clock)
+	handler := newHandler(t, store, o)
+	ask(handler, largeList+"records")
+	clock.pass(6 * time.Minute)
+	store.objects()
+	ask(handler, largeList+"records?includeTags=false")
+	if len(store.objects()) == 0 {
+		t.Error("got no read, want one")
 	}
 }

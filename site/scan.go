@@ -286,7 +286,11 @@ func (s *Scanner) appendObject(levels int) {
 			s.out = append(s.out, ',')
 		}
 		m := memberSpan{begin: len(s.out)}
-		s.out = append(append(append(s.out, '"'), s.Name()...), '"', ':')
+		name := s.Name()
+		if s.wide && hasLineEnd(name) {
+			s.failed = true
+		}
+		s.out = append(append(append(s.out, '"'), name...), '"', ':')
 		m.keyEnd = len(s.out) - 2
 		s.appendValue(levels)
 		m.end = len(s.out)
@@ -360,6 +364,10 @@ func (s *Scanner) appendText() {
 // isLineEnd reports whether b begins with U+2028 or U+2029, which go-json escapes.
 func isLineEnd(b []byte) bool {
 	return len(b) >= 3 && b[0] == 0xE2 && b[1] == 0x80 && b[2]|1 == 0xA9
+}
+
+func hasLineEnd(b []byte) bool {
+	return bytes.Contains(b, []byte("\u2028")) || bytes.Contains(b, []byte("\u2029"))
 }
 
 // canonicalEscape is the length of the escape at the beginning of b; 0 if go-json would write that

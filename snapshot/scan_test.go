@@ -88,6 +88,23 @@ var unusualRows = []string{
 	`{"address":null}`, `{}`, `[]`, `null`, ``, `{`, `{"`, `{"a`, `{"a"`, `{"a":`, `{"address":"`,
 }
 
+// TestLineEndsInNames: names of members become the same whether the rest of the row needs the decoder.
+func TestLineEndsInNames(t *testing.T) {
+	for _, name := range []string{"a\u2028", "\u2029"} {
+		var records []string
+		for _, text := range []string{`x`, `\u0078`} {
+			a, err := decodeAccount([]byte(`{"address":"` + someAddress + `","ens":{"records":{"` + name + `":{"` + name + `":"` + text + `"}}}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			records = append(records, string(a.ENS.Records))
+		}
+		if records[0] != records[1] {
+			t.Errorf("got %+q, with an escape %+q", records[0], records[1])
+		}
+	}
+}
+
 // TestScannedAsDecoded: usual rows need no decoder, and whatever a scanner takes is what the decoder
 // makes of it, also of rows that were damaged.
 func TestScannedAsDecoded(t *testing.T) {

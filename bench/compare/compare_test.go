@@ -149,6 +149,7 @@ func TestRunFoldersAndFiles(t *testing.T) {
 	write(t, new, alone)
 	check(t, true, "worse   m: 12 s, before 10 s: +20 %", old, new)
 	check(t, true, "alone.json: nothing to compare with", old, new)
+	check(t, true, "alone.json: gone", new, old)
 	check(t, true, "worse", filepath.Join(old, "some.json"), filepath.Join(new, "some.json"))
 	check(t, false, "better", filepath.Join(new, "some.json"), filepath.Join(old, "some.json"))
 }
@@ -192,6 +193,10 @@ func TestRunCommitted(t *testing.T) {
 	check(t, true, "added-1.json: nothing to compare with")
 	commit()
 	check(t, false, "some.json: no new result")
+	if err := os.Remove(filepath.Join(results, "added-0.json")); err != nil {
+		t.Fatal(err)
+	}
+	check(t, true, "added-0.json: gone")
 	if _, err := run(&bytes.Buffer{}, "no-such-commit", nil); err == nil {
 		t.Error("a commit that does not exist: got no error")
 	}

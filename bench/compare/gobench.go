@@ -19,15 +19,31 @@ const goBench = "go.txt"
 // lowerIsBetter are the units that are compared. Others follow from them, or do not change.
 var lowerIsBetter = []string{"ns/op", "B/op", "allocs/op"}
 
-// procs ends the name of a benchmark: how many cores it may use.
-var procs = regexp.MustCompile(`-(\d+)$`)
+// procs ends the names of all benchmarks of a run: how many cores they may use.
+var procs = regexp.MustCompile(`(?m)^Benchmark\S*?(-\d+)?\s`)
+
+// procsOf returns how the names of benchmarks end; "" if they use one core. Then a name may end in a number
+// of its own.
+func procsOf(text []byte) (suffix string) {
+	for i, match := range procs.FindAllSubmatch(text, -1) {
+		if i > 0 && suffix != string(match[1]) {
+			return ""
+		}
+		suffix = string(match[1])
+	}
+	return suffix
+}
 
 // parseGoBench reads the output of go test -bench -count N: a row for each unit of each benchmark.
 func parseGoBench(text []byte) (measure.Result, error) {
 	r := measure.Result{Bench: "go"}
 	var names, units []string // of the rows
 	values := map[string][]float64{}
-	pkg := ""
+	pkg, suffix := "", procsOf(text)
+	r.Machine.Cores = 1
+	if suffix != "" {
+		r.Machine.Cores, _ = strconv.Atoi(suffix[1:]) // the pattern has digits
+	}
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
 		switch key, value, _ := strings.Cut(line, ": "); key {
@@ -42,9 +58,6 @@ func parseGoBench(text []byte) (measure.Result, error) {
 		if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
 			continue
 		}
-		if match := procs.FindStringSubmatch(fields[0]); match != nil {
-			r.Machine.Cores, _ = strconv.Atoi(match[1]) // the pattern has digits
-		}
 		for pair := range slices.Chunk(fields[2:], 2) {
 			if len(pair) < 2 || !slices.Contains(lowerIsBetter, pair[1]) {
 				continue
@@ -53,7 +66,7 @@ func parseGoBench(text []byte) (measure.Result, error) {
 			if err != nil {
 				return r, fmt.Errorf("%q: %w", line, err)
 			}
-			name := fmt.Sprintf("%s.%s, %s", pkg, procs.ReplaceAllString(fields[0], ""), pair[1])
+			name := fmt.Sprintf("%s.%s, %s", pkg, strings.TrimSuffix(fields[0], suffix), pair[1])
 			if values[name] == nil {
 				names, units = append(names, name), append(units, pair[1])
 			}

@@ -47,6 +47,17 @@ func TestParseGoBench(t *testing.T) {
 	}
 }
 
+// With one core go test appends no number, and a number at the end belongs to the name.
+func TestParseGoBenchOfOneCore(t *testing.T) {
+	got, err := parseGoBench([]byte("BenchmarkX/n-100 1 5 ns/op\nBenchmarkX/n-1000 1 50 ns/op\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Rows) != 2 || got.Rows[0].Measure != ".BenchmarkX/n-100, ns/op" || got.Machine.Cores != 1 {
+		t.Errorf("got %+v of %d cores, want two rows of one core", got.Rows, got.Machine.Cores)
+	}
+}
+
 func TestCompareGoBench(t *testing.T) {
 	old, new := t.TempDir(), t.TempDir()
 	for dir, text := range map[string]string{old: before, new: strings.ReplaceAll(before, "10", "20")} {

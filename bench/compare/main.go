@@ -1,7 +1,7 @@
 // Command compare says which figures of the benchmarks got worse by more than their noise. Without
 // arguments it compares the results in bench/results with those of the last commit; OLD and NEW are two
 // files or two folders of results instead. It ends with status 1 if something is worse or no longer
-// measured, and with 2 if it cannot tell.
+// measured, and with 2 if it cannot read them. Where results cannot be compared it says why.
 package main
 
 import (
@@ -12,8 +12,10 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/followpress/followpress/bench/internal/measure"
@@ -57,6 +59,16 @@ func run(out io.Writer, commit string, args []string) (worse bool, err error) {
 	names, err := new.names()
 	if err != nil {
 		return false, err
+	}
+	before, err := old.names()
+	if err != nil {
+		return false, err
+	}
+	for _, name := range before {
+		if !slices.Contains(names, name) {
+			fmt.Fprintf(out, "%s: gone\n", name)
+			worse = true
+		}
 	}
 	for _, name := range names {
 		before, err := old.read(name)
@@ -143,16 +155,23 @@ func folder(dir string) place {
 
 // committed has the results of a commit.
 func committed(commit string) place {
-	return place{text: func(name string) ([]byte, error) {
-		path := results + "/" + name
-		listed, err := git("ls-tree", "--name-only", commit, "--", path)
-		if err == nil && len(listed) == 0 {
-			err = fmt.Errorf("%s of %s: %w", path, commit, fs.ErrNotExist)
+	names := func() (names []string, err error) {
+		listed, err := git("ls-tree", "--name-only", commit, "--", results+"/")
+		for name := range strings.Lines(string(listed)) {
+			names = append(names, path.Base(strings.TrimSpace(name)))
 		}
+		return names, err
+	}
+	return place{names, func(name string) ([]byte, error) {
+		of, err := names()
 		if err != nil {
 			return nil, err
 		}
-		return git("show", commit+":./"+path)
+		file := results + "/" + name
+		if !slices.Contains(of, name) {
+			return nil, fmt.Errorf("%s of %s: %w", file, commit, fs.ErrNotExist)
+		}
+		return git("show", commit+":./"+file)
 	}}
 }
 

@@ -233,6 +233,6 @@ func (b *bench) random(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.Figure("peak memory under that load, cache of 28 MiB", "MiB", []float64{memory}, "≤ 64 MiB")
+	b.Figure("peak memory under that load, default cache", "MiB", []float64{memory}, "≤ 64 MiB")
 	return nil
 }

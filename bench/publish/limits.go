@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -84,6 +85,7 @@ func (b *bench) fill(ctx context.Context, kind servers.Kind, name string, by too
 		if err != nil {
 			return err
 		}
+		syscall.Sync() // as before ours
 		begun := time.Now()
 		put := putAll
 		if by == snowball {

@@ -140,12 +140,18 @@ function purge(r) {
   const state = r.variables.document_root;
   const name = state + '/new-' + Math.random().toString(36).slice(2);
   try {
-    // The generation is the second and the size. So the size tells apart what was written in one.
-    const size = (Date.now() % 1000) * 1000 + Math.floor(Math.random() * 1000) + 1;
+    // The generation is the second and the size, so sizes tell apart what was written in one. They are
+    // small, for a disk that is nearly full.
+    const size = (Date.now() % 1000) * 4 + Math.floor(Math.random() * 4) + 1;
     fs.writeFileSync(name, ' '.repeat(size));
     fs.renameSync(name, state + '/current');
   } catch (e) {
     r.error('followpress: begin a generation: ' + e.message);
+    try {
+      fs.unlinkSync(name);
+    } catch (none) {
+      // it was not made
+    }
     unavailable(r);
     return;
   }

@@ -108,21 +108,34 @@ func (b *Bench) Generate(ctx context.Context, snapshot, out string) (measure.Usa
 
 // CompareRates adds the rates that two servers reach, warm and in turns.
 func (b *Bench) CompareRates(ctx context.Context, name string, load Load, ours, other, target string) error {
-	measured := func(int) (p measure.Pair, err error) {
-		if p.Other, err = load.Most(ctx, b.Work, other); err != nil {
-			return p, err
+	return b.CompareLoads(ctx, name, load, ours, other, target, "")
+}
+
+// CompareLoads adds the rates that two servers reach, warm and in turns, and the p99 of their answers then,
+// unless p99, its target, is "".
+func (b *Bench) CompareLoads(ctx context.Context, name string, load Load, ours, other, target, p99 string) error {
+	var latencies []measure.Pair
+	measured := func(int) (measure.Pair, error) {
+		theirs, err := load.Most(ctx, b.Work, other)
+		if err != nil {
+			return measure.Pair{}, err
 		}
-		p.Ours, err = load.Most(ctx, b.Work, ours)
-		return p, err
+		own, err := load.Most(ctx, b.Work, ours)
+		latencies = append(latencies, measure.Pair{Ours: own.P99, Other: theirs.P99})
+		return measure.Pair{Ours: own.Rate, Other: theirs.Rate}, err
 	}
 	if _, err := measured(0); err != nil { // warm
 		return err
 	}
 	rounds, err := measure.Rounds(b.Rounds, measured)
-	if err == nil {
-		b.Compare(name, "/s", rounds, target)
+	if err != nil {
+		return err
 	}
-	return err
+	b.Compare(name, "/s", rounds, target)
+	if p99 != "" {
+		b.Compare(name+", p99", "ms", latencies[1:], p99)
+	}
+	return nil
 }
 
 // Latency adds the p99 of the answers to a load at a rate. Errors make it fail.

@@ -47,12 +47,12 @@ func Details(lists []string) Load {
 }
 
 // Most measures the maximum rate of a server without errors.
-func (l Load) Most(ctx context.Context, work, addr string) (float64, error) {
+func (l Load) Most(ctx context.Context, work, addr string) (Result, error) {
 	result, err := l.Run(ctx, work, addr)
 	if err == nil && result.Errors > 0 {
 		err = fmt.Errorf("wrk: %d errors in %d requests to %s", result.Errors, result.Requests, addr)
 	}
-	return result.Rate, err
+	return result, err
 }
 
 // Run sends the load to a server. work is a folder for temporary files.
