@@ -156,6 +156,9 @@ func (c *pageCheck) checkRuns(data []byte, width int) error {
 		}
 		data = data[n:]
 		count, size := header>>1, uint64(width+7)/8
+		if count == 0 {
+			continue // as the library does, without a value
+		}
 		if header&1 != 0 {
 			if count > left {
 				return errRuns
@@ -176,12 +179,15 @@ func errEncoding(encoding parquetformat.Encoding) error {
 	return fmt.Errorf("the encoding %s is not supported here", encoding)
 }
 
+// plainDictionary is the deprecated name of the encoding RLE_DICTIONARY, or of PLAIN in dictionaries.
+const plainDictionary parquetformat.Encoding = 2
+
 // checkValues checks the values of a data page. It returns how many bytes they become if they share some.
 func (c *pageCheck) checkValues(data []byte, encoding parquetformat.Encoding) (made int64, err error) {
 	switch encoding {
 	case parquetformat.Plain:
 		return 0, nil
-	case parquetformat.PlainDictionary, parquetformat.RLEDictionary:
+	case plainDictionary, parquetformat.RLEDictionary:
 		if len(data) == 0 {
 			return 0, nil
 		}

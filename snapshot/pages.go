@@ -140,7 +140,7 @@ func (c *pageCheck) checkPage(r *io.SectionReader) (size int64, err error) {
 
 func (c *pageCheck) checkDictionary() error {
 	encoding := c.header.DictionaryPageHeader.V.Encoding
-	if encoding != parquetformat.Plain && encoding != parquetformat.PlainDictionary {
+	if encoding != parquetformat.Plain && encoding != plainDictionary {
 		return errEncoding(encoding)
 	}
 	if err := c.checkFixed(); err != nil {
