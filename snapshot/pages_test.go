@@ -148,7 +148,7 @@ func TestSmallPagesOfMuchMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts := append(append(sharedLengths, restLengths...), make([]byte, 1<<20)...)
-	zeros := make([]byte, 128<<20)
+	zeros := make([]byte, 48<<20)
 	encoder, err := zstd.NewWriter(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestEncodings(t *testing.T) {
 		Owner   string  `parquet:"owner,dict"`
 		User    *string `parquet:"user,optional,dict"`
 	}
-	const n = 5000
+	const n = 2000
 	rows := make([]list, n)
 	for i := range rows {
 		rows[i] = list{TokenID: strconv.Itoa(i), Owner: fmt.Sprintf("0x%040x", i%7)}
@@ -220,7 +220,7 @@ func TestEncodings(t *testing.T) {
 			for _, encoding := range []encoding.Encoding{&parquet.DeltaByteArray, &parquet.DeltaLengthByteArray, &parquet.Plain} {
 				dir := t.TempDir()
 				writeFile(t, dir, "lists.parquet", string(parquetOf(t, rows, n, parquet.Compression(codec), parquet.DataPageVersion(version),
-					parquet.PageBufferSize(10_000), parquet.DefaultEncodingFor(parquet.ByteArray, encoding))))
+					parquet.PageBufferSize(5000), parquet.DefaultEncodingFor(parquet.ByteArray, encoding))))
 				next := 0
 				err := snapshot.ReadTable(t.Context(), files(dir), snapshot.TableLists, 2, snapshot.ParseList, func(b snapshot.Block[snapshot.List]) error {
 					for _, r := range b.Rows {
