@@ -50,11 +50,13 @@ func (c *parquetRows) appendLine(line []byte, row int) ([]byte, error) {
 			return line, err
 		}
 		if len(line) > maxLineBytes {
-			return line, fmt.Errorf("a row of more than %d MiB", maxLineBytes>>20)
+			return line, errLongRow
 		}
 	}
 	return append(line, '}'), nil
 }
+
+var errLongRow = fmt.Errorf("a row of more than %d MiB", maxLineBytes>>20)
 
 func appendTexts(line []byte, texts []parquet.Value) (_ []byte, err error) {
 	line = append(line, '[')
@@ -73,6 +75,9 @@ func appendTexts(line []byte, texts []parquet.Value) (_ []byte, err error) {
 
 // appendBytes appends a text.
 func appendBytes(line, text []byte) ([]byte, error) {
+	if len(line)+len(text) > maxLineBytes {
+		return line, errLongRow
+	}
 	if !utf8.Valid(text) {
 		return line, errors.New("not valid UTF-8")
 	}
@@ -86,6 +91,9 @@ func (l *leaf) appendValue(line []byte, v parquet.Value) ([]byte, error) {
 	case l.kind == timeColumn && l.isNumber:
 		return appendTime(line, l.name, l.milliseconds(v))
 	case l.kind == jsonColumn:
+		if len(v.ByteArray()) > maxLineBytes {
+			return line, errLongRow
+		}
 		if text := v.ByteArray(); !json.Valid(text) {
 			return line, fmt.Errorf("%s: %s is not JSON", l.name, site.Quoted(string(text)))
 		}
@@ -141,6 +149,9 @@ func (s *rowScanner) columnsOfRecord(c *parquetRows, row int) bool {
 	*r = Record{TokenID: view(token.ByteArray()), Type: view(kind.ByteArray()), Tags: r.Tags[:0], Added: NoTime}
 	if !site.ValidTokenID(r.TokenID) || r.Type == "" || r.Type != TypeAddress && !utf8.ValidString(r.Type) {
 		return false
+	}
+	if c.textBytes(row) > maxLineBytes/8 {
+		return false // the line may be too long: a byte becomes at most six
 	}
 	version := c.values[recordVersion][row]
 	n := c.columns[recordVersion].number(version)
@@ -220,6 +231,17 @@ func (s *rowScanner) hexadecimal(text []byte) bool {
 	n, err := hex.Decode(s.data[:cap(s.data)], text[2:])
 	s.record.Data = s.data[:n:n]
 	return err == nil
+}
+
+// textBytes is the length of the texts of a record.
+func (c *parquetRows) textBytes(row int) int {
+	n := len(c.values[recordType][row].ByteArray()) + len(c.values[recordData][row].ByteArray())
+	if c.values[recordTags] != nil {
+		for _, v := range c.values[recordTags][c.begins[row]:c.begins[row+1]] {
+			n += len(v.ByteArray())
+		}
+	}
+	return n
 }
 
 func (s *rowScanner) tagsOf(c *parquetRows, row int) bool {

@@ -69,10 +69,7 @@ func open(dir string) (f *Folder, whole bool, err error) {
 		}
 		path := filepath.Join(dir, name)
 		info, err := os.Stat(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		f.files[name] = nil
+		f.files[name] = nil // also of a dangling link, so that reading it fails instead of a part being lost
 		if err == nil && info.Mode().IsRegular() {
 			if file, err := os.Open(path); err == nil {
 				f.files[name] = file

@@ -48,9 +48,10 @@ type Block[T any] struct {
 }
 
 // ReadTable parses a table on that many goroutines and calls done with all of its rows, block by
-// block in their order and never concurrently. Blank lines are skipped. The lines that parse gets and
-// the rows of a block are only valid until done returns. ReadTable returns the first error of reading
-// or of done; a line that is too long is a *RowError.
+// block in their order and never concurrently. Blank lines are skipped. The lines that parse gets are
+// only valid until done returns, those of Parquet only until parse returns, and the rows of a block
+// until done returns. ReadTable returns the first error of reading or of done; a line that is too long
+// is a *RowError.
 func ReadTable[T any](
 	ctx context.Context, snapshot afero.Fs, t Table, workers int, parse func(line []byte) (T, error), done func(Block[T]) error,
 ) error {
@@ -99,12 +100,15 @@ func readBlocks[T any](
 	})
 }
 
-// mostRows is how many rows a block may have.
+// shortestRow is what a row has at least, if it is not invalid: {"address":""}.
+const shortestRow = 14
+
+// mostRows is how many rows a block may have. Lines that are too short to be rows do not count.
 func (b block) mostRows() int {
 	if b.rows != nil {
 		return b.rows.n
 	}
-	return bytes.Count(b.lines, []byte{'\n'}) + 1
+	return min(bytes.Count(b.lines, []byte{'\n'}), len(b.lines)/shortestRow) + 1
 }
 
 // parse parses any block.

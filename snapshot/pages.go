@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
+	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	parquetformat "github.com/parquet-go/parquet-go/format"
 )
@@ -16,10 +18,14 @@ const (
 	maxPageValues = 16 << 20
 )
 
-// checkPages checks what the pages of a row group's columns say of their sizes. The library makes that
-// much memory before it reads a page, so a small file could demand gigabytes.
-func (p *parquetFile) checkPages(rowGroup int) (err error) {
+// checkPages checks the pages of a row group's columns. The library makes as much memory as they claim,
+// so a small file could demand gigabytes. It returns how many bytes a row has where the rows are
+// longest, apart from tags and what is in dictionaries.
+func (p *parquetFile) checkPages(rowGroup int) (rowBytes int64, err error) {
 	defer recovered(&err)
+	c := takePageCheck()
+	defer c.giveBack()
+	leaves := leavesOf(p.parquet.Root(), nil)
 	for _, l := range p.columns {
 		if l.index < 0 {
 			continue
@@ -29,45 +35,168 @@ func (p *parquetFile) checkPages(rowGroup int) (err error) {
 		if chunk.DictionaryPageOffset != 0 {
 			begin = chunk.DictionaryPageOffset
 		}
-		if err := p.checkChunk(begin, chunk.TotalCompressedSize); err != nil {
-			return fmt.Errorf("column %s: %w", l.name, err)
+		c.column = leaves[l.index]
+		valueBytes, err := p.checkChunk(c, begin, chunk.TotalCompressedSize)
+		if err != nil {
+			return 0, fmt.Errorf("column %s: %w", l.name, err)
+		}
+		if l.kind != tagsColumn {
+			rowBytes += valueBytes
 		}
 	}
-	return nil
+	return rowBytes, nil
 }
 
-// checkChunk checks the pages from an offset on.
-func (p *parquetFile) checkChunk(begin, length int64) error {
+// leavesOf appends the leaf columns, in their order.
+func leavesOf(c *parquet.Column, leaves []*parquet.Column) []*parquet.Column {
+	if c.Leaf() {
+		return append(leaves, c)
+	}
+	for _, child := range c.Columns() {
+		leaves = leavesOf(child, leaves)
+	}
+	return leaves
+}
+
+// checkChunk checks the pages from an offset on. It returns how many bytes a value has in the page where
+// they are longest.
+func (p *parquetFile) checkChunk(c *pageCheck, begin, length int64) (valueBytes int64, err error) {
 	if begin < 0 || length < 0 || begin > p.parquet.Size() {
-		return errors.New("the file is damaged: a column is outside the file")
+		return 0, errors.New("the file is damaged: a column is outside the file")
 	}
 	length = min(length, p.parquet.Size()-begin)
 	section := io.NewSectionReader(p.at, begin, length)
 	buffered := bufio.NewReaderSize(section, 512) // a header has some 50 bytes, but may have statistics
 	for at := int64(0); at < length; {
 		if _, err := section.Seek(at, io.SeekStart); err != nil {
-			return err
+			return 0, err
 		}
 		buffered.Reset(section)
-		var header parquetformat.PageHeader
-		if err := thrift.NewDecoder(new(thrift.CompactProtocol).NewReader(buffered)).Decode(&header); err != nil {
-			return fmt.Errorf("the file is damaged: the header of a page: %w", err)
+		c.header = parquetformat.PageHeader{}
+		if err := thrift.NewDecoder(new(thrift.CompactProtocol).NewReader(buffered)).Decode(&c.header); err != nil {
+			return 0, fmt.Errorf("the file is damaged: the header of a page: %w", err)
 		}
 		read, err := section.Seek(0, io.SeekCurrent)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		if int64(header.UncompressedPageSize) > max(maxPageBytes, p.parquet.Size()) {
-			return fmt.Errorf("a page of %d bytes, more than %d MiB", header.UncompressedPageSize, maxPageBytes>>20)
+		if err := c.checkHeader(max(maxPageBytes, p.parquet.Size())); err != nil {
+			return 0, err
 		}
-		values := max(header.DataPageHeader.V.NumValues, header.DataPageHeaderV2.V.NumValues, header.DictionaryPageHeader.V.NumValues)
-		if values > maxPageValues {
-			return fmt.Errorf("a page of %d values, more than %d", values, maxPageValues)
+		page := read - int64(buffered.Buffered())
+		at = page + int64(c.header.CompressedPageSize)
+		if c.header.CompressedPageSize < 0 || at > length {
+			return 0, fmt.Errorf("the file is damaged: a page of %d bytes does not fit in", c.header.CompressedPageSize)
 		}
-		at = read - int64(buffered.Buffered()) + int64(header.CompressedPageSize)
-		if header.CompressedPageSize < 0 || at > length {
-			return fmt.Errorf("the file is damaged: a page of %d bytes does not fit in", header.CompressedPageSize)
+		size, err := c.checkPage(io.NewSectionReader(section, page, at-page))
+		if err != nil {
+			return 0, err
+		}
+		if c.header.Type != parquetformat.DictionaryPage {
+			valueBytes = max(valueBytes, size/int64(max(1, c.values)))
 		}
 	}
+	return valueBytes, nil
+}
+
+// checkHeader checks what a page says of itself, and notes how many values it has.
+func (c *pageCheck) checkHeader(mostBytes int64) error {
+	h := &c.header
+	isV1, isV2, isDictionary := h.Type == parquetformat.DataPage, h.Type == parquetformat.DataPageV2, h.Type == parquetformat.DictionaryPage
+	if h.DataPageHeader.Valid != isV1 || h.DataPageHeaderV2.Valid != isV2 || h.DictionaryPageHeader.Valid != isDictionary {
+		return errors.New("the file is damaged: the header of a page is that of another type")
+	}
+	if int64(h.UncompressedPageSize) > mostBytes {
+		return fmt.Errorf("a page of %d bytes, more than %d MiB", h.UncompressedPageSize, maxPageBytes>>20)
+	}
+	c.values = int(max(h.DataPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumValues, h.DictionaryPageHeader.V.NumValues))
+	if c.values > maxPageValues {
+		return fmt.Errorf("a page of %d values, more than %d", c.values, maxPageValues)
+	}
+	if h.UncompressedPageSize < 0 || c.values < 0 {
+		return errors.New("the file is damaged: a negative size")
+	}
 	return nil
+}
+
+// checkPage checks what is in a page, and returns how many bytes the library will make of it.
+func (c *pageCheck) checkPage(r *io.SectionReader) (size int64, err error) {
+	size = int64(c.header.UncompressedPageSize)
+	c.packed = slices.Grow(c.packed[:0], int(r.Size()))[:r.Size()]
+	if _, err := io.ReadFull(r, c.packed); err != nil {
+		return 0, err
+	}
+	var made int64
+	switch c.header.Type {
+	case parquetformat.DictionaryPage:
+		err = c.checkDictionary()
+	case parquetformat.DataPage:
+		made, err = c.checkV1()
+	case parquetformat.DataPageV2:
+		made, err = c.checkV2()
+	}
+	return max(size, made), err
+}
+
+func (c *pageCheck) checkDictionary() error {
+	encoding := c.header.DictionaryPageHeader.V.Encoding
+	if encoding != parquetformat.Plain && encoding != plainDictionary {
+		return errEncoding(encoding)
+	}
+	if err := c.checkFixed(); err != nil {
+		return err
+	}
+	_, err := c.unpack(c.packed, false)
+	return err
+}
+
+// checkFixed checks the memory of values of the same length, which the library makes at once.
+func (c *pageCheck) checkFixed() error {
+	if t := c.column.Type(); t.Kind() == parquet.FixedLenByteArray && int64(t.Length())*int64(c.values) > maxPageBytes {
+		return fmt.Errorf("a page of %d values of %d bytes, more than %d MiB", c.values, t.Length(), maxPageBytes>>20)
+	}
+	return nil
+}
+
+func (c *pageCheck) checkV1() (made int64, err error) {
+	h := &c.header.DataPageHeader.V
+	repetition, definition := c.column.MaxRepetitionLevel(), c.column.MaxDefinitionLevel()
+	data, err := c.unpack(c.packed, repetition > 0 || definition > 0 || h.Encoding != parquetformat.Plain)
+	if err != nil || data == nil {
+		return 0, err
+	}
+	if data, err = c.checkLevels(data, repetition, h.RepetitionLevelEncoding); err != nil {
+		return 0, err
+	}
+	if data, err = c.checkLevels(data, definition, h.DefinitionLevelEncoding); err != nil {
+		return 0, err
+	}
+	return c.checkValues(data, h.Encoding)
+}
+
+func (c *pageCheck) checkV2() (made int64, err error) {
+	h := &c.header.DataPageHeaderV2.V
+	data := c.packed
+	for _, levels := range []struct {
+		length  int32
+		highest int
+	}{
+		{h.RepetitionLevelsByteLength, c.column.MaxRepetitionLevel()}, {h.DefinitionLevelsByteLength, c.column.MaxDefinitionLevel()},
+	} {
+		if levels.length < 0 || int(levels.length) > len(data) {
+			return 0, errLevels
+		}
+		if levels.highest > 0 {
+			if err := c.checkRuns(data[:levels.length], bitsOf(levels.highest)); err != nil {
+				return 0, err
+			}
+		}
+		data = data[levels.length:]
+	}
+	if !h.IsCompressed.Valid || h.IsCompressed.V {
+		if data, err = c.unpack(data, h.Encoding != parquetformat.Plain); err != nil || data == nil {
+			return 0, err
+		}
+	}
+	return c.checkValues(data, h.Encoding)
 }

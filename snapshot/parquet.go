@@ -246,8 +246,11 @@ func (l *leaf) milliseconds(v parquet.Value) int64 {
 	return (int64(at[2])-2_440_588)*day + int64(uint64(at[1])<<32|uint64(at[0]))/1_000_000
 }
 
-// rowsInBlock is how many rows of Parquet a block has.
-const rowsInBlock = 2048
+// A block of Parquet has that many rows, or fewer of long ones.
+const (
+	rowsInBlock  = 2048
+	bytesInBlock = 16 << 20 // of values, beside the rest of the pages that they are in
+)
 
 // parquetRows are some rows, column by column.
 type parquetRows struct {
@@ -255,6 +258,7 @@ type parquetRows struct {
 	columns []leaf
 	values  [][]parquet.Value // by column; nil for one that the file does not have
 	begins  []int32           // where the tags of each row begin, and the end
+	bytes   int               // about the memory of the values
 }
 
 // spareRows has parquetRows that are not used any more. Without them, the garbage collector would have
@@ -264,7 +268,7 @@ var spareRows = sync.Pool{New: func() any { return new(parquetRows) }}
 // takeRows returns rows whose values are still to be read.
 func (p *parquetFile) takeRows(n int) *parquetRows {
 	rows := spareRows.Get().(*parquetRows)
-	rows.n, rows.columns = n, p.columns
+	rows.n, rows.columns, rows.bytes = n, p.columns, 0
 	rows.values = slices.Grow(rows.values[:0], len(p.columns))[:len(p.columns)]
 	for i, l := range p.columns {
 		if l.index < 0 {
@@ -307,16 +311,19 @@ func (p *parquetFile) rowGroup(group parquet.RowGroup, number, first int) rowSou
 				r.close()
 			}
 		}()
-		if err := p.checkPages(number); err != nil {
+		rowBytes, err := p.checkPages(number)
+		if err != nil {
 			yield(block{}, fmt.Errorf("read %s: row group %d: %w", p.name, number, err))
 			return
 		}
+		most := min(rowsInBlock, max(1, bytesInBlock/max(1, rowBytes)))
 		for left := group.NumRows(); left > 0; {
-			rows, err := p.nextRows(readers, group, int(min(left, rowsInBlock)))
+			rows, err := p.nextRows(readers, group, int(min(left, most)))
 			if err != nil {
 				yield(block{}, fmt.Errorf("read %s: row group %d: %w", p.name, number, err))
 				return
 			}
+			rows.bytes += rows.n * int(rowBytes)
 			n := rows.n // whoever gets the rows may give them back
 			if !yield(block{file: p.name, first: first, rows: rows}, nil) {
 				return
@@ -337,7 +344,7 @@ func (p *parquetFile) nextRows(readers []*columnReader, group parquet.RowGroup, 
 	for i, r := range readers {
 		if r.kind == tagsColumn && r.index >= 0 { // first, because many tags make fewer rows
 			r.open(group)
-			if rows.values[i], rows.begins, err = r.lists(n, rows.values[i][:0], rows.begins[:0]); err != nil {
+			if err := r.lists(n, rows, i); err != nil {
 				return nil, fmt.Errorf("column %s: %w", r.name, err)
 			}
 			rows.n = len(rows.begins) - 1
@@ -439,36 +446,49 @@ const (
 	valuesAtOnce = 256
 )
 
-// lists reads at most n lists, and at least one: their values that are there, or null, and where
-// each list begins, and the end. It appends them to empty slices.
-func (r *columnReader) lists(n int, values []parquet.Value, begins []int32) ([]parquet.Value, []int32, error) {
+// lists reads at most n lists, and at least one, into a column of rows: their values that are there,
+// or null, and where each list begins, and the end.
+func (r *columnReader) lists(n int, rows *parquetRows, column int) error {
+	values, begins := rows.values[column][:0], rows.begins[:0]
+	before := 0 // bytes of the lists before the last one
 	for {
 		if len(r.ahead) == 0 {
-			if r.buf == nil {
-				r.buf = make([]parquet.Value, valuesAtOnce)
+			if err := r.readAhead(); err != nil {
+				return err
 			}
-			read, err := r.read(r.buf)
-			if err != nil {
-				return nil, nil, err
-			}
-			r.ahead = r.buf[:read]
 		}
 		atEnd := len(r.ahead) == 0
 		if atEnd || r.ahead[0].RepetitionLevel() == 0 {
-			if full := len(begins) == n || len(values) > tagsInBlock; full || atEnd && len(begins) > 0 {
-				return values, append(begins, int32(len(values))), nil
+			full := len(begins) == n || len(values) > tagsInBlock || rows.bytes > bytesInBlock
+			if full || atEnd && len(begins) > 0 {
+				rows.values[column], rows.begins = values, append(begins, int32(len(values)))
+				return nil
 			}
-			begins = append(begins, int32(len(values)))
+			begins, before = append(begins, int32(len(values))), rows.bytes
 		}
 		if atEnd || len(begins) == 0 {
-			return nil, nil, errTooFew
+			return errTooFew
 		}
 		if v := r.ahead[0]; v.DefinitionLevel() >= r.element {
 			values = append(values, v)
+			rows.bytes += len(v.ByteArray())
 		}
-		if len(values)-int(begins[len(begins)-1]) > maxTags {
-			return nil, nil, fmt.Errorf("a list of more than %d texts", maxTags)
+		switch {
+		case len(values)-int(begins[len(begins)-1]) > maxTags:
+			return fmt.Errorf("a list of more than %d texts", maxTags)
+		case rows.bytes-before > maxLineBytes:
+			return fmt.Errorf("a list of more than %d MiB", maxLineBytes>>20)
 		}
 		r.ahead = r.ahead[1:]
 	}
+}
+
+// readAhead reads values of lists.
+func (r *columnReader) readAhead() error {
+	if r.buf == nil {
+		r.buf = make([]parquet.Value, valuesAtOnce)
+	}
+	read, err := r.read(r.buf)
+	r.ahead = r.buf[:read]
+	return err
 }

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/spf13/afero"
+	"golang.org/x/sync/semaphore"
 )
 
 // A part is a file of a table: the only one, or one of several with numbers in their names.
@@ -205,7 +207,8 @@ func (p part) lineBlocks(snapshot afero.Fs, memory recycler[byte]) rowSource {
 
 const (
 	mostAhead  = 8  // files that are unpacked at a time
-	queueAhead = 64 // blocks of a file that wait for their turn, 16 MiB of lines
+	queueAhead = 64 // blocks of a file that wait for their turn
+	bytesAhead = 16 << 20
 )
 
 // sideBySide yields the blocks of one source after the other. Meanwhile it reads some of the next
@@ -216,34 +219,26 @@ func sideBySide(sources []rowSource, workers int) rowSource {
 		return sources[0]
 	}
 	return func(yield func(block, error) bool) {
-		stop := make(chan struct{})
+		ctx, stop := context.WithCancel(context.Background())
 		var readers sync.WaitGroup
 		defer readers.Wait()
-		defer close(stop)
-		queues := make([]chan readBlock, len(sources))
+		defer stop()
+		queues := make([]*queue, len(sources))
 		begin := func(i int) {
 			if i >= len(sources) {
 				return
 			}
-			queue := make(chan readBlock, queueAhead)
-			queues[i] = queue
-			readers.Go(func() {
-				defer close(queue)
-				for b, err := range sources[i] {
-					select {
-					case queue <- readBlock{b, err}:
-					case <-stop:
-						return
-					}
-				}
-			})
+			q := &queue{make(chan readBlock, queueAhead), semaphore.NewWeighted(bytesAhead)}
+			queues[i] = q
+			readers.Go(func() { q.fill(ctx, sources[i]) })
 		}
 		ahead := min(max(workers, 2), mostAhead)
 		for i := range ahead {
 			begin(i)
 		}
 		for i := range sources {
-			for read := range queues[i] {
+			for read := range queues[i].blocks {
+				queues[i].free.Release(read.size())
 				if !yield(read.block, read.err) || read.err != nil {
 					return
 				}
@@ -258,4 +253,34 @@ func sideBySide(sources []rowSource, workers int) rowSource {
 type readBlock struct {
 	block
 	err error
+}
+
+// A queue has what was read ahead of a source.
+type queue struct {
+	blocks chan readBlock
+	free   *semaphore.Weighted // bytes that may still be read ahead
+}
+
+// fill reads a source to its end, or until ctx is done.
+func (q *queue) fill(ctx context.Context, source rowSource) {
+	defer close(q.blocks)
+	for b, err := range source {
+		if q.free.Acquire(ctx, b.size()) != nil {
+			return
+		}
+		select {
+		case q.blocks <- readBlock{b, err}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// size is the memory of a block that counts, at most all that may be read ahead.
+func (b block) size() int64 {
+	n := cap(b.lines)
+	if b.rows != nil {
+		n = b.rows.bytes
+	}
+	return int64(min(n, bytesAhead))
 }
