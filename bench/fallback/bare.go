@@ -14,12 +14,12 @@ import (
 // reads a file, and so does the bare handler.
 func (b *bench) bare(ctx context.Context) error {
 	for _, c := range []struct {
-		name, target string
-		ours, bare   []string
+		name, target, p99 string
+		ours, bare        []string
 	}{
-		{"details of %d lists from a folder, warm / a bare handler with one body", "≥ 0.92", nil,
+		{"details of %d lists from a folder, warm / a bare handler with one body", "≥ 0.92", "≤ 1.3", nil,
 			[]string{"--body", filepath.Join(b.Path("site"), "api/v1/lists", b.lists[0], "details")}},
-		{"details of %d lists from a folder, cache off / a bare handler that reads the file", "≥ 0.75", []string{"--cache-bytes=1"},
+		{"details of %d lists from a folder, cache off / a bare handler that reads the file", "≥ 0.75", "", []string{"--cache-bytes=1"},
 			[]string{"--site", b.Path("site")}},
 	} {
 		lists := b.lists[:min(some, len(b.lists))]
@@ -33,7 +33,7 @@ func (b *bench) bare(ctx context.Context) error {
 			return err
 		}
 		defer bare.Stop()
-		if err := b.CompareLoads(ctx, fmt.Sprintf(c.name, len(lists)), rig.Details(lists), ours.Addr, bare.Addr, c.target, "≤ 1.3"); err != nil {
+		if err := b.CompareLoads(ctx, fmt.Sprintf(c.name, len(lists)), rig.Details(lists), ours.Addr, bare.Addr, c.target, c.p99); err != nil {
 			return err
 		}
 	}

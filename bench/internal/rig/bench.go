@@ -108,13 +108,25 @@ func (b *Bench) Generate(ctx context.Context, snapshot, out string) (measure.Usa
 
 // CompareRates adds the rates that two servers reach, warm and in turns.
 func (b *Bench) CompareRates(ctx context.Context, name string, load Load, ours, other, target string) error {
-	return b.CompareLoads(ctx, name, load, ours, other, target, "")
+	rates, _, err := b.loads(ctx, load, ours, other)
+	if err == nil {
+		b.Compare(name, "/s", rates, target)
+	}
+	return err
 }
 
-// CompareLoads adds the rates that two servers reach, warm and in turns, and the p99 of their answers then,
-// unless p99, its target, is "".
+// CompareLoads is CompareRates that also adds the p99 of the answers, which has a target of its own.
 func (b *Bench) CompareLoads(ctx context.Context, name string, load Load, ours, other, target, p99 string) error {
-	var latencies []measure.Pair
+	rates, latencies, err := b.loads(ctx, load, ours, other)
+	if err == nil {
+		b.Compare(name, "/s", rates, target)
+		b.Compare(name+", p99", "ms", latencies, p99)
+	}
+	return err
+}
+
+// loads sends a load to two servers in turns, and returns the rates and the p99 of each round.
+func (b *Bench) loads(ctx context.Context, load Load, ours, other string) (rates, latencies []measure.Pair, err error) {
 	measured := func(int) (measure.Pair, error) {
 		theirs, err := load.Most(ctx, b.Work, other)
 		if err != nil {
@@ -125,17 +137,10 @@ func (b *Bench) CompareLoads(ctx context.Context, name string, load Load, ours, 
 		return measure.Pair{Ours: own.Rate, Other: theirs.Rate}, err
 	}
 	if _, err := measured(0); err != nil { // warm
-		return err
+		return nil, nil, err
 	}
-	rounds, err := measure.Rounds(b.Rounds, measured)
-	if err != nil {
-		return err
-	}
-	b.Compare(name, "/s", rounds, target)
-	if p99 != "" {
-		b.Compare(name+", p99", "ms", latencies[1:], p99)
-	}
-	return nil
+	rates, err = measure.Rounds(b.Rounds, measured)
+	return rates, latencies[1:], err
 }
 
 // Latency adds the p99 of the answers to a load at a rate. Errors make it fail.
