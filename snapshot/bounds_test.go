@@ -81,7 +81,7 @@ func TestDanglingPart(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "lists-1.ndjson", partRows(1, 1))
 	if err := os.Symlink(filepath.Join(dir, "nothing"), filepath.Join(dir, "lists-2.ndjson")); err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	folder, err := snapshot.Open(dir)
 	if err != nil {

@@ -120,18 +120,17 @@ func (l *leaf) number(v parquet.Value) int64 {
 	return int64(v.Int32())
 }
 
-// parseRecords is parseColumns of records, which are many: a row without anything unusual becomes no
-// line.
-func parseRecords[T any](p *Block[T], b block, s *rowScanner, timed bool, convert func(*Record) (T, error)) {
+// parseUsual is parseColumns of a table that has many rows: one that take takes becomes no line.
+func parseUsual[R, T any](p *Block[T], b block, take func(row int) (*R, bool), decode func(line []byte) (R, error), convert func(*R) (T, error)) {
 	var line []byte
 	for i := range b.rows.n {
 		var value T
 		var err error
-		r := &s.record
-		if !s.columnsOfRecord(b.rows, i) {
-			var decoded Record
+		r, ok := take(i)
+		if !ok {
+			var decoded R
 			if line, err = b.rows.appendLine(line[:0], i); err == nil {
-				decoded, err = decodeRecord(line, timed)
+				decoded, err = decode(line)
 			}
 			r = &decoded
 		}
@@ -160,27 +159,6 @@ func (s *rowScanner) columnsOfRecord(c *parquetRows, row int) bool {
 	}
 	r.Version = uint32(n)
 	return s.hexadecimal(c.values[recordData][row].ByteArray()) && s.tagsOf(c, row) && s.timeOf(c, row)
-}
-
-// parseAccounts is parseRecords of accounts.
-func parseAccounts[T any](p *Block[T], b block, s *rowScanner, convert func(*Account) (T, error)) {
-	var line []byte
-	for i := range b.rows.n {
-		var value T
-		var err error
-		a := &s.account
-		if !s.columnsOfAccount(b.rows, i) {
-			var decoded Account
-			if line, err = b.rows.appendLine(line[:0], i); err == nil {
-				decoded, err = decodeAccount(line)
-			}
-			a = &decoded
-		}
-		if err == nil {
-			value, err = convert(a)
-		}
-		p.add(b.first+i, value, err)
-	}
 }
 
 // columnsOfAccount is columnsOfRecord of an account.

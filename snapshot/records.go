@@ -28,7 +28,8 @@ func ReadRecords[T any](
 	}
 	return readParts(ctx, snapshot, TableRecords, timed, workers, func(p *Block[T], b block, s *rowScanner) {
 		if b.rows != nil {
-			parseRecords(p, b, s, timed, convert)
+			take := func(row int) (*Record, bool) { return &s.record, s.columnsOfRecord(b.rows, row) }
+			parseUsual(p, b, take, func(line []byte) (Record, error) { return decodeRecord(line, timed) }, convert)
 		} else {
 			p.parseLines(b, s, parse)
 		}
@@ -56,7 +57,8 @@ func ReadAccounts[T any](
 	}
 	return readParts(ctx, snapshot, TableAccounts, false, workers, func(p *Block[T], b block, s *rowScanner) {
 		if b.rows != nil {
-			parseAccounts(p, b, s, convert)
+			take := func(row int) (*Account, bool) { return &s.account, s.columnsOfAccount(b.rows, row) }
+			parseUsual(p, b, take, decodeAccount, convert)
 		} else {
 			p.parseLines(b, s, parse)
 		}

@@ -157,9 +157,6 @@ func (s *Store[Meta]) index(f *os.File, isJournal bool) (end int64, err error) {
 	}
 }
 
-// Len is the number of entries.
-func (s *Store[Meta]) Len() int { return len(s.entries) }
-
 // Meta returns the meta of an entry, and whether it has a body; ok is false if there is no such entry.
 func (s *Store[Meta]) Meta(key string) (meta Meta, hasBody, ok bool) {
 	e, ok := s.entries[key]
