@@ -2,6 +2,8 @@ package storage
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -27,7 +29,7 @@ type fenced struct{ transport *http.Transport }
 
 func (f fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
-	return f.transport.RoundTrip(r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+	response, err := f.transport.RoundTrip(r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
 			c := info.Conn
 			for { // through a proxy with https, a server with https has TLS in TLS
@@ -42,6 +44,11 @@ func (f fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 			}
 		},
 	})))
+	// A refused write closes the connection, and the transport may report that instead.
+	if ended := ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) {
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	return response, err
 }
 
 // A fencedConn has one request at a time: the transport speaks HTTP/1.1.
