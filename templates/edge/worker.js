@@ -70,7 +70,8 @@ async function unknown(a, request, env, context) {
   return made(page(a, body, etag, request.headers.get('if-none-match')));
 }
 
-// smallBody reads the body of a request, null if it is too large.
+// smallBody reads the body of a request, null if it is too large. A little more is read than may be: many
+// clients write all of a body before they read the answer.
 async function smallBody(request) {
   const parts = [];
   if (!request.body) {
@@ -79,14 +80,15 @@ async function smallBody(request) {
   let size = 0;
   const reader = request.body.getReader();
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
-    parts.push(next.value);
     size += next.value.byteLength;
-    if (size > {{.MaxBody}}) {
+    if (size <= {{.MaxBody}}) {
+      parts.push(next.value);
+    } else if (size > 4 * {{.MaxBody}}) {
       await reader.cancel();
-      return null;
+      break;
     }
   }
-  return new Blob(parts);
+  return size > {{.MaxBody}} ? null : new Blob(parts);
 }
 
 {{end -}}
