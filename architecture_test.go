@@ -32,13 +32,14 @@ var mayImport = map[string][]string{
 	"source/replay":           {"site", "snapshot", "source"},
 	"retry":                   {},
 	"storage":                 {"retry", "site"},
-	"generator":               {"site", "client", "inorder", "snapshot", "staging", "templates"},
+	"generator":               {"site", "client", "explorer", "inorder", "snapshot", "staging", "templates"},
 	"publisher":               {"inorder", "retry", "site", "storage"},
 	"purger":                  {"retry", "site"},
 	"server":                  {"site", "storage"},
 	"templates":               {"site"},
 	"edge":                    {"site", "templates"},
 	"client":                  {"site"},
+	"explorer":                {"client", "site"},
 	"docs/draw":               {},
 	"fixtures":                {},
 	"fixtures/databases":      {"fixtures/history", "fixtures/process", "fixtures/servers"},
@@ -89,6 +90,7 @@ var mustNotImport = map[string][]string{
 	"purger":    {"flag", "os", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"},
 	"retry":     {"net", "net/http", "github.com/minio/minio-go/v7"},  // knows no kind of request
 	"templates": {"os", "net/http", "html/template", "text/template"}, // the last two would make the fallback larger
+	"explorer":  {"os", "net/http", "flag", "github.com/alecthomas/kong"},
 	"client":    {"os", "net/http", "flag", "github.com/alecthomas/kong"},
 	"edge":      {"os", "net/http", "flag", "github.com/alecthomas/kong"},
 }
