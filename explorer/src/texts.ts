@@ -22,3 +22,7 @@ export const texts = {
   api: 'API',
   asOf: (time: string) => `As of ${date(time)}`,
 };
+
+export const rowsTexts = {
+  gone: 'No longer there',
+};
