@@ -37,20 +37,9 @@ const highest = 15_000_000;
 /** Pages are asked for at most this often while scrolling, in milliseconds. */
 const pause = 80;
 
-/** Where the reader was in rows, kept with the step of the history. */
-interface Kept {
-  top: number;
-  count: number;
-}
-
-function kept(source: string): Kept | undefined {
-  const state = history.state as { rows?: Record<string, Kept> } | null;
-  return state?.rows?.[source];
-}
-
-function keep(source: string, value: Kept): void {
-  history.replaceState({ ...(history.state as object | null), rows: { [source]: value } }, '');
-}
+// How many rows there were of those whose number is not known before: the router scrolls back to where the
+// reader was once the page is long enough for it.
+const counts = new Map<string, number>();
 
 /** Reads pages, and tells when one has arrived. */
 class Pages<T> {
@@ -61,12 +50,12 @@ class Pages<T> {
   constructor(
     readonly size: number,
     total: number | undefined,
-    before: Kept | undefined,
+    before: number | undefined,
     public read: RowsProps<T>['page'],
     private readonly changed: () => void,
   ) {
     this.ended = total !== undefined;
-    this.total = total ?? Math.max(size, before?.count ?? 0);
+    this.total = total ?? Math.max(size, before ?? 0);
   }
 
   /** How many rows there are, if that is known. */
@@ -128,11 +117,13 @@ export function Rows<T>(props: RowsProps<T>) {
 function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, head, empty, goal, onShown }: RowsProps<T>) {
   const box = useRef<HTMLDivElement>(null);
   const [, redraw] = useState(0);
-  const before = useMemo(() => kept(source), []);
   const mounted = useRef(true);
   const change = () => mounted.current && redraw((n) => n + 1);
-  const pages = useMemo(() => new Pages(pageSize, total, before, page, change), [total]);
+  const pages = useMemo(() => new Pages(pageSize, total, counts.get(source), page, change), [total]);
   pages.read = page;
+  if (total === undefined) {
+    counts.set(source, pages.total);
+  }
   const count = Math.min(pages.total, Math.floor(highest / height));
   const [range, setRange] = useState({ from: 0, to: 0 });
   const [focused, setFocused] = useState<number>();
@@ -159,30 +150,11 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
     };
   }, []);
   useLayoutEffect(() => {
-    if (before && count > 0) {
-      scrollTo({ top: before.top, behavior: 'instant' });
-    }
-  }, []);
-  useLayoutEffect(() => {
     sight();
-    let address = location.href;
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const scrolled = () => {
-      sight();
-      clearTimeout(timer);
-      address = location.href;
-      timer = setTimeout(() => {
-        // After a step to another place the scrolling is no longer that of these rows.
-        if (location.href === address) {
-          keep(source, { top: scrollY, count: pages.total });
-        }
-      }, 150);
-    };
-    addEventListener('scroll', scrolled, { passive: true });
+    addEventListener('scroll', sight, { passive: true });
     addEventListener('resize', sight);
     return () => {
-      clearTimeout(timer);
-      removeEventListener('scroll', scrolled);
+      removeEventListener('scroll', sight);
       removeEventListener('resize', sight);
     };
   }, [count, height, pages]);
