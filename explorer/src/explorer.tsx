@@ -2,8 +2,10 @@
 
 import { render } from 'preact';
 import type { ComponentType } from 'preact';
-import { href, usePlace, type Place } from './router';
+import { href, usePlace, viewOf, type Place } from './router';
 import { texts } from './texts';
+import { Frame } from './ui/frame';
+import { Heading } from './ui/heading';
 import { Show, useLoad } from './ui/load';
 import { Home } from './views/home';
 
@@ -17,28 +19,30 @@ function Later({ load, place }: { load: () => Promise<View>; place: Place }) {
   return <Show loaded={loaded}>{(View) => <View place={place} />}</Show>;
 }
 
+function Missing() {
+  return (
+    <div class="empty">
+      <Heading title={texts.missing} />
+      <a href={href([])}>{texts.home}</a>
+    </div>
+  );
+}
+
 function Current({ place }: { place: Place }) {
   const [first] = place.path;
   const load = first === undefined ? undefined : later[first];
   if (load) {
     return <Later load={load} place={place} />;
   }
-  return first === undefined ? <Home /> : <p>{texts.missing}</p>;
+  return first === undefined ? <Home /> : <Missing />;
 }
 
 function App() {
   const place = usePlace();
   return (
-    <>
-      <header>
-        <nav>
-          <a href={href([])}>{texts.title}</a>
-        </nav>
-      </header>
-      <main>
-        <Current place={place} />
-      </main>
-    </>
+    <Frame place={place} search={null}>
+      <Current key={viewOf(place)} place={place} />
+    </Frame>
   );
 }
 
@@ -47,5 +51,7 @@ if (root) {
   render(<App />, root);
 }
 if ('serviceWorker' in navigator && isSecureContext) {
-  navigator.serviceWorker.register('sw.js').catch((error: unknown) => console.warn(error));
+  addEventListener('load', () => {
+    navigator.serviceWorker.register('sw.js').catch((error: unknown) => console.warn(error));
+  });
 }

@@ -2,8 +2,11 @@
 
 import { useEffect, useState } from 'preact/hooks';
 
+/** As the system is, or always the same. */
+export const themes = ['auto', 'light', 'dark'] as const;
+
 export interface Settings {
-  theme: 'auto' | 'light' | 'dark';
+  theme: (typeof themes)[number];
   /** Whether pictures are asked from the hosts that profiles name. */
   pictures: boolean;
 }
@@ -16,7 +19,7 @@ function read(): Settings {
   try {
     const kept = JSON.parse(localStorage.getItem(name) ?? '{}') as Partial<Settings>;
     return {
-      theme: kept.theme === 'light' || kept.theme === 'dark' ? kept.theme : usual.theme,
+      theme: themes.find((theme) => theme === kept.theme) ?? usual.theme,
       pictures: kept.pictures !== false,
     };
   } catch {

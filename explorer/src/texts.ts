@@ -20,5 +20,20 @@ export const texts = {
   network: 'Network',
   reports: 'Reports',
   api: 'API',
+  navigation: 'Views',
+  welcome: 'Explore the follow graph',
+  skip: 'Skip to content',
+  settings: 'Settings',
+  theme: 'Colours',
+  themes: { auto: 'Auto', light: 'Light', dark: 'Dark' },
+  pictures: 'Show pictures',
+  aboutPictures: 'Pictures are loaded from the hosts that profiles name. Without them, your browser asks nobody but this site.',
+  about: 'A follow graph as files: this page is made in your browser, from the objects of this site.',
+  more: 'About followpress',
+  sizes: (accounts: string, lists: string, follows: string) => `${accounts} accounts, ${lists} lists, ${follows} follows`,
   asOf: (time: string) => `As of ${date(time)}`,
+};
+
+export const rowsTexts = {
+  gone: 'No longer there',
 };

@@ -4,35 +4,39 @@ import { useState } from 'preact/hooks';
 import type { Person } from '../data/site';
 import { href } from '../router';
 import { useSettings } from '../settings';
+import { isInline, picture } from './links';
 
 /** The beginning and the end of an address. */
 export const short = (address: string): string => address.slice(0, 6) + '…' + address.slice(-4);
 
-/** Whether a picture may be asked for: over https, or in the text itself. */
-const isPicture = (url: string): boolean => /^(https:\/\/|data:image\/)/i.test(url);
-
 // A colour from the address, for accounts without a picture.
 const hue = (address: string): number => parseInt(address.slice(2, 8), 16) % 360;
 
+/** The picture of an account, or the first letter of its name until there is one, if it may be asked for. */
 export function Avatar({ person, size = 40 }: { person: Person; size?: number }) {
   const { pictures } = useSettings();
   const [broken, setBroken] = useState('');
-  const wanted = isPicture(person.avatar) && broken !== person.avatar && (pictures || person.avatar.startsWith('data:'));
-  return wanted ? (
-    <img
-      class="avatar"
-      src={person.avatar}
-      alt=""
-      width={size}
-      height={size}
-      loading="lazy"
-      decoding="async"
-      referrerpolicy="no-referrer"
-      onError={() => setBroken(person.avatar)}
-    />
-  ) : (
-    <span class="avatar" aria-hidden="true" style={{ width: size, height: size, background: `hsl(${hue(person.address)} 45% 40%)` }}>
-      {[...(person.name || person.address.slice(2))][0]}
+  const source = pictures || isInline(person.avatar) ? picture(person.avatar) : undefined;
+  if (source && broken !== source) {
+    return (
+      <img
+        class="avatar"
+        src={source}
+        alt=""
+        width={size}
+        height={size}
+        loading="lazy"
+        decoding="async"
+        referrerpolicy="no-referrer"
+        onError={() => setBroken(source)}
+      />
+    );
+  }
+  const background = `hsl(${hue(person.address)} 45% 30%)`; // dark enough for white letters in any hue
+  const style = { width: `${size}px`, height: `${size}px`, fontSize: `${size * 0.45}px`, background };
+  return (
+    <span class="avatar" aria-hidden="true" style={style}>
+      {[...(person.name || person.address.slice(2))][0]?.toUpperCase()}
     </span>
   );
 }
