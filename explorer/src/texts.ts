@@ -55,3 +55,7 @@ export const texts = {
   sizes: (accounts: string, lists: string, follows: string) => `${accounts} accounts, ${lists} lists, ${follows} follows`,
   asOf: (time: string) => `As of ${date(time)}`,
 };
+
+export const rowsTexts = {
+  gone: 'No longer there',
+};
