@@ -10,6 +10,7 @@ import { Show, useLoad } from './ui/load';
 import { Search } from './ui/search';
 import { Home } from './views/home';
 import { SearchResults } from './views/search';
+import { part, start } from './worker';
 
 type View = ComponentType<{ place: Place }>;
 
@@ -17,7 +18,7 @@ type View = ComponentType<{ place: Place }>;
 const later: Record<string, () => Promise<View>> = {};
 
 function Later({ load, place }: { load: () => Promise<View>; place: Place }) {
-  const loaded = useLoad(load, [load]);
+  const loaded = useLoad(() => part(load), [load]);
   return <Show loaded={loaded}>{(View) => <View place={place} />}</Show>;
 }
 
@@ -59,8 +60,4 @@ const root = document.getElementById('app');
 if (root) {
   render(<App />, root);
 }
-if ('serviceWorker' in navigator && isSecureContext) {
-  addEventListener('load', () => {
-    navigator.serviceWorker.register('sw.js').catch((error: unknown) => console.warn(error));
-  });
-}
+start();
