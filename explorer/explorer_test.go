@@ -61,6 +61,28 @@ func TestFirstView(t *testing.T) {
 	}
 }
 
+// Files end with the licences of the libraries that are in them, each once.
+func TestLicences(t *testing.T) {
+	found := map[string]bool{}
+	for _, f := range Files() {
+		in := map[string]bool{}
+		for _, match := range regexp.MustCompile(`/\*! (\S+)\n`).FindAllSubmatch(f.Body, -1) {
+			library := string(match[1])
+			text, err := sources.ReadFile("lib/" + library + "/LICENSE")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if in[library] || !bytes.Contains(f.Body, bytes.TrimSpace(text)) {
+				t.Errorf("%s: want the licence of %s, once and as a whole", f.Name, library)
+			}
+			in[library], found[library] = true, true
+		}
+	}
+	if !found["preact"] || !found["uplot"] {
+		t.Errorf("got the licences of %v, want those of preact and uplot among them", found)
+	}
+}
+
 func gzipped(t *testing.T, body []byte) int {
 	t.Helper()
 	var packed bytes.Buffer
