@@ -12,7 +12,9 @@ import { Home } from './views/home';
 type View = ComponentType<{ place: Place }>;
 
 // Views that load with what they need, by the first segment of their place.
-const later: Record<string, () => Promise<View>> = {};
+const later: Record<string, () => Promise<View>> = {
+  boards: async () => (await import('./views/boards')).Boards,
+};
 
 function Later({ load, place }: { load: () => Promise<View>; place: Place }) {
   const loaded = useLoad(load, [load]);

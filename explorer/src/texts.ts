@@ -37,3 +37,48 @@ export const texts = {
 export const rowsTexts = {
   gone: 'No longer there',
 };
+
+export const boardTexts = {
+  title: 'Leaderboards',
+  none: 'This site has no such leaderboard.',
+  nobody: 'Nobody is on this leaderboard.',
+  place: 'Place',
+  account: 'Account',
+  find: 'Find place',
+  user: 'Name or address',
+  most: 'Most first',
+  fewest: 'Fewest first',
+  notThere: (user: string) => `${user} is not on this leaderboard.`,
+  all: (total: string) => `${total} accounts.`,
+  first: (total: string) => `The first ${total} accounts.`,
+  names: {
+    followers: 'Followers',
+    following: 'Following',
+    mutuals: 'Mutuals',
+    top8: 'Top 8',
+    blocks: 'Blocks',
+    blocked: 'Blocked',
+    mutes: 'Mutes',
+    muted: 'Muted',
+  },
+  titles: {
+    followers: 'Most followers',
+    following: 'Most following',
+    mutuals: 'Most mutuals',
+    top8: 'Most in top 8',
+    blocks: 'Most blocks',
+    blocked: 'Most blocked',
+    mutes: 'Most mutes',
+    muted: 'Most muted',
+  },
+  about: {
+    followers: 'How many accounts follow the account.',
+    following: 'How many accounts the account follows.',
+    mutuals: 'How many of those whom the account follows follow it too.',
+    top8: 'How many accounts have the account in their top 8.',
+    blocks: 'How many accounts the account blocks.',
+    blocked: 'How many accounts block the account.',
+    mutes: 'How many accounts the account mutes.',
+    muted: 'How many accounts mute the account.',
+  },
+};
