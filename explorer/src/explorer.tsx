@@ -14,7 +14,9 @@ import { SearchResults } from './views/search';
 type View = ComponentType<{ place: Place }>;
 
 // Views that load with what they need, by the first segment of their place.
-const later: Record<string, () => Promise<View>> = {};
+const later: Record<string, () => Promise<View>> = {
+  boards: async () => (await import('./views/boards')).Boards,
+};
 
 function Later({ load, place }: { load: () => Promise<View>; place: Place }) {
   const loaded = useLoad(load, [load]);

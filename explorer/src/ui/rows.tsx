@@ -274,7 +274,7 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
       />
     );
   });
-  const inside = { ref: box, class: 'rows', style: { height: count * height }, onKeyDown, onFocusIn, onFocusOut };
+  const inside = { ref: box, class: 'rows', style: { height: `${count * height}px` }, onKeyDown, onFocusIn, onFocusOut };
   return head ? (
     <div role="table" aria-label={label} aria-rowcount={pages.known === undefined ? -1 : pages.known + 1} class="table">
       <div role="rowgroup" class="rows-head">
@@ -312,7 +312,7 @@ function Row<T>({ index, top, height, count, table, value, row, retry, missing }
     : { role: 'listitem' as const, 'aria-posinset': index + 1, 'aria-setsize': count ?? -1 };
   const cell = table ? 'cell' : undefined;
   return (
-    <div {...place} class="row" data-index={index} tabIndex={-1} style={{ top, height }}>
+    <div {...place} class="row" data-index={index} tabIndex={-1} style={{ top: `${top}px`, height: `${height}px` }}>
       {content ??
         (retry ? (
           <span role={cell} class="row-failed">
