@@ -13,6 +13,9 @@ export const short = (address: string): string => address.slice(0, 6) + '…' + 
 // A colour from the address, for accounts without a picture.
 const hue = (address: string): number => parseInt(address.slice(2, 8), 16) % 360;
 
+// Names may begin with what is not seen.
+const initial = (name: string): string | undefined => name.match(/[\p{L}\p{N}\p{Extended_Pictographic}]/u)?.[0].toUpperCase();
+
 /** The picture of an account, or the first letter of its name until there is one, if it may be asked for. */
 export function Avatar({ person, size = 40 }: { person: Person; size?: number }) {
   const { pictures } = useSettings();
@@ -37,7 +40,7 @@ export function Avatar({ person, size = 40 }: { person: Person; size?: number })
   const style = { width: `${size}px`, height: `${size}px`, fontSize: `${size * 0.45}px`, background };
   return (
     <span class="avatar" aria-hidden="true" style={style}>
-      {[...(person.name || person.address.slice(2))][0]?.toUpperCase()}
+      {initial(person.name) ?? person.address.slice(2, 3).toUpperCase()}
     </span>
   );
 }
