@@ -14,6 +14,7 @@ type View = ComponentType<{ place: Place }>;
 // Views that load with what they need, by the first segment of their place.
 const later: Record<string, () => Promise<View>> = {
   boards: async () => (await import('./views/boards')).Boards,
+  network: async () => (await import('./views/network')).Network,
 };
 
 function Later({ load, place }: { load: () => Promise<View>; place: Place }) {

@@ -9,6 +9,12 @@ export const date = (time: string | number): string => {
   return Number.isNaN(parsed.getTime()) ? '' : dates.format(parsed);
 };
 
+const months = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' });
+export const month = (time: string | number): string => {
+  const parsed = new Date(time);
+  return Number.isNaN(parsed.getTime()) ? '' : months.format(parsed);
+};
+
 export const texts = {
   title: 'followpress',
   loading: 'Loading…',
@@ -82,3 +88,38 @@ export const boardTexts = {
     muted: 'How many accounts mute the account.',
   },
 };
+
+export const chartTexts = {
+  table: 'As a table',
+};
+
+export const networkTexts = {
+  title: 'The network',
+  figures: [
+    ['accounts', 'Accounts'],
+    ['names', 'Names'],
+    ['lists', 'Lists'],
+    ['primary_lists', 'Primary lists'],
+    ['records', 'Records'],
+    ['follows', 'Follows'],
+  ],
+  followers: 'Followers of accounts',
+  aboutFollowers: 'How many accounts have how many followers; both scales are logarithmic.',
+  unitFollowers: 'Followers',
+  following: 'Accounts that lists follow',
+  aboutFollowing: 'How many accounts follow how many; both scales are logarithmic.',
+  unitFollowing: 'Following',
+  spread: (total: string, half: string, most: string) => `${total} accounts, half of them at most ${half}, the largest ${most}.`,
+  exactly: 'Accounts with exactly that',
+  atLeast: 'with at least that',
+  accounts: 'Accounts',
+  growth: 'Growth',
+  aboutGrowth: 'Records of primary lists by the month in which they were added.',
+  month: 'Month',
+  records: 'Records',
+  tags: 'Tags',
+  tag: 'Tag',
+  aboutTags: 'How many records of primary lists have a tag.',
+  more: (total: string) => `Show all ${total}`,
+  fewer: 'Show fewer',
+} as const;
