@@ -7,7 +7,9 @@ import { texts } from './texts';
 import { Frame } from './ui/frame';
 import { Heading } from './ui/heading';
 import { Show, useLoad } from './ui/load';
+import { Search } from './ui/search';
 import { Home } from './views/home';
+import { SearchResults } from './views/search';
 
 type View = ComponentType<{ place: Place }>;
 
@@ -37,13 +39,20 @@ function Current({ place }: { place: Place }) {
   if (load) {
     return <Later load={load} place={place} />;
   }
-  return first === undefined ? <Home /> : <Missing />;
+  switch (first) {
+    case undefined:
+      return <Home place={place} />;
+    case 'search':
+      return <SearchResults place={place} />;
+    default:
+      return <Missing />;
+  }
 }
 
 function App() {
   const place = usePlace();
   return (
-    <Frame place={place} search={null}>
+    <Frame place={place} search={place.path.length > 0 && <Search place={place} />}>
       <Current key={viewOf(place)} place={place} />
     </Frame>
   );

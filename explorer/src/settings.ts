@@ -9,10 +9,12 @@ export interface Settings {
   theme: (typeof themes)[number];
   /** Whether pictures are asked from the hosts that profiles name. */
   pictures: boolean;
+  /** Whether single keys do something outside of fields. */
+  shortcuts: boolean;
 }
 
 const name = 'followpress';
-const usual: Settings = { theme: 'auto', pictures: true };
+const usual: Settings = { theme: 'auto', pictures: true, shortcuts: true };
 const listeners = new Set<(settings: Settings) => void>();
 
 function read(): Settings {
@@ -21,6 +23,7 @@ function read(): Settings {
     return {
       theme: themes.find((theme) => theme === kept.theme) ?? usual.theme,
       pictures: kept.pictures !== false,
+      shortcuts: kept.shortcuts !== false,
     };
   } catch {
     return usual; // no storage, or something else in it

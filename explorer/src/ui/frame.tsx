@@ -33,6 +33,26 @@ function Navigation({ place }: { place: Place }) {
   );
 }
 
+function Choice({ name, label, about }: { name: 'pictures' | 'shortcuts'; label: string; about: string }) {
+  const settings = useSettings();
+  return (
+    <div>
+      <label class="field">
+        <input
+          type="checkbox"
+          checked={settings[name]}
+          aria-describedby={`about-${name}`}
+          onChange={(event) => choose({ [name]: event.currentTarget.checked })}
+        />
+        {label}
+      </label>
+      <p id={`about-${name}`} class="quiet small">
+        {about}
+      </p>
+    </div>
+  );
+}
+
 function Settings() {
   const settings = useSettings();
   return (
@@ -58,20 +78,8 @@ function Settings() {
               ))}
             </div>
           </fieldset>
-          <div>
-            <label class="field">
-              <input
-                type="checkbox"
-                checked={settings.pictures}
-                aria-describedby="pictures"
-                onChange={(event) => choose({ pictures: event.currentTarget.checked })}
-              />
-              {texts.pictures}
-            </label>
-            <p id="pictures" class="quiet small">
-              {texts.aboutPictures}
-            </p>
-          </div>
+          <Choice name="pictures" label={texts.pictures} about={texts.aboutPictures} />
+          <Choice name="shortcuts" label={texts.shortcuts} about={texts.aboutShortcuts} />
         </div>
       </div>
     </div>

@@ -5,6 +5,7 @@ import type { Person } from '../data/site';
 import { href } from '../router';
 import { useSettings } from '../settings';
 import { isInline, picture } from './links';
+import { plain } from './plain';
 
 /** The beginning and the end of an address. */
 export const short = (address: string): string => address.slice(0, 6) + '…' + address.slice(-4);
@@ -43,12 +44,12 @@ export function Avatar({ person, size = 40 }: { person: Person; size?: number })
 
 /** The name of an account, or its address. Names may be in any script and direction. */
 export function Name({ person }: { person: Person }) {
-  return <bdi title={person.address}>{person.name || short(person.address)}</bdi>;
+  return <bdi title={person.address}>{plain(person.name) || short(person.address)}</bdi>;
 }
 
 export function PersonLink({ person }: { person: Person }) {
   return (
-    <a class="person" href={href(['a', person.address])}>
+    <a class="person" href={href(['a', person.address || person.name])}>
       <Avatar person={person} />
       <Name person={person} />
     </a>
