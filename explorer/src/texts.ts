@@ -236,3 +236,24 @@ export const networkTexts = {
   more: (total: string) => `Show all ${total}`,
   fewer: 'Show fewer',
 } as const;
+
+export const graphTexts = {
+  role: 'graph',
+  label: (count: string) => `${count} accounts and who of them follows whom.`,
+  keys: 'Arrow keys go from account to account, Enter shows what one can do with it, plus and minus zoom, 0 shows all.',
+  help: 'Choose an account to see whom it follows here. Drag accounts, zoom with the wheel or two fingers, and double-click to walk on. Accounts of one colour have many in common.',
+  size: (shown: string, left: string) => (left ? `The ${shown} most followed of those it follows; ${left} are left out.` : `${shown} accounts it follows.`),
+  reading: 'Reading who follows whom…',
+  follows: (count: string) => `${count} follows.`,
+  partly: (count: string) => `${count} follows; some lists could not be read.`,
+  nobody: 'It follows nobody.',
+  larger: 'Zoom in',
+  smaller: 'Zoom out',
+  fit: 'Show all',
+  followers: (count: string) => `${count} followers`,
+  followsHere: (count: string) => `follows ${count} here`,
+  followedHere: (count: string) => `followed by ${count} here`,
+  profile: 'Profile',
+  walk: 'Walk here',
+  list: 'All accounts in the picture',
+};
