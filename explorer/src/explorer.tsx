@@ -1,28 +1,22 @@
 // The explorer: navigation, and the view of the place where the reader is.
 
 import { render } from 'preact';
-import type { ComponentType } from 'preact';
 import { href, usePlace, viewOf, type Place } from './router';
 import { texts } from './texts';
 import { Frame } from './ui/frame';
 import { Heading } from './ui/heading';
-import { Show, useLoad } from './ui/load';
+import { Later, type View } from './ui/later';
 import { Search } from './ui/search';
 import { Home } from './views/home';
+import { List } from './views/list';
+import { Account } from './views/profile';
 import { SearchResults } from './views/search';
-
-type View = ComponentType<{ place: Place }>;
 
 // Views that load with what they need, by the first segment of their place.
 const later: Record<string, () => Promise<View>> = {
   boards: async () => (await import('./views/boards')).Boards,
   network: async () => (await import('./views/network')).Network,
 };
-
-function Later({ load, place }: { load: () => Promise<View>; place: Place }) {
-  const loaded = useLoad(load, [load]);
-  return <Show loaded={loaded}>{(View) => <View place={place} />}</Show>;
-}
 
 function Missing() {
   return (
@@ -44,8 +38,13 @@ function Current({ place }: { place: Place }) {
       return <Home place={place} />;
     case 'search':
       return <SearchResults place={place} />;
+    case 'a':
+      return <Account place={place} />;
+    case 'l':
+      return <List place={place} />;
     default:
-      return <Missing />;
+      // A name or an address stands for its account.
+      return /[.]|^0x/i.test(first) ? <Account place={place} /> : <Missing />;
   }
 }
 

@@ -3,6 +3,10 @@
 const numbers = new Intl.NumberFormat('en');
 const dates = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' });
 
+// Rounded down: nobody has more than 100 %.
+const percents = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });
+export const percent = (part: number): string => percents.format(Math.floor(part * 1000) / 1000);
+
 export const number = (n: number): string => numbers.format(n);
 export const date = (time: string | number): string => {
   const parsed = new Date(time);
@@ -101,7 +105,7 @@ export const peopleTexts = {
   showLess: 'Show less',
   ranks: 'Place in the graph',
   rank: (place: string) => `No. ${place}`,
-  boards: { followers: 'Followers', following: 'Following', mutuals: 'Mutuals', top8: 'Top 8', blocks: 'Blocked by' },
+  boards: { followers: 'Followers', following: 'Following', mutuals: 'Mutuals', top8: 'Top 8', blocked: 'Blocked' },
   below: {
     followers: (percent: string, accounts: string) => `More followers than ${percent} of the ${accounts} accounts that have any`,
     following: (percent: string, accounts: string) => `Follows more than ${percent} of the ${accounts} accounts that follow any`,
@@ -145,12 +149,8 @@ export const peopleTexts = {
   compareButton: 'Compare',
   another: 'Another account',
   suggestions: 'Or one of these',
-  states: {
-    follows: (a: string, b: string) => [a, ' follows ', b] as const,
-    blocks: (a: string, b: string) => [a, ' blocks ', b] as const,
-    mutes: (a: string, b: string) => [a, ' mutes ', b] as const,
-    nothing: (a: string, b: string) => [a, ' does not follow ', b] as const,
-  },
+  /** Between two accounts. */
+  states: { follows: ' follows ', blocks: ' blocks ', mutes: ' mutes ', nothing: ' does not follow ' },
   bothFollow: 'Both follow',
   followBoth: 'Follow both',
   noneCommon: 'None.',

@@ -22,13 +22,16 @@ export interface Profile extends Person {
   following?: number;
   /** Places on leaderboards, from 1. */
   ranks: [RankedBoard, number][];
+  /** Whether the site has all leaderboards, or those of the specification only. */
+  whole: boolean;
   /** Whether the site knows nothing but the address or the name. */
   bare: boolean;
 }
 
-/** Leaderboards that profiles have ranks of. */
-export const rankedBoards = ['followers', 'following', 'mutuals', 'top8', 'blocks'] as const;
-export type RankedBoard = (typeof rankedBoards)[number];
+// Leaderboards that profiles have ranks of, with their names in the API.
+const ranked = { followers: 'followers', following: 'following', mutuals: 'mutuals', top8: 'top8', blocked: 'blocks' } as const;
+export type RankedBoard = keyof typeof ranked;
+const rankedBoards = Object.keys(ranked) as RankedBoard[];
 
 /** A text of a profile, which anybody may have written: texts are shown, anything else as JSON. */
 export const text = (value: unknown): string =>
@@ -57,8 +60,9 @@ function known(details: Details): Omit<Profile, 'lists'> {
     chains: members(ens?.chains),
     list: primary_list ?? '',
     ranks: rankedBoards
-      .map((board): [RankedBoard, number] => [board, Number(ranks?.[`${board}_rank`])])
+      .map((board): [RankedBoard, number] => [board, Number(ranks?.[`${ranked[board]}_rank`])])
       .filter(([, rank]) => rank > 0),
+    whole: false,
     bare: false,
   };
 }
@@ -74,6 +78,7 @@ const bare = (person: Partial<Profile>): Profile => ({
   list: '',
   lists: [],
   ranks: [],
+  whole: false,
   bare: true,
   ...person,
 });
@@ -104,6 +109,7 @@ export async function profile(user: string): Promise<Profile | null> {
     const found = known(details);
     return {
       ...found,
+      whole: true,
       followers: followers_count,
       following: following_count,
       lists: lists.filter((token) => token !== found.list),

@@ -3,16 +3,16 @@
 import type { Distribution } from '../data/people';
 import { number, peopleTexts } from '../texts';
 
-const width = 6;
+const width = 8;
 const gap = 1;
-const height = 28;
+const height = 24;
 
 export function Bars({ distribution: { bins }, count }: { distribution: Distribution; count: number }) {
   // Most accounts have few: by the logarithm, the few that have most are seen too.
   const most = Math.log1p(Math.max(...bins.map(({ accounts }) => accounts)));
   const size = bins.length * (width + gap) - gap;
   return (
-    <svg class="bars" viewBox={`0 0 ${size} ${height}`} width={size * 1.5} height={height * 1.5} aria-hidden="true" focusable="false">
+    <svg class="bars" viewBox={`0 0 ${size} ${height}`} width={size * 2} height={height * 2} aria-hidden="true" focusable="false">
       {bins.map(({ from, to, accounts }, i) => {
         const high = accounts ? Math.max(2, (Math.log1p(accounts) / most) * height) : 1;
         return (

@@ -4,11 +4,11 @@ import { useState } from 'preact/hooks';
 import { number, peopleTexts } from '../texts';
 
 // Controls that are not seen, and those that turn the text after them around, so that a name can look like
-// another one. Marks, joiners and the like are part of how scripts are written.
-const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+// another one; halves of letters. Marks, joiners and the like are part of how scripts are written.
+const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\ufeff\p{Surrogate}]/gu;
 
 /** A text as it may be shown: what would hide in it is a replacement character. */
-export const plain = (text: string): string => text.replace(/\r\n?/g, '\n').replace(hidden, '\ufffd').toWellFormed();
+export const plain = (text: string): string => text.replace(/\r\n?/g, '\n').replace(hidden, '\ufffd');
 
 const much = 400;
 

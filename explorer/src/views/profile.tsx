@@ -1,16 +1,17 @@
 // An account: its head with tabs, and its profile.
 
-import type { ComponentChildren, ComponentType } from 'preact';
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { badges, distribution, profile, tagsOf, type Event, type Kind, type Profile, type Tags } from '../data/people';
 import { href, type Place } from '../router';
 import { useSettings } from '../settings';
-import { number, peopleTexts as words, texts } from '../texts';
+import { number, peopleTexts as words, percent, texts } from '../texts';
 import { Address } from '../ui/copy';
 import { Bars } from '../ui/distribution';
 import { Heading } from '../ui/heading';
 import { isInline, link, outside, picture } from '../ui/links';
-import { Later, Show, useLoad } from '../ui/load';
+import { Later, type View } from '../ui/later';
+import { Show, useLoad } from '../ui/load';
 import { Avatar, short } from '../ui/person';
 import { Long, plain } from '../ui/plain';
 import { Common } from './common';
@@ -26,7 +27,7 @@ const partOf = ({ path }: Place): string | undefined => path[path[0] === 'a' ? 2
 export const called = ({ name, address }: { name: string; address: string }): string => plain(name) || short(address);
 
 /** Views of other modules, which load with what they need, by the segment after the account. */
-const later: Record<string, () => Promise<ComponentType<{ place: Place }>>> = {};
+const later: Record<string, () => Promise<View>> = {};
 
 /* The head */
 
@@ -178,8 +179,6 @@ function About({ person }: { person: Profile }) {
   );
 }
 
-const percents = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1, roundingMode: 'trunc' } as Intl.NumberFormatOptions);
-
 function Place({ kind, count }: { kind: Kind; count: number }) {
   const loaded = useLoad(() => distribution(kind, count), [kind, count]);
   const known = loaded.state === 'done' ? loaded.value : null;
@@ -188,7 +187,7 @@ function Place({ kind, count }: { kind: Kind; count: number }) {
       {known && (
         <>
           <Bars distribution={known} count={count} />
-          <p class="quiet small">{words.below[kind](percents.format(known.below), number(known.accounts))}</p>
+          <p class="quiet small">{words.below[kind](percent(known.below), number(known.accounts))}</p>
         </>
       )}
     </div>
@@ -213,9 +212,13 @@ function Ranks({ person }: { person: Profile }) {
                 <span class="quiet small">{words.boards[board]}</span>
                 {count !== undefined && <span class="num">{number(count)}</span>}
               </p>
-              <a class="rank" href={href(['boards', board])}>
-                {words.rank(number(rank))}
-              </a>
+              {person.whole || isKind(board) ? (
+                <a class="rank" href={href(['boards', board])}>
+                  {words.rank(number(rank))}
+                </a>
+              ) : (
+                <p class="rank">{words.rank(number(rank))}</p>
+              )}
               {isKind(board) && count ? <Place kind={board} count={count} /> : null}
             </li>
           );

@@ -1,0 +1,12 @@
+// Views that load with what they need.
+
+import type { ComponentType } from 'preact';
+import type { Place } from '../router';
+import { Show, useLoad } from './load';
+
+export type View = ComponentType<{ place: Place }>;
+
+export function Later({ load, place }: { load: () => Promise<View>; place: Place }) {
+  const loaded = useLoad(load, [load]);
+  return <Show loaded={loaded}>{(View) => <View place={place} />}</Show>;
+}
