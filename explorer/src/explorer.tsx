@@ -15,6 +15,7 @@ import { SearchResults } from './views/search';
 // Views that load with what they need, by the first segment of their place.
 const later: Record<string, () => Promise<View>> = {
   boards: async () => (await import('./views/boards')).Boards,
+  network: async () => (await import('./views/network')).Network,
 };
 
 function Missing() {

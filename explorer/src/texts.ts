@@ -13,6 +13,12 @@ export const date = (time: string | number): string => {
   return Number.isNaN(parsed.getTime()) ? '' : dates.format(parsed);
 };
 
+const months = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' });
+export const month = (time: string | number): string => {
+  const parsed = new Date(time);
+  return Number.isNaN(parsed.getTime()) ? '' : months.format(parsed);
+};
+
 export const texts = {
   title: 'followpress',
   loading: 'Loading…',
@@ -194,4 +200,60 @@ export const boardTexts = {
     mutes: 'How many accounts the account mutes.',
     muted: 'How many accounts mute the account.',
   },
+};
+
+export const chartTexts = {
+  table: 'As a table',
+};
+
+export const networkTexts = {
+  title: 'The network',
+  figures: [
+    ['accounts', 'Accounts'],
+    ['names', 'Names'],
+    ['lists', 'Lists'],
+    ['primary_lists', 'Primary lists'],
+    ['records', 'Records'],
+    ['follows', 'Follows'],
+  ],
+  followers: 'Followers of accounts',
+  aboutFollowers: 'How many accounts have how many followers; both scales are logarithmic.',
+  unitFollowers: 'Followers',
+  following: 'Accounts that lists follow',
+  aboutFollowing: 'How many accounts follow how many; both scales are logarithmic.',
+  unitFollowing: 'Following',
+  spread: (total: string, half: string, most: string) => `${total} accounts, half of them at most ${half}, the largest ${most}.`,
+  exactly: 'Accounts with exactly that',
+  atLeast: 'with at least that',
+  accounts: 'Accounts',
+  growth: 'Growth',
+  aboutGrowth: 'Records of primary lists by the month in which they were added.',
+  month: 'Month',
+  records: 'Records',
+  tags: 'Tags',
+  tag: 'Tag',
+  aboutTags: 'How many records of primary lists have a tag.',
+  more: (total: string) => `Show all ${total}`,
+  fewer: 'Show fewer',
+} as const;
+
+export const graphTexts = {
+  role: 'graph',
+  label: (count: string) => `${count} accounts and who of them follows whom.`,
+  keys: 'Arrow keys go from account to account, Enter shows what one can do with it, plus and minus zoom, 0 shows all.',
+  help: 'Choose an account to see whom it follows here. Drag accounts, zoom with the wheel or two fingers, and double-click to walk on. Accounts of one colour have many in common.',
+  size: (shown: string, left: string) => (left ? `The ${shown} most followed of those it follows; ${left} are left out.` : `${shown} accounts it follows.`),
+  reading: 'Reading who follows whom…',
+  follows: (count: string) => `${count} follows.`,
+  partly: (count: string) => `${count} follows; some lists could not be read.`,
+  nobody: 'It follows nobody.',
+  larger: 'Zoom in',
+  smaller: 'Zoom out',
+  fit: 'Show all',
+  followers: (count: string) => `${count} followers`,
+  followsHere: (count: string) => `follows ${count} here`,
+  followedHere: (count: string) => `followed by ${count} here`,
+  profile: 'Profile',
+  walk: 'Walk here',
+  list: 'All accounts in the picture',
 };
