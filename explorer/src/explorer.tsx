@@ -29,7 +29,7 @@ function Missing() {
 
 function Current({ place }: { place: Place }) {
   const [first] = place.path;
-  const load = first === undefined ? undefined : later[first];
+  const load = first !== undefined && Object.hasOwn(later, first) ? later[first] : undefined;
   if (load) {
     return <Later load={load} place={place} />;
   }

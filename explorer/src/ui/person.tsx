@@ -11,7 +11,7 @@ import { plain } from './plain';
 export const short = (address: string): string => address.slice(0, 6) + '…' + address.slice(-4);
 
 // A colour from the address, for accounts without a picture.
-const hue = (address: string): number => parseInt(address.slice(2, 8), 16) % 360;
+const hue = (address: string): number => (parseInt(address.slice(2, 8), 16) || 0) % 360;
 
 // Names may begin with what is not seen.
 const initial = (name: string): string | undefined => name.match(/[\p{L}\p{N}\p{Extended_Pictographic}]/u)?.[0].toUpperCase();

@@ -27,7 +27,9 @@ const partOf = ({ path }: Place): string | undefined => path[path[0] === 'a' ? 2
 export const called = ({ name, address }: { name: string; address: string }): string => plain(name) || short(address);
 
 /** Views of other modules, which load with what they need, by the segment after the account. */
-const later: Record<string, () => Promise<View>> = {};
+const later: Record<string, () => Promise<View>> = {
+  graph: async () => (await import('./neighbourhood')).Neighbourhood,
+};
 
 /* The head */
 
@@ -52,7 +54,7 @@ function Tabs({ person, part }: { person: Profile; part: string | undefined }) {
     ['following', words.following, person.following],
     ['followers', words.followers, person.followers],
     ['common', words.common],
-    ...(later['graph'] ? [['graph', words.graph] as [string, string]] : []),
+    ['graph', words.graph],
   ];
   // On a phone the current tab may be beyond the edge.
   const nav = useRef<HTMLElement>(null);
@@ -392,9 +394,9 @@ function Nobody({ user }: { user: string }) {
 }
 
 function Part({ person, part, place }: { person: Profile; part: string | undefined; place: Place }): ComponentChildren {
-  const load = part === undefined ? undefined : later[part];
+  const load = part !== undefined && Object.hasOwn(later, part) ? later[part] : undefined;
   if (load) {
-    return <Later load={load} place={place} />;
+    return <Later load={load} place={{ ...place, path: ['a', person.address, part ?? ''] }} />;
   }
   if (part === 'following' || part === 'followers') {
     return <Relations key={part} subject={person} kind={part} place={place} />;
