@@ -60,6 +60,7 @@ export const texts = {
   matchesAll: 'Among all accounts with a rank',
   matchesExact: 'Exactly this',
   foundNothing: (typed: string) => `Nothing is found for “${typed}”.`,
+  offline: 'The site cannot be reached. This is what you have seen before; it may have changed since.',
   about: 'A follow graph as files: this page is made in your browser, from the objects of this site.',
   more: 'About followpress',
   sizes: (accounts: string, lists: string, follows: string) => `${accounts} accounts, ${lists} lists, ${follows} follows`,
