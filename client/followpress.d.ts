@@ -273,6 +273,7 @@ interface Both {
    */
   rows(kind: 'following', params?: RowsPage): Promise<Rows<HeldRow>>;
   rows(kind: 'followers', params?: RowsPage): Promise<Rows<HolderRow>>;
+  rows(kind: 'following' | 'followers', params?: RowsPage): Promise<Rows<HeldRow | HolderRow>>;
   details(): Promise<Details>;
   /** The member's name is the site's configuration: `poaps`, or `badges` with api=spec. */
   badges(): Promise<Record<string, Badge[]>>;

@@ -1,26 +1,23 @@
 // The explorer: navigation, and the view of the place where the reader is.
 
 import { render } from 'preact';
-import type { ComponentType } from 'preact';
 import { href, usePlace, viewOf, type Place } from './router';
 import { texts } from './texts';
 import { Frame } from './ui/frame';
 import { Heading } from './ui/heading';
-import { Show, useLoad } from './ui/load';
+import { Later, type View } from './ui/later';
 import { Search } from './ui/search';
 import { Home } from './views/home';
+import { List } from './views/list';
+import { Account } from './views/profile';
 import { SearchResults } from './views/search';
-import { part, start } from './worker';
-
-type View = ComponentType<{ place: Place }>;
+import { start } from './worker';
 
 // Views that load with what they need, by the first segment of their place.
-const later: Record<string, () => Promise<View>> = {};
-
-function Later({ load, place }: { load: () => Promise<View>; place: Place }) {
-  const loaded = useLoad(() => part(load), [load]);
-  return <Show loaded={loaded}>{(View) => <View place={place} />}</Show>;
-}
+const later: Record<string, () => Promise<View>> = {
+  boards: async () => (await import('./views/boards')).Boards,
+  network: async () => (await import('./views/network')).Network,
+};
 
 function Missing() {
   return (
@@ -33,7 +30,7 @@ function Missing() {
 
 function Current({ place }: { place: Place }) {
   const [first] = place.path;
-  const load = first === undefined ? undefined : later[first];
+  const load = first !== undefined && Object.hasOwn(later, first) ? later[first] : undefined;
   if (load) {
     return <Later load={load} place={place} />;
   }
@@ -42,8 +39,13 @@ function Current({ place }: { place: Place }) {
       return <Home place={place} />;
     case 'search':
       return <SearchResults place={place} />;
+    case 'a':
+      return <Account place={place} />;
+    case 'l':
+      return <List place={place} />;
     default:
-      return <Missing />;
+      // A name or an address stands for its account.
+      return /[.]|^0x/i.test(first) ? <Account place={place} /> : <Missing />;
   }
 }
 

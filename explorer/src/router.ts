@@ -69,6 +69,8 @@ function moved(): void {
     history.replaceState({ step }, '');
     if (isNew) {
       scrollTo(0, 0);
+    } else if (next.path.join('/') !== current.path.join('/')) {
+      document.querySelector('main .tabs')?.scrollIntoView({ block: 'nearest' });
     }
   } else if (kept !== step) {
     step = kept;

@@ -3,10 +3,20 @@
 const numbers = new Intl.NumberFormat('en');
 const dates = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' });
 
+// Rounded down: nobody has more than 100 %.
+const percents = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });
+export const percent = (part: number): string => percents.format(Math.floor(part * 1000) / 1000);
+
 export const number = (n: number): string => numbers.format(n);
 export const date = (time: string | number): string => {
   const parsed = new Date(time);
   return Number.isNaN(parsed.getTime()) ? '' : dates.format(parsed);
+};
+
+const months = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' });
+export const month = (time: string | number): string => {
+  const parsed = new Date(time);
+  return Number.isNaN(parsed.getTime()) ? '' : months.format(parsed);
 };
 
 export const texts = {
@@ -59,4 +69,192 @@ export const texts = {
 
 export const rowsTexts = {
   gone: 'No longer there',
+};
+
+export const peopleTexts = {
+  tabs: 'Of this account',
+  profile: 'Profile',
+  following: 'Following',
+  followers: 'Followers',
+  common: 'In common',
+  graph: 'Neighbourhood',
+  nobody: 'No such account',
+  aboutNobody: (user: string) => `Nobody has the name ${user} here.`,
+  noList: 'No such list',
+  aboutNoList: (token: string) => `There is no list ${token} here.`,
+  bare: 'This account has no profile and no list here.',
+  unknownAddress: 'Address unknown: the account has no list.',
+  copy: 'Copy address',
+  copied: 'Copied',
+  notCopied: 'Select the address to copy it.',
+  about: 'About',
+  records: (count: string) => `All texts of the profile (${count})`,
+  chains: (count: string) => `Addresses on chains (${count})`,
+  keys: {
+    name: 'Name',
+    url: 'Website',
+    email: 'Mail',
+    location: 'Place',
+    keywords: 'Keywords',
+    'com.twitter': 'X',
+    'com.github': 'GitHub',
+    'com.discord': 'Discord',
+    'org.telegram': 'Telegram',
+    'xyz.farcaster': 'Farcaster',
+  },
+  showAll: (length: string) => `Show all ${length} characters`,
+  showLess: 'Show less',
+  ranks: 'Place in the graph',
+  rank: (place: string) => `No. ${place}`,
+  boards: { followers: 'Followers', following: 'Following', mutuals: 'Mutuals', top8: 'Top 8', blocked: 'Blocked' },
+  below: {
+    followers: (percent: string, accounts: string) => `More followers than ${percent} of the ${accounts} accounts that have any`,
+    following: (percent: string, accounts: string) => `Follows more than ${percent} of the ${accounts} accounts that follow any`,
+  },
+  bin: (from: string, to: string, accounts: string) => (from === to ? `${from}: ${accounts} accounts` : `${from} to ${to}: ${accounts} accounts`),
+  lists: 'Lists',
+  list: (token: string) => `List ${token}`,
+  primary: 'Primary list',
+  notPrimary: 'Not a primary list',
+  aboutPrimary: 'What the account says is in this list.',
+  aboutNotPrimary: 'The list belongs to the account, but does not count as what it says.',
+  notItsPrimary: (token: string) => `Its primary list is ${token}.`,
+  noPrimary: 'The account has no primary list.',
+  owner: 'Account',
+  entries: 'Entries',
+  given: 'Tags it gives',
+  received: 'Tags it receives',
+  noTags: 'None',
+  badges: (count: string) => `Badges (${count})`,
+  find: 'Name or address',
+  sort: 'Order',
+  sorts: { latest: 'Latest first', earliest: 'Earliest first', followers: 'Most followers' },
+  byTag: 'Tags',
+  moreTags: (count: string) => `${count} more tags`,
+  clear: 'Clear filters',
+  count: (n: number) => (n === 1 ? '1 account' : `${number(n)} accounts`),
+  found: (found: string, total: string) => `${found} of ${total} accounts`,
+  some: (total: string) => `Some of ${total} accounts`,
+  none: { following: 'Follows nobody.', followers: 'Nobody follows this account.' },
+  noneFound: 'No account fits.',
+  unknownFollowers: 'This site does not say who follows an account.',
+  blocked: 'Blocked',
+  muted: 'Muted',
+  blocks: 'Blocks it',
+  mutes: 'Mutes it',
+  mutual: 'Mutual',
+  followersOf: (n: number) => (n === 1 ? '1 follower' : `${number(n)} followers`),
+  since: (day: string) => `since ${day}`,
+  compare: 'Compare with',
+  compareAbout: 'Whom do two accounts both follow, and who follows both? Choose the other one.',
+  compareButton: 'Compare',
+  another: 'Another account',
+  suggestions: 'Or one of these',
+  /** Between two accounts. */
+  states: { follows: ' follows ', blocks: ' blocks ', mutes: ' mutes ', nothing: ' does not follow ' },
+  bothFollow: 'Both follow',
+  followBoth: 'Follow both',
+  noneCommon: 'None.',
+  same: 'That is the same account.',
+};
+
+export const boardTexts = {
+  title: 'Leaderboards',
+  none: 'This site has no such leaderboard.',
+  nobody: 'Nobody is on this leaderboard.',
+  place: 'Place',
+  account: 'Account',
+  find: 'Find place',
+  user: 'Name or address',
+  most: 'Most first',
+  fewest: 'Fewest first',
+  notThere: (user: string) => `${user} is not on this leaderboard.`,
+  all: (total: string) => `${total} accounts.`,
+  first: (total: string) => `The first ${total} accounts.`,
+  names: {
+    followers: 'Followers',
+    following: 'Following',
+    mutuals: 'Mutuals',
+    top8: 'Top 8',
+    blocks: 'Blocks',
+    blocked: 'Blocked',
+    mutes: 'Mutes',
+    muted: 'Muted',
+  },
+  titles: {
+    followers: 'Most followers',
+    following: 'Most following',
+    mutuals: 'Most mutuals',
+    top8: 'Most in top 8',
+    blocks: 'Most blocks',
+    blocked: 'Most blocked',
+    mutes: 'Most mutes',
+    muted: 'Most muted',
+  },
+  about: {
+    followers: 'How many accounts follow the account.',
+    following: 'How many accounts the account follows.',
+    mutuals: 'How many of those whom the account follows follow it too.',
+    top8: 'How many accounts have the account in their top 8.',
+    blocks: 'How many accounts the account blocks.',
+    blocked: 'How many accounts block the account.',
+    mutes: 'How many accounts the account mutes.',
+    muted: 'How many accounts mute the account.',
+  },
+};
+
+export const chartTexts = {
+  table: 'As a table',
+};
+
+export const networkTexts = {
+  title: 'The network',
+  figures: [
+    ['accounts', 'Accounts'],
+    ['names', 'Names'],
+    ['lists', 'Lists'],
+    ['primary_lists', 'Primary lists'],
+    ['records', 'Records'],
+    ['follows', 'Follows'],
+  ],
+  followers: 'Followers of accounts',
+  aboutFollowers: 'How many accounts have how many followers; both scales are logarithmic.',
+  unitFollowers: 'Followers',
+  following: 'Accounts that lists follow',
+  aboutFollowing: 'How many accounts follow how many; both scales are logarithmic.',
+  unitFollowing: 'Following',
+  spread: (total: string, half: string, most: string) => `${total} accounts, half of them at most ${half}, the largest ${most}.`,
+  exactly: 'Accounts with exactly that',
+  atLeast: 'with at least that',
+  accounts: 'Accounts',
+  growth: 'Growth',
+  aboutGrowth: 'Records of primary lists by the month in which they were added.',
+  month: 'Month',
+  records: 'Records',
+  tags: 'Tags',
+  tag: 'Tag',
+  aboutTags: 'How many records of primary lists have a tag.',
+  more: (total: string) => `Show all ${total}`,
+  fewer: 'Show fewer',
+} as const;
+
+export const graphTexts = {
+  role: 'graph',
+  label: (count: string) => `${count} accounts and who of them follows whom.`,
+  keys: 'Arrow keys go from account to account, Enter shows what one can do with it, plus and minus zoom, 0 shows all.',
+  help: 'Choose an account to see whom it follows here. Drag accounts, zoom with the wheel or two fingers, and double-click to walk on. Accounts of one colour have many in common.',
+  size: (shown: string, left: string) => (left ? `The ${shown} most followed of those it follows; ${left} are left out.` : `${shown} accounts it follows.`),
+  reading: 'Reading who follows whom…',
+  follows: (count: string) => `${count} follows.`,
+  partly: (count: string) => `${count} follows; some lists could not be read.`,
+  nobody: 'It follows nobody.',
+  larger: 'Zoom in',
+  smaller: 'Zoom out',
+  fit: 'Show all',
+  followers: (count: string) => `${count} followers`,
+  followsHere: (count: string) => `follows ${count} here`,
+  followedHere: (count: string) => `followed by ${count} here`,
+  profile: 'Profile',
+  walk: 'Walk here',
+  list: 'All accounts in the picture',
 };

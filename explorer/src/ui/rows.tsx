@@ -128,6 +128,8 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
   const [range, setRange] = useState({ from: 0, to: 0 });
   const [focused, setFocused] = useState<number>();
   const moving = useRef(false);
+  const seen = useRef(0);
+  const calm = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
 
   // sight finds the rows that are on the screen, and some around them.
   const sight = () => {
@@ -137,9 +139,17 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
     }
     const screen = innerHeight;
     const top = -element.getBoundingClientRect().top;
-    const step = 4; // rows come and go by this many, so that not each frame has some
-    const from = Math.max(0, Math.floor((top - screen / 2) / height / step) * step);
-    const to = Math.min(count, Math.ceil((top + screen * 1.5) / height / step) * step);
+    // Who scrolls fast sees all rows anew in each frame, so that more of them than needed cost too much.
+    const fast = Math.abs(top - seen.current) > screen / 2;
+    seen.current = top;
+    clearTimeout(calm.current);
+    if (fast) {
+      calm.current = setTimeout(sight, pause);
+    }
+    const around = fast ? 0 : screen / 2;
+    const step = fast ? 1 : 4; // rows come and go by this many, so that not each frame has some
+    const from = Math.max(0, Math.floor((top - around) / height / step) * step);
+    const to = Math.min(count, Math.ceil((top + screen + around) / height / step) * step);
     setRange((old) => (old.from === from && old.to === to ? old : { from, to: Math.max(from, to) }));
   };
 
@@ -154,6 +164,7 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
     addEventListener('scroll', sight, { passive: true });
     addEventListener('resize', sight);
     return () => {
+      clearTimeout(calm.current);
       removeEventListener('scroll', sight);
       removeEventListener('resize', sight);
     };
@@ -274,7 +285,7 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
       />
     );
   });
-  const inside = { ref: box, class: 'rows', style: { height: count * height }, onKeyDown, onFocusIn, onFocusOut };
+  const inside = { ref: box, class: 'rows', style: { height: `${count * height}px` }, onKeyDown, onFocusIn, onFocusOut };
   return head ? (
     <div role="table" aria-label={label} aria-rowcount={pages.known === undefined ? -1 : pages.known + 1} class="table">
       <div role="rowgroup" class="rows-head">
@@ -312,7 +323,7 @@ function Row<T>({ index, top, height, count, table, value, row, retry, missing }
     : { role: 'listitem' as const, 'aria-posinset': index + 1, 'aria-setsize': count ?? -1 };
   const cell = table ? 'cell' : undefined;
   return (
-    <div {...place} class="row" data-index={index} tabIndex={-1} style={{ top, height }}>
+    <div {...place} class="row" data-index={index} tabIndex={-1} style={{ top: `${top}px`, height: `${height}px` }}>
       {content ??
         (retry ? (
           <span role={cell} class="row-failed">
