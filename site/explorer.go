@@ -50,7 +50,7 @@ func (t Top) Append(b []byte) []byte {
 // A Network is the object NetworkKey: the sizes of a graph, and how accounts and records are distributed.
 type Network struct {
 	AsOf      string // time of the snapshot, RFC 3339
-	Counts    Counts // of which it shows all but events, objects and bytes
+	Counts    Counts // of which it shows all but events, objects and bytes; of accounts, those that have a profile or a list, or that a list holds
 	Followers []DegreeCount
 	Following []DegreeCount   // of accounts with a primary list
 	Tags      []LabelledCount // the NetworkTags most used ones on records of primary lists, then by their bytes
