@@ -92,6 +92,8 @@ const (
 
 	// IndexKey leads a browser to the explorer. Static hosts answer / with it.
 	IndexKey Key = "index.html"
+	// ExplorerPageKey is the explorer's page.
+	ExplorerPageKey Key = explorePrefix + "index.html"
 	// TopKey has the accounts with the most followers.
 	TopKey Key = explorePrefix + "top"
 	// NetworkKey has the sizes and distributions of the whole graph.
