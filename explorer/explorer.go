@@ -1,5 +1,23 @@
-// Package explorer holds the page that shows a site to people.
+// Package explorer holds the page that shows a site to people: search, profiles, leaderboards and a
+// picture of the graph, made in the browser from the site's own objects. The generator puts its files
+// into every site. docs/explorer.md describes it.
 package explorer
+
+import (
+	"bytes"
+	"embed"
+	"html/template"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/evanw/esbuild/pkg/api"
+	json "github.com/goccy/go-json"
+)
+
+//go:embed src lib
+var sources embed.FS
 
 // A File is a file of the explorer.
 type File struct {
@@ -14,11 +32,70 @@ const (
 )
 
 // Files returns the files of the explorer, sorted by name. Callers must not change them.
-func Files() []File {
-	return []File{
-		{"explorer-AAAAAAAA.css", []byte("p{color:red}")},
-		{"explorer-AAAAAAAA.js", []byte("console.log(1)")},
-		{Page, []byte("<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>followpress</title>\n<script type=\"module\" src=\"explorer-AAAAAAAA.js\"></script>\n</html>\n")},
-		{Worker, []byte("self.addEventListener('fetch', () => {})")},
+func Files() []File { return files() }
+
+var files = sync.OnceValue(func() []File {
+	app := bundle(api.BuildOptions{
+		EntryPoints: []string{"src/explorer.tsx", "src/explorer.css"},
+		EntryNames:  "[name]-[hash]", ChunkNames: "[name]-[hash]",
+		Format: api.FormatESModule, Splitting: true, Metafile: true,
+	})
+	var all []File
+	var names []string
+	for _, f := range app.OutputFiles {
+		names = append(names, path.Base(f.Path))
+		all = append(all, File{path.Base(f.Path), f.Contents})
 	}
+	slices.Sort(names)
+	// Another list of names is another worker, so that browsers notice it.
+	list, err := json.Marshal(append([]string{Page}, names...))
+	if err != nil {
+		panic("explorer: " + err.Error()) // they are texts
+	}
+	worker := bundle(api.BuildOptions{
+		EntryPoints: []string{"src/sw.ts"}, EntryNames: "[name]",
+		Format: api.FormatIIFE, Define: map[string]string{"FILES": string(list)},
+	})
+	all = append(all, File{Page, page(app.Metafile)}, File{Worker, worker.OutputFiles[0].Contents})
+	slices.SortFunc(all, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return all
+})
+
+// page renders the page with the names of what it loads first.
+func page(metafile string) []byte {
+	var built struct {
+		Outputs map[string]struct {
+			EntryPoint string
+			Imports    []struct{ Path, Kind string }
+		}
+	}
+	if err := json.Unmarshal([]byte(metafile), &built); err != nil {
+		panic("explorer: " + err.Error()) // esbuild made it
+	}
+	var loaded struct {
+		Script, Style string
+		Imported      []string // by the script, so that all of them are loaded at once
+	}
+	for name, output := range built.Outputs {
+		switch strings.TrimPrefix(output.EntryPoint, embedded+":") {
+		case "src/explorer.css":
+			loaded.Style = path.Base(name)
+		case "src/explorer.tsx":
+			loaded.Script = path.Base(name)
+			for _, i := range output.Imports {
+				if i.Kind == "import-statement" {
+					loaded.Imported = append(loaded.Imported, path.Base(i.Path))
+				}
+			}
+		}
+	}
+	source, err := sources.ReadFile("src/index.html")
+	if err != nil {
+		panic("explorer: " + err.Error()) // it is embedded
+	}
+	var b bytes.Buffer
+	if err := template.Must(template.New(Page).Parse(string(source))).Execute(&b, loaded); err != nil {
+		panic("explorer: " + err.Error())
+	}
+	return b.Bytes()
 }

@@ -1,0 +1,57 @@
+// Loading: what a view shows until its data are there, or if they cannot be had.
+
+import type { ComponentChildren } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { texts } from '../texts';
+
+export type Loaded<T> = { state: 'loading' } | { state: 'failed'; error: Error; retry: () => void } | { state: 'done'; value: T };
+
+/** Loads when inputs change. What arrives for earlier inputs is dropped. */
+export function useLoad<T>(load: () => Promise<T>, inputs: readonly unknown[]): Loaded<T> {
+  const [attempt, setAttempt] = useState(0);
+  const [loaded, set] = useState<Loaded<T>>({ state: 'loading' });
+  useEffect(() => {
+    let wanted = true;
+    set({ state: 'loading' });
+    load().then(
+      (value) => wanted && set({ state: 'done', value }),
+      (error: Error) => wanted && set({ state: 'failed', error, retry: () => setAttempt(attempt + 1) }),
+    );
+    return () => {
+      wanted = false;
+    };
+  }, [...inputs, attempt]);
+  return loaded;
+}
+
+export function Loading() {
+  return (
+    <p class="loading" role="status">
+      {texts.loading}
+    </p>
+  );
+}
+
+export function Failed({ error, retry }: { error: Error; retry: () => void }) {
+  return (
+    <div class="failed" role="alert">
+      <p>{texts.failed}</p>
+      <p class="quiet">{error.message}</p>
+      <button type="button" onClick={retry}>
+        {texts.retry}
+      </button>
+    </div>
+  );
+}
+
+/** Shows what was loaded. */
+export function Show<T>({ loaded, children }: { loaded: Loaded<T>; children: (value: T) => ComponentChildren }) {
+  switch (loaded.state) {
+    case 'loading':
+      return <Loading />;
+    case 'failed':
+      return <Failed error={loaded.error} retry={loaded.retry} />;
+    case 'done':
+      return <>{children(loaded.value)}</>;
+  }
+}
