@@ -16,6 +16,7 @@ import { SearchResults } from './views/search';
 const later: Record<string, () => Promise<View>> = {
   boards: async () => (await import('./views/boards')).Boards,
   network: async () => (await import('./views/network')).Network,
+  reports: async () => (await import('./views/reports')).Reports,
 };
 
 function Missing() {

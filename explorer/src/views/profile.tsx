@@ -27,7 +27,9 @@ const partOf = ({ path }: Place): string | undefined => path[path[0] === 'a' ? 2
 export const called = ({ name, address }: { name: string; address: string }): string => plain(name) || short(address);
 
 /** Views of other modules, which load with what they need, by the segment after the account. */
-const later: Record<string, () => Promise<View>> = {};
+const later: Record<string, () => Promise<View>> = {
+  graph: async () => (await import('./neighbourhood')).Neighbourhood,
+};
 
 /* The head */
 
