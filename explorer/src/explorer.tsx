@@ -11,6 +11,7 @@ import { Home } from './views/home';
 import { List } from './views/list';
 import { Account } from './views/profile';
 import { SearchResults } from './views/search';
+import { start } from './worker';
 
 // Views that load with what they need, by the first segment of their place.
 const later: Record<string, () => Promise<View>> = {
@@ -30,7 +31,7 @@ function Missing() {
 
 function Current({ place }: { place: Place }) {
   const [first] = place.path;
-  const load = first === undefined ? undefined : later[first];
+  const load = first !== undefined && Object.hasOwn(later, first) ? later[first] : undefined;
   if (load) {
     return <Later load={load} place={place} />;
   }
@@ -62,8 +63,4 @@ const root = document.getElementById('app');
 if (root) {
   render(<App />, root);
 }
-if ('serviceWorker' in navigator && isSecureContext) {
-  addEventListener('load', () => {
-    navigator.serviceWorker.register('sw.js').catch((error: unknown) => console.warn(error));
-  });
-}
+start();

@@ -177,7 +177,7 @@ export async function badges({ address, list }: Profile): Promise<Event[]> {
 /** Tags with how often they are used, the most used first. */
 export type Tags = readonly { tag: string; count: number }[];
 
-const byCount = (tags: Tags): Tags => [...tags].sort((a, b) => b.count - a.count || (a.tag < b.tag ? -1 : 1));
+const byCount = (tags: Tags): Tags => tags.filter(({ tag }) => tag).sort((a, b) => b.count - a.count || (a.tag < b.tag ? -1 : 1));
 
 /** The tags that an account gives and receives; a site of the specification does not know them. */
 export async function tagsOf(address: string): Promise<{ given: Tags; received: Tags } | null> {

@@ -5,6 +5,7 @@ import { site } from '../data/site';
 import { href, type Place } from '../router';
 import { choose, themes, useSettings } from '../settings';
 import { number, texts } from '../texts';
+import { useOffline } from '../worker';
 import { Icon } from './icon';
 import { outside } from './links';
 import { useLoad } from './load';
@@ -102,6 +103,7 @@ function Foot() {
 }
 
 export function Frame({ place, search, children }: { place: Place; search: ComponentChildren; children: ComponentChildren }) {
+  const offline = useOffline();
   // A link to a part of the page would be a place.
   const skip = (event: Event) => {
     event.preventDefault();
@@ -124,6 +126,7 @@ export function Frame({ place, search, children }: { place: Place; search: Compo
         </div>
       </header>
       <main id="main" tabIndex={-1}>
+        <div role="status">{offline && <p class="notice">{texts.offline}</p>}</div>
         {children}
       </main>
       <Foot />

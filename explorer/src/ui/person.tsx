@@ -11,33 +11,44 @@ import { plain } from './plain';
 export const short = (address: string): string => address.slice(0, 6) + '…' + address.slice(-4);
 
 // A colour from the address, for accounts without a picture.
-const hue = (address: string): number => parseInt(address.slice(2, 8), 16) % 360;
+const hue = (address: string): number => (parseInt(address.slice(2, 8), 16) || 0) % 360;
 
-/** The picture of an account, or the first letter of its name until there is one, if it may be asked for. */
+// Names may begin with what is not seen.
+const initial = (name: string): string | undefined => name.match(/[\p{L}\p{N}\p{Extended_Pictographic}]/u)?.[0].toUpperCase();
+
+// Pictures that could not be had are not asked for again.
+const broken = new Set<string>();
+
+/** The first letter of an account's name, and over it the picture once it is there, if it may be asked for. */
 export function Avatar({ person, size = 40 }: { person: Person; size?: number }) {
   const { pictures } = useSettings();
-  const [broken, setBroken] = useState('');
+  const [state, setState] = useState({ source: '', loaded: false });
   const source = pictures || isInline(person.avatar) ? picture(person.avatar) : undefined;
-  if (source && broken !== source) {
-    return (
-      <img
-        class="avatar"
-        src={source}
-        alt=""
-        width={size}
-        height={size}
-        loading="lazy"
-        decoding="async"
-        referrerpolicy="no-referrer"
-        onError={() => setBroken(source)}
-      />
-    );
-  }
+  const end = (loaded: boolean) => () => {
+    if (source && !loaded) {
+      broken.add(source);
+    }
+    setState({ source: source ?? '', loaded });
+  };
   const background = `hsl(${hue(person.address)} 45% 30%)`; // dark enough for white letters in any hue
   const style = { width: `${size}px`, height: `${size}px`, fontSize: `${size * 0.45}px`, background };
   return (
     <span class="avatar" aria-hidden="true" style={style}>
-      {[...(person.name || person.address.slice(2))][0]?.toUpperCase()}
+      <span>{initial(person.name) ?? person.address.slice(2, 3).toUpperCase()}</span>
+      {source && !broken.has(source) && (
+        <img
+          class={state.loaded && state.source === source ? 'loaded' : undefined}
+          src={source}
+          alt=""
+          width={size}
+          height={size}
+          loading="lazy"
+          decoding="async"
+          referrerpolicy="no-referrer"
+          onLoad={end(true)}
+          onError={end(false)}
+        />
+      )}
     </span>
   );
 }

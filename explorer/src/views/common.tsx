@@ -7,7 +7,7 @@ import { go, href, type Place } from '../router';
 import { number, peopleTexts as words } from '../texts';
 import { Failed, Loading, Show, useLoad } from '../ui/load';
 import { Name, PersonLink } from '../ui/person';
-import { plain } from '../ui/plain';
+import { clip } from '../ui/plain';
 import { Rows } from '../ui/rows';
 import { relatedRow } from './people';
 
@@ -176,7 +176,7 @@ function With({ person, other, place }: { person: Profile; other: string; place:
           {!found?.address ? (
             <>
               <p class="notice" role="alert">
-                {words.aboutNobody(plain(other.slice(0, 255)))}
+                {words.aboutNobody(clip(other, 100))}
               </p>
               <Choose person={person} text={other} />
             </>

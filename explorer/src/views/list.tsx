@@ -6,7 +6,7 @@ import { peopleTexts as words, texts } from '../texts';
 import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
 import { PersonLink } from '../ui/person';
-import { plain } from '../ui/plain';
+import { clip } from '../ui/plain';
 import { Relations } from './people';
 
 function About({ list: { owner, isPrimary } }: { list: ListOf }) {
@@ -48,7 +48,7 @@ export function List({ place }: { place: Place }) {
         ) : (
           <div class="empty">
             <Heading title={words.noList} />
-            <p>{words.aboutNoList(plain(token.slice(0, 100)))}</p>
+            <p>{words.aboutNoList(clip(token, 100))}</p>
             <a href={href([])}>{texts.home}</a>
           </div>
         )

@@ -7,7 +7,7 @@ import { go, href, type Place } from '../router';
 import { date, number, peopleTexts as words } from '../texts';
 import { Failed, Loading, useLoad, type Loaded } from '../ui/load';
 import { Avatar, Name, short } from '../ui/person';
-import { plain } from '../ui/plain';
+import { clip } from '../ui/plain';
 import { Rows } from '../ui/rows';
 
 /** In CSS pixels. */
@@ -57,13 +57,13 @@ export function relatedRow(person: Related) {
         <Marks person={person} />
         {person.tags.slice(0, 4).map((tag, i) => (
           <span key={i} class="chip line">
-            <bdi>{plain(tag.slice(0, 40))}</bdi>
+            <bdi>{clip(tag, 40)}</bdi>
           </span>
         ))}
         {person.tags.length > 4 && <span class="quiet small">+{person.tags.length - 4}</span>}
       </span>
       <span class="numbers quiet small num">
-        {person.followers !== undefined && <span>{words.followersOf(number(person.followers))}</span>}
+        {person.followers !== undefined && <span>{words.followersOf(person.followers)}</span>}
         {person.added > 0 && <span>{words.since(date(person.added))}</span>}
       </span>
     </div>
@@ -80,14 +80,22 @@ interface Query {
 
 const isSort = (text: string | null): text is Sort => sorts.includes(text as Sort);
 
+const tagsOf = (text: string): string[] =>
+  text
+    .split(',')
+    .filter(Boolean)
+    .map((tag) => tag.replace(/%2C/g, ',').replace(/%25/g, '%'));
+
 function queryOf({ query }: Place, usual: Sort): Query {
   const sort = query.get('sort');
-  return { q: query.get('q') ?? '', tags: query.getAll('tags').flatMap((text) => text.split(',')).filter(Boolean), sort: isSort(sort) ? sort : usual };
+  return { q: query.get('q') ?? '', tags: tagsOf(query.get('tags') ?? ''), sort: isSort(sort) ? sort : usual };
 }
 
-// A tag with a comma cannot be chosen with others, nor found by the API either.
+/** Tags as a query has them: with commas between them. */
+export const tagQuery = (tags: readonly string[]): string => tags.map((tag) => tag.replace(/[%,]/g, encodeURIComponent)).join(',');
+
 const addressOf = (path: readonly string[], { q, tags, sort }: Query, usual: Sort): string =>
-  href(path, { q, tags: tags.join(','), sort: sort === usual ? '' : sort });
+  href(path, { q, tags: tagQuery(tags), sort: sort === usual ? '' : sort });
 
 const shownTags = 12;
 const pause = 200; // milliseconds without a keystroke before accounts are searched
@@ -152,7 +160,7 @@ function TagFilter({ subject, kind, query, usual, path }: FiltersProps) {
           aria-pressed={query.tags.includes(tag)}
           onClick={() => go(addressOf(path, { ...query, tags: toggled(tag) }, usual), true)}
         >
-          <bdi>{plain(tag.slice(0, 60))}</bdi> {count > 0 && <span>{number(count)}</span>}
+          <bdi>{clip(tag, 40)}</bdi> {count > 0 && <span>{number(count)}</span>}
         </button>
       ))}
       {rest > 0 && !all && (
@@ -208,7 +216,7 @@ interface Found {
 export function Relations({ subject, kind, place, usual = 'latest' }: { subject: Subject; kind: Kind; place: Place; usual?: Sort }) {
   const query = queryOf(place, usual);
   const { path } = place;
-  const tags = query.tags.join(',');
+  const tags = tagQuery(query.tags);
   const of = `${subject.isList ? '' : subject.address} ${subject.list} ${kind}`;
   const loaded = useLoad(async (): Promise<Found> => {
     const whole = await isWhole();
@@ -230,7 +238,7 @@ export function Relations({ subject, kind, place, usual = 'latest' }: { subject:
   const { total, found: count, page } = found.relation;
   const isFiltered = !!found.query.q || found.query.tags.length > 0;
   const said = !isFiltered
-    ? words.count[kind](number(total))
+    ? words.count(total)
     : count === undefined
       ? words.some(number(total))
       : words.found(number(count), number(total));
@@ -245,7 +253,7 @@ export function Relations({ subject, kind, place, usual = 'latest' }: { subject:
       )}
       <Rows
         label={words[kind]}
-        source={`${of} ${found.query.q} ${found.query.tags.join(',')} ${found.query.sort}`}
+        source={`${of} ${found.query.q} ${tagQuery(found.query.tags)} ${found.query.sort}`}
         total={count}
         height={rowHeight}
         page={page}

@@ -1,7 +1,7 @@
 // An account: its head with tabs, and its profile.
 
 import type { ComponentChildren } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { badges, distribution, profile, tagsOf, type Event, type Kind, type Profile, type Tags } from '../data/people';
 import { href, type Place } from '../router';
 import { useSettings } from '../settings';
@@ -13,9 +13,9 @@ import { isInline, link, outside, picture } from '../ui/links';
 import { Later, type View } from '../ui/later';
 import { Show, useLoad } from '../ui/load';
 import { Avatar, short } from '../ui/person';
-import { Long, plain } from '../ui/plain';
+import { clip, Long, plain } from '../ui/plain';
 import { Common } from './common';
-import { Relations } from './people';
+import { Relations, tagQuery } from './people';
 
 /** The user of a place of an account, which may also be named without `a`. */
 const userOf = ({ path: [first = '', second = ''] }: Place): string => (first === 'a' ? second : first);
@@ -54,10 +54,18 @@ function Tabs({ person, part }: { person: Profile; part: string | undefined }) {
     ['following', words.following, person.following],
     ['followers', words.followers, person.followers],
     ['common', words.common],
-    ...(later['graph'] ? [['graph', words.graph] as [string, string]] : []),
+    ['graph', words.graph],
   ];
+  // On a phone the current tab may be beyond the edge.
+  const nav = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    const [bar, tab] = [nav.current, nav.current?.querySelector<HTMLElement>('[aria-current]')];
+    if (bar && tab) {
+      bar.scrollLeft = tab.offsetLeft - (bar.clientWidth - tab.offsetWidth) / 2;
+    }
+  }, [part]);
   return (
-    <nav class="tabs" aria-label={words.tabs}>
+    <nav ref={nav} class="tabs" aria-label={words.tabs}>
       {tabs.map(([to, name, count]) => (
         <a key={name} href={href(to ? ['a', user, to] : ['a', user])} aria-current={part === to ? 'page' : undefined}>
           {name}
@@ -81,7 +89,7 @@ function Head({ person, part }: { person: Profile; part: string | undefined }) {
           </Heading>
           {other && other !== person.name && (
             <p class="line quiet">
-              <bdi>{plain(other.slice(0, 200))}</bdi>
+              <bdi>{clip(other, 200)}</bdi>
             </p>
           )}
           {person.address ? <Address address={person.address} /> : <p class="quiet small">{words.unknownAddress}</p>}
@@ -95,17 +103,20 @@ function Head({ person, part }: { person: Profile; part: string | undefined }) {
 /* The profile */
 
 // Where the accounts of profiles are, and what their names are made of.
-const homes: Record<string, [form: RegExp, home: string]> = {
+const homes = new Map<string, [form: RegExp, home: string]>(Object.entries({
   'com.twitter': [/^@?(\w{1,15})$/, 'https://x.com/'],
   'com.github': [/^@?([\w-]{1,39})$/, 'https://github.com/'],
   'org.telegram': [/^@?(\w{4,32})$/, 'https://t.me/'],
   'xyz.farcaster': [/^@?([\w.-]{1,64})$/, 'https://farcaster.xyz/'],
   email: [/^(?:mailto:)?([^\s@<>?&%,;:]{1,64}@[\w.-]{1,190})$/i, 'mailto:'],
-};
+}));
+
+// Keys of texts are names that anybody may choose, such as those that all objects have.
+const names = new Map(Object.entries(words.keys));
 
 /** Where a text leads; undefined for most. */
 function target(key: string, text: string): string | undefined {
-  const [form, home] = homes[key] ?? [];
+  const [form, home] = homes.get(key) ?? [];
   const name = form && text.trim().match(form)?.[1];
   if (name && home) {
     return home + name;
@@ -119,7 +130,7 @@ function Text({ name, text }: { name: string; text: string }) {
   return (
     <div>
       <dt>
-        <bdi>{words.keys[name] ?? plain(name.slice(0, 100))}</bdi>
+        <bdi>{names.get(name) ?? clip(name, 60)}</bdi>
       </dt>
       <dd>
         {to ? (
@@ -164,7 +175,7 @@ function About({ person }: { person: Profile }) {
   return (
     <section class="stack tight" aria-label={words.about}>
       {person.description && (
-        <p class="text description">
+        <p class="text description" dir="auto">
           <Long text={person.description} />
         </p>
       )}
@@ -263,7 +274,7 @@ function TagLinks({ name, tags, to }: { name: string; tags: Tags; to: (tag: stri
       <p class="row">
         {tags.slice(0, all ? Infinity : mostTags).map(({ tag, count }) => (
           <a key={tag} class="chip" href={to(tag)}>
-            <bdi>{plain(tag.slice(0, 60))}</bdi> <span class="quiet">{number(count)}</span>
+            <bdi>{clip(tag, 40)}</bdi> <span class="quiet">{number(count)}</span>
           </a>
         ))}
         {tags.length > mostTags && !all && (
@@ -283,7 +294,7 @@ function AllTags({ person }: { person: Profile }) {
   if (loaded.state === 'done' && !loaded.value) {
     return null;
   }
-  const to = (kind: Kind) => (tag: string) => href(['a', address, kind], { tags: tag });
+  const to = (kind: Kind) => (tag: string) => href(['a', address, kind], { tags: tagQuery([tag]) });
   return (
     <section class="columns wait" aria-busy={loaded.state === 'loading'}>
       <Show loaded={loaded}>
@@ -313,7 +324,7 @@ function BadgePicture({ url }: { url: string }) {
 
 function Badge({ event }: { event: Event }) {
   const to = link(event.url);
-  const name = <bdi>{plain(event.name.slice(0, 200)) || plain(event.id)}</bdi>;
+  const name = <bdi>{clip(event.name || event.id, 80)}</bdi>;
   return (
     <li class="badge card">
       <BadgePicture url={event.image} />
@@ -325,9 +336,9 @@ function Badge({ event }: { event: Event }) {
         ) : (
           name
         )}
-        <p class="quiet small">{plain(event.date.slice(0, 50))}</p>
+        <p class="quiet small">{clip(event.date, 40)}</p>
         <p class="quiet small line">
-          <bdi>{plain(event.place.slice(0, 100))}</bdi>
+          <bdi>{clip(event.place, 100)}</bdi>
         </p>
       </div>
     </li>
@@ -376,16 +387,16 @@ function Nobody({ user }: { user: string }) {
   return (
     <div class="empty">
       <Heading title={words.nobody} />
-      <p>{words.aboutNobody(plain(user.slice(0, 255)))}</p>
+      <p>{words.aboutNobody(clip(user, 100))}</p>
       <a href={href([])}>{texts.home}</a>
     </div>
   );
 }
 
 function Part({ person, part, place }: { person: Profile; part: string | undefined; place: Place }): ComponentChildren {
-  const load = part === undefined ? undefined : later[part];
+  const load = part !== undefined && Object.hasOwn(later, part) ? later[part] : undefined;
   if (load) {
-    return <Later load={load} place={place} />;
+    return <Later load={load} place={{ ...place, path: ['a', person.address, part ?? ''] }} />;
   }
   if (part === 'following' || part === 'followers') {
     return <Relations key={part} subject={person} kind={part} place={place} />;
