@@ -42,6 +42,7 @@ var mayImport = map[string][]string{
 	"explorer":                {"client", "site"},
 	"docs/draw":               {},
 	"fixtures":                {},
+	"fixtures/browser":        {},
 	"fixtures/databases":      {"fixtures/history", "fixtures/process", "fixtures/servers"},
 	"fixtures/graph":          {},
 	"fixtures/history":        {}, // ours is compared with it
