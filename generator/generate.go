@@ -75,7 +75,7 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 	isFolder := !strings.HasSuffix(target, ".tar")
 	dest := destination(&tarDestination{files: o.Files, path: target})
 	if isFolder {
-		dest = &folderDestination{files: o.Files, path: target, basePath: o.Config.BasePath}
+		dest = &folderDestination{files: o.Files, path: target, config: o.Config}
 	}
 	r := &run{Options: o, snapshot: snapshot, report: newReport(out)}
 	if o.DryRun {
@@ -282,7 +282,7 @@ func (r *run) prepare(ctx context.Context) (*renderer, error) {
 		return nil, err
 	}
 	r.Progress.Stage("rank", 0)
-	ranks, err := rank(ctx, g, r.Workers, r.Config.LeaderboardMax, r.Config.EFP())
+	ranks, err := rank(ctx, g, r.Workers, r.Config)
 	if err != nil {
 		return nil, err
 	}
