@@ -81,28 +81,27 @@ func TestTabOrder(t *testing.T) {
 	servers.Wanted(t)
 	b := browser.Start(t, browser.Options{})
 	h := serve(t, withReports(demo(t)), "/")
-	for _, size := range []browser.Size{browser.Phone, browser.Desktop} {
-		for _, v := range views("miralund.eth", "tobi-okafor.eth", "4", nil) {
-			t.Run(v.name+" "+size.String(), func(t *testing.T) {
-				p := b.Open(t, h.at(v.at), browser.View{Size: size, Now: now})
-				shown(t, p)
-				var order []string
-				for range 25 {
-					p.Press(browser.Tab)
-					at := browser.Eval[focused](p, focus)
-					if at.Tag == "BODY" || at.Tag == "HTML" {
-						break // the end of the page
-					}
-					order = append(order, at.Is)
-					if !at.Seen || !at.InWindow {
-						t.Errorf("the focus on %q: seen %v, in the window %v; want both", at.Is, at.Seen, at.InWindow)
-					}
+	for i, v := range demoViews() {
+		size := []browser.Size{browser.Desktop, browser.Phone}[i%2]
+		t.Run(v.name+" "+size.String(), func(t *testing.T) {
+			p := b.Open(t, h.at(v.at), browser.View{Size: size, Now: now})
+			shown(t, p)
+			var order []string
+			for range 25 {
+				p.Press(browser.Tab)
+				at := browser.Eval[focused](p, focus)
+				if at.Tag == "BODY" || at.Tag == "HTML" {
+					break // the end of the page
 				}
-				if len(order) < 4 || !slices.ContainsFunc(order, func(is string) bool { return strings.HasPrefix(is, "input") }) {
-					t.Errorf("got the order %q, want the search box in it, and more", order)
+				order = append(order, at.Is)
+				if !at.Seen || !at.InWindow {
+					t.Errorf("the focus on %q: seen %v, in the window %v; want both", at.Is, at.Seen, at.InWindow)
 				}
-			})
-		}
+			}
+			if len(order) < 4 || !slices.ContainsFunc(order, func(is string) bool { return strings.HasPrefix(is, "input") }) {
+				t.Errorf("got the order %q, want the search box in it, and more", order)
+			}
+		})
 	}
 }
 
