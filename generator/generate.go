@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/explorer"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/staging"
 )
@@ -274,6 +276,13 @@ func (r *run) install(ctx context.Context, s *staging.Staging) error {
 // prepare reads the snapshot and ranks its accounts.
 func (r *run) prepare(ctx context.Context) (*renderer, error) {
 	start := time.Now()
+	if r.Config.Explorer {
+		// Bundling takes a part of a second, once. The reader leaves some time of the cores for it, and
+		// what it takes of memory is free again before the graph is large.
+		var bundling sync.WaitGroup
+		bundling.Go(func() { explorer.Files() })
+		defer bundling.Wait()
+	}
 	g, err := load(ctx, &reader{
 		snapshot: r.snapshot, workers: r.Workers, skipInvalid: r.SkipInvalid, maxText: r.Config.MaxProfileText,
 		refreshed: r.Refreshed, efp: r.Config.EFP(), report: r.report, progress: r.Progress,

@@ -17,6 +17,7 @@ import { start } from './worker';
 const later: Record<string, () => Promise<View>> = {
   boards: async () => (await import('./views/boards')).Boards,
   network: async () => (await import('./views/network')).Network,
+  reports: async () => (await import('./views/reports')).Reports,
 };
 
 function Missing() {

@@ -13,6 +13,8 @@ export const date = (time: string | number): string => {
   return Number.isNaN(parsed.getTime()) ? '' : dates.format(parsed);
 };
 
+const days = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', timeZone: 'UTC' });
+export const day = (time: number): string => days.format(time);
 const months = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' });
 export const month = (time: string | number): string => {
   const parsed = new Date(time);
@@ -257,4 +259,20 @@ export const graphTexts = {
   profile: 'Profile',
   walk: 'Walk here',
   list: 'All accounts in the picture',
+};
+
+export const reportTexts = {
+  title: 'Reports',
+  about: 'What changed from one site to the next.',
+  none: 'There are no reports yet.',
+  how: 'Whoever runs this site makes them after each publish, with:',
+  command: 'followpress report --publish',
+  chart: 'Follows and unfollows',
+  aboutChart: (count: string) => `New and ended follows of the last ${count} reports, by the date of the report.`,
+  date: 'Report',
+  between: 'From – to',
+  follows: 'Follows',
+  unfollows: 'Unfollows',
+  newLists: 'New lists',
+  goneLists: 'Gone lists',
 };

@@ -3,6 +3,7 @@
 
 import type { SimulationNodeDatum } from 'd3-force';
 import type { Person } from '../data/site';
+import { communities, type Weighted } from './communities';
 
 export interface Node extends SimulationNodeDatum {
   index: number;
@@ -32,7 +33,7 @@ export const colourCount = 8;
 /** A community of fewer has no colour. */
 const smallest = 3;
 /** So many edges of each node are strong at least. */
-const strongest = 6;
+const strongest = 4;
 
 export class Graph {
   readonly nodes: Node[];
@@ -77,7 +78,7 @@ export class Graph {
     const among = this.edges.filter(({ a }) => a !== 0); // the first node is with all
     weigh(among, this.nodes.length);
     const strong = strongOf(among, this.nodes.length);
-    colour(this.nodes, communities(strong, this.nodes.length));
+    colour(this.nodes, communities(this.nodes.length, strong.map(({ a, b, weight }): Weighted => [a, b, weight])));
   }
 
   /** The edges of a node. */
@@ -129,38 +130,6 @@ function strongOf(edges: readonly Edge[], count: number): Edge[] {
     }
     return edge.strong;
   });
-}
-
-/** Finds communities by label propagation: each node takes the label that weighs most around it. */
-function communities(edges: readonly Edge[], count: number): number[] {
-  const around: [number, number][][] = Array.from({ length: count }, () => []);
-  for (const { a, b, weight } of edges) {
-    around[a]?.push([b, weight]);
-    around[b]?.push([a, weight]);
-  }
-  const labels = Array.from({ length: count }, (_, i) => i);
-  for (let round = 0, changed = true; changed && round < 30; round++) {
-    changed = false;
-    for (let node = 0; node < count; node++) {
-      const sums = new Map<number, number>();
-      for (const [other, weight] of around[node] ?? []) {
-        const label = labels[other] as number;
-        sums.set(label, (sums.get(label) ?? 0) + weight);
-      }
-      let best = labels[node] as number;
-      let heaviest = sums.get(best) ?? 0;
-      for (const [label, sum] of sums) {
-        if (sum > heaviest + 1e-9 || (sum > heaviest - 1e-9 && label < best)) {
-          [best, heaviest] = [label, sum];
-        }
-      }
-      if (best !== labels[node]) {
-        labels[node] = best;
-        changed = true;
-      }
-    }
-  }
-  return labels;
 }
 
 /** Gives the largest communities their colours. */

@@ -38,7 +38,7 @@ export interface Look {
 }
 
 /** Names that are drawn at most, also while moving. */
-const names = { rest: 40, moving: 10 };
+const names = { rest: 24, moving: 10 };
 const font = '12px system-ui, sans-serif';
 const longest = 24;
 
@@ -83,9 +83,11 @@ function paintEdges(context: CanvasRenderingContext2D, graph: Graph, view: View,
   };
   const quiet = selected === undefined ? 1 : 0.35;
   if (!look.moving) {
-    lines(colours.edge, 0.14 * quiet, ({ a, strong }) => !strong && a !== 0);
+    // Many lines are as dark together as few.
+    const alpha = Math.max(0.025, Math.min(0.2, 350 / graph.edges.length));
+    lines(colours.edge, alpha * quiet, ({ a, strong }) => !strong && a !== 0);
   }
-  lines(colours.edge, 0.5 * quiet, ({ strong }) => strong);
+  lines(colours.edge, 0.4 * quiet, ({ strong }) => strong);
   if (selected !== undefined) {
     const towards = (edge: Edge) => (edge.a === selected ? edge.who & 1 : edge.who & 2);
     const isOwn = ({ a, b }: Edge) => a === selected || b === selected;
@@ -170,7 +172,7 @@ function paintNames(context: CanvasRenderingContext2D, graph: Graph, view: View,
       width = context.measureText(name).width;
       widths.set(name, width);
     }
-    const top = y + node.radius * view.k + 4;
+    const top = y + node.radius * view.k + 5;
     const box: [number, number, number, number] = [x - width / 2 - 2, top, x + width / 2 + 2, top + 14];
     if (!first.includes(index) && taken.some(([l, t, r, b]) => box[0] < r && box[2] > l && box[1] < b && box[3] > t)) {
       continue;

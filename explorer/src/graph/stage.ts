@@ -20,6 +20,8 @@ export interface Calls {
 const reach = 14;
 /** Room around the graph. */
 const margin = 32;
+/** For how long a frame may move nodes, in milliseconds. */
+const ahead = 5;
 const scales: [number, number] = [0.1, 8];
 
 type Subject = { node: Node; x: number; y: number };
@@ -254,8 +256,12 @@ export class Stage {
   private step(): void {
     this.frame = 0;
     const forces = this.forces;
-    if (forces && !isSettled(forces)) {
-      forces.tick();
+    if (forces) {
+      // While nobody drags, the places are found sooner.
+      const until = performance.now() + ahead;
+      do {
+        forces.tick(isSettled(forces) ? 0 : 1);
+      } while (this.gestures === 0 && !isSettled(forces) && performance.now() < until);
     }
     const isFitting = !this.isTheirs && this.fit(this.calm ? 1 : 0.12);
     const busy = this.isBusy() || isFitting;

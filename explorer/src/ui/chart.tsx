@@ -15,8 +15,8 @@ export interface ChartProps {
   about: string;
   data: uPlot.AlignedData;
   options: (palette: Palette) => Omit<uPlot.Options, 'width' | 'height'>;
-  /** The same for those who do not see it. */
-  table: ComponentChildren;
+  /** The same for those who do not see it, unless it is beside the chart anyway. */
+  table?: ComponentChildren;
 }
 
 const height = 300;
@@ -49,10 +49,12 @@ export function Chart({ title, about, data, options, table }: ChartProps) {
       <h2>{title}</h2>
       <p class="quiet small">{about}</p>
       <div ref={box} class="plot" role="img" aria-label={`${title}. ${about}`} />
-      <details>
-        <summary>{chartTexts.table}</summary>
-        {table}
-      </details>
+      {table && (
+        <details>
+          <summary>{chartTexts.table}</summary>
+          {table}
+        </details>
+      )}
     </section>
   );
 }
