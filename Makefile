@@ -34,7 +34,7 @@ HOT := ./generator ./server ./site ./snapshot
 # Debian installs nginx, varnishd and pgbouncer in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-tools test-geth test-install race-tools edge-tools client-tools disk-tools database-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-sources soak clean
+.PHONY: help preview generate publish edge test test-tools test-geth test-install race-tools edge-tools client-tools disk-tools database-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-explorer bench-sources soak clean
 # Even with -j: apt must not run twice at a time, and cgo needs the C compiler installed first.
 .NOTPARALLEL:
 
@@ -150,6 +150,11 @@ bench-api: bench-tools edge-tools $(BIN)/minio ## measure the whole read API ove
 bench-edge: bench-tools edge-tools ## compare nginx and Varnish in front of a bucket with nginx serving files
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench/edge --bin $(BIN)/bench --results bench/results --snapshot "$(BENCH_SNAPSHOT)"
+	go run ./bench/compare
+
+bench-explorer: bench-tools edge-tools client-tools $(BIN)/minio ## measure the explorer in Chromium, over a slow network
+	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
+	go run ./bench/explorer --bin $(BIN)/bench --results bench/results --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
 	go run ./bench/compare
 
 bench-sources: ## measure a first sync of the chains, and replay, against nodes of the real network's size
