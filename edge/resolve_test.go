@@ -215,7 +215,7 @@ func isKey(c site.Config, key site.Key) bool {
 }
 
 // noObject matches paths that only objects of a site can have.
-var noObject = regexp.MustCompile(`^/_(client|errors|manifest|search|unknown|variants)(/[0-9A-Za-z][0-9A-Za-z.=-]*)+$`)
+var noObject = regexp.MustCompile(`^/_(client|errors|explore|manifest|reports|search|unknown|variants)(/[0-9A-Za-z][0-9A-Za-z.=-]*)+$`)
 
 var beyondASCII = regexp.MustCompile(`%[89A-Fa-f]`)
 
@@ -223,6 +223,7 @@ func TestResolverAgreesWithSite(t *testing.T) {
 	for _, config := range []site.Config{
 		{}, {BasePath: "x"}, {BasePath: "a/b.c/users"},
 		{API: site.APIEFP}, {API: site.APIEFP, BasePath: "a/b.c/users"}, {API: site.APIEFP, Names: site.NamesLookup},
+		{Explorer: true}, {API: site.APIEFP, Explorer: true},
 	} {
 		config.LeaderboardMax = 137
 		config, err := config.WithDefaults()
@@ -281,6 +282,8 @@ func randomRequest(random *rand.Rand, config site.Config) (method, path, query s
 		"limit":    {"1", "10", "99", "137", "138", "0", "010", ""},
 		"number":   {"0", "7", "00", strings.Repeat("1", 18), strings.Repeat("1", 19)},
 		"hash":     {"0", "ff", "0123", "01234", "F", ""},
+		"asset":    {"explorer-AB2DEF7H", "explorer-ab2def7h", "explorer"},
+		"date":     {"2026-01-31", "2026-1-31", "index"},
 		"problem":  {"bad-limit", "no-such-list", "no", ""},
 	} {
 		path = strings.ReplaceAll(path, "{"+name+"}", pick(random, values...))

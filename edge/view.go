@@ -40,7 +40,7 @@ type view struct {
 	Flag             string     // the value of every parameter that is a flag
 	RetryAfter       string     // seconds
 	AbsentSeconds    int        // how long a cache may remember that an object does not exist
-	ContentTypes     []string   // of all answers
+	ContentTypes     []string   // of all answers but pages, which nginx compresses anyway
 	R2Prefix         string     // of the keys, with its slash
 
 	Listen, CacheDir, CacheSize string
@@ -80,7 +80,7 @@ func newView(o Options) (*view, error) {
 		}
 	}
 	for _, r := range o.Config.Routes() {
-		if media, _, _ := strings.Cut(r.ContentType, ";"); !slices.Contains(v.ContentTypes, media) {
+		if media, _, _ := strings.Cut(r.ContentType, ";"); media != "text/html" && !slices.Contains(v.ContentTypes, media) {
 			v.ContentTypes = append(v.ContentTypes, media)
 		}
 	}

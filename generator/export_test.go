@@ -108,7 +108,7 @@ func (g Graph) BadgesOf(address string) (tokenIDs []string, known bool) {
 
 // Rank ranks all accounts.
 func (g Graph) Rank(ctx context.Context, workers int) error {
-	_, err := rank(ctx, g.graph, workers, 100, false)
+	_, err := rank(ctx, g.graph, workers, site.Config{LeaderboardMax: 100})
 	return err
 }
 
@@ -124,7 +124,7 @@ func (g Graph) LongestList() (list uint32) {
 
 // ListRenderer renders all objects of one list and gives their size.
 func (g Graph) ListRenderer(ctx context.Context, list uint32) (render func() int, err error) {
-	r, err := rank(ctx, g.graph, 1, 100, false)
+	r, err := rank(ctx, g.graph, 1, site.Config{LeaderboardMax: 100})
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (g Graph) Reader(ctx context.Context, config site.Config) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := rank(ctx, g.graph, 1, config.LeaderboardMax, config.EFP())
+	r, err := rank(ctx, g.graph, 1, config)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (g Graph) Reader(ctx context.Context, config site.Config) (*Site, error) {
 
 // WriteTar renders all objects of the site into a tar file.
 func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
-	r, err := rank(ctx, g.graph, 1, 100, false)
+	r, err := rank(ctx, g.graph, 1, site.Config{LeaderboardMax: 100})
 	if err != nil {
 		return err
 	}

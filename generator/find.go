@@ -36,6 +36,11 @@ func (s *renderer) find(route *site.Route, key site.Key) (foundUnit, selection) 
 		all := s.config.Problems()
 		unit := slices.IndexFunc(all, func(p *site.Problem) bool { return p.Key() == key })
 		return among(len(all), unit, s.renderProblem), only
+	case site.RouteIndex, site.RouteExplorer, site.RouteExplorerWorker, site.RouteExplorerScript, site.RouteExplorerStyle,
+		site.RouteTop, site.RouteNetwork:
+		return s.explore.find(key), only
+	case site.RouteReports, site.RouteReportPage, site.RouteReportData:
+		return foundUnit{}, only // no part of a site
 	case site.RouteLeaderboard:
 		return s.findBoard(segments[1], site.DefaultLimit), only
 	case site.RouteLeaderboardLimit:

@@ -25,13 +25,13 @@ type folder struct {
 }
 
 type folderDestination struct {
-	files    afero.Fs
-	path     string
-	basePath string // of the next site
+	files  afero.Fs
+	path   string
+	config site.Config // of the next site
 }
 
 func (d *folderDestination) check(context.Context) (*liveSite, error) {
-	return checkFolder(d.files, d.path, d.basePath)
+	return checkFolder(d.files, d.path, d.config)
 }
 
 func (d *folderDestination) checkNames(ctx context.Context, next string, names []lookupName) error {
@@ -147,7 +147,7 @@ func openLiveFolder(files afero.Fs, path string) *liveSite {
 
 // checkFolder returns the live site, or nil if there is none. A run replaces the whole folder, so it
 // is an error if the folder contains anything that is not part of a site.
-func checkFolder(files afero.Fs, path, basePath string) (*liveSite, error) {
+func checkFolder(files afero.Fs, path string, config site.Config) (*liveSite, error) {
 	info, err := files.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -172,19 +172,23 @@ func checkFolder(files afero.Fs, path, basePath string) (*liveSite, error) {
 	}
 	live := openLiveFolder(files, path)
 	if live != nil {
-		basePath = live.root.Config.BasePath
+		config = live.root.Config
 	}
-	return live, checkEntries(files, path, basePath)
+	return live, checkEntries(files, path, config)
 }
 
-// refreshFolder exists in folders that a fallback writes to.
-var refreshFolder = strings.TrimSuffix(string(site.RefreshPrefix), "/")
+// Folders that buckets have beside a site: where a fallback and report --publish write.
+var (
+	refreshFolder = strings.TrimSuffix(string(site.RefreshPrefix), "/")
+	reportsFolder = strings.TrimSuffix(string(site.ReportsPrefix), "/")
+)
 
 // checkBucket returns an error if the folder is a bucket that publish writes to, which contains more
 // than a site.
 func checkBucket(files afero.Fs, path string) error {
 	for _, entry := range []struct{ name, meaning string }{
 		{refreshFolder, "refreshed data, which would be lost"},
+		{reportsFolder, "reports, which would be lost"},
 		{".followpress", "the work folder of a bucket"},
 	} {
 		exists, err := afero.Exists(files, filepath.Join(path, entry.name))
@@ -204,16 +208,16 @@ func fileURL(path string) string { return (&url.URL{Scheme: "file", Path: path})
 
 // checkEntries returns an error for a file or folder that does not belong to a site: at the top, on
 // the way along the base path, and in the API's folder.
-func checkEntries(files afero.Fs, path, basePath string) error {
+func checkEntries(files afero.Fs, path string, config site.Config) error {
 	if err := checkBucket(files, path); err != nil {
 		return err
 	}
-	parts := strings.Split(basePath, "/")
+	parts := strings.Split(config.BasePath, "/")
 	for level := 0; level <= len(parts); level++ {
 		var known []string
 		switch level {
 		case 0:
-			known = append(site.Reserved(), parts[0])
+			known = config.TopLevel()
 		case len(parts):
 			known = site.APIFolders()
 		default:

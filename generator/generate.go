@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/explorer"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/staging"
 )
@@ -75,7 +77,7 @@ func ToPath(ctx context.Context, snapshot afero.Fs, out string, o Options) (*Rep
 	isFolder := !strings.HasSuffix(target, ".tar")
 	dest := destination(&tarDestination{files: o.Files, path: target})
 	if isFolder {
-		dest = &folderDestination{files: o.Files, path: target, basePath: o.Config.BasePath}
+		dest = &folderDestination{files: o.Files, path: target, config: o.Config}
 	}
 	r := &run{Options: o, snapshot: snapshot, report: newReport(out)}
 	if o.DryRun {
@@ -274,6 +276,13 @@ func (r *run) install(ctx context.Context, s *staging.Staging) error {
 // prepare reads the snapshot and ranks its accounts.
 func (r *run) prepare(ctx context.Context) (*renderer, error) {
 	start := time.Now()
+	if r.Config.Explorer {
+		// Bundling takes a part of a second, once. The reader leaves some time of the cores for it, and
+		// what it takes of memory is free again before the graph is large.
+		var bundling sync.WaitGroup
+		bundling.Go(func() { explorer.Files() })
+		defer bundling.Wait()
+	}
 	g, err := load(ctx, &reader{
 		snapshot: r.snapshot, workers: r.Workers, skipInvalid: r.SkipInvalid, maxText: r.Config.MaxProfileText,
 		refreshed: r.Refreshed, efp: r.Config.EFP(), report: r.report, progress: r.Progress,
@@ -282,7 +291,7 @@ func (r *run) prepare(ctx context.Context) (*renderer, error) {
 		return nil, err
 	}
 	r.Progress.Stage("rank", 0)
-	ranks, err := rank(ctx, g, r.Workers, r.Config.LeaderboardMax, r.Config.EFP())
+	ranks, err := rank(ctx, g, r.Workers, r.Config)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ type graph struct {
 	names  []lookupName // names of accounts that can be looked up, sorted
 	events []site.Event // in the order of the snapshot
 	badges []badge      // sorted by account and event; the smallest token of each
+	known  int          // accounts of rows and of lists, which are the first ones
 
 	// What only the API efp shows.
 	added       []int64                // by record; milliseconds since the Unix epoch, noTime for none
@@ -81,12 +82,12 @@ func (g *graph) fillAccounts() {
 	}
 }
 
-// countHeld counts the accounts from a number on that a list holds.
-func (g *graph) countHeld(from int) int {
-	held, n := make([]bool, len(g.accounts)-from), 0
+// countAddresses counts the addresses of rows of accounts, of lists, and those that a list holds.
+func (g *graph) countAddresses() int {
+	held, n := make([]bool, len(g.accounts)-g.known), g.known
 	for _, r := range g.records.all() {
-		if g.holds(r) && int(r.data) >= from && !held[int(r.data)-from] {
-			held[int(r.data)-from] = true
+		if g.holds(r) && int(r.data) >= g.known && !held[int(r.data)-g.known] {
+			held[int(r.data)-g.known] = true
 			n++
 		}
 	}
@@ -143,6 +144,18 @@ func (g *graph) badgesOf(account uint32) []badge {
 		end++
 	}
 	return g.badges[begin:end]
+}
+
+// counts are the sizes of the graph.
+func (g *graph) counts() site.Counts {
+	c := site.Counts{Accounts: len(g.accounts), Lists: len(g.tokens), Records: g.records.len(), Names: len(g.names), Events: len(g.events)}
+	for list := range g.tokens {
+		c.Follows += g.countFollows(uint32(list))
+		if g.isPrimary(uint32(list)) {
+			c.Primary++
+		}
+	}
+	return c
 }
 
 // countFollows is the number of follows of a list.

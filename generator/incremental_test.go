@@ -399,9 +399,13 @@ func TestOutputThatIsRefused(t *testing.T) {
 			inside("_refresh/details/1")(t, path)
 			overwrite(t, filepath.Join(path, ".followpress", "lock"), "")
 		}, "holds _refresh, refreshed data, which would be lost"},
-		"a bucket":             {"site", inside(".followpress/lock"), "update this one with followpress publish --dest file:///"},
-		"beside the base path": {"site", inside("api/v2/mine"), "api holds v2, which is not part of a site"},
-		"beside the endpoints": {"site", inside("api/v1/mine"), "v1 holds mine, which is not part of a site"},
+		"reports": {"site", inside("_reports/2026-01-31.html"), "holds _reports, reports, which would be lost: " +
+			"generate into another folder, and update this one with followpress publish --dest file:///"},
+		"a page in a site without explorer":   {"site", inside("index.html"), "holds index.html, which is not part of a site"},
+		"a folder in a site without explorer": {"site", inside("_explore/mine"), "holds _explore, which is not part of a site"},
+		"a bucket":                            {"site", inside(".followpress/lock"), "update this one with followpress publish --dest file:///"},
+		"beside the base path":                {"site", inside("api/v2/mine"), "api holds v2, which is not part of a site"},
+		"beside the endpoints":                {"site", inside("api/v1/mine"), "v1 holds mine, which is not part of a site"},
 		"a folder named _site": {"site", func(t testing.TB, path string) {
 			overwrite(t, filepath.Join(path, "_site", "index.html"), "precious")
 			overwrite(t, filepath.Join(path, "thesis.txt"), "precious")

@@ -24,17 +24,9 @@ func newIndex(ctx context.Context, s *renderer, entries *entryStore, workers int
 	x := &index{entries: entries, workers: workers, root: site.Root{
 		Format: site.Format, AsOf: g.asOf, Config: s.config, BucketDigits: s.bucketDigits, TokenDigits: s.tokenDigits, ShardDigits: entries.digits,
 		HeaderRules: s.config.HeaderRules(), Manifest: make(map[string]site.MD5, len(entries.shardNames)),
-		Counts: site.Counts{
-			Accounts: len(g.accounts), Lists: len(g.tokens), Records: g.records.len(), Names: len(g.names),
-			Events: len(g.events), Objects: int(entries.objects.Load()), Bytes: entries.bytes.Load(),
-		},
+		Counts: g.counts(),
 	}}
-	for list := range g.tokens {
-		x.root.Counts.Follows += g.countFollows(uint32(list))
-		if g.isPrimary(uint32(list)) {
-			x.root.Counts.Primary++
-		}
-	}
+	x.root.Counts.Objects, x.root.Counts.Bytes = int(entries.objects.Load()), entries.bytes.Load()
 	return x, x.render(ctx, out, func(entry site.Entry) {
 		x.root.Manifest[strings.TrimPrefix(string(entry.Key), string(site.ManifestKey("")))] = entry.MD5
 	})

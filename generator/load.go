@@ -238,8 +238,9 @@ func (l *loader) readRecords(ctx context.Context) error {
 	g.offsets, g.records, g.added = l.incoming.group(len(g.tokens), l.efp)
 	g.records.forms = g.byNumber
 	g.fillAccounts()
+	g.known = known
 	if l.efp {
-		g.addresses = known + g.countHeld(known)
+		g.addresses = g.countAddresses()
 	}
 	return l.mergeRepeated(ctx)
 }

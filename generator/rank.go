@@ -38,12 +38,19 @@ type ranks struct {
 	rank  [measures][]uint32      // by account, from 1; 0 is unranked
 	first [boardMeasures][]uint32 // accounts by rank, as many as leaderboards show
 
+	followed  int      // accounts with a follower
 	byAddress []uint32 // all accounts; only for the API efp
 }
 
-// rank counts and ranks all accounts. Only primary lists count. efp says whether the API has all
-// leaderboards.
-func rank(ctx context.Context, g *graph, workers, leaders int, efp bool) (*ranks, error) {
+// rank counts and ranks all accounts. Only primary lists count.
+func rank(ctx context.Context, g *graph, workers int, config site.Config) (*ranks, error) {
+	efp, leaders := config.EFP(), [boardMeasures]int{}
+	for m := range leaders {
+		leaders[m] = config.LeaderboardMax
+	}
+	if config.Explorer {
+		leaders[followers] = max(leaders[followers], site.TopAccounts)
+	}
 	r := &ranks{}
 	follows, err := primaryFollows(ctx, g, workers)
 	if err != nil {
@@ -92,7 +99,7 @@ func rank(ctx context.Context, g *graph, workers, leaders int, efp bool) (*ranks
 	group.SetLimit(workers)
 	for m := range counted {
 		group.Go(func() error {
-			r.order(m, byAddress, leaders)
+			r.order(m, byAddress, leaders[m])
 			return ctx.Err()
 		})
 	}
@@ -180,6 +187,9 @@ func (r *ranks) order(m measure, byAddress []uint32, leaders int) {
 		for i, account := range ranked {
 			r.rank[m][account] = uint32(i + 1)
 		}
+	}
+	if m == followers {
+		r.followed = len(ranked)
 	}
 	r.first[m] = slices.Clone(ranked[:min(leaders, len(ranked))])
 }

@@ -28,7 +28,8 @@ type renderer struct {
 	config site.Config
 	events eventTexts
 
-	efp *efpRenderer // nil unless the API is efp
+	efp     *efpRenderer     // nil unless the API is efp
+	explore *exploreRenderer // nil without the explorer
 
 	bucketDigits  int
 	tokenDigits   int       // of buckets of lists; 0 unless the API is efp
@@ -71,6 +72,7 @@ func newRenderer(ctx context.Context, g *graph, r *ranks, config site.Config, wo
 		}
 		s.efp, s.bucketDigits, s.tokenDigits = e, e.addressBuckets.digits, e.listBuckets.digits
 		s.parts = append(append([]part{problems}, e.parts()...), boards)
+		s.addExplorer()
 		return s, nil
 	}
 	for _, n := range g.names {
@@ -88,7 +90,17 @@ func newRenderer(ctx context.Context, g *graph, r *ranks, config site.Config, wo
 		{len(s.addresses.names), nil, s.renderBucket},
 		boards,
 	}
+	s.addExplorer()
 	return s, nil
+}
+
+// addExplorer adds the part with the explorer, if the site has it. It comes first: one of its objects takes
+// a while, and no worker should wait for it at the end.
+func (s *renderer) addExplorer() {
+	if s.config.Explorer {
+		s.explore = newExploreRenderer(s.graph, s.ranks)
+		s.parts = slices.Insert(s.parts, 0, s.explore.part())
+	}
 }
 
 // fillBuckets sorts the users into buckets. Users are addresses with a primary list, and names.
@@ -248,6 +260,9 @@ func (s *renderer) nameCopies() []lookupName {
 func (s *renderer) objects() int64 {
 	g := s.graph
 	n := len(s.config.Problems()) + len(s.config.Boards())*(1+s.config.LeaderboardMax)
+	if s.explore != nil {
+		n += s.explore.part().units
+	}
 	if s.efp != nil {
 		return int64(n) + s.efp.objects()
 	}

@@ -71,7 +71,7 @@ func (s *spare) compare(ctx context.Context, x *index, renderer *renderer) error
 	if old.root.Config != x.root.Config {
 		return unusable(errors.New("its site has another configuration"))
 	}
-	if err := checkEntries(files, s.path, old.root.Config.BasePath); err != nil {
+	if err := checkEntries(files, s.path, old.root.Config); err != nil {
 		return unusable(err)
 	}
 	s.units = newUnitSet(renderer.units())

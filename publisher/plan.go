@@ -23,7 +23,7 @@ type plan struct {
 	objects       *spool      // entries to put, without entry points, in the order of shards
 	searches      *spool      // entries of shards of long lists, and their heads, each of which contains the number of entries; see searchPart
 	buckets       *spool      // buckets, which refer to lists and to shards; orders of ranked accounts, which refer to shards
-	boards        *spool      // leaderboards; they refer to everything
+	boards        *spool      // leaderboards and the explorer's page; they refer to everything
 	deletes       *spool      // keys, deleted once nothing refers to them any more
 	manifestsLast bool        // put manifest shards that name a new entry point last, because the live root leads readers to them
 
@@ -140,7 +140,8 @@ func (p *plan) stageOf(c site.Config, key site.Key) (stage *spool, part int) {
 		case site.RouteUserBucket, site.RouteTokenBucket, site.RouteRankedOrder:
 			return p.buckets, 0
 		case site.RouteLeaderboard, site.RouteLeaderboardLimit, site.RouteRanked, site.RouteRankedCount,
-			site.RouteDiscover, site.RouteDiscoverShard:
+			site.RouteDiscover, site.RouteDiscoverShard,
+			site.RouteIndex, site.RouteExplorer, site.RouteExplorerWorker, site.RouteTop:
 			return p.boards, 0
 		}
 	}

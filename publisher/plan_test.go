@@ -107,6 +107,28 @@ func planned(t *testing.T, stage *spool) (entries []site.Entry) {
 	return entries
 }
 
+// The explorer's page and worker are put after the scripts that they name.
+func TestPagesComeAfterTheirScripts(t *testing.T) {
+	objects := objectsOf(3, "")
+	scripts := []site.Key{site.ExplorerKey("app-ABCD1234.js"), site.ExplorerKey("app-ABCD1234.css")}
+	pages := []site.Key{site.IndexKey, site.ExplorerPageKey, site.ExplorerKey("sw.js")}
+	for _, key := range slices.Concat(scripts, pages) {
+		objects[key] = string(key)
+	}
+	p := planOf(t, siteOf(t, objectsOf(3, "")), siteOf(t, objects, func(r *site.Root) { r.Config.Explorer = true }))
+	for _, stage := range []struct {
+		name string
+		got  []site.Entry
+		want []site.Key
+	}{{"objects", planned(t, p.objects), scripts}, {"entry points", planned(t, p.boards), pages}} {
+		for _, key := range stage.want {
+			if !slices.ContainsFunc(stage.got, func(e site.Entry) bool { return e.Key == key }) {
+				t.Errorf("%s: got %v, want %s among them", stage.name, stage.got, key)
+			}
+		}
+	}
+}
+
 // The plan between any two sites equals a comparison of all their objects.
 func TestPlanEqualsAPlainComparison(t *testing.T) {
 	for seed := range uint64(60) {

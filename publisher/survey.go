@@ -213,7 +213,7 @@ func (s *survey) findUnknown(keys []site.Key, unreadable map[string]error) {
 		case key == site.RootKey, key == site.LockKey:
 		case key == site.MarkKey:
 			s.marked = true
-		case strings.HasPrefix(string(key), string(site.RefreshPrefix)):
+		case strings.HasPrefix(string(key), string(site.RefreshPrefix)), strings.HasPrefix(string(key), string(site.ReportsPrefix)):
 		case unreadable[shard] != nil && isSiteKey(key, []site.Config{s.root.Config}):
 		default:
 			key = site.Key(strings.Clone(string(key))) // of a long text, which need not stay

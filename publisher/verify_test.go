@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -119,6 +120,51 @@ func TestVerifyAndRepair(t *testing.T) {
 			}
 			check(v, "", "", c.leftAfterRepaired)
 		})
+	}
+}
+
+// Reports stay in the bucket, whatever is published or repaired, with the explorer or without: they are no part of a site
+// and no unknown objects.
+func TestReportsAreKept(t *testing.T) {
+	withExplorer := func(r *site.Root) {
+		r.Config.Explorer = true
+		r.HeaderRules = r.Config.HeaderRules()
+	}
+	with := objectsOf(5, "")
+	with[site.ExplorerPageKey], with[site.IndexKey], with[site.ExplorerKey("app-ABCD1234.js")] = "page", "index", "script"
+	explored, plain := siteOf(t, with, withExplorer), siteOf(t, objectsOf(5, " plain"))
+	reports := []site.Key{site.ReportsKey, site.ReportKey("2026-01-31", site.ReportPage), site.ReportKey("2026-01-31", site.ReportData)}
+	folder := t.TempDir()
+	bucket := openLocal(folder)
+	publish(t, plain, bucket, Options{})
+	for _, key := range reports {
+		put(t, folder, key, "report")
+	}
+	for _, next := range []memorySite{explored, plain, explored} {
+		for _, cutOff := range []bool{false, true} {
+			if cutOff {
+				put(t, folder, site.MarkKey, `{"runs":[]}`)
+				put(t, folder, site.ExplorerKey("old-ABCD1234.js"), "left behind")
+			}
+			publish(t, next, bucket, Options{drain: dead})
+			want := memorySite{}
+			maps.Copy(want, next)
+			for _, key := range reports {
+				want[key] = "report"
+			}
+			if cutOff && next[site.ExplorerPageKey] == "" {
+				remove(t, folder, site.ExplorerKey("old-ABCD1234.js")) // a key of neither site
+			}
+			equalSites(t, inBucket(t, folder), want)
+			v, err := Verify(t.Context(), bucket, Options{})
+			if err != nil || !v.Good() {
+				t.Errorf("got %v, %v, want no difference", v, err)
+			}
+			if _, err := Repair(t.Context(), next, bucket, Options{BreakLock: true, drain: dead}); err != nil {
+				t.Error(err)
+			}
+			equalSites(t, inBucket(t, folder), want)
+		}
 	}
 }
 

@@ -95,10 +95,12 @@ func TestURLsOfTheWholeAPI(t *testing.T) {
 		{"a board", "", []site.Key{"_variants/leaderboard/mutes/limit=3"}, nil, []string{"/_variants/leaderboard/mutes/", "/api/v1/leaderboard/mutes"}, nil},
 		{"discover", "", []site.Key{"_search/discover"}, []string{"/_search/discover"}, []string{"/api/v1/discover"}, nil},
 		{"badges of unknown addresses", "", []site.Key{"_unknown/badges"}, []string{"/_unknown/badges"}, nil, []string{users + "badges"}},
+		{"the explorer", "", []site.Key{"index.html", "_explore/index.html", "_explore/app-ABCD1234.js", "_explore/top"},
+			[]string{"/_explore/app-ABCD1234.js", "/_explore/index.html", "/_explore/top", "/index.html"}, nil, nil},
 		{"the description and the library", "", []site.Key{"openapi.json", "_client/shim.js"}, []string{"/_client/shim.js", "/openapi.json"}, nil, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c.Names = test.names
+			c.Names, c.Explorer = test.names, true
 			got := purger.URLs(c, test.keys)
 			want := append([]string{"/_site"}, test.exact...)
 			slices.Sort(want)
@@ -122,10 +124,13 @@ func TestURLsOfWhatAnyURLShows(t *testing.T) {
 // Every route of a site has URLs: none is forgotten here.
 func TestURLsOfEveryRoute(t *testing.T) {
 	c, seen := config(t), map[*site.Route]bool{site.RouteError.Route(): true, site.RouteRoot.Route(): true}
+	c.Explorer = true
 	for _, key := range []site.Key{
 		c.LeaderboardKey(site.Followers), c.ListKey("1", site.Records), c.ListKey("1", site.Details), c.ListKey("1", site.Badges),
 		c.ListKey("1", site.SearchFollowing), c.UserKey("bob"), site.LeaderboardLimitKey(site.Following, 3), site.SearchShardKey("1", 0),
 		site.UserBucketKey("a"), site.ManifestKey("a"),
+		site.IndexKey, site.ExplorerPageKey, site.ExplorerKey("sw.js"), site.ExplorerKey("app-ABCD1234.js"), site.ExplorerKey("app-ABCD1234.css"),
+		site.TopKey, site.NetworkKey, site.ReportsKey, site.ReportKey("2026-01-31", site.ReportPage), site.ReportKey("2026-01-31", site.ReportData),
 	} {
 		if got := purger.URLs(c, []site.Key{key}); got.All || len(got.Exact)+len(got.Wide) < 2 {
 			t.Errorf("%s: got %+v, want URLs", key, got)
@@ -134,7 +139,7 @@ func TestURLsOfEveryRoute(t *testing.T) {
 			seen[route] = true
 		}
 	}
-	for _, route := range (site.Config{}).Routes() {
+	for _, route := range c.Routes() {
 		if !seen[route] {
 			t.Errorf("%s: got no key of this route, want one", route.Pattern)
 		}

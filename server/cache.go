@@ -58,6 +58,8 @@ const (
 	keptFor = 5 * time.Minute
 	// absentFor is how long the cache remembers that an object does not exist.
 	absentFor = 10 * time.Second
+	// newestFor is how long an answer may be behind an object that changes without a new site.
+	newestFor = time.Second
 	// rereadsAtOnce bounds the reads in the background while the store hangs.
 	rereadsAtOnce = 64
 	// never outlasts every site.
@@ -182,6 +184,24 @@ func (c *cache) renew(ctx context.Context, k cacheKey) (*object, error) {
 	}
 	result := <-c.objects.Refresh(ctx, k, c)
 	return found(result.Value, result.Err)
+}
+
+// newest is get for an object that may change or appear without a new site: one that was read more than
+// newestFor ago is read again, and one that did not exist is looked for again.
+func (c *cache) newest(ctx context.Context, k cacheKey) (*object, error) {
+	if o := c.peek(k); o != nil {
+		if age := c.tracker.now() - o.read; 0 <= age && age < int64(newestFor) {
+			c.metrics.cacheHits.Inc()
+			return o, nil
+		}
+		o.release()
+	}
+	c.metrics.cacheMisses.Inc()
+	if !c.waiting.tryAcquire() { // while the store hangs, other requests must still get through
+		return nil, errBusy
+	}
+	defer c.waiting.release()
+	return c.renew(ctx, k)
 }
 
 // put caches a body that was just written to the store. A caller that uses the object pins

@@ -266,6 +266,9 @@ func (h *Handler) find(ctx context.Context, v *liveSite, r site.Resolution, user
 	case site.AnswerComputed:
 		return h.compute(ctx, v, r, users)
 	}
+	if r.Route.Kept() {
+		return h.cache.newest(ctx, cacheKey{version: v.version, key: r.Key})
+	}
 	return h.cache.get(ctx, cacheKey{v.version, r.Key, r.Action == site.AnswerWithoutTags})
 }
 

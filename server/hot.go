@@ -34,9 +34,10 @@ func (h *Handler) respondHot(w http.ResponseWriter, r *http.Request, v *liveSite
 }
 
 // markHot notes that the object is the answer to its own path. What a path resolves to depends on
-// nothing but the configuration of the site, and an object is of one version of the site.
+// nothing but the configuration of the site, and an object is of one version of the site. Those that a
+// bucket keeps beside a site are of no version, and are read each time.
 func markHot(r *http.Request, v *liveSite, resolution site.Resolution, o *object) {
-	if o == nil || o.tracker == nil || resolution.Action != site.AnswerObject || o.route.Load() != nil {
+	if o == nil || o.tracker == nil || resolution.Action != site.AnswerObject || resolution.Route.Kept() || o.route.Load() != nil {
 		return
 	}
 	if key, ok := plainKey(r); ok && key == resolution.Key && o.key == (cacheKey{version: v.version, key: key}) {
@@ -69,7 +70,7 @@ var everyAnswer = func() (all []headerValue) {
 var noStore = []string{site.NoStore}
 
 // allRoutes are the routes of all sites, in the order of their IDs.
-var allRoutes = site.Config{API: site.APIEFP}.Routes()
+var allRoutes = site.Config{API: site.APIEFP, Explorer: true}.Routes()
 
 // routeValues are the values of the headers of each route.
 var routeValues = func() []struct{ contentType, cacheControl []string } {

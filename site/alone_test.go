@@ -51,7 +51,7 @@ func TestWithoutFallback(t *testing.T) {
 
 // Every row of the edge table matches the paths of its routes and no others, and Direct only keys.
 func TestEdgeGroupsMatchRoutes(t *testing.T) {
-	c, random := efpConfig(t, site.NamesCopies), newRandom()
+	c, random := withExplorer(efpConfig(t, site.NamesCopies)), newRandom()
 	rows := c.Edge().Routes
 	if all := c.Routes(); len(rows) > len(all)*2/3 {
 		t.Errorf("rows of the table: got %d for %d routes, want fewer", len(rows), len(all))
@@ -69,6 +69,7 @@ func TestEdgeGroupsMatchRoutes(t *testing.T) {
 			"board": {"followers", "muted", "count", "x"}, "token_id": {"1", "01", "x"}, "user": {"alice.eth", address, "ABC", "recommended"}, "other": {"bob.eth", "details"},
 			"address": {address, "0x1"}, "object": {"account", "records"}, "sort": {"followers", "mutuals"}, "script": {"shim.js", "x.js"}, "types": {"shim.d.ts"},
 			"limit": {"1", "101"}, "number": {"0", "01"}, "hash": {"0f", "g"}, "problem": {"post-only", "x"},
+			"asset": {"app-ABCD1234", "app"}, "date": {"2026-01-02", "x"},
 		} {
 			path = strings.ReplaceAll(path, "{"+variable+"}", pick(random, values))
 		}

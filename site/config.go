@@ -68,13 +68,17 @@ type Config struct {
 	// generator and refreshes leave out longer ones.
 	MaxProfileText int `json:"max_profile_text"`
 
-	// API is APISpec or APIEFP. The root of a site of APISpec has none of the members below.
+	// API is APISpec or APIEFP. The root of a site of APISpec has neither it nor the next two.
 	API string `json:"api,omitempty"`
 	// ProfileURL is the address of a person's page, with AddressPlaceholder in it; that of
 	// efp.app. Only under APIEFP.
 	ProfileURL string `json:"profile_url,omitempty"`
 	// Names is NamesCopies or, only under APIEFP, NamesLookup.
 	Names string `json:"names,omitempty"`
+
+	// Explorer says that the site has a page for people to look at it, and routes for reports. The root
+	// of a site without it does not have the member.
+	Explorer bool `json:"explorer,omitempty"`
 }
 
 // EFP reports whether the site has the whole read API.

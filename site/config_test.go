@@ -111,4 +111,10 @@ func TestConfigOfTheSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "configuration", string(body), `{"base_path":"api/v1","badges_field":"badges","leaderboard_max":100,"max_profile_text":65536}`)
+	config.Explorer = true
+	body, err = json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "configuration with the explorer", string(body), `{"base_path":"api/v1","badges_field":"badges","leaderboard_max":100,"max_profile_text":65536,"explorer":true}`)
 }

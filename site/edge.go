@@ -287,10 +287,10 @@ func (c Config) edgeRoute(r *Route) EdgeRoute {
 	}
 	segments := slices.Clone(r.segments)
 	for i, s := range segments {
-		fixed, variable, isVariable := strings.Cut(s, "{")
-		segments[i] = regexp.QuoteMeta(fixed)
-		if isVariable {
-			segments[i] += "(" + accept(strings.TrimSuffix(variable, "}")) + ")"
+		before, variable, after := cutVariable(s)
+		segments[i] = regexp.QuoteMeta(before)
+		if variable != "" {
+			segments[i] += "(" + accept(variable) + ")" + regexp.QuoteMeta(after)
 		}
 	}
 	path := strings.Join(segments, "/")
@@ -336,6 +336,10 @@ func (c Config) keyExpression(variable string) string {
 		return upTo(strconv.Itoa(c.LeaderboardMax))
 	case "number":
 		return "0|[1-9][0-9]{0," + strconv.Itoa(maxNumberDigits-1) + "}"
+	case "asset":
+		return assetName
+	case "date":
+		return reportDate
 	case "hash":
 		return "[0-9a-f]{1," + strconv.Itoa(maxHashDigits) + "}"
 	}

@@ -22,6 +22,7 @@ func FuzzResolve(f *testing.F) {
 		"GET /api/v1/users/CAF%C3%89.eth/searchFollowing", "GET /api/v1/users/%E2%9D%A4%EF%B8%8F/searchFollowing?offset=3",
 		"GET /api/v1/users/..%2F..%2Fetc%2Fpasswd/searchFollowing", "GET /api/v1/users/%2e%2e/searchFollowing", "GET /x/users/%00/searchFollowing",
 		"GET /x/lists/0/details", "GET /a/b/c/users/%zz/searchFollowing", "GET //api/v1/../_site",
+		"GET /index.html", "GET /_explore/app-ABCD1234.js", "GET /_explore/%61pp-ABCD1234.css?x", "GET /_reports/2026-01-02.html", "GET /_reports/%00.json",
 	} {
 		method, target, _ := strings.Cut(request, " ")
 		path, query, _ := strings.Cut(target, "?")

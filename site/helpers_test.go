@@ -32,7 +32,13 @@ func configs(t testing.TB) []site.Config {
 		}
 		all = append(all, c)
 	}
-	return append(all, efpConfig(t, site.NamesCopies), efpConfig(t, site.NamesLookup))
+	all = append(all, efpConfig(t, site.NamesCopies), efpConfig(t, site.NamesLookup))
+	return append(all, withExplorer(all[1]), withExplorer(efpConfig(t, site.NamesCopies)))
+}
+
+func withExplorer(c site.Config) site.Config {
+	c.Explorer = true
+	return c
 }
 
 func efpConfig(t testing.TB, names string) site.Config {

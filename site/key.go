@@ -84,6 +84,21 @@ const (
 	// RefreshCopies begins the keys of those that are no data, but notes about copies.
 	RefreshCopies = RefreshPrefix + "copies/"
 
+	// ReportsPrefix begins the keys of reports, which people look at. A bucket keeps them whatever site is
+	// published to it.
+	ReportsPrefix Key = reportsFolder + "/"
+	// ReportsKey is the list of the published reports.
+	ReportsKey = ReportsPrefix + "index"
+
+	// IndexKey leads a browser to the explorer. Static hosts answer / with it.
+	IndexKey Key = "index.html"
+	// ExplorerPageKey is the explorer's page.
+	ExplorerPageKey Key = explorePrefix + "index.html"
+	// TopKey has the accounts with the most followers.
+	TopKey Key = explorePrefix + "top"
+	// NetworkKey has the sizes and distributions of the whole graph.
+	NetworkKey Key = explorePrefix + "network"
+
 	errorPrefix       = "_errors/"
 	manifestPrefix    = "_manifest/"
 	variantPrefix     = "_variants/"
@@ -96,6 +111,9 @@ const (
 	searchRecommendedPrefix = "_search/recommended/"
 	unknownPrefix           = "_unknown/"
 	clientPrefix            = "_client/"
+	exploreFolder           = "_explore"
+	explorePrefix           = exploreFolder + "/"
+	reportsFolder           = "_reports"
 	headName                = "head"
 
 	// DiscoverShardKey has all accounts that discover pages through.
@@ -194,6 +212,23 @@ var UnknownAddress = Address{}.String()
 // ClientKey is the key of a file of the client library: one of Scripts or ScriptTypes.
 func ClientKey(name string) Key { return Key(clientPrefix + name) }
 
+// ExplorerKey is the key of a file of the explorer, such as index.html.
+func ExplorerKey(name string) Key { return Key(explorePrefix + name) }
+
+// ReportKey is the key of a report of a day, in one of its forms. The date is like 2026-01-31.
+func ReportKey(date string, form ReportForm) Key {
+	return ReportsPrefix + Key(date+"."+string(form))
+}
+
+// A ReportForm is a form in which a report is published.
+type ReportForm string
+
+// The forms of reports.
+const (
+	ReportPage ReportForm = "html"
+	ReportData ReportForm = "json"
+)
+
 // Scripts lists the modules of the client library.
 func Scripts() []string { return []string{"followpress.js", "shim.js"} }
 
@@ -246,6 +281,9 @@ func (c Config) PublicKeys() []string {
 	}
 	if c.EFP() {
 		keys = append(keys, unknownPrefix+"*", clientPrefix+"*", string(OpenAPIKey))
+	}
+	if c.Explorer {
+		keys = append(keys, explorePrefix+"*", string(ReportsPrefix)+"*", string(IndexKey))
 	}
 	return keys
 }
@@ -310,5 +348,16 @@ func (k Key) Valid() bool {
 // Reserved lists the first segments of keys outside of the base path, so that no base path may begin
 // with one.
 func Reserved() []string {
-	return []string{"_client", "_errors", "_lock", "_manifest", "_publishing", "_publishing.tar", "_refresh", "_search", "_site", "_unknown", "_variants", string(OpenAPIKey)}
+	return []string{"_client", "_errors", exploreFolder, "_lock", "_manifest", "_publishing", "_publishing.tar", "_refresh", reportsFolder,
+		"_search", "_site", "_unknown", "_variants", string(IndexKey), string(OpenAPIKey)}
+}
+
+// TopLevel lists the first segments of all keys that a folder with a site may have.
+func (c Config) TopLevel() []string {
+	first, _, _ := strings.Cut(c.BasePath, "/")
+	all := append(Reserved(), first)
+	if c.Explorer {
+		return all
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return s == exploreFolder || s == reportsFolder || s == string(IndexKey) })
 }

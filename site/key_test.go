@@ -56,6 +56,40 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// A site has the keys of the explorer if its configuration says so, and no others.
+func TestKeysOfTheExplorer(t *testing.T) {
+	for _, c := range configs(t) {
+		with := withExplorer(c)
+		for _, tc := range []struct {
+			key   site.Key
+			want  string
+			route site.RouteID
+		}{
+			{site.IndexKey, "index.html", site.RouteIndex},
+			{site.ExplorerKey("index.html"), "_explore/index.html", site.RouteExplorer},
+			{site.ExplorerKey("sw.js"), "_explore/sw.js", site.RouteExplorerWorker},
+			{site.ExplorerKey("explorer-AB2DEF7H.js"), "_explore/explorer-AB2DEF7H.js", site.RouteExplorerScript},
+			{site.ExplorerKey("explorer-AB2DEF7H.css"), "_explore/explorer-AB2DEF7H.css", site.RouteExplorerStyle},
+			{site.TopKey, "_explore/top", site.RouteTop},
+			{site.NetworkKey, "_explore/network", site.RouteNetwork},
+			{site.ReportsKey, "_reports/index", site.RouteReports},
+			{site.ReportKey("2026-01-31", site.ReportPage), "_reports/2026-01-31.html", site.RouteReportPage},
+			{site.ReportKey("2026-01-31", site.ReportData), "_reports/2026-01-31.json", site.RouteReportData},
+		} {
+			equal(t, "key", string(tc.key), tc.want)
+			checkKey(t, with, tc.key, tc.route)
+			equal(t, "kept "+tc.want, tc.route.Route().Kept(), strings.HasPrefix(tc.want, "_reports/"))
+			if route, ok := c.RouteOf(tc.key); ok && !c.Explorer {
+				t.Errorf("%s without the explorer: got the route %s, want none", tc.key, route.Pattern)
+			}
+			first, _, _ := strings.Cut(tc.want, "/")
+			if top := slices.Contains(c.TopLevel(), first); top != c.Explorer {
+				t.Errorf("%s at the top of a site: got %v, want %v", first, top, c.Explorer)
+			}
+		}
+	}
+}
+
 func checkKey(t *testing.T, c site.Config, key site.Key, want site.RouteID) {
 	t.Helper()
 	route, ok := c.RouteOf(key)

@@ -543,7 +543,7 @@ func checkResolution(t testing.TB, c site.Config, method, path, query string, r 
 	if variant := r.Route.ID == site.RouteLeaderboard && ok && of.ID == site.RouteLeaderboardLimit; !ok || of != r.Route && !variant {
 		broken("the key is an object of the route, or of its variants")
 	}
-	if r.Route.UnderAPI() == (strings.HasPrefix(string(r.Key), "_") || r.Key == site.OpenAPIKey) && of.ID != site.RouteLeaderboardLimit {
+	if r.Route.UnderAPI() == (strings.HasPrefix(string(r.Key), "_") || r.Key == site.OpenAPIKey || r.Key == site.IndexKey) && of.ID != site.RouteLeaderboardLimit {
 		broken("the key is below the base path if its route is")
 	}
 	// A key is a path: asking for it gives it.

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -17,6 +18,8 @@ const (
 	contentJSON    = "application/json"
 	contentProblem = "application/problem+json"
 	contentScript  = "text/javascript"
+	contentHTML    = "text/html; charset=utf-8"
+	contentStyle   = "text/css; charset=utf-8"
 	contentText    = "text/plain; charset=utf-8"
 )
 
@@ -30,6 +33,8 @@ const (
 	// cacheCheck is for the entry points: clients that poll them want the newest, and
 	// ETags make polling cheap.
 	cacheCheck = "no-cache"
+	// cacheForever is for objects whose name changes with their bytes.
+	cacheForever = "public, max-age=31536000, immutable"
 )
 
 // NoStore is the Cache-Control of an answer that no cache may keep.
@@ -39,7 +44,7 @@ const NoStore = cacheNever
 // and the description of the API follow from the table.
 type Route struct {
 	ID           RouteID
-	Pattern      string  // path; {base} is the base path, another {…} one segment or the rest of one
+	Pattern      string  // path; {base} is the base path, another {…} one segment or a part of one
 	Params       []Param // query parameters that it understands, by name; it ignores others
 	ContentType  string
 	CacheControl string
@@ -60,10 +65,7 @@ type Route struct {
 
 // Routes returns the table of the site's routes, in the order of their IDs. Callers must not change it.
 func (c Config) Routes() []*Route {
-	if c.EFP() {
-		return allRoutes
-	}
-	return allRoutes[:RouteUserAccount]
+	return routesOf[routeSet{c.EFP(), c.Explorer}]
 }
 
 // APIFolders lists the first segments of the endpoints, below the base path.
@@ -79,6 +81,10 @@ func APIFolders() []string {
 
 // Route returns the row of the table with this ID.
 func (id RouteID) Route() *Route { return allRoutes[id] }
+
+// Kept reports whether the objects of the route are no part of the site: they stay in a bucket whatever
+// site is published to it, and appear and change without a new one.
+func (r *Route) Kept() bool { return r.segments[0] == reportsFolder }
 
 // UnderAPI reports whether the route is an endpoint of the API. Other routes are
 // objects for the server, and for clients of a site without one.
@@ -139,17 +145,36 @@ func (r *Route) matches(segments []string, accept func(variable, value string) b
 		return false
 	}
 	for i, want := range r.segments {
-		fixed, variable, isVariable := strings.Cut(want, "{")
-		rest, ok := strings.CutPrefix(segments[i], fixed)
-		if !ok || !isVariable && rest != "" {
+		before, variable, after := cutVariable(want)
+		rest, ok := strings.CutPrefix(segments[i], before)
+		if !ok || variable == "" && rest != "" {
 			return false
 		}
-		if isVariable && !accept(strings.TrimSuffix(variable, "}"), rest) {
+		value, ok := strings.CutSuffix(rest, after)
+		if variable != "" && !(ok && accept(variable, value)) {
 			return false
 		}
 	}
 	return true
 }
+
+// cutVariable cuts a segment of a pattern around its variable, which is "" if there is none.
+func cutVariable(segment string) (before, variable, after string) {
+	before, rest, _ := strings.Cut(segment, "{")
+	variable, after, _ = strings.Cut(rest, "}")
+	return before, variable, after
+}
+
+// The values of some variables, as regular expressions.
+const (
+	assetName  = "[a-z]{1,32}-[A-Z0-9]{8}" // of a bundle: a name and a hash of its bytes
+	reportDate = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+)
+
+var (
+	isAssetName  = regexp.MustCompile("^" + assetName + "$").MatchString
+	isReportDate = regexp.MustCompile("^" + reportDate + "$").MatchString
+)
 
 // keySegment reports whether a variable has a value that keys can have. keyExpression
 // is the same as a regular expression.
@@ -169,6 +194,10 @@ func (c Config) keySegment(variable, value string) bool {
 		return ok && ValidTokenID(value) && 1 <= limit && limit <= int64(c.LeaderboardMax)
 	case "number":
 		return ValidTokenID(value) && len(value) <= maxNumberDigits
+	case "asset":
+		return isAssetName(value)
+	case "date":
+		return isReportDate(value)
 	case "hash":
 		return value != "" && len(value) <= maxHashDigits && strings.Trim(value, "0123456789abcdef") == ""
 	}

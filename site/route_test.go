@@ -10,7 +10,7 @@ import (
 
 func TestRoutes(t *testing.T) {
 	patterns := map[string]bool{}
-	for i, r := range (site.Config{API: site.APIEFP}).Routes() {
+	for i, r := range (site.Config{API: site.APIEFP, Explorer: true}).Routes() {
 		if int(r.ID) != i || r.ID.Route() != r || patterns[r.Pattern] || r.Summary == "" {
 			t.Errorf("route %d, %s: got it out of order, twice or without a summary", i, r.Pattern)
 		}
@@ -23,6 +23,8 @@ func TestRoutes(t *testing.T) {
 		}
 		want := map[site.RouteID]string{
 			site.RouteError: "application/problem+json", site.RouteScript: "text/javascript", site.RouteScriptTypes: "text/plain; charset=utf-8",
+			site.RouteIndex: "text/html; charset=utf-8", site.RouteExplorer: "text/html; charset=utf-8", site.RouteReportPage: "text/html; charset=utf-8",
+			site.RouteExplorerWorker: "text/javascript", site.RouteExplorerScript: "text/javascript", site.RouteExplorerStyle: "text/css; charset=utf-8",
 		}[r.ID]
 		if want == "" {
 			want = "application/json"
@@ -35,7 +37,14 @@ func TestRoutes(t *testing.T) {
 			continue
 		}
 		maxAge := strings.HasPrefix(r.CacheControl, "public, max-age=")
-		if entry := r.ID == site.RouteManifest || r.ID == site.RouteRoot; entry == maxAge || entry && r.CacheControl != "no-cache" {
+		entry := slices.Contains([]site.RouteID{
+			site.RouteManifest, site.RouteRoot, site.RouteIndex, site.RouteExplorer, site.RouteExplorerWorker,
+			site.RouteReports, site.RouteReportPage, site.RouteReportData,
+		}, r.ID)
+		if forever := strings.Contains(r.CacheControl, "immutable"); forever != strings.Contains(r.Pattern, "{asset}") {
+			t.Errorf("route %s: got Cache-Control %q, want that names with a hash of the content are immutable, and no others", r.Pattern, r.CacheControl)
+		}
+		if entry == maxAge || entry && r.CacheControl != "no-cache" {
 			t.Errorf("route %s: got Cache-Control %q, want no-cache for entry points and a max-age for others", r.Pattern, r.CacheControl)
 		}
 	}
@@ -68,7 +77,7 @@ func TestFolders(t *testing.T) {
 // A base path cannot collide with the objects of the site itself.
 func TestReserved(t *testing.T) {
 	reserved := site.Reserved()
-	for _, r := range (site.Config{API: site.APIEFP}).Routes() {
+	for _, r := range (site.Config{API: site.APIEFP, Explorer: true}).Routes() {
 		if first, _, _ := strings.Cut(r.Pattern, "/"); !r.UnderAPI() && !slices.Contains(reserved, first) {
 			t.Errorf("%s: got it not reserved, want it reserved", first)
 		}
@@ -82,7 +91,7 @@ func TestRouteOfRefuses(t *testing.T) {
 	long := strings.Repeat("x", 256)
 	for _, c := range configs(t) {
 		for _, key := range []string{
-			"", "/", "/_site", "_site/", "_site/x", "_Site", "index.html",
+			"", "/", "/_site", "_site/", "_site/x", "_Site",
 			"leaderboard/followers", "{base}", "{base}/", "{base}/leaderboard", "{base}/leaderboard/", "{base}/leaderboard/nothing",
 			"/{base}/leaderboard/followers", "{base}/leaderboard/followers/", "{base}//leaderboard/followers", "{base}/_site",
 			"{base}/{base}/leaderboard/followers",
@@ -96,6 +105,11 @@ func TestRouteOfRefuses(t *testing.T) {
 			"_search/users/", "_search/users/alice.eth", "_search/lists/1", "_search/lists/1/x", "_search/lists/01/0", "_search/lists/1/-1",
 			"_variants/leaderboard/followers/limit=", "_variants/leaderboard/followers/limit=x", "_variants/leaderboard/followers/limit=05",
 			"_variants/leaderboard/nothing/limit=5", "_refresh", "_refresh/details/1",
+			"_explore", "_explore/", "_explore/index", "_explore/Index.html", "_explore/index.html/", "_explore/x.js", "_explore/sw.css", "_explore/app-ABCD123.js",
+			"_explore/app-ABCD12345.js", "_explore/app-abcd1234.js", "_explore/App-ABCD1234.js", "_explore/-ABCD1234.js", "_explore/app-ABCD1234.jsx", "_explore/app-ABCD1234",
+			"_explore/../app-ABCD1234.js", "_explore/a/app-ABCD1234.js", "_explore/app-ABCD1234.css/x", "_explore/top/", "_explore/topx", "_explore/" + long + "-ABCD1234.js",
+			"_reports", "_reports/", "_reports/index.html", "_reports/2026-01-02", "_reports/2026-1-2.html", "_reports/2026-01-02.htm", "_reports/2026-01-02.html.html",
+			"_reports/x2026-01-02.json", "_reports/2026-01-02\n.json", "_reports/2026/01-02.json", "index.htm", "index.html/", "x/index.html",
 		} {
 			key := site.Key(strings.ReplaceAll(key, "{base}", c.BasePath))
 			if route, ok := c.RouteOf(key); ok {
@@ -107,10 +121,10 @@ func TestRouteOfRefuses(t *testing.T) {
 
 // Routes have the same digest if and only if their headers are the same.
 func TestHeaderRules(t *testing.T) {
-	rules := site.Config{API: site.APIEFP}.HeaderRules()
-	equal(t, "routes with rules", len(rules), len(site.Config{API: site.APIEFP}.Routes()))
-	for _, one := range (site.Config{API: site.APIEFP}).Routes() {
-		for _, other := range (site.Config{API: site.APIEFP}).Routes() {
+	rules := site.Config{API: site.APIEFP, Explorer: true}.HeaderRules()
+	equal(t, "routes with rules", len(rules), len(site.Config{API: site.APIEFP, Explorer: true}.Routes()))
+	for _, one := range (site.Config{API: site.APIEFP, Explorer: true}).Routes() {
+		for _, other := range (site.Config{API: site.APIEFP, Explorer: true}).Routes() {
 			same := one.ContentType == other.ContentType && one.CacheControl == other.CacheControl
 			if (rules[one.Pattern] == rules[other.Pattern]) != same {
 				t.Errorf("%s and %s: got %v for equal headers, want the reverse for the digests", one.Pattern, other.Pattern, same)

@@ -81,9 +81,48 @@ const (
 	RouteOpenAPI
 	RouteScript
 	RouteScriptTypes
+
+	// Only with Config.Explorer, of both APIs.
+	RouteIndex
+	RouteExplorer
+	RouteExplorerWorker
+	RouteExplorerScript
+	RouteExplorerStyle
+	RouteTop
+	RouteNetwork
+	RouteReports
+	RouteReportPage
+	RouteReportData
 )
 
-// allRoutes is the table of routes. A site of APISpec has those before RouteUserAccount.
+// has reports whether sites of a configuration have the route.
+func (id RouteID) has(efp, explorer bool) bool {
+	switch {
+	case id < RouteUserAccount:
+		return true
+	case id < RouteIndex:
+		return efp
+	}
+	return explorer
+}
+
+// A routeSet is the features of a configuration that decide about its routes.
+type routeSet struct{ efp, explorer bool }
+
+// routesOf has the routes of each set.
+var routesOf = func() map[routeSet][]*Route {
+	sets := map[routeSet][]*Route{}
+	for _, set := range []routeSet{{false, false}, {false, true}, {true, false}, {true, true}} {
+		for _, r := range allRoutes {
+			if r.ID.has(set.efp, set.explorer) {
+				sets[set] = append(sets[set], r)
+			}
+		}
+	}
+	return sets
+}()
+
+// allRoutes is the table of routes. RouteID.has says which of them a site has.
 var allRoutes = func() []*Route {
 	search := []Param{ParamLimit, ParamOffset, ParamTerm}
 	page := []Param{ParamInclude, ParamLimit, ParamOffset, ParamSort, ParamTags}
@@ -194,6 +233,17 @@ var allRoutes = func() []*Route {
 		{ID: RouteOpenAPI, Pattern: "openapi.json", Summary: "the description of the API (OpenAPI 3.1)"},
 		{ID: RouteScript, Pattern: "_client/{script}", ContentType: contentScript, Summary: "the client library for browsers"},
 		{ID: RouteScriptTypes, Pattern: "_client/{types}", ContentType: contentText, Summary: "the types of the client library"},
+		{ID: RouteIndex, Pattern: "index.html", ContentType: contentHTML, CacheControl: cacheCheck, Summary: "leads a browser to the explorer"},
+		{ID: RouteExplorer, Pattern: "_explore/index.html", ContentType: contentHTML, CacheControl: cacheCheck, Summary: "the explorer, a page for people"},
+		{ID: RouteExplorerWorker, Pattern: "_explore/sw.js", ContentType: contentScript, CacheControl: cacheCheck,
+			Summary: "the explorer's service worker"},
+		{ID: RouteExplorerScript, Pattern: "_explore/{asset}.js", ContentType: contentScript, CacheControl: cacheForever, Summary: "a script of the explorer"},
+		{ID: RouteExplorerStyle, Pattern: "_explore/{asset}.css", ContentType: contentStyle, CacheControl: cacheForever, Summary: "a style sheet of the explorer"},
+		{ID: RouteTop, Pattern: "_explore/top", CacheControl: cacheBoard, Summary: "the accounts with the most followers, for searches as one types"},
+		{ID: RouteNetwork, Pattern: "_explore/network", CacheControl: cacheBoard, Summary: "sizes and distributions of the whole graph"},
+		{ID: RouteReports, Pattern: "_reports/index", CacheControl: cacheCheck, Summary: "the list of the published reports"},
+		{ID: RouteReportPage, Pattern: "_reports/{date}.html", ContentType: contentHTML, CacheControl: cacheCheck, Summary: "a report, as a page"},
+		{ID: RouteReportData, Pattern: "_reports/{date}.json", CacheControl: cacheCheck, Summary: "a report, as data"},
 	}
 	for i, r := range table {
 		if r.ID != RouteID(i) {

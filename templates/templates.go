@@ -1,6 +1,6 @@
-// Package templates holds texts: the template of the preview's start page, those of the edge
-// configurations, which the package edge renders, and the description of the API, which it makes from
-// the tables of site.
+// Package templates holds texts: the template of the preview's start page, the page at the top of a
+// site, the templates of the edge configurations, which the package edge renders, and the description
+// of the API, which it makes from the tables of site.
 //
 // The package serves the project's own commands. Its API may change in any release.
 package templates
@@ -17,3 +17,8 @@ var Edge embed.FS
 //
 //go:embed start.html
 var Start string
+
+// Index is the page at the top of a site, which sends a browser to the explorer.
+//
+//go:embed index.html
+var Index string

@@ -149,10 +149,10 @@ func TestAPI(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--api=spec", "--names=copies"}, `"badges_field":"badges","leaderboard_max":100,"max_profile_text":65536}`},
-		{[]string{"--api=efp"}, `"badges_field":"poaps","leaderboard_max":100,"max_profile_text":65536,"api":"efp","profile_url":"https://efp.app/{address}"}`},
+		{[]string{"--api=spec", "--names=copies", "--explorer=false"}, `"badges_field":"badges","leaderboard_max":100,"max_profile_text":65536}`},
+		{[]string{"--api=efp"}, `"badges_field":"poaps","leaderboard_max":100,"max_profile_text":65536,"api":"efp","profile_url":"https://efp.app/{address}","explorer":true}`},
 		{[]string{"--api=efp", "--names=lookup", "--profile-url=https://x.example/{address}", "--badges-field=b"},
-			`"badges_field":"b","leaderboard_max":100,"max_profile_text":65536,"api":"efp","profile_url":"https://x.example/{address}","names":"lookup"}`},
+			`"badges_field":"b","leaderboard_max":100,"max_profile_text":65536,"api":"efp","profile_url":"https://x.example/{address}","names":"lookup","explorer":true}`},
 	} {
 		out := filepath.Join(t.TempDir(), "site")
 		if status, _, stderr := generate(append([]string{"--snapshot", dir, "--out", out}, c.args...)...); status != command.Done {

@@ -36,7 +36,7 @@ type Command struct {
 
 // Help is what --help shows below the first line.
 func (*Command) Help() string {
-	return `Without flags it renders the demo snapshot in memory and serves that. The page at / has a live link for every route. A site is reloaded when generate replaces it.
+	return `Without flags it renders the demo snapshot in memory and serves that. The page at / is the explorer; another one, at /_preview, has a live link for every route. A site is reloaded when generate replaces it.
 
 	followpress preview --site site.tar`
 }
@@ -75,7 +75,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		fmt.Fprintf(stdout, "  curl '%s%s'\n", base, path)
 	}
 	go handler.Watch(ctx)
-	return server.Serve(ctx, listener, withStartPage(handler, examples, log), log, server.Limits{})
+	return server.Serve(ctx, listener, withPages(handler, store, examples, log), log, server.Limits{})
 }
 
 func (c *Command) open(ctx context.Context, stderr io.Writer) (_ storage.Site, err error) {

@@ -110,6 +110,47 @@ func TestEveryLinkWorks(t *testing.T) {
 	}
 }
 
+// It opens on the explorer, which leads to the page of the API, and back. What the explorer loads is there.
+func TestOpensOnTheExplorer(t *testing.T) {
+	var f Command
+	f.Addr, f.Explorer = "127.0.0.1:0", true
+	base, _ := preview(t, f)
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Get(base + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if to := response.Header.Get("Location"); response.StatusCode != http.StatusFound || to != "/_explore/index.html" {
+		t.Errorf("/: got %d and Location %q, want 302 and the explorer", response.StatusCode, to)
+	}
+	status, contentType, page := get(t, base+"/_explore/index.html")
+	if status != http.StatusOK || contentType != "text/html; charset=utf-8" || strings.Count(page, `<meta name="followpress-start" content="../_preview">`) != 1 {
+		t.Errorf("the explorer: got %d, %s and %s, want the page with the place of the other one", status, contentType, page)
+	}
+	for _, loaded := range regexp.MustCompile(`(?:src|href)="([a-z]+-[^"]+)"`).FindAllStringSubmatch(page, -1) {
+		want := map[bool]string{true: "text/javascript", false: "text/css; charset=utf-8"}[strings.HasSuffix(loaded[1], ".js")]
+		if status, contentType, _ := get(t, base+"/_explore/"+loaded[1]); status != http.StatusOK || contentType != want {
+			t.Errorf("%s: got %d and %s, want 200 and %s", loaded[1], status, contentType, want)
+		}
+	}
+	if status, contentType, start := get(t, base+"/_preview"); status != http.StatusOK || contentType != "text/html; charset=utf-8" ||
+		!strings.Contains(start, `href="/_explore/index.html"`) {
+		t.Errorf("the page of the API: got %d, %s and %.300s, want a link to the explorer", status, contentType, start)
+	}
+	for path, want := range map[string]string{"/index.html": "text/html; charset=utf-8", "/_explore/sw.js": "text/javascript", "/_explore/top": "application/json",
+		"/_explore/network": "application/json"} {
+		if status, contentType, _ := get(t, base+path); status != http.StatusOK || contentType != want {
+			t.Errorf("%s: got %d and %s, want 200 and %s", path, status, contentType, want)
+		}
+	}
+	for _, path := range []string{"/_explore", "/_explore/", "/_explore/none-AAAAAAAA.js", "/_explore/..%2fsecret", "/_reports/index", "/_preview/", "/index.htm"} {
+		if status, contentType, _ := get(t, base+path); status != http.StatusNotFound || contentType != "application/problem+json" {
+			t.Errorf("%s: got %d and %s, want 404 and a problem", path, status, contentType)
+		}
+	}
+}
+
 func TestOpenAPINamesEveryEndpoint(t *testing.T) {
 	base, _ := preview(t, Command{Addr: "127.0.0.1:0"})
 	_, _, body := get(t, base+"/openapi.json")
@@ -285,7 +326,7 @@ func TestFlagsOfASnapshot(t *testing.T) {
 // A site is served as it was generated: a flag that would have no effect is refused.
 func TestFlagsOfASnapshotWithASite(t *testing.T) {
 	for _, flag := range []string{"--on-invalid=skip", "--refreshed=_refresh", "--endpoint=http://x", "--region=x", "--base-path=x", "--badges-field=x",
-		"--leaderboard-max=50", "--max-profile-text=300", "--api=efp", "--names=lookup", "--profile-url=https://x/{address}"} {
+		"--leaderboard-max=50", "--max-profile-text=300", "--api=efp", "--names=lookup", "--explorer=false", "--profile-url=https://x/{address}"} {
 		var stdout, stderr bytes.Buffer
 		status := command.Run("preview", "", &Command{}, []string{"--site=" + t.TempDir(), flag}, &stdout, &stderr)
 		name, _, _ := strings.Cut(flag, "=")

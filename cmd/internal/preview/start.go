@@ -17,27 +17,58 @@ import (
 
 var startPage = template.Must(template.New("start").Parse(templates.Start))
 
-// withStartPage adds a page for people at / and the description of the API.
-func withStartPage(api *server.Handler, examples server.Examples, log *slog.Logger) http.Handler {
+// startPath is where the page of the API is. It is no key of a site.
+const startPath = "/_preview"
+
+// explorerPath is where the explorer is.
+var explorerPath = site.ExplorerPageKey.URLPath()
+
+// withPages adds a page for people who write programs, and the description of the API. / leads to the
+// explorer, or is that page if the site has no explorer. Each of the two pages has a link to the other.
+func withPages(api *server.Handler, store server.Store, examples server.Examples, log *slog.Logger) http.Handler {
 	described := describe.Handler(api, api, log)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/" || r.Method != http.MethodGet && r.Method != http.MethodHead {
-			described.ServeHTTP(w, r)
-			return
-		}
 		root := api.Root()
-		var page bytes.Buffer
-		err := startPage.Execute(&page, map[string]any{
-			"Root": root, "Description": describe.Path, "First": firstLinks(root, examples), "Groups": groups(root, examples),
-		})
-		if err != nil {
-			log.Error("page failed", "path", r.URL.Path, "error", err)
-			http.Error(w, "this page cannot be shown", http.StatusInternalServerError)
-			return
+		explores := root.Config.Explorer
+		switch reads := r.Method == http.MethodGet || r.Method == http.MethodHead; {
+		case reads && r.URL.Path == "/" && explores:
+			http.Redirect(w, r, explorerPath, http.StatusFound)
+		case reads && (r.URL.Path == "/" || r.URL.Path == startPath):
+			writePage(w, r, log, func(page *bytes.Buffer) error {
+				return startPage.Execute(page, map[string]any{
+					"Root": root, "Description": describe.Path, "First": firstLinks(root, examples), "Groups": groups(root, examples),
+					"Explorer": map[bool]string{true: explorerPath}[explores],
+				})
+			})
+		case reads && r.URL.Path == explorerPath && explores:
+			writePage(w, r, log, func(page *bytes.Buffer) error {
+				body, err := store.Get(r.Context(), site.ExplorerPageKey)
+				_, _ = page.Write(withStart(body)) // never fails
+				return err
+			})
+		default:
+			described.ServeHTTP(w, r)
 		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = page.WriteTo(w) // the client may be gone
 	})
+}
+
+// withStart tells the explorer's page that there is a page of the API, which it then links to.
+func withStart(page []byte) []byte {
+	first := []byte("<meta ")
+	return bytes.Replace(page, first, append([]byte(`<meta name="followpress-start" content="..`+startPath+`">`+"\n"), first...), 1)
+}
+
+// writePage answers with a page.
+func writePage(w http.ResponseWriter, r *http.Request, log *slog.Logger, render func(*bytes.Buffer) error) {
+	var page bytes.Buffer
+	if err := render(&page); err != nil {
+		log.Error("page failed", "path", r.URL.Path, "error", err)
+		http.Error(w, "this page cannot be shown", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", site.RouteExplorer.Route().ContentType)
+	w.Header().Set("Cache-Control", site.NoStore)
+	_, _ = page.WriteTo(w) // the client may be gone
 }
 
 // A group is a part of the start page.

@@ -83,29 +83,18 @@ const bare = (person: Partial<Profile>): Profile => ({
   ...person,
 });
 
-const isMissing = (error: unknown): boolean => error instanceof ApiError && (error.status === 404 || error.status === 400);
-
-/** Makes null of what is not there. */
-async function orNull<T>(asked: Promise<T>): Promise<T | null> {
-  try {
-    return await asked;
-  } catch (error) {
-    if (isMissing(error)) {
-      return null;
-    }
-    throw error;
-  }
-}
+const isAddress = (user: string): boolean => /^0x[0-9a-f]{40}$/i.test(user);
 
 /** The profile of an account, by its address or name; null for a name that nobody has. */
 export async function profile(user: string): Promise<Profile | null> {
   if (await isWhole()) {
-    const asked = site.user(user);
-    const all = await orNull(Promise.all([asked.details(), asked.stats(), asked.lists()]));
-    if (!all) {
+    // To ask for the objects of a name that nobody has would be an error on the console.
+    const account = isAddress(user) ? { address: user } : await site.find(user);
+    if (!account) {
       return null;
     }
-    const [details, { followers_count, following_count }, { lists }] = all;
+    const asked = site.user(account.address);
+    const [details, { followers_count, following_count }, { lists }] = await Promise.all([asked.details(), asked.stats(), asked.lists()]);
     const found = known(details);
     return {
       ...found,
@@ -141,8 +130,15 @@ export interface ListOf {
 
 /** A list by its token ID; null if there is none. */
 export async function listOf(token: string): Promise<ListOf | null> {
-  const details = await orNull(site.list(token).details());
-  return details && { token, owner: { ...known(details), lists: [] }, isPrimary: details.primary_list === token };
+  try {
+    const details = await site.list(token).details();
+    return { token, owner: { ...known(details), lists: [] }, isPrimary: details.primary_list === token };
+  } catch (error) {
+    if (error instanceof ApiError && (error.status === 404 || error.status === 400)) {
+      return null;
+    }
+    throw error;
+  }
 }
 
 /** A badge that its owner has. */

@@ -1,0 +1,201 @@
+package generator
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/explorer"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/templates"
+)
+
+// An exploreRenderer renders the explorer and what only it reads. It is immutable, like the renderer.
+type exploreRenderer struct {
+	graph *graph
+	ranks *ranks
+	texts []text // objects that do not depend on the snapshot
+}
+
+func newExploreRenderer(g *graph, r *ranks) *exploreRenderer {
+	e := &exploreRenderer{graph: g, ranks: r, texts: []text{{site.IndexKey, []byte(templates.Index)}}}
+	for _, f := range explorer.Files() {
+		e.texts = append(e.texts, text{site.ExplorerKey(f.Name), f.Body})
+	}
+	return e
+}
+
+// part has a unit for each object: the two that depend on the graph, then the texts.
+func (e *exploreRenderer) part() part { return part{2 + len(e.texts), nil, e.render} }
+
+func (e *exploreRenderer) render(unit int, _ *scratch, emit emitter) {
+	switch unit {
+	case 0:
+		emit(objectBytes, func(b []byte) []byte { return e.network().Append(b) }, site.NetworkKey)
+	case 1:
+		emit(objectBytes+2*userBytes*e.leaders(), func(b []byte) []byte { return e.top().Append(b) }, site.TopKey)
+	default:
+		t := e.texts[unit-2]
+		emitText(emit, t.body, t.key)
+	}
+}
+
+// find finds the unit of a key.
+func (e *exploreRenderer) find(key site.Key) foundUnit {
+	switch key {
+	case site.NetworkKey:
+		return foundUnit{e.render, 0}
+	case site.TopKey:
+		return foundUnit{e.render, 1}
+	}
+	i := slices.IndexFunc(e.texts, func(t text) bool { return t.key == key })
+	if i < 0 {
+		return foundUnit{}
+	}
+	return foundUnit{e.render, 2 + i}
+}
+
+// leaders is the number of accounts that site.Top shows.
+func (e *exploreRenderer) leaders() int { return min(site.TopAccounts, len(e.ranks.first[followers])) }
+
+func (e *exploreRenderer) top() site.Top {
+	t := site.Top{Total: e.ranks.followed}
+	for _, account := range e.ranks.first[followers][:e.leaders()] {
+		p := e.graph.profile(account)
+		name := textEnd(p.ens, nameStart)
+		row := site.TopAccount{
+			Address: e.graph.accounts[account], Name: p.ens[nameStart:name],
+			Followers: e.ranks.count[followers][account], Avatar: p.ens[name+avatarMember : p.searchLen],
+		}
+		if tooLong(row.Avatar) {
+			row.Avatar = []byte(emptyText)
+		}
+		if primary := e.graph.primary[account]; primary != none {
+			row.List = e.graph.tokens[primary]
+		}
+		t.Accounts = append(t.Accounts, row)
+	}
+	return t
+}
+
+// tooLong reports whether the text of a JSON string has more than site.TopAvatarBytes.
+func tooLong(encoded []byte) bool {
+	n := len(encoded) - len(emptyText)
+	if n <= site.TopAvatarBytes || !bytes.ContainsRune(encoded, '\\') {
+		return n > site.TopAvatarBytes
+	}
+	var avatar string
+	err := json.Unmarshal(encoded, &avatar)
+	return err != nil || len(avatar) > site.TopAvatarBytes
+}
+
+func (e *exploreRenderer) network() site.Network {
+	g := e.graph
+	n := site.Network{
+		AsOf: g.asOf, Counts: g.counts(),
+		Followers: degrees(e.ranks.count[followers]), Following: degrees(e.ranks.count[following]),
+	}
+	n.Counts.Accounts = g.countAddresses() // those that only a badge has are nobody whom one could look at
+	sets := make([]int, len(g.tagSets))    // records of primary lists by their set of tags
+	var growth monthCounter
+	for _, list := range g.primary {
+		if list == none {
+			continue
+		}
+		for _, r := range g.recordsOf(list).all() {
+			sets[r.tags]++
+		}
+		if len(g.added) > 0 {
+			for _, added := range g.addedOf(list) {
+				growth.add(added)
+			}
+		}
+	}
+	n.Tags, n.Growth = g.mostUsedTags(sets), growth.counts()
+	return n
+}
+
+// degrees counts the accounts by a count of theirs that is not 0, in ascending order.
+func degrees(counts []uint32) []site.DegreeCount {
+	most := uint32(0)
+	for _, n := range counts {
+		most = max(most, n)
+	}
+	accounts := make([]int, most+1)
+	for _, n := range counts {
+		accounts[n]++
+	}
+	var all []site.DegreeCount
+	for degree, n := range accounts {
+		if degree > 0 && n > 0 {
+			all = append(all, site.DegreeCount{Degree: degree, Accounts: n})
+		}
+	}
+	return all
+}
+
+// mostUsedTags are the tags that most records have, of which sets has the number by their set of tags.
+func (g *graph) mostUsedTags(sets []int) []site.LabelledCount {
+	byTag := map[string]int{}
+	for set, n := range sets {
+		for _, tag := range g.tagSets[set].tags {
+			byTag[tag] += n
+		}
+	}
+	var all []site.LabelledCount
+	for tag, n := range byTag {
+		if n > 0 {
+			all = append(all, site.LabelledCount{Label: tag, Records: n})
+		}
+	}
+	slices.SortFunc(all, func(a, b site.LabelledCount) int {
+		return cmp.Or(cmp.Compare(b.Records, a.Records), cmp.Compare(a.Label, b.Label))
+	})
+	return all[:min(site.NetworkTags, len(all))]
+}
+
+// A monthCounter counts times by their month (UTC). Successive times are often in the same one, so it does
+// not look at the calendar for each.
+type monthCounter struct {
+	from, to int64         // of the month of the last time, in milliseconds
+	n        int           // times of that month since it was the last one
+	before   map[int64]int // other times by the beginning of their month
+}
+
+func (c *monthCounter) add(ms int64) {
+	if ms == noTime {
+		return
+	}
+	if ms < c.from || ms >= c.to {
+		c.flush()
+		year, month, _ := time.UnixMilli(ms).UTC().Date()
+		c.from = time.Date(year, month, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+		c.to = time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+	}
+	c.n++
+}
+
+func (c *monthCounter) flush() {
+	if c.n == 0 {
+		return
+	}
+	if c.before == nil {
+		c.before = map[int64]int{}
+	}
+	c.before[c.from] += c.n
+	c.n = 0
+}
+
+// counts are the months with a time, in their order.
+func (c *monthCounter) counts() []site.LabelledCount {
+	c.flush()
+	var all []site.LabelledCount
+	for _, from := range slices.Sorted(maps.Keys(c.before)) {
+		all = append(all, site.LabelledCount{Label: time.UnixMilli(from).UTC().Format("2006-01"), Records: c.before[from]})
+	}
+	return all
+}

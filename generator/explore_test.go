@@ -1,0 +1,126 @@
+package generator_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/followpress/followpress/explorer"
+	"github.com/followpress/followpress/fixtures/naive"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
+)
+
+// exploring returns options with the explorer.
+func exploring(o generator.Options) generator.Options {
+	o.Config.Explorer = true
+	return o
+}
+
+// explorerObjects are the keys that only a site with the explorer has.
+func explorerObjects() []site.Key {
+	keys := []site.Key{site.IndexKey, site.TopKey, site.NetworkKey}
+	for _, f := range explorer.Files() {
+		keys = append(keys, site.ExplorerKey(f.Name))
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// TestExplorerEqualsTheTwin compares what only the explorer reads with the naive twin, on random graphs.
+func TestExplorerEqualsTheTwin(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		fsys := naive.Random(seed)
+		g, err := naive.Load(fsys, naive.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for api, o := range map[string]generator.Options{site.APISpec: small, site.APIEFP: smallEFP} {
+			got := inMemory(t, readSnapshot(t, fsys), exploring(o))
+			if want := string(g.Top()); got[site.TopKey] != want {
+				t.Errorf("seed %d, %s: %s: got %s\nwant %s", seed, api, site.TopKey, got[site.TopKey], want)
+			}
+			if want := string(g.Network(api == site.APIEFP)); got[site.NetworkKey] != want {
+				t.Errorf("seed %d, %s: %s: got %s\nwant %s", seed, api, site.NetworkKey, got[site.NetworkKey], want)
+			}
+		}
+	}
+}
+
+// TestManyAccountsOfTheExplorer: it shows the first 2,000 of more accounts, however few leaderboards show.
+func TestManyAccountsOfTheExplorer(t *testing.T) {
+	t.Parallel()
+	s := emptySnapshot().adding("accounts",
+		`{"address":"`+alice+`","primary_list":"1","ens":{"name":"alice.eth"}}`,
+		// Of avatars, only the text counts: this one has 200 bytes, and more in JSON.
+		`{"address":"0x`+fmt.Sprintf("%040x", 1)+`","ens":{"avatar":"`+strings.Repeat(`\"`, 100)+strings.Repeat("x", 100)+`"}}`,
+		`{"address":"0x`+fmt.Sprintf("%040x", 2)+`","ens":{"avatar":"`+strings.Repeat(`\"`, 100)+strings.Repeat("x", 101)+`"}}`,
+		`{"address":"0x`+fmt.Sprintf("%040x", 3)+`","ens":{"avatar":"`+strings.Repeat(`x`, 201)+`"}}`)
+	s = s.adding("lists", `{"token_id":"1","owner":"`+alice+`"}`)
+	s = s.adding("records", repeatedRows(2100, func(i int) string { return recordRow("1", fmt.Sprintf("0x%040x", i+1), "") })...)
+	fsys := fstest.MapFS{}
+	for name, text := range s {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	g, err := naive.Load(fsys, naive.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := inMemory(t, s, exploring(small))
+	if got[site.TopKey] != string(g.Top()) || strings.Count(got[site.TopKey], "[") != 2001 || !strings.HasPrefix(got[site.TopKey], `{"total":2100,`) {
+		t.Errorf("%s: got %.300s, want %.300s", site.TopKey, got[site.TopKey], g.Top())
+	}
+	if n := strings.Count(got[site.LeaderboardLimitKey(site.Followers, small.Config.LeaderboardMax)], `"rank"`); n != small.Config.LeaderboardMax {
+		t.Errorf("leaderboard: got %d accounts, want %d", n, small.Config.LeaderboardMax)
+	}
+	if n := len(inMemory(t, emptySnapshot(), exploring(smallEFP))[site.NetworkKey]); n == 0 {
+		t.Errorf("%s of an empty graph: got nothing", site.NetworkKey)
+	}
+}
+
+// TestExplorerIsAllThatItAdds: a site with the explorer has its objects, and all others as they are without it.
+func TestExplorerIsAllThatItAdds(t *testing.T) {
+	t.Parallel()
+	for api, o := range map[string]generator.Options{site.APISpec: small, site.APIEFP: smallEFP} {
+		s := randomSnapshot(11, shape{accounts: 25, lists: 18, records: 350, events: 5, badges: 60, hostile: true})
+		without, with := inMemory(t, s, o), inMemory(t, s, exploring(o))
+		var added []site.Key
+		for key, body := range with {
+			before, ok := without[key]
+			switch {
+			case key == site.RootKey || strings.HasPrefix(string(key), "_manifest/"):
+			case !ok:
+				added = append(added, key)
+			case before != body:
+				t.Errorf("%s: %s: got another object than without the explorer", api, key)
+			}
+		}
+		slices.Sort(added)
+		if !slices.Equal(added, explorerObjects()) {
+			t.Errorf("%s: got the objects %q of the explorer, want %q", api, added, explorerObjects())
+		}
+		for key := range maps.Keys(without) {
+			if _, ok := with[key]; !ok {
+				t.Errorf("%s: %s: got no object with the explorer", api, key)
+			}
+		}
+		if strings.Contains(without[site.RootKey], "explore") {
+			t.Errorf("%s: got the root %s, want it without the explorer", api, without[site.RootKey])
+		}
+	}
+}
+
+// TestFilesOfTheExplorerHaveRoutes: files with another name would reach no bucket.
+func TestFilesOfTheExplorerHaveRoutes(t *testing.T) {
+	t.Parallel()
+	for _, f := range explorer.Files() {
+		route, ok := site.Config{Explorer: true}.RouteOf(site.ExplorerKey(f.Name))
+		if !ok || route.ID < site.RouteExplorer || route.ID > site.RouteExplorerStyle {
+			t.Errorf("%s: got the route %+v, want one of the explorer", f.Name, route)
+		}
+	}
+}

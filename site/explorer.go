@@ -1,0 +1,112 @@
+package site
+
+import "strconv"
+
+// Limits of what the explorer reads beside the objects of the API.
+const (
+	TopAccounts    = 2_000 // most accounts of a Top
+	TopAvatarBytes = 200   // of the longest avatar in a Top
+	NetworkTags    = 50    // most tags of a Network
+)
+
+// A Top is the object TopKey: the first accounts of the leaderboard of followers.
+type Top struct {
+	Total    int          // accounts with a follower
+	Accounts []TopAccount // at most TopAccounts, in the order of the leaderboard
+}
+
+// A TopAccount is an account of a Top.
+type TopAccount struct {
+	Address   Address
+	Name      []byte // JSON string, "" for none
+	Followers uint32
+	List      string // primary list, "" for none
+	Avatar    []byte // JSON string, "" for none and for one that is longer than TopAvatarBytes
+}
+
+// Append appends the object as JSON to b.
+func (t Top) Append(b []byte) []byte {
+	b = append(b, `{"total":`...)
+	b = strconv.AppendInt(b, int64(t.Total), 10)
+	b = append(b, `,"accounts":[`...)
+	for i, a := range t.Accounts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `["`...)
+		b = a.Address.Append(b)
+		b = append(b, `",`...)
+		b = append(b, a.Name...)
+		b = append(b, ',')
+		b = strconv.AppendUint(b, uint64(a.Followers), 10)
+		b = append(b, `,"`...)
+		b = append(b, a.List...)
+		b = append(b, `",`...)
+		b = append(append(b, a.Avatar...), ']')
+	}
+	return append(b, "]}"...)
+}
+
+// A Network is the object NetworkKey: the sizes of a graph, and how accounts and records are distributed.
+type Network struct {
+	AsOf      string // time of the snapshot, RFC 3339
+	Counts    Counts // of which it shows all but events, objects and bytes; of accounts, those that have a profile or a list, or that a list holds
+	Followers []DegreeCount
+	Following []DegreeCount   // of accounts with a primary list
+	Tags      []LabelledCount // the NetworkTags most used ones on records of primary lists, then by their bytes
+	Growth    []LabelledCount // records of primary lists by the month in which they were added, as far as that is known
+}
+
+// A DegreeCount says how many accounts have as many followers, or follow as many others. Its degree is at least 1.
+type DegreeCount struct{ Degree, Accounts int }
+
+// A LabelledCount says how many records have a tag, or were added in a month such as 2026-01 (UTC).
+type LabelledCount struct {
+	Label   string
+	Records int
+}
+
+// Append appends the object as JSON to b.
+func (n Network) Append(b []byte) []byte {
+	b = append(b, `{"as_of":`...)
+	b = AppendString(b, n.AsOf)
+	for _, size := range []struct {
+		name  string
+		count int
+	}{
+		{"accounts", n.Counts.Accounts}, {"lists", n.Counts.Lists}, {"primary_lists", n.Counts.Primary},
+		{"records", n.Counts.Records}, {"follows", n.Counts.Follows}, {"names", n.Counts.Names},
+	} {
+		b = append(append(append(b, `,"`...), size.name...), `":`...)
+		b = strconv.AppendInt(b, int64(size.count), 10)
+	}
+	b = appendDegrees(append(b, `,"followers":[`...), n.Followers)
+	b = appendDegrees(append(b, `],"following":[`...), n.Following)
+	b = appendLabelled(append(b, `],"tags":[`...), n.Tags)
+	b = appendLabelled(append(b, `],"growth":[`...), n.Growth)
+	return append(b, "]}"...)
+}
+
+func appendDegrees(b []byte, all []DegreeCount) []byte {
+	for i, d := range all {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(append(b, '['), int64(d.Degree), 10)
+		b = strconv.AppendInt(append(b, ','), int64(d.Accounts), 10)
+		b = append(b, ']')
+	}
+	return b
+}
+
+func appendLabelled(b []byte, all []LabelledCount) []byte {
+	for i, l := range all {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = AppendString(append(b, '['), l.Label)
+		b = strconv.AppendInt(append(b, ','), int64(l.Records), 10)
+		b = append(b, ']')
+	}
+	return b
+}
