@@ -1,6 +1,7 @@
 // Accounts and lists: profiles, badges, tags, and who follows whom.
 
 import { ApiError, type Badge, type Details, type HeldRow, type HolderRow, type RowsPage } from '@followpress/client';
+import { distributionOf, type Distribution } from './distribution';
 import { isWhole, network, once, site, top, type Person } from './site';
 
 /** What is known about an account. */
@@ -359,38 +360,5 @@ export async function followBoth(a: Subject, b: Subject): Promise<readonly Relat
   return both(ofA, ofB);
 }
 
-/* Distributions */
-
-/** A bar of a picture of a distribution, by powers of two. */
-export interface Bin {
-  from: number;
-  to: number;
-  accounts: number;
-}
-
-export interface Distribution {
-  /** The part of accounts that have fewer, from 0 to 1. */
-  below: number;
-  /** How many accounts there are with one or more. */
-  accounts: number;
-  bins: Bin[];
-}
-
 /** Where a count is among those of all accounts. */
-export async function distribution(kind: Kind, count: number): Promise<Distribution | null> {
-  const degrees = (await network())[kind];
-  const accounts = degrees.reduce((sum, [, n]) => sum + n, 0);
-  if (!accounts) {
-    return null;
-  }
-  const below = degrees.reduce((sum, [degree, n]) => (degree < count ? sum + n : sum), 0) / accounts;
-  const most = Math.max(...degrees.map(([degree]) => degree), count);
-  const bins = Array.from({ length: Math.floor(Math.log2(Math.max(1, most))) + 1 }, (_, n): Bin => ({ from: 2 ** n, to: 2 ** (n + 1) - 1, accounts: 0 }));
-  for (const [degree, n] of degrees) {
-    const bin = bins[Math.floor(Math.log2(degree))];
-    if (bin) {
-      bin.accounts += n;
-    }
-  }
-  return { below, accounts, bins };
-}
+export const distribution = async (kind: Kind, count: number): Promise<Distribution | null> => distributionOf((await network())[kind], count);
