@@ -150,8 +150,10 @@ func (r *Route) matches(segments []string, accept func(variable, value string) b
 		if !ok || variable == "" && rest != "" {
 			return false
 		}
-		value, ok := strings.CutSuffix(rest, after)
-		if variable != "" && !(ok && accept(variable, value)) {
+		if variable == "" {
+			continue
+		}
+		if value, ok := strings.CutSuffix(rest, after); !ok || !accept(variable, value) {
 			return false
 		}
 	}

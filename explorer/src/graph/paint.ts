@@ -127,7 +127,7 @@ function paintNodes(context: CanvasRenderingContext2D, graph: Graph, view: View,
   const centre = graph.nodes[0];
   const ring = (node: Node | undefined, colour: string, width: number) => {
     if (node) {
-      circles([node], 3);
+      circles([node], 3.5 / view.k);
       context.strokeStyle = colour;
       context.lineWidth = width / view.k;
       context.stroke();
@@ -172,7 +172,7 @@ function paintNames(context: CanvasRenderingContext2D, graph: Graph, view: View,
       width = context.measureText(name).width;
       widths.set(name, width);
     }
-    const top = y + node.radius * view.k + 5;
+    const top = y + node.radius * view.k + 6;
     const box: [number, number, number, number] = [x - width / 2 - 2, top, x + width / 2 + 2, top + 14];
     if (!first.includes(index) && taken.some(([l, t, r, b]) => box[0] < r && box[2] > l && box[1] < b && box[3] > t)) {
       continue;

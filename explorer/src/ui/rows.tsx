@@ -127,7 +127,7 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
   const count = Math.min(pages.total, Math.floor(highest / height));
   const [range, setRange] = useState({ from: 0, to: 0 });
   const [focused, setFocused] = useState<number>();
-  const moving = useRef(false);
+  const moving = useRef<ScrollLogicalPosition | undefined>(undefined);
   const seen = useRef(0);
   const calm = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
 
@@ -199,7 +199,7 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
   // The focus goes to a row once it is in the document.
   useLayoutEffect(() => {
     if (goal && goal.index < count) {
-      moving.current = true;
+      moving.current = 'center';
       setFocused(goal.index);
     }
   }, [goal]);
@@ -209,8 +209,8 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
       return;
     }
     if (moving.current) {
-      moving.current = false;
-      element.scrollIntoView({ block: 'nearest', behavior: 'instant' });
+      element.scrollIntoView({ block: moving.current, behavior: 'instant' });
+      moving.current = undefined;
       focusRow(element);
     } else if (element === document.activeElement) {
       focusRow(element); // its link has arrived
@@ -234,7 +234,7 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
     const to = steps[event.key];
     if (to !== undefined) {
       event.preventDefault();
-      moving.current = true;
+      moving.current = 'nearest';
       setFocused(Math.max(0, Math.min(count - 1, to)));
       redraw((n) => n + 1); // the row may be the same one, out of sight
     }

@@ -211,7 +211,7 @@ function Tags({ tags }: { tags: Sizes['tags'] }) {
     <section class="card chart">
       <h2>{networkTexts.tags}</h2>
       <p class="quiet small">{networkTexts.aboutTags}</p>
-      <table class="bars">
+      <table class="tag-bars">
         <thead class="hidden">
           <tr>
             <th scope="col">{networkTexts.tag}</th>
