@@ -138,6 +138,7 @@ export const peopleTexts = {
   found: (found: string, total: string) => `${found} of ${total} accounts`,
   some: (total: string) => `Some of ${total} accounts`,
   none: { following: 'Follows nobody.', followers: 'Nobody follows this account.' },
+  searching: 'Searching…',
   noneFound: 'No account fits.',
   unknownFollowers: 'This site does not say who follows an account.',
   blocked: 'Blocked',

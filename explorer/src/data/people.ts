@@ -203,7 +203,7 @@ export interface Related extends Person {
   back?: { follows: boolean; blocks: boolean; mutes: boolean };
 }
 
-function related(row: HeldRow | HolderRow): Related {
+function related(row: Row): Related {
   const { address, name, avatar, tags, followers } = row;
   return {
     address,
@@ -247,7 +247,8 @@ const nothing: Relation = { total: 0, found: 0, page: () => Promise.resolve([]) 
 const few = 10_000;
 const first = 100;
 
-type Read = (page: RowsPage) => Promise<{ total: number; rows: Related[] }>;
+type Row = HeldRow | HolderRow;
+type Read = (page: RowsPage) => Promise<{ total: number; rows: Row[] }>;
 
 // reader reads rows of a subject; a site of the specification has them for lists only.
 async function reader({ address, list, isList }: Subject, kind: Kind): Promise<Read | null> {
@@ -256,10 +257,39 @@ async function reader({ address, list, isList }: Subject, kind: Kind): Promise<R
     return null;
   }
   const subject = whole && !isList ? site.user(address) : site.list(list);
-  return async (page) => {
-    const { total, rows } = await subject.rows(kind, page);
-    return { total, rows: rows.map(related) };
+  return (page) => subject.rows(kind, page);
+}
+
+const shardSize = 1000;
+const atOnce = 6;
+
+/**
+ * Reads shards side by side while a search goes on, which reads one after the other, since it ends once a page
+ * is full.
+ */
+function readAhead(read: Read, sort: Sort, total: number, search: Promise<unknown>): void {
+  let offset = shardSize; // the search begins with the first one
+  const stop = () => {
+    offset = total;
   };
+  search.then(stop, stop);
+  const next = async () => {
+    while (offset < total) {
+      const wanted = { sort, offset, limit: 1 };
+      offset += shardSize;
+      await read(wanted).catch(stop); // the search fails by itself
+    }
+  };
+  for (let i = 0; i < atOnce; i++) {
+    void next();
+  }
+}
+
+async function search(read: Read, page: RowsPage, sort: Sort): Promise<{ total: number; rows: Row[] }> {
+  const { total } = await read({ sort, limit: 1 });
+  const searching = read(page);
+  readAhead(read, sort, total, searching);
+  return searching;
 }
 
 /** Whom an account or a list follows, or who follows it; blocked and muted accounts are among them. */
@@ -268,25 +298,28 @@ export async function relation(subject: Subject, kind: Kind, wanted: Wanted): Pr
   if (!read) {
     return nothing;
   }
-  const start = await read({ ...wanted, limit: first });
-  const { total } = start;
-  const all = once(async () => (await read({ ...wanted, limit: Infinity })).rows);
   const isFiltered = wanted.term !== '' || wanted.tags.length > 0;
-  if (start.rows.length < first) {
-    return { total, found: start.rows.length, page: async (offset, limit) => start.rows.slice(offset, offset + limit) };
+  // The order by followers takes all shards anyway, side by side.
+  const isSearch = isFiltered && wanted.sort !== 'followers';
+  const readSome = (page: RowsPage) => (isSearch ? search(read, page, wanted.sort) : read(page));
+  if (isFiltered && !isSearch) {
+    const { total, rows } = await read({ ...wanted, limit: Infinity });
+    return { total, found: rows.length, page: async (offset, limit) => rows.slice(offset, offset + limit).map(related) };
   }
+  const { total, rows } = await readSome({ ...wanted, limit: first });
+  const all = once(async () => (await readSome({ ...wanted, limit: Infinity })).rows);
+  const takesAll = wanted.sort === 'followers' || (isFiltered && total <= few);
   const page = async (offset: number, limit: number) => {
-    if (offset + limit <= first) {
-      return start.rows.slice(offset, offset + limit);
+    if (rows.length < first || offset + limit <= first) {
+      return rows.slice(offset, offset + limit).map(related);
     }
-    // The order by followers takes all of them anyway.
-    if (wanted.sort === 'followers' || (isFiltered && total <= few)) {
-      return (await all()).slice(offset, offset + limit);
-    }
-    return (await read({ ...wanted, offset, limit })).rows;
+    const found = takesAll ? (await all()).slice(offset, offset + limit) : (await readSome({ ...wanted, offset, limit })).rows;
+    return found.map(related);
   };
-  const found = !isFiltered ? total : total <= few ? (await all()).length : undefined;
-  return { total, found, page };
+  if (rows.length < first) {
+    return { total, found: rows.length, page };
+  }
+  return { total, found: !isFiltered ? total : takesAll ? (await all()).length : undefined, page };
 }
 
 /** The tags that one can choose among in a relation. */
@@ -321,7 +354,7 @@ const everything: RowsPage = { sort: 'followers', limit: Infinity };
 
 async function rowsOf(subject: Subject, kind: Kind): Promise<Related[]> {
   const read = await reader(subject, kind);
-  return read ? (await read(everything)).rows : [];
+  return read ? (await read(everything)).rows.map(related) : [];
 }
 
 function stateOf(rows: readonly Related[], { address }: Subject): State {

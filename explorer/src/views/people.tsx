@@ -239,7 +239,7 @@ export function Relations({ subject, kind, place, usual = 'latest' }: { subject:
       {(total > 0 || isFiltered) && <Filters subject={subject} kind={kind} query={query} usual={usual} path={path} orders={found.orders} />}
       {total > 0 && (
         <p class="row between quiet small">
-          <span role="status">{said}</span>
+          <span role="status">{loaded.state === 'loading' ? words.searching : said}</span>
           {isFiltered && <a href={addressOf(path, { ...query, q: '', tags: [] }, usual)}>{words.clear}</a>}
         </p>
       )}
