@@ -222,8 +222,58 @@ export interface Search extends Limits {
   term?: string;
 }
 
+/** Which rows are wanted, and how many. */
+export interface RowsPage extends Limits {
+  /** latest by default. `followers` needs a site with api=efp. */
+  sort?: 'latest' | 'earliest' | 'followers';
+  /** Only rows with one of these tags. */
+  tags?: readonly string[];
+  /** Only rows with this in the address or the name, letter case ignored. */
+  term?: string;
+}
+
+/** An account that a list holds, also one that it blocks or mutes. */
+export interface HeldRow {
+  address: string;
+  /** "" if it has none. */
+  name: string;
+  avatar: string;
+  tags: string[];
+  /** How many follow it; a site with api=spec leaves it out. */
+  followers?: number;
+}
+
+/** An account whose primary list holds the subject. */
+export interface HolderRow extends HeldRow {
+  token: TokenID;
+  header: string;
+  /** What the subject's list says of it: 0 nothing, 1 follows, 2 blocks, 4 mutes, or 6. */
+  state: number;
+  /** When the record was added, in milliseconds since 1970; 0 if that is not known. */
+  added: number;
+  followers: number;
+  /** 0 if it has none. */
+  mutualsRank: number;
+}
+
+/** A page of rows. */
+export interface Rows<Row> {
+  /** How many rows there are in all, whatever tags and term say. */
+  total: number;
+  /** Fewer than the limit at the end. */
+  rows: Row[];
+}
+
 /** What users and lists have. */
 interface Both {
+  /**
+   * A page of accounts with their names and avatars, for lists that people read. Blocked and
+   * muted ones are among them. A site with api=spec has `following` only, of those that the
+   * list follows.
+   */
+  rows(kind: 'following', params?: RowsPage): Promise<Rows<HeldRow>>;
+  rows(kind: 'followers', params?: RowsPage): Promise<Rows<HolderRow>>;
+  rows(kind: 'following' | 'followers', params?: RowsPage): Promise<Rows<HeldRow | HolderRow>>;
   details(): Promise<Details>;
   /** The member's name is the site's configuration: `poaps`, or `badges` with api=spec. */
   badges(): Promise<Record<string, Badge[]>>;
@@ -277,7 +327,7 @@ export type BoardRow = { rank: number; address: string } & Record<string, string
 /**
  * The API of a site. Methods return the JSON of the endpoint of their name, and throw an
  * ApiError for any other status than 200. A site with api=spec has only leaderboard,
- * searchFollowing, and a list's records, details and badges.
+ * searchFollowing, and a list's records, details and badges; find and rows work there too.
  */
 export interface Site {
   /** Answers any request as the server does. `path` begins with a slash and may have a query. */
@@ -286,6 +336,12 @@ export interface Site {
   ask(method: string, endpoint: string, body?: string): Promise<Answer>;
   user(user: User): UserMethods;
   list(tokenID: TokenID): ListMethods;
+  /**
+   * Which account a user is, and its primary list, "" for none; null for a name that nobody
+   * has. An address may be one that the graph does not know. A site with api=spec does not
+   * know the address of a name without a primary list: then it is "".
+   */
+  find(user: User): Promise<{ address: string; token: TokenID } | null>;
   exportState(tokenID: TokenID): Promise<{ following: Followed[] }>;
   leaderboard(
     board: 'followers' | 'following' | 'blocked' | 'blocks' | 'muted' | 'mutes' | 'mutuals',

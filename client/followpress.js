@@ -6,29 +6,26 @@
 export function openSite(base, options = {}) {
   const read = reader(String(base).replace(/\/*$/, '/'), options);
 
-  // attempt answers once. An object that does not go with another one is from another
-  // site, which is being published: then everything is read again.
-  async function attempt(since, method, path, body, whole) {
-    const get = (key) => read(key, since);
-    try {
-      return await resolve(await open(get), method, path, body, whole);
-    } catch (error) {
-      if (error instanceof Problem) {
-        return problem(error.status, error.message, error.message, await get('_errors/' + error.message));
-      }
-      throw error;
-    }
-  }
-
-  async function ask(method, path, body, whole) {
+  // settle does work with the site, and returns an answer for what it throws. An object that
+  // does not go with another one is from another site, which is being published: then
+  // everything is read again.
+  async function settle(work) {
     let since = 0;
     for (let wait = 100; ; wait *= 4) {
+      const get = (key) => read(key, since);
       try {
-        return await attempt(since, method, path, body, whole);
-      } catch (error) {
-        if (error !== mixed || wait > 1600) {
+        try {
+          return await work(await open(get));
+        } catch (error) {
+          if (error instanceof Problem) {
+            return problem(error.status, error.message, error.message, await get('_errors/' + error.message));
+          }
+          throw error;
+        }
+      } catch (cause) {
+        if (cause !== mixed || wait > 1600) {
           const detail = 'The data cannot be read at the moment. Try again in a few seconds.';
-          return { ...problem(503, 'Service Unavailable', detail), cause: error };
+          return { ...problem(503, 'Service Unavailable', detail), cause };
         }
         await new Promise((done) => setTimeout(done, wait));
         since = Date.now();
@@ -36,23 +33,33 @@ export function openSite(base, options = {}) {
     }
   }
 
+  const ask = (method, path, body, whole) => settle((site) => resolve(site, method, path, body, whole));
+
+  // value is the JSON of an answer, unless it is an error.
+  function value(a) {
+    const json = a.value ?? JSON.parse(a.body);
+    if (a.status !== 200) {
+      throw new ApiError(a.status, json, a.cause);
+    }
+    return json;
+  }
+
+  // about does work with a request about a user or a list that no route has.
+  const about = async (folder, subject, work) =>
+    value(await settle(async (site) => ({ status: 200, value: await work(new Asked(site, { folder, subject: bytesOf(subject) })) })));
+
   /** call returns the JSON of an endpoint below the base path, or throws an ApiError. */
   async function call(path, params, body) {
     const query = Object.entries(params ?? {})
-      .filter(([, value]) => value !== undefined && value !== null)
-      .map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+      .filter(([, given]) => given !== undefined && given !== null)
+      .map(([name, given]) => `${name}=${encodeURIComponent(given)}`);
     const text = body && JSON.stringify(body);
-    const a = await ask(body ? 'POST' : 'GET', path + (query.length ? '?' + query.join('&') : ''), text, false);
-    const value = JSON.parse(a.body);
-    if (a.status !== 200) {
-      throw new ApiError(a.status, value, a.cause);
-    }
-    return value;
+    return value(await ask(body ? 'POST' : 'GET', path + (query.length ? '?' + query.join('&') : ''), text, false));
   }
 
   const methods = (folder, subject, table) => {
     const start = `${folder}/${encodeURIComponent(subject)}/`;
-    const all = {};
+    const all = { rows: (kind, params) => about(folder, subject, (r) => pageOf(r, kind, params)) };
     for (const name of Object.keys(table)) {
       const method = name.replace(/^\*\/|[-/](.)/g, (_, letter = '') => letter.toUpperCase());
       if (name[0] === '*') {
@@ -71,6 +78,7 @@ export function openSite(base, options = {}) {
     ask: (method, path, body) => ask(method, path, body, false),
     user: (user) => methods('users', user, userRoutes),
     list: (tokenID) => methods('lists', tokenID, listRoutes),
+    find: (user) => about('users', user, find).catch((error) => (error.status === 404 ? null : missing(error))),
     exportState: (tokenID) => call('exportState/' + encodeURIComponent(tokenID)),
     leaderboard: (board, params) => call('leaderboard/' + encodeURIComponent(board), params),
     ranked: (params) => call('leaderboard/ranked', params),
@@ -477,6 +485,10 @@ class Asked {
   async user(bytes) {
     const user = userOf(bytes);
     const bucket = await this.site.shard('users/' + sha256(user).slice(0, this.site.root.user_bucket_digits));
+    if (bucket.users) {
+      const token = own(bucket.users, user) ?? (isAddress(user) ? '' : missing(new Problem('no-such-name')));
+      return { address: isAddress(user) ? user : '', token };
+    }
     if (isAddress(user)) {
       const [token, held, followers, rows] = own(bucket.accounts, user) ?? ['', 0, 0, []];
       return { address: user, token, held, followers, followerRows: rows };
@@ -532,6 +544,17 @@ class Asked {
   async part(name) {
     return JSON.parse(await this.stored(name));
   }
+}
+
+// bytesOf are the bytes of a text, in which a percent sign stands for itself.
+const bytesOf = (text) => percentDecode(String(text).replaceAll('%', '%25'));
+
+// find tells which account and list a user is. A site of the specification knows the
+// account of a list only.
+async function find(r) {
+  const { address, token } = await r.user(r.subject);
+  const details = !address && token && (await r.site.must(`${r.site.base}lists/${token}/details`));
+  return { address: details ? details.json.address : address, token };
 }
 
 const own = (object, name) => (Object.hasOwn(object, name) ? object[name] : undefined);
@@ -700,35 +723,43 @@ async function searchFollowers(r) {
   };
 }
 
-// specSearch searches a site of the specification. A list without shards is in its file as
-// a whole.
-async function specSearch(r) {
-  const { site, q } = r;
-  let token = r.subject;
-  if (!r.isList) {
-    const user = userOf(r.subject);
-    const bucket = await site.shard('users/' + sha256(user).slice(0, site.root.user_bucket_digits));
-    token = own(bucket.users, user);
-    if (token === undefined && !isAddress(user)) {
-      throw new Problem('no-such-name');
-    }
-    if (!token) {
-      return { following: [] };
-    }
-  }
-  const decode = (entry) => ({ address: entry.data, name: entry.ens.name, entry });
+// specRows describes rows of a site of the specification. The shard with that number tells
+// how many there are. A list without shards is in its file as a whole.
+async function specRows(r, n) {
+  const { token } = r.isList ? { token: r.subject } : await r.user(r.subject);
   const key = 'lists/' + token;
-  // The shard that the offset is in tells how many there are.
-  const at = q.term ? 0 : Math.floor(q.offset / shardSize);
-  const first = await site.get(`_search/${key}/${at}`);
-  if (first) {
-    const source = { key, total: first.json.total, oldestFirst: true, decode };
-    const rows = await rowsOf(r, source, { ...q, sort: 'earliest' }, q.term ? matches(q.term) : null, false);
-    return { following: rows.map((row) => row.entry) };
+  const found = !token
+    ? { json: { entries: [] } }
+    : (await r.site.get(`_search/${key}/${n}`)) ??
+      (await r.site.get(`${r.site.base}${key}/searchFollowing`)) ??
+      missing(r.isList ? new Problem('no-such-list') : mixed);
+  const { following, entries = following, total = entries.length } = found.json;
+  const decode = (entry) => ({ address: entry.data, tags: entry.tags, ...entry.ens, entry });
+  return { key, total, oldestFirst: true, decode, few: () => entries };
+}
+
+async function specSearch(r) {
+  const { term, offset } = r.q;
+  const source = await specRows(r, term ? 0 : Math.floor(offset / shardSize));
+  const rows = await rowsOf(r, source, { ...r.q, sort: 'earliest' }, term ? matches(term) : null);
+  return { following: rows.map((row) => row.entry) };
+}
+
+// pageOf is a page of what a list holds, or of who holds an account, as rows have it.
+async function pageOf(r, kind, { limit = 10, offset = 0, sort, tags = [], term = '' } = {}) {
+  r.check();
+  r.q = { limit, offset, sort };
+  const match = matches(term);
+  const wanted = chosen(null, [].concat(tags));
+  const keep = tags.length || term ? (row) => wanted(row) && match(row) : null;
+  const node = r.site.efp && (await r.node());
+  if (kind === 'followers') {
+    const rows = node ? await followerPage(r, keep, !keep) : missing(new Problem('no-such-route'));
+    return { total: node.followers, rows };
   }
-  const whole = (await site.get(`${site.base}lists/${token}/searchFollowing`)) ?? missing(r.isList ? new Problem('no-such-list') : mixed);
-  const entries = at ? [] : whole.json.following.filter((entry) => matches(q.term)(decode(entry)));
-  return { following: entries.slice(q.offset, q.offset + q.limit) };
+  const source = node ? heldRows(r, node) : await specRows(r, 0);
+  const rows = await rowsOf(r, source, r.q, keep, node && !keep);
+  return { total: source.total, rows: rows.map(({ entry, ...row }) => row) };
 }
 
 // recordsOf are the records of a list, [] of none.
@@ -804,10 +835,9 @@ async function buttonStateBatch(r) {
     throw new Problem('bad-batch');
   }
   const tags = new Map(await heldBy(r, r.subject));
-  const bytes = (user) => percentDecode(user.replaceAll('%', '%25'));
   return Promise.all(users.map(async (user) => {
     try {
-      const address = await addressOf(r, bytes(user));
+      const address = await addressOf(r, bytesOf(user));
       return { token_id: r.subject, address, state: stateOf(tags.get(address)) };
     } catch (error) {
       if (!(error instanceof Problem)) {

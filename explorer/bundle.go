@@ -80,8 +80,24 @@ func load(a api.OnLoadArgs) (api.OnLoadResult, error) {
 		loader = api.LoaderJS
 	}
 	body, err := source(a.Path)
-	text := string(body)
+	if err != nil {
+		return api.OnLoadResult{}, err
+	}
+	licence, err := licence(a.Path)
+	text := licence + string(body)
 	return api.OnLoadResult{Contents: &text, Loader: loader}, err
+}
+
+// licence returns the licence of the library that a file is of, as a comment that stays: every output
+// ends with those of what is in it, each once.
+func licence(name string) (string, error) {
+	library, ok := strings.CutPrefix(name, "lib/")
+	if !ok {
+		return "", nil
+	}
+	library, _, _ = strings.Cut(library, "/")
+	text, err := sources.ReadFile(path.Join("lib", library, "LICENSE"))
+	return "/*! " + library + "\n\n" + strings.TrimSpace(string(text)) + "\n*/\n", err
 }
 
 func source(name string) ([]byte, error) {

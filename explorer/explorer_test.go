@@ -3,13 +3,19 @@ package explorer
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
+	"encoding/json"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/followpress/followpress/fixtures/servers"
 )
@@ -55,6 +61,28 @@ func TestFirstView(t *testing.T) {
 	}
 }
 
+// Files end with the licences of the libraries that are in them, each once.
+func TestLicences(t *testing.T) {
+	found := map[string]bool{}
+	for _, f := range Files() {
+		in := map[string]bool{}
+		for _, match := range regexp.MustCompile(`/\*! (\S+)\n`).FindAllSubmatch(f.Body, -1) {
+			library := string(match[1])
+			text, err := sources.ReadFile("lib/" + library + "/LICENSE")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if in[library] || !bytes.Contains(f.Body, bytes.TrimSpace(text)) {
+				t.Errorf("%s: want the licence of %s, once and as a whole", f.Name, library)
+			}
+			in[library], found[library] = true, true
+		}
+	}
+	if !found["preact"] || !found["uplot"] {
+		t.Errorf("got the licences of %v, want those of preact and uplot among them", found)
+	}
+}
+
 func gzipped(t *testing.T, body []byte) int {
 	t.Helper()
 	var packed bytes.Buffer
@@ -95,9 +123,61 @@ func TestLibraries(t *testing.T) {
 	}
 }
 
+// The page and its worker know different things of a browser.
 func TestTypes(t *testing.T) {
 	servers.Wanted(t)
-	if output, err := exec.Command("node_modules/.bin/tsc", "--project", ".").CombinedOutput(); err != nil {
-		t.Errorf("tsc: %v\n%s", err, output)
+	for _, project := range []string{"tsconfig.json", "tsconfig.worker.json"} {
+		if output, err := exec.Command("node_modules/.bin/tsc", "--project", project).CombinedOutput(); err != nil {
+			t.Errorf("tsc --project %s: %v\n%s", project, err, output)
+		}
+	}
+}
+
+// What needs no browser keeps its promises, among them that a search finds what filtering and sorting would.
+func TestUnits(t *testing.T) {
+	servers.Wanted(t)
+	units, err := os.ReadFile("testdata/units.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built := bundle(api.BuildOptions{
+		Stdin:  &api.StdinOptions{Contents: string(units), Sourcefile: "testdata/units.ts", Loader: api.LoaderTS},
+		Format: api.FormatESModule,
+	})
+	script := filepath.Join(t.TempDir(), "units.mjs")
+	if err := os.WriteFile(script, built.OutputFiles[0].Contents, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runNode(t, script)
+}
+
+// The worker keeps what was seen, within bounds, and leaves the rest alone.
+func TestWorker(t *testing.T) {
+	servers.Wanted(t)
+	var names []string
+	script := filepath.Join(t.TempDir(), Worker)
+	for _, f := range Files() {
+		names = append(names, f.Name)
+		if f.Name != Worker {
+			continue
+		}
+		if err := os.WriteFile(script, f.Body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return name == Page || name == Worker })
+	list, err := json.Marshal(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runNode(t, "testdata/worker.mjs", script, string(list))
+}
+
+func runNode(t *testing.T, arguments ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if output, err := exec.CommandContext(ctx, "node", arguments...).CombinedOutput(); err != nil {
+		t.Errorf("node %v: %v\n%s", arguments, err, output)
 	}
 }

@@ -13,6 +13,7 @@ const { openSite, install, ApiError } = library;
 const jobs = process.env.FOLLOWPRESS_JOBS ? JSON.parse(readFileSync(process.env.FOLLOWPRESS_JOBS)) : [];
 
 for (const { name, base, cases, counted } of jobs) {
+  test(`rows of ${name}`, () => sameRows(base));
   test(`answers of ${name}`, async () => {
     const { failures } = await check(library, base, cases);
     assert.deepStrictEqual(failures.slice(0, 3), []);
@@ -56,6 +57,75 @@ function mostFetches({ path, body, sent }) {
   return 3; // the root and a file, or a bucket and what it names
 }
 
+// sameRows compares rows and found accounts with the answers for all lists of a site.
+async function sameRows(base) {
+  const fp = openSite(base);
+  const { config, manifest } = await fp.root();
+  const shards = await Promise.all(Object.keys(manifest).map(async (shard) => (await fetch(`${base}_manifest/${shard}`)).json()));
+  const lists = shards.flatMap(({ objects }) => objects.flatMap(({ key }) => key.match(/\/lists\/(\w+)\/details$/)?.[1] ?? []));
+  assert.ok(lists.length > 3);
+  const compare = config.api === 'efp' ? compareRows : compareFollowing;
+  for (const token of lists) {
+    const { address, primary_list, ens } = await fp.list(token).details();
+    const account = { address, token: primary_list ?? '' };
+    for (const user of [address, '0x' + address.slice(2).toUpperCase()]) {
+      assert.deepStrictEqual(await fp.find(user), account, user);
+    }
+    const named = ens.name && (await fp.find(ens.name));
+    const known = named && (config.api === 'efp' ? await fp.user(named.address).details() : named.token && (await fp.list(named.token).details()));
+    if (known) {
+      assert.deepStrictEqual(named, { address: known.address, token: known.primary_list ?? '' });
+    }
+    await compare(fp.list(token));
+  }
+  for (const nobody of ['nobody-has-this.eth', '100%', '\ud800', '..']) {
+    assert.strictEqual(await fp.find(nobody), null);
+  }
+  const unknown = '0x' + 'f'.repeat(39) + '0';
+  assert.deepStrictEqual(await fp.find(unknown), { address: unknown, token: '' });
+  assert.deepStrictEqual(await fp.user(unknown).rows('following'), { total: 0, rows: [] });
+  const fails = (asked, status) => assert.rejects(asked, (error) => error instanceof ApiError && error.status === status);
+  await fails(fp.list('x').rows('following'), 400);
+  await fails(fp.list('987654321').rows('following'), 404);
+  await fails(fp.user('nobody-has-this.eth').rows('following'), 404);
+  if (config.api !== 'efp') {
+    await fails(fp.user(unknown).rows('followers'), 404);
+  }
+}
+
+async function compareRows(list) {
+  const pages = [0, 1000].map((offset) => list.allFollowing({ limit: 1000, offset, include: 'ens' }));
+  const all = (await Promise.all(pages)).flatMap(({ following }) => following);
+  const names = new Map(all.map(({ address, ens }) => [address, ens?.name ?? '']));
+  for (const page of [{}, { limit: 2, offset: 1 }, { sort: 'earliest', limit: 1000 }, { sort: 'followers', limit: 9 }, { tags: ['block', 'top8'] }]) {
+    const [held, { following }] = [await list.rows('following', page), await list.allFollowing(page)];
+    assert.deepStrictEqual(held.rows.map((r) => [r.address, r.tags, r.name]), following.map((f) => [f.address, f.tags, names.get(f.address)]));
+    const [holders, { followers }] = [await list.rows('followers', page), await list.allFollowers(page)];
+    assert.deepStrictEqual(
+      holders.rows.map((r) => [r.address, r.tags, r.token, r.state, new Date(r.added).toISOString()]),
+      followers.map((f) => [f.address, f.tags, f.efp_list_nft_token_id, f.is_following + 2 * f.is_blocked + 4 * f.is_muted, f.updated_at]),
+    );
+    assert.ok(held.total >= following.length && (page.tags || held.total <= (page.offset ?? 0) + following.length || following.length === (page.limit ?? 10)));
+  }
+  const { rows } = await list.rows('following', { term: 'A', limit: Infinity });
+  const found = (address) => address.includes('a') || names.get(address).toLowerCase().includes('a');
+  assert.deepStrictEqual(rows.map(({ address }) => address), all.map(({ address }) => address).filter(found));
+}
+
+async function compareFollowing(list) {
+  const all = [];
+  for (let more = true; more; ) {
+    const { following } = await list.searchFollowing({ limit: 100, offset: all.length });
+    all.push(...following.map(({ data, tags, ens }) => ({ address: data, tags, name: ens.name, avatar: ens.avatar })));
+    more = following.length;
+  }
+  const rows = async (params) => (await list.rows('following', params)).rows;
+  assert.deepStrictEqual(await list.rows('following', { sort: 'earliest', limit: Infinity }), { total: all.length, rows: all });
+  assert.deepStrictEqual(await rows({ limit: 3, offset: 2 }), all.toReversed().slice(2, 5));
+  assert.deepStrictEqual(await rows({ term: '.ETH', sort: 'earliest', limit: 7 }), all.filter(({ name }) => name.includes('.eth')).slice(0, 7));
+  assert.deepStrictEqual(await rows({ tags: ['top8'] }), all.filter(({ tags }) => tags.includes('top8')).toReversed().slice(0, 10));
+}
+
 // site makes a fetch of a site with these objects, which may change. It counts requests.
 function site(objects) {
   const counts = {};
@@ -76,7 +146,8 @@ const root = (efp = true, more = {}) =>
 
 test('types declare every method', () => {
   const types = readFileSync(new URL(folder + 'followpress.d.ts'), 'utf8');
-  const methods = (name) => [...types.split(new RegExp(`interface ${name}\\b`))[1].split('\n}\n')[0].matchAll(/^  (\w+)\(/gm)].map(([, method]) => method);
+  const methods = (name) => [...types.split(new RegExp(`interface ${name}\\b`))[1].split('\n}\n')[0].matchAll(/^  (\w+)\(/gm)].map(([, method]) => method)
+    .filter((method, i, all) => method !== all[i - 1]); // one may be declared for several arguments
   const fp = openSite('https://bucket.example/');
   assert.deepStrictEqual(Object.keys(fp).sort(), methods('Site').sort());
   assert.deepStrictEqual(Object.keys(fp.user('a.eth')).sort(), [...methods('Both'), ...methods('UserMethods')].sort());
@@ -140,6 +211,33 @@ test('objects of two sites are read again', async () => {
   const { following } = await fp.list('7').allFollowing({ limit: 1 });
   assert.strictEqual(following[0].address, row(39)[0]);
   assert.strictEqual(reread.length, 3);
+});
+
+test('rows of two sites are read again, and what cannot be read throws', async () => {
+  const address = '0x' + '1'.repeat(40);
+  const bucket = (held, rows) => JSON.stringify({ lists: { 7: [address, true, held, 0, rows] } });
+  const objects = { _site: root(), '_search/tokens/7': bucket(1, []) };
+  const { read, counts } = site(objects);
+  const fp = openSite('https://bucket.example/', { fetch: read });
+  setTimeout(() => (objects['_search/tokens/7'] = bucket(1, [[address, [], 5, 'a.eth', '']])), 20);
+  assert.deepStrictEqual(await fp.list('7').rows('following'), { total: 1, rows: [{ address, tags: [], followers: 5, name: 'a.eth', avatar: '' }] });
+  assert.ok(counts._site > 1);
+  await assert.rejects(fp.find('a.eth'), (error) => error instanceof ApiError && error.status === 503);
+});
+
+test('a list of the specification that has shards and few entries can be searched', async () => {
+  const entries = Array.from({ length: 12 }, (_, n) => ({ version: 1, record_type: 'address', data: '0x' + String(n).padStart(40, '0'), tags: [], ens: { name: n + '.eth', avatar: '' } }));
+  const objects = {
+    _site: root(false),
+    '_search/lists/7/0': JSON.stringify({ list: '7', total: 12, shard: 0, shards: 1, shard_size: 1000, entries }),
+    'api/v1/lists/7/searchFollowing': JSON.stringify({ following: entries.slice(0, 10) }),
+  };
+  const fp = openSite('https://bucket.example/', { fetch: site(objects).read });
+  const found = async (params) => (await fp.list('7').searchFollowing(params)).following;
+  assert.deepStrictEqual(await found({ limit: 5, offset: 9 }), entries.slice(9));
+  assert.deepStrictEqual(await found({ term: '11.eth' }), entries.slice(11));
+  assert.deepStrictEqual(await found({ offset: 2000 }), []);
+  assert.strictEqual((await fp.list('7').rows('following', { limit: 3 })).rows[0].address, entries[11].data);
 });
 
 test('what cannot be read is 503', async () => {

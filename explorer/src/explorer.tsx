@@ -1,44 +1,61 @@
 // The explorer: navigation, and the view of the place where the reader is.
 
 import { render } from 'preact';
-import type { ComponentType } from 'preact';
-import { href, usePlace, type Place } from './router';
+import { href, usePlace, viewOf, type Place } from './router';
 import { texts } from './texts';
-import { Show, useLoad } from './ui/load';
+import { Frame } from './ui/frame';
+import { Heading } from './ui/heading';
+import { Later, type View } from './ui/later';
+import { Search } from './ui/search';
 import { Home } from './views/home';
-
-type View = ComponentType<{ place: Place }>;
+import { List } from './views/list';
+import { Account } from './views/profile';
+import { SearchResults } from './views/search';
+import { start } from './worker';
 
 // Views that load with what they need, by the first segment of their place.
-const later: Record<string, () => Promise<View>> = {};
+const later: Record<string, () => Promise<View>> = {
+  boards: async () => (await import('./views/boards')).Boards,
+  network: async () => (await import('./views/network')).Network,
+  reports: async () => (await import('./views/reports')).Reports,
+};
 
-function Later({ load, place }: { load: () => Promise<View>; place: Place }) {
-  const loaded = useLoad(load, [load]);
-  return <Show loaded={loaded}>{(View) => <View place={place} />}</Show>;
+function Missing() {
+  return (
+    <div class="empty">
+      <Heading title={texts.missing} />
+      <a href={href([])}>{texts.home}</a>
+    </div>
+  );
 }
 
 function Current({ place }: { place: Place }) {
   const [first] = place.path;
-  const load = first === undefined ? undefined : later[first];
+  const load = first !== undefined && Object.hasOwn(later, first) ? later[first] : undefined;
   if (load) {
     return <Later load={load} place={place} />;
   }
-  return first === undefined ? <Home /> : <p>{texts.missing}</p>;
+  switch (first) {
+    case undefined:
+      return <Home place={place} />;
+    case 'search':
+      return <SearchResults place={place} />;
+    case 'a':
+      return <Account place={place} />;
+    case 'l':
+      return <List place={place} />;
+    default:
+      // A name or an address stands for its account.
+      return /[.]|^0x/i.test(first) ? <Account place={place} /> : <Missing />;
+  }
 }
 
 function App() {
   const place = usePlace();
   return (
-    <>
-      <header>
-        <nav>
-          <a href={href([])}>{texts.title}</a>
-        </nav>
-      </header>
-      <main>
-        <Current place={place} />
-      </main>
-    </>
+    <Frame place={place} search={place.path.length > 0 && <Search place={place} />}>
+      <Current key={viewOf(place)} place={place} />
+    </Frame>
   );
 }
 
@@ -46,6 +63,4 @@ const root = document.getElementById('app');
 if (root) {
   render(<App />, root);
 }
-if ('serviceWorker' in navigator && isSecureContext) {
-  navigator.serviceWorker.register('sw.js').catch((error: unknown) => console.warn(error));
-}
+start();

@@ -1,51 +1,100 @@
 // Where the reader is: the part of the address after the hash sign, so that any static host serves every view.
 
 import { useEffect, useState } from 'preact/hooks';
+import { parse, viewOf, type Place } from './place';
 
-/** A place in the explorer: `#/a/alice.eth/followers?sort=earliest` has the path ['a', 'alice.eth', 'followers']. */
-export interface Place {
-  path: string[];
-  query: URLSearchParams;
-}
-
-function decode(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return segment; // a percent sign that stands for itself
-  }
-}
-
-/** Reads a place from the hash of an address. */
-export function parse(hash: string): Place {
-  const [path = '', query = ''] = hash.replace(/^#?\/?/, '').split(/\?(.*)/s);
-  return { path: path.split('/').filter(Boolean).map(decode), query: new URLSearchParams(query) };
-}
-
-/** The address of a place, for links. Empty values of the query are left out. */
-export function href(path: readonly string[], query: Record<string, string | undefined> = {}): string {
-  const pairs = Object.entries(query).filter((pair): pair is [string, string] => !!pair[1]);
-  const text = new URLSearchParams(pairs).toString();
-  return '#/' + path.map(encodeURIComponent).join('/') + (text && '?' + text);
-}
+export { href, viewOf, type Place } from './place';
 
 /** Goes to a place; replace leaves no step to go back to. */
 export function go(to: string, replace = false): void {
   if (replace) {
-    history.replaceState(null, '', to);
-    dispatchEvent(new HashChangeEvent('hashchange'));
+    history.replaceState(history.state, '', to);
+    moved();
   } else {
     location.hash = to;
   }
 }
 
+const listeners = new Set<(place: Place) => void>();
+let current = parse(location.hash);
+
+// The steps of the history have numbers, for where the reader had scrolled to.
+const scrolled = new Map<number, number>();
+let step = numberOf(history.state) ?? 0;
+let steps = step;
+
+function numberOf(state: unknown): number | undefined {
+  const kept = (state as { step?: unknown } | null)?.step;
+  return typeof kept === 'number' ? kept : undefined;
+}
+
+// What had the focus when the reader went on, while the new view has not taken it.
+let left: { focused: Element | null } | undefined;
+
+/**
+ * Whether the reader has just come to a view, and has not gone on to something else since. True once
+ * a view: then it takes the focus.
+ */
+export function arrived(): boolean {
+  const now = document.activeElement;
+  const is = !!left && (now === left.focused || now === document.body || !now);
+  left = undefined;
+  return is;
+}
+
+/** Scrolls once the page is as long as it needs to be, unless the reader begins to scroll. */
+function scrollBack(to: number): void {
+  const done = new AbortController();
+  const attempt = () => {
+    scrollTo(0, to);
+    if (Math.abs(scrollY - to) < 2) {
+      done.abort();
+    }
+  };
+  const growing = new ResizeObserver(attempt);
+  done.signal.addEventListener('abort', () => growing.disconnect());
+  for (const event of ['wheel', 'touchstart', 'keydown', 'pointerdown', 'popstate']) {
+    addEventListener(event, () => done.abort(), { signal: done.signal, passive: true });
+  }
+  setTimeout(() => done.abort(), 5000);
+  growing.observe(document.body); // which also calls attempt a first time
+}
+
+function moved(): void {
+  const next = parse(location.hash);
+  const kept = numberOf(history.state);
+  const isNew = viewOf(next) !== viewOf(current);
+  if (kept === undefined) {
+    step = ++steps;
+    history.replaceState({ step }, '');
+    if (isNew) {
+      scrollTo(0, 0);
+    } else if (next.path.join('/') !== current.path.join('/')) {
+      document.querySelector('main .tabs')?.scrollIntoView({ block: 'nearest' });
+    }
+  } else if (kept !== step) {
+    step = kept;
+    scrollBack(scrolled.get(step) ?? 0);
+  }
+  if (isNew) {
+    left = { focused: document.activeElement };
+  }
+  current = next;
+  listeners.forEach((listener) => listener(next));
+}
+
+history.scrollRestoration = 'manual';
+history.replaceState({ step }, '');
+addEventListener('scroll', () => scrolled.set(step, scrollY), { passive: true });
+addEventListener('hashchange', moved);
+
 /** The place where the reader is. */
 export function usePlace(): Place {
-  const [place, set] = useState(() => parse(location.hash));
+  const [place, set] = useState(current);
   useEffect(() => {
-    const moved = () => set(parse(location.hash));
-    addEventListener('hashchange', moved);
-    return () => removeEventListener('hashchange', moved);
+    listeners.add(set);
+    set(current);
+    return () => void listeners.delete(set);
   }, []);
   return place;
 }

@@ -2,22 +2,28 @@
 
 import { useEffect, useState } from 'preact/hooks';
 
+/** As the system is, or always the same. */
+export const themes = ['auto', 'light', 'dark'] as const;
+
 export interface Settings {
-  theme: 'auto' | 'light' | 'dark';
+  theme: (typeof themes)[number];
   /** Whether pictures are asked from the hosts that profiles name. */
   pictures: boolean;
+  /** Whether single keys do something outside of fields. */
+  shortcuts: boolean;
 }
 
 const name = 'followpress';
-const usual: Settings = { theme: 'auto', pictures: true };
+const usual: Settings = { theme: 'auto', pictures: true, shortcuts: true };
 const listeners = new Set<(settings: Settings) => void>();
 
 function read(): Settings {
   try {
     const kept = JSON.parse(localStorage.getItem(name) ?? '{}') as Partial<Settings>;
     return {
-      theme: kept.theme === 'light' || kept.theme === 'dark' ? kept.theme : usual.theme,
+      theme: themes.find((theme) => theme === kept.theme) ?? usual.theme,
       pictures: kept.pictures !== false,
+      shortcuts: kept.shortcuts !== false,
     };
   } catch {
     return usual; // no storage, or something else in it

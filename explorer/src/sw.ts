@@ -1,11 +1,190 @@
 // The service worker: what was seen can be seen offline. The explorer's own files are kept as a
-// whole, answers of the site as they come.
+// whole, objects of the site as they come. Pictures of profiles are of other hosts, and left to the browser.
 
-declare const FILES: string[];
 declare const self: ServiceWorkerGlobalScope;
-interface ServiceWorkerGlobalScope {
-  addEventListener(type: string, listener: (event: never) => void): void;
+/** The page, then all files that have a hash of their content in their names. */
+declare const FILES: string[];
+
+const scope = self.registration.scope; // the folder of the explorer
+const base = new URL('..', scope).href; // that of the site
+const page = new URL(FILES[0] ?? '', scope).href;
+
+// Other sites may have explorers at the same origin.
+const prefix = `followpress ${scope} `;
+const appName = prefix + FILES.slice(1).join(' ');
+const seenName = prefix + 'seen';
+
+const patience = 4000; // milliseconds until what was seen is shown instead
+const mostObjects = 200;
+const mostBytes = 50 << 20;
+// Every view needs these, so that they stay while others go.
+const always = ['../_site', 'top', 'network'].map((name) => new URL(name, scope).href);
+
+const lengthHeader = 'followpress-length';
+const asIs = { ignoreVary: true };
+
+/* What was seen */
+
+// The objects that are kept with their lengths, the oldest first; read when it is first needed.
+let lengths: Promise<Map<string, number>> | undefined;
+
+async function readLengths(): Promise<Map<string, number>> {
+  const seen = await caches.open(seenName);
+  const all = new Map<string, number>();
+  for (const request of await seen.keys()) {
+    const response = await seen.match(request, asIs);
+    all.set(request.url, Number(response?.headers.get(lengthHeader)));
+  }
+  return all;
 }
-void FILES;
-void self;
+
+/** Keeps an answer, and drops what is too much. */
+async function keep(url: string, response: Response): Promise<void> {
+  const body = await response.blob();
+  if (body.size > mostBytes / 4) {
+    return;
+  }
+  const seen = await caches.open(seenName);
+  const all = await (lengths ??= readLengths());
+  const headers = { 'content-type': response.headers.get('content-type') ?? '', [lengthHeader]: String(body.size) };
+  all.delete(url);
+  all.set(url, body.size);
+  await seen.put(url, new Response(body, { status: response.status, headers }));
+  let bytes = [...all.values()].reduce((sum, length) => sum + length, 0);
+  for (const [old, length] of all) {
+    if (all.size <= mostObjects && bytes <= mostBytes) {
+      return;
+    }
+    if (!always.includes(old)) {
+      all.delete(old);
+      bytes -= length;
+      await seen.delete(old, asIs);
+    }
+  }
+}
+
+// Whether an answer says something about the site. Buckets say 403 or 404 for what is not there.
+const isAnswer = ({ status, type }: Response): boolean => type !== 'opaque' && (status === 200 || status === 404 || status === 403);
+
+/* Pages that were told that they see what was seen before */
+const told = new Set<string>();
+
+async function tell(id: string, offline: boolean): Promise<void> {
+  const client = offline === told.has(id) ? undefined : await self.clients.get(id);
+  if (client) {
+    told[offline ? 'add' : 'delete'](id);
+    client.postMessage({ offline });
+  }
+}
+
+/* Answers */
+
+/** The answer of the network, unless it is none, or late and another one is known. */
+async function fromNetwork(event: FetchEvent, known: () => Promise<Response | undefined>, put: (response: Response) => Promise<void>) {
+  const network = fetch(event.request).then((response) => {
+    if (isAnswer(response)) {
+      event.waitUntil(put(response.clone()).catch(() => undefined)); // no room: then it is not kept
+    }
+    return response;
+  });
+  event.waitUntil(network.catch(() => undefined)); // a late answer is kept too
+  const late = new Promise<undefined>((done) => setTimeout(done, patience));
+  const first = await Promise.race([network.catch(() => undefined), late]);
+  if (first && isAnswer(first)) {
+    event.waitUntil(tell(event.clientId, false));
+    return first;
+  }
+  const before = await known();
+  if (before) {
+    event.waitUntil(tell(event.clientId, true));
+    return before;
+  }
+  return network;
+}
+
+const object = (event: FetchEvent): Promise<Response> => {
+  const { url } = event.request;
+  const known = async () => (await caches.open(seenName)).match(url, asIs);
+  return fromNetwork(event, known, (response) => keep(url, response));
+};
+
+const pageFirst = (event: FetchEvent): Promise<Response> => {
+  const app = () => caches.open(appName);
+  return fromNetwork(
+    event,
+    async () => (await app()).match(page, asIs),
+    async (response) => {
+      if (response.ok && !response.redirected) {
+        await (await app()).put(page, response);
+      }
+    },
+  );
+};
+
+/** A file whose name says what is in it: of this version or, while pages of it are open, of another. */
+async function appFile(event: FetchEvent): Promise<Response> {
+  const known = await caches.match(event.request.url, asIs);
+  if (known) {
+    return known;
+  }
+  const response = await fetch(event.request);
+  if (response.ok) {
+    const copy = response.clone();
+    event.waitUntil(caches.open(appName).then((app) => app.put(event.request.url, copy)).catch(() => undefined));
+  }
+  return response;
+}
+
+const isAppFile = (url: string): boolean => url.startsWith(scope) && /^[a-z]+-[A-Z0-9]{8}\.(js|css)$/.test(url.slice(scope.length));
+
+self.addEventListener('fetch', (event) => {
+  const { method, url, mode } = event.request;
+  if (method !== 'GET' || !url.startsWith(base)) {
+    return;
+  }
+  if (mode === 'navigate') {
+    if (url.replace(/[?#].*/, '') === page || url === scope) {
+      event.respondWith(pageFirst(event));
+    }
+  } else if (isAppFile(url)) {
+    event.respondWith(appFile(event));
+  } else {
+    event.respondWith(object(event));
+  }
+});
+
+/* Its life */
+
+self.addEventListener('install', (event) => {
+  const files = FILES.map((name) => new Request(new URL(name, scope), { cache: name === FILES[0] ? 'no-cache' : 'default' }));
+  event.waitUntil(caches.open(appName).then((app) => app.addAll(files)));
+});
+
+// This worker waits until no page of the one before is open, so that files of that one go only now.
+self.addEventListener('activate', (event) => {
+  const clean = async () => {
+    const names = await caches.keys();
+    await Promise.all(names.filter((name) => name.startsWith(prefix) && name !== appName && name !== seenName).map((name) => caches.delete(name)));
+    await self.clients.claim();
+  };
+  event.waitUntil(clean());
+});
+
+// A page that was there before the first worker says what it has read.
+self.addEventListener('message', (event) => {
+  const { seen } = event.data as { seen?: unknown };
+  const urls = Array.isArray(seen) ? seen.filter((url): url is string => typeof url === 'string') : [];
+  const read = async (url: string) => {
+    const response = await fetch(url, { cache: 'force-cache' });
+    if (isAnswer(response)) {
+      await keep(url, response);
+    }
+  };
+  for (const url of urls.slice(-mostObjects)) {
+    if (url.startsWith(base) && !isAppFile(url) && !url.startsWith(page)) {
+      event.waitUntil(read(url).catch(() => undefined));
+    }
+  }
+});
+
 export {};

@@ -74,3 +74,17 @@ export const top = once(async () => {
   const people = accounts.map(([address, name, followers, list, avatar]): Person => ({ address, name, followers, list, avatar }));
   return { total, people };
 });
+
+/** The accounts that were followed last; none of a site that does not say. */
+export const latest = once(async (): Promise<Person[]> => {
+  if (!(await isWhole())) {
+    return [];
+  }
+  const { latestFollows } = await site.discover();
+  return latestFollows.map(({ address, name, avatar, followers }) => ({
+    address,
+    name: name ?? '',
+    avatar: avatar ?? '',
+    followers: Number(followers),
+  }));
+});

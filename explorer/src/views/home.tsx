@@ -1,23 +1,109 @@
-// The first view: search, and the accounts with the most followers.
+// The first view: what this is, its sizes, and the accounts that one may want to see first.
 
-import { top } from '../data/site';
+import { useLayoutEffect } from 'preact/hooks';
+import { latest, site, top, type Person } from '../data/site';
+import { href, type Place } from '../router';
+import { number, texts } from '../texts';
+import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
 import { PersonLink } from '../ui/person';
-import { number } from '../texts';
+import { Search } from '../ui/search';
 
-export function Home() {
+const rows = 10;
+
+function Sizes() {
+  const root = useLoad(() => site.root(), []);
+  const counts = root.state === 'done' ? root.value.counts : {};
+  return (
+    <section aria-labelledby="sizes">
+      <h2 id="sizes" class="hidden">
+        {texts.sizesTitle}
+      </h2>
+      <dl class="figures">
+        {(['accounts', 'lists', 'follows', 'names'] as const).map((name) => (
+          <div key={name}>
+            <dt>{texts.figures[name]}</dt>
+            <dd>{counts[name] === undefined ? '\u2007' : number(counts[name])}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+function Ranking({ people }: { people: readonly Person[] }) {
+  useLayoutEffect(() => {
+    performance.mark('followpress:usable');
+  }, []);
+  return (
+    <ol class="ranking">
+      {people.slice(0, rows).map((person, i) => (
+        <li key={person.address}>
+          <span class="quiet num" aria-hidden="true">
+            {i + 1}
+          </span>
+          <PersonLink person={person} />
+          {person.followers !== undefined && (
+            <span class="quiet num">
+              {number(person.followers)}
+              <span class="hidden"> {texts.followers}</span>
+            </span>
+          )}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Latest() {
+  const loaded = useLoad(latest, []);
+  // A site of the specification has none.
+  return loaded.state === 'done' && !loaded.value.length ? null : (
+    <section aria-labelledby="latest">
+      <h2 id="latest">{texts.latestFollows}</h2>
+      <div class="ten">
+        <Show loaded={loaded}>
+          {(people) => (
+            <ul class="ranking">
+              {people.slice(0, rows).map((person) => (
+                <li key={person.address}>
+                  <PersonLink person={person} />
+                  <span class="quiet num">
+                    {number(person.followers ?? 0)}
+                    <span class="hidden"> {texts.followers}</span>
+                  </span>
+                </li>
+              ))}
+            </ul>
+          )}
+        </Show>
+      </div>
+    </section>
+  );
+}
+
+export function Home({ place }: { place: Place }) {
   const loaded = useLoad(top, []);
   return (
-    <Show loaded={loaded}>
-      {({ people }) => (
-        <ol class="people">
-          {people.slice(0, 12).map((person) => (
-            <li key={person.address}>
-              <PersonLink person={person} /> <span class="quiet">{number(person.followers ?? 0)}</span>
-            </li>
-          ))}
-        </ol>
-      )}
-    </Show>
+    <div class="stack">
+      <div class="hero">
+        <Heading title={texts.title}>{texts.welcome}</Heading>
+        <p class="text quiet">{texts.what}</p>
+        <Search place={place} />
+      </div>
+      <Sizes />
+      <div class="columns sections">
+        <section aria-labelledby="most">
+          <div class="row between">
+            <h2 id="most">{texts.mostFollowed}</h2>
+            <a href={href(['boards', 'followers'])}>{texts.allBoards}</a>
+          </div>
+          <div class="ten">
+            <Show loaded={loaded}>{({ people }) => <Ranking people={people} />}</Show>
+          </div>
+        </section>
+        <Latest />
+      </div>
+    </div>
   );
 }

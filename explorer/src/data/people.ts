@@ -1,0 +1,400 @@
+// Accounts and lists: profiles, badges, tags, and who follows whom.
+
+import { ApiError, type Badge, type Details, type HeldRow, type HolderRow, type RowsPage } from '@followpress/client';
+import { isWhole, network, once, site, top, type Person } from './site';
+
+/** What is known about an account. */
+export interface Profile extends Person {
+  /** "" for a name of which the site does not know whose it is. */
+  address: string;
+  header: string;
+  description: string;
+  /** The texts of the profile except those that are members: [key, text], in the order of the profile. */
+  texts: [string, string][];
+  /** Its addresses on chains. */
+  chains: [string, string][];
+  /** The primary list, "" for none. */
+  list: string;
+  /** Its other lists; a site of the specification does not know them. */
+  lists: readonly string[];
+  /** How many there are, if that is known. */
+  followers?: number;
+  following?: number;
+  /** Places on leaderboards, from 1. */
+  ranks: [RankedBoard, number][];
+  /** Whether the site has all leaderboards, or those of the specification only. */
+  whole: boolean;
+  /** Whether the site knows nothing but the address or the name. */
+  bare: boolean;
+}
+
+// Leaderboards that profiles have ranks of, with their names in the API.
+const ranked = { followers: 'followers', following: 'following', mutuals: 'mutuals', top8: 'top8', blocked: 'blocks' } as const;
+export type RankedBoard = keyof typeof ranked;
+const rankedBoards = Object.keys(ranked) as RankedBoard[];
+
+/** A text of a profile, which anybody may have written: texts are shown, anything else as JSON. */
+export const text = (value: unknown): string =>
+  typeof value === 'string' ? value : value === null || value === undefined ? '' : (JSON.stringify(value) ?? '');
+
+const members = (value: unknown): [string, string][] =>
+  value && typeof value === 'object'
+    ? Object.entries(value)
+        .map(([name, member]): [string, string] => [name, text(member)])
+        .filter(([, member]) => member.trim())
+    : [];
+
+/** What is shown elsewhere on a profile than in its list of texts. */
+const shown = new Set(['description', 'avatar', 'header']);
+
+function known(details: Details): Omit<Profile, 'lists'> {
+  const { address, ens, ranks, primary_list } = details;
+  const texts = members(ens?.records);
+  return {
+    address,
+    name: text(ens?.name),
+    avatar: text(ens?.avatar),
+    header: text(ens?.header),
+    description: texts.find(([key]) => key === 'description')?.[1] ?? '',
+    texts: texts.filter(([key]) => !shown.has(key)),
+    chains: members(ens?.chains),
+    list: primary_list ?? '',
+    ranks: rankedBoards
+      .map((board): [RankedBoard, number] => [board, Number(ranks?.[`${ranked[board]}_rank`])])
+      .filter(([, rank]) => rank > 0),
+    whole: false,
+    bare: false,
+  };
+}
+
+const bare = (person: Partial<Profile>): Profile => ({
+  address: '',
+  name: '',
+  avatar: '',
+  header: '',
+  description: '',
+  texts: [],
+  chains: [],
+  list: '',
+  lists: [],
+  ranks: [],
+  whole: false,
+  bare: true,
+  ...person,
+});
+
+const isMissing = (error: unknown): boolean => error instanceof ApiError && (error.status === 404 || error.status === 400);
+
+/** Makes null of what is not there. */
+async function orNull<T>(asked: Promise<T>): Promise<T | null> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (isMissing(error)) {
+      return null;
+    }
+    throw error;
+  }
+}
+
+/** The profile of an account, by its address or name; null for a name that nobody has. */
+export async function profile(user: string): Promise<Profile | null> {
+  if (await isWhole()) {
+    const asked = site.user(user);
+    const all = await orNull(Promise.all([asked.details(), asked.stats(), asked.lists()]));
+    if (!all) {
+      return null;
+    }
+    const [details, { followers_count, following_count }, { lists }] = all;
+    const found = known(details);
+    return {
+      ...found,
+      whole: true,
+      followers: followers_count,
+      following: following_count,
+      lists: lists.filter((token) => token !== found.list),
+      bare: !found.name && !lists.length && !followers_count,
+    };
+  }
+  // Without followers, what is known about them is in the object of the most followed.
+  const [found, { people }] = await Promise.all([site.find(user), top()]);
+  if (!found) {
+    return null;
+  }
+  const name = found.address ? '' : user.toLowerCase();
+  const row = people.find((person) => (name ? person.name.toLowerCase() === name : person.address === found.address));
+  const followers = row?.followers === undefined ? {} : { followers: row.followers };
+  if (!found.token) {
+    return bare({ address: found.address, name, ...row });
+  }
+  const list = site.list(found.token);
+  const [details, { total }] = await Promise.all([list.details(), list.rows('following', { limit: 1, sort: 'earliest' })]);
+  return { ...known(details), ...followers, following: total, lists: [] };
+}
+
+/** Whose a list is. */
+export interface ListOf {
+  token: string;
+  owner: Profile;
+  isPrimary: boolean;
+}
+
+/** A list by its token ID; null if there is none. */
+export async function listOf(token: string): Promise<ListOf | null> {
+  const details = await orNull(site.list(token).details());
+  return details && { token, owner: { ...known(details), lists: [] }, isPrimary: details.primary_list === token };
+}
+
+/** A badge that its owner has. */
+export interface Event {
+  id: string;
+  name: string;
+  place: string;
+  date: string;
+  url: string;
+  image: string;
+}
+
+function event({ eventId, participated, collection }: Badge): Event[] {
+  if (!participated || !collection?.event) {
+    return [];
+  }
+  const { name, city, country, start_date, year, event_url, image_url } = collection.event;
+  const place = [text(city), text(country)].filter(Boolean).join(', ');
+  return [{ id: text(eventId), name: text(name), place, date: text(start_date) || text(year), url: text(event_url), image: text(image_url) }];
+}
+
+/** The badges of an account. */
+export async function badges({ address, list }: Profile): Promise<Event[]> {
+  const whole = await isWhole();
+  if (!whole && !list) {
+    return [];
+  }
+  const answer = await (whole ? site.user(address) : site.list(list)).badges();
+  return Object.values(answer).flat().flatMap(event);
+}
+
+/** Tags with how often they are used, the most used first. */
+export type Tags = readonly { tag: string; count: number }[];
+
+const byCount = (tags: Tags): Tags => tags.filter(({ tag }) => tag).sort((a, b) => b.count - a.count || (a.tag < b.tag ? -1 : 1));
+
+/** The tags that an account gives and receives; a site of the specification does not know them. */
+export async function tagsOf(address: string): Promise<{ given: Tags; received: Tags } | null> {
+  if (!(await isWhole())) {
+    return null;
+  }
+  const user = site.user(address);
+  const [given, received] = await Promise.all([user.tags(), user.taggedAs()]);
+  return { given: byCount(given.tagCounts), received: byCount(received.tagCounts) };
+}
+
+/* Following and followers */
+
+export type Kind = 'following' | 'followers';
+export const sorts = ['latest', 'earliest', 'followers'] as const;
+export type Sort = (typeof sorts)[number];
+
+/** An account that a list has, or whose list has the account. */
+export interface Related extends Person {
+  tags: readonly string[];
+  blocks: boolean;
+  mutes: boolean;
+  /** When it was added, in milliseconds; 0 if that is not known. */
+  added: number;
+  /** Of a follower: what the account says of it. */
+  back?: { follows: boolean; blocks: boolean; mutes: boolean };
+}
+
+function related(row: HeldRow | HolderRow): Related {
+  const { address, name, avatar, tags, followers } = row;
+  return {
+    address,
+    name: text(name),
+    avatar: text(avatar),
+    ...(followers === undefined ? {} : { followers }),
+    tags: tags.filter((tag) => tag !== 'block' && tag !== 'mute'),
+    blocks: tags.includes('block'),
+    mutes: tags.includes('mute'),
+    added: 'added' in row ? row.added : 0,
+    ...('state' in row ? { back: { follows: !!(row.state & 1), blocks: !!(row.state & 2), mutes: !!(row.state & 4) } } : {}),
+  };
+}
+
+/** Which accounts are wanted, and in which order. */
+export interface Wanted {
+  sort: Sort;
+  tags: readonly string[];
+  term: string;
+}
+
+/** Accounts by pages. */
+export interface Relation {
+  /** How many there are in all. */
+  total: number;
+  /** How many of them are wanted, if that is known. */
+  found: number | undefined;
+  page(offset: number, limit: number): Promise<readonly Related[]>;
+}
+
+/** The subject of a relation: an account by its address, or a list. */
+export interface Subject {
+  address: string;
+  list: string;
+  /** Whether only this list is meant, and not the account that it is of. */
+  isList?: boolean;
+}
+
+const nothing: Relation = { total: 0, found: 0, page: () => Promise.resolve([]) };
+/** Up to this many are filtered at once, so that it is known how many are found. */
+const few = 10_000;
+const first = 100;
+
+type Read = (page: RowsPage) => Promise<{ total: number; rows: Related[] }>;
+
+// reader reads rows of a subject; a site of the specification has them for lists only.
+async function reader({ address, list, isList }: Subject, kind: Kind): Promise<Read | null> {
+  const whole = await isWhole();
+  if (!whole && (!list || kind === 'followers')) {
+    return null;
+  }
+  const subject = whole && !isList ? site.user(address) : site.list(list);
+  return async (page) => {
+    const { total, rows } = await subject.rows(kind, page);
+    return { total, rows: rows.map(related) };
+  };
+}
+
+/** Whom an account or a list follows, or who follows it; blocked and muted accounts are among them. */
+export async function relation(subject: Subject, kind: Kind, wanted: Wanted): Promise<Relation> {
+  const read = await reader(subject, kind);
+  if (!read) {
+    return nothing;
+  }
+  const start = await read({ ...wanted, limit: first });
+  const { total } = start;
+  const all = once(async () => (await read({ ...wanted, limit: Infinity })).rows);
+  const isFiltered = wanted.term !== '' || wanted.tags.length > 0;
+  if (start.rows.length < first) {
+    return { total, found: start.rows.length, page: async (offset, limit) => start.rows.slice(offset, offset + limit) };
+  }
+  const page = async (offset: number, limit: number) => {
+    if (offset + limit <= first) {
+      return start.rows.slice(offset, offset + limit);
+    }
+    // The order by followers takes all of them anyway.
+    if (wanted.sort === 'followers' || (isFiltered && total <= few)) {
+      return (await all()).slice(offset, offset + limit);
+    }
+    return (await read({ ...wanted, offset, limit })).rows;
+  };
+  const found = !isFiltered ? total : total <= few ? (await all()).length : undefined;
+  return { total, found, page };
+}
+
+/** The tags that one can choose among in a relation. */
+export async function tagsIn(subject: Subject, kind: Kind): Promise<Tags> {
+  if ((await isWhole()) && !subject.isList) {
+    const user = site.user(subject.address);
+    return byCount((await (kind === 'following' ? user.tags() : user.taggedAs())).tagCounts);
+  }
+  if (kind === 'followers') {
+    return [];
+  }
+  const { rows, total } = await site.list(subject.list).rows('following', { limit: few });
+  const counts = new Map<string, number>();
+  for (const tag of rows.flatMap(({ tags }) => tags)) {
+    counts.set(tag, (counts.get(tag) ?? 0) + 1);
+  }
+  return total > few ? [] : byCount([...counts].map(([tag, count]) => ({ tag, count })));
+}
+
+/* What two accounts have in common */
+
+/** What an account says of another one. */
+export type State = 'follows' | 'blocks' | 'mutes' | 'nothing';
+
+export interface Common {
+  /** What the first says of the second, and the second of the first. */
+  states: [State, State];
+  bothFollow: readonly Related[];
+}
+
+const everything: RowsPage = { sort: 'followers', limit: Infinity };
+
+async function rowsOf(subject: Subject, kind: Kind): Promise<Related[]> {
+  const read = await reader(subject, kind);
+  return read ? (await read(everything)).rows : [];
+}
+
+function stateOf(rows: readonly Related[], { address }: Subject): State {
+  const row = rows.find((held) => held.address === address);
+  return !row ? 'nothing' : row.blocks ? 'blocks' : row.mutes ? 'mutes' : 'follows';
+}
+
+const follows = ({ blocks, mutes }: Related): boolean => !blocks && !mutes;
+
+function both(a: readonly Related[], b: readonly Related[]): Related[] {
+  const others = new Set(b.filter(follows).map(({ address }) => address));
+  return a.filter((row) => follows(row) && others.has(row.address)).map(({ address, name, avatar, followers }) => ({
+    address,
+    name,
+    avatar,
+    ...(followers === undefined ? {} : { followers }),
+    tags: [],
+    blocks: false,
+    mutes: false,
+    added: 0,
+  }));
+}
+
+/** Whom two accounts both follow, and what they say of each other. */
+export async function common(a: Subject, b: Subject): Promise<Common> {
+  const [ofA, ofB] = await Promise.all([rowsOf(a, 'following'), rowsOf(b, 'following')]);
+  return { states: [stateOf(ofA, b), stateOf(ofB, a)], bothFollow: both(ofA, ofB) };
+}
+
+/** Who follows two accounts; null if the site does not know. */
+export async function followBoth(a: Subject, b: Subject): Promise<readonly Related[] | null> {
+  if (!(await isWhole())) {
+    return null;
+  }
+  const [ofA, ofB] = await Promise.all([rowsOf(a, 'followers'), rowsOf(b, 'followers')]);
+  return both(ofA, ofB);
+}
+
+/* Distributions */
+
+/** A bar of a picture of a distribution, by powers of two. */
+export interface Bin {
+  from: number;
+  to: number;
+  accounts: number;
+}
+
+export interface Distribution {
+  /** The part of accounts that have fewer, from 0 to 1. */
+  below: number;
+  /** How many accounts there are with one or more. */
+  accounts: number;
+  bins: Bin[];
+}
+
+/** Where a count is among those of all accounts. */
+export async function distribution(kind: Kind, count: number): Promise<Distribution | null> {
+  const degrees = (await network())[kind];
+  const accounts = degrees.reduce((sum, [, n]) => sum + n, 0);
+  if (!accounts) {
+    return null;
+  }
+  const below = degrees.reduce((sum, [degree, n]) => (degree < count ? sum + n : sum), 0) / accounts;
+  const most = Math.max(...degrees.map(([degree]) => degree), count);
+  const bins = Array.from({ length: Math.floor(Math.log2(Math.max(1, most))) + 1 }, (_, n): Bin => ({ from: 2 ** n, to: 2 ** (n + 1) - 1, accounts: 0 }));
+  for (const [degree, n] of degrees) {
+    const bin = bins[Math.floor(Math.log2(degree))];
+    if (bin) {
+      bin.accounts += n;
+    }
+  }
+  return { below, accounts, bins };
+}

@@ -1,0 +1,34 @@
+// Places as addresses: nothing here needs a browser.
+
+/** A place in the explorer: `#/a/alice.eth/followers?sort=earliest` has the path ['a', 'alice.eth', 'followers']. */
+export interface Place {
+  path: string[];
+  query: URLSearchParams;
+}
+
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment; // a percent sign that stands for itself
+  }
+}
+
+/** Reads a place from the hash of an address. */
+export function parse(hash: string): Place {
+  const [path = '', query = ''] = hash.replace(/^#?\/?/, '').split(/\?(.*)/s);
+  return { path: path.split('/').filter(Boolean).map(decode), query: new URLSearchParams(query) };
+}
+
+/** The address of a place, for links. Empty values of the query are left out. */
+export function href(path: readonly string[], query: Record<string, string | undefined> = {}): string {
+  const pairs = Object.entries(query).filter((pair): pair is [string, string] => !!pair[1]);
+  const text = new URLSearchParams(pairs).toString();
+  return '#/' + path.map(encodeURIComponent).join('/') + (text && '?' + text);
+}
+
+/**
+ * What stays while the reader goes from tab to tab: the account or the list of the path, else the view.
+ * Within it the focus and the scrolling stay as they are.
+ */
+export const viewOf = ({ path }: Place): string => path.slice(0, path[0] === 'a' || path[0] === 'l' ? 2 : 1).join('/');

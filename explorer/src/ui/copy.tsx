@@ -1,0 +1,42 @@
+// An address with a button that copies it.
+
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { peopleTexts } from '../texts';
+import { Icon } from './icon';
+
+/** Copies, also where pages have no clipboard: over plain HTTP. */
+async function copy(text: string, shown: Element): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    getSelection()?.selectAllChildren(shown);
+    return document.execCommand('copy');
+  }
+}
+
+export function Address({ address }: { address: string }) {
+  const shown = useRef<HTMLElement>(null);
+  const [said, say] = useState('');
+  useEffect(() => {
+    const timer = setTimeout(() => say(''), 3000);
+    return () => clearTimeout(timer);
+  }, [said]);
+  const press = async () => {
+    const done = shown.current && (await copy(address, shown.current));
+    say(done ? peopleTexts.copied : peopleTexts.notCopied);
+  };
+  return (
+    <span class="address">
+      <code ref={shown} dir="ltr">
+        {address}
+      </code>
+      <button type="button" class="plain icon" aria-label={peopleTexts.copy} title={peopleTexts.copy} onClick={() => void press()}>
+        <Icon name="copy" size={18} />
+      </button>
+      <span role="status" class="small good">
+        {said}
+      </span>
+    </span>
+  );
+}

@@ -1,0 +1,135 @@
+// What is around every view: the way to the others, the search box, settings, and where the data are from.
+
+import type { ComponentChildren } from 'preact';
+import { site } from '../data/site';
+import { href, type Place } from '../router';
+import { choose, themes, useSettings } from '../settings';
+import { number, texts } from '../texts';
+import { useOffline } from '../worker';
+import { Icon } from './icon';
+import { outside } from './links';
+import { useLoad } from './load';
+
+// The page that shows the API, if the explorer is part of a preview.
+const start = document.querySelector<HTMLMetaElement>('meta[name="followpress-start"]')?.content;
+
+// Views of the navigation, by the first segment of their places.
+const entries: [segments: string[], name: string][] = [
+  [[], texts.home],
+  [['boards', 'followers'], texts.boards],
+  [['network'], texts.network],
+  [['reports'], texts.reports],
+];
+
+function Navigation({ place }: { place: Place }) {
+  return (
+    <nav class="tabs" aria-label={texts.navigation}>
+      {entries.map(([segments, name]) => (
+        <a key={name} href={href(segments)} aria-current={segments[0] === place.path[0] ? 'page' : undefined}>
+          {name}
+        </a>
+      ))}
+      {start && <a href={start}>{texts.api}</a>}
+    </nav>
+  );
+}
+
+function Choice({ name, label, about }: { name: 'pictures' | 'shortcuts'; label: string; about: string }) {
+  const settings = useSettings();
+  return (
+    <div>
+      <label class="field">
+        <input
+          type="checkbox"
+          checked={settings[name]}
+          aria-describedby={`about-${name}`}
+          onChange={(event) => choose({ [name]: event.currentTarget.checked })}
+        />
+        {label}
+      </label>
+      <p id={`about-${name}`} class="quiet small">
+        {about}
+      </p>
+    </div>
+  );
+}
+
+function Settings() {
+  const settings = useSettings();
+  return (
+    <div class="tools">
+      <button type="button" class="plain icon" popovertarget="settings" aria-label={texts.settings} title={texts.settings}>
+        <Icon name="settings" />
+      </button>
+      <div id="settings" class="panel" popover="auto" role="dialog" aria-label={texts.settings}>
+        <div class="stack">
+          <fieldset>
+            <legend>{texts.theme}</legend>
+            <div class="choices">
+              {themes.map((theme) => (
+                <label key={theme}>
+                  <input
+                    type="radio"
+                    name="theme"
+                    checked={settings.theme === theme}
+                    onChange={() => choose({ theme })}
+                  />
+                  {texts.themes[theme]}
+                </label>
+              ))}
+            </div>
+          </fieldset>
+          <Choice name="pictures" label={texts.pictures} about={texts.aboutPictures} />
+          <Choice name="shortcuts" label={texts.shortcuts} about={texts.aboutShortcuts} />
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Foot() {
+  const root = useLoad(() => site.root(), []);
+  const { accounts = 0, lists = 0, follows = 0 } = root.state === 'done' ? root.value.counts : {};
+  return (
+    <footer class="foot">
+      <div>
+        <p>
+          {texts.about} <a href="https://github.com/followpress/followpress" {...outside}>{texts.more}</a>
+        </p>
+        <p>{root.state === 'done' ? `${texts.asOf(root.value.as_of)} · ${texts.sizes(number(accounts), number(lists), number(follows))}` : '\u00a0'}</p>
+      </div>
+    </footer>
+  );
+}
+
+export function Frame({ place, search, children }: { place: Place; search: ComponentChildren; children: ComponentChildren }) {
+  const offline = useOffline();
+  // A link to a part of the page would be a place.
+  const skip = (event: Event) => {
+    event.preventDefault();
+    document.querySelector('main')?.focus();
+  };
+  return (
+    <>
+      <a class="skip button" href="#main" onClick={skip}>
+        {texts.skip}
+      </a>
+      <header class="bar">
+        <div>
+          <a class="brand" href={href([])}>
+            <Icon name="brand" size={24} />
+            {texts.title}
+          </a>
+          <Navigation place={place} />
+          {search}
+          <Settings />
+        </div>
+      </header>
+      <main id="main" tabIndex={-1}>
+        <div role="status">{offline && <p class="notice">{texts.offline}</p>}</div>
+        {children}
+      </main>
+      <Foot />
+    </>
+  );
+}

@@ -1,0 +1,31 @@
+// The heading of a view: it names the page, and the reader begins there.
+
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { arrived } from '../router';
+import { texts } from '../texts';
+
+interface Props {
+  /** The name of the page in the browser; also what is shown, without children. */
+  title: string;
+  children?: ComponentChildren;
+  class?: string;
+}
+
+/** The only h1 of a view. */
+export function Heading({ title, children, ...rest }: Props) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = title === texts.title ? title : `${title} · ${texts.title}`;
+  }, [title]);
+  useEffect(() => {
+    if (arrived()) {
+      heading.current?.focus({ preventScroll: true });
+    }
+  }, []);
+  return (
+    <h1 ref={heading} tabIndex={-1} {...rest}>
+      {children ?? title}
+    </h1>
+  );
+}

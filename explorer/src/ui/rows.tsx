@@ -1,0 +1,340 @@
+// Rows by the tens of thousands: only those in sight are in the document, and their data are read by pages
+// when they come into sight. The page itself scrolls, as readers of phones expect.
+
+import type { ComponentChildren } from 'preact';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { rowsTexts, texts } from '../texts';
+
+export interface RowsProps<T> {
+  /** What the rows are, for those who do not see them. */
+  label: string;
+  /** Names where the rows come from. Another one starts anew. */
+  source: string;
+  /** How many rows there are. Without it they end where a page is shorter than asked for. */
+  total?: number | undefined;
+  /** The height of each row in CSS pixels. */
+  height: number;
+  /** Reads rows. */
+  page: (offset: number, limit: number) => Promise<readonly T[]>;
+  /** Rows of a page; 100 by default. */
+  pageSize?: number;
+  /** Renders a row: in a table its cells, which need the role. Best not made anew each time. */
+  row: (value: T, index: number) => ComponentChildren;
+  /** The cells of a table's head. Without it the rows are a list. */
+  head?: ComponentChildren;
+  /** What is shown instead of no rows. */
+  empty?: ComponentChildren;
+  /** A row to bring into sight and to focus, again with each new object. */
+  goal?: { index: number } | undefined;
+  /** Called when rows are shown for the first time, and how many there are is known. */
+  onShown?: (total: number | undefined) => void;
+}
+
+type Page<T> = { state: 'loading' } | { state: 'failed' } | { state: 'done'; rows: readonly T[] };
+
+/** Browsers draw no element that is much higher, in CSS pixels. */
+const highest = 15_000_000;
+/** Pages are asked for at most this often while scrolling, in milliseconds. */
+const pause = 80;
+
+// How many rows there were of those whose number is not known before: the router scrolls back to where the
+// reader was once the page is long enough for it.
+const counts = new Map<string, number>();
+
+/** Reads pages, and tells when one has arrived. */
+class Pages<T> {
+  readonly pages = new Map<number, Page<T>>();
+  total: number;
+  private ended: boolean;
+
+  constructor(
+    readonly size: number,
+    total: number | undefined,
+    before: number | undefined,
+    public read: RowsProps<T>['page'],
+    private readonly changed: () => void,
+  ) {
+    this.ended = total !== undefined;
+    this.total = total ?? Math.max(size, before ?? 0);
+  }
+
+  /** How many rows there are, if that is known. */
+  get known(): number | undefined {
+    return this.ended ? this.total : undefined;
+  }
+
+  /** Reads the pages of rows that are neither there nor under way. */
+  want(from: number, to: number): void {
+    for (let n = Math.floor(from / this.size); n * this.size < Math.min(to, this.total); n++) {
+      if (!this.pages.has(n)) {
+        void this.load(n);
+      }
+    }
+  }
+
+  async load(n: number): Promise<void> {
+    this.pages.set(n, { state: 'loading' });
+    const offset = n * this.size;
+    try {
+      const rows = await this.read(offset, this.ended ? Math.min(this.size, this.total - offset) : this.size);
+      this.pages.set(n, { state: 'done', rows });
+      if (!this.ended) {
+        this.grow(offset, rows.length);
+      }
+    } catch {
+      this.pages.set(n, { state: 'failed' });
+    }
+    this.changed();
+  }
+
+  // grow adds room for another page after a full one at the end, and ends at a short one.
+  private grow(offset: number, count: number): void {
+    if (count < this.size) {
+      this.total = Math.min(this.total, offset + count);
+      this.ended = true;
+    } else if (offset + count >= this.total) {
+      this.total = offset + 2 * this.size;
+    }
+  }
+}
+
+/** The row that an element is in. */
+function indexOf(target: EventTarget | null): number | undefined {
+  const row = target instanceof Element ? target.closest<HTMLElement>('[data-index]') : null;
+  return row ? Number(row.dataset['index']) : undefined;
+}
+
+const inner = 'a[href], button, input, select';
+
+function focusRow(row: HTMLElement): void {
+  (row.querySelector<HTMLElement>(inner) ?? row).focus({ preventScroll: true });
+}
+
+export function Rows<T>(props: RowsProps<T>) {
+  return <Sourced key={props.source} {...props} />;
+}
+
+function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, head, empty, goal, onShown }: RowsProps<T>) {
+  const box = useRef<HTMLDivElement>(null);
+  const [, redraw] = useState(0);
+  const mounted = useRef(true);
+  const change = () => mounted.current && redraw((n) => n + 1);
+  const pages = useMemo(() => new Pages(pageSize, total, counts.get(source), page, change), [total]);
+  pages.read = page;
+  if (total === undefined) {
+    counts.set(source, pages.total);
+  }
+  const count = Math.min(pages.total, Math.floor(highest / height));
+  const [range, setRange] = useState({ from: 0, to: 0 });
+  const [focused, setFocused] = useState<number>();
+  const moving = useRef(false);
+  const seen = useRef(0);
+  const calm = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+
+  // sight finds the rows that are on the screen, and some around them.
+  const sight = () => {
+    const element = box.current;
+    if (!element) {
+      return;
+    }
+    const screen = innerHeight;
+    const top = -element.getBoundingClientRect().top;
+    // Who scrolls fast sees all rows anew in each frame, so that more of them than needed cost too much.
+    const fast = Math.abs(top - seen.current) > screen / 2;
+    seen.current = top;
+    clearTimeout(calm.current);
+    if (fast) {
+      calm.current = setTimeout(sight, pause);
+    }
+    const around = fast ? 0 : screen / 2;
+    const step = fast ? 1 : 4; // rows come and go by this many, so that not each frame has some
+    const from = Math.max(0, Math.floor((top - around) / height / step) * step);
+    const to = Math.min(count, Math.ceil((top + screen + around) / height / step) * step);
+    setRange((old) => (old.from === from && old.to === to ? old : { from, to: Math.max(from, to) }));
+  };
+
+  useLayoutEffect(() => {
+    mounted.current = true;
+    return () => {
+      mounted.current = false;
+    };
+  }, []);
+  useLayoutEffect(() => {
+    sight();
+    addEventListener('scroll', sight, { passive: true });
+    addEventListener('resize', sight);
+    return () => {
+      clearTimeout(calm.current);
+      removeEventListener('scroll', sight);
+      removeEventListener('resize', sight);
+    };
+  }, [count, height, pages]);
+
+  // Rows that are only passed by are not read: what is in sight is asked for, then nothing for a while.
+  const wanted = useRef(range);
+  wanted.current = range;
+  const waiting = useRef(false);
+  useEffect(() => {
+    if (waiting.current || range.to <= range.from) {
+      return;
+    }
+    waiting.current = true;
+    pages.want(range.from, range.to);
+    setTimeout(() => {
+      waiting.current = false;
+      if (mounted.current) {
+        pages.want(wanted.current.from, wanted.current.to);
+      }
+    }, pause);
+  }, [range, pages, count]);
+
+  const shown = useRef(false);
+  useEffect(() => {
+    if (!shown.current && [...pages.pages.values()].some((p) => p.state === 'done')) {
+      shown.current = true;
+      onShown?.(pages.known);
+    }
+  });
+
+  // The focus goes to a row once it is in the document.
+  useLayoutEffect(() => {
+    if (goal && goal.index < count) {
+      moving.current = true;
+      setFocused(goal.index);
+    }
+  }, [goal]);
+  useLayoutEffect(() => {
+    const element = box.current?.querySelector<HTMLElement>(`[data-index="${focused}"]`);
+    if (!element) {
+      return;
+    }
+    if (moving.current) {
+      moving.current = false;
+      element.scrollIntoView({ block: 'nearest', behavior: 'instant' });
+      focusRow(element);
+    } else if (element === document.activeElement) {
+      focusRow(element); // its link has arrived
+    }
+  });
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    const at = indexOf(event.target);
+    if (at === undefined || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) {
+      return;
+    }
+    const screenful = Math.max(1, Math.floor(innerHeight / height) - 2);
+    const steps: Record<string, number> = {
+      ArrowDown: at + 1,
+      ArrowUp: at - 1,
+      PageDown: at + screenful,
+      PageUp: at - screenful,
+      Home: 0,
+      End: count - 1,
+    };
+    const to = steps[event.key];
+    if (to !== undefined) {
+      event.preventDefault();
+      moving.current = true;
+      setFocused(Math.max(0, Math.min(count - 1, to)));
+      redraw((n) => n + 1); // the row may be the same one, out of sight
+    }
+  };
+  const onFocusIn = (event: FocusEvent) => setFocused(indexOf(event.target));
+  const onFocusOut = (event: FocusEvent) => {
+    const next = indexOf(event.relatedTarget);
+    if (next === undefined && !moving.current) {
+      setFocused(undefined);
+    }
+  };
+
+  if (count === 0) {
+    return <>{empty ?? <p class="quiet">{texts.missing}</p>}</>;
+  }
+  const indexes: number[] = [];
+  for (let i = range.from; i < Math.min(range.to, count); i++) {
+    indexes.push(i);
+  }
+  // A row with the focus stays in the document, or the focus would be lost.
+  if (focused !== undefined && focused < count && (focused < range.from || focused >= range.to)) {
+    indexes.push(focused);
+    indexes.sort((a, b) => a - b);
+  }
+  const retry = (n: number) => {
+    void pages.load(n);
+    change();
+  };
+  const asked = new Set<number>();
+  const all = indexes.map((index) => {
+    const n = Math.floor(index / pageSize);
+    const loaded = pages.pages.get(n);
+    const value = loaded?.state === 'done' ? loaded.rows[index % pageSize] : undefined;
+    const failed = loaded?.state === 'failed' && !asked.has(n);
+    asked.add(n);
+    return (
+      <Row
+        key={index}
+        index={index}
+        top={index * height}
+        height={height}
+        count={pages.known}
+        table={!!head}
+        value={value}
+        row={row}
+        retry={failed ? () => retry(n) : undefined}
+        missing={loaded?.state === 'done' && value === undefined}
+      />
+    );
+  });
+  const inside = { ref: box, class: 'rows', style: { height: `${count * height}px` }, onKeyDown, onFocusIn, onFocusOut };
+  return head ? (
+    <div role="table" aria-label={label} aria-rowcount={pages.known === undefined ? -1 : pages.known + 1} class="table">
+      <div role="rowgroup" class="rows-head">
+        <div role="row" aria-rowindex={1} class="row">
+          {head}
+        </div>
+      </div>
+      <div role="rowgroup" {...inside}>
+        {all}
+      </div>
+    </div>
+  ) : (
+    <div role="list" aria-label={label} {...inside}>
+      {all}
+    </div>
+  );
+}
+
+interface RowProps<T> {
+  index: number;
+  top: number;
+  height: number;
+  count: number | undefined;
+  table: boolean;
+  value: T | undefined;
+  row: (value: T, index: number) => ComponentChildren;
+  retry: (() => void) | undefined;
+  missing: boolean;
+}
+
+function Row<T>({ index, top, height, count, table, value, row, retry, missing }: RowProps<T>) {
+  const content = useMemo(() => (value === undefined ? undefined : row(value, index)), [value, row, index]);
+  const place = table
+    ? { role: 'row' as const, 'aria-rowindex': index + 2 }
+    : { role: 'listitem' as const, 'aria-posinset': index + 1, 'aria-setsize': count ?? -1 };
+  const cell = table ? 'cell' : undefined;
+  return (
+    <div {...place} class="row" data-index={index} tabIndex={-1} style={{ top: `${top}px`, height: `${height}px` }}>
+      {content ??
+        (retry ? (
+          <span role={cell} class="row-failed">
+            {texts.failed}{' '}
+            <button type="button" onClick={retry}>
+              {texts.retry}
+            </button>
+          </span>
+        ) : (
+          <span role={cell ?? 'img'} class="row-waits" aria-label={missing ? rowsTexts.gone : texts.loading} />
+        ))}
+    </div>
+  );
+}

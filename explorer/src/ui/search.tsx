@@ -1,0 +1,256 @@
+// The search box: a combobox with a list of what was found so far.
+
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { isWhole } from '../data/site';
+import { exact, marked, ready, suggest, termOf, type Hit } from '../data/search';
+import type { Person } from '../data/site';
+import { go, href, type Place } from '../router';
+import { useSettings } from '../settings';
+import { number, texts } from '../texts';
+import { Icon } from './icon';
+import { Avatar, short } from './person';
+
+const most = 8; // shown at once
+const pause = 80; // milliseconds without a keystroke before a name is looked up
+
+type Option = Hit | { kind: 'all' };
+
+const placeOf = (option: Option, typed: string): string => {
+  switch (option.kind) {
+    case 'person':
+      return href(['a', option.person.address || option.person.name]);
+    case 'list':
+      return href(['l', option.token]);
+    case 'all':
+      return href(['search'], { q: typed.trim() });
+  }
+};
+
+const keyOf = (option: Option): string =>
+  option.kind === 'all' ? 'all' : option.kind === 'list' ? 'list' : option.person.address || option.person.name;
+
+/** Exact hits first, then suggestions that are not among them. */
+function optionsOf(typed: string, hits: readonly Hit[], people: readonly Person[]): Option[] {
+  if (!typed.trim()) {
+    return [];
+  }
+  const known = new Set(hits.map((hit) => (hit.kind === 'person' ? hit.person.address : '')));
+  const others = people.filter(({ address }) => !known.has(address)).map((person): Hit => ({ kind: 'person', person }));
+  return [...hits, ...others.slice(0, most), { kind: 'all' }];
+}
+
+/** A name with what was typed marked in it. */
+export function Marked({ name, typed }: { name: string; typed: string }) {
+  const at = marked(name, termOf(typed));
+  return at ? (
+    <>
+      {name.slice(0, at[0])}
+      <mark>{name.slice(...at)}</mark>
+      {name.slice(at[1])}
+    </>
+  ) : (
+    <>{name}</>
+  );
+}
+
+function Text({ option, typed, whole }: { option: Option; typed: string; whole: boolean }) {
+  if (option.kind === 'all') {
+    return (
+      <>
+        <span class="all">
+          <Icon name="search" />
+        </span>
+        <span class="line">{whole ? texts.searchAll(typed.trim()) : texts.searchMore(typed.trim())}</span>
+      </>
+    );
+  }
+  const { person } = option;
+  return (
+    <>
+      <Avatar person={person} size={32} />
+      <span class="line">
+        <bdi>
+          <Marked name={option.kind === 'list' ? texts.list(option.token) : person.name || person.address} typed={typed} />
+        </bdi>{' '}
+        {option.kind === 'list' ? (
+          <bdi class="quiet small">{person.name || short(person.address)}</bdi>
+        ) : (
+          person.name && person.address && <span class="quiet small">{short(person.address)}</span>
+        )}
+      </span>
+      {!!person.followers && (
+        <span class="quiet small num">
+          {number(person.followers)}
+          <span class="hidden"> {texts.followers}</span>
+        </span>
+      )}
+    </>
+  );
+}
+
+/** What exact found for a text; what arrives for an earlier one is dropped. */
+function useExact(typed: string): Hit[] {
+  const [answer, set] = useState<{ typed: string; hits: Hit[] }>({ typed: '', hits: [] });
+  useEffect(() => {
+    let wanted = !!typed.trim();
+    const timer = setTimeout(() => {
+      exact(typed).then(
+        (hits) => wanted && set({ typed, hits }),
+        () => undefined, // what is not there cannot be looked up: suggestions remain
+      );
+    }, pause);
+    return () => {
+      wanted = false;
+      clearTimeout(timer);
+    };
+  }, [typed]);
+  return answer.typed === typed ? answer.hits : [];
+}
+
+export function Search({ place }: { place: Place }) {
+  const asked = place.path[0] === 'search' ? (place.query.get('q') ?? '') : '';
+  const [typed, type] = useState(asked);
+  const [open, setOpen] = useState(false);
+  const [chosen, choose] = useState<string>();
+  const [, fill] = useState(0);
+  const [whole, setWhole] = useState(false);
+  const input = useRef<HTMLInputElement>(null);
+  const { shortcuts } = useSettings();
+  const hits = useExact(typed);
+  const options = optionsOf(typed, hits, suggest(typed, most));
+  const at = options.findIndex((option) => keyOf(option) === chosen);
+  const shown = open && options.length > 0;
+
+  useEffect(() => type(asked), [asked]);
+  useEffect(() => {
+    ready().then(
+      () => fill((n) => n + 1),
+      () => undefined, // names can be looked up without it
+    );
+    isWhole().then(setWhole, () => undefined);
+  }, []);
+  useEffect(() => {
+    const focus = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement;
+      const writes = target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+      if (event.key === '/' && shortcuts && !writes && !event.ctrlKey && !event.metaKey && !event.altKey) {
+        event.preventDefault();
+        input.current?.select();
+        input.current?.focus();
+      }
+    };
+    addEventListener('keydown', focus);
+    return () => removeEventListener('keydown', focus);
+  }, [shortcuts]);
+  useLayoutEffect(() => {
+    if (shown) {
+      performance.mark('followpress:search', { detail: typed });
+    }
+  });
+  useLayoutEffect(() => {
+    if (shown && at >= 0) {
+      document.getElementById(`option-${at}`)?.scrollIntoView({ block: 'nearest' });
+    }
+  }, [at]);
+
+  const close = () => {
+    setOpen(false);
+    choose(undefined);
+  };
+  const take = (option: Option) => {
+    const to = placeOf(option, typed);
+    close();
+    type(option.kind === 'all' ? typed : '');
+    go(to);
+  };
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (!typed.trim()) {
+      return;
+    }
+    const first = options[0];
+    const term = termOf(typed);
+    const is = first && first.kind !== 'all' && (hits.length > 0 || [term, term + '.eth'].includes(termOf(first.person.name)));
+    take(options[at] ?? (is ? first : { kind: 'all' }));
+  };
+  const press = (event: KeyboardEvent) => {
+    const steps = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (steps && options.length) {
+      event.preventDefault();
+      const next = open ? at + steps : steps > 0 ? 0 : options.length - 1;
+      // Between the last and the first is the box itself.
+      const option = options[next < -1 ? options.length - 1 : next];
+      choose(option && keyOf(option));
+      setOpen(true);
+    } else if (event.key === 'Escape') {
+      event.preventDefault();
+      if (shown) {
+        close();
+      } else {
+        type('');
+      }
+    }
+  };
+
+  return (
+    <form class="search" role="search" onSubmit={submit}>
+      <Icon name="search" />
+      <input
+        ref={input}
+        type="text"
+        inputMode="search"
+        role="combobox"
+        aria-label={texts.search}
+        aria-expanded={shown}
+        aria-controls="found"
+        aria-autocomplete="list"
+        aria-activedescendant={shown && at >= 0 ? `option-${at}` : undefined}
+        aria-keyshortcuts={shortcuts ? '/' : undefined}
+        placeholder={texts.searchFor}
+        value={typed}
+        maxLength={255}
+        autocomplete="off"
+        autocapitalize="none"
+        spellcheck={false}
+        enterkeyhint="search"
+        dir="auto"
+        onInput={(event) => {
+          type(event.currentTarget.value);
+          choose(undefined);
+          setOpen(true);
+        }}
+        onClick={() => setOpen(true)}
+        onKeyDown={press}
+        onBlur={close}
+      />
+      {shortcuts && (
+        <kbd aria-hidden="true" class="quiet small">
+          /
+        </kbd>
+      )}
+      <ul
+        id="found"
+        role="listbox"
+        aria-label={texts.found}
+        hidden={!shown}
+        onMouseDown={(event) => event.preventDefault() /* the box keeps the focus */}
+      >
+        {shown &&
+          options.map((option, i) => (
+            <li
+              key={keyOf(option)}
+              id={`option-${i}`}
+              role="option"
+              aria-selected={i === at}
+              onClick={() => take(option)}
+            >
+              <Text option={option} typed={typed} whole={whole} />
+            </li>
+          ))}
+      </ul>
+      <p class="hidden" role="status">
+        {shown && texts.results(options.length - 1)}
+      </p>
+    </form>
+  );
+}

@@ -1,0 +1,242 @@
+// The network as a whole: sizes, distributions, tags, growth.
+
+import { useMemo, useState } from 'preact/hooks';
+import uPlot from 'uplot';
+import { network, type Network as Sizes } from '../data/site';
+import { month, networkTexts, number } from '../texts';
+import { axis, Chart, type Palette } from '../ui/chart';
+import { Heading } from '../ui/heading';
+import { Show, useLoad } from '../ui/load';
+
+type Counted = readonly (readonly [number, number])[];
+
+export function Network() {
+  const loaded = useLoad(network, []);
+  return (
+    <div class="stack network">
+      <Heading title={networkTexts.title} />
+      <Show loaded={loaded}>
+        {(sizes) => (
+          <>
+            <Figures sizes={sizes} />
+            <div class="columns charts">
+              {sizes.followers.length > 0 && <Degrees title={networkTexts.followers} about={networkTexts.aboutFollowers} unit={networkTexts.unitFollowers} degrees={sizes.followers} />}
+              {sizes.following.length > 0 && <Degrees title={networkTexts.following} about={networkTexts.aboutFollowing} unit={networkTexts.unitFollowing} degrees={sizes.following} />}
+              {sizes.growth.length > 0 && <Growth growth={sizes.growth} />}
+              {sizes.tags.length > 0 && <Tags tags={sizes.tags} />}
+            </div>
+          </>
+        )}
+      </Show>
+    </div>
+  );
+}
+
+function Figures({ sizes }: { sizes: Sizes }) {
+  return (
+    <dl class="figures">
+      {networkTexts.figures.map(([name, text]) => (
+        <div key={name}>
+          <dt>{text}</dt>
+          <dd>{number(sizes[name])}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** How many accounts have a degree, and how many have at least that: the sums from the end. */
+function sums(degrees: Counted): [number[], number[], number[]] {
+  const atLeast: number[] = [];
+  let sum = 0;
+  for (let i = degrees.length - 1; i >= 0; i--) {
+    sum += degrees[i]?.[1] ?? 0;
+    atLeast[i] = sum;
+  }
+  return [degrees.map(([degree]) => degree), degrees.map(([, count]) => count), atLeast];
+}
+
+/** Powers of ten around values, so that a scale has at least one decade. */
+const decades: uPlot.Scale.Range = (_plot, least, most) => [
+  10 ** Math.floor(Math.log10(Math.max(1, least))),
+  10 ** Math.max(1, Math.ceil(Math.log10(Math.max(1, most)) + 0.02)),
+];
+
+/** Numbers and lines are at powers of ten only. */
+const powers = (_plot: uPlot, splits: number[]): (number | null)[] =>
+  splits.map((value) => (value >= 1 && Number.isInteger(Math.log10(value)) ? value : null));
+
+const decadeAxis = (palette: Palette): uPlot.Axis => {
+  const usual = axis(palette);
+  return {
+    ...usual,
+    grid: { ...usual.grid, filter: powers },
+    ticks: { ...usual.ticks, filter: powers },
+    filter: powers,
+    values: (_plot, splits) => splits.map((value: number | null) => (value === null ? null : number(value))),
+  };
+};
+
+const logarithmic = (palette: Palette, unit: string): Omit<uPlot.Options, 'width' | 'height'> => ({
+  scales: {
+    x: { time: false, distr: 3, range: decades },
+    y: { distr: 3, range: decades },
+  },
+  axes: [
+    { ...decadeAxis(palette), label: unit, labelSize: 18, size: 28 },
+    { ...decadeAxis(palette), size: 64 },
+  ],
+  series: [
+    { label: unit, value: (_plot, value) => (value === null ? '–' : number(value)) },
+    {
+      label: networkTexts.exactly,
+      stroke: palette.accent,
+      paths: () => null,
+      points: { show: true, size: 5, fill: palette.accent, stroke: palette.accent },
+      value: (_plot, value) => (value === null ? '–' : number(value)),
+    },
+    {
+      label: networkTexts.atLeast,
+      stroke: palette.second,
+      width: 2,
+      points: { show: false },
+      value: (_plot, value) => (value === null ? '–' : number(value)),
+    },
+  ],
+});
+
+function Degrees({ title, about, unit, degrees }: { title: string; about: string; unit: string; degrees: Counted }) {
+  const data = useMemo(() => sums(degrees), [degrees]);
+  const options = useMemo(() => (palette: Palette) => logarithmic(palette, unit), [unit]);
+  const total = data[2][0] ?? 0;
+  const most = data[0][data[0].length - 1] ?? 0;
+  const half = median(degrees, total);
+  return (
+    <Chart
+      title={title}
+      about={`${about} ${networkTexts.spread(number(total), number(half), number(most))}`}
+      data={data}
+      options={options}
+      table={
+        <Counts
+          heads={[unit, networkTexts.accounts]}
+          rows={ranges(degrees).map(([from, to, count]) => [from === to ? number(from) : `${number(from)}–${number(to)}`, count])}
+        />
+      }
+    />
+  );
+}
+
+/** The degree that half of the accounts do not have more than. */
+function median(degrees: Counted, total: number): number {
+  let sum = 0;
+  for (const [degree, count] of degrees) {
+    sum += count;
+    if (2 * sum >= total) {
+      return degree;
+    }
+  }
+  return 0;
+}
+
+/** Sums over ranges that double: 1, 2, 3–4, 5–8 and so on. */
+function ranges(degrees: Counted): [from: number, to: number, count: number][] {
+  const sums = new Map<number, number>();
+  for (const [degree, count] of degrees) {
+    const power = Math.ceil(Math.log2(degree));
+    sums.set(power, (sums.get(power) ?? 0) + count);
+  }
+  return [...sums].map(([power, count]) => [Math.floor(2 ** (power - 1)) + 1, 2 ** power, count]);
+}
+
+function Counts({ heads, rows }: { heads: readonly [string, string]; rows: readonly (readonly [string, number])[] }) {
+  return (
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">{heads[0]}</th>
+          <th scope="col" class="num">
+            {heads[1]}
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(([name, count]) => (
+          <tr key={name}>
+            <td>{name}</td>
+            <td class="num">{number(count)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+const monthly = (palette: Palette): Omit<uPlot.Options, 'width' | 'height'> => ({
+  tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
+  scales: { y: { range: (_plot, _least, most) => [0, most * 1.05] } },
+  axes: [axis(palette), { ...axis(palette), values: (_plot, splits) => splits.map(number), size: 64 }],
+  series: [
+    { label: networkTexts.month, value: (_plot, value) => (value === null ? '–' : month(value * 1000)) },
+    {
+      label: networkTexts.records,
+      stroke: palette.accent,
+      fill: palette.accent,
+      paths: uPlot.paths.bars?.({ size: [0.8, 40] }),
+      points: { show: false },
+      value: (_plot, value) => (value === null ? '–' : number(value)),
+    },
+  ],
+});
+
+function Growth({ growth }: { growth: Sizes['growth'] }) {
+  const data = useMemo((): uPlot.AlignedData => [growth.map(([name]) => Date.parse(`${name}-01T00:00:00Z`) / 1000), growth.map(([, count]) => count)], [growth]);
+  return (
+    <Chart
+      title={networkTexts.growth}
+      about={networkTexts.aboutGrowth}
+      data={data}
+      options={monthly}
+      table={<Counts heads={[networkTexts.month, networkTexts.records]} rows={growth.map(([name, count]) => [month(`${name}-01T00:00:00Z`), count])} />}
+    />
+  );
+}
+
+const few = 15;
+
+function Tags({ tags }: { tags: Sizes['tags'] }) {
+  const [all, showAll] = useState(false);
+  const most = Math.max(...tags.map(([, count]) => count));
+  return (
+    <section class="card chart">
+      <h2>{networkTexts.tags}</h2>
+      <p class="quiet small">{networkTexts.aboutTags}</p>
+      <table class="bars">
+        <thead class="hidden">
+          <tr>
+            <th scope="col">{networkTexts.tag}</th>
+            <th scope="col">{networkTexts.records}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {tags.slice(0, all ? tags.length : few).map(([tag, count]) => (
+            <tr key={tag}>
+              <td>
+                <bdi title={tag}>{tag}</bdi>
+              </td>
+              <td>
+                <span style={{ inlineSize: `${(100 * count) / most}%` }} />
+                {number(count)}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {tags.length > few && (
+        <button type="button" aria-expanded={all} onClick={() => showAll(!all)}>
+          {all ? networkTexts.fewer : networkTexts.more(number(tags.length))}
+        </button>
+      )}
+    </section>
+  );
+}

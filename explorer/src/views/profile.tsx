@@ -1,0 +1,429 @@
+// An account: its head with tabs, and its profile.
+
+import type { ComponentChildren } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { badges, distribution, profile, tagsOf, type Event, type Kind, type Profile, type Tags } from '../data/people';
+import { href, type Place } from '../router';
+import { useSettings } from '../settings';
+import { number, peopleTexts as words, percent, texts } from '../texts';
+import { Address } from '../ui/copy';
+import { Bars } from '../ui/distribution';
+import { Heading } from '../ui/heading';
+import { isInline, link, outside, picture } from '../ui/links';
+import { Later, type View } from '../ui/later';
+import { Show, useLoad } from '../ui/load';
+import { Avatar, short } from '../ui/person';
+import { clip, Long, plain } from '../ui/plain';
+import { Common } from './common';
+import { Relations, tagQuery } from './people';
+
+/** The user of a place of an account, which may also be named without `a`. */
+const userOf = ({ path: [first = '', second = ''] }: Place): string => (first === 'a' ? second : first);
+
+/** What is shown of the account, by the segment after it. */
+const partOf = ({ path }: Place): string | undefined => path[path[0] === 'a' ? 2 : 1];
+
+/** The name of an account as texts have it. */
+export const called = ({ name, address }: { name: string; address: string }): string => plain(name) || short(address);
+
+/** Views of other modules, which load with what they need, by the segment after the account. */
+const later: Record<string, () => Promise<View>> = {
+  graph: async () => (await import('./neighbourhood')).Neighbourhood,
+};
+
+/* The head */
+
+function Header({ url, address }: { url: string; address: string }) {
+  const { pictures } = useSettings();
+  const [broken, setBroken] = useState('');
+  const source = pictures || isInline(url) ? picture(url) : undefined;
+  const hue = parseInt(address.slice(2, 8), 16) % 360 || 210;
+  return (
+    <div class="banner" style={{ '--hue': hue }}>
+      {source && source !== broken && (
+        <img src={source} alt="" decoding="async" referrerpolicy="no-referrer" onError={() => setBroken(source)} />
+      )}
+    </div>
+  );
+}
+
+function Tabs({ person, part }: { person: Profile; part: string | undefined }) {
+  const user = person.address || person.name;
+  const tabs: [part: string | undefined, name: string, count?: number][] = [
+    [undefined, words.profile],
+    ['following', words.following, person.following],
+    ['followers', words.followers, person.followers],
+    ['common', words.common],
+    ['graph', words.graph],
+  ];
+  // On a phone the current tab may be beyond the edge.
+  const nav = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    const [bar, tab] = [nav.current, nav.current?.querySelector<HTMLElement>('[aria-current]')];
+    if (bar && tab) {
+      bar.scrollLeft = tab.offsetLeft - (bar.clientWidth - tab.offsetWidth) / 2;
+    }
+  }, [part]);
+  return (
+    <nav ref={nav} class="tabs" aria-label={words.tabs}>
+      {tabs.map(([to, name, count]) => (
+        <a key={name} href={href(to ? ['a', user, to] : ['a', user])} aria-current={part === to ? 'page' : undefined}>
+          {name}
+          {count !== undefined && <span class="count">{number(count)}</span>}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+function Head({ person, part }: { person: Profile; part: string | undefined }) {
+  const other = person.texts.find(([key]) => key === 'name')?.[1].trim();
+  return (
+    <div class="head">
+      <Header url={person.header} address={person.address} />
+      <div class="who">
+        <Avatar person={person} size={96} />
+        <div>
+          <Heading title={called(person)}>
+            <bdi>{called(person)}</bdi>
+          </Heading>
+          {other && other !== person.name && (
+            <p class="line quiet">
+              <bdi>{clip(other, 200)}</bdi>
+            </p>
+          )}
+          {person.address ? <Address address={person.address} /> : <p class="quiet small">{words.unknownAddress}</p>}
+        </div>
+      </div>
+      {person.address && <Tabs person={person} part={part} />}
+    </div>
+  );
+}
+
+/* The profile */
+
+// Where the accounts of profiles are, and what their names are made of.
+const homes = new Map<string, [form: RegExp, home: string]>(Object.entries({
+  'com.twitter': [/^@?(\w{1,15})$/, 'https://x.com/'],
+  'com.github': [/^@?([\w-]{1,39})$/, 'https://github.com/'],
+  'org.telegram': [/^@?(\w{4,32})$/, 'https://t.me/'],
+  'xyz.farcaster': [/^@?([\w.-]{1,64})$/, 'https://farcaster.xyz/'],
+  email: [/^(?:mailto:)?([^\s@<>?&%,;:]{1,64}@[\w.-]{1,190})$/i, 'mailto:'],
+}));
+
+// Keys of texts are names that anybody may choose, such as those that all objects have.
+const names = new Map(Object.entries(words.keys));
+
+/** Where a text leads; undefined for most. */
+function target(key: string, text: string): string | undefined {
+  const [form, home] = homes.get(key) ?? [];
+  const name = form && text.trim().match(form)?.[1];
+  if (name && home) {
+    return home + name;
+  }
+  const isDomain = key === 'url' && /^(?!\w+:)[\w-]+(\.[\w-]+)+(\/\S*)?$/.test(text.trim());
+  return link(isDomain ? 'https://' + text.trim() : text);
+}
+
+function Text({ name, text }: { name: string; text: string }) {
+  const to = text.length < 2000 ? target(name, text) : undefined;
+  return (
+    <div>
+      <dt>
+        <bdi>{names.get(name) ?? clip(name, 60)}</bdi>
+      </dt>
+      <dd>
+        {to ? (
+          <a href={to} {...outside} dir="auto">
+            {plain(text)}
+          </a>
+        ) : (
+          <Long text={text} most={200} />
+        )}
+      </dd>
+    </div>
+  );
+}
+
+/** Members of a profile that people look for; the others are below. */
+const main = ['url', 'email', 'com.twitter', 'com.github', 'org.telegram', 'com.discord', 'xyz.farcaster', 'location', 'keywords'];
+const folded = 8;
+
+function Texts({ summary, texts: all }: { summary: string; texts: [string, string][] }) {
+  if (!all.length) {
+    return null;
+  }
+  return (
+    <details open={all.length <= folded}>
+      <summary>{summary}</summary>
+      <dl class="texts">
+        {all.map(([name, text]) => (
+          <Text key={name} name={name} text={text} />
+        ))}
+      </dl>
+    </details>
+  );
+}
+
+function About({ person }: { person: Profile }) {
+  const known = main.flatMap((name) => person.texts.filter(([key]) => key === name));
+  const others = person.texts.filter(([key]) => !main.includes(key) && key !== 'name');
+  const chains = person.chains.filter(([, address]) => address.toLowerCase() !== person.address);
+  if (!person.description && !known.length && !others.length && !chains.length) {
+    return person.bare ? <p class="notice">{words.bare}</p> : null;
+  }
+  return (
+    <section class="stack tight" aria-label={words.about}>
+      {person.description && (
+        <p class="text description" dir="auto">
+          <Long text={person.description} />
+        </p>
+      )}
+      {known.length > 0 && (
+        <dl class="texts">
+          {known.map(([name, text]) => (
+            <Text key={name} name={name} text={text} />
+          ))}
+        </dl>
+      )}
+      <Texts summary={words.records(number(others.length))} texts={others} />
+      <Texts summary={words.chains(number(chains.length))} texts={chains} />
+    </section>
+  );
+}
+
+function Place({ kind, count }: { kind: Kind; count: number }) {
+  const loaded = useLoad(() => distribution(kind, count), [kind, count]);
+  const known = loaded.state === 'done' ? loaded.value : null;
+  return (
+    <div class="place">
+      {known && (
+        <>
+          <Bars distribution={known} count={count} />
+          <p class="quiet small">{words.below[kind](percent(known.below), number(known.accounts))}</p>
+        </>
+      )}
+    </div>
+  );
+}
+
+const isKind = (board: string): board is Kind => board === 'following' || board === 'followers';
+
+function Ranks({ person }: { person: Profile }) {
+  if (!person.ranks.length) {
+    return null;
+  }
+  return (
+    <section class="stack tight">
+      <h2>{words.ranks}</h2>
+      <ul class="ranks">
+        {person.ranks.map(([board, rank]) => {
+          const count = isKind(board) ? person[board] : undefined;
+          return (
+            <li key={board} class={count ? 'card wide' : 'card'}>
+              <p class="row between">
+                <span class="quiet small">{words.boards[board]}</span>
+                {count !== undefined && <span class="num">{number(count)}</span>}
+              </p>
+              {person.whole || isKind(board) ? (
+                <a class="rank" href={href(['boards', board])}>
+                  {words.rank(number(rank))}
+                </a>
+              ) : (
+                <p class="rank">{words.rank(number(rank))}</p>
+              )}
+              {isKind(board) && count ? <Place kind={board} count={count} /> : null}
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}
+
+function Lists({ person }: { person: Profile }) {
+  if (!person.list && !person.lists.length) {
+    return null;
+  }
+  return (
+    <section class="stack tight">
+      <h2>{words.lists}</h2>
+      <p class="row">
+        {person.list && (
+          <a class="chip strong" href={href(['l', person.list])}>
+            <bdi>{words.list(person.list)}</bdi> · {words.primary}
+          </a>
+        )}
+        {person.lists.map((token) => (
+          <a key={token} class="chip" href={href(['l', token])}>
+            <bdi>{words.list(token)}</bdi>
+          </a>
+        ))}
+      </p>
+    </section>
+  );
+}
+
+const mostTags = 30;
+
+function TagLinks({ name, tags, to }: { name: string; tags: Tags; to: (tag: string) => string }) {
+  const [all, setAll] = useState(false);
+  return (
+    <div class="stack tight">
+      <h2>{name}</h2>
+      <p class="row">
+        {tags.slice(0, all ? Infinity : mostTags).map(({ tag, count }) => (
+          <a key={tag} class="chip" href={to(tag)}>
+            <bdi>{clip(tag, 40)}</bdi> <span class="quiet">{number(count)}</span>
+          </a>
+        ))}
+        {tags.length > mostTags && !all && (
+          <button type="button" class="plain small" onClick={() => setAll(true)}>
+            {words.moreTags(number(tags.length - mostTags))}
+          </button>
+        )}
+        {!tags.length && <span class="quiet">{words.noTags}</span>}
+      </p>
+    </div>
+  );
+}
+
+function AllTags({ person }: { person: Profile }) {
+  const { address } = person;
+  const loaded = useLoad(() => tagsOf(address), [address]);
+  if (loaded.state === 'done' && !loaded.value) {
+    return null;
+  }
+  const to = (kind: Kind) => (tag: string) => href(['a', address, kind], { tags: tagQuery([tag]) });
+  return (
+    <section class="columns wait" aria-busy={loaded.state === 'loading'}>
+      <Show loaded={loaded}>
+        {(tags) =>
+          tags && (
+            <>
+              <TagLinks name={words.received} tags={tags.received} to={to('followers')} />
+              <TagLinks name={words.given} tags={tags.given} to={to('following')} />
+            </>
+          )
+        }
+      </Show>
+    </section>
+  );
+}
+
+function BadgePicture({ url }: { url: string }) {
+  const { pictures } = useSettings();
+  const [broken, setBroken] = useState('');
+  const source = pictures || isInline(url) ? picture(url) : undefined;
+  return source && source !== broken ? (
+    <img src={source} alt="" width={72} height={72} loading="lazy" decoding="async" referrerpolicy="no-referrer" onError={() => setBroken(source)} />
+  ) : (
+    <span class="blank" aria-hidden="true" />
+  );
+}
+
+function Badge({ event }: { event: Event }) {
+  const to = link(event.url);
+  const name = <bdi>{clip(event.name || event.id, 80)}</bdi>;
+  return (
+    <li class="badge card">
+      <BadgePicture url={event.image} />
+      <div>
+        {to ? (
+          <a href={to} {...outside}>
+            {name}
+          </a>
+        ) : (
+          name
+        )}
+        <p class="quiet small">{clip(event.date, 40)}</p>
+        <p class="quiet small line">
+          <bdi>{clip(event.place, 100)}</bdi>
+        </p>
+      </div>
+    </li>
+  );
+}
+
+function Badges({ person }: { person: Profile }) {
+  const loaded = useLoad(() => badges(person), [person.address]);
+  if (loaded.state === 'loading') {
+    return null; // it is the last part, so that nothing moves
+  }
+  return (
+    <Show loaded={loaded}>
+      {(all) =>
+        all.length > 0 && (
+          <section class="stack tight">
+            <h2>{words.badges(number(all.length))}</h2>
+            <ul class="columns">
+              {all.map((event, i) => (
+                <Badge key={i} event={event} />
+              ))}
+            </ul>
+          </section>
+        )
+      }
+    </Show>
+  );
+}
+
+function Overview({ person }: { person: Profile }) {
+  useEffect(() => void performance.mark('followpress:profile'), [person]);
+  return (
+    <div class="stack">
+      <About person={person} />
+      <Ranks person={person} />
+      <Lists person={person} />
+      {person.address && <AllTags person={person} />}
+      {person.address && <Badges person={person} />}
+    </div>
+  );
+}
+
+/* The account */
+
+function Nobody({ user }: { user: string }) {
+  return (
+    <div class="empty">
+      <Heading title={words.nobody} />
+      <p>{words.aboutNobody(clip(user, 100))}</p>
+      <a href={href([])}>{texts.home}</a>
+    </div>
+  );
+}
+
+function Part({ person, part, place }: { person: Profile; part: string | undefined; place: Place }): ComponentChildren {
+  const load = part !== undefined && Object.hasOwn(later, part) ? later[part] : undefined;
+  if (load) {
+    return <Later load={load} place={{ ...place, path: ['a', person.address, part ?? ''] }} />;
+  }
+  if (part === 'following' || part === 'followers') {
+    return <Relations key={part} subject={person} kind={part} place={place} />;
+  }
+  if (part === 'common') {
+    return <Common person={person} other={place.path[3]} place={place} />;
+  }
+  return <Overview person={person} />;
+}
+
+/** An account and what is around it. */
+export function Account({ place }: { place: Place }) {
+  const user = userOf(place);
+  const loaded = useLoad(() => profile(user), [user]);
+  const part = partOf(place);
+  return (
+    <Show loaded={loaded}>
+      {(person) =>
+        person ? (
+          <div class="stack">
+            <Head person={person} part={part} />
+            <Part person={person} part={part} place={place} />
+          </div>
+        ) : (
+          <Nobody user={user} />
+        )
+      }
+    </Show>
+  );
+}

@@ -1,0 +1,105 @@
+// The history of reports, which are pages of their own.
+
+import { useMemo } from 'preact/hooks';
+import uPlot from 'uplot';
+import { reports, reportURL, type Report } from '../data/reports';
+import { date, day, number, reportTexts } from '../texts';
+import { axis, Chart, type Palette } from '../ui/chart';
+import { Heading } from '../ui/heading';
+import { Show, useLoad } from '../ui/load';
+
+export function Reports() {
+  const loaded = useLoad(reports, []);
+  return (
+    <div class="stack">
+      <Heading title={reportTexts.title} />
+      <Show loaded={loaded}>{(all) => (all?.length ? <History all={all} /> : <None />)}</Show>
+    </div>
+  );
+}
+
+function None() {
+  return (
+    <div class="empty">
+      <p>{reportTexts.none}</p>
+      <p>{reportTexts.how}</p>
+      <p>
+        <code>{reportTexts.command}</code>
+      </p>
+    </div>
+  );
+}
+
+function History({ all }: { all: readonly Report[] }) {
+  return (
+    <>
+      <p class="quiet">{reportTexts.about}</p>
+      {all.length > 1 ? <Changes all={all} /> : null}
+      <Table all={all} />
+    </>
+  );
+}
+
+/** What a chart of more would not show. */
+const shown = 366;
+
+const daily = (palette: Palette): Omit<uPlot.Options, 'width' | 'height'> => {
+  const value = (_plot: uPlot, count: number | null) => (count === null ? '–' : number(count));
+  return {
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
+    scales: { y: { range: (_plot, _least, most) => [0, Math.max(1, most) * 1.05] } },
+    axes: [{ ...axis(palette), values: (_plot, splits) => splits.map((time) => day(time * 1000)) }, { ...axis(palette), values: (_plot, splits) => splits.map(number), size: 64 }],
+    series: [
+      { label: reportTexts.date, value: (_plot, time: number | null) => (time === null ? '–' : date(time * 1000)) },
+      { label: reportTexts.follows, stroke: palette.accent, width: 2, value },
+      { label: reportTexts.unfollows, stroke: palette.second, width: 2, dash: [6, 4], value },
+    ],
+  };
+};
+
+function Changes({ all }: { all: readonly Report[] }) {
+  const data = useMemo((): uPlot.AlignedData => {
+    // Reports may be of the same day, and a scale of time only goes on.
+    const last = all.slice(0, shown).filter(({ to }) => !Number.isNaN(Date.parse(to)));
+    const sorted = last.sort((a, b) => Date.parse(a.to) - Date.parse(b.to));
+    return [sorted.map(({ to }) => Date.parse(to) / 1000), sorted.map(({ follows }) => follows), sorted.map(({ unfollows }) => unfollows)];
+  }, [all]);
+  return <Chart title={reportTexts.chart} about={reportTexts.aboutChart(number(data[0].length))} data={data} options={daily} />;
+}
+
+function Table({ all }: { all: readonly Report[] }) {
+  return (
+    <div class="scroll reports" tabIndex={0} role="region" aria-label={reportTexts.title}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{reportTexts.date}</th>
+            <th scope="col">{reportTexts.between}</th>
+            {[reportTexts.follows, reportTexts.unfollows, reportTexts.newLists, reportTexts.goneLists].map((name) => (
+              <th key={name} scope="col" class="num">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {all.map((report) => (
+            <tr key={report.date}>
+              <td>
+                <a href={reportURL(report)}>{report.date}</a>
+              </td>
+              <td class="quiet">
+                {date(report.from)} – {date(report.to)}
+              </td>
+              {[report.follows, report.unfollows, report.new_lists, report.gone_lists].map((count, i) => (
+                <td key={i} class="num">
+                  {number(count)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

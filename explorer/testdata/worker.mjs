@@ -1,0 +1,166 @@
+// The service worker in a made-up browser: sw.js is the first argument, the list of its files the second.
+// Throws for a promise that is not kept.
+
+import { readFileSync } from 'node:fs';
+
+const same = (what, got, want) => {
+  if (JSON.stringify(got) !== JSON.stringify(want)) {
+    throw new Error(`${what}: got ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
+  }
+};
+
+class Kept {
+  all = new Map();
+  url = (request) => String(request.url ?? request);
+  keys = async () => [...this.all.keys()].map((url) => new Request(url));
+  match = async (request) => this.all.get(this.url(request))?.clone();
+  delete = async (request) => this.all.delete(this.url(request));
+  async put(request, response) {
+    this.all.delete(this.url(request)); // as the specification says: the last one put is the last key
+    this.all.set(this.url(request), response);
+  }
+  async addAll(requests) {
+    const responses = await Promise.all(requests.map((request) => fetch(request)));
+    if (responses.some(({ ok }) => !ok)) {
+      throw new TypeError('not ok');
+    }
+    requests.forEach((request, i) => this.all.set(request.url, responses[i]));
+  }
+}
+
+const scope = 'https://site.example/below/_explore/';
+const stores = new Map();
+const caches = {
+  open: async (name) => stores.get(name) ?? stores.set(name, new Kept()).get(name),
+  keys: async () => [...stores.keys()],
+  delete: async (name) => stores.delete(name),
+  match: async (request) => (await Promise.all([...stores.values()].map((store) => store.match(request)))).find(Boolean),
+};
+
+let asked = [];
+let network; // (url) => Response, or throws
+const fetch = async (request) => {
+  const url = String(request.url ?? request);
+  asked.push(url);
+  return network(url);
+};
+
+function start() {
+  const listeners = {};
+  const messages = [];
+  const self = {
+    registration: { scope },
+    clients: { get: async (id) => id && { postMessage: (message) => messages.push(message) }, claim: async () => {} },
+    addEventListener: (type, listener) => (listeners[type] = listener),
+  };
+  const soon = (done, wait) => setTimeout(done, wait / 100);
+  new Function('self', 'caches', 'fetch', 'setTimeout', readFileSync(process.argv[2], 'utf8'))(self, caches, fetch, soon);
+  const send = async (type, event) => {
+    const waiting = [];
+    let answer;
+    listeners[type]({ clientId: 'page', ...event, waitUntil: (promise) => waiting.push(promise), respondWith: (promise) => (answer = promise) });
+    const response = await answer;
+    for (let i = 0; i < waiting.length; i++) {
+      await waiting[i];
+    }
+    return response;
+  };
+  const get = (url, mode = 'cors') => send('fetch', { request: { url: new URL(url, scope).href, method: 'GET', mode } });
+  return { send, get, messages };
+}
+
+const down = () => {
+  throw new TypeError('Failed to fetch');
+};
+const text = (body, status = 200) => () => new Response(body, { status });
+const seen = () => stores.get(`followpress ${scope} seen`).all;
+const names = JSON.parse(process.argv[3]);
+const script = names.find((name) => name.endsWith('.js'));
+
+// A file that is not there: nothing is kept, and it is tried again.
+let worker = start();
+network = (url) => new Response('', { status: url.endsWith('.css') ? 404 : 200 });
+await worker.send('install', {}).then(() => same('an install without all files', 'done', 'failed'), () => {});
+network = text('file');
+await worker.send('install', {});
+stores.set(`followpress ${scope} old files`, new Kept());
+stores.set('followpress https://site.example/other/_explore/ old files', new Kept());
+stores.set('of somebody else', new Kept());
+await worker.send('activate', {});
+same('caches after an update', [...stores.keys()].filter((name) => !name.includes(script)), ['followpress https://site.example/other/_explore/ old files', 'of somebody else']);
+
+// The page comes from the network, or else is the last one; its files need no network.
+network = text('new page');
+same('page', await (await worker.get('index.html', 'navigate')).text(), 'new page');
+network = down;
+same('page offline', await (await worker.get('index.html?x#/a/b', 'navigate')).text(), 'new page');
+asked = [];
+same('file', await (await worker.get(script)).text(), 'file');
+same('requests for a file', asked, []);
+
+// Objects come from the network, and else are those seen before; the page hears of it once.
+network = text('new');
+same('object', await (await worker.get('../_site')).text(), 'new');
+network = down;
+worker.messages.length = 0;
+same('object offline', await (await worker.get('../_site')).text(), 'new');
+await worker.get('../_site');
+same('messages offline', worker.messages, [{ offline: true }]);
+network = text('error', 503);
+same('object instead of an error', await (await worker.get('../_site')).text(), 'new');
+let arrive;
+network = () => new Promise((done) => (arrive = () => done(new Response('late'))));
+const slow = worker.get('../_site');
+await new Promise((done) => setTimeout(done, 200));
+arrive();
+same('object of a slow network', await (await slow).text(), 'new');
+network = down;
+same('object that came late', await (await worker.get('../_site')).text(), 'late');
+network = text('newer');
+same('object online', await (await worker.get('../_site')).text(), 'newer');
+same('messages online', worker.messages, [{ offline: true }, { offline: false }]);
+network = text('error', 500);
+same('error of an object not seen', (await worker.get('../_search/users/0')).status, 500);
+network = down;
+await worker.get('../_search/users/0').then(() => same('an error', 'kept', 'not kept'), () => {});
+
+// What is not there is known too.
+for (const status of [404, 403]) {
+  network = text('', status);
+  await worker.get('../absent' + status);
+  network = down;
+  same('absent, offline', (await worker.get('../absent' + status)).status, status);
+}
+
+// Other hosts, other places of this one, and what is not read are left to the browser.
+asked = [];
+same('other', [await worker.get('https://img.example/a.png'), await worker.get('https://site.example/x'), await worker.get('top', 'navigate')], [undefined, undefined, undefined]);
+same('requests to others', asked, []);
+
+// No more than 200 objects, the oldest go first; those that every view needs stay.
+network = text('x');
+await worker.get('top');
+for (let i = 0; i < 300; i++) {
+  await worker.get('../api/' + i);
+}
+same('objects', seen().size, 200);
+const has = (name) => seen().has(new URL(name, scope).href);
+same('which objects', ['../_site', 'top', '../api/101', '../api/102', '../api/299'].map(has), [true, true, false, true, true]);
+
+// No more than 50 MiB, also after the worker was stopped and started again.
+worker = start();
+const large = 'x'.repeat(12 << 20);
+network = text(large);
+for (let i = 0; i < 5; i++) {
+  await worker.get('../large/' + i);
+}
+same('large objects', [0, 1, 2, 3, 4].map((i) => has('../large/' + i)), [false, true, true, true, true]);
+network = text(large + large);
+await worker.get('../larger');
+same('one that is too large', has('../larger'), false);
+
+// A page that was there before says what it has read.
+network = text('before');
+await worker.send('message', { data: { seen: [scope + '../_site', new URL('../early', scope).href, 'https://img.example/b.png', scope + script] } });
+same('what was read before', [has('../early'), [...seen().keys()].some((url) => url.includes('img.example') || url.includes(script))], [true, false]);
+process.exit(0); // timers that nobody waits for
