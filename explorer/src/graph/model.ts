@@ -82,7 +82,6 @@ export class Graph {
 
   /** Finds the strong edges and the communities, once all follows are there. */
   finish(): void {
-    this.edges.sort((x, y) => x.a - y.a || x.b - y.b);
     const among = this.edges.filter(({ a }) => a !== 0); // the first node is with all
     weigh(among, this.nodes.length);
     this.strong = strongOf(among, this.nodes.length);
