@@ -34,7 +34,7 @@ export function place(graph: Graph, before: Places): void {
 /** Returns the forces of a finished graph. They do nothing by themselves: whoever draws calls tick. */
 export function layout(graph: Graph): Layout {
   const [centre] = graph.nodes;
-  const links = graph.edges.filter(({ strong }) => strong).map(({ a, b, weight }): Link => ({ source: a, target: b, weight }));
+  const links = graph.strong.map(({ a, b, weight }): Link => ({ source: a, target: b, weight }));
   const degrees = new Map<number, number>();
   for (const { source, target } of links) {
     for (const end of [source as number, target as number]) {
