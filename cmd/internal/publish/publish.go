@@ -212,7 +212,7 @@ func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s sess
 	}
 	told.Note(dest, err)
 	fmt.Fprint(stderr, told)
-	return errors.Join(err, command.WriteReport(r.Report, told, stdout), writeSummary(told.Markdown()))
+	return errors.Join(err, command.WriteReport(r.Report, told, stdout), command.WriteSummary(told.Markdown()))
 }
 
 // destination are the flags of the commands that read a bucket.
@@ -393,21 +393,4 @@ func (p *publishing) publish(ctx context.Context, s session, source *source, dry
 	}
 	report.Cost = publisher.Prices{Put: p.PricePut, Get: p.PriceGet, Storage: p.PriceStorage}.Of(report.Requests, report.Site.Bytes)
 	return told, err
-}
-
-// writeSummary adds to the summary of a job of GitHub Actions.
-func writeSummary(markdown string) (err error) {
-	name := os.Getenv("GITHUB_STEP_SUMMARY")
-	if name == "" {
-		return nil
-	}
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
-	if err != nil {
-		return fmt.Errorf("write the summary of the job: %w", err)
-	}
-	_, err = file.WriteString(markdown)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("write the summary of the job: %w", err)
-	}
-	return nil
 }
