@@ -107,11 +107,24 @@ func WriteReport(name string, report any, stdout io.Writer) error {
 	if name == "" {
 		return nil
 	}
+	body, err := EncodeReport(report)
+	if err != nil {
+		return err
+	}
+	return WriteFile(name, body, stdout)
+}
+
+// EncodeReport encodes a report as JSON.
+func EncodeReport(report any) ([]byte, error) {
 	body, err := json.MarshalIndentWithOption(report, "", "  ", json.DisableHTMLEscape())
 	if err != nil {
-		return fmt.Errorf("encode the report: %w", err)
+		return nil, fmt.Errorf("encode the report: %w", err)
 	}
-	body = append(body, '\n')
+	return append(body, '\n'), nil
+}
+
+// WriteFile writes an encoded report to the file with that name, which may be StandardOutput.
+func WriteFile(name string, body []byte, stdout io.Writer) (err error) {
 	if name == StandardOutput {
 		_, err = stdout.Write(body)
 	} else {
