@@ -154,12 +154,18 @@ var (
 
 // balance is a bar with what is more on the right and what is less on the left.
 func balance(name string, more, less int) bar {
-	b := bar{Label: name, Value: "+" + number(int64(more)) + " −" + number(int64(less))}
+	b := bar{Label: name, Value: "0"}
+	var values []string
 	if more > 0 {
+		values = append(values, "+"+number(int64(more)))
 		b.Parts = []part{{float64(more), "s1", name + ": +" + number(int64(more))}}
 	}
 	if less > 0 {
+		values = append(values, "−"+number(int64(less)))
 		b.Left = []part{{float64(less), "s2", name + ": −" + number(int64(less))}}
+	}
+	if len(values) > 0 {
+		b.Value = strings.Join(values, " ")
 	}
 	return b
 }

@@ -65,7 +65,7 @@ func Publish(ctx context.Context, to Bucket, r *Report, patience time.Duration) 
 		object(site.ReportKey(r.Date, "html"), page, contentHTML),
 		object(site.ReportKey(r.Date, "json"), figures, contentJSON),
 	} {
-		if _, err := p.put(ctx, o, storage.Always); err != nil {
+		if err := p.put(ctx, o, storage.Always); err != nil {
 			return err
 		}
 	}
@@ -90,14 +90,13 @@ type publication struct {
 	}
 }
 
-func (p *publication) put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
-	err = p.retry.Do(ctx, func() error {
+func (p *publication) put(ctx context.Context, o storage.Object, condition storage.Condition) error {
+	return p.retry.Do(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, attemptTime)
 		defer cancel()
-		etag, err = p.bucket.Put(ctx, o, condition)
+		_, err := p.bucket.Put(ctx, o, condition)
 		return err
 	})
-	return etag, err
 }
 
 // mostConflicts bounds the attempts to write the index. Each conflict means that another run has
@@ -121,11 +120,11 @@ func (p *publication) addToIndex(ctx context.Context, entry IndexEntry) error {
 			return fmt.Errorf("encode %s: %w", site.ReportIndexKey, err)
 		}
 		o := object(site.ReportIndexKey, body, contentJSON)
-		switch _, err = p.put(ctx, o, condition); {
+		switch err = p.put(ctx, o, condition); {
 		case errors.Is(err, storage.ErrCondition):
 			continue
 		case errors.Is(err, storage.ErrUnsupported):
-			if _, err := p.put(ctx, o, storage.Always); err != nil {
+			if err := p.put(ctx, o, storage.Always); err != nil {
 				return err
 			}
 			return ErrUnsafe

@@ -58,6 +58,11 @@ func (c *Command) Validate() error {
 	if _, err := c.date(); err != nil {
 		return err
 	}
+	return c.checkLocations()
+}
+
+// checkLocations refuses locations that are none, and files that would be in a site.
+func (c *Command) checkLocations() error {
 	for _, at := range []struct{ flag, text string }{{"from", c.From}, {"to", c.To}, {"publish", c.Publish}} {
 		if at.text == "" || at.flag != "publish" && !strings.Contains(at.text, "://") {
 			continue
