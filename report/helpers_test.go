@@ -65,9 +65,9 @@ func compare(t testing.TB, from, to memsite.Site, o report.Options) *report.Repo
 }
 
 // refused is the error of a comparison.
-func refused(t testing.TB, from, to memsite.Site, o report.Options) string {
+func refused(t testing.TB, from, to memsite.Site) string {
 	t.Helper()
-	r, err := report.Compare(t.Context(), sideOf("old", from), sideOf("new", to), o)
+	r, err := report.Compare(t.Context(), sideOf("old", from), sideOf("new", to), report.Options{})
 	if err == nil {
 		t.Fatalf("got a report, want an error: %s", r)
 	}

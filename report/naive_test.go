@@ -117,6 +117,7 @@ type (
 		Ranks struct {
 			Followers string `json:"followers_rank"`
 		} `json:"ranks"`
+		Primary *string `json:"primary_list"`
 	}
 )
 
@@ -185,10 +186,7 @@ func (n *naiveComparison) namesOf(s memsite.Site) map[string]string {
 		if !pattern.MatchString(string(key)) {
 			continue
 		}
-		var d struct {
-			naiveDetails
-			Primary *string `json:"primary_list"`
-		}
+		var d naiveDetails
 		if n.decode(s[key], &d); n.config.EFP() || d.Primary != nil {
 			names[d.Address] = d.ENS.Name
 		}
@@ -306,9 +304,10 @@ func (n *naiveComparison) records(r *report.Report) {
 		}
 		r.Follows.Follows += change.Follows
 		r.Follows.Unfollows += change.Unfollows
-		if change.State == "new" {
+		switch change.State {
+		case "new":
 			r.Follows.OfNew += change.Follows
-		} else if change.State == "gone" {
+		case "gone":
 			r.Follows.OfGone += change.Unfollows
 		}
 		if change.Follows+change.Unfollows > 0 {
@@ -436,7 +435,12 @@ func (n *naiveComparison) boards(r *report.Report) {
 func (n *naiveComparison) profiles(r *report.Report) {
 	pattern := profileKeys(n.config)
 	found := map[string]report.ProfileChange{}
-	for key := range n.from {
+	primary := map[string]bool{}
+	keys := slices.Collect(maps.Keys(n.from))
+	slices.SortFunc(keys, func(a, b site.Key) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(string(a), string(b)))
+	})
+	for _, key := range keys {
 		if !pattern.MatchString(string(key)) {
 			continue
 		}
@@ -464,8 +468,9 @@ func (n *naiveComparison) profiles(r *report.Report) {
 		if old.ENS.Display != now.ENS.Display || string(old.ENS.Records) != string(now.ENS.Records) {
 			change.Changed = append(change.Changed, "texts")
 		}
-		if change.Changed != nil {
-			found[now.Address] = change
+		isPrimary := now.Primary != nil && strings.Contains(string(key), "/lists/"+*now.Primary+"/")
+		if _, known := found[now.Address]; change.Changed != nil && (!known || isPrimary && !primary[now.Address]) {
+			found[now.Address], primary[now.Address] = change, isPrimary
 		}
 	}
 	p := &r.Profiles

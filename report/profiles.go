@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/followpress/followpress/site"
@@ -11,17 +12,33 @@ import (
 // mostProfiles bounds the profiles that a report shows.
 const mostProfiles = 50
 
-// A profileCounter counts the accounts whose profiles changed. Under the API spec, several lists may
-// show the same one.
+// A profileCounter counts the accounts whose profiles changed. Under the API spec several lists may
+// show the profile of an account, and a refresh may have replaced one of them: then the primary list
+// counts, or the one with the smallest number, whichever is compared first.
 type profileCounter struct {
 	most     int
-	counted  map[site.Address]struct{}
+	shown    map[site.Address]shownBy
 	found    Profiles
 	examples *top[ProfileChange]
 }
 
+// A shownBy is where a changed profile was found, and what of it changed.
+type shownBy struct {
+	list    string // "" under the API efp
+	primary bool
+	changed []string
+}
+
+// isBetter reports whether a list says more about its account than another one.
+func (s shownBy) isBetter(than shownBy) bool {
+	if s.primary != than.primary {
+		return s.primary
+	}
+	return site.CompareTokenIDs(s.list, than.list) < 0
+}
+
 func newProfileCounter(most int) profileCounter {
-	return profileCounter{most: most, counted: map[site.Address]struct{}{}, examples: newTop(mostProfiles, byRank)}
+	return profileCounter{most: most, shown: map[site.Address]shownBy{}, examples: newTop(mostProfiles, byRank)}
 }
 
 // byRank orders profiles by the rank of their accounts.
@@ -69,35 +86,49 @@ func (c *comparison) compareDetails(key site.Key, before, after []byte) error {
 	if change.Rank, err = strconv.Atoi(is.Ranks.Followers); err != nil || change.Rank < 0 {
 		change.Rank = 0
 	}
+	by := shownBy{changed: change.Changed}
+	if !c.config.EFP() {
+		by.list = c.tokenOf(key)
+		by.primary = is.PrimaryList != nil && *is.PrimaryList == by.list
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.profiles.add(has, change)
+	c.profiles.add(has, by, change)
 	return nil
 }
 
-func (p *profileCounter) add(address site.Address, change ProfileChange) {
-	if _, ok := p.counted[address]; ok {
+func (p *profileCounter) add(address site.Address, by shownBy, change ProfileChange) {
+	other, known := p.shown[address]
+	switch {
+	case known && !by.isBetter(other):
 		return
-	}
-	if len(p.counted) >= p.most {
+	case known:
+		p.count(other.changed, -1)
+		p.examples.first = slices.DeleteFunc(p.examples.first, func(x ProfileChange) bool { return x.Address == change.Address })
+	case len(p.shown) >= p.most:
 		p.found.NotCounted++
 		return
+	default:
+		p.found.Changed++
 	}
-	p.counted[address] = struct{}{}
-	p.found.Changed++
-	for _, name := range change.Changed {
+	p.shown[address] = by
+	p.count(by.changed, 1)
+	p.examples.add(change)
+}
+
+func (p *profileCounter) count(changed []string, n int) {
+	for _, name := range changed {
 		switch name {
 		case "name":
-			p.found.Names++
+			p.found.Names += n
 		case "avatar":
-			p.found.Avatars++
+			p.found.Avatars += n
 		case "header":
-			p.found.Headers++
+			p.found.Headers += n
 		case "texts":
-			p.found.Texts++
+			p.found.Texts += n
 		}
 	}
-	p.examples.add(change)
 }
 
 func (p *profileCounter) result() Profiles {
