@@ -42,6 +42,7 @@ var mayImport = map[string][]string{
 	"explorer":                {"client", "site"},
 	"docs/draw":               {},
 	"fixtures":                {},
+	"fixtures/browser":        {},
 	"fixtures/databases":      {"fixtures/history", "fixtures/process", "fixtures/servers"},
 	"fixtures/graph":          {},
 	"fixtures/history":        {}, // ours is compared with it
@@ -55,6 +56,7 @@ var mayImport = map[string][]string{
 	"fixtures/upstreams":      {},
 	"bench":                   {"bench/internal/altered", "bench/internal/measure", "bench/internal/rig"},
 	"bench/api":               {"site", "bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
+	"bench/explorer":          {"site", "storage", "bench/internal/measure", "bench/internal/rig", "fixtures/browser", "fixtures/servers"},
 	"bench/fallback":          {"bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"bench/internal/altered":  {},
 	"bench/internal/measure":  {"fixtures/graph"},
