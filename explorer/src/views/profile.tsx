@@ -356,7 +356,7 @@ function Overview({ person }: { person: Profile }) {
       <About person={person} />
       <Ranks person={person} />
       <Lists person={person} />
-      {person.address && <AllTags person={person} />}
+      {person.address && !person.bare && <AllTags person={person} />}
       {person.address && <Badges person={person} />}
     </div>
   );
