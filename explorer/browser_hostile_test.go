@@ -95,6 +95,7 @@ const tripwires = `
 // asked but those of avatars, and none at all without pictures.
 func TestHostileProfiles(t *testing.T) {
 	servers.Wanted(t)
+	t.Parallel()
 	b := browser.Start(t, browser.Options{})
 	for _, config := range []site.Config{{API: site.APIEFP}, {}} {
 		h := serve(t, generate(t, hostile(t), config), "/")
@@ -107,9 +108,10 @@ func TestHostileProfiles(t *testing.T) {
 					before += `localStorage.setItem('followpress', '{"theme":"auto","pictures":false}');`
 				}
 				p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now, Before: before})
+				forgive(p, config)
 				for _, place := range places {
 					p.Go(h.at(place))
-					shown(t, p)
+					there(t, p)
 					fits(t, p)
 					for _, fault := range browser.Eval[[]string](p, inspect) {
 						t.Errorf("%.100s: %s", place, fault)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/followpress/followpress/fixtures/browser"
 	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/site"
 )
 
 // focus describes what has the focus, and whether somebody sees that.
@@ -33,10 +34,12 @@ type focused struct {
 // Somebody without a mouse finds an account, and comes back.
 func TestSearchByKeys(t *testing.T) {
 	servers.Wanted(t)
+	t.Parallel()
 	b := browser.Start(t, browser.Options{})
 	h := serve(t, demo(t), "/")
 	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Desktop, Now: now})
 	shown(t, p)
+	forgive(p, site.Config{API: site.APIEFP})
 	const input = "input[role=combobox], [role=combobox] input, input[type=search]"
 	if browser.Eval[focused](p, focus).Tag != "INPUT" {
 		p.Press("/")
@@ -64,13 +67,13 @@ func TestSearchByKeys(t *testing.T) {
 	p.Wait("!location.hash.includes('tobi') && !location.hash.includes('0xefe6')")
 	shown(t, p)
 
-	// Nothing is found, except that all accounts can be searched, and Escape closes the results.
+	// Nothing is found, and Escape closes the list.
 	if browser.Eval[focused](p, focus).Tag != "INPUT" {
 		p.Press("/")
 	}
 	browser.Eval[any](p, "void document.querySelector('"+input+"').select()")
 	p.Press("zzzzqq")
-	p.Wait("document.querySelectorAll('[role=option]').length === 1")
+	p.Wait("document.querySelectorAll('[role=option]').length === 1") // the way to all accounts
 	p.Settle()
 	p.Press(browser.Escape)
 	p.Wait("!document.querySelector('[role=listbox]:not([hidden])')?.checkVisibility()")
@@ -79,6 +82,7 @@ func TestSearchByKeys(t *testing.T) {
 // With the Tab key everything is reached, in an order that ends, and what has the focus can be seen.
 func TestTabOrder(t *testing.T) {
 	servers.Wanted(t)
+	t.Parallel()
 	b := browser.Start(t, browser.Options{})
 	h := serve(t, withReports(demo(t)), "/")
 	for i, v := range demoViews() {
@@ -108,6 +112,7 @@ func TestTabOrder(t *testing.T) {
 // Rows are reached by keys, also those that are not in the document yet.
 func TestRowsByKeys(t *testing.T) {
 	servers.Wanted(t)
+	t.Parallel()
 	b := browser.Start(t, browser.Options{})
 	h := serve(t, demo(t), "/")
 	p := b.Open(t, h.at("#/boards/followers"), browser.View{Size: browser.Phone, Now: now})
