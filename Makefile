@@ -20,6 +20,8 @@ ANVIL    := tools/anvil/node_modules/.package-lock.json
 KIT      := client/kit/node_modules/.package-lock.json
 # The libraries of the explorer, and what checks its types.
 EXPLORER := explorer/node_modules/.package-lock.json
+# What tests in a browser run in pages: axe-core.
+AXE      := fixtures/browser/node_modules/.package-lock.json
 SITE     ?= out
 SNAPSHOT ?= fixtures/demo
 # A snapshot of realistic size; without one the benchmarks make a synthetic one.
@@ -32,7 +34,7 @@ HOT := ./generator ./server ./site ./snapshot
 # Debian installs nginx, varnishd and pgbouncer in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-tools test-geth test-install race-tools edge-tools client-tools disk-tools database-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-sources soak clean
+.PHONY: help preview generate publish edge test test-tools test-geth test-install race-tools edge-tools client-tools disk-tools database-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-explorer bench-sources soak clean
 # Even with -j: apt must not run twice at a time, and cgo needs the C compiler installed first.
 .NOTPARALLEL:
 
@@ -54,7 +56,7 @@ edge: ## write the configuration of an edge (KIND, BUCKET_URL, FALLBACK_URL) int
 test: test-tools ## run every test with the race detector; installs what is missing
 	bash .ci/test
 
-test-tools: race-tools edge-tools client-tools disk-tools database-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) ## install what `make test` needs and is missing
+test-tools: race-tools edge-tools client-tools disk-tools database-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) $(AXE) ## install what `make test` needs and is missing
 
 test-geth: race-tools $(GETH) ## run the tests that need geth, which it builds
 	CGO_ENABLED=1 TEST_SERVERS=1 TEST_GETH=1 go test -race -count=1 -v -run Geth ./fixtures/nodes ./source/chain
@@ -71,8 +73,8 @@ edge-tools: # the servers that tests of edges run
 	@bash .ci/install nginx=nginx /usr/lib/nginx/modules/ngx_http_js_module.so=libnginx-mod-http-js \
 		varnishd=varnish caddy=caddy node=nodejs npm=npm
 
-client-tools: # what runs the library for browsers
-	@bash .ci/install node=nodejs chromium=chromium
+client-tools: # what runs the library for browsers and the explorer; the fonts of its screenshots
+	@bash .ci/install node=nodejs chromium=chromium /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf=fonts-dejavu-core
 
 disk-tools: # the file system of power failure tests
 	@bash .ci/install mkfs.ext4=e2fsprogs
@@ -83,7 +85,7 @@ database-tools: # the databases of indexers; Debian has the programs of each ver
 bench-tools: # tools that benchmarks compare with, and the load generator
 	@bash .ci/install nginx=nginx wrk=wrk
 
-$(WORKERD) $(ANVIL) $(KIT) $(EXPLORER): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | edge-tools
+$(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) $(AXE): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | edge-tools
 	npm ci --prefix $* --ignore-scripts --no-audit --no-fund
 	@touch $@
 
@@ -150,6 +152,11 @@ bench-edge: bench-tools edge-tools ## compare nginx and Varnish in front of a bu
 	go run ./bench/edge --bin $(BIN)/bench --results bench/results --snapshot "$(BENCH_SNAPSHOT)"
 	go run ./bench/compare
 
+bench-explorer: bench-tools edge-tools client-tools $(BIN)/minio ## measure the explorer in Chromium, over a slow network
+	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
+	go run ./bench/explorer --bin $(BIN)/bench --results bench/results --tools $(BIN) --snapshot "$(BENCH_SNAPSHOT)"
+	go run ./bench/compare
+
 bench-sources: ## measure a first sync of the chains, and replay, against nodes of the real network's size
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
 	go run ./bench/sources --bin $(BIN)/bench --results bench/results
@@ -160,4 +167,4 @@ soak: race-tools $(SERVERS) ## kill publishers 500 times, and simulate SCHEDULES
 	go test -count=1 -timeout 24h -v -run '^TestSimulation$$' ./publisher -schedules $(SCHEDULES) -seed 1000000
 
 clean: ## remove what was built and generated
-	rm -rf out $(BIN) tools/edge/node_modules tools/anvil/node_modules client/kit/node_modules explorer/node_modules
+	rm -rf out $(BIN) tools/edge/node_modules tools/anvil/node_modules client/kit/node_modules explorer/node_modules fixtures/browser/node_modules

@@ -35,6 +35,7 @@ var mayImport = map[string][]string{
 	"generator":               {"site", "client", "explorer", "inorder", "snapshot", "staging", "templates"},
 	"publisher":               {"inorder", "retry", "site", "storage"},
 	"purger":                  {"retry", "site"},
+	"report":                  {"inorder", "retry", "site", "storage"},
 	"server":                  {"site", "storage"},
 	"templates":               {"site"},
 	"edge":                    {"site", "templates"},
@@ -42,6 +43,7 @@ var mayImport = map[string][]string{
 	"explorer":                {"client", "site"},
 	"docs/draw":               {},
 	"fixtures":                {},
+	"fixtures/browser":        {},
 	"fixtures/databases":      {"fixtures/history", "fixtures/process", "fixtures/servers"},
 	"fixtures/graph":          {},
 	"fixtures/history":        {}, // ours is compared with it
@@ -55,6 +57,7 @@ var mayImport = map[string][]string{
 	"fixtures/upstreams":      {},
 	"bench":                   {"bench/internal/altered", "bench/internal/measure", "bench/internal/rig"},
 	"bench/api":               {"site", "bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
+	"bench/explorer":          {"site", "storage", "bench/internal/measure", "bench/internal/rig", "fixtures/browser", "fixtures/servers"},
 	"bench/fallback":          {"bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"bench/internal/altered":  {},
 	"bench/internal/measure":  {"fixtures/graph"},
@@ -69,13 +72,14 @@ var mayImport = map[string][]string{
 	"cmd/internal/completion": {"cmd/internal/command"},
 	"cmd/internal/describe":   {"site", "server", "templates"},
 	"cmd/internal/edge":       {"site", "storage", "edge"},
-	"cmd/internal/generate":   {"site", "generator", "snapshot", "storage", "cmd/internal/command"},
+	"cmd/internal/generate":   {"site", "generator", "snapshot", "storage", "cmd/internal/command", "cmd/internal/report"},
 	"cmd/internal/preview":    {"site", "generator", "server", "snapshot", "storage", "templates", "fixtures", "cmd/internal/command", "cmd/internal/describe", "cmd/internal/generate"},
-	"cmd/internal/publish":    {"site", "generator", "publisher", "purger", "snapshot", "storage", "cmd/internal/command", "cmd/internal/generate"},
+	"cmd/internal/publish":    {"site", "generator", "publisher", "purger", "snapshot", "storage", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/report"},
+	"cmd/internal/report":     {"report", "storage", "cmd/internal/command"},
 	"cmd/internal/snapshot":   {"site", "snapshot", "source", "source/badge", "source/chain", "source/chain/provider", "source/postgres", "source/profile", "source/replay", "cmd/internal/command"},
 	"cmd/internal/serve":      {"server", "storage", "cmd/internal/command", "cmd/internal/describe"},
 	"cmd/followpress": {"cmd/internal/command", "cmd/internal/completion", "cmd/internal/edge", "cmd/internal/generate", "cmd/internal/preview",
-		"cmd/internal/publish", "cmd/internal/serve", "cmd/internal/snapshot"},
+		"cmd/internal/publish", "cmd/internal/report", "cmd/internal/serve", "cmd/internal/snapshot"},
 	"cmd/preview":  {"cmd/internal/command", "cmd/internal/preview"},
 	"cmd/fallback": {"cmd/internal/command", "cmd/internal/serve"}, // small: not what makes or publishes a site
 }
@@ -87,6 +91,7 @@ var mustNotImport = map[string][]string{
 	"generator": {"net", "net/http", "github.com/minio/minio-go/v7"},
 	"server":    {"flag", "github.com/alecthomas/kong"},
 	"publisher": {"flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"}, // storage knows how
+	"report":    {"flag", "os", "net/http", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"}, // storage knows how
 	"purger":    {"flag", "os", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"},
 	"retry":     {"net", "net/http", "github.com/minio/minio-go/v7"},  // knows no kind of request
 	"templates": {"os", "net/http", "html/template", "text/template"}, // the last two would make the fallback larger

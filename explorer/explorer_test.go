@@ -136,19 +136,25 @@ func TestTypes(t *testing.T) {
 // What needs no browser keeps its promises, among them that a search finds what filtering and sorting would.
 func TestUnits(t *testing.T) {
 	servers.Wanted(t)
-	units, err := os.ReadFile("testdata/units.ts")
-	if err != nil {
-		t.Fatal(err)
+	scripts, err := filepath.Glob("testdata/*.ts")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("got the scripts %v: %v", scripts, err)
 	}
-	built := bundle(api.BuildOptions{
-		Stdin:  &api.StdinOptions{Contents: string(units), Sourcefile: "testdata/units.ts", Loader: api.LoaderTS},
-		Format: api.FormatESModule,
-	})
-	script := filepath.Join(t.TempDir(), "units.mjs")
-	if err := os.WriteFile(script, built.OutputFiles[0].Contents, 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range scripts {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		built := bundle(api.BuildOptions{
+			Stdin:  &api.StdinOptions{Contents: string(source), Sourcefile: filepath.ToSlash(name), Loader: api.LoaderTS},
+			Format: api.FormatESModule,
+		})
+		script := filepath.Join(t.TempDir(), "units.mjs")
+		if err := os.WriteFile(script, built.OutputFiles[0].Contents, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		runNode(t, script)
 	}
-	runNode(t, script)
 }
 
 // The worker keeps what was seen, within bounds, and leaves the rest alone.

@@ -20,10 +20,11 @@ const (
 
 // A piece is a sequence of rendered objects for the output.
 type piece struct {
-	batch   batch
-	objects int64
-	bytes   int64
-	budget  int64 // to be released when the piece is finished
+	batch    batch
+	objects  int64
+	rendered int64 // bytes of the objects
+	bytes    int64 // that the piece takes
+	budget   int64 // to be released when the piece is finished
 }
 
 // A chunkWriter renders the objects of a chunk within a memory budget that all chunks share. Before
@@ -99,6 +100,9 @@ func (w *chunkWriter) last() (piece, error) {
 		}
 	}
 	w.piece.objects = int64(len(w.entries))
+	for _, e := range w.entries {
+		w.piece.rendered += e.Size
+	}
 	w.entries = w.entries[:0]
 	return w.piece, nil
 }

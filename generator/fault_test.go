@@ -498,7 +498,7 @@ type canceller struct {
 	cancel func()
 }
 
-func (c *canceller) Add(int64) {}
+func (c *canceller) AddBytes(int64, int64) {}
 func (c *canceller) Stage(string, int64) {
 	if c.after--; c.after == 0 {
 		c.cancel()
@@ -531,7 +531,7 @@ func TestTwoRuns(t *testing.T) {
 type stageHook func()
 
 func (h stageHook) Stage(string, int64) { h() }
-func (stageHook) Add(int64)             {}
+func (stageHook) AddBytes(int64, int64) {}
 
 // TestManyRunsAtOnce lets runs begin and end in each other's way. Each must get through
 // or find another at work; how many do which is up to the scheduler.

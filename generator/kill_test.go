@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 type stageLines struct{}
 
 func (stageLines) Stage(name string, _ int64) { fmt.Println(name) }
-func (stageLines) Add(int64)                  {}
+func (stageLines) AddBytes(int64, int64)      {}
 
 func TestKilledFolder(t *testing.T) {
 	killOften(t, filepath.Join(t.TempDir(), "site"), servers.Rounds(26, 52), readFolder, false)

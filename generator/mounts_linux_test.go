@@ -302,7 +302,7 @@ func TestPowerFailure(t *testing.T) {
 type stageCalls func(name string)
 
 func (c stageCalls) Stage(name string, _ int64) { c(name) }
-func (c stageCalls) Add(int64)                  {}
+func (c stageCalls) AddBytes(int64, int64)      {}
 
 // A disk is an ext4 file system in a file.
 type disk struct{ file, dir string }

@@ -119,7 +119,7 @@ type cancelIn struct {
 	cancel func()
 }
 
-func (c cancelIn) Add(int64) {}
+func (c cancelIn) AddBytes(int64, int64) {}
 func (c cancelIn) Stage(name string, _ int64) {
 	if name == c.stage {
 		c.cancel()
@@ -265,4 +265,4 @@ func (f foldingFiles) OpenFile(name string, flag int, mode fs.FileMode) (afero.F
 type stageNames []string
 
 func (s *stageNames) Stage(name string, _ int64) { *s = append(*s, name) }
-func (s *stageNames) Add(int64)                  {}
+func (s *stageNames) AddBytes(int64, int64)      {}

@@ -54,7 +54,7 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 	m := &merge{loader: l, asOf: asOf, counts: counts, profiles: map[uint32]profile{}}
 	err = l.refreshed.Each(ctx, func(key site.Key, body []byte) error {
 		counts.Objects++
-		l.progress.Add(1)
+		l.progress.AddBytes(1, int64(len(body)))
 		if err := m.add(key, bytes.TrimSpace(body)); err != nil {
 			return l.reject(&counts.Skipped, &RowError{File: string(site.RefreshPrefix + key), Reason: err.Error()})
 		}

@@ -346,7 +346,7 @@ func (s *renderer) render(ctx context.Context, workers int, out output, all *ent
 		},
 		func(p piece) error {
 			rendered += p.objects
-			progress.Add(p.objects)
+			progress.AddBytes(p.objects, p.rendered)
 			defer budget.Release(p.budget)
 			return out.finish(p.batch)
 		})

@@ -209,7 +209,7 @@ func (s *spare) patch(ctx context.Context, path string, x *index, renderer *rend
 	}
 	err := renderer.inAnyOrder(ctx, x.workers, s.units, func(units func(emitter)) error {
 		b := &spareBatch{spare: s}
-		objects := int64(0)
+		objects, written := int64(0), int64(0)
 		units(func(size int, render func([]byte) []byte, keys ...site.Key) {
 			rendered := false
 			for _, key := range keys {
@@ -221,11 +221,12 @@ func (s *spare) patch(ctx context.Context, path string, x *index, renderer *rend
 					if !rendered {
 						b.body, rendered = render(slices.Grow(b.body[:0], size)), true
 					}
+					written += int64(len(b.body))
 					return b.body
 				})
 			}
 		})
-		progress.Add(objects)
+		progress.AddBytes(objects, written)
 		return b.err
 	})
 	if err != nil {

@@ -41,7 +41,17 @@ func (r *reader) reject(skipped *int, e *RowError) error {
 func readTable[T any](
 	ctx context.Context, r *reader, t snapshot.Table, parse func(line []byte) (T, error), accept func(snapshot.Row[T]) error,
 ) error {
-	return snapshot.ReadTable(ctx, r.snapshot, t, r.workers, parse, acceptRows(r, t, accept))
+	return r.countBytes(t, snapshot.ReadTable(ctx, r.snapshot, t, r.workers, parse, acceptRows(r, t, accept)))
+}
+
+// countBytes reports the bytes of a table that was read, or returns the error of reading it.
+func (r *reader) countBytes(t snapshot.Table, err error) error {
+	if err != nil {
+		return err
+	}
+	bytes, err := snapshot.TableBytes(r.snapshot, t)
+	r.progress.AddBytes(0, bytes)
+	return err
 }
 
 // readRecords is readTable of the records. complete gets the rows of a block after convert.
@@ -49,12 +59,14 @@ func readRecords[T any](
 	ctx context.Context, r *reader,
 	convert func(*snapshot.Record) (T, error), complete func([]snapshot.Row[T]), accept func(snapshot.Row[T]) error,
 ) error {
-	return snapshot.ReadRecords(ctx, r.snapshot, r.workers, r.efp, convert, complete, acceptRows(r, snapshot.TableRecords, accept))
+	return r.countBytes(snapshot.TableRecords,
+		snapshot.ReadRecords(ctx, r.snapshot, r.workers, r.efp, convert, complete, acceptRows(r, snapshot.TableRecords, accept)))
 }
 
 // readAccounts is readTable of the accounts.
 func readAccounts[T any](ctx context.Context, r *reader, convert func(*snapshot.Account) (T, error), accept func(snapshot.Row[T]) error) error {
-	return snapshot.ReadAccounts(ctx, r.snapshot, r.workers, convert, acceptRows(r, snapshot.TableAccounts, accept))
+	return r.countBytes(snapshot.TableAccounts,
+		snapshot.ReadAccounts(ctx, r.snapshot, r.workers, convert, acceptRows(r, snapshot.TableAccounts, accept)))
 }
 
 // acceptRows counts the rows of a block, accepts the valid ones, and rejects the others.
@@ -63,7 +75,7 @@ func acceptRows[T any](r *reader, t snapshot.Table, accept func(snapshot.Row[T])
 	return func(b snapshot.Block[T]) error {
 		counts.file = b.File
 		counts.Rows += len(b.Rows) + len(b.Invalid)
-		r.progress.Add(int64(len(b.Rows)))
+		r.progress.AddBytes(int64(len(b.Rows)), 0)
 		return b.Each(accept, func(e *RowError) error { return r.reject(&counts.Skipped, e) })
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"iter"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/followpress/followpress/inorder"
 )
 
 // parallel calls do for 0 to n-1, from at most limit goroutines. It returns the first error, after
@@ -33,24 +31,6 @@ func parallelEach[T any](ctx context.Context, limit int, items iter.Seq2[T, erro
 	}
 	err := group.Wait()
 	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
-}
-
-// inOrder calls work for 0 to n-1, from at most limit goroutines, and done with each result, in this
-// order and never concurrently. Errors are those of parallel.
-func inOrder[T any](ctx context.Context, limit, n int, work func(ctx context.Context, i int) (T, error), done func(T) error) error {
-	workCtx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	err := inorder.Do(workCtx, max(1, limit), numbers(n), func(i int, _ *inorder.Ticket[T]) (T, error) {
-		result, err := work(workCtx, i)
-		if err != nil {
-			cancel(err) // requests in flight are of no use any more
-		}
-		return result, err
-	}, done)
-	if cause := context.Cause(workCtx); cause != nil {
 		return cause
 	}
 	return err

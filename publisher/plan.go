@@ -8,8 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/followpress/followpress/inorder"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -164,25 +164,25 @@ type planner struct {
 func (p *planner) plan(ctx context.Context) (*plan, error) {
 	result := newPlan(newScratch(p.bucket.log, p.bucket.memory), p.live != nil)
 	digits := p.source.root.ShardDigits
-	next := &shardReader{digits: digits, read: p.source.shard}
-	live := &shardReader{digits: digits, read: func(context.Context, string) ([]site.Entry, error) { return nil, nil }}
+	next := storage.NewManifestReader(digits, p.source.shard)
+	live := storage.NewManifestReader(digits, func(context.Context, string) ([]site.Entry, error) { return nil, nil })
 	if p.live != nil {
-		live = &shardReader{digits: p.live.ShardDigits, read: func(ctx context.Context, shard string) ([]site.Entry, error) {
+		live = storage.NewManifestReader(p.live.ShardDigits, func(ctx context.Context, shard string) ([]site.Entry, error) {
 			return readLiveShard(ctx, p.bucket, p.live, shard)
-		}}
-		if live.digits != digits {
+		})
+		if live.Digits() != digits {
 			for _, shard := range slices.Sorted(maps.Keys(p.live.Manifest)) {
 				result.addDelete(site.ManifestKey(shard))
 			}
 		}
 	}
 	stale := p.staleRoutes()
-	parts := site.HashPrefixes(max(live.digits, next.digits))
+	parts := site.HashPrefixes(max(live.Digits(), next.Digits()))
 	type partChanges struct {
 		part    string
 		changes []site.Change
 	}
-	err := inOrder(ctx, min(p.concurrency, maxPlanners), len(parts), func(ctx context.Context, i int) (partChanges, error) {
+	err := inorder.Each(ctx, min(p.concurrency, maxPlanners), len(parts), func(ctx context.Context, i int) (partChanges, error) {
 		changes, err := p.changes(ctx, parts[i], live, next, stale)
 		return partChanges{parts[i], changes}, err
 	}, func(c partChanges) error {
@@ -208,18 +208,18 @@ const maxPlanners = 16
 
 // changes returns the changes of a part of the manifest: of the objects whose keys have hashes with
 // that prefix. An object that only gets other headers counts as altered.
-func (p *planner) changes(ctx context.Context, part string, live, next *shardReader, stale map[site.RouteID]bool) ([]site.Change, error) {
-	same := p.live != nil && live.digits == next.digits && p.live.Manifest[part] == p.source.root.Manifest[part]
+func (p *planner) changes(ctx context.Context, part string, live, next *storage.ManifestReader, stale map[site.RouteID]bool) ([]site.Change, error) {
+	same := p.live != nil && live.Digits() == next.Digits() && p.live.Manifest[part] == p.source.root.Manifest[part]
 	if same && len(stale) == 0 {
 		return nil, nil
 	}
-	after, err := next.entries(ctx, part)
+	after, err := next.Entries(ctx, part)
 	if err != nil {
 		return nil, err
 	}
 	before := after
 	if !same {
-		if before, err = live.entries(ctx, part); err != nil {
+		if before, err = live.Entries(ctx, part); err != nil {
 			return nil, err
 		}
 	}
@@ -228,72 +228,6 @@ func (p *planner) changes(ctx context.Context, part string, live, next *shardRea
 		changes = p.withStaleHeaders(changes, after, stale)
 	}
 	return changes, nil
-}
-
-// A shardReader reads a manifest in the parts that the finer of two manifests has. Methods may be
-// called from many goroutines.
-type shardReader struct {
-	digits int // of the names of the shards
-	read   func(ctx context.Context, shard string) ([]site.Entry, error)
-
-	mu    sync.Mutex
-	split []*splitShard // the last ones
-}
-
-// A splitShard is a shard whose entries belong to several parts.
-type splitShard struct {
-	name  string
-	ready chan struct{} // closed once it was read
-	parts map[string][]site.Entry
-	err   error
-}
-
-// maxSplit is the number of split shards to keep: parts come almost in their order.
-const maxSplit = 4
-
-// entries returns the entries of a part, by key. Its name has as many digits as those of the shards, or more.
-func (r *shardReader) entries(ctx context.Context, part string) ([]site.Entry, error) {
-	if len(part) == r.digits {
-		return r.read(ctx, part)
-	}
-	s, first := r.splitOf(part)
-	if first {
-		s.split(ctx, len(part), r.read)
-	}
-	select {
-	case <-s.ready:
-		return s.parts[part], s.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// splitOf returns the shard that a part belongs to. The first caller has to read it.
-func (r *shardReader) splitOf(part string) (s *splitShard, first bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	name := part[:r.digits]
-	for _, s := range r.split {
-		if s.name == name {
-			return s, false
-		}
-	}
-	s = &splitShard{name: name, ready: make(chan struct{})}
-	r.split = append(r.split, s)
-	if len(r.split) > maxSplit {
-		r.split = slices.Delete(r.split, 0, 1)
-	}
-	return s, true
-}
-
-func (s *splitShard) split(ctx context.Context, digits int, read func(context.Context, string) ([]site.Entry, error)) {
-	defer close(s.ready)
-	entries, err := read(ctx, s.name)
-	s.parts, s.err = map[string][]site.Entry{}, err
-	for _, e := range entries {
-		part := site.ManifestShard(e.Key, digits)
-		s.parts[part] = append(s.parts[part], e)
-	}
 }
 
 // withStaleHeaders adds the objects of routes whose headers have changed.

@@ -90,6 +90,7 @@ func ParseManifest(shard string, body []byte) (Manifest, error) {
 type Change struct {
 	Entry
 	Reason Reason
+	Was    Entry // in the old site, if the object is altered; else the zero Entry
 }
 
 // A Reason says how an object differs.
@@ -109,14 +110,14 @@ func Diff(live, next []Entry) []Change {
 	for len(live) > 0 || len(next) > 0 {
 		switch {
 		case len(next) == 0 || len(live) > 0 && live[0].Key < next[0].Key:
-			changes = append(changes, Change{live[0], Gone})
+			changes = append(changes, Change{Entry: live[0], Reason: Gone})
 			live = live[1:]
 		case len(live) == 0 || next[0].Key < live[0].Key:
-			changes = append(changes, Change{next[0], Added})
+			changes = append(changes, Change{Entry: next[0], Reason: Added})
 			next = next[1:]
 		default:
 			if live[0] != next[0] {
-				changes = append(changes, Change{next[0], Altered})
+				changes = append(changes, Change{Entry: next[0], Reason: Altered, Was: live[0]})
 			}
 			live, next = live[1:], next[1:]
 		}

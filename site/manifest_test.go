@@ -117,7 +117,7 @@ func TestDiff(t *testing.T) {
 	live := []site.Entry{entry("a", 1), entry("b", 1), entry("c", 1)}
 	next := []site.Entry{entry("b", 2), entry("c", 1), entry("d", 1)}
 	equalSlices(t, "changes", site.Diff(live, next), []site.Change{
-		{Entry: entry("a", 1), Reason: site.Gone}, {Entry: entry("b", 2), Reason: site.Altered}, {Entry: entry("d", 1), Reason: site.Added},
+		{Entry: entry("a", 1), Reason: site.Gone}, {Entry: entry("b", 2), Reason: site.Altered, Was: entry("b", 1)}, {Entry: entry("d", 1), Reason: site.Added},
 	})
 	equal(t, "changes to the same", len(site.Diff(live, live)), 0)
 	equal(t, "changes of nothing", len(site.Diff(nil, nil)), 0)
@@ -157,7 +157,7 @@ func mapDiff(live, next []site.Entry) []site.Change {
 		if old, ok := was[key]; !ok {
 			changes = append(changes, site.Change{Entry: e, Reason: site.Added})
 		} else if old != e {
-			changes = append(changes, site.Change{Entry: e, Reason: site.Altered})
+			changes = append(changes, site.Change{Entry: e, Reason: site.Altered, Was: old})
 		}
 	}
 	slices.SortFunc(changes, func(a, b site.Change) int { return strings.Compare(string(a.Key), string(b.Key)) })

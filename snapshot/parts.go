@@ -130,6 +130,22 @@ func fileNames(snapshot afero.Fs) ([]string, error) {
 	return names, nil
 }
 
+// TableBytes is the size of the files of a table, as they are stored.
+func TableBytes(snapshot afero.Fs, t Table) (total int64, err error) {
+	parts, err := partsOf(snapshot, t)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range parts {
+		info, err := snapshot.Stat(p.name)
+		if err != nil {
+			return 0, err
+		}
+		total += info.Size()
+	}
+	return total, nil
+}
+
 // A rowSource yields the rows of a file, or a part of them, in blocks.
 type rowSource = iter.Seq2[block, error]
 

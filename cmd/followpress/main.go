@@ -13,6 +13,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/generate"
 	"github.com/followpress/followpress/cmd/internal/preview"
 	"github.com/followpress/followpress/cmd/internal/publish"
+	"github.com/followpress/followpress/cmd/internal/report"
 	"github.com/followpress/followpress/cmd/internal/serve"
 	"github.com/followpress/followpress/cmd/internal/snapshot"
 )
@@ -31,6 +32,7 @@ type verbs struct {
 	Publish publish.Publish `cmd:"" group:"Put it online:" help:"Upload what changed to S3-compatible storage or a folder."`
 	Edge    edge.Command    `cmd:"" group:"Put it online:" help:"Write the configuration of a cache or CDN before the bucket."`
 
+	Report report.Command `cmd:"" group:"Look after it:" help:"Say what changed between two sites: a page with plots, JSON, Markdown."`
 	Verify publish.Verify `cmd:"" group:"Look after it:" help:"Compare a bucket with the manifest of its site."`
 	Repair publish.Repair `cmd:"" group:"Look after it:" help:"Repair what verify finds."`
 	Purge  publish.Purge  `cmd:"" group:"Look after it:" help:"Make caches forget every answer."`

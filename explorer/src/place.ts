@@ -32,3 +32,13 @@ export function href(path: readonly string[], query: Record<string, string | und
  * Within it the focus and the scrolling stay as they are.
  */
 export const viewOf = ({ path }: Place): string => path.slice(0, path[0] === 'a' || path[0] === 'l' ? 2 : 1).join('/');
+
+/** Tags as a query has them: with commas between them. */
+export const tagQuery = (tags: readonly string[]): string => tags.map((tag) => tag.replace(/[%,]/g, encodeURIComponent)).join(',');
+
+/** The tags of such a query. */
+export const tagsOf = (query: string): string[] =>
+  query
+    .split(',')
+    .filter(Boolean)
+    .map((tag) => tag.replace(/%2C/g, ',').replace(/%25/g, '%'));

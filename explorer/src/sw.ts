@@ -121,7 +121,7 @@ const pageFirst = (event: FetchEvent): Promise<Response> => {
   );
 };
 
-/** A file whose name says what is in it: of this version or, while pages of it are open, of another. */
+/** A file whose name says what is in it, of this version or of another one. */
 async function appFile(event: FetchEvent): Promise<Response> {
   const known = await caches.match(event.request.url, asIs);
   if (known) {
@@ -157,10 +157,13 @@ self.addEventListener('fetch', (event) => {
 
 self.addEventListener('install', (event) => {
   const files = FILES.map((name) => new Request(new URL(name, scope), { cache: name === FILES[0] ? 'no-cache' : 'default' }));
-  event.waitUntil(caches.open(appName).then((app) => app.addAll(files)));
+  const prepare = async () => {
+    await (await caches.open(appName)).addAll(files);
+    await self.skipWaiting(); // pages that are open load themselves again if they miss a part of theirs
+  };
+  event.waitUntil(prepare());
 });
 
-// This worker waits until no page of the one before is open, so that files of that one go only now.
 self.addEventListener('activate', (event) => {
   const clean = async () => {
     const names = await caches.keys();

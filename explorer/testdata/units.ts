@@ -2,8 +2,10 @@
 
 import { entriesOf, find, fold, marked, termOf } from '../src/data/match';
 import type { Person } from '../src/data/site';
-import { href, parse, viewOf } from '../src/place';
-import { isInline, link, picture } from '../src/ui/links';
+import { distributionOf } from '../src/data/distribution';
+import { href, parse, tagQuery, tagsOf, viewOf } from '../src/place';
+import { isInline, link, linkOf, picture } from '../src/ui/links';
+import { clip, plain } from '../src/ui/plain';
 
 function same(what: string, got: unknown, want: unknown): void {
   if (JSON.stringify(got) !== JSON.stringify(want)) {
@@ -83,3 +85,39 @@ for (const text of [...hostile, 'http://x.example/a.png', 'ipfs://x', 'eip155:1/
 same('links', ['https://x.example/a', 'HTTP://x.example', 'mailto:a@x.example'].map(link), ['https://x.example/a', 'http://x.example/', 'mailto:a@x.example']);
 same('pictures', ['https://x.example/a.png', ' data:image/svg+xml,%3Csvg/%3E'].map(picture), ['https://x.example/a.png', 'data:image/svg+xml,%3Csvg/%3E']);
 same('inline', ['DATA:image/png;base64,', 'https://x.example/data:image/'].map(isInline), [true, false]);
+
+// Texts of profiles lead to the web and to mail only, and accounts to where they are.
+const leads: [key: string, text: string, to: string | undefined][] = [
+  ['url', 'https://a.example/x', 'https://a.example/x'],
+  ['url', 'a.example', 'https://a.example/'],
+  ['url', ' \tjavascript:alert(1)', undefined],
+  ['url', 'java\tscript:alert(1)', undefined],
+  ['url', 'data:text/html,x', undefined],
+  ['com.twitter', '@alice_', 'https://x.com/alice_'],
+  ['com.twitter', 'alice/../bob', undefined],
+  ['com.twitter', 'javascript:alert(1)', undefined],
+  ['com.github', '../../evil', undefined],
+  ['com.github', 'alice-b', 'https://github.com/alice-b'],
+  ['org.telegram', '@alice', 'https://t.me/alice'],
+  ['email', 'a@b.example', 'mailto:a@b.example'],
+  ['email', 'a@b.example?bcc=c@d.example', undefined],
+  ['com.discord', 'alice#1234', undefined],
+  ['constructor', 'x', undefined],
+  ['toString', 'https://a.example/', 'https://a.example/'],
+];
+for (const [key, text, to] of leads) {
+  same(`${key} ${text}`, linkOf(key, text), to);
+}
+
+same('what hides', plain('a\u202egpj.exe\u0000\r\nb\ud800'), 'a\ufffdgpj.exe\ufffd\nb\ufffd');
+same('what is part of a script', plain('\u200fשלום\u200d👩‍👧\t'), '\u200fשלום\u200d👩‍👧\t');
+same('clip', [clip('abc', 3), clip('abcd', 3), clip('ab😀😀', 3)], ['abc', 'abc…', 'ab…']);
+
+const tags = ['a,b', '50%', '%2C', 'ünï', '🦊'];
+same('tags', tagsOf(new URLSearchParams({ tags: tagQuery(tags) }).get('tags') ?? ''), tags);
+
+const spread = distributionOf([[1, 50], [2, 20], [3, 20], [9, 10]], 3);
+same('below', [spread?.below, spread?.accounts], [0.7, 100]);
+same('bins', spread?.bins.map((bin) => [bin.from, bin.to, bin.accounts]), [[1, 1, 50], [2, 3, 40], [4, 7, 0], [8, 15, 10]]);
+same('more than all', distributionOf([[1, 4]], 5)?.bins.length, 3);
+same('nobody', distributionOf([], 3), null);

@@ -50,6 +50,7 @@ function start() {
   const messages = [];
   const self = {
     registration: { scope },
+    skipWaiting: async () => {},
     clients: { get: async (id) => id && { postMessage: (message) => messages.push(message) }, claim: async () => {} },
     addEventListener: (type, listener) => (listeners[type] = listener),
   };

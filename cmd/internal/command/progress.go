@@ -21,14 +21,23 @@ type Progress struct {
 	out      io.Writer
 	terminal bool
 
-	mu    sync.Mutex
-	bar   *progressbar.ProgressBar
-	stage string
-	total int64
-	begun time.Time
-	next  atomic.Int64 // Unix nanoseconds of the next plain line
-	done  atomic.Int64
-	bytes atomic.Int64
+	mu     sync.Mutex
+	bar    *progressbar.ProgressBar
+	stage  string
+	total  int64
+	begun  time.Time
+	stages []Stage      // that have ended
+	next   atomic.Int64 // Unix nanoseconds of the next plain line
+	done   atomic.Int64
+	bytes  atomic.Int64
+}
+
+// A Stage is a part of a run that has ended.
+type Stage struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+	Items   int64   `json:"items"` // 0 if they are not counted
+	Bytes   int64   `json:"bytes"` // 0 if they are not counted
 }
 
 // NewProgress shows progress on out.
@@ -112,7 +121,17 @@ func (p *Progress) End() {
 	if p.stage != "" && !p.terminal {
 		fmt.Fprintf(p.out, "%-9s %s in %s\n", p.stage, p.count(p.done.Load()), time.Since(p.begun).Round(time.Millisecond))
 	}
+	if p.stage != "" {
+		p.stages = append(p.stages, Stage{p.stage, time.Since(p.begun).Seconds(), p.done.Load(), p.bytes.Load()})
+	}
 	p.stage = ""
+}
+
+// Stages lists the stages that have ended, in their order. It is never nil.
+func (p *Progress) Stages() []Stage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]Stage{}, p.stages...)
 }
 
 func (p *Progress) count(done int64) string {

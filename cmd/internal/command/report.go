@@ -70,17 +70,20 @@ func withoutLinks(path string) string {
 // CheckReport checks before the work whether WriteReport will be able to write the
 // file. The parent folders of output, if it is not "", count as existing, since the
 // work creates them.
-func CheckReport(name, output string) error {
+func CheckReport(name, output string) error { return CheckFile("report", name, output) }
+
+// CheckFile is CheckReport for the file of another flag.
+func CheckFile(flag, name, output string) error {
 	if name == "" || name == StandardOutput {
 		return nil
 	}
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && info.IsDir():
-		return fmt.Errorf("--report=%s is a folder: name a file", name)
+		return fmt.Errorf("--%s=%s is a folder: name a file", flag, name)
 	case err == nil:
 		if err := unix.Access(name, unix.W_OK); err != nil {
-			return fmt.Errorf("--report=%s cannot be written: %w", name, err)
+			return fmt.Errorf("--%s=%s cannot be written: %w", flag, name, err)
 		}
 		return nil
 	}
@@ -92,9 +95,9 @@ func CheckReport(name, output string) error {
 	case errors.Is(err, fs.ErrNotExist) && output != "" && ReportInside(output, dir):
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("--report=%s: the folder %s is not there: make it, or name another file", name, filepath.Dir(name))
+		return fmt.Errorf("--%s=%s: the folder %s is not there: make it, or name another file", flag, name, filepath.Dir(name))
 	case err != nil:
-		return fmt.Errorf("--report=%s cannot be written: %w", name, err)
+		return fmt.Errorf("--%s=%s cannot be written: %w", flag, name, err)
 	}
 	return errors.Join(file.Close(), os.Remove(file.Name()))
 }
@@ -104,11 +107,24 @@ func WriteReport(name string, report any, stdout io.Writer) error {
 	if name == "" {
 		return nil
 	}
+	body, err := EncodeReport(report)
+	if err != nil {
+		return err
+	}
+	return WriteFile(name, body, stdout)
+}
+
+// EncodeReport encodes a report as JSON.
+func EncodeReport(report any) ([]byte, error) {
 	body, err := json.MarshalIndentWithOption(report, "", "  ", json.DisableHTMLEscape())
 	if err != nil {
-		return fmt.Errorf("encode the report: %w", err)
+		return nil, fmt.Errorf("encode the report: %w", err)
 	}
-	body = append(body, '\n')
+	return append(body, '\n'), nil
+}
+
+// WriteFile writes an encoded report to the file with that name, which may be StandardOutput.
+func WriteFile(name string, body []byte, stdout io.Writer) (err error) {
 	if name == StandardOutput {
 		_, err = stdout.Write(body)
 	} else {
@@ -116,6 +132,23 @@ func WriteReport(name string, report any, stdout io.Writer) error {
 	}
 	if err != nil {
 		return errors.Join(errors.New("the run is done, but its report is not written"), err)
+	}
+	return nil
+}
+
+// WriteSummary adds to the summary of a job of GitHub Actions, if this is one.
+func WriteSummary(markdown string) (err error) {
+	name := os.Getenv("GITHUB_STEP_SUMMARY")
+	if name == "" {
+		return nil
+	}
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("write the summary of the job: %w", err)
+	}
+	_, err = file.WriteString(markdown)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("write the summary of the job: %w", err)
 	}
 	return nil
 }

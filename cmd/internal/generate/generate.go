@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/followpress/followpress/cmd/internal/command"
+	reports "github.com/followpress/followpress/cmd/internal/report"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
@@ -22,7 +23,7 @@ import (
 type Command struct {
 	Snapshot  string `required:"" placeholder:"DIR" help:"Folder of the snapshot: meta.json and the tables, as .ndjson, .ndjson.gz, .ndjson.zst or .parquet, also in parts (accounts-00001.ndjson.zst)."`
 	Out       string `default:"out" placeholder:"OUT" help:"Where the site goes: a folder, or a file that ends in .tar (default ${default})."`
-	Report    string `placeholder:"FILE" help:"Write a report as JSON if the run succeeds; - is standard output. Must not be inside the output folder."`
+	Report    string `placeholder:"FILE" help:"Write a report if the run succeeds, as JSON with time and bytes by stage, or as a page with their picture if the name ends in .html; - is standard output. Must not be inside the output folder."`
 	DryRun    bool   `help:"Render everything and compare it with the old site, and write nothing. The report says what a run would write, and how long it takes without a disk."`
 	NoSync    bool   `help:"Do not sync the new site to disk before it replaces the old one: faster, but a power failure soon after may leave neither."`
 	KeepSpare bool   `default:"true" help:"Keep the folder that a new site replaces beside it, as .{name}.followpress/spare: the next run that changes something turns it into the new site instead of making all folders again. --keep-spare=false saves its room and removes one that is there."`
@@ -187,5 +188,12 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	}
 	report.Snapshot = c.Snapshot
 	fmt.Fprint(stderr, report)
-	return command.WriteReport(c.Report, report, stdout)
+	stages := progress.Stages()
+	return reports.WriteRun(c.Report, "generate: "+c.Out, &staged{report, stages}, stages, stdout)
+}
+
+// A staged is the report of a run with its stages.
+type staged struct {
+	*generator.Report
+	Stages []command.Stage `json:"stages"`
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/followpress/followpress/cmd/internal/command"
+	reports "github.com/followpress/followpress/cmd/internal/report"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/storage"
 )
@@ -194,7 +195,7 @@ type result interface {
 // reporting are the flags that all commands of this package have.
 type reporting struct {
 	Patience time.Duration `default:"2m" placeholder:"DURATION" help:"How long to retry a request that fails temporarily (default ${default})."`
-	Report   string        `placeholder:"FILE" help:"Write a report as JSON; - is standard output. The file must not be inside a site or the folder of a bucket."`
+	Report   string        `placeholder:"FILE" help:"Write a report as JSON, or as a page with a picture of the run if the name ends in .html; - is standard output. The file must not be inside a site or the folder of a bucket."`
 	LogLevel string        `enum:"debug,info,warn,error" default:"warn" placeholder:"debug|info|warn|error" help:"What to log on standard error; debug logs every request (default ${default})."`
 }
 
@@ -212,7 +213,11 @@ func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s sess
 	}
 	told.Note(dest, err)
 	fmt.Fprint(stderr, told)
-	return errors.Join(err, command.WriteReport(r.Report, told, stdout), writeSummary(told.Markdown()))
+	stages := s.progress.Stages()
+	if staged, ok := told.(interface{ setStages([]command.Stage) }); ok {
+		staged.setStages(stages)
+	}
+	return errors.Join(err, reports.WriteRun(r.Report, dest, told, stages, stdout), command.WriteSummary(told.Markdown()))
 }
 
 // destination are the flags of the commands that read a bucket.
@@ -393,21 +398,4 @@ func (p *publishing) publish(ctx context.Context, s session, source *source, dry
 	}
 	report.Cost = publisher.Prices{Put: p.PricePut, Get: p.PriceGet, Storage: p.PriceStorage}.Of(report.Requests, report.Site.Bytes)
 	return told, err
-}
-
-// writeSummary adds to the summary of a job of GitHub Actions.
-func writeSummary(markdown string) (err error) {
-	name := os.Getenv("GITHUB_STEP_SUMMARY")
-	if name == "" {
-		return nil
-	}
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
-	if err != nil {
-		return fmt.Errorf("write the summary of the job: %w", err)
-	}
-	_, err = file.WriteString(markdown)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("write the summary of the job: %w", err)
-	}
-	return nil
 }

@@ -93,7 +93,10 @@ func (s *renderedSite) Get(ctx context.Context, key site.Key) ([]byte, error) {
 type published struct {
 	*publisher.Report
 	Rendered *generator.Report `json:"rendered,omitempty"` // nil for a site
+	Stages   []command.Stage   `json:"stages"`
 }
+
+func (p *published) setStages(stages []command.Stage) { p.Stages = stages }
 
 // String formats both for a person.
 func (p *published) String() string {

@@ -1,6 +1,7 @@
 // Accounts and lists: profiles, badges, tags, and who follows whom.
 
 import { ApiError, type Badge, type Details, type HeldRow, type HolderRow, type RowsPage } from '@followpress/client';
+import { distributionOf, type Distribution } from './distribution';
 import { isWhole, network, once, site, top, type Person } from './site';
 
 /** What is known about an account. */
@@ -83,29 +84,18 @@ const bare = (person: Partial<Profile>): Profile => ({
   ...person,
 });
 
-const isMissing = (error: unknown): boolean => error instanceof ApiError && (error.status === 404 || error.status === 400);
-
-/** Makes null of what is not there. */
-async function orNull<T>(asked: Promise<T>): Promise<T | null> {
-  try {
-    return await asked;
-  } catch (error) {
-    if (isMissing(error)) {
-      return null;
-    }
-    throw error;
-  }
-}
+const isAddress = (user: string): boolean => /^0x[0-9a-f]{40}$/i.test(user);
 
 /** The profile of an account, by its address or name; null for a name that nobody has. */
 export async function profile(user: string): Promise<Profile | null> {
   if (await isWhole()) {
-    const asked = site.user(user);
-    const all = await orNull(Promise.all([asked.details(), asked.stats(), asked.lists()]));
-    if (!all) {
+    // To ask for the objects of a name that nobody has would be an error on the console.
+    const account = isAddress(user) ? { address: user } : await site.find(user);
+    if (!account) {
       return null;
     }
-    const [details, { followers_count, following_count }, { lists }] = all;
+    const asked = site.user(account.address);
+    const [details, { followers_count, following_count }, { lists }] = await Promise.all([asked.details(), asked.stats(), asked.lists()]);
     const found = known(details);
     return {
       ...found,
@@ -141,8 +131,15 @@ export interface ListOf {
 
 /** A list by its token ID; null if there is none. */
 export async function listOf(token: string): Promise<ListOf | null> {
-  const details = await orNull(site.list(token).details());
-  return details && { token, owner: { ...known(details), lists: [] }, isPrimary: details.primary_list === token };
+  try {
+    const details = await site.list(token).details();
+    return { token, owner: { ...known(details), lists: [] }, isPrimary: details.primary_list === token };
+  } catch (error) {
+    if (error instanceof ApiError && (error.status === 404 || error.status === 400)) {
+      return null;
+    }
+    throw error;
+  }
 }
 
 /** A badge that its owner has. */
@@ -206,7 +203,7 @@ export interface Related extends Person {
   back?: { follows: boolean; blocks: boolean; mutes: boolean };
 }
 
-function related(row: HeldRow | HolderRow): Related {
+function related(row: Row): Related {
   const { address, name, avatar, tags, followers } = row;
   return {
     address,
@@ -250,7 +247,8 @@ const nothing: Relation = { total: 0, found: 0, page: () => Promise.resolve([]) 
 const few = 10_000;
 const first = 100;
 
-type Read = (page: RowsPage) => Promise<{ total: number; rows: Related[] }>;
+type Row = HeldRow | HolderRow;
+type Read = (page: RowsPage) => Promise<{ total: number; rows: Row[] }>;
 
 // reader reads rows of a subject; a site of the specification has them for lists only.
 async function reader({ address, list, isList }: Subject, kind: Kind): Promise<Read | null> {
@@ -259,10 +257,39 @@ async function reader({ address, list, isList }: Subject, kind: Kind): Promise<R
     return null;
   }
   const subject = whole && !isList ? site.user(address) : site.list(list);
-  return async (page) => {
-    const { total, rows } = await subject.rows(kind, page);
-    return { total, rows: rows.map(related) };
+  return (page) => subject.rows(kind, page);
+}
+
+const shardSize = 1000;
+const atOnce = 6;
+
+/**
+ * Reads shards side by side while a search goes on, which reads one after the other, since it ends once a page
+ * is full.
+ */
+function readAhead(read: Read, sort: Sort, total: number, search: Promise<unknown>): void {
+  let offset = shardSize; // the search begins with the first one
+  const stop = () => {
+    offset = total;
   };
+  search.then(stop, stop);
+  const next = async () => {
+    while (offset < total) {
+      const wanted = { sort, offset, limit: 1 };
+      offset += shardSize;
+      await read(wanted).catch(stop); // the search fails by itself
+    }
+  };
+  for (let i = 0; i < atOnce; i++) {
+    void next();
+  }
+}
+
+async function search(read: Read, page: RowsPage, sort: Sort): Promise<{ total: number; rows: Row[] }> {
+  const { total } = await read({ sort, limit: 1 });
+  const searching = read(page);
+  readAhead(read, sort, total, searching);
+  return searching;
 }
 
 /** Whom an account or a list follows, or who follows it; blocked and muted accounts are among them. */
@@ -271,25 +298,28 @@ export async function relation(subject: Subject, kind: Kind, wanted: Wanted): Pr
   if (!read) {
     return nothing;
   }
-  const start = await read({ ...wanted, limit: first });
-  const { total } = start;
-  const all = once(async () => (await read({ ...wanted, limit: Infinity })).rows);
   const isFiltered = wanted.term !== '' || wanted.tags.length > 0;
-  if (start.rows.length < first) {
-    return { total, found: start.rows.length, page: async (offset, limit) => start.rows.slice(offset, offset + limit) };
+  // The order by followers takes all shards anyway, side by side.
+  const isSearch = isFiltered && wanted.sort !== 'followers';
+  const readSome = (page: RowsPage) => (isSearch ? search(read, page, wanted.sort) : read(page));
+  if (isFiltered && !isSearch) {
+    const { total, rows } = await read({ ...wanted, limit: Infinity });
+    return { total, found: rows.length, page: async (offset, limit) => rows.slice(offset, offset + limit).map(related) };
   }
+  const { total, rows } = await readSome({ ...wanted, limit: first });
+  const all = once(async () => (await readSome({ ...wanted, limit: Infinity })).rows);
+  const takesAll = wanted.sort === 'followers' || (isFiltered && total <= few);
   const page = async (offset: number, limit: number) => {
-    if (offset + limit <= first) {
-      return start.rows.slice(offset, offset + limit);
+    if (rows.length < first || offset + limit <= first) {
+      return rows.slice(offset, offset + limit).map(related);
     }
-    // The order by followers takes all of them anyway.
-    if (wanted.sort === 'followers' || (isFiltered && total <= few)) {
-      return (await all()).slice(offset, offset + limit);
-    }
-    return (await read({ ...wanted, offset, limit })).rows;
+    const found = takesAll ? (await all()).slice(offset, offset + limit) : (await readSome({ ...wanted, offset, limit })).rows;
+    return found.map(related);
   };
-  const found = !isFiltered ? total : total <= few ? (await all()).length : undefined;
-  return { total, found, page };
+  if (rows.length < first) {
+    return { total, found: rows.length, page };
+  }
+  return { total, found: !isFiltered ? total : takesAll ? (await all()).length : undefined, page };
 }
 
 /** The tags that one can choose among in a relation. */
@@ -324,7 +354,7 @@ const everything: RowsPage = { sort: 'followers', limit: Infinity };
 
 async function rowsOf(subject: Subject, kind: Kind): Promise<Related[]> {
   const read = await reader(subject, kind);
-  return read ? (await read(everything)).rows : [];
+  return read ? (await read(everything)).rows.map(related) : [];
 }
 
 function stateOf(rows: readonly Related[], { address }: Subject): State {
@@ -363,38 +393,5 @@ export async function followBoth(a: Subject, b: Subject): Promise<readonly Relat
   return both(ofA, ofB);
 }
 
-/* Distributions */
-
-/** A bar of a picture of a distribution, by powers of two. */
-export interface Bin {
-  from: number;
-  to: number;
-  accounts: number;
-}
-
-export interface Distribution {
-  /** The part of accounts that have fewer, from 0 to 1. */
-  below: number;
-  /** How many accounts there are with one or more. */
-  accounts: number;
-  bins: Bin[];
-}
-
 /** Where a count is among those of all accounts. */
-export async function distribution(kind: Kind, count: number): Promise<Distribution | null> {
-  const degrees = (await network())[kind];
-  const accounts = degrees.reduce((sum, [, n]) => sum + n, 0);
-  if (!accounts) {
-    return null;
-  }
-  const below = degrees.reduce((sum, [degree, n]) => (degree < count ? sum + n : sum), 0) / accounts;
-  const most = Math.max(...degrees.map(([degree]) => degree), count);
-  const bins = Array.from({ length: Math.floor(Math.log2(Math.max(1, most))) + 1 }, (_, n): Bin => ({ from: 2 ** n, to: 2 ** (n + 1) - 1, accounts: 0 }));
-  for (const [degree, n] of degrees) {
-    const bin = bins[Math.floor(Math.log2(degree))];
-    if (bin) {
-      bin.accounts += n;
-    }
-  }
-  return { below, accounts, bins };
-}
+export const distribution = async (kind: Kind, count: number): Promise<Distribution | null> => distributionOf((await network())[kind], count);

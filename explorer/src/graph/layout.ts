@@ -34,7 +34,7 @@ export function place(graph: Graph, before: Places): void {
 /** Returns the forces of a finished graph. They do nothing by themselves: whoever draws calls tick. */
 export function layout(graph: Graph): Layout {
   const [centre] = graph.nodes;
-  const links = graph.edges.filter(({ strong }) => strong).map(({ a, b, weight }): Link => ({ source: a, target: b, weight }));
+  const links = graph.strong.map(({ a, b, weight }): Link => ({ source: a, target: b, weight }));
   const degrees = new Map<number, number>();
   for (const { source, target } of links) {
     for (const end of [source as number, target as number]) {
@@ -42,11 +42,12 @@ export function layout(graph: Graph): Layout {
     }
   }
   const fewest = (link: Link) => Math.min(degrees.get((link.source as Node).index) ?? 1, degrees.get((link.target as Node).index) ?? 1);
+  const spread = 1 / Math.sqrt(graph.nodes.length); // few nodes have more room for their names
   return forceSimulation<Node, Link>(graph.nodes)
     .stop()
     .alphaDecay(0.028)
-    .force('links', forceLink<Node, Link>(links).distance(30).strength((link) => Math.min(1, 0.4 + link.weight) / fewest(link)))
-    .force('charge', forceManyBody<Node>().strength((node) => (node.index === 0 ? -400 : -50 - 3 * node.radius)).distanceMax(500).theta(1))
+    .force('links', forceLink<Node, Link>(links).distance(24 + 240 * spread).strength((link) => Math.min(1, 0.4 + link.weight) / fewest(link)))
+    .force('charge', forceManyBody<Node>().strength((node) => (node.index === 0 ? -400 : -(50 + 3 * node.radius) * (1 + 8 * spread))).distanceMax(500).theta(1))
     .force('room', forceCollide<Node>((node) => node.radius + 2.5))
     .force('x', forceX<Node>(centre?.x ?? 0).strength(0.07))
     .force('y', forceY<Node>(centre?.y ?? 0).strength(0.07));

@@ -38,10 +38,15 @@ const strongest = 4;
 export class Graph {
   readonly nodes: Node[];
   readonly edges: Edge[] = [];
+  /** Edges that the layout does not use, without those of the first node; then those that it uses. */
+  weak: readonly Edge[] = [];
+  strong: readonly Edge[] = [];
+  private readonly unfinished: Edge[] = [];
   private readonly byPair = new Map<number, Edge>();
 
   /** Makes a graph of accounts, of which the first follows all others. */
   constructor(people: readonly Person[]) {
+    this.weak = this.unfinished;
     const largest = Math.log1p(Math.max(1, ...people.map(({ followers = 0 }) => followers)));
     this.nodes = people.map((person, index) => ({
       index,
@@ -67,6 +72,9 @@ export class Graph {
         edge = { a, b, who: 0, weight: 0, strong: false };
         this.byPair.set(key, edge);
         this.edges.push(edge);
+        if (a !== 0) {
+          this.unfinished.push(edge);
+        }
       }
       edge.who |= from === a ? 1 : 2;
     }
@@ -74,11 +82,11 @@ export class Graph {
 
   /** Finds the strong edges and the communities, once all follows are there. */
   finish(): void {
-    this.edges.sort((x, y) => x.a - y.a || x.b - y.b);
     const among = this.edges.filter(({ a }) => a !== 0); // the first node is with all
     weigh(among, this.nodes.length);
-    const strong = strongOf(among, this.nodes.length);
-    colour(this.nodes, communities(this.nodes.length, strong.map(({ a, b, weight }): Weighted => [a, b, weight])));
+    this.strong = strongOf(among, this.nodes.length);
+    this.weak = among.filter(({ strong }) => !strong);
+    colour(this.nodes, communities(this.nodes.length, this.strong.map(({ a, b, weight }): Weighted => [a, b, weight])));
   }
 
   /** The edges of a node. */

@@ -56,8 +56,10 @@ export function paint(context: CanvasRenderingContext2D, graph: Graph, view: Vie
 
 /** Whether two places are beyond the same side of what is seen. */
 function isAside(view: View, a: Node, b: Node, margin: number): boolean {
-  const [left, top] = [-view.x / view.k - margin, -view.y / view.k - margin];
-  const [right, bottom] = [(view.width - view.x) / view.k + margin, (view.height - view.y) / view.k + margin];
+  const left = -view.x / view.k - margin;
+  const top = -view.y / view.k - margin;
+  const right = left + view.width / view.k + 2 * margin;
+  const bottom = top + view.height / view.k + 2 * margin;
   return (
     (a.x < left && b.x < left) || (a.x > right && b.x > right) || (a.y < top && b.y < top) || (a.y > bottom && b.y > bottom)
   );
@@ -67,11 +69,12 @@ function paintEdges(context: CanvasRenderingContext2D, graph: Graph, view: View,
   const { selected, colours } = look;
   // Lines of at most one device pixel are drawn much faster than wider ones.
   context.lineWidth = 1 / (view.k * view.density);
-  const lines = (colour: string, alpha: number, wanted: (edge: Edge) => boolean) => {
+  const lines = (edges: readonly Edge[], colour: string, alpha: number) => {
     context.beginPath();
-    for (const edge of graph.edges) {
-      const [a, b] = [graph.nodes[edge.a] as Node, graph.nodes[edge.b] as Node];
-      if (wanted(edge) && !isAside(view, a, b, 0)) {
+    for (const edge of edges) {
+      const a = graph.nodes[edge.a] as Node;
+      const b = graph.nodes[edge.b] as Node;
+      if (!isAside(view, a, b, 0)) {
         context.moveTo(a.x, a.y);
         context.lineTo(b.x, b.y);
       }
@@ -85,14 +88,14 @@ function paintEdges(context: CanvasRenderingContext2D, graph: Graph, view: View,
   if (!look.moving) {
     // Many lines are as dark together as few.
     const alpha = Math.max(0.025, Math.min(0.2, 350 / graph.edges.length));
-    lines(colours.edge, alpha * quiet, ({ a, strong }) => !strong && a !== 0);
+    lines(graph.weak, colours.edge, alpha * quiet);
   }
-  lines(colours.edge, 0.4 * quiet, ({ strong }) => strong);
+  lines(graph.strong, colours.edge, 0.4 * quiet);
   if (selected !== undefined) {
     const towards = (edge: Edge) => (edge.a === selected ? edge.who & 1 : edge.who & 2);
-    const isOwn = ({ a, b }: Edge) => a === selected || b === selected;
-    lines(colours.second, 0.9, (edge) => isOwn(edge) && !towards(edge));
-    lines(colours.accent, 0.9, (edge) => isOwn(edge) && !!towards(edge));
+    const own = graph.of(selected);
+    lines(own.filter((edge) => !towards(edge)), colours.second, 0.9);
+    lines(own.filter(towards), colours.accent, 0.9);
   }
 }
 
@@ -127,7 +130,7 @@ function paintNodes(context: CanvasRenderingContext2D, graph: Graph, view: View,
   const centre = graph.nodes[0];
   const ring = (node: Node | undefined, colour: string, width: number) => {
     if (node) {
-      circles([node], 3);
+      circles([node], 3.5 / view.k);
       context.strokeStyle = colour;
       context.lineWidth = width / view.k;
       context.stroke();
@@ -172,7 +175,7 @@ function paintNames(context: CanvasRenderingContext2D, graph: Graph, view: View,
       width = context.measureText(name).width;
       widths.set(name, width);
     }
-    const top = y + node.radius * view.k + 5;
+    const top = y + node.radius * view.k + 6;
     const box: [number, number, number, number] = [x - width / 2 - 2, top, x + width / 2 + 2, top + 14];
     if (!first.includes(index) && taken.some(([l, t, r, b]) => box[0] < r && box[2] > l && box[1] < b && box[3] > t)) {
       continue;

@@ -6,6 +6,7 @@ import { useSettings } from '../settings';
 /** The colours that variables have at the moment. */
 export function colours<Name extends string>(...names: Name[]): Record<Name, string> {
   const probe = document.createElement('span');
+  probe.style.setProperty('transition', 'none', 'important'); // or a colour would begin with the one before
   document.body.append(probe);
   const all = {} as Record<Name, string>;
   for (const name of names) {

@@ -1,6 +1,6 @@
 // Where an account is among all: a picture of a distribution, small enough for a line of a profile.
 
-import type { Distribution } from '../data/people';
+import type { Distribution } from '../data/distribution';
 import { number, peopleTexts } from '../texts';
 
 const width = 8;

@@ -125,8 +125,8 @@ export function Frame({ place, search, children }: { place: Place; search: Compo
           <Settings />
         </div>
       </header>
+      <div role="status">{offline && <p class="notice">{texts.offline}</p>}</div>
       <main id="main" tabIndex={-1}>
-        <div role="status">{offline && <p class="notice">{texts.offline}</p>}</div>
         {children}
       </main>
       <Foot />

@@ -4,6 +4,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { rowsTexts, texts } from '../texts';
+import { Pages, type Read } from './pages';
 
 export interface RowsProps<T> {
   /** What the rows are, for those who do not see them. */
@@ -15,7 +16,7 @@ export interface RowsProps<T> {
   /** The height of each row in CSS pixels. */
   height: number;
   /** Reads rows. */
-  page: (offset: number, limit: number) => Promise<readonly T[]>;
+  page: Read<T>;
   /** Rows of a page; 100 by default. */
   pageSize?: number;
   /** Renders a row: in a table its cells, which need the role. Best not made anew each time. */
@@ -30,8 +31,6 @@ export interface RowsProps<T> {
   onShown?: (total: number | undefined) => void;
 }
 
-type Page<T> = { state: 'loading' } | { state: 'failed' } | { state: 'done'; rows: readonly T[] };
-
 /** Browsers draw no element that is much higher, in CSS pixels. */
 const highest = 15_000_000;
 /** Pages are asked for at most this often while scrolling, in milliseconds. */
@@ -40,63 +39,6 @@ const pause = 80;
 // How many rows there were of those whose number is not known before: the router scrolls back to where the
 // reader was once the page is long enough for it.
 const counts = new Map<string, number>();
-
-/** Reads pages, and tells when one has arrived. */
-class Pages<T> {
-  readonly pages = new Map<number, Page<T>>();
-  total: number;
-  private ended: boolean;
-
-  constructor(
-    readonly size: number,
-    total: number | undefined,
-    before: number | undefined,
-    public read: RowsProps<T>['page'],
-    private readonly changed: () => void,
-  ) {
-    this.ended = total !== undefined;
-    this.total = total ?? Math.max(size, before ?? 0);
-  }
-
-  /** How many rows there are, if that is known. */
-  get known(): number | undefined {
-    return this.ended ? this.total : undefined;
-  }
-
-  /** Reads the pages of rows that are neither there nor under way. */
-  want(from: number, to: number): void {
-    for (let n = Math.floor(from / this.size); n * this.size < Math.min(to, this.total); n++) {
-      if (!this.pages.has(n)) {
-        void this.load(n);
-      }
-    }
-  }
-
-  async load(n: number): Promise<void> {
-    this.pages.set(n, { state: 'loading' });
-    const offset = n * this.size;
-    try {
-      const rows = await this.read(offset, this.ended ? Math.min(this.size, this.total - offset) : this.size);
-      this.pages.set(n, { state: 'done', rows });
-      if (!this.ended) {
-        this.grow(offset, rows.length);
-      }
-    } catch {
-      this.pages.set(n, { state: 'failed' });
-    }
-    this.changed();
-  }
-
-  // grow adds room for another page after a full one at the end, and ends at a short one.
-  private grow(offset: number, count: number): void {
-    if (count < this.size) {
-      this.total = Math.min(this.total, offset + count);
-      this.ended = true;
-    } else if (offset + count >= this.total) {
-      this.total = offset + 2 * this.size;
-    }
-  }
-}
 
 /** The row that an element is in. */
 function indexOf(target: EventTarget | null): number | undefined {
@@ -127,7 +69,7 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
   const count = Math.min(pages.total, Math.floor(highest / height));
   const [range, setRange] = useState({ from: 0, to: 0 });
   const [focused, setFocused] = useState<number>();
-  const moving = useRef(false);
+  const moving = useRef<ScrollLogicalPosition | undefined>(undefined);
   const seen = useRef(0);
   const calm = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
 
@@ -199,7 +141,7 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
   // The focus goes to a row once it is in the document.
   useLayoutEffect(() => {
     if (goal && goal.index < count) {
-      moving.current = true;
+      moving.current = 'center';
       setFocused(goal.index);
     }
   }, [goal]);
@@ -209,8 +151,8 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
       return;
     }
     if (moving.current) {
-      moving.current = false;
-      element.scrollIntoView({ block: 'nearest', behavior: 'instant' });
+      element.scrollIntoView({ block: moving.current, behavior: 'instant' });
+      moving.current = undefined;
       focusRow(element);
     } else if (element === document.activeElement) {
       focusRow(element); // its link has arrived
@@ -234,7 +176,7 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
     const to = steps[event.key];
     if (to !== undefined) {
       event.preventDefault();
-      moving.current = true;
+      moving.current = 'nearest';
       setFocused(Math.max(0, Math.min(count - 1, to)));
       redraw((n) => n + 1); // the row may be the same one, out of sight
     }

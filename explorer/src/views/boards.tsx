@@ -122,7 +122,7 @@ function Cells({ board, counts, ranked }: { board: Board; counts: readonly Board
       <span role="cell" class="num quiet">
         {ranked.counts[board] ? number(ranked.place) : '–'}
       </span>
-      <span role="cell" class="who">
+      <span role="cell" class="account">
         <PersonLink person={ranked} />
       </span>
       {counts.map((count) => (

@@ -172,7 +172,7 @@ function Chosen({ graph, person, index }: { graph: Graph; person: Person | undef
   const count = (own: number, others: number) => edges.filter(({ a, who }) => who & (a === index ? own : others)).length;
   return (
     <div class="card stack">
-      <p class="who">
+      <p class="account">
         <Avatar person={person} />
         <strong class="line">
           <Name person={person} />
@@ -204,7 +204,7 @@ function Chosen({ graph, person, index }: { graph: Graph; person: Person | undef
 function List({ people, selected, select }: { people: readonly Person[]; selected: number | undefined; select: (index: number) => void }) {
   const wide = useMemo(() => matchMedia('(min-width: 52rem)').matches, []);
   return (
-    <details class="all" open={wide}>
+    <details class="everyone" open={wide}>
       <summary>{graphTexts.list}</summary>
       <ol tabIndex={-1}>
         {people.map((person, index) => (

@@ -2,13 +2,12 @@
 
 import { useMemo, useState } from 'preact/hooks';
 import uPlot from 'uplot';
+import { median, ranges, sums, type Counted } from '../data/degrees';
 import { network, type Network as Sizes } from '../data/site';
 import { month, networkTexts, number } from '../texts';
 import { axis, Chart, type Palette } from '../ui/chart';
 import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
-
-type Counted = readonly (readonly [number, number])[];
 
 export function Network() {
   const loaded = useLoad(network, []);
@@ -43,17 +42,6 @@ function Figures({ sizes }: { sizes: Sizes }) {
       ))}
     </dl>
   );
-}
-
-/** How many accounts have a degree, and how many have at least that: the sums from the end. */
-function sums(degrees: Counted): [number[], number[], number[]] {
-  const atLeast: number[] = [];
-  let sum = 0;
-  for (let i = degrees.length - 1; i >= 0; i--) {
-    sum += degrees[i]?.[1] ?? 0;
-    atLeast[i] = sum;
-  }
-  return [degrees.map(([degree]) => degree), degrees.map(([, count]) => count), atLeast];
 }
 
 /** Powers of ten around values, so that a scale has at least one decade. */
@@ -127,28 +115,6 @@ function Degrees({ title, about, unit, degrees }: { title: string; about: string
   );
 }
 
-/** The degree that half of the accounts do not have more than. */
-function median(degrees: Counted, total: number): number {
-  let sum = 0;
-  for (const [degree, count] of degrees) {
-    sum += count;
-    if (2 * sum >= total) {
-      return degree;
-    }
-  }
-  return 0;
-}
-
-/** Sums over ranges that double: 1, 2, 3–4, 5–8 and so on. */
-function ranges(degrees: Counted): [from: number, to: number, count: number][] {
-  const sums = new Map<number, number>();
-  for (const [degree, count] of degrees) {
-    const power = Math.ceil(Math.log2(degree));
-    sums.set(power, (sums.get(power) ?? 0) + count);
-  }
-  return [...sums].map(([power, count]) => [Math.floor(2 ** (power - 1)) + 1, 2 ** power, count]);
-}
-
 function Counts({ heads, rows }: { heads: readonly [string, string]; rows: readonly (readonly [string, number])[] }) {
   return (
     <table>
@@ -211,7 +177,7 @@ function Tags({ tags }: { tags: Sizes['tags'] }) {
     <section class="card chart">
       <h2>{networkTexts.tags}</h2>
       <p class="quiet small">{networkTexts.aboutTags}</p>
-      <table class="bars">
+      <table class="tag-bars">
         <thead class="hidden">
           <tr>
             <th scope="col">{networkTexts.tag}</th>

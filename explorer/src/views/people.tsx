@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { relation, sorts, tagsIn, type Kind, type Related, type Relation, type Sort, type Subject } from '../data/people';
 import { isWhole } from '../data/site';
+import { tagQuery, tagsOf } from '../place';
 import { go, href, type Place } from '../router';
 import { date, number, peopleTexts as words } from '../texts';
 import { Failed, Loading, useLoad, type Loaded } from '../ui/load';
@@ -80,19 +81,10 @@ interface Query {
 
 const isSort = (text: string | null): text is Sort => sorts.includes(text as Sort);
 
-const tagsOf = (text: string): string[] =>
-  text
-    .split(',')
-    .filter(Boolean)
-    .map((tag) => tag.replace(/%2C/g, ',').replace(/%25/g, '%'));
-
 function queryOf({ query }: Place, usual: Sort): Query {
   const sort = query.get('sort');
   return { q: query.get('q') ?? '', tags: tagsOf(query.get('tags') ?? ''), sort: isSort(sort) ? sort : usual };
 }
-
-/** Tags as a query has them: with commas between them. */
-export const tagQuery = (tags: readonly string[]): string => tags.map((tag) => tag.replace(/[%,]/g, encodeURIComponent)).join(',');
 
 const addressOf = (path: readonly string[], { q, tags, sort }: Query, usual: Sort): string =>
   href(path, { q, tags: tagQuery(tags), sort: sort === usual ? '' : sort });
@@ -247,7 +239,7 @@ export function Relations({ subject, kind, place, usual = 'latest' }: { subject:
       {(total > 0 || isFiltered) && <Filters subject={subject} kind={kind} query={query} usual={usual} path={path} orders={found.orders} />}
       {total > 0 && (
         <p class="row between quiet small">
-          <span role="status">{said}</span>
+          <span role="status">{loaded.state === 'loading' ? words.searching : said}</span>
           {isFiltered && <a href={addressOf(path, { ...query, q: '', tags: [] }, usual)}>{words.clear}</a>}
         </p>
       )}

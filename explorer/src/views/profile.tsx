@@ -3,19 +3,20 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { badges, distribution, profile, tagsOf, type Event, type Kind, type Profile, type Tags } from '../data/people';
+import { tagQuery } from '../place';
 import { href, type Place } from '../router';
 import { useSettings } from '../settings';
 import { number, peopleTexts as words, percent, texts } from '../texts';
 import { Address } from '../ui/copy';
 import { Bars } from '../ui/distribution';
 import { Heading } from '../ui/heading';
-import { isInline, link, outside, picture } from '../ui/links';
+import { isInline, link, linkOf, outside, picture } from '../ui/links';
 import { Later, type View } from '../ui/later';
 import { Show, useLoad } from '../ui/load';
 import { Avatar, short } from '../ui/person';
 import { clip, Long, plain } from '../ui/plain';
 import { Common } from './common';
-import { Relations, tagQuery } from './people';
+import { Relations } from './people';
 
 /** The user of a place of an account, which may also be named without `a`. */
 const userOf = ({ path: [first = '', second = ''] }: Place): string => (first === 'a' ? second : first);
@@ -102,31 +103,11 @@ function Head({ person, part }: { person: Profile; part: string | undefined }) {
 
 /* The profile */
 
-// Where the accounts of profiles are, and what their names are made of.
-const homes = new Map<string, [form: RegExp, home: string]>(Object.entries({
-  'com.twitter': [/^@?(\w{1,15})$/, 'https://x.com/'],
-  'com.github': [/^@?([\w-]{1,39})$/, 'https://github.com/'],
-  'org.telegram': [/^@?(\w{4,32})$/, 'https://t.me/'],
-  'xyz.farcaster': [/^@?([\w.-]{1,64})$/, 'https://farcaster.xyz/'],
-  email: [/^(?:mailto:)?([^\s@<>?&%,;:]{1,64}@[\w.-]{1,190})$/i, 'mailto:'],
-}));
-
 // Keys of texts are names that anybody may choose, such as those that all objects have.
 const names = new Map(Object.entries(words.keys));
 
-/** Where a text leads; undefined for most. */
-function target(key: string, text: string): string | undefined {
-  const [form, home] = homes.get(key) ?? [];
-  const name = form && text.trim().match(form)?.[1];
-  if (name && home) {
-    return home + name;
-  }
-  const isDomain = key === 'url' && /^(?!\w+:)[\w-]+(\.[\w-]+)+(\/\S*)?$/.test(text.trim());
-  return link(isDomain ? 'https://' + text.trim() : text);
-}
-
 function Text({ name, text }: { name: string; text: string }) {
-  const to = text.length < 2000 ? target(name, text) : undefined;
+  const to = text.length < 2000 ? linkOf(name, text) : undefined;
   return (
     <div>
       <dt>

@@ -1,0 +1,223 @@
+// Package report is the command that says what changed between two sites.
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/report"
+	"github.com/followpress/followpress/storage"
+)
+
+// Command is the command with its flags.
+type Command struct {
+	From        string        `required:"" placeholder:"SITE" help:"The old site: a folder or .tar file that generate wrote, or a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
+	To          string        `required:"" placeholder:"SITE" help:"The new site, named in the same ways."`
+	Out         string        `placeholder:"FILE" help:"Write the report as one page of HTML, with plots; - is standard output."`
+	JSON        string        `name:"json" placeholder:"FILE" help:"Write the report as JSON; - is standard output."`
+	Markdown    string        `placeholder:"FILE" help:"Write the report in short, as Markdown; - is standard output. In a job of GitHub Actions it is also added to the job's summary."`
+	Publish     string        `placeholder:"URL" help:"Put the page and the JSON into this bucket as _reports/{date}.html and .json, and add them to _reports/index: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
+	Date        string        `placeholder:"DATE" help:"Date of the report, such as 2026-11-22; by default today (UTC). Publishing a second report of a date replaces the first."`
+	Endpoint    string        `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of all s3://…; without one Amazon S3."`
+	Region      string        `placeholder:"NAME" help:"Region of the buckets; by default AWS_REGION, or us-east-1."`
+	Concurrency int           `default:"0" placeholder:"N" help:"Most objects of each site that are read at a time; 0 means 32."`
+	Patience    time.Duration `default:"2m" placeholder:"DURATION" help:"How long to retry a request that fails temporarily (default ${default})."`
+}
+
+// Help is what --help shows below the first line.
+func (*Command) Help() string {
+	return `It compares the manifests of two sites, reads the objects that differ where they say who follows whom, and reports new and gone lists, follows and unfollows, who rose and fell on the leaderboards, tags, profiles, and objects and bytes by kind. The sites must have been generated with the same flags. The page needs no other file and loads nothing.
+
+	followpress report --from s3://BUCKET --to site.tar --out report.html`
+}
+
+// Validate checks the flags before the run; kong calls it.
+func (c *Command) Validate() error {
+	onStdout := 0
+	for _, file := range []string{c.Out, c.JSON, c.Markdown} {
+		if file == command.StandardOutput {
+			onStdout++
+		}
+	}
+	switch {
+	case c.Out == "" && c.JSON == "" && c.Markdown == "" && c.Publish == "":
+		return errors.New("missing flags: --out=FILE, --json=FILE, --markdown=FILE or --publish=URL")
+	case onStdout > 1:
+		return errors.New("only one of --out, --json and --markdown can be standard output")
+	case c.Concurrency < 0:
+		return fmt.Errorf("--concurrency=%d: use 1 or more, or 0 for %d", c.Concurrency, report.DefaultConcurrency)
+	case c.Patience < 0:
+		return fmt.Errorf("--patience=%v: a time cannot be negative", c.Patience)
+	}
+	if _, err := c.date(); err != nil {
+		return err
+	}
+	return c.checkLocations()
+}
+
+// checkLocations refuses locations that are none, and files that would be in a site.
+func (c *Command) checkLocations() error {
+	for _, at := range []struct{ flag, text string }{{"from", c.From}, {"to", c.To}, {"publish", c.Publish}} {
+		if at.text == "" || at.flag != "publish" && !strings.Contains(at.text, "://") {
+			continue
+		}
+		if _, err := storage.ParseLocation(at.text); err != nil {
+			return fmt.Errorf("--%s: %w", at.flag, err)
+		}
+	}
+	for _, file := range []string{c.Out, c.JSON, c.Markdown} {
+		for _, folder := range []string{c.From, c.To, c.Publish} {
+			if at, err := storage.ParseLocation(folder); err == nil {
+				folder = at.Folder
+			}
+			if folder != "" && command.ReportInside(file, folder) {
+				return fmt.Errorf("%s is in a site: name another file", file)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Command) date() (time.Time, error) {
+	if c.Date == "" {
+		return time.Now(), nil
+	}
+	date, err := time.Parse(time.DateOnly, c.Date)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("--date=%s is not a date such as 2026-11-22", c.Date)
+	}
+	return date, nil
+}
+
+// Run compares the sites and writes the report.
+func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	for _, file := range []struct{ flag, name string }{{"out", c.Out}, {"json", c.JSON}, {"markdown", c.Markdown}} {
+		if err := command.CheckFile(file.flag, file.name, ""); err != nil {
+			return err
+		}
+	}
+	from, err := c.open(ctx, c.From)
+	if err != nil {
+		return fmt.Errorf("--from: %w", err)
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	to, err := c.open(ctx, c.To)
+	if err != nil {
+		return fmt.Errorf("--to: %w", err)
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	date, err := c.date()
+	if err != nil {
+		return err
+	}
+	progress := command.NewProgress(stderr)
+	r, err := report.Compare(ctx, report.Side{Site: from, Name: c.From}, report.Side{Site: to, Name: c.To},
+		report.Options{Date: date, Concurrency: c.Concurrency, Patience: c.Patience, Progress: progress})
+	progress.End()
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(stderr, r)
+	if err := c.write(r, stdout); err != nil {
+		return err
+	}
+	return c.publish(ctx, r, stderr)
+}
+
+// write writes the report in all forms that the flags ask for.
+func (c *Command) write(r *report.Report, stdout io.Writer) error {
+	page, err := r.HTML()
+	if err != nil {
+		return err
+	}
+	figures, err := r.JSON()
+	if err != nil {
+		return err
+	}
+	markdown := r.Markdown()
+	for _, file := range []struct {
+		name string
+		body []byte
+	}{{c.Out, page}, {c.JSON, figures}, {c.Markdown, []byte(markdown)}} {
+		switch file.name {
+		case "":
+		case command.StandardOutput:
+			_, err = stdout.Write(file.body)
+		default:
+			err = os.WriteFile(file.name, file.body, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+	}
+	return command.WriteSummary(markdown)
+}
+
+func (c *Command) publish(ctx context.Context, r *report.Report, stderr io.Writer) error {
+	if c.Publish == "" {
+		return nil
+	}
+	at, err := storage.ParseLocation(c.Publish)
+	if err != nil {
+		return fmt.Errorf("--publish: %w", err)
+	}
+	var to report.Bucket
+	if at.Folder == "" {
+		to, err = storage.OpenS3(ctx, at, c.server())
+	} else {
+		to, err = storage.OpenLocal(at.Folder).Pinned()
+	}
+	if err != nil {
+		return fmt.Errorf("--publish: %w", err)
+	}
+	if err = report.Publish(ctx, to, r, c.Patience); errors.Is(err, report.ErrUnsafe) {
+		fmt.Fprintf(stderr, "%s: %v\n", c.Publish, err)
+		err = nil
+	}
+	if err == nil {
+		fmt.Fprintf(stderr, "%s: the report of %s is published\n", c.Publish, r.Date)
+	}
+	return err
+}
+
+func (c *Command) server() storage.S3Options {
+	return storage.S3Options{Endpoint: c.Endpoint, Region: c.Region, Connections: c.Concurrency}
+}
+
+// A closable site is one of any kind.
+type closable interface {
+	report.Site
+	io.Closer
+}
+
+// open opens a site, wherever it is.
+func (c *Command) open(ctx context.Context, text string) (closable, error) {
+	if !strings.Contains(text, "://") {
+		opened, err := storage.OpenSite(text)
+		if err != nil {
+			return nil, err
+		}
+		return opened.(closable), nil // a folder or a tar file: both read whatever is admitted
+	}
+	at, err := storage.ParseLocation(text)
+	if err != nil {
+		return nil, err
+	}
+	if at.Folder != "" {
+		return storage.OpenLocal(at.Folder).Pinned()
+	}
+	bucket, err := storage.OpenS3(ctx, at, c.server())
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		*storage.S3
+		io.Closer
+	}{bucket, io.NopCloser(nil)}, nil
+}

@@ -1,0 +1,30 @@
+package report
+
+import (
+	"io"
+	"strings"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/report"
+)
+
+// WriteRun writes the report of a run: as a page if the name of the file ends in .html, else as JSON.
+// The report's JSON has the stages too. "" writes nothing.
+func WriteRun(name, title string, run any, stages []command.Stage, stdout io.Writer) error {
+	if !strings.HasSuffix(strings.ToLower(name), ".html") {
+		return command.WriteReport(name, run, stdout)
+	}
+	body, err := command.EncodeReport(run)
+	if err != nil {
+		return err
+	}
+	shown := make([]report.Stage, len(stages))
+	for i, s := range stages {
+		shown[i] = report.Stage(s)
+	}
+	page, err := report.RunPage(title, body, shown)
+	if err != nil {
+		return err
+	}
+	return command.WriteFile(name, page, stdout)
+}

@@ -1,0 +1,29 @@
+package inorder
+
+import "context"
+
+// Each calls work for 0 to n-1, from at most limit goroutines, and done with each result, in this
+// order and never concurrently. It returns the first error, after which requests of work in progress
+// see the end of their context; if ctx has ended, it returns the cause of that.
+func Each[T any](ctx context.Context, limit, n int, work func(ctx context.Context, i int) (T, error), done func(T) error) error {
+	workCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	numbers := func(yield func(int, error) bool) {
+		for i := range n {
+			if !yield(i, nil) {
+				return
+			}
+		}
+	}
+	err := Do(workCtx, max(1, limit), numbers, func(i int, _ *Ticket[T]) (T, error) {
+		result, err := work(workCtx, i)
+		if err != nil {
+			cancel(err) // requests in flight are of no use any more
+		}
+		return result, err
+	}, done)
+	if cause := context.Cause(workCtx); cause != nil {
+		return cause
+	}
+	return err
+}

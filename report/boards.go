@@ -1,0 +1,115 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+)
+
+// mostPlaces bounds the accounts of each kind that a report shows of a leaderboard.
+const mostPlaces = 10
+
+// boardOf is the leaderboard of a variant.
+func boardOf(variant site.Key) site.Board {
+	_, rest, _ := strings.Cut(string(variant), "leaderboard/")
+	board, _, _ := strings.Cut(rest, "/")
+	return site.Board(board)
+}
+
+// A place is where an account is on a leaderboard.
+type place struct{ rank, count int }
+
+// compareBoard compares a leaderboard with as many places as the site has.
+func (c *comparison) compareBoard(ctx context.Context, board site.Board, change site.Change) error {
+	var was, is map[string]place
+	err := c.compare(ctx, change, func(key site.Key, before, after []byte) (err error) {
+		if was, err = decodeBoard(before); err != nil {
+			return c.from.explain(key, err)
+		}
+		if is, err = decodeBoard(after); err != nil {
+			return c.to.explain(key, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	b := Board{Board: board, Places: max(len(was), len(is))}
+	climb := func(p PlaceOnIt) int { return p.From - p.To }
+	byAddress := func(a, b PlaceOnIt) int { return cmp.Compare(a.Address, b.Address) }
+	risen := newTop(mostPlaces, func(a, b PlaceOnIt) int {
+		return cmp.Or(cmp.Compare(climb(b), climb(a)), cmp.Compare(a.To, b.To), byAddress(a, b))
+	})
+	fallen := newTop(mostPlaces, func(a, b PlaceOnIt) int {
+		return cmp.Or(cmp.Compare(climb(a), climb(b)), cmp.Compare(a.From, b.From), byAddress(a, b))
+	})
+	entered := newTop(mostPlaces, func(a, b PlaceOnIt) int { return cmp.Or(cmp.Compare(a.To, b.To), byAddress(a, b)) })
+	left := newTop(mostPlaces, func(a, b PlaceOnIt) int { return cmp.Or(cmp.Compare(a.From, b.From), byAddress(a, b)) })
+	for address, now := range is {
+		before, there := was[address]
+		p := PlaceOnIt{Address: address, From: before.rank, To: now.rank, FromCount: before.count, ToCount: now.count}
+		if before != now {
+			b.Changed++
+		}
+		switch {
+		case !there:
+			b.Totals.Entered++
+			entered.add(p)
+		case climb(p) > 0:
+			b.Totals.Risen++
+			risen.add(p)
+		case climb(p) < 0:
+			b.Totals.Fallen++
+			fallen.add(p)
+		}
+	}
+	for address, before := range was {
+		if _, there := is[address]; !there {
+			b.Changed++
+			b.Totals.Left++
+			left.add(PlaceOnIt{Address: address, From: before.rank, FromCount: before.count})
+		}
+	}
+	b.Risen, b.Fallen, b.Entered, b.Left = risen.first, fallen.first, entered.first, left.first
+	c.report.Boards = append(c.report.Boards, b)
+	return nil
+}
+
+// decodeBoard decodes a leaderboard, by address. nil is an empty one.
+func decodeBoard(body []byte) (map[string]place, error) {
+	places := map[string]place{}
+	if body == nil {
+		return places, nil
+	}
+	var rows []map[string]any
+	if err := json.Unmarshal(body, &rows); err != nil {
+		return nil, fmt.Errorf("leaderboard: %w: %w", site.ErrMalformed, err)
+	}
+	for _, row := range rows {
+		text, _ := row["address"].(string)
+		address, err := site.ParseAddress(text)
+		rank, _ := row["rank"].(float64)
+		if err != nil || rank < 1 {
+			return nil, fmt.Errorf("leaderboard: %w", site.ErrMalformed)
+		}
+		p := place{rank: int(rank)}
+		for name, value := range row {
+			if count, ok := value.(string); ok && strings.HasSuffix(name, "_count") {
+				if p.count, err = strconv.Atoi(count); err != nil {
+					return nil, fmt.Errorf("leaderboard: %s: %w", name, site.ErrMalformed)
+				}
+			}
+		}
+		places[address.String()] = p
+	}
+	return places, nil
+}
+
+// placesOf lists all accounts that a report shows of leaderboards.
+func (b *Board) placesOf() [][]PlaceOnIt { return [][]PlaceOnIt{b.Risen, b.Fallen, b.Entered, b.Left} }

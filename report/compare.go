@@ -1,0 +1,294 @@
+package report
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/followpress/followpress/inorder"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// A Side is one of the sites to compare, with its name for people.
+type Side struct {
+	Site Site
+	Name string
+}
+
+// Compare says what changed between two sites. It is an error if they cannot be compared because they
+// were made differently, or if one of them is damaged; the error then names the object.
+func Compare(ctx context.Context, from, to Side, o Options) (*Report, error) {
+	begun := time.Now()
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c, err := newComparison(ctx, from, to, o)
+	if err != nil {
+		return nil, err
+	}
+	if !c.report.Equal {
+		if err := c.walk(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.finish(ctx); err != nil {
+		return nil, err
+	}
+	c.report.Elapsed = time.Since(begun)
+	return c.report, nil
+}
+
+// A comparison is a run of Compare.
+type comparison struct {
+	Options
+	from, to *source
+	config   site.Config
+	report   *Report
+	memory   *semaphore.Weighted // bytes of the objects that are compared at a time
+
+	kinds  map[site.RouteID]*ObjectKind // by one goroutine
+	boards map[site.Key]site.Change     // largest leaderboards that changed, by one goroutine
+
+	mu       sync.Mutex // guards what comparisons of objects add to
+	lists    *top[ListChange]
+	accounts accountCounter
+	tags     tagCounter
+	profiles profileCounter
+}
+
+// unknownKind is for objects of no route that this version knows.
+const unknownKind site.RouteID = -1
+
+func newComparison(ctx context.Context, from, to Side, o Options) (*comparison, error) {
+	c := &comparison{
+		Options: o, memory: semaphore.NewWeighted(o.Memory), kinds: map[site.RouteID]*ObjectKind{}, boards: map[site.Key]site.Change{},
+		lists: newTop(mostLists, byChange), accounts: newAccountCounter(o.limits.accounts), tags: newTagCounter(o.limits.tags),
+		profiles: newProfileCounter(o.limits.profiles),
+	}
+	policy := retrying(o.Patience)
+	var err error
+	if c.from, err = open(ctx, from.Site, from.Name, policy); err != nil {
+		return nil, err
+	}
+	if c.to, err = open(ctx, to.Site, to.Name, policy); err != nil {
+		return nil, err
+	}
+	if err := checkComparable(c.from, c.to); err != nil {
+		return nil, err
+	}
+	c.config = c.to.root.Config
+	c.report = &Report{
+		Format: Format, Date: o.Date.UTC().Format(dateFormat), API: apiOf(c.config),
+		From:  SiteSummary{from.Name, c.from.root.AsOf, c.from.root.Counts},
+		To:    SiteSummary{to.Name, c.to.root.AsOf, c.to.root.Counts},
+		Equal: maps.Equal(c.from.root.Manifest, c.to.root.Manifest),
+	}
+	return c, nil
+}
+
+// maxPlanners bounds the parts of the manifests in memory.
+const maxPlanners = 8
+
+// walk compares the manifests, part by part as a publish does, and the objects that say what changed.
+func (c *comparison) walk(ctx context.Context) error {
+	live := storage.NewManifestReader(c.from.root.ShardDigits, c.from.shard)
+	next := storage.NewManifestReader(c.to.root.ShardDigits, c.to.shard)
+	parts := site.HashPrefixes(max(live.Digits(), next.Digits()))
+	c.Progress.Stage("compare", int64(len(parts)))
+	group, comparing := errgroup.WithContext(ctx)
+	group.SetLimit(c.Concurrency)
+	err := inorder.Each(comparing, maxPlanners, len(parts), func(ctx context.Context, i int) ([]site.Change, error) {
+		if live.Digits() == next.Digits() && c.from.root.Manifest[parts[i]] == c.to.root.Manifest[parts[i]] {
+			return nil, nil
+		}
+		before, err := live.Entries(ctx, parts[i])
+		if err != nil {
+			return nil, err
+		}
+		after, err := next.Entries(ctx, parts[i])
+		if err != nil {
+			return nil, err
+		}
+		return site.Diff(before, after), nil
+	}, func(changes []site.Change) error {
+		c.Progress.AddBytes(1, 0)
+		for _, change := range changes {
+			if compare := c.count(change); compare != nil {
+				group.Go(func() error { return c.compare(comparing, change, compare) })
+			}
+		}
+		return nil
+	})
+	if failed := group.Wait(); failed != nil && err == nil {
+		err = failed
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// A comparer compares the two bodies of an object. Either is nil if that site does not have it.
+type comparer func(key site.Key, before, after []byte) error
+
+// count counts a change by its kind. It returns what compares the bodies of the object; nil if that is
+// not needed.
+func (c *comparison) count(change site.Change) comparer {
+	id := unknownKind
+	route, known := c.config.RouteOf(change.Key)
+	if known {
+		id = route.ID
+	}
+	kind := c.kinds[id]
+	if kind == nil {
+		kind = &ObjectKind{Kind: "other", Summary: "objects that this version does not know"}
+		if known {
+			kind.Kind, kind.Summary = route.Pattern, route.Summary
+		}
+		c.kinds[id] = kind
+	}
+	switch change.Reason {
+	case site.Added:
+		kind.Added.add(change.Size)
+	case site.Gone:
+		kind.Removed.add(change.Size)
+	default:
+		kind.Altered.add(change.Size)
+	}
+	switch {
+	case id == site.RouteRecords:
+		return c.compareRecords
+	case id == c.profileRoute() && change.Reason == site.Altered && c.isOfAddress(change.Key):
+		return c.compareDetails
+	case id == site.RouteLeaderboardLimit && change.Key == site.LeaderboardLimitKey(boardOf(change.Key), c.config.LeaderboardMax):
+		c.boards[change.Key] = change
+	}
+	return nil
+}
+
+// profileRoute is the route of the objects that show the profiles of accounts.
+func (c *comparison) profileRoute() site.RouteID {
+	if c.config.EFP() {
+		return site.RouteUserDetails
+	}
+	return site.RouteDetails
+}
+
+// isOfAddress reports whether details are not those of a name, which are a copy.
+func (c *comparison) isOfAddress(key site.Key) bool {
+	if !c.config.EFP() {
+		return true
+	}
+	user, _, _ := strings.Cut(strings.TrimPrefix(string(key), c.config.BasePath+"/users/"), "/")
+	_, err := site.ParseAddress(user)
+	return err == nil
+}
+
+// tokenOf is the list of a key below /lists/.
+func (c *comparison) tokenOf(key site.Key) string {
+	tokenID, _, _ := strings.Cut(strings.TrimPrefix(string(key), c.config.BasePath+"/lists/"), "/")
+	return tokenID
+}
+
+// compare reads both bodies of an object and compares them.
+func (c *comparison) compare(ctx context.Context, change site.Change, compare comparer) error {
+	before, after := change.Was, change.Entry
+	switch change.Reason {
+	case site.Added:
+		before = site.Entry{}
+	case site.Gone:
+		before, after = change.Entry, site.Entry{}
+	}
+	need := min(before.Size+c.from.room(before.Key)+after.Size+c.to.room(after.Key), c.Memory)
+	if before.Size > maxObject || after.Size > maxObject {
+		need = 0 // it is not read
+	}
+	if err := c.memory.Acquire(ctx, need); err != nil {
+		return err
+	}
+	defer c.memory.Release(need)
+	was, err := readIf(ctx, c.from, before)
+	if err != nil {
+		return err
+	}
+	is, err := readIf(ctx, c.to, after)
+	if err != nil {
+		return err
+	}
+	return compare(change.Key, was, is)
+}
+
+// readIf reads the object of an entry; nil for the zero Entry.
+func readIf(ctx context.Context, s *source, e site.Entry) ([]byte, error) {
+	if e.Key == "" {
+		return nil, nil
+	}
+	return s.read(ctx, e)
+}
+
+// finish fills the report with what was counted.
+func (c *comparison) finish(ctx context.Context) error {
+	r := c.report
+	r.Boards = []Board{}
+	for _, board := range c.config.Boards() {
+		if change, ok := c.boards[site.LeaderboardLimitKey(board, c.config.LeaderboardMax)]; ok {
+			if err := c.compareBoard(ctx, board, change); err != nil {
+				return err
+			}
+		}
+	}
+	r.Lists.Largest = c.lists.first
+	r.Accounts = c.accounts.result()
+	r.Tags = c.tags.result()
+	r.Profiles = c.profiles.result()
+	c.countManifest()
+	r.Objects = []ObjectKind{}
+	for _, id := range slices.Sorted(maps.Keys(c.kinds)) {
+		if id != unknownKind {
+			r.Objects = append(r.Objects, *c.kinds[id])
+		}
+	}
+	if other := c.kinds[unknownKind]; other != nil {
+		r.Objects = append(r.Objects, *other)
+	}
+	c.Progress.Stage("names", 0)
+	if err := c.fillNames(ctx); err != nil {
+		return err
+	}
+	if err := c.compareNetworks(ctx); err != nil {
+		return err
+	}
+	r.Read = ReadSummary{
+		Shards: int(c.from.shards.Load() + c.to.shards.Load()), Objects: int(c.from.objects.Load() + c.to.objects.Load()),
+		Bytes: c.from.bytes.Load() + c.to.bytes.Load(), Refreshed: int(c.from.refreshed.Load() + c.to.refreshed.Load()),
+	}
+	return nil
+}
+
+// countManifest counts the shards of the manifests that differ. Their sizes are in no manifest.
+func (c *comparison) countManifest() {
+	kind := &ObjectKind{Kind: site.RouteManifest.Route().Pattern, Summary: site.RouteManifest.Route().Summary}
+	for shard, sum := range c.to.root.Manifest {
+		if was, ok := c.from.root.Manifest[shard]; !ok {
+			kind.Added.Objects++
+		} else if was != sum {
+			kind.Altered.Objects++
+		}
+	}
+	for shard := range c.from.root.Manifest {
+		if _, ok := c.to.root.Manifest[shard]; !ok {
+			kind.Removed.Objects++
+		}
+	}
+	if kind.Added.Objects+kind.Altered.Objects+kind.Removed.Objects > 0 {
+		c.kinds[site.RouteManifest] = kind
+	}
+}

@@ -1,0 +1,21 @@
+// Package report says what changed between two sites, from their manifests and objects alone, and
+// shows it as a page, as JSON and as Markdown. It also draws the picture of a run of a command.
+//
+// # Memory
+//
+// Sites may be huge, and a bucket may be somebody else's, so what a comparison keeps does not grow
+// with them:
+//
+//   - the entries of at most 8 parts of each manifest, of shards of at most 4 MiB;
+//   - at most Options.Concurrency pairs of objects, of at most Options.Memory bytes together; a pair
+//     that is larger is compared alone, and an object of more than 256 MiB is an error. Comparing two
+//     lists takes some three times their bytes;
+//   - numbers of 524,288 accounts and of 65,536 tags (each of at most 1 KiB), and the addresses of
+//     524,288 changed profiles: what is beyond is counted, and the report says how much that is;
+//   - of everything that a report lists, the first 20 to 50, with texts of at most 200 bytes.
+//
+// With the defaults that is at most about 400 MiB, whatever the sites are. Reports of ordinary sites
+// take far less.
+//
+// The API may change until version 1.
+package report

@@ -1,0 +1,262 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"strings"
+
+	"github.com/followpress/followpress/site"
+)
+
+var (
+	//go:embed page.html.tmpl
+	pageTemplate string
+
+	//go:embed style.css
+	style string
+)
+
+// policy lets a page do nothing but show itself: no script, no request, and no style but its own.
+var policy = func() string {
+	sum := sha256.Sum256([]byte(style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
+}()
+
+// A captioned is what the template of a table gets.
+type captioned struct {
+	Caption string
+	Rows    any
+}
+
+// A fromTo is what the template of a changed text gets.
+type fromTo struct{ From, To string }
+
+var pages = template.Must(template.New("pages").Funcs(template.FuncMap{
+	"policy": func() string { return policy },
+	"style":  func() template.CSS { return template.CSS(style) }, // ours
+	"count":  func(n any) string { return number(wholeNumber(n)) },
+	"bytes":  size,
+	"orDash": func(n int) string {
+		if n == 0 {
+			return "–"
+		}
+		return number(int64(n))
+	},
+	"table":      func(caption string, rows any) captioned { return captioned{caption, rows} },
+	"pair":       func(from, to string) fromTo { return fromTo{from, to} },
+	"toPut":      func(k ObjectKind) string { return size(k.Added.Bytes + k.Altered.Bytes) },
+	"rate":       rate,
+	"boardTitle": boardTitle,
+}).Parse(pageTemplate))
+
+func wholeNumber(n any) int64 {
+	switch n := n.(type) {
+	case int:
+		return int64(n)
+	case int64:
+		return n
+	}
+	panic(fmt.Sprintf("report: a template counts %T", n)) // a mistake in the template
+}
+
+// boardTitle says what a leaderboard counts.
+func boardTitle(board site.Board) string {
+	switch board {
+	case site.Blocked:
+		return "how many block them"
+	case site.Blocks:
+		return "how many they block"
+	case site.Muted:
+		return "how many mute them"
+	case site.Mutes:
+		return "how many they mute"
+	}
+	return string(board) // followers, following, mutuals
+}
+
+// A sizeRow is a row of a table of sizes.
+type sizeRow struct{ What, From, To, Difference string }
+
+func countRow(what string, from, to int) sizeRow {
+	return sizeRow{what, number(int64(from)), number(int64(to)), signed(int64(to) - int64(from))}
+}
+
+func (r *Report) sizes() []sizeRow {
+	a, b := r.From.Counts, r.To.Counts
+	difference := size(b.Bytes - a.Bytes)
+	if b.Bytes > a.Bytes {
+		difference = "+" + difference
+	}
+	return []sizeRow{
+		countRow("accounts", a.Accounts, b.Accounts), countRow("lists", a.Lists, b.Lists), countRow("primary lists", a.Primary, b.Primary),
+		countRow("records", a.Records, b.Records), countRow("follows", a.Follows, b.Follows), countRow("names", a.Names, b.Names),
+		countRow("events", a.Events, b.Events), countRow("objects", a.Objects, b.Objects),
+		{"bytes", size(a.Bytes), size(b.Bytes), difference},
+	}
+}
+
+func (n *Networks) sizes() []sizeRow {
+	a, b := n.From, n.To
+	return []sizeRow{
+		countRow("accounts", a.Accounts, b.Accounts), countRow("lists", a.Lists, b.Lists), countRow("primary lists", a.Primary, b.Primary),
+		countRow("records", a.Records, b.Records), countRow("follows", a.Follows, b.Follows), countRow("names", a.Names, b.Names),
+	}
+}
+
+// A view is what the template of a report gets: the report, and its pictures, nil for none.
+type view struct {
+	Title        string
+	Report       *Report
+	Sizes        []sizeRow
+	NetworkSizes []sizeRow
+
+	Summary, Largest, Moved, Tags, Objects, Followers, Following, Growth *chart
+
+	Boards []*chart
+}
+
+// HTML renders the report as one page without scripts, which loads nothing. Equal reports give equal
+// bytes.
+func (r *Report) HTML() ([]byte, error) {
+	v := &view{Title: "What changed: " + r.From.AsOf + " to " + r.To.AsOf, Report: r, Sizes: r.sizes()}
+	if !r.Equal {
+		v.draw(r)
+	}
+	if n := r.Network; n != nil {
+		v.NetworkSizes = n.sizes()
+		v.Followers = drawDegrees("followers", "Accounts by the number of their followers, before and now", "followers", n.Followers)
+		v.Following = drawDegrees("following", "Accounts by how many they follow, before and now", "accounts followed", n.Following)
+		months := make([]column, len(n.Growth))
+		for i, m := range n.Growth {
+			months[i] = column{m.Month, float64(m.Count), m.Month + ": " + number(int64(m.Count))}
+		}
+		v.Growth = columns("growth", "Records of primary lists, by the month in which they were added", months)
+	}
+	return render("report", v)
+}
+
+func render(name string, data any) ([]byte, error) {
+	var b bytes.Buffer
+	if err := pages.ExecuteTemplate(&b, name, data); err != nil {
+		return nil, fmt.Errorf("render the page: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+var (
+	moreLess      = []legend{{"s1", "more"}, {"s2", "less"}}
+	followsLegend = []legend{{"s1", "follows"}, {"s2", "unfollows"}}
+)
+
+// balance is a bar with what is more on the right and what is less on the left.
+func balance(name string, more, less int) bar {
+	b := bar{Label: name, Value: "0"}
+	var values []string
+	if more > 0 {
+		values = append(values, "+"+number(int64(more)))
+		b.Parts = []part{{float64(more), "s1", name + ": +" + number(int64(more))}}
+	}
+	if less > 0 {
+		values = append(values, "−"+number(int64(less)))
+		b.Left = []part{{float64(less), "s2", name + ": −" + number(int64(less))}}
+	}
+	if len(values) > 0 {
+		b.Value = strings.Join(values, " ")
+	}
+	return b
+}
+
+func nameOr(name, address string) string {
+	if name != "" {
+		return name
+	}
+	return address
+}
+
+// draw draws the pictures of what changed.
+func (v *view) draw(r *Report) {
+	f := r.Follows
+	v.Summary = bars("summary", "What began, and what ended", []legend{{"s1", "began"}, {"s2", "ended"}}, []bar{
+		balance("lists", r.Lists.New, r.Lists.Gone), balance("follows", f.Follows, f.Unfollows),
+		balance("blocks", f.Blocks, f.Unblocks), balance("mutes", f.Mutes, f.Unmutes),
+	})
+	var largest, moved, tags, kinds []bar
+	for _, l := range r.Lists.Largest {
+		name := "list " + l.List
+		if l.Name != "" {
+			name = l.List + " " + l.Name
+		}
+		largest = append(largest, balance(name, l.Follows, l.Unfollows))
+	}
+	v.Largest = bars("largest", "Follows and unfollows of the lists with the most of them", followsLegend, largest)
+	for _, a := range append(firstOf(r.Accounts.Gained, mostPlaces), firstOf(r.Accounts.Lost, mostPlaces)...) {
+		moved = append(moved, balance(nameOr(a.Name, a.Address), a.Follows, a.Unfollows))
+	}
+	v.Moved = bars("moved", "Lists that began and ceased to follow an account", followsLegend, moved)
+	for _, b := range r.Boards {
+		v.Boards = append(v.Boards, drawBoard(b))
+	}
+	for _, t := range append(firstOf(r.Tags.More, mostPlaces), firstOf(r.Tags.Less, mostPlaces)...) {
+		tags = append(tags, balance(t.Tag, t.Added, t.Removed))
+	}
+	v.Tags = bars("tags", "Records that got and lost a tag", moreLess, tags)
+	for _, k := range r.Objects {
+		of := func(n Count, class, what string) part {
+			return part{float64(n.Objects), class, k.Kind + ": " + number(int64(n.Objects)) + " " + what}
+		}
+		kinds = append(kinds, bar{
+			Label: shortKind(k.Kind), Value: number(int64(k.Added.Objects + k.Altered.Objects + k.Removed.Objects)),
+			Parts: []part{of(k.Added, "s1", "new"), of(k.Altered, "s4", "changed"), of(k.Removed, "s2", "removed")},
+		})
+	}
+	v.Objects = bars("objects", "Objects that differ, by kind", []legend{{"s1", "new"}, {"s4", "changed"}, {"s2", "removed"}}, kinds)
+}
+
+// firstOf copies the first n elements.
+func firstOf[T any](all []T, n int) []T { return append([]T(nil), all[:min(n, len(all))]...) }
+
+// shortKind is the end of a pattern, which tells most.
+func shortKind(pattern string) string {
+	if len(pattern) <= labelLength {
+		return pattern
+	}
+	pattern = strings.NewReplacer("{base}/", "", "{token_id}", "#", "{number}", "#", "{address}", "#").Replace(pattern)
+	return pattern
+}
+
+// drawBoard draws by how many places accounts rose and fell.
+func drawBoard(b Board) *chart {
+	var rows []bar
+	for _, p := range append(firstOf(b.Risen, mostPlaces), firstOf(b.Fallen, mostPlaces)...) {
+		row := balance(nameOr(p.Name, p.Address), max(p.From-p.To, 0), max(p.To-p.From, 0))
+		row.Value = number(int64(p.From)) + " → " + number(int64(p.To))
+		rows = append(rows, row)
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return bars("board-"+string(b.Board), "Places that accounts rose and fell by "+boardTitle(b.Board), []legend{{"s1", "rose"}, {"s2", "fell"}}, rows)
+}
+
+func drawDegrees(id, title, xTitle string, all []Degrees) *chart {
+	if len(all) == 0 {
+		return nil
+	}
+	var points []point
+	for _, d := range all {
+		for _, of := range []struct {
+			count       int
+			class, when string
+		}{{d.From, "s2", "before"}, {d.To, "s1", "now"}} {
+			if of.count > 0 {
+				points = append(points, point{float64(d.Least), float64(of.count), of.class,
+					number(int64(d.Least)) + " " + xTitle + ": " + number(int64(of.count)) + " accounts " + of.when})
+			}
+		}
+	}
+	return logLog(id, title, xTitle, "accounts", []legend{{"s2", "before"}, {"s1", "now"}}, points)
+}

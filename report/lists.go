@@ -1,0 +1,182 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+
+	"github.com/followpress/followpress/site"
+)
+
+// mostLists bounds the lists, accounts and tags that a report names.
+const mostLists = 20
+
+// States of a ListChange.
+const (
+	listNew     = "new"
+	listGone    = "gone"
+	listChanged = "changed"
+)
+
+// byChange orders lists by their follows and unfollows.
+func byChange(a, b ListChange) int {
+	return cmp.Or(cmp.Compare(b.Follows+b.Unfollows, a.Follows+a.Unfollows), site.CompareTokenIDs(a.List, b.List))
+}
+
+// A recordChange is a held account that a list says something else of.
+type recordChange struct {
+	address   site.Address
+	was, is   site.State // 0 if it is not held
+	tags, had []byte     // JSON arrays; nil if it is not held
+}
+
+// compareRecords compares two answers to /records. Either is nil if that site does not have the list.
+func (c *comparison) compareRecords(key site.Key, before, after []byte) error {
+	if err := checkRecords(before); err != nil {
+		return c.from.explain(key, err)
+	}
+	if err := checkRecords(after); err != nil {
+		return c.to.explain(key, err)
+	}
+	changes := diffRecords(before, after)
+	change := ListChange{List: c.tokenOf(key), State: listChanged}
+	switch {
+	case before == nil:
+		change.State = listNew
+	case after == nil:
+		change.State = listGone
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var f Follows
+	for _, r := range changes {
+		follows, unfollows := f.Follows, f.Unfollows
+		f.add(r.was, r.is)
+		if f.Follows > follows || f.Unfollows > unfollows {
+			c.accounts.add(r.address, f.Follows-follows, f.Unfollows-unfollows)
+		}
+		c.tags.add(r.had, r.tags)
+	}
+	switch change.State {
+	case listNew:
+		f.OfNew = f.Follows
+		c.report.Lists.New++
+	case listGone:
+		f.OfGone = f.Unfollows
+		c.report.Lists.Gone++
+	default:
+		c.report.Lists.Changed++
+	}
+	c.report.Follows.addAll(f)
+	if change.Follows, change.Unfollows = f.Follows, f.Unfollows; f.Follows+f.Unfollows > 0 {
+		c.lists.add(change)
+	}
+	return nil
+}
+
+// add counts a change of a record.
+func (f *Follows) add(was, is site.State) {
+	count := func(bit site.State, begun, ended *int) {
+		switch {
+		case was&bit == 0 && is&bit != 0:
+			*begun++
+		case was&bit != 0 && is&bit == 0:
+			*ended++
+		}
+	}
+	count(site.StateFollow, &f.Follows, &f.Unfollows)
+	count(site.StateBlock, &f.Blocks, &f.Unblocks)
+	count(site.StateMute, &f.Mutes, &f.Unmutes)
+}
+
+func (f *Follows) addAll(more Follows) {
+	f.Follows += more.Follows
+	f.Unfollows += more.Unfollows
+	f.OfNew += more.OfNew
+	f.OfGone += more.OfGone
+	f.Blocks += more.Blocks
+	f.Unblocks += more.Unblocks
+	f.Mutes += more.Mutes
+	f.Unmutes += more.Unmutes
+}
+
+// diffRecords lists the accounts that a list holds with other tags than before, or in only one of the
+// sites, in no particular order.
+func diffRecords(before, after []byte) (changes []recordChange) {
+	held := map[site.Address][]byte{}
+	for text, tags := range site.HeldRecords(before) {
+		if address, err := site.ParseAddress(text); err == nil { // HeldRecords has checked it
+			held[address] = tags
+		}
+	}
+	for text, tags := range site.HeldRecords(after) {
+		address, err := site.ParseAddress(text)
+		if err != nil {
+			continue
+		}
+		had, was := held[address]
+		delete(held, address)
+		switch {
+		case !was:
+			changes = append(changes, recordChange{address: address, is: site.StateOf(tags), tags: tags})
+		case !bytes.Equal(had, tags):
+			changes = append(changes, recordChange{address, site.StateOf(had), site.StateOf(tags), tags, had})
+		}
+	}
+	for address, had := range held {
+		changes = append(changes, recordChange{address: address, was: site.StateOf(had), had: had})
+	}
+	return changes
+}
+
+// checkRecords returns an error if a body is no answer to /records.
+func checkRecords(body []byte) error {
+	if body != nil && (!bytes.HasPrefix(body, []byte(`{"records":[`)) || !bytes.HasSuffix(body, []byte(`]}`))) {
+		return fmt.Errorf("records: %w", site.ErrMalformed)
+	}
+	return nil
+}
+
+// An accountCounter counts the lists that began and ceased to follow each account.
+type accountCounter struct {
+	most    int
+	counts  map[site.Address]*[2]int
+	skipped int
+}
+
+func newAccountCounter(most int) accountCounter {
+	return accountCounter{most: most, counts: map[site.Address]*[2]int{}}
+}
+
+func (a *accountCounter) add(address site.Address, follows, unfollows int) {
+	counts := a.counts[address]
+	if counts == nil {
+		if len(a.counts) >= a.most {
+			a.skipped += follows + unfollows
+			return
+		}
+		counts = new([2]int)
+		a.counts[address] = counts
+	}
+	counts[0] += follows
+	counts[1] += unfollows
+}
+
+func (a *accountCounter) result() Accounts {
+	net := func(x AccountChange) int { return x.Follows - x.Unfollows }
+	gained := newTop(mostLists, func(a, b AccountChange) int {
+		return cmp.Or(cmp.Compare(net(b), net(a)), cmp.Compare(b.Follows, a.Follows), cmp.Compare(a.Address, b.Address))
+	})
+	lost := newTop(mostLists, func(a, b AccountChange) int {
+		return cmp.Or(cmp.Compare(net(a), net(b)), cmp.Compare(b.Unfollows, a.Unfollows), cmp.Compare(a.Address, b.Address))
+	})
+	for address, counts := range a.counts {
+		switch x := (AccountChange{Address: address.String(), Follows: counts[0], Unfollows: counts[1]}); {
+		case net(x) > 0:
+			gained.add(x)
+		case net(x) < 0:
+			lost.add(x)
+		}
+	}
+	return Accounts{len(a.counts), gained.first, lost.first, a.skipped}
+}

@@ -1,0 +1,113 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// mostMarkdown bounds the rows of a table in Markdown: a job's summary should fit a screen.
+const mostMarkdown = 5
+
+// Markdown formats the report in short, for the summary of a CI job. Texts of profiles cannot become
+// markup there.
+func (r *Report) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### What changed: %s to %s\n\n", r.From.AsOf, r.To.AsOf)
+	if r.Equal {
+		fmt.Fprintf(&b, "The two sites are equal: all %s objects are the same.\n\n", number(int64(r.To.Counts.Objects)))
+		return b.String()
+	}
+	b.WriteString("| | before | now | difference |\n|---|---:|---:|---:|\n")
+	for _, row := range r.sizes() {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", row.What, row.From, row.To, row.Difference)
+	}
+	n := func(count int) string { return number(int64(count)) }
+	f := r.Follows
+	fmt.Fprintf(&b, "\n| | began | ended |\n|---|---:|---:|\n| lists | %s | %s |\n| follows | %s | %s |\n| blocks | %s | %s |\n| mutes | %s | %s |\n",
+		n(r.Lists.New), n(r.Lists.Gone), n(f.Follows), n(f.Unfollows), n(f.Blocks), n(f.Unblocks), n(f.Mutes), n(f.Unmutes))
+	p := r.Profiles
+	fmt.Fprintf(&b, "\n%s lists have other records. %s profiles changed: %s names, %s avatars.\n\n", n(r.Lists.Changed), n(p.Changed), n(p.Names), n(p.Avatars))
+	if len(r.Accounts.Gained)+len(r.Accounts.Lost) > 0 {
+		b.WriteString("| account | followed by | unfollowed by |\n|---|---:|---:|\n")
+		for _, a := range append(firstOf(r.Accounts.Gained, mostMarkdown), firstOf(r.Accounts.Lost, mostMarkdown)...) {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", person(a.Name, a.Address), n(a.Follows), n(a.Unfollows))
+		}
+		b.WriteByte('\n')
+	}
+	for _, board := range r.Boards {
+		if len(board.Risen)+len(board.Fallen) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | before | now |\n|---|---:|---:|\n", boardTitle(board.Board))
+		for _, p := range append(firstOf(board.Risen, mostMarkdown), firstOf(board.Fallen, mostMarkdown)...) {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", person(p.Name, p.Address), n(p.From), n(p.To))
+		}
+		b.WriteByte('\n')
+	}
+	if len(r.Tags.More)+len(r.Tags.Less) > 0 {
+		b.WriteString("| tag | records that got it | records that lost it |\n|---|---:|---:|\n")
+		for _, t := range append(firstOf(r.Tags.More, mostMarkdown), firstOf(r.Tags.Less, mostMarkdown)...) {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", plain(t.Tag), n(t.Added), n(t.Removed))
+		}
+		b.WriteByte('\n')
+	}
+	var put, removed Count
+	for _, k := range r.Objects {
+		put.Objects += k.Added.Objects + k.Altered.Objects
+		put.Bytes += k.Added.Bytes + k.Altered.Bytes
+		removed.Objects += k.Removed.Objects
+		removed.Bytes += k.Removed.Bytes
+	}
+	fmt.Fprintf(&b, "%s objects are new or changed (%s), %s are gone (%s).\n\n", n(put.Objects), size(put.Bytes), n(removed.Objects), size(removed.Bytes))
+	return b.String()
+}
+
+// person is the name of an account in Markdown, and the beginning of its address.
+func person(name, address string) string {
+	short := address
+	if len(address) == 42 {
+		short = address[:8] + "…" + address[38:]
+	}
+	if name == "" {
+		return short
+	}
+	return plain(name) + " (" + short + ")"
+}
+
+// maxMarkdownText bounds a text in Markdown, in characters.
+const maxMarkdownText = 40
+
+// plain makes Markdown that shows a text as it is: punctuation becomes entities, which are no markup,
+// and what has no place in a line is left out. Isolates keep a name written from right to left from
+// turning its neighbours round, and a link is no link without the dots of its host.
+func plain(text string) string {
+	var b strings.Builder
+	dots := !strings.Contains(strings.ToLower(text), "www.")
+	isolate := strings.ContainsFunc(text, func(r rune) bool { return r >= 0x590 })
+	if isolate {
+		b.WriteRune('\u2068')
+	}
+	shown := 0
+	for _, r := range text {
+		if shown == maxMarkdownText {
+			b.WriteRune('…')
+			break
+		}
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == ' ', r == '-', r == '.' && dots:
+			b.WriteRune(r)
+		case r <= unicode.MaxASCII && unicode.IsPrint(r):
+			fmt.Fprintf(&b, "&#%d;", r)
+		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && r != '\u200d': // a joiner is part of emoji
+			b.WriteRune(' ')
+		default:
+			b.WriteRune(r)
+		}
+		shown++
+	}
+	if isolate {
+		b.WriteRune('\u2069')
+	}
+	return b.String()
+}

@@ -1,0 +1,150 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/site"
+)
+
+// fillNames finds the names of the accounts that the report shows, and the accounts of its lists. The
+// new site is asked first; the old one knows what is gone.
+func (c *comparison) fillNames(ctx context.Context) error {
+	r := c.report
+	if err := c.fillLists(ctx); err != nil {
+		return err
+	}
+	names := map[string]string{}
+	for _, s := range []*source{c.to, c.from} {
+		unknown := map[string]struct{}{}
+		c.eachShown(func(address string, _ *string) {
+			if _, known := names[address]; !known {
+				unknown[address] = struct{}{}
+			}
+		})
+		if err := c.lookUp(ctx, s, unknown, names); err != nil {
+			return err
+		}
+	}
+	c.eachShown(func(address string, name *string) { *name = names[address] })
+	for i := range r.Lists.Largest {
+		r.Lists.Largest[i].Name = shorten(r.Lists.Largest[i].Name)
+	}
+	return nil
+}
+
+// eachShown calls do with each account that is shown by its address alone.
+func (c *comparison) eachShown(do func(address string, name *string)) {
+	for _, accounts := range [][]AccountChange{c.report.Accounts.Gained, c.report.Accounts.Lost} {
+		for i := range accounts {
+			do(accounts[i].Address, &accounts[i].Name)
+		}
+	}
+	for i := range c.report.Boards {
+		for _, places := range c.report.Boards[i].placesOf() {
+			for j := range places {
+				do(places[j].Address, &places[j].Name)
+			}
+		}
+	}
+}
+
+// fillLists finds the accounts of the lists that the report shows.
+func (c *comparison) fillLists(ctx context.Context) error {
+	lists := c.report.Lists.Largest
+	group, reading := errgroup.WithContext(ctx)
+	group.SetLimit(c.Concurrency)
+	for i := range lists {
+		group.Go(func() error {
+			s := c.to
+			if lists[i].State == listGone {
+				s = c.from
+			}
+			details, known, err := c.details(reading, s, c.config.ListKey(lists[i].List, site.Details))
+			if known {
+				lists[i].Address, lists[i].Name = details.Address, details.ENS.Name
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// details reads details. known is false if there are none.
+func (c *comparison) details(ctx context.Context, s *source, key site.Key) (details site.ListDetails, known bool, err error) {
+	most := int64(maxBucket)
+	need := min(most, c.Memory)
+	if err := c.memory.Acquire(ctx, need); err != nil {
+		return details, false, err
+	}
+	defer c.memory.Release(need)
+	body, err := s.readUnlisted(ctx, key, most)
+	if body == nil || err != nil {
+		return details, false, err
+	}
+	if details, _, err = site.DecodeDetails(body); err != nil {
+		return details, false, s.explain(key, err)
+	}
+	return details, true, nil
+}
+
+// lookUp looks up the names of addresses. Names has those afterwards that the site has a profile of.
+func (c *comparison) lookUp(ctx context.Context, s *source, addresses map[string]struct{}, names map[string]string) error {
+	keys, err := c.profileKeys(ctx, s, addresses)
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	group, reading := errgroup.WithContext(ctx)
+	group.SetLimit(c.Concurrency)
+	for address, key := range keys {
+		group.Go(func() error {
+			details, known, err := c.details(reading, s, key)
+			if known {
+				mu.Lock()
+				defer mu.Unlock()
+				names[address] = shorten(details.ENS.Name)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// profileKeys returns where the profiles of addresses are. Under the API spec, only
+// accounts with a primary list have one.
+func (c *comparison) profileKeys(ctx context.Context, s *source, addresses map[string]struct{}) (map[string]site.Key, error) {
+	keys := map[string]site.Key{}
+	buckets := map[string][]string{}
+	for address := range addresses {
+		if c.config.EFP() {
+			keys[address] = c.config.UserObjectKey(address, site.Details)
+			continue
+		}
+		bucket := site.UserBucket(address, s.root.BucketDigits)
+		buckets[bucket] = append(buckets[bucket], address)
+	}
+	for _, name := range slices.Sorted(maps.Keys(buckets)) {
+		key := site.UserBucketKey(name)
+		bucket, err := s.readUnlisted(ctx, key, maxBucket)
+		if err != nil {
+			return nil, err
+		}
+		for _, address := range buckets[name] {
+			tokenID, known := site.FindUser(bucket, address)
+			if !known || tokenID == "" {
+				continue
+			}
+			if !site.ValidTokenID(tokenID) {
+				return nil, s.explain(key, fmt.Errorf("list of %s: %w", address, site.ErrMalformed))
+			}
+			keys[address] = c.config.ListKey(tokenID, site.Details)
+		}
+	}
+	return keys, nil
+}

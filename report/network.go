@@ -1,0 +1,140 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+)
+
+// Networks are the networks of both sites, and how their degrees are distributed.
+type Networks struct {
+	From      NetworkSizes `json:"from"`
+	To        NetworkSizes `json:"to"`
+	Followers []Degrees    `json:"followers"` // accounts by how many follow them
+	Following []Degrees    `json:"following"` // accounts by how many they follow
+	Growth    []Month      `json:"growth"`    // of the new site, the last 36 months
+}
+
+// NetworkSizes are the sizes of a network.
+type NetworkSizes struct {
+	Accounts int `json:"accounts"`
+	Lists    int `json:"lists"`
+	Primary  int `json:"primary_lists"`
+	Records  int `json:"records"`
+	Follows  int `json:"follows"`
+	Names    int `json:"names"`
+}
+
+// Degrees counts the accounts with a degree of at least Least and less than that of the next element.
+type Degrees struct {
+	Least int `json:"least"`
+	From  int `json:"from"`
+	To    int `json:"to"`
+}
+
+// A Month counts the records of primary lists that were added in it.
+type Month struct {
+	Month string `json:"month"` // such as 2026-01
+	Count int    `json:"count"`
+}
+
+// mostMonths bounds the months that a report shows.
+const mostMonths = 36
+
+// A network is the object site.NetworkKey.
+type network struct {
+	NetworkSizes
+	Followers [][2]int `json:"followers"`
+	Following [][2]int `json:"following"`
+	Growth    [][2]any `json:"growth"`
+}
+
+// compareNetworks compares the networks, if both sites say what theirs is like.
+func (c *comparison) compareNetworks(ctx context.Context) error {
+	was, err := readNetwork(ctx, c.from)
+	if was == nil || err != nil {
+		return err
+	}
+	is, err := readNetwork(ctx, c.to)
+	if is == nil || err != nil {
+		return err
+	}
+	n := &Networks{
+		From: was.NetworkSizes, To: is.NetworkSizes,
+		Followers: binned(was.Followers, is.Followers), Following: binned(was.Following, is.Following), Growth: []Month{},
+	}
+	for _, month := range is.Growth[max(0, len(is.Growth)-mostMonths):] {
+		name, isText := month[0].(string)
+		count, isNumber := month[1].(float64)
+		if !isText || !isNumber {
+			return c.to.explain(site.NetworkKey, fmt.Errorf("growth: %w", site.ErrMalformed))
+		}
+		n.Growth = append(n.Growth, Month{shorten(name), int(count)})
+	}
+	c.report.Network = n
+	return nil
+}
+
+// readNetwork returns nil if the site does not say what its network is like.
+func readNetwork(ctx context.Context, s *source) (*network, error) {
+	body, err := s.readUnlisted(ctx, site.NetworkKey, maxNetwork)
+	if body == nil || err != nil {
+		return nil, err
+	}
+	n := &network{}
+	if err := json.Unmarshal(body, n); err != nil {
+		return nil, s.explain(site.NetworkKey, fmt.Errorf("%w: %w", site.ErrMalformed, err))
+	}
+	return n, nil
+}
+
+// binsPerDecade makes the least degrees 1, 2, 3, 4, 6, 8, 10, 14, …
+const binsPerDecade = 8
+
+// mostDegree is more than any account has.
+const mostDegree = 1_000_000_000
+
+// binned counts accounts by their degree, in bins that grow with it. Bins without accounts are left
+// out.
+func binned(from, to [][2]int) []Degrees {
+	bins := map[int]*Degrees{}
+	add := func(degrees [][2]int, count func(*Degrees) *int) {
+		for _, d := range degrees {
+			if d[0] < 1 {
+				continue
+			}
+			least := leastOf(min(d[0], mostDegree))
+			if bins[least] == nil {
+				bins[least] = &Degrees{Least: least}
+			}
+			*count(bins[least]) += d[1]
+		}
+	}
+	add(from, func(d *Degrees) *int { return &d.From })
+	add(to, func(d *Degrees) *int { return &d.To })
+	all := make([]Degrees, 0, len(bins))
+	for _, d := range bins {
+		all = append(all, *d)
+	}
+	slices.SortFunc(all, func(a, b Degrees) int { return cmp.Compare(a.Least, b.Least) })
+	return all
+}
+
+// leastOf is the least degree of the bin of a degree.
+func leastOf(degree int) int {
+	begin := func(bin int) int { return int(math.Ceil(math.Pow(10, float64(bin)/binsPerDecade) - 1e-9)) }
+	bin := int(math.Log10(float64(degree)) * binsPerDecade)
+	for begin(bin+1) <= degree {
+		bin++
+	}
+	for begin(bin) > degree {
+		bin--
+	}
+	return begin(bin)
+}

@@ -1,0 +1,191 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// A Bucket is the part of object storage that publishing needs. Package storage documents the methods
+// and their errors.
+type Bucket interface {
+	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
+	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
+}
+
+// An Index lists the published reports, the newest first.
+type Index struct {
+	Reports []IndexEntry `json:"reports"`
+}
+
+// An IndexEntry says in short what a report says.
+type IndexEntry struct {
+	Date      string `json:"date"` // of the report, as in its key
+	From      string `json:"from"` // time of the old snapshot
+	To        string `json:"to"`   // time of the new snapshot
+	Follows   int    `json:"follows"`
+	Unfollows int    `json:"unfollows"`
+	NewLists  int    `json:"new_lists"`
+	GoneLists int    `json:"gone_lists"`
+}
+
+// MaxIndexEntries bounds the index. Older reports stay in the bucket.
+const MaxIndexEntries = 1_000
+
+// Headers of published reports. They change when a report of the same day is made again.
+const (
+	contentJSON  = "application/json"
+	contentHTML  = "text/html; charset=utf-8"
+	cacheControl = "no-cache"
+)
+
+// Publish puts a report into a bucket, as a page and as JSON, and then adds it to the index there. A
+// report of the same date is replaced. Runs on different days may publish at the same time: none loses
+// the entry of another one. ErrUnsafe says that the server cannot exclude that.
+func Publish(ctx context.Context, to Bucket, r *Report, patience time.Duration) error {
+	page, err := r.HTML()
+	if err != nil {
+		return err
+	}
+	figures, err := r.JSON()
+	if err != nil {
+		return err
+	}
+	p := &publication{to, retrying(cmp.Or(patience, DefaultPatience))}
+	for _, o := range []storage.Object{
+		object(site.ReportKey(r.Date, "html"), page, contentHTML),
+		object(site.ReportKey(r.Date, "json"), figures, contentJSON),
+	} {
+		if err := p.put(ctx, o, storage.Always); err != nil {
+			return err
+		}
+	}
+	return p.addToIndex(ctx, IndexEntry{r.Date, r.From.AsOf, r.To.AsOf, r.Follows.Follows, r.Follows.Unfollows, r.Lists.New, r.Lists.Gone})
+}
+
+// ErrUnsafe says that a report is published, and its entry was written without a condition.
+var ErrUnsafe = errors.New("the server has no conditional writes: if two runs publish reports at the same time, an entry of the index may be lost")
+
+func object(key site.Key, body []byte, contentType string) storage.Object {
+	return storage.Object{
+		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body,
+		ContentType: contentType, CacheControl: cacheControl,
+	}
+}
+
+// A publication writes to a bucket, and retries what fails for a passing reason.
+type publication struct {
+	bucket Bucket
+	retry  interface {
+		Do(ctx context.Context, attempt func() error, attributes ...any) error
+	}
+}
+
+func (p *publication) put(ctx context.Context, o storage.Object, condition storage.Condition) error {
+	return p.retry.Do(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, attemptTime)
+		defer cancel()
+		_, err := p.bucket.Put(ctx, o, condition)
+		return err
+	})
+}
+
+// mostConflicts bounds the attempts to write the index. Each conflict means that another run has
+// written it.
+const mostConflicts = 100
+
+// addToIndex writes the index under the condition that nobody else has written it since it was read,
+// and otherwise reads it again. A write that took effect although its answer was lost is noticed in
+// the same way: the entry is there already.
+func (p *publication) addToIndex(ctx context.Context, entry IndexEntry) error {
+	for range mostConflicts {
+		index, condition, err := p.readIndex(ctx)
+		if err != nil {
+			return err
+		}
+		if !index.add(entry) {
+			return nil
+		}
+		body, err := json.MarshalWithOption(index, json.DisableHTMLEscape())
+		if err != nil {
+			return fmt.Errorf("encode %s: %w", site.ReportIndexKey, err)
+		}
+		o := object(site.ReportIndexKey, body, contentJSON)
+		switch err = p.put(ctx, o, condition); {
+		case errors.Is(err, storage.ErrCondition):
+			continue
+		case errors.Is(err, storage.ErrUnsupported):
+			if err := p.put(ctx, o, storage.Always); err != nil {
+				return err
+			}
+			return ErrUnsafe
+		}
+		return err
+	}
+	return fmt.Errorf("put %s: others have written it %d times meanwhile: the report is in the bucket, publish it again to list it", site.ReportIndexKey, mostConflicts)
+}
+
+// readIndex reads the index and says under which condition it may be replaced.
+func (p *publication) readIndex(ctx context.Context) (index Index, condition storage.Condition, err error) {
+	var body []byte
+	var info storage.Info
+	err = p.retry.Do(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, attemptTime)
+		defer cancel()
+		body, info, err = p.bucket.Read(ctx, site.ReportIndexKey)
+		return err
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		return Index{}, storage.IfAbsent, nil
+	} else if err != nil {
+		return Index{}, "", err
+	}
+	if index, err = ParseIndex(body); err != nil {
+		return Index{}, "", fmt.Errorf("%w: remove it to begin a new one", err)
+	}
+	return index, storage.Condition(info.ETag), nil
+}
+
+// ParseIndex decodes an index. It fails unless every entry has a date and the dates are in order.
+func ParseIndex(body []byte) (Index, error) {
+	var index Index
+	if err := json.Unmarshal(body, &index); err != nil {
+		return Index{}, fmt.Errorf("read %s: %w", site.ReportIndexKey, err)
+	}
+	for i, e := range index.Reports {
+		if !validDate(e.Date) || i > 0 && index.Reports[i-1].Date <= e.Date {
+			return Index{}, fmt.Errorf("read %s: entry %d, of %q, is malformed or out of order", site.ReportIndexKey, i, e.Date)
+		}
+	}
+	return index, nil
+}
+
+func validDate(text string) bool {
+	_, err := time.Parse(dateFormat, text)
+	return err == nil
+}
+
+// add adds an entry, in the place of one of the same date. changed is false if it is there already, or
+// if there are enough newer ones.
+func (x *Index) add(entry IndexEntry) (changed bool) {
+	at, found := slices.BinarySearchFunc(x.Reports, entry, func(a, b IndexEntry) int { return strings.Compare(b.Date, a.Date) })
+	switch {
+	case found && x.Reports[at] == entry, at >= MaxIndexEntries:
+		return false
+	case found:
+		x.Reports[at] = entry
+	default:
+		x.Reports = slices.Insert(x.Reports, at, entry)
+	}
+	x.Reports = x.Reports[:min(len(x.Reports), MaxIndexEntries)]
+	return true
+}

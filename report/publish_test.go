@@ -1,0 +1,298 @@
+package report_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/followpress/followpress/fixtures/process"
+	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/report"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// reportOf is a report of a day of 2026.
+func reportOf(n int) *report.Report {
+	return &report.Report{
+		Format: report.Format, Date: time.Date(2026, 1, 1+n, 0, 0, 0, 0, time.UTC).Format(time.DateOnly),
+		From: report.SiteSummary{AsOf: "2026-01-01T00:00:00Z"}, To: report.SiteSummary{AsOf: "2026-01-02T00:00:00Z"},
+		Follows: report.Follows{Follows: n, Unfollows: 2}, Lists: report.Lists{New: 3, Gone: 4},
+	}
+}
+
+func indexOf(t *testing.T, b report.Bucket) report.Index {
+	t.Helper()
+	body, _, err := b.Read(context.Background(), site.ReportIndexKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := report.ParseIndex(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return index
+}
+
+// TestPublish: a report becomes a page, JSON and an entry of the index; another one of the same day
+// replaces it.
+func TestPublish(t *testing.T) {
+	t.Parallel()
+	b := storage.OpenLocal(t.TempDir())
+	for _, n := range []int{5, 9, 7} {
+		if err := report.Publish(t.Context(), b, reportOf(n), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := reportOf(7)
+	again.Follows.Follows = 70
+	if err := report.Publish(t.Context(), b, again, 0); err != nil {
+		t.Fatal(err)
+	}
+	body, _, err := b.Read(t.Context(), site.ReportIndexKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := `{"date":"2026-01-%s","from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","follows":%d,"unfollows":2,"new_lists":3,"gone_lists":4}`
+	want := fmt.Sprintf(`{"reports":[`+entry+`,`+entry+`,`+entry+`]}`, "10", 9, "08", 70, "06", 5)
+	if string(body) != want {
+		t.Errorf("got %s, want %s", body, want)
+	}
+	page, _, err := b.Read(t.Context(), site.ReportKey("2026-01-08", "html"))
+	if err != nil || !strings.Contains(string(page), "<td class=\"n\">70</td>") {
+		t.Errorf("the page of the second report is not there (%v)", err)
+	}
+	figures, _, err := b.Read(t.Context(), site.ReportKey("2026-01-08", "json"))
+	var r report.Report
+	if err != nil || json.Unmarshal(figures, &r) != nil || r.Follows.Follows != 70 {
+		t.Errorf("the JSON of the second report is not there (%v)", err)
+	}
+}
+
+// TestIndexIsBounded: the index has the newest 1,000 reports.
+func TestIndexIsBounded(t *testing.T) {
+	t.Parallel()
+	b := storage.OpenLocal(t.TempDir())
+	var index report.Index
+	for n := range report.MaxIndexEntries {
+		index.Reports = append(index.Reports, report.IndexEntry{Date: reportOf(2_000 - n).Date})
+	}
+	put(t, b, index)
+	for _, n := range []int{3_000, 0} { // the second one is too old
+		if err := report.Publish(t.Context(), b, reportOf(n), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := indexOf(t, b).Reports
+	if len(got) != report.MaxIndexEntries || got[0].Date != reportOf(3_000).Date || got[len(got)-1].Date != reportOf(1_002).Date {
+		t.Errorf("got %d entries from %s to %s", len(got), got[0].Date, got[len(got)-1].Date)
+	}
+}
+
+func put(t *testing.T, b report.Bucket, index any) {
+	t.Helper()
+	body, err := json.Marshal(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := storage.Object{Entry: site.Entry{Key: site.ReportIndexKey, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body}
+	if _, err := b.Put(t.Context(), o, storage.Always); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMalformedIndex: an index that cannot be read is not replaced, because that would lose entries.
+func TestMalformedIndex(t *testing.T) {
+	t.Parallel()
+	for _, index := range []any{7, map[string]any{"reports": []any{map[string]any{"date": "today"}}},
+		report.Index{Reports: []report.IndexEntry{{Date: "2026-01-01"}, {Date: "2026-01-02"}}}} {
+		b := storage.OpenLocal(t.TempDir())
+		put(t, b, index)
+		err := report.Publish(t.Context(), b, reportOf(1), 0)
+		if err == nil || !strings.Contains(err.Error(), "_reports/index") || !strings.Contains(err.Error(), "remove it") {
+			t.Errorf("%v: got %v", index, err)
+		}
+	}
+}
+
+// A moody bucket loses answers, fails, and lets others write in between.
+type moody struct {
+	report.Bucket
+	between func()
+	mu      sync.Mutex
+	random  *rand.Rand
+}
+
+func (m *moody) mood() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.random.IntN(4)
+}
+
+func (m *moody) Put(ctx context.Context, o storage.Object, condition storage.Condition) (string, error) {
+	switch mood := m.mood(); {
+	case mood == 0 && o.Key == site.ReportIndexKey:
+		m.between()
+	case mood == 1:
+		if _, err := m.Bucket.Put(ctx, o, condition); err != nil {
+			return "", err
+		}
+		return "", &storage.UnansweredError{Err: errors.New("the answer was lost")}
+	case mood == 2:
+		return "", &storage.UnansweredError{Err: errors.New("the request was lost")}
+	}
+	return m.Bucket.Put(ctx, o, condition)
+}
+
+// TestLostAnswers: whatever answers get lost and whoever writes in between, no entry is lost.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) { // the waits between attempts take no time
+			b := storage.OpenLocal(t.TempDir())
+			others := 100
+			m := &moody{Bucket: b, random: rand.New(rand.NewPCG(seed, 1)), between: func() {
+				others++
+				if err := report.Publish(t.Context(), b, reportOf(others), 0); err != nil {
+					t.Error(err)
+				}
+			}}
+			const own = 3
+			for n := range own {
+				if err := report.Publish(t.Context(), m, reportOf(n), time.Minute); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+			}
+			if got, want := len(indexOf(t, b).Reports), own+others-100; got != want {
+				t.Errorf("seed %d: got %d entries, want %d", seed, got, want)
+			}
+		})
+	}
+}
+
+// An unconditional bucket has no conditional writes.
+type unconditional struct{ report.Bucket }
+
+func (u unconditional) Put(ctx context.Context, o storage.Object, condition storage.Condition) (string, error) {
+	if condition != storage.Always {
+		return "", storage.ErrUnsupported
+	}
+	return u.Bucket.Put(ctx, o, condition)
+}
+
+// TestUnconditional: a server without conditional writes gets the entry, and the caller is told.
+func TestUnconditional(t *testing.T) {
+	t.Parallel()
+	b := storage.OpenLocal(t.TempDir())
+	if err := report.Publish(t.Context(), unconditional{b}, reportOf(1), 0); !errors.Is(err, report.ErrUnsafe) {
+		t.Errorf("got %v, want ErrUnsafe", err)
+	}
+	if got := indexOf(t, b).Reports; len(got) != 1 {
+		t.Errorf("got %v", got)
+	}
+}
+
+// publishTo is a process that publishes a report of a day to a bucket.
+const publishTo = "FOLLOWPRESS_TEST_PUBLISH_TO"
+
+func TestMain(m *testing.M) {
+	if to := os.Getenv(publishTo); to != "" {
+		os.Exit(publishInProcess(to))
+	}
+	os.Exit(m.Run())
+}
+
+// publishInProcess publishes report after report until the process is killed, or ten of them.
+func publishInProcess(to string) int {
+	var bucket, endpoint string
+	var first int
+	if _, err := fmt.Sscanf(to, "%s %s %d", &bucket, &endpoint, &first); err != nil {
+		panic(err)
+	}
+	b, err := storage.OpenS3(context.Background(), storage.Location{Bucket: bucket}, storage.S3Options{Endpoint: endpoint})
+	if err != nil {
+		panic(err)
+	}
+	for n := range 10 {
+		if err := report.Publish(context.Background(), b, reportOf(first+n), time.Minute); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		fmt.Println(reportOf(first + n).Date)
+	}
+	return 0
+}
+
+// TestPublishTogether: several processes publish to a real server at the same time, and some of them
+// are killed. No report that was published is missing from the index, and every entry has its report.
+func TestPublishTogether(t *testing.T) {
+	for _, kind := range servers.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			s := servers.Start(t, kind)
+			s.Env(t)
+			bucket := s.Bucket(t)
+			const writers = 5
+			var processes []*process.Process
+			for i := range writers {
+				command := process.Self(t, []string{fmt.Sprintf("%s=%s %s %d", publishTo, bucket, s.Endpoint, 20*i)})
+				processes = append(processes, process.Start(t, command))
+			}
+			for i, p := range processes[:2] { // killed during their second or third report
+				p.Line(i)
+				p.Signal(os.Kill)
+			}
+			var printed [writers][]process.Line
+			for i, p := range processes {
+				p.Wait()
+				printed[i] = p.Lines()
+			}
+			b, err := storage.OpenS3(t.Context(), storage.Location{Bucket: bucket}, storage.S3Options{Endpoint: s.Endpoint})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var dates []string
+			for _, e := range indexOf(t, b).Reports {
+				dates = append(dates, e.Date)
+				for _, format := range []string{"html", "json"} {
+					if _, err := b.Stat(t.Context(), site.ReportKey(e.Date, format)); err != nil {
+						t.Errorf("%s of %s: %v", format, e.Date, err)
+					}
+				}
+			}
+			published := 0
+			for i, lines := range printed {
+				for _, line := range lines {
+					published++
+					if !slices.Contains(dates, line.Text) {
+						t.Errorf("the report of %s is published, but not in the index", line.Text)
+					}
+				}
+				if i >= 2 && len(lines) != 10 {
+					t.Errorf("writer %d has published %v", i, lines)
+				}
+			}
+			if published < 10*(writers-2) || len(dates) < published {
+				t.Errorf("%d reports published, %d entries", published, len(dates))
+			}
+			for key, want := range map[site.Key]string{
+				site.ReportIndexKey: "application/json", site.ReportKey(dates[0], "json"): "application/json", site.ReportKey(dates[0], "html"): "text/html; charset=utf-8",
+			} {
+				info, err := s.Client().StatObject(t.Context(), bucket, string(key), minio.StatObjectOptions{})
+				if err != nil || info.ContentType != want || info.Metadata.Get("Cache-Control") != "no-cache" {
+					t.Errorf("%s: got %s, %s (%v)", key, info.ContentType, info.Metadata.Get("Cache-Control"), err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,445 @@
+package report_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/followpress/followpress/fixtures/memsite"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/report"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// TestGolden: the reports of the demo and a changed copy, whose names are hostile.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	for _, api := range []string{site.APISpec, site.APIEFP} {
+		from, to := demo(t, api)
+		r := compare(t, withNetwork(t, from, 1), withNetwork(t, to, 2), report.Options{})
+		page, err := r.HTML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		figures, err := r.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "demo-"+api+".html", page)
+		golden(t, "demo-"+api+".json", figures)
+		golden(t, "demo-"+api+".md", []byte(r.Markdown()))
+		again, err := compare(t, withNetwork(t, from, 1), withNetwork(t, to, 2), report.Options{Concurrency: 1, Memory: 1}).HTML()
+		if err != nil || string(again) != string(page) {
+			t.Errorf("the same sites give another page (%v)", err)
+		}
+		checkPage(t, page)
+	}
+}
+
+// withNetwork is a site with an explorer, whose sizes depend on n.
+func withNetwork(t testing.TB, s memsite.Site, n int) memsite.Site {
+	t.Helper()
+	return s.With(t, func(objects memsite.Site, _ *site.Root) {
+		objects[site.NetworkKey] = fmt.Sprintf(`{"as_of":"2026-11-01T00:00:00Z","accounts":%d,"lists":32,"primary_lists":31,"records":322,"follows":305,`+
+			`"names":38,"followers":[[1,%d],[2,10],[9,1],[30,1],[1200,2]],"following":[[1,4],[12,%[1]d]],"tags":[["top8",9]],"growth":[["2026-01",%d],["2026-02",7]]}`,
+			40+n, 20*n, n)
+	})
+}
+
+// checkPage reads a page as a browser does: nothing in it runs, loads anything or is markup that is
+// not ours, and pictures have titles.
+func checkPage(t *testing.T, page []byte) {
+	t.Helper()
+	root, err := html.Parse(strings.NewReader(string(page)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := strings.Fields("html head meta title style body header main footer h1 h2 h3 p br div table caption thead tbody tr th td code bdi strong span time figure figcaption svg line rect circle text details summary")
+	attributes := strings.Fields("lang charset http-equiv content name class scope datetime viewbox viewBox role aria-labelledby aria-hidden id x y x1 x2 y1 y2 width height cx cy r text-anchor")
+	ids := map[string]bool{}
+	var labelled []string
+	policy := false
+	var walk func(*html.Node)
+	walk = func(n *html.Node) {
+		if n.Type == html.ElementNode {
+			if !slices.Contains(ours, n.Data) {
+				t.Errorf("element %s", n.Data)
+			}
+			for _, a := range n.Attr {
+				if !slices.Contains(attributes, a.Key) {
+					t.Errorf("attribute %s=%q of %s", a.Key, a.Val, n.Data)
+				}
+				switch a.Key {
+				case "id":
+					if ids[a.Val] {
+						t.Errorf("the id %s is there twice", a.Val)
+					}
+					ids[a.Val] = true
+				case "aria-labelledby":
+					labelled = append(labelled, a.Val)
+				case "http-equiv":
+					policy = a.Val == "Content-Security-Policy"
+				}
+			}
+		}
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			walk(c)
+		}
+	}
+	walk(root)
+	for _, id := range labelled {
+		if !ids[id] {
+			t.Errorf("a picture is labelled by %s, which is not there", id)
+		}
+	}
+	if !policy {
+		t.Error("the page has no policy")
+	}
+	if m := regexp.MustCompile(`(?i)https?://[^<"]*["']|url\(|@import|ZgotmplZ`).Find(page); m != nil {
+		t.Errorf("the page may load something: %s", m)
+	}
+}
+
+// TestHostileTexts: whatever names, tags and avatars are, they are text: in the page and in Markdown.
+func TestHostileTexts(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		hostileName, "</title><script>", "<!--", "]]>", "{{.}}", "\u202e\u2066x", "a\nb\n# c", "| a | b |", "**bold** _x_ `code`", "![x](https://evil.example/x.png)",
+		"www.evil.example", "https://evil.example", "&lt;b&gt;", "\x00\x07", strings.Repeat("<b>", 400), "\u061c\u200f\ufeff", "@octocat #1 octo/cat#1",
+	} {
+		r := &report.Report{
+			From: report.SiteSummary{Site: name, AsOf: "2026-11-01T00:00:00Z"}, To: report.SiteSummary{Site: name, AsOf: "2026-11-02T00:00:00Z"}, Date: "2026-11-22",
+			Lists:    report.Lists{Largest: []report.ListChange{{List: "1", Address: "0x00", Name: name, Follows: 1}}},
+			Accounts: report.Accounts{Gained: []report.AccountChange{{Name: name, Follows: 1}}},
+			Boards:   []report.Board{{Board: "followers", Risen: []report.PlaceOnIt{{Name: name, From: 2, To: 1}}}},
+			Tags:     report.Tags{Changed: 1, More: []report.TagChange{{Tag: name, Added: 1}}},
+			Profiles: report.Profiles{Changed: 1, Examples: []report.ProfileChange{{NameFrom: name, NameTo: name + "!", AvatarTo: name}}},
+			Network:  &report.Networks{Growth: []report.Month{{Month: name, Count: 1}}},
+		}
+		page, err := r.HTML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkPage(t, page)
+		// Outside of what we wrote, Markdown has entities instead of markup.
+		for line := range strings.Lines(r.Markdown()) {
+			if strings.ContainsAny(line, "<>`[]*_@!{}\x00\x07\u202e\u2066\u061c\ufeff") || strings.Contains(line, "www.") || strings.Contains(line, "://") {
+				t.Errorf("%q in Markdown: %q", name, line)
+			}
+			if n := strings.Count(line, "|"); n != 0 && n != 4 && n != 5 {
+				t.Errorf("%q makes a row of %d cells: %q", name, n-1, line)
+			}
+		}
+	}
+}
+
+// TestEqual: two equal sites give a report that says so, and only the roots are read.
+func TestEqual(t *testing.T) {
+	t.Parallel()
+	from, _ := demo(t, site.APISpec)
+	var keys []site.Key
+	side := report.Side{Name: "site", Site: counted{from, func(key site.Key) { keys = append(keys, key) }}}
+	r, err := report.Compare(t.Context(), side, side, report.Options{Date: day})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []site.Key{site.RootKey, site.RootKey, site.NetworkKey}; !slices.Equal(keys, want) {
+		t.Errorf("got %v read, want %v", keys, want)
+	}
+	page, err := r.HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, text := range map[string]string{"page": string(page), "Markdown": r.Markdown(), "text": r.String()} {
+		if !r.Equal || !strings.Contains(text, "sites are equal") {
+			t.Errorf("the %s does not say that the sites are equal: %s", what, text)
+		}
+	}
+	checkPage(t, page)
+
+	// Only the time differs.
+	later := from.With(t, func(_ memsite.Site, root *site.Root) { root.AsOf = "2027-01-01T00:00:00Z" })
+	if r := compare(t, from, later, report.Options{}); !r.Equal || r.To.AsOf != "2027-01-01T00:00:00Z" || r.Boards == nil || r.Objects == nil {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// TestReadsOnlyWhatDiffers: of the manifests only the shards that differ, of the objects only those
+// that say what changed.
+func TestReadsOnlyWhatDiffers(t *testing.T) {
+	t.Parallel()
+	from, _ := demo(t, site.APISpec)
+	const list = site.Key("api/v1/lists/4/records")
+	to := from.With(t, func(objects memsite.Site, _ *site.Root) {
+		objects[list] = strings.Replace(objects[list], `"tags":[`, `"tags":["block",`, 1)
+		objects["api/v1/lists/4/badges"] += " "
+	})
+	var mu sync.Mutex
+	read := map[site.Key]int{}
+	count := func(key site.Key) {
+		mu.Lock()
+		defer mu.Unlock()
+		read[key]++
+	}
+	r, err := report.Compare(t.Context(), report.Side{Site: counted{from, count}, Name: "a"}, report.Side{Site: counted{to, count}, Name: "b"}, report.Options{Date: day})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards := 0
+	for key, n := range read {
+		if strings.HasPrefix(string(key), "_manifest/") {
+			shards += n
+		}
+	}
+	if shards == 0 || shards > 4 || read[list] != 2 || read["api/v1/lists/4/badges"] != 0 || r.Read.Shards != shards {
+		t.Errorf("got %v read", read)
+	}
+	if r.Follows.Blocks != 1 || r.Follows.Unfollows != 1 || r.Lists.Changed != 1 {
+		t.Errorf("got %+v", r.Follows)
+	}
+}
+
+// TestOtherDigits compares sites whose manifests have shards of different sizes.
+func TestOtherDigits(t *testing.T) {
+	t.Parallel()
+	from, to := demo(t, site.APISpec)
+	finer := to.With(t, func(_ memsite.Site, root *site.Root) { root.ShardDigits = 2 })
+	want, got := compare(t, from, to, report.Options{}), compare(t, from, finer, report.Options{})
+	last := got.Objects[len(got.Objects)-1]
+	if last.Kind != "_manifest/{hash}" || last.Added.Objects != 256 || last.Removed.Objects != 16 {
+		t.Errorf("got %+v for the shards of the manifest", last)
+	}
+	a, err := json.Marshal([]any{want.Lists, want.Follows, want.Accounts, want.Boards, want.Tags, want.Profiles})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal([]any{got.Lists, got.Follows, got.Accounts, got.Boards, got.Tags, got.Profiles})
+	if err != nil || string(a) != string(b) {
+		t.Errorf("got %s, want %s (%v)", b, a, err)
+	}
+}
+
+// TestNotComparable: sites that were made differently give one error that says in what.
+func TestNotComparable(t *testing.T) {
+	t.Parallel()
+	from, _ := demo(t, site.APISpec)
+	for want, change := range map[string]func(*site.Root){
+		`base_path is api/v1 in old and api/v2 in new`:      func(r *site.Root) { r.Config.BasePath = "api/v2" },
+		`leaderboard_max is 100 in old and 50 in new`:       func(r *site.Root) { r.Config.LeaderboardMax = 50 },
+		`badges_field is badges in old and poaps in new`:    func(r *site.Root) { r.Config.BadgesField = "poaps" },
+		`max_profile_text is 65536 in old and 4096 in new`:  func(r *site.Root) { r.Config.MaxProfileText = 4096 },
+		`new: read _site: format 2, this version reads 1`:   func(r *site.Root) { r.Format = 2 },
+		`new: read _site: as_of: parsing time "yesterday"`:  func(r *site.Root) { r.AsOf = "yesterday" },
+		`new: read _site: 99 and 1 digits, expected 1 to 4`: func(r *site.Root) { r.BucketDigits = 99 },
+	} {
+		to := memsite.Site{}
+		for key, body := range from {
+			to[key] = body
+		}
+		root := from.Root(t)
+		change(&root)
+		body, err := root.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		to[site.RootKey] = string(body)
+		if got := refused(t, from, to); !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	efp, _ := demo(t, site.APIEFP)
+	if got := refused(t, from, efp); !strings.Contains(got, "cannot be compared: api is spec in old and efp in new") {
+		t.Errorf("got %q", got)
+	}
+	if got := refused(t, memsite.Site{}, efp); got != "old: there is no site: it has no _site" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestDamaged: a damaged site gives one error, which names the site and the object.
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	from, to := demo(t, site.APISpec)
+	const records, details = site.Key("api/v1/lists/4/records"), site.Key("api/v1/lists/4/details")
+	board := site.LeaderboardLimitKey(site.Followers, 100)
+	shard := site.ManifestKey(site.ManifestShard(records, 1))
+	for name, test := range map[string]struct {
+		key    site.Key
+		change func(string) (string, bool)
+		want   string
+	}{
+		"records are gone":        {records, gone, "new: api/v1/lists/4/records: no such object"},
+		"records are altered":     {records, func(b string) (string, bool) { return strings.Replace(b, "top8", "topp", 1), true }, "new: api/v1/lists/4/records: the bytes do not have the MD5"},
+		"records are longer":      {records, func(b string) (string, bool) { return b + " ", true }, "new: api/v1/lists/4/records: it has "},
+		"details are altered":     {details, func(b string) (string, bool) { return strings.Replace(b, "0", "1", 1), true }, "new: api/v1/lists/4/details: the bytes"},
+		"a leaderboard is gone":   {board, gone, "new: _variants/leaderboard/followers/limit=100: no such object"},
+		"a shard is gone":         {shard, gone, "new: " + string(shard) + ": no such object"},
+		"a shard is altered":      {shard, func(b string) (string, bool) { return strings.Replace(b, "0", "1", 1), true }, "new: " + string(shard) + ": the bytes"},
+		"the root is no JSON":     {site.RootKey, func(b string) (string, bool) { return b[:len(b)/2], true }, "new: read _site: "},
+		"the root is 5 MB":        {site.RootKey, func(b string) (string, bool) { return b + strings.Repeat(" ", 5<<20), true }, "new: _site: it has "},
+		"a user bucket is no one": {site.UserBucketKey("0"), gone, ""},
+	} {
+		damaged := memsite.Site{}
+		for key, body := range to {
+			damaged[key] = body
+		}
+		if body, there := test.change(damaged[test.key]); there {
+			damaged[test.key] = body
+		} else {
+			delete(damaged, test.key)
+		}
+		if test.want == "" {
+			compare(t, from, damaged, report.Options{}) // only names are missing
+			continue
+		}
+		got := refused(t, from, damaged)
+		if !strings.HasPrefix(got, test.want) || strings.Contains(got, "\n") {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+	// Objects with the digest of the manifest, that are none of ours.
+	for key, body := range map[site.Key]string{records: `{"records":7}`, details: `{}`, board: `[{"rank":0}]`, site.NetworkKey: `[]`} {
+		with := func(s memsite.Site, body string) memsite.Site {
+			return s.With(t, func(objects memsite.Site, _ *site.Root) { objects[key] = body })
+		}
+		if key == site.NetworkKey {
+			from = withNetwork(t, from, 1)
+		}
+		if got := refused(t, from, with(to, body)); !strings.HasPrefix(got, "new: "+string(key)+": ") || !strings.Contains(got, "malformed") {
+			t.Errorf("%s of %s: got %q", key, body, got)
+		}
+	}
+}
+
+func gone(string) (string, bool) { return "", false }
+
+// TestRefreshed: an object that a refresh has replaced counts as it is now; without the note of the
+// refresh it is damaged.
+func TestRefreshed(t *testing.T) {
+	t.Parallel()
+	from, to := demo(t, site.APISpec)
+	const key = site.Key("api/v1/lists/4/details")
+	refreshed := strings.Replace(from[key], `"name":"miralund.eth"`, `"name":"fresh.eth"`, 1)
+	note := fmt.Sprintf(`{"stored":[{"md5":"%s","from":"%s"}],"writes":1}`, site.Sum([]byte(refreshed)), site.Sum([]byte(from[key])))
+	live := memsite.Site{}
+	for key, body := range from {
+		live[key] = body
+	}
+	live[key] = refreshed
+	if got := refused(t, live, to); !strings.HasPrefix(got, "old: api/v1/lists/4/details: ") {
+		t.Errorf("got %q", got)
+	}
+	live[site.RefreshKey(site.Details, "4")] = note
+	r := compare(t, live, to, report.Options{})
+	// Another list of the account shows the old name still, but this is the primary one.
+	if len(r.Profiles.Examples) == 0 || r.Profiles.Examples[0].NameFrom != "fresh.eth" || r.Profiles.Names != 1 || r.Read.Refreshed != 1 {
+		t.Errorf("got %d refreshed and %+v, want the fresh name", r.Read.Refreshed, r.Profiles.Examples)
+	}
+	live[site.RefreshKey(site.Details, "4")] = "no JSON"
+	if got := refused(t, live, to); !strings.HasPrefix(got, "old: _refresh/details/4: ") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestStorages: a folder, a tar file and a bucket in a folder give the same report as memory.
+func TestStorages(t *testing.T) {
+	t.Parallel()
+	from, to := demo(t, site.APIEFP)
+	want, err := compare(t, from, to, report.Options{}).JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := storage.OpenSite(from.Write(t, filepath.Join(t.TempDir(), "site")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := storage.OpenSite(to.Write(t, filepath.Join(t.TempDir(), "site.tar")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	for _, pair := range [][2]report.Site{{old.(report.Site), next.(report.Site)}, {stored(t, from), next.(report.Site)}} {
+		r, err := report.Compare(t.Context(), report.Side{Site: pair[0], Name: "old"}, report.Side{Site: pair[1], Name: "new"}, report.Options{Date: day})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.JSON(); err != nil || string(got) != string(want) {
+			t.Errorf("got %s (%v), want %s", got, err, want)
+		}
+	}
+}
+
+// TestAgreesWithPublish: the report counts the objects that a publish puts and deletes.
+func TestAgreesWithPublish(t *testing.T) {
+	t.Parallel()
+	from, to := demo(t, site.APIEFP)
+	r := compare(t, from, to, report.Options{})
+	bucket := stored(t, from)
+	published, err := publisher.Publish(t.Context(), to, bucket, publisher.Options{DryRun: true, NoLock: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var added, put, removed int
+	var bytes int64
+	for _, k := range r.Objects {
+		if k.Kind == "_manifest/{hash}" {
+			continue
+		}
+		added += k.Added.Objects
+		put += k.Added.Objects + k.Altered.Objects
+		bytes += k.Added.Bytes + k.Altered.Bytes
+		removed += k.Removed.Objects
+	}
+	if p := published.Plan; p.Added != added || p.Put != put || p.Bytes != bytes || p.Delete != removed {
+		t.Errorf("got %d objects added, %d put with %d bytes, %d removed; a publish says %+v", added, put, bytes, removed, p)
+	}
+}
+
+// TestCanceled: the end of the context ends a comparison, with its cause.
+func TestCanceled(t *testing.T) {
+	t.Parallel()
+	from, to := demo(t, site.APISpec)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("stopped")
+	var once sync.Once
+	side := report.Side{Name: "new", Site: counted{to, func(key site.Key) {
+		if strings.HasSuffix(string(key), "/records") {
+			once.Do(func() { cancel(stopped) })
+		}
+	}}}
+	if _, err := report.Compare(ctx, sideOf("old", from), side, report.Options{}); !errors.Is(err, stopped) && !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, stopped)
+	}
+}
+
+// TestRunPage: a page about a run has its stages and the figures of its JSON.
+func TestRunPage(t *testing.T) {
+	t.Parallel()
+	stages := []report.Stage{{Name: "read", Seconds: 1.5, Items: 1000, Bytes: 2_000_000}, {Name: "rank", Seconds: 0.5}, {Name: "<write>", Seconds: 2, Items: 10, Bytes: 30}}
+	body := `{"out":"<b>","counts":{"lists":7,"none":null},"invalid":[],"rows":[` + strings.Repeat(`{"a":1},`, 11) + `{"a":2}],"dry":true}`
+	page, err := report.RunPage("generate: out", []byte(body), stages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPage(t, page)
+	golden(t, "run.html", page)
+	for _, broken := range []string{"", "{", `{"a":[1`, `[1,]`} {
+		if _, err := report.RunPage("x", []byte(broken), nil); err == nil {
+			t.Errorf("%q: got no error", broken)
+		}
+	}
+	if page, err = report.RunPage("x", []byte("{}"), nil); err != nil {
+		t.Fatal(err)
+	}
+	checkPage(t, page)
+}

@@ -1,0 +1,93 @@
+package report
+
+import (
+	"cmp"
+	"strings"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+)
+
+// maxTag bounds the tags that are counted one by one, in bytes of JSON.
+const maxTag = 1 << 10
+
+// A tagCounter counts the records that got and lost each tag. A tag is counted from its first change
+// on or not at all, so the numbers are exact.
+type tagCounter struct {
+	most    int
+	counts  map[string]*[2]int // by the tag as JSON
+	skipped int
+}
+
+func newTagCounter(most int) tagCounter { return tagCounter{most: most, counts: map[string]*[2]int{}} }
+
+// add counts what a record has got and lost. had and has are JSON arrays, nil for a record that is not
+// there.
+func (t *tagCounter) add(had, has []byte) {
+	before, after := setOf(had), setOf(has)
+	for tag := range after {
+		if _, ok := before[tag]; !ok {
+			t.change(tag, 0)
+		}
+	}
+	for tag := range before {
+		if _, ok := after[tag]; !ok {
+			t.change(tag, 1)
+		}
+	}
+}
+
+func setOf(tags []byte) map[string]struct{} {
+	set := map[string]struct{}{}
+	for tag := range site.RowsOf(tags) {
+		set[string(tag)] = struct{}{}
+	}
+	return set
+}
+
+func (t *tagCounter) change(tag string, which int) {
+	counts := t.counts[tag]
+	if counts == nil {
+		if len(tag) > maxTag || len(t.counts) >= t.most {
+			t.skipped++
+			return
+		}
+		counts = new([2]int)
+		t.counts[strings.Clone(tag)] = counts
+	}
+	counts[which]++
+}
+
+func (t *tagCounter) result() Tags {
+	net := func(x TagChange) int { return x.Added - x.Removed }
+	more := newTop(mostLists, func(a, b TagChange) int {
+		return cmp.Or(cmp.Compare(net(b), net(a)), cmp.Compare(b.Added, a.Added), cmp.Compare(a.Tag, b.Tag))
+	})
+	less := newTop(mostLists, func(a, b TagChange) int {
+		return cmp.Or(cmp.Compare(net(a), net(b)), cmp.Compare(b.Removed, a.Removed), cmp.Compare(a.Tag, b.Tag))
+	})
+	for encoded, counts := range t.counts {
+		switch x := (TagChange{Tag: encoded, Added: counts[0], Removed: counts[1]}); {
+		case net(x) > 0:
+			more.add(x)
+		case net(x) < 0:
+			less.add(x)
+		}
+	}
+	for _, tags := range [][]TagChange{more.first, less.first} {
+		for i := range tags {
+			tags[i].Tag = shorten(decodeText(tags[i].Tag))
+		}
+	}
+	return Tags{len(t.counts), more.first, less.first, t.skipped}
+}
+
+// decodeText decodes a JSON string. Something else stays as it is.
+func decodeText(encoded string) string {
+	var text string
+	if err := json.Unmarshal([]byte(encoded), &text); err != nil {
+		return encoded
+	}
+	return text
+}
