@@ -41,13 +41,6 @@ type IndexEntry struct {
 // MaxIndexEntries bounds the index. Older reports stay in the bucket.
 const MaxIndexEntries = 1_000
 
-// Headers of published reports. They change when a report of the same day is made again.
-const (
-	contentJSON  = "application/json"
-	contentHTML  = "text/html; charset=utf-8"
-	cacheControl = "no-cache"
-)
-
 // Publish puts a report into a bucket, as a page and as JSON, and then adds it to the index there. A
 // report of the same date is replaced. Runs on different days may publish at the same time: none loses
 // the entry of another one. ErrUnsafe says that the server cannot exclude that.
@@ -62,8 +55,8 @@ func Publish(ctx context.Context, to Bucket, r *Report, patience time.Duration) 
 	}
 	p := &publication{to, retrying(cmp.Or(patience, DefaultPatience))}
 	for _, o := range []storage.Object{
-		object(site.ReportKey(r.Date, "html"), page, contentHTML),
-		object(site.ReportKey(r.Date, "json"), figures, contentJSON),
+		object(site.ReportKey(r.Date, site.ReportPage), page, site.RouteReportPage),
+		object(site.ReportKey(r.Date, site.ReportData), figures, site.RouteReportData),
 	} {
 		if err := p.put(ctx, o, storage.Always); err != nil {
 			return err
@@ -75,10 +68,11 @@ func Publish(ctx context.Context, to Bucket, r *Report, patience time.Duration) 
 // ErrUnsafe says that a report is published, and its entry was written without a condition.
 var ErrUnsafe = errors.New("the server has no conditional writes: if two runs publish reports at the same time, an entry of the index may be lost")
 
-func object(key site.Key, body []byte, contentType string) storage.Object {
+func object(key site.Key, body []byte, id site.RouteID) storage.Object {
+	route := id.Route()
 	return storage.Object{
 		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body,
-		ContentType: contentType, CacheControl: cacheControl,
+		ContentType: route.ContentType, CacheControl: route.CacheControl,
 	}
 }
 
@@ -117,9 +111,9 @@ func (p *publication) addToIndex(ctx context.Context, entry IndexEntry) error {
 		}
 		body, err := json.MarshalWithOption(index, json.DisableHTMLEscape())
 		if err != nil {
-			return fmt.Errorf("encode %s: %w", site.ReportIndexKey, err)
+			return fmt.Errorf("encode %s: %w", site.ReportsKey, err)
 		}
-		o := object(site.ReportIndexKey, body, contentJSON)
+		o := object(site.ReportsKey, body, site.RouteReports)
 		switch err = p.put(ctx, o, condition); {
 		case errors.Is(err, storage.ErrCondition):
 			continue
@@ -131,7 +125,7 @@ func (p *publication) addToIndex(ctx context.Context, entry IndexEntry) error {
 		}
 		return err
 	}
-	return fmt.Errorf("put %s: others have written it %d times meanwhile: the report is in the bucket, publish it again to list it", site.ReportIndexKey, mostConflicts)
+	return fmt.Errorf("put %s: others have written it %d times meanwhile: the report is in the bucket, publish it again to list it", site.ReportsKey, mostConflicts)
 }
 
 // readIndex reads the index and says under which condition it may be replaced.
@@ -141,7 +135,7 @@ func (p *publication) readIndex(ctx context.Context) (index Index, condition sto
 	err = p.retry.Do(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, attemptTime)
 		defer cancel()
-		body, info, err = p.bucket.Read(ctx, site.ReportIndexKey)
+		body, info, err = p.bucket.Read(ctx, site.ReportsKey)
 		return err
 	})
 	if errors.Is(err, storage.ErrNotFound) {
@@ -159,11 +153,11 @@ func (p *publication) readIndex(ctx context.Context) (index Index, condition sto
 func ParseIndex(body []byte) (Index, error) {
 	var index Index
 	if err := json.Unmarshal(body, &index); err != nil {
-		return Index{}, fmt.Errorf("read %s: %w", site.ReportIndexKey, err)
+		return Index{}, fmt.Errorf("read %s: %w", site.ReportsKey, err)
 	}
 	for i, e := range index.Reports {
 		if !validDate(e.Date) || i > 0 && index.Reports[i-1].Date <= e.Date {
-			return Index{}, fmt.Errorf("read %s: entry %d, of %q, is malformed or out of order", site.ReportIndexKey, i, e.Date)
+			return Index{}, fmt.Errorf("read %s: entry %d, of %q, is malformed or out of order", site.ReportsKey, i, e.Date)
 		}
 	}
 	return index, nil

@@ -34,7 +34,7 @@ func reportOf(n int) *report.Report {
 
 func indexOf(t *testing.T, b report.Bucket) report.Index {
 	t.Helper()
-	body, _, err := b.Read(context.Background(), site.ReportIndexKey)
+	body, _, err := b.Read(context.Background(), site.ReportsKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestPublish(t *testing.T) {
 	if err := report.Publish(t.Context(), b, again, 0); err != nil {
 		t.Fatal(err)
 	}
-	body, _, err := b.Read(t.Context(), site.ReportIndexKey)
+	body, _, err := b.Read(t.Context(), site.ReportsKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,11 +69,11 @@ func TestPublish(t *testing.T) {
 	if string(body) != want {
 		t.Errorf("got %s, want %s", body, want)
 	}
-	page, _, err := b.Read(t.Context(), site.ReportKey("2026-01-08", "html"))
+	page, _, err := b.Read(t.Context(), site.ReportKey("2026-01-08", site.ReportPage))
 	if err != nil || !strings.Contains(string(page), "<td class=\"n\">70</td>") {
 		t.Errorf("the page of the second report is not there (%v)", err)
 	}
-	figures, _, err := b.Read(t.Context(), site.ReportKey("2026-01-08", "json"))
+	figures, _, err := b.Read(t.Context(), site.ReportKey("2026-01-08", site.ReportData))
 	var r report.Report
 	if err != nil || json.Unmarshal(figures, &r) != nil || r.Follows.Follows != 70 {
 		t.Errorf("the JSON of the second report is not there (%v)", err)
@@ -106,7 +106,7 @@ func put(t *testing.T, b report.Bucket, index any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := storage.Object{Entry: site.Entry{Key: site.ReportIndexKey, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body}
+	o := storage.Object{Entry: site.Entry{Key: site.ReportsKey, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body}
 	if _, err := b.Put(t.Context(), o, storage.Always); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func (m *moody) mood() int {
 
 func (m *moody) Put(ctx context.Context, o storage.Object, condition storage.Condition) (string, error) {
 	switch mood := m.mood(); {
-	case mood == 0 && o.Key == site.ReportIndexKey:
+	case mood == 0 && o.Key == site.ReportsKey:
 		m.between()
 	case mood == 1:
 		if _, err := m.Bucket.Put(ctx, o, condition); err != nil {
@@ -264,7 +264,7 @@ func TestPublishTogether(t *testing.T) {
 			var dates []string
 			for _, e := range indexOf(t, b).Reports {
 				dates = append(dates, e.Date)
-				for _, format := range []string{"html", "json"} {
+				for _, format := range []site.ReportForm{site.ReportPage, site.ReportData} {
 					if _, err := b.Stat(t.Context(), site.ReportKey(e.Date, format)); err != nil {
 						t.Errorf("%s of %s: %v", format, e.Date, err)
 					}
@@ -286,7 +286,7 @@ func TestPublishTogether(t *testing.T) {
 				t.Errorf("%d reports published, %d entries", published, len(dates))
 			}
 			for key, want := range map[site.Key]string{
-				site.ReportIndexKey: "application/json", site.ReportKey(dates[0], "json"): "application/json", site.ReportKey(dates[0], "html"): "text/html; charset=utf-8",
+				site.ReportsKey: "application/json", site.ReportKey(dates[0], site.ReportData): "application/json", site.ReportKey(dates[0], site.ReportPage): "text/html; charset=utf-8",
 			} {
 				info, err := s.Client().StatObject(t.Context(), bucket, string(key), minio.StatObjectOptions{})
 				if err != nil || info.ContentType != want || info.Metadata.Get("Cache-Control") != "no-cache" {

@@ -331,19 +331,6 @@ func HashPrefixes(digits int) []string {
 	return all
 }
 
-// Keys of reports. A report says what changed between two sites; it is no object of a site.
-const (
-	// ReportPrefix begins the keys of published reports.
-	ReportPrefix Key = "_reports/"
-	// ReportIndexKey lists the published reports.
-	ReportIndexKey = ReportPrefix + "index"
-	// NetworkKey has the sizes and the degrees of the network, if the site has an explorer.
-	NetworkKey Key = "_explore/network"
-)
-
-// ReportKey is the key of a report, of a date such as 2026-11-22: a page (html) or its figures (json).
-func ReportKey(date, format string) Key { return ReportPrefix + Key(date+"."+format) }
-
 // Valid reports whether k can be a key: valid UTF-8 without NUL, whose segments are neither empty nor
 // "." nor "..".
 func (k Key) Valid() bool {
