@@ -43,6 +43,19 @@ func TestGolden(t *testing.T) {
 			t.Errorf("the same sites give another page (%v)", err)
 		}
 		checkPage(t, page)
+
+		parsed, err := report.Parse(figures)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := parsed.HTML(); err != nil || string(again) != string(page) {
+			t.Errorf("the report that was read from its JSON gives another page (%v)", err)
+		}
+	}
+	for _, broken := range []string{"", "{}", `{"format":2,"date":"2026-11-22"}`, `{"format":1,"date":"../x"}`} {
+		if _, err := report.Parse([]byte(broken)); err == nil {
+			t.Errorf("%q: got no error", broken)
+		}
 	}
 }
 
