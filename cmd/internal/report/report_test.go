@@ -160,7 +160,7 @@ func TestBuckets(t *testing.T) {
 			if status, _, stderr := run(t, "--saved", saved, "--publish", at, "--endpoint", s.Endpoint); status != command.Done {
 				t.Fatal(stderr)
 			}
-			index, err := b.Get(t.Context(), site.ReportIndexKey)
+			index, err := b.Get(t.Context(), site.ReportsKey)
 			if err != nil || !strings.Contains(string(index), `"gone_lists":1`) {
 				t.Errorf("got the index %s (%v)", index, err)
 			}
