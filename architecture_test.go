@@ -90,7 +90,7 @@ var mustNotImport = map[string][]string{
 	"snapshot":  {"net", "net/http"},
 	"generator": {"net", "net/http", "github.com/minio/minio-go/v7"},
 	"server":    {"flag", "github.com/alecthomas/kong"},
-	"publisher": {"flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"}, // storage knows how
+	"publisher": {"flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"},       // storage knows how
 	"report":    {"flag", "os", "net/http", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"}, // storage knows how
 	"purger":    {"flag", "os", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"},
 	"retry":     {"net", "net/http", "github.com/minio/minio-go/v7"},  // knows no kind of request
