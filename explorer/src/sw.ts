@@ -23,6 +23,20 @@ const always = ['../_site', 'top', 'network'].map((name) => new URL(name, scope)
 const lengthHeader = 'followpress-length';
 const asIs = { ignoreVary: true };
 
+// Buckets say 403 or 404 for what is not there.
+const isAbsent = ({ status }: Response): boolean => status === 404 || status === 403;
+
+/* Files of the explorer. Some hosts answer with a page for whatever they do not have. */
+
+const isFile = ({ ok, redirected, headers }: Response): boolean =>
+  ok && !redirected && /\/(javascript|css)\b/.test(headers.get('content-type') ?? '');
+
+/** Whether a page is of this version: all files that it names are. */
+async function isOwnPage(response: Response): Promise<boolean> {
+  const named = response.ok && !response.redirected ? (await response.text()).match(/\b[a-z]+-[A-Z0-9]{8}\.(js|css)\b/g) : null;
+  return !!named && named.every((name) => FILES.includes(name));
+}
+
 /* What was seen */
 
 // The objects that are kept with their lengths, the oldest first; read when it is first needed.
@@ -63,8 +77,8 @@ async function keep(url: string, response: Response): Promise<void> {
   }
 }
 
-// Whether an answer says something about the site. Buckets say 403 or 404 for what is not there.
-const isAnswer = ({ status, type }: Response): boolean => type !== 'opaque' && (status === 200 || status === 404 || status === 403);
+// Whether an answer says something about the site.
+const isAnswer = (response: Response): boolean => response.type !== 'opaque' && (response.status === 200 || isAbsent(response));
 
 /* Pages that were told that they see what was seen before */
 const told = new Set<string>();
@@ -108,13 +122,25 @@ const object = (event: FetchEvent): Promise<Response> => {
   return fromNetwork(event, known, (response) => keep(url, response));
 };
 
+/** Ends the worker, and forgets all that it has kept, if the explorer is no longer part of the site. */
+async function endIfGone(): Promise<void> {
+  if (isAbsent(await fetch(new URL('sw.js', scope), { cache: 'no-store' }))) {
+    const names = (await caches.keys()).filter((name) => name.startsWith(prefix));
+    await Promise.all(names.map((name) => caches.delete(name)));
+    await self.registration.unregister();
+  }
+}
+
 const pageFirst = (event: FetchEvent): Promise<Response> => {
   const app = () => caches.open(appName);
   return fromNetwork(
     event,
     async () => (await app()).match(page, asIs),
     async (response) => {
-      if (response.ok && !response.redirected) {
+      if (isAbsent(response)) {
+        await endIfGone();
+      } else if (await isOwnPage(response.clone())) {
+        // That of another version comes with its files, when its worker is installed.
         await (await app()).put(page, response);
       }
     },
@@ -128,7 +154,7 @@ async function appFile(event: FetchEvent): Promise<Response> {
     return known;
   }
   const response = await fetch(event.request);
-  if (response.ok) {
+  if (isFile(response)) {
     const copy = response.clone();
     event.waitUntil(caches.open(appName).then((app) => app.put(event.request.url, copy)).catch(() => undefined));
   }
@@ -156,9 +182,18 @@ self.addEventListener('fetch', (event) => {
 /* Its life */
 
 self.addEventListener('install', (event) => {
-  const files = FILES.map((name) => new Request(new URL(name, scope), { cache: name === FILES[0] ? 'no-cache' : 'default' }));
   const prepare = async () => {
-    await (await caches.open(appName)).addAll(files);
+    const app = await caches.open(appName);
+    const take = async (name: string) => {
+      const isPage = name === FILES[0];
+      const request = new Request(new URL(name, scope), { cache: isPage ? 'no-cache' : 'default' });
+      const response = await fetch(request);
+      if (!(isPage ? await isOwnPage(response.clone()) : isFile(response))) {
+        throw new TypeError(`${request.url}: not a file of this version`);
+      }
+      await app.put(request, response);
+    };
+    await Promise.all(FILES.map(take));
     await self.skipWaiting(); // pages that are open load themselves again if they miss a part of theirs
   };
   event.waitUntil(prepare());

@@ -19,13 +19,6 @@ class Kept {
     this.all.delete(this.url(request)); // as the specification says: the last one put is the last key
     this.all.set(this.url(request), response);
   }
-  async addAll(requests) {
-    const responses = await Promise.all(requests.map((request) => fetch(request)));
-    if (responses.some(({ ok }) => !ok)) {
-      throw new TypeError('not ok');
-    }
-    requests.forEach((request, i) => this.all.set(request.url, responses[i]));
-  }
 }
 
 const scope = 'https://site.example/below/_explore/';
@@ -49,7 +42,7 @@ function start() {
   const listeners = {};
   const messages = [];
   const self = {
-    registration: { scope },
+    registration: { scope, unregister: async () => messages.push('unregistered') },
     skipWaiting: async () => {},
     clients: { get: async (id) => id && { postMessage: (message) => messages.push(message) }, claim: async () => {} },
     addEventListener: (type, listener) => (listeners[type] = listener),
@@ -77,12 +70,27 @@ const text = (body, status = 200) => () => new Response(body, { status });
 const seen = () => stores.get(`followpress ${scope} seen`).all;
 const names = JSON.parse(process.argv[3]);
 const script = names.find((name) => name.endsWith('.js'));
+const types = { html: 'text/html', js: 'text/javascript', css: 'text/css' };
+const typed = (body, ending) => new Response(body, { headers: { 'content-type': types[ending] } });
+const pageWith = (...files) => files.map((file) => `<script src="${file}">`).join('') + 'page';
+const files = (url) => {
+  const ending = url.split('.').pop();
+  return ending === 'html' ? typed(pageWith(...names), ending) : typed('file', ending);
+};
 
-// A file that is not there: nothing is kept, and it is tried again.
+// Without all files as they are meant, nothing is installed, and it is tried again: one is not there, one is a
+// page that the host has instead, or the page is of another version.
 let worker = start();
-network = (url) => new Response('', { status: url.endsWith('.css') ? 404 : 200 });
-await worker.send('install', {}).then(() => same('an install without all files', 'done', 'failed'), () => {});
-network = text('file');
+for (const broken of [
+  (url) => (url.endsWith('.css') ? new Response('', { status: 404 }) : files(url)),
+  (url) => (url.endsWith(script) ? typed(pageWith(script), 'html') : files(url)),
+  (url) => (url.endsWith('.html') ? typed(pageWith(script, 'explorer-0THER000.js'), 'html') : files(url)),
+  (url) => (url.endsWith('.html') ? typed('sign in', 'html') : files(url)),
+]) {
+  network = broken;
+  await worker.send('install', {}).then(() => same('an install without all files', 'done', 'failed'), () => {});
+}
+network = files;
 await worker.send('install', {});
 stores.set(`followpress ${scope} old files`, new Kept());
 stores.set('followpress https://site.example/other/_explore/ old files', new Kept());
@@ -91,10 +99,18 @@ await worker.send('activate', {});
 same('caches after an update', [...stores.keys()].filter((name) => !name.includes(script)), ['followpress https://site.example/other/_explore/ old files', 'of somebody else']);
 
 // The page comes from the network, or else is the last one; its files need no network.
-network = text('new page');
-same('page', await (await worker.get('index.html', 'navigate')).text(), 'new page');
+network = () => typed(pageWith(script) + ' again', 'html');
+same('page', await (await worker.get('index.html', 'navigate')).text(), pageWith(script) + ' again');
+network = () => typed(pageWith('explorer-0THER000.js'), 'html');
+same('page of another version', await (await worker.get('index.html', 'navigate')).text(), pageWith('explorer-0THER000.js'));
+network = () => typed('a list of files', 'html');
+same('folder', await (await worker.get('./', 'navigate')).text(), 'a list of files');
 network = down;
-same('page offline', await (await worker.get('index.html?x#/a/b', 'navigate')).text(), 'new page');
+same('page offline goes with the files', await (await worker.get('index.html?x#/a/b', 'navigate')).text(), pageWith(script) + ' again');
+network = () => typed('a page instead', 'html');
+same('file of another version', await (await worker.get('old-00000000.js')).text(), 'a page instead');
+network = down;
+await worker.get('old-00000000.js').then(() => same('a page instead of a file', 'kept', 'not kept'), () => {});
 asked = [];
 same('file', await (await worker.get(script)).text(), 'file');
 same('requests for a file', asked, []);
@@ -164,4 +180,13 @@ same('one that is too large', has('../larger'), false);
 network = text('before');
 await worker.send('message', { data: { seen: [scope + '../_site', new URL('../early', scope).href, 'https://img.example/b.png', scope + script] } });
 same('what was read before', [has('../early'), [...seen().keys()].some((url) => url.includes('img.example') || url.includes(script))], [true, false]);
+
+// Without the explorer, the worker goes with all that it has kept; not while only its page is missing.
+worker.messages.length = 0;
+network = (url) => (url.endsWith('sw.js') ? new Response('worker') : new Response('', { status: 404 }));
+same('page that is missing', (await worker.get('index.html', 'navigate')).status, 404);
+same('while it is there', [worker.messages, stores.has(`followpress ${scope} seen`)], [[], true]);
+network = text('', 404);
+await worker.get('index.html', 'navigate');
+same('once it is gone', [worker.messages, [...stores.keys()]], [['unregistered'], ['followpress https://site.example/other/_explore/ old files', 'of somebody else']]);
 process.exit(0); // timers that nobody waits for
