@@ -33,7 +33,7 @@ const isFile = ({ ok, redirected, headers }: Response): boolean =>
 
 /** Whether a page is of this version: all files that it names are. */
 async function isOwnPage(response: Response): Promise<boolean> {
-  const named = response.ok && !response.redirected ? (await response.text()).match(/\b[a-z]+-[A-Z0-9]{8}\.(js|css)\b/g) : null;
+  const named = response.ok ? (await response.text()).match(/\b[a-z]+-[A-Z0-9]{8}\.(js|css)\b/g) : null;
   return !!named && named.every((name) => FILES.includes(name));
 }
 
@@ -77,8 +77,9 @@ async function keep(url: string, response: Response): Promise<void> {
   }
 }
 
-// Whether an answer says something about the site.
-const isAnswer = (response: Response): boolean => response.type !== 'opaque' && (response.status === 200 || isAbsent(response));
+// Whether an answer says something about the site. Some hosts send the browser from index.html to its folder.
+const isAnswer = (response: Response): boolean =>
+  response.type === 'opaqueredirect' || (response.type !== 'opaque' && (response.status === 200 || isAbsent(response)));
 
 /* Pages that were told that they see what was seen before */
 const told = new Set<string>();
@@ -122,6 +123,11 @@ const object = (event: FetchEvent): Promise<Response> => {
   return fromNetwork(event, known, (response) => keep(url, response));
 };
 
+// The answer to another request than it was for, after a redirect, would not be accepted for the page.
+async function keepPage(response: Response): Promise<void> {
+  await (await caches.open(appName)).put(page, new Response(await response.blob(), { headers: { 'content-type': 'text/html' } }));
+}
+
 /** Ends the worker, and forgets all that it has kept, if the explorer is no longer part of the site. */
 async function endIfGone(): Promise<void> {
   if (isAbsent(await fetch(new URL('sw.js', scope), { cache: 'no-store' }))) {
@@ -132,16 +138,15 @@ async function endIfGone(): Promise<void> {
 }
 
 const pageFirst = (event: FetchEvent): Promise<Response> => {
-  const app = () => caches.open(appName);
   return fromNetwork(
     event,
-    async () => (await app()).match(page, asIs),
+    async () => (await caches.open(appName)).match(page, asIs),
     async (response) => {
       if (isAbsent(response)) {
         await endIfGone();
       } else if (await isOwnPage(response.clone())) {
         // That of another version comes with its files, when its worker is installed.
-        await (await app()).put(page, response);
+        await keepPage(response);
       }
     },
   );
@@ -191,7 +196,7 @@ self.addEventListener('install', (event) => {
       if (!(isPage ? await isOwnPage(response.clone()) : isFile(response))) {
         throw new TypeError(`${request.url}: not a file of this version`);
       }
-      await app.put(request, response);
+      await (isPage ? keepPage(response) : app.put(request, response));
     };
     await Promise.all(FILES.map(take));
     await self.skipWaiting(); // pages that are open load themselves again if they miss a part of theirs

@@ -90,8 +90,12 @@ for (const broken of [
   network = broken;
   await worker.send('install', {}).then(() => same('an install without all files', 'done', 'failed'), () => {});
 }
-network = files;
+// Where index.html is another word for its folder, the page comes from there.
+const from = (response, members) => Object.defineProperties(response, Object.fromEntries(Object.entries(members).map(([name, value]) => [name, { value }])));
+network = (url) => from(files(url), { redirected: url.endsWith('.html') });
 await worker.send('install', {});
+network = () => from(new Response(''), { type: 'opaqueredirect', status: 0, ok: false });
+same('page that is elsewhere', (await worker.get('index.html', 'navigate')).type, 'opaqueredirect');
 stores.set(`followpress ${scope} old files`, new Kept());
 stores.set('followpress https://site.example/other/_explore/ old files', new Kept());
 stores.set('of somebody else', new Kept());
