@@ -1,11 +1,13 @@
 // The explorer: navigation, and the view of the place where the reader is.
 
 import { render } from 'preact';
+import { useErrorBoundary } from 'preact/hooks';
 import { href, usePlace, viewOf, type Place } from './router';
 import { texts } from './texts';
 import { Frame } from './ui/frame';
 import { Heading } from './ui/heading';
 import { Later, type View } from './ui/later';
+import { Failed } from './ui/load';
 import { Search } from './ui/search';
 import { Home } from './views/home';
 import { List } from './views/list';
@@ -50,11 +52,17 @@ function Current({ place }: { place: Place }) {
   }
 }
 
+/** What is other than it should be in the data ends the view that shows it, and not the page. */
+function Guarded({ place }: { place: Place }) {
+  const [error, retry] = useErrorBoundary((caught: unknown) => console.error(caught));
+  return error ? <Failed error={error as Error} retry={retry} /> : <Current place={place} />;
+}
+
 function App() {
   const place = usePlace();
   return (
     <Frame place={place} search={place.path.length > 0 && <Search place={place} />}>
-      <Current key={viewOf(place)} place={place} />
+      <Guarded key={viewOf(place)} place={place} />
     </Frame>
   );
 }

@@ -9,19 +9,21 @@ export type Loaded<T> = { state: 'loading' } | { state: 'failed'; error: Error; 
 /** Loads when inputs change. What arrives for earlier inputs is dropped. */
 export function useLoad<T>(load: () => Promise<T>, inputs: readonly unknown[]): Loaded<T> {
   const [attempt, setAttempt] = useState(0);
-  const [loaded, set] = useState<Loaded<T>>({ state: 'loading' });
+  const [answer, set] = useState<{ to: readonly unknown[]; loaded: Loaded<T> }>();
+  const asked = [...inputs, attempt];
   useEffect(() => {
     let wanted = true;
-    set({ state: 'loading' });
+    const end = (loaded: Loaded<T>) => wanted && set({ to: asked, loaded });
     load().then(
-      (value) => wanted && set({ state: 'done', value }),
-      (error: Error) => wanted && set({ state: 'failed', error, retry: () => setAttempt(attempt + 1) }),
+      (value) => end({ state: 'done', value }),
+      (error: Error) => end({ state: 'failed', error, retry: () => setAttempt(attempt + 1) }),
     );
     return () => {
       wanted = false;
     };
-  }, [...inputs, attempt]);
-  return loaded;
+  }, asked);
+  // Not even for one frame is the answer to one question shown with another one.
+  return answer?.to.every((input, i) => Object.is(input, asked[i])) ? answer.loaded : { state: 'loading' };
 }
 
 export function Loading() {

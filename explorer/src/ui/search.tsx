@@ -174,6 +174,9 @@ export function Search({ place }: { place: Place }) {
     take(options[at] ?? (is ? first : { kind: 'all' }));
   };
   const press = (event: KeyboardEvent) => {
+    if (event.isComposing) {
+      return; // the keys are for the input method
+    }
     const steps = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (steps && options.length) {
       event.preventDefault();

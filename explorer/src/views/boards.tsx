@@ -154,7 +154,9 @@ function Find({ ranking, found }: { ranking: Ranking; found: (goal: { index: num
         }
       }
     } catch (error) {
-      tell(error instanceof Error ? error.message : String(error));
+      if (turn === asked.current) {
+        tell(error instanceof Error ? error.message : String(error));
+      }
     }
   };
   return (

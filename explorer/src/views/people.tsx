@@ -104,6 +104,8 @@ interface FiltersProps {
 function Term({ query, usual, path }: Omit<FiltersProps, 'subject' | 'kind'>) {
   const [typed, type] = useState(query.q);
   const sent = useRef(query.q);
+  const now = useRef(query); // tags and the order may change before the term is sent
+  now.current = query;
   useEffect(() => {
     if (query.q !== sent.current) {
       sent.current = query.q; // the reader went back
@@ -116,7 +118,7 @@ function Term({ query, usual, path }: Omit<FiltersProps, 'subject' | 'kind'>) {
     }
     const timer = setTimeout(() => {
       sent.current = typed.trim();
-      go(addressOf(path, { ...query, q: sent.current }, usual), true);
+      go(addressOf(path, { ...now.current, q: sent.current }, usual), true);
     }, pause);
     return () => clearTimeout(timer);
   }, [typed]);
