@@ -139,6 +139,49 @@ func TestNewDeployment(t *testing.T) {
 	p.WaitForText("Mira Changed")
 }
 
+// A site that is published without the explorer leaves nothing of it in browsers once they have come back.
+func TestNoExplorer(t *testing.T) {
+	servers.Wanted(t)
+	t.Parallel()
+	b := browser.Start(t, browser.Options{})
+	s := demo(t)
+	h := serve(t, s, "/")
+	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now})
+	shown(t, p)
+	controlled(p)
+	p.Settle()
+
+	without := memsite.Site{}
+	for key, body := range s {
+		if !strings.HasPrefix(string(key), "_explore/") {
+			without[key] = body
+		}
+	}
+	h.deploy(without)
+	p.Forgive("status of 404", "404")
+	p.Go("about:blank")
+	p.Go(h.at("#/"))
+	p.Wait("(async () => !(await navigator.serviceWorker.getRegistrations()).length && !(await caches.keys()).length)()")
+}
+
+// What is other than it should be in an object ends the view that shows it. The others go on.
+func TestOddObject(t *testing.T) {
+	servers.Wanted(t)
+	t.Parallel()
+	b := browser.Start(t, browser.Options{})
+	s := demo(t)
+	s[site.NetworkKey] = "{}"
+	h := serve(t, s, "/")
+	p := b.Open(t, h.at("#/network"), browser.View{Size: browser.Phone, Now: now})
+	p.Forgive("TypeError")
+	p.WaitFor(".failed button")
+	p.Click("a[href='#/boards/followers']")
+	shown(t, p)
+	if p.Count("[data-index]") == 0 {
+		t.Errorf("after a view that failed: got %.300q, want the leaderboard", p.Text("main"))
+	}
+}
+
 // changed is a site with another text, and an explorer with another name of its main script.
 func changed(s memsite.Site, old, replaced string) memsite.Site {
 	out := memsite.Site{}
@@ -192,6 +235,10 @@ func TestAnywhere(t *testing.T) {
 		p.Wait("location.pathname.startsWith('/_explore/')")
 		shown(t, p)
 		tour(t, p, at)
+		controlled(p)
+		p.Go("about:blank")
+		p.Go(at("index.html#/network"))
+		shown(t, p)
 	})
 	t.Run("the fallback", func(t *testing.T) {
 		handler, err := server.New(t.Context(), s, server.Options{Log: slog.New(slog.DiscardHandler)})
