@@ -601,26 +601,27 @@ async function rowsOf(r, source, { sort, offset, limit }, keep, plain) {
   const { key, total, decode } = source;
   const backwards = (sort === 'earliest') !== !!source.oldestFirst;
   const shards = Math.ceil(total / shardSize);
-  const shard = async (n) => checked(await r.site.shard(`${key}/${n}`), total, n).entries;
+  // Shards are sorted as they come: what is sorted by parts is sorted fast as a whole.
+  const sorted = (rows) => rows.sort((a, b) => b.followers - a.followers || (a.address < b.address ? -1 : 1));
+  const ready = (entries) => {
+    const rows = entries.map(decode).filter(keep ?? Boolean);
+    return sort === 'followers' ? sorted(rows) : backwards ? rows.reverse() : rows;
+  };
+  const shard = async (n) => ready(checked(await r.site.shard(`${key}/${n}`), total, n).entries);
   let all;
   if (total <= 20) {
-    all = total ? await source.few() : [];
-    if (all.length !== total) {
-      throw mixed;
-    }
+    const few = total ? await source.few() : [];
+    all = few.length === total ? ready(few) : missing(mixed);
   } else if (shards > 1 && plain && offset + limit <= 100) {
-    all = checked(await r.site.shard(key + '/head'), total).entries;
+    all = ready(checked(await r.site.shard(key + '/head'), total).entries);
   } else if (shards === 1 || sort === 'followers') {
     all = (await Promise.all(Array.from({ length: shards }, (_, n) => shard(n)))).flat();
+    if (shards > 1) {
+      sorted(all);
+    }
   }
   if (all) {
-    const rows = all.map(decode).filter(keep ?? Boolean);
-    if (sort === 'followers') {
-      rows.sort((a, b) => b.followers - a.followers || (a.address < b.address ? -1 : 1));
-    } else if (backwards) {
-      rows.reverse();
-    }
-    return rows.slice(offset, offset + limit);
+    return all.slice(offset, offset + limit);
   }
   const order = Array.from({ length: shards }, (_, n) => (backwards ? shards - 1 - n : n));
   const rows = [];
@@ -631,10 +632,7 @@ async function rowsOf(r, source, { sort, offset, limit }, keep, plain) {
       skip -= size;
       continue;
     }
-    const found = (await shard(n)).map(decode).filter(keep ?? Boolean);
-    if (backwards) {
-      found.reverse();
-    }
+    const found = await shard(n);
     rows.push(...found.slice(skip, skip + limit - rows.length));
     skip = Math.max(0, skip - found.length);
     if (rows.length >= limit) {
@@ -757,7 +755,7 @@ async function pageOf(r, kind, { limit = 10, offset = 0, sort, tags = [], term =
   }
   const source = node ? heldRows(r, node) : await specRows(r, 0);
   const rows = await rowsOf(r, source, r.q, keep, node && !keep);
-  return { total: source.total, rows: rows.map(({ entry, ...row }) => row) };
+  return { total: source.total, rows: node ? rows : rows.map(({ entry, ...row }) => row) };
 }
 
 // recordsOf are the records of a list, [] of none.
