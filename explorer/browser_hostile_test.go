@@ -23,7 +23,7 @@ const (
 	page   = "data:text/html,<script>opener.pwned=7;parent.pwned=7</script>"
 	svg    = `<svg xmlns="http://www.w3.org/2000/svg" onload="pwned=8;parent.pwned=8;fetch('https://leak.example/svg')" viewBox="0 0 8 8"><script>pwned=9</script>` +
 		`<image href="https://leak.example/image"/><style>@import "https://leak.example/style";</style><rect width="8" height="8" fill="red"/>`
-	rightToLeft = "مرحبا‮txt.exe‬ עולם"
+	rightToLeft = "مرحبا\u202etxt.exe\u202c עולם"
 	avatars     = "avatars.example" // the only host that may be asked
 )
 
