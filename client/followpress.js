@@ -723,17 +723,15 @@ async function searchFollowers(r) {
   };
 }
 
-// specRows describes rows of a site of the specification. The shard with that number tells
-// how many there are. A list without shards is in its file as a whole.
+// specRows describes rows of a site of the specification. A list with fewer than 10 is in
+// its file as a whole; of others the shard with that number tells how many there are.
 async function specRows(r, n) {
   const { token } = r.isList ? { token: r.subject } : await r.user(r.subject);
   const key = 'lists/' + token;
-  const found = !token
-    ? { json: { entries: [] } }
-    : (await r.site.get(`_search/${key}/${n}`)) ??
-      (await r.site.get(`${r.site.base}${key}/searchFollowing`)) ??
-      missing(r.isList ? new Problem('no-such-list') : mixed);
-  const { following, entries = following, total = entries.length } = found.json;
+  const file = token ? await r.site.get(`${r.site.base}${key}/searchFollowing`) : { json: { following: [] } };
+  const { following } = (file ?? missing(r.isList ? new Problem('no-such-list') : mixed)).json;
+  const shard = following.length < 10 ? null : await r.site.get(`_search/${key}/${n}`);
+  const { entries, total } = shard?.json ?? { entries: following, total: following.length };
   const decode = (entry) => ({ address: entry.data, tags: entry.tags, ...entry.ens, entry });
   return { key, total, oldestFirst: true, decode, few: () => entries };
 }

@@ -83,3 +83,25 @@ func TestExplorerThroughEdges(t *testing.T) {
 		})
 	}
 }
+
+// The same from a real bucket that publish made: with the headers that it has stored, by the policy of init.
+func TestExplorerOverMinIO(t *testing.T) {
+	path := exploredSite(t, site.APISpec)
+	bucketURL := overMinIO(t, path)
+	for _, s := range subjects {
+		t.Run(s.kind, func(t *testing.T) {
+			o := newOriginsOf(t, path, "")
+			base := s.start(t, bucketURL, o.fallback.URL)
+			paths := []string{site.IndexKey.URLPath(), site.TopKey.URLPath(), site.NetworkKey.URLPath()}
+			for _, f := range explorer.Files() {
+				paths = append(paths, site.ExplorerKey(f.Name).URLPath())
+			}
+			for _, path := range paths {
+				sameAnswer(t, path, ask(t, http.MethodGet, base, path), o.direct(t, http.MethodGet, path), s.unseen...)
+			}
+			if n := o.fallback.requests.Load(); n > int64(len(paths)) && s.kind == "nginx" {
+				t.Errorf("requests to the fallback: got %d, want none", n-int64(len(paths)))
+			}
+		})
+	}
+}

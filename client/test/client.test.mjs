@@ -237,6 +237,10 @@ test('a list of the specification that has shards and few entries can be searche
   assert.deepStrictEqual(await found({ limit: 5, offset: 9 }), entries.slice(9));
   assert.deepStrictEqual(await found({ term: '11.eth' }), entries.slice(11));
   assert.deepStrictEqual(await found({ offset: 2000 }), []);
+  // What is not there is not asked for: browsers write that to their console.
+  const small = site({ _site: root(false), 'api/v1/lists/8/searchFollowing': JSON.stringify({ following: entries.slice(0, 9) }) });
+  const { total } = await openSite('https://bucket.example/', { fetch: small.read }).list('8').rows('following');
+  assert.deepStrictEqual([total, small.counts], [9, { _site: 1, 'api/v1/lists/8/searchFollowing': 1 }]);
   assert.strictEqual((await fp.list('7').rows('following', { limit: 3 })).rows[0].address, entries[11].data);
 });
 

@@ -26,7 +26,11 @@ export function useOffline(): boolean {
 async function register(): Promise<void> {
   const workers = navigator.serviceWorker;
   const isFirst = !workers.controller;
-  await workers.register('sw.js');
+  const registration = await workers.register('sw.js');
+  if (!isFirst) {
+    // Browsers look for a new one when they like, this at once.
+    await registration.update().catch(() => undefined); // offline
+  }
   const { active } = await workers.ready;
   if (isFirst) {
     // It has not seen what this page has read until now.
@@ -45,12 +49,16 @@ export function start(): void {
     }
   });
   addEventListener('online', () => set(false));
-  const begin = () => void register().catch((error: unknown) => console.warn(error));
-  if (document.readyState === 'complete') {
-    begin();
-  } else {
-    addEventListener('load', begin, { once: true });
-  }
+  // Pictures of slow hosts do not delay it.
+  let begun = false;
+  const begin = () => {
+    if (!begun) {
+      begun = true;
+      register().catch((error: unknown) => console.warn(error));
+    }
+  };
+  addEventListener('load', begin);
+  setTimeout(begin, 2000);
 }
 
 const reloadedFor = 'followpress-reloaded';

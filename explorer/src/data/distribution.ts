@@ -27,7 +27,8 @@ export function distributionOf(degrees: readonly (readonly [number, number])[], 
     return null;
   }
   const bin = (degree: number): number => Math.floor(Math.log2(degree));
-  const bins = Array.from({ length: bin(most) + 1 }, (_, n): Bin => ({ from: 2 ** n, to: 2 ** (n + 1) - 1, accounts: 0 }));
+  const empty = (_: unknown, n: number): Bin => ({ from: 2 ** n, to: 2 ** (n + 1) - 1, accounts: 0 });
+  const bins = Array.from({ length: bin(most) + 1 }, empty);
   for (const [degree, n] of degrees) {
     const at = bins[bin(degree)];
     if (at) {

@@ -30,7 +30,13 @@ export interface Profile extends Person {
 }
 
 // Leaderboards that profiles have ranks of, with their names in the API.
-const ranked = { followers: 'followers', following: 'following', mutuals: 'mutuals', top8: 'top8', blocked: 'blocks' } as const;
+const ranked = {
+  followers: 'followers',
+  following: 'following',
+  mutuals: 'mutuals',
+  top8: 'top8',
+  blocked: 'blocks',
+} as const;
 export type RankedBoard = keyof typeof ranked;
 const rankedBoards = Object.keys(ranked) as RankedBoard[];
 
@@ -95,7 +101,11 @@ export async function profile(user: string): Promise<Profile | null> {
       return null;
     }
     const asked = site.user(account.address);
-    const [details, { followers_count, following_count }, { lists }] = await Promise.all([asked.details(), asked.stats(), asked.lists()]);
+    const [details, { followers_count, following_count }, { lists }] = await Promise.all([
+      asked.details(),
+      asked.stats(),
+      asked.lists(),
+    ]);
     const found = known(details);
     return {
       ...found,
@@ -118,7 +128,8 @@ export async function profile(user: string): Promise<Profile | null> {
     return bare({ address: found.address, name, ...row });
   }
   const list = site.list(found.token);
-  const [details, { total }] = await Promise.all([list.details(), list.rows('following', { limit: 1, sort: 'earliest' })]);
+  const oldest = list.rows('following', { limit: 1, sort: 'earliest' });
+  const [details, { total }] = await Promise.all([list.details(), oldest]);
   return { ...known(details), ...followers, following: total, lists: [] };
 }
 
@@ -158,7 +169,8 @@ function event({ eventId, participated, collection }: Badge): Event[] {
   }
   const { name, city, country, start_date, year, event_url, image_url } = collection.event;
   const place = [text(city), text(country)].filter(Boolean).join(', ');
-  return [{ id: text(eventId), name: text(name), place, date: text(start_date) || text(year), url: text(event_url), image: text(image_url) }];
+  const date = text(start_date) || text(year);
+  return [{ id: text(eventId), name: text(name), place, date, url: text(event_url), image: text(image_url) }];
 }
 
 /** The badges of an account. */
@@ -174,7 +186,8 @@ export async function badges({ address, list }: Profile): Promise<Event[]> {
 /** Tags with how often they are used, the most used first. */
 export type Tags = readonly { tag: string; count: number }[];
 
-const byCount = (tags: Tags): Tags => tags.filter(({ tag }) => tag).sort((a, b) => b.count - a.count || (a.tag < b.tag ? -1 : 1));
+const byCount = (tags: Tags): Tags =>
+  tags.filter(({ tag }) => tag).sort((a, b) => b.count - a.count || (a.tag < b.tag ? -1 : 1));
 
 /** The tags that an account gives and receives; a site of the specification does not know them. */
 export async function tagsOf(address: string): Promise<{ given: Tags; received: Tags } | null> {
@@ -203,6 +216,8 @@ export interface Related extends Person {
   back?: { follows: boolean; blocks: boolean; mutes: boolean };
 }
 
+const said = (state: number) => ({ follows: !!(state & 1), blocks: !!(state & 2), mutes: !!(state & 4) });
+
 function related(row: Row): Related {
   const { address, name, avatar, tags, followers } = row;
   return {
@@ -214,7 +229,7 @@ function related(row: Row): Related {
     blocks: tags.includes('block'),
     mutes: tags.includes('mute'),
     added: 'added' in row ? row.added : 0,
-    ...('state' in row ? { back: { follows: !!(row.state & 1), blocks: !!(row.state & 2), mutes: !!(row.state & 4) } } : {}),
+    ...('state' in row ? { back: said(row.state) } : {}),
   };
 }
 
@@ -304,7 +319,8 @@ export async function relation(subject: Subject, kind: Kind, wanted: Wanted): Pr
   const readSome = (page: RowsPage) => (isSearch ? search(read, page, wanted.sort) : read(page));
   if (isFiltered && !isSearch) {
     const { total, rows } = await read({ ...wanted, limit: Infinity });
-    return { total, found: rows.length, page: async (offset, limit) => rows.slice(offset, offset + limit).map(related) };
+    const page = async (offset: number, limit: number) => rows.slice(offset, offset + limit).map(related);
+    return { total, found: rows.length, page };
   }
   const { total, rows } = await readSome({ ...wanted, limit: first });
   const all = once(async () => (await readSome({ ...wanted, limit: Infinity })).rows);
@@ -313,8 +329,10 @@ export async function relation(subject: Subject, kind: Kind, wanted: Wanted): Pr
     if (rows.length < first || offset + limit <= first) {
       return rows.slice(offset, offset + limit).map(related);
     }
-    const found = takesAll ? (await all()).slice(offset, offset + limit) : (await readSome({ ...wanted, offset, limit })).rows;
-    return found.map(related);
+    if (takesAll) {
+      return (await all()).slice(offset, offset + limit).map(related);
+    }
+    return (await readSome({ ...wanted, offset, limit })).rows.map(related);
   };
   if (rows.length < first) {
     return { total, found: rows.length, page };
@@ -394,4 +412,6 @@ export async function followBoth(a: Subject, b: Subject): Promise<readonly Relat
 }
 
 /** Where a count is among those of all accounts. */
-export const distribution = async (kind: Kind, count: number): Promise<Distribution | null> => distributionOf((await network())[kind], count);
+export async function distribution(kind: Kind, count: number): Promise<Distribution | null> {
+  return distributionOf((await network())[kind], count);
+}

@@ -31,7 +31,13 @@ export function Address({ address }: { address: string }) {
       <code ref={shown} dir="ltr">
         {address}
       </code>
-      <button type="button" class="plain icon" aria-label={peopleTexts.copy} title={peopleTexts.copy} onClick={() => void press()}>
+      <button
+        type="button"
+        class="plain icon"
+        aria-label={peopleTexts.copy}
+        title={peopleTexts.copy}
+        onClick={() => void press()}
+      >
         <Icon name="copy" size={18} />
       </button>
       <span role="status" class="small good">

@@ -12,7 +12,14 @@ export function Bars({ distribution: { bins }, count }: { distribution: Distribu
   const most = Math.log1p(Math.max(...bins.map(({ accounts }) => accounts)));
   const size = bins.length * (width + gap) - gap;
   return (
-    <svg class="bars" viewBox={`0 0 ${size} ${height}`} width={size * 2} height={height * 2} aria-hidden="true" focusable="false">
+    <svg
+      class="bars"
+      viewBox={`0 0 ${size} ${height}`}
+      width={size * 2}
+      height={height * 2}
+      aria-hidden="true"
+      focusable="false"
+    >
       {bins.map(({ from, to, accounts }, i) => {
         const high = accounts ? Math.max(2, (Math.log1p(accounts) / most) * height) : 1;
         return (

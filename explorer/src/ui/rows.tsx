@@ -132,7 +132,7 @@ function Sourced<T>({ label, source, total, height, page, pageSize = 100, row, h
 
   const shown = useRef(false);
   useEffect(() => {
-    if (!shown.current && [...pages.pages.values()].some((p) => p.state === 'done')) {
+    if (!shown.current && (count === 0 || [...pages.pages.values()].some((p) => p.state === 'done'))) {
       shown.current = true;
       onShown?.(pages.known);
     }

@@ -132,7 +132,10 @@ function Comparison({ a, b, shown }: { a: Profile; b: Profile; shown: Shown }) {
   const { states, bothFollow } = following.value;
   const unknown = followers.state === 'done' && !followers.value;
   const link = (show: Shown, name: string, count?: number) => (
-    <a href={compared(a, b.address, show === 'following' ? '' : show)} aria-current={shown === show ? 'page' : undefined}>
+    <a
+      href={compared(a, b.address, show === 'following' ? '' : show)}
+      aria-current={shown === show ? 'page' : undefined}
+    >
       {name}
       {count !== undefined && <span class="count">{number(count)}</span>}
     </a>
@@ -165,6 +168,7 @@ export function Common({ person, other, place }: { person: Profile; other: strin
 
 function With({ person, other, place }: { person: Profile; other: string; place: Place }) {
   const loaded = useLoad(() => profile(other), [other]);
+  const shown = place.query.get('show') === 'followers' ? 'followers' : 'following';
   return (
     <Show loaded={loaded}>
       {(found) => (
@@ -183,7 +187,7 @@ function With({ person, other, place }: { person: Profile; other: string; place:
           ) : found.address === person.address ? (
             <p class="notice">{words.same}</p>
           ) : (
-            <Comparison a={person} b={found} shown={place.query.get('show') === 'followers' ? 'followers' : 'following'} />
+            <Comparison a={person} b={found} shown={shown} />
           )}
         </div>
       )}

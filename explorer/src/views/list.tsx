@@ -42,7 +42,12 @@ export function List({ place }: { place: Place }) {
             <About list={list} />
             <section class="stack tight">
               <h2>{words.entries}</h2>
-              <Relations subject={{ address: list.owner.address, list: token, isList: true }} kind="following" place={place} usual="earliest" />
+              <Relations
+                subject={{ address: list.owner.address, list: token, isList: true }}
+                kind="following"
+                place={place}
+                usual="earliest"
+              />
             </section>
           </div>
         ) : (

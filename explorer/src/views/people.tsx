@@ -1,7 +1,8 @@
 // Whom an account or a list follows, and who follows it: searched, filtered and sorted, as many as there are.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { relation, sorts, tagsIn, type Kind, type Related, type Relation, type Sort, type Subject } from '../data/people';
+import { relation, sorts, tagsIn } from '../data/people';
+import type { Kind, Related, Relation, Sort, Subject } from '../data/people';
 import { isWhole } from '../data/site';
 import { tagQuery, tagsOf } from '../place';
 import { go, href, type Place } from '../router';
@@ -138,10 +139,11 @@ function TagFilter({ subject, kind, query, usual, path }: FiltersProps) {
   const loaded = useLoad(() => tagsIn(subject, kind), [subject.address, subject.list, kind]);
   const [all, setAll] = useState(false);
   const known = loaded.state === 'done' ? loaded.value : [];
-  const missing = query.tags.filter((tag) => !known.some((other) => other.tag === tag)).map((tag) => ({ tag, count: 0 }));
-  const tags = [...missing, ...known];
+  const missing = query.tags.filter((tag) => !known.some((other) => other.tag === tag));
+  const tags = [...missing.map((tag) => ({ tag, count: 0 })), ...known];
   const rest = tags.length - shownTags;
-  const toggled = (tag: string) => (query.tags.includes(tag) ? query.tags.filter((other) => other !== tag) : [...query.tags, tag]);
+  const toggled = (tag: string) =>
+    query.tags.includes(tag) ? query.tags.filter((other) => other !== tag) : [...query.tags, tag];
   return (
     <div class="filters" role="group" aria-label={words.byTag}>
       {tags.slice(0, all ? Infinity : shownTags).map(({ tag, count }) => (
@@ -205,7 +207,15 @@ interface Found {
   orders: readonly Sort[];
 }
 
-export function Relations({ subject, kind, place, usual = 'latest' }: { subject: Subject; kind: Kind; place: Place; usual?: Sort }) {
+interface Props {
+  subject: Subject;
+  kind: Kind;
+  place: Place;
+  /** The order that is not named in the address. */
+  usual?: Sort;
+}
+
+export function Relations({ subject, kind, place, usual = 'latest' }: Props) {
   const query = queryOf(place, usual);
   const { path } = place;
   const tags = tagQuery(query.tags);
@@ -236,7 +246,9 @@ export function Relations({ subject, kind, place, usual = 'latest' }: { subject:
       : words.found(number(count), number(total));
   return (
     <div class="stack tight">
-      {(total > 0 || isFiltered) && <Filters subject={subject} kind={kind} query={query} usual={usual} path={path} orders={found.orders} />}
+      {(total > 0 || isFiltered) && (
+        <Filters subject={subject} kind={kind} query={query} usual={usual} path={path} orders={found.orders} />
+      )}
       {total > 0 && (
         <p class="row between quiet small">
           <span role="status">{loaded.state === 'loading' ? words.searching : said}</span>

@@ -127,7 +127,17 @@ function Text({ name, text }: { name: string; text: string }) {
 }
 
 /** Members of a profile that people look for; the others are below. */
-const main = ['url', 'email', 'com.twitter', 'com.github', 'org.telegram', 'com.discord', 'xyz.farcaster', 'location', 'keywords'];
+const main = [
+  'url',
+  'email',
+  'com.twitter',
+  'com.github',
+  'org.telegram',
+  'com.discord',
+  'xyz.farcaster',
+  'location',
+  'keywords',
+];
 const folded = 8;
 
 function Texts({ summary, texts: all }: { summary: string; texts: [string, string][] }) {
@@ -297,7 +307,16 @@ function BadgePicture({ url }: { url: string }) {
   const [broken, setBroken] = useState('');
   const source = pictures || isInline(url) ? picture(url) : undefined;
   return source && source !== broken ? (
-    <img src={source} alt="" width={72} height={72} loading="lazy" decoding="async" referrerpolicy="no-referrer" onError={() => setBroken(source)} />
+    <img
+      src={source}
+      alt=""
+      width={72}
+      height={72}
+      loading="lazy"
+      decoding="async"
+      referrerpolicy="no-referrer"
+      onError={() => setBroken(source)}
+    />
   ) : (
     <span class="blank" aria-hidden="true" />
   );
@@ -356,7 +375,7 @@ function Overview({ person }: { person: Profile }) {
       <About person={person} />
       <Ranks person={person} />
       <Lists person={person} />
-      {person.address && <AllTags person={person} />}
+      {person.address && !person.bare && <AllTags person={person} />}
       {person.address && <Badges person={person} />}
     </div>
   );
