@@ -193,7 +193,7 @@ type point struct {
 // logLog draws points on logarithmic axes.
 func logLog(id, title, xTitle, yTitle string, legends []legend, points []point) *chart {
 	c := &chart{ID: id, Title: title, Legend: legends, Width: chartWidth, Height: plotHeight + 16}
-	const left, top, bottom, right = 70, 12, 40, 12
+	const left, top, bottom, right = 70, 28, 40, 36
 	mostX, mostY := 1.0, 1.0
 	for _, p := range points {
 		mostX, mostY = max(mostX, math.Ceil(math.Log10(p.X)+0.01)), max(mostY, math.Ceil(math.Log10(p.Y)+0.01))
@@ -215,7 +215,7 @@ func logLog(id, title, xTitle, yTitle string, legends []legend, points []point) 
 	for _, p := range points {
 		c.Dots = append(c.Dots, dot{x(p.X), y(p.Y), p.Class, p.Title})
 	}
-	c.Texts = append(c.Texts, label{chartWidth - right, px(c.Height - 6), "end", "value", xTitle}, label{0, top, "start", "value", yTitle})
+	c.Texts = append(c.Texts, label{chartWidth - right, px(c.Height - 6), "end", "value", xTitle}, label{left, top - 14, "middle", "value", yTitle})
 	return c
 }
 

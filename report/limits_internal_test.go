@@ -95,3 +95,13 @@ func FuzzPlain(f *testing.F) {
 		}
 	})
 }
+
+// TestHugeObject: an object that claims to be larger than any of ours is refused before it is read.
+func TestHugeObject(t *testing.T) {
+	t.Parallel()
+	s := &source{name: "new"} // whose site would panic
+	_, err := s.read(t.Context(), site.Entry{Key: "api/v1/lists/1/records", Size: 1 << 40})
+	if err == nil || !strings.HasPrefix(err.Error(), "new: api/v1/lists/1/records: it has 1099511627776 bytes, expected at most 268435456: ") {
+		t.Errorf("got %v", err)
+	}
+}

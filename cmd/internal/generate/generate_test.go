@@ -224,6 +224,44 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// TestStages: the report says how long each stage took and how many bytes it had, and is a page if its
+// name says so.
+func TestStages(t *testing.T) {
+	dir := demo(t)
+	folder := t.TempDir()
+	out, page := filepath.Join(folder, "site.tar"), filepath.Join(folder, "report.html")
+	status, stdout, stderr := generate("--snapshot", dir, "--out", out, "--report", "-")
+	var report struct {
+		generator.Report
+		Stages []command.Stage `json:"stages"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || status != command.Done {
+		t.Fatalf("got status %d (%v): %s", status, err, stderr)
+	}
+	stages := map[string]command.Stage{}
+	for _, s := range report.Stages {
+		stages[s.Name] = s
+	}
+	info, err := os.Stat(filepath.Join(dir, "records.ndjson"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := stages["records"]; got.Bytes != info.Size() || got.Items != int64(report.Tables["records"].Rows) || got.Seconds <= 0 {
+		t.Errorf("records: got %+v, want %d bytes", got, info.Size())
+	}
+	if got := stages["write"]; got.Bytes != report.Counts.Bytes || got.Items != int64(report.Counts.Objects) {
+		t.Errorf("write: got %+v, want %d objects, %d bytes", got, report.Counts.Objects, report.Counts.Bytes)
+	}
+	if status, _, stderr := generate("--snapshot", dir, "--out", out, "--rebuild", "--report", page); status != command.Done {
+		t.Fatal(stderr)
+	}
+	body, err := os.ReadFile(page)
+	if err != nil || !strings.HasPrefix(string(body), "<!DOCTYPE html>") || !strings.Contains(string(body), `<th scope="row">write</th>`) ||
+		!strings.Contains(string(body), "<code>counts.objects</code>") || strings.Contains(string(body), "<script") {
+		t.Errorf("got the page %.500s (%v)", body, err)
+	}
+}
+
 // TestUnwritableReport: a report that cannot be written is an error before the work.
 func TestUnwritableReport(t *testing.T) {
 	dir := demo(t)

@@ -17,8 +17,9 @@ import (
 
 // Command is the command with its flags.
 type Command struct {
-	From        string        `required:"" placeholder:"SITE" help:"The old site: a folder or .tar file that generate wrote, or a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
-	To          string        `required:"" placeholder:"SITE" help:"The new site, named in the same ways."`
+	From        string        `placeholder:"SITE" help:"The old site: a folder or .tar file that generate wrote, or a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
+	To          string        `placeholder:"SITE" help:"The new site, named in the same ways."`
+	Saved       string        `placeholder:"FILE" help:"Instead of two sites: a report that --json has written before. It can so be published after the new site has replaced the old one."`
 	Out         string        `placeholder:"FILE" help:"Write the report as one page of HTML, with plots; - is standard output."`
 	JSON        string        `name:"json" placeholder:"FILE" help:"Write the report as JSON; - is standard output."`
 	Markdown    string        `placeholder:"FILE" help:"Write the report in short, as Markdown; - is standard output. In a job of GitHub Actions it is also added to the job's summary."`
@@ -46,6 +47,10 @@ func (c *Command) Validate() error {
 		}
 	}
 	switch {
+	case c.Saved == "" && (c.From == "" || c.To == ""):
+		return errors.New("missing flags: --from=SITE and --to=SITE, or --saved=FILE")
+	case c.Saved != "" && (c.From != "" || c.To != "" || c.Date != ""):
+		return errors.New("--saved excludes --from, --to and --date: the report has them")
 	case c.Out == "" && c.JSON == "" && c.Markdown == "" && c.Publish == "":
 		return errors.New("missing flags: --out=FILE, --json=FILE, --markdown=FILE or --publish=URL")
 	case onStdout > 1:
@@ -95,31 +100,18 @@ func (c *Command) date() (time.Time, error) {
 	return date, nil
 }
 
-// Run compares the sites and writes the report.
-func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+// Run makes or reads the report, and writes it.
+func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	for _, file := range []struct{ flag, name string }{{"out", c.Out}, {"json", c.JSON}, {"markdown", c.Markdown}} {
 		if err := command.CheckFile(file.flag, file.name, ""); err != nil {
 			return err
 		}
 	}
-	from, err := c.open(ctx, c.From)
-	if err != nil {
-		return fmt.Errorf("--from: %w", err)
+	get := c.compare
+	if c.Saved != "" {
+		get = c.read
 	}
-	defer func() { err = errors.Join(err, from.Close()) }()
-	to, err := c.open(ctx, c.To)
-	if err != nil {
-		return fmt.Errorf("--to: %w", err)
-	}
-	defer func() { err = errors.Join(err, to.Close()) }()
-	date, err := c.date()
-	if err != nil {
-		return err
-	}
-	progress := command.NewProgress(stderr)
-	r, err := report.Compare(ctx, report.Side{Site: from, Name: c.From}, report.Side{Site: to, Name: c.To},
-		report.Options{Date: date, Concurrency: c.Concurrency, Patience: c.Patience, Progress: progress})
-	progress.End()
+	r, err := get(ctx, stderr)
 	if err != nil {
 		return err
 	}
@@ -128,6 +120,42 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	return c.publish(ctx, r, stderr)
+}
+
+// read reads a report that was written before.
+func (c *Command) read(context.Context, io.Writer) (*report.Report, error) {
+	body, err := os.ReadFile(c.Saved)
+	if err != nil {
+		return nil, fmt.Errorf("--saved: %w", err)
+	}
+	r, err := report.Parse(body)
+	if err != nil {
+		return nil, fmt.Errorf("--saved=%s: %w", c.Saved, err)
+	}
+	return r, nil
+}
+
+// compare compares the sites.
+func (c *Command) compare(ctx context.Context, stderr io.Writer) (_ *report.Report, err error) {
+	from, err := c.open(ctx, c.From)
+	if err != nil {
+		return nil, fmt.Errorf("--from: %w", err)
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	to, err := c.open(ctx, c.To)
+	if err != nil {
+		return nil, fmt.Errorf("--to: %w", err)
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	date, err := c.date()
+	if err != nil {
+		return nil, err
+	}
+	progress := command.NewProgress(stderr)
+	r, err := report.Compare(ctx, report.Side{Site: from, Name: c.From}, report.Side{Site: to, Name: c.To},
+		report.Options{Date: date, Concurrency: c.Concurrency, Patience: c.Patience, Progress: progress})
+	progress.End()
+	return r, err
 }
 
 // write writes the report in all forms that the flags ask for.
@@ -155,6 +183,9 @@ func (c *Command) write(r *report.Report, stdout io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("write the report: %w", err)
 		}
+	}
+	if c.Saved != "" { // the summary has it since it was made
+		return nil
 	}
 	return command.WriteSummary(markdown)
 }
