@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -30,12 +31,14 @@ import (
 
 func main() {
 	b := &bench{Bench: rig.Bench{Name: "explorer", Objects: measure.Objects, Rounds: 5}}
+	flag.StringVar(&b.only, "api", "", "measure the site of one API only, efp or spec; none measures both")
 	b.Main(b.run)
 }
 
 // A bench has the site that is measured now.
 type bench struct {
 	rig.Bench
+	only    string // API; "" for all
 	objects storage.Site
 	root    site.Root
 	top     []account // the most followed, in their order
@@ -54,6 +57,9 @@ const bucket = "site"
 
 func (b *bench) run(ctx context.Context) error {
 	for _, s := range sites {
+		if b.only != "" && b.only != s.api {
+			continue
+		}
 		if err := b.site(ctx, s.prefix, s.api); err != nil {
 			return fmt.Errorf("api %s: %w", s.api, err)
 		}
@@ -64,9 +70,11 @@ func (b *bench) run(ctx context.Context) error {
 // site generates a site, and measures it.
 func (b *bench) site(ctx context.Context, prefix, api string) (err error) {
 	tar := b.Path(api + ".tar")
-	_, err = measure.Run(exec.CommandContext(ctx, b.Built("followpress"), "generate", "--snapshot", b.Snapshot, "--api", api, "--rebuild", "--no-sync", "--out", tar))
-	if err != nil {
-		return err
+	if _, err := os.Stat(tar); err != nil { // else it is of an earlier run with --work
+		_, err = measure.Run(exec.CommandContext(ctx, b.Built("followpress"), "generate", "--snapshot", b.Snapshot, "--api", api, "--no-sync", "--out", tar))
+		if err != nil {
+			return err
+		}
 	}
 	if b.objects, err = storage.OpenSite(tar); err != nil {
 		return err
@@ -198,7 +206,14 @@ const readable = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Princi
 
 // publish puts objects into a bucket that everybody may read.
 func (b *bench) publish(ctx context.Context, s *rig.S3, keys []site.Key) error {
-	if err := errors.Join(s.MakeBucket(ctx, bucket), s.Client.SetBucketPolicy(ctx, bucket, readable)); err != nil {
+	there, err := s.Client.BucketExists(ctx, bucket)
+	if err == nil && !there {
+		err = s.MakeBucket(ctx, bucket)
+	}
+	if err == nil {
+		err = s.Client.SetBucketPolicy(ctx, bucket, readable) // nginx reads it without credentials
+	}
+	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -216,7 +231,7 @@ func (b *bench) publish(ctx context.Context, s *rig.S3, keys []site.Key) error {
 			return err
 		})
 	}
-	err := group.Wait()
+	err = group.Wait()
 	fmt.Fprintf(os.Stderr, "put %d objects\n", len(keys))
 	return err
 }
