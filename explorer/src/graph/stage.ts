@@ -20,8 +20,8 @@ export interface Calls {
 const reach = 14;
 /** Room around the graph. */
 const margin = 32;
-/** For how long a frame may move nodes, in milliseconds. */
-const ahead = 5;
+/** For how long a frame may move nodes, in milliseconds: where they are seen, and where they are not. */
+const ahead = { seen: 5, unseen: 30 };
 const scales: [number, number] = [0.1, 8];
 
 type Subject = { node: Node; x: number; y: number };
@@ -78,12 +78,6 @@ export class Stage {
   /** Lays the graph out, which is finished. */
   arrange(): void {
     this.forces = layout(this.graph);
-    if (this.calm) {
-      while (!isSettled(this.forces)) {
-        this.forces.tick();
-      }
-      this.fit(1);
-    }
     this.wake();
   }
 
@@ -258,7 +252,7 @@ export class Stage {
     const forces = this.forces;
     if (forces) {
       // While nobody drags, the places are found sooner.
-      const until = performance.now() + ahead;
+      const until = performance.now() + (this.calm && !this.isShown ? ahead.unseen : ahead.seen);
       do {
         forces.tick(isSettled(forces) ? 0 : 1);
       } while (this.gestures === 0 && !isSettled(forces) && performance.now() < until);
@@ -301,7 +295,7 @@ export class Stage {
     if (!this.width) {
       return;
     }
-    if (this.calm && !this.forces) {
+    if (this.calm && !this.isShown && !(this.forces && isSettled(this.forces))) {
       this.context.fillStyle = this.look.colours.ground;
       this.context.fillRect(0, 0, this.canvas.width, this.canvas.height);
       return;

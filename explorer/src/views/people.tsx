@@ -143,12 +143,13 @@ function TagFilter({ subject, kind, query, usual, path }: FiltersProps) {
   const known = loaded.state === 'done' ? loaded.value : [];
   const missing = query.tags.filter((tag) => !known.some((other) => other.tag === tag));
   const tags = [...missing.map((tag) => ({ tag, count: 0 })), ...known];
-  const rest = tags.length - shownTags;
+  const shown = tags.filter(({ tag }, i) => all || i < shownTags || query.tags.includes(tag));
+  const rest = tags.length - shown.length;
   const toggled = (tag: string) =>
     query.tags.includes(tag) ? query.tags.filter((other) => other !== tag) : [...query.tags, tag];
   return (
     <div class="filters" role="group" aria-label={words.byTag}>
-      {tags.slice(0, all ? Infinity : shownTags).map(({ tag, count }) => (
+      {shown.map(({ tag, count }) => (
         <button
           key={tag}
           type="button"
@@ -159,7 +160,7 @@ function TagFilter({ subject, kind, query, usual, path }: FiltersProps) {
           <bdi>{clip(tag, 40)}</bdi> {count > 0 && <span>{number(count)}</span>}
         </button>
       ))}
-      {rest > 0 && !all && (
+      {rest > 0 && (
         <button type="button" class="plain small" onClick={() => setAll(true)}>
           {words.moreTags(number(rest))}
         </button>
