@@ -43,12 +43,15 @@ function History({ all }: { all: readonly Report[] }) {
 /** What a chart of more would not show. */
 const shown = 366;
 
+/** How far dates are apart, in seconds. */
+const steps = [1, 2, 5, 10, 15, 30, 60, 90, 180, 365].map((days) => days * 86_400);
+
 const daily = (palette: Palette): Omit<uPlot.Options, 'width' | 'height'> => {
   const value = (_plot: uPlot, count: number | null) => (count === null ? '–' : number(count));
   return {
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
     scales: { y: { range: (_plot, _least, most) => [0, Math.max(1, most) * 1.05] } },
-    axes: [{ ...axis(palette), values: (_plot, splits) => splits.map((time) => day(time * 1000)) }, { ...axis(palette), values: (_plot, splits) => splits.map(number), size: 64 }],
+    axes: [{ ...axis(palette), incrs: steps, values: (_plot, splits) => splits.map((time) => day(time * 1000)) }, { ...axis(palette), values: (_plot, splits) => splits.map(number), size: 64 }],
     series: [
       { label: reportTexts.date, value: (_plot, time: number | null) => (time === null ? '–' : date(time * 1000)) },
       { label: reportTexts.follows, stroke: palette.accent, width: 2, value },
