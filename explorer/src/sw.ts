@@ -59,7 +59,9 @@ async function keep(url: string, response: Response): Promise<void> {
     return;
   }
   const seen = await caches.open(seenName);
-  const all = await (lengths ??= readLengths());
+  lengths ??= readLengths();
+  lengths.catch(() => (lengths = undefined)); // then they are read again
+  const all = await lengths;
   const headers = { 'content-type': response.headers.get('content-type') ?? '', [lengthHeader]: String(body.size) };
   all.delete(url);
   all.set(url, body.size);
