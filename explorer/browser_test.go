@@ -165,15 +165,6 @@ func there(t *testing.T, p *browser.Page) {
 	}
 }
 
-// forgive forgives what a site cannot know: no object of the specification says whether any account that a list holds has
-// a name, so whether the list can be searched; and a part of a name may be in a bucket of users that does not exist.
-func forgive(p *browser.Page, config site.Config) {
-	p.Forgive("/_search/users/")
-	if !config.EFP() {
-		p.Forgive("/_search/lists/")
-	}
-}
-
 // fits checks that no part of a view is beside the window.
 func fits(t *testing.T, p *browser.Page) {
 	t.Helper()

@@ -100,8 +100,6 @@ func TestViews(t *testing.T) {
 			h := serve(t, withReports(test.site), "/")
 			p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now})
 			dark := b.Open(t, h.at("#/"), browser.View{Size: browser.Desktop, Now: now, Dark: true})
-			forgive(p, test.site.Root(t).Config)
-			forgive(dark, test.site.Root(t).Config)
 			for _, v := range test.views {
 				t.Run(v.name, func(t *testing.T) {
 					p.For(t)
@@ -151,7 +149,6 @@ func TestEveryProfile(t *testing.T) {
 			s := generate(t, part(t, suite), config)
 			h := serve(t, withReports(s), "/")
 			p := b.Open(t, h.at("#/"), browser.View{Size: browser.Desktop, Now: now})
-			forgive(p, config)
 			for _, place := range everyPlace(t, s) {
 				p.Go(h.at(place))
 				there(t, p)
