@@ -23,7 +23,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-var update = flag.Bool("update", false, "write the screenshots in testdata/screens again where they differ")
+var update = flag.Bool("update", false, "write the screenshots in testdata/screens and docs/screens again where they differ")
 
 // now is when the pages of the tests are opened: a day after the demo was taken.
 var now = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
