@@ -108,7 +108,6 @@ func TestHostileProfiles(t *testing.T) {
 					before += `localStorage.setItem('followpress', '{"theme":"auto","pictures":false}');`
 				}
 				p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now, Before: before})
-				forgive(p, config)
 				for _, place := range places {
 					p.Go(h.at(place))
 					there(t, p)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/followpress/followpress/fixtures/browser"
 	"github.com/followpress/followpress/fixtures/servers"
-	"github.com/followpress/followpress/site"
 )
 
 // focus describes what has the focus, and whether somebody sees that.
@@ -39,7 +38,6 @@ func TestSearchByKeys(t *testing.T) {
 	h := serve(t, demo(t), "/")
 	p := b.Open(t, h.at("#/"), browser.View{Size: browser.Desktop, Now: now})
 	shown(t, p)
-	forgive(p, site.Config{API: site.APIEFP})
 	const input = "input[role=combobox], [role=combobox] input, input[type=search]"
 	if browser.Eval[focused](p, focus).Tag != "INPUT" {
 		p.Press("/")

@@ -23,7 +23,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-var update = flag.Bool("update", false, "write the screenshots in testdata/screens again where they differ")
+var update = flag.Bool("update", false, "write the screenshots in testdata/screens and docs/screens again where they differ")
 
 // now is when the pages of the tests are opened: a day after the demo was taken.
 var now = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
@@ -162,15 +162,6 @@ func there(t *testing.T, p *browser.Page) {
 	p.Wait("document.querySelector('main h1') && !document.querySelector('.loading, [aria-busy=true]')")
 	if failed := p.Text(".failed"); failed != "" {
 		t.Errorf("%s: got the failure %q", p.URL(), failed)
-	}
-}
-
-// forgive forgives what a site cannot know: no object of the specification says whether any account that a list holds has
-// a name, so whether the list can be searched; and a part of a name may be in a bucket of users that does not exist.
-func forgive(p *browser.Page, config site.Config) {
-	p.Forgive("/_search/users/")
-	if !config.EFP() {
-		p.Forgive("/_search/lists/")
 	}
 }
 

@@ -100,8 +100,6 @@ func TestViews(t *testing.T) {
 			h := serve(t, withReports(test.site), "/")
 			p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now})
 			dark := b.Open(t, h.at("#/"), browser.View{Size: browser.Desktop, Now: now, Dark: true})
-			forgive(p, test.site.Root(t).Config)
-			forgive(dark, test.site.Root(t).Config)
 			for _, v := range test.views {
 				t.Run(v.name, func(t *testing.T) {
 					p.For(t)
@@ -151,7 +149,6 @@ func TestEveryProfile(t *testing.T) {
 			s := generate(t, part(t, suite), config)
 			h := serve(t, withReports(s), "/")
 			p := b.Open(t, h.at("#/"), browser.View{Size: browser.Desktop, Now: now})
-			forgive(p, config)
 			for _, place := range everyPlace(t, s) {
 				p.Go(h.at(place))
 				there(t, p)
@@ -206,24 +203,25 @@ func TestScreenshots(t *testing.T) {
 		name, at string
 		size     browser.Size
 		dark     bool
+		docs     bool // whether docs/explorer.md shows it
 	}{
-		{"home", "#/", browser.Phone, false},
-		{"home", "#/", browser.Desktop, true},
-		{"search", "#/?q=ti", browser.Tablet, false},
-		{"profile", "#/miralund.eth", browser.Phone, true},
-		{"profile", "#/miralund.eth", browser.Tablet, false},
-		{"profile", "#/miralund.eth", browser.Desktop, false},
-		{"following", "#/a/miralund.eth/following", browser.Tablet, false},
-		{"followers", "#/a/miralund.eth/followers", browser.Phone, false},
-		{"common", "#/a/miralund.eth/common/tobi-okafor.eth", browser.Desktop, false},
-		{"graph", "#/a/miralund.eth/graph", browser.Desktop, true},
-		{"graph", "#/a/miralund.eth/graph", browser.Phone, false},
-		{"list", "#/l/4", browser.Phone, false},
-		{"board", "#/boards/followers", browser.Phone, false},
-		{"board", "#/boards/followers", browser.Desktop, false},
-		{"network", "#/network", browser.Desktop, false},
-		{"network", "#/network", browser.Phone, true},
-		{"reports", "#/reports", browser.Desktop, false},
+		{"home", "#/", browser.Phone, false, false},
+		{"home", "#/", browser.Desktop, true, true},
+		{"search", "#/?q=ti", browser.Tablet, false, false},
+		{"profile", "#/miralund.eth", browser.Phone, true, false},
+		{"profile", "#/miralund.eth", browser.Tablet, false, false},
+		{"profile", "#/miralund.eth", browser.Desktop, false, true},
+		{"following", "#/a/miralund.eth/following", browser.Tablet, false, false},
+		{"followers", "#/a/miralund.eth/followers", browser.Phone, false, false},
+		{"common", "#/a/miralund.eth/common/tobi-okafor.eth", browser.Desktop, false, false},
+		{"graph", "#/a/miralund.eth/graph", browser.Desktop, true, true},
+		{"graph", "#/a/miralund.eth/graph", browser.Phone, false, false},
+		{"list", "#/l/4", browser.Phone, false, false},
+		{"board", "#/boards/followers", browser.Phone, false, false},
+		{"board", "#/boards/followers", browser.Desktop, false, true},
+		{"network", "#/network", browser.Desktop, false, true},
+		{"network", "#/network", browser.Phone, true, false},
+		{"reports", "#/reports", browser.Desktop, false, true},
 	} {
 		name := fmt.Sprintf("%s-%s", shot.name, shot.size)
 		if shot.dark {
@@ -232,7 +230,11 @@ func TestScreenshots(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := b.Open(t, h.at(shot.at), browser.View{Size: shot.size, Dark: shot.dark, Now: now})
 			shown(t, p)
-			p.Golden("testdata/screens", name, *update)
+			folder := "testdata/screens"
+			if shot.docs {
+				folder = "../docs/screens"
+			}
+			p.Golden(folder, name, *update)
 		})
 	}
 }
