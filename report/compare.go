@@ -192,10 +192,11 @@ func (c *comparison) isOfAddress(key site.Key) bool {
 	return err == nil
 }
 
-// tokenOf is the list of a key below /lists/.
+// tokenOf is the list of a key below /lists/. It is a copy: the key is a part of the text of its shard,
+// which need not stay.
 func (c *comparison) tokenOf(key site.Key) string {
 	tokenID, _, _ := strings.Cut(strings.TrimPrefix(string(key), c.config.BasePath+"/lists/"), "/")
-	return tokenID
+	return strings.Clone(tokenID)
 }
 
 // compare reads both bodies of an object and compares them.

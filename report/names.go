@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -15,7 +16,6 @@ import (
 // fillNames finds the names of the accounts that the report shows, and the accounts of its lists. The
 // new site is asked first; the old one knows what is gone.
 func (c *comparison) fillNames(ctx context.Context) error {
-	r := c.report
 	if err := c.fillLists(ctx); err != nil {
 		return err
 	}
@@ -32,9 +32,6 @@ func (c *comparison) fillNames(ctx context.Context) error {
 		}
 	}
 	c.eachShown(func(address string, name *string) { *name = names[address] })
-	for i := range r.Lists.Largest {
-		r.Lists.Largest[i].Name = shorten(r.Lists.Largest[i].Name)
-	}
 	return nil
 }
 
@@ -67,7 +64,7 @@ func (c *comparison) fillLists(ctx context.Context) error {
 			}
 			details, known, err := c.details(reading, s, c.config.ListKey(lists[i].List, site.Details))
 			if known {
-				lists[i].Address, lists[i].Name = details.Address, details.ENS.Name
+				lists[i].Address, lists[i].Name = strings.Clone(details.Address), shorten(details.ENS.Name)
 			}
 			return err
 		})
