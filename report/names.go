@@ -22,7 +22,7 @@ func (c *comparison) fillNames(ctx context.Context) error {
 	names := map[string]string{}
 	for _, s := range []*source{c.to, c.from} {
 		unknown := map[string]struct{}{}
-		c.eachShown(func(address string, _ *string) {
+		c.report.eachShown(func(address string, _ *string) {
 			if _, known := names[address]; !known {
 				unknown[address] = struct{}{}
 			}
@@ -31,19 +31,19 @@ func (c *comparison) fillNames(ctx context.Context) error {
 			return err
 		}
 	}
-	c.eachShown(func(address string, name *string) { *name = names[address] })
+	c.report.eachShown(func(address string, name *string) { *name = names[address] })
 	return nil
 }
 
 // eachShown calls do with each account that is shown by its address alone.
-func (c *comparison) eachShown(do func(address string, name *string)) {
-	for _, accounts := range [][]AccountChange{c.report.Accounts.Gained, c.report.Accounts.Lost} {
+func (r *Report) eachShown(do func(address string, name *string)) {
+	for _, accounts := range [][]AccountChange{r.Accounts.Gained, r.Accounts.Lost} {
 		for i := range accounts {
 			do(accounts[i].Address, &accounts[i].Name)
 		}
 	}
-	for i := range c.report.Boards {
-		for _, places := range c.report.Boards[i].placesOf() {
+	for i := range r.Boards {
+		for _, places := range r.Boards[i].placesOf() {
 			for j := range places {
 				do(places[j].Address, &places[j].Name)
 			}
