@@ -108,7 +108,7 @@ func (s *source) shard(ctx context.Context, shard string) ([]site.Entry, error) 
 		return nil, s.explain(key, err)
 	}
 	s.shards.Add(1)
-	if commas(body) > len(body)/leastEntry*entryCommas {
+	if commas(body) > len(body)*entryCommas/leastEntry {
 		return nil, s.explain(key, fmt.Errorf("more entries than its bytes can hold: %w", site.ErrMalformed))
 	}
 	m, err := site.ParseManifest(shard, body)
