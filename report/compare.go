@@ -85,6 +85,7 @@ func newComparison(ctx context.Context, from, to Side, o Options) (*comparison, 
 		return nil, err
 	}
 	c.config = c.to.root.Config
+	c.config.Explorer = c.config.Explorer || c.from.root.Config.Explorer // whose objects are known, although they are gone
 	c.report = &Report{
 		Format: Format, Date: o.Date.UTC().Format(dateFormat), API: apiOf(c.config),
 		From:  SiteSummary{from.Name, c.from.root.AsOf, c.from.root.Counts},
