@@ -7,11 +7,12 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// ConfigOf returns the configuration of a site, or the default configuration if from is nil.
+// ConfigOf returns the configuration of a site. If from is nil, that is a configuration with the default
+// base path and all objects that a site may have, because nobody knows yet which site will come.
 // It is an error if the site has no valid root.
 func ConfigOf(ctx context.Context, from Site) (site.Config, error) {
 	if from == nil {
-		return site.Config{}.WithDefaults()
+		return site.Config{API: site.APIEFP, Explorer: true}.WithDefaults()
 	}
 	source, err := openSource(ctx, from)
 	if err != nil {

@@ -29,10 +29,10 @@ type place struct{ rank, count int }
 func (c *comparison) compareBoard(ctx context.Context, board site.Board, change site.Change) error {
 	var was, is map[string]place
 	err := c.compare(ctx, change, func(key site.Key, before, after []byte) (err error) {
-		if was, err = decodeBoard(before); err != nil {
+		if was, err = decodeBoard(before, c.config.LeaderboardMax); err != nil {
 			return c.from.explain(key, err)
 		}
-		if is, err = decodeBoard(after); err != nil {
+		if is, err = decodeBoard(after, c.config.LeaderboardMax); err != nil {
 			return c.to.explain(key, err)
 		}
 		return nil
@@ -81,34 +81,63 @@ func (c *comparison) compareBoard(ctx context.Context, board site.Board, change 
 	return nil
 }
 
-// decodeBoard decodes a leaderboard, by address. nil is an empty one.
-func decodeBoard(body []byte) (map[string]place, error) {
+// decodeBoard decodes a leaderboard of at most so many places, by address. nil is an empty one.
+func decodeBoard(body []byte, most int) (map[string]place, error) {
 	places := map[string]place{}
 	if body == nil {
 		return places, nil
 	}
-	var rows []map[string]any
-	if err := json.Unmarshal(body, &rows); err != nil {
-		return nil, fmt.Errorf("leaderboard: %w: %w", site.ErrMalformed, err)
+	read := len("[]")
+	for row := range site.RowsOf(body) { // one by one: a hostile body may have millions
+		if len(places) == most {
+			return nil, fmt.Errorf("leaderboard: more than %d places: %w", most, site.ErrMalformed)
+		}
+		read += len(row)
+		if len(places) > 0 {
+			read += len(",")
+		}
+		address, p, err := decodePlace(row)
+		if err != nil {
+			return nil, fmt.Errorf("leaderboard: %w", err)
+		}
+		if _, again := places[address]; again {
+			return nil, fmt.Errorf("leaderboard: %s is on it twice: %w", address, site.ErrMalformed)
+		}
+		places[address] = p
 	}
-	for _, row := range rows {
-		text, _ := row["address"].(string)
-		address, err := site.ParseAddress(text)
-		rank, _ := row["rank"].(float64)
-		if err != nil || rank < 1 {
-			return nil, fmt.Errorf("leaderboard: %w", site.ErrMalformed)
-		}
-		p := place{rank: int(rank)}
-		for name, value := range row {
-			if count, ok := value.(string); ok && strings.HasSuffix(name, "_count") {
-				if p.count, err = strconv.Atoi(count); err != nil {
-					return nil, fmt.Errorf("leaderboard: %s: %w", name, site.ErrMalformed)
-				}
-			}
-		}
-		places[address.String()] = p
+	if read != len(body) || body[0] != '[' || body[len(body)-1] != ']' {
+		return nil, fmt.Errorf("leaderboard: %w", site.ErrMalformed)
 	}
 	return places, nil
+}
+
+// maxPlace bounds a row of a leaderboard, in bytes.
+const maxPlace = 1 << 10
+
+// decodePlace decodes a row of a leaderboard.
+func decodePlace(body []byte) (address string, p place, err error) {
+	var row map[string]any
+	if len(body) > maxPlace {
+		return "", p, site.ErrMalformed
+	}
+	if err := json.Unmarshal(body, &row); err != nil {
+		return "", p, fmt.Errorf("%w: %w", site.ErrMalformed, err)
+	}
+	text, _ := row["address"].(string)
+	parsed, err := site.ParseAddress(text)
+	rank, _ := row["rank"].(float64)
+	if err != nil || rank < 1 {
+		return "", p, site.ErrMalformed
+	}
+	p.rank = int(rank)
+	for name, value := range row {
+		if count, ok := value.(string); ok && strings.HasSuffix(name, "_count") {
+			if p.count, err = strconv.Atoi(count); err != nil {
+				return "", p, fmt.Errorf("%s: %w", name, site.ErrMalformed)
+			}
+		}
+	}
+	return parsed.String(), p, nil
 }
 
 // placesOf lists all accounts that a report shows of leaderboards.

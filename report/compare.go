@@ -85,6 +85,7 @@ func newComparison(ctx context.Context, from, to Side, o Options) (*comparison, 
 		return nil, err
 	}
 	c.config = c.to.root.Config
+	c.config.Explorer = c.config.Explorer || c.from.root.Config.Explorer // whose objects are known, although they are gone
 	c.report = &Report{
 		Format: Format, Date: o.Date.UTC().Format(dateFormat), API: apiOf(c.config),
 		From:  SiteSummary{from.Name, c.from.root.AsOf, c.from.root.Counts},
@@ -192,10 +193,11 @@ func (c *comparison) isOfAddress(key site.Key) bool {
 	return err == nil
 }
 
-// tokenOf is the list of a key below /lists/.
+// tokenOf is the list of a key below /lists/. It is a copy: the key is a part of the text of its shard,
+// which need not stay.
 func (c *comparison) tokenOf(key site.Key) string {
 	tokenID, _, _ := strings.Cut(strings.TrimPrefix(string(key), c.config.BasePath+"/lists/"), "/")
-	return tokenID
+	return strings.Clone(tokenID)
 }
 
 // compare reads both bodies of an object and compares them.

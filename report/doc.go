@@ -9,13 +9,14 @@
 //   - the entries of at most 8 parts of each manifest, of shards of at most 4 MiB;
 //   - at most Options.Concurrency pairs of objects, of at most Options.Memory bytes together; a pair
 //     that is larger is compared alone, and an object of more than 256 MiB is an error. Comparing two
-//     lists takes some three times their bytes;
-//   - numbers of 524,288 accounts and of 65,536 tags (each of at most 1 KiB), and the addresses of
-//     524,288 changed profiles: what is beyond is counted, and the report says how much that is;
+//     lists takes some three times their bytes beside them;
+//   - numbers of 524,288 accounts and of 65,536 tags (each of at most 1 KiB, on records with tags of at
+//     most 64 KiB), and the addresses of 524,288 changed profiles: what is beyond is counted, and the
+//     report says how much that is;
 //   - of everything that a report lists, the first 20 to 50, with texts of at most 200 bytes.
 //
-// With the defaults that is at most about 400 MiB, whatever the sites are. Reports of ordinary sites
-// take far less.
+// With the defaults that is at most about 400 MiB, whatever the sites are, unless a pair of objects is
+// larger than Options.Memory. Reports of ordinary sites take far less.
 //
 // The API may change until version 1.
 package report

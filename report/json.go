@@ -2,8 +2,12 @@ package report
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
 )
 
 // JSON encodes the report, indented. Equal reports give equal bytes.
@@ -15,7 +19,8 @@ func (r *Report) JSON() ([]byte, error) {
 	return append(body, '\n'), nil
 }
 
-// Parse decodes the JSON of a report.
+// Parse decodes the JSON of a report. It fails unless what the forms of a report show as it is, such as
+// times and addresses, is what it should be.
 func Parse(body []byte) (*Report, error) {
 	r := &Report{}
 	if err := json.Unmarshal(body, r); err != nil {
@@ -26,6 +31,26 @@ func Parse(body []byte) (*Report, error) {
 		return nil, fmt.Errorf("read the report: format %d, this version reads %d", r.Format, Format)
 	case !validDate(r.Date):
 		return nil, fmt.Errorf("read the report: its date is %q", r.Date)
+	}
+	for _, s := range []SiteSummary{r.From, r.To} {
+		if _, err := time.Parse(time.RFC3339, s.AsOf); err != nil {
+			return nil, fmt.Errorf("read the report: as_of: %w", err)
+		}
+	}
+	known := site.Config{API: site.APIEFP}.Boards()
+	for _, b := range r.Boards {
+		if !slices.Contains(known, b.Board) {
+			return nil, fmt.Errorf("read the report: there is no leaderboard %q", b.Board)
+		}
+	}
+	var invalid error
+	r.eachShown(func(address string, _ *string) {
+		if _, err := site.ParseAddress(address); err != nil {
+			invalid = fmt.Errorf("read the report: address %q: %w", address, err)
+		}
+	})
+	if invalid != nil {
+		return nil, invalid
 	}
 	return r, nil
 }

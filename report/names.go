@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -15,14 +16,13 @@ import (
 // fillNames finds the names of the accounts that the report shows, and the accounts of its lists. The
 // new site is asked first; the old one knows what is gone.
 func (c *comparison) fillNames(ctx context.Context) error {
-	r := c.report
 	if err := c.fillLists(ctx); err != nil {
 		return err
 	}
 	names := map[string]string{}
 	for _, s := range []*source{c.to, c.from} {
 		unknown := map[string]struct{}{}
-		c.eachShown(func(address string, _ *string) {
+		c.report.eachShown(func(address string, _ *string) {
 			if _, known := names[address]; !known {
 				unknown[address] = struct{}{}
 			}
@@ -31,22 +31,19 @@ func (c *comparison) fillNames(ctx context.Context) error {
 			return err
 		}
 	}
-	c.eachShown(func(address string, name *string) { *name = names[address] })
-	for i := range r.Lists.Largest {
-		r.Lists.Largest[i].Name = shorten(r.Lists.Largest[i].Name)
-	}
+	c.report.eachShown(func(address string, name *string) { *name = names[address] })
 	return nil
 }
 
 // eachShown calls do with each account that is shown by its address alone.
-func (c *comparison) eachShown(do func(address string, name *string)) {
-	for _, accounts := range [][]AccountChange{c.report.Accounts.Gained, c.report.Accounts.Lost} {
+func (r *Report) eachShown(do func(address string, name *string)) {
+	for _, accounts := range [][]AccountChange{r.Accounts.Gained, r.Accounts.Lost} {
 		for i := range accounts {
 			do(accounts[i].Address, &accounts[i].Name)
 		}
 	}
-	for i := range c.report.Boards {
-		for _, places := range c.report.Boards[i].placesOf() {
+	for i := range r.Boards {
+		for _, places := range r.Boards[i].placesOf() {
 			for j := range places {
 				do(places[j].Address, &places[j].Name)
 			}
@@ -67,7 +64,7 @@ func (c *comparison) fillLists(ctx context.Context) error {
 			}
 			details, known, err := c.details(reading, s, c.config.ListKey(lists[i].List, site.Details))
 			if known {
-				lists[i].Address, lists[i].Name = details.Address, details.ENS.Name
+				lists[i].Address, lists[i].Name = strings.Clone(details.Address), shorten(details.ENS.Name)
 			}
 			return err
 		})

@@ -49,6 +49,7 @@ const mostMonths = 36
 
 // A network is the object site.NetworkKey.
 type network struct {
+	AsOf string `json:"as_of"`
 	NetworkSizes
 	Followers [][2]int `json:"followers"`
 	Following [][2]int `json:"following"`
@@ -83,6 +84,9 @@ func (c *comparison) compareNetworks(ctx context.Context) error {
 
 // readNetwork returns nil if the site does not say what its network is like.
 func readNetwork(ctx context.Context, s *source) (*network, error) {
+	if !s.root.Config.Explorer {
+		return nil, nil
+	}
 	body, err := s.readUnlisted(ctx, site.NetworkKey, maxNetwork)
 	if body == nil || err != nil {
 		return nil, err
@@ -90,6 +94,9 @@ func readNetwork(ctx context.Context, s *source) (*network, error) {
 	n := &network{}
 	if err := json.Unmarshal(body, n); err != nil {
 		return nil, s.explain(site.NetworkKey, fmt.Errorf("%w: %w", site.ErrMalformed, err))
+	}
+	if n.AsOf != s.root.AsOf { // it is read without its digest
+		return nil, s.explain(site.NetworkKey, fmt.Errorf("%w: it is as of %.40q, the site as of %s", site.ErrMalformed, n.AsOf, s.root.AsOf))
 	}
 	return n, nil
 }

@@ -120,7 +120,7 @@ type Tags struct {
 	Changed    int         `json:"changed"` // tags that any record got or lost
 	More       []TagChange `json:"more"`
 	Less       []TagChange `json:"less"`
-	NotCounted int         `json:"not_counted"` // changes of long tags, and of more tags than are counted
+	NotCounted int         `json:"not_counted"` // changes of long tags, of records with very many, and of more tags than are counted
 }
 
 // A TagChange counts the records that got and lost a tag.

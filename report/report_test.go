@@ -68,8 +68,9 @@ func TestGolden(t *testing.T) {
 // withNetwork is a site with an explorer, whose sizes depend on n.
 func withNetwork(t testing.TB, s memsite.Site, n int) memsite.Site {
 	t.Helper()
-	return s.With(t, func(objects memsite.Site, _ *site.Root) {
-		objects[site.NetworkKey] = fmt.Sprintf(`{"as_of":"2026-11-01T00:00:00Z","accounts":%d,"lists":32,"primary_lists":31,"records":322,"follows":305,`+
+	return s.With(t, func(objects memsite.Site, root *site.Root) {
+		root.Config.Explorer = true
+		objects[site.NetworkKey] = fmt.Sprintf(`{"as_of":"`+root.AsOf+`","accounts":%d,"lists":32,"primary_lists":31,"records":322,"follows":305,`+
 			`"names":38,"followers":[[1,%d],[2,10],[9,1],[30,1],[1200,2]],"following":[[1,4],[12,%[1]d]],"tags":[["top8",9]],"growth":[["2026-01",%d],["2026-02",7]]}`,
 			40+n, 20*n, n)
 	})
@@ -172,7 +173,7 @@ func TestEqual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []site.Key{site.RootKey, site.RootKey, site.NetworkKey}; !slices.Equal(keys, want) {
+	if want := []site.Key{site.RootKey, site.RootKey}; !slices.Equal(keys, want) {
 		t.Errorf("got %v read, want %v", keys, want)
 	}
 	page, err := r.HTML()
@@ -332,11 +333,35 @@ func TestDamaged(t *testing.T) {
 			return s.With(t, func(objects memsite.Site, _ *site.Root) { objects[key] = body })
 		}
 		if key == site.NetworkKey {
-			from = withNetwork(t, from, 1)
+			from, to = withNetwork(t, from, 1), withNetwork(t, to, 2)
 		}
 		if got := refused(t, from, with(to, body)); !strings.HasPrefix(got, "new: "+string(key)+": ") || !strings.Contains(got, "malformed") {
 			t.Errorf("%s of %s: got %q", key, body, got)
 		}
+	}
+}
+
+// TestExplorerGone: a site that has lost its explorer, whose objects are known nevertheless.
+func TestExplorerGone(t *testing.T) {
+	t.Parallel()
+	from, to := demo(t, site.APISpec)
+	r := compare(t, withNetwork(t, from, 1), to, report.Options{})
+	if r.Network != nil || !slices.ContainsFunc(r.Objects, func(k report.ObjectKind) bool {
+		return k.Kind == string(site.NetworkKey) && k.Removed.Objects == 1
+	}) {
+		t.Errorf("got the network %+v and the objects %+v", r.Network, r.Objects)
+	}
+	// What an old explorer has left behind in a bucket is none of the site.
+	left := to.With(t, func(objects memsite.Site, _ *site.Root) { objects[site.NetworkKey] = `[]` })
+	if r := compare(t, withNetwork(t, from, 1), left, report.Options{}); r.Network != nil {
+		t.Errorf("got %+v", r.Network)
+	}
+	// One of the next site, which was published after the root was read.
+	next := withNetwork(t, to, 2).With(t, func(objects memsite.Site, root *site.Root) {
+		objects[site.NetworkKey] = strings.Replace(objects[site.NetworkKey], root.AsOf, "2030-01-01T00:00:00Z", 1)
+	})
+	if got := refused(t, withNetwork(t, from, 1), next); !strings.HasPrefix(got, "new: _explore/network: malformed") || !strings.Contains(got, "was replaced meanwhile") {
+		t.Errorf("got %q", got)
 	}
 }
 

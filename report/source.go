@@ -28,6 +28,14 @@ const (
 	maxBucket  = 16 << 20 // of users
 )
 
+// The text of an entry of a manifest: with {"key":"…","size":…,"md5":"…"} it takes more bytes than
+// leastEntry, and entryCommas with the one before the next entry. Elements that are shorter, such as
+// null, are no entries, and would take many times their bytes when they are decoded.
+const (
+	leastEntry  = 60
+	entryCommas = 3
+)
+
 // A source reads one of the sites.
 type source struct {
 	site  Site
@@ -100,11 +108,30 @@ func (s *source) shard(ctx context.Context, shard string) ([]site.Entry, error) 
 		return nil, s.explain(key, err)
 	}
 	s.shards.Add(1)
+	if commas(body) > len(body)*entryCommas/leastEntry {
+		return nil, s.explain(key, fmt.Errorf("more entries than its bytes can hold: %w", site.ErrMalformed))
+	}
 	m, err := site.ParseManifest(shard, body)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
 	return m.Objects, nil
+}
+
+// commas counts the commas of JSON that are not in its texts.
+func commas(body []byte) (n int) {
+	inText := false
+	for i := 0; i < len(body); i++ {
+		switch {
+		case body[i] == '"':
+			inText = !inText
+		case inText && body[i] == '\\':
+			i++
+		case !inText && body[i] == ',':
+			n++
+		}
+	}
+	return n
 }
 
 // room is how much larger than its entry an object may be that a refresh has replaced.
@@ -131,7 +158,7 @@ func (s *source) read(ctx context.Context, e site.Entry) ([]byte, error) {
 		return body, nil
 	}
 	for _, key := range s.root.Config.RefreshesOf(e.Key) {
-		kept, err := s.get(ctx, key, maxObject)
+		kept, err := s.get(ctx, key, e.Size+s.room(e.Key)) // it has the new data, and what was there before
 		if errors.Is(err, storage.ErrNotFound) {
 			continue
 		} else if err != nil {

@@ -9,8 +9,11 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// maxTag bounds the tags that are counted one by one, in bytes of JSON.
-const maxTag = 1 << 10
+// Limits of what is counted one by one, in bytes of JSON.
+const (
+	maxTag  = 1 << 10
+	maxTags = 1 << 16 // of a record
+)
 
 // A tagCounter counts the records that got and lost each tag. A tag is counted from its first change
 // on or not at all, so the numbers are exact.
@@ -25,6 +28,10 @@ func newTagCounter(most int) tagCounter { return tagCounter{most: most, counts: 
 // add counts what a record has got and lost. had and has are JSON arrays, nil for a record that is not
 // there.
 func (t *tagCounter) add(had, has []byte) {
+	if len(had) > maxTags || len(has) > maxTags {
+		t.skipped++
+		return
+	}
 	before, after := setOf(had), setOf(has)
 	for tag := range after {
 		if _, ok := before[tag]; !ok {

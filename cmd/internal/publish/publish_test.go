@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -414,11 +415,22 @@ func TestPermanentErrors(t *testing.T) {
 	})
 }
 
-// The keys that init opens are those of a site and no others.
+// The keys that init opens are those of a site and no others. Without a site it opens what any site has, since the
+// explorer of the one that comes next would be forbidden otherwise.
 func TestPublicKeys(t *testing.T) {
-	config, err := site.Config{BasePath: "v2"}.WithDefaults()
+	config, err := publisher.ConfigOf(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, c := range []site.Config{{}, {Explorer: true}, {API: site.APIEFP}, {API: site.APIEFP, Explorer: true}} {
+		if c, err = c.WithDefaults(); err != nil {
+			t.Fatal(err)
+		}
+		for _, pattern := range c.PublicKeys() {
+			if !slices.Contains(config.PublicKeys(), pattern) {
+				t.Errorf("init without a site does not open %s", pattern)
+			}
+		}
 	}
 	for _, pattern := range config.PublicKeys() {
 		for _, private := range []site.Key{site.LockKey, site.MarkKey, site.PackKey, site.RefreshKey(site.Details, "1")} {

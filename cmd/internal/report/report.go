@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -40,12 +41,6 @@ func (*Command) Help() string {
 
 // Validate checks the flags before the run; kong calls it.
 func (c *Command) Validate() error {
-	onStdout := 0
-	for _, file := range []string{c.Out, c.JSON, c.Markdown} {
-		if file == command.StandardOutput {
-			onStdout++
-		}
-	}
 	switch {
 	case c.Saved == "" && (c.From == "" || c.To == ""):
 		return errors.New("missing flags: --from=SITE and --to=SITE, or --saved=FILE")
@@ -53,8 +48,8 @@ func (c *Command) Validate() error {
 		return errors.New("--saved excludes --from, --to and --date: the report has them")
 	case c.Out == "" && c.JSON == "" && c.Markdown == "" && c.Publish == "":
 		return errors.New("missing flags: --out=FILE, --json=FILE, --markdown=FILE or --publish=URL")
-	case onStdout > 1:
-		return errors.New("only one of --out, --json and --markdown can be standard output")
+	case isSame(c.Out, c.JSON), isSame(c.Out, c.Markdown), isSame(c.JSON, c.Markdown):
+		return errors.New("only one of --out, --json and --markdown can be written to one file or to standard output")
 	case c.Concurrency < 0:
 		return fmt.Errorf("--concurrency=%d: use 1 or more, or 0 for %d", c.Concurrency, report.DefaultConcurrency)
 	case c.Patience < 0:
@@ -65,6 +60,9 @@ func (c *Command) Validate() error {
 	}
 	return c.checkLocations()
 }
+
+// isSame reports whether two flags name the same file, or both standard output.
+func isSame(a, b string) bool { return a != "" && b != "" && filepath.Clean(a) == filepath.Clean(b) }
 
 // checkLocations refuses locations that are none, and files that would be in a site.
 func (c *Command) checkLocations() error {
@@ -173,15 +171,11 @@ func (c *Command) write(r *report.Report, stdout io.Writer) error {
 		name string
 		body []byte
 	}{{c.Out, page}, {c.JSON, figures}, {c.Markdown, []byte(markdown)}} {
-		switch file.name {
-		case "":
-		case command.StandardOutput:
-			_, err = stdout.Write(file.body)
-		default:
-			err = os.WriteFile(file.name, file.body, 0o644)
+		if file.name == "" {
+			continue
 		}
-		if err != nil {
-			return fmt.Errorf("write the report: %w", err)
+		if err := command.WriteFile(file.name, file.body, stdout); err != nil {
+			return err
 		}
 	}
 	if c.Saved != "" { // the summary has it since it was made

@@ -100,6 +100,7 @@ func TestUsage(t *testing.T) {
 		"missing flags: --from=SITE and --to=SITE": {"--out", "x.html"},
 		"missing flags: --out=FILE":                {"--from", from, "--to", to},
 		"only one of --out, --json":                {"--from", from, "--to", to, "--out", "-", "--json", "-"},
+		"can be written to one file":               {"--from", from, "--to", to, "--json", "r.json", "--markdown", "./r.json"},
 		"--date=today is not a date":               {"--from", from, "--to", to, "--out", "-", "--date", "today"},
 		"--from: ftp://x: use s3://":               {"--from", "ftp://x", "--to", to, "--out", "-"},
 		"--publish: x: use s3://":                  {"--from", from, "--to", to, "--publish", "x"},
