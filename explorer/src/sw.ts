@@ -15,7 +15,7 @@ const appName = prefix + FILES.slice(1).join(' ');
 const seenName = prefix + 'seen';
 
 const patience = 4000; // milliseconds until what was seen is shown instead
-const mostObjects = 200;
+const mostObjects = 1_000; // a neighbourhood has some 600
 const mostBytes = 50 << 20;
 // Every view needs these, so that they stay while others go.
 const always = ['../_site', 'top', 'network'].map((name) => new URL(name, scope).href);

@@ -158,15 +158,15 @@ asked = [];
 same('other', [await worker.get('https://img.example/a.png'), await worker.get('https://site.example/x'), await worker.get('top', 'navigate')], [undefined, undefined, undefined]);
 same('requests to others', asked, []);
 
-// No more than 200 objects, the oldest go first; those that every view needs stay.
+// No more than 1,000 objects, the oldest go first; those that every view needs stay.
 network = text('x');
 await worker.get('top');
-for (let i = 0; i < 300; i++) {
+for (let i = 0; i < 1100; i++) {
   await worker.get('../api/' + i);
 }
-same('objects', seen().size, 200);
+same('objects', seen().size, 1000);
 const has = (name) => seen().has(new URL(name, scope).href);
-same('which objects', ['../_site', 'top', '../api/101', '../api/102', '../api/299'].map(has), [true, true, false, true, true]);
+same('which objects', ['../_site', 'top', '../api/101', '../api/102', '../api/1099'].map(has), [true, true, false, true, true]);
 
 // No more than 50 MiB, also after the worker was stopped and started again.
 worker = start();
