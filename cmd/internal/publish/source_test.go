@@ -131,7 +131,7 @@ func TestPublishASnapshotToServers(t *testing.T) {
 			viaTar, direct := s.Bucket(t), s.Bucket(t)
 			for _, change := range []func(*testing.T, string){asItIs, aFollow} {
 				snapshot := demoSnapshot(t, change)
-				from := generated(t, snapshot, "site.tar", site.Config{API: api})
+				from := generated(t, snapshot, "site.tar", site.Config{API: api, Explorer: true})
 				if status, _, stderr := runPublish("--site", from, "--dest", "s3://"+viaTar, "--endpoint", s.Endpoint); status != command.Done {
 					t.Fatal(stderr)
 				}
