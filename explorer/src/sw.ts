@@ -52,10 +52,13 @@ async function readLengths(): Promise<Map<string, number>> {
   return all;
 }
 
+// Whether the explorer is no longer part of the site. What arrives late is not kept then.
+let ended = false;
+
 /** Keeps an answer, and drops what is too much. */
 async function keep(url: string, response: Response): Promise<void> {
   const body = await response.blob();
-  if (body.size > mostBytes / 4) {
+  if (ended || body.size > mostBytes / 4) {
     return;
   }
   const seen = await caches.open(seenName);
@@ -133,6 +136,7 @@ async function keepPage(response: Response): Promise<void> {
 /** Ends the worker, and forgets all that it has kept, if the explorer is no longer part of the site. */
 async function endIfGone(): Promise<void> {
   if (isAbsent(await fetch(new URL('sw.js', scope), { cache: 'no-store' }))) {
+    ended = true;
     const names = (await caches.keys()).filter((name) => name.startsWith(prefix));
     await Promise.all(names.map((name) => caches.delete(name)));
     await self.registration.unregister();
