@@ -170,7 +170,7 @@ func TestRunRefuses(t *testing.T) {
 // Without arguments the results are compared with those of a commit.
 func TestRunCommitted(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("this test needs git in the PATH")
+		t.Skip("needs git: install it, and have it in the PATH")
 	}
 	t.Chdir(t.TempDir())
 	commit := func() {

@@ -33,8 +33,12 @@ async function register(): Promise<void> {
   }
   const { active } = await workers.ready;
   if (isFirst) {
-    // It has not seen what this page has read until now.
-    active?.postMessage({ seen: performance.getEntriesByType('resource').map(({ name }) => name) });
+    // It has not seen what this page has asked for until now, answered or not.
+    new PerformanceObserver((list) => {
+      const entries = list.getEntries() as PerformanceResourceTiming[];
+      const seen = entries.filter(({ workerStart }) => workerStart === 0).map(({ name }) => name);
+      active?.postMessage({ seen });
+    }).observe({ type: 'resource', buffered: true });
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { ApiError, type Badge, type Details, type HeldRow, type HolderRow, type RowsPage } from '@followpress/client';
 import { distributionOf, type Distribution } from './distribution';
-import { isWhole, network, once, site, top, type Person } from './site';
+import { isAddress, isWhole, network, once, site, top, type Person } from './site';
 
 /** What is known about an account. */
 export interface Profile extends Person {
@@ -89,8 +89,6 @@ const bare = (person: Partial<Profile>): Profile => ({
   bare: true,
   ...person,
 });
-
-const isAddress = (user: string): boolean => /^0x[0-9a-f]{40}$/i.test(user);
 
 /** The profile of an account, by its address or name; null for a name that nobody has. */
 export async function profile(user: string): Promise<Profile | null> {

@@ -1,7 +1,7 @@
 // Search: over the most followed accounts as one types, by exact name, address or number, and over all.
 
 import { entriesOf, find, termOf, type Entry } from './match';
-import { once, site, top, type Person } from './site';
+import { isAddress, once, site, top, type Person } from './site';
 
 export { marked, termOf } from './match';
 
@@ -18,8 +18,6 @@ export const ready = once(async () => {
 
 /** The accounts among the most followed that a text finds, best first. */
 export const suggest = (typed: string, limit: number): Person[] => find(entries, termOf(typed), limit);
-
-const isAddress = (text: string): boolean => /^0x[0-9a-f]{40}$/.test(text);
 
 async function person(user: string): Promise<Hit | null> {
   const found = await site.find(user);

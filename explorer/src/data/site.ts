@@ -88,3 +88,6 @@ export const latest = once(async (): Promise<Person[]> => {
     followers: Number(followers),
   }));
 });
+
+/** Whether a user is an address, in any letter case, and not a name. */
+export const isAddress = (user: string): boolean => /^0x[0-9a-f]{40}$/i.test(user);
