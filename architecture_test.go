@@ -31,8 +31,10 @@ var mayImport = map[string][]string{
 	"source/profile":          {"site", "snapshot", "source", "source/internal/ask", "source/internal/store"},
 	"source/replay":           {"site", "snapshot", "source"},
 	"retry":                   {},
-	"storage":                 {"retry", "site"},
-	"generator":               {"site", "client", "explorer", "inorder", "snapshot", "staging", "templates"},
+	"tarentry":                {},
+	"storage":                 {"retry", "site", "tarentry"},
+	"generator":               {"site", "explorer", "generator/render", "inorder", "snapshot", "staging", "tarentry"},
+	"generator/render":        {"site", "client", "explorer", "inorder", "snapshot", "templates"},
 	"publisher":               {"inorder", "retry", "site", "storage"},
 	"purger":                  {"retry", "site"},
 	"report":                  {"inorder", "retry", "site", "storage"},
@@ -51,6 +53,7 @@ var mayImport = map[string][]string{
 	"fixtures/memsite":        {"site", "storage"}, // it makes roots and manifests, and answers like a store
 	"fixtures/naive":          {},                  // it is compared with ours
 	"fixtures/nodes":          {"fixtures/history", "fixtures/process", "fixtures/servers"},
+	"fixtures/odd":            {"site"},
 	"fixtures/process":        {},
 	"fixtures/servers":        {"fixtures/process"},
 	"fixtures/synth":          {"fixtures/graph"},
@@ -82,23 +85,28 @@ var mayImport = map[string][]string{
 		"cmd/internal/publish", "cmd/internal/report", "cmd/internal/serve", "cmd/internal/snapshot"},
 	"cmd/preview":  {"cmd/internal/command", "cmd/internal/preview"},
 	"cmd/fallback": {"cmd/internal/command", "cmd/internal/serve"}, // small: not what makes or publishes a site
+
 }
 
 // mustNotImport are packages that would break what a package promises.
 var mustNotImport = map[string][]string{
-	"site":      {"os", "io/fs", "net", "github.com/spf13/afero"}, // pure
-	"snapshot":  {"net", "net/http"},
-	"generator": {"net", "net/http", "github.com/minio/minio-go/v7"},
-	"server":    {"flag", "github.com/alecthomas/kong"},
-	"publisher": {"flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"},       // storage knows how
-	"report":    {"flag", "os", "net/http", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"}, // storage knows how
-	"purger":    {"flag", "os", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"},
-	"retry":     {"net", "net/http", "github.com/minio/minio-go/v7"},  // knows no kind of request
-	"templates": {"os", "net/http", "html/template", "text/template"}, // the last two would make the fallback larger
-	"explorer":  {"os", "net/http", "flag", "github.com/alecthomas/kong"},
-	"client":    {"os", "net/http", "flag", "github.com/alecthomas/kong"},
-	"edge":      {"os", "net/http", "flag", "github.com/alecthomas/kong"},
+	"site":             {"os", "io/fs", "net", "github.com/spf13/afero"}, // pure
+	"snapshot":         {"net", "net/http"},
+	"generator":        {"net", "net/http", "github.com/minio/minio-go/v7"},
+	"generator/render": {"os", "io/fs", "net", "net/http", "github.com/spf13/afero"}, // no input or output
+	"server":           {"flag", "github.com/alecthomas/kong"},
+	"publisher":        {"flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"},       // storage knows how
+	"report":           {"flag", "os", "net/http", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"}, // storage knows how
+	"purger":           {"flag", "os", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"},
+	"retry":            {"net", "net/http", "github.com/minio/minio-go/v7"},  // knows no kind of request
+	"templates":        {"os", "net/http", "html/template", "text/template"}, // the last two would make the fallback larger
+	"explorer":         {"os", "net/http", "flag", "github.com/alecthomas/kong"},
+	"client":           {"os", "net/http", "flag", "github.com/alecthomas/kong"},
+	"edge":             {"os", "net/http", "flag", "github.com/alecthomas/kong"},
 }
+
+// onlyIn says in which folder alone imports may begin with a path.
+var onlyIn = map[string]string{}
 
 func TestArchitecture(t *testing.T) {
 	seen := map[string]bool{}
@@ -132,6 +140,11 @@ func TestArchitecture(t *testing.T) {
 			}
 			if slices.Contains(mustNotImport[pkg], imported) {
 				t.Errorf("%s imports %s", file, imported)
+			}
+			for prefix, home := range onlyIn {
+				if strings.HasPrefix(imported, prefix) && !strings.HasPrefix(pkg, home) {
+					t.Errorf("%s imports %s: only packages in %s may", file, imported, home)
+				}
 			}
 		}
 		return nil

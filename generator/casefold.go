@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/followpress/followpress/generator/render"
 )
 
 // alike are pairs of names that are equal on a file system which folds case or normalizes
@@ -23,7 +25,7 @@ var foldingPairs = [][2]string{{"a", "A"}, {"σ", "ς"}, {"\u00e9", "e\u0301"}, 
 
 // checkNames returns an error if two of the names are equal on the file system, because their
 // objects would overwrite each other. It creates files in dir, which it creates and removes.
-func checkNames(ctx context.Context, files afero.Fs, dir string, names []lookupName) (err error) {
+func checkNames(ctx context.Context, files afero.Fs, dir string, names []render.LookupName) (err error) {
 	defer func() { err = errors.Join(err, files.RemoveAll(dir)) }()
 	folds := false
 	for i, pair := range foldingPairs {
@@ -45,7 +47,7 @@ func checkNames(ctx context.Context, files afero.Fs, dir string, names []lookupN
 	// Only the file system knows which names are equal, so try all that could be equal on any.
 	folded := make([]foldedName, len(names))
 	for i, n := range names {
-		folded[i] = foldedName{fold(n.name), n.name}
+		folded[i] = foldedName{fold(n.Name), n.Name}
 	}
 	slices.SortFunc(folded, func(a, b foldedName) int {
 		return cmp.Or(strings.Compare(a.folded, b.folded), strings.Compare(a.name, b.name))

@@ -19,7 +19,7 @@ func (r *run) dryRun(ctx context.Context, dest destination) (err error) {
 	if err != nil {
 		return err
 	}
-	r.Progress.Stage("compare", renderer.objects())
+	r.Progress.Stage("compare", renderer.Objects())
 	x, err := r.render(ctx, renderer, discard{}, inTempFolder)
 	if err != nil {
 		return err

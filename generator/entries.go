@@ -2,7 +2,6 @@ package generator
 
 import (
 	"cmp"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,8 +10,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/site"
 )
@@ -220,22 +217,4 @@ func (s *entryStore) close() error {
 		return nil
 	}
 	return s.file.Close()
-}
-
-// inChunks calls f for 0 to n-1, from as many goroutines as there are workers.
-func inChunks(ctx context.Context, workers, n int, f func(i int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(workers)
-	const chunk = 4096
-	for from := 0; from < n; from += chunk {
-		group.Go(func() error {
-			for i := from; i < min(from+chunk, n); i++ {
-				if err := f(i); err != nil {
-					return err
-				}
-			}
-			return ctx.Err()
-		})
-	}
-	return group.Wait()
 }

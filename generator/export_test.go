@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/tarentry"
 )
 
 // Tests are in package generator_test. This file exports the internals that some of them need.
@@ -33,11 +35,11 @@ func ParseRecord(line []byte, timed bool) (tokenID string, r site.Record, added 
 	}
 	return in.TokenID, site.Record{
 		Version: in.Version, RecordType: in.Type, Data: "0x" + hex.EncodeToString(in.Data), Tags: in.Tags,
-	}, shownTime(in.Added), nil
+	}, render.ShownTime(in.Added), nil
 }
 
 // A Graph is a snapshot in memory.
-type Graph struct{ *graph }
+type Graph struct{ *render.Graph }
 
 // Load reads a snapshot into a graph.
 func Load(ctx context.Context, from afero.Fs, workers int) (Graph, error) {
@@ -60,71 +62,71 @@ type TimedRecord struct {
 // TimedRecords returns the records of each list by its token ID.
 func (g Graph) TimedRecords() map[string][]TimedRecord {
 	all := map[string][]TimedRecord{}
-	for list, token := range g.tokens {
-		added := g.addedOf(uint32(list))
-		for i, r := range g.recordsOf(uint32(list)).all() {
+	for list, token := range g.Tokens {
+		added := g.AddedOf(uint32(list))
+		for i, r := range g.RecordsOf(uint32(list)).All() {
 			data := ""
-			if r.data&otherData != 0 {
-				data = g.other[r.data&^otherData]
+			if r.Data&render.OtherData != 0 {
+				data = g.Other[r.Data&^render.OtherData]
 			} else {
-				data = g.accounts[r.data].String()
+				data = g.Accounts[r.Data].String()
 			}
-			all[token] = append(all[token], TimedRecord{data, shownTime(added[i])})
+			all[token] = append(all[token], TimedRecord{data, render.ShownTime(added[i])})
 		}
 	}
 	return all
 }
 
 // IsTimed reports whether the graph holds what only the API efp shows.
-func (g Graph) IsTimed() bool { return g.added != nil || g.recommended != nil }
+func (g Graph) IsTimed() bool { return g.Added != nil || g.Graph.Recommended != nil }
 
 // Recommended returns the addresses and classes of the recommended accounts.
 func (g Graph) Recommended() (all [][2]string) {
-	for _, r := range g.recommended {
+	for _, r := range g.Graph.Recommended {
 		all = append(all, [2]string{r.Address.String(), r.Class})
 	}
 	return all
 }
 
 // Addresses is the number of addresses that count.
-func (g Graph) Addresses() int { return g.addresses }
+func (g Graph) Addresses() int { return g.Graph.Addresses }
 
 // ListOps is the number of operations on lists.
-func (g Graph) ListOps() uint64 { return g.listOps }
+func (g Graph) ListOps() uint64 { return g.Graph.ListOps }
 
 // BadgesOf returns the token IDs of the badges of an address, by event. known says whether it is an
 // account of the graph.
 func (g Graph) BadgesOf(address string) (tokenIDs []string, known bool) {
 	a, err := site.ParseAddress(address)
-	account, known := g.numbers.find(a)
+	account, known := g.Numbers.Find(a)
 	if err != nil || !known {
 		return nil, false
 	}
-	for _, b := range g.badgesOf(account) {
-		tokenIDs = append(tokenIDs, b.tokenID)
+	for _, b := range g.Graph.BadgesOf(account) {
+		tokenIDs = append(tokenIDs, b.TokenID)
 	}
 	return tokenIDs, true
 }
 
 // Rank ranks all accounts.
 func (g Graph) Rank(ctx context.Context, workers int) error {
-	_, err := rank(ctx, g.graph, workers, site.Config{LeaderboardMax: 100})
+	_, err := rank(ctx, g.Graph, workers, site.Config{LeaderboardMax: 100})
 	return err
 }
 
 // LongestList is the list with the most records.
 func (g Graph) LongestList() (list uint32) {
-	for other := range g.tokens {
-		if g.length(uint32(other)) > g.length(list) {
+	for other := range g.Tokens {
+		if g.Length(uint32(other)) > g.Length(list) {
 			list = uint32(other)
 		}
 	}
 	return list
 }
 
-// ListRenderer renders all objects of one list and gives their size.
-func (g Graph) ListRenderer(ctx context.Context, list uint32) (render func() int, err error) {
-	r, err := rank(ctx, g.graph, 1, site.Config{LeaderboardMax: 100})
+// ListRenderer renders all objects of one list, whose size it gives.
+func (g Graph) ListRenderer(ctx context.Context, list uint32) (size func() int, err error) {
+	r, err := rank(ctx, g.Graph, 1, site.Config{LeaderboardMax: 100})
 	if err != nil {
 		return nil, err
 	}
@@ -132,18 +134,40 @@ func (g Graph) ListRenderer(ctx context.Context, list uint32) (render func() int
 	if err != nil {
 		return nil, err
 	}
-	s, err := newRenderer(ctx, g.graph, r, config, 1)
+	s, err := render.NewSite(ctx, g.Graph, r, config, 1)
 	if err != nil {
 		return nil, err
 	}
-	var t scratch
+	lists := s.Parts[1] // after problems
+	var t render.Scratch
 	var body []byte
 	return func() (size int) {
-		s.renderList(int(list), &t, func(_ int, render func([]byte) []byte, _ ...site.Key) {
+		lists.Render(int(list), &t, func(_ int, render func([]byte) []byte, _ ...site.Key) {
 			body = render(body[:0])
 			size += len(body)
 		})
 		return size
+	}, nil
+}
+
+// Renderer renders all objects one after the other, and gives their number and size.
+func (g Graph) Renderer(ctx context.Context, config site.Config) (all func() (objects int, size int64), err error) {
+	s, err := g.Reader(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	var t render.Scratch
+	var body []byte
+	return func() (objects int, size int64) {
+		for _, part := range s.renderer.Parts {
+			for unit := range part.Units {
+				part.Render(unit, &t, func(_ int, render func([]byte) []byte, keys ...site.Key) {
+					body = render(body[:0])
+					objects, size = objects+len(keys), size+int64(len(keys)*len(body))
+				})
+			}
+		}
+		return objects, size
 	}, nil
 }
 
@@ -153,19 +177,19 @@ func (g Graph) Reader(ctx context.Context, config site.Config) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := rank(ctx, g.graph, 1, config)
+	r, err := rank(ctx, g.Graph, 1, config)
 	if err != nil {
 		return nil, err
 	}
 	s := &Site{}
 	s.spare.New = func() any { return &reading{} }
-	s.renderer, err = newRenderer(ctx, g.graph, r, config, 1)
+	s.renderer, err = render.NewSite(ctx, g.Graph, r, config, 1)
 	return s, err
 }
 
 // WriteTar renders all objects of the site into a tar file.
 func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
-	r, err := rank(ctx, g.graph, 1, site.Config{LeaderboardMax: 100})
+	r, err := rank(ctx, g.Graph, 1, site.Config{LeaderboardMax: 100})
 	if err != nil {
 		return err
 	}
@@ -173,33 +197,24 @@ func (g Graph) WriteTar(ctx context.Context, workers int, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := newRenderer(ctx, g.graph, r, config, workers)
+	s, err := render.NewSite(ctx, g.Graph, r, config, workers)
 	if err != nil {
 		return err
 	}
-	headers, err := newTarHeaders(time.Unix(1_700_000_000, 0))
+	format, err := tarentry.New(time.Unix(1_700_000_000, 0))
 	if err != nil {
 		return err
 	}
-	return s.render(ctx, workers, &tarOutput{file: w, headers: headers}, nil, noProgress{})
-}
-
-// AppendTarHeader appends the header of an object in a tar file with that time.
-func AppendTarHeader(b []byte, name string, size int64, modTime time.Time) ([]byte, error) {
-	h, err := newTarHeaders(modTime)
-	if err != nil {
-		return nil, err
-	}
-	return h.append(b, name, size)
+	return renderAll(ctx, s, workers, &tarOutput{file: w, format: format}, nil, noProgress{})
 }
 
 // NewTarPieces returns a function that writes a piece of n equal objects of a tar file.
 func NewTarPieces(n int, key site.Key, body []byte) (write func() error, err error) {
-	headers, err := newTarHeaders(time.Unix(1_700_000_000, 0))
+	format, err := tarentry.New(time.Unix(1_700_000_000, 0))
 	if err != nil {
 		return nil, err
 	}
-	out, entry := &tarOutput{file: io.Discard, headers: headers}, entryOf(key, body)
+	out, entry := &tarOutput{file: io.Discard, format: format}, entryOf(key, body)
 	return func() error {
 		b := out.begin()
 		for range n {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 )
 
@@ -34,7 +35,7 @@ func (d *folderDestination) check(context.Context) (*liveSite, error) {
 	return checkFolder(d.files, d.path, d.config)
 }
 
-func (d *folderDestination) checkNames(ctx context.Context, next string, names []lookupName) error {
+func (d *folderDestination) checkNames(ctx context.Context, next string, names []render.LookupName) error {
 	return checkNames(ctx, d.files, next, names)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/explorer"
+	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/staging"
 )
@@ -135,7 +136,7 @@ type destination interface {
 	// be replaced.
 	check(ctx context.Context) (live *liveSite, err error)
 	// checkNames returns an error if two names are equal on the file system of next.
-	checkNames(ctx context.Context, next string, names []lookupName) error
+	checkNames(ctx context.Context, next string, names []render.LookupName) error
 	// create returns an output at the path next. end must be called, even after a failure.
 	create(next string, p *plan, asOf string) (out output, end func() error, err error)
 }
@@ -190,8 +191,8 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Stagin
 
 // replace writes the new site and installs it. p says how it differs from the live one, and x is its
 // index; both are nil if the content of the live one is not known.
-func (r *run) replace(ctx context.Context, dest destination, s *staging.Staging, renderer *renderer, x *index, p *plan) error {
-	if err := dest.checkNames(ctx, s.Next(), renderer.nameCopies()); err != nil {
+func (r *run) replace(ctx context.Context, dest destination, s *staging.Staging, renderer *render.Site, x *index, p *plan) error {
+	if err := dest.checkNames(ctx, s.Next(), renderer.NameCopies()); err != nil {
 		return err
 	}
 	patched, err := r.patchSpare(ctx, s, renderer, x, p)
@@ -213,7 +214,7 @@ func (r *run) replace(ctx context.Context, dest destination, s *staging.Staging,
 }
 
 // writeNext writes the new site at the place of the next one.
-func (r *run) writeNext(ctx context.Context, dest destination, s *staging.Staging, renderer *renderer, x *index, p *plan) error {
+func (r *run) writeNext(ctx context.Context, dest destination, s *staging.Staging, renderer *render.Site, x *index, p *plan) error {
 	out, end, err := dest.create(s.Next(), p, r.report.AsOf)
 	if err != nil {
 		return err
@@ -222,7 +223,7 @@ func (r *run) writeNext(ctx context.Context, dest destination, s *staging.Stagin
 }
 
 // patchSpare turns the spare into the new site, if there is one that can be used. It removes any other.
-func (r *run) patchSpare(ctx context.Context, s *staging.Staging, renderer *renderer, x *index, p *plan) (bool, error) {
+func (r *run) patchSpare(ctx context.Context, s *staging.Staging, renderer *render.Site, x *index, p *plan) (bool, error) {
 	if !staging.Exists(s.Spare()) {
 		return false, nil
 	}
@@ -274,7 +275,7 @@ func (r *run) install(ctx context.Context, s *staging.Staging) error {
 }
 
 // prepare reads the snapshot and ranks its accounts.
-func (r *run) prepare(ctx context.Context) (*renderer, error) {
+func (r *run) prepare(ctx context.Context) (*render.Site, error) {
 	start := time.Now()
 	if r.Config.Explorer {
 		// Bundling takes a part of a second, once. The reader leaves some time of the cores for it, and
@@ -295,7 +296,7 @@ func (r *run) prepare(ctx context.Context) (*renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	renderer, err := newRenderer(ctx, g, ranks, r.Config, r.Workers)
+	renderer, err := render.NewSite(ctx, g, ranks, r.Config, r.Workers)
 	if err != nil {
 		return nil, err
 	}
@@ -305,8 +306,8 @@ func (r *run) prepare(ctx context.Context) (*renderer, error) {
 
 // compare renders without writing, to find the differences from the live site. It returns the index
 // of the site even if that of the live site cannot be read; its entries must be closed.
-func (r *run) compare(ctx context.Context, renderer *renderer, live *liveSite, temp func() (*os.File, error)) (*index, *plan, error) {
-	r.Progress.Stage("compare", renderer.objects())
+func (r *run) compare(ctx context.Context, renderer *render.Site, live *liveSite, temp func() (*os.File, error)) (*index, *plan, error) {
+	r.Progress.Stage("compare", renderer.Objects())
 	x, err := r.render(ctx, renderer, discard{}, temp)
 	if err != nil {
 		return nil, nil, err
@@ -321,8 +322,8 @@ func (r *run) compare(ctx context.Context, renderer *renderer, live *liveSite, t
 
 // write renders every object into out, then the manifest and the root. x is
 // the index, if the site was rendered before.
-func (r *run) write(ctx context.Context, renderer *renderer, x *index, out output, temp func() (*os.File, error)) (err error) {
-	r.Progress.Stage("write", renderer.objects())
+func (r *run) write(ctx context.Context, renderer *render.Site, x *index, out output, temp func() (*os.File, error)) (err error) {
+	r.Progress.Stage("write", renderer.Objects())
 	if x == nil {
 		if x, err = r.render(ctx, renderer, out, temp); err != nil {
 			return err
@@ -337,10 +338,10 @@ func (r *run) write(ctx context.Context, renderer *renderer, x *index, out outpu
 
 // render renders every object and the manifest into out and returns the index of the site, whose
 // entries must be closed. They wait in a file that temp creates, or in memory.
-func (r *run) render(ctx context.Context, renderer *renderer, out output, temp func() (*os.File, error)) (*index, error) {
+func (r *run) render(ctx context.Context, renderer *render.Site, out output, temp func() (*os.File, error)) (*index, error) {
 	start := time.Now()
-	entries := newEntryStore(renderer.objects(), temp)
-	err := renderer.render(ctx, r.Workers, out, entries, r.Progress)
+	entries := newEntryStore(renderer.Objects(), temp)
+	err := renderAll(ctx, renderer, r.Workers, out, entries, r.Progress)
 	var x *index
 	if err == nil {
 		x, err = newIndex(ctx, renderer, entries, r.Workers, out)
@@ -354,10 +355,10 @@ func (r *run) render(ctx context.Context, renderer *renderer, out output, temp f
 }
 
 // renderAgain is render for a site whose index is known.
-func (r *run) renderAgain(ctx context.Context, renderer *renderer, x *index, out output) error {
+func (r *run) renderAgain(ctx context.Context, renderer *render.Site, x *index, out output) error {
 	start := time.Now()
 	defer func() { r.report.Duration.Render += time.Since(start).Seconds() }()
-	if err := renderer.render(ctx, r.Workers, out, nil, r.Progress); err != nil {
+	if err := renderAll(ctx, renderer, r.Workers, out, nil, r.Progress); err != nil {
 		return err
 	}
 	return x.render(ctx, out, func(site.Entry) {})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/inorder"
 	"github.com/followpress/followpress/site"
 )
@@ -19,12 +20,12 @@ type index struct {
 }
 
 // newIndex makes the root for the rendered objects, and renders the manifest into out.
-func newIndex(ctx context.Context, s *renderer, entries *entryStore, workers int, out output) (*index, error) {
-	g := s.graph
+func newIndex(ctx context.Context, s *render.Site, entries *entryStore, workers int, out output) (*index, error) {
+	g := s.Graph
 	x := &index{entries: entries, workers: workers, root: site.Root{
-		Format: site.Format, AsOf: g.asOf, Config: s.config, BucketDigits: s.bucketDigits, TokenDigits: s.tokenDigits, ShardDigits: entries.digits,
-		HeaderRules: s.config.HeaderRules(), Manifest: make(map[string]site.MD5, len(entries.shardNames)),
-		Counts: g.counts(),
+		Format: site.Format, AsOf: g.AsOf, Config: s.Config, BucketDigits: s.BucketDigits, TokenDigits: s.TokenDigits, ShardDigits: entries.digits,
+		HeaderRules: s.Config.HeaderRules(), Manifest: make(map[string]site.MD5, len(entries.shardNames)),
+		Counts: g.Counts(),
 	}}
 	x.root.Counts.Objects, x.root.Counts.Bytes = int(entries.objects.Load()), entries.bytes.Load()
 	return x, x.render(ctx, out, func(entry site.Entry) {
@@ -159,7 +160,7 @@ func (x *index) diff(ctx context.Context, live *liveSite, tell func(change) erro
 	if err != nil {
 		return nil, err
 	}
-	return p, add([]change{{site.Change{Entry: entryOf(site.RootKey, body), Reason: site.Altered}, none}})
+	return p, add([]change{{site.Change{Entry: entryOf(site.RootKey, body), Reason: site.Altered}, render.None}})
 }
 
 // diffPartition lists what differs in a partition of the manifest.
@@ -196,7 +197,7 @@ func (x *index) diffPartition(ctx context.Context, live *liveSite, partition int
 func appendDiff(to []change, was []site.Entry, is shardEntries) []change {
 	next := is.entries
 	for _, c := range site.Diff(was, is.manifest().Objects) {
-		unit := none
+		unit := render.None
 		if c.Reason != site.Gone {
 			for next[0].Key != c.Key {
 				next = next[1:]
@@ -210,7 +211,7 @@ func appendDiff(to []change, was []site.Entry, is shardEntries) []change {
 
 // changedShard is a shard of the manifest that differs.
 func (x *index) changedShard(name string, reason site.Reason) change {
-	return change{site.Change{Entry: site.Entry{Key: site.ManifestKey(name), MD5: x.root.Manifest[name]}, Reason: reason}, none}
+	return change{site.Change{Entry: site.Entry{Key: site.ManifestKey(name), MD5: x.root.Manifest[name]}, Reason: reason}, render.None}
 }
 
 // diffResharded lists what differs in some successive shards if the live site has another number of

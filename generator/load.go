@@ -15,17 +15,18 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 )
 
 // maxItems bounds accounts, lists and texts, so that their numbers do not use the bit otherData.
-const maxItems = int64(otherData - 1)
+const maxItems = int64(render.OtherData - 1)
 
 // A loader builds a graph from the rows of a snapshot.
 type loader struct {
 	*reader
-	graph    *graph
+	graph    *render.Graph
 	texts    texts // of the graph
 	eventOf  map[string]uint32
 	seen     []bool // by account; whether it had a row
@@ -34,7 +35,7 @@ type loader struct {
 }
 
 // load reads a snapshot into a graph.
-func load(ctx context.Context, r *reader) (*graph, error) {
+func load(ctx context.Context, r *reader) (*render.Graph, error) {
 	asOf, err := snapshot.ReadAsOf(r.snapshot)
 	if err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func load(ctx context.Context, r *reader) (*graph, error) {
 			return nil, err
 		}
 	}
-	l := &loader{reader: r, graph: newGraph(asOf), eventOf: map[string]uint32{}}
+	l := &loader{reader: r, graph: render.NewGraph(asOf), eventOf: map[string]uint32{}}
 	read := []func(context.Context) error{l.readEvents, l.readLists, l.readAccounts, l.readRecords, l.readBadges}
 	var listOps *uint64
 	if r.efp {
@@ -65,9 +66,9 @@ func load(ctx context.Context, r *reader) (*graph, error) {
 			return nil, err
 		}
 	}
-	l.graph.listOps = uint64(l.graph.records.len())
+	l.graph.ListOps = uint64(l.graph.Records.Len())
 	if listOps != nil {
-		l.graph.listOps = *listOps
+		l.graph.ListOps = *listOps
 	}
 	return l.graph, nil
 }
@@ -80,8 +81,8 @@ func (l *loader) readEvents(ctx context.Context) error {
 		if _, ok := l.eventOf[id]; ok {
 			return fmt.Errorf("id: a second event with the id %s", id)
 		}
-		l.eventOf[id] = uint32(len(g.events))
-		g.events = append(g.events, r.Value)
+		l.eventOf[id] = uint32(len(g.Events))
+		g.Events = append(g.Events, r.Value)
 		return nil
 	})
 }
@@ -90,17 +91,17 @@ func (l *loader) readLists(ctx context.Context) error {
 	g := l.graph
 	l.progress.Stage("lists", 0)
 	return readTable(ctx, l.reader, snapshot.TableLists, snapshot.ParseList, func(r snapshot.Row[snapshot.List]) error {
-		list, added := g.lists.add(r.Value.TokenID)
+		list, added := g.Lists.Add(r.Value.TokenID)
 		if !added {
 			return fmt.Errorf("token_id: a second list with the token_id %s", r.Value.TokenID)
 		}
-		g.tokens[list] = l.texts.keep(r.Value.TokenID)
+		g.Tokens[list] = l.texts.keep(r.Value.TokenID)
 		account := r.Value.Owner
 		if r.Value.User != nil {
 			account = *r.Value.User
 		}
-		g.owners = append(g.owners, g.account(account))
-		return checkSize("lists", len(g.tokens))
+		g.Owners = append(g.Owners, g.Account(account))
+		return checkSize("lists", len(g.Tokens))
 	})
 }
 
@@ -111,39 +112,39 @@ func (l *loader) readAccounts(ctx context.Context) error {
 		accountRow
 		primary uint32 // the list that the account names as primary; none, or noList if there is no such list
 	}
-	const noList = none - 1
+	const noList = render.None - 1
 	convert := func(in *snapshot.Account) (row, error) {
-		r := row{toAccountRow(in, l.maxText), none}
+		r := row{toAccountRow(in, l.maxText), render.None}
 		if in.Primary != "" {
 			var ok bool
-			if r.primary, ok = g.lists.find(in.Primary); !ok {
+			if r.primary, ok = g.Lists.Find(in.Primary); !ok {
 				r.primary = noList
 			}
 		}
 		return r, nil
 	}
 	err := readAccounts(ctx, l.reader, convert, func(r snapshot.Row[row]) error {
-		account := g.account(r.Value.address)
-		l.seen = extend(l.seen, len(g.accounts))
-		g.fillAccounts()
+		account := g.Account(r.Value.address)
+		l.seen = append(l.seen, make([]bool, len(g.Accounts)-len(l.seen))...)
+		g.FillAccounts()
 		if l.seen[account] {
 			return fmt.Errorf("address: a second account with the address %s", r.Value.address)
 		}
 		l.seen[account] = true
 		switch list := r.Value.primary; {
-		case list == none:
+		case list == render.None:
 		case list == noList:
-			l.report.withoutEffect(snapshot.TableAccounts, missingPrimary)
-		case g.owners[list] != account:
-			l.report.withoutEffect(snapshot.TableAccounts, foreignPrimary)
+			l.report.withoutEffect(snapshot.TableAccounts, MissingPrimary)
+		case g.Owners[list] != account:
+			l.report.withoutEffect(snapshot.TableAccounts, ForeignPrimary)
 		default:
-			g.primary[account] = list
+			g.Primary[account] = list
 		}
-		if r.Value.profile.ens != nil {
-			g.profiles.set(account, r.Value.profile)
+		if r.Value.profile.ENS != nil {
+			g.Profiles.Set(account, r.Value.profile)
 		}
 		l.report.LongTexts.add(l.report.table(snapshot.TableAccounts).file, r.Line, r.Value.long)
-		return checkSize("accounts", len(g.accounts))
+		return checkSize("accounts", len(g.Accounts))
 	})
 	if err != nil {
 		return err
@@ -160,26 +161,26 @@ func (l *loader) readAccounts(ctx context.Context) error {
 // the smaller address.
 func (l *loader) chooseNames() {
 	g := l.graph
-	for account := range g.profiles.all {
-		if name := g.profiles.name(uint32(account)); len(name) > 0 {
-			g.names = append(g.names, lookupName{l.texts.keep(string(name)), uint32(account)})
+	for account := range g.Profiles.Len() {
+		if name := g.Profiles.Name(uint32(account)); len(name) > 0 {
+			g.Names = append(g.Names, render.LookupName{Name: l.texts.keep(string(name)), Account: uint32(account)})
 		}
 	}
-	slices.SortFunc(g.names, func(a, b lookupName) int {
-		if order := strings.Compare(a.name, b.name); order != 0 {
+	slices.SortFunc(g.Names, func(a, b render.LookupName) int {
+		if order := strings.Compare(a.Name, b.Name); order != 0 {
 			return order // without a look at the profiles, far away in memory
 		}
 		return cmp.Or(
-			cmp.Compare(g.profiles.all[b.account].fresh, g.profiles.all[a.account].fresh),
-			bytesCompare(g.accounts[a.account], g.accounts[b.account]),
+			cmp.Compare(g.Profiles.Fresh(b.Account), g.Profiles.Fresh(a.Account)),
+			g.Accounts[a.Account].Compare(g.Accounts[b.Account]),
 		)
 	})
-	for i := 1; i < len(g.names); i++ {
-		if g.names[i].name == g.names[i-1].name {
-			g.profiles.unname(g.names[i].account) // another account has this name
+	for i := 1; i < len(g.Names); i++ {
+		if g.Names[i].Name == g.Names[i-1].Name {
+			g.Profiles.Unname(g.Names[i].Account) // another account has this name
 		}
 	}
-	g.names = slices.CompactFunc(g.names, func(a, b lookupName) bool { return a.name == b.name })
+	g.Names = slices.CompactFunc(g.Names, func(a, b render.LookupName) bool { return a.Name == b.Name })
 }
 
 // An incomingRecord is a row of records, as far as workers can number what it says.
@@ -197,32 +198,32 @@ func (l *loader) readRecords(ctx context.Context) error {
 	g := l.graph
 	l.progress.Stage("records", 0)
 	var late []site.Address // that only records name
-	numbers := newNumbering(&late)
-	known := len(g.accounts) // those of rows and of lists
-	caches := sync.Pool{New: func() any { return &rowCache{forms: formCache{forms: &g.forms, of: map[string]uint32{}}} }}
+	numbers := render.NewNumbering(&late)
+	known := len(g.Accounts) // those of rows and of lists
+	caches := sync.Pool{New: func() any { return &rowCache{forms: render.NewFormCache(&g.Forms)} }}
 	convert := func(r *snapshot.Record) (in incomingRecord, err error) {
 		cache := caches.Get().(*rowCache)
 		defer caches.Put(cache)
-		if in.list = cache.list(&g.lists, r.TokenID); in.list == none {
+		if in.list = cache.list(&g.Lists, r.TokenID); in.list == render.None {
 			return in, nil
 		}
-		in.form, in.added, in.data = cache.forms.number(r), r.Added, none
+		in.form, in.added, in.data = cache.forms.Number(r.Version, r.Type, r.Tags), r.Added, render.None
 		var ok bool
 		if in.address, ok = r.Address(); !ok {
-			in.data, err = g.otherText(r.Data)
-			in.data |= otherData
+			n := g.OtherText(r.Data)
+			in.data, err = n|render.OtherData, checkSize("texts", int(n)+1)
 		}
 		return in, err
 	}
-	complete := func(rows []snapshot.Row[incomingRecord]) { numberAddresses(&g.numbers, rows) }
+	complete := func(rows []snapshot.Row[incomingRecord]) { numberAddresses(&g.Numbers, rows) }
 	err := readRecords(ctx, l.reader, convert, complete, func(r snapshot.Row[incomingRecord]) error {
 		in := &r.Value
-		if in.list == none {
-			l.report.withoutEffect(snapshot.TableRecords, unknownList)
+		if in.list == render.None {
+			l.report.withoutEffect(snapshot.TableRecords, UnknownList)
 			return nil
 		}
-		if in.data == none {
-			n, _ := numbers.add(in.address)
+		if in.data == render.None {
+			n, _ := numbers.Add(in.address)
 			in.data = uint32(known) + n
 		}
 		l.incoming.add(in.list, in.data, in.form, in.added, l.efp)
@@ -231,32 +232,32 @@ func (l *loader) readRecords(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g.accounts = slices.Grow(g.accounts, len(late))
+	g.Accounts = slices.Grow(g.Accounts, len(late))
 	for _, address := range late {
-		g.account(address)
+		g.Account(address)
 	}
-	g.offsets, g.records, g.added = l.incoming.group(len(g.tokens), l.efp)
-	g.records.forms = g.byNumber
-	g.fillAccounts()
-	g.known = known
+	g.Offsets, g.Records, g.Added = l.incoming.group(len(g.Tokens), l.efp)
+	g.Records.Use(g.ByNumber)
+	g.FillAccounts()
+	g.Known = known
 	if l.efp {
-		g.addresses = g.countAddresses()
+		g.Addresses = g.CountAddresses()
 	}
 	return l.mergeRepeated(ctx)
 }
 
 // numberAddresses numbers the known addresses of records, some at a time.
-func numberAddresses(known *numbering[site.Address], rows []snapshot.Row[incomingRecord]) {
-	var addresses [atOnce]site.Address
-	var numbers [atOnce]uint32
+func numberAddresses(known *render.Numbering[site.Address], rows []snapshot.Row[incomingRecord]) {
+	var addresses [render.AtOnce]site.Address
+	var numbers [render.AtOnce]uint32
 	for len(rows) > 0 {
-		some := rows[:min(atOnce, len(rows))]
+		some := rows[:min(render.AtOnce, len(rows))]
 		for i := range some {
 			addresses[i] = some[i].Value.address
 		}
-		known.findAll(addresses[:len(some)], numbers[:len(some)])
+		known.FindAll(addresses[:len(some)], numbers[:len(some)])
 		for i := range some {
-			if in := &some[i].Value; in.data == none && in.list != none {
+			if in := &some[i].Value; in.data == render.None && in.list != render.None {
 				in.data = numbers[i]
 			}
 		}
@@ -266,18 +267,18 @@ func numberAddresses(known *numbering[site.Address], rows []snapshot.Row[incomin
 
 // A rowCache is what a worker knows of the rows before: successive records mostly are of one list.
 type rowCache struct {
-	forms  formCache
+	forms  render.FormCache
 	token  []byte
 	number uint32 // of the list with that token; none for an unknown one
 }
 
 // list returns the number of a list, none for an unknown one.
-func (c *rowCache) list(lists *numbering[string], token string) uint32 {
+func (c *rowCache) list(lists *render.Numbering[string], token string) uint32 {
 	if string(c.token) != token {
 		c.token = append(c.token[:0], token...)
 		var ok bool
-		if c.number, ok = lists.find(token); !ok {
-			c.number = none
+		if c.number, ok = lists.Find(token); !ok {
+			c.number = render.None
 		}
 	}
 	return c.number
@@ -286,15 +287,15 @@ func (c *rowCache) list(lists *numbering[string], token string) uint32 {
 // mergeRepeated merges equal records of a list into the first one, which gets the tags of all.
 func (l *loader) mergeRepeated(ctx context.Context) error {
 	g := l.graph
-	lengths := make([]uint32, len(g.tokens))
+	lengths := make([]uint32, len(g.Tokens))
 	var merged mergedForms
 	group, ctx := errgroup.WithContext(ctx)
 	const chunk = 1024
 	group.SetLimit(l.workers)
-	for from := 0; from < len(g.tokens); from += chunk {
+	for from := 0; from < len(g.Tokens); from += chunk {
 		group.Go(func() error {
 			m := merger{graph: g, merged: &merged}
-			for list := from; list < min(from+chunk, len(g.tokens)); list++ {
+			for list := from; list < min(from+chunk, len(g.Tokens)); list++ {
 				lengths[list] = m.merge(uint32(list))
 			}
 			return ctx.Err()
@@ -304,20 +305,20 @@ func (l *loader) mergeRepeated(ctx context.Context) error {
 		return err
 	}
 	merged.apply(g)
-	before, kept := g.records.len(), uint64(0)
+	before, kept := g.Records.Len(), uint64(0)
 	for list, length := range lengths {
-		begin, end := g.offsets[list], g.offsets[list]+uint64(length)
-		g.offsets[list] = kept
+		begin, end := g.Offsets[list], g.Offsets[list]+uint64(length)
+		g.Offsets[list] = kept
 		if l.efp && begin != kept {
-			copy(g.added[kept:], g.added[begin:end])
+			copy(g.Added[kept:], g.Added[begin:end])
 		}
-		kept += g.records.copyWithin(kept, begin, end)
+		kept += g.Records.CopyWithin(kept, begin, end)
 	}
-	g.offsets[len(g.tokens)] = kept
+	g.Offsets[len(g.Tokens)] = kept
 	l.report.Repeated = before - int(kept)
-	g.records.truncate(kept)
+	g.Records.Truncate(kept)
 	if l.efp {
-		g.added = g.added[:kept]
+		g.Added = g.Added[:kept]
 	}
 	return nil
 }
@@ -334,19 +335,16 @@ type mergedForm struct {
 	form uint32
 }
 
-func (m *mergedForms) apply(g *graph) {
-	g.records.forms = g.byNumber
-	if len(m.all) > 0 && len(g.byNumber) > maxNarrow {
-		g.records.widen()
-	}
+func (m *mergedForms) apply(g *render.Graph) {
+	g.Records.Use(g.ByNumber)
 	for _, to := range m.all {
-		g.records.setForm(to.at, to.form)
+		g.Records.SetForm(to.at, to.form)
 	}
 }
 
 // A merger merges equal records of one list after another. It reuses its memory.
 type merger struct {
-	graph   *graph
+	graph   *render.Graph
 	merged  *mergedForms
 	seen    []uint32 // a hash table of indexes of records, plus 1
 	repeats []repeat
@@ -362,12 +360,12 @@ type repeat struct {
 // merge moves the remaining records of a list to its front, with their times, and returns their
 // number.
 func (m *merger) merge(list uint32) uint32 {
-	records := m.graph.recordsOf(list)
+	records := m.graph.RecordsOf(list)
 	var added []int64
-	if m.graph.added != nil {
-		added = m.graph.addedOf(list)
+	if m.graph.Added != nil {
+		added = m.graph.AddedOf(list)
 	}
-	slots := bits.Len(uint(2 * records.len()))
+	slots := bits.Len(uint(2 * records.Len()))
 	if len(m.seen) < 1<<slots {
 		m.seen = make([]uint32, 1<<slots)
 	}
@@ -375,19 +373,19 @@ func (m *merger) merge(list uint32) uint32 {
 	clear(seen)
 	m.repeats = m.repeats[:0]
 	kept := 0
-	for i, r := range records.all() {
+	for i, r := range records.All() {
 		slot := firstSlot(seen, &records, r)
 		if *slot == 0 {
 			*slot = uint32(kept + 1)
 			if kept != i {
-				records.move(kept, i)
+				records.Move(kept, i)
 				if added != nil {
 					added[kept] = added[i]
 				}
 			}
 			kept++
-		} else if first := *slot - 1; records.at(int(first)).tags != r.tags {
-			m.repeats = append(m.repeats, repeat{first, r.tags})
+		} else if first := *slot - 1; records.At(int(first)).Tags != r.Tags {
+			m.repeats = append(m.repeats, repeat{first, r.Tags})
 		}
 	}
 	m.mergeTags(list, &records)
@@ -399,14 +397,14 @@ var spread = rand.Uint64() | 1
 
 // firstSlot returns the slot of the first record that is equal to r but for its tags, or an empty one.
 // There are a power of 2.
-func firstSlot(seen []uint32, records *recordList, r record) *uint32 {
-	at := (uint64(r.data) | uint64(r.kind)<<32) * spread >> (bits.LeadingZeros(uint(len(seen)-1)) & 63)
+func firstSlot(seen []uint32, records *render.RecordList, r render.PackedRecord) *uint32 {
+	at := (uint64(r.Data) | uint64(r.Kind)<<32) * spread >> (bits.LeadingZeros(uint(len(seen)-1)) & 63)
 	for ; ; at++ {
 		slot := &seen[at&uint64(len(seen)-1)]
 		if *slot == 0 {
 			return slot
 		}
-		if first := records.at(int(*slot - 1)); first.data == r.data && first.kind == r.kind {
+		if first := records.At(int(*slot - 1)); first.Data == r.Data && first.Kind == r.Kind {
 			return slot
 		}
 	}
@@ -414,7 +412,7 @@ func firstSlot(seen []uint32, records *recordList, r record) *uint32 {
 
 // mergeTags adds the tags of repeats to records of a list. It adds only final sets to the graph: with
 // intermediate sets, memory would grow with the square of the repeats.
-func (m *merger) mergeTags(list uint32, records *recordList) {
+func (m *merger) mergeTags(list uint32, records *render.RecordList) {
 	if len(m.repeats) == 0 {
 		return
 	}
@@ -424,51 +422,51 @@ func (m *merger) mergeTags(list uint32, records *recordList) {
 	repeats := slices.Compact(m.repeats)
 	m.merged.mu.Lock()
 	defer m.merged.mu.Unlock()
-	forms := &m.graph.forms
+	forms := &m.graph.Forms
 	for len(repeats) > 0 {
 		first := repeats[0].first
-		into := records.at(int(first))
-		m.tags = append(m.tags[:0], forms.tagSets[into.tags].tags...)
+		into := records.At(int(first))
+		m.tags = append(m.tags[:0], forms.TagSets[into.Tags].Tags...)
 		for ; len(repeats) > 0 && repeats[0].first == first; repeats = repeats[1:] {
-			m.tags = append(m.tags, forms.tagSets[repeats[0].tags].tags...)
+			m.tags = append(m.tags, forms.TagSets[repeats[0].tags].Tags...)
 		}
 		slices.Sort(m.tags)
-		n := forms.form(form{into.kind, forms.tagSet(slices.Compact(m.tags))})
-		m.merged.all = append(m.merged.all, mergedForm{m.graph.offsets[list] + uint64(first), n})
+		n := forms.WithTags(into.Kind, slices.Compact(m.tags))
+		m.merged.all = append(m.merged.all, mergedForm{m.graph.Offsets[list] + uint64(first), n})
 	}
 }
 
 func (l *loader) readBadges(ctx context.Context) error {
 	g := l.graph
-	hasList := make([]bool, len(g.accounts))
-	for _, account := range g.owners {
+	hasList := make([]bool, len(g.Accounts))
+	for _, account := range g.Owners {
 		hasList[account] = true
 	}
 	l.progress.Stage("badges", 0)
 	err := readTable(ctx, l.reader, snapshot.TableBadges, snapshot.ParseBadge, func(r snapshot.Row[snapshot.Badge]) error {
 		event, ok := l.eventOf[r.Value.EventID]
 		if !ok {
-			l.report.withoutEffect(snapshot.TableBadges, unknownEvent)
+			l.report.withoutEffect(snapshot.TableBadges, UnknownEvent)
 			return nil
 		}
-		account, ok := g.numbers.find(r.Value.Owner)
+		account, ok := g.Numbers.Find(r.Value.Owner)
 		switch {
 		case l.efp: // it shows badges of any address
-			account = g.account(r.Value.Owner)
+			account = g.Account(r.Value.Owner)
 		case !ok || !hasList[account]:
-			l.report.withoutEffect(snapshot.TableBadges, listlessOwner)
+			l.report.withoutEffect(snapshot.TableBadges, ListlessOwner)
 			return nil
 		}
-		g.badges = append(g.badges, badge{account, event, strings.Clone(r.Value.TokenID)})
-		return checkSize("accounts", len(g.accounts))
+		g.Badges = append(g.Badges, render.AccountBadge{Account: account, Badge: render.Badge{Event: event, TokenID: strings.Clone(r.Value.TokenID)}})
+		return checkSize("accounts", len(g.Accounts))
 	})
-	g.fillAccounts()
+	g.FillAccounts()
 	l.mergeBadges()
-	slices.SortFunc(g.badges, func(a, b badge) int {
-		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.event, b.event), site.CompareTokenIDs(a.tokenID, b.tokenID))
+	slices.SortFunc(g.Badges, func(a, b render.AccountBadge) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Event, b.Event), site.CompareTokenIDs(a.TokenID, b.TokenID))
 	})
-	g.badges = slices.CompactFunc(g.badges, func(a, b badge) bool {
-		return a.account == b.account && a.event == b.event
+	g.Badges = slices.CompactFunc(g.Badges, func(a, b render.AccountBadge) bool {
+		return a.Account == b.Account && a.Event == b.Event
 	})
 	return err
 }
@@ -481,11 +479,11 @@ func (l *loader) readRecommended(ctx context.Context) error {
 	seen := map[site.Address]bool{}
 	return readTable(ctx, l.reader, snapshot.TableRecommended, snapshot.ParseRecommended, func(r snapshot.Row[snapshot.Recommended]) error {
 		if seen[r.Value.Address] {
-			l.report.withoutEffect(snapshot.TableRecommended, repeatedRow)
+			l.report.withoutEffect(snapshot.TableRecommended, RepeatedRow)
 			return nil
 		}
 		seen[r.Value.Address] = true
-		g.recommended = append(g.recommended, r.Value)
+		g.Recommended = append(g.Recommended, r.Value)
 		return nil
 	})
 }
@@ -495,14 +493,6 @@ func checkSize(what string, n int) error {
 		return fmt.Errorf("more than %d %s", maxItems, what)
 	}
 	return nil
-}
-
-func extend[T any](s []T, n int) []T {
-	for len(s) < n {
-		var zero T
-		s = append(s, zero)
-	}
-	return s
 }
 
 // defaultWorkers is the default of Options.Workers.

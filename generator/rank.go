@@ -1,105 +1,75 @@
 package generator
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/inorder"
 	"github.com/followpress/followpress/site"
 )
 
-// A measure is a count by which accounts are ranked.
-type measure int
-
-// The measures, in the order of the member ranks.
-const (
-	mutuals measure = iota
-	followers
-	following
-	top8
-	blocks
-	measures = 5
-)
-
-// The measures of leaderboards that only the API efp has.
-const (
-	blocking measure = measures + iota // accounts that the account blocks
-	muted                              // accounts that mute the account
-	muting                             // accounts that the account mutes
-	boardMeasures
-)
-
-// ranks are the counts and ranks of all accounts.
-type ranks struct {
-	count [boardMeasures][]uint32 // by account
-	rank  [measures][]uint32      // by account, from 1; 0 is unranked
-	first [boardMeasures][]uint32 // accounts by rank, as many as leaderboards show
-
-	followed  int      // accounts with a follower
-	byAddress []uint32 // all accounts; only for the API efp
-}
-
 // rank counts and ranks all accounts. Only primary lists count.
-func rank(ctx context.Context, g *graph, workers int, config site.Config) (*ranks, error) {
-	efp, leaders := config.EFP(), [boardMeasures]int{}
+func rank(ctx context.Context, g *render.Graph, workers int, config site.Config) (*render.Ranks, error) {
+	efp, leaders := config.EFP(), [render.Boards]int{}
 	for m := range leaders {
 		leaders[m] = config.LeaderboardMax
 	}
 	if config.Explorer {
-		leaders[followers] = max(leaders[followers], site.TopAccounts)
+		leaders[render.Followers] = max(leaders[render.Followers], site.TopAccounts)
 	}
-	r := &ranks{}
+	r := &render.Ranks{}
 	follows, err := primaryFollows(ctx, g, workers)
 	if err != nil {
 		return nil, err
 	}
-	counted := measure(measures)
+	counted := render.Measure(render.Measures)
 	if efp {
-		counted = boardMeasures
+		counted = render.Boards
 	}
 	for m := range counted {
-		r.count[m] = make([]uint32, len(g.accounts))
+		r.Count[m] = make([]uint32, len(g.Accounts))
 	}
-	for account, list := range g.primary {
-		if list == none {
+	for account, list := range g.Primary {
+		if list == render.None {
 			continue
 		}
-		for _, record := range g.recordsOf(list).all() {
+		for _, record := range g.RecordsOf(list).All() {
 			switch {
-			case g.isFollow(record):
-				r.count[following][account]++
-				r.count[followers][record.data]++
-				if g.tagSets[record.tags].top8 {
-					r.count[top8][record.data]++
+			case g.IsFollow(record):
+				r.Count[render.Following][account]++
+				r.Count[render.Followers][record.Data]++
+				if g.TagSets[record.Tags].Top8 {
+					r.Count[render.Top8][record.Data]++
 				}
-			case g.isBlock(record):
-				r.count[blocks][record.data]++
+			case g.IsBlock(record):
+				r.Count[render.Blocks][record.Data]++
 			}
 		}
 	}
 	if efp {
-		r.countMutesAndBlocks(g)
+		countMutesAndBlocks(r, g)
 	}
-	if err := r.countMutuals(ctx, follows, workers); err != nil {
+	if err := countMutuals(ctx, r, follows, workers); err != nil {
 		return nil, err
 	}
 
-	byAddress := make([]uint32, len(g.accounts))
+	byAddress := make([]uint32, len(g.Accounts))
 	for account := range byAddress {
 		byAddress[account] = uint32(account)
 	}
-	slices.SortFunc(byAddress, func(a, b uint32) int { return bytesCompare(g.accounts[a], g.accounts[b]) })
+	slices.SortFunc(byAddress, func(a, b uint32) int { return g.Accounts[a].Compare(g.Accounts[b]) })
 	if efp {
-		r.byAddress = byAddress
+		r.ByAddress = byAddress
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
 	for m := range counted {
 		group.Go(func() error {
-			r.order(m, byAddress, leaders[m])
+			order(r, m, byAddress, leaders[m])
 			return ctx.Err()
 		})
 	}
@@ -107,22 +77,22 @@ func rank(ctx context.Context, g *graph, workers int, config site.Config) (*rank
 }
 
 // countMutesAndBlocks counts the measures that only leaderboards of the API efp show.
-func (r *ranks) countMutesAndBlocks(g *graph) {
-	for account, list := range g.primary {
-		if list == none {
+func countMutesAndBlocks(r *render.Ranks, g *render.Graph) {
+	for account, list := range g.Primary {
+		if list == render.None {
 			continue
 		}
-		for _, record := range g.recordsOf(list).all() {
-			if !g.holds(record) {
+		for _, record := range g.RecordsOf(list).All() {
+			if !g.Holds(record) {
 				continue
 			}
-			tags := &g.tagSets[record.tags]
-			if tags.block {
-				r.count[blocking][account]++
+			tags := &g.TagSets[record.Tags]
+			if tags.Block {
+				r.Count[render.Blocking][account]++
 			}
-			if tags.mute {
-				r.count[muting][account]++
-				r.count[muted][record.data]++
+			if tags.Mute {
+				r.Count[render.Muting][account]++
+				r.Count[render.Muted][record.Data]++
 			}
 		}
 	}
@@ -139,25 +109,25 @@ func (f *follows) of(account uint32) []uint32 {
 	return f.all[f.begin[account]:][:f.n[account]]
 }
 
-func primaryFollows(ctx context.Context, g *graph, workers int) (*follows, error) {
-	f := &follows{begin: make([]uint64, len(g.accounts)), n: make([]uint32, len(g.accounts))}
+func primaryFollows(ctx context.Context, g *render.Graph, workers int) (*follows, error) {
+	f := &follows{begin: make([]uint64, len(g.Accounts)), n: make([]uint32, len(g.Accounts))}
 	total := uint64(0)
-	for account, list := range g.primary {
+	for account, list := range g.Primary {
 		f.begin[account] = total
-		if list != none {
-			total += uint64(g.length(list))
+		if list != render.None {
+			total += uint64(g.Length(list))
 		}
 	}
 	f.all = make([]uint32, total) // one allocation for all
-	return f, inChunks(ctx, workers, len(g.primary), func(account int) error {
-		list := g.primary[account]
-		if list == none {
+	return f, inorder.Chunks(ctx, workers, len(g.Primary), func(account int) error {
+		list := g.Primary[account]
+		if list == render.None {
 			return nil
 		}
-		to := f.all[f.begin[account]:][:0:g.length(list)]
-		for _, record := range g.recordsOf(list).all() {
-			if g.isFollow(record) {
-				to = append(to, record.data)
+		to := f.all[f.begin[account]:][:0:g.Length(list)]
+		for _, record := range g.RecordsOf(list).All() {
+			if g.IsFollow(record) {
+				to = append(to, record.Data)
 			}
 		}
 		slices.Sort(to)
@@ -166,11 +136,11 @@ func primaryFollows(ctx context.Context, g *graph, workers int) (*follows, error
 	})
 }
 
-func (r *ranks) countMutuals(ctx context.Context, f *follows, workers int) error {
-	return inChunks(ctx, workers, len(f.n), func(account int) error {
+func countMutuals(ctx context.Context, r *render.Ranks, f *follows, workers int) error {
+	return inorder.Chunks(ctx, workers, len(f.n), func(account int) error {
 		for _, other := range f.of(uint32(account)) {
 			if _, back := slices.BinarySearch(f.of(other), uint32(account)); back && other != uint32(account) {
-				r.count[mutuals][account]++
+				r.Count[render.Mutuals][account]++
 			}
 		}
 		return nil
@@ -178,20 +148,18 @@ func (r *ranks) countMutuals(ctx context.Context, f *follows, workers int) error
 }
 
 // order ranks by one measure: count descending, then address ascending.
-func (r *ranks) order(m measure, byAddress []uint32, leaders int) {
-	count := r.count[m]
+func order(r *render.Ranks, m render.Measure, byAddress []uint32, leaders int) {
+	count := r.Count[m]
 	ranked := slices.DeleteFunc(slices.Clone(byAddress), func(a uint32) bool { return count[a] == 0 })
 	slices.SortStableFunc(ranked, func(a, b uint32) int { return cmp.Compare(count[b], count[a]) })
-	if m < measures {
-		r.rank[m] = make([]uint32, len(count))
+	if m < render.Measures {
+		r.Rank[m] = make([]uint32, len(count))
 		for i, account := range ranked {
-			r.rank[m][account] = uint32(i + 1)
+			r.Rank[m][account] = uint32(i + 1)
 		}
 	}
-	if m == followers {
-		r.followed = len(ranked)
+	if m == render.Followers {
+		r.Followed = len(ranked)
 	}
-	r.first[m] = slices.Clone(ranked[:min(leaders, len(ranked))])
+	r.First[m] = slices.Clone(ranked[:min(leaders, len(ranked))])
 }
-
-func bytesCompare(a, b site.Address) int { return bytes.Compare(a[:], b[:]) }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 )
 
@@ -24,7 +25,7 @@ type merge struct {
 	*loader
 	asOf     time.Time
 	counts   *RefreshedReport
-	profiles map[uint32]profile // the newest of each account, if newer than the snapshot's
+	profiles map[uint32]render.Profile // the newest of each account, if newer than the snapshot's
 }
 
 // An accountEvent identifies a possible badge.
@@ -44,14 +45,14 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 		return nil
 	}
 	l.progress.Stage("refreshed", 0)
-	asOf, err := time.Parse(time.RFC3339, l.graph.asOf)
+	asOf, err := time.Parse(time.RFC3339, l.graph.AsOf)
 	if err != nil {
 		return fmt.Errorf("as_of: %w", err) // does not happen: snapshot.ReadAsOf has checked it
 	}
 	counts := &RefreshedReport{WithoutEffect: map[string]int{}}
 	l.report.Refreshed = counts
 	l.badges = map[accountEvent]refreshedBadge{}
-	m := &merge{loader: l, asOf: asOf, counts: counts, profiles: map[uint32]profile{}}
+	m := &merge{loader: l, asOf: asOf, counts: counts, profiles: map[uint32]render.Profile{}}
 	err = l.refreshed.Each(ctx, func(key site.Key, body []byte) error {
 		counts.Objects++
 		l.progress.AddBytes(1, int64(len(body)))
@@ -64,7 +65,7 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 		return err
 	}
 	for account, p := range m.profiles {
-		l.graph.profiles.set(account, p)
+		l.graph.Profiles.Set(account, p)
 	}
 	m.count()
 	return nil
@@ -84,22 +85,7 @@ func (m *merge) add(key site.Key, body []byte) error {
 }
 
 func (m *merge) addProfile(tokenID string, body []byte) error {
-	var in struct {
-		Address *string `json:"address"`
-	}
-	if err := site.DecodeObject(body, &in); err != nil {
-		return err
-	}
-	var address *site.Address // nil for the account of the list
-	var expected site.Address // for the decoder, which does not know lists
-	if in.Address != nil {
-		a, err := site.DecodeAddress("address", *in.Address)
-		if err != nil {
-			return err
-		}
-		address, expected = &a, a
-	}
-	fresh, err := site.DecodeProfile(body, expected, time.UnixMilli(0)) // a profile of unknown age is older than all others
+	fresh, address, err := site.DecodeRefreshedProfile(body)
 	if err != nil {
 		return err
 	}
@@ -109,11 +95,11 @@ func (m *merge) addProfile(tokenID string, body []byte) error {
 	}
 	newest, ok := m.profiles[account]
 	if !ok {
-		newest, ok = m.graph.profiles.of(account)
+		newest, ok = m.graph.Profiles.Of(account)
 	}
-	if !ok || fresh.Fresh > newest.fresh {
+	if !ok || fresh.Fresh > newest.Fresh {
 		p, long := fresh.WithoutLongTexts(m.maxText)
-		m.profiles[account] = encodeProfile(p)
+		m.profiles[account] = render.EncodeProfile(p)
 		m.report.LongTexts.add(string(site.RefreshKey(site.Details, tokenID)), 0, long)
 	}
 	return nil
@@ -149,7 +135,7 @@ func (m *merge) addBadges(tokenID string, body []byte) error {
 		m.badges[at] = decided
 	}
 	if !known {
-		m.counts.WithoutEffect[unknownEvent]++
+		m.counts.WithoutEffect[UnknownEvent]++
 	}
 	return nil
 }
@@ -158,14 +144,14 @@ func (m *merge) addBadges(tokenID string, body []byte) error {
 // belongs to another account than the refreshed one.
 func (m *merge) accountOfList(tokenID string, refreshed *site.Address) (account uint32, ok bool) {
 	g := m.graph
-	list, ok := g.lists.find(tokenID)
+	list, ok := g.Lists.Find(tokenID)
 	if !ok {
-		m.counts.WithoutEffect[unknownList]++
+		m.counts.WithoutEffect[UnknownList]++
 		return 0, false
 	}
-	account = g.owners[list]
-	if refreshed != nil && g.accounts[account] != *refreshed {
-		m.counts.WithoutEffect[foreignList]++
+	account = g.Owners[list]
+	if refreshed != nil && g.Accounts[account] != *refreshed {
+		m.counts.WithoutEffect[ForeignList]++
 		return 0, false
 	}
 	return account, true
@@ -193,16 +179,16 @@ func (l *loader) mergeBadges() {
 		return
 	}
 	g := l.graph
-	kept := g.badges[:0]
-	for _, b := range g.badges {
-		if _, ok := l.badges[accountEvent{b.account, b.event}]; !ok {
+	kept := g.Badges[:0]
+	for _, b := range g.Badges {
+		if _, ok := l.badges[accountEvent{b.Account, b.Event}]; !ok {
 			kept = append(kept, b)
 		}
 	}
 	for at, b := range l.badges {
 		if b.tokenID != "" {
-			kept = append(kept, badge{at.account, at.event, b.tokenID})
+			kept = append(kept, render.AccountBadge{Account: at.account, Badge: render.Badge{Event: at.event, TokenID: b.tokenID}})
 		}
 	}
-	g.badges, l.badges = kept, nil
+	g.Badges, l.badges = kept, nil
 }

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/followpress/followpress/fixtures/odd"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
 )
@@ -317,44 +316,14 @@ func TestRefreshedEqualsModel(t *testing.T) {
 // randomRefreshed makes refreshes of a snapshot's lists, and of some that it has not.
 func randomRefreshed(t testing.TB, seed uint64, s snapshot) refreshed {
 	t.Helper()
-	r := &random{rand.New(rand.NewPCG(seed, 1)), seed%2 == 0}
-	all := refreshed{}
 	m := newModel(t, s)
-	accounts := []string{carol}
+	var lists []odd.List
 	for _, l := range m.lists {
-		accounts = append(accounts, l.account)
+		lists = append(lists, odd.List{Token: l.token, Account: l.account})
 	}
-	for _, l := range append(m.lists, &modelList{token: "424242", account: carol}) {
-		address := l.account
-		if r.one(8) {
-			address = r.pick(accounts)
-		}
-		if !r.one(3) {
-			members := r.profileMembers(accounts)
-			if !r.one(5) {
-				members = append(members, "address", r.quote(r.mixCase(address)))
-			}
-			all[site.Key("details/"+l.token)] = r.object(members...)
-		}
-		if r.one(3) {
-			continue
-		}
-		b := site.RefreshedBadges{Address: r.mixCase(address), Fetched: asOf + int64(r.IntN(5)) - 1}
-		for _, e := range append(m.events, site.Event{ID: 1 << 40}) {
-			if r.one(3) {
-				continue
-			}
-			item := site.Badge{EventID: strconv.FormatUint(e.ID, 10), Participated: r.one(2)}
-			if item.Participated {
-				item.Collection = &site.Collection{Event: e, TokenID: strconv.Itoa(r.IntN(50)), Owner: r.mixCase(address)}
-			}
-			b.Badges = append(b.Badges, item)
-		}
-		body, err := b.Keep(site.MD5{}, site.Sum([]byte("stored")), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all[site.Key("badges/"+l.token)] = string(body)
+	all := refreshed{}
+	for key, body := range odd.Refreshed(seed, seed%2 == 0, lists, m.events, asOf) {
+		all[site.Key(key)] = body
 	}
 	return all
 }

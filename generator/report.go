@@ -102,15 +102,15 @@ type WriteReport struct {
 	Removed   int  `json:"removed"`
 }
 
-// Reasons for rows and refreshed objects without effect.
+// Reasons for rows and refreshed objects without effect, as in TableReport.WithoutEffect.
 const (
-	unknownList    = "unknown list"
-	unknownEvent   = "unknown event"
-	missingPrimary = "primary list that is not there"
-	foreignPrimary = "primary list of another account"
-	foreignList    = "list of another account by now"
-	listlessOwner  = "owner without a list"
-	repeatedRow    = "repeated address"
+	UnknownList    = "unknown list"
+	UnknownEvent   = "unknown event"
+	MissingPrimary = "primary list that is not there"
+	ForeignPrimary = "primary list of another account"
+	ForeignList    = "list of another account by now"
+	ListlessOwner  = "owner without a list"
+	RepeatedRow    = "repeated address"
 )
 
 func newReport(out string) *Report {
@@ -197,7 +197,7 @@ func writeLeftOut(b *strings.Builder, skipped int, withoutEffect map[string]int)
 	if skipped > 0 {
 		fmt.Fprintf(b, ", %d skipped", skipped)
 	}
-	for _, reason := range []string{unknownList, foreignList, unknownEvent, missingPrimary, foreignPrimary, listlessOwner, repeatedRow} {
+	for _, reason := range []string{UnknownList, ForeignList, UnknownEvent, MissingPrimary, ForeignPrimary, ListlessOwner, RepeatedRow} {
 		if n := withoutEffect[reason]; n > 0 {
 			fmt.Fprintf(b, ", %d without effect (%s)", n, reason)
 		}

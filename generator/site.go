@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 )
 
@@ -20,11 +21,11 @@ var ErrNoObject = errors.New("no such object")
 // A Site is the site of a snapshot, in memory as a graph: each object is rendered when it is read. Its
 // methods may be called from many goroutines.
 type Site struct {
-	renderer *renderer
+	renderer *render.Site
 	index    *index
 	root     []byte
 	spare    sync.Pool // of *reading
-	cuts     cuts
+	cuts     render.Cuts
 
 	mu     sync.Mutex
 	recent [2]*readPartition // of the manifest, the last one first; under mu
@@ -47,9 +48,9 @@ func Open(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *Report, er
 	if err != nil {
 		return nil, nil, err
 	}
-	r.Progress.Stage("render", renderer.objects())
+	r.Progress.Stage("render", renderer.Objects())
 	temp := inTempFolder
-	if renderer.objects() <= maxInMemory {
+	if renderer.Objects() <= maxInMemory {
 		temp = nil
 	}
 	x, err := r.render(ctx, renderer, discard{}, temp)
@@ -76,7 +77,7 @@ func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	if key == site.RootKey {
 		return s.root, nil
 	}
-	route, ok := s.renderer.config.RouteOf(key)
+	route, ok := s.renderer.Config.RouteOf(key)
 	if !ok {
 		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
 	}
@@ -85,13 +86,8 @@ func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	}
 	r := s.spare.Get().(*reading)
 	defer s.spare.Put(r)
-	unit, only := s.renderer.find(route, key)
-	if unit.render == nil {
-		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
-	}
-	only.cuts = &s.cuts
-	r.scratch.only, r.found, r.body = only, false, r.body[:0]
-	unit.render(unit.unit, &r.scratch, r.emit)
+	r.key, r.found, r.body = key, false, r.body[:0]
+	s.renderer.RenderObject(route, key, &r.scratch, &s.cuts, r.emit)
 	if !r.found {
 		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
 	}
@@ -157,14 +153,15 @@ const maxSpareBody = 1 << 20
 
 // A reading is memory that the rendering of one object after the other reuses.
 type reading struct {
-	scratch scratch
+	scratch render.Scratch
+	key     site.Key // of the object that is read
 	body    []byte
 	found   bool
 }
 
 // emit is an emitter that renders only the object that is read.
 func (r *reading) emit(size int, render func(b []byte) []byte, keys ...site.Key) {
-	if r.found || !slices.Contains(keys, r.scratch.only.key) {
+	if r.found || !slices.Contains(keys, r.key) {
 		return
 	}
 	r.body, r.found = render(slices.Grow(r.body[:0], size)), true

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 )
 
@@ -51,7 +52,7 @@ func unusable(err error) error { return fmt.Errorf("%w: %w", errSpare, err) }
 
 // openSpare compares a spare with the new site, and changes nothing. An error that wraps errSpare says
 // why the spare cannot be used. kept says what the live site has. The spare must be closed.
-func openSpare(ctx context.Context, path, livePath string, kept *plan, x *index, renderer *renderer) (*spare, error) {
+func openSpare(ctx context.Context, path, livePath string, kept *plan, x *index, renderer *render.Site) (*spare, error) {
 	s := &spare{path: path, live: livePath, kept: kept, folders: openFolders{fds: map[string]int{}}}
 	if err := s.compare(ctx, x, renderer); err != nil {
 		return nil, errors.Join(err, s.close())
@@ -59,7 +60,7 @@ func openSpare(ctx context.Context, path, livePath string, kept *plan, x *index,
 	return s, nil
 }
 
-func (s *spare) compare(ctx context.Context, x *index, renderer *renderer) error {
+func (s *spare) compare(ctx context.Context, x *index, renderer *render.Site) error {
 	if err := s.readRootFile(); err != nil {
 		return unusable(err)
 	}
@@ -74,14 +75,14 @@ func (s *spare) compare(ctx context.Context, x *index, renderer *renderer) error
 	if err := checkEntries(files, s.path, old.root.Config); err != nil {
 		return unusable(err)
 	}
-	s.units = newUnitSet(renderer.units())
+	s.units = newUnitSet(unitsOf(renderer))
 	var err error
 	s.changes, err = x.diff(ctx, old, func(c change) error {
 		if c.Reason == site.Gone {
 			if s.gone = append(s.gone, c.Key); len(s.gone) > maxGone {
 				return unusable(fmt.Errorf("more than %d of its objects are gone", maxGone))
 			}
-		} else if c.unit != none {
+		} else if c.unit != render.None {
 			s.lacks++
 			s.units.add(int(c.unit))
 		}
@@ -145,7 +146,7 @@ func (s *spare) isAsMade(stat *unix.Stat_t) bool {
 
 // checkFolders returns an error if any folder of an object was changed. The one at the top always was,
 // when it was moved; checkEntries looks at what is in it.
-func (s *spare) checkFolders(ctx context.Context, x *index, renderer *renderer) error {
+func (s *spare) checkFolders(ctx context.Context, x *index, renderer *render.Site) error {
 	rest := folderCheck{spare: s}
 	for _, key := range append(s.gone, site.ManifestKey(x.entries.shardNames[0])) {
 		rest.object(key)
@@ -153,7 +154,7 @@ func (s *spare) checkFolders(ctx context.Context, x *index, renderer *renderer) 
 	if rest.err != nil {
 		return rest.err
 	}
-	return renderer.inAnyOrder(ctx, x.workers, nil, func(units func(emitter)) error {
+	return inAnyOrder(ctx, renderer, x.workers, nil, func(units func(render.Emitter)) error {
 		c := folderCheck{spare: s}
 		units(func(_ int, _ func([]byte) []byte, keys ...site.Key) {
 			for _, key := range keys {
@@ -201,13 +202,13 @@ func (c *folderCheck) folder(dir string) error {
 }
 
 // patch turns the spare, which is now at path, into the new site.
-func (s *spare) patch(ctx context.Context, path string, x *index, renderer *renderer, progress Progress) error {
+func (s *spare) patch(ctx context.Context, path string, x *index, renderer *render.Site, progress Progress) error {
 	s.path = path
 	// First remove: the file system may take an old name and a new one for the same.
 	if err := s.removeGone(ctx); err != nil {
 		return err
 	}
-	err := renderer.inAnyOrder(ctx, x.workers, s.units, func(units func(emitter)) error {
+	err := inAnyOrder(ctx, renderer, x.workers, s.units, func(units func(render.Emitter)) error {
 		b := &spareBatch{spare: s}
 		objects, written := int64(0), int64(0)
 		units(func(size int, render func([]byte) []byte, keys ...site.Key) {
@@ -373,10 +374,10 @@ func (o *openFolders) close() error {
 
 // inAnyOrder calls do for the chunks of the site, from as many goroutines as there are workers. do calls
 // units, which emits the objects of those units of the chunk that are in only; nil means all.
-func (s *renderer) inAnyOrder(ctx context.Context, workers int, only unitSet, do func(units func(emitter)) error) error {
+func inAnyOrder(ctx context.Context, s *render.Site, workers int, only unitSet, do func(units func(render.Emitter)) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
-	for c, err := range s.chunks() {
+	for c, err := range chunksOf(s) {
 		if err == nil && !only.hasAny(c.before+c.from, c.before+c.to) {
 			continue
 		}
@@ -384,11 +385,11 @@ func (s *renderer) inAnyOrder(ctx context.Context, workers int, only unitSet, do
 			if err := errors.Join(err, ctx.Err()); err != nil {
 				return err
 			}
-			return do(func(emit emitter) {
-				var t scratch
+			return do(func(emit render.Emitter) {
+				var t render.Scratch
 				for unit := c.from; unit < c.to; unit++ {
 					if only.has(c.before + unit) {
-						c.part.render(unit, &t, emit)
+						c.part.Render(unit, &t, emit)
 					}
 				}
 			})
@@ -397,11 +398,11 @@ func (s *renderer) inAnyOrder(ctx context.Context, workers int, only unitSet, do
 	return group.Wait()
 }
 
-// units is the number of units of all parts.
-func (s *renderer) units() int {
+// unitsOf is the number of units of all parts.
+func unitsOf(s *render.Site) int {
 	n := 0
-	for _, p := range s.parts {
-		n += p.units
+	for _, p := range s.Parts {
+		n += p.Units
 	}
 	return n
 }

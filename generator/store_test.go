@@ -1,7 +1,6 @@
 package generator
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -15,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 )
 
@@ -242,11 +242,12 @@ func TestGroupingEqualsNaiveOne(t *testing.T) {
 			}
 		}
 		offsets, records, added := in.group(lists, timed)
+		records.Use(make([]render.Form, forms))
 		for list := range want {
-			part := records.part(offsets[list], offsets[list+1])
-			got := make([]row, part.len())
+			part := records.Part(offsets[list], offsets[list+1])
+			got := make([]row, part.Len())
 			for i := range got {
-				got[i] = row{part.data[i], part.form(i), 0}
+				got[i] = row{part.At(i).Data, part.Form(i), 0}
 				if timed {
 					got[i].added = added[offsets[list]+uint64(i)]
 				}
@@ -262,43 +263,16 @@ func TestGroupingEqualsNaiveOne(t *testing.T) {
 func TestNumbering(t *testing.T) {
 	t.Parallel()
 	var keys []string
-	n := newNumbering(&keys)
+	n := render.NewNumbering(&keys)
 	for i := range 10_000 {
 		key := fmt.Sprint(i * i % 7001)
 		before := slices.Index(keys, key)
-		if found, ok := n.find(key); ok != (before >= 0) || ok && int(found) != before {
+		if found, ok := n.Find(key); ok != (before >= 0) || ok && int(found) != before {
 			t.Fatalf("%s: found %d %v, want %d", key, found, ok, before)
 		}
-		number, added := n.add(key)
+		number, added := n.Add(key)
 		if added == (before >= 0) || keys[number] != key {
 			t.Fatalf("%s: got the number %d, added %v", key, number, added)
-		}
-	}
-}
-
-// TestProfilesComeBack: of any length, also if one is set again.
-func TestProfilesComeBack(t *testing.T) {
-	t.Parallel()
-	var ps profiles
-	r := rand.New(rand.NewPCG(1, 2))
-	want := map[uint32]profile{}
-	for range 3000 {
-		account := r.Uint32N(2000)
-		p := profile{ens: bytes.Repeat([]byte{byte(account)}, 1+r.IntN(2000)), searchLen: r.Uint32(), fresh: r.Int64()}
-		if r.IntN(2) == 0 {
-			p.name = strings.Repeat("é", r.IntN(site.MaxNameBytes/2+1))
-		}
-		if r.IntN(500) == 0 {
-			p.ens = bytes.Repeat([]byte("x"), profileBlock+r.IntN(10))
-		}
-		ps.set(account, p)
-		want[account] = p
-	}
-	for account := range uint32(2100) {
-		p, ok := ps.of(account)
-		w, known := want[account]
-		if ok != known || !bytes.Equal(p.ens, w.ens) || p.searchLen != w.searchLen || p.fresh != w.fresh || string(ps.name(account)) != w.name {
-			t.Fatalf("account %d: got another profile", account)
 		}
 	}
 }

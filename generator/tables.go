@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 )
@@ -84,7 +85,7 @@ func acceptRows[T any](r *reader, t snapshot.Table, accept func(snapshot.Row[T])
 // to exists is decided by the loader.
 type accountRow struct {
 	address site.Address
-	profile profile
+	profile render.Profile
 	long    []site.LongText // left out of the profile
 }
 
@@ -93,7 +94,7 @@ func toAccountRow(in *snapshot.Account, maxText int) accountRow {
 	a := accountRow{address: in.Address}
 	if in.ENS != nil {
 		ens, long := in.ENS.WithoutLongTexts(maxText)
-		a.profile, a.long = encodeProfile(ens), long
+		a.profile, a.long = render.EncodeProfile(ens), long
 	}
 	return a
 }

@@ -8,14 +8,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/tarentry"
 )
 
 // maxFreePiece bounds the size of buffers that are kept for reuse.
@@ -24,10 +24,10 @@ const maxFreePiece = 4 << 20
 // A tarOutput writes a tar file: the objects in the order of the site, then the manifest, and the root
 // last. All entries have the time of the snapshot, so that equal sites give equal files.
 type tarOutput struct {
-	file    io.Writer
-	headers *tarHeaders
-	free    sync.Pool // of *tarBatch, for reuse
-	failed  bool      // whether a write failed: then the file has no end
+	file   io.Writer
+	format *tarentry.Formatter
+	free   sync.Pool // of *tarBatch, for reuse
+	failed bool      // whether a write failed: then the file has no end
 }
 
 type tarDestination struct {
@@ -36,14 +36,10 @@ type tarDestination struct {
 }
 
 // checkNames accepts all names: a tar file can hold any two.
-func (d *tarDestination) checkNames(context.Context, string, []lookupName) error { return nil }
+func (d *tarDestination) checkNames(context.Context, string, []render.LookupName) error { return nil }
 
 func (d *tarDestination) create(next string, _ *plan, asOf string) (output, func() error, error) {
-	modTime, err := time.Parse(time.RFC3339, asOf)
-	if err != nil {
-		return nil, nil, fmt.Errorf("as_of: %w", err)
-	}
-	headers, err := newTarHeaders(modTime.UTC().Truncate(time.Second))
+	format, err := tarentry.ForSite(asOf)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,36 +48,30 @@ func (d *tarDestination) create(next string, _ *plan, asOf string) (output, func
 		return nil, nil, fmt.Errorf("create the tar file: %w", err)
 	}
 	// Pieces are large, so a buffer before the file would only copy them once more.
-	out := &tarOutput{file: file, headers: headers}
+	out := &tarOutput{file: file, format: format}
 	return out, func() error { return errors.Join(out.close(), file.Close()) }, nil
 }
 
 // A tarBatch is a piece of a tar stream. Workers format pieces concurrently; only writing them
 // happens in order.
 type tarBatch struct {
-	piece   []byte
-	headers *tarHeaders
+	piece  []byte
+	format *tarentry.Formatter
 }
 
 func (t *tarOutput) begin() batch {
 	if b, ok := t.free.Get().(*tarBatch); ok {
 		return b
 	}
-	return &tarBatch{headers: t.headers}
+	return &tarBatch{format: t.format}
 }
 
 func (b *tarBatch) put(entry site.Entry, body []byte) (err error) {
-	b.piece = slices.Grow(b.piece, 2*tarBlock+len(body))
-	if b.piece, err = b.headers.append(b.piece, string(entry.Key), entry.Size); err != nil {
+	if b.piece, err = b.format.Append(b.piece, string(entry.Key), body); err != nil {
 		return fmt.Errorf("add %s to the tar file: %w", entry.Key, err)
 	}
-	b.piece = append(b.piece, body...)
-	b.piece = append(b.piece, tarPadding[:-len(body)&(tarBlock-1)]...)
 	return nil
 }
-
-// tarPadding fills up blocks.
-var tarPadding [tarBlock]byte
 
 func (t *tarOutput) finish(b batch) error {
 	full := b.(*tarBatch)

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 )
@@ -41,6 +42,10 @@ func (a Address) String() string {
 func (a Address) Append(b []byte) []byte {
 	return hex.AppendEncode(append(b, "0x"...), a[:])
 }
+
+// Compare is negative if a is before b in the order of addresses, positive if it is after it, and
+// otherwise 0.
+func (a Address) Compare(b Address) int { return bytes.Compare(a[:], b[:]) }
 
 func hexDigit(c byte) (byte, bool) {
 	switch {

@@ -195,6 +195,28 @@ func DecodeProfile(body []byte, account Address, fetched time.Time) (RefreshedPr
 	return RefreshedProfile{Address: account.String(), Profile: p}, nil
 }
 
+// DecodeRefreshedProfile decodes an object RefreshKey(Details, …), and the address in it: nil for the
+// account of the list. A profile of unknown age is older than all others.
+func DecodeRefreshedProfile(body []byte) (Profile, *Address, error) {
+	var in struct {
+		Address *string `json:"address"`
+	}
+	if err := DecodeObject(body, &in); err != nil {
+		return Profile{}, nil, err
+	}
+	var address *Address
+	var account Address // for the decoder, which does not know lists
+	if in.Address != nil {
+		a, err := DecodeAddress("address", *in.Address)
+		if err != nil {
+			return Profile{}, nil, err
+		}
+		address, account = &a, a
+	}
+	p, err := DecodeProfile(body, account, time.UnixMilli(0))
+	return p.Profile, address, err
+}
+
 // DecodeCollection decodes the token of an event that an upstream sent. It fails unless the event has
 // that ID and the account owns the token.
 func DecodeCollection(body []byte, account Address, eventID string) (Collection, error) {

@@ -21,6 +21,20 @@ const (
 	StateMute
 )
 
+// NewState is what a list says of an address that it holds by a record with or without these tags.
+func NewState(block, mute bool) (s State) {
+	if block {
+		s |= StateBlock
+	}
+	if mute {
+		s |= StateMute
+	}
+	if s == 0 {
+		s = StateFollow
+	}
+	return s
+}
+
 // The tags that make a record something else than a follow, as JSON.
 const (
 	blockTag = `"block"`
@@ -29,19 +43,16 @@ const (
 
 // StateOf returns the state that a held record with these tags, a JSON array, makes.
 func StateOf(tags []byte) State {
-	var s State
+	var block, mute bool
 	for tag := range elements(tags) {
 		switch string(tag) {
 		case blockTag:
-			s |= StateBlock
+			block = true
 		case muteTag:
-			s |= StateMute
+			mute = true
 		}
 	}
-	if s == 0 {
-		return StateFollow
-	}
-	return s
+	return NewState(block, mute)
 }
 
 // Append appends the state as answers show it.

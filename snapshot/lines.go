@@ -55,21 +55,30 @@ type Block[T any] struct {
 func ReadTable[T any](
 	ctx context.Context, snapshot afero.Fs, t Table, workers int, parse func(line []byte) (T, error), done func(Block[T]) error,
 ) error {
-	return readTable(ctx, snapshot, t, workers, func(_ *rowScanner, line []byte) (T, error) { return parse(line) }, done)
+	return readRows(ctx, snapshot, selection{table: t}, workers, parse, done)
 }
 
-func readTable[T any](
-	ctx context.Context, snapshot afero.Fs, t Table, workers int, parse func(*rowScanner, []byte) (T, error), done func(Block[T]) error,
+// ReadTableFile is ReadTable of one file of the table, for readers that share the files (TableFiles)
+// among them.
+func ReadTableFile[T any](
+	ctx context.Context, snapshot afero.Fs, t Table, file string, workers int, parse func(line []byte) (T, error), done func(Block[T]) error,
 ) error {
-	return readParts(ctx, snapshot, t, true, workers, func(p *Block[T], b block, s *rowScanner) { p.parse(b, s, parse) }, done)
+	return readRows(ctx, snapshot, selection{t, file}, workers, parse, done)
 }
 
-// readParts reads all files of a table. parse fills an empty block.
+func readRows[T any](
+	ctx context.Context, snapshot afero.Fs, from selection, workers int, parse func(line []byte) (T, error), done func(Block[T]) error,
+) error {
+	parseRow := func(_ *rowScanner, line []byte) (T, error) { return parse(line) }
+	return readParts(ctx, snapshot, from, true, workers, func(p *Block[T], b block, s *rowScanner) { p.parse(b, s, parseRow) }, done)
+}
+
+// readParts reads the files of a table, or one of them. parse fills an empty block.
 func readParts[T any](
-	ctx context.Context, snapshot afero.Fs, t Table, timed bool, workers int, parse func(*Block[T], block, *rowScanner), done func(Block[T]) error,
+	ctx context.Context, snapshot afero.Fs, from selection, timed bool, workers int, parse func(*Block[T], block, *rowScanner), done func(Block[T]) error,
 ) (err error) {
 	lines := make(recycler[byte], spares(workers))
-	table, err := openTable(snapshot, t, timed, lines)
+	table, err := openTable(snapshot, from, timed, lines)
 	if err != nil {
 		return err
 	}

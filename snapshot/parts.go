@@ -72,7 +72,38 @@ func partsOf(snapshot afero.Fs, t Table) ([]part, error) {
 	slices.SortFunc(numbered, func(a, b part) int {
 		return cmp.Or(strings.Compare(a.number, b.number), strings.Compare(a.name, b.name))
 	})
-	return numbered, checkNumbers(t, numbered)
+	if err := checkNumbers(t, numbered); err != nil {
+		return nil, err
+	}
+	return numbered, nil
+}
+
+// TableFiles returns the names of the files of a table, in the order of their rows. An error wraps
+// ErrNoTable if the table is missing.
+func TableFiles(snapshot afero.Fs, t Table) (names []string, err error) {
+	parts, err := partsOf(snapshot, t)
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return names, err
+}
+
+// A selection is a table, or one of its files.
+type selection struct {
+	table Table
+	file  string // "" for all
+}
+
+// parts finds the files that are selected.
+func (s selection) parts(snapshot afero.Fs) ([]part, error) {
+	if s.file == "" {
+		return partsOf(snapshot, s.table)
+	}
+	t, p, ok := partOf(s.file)
+	if !ok || t != s.table {
+		return nil, fmt.Errorf("%s is no file of the table %s", s.file, s.table)
+	}
+	return []part{p}, nil
 }
 
 // listed are the names of some parts, for errors.
@@ -164,8 +195,8 @@ type tableReader struct {
 }
 
 // openTable opens a table. Times of records are read only if timed. Lines are read into memory that whoever gets a block may give back.
-func openTable(snapshot afero.Fs, t Table, timed bool, memory recycler[byte]) (*tableReader, error) {
-	parts, err := partsOf(snapshot, t)
+func openTable(snapshot afero.Fs, from selection, timed bool, memory recycler[byte]) (*tableReader, error) {
+	parts, err := from.parts(snapshot)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +206,7 @@ func openTable(snapshot afero.Fs, t Table, timed bool, memory recycler[byte]) (*
 			r.sources = append(r.sources, p.lineBlocks(snapshot, memory))
 			continue
 		}
-		file, err := openParquet(snapshot, p.name, columnsOf(t, timed))
+		file, err := openParquet(snapshot, p.name, columnsOf(from.table, timed))
 		if err != nil {
 			return nil, errors.Join(err, r.close())
 		}

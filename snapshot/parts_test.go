@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/snapshot"
 )
@@ -70,6 +71,7 @@ func TestParts(t *testing.T) {
 			t.Fatalf("%d workers: got %d rows and the error %v, want %d in order", workers, len(got), err, len(want))
 		}
 	}
+	filesAlone(t, folder, want)
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := errors.New("stop")
 	err = snapshot.ReadTable(ctx, folder, snapshot.TableLists, 2, snapshot.ParseList, func(snapshot.Block[snapshot.List]) error {
@@ -78,6 +80,76 @@ func TestParts(t *testing.T) {
 	})
 	if !errors.Is(err, stop) {
 		t.Errorf("stopped at the first block: got %v", err)
+	}
+}
+
+// filesAlone reads each file of the lists on its own.
+func filesAlone(t *testing.T, folder afero.Fs, want []string) {
+	t.Helper()
+	names, err := snapshot.TableFiles(folder, snapshot.TableLists)
+	if err != nil || len(names) != 12 {
+		t.Fatalf("files: got %v and the error %v, want 12", names, err)
+	}
+	var got []string
+	for _, name := range names {
+		line := 0
+		err := snapshot.ReadTableFile(t.Context(), folder, snapshot.TableLists, name, 2, snapshot.ParseList, func(b snapshot.Block[snapshot.List]) error {
+			for _, r := range b.Rows {
+				if line++; b.File != name || r.Line != line {
+					t.Fatalf("row %d of %s: got line %d of %s", line, name, r.Line, b.File)
+				}
+				got = append(got, r.Value.TokenID)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("file by file: got %d rows, want the %d of the table", len(got), len(want))
+	}
+	for _, name := range []string{"records-01.ndjson", "lists-.ndjson", "meta.json"} {
+		err := snapshot.ReadTableFile(t.Context(), folder, snapshot.TableLists, name, 1, snapshot.ParseList, func(snapshot.Block[snapshot.List]) error { return nil })
+		if want := name + " is no file of the table lists"; fmt.Sprint(err) != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestRecordsAndAccountsOfOneFile: a file has the same rows and the same invalid ones, alone or with the
+// others.
+func TestRecordsAndAccountsOfOneFile(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 3 {
+		writeFile(t, dir, fmt.Sprintf("records-%d.ndjson", i), fmt.Sprintf(`{"token_id":"%d","version":1,"record_type":"address","data":"0x%040x"}`+"\n[]\n", i, i))
+		writeFile(t, dir, fmt.Sprintf("accounts-%d.ndjson", i), fmt.Sprintf("\n"+`{"address":"0x%040x"}`+"\n{}\n", i))
+	}
+	record := func(r *snapshot.Record) (string, error) { return strings.Clone(r.TokenID), nil }
+	account := func(a *snapshot.Account) (string, error) { return a.Address.String(), nil }
+	var whole, alone []string
+	into := func(rows *[]string) func(snapshot.Block[string]) error {
+		return func(b snapshot.Block[string]) error {
+			for _, r := range b.Rows {
+				*rows = append(*rows, fmt.Sprintf("%s:%d: %s", b.File, r.Line, r.Value))
+			}
+			for _, e := range b.Invalid {
+				*rows = append(*rows, e.Error())
+			}
+			return nil
+		}
+	}
+	err := errors.Join(
+		snapshot.ReadRecords(t.Context(), files(dir), 2, true, record, nil, into(&whole)),
+		snapshot.ReadAccounts(t.Context(), files(dir), 2, account, into(&whole)))
+	for i := range 3 {
+		err = errors.Join(err, snapshot.ReadRecordsFile(t.Context(), files(dir), fmt.Sprintf("records-%d.ndjson", i), 2, true, record, into(&alone)))
+	}
+	for i := range 3 {
+		err = errors.Join(err, snapshot.ReadAccountsFile(t.Context(), files(dir), fmt.Sprintf("accounts-%d.ndjson", i), 2, account, into(&alone)))
+	}
+	if err != nil || len(whole) != 12 || !reflect.DeepEqual(alone, whole) {
+		t.Errorf("got %q and the error %v, want %q", alone, err, whole)
 	}
 }
 

@@ -15,6 +15,20 @@ func ReadRecords[T any](
 	ctx context.Context, snapshot afero.Fs, workers int, timed bool,
 	convert func(*Record) (T, error), complete func([]Row[T]), done func(Block[T]) error,
 ) error {
+	return readRecords(ctx, snapshot, selection{table: TableRecords}, workers, timed, convert, complete, done)
+}
+
+// ReadRecordsFile is ReadRecords of one file of the table (TableFiles).
+func ReadRecordsFile[T any](
+	ctx context.Context, snapshot afero.Fs, file string, workers int, timed bool, convert func(*Record) (T, error), done func(Block[T]) error,
+) error {
+	return readRecords(ctx, snapshot, selection{TableRecords, file}, workers, timed, convert, nil, done)
+}
+
+func readRecords[T any](
+	ctx context.Context, snapshot afero.Fs, from selection, workers int, timed bool,
+	convert func(*Record) (T, error), complete func([]Row[T]), done func(Block[T]) error,
+) error {
 	parse := func(s *rowScanner, line []byte) (value T, err error) {
 		r, ok := s.scanRecord(line, timed)
 		if !ok {
@@ -26,7 +40,7 @@ func ReadRecords[T any](
 		}
 		return convert(r)
 	}
-	return readParts(ctx, snapshot, TableRecords, timed, workers, func(p *Block[T], b block, s *rowScanner) {
+	return readParts(ctx, snapshot, from, timed, workers, func(p *Block[T], b block, s *rowScanner) {
 		if b.rows != nil {
 			take := func(row int) (*Record, bool) { return &s.record, s.columnsOfRecord(b.rows, row) }
 			parseUsual(p, b, take, func(line []byte) (Record, error) { return decodeRecord(line, timed) }, convert)
@@ -44,6 +58,19 @@ func ReadRecords[T any](
 func ReadAccounts[T any](
 	ctx context.Context, snapshot afero.Fs, workers int, convert func(*Account) (T, error), done func(Block[T]) error,
 ) error {
+	return readAccounts(ctx, snapshot, selection{table: TableAccounts}, workers, convert, done)
+}
+
+// ReadAccountsFile is ReadAccounts of one file of the table (TableFiles).
+func ReadAccountsFile[T any](
+	ctx context.Context, snapshot afero.Fs, file string, workers int, convert func(*Account) (T, error), done func(Block[T]) error,
+) error {
+	return readAccounts(ctx, snapshot, selection{TableAccounts, file}, workers, convert, done)
+}
+
+func readAccounts[T any](
+	ctx context.Context, snapshot afero.Fs, from selection, workers int, convert func(*Account) (T, error), done func(Block[T]) error,
+) error {
 	parse := func(s *rowScanner, line []byte) (value T, err error) {
 		a, ok := s.scanAccount(line)
 		if !ok {
@@ -55,7 +82,7 @@ func ReadAccounts[T any](
 		}
 		return convert(a)
 	}
-	return readParts(ctx, snapshot, TableAccounts, false, workers, func(p *Block[T], b block, s *rowScanner) {
+	return readParts(ctx, snapshot, from, false, workers, func(p *Block[T], b block, s *rowScanner) {
 		if b.rows != nil {
 			take := func(row int) (*Account, bool) { return &s.account, s.columnsOfAccount(b.rows, row) }
 			parseUsual(p, b, take, decodeAccount, convert)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path"
 	"strings"
 	"syscall"
 
@@ -88,6 +89,9 @@ func wrongUsage(err error, args []string, stderr io.Writer) int {
 		name, text, lists = verb.FullPath(), strings.Replace(text, "unexpected argument", "unknown command", 1), "commands"
 	case verb != nil:
 		name, text = verb.FullPath(), strings.TrimPrefix(text, verb.Path()+": ") // kong puts it before some errors
+		if strings.HasPrefix(text, "unexpected argument") && strings.HasPrefix(path.Base(text), "part-") {
+			text += ": put …/part-* in quotes, or the shell replaces it by all names"
+		}
 	case len(parsed.Model.Children) == 0:
 	case len(args) == 0:
 		parsed.Stdout = stderr

@@ -15,13 +15,12 @@ import (
 	reports "github.com/followpress/followpress/cmd/internal/report"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/storage"
 )
 
 // Command is the command with its flags.
 type Command struct {
-	Snapshot  string `required:"" placeholder:"DIR" help:"Folder of the snapshot: meta.json and the tables, as .ndjson, .ndjson.gz, .ndjson.zst or .parquet, also in parts (accounts-00001.ndjson.zst)."`
+	Snapshot  string `required:"" placeholder:"DIR" help:"Folder of the snapshot, or s3://BUCKET/PREFIX: meta.json and the tables, as .ndjson, .ndjson.gz, .ndjson.zst or .parquet, also in parts (accounts-00001.ndjson.zst)."`
 	Out       string `default:"out" placeholder:"OUT" help:"Where the site goes: a folder, or a file that ends in .tar (default ${default})."`
 	Report    string `placeholder:"FILE" help:"Write a report if the run succeeds, as JSON with time and bytes by stage, or as a page with their picture if the name ends in .html; - is standard output. Must not be inside the output folder."`
 	DryRun    bool   `help:"Render everything and compare it with the old site, and write nothing. The report says what a run would write, and how long it takes without a disk."`
@@ -42,8 +41,8 @@ func (*Command) Help() string {
 // Rendering are the flags that decide how a snapshot is rendered.
 type Rendering struct {
 	Content
-	Endpoint string `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of --refreshed=s3://…; without one Amazon S3."`
-	Region   string `placeholder:"NAME" help:"Region of the bucket of --refreshed; by default AWS_REGION, or us-east-1."`
+	Endpoint string `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of --snapshot=s3://… and --refreshed=s3://…; without one Amazon S3."`
+	Region   string `placeholder:"NAME" help:"Region of the buckets of --snapshot and --refreshed; by default AWS_REGION, or us-east-1."`
 }
 
 // Content are the flags that decide what is in the site of a snapshot.
@@ -93,7 +92,12 @@ func (r *Content) location() (at storage.Location, err error) {
 
 // Options are those of the generator that the flags ask for.
 func (r *Rendering) Options(ctx context.Context) (generator.Options, error) {
-	return r.OptionsAt(ctx, storage.S3Options{Endpoint: r.Endpoint, Region: r.Region})
+	return r.OptionsAt(ctx, r.server())
+}
+
+// server says how to reach the server of s3://….
+func (r *Rendering) server() storage.S3Options {
+	return storage.S3Options{Endpoint: r.Endpoint, Region: r.Region}
 }
 
 // OptionsAt are those with --refreshed=s3://… on some server.
@@ -171,11 +175,11 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	folder, err := snapshot.Open(c.Snapshot)
+	folder, closeFolder, err := OpenSnapshot(ctx, c.Snapshot, c.server())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, folder.Close()) }()
+	defer func() { err = errors.Join(err, closeFolder()) }()
 	progress := command.NewProgress(stderr)
 	o.Workers, o.Rebuild, o.DryRun, o.NoSync, o.KeepSpare, o.Progress = c.Workers, c.Rebuild, c.DryRun, c.NoSync, c.KeepSpare, progress
 	report, err := generator.ToPath(ctx, folder, c.Out, o)

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -126,4 +127,64 @@ func TestRefreshedInABucket(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSnapshotInABucket: a snapshot in a bucket becomes the site that it becomes from a folder.
+func TestSnapshotInABucket(t *testing.T) {
+	for _, kind := range servers.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			s := servers.Start(t, kind)
+			s.Env(t)
+			bucket, dir := s.Bucket(t), demo(t)
+			b, err := storage.OpenS3(t.Context(), storage.Location{Bucket: bucket, Prefix: "snapshots/new/"}, storage.S3Options{Endpoint: s.Endpoint})
+			if err != nil {
+				t.Fatal(err)
+			}
+			entries, err := os.ReadDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, entry := range entries {
+				body, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				o := storage.Object{Entry: site.Entry{Key: site.Key(entry.Name()), Size: int64(len(body)), MD5: site.Sum(body)}, Body: body}
+				if _, err := b.Put(t.Context(), o, storage.Always); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, got := filepath.Join(t.TempDir(), "site.tar"), filepath.Join(t.TempDir(), "site.tar")
+			if status, _, stderr := generate("--snapshot", dir, "--out", want); status != command.Done {
+				t.Fatal(stderr)
+			}
+			status, stdout, stderr := generate("--snapshot", "s3://"+bucket+"/snapshots/new", "--endpoint", s.Endpoint, "--out", got, "--report=-")
+			if status != command.Done || parseReport(t, stdout).Snapshot != "s3://"+bucket+"/snapshots/new" {
+				t.Fatalf("got status %d: %s", status, stderr)
+			}
+			if !bytes.Equal(content(t, got), content(t, want)) {
+				t.Error("the sites differ")
+			}
+			for location, reason := range map[string]string{
+				"s3://" + bucket + "/no": "s3://" + bucket + "/no/meta.json is not there: is this the folder of a snapshot?",
+				"s3://no-such-bucket/x":  "--snapshot: read s3://no-such-bucket/x/: no such bucket: check its name, --endpoint and --region",
+				"s3://":                  "--snapshot: s3://: use s3://BUCKET",
+			} {
+				nowhere := filepath.Join(t.TempDir(), "nowhere")
+				status, _, stderr := generate("--snapshot", location, "--endpoint", s.Endpoint, "--out", nowhere)
+				if status != command.Failed || !failedWith(stderr, reason) || exists(nowhere) {
+					t.Errorf("%s: got status %d: %s", location, status, stderr)
+				}
+			}
+		})
+	}
+}
+
+func content(t *testing.T, name string) []byte {
+	t.Helper()
+	body, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
 }

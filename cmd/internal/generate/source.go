@@ -1,10 +1,16 @@
 package generate
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/alecthomas/kong"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/storage"
 )
 
 // RenderingGroup is the title of the flags in the help that have no effect without a snapshot.
@@ -30,6 +36,27 @@ func ChooseSource(parsed *kong.Context, snapshot, site *string) error {
 		}
 	}
 	return nil
+}
+
+// OpenSnapshot opens a snapshot: a folder of this machine, or s3://…, whose requests have ctx until it is
+// closed.
+func OpenSnapshot(ctx context.Context, location string, server storage.S3Options) (_ afero.Fs, closeFiles func() error, err error) {
+	if !strings.HasPrefix(location, "s3://") {
+		folder, err := snapshot.Open(location)
+		if err != nil {
+			return nil, nil, err
+		}
+		return folder, folder.Close, nil
+	}
+	at, err := storage.ParseLocation(location)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--snapshot: %w", err)
+	}
+	files, err := storage.OpenFiles(ctx, at, server)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--snapshot: %w", err)
+	}
+	return files, func() error { return nil }, nil
 }
 
 // Given are the names of the flags on the command line.

@@ -1,4 +1,4 @@
-package generator
+package render
 
 import (
 	"slices"
@@ -9,11 +9,10 @@ import (
 // A selection says which object of a unit is read, so that a unit need not work for the others. It may
 // let others through. The zero value selects all objects.
 type selection struct {
-	key    site.Key
-	object site.ListObject // what the key names; "" for objects of a unit without selection
+	object site.ListObject // what is read; "" for objects of a unit without selection
 	list   uint32          // whose object it is; none for one of a user
 	shard  int             // number of a shardObject; headShard for a head
-	cuts   *cuts           // of the tables with shards; nil if all objects are selected
+	cuts   *Cuts           // of the tables with shards; nil if all objects are selected
 
 	one [1]uint32
 }
@@ -37,7 +36,7 @@ func (s *selection) wantsPages() bool {
 // wantsList reports whether an object of a list, or with none of a user, may be one that is rendered
 // for the user and the list together.
 func (s *selection) wantsList(list uint32) bool {
-	return s.object == "" || s.list == none || s.list == list
+	return s.object == "" || s.list == None || s.list == list
 }
 
 // lists returns those whose objects are selected.
@@ -45,7 +44,7 @@ func (s *selection) lists(all []uint32) []uint32 {
 	switch {
 	case s.object == "":
 		return all
-	case s.list == none:
+	case s.list == None:
 		return nil
 	}
 	s.one[0] = s.list

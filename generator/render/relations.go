@@ -1,4 +1,4 @@
-package generator
+package render
 
 import (
 	"cmp"
@@ -8,12 +8,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
 )
 
 // relations say who holds whom, as the API efp shows it: a graph has the records of each list, these
 // are the records about each account.
 type relations struct {
-	*graph
+	*Graph
 	tokenRank []uint32 // by list; its place in the order of token IDs as numbers
 	held      []uint32 // by list; how many accounts it holds
 
@@ -31,14 +32,14 @@ type holder struct {
 	at   uint32 // index in the list
 }
 
-func newRelations(ctx context.Context, g *graph, workers int) (*relations, error) {
-	r := &relations{graph: g}
-	byToken := make([]uint32, len(g.tokens))
+func newRelations(ctx context.Context, g *Graph, workers int) (*relations, error) {
+	r := &relations{Graph: g}
+	byToken := make([]uint32, len(g.Tokens))
 	for list := range byToken {
 		byToken[list] = uint32(list)
 	}
-	slices.SortFunc(byToken, func(a, b uint32) int { return site.CompareTokenIDs(g.tokens[a], g.tokens[b]) })
-	r.tokenRank = make([]uint32, len(g.tokens))
+	slices.SortFunc(byToken, func(a, b uint32) int { return site.CompareTokenIDs(g.Tokens[a], g.Tokens[b]) })
+	r.tokenRank = make([]uint32, len(g.Tokens))
 	for rank, list := range byToken {
 		r.tokenRank[list] = uint32(rank)
 	}
@@ -49,17 +50,17 @@ func newRelations(ctx context.Context, g *graph, workers int) (*relations, error
 
 // groupLists groups the lists by account.
 func (r *relations) groupLists(byToken []uint32) {
-	r.listOffsets = make([]uint32, len(r.accounts)+1)
-	for _, account := range r.owners {
+	r.listOffsets = make([]uint32, len(r.Accounts)+1)
+	for _, account := range r.Owners {
 		r.listOffsets[account+1]++
 	}
-	for account := range r.accounts {
+	for account := range r.Accounts {
 		r.listOffsets[account+1] += r.listOffsets[account]
 	}
 	next := slices.Clone(r.listOffsets)
 	r.lists = make([]uint32, len(byToken))
 	for _, list := range byToken {
-		account := r.owners[list]
+		account := r.Owners[list]
 		r.lists[next[account]] = list
 		next[account]++
 	}
@@ -67,47 +68,47 @@ func (r *relations) groupLists(byToken []uint32) {
 
 // countHolders counts what each list holds, and by how many primary lists each account is held.
 func (r *relations) countHolders() {
-	r.held = make([]uint32, len(r.tokens))
-	r.holderOffsets = make([]uint64, len(r.accounts)+1)
-	for list := range r.tokens {
+	r.held = make([]uint32, len(r.Tokens))
+	r.holderOffsets = make([]uint64, len(r.Accounts)+1)
+	for list := range r.Tokens {
 		primary := r.isPrimary(uint32(list))
-		for _, record := range r.recordsOf(uint32(list)).all() {
-			if !r.holds(record) {
+		for _, record := range r.RecordsOf(uint32(list)).All() {
+			if !r.Holds(record) {
 				continue
 			}
 			r.held[list]++
 			if primary {
-				r.holderOffsets[record.data+1]++
+				r.holderOffsets[record.Data+1]++
 			}
 		}
 	}
-	for account := range r.accounts {
+	for account := range r.Accounts {
 		r.holderOffsets[account+1] += r.holderOffsets[account]
 	}
 }
 
 // findHolders fills in holders and states. Each worker does so for a range of accounts.
 func (r *relations) findHolders(ctx context.Context, byToken []uint32, workers int) error {
-	total := r.holderOffsets[len(r.accounts)]
+	total := r.holderOffsets[len(r.Accounts)]
 	r.holders, r.states = make([]holder, total), make([]site.State, total)
-	next := slices.Clone(r.holderOffsets[:len(r.accounts)])
+	next := slices.Clone(r.holderOffsets[:len(r.Accounts)])
 	group, ctx := errgroup.WithContext(ctx)
 	from := 0
 	for worker := range workers {
 		share := total / uint64(workers) * uint64(worker+1)
-		to, _ := slices.BinarySearch(r.holderOffsets[:len(r.accounts)], share)
+		to, _ := slices.BinarySearch(r.holderOffsets[:len(r.Accounts)], share)
 		if worker == workers-1 {
-			to = len(r.accounts)
+			to = len(r.Accounts)
 		}
 		begin, end := uint32(from), uint32(max(from, to))
 		from = int(end)
 		group.Go(func() error {
 			for i := len(byToken) - 1; i >= 0; i-- {
 				if list := byToken[i]; r.isPrimary(list) {
-					for at, record := range r.recordsOf(list).all() {
-						if r.holds(record) && begin <= record.data && record.data < end {
-							r.holders[next[record.data]] = holder{list, uint32(at)}
-							next[record.data]++
+					for at, record := range r.RecordsOf(list).All() {
+						if r.Holds(record) && begin <= record.Data && record.Data < end {
+							r.holders[next[record.Data]] = holder{list, uint32(at)}
+							next[record.Data]++
 						}
 					}
 				}
@@ -115,7 +116,7 @@ func (r *relations) findHolders(ctx context.Context, byToken []uint32, workers i
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			marks := make([]site.State, len(r.accounts))
+			marks := make([]site.State, len(r.Accounts))
 			for account := begin; account < end; account++ {
 				r.sortLatest(account)
 				r.findStates(account, marks)
@@ -137,39 +138,30 @@ func (r *relations) sortLatest(account uint32) {
 
 // findStates sets the states of the holders of an account. marks must be zero, and is again afterwards.
 func (r *relations) findStates(account uint32, marks []site.State) {
-	primary := r.primary[account]
+	primary := r.Primary[account]
 	begin, end := r.holderOffsets[account], r.holderOffsets[account+1]
-	if primary == none || begin == end {
+	if primary == None || begin == end {
 		return
 	}
-	for _, record := range r.recordsOf(primary).all() {
-		if r.holds(record) {
-			marks[record.data] = r.stateOf(record)
+	for _, record := range r.RecordsOf(primary).All() {
+		if r.Holds(record) {
+			marks[record.Data] = r.stateOf(record)
 		}
 	}
 	for i := begin; i < end; i++ {
-		r.states[i] = marks[r.owners[r.holders[i].list]]
+		r.states[i] = marks[r.Owners[r.holders[i].list]]
 	}
-	for _, record := range r.recordsOf(primary).all() {
-		if r.holds(record) {
-			marks[record.data] = 0
+	for _, record := range r.RecordsOf(primary).All() {
+		if r.Holds(record) {
+			marks[record.Data] = 0
 		}
 	}
 }
 
 // stateOf returns what the list of a held record says of its account.
-func (r *relations) stateOf(record record) (s site.State) {
-	tags := &r.tagSets[record.tags]
-	if tags.block {
-		s |= site.StateBlock
-	}
-	if tags.mute {
-		s |= site.StateMute
-	}
-	if s == 0 {
-		s = site.StateFollow
-	}
-	return s
+func (r *relations) stateOf(record PackedRecord) site.State {
+	tags := &r.TagSets[record.Tags]
+	return site.NewState(tags.Block, tags.Mute)
 }
 
 // holdersOf returns the holders of an account, latest first.
@@ -188,18 +180,18 @@ func (r *relations) listsOf(account uint32) []uint32 {
 }
 
 // recordOf returns the record of a holder.
-func (r *relations) recordOf(h holder) record {
-	return r.records.at(int(r.offsets[h.list] + uint64(h.at)))
+func (r *relations) recordOf(h holder) PackedRecord {
+	return r.Records.At(int(r.Offsets[h.list] + uint64(h.at)))
 }
 
 // addedAt returns the time of the record of a holder, as the API shows it.
 func (r *relations) addedAt(h holder) int64 {
-	return shownTime(r.added[r.offsets[h.list]+uint64(h.at)])
+	return ShownTime(r.Added[r.Offsets[h.list]+uint64(h.at)])
 }
 
-// shownTime returns a time as the API shows it: 1970 if it is not known.
-func shownTime(added int64) int64 {
-	if added == noTime {
+// ShownTime returns a time as the API shows it: 1970 if it is not known.
+func ShownTime(added int64) int64 {
+	if added == snapshot.NoTime {
 		return 0
 	}
 	return added
@@ -208,7 +200,7 @@ func shownTime(added int64) int64 {
 // newestFollow returns the first follow among the holders of an account that has a time.
 func (r *relations) newestFollow(account uint32) (newest holder, ok bool) {
 	for _, h := range r.holdersOf(account) {
-		if r.added[r.offsets[h.list]+uint64(h.at)] != noTime && r.isFollow(r.recordOf(h)) {
+		if r.Added[r.Offsets[h.list]+uint64(h.at)] != snapshot.NoTime && r.IsFollow(r.recordOf(h)) {
 			return h, true
 		}
 	}
@@ -232,7 +224,7 @@ func (r *relations) newestFollowed() []uint32 {
 		})
 		newest = newest[:min(len(newest), site.DiscoverMax)]
 	}
-	for account := range r.accounts {
+	for account := range r.Accounts {
 		if h, ok := r.newestFollow(uint32(account)); ok {
 			newest = append(newest, follow{h, uint32(account)})
 		}

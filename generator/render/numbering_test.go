@@ -1,4 +1,4 @@
-package generator
+package render
 
 import (
 	"math/rand/v2"
@@ -11,7 +11,7 @@ import (
 // does.
 func TestFindAll(t *testing.T) {
 	var keys []site.Address
-	numbers, want := newNumbering(&keys), map[site.Address]uint32{}
+	numbers, want := NewNumbering(&keys), map[site.Address]uint32{}
 	g := rand.New(rand.NewPCG(1, 2))
 	address := func() site.Address { n := g.Uint32N(20_000); return site.Address{byte(n), byte(n >> 8), 19: byte(n)} }
 	for range 20_000 {
@@ -21,23 +21,23 @@ func TestFindAll(t *testing.T) {
 			number = uint32(len(want))
 			want[key] = number
 		}
-		if got, added := numbers.add(key); got != number || added == known {
+		if got, added := numbers.Add(key); got != number || added == known {
 			t.Fatalf("add %v: got %d, %t, want %d, %t", key, got, added, number, !known)
 		}
 	}
-	some := make([]site.Address, 3*atOnce+1)
+	some := make([]site.Address, 3*AtOnce+1)
 	for i := range some {
 		some[i] = address()
 	}
 	got := make([]uint32, len(some))
-	numbers.findAll(some, got)
+	numbers.FindAll(some, got)
 	for i, key := range some {
 		number, known := want[key]
-		if found, ok := numbers.find(key); ok != known || ok && found != number {
+		if found, ok := numbers.Find(key); ok != known || ok && found != number {
 			t.Errorf("find %v: got %d, %t, want %d, %t", key, found, ok, number, known)
 		}
 		if !known {
-			number = none
+			number = None
 		}
 		if got[i] != number {
 			t.Errorf("findAll %v: got %d, want %d", key, got[i], number)
@@ -49,7 +49,7 @@ func TestFindAll(t *testing.T) {
 func BenchmarkNumbering(b *testing.B) {
 	const n = 600_000
 	var keys []site.Address
-	numbers := newNumbering(&keys)
+	numbers := NewNumbering(&keys)
 	address := func(i uint32) (a site.Address) {
 		for at := range a {
 			a[at] = byte(i * 0x9E3779B1 >> (at % 4 * 8))
@@ -57,13 +57,13 @@ func BenchmarkNumbering(b *testing.B) {
 		return a
 	}
 	for i := range uint32(n) {
-		numbers.add(address(i))
+		numbers.Add(address(i))
 	}
 	g := rand.New(rand.NewPCG(1, 2))
-	some, found := make([]site.Address, atOnce), make([]uint32, atOnce)
+	some, found := make([]site.Address, AtOnce), make([]uint32, AtOnce)
 	b.Run("find", func(b *testing.B) {
 		for b.Loop() {
-			numbers.find(address(g.Uint32N(n)))
+			numbers.Find(address(g.Uint32N(n)))
 		}
 	})
 	b.Run("findAll", func(b *testing.B) {
@@ -71,8 +71,8 @@ func BenchmarkNumbering(b *testing.B) {
 			for i := range some {
 				some[i] = address(g.Uint32N(n))
 			}
-			numbers.findAll(some, found)
+			numbers.FindAll(some, found)
 		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*atOnce), "ns/key")
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*AtOnce), "ns/key")
 	})
 }

@@ -1,4 +1,4 @@
-package generator
+package render
 
 import (
 	"slices"
@@ -26,14 +26,25 @@ func among(units, unit int, render unitRenderer) foundUnit {
 	return foundUnit{render, unit}
 }
 
+// RenderObject emits the object with a key of a route, if there is one. It may emit others of its unit.
+func (s *Site) RenderObject(route *site.Route, key site.Key, t *Scratch, cuts *Cuts, emit Emitter) {
+	unit, only := s.find(route, key)
+	if unit.render == nil {
+		return
+	}
+	only.cuts = cuts
+	t.only = only
+	unit.render(unit.unit, t, emit)
+}
+
 // find finds the unit of a key of a route, and selects the object.
-func (s *renderer) find(route *site.Route, key site.Key) (foundUnit, selection) {
-	only := selection{key: key, list: none}
+func (s *Site) find(route *site.Route, key site.Key) (foundUnit, selection) {
+	only := selection{list: None}
 	segments := s.segments(route, key)
 	only.object = site.ListObject(segments[len(segments)-1])
 	switch route.ID {
 	case site.RouteError:
-		all := s.config.Problems()
+		all := s.Config.Problems()
 		unit := slices.IndexFunc(all, func(p *site.Problem) bool { return p.Key() == key })
 		return among(len(all), unit, s.renderProblem), only
 	case site.RouteIndex, site.RouteExplorer, site.RouteExplorerWorker, site.RouteExplorerScript, site.RouteExplorerStyle,
@@ -51,7 +62,7 @@ func (s *renderer) find(route *site.Route, key site.Key) (foundUnit, selection) 
 		only.object, only.shard = shardObject, headShard
 	}
 	if s.efp != nil {
-		return s.efp.find(route, segments, &only), only
+		return s.efp.find(route, key, segments, &only), only
 	}
 	switch route.ID {
 	case site.RouteUserBucket:
@@ -65,10 +76,10 @@ func (s *renderer) find(route *site.Route, key site.Key) (foundUnit, selection) 
 }
 
 // segments are those of a key without the base path, as in the pattern of its route.
-func (s *renderer) segments(route *site.Route, key site.Key) []string {
+func (s *Site) segments(route *site.Route, key site.Key) []string {
 	path := string(key)
 	if route.UnderAPI() {
-		path = strings.TrimPrefix(path, s.config.BasePath+"/")
+		path = strings.TrimPrefix(path, s.Config.BasePath+"/")
 	}
 	return strings.Split(path, "/")
 }
@@ -82,16 +93,16 @@ func number(text string) int {
 	return n
 }
 
-func (s *renderer) findBoard(board string, limit int) foundUnit {
-	n, most := slices.Index(s.config.Boards(), site.Board(board)), s.config.LeaderboardMax
+func (s *Site) findBoard(board string, limit int) foundUnit {
+	n, most := slices.Index(s.Config.Boards(), site.Board(board)), s.Config.LeaderboardMax
 	if n < 0 || limit > most {
 		return foundUnit{}
 	}
-	return among(len(s.config.Boards())*most, n*most+limit-1, s.renderBoard)
+	return among(len(s.Config.Boards())*most, n*most+limit-1, s.renderBoard)
 }
 
-func (s *renderer) findList(tokenID string, render unitRenderer) foundUnit {
-	list, ok := s.graph.lists.find(tokenID)
+func (s *Site) findList(tokenID string, render unitRenderer) foundUnit {
+	list, ok := s.Graph.Lists.Find(tokenID)
 	if !ok {
 		return foundUnit{}
 	}
@@ -108,12 +119,12 @@ func (p *partition) find(name string, render unitRenderer) foundUnit {
 }
 
 // findUserSearch finds the search of a user, which is that of the primary list.
-func (s *renderer) findUserSearch(user string) foundUnit {
-	account, ok := s.graph.accountOfUser(user)
+func (s *Site) findUserSearch(user string) foundUnit {
+	account, ok := s.Graph.accountOfUser(user)
 	if !ok {
 		return foundUnit{}
 	}
-	if primary := s.graph.primary[account]; primary != none {
+	if primary := s.Graph.Primary[account]; primary != None {
 		return foundUnit{s.renderList, int(primary)}
 	}
 	unit, ok := slices.BinarySearch(s.listlessNames, user)
@@ -124,20 +135,20 @@ func (s *renderer) findUserSearch(user string) foundUnit {
 }
 
 // accountOfUser returns the account with an address or a name.
-func (g *graph) accountOfUser(user string) (account uint32, ok bool) {
+func (g *Graph) accountOfUser(user string) (account uint32, ok bool) {
 	if address, err := site.ParseAddress(user); err == nil {
-		account, ok = g.numbers.find(address)
+		account, ok = g.Numbers.Find(address)
 		return account, ok
 	}
-	i := sort.Search(len(g.names), func(i int) bool { return g.names[i].name >= user })
-	if i == len(g.names) || g.names[i].name != user {
+	i := sort.Search(len(g.Names), func(i int) bool { return g.Names[i].Name >= user })
+	if i == len(g.Names) || g.Names[i].Name != user {
 		return 0, false
 	}
-	return g.names[i].account, true
+	return g.Names[i].Account, true
 }
 
 // find finds what only the API efp has, and selects the list.
-func (e *efpRenderer) find(route *site.Route, segments []string, only *selection) foundUnit {
+func (e *efpRenderer) find(route *site.Route, key site.Key, segments []string, only *selection) foundUnit {
 	last := segments[len(segments)-1]
 	switch route.ID {
 	case site.RouteUserBucket:
@@ -153,13 +164,13 @@ func (e *efpRenderer) find(route *site.Route, segments []string, only *selection
 		}
 		return among(len(site.RankedSorts())*shards, order*shards+number(last), e.renderRankedOrder)
 	case site.RouteRecommendedShard:
-		return among(shardCount(len(e.recommended)), number(last), e.renderRecommendedShard)
+		return among(shardCount(len(e.Recommended)), number(last), e.renderRecommendedShard)
 	case site.RouteUnknown:
 		return foundUnit{e.renderUnknown, 0}
 	case site.RouteRanked, site.RouteRankedCount, site.RouteStats, site.RouteDiscover, site.RouteDiscoverShard:
 		return foundUnit{e.renderSummaries, 0}
 	case site.RouteOpenAPI, site.RouteScript, site.RouteScriptTypes:
-		unit := slices.IndexFunc(e.texts, func(t text) bool { return t.key == only.key })
+		unit := slices.IndexFunc(e.texts, func(t text) bool { return t.key == key })
 		return among(len(e.texts), unit, e.renderText)
 	case site.RouteFollowersShard, site.RouteFollowersHead:
 		return e.findUser(segments[2])
@@ -181,10 +192,10 @@ func (e *efpRenderer) findUser(user string) foundUnit {
 }
 
 func (e *efpRenderer) findListOf(tokenID string, only *selection) foundUnit {
-	list, ok := e.graph.lists.find(tokenID)
+	list, ok := e.Lists.Find(tokenID)
 	if !ok {
 		return foundUnit{}
 	}
 	only.list = list
-	return foundUnit{e.renderAccount, int(e.owners[list])}
+	return foundUnit{e.renderAccount, int(e.Owners[list])}
 }

@@ -1,11 +1,7 @@
-package generator
+package render
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
-	"time"
 
 	"github.com/followpress/followpress/client"
 	"github.com/followpress/followpress/site"
@@ -17,10 +13,10 @@ import (
 const keysPerEmit = 64
 
 // An efpRenderer renders the objects that only the API efp has, and with them everything else of an
-// account and its lists. Like the renderer, it is immutable.
+// account and its lists. Like the Site, it is immutable.
 type efpRenderer struct {
 	*relations
-	ranks  *ranks
+	ranks  *Ranks
 	config site.Config
 	events eventTexts
 
@@ -38,7 +34,7 @@ type efpRenderer struct {
 
 // An efpScratch is memory that the units of a chunk reuse.
 type efpScratch struct {
-	held    []record                      // by the list that is rendered
+	held    []PackedRecord                // by the list that is rendered
 	page    []holder                      // the first followers
 	states  [site.DefaultLimit]site.State // of the page
 	numbers []uint32                      // of tags, once for each record with the tag
@@ -54,22 +50,22 @@ type tagRun struct {
 	n   int
 }
 
-func newEFPRenderer(ctx context.Context, g *graph, r *ranks, config site.Config, workers int) (*efpRenderer, error) {
+func newEFPRenderer(ctx context.Context, g *Graph, r *Ranks, config site.Config, workers int) (*efpRenderer, error) {
 	relations, err := newRelations(ctx, g, workers)
 	if err != nil {
 		return nil, err
 	}
-	asOf, err := time.Parse(time.RFC3339, g.asOf)
+	lastUpdated, err := timeOfSnapshot(g.AsOf)
 	if err != nil {
-		return nil, fmt.Errorf("as_of: %w", err) // does not happen: snapshot.ReadAsOf has checked it
+		return nil, err // does not happen: snapshot.ReadAsOf has checked it
 	}
 	e := &efpRenderer{
-		relations: relations, ranks: r, config: config, events: encodeEvents(g.events),
-		lastUpdated: string(appendTime(nil, asOf.UnixMilli())),
+		relations: relations, ranks: r, config: config, events: encodeEvents(g.Events),
+		lastUpdated: lastUpdated,
 		boards:      newRankedBoards(r),
 		newest:      relations.newestFollowed(),
 	}
-	if e.texts, err = textsOf(config); err != nil {
+	if e.texts, err = apiTexts(config); err != nil {
 		return nil, err
 	}
 	e.findProfileEnds()
@@ -83,8 +79,8 @@ type text struct {
 	body []byte
 }
 
-// textsOf returns the description of the API and the client library.
-func textsOf(config site.Config) ([]text, error) {
+// apiTexts returns the description of the API and the client library.
+func apiTexts(config site.Config) ([]text, error) {
 	api, err := templates.OpenAPI(config)
 	if err != nil {
 		return nil, err
@@ -99,43 +95,43 @@ func textsOf(config site.Config) ([]text, error) {
 // unknownRenderer renders the objects of an address that the graph does not know: those of the only
 // account of a graph that knows nothing about it.
 func (e *efpRenderer) unknownRenderer() *efpRenderer {
-	g := newGraph(e.asOf)
-	g.account(site.Address{})
-	g.fillAccounts()
-	g.offsets = []uint64{0}
-	r := &ranks{}
-	for m := range r.count {
-		r.count[m] = []uint32{0}
+	g := NewGraph(e.AsOf)
+	g.Account(site.Address{})
+	g.FillAccounts()
+	g.Offsets = []uint64{0}
+	r := &Ranks{}
+	for m := range r.Count {
+		r.Count[m] = []uint32{0}
 	}
-	for m := range r.rank {
-		r.rank[m] = []uint32{0}
+	for m := range r.Rank {
+		r.Rank[m] = []uint32{0}
 	}
 	return &efpRenderer{
-		relations: &relations{graph: g, listOffsets: []uint32{0, 0}, holderOffsets: []uint64{0, 0}},
+		relations: &relations{Graph: g, listOffsets: []uint32{0, 0}, holderOffsets: []uint64{0, 0}},
 		ranks:     r, config: e.config, events: e.events, profileEnds: []profileEnds{endsOf(emptyProfile)}, unknown: true,
 	}
 }
 
 // parts are the parts of a site that only the API efp has.
-func (e *efpRenderer) parts() []part {
-	return []part{
-		{len(e.accounts), e.weight, e.renderAccount},
+func (e *efpRenderer) parts() []Part {
+	return []Part{
+		{len(e.Accounts), e.weight, e.renderAccount},
 		{1, nil, e.renderUnknown},
 		{len(e.addressBuckets.names), nil, e.renderUserBucket},
 		{len(e.listBuckets.names), nil, e.renderTokenBucket},
 		{e.boards.shards(), nil, e.renderRankedShard},
 		{len(site.RankedSorts()) * e.boards.orderShards(), nil, e.renderRankedOrder},
-		{shardCount(len(e.recommended)), nil, e.renderRecommendedShard},
+		{shardCount(len(e.Recommended)), nil, e.renderRecommendedShard},
 		{1, nil, e.renderSummaries},
 		{len(e.texts), nil, e.renderText},
 	}
 }
 
-func (e *efpRenderer) renderUnknown(_ int, t *scratch, emit emitter) {
+func (e *efpRenderer) renderUnknown(_ int, t *Scratch, emit Emitter) {
 	e.unknownRenderer().renderAccount(0, t, emit)
 }
 
-func (e *efpRenderer) renderText(unit int, _ *scratch, emit emitter) {
+func (e *efpRenderer) renderText(unit int, _ *Scratch, emit Emitter) {
 	emitText(emit, e.texts[unit].body, e.texts[unit].key)
 }
 
@@ -143,7 +139,7 @@ func (e *efpRenderer) renderText(unit int, _ *scratch, emit emitter) {
 func (e *efpRenderer) weight(unit int) int {
 	n := len(e.holdersOf(uint32(unit)))
 	for _, list := range e.listsOf(uint32(unit)) {
-		n += e.length(list)
+		n += e.Length(list)
 	}
 	return n
 }
@@ -152,19 +148,19 @@ func (e *efpRenderer) weight(unit int) int {
 func (e *efpRenderer) objects() int64 {
 	perUser, perList := len(site.UserObjects()), len(efpListObjects)
 	n := perUser + len(e.addressBuckets.names) + len(e.listBuckets.names) +
-		e.boards.shards() + len(site.RankedSorts())*e.boards.orderShards() + shardCount(len(e.recommended)) +
-		len(e.summaries()) + len(e.texts)
-	for account, primary := range e.primary {
+		e.boards.shards() + len(site.RankedSorts())*e.boards.orderShards() + shardCount(len(e.Recommended)) +
+		summaryObjects + len(e.texts)
+	for account, primary := range e.Primary {
 		n += perUser + rowObjects(len(e.holdersOf(uint32(account))))
-		if primary != none {
+		if primary != None {
 			n++ // searchFollowing
 		}
 	}
-	for list := range e.tokens {
+	for list := range e.Tokens {
 		n += perList + rowObjects(int(e.held[list]))
 	}
 	if e.config.Names != site.NamesLookup {
-		n += len(e.names) * (perUser + 1)
+		n += len(e.Names) * (perUser + 1)
 	}
 	return int64(n)
 }
@@ -184,15 +180,15 @@ type user struct {
 }
 
 func (e *efpRenderer) user(account uint32) user {
-	u := user{account: account, address: e.accounts[account].String(), primary: e.primary[account]}
+	u := user{account: account, address: e.Accounts[account].String(), primary: e.Primary[account]}
 	if e.config.Names != site.NamesLookup {
-		u.name = string(e.profiles.name(account))
+		u.name = string(e.Profiles.Name(account))
 	}
 	return u
 }
 
 // userKeys are the keys of an object of a user.
-func (e *efpRenderer) userKeys(t *scratch, u user, object site.ListObject) []site.Key {
+func (e *efpRenderer) userKeys(t *Scratch, u user, object site.ListObject) []site.Key {
 	if e.unknown {
 		return append(t.keys[:0], site.UnknownKey(object))
 	}
@@ -204,14 +200,25 @@ func (e *efpRenderer) userKeys(t *scratch, u user, object site.ListObject) []sit
 }
 
 // renderAccount emits the objects of an account, its lists and its followers.
-func (e *efpRenderer) renderAccount(unit int, t *scratch, emit emitter) {
+func (e *efpRenderer) renderAccount(unit int, t *Scratch, emit Emitter) {
 	u := e.user(uint32(unit))
-	ens := len(e.profile(u.account).ens)
+	e.renderUser(t, u, emit)
+	for _, list := range t.only.lists(e.listsOf(u.account)) {
+		e.renderList(t, u, list, emit)
+	}
+	if t.only.wants(shardObject) && t.only.wantsList(None) {
+		e.renderFollowerShards(t, u, emit)
+	}
+}
+
+// renderUser emits the objects of an account, of which some are also those of its lists.
+func (e *efpRenderer) renderUser(t *Scratch, u user, emit Emitter) {
+	ens := len(e.profile(u.account).ENS)
 	lists := t.only.lists(e.listsOf(u.account))
 
 	emit(objectBytes+ens, func(b []byte) []byte { return append(e.appendAccount(b, u.account), '}') }, e.userKeys(t, u, site.Account)...)
 	e.emitToLists(t, u, site.Details, emit, objectBytes+ens, func(b []byte) []byte { return e.appendDetails(b, e.ranks, u.account) })
-	e.emitToLists(t, u, site.Badges, emit, objectBytes+e.events.size(e.badgesOf(u.account)), func(b []byte) []byte {
+	e.emitToLists(t, u, site.Badges, emit, objectBytes+e.events.size(e.BadgesOf(u.account)), func(b []byte) []byte {
 		return e.appendBadges(b, e.config.BadgesField, e.events, u.account)
 	})
 	emit(objectBytes+32*len(lists), func(b []byte) []byte { return e.appendLists(b, u.account) }, e.userKeys(t, u, site.Lists)...)
@@ -219,16 +226,16 @@ func (e *efpRenderer) renderAccount(unit int, t *scratch, emit emitter) {
 	if t.only.wantsPages() && t.only.wantsList(u.primary) {
 		e.renderPages(t, u, u.primary, emit, func(object site.ListObject) []site.Key {
 			keys := e.userKeys(t, u, object)
-			if object == site.SearchFollowing && u.primary == none {
+			if object == site.SearchFollowing && u.primary == None {
 				keys = keys[1:] // an address without a primary list has no such object
-			} else if u.primary != none {
-				keys = append(keys, e.config.ListKey(e.tokens[u.primary], object))
+			} else if u.primary != None {
+				keys = append(keys, e.config.ListKey(e.Tokens[u.primary], object))
 			}
 			t.keys = keys
 			return keys
 		})
 	}
-	if t.only.wants(site.Tags) && t.only.wantsList(none) {
+	if t.only.wants(site.Tags) && t.only.wantsList(None) {
 		e.countListTags(t, u.primary)
 		emit(e.tagsSize(t), func(b []byte) []byte { return e.appendListTags(appendAddressHead(b, u.address), t, u.primary) }, e.userKeys(t, u, site.Tags)...)
 	}
@@ -236,20 +243,14 @@ func (e *efpRenderer) renderAccount(unit int, t *scratch, emit emitter) {
 		e.countTaggedAs(t, u.account)
 		emit(e.tagsSize(t), func(b []byte) []byte { return e.appendTaggedAs(appendAddressHead(b, u.address), t) }, e.userKeys(t, u, site.TaggedAs)...)
 		for _, list := range lists {
-			emit(e.tagsSize(t), func(b []byte) []byte { return e.appendTaggedAs(appendTokenHead(b, e.tokens[list]), t) },
-				e.config.ListKey(e.tokens[list], site.TaggedAs))
+			emit(e.tagsSize(t), func(b []byte) []byte { return e.appendTaggedAs(appendTokenHead(b, e.Tokens[list]), t) },
+				e.config.ListKey(e.Tokens[list], site.TaggedAs))
 		}
-	}
-	for _, list := range lists {
-		e.renderList(t, u, list, emit)
-	}
-	if t.only.wants(shardObject) && t.only.wantsList(none) {
-		e.renderFollowerShards(t, u, emit)
 	}
 }
 
 // emitToLists emits an object that a user and all its lists have.
-func (e *efpRenderer) emitToLists(t *scratch, u user, object site.ListObject, emit emitter, size int, render func([]byte) []byte) {
+func (e *efpRenderer) emitToLists(t *Scratch, u user, object site.ListObject, emit Emitter, size int, render func([]byte) []byte) {
 	if !t.only.wants(object) {
 		return
 	}
@@ -259,7 +260,7 @@ func (e *efpRenderer) emitToLists(t *scratch, u user, object site.ListObject, em
 			emit(size, render, keys...)
 			keys = keys[:0]
 		}
-		keys = append(keys, e.config.ListKey(e.tokens[list], object))
+		keys = append(keys, e.config.ListKey(e.Tokens[list], object))
 	}
 	emit(size, render, keys...)
 	t.keys = keys
@@ -267,17 +268,17 @@ func (e *efpRenderer) emitToLists(t *scratch, u user, object site.ListObject, em
 
 // renderPages emits what a user and a list have in common. The list of a user is the primary one, or
 // none.
-func (e *efpRenderer) renderPages(t *scratch, u user, list uint32, emit emitter, keys func(site.ListObject) []site.Key) {
+func (e *efpRenderer) renderPages(t *Scratch, u user, list uint32, emit Emitter, keys func(site.ListObject) []site.Key) {
 	t.follows = t.follows[:0]
-	if list != none {
-		for _, r := range e.recordsOf(list).all() {
-			if e.isFollow(r) {
+	if list != None {
+		for _, r := range e.RecordsOf(list).All() {
+			if e.IsFollow(r) {
 				t.follows = append(t.follows, r)
 			}
 		}
 	}
 	emit(objectBytes, func(b []byte) []byte {
-		return appendFollowCounts(b, e.ranks.count[followers][u.account], len(t.follows))
+		return appendFollowCounts(b, e.ranks.Count[Followers][u.account], len(t.follows))
 	}, keys(site.Stats)...)
 	emit(objectBytes+e.followingSize(t.follows), func(b []byte) []byte { return e.appendFollowingPage(b, t.follows) }, keys(site.PageFollowing)...)
 	page := e.firstFollowers(t, u.account, list)
@@ -289,29 +290,29 @@ func (e *efpRenderer) renderPages(t *scratch, u user, list uint32, emit emitter,
 
 // firstFollowers returns the latest followers of an account, and sets t.states to what the list says of
 // them.
-func (e *efpRenderer) firstFollowers(t *scratch, account, list uint32) []holder {
+func (e *efpRenderer) firstFollowers(t *Scratch, account, list uint32) []holder {
 	page := t.page[:0]
 	states := e.statesOf(account)
 	for i, h := range e.holdersOf(account) {
 		if len(page) == site.DefaultLimit {
 			break
 		}
-		if e.isFollow(e.recordOf(h)) {
+		if e.IsFollow(e.recordOf(h)) {
 			t.states[len(page)] = states[i]
 			page = append(page, h)
 		}
 	}
 	t.page = page
-	if list == none || e.isPrimary(list) || len(page) == 0 {
+	if list == None || e.isPrimary(list) || len(page) == 0 {
 		return page
 	}
 	clear(t.states[:])
-	for _, r := range e.recordsOf(list).all() {
-		if !e.holds(r) {
+	for _, r := range e.RecordsOf(list).All() {
+		if !e.Holds(r) {
 			continue
 		}
 		for i, h := range page {
-			if e.owners[h.list] == r.data {
+			if e.Owners[h.list] == r.Data {
 				t.states[i] = e.stateOf(r)
 			}
 		}
@@ -320,20 +321,20 @@ func (e *efpRenderer) firstFollowers(t *scratch, account, list uint32) []holder 
 }
 
 // renderList emits the objects of a list that are not those of its account.
-func (e *efpRenderer) renderList(t *scratch, u user, list uint32, emit emitter) {
-	token := e.tokens[list]
+func (e *efpRenderer) renderList(t *Scratch, u user, list uint32, emit Emitter) {
+	token := e.Tokens[list]
 	key := func(object site.ListObject) []site.Key {
 		t.keys = append(t.keys[:0], e.config.ListKey(token, object))
 		return t.keys
 	}
 	if t.only.wants(site.Records) {
 		size := 0
-		for _, r := range e.recordsOf(list).all() {
+		for _, r := range e.RecordsOf(list).All() {
 			size += e.recordSize(r)
 		}
 		emit(objectBytes+size, func(b []byte) []byte { return e.appendRecords(b, list) }, key(site.Records)...)
 	}
-	emit(objectBytes+len(e.profile(u.account).ens), func(b []byte) []byte { return e.appendListAccount(b, list) }, key(site.Account)...)
+	emit(objectBytes+len(e.profile(u.account).ENS), func(b []byte) []byte { return e.appendListAccount(b, list) }, key(site.Account)...)
 	if list != u.primary && t.only.wantsPages() {
 		e.renderPages(t, u, list, emit, key)
 	}
@@ -346,20 +347,43 @@ func (e *efpRenderer) renderList(t *scratch, u user, list uint32, emit emitter) 
 	}
 }
 
-// summaries are the objects that exist once, with the functions that render them.
-func (e *efpRenderer) summaries() map[site.Key]func([]byte) []byte {
-	return map[site.Key]func([]byte) []byte{
-		e.config.RankedKey():   e.appendRanked,
-		e.config.CountKey():    e.appendCount,
-		e.config.StatsKey():    e.appendStats,
-		e.config.DiscoverKey(): func(b []byte) []byte { return e.appendDiscover(b, site.DefaultLimit) },
-		site.DiscoverShardKey:  func(b []byte) []byte { return e.appendDiscover(b, site.DiscoverMax) },
-	}
+// summaryObjects is the number of objects that renderSummaries emits.
+const summaryObjects = 5
+
+func (e *efpRenderer) renderSummaries(_ int, _ *Scratch, emit Emitter) {
+	ranked := e.boards.accounts[:min(e.rankedLimit(), len(e.boards.accounts))]
+	emit(objectBytes+userBytes*len(ranked), func(b []byte) []byte {
+		return e.appendRanked(b, len(ranked), func(i int) *Account {
+			a := e.shown(ranked[i])
+			return &a
+		})
+	}, e.config.RankedKey())
+	s := e.summarize()
+	e.emitSummaries(&s, emit)
 }
 
-func (e *efpRenderer) renderSummaries(_ int, _ *scratch, emit emitter) {
-	all := e.summaries()
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		emit(objectBytes+userBytes*site.DiscoverMax, all[key], key)
+// summarize summarizes the graph.
+func (e *efpRenderer) summarize() Summaries {
+	s := Summaries{Ranked: len(e.boards.accounts), Addresses: e.Addresses, Lists: len(e.Tokens), ListOps: e.ListOps}
+	for _, list := range e.Primary {
+		if list != None {
+			s.Primaries++
+		}
+	}
+	for _, account := range e.newest {
+		a := e.shown(account)
+		s.Discover = append(s.Discover, AppendPerson(nil, &a))
+	}
+	return s
+}
+
+func (e *efpRenderer) emitSummaries(s *Summaries, emit Emitter) {
+	emit(objectBytes, s.appendCount, e.config.CountKey())
+	emit(objectBytes, s.appendStats, e.config.StatsKey())
+	for _, page := range []struct {
+		limit int
+		key   site.Key
+	}{{site.DiscoverMax, site.DiscoverShardKey}, {site.DefaultLimit, e.config.DiscoverKey()}} {
+		emit(objectBytes+userBytes*page.limit, func(b []byte) []byte { return s.appendDiscover(b, page.limit) }, page.key)
 	}
 }

@@ -1,4 +1,4 @@
-package generator
+package render
 
 import (
 	"bytes"
@@ -37,9 +37,9 @@ const (
 	emptyText    = `""`
 )
 
-func endsOf(p profile) profileEnds {
-	header := int(p.searchLen) + headerMember
-	return profileEnds{uint32(textEnd(p.ens, nameStart)), uint32(textEnd(p.ens, header))}
+func endsOf(p Profile) profileEnds {
+	header := int(p.SearchLen) + headerMember
+	return profileEnds{uint32(textEnd(p.ENS, nameStart)), uint32(textEnd(p.ENS, header))}
 }
 
 // textEnd returns the end of the JSON string that begins at start.
@@ -54,16 +54,23 @@ func textEnd(ens []byte, start int) int {
 }
 
 func (e *efpRenderer) findProfileEnds() {
-	e.profileEnds = make([]profileEnds, len(e.accounts))
+	e.profileEnds = make([]profileEnds, len(e.Accounts))
 	for account := range e.profileEnds {
 		e.profileEnds[account] = endsOf(e.profile(uint32(account)))
 	}
 }
 
+// endsOf returns the ends of the profile of an account.
+func (e *efpRenderer) endsOf(account uint32) profileEnds {
+	if e.profileEnds == nil {
+		return endsOf(e.profile(account))
+	}
+	return e.profileEnds[account]
+}
+
 // shownTexts returns name, avatar and header of an account as JSON strings.
 func (e *efpRenderer) shownTexts(account uint32) (name, avatar, header []byte) {
-	p, ends := e.profile(account), e.profileEnds[account]
-	return p.ens[nameStart:ends.name], p.ens[int(ends.name)+avatarMember : p.searchLen], p.ens[int(p.searchLen)+headerMember : ends.header]
+	return textsOf(e.profile(account), e.endsOf(account))
 }
 
 // orNull returns null for an empty JSON string.
@@ -78,17 +85,17 @@ func orNull(text []byte) []byte {
 func (e *efpRenderer) appendAccount(b []byte, account uint32) []byte {
 	p := e.profile(account)
 	b = append(b, `{"address":"`...)
-	b = e.accounts[account].Append(b)
+	b = e.Accounts[account].Append(b)
 	b = append(b, `","ens":`...)
-	b = append(b, p.ens[:len(p.ens)-1]...)
+	b = append(b, p.ENS[:len(p.ENS)-1]...)
 	b = append(b, `,"updated_at":"`...)
-	b = appendTime(b, p.fresh)
+	b = appendTime(b, p.Fresh)
 	return append(b, `"}`...)
 }
 
 // appendListAccount appends the answer to /account of a list.
 func (e *efpRenderer) appendListAccount(b []byte, list uint32) []byte {
-	account := e.owners[list]
+	account := e.Owners[list]
 	b = e.appendAccount(b, account)
 	b = append(b, `,"is_primary_list":`...)
 	b = strconv.AppendBool(b, e.isPrimary(list))
@@ -106,7 +113,7 @@ func (e *efpRenderer) appendLists(b []byte, account uint32) []byte {
 			b = append(b, ',')
 		}
 		b = append(b, '"')
-		b = append(b, e.tokens[list]...)
+		b = append(b, e.Tokens[list]...)
 		b = append(b, '"')
 	}
 	return append(b, "]}"...)
@@ -122,17 +129,17 @@ func appendFollowCounts(b []byte, followers uint32, following int) []byte {
 }
 
 // appendFollowingFields appends a followed account without the closing brace.
-func (e *efpRenderer) appendFollowingFields(b []byte, r record) []byte {
+func (e *efpRenderer) appendFollowingFields(b []byte, r PackedRecord) []byte {
 	b = append(b, `{"version":1,"record_type":"address","data":"`...)
-	b = e.accounts[r.data].Append(b)
+	b = e.Accounts[r.Data].Append(b)
 	b = append(b, `","address":"`...)
-	b = e.accounts[r.data].Append(b)
+	b = e.Accounts[r.Data].Append(b)
 	b = append(b, `","tags":`...)
-	return append(b, e.tagSets[r.tags].json...)
+	return append(b, e.TagSets[r.Tags].json...)
 }
 
 // followingSize estimates the bytes of a page of follows.
-func (e *efpRenderer) followingSize(follows []record) int {
+func (e *efpRenderer) followingSize(follows []PackedRecord) int {
 	size := 0
 	for _, r := range follows[max(0, len(follows)-site.DefaultLimit):] {
 		size += e.recordSize(r) + len(`,"address":""`) + site.AddressTextLen
@@ -141,7 +148,7 @@ func (e *efpRenderer) followingSize(follows []record) int {
 }
 
 // appendFollowingPage appends the answer to /following: the last of the list's follows.
-func (e *efpRenderer) appendFollowingPage(b []byte, follows []record) []byte {
+func (e *efpRenderer) appendFollowingPage(b []byte, follows []PackedRecord) []byte {
 	b = append(b, `{"following":[`...)
 	last := max(0, len(follows)-site.DefaultLimit)
 	for i := len(follows) - 1; i >= last; i-- {
@@ -154,16 +161,16 @@ func (e *efpRenderer) appendFollowingPage(b []byte, follows []record) []byte {
 }
 
 // appendSearchFollowing appends the answer to /searchFollowing without parameters.
-func (e *efpRenderer) appendSearchFollowing(b []byte, follows []record) []byte {
+func (e *efpRenderer) appendSearchFollowing(b []byte, follows []PackedRecord) []byte {
 	b = append(b, `{"following":[`...)
 	for i, r := range firstPage(follows) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		p := e.profile(r.data)
+		p := e.profile(r.Data)
 		b = e.appendFollowingFields(b, r)
 		b = append(b, `,"ens":`...)
-		b = append(b, p.ens[:p.searchLen]...)
+		b = append(b, p.ENS[:p.SearchLen]...)
 		b = append(b, "}}"...)
 	}
 	return append(b, "]}"...)
@@ -173,7 +180,7 @@ func (e *efpRenderer) appendSearchFollowing(b []byte, follows []record) []byte {
 func (e *efpRenderer) followersSize(page []holder) int {
 	size := 0
 	for _, h := range page {
-		size += followerBytes + len(e.tokens[h.list]) + len(e.tagSets[e.recordOf(h).tags].json)
+		size += followerBytes + len(e.Tokens[h.list]) + len(e.TagSets[e.recordOf(h).Tags].json)
 	}
 	return size
 }
@@ -186,11 +193,11 @@ func (e *efpRenderer) appendFollowersPage(b []byte, page []holder, states []site
 			b = append(b, ',')
 		}
 		b = append(b, `{"efp_list_nft_token_id":"`...)
-		b = append(b, e.tokens[h.list]...)
+		b = append(b, e.Tokens[h.list]...)
 		b = append(b, `","address":"`...)
-		b = e.accounts[e.owners[h.list]].Append(b)
+		b = e.Accounts[e.Owners[h.list]].Append(b)
 		b = append(b, `","tags":`...)
-		b = append(b, e.tagSets[e.recordOf(h).tags].json...)
+		b = append(b, e.TagSets[e.recordOf(h).Tags].json...)
 		b = append(b, `,"is_following":`...)
 		b = strconv.AppendBool(b, states[i]&site.StateFollow != 0)
 		b = append(b, `,"is_blocked":`...)
@@ -207,30 +214,31 @@ func (e *efpRenderer) appendFollowersPage(b []byte, page []holder, states []site
 // numberTags numbers all tags by their bytes.
 func (e *efpRenderer) numberTags() {
 	numbers := map[string]uint32{}
-	for _, set := range e.tagSets {
-		for _, tag := range set.tags {
+	for _, set := range e.TagSets {
+		for _, tag := range set.Tags {
 			numbers[tag] = 0
 		}
 	}
+	e.tags = e.tags[:0]
 	for i, tag := range slices.Sorted(maps.Keys(numbers)) {
 		numbers[tag] = uint32(i)
 		e.tags = append(e.tags, string(site.AppendString(nil, tag)))
 	}
-	e.tagNumbers = make([][]uint32, len(e.tagSets))
-	for i, set := range e.tagSets {
-		for _, tag := range set.tags {
+	e.tagNumbers = make([][]uint32, len(e.TagSets))
+	for i, set := range e.TagSets {
+		for _, tag := range set.Tags {
 			e.tagNumbers[i] = append(e.tagNumbers[i], numbers[tag])
 		}
 	}
 }
 
 // countListTags counts the tags in a list, or in none.
-func (e *efpRenderer) countListTags(t *scratch, list uint32) {
+func (e *efpRenderer) countListTags(t *Scratch, list uint32) {
 	t.numbers = t.numbers[:0]
-	if list != none {
-		for _, r := range e.recordsOf(list).all() {
-			if e.holds(r) {
-				t.numbers = append(t.numbers, e.tagNumbers[r.tags]...)
+	if list != None {
+		for _, r := range e.RecordsOf(list).All() {
+			if e.Holds(r) {
+				t.numbers = append(t.numbers, e.tagNumbers[r.Tags]...)
 			}
 		}
 	}
@@ -239,10 +247,10 @@ func (e *efpRenderer) countListTags(t *scratch, list uint32) {
 
 // countTaggedAs counts the tags that primary lists give an account, and sets t.tagged to the records
 // with a tag.
-func (e *efpRenderer) countTaggedAs(t *scratch, account uint32) {
+func (e *efpRenderer) countTaggedAs(t *Scratch, account uint32) {
 	t.numbers, t.tagged = t.numbers[:0], t.tagged[:0]
 	for _, h := range e.holdersOf(account) {
-		if tags := e.tagNumbers[e.recordOf(h).tags]; len(tags) > 0 {
+		if tags := e.tagNumbers[e.recordOf(h).Tags]; len(tags) > 0 {
 			t.numbers = append(t.numbers, tags...)
 			t.tagged = append(t.tagged, h)
 		}
@@ -252,7 +260,7 @@ func (e *efpRenderer) countTaggedAs(t *scratch, account uint32) {
 }
 
 // countTags sorts t.numbers and counts them in t.counts.
-func (t *scratch) countTags() {
+func (t *Scratch) countTags() {
 	slices.Sort(t.numbers)
 	t.counts = t.counts[:0]
 	for i, tag := range t.numbers {
@@ -266,7 +274,7 @@ func (t *scratch) countTags() {
 }
 
 // tagsSize estimates the bytes of an answer to /tags or /taggedAs with the tags that were counted.
-func (e *efpRenderer) tagsSize(t *scratch) int {
+func (e *efpRenderer) tagsSize(t *Scratch) int {
 	size := objectBytes
 	for _, run := range t.counts {
 		size += 2*len(e.tags[run.tag]) + countBytes + run.n*(taggedBytes+len(e.tags[run.tag]))
@@ -283,7 +291,7 @@ func appendTokenHead(b []byte, token string) []byte {
 }
 
 // appendTagCounts appends the part of an answer to /tags or /taggedAs before the tagged addresses.
-func (e *efpRenderer) appendTagCounts(b []byte, t *scratch) []byte {
+func (e *efpRenderer) appendTagCounts(b []byte, t *Scratch) []byte {
 	b = append(b, `,"tags":[`...)
 	for i, run := range t.counts {
 		if i > 0 {
@@ -306,10 +314,10 @@ func (e *efpRenderer) appendTagCounts(b []byte, t *scratch) []byte {
 }
 
 // appendTagged appends an address once for each tag of a record, with a comma after each.
-func (e *efpRenderer) appendTagged(b []byte, account uint32, r record) []byte {
-	for _, tag := range e.tagNumbers[r.tags] {
+func (e *efpRenderer) appendTagged(b []byte, account uint32, r PackedRecord) []byte {
+	for _, tag := range e.tagNumbers[r.Tags] {
 		b = append(b, `{"address":"`...)
-		b = e.accounts[account].Append(b)
+		b = e.Accounts[account].Append(b)
 		b = append(b, `","tag":`...)
 		b = append(b, e.tags[tag]...)
 		b = append(b, "},"...)
@@ -318,12 +326,12 @@ func (e *efpRenderer) appendTagged(b []byte, account uint32, r record) []byte {
 }
 
 // appendListTags appends the rest of the answer to /tags.
-func (e *efpRenderer) appendListTags(b []byte, t *scratch, list uint32) []byte {
+func (e *efpRenderer) appendListTags(b []byte, t *Scratch, list uint32) []byte {
 	b = e.appendTagCounts(b, t)
-	if list != none {
-		for _, r := range e.recordsOf(list).all() {
-			if e.holds(r) {
-				b = e.appendTagged(b, r.data, r)
+	if list != None {
+		for _, r := range e.RecordsOf(list).All() {
+			if e.Holds(r) {
+				b = e.appendTagged(b, r.Data, r)
 			}
 		}
 	}
@@ -331,34 +339,27 @@ func (e *efpRenderer) appendListTags(b []byte, t *scratch, list uint32) []byte {
 }
 
 // appendTaggedAs appends the rest of the answer to /taggedAs.
-func (e *efpRenderer) appendTaggedAs(b []byte, t *scratch) []byte {
+func (e *efpRenderer) appendTaggedAs(b []byte, t *Scratch) []byte {
 	b = e.appendTagCounts(b, t)
 	for _, h := range t.tagged {
-		b = e.appendTagged(b, e.owners[h.list], e.recordOf(h))
+		b = e.appendTagged(b, e.Owners[h.list], e.recordOf(h))
 	}
 	return append(withoutComma(b), "]}"...)
 }
 
-// appendRanked appends the answer to /leaderboard/ranked without parameters.
-func (e *efpRenderer) appendRanked(b []byte) []byte {
+// rankedLimit is the number of entries of the answer to /leaderboard/ranked.
+func (e *efpRenderer) rankedLimit() int { return min(site.RankedLimit, e.config.LeaderboardMax) }
+
+// appendRanked appends the answer to /leaderboard/ranked without parameters, with n accounts.
+func (e *efpRenderer) appendRanked(b []byte, n int, account func(i int) *Account) []byte {
 	b = append(b, `{"last_updated":"`...)
 	b = append(b, e.lastUpdated...)
 	b = append(b, `","results":[`...)
-	limit := min(site.RankedLimit, e.config.LeaderboardMax, len(e.boards.accounts))
-	for i, account := range e.boards.accounts[:limit] {
+	for i := range n {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = e.appendPerson(b, account)
-		for _, m := range rankedRanks {
-			b = appendMeasure(b, m.name+`_rank`, e.ranks.rank[m.measure][account])
-		}
-		for _, m := range rankedCounts {
-			b = appendMeasure(b, m.name, e.ranks.count[m.measure][account])
-		}
-		b = append(b, `,"updated_at":"`...)
-		b = append(b, e.lastUpdated...)
-		b = append(b, `"}`...)
+		b = account(i).appendRanked(b, e.lastUpdated)
 	}
 	return append(b, "]}"...)
 }
@@ -366,24 +367,14 @@ func (e *efpRenderer) appendRanked(b []byte) []byte {
 // A namedMeasure is a measure with its name in ranked entries.
 type namedMeasure struct {
 	name string
-	measure
+	Measure
 }
 
 // The measures of ranked entries, in the order of their members.
 var (
-	rankedRanks  = []namedMeasure{{"mutuals", mutuals}, {"followers", followers}, {"following", following}, {"blocks", blocks}, {"top8", top8}}
-	rankedCounts = []namedMeasure{{"mutuals", mutuals}, {"following", following}, {"followers", followers}, {"blocks", blocks}, {"top8", top8}}
+	rankedRanks  = []namedMeasure{{"mutuals", Mutuals}, {"followers", Followers}, {"following", Following}, {"blocks", Blocks}, {"top8", Top8}}
+	rankedCounts = []namedMeasure{{"mutuals", Mutuals}, {"following", Following}, {"followers", Followers}, {"blocks", Blocks}, {"top8", Top8}}
 )
-
-// appendPerson appends an entry with address, name, avatar and header, without the closing brace.
-func (e *efpRenderer) appendPerson(b []byte, account uint32) []byte {
-	name, avatar, header := e.shownTexts(account)
-	b = append(b, `{"address":"`...)
-	b = e.accounts[account].Append(b)
-	b = append(append(b, `","name":`...), orNull(name)...)
-	b = append(append(b, `,"avatar":`...), orNull(avatar)...)
-	return append(append(b, `,"header":`...), orNull(header)...)
-}
 
 // appendMeasure appends a member with a number as a text.
 func appendMeasure(b []byte, name string, n uint32) []byte {
@@ -394,53 +385,58 @@ func appendMeasure(b []byte, name string, n uint32) []byte {
 	return append(b, '"')
 }
 
-// appendCount appends the answer to /leaderboard/count.
-func (e *efpRenderer) appendCount(b []byte) []byte {
+// Summaries are what the objects show that exist once.
+type Summaries struct {
+	Ranked    int      // accounts on the board of ranked accounts
+	Addresses int      // rows of accounts, accounts of lists, and addresses that a list holds
+	Lists     int      // all of them
+	Primaries int      // accounts with a primary list
+	ListOps   uint64   // operations on lists
+	Discover  [][]byte // entries of the accounts that were followed last, as AppendPerson makes them
+}
+
+func (s *Summaries) appendCount(b []byte) []byte {
 	b = append(b, `{"leaderboardCount":"`...)
-	b = strconv.AppendInt(b, int64(len(e.boards.accounts)), 10)
+	b = strconv.AppendInt(b, int64(s.Ranked), 10)
 	return append(b, `"}`...)
 }
 
-// appendStats appends the answer to /stats.
-func (e *efpRenderer) appendStats(b []byte) []byte {
-	primaries := 0
-	for _, list := range e.primary {
-		if list != none {
-			primaries++
-		}
-	}
+func (s *Summaries) appendStats(b []byte) []byte {
 	b = append(b, `{"stats":{"address_count":"`...)
-	b = strconv.AppendInt(b, int64(e.addresses), 10)
+	b = strconv.AppendInt(b, int64(s.Addresses), 10)
 	b = append(b, `","list_count":"`...)
-	b = strconv.AppendInt(b, int64(len(e.tokens)), 10)
+	b = strconv.AppendInt(b, int64(s.Lists), 10)
 	b = append(b, `","list_op_count":"`...)
-	b = strconv.AppendUint(b, e.listOps, 10)
+	b = strconv.AppendUint(b, s.ListOps, 10)
 	b = append(b, `","user_count":"`...)
-	b = strconv.AppendInt(b, int64(primaries), 10)
+	b = strconv.AppendInt(b, int64(s.Primaries), 10)
 	return append(b, `"}}`...)
 }
 
 // appendDiscover appends the answer to /discover with a limit.
-func (e *efpRenderer) appendDiscover(b []byte, limit int) []byte {
+func (s *Summaries) appendDiscover(b []byte, limit int) []byte {
 	b = append(b, `{"latestFollows":[`...)
-	for i, account := range e.newest[:min(limit, len(e.newest))] {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = e.appendPerson(b, account)
-		b = appendMeasure(b, "followers", e.ranks.count[followers][account])
-		b = appendMeasure(b, "following", e.ranks.count[following][account])
-		b = append(b, '}')
-	}
+	b = appendJoined(b, s.Discover[:min(limit, len(s.Discover))])
 	return append(b, "]}"...)
 }
 
+// appendJoined appends texts with commas between them.
+func appendJoined(b []byte, texts [][]byte) []byte {
+	for i, text := range texts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, text...)
+	}
+	return b
+}
+
 // recordsText returns the member records of an encoded profile.
-func recordsText(p profile) []byte {
+func recordsText(p Profile) []byte {
 	var in struct {
 		Records json.RawMessage `json:"records"`
 	}
-	if err := json.Unmarshal(p.ens, &in); err != nil {
+	if err := json.Unmarshal(p.ENS, &in); err != nil {
 		return []byte("{}") // does not happen: the profile was encoded here
 	}
 	return in.Records

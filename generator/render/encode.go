@@ -1,4 +1,4 @@
-package generator
+package render
 
 import (
 	"strconv"
@@ -28,52 +28,52 @@ func appendTags(b []byte, tags []string) []byte {
 }
 
 // appendRecordFields appends a record without its closing brace.
-func (g *graph) appendRecordFields(b []byte, r record) []byte {
-	k := g.kinds[r.kind]
+func (g *Graph) appendRecordFields(b []byte, r PackedRecord) []byte {
+	k := g.kinds[r.Kind]
 	b = append(b, `{"version":`...)
 	b = strconv.AppendUint(b, uint64(k.version), 10)
 	b = append(b, `,"record_type":`...)
 	b = site.AppendString(b, k.recordType)
 	b = append(b, `,"data":"`...)
-	if r.data&otherData != 0 {
-		b = append(b, g.other[r.data&^otherData]...)
+	if r.Data&OtherData != 0 {
+		b = append(b, g.Other[r.Data&^OtherData]...)
 	} else {
-		b = g.accounts[r.data].Append(b)
+		b = g.Accounts[r.Data].Append(b)
 	}
 	b = append(b, `","tags":`...)
-	return append(b, g.tagSets[r.tags].json...)
+	return append(b, g.TagSets[r.Tags].json...)
 }
 
-func (g *graph) appendSearchEntry(b []byte, r record) []byte {
-	p := g.profile(r.data)
+func (g *Graph) appendSearchEntry(b []byte, r PackedRecord) []byte {
+	p := g.profile(r.Data)
 	b = g.appendRecordFields(b, r)
 	b = append(b, `,"ens":`...)
-	b = append(b, p.ens[:p.searchLen]...)
+	b = append(b, p.ENS[:p.SearchLen]...)
 	return append(b, "}}"...)
 }
 
 // recordSize estimates the bytes that appendRecordFields appends.
-func (g *graph) recordSize(r record) int {
+func (g *Graph) recordSize(r PackedRecord) int {
 	size := len(`{"version":1,"record_type":"","data":"0x0000000000000000000000000000000000000000","tags":},`)
-	if r.data&otherData != 0 {
-		size += len(g.other[r.data&^otherData])
+	if r.Data&OtherData != 0 {
+		size += len(g.Other[r.Data&^OtherData])
 	}
-	return size + len(g.kinds[r.kind].recordType) + len(g.tagSets[r.tags].json)
+	return size + len(g.kinds[r.Kind].recordType) + len(g.TagSets[r.Tags].json)
 }
 
 // entriesSize estimates the bytes that appendEntries appends.
-func (g *graph) entriesSize(follows []record) int {
+func (g *Graph) entriesSize(follows []PackedRecord) int {
 	size := 0
 	for _, r := range follows {
-		size += g.recordSize(r) + int(g.profile(r.data).searchLen) + len(`,"ens":}`)
+		size += g.recordSize(r) + int(g.profile(r.Data).SearchLen) + len(`,"ens":}`)
 	}
 	return size
 }
 
 // appendRecords appends the answer to /records.
-func (g *graph) appendRecords(b []byte, list uint32) []byte {
+func (g *Graph) appendRecords(b []byte, list uint32) []byte {
 	b = append(b, `{"records":[`...)
-	for i, r := range g.recordsOf(list).all() {
+	for i, r := range g.RecordsOf(list).All() {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -83,7 +83,7 @@ func (g *graph) appendRecords(b []byte, list uint32) []byte {
 }
 
 // appendEntries appends search entries with commas between them.
-func (g *graph) appendEntries(b []byte, follows []record) []byte {
+func (g *Graph) appendEntries(b []byte, follows []PackedRecord) []byte {
 	for i, r := range follows {
 		if i > 0 {
 			b = append(b, ',')
@@ -94,47 +94,47 @@ func (g *graph) appendEntries(b []byte, follows []record) []byte {
 }
 
 // firstPage returns the follows in the answer to a search without parameters.
-func firstPage(follows []record) []record {
+func firstPage(follows []PackedRecord) []PackedRecord {
 	return follows[:min(len(follows), site.DefaultLimit)]
 }
 
 // appendFollowing appends the answer to /searchFollowing without parameters.
-func (g *graph) appendFollowing(b []byte, follows []record) []byte {
+func (g *Graph) appendFollowing(b []byte, follows []PackedRecord) []byte {
 	b = append(b, `{"following":[`...)
 	b = g.appendEntries(b, firstPage(follows))
 	return append(b, "]}"...)
 }
 
 // appendShard appends the n-th search shard of a list with that many follows: those in the shard.
-func (g *graph) appendShard(b []byte, list uint32, total, n int, follows []record) []byte {
+func (g *Graph) appendShard(b []byte, list uint32, total, n int, follows []PackedRecord) []byte {
 	b = site.ShardHeader{
-		List: g.tokens[list], Total: total, Shard: n, Shards: searchShards(total), ShardSize: site.SearchShardSize,
+		List: g.Tokens[list], Total: total, Shard: n, Shards: searchShards(total), ShardSize: site.SearchShardSize,
 	}.Append(b)
 	b = g.appendEntries(b, follows)
 	return append(b, "]}"...)
 }
 
 // appendDetails appends the answer to /details.
-func (g *graph) appendDetails(b []byte, r *ranks, account uint32) []byte {
+func (g *Graph) appendDetails(b []byte, r *Ranks, account uint32) []byte {
 	b = append(b, `{"address":"`...)
-	b = g.accounts[account].Append(b)
+	b = g.Accounts[account].Append(b)
 	b = append(b, `","ens":`...)
-	b = append(b, g.profile(account).ens...)
-	for m, member := range [measures]string{
+	b = append(b, g.profile(account).ENS...)
+	for m, member := range [Measures]string{
 		`,"ranks":{"mutuals_rank":"`, `","followers_rank":"`, `","following_rank":"`, `","top8_rank":"`, `","blocks_rank":"`,
 	} {
 		b = append(b, member...)
-		b = strconv.AppendUint(b, uint64(r.rank[m][account]), 10)
+		b = strconv.AppendUint(b, uint64(r.Rank[m][account]), 10)
 	}
 	b = append(b, `"},"primary_list":`...)
 	return append(g.appendPrimary(b, account), '}')
 }
 
 // appendPrimary appends the token ID of the primary list of an account.
-func (g *graph) appendPrimary(b []byte, account uint32) []byte {
-	if primary := g.primary[account]; primary != none {
+func (g *Graph) appendPrimary(b []byte, account uint32) []byte {
+	if primary := g.Primary[account]; primary != None {
 		b = append(b, '"')
-		b = append(b, g.tokens[primary]...)
+		b = append(b, g.Tokens[primary]...)
 		return append(b, '"')
 	}
 	return append(b, "null"...)
@@ -150,10 +150,10 @@ type eventText struct {
 type eventTexts []eventText
 
 // size estimates the bytes that appendBadges appends for an account with these badges.
-func (texts eventTexts) size(held []badge) int {
+func (texts eventTexts) size(held []AccountBadge) int {
 	size := len(texts) * len(`{"eventId":"0000000000","participated":false,"collection":null},`)
 	for _, b := range held {
-		size += len(texts[b.event].held) + userBytes
+		size += len(texts[b.Event].held) + userBytes
 	}
 	return size
 }
@@ -188,8 +188,8 @@ func appendMember(b []byte, name, value string) []byte {
 }
 
 // appendBadges appends the answer to /badges: one item per event, in the order of events.
-func (g *graph) appendBadges(b []byte, field string, events eventTexts, account uint32) []byte {
-	held := g.badgesOf(account)
+func (g *Graph) appendBadges(b []byte, field string, events eventTexts, account uint32) []byte {
+	held := g.BadgesOf(account)
 	b = append(b, '{')
 	b = site.AppendString(b, field)
 	b = append(b, ":["...)
@@ -197,56 +197,62 @@ func (g *graph) appendBadges(b []byte, field string, events eventTexts, account 
 		if i > 0 {
 			b = append(b, ',')
 		}
-		if len(held) == 0 || held[0].event != uint32(i) {
+		if len(held) == 0 || held[0].Event != uint32(i) {
 			b = append(b, e.absent...)
 			continue
 		}
 		b = append(b, e.held...)
-		b = append(b, held[0].tokenID...)
+		b = append(b, held[0].TokenID...)
 		b = append(b, `","owner":"`...)
-		b = g.accounts[account].Append(b)
+		b = g.Accounts[account].Append(b)
 		b = append(b, `"}}`...)
 		held = held[1:]
 	}
 	return append(b, "]}"...)
 }
 
+// A Leader is an account on a leaderboard.
+type Leader struct {
+	Address site.Address
+	Count   uint32
+}
+
 // appendLeaderboard appends the first accounts of a leaderboard.
-func (g *graph) appendLeaderboard(b []byte, r *ranks, board site.Board, limit int) []byte {
-	m, member := boardMember(board)
+func appendLeaderboard(b []byte, board site.Board, leaders []Leader) []byte {
+	_, member := boardMember(board)
 	b = append(b, '[')
-	for i, account := range r.first[m][:min(limit, len(r.first[m]))] {
+	for i, leader := range leaders {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(b, `{"rank":`...)
 		b = strconv.AppendInt(b, int64(i+1), 10)
 		b = append(b, `,"address":"`...)
-		b = g.accounts[account].Append(b)
+		b = leader.Address.Append(b)
 		b = append(b, member...)
-		b = strconv.AppendUint(b, uint64(r.count[m][account]), 10)
+		b = strconv.AppendUint(b, uint64(leader.Count), 10)
 		b = append(b, `"}`...)
 	}
 	return append(b, ']')
 }
 
 // boardMember returns what a leaderboard counts, and the text before the count in its entries.
-func boardMember(board site.Board) (m measure, member string) {
+func boardMember(board site.Board) (m Measure, member string) {
 	switch board {
 	case site.Following:
-		return following, `","following_count":"`
+		return Following, `","following_count":"`
 	case site.Blocked:
-		return blocks, `","blocked_by_count":"`
+		return Blocks, `","blocked_by_count":"`
 	case site.Blocks:
-		return blocking, `","blocks_count":"`
+		return Blocking, `","blocks_count":"`
 	case site.Muted:
-		return muted, `","muted_by_count":"`
+		return Muted, `","muted_by_count":"`
 	case site.Mutes:
-		return muting, `","mutes_count":"`
+		return Muting, `","mutes_count":"`
 	case site.Mutuals:
-		return mutuals, `","mutuals_count":"`
+		return Mutuals, `","mutuals_count":"`
 	}
-	return followers, `","followers_count":"`
+	return Followers, `","followers_count":"`
 }
 
 // searchShards is the number of search shards of a list with that many follows. A list that fits

@@ -1,4 +1,4 @@
-package generator
+package render
 
 import (
 	"bytes"
@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/followpress/followpress/inorder"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/snapshot"
 )
 
 // This file renders what the API efp computes answers from: compact rows of what lists hold and of who
@@ -94,7 +94,7 @@ func (t *rowTable) followsBefore() []int {
 }
 
 // renderTable emits the shards and the head of a table.
-func (e *efpRenderer) renderTable(t *scratch, table rowTable, emit emitter, shardKey func(n int) site.Key, headKey func() site.Key) {
+func (e *efpRenderer) renderTable(t *Scratch, table rowTable, emit Emitter, shardKey func(n int) site.Key, headKey func() site.Key) {
 	objects := rowObjects(table.rows)
 	if objects == 0 {
 		return
@@ -111,12 +111,7 @@ func (e *efpRenderer) renderTable(t *scratch, table rowTable, emit emitter, shar
 			size += table.size(i)
 		}
 		emit(size, func(b []byte) []byte {
-			b = appendOwner(b, table.member, table.owner)
-			b = append(b, `"follows":`...)
-			b = strconv.AppendInt(b, int64(before[len(before)-1]), 10)
-			b = append(b, `,"before":`...)
-			b = strconv.AppendInt(b, int64(before[n]), 10)
-			b = appendShardHead(append(b, ','), table.rows, n, shardCount(table.rows), site.SearchShardSize)
+			b = appendRowShard(b, table.member, table.owner, rowShard{table.rows, before[len(before)-1], before[n], n})
 			for i := from; i < to; i++ {
 				b = append(table.render(b, i), ',')
 			}
@@ -132,14 +127,7 @@ func (e *efpRenderer) renderTable(t *scratch, table rowTable, emit emitter, shar
 		size += table.size(int(place)) + len("1000000,")
 	}
 	emit(size, func(b []byte) []byte {
-		b = appendOwner(b, table.member, table.owner)
-		b = append(b, `"total":`...)
-		b = strconv.AppendInt(b, int64(table.rows), 10)
-		b = append(b, `,"places":[`...)
-		for _, place := range places {
-			b = append(strconv.AppendUint(b, uint64(place), 10), ',')
-		}
-		b = append(withoutComma(b), `],"entries":[`...)
+		b = appendRowHead(b, table.member, table.owner, table.rows, places)
 		for _, place := range places {
 			b = append(table.render(b, int(place)), ',')
 		}
@@ -147,9 +135,45 @@ func (e *efpRenderer) renderTable(t *scratch, table rowTable, emit emitter, shar
 	}, headKey())
 }
 
+// A rowShard says which shard of a table it is.
+type rowShard struct {
+	total   int // rows of the table
+	follows int // of these
+	before  int // follows before the shard
+	n       int // its number
+}
+
+// appendRowShard appends a shard of a table up to its first row.
+func appendRowShard(b []byte, member, owner string, s rowShard) []byte {
+	b = appendOwner(b, member, owner)
+	b = append(b, `"follows":`...)
+	b = strconv.AppendInt(b, int64(s.follows), 10)
+	b = append(b, `,"before":`...)
+	b = strconv.AppendInt(b, int64(s.before), 10)
+	return appendShardHead(append(b, ','), s.total, s.n, shardCount(s.total), site.SearchShardSize)
+}
+
+// appendRowHead appends the head of a table up to its first row.
+func appendRowHead(b []byte, member, owner string, total int, places []uint32) []byte {
+	b = appendOwner(b, member, owner)
+	b = append(b, `"total":`...)
+	b = strconv.AppendInt(b, int64(total), 10)
+	b = append(b, `,"places":[`...)
+	b = appendPlaces(b, places)
+	return append(b, `],"entries":[`...)
+}
+
+// appendPlaces appends places of rows with commas between them.
+func appendPlaces(b []byte, places []uint32) []byte {
+	for _, place := range places {
+		b = append(strconv.AppendUint(b, uint64(place), 10), ',')
+	}
+	return withoutComma(b)
+}
+
 // headPlaces returns the places of the rows of a head: the first in the order of the table, in its
 // reverse, and by followers, each of all rows and of follows only.
-func (e *efpRenderer) headPlaces(t *scratch, table rowTable) []uint32 {
+func (e *efpRenderer) headPlaces(t *Scratch, table rowTable) []uint32 {
 	all := make([]uint32, table.rows)
 	for i := range all {
 		all[i] = uint32(i)
@@ -168,11 +192,11 @@ func (e *efpRenderer) headPlaces(t *scratch, table rowTable) []uint32 {
 	add()
 	slices.Reverse(all)
 	add()
-	count := e.ranks.count[followers]
+	count := e.ranks.Count[Followers]
 	slices.SortFunc(all, func(i, j uint32) int {
 		a, _ := table.about(int(i))
 		b, _ := table.about(int(j))
-		return cmp.Or(cmp.Compare(count[b], count[a]), bytesCompare(e.accounts[a], e.accounts[b]))
+		return cmp.Or(cmp.Compare(count[b], count[a]), e.Accounts[a].Compare(e.Accounts[b]))
 	})
 	add()
 	slices.Sort(t.places)
@@ -181,15 +205,15 @@ func (e *efpRenderer) headPlaces(t *scratch, table rowTable) []uint32 {
 }
 
 // heldBy returns the records of what a list holds, in its order.
-func (e *efpRenderer) heldBy(t *scratch, list uint32) []record {
-	return e.heldAmong(t, e.recordsOf(list))
+func (e *efpRenderer) heldBy(t *Scratch, list uint32) []PackedRecord {
+	return e.heldAmong(t, e.RecordsOf(list))
 }
 
 // heldAmong returns those of a list's records that it holds by.
-func (e *efpRenderer) heldAmong(t *scratch, all recordList) []record {
+func (e *efpRenderer) heldAmong(t *Scratch, all RecordList) []PackedRecord {
 	t.held = t.held[:0]
-	for _, r := range all.all() {
-		if e.holds(r) {
+	for _, r := range all.All() {
+		if e.Holds(r) {
 			t.held = append(t.held, r)
 		}
 	}
@@ -197,18 +221,18 @@ func (e *efpRenderer) heldAmong(t *scratch, all recordList) []record {
 }
 
 // renderListShards emits the rows of what a list holds, if they are not in its bucket.
-func (e *efpRenderer) renderListShards(t *scratch, list uint32, emit emitter) {
+func (e *efpRenderer) renderListShards(t *Scratch, list uint32, emit Emitter) {
 	if rowObjects(int(e.held[list])) == 0 {
 		return
 	}
-	rows, token := int(e.held[list]), e.tokens[list]
-	all, first, before := e.recordsOf(list), 0, []int(nil)
+	rows, token := int(e.held[list]), e.Tokens[list]
+	all, first, before := e.RecordsOf(list), 0, []int(nil)
 	if t.only.wantsOneOf(shardCount(rows)) {
-		c := t.only.cuts.of(cutTable{number: list}, all.len(), func(i int) (isRow, isFollow bool) {
-			r := all.at(i)
-			return e.holds(r), e.isFollow(r)
+		c := t.only.cuts.of(cutTable{number: list}, all.Len(), func(i int) (isRow, isFollow bool) {
+			r := all.At(i)
+			return e.Holds(r), e.IsFollow(r)
 		})
-		all = all.part(uint64(c.starts[t.only.shard]), uint64(c.starts[t.only.shard+1]))
+		all = all.Part(uint64(c.starts[t.only.shard]), uint64(c.starts[t.only.shard+1]))
 		first, before = t.only.shard*site.SearchShardSize, c.before
 	}
 	held := e.heldAmong(t, all)
@@ -216,18 +240,21 @@ func (e *efpRenderer) renderListShards(t *scratch, list uint32, emit emitter) {
 		member: "list", owner: token, rows: rows, before: before,
 		size:   func(i int) int { return e.recordRowSize(held[i-first]) },
 		render: func(b []byte, i int) []byte { return e.appendRecordRow(b, held[i-first]) },
-		about:  func(i int) (uint32, bool) { return held[i-first].data, e.isFollow(held[i-first]) },
+		about:  func(i int) (uint32, bool) { return held[i-first].Data, e.IsFollow(held[i-first]) },
 	}, emit, func(n int) site.Key { return site.SearchShardKey(token, n) }, func() site.Key { return site.ListHeadKey(token) })
 }
 
+// addressMember names the account in what shows who holds it.
+const addressMember = "address"
+
 // renderFollowerShards emits the rows of who holds an account, if they are not in its bucket.
-func (e *efpRenderer) renderFollowerShards(t *scratch, u user, emit emitter) {
+func (e *efpRenderer) renderFollowerShards(t *Scratch, u user, emit Emitter) {
 	holders, states := e.holdersOf(u.account), e.statesOf(u.account)
 	if rowObjects(len(holders)) == 0 {
 		return
 	}
 	about := func(i int) (account uint32, isFollow bool) {
-		return e.owners[holders[i].list], e.isFollow(e.recordOf(holders[i]))
+		return e.Owners[holders[i].list], e.IsFollow(e.recordOf(holders[i]))
 	}
 	var before []int
 	if t.only.wantsOneOf(shardCount(len(holders))) {
@@ -237,52 +264,63 @@ func (e *efpRenderer) renderFollowerShards(t *scratch, u user, emit emitter) {
 		}).before
 	}
 	e.renderTable(t, rowTable{
-		member: "address", owner: u.address, rows: len(holders), before: before, about: about,
+		member: addressMember, owner: u.address, rows: len(holders), before: before, about: about,
 		size:   func(i int) int { return e.followerRowSize(holders[i]) },
 		render: func(b []byte, i int) []byte { return e.appendFollowerRow(b, holders[i], states[i]) },
 	}, emit, func(n int) site.Key { return site.FollowerShardKey(u.address, n) }, func() site.Key { return site.FollowerHeadKey(u.address) })
 }
 
-func (e *efpRenderer) recordRowSize(r record) int {
-	return recordRowBytes + len(e.tagSets[r.tags].json) + int(e.profile(r.data).searchLen)
+func (e *efpRenderer) recordRowSize(r PackedRecord) int {
+	return recordRowBytes + len(e.TagSets[r.Tags].json) + int(e.profile(r.Data).SearchLen)
 }
 
 // appendRecordRow appends the row of what a list holds.
-func (e *efpRenderer) appendRecordRow(b []byte, r record) []byte {
-	name, avatar, _ := e.shownTexts(r.data)
-	b = append(b, `["`...)
-	b = e.accounts[r.data].Append(b)
-	b = append(b, `",`...)
-	b = append(b, e.tagSets[r.tags].json...)
-	b = append(b, ',')
-	b = strconv.AppendUint(b, uint64(e.ranks.count[followers][r.data]), 10)
+func (e *efpRenderer) appendRecordRow(b []byte, r PackedRecord) []byte {
+	name, avatar, _ := e.shownTexts(r.Data)
+	b = append(appendRowOf(b, e.Accounts[r.Data]), e.TagSets[r.Tags].json...)
+	return appendRecordRowEnd(b, e.ranks.Count[Followers][r.Data], name, avatar)
+}
+
+// appendRowOf appends the beginning of the row of what a list holds, up to the tags.
+func appendRowOf(b []byte, address site.Address) []byte {
+	return append(address.Append(append(b, `["`...)), `",`...)
+}
+
+// appendRecordRowEnd appends the rest of the row after the tags.
+func appendRecordRowEnd(b []byte, followers uint32, name, avatar []byte) []byte {
+	b = strconv.AppendUint(append(b, ','), uint64(followers), 10)
 	return append(appendTexts(b, name, avatar), ']')
 }
 
 func (e *efpRenderer) followerRowSize(h holder) int {
-	return followerRowBytes + len(e.tokens[h.list]) + len(e.tagSets[e.recordOf(h).tags].json) + int(e.profileEnds[e.owners[h.list]].header)
+	return followerRowBytes + len(e.Tokens[h.list]) + len(e.TagSets[e.recordOf(h).Tags].json) + int(e.profileEnds[e.Owners[h.list]].header)
 }
 
 // appendFollowerRow appends the row of who holds an account.
 func (e *efpRenderer) appendFollowerRow(b []byte, h holder, s site.State) []byte {
-	account := e.owners[h.list]
+	account := e.Owners[h.list]
 	name, avatar, header := e.shownTexts(account)
-	b = append(b, `["`...)
-	b = append(b, e.tokens[h.list]...)
-	b = append(b, `","`...)
-	b = e.accounts[account].Append(b)
-	b = append(b, `",`...)
-	b = append(b, e.tagSets[e.recordOf(h).tags].json...)
-	b = append(b, ',')
-	b = strconv.AppendUint(b, uint64(s), 10)
-	b = append(b, ',')
-	b = strconv.AppendInt(b, e.addedAt(h), 10)
-	b = append(b, ',')
-	b = strconv.AppendUint(b, uint64(e.ranks.count[followers][account]), 10)
-	b = appendTexts(b, name, avatar, header)
-	b = append(b, ',')
-	b = strconv.AppendUint(b, uint64(e.ranks.rank[mutuals][account]), 10)
-	return append(b, ']')
+	b = append(appendFollower(b, e.Tokens[h.list], e.Accounts[account]), e.TagSets[e.recordOf(h).Tags].json...)
+	b = appendState(b, s, e.addedAt(h), e.ranks.Count[Followers][account])
+	return appendMutualsRank(appendTexts(b, name, avatar, header), e.ranks.Rank[Mutuals][account])
+}
+
+// appendFollower appends the beginning of the row of who holds an account, up to the tags.
+func appendFollower(b []byte, token string, address site.Address) []byte {
+	b = append(append(b, `["`...), token...)
+	return append(address.Append(append(b, `","`...)), `",`...)
+}
+
+// appendMutualsRank appends the end of the row after the texts.
+func appendMutualsRank(b []byte, rank uint32) []byte {
+	return append(strconv.AppendUint(append(b, ','), uint64(rank), 10), ']')
+}
+
+// appendState appends the numbers of the row after the tags.
+func appendState(b []byte, s site.State, added int64, followers uint32) []byte {
+	b = strconv.AppendUint(append(b, ','), uint64(s), 10)
+	b = strconv.AppendInt(append(b, ','), added, 10)
+	return strconv.AppendUint(append(b, ','), uint64(followers), 10)
 }
 
 // appendTexts appends texts that are JSON strings, each after a comma.
@@ -291,18 +329,6 @@ func appendTexts(b []byte, texts ...[]byte) []byte {
 		b = append(append(b, ','), text...)
 	}
 	return b
-}
-
-// appendNumbers appends numbers of an account as an array, after a comma.
-func appendNumbers(b []byte, account uint32, all []namedMeasure, numbers func(measure) []uint32) []byte {
-	b = append(b, ",["...)
-	for i, m := range all {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendUint(b, uint64(numbers(m.measure)[account]), 10)
-	}
-	return append(b, ']')
 }
 
 // A partition sorts things into buckets by the hash of their texts.
@@ -316,7 +342,7 @@ type partition struct {
 func newPartition(ctx context.Context, workers, digits int, things []uint32, text func(thing uint32) string) (partition, error) {
 	p := partition{digits: digits, names: site.HashPrefixes(digits)}
 	bucketOf := make([]uint16, len(things))
-	err := inChunks(ctx, workers, len(things), func(i int) (err error) {
+	err := inorder.Chunks(ctx, workers, len(things), func(i int) (err error) {
 		bucketOf[i], err = bucketNumber(site.UserBucket(text(things[i]), digits))
 		return err
 	})
@@ -361,34 +387,34 @@ func (p *partition) in(bucket int) []uint32 {
 
 // fillBuckets sorts addresses, names and lists into buckets.
 func (e *efpRenderer) fillBuckets(ctx context.Context, workers int) (err error) {
-	names := make([]uint32, len(e.names))
+	names := make([]uint32, len(e.Names))
 	for i := range names {
 		names[i] = uint32(i)
 	}
-	lists := make([]uint32, len(e.tokens))
+	lists := make([]uint32, len(e.Tokens))
 	for list := range lists {
 		lists[list] = uint32(list)
 	}
-	slices.SortFunc(lists, func(a, b uint32) int { return cmp.Compare(e.tokens[a], e.tokens[b]) })
-	userDigits, tokenDigits := e.config.BucketDigits(len(e.accounts)+len(names)), e.config.TokenDigits(len(lists))
-	e.addressBuckets, err = newPartition(ctx, workers, userDigits, e.ranks.byAddress, func(account uint32) string { return e.accounts[account].String() })
+	slices.SortFunc(lists, func(a, b uint32) int { return cmp.Compare(e.Tokens[a], e.Tokens[b]) })
+	userDigits, tokenDigits := e.config.BucketDigits(len(e.Accounts)+len(names)), e.config.TokenDigits(len(lists))
+	e.addressBuckets, err = newPartition(ctx, workers, userDigits, e.ranks.ByAddress, func(account uint32) string { return e.Accounts[account].String() })
 	if err != nil {
 		return err
 	}
-	e.nameBuckets, err = newPartition(ctx, workers, userDigits, names, func(name uint32) string { return e.names[name].name })
+	e.nameBuckets, err = newPartition(ctx, workers, userDigits, names, func(name uint32) string { return e.Names[name].Name })
 	if err != nil {
 		return err
 	}
-	e.listBuckets, err = newPartition(ctx, workers, tokenDigits, lists, func(list uint32) string { return e.tokens[list] })
+	e.listBuckets, err = newPartition(ctx, workers, tokenDigits, lists, func(list uint32) string { return e.Tokens[list] })
 	return err
 }
 
 // renderUserBucket emits the names and the addresses of a bucket.
-func (e *efpRenderer) renderUserBucket(bucket int, _ *scratch, emit emitter) {
+func (e *efpRenderer) renderUserBucket(bucket int, _ *Scratch, emit Emitter) {
 	names, accounts := e.nameBuckets.in(bucket), e.addressBuckets.in(bucket)
 	size := objectBytes
 	for _, n := range names {
-		size += len(e.names[n].name) + 2*userBytes
+		size += len(e.Names[n].Name) + 2*userBytes
 	}
 	for _, account := range accounts {
 		size += 2 * userBytes
@@ -400,21 +426,19 @@ func (e *efpRenderer) renderUserBucket(bucket int, _ *scratch, emit emitter) {
 	}
 	name := e.addressBuckets.names[bucket]
 	emit(size, func(b []byte) []byte {
-		b = append(b, `{"bucket":"`...)
-		b = append(b, name...)
-		b = append(b, `","names":{`...)
+		b = appendBucket(b, name, "names")
 		for _, n := range names {
-			found := e.names[n]
-			b = site.AppendString(b, found.name)
+			found := e.Names[n]
+			b = site.AppendString(b, found.Name)
 			b = append(b, `:["`...)
-			b = e.accounts[found.account].Append(b)
+			b = e.Accounts[found.Account].Append(b)
 			b = append(b, `",`...)
-			b = append(e.appendSizes(b, found.account), "],"...)
+			b = append(e.appendSizes(b, found.Account), "],"...)
 		}
 		b = append(withoutComma(b), `},"accounts":{`...)
 		for _, account := range accounts {
 			b = append(b, '"')
-			b = e.accounts[account].Append(b)
+			b = e.Accounts[account].Append(b)
 			b = append(b, `":[`...)
 			b = append(e.appendSizes(b, account), ",["...)
 			if holders, states := e.holdersOf(account), e.statesOf(account); len(holders) <= site.PackedRows {
@@ -428,27 +452,36 @@ func (e *efpRenderer) renderUserBucket(bucket int, _ *scratch, emit emitter) {
 	}, site.UserBucketKey(name))
 }
 
-// appendSizes appends the primary list of an account, how many accounts that holds, and how many
-// primary lists hold the account.
+// appendBucket appends the beginning of a bucket, up to the first entry of its first member.
+func appendBucket(b []byte, name, member string) []byte {
+	b = append(append(b, `{"bucket":"`...), name...)
+	b = append(append(b, `","`...), member...)
+	return append(b, `":{`...)
+}
+
+// appendSizes is AppendSizes of an account of the graph.
 func (e *efpRenderer) appendSizes(b []byte, account uint32) []byte {
-	held := uint32(0)
-	b = append(b, '"')
-	if primary := e.primary[account]; primary != none {
-		b = append(b, e.tokens[primary]...)
-		held = e.held[primary]
+	token, held := "", uint32(0)
+	if primary := e.Primary[account]; primary != None {
+		token, held = e.Tokens[primary], e.held[primary]
 	}
-	b = append(b, `",`...)
-	b = strconv.AppendUint(b, uint64(held), 10)
-	b = append(b, ',')
-	return strconv.AppendInt(b, int64(len(e.holdersOf(account))), 10)
+	return AppendSizes(b, token, int(held), len(e.holdersOf(account)))
+}
+
+// AppendSizes appends the primary list of an account, "" for none, how many accounts that holds, and how
+// many primary lists hold the account.
+func AppendSizes(b []byte, primary string, held, holders int) []byte {
+	b = append(append(b, '"'), primary...)
+	b = strconv.AppendInt(append(b, `",`...), int64(held), 10)
+	return strconv.AppendInt(append(b, ','), int64(holders), 10)
 }
 
 // renderTokenBucket emits the lists of a bucket.
-func (e *efpRenderer) renderTokenBucket(bucket int, t *scratch, emit emitter) {
+func (e *efpRenderer) renderTokenBucket(bucket int, t *Scratch, emit Emitter) {
 	lists := e.listBuckets.in(bucket)
 	size := objectBytes
 	for _, list := range lists {
-		size += userBytes + len(e.tokens[list])
+		size += userBytes + len(e.Tokens[list])
 		if e.held[list] <= site.PackedRows {
 			for _, r := range e.heldBy(t, list) {
 				size += e.recordRowSize(r)
@@ -457,22 +490,10 @@ func (e *efpRenderer) renderTokenBucket(bucket int, t *scratch, emit emitter) {
 	}
 	name := e.listBuckets.names[bucket]
 	emit(size, func(b []byte) []byte {
-		b = append(b, `{"bucket":"`...)
-		b = append(b, name...)
-		b = append(b, `","lists":{`...)
+		b = appendBucket(b, name, "lists")
 		for _, list := range lists {
-			account := e.owners[list]
-			b = append(b, '"')
-			b = append(b, e.tokens[list]...)
-			b = append(b, `":["`...)
-			b = e.accounts[account].Append(b)
-			b = append(b, `",`...)
-			b = strconv.AppendBool(b, e.isPrimary(list))
-			b = append(b, ',')
-			b = strconv.AppendUint(b, uint64(e.held[list]), 10)
-			b = append(b, ',')
-			b = strconv.AppendInt(b, int64(len(e.holdersOf(account))), 10)
-			b = append(b, ",["...)
+			account := e.Owners[list]
+			b = appendListSizes(b, e.Tokens[list], e.Accounts[account], e.isPrimary(list), int(e.held[list]), len(e.holdersOf(account)))
 			if e.held[list] <= site.PackedRows {
 				for _, r := range e.heldBy(t, list) {
 					b = append(e.appendRecordRow(b, r), ',')
@@ -484,23 +505,33 @@ func (e *efpRenderer) renderTokenBucket(bucket int, t *scratch, emit emitter) {
 	}, site.TokenBucketKey(name))
 }
 
+// appendListSizes appends the entry of a list in its bucket, up to its first row.
+func appendListSizes(b []byte, token string, account site.Address, primary bool, held, holders int) []byte {
+	b = append(append(b, '"'), token...)
+	b = account.Append(append(b, `":["`...))
+	b = strconv.AppendBool(append(b, `",`...), primary)
+	b = strconv.AppendInt(append(b, ','), int64(held), 10)
+	b = strconv.AppendInt(append(b, ','), int64(holders), 10)
+	return append(b, ",["...)
+}
+
 // rankedBoards are the accounts on the board of ranked accounts.
 type rankedBoards struct {
 	accounts []uint32   // by mutuals rank, then by address
 	orders   [][]uint32 // by sort of site.RankedSorts; indexes into accounts
 }
 
-func newRankedBoards(r *ranks) rankedBoards {
-	onBoard := slices.DeleteFunc(slices.Clone(r.byAddress), func(account uint32) bool {
-		for m := range measure(measures) {
-			if r.count[m][account] != 0 {
+func newRankedBoards(r *Ranks) rankedBoards {
+	onBoard := slices.DeleteFunc(slices.Clone(r.ByAddress), func(account uint32) bool {
+		for m := range Measure(Measures) {
+			if r.Count[m][account] != 0 {
 				return false
 			}
 		}
 		return true
 	})
-	boards := rankedBoards{accounts: r.sorted(mutuals, onBoard)}
-	places := make([]uint32, len(r.byAddress))
+	boards := rankedBoards{accounts: r.sorted(Mutuals, onBoard)}
+	places := make([]uint32, len(r.ByAddress))
 	for i, account := range boards.accounts {
 		places[account] = uint32(i)
 	}
@@ -515,12 +546,12 @@ func newRankedBoards(r *ranks) rankedBoards {
 }
 
 // sortMeasures are the measures of site.RankedSorts.
-var sortMeasures = map[string]measure{"followers": followers, "following": following, "top8": top8, "blocks": blocks}
+var sortMeasures = map[string]Measure{"followers": Followers, "following": Following, "top8": Top8, "blocks": Blocks}
 
 // sorted sorts accounts by the rank of a measure, unranked ones last. They come in the order of
 // addresses.
-func (r *ranks) sorted(m measure, byAddress []uint32) []uint32 {
-	order, rank := make([]uint32, len(byAddress)), r.rank[m]
+func (r *Ranks) sorted(m Measure, byAddress []uint32) []uint32 {
+	order, rank := make([]uint32, len(byAddress)), r.Rank[m]
 	ranked := 0
 	for _, account := range byAddress {
 		if rank[account] != 0 {
@@ -539,12 +570,13 @@ func (r *ranks) sorted(m measure, byAddress []uint32) []uint32 {
 
 func (r *rankedBoards) shards() int { return shardCount(len(r.accounts)) }
 
-func (r *rankedBoards) orderShards() int {
-	return max(1, (len(r.accounts)+site.RankedOrderSize-1)/site.RankedOrderSize)
-}
+func (r *rankedBoards) orderShards() int { return orderShards(len(r.accounts)) }
+
+// orderShards is the number of shards of an order of so many ranked accounts.
+func orderShards(ranked int) int { return max(1, (ranked+site.RankedOrderSize-1)/site.RankedOrderSize) }
 
 // renderRankedShard emits a shard of the ranked accounts.
-func (e *efpRenderer) renderRankedShard(n int, _ *scratch, emit emitter) {
+func (e *efpRenderer) renderRankedShard(n int, _ *Scratch, emit Emitter) {
 	accounts := window(e.boards.accounts, n, site.SearchShardSize)
 	size := objectBytes
 	for _, account := range accounts {
@@ -553,83 +585,49 @@ func (e *efpRenderer) renderRankedShard(n int, _ *scratch, emit emitter) {
 	emit(size, func(b []byte) []byte {
 		b = appendShardHead(append(b, '{'), len(e.boards.accounts), n, e.boards.shards(), site.SearchShardSize)
 		for _, account := range accounts {
-			name, avatar, header := e.shownTexts(account)
-			b = append(b, `["`...)
-			b = e.accounts[account].Append(b)
-			b = append(b, '"')
-			b = appendTexts(b, name, avatar, header)
-			b = appendNumbers(b, account, rankedRanks, func(m measure) []uint32 { return e.ranks.rank[m] })
-			b = appendNumbers(b, account, rankedCounts, func(m measure) []uint32 { return e.ranks.count[m] })
-			b = append(b, "],"...)
+			a := e.shown(account)
+			b = append(AppendRankedRow(b, &a), ',')
 		}
 		return append(withoutComma(b), "]}"...)
 	}, site.RankedShardKey(n))
 }
 
 // renderRankedOrder emits a shard of the places of ranked accounts in another order.
-func (e *efpRenderer) renderRankedOrder(unit int, _ *scratch, emit emitter) {
+func (e *efpRenderer) renderRankedOrder(unit int, _ *Scratch, emit Emitter) {
 	shards := e.boards.orderShards()
 	sort, n := unit/shards, unit%shards
 	places := window(e.boards.orders[sort], n, site.RankedOrderSize)
 	emit(objectBytes+len("1000000,")*len(places), func(b []byte) []byte {
 		b = appendShardHead(append(b, '{'), len(e.boards.accounts), n, shards, site.RankedOrderSize)
-		for _, place := range places {
-			b = append(strconv.AppendUint(b, uint64(place), 10), ',')
-		}
-		return append(withoutComma(b), "]}"...)
+		return append(appendPlaces(b, places), "]}"...)
 	}, site.RankedOrderKey(site.RankedSorts()[sort], n))
 }
 
 // detailRanks are the ranks in the order of details.
-var detailRanks = []namedMeasure{{"mutuals", mutuals}, {"followers", followers}, {"following", following}, {"top8", top8}, {"blocks", blocks}}
+var detailRanks = []namedMeasure{{"mutuals", Mutuals}, {"followers", Followers}, {"following", Following}, {"top8", Top8}, {"blocks", Blocks}}
 
 // renderRecommendedShard emits a shard of the recommended accounts.
-func (e *efpRenderer) renderRecommendedShard(n int, _ *scratch, emit emitter) {
-	rows := window(e.recommended, n, site.SearchShardSize)
+func (e *efpRenderer) renderRecommendedShard(n int, _ *Scratch, emit Emitter) {
+	rows := window(e.Recommended, n, site.SearchShardSize)
 	size := objectBytes
 	for _, r := range rows {
 		size += rankedRowBytes + len(r.Class) + 2*tokenBytes
-		if account, ok := e.numbers.find(r.Address); ok {
-			size += len(e.profile(account).ens)
+		if account, ok := e.Numbers.Find(r.Address); ok {
+			size += len(e.profile(account).ENS)
 		}
 	}
 	emit(size, func(b []byte) []byte {
-		b = appendShardHead(append(b, '{'), len(e.recommended), n, shardCount(len(e.recommended)), site.SearchShardSize)
+		b = appendShardHead(append(b, '{'), len(e.Recommended), n, shardCount(len(e.Recommended)), site.SearchShardSize)
 		for _, r := range rows {
-			b = append(e.appendRecommended(b, r), ',')
+			var known *Account
+			if account, ok := e.Numbers.Find(r.Address); ok {
+				a := e.shown(account)
+				known = &a
+			}
+			b = append(AppendRecommended(b, r.Address, r.Class, known), ',')
 		}
 		return append(withoutComma(b), "]}"...)
 	}, site.RecommendedShardKey(n))
-}
-
-// appendRecommended appends the row of a recommended account.
-func (e *efpRenderer) appendRecommended(b []byte, r snapshot.Recommended) []byte {
-	b = append(b, `["`...)
-	b = r.Address.Append(b)
-	b = append(b, '"')
-	account, known := e.numbers.find(r.Address)
-	if !known {
-		b = append(b, `,"","",""`...)
-	} else {
-		name, avatar, header := e.shownTexts(account)
-		b = appendTexts(b, name, avatar, header)
-	}
-	b = append(b, ',')
-	if r.Class == "" {
-		b = append(b, "null"...)
-	} else {
-		b = site.AppendString(b, r.Class)
-	}
-	if !known {
-		return append(b, ",{},0,0,[0,0,0,0,0]]"...)
-	}
-	b = appendTexts(b, recordsText(e.profile(account)))
-	b = append(b, ',')
-	b = strconv.AppendUint(b, uint64(e.ranks.count[followers][account]), 10)
-	b = append(b, ',')
-	b = strconv.AppendUint(b, uint64(e.ranks.count[following][account]), 10)
-	b = appendNumbers(b, account, detailRanks, func(m measure) []uint32 { return e.ranks.rank[m] })
-	return append(b, ']')
 }
 
 func withoutComma(b []byte) []byte { return bytes.TrimSuffix(b, []byte(",")) }

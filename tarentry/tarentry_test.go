@@ -1,4 +1,4 @@
-package generator_test
+package tarentry_test
 
 import (
 	"archive/tar"
@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/tarentry"
 )
 
 // libraryHeader is the header that archive/tar writes.
@@ -24,13 +24,23 @@ func sameHeader(t *testing.T, name string, size, unix int64) {
 	t.Helper()
 	modTime := time.Unix(unix, 0)
 	const before = "what the piece has already"
-	got, err := generator.AppendTarHeader([]byte(before), name, size, modTime)
+	format, err := tarentry.New(modTime)
+	var got []byte
+	if err == nil {
+		got, err = format.AppendHeader([]byte(before), name, size)
+	}
 	want, wantErr := libraryHeader(name, size, modTime)
 	if (err == nil) != (wantErr == nil) {
 		t.Fatalf("name %q, size %d, time %d: got error %v, want %v", name, size, unix, err, wantErr)
 	}
 	if wantErr == nil && string(got) != before+string(want) {
 		t.Errorf("name %q, size %d, time %d: got header %q, want %q", name, size, unix, got[len(before):], want)
+	}
+	if wantErr != nil {
+		return
+	}
+	if n, err := format.HeaderSize(name, size); err != nil || n != int64(len(want)) {
+		t.Errorf("name %q, size %d, time %d: got a header of %d bytes, %v, want %d", name, size, unix, n, err, len(want))
 	}
 }
 
@@ -59,6 +69,41 @@ func TestTarHeaders(t *testing.T) {
 			name[i] = byte(1 + random.IntN(127))
 		}
 		sameHeader(t, string(name), random.Int64N(1<<random.IntN(40)), random.Int64N(1<<random.IntN(36)))
+	}
+}
+
+// TestTarEntries: an archive of entries is that of archive/tar.
+func TestTarEntries(t *testing.T) {
+	const asOf = "2025-11-20T01:02:03.5+01:00"
+	format, err := tarentry.ForSite(asOf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	var want bytes.Buffer
+	archive := tar.NewWriter(&want)
+	for i, name := range []string{"a", "api/v1/users/é.eth/details", strings.Repeat("d", 300) + "/name", "_site"} {
+		body := bytes.Repeat([]byte{'x'}, []int{0, 1, 512, 513}[i])
+		if got, err = format.Append(got, name, body); err != nil {
+			t.Fatal(err)
+		}
+		err := archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(body)), Mode: 0o644,
+			ModTime: time.Date(2025, 11, 20, 0, 2, 3, 0, time.UTC)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := archive.Write(body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got = tarentry.AppendEnd(got); !bytes.Equal(got, want.Bytes()) {
+		t.Error("the archive differs from that of archive/tar")
+	}
+	if _, err := tarentry.ForSite("yesterday"); err == nil {
+		t.Error("a time that is none: got no error")
 	}
 }
 

@@ -1,4 +1,4 @@
-package generator
+package render
 
 import (
 	"sync"
@@ -35,9 +35,9 @@ func (c *cut) make(n int, row func(i int) (isRow, isFollow bool)) {
 	c.starts, c.before = append(c.starts, uint32(n)), append(c.before, follows)
 }
 
-// cuts keeps the cuts of long tables of which a shard was read: a few bytes for each of their shards.
+// Cuts keeps the cuts of long tables of which a shard was read: a few bytes for each of their shards.
 // It may be used from many goroutines.
-type cuts struct {
+type Cuts struct {
 	mu      sync.Mutex
 	byTable map[cutTable]*cut
 }
@@ -49,7 +49,7 @@ type cutTable struct {
 }
 
 // of returns the cut of a table, which is made of n things.
-func (c *cuts) of(table cutTable, n int, row func(i int) (isRow, isFollow bool)) *cut {
+func (c *Cuts) of(table cutTable, n int, row func(i int) (isRow, isFollow bool)) *cut {
 	if n <= site.SearchShardSize { // there are many of these, and each has one shard
 		one := &cut{}
 		one.make(n, row)

@@ -1,4 +1,4 @@
-package generator
+package render
 
 import (
 	"bytes"
@@ -11,28 +11,34 @@ import (
 
 	"github.com/followpress/followpress/explorer"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/templates"
 )
 
-// An exploreRenderer renders the explorer and what only it reads. It is immutable, like the renderer.
+// An exploreRenderer renders the explorer and what only it reads. It is immutable, like the Site.
 type exploreRenderer struct {
-	graph *graph
-	ranks *ranks
+	graph *Graph
+	ranks *Ranks
 	texts []text // objects that do not depend on the snapshot
 }
 
-func newExploreRenderer(g *graph, r *ranks) *exploreRenderer {
-	e := &exploreRenderer{graph: g, ranks: r, texts: []text{{site.IndexKey, []byte(templates.Index)}}}
+func newExploreRenderer(g *Graph, r *Ranks) *exploreRenderer {
+	return &exploreRenderer{graph: g, ranks: r, texts: explorerTexts()}
+}
+
+// explorerTexts returns the files of the explorer.
+func explorerTexts() []text {
+	texts := []text{{site.IndexKey, []byte(templates.Index)}}
 	for _, f := range explorer.Files() {
-		e.texts = append(e.texts, text{site.ExplorerKey(f.Name), f.Body})
+		texts = append(texts, text{site.ExplorerKey(f.Name), f.Body})
 	}
-	return e
+	return texts
 }
 
 // part has a unit for each object: the two that depend on the graph, then the texts.
-func (e *exploreRenderer) part() part { return part{2 + len(e.texts), nil, e.render} }
+func (e *exploreRenderer) part() Part { return Part{2 + len(e.texts), nil, e.render} }
 
-func (e *exploreRenderer) render(unit int, _ *scratch, emit emitter) {
+func (e *exploreRenderer) render(unit int, _ *Scratch, emit Emitter) {
 	switch unit {
 	case 0:
 		emit(objectBytes, func(b []byte) []byte { return e.network().Append(b) }, site.NetworkKey)
@@ -60,24 +66,17 @@ func (e *exploreRenderer) find(key site.Key) foundUnit {
 }
 
 // leaders is the number of accounts that site.Top shows.
-func (e *exploreRenderer) leaders() int { return min(site.TopAccounts, len(e.ranks.first[followers])) }
+func (e *exploreRenderer) leaders() int { return min(site.TopAccounts, len(e.ranks.First[Followers])) }
 
 func (e *exploreRenderer) top() site.Top {
-	t := site.Top{Total: e.ranks.followed}
-	for _, account := range e.ranks.first[followers][:e.leaders()] {
-		p := e.graph.profile(account)
-		name := textEnd(p.ens, nameStart)
-		row := site.TopAccount{
-			Address: e.graph.accounts[account], Name: p.ens[nameStart:name],
-			Followers: e.ranks.count[followers][account], Avatar: p.ens[name+avatarMember : p.searchLen],
+	t := site.Top{Total: e.ranks.Followed}
+	for _, account := range e.ranks.First[Followers][:e.leaders()] {
+		a := Account{Address: e.graph.Accounts[account], Profile: e.graph.profile(account)}
+		a.Counts[Followers] = e.ranks.Count[Followers][account]
+		if primary := e.graph.Primary[account]; primary != None {
+			a.Primary = e.graph.Tokens[primary]
 		}
-		if tooLong(row.Avatar) {
-			row.Avatar = []byte(emptyText)
-		}
-		if primary := e.graph.primary[account]; primary != none {
-			row.List = e.graph.tokens[primary]
-		}
-		t.Accounts = append(t.Accounts, row)
+		t.Accounts = append(t.Accounts, a.topAccount())
 	}
 	return t
 }
@@ -96,21 +95,21 @@ func tooLong(encoded []byte) bool {
 func (e *exploreRenderer) network() site.Network {
 	g := e.graph
 	n := site.Network{
-		AsOf: g.asOf, Counts: g.counts(),
-		Followers: degrees(e.ranks.count[followers]), Following: degrees(e.ranks.count[following]),
+		AsOf: g.AsOf, Counts: g.Counts(),
+		Followers: degrees(e.ranks.Count[Followers]), Following: degrees(e.ranks.Count[Following]),
 	}
-	n.Counts.Accounts = g.countAddresses() // those that only a badge has are nobody whom one could look at
-	sets := make([]int, len(g.tagSets))    // records of primary lists by their set of tags
+	n.Counts.Accounts = g.CountAddresses() // those that only a badge has are nobody whom one could look at
+	sets := make([]int, len(g.TagSets))    // records of primary lists by their set of tags
 	var growth monthCounter
-	for _, list := range g.primary {
-		if list == none {
+	for _, list := range g.Primary {
+		if list == None {
 			continue
 		}
-		for _, r := range g.recordsOf(list).all() {
-			sets[r.tags]++
+		for _, r := range g.RecordsOf(list).All() {
+			sets[r.Tags]++
 		}
-		if len(g.added) > 0 {
-			for _, added := range g.addedOf(list) {
+		if len(g.Added) > 0 {
+			for _, added := range g.AddedOf(list) {
 				growth.add(added)
 			}
 		}
@@ -139,10 +138,10 @@ func degrees(counts []uint32) []site.DegreeCount {
 }
 
 // mostUsedTags are the tags that most records have, of which sets has the number by their set of tags.
-func (g *graph) mostUsedTags(sets []int) []site.LabelledCount {
+func (g *Graph) mostUsedTags(sets []int) []site.LabelledCount {
 	byTag := map[string]int{}
 	for set, n := range sets {
-		for _, tag := range g.tagSets[set].tags {
+		for _, tag := range g.TagSets[set].Tags {
 			byTag[tag] += n
 		}
 	}
@@ -167,7 +166,7 @@ type monthCounter struct {
 }
 
 func (c *monthCounter) add(ms int64) {
-	if ms == noTime {
+	if ms == snapshot.NoTime {
 		return
 	}
 	if ms < c.from || ms >= c.to {

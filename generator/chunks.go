@@ -1,0 +1,104 @@
+package generator
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/inorder"
+	"github.com/followpress/followpress/site"
+)
+
+// Limits of a chunk, the part of a site that one worker renders at a time: a few hundred small
+// objects, or those of one long list.
+const (
+	unitsPerChunk   = 64
+	recordsPerChunk = 4096
+)
+
+// A chunk is a range of units of one part.
+type chunk struct {
+	part     render.Part
+	from, to int
+	before   int // units of the parts before
+}
+
+// chunksOf cuts a site into chunks.
+func chunksOf(s *render.Site) iter.Seq2[chunk, error] {
+	return func(yield func(chunk, error) bool) {
+		before := 0
+		for _, p := range s.Parts {
+			for from := 0; from < p.Units; {
+				c := chunk{p, from, endOf(&p, from), before}
+				if !yield(c, nil) {
+					return
+				}
+				from = c.to
+			}
+			before += p.Units
+		}
+	}
+}
+
+// endOf returns the end of the chunk that begins with a unit.
+func endOf(p *render.Part, from int) int {
+	to := from
+	for records := 0; to < min(from+unitsPerChunk, p.Units) && records < recordsPerChunk; to++ {
+		if p.Records != nil {
+			records += p.Records(to)
+		}
+	}
+	return to
+}
+
+// A batch receives objects of one chunk. Different batches are filled concurrently.
+type batch interface {
+	put(entry site.Entry, body []byte) error
+}
+
+// An output receives rendered objects.
+type output interface {
+	// begin returns a new batch. It is called from many goroutines.
+	begin() batch
+	// finish writes a batch. It is called in the order of the site, never concurrently.
+	finish(batch) error
+}
+
+// discard is an output that keeps nothing.
+type discard struct{}
+
+func (discard) begin() batch                 { return discard{} }
+func (discard) finish(batch) error           { return nil }
+func (discard) put(site.Entry, []byte) error { return nil }
+
+// renderAll renders every object of a site into out, and adds their entries to all, unless that is nil.
+func renderAll(ctx context.Context, s *render.Site, workers int, out output, all *entryStore, progress Progress) error {
+	budget := semaphore.NewWeighted(int64(workers) * budgetPerWorker)
+	rendered := int64(0)
+	err := inorder.Do(ctx, workers, chunksOf(s),
+		func(c chunk, t *inorder.Ticket[piece]) (piece, error) {
+			p := newChunkWriter(out, t, all, budget)
+			var s render.Scratch
+			for unit := c.from; unit < c.to && p.err == nil; unit++ {
+				p.unit = uint32(c.before + unit)
+				c.part.Render(unit, &s, p.emit)
+			}
+			return p.last()
+		},
+		func(p piece) error {
+			rendered += p.objects
+			progress.AddBytes(p.objects, p.rendered)
+			defer budget.Release(p.budget)
+			return out.finish(p.batch)
+		})
+	if err != nil {
+		return err
+	}
+	if rendered != s.Objects() {
+		return fmt.Errorf("rendered %d objects instead of %d: this is a bug", rendered, s.Objects())
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package render
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/followpress/followpress/snapshot"
+)
+
+// Forms number what records have in common, and data that is not an address. Their numbers depend on
+// the order in which workers come, and nothing else does. While records are read, mu guards them.
+type Forms struct {
+	mu       sync.Mutex
+	formOf   map[Form]uint32
+	kinds    []kind
+	kindOf   map[kind]uint32
+	TagSets  []TagSet
+	tagSetOf map[string]uint32
+	Other    []string // data that is not an address
+	otherOf  map[string]uint32
+	ByNumber []Form
+}
+
+// A kind is the version and type of a record; there are few.
+type kind struct {
+	version    uint32
+	recordType string
+}
+
+// followable reports whether records of this kind can be follows or blocks.
+func (k kind) followable() bool { return k.version == 1 && k.recordType == snapshot.TypeAddress }
+
+// A TagSet is a set of tags of records; most records share a few.
+type TagSet struct {
+	Tags              []string // sorted by bytes
+	json              string   // the array as the API writes it
+	Block, Mute, Top8 bool
+}
+
+func (f *Forms) initForms() {
+	f.formOf, f.kindOf, f.tagSetOf, f.otherOf = map[Form]uint32{}, map[kind]uint32{}, map[string]uint32{}, map[string]uint32{}
+	f.tagSet(nil)
+}
+
+// form returns the number of a form.
+func (f *Forms) form(of Form) uint32 {
+	if n, ok := f.formOf[of]; ok {
+		return n
+	}
+	n := uint32(len(f.ByNumber))
+	f.formOf[of] = n
+	f.ByNumber = append(f.ByNumber, of)
+	return n
+}
+
+func (f *Forms) kind(version uint32, recordType string) uint32 {
+	k := kind{version, recordType}
+	if id, ok := f.kindOf[k]; ok {
+		return id
+	}
+	id := uint32(len(f.kinds))
+	k.recordType = strings.Clone(recordType) // do not keep the whole line in memory
+	f.kindOf[k] = id
+	f.kinds = append(f.kinds, k)
+	return id
+}
+
+// tagSet returns the number of a sorted set of tags.
+func (f *Forms) tagSet(tags []string) uint32 {
+	text := appendTags(nil, tags)
+	if id, ok := f.tagSetOf[string(text)]; ok {
+		return id
+	}
+	id := uint32(len(f.TagSets))
+	set := TagSet{Tags: slices.Clone(tags), json: string(text)}
+	for i, tag := range set.Tags {
+		set.Block = set.Block || tag == "block"
+		set.Mute = set.Mute || tag == "mute"
+		set.Top8 = set.Top8 || tag == "top8"
+		set.Tags[i] = strings.Clone(tag) // do not keep the whole line in memory
+	}
+	f.tagSetOf[set.json] = id
+	f.TagSets = append(f.TagSets, set)
+	return id
+}
+
+// Number returns the number of the form of a record. It may be called from many goroutines.
+func (f *Forms) Number(version uint32, recordType string, tags []string) uint32 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.form(Form{Kind: f.kind(version, recordType), Tags: f.tagSet(tags)})
+}
+
+// WithTags returns the number of the form with a kind and a sorted set of tags.
+func (f *Forms) WithTags(kind uint32, tags []string) uint32 {
+	return f.form(Form{Kind: kind, Tags: f.tagSet(tags)})
+}
+
+// OtherText returns the number of data that is not an address.
+func (f *Forms) OtherText(data []byte) uint32 {
+	text := hex.AppendEncode([]byte("0x"), data)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if id, ok := f.otherOf[string(text)]; ok {
+		return id
+	}
+	id := uint32(len(f.Other))
+	f.Other = append(f.Other, string(text))
+	f.otherOf[f.Other[id]] = id
+	return id
+}
+
+// A FormCache knows the numbers of the forms that one goroutine has met, so that it needs no lock.
+type FormCache struct {
+	forms *Forms
+	of    map[string]uint32
+	key   []byte
+}
+
+// Limits of the cache: forms, and bytes of the key of one.
+const (
+	maxCachedForms = 1 << 12
+	maxCachedForm  = 1 << 10
+)
+
+// NewFormCache returns an empty cache.
+func NewFormCache(forms *Forms) FormCache { return FormCache{forms: forms, of: map[string]uint32{}} }
+
+// Number returns the number of the form of a record, whose tags are sorted.
+func (c *FormCache) Number(version uint32, recordType string, tags []string) uint32 {
+	c.key = binary.AppendUvarint(c.key[:0], uint64(version))
+	c.key = append(binary.AppendUvarint(c.key, uint64(len(recordType))), recordType...)
+	for _, tag := range tags {
+		c.key = append(binary.AppendUvarint(c.key, uint64(len(tag))), tag...)
+	}
+	if n, ok := c.of[string(c.key)]; ok {
+		return n
+	}
+	n := c.forms.Number(version, recordType, tags)
+	if len(c.key) > maxCachedForm {
+		return n
+	}
+	if len(c.of) == maxCachedForms {
+		clear(c.of)
+	}
+	c.of[string(c.key)] = n
+	return n
+}

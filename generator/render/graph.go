@@ -1,0 +1,172 @@
+package render
+
+import (
+	"slices"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+)
+
+// A Graph is a snapshot in memory. Accounts and lists are numbered from 0, in the order in which the
+// snapshot first names them, and their attributes are in slices with that index. A record takes
+// 5 bytes, as many again while records are grouped, and 4 more for ranking if it is a follow of a
+// primary list. For the API efp it takes 8 more, and 9 more if a primary list holds an account by it.
+type Graph struct {
+	AsOf string
+
+	Accounts []site.Address
+	Numbers  Numbering[site.Address] // of accounts
+	Profiles profiles                // by account
+	Primary  []uint32                // by account; its primary list or none
+
+	Tokens  []string // by list
+	Lists   Numbering[string]
+	Owners  []uint32   // by list; its account
+	Offsets []uint64   // by list; index of its first record; the last element is the number of records
+	Records RecordList // of all lists, in the order of lists
+	Forms              // of records
+
+	Names  []LookupName   // names of accounts that can be looked up, sorted
+	Events []site.Event   // in the order of the snapshot
+	Badges []AccountBadge // sorted by account and event; the smallest token of each
+	Known  int            // accounts of rows and of lists, which are the first ones
+
+	// What only the API efp shows.
+	Added       []int64                // by record; milliseconds since the Unix epoch, snapshot.NoTime for none
+	Recommended []snapshot.Recommended // in order, each address once; the graph need not know it
+	Addresses   int                    // rows of accounts, accounts of lists, and addresses that a list holds
+	ListOps     uint64                 // operations on lists that made the graph
+}
+
+// None is an index that no account or list has.
+const None = ^uint32(0)
+
+// OtherData marks PackedRecord.Data as an index into Graph.Other instead of an account.
+const OtherData = uint32(1) << 31
+
+// A LookupName is a name with its account.
+type LookupName struct {
+	Name    string
+	Account uint32
+}
+
+// A Badge is a token of an event.
+type Badge struct {
+	Event   uint32 // index into the events
+	TokenID string
+}
+
+// An AccountBadge is the badge of an account.
+type AccountBadge struct {
+	Account uint32
+	Badge
+}
+
+// NewGraph returns an empty graph of a time, RFC 3339.
+func NewGraph(asOf string) *Graph {
+	g := &Graph{AsOf: asOf}
+	g.Numbers, g.Lists = NewNumbering(&g.Accounts), NewNumbering(&g.Tokens)
+	g.initForms()
+	return g
+}
+
+// Account returns the number of an address, a new one for a new address.
+func (g *Graph) Account(address site.Address) uint32 {
+	n, _ := g.Numbers.Add(address)
+	return n
+}
+
+// FillAccounts gives accounts without a row no primary list.
+func (g *Graph) FillAccounts() {
+	g.Primary = slices.Grow(g.Primary, len(g.Accounts)-len(g.Primary))
+	for len(g.Primary) < len(g.Accounts) {
+		g.Primary = append(g.Primary, None)
+	}
+}
+
+// CountAddresses counts the addresses of rows of accounts, of lists, and those that a list holds.
+func (g *Graph) CountAddresses() int {
+	held, n := make([]bool, len(g.Accounts)-g.Known), g.Known
+	for _, r := range g.Records.All() {
+		if g.Holds(r) && int(r.Data) >= g.Known && !held[int(r.Data)-g.Known] {
+			held[int(r.Data)-g.Known] = true
+			n++
+		}
+	}
+	return n
+}
+
+// RecordsOf returns the records of a list in its order.
+func (g *Graph) RecordsOf(list uint32) RecordList {
+	return g.Records.Part(g.Offsets[list], g.Offsets[list+1])
+}
+
+// Length is the number of records of a list.
+func (g *Graph) Length(list uint32) int { return int(g.Offsets[list+1] - g.Offsets[list]) }
+
+// AddedOf returns when the records of a list were added, in its order. It is for the API efp only.
+func (g *Graph) AddedOf(list uint32) []int64 {
+	return g.Added[g.Offsets[list]:g.Offsets[list+1]]
+}
+
+// IsFollow reports whether the list's account follows the record's address.
+func (g *Graph) IsFollow(r PackedRecord) bool {
+	tags := &g.TagSets[r.Tags]
+	return g.Holds(r) && !tags.Block && !tags.Mute
+}
+
+// IsBlock reports whether the list's account blocks the record's address.
+func (g *Graph) IsBlock(r PackedRecord) bool {
+	return g.Holds(r) && g.TagSets[r.Tags].Block
+}
+
+// Holds reports whether a record is about an address, whatever its tags.
+func (g *Graph) Holds(r PackedRecord) bool {
+	return r.Data&OtherData == 0 && g.kinds[r.Kind].followable()
+}
+
+// profile returns the profile of an account, or an empty one.
+func (g *Graph) profile(account uint32) Profile {
+	if p, ok := g.Profiles.Of(account); ok {
+		return p
+	}
+	return emptyProfile
+}
+
+// isPrimary reports whether a list is the primary list of its account.
+func (g *Graph) isPrimary(list uint32) bool { return g.Primary[g.Owners[list]] == list }
+
+// BadgesOf returns the badges of an account, by event.
+func (g *Graph) BadgesOf(account uint32) []AccountBadge {
+	begin, _ := slices.BinarySearchFunc(g.Badges, account, func(b AccountBadge, a uint32) int {
+		return int(int64(b.Account) - int64(a))
+	})
+	end := begin
+	for end < len(g.Badges) && g.Badges[end].Account == account {
+		end++
+	}
+	return g.Badges[begin:end]
+}
+
+// Counts are the sizes of the graph.
+func (g *Graph) Counts() site.Counts {
+	c := site.Counts{Accounts: len(g.Accounts), Lists: len(g.Tokens), Records: g.Records.Len(), Names: len(g.Names), Events: len(g.Events)}
+	for list := range g.Tokens {
+		c.Follows += g.countFollows(uint32(list))
+		if g.isPrimary(uint32(list)) {
+			c.Primary++
+		}
+	}
+	return c
+}
+
+// countFollows is the number of follows of a list.
+func (g *Graph) countFollows(list uint32) int {
+	n := 0
+	for _, r := range g.RecordsOf(list).All() {
+		if g.IsFollow(r) {
+			n++
+		}
+	}
+	return n
+}

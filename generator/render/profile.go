@@ -1,0 +1,114 @@
+package render
+
+import (
+	"strings"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A Profile is the encoded profile of an account. It is encoded once, because it occurs in the
+// account's details and in the searches of all its followers. The zero value is that of an account
+// without one.
+type Profile struct {
+	ENS       []byte // the ens object of details
+	SearchLen uint32 // length of the prefix of ENS that is used in a search entry
+	Fresh     int64  // milliseconds since the Unix epoch
+	Name      string // for looking up the account; "" for none
+}
+
+var emptyProfile = EncodeProfile(site.Profile{
+	Records: json.RawMessage("{}"), Chains: json.RawMessage("{}"), Errors: json.RawMessage("{}"),
+})
+
+// EncodeProfile encodes a normalised profile.
+func EncodeProfile(source site.Profile) Profile {
+	b, searchLen := source.Append(make([]byte, 0, 512))
+	p := Profile{ENS: b, SearchLen: uint32(searchLen), Fresh: source.Fresh}
+	if site.LookupName(source.Name) {
+		p.Name = strings.Clone(source.Name) // do not keep the whole line in memory
+	}
+	return p
+}
+
+// profileBlock is the size of a piece of memory for profiles.
+const profileBlock = 1 << 20
+
+// profiles are the profiles of all accounts, in few pieces of memory. An account takes 32 bytes besides
+// its texts.
+type profiles struct {
+	blocks [][]byte
+	all    []packedProfile // by account; those of the last ones may be missing
+}
+
+// A packedProfile tells where a profile is: its ens in a block, and its name after it.
+type packedProfile struct {
+	fresh             int64
+	block, at         uint32
+	length, searchLen uint32 // length is 0 if there is no profile
+	nameLen           uint8  // at most site.MaxNameBytes
+}
+
+// reset forgets all profiles, and keeps the memory.
+func (ps *profiles) reset() { ps.blocks, ps.all = ps.blocks[:0], ps.all[:0] }
+
+// Set sets the profile of an account. It copies its texts.
+func (ps *profiles) Set(account uint32, p Profile) {
+	ps.all = extend(ps.all, int(account)+1)
+	size := len(p.ENS) + len(p.Name)
+	last := len(ps.blocks) - 1
+	if last < 0 || cap(ps.blocks[last])-len(ps.blocks[last]) < size {
+		last++
+		ps.addBlock(size)
+	}
+	block := &ps.blocks[last]
+	ps.all[account] = packedProfile{p.Fresh, uint32(last), uint32(len(*block)), uint32(len(p.ENS)), p.SearchLen, uint8(len(p.Name))}
+	*block = append(append(*block, p.ENS...), p.Name...)
+}
+
+// addBlock adds a block with room for so many bytes.
+func (ps *profiles) addBlock(size int) {
+	if n := len(ps.blocks); n < cap(ps.blocks) {
+		if spare := ps.blocks[:n+1][n]; cap(spare) >= max(profileBlock, size) {
+			ps.blocks = append(ps.blocks, spare[:0])
+			return
+		}
+	}
+	ps.blocks = append(ps.blocks, make([]byte, 0, max(profileBlock, size)))
+}
+
+// Unname takes the name from an account.
+func (ps *profiles) Unname(account uint32) { ps.all[account].nameLen = 0 }
+
+// Of returns the profile of an account without its name. ok is false if it has none.
+func (ps *profiles) Of(account uint32) (p Profile, ok bool) {
+	if int(account) >= len(ps.all) || ps.all[account].length == 0 {
+		return Profile{}, false
+	}
+	packed := &ps.all[account]
+	return Profile{ENS: ps.blocks[packed.block][packed.at:][:packed.length:packed.length], SearchLen: packed.searchLen, Fresh: packed.fresh}, true
+}
+
+// Len is the number of accounts that may have a profile, which are the first ones.
+func (ps *profiles) Len() int { return len(ps.all) }
+
+// Fresh returns the time of the profile of an account that has one.
+func (ps *profiles) Fresh(account uint32) int64 { return ps.all[account].fresh }
+
+// Name returns the name for looking up an account; nil for none.
+func (ps *profiles) Name(account uint32) []byte {
+	if int(account) >= len(ps.all) {
+		return nil
+	}
+	packed := &ps.all[account]
+	return ps.blocks[packed.block][packed.at+packed.length:][:packed.nameLen]
+}
+
+func extend[T any](s []T, n int) []T {
+	for len(s) < n {
+		var zero T
+		s = append(s, zero)
+	}
+	return s
+}

@@ -1,0 +1,168 @@
+package render
+
+import (
+	"iter"
+	"slices"
+)
+
+// A PackedRecord is an entry of a list.
+type PackedRecord struct {
+	Data uint32 // account, or otherData and an index
+	Form
+}
+
+// A Form is what records have in common: there are few different ones.
+type Form struct {
+	Kind uint32 // index into Graph.kinds
+	Tags uint32 // index into Graph.TagSets
+}
+
+// A RecordList is a sequence of records, each in 5 bytes, or 8 if there are more than 256 forms.
+type RecordList struct {
+	data   []uint32
+	narrow []uint8  // the numbers of their forms; nil if they do not suffice
+	wide   []uint32 // the same then
+	forms  []Form   // of all records
+}
+
+// Len is the number of records.
+func (l *RecordList) Len() int { return len(l.data) }
+
+// Form returns the number of the form of a record.
+func (l *RecordList) Form(i int) uint32 {
+	if l.wide != nil {
+		return l.wide[i]
+	}
+	return uint32(l.narrow[i])
+}
+
+// At returns a record. The forms must be set.
+func (l *RecordList) At(i int) PackedRecord { return PackedRecord{l.data[i], l.forms[l.Form(i)]} }
+
+// All yields the records.
+func (l RecordList) All() iter.Seq2[int, PackedRecord] {
+	return func(yield func(int, PackedRecord) bool) {
+		for i, data := range l.data {
+			if !yield(i, PackedRecord{data, l.forms[l.Form(i)]}) {
+				return
+			}
+		}
+	}
+}
+
+// Part returns records from one index to another.
+func (l *RecordList) Part(from, to uint64) RecordList {
+	p := RecordList{data: l.data[from:to], forms: l.forms}
+	if l.wide != nil {
+		p.wide = l.wide[from:to]
+	} else {
+		p.narrow = l.narrow[from:to]
+	}
+	return p
+}
+
+// Move copies a record to an earlier index.
+func (l *RecordList) Move(to, from int) {
+	l.data[to] = l.data[from]
+	if l.wide != nil {
+		l.wide[to] = l.wide[from]
+	} else {
+		l.narrow[to] = l.narrow[from]
+	}
+}
+
+// MakeRecords makes n records with that many forms.
+func MakeRecords(n, forms int) RecordList {
+	l := RecordList{data: make([]uint32, n)}
+	if forms > maxNarrow {
+		l.wide = make([]uint32, n)
+	} else {
+		l.narrow = make([]uint8, n)
+	}
+	return l
+}
+
+// maxNarrow is how many forms a byte tells apart.
+const maxNarrow = 1 << 8
+
+// widen makes room for the numbers of more than maxNarrow forms.
+func (l *RecordList) widen() {
+	if l.wide != nil {
+		return
+	}
+	l.wide = make([]uint32, len(l.narrow), max(1, len(l.narrow)))
+	for i, form := range l.narrow {
+		l.wide[i] = uint32(form)
+	}
+	l.narrow = nil
+}
+
+// Use sets the forms of all records, by number.
+func (l *RecordList) Use(forms []Form) { l.forms = forms }
+
+// SetForm sets the number of the form of a record.
+func (l *RecordList) SetForm(at uint64, form uint32) {
+	if form >= maxNarrow {
+		l.widen()
+	}
+	if l.wide != nil {
+		l.wide[at] = form
+	} else {
+		l.narrow[at] = uint8(form)
+	}
+}
+
+// NewRecords returns no records, with room for some.
+func NewRecords(room int) RecordList {
+	return RecordList{data: make([]uint32, 0, room), narrow: make([]uint8, 0, room)}
+}
+
+// reset removes all records, and keeps the memory.
+func (l *RecordList) reset() { l.data, l.narrow, l.wide = l.data[:0], l.narrow[:0], l.wide[:0] }
+
+// Append appends a record.
+func (l *RecordList) Append(data, form uint32) {
+	if form >= maxNarrow && l.wide == nil {
+		l.widen()
+		l.wide = slices.Grow(l.wide, cap(l.data)-len(l.wide))
+	}
+	l.data = append(l.data, data)
+	if l.wide != nil {
+		l.wide = append(l.wide, form)
+	} else {
+		l.narrow = append(l.narrow, uint8(form))
+	}
+}
+
+// Truncate keeps the first n records.
+func (l *RecordList) Truncate(n uint64) {
+	*l = l.Part(0, n)
+}
+
+// CopyWithin copies a part to an earlier index and returns its length.
+func (l *RecordList) CopyWithin(to, begin, end uint64) uint64 {
+	if to == begin {
+		return end - begin
+	}
+	if l.wide != nil {
+		copy(l.wide[to:], l.wide[begin:end])
+	} else {
+		copy(l.narrow[to:], l.narrow[begin:end])
+	}
+	return uint64(copy(l.data[to:], l.data[begin:end]))
+}
+
+// Set replaces the records from an index on. Records with wide numbers take those with narrow ones.
+func (l *RecordList) Set(at uint64, part RecordList) {
+	copy(l.data[at:], part.data)
+	switch {
+	case l.wide == nil:
+		copy(l.narrow[at:], part.narrow)
+	case part.wide != nil:
+		copy(l.wide[at:], part.wide)
+	default:
+		for i, form := range part.narrow {
+			l.wide[at+uint64(i)] = uint32(form)
+		}
+	}
+}

@@ -1,0 +1,18 @@
+package render
+
+import "github.com/followpress/followpress/site"
+
+// HeaderEnd is where the texts of an encoded profile end that the objects of other accounts show under
+// the API efp: name, avatar and header. searchLen is that of the profile.
+func HeaderEnd(ens []byte, searchLen uint32) int {
+	return int(endsOf(Profile{ENS: ens, SearchLen: searchLen}).header)
+}
+
+// SortMeasure is the measure of one of site.RankedSorts.
+func SortMeasure(sort string) Measure { return sortMeasures[sort] }
+
+// BoardMeasure is what a leaderboard counts.
+func BoardMeasure(board site.Board) Measure {
+	m, _ := boardMember(board)
+	return m
+}

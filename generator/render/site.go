@@ -1,0 +1,278 @@
+package render
+
+import (
+	"context"
+	"slices"
+	"sort"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A Site renders the objects of a site from a graph. It is immutable: any part of the site can be
+// rendered at any time, from any goroutine, with the same result.
+type Site struct {
+	Graph  *Graph
+	ranks  *Ranks
+	Config site.Config
+	events eventTexts
+
+	efp     *efpRenderer     // nil unless the API is efp
+	explore *exploreRenderer // nil without the explorer
+
+	BucketDigits  int
+	TokenDigits   int       // of buckets of lists; 0 unless the API is efp
+	addresses     partition // accounts with a primary list by bucket
+	names         partition // indexes of Graph.Names by bucket
+	listlessNames []string  // names of accounts without a primary list
+	Parts         []Part
+}
+
+// A Part is a kind of units, such as lists. Each unit has some objects.
+type Part struct {
+	Units   int
+	Records func(unit int) int // number of records of a unit; nil if units have none
+	Render  unitRenderer
+}
+
+// A unitRenderer renders a unit of a part. Under a selection it may leave out other objects.
+type unitRenderer func(unit int, t *Scratch, emit Emitter)
+
+// A Scratch is memory that the units of a chunk reuse.
+type Scratch struct {
+	only    selection
+	follows []PackedRecord
+	keys    []site.Key
+	leaders []Leader
+	efpScratch
+}
+
+// An Emitter receives an object: its estimated size in bytes, a function that appends its body to a
+// buffer, and its keys, if several objects have the same body.
+type Emitter func(size int, render func(b []byte) []byte, keys ...site.Key)
+
+// NewSite prepares to render the site of a graph, for a configuration with defaults.
+func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, workers int) (*Site, error) {
+	s := &Site{Graph: g, ranks: r, Config: config, events: encodeEvents(g.Events)}
+	problems := Part{len(config.Problems()), nil, s.renderProblem}
+	boards := Part{len(config.Boards()) * config.LeaderboardMax, nil, s.renderBoard}
+	if config.EFP() {
+		e, err := newEFPRenderer(ctx, g, r, config, workers)
+		if err != nil {
+			return nil, err
+		}
+		s.efp, s.BucketDigits, s.TokenDigits = e, e.addressBuckets.digits, e.listBuckets.digits
+		s.Parts = append(append([]Part{problems}, e.parts()...), boards)
+		s.addExplorer()
+		return s, nil
+	}
+	for _, n := range g.Names {
+		if g.Primary[n.Account] == None {
+			s.listlessNames = append(s.listlessNames, n.Name)
+		}
+	}
+	if err := s.fillBuckets(ctx, workers); err != nil {
+		return nil, err
+	}
+	s.Parts = []Part{
+		problems,
+		{len(g.Tokens), func(list int) int { return g.Length(uint32(list)) }, s.renderList},
+		{len(s.listlessNames), nil, s.renderEmptySearch},
+		{len(s.addresses.names), nil, s.renderBucket},
+		boards,
+	}
+	s.addExplorer()
+	return s, nil
+}
+
+// addExplorer adds the part with the explorer, if the site has it. It comes first: one of its objects takes
+// a while, and no worker should wait for it at the end.
+func (s *Site) addExplorer() {
+	if s.Config.Explorer {
+		s.explore = newExploreRenderer(s.Graph, s.ranks)
+		s.Parts = slices.Insert(s.Parts, 0, s.explore.part())
+	}
+}
+
+// fillBuckets sorts the users into buckets. Users are addresses with a primary list, and names.
+func (s *Site) fillBuckets(ctx context.Context, workers int) (err error) {
+	g := s.Graph
+	var accounts []uint32
+	for account, primary := range g.Primary {
+		if primary != None {
+			accounts = append(accounts, uint32(account))
+		}
+	}
+	s.BucketDigits = s.Config.BucketDigits(len(accounts) + len(g.Names))
+	s.addresses, err = newPartition(ctx, workers, s.BucketDigits, accounts, func(account uint32) string { return g.Accounts[account].String() })
+	if err != nil {
+		return err
+	}
+	names := make([]uint32, len(g.Names))
+	for i := range names {
+		names[i] = uint32(i)
+	}
+	s.names, err = newPartition(ctx, workers, s.BucketDigits, names, func(name uint32) string { return g.Names[name].Name })
+	return err
+}
+
+// usersIn returns the users of a bucket, sorted.
+func (s *Site) usersIn(bucket int) (users []string) {
+	for _, account := range s.addresses.in(bucket) {
+		users = append(users, s.Graph.Accounts[account].String())
+	}
+	for _, name := range s.names.in(bucket) {
+		users = append(users, s.Graph.Names[name].Name)
+	}
+	slices.Sort(users)
+	return users
+}
+
+// tokenOf returns the token ID of the primary list of a user, or "".
+func (s *Site) tokenOf(user string) string {
+	g := s.Graph
+	var account uint32
+	if address, err := site.ParseAddress(user); err == nil {
+		account, _ = g.Numbers.Find(address)
+	} else {
+		i := sort.Search(len(g.Names), func(i int) bool { return g.Names[i].Name >= user })
+		account = g.Names[i].Account
+	}
+	if primary := g.Primary[account]; primary != None {
+		return g.Tokens[primary]
+	}
+	return ""
+}
+
+func (s *Site) renderProblem(unit int, _ *Scratch, emit Emitter) {
+	p := s.Config.Problems()[unit]
+	emitText(emit, p.Body(), p.Key())
+}
+
+// emitText emits an object with a known body.
+func emitText[T string | []byte](emit Emitter, text T, keys ...site.Key) {
+	emit(len(text), func(b []byte) []byte { return append(b, text...) }, keys...)
+}
+
+// renderList emits the objects of a list. A primary list includes those of its account.
+func (s *Site) renderList(unit int, t *Scratch, emit Emitter) {
+	g, list := s.Graph, uint32(unit)
+	token, account := g.Tokens[list], g.Owners[list]
+	t.follows = t.follows[:0]
+	size := 0
+	if t.only.wants(site.Records, site.SearchFollowing) {
+		for _, r := range g.RecordsOf(list).All() {
+			size += g.recordSize(r)
+			if g.IsFollow(r) {
+				t.follows = append(t.follows, r)
+			}
+		}
+	}
+	emit(objectBytes+size, func(b []byte) []byte { return g.appendRecords(b, list) }, s.Config.ListKey(token, site.Records))
+	emit(objectBytes+len(g.profile(account).ENS), func(b []byte) []byte { return g.appendDetails(b, s.ranks, account) }, s.Config.ListKey(token, site.Details))
+	emit(objectBytes+s.events.size(g.BadgesOf(account)), func(b []byte) []byte {
+		return g.appendBadges(b, s.Config.BadgesField, s.events, account)
+	}, s.Config.ListKey(token, site.Badges))
+
+	t.keys = append(t.keys[:0], s.Config.ListKey(token, site.SearchFollowing))
+	if g.isPrimary(list) {
+		t.keys = append(t.keys, s.Config.UserKey(g.Accounts[account].String()))
+		if name := g.Profiles.Name(account); len(name) > 0 {
+			t.keys = append(t.keys, s.Config.UserKey(string(name)))
+		}
+	}
+	emit(objectBytes+g.entriesSize(firstPage(t.follows)), func(b []byte) []byte { return g.appendFollowing(b, t.follows) }, t.keys...)
+	if t.only.object == "" { // else renderShard renders the one that is selected
+		for n := range searchShards(len(t.follows)) {
+			s.emitShard(list, len(t.follows), n, window(t.follows, n, site.SearchShardSize), emit)
+		}
+	}
+}
+
+// emitShard emits the n-th search shard of a list with that many follows: those in the shard.
+func (s *Site) emitShard(list uint32, total, n int, follows []PackedRecord, emit Emitter) {
+	emit(objectBytes+s.Graph.entriesSize(follows), func(b []byte) []byte {
+		return s.Graph.appendShard(b, list, total, n, follows)
+	}, site.SearchShardKey(s.Graph.Tokens[list], n))
+}
+
+// renderShard emits the selected search shard of a list.
+func (s *Site) renderShard(unit int, t *Scratch, emit Emitter) {
+	g, list := s.Graph, uint32(unit)
+	all := g.RecordsOf(list)
+	c := t.only.cuts.of(cutTable{number: list}, all.Len(), func(i int) (isRow, isFollow bool) {
+		isFollow = g.IsFollow(all.At(i))
+		return isFollow, isFollow
+	})
+	n := t.only.shard
+	if !t.only.wantsOneOf(searchShards(c.rows)) {
+		return
+	}
+	t.follows = t.follows[:0]
+	shard := all.Part(uint64(c.starts[n]), uint64(c.starts[n+1]))
+	for _, r := range shard.All() {
+		if g.IsFollow(r) {
+			t.follows = append(t.follows, r)
+		}
+	}
+	s.emitShard(list, c.rows, n, t.follows, emit)
+}
+
+func (s *Site) renderEmptySearch(unit int, _ *Scratch, emit Emitter) {
+	emitText(emit, site.EmptySearch, s.Config.UserKey(s.listlessNames[unit]))
+}
+
+func (s *Site) renderBucket(unit int, _ *Scratch, emit Emitter) {
+	bucket, users := s.addresses.names[unit], s.usersIn(unit)
+	emit(userBytes*len(users), func(b []byte) []byte {
+		return site.AppendUserBucket(b, bucket, users, s.tokenOf)
+	}, site.UserBucketKey(bucket))
+}
+
+// renderBoard emits a leaderboard with one of its limits.
+func (s *Site) renderBoard(unit int, t *Scratch, emit Emitter) {
+	board, limit := s.Config.Boards()[unit/s.Config.LeaderboardMax], 1+unit%s.Config.LeaderboardMax
+	m, _ := boardMember(board)
+	first := s.ranks.First[m][:min(limit, len(s.ranks.First[m]))]
+	t.leaders = t.leaders[:0]
+	for _, account := range first {
+		t.leaders = append(t.leaders, Leader{s.Graph.Accounts[account], s.ranks.Count[m][account]})
+	}
+	s.emitBoard(t, board, limit, t.leaders, emit)
+}
+
+// emitBoard emits a leaderboard with one of its limits.
+func (s *Site) emitBoard(t *Scratch, board site.Board, limit int, leaders []Leader, emit Emitter) {
+	t.keys = append(t.keys[:0], site.LeaderboardLimitKey(board, limit))
+	if limit == site.DefaultLimit {
+		t.keys = append(t.keys, s.Config.LeaderboardKey(board))
+	}
+	emit(userBytes*limit, func(b []byte) []byte { return appendLeaderboard(b, board, leaders) }, t.keys...)
+}
+
+// NameCopies are the names that are parts of keys.
+func (s *Site) NameCopies() []LookupName {
+	if s.Config.Names == site.NamesLookup {
+		return nil
+	}
+	return s.Graph.Names
+}
+
+// Objects is the number of objects of the site, without manifest and root.
+func (s *Site) Objects() int64 {
+	g := s.Graph
+	n := len(s.Config.Problems()) + len(s.Config.Boards())*(1+s.Config.LeaderboardMax)
+	if s.explore != nil {
+		n += s.explore.part().Units
+	}
+	if s.efp != nil {
+		return int64(n) + s.efp.objects()
+	}
+	n += 4*len(g.Tokens) + len(g.Names) + len(s.addresses.names)
+	for list := range g.Tokens {
+		if g.isPrimary(uint32(list)) {
+			n++
+		}
+		n += searchShards(g.countFollows(uint32(list)))
+	}
+	return int64(n)
+}
