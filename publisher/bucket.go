@@ -32,7 +32,7 @@ type SetUpper interface {
 	AllowOrigins(ctx context.Context) error
 }
 
-// A Site is the site to publish: a folder or a tar file. Get is called from many goroutines
+// A Site is the site to publish: a folder, a tar file or parts. Get is called from many goroutines
 // and returns storage.ErrNotFound for an object that does not exist.
 type Site interface {
 	Get(ctx context.Context, key site.Key) ([]byte, error)

@@ -11,10 +11,14 @@ import (
 
 // A source reads the site to publish.
 type source struct {
-	site Site
-	root site.Root
-	body []byte // of the root
+	site   Site
+	root   site.Root
+	body   []byte // of the root
+	advice string // if the site is damaged
 }
+
+// An adviser is a site whose errors say what to do, and that has other advice if it is damaged.
+type adviser interface{ Advice() string }
 
 func openSource(ctx context.Context, from Site) (*source, error) {
 	body, err := from.Get(ctx, site.RootKey)
@@ -27,7 +31,11 @@ func openSource(ctx context.Context, from Site) (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the site: %w", err)
 	}
-	return &source{from, root, body}, nil
+	s := &source{from, root, body, "generate the site again, with --rebuild"}
+	if other, ok := from.(adviser); ok {
+		s.advice = other.Advice()
+	}
+	return s, nil
 }
 
 // shard returns the entries of a manifest shard.
@@ -78,5 +86,8 @@ func (s *source) object(entry site.Entry, body []byte) storage.Object {
 }
 
 func (s *source) broken(key site.Key, err error) error {
-	return fmt.Errorf("the site's %s: %w: generate the site again, with --rebuild", key, err)
+	if _, ok := s.site.(adviser); ok && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrDamaged) {
+		return fmt.Errorf("the site's %s: %w", key, err)
+	}
+	return fmt.Errorf("the site's %s: %w: %s", key, err, s.advice)
 }

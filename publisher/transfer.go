@@ -416,7 +416,7 @@ func (t *transfer) putManifest(ctx context.Context, shard string) error {
 // explain adds what to do when the files of the site differ from its manifest.
 func (t *transfer) explain(err error) error {
 	if errors.Is(err, storage.ErrDamaged) {
-		return fmt.Errorf("the site is damaged: %w: generate it again, with --rebuild", err)
+		return fmt.Errorf("the site is damaged: %w: %s", err, t.source.advice)
 	}
 	return err
 }

@@ -3,4 +3,21 @@ package storage
 import "time"
 
 // Hurry makes tests wait less before a request is tried again.
-func Hurry() { refreshedRetry.First = time.Millisecond }
+func Hurry() {
+	readRetry.First = time.Millisecond
+	partsFirstBackoff, partsPatience = time.Millisecond, 500*time.Millisecond
+}
+
+// SiteOf is the site in a bucket of parts; nil for a folder.
+func SiteOf(p *Parts) Site {
+	if _, local := p.place.(partsFolder); local {
+		return nil
+	}
+	return newPartsSite(p, chunksOfBucket)
+}
+
+// LimitMemory limits the memory for what is read of files.
+func LimitMemory(f *Files, bytes int) { f.FS.(*bucketFiles).most = bytes }
+
+// MemoryOf is how much of it is in use.
+func MemoryOf(f *Files) int { return f.FS.(*bucketFiles).memory }

@@ -4,35 +4,104 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/followpress/followpress/site"
 )
 
-// A Site is a site on this machine: a folder or a tar file.
+// A Site is a site to read: a folder, a tar file, or parts.
 type Site interface {
 	// Get reads an object, or returns ErrNotFound. The caller must not change the body.
 	Get(ctx context.Context, key site.Key) ([]byte, error)
 	Close() error
 }
 
-// OpenSite opens a folder or a .tar file. It does not check that it contains a site.
+// allParts is what names all parts of a folder or below a prefix. It is read as it is: shells must not
+// replace it by the names.
+const allParts = "/" + partPrefix + "*"
+
+// PartsAt returns the place of the parts that a text like FOLDER/part-* or s3://BUCKET/PREFIX/part-*
+// names, for OpenParts. It reports false for other texts.
+func PartsAt(text string) (place string, ok bool) {
+	if text == allParts[1:] {
+		return ".", true
+	}
+	place, ok = strings.CutSuffix(text, allParts)
+	if ok && place == "" {
+		place = "/"
+	}
+	return place, ok
+}
+
+// OpenSite opens a folder, a .tar file, or the parts FOLDER/part-*. It does not check that there is a
+// site.
 func OpenSite(path string) (Site, error) {
+	if strings.Contains(path, "://") {
+		return nil, fmt.Errorf("open the site: %s is a URL: name a folder, a .tar file, or parts in a folder", path)
+	}
+	if place, ok := PartsAt(path); ok {
+		if info, err := os.Stat(place); err != nil {
+			return nil, fmt.Errorf("open the site: %w", err)
+		} else if !info.IsDir() {
+			return nil, fmt.Errorf("open the site: %s is no folder", place)
+		}
+		return newPartsSite(newParts(partsFolder(place), nil), chunksOfFolder), nil
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the site: %w", err)
 	}
 	if info.IsDir() {
+		if holdsParts(path) {
+			return nil, fmt.Errorf("open the site: %s holds a site in parts: name them '%s', in quotes", path, filepath.Join(path, allParts[1:]))
+		}
 		return folderAt(path), nil
 	}
 	if !strings.HasSuffix(path, ".tar") {
-		return nil, fmt.Errorf("open the site: %s is neither a folder nor a .tar file", path)
+		hint := ""
+		if isPartName(filepath.Base(path)) {
+			hint = fmt.Sprintf(", but a part of a site: name all parts, '%s', in quotes", filepath.Join(filepath.Dir(path), allParts[1:]))
+		}
+		return nil, fmt.Errorf("open the site: %s is neither a folder nor a .tar file%s", path, hint)
 	}
 	t, err := newTarFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the site: %w", err)
 	}
 	return t, nil
+}
+
+// holdsParts reports whether a folder holds parts, maybe of a run that has not ended, and no root of a
+// site.
+func holdsParts(folder string) bool {
+	holds := func(name string) bool {
+		_, err := os.Lstat(filepath.Join(folder, name))
+		return err == nil
+	}
+	return !holds(string(site.RootKey)) && slices.ContainsFunc([]string{RootPart, PartName("0"), PartName("00"), PartName("000"), PartName("0000")}, holds)
+}
+
+// OpenSiteAt is OpenSite that opens parts in a bucket, too: s3://BUCKET/part-* or
+// s3://BUCKET/PREFIX/part-*. It sends no request.
+func OpenSiteAt(ctx context.Context, text string, o S3Options) (Site, error) {
+	if !strings.Contains(text, "://") {
+		return OpenSite(text)
+	}
+	place, ok := PartsAt(text)
+	if !ok {
+		return nil, fmt.Errorf("open the site: %s is no folder, no .tar file and no parts: those are s3://BUCKET/PREFIX%s", text, allParts)
+	}
+	parts, err := OpenParts(ctx, place, o)
+	if err != nil {
+		return nil, fmt.Errorf("open the site: %w", err)
+	}
+	memory := int64(chunksOfBucket)
+	if _, local := parts.place.(partsFolder); local {
+		memory = chunksOfFolder
+	}
+	return newPartsSite(parts, memory), nil
 }
 
 // Close does nothing: a folder keeps no file open.

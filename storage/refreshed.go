@@ -23,8 +23,8 @@ const (
 	refreshedTime     = 30 * time.Second // of an attempt
 )
 
-// refreshedRetry is a variable for the tests, which shorten its waits.
-var refreshedRetry = retry.Policy{
+// readRetry is for reading what is not a site. It is a variable for the tests, which shorten its waits.
+var readRetry = retry.Policy{
 	Retryable: Temporary, First: 200 * time.Millisecond, Longest: 5 * time.Second, Attempts: 7,
 	Hint: "check --endpoint, and that the server is up",
 }
@@ -78,7 +78,7 @@ func OpenRefreshed(ctx context.Context, at Location, o S3Options) (*Refreshed, e
 	r := &Refreshed{bucket, "s3://" + at.Bucket + "/" + strings.TrimSuffix(at.Prefix, "/")}
 	// One request now, so that a wrong name fails before the work begins.
 	errFound := errors.New("found")
-	err = refreshedRetry.Do(ctx, func() error {
+	err = readRetry.Do(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, refreshedTime)
 		defer cancel()
 		return bucket.List(ctx, "", "", func(Info) error { return errFound })
@@ -164,7 +164,7 @@ func (r *Refreshed) Each(ctx context.Context, found func(key site.Key, body []by
 func (r *Refreshed) list(ctx context.Context) ([]site.Key, error) {
 	var keys []site.Key
 	var last site.Key
-	err := refreshedRetry.Do(ctx, func() error {
+	err := readRetry.Do(ctx, func() error {
 		attempt, cancel := context.WithCancel(ctx)
 		defer cancel()
 		stalled := time.AfterFunc(refreshedTime, cancel)
@@ -188,7 +188,7 @@ func (r *Refreshed) list(ctx context.Context) ([]site.Key, error) {
 
 // read reads an object; found is false if it does not exist any more.
 func (r *Refreshed) read(ctx context.Context, key site.Key) (body []byte, found bool, err error) {
-	err = refreshedRetry.Do(ctx, func() error {
+	err = readRetry.Do(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, refreshedTime)
 		defer cancel()
 		body, _, err = r.objects.Read(ctx, key)

@@ -349,9 +349,23 @@ const MaxDelete = 1000
 // all), in the order of keys and never concurrently. It stops at the first error of found and
 // returns it.
 func (s *S3) List(ctx context.Context, prefix, after site.Key, found func(Info) error) error {
+	return s.list(ctx, prefix, after, true, found)
+}
+
+// listFolder is List of the objects whose keys have no slash.
+func (s *S3) listFolder(ctx context.Context, after site.Key, found func(Info) error) error {
+	return s.list(ctx, "", after, false, func(info Info) error {
+		if info.Key == "" || strings.Contains(string(info.Key), "/") {
+			return nil
+		}
+		return found(info)
+	})
+}
+
+func (s *S3) list(ctx context.Context, prefix, after site.Key, recursive bool, found func(Info) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	options := minio.ListObjectsOptions{Prefix: s.name(prefix), Recursive: true}
+	options := minio.ListObjectsOptions{Prefix: s.name(prefix), Recursive: recursive}
 	if after != "" {
 		options.StartAfter = s.name(after)
 	}

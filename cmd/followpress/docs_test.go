@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -69,10 +70,16 @@ var (
 	// the shell, to systemd or to docker; args are those of a container.
 	usage    = regexp.MustCompile(`(?:(?:^|[ "]|bin/)followpress +|args: \[)((?:snapshot +)?[a-z]+)\b(.*)`)
 	bareVerb = regexp.MustCompile(`^([a-z]+) +(--.*)`)
-	flagUsed = regexp.MustCompile(`(?:^|[\s\[(])--([a-z0-9-]+)`)
+	flagUsed = regexp.MustCompile(`(?:^|[\s\[(])--([a-z0-9_-]+)`)
 	variable = regexp.MustCompile(`FOLLOWPRESS_[A-Z_]+`)
 	program  = regexp.MustCompile(`go (?:run|build|install|test) .*?(\./[a-z/]+)`)
 	target   = regexp.MustCompile(`^make ([a-z-]+)`)
+
+	// The command of another module, and what comes before the flags of Beam.
+	usageOfBeam = regexp.MustCompile(`(?:^|/)followpress-beam (--.*?)(?: -- |$)`)
+	// Its fields, which kong makes flags of.
+	fieldOfBeam = regexp.MustCompile(`(?m)^\t([A-Z]\w*) +\w+ +\x60(?:.*\bname:"([^"]+)")?.*help:`)
+	word        = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
 )
 
 // codeOf returns the lines of fenced code and the code spans of Markdown, and the whole
@@ -91,8 +98,25 @@ func codeOf(name, text string) []string {
 	return code
 }
 
-// Flags of rclone and of bench that code spans name.
-var otherFlags = strings.Fields("transfers checkers s3-no-check-bucket s3-no-head no-check-dest no-traverse ignore-checksum checksum fast-list objects rounds")
+// Flags of rclone, of bench, of Beam, Flink and Java that code spans name.
+var otherFlags = strings.Fields("transfers checkers s3-no-check-bucket s3-no-head no-check-dest no-traverse ignore-checksum checksum fast-list objects rounds" +
+	" staging_location sdk_container_image dry_run add-opens flink-master job-host")
+
+// beamFlags are the flags of followpress-beam, which is in a module that this one cannot import.
+func beamFlags(t *testing.T) (names []string) {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join(root, "beam/internal/launch/launch.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fieldOfBeam.FindAllStringSubmatch(string(source), -1) {
+		names = append(names, cmp.Or(f[2], strings.ToLower(word.ReplaceAllString(f[1], "$1$3-$2$4"))))
+	}
+	if !slices.Contains(names, "environment-config") || !slices.Contains(names, "profile-url") {
+		t.Errorf("followpress-beam: got the flags %q, want more", names)
+	}
+	return append(names, "help")
+}
 
 // Everything that documents name exists: verbs, their flags and variables, programs to run,
 // targets of make.
@@ -107,7 +131,8 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 		}
 		flags[""] = append(flags[""], flags[verb.Path]...)
 	}
-	flags[""] = append(flags[""], otherFlags...)
+	ofBeam := beamFlags(t)
+	flags[""] = slices.Concat(flags[""], otherFlags, ofBeam)
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +147,13 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 		for _, line := range codeOf(name, text) {
 			line = strings.TrimSpace(line)
 			verb, rest := "", ""
-			if u := usage.FindStringSubmatch(line); u != nil {
+			if u := usageOfBeam.FindStringSubmatch(line); u != nil {
+				for _, f := range flagUsed.FindAllStringSubmatch(u[1], -1) {
+					if !slices.Contains(ofBeam, f[1]) {
+						t.Errorf("%s: got the flag --%s, want one of followpress-beam, in %q", name, f[1], line)
+					}
+				}
+			} else if u := usage.FindStringSubmatch(line); u != nil {
 				verb, rest = u[1], u[2]
 				found++
 			} else if u := bareVerb.FindStringSubmatch(line); u != nil && flags[u[1]] != nil {

@@ -19,7 +19,7 @@ import (
 // Command is the command with its flags.
 type Command struct {
 	Kind        string   `required:"" enum:"nginx,varnish,caddy,cloudfront,worker" placeholder:"KIND" help:"Kind of the edge: nginx, varnish, caddy, cloudfront or worker."`
-	Site        string   `required:"" placeholder:"SITE" help:"Folder or .tar file that generate wrote."`
+	Site        string   `required:"" placeholder:"SITE" help:"Folder or .tar file that generate wrote, or parts: 'FOLDER/part-*', in quotes."`
 	BucketURL   string   `required:"" name:"bucket-url" placeholder:"URL" help:"Public URL of the bucket; keys follow after a slash."`
 	FallbackURL string   `name:"fallback-url" placeholder:"URL" help:"URL of the fallback; without one the edge works on files alone."`
 	Out         string   `placeholder:"DIR" help:"Folder for the files; by default they go to standard output."`

@@ -28,7 +28,7 @@ const poll = time.Second
 // Command is the command with its flags.
 type Command struct {
 	Snapshot string `placeholder:"DIR" help:"Render this snapshot in memory and serve it; in any of the formats that generate takes."`
-	Site     string `placeholder:"SITE" help:"Serve this site: a folder or a .tar file that generate wrote."`
+	Site     string `placeholder:"SITE" help:"Serve this site: a folder or a .tar file that generate wrote, or parts: 'FOLDER/part-*', in quotes."`
 	Addr     string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default ${default})."`
 
 	generate.Rendering `group:"How a snapshot is rendered:"`

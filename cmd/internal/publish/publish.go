@@ -57,7 +57,7 @@ func (p *Publish) Validate() error {
 	if p.Site == "" && p.Snapshot == "" {
 		return errors.New("missing flags: --site=SITE or --snapshot=DIR")
 	}
-	return errors.Join(p.check(p.Report), p.validate(p.Site))
+	return errors.Join(p.check(p.Report), p.checkSite(p.Site, p.Dest), p.validate(p.Site))
 }
 
 // Run publishes.
@@ -69,7 +69,8 @@ func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) error {
 
 // Init is the command that makes a bucket ready.
 type Init struct {
-	Site string `placeholder:"SITE" help:"Then publish this site: a folder or .tar file that generate wrote."`
+	Site string `placeholder:"SITE" help:"Then publish this site: a folder or .tar file that generate wrote, or parts."`
+	siteServer
 	publishing
 }
 
@@ -81,13 +82,15 @@ func (*Init) Help() string {
 }
 
 // Validate checks the flags before the run; kong calls it.
-func (i *Init) Validate() error { return i.validate(i.Site) }
+func (i *Init) Validate() error {
+	return errors.Join(i.checkSite(i.Site, i.Dest), i.validate(i.Site))
+}
 
 // Run makes the bucket ready, and publishes if there is a site.
 func (i *Init) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return i.run(ctx, stdout, stderr, false, func(s session) (result, error) {
 		if i.Site != "" {
-			return i.publish(ctx, s, &source{Site: i.Site}, false, i.setUp)
+			return i.publish(ctx, s, &source{Site: i.Site, siteServer: i.siteServer}, false, i.setUp)
 		}
 		to, err := i.open(ctx, s, true)
 		if err != nil {
@@ -99,7 +102,8 @@ func (i *Init) Run(ctx context.Context, stdout, stderr io.Writer) error {
 
 // Repair is the command that repairs what verify finds.
 type Repair struct {
-	Site string `required:"" placeholder:"SITE" help:"The site that the bucket holds: a folder or .tar file that generate wrote."`
+	Site string `required:"" placeholder:"SITE" help:"The site that the bucket holds: a folder or .tar file that generate wrote, or parts."`
+	siteServer
 	writing
 }
 
@@ -111,7 +115,9 @@ func (*Repair) Help() string {
 }
 
 // Validate checks the flags before the run; kong calls it.
-func (r *Repair) Validate() error { return r.validate(r.Site) }
+func (r *Repair) Validate() error {
+	return errors.Join(r.checkSite(r.Site, r.Dest), r.validate(r.Site))
+}
 
 // Run repairs.
 func (r *Repair) Run(ctx context.Context, stdout, stderr io.Writer) error {
@@ -121,7 +127,7 @@ func (r *Repair) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		if err != nil {
 			return told, err
 		}
-		from, err := storage.OpenSite(r.Site)
+		from, err := r.openAt(ctx, r.Site, s, r.server())
 		if err != nil {
 			return told, err
 		}
@@ -299,7 +305,7 @@ func (w *writing) validate(site string) error {
 	switch {
 	case w.PurgeMax < 0 || w.PurgeWait < 0:
 		return errors.New("--purge-max and --purge-wait cannot be negative")
-	case site != "" && command.ReportInside(w.Report, site):
+	case reportInSite(w.Report, site):
 		return fmt.Errorf("--report=%s is in the site: the next generate would have to remove it", w.Report)
 	}
 	if _, err := w.options(session{}).WithDefaults(); err != nil {
@@ -307,6 +313,17 @@ func (w *writing) validate(site string) error {
 	}
 	_, err := w.purgers(w.Patience, session{stderr: io.Discard})
 	return err
+}
+
+// reportInSite reports whether the file of a report would be in a site, or among its parts.
+func reportInSite(report, site string) bool {
+	if place, ok := storage.PartsAt(site); ok {
+		if at, err := storage.ParseLocation(place); err == nil {
+			place = at.Folder
+		}
+		site = place
+	}
+	return site != "" && command.ReportInside(report, site)
 }
 
 func (w *writing) options(s session) publisher.Options {

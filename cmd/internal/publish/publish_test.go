@@ -65,6 +65,10 @@ func lastLine(stderr string) string {
 func TestUsage(t *testing.T) {
 	for _, c := range []struct{ name, args, says string }{
 		{"no destination", "publish --site x", "--dest"},
+		{"parts in the destination", "publish --site s3://bucket/x/part-* --dest s3://bucket", "is in --dest"},
+		{"parts in the folder", "repair --site /out/part-* --dest file:///out", "is in --dest"},
+		{"no place of parts", "init --site s3://b/part-* --dest s3://bucket", "--site: s3://b: "},
+		{"a report among parts", "publish --site /nowhere/part-* --dest s3://bucket --report /nowhere/r.json", "is in the site"},
 		{"no site", "publish --dest s3://bucket", "--site"},
 		{"repair without a site", "repair --dest s3://bucket", "--site"},
 		{"dry run without a site", "publish --dest s3://bucket --dry-run", "--site"},

@@ -1,9 +1,11 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -12,15 +14,53 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/storage"
 )
 
 // source are the flags that say what to publish: a site, or the site of a snapshot.
 type source struct {
-	Site      string `placeholder:"SITE" help:"The site: a folder or .tar file that generate wrote."`
-	Snapshot  string `placeholder:"DIR" help:"Instead of a site: the folder of a snapshot, in any of the formats that generate takes. Its site is rendered in memory."`
+	Site string `placeholder:"SITE" help:"The site: a folder or .tar file that generate wrote, or parts: 'FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', in quotes."`
+	siteServer
+	Snapshot  string `placeholder:"DIR" help:"Instead of a site: the folder of a snapshot, or s3://BUCKET/PREFIX, in any of the formats that generate takes. Its site is rendered in memory."`
 	rendering `group:"How a snapshot is rendered:"`
+}
+
+// siteServer are the flags of a site or a snapshot in a bucket.
+type siteServer struct {
+	SiteEndpoint string `placeholder:"URL" help:"S3-compatible server of the s3://… that is read; by default that of the destination."`
+	SiteRegion   string `placeholder:"NAME" help:"Region of the bucket of the s3://… that is read; by default that of the destination."`
+}
+
+// openAt opens a site. destination says how to reach the server of the destination.
+func (s *siteServer) openAt(ctx context.Context, at string, run session, destination storage.S3Options) (storage.Site, error) {
+	return storage.OpenSiteAt(ctx, at, s.serverOr(run, destination))
+}
+
+// serverOr says how to reach the server.
+func (s *siteServer) serverOr(run session, destination storage.S3Options) storage.S3Options {
+	return storage.S3Options{Endpoint: cmp.Or(s.SiteEndpoint, destination.Endpoint), Region: cmp.Or(s.SiteRegion, destination.Region), Log: run.log}
+}
+
+// checkSite refuses parts in the destination.
+func (s *siteServer) checkSite(at, dest string) error {
+	place, ok := storage.PartsAt(at)
+	if !ok {
+		return nil
+	}
+	from := storage.Location{Folder: place}
+	if strings.Contains(place, "://") {
+		var err error
+		if from, err = storage.ParseLocation(place); err != nil {
+			return fmt.Errorf("--site: %w", err)
+		}
+	}
+	to, invalid := storage.ParseLocation(dest) // that it is invalid is said of --dest
+	inside := invalid == nil && (from.Folder != "" && to.Folder != "" && command.ReportInside(from.Folder, to.Folder) ||
+		from.Bucket != "" && from.Bucket == to.Bucket && strings.HasPrefix(from.Prefix, to.Prefix) && s.SiteEndpoint == "")
+	if inside {
+		return fmt.Errorf("--site=%s is in --dest=%s: verify would take the parts for unknown objects", at, dest)
+	}
+	return nil
 }
 
 // rendering are the flags of a snapshot. The server of --refreshed=s3://… is that of the destination.
@@ -56,18 +96,18 @@ func (s *source) check(report string) error {
 // openSite opens the site, or renders that of the snapshot, which has a report.
 func (s *source) openSite(ctx context.Context, run session, server storage.S3Options) (_ storage.Site, _ *generator.Report, err error) {
 	if s.Snapshot == "" {
-		opened, err := storage.OpenSite(s.Site)
+		opened, err := s.openAt(ctx, s.Site, run, server)
 		return opened, nil, err
 	}
 	o, err := s.OptionsAt(ctx, server)
 	if err != nil {
 		return nil, nil, err
 	}
-	folder, err := snapshot.Open(s.Snapshot)
+	folder, closeFolder, err := generate.OpenSnapshot(ctx, s.Snapshot, s.serverOr(run, server))
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, folder.Close()) }()
+	defer func() { err = errors.Join(err, closeFolder()) }()
 	o.Workers, o.Progress = s.Workers, run.progress
 	opened, report, err := generator.Open(ctx, folder, o)
 	run.progress.End()

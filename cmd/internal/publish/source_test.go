@@ -142,6 +142,31 @@ func TestPublishASnapshotToServers(t *testing.T) {
 	})
 }
 
+// TestPublishASnapshotFromABucket: the snapshot may be in a bucket too, of the same server or of another.
+func TestPublishASnapshotFromABucket(t *testing.T) {
+	onServers(t, func(t *testing.T, s *servers.Server) {
+		from, same, other := s.Bucket(t), s.Bucket(t), filepath.Join(t.TempDir(), "out")
+		snapshot := demoSnapshot(t, asItIs)
+		if err := filepath.WalkDir(snapshot, func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() {
+				_, err = s.Client().FPutObject(t.Context(), from, "snapshot/"+entry.Name(), path, minio.PutObjectOptions{})
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if status, _, stderr := runPublish("--site", generated(t, snapshot, "site.tar", site.Config{Explorer: true}), "--dest", "file://"+other+"2"); status != command.Done {
+			t.Fatal(stderr)
+		}
+		publishedFrom(t, "s3://"+from+"/snapshot", "file://"+other, "--site-endpoint", s.Endpoint)
+		equalFolders(t, other, other+"2")
+		publishedFrom(t, "s3://"+from+"/snapshot", "s3://"+same, "--endpoint", s.Endpoint)
+		if status, _, stderr := runPublish("--site", generated(t, snapshot, "site.tar", site.Config{Explorer: true}), "--dest", "s3://"+same, "--endpoint", s.Endpoint); status != command.Done || !strings.Contains(stderr, "unchanged") {
+			t.Errorf("got status %d and %s, want it unchanged", status, stderr)
+		}
+	})
+}
+
 func equalBuckets(t *testing.T, s *servers.Server, one, other string) {
 	t.Helper()
 	want, got := contents(t, s, one), contents(t, s, other)

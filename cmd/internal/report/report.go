@@ -18,7 +18,7 @@ import (
 
 // Command is the command with its flags.
 type Command struct {
-	From        string        `placeholder:"SITE" help:"The old site: a folder or .tar file that generate wrote, or a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
+	From        string        `placeholder:"SITE" help:"The old site: a folder or .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, or parts: 'FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', in quotes."`
 	To          string        `placeholder:"SITE" help:"The new site, named in the same ways."`
 	Saved       string        `placeholder:"FILE" help:"Instead of two sites: a report that --json has written before. It can so be published after the new site has replaced the old one."`
 	Out         string        `placeholder:"FILE" help:"Write the report as one page of HTML, with plots; - is standard output."`
@@ -76,6 +76,9 @@ func (c *Command) checkLocations() error {
 	}
 	for _, file := range []string{c.Out, c.JSON, c.Markdown} {
 		for _, folder := range []string{c.From, c.To, c.Publish} {
+			if place, ok := storage.PartsAt(folder); ok {
+				folder = place
+			}
 			if at, err := storage.ParseLocation(folder); err == nil {
 				folder = at.Folder
 			}
@@ -223,12 +226,12 @@ type closable interface {
 
 // open opens a site, wherever it is.
 func (c *Command) open(ctx context.Context, text string) (closable, error) {
-	if !strings.Contains(text, "://") {
-		opened, err := storage.OpenSite(text)
+	if _, parts := storage.PartsAt(text); parts || !strings.Contains(text, "://") {
+		opened, err := storage.OpenSiteAt(ctx, text, c.server())
 		if err != nil {
 			return nil, err
 		}
-		return opened.(closable), nil // a folder or a tar file: both read whatever is admitted
+		return opened.(closable), nil // a folder, a tar file or parts: all read whatever is admitted
 	}
 	at, err := storage.ParseLocation(text)
 	if err != nil {

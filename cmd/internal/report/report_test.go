@@ -93,6 +93,22 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// TestParts: a site in parts is compared like any other.
+func TestParts(t *testing.T) {
+	from, to, folder, _ := sites(t)
+	parts := to.WriteParts(t, t.TempDir())
+	if status, _, stderr := run(t, "--from", folder, "--to", parts, "--markdown", filepath.Join(t.TempDir(), "r.md")); status != command.Done || !strings.Contains(stderr, "0 new, 1 gone, 0 changed") {
+		t.Errorf("got status %d: %s", status, stderr)
+	}
+	if status, stdout, stderr := run(t, "--from", "file://"+from.WriteParts(t, t.TempDir()), "--to", folder, "--markdown", "-"); status != command.Done || !strings.Contains(stdout, "sites are equal") {
+		t.Errorf("equal sites: got status %d: %s", status, stderr)
+	}
+	inside := filepath.Join(filepath.Dir(parts), "report.html")
+	if status, _, stderr := run(t, "--from", folder, "--to", parts, "--out", inside); status != command.Usage || !strings.Contains(stderr, "is in a site") {
+		t.Errorf("a report among the parts: got status %d: %s", status, stderr)
+	}
+}
+
 // TestUsage: what is missing or makes no sense is an error before the work, in one line.
 func TestUsage(t *testing.T) {
 	_, _, from, to := sites(t)

@@ -25,7 +25,7 @@ import (
 
 // Command is the command with its flags.
 type Command struct {
-	Site     string `required:"" placeholder:"SITE" help:"The site: s3://BUCKET, s3://BUCKET/PREFIX, a folder (file:///FOLDER too), or a .tar file that generate wrote."`
+	Site     string `required:"" placeholder:"SITE" help:"The site: s3://BUCKET, s3://BUCKET/PREFIX, a folder (file:///FOLDER too), a .tar file that generate wrote, or parts: 'FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', in quotes."`
 	Endpoint string `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of s3://…; without one Amazon S3."`
 	Region   string `placeholder:"NAME" help:"Region of the bucket; by default AWS_REGION, or us-east-1."`
 
@@ -210,6 +210,16 @@ func isURL(site string) bool { return strings.Contains(site, "://") }
 
 // open opens the site. A folder is opened as a bucket only if refreshes have to be stored in it.
 func (c *Command) open(ctx context.Context) (store server.Store, closeStore func() error, err error) {
+	if _, parts := storage.PartsAt(c.Site); parts {
+		if c.refresh().Refreshes() {
+			return nil, nil, errors.New("parts cannot store what is refreshed: use a folder or a bucket, or no upstream")
+		}
+		site, err := storage.OpenSiteAt(ctx, c.Site, c.server())
+		if err != nil {
+			return nil, nil, err
+		}
+		return site, site.Close, nil
+	}
 	nothing := func() error { return nil }
 	at := storage.Location{Folder: c.Site}
 	if isURL(c.Site) {
@@ -230,6 +240,11 @@ func (c *Command) open(ctx context.Context) (store server.Store, closeStore func
 		}
 		return storage.OpenLocal(at.Folder), nothing, nil
 	}
-	bucket, err := storage.OpenS3(ctx, at, storage.S3Options{Endpoint: c.Endpoint, Region: c.Region, WriteBuffer: requestBuffer})
+	bucket, err := storage.OpenS3(ctx, at, c.server())
 	return bucket, nothing, err
+}
+
+// server says which server s3://… means.
+func (c *Command) server() storage.S3Options {
+	return storage.S3Options{Endpoint: c.Endpoint, Region: c.Region, WriteBuffer: requestBuffer}
 }

@@ -1,0 +1,297 @@
+package storage
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/tarentry"
+)
+
+// ErrParts says that parts are not those of one whole run.
+var ErrParts = errors.New("these are not the parts of one whole run: write them again")
+
+// A partsSite reads a site in parts. It repeats requests itself, and reads an object from the place
+// that the shard of the manifest tells. The header there must be the very one that the object has,
+// so that a part of another run is noticed.
+type partsSite struct {
+	parts    *Parts
+	memory   int64 // bound of what chunks take, in bytes
+	lifetime context.Context
+	end      context.CancelFunc
+	running  sync.WaitGroup // reads that outlive who asked for them
+
+	mu      sync.Mutex
+	current *openParts // under mu; nil until the root was read
+}
+
+// An openParts is a site with its root, even after another one has taken its place.
+type openParts struct {
+	site   *partsSite
+	body   []byte // of the root
+	root   site.Root
+	format *tarentry.Formatter
+	seed   maphash.Seed // random, because keys are input that could be chosen to collide
+
+	files   sync.Map           // of name to *partFile
+	flights singleflight.Group // that make indexes
+	indexes *lru[string, partIndex]
+	chunks  *chunks
+}
+
+// A partIndex finds the objects of a part. Its elements are sorted by the hash of the key.
+type partIndex []partEntry
+
+type partEntry struct {
+	hash  uint64
+	block uint32 // where the entry begins
+	size  uint32 // of the body
+}
+
+// maxIndexed bounds the entries of the indexes that are kept, of 16 bytes each.
+const maxIndexed = 4 << 20
+
+func newPartsSite(parts *Parts, memory int64) *partsSite {
+	s := &partsSite{parts: parts, memory: memory}
+	s.lifetime, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// Advice says what to do if the site is damaged.
+func (s *partsSite) Advice() string { return "write the parts again" }
+
+// Close ends reads in the background.
+func (s *partsSite) Close() error {
+	s.end()
+	s.running.Wait()
+	return nil
+}
+
+// Get reads an object, or returns ErrNotFound.
+func (s *partsSite) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	return s.GetAdmitted(ctx, key, admitAll)
+}
+
+// GetAdmitted is Get that calls admit with the size in bytes before it allocates memory, and
+// returns the error of admit, if any.
+func (s *partsSite) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	opened, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return opened.get(ctx, key, admit)
+}
+
+// Reopen reads the root again, and switches to the new site if there is one. Reads in progress go on
+// in the old one, and fail if its parts were replaced.
+func (s *partsSite) Reopen(ctx context.Context) error {
+	next, err := s.readRoot(ctx)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil || !bytes.Equal(s.current.body, next.body) {
+		s.current = next
+	}
+	return nil
+}
+
+// open returns the current site. The first call reads its root.
+func (s *partsSite) open(ctx context.Context) (*openParts, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil {
+		opened, err := s.readRoot(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.current = opened
+	}
+	return s.current, nil
+}
+
+func (s *partsSite) readRoot(ctx context.Context) (*openParts, error) {
+	const overhead = 4 * tarentry.Block // header, padding and end
+	var body []byte
+	var size int64
+	err := s.parts.do(ctx, maxRootBytes, "read "+RootPart, func(ctx context.Context) error {
+		buffer := make([]byte, maxRootBytes+overhead)
+		n, version, err := s.parts.place.read(ctx, RootPart, nil, 0, buffer)
+		body, size = buffer[:n], version.size
+		return err
+	})
+	if errors.Is(err, ErrNotFound) {
+		return nil, fmt.Errorf("%s has no %s: the run that writes the parts has not ended, or failed", s.parts.place, RootPart)
+	} else if err != nil {
+		return nil, explainNoAnswer(fmt.Errorf("read %s: %w", RootPart, err))
+	}
+	if size > int64(len(body)) {
+		return nil, fmt.Errorf("%s of %s has %d bytes, more than any root: %w", RootPart, s.parts.place, size, ErrParts)
+	}
+	header, err := tar.NewReader(bytes.NewReader(body)).Next()
+	if err != nil || header.Name != string(site.RootKey) || header.Size > size-tarentry.Block {
+		return nil, fmt.Errorf("%s of %s has no whole %s: %w", RootPart, s.parts.place, site.RootKey, ErrParts)
+	}
+	o := &openParts{site: s, body: bytes.Clone(body[tarentry.Block:][:header.Size]), seed: maphash.MakeSeed(), indexes: newLRU[string, partIndex](maxIndexed)}
+	o.chunks = newChunks(s, s.memory)
+	if o.root, err = site.ParseRoot(o.body); err != nil {
+		return nil, fmt.Errorf("%s of %s: %w", RootPart, s.parts.place, err)
+	}
+	o.format, err = tarentry.ForSite(o.root.AsOf)
+	return o, err
+}
+
+func (o *openParts) get(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	if key == site.RootKey {
+		if err := admit(ctx, int64(len(o.body))); err != nil {
+			return nil, err
+		}
+		return bytes.Clone(o.body), nil
+	}
+	if shard, ok := strings.CutPrefix(string(key), string(site.ManifestKey(""))); ok {
+		if _, ok := o.root.Manifest[shard]; !ok {
+			return nil, ErrNotFound
+		}
+		return o.manifest(ctx, o.file(shard), shard, admit)
+	}
+	shard := site.ManifestShard(key, o.root.ShardDigits)
+	file := o.file(shard)
+	index, err := o.index(ctx, file, shard)
+	if err != nil {
+		return nil, err
+	}
+	entry, ok := index.find(maphash.String(o.seed, string(key)))
+	if !ok {
+		return nil, ErrNotFound
+	}
+	size := int64(entry.size)
+	if err := admit(ctx, size); err != nil {
+		return nil, err
+	}
+	want, err := o.format.AppendHeader(nil, string(key), size)
+	if err != nil {
+		return nil, err
+	}
+	header, body := make([]byte, len(want)), make([]byte, size)
+	if err := o.chunks.read(ctx, file, int64(entry.block)*tarentry.Block, header, body); err != nil {
+		return nil, fmt.Errorf("read %s: %w", key, err)
+	}
+	if !bytes.Equal(header, want) {
+		return nil, fmt.Errorf("read %s: %s does not have it where its manifest says: %w", key, o.name(file), ErrParts)
+	}
+	return body, nil
+}
+
+// name names a part in an error.
+func (o *openParts) name(f *partFile) string { return f.name + " of " + o.site.parts.place.String() }
+
+// file returns what is known of the part of a shard.
+func (o *openParts) file(shard string) *partFile {
+	name := PartName(shard)
+	f, ok := o.files.Load(name)
+	if !ok {
+		f, _ = o.files.LoadOrStore(name, &partFile{name: name, touched: -1})
+	}
+	return f.(*partFile)
+}
+
+// manifest reads the shard of the manifest at the head of a part.
+func (o *openParts) manifest(ctx context.Context, f *partFile, shard string, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	key := site.ManifestKey(shard)
+	head, err := o.chunks.get(ctx, f, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", key, err)
+	}
+	header, err := tar.NewReader(bytes.NewReader(head)).Next()
+	if err != nil || header.Name != string(key) {
+		return nil, fmt.Errorf("%s does not begin with %s: %w", o.name(f), key, ErrParts)
+	}
+	want, err := o.format.AppendHeader(nil, string(key), header.Size)
+	if err != nil {
+		return nil, err
+	}
+	size := f.version().size
+	if !bytes.HasPrefix(head, want) || header.Size > size-int64(len(want)) {
+		return nil, fmt.Errorf("%s has %d bytes and another %s: %w", o.name(f), size, key, ErrParts)
+	}
+	if err := admit(ctx, header.Size); err != nil {
+		return nil, err
+	}
+	body := make([]byte, header.Size)
+	if err := o.chunks.read(ctx, f, int64(len(want)), body); err != nil {
+		return nil, fmt.Errorf("read %s: %w", key, err)
+	}
+	if site.Sum(body) != o.root.Manifest[shard] {
+		return nil, fmt.Errorf("%s has not the %s that %s names: %w", o.name(f), key, RootPart, ErrParts)
+	}
+	return body, nil
+}
+
+// index returns the index of a part, which the first call makes.
+func (o *openParts) index(ctx context.Context, f *partFile, shard string) (partIndex, error) {
+	if index, ok := o.indexes.get(shard); ok {
+		return index, nil
+	}
+	return await(ctx, o.site, &o.flights, shard, func(ctx context.Context) (partIndex, error) {
+		if index, ok := o.indexes.get(shard); ok {
+			return index, nil
+		}
+		body, err := o.manifest(ctx, f, shard, admitAll)
+		if err != nil {
+			return nil, err
+		}
+		m, err := site.ParseManifest(shard, body)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o.name(f), err)
+		}
+		index, err := o.makeIndex(f, m, int64(len(body)))
+		if err != nil {
+			return nil, err
+		}
+		o.indexes.put(shard, index, int64(len(index)))
+		return index, nil
+	})
+}
+
+// makeIndex computes where the objects of a part are, and compares its size with that.
+func (o *openParts) makeIndex(f *partFile, m site.Manifest, manifest int64) (partIndex, error) {
+	const largest = math.MaxUint32 // of an object in bytes, of a part in blocks
+	index := make(partIndex, 0, len(m.Objects))
+	at := tarentry.Block + manifest + tarentry.Padding(manifest)
+	for _, e := range m.Objects {
+		header, err := o.format.HeaderSize(string(e.Key), e.Size)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o.name(f), err)
+		}
+		if e.Size > largest || at/tarentry.Block > largest {
+			return nil, fmt.Errorf("%s: %s has %d bytes: objects have up to 4 GiB, and parts 2 TiB", o.name(f), e.Key, e.Size)
+		}
+		index = append(index, partEntry{maphash.String(o.seed, string(e.Key)), uint32(at / tarentry.Block), uint32(e.Size)})
+		at += header + e.Size + tarentry.Padding(e.Size)
+	}
+	if size := f.version().size; size != at {
+		return nil, fmt.Errorf("%s has %d bytes, its manifest says %d: %w", o.name(f), size, at, ErrParts)
+	}
+	slices.SortFunc(index, func(a, b partEntry) int { return cmp.Compare(a.hash, b.hash) })
+	return index, nil
+}
+
+func (x partIndex) find(hash uint64) (partEntry, bool) {
+	at, ok := slices.BinarySearchFunc(x, hash, func(e partEntry, hash uint64) int { return cmp.Compare(e.hash, hash) })
+	if !ok {
+		return partEntry{}, false
+	}
+	return x[at], true
+}
