@@ -86,6 +86,18 @@ var mayImport = map[string][]string{
 	"cmd/preview":  {"cmd/internal/command", "cmd/internal/preview"},
 	"cmd/fallback": {"cmd/internal/command", "cmd/internal/serve"}, // small: not what makes or publishes a site
 
+	// A module of its own: nothing above imports it.
+	"beam/internal/dofn":        {},
+	"beam/internal/wire":        {"site", "snapshot"},
+	"beam/internal/input":       {"site", "generator", "generator/render", "snapshot", "storage", "beam/internal/dofn", "beam/internal/wire"}, // of generator the report
+	"beam/internal/ranking":     {"site", "beam/internal/dofn", "beam/internal/wire"},
+	"beam/internal/pipeline":    {"site", "generator/render", "snapshot", "storage", "beam/internal/input", "beam/internal/ranking", "beam/internal/dofn", "beam/internal/wire"},
+	"beam/internal/launch":      {"site", "generator", "storage", "beam/internal/input", "beam/internal/pipeline"}, // of generator the report
+	"beam/internal/worker":      {},
+	"beam/cmd/followpress-beam": {"beam/internal/launch", "beam/internal/worker"},
+	"beam/internal/difftest":    {"site", "snapshot", "generator", "storage", "fixtures/memsite", "fixtures/naive", "fixtures/odd"}, // for tests, as the next two
+	"beam/internal/loopback":    {"fixtures/process"},
+	"beam/internal/flink":       {"beam/internal/loopback", "fixtures/process", "fixtures/servers"},
 }
 
 // mustNotImport are packages that would break what a package promises.
@@ -103,10 +115,19 @@ var mustNotImport = map[string][]string{
 	"explorer":         {"os", "net/http", "flag", "github.com/alecthomas/kong"},
 	"client":           {"os", "net/http", "flag", "github.com/alecthomas/kong"},
 	"edge":             {"os", "net/http", "flag", "github.com/alecthomas/kong"},
+
+	"beam/internal/wire":     {"os", "io/fs", "net", "github.com/spf13/afero"},                                         // pure
+	"beam/internal/ranking":  {"os", "io/fs", "net", "github.com/spf13/afero"},                                         // pure
+	"beam/internal/input":    {"os", "flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"}, // storage knows how
+	"beam/internal/pipeline": {"os", "flag", "github.com/alecthomas/kong", "net/http", "github.com/minio/minio-go/v7"}, // storage knows how
 }
 
 // onlyIn says in which folder alone imports may begin with a path.
-var onlyIn = map[string]string{}
+var onlyIn = map[string]string{
+	"github.com/apache/beam/":                             "beam/",
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/": "beam/cmd/", // stages know no engine
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx":  "beam/cmd/", // brings the engines
+}
 
 func TestArchitecture(t *testing.T) {
 	seen := map[string]bool{}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/beam/internal/difftest"
+	"github.com/followpress/followpress/beam/internal/flink"
+	"github.com/followpress/followpress/beam/internal/launch"
+	"github.com/followpress/followpress/beam/internal/loopback"
+	"github.com/followpress/followpress/fixtures/process"
+	"github.com/followpress/followpress/site"
+)
+
+// commandRole is set in the environment of a process that is the command.
+const commandRole = "BE_FOLLOWPRESS_BEAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(commandRole) != "" || launch.IsWorker(os.Args[1:]) {
+		main()
+	}
+	loopback.Main(m)
+}
+
+// begin starts the command on a job server of Flink. It writes parts into a folder.
+func begin(t *testing.T, c difftest.Case, out string, server *flink.JobServer, workers *flink.Workers, flags ...string) *process.Process {
+	t.Helper()
+	args := append(c.Flags(), "--out="+out, "--runner=universal")
+	args = append(append(append(args, server.Flags()...), flags...), "--")
+	return process.Start(t, process.Self(t, []string{commandRole + "=1"}, append(args, workers.Flags()...)...))
+}
+
+// end waits for the command and compares its site with that of generate.
+func end(t *testing.T, c difftest.Case, out string, p *process.Process, patience time.Duration) {
+	t.Helper()
+	select {
+	case <-p.Ended():
+	case <-time.After(patience):
+		t.Fatalf("the pipeline took more than %v", patience)
+	}
+	if status, _ := p.Wait(); status != 0 {
+		t.Fatalf("status %d: %s", status, p.Stderr())
+	}
+	c.Check(t, out)
+}
+
+// fixture is a case of a snapshot of the project, cut into files at random.
+func fixture(t *testing.T, name, api string) difftest.Case {
+	folder := filepath.Join("..", "..", "..", "fixtures", filepath.FromSlash(name))
+	return difftest.Case{Name: name, Snapshot: difftest.Cut(t, 1, folder), Config: site.Config{API: api, Explorer: true}}
+}
+
+// The site is that of generate, byte for byte, also if every account with more than three records about
+// it counts as hot.
+func TestFlinkSitesEqualThoseOfGenerate(t *testing.T) {
+	server := flink.Start(t, flink.Options{})
+	cases := []difftest.Case{
+		fixture(t, "demo", site.APISpec), fixture(t, "conformance/snapshot", site.APISpec),
+		fixture(t, "demo", site.APIEFP), fixture(t, "conformance-efp/snapshot", site.APIEFP),
+	}
+	for seed := range uint64(4) {
+		cases = append(cases, difftest.Random(t, seed))
+	}
+	for _, c := range cases {
+		t.Run("LOOPBACK "+c.Name+" "+c.Config.API, func(t *testing.T) {
+			out := t.TempDir()
+			end(t, c, out, begin(t, c, out, server, flink.Loopback(), "--hot-after=3"), 5*time.Minute)
+		})
+	}
+	c := fixture(t, "demo", site.APIEFP)
+	t.Run("EXTERNAL", func(t *testing.T) {
+		out := t.TempDir()
+		workers := flink.StartPool(t, self(t), flink.Limit{Soft: 512, Hard: 1024})
+		end(t, c, out, begin(t, c, out, server, workers), 5*time.Minute)
+	})
+}
+
+func self(t *testing.T) string {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// A cluster loses a task manager, with its workers, while the pipeline runs.
+func TestFlinkClusterLosesATaskManager(t *testing.T) {
+	cluster := flink.StartCluster(t, flink.Options{Restarts: 1000}) // each lost task and each lost result counts
+	server := cluster.JobServer()
+	c := difftest.Case{Name: "ring", Snapshot: ring(t, 20_000, 5), Config: site.Config{API: site.APISpec}}
+	out := t.TempDir()
+	workers := flink.Processes(t, self(t), flink.Limit{Soft: 512, Hard: 1024})
+	p := begin(t, c, out, server, workers)
+	for started := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		if n, _ := workers.Seen(); n >= 3 {
+			break
+		} else if time.Since(started) > 3*time.Minute {
+			t.Fatal("no worker was started")
+		}
+	}
+	cluster.KillManager()
+	cluster.StartManager()
+	end(t, c, out, p, 8*time.Minute)
+}
+
+// ring is a snapshot of accounts in a ring, each of which follows the next ones.
+func ring(t *testing.T, accounts, follows int) string {
+	var lists, records, rows strings.Builder
+	for i := range accounts {
+		fmt.Fprintf(&lists, `{"token_id":"%d","owner":"%s"}`+"\n", i, address(i))
+		fmt.Fprintf(&rows, `{"address":"%s","primary_list":"%d","ens":{"name":"a%d.eth"}}`+"\n", address(i), i, i)
+		for next := range follows {
+			fmt.Fprintf(&records, `{"token_id":"%d","version":1,"record_type":"address","data":"%s"}`+"\n", i, address((i+next+1)%accounts))
+		}
+	}
+	folder := t.TempDir()
+	difftest.WriteFiles(t, folder, map[string]string{
+		"meta.json": `{"format":1,"as_of":"2026-11-01T00:00:00Z"}`, "events.ndjson": "", "badges.ndjson": "",
+		"lists.ndjson": lists.String(), "accounts.ndjson": rows.String(), "records.ndjson": records.String(),
+	})
+	return folder
+}
+
+func address(i int) string { return fmt.Sprintf("0x%040x", i*7919+1) }
+
+// An invalid row, a missing table and a missing file are one clear line, on Flink as on Prism.
+func TestFlinkFaults(t *testing.T) {
+	server := flink.Start(t, flink.Options{})
+	folder := ring(t, 10, 1)
+	difftest.WriteFiles(t, folder, map[string]string{"badges.ndjson": "{}\n"})
+	c := difftest.Case{Name: "invalid", Snapshot: folder, Config: site.Config{API: site.APISpec}}
+	out := t.TempDir()
+	p := begin(t, c, out, server, flink.Loopback())
+	status, _ := p.Wait()
+	lines := strings.Split(strings.TrimSpace(p.Stderr()), "\n")
+	last := lines[len(lines)-1]
+	if want := c.WantError(t).Error(); status != 1 || !strings.HasSuffix(last, want) {
+		t.Errorf("status %d: got %q, want %q", status, last, want)
+	}
+	if _, err := os.Stat(filepath.Join(out, "part-root")); err == nil {
+		t.Error("there is a root")
+	}
+}

@@ -1,0 +1,275 @@
+// Package difftest compares sites of the pipeline with those of the generator, for tests: it makes
+// random snapshots, and says which objects differ.
+package difftest
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/fixtures/memsite"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/storage"
+)
+
+// A Case is a snapshot, and how its site is made.
+type Case struct {
+	Name        string // says what is special
+	Snapshot    string // folder
+	Refreshed   string // folder; "" for none
+	Config      site.Config
+	SkipInvalid bool
+}
+
+// Want generates the site of a case, and reports what the generator reports.
+func (c Case) Want(tb testing.TB) (memsite.Site, *generator.Report) {
+	tb.Helper()
+	want, report, err := c.generate(tb.Context())
+	if err != nil {
+		tb.Fatalf("%s: generate: %v", c.Name, err)
+	}
+	return want, report
+}
+
+// WantError is the error of the generator for a case that has no site.
+func (c Case) WantError(tb testing.TB) error {
+	tb.Helper()
+	_, _, err := c.generate(tb.Context())
+	if err == nil {
+		tb.Fatalf("%s: generate: got a site, want an error", c.Name)
+	}
+	return err
+}
+
+func (c Case) generate(ctx context.Context) (memsite.Site, *generator.Report, error) {
+	o := generator.Options{Config: c.Config, SkipInvalid: c.SkipInvalid}
+	if c.Refreshed != "" {
+		refreshed, err := storage.OpenRefreshed(ctx, storage.Location{Folder: c.Refreshed}, storage.S3Options{})
+		if err != nil {
+			return nil, nil, err
+		}
+		o.Refreshed = refreshed
+	}
+	folder, err := snapshot.Open(c.Snapshot)
+	if err != nil {
+		return nil, nil, err
+	}
+	files, report, err := generator.ToMemory(ctx, folder, o)
+	if err = errors.Join(err, folder.Close()); err != nil {
+		return nil, nil, err
+	}
+	made, err := memsite.Read(files)
+	return made, report, err
+}
+
+// Check fails the test unless the parts in a folder are the site of a case.
+func (c Case) Check(tb testing.TB, parts string) {
+	tb.Helper()
+	want, _ := c.Want(tb)
+	if diff := Diff(Read(tb, parts), want); diff != "" {
+		tb.Errorf("%s: the site differs from the generator's:\n%s", c.Name, diff)
+	}
+}
+
+// Read reads the site whose parts are in a folder, or fails the test. It takes what cat part-* gives as
+// one tar file: each object once, as a plain file with the time of the root, and after them the root.
+func Read(tb testing.TB, parts string) memsite.Site {
+	tb.Helper()
+	s, err := read(parts)
+	if err != nil {
+		tb.Fatalf("site of %s: %v", parts, err)
+	}
+	return s
+}
+
+func read(parts string) (memsite.Site, error) {
+	names, err := filepath.Glob(filepath.Join(parts, "part-*"))
+	if err != nil {
+		return nil, err
+	}
+	var all []io.Reader
+	for _, name := range names { // sorted
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		all = append(all, file)
+	}
+	s, last := memsite.Site{}, site.Key("")
+	times := map[int64]site.Key{}
+	for archive := tar.NewReader(io.MultiReader(all...)); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		body, err := io.ReadAll(archive)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", header.Name, err)
+		}
+		last = site.Key(header.Name)
+		if _, twice := s[last]; twice || header.Typeflag != tar.TypeReg || header.Mode != 0o644 {
+			return nil, fmt.Errorf("%s is there twice, or is no plain file: %+v", last, header)
+		}
+		s[last] = string(body)
+		times[header.ModTime.UnixNano()] = last
+	}
+	switch {
+	case last != site.RootKey:
+		return nil, fmt.Errorf("%d parts end with %q, want the root", len(names), last)
+	case len(times) > 1:
+		return nil, fmt.Errorf("the times of entries differ: %v", times)
+	}
+	return s, nil
+}
+
+// mostKeys is how many keys of a kind Diff names, and mostBodies how many bodies it shows.
+const (
+	mostKeys   = 20
+	mostBodies = 5
+)
+
+// Diff says how a site differs from the one that a test wants: which keys are missing and extra, by
+// kind, and which bodies differ where. It is "" if they are equal. Manifest and root are only looked at if
+// nothing else differs, since they repeat it.
+func Diff(got, want memsite.Site) string {
+	if diff := diff(got.WithoutIndex(), want.WithoutIndex()); diff != "" {
+		return diff
+	}
+	return diff(got, want)
+}
+
+func diff(got, want memsite.Site) string {
+	var missing, extra, different []site.Key
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if body, ok := got[key]; !ok {
+			missing = append(missing, key)
+		} else if body != want[key] {
+			different = append(different, key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want[key]; !ok {
+			extra = append(extra, key)
+		}
+	}
+	var b strings.Builder
+	list(&b, "missing", missing, len(want))
+	list(&b, "extra", extra, len(got))
+	list(&b, "different", different, len(want))
+	for _, key := range spread(different, mostBodies) {
+		at, g, w := around(got[key], want[key])
+		fmt.Fprintf(&b, "%s: at byte %d of %d,\n got %s\nwant %s\n", key, at, len(want[key]), g, w)
+	}
+	return b.String()
+}
+
+// list writes how many keys there are by kind, and some of them.
+func list(b *strings.Builder, what string, keys []site.Key, of int) {
+	if len(keys) == 0 {
+		return
+	}
+	kinds := map[string]int{}
+	for _, key := range keys {
+		kinds[kind(key)]++
+	}
+	fmt.Fprintf(b, "%d of %d objects are %s:", len(keys), of, what)
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		fmt.Fprintf(b, " %d %s", kinds[kind], kind)
+	}
+	b.WriteString("\n")
+	for _, key := range spread(keys, mostKeys) {
+		fmt.Fprintf(b, "  %s\n", key)
+	}
+}
+
+// spread is some of the keys, of as many kinds as can be.
+func spread(keys []site.Key, most int) (some []site.Key) {
+	perKind := map[string][]site.Key{}
+	for _, key := range keys {
+		perKind[kind(key)] = append(perKind[kind(key)], key)
+	}
+	for round := 0; len(some) < min(most, len(keys)); round++ {
+		for _, kind := range slices.Sorted(maps.Keys(perKind)) {
+			if of := perKind[kind]; round < len(of) && len(some) < most {
+				some = append(some, of[round])
+			}
+		}
+	}
+	return some
+}
+
+// kind is a key without what names a list, a user or a number.
+func kind(key site.Key) string {
+	parts := strings.Split(string(key), "/")
+	for i, part := range parts {
+		switch {
+		case i > 0 && (parts[i-1] == "users" || parts[i-1] == "lists" || parts[i-1] == "tokens" || parts[i-1] == "followers" && i == 2):
+			parts[i] = "*"
+		case strings.Trim(part, "0123456789") == "":
+			parts[i] = "N"
+		case parts[0] == "_manifest" && i == 1:
+			parts[i] = "*"
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// around is where two texts begin to differ, and what they have there.
+func around(got, want string) (at int, g, w string) {
+	for at < min(len(got), len(want)) && got[at] == want[at] {
+		at++
+	}
+	const before, after = 60, 120
+	cut := func(text string) string {
+		begin, end := max(0, at-before), min(len(text), at+after)
+		cut := text[begin:end]
+		if begin > 0 {
+			cut = "…" + cut
+		}
+		if end < len(text) {
+			cut += "…"
+		}
+		return cut
+	}
+	return at, cut(got), cut(want)
+}
+
+// Flags are those of the command for a case, without the place of the parts.
+func (c Case) Flags() []string {
+	o := c.Config
+	args := []string{
+		"--snapshot=" + c.Snapshot, fmt.Sprintf("--explorer=%t", o.Explorer),
+	}
+	for _, f := range []struct{ name, value string }{
+		{"refreshed", c.Refreshed}, {"api", o.API}, {"names", o.Names}, {"base-path", o.BasePath}, {"profile-url", o.ProfileURL}, {"badges-field", o.BadgesField},
+	} {
+		if f.value != "" {
+			args = append(args, "--"+f.name+"="+f.value)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"leaderboard-max", o.LeaderboardMax}, {"max-profile-text", o.MaxProfileText}} {
+		if f.value != 0 {
+			args = append(args, fmt.Sprintf("--%s=%d", f.name, f.value))
+		}
+	}
+	if c.SkipInvalid {
+		args = append(args, "--on-invalid=skip")
+	}
+	return args
+}

@@ -1,0 +1,227 @@
+package input
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/transforms/top"
+
+	"github.com/followpress/followpress/beam/internal/dofn"
+	"github.com/followpress/followpress/beam/internal/wire"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+)
+
+func init() {
+	dofn.Register3x0(&unlist{})
+	register.Function2x1(noteBefore)
+}
+
+// TableRefreshed is the name of the refreshed data in counts and notes. It is no table.
+const TableRefreshed snapshot.Table = "refreshed"
+
+// LongTexts is the name of the count of texts that were left out.
+const LongTexts = "long_texts"
+
+// RowCount is the name of the count of rows, valid or not.
+func RowCount(t snapshot.Table) string { return "rows/" + string(t) }
+
+// SkippedCount is the name of the count of invalid rows.
+func SkippedCount(t snapshot.Table) string { return "skipped/" + string(t) }
+
+// WithoutEffect is the name of the count of valid rows without effect, by reason.
+func WithoutEffect(t snapshot.Table, reason string) string {
+	return "without_effect/" + string(t) + "/" + reason
+}
+
+// Names of notes.
+const (
+	invalidNotes = "invalid/"
+	longNotes    = LongTexts + "/"
+)
+
+// maxLong bounds the examples of texts that were left out.
+const maxLong = 10
+
+// NoteInvalid notes an invalid row. Whoever calls it also counts it (SkippedCount).
+func NoteInvalid(note func(string, []byte), t snapshot.Table, at wire.Position, e *snapshot.RowError) {
+	note(invalidNotes+string(t), wire.Note{Position: at, Name: e.File, Text: e.Reason}.Append(nil))
+}
+
+// NoteLong notes a text that was left out. Whoever calls it also counts it (LongTexts).
+// nth tells the texts of a profile apart.
+func NoteLong(note func(string, []byte), t snapshot.Table, at wire.Position, file string, nth int, text site.LongText) {
+	note(longNotes+string(t), wire.Note{Position: at, Nth: uint32(nth), Name: file, Text: text.Member, Bytes: uint64(text.Bytes)}.Append(nil))
+}
+
+// A tally counts what a reader reports.
+type tally struct {
+	file
+	table   snapshot.Table
+	options Options
+	counts  map[string]int64
+	invalid int // rows that were noted
+	long    int // texts that were noted
+	count   emitCount
+	note    emitRow
+}
+
+func (r *reader) tally(t snapshot.Table, count emitCount, note emitRow) *tally {
+	return &tally{table: t, options: r.Options, counts: map[string]int64{}, count: count, note: note}
+}
+
+func (c *tally) at(line int) wire.Position { return wire.Position{File: c.Number, Line: uint64(line)} }
+
+func (c *tally) reject(e *snapshot.RowError) error { return c.rejectAt(c.at(e.Line), e) }
+
+// rejectAt counts an invalid row, or returns its error unless invalid rows are skipped.
+func (c *tally) rejectAt(at wire.Position, e *snapshot.RowError) error {
+	if !c.options.SkipInvalid {
+		return e
+	}
+	c.counts[SkippedCount(c.table)]++
+	if c.invalid++; c.invalid <= MaxInvalid {
+		NoteInvalid(c.note, c.table, at, e)
+	}
+	return nil
+}
+
+// leftOut counts texts that are too long.
+func (c *tally) leftOut(line int, long []site.LongText) {
+	c.counts[LongTexts] += int64(len(long))
+	for nth, text := range long[:min(len(long), maxLong-c.long)] {
+		NoteLong(c.note, c.table, c.at(line), c.Name, nth, text)
+		c.long++
+	}
+}
+
+// end ends reading, with an error or without.
+func (c *tally) end(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return err // another worker has failed, and says why
+	} else if err != nil {
+		return Fault(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.counts)) {
+		if n := c.counts[name]; n > 0 {
+			c.count(name, n)
+		}
+	}
+	return nil
+}
+
+// First keeps as many notes of each name as a report lists, by their positions.
+func First(s beam.Scope, notes ...beam.PCollection) beam.PCollection {
+	s = s.Scope("first notes")
+	return beam.ParDo(s, &unlist{}, top.SmallestPerKey(s, beam.Flatten(s, notes...), MaxInvalid, noteBefore))
+}
+
+// noteBefore reports whether a note comes before another one of the same name.
+func noteBefore(a, b []byte) bool { return compareNotes(decodeNote(a), decodeNote(b)) < 0 }
+
+func compareNotes(a, b wire.Note) int {
+	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Nth, b.Nth))
+}
+
+func decodeNote(b []byte) wire.Note {
+	d := wire.Decode(b)
+	return d.Note()
+}
+
+type unlist struct{}
+
+// ProcessElement emits each note of a list.
+func (*unlist) ProcessElement(name string, notes [][]byte, emit func(string, []byte)) {
+	for _, note := range notes {
+		emit(name, note)
+	}
+}
+
+// Names of the counts of what refreshed data changed, and of merged records.
+const (
+	MergedProfiles  = "merged/profiles"
+	MergedBadges    = "merged/badges" // objects
+	RepeatedRecords = "repeated"
+)
+
+// Fill fills what the report of generate says of the snapshot and the refreshed data: from what Events
+// and Recommended return (nil for none), the sums of all counts, and the first notes in any order. The
+// report says nothing of refreshed data unless r.Refreshed is set.
+func (t *Tables) Fill(r *generator.Report, events Result, recommended *Result, counts map[string]int64, notes map[string][][]byte) {
+	r.AsOf, r.Repeated = t.AsOf, int(counts[RepeatedRecords])
+	r.Tables = map[string]*generator.TableReport{}
+	r.Invalid = append([]*snapshot.RowError{}, events.Invalid...)
+	r.LongTexts = generator.LongTextReport{
+		LeftOut: int(counts[LongTexts]), Most: t.options.MaxText, Examples: []generator.LongTextExample{},
+	}
+	r.Tables[string(snapshot.TableEvents)] = &events.TableReport
+	// In this order generate reads them.
+	for _, table := range []snapshot.Table{snapshot.TableLists, snapshot.TableAccounts, TableRefreshed, snapshot.TableRecords, snapshot.TableBadges} {
+		if table != TableRefreshed {
+			r.Tables[string(table)] = &generator.TableReport{
+				Rows: int(counts[RowCount(table)]), Skipped: int(counts[SkippedCount(table)]), WithoutEffect: withoutEffect(counts, table),
+			}
+		} else if r.Refreshed != nil {
+			*r.Refreshed = refreshedReport(counts)
+		}
+		for _, n := range sorted(notes[invalidNotes+string(table)]) {
+			r.Invalid = append(r.Invalid, &snapshot.RowError{File: n.Name, Line: lineOf(table, n), Reason: n.Text})
+		}
+		for _, n := range sorted(notes[longNotes+string(table)]) {
+			r.LongTexts.Examples = append(r.LongTexts.Examples,
+				generator.LongTextExample{File: n.Name, Line: lineOf(table, n), LongText: site.LongText{Member: n.Text, Bytes: int(n.Bytes)}})
+		}
+	}
+	if recommended != nil {
+		r.Tables[string(snapshot.TableRecommended)] = &recommended.TableReport
+		r.Invalid = append(r.Invalid, recommended.Invalid...)
+	}
+	r.Invalid = r.Invalid[:min(len(r.Invalid), MaxInvalid)]
+	r.LongTexts.Examples = r.LongTexts.Examples[:min(len(r.LongTexts.Examples), maxLong)]
+}
+
+func withoutEffect(counts map[string]int64, t snapshot.Table) map[string]int {
+	reasons := map[string]int{}
+	for name, n := range counts {
+		if reason, ok := strings.CutPrefix(name, WithoutEffect(t, "")); ok {
+			reasons[reason] = int(n)
+		}
+	}
+	return reasons
+}
+
+func refreshedReport(counts map[string]int64) generator.RefreshedReport {
+	r := generator.RefreshedReport{
+		Objects: int(counts[RowCount(TableRefreshed)]), Skipped: int(counts[SkippedCount(TableRefreshed)]),
+		Profiles: int(counts[MergedProfiles]), Badges: int(counts[MergedBadges]), WithoutEffect: withoutEffect(counts, TableRefreshed),
+	}
+	r.Older = r.Objects - r.Profiles - r.Badges - r.Skipped
+	for _, n := range r.WithoutEffect {
+		r.Older -= n
+	}
+	return r
+}
+
+// sorted decodes notes and puts them in order.
+func sorted(notes [][]byte) []wire.Note {
+	var all []wire.Note
+	for _, note := range notes {
+		all = append(all, decodeNote(note))
+	}
+	slices.SortFunc(all, compareNotes)
+	return all
+}
+
+// lineOf is the line of a row; 0 for a refreshed object.
+func lineOf(t snapshot.Table, n wire.Note) int {
+	if t == TableRefreshed {
+		return 0
+	}
+	return int(n.Line)
+}

@@ -1,0 +1,100 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/storage"
+)
+
+// A Source is where a snapshot is. Workers get it as JSON and open it themselves, with credentials of
+// their own.
+type Source struct {
+	Location string // path of a folder that all workers have, file:///FOLDER or s3://BUCKET/PREFIX
+	Endpoint string // of s3://; "" means Amazon S3
+	Region   string // of s3://; "" means that of the environment
+}
+
+// s3 are the options for the server.
+func (s Source) s3() storage.S3Options {
+	return storage.S3Options{Endpoint: s.Endpoint, Region: s.Region}
+}
+
+// open returns the files of the snapshot. That they are not there is an error of who reads them.
+func (s Source) open(ctx context.Context) (afero.Fs, error) {
+	at, err := s.parse()
+	if err != nil {
+		return nil, err
+	}
+	if at.Folder == "" {
+		return storage.OpenFiles(ctx, at, s.s3())
+	}
+	return afero.NewBasePathFs(afero.NewOsFs(), at.Folder), nil
+}
+
+func (s Source) parse() (storage.Location, error) {
+	switch {
+	case s.Location == "":
+		return storage.Location{}, errors.New("the snapshot has no name: use a folder, or s3://BUCKET/PREFIX")
+	case strings.Contains(s.Location, "://"):
+		return storage.ParseLocation(s.Location)
+	}
+	folder, err := filepath.Abs(s.Location)
+	return storage.Location{Folder: folder}, err
+}
+
+// A file is a file of a table. It is the element that a worker gets, as JSON.
+type file struct {
+	Name   string
+	Number uint32 // in the table, from 0
+	Size   int64
+	ETag   string // "" in a folder
+}
+
+// filesOf lists the files of a table.
+func filesOf(files afero.Fs, t snapshot.Table) ([]file, error) {
+	names, err := snapshot.TableFiles(files, t)
+	if err != nil {
+		return nil, err
+	}
+	var all []file
+	for i, name := range names {
+		f := file{Name: name, Number: uint32(i)}
+		if f.Size, f.ETag, err = version(files, name); err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+func version(files afero.Fs, name string) (size int64, etag string, err error) {
+	info, err := files.Stat(name)
+	if err != nil {
+		return 0, "", fmt.Errorf("look at %s: %w", name, err)
+	}
+	if stored, ok := info.Sys().(storage.Info); ok {
+		etag = stored.ETag
+	}
+	return info.Size(), etag, nil
+}
+
+// check returns an error unless a worker has the file that the launcher has seen.
+func (f file) check(files afero.Fs) error {
+	size, etag, err := version(files, f.Name)
+	switch {
+	case err != nil:
+		return err
+	case etag != f.ETag:
+		return fmt.Errorf("%s was replaced since the run began", f.Name)
+	case size != f.Size:
+		return fmt.Errorf("%s has %d bytes, but %d where the run began: was it replaced, or is the folder another one on this machine?", f.Name, size, f.Size)
+	}
+	return nil
+}

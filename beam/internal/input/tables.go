@@ -1,0 +1,169 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	json "github.com/goccy/go-json"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+)
+
+// Options say what to read of a snapshot. Workers get them as JSON.
+type Options struct {
+	EFP         bool // for the API efp: times of records, and recommended accounts
+	SkipInvalid bool // count and note invalid rows, instead of stopping at one
+	MaxText     int  // limit of a profile's text in bytes (site.Config.MaxProfileText); longer ones are left out
+}
+
+// Tables is a snapshot as the launcher sees it, before a pipeline is made.
+type Tables struct {
+	AsOf    string  // of the snapshot, as RFC 3339
+	ListOps *uint64 // of the snapshot, for the API efp; nil if it does not say
+
+	source  Source
+	options Options
+	snap    afero.Fs
+	files   map[snapshot.Table][]file
+}
+
+// Open opens a snapshot and checks that all tables are there, as generate does. ctx is that of all
+// later requests.
+func Open(ctx context.Context, source Source, o Options) (*Tables, error) {
+	at, err := source.parse()
+	if err != nil {
+		return nil, err
+	}
+	if at.Folder != "" {
+		source.Location = at.Folder // a worker may have another working directory
+	}
+	t := &Tables{source: source, options: o, files: map[snapshot.Table][]file{}}
+	if t.snap, err = source.open(ctx); err != nil {
+		return nil, err
+	}
+	if t.AsOf, err = snapshot.ReadAsOf(t.snap); err != nil {
+		return nil, err
+	}
+	for _, table := range snapshot.Tables() {
+		if err := t.add(table); err != nil {
+			return nil, err
+		}
+	}
+	if !o.EFP {
+		return t, nil
+	}
+	if t.ListOps, err = snapshot.ReadListOps(t.snap); err != nil {
+		return nil, err
+	}
+	if err := t.add(snapshot.TableRecommended); !errors.Is(err, snapshot.ErrNoTable) {
+		return t, err
+	}
+	return t, nil
+}
+
+func (t *Tables) add(table snapshot.Table) (err error) {
+	if err := snapshot.CheckTable(t.snap, table); err != nil {
+		return err
+	}
+	t.files[table], err = filesOf(t.snap, table)
+	return err
+}
+
+// elements returns the files of a table, each for one worker.
+func (t *Tables) elements(s beam.Scope, table snapshot.Table) beam.PCollection {
+	var elements []string
+	for _, f := range t.files[table] {
+		element, err := json.Marshal(f)
+		if err != nil {
+			panic(err) // texts and numbers
+		}
+		elements = append(elements, string(element))
+	}
+	return beam.Reshuffle(s, beam.CreateList(s, elements))
+}
+
+// A Result is what was read of a table.
+type Result struct {
+	generator.TableReport
+	Invalid []*snapshot.RowError // all that were skipped, at most MaxInvalid
+}
+
+// MaxInvalid bounds the invalid rows that a report lists; all are counted.
+const MaxInvalid = 1000
+
+// Events reads the events.
+func (t *Tables) Events(ctx context.Context) (events []site.Event, r Result, err error) {
+	known := map[uint64]bool{}
+	r, err = readAll(ctx, t, snapshot.TableEvents, site.DecodeEvent, func(e site.Event, _ *Result) error {
+		if known[e.ID] {
+			return fmt.Errorf("id: a second event with the id %d", e.ID)
+		}
+		known[e.ID] = true
+		events = append(events, e)
+		return nil
+	})
+	return events, r, err
+}
+
+// EventIDs are the IDs of events as badges name them.
+func EventIDs(events []site.Event) []string {
+	ids := make([]string, len(events))
+	for i, e := range events {
+		ids[i] = strconv.FormatUint(e.ID, 10)
+	}
+	return ids
+}
+
+// Recommended reads the recommended accounts, each once. The result is nil if the snapshot does not
+// have the table, or the API is not efp.
+func (t *Tables) Recommended(ctx context.Context) (accounts []snapshot.Recommended, _ *Result, err error) {
+	if t.files[snapshot.TableRecommended] == nil {
+		return nil, nil, nil
+	}
+	known := map[site.Address]bool{}
+	r, err := readAll(ctx, t, snapshot.TableRecommended, snapshot.ParseRecommended, func(a snapshot.Recommended, r *Result) error {
+		if known[a.Address] {
+			r.WithoutEffect[generator.RepeatedRow]++
+			return nil
+		}
+		known[a.Address] = true
+		accounts = append(accounts, a)
+		return nil
+	})
+	return accounts, &r, err
+}
+
+// readAll reads a table on this machine.
+func readAll[T any](
+	ctx context.Context, t *Tables, table snapshot.Table, parse func([]byte) (T, error), accept func(T, *Result) error,
+) (Result, error) {
+	r := Result{TableReport: generator.TableReport{WithoutEffect: map[string]int{}}}
+	err := snapshot.ReadTable(ctx, t.snap, table, 1, parse, func(b snapshot.Block[T]) error {
+		r.Rows += len(b.Rows) + len(b.Invalid)
+		return b.Each(func(row snapshot.Row[T]) error { return accept(row.Value, &r) }, func(e *snapshot.RowError) error {
+			if !t.options.SkipInvalid {
+				return e
+			}
+			if r.Skipped++; r.Skipped <= MaxInvalid {
+				r.Invalid = append(r.Invalid, e)
+			}
+			return nil
+		})
+	})
+	return r, err
+}
+
+// FileNames returns the names of a table's files, by the numbers in wire.Position.
+func (t *Tables) FileNames(table snapshot.Table) []string {
+	var names []string
+	for _, f := range t.files[table] {
+		names = append(names, f.Name)
+	}
+	return names
+}

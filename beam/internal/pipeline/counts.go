@@ -1,0 +1,205 @@
+package pipeline
+
+import (
+	"strconv"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+
+	"github.com/followpress/followpress/beam/internal/dofn"
+	"github.com/followpress/followpress/beam/internal/wire"
+	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/site"
+)
+
+// Kinds of values by the key of an account, for counts.
+const (
+	kindHolder byte = iota // a primary list that holds the account
+	kindOwn                // accounts that the account follows
+)
+
+// What a holder says of an account.
+const (
+	saysFollow byte = 1 << iota
+	saysTop8
+	saysBlock
+	saysMute
+)
+
+func init() {
+	dofn.Register5x1(&spreadFn{})
+	dofn.Register3x1(&holdersFn{})
+	dofn.Register4x1(&sumCountsFn{})
+}
+
+// A spreadFn tells the accounts that a primary list holds, and counts what it says.
+type spreadFn struct {
+	list wire.List
+	hot  salts
+	own  map[string][]byte
+}
+
+// ProcessElement spreads a list. Its side input are the hot accounts.
+func (f *spreadFn) ProcessElement(
+	_ string, value []byte, hot func(*[]byte) bool, held, counts func(string, []byte),
+) error {
+	f.hot.read(hot)
+	l := &f.list
+	if value[0] != kindList {
+		return nil
+	}
+	d := wire.Decode(value[1:])
+	d.List(l)
+	if err := d.Err(); err != nil {
+		return err
+	}
+	if !l.Primary {
+		return nil
+	}
+	var c wire.Counts
+	if f.own == nil {
+		f.own = map[string][]byte{}
+	}
+	clear(f.own)
+	for i := range l.Records {
+		r := &l.Records[i]
+		if !l.IsHeld(r) {
+			continue
+		}
+		says := f.count(l, r, &c)
+		if says&saysFollow != 0 {
+			key := f.hot.key(l.Account, r.Address[:])
+			f.own[key] = append(f.own[key], r.Address[:]...)
+		}
+		held(f.hot.key(r.Address, l.Account[:]), append(append(make([]byte, 0, 22), kindHolder, says), l.Account[:]...))
+	}
+	for key, addresses := range f.own {
+		held(key, append([]byte{kindOwn}, addresses...))
+	}
+	if c != (wire.Counts{}) {
+		counts(wire.AddressKey(l.Account), c.Append(nil))
+	}
+	return nil
+}
+
+// count adds to the counts of the list's account, and returns what the record says.
+func (f *spreadFn) count(l *wire.List, r *wire.Record, c *wire.Counts) (says byte) {
+	form := &l.Forms[r.Form]
+	if l.IsFollow(r) {
+		c[render.Following]++
+		says |= saysFollow
+		if form.Top8 {
+			says |= saysTop8
+		}
+	}
+	if form.Block {
+		c[render.Blocking]++
+		says |= saysBlock
+	}
+	if form.Mute {
+		c[render.Muting]++
+		says |= saysMute
+	}
+	return says
+}
+
+// A holdersFn counts what primary lists say of an account, under one of its keys.
+type holdersFn struct {
+	own     map[site.Address]struct{}
+	holders []byte
+}
+
+// ProcessElement counts.
+func (f *holdersFn) ProcessElement(key string, values func(*[]byte) bool, emit func(string, []byte)) error {
+	if f.own == nil {
+		f.own = map[site.Address]struct{}{}
+	}
+	clear(f.own)
+	f.holders = f.holders[:0]
+	address := wire.KeyAddress(key)
+	var c wire.Counts
+	var value []byte
+	for values(&value) {
+		d := wire.Decode(value[1:])
+		switch value[0] {
+		case kindOwn:
+			for d.More() {
+				f.own[d.Address()] = struct{}{}
+			}
+		case kindHolder:
+			says := d.Byte()
+			for _, m := range []struct {
+				says byte
+				render.Measure
+			}{{saysFollow, render.Followers}, {saysTop8, render.Top8}, {saysBlock, render.Blocks}, {saysMute, render.Muted}} {
+				if says&m.says != 0 {
+					c[m.Measure]++
+				}
+			}
+			if says&saysFollow != 0 {
+				f.holders = append(f.holders, d.Rest()...)
+			}
+		}
+		if err := d.Err(); err != nil {
+			return err
+		}
+		value = nil
+	}
+	for at := 0; at < len(f.holders) && len(f.own) > 0; at += 20 {
+		holder := f.holders[at : at+20]
+		if _, back := f.own[site.Address(holder)]; back && site.Address(holder) != address {
+			c[render.Mutuals]++
+		}
+	}
+	if c != (wire.Counts{}) {
+		emit(wire.AddressKey(address), c.Append(nil))
+	}
+	return nil
+}
+
+// A sumCountsFn adds up the counts of an account.
+type sumCountsFn struct{ stats tally }
+
+// ProcessElement adds up.
+func (f *sumCountsFn) ProcessElement(address string, values func(*[]byte) bool, emit func(string, []byte), _ func(string, int64)) error {
+	var sum wire.Counts
+	var value []byte
+	for values(&value) {
+		d := wire.Decode(value)
+		for m, n := range d.Counts() {
+			sum[m] += n
+		}
+		if err := d.Err(); err != nil {
+			return err
+		}
+		value = nil
+	}
+	ranked := false
+	for m := range render.Measure(render.Measures) {
+		ranked = ranked || sum[m] > 0
+	}
+	if ranked {
+		f.stats.add(statRanked, 1)
+	}
+	if n := sum[render.Followers]; n > 0 {
+		f.stats.add(statFollowed, 1)
+		f.stats.add(statFollowers+strconv.FormatUint(uint64(n), 10), 1)
+	}
+	if n := sum[render.Following]; n > 0 {
+		f.stats.add(statFollowing+strconv.FormatUint(uint64(n), 10), 1)
+	}
+	emit(address, sum.Append(nil))
+	return nil
+}
+
+// FinishBundle tells what was counted.
+func (f *sumCountsFn) FinishBundle(_ func(string, []byte), stats func(string, int64)) {
+	f.stats.flush(stats)
+}
+
+// countAccounts counts what primary lists say of each account, and what they say themselves.
+func countAccounts(s beam.Scope, lists, hot beam.PCollection) (counts, stats beam.PCollection) {
+	s = s.Scope("count")
+	held, own := beam.ParDo2(s, &spreadFn{}, lists, beam.SideInput{Input: hot})
+	said := beam.ParDo(s, &holdersFn{}, beam.GroupByKey(s, held))
+	return beam.ParDo2(s, &sumCountsFn{}, grouped(s, own, said))
+}

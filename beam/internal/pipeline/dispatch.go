@@ -1,0 +1,383 @@
+package pipeline
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/followpress/followpress/beam/internal/dofn"
+	"github.com/followpress/followpress/beam/internal/input"
+	"github.com/followpress/followpress/beam/internal/wire"
+	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+)
+
+// Kinds of values by the key of an account, once everything about accounts is known.
+const (
+	kindShown   byte = iota
+	kindHolds        // addresses that the account's primary list holds, each after what it says of them
+	kindRequest      // of a list with a record about the account
+)
+
+// Kinds of values by unit: its account with its list, or what is shown of others.
+const (
+	kindUnit byte = iota
+	kindAnswer
+	kindFollowers
+)
+
+func init() {
+	dofn.Register7x1(&dispatchFn{})
+}
+
+// A dispatchFn has everything about an account: what is shown of it and its lists. It tells all who show
+// it, and asks for what its lists show.
+type dispatchFn struct {
+	Config   site.Config
+	AsOf     int64 // milliseconds since the Unix epoch
+	HotAfter int
+
+	stats tally
+	hot   salts
+	list  wire.List
+	holds map[string][]byte
+	value []byte
+}
+
+// An accountState is everything about an account.
+type accountState struct {
+	wire.Person
+	isRow, isNamed bool
+	badges         []wire.BadgeRow
+	refreshed      []wire.Refreshed // badges
+	lists          [][]byte
+	recommended    []byte // the place and the class; nil unless it is recommended
+	places         []wire.Place
+}
+
+// ProcessElement dispatches an account. Its side input are the hot accounts. It emits what is shown of the
+// account and requests by the keys of accounts, units by their keys, and parts of objects that show many
+// accounts.
+func (f *dispatchFn) ProcessElement(
+	address string, values, hot func(*[]byte) bool, accounts, units, parts func(string, []byte), _ func(string, int64),
+) error {
+	f.hot.read(hot)
+	a := accountState{Person: wire.Person{Address: wire.KeyAddress(address)}}
+	var value []byte
+	for values(&value) {
+		if err := a.add(value); err != nil {
+			return err
+		}
+		value = nil
+	}
+	if !a.isNamed {
+		a.Name = ""
+	}
+	f.mergeBadges(&a)
+	lists, err := f.sortLists(&a)
+	if err != nil {
+		return err
+	}
+	f.shown(&a, lists, accounts)
+	f.boards(&a, parts)
+	for i := range lists {
+		if err := f.dispatchList(&a, &lists[i], lists, accounts, units); err != nil {
+			return err
+		}
+	}
+	if a.Primary == "" && (f.Config.EFP() && f.exists(&a) || a.Name != "") {
+		u := wire.Unit{Person: a.Person, Badges: a.badges, Tokens: tokensOf(lists)}
+		units(accountUnit(a.Address), u.Append([]byte{kindUnit}))
+	}
+	if !f.Config.EFP() {
+		f.users(&a, parts)
+	}
+	return nil
+}
+
+// FinishBundle tells what was counted.
+func (f *dispatchFn) FinishBundle(_ func(*[]byte) bool, _, _, _ func(string, []byte), stats func(string, int64)) {
+	f.stats.flush(stats)
+}
+
+// add adds a value.
+func (a *accountState) add(value []byte) error {
+	d := wire.Decode(value[1:])
+	switch value[0] {
+	case kindProfile:
+		a.isRow = d.Bool()
+		a.Profile = d.Profile()
+	case kindName:
+		a.isNamed = true
+	case kindCounts:
+		a.Counts = d.Counts()
+	case kindPlaces:
+		for d.More() {
+			p := d.Place()
+			a.places = append(a.places, p)
+			if p.Count > 0 && int(p.Measure) < len(a.Ranks) {
+				a.Ranks[p.Measure] = p.Place
+			}
+		}
+	case kindList:
+		a.lists = append(a.lists, value[1:])
+	case kindBadge:
+		a.badges = append(a.badges, d.BadgeRow())
+	case kindRefreshedOf:
+		if r := d.Refreshed(); r.Badges {
+			a.refreshed = append(a.refreshed, r)
+		}
+	case kindRecommended:
+		a.recommended = value[1:]
+	}
+	return d.Err()
+}
+
+// mergeBadges replaces badges by newer ones, and leaves the smallest token of each event.
+func (f *dispatchFn) mergeBadges(a *accountState) {
+	slices.SortFunc(a.refreshed, func(x, y wire.Refreshed) int {
+		return cmp.Or(cmp.Compare(y.Fetched, x.Fetched), cmp.Compare(x.Number, y.Number))
+	})
+	decided := map[uint32]wire.BadgeRow{}
+	for _, r := range a.refreshed {
+		if r.Fetched <= f.AsOf {
+			continue
+		}
+		if len(r.Held) == 0 {
+			f.stats.add(input.WithoutEffect(input.TableRefreshed, unknownEvent), 1)
+		}
+		used := false
+		for _, row := range r.Held {
+			if _, ok := decided[row.Event]; !ok {
+				decided[row.Event], used = row, true
+			}
+		}
+		if used {
+			f.stats.add(input.MergedBadges, 1)
+		}
+	}
+	if !f.Config.EFP() && len(a.lists) == 0 {
+		f.stats.add(input.WithoutEffect(snapshot.TableBadges, listlessOwner), int64(len(a.badges)))
+		a.badges = nil
+		return
+	}
+	if len(decided) > 0 {
+		a.badges = slices.DeleteFunc(a.badges, func(row wire.BadgeRow) bool { _, ok := decided[row.Event]; return ok })
+		for _, row := range decided {
+			if row.TokenID != "" {
+				a.badges = append(a.badges, row)
+			}
+		}
+	}
+	slices.SortFunc(a.badges, func(x, y wire.BadgeRow) int {
+		return cmp.Or(cmp.Compare(x.Event, y.Event), site.CompareTokenIDs(x.TokenID, y.TokenID))
+	})
+	a.badges = slices.CompactFunc(a.badges, func(x, y wire.BadgeRow) bool { return x.Event == y.Event })
+}
+
+// An ownList is a list of an account.
+type ownList struct {
+	token   string
+	primary bool
+	encoded []byte
+}
+
+// sortLists sorts the lists of an account by token ID, and finds its primary one.
+func (f *dispatchFn) sortLists(a *accountState) ([]ownList, error) {
+	lists := make([]ownList, len(a.lists))
+	for i, encoded := range a.lists {
+		d := wire.Decode(encoded)
+		token, _, primary := d.Text(), d.Address(), d.Bool()
+		if err := d.Err(); err != nil {
+			return nil, err
+		}
+		lists[i] = ownList{token, primary, encoded}
+		if primary {
+			a.Primary = token
+		}
+	}
+	slices.SortFunc(lists, func(x, y ownList) int { return site.CompareTokenIDs(x.token, y.token) })
+	return lists, nil
+}
+
+func tokensOf(lists []ownList) []string {
+	tokens := make([]string, len(lists))
+	for i := range lists {
+		tokens[i] = lists[i].token
+	}
+	return tokens
+}
+
+// exists reports whether the account is one of the graph, as far as is known here: records that do not
+// count may name it too.
+func (f *dispatchFn) exists(a *accountState) bool {
+	return a.isRow || len(a.lists) > 0 || a.ENS != nil || len(a.badges) > 0 || a.Counts != (wire.Counts{})
+}
+
+// shown tells what lists show of the account, under each of its keys.
+func (f *dispatchFn) shown(a *accountState, lists []ownList, emit func(string, []byte)) {
+	if !f.exists(a) {
+		return
+	}
+	s := wire.Shown{
+		IsKnown: a.isRow || len(lists) > 0, SearchLen: a.SearchLen, Primary: a.Primary,
+		Followers: a.Counts[render.Followers], Following: a.Counts[render.Following],
+	}
+	if len(a.ENS) > 0 {
+		s.ENS = a.ENS[:shownLen(f.Config, a.ENS, a.SearchLen)]
+	}
+	if f.Config.EFP() {
+		s.Tokens = tokensOf(lists)
+		p := person(&a.Person)
+		s.Person = render.AppendPerson(nil, &p)
+	}
+	f.value = s.Append(append(f.value[:0], kindShown))
+	f.hot.all(a.Address, func(_ uint64, key string) { emit(key, f.value) })
+}
+
+// unitKey is the key of the unit of a list.
+func unitKey(a site.Address, token string, primary bool) string {
+	if primary {
+		return accountUnit(a)
+	}
+	return "t" + token
+}
+
+// accountUnit is the key of the unit of an account with its primary list, or with none.
+func accountUnit(a site.Address) string { return "a" + wire.AddressKey(a) }
+
+// dispatchList asks for what a list shows, and sends it to its unit.
+func (f *dispatchFn) dispatchList(a *accountState, own *ownList, lists []ownList, accounts, units func(string, []byte)) error {
+	u := wire.Unit{Person: a.Person, Badges: a.badges, List: own.encoded}
+	if own.primary || !f.Config.EFP() {
+		u.Tokens = tokensOf(lists)
+	}
+	key := unitKey(a.Address, own.token, own.primary)
+	units(key, u.Append([]byte{kindUnit}))
+	l := &f.list
+	d := wire.Decode(own.encoded)
+	d.List(l)
+	if err := d.Err(); err != nil {
+		return err
+	}
+	efp := f.Config.EFP()
+	if f.holds == nil {
+		f.holds = map[string][]byte{}
+	}
+	clear(f.holds)
+	for i := range l.Records {
+		r := &l.Records[i]
+		if !r.IsAddress {
+			continue
+		}
+		q := wire.Request{Unit: key, Record: uint32(i), IsHeld: l.IsHeld(r), Answers: l.IsFollow(r) || efp && l.IsHeld(r)}
+		if efp && own.primary && q.IsHeld {
+			q.Holder = wire.Holder{
+				Token: l.Token, Account: a.Address, IsFollow: l.IsFollow(r), Added: r.Added,
+				Followers: a.Counts[render.Followers], Tags: l.Forms[r.Form].Tags,
+			}
+			salted := f.hot.key(a.Address, r.Address[:])
+			f.holds[salted] = append(append(f.holds[salted], byte(l.State(r))), r.Address[:]...)
+		}
+		f.value = q.Append(append(f.value[:0], kindRequest))
+		accounts(f.hot.key(r.Address, a.Address[:]), f.value)
+	}
+	for salted, holds := range f.holds {
+		accounts(salted, append([]byte{kindHolds}, holds...))
+	}
+	return nil
+}
+
+// shownLen is how much of an encoded profile lists and followers show.
+func shownLen(c site.Config, ens []byte, searchLen uint32) int {
+	if c.EFP() {
+		return render.HeaderEnd(ens, searchLen)
+	}
+	return int(searchLen)
+}
+
+// person is a Person for the renderer.
+func person(p *wire.Person) render.Account {
+	return render.Account{
+		Address: p.Address, Profile: render.Profile(p.Profile), Primary: p.Primary, Counts: p.Counts, Ranks: p.Ranks,
+	}
+}
+
+// boards emits what leaderboards show of the account, and its row of the recommended ones.
+func (f *dispatchFn) boards(a *accountState, emit func(string, []byte)) {
+	if a.recommended != nil {
+		d := wire.Decode(a.recommended)
+		place := d.Uvarint()
+		p := person(&a.Person)
+		row := render.AppendRecommended(nil, a.Address, d.Text(), &p)
+		emit(recommendedPart(int(place)/site.SearchShardSize), placed(int(place), row))
+	}
+	var inOrder [5]int // place in the order of each of the first measures, from 0; -1 for none
+	for m := range inOrder {
+		inOrder[m] = -1
+	}
+	for _, p := range a.places {
+		place, m := int(p.Place)-1, render.Measure(p.Measure)
+		if int(m) < len(inOrder) {
+			inOrder[m] = place
+		}
+		if p.Count == 0 {
+			continue
+		}
+		if place < f.Config.LeaderboardMax {
+			emit(boardPart(m), placed(place, binary.AppendUvarint(a.Address[:], uint64(p.Count))))
+		}
+		if f.Config.Explorer && m == render.Followers && place < site.TopAccounts {
+			emit(keyTop, placed(place, a.Append(nil)))
+		}
+	}
+	if main := inOrder[render.Mutuals]; f.Config.EFP() && main >= 0 {
+		p := person(&a.Person)
+		emit(rankedPart(main/site.SearchShardSize), placed(main, render.AppendRankedRow(nil, &p)))
+		if main < site.RankedLimit {
+			emit(keyRankedFirst, placed(main, a.Append(nil)))
+		}
+		for _, sort := range site.RankedSorts() {
+			place := inOrder[render.SortMeasure(sort)]
+			emit(orderPart(sort, place/site.RankedOrderSize), placed(place, binary.AppendUvarint(nil, uint64(main))))
+		}
+	}
+}
+
+// users emits the entries of the account in the buckets of users of the API spec.
+func (f *dispatchFn) users(a *accountState, emit func(string, []byte)) {
+	add := func(user string) {
+		emit(userPart(user), wire.AppendText(wire.AppendText([]byte{partUser}, user), a.Primary))
+	}
+	if a.Primary != "" {
+		add(a.Address.String())
+	}
+	if a.Name != "" {
+		add(a.Name)
+	}
+}
+
+// placed puts a place before a row.
+func placed(place int, row []byte) []byte {
+	return append(binary.AppendUvarint(make([]byte, 0, 4+len(row)), uint64(place)), row...)
+}
+
+// sortPlaced sorts rows by place, and returns them without.
+func sortPlaced(rows [][]byte) (places []int, sorted [][]byte) {
+	type row struct {
+		place int
+		row   []byte
+	}
+	all := make([]row, len(rows))
+	for i, r := range rows {
+		place, n := binary.Uvarint(r)
+		all[i] = row{int(place), r[n:]}
+	}
+	slices.SortFunc(all, func(a, b row) int { return cmp.Or(cmp.Compare(a.place, b.place), bytes.Compare(a.row, b.row)) })
+	for _, r := range all {
+		places, sorted = append(places, r.place), append(sorted, r.row)
+	}
+	return places, sorted
+}

@@ -1,0 +1,130 @@
+package pipeline
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"strconv"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+
+	"github.com/followpress/followpress/beam/internal/dofn"
+	"github.com/followpress/followpress/beam/internal/wire"
+	"github.com/followpress/followpress/site"
+)
+
+// Engines may keep all values of a key in memory, and some accounts have millions of followers. So what
+// is said about a hot account is spread over several keys, its salts, by a hash of who says it. A sample
+// of the records tells which accounts are hot; a sample that errs only makes a group somewhat larger.
+
+func init() {
+	dofn.Register3x1(&sampleFn{})
+	dofn.Register3x0(&hotFn{})
+}
+
+// sampleRate is how many records stand for one in the sample.
+const sampleRate = 64
+
+// hashOf is the same on all machines and in all runs.
+func hashOf(texts ...[]byte) uint64 {
+	h := fnv.New64a()
+	for _, text := range texts {
+		_, _ = h.Write(text)
+	}
+	n := h.Sum64()
+	n ^= n >> 32 // the lower bits of FNV alone are weak
+	return n * 0x9e3779b97f4a7c15 >> 16
+}
+
+// A sampleFn counts a sample of the records of lists by the account that they are about.
+type sampleFn struct {
+	HotAfter int
+
+	list wire.List
+}
+
+// ProcessElement counts the records of a list.
+func (f *sampleFn) ProcessElement(_ string, value []byte, emit func(string, int64)) error {
+	if value[0] != kindList {
+		return nil
+	}
+	d := wire.Decode(value[1:])
+	d.List(&f.list)
+	rate := sampleRateOf(f.HotAfter)
+	for i := range f.list.Records {
+		r := &f.list.Records[i]
+		if r.IsAddress && hashOf([]byte(f.list.Token), r.Address[:])%rate == 0 {
+			emit(wire.AddressKey(r.Address), int64(rate))
+		}
+	}
+	return d.Err()
+}
+
+// sampleRateOf is 1 if groups are too small for a sample, as in tests.
+func sampleRateOf(hotAfter int) uint64 {
+	if hotAfter < 8*sampleRate {
+		return 1
+	}
+	return sampleRate
+}
+
+// A hotFn emits hot accounts with the number of their salts.
+type hotFn struct{ HotAfter int }
+
+// ProcessElement looks at one account.
+func (f *hotFn) ProcessElement(address string, records int64, emit func([]byte)) {
+	if records > int64(f.HotAfter) {
+		a := wire.KeyAddress(address)
+		emit(binary.AppendUvarint(a[:], uint64(records)/uint64(f.HotAfter)+1))
+	}
+}
+
+// hotAccounts finds the hot accounts among those that records of lists are about.
+func hotAccounts(s beam.Scope, lists beam.PCollection, hotAfter int) beam.PCollection {
+	s = s.Scope("hot accounts")
+	counted := beam.CombinePerKey(s, addInt64, beam.ParDo(s, &sampleFn{HotAfter: hotAfter}, lists))
+	return beam.ParDo(s, &hotFn{hotAfter}, counted)
+}
+
+// salts are the hot accounts with the number of their salts.
+type salts map[site.Address]uint64
+
+// read reads the side input, once in the life of a DoFn.
+func (s *salts) read(hot func(*[]byte) bool) {
+	if *s != nil {
+		return
+	}
+	*s = salts{}
+	var value []byte
+	for hot(&value) {
+		d := wire.Decode(value)
+		(*s)[d.Address()] = d.Uvarint()
+	}
+}
+
+// of is the number of salts of an account.
+func (s salts) of(a site.Address) uint64 { return max(1, s[a]) }
+
+// key is the key for what other says about an account.
+func (s salts) key(a site.Address, other []byte) string {
+	n := s[a]
+	if n <= 1 {
+		return wire.AddressKey(a)
+	}
+	return saltedKey(a, hashOf(other)%n)
+}
+
+// all yields all keys of an account.
+func (s salts) all(a site.Address, yield func(salt uint64, key string)) {
+	n := s[a]
+	if n <= 1 {
+		yield(0, wire.AddressKey(a))
+		return
+	}
+	for salt := range n {
+		yield(salt, saltedKey(a, salt))
+	}
+}
+
+func saltedKey(a site.Address, salt uint64) string {
+	return wire.AddressKey(a) + strconv.FormatUint(salt, 10)
+}

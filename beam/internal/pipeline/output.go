@@ -1,0 +1,218 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/beam/internal/dofn"
+	"github.com/followpress/followpress/beam/internal/wire"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+func init() {
+	register.Iter2[string, []byte]()
+	dofn.Register4x0(&shardFn{})
+	dofn.Register3x0(&shardsFn{})
+	dofn.Register4x1(&partFn{})
+	dofn.Register6x1(&rootFn{})
+}
+
+// A Place is where the parts of a site go, as workers need it.
+type Place struct {
+	Location string // s3://BUCKET[/PREFIX] or a folder
+	Endpoint string // of an S3-compatible server; "" for Amazon S3
+	Region   string
+}
+
+// Open opens the place. It sends no request.
+func (p Place) Open(ctx context.Context) (*storage.Parts, error) {
+	return storage.OpenParts(ctx, p.Location, storage.S3Options{Endpoint: p.Endpoint, Region: p.Region})
+}
+
+// layout is what the keys of parts depend on.
+type layout struct {
+	Config      site.Config
+	Recommended int
+	Fixed       int // objects that depend on the configuration only
+
+	sums sums
+}
+
+// objects is the number of objects of the site, without manifest and root.
+func (l *layout) objects() int {
+	return l.sums.of(statObjects) + expected(l.Config, l.sums, l.Recommended, l.Fixed)
+}
+
+func (l *layout) digits() int { return site.ShardDigits(l.objects()) }
+
+// A shardFn finds the shard of each object.
+type shardFn struct{ Layout layout }
+
+// ProcessElement passes an object on under the name of its shard. Its side input are the statistics.
+func (f *shardFn) ProcessElement(key string, body []byte, stats func(*string, *int64) bool, emit func(string, []byte)) {
+	f.Layout.sums.read(stats)
+	object := wire.AppendText(make([]byte, 0, len(key)+len(body)+4), key)
+	emit(site.ManifestShard(site.Key(key), f.Layout.digits()), append(object, body...))
+}
+
+// A shardsFn emits the names of all shards, since those without objects exist too.
+type shardsFn struct{ Layout layout }
+
+// ProcessElement emits them. Its side input are the statistics.
+func (f *shardsFn) ProcessElement(_ []byte, stats func(*string, *int64) bool, emit func(string, []byte)) {
+	f.Layout.sums.read(stats)
+	for _, shard := range site.HashPrefixes(f.Layout.digits()) {
+		emit(shard, nil)
+	}
+}
+
+// A partFn writes the objects of a shard as a part.
+type partFn struct {
+	AsOf string
+	Out  Place
+
+	parts *storage.Parts
+}
+
+// ProcessElement writes a part. It emits what the root needs of it.
+func (f *partFn) ProcessElement(ctx context.Context, shard string, values func(*[]byte) bool, emit func(string, []byte)) (err error) {
+	if f.parts == nil {
+		if f.parts, err = f.Out.Open(ctx); err != nil {
+			return err
+		}
+	}
+	type object struct {
+		site.Entry
+		body []byte
+	}
+	var objects []object
+	var value []byte
+	for values(&value) {
+		if len(value) > 0 {
+			d := wire.Decode(value)
+			key, body := d.Text(), d.Rest()
+			if err := d.Err(); err != nil {
+				return err
+			}
+			objects = append(objects, object{site.Entry{Key: site.Key(key), Size: int64(len(body)), MD5: site.Sum(body)}, body})
+		}
+		value = nil
+	}
+	slices.SortFunc(objects, func(a, b object) int { return cmp.Compare(a.Key, b.Key) })
+	manifest := site.Manifest{Shard: shard, Objects: make([]site.Entry, len(objects))}
+	bytes := int64(0)
+	for i := range objects {
+		if i > 0 && objects[i].Key == objects[i-1].Key {
+			return fmt.Errorf("two objects have the key %s", objects[i].Key)
+		}
+		manifest.Objects[i] = objects[i].Entry
+		bytes += objects[i].Size
+	}
+	body := manifest.Append(nil)
+	all := iter.Seq2[site.Key, []byte](func(yield func(site.Key, []byte) bool) {
+		for i := range objects {
+			if !yield(objects[i].Key, objects[i].body) {
+				return
+			}
+		}
+	})
+	part, err := storage.AppendPart(nil, f.AsOf, shard, body, all)
+	if err != nil {
+		return err
+	}
+	if err := f.parts.Put(ctx, storage.PartName(shard), part); err != nil {
+		return fmt.Errorf("write the part %s: %w", storage.PartName(shard), err)
+	}
+	digest := site.Sum(body)
+	done := wire.AppendText(digest[:], shard)
+	done = wire.AppendNumbers(done, uint64(len(objects)), uint64(bytes))
+	emit("", done)
+	return nil
+}
+
+// A rootFn writes the report and the root.
+type rootFn struct {
+	Layout layout
+	AsOf   string
+	Events int
+	Out    Place
+}
+
+// A Report is what the pipeline found. It is storage.PartsReport in the place of the parts.
+type Report struct {
+	Statistics map[string]int64    `json:"statistics"`
+	Notes      map[string][][]byte `json:"notes"` // by name, as package input encodes them
+	Counts     site.Counts         `json:"counts"`
+	Shards     int                 `json:"shards"` // of the manifest
+}
+
+// ProcessElement writes the root, once all parts are there. Its side inputs are the statistics and the
+// notes for the report.
+func (f *rootFn) ProcessElement(
+	ctx context.Context, _ string, values func(*[]byte) bool, stats func(*string, *int64) bool, notes func(*string, *[]byte) bool, emit func([]byte),
+) error {
+	f.Layout.sums.read(stats)
+	s, c := f.Layout.sums, f.Layout.Config
+	root := site.Root{
+		Format: site.Format, AsOf: f.AsOf, Config: c, BucketDigits: s.userDigits(c), TokenDigits: s.tokenDigits(c), ShardDigits: f.Layout.digits(),
+		HeaderRules: c.HeaderRules(), Manifest: map[string]site.MD5{}, Counts: s.counts(f.Events),
+	}
+	var value []byte
+	for values(&value) {
+		digest := site.MD5(value[:len(site.MD5{})])
+		d := wire.Decode(value[len(digest):])
+		root.Manifest[d.Text()] = digest
+		root.Counts.Objects += int(d.Uvarint())
+		root.Counts.Bytes += int64(d.Uvarint())
+		if err := d.Err(); err != nil {
+			return err
+		}
+		value = nil
+	}
+	if want := f.Layout.objects(); root.Counts.Objects != want {
+		return fmt.Errorf("%d objects were rendered, expected %d: this is a fault of followpress", root.Counts.Objects, want)
+	}
+	report := Report{Statistics: maps.Clone(map[string]int64(s)), Counts: root.Counts, Notes: map[string][][]byte{}, Shards: len(root.Manifest)}
+	var name string
+	for notes(&name, &value) {
+		report.Notes[name] = append(report.Notes[name], value)
+		value = nil
+	}
+	body, err := root.Encode()
+	if err != nil {
+		return err
+	}
+	encoded, err := json.Marshal(report)
+	if err != nil {
+		return err
+	}
+	parts, err := f.Out.Open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(parts.Put(ctx, storage.PartsReport, encoded), parts.Finish(ctx, body)); err != nil {
+		return err
+	}
+	emit(body)
+	return nil
+}
+
+// write writes objects as parts, then the root.
+func write(s beam.Scope, o *Options, fixed int, objects, stats, notes beam.PCollection) {
+	s = s.Scope("write")
+	l := layout{Config: o.Config, Recommended: len(o.Recommended), Fixed: fixed}
+	side := beam.SideInput{Input: stats}
+	byShard := grouped(s, beam.ParDo(s, &shardFn{l}, objects, side), beam.ParDo(s, &shardsFn{l}, beam.Impulse(s), side))
+	parts := beam.ParDo(s, &partFn{AsOf: o.AsOf, Out: o.Out}, byShard)
+	beam.ParDo(s, &rootFn{Layout: l, AsOf: o.AsOf, Events: len(o.Events), Out: o.Out}, beam.GroupByKey(s, parts), side, beam.SideInput{Input: notes})
+}

@@ -1,0 +1,172 @@
+package pipeline
+
+import (
+	"encoding/hex"
+
+	"github.com/followpress/followpress/beam/internal/dofn"
+	"github.com/followpress/followpress/beam/internal/wire"
+	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/site"
+)
+
+func init() {
+	dofn.Register4x1(&unitFn{})
+}
+
+// A unitFn renders units: an account with one of its lists, or with none.
+type unitFn struct {
+	Config site.Config
+	AsOf   string
+	Events []site.Event
+
+	renderer *render.Renderer
+	list     wire.List
+	unit     render.Unit
+}
+
+// Setup makes the renderer.
+func (f *unitFn) Setup() (err error) {
+	f.renderer, err = render.New(f.Config, f.AsOf, f.Events)
+	return err
+}
+
+// ProcessElement renders a unit. It emits objects by key, and parts of other objects.
+func (f *unitFn) ProcessElement(key string, values func(*[]byte) bool, objects, parts func(string, []byte)) error {
+	var u wire.Unit
+	var answers []wire.Answer
+	var followers wire.Followers
+	isUnit := false
+	var value []byte
+	for values(&value) {
+		d := wire.Decode(value[1:])
+		switch value[0] {
+		case kindUnit:
+			u, isUnit = d.Unit(), true
+		case kindAnswer:
+			answers = append(answers, d.Answer())
+		case kindFollowers:
+			followers = d.Followers()
+		}
+		if err := d.Err(); err != nil {
+			return err
+		}
+		value = nil
+	}
+	if !isUnit { // an address that is only on a record
+		u = wire.Unit{Person: wire.Person{Address: wire.KeyAddress(key[1:])}}
+	}
+	if err := f.fill(&u); err != nil {
+		return err
+	}
+	placed := f.answer(answers)
+	f.followers(&followers)
+	err := f.renderer.Unit(&f.unit, func(key site.Key, body []byte) { objects(string(key), body) })
+	if err != nil || !f.Config.EFP() {
+		return err
+	}
+	f.bucketParts(&followers, parts)
+	f.rows(placed, parts)
+	return nil
+}
+
+// fill sets the unit without what is shown of others.
+func (f *unitFn) fill(u *wire.Unit) error {
+	a := person(&u.Person)
+	out := &f.unit
+	*out = render.Unit{Account: &a, Badges: out.Badges[:0], Tokens: u.Tokens, Records: out.Records[:0], Page: out.Page[:0], Tagged: out.Tagged[:0]}
+	for _, b := range u.Badges {
+		out.Badges = append(out.Badges, render.Badge{Event: b.Event, TokenID: b.TokenID})
+	}
+	f.list.Records = f.list.Records[:0]
+	if len(u.List) == 0 {
+		return nil
+	}
+	d := wire.Decode(u.List)
+	l := &f.list
+	d.List(l)
+	out.Token = l.Token
+	for i := range l.Records {
+		r := &l.Records[i]
+		form := &l.Forms[r.Form]
+		record := render.Record{
+			Version: form.Version, Type: form.Type, Tags: form.Tags, Added: r.Added, IsAddress: r.IsAddress, Address: r.Address,
+		}
+		if !r.IsAddress {
+			record.Data = string(hex.AppendEncode([]byte("0x"), r.Data))
+		}
+		out.Records = append(out.Records, record)
+	}
+	return d.Err()
+}
+
+// answer sets what is shown of others. It returns the answers that say where the list's row is.
+func (f *unitFn) answer(answers []wire.Answer) (placed []wire.Answer) {
+	for _, a := range answers {
+		if a.IsPlaced {
+			placed = append(placed, a)
+			continue
+		}
+		r := &f.unit.Records[a.Record]
+		r.ENS, r.SearchLen, r.Followers = a.ENS, a.SearchLen, a.Followers
+		if len(a.ENS) == 0 {
+			r.ENS = nil
+		}
+	}
+	return placed
+}
+
+// followers sets who holds the account.
+func (f *unitFn) followers(all *wire.Followers) {
+	for _, from := range []struct {
+		of []wire.Follower
+		to *[]render.Follower
+	}{{all.Page, &f.unit.Page}, {all.Tagged, &f.unit.Tagged}} {
+		for i := range from.of {
+			h := &from.of[i]
+			*from.to = append(*from.to, render.Follower{Token: h.Token, Account: h.Account, Tags: h.Tags, Added: h.Added, State: h.State})
+		}
+	}
+}
+
+// bucketParts emits what the buckets of users and of lists show of the unit.
+func (f *unitFn) bucketParts(followers *wire.Followers, parts func(string, []byte)) {
+	u := &f.unit
+	if u.Token != "" {
+		parts(keyToken+u.Token, wire.AppendText(wire.AppendText(nil, u.Token), f.renderer.AppendListEntry(nil, u, followers.Holders)))
+	}
+	if u.Token != u.Account.Primary {
+		return
+	}
+	held := 0
+	for i := range f.list.Records {
+		if f.list.IsHeld(&f.list.Records[i]) {
+			held++
+		}
+	}
+	address, sizes := u.Account.Address, render.AppendSizes(nil, u.Account.Primary, held, followers.Holders)
+	parts(userPart(address.String()), append(append([]byte{partAccount}, address[:]...), sizes...))
+	if name := u.Account.Profile.Name; name != "" {
+		entry := wire.AppendText([]byte{partName}, name)
+		parts(userPart(name), append(append(entry, address[:]...), sizes...))
+	}
+}
+
+// rows emits the rows that the primary list has among the holders of others.
+func (f *unitFn) rows(answers []wire.Answer, parts func(string, []byte)) {
+	for i := range answers {
+		a := &answers[i]
+		r := &f.unit.Records[a.Record]
+		row := placed(int(a.Place), render.AppendFollowerRow(nil, render.FollowerRow{
+			Token: f.unit.Token, Account: f.unit.Account, Tags: r.Tags, State: a.State, Added: shownTime(r.Added),
+		}))
+		address := r.Address.String()
+		if a.Holders <= site.PackedRows {
+			parts(userPart(address), append(append([]byte{partRow}, r.Address[:]...), row...))
+			continue
+		}
+		parts(followersPart(address, int(a.Place)/site.SearchShardSize), append([]byte{partRow}, row...))
+		if a.InHead {
+			parts(keyHead+address, append([]byte{partRow}, row...))
+		}
+	}
+}
