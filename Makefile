@@ -18,6 +18,8 @@ GETH     := $(BIN)/geth
 ANVIL    := tools/anvil/node_modules/.package-lock.json
 # The client that the whole API is for, and React.
 KIT      := client/kit/node_modules/.package-lock.json
+# Beam's job server and Flink, as jars, and what starts Beam's workers.
+FLINK    := $(BIN)/flink/lib $(BIN)/flink/boot
 # The libraries of the explorer, and what checks its types.
 EXPLORER := explorer/node_modules/.package-lock.json
 # What tests in a browser run in pages: axe-core.
@@ -34,7 +36,7 @@ HOT := ./generator ./server ./site ./snapshot
 # Debian installs nginx, varnishd and pgbouncer in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-tools test-geth test-install race-tools edge-tools client-tools disk-tools database-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-explorer bench-sources soak clean
+.PHONY: help preview generate publish edge test test-tools test-geth test-beam test-flink test-install race-tools edge-tools client-tools disk-tools database-tools flink-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-explorer bench-sources soak clean
 # Even with -j: apt must not run twice at a time, and cgo needs the C compiler installed first.
 .NOTPARALLEL:
 
@@ -61,6 +63,14 @@ test-tools: race-tools edge-tools client-tools disk-tools database-tools $(SERVE
 test-geth: race-tools $(GETH) ## run the tests that need geth, which it builds
 	CGO_ENABLED=1 TEST_SERVERS=1 TEST_GETH=1 go test -race -count=1 -v -run Geth ./fixtures/nodes ./source/chain
 
+# Without the race detector: what it needs for itself would count as memory of workers, which have limits.
+test-flink: flink-tools ## run the tests that need Flink (some minutes)
+	cd beam && TEST_FLINK=1 go test -count=1 -timeout 30m -p 1 -v -run Flink ./...
+
+test-beam: ## compare the site of BENCH_SNAPSHOT by Beam with that of generate (minutes)
+	$(if $(BENCH_SNAPSHOT),,$(error BENCH_SNAPSHOT=DIR says which snapshot))
+	cd beam && TEST_BEAM_SNAPSHOT="$(abspath $(BENCH_SNAPSHOT))" go test -count=1 -timeout 2h -v -run '^TestGivenSnapshot$$$$' ./...
+
 test-install: ## try test-tools on fresh Debian systems (as root, in chroots; some minutes)
 	bash .ci/test-install
 
@@ -81,6 +91,17 @@ disk-tools: # the file system of power failure tests
 
 database-tools: # the databases of indexers; Debian has the programs of each version in a folder of its own
 	@bash .ci/install '/usr/lib/postgresql/*/bin/initdb=postgresql' pgbouncer=pgbouncer
+
+flink-tools: $(FLINK) # what runs Flink; Maven is only asked if there are no jars yet
+	@bash .ci/install java=default-jre-headless
+
+$(BIN)/flink/lib: beam/flink/pom.xml beam/flink/checksums .ci/flink
+	@bash .ci/install mvn=maven /etc/ssl/certs/ca-certificates.crt=ca-certificates
+	bash .ci/flink $@
+	@touch $@
+
+$(BIN)/flink/boot: beam/go.mod beam/go.sum
+	go build -C beam -o $(CURDIR)/$@ github.com/apache/beam/sdks/v2/go/container
 
 bench-tools: # tools that benchmarks compare with, and the load generator
 	@bash .ci/install nginx=nginx wrk=wrk
