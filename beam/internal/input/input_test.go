@@ -265,9 +265,20 @@ func inJSON(t *testing.T, value any) []string {
 	return strings.Split(string(text), "\n")
 }
 
-// TestInvalidRowStops: unless they are skipped, the first invalid row of a file ends the run, with the
+// aJobFails skips a test of jobs that fail, if the race detector watches. A worker whose job has failed reads
+// a stream from two goroutines (Beam 2.77.0, harness/datamgr.go: dataWriter.send, and DataChannel.read), which no
+// test of ours can prevent.
+func aJobFails(t *testing.T) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("a job that fails has a race within Beam: go test -C beam -run '^TestFaultOf', which make test does too")
+	}
+}
+
+// TestFaultOfAnInvalidRow: unless they are skipped, the first invalid row of a file ends the run, with the
 // words of generate.
-func TestInvalidRowStops(t *testing.T) {
+func TestFaultOfAnInvalidRow(t *testing.T) {
+	aJobFails(t)
 	for _, table := range []snapshot.Table{snapshot.TableLists, snapshot.TableAccounts, snapshot.TableRecords, snapshot.TableBadges, snapshot.TableEvents} {
 		dir := t.TempDir()
 		writeOdd(t, dir, "")
@@ -335,8 +346,9 @@ func TestWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestFilesThatGo: a file that a worker does not find, or finds replaced, is one clear error.
-func TestFilesThatGo(t *testing.T) {
+// TestFaultOfFilesThatGo: a file that a worker does not find, or finds replaced, is one clear error.
+func TestFaultOfFilesThatGo(t *testing.T) {
+	aJobFails(t)
 	for want, change := range map[string]func(path string) error{
 		"no such file or directory": os.Remove,
 		"records.ndjson has 2 bytes, but 0 where the run began: was it replaced, or is the folder another one on this machine?": func(path string) error {
@@ -414,10 +426,27 @@ func TestRefreshed(t *testing.T) {
 	if got, want := r.report.Refreshed, want.Refreshed; got.Objects != want.Objects || got.Skipped != want.Skipped {
 		t.Errorf("refreshed: got %+v, want %+v", got, want)
 	}
-	_, _, stop := generator.ToMemory(t.Context(), files, generator.Options{Refreshed: opened})
+}
+
+// TestFaultOfRefreshedData: unless they are skipped, the first refreshed object that cannot be decoded ends the run,
+// with the words of generate.
+func TestFaultOfRefreshedData(t *testing.T) {
+	aJobFails(t)
+	dir := t.TempDir()
+	snapshotDir, refreshed := filepath.Join(dir, "snapshot"), filepath.Join(dir, "_refresh")
+	writeOdd(t, snapshotDir, "")
+	for _, key := range []string{"badges/2", "details/2"} {
+		writeFile(t, refreshed, key, []byte("[]"))
+	}
+	opened, err := storage.OpenRefreshed(t.Context(), storage.Location{Folder: refreshed}, storage.S3Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := afero.NewBasePathFs(afero.NewOsFs(), snapshotDir)
+	_, _, want := generator.ToMemory(t.Context(), files, generator.Options{Refreshed: opened})
 	_, err = read(t, input.Source{Location: snapshotDir}, input.Options{MaxText: maxText}, refreshed, nothing)
-	if got := found(t, err); got != stop.Error() {
-		t.Errorf("got %q, want %q", got, stop)
+	if got := found(t, err); want == nil || got != want.Error() {
+		t.Errorf("got %q, want %v", got, want)
 	}
 }
 
@@ -460,8 +489,9 @@ func upload(t *testing.T, server *servers.Server, bucket, prefix, dir string) {
 	}
 }
 
-// TestABucketThatFails: whatever happens to a bucket while workers read is one clear error.
-func TestABucketThatFails(t *testing.T) {
+// TestFaultOfABucket: whatever happens to a bucket while workers read is one clear error.
+func TestFaultOfABucket(t *testing.T) {
+	aJobFails(t)
 	servers.Wanted(t)
 	server := servers.Start(t, servers.MinIO)
 	server.Env(t)
