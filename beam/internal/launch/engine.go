@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	jobpb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/jobmanagement_v1"
@@ -19,24 +20,39 @@ var engineOptions = map[string]string{
 	// forever for a stage with several outputs, of which one waits for another; and it would need as many
 	// slots as the work has parts. Other engines ignore this.
 	"beam:option:execution_mode_for_batch:v1": "BATCH_FORCED",
+	// A worker waits so long for its next work: without this, each part of each stage may start one. A worker that
+	// has died is kept as long, and whatever is given to it fails: docs/scale.md asks for longer breaks between attempts.
+	"beam:option:environment_cache_millis:v1": "2000",
 }
 
-// addEngineOptions makes Beam send engineOptions with a job.
-func addEngineOptions() {
+// An engine is what a job server hands the pipeline to.
+type engine struct {
+	endpoint string
+
+	job atomic.Pointer[string] // its ID, once the server has it
+}
+
+// dialAs makes Beam call job servers through the engine.
+func dialAs(e *engine) {
 	grpcx.Dial = func(ctx context.Context, endpoint string, timeout time.Duration) (*grpc.ClientConn, error) {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		// As grpcx.DefaultDial does it, but for the options.
-		connection, err := grpc.DialContext(ctx, endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithBlock(), //nolint:staticcheck // NewClient does not wait
-			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), grpc.WithUnaryInterceptor(withEngineOptions))
-		if err != nil {
-			return nil, fmt.Errorf("no server answers at %s: %w", endpoint, err)
-		}
-		return connection, nil
+		return e.dial(ctx, endpoint, timeout)
 	}
 }
 
-func withEngineOptions(
+// dial does what grpcx.DefaultDial does, and sees the calls.
+func (e *engine) dial(ctx context.Context, endpoint string, timeout time.Duration) (*grpc.ClientConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	connection, err := grpc.DialContext(ctx, endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithBlock(), //nolint:staticcheck // NewClient does not wait
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), grpc.WithUnaryInterceptor(e.call))
+	if err != nil {
+		return nil, fmt.Errorf("no server answers at %s: %w", endpoint, err)
+	}
+	return connection, nil
+}
+
+// call sends engineOptions with a job, and remembers the job.
+func (e *engine) call(
 	ctx context.Context, method string, request, reply any, connection *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
 	if job, ok := request.(*jobpb.PrepareJobRequest); ok {
@@ -45,5 +61,33 @@ func withEngineOptions(
 			fields[name] = structpb.NewStringValue(value)
 		}
 	}
-	return call(ctx, method, request, reply, connection, options...)
+	if _, ok := request.(*jobpb.RunJobRequest); ok {
+		ctx = context.WithoutCancel(ctx) // else a job may run whose ID is not known
+	}
+	err := call(ctx, method, request, reply, connection, options...)
+	if started, ok := reply.(*jobpb.RunJobResponse); ok && err == nil {
+		id := started.GetJobId()
+		e.job.Store(&id)
+	}
+	return err
 }
+
+// cancel ends the job, if there is one.
+func (e *engine) cancel(ctx context.Context) error {
+	job := e.job.Load()
+	if job == nil {
+		return nil
+	}
+	connection, err := e.dial(ctx, e.endpoint, cancelTime)
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	ctx, end := context.WithTimeout(ctx, cancelTime)
+	defer end()
+	_, err = jobpb.NewJobServiceClient(connection).Cancel(ctx, &jobpb.CancelJobRequest{JobId: *job})
+	return err
+}
+
+// cancelTime is how long a job server may take to answer that it ends a job.
+const cancelTime = 20 * time.Second

@@ -43,11 +43,11 @@ type Command struct {
 	Endpoint          string `placeholder:"HOST:PORT" help:"Job server of --runner=universal."`
 	Environment       string `name:"environment" enum:"loopback,external,process,docker," default:"" placeholder:"loopback|external|process|docker" help:"Where workers run: in this process, in a worker pool, as processes or containers that the engine starts. By default in this process with prism, else in containers."`
 	EnvironmentConfig string `placeholder:"TEXT" help:"What --environment needs: HOST:PORT of the pool, JSON with the command of the process, or the image."`
-	Parallelism       int    `default:"0" placeholder:"N" help:"Parts of the work that run at a time; 0 leaves it to the engine."`
+	Parallelism       int    `default:"0" placeholder:"N" help:"Parts into which each stage is cut; 0 means as many as the size of the snapshot needs (universal), or leaves it to the engine."`
 	HotAfter          int    `default:"50000" placeholder:"N" help:"Records about an account that may be in the memory of one worker at a time; those about more popular accounts are spread (default ${default})."`
 
-	S3Endpoint string `placeholder:"URL" env:"FOLLOWPRESS_S3_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of all s3://…; without one Amazon S3. Workers have credentials of their own, in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or from their machine."`
-	S3Region   string `placeholder:"NAME" help:"Region of the buckets; by default AWS_REGION, or us-east-1."`
+	S3Endpoint string `name:"s3-endpoint" placeholder:"URL" env:"FOLLOWPRESS_S3_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of all s3://…; without one Amazon S3. Workers have credentials of their own, in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or from their machine."`
+	S3Region   string `name:"s3-region" placeholder:"NAME" help:"Region of the buckets; by default AWS_REGION, or us-east-1."`
 
 	OnInvalid      string `enum:"stop,skip" default:"stop" placeholder:"stop|skip" group:"As with generate:" help:"Whether to stop at an invalid row or refreshed object, or to skip and report it (default ${default})."`
 	Refreshed      string `placeholder:"LOCATION" group:"As with generate:" help:"Where the fallback keeps the data it fetched for cache=fresh: s3://BUCKET/_refresh, s3://BUCKET/PREFIX/_refresh, or a folder."`
@@ -116,7 +116,7 @@ type caughtSignal syscall.Signal
 
 func (s caughtSignal) Error() string { return "caught " + syscall.Signal(s).String() }
 
-// untilSignal returns a context that ends with SIGINT or SIGTERM.
+// untilSignal returns a context that ends with SIGINT or SIGTERM. A second one ends the process.
 func untilSignal() (ctx context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -124,6 +124,7 @@ func untilSignal() (ctx context.Context, end func()) {
 	go func() {
 		select {
 		case caught := <-signals:
+			signal.Stop(signals)
 			cancel(caughtSignal(caught.(syscall.Signal)))
 		case <-ctx.Done():
 		}
@@ -145,7 +146,7 @@ func (c *Command) check() error {
 	case c.HotAfter < 1:
 		return fmt.Errorf("--hot-after=%d: use 1 or more", c.HotAfter)
 	case c.Parallelism < 0:
-		return fmt.Errorf("--parallelism=%d: use 1 or more, or 0 to leave it to the engine", c.Parallelism)
+		return fmt.Errorf("--parallelism=%d: use 1 or more, or 0", c.Parallelism)
 	}
 	_, err := c.config().WithDefaults()
 	return err
@@ -215,14 +216,19 @@ func (c *Command) at(location string) input.Source {
 func (c *Command) execute(ctx context.Context, o pipeline.Options, stderr io.Writer) error {
 	flag.CommandLine.Init("", flag.ContinueOnError)
 	flag.CommandLine.SetOutput(io.Discard)
-	if err := flag.CommandLine.Parse(c.beamFlags()); err != nil {
+	parallelism := c.Parallelism
+	if parallelism == 0 && c.Runner == "universal" {
+		parallelism = pipeline.Parallelism(o.Tables.Bytes, o.Config.EFP())
+	}
+	if err := flag.CommandLine.Parse(c.beamFlags(parallelism)); err != nil {
 		return fmt.Errorf("flags of Beam: %w", err)
 	}
 	beam.Init()
 	slog.SetDefault(slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	beamlog.SetLogger(quiet{&beamlog.Standard{}})
+	server := &engine{endpoint: c.Endpoint}
 	if c.Runner == "universal" {
-		addEngineOptions()
+		dialAs(server)
 	}
 	p, s := beam.NewPipelineWithRoot()
 	if err := pipeline.Build(s, o); err != nil {
@@ -230,6 +236,9 @@ func (c *Command) execute(ctx context.Context, o pipeline.Options, stderr io.Wri
 	}
 	if _, err := beam.Run(ctx, c.Runner, p); err != nil {
 		if ctx.Err() != nil {
+			if err := server.cancel(context.WithoutCancel(ctx)); err != nil {
+				return fmt.Errorf("interrupted; cancel the job on the engine, since the job server did not: %w", err)
+			}
 			return errors.New("interrupted")
 		}
 		if text, ok := input.FindError(err); ok {
@@ -241,7 +250,7 @@ func (c *Command) execute(ctx context.Context, o pipeline.Options, stderr io.Wri
 }
 
 // beamFlags are the flags of Beam.
-func (c *Command) beamFlags() []string {
+func (c *Command) beamFlags(parallelism int) []string {
 	flags := []string{"--job_name=followpress"}
 	for _, f := range []struct{ name, value string }{
 		{"endpoint", c.Endpoint}, {"environment_type", c.Environment}, {"environment_config", c.EnvironmentConfig},
@@ -250,8 +259,8 @@ func (c *Command) beamFlags() []string {
 			flags = append(flags, "--"+f.name+"="+f.value)
 		}
 	}
-	if c.Parallelism > 0 {
-		flags = append(flags, fmt.Sprintf("--parallelism=%d", c.Parallelism))
+	if parallelism > 0 {
+		flags = append(flags, fmt.Sprintf("--parallelism=%d", parallelism))
 	}
 	if program, err := os.Executable(); err == nil && !strings.EqualFold(c.Environment, "loopback") {
 		flags = append(flags, "--worker_binary="+program) // else Beam would try to build it from its sources

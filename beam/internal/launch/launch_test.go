@@ -7,12 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
+	"github.com/minio/minio-go/v7"
 
 	"github.com/followpress/followpress/beam/internal/difftest"
 	"github.com/followpress/followpress/beam/internal/launch"
 	"github.com/followpress/followpress/beam/internal/loopback"
+	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/site"
 )
 
@@ -73,6 +76,108 @@ func TestGivenSnapshot(t *testing.T) {
 			c.Check(t, run(t, c))
 		})
 	}
+}
+
+// TestS3: snapshot and parts may be in buckets, also where parts of an earlier run are.
+func TestS3(t *testing.T) {
+	servers.Wanted(t)
+	server := servers.Start(t, servers.MinIO)
+	server.Env(t)
+	bucket := server.Bucket(t)
+	flags := []string{"--s3-endpoint=" + server.Endpoint, "--out=s3://" + bucket + "/parts"}
+	for _, name := range []string{"demo", "conformance/snapshot"} {
+		c := fixture(t, name, site.Config{API: site.APISpec, Explorer: true})
+		upload(t, server, bucket, name, c.Snapshot)
+		run(t, c, append(flags, "--snapshot=s3://"+bucket+"/"+name)...)
+		c.Check(t, download(t, server, bucket, "parts/"))
+	}
+}
+
+// TestFaultOfABucket: a bucket that fails while the pipeline runs is one clear error, and there is no root.
+func TestFaultOfABucket(t *testing.T) {
+	servers.Wanted(t)
+	if raceDetector {
+		t.Skip("a job that fails has a race within Beam (internal/input/input_test.go): go test -C beam -run '^TestFaultOf', which make test does too")
+	}
+	server := servers.Start(t, servers.MinIO)
+	server.Env(t)
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS("../../../fixtures/demo")); err != nil {
+		t.Fatal(err)
+	}
+	record := `{"token_id":"1","version":1,"record_type":"address","data":"0x00000000000000000000000000000000000000a1"}` + "\n"
+	difftest.WriteFiles(t, folder, map[string]string{"records.ndjson": strings.Repeat(record, 20_000)})
+	for failing, want := range map[string]string{
+		"snapshot": "check --endpoint, and that the server is up", "parts": "the parts: ",
+	} {
+		bucket, proxy := server.Bucket(t), server.Proxy(t)
+		snapshot, out, failed := folder, t.TempDir(), make(chan struct{})
+		switch failing {
+		case "snapshot":
+			upload(t, server, bucket, "snapshot", folder)
+			snapshot = "s3://" + bucket + "/snapshot"
+			proxy.Break(300_000, true) // what the command itself reads is shorter
+			close(failed)
+		case "parts": // it goes when the first one is there
+			out = "s3://" + bucket + "/parts"
+			go func() {
+				defer close(failed)
+				for begun := time.Now(); time.Since(begun) < time.Minute && len(names(t, server, bucket, "parts/")) == 0; {
+					time.Sleep(time.Millisecond)
+				}
+				if err := server.Client().RemoveBucketWithOptions(t.Context(), bucket, minio.RemoveBucketOptions{ForceDelete: true}); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		var stdout, stderr bytes.Buffer
+		status := launch.Main([]string{"--snapshot=" + snapshot, "--out=" + out, "--s3-endpoint=" + proxy.Endpoint}, &stdout, &stderr)
+		<-failed
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		if last := lines[len(lines)-1]; status != 1 || !strings.Contains(last, want) || len(last) > 500 {
+			t.Errorf("%s: status %d: %s", failing, status, stderr.String())
+		}
+		if _, err := os.Stat(filepath.Join(out, "part-root")); err == nil {
+			t.Error("there is a root")
+		}
+	}
+}
+
+func upload(t *testing.T, server *servers.Server, bucket, prefix, folder string) {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if _, err := server.Client().FPutObject(t.Context(), bucket, prefix+"/"+entry.Name(), filepath.Join(folder, entry.Name()), minio.PutObjectOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// names are those of the objects under a prefix.
+func names(t *testing.T, server *servers.Server, bucket, prefix string) (all []string) {
+	for object := range server.Client().ListObjects(t.Context(), bucket, minio.ListObjectsOptions{Prefix: prefix}) {
+		if object.Err != nil {
+			t.Error(object.Err)
+			return all
+		}
+		all = append(all, strings.TrimPrefix(object.Key, prefix))
+	}
+	return all
+}
+
+// download copies the objects under a prefix into a folder.
+func download(t *testing.T, server *servers.Server, bucket, prefix string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	for _, name := range names(t, server, bucket, prefix) {
+		if err := server.Client().FGetObject(t.Context(), bucket, prefix+name, filepath.Join(folder, name), minio.GetObjectOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
 }
 
 func TestFaults(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/beam/internal/dofn"
+	"github.com/followpress/followpress/beam/internal/input"
 	"github.com/followpress/followpress/beam/internal/wire"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -88,7 +89,7 @@ type partFn struct {
 func (f *partFn) ProcessElement(ctx context.Context, shard string, values func(*[]byte) bool, emit func(string, []byte)) (err error) {
 	if f.parts == nil {
 		if f.parts, err = f.Out.Open(ctx); err != nil {
-			return err
+			return input.Fault(err)
 		}
 	}
 	type object struct {
@@ -113,7 +114,7 @@ func (f *partFn) ProcessElement(ctx context.Context, shard string, values func(*
 	bytes := int64(0)
 	for i := range objects {
 		if i > 0 && objects[i].Key == objects[i-1].Key {
-			return fmt.Errorf("two objects have the key %s", objects[i].Key)
+			return input.Fault(fmt.Errorf("two objects have the key %s: this is a fault of followpress", objects[i].Key))
 		}
 		manifest.Objects[i] = objects[i].Entry
 		bytes += objects[i].Size
@@ -131,7 +132,7 @@ func (f *partFn) ProcessElement(ctx context.Context, shard string, values func(*
 		return err
 	}
 	if err := f.parts.Put(ctx, storage.PartName(shard), part); err != nil {
-		return fmt.Errorf("write the part %s: %w", storage.PartName(shard), err)
+		return input.Fault(fmt.Errorf("write the parts: %w", err))
 	}
 	digest := site.Sum(body)
 	done := wire.AppendText(digest[:], shard)
@@ -180,7 +181,7 @@ func (f *rootFn) ProcessElement(
 		value = nil
 	}
 	if want := f.Layout.objects(); root.Counts.Objects != want {
-		return fmt.Errorf("%d objects were rendered, expected %d: this is a fault of followpress", root.Counts.Objects, want)
+		return input.Fault(fmt.Errorf("%d objects were rendered, expected %d: this is a fault of followpress", root.Counts.Objects, want))
 	}
 	report := Report{Statistics: maps.Clone(map[string]int64(s)), Counts: root.Counts, Notes: map[string][][]byte{}, Shards: len(root.Manifest)}
 	var name string
@@ -198,10 +199,10 @@ func (f *rootFn) ProcessElement(
 	}
 	parts, err := f.Out.Open(ctx)
 	if err != nil {
-		return err
+		return input.Fault(err)
 	}
 	if err := errors.Join(parts.Put(ctx, storage.PartsReport, encoded), parts.Finish(ctx, body)); err != nil {
-		return err
+		return input.Fault(fmt.Errorf("end the parts: %w", err))
 	}
 	emit(body)
 	return nil
