@@ -4,14 +4,20 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	jobpb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/jobmanagement_v1"
 
 	"github.com/followpress/followpress/beam/internal/difftest"
 	"github.com/followpress/followpress/beam/internal/flink"
 	"github.com/followpress/followpress/beam/internal/launch"
 	"github.com/followpress/followpress/beam/internal/loopback"
+	"github.com/followpress/followpress/beam/internal/pipeline"
 	"github.com/followpress/followpress/fixtures/process"
 	"github.com/followpress/followpress/site"
 )
@@ -88,24 +94,107 @@ func self(t *testing.T) string {
 	return program
 }
 
-// A cluster loses a task manager, with its workers, while the pipeline runs.
-func TestFlinkClusterLosesATaskManager(t *testing.T) {
+// A cluster loses a worker, then a task manager with its worker, while the pipeline runs.
+func TestFlinkClusterLosesMembers(t *testing.T) {
 	cluster := flink.StartCluster(t, flink.Options{Restarts: 1000}) // each lost task and each lost result counts
 	server := cluster.JobServer()
 	c := difftest.Case{Name: "ring", Snapshot: ring(t, 20_000, 5), Config: site.Config{API: site.APISpec}}
 	out := t.TempDir()
 	workers := flink.Processes(t, self(t), flink.Limit{Soft: 512, Hard: 1024})
 	p := begin(t, c, out, server, workers)
-	for started := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		if n, _ := workers.Seen(); n >= 3 {
-			break
-		} else if time.Since(started) > 3*time.Minute {
-			t.Fatal("no worker was started")
+	await := func(tasks int) {
+		t.Helper()
+		for started := time.Now(); cluster.Finished() < tasks; time.Sleep(100 * time.Millisecond) {
+			select {
+			case <-p.Ended():
+				t.Fatalf("the command has ended before %d tasks had finished: %s", tasks, p.Stderr())
+			default:
+			}
+			if time.Since(started) > 4*time.Minute {
+				t.Fatalf("got %d tasks, want %d", cluster.Finished(), tasks)
+			}
 		}
 	}
+	await(40) // of more than 200
+	if !workers.Kill() {
+		t.Fatal("no worker runs")
+	}
+	await(100)
 	cluster.KillManager()
 	cluster.StartManager()
 	end(t, c, out, p, 8*time.Minute)
+}
+
+// TestGivenSnapshotInACluster makes the sites of any snapshot, cut into as many parts as the command chooses.
+func TestGivenSnapshotInACluster(t *testing.T) {
+	folder := os.Getenv("TEST_BEAM_SNAPSHOT")
+	if folder == "" {
+		t.Skip("TEST_BEAM_SNAPSHOT names no folder; run make test-scale")
+	}
+	apis := []string{site.APISpec, site.APIEFP}
+	if one := os.Getenv("TEST_BEAM_API"); one != "" {
+		apis = []string{one}
+	}
+	for _, api := range apis {
+		t.Run(api, func(t *testing.T) {
+			inOneGiB(t, difftest.Case{Name: "given", Snapshot: folder, Config: site.Config{API: api, Explorer: true}}, "--parallelism=0")
+		})
+	}
+}
+
+// A single account that most others follow fits into workers of 1 GiB, though it would not fit into one group.
+func TestFlinkPopularAccount(t *testing.T) {
+	followers, hotAfter := 20_000, 500
+	if more := os.Getenv("TEST_BEAM_FOLLOWERS"); more != "" { // make test-scale
+		var err error
+		if followers, err = strconv.Atoi(more); err != nil {
+			t.Fatal(err)
+		}
+		hotAfter = pipeline.DefaultHotAfter
+	}
+	c := difftest.Case{Name: "popular", Snapshot: popular(t, followers), Config: site.Config{API: site.APISpec}}
+	inOneGiB(t, c, fmt.Sprintf("--hot-after=%d", hotAfter), "--parallelism=0")
+}
+
+// inOneGiB makes a site with a cluster of one task manager, in workers that have 1 GiB. It logs what that took.
+func inOneGiB(t *testing.T, c difftest.Case, flags ...string) {
+	t.Helper()
+	cluster := flink.StartCluster(t, flink.Options{Managers: 1, Heap: 2048})
+	server, workers, out := cluster.JobServer(), flink.Processes(t, self(t), flink.Limit{Soft: 900, Hard: 1024}), t.TempDir()
+	begun := time.Now()
+	p := begin(t, c, out, server, workers, flags...)
+	<-p.Ended()
+	status, _ := p.Wait()
+	count, memory := workers.Seen()
+	t.Logf("%v with %d workers of at most %d MiB", time.Since(begun).Round(time.Second), count, memory>>20)
+	if status != 0 {
+		t.Fatalf("status %d: %s", status, p.Stderr())
+	}
+	c.CheckSums(t, out)
+}
+
+// popular is a snapshot of accounts that all follow one account.
+func popular(t *testing.T, followers int) string {
+	t.Helper()
+	const perFile = 100_000
+	folder := t.TempDir()
+	difftest.WriteFiles(t, folder, map[string]string{
+		"meta.json": `{"format":1,"as_of":"2026-11-01T00:00:00Z"}`, "events.ndjson": "", "badges.ndjson": "",
+	})
+	for first := 0; first < followers; first += perFile {
+		var lists, records, rows strings.Builder
+		for i := first + 1; i <= min(first+perFile, followers); i++ {
+			fmt.Fprintf(&lists, `{"token_id":"%d","owner":"%s"}`+"\n", i, address(i))
+			fmt.Fprintf(&rows, `{"address":"%s","primary_list":"%d","ens":{"name":"a%d.eth"}}`+"\n", address(i), i, i)
+			fmt.Fprintf(&records, `{"token_id":"%d","version":1,"record_type":"address","data":"%s"}`+"\n", i, address(0))
+		}
+		number := first / perFile
+		difftest.WriteFiles(t, folder, map[string]string{
+			fmt.Sprintf("lists-%03d.ndjson", number): lists.String(), fmt.Sprintf("accounts-%03d.ndjson", number): rows.String(),
+			fmt.Sprintf("records-%03d.ndjson", number): records.String(),
+		})
+	}
+	return folder
 }
 
 // ring is a snapshot of accounts in a ring, each of which follows the next ones.
@@ -141,6 +230,33 @@ func TestFlinkFaults(t *testing.T) {
 	last := lines[len(lines)-1]
 	if want := c.WantError(t).Error(); status != 1 || !strings.HasSuffix(last, want) {
 		t.Errorf("status %d: got %q, want %q", status, last, want)
+	}
+	if _, err := os.Stat(filepath.Join(out, "part-root")); err == nil {
+		t.Error("there is a root")
+	}
+}
+
+// An interrupted command takes its job with it.
+func TestFlinkInterrupted(t *testing.T) {
+	server := flink.Start(t, flink.Options{})
+	c := difftest.Case{Snapshot: ring(t, 1000, 5), Config: site.Config{API: site.APISpec}}
+	out := t.TempDir()
+	workers := flink.Processes(t, self(t), flink.Limit{})
+	p := begin(t, c, out, server, workers)
+	for started := time.Now(); !slices.Contains(server.Jobs(t), jobpb.JobState_RUNNING); time.Sleep(100 * time.Millisecond) {
+		if time.Since(started) > 2*time.Minute {
+			t.Fatalf("jobs: got %v, want one that runs", server.Jobs(t))
+		}
+	}
+	p.Signal(syscall.SIGTERM)
+	status, _ := p.Wait()
+	if status != 128+int(syscall.SIGTERM) || strings.TrimSpace(p.Stderr()) != "followpress-beam: interrupted" {
+		t.Errorf("got status %d, %q", status, p.Stderr())
+	}
+	for started := time.Now(); !slices.Contains(server.Jobs(t), jobpb.JobState_CANCELLED); time.Sleep(100 * time.Millisecond) {
+		if time.Since(started) > time.Minute {
+			t.Fatalf("jobs: got %v, want one that was cancelled", server.Jobs(t))
+		}
 	}
 	if _, err := os.Stat(filepath.Join(out, "part-root")); err == nil {
 		t.Error("there is a root")

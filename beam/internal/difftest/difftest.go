@@ -81,6 +81,47 @@ func (c Case) Check(tb testing.TB, parts string) {
 	}
 }
 
+// CheckSums is Check for sites that memory does not hold: it compares the sums of objects.
+func (c Case) CheckSums(tb testing.TB, parts string) {
+	tb.Helper()
+	folder, err := snapshot.Open(c.Snapshot)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer folder.Close()
+	archive := filepath.Join(tb.TempDir(), "part-all.tar")
+	if _, err := generator.ToPath(tb.Context(), folder, archive, generator.Options{Config: c.Config, SkipInvalid: c.SkipInvalid}); err != nil {
+		tb.Fatal(err)
+	}
+	got, want := sums(tb, parts), sums(tb, filepath.Dir(archive))
+	differ := 0
+	for key, sum := range want {
+		if got[key] != sum {
+			if differ++; differ <= mostKeys {
+				tb.Errorf("%s: is another object than the generator's, or missing", key)
+			}
+		}
+	}
+	if differ > 0 || len(got) != len(want) {
+		tb.Errorf("%s: got %d objects, want %d; %d of these differ", c.Name, len(got), len(want), differ)
+	}
+}
+
+// sums are the sums of the objects of the site whose parts are in a folder.
+func sums(tb testing.TB, parts string) map[site.Key]site.MD5 {
+	tb.Helper()
+	all := map[site.Key]site.MD5{}
+	err := eachObject(parts, func(key site.Key, body io.Reader) error {
+		read, err := io.ReadAll(body)
+		all[key] = site.Sum(read)
+		return err
+	})
+	if err != nil {
+		tb.Fatalf("site of %s: %v", parts, err)
+	}
+	return all
+}
+
 // Read reads the site whose parts are in a folder, or fails the test. It takes what cat part-* gives as
 // one tar file: each object once, as a plain file with the time of the root, and after them the root.
 func Read(tb testing.TB, parts string) memsite.Site {
@@ -93,46 +134,56 @@ func Read(tb testing.TB, parts string) memsite.Site {
 }
 
 func read(parts string) (memsite.Site, error) {
+	s := memsite.Site{}
+	return s, eachObject(parts, func(key site.Key, body io.Reader) error {
+		read, err := io.ReadAll(body)
+		s[key] = string(read)
+		return err
+	})
+}
+
+// eachObject reads the site whose parts are in a folder, object by object.
+func eachObject(parts string, do func(key site.Key, body io.Reader) error) error {
 	names, err := filepath.Glob(filepath.Join(parts, "part-*"))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var all []io.Reader
 	for _, name := range names { // sorted
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		defer file.Close()
 		all = append(all, file)
 	}
-	s, last := memsite.Site{}, site.Key("")
+	last := site.Key("")
+	seen := map[site.Key]bool{}
 	times := map[int64]site.Key{}
 	for archive := tar.NewReader(io.MultiReader(all...)); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return nil, err
-		}
-		body, err := io.ReadAll(archive)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", header.Name, err)
+			return err
 		}
 		last = site.Key(header.Name)
-		if _, twice := s[last]; twice || header.Typeflag != tar.TypeReg || header.Mode != 0o644 {
-			return nil, fmt.Errorf("%s is there twice, or is no plain file: %+v", last, header)
+		if seen[last] || header.Typeflag != tar.TypeReg || header.Mode != 0o644 {
+			return fmt.Errorf("%s is there twice, or is no plain file: %+v", last, header)
 		}
-		s[last] = string(body)
+		seen[last] = true
+		if err := do(last, archive); err != nil {
+			return fmt.Errorf("%s: %w", last, err)
+		}
 		times[header.ModTime.UnixNano()] = last
 	}
 	switch {
 	case last != site.RootKey:
-		return nil, fmt.Errorf("%d parts end with %q, want the root", len(names), last)
+		return fmt.Errorf("%d parts end with %q, want the root", len(names), last)
 	case len(times) > 1:
-		return nil, fmt.Errorf("the times of entries differ: %v", times)
+		return fmt.Errorf("the times of entries differ: %v", times)
 	}
-	return s, nil
+	return nil
 }
 
 // mostKeys is how many keys of a kind Diff names, and mostBodies how many bodies it shows.

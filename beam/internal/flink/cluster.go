@@ -73,13 +73,14 @@ func StartCluster(t testing.TB, o Options) *Cluster {
 		"taskmanager.memory.jvm-overhead.max":          megabytes(192),
 		"restart-strategy.type":                        "fixed-delay",
 		// A lost task manager takes more than one: each of its tasks that is noticed to fail counts.
-		"restart-strategy.fixed-delay.attempts":             "10",
-		"restart-strategy.fixed-delay.delay":                "1 s",
+		"restart-strategy.fixed-delay.attempts":             fmt.Sprint(o.Restarts),
+		"restart-strategy.fixed-delay.delay":                "5 s",  // by then Flink has dropped a worker that is no more
 		"heartbeat.interval":                                "1000", // a task manager that was killed is missed after two
 		"heartbeat.rpc-failure-threshold":                   "2",
 		"slot.request.timeout":                              "120000",
 		"cluster.evenly-spread-out-slots":                   "true",
 		"classloader.check-leaked-classloader":              "false",
+		"classloader.resolve-order":                         "parent-first",
 		"cluster.processes.halt-on-fatal-error":             "true",
 		"jobmanager.execution.failover-strategy":            "region",
 		"taskmanager.network.request-backoff.max":           "2000",
@@ -113,29 +114,55 @@ func (c *Cluster) StartManager() {
 }
 
 // known are the names of the task managers that the cluster knows. It takes it a while to miss one.
-func (c *Cluster) known() ([]string, error) {
-	client := http.Client{Timeout: 10 * time.Second}
-	response, err := client.Get("http://" + c.Address + "/taskmanagers")
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("task managers: got status %s", response.Status)
-	}
+func (c *Cluster) known() (names []string, err error) {
 	var answer struct {
 		TaskManagers []struct {
 			ID string `json:"id"`
 		} `json:"taskmanagers"`
 	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return nil, fmt.Errorf("task managers: %w", err)
+	if err := c.ask("/taskmanagers", &answer); err != nil {
+		return nil, err
 	}
-	var names []string
 	for _, manager := range answer.TaskManagers {
 		names = append(names, manager.ID)
 	}
 	return names, nil
+}
+
+// Finished is how many tasks of all jobs have finished.
+func (c *Cluster) Finished() (tasks int) {
+	c.t.Helper()
+	var answer struct {
+		Jobs []struct {
+			Tasks struct {
+				Finished int `json:"finished"`
+			} `json:"tasks"`
+		} `json:"jobs"`
+	}
+	if err := c.ask("/jobs/overview", &answer); err != nil {
+		c.t.Fatal(err)
+	}
+	for _, job := range answer.Jobs {
+		tasks += job.Tasks.Finished
+	}
+	return tasks
+}
+
+// ask asks the REST API.
+func (c *Cluster) ask(path string, answer any) error {
+	client := http.Client{Timeout: 10 * time.Second}
+	response, err := client.Get("http://" + c.Address + path)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: got status %s", path, response.Status)
+	}
+	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 // KillManager kills the task manager that was started first of those that run, as the loss of a machine would: with SIGKILL.

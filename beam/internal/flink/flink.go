@@ -16,6 +16,10 @@ import (
 	"testing"
 	"time"
 
+	jobpb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/jobmanagement_v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
 	"github.com/followpress/followpress/fixtures/process"
 	"github.com/followpress/followpress/fixtures/servers"
 )
@@ -93,6 +97,24 @@ func start(t testing.TB, master string, parallelism, heap int, s settings) *JobS
 // Flags are what Beam's runner "universal" needs to use this job server. The command followpress-beam has the same flags.
 func (s *JobServer) Flags() []string {
 	return []string{"--endpoint=" + s.Endpoint, fmt.Sprintf("--parallelism=%d", s.parallelism)}
+}
+
+// Jobs are the states of the jobs that the server has had.
+func (s *JobServer) Jobs(t testing.TB) (states []jobpb.JobState_Enum) {
+	t.Helper()
+	connection, err := grpc.NewClient(s.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	answer, err := jobpb.NewJobServiceClient(connection).GetJobs(t.Context(), &jobpb.GetJobsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, job := range answer.GetJobInfo() {
+		states = append(states, job.GetState())
+	}
+	return states
 }
 
 const local = "127.0.0.1"
