@@ -2,7 +2,9 @@ package storage
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -27,6 +29,8 @@ const (
 	RootPart = partPrefix + "root"
 	// PartsReport is the name of the report of the run that wrote the parts. It is no part.
 	PartsReport = "report.json"
+	// partsRun is the name of the file with the ID of the run that writes the parts.
+	partsRun = "run"
 )
 
 // PartName is the name of the part of a shard of the manifest. In the order of names, those of all
@@ -82,10 +86,11 @@ func AppendRootPart(b []byte, asOf string, root []byte) ([]byte, error) {
 
 // Parts is a place for the parts of one site: a folder, or a bucket below a prefix. Its requests are
 // repeated if they fail temporarily. A writer calls Begin, then Put for each shard, from any number
-// of machines and as often as it likes, and Finish once all parts are there.
+// of machines that have joined its run and as often as it likes, and Finish once all parts are there.
 type Parts struct {
 	place partsPlace
 	retry retry.Policy
+	run   string // "" for a reader
 }
 
 // A partsPlace keeps the files of Parts.
@@ -145,28 +150,46 @@ func partsRetry(log *slog.Logger) retry.Policy {
 		Hint: "check the endpoint, and that the server is up", Log: log}
 }
 
-// Begin makes the place ready for a new run: it removes the root of an earlier one, so that nobody
-// reads parts of two runs as one site. It is an error if the place holds anything but parts.
-func (p *Parts) Begin(ctx context.Context) error {
+// Begin makes the place ready for a new run, and returns the ID of the run. It removes the root of an earlier one, so
+// that nobody reads parts of two runs as one site, and from now on other runs fail that still write. It is an error if
+// the place holds anything but parts.
+func (p *Parts) Begin(ctx context.Context) (run string, err error) {
 	names, err := p.names(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := p.Remove(ctx, RootPart); err != nil {
-		return err
+	p.run = rand.Text()
+	err = p.do(ctx, 0, "put "+partsRun, func(ctx context.Context) error { return p.place.put(ctx, partsRun, []byte(p.run)) })
+	if err != nil {
+		return "", err
+	}
+	if err := p.Remove(ctx, RootPart, PartsReport); err != nil {
+		return "", err
 	}
 	if err := p.place.sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", p.place, err)
+		return "", fmt.Errorf("sync %s: %w", p.place, err)
 	}
-	return p.Remove(ctx, slices.DeleteFunc(names, func(name string) bool { return !p.place.isLeftover(name) })...)
+	return p.run, p.Remove(ctx, slices.DeleteFunc(names, func(name string) bool { return !p.place.isLeftover(name) })...)
 }
 
-// names lists the place, without the report. It is an error if there is anything else than parts and leftovers.
+// Join makes p a writer of a run that has begun, perhaps on another machine. Call it before anything else.
+func (p *Parts) Join(run string) { p.run = run }
+
+// check returns an error unless the run is the last one that has begun.
+func (p *Parts) check(ctx context.Context) error {
+	last, err := p.Get(ctx, partsRun)
+	if errors.Is(err, ErrNotFound) || err == nil && string(last) != p.run {
+		return fmt.Errorf("another run has begun to write parts to %s: this one ends", p.place)
+	}
+	return err
+}
+
+// names lists the place, without the files of the run. It is an error if there is anything else than parts and leftovers.
 func (p *Parts) names(ctx context.Context) (names []string, err error) {
 	err = p.do(ctx, partsListing, "list "+p.place.String(), func(ctx context.Context) error {
 		names = nil
 		return p.place.list(ctx, func(name string) error {
-			if name == PartsReport {
+			if name == PartsReport || name == partsRun {
 				return nil
 			}
 			if !isPartName(name) && !p.place.isLeftover(name) {
@@ -180,10 +203,13 @@ func (p *Parts) names(ctx context.Context) (names []string, err error) {
 }
 
 // Put stores a part in one step, in the place of an earlier one. A part that a killed writer has
-// begun is not there.
+// begun is not there. It is an error if another run has begun since.
 func (p *Parts) Put(ctx context.Context, name string, body []byte) error {
 	if !isPartName(name) && name != PartsReport {
 		return fmt.Errorf("put %q: it is no name of a part", name)
+	}
+	if err := p.check(ctx); err != nil {
+		return err
 	}
 	return p.do(ctx, int64(len(body)), "put "+name, func(ctx context.Context) error { return p.place.put(ctx, name, body) })
 }
@@ -213,6 +239,9 @@ func (p *Parts) Remove(ctx context.Context, names ...string) error {
 func (p *Parts) Finish(ctx context.Context, root []byte) error {
 	parsed, err := site.ParseRoot(root)
 	if err != nil {
+		return err
+	}
+	if err := p.check(ctx); err != nil {
 		return err
 	}
 	names, err := p.names(ctx)

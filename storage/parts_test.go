@@ -105,9 +105,9 @@ func TestPartsAreWritten(t *testing.T) {
 					t.Errorf("%s: got %d bytes, %v, want %d", name, len(got), err, len(body))
 				}
 			}
-			want = append(want, storage.RootPart)
+			want = append(want, storage.RootPart, "run")
 			slices.Sort(want)
-			if want[len(want)-1] != storage.RootPart {
+			if want[len(want)-2] != storage.RootPart {
 				t.Errorf("the root is not the last part")
 			}
 			if got := names(); !slices.Equal(got, want) {
@@ -121,7 +121,7 @@ func TestPartsAreWritten(t *testing.T) {
 func TestPartsOfRepeatedWorkers(t *testing.T) {
 	partsPlaces(t, func(t *testing.T, parts *storage.Parts, names func() []string) {
 		made := madeUp(t, 1, oddObjects())
-		if err := parts.Begin(t.Context()); err != nil {
+		if _, err := parts.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		bodies := made.Parts(t)
@@ -142,13 +142,50 @@ func TestPartsOfRepeatedWorkers(t *testing.T) {
 				t.Fatal(err)
 			}
 			put()
-			if got := len(names()); got != len(bodies)+1 {
-				t.Errorf("got %d files, want %d", got, len(bodies)+1)
+			if got := len(names()); got != len(bodies)+2 {
+				t.Errorf("got %d files, want %d", got, len(bodies)+2)
 			}
 			for name, want := range bodies {
 				if got, err := parts.Get(t.Context(), name); err != nil || !bytes.Equal(got, want) {
 					t.Errorf("%s: got %d bytes, %v, want %d", name, len(got), err, len(want))
 				}
+			}
+		}
+	})
+}
+
+// TestPartsOfOneRunAtATime: of two runs in one place, the one that has begun first writes nothing any more.
+func TestPartsOfOneRunAtATime(t *testing.T) {
+	partsPlaces(t, func(t *testing.T, first *storage.Parts, names func() []string) {
+		made := madeUp(t, 1, oddObjects())
+		if _, err := first.Begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		late := *first
+		run, err := first.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := late
+		second.Join(run)
+		for name, body := range made.Parts(t) {
+			if err := late.Put(t.Context(), name, []byte("another")); err == nil || !strings.Contains(err.Error(), "another run has begun") {
+				t.Errorf("put %s: got %v, want an error", name, err)
+			}
+			if err := second.Put(t.Context(), name, body); err != nil {
+				t.Error(err)
+			}
+		}
+		root := []byte(made[site.RootKey])
+		if err := late.Finish(t.Context(), root); err == nil || slices.Contains(names(), storage.RootPart) {
+			t.Errorf("finish: got %v, want an error and no root", err)
+		}
+		if err := second.Finish(t.Context(), root); err != nil {
+			t.Error(err)
+		}
+		for name, want := range made.Parts(t) {
+			if got, err := second.Get(t.Context(), name); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s: got %d bytes, %v, want %d", name, len(got), err, len(want))
 			}
 		}
 	})
@@ -176,7 +213,7 @@ func TestPartsHaveARootOnlyAtTheEnd(t *testing.T) {
 	partsPlaces(t, func(t *testing.T, parts *storage.Parts, names func() []string) {
 		made := madeUp(t, 1, oddObjects())
 		made.PutParts(t, parts)
-		if err := parts.Begin(t.Context()); err != nil {
+		if _, err := parts.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := parts.Get(t.Context(), storage.RootPart); !errors.Is(err, storage.ErrNotFound) {
@@ -203,7 +240,7 @@ func TestPartsRefuseAPlaceWithOtherFiles(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "part-of-a-letter"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := parts.Begin(t.Context()); err == nil || !strings.Contains(err.Error(), `holds "part-of-a-letter"`) {
+	if _, err := parts.Begin(t.Context()); err == nil || !strings.Contains(err.Error(), `holds "part-of-a-letter"`) {
 		t.Errorf("got %v", err)
 	}
 	for _, name := range []string{"", "part-", "part-G", "part-A", "part-0/../x", "root"} {

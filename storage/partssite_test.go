@@ -254,7 +254,7 @@ func TestPartsAreReplacedWhileTheyAreRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		equalTo(t, s, after)
-		if err := parts.Begin(t.Context()); err != nil {
+		if _, err := parts.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := reopener.Reopen(t.Context()); err == nil {

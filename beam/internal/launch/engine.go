@@ -72,22 +72,48 @@ func (e *engine) call(
 	return err
 }
 
-// cancel ends the job, if there is one.
+// answers returns an error unless the job server answers.
+func (e *engine) answers(ctx context.Context) error {
+	connection, err := e.dial(ctx, e.endpoint, serverTime)
+	if err != nil {
+		return err
+	}
+	return connection.Close()
+}
+
+// cancel ends the job, if there is one, and waits for its end.
 func (e *engine) cancel(ctx context.Context) error {
 	job := e.job.Load()
 	if job == nil {
 		return nil
 	}
-	connection, err := e.dial(ctx, e.endpoint, cancelTime)
+	ctx, end := context.WithTimeout(ctx, serverTime)
+	defer end()
+	connection, err := e.dial(ctx, e.endpoint, serverTime)
 	if err != nil {
 		return err
 	}
 	defer connection.Close()
-	ctx, end := context.WithTimeout(ctx, cancelTime)
-	defer end()
-	_, err = jobpb.NewJobServiceClient(connection).Cancel(ctx, &jobpb.CancelJobRequest{JobId: *job})
-	return err
+	client := jobpb.NewJobServiceClient(connection)
+	if _, err := client.Cancel(ctx, &jobpb.CancelJobRequest{JobId: *job}); err != nil {
+		return err
+	}
+	for {
+		state, err := client.GetState(ctx, &jobpb.GetJobStateRequest{JobId: *job})
+		if err != nil {
+			return err
+		}
+		switch state.GetState() {
+		case jobpb.JobState_CANCELLED, jobpb.JobState_DONE, jobpb.JobState_FAILED:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the job is still %s: %w", state.GetState(), ctx.Err())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
-// cancelTime is how long a job server may take to answer that it ends a job.
-const cancelTime = 20 * time.Second
+// serverTime is how long a job server may take to answer, and to end a job.
+const serverTime = 30 * time.Second

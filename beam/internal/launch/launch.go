@@ -39,12 +39,12 @@ type Command struct {
 	Out      string `required:"" placeholder:"LOCATION" help:"Where the parts of the site go: s3://BUCKET/PREFIX, or a folder that all workers have. The last one is part-root."`
 	Report   string `placeholder:"FILE" help:"Write the report of the run as JSON too, as that of generate; - is standard output."`
 
-	Runner            string `default:"prism" placeholder:"prism|universal|dataflow" help:"Engine: prism runs here, in memory, for trying it out; universal is any engine with a job server, such as Flink (default ${default})."`
+	Runner            string `enum:"prism,universal,dataflow" default:"prism" placeholder:"prism|universal|dataflow" help:"Engine: prism runs here, in memory, for trying it out; universal is any engine with a job server, such as Flink (default ${default})."`
 	Endpoint          string `placeholder:"HOST:PORT" help:"Job server of --runner=universal."`
 	Environment       string `name:"environment" enum:"loopback,external,process,docker," default:"" placeholder:"loopback|external|process|docker" help:"Where workers run: in this process, in a worker pool, as processes or containers that the engine starts. By default in this process with prism, else in containers."`
 	EnvironmentConfig string `placeholder:"TEXT" help:"What --environment needs: HOST:PORT of the pool, JSON with the command of the process, or the image."`
 	Parallelism       int    `default:"0" placeholder:"N" help:"Parts into which each stage is cut; 0 means as many as the size of the snapshot needs (universal), or leaves it to the engine."`
-	HotAfter          int    `default:"50000" placeholder:"N" help:"Records about an account that may be in the memory of one worker at a time; those about more popular accounts are spread (default ${default})."`
+	HotAfter          int    `default:"50000" placeholder:"N" help:"Records about an account that come under one key; those about more popular accounts are spread over several (default ${default})."`
 
 	S3Endpoint string `name:"s3-endpoint" placeholder:"URL" env:"FOLLOWPRESS_S3_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of all s3://…; without one Amazon S3. Workers have credentials of their own, in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or from their machine."`
 	S3Region   string `name:"s3-region" placeholder:"NAME" help:"Region of the buckets; by default AWS_REGION, or us-east-1."`
@@ -190,19 +190,28 @@ func (c *Command) Run(ctx context.Context, stderr io.Writer) (*generator.Report,
 	report := &generator.Report{Snapshot: c.Snapshot, Out: c.Out}
 	if c.Refreshed != "" {
 		at := c.at(c.Refreshed)
+		if !strings.Contains(c.Refreshed, "://") {
+			if at.Location, err = filepath.Abs(c.Refreshed); err != nil {
+				return nil, err
+			}
+		}
 		if err := input.CheckRefreshed(ctx, at); err != nil {
 			return nil, fmt.Errorf("--refreshed: %w", err)
 		}
 		o.Refreshed, report.Refreshed = &at, &generator.RefreshedReport{}
 	}
+	server := &engine{endpoint: c.Endpoint}
+	if err := c.prepare(ctx, o.Tables, server, stderr); err != nil {
+		return nil, err
+	}
 	parts, err := o.Out.Open(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("--out: %w", err)
 	}
-	if err := parts.Begin(ctx); err != nil {
+	if o.Out.Run, err = parts.Begin(ctx); err != nil { // from here on an earlier site is no more
 		return nil, fmt.Errorf("--out: %w", err)
 	}
-	if err := c.execute(ctx, o, stderr); err != nil {
+	if err := c.execute(ctx, o, server); err != nil {
 		return nil, err
 	}
 	return c.report(ctx, report, parts, tables, eventsRead, recommendedRead)
@@ -212,24 +221,29 @@ func (c *Command) at(location string) input.Source {
 	return input.Source{Location: location, Endpoint: c.S3Endpoint, Region: c.S3Region}
 }
 
-// execute runs the pipeline on the engine.
-func (c *Command) execute(ctx context.Context, o pipeline.Options, stderr io.Writer) error {
-	flag.CommandLine.Init("", flag.ContinueOnError)
-	flag.CommandLine.SetOutput(io.Discard)
+// prepare sets Beam up, and looks whether the job server is there.
+func (c *Command) prepare(ctx context.Context, tables *input.Tables, server *engine, stderr io.Writer) error {
 	parallelism := c.Parallelism
 	if parallelism == 0 && c.Runner == "universal" {
-		parallelism = pipeline.Parallelism(o.Tables.Bytes, o.Config.EFP())
+		parallelism = pipeline.Parallelism(tables.Bytes, c.API == site.APIEFP)
 	}
+	flag.CommandLine.Init("", flag.ContinueOnError)
+	flag.CommandLine.SetOutput(io.Discard)
 	if err := flag.CommandLine.Parse(c.beamFlags(parallelism)); err != nil {
 		return fmt.Errorf("flags of Beam: %w", err)
 	}
 	beam.Init()
 	slog.SetDefault(slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	beamlog.SetLogger(quiet{&beamlog.Standard{}})
-	server := &engine{endpoint: c.Endpoint}
-	if c.Runner == "universal" {
-		dialAs(server)
+	if c.Runner != "universal" {
+		return nil
 	}
+	dialAs(server)
+	return server.answers(ctx)
+}
+
+// execute runs the pipeline on the engine.
+func (c *Command) execute(ctx context.Context, o pipeline.Options, server *engine) error {
 	p, s := beam.NewPipelineWithRoot()
 	if err := pipeline.Build(s, o); err != nil {
 		return err

@@ -33,7 +33,7 @@ func init() {
 	register.Function2x1(usedLess)
 }
 
-// sums are all statistics, a side input. A DoFn reads them once.
+// sums are all statistics but those of tags, a side input. A DoFn reads them once.
 type sums map[string]int64
 
 func (s *sums) read(stats func(*string, *int64) bool) {
@@ -571,7 +571,7 @@ func (f *fixedFn) ProcessElement(_ []byte, objects func(string, []byte)) {
 
 // collect renders the objects that have parts. Those of accounts come from the stages that count; those
 // of units do not.
-func collect(s beam.Scope, o *Options, ofAccounts, ofUnits, stats beam.PCollection) beam.PCollection {
+func collect(s beam.Scope, o *Options, ofAccounts, ofUnits, allStats, stats beam.PCollection) beam.PCollection {
 	s = s.Scope("collect")
 	side := beam.SideInput{Input: stats}
 	split, discovered := beam.ParDo2(s, &splitFn{}, ofAccounts)
@@ -585,7 +585,7 @@ func collect(s beam.Scope, o *Options, ofAccounts, ofUnits, stats beam.PCollecti
 		kinds = append(kinds, beam.ParDo(s, &discoverFn{}, newest))
 	}
 	if o.Config.Explorer {
-		used := top.LargestPerKey(s, beam.ParDo(s, &tagCountFn{}, stats), site.NetworkTags, usedLess)
+		used := top.LargestPerKey(s, beam.ParDo(s, &tagCountFn{}, allStats), site.NetworkTags, usedLess)
 		kinds = append(kinds, beam.ParDo(s, &topTagsFn{}, used))
 	}
 	return beam.ParDo(s, &collectFn{

@@ -35,9 +35,8 @@ func init() {
 // A dispatchFn has everything about an account: what is shown of it and its lists. It tells all who show
 // it, and asks for what its lists show.
 type dispatchFn struct {
-	Config   site.Config
-	AsOf     int64 // milliseconds since the Unix epoch
-	HotAfter int
+	Config site.Config
+	AsOf   int64 // milliseconds since the Unix epoch
 
 	stats tally
 	hot   salts

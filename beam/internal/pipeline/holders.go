@@ -74,7 +74,7 @@ func (f *answerFn) ProcessElement(
 		if r.Token != "" {
 			r.state = f.says[r.Account]
 		}
-		if r.Answers && (shown.ENS != nil || shown.Followers > 0) {
+		if r.Answers && (len(shown.ENS) > 0 || shown.Followers > 0) {
 			answer := wire.Answer{Record: r.Record, ENS: shown.ENS, SearchLen: shown.SearchLen, Followers: shown.Followers}
 			units(r.Unit, answer.Append([]byte{kindAnswer}))
 		}

@@ -1,8 +1,9 @@
 package pipeline
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
-	"hash/fnv"
+	"math/rand/v2"
 	"strconv"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -24,20 +25,22 @@ func init() {
 // sampleRate is how many records stand for one in the sample.
 const sampleRate = 64
 
-// hashOf is the same on all machines and in all runs.
-func hashOf(texts ...[]byte) uint64 {
-	h := fnv.New64a()
+// hashOf is the same on all machines of a run. Nobody who chooses the texts can know the seed, nor find texts
+// that have equal hashes for each seed: a faster hash would allow that.
+func hashOf(seed uint64, texts ...[]byte) uint64 {
+	var room [64]byte
+	b := binary.LittleEndian.AppendUint64(room[:0], seed)
 	for _, text := range texts {
-		_, _ = h.Write(text)
+		b = append(b, text...)
 	}
-	n := h.Sum64()
-	n ^= n >> 32 // the lower bits of FNV alone are weak
-	return n * 0x9e3779b97f4a7c15 >> 16
+	sum := sha256.Sum256(b)
+	return binary.LittleEndian.Uint64(sum[:])
 }
 
 // A sampleFn counts a sample of the records of lists by the account that they are about.
 type sampleFn struct {
 	HotAfter int
+	Seed     uint64
 
 	list wire.List
 }
@@ -52,7 +55,7 @@ func (f *sampleFn) ProcessElement(_ string, value []byte, emit func(string, int6
 	rate := sampleRateOf(f.HotAfter)
 	for i := range f.list.Records {
 		r := &f.list.Records[i]
-		if r.IsAddress && hashOf([]byte(f.list.Token), r.Address[:])%rate == 0 {
+		if r.IsAddress && hashOf(f.Seed, []byte(f.list.Token), r.Address[:])%rate == 0 {
 			emit(wire.AddressKey(r.Address), int64(rate))
 		}
 	}
@@ -68,25 +71,32 @@ func sampleRateOf(hotAfter int) uint64 {
 }
 
 // A hotFn emits hot accounts with the number of their salts.
-type hotFn struct{ HotAfter int }
+type hotFn struct {
+	HotAfter int
+	Seed     uint64
+}
 
 // ProcessElement looks at one account.
 func (f *hotFn) ProcessElement(address string, records int64, emit func([]byte)) {
 	if records > int64(f.HotAfter) {
 		a := wire.KeyAddress(address)
-		emit(binary.AppendUvarint(a[:], uint64(records)/uint64(f.HotAfter)+1))
+		emit(wire.AppendNumbers(a[:], uint64(records)/uint64(f.HotAfter)+1, f.Seed))
 	}
 }
 
 // hotAccounts finds the hot accounts among those that records of lists are about.
 func hotAccounts(s beam.Scope, lists beam.PCollection, hotAfter int) beam.PCollection {
 	s = s.Scope("hot accounts")
-	counted := beam.CombinePerKey(s, addInt64, beam.ParDo(s, &sampleFn{HotAfter: hotAfter}, lists))
-	return beam.ParDo(s, &hotFn{hotAfter}, counted)
+	seed := rand.Uint64()
+	counted := beam.CombinePerKey(s, addInt64, beam.ParDo(s, &sampleFn{HotAfter: hotAfter, Seed: seed}, lists))
+	return beam.ParDo(s, &hotFn{hotAfter, seed}, counted)
 }
 
-// salts are the hot accounts with the number of their salts.
-type salts map[site.Address]uint64
+// salts are the hot accounts.
+type salts map[site.Address]salted
+
+// A salted account has n salts.
+type salted struct{ n, seed uint64 }
 
 // read reads the side input, once in the life of a DoFn.
 func (s *salts) read(hot func(*[]byte) bool) {
@@ -97,26 +107,26 @@ func (s *salts) read(hot func(*[]byte) bool) {
 	var value []byte
 	for hot(&value) {
 		d := wire.Decode(value)
-		(*s)[d.Address()] = d.Uvarint()
+		(*s)[d.Address()] = salted{n: d.Uvarint(), seed: d.Uvarint()}
 	}
 }
 
 // of is the number of salts of an account.
-func (s salts) of(a site.Address) uint64 { return max(1, s[a]) }
+func (s salts) of(a site.Address) uint64 { return max(1, s[a].n) }
 
 // key is the key for what other says about an account.
 func (s salts) key(a site.Address, other []byte) string {
-	n := s[a]
-	if n <= 1 {
+	hot := s[a]
+	if hot.n <= 1 {
 		return wire.AddressKey(a)
 	}
-	return saltedKey(a, hashOf(other)%n)
+	return saltedKey(a, hashOf(hot.seed, other)%hot.n)
 }
 
 // all yields all keys of an account.
 func (s salts) all(a site.Address, yield func(salt uint64, key string)) {
-	n := s[a]
-	if n <= 1 {
+	n := s.of(a)
+	if n == 1 {
 		yield(0, wire.AddressKey(a))
 		return
 	}

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -28,8 +27,9 @@ func init() {
 	dofn.Register6x1(&rootFn{})
 }
 
-// A Place is where the parts of a site go, as workers need it.
+// A Place is where a run puts the parts of a site, as workers need it.
 type Place struct {
+	Run      string // what storage.Parts.Begin has returned
 	Location string // s3://BUCKET[/PREFIX] or a folder
 	Endpoint string // of an S3-compatible server; "" for Amazon S3
 	Region   string
@@ -37,7 +37,11 @@ type Place struct {
 
 // Open opens the place. It sends no request.
 func (p Place) Open(ctx context.Context) (*storage.Parts, error) {
-	return storage.OpenParts(ctx, p.Location, storage.S3Options{Endpoint: p.Endpoint, Region: p.Region})
+	parts, err := storage.OpenParts(ctx, p.Location, storage.S3Options{Endpoint: p.Endpoint, Region: p.Region})
+	if err == nil {
+		parts.Join(p.Run)
+	}
+	return parts, err
 }
 
 // layout is what the keys of parts depend on.
@@ -201,7 +205,10 @@ func (f *rootFn) ProcessElement(
 	if err != nil {
 		return input.Fault(err)
 	}
-	if err := errors.Join(parts.Put(ctx, storage.PartsReport, encoded), parts.Finish(ctx, body)); err != nil {
+	if err := parts.Put(ctx, storage.PartsReport, encoded); err != nil {
+		return input.Fault(fmt.Errorf("write the parts: %w", err))
+	}
+	if err := parts.Finish(ctx, body); err != nil {
 		return input.Fault(fmt.Errorf("end the parts: %w", err))
 	}
 	emit(body)

@@ -7,6 +7,9 @@ import "github.com/followpress/followpress/snapshot"
 // average, since chance makes some larger.
 const partBytes = 128 << 20
 
+// mostParts is what Flink takes.
+const mostParts = 1 << 15
+
 // siteBytes is how much larger the site of a table is than its rows, in synthetic graphs of 8 and 50 records a list.
 // A row of a list is short, and makes at least six objects.
 var siteBytes = map[snapshot.Table]int64{
@@ -26,5 +29,5 @@ func Parallelism(rows func(snapshot.Table) int64, efp bool) int {
 	if efp {
 		n *= moreEFP
 	}
-	return int(1 + n/partBytes)
+	return int(min(1+n/partBytes, mostParts))
 }

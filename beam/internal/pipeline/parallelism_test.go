@@ -19,6 +19,7 @@ func TestParallelism(t *testing.T) {
 		{10 * million, 1_220_000, 1_500_000, false, 6900},
 		{50 * million, million, million, false, 24_000},
 		{million, 122_000, 150_000, true, 3000},
+		{3000 * million, 40 * million, 40 * million, true, 6_400_000}, // computed
 	} {
 		got := pipeline.Parallelism(func(table snapshot.Table) int64 { // rows as they are
 			return map[snapshot.Table]int64{

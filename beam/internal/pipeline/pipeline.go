@@ -103,11 +103,11 @@ func Build(s beam.Scope, o Options) error {
 	answers, hotHolders, holderParts, answerStats := beam.ParDo4(a, &answerFn{Config: o.Config}, beam.GroupByKey(a, accounts), beam.SideInput{Input: hot})
 	hotAnswers, hotParts, hotStats := beam.ParDo3(a, &hotHoldersFn{Config: o.Config}, beam.GroupByKey(a, hotHolders))
 
-	stats := sumStats(s, append(from.counts, claimStats, listStats, profileStats, nameStats, countStats, dispatchStats, answerStats, hotStats)...)
+	all, stats := sumStats(s, append(from.counts, claimStats, listStats, profileStats, nameStats, countStats, dispatchStats, answerStats, hotStats)...)
 
 	u := s.Scope("units")
 	objects, unitParts := beam.ParDo2(u, &unitFn{Config: o.Config, AsOf: o.AsOf, Events: o.Events}, grouped(u, units, answers, hotAnswers))
-	collected := collect(s, &o, beam.Flatten(s, accountParts, holderParts, hotParts), unitParts, stats)
+	collected := collect(s, &o, beam.Flatten(s, accountParts, holderParts, hotParts), unitParts, all, stats)
 	fixedObjects := beam.ParDo(s, &fixedFn{o.Config, o.AsOf, o.Events}, beam.Impulse(s))
 
 	notes := input.First(s, append(from.notes, claimNotes, listNotes, profileNotes)...)

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
@@ -60,15 +61,27 @@ func init() {
 	register.Iter2[string, int64]()
 	dofn.Register3x0(&tagFn{})
 	dofn.Register3x0(&sameFn{})
+	dofn.Register3x0(&withoutTagsFn{})
 	register.Function2x1(addInt64)
 }
 
 func addInt64(a, b int64) int64 { return a + b }
 
-// sumStats adds statistics up.
-func sumStats(s beam.Scope, all ...beam.PCollection) beam.PCollection {
+// sumStats adds statistics up. Those of tags, of which there are as many as people think of, are only in all.
+func sumStats(s beam.Scope, some ...beam.PCollection) (all, withoutTags beam.PCollection) {
 	s = s.Scope("statistics")
-	return beam.CombinePerKey(s, addInt64, beam.Flatten(s, all...))
+	all = beam.CombinePerKey(s, addInt64, beam.Flatten(s, some...))
+	return all, beam.ParDo(s, &withoutTagsFn{}, all)
+}
+
+// A withoutTagsFn passes on what others than topTagsFn need, in every worker at once.
+type withoutTagsFn struct{}
+
+// ProcessElement passes a statistic on, or not.
+func (*withoutTagsFn) ProcessElement(name string, n int64, emit func(string, int64)) {
+	if !strings.HasPrefix(name, statTag) {
+		emit(name, n)
+	}
 }
 
 // A tagFn puts a byte before each value, so that values of several kinds can be grouped by key together:

@@ -67,7 +67,7 @@ func (d *Decoder) Unit() (u Unit) {
 // A Shown is what lists show of an account.
 type Shown struct {
 	IsKnown   bool   // whether it has a row or a list
-	ENS       []byte // the beginning of its profile that they show; nil for an empty profile
+	ENS       []byte // the beginning of its profile that they show; empty for an empty profile
 	SearchLen uint32
 	Followers uint32
 	Following uint32
@@ -143,7 +143,7 @@ func (d *Decoder) Holder() (h Holder) {
 // An Answer answers a Request. It comes in one part or in two, and each may say either.
 type Answer struct {
 	Record    uint32
-	ENS       []byte // nil for an empty profile, or if the other part has it
+	ENS       []byte // empty for an empty profile, or if the other part has it
 	SearchLen uint32
 	Followers uint32
 	Placed

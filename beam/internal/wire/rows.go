@@ -14,11 +14,6 @@ type Position struct {
 	Line uint64
 }
 
-// Before reports whether a row comes before another one.
-func (p Position) Before(q Position) bool {
-	return p.File < q.File || p.File == q.File && p.Line < q.Line
-}
-
 func (p Position) append(b []byte) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(p.File)), p.Line)
 }
@@ -80,12 +75,7 @@ type RecordRow struct {
 // AppendRun begins a run: successive rows of one list, which is its key, in a file.
 func AppendRun(b []byte, file uint32) []byte { return binary.AppendUvarint(b, uint64(file)) }
 
-// AppendRow appends a row to a run. The token ID is not part of it.
-func AppendRow(b []byte, line uint64, r *snapshot.Record) []byte {
-	return AppendRecord(binary.AppendUvarint(b, line), r)
-}
-
-// AppendRecord appends a row without its line, which comes before it.
+// AppendRecord appends a row of a run without its line, which comes before it, and without its token ID.
 func AppendRecord(b []byte, r *snapshot.Record) []byte {
 	b = binary.AppendUvarint(b, uint64(r.Version))
 	b = AppendText(b, r.Type)

@@ -156,7 +156,7 @@ func TestPublishPartsFromABucket(t *testing.T) {
 			t.Errorf("again: got %q, want it unchanged", report.Outcome)
 		}
 	}
-	if err := place.Begin(t.Context()); err != nil {
+	if _, err := place.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	status, _, stderr := runPublish(append(flags, "--site", at+"/part-*", "--dest", "s3://"+viaParts)...)
