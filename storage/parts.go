@@ -177,11 +177,15 @@ func (p *Parts) Join(run string) { p.run = run }
 
 // check returns an error unless the run is the last one that has begun.
 func (p *Parts) check(ctx context.Context) error {
-	last, err := p.Get(ctx, partsRun)
-	if errors.Is(err, ErrNotFound) || err == nil && string(last) != p.run {
+	switch last, err := p.Get(ctx, partsRun); {
+	case errors.Is(err, ErrNotFound):
+		return fmt.Errorf("%s has no file %q any more: was it removed while parts were written?", p.place, partsRun)
+	case err != nil:
+		return err
+	case string(last) != p.run:
 		return fmt.Errorf("another run has begun to write parts to %s: this one ends", p.place)
 	}
-	return err
+	return nil
 }
 
 // names lists the place, without the files of the run. It is an error if there is anything else than parts and leftovers.
