@@ -146,7 +146,7 @@ func apis() []string {
 	return []string{site.APISpec, site.APIEFP}
 }
 
-// A single account that most others follow fits into workers of 1 GiB, though it would not fit into one group.
+// What all others say of a single account is spread over many keys, and fits into workers of 1 GiB.
 func TestFlinkPopularAccount(t *testing.T) {
 	followers, hotAfter := 20_000, 500
 	if more := os.Getenv("TEST_BEAM_FOLLOWERS"); more != "" { // make test-scale

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/beam/internal/difftest"
 	"github.com/followpress/followpress/beam/internal/input"
 	"github.com/followpress/followpress/beam/internal/wire"
 	"github.com/followpress/followpress/fixtures/servers"
@@ -265,20 +266,10 @@ func inJSON(t *testing.T, value any) []string {
 	return strings.Split(string(text), "\n")
 }
 
-// aJobFails skips a test of jobs that fail, if the race detector watches. A worker whose job has failed reads
-// a stream from two goroutines (Beam 2.77.0, harness/datamgr.go: dataWriter.send, and DataChannel.read), which no
-// test of ours can prevent.
-func aJobFails(t *testing.T) {
-	t.Helper()
-	if raceDetector {
-		t.Skip("a job that fails has a race within Beam: go test -C beam -run '^TestFaultOf', which make test does too")
-	}
-}
-
 // TestFaultOfAnInvalidRow: unless they are skipped, the first invalid row of a file ends the run, with the
 // words of generate.
 func TestFaultOfAnInvalidRow(t *testing.T) {
-	aJobFails(t)
+	difftest.JobFails(t)
 	for _, table := range []snapshot.Table{snapshot.TableLists, snapshot.TableAccounts, snapshot.TableRecords, snapshot.TableBadges, snapshot.TableEvents} {
 		dir := t.TempDir()
 		writeOdd(t, dir, "")
@@ -348,7 +339,7 @@ func TestWhatIsNotThere(t *testing.T) {
 
 // TestFaultOfFilesThatGo: a file that a worker does not find, or finds replaced, is one clear error.
 func TestFaultOfFilesThatGo(t *testing.T) {
-	aJobFails(t)
+	difftest.JobFails(t)
 	for want, change := range map[string]func(path string) error{
 		"no such file or directory": os.Remove,
 		"records.ndjson has 2 bytes, but 0 where the run began: was it replaced, or is the folder another one on this machine?": func(path string) error {
@@ -431,7 +422,7 @@ func TestRefreshed(t *testing.T) {
 // TestFaultOfRefreshedData: unless they are skipped, the first refreshed object that cannot be decoded ends the run,
 // with the words of generate.
 func TestFaultOfRefreshedData(t *testing.T) {
-	aJobFails(t)
+	difftest.JobFails(t)
 	dir := t.TempDir()
 	snapshotDir, refreshed := filepath.Join(dir, "snapshot"), filepath.Join(dir, "_refresh")
 	writeOdd(t, snapshotDir, "")
@@ -460,7 +451,7 @@ func TestS3(t *testing.T) {
 	for seed := range uint64(3) {
 		dir := cut(t, filepath.Join(fixtures, "demo"), rand.New(rand.NewPCG(seed, 1)))
 		prefix := fmt.Sprintf("snapshots/%d", seed)
-		upload(t, server, bucket, prefix, dir)
+		server.Upload(t, bucket, prefix, dir)
 		r := mustRead(t, input.Source{Location: "s3://" + bucket + "/" + prefix, Endpoint: server.Endpoint}, o)
 		checkRows(t, r, expectedOf(t, dir, o))
 	}
@@ -470,28 +461,9 @@ func TestS3(t *testing.T) {
 	}
 }
 
-func upload(t *testing.T, server *servers.Server, bucket, prefix, dir string) {
-	t.Helper()
-	b, err := storage.OpenS3(t.Context(), storage.Location{Bucket: bucket, Prefix: prefix + "/"}, storage.S3Options{Endpoint: server.Endpoint})
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		body := readFile(t, filepath.Join(dir, entry.Name()))
-		o := storage.Object{Entry: site.Entry{Key: site.Key(entry.Name()), Size: int64(len(body)), MD5: site.Sum(body)}, Body: body}
-		if _, err := b.Put(t.Context(), o, storage.Always); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // TestFaultOfABucket: whatever happens to a bucket while workers read is one clear error.
 func TestFaultOfABucket(t *testing.T) {
-	aJobFails(t)
+	difftest.JobFails(t)
 	servers.Wanted(t)
 	server := servers.Start(t, servers.MinIO)
 	server.Env(t)
@@ -507,11 +479,11 @@ func TestFaultOfABucket(t *testing.T) {
 		"tried 7 times: check --endpoint, and that the server is up": func(_ string, proxy *servers.Proxy) { proxy.Break(300_000, true) },
 		"records.ndjson was replaced since the run began": func(bucket string, _ *servers.Proxy) {
 			writeFile(t, dir, "records.ndjson", []byte(strings.Replace(records.String(), "0x", "0X", 1)))
-			upload(t, server, bucket, "snapshot", dir)
+			server.Upload(t, bucket, "snapshot", dir)
 		},
 	} {
 		bucket, proxy := server.Bucket(t), server.Proxy(t)
-		upload(t, server, bucket, "snapshot", dir)
+		server.Upload(t, bucket, "snapshot", dir)
 		_, err := read(t, input.Source{Location: "s3://" + bucket + "/snapshot", Endpoint: proxy.Endpoint}, input.Options{MaxText: maxText}, "",
 			func() { fail(bucket, proxy) })
 		if got := found(t, err); !strings.Contains(got, want) || !strings.Contains(got, "records.ndjson") || strings.Contains(got, "\n") || strings.Contains(got, "cut off") {

@@ -88,7 +88,7 @@ func TestS3(t *testing.T) {
 	flags := []string{"--s3-endpoint=" + server.Endpoint, "--out=s3://" + bucket + "/parts"}
 	for _, name := range []string{"demo", "conformance/snapshot"} {
 		c := fixture(t, name, site.Config{API: site.APISpec, Explorer: true})
-		upload(t, server, bucket, name, c.Snapshot)
+		server.Upload(t, bucket, name, c.Snapshot)
 		run(t, c, append(flags, "--snapshot=s3://"+bucket+"/"+name)...)
 		c.Check(t, download(t, server, bucket, "parts/"))
 	}
@@ -96,10 +96,8 @@ func TestS3(t *testing.T) {
 
 // TestFaultOfABucket: a bucket that fails while the pipeline runs is one clear error, and there is no root.
 func TestFaultOfABucket(t *testing.T) {
+	difftest.JobFails(t)
 	servers.Wanted(t)
-	if raceDetector {
-		t.Skip("a job that fails has a race within Beam (internal/input/input_test.go): go test -C beam -run '^TestFaultOf', which make test does too")
-	}
 	server := servers.Start(t, servers.MinIO)
 	server.Env(t)
 	folder := t.TempDir()
@@ -115,7 +113,7 @@ func TestFaultOfABucket(t *testing.T) {
 		snapshot, out, failed := folder, t.TempDir(), make(chan struct{})
 		switch failing {
 		case "snapshot":
-			upload(t, server, bucket, "snapshot", folder)
+			server.Upload(t, bucket, "snapshot", folder)
 			snapshot = "s3://" + bucket + "/snapshot"
 			proxy.Break(300_000, true) // what the command itself reads is shorter
 			close(failed)
@@ -145,19 +143,6 @@ func TestFaultOfABucket(t *testing.T) {
 }
 
 func isPart(name string) bool { return strings.HasPrefix(name, "part-") }
-
-func upload(t *testing.T, server *servers.Server, bucket, prefix, folder string) {
-	t.Helper()
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		if _, err := server.Client().FPutObject(t.Context(), bucket, prefix+"/"+entry.Name(), filepath.Join(folder, entry.Name()), minio.PutObjectOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // names are those of the objects under a prefix.
 func names(t *testing.T, server *servers.Server, bucket, prefix string) (all []string) {

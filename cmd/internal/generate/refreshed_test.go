@@ -136,24 +136,7 @@ func TestSnapshotInABucket(t *testing.T) {
 			s := servers.Start(t, kind)
 			s.Env(t)
 			bucket, dir := s.Bucket(t), demo(t)
-			b, err := storage.OpenS3(t.Context(), storage.Location{Bucket: bucket, Prefix: "snapshots/new/"}, storage.S3Options{Endpoint: s.Endpoint})
-			if err != nil {
-				t.Fatal(err)
-			}
-			entries, err := os.ReadDir(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, entry := range entries {
-				body, err := os.ReadFile(filepath.Join(dir, entry.Name()))
-				if err != nil {
-					t.Fatal(err)
-				}
-				o := storage.Object{Entry: site.Entry{Key: site.Key(entry.Name()), Size: int64(len(body)), MD5: site.Sum(body)}, Body: body}
-				if _, err := b.Put(t.Context(), o, storage.Always); err != nil {
-					t.Fatal(err)
-				}
-			}
+			s.Upload(t, bucket, "snapshots/new", dir)
 			want, got := filepath.Join(t.TempDir(), "site.tar"), filepath.Join(t.TempDir(), "site.tar")
 			if status, _, stderr := generate("--snapshot", dir, "--out", want); status != command.Done {
 				t.Fatal(stderr)

@@ -1,5 +1,5 @@
 //go:build race
 
-package input_test
+package difftest
 
 const raceDetector = true
