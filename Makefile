@@ -55,7 +55,7 @@ publish: ## publish SITE to DEST (s3://… or file:///…; ENDPOINT for other se
 edge: ## write the configuration of an edge (KIND, BUCKET_URL, FALLBACK_URL) into OUT
 	go run ./cmd/followpress edge --kind $(KIND) --site $(SITE) --bucket-url $(BUCKET_URL) $(if $(FALLBACK_URL),--fallback-url $(FALLBACK_URL)) $(if $(OUT),--out $(OUT))
 
-test: test-tools ## run every test with the race detector; installs what is missing
+test: test-tools ## run every test, with the race detector where it helps; installs what is missing
 	bash .ci/test
 
 test-tools: race-tools edge-tools client-tools disk-tools database-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) $(AXE) ## install what `make test` needs and is missing

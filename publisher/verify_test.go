@@ -320,7 +320,7 @@ func (d *damaged) List(ctx context.Context, prefix, after site.Key, found func(s
 // A survey finds what is missing, altered and unknown, whatever the number of shards, and in the memory that a
 // small site takes even where somebody else has many objects.
 func TestSurveyAmongForeignObjects(t *testing.T) {
-	const foreign = 100_000
+	const foreign = 300_000
 	for _, digits := range []int{1, 3} {
 		bucket := &damaged{discarding: discardingOver(makeUpIn(t, 3000, digits, func(int) bool { return false }))}
 		bucket.foreign = foreign
@@ -334,7 +334,7 @@ func TestSurveyAmongForeignObjects(t *testing.T) {
 			t.Errorf("%d digits: got %d missing, %d altered, %d unknown objects, want %d, %d, %d", digits,
 				v.Missing.Count, v.Altered.Count, v.Unknown.Count, bucket.missing, bucket.altered, foreign)
 		}
-		if limit := int64(16 << 20); most > limit {
+		if limit := int64(24 << 20); most > limit {
 			t.Errorf("%d digits: got %d bytes of memory in use, want at most %d", digits, most, limit)
 		}
 	}
