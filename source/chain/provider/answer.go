@@ -9,44 +9,79 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/goccy/go-json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A blockAnswer is the answer of eth_getBlockByNumber: null, or a header, of which three members
+// A blockAnswer is the answer of eth_getBlockByNumber: null, or a header, of which few members
 // matter.
 type blockAnswer struct {
 	found bool
 	block Block
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (a *blockAnswer) UnmarshalJSON(text []byte) error {
-	var raw *struct {
-		Number    string `json:"number"`
-		Hash      string `json:"hash"`
-		Timestamp string `json:"timestamp"`
+func (a *blockAnswer) read(from *jsontext.Decoder) error {
+	*a = blockAnswer{}
+	return a.readWith(from, func(string) error { return from.SkipValue() })
+}
+
+// readWith reads a block; other reads the members that do not matter to all.
+func (a *blockAnswer) readWith(from *jsontext.Decoder, other func(name string) error) error {
+	if from.PeekKind() == 'n' {
+		return from.SkipValue()
 	}
-	if err := json.Unmarshal(text, &raw); err != nil {
-		return err
-	}
-	*a = blockAnswer{found: raw != nil}
-	if raw == nil {
-		return nil
-	}
-	var err [3]error
+	a.found = true
 	var time uint64
-	a.block.Number, err[0] = quantity(raw.Number)
-	err[1] = fixed(a.block.Hash[:], raw.Hash)
-	time, err[2] = quantity(raw.Timestamp)
-	if time > math.MaxInt64/1000 {
-		err[2] = errors.New("a time beyond all times")
+	need := needs{"number", "hash", "timestamp"}
+	err := members(from, func(name string) (err error) {
+		need.met(name)
+		switch name {
+		case "number":
+			a.block.Number, err = readQuantity(from)
+		case "hash":
+			err = readFixed(from, a.block.Hash[:])
+		case "timestamp":
+			time, err = readQuantity(from)
+		default:
+			return other(name)
+		}
+		return named(name, err)
+	})
+	if err == nil {
+		err = need.missing()
+	}
+	if err == nil && time > math.MaxInt64/1000 {
+		err = errors.New("a time beyond all times")
 	}
 	a.block.Time = int64(time)
-	if err := errors.Join(err[:]...); err != nil {
+	if err != nil {
 		return fmt.Errorf("a block: %w", err)
+	}
+	return nil
+}
+
+// needs are the names of members that are still to come.
+type needs []string
+
+func (n *needs) met(name string) {
+	if i := slices.Index(*n, name); i >= 0 {
+		*n = slices.Delete(*n, i, i+1)
+	}
+}
+
+func (n *needs) missing() error {
+	if len(*n) > 0 {
+		return fmt.Errorf("it has no %s", strings.Join(*n, ", "))
+	}
+	return nil
+}
+
+func named(name string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }
@@ -54,96 +89,163 @@ func (a *blockAnswer) UnmarshalJSON(text []byte) error {
 // A logsAnswer is the answer of eth_getLogs.
 type logsAnswer []types.Log
 
-// A rawLog has those members of a log that matter. A node may leave the time out, or write it as
-// it likes.
-type rawLog struct {
-	Address   string          `json:"address"`
-	Topics    []string        `json:"topics"`
-	Data      string          `json:"data"`
-	Block     string          `json:"blockNumber"`
-	BlockHash string          `json:"blockHash"`
-	Time      json.RawMessage `json:"blockTimestamp"`
-	Tx        string          `json:"transactionHash"`
-	Index     string          `json:"logIndex"`
-	Removed   bool            `json:"removed"`
+// read reads logs up to the first value that is none. A null is an error: a node without logs
+// answers [].
+func (a *logsAnswer) read(from *jsontext.Decoder) error {
+	*a = (*a)[:0]
+	return elements(from, func() error {
+		var l types.Log
+		if err := readLog(from, &l); err != nil {
+			return fmt.Errorf("log %d of the answer: %w", len(*a), err)
+		}
+		*a = append(*a, l)
+		return nil
+	})
 }
 
-// UnmarshalJSON implements json.Unmarshaler. A null is an error: a node without logs answers [].
-func (a *logsAnswer) UnmarshalJSON(text []byte) error {
-	var raw []rawLog
-	if err := json.Unmarshal(text, &raw); err != nil {
+// mostTopics is how many topics a log has at most, by the rules of the EVM.
+const mostTopics = 4
+
+// readLog reads those members of a log that matter. A node may leave the time out, or write it as
+// it likes; the transaction is for people only.
+func readLog(from *jsontext.Decoder, l *types.Log) error {
+	need := needs{"address", "topics", "data", "blockNumber", "blockHash", "logIndex"}
+	err := members(from, func(name string) (err error) {
+		need.met(name)
+		switch name {
+		case "address":
+			err = readFixed(from, l.Address[:])
+		case "topics":
+			err = readTopics(from, l)
+		case "data":
+			l.Data, err = readBytes(from)
+		case "blockNumber":
+			l.BlockNumber, err = readQuantity(from)
+		case "blockHash":
+			err = readFixed(from, l.BlockHash[:])
+		case "logIndex":
+			var index uint64
+			if index, err = readQuantity(from); index > math.MaxUint32 {
+				err = errors.New("an index beyond 32 bits")
+			}
+			l.Index = uint(index)
+		case "blockTimestamp":
+			l.BlockTimestamp, err = readLoosely(from, readTime)
+		case "transactionHash":
+			l.TxHash, err = readLoosely(from, readHash)
+		case "removed":
+			l.Removed = from.PeekKind() == 't'
+			err = from.SkipValue()
+		default:
+			return from.SkipValue()
+		}
+		return named(name, err)
+	})
+	if err != nil {
 		return err
 	}
-	if raw == nil {
-		return errors.New("logs: null")
-	}
-	*a = make([]types.Log, len(raw))
-	for i := range raw {
-		if err := raw[i].log(&(*a)[i]); err != nil {
-			return fmt.Errorf("log %d of the answer: %w", i, err)
-		}
-	}
-	return nil
+	return need.missing()
 }
 
-func (r *rawLog) log(l *types.Log) error {
-	var errs [6]error
-	var index uint64
-	errs[0] = fixed(l.Address[:], r.Address)
-	errs[1] = fixed(l.BlockHash[:], r.BlockHash)
-	l.BlockNumber, errs[2] = quantity(r.Block)
-	index, errs[3] = quantity(r.Index)
-	if index > math.MaxUint32 {
-		errs[3] = errors.New("an index beyond 32 bits")
-	}
-	l.Index = uint(index)
-	l.Data, errs[4] = digits(r.Data)
-	l.Topics = make([]common.Hash, len(r.Topics))
-	for i, topic := range r.Topics {
-		errs[5] = cmp.Or(errs[5], fixed(l.Topics[i][:], topic))
-	}
-	if fixed(l.TxHash[:], r.Tx) != nil {
-		l.TxHash = common.Hash{} // for people only
-	}
-	if time, err := strconv.Unquote(string(r.Time)); err == nil {
-		if l.BlockTimestamp, err = quantity(time); err != nil || l.BlockTimestamp > math.MaxInt64/1000 {
-			l.BlockTimestamp = 0
+func readTopics(from *jsontext.Decoder, l *types.Log) error {
+	l.Topics = l.Topics[:0]
+	return elements(from, func() error {
+		if len(l.Topics) == mostTopics {
+			return fmt.Errorf("more than %d", mostTopics)
 		}
+		l.Topics = append(l.Topics, common.Hash{})
+		return readFixed(from, l.Topics[len(l.Topics)-1][:])
+	})
+}
+
+func readHash(text []byte) (h common.Hash, err error) {
+	err = fixed(h[:], text)
+	return h, err
+}
+
+// readTime reads a time that makes sense.
+func readTime(text []byte) (uint64, error) {
+	time, err := quantity(text)
+	if err == nil && time > math.MaxInt64/1000 {
+		err = errors.New("a time beyond all times")
 	}
-	l.Removed = r.Removed
-	return errors.Join(errs[:]...)
+	return time, err
+}
+
+// readLoosely reads a text that does not matter enough to be an error: another value is nothing.
+func readLoosely[T any](from *jsontext.Decoder, read func(text []byte) (T, error)) (value T, _ error) {
+	text, err := from.ReadValue()
+	if err != nil || len(text) < 2 || text[0] != '"' {
+		return value, err
+	}
+	if read, err := read(text[1 : len(text)-1]); err == nil {
+		value = read
+	}
+	return value, nil
+}
+
+// readText reads a text, without its quotes. It is valid until the next value is read. What has
+// escapes is nothing that a node sends, and no caller takes it.
+func readText(from *jsontext.Decoder) ([]byte, error) {
+	if kind := from.PeekKind(); kind != '"' && kind != 0 {
+		return nil, fmt.Errorf("a value that begins with %q where a text belongs", rune(kind))
+	}
+	text, err := from.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	return text[1 : len(text)-1], nil
+}
+
+func readQuantity(from *jsontext.Decoder) (uint64, error) {
+	text, err := readText(from)
+	if err != nil {
+		return 0, err
+	}
+	return quantity(text)
+}
+
+func readFixed(from *jsontext.Decoder, into []byte) error {
+	text, err := readText(from)
+	if err != nil {
+		return err
+	}
+	return fixed(into, text)
+}
+
+func readBytes(from *jsontext.Decoder) ([]byte, error) {
+	text, err := readText(from)
+	if err != nil {
+		return nil, err
+	}
+	if len(text) < 2 || string(text[:2]) != "0x" {
+		return nil, fmt.Errorf("%q are not bytes", quote(text))
+	}
+	b := make([]byte, hex.DecodedLen(len(text)-2))
+	if _, err := hex.Decode(b, text[2:]); err != nil {
+		return nil, fmt.Errorf("%q are not bytes", quote(text))
+	}
+	return b, nil
 }
 
 // quantity reads a number as 0x and hexadecimal digits.
-func quantity(text string) (uint64, error) {
-	if len(text) < 3 || text[:2] != "0x" {
+func quantity(text []byte) (uint64, error) {
+	if len(text) < 3 || string(text[:2]) != "0x" {
 		return 0, fmt.Errorf("%q is not a number", quote(text))
 	}
-	n, err := strconv.ParseUint(text[2:], 16, 64)
+	n, err := strconv.ParseUint(string(text[2:]), 16, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a number", quote(text))
 	}
 	return n, nil
 }
 
-// digits reads bytes as 0x and two hexadecimal digits for each.
-func digits(text string) ([]byte, error) {
-	if len(text) < 2 || text[:2] != "0x" {
-		return nil, fmt.Errorf("%q are not bytes", quote(text))
-	}
-	b, err := hex.DecodeString(text[2:])
-	if err != nil {
-		return nil, fmt.Errorf("%q are not bytes", quote(text))
-	}
-	return b, nil
-}
-
 // fixed reads as many bytes as into has.
-func fixed(into []byte, text string) error {
-	if len(text) != 2+2*len(into) || text[:2] != "0x" {
+func fixed(into, text []byte) error {
+	if len(text) != 2+2*len(into) || string(text[:2]) != "0x" {
 		return fmt.Errorf("%q does not have %d bytes", quote(text), len(into))
 	}
-	if _, err := hex.Decode(into, []byte(text[2:])); err != nil {
+	if _, err := hex.Decode(into, text[2:]); err != nil {
 		return fmt.Errorf("%q does not have %d bytes", quote(text), len(into))
 	}
 	return nil

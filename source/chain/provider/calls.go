@@ -8,7 +8,6 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
 	"golang.org/x/time/rate"
 )
 
@@ -24,24 +23,29 @@ type call struct {
 
 // one makes a request with one call. The caller has a slot.
 func (n *node) one(ctx context.Context, method string, result any, args ...any) error {
-	return n.request(ctx, []call{{method, args, result}}, func(ctx context.Context) error {
-		return n.client.CallContext(ctx, result, method, args...)
+	return n.oneOf(ctx, n.o.MaxAnswer, method, result, args...)
+}
+
+// oneOf is one with a limit of the answer's bytes.
+func (n *node) oneOf(ctx context.Context, most int64, method string, result any, args ...any) error {
+	calls := []call{{method, args, result}}
+	return n.request(ctx, calls, func(ctx context.Context) error {
+		errs, err := n.post(ctx, calls, false, most)
+		return cmp.Or(err, errors.Join(errs...))
 	})
 }
 
 // together makes one request with several calls, and returns an error for each of them.
 func (n *node) together(ctx context.Context, calls []call) (errs []error, err error) {
-	elements := make([]rpc.BatchElem, len(calls))
-	for i, c := range calls {
-		elements[i] = rpc.BatchElem{Method: c.method, Args: c.args, Result: c.result}
-	}
-	err = n.request(ctx, calls, func(ctx context.Context) error {
-		return n.client.BatchCallContext(ctx, elements)
-	})
 	errs = make([]error, len(calls))
-	for i := range elements {
-		if elements[i].Error != nil {
-			errs[i] = n.name(classify(ctx, elements[i].Error, n.hide))
+	err = n.request(ctx, calls, func(ctx context.Context) error {
+		found, err := n.post(ctx, calls, true, n.o.MaxAnswer)
+		copy(errs, found)
+		return err
+	})
+	for i := range errs {
+		if errs[i] != nil {
+			errs[i] = n.name(classify(ctx, errs[i], n.hide))
 		}
 	}
 	return errs, err

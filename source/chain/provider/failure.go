@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/goccy/go-json"
 )
 
@@ -132,21 +132,22 @@ func retryAfter(h http.Header) time.Duration {
 	return max(0, at.Sub(now))
 }
 
-// classify makes a failure of an error that package rpc returned. ctx is that of the question,
+// classify makes a failure of an error of a request. ctx is that of the question,
 // without the time limit of the request; hide is as for failedStatus.
 func classify(ctx context.Context, err error, hide *strings.Replacer) error {
 	var f *failure
-	var called rpc.Error
+	var called *calledError
+	var malformed *jsontext.SyntacticError
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &called):
-		return failedCall(called.ErrorCode(), hide.Replace(called.Error()))
+		return failedCall(called.code, hide.Replace(called.text))
 	case errors.Is(err, context.DeadlineExceeded):
 		return fail(slow, errors.New("no answer in time"))
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, rpc.ErrMissingBatchResponse), strings.HasPrefix(err.Error(), "invalid character "):
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, errMissing), errors.As(err, &malformed):
 		return fail(slow, fmt.Errorf("the answer is cut off: %s", quote(hide.Replace(err.Error()))))
 	}
 	var of *url.Error
@@ -195,8 +196,8 @@ func isRateLimit(code int, text string) bool {
 }
 
 // quote is the beginning of a text of a node, in one line.
-func quote(text string) string {
-	text = strings.ToValidUTF8(text[:min(len(text), maxQuote)], "")
+func quote[T string | []byte](from T) string {
+	text := strings.ToValidUTF8(string(from[:min(len(from), maxQuote)]), "")
 	printable := func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '

@@ -1,10 +1,7 @@
 package provider
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,7 +13,6 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/rpc"
 	"golang.org/x/time/rate"
 )
 
@@ -24,8 +20,8 @@ import (
 type node struct {
 	host    string // how errors and reports name it
 	origin  string // nodes of one origin are one host to a quorum
-	client  *rpc.Client
-	http    *http.Transport
+	url     string // it may have a key
+	http    *http.Client
 	hide    *strings.Replacer
 	o       *Options
 	share   *share
@@ -57,9 +53,9 @@ type node struct {
 	growth   float64   // by which part the pace is made higher next
 }
 
-func newNode(u *url.URL, name string, o *Options) (*node, error) {
+func newNode(u *url.URL, name string, o *Options) *node {
 	n := &node{
-		host: name, origin: originOf(u), hide: hiding(u), o: o, log: o.Log, share: o.Shares.of(u, o),
+		host: name, origin: originOf(u), url: u.String(), hide: hiding(u), o: o, log: o.Log, share: o.Shares.of(u, o),
 		sizes: newSizes(o.MaxRange), waits: backoff.NewExponentialBackOff(), paced: time.Now(),
 		cost: Cost{Host: name, Calls: map[string]int64{}},
 	}
@@ -71,15 +67,10 @@ func newNode(u *url.URL, name string, o *Options) (*node, error) {
 	n.waits.Reset()
 	over := o.transport
 	if over == nil {
-		n.http = n.transport()
-		over = n.http
+		over = n.transport()
 	}
-	client, err := rpc.DialOptions(context.Background(), u.String(), rpc.WithHTTPClient(&http.Client{Transport: checked{over, o.MaxAnswer, n.hide}}))
-	if err != nil {
-		return nil, err
-	}
-	n.client = client
-	return n, nil
+	n.http = &http.Client{Transport: over, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return n
 }
 
 // originOf is the host of a URL, however it is written.
@@ -98,6 +89,7 @@ func (n *node) transport() *http.Transport {
 	t.ForceAttemptHTTP2 = true // a DialContext of one's own turns it off
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second}
 	t.MaxIdleConnsPerHost = n.o.Concurrency
+	t.MaxResponseHeaderBytes = 64 << 10
 	dialer := &net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dialer.DialContext(ctx, network, address)
@@ -123,82 +115,5 @@ func (c *countedConn) Read(b []byte) (int, error) {
 func (c *countedConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	c.n.sent.Add(int64(n))
-	return n, err
-}
-
-// checked makes failures of answers without status 2xx, also of redirects: a request may carry a
-// key, which is not for other servers. It bounds the others.
-type checked struct {
-	http.RoundTripper
-	most int64
-	hide *strings.Replacer
-}
-
-// RoundTrip implements http.RoundTripper.
-func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := c.RoundTripper.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	if answer.StatusCode/100 != 2 {
-		f := failedStatus(answer, c.hide)
-		return nil, errors.Join(f, answer.Body.Close())
-	}
-	answer.Body = &boundedBody{answer.Body, c.most}
-	if f := c.notAList(r, answer); f != nil {
-		return nil, errors.Join(f, answer.Body.Close())
-	}
-	return answer, nil
-}
-
-// notAList is the failure of an object as the answer to several calls: the error of all of them.
-// Package rpc would not say what it is.
-func (c checked) notAList(r *http.Request, answer *http.Response) error {
-	asks, err := r.GetBody()
-	if err != nil {
-		return err
-	}
-	if firstByte(bufio.NewReader(asks)) != '[' {
-		return nil
-	}
-	body := bufio.NewReader(answer.Body)
-	if firstByte(body) != '{' {
-		answer.Body = struct {
-			io.Reader
-			io.Closer
-		}{body, answer.Body}
-		return nil
-	}
-	if f, _ := readError(body, c.hide); f != nil {
-		return f
-	}
-	return fail(asked, errors.New("its answer to several calls is not a list"))
-}
-
-// firstByte is the first byte that is not white space, and still to be read; 0 if there is none.
-func firstByte(r *bufio.Reader) byte {
-	for {
-		b, err := r.ReadByte()
-		if err != nil {
-			return 0
-		}
-		if !strings.ContainsRune(" \t\r\n", rune(b)) {
-			_ = r.UnreadByte() // there is one
-			return b
-		}
-	}
-}
-
-type boundedBody struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fail(asked, errors.New("the answer is too large"))
-	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
 	return n, err
 }

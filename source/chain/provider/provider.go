@@ -152,7 +152,7 @@ func (c *Chain) newNode(i int, text string, before []string) (*node, error) {
 			name = fmt.Sprintf("%s (%d)", u.Host, same)
 		}
 	}
-	return newNode(u, name, &c.o)
+	return newNode(u, name, &c.o), nil
 }
 
 // origins are the hosts of a chain.
@@ -200,10 +200,7 @@ type Chain struct {
 // Close closes idle connections.
 func (c *Chain) Close() {
 	for _, n := range c.nodes {
-		n.client.Close()
-		if n.http != nil {
-			n.http.CloseIdleConnections()
-		}
+		n.http.CloseIdleConnections()
 	}
 }
 

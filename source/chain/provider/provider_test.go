@@ -483,7 +483,7 @@ func overTLS(t testing.TB, server *httptest.Server, o Options) *Chain {
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
-	n.http.TLSClientConfig = &tls.Config{RootCAs: roots}
+	n.http.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: roots}
 	c.nodes = []*node{n}
 	t.Cleanup(c.Close)
 	return c
@@ -504,7 +504,7 @@ func TestLargeAnswers(t *testing.T) {
 	})
 	var sent atomic.Int64
 	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for text := []byte(`"`); ; text = bytes.Repeat([]byte("a"), 1<<16) {
+		for text := []byte(`{"result":"`); ; text = bytes.Repeat([]byte("a"), 1<<16) {
 			n, err := w.Write(text)
 			if sent.Add(int64(n)); err != nil {
 				return
