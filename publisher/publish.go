@@ -128,7 +128,8 @@ func (r *run) isConsistent(ctx context.Context) (bool, error) {
 	if errors.Is(err, storage.ErrNotFound) {
 		return true, nil
 	}
-	return err == nil && lock.Released && !lock.doubted(), err
+	// An old doubt is ended by a run that takes the lock: see confirm.
+	return err == nil && lock.Released && !lock.doubted() && (lock.Doubt == nil || !lock.Doubt.settled(r.now())), err
 }
 
 // A state is the root and the mark of a bucket.
@@ -162,6 +163,9 @@ func (r *run) readState(ctx context.Context) (*state, error) {
 	}
 	if s.mark, err = readMark(ctx, r.bucket); err != nil {
 		return nil, err
+	}
+	if s.mark == nil && r.found != nil && len(r.found.Sites) > 0 {
+		s.known = &mark{Runs: r.found.Sites}
 	}
 	return s, nil
 }
@@ -301,12 +305,8 @@ func (r *run) publishLocked(ctx context.Context) error {
 		return err
 	}
 	settled := r.found.settled(r.now())
-	if state.holds(r.source) && !r.doubted { // another run was faster
-		r.finish(Unchanged, settled)
-		return nil
-	}
-	if state.mark == nil && r.found != nil && len(r.found.Sites) > 0 {
-		state.known = &mark{Runs: r.found.Sites}
+	if state.holds(r.source) && !r.doubted { // another run was faster, or late requests of one repeat earlier ones
+		return r.confirm(ctx, state, settled)
 	}
 	plan, err := r.plan(ctx, state)
 	if err != nil {
@@ -314,10 +314,19 @@ func (r *run) publishLocked(ctx context.Context) error {
 	}
 	defer plan.close()
 	if state.holds(r.source) && plan.isEmpty() {
-		r.finish(Unchanged, settled)
-		return nil
+		return r.confirm(ctx, state, settled)
 	}
-	err = r.durably(ctx, func() (err error) {
+	if err := r.carryOut(ctx, state, plan, settled); err != nil {
+		return err
+	}
+	r.finish(Published, settled)
+	return nil
+}
+
+// carryOut makes the bucket equal to the site. The root is put even if the bucket has it: fallbacks
+// then reapply the refreshes that this run, or one that was cut off, has overwritten.
+func (r *run) carryOut(ctx context.Context, state *state, plan *plan, settled bool) error {
+	err := r.durably(ctx, func() (err error) {
 		r.marked, err = writeMark(ctx, r.bucket, cmp.Or(state.mark, state.known), state.root, &r.source.root)
 		return err
 	})
@@ -329,23 +338,27 @@ func (r *run) publishLocked(ctx context.Context) error {
 	if err := r.durably(ctx, func() error { return transfer.put(ctx, plan) }); err != nil {
 		return err
 	}
-	err = r.durably(ctx, func() error {
-		err := r.putRoot(ctx, state)
-		r.report.Live = err == nil
-		return err
-	})
-	if err != nil {
+	if err := r.durably(ctx, func() error { return r.putRoot(ctx, state) }); err != nil {
 		return err
 	}
 	if err := r.durably(ctx, func() error { return transfer.deletePlanned(ctx, plan) }); err != nil {
 		return err
 	}
-	if settled { // otherwise the mark tells the next run what may still arrive
-		if err := r.bucket.delete(ctx, site.MarkKey); err != nil {
+	if !settled { // the mark tells the next run what may still arrive
+		return nil
+	}
+	return r.bucket.delete(ctx, site.MarkKey)
+}
+
+// confirm ends a run that has nothing to change. If there was a doubt, a late request may have put
+// an object of the site again, over the one of a refresh: that looks right, so the root is put too.
+func (r *run) confirm(ctx context.Context, state *state, settled bool) error {
+	if r.found != nil {
+		if err := r.durably(ctx, func() error { return r.putRoot(ctx, state) }); err != nil {
 			return err
 		}
 	}
-	r.finish(Published, settled)
+	r.finish(Unchanged, settled)
 	return nil
 }
 
@@ -412,14 +425,13 @@ func (r *run) hasManifest(ctx context.Context) (bool, error) {
 // maxProbedDigits covers manifests of up to 4,096 shards, about 16 million objects.
 const maxProbedDigits = 3
 
-// putRoot makes the new site live, provided that the root is still the one that the plan is
-// based on.
-func (r *run) putRoot(ctx context.Context, s *state) error {
+// putRoot makes the site live, provided that the root is still the one that the plan is based on.
+func (r *run) putRoot(ctx context.Context, s *state) (err error) {
+	defer func() {
+		r.report.Live = err == nil || bytes.Equal(s.body, r.source.body) && !r.interleaved
+	}()
 	root := r.source.object(site.Entry{Key: site.RootKey, Size: int64(len(r.source.body)), MD5: site.Sum(r.source.body)}, r.source.body)
-	if bytes.Equal(s.body, r.source.body) && sameRootRule(s.root, &r.source.root) {
-		return nil // an earlier run was cut off after this step
-	}
-	_, err := r.bucket.put(ctx, root, s.condition)
+	_, err = r.bucket.put(ctx, root, s.condition)
 	if errors.Is(err, storage.ErrUnsupported) {
 		r.warnUnlocked()
 		_, err = r.bucket.put(ctx, root, storage.Always)
@@ -437,12 +449,10 @@ func (r *run) putRoot(ctx context.Context, s *state) error {
 	return err
 }
 
-func sameRootRule(live, next *site.Root) bool {
-	pattern := site.RouteRoot.Route().Pattern
-	return live != nil && live.HeaderRules[pattern] == next.HeaderRules[pattern]
-}
-
 func (r *run) dryRun(ctx context.Context) error {
+	if err := r.readDoubt(ctx); err != nil {
+		return err
+	}
 	state, err := r.readState(ctx)
 	if err != nil {
 		return err

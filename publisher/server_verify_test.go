@@ -65,7 +65,7 @@ func TestVerifyAndRepairABucket(t *testing.T) {
 		}
 		want.check(t, v)
 		put := slices.Sorted(maps.Keys(r.objectsPut()))
-		if mended := []site.Key{site.ManifestKey("3"), site.ManifestKey("5"), missing, altered}; !slices.Equal(put, slices.Sorted(slices.Values(mended))) {
+		if mended := []site.Key{site.ManifestKey("3"), site.ManifestKey("5"), missing, altered, site.RootKey}; !slices.Equal(put, slices.Sorted(slices.Values(mended))) {
 			t.Errorf("puts of repair: got %v, want %v", put, mended)
 		}
 		if v.Left() != 1 || v.Repaired.Done.Deleted != 1 {

@@ -171,7 +171,7 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 		return nil, errors.New("the bucket holds another site: run followpress publish instead, which compares everything that differs")
 	}
 	if state.mark != nil {
-		return nil, errors.New("a publish to the bucket was cut off, or its requests may still arrive: run followpress publish instead, which compares the site with a listing")
+		return nil, errors.New("a publish to the bucket, or a repair, was cut off, or its requests may still arrive: run followpress publish instead, which compares the site with a listing")
 	}
 	planner := &planner{source: r.source, bucket: r.bucket, live: state.root, concurrency: r.options.Concurrency}
 	v := newVerification(&r.source.root)
@@ -187,12 +187,10 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	if err := r.report.plan(plan, r.options.MaxChanged); err != nil {
 		return v, err
 	}
-	transfer := &transfer{source: r.source, bucket: r.bucket, concurrency: r.options.Concurrency, bulk: r.options.Bulk,
-		report: r.report, progress: r.options.Progress}
-	if err := transfer.put(ctx, plan); err != nil {
-		return v, err
+	if plan.isEmpty() {
+		return v, nil
 	}
-	return v, r.durably(ctx, func() error { return transfer.deletePlanned(ctx, plan) })
+	return v, r.carryOut(ctx, state, plan, r.found.settled(r.now()))
 }
 
 // Left is the number of unknown objects after a repair.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -338,4 +339,20 @@ func TestSurveyAmongForeignObjects(t *testing.T) {
 			t.Errorf("%d digits: got %d bytes of memory in use, want at most %d", digits, most, limit)
 		}
 	}
+}
+
+// While requests may arrive late, a dry run compares with a listing, as the run itself would.
+func TestDryRunInDoubt(t *testing.T) {
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		first := simulatedSites()[0]
+		w.publishCalmly(t, first, w.calm("first", nil), Options{})
+		lock := w.lock(t)
+		lock.Doubt = &doubt{Run: "before", Since: time.Now().UTC()}
+		w.setLock(t, lock)
+		w.arriveLate(first)
+		report := w.publishCalmly(t, first, w.calm("dry", nil), Options{DryRun: true})
+		if report.Outcome != Planned || report.Plan.Put != 1 || !report.Resumed {
+			t.Errorf("dry run: got %s of %+v, resumed %v, want to put the object that arrived late", report.Outcome, report.Plan, report.Resumed)
+		}
+	})
 }

@@ -1,0 +1,137 @@
+package publisher
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// What a refresh has put is in the bucket again soon after any run that has overwritten it, or that
+// followed one that may have, although the site is the one that a running fallback serves already.
+func TestOverwrittenRefreshesAreReapplied(t *testing.T) {
+	sites := simulatedSites()
+	old, other := sites[0], sites[1]
+	key := old.root.Config.ListKey("1", site.Details)
+	siteObject := []byte(old.memorySite[key])
+	for name, overwrite := range map[string]func(t *testing.T, w *world){
+		"a publish cut off before its root": func(t *testing.T, w *world) {
+			w.set(site.MarkKey, []byte("{}"))
+			w.set(key, []byte("of another site"))
+			w.publishCalmly(t, old, w.calm("again", nil), Options{})
+		},
+		"one that was cut off after it had put the object back": func(t *testing.T, w *world) {
+			w.set(site.MarkKey, []byte("{}"))
+			w.set(key, siteObject)
+			w.publishCalmly(t, old, w.calm("again", nil), Options{})
+		},
+		"another site in between": func(t *testing.T, w *world) {
+			w.publishCalmly(t, other, w.calm("other", nil), Options{})
+			w.publishCalmly(t, old, w.calm("again", nil), Options{})
+		},
+		"a repair": func(t *testing.T, w *world) {
+			w.set(key, []byte("damaged"))
+			if _, err := Repair(t.Context(), old, w.calm("repairer", nil), Options{}); err != nil {
+				t.Error(err)
+			}
+		},
+		"a repair that was interrupted before the root": func(t *testing.T, w *world) {
+			w.set(key, []byte("damaged"))
+			ctx, cancel := context.WithCancel(t.Context())
+			dying := interruptedAt{w.calm("repairer", nil), site.RootKey, cancel}
+			if _, err := Repair(ctx, old, dying, Options{}); err == nil {
+				t.Error("the interrupted repair: got no error")
+			}
+			w.publishCalmly(t, old, w.calm("again", nil), Options{})
+		},
+		"a late request of the last run": func(t *testing.T, w *world) {
+			lock := w.lock(t)
+			lock.Doubt = &doubt{Run: lock.ID, Since: time.Now().UTC()}
+			w.setLock(t, lock)
+			w.set(key, siteObject)
+			time.Sleep(lateness + time.Second)
+			w.publishCalmly(t, old, w.calm("again", nil), Options{})
+			if lock := w.lock(t); lock.Doubt != nil {
+				t.Errorf("doubt an hour later: got %+v, want none", lock.Doubt)
+			}
+		},
+		"a late request of a run before": func(t *testing.T, w *world) {
+			lock := w.lock(t)
+			lock.Doubt = &doubt{Run: "before", Since: time.Now().UTC()}
+			w.setLock(t, lock)
+			w.set(key, siteObject)
+			w.publishCalmly(t, old, w.calm("again", nil), Options{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calmly(t, conditional, func(t *testing.T, w *world) {
+				w.publishCalmly(t, old, w.calm("first", nil), Options{})
+				h, stop := w.watchingFallback(t)
+				r := httptest.NewRequest(http.MethodGet, "/"+string(key)+"?cache=fresh", http.NoBody)
+				h.ServeHTTP(httptest.NewRecorder(), r)
+				w.mu.Lock()
+				told := string(w.objects[key].body)
+				w.mu.Unlock()
+				if told == string(siteObject) {
+					t.Fatal("the refresh has not replaced the object")
+				}
+				time.Sleep(time.Minute)
+				overwrite(t, w)
+				time.Sleep(time.Minute)
+				stop()
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if got := string(w.objects[key].body); got != told {
+					t.Errorf("a minute later: got %s, want %s", got, told)
+				}
+			})
+		})
+	}
+}
+
+// watchingFallback is a fallback that serves the bucket and refreshes profiles, until it is stopped.
+func (w *world) watchingFallback(t *testing.T) (h *server.Handler, stop func()) {
+	t.Helper()
+	p := w.calm("fallback", nil)
+	p.refreshes = true
+	ctx, cancel := context.WithCancel(t.Context())
+	h, err := server.New(ctx, p, server.Options{
+		Log: slog.New(slog.DiscardHandler), CacheBytes: 64 << 10,
+		Refresh: server.RefreshOptions{ProfileUpstream: "http://upstream/{address}", Interval: time.Second, Rate: 1000, Transport: upstream{}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		h.Watch(ctx)
+	}()
+	time.Sleep(time.Minute)
+	return h, func() {
+		cancel()
+		<-watched
+		h.Close()
+	}
+}
+
+// interruptedAt interrupts its run before it puts a key.
+type interruptedAt struct {
+	*process
+	key       site.Key
+	interrupt context.CancelFunc
+}
+
+func (i interruptedAt) Put(ctx context.Context, o storage.Object, condition storage.Condition) (string, error) {
+	if o.Key == i.key {
+		i.interrupt()
+		return "", &storage.UnansweredError{Err: context.Canceled}
+	}
+	return i.process.Put(ctx, o, condition)
+}
