@@ -56,13 +56,13 @@ func (v *volatile) Sync(ctx context.Context) error {
 	return v.Local.Sync(ctx)
 }
 
-// afterPowerFailure is what is left when the power fails after some writes: all that was
-// synced, and of the rest anything, in part without its bytes. Only the root comes whole
-// or not at all: Put sees to that.
+// afterPowerFailure is what is left when the power fails after some writes, before a sync of
+// the last one has ended: all that was synced before, and of the rest anything, in part
+// without its bytes. Only the root comes whole or not at all: Put sees to that.
 func (v *volatile) afterPowerFailure(random *rand.Rand, before memorySite, n int) memorySite {
 	left, durable := maps.Clone(before), 0
 	for _, at := range v.synced {
-		if at <= n {
+		if at < n {
 			durable = at
 		}
 	}
