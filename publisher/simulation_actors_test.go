@@ -253,8 +253,8 @@ func (w *world) quietLocked() bool {
 	return err == nil && lock.Released && lock.Doubt == nil && !marked && !w.late
 }
 
-// fallback serves the site, watches for new ones, and refreshes profiles.
-func (w *world) fallback(ctx context.Context, name string, with regression) {
+// fallback serves the site, watches for new ones, and refreshes some profiles.
+func (w *world) fallback(ctx context.Context, name string, refreshes int, with regression) {
 	p := w.process(name)
 	p.refreshes, p.putBeforeKeeping = true, with == unexplained
 	h, err := server.New(ctx, p, server.Options{
@@ -270,7 +270,7 @@ func (w *world) fallback(ctx context.Context, name string, with regression) {
 		defer close(watched)
 		h.Watch(ctx)
 	}()
-	for i := range 3 {
+	for i := range refreshes {
 		select {
 		case <-ctx.Done():
 		case <-time.After(w.between(0, within/2, name, "refresh", fmt.Sprint(i))):

@@ -3,18 +3,22 @@ package publisher
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 )
 
-// check is called when all processes have ended. It publishes a last site, as the next
-// night would, and checks the bucket before and after.
-func (w *world) check() {
+// check is called when all processes but the fallbacks have ended. It publishes a last site,
+// as the next night would, and checks the bucket before and after. The fallbacks have to
+// notice by themselves what they must put again; or others begin when all is over.
+func (w *world) check(stopFallbacks func()) {
+	restarted := w.chance(200, "fallbacks restart")
+	if restarted {
+		stopFallbacks()
+	}
 	w.certainIsTrue("at the end")
 	if w.chance(500, "all arrive") {
 		w.arriveAll()
@@ -43,6 +47,12 @@ func (w *world) check() {
 		w.mu.Lock()
 		w.fail("the same again is %s, want %s", outcome, Unchanged)
 		w.mu.Unlock()
+	}
+	if restarted {
+		ctx, cancel := context.WithCancel(context.Background())
+		var last sync.WaitGroup
+		last.Go(func() { w.fallback(ctx, "last fallback", 0, noRegression) })
+		defer func() { cancel(); last.Wait() }()
 	}
 	w.nothingRefreshedIsLost(last)
 	if !w.chance(300, "last verifier") {
@@ -171,28 +181,9 @@ func (w *world) differences() (differences []string) {
 // _refresh/, where the generator finds it, and in the objects once a fallback has
 // noticed the last site.
 func (w *world) nothingRefreshedIsLost(last simulatedSite) {
-	p := w.process("last fallback")
-	p.calm, p.refreshes = true, true
-	ctx, cancel := context.WithCancel(context.Background())
-	h, err := server.New(ctx, p, server.Options{Log: slog.New(slog.DiscardHandler), CacheBytes: 64 << 10,
-		Refresh: server.RefreshOptions{ProfileUpstream: "http://upstream/{address}", Transport: upstream{}}})
-	if err == nil {
-		watched := make(chan struct{})
-		go func() {
-			defer close(watched)
-			h.Watch(ctx)
-		}()
-		time.Sleep(30 * time.Second)
-		cancel()
-		<-watched
-		h.Close()
-	}
-	cancel()
+	time.Sleep(30 * time.Second)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err != nil {
-		w.fail("the last fallback: %v", err)
-	}
 	for _, list := range lists {
 		told, ok := w.acked[list]
 		if !ok {

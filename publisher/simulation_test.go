@@ -161,8 +161,9 @@ func runSchedule(t *testing.T, seed uint64, with regression, traced bool) (w *wo
 	newFollower()
 	synctest.Test(t, func(*testing.T) {
 		w = newWorld(seed, traced)
-		w.run(with)
-		w.check()
+		stopFallbacks := w.run(with)
+		defer stopFallbacks()
+		w.check(stopFallbacks)
 	})
 	if traced {
 		trace = w.trace.String()
@@ -197,21 +198,22 @@ func newWorld(seed uint64, traced bool) *world {
 	return w
 }
 
-// run starts all processes.
-func (w *world) run(with regression) {
+// run starts all processes, and waits for those that end. The fallbacks live until stop is called.
+func (w *world) run(with regression) (stop func()) {
 	if w.locks != conditional {
 		for i := range 4 {
 			w.publisher(fmt.Sprint("publisher", i), with)
 		}
-		return
+		return func() {}
 	}
-	var group, fallbacks sync.WaitGroup
+	var group sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
+	var fallbacks sync.WaitGroup
 	for i := range 2 + w.draw("publishers")%3 {
 		group.Go(func() { w.publisher(fmt.Sprint("publisher", i), with) })
 	}
 	for i := range max(1, w.draw("fallbacks")%4) - 1 {
-		fallbacks.Go(func() { w.fallback(ctx, fmt.Sprint("fallback", i), with) })
+		fallbacks.Go(func() { w.fallback(ctx, fmt.Sprint("fallback", i), 3, with) })
 	}
 	for i := range max(1, w.draw("verifiers")%4) - 1 {
 		group.Go(func() { w.verifier(fmt.Sprint("verifier", i), with) })
@@ -221,6 +223,6 @@ func (w *world) run(with regression) {
 	}
 	group.Wait()
 	time.Sleep(within / 2) // for refreshes that come last
-	cancel()
-	fallbacks.Wait()
+	w.settled.Store(true)
+	return func() { cancel(); fallbacks.Wait() }
 }

@@ -24,9 +24,10 @@ import (
 // of requests of that kind that the process has made, and never on the order of
 // goroutines.
 type world struct {
-	seed  uint64
-	locks locking
-	start time.Time
+	seed    uint64
+	locks   locking
+	start   time.Time
+	settled atomic.Bool // nothing happens to requests any more
 
 	mu           sync.Mutex
 	objects      map[site.Key]stored
@@ -222,7 +223,7 @@ func (p *process) fate(id string) fate {
 		special.out, special.back = cmp.Or(special.out, f.out), cmp.Or(special.back, f.back)
 		return special
 	}
-	if p.calm || !w.chance(40, p.name, id, "fate") {
+	if p.calm || w.settled.Load() || !w.chance(40, p.name, id, "fate") {
 		return f
 	}
 	switch w.draw(p.name, id, "kind") % 6 {
