@@ -11,32 +11,12 @@ import (
 	"strings"
 	"time"
 
-	json "github.com/goccy/go-json"
-
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/storage"
 )
 
 // within is the time in which all processes start.
 const within = 90 * time.Second
-
-// A regression reintroduces a fixed bug through the environment of the code.
-type regression string
-
-// The bugs that led to writing the simulation.
-const (
-	noRegression regression = ""
-	// impatient: a run that breaks a lock waits for a quarter of the lease, and records
-	// no doubt.
-	impatient regression = "a lock is taken over while its owner may still send"
-	// serverClock: the age of a lock is measured as the difference of two of the bucket's clocks.
-	serverClock regression = "the age of a lock is the difference of two clocks"
-	// unexplained: a refresh replaces the object before it writes the entry below _refresh/.
-	unexplained regression = "a refresh is not announced"
-	// believed: an object that was refreshed once may have any bytes.
-	believed regression = "damage to a refreshed object is taken for a refresh"
-)
 
 func (w *world) site(parts ...string) simulatedSite {
 	sites := w.sites()
@@ -90,7 +70,7 @@ func (n noted) Write(line []byte) (int, error) {
 func (w *world) sleep(parts ...string) { time.Sleep(w.between(0, within, parts...)) }
 
 // publisher is a run of Publish, or of Repair.
-func (w *world) publisher(name string, with regression) {
+func (w *world) publisher(name string) {
 	w.sleep(name, "begin")
 	p := w.process(name)
 	if w.locks == conditional {
@@ -107,13 +87,6 @@ func (w *world) publisher(name string, with regression) {
 		w.count(faultCut)
 		time.AfterFunc(w.between(0, 3*time.Second, name, "interrupt"), cancel)
 	}
-	switch with {
-	case impatient:
-		o.drain = drainTime - o.Lease*3/4
-		p.rewrite = withoutDoubt
-	case serverClock:
-		w.trustServerClock(ctx, p, &o)
-	}
 	for fault, at := range map[string]time.Time{faultStopped: p.stopped, faultKilled: p.killed} {
 		if !at.IsZero() {
 			w.count(fault)
@@ -128,34 +101,6 @@ func (w *world) noteFrom(name, format string, arguments ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.note(name+": "+format, arguments...)
-}
-
-// withoutDoubt leaves out of the lock what a run may still send.
-func withoutDoubt(o *storage.Object) {
-	var lock lockBody
-	if o.Key != site.LockKey || json.Unmarshal(o.Body, &lock) != nil || lock.Doubt == nil {
-		return
-	}
-	lock.Doubt = nil
-	body, err := json.Marshal(lock)
-	if err != nil {
-		panic(err)
-	}
-	*o = ownObject(o.Key, body)
-}
-
-// trustServerClock takes a lock at once that is older than its lease, by the clock of the
-// answers and the one of the node that has it.
-func (w *world) trustServerClock(ctx context.Context, p *process, o *Options) {
-	body, info, err := p.Read(ctx, site.LockKey)
-	var lock lockBody
-	if err != nil || json.Unmarshal(body, &lock) != nil || lock.Released {
-		return
-	}
-	if age := p.Now().Sub(info.Modified); age > lock.lease()+time.Second {
-		o.BreakLock = true
-		o.drain = max(0, lock.lease()/heartbeats+drainTime-age) - lock.lease()
-	}
 }
 
 // repairer is a run of Repair, with the site that the bucket has.
@@ -177,10 +122,9 @@ func (w *world) repairer(name string) {
 }
 
 // verifier is a run of Verify. Its result has to be true if no publisher runs meanwhile.
-func (w *world) verifier(name string, with regression) {
+func (w *world) verifier(name string) {
 	w.sleep(name, "begin")
 	p := w.process(name)
-	p.believes = with == believed
 	before, quiet := w.published(), w.isQuiet()
 	damaged := w.damage(p, name)
 	v, err := Verify(context.Background(), p, w.options(name))
@@ -224,7 +168,6 @@ func (w *world) damage(p *process, name string) site.Key {
 	o.body = append(slices.Clone(o.body), ' ')
 	o.sum = site.Sum(o.body)
 	w.objects[key] = o
-	w.remember(key, o.sum)
 	w.damaged[key], w.harmed[key] = true, true
 	w.note("%s: damages %s", p.name, key)
 	return key
@@ -254,9 +197,9 @@ func (w *world) quietLocked() bool {
 }
 
 // fallback serves the site, watches for new ones, and refreshes some profiles.
-func (w *world) fallback(ctx context.Context, name string, refreshes int, with regression) {
+func (w *world) fallback(ctx context.Context, name string, refreshes int) {
 	p := w.process(name)
-	p.refreshes, p.putBeforeKeeping = true, with == unexplained
+	p.refreshes = true
 	h, err := server.New(ctx, p, server.Options{
 		Log: slog.New(slog.DiscardHandler), CacheBytes: 64 << 10,
 		Refresh: server.RefreshOptions{ProfileUpstream: "http://upstream/{address}", Interval: time.Second, Rate: 1000, Transport: upstream{}},

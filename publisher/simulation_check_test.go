@@ -51,7 +51,7 @@ func (w *world) check(stopFallbacks func()) {
 	if restarted {
 		ctx, cancel := context.WithCancel(context.Background())
 		var last sync.WaitGroup
-		last.Go(func() { w.fallback(ctx, "last fallback", 0, noRegression) })
+		last.Go(func() { w.fallback(ctx, "last fallback", 0) })
 		defer func() { cancel(); last.Wait() }()
 	}
 	w.nothingRefreshedIsLost(last)

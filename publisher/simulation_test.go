@@ -34,13 +34,13 @@ var (
 //   - refreshed data that a client got as an answer is never lost;
 //   - a verification reports all damage, and nothing else.
 func TestSimulation(t *testing.T) {
-	result := simulate(t, *firstSeed, *schedules, noRegression)
+	result := simulate(t, *firstSeed, *schedules)
 	if *schedules == 1 {
 		t.Log(result.trace)
 	}
 	t.Log(result)
 	for _, seed := range result.failed[:min(3, len(result.failed))] {
-		broken, trace := runSchedule(t, seed, noRegression, true)
+		broken, trace := runSchedule(t, seed, true)
 		t.Errorf("schedule %d (repeat it with -run TestSimulation -seed %[1]d -schedules 1):\n%s\n\n%s", seed, strings.Join(broken.failed, "\n"), trace)
 	}
 	if n := len(result.failed); n > 3 {
@@ -50,26 +50,11 @@ func TestSimulation(t *testing.T) {
 
 // The same holds for sites of the whole API.
 func TestSimulationOfTheWholeAPI(t *testing.T) {
-	result := simulate(t, wholeAPI, max(1, *schedules/4), noRegression)
+	result := simulate(t, wholeAPI, max(1, *schedules/4))
 	t.Log(result)
 	for _, seed := range result.failed[:min(3, len(result.failed))] {
-		broken, trace := runSchedule(t, seed, noRegression, true)
+		broken, trace := runSchedule(t, seed, true)
 		t.Errorf("schedule %d (repeat it with -run TestSimulation$ -seed %[1]d -schedules 1):\n%s\n\n%s", seed, strings.Join(broken.failed, "\n"), trace)
-	}
-}
-
-// The simulation finds each bug for which it was written when that is reintroduced.
-func TestSimulationFindsRegressions(t *testing.T) {
-	for _, with := range []regression{impatient, serverClock, unexplained, believed} {
-		t.Run(strings.ReplaceAll(string(with), " ", "_"), func(t *testing.T) {
-			const enough = 20_000
-			result := simulate(t, 0, enough, with)
-			if len(result.failed) == 0 {
-				t.Fatalf("%d schedules found nothing", enough)
-			}
-			broken, _ := runSchedule(t, result.failed[0], with, false)
-			t.Logf("found by schedule %d: %s", result.failed[0], broken.failed[0])
-		})
 	}
 }
 
@@ -81,8 +66,8 @@ func TestSimulationRepeats(t *testing.T) {
 		return sorted
 	}
 	for seed := range uint64(30) {
-		_, trace := runSchedule(t, seed, noRegression, true)
-		_, again := runSchedule(t, seed, noRegression, true)
+		_, trace := runSchedule(t, seed, true)
+		_, again := runSchedule(t, seed, true)
 		first, second := lines(trace), lines(again)
 		for i := range max(len(first), len(second)) {
 			if i == len(first) || i == len(second) || first[i] != second[i] {
@@ -112,9 +97,10 @@ func (s *simulated) String() string {
 	return b.String()
 }
 
-// simulate tries schedules, on all cores; with a regression until one fails.
-func simulate(t *testing.T, first uint64, n int, with regression) *simulated {
+// simulate tries schedules, on all cores; with -failfast until one fails.
+func simulate(t *testing.T, first uint64, n int) *simulated {
 	t.Helper()
+	failfast := flag.Lookup("test.failfast").Value.String() == "true"
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // schedules leave much behind, and hold little
 	begun := time.Now()
 	sum := &simulated{faults: faults{}}
@@ -130,7 +116,7 @@ func simulate(t *testing.T, first uint64, n int, with regression) *simulated {
 					return
 				}
 				seed := first + uint64(i)
-				w, trace := runSchedule(t, seed, with, n == 1)
+				w, trace := runSchedule(t, seed, n == 1)
 				mu.Lock()
 				sum.schedules++
 				sum.states += w.writes
@@ -139,7 +125,7 @@ func simulate(t *testing.T, first uint64, n int, with regression) *simulated {
 				}
 				if len(w.failed) > 0 {
 					sum.failed = append(sum.failed, seed)
-					found.Store(with != noRegression || len(sum.failed) == 100)
+					found.Store(failfast || len(sum.failed) == 100)
 				}
 				sum.trace = trace
 				if sum.took = time.Since(begun); sum.schedules%100_000 == 0 {
@@ -156,12 +142,12 @@ func simulate(t *testing.T, first uint64, n int, with regression) *simulated {
 }
 
 // runSchedule runs one schedule and checks what must hold in it and after it.
-func runSchedule(t *testing.T, seed uint64, with regression, traced bool) (w *world, trace string) {
+func runSchedule(t *testing.T, seed uint64, traced bool) (w *world, trace string) {
 	simulatedSites() // outside of the bubble
 	newFollower()
 	synctest.Test(t, func(*testing.T) {
 		w = newWorld(seed, traced)
-		stopFallbacks := w.run(with)
+		stopFallbacks := w.run()
 		defer stopFallbacks()
 		w.check(stopFallbacks)
 	})
@@ -173,7 +159,7 @@ func runSchedule(t *testing.T, seed uint64, with regression, traced bool) (w *wo
 
 func newWorld(seed uint64, traced bool) *world {
 	w := &world{seed: seed, start: time.Now(), objects: map[site.Key]stored{}, reader: newFollower(), faults: faults{},
-		put: map[putBy]bool{}, damaged: map[site.Key]bool{}, harmed: map[site.Key]bool{}, ever: map[string][]site.MD5{}, acked: map[string]int64{}}
+		put: map[putBy]bool{}, damaged: map[site.Key]bool{}, harmed: map[site.Key]bool{}, acked: map[string]int64{}}
 	if traced {
 		w.trace = &strings.Builder{}
 	}
@@ -199,10 +185,10 @@ func newWorld(seed uint64, traced bool) *world {
 }
 
 // run starts all processes, and waits for those that end. The fallbacks live until stop is called.
-func (w *world) run(with regression) (stop func()) {
+func (w *world) run() (stop func()) {
 	if w.locks != conditional {
 		for i := range 4 {
-			w.publisher(fmt.Sprint("publisher", i), with)
+			w.publisher(fmt.Sprint("publisher", i))
 		}
 		return func() {}
 	}
@@ -210,13 +196,13 @@ func (w *world) run(with regression) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var fallbacks sync.WaitGroup
 	for i := range 2 + w.draw("publishers")%3 {
-		group.Go(func() { w.publisher(fmt.Sprint("publisher", i), with) })
+		group.Go(func() { w.publisher(fmt.Sprint("publisher", i)) })
 	}
 	for i := range max(1, w.draw("fallbacks")%4) - 1 {
-		fallbacks.Go(func() { w.fallback(ctx, fmt.Sprint("fallback", i), 3, with) })
+		fallbacks.Go(func() { w.fallback(ctx, fmt.Sprint("fallback", i), 3) })
 	}
 	for i := range max(1, w.draw("verifiers")%4) - 1 {
-		group.Go(func() { w.verifier(fmt.Sprint("verifier", i), with) })
+		group.Go(func() { w.verifier(fmt.Sprint("verifier", i)) })
 	}
 	if w.chance(200, "repairer") {
 		group.Go(func() { w.repairer("repairer") })

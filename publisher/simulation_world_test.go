@@ -43,11 +43,10 @@ type world struct {
 	failed       []string
 	trace        *strings.Builder // nil if it is not wanted
 
-	put     map[putBy]bool        // what refreshes have put
-	damaged map[site.Key]bool     // objects that were damaged and not put again since
-	ever    map[string][]site.MD5 // what the details of a list ever were
-	harmed  map[site.Key]bool     // objects that were ever damaged
-	acked   map[string]int64      // how fresh the profile of a list is that was answered to a client
+	put     map[putBy]bool    // what refreshes have put
+	damaged map[site.Key]bool // objects that were damaged and not put again since
+	harmed  map[site.Key]bool // objects that were ever damaged
+	acked   map[string]int64  // how fresh the profile of a list is that was answered to a client
 }
 
 // putBy is an object that somebody has put.
@@ -156,24 +155,20 @@ func (w *world) skew(clock string) time.Duration {
 
 // A process uses the bucket. It may be suspended for a while, and killed.
 type process struct {
-	w                *world
-	name             string
-	stopped, goesOn  time.Time // zero: never
-	killed           time.Time // zero: never
-	epoch            atomic.Int64
-	mu               sync.Mutex
-	requests         map[string]int
-	rewrite          func(*storage.Object)     // puts a fault back into the code; nil for none
-	putBeforeKeeping bool                      // the same
-	kept             map[string]storage.Object // what was held back by it, by list
-	believes         bool                      // the same: any bytes are those that a refresh has put
-	refreshes        bool                      // it is a fallback
-	calm             bool                      // nothing happens to its requests
-	fates            map[string]fate           // but for these
+	w               *world
+	name            string
+	stopped, goesOn time.Time // zero: never
+	killed          time.Time // zero: never
+	epoch           atomic.Int64
+	mu              sync.Mutex
+	requests        map[string]int
+	refreshes       bool            // it is a fallback
+	calm            bool            // nothing happens to its requests
+	fates           map[string]fate // but for these
 }
 
 func (w *world) process(name string) *process {
-	return &process{w: w, name: name, requests: map[string]int{}, kept: map[string]storage.Object{}}
+	return &process{w: w, name: name, requests: map[string]int{}}
 }
 
 // stops says when the process is stopped and killed, as the seed has it.
@@ -413,9 +408,6 @@ func (w *world) changed(r *arrival, key site.Key, o *stored) {
 		w.sorted = nil
 	}
 	delete(w.damaged, key)
-	if o != nil {
-		w.remember(key, o.sum)
-	}
 	w.reader.look(w, r, o)
 }
 
@@ -425,12 +417,6 @@ func (w *world) keys() []site.Key {
 		w.sorted = slices.Sorted(maps.Keys(w.objects))
 	}
 	return w.sorted
-}
-
-func (w *world) remember(key site.Key, sum site.MD5) {
-	if i := strings.Index(string(key), "/lists/"); i >= 0 {
-		w.ever[string(key[i:])] = append(w.ever[string(key[i:])], sum)
-	}
 }
 
 func (w *world) lockChanged(r *arrival, o *stored) {
@@ -481,28 +467,7 @@ func (p *process) Read(ctx context.Context, key site.Key) ([]byte, storage.Info,
 	if err != nil {
 		return nil, storage.Info{}, err
 	}
-	if p.believes && strings.HasPrefix(string(key), string(site.RefreshPrefix)) {
-		o.body = p.w.believed(key)
-	}
 	return o.body, p.w.info(key, o), nil
-}
-
-// believed is what a refresh keeps that has put all that the details of a list ever were.
-func (w *world) believed(key site.Key) []byte {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, token, _ := strings.Cut(strings.TrimPrefix(string(key), string(site.RefreshPrefix)), "/")
-	var all []site.StoredRefresh
-	for _, by := range w.ever["/lists/"+token+"/details"] {
-		for _, of := range w.sites() {
-			all = append(all, site.StoredRefresh{MD5: by, From: of.entries[of.root.Config.ListKey(token, site.Details)]})
-		}
-	}
-	body, err := json.Marshal(map[string]any{"stored": all})
-	if err != nil {
-		panic(err)
-	}
-	return body
 }
 
 // Stat is Read without the body.
@@ -517,36 +482,7 @@ func (w *world) info(key site.Key, o stored) storage.Info {
 
 // Put puts an object if the condition holds.
 func (p *process) Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
-	if p.rewrite != nil {
-		p.rewrite(&o)
-	}
-	if p.putBeforeKeeping {
-		return p.putFirst(ctx, o, condition)
-	}
-	return p.putOne(ctx, o, condition)
-}
 
-// putFirst holds back what a refresh keeps until its object is put.
-func (p *process) putFirst(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
-	segments := strings.Split(string(o.Key), "/")
-	if strings.HasPrefix(string(o.Key), string(site.RefreshPrefix)) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.kept[segments[2]] = o
-		return "", nil
-	}
-	etag, err = p.putOne(ctx, o, condition)
-	p.mu.Lock()
-	kept, ok := p.kept[segments[3]]
-	p.mu.Unlock()
-	if ok && err == nil {
-		time.Sleep(time.Second)
-		_, err = p.putOne(ctx, kept, storage.Always)
-	}
-	return etag, err
-}
-
-func (p *process) putOne(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
 	if site.Sum(o.Body) != o.MD5 || int64(len(o.Body)) != o.Size {
 		return "", storage.ErrDamaged
 	}
