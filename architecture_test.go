@@ -51,7 +51,8 @@ var mayImport = map[string][]string{
 	"fixtures/history":        {}, // ours is compared with it
 	"fixtures/meanrpc":        {"fixtures/history"},
 	"fixtures/memsite":        {"site", "storage"}, // it makes roots and manifests, and answers like a store
-	"fixtures/naive":          {},                  // it is compared with ours
+	"fixtures/mutations":      {},
+	"fixtures/naive":          {}, // it is compared with ours
 	"fixtures/nodes":          {"fixtures/history", "fixtures/process", "fixtures/servers"},
 	"fixtures/odd":            {"site"},
 	"fixtures/process":        {},

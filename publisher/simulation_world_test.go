@@ -482,7 +482,6 @@ func (w *world) info(key site.Key, o stored) storage.Info {
 
 // Put puts an object if the condition holds.
 func (p *process) Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error) {
-
 	if site.Sum(o.Body) != o.MD5 || int64(len(o.Body)) != o.Size {
 		return "", storage.ErrDamaged
 	}
