@@ -67,6 +67,12 @@ func openLocal(folder string) *storage.Local {
 // inBucket returns all objects of a local bucket, except a free lock and its mark.
 func inBucket(t testing.TB, folder string) memorySite {
 	t.Helper()
+	return withoutFreeLock(readAll(t, folder))
+}
+
+// readAll returns all files of a local bucket.
+func readAll(t testing.TB, folder string) memorySite {
+	t.Helper()
 	found := memorySite{}
 	err := openLocal(folder).List(context.Background(), "", "", func(info storage.Info) error {
 		body, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(string(info.Key))))
@@ -76,7 +82,7 @@ func inBucket(t testing.TB, folder string) memorySite {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return withoutFreeLock(found)
+	return found
 }
 
 // withoutFreeLock leaves out a lock that is free, and the mark that a doubt has left.

@@ -44,6 +44,7 @@ type Options struct {
 	Owner       string        // name of the publisher in the lock; "" means user@host
 	Patience    time.Duration // give up on a request this long after its first failure; 0 means DefaultPatience
 	MaxChanged  int           // limit of the keys in Report.Changed; with more changes it is Unknown
+	MaxLoss     *Percent      // refuse a site that lacks more than this share of the live one's lists, follows or names; nil means All
 	Progress    Progress      // nil means none
 	Log         *slog.Logger  // nil means none
 

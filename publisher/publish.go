@@ -106,6 +106,9 @@ func (r *run) publish(ctx context.Context) error {
 			return nil
 		}
 	}
+	if err := r.guard(ctx, body); err != nil {
+		return err
+	}
 	if r.options.DryRun {
 		return r.dryRun(ctx)
 	}
@@ -144,6 +147,10 @@ type state struct {
 // holds reports whether the bucket equals the site, according to root and mark.
 func (s *state) holds(next *source) bool { return bytes.Equal(s.body, next.body) && s.mark == nil }
 
+func newerSite(err error) error {
+	return fmt.Errorf("the bucket holds a site that this version cannot compare with: %w: use the newer version", err)
+}
+
 // readState reads the root and the mark.
 func (r *run) readState(ctx context.Context) (*state, error) {
 	s := &state{condition: storage.IfAbsent}
@@ -156,7 +163,7 @@ func (r *run) readState(ctx context.Context) (*state, error) {
 		s.body, s.condition = body, storage.Condition(info.ETag)
 		root, err := site.ParseRoot(body)
 		if errors.Is(err, site.ErrFormat) {
-			return nil, fmt.Errorf("the bucket holds a site that this version cannot compare with: %w: use the newer version", err)
+			return nil, newerSite(err)
 		} else if err == nil {
 			s.root = &root
 		}
@@ -307,6 +314,9 @@ func (r *run) publishLocked(ctx context.Context) error {
 	settled := r.found.settled(r.now())
 	if state.holds(r.source) && !r.doubted { // another run was faster, or late requests of one repeat earlier ones
 		return r.confirm(ctx, state, settled)
+	}
+	if err := r.guard(ctx, state.body); err != nil { // another run may have published in between
+		return err
 	}
 	plan, err := r.plan(ctx, state)
 	if err != nil {

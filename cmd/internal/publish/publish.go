@@ -366,7 +366,8 @@ func (w *writing) setUp(ctx context.Context, s session, from storage.Site, to bu
 // publishing are the flags of the commands that publish a site.
 type publishing struct {
 	writing
-	prices `group:"Prices for the report (by default Amazon S3 Standard, us-east-1):"`
+	MaxLoss publisher.Percent `default:"5%" placeholder:"PERCENT" help:"Refuse a site that lacks more than this share of the lists, primary lists, follows or names of the one in the bucket, 0% to 100% (default ${default}). A first publish has nothing to lose."`
+	prices  `group:"Prices for the report (by default Amazon S3 Standard, us-east-1):"`
 }
 
 // prices are list prices (https://aws.amazon.com/s3/pricing/).
@@ -403,7 +404,7 @@ func (p *publishing) publish(ctx context.Context, s session, source *source, dry
 		}
 	}
 	o := p.options(s)
-	o.DryRun = dryRun
+	o.DryRun, o.MaxLoss = dryRun, &p.MaxLoss
 	report, err := publisher.Publish(ctx, from, to, o)
 	told.Report = report
 	report.Requests = to.Requests()

@@ -86,6 +86,8 @@ func TestUsage(t *testing.T) {
 		{"short lease", "publish --site x --dest s3://bucket --lock-lease 10ms", "between 1s and 1h"},
 		{"concurrency", "publish --site x --dest s3://bucket --concurrency=-1", "concurrency -1"},
 		{"bulk", "publish --site x --dest s3://bucket --bulk maybe", "--bulk"},
+		{"a loss without a percent sign", "publish --site x --dest s3://bucket --max-loss 5", "5% or 0.5%"},
+		{"a loss of more than everything", "init --dest s3://bucket --max-loss 101%", "more than 100%"},
 		{"price", "publish --site x --dest s3://bucket --price-put=-1", "price"},
 		{"report in the site", "publish --site x --dest s3://bucket --report x/report.json", "in the site"},
 		{"report in the destination", "publish --site x --dest file:///nowhere/b --report /nowhere/b/report.json", "in the destination"},

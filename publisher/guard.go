@@ -1,0 +1,103 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A Percent is a share of 0 to 100 %, in millionths, so that no comparison depends on rounding.
+type Percent uint32
+
+// All is 100 %.
+const All Percent = 1_000_000
+
+var percentage = regexp.MustCompile(`^([0-9]{1,3})(?:\.([0-9]{1,4}))?%$`)
+
+// UnmarshalText reads a percentage such as 5% or 0.5%. The sign is required: 0.05 could be meant as
+// five percent.
+func (p *Percent) UnmarshalText(text []byte) error {
+	parts := percentage.FindStringSubmatch(string(text))
+	if parts == nil {
+		return fmt.Errorf("%s is no percentage: write one such as 5%% or 0.5%%", site.Quoted(string(text)))
+	}
+	n, err := strconv.ParseUint(parts[1]+(parts[2] + "0000")[:4], 10, 32)
+	if err != nil || Percent(n) > All {
+		return fmt.Errorf("%s is more than 100%%", text)
+	}
+	*p = Percent(n)
+	return nil
+}
+
+// String is the percentage as UnmarshalText reads it.
+func (p Percent) String() string {
+	return strconv.FormatFloat(float64(p)/float64(All/100), 'f', -1, 64) + "%"
+}
+
+// exceeded reports whether more than that share of live is lost if next is left.
+func (p Percent) exceeded(live, next int) bool {
+	if live <= 0 || next >= live {
+		return false
+	}
+	lost, of := bits.Mul64(uint64(live-max(next, 0)), uint64(All))
+	most, low := bits.Mul64(uint64(live), uint64(p))
+	return lost > most || lost == most && of > low
+}
+
+// checkLoss is an error if a site lacks more than that share of what the live one has. What an old
+// root does not count is not compared.
+func (p Percent) checkLoss(live, next site.Counts) error {
+	var lost []string
+	for _, c := range []struct {
+		what       string
+		live, next int
+	}{
+		{"lists", live.Lists, next.Lists},
+		{"primary lists", live.Primary, next.Primary},
+		{"follows", live.Follows, next.Follows},
+		{"names", live.Names, next.Names},
+	} {
+		if p.exceeded(c.live, c.next) {
+			lost = append(lost, fmt.Sprintf("%d %s instead of %d", c.next, c.what, c.live))
+		}
+	}
+	if lost == nil {
+		return nil
+	}
+	return fmt.Errorf("the site would lose more than %v of the one in the bucket: it has %s: "+
+		"find out why the snapshot has less, or publish it with --max-loss 100%%", p, strings.Join(lost, ", "))
+}
+
+// guard compares the site with the live one, whose root has the body, and is an error if too much
+// would be lost. A first publish has nothing to lose, even if it was cut off.
+func (r *run) guard(ctx context.Context, body []byte) error {
+	most := r.options.MaxLoss
+	if most == nil || *most >= All {
+		return nil
+	}
+	const unknown = "what the site in the bucket has is not known (%w): if this site is complete, publish it with --max-loss 100%%"
+	if body == nil {
+		mark, err := readMark(ctx, r.bucket)
+		if err != nil || mark != nil {
+			return err
+		}
+		if removed, err := r.hasManifest(ctx); err != nil || !removed {
+			return err
+		}
+		return fmt.Errorf(unknown, errors.New("it has a manifest and no "+string(site.RootKey)))
+	}
+	live, err := site.ParseRoot(body)
+	switch {
+	case errors.Is(err, site.ErrFormat):
+		return newerSite(err)
+	case err != nil:
+		return fmt.Errorf(unknown, err)
+	}
+	return most.checkLoss(live.Counts, r.source.root.Counts)
+}
