@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -17,9 +18,6 @@ const (
 	mostHeld    = 100_000 // logs that wait for those before them, before no more are asked for
 	slowEnough  = 3       // times that a range is asked for before it is halved for being slow
 	lastInsists = 5       // times that a single block is asked for though the node refuses it
-
-	// Some nodes leave out logs beyond a limit, and do not say so. Limits are multiples of this.
-	roundLimit = 1000
 )
 
 // Logs asks for the logs of contracts in a range of blocks, both ends included, whose first topic
@@ -332,22 +330,54 @@ func (r *reading) logs(ctx context.Context, n *node, j *job) (Part, error) {
 	if err := n.follows(ctx, r.c.head.Load()); err != nil {
 		return Part{}, err
 	}
-	filter := map[string]any{"fromBlock": hexutil.Uint64(j.from), "toBlock": hexutil.Uint64(j.to), "address": r.addresses}
-	if len(r.topics) > 0 {
-		filter["topics"] = [][]common.Hash{r.topics}
+	part, err := r.all(ctx, n, j)
+	if err == nil {
+		err = r.checkBlocks(ctx, n, part)
 	}
+	return part, err
+}
+
+// all asks for the logs of a job, in other ways if there may be more than the node answers.
+func (r *reading) all(ctx context.Context, n *node, j *job) (Part, error) {
 	var logs logsAnswer
 	var last blockAnswer
-	err := n.both(ctx, call{"eth_getLogs", []any{filter}, &logs}, call{"eth_getBlockByNumber", []any{hexutil.Uint64(j.to), false}, &last})
-	if err != nil {
+	err := n.both(ctx, call{"eth_getLogs", []any{r.filter(j.from, j.to)}, &logs}, call{"eth_getBlockByNumber", []any{hexutil.Uint64(j.to), false}, &last})
+	if kindOf(err) == asked && j.size() == 1 {
+		return r.block(ctx, n, j.to, 0, err)
+	} else if err != nil {
 		return Part{}, err
 	}
-	if j.size() > 1 && len(logs) > 0 && len(logs)%roundLimit == 0 {
-		return Part{}, n.fails(asked, fmt.Errorf("its answer has %d logs, which may be a limit", len(logs)))
-	}
-	part, err := r.part(j.from, j.to, logs, last)
+	suspect := n.mayBeCut(len(logs))
+	part, err := r.part(j.from, j.to, logs, last, true)
 	if err != nil && kindOf(err) != behind {
 		err = fail(passing, err)
 	}
-	return part, n.name(err)
+	switch {
+	case err != nil || !suspect:
+		return part, n.name(err)
+	case j.size() == 1:
+		return r.block(ctx, n, j.to, len(part.Logs), fmt.Errorf("its answer has %d logs, which may be a limit", len(logs)))
+	}
+	return part, r.confirm(ctx, n, part)
+}
+
+// checkBlocks compares the hashes of the logs' blocks with those of the node's chain, where they
+// may still change: logs of a block that was replaced may come with newer blocks of another server.
+func (r *reading) checkBlocks(ctx context.Context, n *node, p Part) error {
+	hashes := map[uint64]common.Hash{}
+	for i := range p.Logs {
+		if l := &p.Logs[i]; !r.c.isFinal(l.BlockNumber) && l.BlockNumber != p.To {
+			hashes[l.BlockNumber] = l.BlockHash
+		}
+	}
+	times, err := n.times(ctx, slices.Sorted(maps.Keys(hashes)), hashes)
+	if errors.Is(err, ErrDisagree) {
+		return n.name(fail(passing, err)) // perhaps it has just been replaced
+	}
+	for i := range p.Logs {
+		if time, ok := times[p.Logs[i].BlockNumber]; ok {
+			p.Logs[i].BlockTimestamp = uint64(time)
+		}
+	}
+	return err
 }

@@ -124,22 +124,6 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Logs that a node leaves out beyond a limit, without an error, are asked for again.
-func TestSilentLimits(t *testing.T) {
-	blocks := some(4, 2_500, 600)
-	for _, most := range []int{1_000, 2_000} {
-		synctest.Test(t, func(t *testing.T) {
-			node := newNodeOf(blocks, meanrpc.Faults{SilentCap: most})
-			c, _ := dial(t, Options{}, node)
-			logs, _, err := collect(t.Context(), c, 1, 2_500)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkLogs(t, logs, node, blocks, 1, 2_500)
-		})
-	}
-}
-
 // A provider that fails now and then, in any way, costs time and nothing else.
 func TestTroubles(t *testing.T) {
 	blocks := some(3, 1_500, 100)
@@ -377,13 +361,13 @@ func TestLogsEnd(t *testing.T) {
 	})
 }
 
-// A block whose logs the node does not give is an error that says which block, and what the node
-// says.
+// A block whose logs the node does not give in any way is an error that says which block, and what
+// the node says.
 func TestOneBlockTooLarge(t *testing.T) {
 	blocks := some(9, 1_000, 1000)
 	synctest.Test(t, func(t *testing.T) {
 		most := 4
-		node := newNodeOf(blocks, meanrpc.Faults{MaxResults: most})
+		node := newNodeOf(blocks, meanrpc.Faults{MaxResults: most, Methods: without("eth_getBlockReceipts", "eth_getTransactionReceipt")})
 		c, _ := dial(t, Options{Patience: time.Minute, Concurrency: 1}, node)
 		_, _, err := collect(t.Context(), c, 1, 1_000)
 		first := slices.IndexFunc(blocks, func(b history.Block) bool {

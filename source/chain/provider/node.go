@@ -37,6 +37,7 @@ type node struct {
 	head   common.Hash // the last head of which it said that it is part of its chain
 	broken error       // why it is not asked any more
 
+	whole   int  // logs of its largest answer that had all of them
 	batches bool // it has answered a batch
 	fewer   int  // the largest batch that it takes; 0 means that all were taken
 	unbatch int  // batches that failed before; batchAttempts means that it takes none

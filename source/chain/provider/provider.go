@@ -100,7 +100,8 @@ type Part struct {
 	Last Block
 	// Logs are the logs of the range in their order, without removed ones. Each has one of the
 	// addresses and topics that were asked for, lies in the range, and is the only one with its
-	// block and index. Those of one block have the same hash, in block To that of Last.
+	// block and index. Those of one block have the same hash, which is that of Last in block To, and
+	// that of the node's chain in blocks that are not final.
 	// BlockTimestamp, in seconds, is 0 if the node does not say it.
 	Logs []types.Log
 }
@@ -194,6 +195,7 @@ type Chain struct {
 	o     Options
 	nodes []*node
 	turns atomic.Int64
+	final atomic.Uint64         // blocks up to this one will not change, as far as is known
 	head  atomic.Pointer[Block] // the last answer of Head; nodes that do not have it are asked for nothing else
 }
 
@@ -240,8 +242,30 @@ func (c *Chain) Head(ctx context.Context, least uint64) (Block, error) {
 	} else {
 		last.setHead(head.Hash)
 	}
+	c.final.Store(c.findFinal(ctx, last))
 	c.head.Store(&head)
 	return head, nil
+}
+
+// findFinal asks a node for the number of the newest block that is final; 0 if it does not say.
+func (c *Chain) findFinal(ctx context.Context, n *node) uint64 {
+	if c.o.Finality == Finalized {
+		return 0 // all that is read is final
+	}
+	var b Block
+	err := c.attempt(ctx, n, false, func() (err error) {
+		b, err = n.block(ctx, Finalized)
+		return err
+	})
+	if err != nil {
+		c.o.Log.Info("no final block", "host", n.host, "error", err)
+	}
+	return b.Number
+}
+
+// isFinal reports whether a block will not change any more.
+func (c *Chain) isFinal(number uint64) bool {
+	return c.o.Finality == Finalized || number <= c.final.Load()
 }
 
 // Block returns a block. The error is ErrBehind if no node has it.

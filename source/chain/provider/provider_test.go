@@ -111,8 +111,12 @@ func TestHead(t *testing.T) {
 			if err != nil || b != (Block{want, node.Hash(want), node.Time(want)}) {
 				t.Errorf("%s: got %v, %v, want block %d", finality, b, err, want)
 			}
-			if n := c.Cost()[0].Requests; n != 2 {
-				t.Errorf("%s: %d requests, want 2", finality, n)
+			requests := int64(3) // the chain's id, the head, and the final block
+			if c.o.Finality == Finalized {
+				requests = 2
+			}
+			if n := c.Cost()[0].Requests; n != requests {
+				t.Errorf("%s: %d requests, want %d", finality, n, requests)
 			}
 		}
 		lags := at(1000, 800, 800)
