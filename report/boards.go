@@ -53,7 +53,7 @@ func (c *comparison) compareBoard(ctx context.Context, board site.Board, change 
 	left := newTop(mostPlaces, func(a, b PlaceOnIt) int { return cmp.Or(cmp.Compare(a.From, b.From), byAddress(a, b)) })
 	for address, now := range is {
 		before, there := was[address]
-		p := PlaceOnIt{Address: address, From: before.rank, To: now.rank, FromCount: before.count, ToCount: now.count}
+		p := PlaceOnIt{Address: plain(address), From: before.rank, To: now.rank, FromCount: before.count, ToCount: now.count}
 		if before != now {
 			b.Changed++
 		}
@@ -73,7 +73,7 @@ func (c *comparison) compareBoard(ctx context.Context, board site.Board, change 
 		if _, there := is[address]; !there {
 			b.Changed++
 			b.Totals.Left++
-			left.add(PlaceOnIt{Address: address, From: before.rank, FromCount: before.count})
+			left.add(PlaceOnIt{Address: plain(address), From: before.rank, FromCount: before.count})
 		}
 	}
 	b.Risen, b.Fallen, b.Entered, b.Left = risen.first, fallen.first, entered.first, left.first

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -18,8 +17,8 @@ import (
 
 // A chart is a picture of at most some hundred shapes.
 type chart struct {
-	ID     string // unique in the page
-	Title  string // what the picture shows, for those who do not see it too
+	ID     id   // unique in the page
+	Title  Text // what the picture shows, for those who do not see it too
 	Legend []legend
 	Width  int
 	Height int
@@ -29,31 +28,41 @@ type chart struct {
 	Texts  []label
 }
 
-type legend struct{ Class, Text string }
+type legend struct {
+	Class class
+	Text  Text
+}
 
 type line struct {
 	X1, Y1, X2, Y2 px
-	Class          string
+	Class          class
 }
 
 type rect struct {
 	X, Y, W, H px
-	Class      string
-	Title      string
+	Class      class
+	Title      Text
 }
 
 type dot struct {
 	X, Y  px
-	Class string
-	Title string
+	Class class
+	Title Text
 }
 
 type label struct {
 	X, Y   px
-	Anchor string // start, middle or end
-	Class  string
-	Text   string
+	Anchor anchor // start, middle or end
+	Class  class
+	Text   Text
 }
+
+// What is in a picture beside texts: always constants of this package.
+type (
+	id     string
+	class  string
+	anchor string
+)
 
 // A px is a length in a picture. It is written with one decimal at most, so that pages do not depend
 // on how a processor rounds.
@@ -76,8 +85,8 @@ const (
 
 // A bar is a row of a bar chart.
 type bar struct {
-	Label string
-	Value string // shown at its end
+	Label Text
+	Value Text   // shown at its end
 	Parts []part // to the right of the axis
 	Left  []part // to the left of the axis
 }
@@ -85,8 +94,8 @@ type bar struct {
 // A part is a piece of a bar. It has no width unless its value is positive.
 type part struct {
 	Value float64
-	Class string
-	Title string
+	Class class
+	Title Text
 }
 
 func sum(parts []part) (total float64) {
@@ -98,7 +107,7 @@ func sum(parts []part) (total float64) {
 
 // bars draws horizontal bars, to both sides of an axis if any bar has a part on the left. It returns
 // nil for none.
-func bars(id, title string, legends []legend, rows []bar) *chart {
+func bars(id id, title Text, legends []legend, rows []bar) *chart {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -139,26 +148,26 @@ func bars(id, title string, legends []legend, rows []bar) *chart {
 }
 
 // shortLabel cuts a name for the space before a bar.
-func shortLabel(text string) string {
-	if utf8.RuneCountInString(text) <= labelLength {
+func shortLabel(text Text) Text {
+	if utf8.RuneCountInString(string(text)) <= labelLength {
 		return text
 	}
-	if strings.HasPrefix(text, "0x") && len(text) == 42 {
+	if strings.HasPrefix(string(text), "0x") && len(text) == 42 {
 		return text[:10] + "…" + text[len(text)-6:]
 	}
-	return string([]rune(text)[:labelLength-1]) + "…"
+	return plain(string([]rune(string(text))[:labelLength-1]) + "…")
 }
 
 // A column is an element of a column chart.
 type column struct {
-	Label string
+	Label Text
 	Value float64
-	Title string
+	Title Text
 }
 
 // columns draws columns, with the first and the last label, and the largest value. It returns nil for
 // none.
-func columns(id, title string, all []column) *chart {
+func columns(id id, title Text, all []column) *chart {
 	if len(all) == 0 {
 		return nil
 	}
@@ -186,12 +195,12 @@ func columns(id, title string, all []column) *chart {
 // A point is an element of a log-log plot. Both values are positive.
 type point struct {
 	X, Y  float64
-	Class string
-	Title string
+	Class class
+	Title Text
 }
 
 // logLog draws points on logarithmic axes.
-func logLog(id, title, xTitle, yTitle string, legends []legend, points []point) *chart {
+func logLog(id id, title, xTitle, yTitle Text, legends []legend, points []point) *chart {
 	c := &chart{ID: id, Title: title, Legend: legends, Width: chartWidth, Height: plotHeight + 16}
 	const left, top, bottom, right = 70, 28, 40, 36
 	mostX, mostY := 1.0, 1.0
@@ -220,7 +229,7 @@ func logLog(id, title, xTitle, yTitle string, legends []legend, points []point) 
 }
 
 // number writes a number with commas between groups of three digits.
-func number(n int64) string {
+func number(n int64) Text {
 	digits := strconv.FormatInt(n, 10)
 	sign := ""
 	if n < 0 {
@@ -233,11 +242,11 @@ func number(n int64) string {
 	}
 	groups = append(groups, digits)
 	slices.Reverse(groups)
-	return sign + strings.Join(groups, ",")
+	return plain(sign + strings.Join(groups, ","))
 }
 
 // signed writes a number with its sign, 0 without one.
-func signed(n int64) string {
+func signed(n int64) Text {
 	if n > 0 {
 		return "+" + number(n)
 	}
@@ -245,7 +254,7 @@ func signed(n int64) string {
 }
 
 // size writes a number of bytes.
-func size(bytes int64) string {
+func size(bytes int64) Text {
 	sign, n := "", float64(bytes)
 	if n < 0 {
 		sign, n = "−", -n
@@ -255,8 +264,8 @@ func size(bytes int64) string {
 		name string
 	}{{1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
 		if n >= unit.size {
-			return fmt.Sprintf("%s%.1f %s", sign, n/unit.size, unit.name)
+			return textf("%s%.1f %s", sign, n/unit.size, unit.name)
 		}
 	}
-	return fmt.Sprintf("%s%.0f B", sign, n)
+	return textf("%s%.0f B", sign, n)
 }

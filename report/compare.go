@@ -87,9 +87,9 @@ func newComparison(ctx context.Context, from, to Side, o Options) (*comparison, 
 	c.config = c.to.root.Config
 	c.config.Explorer = c.config.Explorer || c.from.root.Config.Explorer // whose objects are known, although they are gone
 	c.report = &Report{
-		Format: Format, Date: o.Date.UTC().Format(dateFormat), API: apiOf(c.config),
-		From:  SiteSummary{from.Name, c.from.root.AsOf, c.from.root.Counts},
-		To:    SiteSummary{to.Name, c.to.root.AsOf, c.to.root.Counts},
+		Format: Format, Date: plain(o.Date.UTC().Format(dateFormat)), API: plain(apiOf(c.config)),
+		From:  SiteSummary{plain(from.Name), plain(c.from.root.AsOf), c.from.root.Counts},
+		To:    SiteSummary{plain(to.Name), plain(c.to.root.AsOf), c.to.root.Counts},
 		Equal: maps.Equal(c.from.root.Manifest, c.to.root.Manifest),
 	}
 	return c, nil
@@ -152,7 +152,7 @@ func (c *comparison) count(change site.Change) comparer {
 	if kind == nil {
 		kind = &ObjectKind{Kind: "other", Summary: "objects that this version does not know"}
 		if known {
-			kind.Kind, kind.Summary = route.Pattern, route.Summary
+			kind.Kind, kind.Summary = plain(route.Pattern), plain(route.Summary)
 		}
 		c.kinds[id] = kind
 	}
@@ -277,7 +277,7 @@ func (c *comparison) finish(ctx context.Context) error {
 
 // countManifest counts the shards of the manifests that differ. Their sizes are in no manifest.
 func (c *comparison) countManifest() {
-	kind := &ObjectKind{Kind: site.RouteManifest.Route().Pattern, Summary: site.RouteManifest.Route().Summary}
+	kind := &ObjectKind{Kind: plain(site.RouteManifest.Route().Pattern), Summary: plain(site.RouteManifest.Route().Summary)}
 	for shard, sum := range c.to.root.Manifest {
 		if was, ok := c.from.root.Manifest[shard]; !ok {
 			kind.Added.Objects++

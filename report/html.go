@@ -28,28 +28,29 @@ var policy = func() string {
 
 // A captioned is what the template of a table gets.
 type captioned struct {
-	Caption string
+	Caption Text
 	Rows    any
 }
 
 // A fromTo is what the template of a changed text gets.
-type fromTo struct{ From, To string }
+type fromTo struct{ From, To Text }
 
 var pages = template.Must(template.New("pages").Funcs(template.FuncMap{
-	"policy": func() string { return policy },
+	"policy": func() Text { return plain(policy) },
 	"style":  func() template.CSS { return template.CSS(style) }, // ours
-	"count":  func(n any) string { return number(wholeNumber(n)) },
+	"count":  func(n any) Text { return number(wholeNumber(n)) },
 	"bytes":  size,
-	"orDash": func(n int) string {
+	"orDash": func(n int) Text {
 		if n == 0 {
 			return "–"
 		}
 		return number(int64(n))
 	},
-	"table":      func(caption string, rows any) captioned { return captioned{caption, rows} },
-	"pair":       func(from, to string) fromTo { return fromTo{from, to} },
-	"toPut":      func(k ObjectKind) string { return size(k.Added.Bytes + k.Altered.Bytes) },
+	"table":      func(caption Text, rows any) captioned { return captioned{caption, rows} },
+	"pair":       func(from, to Text) fromTo { return fromTo{from, to} },
+	"toPut":      func(k ObjectKind) Text { return size(k.Added.Bytes + k.Altered.Bytes) },
 	"rate":       rate,
+	"seconds":    func(s float64) Text { return textf("%.3f", s) },
 	"boardTitle": boardTitle,
 }).Parse(pageTemplate))
 
@@ -64,7 +65,7 @@ func wholeNumber(n any) int64 {
 }
 
 // boardTitle says what a leaderboard counts.
-func boardTitle(board site.Board) string {
+func boardTitle(board site.Board) Text {
 	switch board {
 	case site.Blocked:
 		return "how many block them"
@@ -75,13 +76,13 @@ func boardTitle(board site.Board) string {
 	case site.Mutes:
 		return "how many they mute"
 	}
-	return string(board) // followers, following, mutuals
+	return plain(string(board)) // followers, following, mutuals
 }
 
 // A sizeRow is a row of a table of sizes.
-type sizeRow struct{ What, From, To, Difference string }
+type sizeRow struct{ What, From, To, Difference Text }
 
-func countRow(what string, from, to int) sizeRow {
+func countRow(what Text, from, to int) sizeRow {
 	return sizeRow{what, number(int64(from)), number(int64(to)), signed(int64(to) - int64(from))}
 }
 
@@ -109,7 +110,7 @@ func (n *Networks) sizes() []sizeRow {
 
 // A view is what the template of a report gets: the report, and its pictures, nil for none.
 type view struct {
-	Title        string
+	Title        Text
 	Report       *Report
 	Sizes        []sizeRow
 	NetworkSizes []sizeRow
@@ -153,24 +154,24 @@ var (
 )
 
 // balance is a bar with what is more on the right and what is less on the left.
-func balance(name string, more, less int) bar {
+func balance(name Text, more, less int) bar {
 	b := bar{Label: name, Value: "0"}
-	var values []string
+	var value Text
 	if more > 0 {
-		values = append(values, "+"+number(int64(more)))
+		value = "+" + number(int64(more))
 		b.Parts = []part{{float64(more), "s1", name + ": +" + number(int64(more))}}
 	}
 	if less > 0 {
-		values = append(values, "−"+number(int64(less)))
+		value += " −" + number(int64(less))
 		b.Left = []part{{float64(less), "s2", name + ": −" + number(int64(less))}}
 	}
-	if len(values) > 0 {
-		b.Value = strings.Join(values, " ")
+	if value != "" {
+		b.Value = plain(strings.TrimSpace(string(value)))
 	}
 	return b
 }
 
-func nameOr(name, address string) string {
+func nameOr(name, address Text) Text {
 	if name != "" {
 		return name
 	}
@@ -205,7 +206,7 @@ func (v *view) draw(r *Report) {
 	}
 	v.Tags = bars("tags", "Records that got and lost a tag", moreLess, tags)
 	for _, k := range r.Objects {
-		of := func(n Count, class, what string) part {
+		of := func(n Count, class class, what Text) part {
 			return part{float64(n.Objects), class, k.Kind + ": " + number(int64(n.Objects)) + " " + what}
 		}
 		kinds = append(kinds, bar{
@@ -220,12 +221,11 @@ func (v *view) draw(r *Report) {
 func firstOf[T any](all []T, n int) []T { return append([]T(nil), all[:min(n, len(all))]...) }
 
 // shortKind is the end of a pattern, which tells most.
-func shortKind(pattern string) string {
+func shortKind(pattern Text) Text {
 	if len(pattern) <= labelLength {
 		return pattern
 	}
-	pattern = strings.NewReplacer("{base}/", "", "{token_id}", "#", "{number}", "#", "{address}", "#").Replace(pattern)
-	return pattern
+	return plain(strings.NewReplacer("{base}/", "", "{token_id}", "#", "{number}", "#", "{address}", "#").Replace(string(pattern)))
 }
 
 // drawBoard draws by how many places accounts rose and fell.
@@ -239,18 +239,19 @@ func drawBoard(b Board) *chart {
 	if len(rows) == 0 {
 		return nil
 	}
-	return bars("board-"+string(b.Board), "Places that accounts rose and fell by "+boardTitle(b.Board), []legend{{"s1", "rose"}, {"s2", "fell"}}, rows)
+	return bars(id("board-"+b.Board), "Places that accounts rose and fell by "+boardTitle(b.Board), []legend{{"s1", "rose"}, {"s2", "fell"}}, rows)
 }
 
-func drawDegrees(id, title, xTitle string, all []Degrees) *chart {
+func drawDegrees(id id, title, xTitle Text, all []Degrees) *chart {
 	if len(all) == 0 {
 		return nil
 	}
 	var points []point
 	for _, d := range all {
 		for _, of := range []struct {
-			count       int
-			class, when string
+			count int
+			class class
+			when  Text
 		}{{d.From, "s2", "before"}, {d.To, "s1", "now"}} {
 			if of.count > 0 {
 				points = append(points, point{float64(d.Least), float64(of.count), of.class,

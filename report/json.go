@@ -29,11 +29,11 @@ func Parse(body []byte) (*Report, error) {
 	switch {
 	case r.Format != Format:
 		return nil, fmt.Errorf("read the report: format %d, this version reads %d", r.Format, Format)
-	case !validDate(r.Date):
+	case !validDate(string(r.Date)):
 		return nil, fmt.Errorf("read the report: its date is %q", r.Date)
 	}
 	for _, s := range []SiteSummary{r.From, r.To} {
-		if _, err := time.Parse(time.RFC3339, s.AsOf); err != nil {
+		if _, err := time.Parse(time.RFC3339, string(s.AsOf)); err != nil {
 			return nil, fmt.Errorf("read the report: as_of: %w", err)
 		}
 	}
@@ -44,7 +44,7 @@ func Parse(body []byte) (*Report, error) {
 		}
 	}
 	var invalid error
-	r.eachShown(func(address string, _ *string) {
+	r.eachShown(func(address string, _ *Text) {
 		if _, err := site.ParseAddress(address); err != nil {
 			invalid = fmt.Errorf("read the report: address %q: %w", address, err)
 		}

@@ -32,9 +32,9 @@ func TestLimits(t *testing.T) {
 
 	profiles := newProfileCounter(2)
 	for i := range 4 {
-		profiles.add(site.Address{byte(i)}, shownBy{changed: []string{"name"}}, ProfileChange{Address: string(rune('a' + i))})
+		profiles.add(site.Address{byte(i)}, shownBy{changed: []Text{"name"}}, ProfileChange{Address: Text(rune('a' + i))})
 	}
-	profiles.add(site.Address{0}, shownBy{primary: true, changed: []string{"avatar"}}, ProfileChange{Address: "a", AvatarTo: "x"})
+	profiles.add(site.Address{0}, shownBy{primary: true, changed: []Text{"avatar"}}, ProfileChange{Address: "a", AvatarTo: "x"})
 	if got := profiles.result(); got.Changed != 2 || got.NotCounted != 2 || got.Names != 1 || got.Avatars != 1 || got.Examples[0].AvatarTo != "x" {
 		t.Errorf("profiles: got %+v", got)
 	}
@@ -71,8 +71,8 @@ func TestBins(t *testing.T) {
 // TestShorten: texts are cut between characters.
 func TestShorten(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{
-		"": "", "a": "a", "\xff": "\uFFFD", strings.Repeat("é", 100): strings.Repeat("é", 100), "x" + strings.Repeat("é", 100): "x" + strings.Repeat("é", 99) + "…",
+	for in, want := range map[string]Text{
+		"": "", "a": "a", "\xff": "\uFFFD", strings.Repeat("é", 100): Text(strings.Repeat("é", 100)), "x" + strings.Repeat("é", 100): Text("x" + strings.Repeat("é", 99) + "…"),
 	} {
 		if got := shorten(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
@@ -80,13 +80,13 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-// FuzzPlain: no text becomes markup of Markdown.
-func FuzzPlain(f *testing.F) {
+// FuzzMarkdown: no text becomes markup of Markdown.
+func FuzzMarkdown(f *testing.F) {
 	for _, seed := range []string{"", "a|b", "<b>", "`x`", "www.x.y", "\u202e", "\u2069]("} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got := plain(text)
+		got := markdown(plain(text))
 		if strings.ContainsAny(got, "|<>`*_[]()!\\~^$@/:\"'\r\n\u202e\u202d\u2066\u2067") || strings.Contains(strings.ToLower(got), "www.") {
 			t.Errorf("%q: got %q", text, got)
 		}

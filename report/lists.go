@@ -20,7 +20,7 @@ const (
 
 // byChange orders lists by their follows and unfollows.
 func byChange(a, b ListChange) int {
-	return cmp.Or(cmp.Compare(b.Follows+b.Unfollows, a.Follows+a.Unfollows), site.CompareTokenIDs(a.List, b.List))
+	return cmp.Or(cmp.Compare(b.Follows+b.Unfollows, a.Follows+a.Unfollows), site.CompareTokenIDs(string(a.List), string(b.List)))
 }
 
 // A recordChange is a held account that a list says something else of.
@@ -39,7 +39,7 @@ func (c *comparison) compareRecords(key site.Key, before, after []byte) error {
 		return c.to.explain(key, err)
 	}
 	changes := diffRecords(before, after)
-	change := ListChange{List: c.tokenOf(key), State: listChanged}
+	change := ListChange{List: plain(c.tokenOf(key)), State: listChanged}
 	switch {
 	case before == nil:
 		change.State = listNew
@@ -171,7 +171,7 @@ func (a *accountCounter) result() Accounts {
 		return cmp.Or(cmp.Compare(net(a), net(b)), cmp.Compare(b.Unfollows, a.Unfollows), cmp.Compare(a.Address, b.Address))
 	})
 	for address, counts := range a.counts {
-		switch x := (AccountChange{Address: address.String(), Follows: counts[0], Unfollows: counts[1]}); {
+		switch x := (AccountChange{Address: plain(address.String()), Follows: counts[0], Unfollows: counts[1]}); {
 		case net(x) > 0:
 			gained.add(x)
 		case net(x) < 0:

@@ -22,7 +22,7 @@ func (r *Report) Markdown() string {
 	for _, row := range r.sizes() {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", row.What, row.From, row.To, row.Difference)
 	}
-	n := func(count int) string { return number(int64(count)) }
+	n := func(count int) Text { return number(int64(count)) }
 	f := r.Follows
 	fmt.Fprintf(&b, "\n| | began | ended |\n|---|---:|---:|\n| lists | %s | %s |\n| follows | %s | %s |\n| blocks | %s | %s |\n| mutes | %s | %s |\n",
 		n(r.Lists.New), n(r.Lists.Gone), n(f.Follows), n(f.Unfollows), n(f.Blocks), n(f.Unblocks), n(f.Mutes), n(f.Unmutes))
@@ -48,7 +48,7 @@ func (r *Report) Markdown() string {
 	if len(r.Tags.More)+len(r.Tags.Less) > 0 {
 		b.WriteString("| tag | records that got it | records that lost it |\n|---|---:|---:|\n")
 		for _, t := range append(firstOf(r.Tags.More, mostMarkdown), firstOf(r.Tags.Less, mostMarkdown)...) {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", plain(t.Tag), n(t.Added), n(t.Removed))
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", markdown(t.Tag), n(t.Added), n(t.Removed))
 		}
 		b.WriteByte('\n')
 	}
@@ -64,24 +64,25 @@ func (r *Report) Markdown() string {
 }
 
 // person is the name of an account in Markdown, and the beginning of its address.
-func person(name, address string) string {
-	short := address
+func person(name, address Text) string {
+	short := string(address)
 	if len(address) == 42 {
-		short = address[:8] + "…" + address[38:]
+		short = short[:8] + "…" + short[38:]
 	}
 	if name == "" {
 		return short
 	}
-	return plain(name) + " (" + short + ")"
+	return markdown(name) + " (" + short + ")"
 }
 
 // maxMarkdownText bounds a text in Markdown, in characters.
 const maxMarkdownText = 40
 
-// plain makes Markdown that shows a text as it is: punctuation becomes entities, which are no markup,
-// and what has no place in a line is left out. Isolates keep a name written from right to left from
-// turning its neighbours round, and a link is no link without the dots of its host.
-func plain(text string) string {
+// markdown makes Markdown that shows a text as it is: punctuation becomes entities, which are no markup.
+// Isolates keep a name written from right to left from turning its neighbours round, and a link is no
+// link without the dots of its host.
+func markdown(t Text) string {
+	text := t.String()
 	var b strings.Builder
 	dots := !strings.Contains(strings.ToLower(text), "www.")
 	isolate := strings.ContainsFunc(text, func(r rune) bool { return r >= 0x590 })
@@ -97,10 +98,10 @@ func plain(text string) string {
 		switch {
 		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == ' ', r == '-', r == '.' && dots:
 			b.WriteRune(r)
-		case r <= unicode.MaxASCII && unicode.IsPrint(r):
-			fmt.Fprintf(&b, "&#%d;", r)
-		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && r != '\u200d': // a joiner is part of emoji
+		case r == '\n', r == '\t':
 			b.WriteRune(' ')
+		case r <= unicode.MaxASCII:
+			fmt.Fprintf(&b, "&#%d;", r)
 		default:
 			b.WriteRune(r)
 		}

@@ -211,15 +211,16 @@ func (n *naiveComparison) nameOf(address string) string {
 	return n.names[address]
 }
 
-func short(text string) string {
-	if len(text) <= 200 {
-		return text
+func short(text string) (shown report.Text) {
+	if len(text) > 200 {
+		cut := 200
+		for text[cut]&0xC0 == 0x80 {
+			cut--
+		}
+		text = text[:cut] + "…"
 	}
-	cut := 200
-	for text[cut]&0xC0 == 0x80 {
-		cut--
-	}
-	return text[:cut] + "…"
+	_ = shown.UnmarshalText([]byte(text)) // takes any text
+	return shown
 }
 
 func (n *naiveComparison) records(r *report.Report) {
@@ -242,7 +243,7 @@ func (n *naiveComparison) records(r *report.Report) {
 		if before == after {
 			continue
 		}
-		change := report.ListChange{List: list, State: "changed"}
+		change := report.ListChange{List: report.Text(list), State: "changed"}
 		details := n.to
 		switch {
 		case !was:
@@ -312,7 +313,7 @@ func (n *naiveComparison) records(r *report.Report) {
 		}
 		if change.Follows+change.Unfollows > 0 {
 			d, _ := n.details(details, "api/v1/lists/"+list+"/details")
-			change.Address, change.Name = d.Address, short(d.ENS.Name)
+			change.Address, change.Name = report.Text(d.Address), short(d.ENS.Name)
 			changes = append(changes, change)
 		}
 	}
@@ -334,7 +335,7 @@ func (n *naiveComparison) accounts(r *report.Report, counts map[string][2]int) {
 		}
 		for _, a := range addresses {
 			if c := counts[a]; sign*(c[0]-c[1]) > 0 {
-				*list = append(*list, report.AccountChange{Address: a, Follows: c[0], Unfollows: c[1]})
+				*list = append(*list, report.AccountChange{Address: report.Text(a), Follows: c[0], Unfollows: c[1]})
 			}
 		}
 		slices.SortStableFunc(*list, func(a, b report.AccountChange) int {
@@ -343,7 +344,7 @@ func (n *naiveComparison) accounts(r *report.Report, counts map[string][2]int) {
 		})
 		*list = (*list)[:min(len(*list), 20)]
 		for i := range *list {
-			(*list)[i].Name = short(n.nameOf((*list)[i].Address))
+			(*list)[i].Name = short(n.nameOf(string((*list)[i].Address)))
 		}
 	}
 }
@@ -400,7 +401,7 @@ func (n *naiveComparison) boards(r *report.Report) {
 		order, now := n.board(n.to, board)
 		b := report.Board{Board: board, Places: max(len(old), len(now)), Risen: []report.PlaceOnIt{}, Fallen: []report.PlaceOnIt{}, Entered: []report.PlaceOnIt{}, Left: []report.PlaceOnIt{}}
 		placeOf := func(a string) report.PlaceOnIt {
-			return report.PlaceOnIt{Address: a, Name: short(n.nameOf(a)), From: old[a][0], To: now[a][0], FromCount: old[a][1], ToCount: now[a][1]}
+			return report.PlaceOnIt{Address: report.Text(a), Name: short(n.nameOf(a)), From: old[a][0], To: now[a][0], FromCount: old[a][1], ToCount: now[a][1]}
 		}
 		for _, a := range order {
 			_, was := old[a]
@@ -449,7 +450,7 @@ func (n *naiveComparison) profiles(r *report.Report) {
 		if !is || old.Address != now.Address {
 			continue
 		}
-		change := report.ProfileChange{Address: now.Address, NameFrom: short(old.ENS.Name), NameTo: short(now.ENS.Name),
+		change := report.ProfileChange{Address: report.Text(now.Address), NameFrom: short(old.ENS.Name), NameTo: short(now.ENS.Name),
 			AvatarFrom: short(old.ENS.Avatar), AvatarTo: short(now.ENS.Avatar)}
 		rank, err := strconv.Atoi(now.Ranks.Followers)
 		if err != nil {
@@ -478,7 +479,7 @@ func (n *naiveComparison) profiles(r *report.Report) {
 	for _, address := range slices.Sorted(maps.Keys(found)) {
 		change := found[address]
 		p.Changed++
-		for what, count := range map[string]*int{"name": &p.Names, "avatar": &p.Avatars, "header": &p.Headers, "texts": &p.Texts} {
+		for what, count := range map[report.Text]*int{"name": &p.Names, "avatar": &p.Avatars, "header": &p.Headers, "texts": &p.Texts} {
 			if slices.Contains(change.Changed, what) {
 				*count++
 			}
@@ -506,7 +507,7 @@ func (n *naiveComparison) objects(r *report.Report) {
 		}
 		kind := kinds[route.ID]
 		if kind == nil {
-			kind = &report.ObjectKind{Kind: route.Pattern, Summary: route.Summary}
+			kind = &report.ObjectKind{Kind: report.Text(route.Pattern), Summary: report.Text(route.Summary)}
 			kinds[route.ID] = kind
 		}
 		count, body := &kind.Altered, after

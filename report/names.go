@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -19,10 +18,10 @@ func (c *comparison) fillNames(ctx context.Context) error {
 	if err := c.fillLists(ctx); err != nil {
 		return err
 	}
-	names := map[string]string{}
+	names := map[string]Text{}
 	for _, s := range []*source{c.to, c.from} {
 		unknown := map[string]struct{}{}
-		c.report.eachShown(func(address string, _ *string) {
+		c.report.eachShown(func(address string, _ *Text) {
 			if _, known := names[address]; !known {
 				unknown[address] = struct{}{}
 			}
@@ -31,21 +30,21 @@ func (c *comparison) fillNames(ctx context.Context) error {
 			return err
 		}
 	}
-	c.report.eachShown(func(address string, name *string) { *name = names[address] })
+	c.report.eachShown(func(address string, name *Text) { *name = names[address] })
 	return nil
 }
 
 // eachShown calls do with each account that is shown by its address alone.
-func (r *Report) eachShown(do func(address string, name *string)) {
+func (r *Report) eachShown(do func(address string, name *Text)) {
 	for _, accounts := range [][]AccountChange{r.Accounts.Gained, r.Accounts.Lost} {
 		for i := range accounts {
-			do(accounts[i].Address, &accounts[i].Name)
+			do(string(accounts[i].Address), &accounts[i].Name)
 		}
 	}
 	for i := range r.Boards {
 		for _, places := range r.Boards[i].placesOf() {
 			for j := range places {
-				do(places[j].Address, &places[j].Name)
+				do(string(places[j].Address), &places[j].Name)
 			}
 		}
 	}
@@ -62,9 +61,9 @@ func (c *comparison) fillLists(ctx context.Context) error {
 			if lists[i].State == listGone {
 				s = c.from
 			}
-			details, known, err := c.details(reading, s, c.config.ListKey(lists[i].List, site.Details))
+			details, known, err := c.details(reading, s, c.config.ListKey(string(lists[i].List), site.Details))
 			if known {
-				lists[i].Address, lists[i].Name = strings.Clone(details.Address), shorten(details.ENS.Name)
+				lists[i].Address, lists[i].Name = plain(details.Address), shorten(details.ENS.Name)
 			}
 			return err
 		})
@@ -91,7 +90,7 @@ func (c *comparison) details(ctx context.Context, s *source, key site.Key) (deta
 }
 
 // lookUp looks up the names of addresses. Names has those afterwards that the site has a profile of.
-func (c *comparison) lookUp(ctx context.Context, s *source, addresses map[string]struct{}, names map[string]string) error {
+func (c *comparison) lookUp(ctx context.Context, s *source, addresses map[string]struct{}, names map[string]Text) error {
 	keys, err := c.profileKeys(ctx, s, addresses)
 	if err != nil {
 		return err

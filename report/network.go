@@ -40,8 +40,8 @@ type Degrees struct {
 
 // A Month counts the records of primary lists that were added in it.
 type Month struct {
-	Month string `json:"month"` // such as 2026-01
-	Count int    `json:"count"`
+	Month Text `json:"month"` // such as 2026-01
+	Count int  `json:"count"`
 }
 
 // mostMonths bounds the months that a report shows.

@@ -26,7 +26,7 @@ type profileCounter struct {
 type shownBy struct {
 	list    string // "" under the API efp
 	primary bool
-	changed []string
+	changed []Text
 }
 
 // isBetter reports whether a list says more about its account than another one.
@@ -77,9 +77,9 @@ func (c *comparison) compareDetails(key site.Key, before, after []byte) error {
 	if had != has {
 		return nil
 	}
-	change := ProfileChange{Address: has.String(), Changed: []string{}}
+	change := ProfileChange{Address: plain(has.String()), Changed: []Text{}}
 	for _, member := range []struct {
-		name    string
+		name    Text
 		changed bool
 	}{
 		{"name", was.ENS.Name != is.ENS.Name}, {"avatar", was.ENS.Avatar != is.ENS.Avatar}, {"header", was.ENS.Header != is.ENS.Header},
@@ -127,7 +127,7 @@ func (p *profileCounter) add(address site.Address, by shownBy, change ProfileCha
 	p.examples.add(change)
 }
 
-func (p *profileCounter) count(changed []string, n int) {
+func (p *profileCounter) count(changed []Text, n int) {
 	for _, name := range changed {
 		switch name {
 		case "name":

@@ -55,14 +55,14 @@ func Publish(ctx context.Context, to Bucket, r *Report, patience time.Duration) 
 	}
 	p := &publication{to, retrying(cmp.Or(patience, DefaultPatience))}
 	for _, o := range []storage.Object{
-		object(site.ReportKey(r.Date, site.ReportPage), page, site.RouteReportPage),
-		object(site.ReportKey(r.Date, site.ReportData), figures, site.RouteReportData),
+		object(site.ReportKey(string(r.Date), site.ReportPage), page, site.RouteReportPage),
+		object(site.ReportKey(string(r.Date), site.ReportData), figures, site.RouteReportData),
 	} {
 		if err := p.put(ctx, o, storage.Always); err != nil {
 			return err
 		}
 	}
-	return p.addToIndex(ctx, IndexEntry{r.Date, r.From.AsOf, r.To.AsOf, r.Follows.Follows, r.Follows.Unfollows, r.Lists.New, r.Lists.Gone})
+	return p.addToIndex(ctx, IndexEntry{string(r.Date), string(r.From.AsOf), string(r.To.AsOf), r.Follows.Follows, r.Follows.Unfollows, r.Lists.New, r.Lists.Gone})
 }
 
 // ErrUnsafe says that a report is published, and its entry was written without a condition.

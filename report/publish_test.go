@@ -26,7 +26,7 @@ import (
 // reportOf is a report of a day of 2026.
 func reportOf(n int) *report.Report {
 	return &report.Report{
-		Format: report.Format, Date: time.Date(2026, 1, 1+n, 0, 0, 0, 0, time.UTC).Format(time.DateOnly),
+		Format: report.Format, Date: report.Text(time.Date(2026, 1, 1+n, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)),
 		From: report.SiteSummary{AsOf: "2026-01-01T00:00:00Z"}, To: report.SiteSummary{AsOf: "2026-01-02T00:00:00Z"},
 		Follows: report.Follows{Follows: n, Unfollows: 2}, Lists: report.Lists{New: 3, Gone: 4},
 	}
@@ -86,7 +86,7 @@ func TestIndexIsBounded(t *testing.T) {
 	b := storage.OpenLocal(t.TempDir())
 	var index report.Index
 	for n := range report.MaxIndexEntries {
-		index.Reports = append(index.Reports, report.IndexEntry{Date: reportOf(2_000 - n).Date})
+		index.Reports = append(index.Reports, report.IndexEntry{Date: reportOf(2_000 - n).Date.String()})
 	}
 	put(t, b, index)
 	for _, n := range []int{3_000, 0} { // the second one is too old
@@ -95,7 +95,7 @@ func TestIndexIsBounded(t *testing.T) {
 		}
 	}
 	got := indexOf(t, b).Reports
-	if len(got) != report.MaxIndexEntries || got[0].Date != reportOf(3_000).Date || got[len(got)-1].Date != reportOf(1_002).Date {
+	if len(got) != report.MaxIndexEntries || got[0].Date != reportOf(3_000).Date.String() || got[len(got)-1].Date != reportOf(1_002).Date.String() {
 		t.Errorf("got %d entries from %s to %s", len(got), got[0].Date, got[len(got)-1].Date)
 	}
 }

@@ -13,8 +13,8 @@ const Format = 1
 // docs/report.md. Lists are never null.
 type Report struct {
 	Format   int           `json:"format"`
-	Date     string        `json:"date"` // of the report, such as 2026-11-22
-	API      string        `json:"api"`
+	Date     Text          `json:"date"` // of the report, such as 2026-11-22
+	API      Text          `json:"api"`
 	From     SiteSummary   `json:"from"`
 	To       SiteSummary   `json:"to"`
 	Equal    bool          `json:"equal"` // whether all objects are the same, whatever the time of the snapshot
@@ -32,8 +32,8 @@ type Report struct {
 
 // A SiteSummary describes one of the sites.
 type SiteSummary struct {
-	Site   string      `json:"site"` // as it was named
-	AsOf   string      `json:"as_of"`
+	Site   Text        `json:"site"` // as it was named
+	AsOf   Text        `json:"as_of"`
 	Counts site.Counts `json:"counts"`
 }
 
@@ -47,12 +47,12 @@ type Lists struct {
 
 // A ListChange is a list whose records changed.
 type ListChange struct {
-	List      string `json:"list"`
-	Address   string `json:"address"` // of its account
-	Name      string `json:"name"`
-	State     string `json:"state"` // "new", "gone" or "changed"
-	Follows   int    `json:"follows"`
-	Unfollows int    `json:"unfollows"`
+	List      Text `json:"list"`
+	Address   Text `json:"address"` // of its account
+	Name      Text `json:"name"`
+	State     Text `json:"state"` // "new", "gone" or "changed"
+	Follows   int  `json:"follows"`
+	Unfollows int  `json:"unfollows"`
 }
 
 // Follows counts what changed in the records of all lists, primary or not. What new lists say is new,
@@ -78,10 +78,10 @@ type Accounts struct {
 
 // An AccountChange is an account that lists followed and unfollowed.
 type AccountChange struct {
-	Address   string `json:"address"`
-	Name      string `json:"name"`
-	Follows   int    `json:"follows"`
-	Unfollows int    `json:"unfollows"`
+	Address   Text `json:"address"`
+	Name      Text `json:"name"`
+	Follows   int  `json:"follows"`
+	Unfollows int  `json:"unfollows"`
 }
 
 // A Board says how a leaderboard changed, in its first places.
@@ -107,12 +107,12 @@ type PlacesTotals struct {
 // A PlaceOnIt is an account on a leaderboard. A place and its count are 0 if the account was not
 // among the places that are compared.
 type PlaceOnIt struct {
-	Address   string `json:"address"`
-	Name      string `json:"name"`
-	From      int    `json:"from"`
-	To        int    `json:"to"`
-	FromCount int    `json:"from_count"`
-	ToCount   int    `json:"to_count"`
+	Address   Text `json:"address"`
+	Name      Text `json:"name"`
+	From      int  `json:"from"`
+	To        int  `json:"to"`
+	FromCount int  `json:"from_count"`
+	ToCount   int  `json:"to_count"`
 }
 
 // Tags says which tags records got and lost.
@@ -125,9 +125,9 @@ type Tags struct {
 
 // A TagChange counts the records that got and lost a tag.
 type TagChange struct {
-	Tag     string `json:"tag"`
-	Added   int    `json:"added"`
-	Removed int    `json:"removed"`
+	Tag     Text `json:"tag"`
+	Added   int  `json:"added"`
+	Removed int  `json:"removed"`
 }
 
 // Profiles counts the accounts that both sites have and that show another profile. Under the API
@@ -144,22 +144,22 @@ type Profiles struct {
 
 // A ProfileChange is a profile that changed.
 type ProfileChange struct {
-	Address    string   `json:"address"`
-	Rank       int      `json:"followers_rank"` // 0 for none
-	NameFrom   string   `json:"name_from"`
-	NameTo     string   `json:"name_to"`
-	AvatarFrom string   `json:"avatar_from"`
-	AvatarTo   string   `json:"avatar_to"`
-	Changed    []string `json:"changed"` // of name, avatar, header, texts
+	Address    Text   `json:"address"`
+	Rank       int    `json:"followers_rank"` // 0 for none
+	NameFrom   Text   `json:"name_from"`
+	NameTo     Text   `json:"name_to"`
+	AvatarFrom Text   `json:"avatar_from"`
+	AvatarTo   Text   `json:"avatar_to"`
+	Changed    []Text `json:"changed"` // of name, avatar, header, texts
 }
 
 // An ObjectKind counts the objects of a route that differ.
 type ObjectKind struct {
-	Kind    string `json:"kind"` // pattern of the route
-	Summary string `json:"summary"`
-	Added   Count  `json:"added"`
-	Altered Count  `json:"altered"` // with the bytes of the new site
-	Removed Count  `json:"removed"` // with the bytes of the old site
+	Kind    Text  `json:"kind"` // pattern of the route
+	Summary Text  `json:"summary"`
+	Added   Count `json:"added"`
+	Altered Count `json:"altered"` // with the bytes of the new site
+	Removed Count `json:"removed"` // with the bytes of the old site
 }
 
 // A Count is a number of objects and their bytes.

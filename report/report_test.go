@@ -130,12 +130,14 @@ func checkPage(t *testing.T, page []byte) {
 	}
 }
 
+var unseen = regexp.MustCompile(`.{0,20}[\x00\x07\x{ad}\x{61c}\x{200b}-\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}\x{3164}\x{feff}].{0,20}`)
+
 // TestHostileTexts: whatever names, tags and avatars are, they are text: in the page and in Markdown.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{
+	for _, name := range []report.Text{
 		hostileName, "</title><script>", "<!--", "]]>", "{{.}}", "\u202e\u2066x", "a\nb\n# c", "| a | b |", "**bold** _x_ `code`", "![x](https://evil.example/x.png)",
-		"www.evil.example", "https://evil.example", "&lt;b&gt;", "\x00\x07", strings.Repeat("<b>", 400), "\u061c\u200f\ufeff", "@octocat #1 octo/cat#1",
+		"www.evil.example", "https://evil.example", "&lt;b&gt;", "\x00\x07", report.Text(strings.Repeat("<b>", 400)), "\u061c\u200f\ufeff", "vi\u200btalik\u00ad\u3164.eth", "@octocat #1 octo/cat#1",
 	} {
 		r := &report.Report{
 			From: report.SiteSummary{Site: name, AsOf: "2026-11-01T00:00:00Z"}, To: report.SiteSummary{Site: name, AsOf: "2026-11-02T00:00:00Z"}, Date: "2026-11-22",
@@ -151,6 +153,9 @@ func TestHostileTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkPage(t, page)
+		if m := unseen.Find(page); m != nil {
+			t.Errorf("%q in the page: %q", name, m)
+		}
 		// Outside of what we wrote, Markdown has entities instead of markup.
 		for line := range strings.Lines(r.Markdown()) {
 			if strings.ContainsAny(line, "<>`[]*_@!{}\x00\x07\u202e\u2066\u061c\ufeff") || strings.Contains(line, "www.") || strings.Contains(line, "://") {
@@ -347,7 +352,7 @@ func TestExplorerGone(t *testing.T) {
 	from, to := demo(t, site.APISpec)
 	r := compare(t, withNetwork(t, from, 1), to, report.Options{})
 	if r.Network != nil || !slices.ContainsFunc(r.Objects, func(k report.ObjectKind) bool {
-		return k.Kind == string(site.NetworkKey) && k.Removed.Objects == 1
+		return k.Kind.String() == string(site.NetworkKey) && k.Removed.Objects == 1
 	}) {
 		t.Errorf("got the network %+v and the objects %+v", r.Network, r.Objects)
 	}

@@ -18,7 +18,7 @@ type Stage struct {
 	Bytes   int64   `json:"bytes"` // read or written, 0 if they are not counted
 }
 
-func rate(s Stage) string {
+func rate(s Stage) Text {
 	if s.Bytes == 0 || s.Seconds == 0 {
 		return "–"
 	}
@@ -26,13 +26,28 @@ func rate(s Stage) string {
 }
 
 // A figure is a number or text of a report, with the path to it.
-type figure struct{ Name, Value string }
+type figure struct{ Name, Value Text }
 
 // mostFigures bounds the figures of a page, and mostElements those of one array.
 const (
 	mostFigures  = 500
 	mostElements = 10
 )
+
+// A namedStage is a Stage as a template gets it.
+type namedStage struct {
+	Stage
+	Name Text
+}
+
+// A runView is what the template of a run gets.
+type runView struct {
+	Title        Text
+	Times, Bytes *chart
+	Stages       []namedStage
+	Figures      []figure
+	Omitted      int
+}
 
 // RunPage renders the report of a run as a page: time and bytes by stage, and all figures of its JSON.
 func RunPage(title string, body []byte, stages []Stage) ([]byte, error) {
@@ -41,13 +56,11 @@ func RunPage(title string, body []byte, stages []Stage) ([]byte, error) {
 	if err := f.value(""); err != nil {
 		return nil, fmt.Errorf("read the report: %w", err)
 	}
-	v := struct {
-		Title        string
-		Times, Bytes *chart
-		Stages       []Stage
-		Figures      []figure
-		Omitted      int
-	}{title, timeline(stages), stageBytes(stages), stages, f.all, f.omitted}
+	named := make([]namedStage, len(stages))
+	for i, s := range stages {
+		named[i] = namedStage{s, plain(s.Name)}
+	}
+	v := runView{plain(title), timeline(stages), stageBytes(stages), named, f.all, f.omitted}
 	return render("run", v)
 }
 
@@ -66,8 +79,8 @@ func timeline(stages []Stage) *chart {
 		if total > 0 {
 			share = 100 * s.Seconds / total
 		}
-		text := fmt.Sprintf("%.2f s, %.0f %%", s.Seconds, share)
-		rows[i] = bar{Label: s.Name, Value: text, Parts: []part{{begun, "gap", ""}, {s.Seconds, "s1", s.Name + ": " + text}}}
+		text := textf("%.2f s, %.0f %%", s.Seconds, share)
+		rows[i] = bar{Label: plain(s.Name), Value: text, Parts: []part{{begun, "gap", ""}, {s.Seconds, "s1", plain(s.Name) + ": " + text}}}
 		begun += s.Seconds
 	}
 	c := bars("times", "Time by stage", nil, rows)
@@ -86,7 +99,7 @@ func stageBytes(stages []Stage) *chart {
 	var rows []bar
 	for _, s := range stages {
 		if s.Bytes > 0 {
-			rows = append(rows, bar{Label: s.Name, Value: size(s.Bytes), Parts: []part{{float64(s.Bytes), "s4", s.Name + ": " + size(s.Bytes)}}})
+			rows = append(rows, bar{Label: plain(s.Name), Value: size(s.Bytes), Parts: []part{{float64(s.Bytes), "s4", plain(s.Name) + ": " + size(s.Bytes)}}})
 		}
 	}
 	if len(rows) == 0 {

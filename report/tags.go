@@ -67,27 +67,33 @@ func (t *tagCounter) change(tag string, which int) {
 }
 
 func (t *tagCounter) result() Tags {
-	net := func(x TagChange) int { return x.Added - x.Removed }
-	more := newTop(mostLists, func(a, b TagChange) int {
-		return cmp.Or(cmp.Compare(net(b), net(a)), cmp.Compare(b.Added, a.Added), cmp.Compare(a.Tag, b.Tag))
+	type tag struct {
+		encoded        string
+		added, removed int
+	}
+	net := func(x tag) int { return x.added - x.removed }
+	more := newTop(mostLists, func(a, b tag) int {
+		return cmp.Or(cmp.Compare(net(b), net(a)), cmp.Compare(b.added, a.added), cmp.Compare(a.encoded, b.encoded))
 	})
-	less := newTop(mostLists, func(a, b TagChange) int {
-		return cmp.Or(cmp.Compare(net(a), net(b)), cmp.Compare(b.Removed, a.Removed), cmp.Compare(a.Tag, b.Tag))
+	less := newTop(mostLists, func(a, b tag) int {
+		return cmp.Or(cmp.Compare(net(a), net(b)), cmp.Compare(b.removed, a.removed), cmp.Compare(a.encoded, b.encoded))
 	})
 	for encoded, counts := range t.counts {
-		switch x := (TagChange{Tag: encoded, Added: counts[0], Removed: counts[1]}); {
+		switch x := (tag{encoded, counts[0], counts[1]}); {
 		case net(x) > 0:
 			more.add(x)
 		case net(x) < 0:
 			less.add(x)
 		}
 	}
-	for _, tags := range [][]TagChange{more.first, less.first} {
-		for i := range tags {
-			tags[i].Tag = shorten(decodeText(tags[i].Tag))
+	changes := func(tags []tag) []TagChange {
+		all := make([]TagChange, len(tags))
+		for i, x := range tags {
+			all[i] = TagChange{shorten(decodeText(x.encoded)), x.added, x.removed}
 		}
+		return all
 	}
-	return Tags{len(t.counts), more.first, less.first, t.skipped}
+	return Tags{len(t.counts), changes(more.first), changes(less.first), t.skipped}
 }
 
 // decodeText decodes a JSON string. Something else stays as it is.

@@ -31,15 +31,15 @@ func (t *top[T]) add(x T) {
 // maxText bounds the texts of profiles in a report, in bytes.
 const maxText = 200
 
-// shorten copies a text, and cuts it if it is too long.
-func shorten(text string) string {
+// shorten returns a copy of a text as it may be shown, cut if it is too long.
+func shorten(text string) Text {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= maxText {
-		return strings.Clone(text)
+		return plain(text)
 	}
 	end := maxText
 	for !utf8.RuneStart(text[end]) {
 		end--
 	}
-	return text[:end] + "…"
+	return plain(text[:end] + "…")
 }

@@ -64,7 +64,7 @@ func TestReport(t *testing.T) {
 		texts[name] = string(body)
 	}
 	var r report.Report
-	if err := json.Unmarshal([]byte(texts[figures]), &r); err != nil || r.Lists.Gone != 1 || r.Date != "2026-11-22" || r.From.Site != from {
+	if err := json.Unmarshal([]byte(texts[figures]), &r); err != nil || r.Lists.Gone != 1 || r.Date != "2026-11-22" || r.From.Site.String() != from {
 		t.Errorf("got %+v (%v)", r.Lists, err)
 	}
 	if !strings.HasPrefix(texts[out], "<!DOCTYPE html>") || texts[out] != texts[filepath.Join(bucket, "_reports/2026-11-22.html")] || texts[markdown] != texts[summary] ||
