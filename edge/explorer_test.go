@@ -47,7 +47,7 @@ func TestExplorerThroughEdges(t *testing.T) {
 		"/", "/_explore", "/_explore/", "/_explore/index", "/_explore/none-AB2DEF7H.js", "/_explore/none.css", "/_explore/../_lock", "/_explore/..%2f_lock",
 		"/_explore/top/", "/_reports/", "/_reports/2026-02-01.html", "/_reports/x.json", "/_reports/..%2f_lock", "/index.html/", "/index.htm",
 	}
-	for _, f := range explorer.Files() {
+	for _, f := range explorer.Files(site.Config{Explorer: true}) {
 		paths = append(paths, site.ExplorerKey(f.Name).URLPath())
 	}
 	for key := range reports {
@@ -93,7 +93,7 @@ func TestExplorerOverMinIO(t *testing.T) {
 			o := newOriginsOf(t, path, "")
 			base := s.start(t, bucketURL, o.fallback.URL)
 			paths := []string{site.IndexKey.URLPath(), site.TopKey.URLPath(), site.NetworkKey.URLPath()}
-			for _, f := range explorer.Files() {
+			for _, f := range explorer.Files(site.Config{Explorer: true}) {
 				paths = append(paths, site.ExplorerKey(f.Name).URLPath())
 			}
 			for _, path := range paths {

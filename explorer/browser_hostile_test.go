@@ -24,6 +24,7 @@ const (
 	svg    = `<svg xmlns="http://www.w3.org/2000/svg" onload="pwned=8;parent.pwned=8;fetch('https://leak.example/svg')" viewBox="0 0 8 8"><script>pwned=9</script>` +
 		`<image href="https://leak.example/image"/><style>@import "https://leak.example/style";</style><rect width="8" height="8" fill="red"/>`
 	rightToLeft = "مرحبا\u202etxt.exe\u202c עולם"
+	invisible   = "in\u200bvi\u00adsi\u2060ble\u3164\u2800.eth"
 	avatars     = "avatars.example" // the only host that may be asked
 )
 
@@ -45,6 +46,7 @@ func hostile(t *testing.T) fstest.MapFS {
 		{"name": "huge.eth", "avatar": "https://" + avatars + "/" + strings.Repeat("a", 4000), "records": object{"url": "https://huge.example/" + strings.Repeat("a", 20_000), "description": strings.Repeat("W", 20_000), "name": strings.Repeat("W", 5000)}},
 		{"name": "credentials.eth", "avatar": "//leak.example/a.png", "header": "/leak.png", "records": object{"url": "https://trusted.example@leak.example/"}},
 		{"name": strings.Repeat("̷͆", 200) + "zalgo.eth", "avatar": "blob:https://leak.example/x", "header": "filesystem:https://leak.example/x", "records": object{"description": strings.Repeat("<div>", 3000)}},
+		{"name": invisible, "avatar": "", "records": object{"url": "https://x.com\n.evil.example/login", "com.github": "https://accounts.google.com@evil.example", "location": invisible, "keywords": "https://аррӏе.com", "com.twitter": "https://аррӏе.com", invisible: invisible}},
 		{"name": "__proto__", "avatar": "data:image/svg+xml," + url.PathEscape(svg+"</svg>"), "records": object{"__proto__": markup, "constructor": markup, "toString": markup}},
 	}
 	var accounts, lists, records strings.Builder
@@ -55,7 +57,7 @@ func hostile(t *testing.T) fstest.MapFS {
 		}
 		table.Write(append(text, '\n'))
 	}
-	tags := []string{markup, rightToLeft, strings.Repeat("t", 200), "constructor", "top8"}
+	tags := []string{markup, rightToLeft, invisible, strings.Repeat("t", 200), "constructor", "top8"}
 	for i, profile := range profiles {
 		row(&accounts, object{"address": hostileAddress(i), "primary_list": fmt.Sprint(i + 1), "ens": profile})
 		row(&lists, object{"token_id": fmt.Sprint(i + 1), "owner": hostileAddress(i)})
@@ -79,7 +81,7 @@ func hostile(t *testing.T) fstest.MapFS {
 	}
 }
 
-const hostiles = 12
+const hostiles = 13
 
 func hostileAddress(i int) string { return fmt.Sprintf("0x%040x", 0xabcdef0000+i) }
 
@@ -103,10 +105,7 @@ func TestHostileProfiles(t *testing.T) {
 		for _, pictures := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s pictures %v", config.API, pictures), func(t *testing.T) {
 				b.Forget()
-				before := tripwires
-				if !pictures {
-					before += `localStorage.setItem('followpress', '{"theme":"auto","pictures":false}');`
-				}
+				before := tripwires + fmt.Sprintf(`localStorage.setItem('followpress', '{"pictures":%t,"others":true}');`, pictures)
 				p := b.Open(t, h.at("#/"), browser.View{Size: browser.Phone, Now: now, Before: before})
 				for _, place := range places {
 					p.Go(h.at(place))
@@ -136,12 +135,12 @@ func TestHostileProfiles(t *testing.T) {
 }
 
 func hostilePlaces() []string {
-	places := []string{"#/", "#/?q=" + url.QueryEscape(markup), "#/?q=%E2%80%AE", "#/boards/followers", "#/network", "#/" + url.PathEscape(markup), "#/__proto__", "#/%00", "#/constructor/constructor", "#/%E0%A4%A"}
+	places := []string{"#/", "#/?q=" + url.QueryEscape(markup), "#/?q=%E2%80%AE", "#/search?q=" + url.QueryEscape(rightToLeft), "#/search?q=" + url.QueryEscape(invisible), "#/search?q=in", "#/boards/" + url.PathEscape(invisible), "#/l/" + url.PathEscape(invisible), "#/boards/followers", "#/network", "#/" + url.PathEscape(markup), "#/__proto__", "#/%00", "#/constructor/constructor", "#/%E0%A4%A"}
 	for i := range hostiles {
 		address := hostileAddress(i)
 		places = append(places, "#/"+address, "#/l/"+fmt.Sprint(i+1))
 		if i%4 == 0 {
-			places = append(places, "#/a/"+address+"/following", "#/a/"+address+"/followers?q="+url.QueryEscape(markup), "#/a/"+address+"/graph", "#/a/"+address+"/common/"+hostileAddress(i+1))
+			places = append(places, "#/a/"+address+"/following", "#/a/"+address+"/followers?q="+url.QueryEscape(markup), "#/a/"+address+"/graph", "#/a/"+address+"/common/"+hostileAddress((i+1)%hostiles))
 		}
 	}
 	return places
@@ -154,6 +153,10 @@ const inspect = `[
 	...[...document.querySelectorAll('a[href]')].filter((a) => a.origin !== location.origin && a.protocol !== 'mailto:' && !(a.rel.includes('noopener') && a.rel.includes('nofollow') || a.host === 'github.com'))
 		.map((a) => 'link without noopener and nofollow ' + a.href.slice(0, 100)),
 	...[...document.querySelectorAll('script:not([src]), iframe, object, embed, base, form[action], [onerror], [onload], main script, main style')].map((e) => 'element ' + e.outerHTML.slice(0, 100)),
-	...[...document.images].filter((i) => !/^(https:\/\/avatars\.example\/|data:image\/)/.test(i.src)).map((i) => 'picture ' + i.src.slice(0, 100)),
-	...[...document.images].filter((i) => i.referrerPolicy !== 'no-referrer').map((i) => 'picture with a referrer ' + i.src.slice(0, 100)),
+	...[...document.images].filter((i) => !i.src.startsWith('blob:')).map((i) => 'picture ' + i.src.slice(0, 100)),
+	...[...document.querySelectorAll('main a[target]')].filter((a) => a.protocol !== 'mailto:' && !a.textContent.startsWith(a.host) && !/^@?[\w.-]+$/.test(a.textContent))
+		.map((a) => 'link to ' + a.href.slice(0, 100) + ' as ' + a.textContent.slice(0, 100)),
+	...[document.title, document.body.innerText, document.body.textContent, ...[...document.querySelectorAll('*')].flatMap((e) =>
+		['title', 'aria-label', 'alt', 'placeholder', 'label', 'content', 'aria-description'].map((name) => e.getAttribute(name) ?? '')), ...[...document.querySelectorAll('option')].map((o) => o.value)]
+		.flatMap((text) => text.match(/.{0,10}[\u00ad\u034f\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0].{0,10}/u) ?? []).map((text) => 'what is not seen in ' + escape(text)),
 ]`

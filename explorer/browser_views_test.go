@@ -193,6 +193,9 @@ func everyPlace(t *testing.T, s memsite.Site) (places []string) {
 	return places
 }
 
+// allowOthers is the answer of a reader who allows pictures of other hosts.
+const allowOthers = `localStorage.setItem('followpress', '{"others":true}');`
+
 // Views look as they did. Each is compared at one size at least, the first ones at all.
 func TestScreenshots(t *testing.T) {
 	servers.Wanted(t)
@@ -228,7 +231,7 @@ func TestScreenshots(t *testing.T) {
 			name += "-dark"
 		}
 		t.Run(name, func(t *testing.T) {
-			p := b.Open(t, h.at(shot.at), browser.View{Size: shot.size, Dark: shot.dark, Now: now})
+			p := b.Open(t, h.at(shot.at), browser.View{Size: shot.size, Dark: shot.dark, Now: now, Before: allowOthers})
 			shown(t, p)
 			folder := "testdata/screens"
 			if shot.docs {

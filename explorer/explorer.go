@@ -14,6 +14,8 @@ import (
 
 	"github.com/evanw/esbuild/pkg/api"
 	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
 )
 
 //go:embed src lib
@@ -31,10 +33,31 @@ const (
 	Worker = "sw.js"
 )
 
-// Files returns the files of the explorer, sorted by name. Callers must not change them.
-func Files() []File { return files() }
+// Files returns the files of the explorer of a site, sorted by name. Callers must not change them. Only
+// the page depends on the configuration: on where pictures come from.
+func Files(config site.Config) []File {
+	built := bundled()
+	files := append([]File{{Page, page(built.loaded, config)}}, built.files...)
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return files
+}
 
-var files = sync.OnceValue(func() []File {
+// Bundle does the work that Files needs once, so that it may begin before the configuration is known.
+func Bundle() { bundled() }
+
+// A firstLoad names what the page loads first.
+type firstLoad struct {
+	Script, Style string
+	Imported      []string // by the script, so that all of them are loaded at once
+}
+
+// A build is the explorer without its page.
+type build struct {
+	files  []File
+	loaded firstLoad
+}
+
+var bundled = sync.OnceValue(func() build {
 	app := bundle(api.BuildOptions{
 		EntryPoints: []string{"src/explorer.tsx", "src/explorer.css"},
 		EntryNames:  "[name]-[hash]", ChunkNames: "[name]-[hash]",
@@ -56,13 +79,11 @@ var files = sync.OnceValue(func() []File {
 		EntryPoints: []string{"src/sw.ts"}, EntryNames: "[name]",
 		Format: api.FormatIIFE, Define: map[string]string{"FILES": string(list)},
 	})
-	all = append(all, File{Page, page(app.Metafile)}, File{Worker, worker.OutputFiles[0].Contents})
-	slices.SortFunc(all, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	return all
+	return build{append(all, File{Worker, worker.OutputFiles[0].Contents}), firstOf(app.Metafile)}
 })
 
-// page renders the page with the names of what it loads first.
-func page(metafile string) []byte {
+// firstOf finds what the page loads first.
+func firstOf(metafile string) (loaded firstLoad) {
 	var built struct {
 		Outputs map[string]struct {
 			EntryPoint string
@@ -71,10 +92,6 @@ func page(metafile string) []byte {
 	}
 	if err := json.Unmarshal([]byte(metafile), &built); err != nil {
 		panic("explorer: " + err.Error()) // esbuild made it
-	}
-	var loaded struct {
-		Script, Style string
-		Imported      []string // by the script, so that all of them are loaded at once
 	}
 	for name, output := range built.Outputs {
 		switch strings.TrimPrefix(output.EntryPoint, embedded+":") {
@@ -89,12 +106,25 @@ func page(metafile string) []byte {
 			}
 		}
 	}
+	return loaded
+}
+
+// page renders the page. Its policy names the hosts of pictures twice: the page reads pictures, to look
+// at their bytes, and shows only its own drawings of them.
+func page(loaded firstLoad, config site.Config) []byte {
 	source, err := sources.ReadFile("src/index.html")
 	if err != nil {
 		panic("explorer: " + err.Error()) // it is embedded
 	}
+	hosts, all := config.PictureHosts()
+	connect := hosts
+	if all {
+		connect = []string{"https:"}
+	}
 	var b bytes.Buffer
-	if err := template.Must(template.New(Page).Parse(string(source))).Execute(&b, loaded); err != nil {
+	if err := template.Must(template.New(Page).Parse(string(source))).Execute(&b, map[string]any{
+		"Loaded": loaded, "Pictures": config.Pictures, "Images": hosts, "Connect": connect,
+	}); err != nil {
 		panic("explorer: " + err.Error())
 	}
 	return b.Bytes()

@@ -17,7 +17,9 @@ import (
 
 	"github.com/evanw/esbuild/pkg/api"
 
+	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/site"
 )
 
 // largest is what the first view may be as browsers load it, gzipped.
@@ -26,7 +28,7 @@ const largest = 60 << 10
 func TestNames(t *testing.T) {
 	hashed := regexp.MustCompile(`^[a-z]+-[A-Z0-9]{8}\.(js|css)$`)
 	last := ""
-	for _, f := range Files() {
+	for _, f := range Files(site.Config{Explorer: true}) {
 		if f.Name != Page && f.Name != Worker && !hashed.MatchString(f.Name) {
 			t.Errorf("got the name %s, want %s, %s or one like %s", f.Name, Page, Worker, hashed)
 		}
@@ -40,7 +42,7 @@ func TestNames(t *testing.T) {
 // The first view is the page and all that it names.
 func TestFirstView(t *testing.T) {
 	bodies := map[string][]byte{}
-	for _, f := range Files() {
+	for _, f := range Files(site.Config{Explorer: true}) {
 		bodies[f.Name] = f.Body
 	}
 	names := regexp.MustCompile(`(?:href|src)="([a-z]+-[A-Z0-9]{8}\.\w+)"`).FindAllSubmatch(bodies[Page], -1)
@@ -64,7 +66,7 @@ func TestFirstView(t *testing.T) {
 // Files end with the licences of the libraries that are in them, each once.
 func TestLicences(t *testing.T) {
 	found := map[string]bool{}
-	for _, f := range Files() {
+	for _, f := range Files(site.Config{Explorer: true}) {
 		in := map[string]bool{}
 		for _, match := range regexp.MustCompile(`/\*! (\S+)\n`).FindAllSubmatch(f.Body, -1) {
 			library := string(match[1])
@@ -153,7 +155,7 @@ func TestUnits(t *testing.T) {
 		if err := os.WriteFile(script, built.OutputFiles[0].Contents, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		runNode(t, script)
+		runNode(t, script, string(fixtures.Texts()))
 	}
 }
 
@@ -162,7 +164,7 @@ func TestWorker(t *testing.T) {
 	servers.Wanted(t)
 	var names []string
 	script := filepath.Join(t.TempDir(), Worker)
-	for _, f := range Files() {
+	for _, f := range Files(site.Config{Explorer: true}) {
 		names = append(names, f.Name)
 		if f.Name != Worker {
 			continue
@@ -185,5 +187,29 @@ func runNode(t *testing.T, arguments ...string) {
 	defer cancel()
 	if output, err := exec.CommandContext(ctx, "node", arguments...).CombinedOutput(); err != nil {
 		t.Errorf("node %v: %v\n%s", arguments, err, output)
+	}
+}
+
+// Only the modules that make what may be shown, asked and followed say that something is.
+func TestCasts(t *testing.T) {
+	makers := map[string]string{
+		"src/text.ts": "Text", "src/texts.ts": "Text", "src/place.ts": "Href", "src/ui/links.ts": "Href", "src/ui/frame.tsx": "Href", "src/data/reports.ts": "Href",
+		"src/pictures/draw.ts": "PictureURL",
+	}
+	cast := regexp.MustCompile(`\bas (Text|Href|PictureURL|any|never|unknown as \w+)\b|<any>|: any\b|@ts-|\.(innerHTML|outerHTML|insertAdjacentHTML)\b`)
+	err := fs.WalkDir(sources, "src", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || name == "src/elements.d.ts" {
+			return err
+		}
+		body, err := sources.ReadFile(name)
+		for _, found := range cast.FindAllSubmatch(body, -1) {
+			if kind := string(found[1]); kind == "" || makers[name] != kind {
+				t.Errorf("%s: got %q, want a function that makes it", name, found[0])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -23,7 +23,7 @@ func exploring(o generator.Options) generator.Options {
 // explorerObjects are the keys that only a site with the explorer has.
 func explorerObjects() []site.Key {
 	keys := []site.Key{site.IndexKey, site.TopKey, site.NetworkKey}
-	for _, f := range explorer.Files() {
+	for _, f := range explorer.Files(site.Config{Explorer: true}) {
 		keys = append(keys, site.ExplorerKey(f.Name))
 	}
 	slices.Sort(keys)
@@ -114,10 +114,37 @@ func TestExplorerIsAllThatItAdds(t *testing.T) {
 	}
 }
 
+// TestPictures: where pictures come from is in the page and the root only, and in the same bytes however it is written.
+func TestPictures(t *testing.T) {
+	t.Parallel()
+	s := randomSnapshot(12, shape{accounts: 9, lists: 6, records: 30})
+	of := func(pictures string) map[site.Key]string {
+		o := exploring(small)
+		o.Config.Pictures = pictures
+		return inMemory(t, s, o)
+	}
+	usual, some := of(""), of("b.example,A.example")
+	if !maps.Equal(some, of("a.example b.example")) {
+		t.Error("the same hosts in another order: got another site")
+	}
+	for key, body := range some {
+		if usual[key] != body && key != site.RootKey && key != site.ExplorerPageKey && !strings.HasPrefix(string(key), "_manifest/") {
+			t.Errorf("%s: got another object than without hosts of pictures", key)
+		}
+	}
+	for key, part := range map[site.Key]string{
+		site.ExplorerPageKey: "img-src blob: https://a.example https://b.example; connect-src &#39;self&#39; https://a.example https://b.example;", site.RootKey: `"pictures":"a.example b.example"`,
+	} {
+		if !strings.Contains(strings.ReplaceAll(some[key], "'", "&#39;"), part) {
+			t.Errorf("%s: got %s, want %s in it", key, some[key], part)
+		}
+	}
+}
+
 // TestFilesOfTheExplorerHaveRoutes: files with another name would reach no bucket.
 func TestFilesOfTheExplorerHaveRoutes(t *testing.T) {
 	t.Parallel()
-	for _, f := range explorer.Files() {
+	for _, f := range explorer.Files(site.Config{Explorer: true}) {
 		route, ok := site.Config{Explorer: true}.RouteOf(site.ExplorerKey(f.Name))
 		if !ok || route.ID < site.RouteExplorer || route.ID > site.RouteExplorerStyle {
 			t.Errorf("%s: got the route %+v, want one of the explorer", f.Name, route)

@@ -281,7 +281,7 @@ func (r *run) prepare(ctx context.Context) (*render.Site, error) {
 		// Bundling takes a part of a second, once. The reader leaves some time of the cores for it, and
 		// what it takes of memory is free again before the graph is large.
 		var bundling sync.WaitGroup
-		bundling.Go(func() { explorer.Files() })
+		bundling.Go(explorer.Bundle)
 		defer bundling.Wait()
 	}
 	g, err := load(ctx, &reader{

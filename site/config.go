@@ -79,6 +79,10 @@ type Config struct {
 	// Explorer says that the site has a page for people to look at it, and routes for reports. The root
 	// of a site without it does not have the member.
 	Explorer bool `json:"explorer,omitempty"`
+	// Pictures says from where the explorer loads pictures: PicturesOff for none, also not those that are
+	// part of a profile; hosts with spaces between them; or the URL of a proxy with PictureURL in it.
+	// Empty, it asks the reader before it loads any from other hosts. Only with Explorer.
+	Pictures string `json:"pictures,omitempty"`
 }
 
 // EFP reports whether the site has the whole read API.
@@ -108,6 +112,9 @@ func (c Config) WithDefaults() (Config, error) {
 	if c.MaxProfileText == 0 {
 		c.MaxProfileText = defaultProfileText
 	}
+	if c.Pictures = normalPictures(c.Pictures); !c.Explorer {
+		c.Pictures = ""
+	}
 	return c, c.validate()
 }
 
@@ -126,6 +133,9 @@ func (c Config) validate() error {
 		return fmt.Errorf("leaderboard maximum %d: between %d and %d", c.LeaderboardMax, DefaultLimit, largestLeaderboard)
 	case c.MaxProfileText < MaxNameBytes || c.MaxProfileText > largestProfileText:
 		return fmt.Errorf("longest profile text %d: between %d and %d bytes", c.MaxProfileText, MaxNameBytes, largestProfileText)
+	}
+	if err := c.validatePictures(); err != nil {
+		return err
 	}
 	return c.validateAPI()
 }

@@ -20,11 +20,16 @@ export function parse(hash: string): Place {
   return { path: path.split('/').filter(Boolean).map(decode), query: new URLSearchParams(query) };
 }
 
+declare const isHref: unique symbol;
+
+/** Where a link may lead: a place, or what links.ts has made. Elements take no other (elements.d.ts). */
+export type Href = string & { readonly [isHref]: true };
+
 /** The address of a place, for links. Empty values of the query are left out. */
-export function href(path: readonly string[], query: Record<string, string | undefined> = {}): string {
+export function href(path: readonly string[], query: Record<string, string | undefined> = {}): Href {
   const pairs = Object.entries(query).filter((pair): pair is [string, string] => !!pair[1]);
   const text = new URLSearchParams(pairs).toString();
-  return '#/' + path.map(encodeURIComponent).join('/') + (text && '?' + text);
+  return ('#/' + path.map(encodeURIComponent).join('/') + (text && '?' + text)) as Href;
 }
 
 /**

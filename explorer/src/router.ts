@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { parse, viewOf, type Place } from './place';
 
-export { href, viewOf, type Place } from './place';
+export { href, viewOf, type Href, type Place } from './place';
 
 /** Goes to a place; replace leaves no step to go back to. */
 export function go(to: string, replace = false): void {

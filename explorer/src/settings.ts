@@ -7,14 +7,16 @@ export const themes = ['auto', 'light', 'dark'] as const;
 
 export interface Settings {
   theme: (typeof themes)[number];
-  /** Whether pictures are asked from the hosts that profiles name. */
+  /** Whether there are pictures at all. */
   pictures: boolean;
+  /** Whether they may come from the hosts that profiles name; undefined until the reader has said. */
+  others: boolean | undefined;
   /** Whether single keys do something outside of fields. */
   shortcuts: boolean;
 }
 
 const name = 'followpress';
-const usual: Settings = { theme: 'auto', pictures: true, shortcuts: true };
+const usual: Settings = { theme: 'auto', pictures: true, others: undefined, shortcuts: true };
 const listeners = new Set<(settings: Settings) => void>();
 
 function read(): Settings {
@@ -23,6 +25,7 @@ function read(): Settings {
     return {
       theme: themes.find((theme) => theme === kept.theme) ?? usual.theme,
       pictures: kept.pictures !== false,
+      others: typeof kept.others === 'boolean' ? kept.others : undefined,
       shortcuts: kept.shortcuts !== false,
     };
   } catch {

@@ -1,27 +1,41 @@
 // All texts that the explorer shows, in one place for translators.
 
+import type { Text } from './text';
+
+// What is written here may be shown. A text that becomes a part of it may be shown itself.
+type Own<T> = T extends string
+  ? Text
+  : T extends (...parts: infer Parts) => string
+    ? (...parts: { [I in keyof Parts]: string extends Parts[I] ? Text : Parts[I] }) => Text
+    : { readonly [Name in keyof T]: Own<T[Name]> };
+const own = <T>(all: T): Own<T> => all as Own<T>;
+
 const numbers = new Intl.NumberFormat('en');
 const dates = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' });
-
-// Rounded down: nobody has more than 100 %.
-const percents = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });
-export const percent = (part: number): string => percents.format(Math.floor(part * 1000) / 1000);
-
-export const number = (n: number): string => numbers.format(n);
-export const date = (time: string | number): string => {
-  const parsed = new Date(time);
-  return Number.isNaN(parsed.getTime()) ? '' : dates.format(parsed);
-};
-
 const days = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', timeZone: 'UTC' });
-export const day = (time: number): string => days.format(time);
 const months = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' });
-export const month = (time: string | number): string => {
+const percents = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });
+
+const formatted = (format: Intl.DateTimeFormat, time: string | number): string => {
   const parsed = new Date(time);
-  return Number.isNaN(parsed.getTime()) ? '' : months.format(parsed);
+  return Number.isNaN(parsed.getTime()) ? '' : format.format(parsed);
 };
 
-export const texts = {
+/** A function whose results may be shown, whatever it is given. */
+const shown = <Given extends unknown[]>(format: (...given: Given) => string) => format as (...given: Given) => Text;
+
+export const number = shown((n: number) => numbers.format(n));
+// Rounded down: nobody has more than 100 %.
+export const percent = shown((part: number) => percents.format(Math.floor(part * 1000) / 1000));
+/** These three are '' for what is no time. */
+export const date = shown((time: string | number) => formatted(dates, time));
+export const day = shown((time: string | number) => formatted(days, time));
+export const month = shown((time: string | number) => formatted(months, time));
+export const range = shown((from: Text, to: Text) => (from === to ? from : `${from}–${to}`));
+/** Sentences, one after the other. */
+export const sentences = shown((...all: (Text | '')[]) => all.join(' '));
+
+export const texts = own({
   title: 'followpress',
   loading: 'Loading…',
   failed: 'This could not be read.',
@@ -45,10 +59,16 @@ export const texts = {
   theme: 'Colours',
   themes: { auto: 'Auto', light: 'Light', dark: 'Dark' },
   pictures: 'Show pictures',
-  aboutPictures: 'Pictures are loaded from the hosts that profiles name. Without them, your browser asks nobody but this site.',
+  aboutPictures: 'Pictures of profiles, drawn anew and without motion. Without them, your browser asks nobody but this site.',
+  others: 'Pictures of other hosts',
+  aboutOthers: 'They are loaded from the hosts that profiles name, which see your network address.',
+  mayOthers: 'Profiles here have pictures on other hosts, which would see your network address.',
+  load: 'Load them',
+  leave: 'Do without',
   shortcuts: 'Keyboard shortcut',
   aboutShortcuts: 'The key / goes to the search box.',
   search: 'Search accounts and lists',
+  key: '/',
   searchFor: 'Name, address or list number',
   found: 'Found',
   results: (n: number) => (n === 0 ? 'Nothing found so far' : n === 1 ? '1 result' : `${number(n)} results`),
@@ -66,14 +86,17 @@ export const texts = {
   about: 'A follow graph as files: this page is made in your browser, from the objects of this site.',
   more: 'About followpress',
   sizes: (accounts: string, lists: string, follows: string) => `${accounts} accounts, ${lists} lists, ${follows} follows`,
-  asOf: (time: string) => `As of ${date(time)}`,
-};
+  foot: (day: string, sizes: string) => `As of ${day} · ${sizes}`,
+  blank: '\u00a0',
+  wide: '\u2007',
+  titled: (name: string) => `${name} · followpress`,
+});
 
-export const rowsTexts = {
+export const rowsTexts = own({
   gone: 'No longer there',
-};
+});
 
-export const peopleTexts = {
+export const peopleTexts = own({
   tabs: 'Of this account',
   profile: 'Profile',
   following: 'Following',
@@ -107,6 +130,8 @@ export const peopleTexts = {
   showAll: (length: string) => `Show all ${length} characters`,
   showLess: 'Show less',
   ranks: 'Place in the graph',
+  moreOf: (count: string) => `+${count}`,
+  between: ' · ',
   rank: (place: string) => `No. ${place}`,
   boards: { followers: 'Followers', following: 'Following', mutuals: 'Mutuals', top8: 'Top 8', blocked: 'Blocked' },
   below: {
@@ -159,9 +184,9 @@ export const peopleTexts = {
   followBoth: 'Follow both',
   noneCommon: 'None.',
   same: 'That is the same account.',
-};
+});
 
-export const boardTexts = {
+export const boardTexts = own({
   title: 'Leaderboards',
   none: 'This site has no such leaderboard.',
   nobody: 'Nobody is on this leaderboard.',
@@ -174,6 +199,9 @@ export const boardTexts = {
   notThere: (user: string) => `${user} is not on this leaderboard.`,
   all: (total: string) => `${total} accounts.`,
   first: (total: string) => `The first ${total} accounts.`,
+  ascending: ' ↑',
+  descending: ' ↓',
+  nothing: '–',
   names: {
     followers: 'Followers',
     following: 'Following',
@@ -204,22 +232,17 @@ export const boardTexts = {
     mutes: 'How many accounts the account mutes.',
     muted: 'How many accounts mute the account.',
   },
-};
+});
 
-export const chartTexts = {
+export const chartTexts = own({
+  nothing: '–',
+  label: (title: string, about: string) => `${title}. ${about}`,
   table: 'As a table',
-};
+});
 
-export const networkTexts = {
+export const networkTexts = own({
   title: 'The network',
-  figures: [
-    ['accounts', 'Accounts'],
-    ['names', 'Names'],
-    ['lists', 'Lists'],
-    ['primary_lists', 'Primary lists'],
-    ['records', 'Records'],
-    ['follows', 'Follows'],
-  ],
+  figures: { accounts: 'Accounts', names: 'Names', lists: 'Lists', primary_lists: 'Primary lists', records: 'Records', follows: 'Follows' },
   followers: 'Followers of accounts',
   aboutFollowers: 'How many accounts have how many followers; both scales are logarithmic.',
   unitFollowers: 'Followers',
@@ -239,18 +262,21 @@ export const networkTexts = {
   aboutTags: 'How many records of primary lists have a tag.',
   more: (total: string) => `Show all ${total}`,
   fewer: 'Show fewer',
-} as const;
+});
 
-export const graphTexts = {
+export const graphTexts = own({
   role: 'graph',
   label: (count: string) => `${count} accounts and who of them follows whom.`,
   keys: 'Arrow keys go from account to account, Enter shows what one can do with it, plus and minus zoom, 0 shows all.',
-  help: 'Choose an account to see whom it follows here. Drag accounts, zoom with the wheel or two fingers, and double-click to walk on. Accounts of one colour have many in common.',
-  size: (shown: string, left: string) => (left ? `The ${shown} most followed of those it follows; ${left} are left out.` : `${shown} accounts it follows.`),
+  help: 'Choose an account to see whom it follows here. Drag accounts, zoom with Ctrl (⌘) and the wheel or with two fingers, and double-click to walk on. Accounts of one colour have many in common.',
+  scrolls: { wheel: 'Hold Ctrl (⌘) to zoom with the wheel.', finger: 'Move the picture with two fingers.' },
+  size: (shown: string, left?: string) => (left ? `The ${shown} most followed of those it follows; ${left} are left out.` : `${shown} accounts it follows.`),
   reading: 'Reading who follows whom…',
   follows: (count: string) => `${count} follows among these accounts.`,
   partly: (count: string) => `${count} follows among these accounts; some lists could not be read.`,
   nobody: 'It follows nobody.',
+  plus: '+',
+  minus: '−',
   larger: 'Zoom in',
   smaller: 'Zoom out',
   fit: 'Show all',
@@ -260,9 +286,9 @@ export const graphTexts = {
   profile: 'Profile',
   walk: 'Walk here',
   list: 'All accounts in the picture',
-};
+});
 
-export const reportTexts = {
+export const reportTexts = own({
   title: 'Reports',
   about: 'What changed from one site to the next.',
   none: 'There are no reports yet.',
@@ -272,8 +298,10 @@ export const reportTexts = {
   aboutChart: (count: string) => `New and ended follows of the last ${count} reports, by the date of the report.`,
   date: 'Report',
   between: 'From – to',
+  span: (from: string, to: string) => `${from} – ${to}`,
+  nothing: '–',
   follows: 'Follows',
   unfollows: 'Unfollows',
   newLists: 'New lists',
   goneLists: 'Gone lists',
-};
+});

@@ -4,8 +4,9 @@ import { entriesOf, find, fold, marked, termOf } from '../src/data/match';
 import type { Person } from '../src/data/site';
 import { distributionOf } from '../src/data/distribution';
 import { href, parse, tagQuery, tagsOf, viewOf } from '../src/place';
-import { isInline, link, linkOf, picture } from '../src/ui/links';
-import { clip, plain } from '../src/ui/plain';
+import { bytesOf, formatOf, isInline, mostInline } from '../src/pictures/format';
+import { link, linkOf } from '../src/ui/links';
+import { clip, named, plain } from '../src/text';
 
 function same(what: string, got: unknown, want: unknown): void {
   if (JSON.stringify(got) !== JSON.stringify(want)) {
@@ -76,41 +77,149 @@ same('no place', [parse('').path, parse('#/').path, parse('#/%').path], [[], [],
 same('views', ['#/', '#/a/x/following', '#/l/7', '#/boards/followers?q=1'].map((hash) => viewOf(parse(hash))), ['', 'a/x', 'l/7', 'boards']);
 
 const hostile = ['javascript:alert(1)', ' JavaScript:alert(1)', 'java\nscript:alert(1)', 'vbscript:x', 'file:///etc/passwd', 'blob:https://x', '//x.example', 'x', ''];
-for (const text of [...hostile, 'data:text/html,<script>']) {
-  same(`link ${text}`, link(text), undefined);
+const misleading = [
+  'https://x.com\n.evil.example/login', 'https://x.com\t.evil.example', 'https://x.com .evil.example', 'https://x.com\u00a0.evil.example', 'https://x.com\u200b.evil.example',
+  'https://x.com\u2028.evil.example', 'https://accounts.google.com@evil.example/', 'https://a:b@evil.example/', 'https://@evil.example/', 'https://accounts.google.com:443@evil.example',
+  'https:accounts.google.com@evil.example', 'https:\\\\evil.example', 'https://x.com\\@evil.example', 'https://x.com\\.evil.example', 'https://x.com/\u202egpj.exe', 'https://x.com\u00ad.evil.example',
+  'https://x.com\u3164.evil.example', 'https://x.com\ud800', 'https://', 'https://[', 'mailto:a@b.example?bcc=c@d.example', 'mailto:a%0a@b.example', 'mailto:a@b.example,c@d.example', 'mailto:\u202ea@b.example',
+];
+for (const text of [...hostile, ...misleading, 'data:text/html,<script>']) {
+  same(`link ${JSON.stringify(text)}`, link(text), undefined);
 }
-for (const text of [...hostile, 'http://x.example/a.png', 'ipfs://x', 'eip155:1/erc721:0x0/1', 'data:text/html,x', 'mailto:x@x.example']) {
-  same(`picture ${text}`, picture(text), undefined);
+// A link says where it leads: its host, as browsers ask for it.
+const links: [text: string, to: string, shown: string, rest: string][] = [
+  ['https://x.example/a', 'https://x.example/a', 'x.example', '/a'],
+  [' HTTP://X.example ', 'http://x.example/', 'x.example', ''],
+  ['https://x.example:8443/?q=1#z', 'https://x.example:8443/?q=1#z', 'x.example:8443', '/?q=1#z'],
+  ['https://аррӏе.com/', 'https://xn--80ak6aa92e.com/', 'xn--80ak6aa92e.com', ''],
+  ['https://%61ccounts.google.com.evil.example/', 'https://accounts.google.com.evil.example/', 'accounts.google.com.evil.example', ''],
+  ['https://x.com。evil.example', 'https://x.com.evil.example/', 'x.com.evil.example', ''],
+  ['https://evil.example/@accounts.google.com', 'https://evil.example/@accounts.google.com', 'evil.example', '/@accounts.google.com'],
+  ['https://0x7f.1/', 'https://127.0.0.1/', '127.0.0.1', ''],
+  ['mailto:a@x.example', 'mailto:a@x.example', 'a@x.example', ''],
+];
+for (const [text, to, shown, rest] of links) {
+  same(`link ${text}`, link(text), { to, text: shown, rest });
 }
-same('links', ['https://x.example/a', 'HTTP://x.example', 'mailto:a@x.example'].map(link), ['https://x.example/a', 'http://x.example/', 'mailto:a@x.example']);
-same('pictures', ['https://x.example/a.png', ' data:image/svg+xml,%3Csvg/%3E'].map(picture), ['https://x.example/a.png', 'data:image/svg+xml,%3Csvg/%3E']);
-same('inline', ['DATA:image/png;base64,', 'https://x.example/data:image/'].map(isInline), [true, false]);
 
 // Texts of profiles lead to the web and to mail only, and accounts to where they are.
-const leads: [key: string, text: string, to: string | undefined][] = [
-  ['url', 'https://a.example/x', 'https://a.example/x'],
-  ['url', 'a.example', 'https://a.example/'],
+const leads: [key: string, text: string, to: string | undefined, shown?: string][] = [
+  ['url', 'https://a.example/x', 'https://a.example/x', 'a.example'],
+  ['url', 'a.example', 'https://a.example/', 'a.example'],
+  ['url', 'x.com@evil.example', undefined],
   ['url', ' \tjavascript:alert(1)', undefined],
   ['url', 'java\tscript:alert(1)', undefined],
   ['url', 'data:text/html,x', undefined],
-  ['com.twitter', '@alice_', 'https://x.com/alice_'],
+  ['com.twitter', '@alice_', 'https://x.com/alice_', '@alice_'],
+  ['com.twitter', 'https://evil.example/x.com', 'https://evil.example/x.com', 'evil.example'],
   ['com.twitter', 'alice/../bob', undefined],
   ['com.twitter', 'javascript:alert(1)', undefined],
   ['com.github', '../../evil', undefined],
-  ['com.github', 'alice-b', 'https://github.com/alice-b'],
-  ['org.telegram', '@alice', 'https://t.me/alice'],
-  ['email', 'a@b.example', 'mailto:a@b.example'],
+  ['com.github', 'alice-b', 'https://github.com/alice-b', 'alice-b'],
+  ['org.telegram', '@alice', 'https://t.me/alice', '@alice'],
+  ['email', 'a@b.example', 'mailto:a@b.example', 'a@b.example'],
   ['email', 'a@b.example?bcc=c@d.example', undefined],
   ['com.discord', 'alice#1234', undefined],
   ['constructor', 'x', undefined],
-  ['toString', 'https://a.example/', 'https://a.example/'],
+  ['toString', 'https://a.example/', 'https://a.example/', 'a.example'],
 ];
-for (const [key, text, to] of leads) {
-  same(`${key} ${text}`, linkOf(key, text), to);
+for (const [key, text, to, shown] of leads) {
+  const found = linkOf(key, text);
+  same(`${key} ${text}`, [found?.to, found?.text], [to, shown]);
 }
 
-same('what hides', plain('a\u202egpj.exe\u0000\r\nb\ud800'), 'a\ufffdgpj.exe\ufffd\nb\ufffd');
-same('what is part of a script', plain('\u200fשלום\u200d👩‍👧\t'), '\u200fשלום\u200d👩‍👧\t');
+// Texts are shown as the cases say, which report pages keep to too.
+declare const process: { argv: string[] };
+const cases = JSON.parse(process.argv[2] ?? '[]') as { in: string; prose: string; name: string }[];
+for (const one of cases) {
+  same(`prose ${JSON.stringify(one.in)}`, plain(one.in), one.prose);
+  same(`name ${JSON.stringify(one.in)}`, named(one.in), one.name);
+  for (const shown of [plain, named]) {
+    same(`again ${JSON.stringify(one.in)}`, shown(shown(one.in)), shown(one.in));
+  }
+}
+if (cases.length < 40) {
+  throw new Error(`got ${cases.length} cases of texts`);
+}
+same('half a letter', [plain('b\ud800'), named('\udc00x')], ['b\ufffd', '\ufffdx']);
+const long = '\u200d\u{e0041}\u0300'.repeat(100_000);
+const beganLong = performance.now();
+plain(long);
+if (performance.now() - beganLong > 5000) {
+  throw new Error('a text of 400,000 letters took seconds');
+}
+
+// Pictures are what their bytes say, and no larger than they may be.
+const big = (n: number) => [n >>> 24, (n >>> 16) & 255, (n >>> 8) & 255, n & 255];
+const small = (n: number) => [n & 255, n >> 8];
+const letters8 = (text: string) => Array.from(text, (letter) => letter.charCodeAt(0));
+const png = (w: number, h: number) => [...letters8('\x89PNG\r\n\x1a\n'), 0, 0, 0, 13, ...letters8('IHDR'), ...big(w), ...big(h), 8, 6, 0, 0, 0];
+const gif = (w: number, h: number, fw: number, fh: number) => [...letters8('GIF89a'), ...small(w), ...small(h), 0x80, 0, 0, 0, 0, 0, 1, 1, 1, 0x21, 0xf9, 4, 0, 0, 0, 0, 0, 0x2c, 0, 0, 0, 0, ...small(fw), ...small(fh), 0];
+const jpeg = (w: number, h: number, scans = 1) => [0xff, 0xd8, 0xff, 0xe0, 0, 4, 0, 0, 0xff, 0xc0, 0, 11, 8, h >> 8, h & 255, w >> 8, w & 255, 1, 1, 0x11, 0, ...Array.from({ length: scans }, () => [0xff, 0xda, 0, 2, 7, 0xff, 0, 0xff, 0xd0]).flat(), 0xff, 0xd9];
+const chunk = (name: string, data: number[]) => [...letters8(name), ...small(data.length), 0, 0, ...data, ...(data.length % 2 ? [0] : [])];
+const webp = (...chunks: number[][]) => [...letters8('RIFF'), 0, 0, 0, 0, ...letters8('WEBP'), ...chunks.flat()];
+const lossy = (w: number, h: number) => chunk('VP8 ', [0, 0, 0, 0x9d, 1, 0x2a, ...small(w), ...small(h), 0, 0, 0, 0, 0, 0, 0, 0]);
+const extended = (w: number, h: number) => chunk('VP8X', [0, 0, 0, 0, ...small((w - 1) & 0xffff), (w - 1) >> 16, ...small((h - 1) & 0xffff), (h - 1) >> 16]);
+const box = (name: string, ...data: number[][]) => [...big(8 + data.flat().length), ...letters8(name), ...data.flat()];
+const avif = (w: number, h: number, brand = 'avif') => [
+  ...box('ftyp', letters8(brand), big(0), letters8('mif1')),
+  ...box('meta', big(0), box('iprp', box('ipco', box('ispe', big(0), big(w), big(h))))),
+];
+const types: [name: string, bytes: number[], want: [string, number, number] | undefined][] = [
+  ['png', png(96, 64), ['image/png', 96, 64]],
+  ['png bomb', png(20_000, 20_000), undefined],
+  ['png of no size', png(0, 5), undefined],
+  ['png, cut', png(9, 9).slice(0, 20), undefined],
+  ['gif', gif(9, 8, 9, 8), ['image/gif', 9, 8]],
+  ['gif with a larger frame', gif(9, 8, 30_000, 30_000), undefined],
+  ['gif bomb', gif(65_535, 65_535, 1, 1), undefined],
+  ['gif without an end', gif(9, 8, 9, 8).slice(0, 24), undefined],
+  ['jpeg', jpeg(640, 480), ['image/jpeg', 640, 480]],
+  ['jpeg bomb', jpeg(65_500, 65_500), undefined],
+  ['jpeg of many scans', jpeg(4000, 4000, 500), undefined],
+  ['webp', webp(lossy(64, 48)), ['image/webp', 64, 48]],
+  ['webp, extended', webp(extended(64, 48), lossy(64, 48)), ['image/webp', 64, 48]],
+  ['webp bomb', webp(extended(16_384, 16_384), lossy(64, 48)), undefined],
+  ['webp bomb inside', webp(extended(1, 1), lossy(16_383, 16_383)), undefined],
+  ['avif', avif(300, 200), ['image/avif', 300, 200]],
+  ['avif that moves', avif(300, 200, 'avis'), ['image/avif', 300, 200]],
+  ['avif bomb', avif(65_536, 65_536), undefined],
+  ['heic', avif(300, 200, 'heic'), undefined],
+  ['svg', letters8('<svg xmlns="http://www.w3.org/2000/svg"/>'), undefined],
+  ['svg after a mark', [0xef, 0xbb, 0xbf, ...letters8('<svg/>')], undefined],
+  ['bmp', letters8('BM' + ' '.repeat(60)), undefined],
+  ['ico', [0, 0, 1, 0, 1, 0, ...png(9, 9)], undefined],
+  ['nothing', [], undefined],
+];
+for (const [name, bytes, want] of types) {
+  const found = formatOf(Uint8Array.from(bytes));
+  same(name, found && [found.type, found.width, found.height], want);
+}
+for (let round = 0; round < 20_000; round++) {
+  const [, bytes = []] = types[below(types.length)] ?? [];
+  const broken = Uint8Array.from(bytes.slice(0, below(bytes.length + 1)), (byte) => (below(12) ? byte : below(256)));
+  formatOf(broken); // ends, and throws nothing
+}
+
+const base64 = (bytes: number[]) => btoa(bytes.map((byte) => String.fromCharCode(byte)).join(''));
+const escaped = (bytes: number[]) => bytes.map((byte) => '%' + byte.toString(16).padStart(2, '0')).join('');
+const dot = png(3, 2);
+for (const url of [
+  'data:image/png;base64,' + base64(dot), ' DATA:image/svg+xml;charset=utf-8;Base64,' + base64(dot), 'data:;base64,' + base64(dot), 'data:text/html,' + escaped(dot),
+  'data:,' + escaped(dot) + '#<svg>', 'data:image/png; base64 ,' + base64(dot), 'data:image/png;base64,' + encodeURIComponent(base64(dot)), 'data:image/png;base64,\n' + base64(dot).replace(/.{8}/g, '$& \t'),
+]) {
+  const bytes = bytesOf(url);
+  same(`bytes of ${url}`, [isInline(url), bytes && formatOf(bytes)?.width], [true, 3]);
+}
+for (const url of ['data:image/svg+xml;base64,' + btoa('<svg/>'), 'data:image/png,<svg/>', 'data:image/png;base64,' + btoa('<svg/>'), 'data:image/png;base64,%', 'data:image/png;base64', 'data:,é']) {
+  const bytes = bytesOf(url);
+  same(`no picture ${url}`, bytes && formatOf(bytes), undefined);
+}
+const most = [...dot, ...new Array<number>(mostInline - dot.length).fill(0)];
+same('as much as there may be', bytesOf('data:image/png;base64,' + base64(most))?.length, mostInline);
+same('more than there may be', [bytesOf('data:image/png;base64,' + base64([...most, 0])), bytesOf('data:image/png,' + 'x'.repeat(5 * mostInline))], [undefined, undefined]);
+same('not inline', ['https://x.example/data:image/', 'xdata:image/png,'].map(isInline), [false, false]);
+
 same('clip', [clip('abc', 3), clip('abcd', 3), clip('ab😀😀', 3)], ['abc', 'abc…', 'ab…']);
 
 const tags = ['a,b', '50%', '%2C', 'ünï', '🦊'];

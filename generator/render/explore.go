@@ -22,14 +22,14 @@ type exploreRenderer struct {
 	texts []text // objects that do not depend on the snapshot
 }
 
-func newExploreRenderer(g *Graph, r *Ranks) *exploreRenderer {
-	return &exploreRenderer{graph: g, ranks: r, texts: explorerTexts()}
+func newExploreRenderer(g *Graph, r *Ranks, config site.Config) *exploreRenderer {
+	return &exploreRenderer{graph: g, ranks: r, texts: explorerTexts(config)}
 }
 
 // explorerTexts returns the files of the explorer.
-func explorerTexts() []text {
+func explorerTexts(config site.Config) []text {
 	texts := []text{{site.IndexKey, []byte(templates.Index)}}
-	for _, f := range explorer.Files() {
+	for _, f := range explorer.Files(config) {
 		texts = append(texts, text{site.ExplorerKey(f.Name), f.Body})
 	}
 	return texts

@@ -86,7 +86,7 @@ func New(config site.Config, asOf string, events []site.Event) (*Renderer, error
 	r.emitter = r.put
 	r.resetForms()
 	if config.Explorer {
-		r.site.explore = &exploreRenderer{texts: explorerTexts()}
+		r.site.explore = &exploreRenderer{texts: explorerTexts(config)}
 	}
 	if !config.EFP() {
 		return r, nil

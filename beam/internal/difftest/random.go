@@ -29,6 +29,9 @@ func Random(tb testing.TB, seed uint64) Case {
 	tb.Helper()
 	r := rand.New(rand.NewPCG(seed, 3))
 	c := Case{Config: site.Config{LeaderboardMax: 10 + r.IntN(3)*45, Explorer: r.IntN(3) > 0}}
+	if c.Config.Explorer && seed%3 == 0 {
+		c.Config.Pictures = "img.example *.pictures.example"
+	}
 	if r.IntN(3) > 0 {
 		c.Config.MaxProfileText = 255 + r.IntN(60)
 	}

@@ -57,6 +57,7 @@ type Command struct {
 	ProfileURL     string `placeholder:"URL" group:"As with generate:" help:"With --api=efp: URL of a person's page, with {address} in it (default https://efp.app/{address})."`
 	BadgesField    string `placeholder:"NAME" group:"As with generate:" help:"Name of the member that holds the badges (default badges; poaps with --api=efp)."`
 	Explorer       bool   `default:"true" group:"As with generate:" help:"Add _explore/ and index.html."`
+	Pictures       string `placeholder:"WHERE" group:"As with generate:" help:"From where the explorer loads pictures: off, hosts, or a proxy with {url} in it; without it, the page asks its reader."`
 	LeaderboardMax int    `default:"100" placeholder:"N" group:"As with generate:" help:"Largest limit of a leaderboard (default ${default})."`
 	MaxProfileText int    `default:"65536" placeholder:"BYTES" group:"As with generate:" help:"Longest text of a profile (default ${default}); longer ones are left out and reported."`
 
@@ -155,7 +156,7 @@ func (c *Command) check() error {
 func (c *Command) config() site.Config {
 	return site.Config{
 		BasePath: c.BasePath, BadgesField: c.BadgesField, LeaderboardMax: c.LeaderboardMax, MaxProfileText: c.MaxProfileText,
-		API: c.API, ProfileURL: c.ProfileURL, Names: c.Names, Explorer: c.Explorer,
+		API: c.API, ProfileURL: c.ProfileURL, Names: c.Names, Explorer: c.Explorer, Pictures: c.Pictures,
 	}
 }
 

@@ -55,6 +55,7 @@ type Content struct {
 	ProfileURL     string  `placeholder:"URL" help:"With --api=efp: URL of a person's page, with {address} in it (default https://efp.app/{address})."`
 	BadgesField    string  `placeholder:"NAME" help:"Name of the member that holds the badges (default badges; poaps with --api=efp)."`
 	Explorer       bool    `default:"true" help:"Add _explore/, a page that shows the graph to people, and index.html, which leads there. --explorer=false leaves both out."`
+	Pictures       string  `placeholder:"WHERE" help:"From where the explorer loads pictures of profiles: off shows none at all; hosts, with commas between them, also *.HOST; or a proxy, https://HOST/PATH/{url}. Hosts and proxies must allow reading by other origins (CORS). Without it, the page asks its reader once."`
 	LeaderboardMax int     `default:"100" placeholder:"N" help:"Largest limit of a leaderboard (default ${default})."`
 	MaxProfileText int     `default:"65536" placeholder:"BYTES" help:"Longest text of a profile, such as an avatar (default ${default}). Longer texts, most often data: URIs, are left out and reported."`
 }
@@ -74,7 +75,7 @@ func (r *Content) Validate() error {
 func (r *Content) config() site.Config {
 	return site.Config{
 		BasePath: r.BasePath, BadgesField: r.BadgesField, LeaderboardMax: r.LeaderboardMax, MaxProfileText: r.MaxProfileText,
-		API: r.API, ProfileURL: r.ProfileURL, Names: r.Names, Explorer: r.Explorer,
+		API: r.API, ProfileURL: r.ProfileURL, Names: r.Names, Explorer: r.Explorer, Pictures: r.Pictures,
 	}
 }
 

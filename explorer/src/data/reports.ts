@@ -1,5 +1,6 @@
 // Reports of what changed between two sites, which the publisher keeps beside the site.
 
+import type { Href } from '../place';
 import { base, once } from './site';
 
 export interface Report {
@@ -27,4 +28,4 @@ export const reports = once(async (): Promise<Report[] | null> => {
 });
 
 /** The address of a report for people. */
-export const reportURL = ({ date }: Report): string => `${base}_reports/${encodeURIComponent(date)}.html`;
+export const reportURL = ({ date }: Report): Href => `${base}_reports/${encodeURIComponent(date)}.html` as Href;

@@ -1,8 +1,8 @@
 // Draws a graph. While it moves only what is cheap is drawn, so that also browsers without a graphics card
 // keep up: lines of one pixel in few paths, circles by colour, few names.
 
-import { plain } from '../ui/plain';
-import { short } from '../ui/person';
+import { plain, type Text } from '../text';
+import { called } from '../ui/person';
 import { colourCount, type Edge, type Graph, type Node } from './model';
 
 /** How the graph is looked at. */
@@ -143,12 +143,15 @@ function paintNodes(context: CanvasRenderingContext2D, graph: Graph, view: View,
 const widths = new Map<string, number>();
 
 /** What is written beside a node. */
-function nameOf({ person }: Node): string {
-  const name = [...plain(person.name || short(person.address))];
-  return name.length > longest ? name.slice(0, longest - 1).join('') + '…' : name.join('');
+function nameOf({ person }: Node): Text {
+  const letters = [...called(person)];
+  return letters.length > longest ? plain(letters.slice(0, longest - 1).join('') + '…') : called(person);
 }
 
-function paintNames(context: CanvasRenderingContext2D, graph: Graph, view: View, look: Look): void {
+/** A canvas that takes only what may be shown. */
+type Canvas = Omit<CanvasRenderingContext2D, 'fillText' | 'strokeText'> & Record<'fillText' | 'strokeText', (text: Text, x: number, y: number) => void>;
+
+function paintNames(context: Canvas, graph: Graph, view: View, look: Look): void {
   context.font = font;
   context.textAlign = 'center';
   context.textBaseline = 'top';

@@ -1,15 +1,17 @@
-// Round pictures of accounts for a canvas. A picture of another host may be drawn, only not be read again.
+// Round pictures of accounts for a canvas.
 
 import type { Person } from '../data/site';
-import { isInline, picture } from '../ui/links';
+import { load, type PictureURL } from '../pictures/draw';
+import { ask, sourceOf } from '../pictures/policy';
+import type { Settings } from '../settings';
 
 const size = 64;
 const atOnce = 6;
 
-/** Loads pictures of people, and calls each with those that there are. Others may be asked for only if allowed. */
+/** Loads pictures of people, and calls each with those that there are. */
 export async function loadPictures(
   people: readonly Person[],
-  allowed: boolean,
+  settings: Settings,
   each: (index: number, image: CanvasImageSource) => void,
   signal: AbortSignal,
 ): Promise<void> {
@@ -18,8 +20,10 @@ export async function loadPictures(
     while (next < people.length && !signal.aborted) {
       const index = next++;
       const avatar = people[index]?.avatar ?? '';
-      const source = allowed || isInline(avatar) ? picture(avatar) : undefined;
-      const image = source && (await round(source));
+      ask(avatar, settings);
+      const source = sourceOf(avatar, settings);
+      const url = source && (await load(source, 'avatar'));
+      const image = url && (await round(url));
       if (image && !signal.aborted) {
         each(index, image);
       }
@@ -28,11 +32,9 @@ export async function loadPictures(
   await Promise.all(Array.from({ length: atOnce }, work));
 }
 
-async function round(source: string): Promise<CanvasImageSource | undefined> {
+async function round(url: PictureURL): Promise<CanvasImageSource | undefined> {
   const image = new Image();
-  image.decoding = 'async';
-  image.referrerPolicy = 'no-referrer';
-  image.src = source;
+  image.src = url;
   try {
     await image.decode();
   } catch {
@@ -43,7 +45,7 @@ async function round(source: string): Promise<CanvasImageSource | undefined> {
   canvas.width = size;
   canvas.height = size;
   const context = canvas.getContext('2d');
-  if (!context || !width || !height) {
+  if (!context) {
     return undefined;
   }
   context.arc(size / 2, size / 2, size / 2, 0, 2 * Math.PI);

@@ -12,6 +12,8 @@ export interface Calls {
   select(index: number | undefined): void;
   /** The reader wants to go on to a node. */
   walk(index: number): void;
+  /** The reader has scrolled the page over the graph, perhaps to zoom or to move it. */
+  scrolled(by: 'wheel' | 'finger'): void;
   /** The nodes were drawn for the first time. */
   shown(): void;
 }
@@ -23,6 +25,20 @@ const margin = 32;
 /** For how long a frame may move nodes, in milliseconds: where they are seen, and where they are not. */
 const ahead = { seen: 5, unseen: 30 };
 const scales: [number, number] = [0.1, 8];
+
+/** Whether a gesture is for the graph, and not for the page around it. */
+function isMeant(event: Event): boolean {
+  if (event instanceof WheelEvent) {
+    return event.ctrlKey || event.metaKey;
+  }
+  return 'touches' in event ? (event as TouchEvent).touches.length > 1 : !(event as MouseEvent).ctrlKey && !(event as MouseEvent).button;
+}
+
+/** How far a wheel zooms: browsers report pinches on a touch pad as small turns of a wheel with Ctrl. */
+function deltaOf({ deltaY, deltaMode }: WheelEvent): number {
+  const unit = deltaMode === WheelEvent.DOM_DELTA_LINE ? 0.05 : deltaMode ? 1 : 0.002;
+  return -deltaY * unit * (deltaMode === 0 && Math.abs(deltaY) < 30 ? 5 : 1);
+}
 
 type Subject = { node: Node; x: number; y: number };
 
@@ -46,8 +62,8 @@ export class Stage {
     private readonly graph: Graph,
     colours: Colours,
     before: Places,
-    /** Whether nothing may move by itself. */
-    private readonly calm: boolean,
+    /** Whether nothing may move by itself, now. */
+    private readonly isCalm: () => boolean,
     private readonly calls: Calls,
   ) {
     this.context = canvas.getContext('2d', { alpha: false }) as CanvasRenderingContext2D;
@@ -56,6 +72,8 @@ export class Stage {
     place(graph, before);
     this.zooming = zoom<HTMLCanvasElement, unknown>()
       .scaleExtent(scales)
+      .filter((event: Event) => isMeant(event))
+      .wheelDelta(deltaOf)
       .on('start', () => this.gesture(1))
       .on('zoom', (event: D3ZoomEvent<HTMLCanvasElement, unknown>) => {
         this.isTheirs ||= !!event.sourceEvent;
@@ -177,6 +195,9 @@ export class Stage {
       },
       { signal },
     );
+    // The wheel and one finger scroll the page, which should not be a riddle.
+    this.canvas.addEventListener('wheel', (event) => !isMeant(event) && this.calls.scrolled('wheel'), { signal, passive: true });
+    this.canvas.addEventListener('touchmove', (event) => !isMeant(event) && this.calls.scrolled('finger'), { signal, passive: true });
     const hover = (index: number | undefined) => {
       if (index !== this.look.hovered) {
         this.look = { ...this.look, hovered: index };
@@ -212,6 +233,7 @@ export class Stage {
     };
     return drag<HTMLCanvasElement, unknown, Subject | undefined>()
       .container(this.canvas)
+      .touchable(false) // fingers scroll, or move the whole
       .subject((event: { x: number; y: number }) => {
         const node = this.nodeAt(event.x, event.y);
         const [x, y] = zoomTransform(this.canvas).apply([node?.x ?? 0, node?.y ?? 0]);
@@ -219,7 +241,9 @@ export class Stage {
       })
       .on('start', () => {
         this.isTheirs = true;
-        this.forces?.alphaTarget(0.2).alpha(Math.max(this.forces.alpha(), 0.2));
+        if (!this.isCalm()) {
+          this.forces?.alphaTarget(0.2).alpha(Math.max(this.forces.alpha(), 0.2)); // the others follow
+        }
         this.gesture(1);
       })
       .on('drag', move)
@@ -252,12 +276,12 @@ export class Stage {
     const forces = this.forces;
     if (forces) {
       // While nobody drags, the places are found sooner.
-      const until = performance.now() + (this.calm && !this.isShown ? ahead.unseen : ahead.seen);
+      const until = performance.now() + (this.isCalm() && !this.isShown ? ahead.unseen : ahead.seen);
       do {
         forces.tick(isSettled(forces) ? 0 : 1);
       } while (this.gestures === 0 && !isSettled(forces) && performance.now() < until);
     }
-    const isFitting = !this.isTheirs && this.fit(this.calm ? 1 : 0.12);
+    const isFitting = !this.isTheirs && this.fit(this.isCalm() ? 1 : 0.12);
     const busy = this.isBusy() || isFitting;
     this.draw(busy);
     // A gesture wakes by itself; what moves by forces goes on.
@@ -295,7 +319,7 @@ export class Stage {
     if (!this.width) {
       return;
     }
-    if (this.calm && !this.isShown && !(this.forces && isSettled(this.forces))) {
+    if (this.isCalm() && !this.isShown && !(this.forces && isSettled(this.forces))) {
       this.context.fillStyle = this.look.colours.ground;
       this.context.fillRect(0, 0, this.canvas.width, this.canvas.height);
       return;

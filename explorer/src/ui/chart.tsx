@@ -1,8 +1,9 @@
 // A chart with the table of what it shows.
 
-import type { ComponentChildren } from 'preact';
+import type { Children } from '../elements';
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
+import type { Text } from '../text';
 import { chartTexts } from '../texts';
 import { colours, useTheme } from './colours';
 
@@ -10,13 +11,13 @@ import { colours, useTheme } from './colours';
 export type Palette = Record<'text' | 'quiet' | 'line' | 'accent' | 'second' | 'ground', string>;
 
 export interface ChartProps {
-  title: string;
+  title: Text;
   /** What the chart shows, in a sentence. */
-  about: string;
+  about: Text;
   data: uPlot.AlignedData;
   options: (palette: Palette) => Omit<uPlot.Options, 'width' | 'height'>;
   /** The same for those who do not see it, unless it is beside the chart anyway. */
-  table?: ComponentChildren;
+  table?: Children;
 }
 
 const height = 300;
@@ -48,7 +49,7 @@ export function Chart({ title, about, data, options, table }: ChartProps) {
     <section class="chart card">
       <h2>{title}</h2>
       <p class="quiet small">{about}</p>
-      <div ref={box} class="plot" role="img" aria-label={`${title}. ${about}`} />
+      <div ref={box} class="plot" role="img" aria-label={chartTexts.label(title, about)} />
       {table && (
         <details>
           <summary>{chartTexts.table}</summary>

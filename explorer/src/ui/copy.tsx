@@ -1,6 +1,7 @@
 // An address with a button that copies it.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { plain, type Text } from '../text';
 import { peopleTexts } from '../texts';
 import { Icon } from './icon';
 
@@ -17,7 +18,7 @@ async function copy(text: string, shown: Element): Promise<boolean> {
 
 export function Address({ address }: { address: string }) {
   const shown = useRef<HTMLElement>(null);
-  const [said, say] = useState('');
+  const [said, say] = useState<Text | ''>('');
   useEffect(() => {
     const timer = setTimeout(() => say(''), 3000);
     return () => clearTimeout(timer);
@@ -29,7 +30,7 @@ export function Address({ address }: { address: string }) {
   return (
     <span class="address">
       <code ref={shown} dir="ltr">
-        {address}
+        {plain(address)}
       </code>
       <button
         type="button"

@@ -1,20 +1,22 @@
 // What is around every view: the way to the others, the search box, settings, and where the data are from.
 
-import type { ComponentChildren } from 'preact';
+import type { Children } from '../elements';
 import { site } from '../data/site';
-import { href, type Place } from '../router';
+import { anyPictures, readerDecides, useAsked } from '../pictures/policy';
+import { href, type Href, type Place } from '../router';
 import { choose, themes, useSettings } from '../settings';
-import { number, texts } from '../texts';
+import { gap, type Text } from '../text';
+import { date, number, texts } from '../texts';
 import { useOffline } from '../worker';
 import { Icon } from './icon';
 import { outside } from './links';
 import { useLoad } from './load';
 
 // The page that shows the API, if the explorer is part of a preview.
-const start = document.querySelector<HTMLMetaElement>('meta[name="followpress-start"]')?.content;
+const start = document.querySelector<HTMLMetaElement>('meta[name="followpress-start"]')?.content as Href | undefined;
 
 // Views of the navigation, by the first segment of their places.
-const entries: [segments: string[], name: string][] = [
+const entries: [segments: string[], name: Text][] = [
   [[], texts.home],
   [['boards', 'followers'], texts.boards],
   [['network'], texts.network],
@@ -34,14 +36,14 @@ function Navigation({ place }: { place: Place }) {
   );
 }
 
-function Choice({ name, label, about }: { name: 'pictures' | 'shortcuts'; label: string; about: string }) {
+function Choice({ name, label, about }: { name: 'pictures' | 'others' | 'shortcuts'; label: Text; about: Text }) {
   const settings = useSettings();
   return (
     <div>
       <label class="field">
         <input
           type="checkbox"
-          checked={settings[name]}
+          checked={settings[name] === true}
           aria-describedby={`about-${name}`}
           onChange={(event) => choose({ [name]: event.currentTarget.checked })}
         />
@@ -79,13 +81,36 @@ function Settings() {
               ))}
             </div>
           </fieldset>
-          <Choice name="pictures" label={texts.pictures} about={texts.aboutPictures} />
+          {anyPictures && <Choice name="pictures" label={texts.pictures} about={texts.aboutPictures} />}
+          {readerDecides && <Choice name="others" label={texts.others} about={texts.aboutOthers} />}
           <Choice name="shortcuts" label={texts.shortcuts} about={texts.aboutShortcuts} />
         </div>
       </div>
     </div>
   );
 }
+
+/** Asks, once there is a picture for which that is needed. */
+function Question() {
+  const asked = useAsked();
+  const { pictures, others } = useSettings();
+  if (!asked || !pictures || others !== undefined) {
+    return null;
+  }
+  return (
+    <div class="notice question">
+      <p>{texts.mayOthers}</p>
+      <button type="button" onClick={() => choose({ others: true })}>
+        {texts.load}
+      </button>
+      <button type="button" onClick={() => choose({ others: false })}>
+        {texts.leave}
+      </button>
+    </div>
+  );
+}
+
+const home = 'https://github.com/followpress/followpress' as Href;
 
 function Foot() {
   const root = useLoad(() => site.root(), []);
@@ -94,15 +119,19 @@ function Foot() {
     <footer class="foot">
       <div>
         <p>
-          {texts.about} <a href="https://github.com/followpress/followpress" {...outside}>{texts.more}</a>
+          {texts.about}
+          {gap}
+          <a href={home} {...outside}>
+            {texts.more}
+          </a>
         </p>
-        <p>{root.state === 'done' ? `${texts.asOf(root.value.as_of)} · ${texts.sizes(number(accounts), number(lists), number(follows))}` : '\u00a0'}</p>
+        <p>{root.state === 'done' ? texts.foot(date(root.value.as_of), texts.sizes(number(accounts), number(lists), number(follows))) : texts.blank}</p>
       </div>
     </footer>
   );
 }
 
-export function Frame({ place, search, children }: { place: Place; search: ComponentChildren; children: ComponentChildren }) {
+export function Frame({ place, search, children }: { place: Place; search: Children; children: Children }) {
   const offline = useOffline();
   // A link to a part of the page would be a place.
   const skip = (event: Event) => {
@@ -111,7 +140,7 @@ export function Frame({ place, search, children }: { place: Place; search: Compo
   };
   return (
     <>
-      <a class="skip button" href="#main" onClick={skip}>
+      <a class="skip button" href={'#main' as Href} onClick={skip}>
         {texts.skip}
       </a>
       <header class="bar">
@@ -125,7 +154,10 @@ export function Frame({ place, search, children }: { place: Place; search: Compo
           <Settings />
         </div>
       </header>
-      <div role="status">{offline && <p class="notice">{texts.offline}</p>}</div>
+      <div role="status">
+        {offline && <p class="notice">{texts.offline}</p>}
+        <Question />
+      </div>
       <main id="main" tabIndex={-1}>
         {children}
       </main>

@@ -1,14 +1,15 @@
 // The heading of a view: it names the page, and the reader begins there.
 
-import type { ComponentChildren } from 'preact';
+import type { Children } from '../elements';
 import { useEffect, useRef } from 'preact/hooks';
 import { arrived } from '../router';
+import type { Text } from '../text';
 import { texts } from '../texts';
 
 interface Props {
   /** The name of the page in the browser; also what is shown, without children. */
-  title: string;
-  children?: ComponentChildren;
+  title: Text;
+  children?: Children;
   class?: string;
 }
 
@@ -16,7 +17,7 @@ interface Props {
 export function Heading({ title, children, ...rest }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    document.title = title === texts.title ? title : `${title} · ${texts.title}`;
+    document.title = title === texts.title ? title : texts.titled(title);
   }, [title]);
   useEffect(() => {
     if (arrived()) {

@@ -1,7 +1,8 @@
 // Loading: what a view shows until its data are there, or if they cannot be had.
 
-import type { ComponentChildren } from 'preact';
+import type { Children } from '../elements';
 import { useEffect, useState } from 'preact/hooks';
+import { plain } from '../text';
 import { texts } from '../texts';
 
 export type Loaded<T> = { state: 'loading' } | { state: 'failed'; error: Error; retry: () => void } | { state: 'done'; value: T };
@@ -38,7 +39,7 @@ export function Failed({ error, retry }: { error: Error; retry: () => void }) {
   return (
     <div class="failed" role="alert">
       <p>{texts.failed}</p>
-      <p class="quiet">{error.message}</p>
+      <p class="quiet">{plain(error.message)}</p>
       <button type="button" onClick={retry}>
         {texts.retry}
       </button>
@@ -47,7 +48,7 @@ export function Failed({ error, retry }: { error: Error; retry: () => void }) {
 }
 
 /** Shows what was loaded. */
-export function Show<T>({ loaded, children }: { loaded: Loaded<T>; children: (value: T) => ComponentChildren }) {
+export function Show<T>({ loaded, children }: { loaded: Loaded<T>; children: (value: T) => Children }) {
   switch (loaded.state) {
     case 'loading':
       return <Loading />;

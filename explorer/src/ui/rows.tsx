@@ -1,14 +1,15 @@
 // Rows by the tens of thousands: only those in sight are in the document, and their data are read by pages
 // when they come into sight. The page itself scrolls, as readers of phones expect.
 
-import type { ComponentChildren } from 'preact';
+import type { Children } from '../elements';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { gap, type Text } from '../text';
 import { rowsTexts, texts } from '../texts';
 import { Pages, type Read } from './pages';
 
 export interface RowsProps<T> {
   /** What the rows are, for those who do not see them. */
-  label: string;
+  label: Text;
   /** Names where the rows come from. Another one starts anew. */
   source: string;
   /** How many rows there are. Without it they end where a page is shorter than asked for. */
@@ -20,11 +21,11 @@ export interface RowsProps<T> {
   /** Rows of a page; 100 by default. */
   pageSize?: number;
   /** Renders a row: in a table its cells, which need the role. Best not made anew each time. */
-  row: (value: T, index: number) => ComponentChildren;
+  row: (value: T, index: number) => Children;
   /** The cells of a table's head. Without it the rows are a list. */
-  head?: ComponentChildren;
+  head?: Children;
   /** What is shown instead of no rows. */
-  empty?: ComponentChildren;
+  empty?: Children;
   /** A row to bring into sight and to focus, again with each new object. */
   goal?: { index: number } | undefined;
   /** Called when rows are shown for the first time, and how many there are is known. */
@@ -253,7 +254,7 @@ interface RowProps<T> {
   count: number | undefined;
   table: boolean;
   value: T | undefined;
-  row: (value: T, index: number) => ComponentChildren;
+  row: (value: T, index: number) => Children;
   retry: (() => void) | undefined;
   missing: boolean;
 }
@@ -269,7 +270,7 @@ function Row<T>({ index, top, height, count, table, value, row, retry, missing }
       {content ??
         (retry ? (
           <span role={cell} class="row-failed">
-            {texts.failed}{' '}
+            {texts.failed}{gap}
             <button type="button" onClick={retry}>
               {texts.retry}
             </button>

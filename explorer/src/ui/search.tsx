@@ -4,18 +4,19 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { isWhole } from '../data/site';
 import { exact, marked, ready, suggest, termOf, type Hit } from '../data/search';
 import type { Person } from '../data/site';
-import { go, href, type Place } from '../router';
+import { go, href, type Href, type Place } from '../router';
 import { useSettings } from '../settings';
+import { gap, plain, type Text } from '../text';
 import { number, texts } from '../texts';
 import { Icon } from './icon';
-import { Avatar, short } from './person';
+import { Avatar, called, nameOf, short } from './person';
 
 const most = 8; // shown at once
 const pause = 80; // milliseconds without a keystroke before a name is looked up
 
 type Option = Hit | { kind: 'all' };
 
-const placeOf = (option: Option, typed: string): string => {
+const placeOf = (option: Option, typed: string): Href => {
   switch (option.kind) {
     case 'person':
       return href(['a', option.person.address || option.person.name]);
@@ -40,27 +41,27 @@ function optionsOf(typed: string, hits: readonly Hit[], people: readonly Person[
 }
 
 /** A name with what was typed marked in it. */
-export function Marked({ name, typed }: { name: string; typed: string }) {
+export function Marked({ name, typed }: { name: Text; typed: string }) {
   const at = marked(name, termOf(typed));
   return at ? (
     <>
-      {name.slice(0, at[0])}
-      <mark>{name.slice(...at)}</mark>
-      {name.slice(at[1])}
+      {plain(name.slice(0, at[0]))}
+      <mark>{plain(name.slice(...at))}</mark>
+      {plain(name.slice(at[1]))}
     </>
   ) : (
     <>{name}</>
   );
 }
 
-function Text({ option, typed, whole }: { option: Option; typed: string; whole: boolean }) {
+function Choice({ option, typed, whole }: { option: Option; typed: string; whole: boolean }) {
   if (option.kind === 'all') {
     return (
       <>
         <span class="all">
           <Icon name="search" />
         </span>
-        <span class="line">{whole ? texts.searchAll(typed.trim()) : texts.searchMore(typed.trim())}</span>
+        <span class="line">{whole ? texts.searchAll(plain(typed.trim())) : texts.searchMore(plain(typed.trim()))}</span>
       </>
     );
   }
@@ -70,10 +71,10 @@ function Text({ option, typed, whole }: { option: Option; typed: string; whole: 
       <Avatar person={person} size={32} />
       <span class="line">
         <bdi>
-          <Marked name={option.kind === 'list' ? texts.list(option.token) : person.name || person.address} typed={typed} />
-        </bdi>{' '}
+          <Marked name={option.kind === 'list' ? texts.list(plain(option.token)) : nameOf(person) || plain(person.address)} typed={typed} />
+        </bdi>{gap}
         {option.kind === 'list' ? (
-          <bdi class="quiet small">{person.name || short(person.address)}</bdi>
+          <bdi class="quiet small">{called(person)}</bdi>
         ) : (
           person.name && person.address && <span class="quiet small">{short(person.address)}</span>
         )}
@@ -81,7 +82,10 @@ function Text({ option, typed, whole }: { option: Option; typed: string; whole: 
       {!!person.followers && (
         <span class="quiet small num">
           {number(person.followers)}
-          <span class="hidden"> {texts.followers}</span>
+          <span class="hidden">
+            {gap}
+            {texts.followers}
+          </span>
         </span>
       )}
     </>
@@ -228,7 +232,7 @@ export function Search({ place }: { place: Place }) {
       />
       {shortcuts && (
         <kbd aria-hidden="true" class="quiet small">
-          /
+          {texts.key}
         </kbd>
       )}
       <ul
@@ -247,7 +251,7 @@ export function Search({ place }: { place: Place }) {
               aria-selected={i === at}
               onClick={() => take(option)}
             >
-              <Text option={option} typed={typed} whole={whole} />
+              <Choice option={option} typed={typed} whole={whole} />
             </li>
           ))}
       </ul>

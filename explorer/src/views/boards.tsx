@@ -3,8 +3,9 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { boards, openBoard, type Ranking } from '../data/boards';
 import type { Board, Ranked } from '../data/site';
-import { go, href, type Place } from '../router';
-import { boardTexts, number } from '../texts';
+import { go, href, type Href, type Place } from '../router';
+import { plain, type Text } from '../text';
+import { boardTexts, number, sentences } from '../texts';
 import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
 import { PersonLink } from '../ui/person';
@@ -54,7 +55,7 @@ function Opened({ board, ascending }: { board: Board; ascending: boolean }) {
 }
 
 /** The address of a board in the other order. */
-const turned = (board: Board, ascending: boolean): string => href(['boards', board], { order: ascending ? undefined : 'fewest' });
+const turned = (board: Board, ascending: boolean): Href => href(['boards', board], { order: ascending ? undefined : 'fewest' });
 
 function Table({ board, ascending, ranking }: { board: Board; ascending: boolean; ranking: Ranking }) {
   const [goal, setGoal] = useState<{ index: number }>();
@@ -75,7 +76,7 @@ function Table({ board, ascending, ranking }: { board: Board; ascending: boolean
           {ranking.reversible ? (
             <a href={count === board ? turned(board, ascending) : href(['boards', count])}>
               {boardTexts.names[count]}
-              {count === board && <span aria-hidden="true">{ascending ? ' ↑' : ' ↓'}</span>}
+              {count === board && <span aria-hidden="true">{ascending ? boardTexts.ascending : boardTexts.descending}</span>}
             </a>
           ) : (
             boardTexts.names[count]
@@ -89,7 +90,7 @@ function Table({ board, ascending, ranking }: { board: Board; ascending: boolean
       <Find ranking={ranking} found={setGoal} />
       <div class="row between">
         <p class="quiet small">
-          {boardTexts.about[board]} {ranking.cut ? boardTexts.first(number(ranking.total)) : boardTexts.all(number(ranking.total))}
+          {sentences(boardTexts.about[board], ranking.cut ? boardTexts.first(number(ranking.total)) : boardTexts.all(number(ranking.total)))}
         </p>
         {ranking.reversible && (
           <button type="button" onClick={() => go(turned(board, ascending))}>
@@ -120,7 +121,7 @@ function Cells({ board, counts, ranked }: { board: Board; counts: readonly Board
   return (
     <>
       <span role="cell" class="num quiet">
-        {ranked.counts[board] ? number(ranked.place) : '–'}
+        {ranked.counts[board] ? number(ranked.place) : boardTexts.nothing}
       </span>
       <span role="cell" class="account">
         <PersonLink person={ranked} />
@@ -136,7 +137,7 @@ function Cells({ board, counts, ranked }: { board: Board; counts: readonly Board
 
 /** Finds somebody's place. */
 function Find({ ranking, found }: { ranking: Ranking; found: (goal: { index: number }) => void }) {
-  const [told, tell] = useState('');
+  const [told, tell] = useState<Text | ''>('');
   const asked = useRef(0);
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
@@ -148,14 +149,14 @@ function Find({ ranking, found }: { ranking: Ranking; found: (goal: { index: num
     try {
       const index = await ranking.find(user);
       if (turn === asked.current) {
-        tell(index === undefined ? boardTexts.notThere(user) : '');
+        tell(index === undefined ? boardTexts.notThere(plain(user)) : '');
         if (index !== undefined) {
           found({ index });
         }
       }
     } catch (error) {
       if (turn === asked.current) {
-        tell(error instanceof Error ? error.message : String(error));
+        tell(plain(error instanceof Error ? error.message : String(error)));
       }
     }
   };

@@ -3,18 +3,18 @@
 import { useId, useState } from 'preact/hooks';
 import { common, followBoth, profile, relation, type Profile, type Related, type State } from '../data/people';
 import { ready, suggest, termOf } from '../data/search';
-import { go, href, type Place } from '../router';
+import { go, href, type Href, type Place } from '../router';
+import { clip, named, plain, type Text } from '../text';
 import { number, peopleTexts as words } from '../texts';
 import { Failed, Loading, Show, useLoad } from '../ui/load';
 import { Name, PersonLink } from '../ui/person';
-import { clip } from '../ui/plain';
 import { Rows } from '../ui/rows';
 import { relatedRow } from './people';
 
 const rowHeight = 68;
 const suggested = 8;
 
-const compared = (person: Profile, other: string, show?: string): string =>
+const compared = (person: Profile, other: string, show?: string): Href =>
   href(['a', person.address, 'common', other], { show });
 
 /* Choosing the other account */
@@ -33,7 +33,7 @@ function Choose({ person, text = '' }: { person: Profile; text?: string }) {
     event.preventDefault();
     const term = termOf(typed);
     if (term) {
-      go(compared(person, hits.find(({ name }) => termOf(name) === term)?.address || term));
+      go(compared(person, hits.find(({ name }) => [name, named(name)].some((one) => termOf(one) === term))?.address || term));
     }
   };
   return (
@@ -54,7 +54,7 @@ function Choose({ person, text = '' }: { person: Profile; text?: string }) {
       />
       <datalist id={id}>
         {hits.map(({ address, name }) => (
-          <option key={address} value={name || address} />
+          <option key={address} value={name.trim() ? named(name) : plain(address)} />
         ))}
       </datalist>
       <button type="submit" class="primary">
@@ -105,7 +105,7 @@ function Says({ a, state, b }: { a: Profile; state: State; b: Profile }) {
 
 type Shown = 'following' | 'followers';
 
-function People({ people, source, label }: { people: readonly Related[]; source: string; label: string }) {
+function People({ people, source, label }: { people: readonly Related[]; source: string; label: Text }) {
   return (
     <Rows
       label={label}
@@ -131,7 +131,7 @@ function Comparison({ a, b, shown }: { a: Profile; b: Profile; shown: Shown }) {
   }
   const { states, bothFollow } = following.value;
   const unknown = followers.state === 'done' && !followers.value;
-  const link = (show: Shown, name: string, count?: number) => (
+  const link = (show: Shown, name: Text, count?: number) => (
     <a
       href={compared(a, b.address, show === 'following' ? '' : show)}
       aria-current={shown === show ? 'page' : undefined}

@@ -3,6 +3,7 @@
 import { useLayoutEffect } from 'preact/hooks';
 import { latest, site, top, type Person } from '../data/site';
 import { href, type Place } from '../router';
+import { gap } from '../text';
 import { number, texts } from '../texts';
 import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
@@ -23,7 +24,7 @@ function Sizes() {
         {(['accounts', 'lists', 'follows', 'names'] as const).map((name) => (
           <div key={name}>
             <dt>{texts.figures[name]}</dt>
-            <dd>{counts[name] === undefined ? '\u2007' : number(counts[name])}</dd>
+            <dd>{counts[name] === undefined ? texts.wide : number(counts[name])}</dd>
           </div>
         ))}
       </dl>
@@ -46,7 +47,10 @@ function Ranking({ people }: { people: readonly Person[] }) {
           {person.followers !== undefined && (
             <span class="quiet num">
               {number(person.followers)}
-              <span class="hidden"> {texts.followers}</span>
+              <span class="hidden">
+                {gap}
+                {texts.followers}
+              </span>
             </span>
           )}
         </li>
@@ -70,7 +74,10 @@ function Latest() {
                   <PersonLink person={person} />
                   <span class="quiet num">
                     {number(person.followers ?? 0)}
-                    <span class="hidden"> {texts.followers}</span>
+                    <span class="hidden">
+                      {gap}
+                      {texts.followers}
+                    </span>
                   </span>
                 </li>
               ))}

@@ -2,11 +2,11 @@
 
 import { listOf, type ListOf } from '../data/people';
 import { href, type Place } from '../router';
+import { clip, gap, plain } from '../text';
 import { peopleTexts as words, texts } from '../texts';
 import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
 import { PersonLink } from '../ui/person';
-import { clip } from '../ui/plain';
 import { Relations } from './people';
 
 function About({ list: { owner, isPrimary } }: { list: ListOf }) {
@@ -21,9 +21,9 @@ function About({ list: { owner, isPrimary } }: { list: ListOf }) {
           <span class={isPrimary ? 'mark good' : 'mark'}>{isPrimary ? words.primary : words.notPrimary}</span>
         </p>
         <p class="quiet small">
-          {isPrimary ? words.aboutPrimary : words.aboutNotPrimary}{' '}
+          {isPrimary ? words.aboutPrimary : words.aboutNotPrimary}{gap}
           {!isPrimary &&
-            (owner.list ? <a href={href(['l', owner.list])}>{words.notItsPrimary(owner.list)}</a> : words.noPrimary)}
+            (owner.list ? <a href={href(['l', owner.list])}>{words.notItsPrimary(plain(owner.list))}</a> : words.noPrimary)}
         </p>
       </div>
     </div>
@@ -38,7 +38,7 @@ export function List({ place }: { place: Place }) {
       {(list) =>
         list ? (
           <div class="stack">
-            <Heading title={words.list(token)} />
+            <Heading title={words.list(clip(token, 100))} />
             <About list={list} />
             <section class="stack tight">
               <h2>{words.entries}</h2>

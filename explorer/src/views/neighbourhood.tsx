@@ -10,7 +10,8 @@ import { loadPictures } from '../graph/pictures';
 import { Stage } from '../graph/stage';
 import { go, href, type Place } from '../router';
 import { useSettings } from '../settings';
-import { graphTexts, number } from '../texts';
+import { gap } from '../text';
+import { graphTexts, number, sentences } from '../texts';
 import { colours, useTheme } from '../ui/colours';
 import { Show, useLoad } from '../ui/load';
 import { Avatar, Name } from '../ui/person';
@@ -56,7 +57,9 @@ function Picture({ found: { people, left } }: { found: Found }) {
   const stage = useRef<Stage | undefined>(undefined);
   const [progress, setProgress] = useState<Progress>('reading');
   const [selected, setSelected] = useState<number>();
-  const { pictures } = useSettings();
+  const [hint, setHint] = useState<'wheel' | 'finger'>();
+  const settings = useSettings();
+  const { pictures, others } = settings;
   const theme = useTheme();
 
   useEffect(() => {
@@ -64,9 +67,10 @@ function Picture({ found: { people, left } }: { found: Found }) {
       return;
     }
     const before: Places = last.has(people[0]?.address ?? '') ? last : new Map();
-    const current = new Stage(canvas.current, graph, palette(), before, isCalm(), {
+    const current = new Stage(canvas.current, graph, palette(), before, isCalm, {
       select: setSelected,
       walk: (index) => walk(people[index]),
+      scrolled: setHint,
       shown: () => performance.mark('followpress:graph'),
     });
     stage.current = current;
@@ -88,6 +92,10 @@ function Picture({ found: { people, left } }: { found: Found }) {
       current.end();
     };
   }, [graph]);
+  useEffect(() => {
+    const timer = setTimeout(() => setHint(undefined), 4000);
+    return () => clearTimeout(timer);
+  }, [hint]);
   useEffect(() => stage.current?.paintWith(palette()), [theme]);
   useEffect(() => stage.current?.select(selected), [selected]);
   useEffect(() => {
@@ -95,9 +103,9 @@ function Picture({ found: { people, left } }: { found: Found }) {
     const loaded = new Map<number, CanvasImageSource>();
     const each = (index: number, image: CanvasImageSource) => stage.current?.showPictures(loaded.set(index, image));
     stage.current?.showPictures(loaded);
-    void loadPictures(people, pictures, each, ended.signal);
+    void loadPictures(people, settings, each, ended.signal);
     return () => ended.abort();
-  }, [graph, pictures]);
+  }, [graph, pictures, others]);
 
   const onKeyDown = (event: KeyboardEvent) => {
     const steps: Record<string, [number, number]> = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
@@ -126,7 +134,7 @@ function Picture({ found: { people, left } }: { found: Found }) {
     event.preventDefault();
   };
 
-  const size = graphTexts.size(number(people.length - 1), left ? number(left) : '');
+  const size = graphTexts.size(number(people.length - 1), left ? number(left) : undefined);
   const state = { reading: graphTexts.reading, done: graphTexts.follows(number(follows(graph))), partly: graphTexts.partly(number(follows(graph))) }[progress];
   return (
     <div class="neighbourhood">
@@ -136,15 +144,18 @@ function Picture({ found: { people, left } }: { found: Found }) {
           tabIndex={0}
           role="application"
           aria-roledescription={graphTexts.role}
-          aria-label={`${graphTexts.label(number(people.length))} ${graphTexts.keys}`}
+          aria-label={sentences(graphTexts.label(number(people.length)), graphTexts.keys)}
           onKeyDown={onKeyDown}
         />
+        <p class="hint notice small" hidden={!hint} role="status">
+          {hint && graphTexts.scrolls[hint]}
+        </p>
         <div class="zoom">
           <button type="button" class="icon" aria-label={graphTexts.larger} title={graphTexts.larger} onClick={() => stage.current?.zoomBy(1.4)}>
-            +
+            {graphTexts.plus}
           </button>
           <button type="button" class="icon" aria-label={graphTexts.smaller} title={graphTexts.smaller} onClick={() => stage.current?.zoomBy(1 / 1.4)}>
-            −
+            {graphTexts.minus}
           </button>
           <button type="button" class="icon" aria-label={graphTexts.fit} title={graphTexts.fit} onClick={() => stage.current?.fitAll()}>
             <svg viewBox="0 0 24 24" width="18" height="18" fill="none" stroke="currentColor" stroke-width="2" aria-hidden="true">
@@ -154,7 +165,7 @@ function Picture({ found: { people, left } }: { found: Found }) {
         </div>
       </div>
       <p class="quiet small" role="status">
-        {size} {state}
+        {sentences(size, state)}
       </p>
       <div id="chosen" class="chosen" aria-live="polite">
         <Chosen graph={graph} person={selected === undefined ? undefined : people[selected]} index={selected} />
@@ -181,10 +192,12 @@ function Chosen({ graph, person, index }: { graph: Graph; person: Person | undef
       <ul class="small">
         {person.followers ? <li>{graphTexts.followers(number(person.followers))}</li> : null}
         <li>
-          <span class="key" style={{ background: 'var(--accent)' }} /> {graphTexts.followsHere(number(count(1, 2)))}
+          <span class="key" style={{ background: 'var(--accent)' }} />{gap}
+          {graphTexts.followsHere(number(count(1, 2)))}
         </li>
         <li>
-          <span class="key" style={{ background: 'var(--second)' }} /> {graphTexts.followedHere(number(count(2, 1)))}
+          <span class="key" style={{ background: 'var(--second)' }} />{gap}
+          {graphTexts.followedHere(number(count(2, 1)))}
         </li>
       </ul>
       <p class="row">
@@ -211,7 +224,7 @@ function List({ people, selected, select }: { people: readonly Person[]; selecte
           <li key={person.address}>
             <button type="button" class="plain" aria-pressed={index === selected} onClick={() => select(index)}>
               <Name person={person} />
-              <span class="num quiet">{person.followers ? number(person.followers) : ''}</span>
+              <span class="num quiet">{person.followers ? number(person.followers) : null}</span>
             </button>
           </li>
         ))}

@@ -4,7 +4,8 @@ import { useMemo, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { median, ranges, sums, type Counted } from '../data/degrees';
 import { network, type Network as Sizes } from '../data/site';
-import { month, networkTexts, number } from '../texts';
+import { named, type Text } from '../text';
+import { month, networkTexts, number, range, sentences } from '../texts';
 import { axis, Chart, type Palette } from '../ui/chart';
 import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
@@ -31,12 +32,14 @@ export function Network() {
   );
 }
 
+const figures = Object.keys(networkTexts.figures) as (keyof typeof networkTexts.figures)[];
+
 function Figures({ sizes }: { sizes: Sizes }) {
   return (
     <dl class="figures">
-      {networkTexts.figures.map(([name, text]) => (
+      {figures.map((name) => (
         <div key={name}>
-          <dt>{text}</dt>
+          <dt>{networkTexts.figures[name]}</dt>
           <dd>{number(sizes[name])}</dd>
         </div>
       ))}
@@ -65,7 +68,7 @@ const decadeAxis = (palette: Palette): uPlot.Axis => {
   };
 };
 
-const logarithmic = (palette: Palette, unit: string): Omit<uPlot.Options, 'width' | 'height'> => ({
+const logarithmic = (palette: Palette, unit: Text): Omit<uPlot.Options, 'width' | 'height'> => ({
   scales: {
     x: { time: false, distr: 3, range: decades },
     y: { distr: 3, range: decades },
@@ -93,7 +96,7 @@ const logarithmic = (palette: Palette, unit: string): Omit<uPlot.Options, 'width
   ],
 });
 
-function Degrees({ title, about, unit, degrees }: { title: string; about: string; unit: string; degrees: Counted }) {
+function Degrees({ title, about, unit, degrees }: { title: Text; about: Text; unit: Text; degrees: Counted }) {
   const data = useMemo(() => sums(degrees), [degrees]);
   const options = useMemo(() => (palette: Palette) => logarithmic(palette, unit), [unit]);
   const total = data[2][0] ?? 0;
@@ -102,20 +105,20 @@ function Degrees({ title, about, unit, degrees }: { title: string; about: string
   return (
     <Chart
       title={title}
-      about={`${about} ${networkTexts.spread(number(total), number(half), number(most))}`}
+      about={sentences(about, networkTexts.spread(number(total), number(half), number(most)))}
       data={data}
       options={options}
       table={
         <Counts
           heads={[unit, networkTexts.accounts]}
-          rows={ranges(degrees).map(([from, to, count]) => [from === to ? number(from) : `${number(from)}–${number(to)}`, count])}
+          rows={ranges(degrees).map(([from, to, count]) => [range(number(from), number(to)), count])}
         />
       }
     />
   );
 }
 
-function Counts({ heads, rows }: { heads: readonly [string, string]; rows: readonly (readonly [string, number])[] }) {
+function Counts({ heads, rows }: { heads: readonly [Text, Text]; rows: readonly (readonly [Text, number])[] }) {
   return (
     <table>
       <thead>
@@ -188,7 +191,7 @@ function Tags({ tags }: { tags: Sizes['tags'] }) {
           {tags.slice(0, all ? tags.length : few).map(([tag, count]) => (
             <tr key={tag}>
               <td>
-                <bdi title={tag}>{tag}</bdi>
+                <bdi title={named(tag)}>{named(tag)}</bdi>
               </td>
               <td>
                 <span style={{ inlineSize: `${(100 * count) / most}%` }} />

@@ -5,11 +5,11 @@ import { relation, sorts, tagsIn } from '../data/people';
 import type { Kind, Related, Relation, Sort, Subject } from '../data/people';
 import { isWhole } from '../data/site';
 import { tagQuery, tagsOf } from '../place';
-import { go, href, type Place } from '../router';
+import { go, href, type Href, type Place } from '../router';
+import { clip, gap, plain, type Text } from '../text';
 import { date, number, peopleTexts as words } from '../texts';
 import { Failed, Loading, useLoad, type Loaded } from '../ui/load';
 import { Avatar, Name, short } from '../ui/person';
-import { clip } from '../ui/plain';
 import { Rows } from '../ui/rows';
 
 /** In CSS pixels. */
@@ -18,7 +18,7 @@ const rowHeight = 68;
 /* A row */
 
 function Marks({ person: { blocks, mutes, back } }: { person: Related }) {
-  const marks: [boolean | undefined, string, string][] = back
+  const marks: [boolean | undefined, Text, string][] = back
     ? [
         [back.follows && !blocks && !mutes, words.mutual, 'mark good'],
         [back.blocks, words.blocked, 'mark bad'],
@@ -62,7 +62,7 @@ export function relatedRow(person: Related) {
             <bdi>{clip(tag, 40)}</bdi>
           </span>
         ))}
-        {person.tags.length > 4 && <span class="quiet small">+{person.tags.length - 4}</span>}
+        {person.tags.length > 4 && <span class="quiet small">{words.moreOf(number(person.tags.length - 4))}</span>}
       </span>
       <span class="numbers quiet small num">
         {person.followers !== undefined && <span>{words.followersOf(person.followers)}</span>}
@@ -87,7 +87,7 @@ function queryOf({ query }: Place, usual: Sort): Query {
   return { q: query.get('q') ?? '', tags: tagsOf(query.get('tags') ?? ''), sort: isSort(sort) ? sort : usual };
 }
 
-const addressOf = (path: readonly string[], { q, tags, sort }: Query, usual: Sort): string =>
+const addressOf = (path: readonly string[], { q, tags, sort }: Query, usual: Sort): Href =>
   href(path, { q, tags: tagQuery(tags), sort: sort === usual ? '' : sort });
 
 const shownTags = 12;
@@ -157,7 +157,9 @@ function TagFilter({ subject, kind, query, usual, path }: FiltersProps) {
           aria-pressed={query.tags.includes(tag)}
           onClick={() => go(addressOf(path, { ...query, tags: toggled(tag) }, usual), true)}
         >
-          <bdi>{clip(tag, 40)}</bdi> {count > 0 && <span>{number(count)}</span>}
+          <bdi>{clip(tag, 40)}</bdi>
+          {gap}
+          {count > 0 && <span>{number(count)}</span>}
         </button>
       ))}
       {rest > 0 && (
@@ -184,7 +186,7 @@ function Filters(props: FiltersProps & { orders: readonly Sort[] }) {
           }}
         >
           {orders.map((sort) => (
-            <option key={sort} value={sort}>
+            <option key={sort} value={plain(sort)}>
               {words.sorts[sort]}
             </option>
           ))}

@@ -1,20 +1,21 @@
 // An account: its head with tabs, and its profile.
 
-import type { ComponentChildren } from 'preact';
+import type { Children } from '../elements';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { badges, distribution, profile, tagsOf, type Event, type Kind, type Profile, type Tags } from '../data/people';
 import { tagQuery } from '../place';
-import { href, type Place } from '../router';
-import { useSettings } from '../settings';
+import { usePicture } from '../pictures/picture';
+import { href, type Href, type Place } from '../router';
+import { clip, gap, plain, type Text } from '../text';
 import { number, peopleTexts as words, percent, texts } from '../texts';
 import { Address } from '../ui/copy';
 import { Bars } from '../ui/distribution';
 import { Heading } from '../ui/heading';
-import { isInline, link, linkOf, outside, picture } from '../ui/links';
+import { link, linkOf, outside, type Link } from '../ui/links';
 import { Later, type View } from '../ui/later';
 import { Show, useLoad } from '../ui/load';
-import { Avatar, short } from '../ui/person';
-import { clip, Long, plain } from '../ui/plain';
+import { Avatar, called } from '../ui/person';
+import { Long } from '../ui/long';
 import { Common } from './common';
 import { Relations } from './people';
 
@@ -24,9 +25,6 @@ const userOf = ({ path: [first = '', second = ''] }: Place): string => (first ==
 /** What is shown of the account, by the segment after it. */
 const partOf = ({ path }: Place): string | undefined => path[path[0] === 'a' ? 2 : 1];
 
-/** The name of an account as texts have it. */
-export const called = ({ name, address }: { name: string; address: string }): string => plain(name) || short(address);
-
 /** Views of other modules, which load with what they need, by the segment after the account. */
 const later: Record<string, () => Promise<View>> = {
   graph: async () => (await import('./neighbourhood')).Neighbourhood,
@@ -35,22 +33,19 @@ const later: Record<string, () => Promise<View>> = {
 /* The head */
 
 function Header({ url, address }: { url: string; address: string }) {
-  const { pictures } = useSettings();
-  const [broken, setBroken] = useState('');
-  const source = pictures || isInline(url) ? picture(url) : undefined;
+  const box = useRef<HTMLDivElement>(null);
+  const source = usePicture(url, 'banner', box);
   const hue = parseInt(address.slice(2, 8), 16) % 360 || 210;
   return (
-    <div class="banner" style={{ '--hue': hue }}>
-      {source && source !== broken && (
-        <img src={source} alt="" decoding="async" referrerpolicy="no-referrer" onError={() => setBroken(source)} />
-      )}
+    <div ref={box} class="banner" style={{ '--hue': hue }}>
+      {source && <img src={source} alt="" />}
     </div>
   );
 }
 
 function Tabs({ person, part }: { person: Profile; part: string | undefined }) {
   const user = person.address || person.name;
-  const tabs: [part: string | undefined, name: string, count?: number][] = [
+  const tabs: [part: string | undefined, name: Text, count?: number][] = [
     [undefined, words.profile],
     ['following', words.following, person.following],
     ['followers', words.followers, person.followers],
@@ -106,22 +101,23 @@ function Head({ person, part }: { person: Profile; part: string | undefined }) {
 // Keys of texts are names that anybody may choose, such as those that all objects have.
 const names = new Map(Object.entries(words.keys));
 
-function Text({ name, text }: { name: string; text: string }) {
-  const to = text.length < 2000 ? linkOf(name, text) : undefined;
+function Outside({ link: { to, text, rest } }: { link: Link }) {
+  return (
+    <a href={to} {...outside} dir="ltr">
+      {text}
+      {rest && <span class="quiet">{rest}</span>}
+    </a>
+  );
+}
+
+function Member({ name, text }: { name: string; text: string }) {
+  const found = text.length < 2000 ? linkOf(name, text) : undefined;
   return (
     <div>
       <dt>
         <bdi>{names.get(name) ?? clip(name, 60)}</bdi>
       </dt>
-      <dd>
-        {to ? (
-          <a href={to} {...outside} dir="auto">
-            {plain(text)}
-          </a>
-        ) : (
-          <Long text={text} most={200} />
-        )}
-      </dd>
+      <dd>{found ? <Outside link={found} /> : <Long text={text} most={200} />}</dd>
     </div>
   );
 }
@@ -140,7 +136,7 @@ const main = [
 ];
 const folded = 8;
 
-function Texts({ summary, texts: all }: { summary: string; texts: [string, string][] }) {
+function Texts({ summary, texts: all }: { summary: Text; texts: [string, string][] }) {
   if (!all.length) {
     return null;
   }
@@ -149,7 +145,7 @@ function Texts({ summary, texts: all }: { summary: string; texts: [string, strin
       <summary>{summary}</summary>
       <dl class="texts">
         {all.map(([name, text]) => (
-          <Text key={name} name={name} text={text} />
+          <Member key={name} name={name} text={text} />
         ))}
       </dl>
     </details>
@@ -173,7 +169,7 @@ function About({ person }: { person: Profile }) {
       {known.length > 0 && (
         <dl class="texts">
           {known.map(([name, text]) => (
-            <Text key={name} name={name} text={text} />
+            <Member key={name} name={name} text={text} />
           ))}
         </dl>
       )}
@@ -242,12 +238,14 @@ function Lists({ person }: { person: Profile }) {
       <p class="row">
         {person.list && (
           <a class="chip strong" href={href(['l', person.list])}>
-            <bdi>{words.list(person.list)}</bdi> · {words.primary}
+            <bdi>{words.list(plain(person.list))}</bdi>
+            {words.between}
+            {words.primary}
           </a>
         )}
         {person.lists.map((token) => (
           <a key={token} class="chip" href={href(['l', token])}>
-            <bdi>{words.list(token)}</bdi>
+            <bdi>{words.list(plain(token))}</bdi>
           </a>
         ))}
       </p>
@@ -257,7 +255,7 @@ function Lists({ person }: { person: Profile }) {
 
 const mostTags = 30;
 
-function TagLinks({ name, tags, to }: { name: string; tags: Tags; to: (tag: string) => string }) {
+function TagLinks({ name, tags, to }: { name: Text; tags: Tags; to: (tag: string) => Href }) {
   const [all, setAll] = useState(false);
   return (
     <div class="stack tight">
@@ -265,7 +263,9 @@ function TagLinks({ name, tags, to }: { name: string; tags: Tags; to: (tag: stri
       <p class="row">
         {tags.slice(0, all ? Infinity : mostTags).map(({ tag, count }) => (
           <a key={tag} class="chip" href={to(tag)}>
-            <bdi>{clip(tag, 40)}</bdi> <span class="quiet">{number(count)}</span>
+            <bdi>{clip(tag, 40)}</bdi>
+            {gap}
+            <span class="quiet">{number(count)}</span>
           </a>
         ))}
         {tags.length > mostTags && !all && (
@@ -302,39 +302,21 @@ function AllTags({ person }: { person: Profile }) {
   );
 }
 
-function BadgePicture({ url }: { url: string }) {
-  const { pictures } = useSettings();
-  const [broken, setBroken] = useState('');
-  const source = pictures || isInline(url) ? picture(url) : undefined;
-  return source && source !== broken ? (
-    <img
-      src={source}
-      alt=""
-      width={72}
-      height={72}
-      loading="lazy"
-      decoding="async"
-      referrerpolicy="no-referrer"
-      onError={() => setBroken(source)}
-    />
-  ) : (
-    <span class="blank" aria-hidden="true" />
-  );
-}
-
 function Badge({ event }: { event: Event }) {
+  const box = useRef<HTMLSpanElement>(null);
+  const source = usePicture(event.image, 'avatar', box);
   const to = link(event.url);
-  const name = <bdi>{clip(event.name || event.id, 80)}</bdi>;
   return (
     <li class="badge card">
-      <BadgePicture url={event.image} />
+      <span ref={box} class={source ? 'shown' : 'blank'} aria-hidden="true">
+        {source && <img src={source} alt="" width={72} height={72} />}
+      </span>
       <div>
-        {to ? (
-          <a href={to} {...outside}>
-            {name}
-          </a>
-        ) : (
-          name
+        <bdi>{clip(event.name || event.id, 80)}</bdi>
+        {to && (
+          <p class="small">
+            <Outside link={{ ...to, rest: '' }} />
+          </p>
         )}
         <p class="quiet small">{clip(event.date, 40)}</p>
         <p class="quiet small line">
@@ -393,7 +375,7 @@ function Nobody({ user }: { user: string }) {
   );
 }
 
-function Part({ person, part, place }: { person: Profile; part: string | undefined; place: Place }): ComponentChildren {
+function Part({ person, part, place }: { person: Profile; part: string | undefined; place: Place }): Children {
   const load = part !== undefined && Object.hasOwn(later, part) ? later[part] : undefined;
   if (load) {
     return <Later load={load} place={{ ...place, path: ['a', person.address, part ?? ''] }} />;

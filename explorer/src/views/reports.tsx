@@ -3,6 +3,7 @@
 import { useMemo } from 'preact/hooks';
 import uPlot from 'uplot';
 import { reports, reportURL, type Report } from '../data/reports';
+import { plain } from '../text';
 import { date, day, number, reportTexts } from '../texts';
 import { axis, Chart, type Palette } from '../ui/chart';
 import { Heading } from '../ui/heading';
@@ -53,7 +54,7 @@ const daily = (palette: Palette): Omit<uPlot.Options, 'width' | 'height'> => {
     scales: { y: { range: (_plot, _least, most) => [0, Math.max(1, most) * 1.05] } },
     axes: [{ ...axis(palette), incrs: steps, values: (_plot, splits) => splits.map((time) => day(time * 1000)) }, { ...axis(palette), values: (_plot, splits) => splits.map(number), size: 64 }],
     series: [
-      { label: reportTexts.date, value: (_plot, time: number | null) => (time === null ? '–' : date(time * 1000)) },
+      { label: reportTexts.date, value: (_plot, time: number | null) => (time === null ? reportTexts.nothing : date(time * 1000)) },
       { label: reportTexts.follows, stroke: palette.accent, width: 2, value },
       { label: reportTexts.unfollows, stroke: palette.second, width: 2, dash: [6, 4], value },
     ],
@@ -89,10 +90,10 @@ function Table({ all }: { all: readonly Report[] }) {
           {all.map((report) => (
             <tr key={report.date}>
               <td>
-                <a href={reportURL(report)}>{report.date}</a>
+                <a href={reportURL(report)}>{plain(report.date)}</a>
               </td>
               <td class="quiet">
-                {date(report.from)} – {date(report.to)}
+                {reportTexts.span(date(report.from), date(report.to))}
               </td>
               {[report.follows, report.unfollows, report.new_lists, report.gone_lists].map((count, i) => (
                 <td key={i} class="num">

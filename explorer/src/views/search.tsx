@@ -1,13 +1,14 @@
 // What a text finds: exactly, among the most followed, and among all accounts with a rank.
 
-import type { ComponentChildren } from 'preact';
+import type { Children } from '../elements';
 import { everywhere, exact, ready, suggest, termOf, type Hit } from '../data/search';
 import { isWhole, type Person } from '../data/site';
 import { href, type Place } from '../router';
+import { gap, plain } from '../text';
 import { number, texts } from '../texts';
 import { Heading } from '../ui/heading';
 import { Show, useLoad } from '../ui/load';
-import { Avatar, PersonLink } from '../ui/person';
+import { Avatar, nameOf, PersonLink } from '../ui/person';
 
 const most = 100;
 
@@ -26,14 +27,17 @@ async function search(typed: string): Promise<Found> {
   return { hits, people: all ? await everywhere(typed, most) : suggest(typed, most), all, size: entries.length };
 }
 
-function Row({ children, person }: { children: ComponentChildren; person: Person }) {
+function Row({ children, person }: { children: Children; person: Person }) {
   return (
     <li>
       {children}
       {person.followers !== undefined && (
         <span class="quiet num">
           {number(person.followers)}
-          <span class="hidden"> {texts.followers}</span>
+          <span class="hidden">
+            {gap}
+            {texts.followers}
+          </span>
         </span>
       )}
     </li>
@@ -47,7 +51,7 @@ function HitLink({ hit }: { hit: Hit }) {
   ) : (
     <a class="person" href={href(hit.kind === 'list' ? ['l', hit.token] : ['a', person.name])}>
       <Avatar person={person} />
-      <bdi>{hit.kind === 'list' ? texts.list(hit.token) : person.name}</bdi>
+      <bdi>{hit.kind === 'list' ? texts.list(plain(hit.token)) : nameOf(person)}</bdi>
     </a>
   );
 }
@@ -57,7 +61,7 @@ function Results({ found, typed }: { found: Found; typed: string }) {
   return (
     <>
       <p role="status" class={hits.length || people.length ? 'hidden' : 'empty'}>
-        {hits.length || people.length ? texts.results(hits.length + people.length) : texts.foundNothing(typed)}
+        {hits.length || people.length ? texts.results(hits.length + people.length) : texts.foundNothing(plain(typed))}
       </p>
       {hits.length > 0 && (
         <section aria-labelledby="exact">
@@ -92,7 +96,7 @@ export function SearchResults({ place }: { place: Place }) {
   const loaded = useLoad(() => search(typed), [typed]);
   return (
     <div class="stack text">
-      <Heading title={typed ? texts.searchTitle(typed) : texts.search} />
+      <Heading title={typed ? texts.searchTitle(plain(typed)) : texts.search} />
       {typed ? (
         <Show loaded={loaded}>{(found) => <Results found={found} typed={typed} />}</Show>
       ) : (

@@ -1,0 +1,89 @@
+package site
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// PicturesOff is the value of Config.Pictures of an explorer that shows no pictures.
+const PicturesOff = "off"
+
+// picturesAsk asks the reader; stored as "".
+const picturesAsk = "ask"
+
+// PictureURL stands for the URL of a picture, percent-encoded, in the URL of a proxy.
+const PictureURL = "{url}"
+
+const maxPicturesBytes = 4_096
+
+// pictureHost is a name in ASCII, or *. and a name, with a port if it is not that of HTTPS. Nothing of
+// it has a meaning in HTML or in a content security policy.
+var pictureHost = regexp.MustCompile(`^(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(:[1-9][0-9]{0,4})?$`)
+
+// normalPictures brings a value of Config.Pictures into its only form, so that equal settings give
+// equal bytes.
+func normalPictures(pictures string) string {
+	pictures = strings.TrimSpace(pictures)
+	if pictures == picturesAsk || strings.Contains(pictures, "://") {
+		return strings.TrimPrefix(pictures, picturesAsk)
+	}
+	hosts := strings.FieldsFunc(strings.ToLower(pictures), func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' })
+	slices.Sort(hosts)
+	return strings.Join(slices.Compact(hosts), " ")
+}
+
+// PictureHosts returns the hosts that the explorer may ask for pictures, as a content security policy
+// names them; nil for none. all reports whether it may ask any, once the reader has agreed.
+func (c Config) PictureHosts() (hosts []string, all bool) {
+	switch {
+	case c.Pictures == "":
+		return nil, true
+	case c.Pictures == PicturesOff:
+		return nil, false
+	case strings.Contains(c.Pictures, "://"):
+		u, err := url.Parse(c.Pictures)
+		if err != nil {
+			return nil, false // validate refuses it
+		}
+		return []string{"https://" + u.Host}, false
+	}
+	for host := range strings.FieldsSeq(c.Pictures) {
+		hosts = append(hosts, "https://"+host)
+	}
+	return hosts, false
+}
+
+func (c Config) validatePictures() error {
+	if len(c.Pictures) > maxPicturesBytes {
+		return fmt.Errorf("pictures: at most %d bytes", maxPicturesBytes)
+	}
+	if strings.Contains(c.Pictures, "://") {
+		if !validPictureProxy(c.Pictures) {
+			return fmt.Errorf("pictures %q: a proxy is like https://HOST/PATH/%s, with %[2]s once, after the host", c.Pictures, PictureURL)
+		}
+		return nil
+	}
+	for host := range strings.FieldsSeq(c.Pictures) {
+		switch {
+		case host == PicturesOff && c.Pictures != PicturesOff, host == picturesAsk:
+			return fmt.Errorf("pictures %q: %s stands alone", c.Pictures, host)
+		case !pictureHost.MatchString(host):
+			return fmt.Errorf("pictures: %q is no host: use names like img.example or *.img.example, in ASCII (xn--…)", host)
+		}
+	}
+	return nil
+}
+
+// validPictureProxy reports whether each URL of a picture gives one of the proxy, on its own host.
+func validPictureProxy(template string) bool {
+	u, err := url.Parse(strings.Replace(template, PictureURL, "x", 1))
+	if err != nil || u.Scheme != "https" || u.User != nil || u.Fragment != "" || !pictureHost.MatchString(u.Host) || strings.HasPrefix(u.Host, "*") {
+		return false
+	}
+	rest, ok := strings.CutPrefix(template, "https://"+u.Host+"/")
+	isPlain := !strings.ContainsFunc(rest, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'<>\\^`|#", r) })
+	return ok && isPlain && strings.Count(rest, PictureURL) == 1
+}
