@@ -8,11 +8,33 @@ import (
 	"github.com/followpress/followpress/source/chain/provider"
 )
 
-// The values of PerChain.Supply.
+// The values of Check.How.
 const (
-	SupplyEqual   = "equal"   // the registry has as many tokens as logs told of
-	SupplyUnknown = "unknown" // no node has the state of the last block any more
+	CheckedByContracts = "contracts" // the contracts have said the same as the logs
+	CheckedByQuorum    = "quorum"    // contracts could not be asked, but several hosts gave the same logs
+	CheckedNot         = "unchecked" // neither, and the options allow that
+	CheckedEarlier     = "earlier"   // nothing was read since an earlier run that has checked
 )
+
+// A Check says how it was found out whether logs are missing.
+type Check struct {
+	How     string `json:"how"`
+	Host    string `json:"host,omitempty"`    // that told what the contracts say
+	Block   uint64 `json:"block,omitempty"`   // after which they said so
+	Tokens  int    `json:"tokens,omitempty"`  // whose owners were compared; so was their number
+	Slots   int    `json:"slots,omitempty"`   // whose operations were counted, also those without any
+	Values  int    `json:"values,omitempty"`  // locations, users and primary lists that were compared
+	Refused int    `json:"refused,omitempty"` // owners and values that the contracts did not tell
+	Hosts   int    `json:"hosts,omitempty"`   // that gave the same logs
+	Why     string `json:"why,omitempty"`     // contracts could not be asked
+}
+
+// A Repair says which blocks were read again, because contracts contradicted the logs.
+type Repair struct {
+	From uint64 `json:"from"`
+	To   uint64 `json:"to"`
+	Why  string `json:"why"`
+}
 
 // A Report says what Sync did.
 type Report struct {
@@ -22,17 +44,18 @@ type Report struct {
 
 // A PerChain says what Sync did for one chain.
 type PerChain struct {
-	Chain  uint64          `json:"chain"`
-	Name   string          `json:"name"`
-	From   uint64          `json:"from"`   // the first block of this run
-	To     uint64          `json:"to"`     // the last block that was read, in this run or before
-	AsOf   string          `json:"as_of"`  // its time; "" if none was read
-	Events uint64          `json:"events"` // of this run
-	Stored uint64          `json:"stored"` // events, all of them
-	Tokens int64           `json:"tokens"` // that were minted and not burnt
-	Supply string          `json:"supply"` // whether the registry has as many; "" on other chains, or if it was not asked
-	Undone *Undone         `json:"undone"` // nil if nothing was
-	Cost   []provider.Cost `json:"cost"`   // by URL
+	Chain   uint64          `json:"chain"`
+	Name    string          `json:"name"`
+	From    uint64          `json:"from"`    // the first block of this run
+	To      uint64          `json:"to"`      // the last block that was read, in this run or before
+	AsOf    string          `json:"as_of"`   // its time; "" if none was read
+	Events  uint64          `json:"events"`  // of this run
+	Stored  uint64          `json:"stored"`  // events, all of them
+	Tokens  int64           `json:"tokens"`  // that were minted and not burnt
+	Check   *Check          `json:"check"`   // nil if the run did not come so far
+	Undone  *Undone         `json:"undone"`  // nil if nothing was
+	Repairs []Repair        `json:"repairs"` // null if there were none
+	Cost    []provider.Cost `json:"cost"`    // by URL
 
 	old uint64 // events that were stored before
 }
@@ -85,13 +108,11 @@ func (r *Report) String() string {
 		if c.Undone != nil {
 			fmt.Fprintf(&b, "; forgot %d blocks with %d events, which may no longer be part of the chain", c.Undone.Blocks, c.Undone.Events)
 		}
-		switch c.Supply {
-		case SupplyEqual:
-			fmt.Fprintf(&b, "; tokens: %d, as the registry says", c.Tokens)
-		case SupplyUnknown:
-			fmt.Fprintf(&b, "; not checked that the registry has %d tokens, as no node has its state at that block", c.Tokens)
-		}
+		c.Check.tell(&b)
 		b.WriteByte('\n')
+		for _, r := range c.Repairs {
+			fmt.Fprintf(&b, "  read blocks %d to %d again: %s\n", r.From, r.To, r.Why)
+		}
 		for _, cost := range c.Cost {
 			fmt.Fprintf(&b, "  %s: %d requests with %d calls, %.1f MB received", cost.Host, cost.Requests, sum(cost.Calls), float64(cost.Received)/1e6)
 			if cost.Retries > 0 {
@@ -101,6 +122,27 @@ func (r *Report) String() string {
 		}
 	}
 	return b.String()
+}
+
+// tell appends to a line what was checked.
+func (c *Check) tell(b *strings.Builder) {
+	if c == nil {
+		return
+	}
+	switch c.How {
+	case CheckedByContracts:
+		fmt.Fprintf(b, "; contracts say the same: %d tokens, operations of %d slots, %d values (%s, block %d", c.Tokens, c.Slots, c.Values, c.Host, c.Block)
+		if c.Refused > 0 {
+			fmt.Fprintf(b, "; %d answers were refused", c.Refused)
+		}
+		b.WriteByte(')')
+	case CheckedByQuorum:
+		fmt.Fprintf(b, "; %d hosts agreed on the logs; not compared with contracts: %s", c.Hosts, c.Why)
+	case CheckedNot:
+		fmt.Fprintf(b, "; NOT CHECKED, logs may be missing: %s", c.Why)
+	case CheckedEarlier:
+		b.WriteString("; was checked before")
+	}
 }
 
 func sum(calls map[string]int64) (all int64) {

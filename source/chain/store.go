@@ -49,12 +49,21 @@ type checkpoint struct {
 	// Anchors are blocks at or before the head, latest first, as they were before that run read
 	// anything. If one of them is still part of the chain, what was read up to it is, too.
 	Anchors []mark `json:"anchors,omitempty"`
-	Suspect string `json:"suspect,omitempty"` // why logs must be missing; "" if nothing says so
+	// Verified counts the points, from the first, up to which contracts had nothing to say against
+	// the logs, or several hosts had the same ones. After a doubt all is read again from there.
+	Verified int  `json:"verified"`
+	Counted  bool `json:"counted"` // the last of them by contracts
+	// Quorum is how many hosts had the logs of the other points, at least.
+	Quorum    int    `json:"quorum,omitempty"`
+	Unchecked bool   `json:"unchecked,omitempty"` // nobody could tell whether the other points lack logs
+	Suspect   string `json:"suspect,omitempty"`   // why the other points must lack logs; "" if nothing says so
 }
 
 const (
-	version   = 1
-	maxPoints = 64
+	version = 2
+	// Version 1 did not say what was verified.
+	unverified = 1
+	maxPoints  = 64
 )
 
 // A store is the folder of a chain. One goroutine may use it at a time.
@@ -97,6 +106,9 @@ func openStore(dir string, c source.Chain, reread *uint64, noSync bool) (s *stor
 			s.check.Origin = nil
 		}
 		err = s.keep(n)
+	} else if s.check.Suspect != "" {
+		s.check.Suspect = ""
+		err = s.keep(s.check.Verified)
 	} else {
 		err = s.rewind()
 	}
@@ -122,6 +134,9 @@ func readCheckpoint(dir string, c source.Chain) (checkpoint, error) {
 	if err := json.Unmarshal(text, &check); err != nil {
 		return checkpoint{}, unusable(dir, c, fmt.Sprintf("has a checkpoint that is not JSON (%v)", err))
 	}
+	if check.Version == unverified {
+		check.Version, check.Unchecked = version, len(check.Points) > 0
+	}
 	switch {
 	case check.Version != version:
 		return checkpoint{}, unusable(dir, c, fmt.Sprintf("was written by another version of the program: it is format %d, want %d", check.Version, version))
@@ -139,7 +154,7 @@ func unusable(dir string, c source.Chain, why string) error {
 }
 
 func (c *checkpoint) valid() bool {
-	if c.Settled < 0 || c.Settled > len(c.Points) || len(c.Points) > 0 && c.Origin == nil {
+	if c.Settled < 0 || c.Settled > len(c.Points) || c.Verified < 0 || c.Verified > len(c.Points) || len(c.Points) > 0 && c.Origin == nil {
 		return false
 	}
 	var before point
@@ -255,33 +270,54 @@ func (s *store) commit() error {
 }
 
 // add adds a point. If there are many, it removes every second one of the older half, but not the
-// first.
+// first, nor the last that is verified.
 func (c *checkpoint) add(p point) {
 	c.Points = append(c.Points, p)
 	if len(c.Points) <= maxPoints {
 		return
 	}
-	kept, settled := c.Points[:0], 0
+	kept, settled, verified := c.Points[:0], 0, 0
 	for i, p := range c.Points {
-		if i%2 == 1 && i < maxPoints/2 {
+		if i%2 == 1 && i < maxPoints/2 && i != c.Verified-1 {
 			continue
 		}
 		kept = append(kept, p)
 		if i < c.Settled {
 			settled++
 		}
+		if i < c.Verified {
+			verified++
+		}
 	}
-	c.Points, c.Settled = kept, settled
+	c.Points, c.Settled, c.Verified = kept, settled, verified
 }
 
 // keep forgets all points but the first n, and what was read after them.
 func (s *store) keep(n int) error {
 	s.check.Points = s.check.Points[:n]
-	s.check.Settled = min(s.check.Settled, n)
+	s.check.Settled, s.check.Verified = min(s.check.Settled, n), min(s.check.Verified, n)
 	if s.check.Settled == n {
 		s.check.Anchors = nil
 	}
 	return errors.Join(s.save(), s.rewind())
+}
+
+// verified reports whether there is nothing but verified points.
+func (s *store) verified() bool { return s.check.Verified == len(s.check.Points) }
+
+// verify says that all points are verified.
+func (s *store) verify(counted bool) error {
+	s.check.Verified, s.check.Counted, s.check.Unchecked = len(s.check.Points), counted, false
+	return s.save()
+}
+
+// begin says how many hosts have the logs of all points that come.
+func (s *store) begin(quorum int) {
+	if s.verified() {
+		s.check.Quorum, s.check.Unchecked = quorum, false
+	} else {
+		s.check.Quorum = min(s.check.Quorum, quorum)
+	}
 }
 
 // rewind removes from logs what is not in the checkpoint.

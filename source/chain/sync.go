@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/big"
 	"slices"
 	"time"
 
@@ -21,9 +20,12 @@ type Options struct {
 	URLs     map[uint64][]string // of nodes, by the id of their chain; each chain of the deployment needs one
 	Provider provider.Options
 	// Reread forgets a chain, by its id, from a block on before it is read; all of it for block 0.
-	Reread   map[uint64]uint64
-	NoSync   bool // do not sync the state to disk; a power failure may damage it then
-	Progress source.Progress
+	Reread map[uint64]uint64
+	// Unchecked allows logs that nothing was compared with, neither contracts nor, with a quorum, other
+	// hosts. The next run reads them again.
+	Unchecked bool
+	NoSync    bool // do not sync the state to disk; a power failure may damage it then
+	Progress  source.Progress
 
 	dial  func(ctx context.Context, chain uint64, urls []string, o provider.Options) (nodes, error) // nil for provider.Dial
 	every time.Duration                                                                             // between checkpoints; 0 means commitEvery
@@ -35,7 +37,10 @@ type nodes interface {
 	Block(ctx context.Context, number uint64) (provider.Block, error)
 	Times(ctx context.Context, blocks map[uint64]common.Hash) (map[uint64]int64, error)
 	Logs(ctx context.Context, addresses []common.Address, topics []common.Hash, from, to uint64, done func(provider.Part) error) error
-	TotalSupply(ctx context.Context, contract common.Address, at provider.Block) (*big.Int, bool, error)
+	Call(ctx context.Context, calls []provider.Call, at provider.Block, except []string) (provider.State, error)
+	Newest(ctx context.Context) (provider.Block, error)
+	Again()
+	Hosts() int
 	Cost() []provider.Cost
 	Close()
 }
@@ -58,7 +63,7 @@ func (s *State) Sync(ctx context.Context, o Options) (*Report, error) {
 	begun := time.Now()
 	chains := make([]*chainSync, len(s.deployment.Chains))
 	for i, c := range s.deployment.Chains {
-		chains[i] = &chainSync{options: o, held: s.held, chain: c, decoder: newDecoder(c), report: PerChain{Chain: c.ID, Name: c.Name}}
+		chains[i] = &chainSync{options: o, held: s.held, chain: c, decoder: newDecoder(c), report: PerChain{Chain: c.ID, Name: c.Name}, doubted: map[subject]bool{}}
 	}
 	err := s.sync(ctx, o, chains)
 	if err != nil {
@@ -108,7 +113,11 @@ func (s *State) sync(ctx context.Context, o Options, chains []*chainSync) (err e
 		blocks += c.left()
 	}
 	o.Progress.Stage("blocks", blocks)
-	return each((*chainSync).read)
+	if err := each((*chainSync).read); err != nil {
+		return err
+	}
+	o.Progress.Stage("check", 0)
+	return s.check(ctx, chains, each)
 }
 
 // checkOptions refuses options that contradict the deployment, and fills the others.
@@ -167,6 +176,12 @@ type chainSync struct {
 	next      uint64 // the first block that part expects
 	committed time.Time
 	parted    []source.Event // of the last part, for its memory
+
+	doubted map[subject]bool // what contracts have said to be otherwise
+	repairs int              // times that they did
+	all     bool             // the whole chain is read again because of that
+	reread  bool             // what an earlier run has left unchecked was read again
+	again   bool             // the chain has to be read again now
 }
 
 func (c *chainSync) open(ctx context.Context, dir string) (err error) {
@@ -178,6 +193,7 @@ func (c *chainSync) open(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	c.store.held = c.held
+	c.store.begin(max(1, c.options.Provider.Quorum))
 	c.report.From, c.report.old = c.store.next(), c.store.events
 	n, err := c.options.dial(ctx, c.chain.ID, c.options.URLs[c.chain.ID], c.options.Provider)
 	if err != nil {
@@ -366,7 +382,7 @@ func (c *chainSync) read(ctx context.Context) error {
 			return err
 		}
 		if settled {
-			return c.checkSupply(ctx)
+			return nil
 		}
 		if try == tries {
 			return fmt.Errorf("it was reorganised %d times while it was read: try again, or read up to a block that is safer (--finality)", try)
@@ -382,15 +398,19 @@ func (c *chainSync) readLogs(ctx context.Context) error {
 	if c.next > c.head.Number {
 		return nil
 	}
-	var addresses []common.Address
-	for _, a := range c.store.contracts {
-		addresses = append(addresses, common.Address(a))
-	}
-	err := c.nodes.Logs(ctx, addresses, c.decoder.topics(), c.next, c.head.Number, func(p provider.Part) error { return c.part(ctx, p) })
+	err := c.nodes.Logs(ctx, c.addresses(), c.decoder.topics(), c.next, c.head.Number, func(p provider.Part) error { return c.part(ctx, p) })
 	if err == nil && c.next != c.head.Number+1 {
 		err = fmt.Errorf("logs were read up to block %d, want %d", c.next-1, c.head.Number)
 	}
 	return errors.Join(err, c.store.commit())
+}
+
+// addresses are those of the contracts.
+func (c *chainSync) addresses() (all []common.Address) {
+	for _, a := range c.store.contracts {
+		all = append(all, common.Address(a))
+	}
+	return all
 }
 
 // part keeps the events of a part.
@@ -479,62 +499,4 @@ func (c *chainSync) settle(ctx context.Context) (bool, error) {
 	}
 	check.Settled, check.Anchors = len(check.Points), nil
 	return true, c.store.save()
-}
-
-// checkSupply compares the number of tokens that were seen with the registry's own.
-func (c *chainSync) checkSupply(ctx context.Context) error {
-	if c.chain.Registry == nil {
-		return nil
-	}
-	check, top := &c.store.check, c.store.top()
-	supply, known, err := c.supply(ctx, *top)
-	switch {
-	case err != nil:
-		return fmt.Errorf("ask the registry for its number of tokens: %w", err)
-	case !known && check.Suspect != "":
-		return fmt.Errorf("logs are missing, and no node has the state to check that they no longer are: %s; "+
-			"read the chain again with --reread %d", check.Suspect, c.chain.ID)
-	case !known:
-		c.report.Supply = SupplyUnknown
-		return nil
-	case supply.IsInt64() && supply.Int64() == top.Tokens:
-		c.report.Supply = SupplyEqual
-		if check.Suspect == "" {
-			return nil
-		}
-		check.Suspect = ""
-		return c.store.save()
-	}
-	check.Suspect = fmt.Sprintf("at block %d the registry has %d tokens, but logs told of %d", top.Block, supply, top.Tokens)
-	if err := c.store.save(); err != nil {
-		return err
-	}
-	from := c.lastRight(ctx)
-	err = fmt.Errorf("a node has left out logs: %s; read again, best from other nodes, with --reread %s", check.Suspect, from)
-	if from == fmt.Sprint(c.chain.ID) {
-		err = fmt.Errorf("%w (it may also be that the deployment's first_block %d is after the first token)", err, c.chain.Registry.FirstBlock)
-	}
-	return err
-}
-
-// supply is the number of tokens at a point.
-func (c *chainSync) supply(ctx context.Context, p point) (*big.Int, bool, error) {
-	return c.nodes.TotalSupply(ctx, common.Address(c.chain.Registry.Address), provider.Block{Number: p.Block, Hash: p.Hash, Time: p.Time})
-}
-
-// lastRight says from where on logs must be read again: after the last point whose number of tokens
-// is right. Nodes without the state of old blocks cannot tell; then all of the chain is meant.
-func (c *chainSync) lastRight(ctx context.Context) string {
-	points := c.store.check.Points
-	wrong, _ := slices.BinarySearchFunc(points, true, func(p point, _ bool) int {
-		supply, known, err := c.supply(ctx, p)
-		if err == nil && known && supply.IsInt64() && supply.Int64() == p.Tokens {
-			return -1
-		}
-		return 0
-	})
-	if wrong == 0 {
-		return fmt.Sprint(c.chain.ID)
-	}
-	return fmt.Sprintf("%d:%d", c.chain.ID, points[wrong-1].Block+1)
 }

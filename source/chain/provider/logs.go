@@ -347,6 +347,9 @@ func (r *reading) all(ctx context.Context, n *node, j *job) (Part, error) {
 	} else if err != nil {
 		return Part{}, err
 	}
+	if j.size() > 1 && n.sizes.doubted(len(logs)) {
+		return Part{}, n.fails(asked, fmt.Errorf("its answer has %d logs, which may be a limit", len(logs)))
+	}
 	suspect := n.mayBeCut(len(logs))
 	part, err := r.part(j.from, j.to, logs, last, true)
 	if err != nil && kindOf(err) != behind {

@@ -42,6 +42,9 @@ type node struct {
 	fewer   int  // the largest batch that it takes; 0 means that all were taken
 	unbatch int  // batches that failed before; batchAttempts means that it takes none
 
+	apart      bool // there is no Multicall3
+	fewerCalls int  // that it takes at a time; 0 means mostCalls
+
 	rest     time.Time // it is not asked until then
 	why      error     // the failure that it rests for
 	failedAt time.Time // when that was

@@ -12,11 +12,9 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/big"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -196,6 +194,7 @@ type Chain struct {
 	nodes []*node
 	turns atomic.Int64
 	final atomic.Uint64         // blocks up to this one will not change, as far as is known
+	first atomic.Int64          // the number of the node that is asked first
 	head  atomic.Pointer[Block] // the last answer of Head; nodes that do not have it are asked for nothing else
 }
 
@@ -325,48 +324,6 @@ func otherTimes(a, b map[uint64]int64) string {
 		}
 	}
 	return ""
-}
-
-// totalSupply is the selector of totalSupply().
-var totalSupply = hexutil.Bytes{0x18, 0x16, 0x0d, 0xdd}
-
-// TotalSupply returns totalSupply() of a contract after a block. It is not known if no node has the
-// state of that block any more.
-func (c *Chain) TotalSupply(ctx context.Context, contract common.Address, at Block) (n *big.Int, known bool, err error) {
-	call := map[string]any{"to": contract, "data": totalSupply}
-	var wrong error
-	for except := []string(nil); len(except) < len(c.origins()); {
-		var answer hexutil.Bytes
-		var asks *node
-		_, err := c.ask(ctx, asking{except: except}, func(ctx context.Context, n *node) error {
-			asks = n
-			if err := n.follows(ctx, c.head.Load()); err != nil {
-				return err
-			}
-			err := n.one(ctx, "eth_call", &answer, call, hexutil.Uint64(at.Number))
-			if kindOf(err) == behind {
-				err = n.fails(asked, errors.Unwrap(err)) // it has the block, but perhaps not its state
-			}
-			return err
-		})
-		switch {
-		case err == nil && len(answer) == 32:
-			return new(big.Int).SetBytes(answer), true, nil
-		case err == nil:
-			wrong = fmt.Errorf("%s: it has %d bytes: is this its address?", asks.host, len(answer))
-		case kindOf(err) != asked:
-			return nil, false, fmt.Errorf("chain %d: totalSupply() of %s: %w", c.id, contract, err)
-		case strings.Contains(err.Error(), "revert"):
-			wrong = err
-		default:
-			c.o.Log.Info("no state of a block", "host", asks.host, "block", at.Number, "error", err)
-		}
-		except = append(except, asks.origin)
-	}
-	if wrong != nil {
-		return nil, false, fmt.Errorf("chain %d: totalSupply() of %s after block %d: %w", c.id, contract, at.Number, wrong)
-	}
-	return nil, false, nil
 }
 
 // Cost returns what was spent so far, a row for each URL in the order of Dial.

@@ -22,7 +22,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
-	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/fixtures/meanrpc"
 )
 
@@ -201,57 +200,6 @@ func TestTimes(t *testing.T) {
 			t.Errorf("got %v, want ErrDisagree", err)
 		}
 	})
-}
-
-// The supply of a contract is known where a node has the state; another answer is an error.
-func TestTotalSupply(t *testing.T) {
-	var blocks []history.Block
-	for n := range uint64(50) {
-		blocks = append(blocks, history.Block{Chain: chain, Number: 100 + n, Logs: []history.Log{
-			history.Transfer(registry, history.Address{}, history.Address{1}, history.Number(n))}})
-	}
-	synctest.Test(t, func(t *testing.T) {
-		good, pruned := newNodeOf(blocks, meanrpc.Faults{}), newNodeOf(blocks, meanrpc.Faults{NoState: true})
-		answers := func(err *meanrpc.RPCError) *meanrpc.Node {
-			return newNodeOf(blocks, meanrpc.Faults{Methods: map[string]func() *meanrpc.RPCError{"eth_call": func() *meanrpc.RPCError { return err }}})
-		}
-		for name, test := range map[string]struct {
-			nodes []http.Handler
-			want  int64
-			known bool
-			says  string
-		}{
-			"known":            {[]http.Handler{good}, 21, true, ""},
-			"known by another": {[]http.Handler{pruned, good}, 21, true, ""},
-			"not known":        {[]http.Handler{pruned}, 0, false, ""},
-			"no such block":    {[]http.Handler{answers(&meanrpc.RPCError{Code: -32000, Message: "header not found"})}, 0, false, ""},
-			"no such method":   {[]http.Handler{answers(&meanrpc.RPCError{Code: 3, Message: "execution reverted"})}, 0, false, "execution reverted"},
-		} {
-			c, _ := dial(t, Options{}, test.nodes...)
-			n, known, err := c.TotalSupply(t.Context(), registry, Block{Number: 120})
-			if test.says != "" {
-				checkError(t, name, err, "totalSupply() of 0x0E688f5DCa4a0a4729946ACbC44C792341714e08 after block 120: ", test.says)
-			} else if err != nil || known != test.known || known && n.Int64() != test.want {
-				t.Errorf("%s: got %v, %v, %v, want %d, %v", name, n, known, err, test.want, test.known)
-			}
-		}
-	})
-	nothing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":"0x"}`)) // to memory
-	})
-	c := &Chain{id: chain}
-	if err := c.o.check(); err != nil {
-		t.Fatal(err)
-	}
-	c.o.transport = &hosts{handlers: map[string]http.Handler{"0.test": nothing}, at: map[string][]time.Time{}}
-	n, err := c.newNode(0, "http://0.test", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.chain = chain
-	c.nodes = []*node{n}
-	_, _, err = c.TotalSupply(t.Context(), registry, Block{Number: 1})
-	checkError(t, "no contract", err, "0.test: it has 0 bytes: is this its address?")
 }
 
 // A node with a rate is asked a little more slowly than it allows, and not at all while it says so.

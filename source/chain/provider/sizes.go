@@ -16,6 +16,7 @@ type sizes struct {
 	bad  uint64 // smallest that failed beyond good; 0 means none
 
 	most   int  // logs of the largest answer
+	doubt  int  // answers with so many logs are asked for in parts; 0 means none
 	calm   int  // successes in a row with the full span
 	need   int  // calm that is needed to try more than good
 	trying bool // a request beyond good is under way
@@ -135,6 +136,22 @@ func (s *sizes) failed(size uint64) {
 		}
 		s.span, s.calm, s.denser = max(1, size/2), 0, false
 	}
+}
+
+// distrust says that answers may have been cut: after so many logs, if after any.
+func (s *sizes) distrust() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.most > 0 {
+		s.doubt, s.most = max(1, s.most/2), 0
+	}
+}
+
+// doubted reports whether an answer with so many logs may have been cut.
+func (s *sizes) doubted(logs int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.doubt > 0 && logs >= s.doubt
 }
 
 // found says how many logs there are in a range that was too large. If they are few the node limits

@@ -1,0 +1,282 @@
+package chain
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/accounts/abi"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/chain/provider"
+	"github.com/followpress/followpress/source/replay"
+)
+
+// A question is what a contract can be asked about a subject.
+type question uint8
+
+const (
+	supply   question = iota // of the registry: how many tokens there are
+	ops                      // of records: how many operations a slot has
+	owner                    // of the registry: whose a token is
+	location                 // of the registry: where a token's records are
+	user                     // of records: the value of that key of a slot
+	primary                  // of account metadata: the value of that key of an account
+)
+
+// counts reports whether the answer is a number that only grows, so that a smaller one is of an
+// older state.
+func (q question) counts() bool { return q <= ops }
+
+// The keys of metadata that a snapshot depends on.
+const (
+	userKey    = "user"
+	primaryKey = "primary-list"
+)
+
+// functions is the part of the contracts' ABI that answers questions, in their order.
+var functions = func() []abi.Method {
+	parsed, err := abi.JSON(strings.NewReader(`[
+{"type":"function","name":"totalSupply","inputs":[],"outputs":[{"type":"uint256"}]},
+{"type":"function","name":"getListOpCount","inputs":[{"name":"slot","type":"uint256"}],"outputs":[{"type":"uint256"}]},
+{"type":"function","name":"ownerOf","inputs":[{"name":"tokenId","type":"uint256"}],"outputs":[{"type":"address"}]},
+{"type":"function","name":"getListStorageLocation","inputs":[{"name":"tokenId","type":"uint256"}],"outputs":[{"type":"bytes"}]},
+{"type":"function","name":"getMetadataValue","inputs":[{"name":"tokenId","type":"uint256"},{"name":"key","type":"string"}],"outputs":[{"type":"bytes"}]},
+{"type":"function","name":"getValue","inputs":[{"name":"addr","type":"address"},{"name":"key","type":"string"}],"outputs":[{"type":"bytes"}]}]`))
+	if err != nil {
+		panic(err) // a constant
+	}
+	var all []abi.Method
+	for _, name := range []string{"totalSupply", "getListOpCount", "ownerOf", "getListStorageLocation", "getMetadataValue", "getValue"} {
+		all = append(all, parsed.Methods[name])
+	}
+	return all
+}()
+
+// A subject is what a question is about.
+type subject struct {
+	question
+	contract site.Address
+	id       source.Word // a token, a slot, or an account in its last 20 bytes
+}
+
+func (s subject) compare(other subject) int {
+	return cmp.Or(cmp.Compare(s.question, other.question), bytes.Compare(s.contract[:], other.contract[:]), bytes.Compare(s.id[:], other.id[:]))
+}
+
+// String names the contract and what is asked.
+func (s subject) String() string {
+	text := map[question]string{
+		supply: "number of tokens", ops: "operations of slot %s", owner: "owner of token %s", location: "location of token %s",
+		user: "user of slot %s", primary: "primary list of %s",
+	}[s.question]
+	switch s.question {
+	case supply:
+	case owner, location:
+		text = fmt.Sprintf(text, s.id.Decimal())
+	case primary:
+		text = fmt.Sprintf(text, common.Address(s.id[12:]))
+	default:
+		text = fmt.Sprintf(text, s.id)
+	}
+	return fmt.Sprintf("contract %s, %s", s.contract, text)
+}
+
+// call asks the contract.
+func (s subject) call() provider.Call {
+	var args []any
+	switch s.question {
+	case ops, owner, location:
+		args = []any{new(big.Int).SetBytes(s.id[:])}
+	case user:
+		args = []any{new(big.Int).SetBytes(s.id[:]), userKey}
+	case primary:
+		args = []any{common.Address(s.id[12:]), primaryKey}
+	}
+	f := functions[s.question]
+	data, err := f.Inputs.Pack(args...)
+	if err != nil {
+		panic(err) // the arguments are those of the constant above
+	}
+	return provider.Call{To: common.Address(s.contract), Data: slices.Concat(f.ID, data)}
+}
+
+// answer reads an answer: 32 bytes, or a value of any length. It is not ok if the answer is neither.
+func (s subject) answer(result []byte) (value []byte, ok bool) {
+	if len(result) == 0 {
+		return nil, false
+	}
+	if s.question <= owner {
+		return result, len(result) == len(s.id)
+	}
+	values, err := functions[s.question].Outputs.Unpack(result)
+	if err != nil {
+		return nil, false
+	}
+	value, ok = values[0].([]byte)
+	return value, ok
+}
+
+// show is an answer for people.
+func (s subject) show(value []byte) string {
+	const most = 100
+	switch {
+	case s.question <= ops:
+		return new(big.Int).SetBytes(value).String()
+	case s.question == owner:
+		return common.Address(value[12:]).String()
+	case len(value) > most:
+		return fmt.Sprintf("%s… (%d bytes)", hexutil.Bytes(value[:most]), len(value))
+	}
+	return hexutil.Bytes(value).String()
+}
+
+// A ledger is what logs say about the contracts of a chain.
+type ledger struct {
+	ops    map[subject]uint64
+	values map[subject][]byte
+}
+
+func newLedger() *ledger { return &ledger{map[subject]uint64{}, map[subject][]byte{}} }
+
+func (l *ledger) add(e *source.Event) {
+	s := subject{contract: e.Contract.Address, id: e.Subject}
+	value := e.Value
+	switch {
+	case e.Kind == source.Op:
+		s.question = ops
+		l.ops[s]++
+		return
+	case e.Kind == source.Transfer:
+		var word source.Word
+		copy(word[len(word)-len(value):], value)
+		s.question, value = owner, word[:]
+	case e.Kind == source.Location:
+		s.question = location
+	case e.Kind == source.AccountMetadata && e.Key == primaryKey:
+		s.question = primary
+	case e.Kind == source.ListMetadata && e.Key == userKey:
+		s.question = user
+	default:
+		return
+	}
+	l.values[s] = bytes.Clone(value)
+}
+
+// tokens counts the tokens that logs of l or, if it is not nil, later ones say to exist.
+func (l *ledger) tokens(later *ledger) (n uint64) {
+	for s, value := range l.values {
+		if s.question == owner && later.valueOr(s, value) != (source.Word{}) {
+			n++
+		}
+	}
+	if later == nil {
+		return n
+	}
+	for s, value := range later.values {
+		if _, known := l.values[s]; !known && s.question == owner && source.Word(value) != (source.Word{}) {
+			n++
+		}
+	}
+	return n
+}
+
+// valueOr is a word that the ledger has, or another one.
+func (l *ledger) valueOr(s subject, or []byte) source.Word {
+	if l != nil {
+		if value, ok := l.values[s]; ok {
+			or = value
+		}
+	}
+	return source.Word(or)
+}
+
+// says is what a contract must answer after the logs of l and, if it is not nil, later ones.
+func (l *ledger) says(s subject, later *ledger) []byte {
+	number := func(n uint64) []byte { return common.BigToHash(new(big.Int).SetUint64(n)).Bytes() }
+	switch s.question {
+	case supply:
+		return number(l.tokens(later))
+	case ops:
+		n := l.ops[s]
+		if later != nil {
+			n += later.ops[s]
+		}
+		return number(n)
+	}
+	for _, l := range []*ledger{later, l} {
+		if l == nil {
+			continue
+		}
+		if value, ok := l.values[s]; ok {
+			return value
+		}
+	}
+	if s.question == owner {
+		return number(0)
+	}
+	return nil
+}
+
+// The ledgers of all chains together tell what matters beyond what logs have named: the slots of
+// lists, and the accounts of lists, also those of which there were no logs.
+type ledgers map[uint64]*ledger
+
+// subjects are what the contracts of a chain are asked, counts first.
+func (all ledgers) subjects(c source.Chain) []subject {
+	due := map[subject]bool{}
+	add := func(contract site.Address, id source.Word, questions ...question) {
+		for _, q := range questions {
+			due[subject{q, contract, id}] = true
+		}
+	}
+	account := func(id source.Word) {
+		if c.Accounts != nil && id != (source.Word{}) {
+			add(c.Accounts.Address, id, primary)
+		}
+	}
+	if c.Registry != nil {
+		add(c.Registry.Address, source.Word{}, supply)
+		for id := range all[c.ID].tokens(nil) { // ids have no gaps
+			add(c.Registry.Address, source.Word(common.BigToHash(new(big.Int).SetUint64(id))), owner)
+		}
+	}
+	for chain, l := range all {
+		ours := chain == c.ID
+		for s := range l.ops {
+			if ours {
+				add(s.contract, s.id, ops, user)
+			}
+		}
+		for s, value := range l.values {
+			switch s.question {
+			case owner:
+				if account(source.Word(value)); ours {
+					add(s.contract, s.id, owner, location)
+				}
+			case location:
+				place, ignored := replay.ParseLocation(value)
+				if ignored == "" && slices.ContainsFunc(c.Records, func(r source.Start) bool { return place.Contract == source.Contract{Chain: c.ID, Address: r.Address} }) {
+					add(place.Address, place.Slot, ops, user)
+				}
+			case user:
+				if a, ok := replay.User(value); ok {
+					account(source.Word(common.LeftPadBytes(a[:], len(source.Word{}))))
+				}
+				if ours {
+					add(s.contract, s.id, ops, user)
+				}
+			case primary:
+				account(s.id)
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(due), subject.compare)
+}

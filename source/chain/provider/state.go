@@ -1,0 +1,314 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/accounts/abi"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"golang.org/x/sync/errgroup"
+)
+
+// ErrNoState means that no node tells what contracts answer after a block: it does not have that
+// state any more, or answers no eth_call.
+var ErrNoState = errors.New("no node has the state of the contracts")
+
+// A Call is a call of a function of a contract. It changes nothing.
+type Call struct {
+	To   common.Address
+	Data []byte // the function and its arguments, by the ABI
+}
+
+// A State is what contracts answered after a block.
+type State struct {
+	Host     string   // that answered, as errors name it
+	Origin   string   // the same, for except of Call
+	Together bool     // Multicall3 made many calls of one: they cost little
+	Results  [][]byte // by call; nil where the contract refused
+}
+
+const (
+	mostCalls    = 500         // of Multicall3 at a time: some 3 million gas, and less than 300 kB either way
+	callPatience = time.Minute // with one host; others may answer, and to check nothing is a choice
+	callInsists  = 3           // of several servers behind one host some may have the state
+)
+
+// Call calls functions of contracts after a block, at the first host that answers them all, without
+// those in except. The error wraps ErrNoState if there is none, and says why of each.
+func (c *Chain) Call(ctx context.Context, calls []Call, at Block, except []string) (State, error) {
+	var reasons []string
+	for _, origin := range c.order() {
+		if slices.Contains(except, origin) {
+			continue
+		}
+		s, err := c.callAt(ctx, origin, calls, at)
+		switch {
+		case err == nil:
+			return s, nil
+		case ctx.Err() != nil:
+			return State{}, context.Cause(ctx)
+		case kindOf(err) == fatal:
+			return State{}, err
+		}
+		c.o.Log.Info("no state of a block", "block", at.Number, "error", err)
+		reasons = append(reasons, err.Error())
+	}
+	return State{}, fmt.Errorf("chain %d: %w after block %d (%s)", c.id, ErrNoState, at.Number, cmp.Or(strings.Join(reasons, "; "), "none is left to ask"))
+}
+
+// order are the hosts, in the order in which they are asked.
+func (c *Chain) order() []string {
+	var all []string
+	for i := range c.nodes {
+		if o := c.nodes[(i+int(c.first.Load()))%len(c.nodes)].origin; !slices.Contains(all, o) {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// Hosts is how many hosts there are.
+func (c *Chain) Hosts() int { return len(c.origins()) }
+
+// Again says that answers were not right, so that those to the same questions are others: the next
+// node is asked first, and an answer that has half as many logs as the largest may have been cut.
+func (c *Chain) Again() {
+	c.first.Add(1)
+	for _, n := range c.nodes {
+		n.sizes.distrust()
+	}
+}
+
+// Newest returns the newest block of a node, whatever its finality. Only its state is sure to be
+// there.
+func (c *Chain) Newest(ctx context.Context) (b Block, err error) {
+	_, err = c.ask(ctx, asking{insist: callInsists, patience: callPatience}, func(ctx context.Context, n *node) error {
+		if err := n.follows(ctx, c.head.Load()); err != nil {
+			return err
+		}
+		b, err = n.block(ctx, Latest)
+		return err
+	})
+	if err != nil {
+		return Block{}, fmt.Errorf("chain %d: the newest block: %w", c.id, err)
+	}
+	return b, nil
+}
+
+// callAt asks one host. The first request finds out what it takes; the others are made side by side.
+func (c *Chain) callAt(ctx context.Context, origin string, calls []Call, at Block) (State, error) {
+	how := asking{insist: callInsists, patience: callPatience}
+	for _, other := range c.order() {
+		if other != origin {
+			how.except = append(how.except, other)
+		}
+	}
+	s := State{Origin: origin, Together: true, Results: make([][]byte, len(calls))}
+	var mu sync.Mutex
+	part := func(ctx context.Context, from, to int) error {
+		n, err := c.ask(ctx, how, func(ctx context.Context, n *node) error {
+			if err := n.follows(ctx, c.head.Load()); err != nil {
+				return err
+			}
+			return n.calls(ctx, calls[from:to], s.Results[from:to], at)
+		})
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		s.Host, s.Together = n.host, s.Together && n.together3()
+		return nil
+	}
+	first := min(len(calls), mostCalls)
+	if err := part(ctx, 0, first); err != nil {
+		return State{}, err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(c.o.Concurrency)
+	for from := first; from < len(calls); from += mostCalls {
+		g.Go(func() error { return part(ctx, from, min(len(calls), from+mostCalls)) })
+	}
+	return s, g.Wait()
+}
+
+// calls makes calls, in parts that the node takes.
+func (n *node) calls(ctx context.Context, calls []Call, results [][]byte, at Block) error {
+	size := n.callSize()
+	for len(calls) > 0 {
+		some := calls[:min(len(calls), size, n.callSize())]
+		err := n.someCalls(ctx, some, results[:len(some)], at)
+		if errors.Is(err, errNoMulticall) {
+			n.noMulticall()
+			continue
+		}
+		if k := kindOf(err); err != nil && len(some) > 1 && ctx.Err() == nil && !errors.Is(err, ErrNoState) && (k == asked || k == slow) {
+			size = (len(some) + 1) / 2 // too much gas, or too long: nodes say it in many words
+			continue
+		}
+		if err != nil {
+			if kindOf(err) == asked && !errors.Is(err, ErrNoState) {
+				err = n.fails(asked, fmt.Errorf("%w: %w", ErrNoState, errors.Unwrap(err)))
+			}
+			return err
+		}
+		n.tookCalls(size)
+		calls, results = calls[len(some):], results[len(some):]
+	}
+	return nil
+}
+
+// callSize is how many calls the node takes in a request, as far as is known.
+func (n *node) callSize() int {
+	if n.together3() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return cmp.Or(n.fewerCalls, mostCalls)
+	}
+	return n.batchSize()
+}
+
+// tookCalls says that it has taken so many.
+func (n *node) tookCalls(size int) {
+	if !n.together3() {
+		n.smallerBatch(size)
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.fewerCalls = min(cmp.Or(n.fewerCalls, mostCalls), size)
+}
+
+func (n *node) together3() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.apart
+}
+
+func (n *node) noMulticall() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.apart = true
+}
+
+// errNoMulticall means that there is no Multicall3 on the chain.
+var errNoMulticall = errors.New("no Multicall3")
+
+var (
+	// https://www.multicall3.com: at the same address on nearly all chains.
+	multicall3 = common.HexToAddress("0xcA11bde05977b3631167028862bE2a173976CA11")
+
+	aggregate3 = func() abi.Method {
+		parsed, err := abi.JSON(strings.NewReader(`[{"type":"function","name":"aggregate3",
+"inputs":[{"name":"calls","type":"tuple[]","components":[{"name":"target","type":"address"},{"name":"allowFailure","type":"bool"},{"name":"callData","type":"bytes"}]}],
+"outputs":[{"name":"returnData","type":"tuple[]","components":[{"name":"success","type":"bool"},{"name":"returnData","type":"bytes"}]}]}]`))
+		if err != nil {
+			panic(err) // a constant
+		}
+		return parsed.Methods["aggregate3"]
+	}()
+)
+
+// someCalls makes calls in one request.
+func (n *node) someCalls(ctx context.Context, calls []Call, results [][]byte, at Block) error {
+	if !n.together3() {
+		return n.singleCalls(ctx, calls, results, at)
+	}
+	type call3 struct {
+		Target       common.Address
+		AllowFailure bool
+		CallData     []byte
+	}
+	packed := make([]call3, len(calls))
+	for i, c := range calls {
+		packed[i] = call3{c.To, true, c.Data}
+	}
+	data, err := aggregate3.Inputs.Pack(packed)
+	if err != nil {
+		return err
+	}
+	var answer hexutil.Bytes
+	if err := n.ethCall(ctx, Call{multicall3, slices.Concat(aggregate3.ID, data)}, &answer, at); err != nil {
+		if len(calls) == 1 && kindOf(err) == asked && !errors.Is(err, ErrNoState) {
+			return n.singleCalls(ctx, calls, results, at)
+		}
+		return err
+	}
+	var returned []struct {
+		Success    bool
+		ReturnData []byte
+	}
+	values, err := aggregate3.Outputs.Unpack(answer)
+	if err != nil {
+		return errNoMulticall // without code the answer is empty
+	}
+	if abi.ConvertType(values[0], &returned); len(returned) != len(calls) {
+		return errNoMulticall
+	}
+	for i, r := range returned {
+		if results[i] = nil; r.Success {
+			results[i] = append([]byte{}, r.ReturnData...)
+		}
+	}
+	return nil
+}
+
+func (n *node) ethCall(ctx context.Context, c Call, answer *hexutil.Bytes, at Block) error {
+	call := ethCall(c, answer, at)
+	return n.stateless(n.one(ctx, call.method, call.result, call.args...))
+}
+
+func ethCall(c Call, answer *hexutil.Bytes, at Block) call {
+	message := map[string]any{"to": c.To, "data": hexutil.Bytes(c.Data)}
+	return call{"eth_call", []any{message, hexutil.Uint64(at.Number)}, answer}
+}
+
+// singleCalls makes one request of calls without Multicall3.
+func (n *node) singleCalls(ctx context.Context, calls []Call, results [][]byte, at Block) error {
+	answers, errs := make([]hexutil.Bytes, len(calls)), make([]error, len(calls))
+	if len(calls) == 1 {
+		errs[0] = n.ethCall(ctx, calls[0], &answers[0], at)
+	} else {
+		batch := make([]call, len(calls))
+		for i, c := range calls {
+			batch[i] = ethCall(c, &answers[i], at)
+		}
+		var err error
+		if errs, err = n.together(ctx, batch); err != nil {
+			return n.stateless(err)
+		}
+	}
+	for i, err := range errs {
+		switch results[i] = nil; {
+		case err == nil:
+			results[i] = append([]byte{}, answers[i]...)
+		case kindOf(err) == asked && refusedWords.MatchString(err.Error()):
+		default:
+			return n.stateless(err)
+		}
+	}
+	return nil
+}
+
+var (
+	refusedWords   = regexp.MustCompile(`(?i)revert|out of gas|gas required|invalid opcode`)
+	stateWords     = regexp.MustCompile(`(?i)missing trie node|\bstate\b|historical|archiv|too old|no data|distance to target block|not (supported|found|available)`)
+	tooMuchToState = regexp.MustCompile(`(?i)revert|\bgas\b|size|large|limit|timeout|time.?out|timed|batch`)
+)
+
+// stateless makes an ErrNoState of an answer that says so, which is not worth another try with less.
+func (n *node) stateless(err error) error {
+	var f *failure
+	if !errors.As(err, &f) || f.kind != behind && (f.kind != asked || !stateWords.MatchString(f.err.Error()) || tooMuchToState.MatchString(f.err.Error())) {
+		return err
+	}
+	return n.fails(asked, fmt.Errorf("%w: %w", ErrNoState, f.err))
+}
