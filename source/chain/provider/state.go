@@ -38,7 +38,7 @@ type State struct {
 const (
 	mostCalls    = 500         // of Multicall3 at a time: some 3 million gas, and less than 300 kB either way
 	callPatience = time.Minute // with one host; others may answer, and to check nothing is a choice
-	callInsists  = 3           // of several servers behind one host some may have the state
+	callInsists  = 3           // times that a host is asked that had the state before: only some servers behind it may have it
 )
 
 // Call calls functions of contracts after a block, at the first host that answers them all, without
@@ -105,7 +105,7 @@ func (c *Chain) Newest(ctx context.Context) (b Block, err error) {
 
 // callAt asks one host. The first request finds out what it takes; the others are made side by side.
 func (c *Chain) callAt(ctx context.Context, origin string, calls []Call, at Block) (State, error) {
-	how := asking{insist: callInsists, patience: callPatience}
+	how := asking{patience: callPatience}
 	for _, other := range c.order() {
 		if other != origin {
 			how.except = append(how.except, other)
@@ -132,6 +132,7 @@ func (c *Chain) callAt(ctx context.Context, origin string, calls []Call, at Bloc
 	if err := part(ctx, 0, first); err != nil {
 		return State{}, err
 	}
+	how.insist = callInsists
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(c.o.Concurrency)
 	for from := first; from < len(calls); from += mostCalls {
