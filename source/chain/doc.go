@@ -6,7 +6,10 @@
 //	chains/{id}/logs             the events in their order; only ever appended to, but for reorganisations
 //	chains/{id}/checkpoint.json  how much of logs counts, and which blocks were read; written last
 //
-// A run that is killed leaves more in logs than the checkpoint says, and the next run cuts it off.
+// A run that is killed leaves more in logs than the checkpoint says, and the next run cuts it off. The
+// checkpoint says too up to which block contracts, or a quorum of hosts, have confirmed the events.
+// What is after it is only kept between a run that was killed and the next one: whatever contracts
+// contradict, and whatever nobody could check, is read again.
 //
 // The API may change until version 1.
 package chain

@@ -225,6 +225,15 @@ func (l *ledger) says(s subject, later *ledger) []byte {
 	return nil
 }
 
+// changed reports whether there is another value after the logs of l, which may be nil.
+func (l *ledger) changed(s subject) bool {
+	if l == nil {
+		return false
+	}
+	_, changed := l.values[s]
+	return changed
+}
+
 // The ledgers of all chains together tell what matters beyond what logs have named: the slots of
 // lists, and the accounts of lists, also those of which there were no logs.
 type ledgers map[uint64]*ledger

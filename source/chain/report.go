@@ -13,6 +13,7 @@ const (
 	CheckedByContracts = "contracts" // the contracts have said the same as the logs
 	CheckedByQuorum    = "quorum"    // contracts could not be asked, but several hosts gave the same logs
 	CheckedNot         = "unchecked" // neither, and the options allow that
+	CheckedNothing     = "nothing"   // neither logs nor lists name anything on this chain that a contract could be asked about
 	CheckedEarlier     = "earlier"   // nothing was read since an earlier run that has checked
 )
 
@@ -25,6 +26,7 @@ type Check struct {
 	Slots   int    `json:"slots,omitempty"`   // whose operations were counted, also those without any
 	Values  int    `json:"values,omitempty"`  // locations, users and primary lists that were compared
 	Refused int    `json:"refused,omitempty"` // owners and values that the contracts did not tell
+	Moved   int    `json:"moved,omitempty"`   // owners and values that have changed since the last block that was read; the next run checks them
 	Hosts   int    `json:"hosts,omitempty"`   // that gave the same logs
 	Why     string `json:"why,omitempty"`     // contracts could not be asked
 }
@@ -131,15 +133,19 @@ func (c *Check) tell(b *strings.Builder) {
 	}
 	switch c.How {
 	case CheckedByContracts:
-		fmt.Fprintf(b, "; contracts say the same: %d tokens, operations of %d slots, %d values (%s, block %d", c.Tokens, c.Slots, c.Values, c.Host, c.Block)
+		fmt.Fprintf(b, "; as the contracts say (%[4]s, block %[5]d): tokens: %[1]d, slots with their operations: %[2]d, values: %[3]d", c.Tokens, c.Slots, c.Values, c.Host, c.Block)
 		if c.Refused > 0 {
-			fmt.Fprintf(b, "; %d answers were refused", c.Refused)
+			fmt.Fprintf(b, ", not told: %d", c.Refused)
 		}
-		b.WriteByte(')')
+		if c.Moved > 0 {
+			fmt.Fprintf(b, ", changed since and not compared: %d", c.Moved)
+		}
 	case CheckedByQuorum:
 		fmt.Fprintf(b, "; %d hosts agreed on the logs; not compared with contracts: %s", c.Hosts, c.Why)
 	case CheckedNot:
 		fmt.Fprintf(b, "; NOT CHECKED, logs may be missing: %s", c.Why)
+	case CheckedNothing:
+		b.WriteString("; no list has anything there")
 	case CheckedEarlier:
 		b.WriteString("; was checked before")
 	}

@@ -26,6 +26,7 @@ type Chain struct {
 	Deployment string   `placeholder:"FILE" help:"Where the contracts are, as JSON; by default those of the Ethereum Follow Protocol in production."`
 	Finality   string   `enum:"finalized,safe,latest" default:"finalized" placeholder:"finalized|safe|latest" help:"The last block to read. No reorganisation reaches finalized blocks (default ${default})."`
 	Reread     []string `placeholder:"CHAIN[:BLOCK]" help:"Forget what was read of a chain, from a block on, and read it again."`
+	Unchecked  bool     `help:"Make the snapshot even if no node tells what the contracts say (eth_call), so that nobody knows whether logs are missing. The next run reads the same blocks again."`
 	Explain    string   `placeholder:"TOKEN" help:"Ask no node and make no snapshot: show each event of the state that concerns a list, and what it did."`
 	output
 	requests `group:"How nodes are asked:"`
@@ -35,7 +36,7 @@ type Chain struct {
 
 // requests are the flags about requests to nodes.
 type requests struct {
-	Quorum      int     `default:"1" placeholder:"N" help:"How many hosts of a chain must give the same answer (default ${default})."`
+	Quorum      int     `default:"1" placeholder:"N" help:"How many hosts of a chain must give the same answer (default ${default}). Logs that two hosts agree on need no contracts to confirm them."`
 	Spread      bool    `help:"Share the requests among all URLs of a chain; otherwise the next one is asked only after a failure."`
 	Concurrency int     `default:"8" placeholder:"N" help:"Requests at a time with one key, or to one host, for all chains together (default ${default})."`
 	Rate        float64 `default:"0" placeholder:"N" help:"Requests per second with one key, or to one host; 0 means as many as it takes (default ${default})."`
@@ -45,7 +46,7 @@ type requests struct {
 
 // Help is what --help shows below the first line.
 func (*Chain) Help() string {
-	return `It asks nodes for the events of the contracts, keeps them in the state, and replays them into lists and records. A killed run goes on where it was. Nodes that lag, fail or disagree cause an error, never a wrong snapshot.
+	return `It asks nodes for the events of the contracts, keeps them in the state, and replays them into lists and records. A killed run goes on where it was. The contracts must confirm what the events say; if not, the events are read again. Nodes that lag, fail, lose events or disagree cause an error, never a wrong snapshot.
 
 	followpress snapshot chain --state state --rpc 8453=URL --rpc 10=URL --rpc 1=URL`
 }
@@ -174,7 +175,7 @@ func (c *Chain) sync(ctx context.Context, state *chain.State, r *run) error {
 		return err
 	}
 	report, err := state.Sync(ctx, chain.Options{
-		URLs: urls, Reread: reread, NoSync: c.NoSync, Progress: r.progress,
+		URLs: urls, Reread: reread, Unchecked: c.Unchecked, NoSync: c.NoSync, Progress: r.progress,
 		Provider: provider.Options{
 			Finality: c.Finality, Quorum: c.Quorum, Spread: c.Spread, Concurrency: c.Concurrency, Rate: c.Rate, MaxRange: c.MaxRange, Batch: c.Batch,
 		},

@@ -138,13 +138,18 @@ func (s *sizes) failed(size uint64) {
 	}
 }
 
-// distrust says that answers may have been cut: after so many logs, if after any.
-func (s *sizes) distrust() {
+// largest is how many logs the largest answer had since the last doubt.
+func (s *sizes) largest() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.most > 0 {
-		s.doubt, s.most = max(1, s.most/2), 0
-	}
+	return s.most
+}
+
+// distrust says that answers with so many logs may have been cut.
+func (s *sizes) distrust(logs int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doubt, s.most = logs, 0
 }
 
 // doubted reports whether an answer with so many logs may have been cut.

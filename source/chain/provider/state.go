@@ -82,8 +82,12 @@ func (c *Chain) Hosts() int { return len(c.origins()) }
 // node is asked first, and an answer that has half as many logs as the largest may have been cut.
 func (c *Chain) Again() {
 	c.first.Add(1)
+	most := 0
 	for _, n := range c.nodes {
-		n.sizes.distrust()
+		most = max(most, n.sizes.largest())
+	}
+	for _, n := range c.nodes {
+		n.sizes.distrust((most + 1) / 2)
 	}
 }
 
