@@ -46,17 +46,38 @@ func TestReportNamesWhatChanged(t *testing.T) {
 	}
 }
 
-// Changes are not named if there are too many, or after a run that was cut off.
+// Changes are not named if there are too many, if nobody knows what was there, or if headers changed.
 func TestReportSaysThatChangesAreUnknown(t *testing.T) {
 	folder := t.TempDir()
-	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true, MaxChanged: 16}); !r.Changed.Unknown || r.Changed.Keys != nil {
+	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true, MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
+		t.Errorf("the first publish: got %+v, want Unknown", r.Changed)
+	}
+	if r := publish(t, siteOf(t, objectsOf(5, "x")), openLocal(folder), Options{NoLock: true, MaxChanged: 16}); !r.Changed.Unknown || r.Changed.Keys != nil {
 		t.Errorf("more than MaxChanged: got %+v, want Unknown", r.Changed)
+	}
+	older := siteOf(t, objectsOf(5, ""), func(r *site.Root) { r.HeaderRules[site.RouteUserSearch.Route().Pattern] = site.MD5{1} })
+	put(t, folder, site.RootKey, older[site.RootKey])
+	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true, MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
+		t.Errorf("other headers of answers: got %+v, want Unknown", r.Changed)
 	}
 	if err := os.WriteFile(filepath.Join(folder, string(site.MarkKey)), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true, MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
 		t.Errorf("after a run that was cut off: got %+v, want Unknown", r.Changed)
+	}
+}
+
+// The report has the settings before and after: answers may be computed from them.
+func TestReportSaysWhichSettingsChanged(t *testing.T) {
+	folder := t.TempDir()
+	publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true})
+	next := siteOf(t, objectsOf(5, ""), func(r *site.Root) { r.Config.BadgesField = "b" })
+	for _, dryRun := range []bool{true, false} {
+		r := publish(t, next, openLocal(folder), Options{NoLock: true, MaxChanged: 1000, DryRun: dryRun})
+		if r.Before.BadgesField != "badges" || r.Config.BadgesField != "b" {
+			t.Errorf("dry run %v: got %+v before and %+v after, want those of the two sites", dryRun, r.Before, r.Config)
+		}
 	}
 }
 

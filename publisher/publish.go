@@ -396,7 +396,7 @@ func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 	if s.mark == nil && !damaged && !r.doubted {
 		plan, err := planner.plan(ctx)
 		if !errors.Is(err, errInconsistent) {
-			return r.reportPlan(plan, err)
+			return r.reportPlan(plan, s.root, err)
 		}
 		damaged = true
 	}
@@ -406,14 +406,15 @@ func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 		r.options.Log.Info("an earlier run was cut off, or its requests may have arrived late: comparing with a listing")
 	}
 	r.report.Resumed = true
-	return r.reportPlan(planner.surveyPlan(ctx, cmp.Or(s.mark, s.known), r.options.Progress))
+	plan, err := planner.surveyPlan(ctx, cmp.Or(s.mark, s.known), r.options.Progress)
+	return r.reportPlan(plan, s.root, err)
 }
 
-func (r *run) reportPlan(p *plan, err error) (*plan, error) {
+func (r *run) reportPlan(p *plan, live *site.Root, err error) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.report.plan(p, r.options.MaxChanged); err != nil {
+	if err := r.report.plan(p, live, r.options.MaxChanged); err != nil {
 		p.close()
 		return nil, err
 	}

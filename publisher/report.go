@@ -2,6 +2,7 @@ package publisher
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -51,6 +52,7 @@ type Report struct {
 
 	Changed Changed     `json:"-"` // for purging caches
 	Config  site.Config `json:"-"` // of the site, to derive URLs from Changed
+	Before  site.Config `json:"-"` // of the site that was live before; zero if that is unknown
 
 	Requests map[storage.Request]int `json:"requests,omitempty"` // set by the caller: requests made, or expected after a dry run
 	Retries  int64                   `json:"retries"`
@@ -66,7 +68,7 @@ type Report struct {
 // would. The root is not among them.
 type Changed struct {
 	Keys    []site.Key // in no particular order
-	Unknown bool       // whether others changed too: more than Options.MaxChanged, or those of a run that was cut off
+	Unknown bool       // whether others changed too: more than Options.MaxChanged, those of a run that was cut off, or answers whose headers differ
 }
 
 // NewReport returns the report of a run that failed before it did anything.
@@ -86,15 +88,20 @@ func (r *Report) end(begun time.Time) {
 	r.Retries = r.retries.Load()
 }
 
-// plan records the plan of the run.
-func (r *Report) plan(p *plan, maxChanged int) (err error) {
+// plan records the plan of the run. live is the root of the bucket, or nil.
+func (r *Report) plan(p *plan, live *site.Root, maxChanged int) (err error) {
 	r.planned = true
 	if r.Changed, err = p.changed(maxChanged); err != nil {
 		return err
 	}
-	if r.Resumed {
-		// No cache was purged of what the earlier run changed.
+	switch {
+	case live == nil, r.Resumed: // no cache was purged of what an earlier run changed
 		r.Changed = Changed{Unknown: true}
+	case !maps.Equal(live.HeaderRules, r.Config.HeaderRules()): // also of computed answers, which have no keys
+		r.Changed = Changed{Unknown: true}
+	}
+	if live != nil {
+		r.Before = live.Config
 	}
 	r.Plan.Put, r.Plan.Added, r.Plan.Bytes = p.put, p.added, p.bytes
 	r.Plan.Manifests, r.Plan.Delete = p.manifests, p.deletes.records

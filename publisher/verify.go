@@ -184,7 +184,7 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 		return nil, err
 	}
 	v.end(s)
-	if err := r.report.plan(plan, r.options.MaxChanged); err != nil {
+	if err := r.report.plan(plan, state.root, r.options.MaxChanged); err != nil {
 		return v, err
 	}
 	if plan.isEmpty() {

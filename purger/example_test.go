@@ -27,7 +27,7 @@ func ExamplePurger_Purge() {
 	if err != nil {
 		panic(err)
 	}
-	result, err := p.Purge(context.Background(), purger.URLs(config, changed))
+	result, err := p.Purge(context.Background(), purger.URLs(config, config, changed))
 	fmt.Println(result.Items, "items in", result.Requests, "request:", err)
 	// Output:
 	// BAN ^(?:/_site(?:\?|$)|/api/v1/lists/1/details(?:\?|$))

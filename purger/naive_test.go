@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -179,6 +180,14 @@ func (s snapshot) setProfile(r *rand.Rand, member string, value any) bool {
 	return len(s["accounts"]) > 0
 }
 
+// settings are the ways in which its operator may change a site, on which computed answers depend.
+var settings = map[string]func(*site.Config){
+	"where profiles are":        func(c *site.Config) { c.ProfileURL = "https://people.example/" + site.AddressPlaceholder },
+	"the limit of leaderboards": func(c *site.Config) { c.LeaderboardMax = 20 },
+	"the name of badges":        func(c *site.Config) { c.BadgesField = "tokens" },
+	"an explorer":               func(c *site.Config) { c.Explorer = !c.Explorer },
+}
+
 // An edition is one of two sites, and what its answers have to be.
 type edition struct {
 	graph *naive.Graph
@@ -188,7 +197,7 @@ type edition struct {
 func newEdition(t *testing.T, s snapshot, c site.Config) edition {
 	t.Helper()
 	files := s.files(t)
-	graph, err := naive.Load(files, naive.Config{})
+	graph, err := naive.Load(files, naive.Config{BadgesField: c.BadgesField, LeaderboardMax: c.LeaderboardMax, ProfileURL: c.ProfileURL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,15 +249,11 @@ func (f forgotten) covers(url string) bool {
 		slices.ContainsFunc(f.each, func(e *regexp.Regexp) bool { return e.MatchString(path) })
 }
 
-// TestEveryAnswerThatChangedIsPurged changes random graphs, and compares the answers before and
+// TestEveryAnswerThatChangedIsPurged changes random graphs or the settings of their sites, and compares the answers before and
 // after with the purge of the objects that changed.
 func TestEveryAnswerThatChangedIsPurged(t *testing.T) {
 	t.Parallel()
-	names := []string{}
-	for name := range changes {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Concat(slices.Sorted(maps.Keys(changes)), slices.Sorted(maps.Keys(settings)))
 	different := map[string]int{}
 	rounds, most := servers.Rounds(1, 2)*len(names), servers.Rounds(100, 500)
 	for seed := range uint64(rounds) {
@@ -263,15 +268,18 @@ func TestEveryAnswerThatChangedIsPurged(t *testing.T) {
 		}
 		s := readSnapshot(t, naive.Random(uint64(r.IntN(servers.Rounds(2, 40)))))
 		before := newEdition(t, s, c)
-		change := names[int(seed)%len(names)]
-		if !changes[change](r, s) {
+		change, next := names[int(seed)%len(names)], c
+		set, isSetting := settings[change]
+		if isSetting {
+			set(&next)
+		} else if !changes[change](r, s) {
 			continue
 		}
-		after := newEdition(t, s, c)
+		after := newEdition(t, s, next)
 		keys := changedKeys(before.site, after.site)
-		purge := forget(purger.URLs(c, keys))
-		if purge.All {
-			t.Errorf("seed %d, %s: got a purge of everything, want one of what changed", seed, change)
+		purge := forget(purger.URLs(c, next, keys))
+		if purge.All != isSetting {
+			t.Errorf("seed %d, %s: purges everything: got %v, want that of a changed setting only", seed, change, purge.All)
 		}
 		requests := append(naive.Requests(r, before.graph, most), naive.Requests(r, after.graph, most)...)
 		for _, request := range requests {

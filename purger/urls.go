@@ -36,8 +36,14 @@ func Everything() Purge { return Purge{All: true} }
 // A search is computed from shards, and its queries cannot be listed. A user's search is
 // computed from the shards of the user's list, but the keys of a list do not name its
 // users. So where anything of a search changed, the searches of all users are purged.
-func URLs(c site.Config, keys []site.Key) Purge {
-	p := Purge{Exact: []string{site.RootKey.URLPath()}}
+//
+// before and after are the configurations of the sites. If they differ, so may any computed answer,
+// such as the links to profiles or the largest limit, and everything is purged.
+func URLs(before, after site.Config, keys []site.Key) Purge {
+	if before != after {
+		return Everything()
+	}
+	c, p := after, Purge{Exact: []string{site.RootKey.URLPath()}}
 	for _, key := range keys {
 		route, ok := c.RouteOf(key)
 		if !ok || route.ID == site.RouteError {

@@ -45,7 +45,7 @@ func TestURLs(t *testing.T) {
 		{"a shard of the manifest", []site.Key{"_manifest/a"}, []string{"/_manifest/a"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := purger.URLs(config(t), c.keys)
+			got := purger.URLs(config(t), config(t), c.keys)
 			want := append([]string{"/_site"}, c.exact...)
 			slices.Sort(want)
 			if got.All || !slices.Equal(got.Exact, want) || !slices.Equal(got.Wide, c.wide) {
@@ -101,7 +101,7 @@ func TestURLsOfTheWholeAPI(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c.Names, c.Explorer = test.names, true
-			got := purger.URLs(c, test.keys)
+			got := purger.URLs(c, c, test.keys)
 			want := append([]string{"/_site"}, test.exact...)
 			slices.Sort(want)
 			if got.All || !slices.Equal(got.Exact, want) || !slices.Equal(got.Wide, test.wide) || !slices.Equal(got.Each, test.each) {
@@ -115,7 +115,7 @@ func TestURLsOfTheWholeAPI(t *testing.T) {
 // everything.
 func TestURLsOfWhatAnyURLShows(t *testing.T) {
 	for _, key := range []site.Key{"_errors/no-such-list", "v2/lists/12/records", "elsewhere"} {
-		if got := purger.URLs(config(t), []site.Key{"api/v1/lists/12/records", key}); !got.All {
+		if got := purger.URLs(config(t), config(t), []site.Key{"api/v1/lists/12/records", key}); !got.All {
 			t.Errorf("%s: got %+v, want everything", key, got)
 		}
 	}
@@ -132,7 +132,7 @@ func TestURLsOfEveryRoute(t *testing.T) {
 		site.IndexKey, site.ExplorerPageKey, site.ExplorerKey("sw.js"), site.ExplorerKey("app-ABCD1234.js"), site.ExplorerKey("app-ABCD1234.css"),
 		site.TopKey, site.NetworkKey, site.ReportsKey, site.ReportKey("2026-01-31", site.ReportPage), site.ReportKey("2026-01-31", site.ReportData),
 	} {
-		if got := purger.URLs(c, []site.Key{key}); got.All || len(got.Exact)+len(got.Wide) < 2 {
+		if got := purger.URLs(c, c, []site.Key{key}); got.All || len(got.Exact)+len(got.Wide) < 2 {
 			t.Errorf("%s: got %+v, want URLs", key, got)
 		}
 		if route, ok := c.RouteOf(key); ok {

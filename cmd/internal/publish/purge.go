@@ -168,7 +168,7 @@ func changed(told result) *purger.Purge {
 	}
 	what := purger.Everything()
 	if !run.Changed.Unknown {
-		what = purger.URLs(run.Config, run.Changed.Keys)
+		what = purger.URLs(run.Before, run.Config, run.Changed.Keys)
 	}
 	return &what
 }

@@ -291,15 +291,20 @@ func TestPurge(t *testing.T) {
 // If not all changes are known, or there are too many, everything is purged.
 func TestPurgeEverything(t *testing.T) {
 	first, second := demoSite(t, "site"), changedDemo(t, withoutLast)
+	another := filepath.Join(t.TempDir(), "site")
+	if _, err := generator.ToPath(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, another, generator.Options{Config: site.Config{BadgesField: "b"}, NoSync: true}); err != nil {
+		t.Fatal(err)
+	}
 	cache := newForgetful(t, http.NotFoundHandler())
 	for _, c := range []struct {
 		name string
 		args []string
 		mark bool
 	}{
-		{"too many changes", []string{"--purge-max", "5"}, false},
-		{"none is few enough", []string{"--purge-max", "0"}, false},
-		{"a run was cut off", nil, true},
+		{"too many changes", []string{"--site", second, "--purge-max", "5"}, false},
+		{"none is few enough", []string{"--site", second, "--purge-max", "0"}, false},
+		{"a run was cut off", []string{"--site", second}, true},
+		{"another setting", []string{"--site", another}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			to := filepath.Join(t.TempDir(), "out")
@@ -311,7 +316,7 @@ func TestPurgeEverything(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			args := append([]string{"--site", second, "--dest", "file://" + to, "--purge", "varnish:" + cache.URL, "--purge-wait", "0s"}, c.args...)
+			args := append([]string{"--dest", "file://" + to, "--purge", "varnish:" + cache.URL, "--purge-wait", "0s"}, c.args...)
 			if status, _, stderr := runPublish(args...); status != command.Done || !strings.Contains(stderr, "everything, in 1 request;") {
 				t.Errorf("got status %d: %s", status, stderr)
 			}
@@ -476,7 +481,7 @@ func refusing(t *testing.T, endpoint string, refuse func(r *http.Request) bool) 
 }
 
 // The same with real servers that refuse to delete: what is gone, or the mark alone; of
-// a repair too, which leaves no mark behind. A run that is stopped then purges nothing,
+// a repair too. A run that is stopped then purges nothing,
 // and says so.
 func TestPurgeBehindAServerThatDoesNotDelete(t *testing.T) {
 	onServers(t, func(t *testing.T, s *servers.Server) {
