@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -157,10 +158,10 @@ func withoutURL(err error) error {
 func afterHeader(h http.Header, err error) error {
 	text := h.Get("Retry-After")
 	if seconds, parseErr := strconv.Atoi(text); parseErr == nil && seconds >= 0 {
-		return retry.After(err, time.Duration(seconds)*time.Second)
+		return retry.After(err, time.Duration(min(seconds, math.MaxInt32))*time.Second)
 	}
 	if at, parseErr := http.ParseTime(text); parseErr == nil {
-		return retry.After(err, max(0, time.Until(at)))
+		return retry.After(err, time.Until(at))
 	}
 	return err
 }

@@ -137,6 +137,21 @@ func TestPatience(t *testing.T) {
 	}
 }
 
+// A cache that asks for no wait, or for one that is over, gets no more requests than one that asks for
+// none.
+func TestNoBusyLoop(t *testing.T) {
+	for _, after := range []string{"0", "-1", "Wed, 21 Oct 2015 07:28:00 GMT", "9999999999"} {
+		s := newStub(t, func(_ int, _ told, w http.ResponseWriter) {
+			w.Header().Set("Retry-After", after)
+			w.WriteHeader(http.StatusTooManyRequests)
+		})
+		_, err := s.open(t, "cloudflare:zone1").Purge(t.Context(), Everything())
+		if err == nil || len(s.told) > 15 {
+			t.Errorf("%s: got %d requests and %v, want at most 15 and an error", after, len(s.told), err)
+		}
+	}
+}
+
 // An interrupt ends the waiting.
 func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

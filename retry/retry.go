@@ -64,13 +64,13 @@ func (p Policy) Do(ctx context.Context, attempt func() error, attributes ...any)
 		if n == 1 {
 			patienceFrom = time.Now()
 		}
-		wait := waits.NextBackOff()
-		var asked *afterError
-		if errors.As(err, &asked) {
-			wait = asked.wait
+		wait, after := waits.NextBackOff(), (*afterError)(nil)
+		asked := errors.As(err, &after) && after.wait > wait
+		if asked {
+			wait = after.wait
 			waits.Reset()
 		}
-		if why := p.enough(n, time.Since(patienceFrom), wait, asked != nil); why != "" {
+		if why := p.enough(n, time.Since(patienceFrom), wait, asked); why != "" {
 			return p.giveUp(err, why)
 		}
 		p.note(err, wait, attributes)
@@ -113,7 +113,8 @@ func (p Policy) note(err error, wait time.Duration, attributes []any) {
 }
 
 // After wraps an error with the wait that the server asked for, as in the header
-// Retry-After. It takes the place of the next backoff, and may exceed Policy.Longest.
+// Retry-After. It takes the place of the next backoff if it is longer, and may exceed
+// Policy.Longest. A server that asks for no wait, or for one that is over, gets the backoff.
 func After(err error, wait time.Duration) error { return &afterError{err, wait} }
 
 type afterError struct {

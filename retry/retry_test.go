@@ -82,6 +82,10 @@ func TestDo(t *testing.T) {
 		{"the server asks for a longer wait than patience", func(p *Policy) { p.Patience = 2 * time.Minute },
 			func(int) error { return After(errBusy, 5*time.Minute) }, milliseconds(0), errBusy,
 			"busy (the server asks to wait 5m0s, longer than the patience of 2m0s)"},
+		{"a server that asks for no wait gets the backoff", func(p *Policy) { p.Attempts = 5 },
+			func(int) error { return After(errBusy, 0) }, milliseconds(0, 100, 300, 700, 1500), errBusy, "busy (tried 5 times)"},
+		{"one that asks for a shorter wait too", func(p *Policy) { p.Attempts = 4 },
+			func(int) error { return After(errBusy, 50*time.Millisecond) }, milliseconds(0, 100, 300, 700), errBusy, "busy (tried 4 times)"},
 		{"a wait that the server asks for begins the backoff again", func(p *Policy) { p.Attempts = 4 }, func(n int) error {
 			if n == 2 {
 				return After(errBusy, 5*time.Second)

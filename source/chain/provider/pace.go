@@ -118,8 +118,9 @@ func (n *node) failed(begun time.Time, f *failure) {
 		return
 	}
 	wait := n.waits.NextBackOff()
-	if f.after >= 0 {
-		wait = max(f.after, firstRest/10)
+	if f.after > wait { // a node that asks for no rest, or for one that is over, gets that of its failures
+		wait = f.after
+		n.waits.Reset()
 	}
 	if f.kind == limited && !begun.Before(n.failedAt) {
 		n.slower(now)

@@ -361,6 +361,8 @@ func TestPatience(t *testing.T) {
 	}{
 		"down":          {meanrpc.Trouble{Status: 503, Body: "secret-key is down"}, "0.test: status 503: [hidden] is down (tried for ", 3 * time.Minute},
 		"rate":          {meanrpc.Trouble{Status: 429}, "0.test: status 429:  (tried for", 3 * time.Minute},
+		"at once":       {meanrpc.Trouble{Status: 429, RetryAfter: "0"}, "0.test: status 429:  (tried for", 3 * time.Minute},
+		"in the past":   {meanrpc.Trouble{Status: 503, RetryAfter: "Wed, 21 Oct 1998 07:28:00 GMT"}, "0.test: status 503:  (tried for", 3 * time.Minute},
 		"tomorrow":      {meanrpc.Trouble{Status: 429, RetryAfter: "86400"}, "asks to wait 24h0m0s, longer than the patience of 3m0s", time.Second},
 		"hangs":         {meanrpc.Trouble{Hang: true}, "0.test: no answer in time (tried for", 5 * time.Minute},
 		"cut":           {meanrpc.Trouble{Cut: true}, "0.test: the answer is cut off", 3 * time.Minute},
@@ -383,6 +385,9 @@ func TestPatience(t *testing.T) {
 			checkError(t, name, err, test.says)
 			if took := time.Since(begun); took > test.within || took < test.within/3 && test.within > time.Second {
 				t.Errorf("%s: the error came after %s, want about %s", name, took, test.within)
+			}
+			if n := c.Cost()[0].Retries; n > 40 {
+				t.Errorf("%s: got %d retries, want at most 40", name, n)
 			}
 			checkError(t, name+", log", errors.New(logged.String()), "host=0.test")
 			_, _, err = collect(t.Context(), c, 1, 10)

@@ -236,12 +236,12 @@ func (c *Client) wait(ctx context.Context, d time.Duration, why string) error {
 	}
 }
 
-// limit says how long to wait after a 429. Without a wait that the service asks for, the lane gets
-// slower, and further answers of that kind double the wait.
+// limit says how long to wait after a 429. Without a wait that the service asks for, or if that is
+// hardly any, the lane gets slower, and further answers of that kind double the wait.
 func (l *Lane) limit(asked time.Duration) (time.Duration, error) {
 	l.mu.Lock()
 	wait := asked
-	if asked == 0 {
+	if asked < firstWait {
 		l.pace = max(l.pace, l.limited)
 		wait = min(max(l.pace, firstWait)<<min(l.hits, 10), longestWait)
 	}

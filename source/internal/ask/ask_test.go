@@ -81,6 +81,8 @@ func TestGet(t *testing.T) {
 		"limited, a date":             {[]http.HandlerFunc{status(429, "Retry-After", "Sat, 01 Jan 2000 00:00:42 GMT"), status(200)}, 200, nil, 2, 42 * time.Second},
 		"limited, nothing":            {[]http.HandlerFunc{status(429), status(429), status(429), status(200)}, 200, nil, 4, (7 + 14 + 28) * time.Second},
 		"limited, nonsense":           {[]http.HandlerFunc{status(429, "Retry-After", "-3"), status(200)}, 200, nil, 2, 7 * time.Second},
+		"limited, no wait":            {[]http.HandlerFunc{status(429, "Retry-After", "0"), status(200)}, 200, nil, 2, 7 * time.Second},
+		"limited, a past date":        {[]http.HandlerFunc{status(429, "Retry-After", "Wed, 21 Oct 1998 07:28:00 GMT"), status(200)}, 200, nil, 2, 7 * time.Second},
 		"limited for ever":            {[]http.HandlerFunc{status(429)}, 0, ask.ErrGaveUp, 13, 585 * time.Second},
 		"limited for a day":           {[]http.HandlerFunc{status(429, "Retry-After", "86400")}, 0, ask.ErrGaveUp, 1, 0},
 		"busy for a day":              {[]http.HandlerFunc{status(503, "Retry-After", "86400")}, 0, ask.ErrGaveUp, 1, 0},
