@@ -47,6 +47,7 @@ var mayImport = map[string][]string{
 	"fixtures":                {},
 	"fixtures/browser":        {},
 	"fixtures/databases":      {"fixtures/history", "fixtures/process", "fixtures/servers"},
+	"fixtures/fakes3":         {},
 	"fixtures/graph":          {},
 	"fixtures/history":        {}, // ours is compared with it
 	"fixtures/meanrpc":        {"fixtures/history"},

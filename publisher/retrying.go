@@ -38,11 +38,12 @@ type retryingBucket struct {
 	lease       *lease                             // nil without a lock
 	log         *slog.Logger
 	writes      *writes
+	oneDelete   *atomic.Bool // whether the server refuses requests that delete several objects
 }
 
 func newRetryingBucket(hard context.Context, to Bucket, o Options, retries *atomic.Int64) *retryingBucket {
 	return &retryingBucket{
-		inner: to, slots: newSlots(o.Concurrency), stagger: o.stagger, concurrency: o.Concurrency, memory: o.memory, hard: hard, log: o.Log, writes: &writes{},
+		inner: to, slots: newSlots(o.Concurrency), stagger: o.stagger, concurrency: o.Concurrency, memory: o.memory, hard: hard, log: o.Log, writes: &writes{}, oneDelete: &atomic.Bool{},
 		retry: retry.Policy{
 			Retryable: isRetryable, First: firstBackoff, Longest: longestBackoff, Patience: o.Patience, NoJitter: o.stagger != nil,
 			Hint: "check --endpoint, and that the server is up", Log: o.Log, Retries: retries,
@@ -160,17 +161,33 @@ func (b *retryingBucket) put(soft context.Context, o storage.Object, condition s
 	}
 	err = send(soft, attemptTime, int64(len(o.Body)), "put "+string(o.Key), func(ctx context.Context) (err error) {
 		etag, err = b.inner.Put(ctx, o, condition)
+		if err != nil && etag != "" && condition != storage.Always {
+			condition = storage.Condition(etag) // the server has stored other bytes: replace those
+		}
 		return err
 	})
 	return etag, err
 }
 
+// delete deletes up to storage.MaxDelete objects with one request, or with one request each if the
+// server takes no more, as Google Cloud Storage does.
 func (b *retryingBucket) delete(soft context.Context, keys ...site.Key) error {
-	limit, bytes := attemptTime, int64(0)
-	if len(keys) > 1 {
-		limit, bytes = attemptTimePack, int64(len(keys)*deleteBytes)
+	if len(keys) > 1 && !b.oneDelete.Load() {
+		err := b.sendWrite(soft, attemptTimePack, int64(len(keys)*deleteBytes), "delete "+string(keys[0]), func(ctx context.Context) error {
+			return b.inner.Delete(ctx, keys)
+		})
+		if !errors.Is(err, storage.ErrUnsupported) {
+			return err
+		}
+		if !b.oneDelete.Swap(true) {
+			b.log.Info("the server deletes one object per request", "error", err)
+		}
 	}
-	return b.sendWrite(soft, limit, bytes, "delete "+string(keys[0]), func(ctx context.Context) error { return b.inner.Delete(ctx, keys) })
+	return parallel(soft, b.concurrency, len(keys), func(ctx context.Context, i int) error {
+		return b.sendWrite(ctx, attemptTime, 0, "delete "+string(keys[i]), func(ctx context.Context) error {
+			return b.inner.Delete(ctx, keys[i:i+1])
+		})
+	})
 }
 
 // list calls found with each object below prefix, in the order of keys. A listing is many

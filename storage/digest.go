@@ -14,7 +14,7 @@ const digestMetadata = "Followpress-Md5"
 
 // Digest returns the MD5 of an object's body even if the ETag is not one, as under SSE-KMS, or
 // ErrNotFound. It requests the headers of the object, which contain the MD5 if Put knew of such
-// ETags at the time. Otherwise it reads the object.
+// ETags at the time. Otherwise it reads the object: an ETag may look like an MD5 and be none.
 func (s *S3) Digest(ctx context.Context, key site.Key) (site.MD5, error) {
 	info, err := s.core.StatObject(ctx, s.bucket, s.name(key), minio.StatObjectOptions{})
 	if err != nil {
@@ -22,13 +22,6 @@ func (s *S3) Digest(ctx context.Context, key site.Key) (site.MD5, error) {
 	}
 	var digest site.MD5
 	if digest.UnmarshalText([]byte(info.UserMetadata[digestMetadata])) == nil {
-		return digest, nil
-	}
-	// According to Amazon's documentation, the ETag is the MD5 of the body only for plain and
-	// SSE-S3 (AES256) objects that were put with one request.
-	const encryption = "X-Amz-Server-Side-Encryption"
-	method, own := info.Metadata.Get(encryption), info.Metadata.Get(encryption+"-Customer-Algorithm")
-	if (method == "" || method == "AES256") && own == "" && digest.UnmarshalText([]byte(info.ETag)) == nil {
 		return digest, nil
 	}
 	body, err := s.Get(ctx, key)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/followpress/followpress/retry"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/tarentry"
@@ -231,12 +233,23 @@ func (p *Parts) Get(ctx context.Context, name string) (body []byte, err error) {
 func (p *Parts) Remove(ctx context.Context, names ...string) error {
 	for some := range slices.Chunk(names, MaxDelete) {
 		err := p.do(ctx, 0, "remove "+some[0], func(ctx context.Context) error { return p.place.remove(ctx, some) })
+		if errors.Is(err, ErrUnsupported) && len(some) > 1 { // the server takes one per request
+			group, each := errgroup.WithContext(ctx)
+			group.SetLimit(removesAtOnce)
+			for _, name := range some {
+				group.Go(func() error { return p.Remove(each, name) })
+			}
+			err = group.Wait()
+		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// removesAtOnce are requests in flight that remove a part.
+const removesAtOnce = 16
 
 // Finish makes a site of the parts: it checks that the parts of all shards that the root names are
 // there, removes parts of earlier runs with other shards, and puts the part of the root.

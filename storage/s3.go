@@ -20,6 +20,7 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/s3utils"
 
 	"github.com/followpress/followpress/site"
 )
@@ -40,6 +41,7 @@ type S3 struct {
 	bucket string
 	prefix string
 	amazon bool // Amazon S3, which does not unpack archives
+	google bool // Google Cloud Storage, where the library deletes objects one by one
 	meter  *meter
 	// nonMD5ETags is set once an ETag is not the MD5 of its object. From then on, objects get
 	// their MD5 as metadata. Other buckets do without, because readers would receive it too.
@@ -81,7 +83,8 @@ func OpenS3(ctx context.Context, at Location, o S3Options) (*S3, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the bucket: %w", err)
 	}
-	return &S3{core: *client, bucket: at.Bucket, prefix: at.Prefix, amazon: strings.HasSuffix(endpoint.Hostname(), ".amazonaws.com"), meter: m}, nil
+	return &S3{core: *client, bucket: at.Bucket, prefix: at.Prefix, meter: m,
+		amazon: strings.HasSuffix(endpoint.Hostname(), ".amazonaws.com"), google: s3utils.IsGoogleEndpoint(*endpoint)}, nil
 }
 
 // roleTimeout is short: the credentials server of a machine with a role is nearby.
@@ -238,7 +241,8 @@ func readWhole(stream io.Reader, size, maxAlloc int64) ([]byte, error) {
 
 // Put stores an object and returns its ETag. If the condition does not hold, it returns
 // ErrCondition; if the body differs from its digest, which the server checks, ErrDamaged; if the
-// server has no conditional writes, ErrUnsupported.
+// server has no conditional writes, ErrUnsupported. If the server has stored other bytes, the error
+// is temporary, and the ETag is theirs.
 func (s *S3) Put(ctx context.Context, o Object, condition Condition) (etag string, err error) {
 	options := putOptions(o)
 	if s.nonMD5ETags.Load() {
@@ -266,10 +270,23 @@ func (s *S3) Put(ctx context.Context, o Object, condition Condition) (etag strin
 		}
 		return "", err
 	}
-	if stored.ETag != o.MD5.String() {
+	if stored.ETag != o.MD5.String() && !s.nonMD5ETags.Load() {
+		if err := s.confirm(ctx, o); err != nil {
+			return stored.ETag, err
+		}
 		s.nonMD5ETags.Store(true)
 	}
 	return stored.ETag, nil
+}
+
+// confirm reads an object that was put. An ETag that is not the MD5 of its body means either that
+// ETags are something else, as under SSE-KMS, or that the server has stored other bytes.
+func (s *S3) confirm(ctx context.Context, o Object) error {
+	body, err := s.Get(ctx, o.Key)
+	if err == nil && !bytes.Equal(body, o.Body) {
+		err = &temporaryError{fmt.Errorf("put %s: the server has stored other bytes than it was sent", o.Key)}
+	}
+	return err
 }
 
 // putOptions leaves the SHA-256 of the body out of the signature, which covers the MD5 already.
@@ -299,10 +316,15 @@ func (b *body) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{b})
 }
 
-// Delete removes up to MaxDelete objects with one request. Missing objects are no error.
+// Delete removes up to MaxDelete objects with one request. Missing objects are no error. If the
+// server takes one object per request only, it returns ErrUnsupported for several, and has removed
+// none.
 func (s *S3) Delete(ctx context.Context, keys []site.Key) error {
 	if len(keys) == 1 {
 		return explainDelete(keys[0], s.core.RemoveObject(ctx, s.bucket, s.name(keys[0]), minio.RemoveObjectOptions{}))
+	}
+	if s.google { // the library would delete one after the other, for minutes
+		return fmt.Errorf("delete several objects: %w", ErrUnsupported)
 	}
 	results, err := s.core.RemoveObjectsWithIter(ctx, s.bucket, func(yield func(minio.ObjectInfo) bool) {
 		for _, key := range keys {

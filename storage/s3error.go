@@ -128,15 +128,20 @@ func firstLine(text string) string {
 	return strings.TrimSuffix(text[:min(len(text), maxBytes)], ".")
 }
 
-// explainDelete is explain for Delete. Some servers report an error for missing objects.
+// explainDelete is explain for Delete. Some servers report an error for missing objects, and some
+// call a request that they do not know a method that is not allowed.
 func explainDelete(key site.Key, err error) error {
 	if err == nil {
 		return nil
 	}
-	if err = explain("delete", key, err); errors.Is(err, ErrNotFound) {
+	explained := explain("delete", key, err)
+	switch {
+	case errors.Is(explained, ErrNotFound):
 		return nil
+	case minio.ToErrorResponse(err).StatusCode == http.StatusMethodNotAllowed:
+		return fmt.Errorf("%w: %w", explained, ErrUnsupported)
 	}
-	return err
+	return explained
 }
 
 // isDigestError reports whether the server found another MD5 than the one named.

@@ -1,0 +1,165 @@
+package publisher_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/fixtures/fakes3"
+	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// lacking are the ways of servers, by what docs/publish.md calls them.
+var lacking = map[string]fakes3.Lacks{
+	"nothing":                        {},
+	"conditions: refused":            {Conditions: fakes3.Refused},
+	"conditions: ignored":            {Conditions: fakes3.Ignored},
+	"deleting several objects: 400":  {Deletes: http.StatusBadRequest},
+	"deleting several objects: 405":  {Deletes: http.StatusMethodNotAllowed},
+	"deleting several objects: 501":  {Deletes: http.StatusNotImplemented},
+	"Content-MD5":                    {ContentMD5: true},
+	"MD5s as ETags":                  {OtherETags: func([]byte) bool { return true }},
+	"MD5s as ETags, metadata":        {OtherETags: func([]byte) bool { return true }, Metadata: true},
+	"MD5s as ETags of large objects": {OtherETags: func(body []byte) bool { return len(body) > 1000 }},
+	"metadata":                       {Metadata: true},
+	"Google Cloud Storage":           {Conditions: fakes3.Ignored, Deletes: http.StatusBadRequest},
+	"conditions and several deletes": {Conditions: fakes3.Refused, Deletes: http.StatusNotImplemented},
+}
+
+func fakeBucket(t *testing.T, server *fakes3.Server) *storage.S3 {
+	t.Helper()
+	bucket, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket", Prefix: "p/"}, storage.S3Options{Endpoint: server.Endpoint})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bucket
+}
+
+// equalFake compares what a server holds with a site.
+func equalFake(t *testing.T, server *fakes3.Server, want memory) {
+	t.Helper()
+	for key, body := range want {
+		if got := server.Body("p/" + string(key)); string(got) != body {
+			t.Errorf("%s: got %.100q, want %.100q", key, got, body)
+		}
+	}
+	for _, name := range server.Keys() {
+		key := site.Key(strings.TrimPrefix(name, "p/"))
+		if _, ok := want[key]; !ok && key != site.LockKey {
+			t.Errorf("%s: got an object, want none", key)
+		}
+	}
+}
+
+// Whatever a server lacks, the bucket becomes the site, objects that the next site does not have are
+// deleted, nothing is left to do, and a verification finds nothing.
+func TestServersThatLackSomething(t *testing.T) {
+	first := demo(t)
+	gone := first.Keys(t, site.RouteBadges)[:3]
+	second := first.Changed(t, 5, " ").With(t, func(objects memory, _ *site.Root) {
+		for _, key := range gone {
+			delete(objects, key)
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(lacking)) {
+		t.Run(name, func(t *testing.T) {
+			lacks := lacking[name]
+			server := fakes3.Start(t, lacks)
+			for i, next := range []memory{first, second, second} {
+				deletes := server.Requests(http.MethodDelete)
+				report := publish(t, next, fakeBucket(t, server), publisher.Options{})
+				if want := []publisher.Outcome{publisher.Published, publisher.Published, publisher.Unchanged}[i]; report.Outcome != want || report.Bulk {
+					t.Errorf("run %d: got %s, archives %v, want %s", i, report.Outcome, report.Bulk, want)
+				}
+				if want := lacks.Conditions != fakes3.Kept && i < 2; report.Unlocked != want {
+					t.Errorf("run %d: without a lock: got %v, want %v", i, report.Unlocked, want)
+				}
+				want := 0
+				if i == 1 && lacks.Deletes != 0 {
+					want = len(gone)
+				}
+				if i < 2 {
+					want++ // the mark
+				}
+				if i == 0 {
+					want++ // the archive that was not unpacked
+				}
+				if got := server.Requests(http.MethodDelete) - deletes; got != want {
+					t.Errorf("run %d: got %d requests that delete an object, want %d", i, got, want)
+				}
+				equalFake(t, server, next)
+			}
+			if n := server.Requests(http.MethodPost); n != 1 {
+				t.Errorf("got %d requests to delete several objects, want one", n)
+			}
+			v, err := publisher.Verify(t.Context(), fakeBucket(t, server), publisher.Options{})
+			if err != nil || !v.Good() || v.Marked {
+				t.Errorf("verify: got %+v, %v, want nothing wrong", v, err)
+			}
+		})
+	}
+}
+
+// A server that answers listings of version 2 like those of version 1 is named as such.
+func TestAServerWithoutListingsOfVersion2(t *testing.T) {
+	server := fakes3.Start(t, fakes3.Lacks{ListV2: true})
+	publish(t, demo(t), fakeBucket(t, server), publisher.Options{})
+	if _, err := publisher.Verify(t.Context(), fakeBucket(t, server), publisher.Options{Patience: time.Second}); err == nil || !strings.Contains(err.Error(), "list") {
+		t.Errorf("verify: got %v, want an error about the listing", err)
+	}
+}
+
+// An object that a server stores with other bytes is put again, whether it is one of the site, the
+// root, the mark or the lock. If the server insists, the run fails and names the object.
+func TestAServerThatAltersBodies(t *testing.T) {
+	first := demo(t)
+	second := first.Changed(t, 5, " ")
+	var changed site.Key
+	for key, body := range second {
+		if first[key] != body && first[key] != "" && strings.HasPrefix(string(key), first.Root(t).Config.BasePath) {
+			changed = key
+		}
+	}
+	for _, key := range []site.Key{changed, site.RootKey, site.MarkKey, site.LockKey, site.ManifestKey("0")} {
+		for _, always := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, always %v", key, always), func(t *testing.T) {
+				server := fakes3.Start(t, fakes3.Lacks{ContentMD5: true})
+				publish(t, first, fakeBucket(t, server), publisher.Options{})
+				n := 0
+				server.Lack(fakes3.Lacks{ContentMD5: true, Store: func(name string, body []byte) []byte {
+					if name != "p/"+string(key) || n > 0 && !always {
+						return body
+					}
+					n++
+					body = bytes.Clone(body)
+					copy(body[len(body)/2:], "XXXX")
+					return body
+				}})
+				report, err := publisher.Publish(t.Context(), second, fakeBucket(t, server), publisher.Options{Patience: 500 * time.Millisecond})
+				if n == 0 {
+					t.Fatal("nothing was altered")
+				}
+				if !always {
+					if err != nil || report.Outcome != publisher.Published {
+						t.Errorf("altered once: got %s, %v, want it to be put again", report.Outcome, err)
+					}
+					equalFake(t, server, second)
+					return
+				}
+				if err == nil || !strings.Contains(err.Error(), string(key)) || !strings.Contains(err.Error(), "other bytes") {
+					t.Errorf("altered always: got %v, want an error that names %s", err, key)
+				}
+				if key != site.RootKey && string(server.Body("p/"+string(site.RootKey))) != first[site.RootKey] {
+					t.Error("altered always: got another root, want that of the first site")
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package storage_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/followpress/followpress/fixtures/fakes3"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// A server that deletes one object per request says so, and nothing is deleted; parts are removed one
+// by one then.
+func TestDeletingSeveralObjectsIsErrUnsupported(t *testing.T) {
+	for _, status := range []int{http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotImplemented} {
+		server := fakes3.Start(t, fakes3.Lacks{Deletes: status})
+		b := openS3With(t, storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: server.Endpoint})
+		put(t, b, object("a", "1"), object("b", "2"))
+		if err := b.Delete(t.Context(), []site.Key{"a", "b"}); !errors.Is(err, storage.ErrUnsupported) || storage.Temporary(err) {
+			t.Errorf("%d: got %v, want ErrUnsupported", status, err)
+		}
+		if n := len(server.Keys()); n != 2 {
+			t.Errorf("%d: got %d objects, want both", status, n)
+		}
+		parts, err := storage.OpenParts(t.Context(), "s3://bucket", storage.S3Options{Endpoint: server.Endpoint})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := parts.Remove(t.Context(), "a", "b"); err != nil || len(server.Keys()) > 0 {
+			t.Errorf("%d: parts: got %v and %q, want none left", status, err, server.Keys())
+		}
+	}
+}
+
+// Google Cloud Storage is not asked to delete several objects: the library would delete one after the
+// other, for minutes, in what looks like one request.
+func TestGoogleDeletesOneObjectPerRequest(t *testing.T) {
+	fakes3.Start(t, fakes3.Lacks{})
+	b := openS3With(t, storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: "https://storage.googleapis.com", Transport: noTransport{t}})
+	if err := b.Delete(t.Context(), []site.Key{"a", "b"}); !errors.Is(err, storage.ErrUnsupported) {
+		t.Errorf("got %v, want ErrUnsupported", err)
+	}
+}
+
+// noTransport fails a test that sends a request.
+type noTransport struct{ t *testing.T }
+
+func (n noTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	n.t.Errorf("got the request %s %s, want none", r.Method, r.URL)
+	return nil, errors.New("no requests")
+}
