@@ -12,21 +12,39 @@ import (
 // It is retryable: a heartbeat may renew the lease.
 var errNotHeld = errors.New("the lock's lease has run out")
 
+// An instant is a time by both clocks of a machine: the monotonic one stops while the machine
+// sleeps, and the wall clock can be set.
+type instant struct{ monotonic, wall time.Time }
+
+// machineTime reads both clocks.
+func machineTime() instant {
+	now := time.Now()
+	return instant{now, now.Round(0)}
+}
+
+func (i instant) add(d time.Duration) instant { return instant{i.monotonic.Add(d), i.wall.Add(d)} }
+
+// until is how long it takes by the clock that reaches then first.
+func (i instant) until(then instant) time.Duration {
+	return min(then.monotonic.Sub(i.monotonic), then.wall.Sub(i.wall))
+}
+
 // A lease is the time for which a lock is held without a further heartbeat. Its end cuts off
 // all requests: a process that was stopped, and continues while another publisher has the lock,
 // must not send another byte. It may be used from many goroutines.
 type lease struct {
 	length time.Duration
+	now    func() instant
 
 	mu    sync.Mutex
-	until time.Time
+	until instant
 	timer *time.Timer
 	ended context.Context // ends with the lease; renew replaces it
 	end   context.CancelFunc
 }
 
-func newLease(length time.Duration, from time.Time) *lease {
-	l := &lease{length: length}
+func newLease(length time.Duration, from instant, now func() instant) *lease {
+	l := &lease{length: length, now: now}
 	l.ended, l.end = context.WithCancel(context.Background())
 	l.timer = time.AfterFunc(length, l.check)
 	l.renew(from)
@@ -34,11 +52,11 @@ func newLease(length time.Duration, from time.Time) *lease {
 }
 
 // renew makes the lease begin at the time from, which must not be after the heartbeat was sent.
-func (l *lease) renew(from time.Time) {
+func (l *lease) renew(from instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.until = from.Add(l.length)
-	l.timer.Reset(time.Until(l.until))
+	l.until = from.add(l.length)
+	l.timer.Reset(l.left())
 	if l.ended.Err() != nil {
 		l.ended, l.end = context.WithCancel(context.Background())
 	}
@@ -48,7 +66,9 @@ func (l *lease) renew(from time.Time) {
 func (l *lease) check() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.isHeld() {
+	if left := l.left(); left > 0 {
+		l.timer.Reset(left)
+	} else {
 		l.end()
 	}
 }
@@ -58,7 +78,7 @@ func (l *lease) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer.Stop()
-	l.until = time.Time{}
+	l.until = instant{}
 	l.end()
 }
 
@@ -67,22 +87,18 @@ func (l *lease) release() {
 func (l *lease) held() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.isHeld()
+	return l.left() > 0
 }
 
-// isHeld is held for callers with the mutex. It reads both clocks: the monotonic one stops while
-// a machine sleeps, and the wall clock can be set.
-func (l *lease) isHeld() bool {
-	now := time.Now()
-	return now.Before(l.until) && now.Round(0).Before(l.until.Round(0))
-}
+// left is the time until the lease ends. The caller has the mutex.
+func (l *lease) left() time.Duration { return l.now().until(l.until) }
 
 // context returns a child of parent that ends with the lease, or errNotHeld if the lease has
 // ended already.
 func (l *lease) context(parent context.Context) (context.Context, context.CancelFunc, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.isHeld() {
+	if l.left() <= 0 {
 		return nil, nil, errNotHeld
 	}
 	ctx, cancel := context.WithCancel(parent)

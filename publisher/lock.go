@@ -60,6 +60,7 @@ type lock struct {
 	takenOver bool          // whether the run before had not released it
 	md5ETags  bool          // whether the ETag of the lock is its MD5
 	drain     time.Duration // wait until requests of the run before have ended
+	now       func() instant
 	lease     *lease
 	stop      context.CancelFunc // ends the heartbeat
 	stopped   chan struct{}      // closed when the heartbeat has ended
@@ -68,7 +69,7 @@ type lock struct {
 // acquire takes the lock and keeps it alive until release. lost is called if another publisher
 // takes it. Without conditional writes on the server, acquire returns nil.
 func acquire(ctx context.Context, id string, bucket *retryingBucket, o Options, lost context.CancelCauseFunc) (*lock, error) {
-	l := &lock{bucket: bucket.withoutSlots(), body: lockBody{
+	l := &lock{bucket: bucket.withoutSlots(), now: o.clock, body: lockBody{
 		ID: id, Owner: o.Owner, Host: hostname(), PID: os.Getpid(),
 		Start: time.Now().UTC().Truncate(time.Second), Lease: o.Lease.Seconds(),
 	}}
@@ -88,7 +89,7 @@ func acquire(ctx context.Context, id string, bucket *retryingBucket, o Options, 
 		l.releaseUnused(ctx)
 		return nil, err
 	}
-	l.lease = newLease(o.Lease, sent)
+	l.lease = newLease(o.Lease, sent, o.clock)
 	beatCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop, l.stopped = stop, make(chan struct{})
 	go l.keepAlive(beatCtx, lost)
@@ -114,7 +115,7 @@ const maxLockWrites = 10
 // take writes the lock if it is free. If it is held, take watches it first: a lock without a
 // heartbeat for its lease and the drain, by the clock of this machine alone, is abandoned. sent
 // is a time before the lock was written.
-func (l *lock) take(ctx context.Context, o Options) (sent time.Time, err error) {
+func (l *lock) take(ctx context.Context, o Options) (sent instant, err error) {
 	watched := false
 	for range maxLockWrites {
 		holder, info, err := readLock(ctx, l.bucket)
@@ -134,7 +135,7 @@ func (l *lock) take(ctx context.Context, o Options) (sent time.Time, err error) 
 			condition, watched = storage.Condition(info.ETag), true
 		}
 		l.inherit(holder, info, o, watched)
-		sent = time.Now()
+		sent = l.now()
 		etag, md5ETag, err := l.write(ctx, l.bucket, condition)
 		if err == nil {
 			l.etag, l.md5ETags = storage.Condition(etag), md5ETag
@@ -239,7 +240,7 @@ func (l *lock) heartbeat(ctx context.Context) error {
 	defer cancel()
 	bucket := l.bucket.withHard(ctx)
 	for range maxLockWrites {
-		sent := time.Now()
+		sent := l.now()
 		etag, _, err := l.write(ctx, bucket, l.etag)
 		if err == nil {
 			l.etag = storage.Condition(etag)

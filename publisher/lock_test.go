@@ -139,7 +139,7 @@ func TestServerWithoutConditions(t *testing.T) {
 
 // After the end of the lease nothing is sent, and requests under way are canceled.
 func TestLeaseEnds(t *testing.T) {
-	l := newLease(50*time.Millisecond, time.Now())
+	l := newLease(50*time.Millisecond, machineTime(), machineTime)
 	ctx, cancel, err := l.context(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestLeaseEnds(t *testing.T) {
 	if _, _, err := l.context(context.Background()); !errors.Is(err, errNotHeld) {
 		t.Errorf("request after the end of the lease: got %v, want errNotHeld", err)
 	}
-	l.renew(time.Now().Add(time.Hour))
+	l.renew(machineTime().add(time.Hour))
 	again, cancel, err := l.context(context.Background())
 	if err != nil || again.Err() != nil {
 		t.Errorf("after a heartbeat: got %v, %v, want no error", err, again.Err())
@@ -174,12 +174,12 @@ func TestLeaseIsRenewedAfterItsEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := retrying(openLocal(t.TempDir()), time.Second)
-				b.lease = newLease(time.Minute, time.Now())
+				b.lease = newLease(time.Minute, machineTime(), machineTime)
 				defer b.lease.release()
 				err := b.attempt(time.Hour, func(ctx context.Context) error {
 					end(ctx, b.lease)
 					first := ctx.Err()
-					b.lease.renew(time.Now())
+					b.lease.renew(machineTime())
 					if again := ctx.Err(); first == nil || !errors.Is(again, first) {
 						t.Errorf("context of the request: got %v, and %v after a heartbeat, want the same error", first, again)
 					}
@@ -259,4 +259,26 @@ func (s *stalling) Put(ctx context.Context, o storage.Object, c storage.Conditio
 		return "", err
 	}
 	return s.Bucket.Put(ctx, o, c)
+}
+
+// A lease ends by the clock that reaches its end first: the monotonic one stops while a machine
+// sleeps, and the wall clock can be set.
+func TestLeaseEndsByEitherClock(t *testing.T) {
+	begun := machineTime()
+	for name, passed := range map[string]instant{
+		"the machine has slept":       {begun.monotonic, begun.wall.Add(2 * time.Minute)},
+		"the wall clock was set back": {begun.monotonic.Add(2 * time.Minute), begun.wall.Add(-time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := begun
+			l := newLease(time.Minute, begun, func() instant { return now })
+			defer l.release()
+			if !l.held() {
+				t.Error("lease that begins: got it ended, want it held")
+			}
+			if now = passed; l.held() {
+				t.Error("lease of a minute after two: got it held, want it ended")
+			}
+		})
+	}
 }

@@ -48,9 +48,11 @@ type Options struct {
 	Progress    Progress      // nil means none
 	Log         *slog.Logger  // nil means none
 
-	drain   time.Duration                      // 0 means drainTime; shorter in tests whose publishers are certainly dead
-	stagger func(request string) time.Duration // delay of each attempt, which replaces jitter in the simulation; nil means none
-	memory  int                                // 0 means scratchMemory; less in tests of small sites that need the temporary file
+	drain    time.Duration                      // 0 means drainTime; shorter in tests whose publishers are certainly dead
+	clock    func() instant                     // of leases; nil means the clocks of this machine
+	stagger  func(request string) time.Duration // delay of each attempt, which replaces jitter in the simulation; nil means none
+	anyRules bool                               // header rules may be those of another version, in tests
+	memory   int                                // 0 means scratchMemory; less in tests of small sites that need the temporary file
 }
 
 // Progress is told how far a run has come. Its methods are called from many goroutines.
@@ -76,6 +78,9 @@ func (o Options) WithDefaults() (Options, error) {
 	o.Patience = cmp.Or(o.Patience, DefaultPatience)
 	o.drain = cmp.Or(o.drain, drainTime)
 	o.memory = cmp.Or(o.memory, scratchMemory)
+	if o.clock == nil {
+		o.clock = machineTime
+	}
 	if o.Progress == nil {
 		o.Progress = noProgress{}
 	}

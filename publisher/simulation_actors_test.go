@@ -20,14 +20,24 @@ const within = 90 * time.Second
 
 func (w *world) site(parts ...string) simulatedSite {
 	sites := w.sites()
+	if w.versions && w.chance(500, append(parts, "older")...) {
+		sites = sites[len(sites)/2:]
+	} else if w.versions {
+		sites = sites[:len(sites)/2]
+	}
 	if i := w.draw(parts...) % 11; i < 10 { // the last one has no object in common with the others: that takes long
 		return sites[i%uint64(len(sites)-1)]
 	}
 	return sites[len(sites)-1]
 }
 
-func (w *world) options(name string) Options {
+// options are those of a process for publishing a site, or none.
+func (w *world) options(p *process, s simulatedSite) Options {
+	name := p.name
+	p.older = s.older
 	o := Options{
+		clock: p.clock, anyRules: true, MaxChanged: []int{0, 1000, 1000}[w.draw(name, "max changed")%3],
+
 		Concurrency: 1 + int(w.draw(name, "concurrency")%6), Lease: []time.Duration{3 * time.Second, 20 * time.Second, time.Minute, time.Minute}[w.draw(name, "lease")%4],
 		Patience: 30 * time.Second, Owner: name, BreakLock: w.chance(250, name, "break"), Bulk: BulkOff,
 		memory: []int{0, 300}[w.draw(name, "memory")%2],
@@ -76,7 +86,8 @@ func (w *world) publisher(name string) {
 	if w.locks == conditional {
 		p.stops(4 * time.Second)
 	}
-	o, next := w.options(name), w.site(name, "site")
+	next := w.site(name, "site")
+	o := w.options(p, next)
 	var bucket Bucket = p
 	if w.chance(500, name, "bulk") {
 		bucket, o.Bulk = unpacking{p}, BulkOn
@@ -95,6 +106,7 @@ func (w *world) publisher(name string) {
 	w.noteFrom(name, "publishes %s (broken lock: %v, lease %v, stopped %v, killed %v)", next.root.AsOf, o.BreakLock, o.Lease, p.stopped.Sub(w.start), p.killed.Sub(w.start))
 	report, err := Publish(ctx, next, bucket, o)
 	w.noteFrom(name, "%s, %v", report.Outcome, err)
+	w.reported(p, report, err)
 }
 
 func (w *world) noteFrom(name, format string, arguments ...any) {
@@ -108,7 +120,6 @@ func (w *world) repairer(name string) {
 	w.sleep(name, "begin")
 	p := w.process(name)
 	p.stops(4 * time.Second)
-	o := w.options(name)
 	w.mu.Lock()
 	root := w.objects[site.RootKey].sum
 	w.mu.Unlock()
@@ -116,8 +127,11 @@ func (w *world) repairer(name string) {
 		if s.entries[site.RootKey] != root {
 			continue
 		}
-		_, err := Repair(context.Background(), s, p, o)
+		v, err := Repair(context.Background(), s, p, w.options(p, s))
 		w.noteFrom(name, "repaired %s: %v", s.root.AsOf, err)
+		if v != nil && v.Repaired != nil {
+			w.reported(p, v.Repaired, err)
+		}
 	}
 }
 
@@ -127,7 +141,7 @@ func (w *world) verifier(name string) {
 	p := w.process(name)
 	before, quiet := w.published(), w.isQuiet()
 	damaged := w.damage(p, name)
-	v, err := Verify(context.Background(), p, w.options(name))
+	v, err := Verify(context.Background(), p, w.options(p, simulatedSite{}))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {

@@ -55,12 +55,13 @@ func (w *world) check(stopFallbacks func()) {
 		defer func() { cancel(); last.Wait() }()
 	}
 	w.nothingRefreshedIsLost(last)
+	w.cachesHave(last)
 	if !w.chance(300, "last verifier") {
 		return
 	}
 	p := w.process("last verifier")
 	p.calm = true
-	v, err := Verify(context.Background(), p, w.options(p.name))
+	v, err := Verify(context.Background(), p, w.options(p, last))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
@@ -83,7 +84,7 @@ func (w *world) arriveAll() {
 func (w *world) lastPublish(name string, s simulatedSite) Outcome {
 	p := w.process(name)
 	p.calm = true
-	o := w.options(name)
+	o := w.options(p, s)
 	o.BreakLock = false
 	report, err := Publish(context.Background(), s, p, o)
 	for range 3 {
@@ -91,6 +92,7 @@ func (w *world) lastPublish(name string, s simulatedSite) Outcome {
 			report, err = Publish(context.Background(), s, p, o)
 		}
 	}
+	w.reported(p, report, err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.note("%s: %s, %v", name, report.Outcome, err)
@@ -111,18 +113,19 @@ func (w *world) repairWhatVerifyFinds(last simulatedSite) {
 	}
 	p := w.process("repairer")
 	p.calm = true
-	if v, err := Verify(context.Background(), p, w.options(p.name)); err == nil && v.Good() {
+	if v, err := Verify(context.Background(), p, w.options(p, last)); err == nil && v.Good() {
 		w.mu.Lock()
 		w.fail("after the last publish: %v, and a verification finds nothing", differences)
 		w.mu.Unlock()
 	}
-	v, err := Repair(context.Background(), last, p, w.options(p.name))
+	v, err := Repair(context.Background(), last, p, w.options(p, last))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
 		w.fail("repair of %v: %v", differences, err)
 		return
 	}
+	w.purge(v.Repaired)
 	for _, key := range v.Unknown.Keys { // those of another base path are named, and left to a person
 		delete(w.objects, key)
 	}
@@ -156,25 +159,103 @@ func (w *world) differences() (differences []string) {
 	}
 	for key, sum := range of.entries {
 		o, ok := w.objects[key]
-		route, _ := of.root.Config.RouteOf(key)
+		contentType, cacheControl := of.headers(key)
 		switch {
 		case w.harmed[key]:
 		case !ok:
 			differences = append(differences, string(key)+" is missing")
 		case o.sum != sum && !w.put[putBy{key, o.sum}]:
 			differences = append(differences, string(key)+" has other bytes")
-		case o.contentType != route.ContentType || o.cacheControl != route.CacheControl:
+		case (o.contentType != contentType || o.cacheControl != cacheControl) && !w.put[putBy{key, o.sum}]:
 			differences = append(differences, string(key)+" has other headers")
 		}
 	}
 	for key := range w.objects {
 		_, known := of.entries[key]
-		if !known && key != site.LockKey && key != site.MarkKey && !strings.HasPrefix(string(key), string(site.RefreshPrefix)) {
+		if !known && !isBeside(key) {
 			differences = append(differences, string(key)+" is not of the site")
 		}
 	}
 	slices.Sort(differences)
 	return differences
+}
+
+// isBeside reports whether an object is no part of any site.
+func isBeside(key site.Key) bool {
+	return key == site.LockKey || key == site.MarkKey || strings.HasPrefix(string(key), string(site.RefreshPrefix))
+}
+
+// reported compares what a run says with what it has done, and purges caches as the command does.
+func (w *world) reported(p *process, r *Report, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var changed, manifests int
+	named := map[site.Key]bool{site.RootKey: true}
+	for _, key := range r.Changed.Keys {
+		named[key] = true
+	}
+	for key := range p.touched {
+		if !named[key] && !r.Changed.Unknown {
+			w.fail("%s: %s has changed, and the report does not say so", p.name, key)
+		}
+		if strings.HasPrefix(string(key), string(site.ManifestKey(""))) {
+			manifests++
+		} else if key != site.RootKey {
+			changed++
+		}
+	}
+	done, plan := r.Done, r.Plan
+	switch {
+	case done.Put > plan.Put || done.Deleted > plan.Delete || done.Manifests > plan.Manifests,
+		done.Put+done.Manifests > changed+manifests:
+		w.fail("%s: planned %+v, done %+v, but it has changed %d objects and %d manifest shards", p.name, plan, done, changed, manifests)
+	case r.Outcome == Published && (done.Put != plan.Put || done.Deleted != plan.Delete || done.Manifests != plan.Manifests):
+		w.fail("%s: it reports that it is done: planned %+v, done %+v", p.name, plan, done)
+	case r.Outcome == Unchanged && changed+manifests > 0:
+		w.fail("%s: it reports that nothing has changed, but it has changed %d objects and %d manifest shards", p.name, changed, manifests)
+	case r.Outcome == Published && err == nil && !r.Live:
+		w.fail("%s: it reports that it is done, but the site is not live", p.name)
+	}
+	switch {
+	case p.isDead(): // a person purges after a run that was killed
+		w.purge(&Report{Changed: Changed{Unknown: true}})
+	case r.Live && r.Outcome != Unchanged:
+		w.purge(r)
+	}
+}
+
+// purge lets the cache forget what a run has changed. It is asked for everything at once.
+func (w *world) purge(r *Report) {
+	if r.Changed.Unknown {
+		clear(w.cache)
+		for key, o := range w.objects {
+			w.cache[key] = o.sum
+		}
+		return
+	}
+	for _, key := range append(r.Changed.Keys, site.RootKey) {
+		if o, ok := w.objects[key]; ok {
+			w.cache[key] = o.sum
+		} else {
+			delete(w.cache, key)
+		}
+	}
+}
+
+// cachesHave checks that the cache has the last site, but for what refreshes have put.
+func (w *world) cachesHave(last simulatedSite) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, sum := range last.entries {
+		if !w.harmed[key] && len(last.root.Config.RefreshesOf(key)) == 0 && w.cache[key] != sum {
+			w.fail("a cache has an old %s, and was not told", key)
+		}
+	}
+	for key := range w.cache {
+		if _, ok := w.objects[key]; !ok && !isBeside(key) {
+			w.fail("a cache has %s, which is gone, and was not told", key)
+		}
+	}
 }
 
 // nothingRefreshedIsLost checks that the refreshed data that clients got is below

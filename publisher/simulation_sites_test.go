@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -21,7 +22,53 @@ type simulatedSite struct {
 	memorySite
 	root    site.Root
 	entries map[site.Key]site.MD5 // all objects, the shards of the manifest too
+	older   bool                  // it is of an older version, with other headers
 }
+
+// headers are those of an object of the site.
+func (s simulatedSite) headers(key site.Key) (contentType, cacheControl string) {
+	route, ok := s.root.Config.RouteOf(key)
+	switch {
+	case !ok:
+		return "", ""
+	case s.older:
+		return route.ContentType, olderHeader(key, route.CacheControl)
+	}
+	return route.ContentType, route.CacheControl
+}
+
+// olderHeader is what an older version put instead of a header.
+func olderHeader(key site.Key, cacheControl string) string {
+	if key == site.RootKey || strings.Contains(string(key), "/lists/") {
+		return "older, " + cacheControl
+	}
+	return cacheControl
+}
+
+// olderVersion is the site by an older version.
+func (s simulatedSite) olderVersion() simulatedSite {
+	s.older = true
+	s.memorySite, s.entries = maps.Clone(s.memorySite), maps.Clone(s.entries)
+	s.root.HeaderRules = maps.Clone(s.root.HeaderRules)
+	for key := range s.entries {
+		if route, ok := s.root.Config.RouteOf(key); ok {
+			if older := olderHeader(key, route.CacheControl); older != route.CacheControl {
+				s.root.HeaderRules[route.Pattern] = site.Sum([]byte(older))
+			}
+		}
+	}
+	body, err := s.root.Encode()
+	if err != nil {
+		panic(err)
+	}
+	s.memorySite[site.RootKey], s.entries[site.RootKey] = string(body), site.Sum(body)
+	return s
+}
+
+// longList has a long search, in two shards or three.
+const longList = "4"
+
+var longSearch = site.SearchShardKey(longList, 0)
 
 // lists are the lists that every site has.
 var lists = []string{"1", "2", "3"}
@@ -36,12 +83,16 @@ var wholeSites = sync.OnceValue(func() []simulatedSite { return sitesOf(site.API
 // wholeAPI is the first of the schedules with sites of the whole API.
 const wholeAPI = 1 << 32
 
-// sites are those of a schedule.
+// sites are those of a schedule. If there are two versions, the second half are of the older one.
 func (w *world) sites() []simulatedSite {
+	sites := simulatedSites()
 	if w.seed >= wholeAPI {
-		return wholeSites()
+		sites = wholeSites()
 	}
-	return simulatedSites()
+	if !w.versions {
+		return sites[:len(sites)/2]
+	}
+	return sites
 }
 
 func sitesOf(api string) (sites []simulatedSite) {
@@ -52,6 +103,9 @@ func sitesOf(api string) (sites []simulatedSite) {
 		},
 		func(s map[string]string, _ *generator.Options) { // a list more, others follow
 			s["lists"] += "\n" + listRow(5)
+			if api == site.APISpec {
+				s["records"] += follows(site.SearchShardSize)
+			}
 			s["records"] += "\n" + recordRow(2, 6) + "\n" + recordRow(5, 1)
 		},
 		func(s map[string]string, _ *generator.Options) { // another name
@@ -69,9 +123,15 @@ func sitesOf(api string) (sites []simulatedSite) {
 		for _, follow := range [][2]int{{1, 2}, {1, 3}, {1, 4}, {2, 1}, {2, 3}, {3, 1}, {4, 5}} {
 			snapshot["records"] += "\n" + recordRow(follow[0], follow[1])
 		}
+		if api == site.APISpec { // the whole API has too many objects for each account
+			snapshot["records"] += follows(0)
+		}
 		o := generator.Options{Config: site.Config{LeaderboardMax: 10, API: api}}
 		change(snapshot, &o)
 		sites = append(sites, rendered(snapshot, o))
+	}
+	for _, s := range slices.Clone(sites) {
+		sites = append(sites, s.olderVersion())
 	}
 	return sites
 }
@@ -83,6 +143,15 @@ func listRow(n int) string { return fmt.Sprintf(`{"token_id":"%d","owner":%q}`, 
 func accountRow(n int) string {
 	name := []string{"one", "two", "three", "four", "five", "six"}[n-1]
 	return fmt.Sprintf(`{"address":%q,"primary_list":"%d","ens":{"name":"%s.eth","avatar":"a","fresh":1}}`, address(n), n, name)
+}
+
+// follows are records of the long list for a shard of its search, and a bit more.
+func follows(after int) string {
+	var b strings.Builder
+	for i := range site.SearchShardSize {
+		b.WriteString("\n" + recordRow(4, 10+after+i))
+	}
+	return b.String()
 }
 
 func recordRow(list, follows int) string {
@@ -126,6 +195,7 @@ type follower struct{ leads map[site.MD5][]site.Key }
 var (
 	addresses = regexp.MustCompile(`"address":"(0x[0-9a-f]{40})"`)
 	tokens    = regexp.MustCompile(`:"([0-9]+)"`)
+	shards    = regexp.MustCompile(`"shards":([0-9]+)`)
 )
 
 // newFollower finds out which objects the objects of all sites refer to.
@@ -177,7 +247,15 @@ func (s simulatedSite) leads(key site.Key) (to []site.Key) {
 		}
 	case site.RouteUserBucket:
 		for _, match := range tokens.FindAllSubmatch(body, -1) {
-			to = append(to, s.root.Config.ListKey(string(match[1]), site.SearchFollowing))
+			to = append(to, s.root.Config.ListKey(string(match[1]), site.SearchFollowing), site.SearchShardKey(string(match[1]), 0))
+		}
+	case site.RouteSearchShard:
+		match := shards.FindSubmatch(body)
+		token, n, _ := site.ParseSearchShardKey(key)
+		if count, err := strconv.Atoi(string(match[1])); err == nil && n == 0 {
+			for i := range count {
+				to = append(to, site.SearchShardKey(token, i))
+			}
 		}
 	}
 	return to
@@ -196,6 +274,9 @@ func (f *follower) look(w *world, r *arrival, o *stored) {
 	for _, lead := range f.leads[root.sum] {
 		if o, ok := w.objects[lead]; ok {
 			f.follow(w, r, lead, o)
+			if first, ok := w.objects[longSearch]; ok && slices.Contains(f.leads[o.sum], longSearch) {
+				f.follow(w, r, longSearch, first)
+			}
 		}
 	}
 }

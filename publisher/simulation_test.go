@@ -159,7 +159,7 @@ func runSchedule(t *testing.T, seed uint64, traced bool) (w *world, trace string
 
 func newWorld(seed uint64, traced bool) *world {
 	w := &world{seed: seed, start: time.Now(), objects: map[site.Key]stored{}, reader: newFollower(), faults: faults{},
-		put: map[putBy]bool{}, damaged: map[site.Key]bool{}, harmed: map[site.Key]bool{}, acked: map[string]int64{}}
+		put: map[putBy]bool{}, cache: map[site.Key]site.MD5{}, damaged: map[site.Key]bool{}, harmed: map[site.Key]bool{}, acked: map[string]int64{}}
 	if traced {
 		w.trace = &strings.Builder{}
 	}
@@ -172,13 +172,17 @@ func newWorld(seed uint64, traced bool) *world {
 	if w.skew("answers") != 0 {
 		w.faults[faultSkewed]++
 	}
+	if w.encrypted = w.chance(200, "encrypted"); w.encrypted {
+		w.faults[faultEncrypted]++
+	}
+	if w.versions = w.chance(250, "versions"); w.versions {
+		w.faults[faultVersions]++
+	}
 	if first := w.site("first"); !w.chance(150, "empty") {
 		for key, body := range first.memorySite {
 			o := stored{body: []byte(body), sum: first.entries[key], at: w.start}
-			if route, ok := first.root.Config.RouteOf(key); ok {
-				o.contentType, o.cacheControl = route.ContentType, route.CacheControl
-			}
-			w.objects[key] = o
+			o.contentType, o.cacheControl = first.headers(key)
+			w.objects[key], w.cache[key] = o, o.sum
 		}
 	}
 	return w

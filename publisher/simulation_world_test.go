@@ -29,6 +29,9 @@ type world struct {
 	start   time.Time
 	settled atomic.Bool // nothing happens to requests any more
 
+	encrypted bool // ETags are no MD5s, as under SSE-KMS
+	versions  bool // publishers of two versions, which put other headers
+
 	mu           sync.Mutex
 	objects      map[site.Key]stored
 	sorted       []site.Key // keys of objects; nil if they have to be sorted again
@@ -43,10 +46,11 @@ type world struct {
 	failed       []string
 	trace        *strings.Builder // nil if it is not wanted
 
-	put     map[putBy]bool    // what refreshes have put
-	damaged map[site.Key]bool // objects that were damaged and not put again since
-	harmed  map[site.Key]bool // objects that were ever damaged
-	acked   map[string]int64  // how fresh the profile of a list is that was answered to a client
+	cache   map[site.Key]site.MD5 // what a cache has that somebody asks for everything all the time
+	put     map[putBy]bool        // what refreshes have put
+	damaged map[site.Key]bool     // objects that were damaged and not put again since
+	harmed  map[site.Key]bool     // objects that were ever damaged
+	acked   map[string]int64      // how fresh the profile of a list is that was answered to a client
 }
 
 // putBy is an object that somebody has put.
@@ -61,6 +65,21 @@ type stored struct {
 	sum                       site.MD5
 	at                        time.Time
 	contentType, cacheControl string
+	etag                      string // "" if it is the MD5
+}
+
+func (o stored) tag() string { return cmp.Or(o.etag, o.sum.String()) }
+
+// store makes a stored object of one that somebody puts.
+func (w *world) store(r *arrival, o storage.Object) *stored {
+	s := &stored{body: o.Body, sum: o.MD5, at: time.Now(), contentType: o.ContentType, cacheControl: o.CacheControl}
+	if w.encrypted {
+		s.etag = site.Sum([]byte(fmt.Sprint(w.seed, w.writes))).String()
+	}
+	if r.older {
+		s.cacheControl = olderHeader(o.Key, s.cacheControl)
+	}
+	return s
 }
 
 // Faults of the network, the server and the processes.
@@ -80,6 +99,12 @@ const (
 	faultSkewed     = "buckets whose clocks disagree"
 	faultDamaged    = "objects damaged"
 	faultUnlocked   = "buckets without a lock"
+	faultBroke      = "requests answered with 500"
+	faultPartial    = "deletions of many of which some failed"
+	faultAsleep     = "machines that slept"
+	faultSet        = "clocks that were set"
+	faultEncrypted  = "buckets whose ETags are no MD5s"
+	faultVersions   = "buckets with two versions of publishers"
 )
 
 // faults count what was tried, by kind.
@@ -157,8 +182,15 @@ func (w *world) skew(clock string) time.Duration {
 type process struct {
 	w               *world
 	name            string
-	stopped, goesOn time.Time // zero: never
-	killed          time.Time // zero: never
+	stopped, goesOn time.Time         // zero: never
+	killed          time.Time         // zero: never
+	sleeps          bool              // while it is stopped, its whole machine sleeps
+	drift           float64           // of its clocks
+	offset          time.Duration     // of its wall clock
+	set             time.Time         // when the wall clock is set; zero: never
+	jump            time.Duration     // by how much
+	older           bool              // it is of an older version, with other headers
+	touched         map[site.Key]bool // what it has put or deleted; under the world's mutex
 	epoch           atomic.Int64
 	mu              sync.Mutex
 	requests        map[string]int
@@ -168,7 +200,7 @@ type process struct {
 }
 
 func (w *world) process(name string) *process {
-	return &process{w: w, name: name, requests: map[string]int{}}
+	return &process{w: w, name: name, requests: map[string]int{}, touched: map[site.Key]bool{}}
 }
 
 // stops says when the process is stopped and killed, as the seed has it.
@@ -181,6 +213,40 @@ func (p *process) stops(within time.Duration) {
 	if w.chance(200, p.name, "killed") {
 		p.killed = now.Add(w.between(0, 2*within, p.name, "kill"))
 	}
+	if p.sleeps = !p.stopped.IsZero() && w.chance(500, p.name, "sleeps"); p.sleeps {
+		w.count(faultAsleep)
+	}
+	p.drift = maxDrift * (float64(w.draw(p.name, "drift")%2001)/1000 - 1)
+	p.offset = w.between(-maxOffset, maxOffset, p.name, "offset")
+	if w.chance(250, p.name, "set") {
+		w.count(faultSet)
+		p.set, p.jump = now.Add(w.between(0, 2*within, p.name, "set at")), w.between(-maxOffset, maxOffset, p.name, "jump")
+	}
+}
+
+// How wrong clocks are: the wall clock before it is set, and by how much it is set.
+const (
+	maxDrift  = 0.002
+	maxOffset = 7 * time.Minute
+)
+
+// drifted is by how much clocks drift apart in the longest lease.
+const drifted = time.Duration(maxDrift * float64(2*time.Minute))
+
+// clock is the time by the clocks of the process's machine. They drift, the wall clock is set,
+// and the monotonic one stands still while the machine sleeps.
+func (p *process) clock() instant {
+	now := time.Now()
+	passed := now.Sub(p.w.start)
+	passed += time.Duration(float64(passed) * p.drift)
+	wall := p.w.start.Add(passed + p.offset)
+	if !p.set.IsZero() && now.After(p.set) {
+		wall = wall.Add(p.jump)
+	}
+	if p.sleeps && now.After(p.stopped) {
+		passed -= min(now.Sub(p.stopped), p.goesOn.Sub(p.stopped))
+	}
+	return instant{p.w.start.Add(passed), wall}
 }
 
 var errKilled = errors.New("the process is dead")
@@ -205,6 +271,8 @@ type fate struct {
 	again     time.Duration // after this it is carried out once more; 0 means never
 	lost      bool
 	unheard   bool // there will be no answer
+	broken    bool // the answer is an error, which says nothing of whether it was carried out
+	useless   bool // it was not
 }
 
 // tooOld is the age at which S3 refuses a request (RequestTimeTooSkewed).
@@ -221,14 +289,14 @@ func (p *process) fate(id string) fate {
 	if p.calm || w.settled.Load() || !w.chance(40, p.name, id, "fate") {
 		return f
 	}
-	switch w.draw(p.name, id, "kind") % 6 {
+	switch w.draw(p.name, id, "kind") % 7 {
 	case 0:
 		w.count(faultDelayed)
 		f.out = w.between(time.Second, 20*time.Second, p.name, id, "delay")
 	case 1:
 		w.count(faultGivenUp)
 		f.unheard = true
-		f.out = w.between(5*time.Second, tooOld+time.Minute, p.name, id, "delay")
+		f.out = w.between(5*time.Second, 2*tooOld, p.name, id, "delay")
 	case 2:
 		w.count(faultLost)
 		f.lost, f.unheard = true, true
@@ -239,6 +307,9 @@ func (p *process) fate(id string) fate {
 		w.count(faultDuplicated)
 		f.again = w.between(time.Millisecond, 3*time.Second, p.name, id, "again")
 	case 5:
+		w.count(faultBroke)
+		f.broken, f.useless = true, w.chance(500, p.name, id, "useless")
+	case 6:
 		f.back = w.between(time.Second, 20*time.Second, p.name, id, "answer")
 	}
 	return f
@@ -262,7 +333,7 @@ func request[T any](ctx context.Context, p *process, operation string, key site.
 		return nothing, err
 	}
 	f := p.fate(id)
-	r := &arrival{process: p, what: id, signed: time.Now()}
+	r := &arrival{process: p, what: id, signed: time.Now(), dated: p.clock().wall}
 	arrives, sent := p.sent(r, f)
 	if !sent {
 		return nothing, p.unanswered(ctx, id, time.After(10*time.Second))
@@ -276,7 +347,12 @@ func request[T any](ctx context.Context, p *process, operation string, key site.
 	arrive := func() {
 		var a answer
 		a.err = p.w.arrive(r, func(r *arrival) (err error) {
-			a.value, err = effect(r)
+			if !f.useless {
+				a.value, err = effect(r)
+			}
+			if f.broken {
+				err = &storage.UnansweredError{Err: errors.New("InternalError, status 500")}
+			}
 			return err
 		})
 		answers <- a
@@ -349,6 +425,7 @@ type arrival struct {
 	*process
 	what   string
 	signed time.Time
+	dated  time.Time // the same by the clock of the sender
 }
 
 // errTooOld is what the server answers to a request that was signed too long ago.
@@ -357,7 +434,7 @@ var errTooOld = errors.New("RequestTimeTooSkewed")
 func (w *world) arrive(r *arrival, effect func(*arrival) error) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if time.Since(r.signed) > tooOld {
+	if time.Since(r.dated).Abs() > tooOld {
 		w.faults[faultRefused]++
 		err = errTooOld
 	} else {
@@ -390,13 +467,16 @@ func (w *world) changed(r *arrival, key site.Key, o *stored) {
 	} else if epoch := int(r.epoch.Load()); epoch > 0 {
 		// No process writes data after another has begun to, except for requests that
 		// the network or a suspension has delayed for longer than the protocol waits.
-		if w.locks == conditional && w.writing > epoch && time.Since(r.signed) <= drainTime {
+		if w.locks == conditional && w.writing > epoch && time.Since(r.signed) <= drainTime-drifted {
 			w.fail("%s: %s was carried out when another run had begun to write", r.name, r.what)
 		}
 		w.writing = max(w.writing, epoch)
 	}
 	if time.Since(r.signed) > drainTime {
 		w.late = true
+	}
+	if key != site.LockKey && key != site.MarkKey && key != site.PackKey {
+		r.touched[key] = true
 	}
 	known := len(w.objects)
 	if o == nil {
@@ -477,7 +557,7 @@ func (p *process) Stat(ctx context.Context, key site.Key) (storage.Info, error) 
 }
 
 func (w *world) info(key site.Key, o stored) storage.Info {
-	return storage.Info{Key: key, Size: int64(len(o.body)), ETag: o.sum.String(), Modified: o.at.Add(w.skew(string(key[:min(len(key), 20)])))}
+	return storage.Info{Key: key, Size: int64(len(o.body)), ETag: o.tag(), Modified: o.at.Add(w.skew(string(key[:min(len(key), 20)])))}
 }
 
 // Put puts an object if the condition holds.
@@ -493,23 +573,40 @@ func (p *process) Put(ctx context.Context, o storage.Object, condition storage.C
 		case p.w.locks == ignored:
 			condition = storage.Always
 		}
-		if condition == storage.IfAbsent && ok || condition != storage.IfAbsent && condition != storage.Always && (!ok || string(condition) != old.sum.String()) {
+		if condition == storage.IfAbsent && ok || condition != storage.IfAbsent && condition != storage.Always && (!ok || string(condition) != old.tag()) {
 			return "", storage.ErrCondition
 		}
-		p.w.changed(r, o.Key, &stored{o.Body, o.MD5, time.Now(), o.ContentType, o.CacheControl})
-		return o.MD5.String(), nil
+		s := p.w.store(r, o)
+		p.w.changed(r, o.Key, s)
+		return s.tag(), nil
+	})
+}
+
+// Digest returns the digest that an object was put with.
+func (p *process) Digest(ctx context.Context, key site.Key) (digest site.MD5, err error) {
+	return request(ctx, p, "digest", key, func(*arrival) (digest site.MD5, err error) {
+		o, ok := p.w.objects[key]
+		if !ok {
+			return digest, storage.ErrNotFound
+		}
+		return o.sum, nil
 	})
 }
 
 // Delete deletes objects.
 func (p *process) Delete(ctx context.Context, keys []site.Key) error {
 	_, err := request(ctx, p, "delete", keys[0], func(r *arrival) (none struct{}, err error) {
+		keys := keys
+		if len(keys) > 1 && !p.calm && p.w.chance(100, p.name, r.what, "partial") {
+			p.w.faults[faultPartial]++
+			keys, err = keys[:p.w.draw(p.name, r.what, "some")%uint64(len(keys))], &storage.UnansweredError{Err: errors.New("some were not deleted")}
+		}
 		for _, key := range keys {
 			if _, ok := p.w.objects[key]; ok {
 				p.w.changed(r, key, nil)
 			}
 		}
-		return none, nil
+		return none, err
 	})
 	return err
 }
@@ -562,7 +659,7 @@ func (p unpacking) PutMany(ctx context.Context, objects []storage.Object) error 
 			return int(p.w.draw(r.what, string(a.Key))>>1) - int(p.w.draw(r.what, string(b.Key))>>1)
 		})
 		for _, o := range order {
-			p.w.changed(r, o.Key, &stored{o.Body, o.MD5, time.Now(), o.ContentType, o.CacheControl})
+			p.w.changed(r, o.Key, p.w.store(r, o))
 		}
 		return none, nil
 	})
