@@ -5,6 +5,7 @@ package client
 
 import (
 	"embed"
+	"path"
 	"strings"
 	"sync"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-//go:embed followpress.js followpress.d.ts shim.js shim.d.ts
+//go:embed followpress.js followpress.d.ts shim.js shim.d.ts qr.js lib
 var sources embed.FS
 
 // A File is a file of the library.
@@ -34,20 +35,49 @@ var files = sync.OnceValue(func() []File {
 			panic("client: " + err.Error()) // it is embedded
 		}
 		if strings.HasSuffix(name, ".js") {
-			body = minify(name, body)
+			body = minify(name)
 		}
 		all = append(all, File{name, body})
 	}
 	return all
 })
 
-func minify(name string, source []byte) []byte {
-	result := api.Transform(string(source), api.TransformOptions{
-		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true,
-		Format: api.FormatESModule, Target: api.ES2022, Charset: api.CharsetUTF8,
+// minify returns a module with the libraries that it imports, in short. Other modules of the library stay
+// files of their own.
+func minify(name string) []byte {
+	const embedded = "embedded"
+	result := api.Build(api.BuildOptions{
+		EntryPoints: []string{name}, Bundle: true, Outdir: "/",
+		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, LogLevel: api.LogLevelSilent,
+		Format: api.FormatESModule, Target: api.ES2022, Charset: api.CharsetUTF8, LegalComments: api.LegalCommentsEndOfFile,
+		Plugins: []api.Plugin{{Name: embedded, Setup: func(b api.PluginBuild) {
+			b.OnResolve(api.OnResolveOptions{Filter: ".*"}, func(a api.OnResolveArgs) (api.OnResolveResult, error) {
+				if a.Kind != api.ResolveEntryPoint && !strings.HasPrefix(a.Path, "./lib/") {
+					return api.OnResolveResult{Path: a.Path, External: true}, nil
+				}
+				return api.OnResolveResult{Path: path.Clean(a.Path), Namespace: embedded}, nil
+			})
+			b.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: embedded}, func(a api.OnLoadArgs) (api.OnLoadResult, error) {
+				body, err := sources.ReadFile(a.Path)
+				text := licence(a.Path) + string(body)
+				return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS}, err
+			})
+		}}},
 	})
 	if len(result.Errors) > 0 {
 		panic("client: " + name + ": " + result.Errors[0].Text) // the sources are fixed
 	}
-	return result.Code
+	return result.OutputFiles[0].Contents
+}
+
+// licence returns the licence of the library that a file is of, as a comment that stays.
+func licence(name string) string {
+	if !strings.HasPrefix(name, "lib/") {
+		return ""
+	}
+	text, err := sources.ReadFile(path.Join("lib", strings.Split(name, "/")[1], "LICENSE"))
+	if err != nil {
+		panic("client: " + err.Error())
+	}
+	return "/*! " + strings.TrimSpace(string(text)) + "\n*/\n"
 }

@@ -4,6 +4,8 @@ export interface Options {
   fetch?: typeof globalThis.fetch;
   /** For how long an object is kept in memory, in milliseconds; 5 minutes by default. */
   maxAge?: number;
+  /** For how long a fetch may take, its body included, in milliseconds; 10 seconds by default. */
+  timeout?: number;
   /** How much text is kept in memory, in UTF-16 code units; 32 Mi by default. */
   maxLength?: number;
 }
@@ -14,7 +16,7 @@ export interface Answer {
   status: number;
   /** Content type; "" for an answer without a body. */
   type: string;
-  /** JSON. */
+  /** JSON, but for a picture, and for pages and scripts of the explorer. */
   body: string;
   cause?: Error;
 }
@@ -149,7 +151,7 @@ export interface ButtonState {
 }
 
 /** A state of a batch; of a name that nobody has there is none. */
-export type BatchState = ButtonState | { token_id: TokenID; address: string; state: null; error: string };
+export type BatchState = ButtonState | { token_id: TokenID; address: string | null; state: null; error: string };
 
 export interface Event {
   id: number;
@@ -288,6 +290,8 @@ interface Both {
   allFollowingAddresses(): Promise<string[]>;
   recommended(params?: Limits): Promise<{ recommended: Recommended[] }>;
   recommendedDetails(params?: Limits): Promise<{ recommended: RecommendedDetails[] }>;
+  /** An SVG picture: the QR code of the address of the person's page. */
+  qr(): Promise<string>;
   /** State of the subject's list towards a user. */
   buttonState(user: User): Promise<ButtonState>;
 }
@@ -317,8 +321,8 @@ export interface ListMethods extends Both {
   taggedAs(): Promise<{ token_id: TokenID } & TagSummary>;
   /** State of a follower's primary list towards the list's account. */
   followerState(follower: User): Promise<{ token_id: TokenID; address: string; state: State }>;
-  /** States of the list towards 1 to 1,000 users, in their order. */
-  buttonStateBatch(users: readonly User[]): Promise<BatchState[]>;
+  /** States of the list towards 1 to 1,000 users, in their order. A null is nobody. */
+  buttonStateBatch(users: readonly (User | null)[]): Promise<BatchState[]>;
 }
 
 /** Members of a leaderboard's rows: `rank`, `address` and the board's count. */
@@ -331,9 +335,9 @@ export type BoardRow = { rank: number; address: string } & Record<string, string
  */
 export interface Site {
   /** Answers any request as the server does. `path` begins with a slash and may have a query. */
-  answer(method: string, path: string, body?: string): Promise<Answer>;
+  answer(method: string, path: string, body?: string | Uint8Array): Promise<Answer>;
   /** The same for a path below the base path, without a slash before it. */
-  ask(method: string, endpoint: string, body?: string): Promise<Answer>;
+  ask(method: string, endpoint: string, body?: string | Uint8Array): Promise<Answer>;
   user(user: User): UserMethods;
   list(tokenID: TokenID): ListMethods;
   /**
@@ -350,7 +354,7 @@ export interface Site {
   ranked(
     params?: Limits & { sort?: 'mutuals' | 'followers' | 'following' | 'top8' | 'blocks' | 'blocked'; direction?: 'asc' | 'desc' },
   ): Promise<Board>;
-  search(term: string, params?: { limit?: number }): Promise<Board>;
+  search(term: string, params?: Limits): Promise<Board>;
   leaderboardCount(): Promise<{ leaderboardCount: string }>;
   stats(): Promise<{ stats: { address_count: string; list_count: string; list_op_count: string; user_count: string } }>;
   discover(params?: Limits): Promise<{

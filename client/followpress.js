@@ -12,7 +12,8 @@ export function openSite(base, options = {}) {
   async function settle(work) {
     let since = 0;
     for (let wait = 100; ; wait *= 4) {
-      const get = (key) => read(key, since);
+      const round = {};
+      const get = (key) => read(key, since, round);
       try {
         try {
           return await work(await open(get));
@@ -29,6 +30,8 @@ export function openSite(base, options = {}) {
         }
         await new Promise((done) => setTimeout(done, wait));
         since = Date.now();
+      } finally {
+        round.over = true;
       }
     }
   }
@@ -37,7 +40,7 @@ export function openSite(base, options = {}) {
 
   // value is the JSON of an answer, unless it is an error.
   function value(a) {
-    const json = a.value ?? JSON.parse(a.body);
+    const json = a.value ?? (a.type === svg ? a.body : JSON.parse(a.body));
     if (a.status !== 200) {
       throw new ApiError(a.status, json, a.cause);
     }
@@ -86,7 +89,7 @@ export function openSite(base, options = {}) {
     leaderboardCount: () => call('leaderboard/count'),
     stats: () => call('stats'),
     discover: (params) => call('discover', params),
-    root: async () => (await open((key) => read(key, 0))).root,
+    root: async () => (await open((key) => read(key, 0, {}))).root,
   };
 }
 
@@ -109,21 +112,26 @@ class Problem extends Error {
 }
 const mixed = new Error('the objects are of two sites');
 
+const svg = 'image/svg+xml';
+const problemType = 'application/problem+json';
 const reply = (body, status = 200, type = 'application/json') => ({ status, type, body });
 
 function problem(status, title, detail, stored) {
   const body = stored?.text ?? JSON.stringify({ type: 'about:blank', title, status, detail, response: detail });
-  return reply(body, status, 'application/problem+json');
+  return reply(body, status, problemType);
 }
 
 /* Objects */
 
 const keyURL = (key) => key.split('/').map(encodeURIComponent).join('/');
 
-// reader returns read(key, since): the object with a key, null if there is none. What was
-// read before since, or too long ago, is read again. Requests at the same time share one
-// fetch.
-function reader(base, { fetch = (...request) => globalThis.fetch(...request), maxAge = 300_000, maxLength = 32 << 20 }) {
+// reader returns read(key, since, round): the object with a key, null if there is none. What
+// was read before since, or too long ago, is read again. Requests at the same time share one
+// fetch, which is not begun if all their rounds are over by then.
+function reader(
+  base,
+  { fetch = (...request) => globalThis.fetch(...request), maxAge = 300_000, maxLength = 32 << 20, timeout = 10_000 },
+) {
   const kept = new Map(); // the least recently used first
   let length = 0;
   let rootText;
@@ -134,13 +142,46 @@ function reader(base, { fetch = (...request) => globalThis.fetch(...request), ma
     }
   };
 
-  async function load(key, since) {
-    let response, text;
+  let free = 8; // fetches that may begin
+  const waiting = [];
+
+  async function load(key, since, entry) {
+    if (free) {
+      free--;
+    } else {
+      await new Promise((go) => waiting.push(go));
+    }
+    const abort = new AbortController();
+    let response, text, timer;
     try {
-      response = await fetch(base + keyURL(key), since ? { cache: 'reload' } : {});
-      text = await response.text();
+      if (entry.rounds.every(({ over }) => over)) {
+        drop(key, entry);
+        throw new Error('not needed any more');
+      }
+      // A fetch that somebody else wrote may not know the signal.
+      const late = new Promise((_, reject) => {
+        timer = setTimeout(() => {
+          const error = new Error(`no answer within ${timeout} ms`);
+          reject(error);
+          abort.abort(error);
+        }, timeout);
+      });
+      const init = { signal: abort.signal, ...(since && { cache: 'reload' }) };
+      const work = async () => {
+        response = await fetch(base + keyURL(key), init);
+        text = await response.text();
+      };
+      await Promise.race([work(), late]);
     } catch (error) {
       throw new Error(`${key}: ${error}`, { cause: error });
+    } finally {
+      clearTimeout(timer);
+      const next = waiting.shift();
+      if (next) {
+        next();
+      } else {
+        free++;
+      }
     }
     // A bucket that may not be listed answers 403 for what is not there.
     if (response.status === 404 || response.status === 403) {
@@ -157,19 +198,21 @@ function reader(base, { fetch = (...request) => globalThis.fetch(...request), ma
     };
   }
 
-  return function read(key, since) {
+  return function read(key, since, round) {
     const known = kept.get(key);
     if (known && known.at >= Math.max(since, Date.now() - maxAge)) {
       kept.delete(key);
       kept.set(key, known);
+      known.rounds?.push(round);
       return known.object;
     }
     if (known) {
       drop(key, known);
     }
-    const entry = { at: Date.now(), length: 0 };
-    entry.object = load(key, since).then(
+    const entry = { at: Date.now(), length: 0, rounds: [round] };
+    entry.object = load(key, since, entry).then(
       (object) => {
+        entry.rounds = null;
         if (key === '_site' && object?.text !== rootText) {
           rootText = object?.text; // another site: what was read before is of the old one
           kept.forEach((old, name) => old.at < entry.at && drop(name, old));
@@ -242,6 +285,7 @@ const bothRoutes = {
   allFollowingAddresses: { compute: async (r) => (await heldBy(r, await r.token())).map(([address]) => address) },
   recommended: { ...some, compute: (r) => recommended(r, suggestion) },
   'recommended/details': { ...some, compute: (r) => recommended(r, suggestionDetails) },
+  qr: { type: svg, compute: qr },
   '*/followerState': { compute: followerState },
   '*/buttonState': { compute: buttonState },
 };
@@ -262,7 +306,7 @@ const listRoutes = {
 const boards = ['followers', 'following', 'blocked', 'blocks', 'muted', 'mutes', 'mutuals'];
 const otherRoutes = {
   'leaderboard/ranked': { params: ['limit', 'offset', 'sort', 'direction'], most: 0, usual: 50, file: true, compute: ranked },
-  'leaderboard/search': { params: ['limit', 'term'], most: 1000, usual: 1000, compute: searchBoard },
+  'leaderboard/search': { params: ['limit', 'offset', 'term'], most: 1000, usual: 1000, compute: searchBoard },
   'leaderboard/count': file,
   stats: file,
   discover: { ...some, file: true, compute: discover },
@@ -313,29 +357,39 @@ async function resolve(site, method, target, body, whole) {
   if (found?.route.post && method !== 'POST') {
     throw new Problem('post-only');
   }
-  if (!found?.route.post && !reads && (found || !site.efp)) {
+  const key = segments.join('/');
+  const isKey = whole && !inside && internal.test(key) && !segments.some((s) => s.includes('/'));
+  const stored = isKey && (site.config.explorer || !/^(index|_explore|_reports)/.test(key)) && (await site.get(key));
+  if (!found?.route.post && !reads && (found || stored || !site.efp)) {
     throw new Problem('method-not-allowed');
   }
+  if (stored) {
+    return reply(stored.text, 200, /^_errors/.test(key) ? problemType : types[key.split('.').pop()]);
+  }
   if (!found) {
-    const key = segments.join('/');
-    const stored = whole && !inside && internal.test(key) && reads && (await site.get(key));
-    if (!stored) {
-      throw new Problem('no-such-route');
-    }
-    return reply(stored.text);
+    throw new Problem('no-such-route');
   }
   const value = await answer(new Asked(site, found, body), query);
   // The server escapes two line ends of older JavaScript.
   const text = (object) => JSON.stringify(object).replace(/[\u2028\u2029]/g, (end) => '\\u' + end.charCodeAt(0).toString(16));
-  return reply(typeof value === 'string' ? value : text(value));
+  return reply(typeof value === 'string' ? value : text(value), 200, found.route.type);
 }
 
-const internal = /^(_(site|(variants|search|errors|manifest|unknown)\/[\w=/-]+)|openapi\.json)$/;
+const internal = /^(_(site|(variants|search|errors|manifest|unknown|client|explore|reports)(\/[\w=-][\w=.-]*)+)|openapi\.json|index\.html)$/;
+const types = {
+  js: 'text/javascript',
+  ts: 'text/plain; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  html: 'text/html; charset=utf-8',
+};
 
 async function answer(r, query) {
   const { route, site } = r;
-  if (route.post && new TextEncoder().encode(r.body ?? '').length > 131072) {
-    throw new Problem('body-too-large');
+  if (route.post) {
+    r.body = bytes(r.body ?? '');
+    if (r.body.length > 131072) {
+      throw new Problem('body-too-large');
+    }
   }
   r.check();
   const q = (r.q = parseQuery(route, query, route.most || site.config.leaderboard_max));
@@ -363,27 +417,30 @@ const split = (text, at) => {
   return i < 0 ? [text, ''] : [text.slice(0, i), text.slice(i + 1)];
 };
 
+const bytes = (text) => (typeof text === 'string' ? new TextEncoder().encode(text) : text);
+const decode = (utf8) => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(utf8);
+
 // percentDecode decodes percent-encoding once, to bytes: a text of characters up to U+00FF.
 // A percent sign without two hexadecimal digits after it stands for itself.
 const percentDecode = (text) =>
-  Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte))
+  Array.from(bytes(text), (byte) => String.fromCharCode(byte))
     .join('')
     .replace(/%([0-9a-f]{2})/gi, (_, digits) => String.fromCharCode(parseInt(digits, 16)));
 
 // utf8 decodes such bytes; null if they are not UTF-8.
-function utf8(bytes) {
+function utf8(text) {
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes, (c) => c.charCodeAt(0)));
+    return decode(Uint8Array.from(text, (c) => c.charCodeAt(0)));
   } catch {
     return null;
   }
 }
 
-// fold returns a text in lower case, letter by letter, and composed.
-const fold = (text) =>
-  Array.from(text.normalize(), (letter) => String.fromCodePoint(letter.toLowerCase().codePointAt(0))).join('').normalize();
-
 const lower = (value) => value.toLowerCase();
+
+// fold returns a text in lower case, letter by letter, and composed.
+const fold = (text) => Array.from(text.normalize(), lower).join('').normalize();
+
 const items = (value) => value.split(',').filter(Boolean).map(utf8);
 
 function number(name, value, least, most) {
@@ -788,8 +845,14 @@ async function exportState(r) {
 
 async function simpleProfile(r) {
   const [{ address, ens }, stats] = await Promise.all([r.part('account'), r.part('stats')]);
-  const url = (r.site.config.profile_url || 'https://efp.app/{address}').replaceAll('{address}', address);
-  return { address, display_name: ens.name || address, avatar: ens.avatar, ...stats, url };
+  return { address, display_name: ens.name || address, avatar: ens.avatar, ...stats, url: profileURL(r, address) };
+}
+
+const profileURL = (r, address) => r.site.config.profile_url.replaceAll('{address}', address);
+
+async function qr(r) {
+  const address = r.isList ? (await r.node()).address : await addressOf(r, r.subject);
+  return (await import('./qr.js')).picture(profileURL(r, address));
 }
 
 /* States */
@@ -823,23 +886,27 @@ async function buttonState(r) {
 async function buttonStateBatch(r) {
   let users;
   try {
-    users = JSON.parse(r.body);
+    users = JSON.parse(decode(r.body));
   } catch {
     // answered below
   }
-  if (!Array.isArray(users) || !users.length || users.length > 1000 || !users.every((user) => typeof user === 'string')) {
+  if (!Array.isArray(users) || !users.length || users.length > 1000 || !users.every((user) => user === null || typeof user === 'string')) {
     throw new Problem('bad-batch');
   }
   const tags = new Map(await heldBy(r, r.subject));
   return Promise.all(users.map(async (user) => {
     try {
+      if (user === null) {
+        throw new Problem('no-such-name');
+      }
       const address = await addressOf(r, bytesOf(user));
       return { token_id: r.subject, address, state: stateOf(tags.get(address)) };
     } catch (error) {
       if (!(error instanceof Problem)) {
         throw error;
       }
-      return { token_id: r.subject, address: user, state: null, error: 'ENS name not valid or does not exist' };
+      // Half of a surrogate pair becomes U+FFFD, as on the server.
+      return { token_id: r.subject, address: user && decode(bytes(user)), state: null, error: 'ENS name not valid or does not exist' };
     }
   }));
 }
@@ -931,10 +998,10 @@ async function ranked(r) {
 }
 
 async function searchBoard(r) {
-  const { term, limit } = r.q;
+  const { term, offset, limit } = r.q;
   const match = matches(term);
   const found = ([address, name]) => match({ address, name });
-  return board(r, [...term].length > 1 ? await take(table(r, 'ranked'), limit, found) : []);
+  return board(r, [...term].length > 1 ? (await take(table(r, 'ranked'), offset + limit, found)).slice(offset) : []);
 }
 
 async function discover(r) {

@@ -27,7 +27,8 @@ export function install({ base, from = service, ...options }) {
       signal?.addEventListener('abort', abort, { once: true });
     });
     aborted.catch(() => {}); // the race below reports it
-    const body = init.body ? await new Response(init.body).text() : await asked.clone?.().text();
+    const sent = init.body ? new Response(init.body) : asked.clone?.();
+    const body = sent && new Uint8Array(await sent.arrayBuffer()); // a text would hide what is not UTF-8
     const a = await Promise.race([aborted, site.ask(method, endpoint, body)]);
     const empty = a.status === 204 || method === 'HEAD';
     const response = new Response(empty ? null : a.body, { status: a.status, headers: a.type ? { 'Content-Type': a.type } : {} });

@@ -35,7 +35,7 @@ var libraries = map[string]string{
 	"@followpress/client": clientModule,
 }
 
-// clientModule is the client library, which is not among the sources of this package.
+// clientModule is the client library. Its modules are not among the sources of this package.
 const clientModule = "followpress.js"
 
 // bundle builds from the embedded sources. They are fixed, so that a failure is a mistake in them.
@@ -101,13 +101,10 @@ func licence(name string) (string, error) {
 }
 
 func source(name string) ([]byte, error) {
-	if name != clientModule {
-		return sources.ReadFile(name)
-	}
 	for _, f := range client.Files() {
 		if f.Name == name {
 			return f.Body, nil
 		}
 	}
-	return nil, fs.ErrNotExist
+	return sources.ReadFile(name)
 }

@@ -82,7 +82,7 @@ func TestURLsOfTheWholeAPI(t *testing.T) {
 		{"a name in two spellings", "", []site.Key{"api/v1/users/bub&o'n/tags"}, []string{"/api/v1/users/bub%26o%27n/tags", "/api/v1/users/bub&o'n/tags"}, nil, nil},
 		{"first followers", "", []site.Key{"api/v1/users/bob/followers"}, nil, []string{"/api/v1/users/bob/followers"}, nil},
 		{"a profile, which any page may include", "", []site.Key{"api/v1/users/bob/account"},
-			[]string{"/api/v1/users/bob/account", "/api/v1/users/bob/ens", "/api/v1/users/bob/simple-profile"}, nil, withProfiles},
+			[]string{"/api/v1/users/bob/account", "/api/v1/users/bob/ens", "/api/v1/users/bob/qr", "/api/v1/users/bob/simple-profile"}, nil, withProfiles},
 		{"a shard of a list", "", []site.Key{"_search/lists/12/3"}, []string{"/_search/lists/12/3"},
 			[]string{"/api/v1/lists/12/allFollowing", "/api/v1/lists/12/following", "/api/v1/lists/12/searchFollowing"}, listRows},
 		{"a bucket of users, where names are looked up", site.NamesLookup, []site.Key{"_search/users/0f", "api/v1/users/" + address + "/badges"},

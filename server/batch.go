@@ -56,7 +56,7 @@ func (h *Handler) readBody(ctx context.Context, w http.ResponseWriter, r *http.R
 
 // A batch is the body of a request.
 type batch struct {
-	users   []string
+	users   []*string     // nil for a null
 	problem *site.Problem // of the body; nil for none
 	granted int64         // bytes of Handler.bodies, which the caller releases
 }

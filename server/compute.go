@@ -25,7 +25,7 @@ type computation struct {
 	read  reader
 	root  *site.Root
 	ask   site.Ask
-	users []string // of the body
+	users []*string // of the body; nil for a null
 }
 
 // A problemError says that the answer is a problem.
@@ -35,7 +35,7 @@ func (e *problemError) Error() string { return e.Name }
 
 // compute answers a request that must be computed. Answers are kept under the normal form of the request
 // for a while, except those to a body.
-func (h *Handler) compute(ctx context.Context, v *liveSite, r site.Resolution, users []string) (*object, error) {
+func (h *Handler) compute(ctx context.Context, v *liveSite, r site.Resolution, users []*string) (*object, error) {
 	if r.Route.Post {
 		return h.computeOnce(ctx, v, r, users)
 	}
@@ -45,7 +45,7 @@ func (h *Handler) compute(ctx context.Context, v *liveSite, r site.Resolution, u
 	})
 }
 
-func (h *Handler) computeOnce(ctx context.Context, v *liveSite, r site.Resolution, users []string) (*object, error) {
+func (h *Handler) computeOnce(ctx context.Context, v *liveSite, r site.Resolution, users []*string) (*object, error) {
 	answer, ok := computations[r.Route.ID]
 	if !ok {
 		return nil, fmt.Errorf("no computation for %s", r.Route.Pattern)
@@ -112,6 +112,8 @@ var computations = map[site.RouteID]func(*computation) error{
 	site.RouteUserRecommendedDetails: (*computation).recommendedDetails,
 	site.RouteListRecommendedDetails: (*computation).recommendedDetails,
 	site.RouteDiscover:               (*computation).discover,
+	site.RouteUserQR:                 (*computation).qr,
+	site.RouteListQR:                 (*computation).qr,
 }
 
 // add appends text to the body.

@@ -223,7 +223,7 @@ func preflight(w http.ResponseWriter, c site.Config) (status int) {
 }
 
 // answer finds the answer to a resolved request. users are those of its body. An error becomes a 503.
-func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution, users []string) (answer, error) {
+func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution, users []*string) (answer, error) {
 	if r.Action == site.AnswerProblem {
 		return problem(r.Problem), nil
 	}
@@ -259,7 +259,7 @@ func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution, us
 }
 
 // find returns the object that answers, which the caller releases, or storage.ErrNotFound.
-func (h *Handler) find(ctx context.Context, v *liveSite, r site.Resolution, users []string) (*object, error) {
+func (h *Handler) find(ctx context.Context, v *liveSite, r site.Resolution, users []*string) (*object, error) {
 	switch r.Action {
 	case site.AnswerSearch:
 		return h.search(ctx, v, r.Search)

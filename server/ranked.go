@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/followpress/followpress/site"
 )
@@ -87,7 +86,7 @@ const leastTerm = 2
 // rankedSearch answers with the ranked accounts that match a term.
 func (c *computation) rankedSearch() error {
 	var found rows
-	if utf8.RuneCountInString(c.ask.Term) < leastTerm {
+	if c.ask.TermRunes < leastTerm {
 		return c.rankedPage(found)
 	}
 	total, err := c.total(site.RankedShardKey(0))
@@ -95,10 +94,15 @@ func (c *computation) rankedSearch() error {
 		return err
 	}
 	match := site.NewMatcher(c.ask.Term)
+	skip := c.ask.Offset
 	err = c.eachRow(table{total: total, shardKey: site.RankedShardKey}, func(_ int, row []byte) error {
 		r, err := site.ParseRankedRow(row)
 		if err != nil || !match.MatchText(r.Address, r.Name) {
 			return err
+		}
+		if skip > 0 {
+			skip--
+			return nil
 		}
 		if err := c.copyRow(&found, row); err != nil {
 			return err

@@ -3,7 +3,7 @@ package server
 import (
 	"bytes"
 	"errors"
-	"slices"
+	"unicode/utf8"
 
 	json "github.com/goccy/go-json"
 
@@ -75,17 +75,14 @@ func (c *computation) state(list string, held int, address string) (site.State, 
 	return states[address], err
 }
 
-// parseBatch reads the body of a batch. ok is false if it is not a JSON array of 1 to site.MaxBatch texts.
-func parseBatch(body []byte) (users []string, ok bool) {
-	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) || !json.Valid(body) {
+// parseBatch reads the body of a batch. ok is false if it is not a JSON array, in UTF-8, of 1 to site.MaxBatch
+// texts or nulls.
+func parseBatch(body []byte) (users []*string, ok bool) {
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) || !utf8.Valid(body) || !json.Valid(body) {
 		return nil, false
 	}
-	var sent []*string
-	if json.Unmarshal(body, &sent) != nil || len(sent) < 1 || len(sent) > site.MaxBatch || slices.Contains(sent, nil) {
+	if json.Unmarshal(body, &users) != nil || len(users) < 1 || len(users) > site.MaxBatch {
 		return nil, false
-	}
-	for _, text := range sent {
-		users = append(users, *text)
 	}
 	return users, true
 }
@@ -112,12 +109,15 @@ func (c *computation) buttonStates() error {
 	}
 	c.body = append(c.body, '[')
 	for i, user := range c.users {
-		address := addresses[i]
-		err := c.addEntry(i == 0, 6*len(user), func(b []byte) []byte { // a character may become \u0000
+		address, sent := addresses[i], []byte("null")
+		if user != nil {
+			sent = site.AppendString(nil, *user)
+		}
+		err := c.addEntry(i == 0, len(sent), func(b []byte) []byte {
 			b = append(append(b, `{"token_id":"`...), c.ask.TokenID...)
 			b = append(b, `","address":`...)
 			if address == "" {
-				return append(site.AppendString(b, user), `,"state":null,"error":"ENS name not valid or does not exist"}`...)
+				return append(append(b, sent...), `,"state":null,"error":"ENS name not valid or does not exist"}`...)
 			}
 			b = append(append(append(b, '"'), address...), `","state":`...)
 			return append(states[address].Append(b), '}')
@@ -138,8 +138,8 @@ func (c *computation) hasList() error {
 	return err
 }
 
-// addressesOf returns the addresses of users, "" for an unknown name. It reads each bucket once.
-func (c *computation) addressesOf(users []string) ([]string, error) {
+// addressesOf returns the addresses of users, "" for an unknown name and for nil. It reads each bucket once.
+func (c *computation) addressesOf(users []*string) ([]string, error) {
 	addresses := make([]string, len(users))
 	type named struct {
 		name string
@@ -147,7 +147,10 @@ func (c *computation) addressesOf(users []string) ([]string, error) {
 	}
 	buckets := map[string][]named{}
 	for i, sent := range users {
-		switch user, isAddress, ok := site.ParseUser(sent); {
+		if sent == nil {
+			continue
+		}
+		switch user, isAddress, ok := site.ParseUser(*sent); {
 		case isAddress:
 			addresses[i] = user
 		case ok:

@@ -84,8 +84,33 @@ func (c *computation) simpleProfile() error {
 	if err != nil {
 		return err
 	}
-	url := strings.ReplaceAll(c.root.Config.ProfileURL, site.AddressPlaceholder, address)
-	return c.add([]byte(`,"url":`), site.AppendString(nil, url), []byte(`}`))
+	return c.add([]byte(`,"url":`), site.AppendString(nil, c.profileURL(address)), []byte(`}`))
+}
+
+// profileURL is the address of a person's page.
+func (c *computation) profileURL(address string) string {
+	return strings.ReplaceAll(c.root.Config.ProfileURL, site.AddressPlaceholder, address)
+}
+
+// qr answers with a picture of the address of a person's page.
+func (c *computation) qr() error {
+	var address string
+	var err error
+	if c.ask.TokenID != "" {
+		var s subject
+		s, err = c.lookUpList(c.ask.TokenID)
+		address = s.address
+	} else {
+		address, err = c.addressOf(c.ask.User)
+	}
+	if err != nil {
+		return err
+	}
+	picture, err := qrPicture(c.profileURL(address))
+	if err != nil {
+		return err
+	}
+	return c.add(picture)
 }
 
 // primaryList answers with the primary list of a user.

@@ -33,7 +33,7 @@ const (
 	maxBadgesFieldBytes = 64
 	defaultProfileText  = 64 << 10
 	largestProfileText  = 16 << 20 // the longest row of a snapshot
-	maxProfileURLBytes  = 1_024
+	maxProfileURLBytes  = 1_024    // with an address in it; a QR code has room for twice as many
 )
 
 // Values of Config.API.
@@ -151,16 +151,17 @@ func (c Config) validateAPI() error {
 	case !c.EFP() && c.Names != "":
 		return fmt.Errorf("names %q: only with the api %s", c.Names, APIEFP)
 	case c.EFP() && !validProfileURL(c.ProfileURL):
-		return fmt.Errorf("profile URL %q: it must be like https://HOST/%s, of at most %d bytes", c.ProfileURL, AddressPlaceholder, maxProfileURLBytes)
+		return fmt.Errorf("profile URL %q: it must be like https://HOST/%s, of at most %d bytes with an address in it", c.ProfileURL, AddressPlaceholder, maxProfileURLBytes)
 	}
 	return nil
 }
 
 // validProfileURL reports whether a template gives a web address for every account.
 func validProfileURL(template string) bool {
-	u, err := url.Parse(strings.ReplaceAll(template, AddressPlaceholder, Address{}.String()))
+	filled := strings.ReplaceAll(template, AddressPlaceholder, Address{}.String())
+	u, err := url.Parse(filled)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" &&
-		strings.Contains(template, AddressPlaceholder) && len(template) <= maxProfileURLBytes && utf8.ValidString(template)
+		strings.Contains(template, AddressPlaceholder) && len(filled) <= maxProfileURLBytes && utf8.ValidString(template)
 }
 
 // plainPath reports whether a path has only characters that every edge, shell and configuration

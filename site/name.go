@@ -35,11 +35,17 @@ func LookupName(text string) bool {
 }
 
 // Fold returns the form in which texts are compared regardless of letter case and composition: lower
-// case, NFC. It composes before lowering the case too, because the lower case of some characters
-// (U+0130) is not that of their parts.
+// case, NFC. Letters are lowered one by one, whatever is around them.
 func Fold(text string) string {
-	return norm.NFC.String(strings.ToLower(norm.NFC.String(text)))
+	return norm.NFC.String(strings.ToLower(strings.ReplaceAll(norm.NFC.String(text), string(dottedI), lowerDottedI)))
 }
+
+// The only letter whose lower case is two characters (SpecialCasing.txt of Unicode, the mappings without
+// a condition). unicode.ToLower knows mappings to one character.
+const (
+	dottedI      = '\u0130'
+	lowerDottedI = "i\u0307"
+)
 
 func safeName(name string) bool {
 	if name == "" || len(name) > MaxNameBytes || name == "." || name == ".." {

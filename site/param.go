@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // A Param is the name of a query parameter.
@@ -136,7 +138,12 @@ func (rule ParamRule) normal(value string, byDefault, most int) (normal string, 
 		case !utf8.ValidString(value):
 			return noText, true
 		}
-		return Fold(strings.TrimSpace(value)), true
+		// A short text finds nothing, so letters stay as they are if lowering them changes how many there are.
+		value = norm.NFC.String(strings.TrimSpace(value))
+		if folded := Fold(value); utf8.RuneCountInString(folded) == utf8.RuneCountInString(value) {
+			return folded, true
+		}
+		return value, true
 	}
 	if rule.AnyCase {
 		value = lowerASCII(value)

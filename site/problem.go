@@ -50,7 +50,7 @@ var (
 	BadLeader = &Problem{"bad-leader", http.StatusBadRequest,
 		"The leader must be an address or a name.", cacheError}
 	BadBatch = &Problem{"bad-batch", http.StatusBadRequest,
-		"The body must be a JSON array of 1 to 1,000 addresses or names.", cacheNever}
+		"The body must be a JSON array of 1 to 1,000 addresses, names or nulls.", cacheNever}
 	PostOnly = &Problem{"post-only", http.StatusMethodNotAllowed,
 		"Only POST and OPTIONS are allowed.", cacheNever}
 	BodyTooLarge = &Problem{"body-too-large", http.StatusRequestEntityTooLarge,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // An Action is the way to answer a request.
@@ -62,6 +63,7 @@ type Ask struct {
 	Limit     int    // from 1
 	Offset    int    // from 0
 	Term      string // as in Search
+	TermRunes int    // length in code points of the term before its letters are lowered, but composed
 	Sort      string // in lower case; "" is the default
 	Ascending bool   // the reverse order
 	Tags      string // only entries with any of them, with commas between them; "" means all
@@ -231,8 +233,12 @@ func (c Config) compute(r *Resolution, q query, ask Ask) {
 }
 
 func (c Config) ask(route *Route, q query) Ask {
+	term := q[ParamTerm]
+	if term != noText {
+		term = Fold(term)
+	}
 	return Ask{
-		Limit: c.number(route, q, ParamLimit), Offset: c.number(route, q, ParamOffset), Term: q[ParamTerm],
+		Limit: c.number(route, q, ParamLimit), Offset: c.number(route, q, ParamOffset), Term: term, TermRunes: utf8.RuneCountInString(q[ParamTerm]),
 		Sort: q[ParamSort], Ascending: q[ParamDirection] != "", ENS: q[ParamInclude] != "", Leader: q[ParamLeader], Tags: q[ParamTags],
 	}
 }

@@ -21,6 +21,7 @@ const (
 	contentHTML    = "text/html; charset=utf-8"
 	contentStyle   = "text/css; charset=utf-8"
 	contentText    = "text/plain; charset=utf-8"
+	contentSVG     = "image/svg+xml"
 )
 
 // Cache-Control values. A snapshot is a day old anyway: minutes in a browser and

@@ -25,6 +25,7 @@ func TestRoutes(t *testing.T) {
 			site.RouteError: "application/problem+json", site.RouteScript: "text/javascript", site.RouteScriptTypes: "text/plain; charset=utf-8",
 			site.RouteIndex: "text/html; charset=utf-8", site.RouteExplorer: "text/html; charset=utf-8", site.RouteReportPage: "text/html; charset=utf-8",
 			site.RouteExplorerWorker: "text/javascript", site.RouteExplorerScript: "text/javascript", site.RouteExplorerStyle: "text/css; charset=utf-8",
+			site.RouteUserQR: "image/svg+xml", site.RouteListQR: "image/svg+xml",
 		}[r.ID]
 		if want == "" {
 			want = "application/json"

@@ -198,7 +198,11 @@ func (m *Matcher) foldRunes(text []byte, folded int) []byte {
 	}
 	lower := m.scratch[:folded]
 	for _, r := range string(text[folded:]) { // the compiler does not allocate this string
-		lower = utf8.AppendRune(lower, unicode.ToLower(r))
+		if r == dottedI {
+			lower = append(lower, lowerDottedI...)
+		} else {
+			lower = utf8.AppendRune(lower, unicode.ToLower(r))
+		}
 	}
 	m.scratch = lower
 	if !norm.NFC.IsNormal(lower) {

@@ -38,6 +38,9 @@ var sources = func() map[RouteID]Sources {
 		RouteUserENS:           {Own: []RouteID{RouteUserAccount}},
 		RouteUserSimpleProfile: {Own: []RouteID{RouteUserAccount, RouteUserStats}},
 
+		RouteUserQR: {Own: []RouteID{RouteUserAccount}},
+		RouteListQR: {Own: []RouteID{RouteListAccount}},
+
 		RouteUserRecords:            {Own: ofLists, Any: ofRecords},
 		RouteUserFollowingAddresses: {Own: ofLists, Any: ofRecords},
 		RouteListFollowingAddresses: {Own: ofRecords},

@@ -69,6 +69,8 @@ const (
 	RouteUserRecommendedDetails
 	RouteListRecommendedDetails
 	RouteDiscover
+	RouteUserQR
+	RouteListQR
 	RouteTokenBucket
 	RouteListHead
 	RouteFollowersShard
@@ -208,7 +210,7 @@ var allRoutes = func() []*Route {
 			Default: PageMax, Computed: true, Summary: "accounts that a user follows and that follow another account"},
 		{ID: RouteRanked, Pattern: "{base}/leaderboard/ranked", Params: []Param{ParamDirection, ParamLimit, ParamOffset, ParamSort}, CacheControl: cacheBoard,
 			Default: RankedLimit, Summary: "accounts with all their counts and ranks, in the order of one of them"},
-		{ID: RouteRankedSearch, Pattern: "{base}/leaderboard/search", Params: []Param{ParamLimit, ParamTerm}, CacheControl: cacheBoard,
+		{ID: RouteRankedSearch, Pattern: "{base}/leaderboard/search", Params: search, CacheControl: cacheBoard,
 			Default: PageMax, Computed: true, Summary: "search within the ranked accounts"},
 		{ID: RouteRankedCount, Pattern: "{base}/leaderboard/count", CacheControl: cacheBoard, Summary: "how many accounts are ranked"},
 		{ID: RouteStats, Pattern: "{base}/stats", CacheControl: cacheBoard, Summary: "sizes of the graph"},
@@ -221,6 +223,10 @@ var allRoutes = func() []*Route {
 		{ID: RouteListRecommendedDetails, Pattern: "{base}/lists/{token_id}/recommended/details", Params: part, Computed: true,
 			Summary: "recommended accounts for a list, with counts and ranks"},
 		{ID: RouteDiscover, Pattern: "{base}/discover", Params: part, CacheControl: cacheBoard, Summary: "accounts that were followed lately"},
+		{ID: RouteUserQR, Pattern: "{base}/users/{user}/qr", ContentType: contentSVG, Computed: true,
+			Summary: "a picture of the address of a user's page, as a QR code"},
+		{ID: RouteListQR, Pattern: "{base}/lists/{token_id}/qr", ContentType: contentSVG, Computed: true,
+			Summary: "a picture of the address of the page of a list's account, as a QR code"},
 		{ID: RouteTokenBucket, Pattern: "_search/tokens/{hash}", Summary: "the accounts of the lists of a bucket"},
 		{ID: RouteListHead, Pattern: "_search/lists/{token_id}/head", Summary: "the first entries of a long list in each order"},
 		{ID: RouteFollowersShard, Pattern: "_search/followers/{address}/{number}", Summary: "a shard of the followers of an account"},

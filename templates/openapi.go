@@ -119,8 +119,8 @@ func operation(c site.Config, r *site.Route, answer schema) (map[string]any, err
 	}
 	if r.Post {
 		o["requestBody"] = map[string]any{
-			"description": fmt.Sprintf("addresses in any letter case, or names; at most %d bytes", site.MaxBatchBytes), "required": true,
-			"content": content(r.ContentType, schema{"type": "array", "items": text(), "minItems": 1, "maxItems": site.MaxBatch}),
+			"description": fmt.Sprintf("addresses in any letter case, or names; a null stands for nobody; at most %d bytes", site.MaxBatchBytes), "required": true,
+			"content": content(r.ContentType, schema{"type": "array", "items": text().orNull(), "minItems": 1, "maxItems": site.MaxBatch}),
 		}
 	}
 	return o, nil

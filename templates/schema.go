@@ -102,6 +102,8 @@ func tokenID() schema     { return schema{"type": "string", "pattern": tokenForm
 func moment() schema      { return schema{"type": "string", "format": "date-time", "pattern": timeForm} }
 func hexadecimal() schema { return schema{"type": "string", "pattern": "^0x([0-9a-f]{2})*$"} }
 
+func picture() schema { return schema{"type": "string"}.about("an SVG picture, black on white") }
+
 func rank() schema { return decimal().about("a position, from 1; 0 means unranked") }
 
 func tagsMember() member {
@@ -213,8 +215,8 @@ func components(c site.Config) map[string]schema {
 		"ListState":        object(m("token_id", tokenID()), m("address", address()), m("state", ref("State"))),
 		"UserState":        object(m("token_id", tokenID().orNull().about("null where the user has no primary list")), m("address", address()), m("state", ref("State"))),
 		"UnknownState": object(
-			m("token_id", tokenID()), m("address", text().about("as it was sent")), m("state", schema{"type": "null"}), m("error", text()),
-		).about("the item for a name that nobody has"),
+			m("token_id", tokenID()), m("address", text().orNull().about("as it was sent")), m("state", schema{"type": "null"}), m("error", text()),
+		).about("the item for a name that nobody has, and for null"),
 		"TagCount":       object(m("tag", text()), m("count", schema{"type": "integer", "minimum": 1})),
 		"TaggedAddress":  object(m("address", address()), m("tag", text())),
 		"CommonFollower": object(m("address", address()), m("name", text()), m("avatar", text()), m("header", text()), m("mutuals_rank", rank())),
@@ -319,6 +321,7 @@ func answers(c site.Config) map[site.RouteID]schema {
 		site.RouteStats: object(m("stats", object(
 			m("address_count", decimal()), m("list_count", decimal()), m("list_op_count", decimal()), m("user_count", decimal()),
 		))),
+		site.RouteUserQR: picture(), site.RouteListQR: picture(),
 		site.RouteDiscover: object(m("latestFollows", upTo(site.DiscoverMax, ref("Discovered")))),
 	}
 	schemas[site.RouteUserRecords], schemas[site.RouteUserDetails], schemas[site.RouteUserBadges] =

@@ -22,8 +22,7 @@ if (errors.length) {
   throw new Error(errors.join('\n'));
 }
 
-// The kit sends a null after the addresses, for which there is nothing but a 400: without it, the
-// states are looked up.
+// The kit sends a null after the addresses. It is not in the benchmark's batch.
 const batch = JSON.parse(requests.find((request) => request.body).body).filter(Boolean);
 const placeholders = [
   [userName, '{userName}'],

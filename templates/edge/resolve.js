@@ -251,17 +251,17 @@ function lookUp(text) {
 }
 
 // fold returns a name in lower case, letter by letter, without U+FE0F, and composed (NFC)
-// if the engine can do that.
+// if the engine can do that. Not every engine knows the lower case of U+0130.
 function fold(name) {
+  const dotted = (text) => text.replace(/\u0130/g, 'i\u0307');
   name = name.replace(/\uFE0F/g, '');
 {{- if .Small}}
-  return name.toLowerCase();
+  return dotted(name).toLowerCase();
 {{- else}}
   if (!name.normalize) {
-    return name.toLowerCase();
+    return dotted(name).toLowerCase();
   }
-  const letters = Array.from(name.normalize('NFC'));
-  return letters.map((letter) => String.fromCodePoint(letter.toLowerCase().codePointAt(0))).join('').normalize('NFC');
+  return Array.from(dotted(name.normalize('NFC'))).map((letter) => letter.toLowerCase()).join('').normalize('NFC');
 {{- end}}
 }
 

@@ -4,8 +4,7 @@ import type { Person } from './site';
 
 /** A text as names are compared: in lower case, letter by letter, and composed, as the client does it. */
 export function fold(text: string): string {
-  const lower = (letter: string) => String.fromCodePoint(letter.toLowerCase().codePointAt(0) ?? 0);
-  return Array.from(text.normalize(), lower).join('').normalize();
+  return Array.from(text.normalize(), (letter) => letter.toLowerCase()).join('').normalize();
 }
 
 /** An account that can be found. */
