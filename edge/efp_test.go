@@ -236,6 +236,9 @@ var upperUser = regexp.MustCompile(`/users/[^/]*[A-Z]`)
 // alone is the answer of an edge without a fallback.
 func (o *origins) alone(t *testing.T, s subject, c fixtures.Case, r site.Resolution, forward string) answer {
 	t.Helper()
+	if s.kind == "nginx" && len(c.Sent) > site.MaxBatchBytes { // it looks at no request with such a body
+		return answer{status: site.BodyTooLarge.Status, body: string(site.BodyTooLarge.Body())}
+	}
 	if forward != "" {
 		body, problem := o.config.WithoutFallback(r)
 		if body != "" {

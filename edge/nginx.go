@@ -1,6 +1,10 @@
 package edge
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/followpress/followpress/site"
+)
 
 // Nginx is nginx 1.22 or later with the njs module.
 const Nginx Kind = "nginx"
@@ -35,18 +39,17 @@ func (v nginxView) ObjectLocations() map[string]string {
 
 // ScriptLocations are the locations with the name of the function that answers.
 func (v nginxView) ScriptLocations() []string {
-	all := []string{"own", "refused", "absent", "rejected", "unavailable", "purge"}
-	if v.EFP && v.HasFallback {
-		all = append(all, "large")
-	}
-	return all
+	return []string{"own", "refused", "absent", "rejected", "unavailable", "purge"}
 }
+
+// TooLarge is what is answered to a body that is larger than any may be.
+func (v nginxView) TooLarge() string { return string(site.BodyTooLarge.Body()) }
 
 // Failures lists the statuses that are an origin's own failure: from a bucket, those that
 // neither carry an object nor say that it does not exist; from the fallback, those that no
 // problem has. It has every status in use, including Cloudflare's 52x and 530.
 func (o *origin) Failures() string {
-	const always = "300 301 302 303 305 307 308 401 402 406 407 408 409 410 411 413 414 415 416 417 418 421 422 423 424 425 426 428 431 451 " +
+	const always = "300 301 302 303 305 307 308 401 402 406 407 408 409 410 411 414 415 416 417 418 421 422 423 424 425 426 428 431 451 " +
 		"500 501 502 503 504 505 506 507 508 510 511 520 521 522 523 524 525 526 527 530"
 	if o.ShortName == "fallback" {
 		return "403 " + always

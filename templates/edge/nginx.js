@@ -85,12 +85,6 @@ function unknown(r, a) {
     return send(r, page(a, body, etag, r.headersIn['If-None-Match']));
   });
 }
-{{- if .HasFallback}}
-
-function large(r) {
-  return send(r, ownAnswer(decide(r), 'body-too-large'));
-}
-{{- end}}
 
 {{end -}}
 // rejected answers if the bucket says 400. For a name beyond ASCII, which the bucket got as
@@ -165,4 +159,4 @@ function send(r, answer) {
   r.return(answer.status, answer.body);
 }
 
-export default { kind, path, forward, own, refused, absent, rejected, unavailable, purge{{if and .EFP .HasFallback}}, large{{end}} };
+export default { kind, path, forward, own, refused, absent, rejected, unavailable, purge };
