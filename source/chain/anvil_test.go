@@ -25,7 +25,7 @@ func onAnvil(t *testing.T, seed uint64) {
 	o.Provider.MaxRange, o.Provider.Finality = 7, finalities[seed%3]
 	anvils, ends := map[uint64]*real.Anvil{}, map[uint64]uint64{}
 	for _, c := range h.Chains {
-		n := real.StartAnvil(t, h.Chains, c.ID, 2)
+		n := real.StartAnvil(t, h.Chains, c.ID, 1+c.ID%2)
 		anvils[c.ID], o.URLs[c.ID] = n, []string{n.URL}
 		end, _ := h.Last(c.ID)
 		if ends[c.ID] = end.Number; end.Number < c.First+17 {
