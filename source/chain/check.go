@@ -74,19 +74,18 @@ func (c *chainSync) compare(ctx context.Context, l *ledger, due []subject, excep
 	case ctx.Err() != nil:
 		return comparison{}, context.Cause(ctx)
 	case failed != nil && err != nil:
-		return comparison{}, errors.Join(err, failed)
-	case failed != nil:
-		return now, nil // what it said stands
-	case err == nil:
+		return comparison{}, fmt.Errorf("%w; %w", err, failed)
+	case failed == nil && err == nil:
 		// A later block says nothing about values that have changed since.
 		stands := later.moved
 		for _, d := range later.differences {
 			stands[d.subject] = true
 		}
 		now.differences = slices.DeleteFunc(now.differences, func(d difference) bool { return !stands[d.subject] })
-		return now, nil
+	case failed == nil:
+		now = later
 	}
-	return later, nil
+	return now, nil // if nothing is known of later blocks, what was said stands
 }
 
 // askLater compares after the newest block.
@@ -200,7 +199,7 @@ func (f *comparison) take(state provider.State, due []subject, l, later *ledger)
 
 // check compares what was read of all chains with their contracts, and has read again what they
 // contradict. Nothing is verified before.
-func (s *State) check(ctx context.Context, chains []*chainSync, each func(func(*chainSync, context.Context) error) error) error {
+func (*State) check(chains []*chainSync, each func(func(*chainSync, context.Context) error) error) error {
 	if !slices.ContainsFunc(chains, func(c *chainSync) bool { return !c.store.verified() }) {
 		for _, c := range chains {
 			c.report.Check = &Check{How: CheckedEarlier}

@@ -125,7 +125,7 @@ func TestLostLogs(t *testing.T) {
 	for name, loss := range losses {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(servers.Rounds(6, 100)) {
+			for seed := range uint64(servers.Rounds(4, 100)) {
 				lost(t, seed, loss)
 			}
 		})

@@ -238,7 +238,8 @@ func (l *ledger) changed(s subject) bool {
 // lists, and the accounts of lists, also those of which there were no logs.
 type ledgers map[uint64]*ledger
 
-// subjects are what the contracts of a chain are asked, counts first.
+// subjects are what the contracts of a chain are asked, counts first: about what its logs name, and
+// about the slots and accounts that the lists of any chain name.
 func (all ledgers) subjects(c source.Chain) []subject {
 	due := map[subject]bool{}
 	add := func(contract site.Address, id source.Word, questions ...question) {
@@ -257,35 +258,48 @@ func (all ledgers) subjects(c source.Chain) []subject {
 			add(c.Registry.Address, source.Word(common.BigToHash(new(big.Int).SetUint64(id))), owner)
 		}
 	}
-	for chain, l := range all {
-		ours := chain == c.ID
-		for s := range l.ops {
-			if ours {
-				add(s.contract, s.id, ops, user)
-			}
+	for s := range all[c.ID].ops {
+		add(s.contract, s.id, ops, user)
+	}
+	for s := range all[c.ID].values {
+		switch s.question {
+		case owner, location:
+			add(s.contract, s.id, owner, location)
+		case user:
+			add(s.contract, s.id, ops, user)
+		case primary:
+			account(s.id)
 		}
+	}
+	all.lists(account, func(p source.Place) {
+		if hasRecords(c, p.Contract) {
+			add(p.Address, p.Slot, ops, user)
+		}
+	})
+	return slices.SortedFunc(maps.Keys(due), subject.compare)
+}
+
+// lists calls account with the owners and users of lists, and place with their places.
+func (all ledgers) lists(account func(source.Word), place func(source.Place)) {
+	for _, l := range all {
 		for s, value := range l.values {
 			switch s.question {
 			case owner:
-				if account(source.Word(value)); ours {
-					add(s.contract, s.id, owner, location)
-				}
+				account(source.Word(value))
 			case location:
-				place, ignored := replay.ParseLocation(value)
-				if ignored == "" && slices.ContainsFunc(c.Records, func(r source.Start) bool { return place.Contract == source.Contract{Chain: c.ID, Address: r.Address} }) {
-					add(place.Address, place.Slot, ops, user)
+				if p, ignored := replay.ParseLocation(value); ignored == "" {
+					place(p)
 				}
 			case user:
 				if a, ok := replay.User(value); ok {
 					account(source.Word(common.LeftPadBytes(a[:], len(source.Word{}))))
 				}
-				if ours {
-					add(s.contract, s.id, ops, user)
-				}
-			case primary:
-				account(s.id)
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(due), subject.compare)
+}
+
+// hasRecords reports whether a contract of records is one of a chain.
+func hasRecords(c source.Chain, contract source.Contract) bool {
+	return contract.Chain == c.ID && slices.ContainsFunc(c.Records, func(r source.Start) bool { return r.Address == contract.Address })
 }

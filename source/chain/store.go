@@ -100,16 +100,17 @@ func openStore(dir string, c source.Chain, reread *uint64, noSync bool) (s *stor
 	if s.file, err = os.OpenFile(logsOf(dir), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
 		return nil, err
 	}
-	if reread != nil {
+	switch {
+	case reread != nil:
 		n := s.pointsBefore(*reread)
 		if s.check.Suspect = ""; n == 0 {
 			s.check.Origin = nil
 		}
 		err = s.keep(n)
-	} else if s.check.Suspect != "" {
+	case s.check.Suspect != "":
 		s.check.Suspect = ""
 		err = s.keep(s.check.Verified)
-	} else {
+	default:
 		err = s.rewind()
 	}
 	if err != nil {

@@ -117,7 +117,7 @@ func (s *State) sync(ctx context.Context, o Options, chains []*chainSync) (err e
 		return err
 	}
 	o.Progress.Stage("check", 0)
-	return s.check(ctx, chains, each)
+	return s.check(chains, each)
 }
 
 // checkOptions refuses options that contradict the deployment, and fills the others.

@@ -38,6 +38,7 @@ type State struct {
 const (
 	mostCalls    = 500         // of Multicall3 at a time: some 3 million gas, and less than 300 kB either way
 	callPatience = time.Minute // with one host; others may answer, and to check nothing is a choice
+	leastDoubted = 8           // no node is known to cut answers to so few logs
 	callInsists  = 3           // times that a host is asked that had the state before: only some servers behind it may have it
 )
 
@@ -87,7 +88,7 @@ func (c *Chain) Again() {
 		most = max(most, n.sizes.largest())
 	}
 	for _, n := range c.nodes {
-		n.sizes.distrust((most + 1) / 2)
+		n.sizes.distrust(max(leastDoubted, most/2))
 	}
 }
 
