@@ -81,7 +81,7 @@ var mayImport = map[string][]string{
 	"cmd/internal/preview":    {"site", "generator", "server", "snapshot", "storage", "templates", "fixtures", "cmd/internal/command", "cmd/internal/describe", "cmd/internal/generate"},
 	"cmd/internal/publish":    {"site", "generator", "publisher", "purger", "snapshot", "storage", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/report"},
 	"cmd/internal/report":     {"report", "storage", "cmd/internal/command"},
-	"cmd/internal/snapshot":   {"site", "snapshot", "source", "source/badge", "source/chain", "source/chain/provider", "source/postgres", "source/profile", "source/replay", "cmd/internal/command"},
+	"cmd/internal/snapshot":   {"site", "snapshot", "source", "source/badge", "source/chain", "source/chain/provider", "source/postgres", "source/profile", "source/replay", "storage", "cmd/internal/command", "cmd/internal/generate"},
 	"cmd/internal/serve":      {"server", "storage", "cmd/internal/command", "cmd/internal/describe"},
 	"cmd/followpress": {"cmd/internal/command", "cmd/internal/completion", "cmd/internal/edge", "cmd/internal/generate", "cmd/internal/preview",
 		"cmd/internal/publish", "cmd/internal/report", "cmd/internal/serve", "cmd/internal/snapshot"},

@@ -72,13 +72,15 @@ func (r *Reader) value(ctx context.Context, sql string) (value string, err error
 	return value, err
 }
 
-// hints say what an operator can do about errors, by their code or the class of it:
-// https://www.postgresql.org/docs/current/errcodes-appendix.html
+// hints say what an operator can do about errors, by their code or the class of it
+// (https://www.postgresql.org/docs/current/errcodes-appendix.html), perhaps with the routine of the
+// server that found the error, since texts are translated.
 var hints = []struct{ code, hint string }{
+	{"42501/check_enable_rls", "row-level security hides rows from the role, so the snapshot would lack them: ALTER ROLE … BYPASSRLS, " +
+		"or read as a superuser, or as the owner of tables that do not force it"},
 	{"42501", "grant the role SELECT on the indexer's tables"},
 	{"55P03", "another session holds a lock on a table, perhaps a migration: try again later"},
-	{"57014", "the server's statement_timeout is too short for this: ALTER ROLE … SET statement_timeout = 0"},
-	{"25P03", "the server's idle_in_transaction_session_timeout is too short for this"},
+	{"57014", "somebody, or a pooler's query_timeout, has cancelled the query in the server"},
 	{"53300", "the server has no connection left: try again later"},
 	{"3D000", "the last part of the URL is the name of the database"},
 	{"28", "check user and password, and the server's pg_hba.conf"},
@@ -93,7 +95,7 @@ func explain(err error) error {
 		return err
 	}
 	for _, h := range hints {
-		if strings.HasPrefix(failed.Code, h.code) {
+		if strings.HasPrefix(failed.Code+"/"+failed.Routine, h.code) {
 			return fmt.Errorf("%w: %s", err, h.hint)
 		}
 	}

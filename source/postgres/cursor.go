@@ -8,8 +8,8 @@ import (
 // How many rows a cursor asks for at a time: about so many bytes, but not more rows than this.
 const (
 	batchBytes = 2 << 20
-	batchRows  = 8192
-	firstRows  = 256
+	batchRows  = 4096
+	firstRows  = 64
 )
 
 // A cursor reads the rows of a query, a batch at a time, so that several can be read side by side.
@@ -23,6 +23,7 @@ type cursor struct {
 	width  int      // values of a row
 	next   int      // of values
 	rows   int      // that the next batch asks for
+	most   int      // rows of a batch
 	done   bool
 }
 
@@ -33,7 +34,7 @@ func (r *Reader) open(ctx context.Context, name, sql string) (*cursor, error) {
 	if err := r.exec(ctx, "DECLARE "+name+" NO SCROLL CURSOR FOR "+sql); err != nil {
 		return nil, err
 	}
-	return &cursor{r: r, name: name, rows: firstRows}, nil
+	return &cursor{r: r, name: name, rows: firstRows, most: batchRows}, nil
 }
 
 // row returns the values of the next row, nil at the end. They are valid until the next call.
@@ -78,7 +79,7 @@ func (c *cursor) fetch(ctx context.Context) error {
 		c.values = append(c.values, v)
 	}
 	if c.done = rows < c.rows; rows > 0 {
-		c.rows = min(max(1, batchBytes*rows/max(1, len(c.data))), 2*c.rows, batchRows)
+		c.rows = min(max(1, batchBytes*rows/max(1, len(c.data))), 2*c.rows, c.most)
 	}
 	return nil
 }
@@ -89,10 +90,16 @@ func (c *cursor) close(ctx context.Context) error {
 
 // each calls row with each row of a query that may be long.
 func (r *Reader) each(ctx context.Context, sql string, row func(values [][]byte) error) error {
+	return r.eachOf(ctx, sql, batchRows, row)
+}
+
+// eachOf is each for rows that may be large: no batch has more of them than most.
+func (r *Reader) eachOf(ctx context.Context, sql string, most int, row func(values [][]byte) error) error {
 	c, err := r.open(ctx, "followpress_rows", sql)
 	if err != nil {
 		return err
 	}
+	c.most, c.rows = most, min(c.rows, most)
 	for {
 		values, err := c.row(ctx)
 		if err != nil {

@@ -16,43 +16,84 @@ import (
 // graph begins a graph with what the database says of itself, and warns.
 func (r *Reader) graph(ctx context.Context) (*source.Graph, error) {
 	g := &source.Graph{Held: map[site.Address]uint32{}}
+	for _, view := range r.schema.views {
+		r.warn("%s is a view, and was not read as the indexer's table", view)
+	}
 	if r.schema.hasTable("events") {
-		ops, err := r.value(ctx, `SELECT count(*) FROM public.events WHERE event_name = 'ListOp'`)
-		if err != nil {
-			return nil, fmt.Errorf("table events: %w", err)
-		}
-		if g.ListOps, err = strconv.ParseUint(ops, 10, 64); err != nil {
+		var err error
+		if g.ListOps, err = r.count(ctx, "events", "event_name = 'ListOp'"); err != nil {
 			return nil, err
 		}
 	} else {
 		r.warn("there is no table events: the order of records is the one in which rows were inserted")
 	}
-	asOf, err := r.value(ctx, "SELECT "+millis("coalesce(("+r.asOf()+"), now())"))
-	if err != nil {
+	if err := r.readTime(ctx, g); err != nil {
 		return nil, fmt.Errorf("time of the last block: %w", err)
 	}
-	ms, err := strconv.ParseInt(asOf, 10, 64)
-	if err != nil {
-		return nil, err
-	}
-	g.AsOf = time.UnixMilli(ms).UTC()
 	return g, r.warnOfState(ctx)
 }
 
-// asOf is a query for the time of the last block that the indexer has read, the earliest of all
-// chains. v2 knows that block, and its time if it had an event. v1 only knows when it wrote something.
+// count is the number of rows of a table for which a condition is true. It notes how many of them have
+// an impossible created_at.
+func (r *Reader) count(ctx context.Context, table, condition string) (n uint64, err error) {
+	err = r.query(ctx, "SELECT count(*), count(*) FILTER (WHERE "+impossible("created_at")+") FROM public."+table+" WHERE "+condition, func(v [][]byte) error {
+		if n, err = strconv.ParseUint(string(v[0]), 10, 64); err != nil {
+			return err
+		}
+		return r.ignoreMany(impossibleTime, v[1])
+	})
+	if err != nil {
+		return 0, fmt.Errorf("table %s: %w", table, err)
+	}
+	return n, nil
+}
+
+// readTime reads the time of the snapshot.
+func (r *Reader) readTime(ctx context.Context, g *source.Graph) error {
+	last, err := r.value(ctx, "SELECT ("+r.asOf()+")")
+	if err == nil && last == "" && !r.schema.v1 {
+		r.warn("indexer_state does not say which blocks were read: is the indexer at work? " +
+			"The snapshot is as of the last event of the chain whose last one is the earliest, if there are events, else as of now")
+		if r.schema.hasTable("events") {
+			last, err = r.value(ctx, "SELECT ("+r.lastEvents()+")")
+		}
+	}
+	if err != nil {
+		return err
+	}
+	g.AsOf = time.Now().UTC().Truncate(time.Millisecond)
+	if last != "" {
+		ms, err := strconv.ParseInt(last, 10, 64)
+		if err != nil {
+			return err
+		}
+		g.AsOf = time.UnixMilli(ms).UTC()
+	}
+	return nil
+}
+
+// lastEvents is a query for the time of the last event, the earliest of all chains.
+func (r *Reader) lastEvents() string {
+	return `SELECT min(last) FROM (SELECT max(` + r.schema.eventTime() + `) AS last FROM public.events GROUP BY chain_id) AS c`
+}
+
+// asOf is a query for the time of the last block that the indexer has read, in milliseconds, the
+// earliest of all chains. v2 knows that block, and its time if it had an event. v1 only knows when it
+// wrote something.
 func (r *Reader) asOf() string {
 	switch {
 	case !r.schema.v1 && r.schema.has("events", "block_timestamp"):
 		return `SELECT min(coalesce((
-  SELECT to_timestamp(max(` + r.schema.eventTime() + `) / 1000.0) FROM public.events e
-  WHERE e.chain_id = s.chain_id AND e.block_number = s.last_block), s.updated_at)) FROM public.indexer_state s`
+  SELECT max(` + r.schema.eventTime() + `) FROM public.events e
+  WHERE e.chain_id = s.chain_id AND e.block_number = s.last_block), ` + millis("s.updated_at") + `)) FROM public.indexer_state s`
 	case !r.schema.v1:
-		return `SELECT min(updated_at) FROM public.indexer_state`
+		return `SELECT min(` + millis("updated_at") + `) FROM public.indexer_state`
 	case r.schema.hasTable("events"):
-		return `SELECT max(created_at) FROM public.events`
+		return r.lastEvents()
 	default:
-		return `SELECT max(updated_at) FROM public.efp_lists`
+		return `SELECT min(last) FROM (SELECT max(` + millis("written") + `) AS last FROM (
+  SELECT nft_chain_id AS chain, updated_at AS written FROM public.efp_lists
+  UNION ALL SELECT chain_id, created_at FROM public.efp_list_records) AS w GROUP BY chain) AS c`
 	}
 }
 
@@ -100,10 +141,19 @@ func (r *Reader) readLists(ctx context.Context) (*lists, error) {
 		user = "NULL" // is not kept up to date
 	}
 	var registry string
-	err = r.each(ctx, `SELECT token_id::text, owner, `+user+`, `+r.schema.text("list_storage_location")+`,
-  nft_chain_id || ' ' || nft_contract_address
+	err = r.each(ctx, `SELECT token_id::text, left(owner, 50), left(`+user+`, 50), `+
+		bounded(r.schema.text("list_storage_location"), maxLocation)+`,
+  lower(left(nft_chain_id || ' ' || nft_contract_address, 100)), octet_length(`+r.schema.text("list_storage_location")+`) > `+strconv.Itoa(maxLocation)+`
 FROM public.efp_lists AS l ORDER BY l.token_id`, func(v [][]byte) error {
 		r.progress.Add(1)
+		if !site.ValidTokenID(string(v[0])) {
+			r.ignore("list whose token id is none")
+			return nil
+		}
+		if n := len(ls.all); n > 0 && ls.all[n-1].token == string(v[0]) {
+			r.ignore("list that is there twice")
+			return nil
+		}
 		if text := string(v[4]); text != "" {
 			if registry != "" && text != registry {
 				return fmt.Errorf("there are lists of two registries, %q and %q: their token ids would be mixed", registry, text)
@@ -111,8 +161,13 @@ FROM public.efp_lists AS l ORDER BY l.token_id`, func(v [][]byte) error {
 			registry = text
 		}
 		l := list{token: string(v[0])}
-		if l.owner, err = site.ParseAddress(v[1]); err != nil {
-			return fmt.Errorf("list %s: owner %s: %w", l.token, site.Quoted(string(v[1])), err)
+		var invalid error
+		if l.owner, invalid = site.ParseAddress(v[1]); invalid != nil {
+			r.ignore("list whose owner is no address")
+			return nil
+		}
+		if string(v[5]) == "t" {
+			r.ignore("location that is too long")
 		}
 		if place, ok := r.place(v[3], known); ok {
 			ls.at[place] = append(ls.at[place], len(ls.all))
@@ -149,12 +204,16 @@ func (r *Reader) knownContracts(ctx context.Context) (map[source.Contract]bool, 
 	if r.schema.v1 {
 		from = "public.efp_list_metadata"
 	}
+	if r.schema.hasTable("events") { // perhaps the only ones that name a contract whose records were lost
+		from += " UNION SELECT chain_id, left(contract_address, 50) FROM public.events WHERE event_name = 'ListOp'"
+	}
 	known := map[source.Contract]bool{}
-	err := r.query(ctx, `SELECT chain_id, contract_address FROM public.efp_list_records
-UNION SELECT chain_id, contract_address FROM `+from, func(v [][]byte) error {
-		c, err := parseContract(v[0], v[1])
-		known[c] = true
-		return err
+	err := r.query(ctx, `SELECT chain_id, left(contract_address, 50) FROM public.efp_list_records
+UNION SELECT chain_id, left(contract_address, 50) FROM `+from, func(v [][]byte) error {
+		if c, err := parseContract(v[0], v[1]); err == nil { // else its rows are ignored
+			known[c] = true
+		}
+		return nil
 	})
 	return known, err
 }
@@ -200,7 +259,8 @@ func (r *Reader) readUsers(ctx context.Context, ls *lists) error {
 	users := map[source.Place]*entry{}
 	place := func(v [][]byte) (place source.Place, wanted bool, err error) {
 		if place.Contract, err = parseContract(v[0], v[1]); err != nil {
-			return place, false, err
+			r.ignore(noContract)
+			return place, false, nil
 		}
 		slot := unhex(nil, v[2])
 		if len(slot) != len(place.Slot) {
@@ -209,7 +269,7 @@ func (r *Reader) readUsers(ctx context.Context, ls *lists) error {
 		place.Slot = source.Word(slot)
 		return place, ls.at[place] != nil, nil
 	}
-	err := r.each(ctx, `SELECT chain_id, contract_address, `+r.schema.text("slot")+`, value
+	err := r.each(ctx, `SELECT chain_id, left(contract_address, 50), `+bounded(r.schema.text("slot"), maxSlot)+`, left(value, 100)
 FROM public.efp_list_metadata WHERE key = 'user'`, func(v [][]byte) error {
 		at, wanted, err := place(v)
 		if wanted {
@@ -218,7 +278,7 @@ FROM public.efp_list_metadata WHERE key = 'user'`, func(v [][]byte) error {
 		return err
 	})
 	if err == nil && r.schema.hasTable("events") {
-		err = r.each(ctx, `SELECT chain_id, contract_address, lower(event_args->>'slot'), event_args->>'value'
+		err = r.each(ctx, `SELECT chain_id, left(contract_address, 50), lower(left(event_args->>'slot', 70)), left(event_args->>'value', 100)
 FROM public.events WHERE event_name = 'UpdateListMetadata' AND event_args->>'key' = 'user'
 ORDER BY chain_id, block_number, log_index`, func(v [][]byte) error {
 			at, wanted, err := place(v)
@@ -267,11 +327,15 @@ func (r *Reader) writeLists(w *snapshot.Writer, g *source.Graph, ls *lists) erro
 // primaryLists are the lists that accounts name as their primary ones.
 func (r *Reader) primaryLists(ctx context.Context) (map[site.Address]string, error) {
 	primary := map[site.Address]string{}
-	err := r.each(ctx, `SELECT address, value FROM public.efp_account_metadata
-WHERE key = 'primary-list' ORDER BY updated_at, address, chain_id, contract_address`, func(v [][]byte) error {
+	err := r.each(ctx, `SELECT left(address, 50), left(value, 100), `+impossible("updated_at")+` FROM public.efp_account_metadata
+WHERE key = 'primary-list' ORDER BY `+finite("updated_at")+` NULLS FIRST, address, chain_id, contract_address`, func(v [][]byte) error {
+		if string(v[2]) == "t" {
+			r.ignore(impossibleTime)
+		}
 		account, err := site.ParseAddress(v[0])
 		if err != nil {
-			return fmt.Errorf("%s: %w", site.Quoted(string(v[0])), err)
+			r.ignore("primary list of something that is no address")
+			return nil
 		}
 		token, ok := replay.PrimaryList(unhex(nil, v[1]))
 		if !ok {
@@ -292,4 +356,26 @@ func (r *Reader) warn(format string, args ...any) {
 	r.report.Warnings = append(r.report.Warnings, fmt.Sprintf(format, args...))
 }
 
+// Reasons of several queries.
+const (
+	impossibleTime = "time that is infinite, or not from 1970 to 9999"
+	noContract     = "row whose chain or contract is none"
+)
+
+// Limits of texts in bytes, so that a batch of rows fits into memory whatever somebody has stored. The
+// text of a location has 174, that of a slot 66.
+const (
+	maxLocation = 1000
+	maxSlot     = 100
+)
+
 func (r *Reader) ignore(reason string) { r.report.Ignored[reason]++ }
+
+// ignoreMany adds a number that the server has counted.
+func (r *Reader) ignoreMany(reason string, text []byte) error {
+	n, err := strconv.ParseUint(string(text), 10, 64)
+	if n > 0 {
+		r.report.Ignored[reason] += n
+	}
+	return err
+}

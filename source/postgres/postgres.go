@@ -56,9 +56,15 @@ func Open(ctx context.Context, o Options) (*Reader, error) {
 // begin begins the transaction. Settings are of the transaction only: behind PgBouncer, the next one
 // may be somebody else's.
 func (r *Reader) begin(ctx context.Context) error {
+	// Row-level security would hide rows without a word; with it off, that is an error. Cursors are planned
+	// for all rows, not for the first ones. The server's limits of time are for queries of a web service.
 	err := r.exec(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+SET LOCAL statement_timeout = 0;
+SET LOCAL idle_in_transaction_session_timeout = 0;
+SET LOCAL row_security = off;
 SET LOCAL lock_timeout = '10s';
-SET LOCAL cursor_tuple_fraction = 1`) // plan cursors for all rows, not for the first ones
+SET LOCAL cursor_tuple_fraction = 1;
+SELECT set_config(name, '0', true) FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'`) // PostgreSQL 17 has it
 	if err != nil {
 		return fmt.Errorf("begin to read: %w", err)
 	}

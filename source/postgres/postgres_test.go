@@ -92,6 +92,9 @@ func readLists(t *testing.T, dir string) (lists []history.List) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if row.Added == nil { // it is not known
+			row.Added = &time.Time{}
+		}
 		l := &lists[at[row.TokenID]]
 		l.Records = append(l.Records, history.Record{Version: row.Version, Type: row.Type, Data: string(data), Tags: row.Tags, Added: row.Added.UnixMilli()})
 	})

@@ -53,7 +53,7 @@ func (r *Reader) keepProfiles(ctx context.Context) error {
 		_, err = out.Write(append(line, '\n'))
 		return err
 	}
-	err = r.each(ctx, r.profileQuery(), func(v [][]byte) error {
+	err = r.eachOf(ctx, r.profileQuery(), profileRows, func(v [][]byte) error {
 		p, err := r.profile(v)
 		if errors.Is(err, site.ErrNotAddress) {
 			r.ignore("profile of something that is no address")
@@ -84,6 +84,10 @@ func (r *Reader) keepProfiles(ctx context.Context) error {
 // they are longer: a row of a snapshot has a limit, and what a profile says is anybody's choice.
 const maxText = 512 << 10
 
+// profileRows is how many profiles a batch has at most, so that it fits into memory if each has five
+// texts of that length.
+const profileRows = 32
+
 // profileQuery asks for address, name, avatar, header, display, records, the time of update, and how
 // many of these texts were too long. Some databases lack columns, or have them in another form.
 func (r *Reader) profileQuery() string {
@@ -104,7 +108,7 @@ func (r *Reader) profileQuery() string {
 		short = append(short, fmt.Sprintf("CASE WHEN %s <= %d THEN %s END", length, maxText, text))
 		long = append(long, fmt.Sprintf("(%s > %d)::int", length, maxText))
 	}
-	return `SELECT lower(address), name, ` + strings.Join(short, ", ") + `, ` + millis("updated_at") + `, ` + strings.Join(long, " + ") + `
+	return `SELECT lower(left(address, 50)), name, ` + strings.Join(short, ", ") + `, ` + millis("updated_at") + `, ` + strings.Join(long, " + ") + `, ` + impossible("updated_at") + `
 FROM public.ens_metadata WHERE name <> '' AND octet_length(name) <= ` + strconv.Itoa(maxText) + ` ORDER BY lower(address) COLLATE "C", address COLLATE "C"`
 }
 
@@ -121,6 +125,9 @@ func (r *Reader) profile(v [][]byte) (p source.Profile, err error) {
 		if p.ENS.Fresh, err = strconv.ParseInt(string(v[6]), 10, 64); err != nil {
 			return p, err
 		}
+	}
+	if string(v[8]) == "t" {
+		r.ignore(impossibleTime)
 	}
 	if string(v[7]) != "0" {
 		r.ignore("long texts of a profile")

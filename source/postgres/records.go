@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,25 +23,24 @@ const (
 	addTag    = 3
 )
 
+// maxOperation is the length in bytes of the text of an operation, a record or a tag, so that a batch of
+// rows fits into memory. Records of addresses have 46, their tags at most 255.
+const (
+	maxOperation = 32 << 10
+	longRow      = "record, tag or operation that is absent, or longer than 16 KiB"
+)
+
 // replacement is what v2 stores instead of bytes that are not UTF-8.
 const replacement = "\uFFFD"
 
 // writeRecords writes the records of all lists, contract by contract, and slot by slot.
 func (r *Reader) writeRecords(ctx context.Context, w *snapshot.Writer, g *source.Graph, ls *lists) error {
-	total, err := r.value(ctx, `SELECT count(*) FROM public.efp_list_records`)
+	rows, err := r.count(ctx, "efp_list_records", "true")
 	if err != nil {
 		return err
 	}
-	rows, err := strconv.ParseInt(total, 10, 64)
-	if err != nil {
-		return err
-	}
-	r.progress.Stage("records", rows)
-	var contracts [][2]string // chain id and address, as the database has them
-	err = r.query(ctx, `SELECT DISTINCT chain_id, contract_address FROM public.efp_list_records ORDER BY 1, 2`, func(v [][]byte) error {
-		contracts = append(contracts, [2]string{string(v[0]), string(v[1])})
-		return nil
-	})
+	r.progress.Stage("records", int64(rows))
+	contracts, err := r.contracts(ctx)
 	if err != nil {
 		return err
 	}
@@ -48,23 +48,68 @@ func (r *Reader) writeRecords(ctx context.Context, w *snapshot.Writer, g *source
 	if err := r.exec(ctx, "SET LOCAL enable_indexscan = off; SET LOCAL enable_bitmapscan = off"); err != nil {
 		return err
 	}
-	p := &places{r: r, out: replay.Slots{To: w, Held: g.Held}, lists: ls}
+	p := &places{r: r, out: replay.Slots{To: w, Held: g.Held}, lists: ls, lost: map[uint64]*loss{}}
 	for _, c := range contracts {
-		if err := p.contract(ctx, c[0], c[1]); err != nil {
-			return fmt.Errorf("contract %s on chain %s: %w", c[1], c[0], err)
+		if err := p.contract(ctx, c); err != nil {
+			return fmt.Errorf("contract %s on chain %d: %w", c.Address, c.Chain, err)
 		}
 	}
+	p.warn()
 	r.report.Records = p.out.Records
 	for reason, n := range p.out.Ignored {
 		r.report.Ignored[string(reason)] += n
 	}
 	order := &r.report.Order
-	order.Empty = r.report.Lists - order.Events - order.Tables
-	if order.Tables > 0 && r.schema.hasTable("events") {
-		r.warn("the events of %d lists do not give the records that the tables have: tables count, and records are in the order in which rows were inserted",
-			order.Tables)
-	}
+	order.Empty = r.report.Lists - order.Events - order.Tables - order.Missing
 	return nil
+}
+
+// contracts are those of records and of operations: where all rows of a chain were lost, only events
+// name its contract. Tables may have an address in several cases.
+func (r *Reader) contracts(ctx context.Context) (contracts []source.Contract, err error) {
+	const of = `SELECT chain_id, lower(left(contract_address, 50)), count(*) FROM public.`
+	query := of + `efp_list_records GROUP BY 1, 2`
+	if r.schema.hasTable("events") {
+		query += ` UNION ` + of + `events WHERE event_name = 'ListOp' GROUP BY 1, 2`
+	}
+	err = r.query(ctx, query+` ORDER BY 1, 2`, func(v [][]byte) error {
+		c, err := parseContract(v[0], v[1])
+		if err != nil {
+			return r.ignoreMany(noContract, v[2])
+		}
+		if n := len(contracts); n == 0 || contracts[n-1] != c {
+			contracts = append(contracts, c)
+		}
+		return nil
+	})
+	return contracts, err
+}
+
+// A loss is what the tables of a chain lack.
+type loss struct {
+	lists   int    // of which tables have no record
+	records uint64 // that the events of those lists give
+	kept    uint64 // that tables have of other lists
+}
+
+// warn says where tables and events differ.
+func (p *places) warn() {
+	r := p.r
+	for _, chain := range slices.Sorted(maps.Keys(p.lost)) {
+		l := p.lost[chain]
+		switch {
+		case l.lists == 0:
+		case l.kept == 0:
+			r.warn("the tables have no records of chain %d, whose events give %d records of %d lists: these are missing. Did the indexer's migration fail?",
+				chain, l.records, l.lists)
+		default:
+			r.warn("the tables have no records of %d lists of chain %d, whose events give %d records: these are missing", l.lists, chain, l.records)
+		}
+	}
+	if r.report.Order.Tables > 0 && r.schema.hasTable("events") {
+		r.warn("the events of %d lists do not give the records that the tables have (%d; events %d): tables count, and records are in the order in which rows were inserted",
+			r.report.Order.Tables, p.differing.tables, p.differing.events)
+	}
 }
 
 // places writes the records of places.
@@ -73,6 +118,9 @@ type places struct {
 	out   replay.Slots
 	ids   []string // of lists that have a slot
 	lists *lists
+
+	lost      map[uint64]*loss                // by chain
+	differing struct{ tables, events uint64 } // records of lists whose events do not give what the tables have
 
 	// Of the slot that is being read: the rows of tables, as operations in their order, and events.
 	tables, events operations
@@ -148,9 +196,16 @@ func (s *stream) take(ctx context.Context, slot string, do func(row [][]byte) er
 
 // streams begins to read the records, tags and operations of a contract. ctid, where a row is in the
 // table, is the order of insertion as long as no space was used again.
-func (p *places) streams(ctx context.Context, chain, contract string) (records, tags, ops *stream, err error) {
+func (p *places) streams(ctx context.Context, c source.Contract) (records, tags, ops *stream, err error) {
 	s := p.r.schema
-	at := " WHERE chain_id = " + quoted(chain) + " AND contract_address = " + quoted(contract)
+	at := fmt.Sprintf(" WHERE chain_id = %d AND lower(contract_address) = '%s'", c.Chain, c.Address)
+	slot, byTime := s.text("slot"), finite("created_at")
+	bySlot := "slot"
+	if !s.v1 { // text, perhaps in several cases
+		slot = "lower(" + slot + ")"
+		bySlot = slot + ` COLLATE "C"`
+	}
+	at += fmt.Sprintf(" AND octet_length(slot) <= %d", maxSlot)
 	open := func(name, sql string) *stream {
 		if err != nil {
 			return nil
@@ -161,26 +216,27 @@ func (p *places) streams(ctx context.Context, chain, contract string) (records, 
 		}
 		return st
 	}
-	records = open("followpress_records", "SELECT "+s.text("slot")+", "+s.text("record")+", "+millis("created_at")+
-		" FROM public.efp_list_records"+at+" ORDER BY slot, created_at, ctid")
-	tags = open("followpress_tags", "SELECT "+s.text("slot")+", "+s.text("record")+", tag"+
-		" FROM public.efp_list_record_tags"+at+" ORDER BY slot")
+	record := bounded(s.text("record"), maxOperation)
+	records = open("followpress_records", "SELECT "+slot+", "+record+", "+millis("created_at")+
+		" FROM public.efp_list_records"+at+" ORDER BY "+bySlot+", "+byTime+", ctid")
+	tags = open("followpress_tags", "SELECT "+slot+", "+record+", "+bounded("tag", maxOperation)+
+		" FROM public.efp_list_record_tags"+at+" ORDER BY "+bySlot)
 	if s.hasTable("events") {
-		ops = open("followpress_ops", "SELECT lower(event_args->>'slot'), event_args->>'op', "+s.eventTime()+
-			" FROM public.events"+at+" AND event_name = 'ListOp' AND event_args->>'slot' IS NOT NULL"+
-			" ORDER BY convert_to(lower(event_args->>'slot'), 'UTF8'), block_number, log_index")
+		ops = open("followpress_ops", "SELECT lower(event_args->>'slot'), "+bounded("event_args->>'op'", maxOperation)+", "+s.eventTime()+
+			" FROM public.events"+strings.Replace(at, "octet_length(slot)", "octet_length(event_args->>'slot')", 1)+
+			" AND event_name = 'ListOp' AND event_args->>'slot' IS NOT NULL"+
+			` ORDER BY lower(event_args->>'slot') COLLATE "C", block_number, log_index`)
 	} else {
 		ops = &stream{}
 	}
 	return records, tags, ops, err
 }
 
-func (p *places) contract(ctx context.Context, chain, address string) error {
-	contract, err := parseContract([]byte(chain), []byte(address))
-	if err != nil {
-		return err
+func (p *places) contract(ctx context.Context, contract source.Contract) error {
+	if p.lost[contract.Chain] == nil {
+		p.lost[contract.Chain] = &loss{}
 	}
-	records, tags, ops, err := p.streams(ctx, chain, address)
+	records, tags, ops, err := p.streams(ctx, contract)
 	if err != nil {
 		return err
 	}
@@ -203,7 +259,7 @@ func (p *places) contract(ctx context.Context, chain, address string) error {
 			continue // no location names it
 		}
 		place := source.Place{Contract: contract, Slot: source.Word(word)}
-		if err := p.write(p.lists.at[place]); err != nil {
+		if err := p.write(p.lists.at[place], p.lost[contract.Chain]); err != nil {
 			return err
 		}
 	}
@@ -224,11 +280,19 @@ func (p *places) read(ctx context.Context, slot string, records, tags, ops *stre
 	p.events.reset()
 	err := records.take(ctx, slot, func(row [][]byte) error {
 		p.r.progress.Add(1)
+		if row[1] == nil {
+			p.r.ignore(longRow)
+			return nil
+		}
 		p.op = unhex(append(p.op[:0], opVersion, addRecord), row[1])
 		return p.add(&p.tables, p.op, row[2])
 	})
 	if err == nil {
 		err = tags.take(ctx, slot, func(row [][]byte) error {
+			if row[1] == nil || row[2] == nil {
+				p.r.ignore(longRow)
+				return nil
+			}
 			// Where bytes were not UTF-8, v2 has stored another character: such a tag never counted.
 			if !p.r.schema.v1 && strings.Contains(string(row[2]), replacement) {
 				return nil
@@ -239,6 +303,10 @@ func (p *places) read(ctx context.Context, slot string, records, tags, ops *stre
 	}
 	if err == nil {
 		err = ops.take(ctx, slot, func(row [][]byte) error {
+			if row[1] == nil {
+				p.r.ignore(longRow)
+				return nil
+			}
 			p.op = unhex(p.op[:0], row[1])
 			return p.add(&p.events, p.op, row[2])
 		})
@@ -260,7 +328,7 @@ func (p *places) add(to *operations, op, text []byte) error {
 }
 
 // write writes the records of the slot that was read, for each list that has it.
-func (p *places) write(holders []int) error {
+func (p *places) write(holders []int, lost *loss) error {
 	if len(holders) == 0 {
 		return nil
 	}
@@ -280,7 +348,17 @@ func (p *places) write(holders []int) error {
 		}
 	}
 	if len(records) == 0 {
+		if n := len(p.replayed.Records()); n > 0 {
+			lost.lists += len(holders)
+			lost.records += uint64(n * len(holders))
+			p.r.report.Order.Missing += uint64(len(holders))
+		}
 		return nil
+	}
+	lost.kept += uint64(len(records) * len(holders))
+	if by == &p.r.report.Order.Tables {
+		p.differing.tables += uint64(len(records) * len(holders))
+		p.differing.events += uint64(len(p.replayed.Records()) * len(holders))
 	}
 	*by += uint64(len(holders))
 	p.ids = p.ids[:0]

@@ -25,9 +25,10 @@ type Report struct {
 
 // An OrderReport says what decided the records of lists, their order, times and tags.
 type OrderReport struct {
-	Events uint64 `json:"events"` // lists whose operations in events give what the tables have
-	Tables uint64 `json:"tables"` // other lists, in the order in which rows were inserted
-	Empty  uint64 `json:"empty"`  // lists without records
+	Events  uint64 `json:"events"`  // lists whose operations in events give what the tables have
+	Tables  uint64 `json:"tables"`  // other lists, in the order in which rows were inserted
+	Missing uint64 `json:"missing"` // lists of which the tables have no record, and events give some
+	Empty   uint64 `json:"empty"`   // lists without records
 }
 
 // A UserReport says what decided the users of lists.
@@ -42,7 +43,7 @@ func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "database: %s, PostgreSQL %s\n", r.Schema, r.Server)
 	fmt.Fprintf(&b, "read %d lists, %d records, %d primary lists and %d profiles in %.1f s\n", r.Lists, r.Records, r.Primary, r.Profiles, r.Seconds)
-	fmt.Fprintf(&b, "records: of %d lists by events, of %d by tables; %d lists are empty\n", r.Order.Events, r.Order.Tables, r.Order.Empty)
+	fmt.Fprintf(&b, "records: of %d lists by events, of %d by tables; of %d only events have some; %d lists are empty\n", r.Order.Events, r.Order.Tables, r.Order.Missing, r.Order.Empty)
 	fmt.Fprintf(&b, "users: of %d lists by events, of %d by tables; %d lists have none\n", r.Users.Events, r.Users.Tables, r.Users.None)
 	for _, reason := range slices.Sorted(maps.Keys(r.Ignored)) {
 		fmt.Fprintf(&b, "ignored: %d: %s\n", r.Ignored[reason], reason)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -11,6 +12,7 @@ import (
 type schema struct {
 	v1      bool
 	columns map[string]map[string]string // type by table and column
+	views   []string                     // that have the name of one of an indexer's tables
 }
 
 func (s *schema) name() string {
@@ -33,9 +35,33 @@ func (s *schema) text(column string) string {
 	return "encode(" + column + ", 'escape')"
 }
 
-// millis is an expression of a time in milliseconds since the Unix epoch.
+// tables are the tables of the indexers that are read; the first ones both have.
+var tables = []string{
+	"efp_lists", "efp_list_records", "efp_list_record_tags", "efp_account_metadata",
+	"efp_list_metadata", "indexer_state", "events", "efp_system_state", "ens_metadata",
+}
+
+const tablesOfBoth = 4
+
+// possible is a condition: a time that an API can show. It is false for infinity.
+func possible(time string) string {
+	return "(" + time + " >= '1970-01-01 00:00:00+00' AND " + time + " < '10000-01-01 00:00:00+00')"
+}
+
+// impossible is a condition, false for null.
+func impossible(time string) string { return "NOT " + possible(time) }
+
+// finite is an expression of a time, null if it is impossible.
+func finite(time string) string { return "CASE WHEN " + possible(time) + " THEN " + time + " END" }
+
+// millis is an expression of a time in milliseconds since the Unix epoch, null if it is impossible.
 func millis(time string) string {
-	return "floor(extract(epoch FROM " + time + ") * 1000)::bigint"
+	return "floor(extract(epoch FROM " + finite(time) + ") * 1000)::bigint"
+}
+
+// bounded is an expression of a text, null if it is longer than so many bytes.
+func bounded(text string, most int) string {
+	return fmt.Sprintf("CASE WHEN octet_length(%s) <= %d THEN %[1]s END", text, most)
 }
 
 // eventTime is an expression of when an event was: the time of its block if the table events has it,
@@ -47,14 +73,9 @@ func (s *schema) eventTime() string {
 		return written
 	case strings.HasPrefix(kind, "timestamp"):
 		return "coalesce(" + millis("block_timestamp") + ", " + written + ")"
-	default:
-		return "coalesce(block_timestamp::bigint * 1000, " + written + ")"
+	default: // seconds
+		return "coalesce(CASE WHEN block_timestamp BETWEEN 0 AND 253402300799 THEN block_timestamp::bigint * 1000 END, " + written + ")"
 	}
-}
-
-// quoted is a text as a constant of SQL.
-func quoted(text string) string {
-	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 }
 
 // The lengths of a slot in BYTEA: bytes, or "0x" and hexadecimal digits.
@@ -66,13 +87,19 @@ const (
 // detect finds out which indexer made the database.
 func (r *Reader) detect(ctx context.Context) (*schema, error) {
 	s := &schema{columns: map[string]map[string]string{}}
-	err := r.query(ctx, `SELECT c.relname, a.attname, pg_catalog.format_type(a.atttypid, NULL)
+	err := r.query(ctx, `SELECT c.relname, a.attname, pg_catalog.format_type(a.atttypid, NULL), c.relkind IN ('v', 'm')
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
 WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND a.attnum > 0 AND NOT a.attisdropped`,
 		func(v [][]byte) error {
 			table := string(v[0])
+			if string(v[3]) == "t" { // may show only a part, has no order of insertion, or is of yesterday
+				if slices.Contains(tables, table) && !slices.Contains(s.views, table) {
+					s.views = append(s.views, table)
+				}
+				return nil
+			}
 			if s.columns[table] == nil {
 				s.columns[table] = map[string]string{}
 			}
@@ -82,7 +109,10 @@ WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND a.attn
 	if err != nil {
 		return nil, fmt.Errorf("look for tables: %w", err)
 	}
-	for _, table := range []string{"efp_lists", "efp_list_records", "efp_list_record_tags", "efp_account_metadata"} {
+	for _, table := range tables[:tablesOfBoth] {
+		if slices.Contains(s.views, table) {
+			return nil, fmt.Errorf("%s in the schema public is a view: read the database that has the indexer's tables", table)
+		}
 		if !s.hasTable(table) {
 			return nil, fmt.Errorf("not a database of an indexer of the protocol: the schema public has no table %s", table)
 		}

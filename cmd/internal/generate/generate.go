@@ -178,7 +178,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	}
 	folder, closeFolder, err := OpenSnapshot(ctx, c.Snapshot, c.server())
 	if err != nil {
-		return err
+		return fmt.Errorf("--snapshot: %w", err)
 	}
 	defer func() { err = errors.Join(err, closeFolder()) }()
 	progress := command.NewProgress(stderr)

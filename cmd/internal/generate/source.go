@@ -50,11 +50,11 @@ func OpenSnapshot(ctx context.Context, location string, server storage.S3Options
 	}
 	at, err := storage.ParseLocation(location)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--snapshot: %w", err)
+		return nil, nil, err
 	}
 	files, err := storage.OpenFiles(ctx, at, server)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--snapshot: %w", err)
+		return nil, nil, err
 	}
 	return files, func() error { return nil }, nil
 }

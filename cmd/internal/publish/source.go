@@ -105,7 +105,7 @@ func (s *source) openSite(ctx context.Context, run session, server storage.S3Opt
 	}
 	folder, closeFolder, err := generate.OpenSnapshot(ctx, s.Snapshot, s.serverOr(run, server))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("--snapshot: %w", err)
 	}
 	defer func() { err = errors.Join(err, closeFolder()) }()
 	o.Workers, o.Progress = s.Workers, run.progress

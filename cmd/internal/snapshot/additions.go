@@ -7,11 +7,15 @@ import (
 	"os"
 	"slices"
 
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/cmd/internal/generate"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/badge"
 	"github.com/followpress/followpress/source/profile"
+	"github.com/followpress/followpress/storage"
 )
 
 // fromFiles are the tables that may come from a file.
@@ -25,7 +29,9 @@ const badgeKey = "FOLLOWPRESS_BADGE_API_KEY"
 type profiles struct {
 	Profiles      serviceURL    `placeholder:"URL" help:"Ask this ENS worker for the profiles of accounts."`
 	ProfileBudget source.Budget `default:"2000" placeholder:"N|DURATION" help:"How many requests, or how much time, a run may spend on profiles (default ${default}). Accounts without an answer come first, then those asked longest ago."`
-	ProfilesFrom  string        `placeholder:"DIR" help:"Take over the profiles of an earlier snapshot."`
+	ProfilesFrom  string        `placeholder:"DIR" help:"Take over the profiles of an earlier snapshot, a folder or s3://BUCKET/PREFIX, where they are fresher than those of the state."`
+	Endpoint      string        `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of --profiles-from=s3://…; without one Amazon S3."`
+	Region        string        `placeholder:"NAME" help:"Region of the bucket of --profiles-from; by default AWS_REGION, or us-east-1."`
 }
 
 // tables are the flags about badges and other tables.
@@ -37,14 +43,21 @@ type tables struct {
 }
 
 // check finds out before the work whether profiles can be taken over.
-func (p *profiles) check() error {
+func (p *profiles) check(ctx context.Context) error {
 	if p.ProfilesFrom == "" {
 		return nil
 	}
-	folder, err := snapshot.Open(p.ProfilesFrom)
+	return p.earlier(ctx, func(files afero.Fs) error {
+		_, err := snapshot.ReadAsOf(files)
+		return err
+	})
+}
+
+// earlier calls read with the snapshot of --profiles-from.
+func (p *profiles) earlier(ctx context.Context, read func(afero.Fs) error) error {
+	files, closeFiles, err := generate.OpenSnapshot(ctx, p.ProfilesFrom, storage.S3Options{Endpoint: p.Endpoint, Region: p.Region})
 	if err == nil {
-		_, err = snapshot.ReadAsOf(folder)
-		err = errors.Join(err, folder.Close())
+		err = errors.Join(read(files), closeFiles())
 	}
 	if err != nil {
 		return fmt.Errorf("--profiles-from: %w", err)
@@ -98,13 +111,13 @@ func (r *run) add(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *p
 func (r *run) accounts(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *profiles, state string, own ...source.Profiles) error {
 	if p.ProfilesFrom != "" {
 		r.progress.Stage("import", 0)
-		folder, err := snapshot.Open(p.ProfilesFrom)
+		kept := 0
+		err := p.earlier(ctx, func(files afero.Fs) (err error) {
+			kept, err = profile.Import(state, snapshot.Accounts(files))
+			return err
+		})
 		if err != nil {
-			return fmt.Errorf("--profiles-from: %w", err)
-		}
-		kept, err := profile.Import(state, snapshot.Accounts(folder))
-		if err = errors.Join(err, folder.Close()); err != nil {
-			return fmt.Errorf("--profiles-from: %w", err)
+			return err
 		}
 		r.progress.End()
 		fmt.Fprintf(r.stderr, "profiles  %10d taken over from %s\n", kept, p.ProfilesFrom)

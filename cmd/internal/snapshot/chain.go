@@ -21,13 +21,14 @@ import (
 
 // Chain is the command that reads the chains.
 type Chain struct {
-	State      string   `required:"" placeholder:"DIR" help:"Folder that keeps what was read, so that the next run reads only new blocks. If it is lost, everything is read again."`
-	RPC        []string `name:"rpc" sep:";" placeholder:"CHAIN=URL,URL" help:"Nodes of a chain, by its id: 8453=https://…,https://…. Repeat it for each chain, or separate chains by semicolons. Set FOLLOWPRESS_RPC if a URL has a key: others can see the flags of a process."`
-	Deployment string   `placeholder:"FILE" help:"Where the contracts are, as JSON; by default those of the Ethereum Follow Protocol in production."`
-	Finality   string   `enum:"finalized,safe,latest" default:"finalized" placeholder:"finalized|safe|latest" help:"The last block to read. No reorganisation reaches finalized blocks (default ${default})."`
-	Reread     []string `placeholder:"CHAIN[:BLOCK]" help:"Forget what was read of a chain, from a block on, and read it again."`
-	Unchecked  bool     `help:"Make the snapshot even if no node tells what the contracts say (eth_call), so that nobody knows whether logs are missing. The next run reads the same blocks again."`
-	Explain    string   `placeholder:"TOKEN" help:"Ask no node and make no snapshot: show each event of the state that concerns a list, and what it did."`
+	State       string   `required:"" placeholder:"DIR" help:"Folder that keeps what was read, so that the next run reads only new blocks. If it is lost, everything is read again."`
+	RPC         []string `name:"rpc" sep:";" placeholder:"CHAIN=URL,URL" help:"Nodes of a chain, by its id: 8453=https://…,https://…. Repeat it for each chain, or separate chains by semicolons. Set FOLLOWPRESS_RPC if a URL has a key: others can see the flags of a process."`
+	Deployment  string   `placeholder:"FILE" help:"Where the contracts are, as JSON; by default those of the Ethereum Follow Protocol in production."`
+	Finality    string   `enum:"finalized,safe,latest" default:"finalized" placeholder:"finalized|safe|latest" help:"The last block to read. No reorganisation reaches finalized blocks (default ${default})."`
+	Reread      []string `placeholder:"CHAIN[:BLOCK]" help:"Forget what was read of a chain, from a block on, and read it again."`
+	Unchecked   bool     `help:"Make the snapshot even if no node tells what the contracts say (eth_call), so that nobody knows whether logs are missing. The next run reads the same blocks again."`
+	ExpectState bool     `help:"Fail if nothing was read into --state yet: for a job that would not notice that its state is lost."`
+	Explain     string   `placeholder:"TOKEN" help:"Ask no node and make no snapshot: show each event of the state that concerns a list, and what it did."`
 	output
 	requests `group:"How nodes are asked:"`
 	profiles `group:"Profiles:"`
@@ -145,6 +146,10 @@ func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	}
 	if c.Explain != "" {
 		return c.explain(d, stdout)
+	}
+	if c.ExpectState && !chain.IsState(c.State) {
+		return fmt.Errorf("--expect-state: nothing was read into --state=%s yet: the state is lost, or in another place; "+
+			"without --expect-state all is read again, and profiles come from --profiles-from", c.State)
 	}
 	r := run{output: &c.output, progress: command.NewProgress(stderr), stderr: stderr}
 	defer r.progress.End()

@@ -94,7 +94,7 @@ func (r *run) make(
 	write func(*snapshot.Writer) (*source.Graph, error), add func(*snapshot.Writer, *source.Graph) error,
 ) (err error) {
 	begun := time.Now()
-	if err := errors.Join(command.CheckReport(r.Report, r.Out), p.check()); err != nil {
+	if err := errors.Join(command.CheckReport(r.Report, r.Out), p.check(ctx)); err != nil {
 		return err
 	}
 	w, err := snapshot.Create(r.Out, snapshot.WriteOptions{Compression: r.Compress, NoSync: r.NoSync})
