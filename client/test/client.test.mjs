@@ -309,3 +309,42 @@ test('the shim passes on what it does not answer, and can be undone', async () =
     globalThis.fetch = before;
   }
 });
+
+// stalling is a fetch of a site whose objects stall if stalls says so: before the headers, or in the body.
+function stalling(stalls) {
+  const root = { format: 1, config: { api: 'efp', base_path: 'api/v1' } };
+  const seen = { running: 0, most: 0, begun: 0 };
+  const fetch = async (url, { signal }) => {
+    seen.begun++;
+    seen.most = Math.max(seen.most, ++seen.running);
+    signal.addEventListener('abort', () => seen.running--);
+    const never = new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    const how = stalls(url);
+    if (how === 'headers') {
+      await never;
+    }
+    await new Promise((done) => setTimeout(done, 1));
+    const text = async () => {
+      await (how === 'body' && never);
+      seen.running--;
+      return JSON.stringify(url.endsWith('_site') ? root : {});
+    };
+    return { status: 200, ok: true, text };
+  };
+  return { fetch, seen };
+}
+
+for (const how of ['headers', 'body']) {
+  test(`a fetch that stalls in its ${how} ends, and others go on`, async () => {
+    const { fetch, seen } = stalling((url) => /\/0x/.test(url) && how);
+    const site = openSite('http://bucket.example/', { fetch, timeout: 50 });
+    const stalled = Array.from({ length: 20 }, (_, i) => site.ask('GET', `users/0x${String(i).padStart(40, '0')}/account`));
+    assert.strictEqual((await site.ask('GET', 'stats')).status, 200);
+    for (const a of await Promise.all(stalled)) {
+      assert.strictEqual(a.status, 503);
+      assert.match(a.cause.message, /no answer within 50 ms/);
+    }
+    assert.strictEqual(seen.most, 8);
+    assert.strictEqual(seen.begun, 22);
+  });
+}
