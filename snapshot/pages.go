@@ -1,14 +1,12 @@
 package snapshot
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/encoding/thrift"
 	parquetformat "github.com/parquet-go/parquet-go/format"
 )
 
@@ -66,24 +64,16 @@ func (p *parquetFile) checkChunk(c *pageCheck, begin, length int64) (valueBytes 
 	}
 	length = min(length, p.parquet.Size()-begin)
 	section := io.NewSectionReader(p.at, begin, length)
-	buffered := bufio.NewReaderSize(section, 512) // a header has some 50 bytes, but may have statistics
 	for at := int64(0); at < length; {
-		if _, err := section.Seek(at, io.SeekStart); err != nil {
-			return 0, err
-		}
-		buffered.Reset(section)
 		c.header = parquetformat.PageHeader{}
-		if err := thrift.NewDecoder(new(thrift.CompactProtocol).NewReader(buffered)).Decode(&c.header); err != nil {
-			return 0, fmt.Errorf("the file is damaged: the header of a page: %w", err)
-		}
-		read, err := section.Seek(0, io.SeekCurrent)
+		header, err := readHeader(section, at, length-at, &c.header)
 		if err != nil {
 			return 0, err
 		}
 		if err := c.checkHeader(max(maxPageBytes, p.parquet.Size())); err != nil {
 			return 0, err
 		}
-		page := read - int64(buffered.Buffered())
+		page := at + header
 		at = page + int64(c.header.CompressedPageSize)
 		if c.header.CompressedPageSize < 0 || at > length {
 			return 0, fmt.Errorf("the file is damaged: a page of %d bytes does not fit in", c.header.CompressedPageSize)

@@ -118,6 +118,9 @@ func (p *parquetFile) open(columns []column) (err error) {
 		at = &lockedReader{file: p.file}
 	}
 	p.at = at
+	if err := p.checkFooter(info.Size()); err != nil {
+		return err
+	}
 	p.parquet, err = parquet.OpenFile(at, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return fmt.Errorf("it is no Parquet file, or damaged: %w", err)

@@ -61,11 +61,26 @@ func openZstd(r io.Reader) (io.ReadCloser, error) {
 		return nil, err // the decoder would take an empty file for an empty table
 	}
 	// Use one goroutine, because the parsers need the cores.
-	d, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1))
+	d, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return nil, err
 	}
-	return d.IOReadCloser(), nil
+	return zstdReader{d.IOReadCloser()}, nil
+}
+
+// maxWindow is how many bytes a file of zstd may refer back, which are kept in memory while it is
+// read. The levels up to 19 need half of it, --ultra and --long may need more.
+const maxWindow = 16 << 20
+
+type zstdReader struct{ io.ReadCloser }
+
+// Read says what to do about a window that is too large.
+func (z zstdReader) Read(p []byte) (int, error) {
+	n, err := z.ReadCloser.Read(p)
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeTooSmall) {
+		err = fmt.Errorf("%w: at most %d MiB are read: compress it again without --ultra and --long", err, maxWindow>>20)
+	}
+	return n, err
 }
 
 // ReadAsOf reads meta.json and returns the time of the snapshot, as RFC 3339 as it stands there.

@@ -53,6 +53,7 @@ const headerKey = "X-API-Key"
 type meta struct {
 	Asked int64  `json:"asked,omitempty"` // the last time that the API answered, or failed to
 	Token string `json:"token,omitempty"` // "" for none
+	Gone  int64  `json:"gone,omitempty"`  // the first time that a list of the owners lacked it, though it is kept
 }
 
 func folder(state string) string { return filepath.Join(state, "badges") }
@@ -65,7 +66,7 @@ func badgeKey(id string, address site.Address) string { return badgePrefix(id) +
 
 // Refresh asks who holds badges, and keeps the answers. What the API fails to answer stays as it is,
 // and is no error: the report has it. Only a 404 means that an account has no badge, or a list of all
-// owners without it. An error means that the API refuses the key (ErrKey), that the state cannot be
+// owners without it; if a list lacks many at once, it has to do so again a day later. An error means that the API refuses the key (ErrKey), that the state cannot be
 // read or written, that the options are wrong, or that ctx ended; what was answered before is kept
 // then too. It wraps ErrBusy if another run works on the same state.
 func Refresh(ctx context.Context, o Options) (_ *Report, err error) {

@@ -25,9 +25,14 @@ const (
 	pageTokens   = 300                    // the most that the API sends
 	mostTokens   = 5_000_000              // of an event, so that a wrong total ends
 	listings     = 3                      // of an event whose owners change meanwhile
-	maxAnswer    = 4 << 20                // bytes
+	maxAnswer    = 1 << 20                // bytes; a page has some 100 kB
 	mostFailures = 20                     // unusable answers about accounts in a row, before the run gives up
 	doubtFrom    = 20                     // known badges; if so many were asked for and most are gone, none is dropped
+
+	// Of the known owners of an event so many may be missing from a list. If there are more, the API has
+	// to say so again in another run, at least this time later.
+	fewGone = 2
+	apart   = 24 * time.Hour
 )
 
 var (
@@ -187,11 +192,15 @@ func (r *refresher) listOwners(ctx context.Context, e *EventReport) error {
 func (r *refresher) owners(ctx context.Context, id string) (owners map[site.Address]string, complete bool, err error) {
 	owners = map[site.Address]string{}
 	tokens := map[string]bool{}
-	for offset := 0; ; {
+	for offset, total := 0, 0; ; {
 		p, err := r.page(ctx, id, offset)
 		if err != nil {
 			return nil, false, err
 		}
+		if p.Total < total {
+			return nil, false, nil // what a page before has said is no longer true
+		}
+		total = p.Total
 		before := len(tokens)
 		for _, t := range p.Tokens {
 			token, owner, err := t.decode()
@@ -257,33 +266,56 @@ func (r *refresher) page(ctx context.Context, id string, offset int) (p page, er
 }
 
 // keepOwners replaces the badges of an event. An empty list in the place of one with owners is taken
-// for a fault.
+// for a fault. If far fewer owners are there than before, none is dropped yet.
 func (r *refresher) keepOwners(id string, owners map[site.Address]string) error {
 	asked := time.Now().UnixMilli()
 	var gone []string
+	known := 0
 	for _, key := range withPrefix(r.store.Keys(), badgePrefix(id)) {
 		owner, err := ownerOf(key)
 		if err != nil {
 			return err
 		}
-		if m, _, _ := r.store.Meta(key); m.Token != "" && owners[owner] == "" {
-			gone = append(gone, key)
+		if m, _, _ := r.store.Meta(key); m.Token != "" {
+			known++
+			if owners[owner] == "" {
+				gone = append(gone, key)
+			}
 		}
 	}
 	if len(owners) == 0 && len(gone) > 0 {
 		return fmt.Errorf("%w: event %s: no owners, where %d are known", errStatus, id, len(gone))
 	}
-	for _, key := range gone {
-		if err := r.store.Put(key, meta{Asked: asked}, nil); err != nil {
-			return err
-		}
+	if err := r.dropOwners(gone, len(gone) > max(fewGone, known/10), asked); err != nil {
+		return err
 	}
 	for owner, token := range owners {
-		if err := r.store.Put(badgeKey(id, owner), meta{asked, token}, nil); err != nil {
+		if err := r.store.Put(badgeKey(id, owner), meta{Asked: asked, Token: token}, nil); err != nil {
 			return err
 		}
 	}
 	return r.store.Flush()
+}
+
+// dropOwners drops badges that are no longer listed. Those that are doubted are kept until they have
+// been missing for some time.
+func (r *refresher) dropOwners(gone []string, doubted bool, asked int64) error {
+	for _, key := range gone {
+		m, _, _ := r.store.Meta(key)
+		if m.Gone == 0 || m.Gone > asked {
+			m.Gone = asked
+		}
+		m.Asked = asked
+		if doubted && asked-m.Gone < apart.Milliseconds() {
+			r.report.Doubted++
+		} else {
+			m = meta{Asked: asked}
+		}
+		if err := r.store.Put(key, m, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A question is whether an account has a badge.
@@ -341,7 +373,7 @@ func (r *refresher) scan(ctx context.Context, q question) error {
 		if token, err = r.scanned(q, body); err == nil {
 			q.event.Asked++
 			r.answered(old, false)
-			return r.store.Put(key, meta{asked, token}, nil)
+			return r.store.Put(key, meta{Asked: asked, Token: token}, nil)
 		}
 	}
 	if errors.Is(err, errAbsent) {
@@ -355,7 +387,7 @@ func (r *refresher) scan(ctx context.Context, q question) error {
 	} else {
 		r.failures++
 	}
-	return r.store.Put(key, meta{asked, old.Token}, nil)
+	return r.store.Put(key, meta{Asked: asked, Token: old.Token}, nil)
 }
 
 func (r *refresher) answered(old meta, absent bool) {
@@ -401,7 +433,7 @@ func (r *refresher) scanned(q question, body []byte) (token string, err error) {
 // drop drops the badges that accounts have no more, unless the API knows hardly any in this run.
 func (r *refresher) drop() error {
 	if r.knownAsked >= doubtFrom && r.knownAbsent > r.knownAsked/2 {
-		r.report.Doubted = len(r.gone)
+		r.report.Doubted += len(r.gone)
 		return nil
 	}
 	for _, key := range r.gone {

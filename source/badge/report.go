@@ -11,7 +11,7 @@ import (
 // A Report says what a refresh has done.
 type Report struct {
 	Events   []EventReport `json:"events"`         // in the order of Options.Events
-	Doubted  int           `json:"doubted"`        // badges that were not dropped because the API knew hardly any
+	Doubted  int           `json:"doubted"`        // badges that were not dropped because too many were gone at once
 	Requests int           `json:"requests"`       // also those that failed
 	Bytes    int64         `json:"bytes"`          // of answers
 	Waited   float64       `json:"waited_seconds"` // because of rate limits and failures
@@ -55,7 +55,7 @@ func (r *Report) String() string {
 	}
 	b.WriteByte('\n')
 	if r.Doubted > 0 {
-		fmt.Fprintf(&b, "kept      %d badges that are said to be gone: the API knew hardly any in this run\n", r.Doubted)
+		fmt.Fprintf(&b, "kept      %d badges that are said to be gone: too many at once; lists that still lack them a day later are believed\n", r.Doubted)
 	}
 	if r.Stopped != "" {
 		fmt.Fprintf(&b, "stopped   %s\n", r.Stopped)

@@ -158,13 +158,15 @@ func (r *refresher) bulk(ctx context.Context, lane *ask.Lane, batch []site.Addre
 // say whose it is. So if one is that of another account than the one in its place, none is taken.
 func entriesOf(body []byte, batch []site.Address) ([]json.RawMessage, error) {
 	var in struct {
-		Length   int               `json:"response_length"`
-		Response []json.RawMessage `json:"response"`
+		Length int `json:"response_length"`
+		// More entries than were asked for make no memory: those that an array has no room for are skipped.
+		Response [bulkMost + 1]json.RawMessage `json:"response"`
 	}
-	if err := json.Unmarshal(body, &in); err != nil || in.Length != len(batch) || len(in.Response) != len(batch) {
+	if err := json.Unmarshal(body, &in); err != nil || in.Length != len(batch) || in.Response[len(batch)] != nil || in.Response[len(batch)-1] == nil {
 		return nil, errNoBulk
 	}
-	for i, entry := range in.Response {
+	entries := in.Response[:len(batch)]
+	for i, entry := range entries {
 		var whose struct {
 			Address string `json:"address"`
 		}
@@ -173,7 +175,7 @@ func entriesOf(body []byte, batch []site.Address) ([]json.RawMessage, error) {
 			return nil, fmt.Errorf("%w: the entries are in another order", ask.ErrFailed)
 		}
 	}
-	return in.Response, nil
+	return entries, nil
 }
 
 // askSingles asks about one account in a request, some at a time.

@@ -1,0 +1,199 @@
+package snapshot_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/followpress/followpress/fixtures/worst"
+	"github.com/followpress/followpress/snapshot"
+)
+
+// readLists reads a file of the table lists, and says how many rows it has, valid or not.
+func readLists(t *testing.T, dir string) (rows int, err error) {
+	err = snapshot.ReadTable(t.Context(), files(dir), snapshot.TableLists, 1, snapshot.ParseList, func(b snapshot.Block[snapshot.List]) error {
+		rows += len(b.Rows) + len(b.Invalid)
+		return nil
+	})
+	return rows, err
+}
+
+// TestWorstLines: a line may have 16 MiB. Reading one takes some times that, whatever it has, and
+// however it is compressed.
+func TestWorstLines(t *testing.T) {
+	formats := map[string]func(io.Writer) io.WriteCloser{
+		".ndjson":    func(w io.Writer) io.WriteCloser { return plain{w} },
+		".ndjson.gz": func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) },
+		".ndjson.zst": func(w io.Writer) io.WriteCloser {
+			z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return z
+		},
+	}
+	texts := map[string]worst.Text{"a long line": {Begin: `{"token_id":"`, Again: "1"}, "blank lines": {Again: "\n"}, "white space": {Again: " "}}
+	for _, name := range worst.Names() {
+		texts[name+" in a row"] = worst.JSON[name].Around(`{"token_id":"1","owner":`)
+	}
+	for ending, compress := range formats {
+		for name, text := range texts {
+			if ending != ".ndjson" && name != "a long line" {
+				continue
+			}
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "lists"+ending), compress, text.Reader(worst.Size))
+			worst.Check(t, ending+": "+name, 160<<20, func() {
+				if rows, err := readLists(t, dir); rows == 0 && err == nil && name != "blank lines" {
+					t.Errorf("%s, %s: got no error", ending, name)
+				}
+			})
+		}
+	}
+}
+
+type plain struct{ io.Writer }
+
+func (plain) Close() error { return nil }
+
+func write(t *testing.T, path string, compress func(io.Writer) io.WriteCloser, from io.Reader) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	w := compress(file)
+	if _, err := io.Copy(w, from); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// zstdFrame is the header of a frame whose window is that power of two.
+func zstdFrame(log int) []byte { return []byte{0x28, 0xb5, 0x2f, 0xfd, 0, byte(log-10) << 3} }
+
+// zeros are blocks of 128 KiB each, of which the last one ends the frame.
+func zeros(blocks int) (all []byte) {
+	for i := range blocks {
+		header := uint32(128<<10)<<3 | 1<<1
+		if i == blocks-1 {
+			header |= 1
+		}
+		all = append(all, byte(header), byte(header>>8), byte(header>>16), '\n')
+	}
+	return all
+}
+
+// TestWorstZstd: what a file of zstd says of its window makes no memory beyond a limit.
+func TestWorstZstd(t *testing.T) {
+	skippable := func(size int) []byte {
+		return append(binary.LittleEndian.AppendUint32([]byte{0x50, 0x2a, 0x4d, 0x18}, uint32(size)), make([]byte, size)...)
+	}
+	for name, test := range map[string]struct {
+		file  []byte
+		says  string
+		bytes int64
+	}{
+		"512 MiB":             {append(zstdFrame(29), zeros(8_000)...), "without --ultra and --long", 8 << 20},
+		"32 MiB":              {append(zstdFrame(25), zeros(512)...), "without --ultra and --long", 8 << 20},
+		"16 MiB":              {append(zstdFrame(24), zeros(512)...), "", 96 << 20},
+		"a content of 1 TiB":  {[]byte{0x28, 0xb5, 0x2f, 0xfd, 0xe0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0}, "exceeds", 8 << 20},
+		"a skippable frame":   {append(skippable(8<<20), append(zstdFrame(20), zeros(1)...)...), "", 16 << 20},
+		"the length of 4 GiB": {append(binary.LittleEndian.AppendUint32([]byte{0x50, 0x2a, 0x4d, 0x18}, 1<<32-1), zeros(1)...), "cut off", 8 << 20},
+	} {
+		dir := t.TempDir()
+		writeFile(t, dir, "lists.ndjson.zst", string(test.file))
+		worst.Check(t, name, test.bytes, func() {
+			_, err := readLists(t, dir)
+			if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%s: got %v, want %q", name, err, test.says)
+			}
+		})
+	}
+}
+
+// TestWorstFooters: what a file of Parquet says of itself makes no memory beyond some times its size.
+func TestWorstFooters(t *testing.T) {
+	file := func(footer []byte) string {
+		return "PAR1" + string(footer) + string(binary.LittleEndian.AppendUint32(nil, uint32(len(footer)))) + "PAR1"
+	}
+	huge := []byte{0xff, 0xff, 0xff, 0xff, 0x07} // 2³¹-1
+	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+	repeat := func(n int, b ...byte) []byte { return bytes.Repeat(b, n) }
+	many := func(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
+	nested := []byte{0x15, 2, 0x19, 0xfc} // version, and a schema in which each element has one child
+	nested = join(nested, many(400_000), repeat(400_000, 0x48, 1, 'a', 0x15, 2, 0), []byte{0x16, 0, 0x19, 0x0c, 0})
+	for name, footer := range map[string][]byte{
+		"elements":             join([]byte{0x15, 2, 0x19, 0xfc}, huge),
+		"elements in 21 bytes": join([]byte{0x15, 2, 0x19, 0xfc}, huge)[:9],
+		"row groups":           join([]byte{0x15, 2, 0x19, 0x0c, 0x16, 0, 0x19, 0xfc}, huge),
+		"a text":               join([]byte{0x15, 2, 0x68}, huge),
+		"an unknown list":      join([]byte{0x09, 0x7e, 0xf5}, huge),
+		"an unknown map":       join([]byte{0x0b, 0x7e}, huge, []byte{0x88}),
+		"an unknown set":       join([]byte{0x0a, 0x7e, 0xfc}, huge),
+		"empty elements":       join([]byte{0x15, 2, 0x19, 0xfc}, many(32<<20), repeat(32<<20, 0)),
+		"empty row groups":     join([]byte{0x15, 2, 0x19, 0x0c, 0x16, 0, 0x19, 0xfc}, many(200_000), repeat(32<<20, 0)),
+		"deep structures":      repeat(32<<20, 0x1c),
+		"deep lists":           join([]byte{0x09, 0x7e}, repeat(32<<20, 0x19)),
+		"deep columns":         nested,
+		"nothing":              nil,
+		"end":                  {0},
+	} {
+		dir := t.TempDir()
+		text := file(footer)
+		writeFile(t, dir, "lists.parquet", text)
+		worst.Check(t, name, 32<<20+4*int64(len(text)), func() {
+			if _, err := readLists(t, dir); err == nil || !strings.Contains(err.Error(), "lists.parquet") {
+				t.Errorf("%s: got %v, want an error that names the file", name, err)
+			}
+		})
+	}
+	for name, length := range map[string]uint32{"longer than the file": 1 << 20, "4 GiB": 1<<32 - 1} {
+		dir := t.TempDir()
+		writeFile(t, dir, "lists.parquet", "PAR1"+string(binary.LittleEndian.AppendUint32(nil, length))+"PAR1")
+		worst.Check(t, name, 8<<20, func() {
+			if _, err := readLists(t, dir); err == nil {
+				t.Errorf("%s: got no error", name)
+			}
+		})
+	}
+}
+
+// TestWorstPageHeaders: so do the headers of pages.
+func TestWorstPageHeaders(t *testing.T) {
+	var rows []parquetList
+	for range 1000 {
+		rows = append(rows, parquetList{TokenID: "1", Owner: someAddress})
+	}
+	whole := parquetOf(t, rows, 1000, parquet.Compression(&parquet.Uncompressed))
+	for name, header := range map[string][]byte{
+		"a text":   {0x18, 0xff, 0xff, 0xff, 0xff, 0x07},
+		"a list":   {0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07},
+		"a map":    {0x1b, 0xff, 0xff, 0xff, 0xff, 0x07, 0x88},
+		"deep":     bytes.Repeat([]byte{0x1c}, 1000),
+		"a size":   {0x15, 0, 0x15, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0x15, 2, 0},
+		"negative": {0x15, 0, 0x15, 1, 0x15, 1, 0},
+		"no end":   {0x16},
+	} {
+		dir := t.TempDir()
+		damaged := bytes.Clone(whole)
+		copy(damaged[4:], header)
+		writeFile(t, dir, "lists.parquet", string(damaged))
+		worst.Check(t, name, 16<<20, func() {
+			if _, err := readLists(t, dir); err == nil || !strings.Contains(err.Error(), "damaged") {
+				t.Errorf("%s: got %v, want that the file is damaged", name, err)
+			}
+		})
+	}
+}
