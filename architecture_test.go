@@ -60,6 +60,7 @@ var mayImport = map[string][]string{
 	"fixtures/servers":        {"fixtures/process"},
 	"fixtures/synth":          {"fixtures/graph"},
 	"fixtures/upstreams":      {},
+	"fixtures/worst":          {},
 	"bench":                   {"bench/internal/altered", "bench/internal/measure", "bench/internal/rig"},
 	"bench/api":               {"site", "bench/internal/measure", "bench/internal/rig", "fixtures/servers"},
 	"bench/explorer":          {"site", "storage", "bench/internal/measure", "bench/internal/rig", "fixtures/browser", "fixtures/servers"},

@@ -21,6 +21,7 @@ const (
 	refreshedRequests = 32               // in flight
 	refreshedObjects  = 256              // in memory
 	refreshedTime     = 30 * time.Second // of an attempt
+	refreshedBytes    = 16 << 20         // of an object, as of a row of a snapshot
 )
 
 // readRetry is for reading what is not a site. It is a variable for the tests, which shorten its waits.
@@ -172,9 +173,13 @@ func (r *Refreshed) list(ctx context.Context) ([]site.Key, error) {
 		err := r.objects.List(attempt, "", last, func(info Info) error {
 			stalled.Reset(refreshedTime)
 			last = info.Key
-			if last != "" && !strings.HasSuffix(string(last), "/") && !strings.HasPrefix(string(last), copyNotes) {
-				keys = append(keys, last)
+			if last == "" || strings.HasSuffix(string(last), "/") || strings.HasPrefix(string(last), copyNotes) {
+				return nil
 			}
+			if info.Size > refreshedBytes {
+				return fmt.Errorf("%s has %d bytes, more than %d MiB: no refresh makes such objects, so delete it", last, info.Size, refreshedBytes>>20)
+			}
+			keys = append(keys, last)
 			return nil
 		})
 		if err != nil && attempt.Err() != nil && ctx.Err() == nil {

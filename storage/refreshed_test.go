@@ -17,6 +17,7 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/fixtures/worst"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -278,5 +279,30 @@ func TestRefreshedIsTriedAgain(t *testing.T) {
 		one := storage.Location{Bucket: server.Bucket(t), Prefix: "_refresh/"}
 		put(t, openS3(t, server, storage.Location{Bucket: one.Bucket}), object("_refresh/details/1", bodyOf("details/1")))
 		each(t, openRefreshed(t, one, storage.S3Options{Endpoint: server.Endpoint, Transport: &busy{}}), []site.Key{"details/1"}, func(int) {})
+	})
+}
+
+// TestLargeRefreshed: an object that no refresh makes is an error that names it, and is not decoded.
+func TestLargeRefreshed(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "_refresh")
+	if err := os.MkdirAll(filepath.Join(folder, "details"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(folder, "details", "7")
+	if err := os.WriteFile(path, []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, worst.Size); err != nil {
+		t.Fatal(err)
+	}
+	r, err := storage.OpenRefreshed(t.Context(), storage.Location{Folder: folder}, storage.S3Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	worst.Check(t, "a large object", worst.Size+(1<<20), func() { // a folder reads it once, for its MD5
+		err := r.Each(t.Context(), func(site.Key, []byte) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), "details/7 has 67108864 bytes") {
+			t.Errorf("got %v, want that the object is too large", err)
+		}
 	})
 }

@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	mostHeld    = 100_000 // logs that wait for those before them, before no more are asked for
-	slowEnough  = 3       // times that a range is asked for before it is halved for being slow
-	lastInsists = 5       // times that a single block is asked for though the node refuses it
+	mostHeld    = 64 << 20 // bytes of logs that wait for those before them, before no more are asked for
+	logBytes    = 350      // of a log in memory, beside its data
+	slowEnough  = 3        // times that a range is asked for before it is halved for being slow
+	lastInsists = 5        // times that a single block is asked for though the node refuses it
 )
 
 // Logs asks for the logs of contracts in a range of blocks, both ends included, whose first topic
@@ -60,7 +61,7 @@ type reading struct {
 	next    uint64    // the first block after them
 	to      uint64    // the last block of all
 	cut     bool      // all blocks are in jobs, or were
-	held    int       // logs of answered jobs
+	held    int       // bytes of answered jobs
 	stopped bool
 }
 
@@ -132,7 +133,7 @@ func (r *reading) first(ctx context.Context) (p Part, ok bool, err error) {
 		case len(r.jobs) > 0 && r.jobs[0].state == answered:
 			p = r.jobs[0].part
 			r.jobs = slices.Delete(r.jobs, 0, 1)
-			r.held -= len(p.Logs)
+			r.held -= p.bytes()
 			r.changed.Broadcast()
 			return p, true, nil
 		}
@@ -226,7 +227,7 @@ func (r *reading) finish(j *job, part Part, tooLarge error) {
 	defer r.changed.Broadcast()
 	if tooLarge == nil {
 		j.state, j.part = answered, part
-		r.held += len(part.Logs)
+		r.held += part.bytes()
 		if w := j.whole; w != nil {
 			w.left -= j.size()
 			w.logs += len(part.Logs)
@@ -242,6 +243,15 @@ func (r *reading) finish(j *job, part Part, tooLarge error) {
 		j.most = now // the size that worked before more was tried
 	}
 	r.split(slices.Index(r.jobs, j), j.most, half)
+}
+
+// bytes is about the memory of a part.
+func (p *Part) bytes() int {
+	n := len(p.Logs) * logBytes
+	for i := range p.Logs {
+		n += len(p.Logs[i].Data)
+	}
+	return n
 }
 
 // likely are the nodes that a question will be put to, if all goes well.
