@@ -41,7 +41,7 @@ func TestWorstLines(t *testing.T) {
 		},
 	}
 	texts := map[string]worst.Text{"a long line": {Begin: `{"token_id":"`, Again: "1"}, "blank lines": {Again: "\n"}, "white space": {Again: " "}}
-	for _, name := range worst.Names() {
+	for _, name := range []string{"empty objects", "numbers", "members", "lists in lists", "objects in others", "escapes"} {
 		texts[name+" in a row"] = worst.JSON[name].Around(`{"token_id":"1","owner":`)
 	}
 	for ending, compress := range formats {
@@ -50,7 +50,11 @@ func TestWorstLines(t *testing.T) {
 				continue
 			}
 			dir := t.TempDir()
-			write(t, filepath.Join(dir, "lists"+ending), compress, text.Reader(worst.Size))
+			size := int64(worst.Size)
+			if name != "a long line" {
+				size /= 3 // more than a line may have
+			}
+			write(t, filepath.Join(dir, "lists"+ending), compress, text.Reader(size))
 			worst.Check(t, ending+": "+name, 160<<20, func() {
 				if rows, err := readLists(t, dir); rows == 0 && err == nil && name != "blank lines" {
 					t.Errorf("%s, %s: got no error", ending, name)
@@ -107,7 +111,7 @@ func TestWorstZstd(t *testing.T) {
 	}{
 		"512 MiB":             {append(zstdFrame(29), zeros(8_000)...), "without --ultra and --long", 8 << 20},
 		"32 MiB":              {append(zstdFrame(25), zeros(512)...), "without --ultra and --long", 8 << 20},
-		"16 MiB":              {append(zstdFrame(24), zeros(512)...), "", 96 << 20},
+		"16 MiB":              {append(zstdFrame(24), zeros(130)...), "", 96 << 20},
 		"a content of 1 TiB":  {[]byte{0x28, 0xb5, 0x2f, 0xfd, 0xe0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0}, "exceeds", 8 << 20},
 		"a skippable frame":   {append(skippable(8<<20), append(zstdFrame(20), zeros(1)...)...), "", 16 << 20},
 		"the length of 4 GiB": {append(binary.LittleEndian.AppendUint32([]byte{0x50, 0x2a, 0x4d, 0x18}, 1<<32-1), zeros(1)...), "cut off", 8 << 20},
