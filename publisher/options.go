@@ -40,6 +40,7 @@ type Options struct {
 	DryRun      bool          // plan, and write nothing
 	NoLock      bool          // publish without the lock; the caller makes sure that nobody else publishes
 	BreakLock   bool          // take the lock even from a live publisher, after waiting for its lease to end
+	Overwrite   bool          // put the first site even over objects that no site of ours has put
 	Lease       time.Duration // treat a lock as abandoned after this long without a heartbeat, 1s to 1h; 0 means DefaultLease
 	Owner       string        // name of the publisher in the lock; "" means user@host
 	Patience    time.Duration // give up on a request this long after its first failure; 0 means DefaultPatience

@@ -31,6 +31,8 @@ type plan struct {
 	bytes     int64 // of those
 	added     int   // of those, the ones that the bucket does not have
 	manifests int   // number of manifest shards to put
+
+	fixed []site.Entry // to put, and new, of routes with one object: others may have one with that key
 }
 
 // A shardPlan summarizes the changes of one manifest shard.
@@ -120,6 +122,9 @@ func (p *plan) add(c site.Config, shard string, change site.Change) {
 	p.bytes += change.Size
 	if change.Reason == site.Added {
 		p.added++
+		if route, ok := c.RouteOf(change.Key); ok && !strings.Contains(route.Pattern, "{") {
+			p.fixed = append(p.fixed, change.Entry)
+		}
 	}
 	stage, part := p.stageOf(c, change.Key)
 	stage.addEntry(part, change.Entry)

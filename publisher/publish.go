@@ -393,8 +393,19 @@ func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
 			return nil, err
 		}
 	}
+	if s.body == nil && s.mark == nil && s.known == nil && !damaged {
+		if err := r.refuseForeign(r.foreign(ctx)); err != nil {
+			return nil, err
+		}
+	}
 	if s.mark == nil && !damaged && !r.doubted {
 		plan, err := planner.plan(ctx)
+		if err == nil && s.root != nil {
+			if err = r.refuseForeign(r.foreignAmong(ctx, plan.fixed)); err != nil {
+				plan.close()
+				return nil, err
+			}
+		}
 		if !errors.Is(err, errInconsistent) {
 			return r.reportPlan(plan, s.root, err)
 		}

@@ -365,6 +365,7 @@ func (w *writing) setUp(ctx context.Context, s session, from storage.Site, to bu
 
 // publishing are the flags of the commands that publish a site.
 type publishing struct {
+	Overwrite bool `help:"Publish even over objects of others, such as an index.html. Without it, the first publish refuses and names them."`
 	writing
 	MaxLoss publisher.Percent `default:"5%" placeholder:"PERCENT" help:"Refuse a site that lacks more than this share of the lists, primary lists, follows or names of the one in the bucket, 0% to 100% (default ${default}). A first publish has nothing to lose."`
 	prices  `group:"Prices for the report (by default Amazon S3 Standard, us-east-1):"`
@@ -404,7 +405,7 @@ func (p *publishing) publish(ctx context.Context, s session, source *source, dry
 		}
 	}
 	o := p.options(s)
-	o.DryRun, o.MaxLoss = dryRun, &p.MaxLoss
+	o.DryRun, o.MaxLoss, o.Overwrite = dryRun, &p.MaxLoss, p.Overwrite
 	report, err := publisher.Publish(ctx, from, to, o)
 	told.Report = report
 	report.Requests = to.Requests()
