@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/followpress/followpress/site"
@@ -58,6 +59,7 @@ func (h *Handler) readBody(ctx context.Context, w http.ResponseWriter, r *http.R
 type batch struct {
 	users   []*string     // nil for a null
 	problem *site.Problem // of the body; nil for none
+	stalled bool          // the client took too long to send it
 	granted int64         // bytes of Handler.bodies, which the caller releases
 }
 
@@ -74,19 +76,24 @@ func (h *Handler) readBatch(ctx context.Context, w http.ResponseWriter, r *http.
 	case size < 0:
 		size = site.MaxBatchBytes
 	}
+	if !h.receiving.tryAcquire() {
+		return batch{}, errBusy
+	}
+	defer h.receiving.release()
 	body, err := h.readBody(ctx, w, r, size)
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // net/http would take its end for that of the client
 	if errors.Is(err, errBusy) {
 		return batch{}, errBusy
+	}
+	b.stalled = errors.Is(err, os.ErrDeadlineExceeded)
+	if b.problem = bodyProblem(err); b.problem != nil { // ctx has ended: for net/http, the client is gone
+		return b, nil
 	}
 	granted := int64(len(body)) * (mostBodyBytes / site.MaxBatchBytes)
 	if h.bodies.Acquire(ctx, granted) != nil {
 		return batch{}, errBusy
 	}
 	b.granted = granted
-	if b.problem = bodyProblem(err); b.problem != nil {
-		return b, nil
-	}
 	goOn(w, r)
 	if resolution.Action == site.AnswerProblem { // the path is wrong: only the size comes before that
 		return b, nil

@@ -12,9 +12,9 @@ import (
 )
 
 // Beyond its cache the handler holds objects that are being read, objects that the cache
-// has dropped while requests still use them, and pages of searches. Budgets bound all three.
+// has dropped while requests still use them, and computed answers. Budgets bound all three.
 // What does not fit waits. Large objects have a budget of their own, so that two of them do
-// not keep small ones out; so do pages (Handler.pages).
+// not keep small ones out; so do computed answers while they are made (pool) and sent (sent).
 //
 // There is no deadlock, because no request waits for memory while it holds an object: a
 // search needs one shard at a time, releases what it has prefetched as soon as others wait,
@@ -164,7 +164,6 @@ type object struct {
 	read    int64        // when it was read, by the clock of the cache
 	state   atomic.Int64 // the number of its users, plus notCached if that applies
 	old     atomic.Bool  // the store may have a newer one
-	free    func()       // what release does if tracker is nil; nil for nothing
 }
 
 func newObject(body []byte) *object {
@@ -206,13 +205,8 @@ func (o *object) pin() {
 
 // release removes a user: one that pin added, or the one that got the object.
 func (o *object) release() {
-	switch {
-	case o.tracker != nil:
-		if o.state.Add(-1) == notCached {
-			o.tracker.drop(o)
-		}
-	case o.free != nil:
-		o.free()
+	if o.tracker != nil && o.state.Add(-1) == notCached {
+		o.tracker.drop(o)
 	}
 }
 
@@ -234,6 +228,7 @@ func (o *object) uncached() {
 // requests for the same key share them. It is safe for concurrent use.
 type tracker struct {
 	small, large budget
+	sent         sent         // of computed answers, which count against no budget
 	now          func() int64 // the clock of the cache, in nanoseconds
 
 	mu       sync.Mutex
@@ -243,8 +238,10 @@ type tracker struct {
 // largeBytes is the size from which an object counts against the large budget.
 const largeBytes = 1 << 20
 
-func newTracker(small, large int64, now func() int64) *tracker {
-	return &tracker{small: budget{size: small}, large: budget{size: large}, now: now, uncached: map[cacheKey]*object{}}
+func newTracker(small, large, computed int64, now func() int64) *tracker {
+	return &tracker{
+		small: budget{size: small}, large: budget{size: large}, sent: sent{most: computed}, now: now, uncached: map[cacheKey]*object{},
+	}
 }
 
 func (t *tracker) budgetFor(bytes int64) *budget {
@@ -255,18 +252,24 @@ func (t *tracker) budgetFor(bytes int64) *budget {
 }
 
 func (t *tracker) hold(o *object) {
-	bytes := o.bytes()
-	t.budgetFor(bytes).take(bytes)
+	if bytes := o.bytes(); o.computed {
+		t.sent.take(bytes)
+	} else {
+		t.budgetFor(bytes).take(bytes)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if o.state.Load() > notCached && !o.old.Load() { // its last user may have released it meanwhile
+	if o.state.Load() > notCached && !o.old.Load() && o.key.key != "" { // its last user may have released it meanwhile
 		t.uncached[o.key] = o
 	}
 }
 
 func (t *tracker) drop(o *object) {
-	bytes := o.bytes()
-	t.budgetFor(bytes).give(bytes)
+	if bytes := o.bytes(); o.computed {
+		t.sent.give(bytes)
+	} else {
+		t.budgetFor(bytes).give(bytes)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.uncached[o.key] == o {

@@ -40,7 +40,7 @@ func TestClaimsPass(t *testing.T) {
 
 // An object that the cache drops while its last user releases it cannot be found afterwards.
 func TestTheLastReleaseOfADroppedObject(t *testing.T) {
-	k := newTracker(1<<20, 1<<20, func() int64 { return time.Now().UnixNano() })
+	k := newTracker(1<<20, 1<<20, 1<<20, func() int64 { return time.Now().UnixNano() })
 	o := &object{body: make([]byte, 10), tracker: k}
 	o.pin()
 	o.state.Or(notCached) // uncached begins

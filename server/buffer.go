@@ -1,16 +1,34 @@
 package server
 
-import "context"
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"golang.org/x/sync/semaphore"
+)
 
 // A buffer is the memory of an answer that is being made: its body, and what else the making takes. It
-// counts against Handler.pages.
+// counts against one of the pools of the handler until the answer is rendered.
 type buffer struct {
 	body []byte
 
 	h       *Handler
+	pool    *pool
 	used    int64 // bytes
-	granted int64 // bytes taken from h.pages
-	alone   bool  // it holds h.oversize instead
+	granted int64 // bytes taken from the pool
+}
+
+// A pool is memory for answers that are being made. Large ones have a pool of their own: they may read a
+// thousand objects, and nobody else must wait for that. A third one is for those that fit neither: one
+// at a time. A pool is safe for concurrent use.
+type pool struct {
+	memory  *semaphore.Weighted
+	most    int64        // bytes of one answer
+	any     bool         // it is for one answer of any size: memory is 1, and most means nothing
+	waiting *slots       // of requests that wait for memory
+	taken   atomic.Int64 // bytes; 0 with any
 }
 
 const (
@@ -18,65 +36,153 @@ const (
 	// more. Most answers stay below.
 	bufferBytes = 2 << 10
 	bufferGrant = 8 << 10
+
+	// smallPages is how many answers of the largest size the pool of small ones has room for.
+	smallPages = 16
 )
 
-// newBuffer waits for the memory of a buffer; with alone, for being the one buffer that may be of any
-// size. It returns errBusy if ctx ends first.
-func (h *Handler) newBuffer(ctx context.Context, alone bool) (*buffer, error) {
-	memory, granted := h.pages, int64(bufferGrant)
-	if alone {
-		memory, granted = h.oversize, 1
+// acquire waits for memory. It returns errBusy if ctx ends first, or if too many wait already.
+func (p *pool) acquire(ctx context.Context, bytes int64) error {
+	if p.tryAcquire(bytes) {
+		return nil
 	}
-	if memory.Acquire(ctx, granted) != nil {
-		return nil, errBusy
+	if !p.waiting.tryAcquire() {
+		return errBusy
 	}
-	b := &buffer{body: make([]byte, 0, bufferBytes), h: h, used: bufferBytes, alone: alone}
-	if !alone {
-		b.granted = granted
-		h.pagesTaken.Add(granted)
+	defer p.waiting.release()
+	if p.memory.Acquire(ctx, p.weight(bytes)) != nil {
+		return errBusy
 	}
-	return b, nil
+	p.count(bytes)
+	return nil
+}
+
+func (p *pool) tryAcquire(bytes int64) bool {
+	if !p.memory.TryAcquire(p.weight(bytes)) {
+		return false
+	}
+	p.count(bytes)
+	return true
+}
+
+func (p *pool) release(bytes int64) {
+	p.count(-bytes)
+	p.memory.Release(p.weight(bytes))
+}
+
+func (p *pool) weight(bytes int64) int64 {
+	if p.any {
+		return 1
+	}
+	return bytes
+}
+
+func (p *pool) count(bytes int64) {
+	if !p.any {
+		p.taken.Add(bytes)
+	}
+}
+
+// poolFor is the pool for an answer of that many bytes.
+func (h *Handler) poolFor(bytes int64) *pool {
+	switch {
+	case bytes <= h.small.most:
+		return h.small
+	case bytes <= h.large.most:
+		return h.large
+	}
+	return h.oversize
+}
+
+// inBuffer makes an answer with make, in a buffer of the smallest pool that has room for it. It returns
+// errBusy if there is none in time.
+func (h *Handler) inBuffer(ctx context.Context, fill func(*buffer) error) (*object, error) {
+	for bytes := int64(bufferGrant); ; {
+		b := &buffer{h: h}
+		o, err := b.filled(ctx, bytes, fill)
+		if !errors.Is(err, errNoRoom) {
+			return o, err
+		}
+		bytes = max(4*bytes, b.used) // so it ends soon
+	}
+}
+
+// filled makes an answer within that many bytes, and more if there happens to be room.
+func (b *buffer) filled(ctx context.Context, bytes int64, fill func(*buffer) error) (*object, error) {
+	if err := b.acquire(ctx, bytes); err != nil {
+		return nil, err
+	}
+	defer b.free() // after a panic too
+	if err := fill(b); err != nil {
+		return nil, err
+	}
+	return b.object(), nil
+}
+
+// acquire waits for memory for that many bytes; nobody waits with a part of it.
+func (b *buffer) acquire(ctx context.Context, bytes int64) error {
+	b.pool = b.h.poolFor(bytes)
+	if err := b.pool.acquire(ctx, bytes); err != nil {
+		return err
+	}
+	// What slow clients have not read yet bounds what is made for others.
+	if !b.h.cache.tracker.sent.hasRoom() {
+		b.pool.release(bytes)
+		return errBusy
+	}
+	b.granted = bytes
+	b.body = make([]byte, 0, bufferBytes)
+	b.used = max(b.used, bufferBytes)
+	return nil
 }
 
 // expect waits for about that many bytes more, before anything is read for the answer: take does not wait, and
-// an answer that finds no room then is made again. It returns errNoRoom if they are more than there are at all.
-// The body must be empty yet.
-func (b *buffer) expect(ctx context.Context, bytes int) error {
+// an answer that finds no room then is made again. An answer that reads many objects counts as a large one. The
+// body must be empty yet.
+func (b *buffer) expect(ctx context.Context, bytes, objects int) error {
 	all := b.used + int64(bytes)
-	switch more := all - b.granted; {
-	case b.alone || more <= 0:
-		return nil
-	case all > b.h.pagesBytes:
-		return errNoRoom
-	case b.h.pages.TryAcquire(more):
-		b.granted += more
-		b.h.pagesTaken.Add(more)
+	if objects > manyObjects {
+		all = max(all, b.h.small.most+1)
+	}
+	if b.pool.any || all <= b.granted {
 		return nil
 	}
-	b.body = nil // nobody waits with a part of the memory
-	b.giveBack(b.granted)
-	if b.h.pages.Acquire(ctx, all) != nil {
-		return errBusy
+	if b.h.poolFor(all) == b.pool && b.pool.tryAcquire(all-b.granted) {
+		b.granted = all
+		return nil
 	}
-	b.granted = all
-	b.h.pagesTaken.Add(all)
-	b.body = make([]byte, 0, bufferBytes)
-	return nil
+	b.free()
+	return b.acquire(ctx, all)
 }
+
+// mustBeLarge is expect for an answer that has a body already: it returns errNoRoom if this is a small buffer.
+func (b *buffer) mustBeLarge(objects int) error {
+	if objects <= manyObjects || b.pool != b.h.small {
+		return nil
+	}
+	b.used = max(b.used, b.h.small.most+1)
+	return errNoRoom
+}
+
+// manyObjects is how many objects of the usual size a small answer may be made of. Shards count
+// as shardObjects.
+const (
+	manyObjects  = 128
+	shardObjects = 8
+)
 
 // take counts that many bytes more. It returns errNoRoom if there is no memory: it does not wait, because
 // the caller may hold a shard, and this buffer a part of the memory.
 func (b *buffer) take(bytes int) error {
 	b.used += int64(bytes)
 	more := b.used - b.granted
-	if b.alone || more <= 0 {
+	if b.pool.any || more <= 0 {
 		return nil
 	}
-	if !b.h.pages.TryAcquire(more) {
+	if b.used > b.pool.most || !b.pool.tryAcquire(more) {
 		return errNoRoom
 	}
 	b.granted += more
-	b.h.pagesTaken.Add(more)
 	return nil
 }
 
@@ -93,26 +199,20 @@ func (b *buffer) grow(bytes int) error {
 	return nil
 }
 
-// object makes an object of the body. Releasing it gives back what the buffer was granted.
+// object makes an object of the body, whose memory counts as that of an answer being sent.
 func (b *buffer) object() *object {
-	o := newObject(b.body)
-	if spare := b.granted - int64(cap(o.body)); spare > 0 && !b.alone {
-		b.giveBack(spare)
+	body := b.body
+	if cap(body)-len(body) > len(body)/8 {
+		body = bytes.Clone(body)
 	}
-	o.free = b.free
-	return o
+	return b.h.cache.computedObject(body)
 }
 
-func (b *buffer) giveBack(bytes int64) {
-	b.granted -= bytes
-	b.h.pagesTaken.Add(-bytes)
-	b.h.pages.Release(bytes)
-}
-
+// free gives the memory back. It may be called again.
 func (b *buffer) free() {
-	if b.alone {
-		b.h.oversize.Release(1)
-	} else {
-		b.giveBack(b.granted)
+	b.body = nil
+	if b.granted > 0 {
+		b.pool.release(b.granted)
+		b.granted = 0
 	}
 }

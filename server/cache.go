@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -74,7 +73,7 @@ func newCache(f *fetcher, o Options, waiting *slots, m *metrics) (*cache, error)
 	if o.clock != nil {
 		now = o.clock.NowNano
 	}
-	tracker := newTracker(o.InFlightBytes/3, o.InFlightBytes/2, now)
+	tracker := newTracker(o.InFlightBytes/3, o.InFlightBytes/2, o.InFlightBytes/6, now)
 	objects, err := otter.New(&otter.Options[cacheKey, *object]{
 		MaximumWeight: o.CacheBytes,
 		Weigher: func(k cacheKey, o *object) uint32 { // called once for each object that enters the cache, at that moment
@@ -244,9 +243,8 @@ func (c *cache) computed(ctx context.Context, k cacheKey, compute func(ctx conte
 		f.err = err
 		return nil, err
 	}
-	defer made.release() // its memory counts as that of a computation until the cache counts it
 	f.object, f.err = c.keep(k, made), nil
-	return f.object, nil
+	return made, nil
 }
 
 // errNoAnswer is the error of a flight that panicked.
@@ -290,15 +288,18 @@ func (c *cache) peekYoung(k cacheKey) *object {
 	return o
 }
 
-// keep caches a copy of what was computed, for keptFor. The caller releases the copy.
+// keep caches what was computed, for keptFor, and returns it.
 func (c *cache) keep(k cacheKey, computed *object) *object {
-	o := &object{
-		body: bytes.Clone(computed.body), values: computed.values, computed: true,
-		tracker: c.tracker, key: k, read: c.tracker.now(),
-	}
-	o.state.Store(notCached)
+	computed.key = k
+	c.objects.Set(k, computed)
+	return computed
+}
+
+// computedObject makes an object of a computed answer, which the caller releases.
+func (c *cache) computedObject(body []byte) *object {
+	o := c.newObject(cacheKey{}, body)
+	o.computed = true
 	o.pin()
-	c.objects.Set(k, o)
 	return o
 }
 

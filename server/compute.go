@@ -51,29 +51,10 @@ func (h *Handler) computeOnce(ctx context.Context, v *liveSite, r site.Resolutio
 		return nil, fmt.Errorf("no computation for %s", r.Route.Pattern)
 	}
 	return h.consistent(ctx, v, func(read reader, root *site.Root) (*object, error) {
-		c := computation{ctx: ctx, read: read, root: root, ask: r.Ask, users: users}
-		o, err := c.inBuffer(h, false, answer)
-		if errors.Is(err, errNoRoom) {
-			o, err = c.inBuffer(h, true, answer)
-		}
-		return o, err
+		return h.inBuffer(ctx, func(b *buffer) error {
+			return answer(&computation{buffer: b, ctx: ctx, read: read, root: root, ask: r.Ask, users: users})
+		})
 	})
-}
-
-// inBuffer makes the answer in a new buffer.
-func (c *computation) inBuffer(h *Handler, alone bool, answer func(*computation) error) (o *object, err error) {
-	if c.buffer, err = h.newBuffer(c.ctx, alone); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if o == nil { // after a panic too
-			c.free()
-		}
-	}()
-	if err := answer(c); err != nil {
-		return nil, err
-	}
-	return c.object(), nil
 }
 
 // computations append the answers of routes to the body.

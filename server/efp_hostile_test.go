@@ -67,7 +67,8 @@ func TestRareTermsReadAhead(t *testing.T) {
 func TestLargePagesAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	const limit = 300
-	store := &counting{Store: storage.NewFolder(longSite(t)), away: 100 * time.Microsecond}
+	store := &counting{Store: storage.NewFolder(longSite(t))}
+	store.away.Store(int64(100 * time.Microsecond))
 	handler := newHandler(t, store, server.Options{CacheBytes: 1, InFlightBytes: 3 << 20, Timeout: time.Minute})
 	var wg sync.WaitGroup
 	pages := 0

@@ -86,13 +86,17 @@ func efpSnapshot(seed uint64, held, followers int) fstest.MapFS {
 // A counting store counts the requests to it, and takes time for each.
 type counting struct {
 	server.Store
-	away     time.Duration
+	away     atomic.Int64 // nanoseconds
 	requests atomic.Int64
 }
 
 func (s *counting) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	s.requests.Add(1)
-	time.Sleep(s.away)
+	select {
+	case <-time.After(time.Duration(s.away.Load())):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	return s.Store.Get(ctx, key)
 }
 

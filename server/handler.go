@@ -29,8 +29,8 @@ type Options struct {
 	Log        *slog.Logger // for failures and, at debug level, requests; slog.Default()
 	CacheBytes uint64       // most bytes of the cache; 28 MiB
 	// InFlightBytes bounds the bytes beyond the cache: of objects that are being read, and of
-	// answers that are being made or sent; 12 MiB. What does not fit waits. Bodies of requests
-	// may take a sixth more.
+	// answers that are being made or sent; 12 MiB. What does not fit waits. Bodies of requests,
+	// large answers, and computed ones that are being sent may take a sixth more each.
 	InFlightBytes int64
 	Poll          time.Duration // between two reads of the root by Watch; 10 s
 	Timeout       time.Duration // of a request, which then gets a 503; 5 s
@@ -63,20 +63,20 @@ type Handler struct {
 	refreshing  time.Duration // time that a refresh may take beyond timeout
 	maxRequests int64
 
-	failures   rate.Sometimes      // limits the log of failed requests, of which there may be thousands per second
-	pages      *semaphore.Weighted // bytes of pages of searches
-	pagesBytes int64               // the size of pages
-	pagesTaken atomic.Int64        // bytes that are taken of pages
-	oversize   *semaphore.Weighted // 1: the one page that may be larger than pages allows
-	arriving   *semaphore.Weighted // bytes of the beginnings of bodies that are being read
-	growing    *semaphore.Weighted // bytes of the rest of those
-	bodies     *semaphore.Weighted // bytes of those that were read
-	ahead      *semaphore.Weighted // bytes of prefetched search shards
-	mixed      *slots              // of requests that wait for the parts of an answer to agree
-	answering  atomic.Int64        // requests that are being answered
-	draining   atomic.Bool
-	polling    sync.Mutex // held while the root is read
-	live       atomic.Pointer[liveSite]
+	failures  rate.Sometimes      // limits the log of failed requests, of which there may be thousands per second
+	small     *pool               // of answers that are being made
+	large     *pool               // of those that are larger, or read many objects
+	oversize  *pool               // of the one that may be of any size
+	receiving *slots              // of requests whose body is being read
+	arriving  *semaphore.Weighted // bytes of the beginnings of bodies that are being read
+	growing   *semaphore.Weighted // bytes of the rest of those
+	bodies    *semaphore.Weighted // bytes of those that were read
+	ahead     *semaphore.Weighted // bytes of prefetched search shards
+	mixed     *slots              // of requests that wait for the parts of an answer to agree
+	answering atomic.Int64        // requests that are being answered
+	draining  atomic.Bool
+	polling   sync.Mutex // held while the root is read
+	live      atomic.Pointer[liveSite]
 }
 
 // New returns a handler for the site in store. It reads the root and fails if there is none. If
@@ -103,10 +103,16 @@ func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
 		}
 	}()
 
-	// Pages get a sixth of InFlightBytes, objects the rest (see newCache). Prefetched shards
-	// count as objects, and may be a sixth.
-	h.pagesBytes = max(o.InFlightBytes/6, bufferGrant)
-	h.pages, h.oversize = semaphore.NewWeighted(h.pagesBytes), semaphore.NewWeighted(1)
+	// Answers that are being made get a sixth of InFlightBytes, objects the rest (see newCache). Prefetched
+	// shards count as objects, and may be a sixth. Large answers, and those being sent, get another sixth each.
+	// Requests that wait for large ones leave memory and slots to others, and so do those that send a body.
+	pages, queue := max(o.InFlightBytes/6, bufferGrant), &slots{size: int64(max(1, o.MaxRequests/8)), parent: waiting}
+	h.small = &pool{
+		memory: semaphore.NewWeighted(pages), most: max(pages/smallPages, bufferGrant), waiting: &slots{size: int64(max(1, o.MaxRequests/4)), parent: waiting},
+	}
+	h.large = &pool{memory: semaphore.NewWeighted(pages), most: pages, waiting: queue}
+	h.oversize = &pool{memory: semaphore.NewWeighted(1), any: true, waiting: queue}
+	h.receiving = &slots{size: int64(max(1, o.MaxRequests/4)), parent: waiting}
 	// Bodies get another sixth. Those that arrive have parts of it for themselves: a slow client
 	// must not keep others out.
 	h.arriving = semaphore.NewWeighted(max(o.InFlightBytes/24, firstBodyBytes))
@@ -140,7 +146,8 @@ func (h *Handler) Close() { h.cache.objects.StopAllGoroutines() }
 
 // inFlight is the number of bytes that the handler holds beyond the cache.
 func (h *Handler) inFlight() int64 {
-	return h.cache.tracker.small.bytes() + h.cache.tracker.large.bytes() + h.pagesTaken.Load()
+	t := h.cache.tracker
+	return t.small.bytes() + t.large.bytes() + t.sent.taken() + h.small.taken.Load() + h.large.taken.Load()
 }
 
 // An answer is a response before it is written.
@@ -177,18 +184,8 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	sent, err := h.readBatch(limited, w, r, resolution)
-	defer h.bodies.Release(sent.granted)
-	var a answer
-	switch {
-	case err != nil:
-	case sent.problem != nil:
-		a = problem(sent.problem)
-	default:
-		a, err = h.answer(limited, v, resolution, sent.users)
-		markHot(r, v, resolution, a.object)
-	}
-	gone := ctx.Err() != nil // or has only closed its side: an answer may still be read
+	a, stalled, err := h.answerTo(limited, w, r, v, resolution)
+	gone := ctx.Err() != nil && !stalled // or has only closed its side: an answer may still be read
 	if err != nil {
 		if !gone {
 			h.failures.Do(func() {
@@ -198,10 +195,29 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 		a = problem(site.Unavailable)
 	}
 	defer a.object.release()
+	h.rendered(seen)
 	seen.status = a.write(w, r)
 	if gone {
 		seen.status = statusClientGone
 	}
+}
+
+// answerTo reads the body of a request, if its route has one, and finds the answer. stalled says that the
+// body did not arrive in time.
+func (h *Handler) answerTo(ctx context.Context, w http.ResponseWriter, r *http.Request, v *liveSite, resolution site.Resolution) (a answer, stalled bool, err error) {
+	sent, err := h.readBatch(ctx, w, r, resolution)
+	defer h.bodies.Release(sent.granted)
+	switch {
+	case err != nil:
+		return answer{}, false, err
+	case sent.problem != nil:
+		return problem(sent.problem), sent.stalled, nil
+	}
+	a, err = h.answer(ctx, v, resolution, sent.users)
+	if err == nil {
+		markHot(r, v, resolution, a.object)
+	}
+	return a, false, err
 }
 
 // sentPath is the path as the client sent it. URL.EscapedPath is not always: if the client left a
@@ -404,6 +420,9 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) (status int) {
 		header["Content-Length"] = a.object.lengthValue()
 	}
 	w.WriteHeader(a.status)
+	if a.object.computed {
+		defer a.object.tracker.sent.send(a.object, w)()
+	}
 	// Not http.ServeContent: it flushes the headers before it copies the body, which costs
 	// another system call and packet, and JSON needs no ranges.
 	_, _ = w.Write(a.object.body) // an error means that the client is gone

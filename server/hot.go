@@ -29,6 +29,7 @@ func (h *Handler) respondHot(w http.ResponseWriter, r *http.Request, v *liveSite
 	}
 	h.metrics.cacheHits.Inc()
 	seen.route = route
+	h.rendered(seen)
 	seen.status = whole(route, o).write(w, r)
 	return true
 }

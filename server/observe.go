@@ -19,6 +19,7 @@ type outcome struct {
 	id     []string    // of the request, as the value of a header
 	route  *site.Route // nil if the request has none
 	status int
+	counts bool // among the requests that are being answered
 }
 
 // context adds the ID of the request to its context.
@@ -40,13 +41,22 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header[headerRequestID] = seen.id
 	defer h.finish(w, r, &seen)
+	seen.counts = true
 	if h.answering.Add(1) > h.maxRequests {
-		h.answering.Add(-1) // before the 503 goes out, which a slow client may take its time to read
+		h.rendered(&seen)
 		seen.status = problem(site.Unavailable).write(w, r)
 		return
 	}
-	defer h.answering.Add(-1)
 	h.respond(w, r, &seen)
+}
+
+// rendered notes that the answer to a request is about to be sent. A client may take its time to read it,
+// and must not keep others out.
+func (h *Handler) rendered(seen *outcome) {
+	if seen.counts {
+		seen.counts = false
+		h.answering.Add(-1)
+	}
 }
 
 // finish counts and logs a request. It is deferred, so that it can recover from a panic.
@@ -54,6 +64,7 @@ func (h *Handler) finish(w http.ResponseWriter, r *http.Request, seen *outcome) 
 	if fault := recover(); fault != nil {
 		h.recover(w, r, seen, fault)
 	}
+	h.rendered(seen)
 	took := time.Since(seen.begun)
 	h.metrics.answered(seen.route, seen.status, took)
 	if ctx := r.Context(); h.log.Enabled(ctx, slog.LevelDebug) {

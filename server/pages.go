@@ -1,13 +1,9 @@
 package server
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/site"
 )
@@ -58,8 +54,11 @@ func (c *computation) followingPage(t table, s selection, appendENS func(b, name
 	if err != nil {
 		return err
 	}
-	profiles, err := c.profiles(t, selected)
+	profiles, err := c.profiles(t, &selected)
 	if err != nil {
+		return err
+	}
+	if err := c.growFor(&selected, profiles); err != nil {
 		return err
 	}
 	if err := c.addText(`{"following":[`); err != nil {
@@ -147,12 +146,15 @@ func (c *computation) followersPage(s subject, t table, page selection, appendRe
 	if err != nil {
 		return err
 	}
-	profiles, err := c.profiles(t, selected)
+	profiles, err := c.profiles(t, &selected)
 	if err != nil {
 		return err
 	}
 	states, err := c.statesTowards(s, selected)
 	if err != nil {
+		return err
+	}
+	if err := c.growFor(&selected, profiles); err != nil {
 		return err
 	}
 	if err := c.addText(`{"followers":[`); err != nil {
@@ -222,55 +224,61 @@ func (p profiles) at(i int) []byte {
 	return p[i]
 }
 
-// profilesAtOnce is how many profiles a page reads at the same time.
-const profilesAtOnce = 8
-
-// profiles reads the profiles of accounts in rows, if the request includes them. Those without a name have
-// no member.
-func (c *computation) profiles(t table, of rows) (profiles, error) {
+// profiles reads the profiles of accounts in rows, if the request includes them, as far as a page may have
+// them: the rows after them are left out. Those without a name have no member.
+func (c *computation) profiles(t table, of *rows) (all profiles, err error) {
 	if !c.ask.ENS {
 		return nil, nil
 	}
-	all := make(profiles, of.len())
-	var mu sync.Mutex // of the buffer
-	read := func(i int, address string) error {
-		return c.useKnown(c.root.Config.UserObjectKey(address, site.Account), func(account []byte) error {
-			a, err := site.ParseAccount(account)
-			if err != nil || !a.HasName() {
-				return err
-			}
-			mu.Lock()
-			err = c.take(len(account))
-			mu.Unlock()
-			if err == nil {
-				all[i] = a.AppendEntry([]byte(`,"ens":`))
-			}
-			return err
-		})
-	}
-	group, ctx := errgroup.WithContext(c.ctx)
-	group.SetLimit(profilesAtOnce)
-	for i := range of.len() {
+	keys := make([]site.Key, of.len())
+	for i := range keys {
 		r, err := t.parse(of.at(i))
-		if err == nil {
-			err = ctx.Err() // of the first failure
-		}
 		if err != nil {
-			return nil, cmp.Or(group.Wait(), err)
+			return nil, err
 		}
-		address := string(r.address)
-		if c.read.has(c.root.Config.UserObjectKey(address, site.Account)) {
-			if err := read(i, address); err != nil {
-				return nil, cmp.Or(group.Wait(), err)
-			}
-			continue
-		}
-		group.Go(func() (err error) {
-			defer guard(&err)
-			return read(i, address)
-		})
+		keys[i] = c.root.Config.UserObjectKey(string(r.address), site.Account)
 	}
-	return all, group.Wait()
+	size := len(of.text)
+	for o, err := range c.h.readAhead(c.ctx, c.read, func(i int) site.Key { return keys[i] }, 0, len(keys), pageRowENSBytes) {
+		if err != nil {
+			return nil, mixedIfAbsent(err)
+		}
+		entry, err := c.profile(o)
+		if err != nil {
+			return nil, err
+		}
+		if size += len(entry); size > mostPageBytes && len(all) > 0 {
+			of.spans = of.spans[:len(all)]
+			break
+		}
+		all = append(all, entry)
+	}
+	return all, nil
+}
+
+// growFor makes room for the entries of a page, so that a large body does not double.
+func (c *computation) growFor(page *rows, p profiles) error {
+	bytes := entrySpare
+	for i := range page.len() {
+		bytes += len(page.at(i)) + len(p.at(i)) + entryBytes
+	}
+	return c.grow(bytes)
+}
+
+// entryBytes is about what an entry of a page has beside the texts of its row and its profile.
+const entryBytes = 256
+
+// profile makes the member ens of an account, and releases the object.
+func (c *computation) profile(account *object) ([]byte, error) {
+	defer account.release()
+	a, err := site.ParseAccount(account.body)
+	if err != nil || !a.HasName() {
+		return nil, err
+	}
+	if err := c.take(len(account.body)); err != nil {
+		return nil, err
+	}
+	return a.AppendEntry([]byte(`,"ens":`)), nil
 }
 
 // followingAddresses answers with the addresses that a list holds, in its order.

@@ -93,9 +93,12 @@ func (c *computation) rankedSearch() error {
 	if err != nil {
 		return err
 	}
-	match := site.NewMatcher(c.ask.Term)
+	match, t := site.NewMatcher(c.ask.Term), table{total: total, shardKey: site.RankedShardKey}
 	skip := c.ask.Offset
-	err = c.eachRow(table{total: total, shardKey: site.RankedShardKey}, func(_ int, row []byte) error {
+	if err := c.expect(c.ctx, c.ask.Limit*pageRowBytes, t.shardCount()*shardObjects); err != nil {
+		return err
+	}
+	err = c.eachRow(t, func(_ int, row []byte) error {
 		r, err := site.ParseRankedRow(row)
 		if err != nil || !match.MatchText(r.Address, r.Name) {
 			return err
@@ -107,7 +110,7 @@ func (c *computation) rankedSearch() error {
 		if err := c.copyRow(&found, row); err != nil {
 			return err
 		}
-		if found.len() == c.ask.Limit {
+		if found.isFull(c.ask.Limit) {
 			return errFull
 		}
 		return nil

@@ -81,47 +81,29 @@ func (h *Handler) consistent(ctx context.Context, v *liveSite, try func(reader, 
 	return o, err
 }
 
-// searchOnce makes a page. If the page outgrows the memory for pages, it starts again as the one
-// page that may be of any size: a page must not wait for memory while it holds a shard.
+// searchOnce makes a page.
 func (h *Handler) searchOnce(ctx context.Context, read reader, root *site.Root, s site.Search) (*object, error) {
-	o, err := h.makePage(ctx, read, root, s, false)
-	if errors.Is(err, errNoRoom) {
-		return h.makePage(ctx, read, root, s, true)
-	}
-	return o, err
-}
-
-func (h *Handler) makePage(ctx context.Context, read reader, root *site.Root, s site.Search, alone bool) (o *object, err error) {
-	p, err := h.newPage(ctx, s, alone)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if o == nil { // after a panic too
-			p.free()
-		}
-	}()
-	tokenID := s.TokenID
-	if s.User != "" {
-		if tokenID, err = listOf(ctx, read, root, s.User); err != nil {
-			return nil, err
-		}
-	}
-	if tokenID == "" { // the user has no primary list
-		return p.end(), nil
-	}
-	err = h.fill(ctx, p, read, tokenID, s)
-	if errors.Is(err, storage.ErrNotFound) {
-		p.skip = s.Offset
-		err = p.fillWhole(ctx, read, root.Config.ListKey(tokenID, site.SearchFollowing))
+	return h.inBuffer(ctx, func(b *buffer) (err error) {
+		p := newPage(b, s)
+		tokenID := s.TokenID
 		if s.User != "" {
-			err = mixedIfAbsent(err) // the user bucket names a list that does not exist
+			if tokenID, err = listOf(ctx, read, root, s.User); err != nil {
+				return err
+			}
 		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return p.end(), nil
+		if tokenID != "" { // else the user has no primary list
+			err = h.fill(ctx, p, read, tokenID, s)
+			if errors.Is(err, storage.ErrNotFound) {
+				p.skip = s.Offset
+				err = p.fillWhole(ctx, read, root.Config.ListKey(tokenID, site.SearchFollowing))
+				if s.User != "" {
+					err = mixedIfAbsent(err) // the user bucket names a list that does not exist
+				}
+			}
+		}
+		p.body = append(p.body, pageEnd...)
+		return err
+	})
 }
 
 // listOf looks up the primary list of a user, "" for none. storage.ErrNotFound means that there is
@@ -157,6 +139,9 @@ func (h *Handler) fill(ctx context.Context, p *page, read reader, tokenID string
 	if p.full() {
 		return nil
 	}
+	if err := p.mustBeLarge((end - p.first) * shardObjects); err != nil {
+		return err
+	}
 	for shard, err := range h.readAhead(ctx, read, func(n int) site.Key { return site.SearchShardKey(tokenID, n) }, p.first+1, end, size) {
 		if err != nil {
 			return fmt.Errorf("search shard: %w", mixedIfAbsent(err))
@@ -175,25 +160,38 @@ func (h *Handler) fill(ctx context.Context, p *page, read reader, tokenID string
 	return nil
 }
 
-// aheadAtOnce is how many shards one search reads at the same time.
-const aheadAtOnce = 8
+// One request reads as many objects at the same time as aheadBytes hold, but so many at least and most.
+// More would often be in vain: nobody knows how many a search needs.
+const (
+	aheadBytes = 1 << 20
+	leastAhead = 8
+	mostAhead  = 64
+)
 
-// readAhead yields the shards with the keys of from <= n < end in order. It prefetches up to
-// aheadAtOnce of them while memory allows. size is the expected size of a shard in bytes; the
-// largest shard so far corrects it.
+// readAhead yields the objects with the keys of from <= n < end in order. It prefetches some
+// of them while memory allows. size is the expected size of an object in bytes; the
+// largest of late corrects it.
 func (h *Handler) readAhead(ctx context.Context, read reader, key func(n int) site.Key, from, end int, size int64) iter.Seq2[*object, error] {
 	return func(yield func(*object, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel() // ends the prefetches that are not needed any more
 		var begun []func() (*object, error)
 		for n := from; n < end; n++ {
-			for next := n + len(begun); next < min(end, n+aheadAtOnce); next++ {
-				begun = append(begun, h.prefetch(ctx, read, key(next), size))
+			atOnce := int(min(max(aheadBytes/size, leastAhead), mostAhead))
+			for next := n + len(begun); next < min(end, n+atOnce); next++ {
+				wait := h.prefetch(ctx, read, key(next), size)
+				if wait == nil && next > n {
+					break // there may be memory later
+				}
+				begun = append(begun, wait)
+			}
+			if begun[0] == nil {
+				begun[0] = func() (*object, error) { return read.get(ctx, key(n)) }
 			}
 			o, err := begun[0]()
 			begun = begun[1:]
 			if err == nil {
-				size = max(size, int64(len(o.body)))
+				size = max(size-size/8, int64(len(o.body)))
 			}
 			if !yield(o, err) {
 				return
@@ -203,13 +201,16 @@ func (h *Handler) readAhead(ctx context.Context, read reader, key func(n int) si
 }
 
 // prefetch starts to read an object and returns a function that waits for it. If the object is
-// cached, or if there is no memory, it starts nothing and the function does the reading. An object
-// that nobody waits for yet is released as soon as others wait for its memory, and when ctx ends;
+// cached, it starts nothing and the function does the reading. It returns nil if there is no memory. An
+// object that nobody waits for yet is released as soon as others wait for its memory, and when ctx ends;
 // the function reads it again then.
 func (h *Handler) prefetch(ctx context.Context, read reader, key site.Key, size int64) (wait func() (*object, error)) {
 	get := func() (*object, error) { return read.get(ctx, key) }
-	if read.has(key) || h.cache.tracker.budgetFor(size).crowded() || !h.ahead.TryAcquire(size) {
+	if read.has(key) {
 		return get
+	}
+	if h.cache.waiting.isHalfTaken() || h.cache.tracker.budgetFor(size).crowded() || !h.ahead.TryAcquire(size) {
+		return nil
 	}
 	type result struct {
 		object *object
@@ -283,19 +284,15 @@ const (
 	pageEnd   = "]}"
 )
 
-// newPage waits for the memory of a page, as newBuffer does.
-func (h *Handler) newPage(ctx context.Context, s site.Search, alone bool) (*page, error) {
-	b, err := h.newBuffer(ctx, alone)
-	if err != nil {
-		return nil, err
-	}
+// newPage begins a page in an empty buffer.
+func newPage(b *buffer, s site.Search) *page {
 	b.body = append(b.body, pageStart...)
 	p := &page{match: site.NewMatcher(s.Term), term: []byte(s.Term), skip: s.Offset, left: s.Limit, buffer: b}
 	if s.Term == "" { // the offset of an entry determines its shard
 		p.first = s.Offset / site.SearchShardSize
 		p.skip -= p.first * site.SearchShardSize
 	}
-	return p, nil
+	return p
 }
 
 func (p *page) full() bool { return p.left == 0 || p.err != nil }
@@ -377,10 +374,4 @@ func (p *page) add(entry []byte) {
 	}
 	p.body = append(p.body, entry...)
 	p.left--
-}
-
-// end completes the page. Releasing the object gives back what the page was granted.
-func (p *page) end() *object {
-	p.body = append(p.body, pageEnd...)
-	return p.object()
 }

@@ -18,6 +18,9 @@ func (s *slots) tryAcquire() bool {
 	return true
 }
 
+// isHalfTaken reports whether who can do without a slot should.
+func (s *slots) isHalfTaken() bool { return s.taken.Load() > s.size/2 }
+
 func (s *slots) release() {
 	s.taken.Add(-1)
 	if s.parent != nil {

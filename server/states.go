@@ -89,7 +89,7 @@ func parseBatch(body []byte) (users []*string, ok bool) {
 
 // buttonStates answers with what a list says of each of many users.
 func (c *computation) buttonStates() error {
-	if err := c.take(2 * len(c.users) * stateBytes); err != nil {
+	if err := c.expect(c.ctx, 2*len(c.users)*stateBytes, len(c.users)); err != nil {
 		return err
 	}
 	// The list comes first: without one there is nothing to look up.

@@ -128,15 +128,27 @@ func newPlace(r tableRow, index int) (place, error) {
 type rows struct {
 	text  []byte
 	spans []span
+	ended bool // another row would be too much for a page
 }
 
 type span struct{ from, to int }
 
-func (r *rows) len() int        { return len(r.spans) }
+func (r *rows) len() int { return len(r.spans) }
+
+// isFull reports whether a page with that limit takes no more rows.
+func (r *rows) isFull(limit int) bool { return r.ended || r.len() == limit }
+
 func (r *rows) at(i int) []byte { return r.text[r.spans[i].from:r.spans[i].to] }
 
-// copyRow appends a copy of a row. Its memory counts against the buffer.
+// mostPageBytes is the size of a page from which on it ends, whatever its limit is: it would take memory
+// in proportion to the texts of foreign profiles. It has one entry at least.
+const mostPageBytes = 8 << 20
+
+// copyRow appends a copy of a row, unless the page has to end. Its memory counts against the buffer.
 func (c *computation) copyRow(to *rows, row []byte) error {
+	if to.ended = to.ended || to.len() > 0 && len(to.text)+len(row) > mostPageBytes; to.ended {
+		return nil
+	}
 	if more := len(to.text) + len(row) - cap(to.text); more > 0 {
 		more = max(more, cap(to.text), bufferBytes)
 		if err := c.take(more); err != nil {
@@ -154,7 +166,7 @@ func (c *computation) selectRows(t table, s selection) (rows, error) {
 	if t.total <= s.offset {
 		return rows{}, nil
 	}
-	if err := c.expect(c.ctx, c.pageBytes(t, s)); err != nil {
+	if err := c.expect(c.ctx, c.pageBytes(t, s), c.pageObjects(t, s)); err != nil {
 		return rows{}, err
 	}
 	switch {
@@ -201,6 +213,17 @@ func (c *computation) pageBytes(t table, s selection) int {
 		bytes += 2 * t.total * placeBytes
 	}
 	return bytes
+}
+
+// pageObjects is about how many objects a page is made of.
+func (c *computation) pageObjects(t table, s selection) (objects int) {
+	if c.ask.ENS {
+		objects = min(s.limit, t.total-s.offset)
+	}
+	if s.byFollowers || s.isFiltered() {
+		objects += t.shardCount() * shardObjects
+	}
+	return objects
 }
 
 // parseShard parses shard n of a table with that many rows, -1 if it is not known how many. size is the
@@ -302,7 +325,7 @@ func (c *computation) inOrder(t table, s selection) (selected rows, err error) {
 		if err := c.takeRows(t, &s, all, &selected); err != nil {
 			return rows{}, err
 		}
-		if selected.len() == s.limit {
+		if selected.isFull(s.limit) {
 			break
 		}
 		n += step
@@ -378,7 +401,7 @@ func (c *computation) takeRows(t table, s *selection, all [][]byte, to *rows) er
 		case s.offset > 0:
 			s.offset--
 		default:
-			if err := c.copyRow(to, row); err != nil || to.len() == s.limit {
+			if err := c.copyRow(to, row); err != nil || to.isFull(s.limit) {
 				return err
 			}
 		}
@@ -554,7 +577,7 @@ func (c *computation) order(t table) (*object, error) {
 		}
 		body = binary.LittleEndian.AppendUint32(body, entry)
 	}
-	return c.h.cache.keep(k, newObject(body)), nil
+	return c.h.cache.keep(k, c.h.cache.computedObject(body)), nil
 }
 
 // rowsAt returns the rows of a table of several shards with these indexes, in the order of the indexes.

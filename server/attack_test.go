@@ -1,0 +1,283 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// This file has requests that are allowed, small and many. Time is virtual: what a request takes is what it
+// waits for.
+
+// attacked runs a test on virtual time, with a handler for the long site over a store at some distance.
+func attacked(t *testing.T, away time.Duration, o server.Options, test func(t *testing.T, h *server.Handler, store *counting)) {
+	files := longSite(t)
+	synctest.Test(t, func(t *testing.T) {
+		store := &counting{Store: storage.NewFolder(files)}
+		handler := newHandler(t, store, o)
+		defer handler.Close()
+		store.away.Store(int64(away))
+		test(t, handler, store)
+	})
+}
+
+func largePage(offset int) string {
+	return fmt.Sprintf("/api/v1/users/%s/followers?include=ens&limit=1000&offset=%d", numbered(1), offset)
+}
+
+// storedPaths are paths of stored objects, which the handler has in its cache afterwards.
+func storedPaths(t *testing.T, h http.Handler) (paths []string) {
+	t.Helper()
+	for i := range 90 {
+		path := fmt.Sprintf("/api/v1/lists/%d/details", 100+i)
+		if w := ask(h, path); w.Code != http.StatusOK {
+			t.Fatalf("%s: got %d, want 200", path, w.Code)
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+func checkStored(t *testing.T, h http.Handler, paths []string) {
+	t.Helper()
+	for _, path := range paths {
+		begun := time.Now()
+		if w := ask(h, path); w.Code != http.StatusOK || time.Since(begun) > 0 {
+			t.Errorf("%s, which is cached: got %d after %v, want 200 at once", path, w.Code, time.Since(begun))
+		}
+	}
+}
+
+// TestLargePagesDelayNobody: while some clients ask for pages with a thousand profiles, one after the other,
+// computed answers take as long as what they read.
+func TestLargePagesDelayNobody(t *testing.T) {
+	t.Parallel()
+	const away = 20 * time.Millisecond
+	attacked(t, away, server.Options{CacheBytes: 1 << 20}, func(t *testing.T, h *server.Handler, _ *counting) {
+		ctx, stop := context.WithCancel(t.Context())
+		var attackers sync.WaitGroup
+		for i := range 8 {
+			attackers.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					if w := ask(h, largePage(i*100+n)); w.Code != http.StatusOK && w.Code != http.StatusServiceUnavailable {
+						t.Errorf("a large page: got %d, want 200 or 503", w.Code)
+					}
+					time.Sleep(time.Millisecond)
+				}
+			})
+		}
+		time.Sleep(10 * away)
+		for n := range 50 {
+			begun := time.Now()
+			// An account, its followers in a shard, and one profile each.
+			path := fmt.Sprintf("/api/v1/users/%s/followers?include=ens&limit=3&offset=%d", numbered(1), 200+40*n)
+			w := ask(h, path)
+			if took := time.Since(begun); w.Code != http.StatusOK || took > 6*away {
+				t.Errorf("%s: got %d after %v, want 200 after at most %v", path, w.Code, took, 6*away)
+			}
+		}
+		stop()
+		attackers.Wait()
+		if got := h.InFlight(); got != 0 {
+			t.Errorf("got %d bytes in flight in the end, want none", got)
+		}
+	})
+}
+
+// TestLegalMaxima: the largest page and the largest batch are answered from a store that is not near, with
+// nothing cached.
+func TestLegalMaxima(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for i := range site.MaxBatch {
+		names = append(names, fmt.Sprintf("n%d.eth", i))
+	}
+	batch, _ := json.Marshal(names)
+	for _, c := range []struct {
+		method, path string
+		body         []byte
+		requests     int64
+	}{
+		{"GET", largePage(7), nil, 1005},
+		{"GET", largePage(7) + "&sort=followers", nil, 1010},
+		{"GET", strings.Replace(largePage(7), "followers?", "following?", 1), nil, 1005},
+		{"POST", "/api/v1/lists/1/buttonStateBatch", batch, 1005},
+	} {
+		attacked(t, 40*time.Millisecond, server.Options{}, func(t *testing.T, h *server.Handler, store *counting) {
+			begun, before := time.Now(), store.requests.Load()
+			w := answerTo(h, c.method, c.path, c.body)
+			if took := time.Since(begun); w.Code != http.StatusOK || took > 2*time.Second {
+				t.Errorf("%s: got %d after %v, want 200 within 2 s", c.path, w.Code, took)
+			}
+			if got := strings.Count(w.Body.String(), `"address":"`); got < site.MaxBatch {
+				t.Errorf("%s: got %d entries, want %d", c.path, got, site.MaxBatch)
+			}
+			if got := store.requests.Load() - before; got > c.requests {
+				t.Errorf("%s: got %d requests to the store, want at most %d", c.path, got, c.requests)
+			}
+		})
+	}
+}
+
+// TestWaitsLeaveRoom: whatever other requests wait for, what is cached is answered at once.
+func TestWaitsLeaveRoom(t *testing.T) {
+	t.Parallel()
+	const clients, most = 210, 200
+	for name, request := range map[string]func(i int) *http.Request{
+		"large pages":    func(i int) *http.Request { return httptest.NewRequest("GET", largePage(i%1300), nil) },
+		"one large page": func(int) *http.Request { return httptest.NewRequest("GET", largePage(3), nil) },
+		"small pages": func(i int) *http.Request {
+			return httptest.NewRequest("GET", fmt.Sprintf("/api/v1/lists/1/following?offset=%d", i), nil)
+		},
+		"objects": func(i int) *http.Request {
+			return httptest.NewRequest("GET", fmt.Sprintf("/api/v1/lists/%d/records", 300+i), nil)
+		},
+		"headers only":    func(int) *http.Request { return stalled("") },
+		"parts of bodies": func(int) *http.Request { return stalled(`["` + strings.Repeat("x", 5<<10)) },
+		"searches": func(i int) *http.Request {
+			return httptest.NewRequest("GET", fmt.Sprintf("/api/v1/leaderboard/search?term=t%d", i), nil)
+		},
+	} {
+		attacked(t, 0, server.Options{MaxRequests: most}, func(t *testing.T, h *server.Handler, store *counting) {
+			paths := storedPaths(t, h)
+			store.away.Store(int64(time.Hour)) // it hangs
+			var group sync.WaitGroup
+			var answered atomic.Int64
+			for i := range clients {
+				group.Go(func() {
+					serveOne(h, request(i))
+					answered.Add(1)
+				})
+			}
+			synctest.Wait()
+			if answered.Load() == clients {
+				t.Errorf("%s: got an answer to all, want some that wait", name)
+			}
+			checkStored(t, h, paths)
+			group.Wait()
+			checkStored(t, h, paths)
+			if got := h.RequestsWaiting(); got != 0 {
+				t.Errorf("%s: got %d that wait in the end, want none", name, got)
+			}
+		})
+	}
+}
+
+// stalled is a request whose body begins like that, and whose rest comes too late.
+func stalled(begin string) *http.Request {
+	body := io.MultiReader(strings.NewReader(begin), late{time.Minute})
+	return httptest.NewRequest("POST", "/api/v1/lists/1/buttonStateBatch", body)
+}
+
+// late ends after a while.
+type late struct{ time.Duration }
+
+func (l late) Read([]byte) (int, error) {
+	time.Sleep(l.Duration)
+	return 0, io.EOF
+}
+
+// A slowReader is a client that reads nothing for a while, or until its connection ends.
+type slowReader struct {
+	*httptest.ResponseRecorder
+	ended chan struct{}
+	cut   sync.Once
+}
+
+func (r *slowReader) Write(body []byte) (int, error) {
+	select {
+	case <-r.ended:
+		return 0, io.ErrClosedPipe
+	case <-time.After(time.Minute):
+		return r.ResponseRecorder.Write(body)
+	}
+}
+
+func (r *slowReader) SetWriteDeadline(time.Time) error {
+	r.cut.Do(func() { close(r.ended) })
+	return nil
+}
+
+// TestReadersThatDoNotRead: they take neither the slots of others, nor the memory for pages, nor more memory
+// than there is.
+func TestReadersThatDoNotRead(t *testing.T) {
+	t.Parallel()
+	const clients, inFlight = 500, 3 << 20
+	attacked(t, 0, server.Options{CacheBytes: 1 << 20, InFlightBytes: inFlight, MaxRequests: 200}, func(t *testing.T, h *server.Handler, _ *counting) {
+		var group sync.WaitGroup
+		for i := range clients {
+			group.Go(func() {
+				h.ServeHTTP(&slowReader{ResponseRecorder: httptest.NewRecorder(), ended: make(chan struct{})}, httptest.NewRequest("GET", strings.Replace(largePage(i%1300), "include=ens&", "", 1), nil))
+			})
+			if i%100 == 0 {
+				time.Sleep(time.Second)
+				if got := h.InFlight(); got > 2*inFlight {
+					t.Errorf("after %d clients: got %d bytes in flight, want at most %d", i, got, 2*inFlight)
+				}
+			}
+		}
+		synctest.Wait()
+		time.Sleep(2 * time.Second)
+		for _, path := range []string{"/api/v1/lists/1/following?offset=1", largePage(5), "/api/v1/lists/200/details"} {
+			ask(h, path) // may find that slow clients have to go
+			synctest.Wait()
+			if w := ask(h, path); w.Code != http.StatusOK {
+				t.Errorf("%s: got %d, want 200", path, w.Code)
+			}
+		}
+		group.Wait()
+		if got := h.InFlight(); got != 0 {
+			t.Errorf("got %d bytes in flight in the end, want none", got)
+		}
+	})
+}
+
+// TestAPageEnds: profiles of others do not make a page larger than it may be, by any way to ask for it.
+func TestAPageEnds(t *testing.T) {
+	t.Parallel()
+	const most = 8 << 20
+	store := &counting{Store: longProfiles{storage.NewFolder(longSite(t))}}
+	handler := newHandler(t, store, server.Options{})
+	defer handler.Close()
+	for _, more := range []string{"", "&sort=followers", "&sort=earliest", "&tags=a,top8"} {
+		before := store.requests.Load()
+		w := ask(handler, largePage(0)+more)
+		entries := strings.Count(w.Body.String(), `"address":"`)
+		if w.Code != http.StatusOK || w.Body.Len() > most+512<<10 || w.Body.Len() < most-512<<10 || !json.Valid(w.Body.Bytes()) {
+			t.Errorf("%s: got %d and %d bytes, want 200 and about %d", more, w.Code, w.Body.Len(), most)
+		}
+		if got := store.requests.Load() - before; got > int64(entries)/2+80 {
+			t.Errorf("%s: got %d requests to the store for %d entries, want about as many", more, got, entries)
+		}
+		next := ask(handler, fmt.Sprintf("%s%s", largePage(entries/2), more))
+		if !strings.HasPrefix(next.Body.String(), `{"followers":[{`) {
+			t.Errorf("%s, the next page: got %.100s, want more followers", more, next.Body)
+		}
+	}
+	eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
+}
+
+// longProfiles is a store whose accounts have 200 KiB each.
+type longProfiles struct{ server.Store }
+
+func (s longProfiles) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	body, err := s.Store.Get(ctx, key)
+	if strings.HasSuffix(string(key), "/account") {
+		body = []byte(strings.Replace(string(body), `"url":"y"`, `"url":"`+strings.Repeat("y", 200<<10)+`"`, 1))
+	}
+	return body, err
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"container/list"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A sent counts the bytes of computed answers that clients receive and the cache does not hold. Clients
+// that read slowly would make them many, so those are disconnected when the memory is needed. It is safe
+// for concurrent use.
+type sent struct {
+	most int64 // bytes, beyond which no more answers are made
+
+	mu      sync.Mutex
+	bytes   int64
+	senders list.List // of *sender, in the order of their begin
+}
+
+// A sender is a computed answer that a client receives.
+type sender struct {
+	object *object
+	begun  time.Time
+	writer http.ResponseWriter
+}
+
+// slowAfter is how long a client may take to receive a computed answer when its memory is needed.
+const slowAfter = time.Second
+
+func (s *sent) take(bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bytes += bytes
+	s.cutSlow()
+}
+
+func (s *sent) give(bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bytes -= bytes
+}
+
+func (s *sent) taken() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bytes
+}
+
+// hasRoom reports whether there is memory for another answer.
+func (s *sent) hasRoom() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cutSlow()
+	return s.bytes <= s.most
+}
+
+// cutSlow ends the connections of slow clients if the memory is needed. Their handlers give it back.
+func (s *sent) cutSlow() {
+	if s.bytes <= s.most {
+		return
+	}
+	var next *list.Element
+	for place := s.senders.Front(); place != nil; place = next {
+		next = place.Next()
+		to := place.Value.(*sender)
+		if time.Since(to.begun) < slowAfter {
+			return
+		}
+		if to.object.state.Load() >= notCached {
+			// A writer without deadlines is no connection.
+			_ = http.NewResponseController(to.writer).SetWriteDeadline(time.Now())
+		}
+	}
+}
+
+// send notes that a client receives an answer from now on, until the function that it returns is called.
+func (s *sent) send(o *object, w http.ResponseWriter) (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	place := s.senders.PushBack(&sender{o, time.Now(), w})
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.senders.Remove(place)
+	}
+}
