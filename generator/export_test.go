@@ -43,13 +43,13 @@ type Graph struct{ *render.Graph }
 
 // Load reads a snapshot into a graph.
 func Load(ctx context.Context, from afero.Fs, workers int) (Graph, error) {
-	g, err := load(ctx, &reader{snapshot: from, workers: workers, maxText: 64 << 10, report: newReport(""), progress: noProgress{}})
+	g, err := load(ctx, &reader{snapshot: from, workers: workers, limits: site.Config{MaxProfileText: 64 << 10}.ProfileLimits(), report: newReport(""), progress: noProgress{}})
 	return Graph{g}, err
 }
 
 // LoadEFP reads a snapshot into a graph for the API efp.
 func LoadEFP(ctx context.Context, from afero.Fs, workers int) (Graph, error) {
-	g, err := load(ctx, &reader{snapshot: from, workers: workers, maxText: 64 << 10, efp: true, report: newReport(""), progress: noProgress{}})
+	g, err := load(ctx, &reader{snapshot: from, workers: workers, limits: site.Config{MaxProfileText: 64 << 10}.ProfileLimits(), efp: true, report: newReport(""), progress: noProgress{}})
 	return Graph{g}, err
 }
 

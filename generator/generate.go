@@ -285,7 +285,7 @@ func (r *run) prepare(ctx context.Context) (*render.Site, error) {
 		defer bundling.Wait()
 	}
 	g, err := load(ctx, &reader{
-		snapshot: r.snapshot, workers: r.Workers, skipInvalid: r.SkipInvalid, maxText: r.Config.MaxProfileText,
+		snapshot: r.snapshot, workers: r.Workers, skipInvalid: r.SkipInvalid, limits: r.Config.ProfileLimits(),
 		refreshed: r.Refreshed, efp: r.Config.EFP(), report: r.report, progress: r.Progress,
 	})
 	if err != nil {

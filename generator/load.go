@@ -40,7 +40,7 @@ func load(ctx context.Context, r *reader) (*render.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.report.AsOf, r.report.LongTexts.Most = asOf, r.maxText
+	r.report.AsOf, r.report.LongTexts.Most, r.report.LongTexts.MostProfile = asOf, r.limits.Text, r.limits.Whole
 	// Open all tables before reading the first, so that a missing one is reported at once.
 	for _, t := range snapshot.Tables() {
 		if err := snapshot.CheckTable(r.snapshot, t); err != nil {
@@ -114,7 +114,7 @@ func (l *loader) readAccounts(ctx context.Context) error {
 	}
 	const noList = render.None - 1
 	convert := func(in *snapshot.Account) (row, error) {
-		r := row{toAccountRow(in, l.maxText), render.None}
+		r := row{toAccountRow(in, l.limits), render.None}
 		if in.Primary != "" {
 			var ok bool
 			if r.primary, ok = g.Lists.Find(in.Primary); !ok {

@@ -36,14 +36,14 @@ func TestLongTextsAreLeftOut(t *testing.T) {
 	if err := got.WithoutIndex().Compare(newModel(t, cut).objects(t, small.Config)); err != nil {
 		t.Error(err)
 	}
-	want := generator.LongTextReport{LeftOut: 2, Most: 65536, Examples: []generator.LongTextExample{
+	want := generator.LongTextReport{LeftOut: 2, Most: 65536, MostProfile: 256 << 10, Examples: []generator.LongTextExample{
 		{File: "accounts.ndjson", Line: 4, LongText: site.LongText{Member: "avatar", Bytes: 65537}},
 		{File: "accounts.ndjson", Line: 4, LongText: site.LongText{Member: "records.avatar", Bytes: 65537}},
 	}}
 	if !reflect.DeepEqual(report.LongTexts, want) {
 		t.Errorf("report: got %+v, want %+v", report.LongTexts, want)
 	}
-	const line = `2 texts of more than 65536 bytes left out: accounts.ndjson:4: "avatar" has 65537; accounts.ndjson:4: "records.avatar" has 65537` + "\n"
+	const line = `2 texts left out, of more than 65536 bytes, or of a profile of more than 262144: accounts.ndjson:4: "avatar" has 65537; accounts.ndjson:4: "records.avatar" has 65537` + "\n"
 	if !strings.Contains(report.String(), line) {
 		t.Errorf("report: got\n%s, want in it\n%s", report, line)
 	}
@@ -55,7 +55,7 @@ func TestLongTextsAreLeftOut(t *testing.T) {
 // TestLongTextLimit: the limit is a part of the configuration, and the root says it.
 func TestLongTextLimit(t *testing.T) {
 	o := small
-	o.Config.MaxProfileText = 64<<10 + 1
+	o.Config.MaxProfileText, o.Config.MaxProfile = 64<<10+1, 1<<20
 	_, report, err := generator.ToMemory(t.Context(), withLongTexts().fs(), o)
 	if err != nil || report.LongTexts.LeftOut != 0 || strings.Contains(report.String(), "left out") {
 		t.Errorf("with a larger limit: got %v\n%v, want none left out", report, err)
@@ -115,5 +115,41 @@ func TestManyLongTexts(t *testing.T) {
 	}
 	if line := report.LongTexts.String(); strings.ContainsAny(line, "\x1b\n") || !strings.HasSuffix(line, "; and 77 more") {
 		t.Errorf("report: got %q, want one line with 77 more", line)
+	}
+}
+
+// TestLargeProfilesAreCut: of a profile that is too large, the largest texts and entries are as if they were
+// missing, in every object, whether the snapshot or a refresh has it.
+func TestLargeProfilesAreCut(t *testing.T) {
+	text := strings.Repeat("\n", 10<<10) // 20 KiB as JSON
+	var all, kept []string
+	for i := range 20 {
+		entry := fmt.Sprintf(`"r%02d":%q`, i, text+strings.Repeat("x", i%7))
+		all = append(all, entry)
+		// Of the entries of 20 KiB, all but the largest: those of i%7 of 6, 5 and 4, and one of the three with 3.
+		if i%7 < 3 || i == 10 || i == 17 {
+			kept = append(kept, entry)
+		}
+	}
+	with := func(entries []string) snapshot {
+		return beforeRefreshes().adding("accounts",
+			`{"address":"`+carol+`","ens":{"name":"carol.eth","avatar":"x","records":{`+strings.Join(entries, ",")+`,"url":"y"}}}`,
+		).adding("records", recordRow("1", carol, "")).adding("lists", `{"token_id":"4","owner":"`+carol+`"}`)
+	}
+	o := small
+	o.Config.MaxProfile = 240 << 10
+	files, report, err := generator.ToMemory(t.Context(), with(all).fs(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := readTree(t, files)
+	if err := check(got); err != nil {
+		t.Error(err)
+	}
+	if err := got.WithoutIndex().Compare(newModel(t, with(kept)).objects(t, o.Config)); err != nil {
+		t.Error(err)
+	}
+	if report.LongTexts.LeftOut != len(all)-len(kept) || report.LongTexts.MostProfile != 240<<10 {
+		t.Errorf("report: got %+v, want %d left out", report.LongTexts, len(all)-len(kept))
 	}
 }

@@ -98,7 +98,7 @@ func (m *merge) addProfile(tokenID string, body []byte) error {
 		newest, ok = m.graph.Profiles.Of(account)
 	}
 	if !ok || fresh.Fresh > newest.Fresh {
-		p, long := fresh.WithoutLongTexts(m.maxText)
+		p, long := fresh.Within(m.limits)
 		m.profiles[account] = render.EncodeProfile(p)
 		m.report.LongTexts.add(string(site.RefreshKey(site.Details, tokenID)), 0, long)
 	}

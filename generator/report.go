@@ -48,11 +48,12 @@ type TableReport struct {
 	file string
 }
 
-// A LongTextReport counts texts of profiles that exceed site.Config.MaxProfileText.
+// A LongTextReport counts texts of profiles that exceed site.Config.ProfileLimits.
 type LongTextReport struct {
-	LeftOut  int               `json:"left_out"`
-	Most     int               `json:"most_bytes"` // limit of a text in bytes
-	Examples []LongTextExample `json:"examples"`   // the first 10
+	LeftOut     int               `json:"left_out"`
+	Most        int               `json:"most_bytes"`         // limit of a text in bytes
+	MostProfile int               `json:"most_profile_bytes"` // limit of a profile as JSON
+	Examples    []LongTextExample `json:"examples"`           // the first 10
 }
 
 // A LongTextExample is a text that was left out, and its row or object.
@@ -80,7 +81,7 @@ func (r *LongTextReport) String() string {
 	if more := r.LeftOut - len(examples); more > 0 {
 		examples = append(examples, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("profiles  %10d texts of more than %d bytes left out: %s", r.LeftOut, r.Most, strings.Join(examples, "; "))
+	return fmt.Sprintf("profiles  %10d texts left out, of more than %d bytes, or of a profile of more than %d: %s", r.LeftOut, r.Most, r.MostProfile, strings.Join(examples, "; "))
 }
 
 // A RefreshedReport counts refreshed objects. Objects is the sum of all others.

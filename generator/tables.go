@@ -18,9 +18,9 @@ type reader struct {
 	snapshot    afero.Fs
 	workers     int
 	skipInvalid bool
-	maxText     int       // limit of a profile's text in bytes; longer ones are left out
-	refreshed   Refreshed // nil for none
-	efp         bool      // whether the site has the API efp, which shows more of a snapshot
+	limits      site.ProfileLimits // what exceeds them is left out
+	refreshed   Refreshed          // nil for none
+	efp         bool               // whether the site has the API efp, which shows more of a snapshot
 	report      *Report
 	progress    Progress
 }
@@ -90,10 +90,10 @@ type accountRow struct {
 }
 
 // toAccountRow copies what a row of accounts says.
-func toAccountRow(in *snapshot.Account, maxText int) accountRow {
+func toAccountRow(in *snapshot.Account, limits site.ProfileLimits) accountRow {
 	a := accountRow{address: in.Address}
 	if in.ENS != nil {
-		ens, long := in.ENS.WithoutLongTexts(maxText)
+		ens, long := in.ENS.Within(limits)
 		a.profile, a.long = render.EncodeProfile(ens), long
 	}
 	return a

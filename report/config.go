@@ -16,7 +16,7 @@ func checkComparable(from, to *source) error {
 	}{
 		{"api", apiOf(a), apiOf(b)}, {"base_path", a.BasePath, b.BasePath}, {"names", namesOf(a), namesOf(b)},
 		{"badges_field", a.BadgesField, b.BadgesField}, {"leaderboard_max", a.LeaderboardMax, b.LeaderboardMax},
-		{"max_profile_text", a.MaxProfileText, b.MaxProfileText}, {"profile_url", a.ProfileURL, b.ProfileURL},
+		{"max_profile_text", a.MaxProfileText, b.MaxProfileText}, {"max_profile", a.ProfileLimits().Whole, b.ProfileLimits().Whole}, {"profile_url", a.ProfileURL, b.ProfileURL},
 	} {
 		if member.of != member.in {
 			return fmt.Errorf("the sites cannot be compared: %s is %v in %s and %v in %s: generate both with the same flags",

@@ -116,7 +116,7 @@ func (f *refresher) kept(ctx context.Context, t target, root *site.Root, stored,
 		}
 		p, err := site.DecodeProfile(kept, account, time.UnixMilli(0))
 		if err == nil && (t.config.EFP() || p.Fresh > details.ENS.Fresh) {
-			p.Profile, _ = p.WithoutLongTexts(t.config.MaxProfileText)
+			p.Profile, _ = p.Within(t.config.ProfileLimits())
 			return profileData{p}, nil
 		}
 		return nil, nil

@@ -60,7 +60,7 @@ func (f *refresher) fetchProfile(ctx context.Context, t target, account site.Add
 	if err != nil {
 		return data, fmt.Errorf("%w: profile of %s: %w", errUpstream, account, err)
 	}
-	p.Profile, _ = p.WithoutLongTexts(t.config.MaxProfileText) // as the generator does
+	p.Profile, _ = p.Within(t.config.ProfileLimits()) // as the generator does
 	return profileData{p}, nil
 }
 

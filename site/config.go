@@ -34,6 +34,8 @@ const (
 	defaultProfileText  = 64 << 10
 	largestProfileText  = 16 << 20 // the longest row of a snapshot
 	maxProfileURLBytes  = 1_024    // with an address in it; a QR code has room for twice as many
+	defaultProfile      = 256 << 10
+	leastProfile        = 1 << 10
 )
 
 // Values of Config.API.
@@ -67,6 +69,9 @@ type Config struct {
 	// MaxProfileText is the longest text that a profile may have, in bytes; 64 KiB. The
 	// generator and refreshes leave out longer ones.
 	MaxProfileText int `json:"max_profile_text"`
+	// MaxProfile is the size of a whole profile as JSON, in bytes; 256 KiB, which is stored as 0. What
+	// exceeds it is left out, the largest first (Profile.Within).
+	MaxProfile int `json:"max_profile,omitempty"`
 
 	// API is APISpec or APIEFP. The root of a site of APISpec has neither it nor the next two.
 	API string `json:"api,omitempty"`
@@ -87,6 +92,11 @@ type Config struct {
 
 // EFP reports whether the site has the whole read API.
 func (c Config) EFP() bool { return c.API == APIEFP }
+
+// ProfileLimits are those of the site's profiles.
+func (c Config) ProfileLimits() ProfileLimits {
+	return ProfileLimits{Text: c.MaxProfileText, Whole: cmp.Or(c.MaxProfile, defaultProfile)}
+}
 
 // WithDefaults returns the configuration with defaults for zero fields. The error says which field
 // has a value that cannot work.
@@ -115,6 +125,9 @@ func (c Config) WithDefaults() (Config, error) {
 	if c.Pictures = normalPictures(c.Pictures); !c.Explorer {
 		c.Pictures = ""
 	}
+	if c.MaxProfile == defaultProfile {
+		c.MaxProfile = 0
+	}
 	return c, c.validate()
 }
 
@@ -133,6 +146,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("leaderboard maximum %d: between %d and %d", c.LeaderboardMax, DefaultLimit, largestLeaderboard)
 	case c.MaxProfileText < MaxNameBytes || c.MaxProfileText > largestProfileText:
 		return fmt.Errorf("longest profile text %d: between %d and %d bytes", c.MaxProfileText, MaxNameBytes, largestProfileText)
+	case c.MaxProfile != 0 && c.MaxProfile < leastProfile || c.MaxProfile > largestProfileText:
+		return fmt.Errorf("largest profile %d: between %d and %d bytes", c.MaxProfile, leastProfile, largestProfileText)
 	}
 	if err := c.validatePictures(); err != nil {
 		return err

@@ -68,6 +68,96 @@ type LongText struct {
 	Bytes  int    `json:"bytes"`  // its length
 }
 
+// ProfileLimits bound the profiles of a site.
+type ProfileLimits struct {
+	Text  int // bytes of a text (Config.MaxProfileText)
+	Whole int // bytes of a whole profile, as JSON (Config.MaxProfile)
+}
+
+// Within leaves out what a normalized profile has beyond the limits, and lists it: first its long texts, as
+// WithoutLongTexts does, then the largest text or entry, as JSON, until the rest fits. Of two that are as large
+// it is the first in the order of Append, where entries are in the order of their names.
+func (p Profile) Within(limits ProfileLimits) (Profile, []LongText) {
+	p, long := p.WithoutLongTexts(limits.Text)
+	if p.mostBytes() <= limits.Whole {
+		return p, long
+	}
+	body, _ := p.Append(nil)
+	over := len(body) - limits.Whole
+	if over <= 0 {
+		return p, long
+	}
+	parts := p.parts()
+	slices.SortStableFunc(parts, func(a, b profilePart) int { return b.bytes - a.bytes })
+	left := map[*json.RawMessage]map[string]any{} // the entries of objects that lose some
+	for _, part := range parts {
+		if over <= 0 {
+			break
+		}
+		over -= part.bytes
+		long = append(long, part.LongText)
+		if part.text != nil {
+			*part.text = ""
+			continue
+		}
+		if delete(part.entries, part.entry); len(part.entries) > 0 {
+			over -= len(",")
+		}
+		left[part.object] = part.entries
+	}
+	for object, entries := range left {
+		*object, _ = encodeValue(entries) // what was decoded from JSON can be encoded
+	}
+	return p, long
+}
+
+// A profilePart is what Within leaves out: a text or an entry.
+type profilePart struct {
+	LongText
+	bytes   int // as JSON
+	text    *string
+	object  *json.RawMessage // with the entry
+	entries map[string]any   // of the object
+	entry   string
+}
+
+// parts lists the texts and entries of a normalized profile, which they point to.
+func (p *Profile) parts() (all []profilePart) {
+	text := func(name string, text *string) {
+		all = append(all, profilePart{LongText: LongText{name, len(*text)}, bytes: len(AppendString(nil, *text)) - len(`""`), text: text})
+	}
+	object := func(name string, object *json.RawMessage) {
+		entries, err := decodeEntries(*object)
+		if err != nil {
+			return // it would not be canonical
+		}
+		for _, entry := range slices.Sorted(maps.Keys(entries)) {
+			value, _ := encodeValue(entries[entry])
+			all = append(all, profilePart{
+				LongText: LongText{name + "." + shortened(entry), max(len(entry), valueBytes(entries[entry]))},
+				bytes:    len(AppendString(nil, entry)) + len(":") + len(value),
+				object:   object, entries: entries, entry: entry,
+			})
+		}
+	}
+	text("name", &p.Name)
+	text("avatar", &p.Avatar)
+	text("header", &p.Header)
+	text("display", &p.Display)
+	object("records", &p.Records)
+	object("chains", &p.Chains)
+	text("resolver", &p.Resolver)
+	object("errors", &p.Errors)
+	return all
+}
+
+// mostBytes is at least the size of the profile as JSON, and costs less.
+func (p *Profile) mostBytes() int {
+	const escaped, rest = 6, 256 // of a character, as \u0000; of the rest
+	texts := len(p.Name) + len(p.Avatar) + len(p.Header) + len(p.Display) + len(p.Resolver)
+	return texts*escaped + len(p.Records) + len(p.Chains) + len(p.Errors) + rest
+}
+
 // WithoutLongTexts leaves out the texts of a normalized profile that are longer than most bytes, and
 // lists them. An entry of Records, Chains or Errors is left out if its name or its value is longer; the
 // length of a value other than a string is that of its JSON.

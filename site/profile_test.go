@@ -74,3 +74,39 @@ func quoted(t testing.TB, text string) string {
 	t.Helper()
 	return encode(t, text)
 }
+
+// TestWithin: a profile has as many bytes as it may, and loses the largest parts otherwise.
+func TestWithin(t *testing.T) {
+	x := func(n int) string { return strings.Repeat("x", n) }
+	whole := `{"name":"n","avatar":"` + x(300) + `","records":{"a":"` + x(300) + `","b":["` + x(500) + `"]},"errors":{"` + x(200) + `":1}}`
+	size := len(encode(t, profileOf(t, whole)))
+	for _, c := range []struct {
+		most int
+		want string
+		left []site.LongText
+	}{
+		{size, whole, nil},
+		{size - 1, strings.Replace(whole, `,"b":["`+x(500)+`"]`, "", 1), []site.LongText{{"records.b", 504}}},
+		// The entry is larger as JSON than the avatar, by its name; then they are in order.
+		{size - 520, `{"name":"n","avatar":"` + x(300) + `","errors":{"` + x(200) + `":1}}`, []site.LongText{{"records.b", 504}, {"records.a", 300}}},
+		{size - 900, `{"name":"n","errors":{"` + x(200) + `":1}}`, []site.LongText{{"records.b", 504}, {"records.a", 300}, {"avatar", 300}}},
+	} {
+		limits := site.ProfileLimits{Text: 1000, Whole: c.most}
+		in := profileOf(t, whole)
+		got, left := in.Within(limits)
+		if want := profileOf(t, c.want); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(left, c.left) {
+			t.Errorf("%d: got  %s without %v\nwant %s without %v", c.most, encode(t, got), left, encode(t, want), c.left)
+		}
+		if again, left := got.Within(limits); !reflect.DeepEqual(again, got) || left != nil {
+			t.Errorf("%d, the second time: got %s without %v, want no change", c.most, encode(t, again), left)
+		}
+		if !reflect.DeepEqual(in, profileOf(t, whole)) {
+			t.Errorf("%d: the original has changed", c.most)
+		}
+	}
+	// Whatever a profile consists of, it fits in the end.
+	hostile := profileOf(t, `{"name":"`+strings.Repeat(`\u0001`, 900)+`","resolver":"`+strings.Repeat(`\u2028`, 900)+`","chains":{"`+x(900)+`":{}},"fresh":-9223372036854775808}`)
+	if got, _ := hostile.Within(site.ProfileLimits{Text: 1 << 20, Whole: 1 << 10}); len(encode(t, got)) > 1<<10 {
+		t.Errorf("got %d bytes, want at most 1024", len(encode(t, got)))
+	}
+}

@@ -315,7 +315,7 @@ func (c Case) Flags() []string {
 	for _, f := range []struct {
 		name  string
 		value int
-	}{{"leaderboard-max", o.LeaderboardMax}, {"max-profile-text", o.MaxProfileText}} {
+	}{{"leaderboard-max", o.LeaderboardMax}, {"max-profile-text", o.MaxProfileText}, {"max-profile", o.MaxProfile}} {
 		if f.value != 0 {
 			args = append(args, fmt.Sprintf("--%s=%d", f.name, f.value))
 		}

@@ -35,6 +35,9 @@ func Random(tb testing.TB, seed uint64) Case {
 	if r.IntN(3) > 0 {
 		c.Config.MaxProfileText = 255 + r.IntN(60)
 	}
+	if seed%3 == 0 {
+		c.Config.MaxProfile = 1<<10 + int(seed%64) // some profiles are larger
+	}
 	if r.IntN(4) == 0 {
 		c.Config.BasePath, c.Config.BadgesField = "some/path", "tokens"
 	}

@@ -29,8 +29,8 @@ import (
 
 const fixtures = "../../../fixtures"
 
-// maxText is the limit of texts in most tests.
-const maxText = 1 << 16
+// limits are those of profiles in most tests.
+var limits = site.Config{MaxProfileText: 1 << 16}.ProfileLimits()
 
 // A row is a row of a table, where it was, and all that it says.
 type row struct {
@@ -132,7 +132,7 @@ func expectedOf(t *testing.T, dir string, o input.Options) map[snapshot.Table][]
 			var searchLen, fresh int64
 			name := ""
 			if a.ENS != nil {
-				p, _ := a.ENS.WithoutLongTexts(o.MaxText)
+				p, _ := a.ENS.Within(o.Limits)
 				b, n := p.Append(nil)
 				ens, searchLen, fresh = b, int64(n), p.Fresh
 				if site.LookupName(p.Name) {
@@ -169,7 +169,7 @@ func TestTables(t *testing.T) {
 	for _, name := range []string{"demo", "conformance/snapshot", "conformance-efp/snapshot"} {
 		for _, efp := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s efp=%t", name, efp), func(t *testing.T) {
-				o := input.Options{EFP: efp, SkipInvalid: true, MaxText: maxText}
+				o := input.Options{EFP: efp, SkipInvalid: true, Limits: limits}
 				dir := filepath.Join(fixtures, name)
 				checkRows(t, mustRead(t, input.Source{Location: dir}, o), expectedOf(t, dir, o))
 				for seed := range uint64(2) {
@@ -194,7 +194,7 @@ func TestRuns(t *testing.T) {
 		fmt.Fprintf(&records, `{"token_id":"7","version":1,"record_type":"address","data":"0x%040x","tags":[%q]}`+"\n", 1, long)
 	}
 	writeFile(t, dir, "records.ndjson", []byte(records.String()))
-	o := input.Options{MaxText: maxText}
+	o := input.Options{Limits: limits}
 	r := mustRead(t, input.Source{Location: dir}, o)
 	checkRows(t, r, expectedOf(t, dir, o))
 	if runs := len(r.rows["records"]); runs > 20 {
@@ -243,7 +243,7 @@ func TestReport(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := mustRead(t, input.Source{Location: dir}, input.Options{EFP: efp, SkipInvalid: true, MaxText: config.MaxProfileText}).report
+			got := mustRead(t, input.Source{Location: dir}, input.Options{EFP: efp, SkipInvalid: true, Limits: config.ProfileLimits()}).report
 			want.Out, want.Counts, want.Written, want.Duration = got.Out, got.Counts, got.Written, got.Duration
 			if got, want := inJSON(t, got), inJSON(t, want); !slices.Equal(got, want) {
 				i := 0
@@ -282,7 +282,7 @@ func TestFaultOfAnInvalidRow(t *testing.T) {
 			}
 		}
 		_, _, want := generator.ToMemory(t.Context(), afero.NewBasePathFs(afero.NewOsFs(), dir), generator.Options{})
-		_, err := read(t, input.Source{Location: dir}, input.Options{MaxText: maxText}, "", nothing)
+		_, err := read(t, input.Source{Location: dir}, input.Options{Limits: limits}, "", nothing)
 		got := fmt.Sprint(err)
 		if table != snapshot.TableEvents { // those the launcher reads
 			got = found(t, err)
@@ -348,7 +348,7 @@ func TestFaultOfFilesThatGo(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		writeOdd(t, dir, "")
-		_, err := read(t, input.Source{Location: dir}, input.Options{MaxText: maxText}, "", func() {
+		_, err := read(t, input.Source{Location: dir}, input.Options{Limits: limits}, "", func() {
 			if err := change(filepath.Join(dir, "records.ndjson")); err != nil {
 				t.Error(err)
 			}
@@ -382,7 +382,7 @@ func TestRefreshed(t *testing.T) {
 	if err := input.CheckRefreshed(t.Context(), input.Source{Location: dir + "/no"}); err == nil {
 		t.Error("a folder that is not there: got no error, want one")
 	}
-	r, err := read(t, input.Source{Location: snapshotDir}, input.Options{SkipInvalid: true, MaxText: maxText}, refreshed, nothing)
+	r, err := read(t, input.Source{Location: snapshotDir}, input.Options{SkipInvalid: true, Limits: limits}, refreshed, nothing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -435,7 +435,7 @@ func TestFaultOfRefreshedData(t *testing.T) {
 	}
 	files := afero.NewBasePathFs(afero.NewOsFs(), snapshotDir)
 	_, _, want := generator.ToMemory(t.Context(), files, generator.Options{Refreshed: opened})
-	_, err = read(t, input.Source{Location: snapshotDir}, input.Options{MaxText: maxText}, refreshed, nothing)
+	_, err = read(t, input.Source{Location: snapshotDir}, input.Options{Limits: limits}, refreshed, nothing)
 	if got := found(t, err); want == nil || got != want.Error() {
 		t.Errorf("got %q, want %v", got, want)
 	}
@@ -447,7 +447,7 @@ func TestS3(t *testing.T) {
 	server := servers.Start(t, servers.MinIO)
 	server.Env(t)
 	bucket := server.Bucket(t)
-	o := input.Options{EFP: true, SkipInvalid: true, MaxText: maxText}
+	o := input.Options{EFP: true, SkipInvalid: true, Limits: limits}
 	for seed := range uint64(3) {
 		dir := cut(t, filepath.Join(fixtures, "demo"), rand.New(rand.NewPCG(seed, 1)))
 		prefix := fmt.Sprintf("snapshots/%d", seed)
@@ -484,7 +484,7 @@ func TestFaultOfABucket(t *testing.T) {
 	} {
 		bucket, proxy := server.Bucket(t), server.Proxy(t)
 		server.Upload(t, bucket, "snapshot", dir)
-		_, err := read(t, input.Source{Location: "s3://" + bucket + "/snapshot", Endpoint: proxy.Endpoint}, input.Options{MaxText: maxText}, "",
+		_, err := read(t, input.Source{Location: "s3://" + bucket + "/snapshot", Endpoint: proxy.Endpoint}, input.Options{Limits: limits}, "",
 			func() { fail(bucket, proxy) })
 		if got := found(t, err); !strings.Contains(got, want) || !strings.Contains(got, "records.ndjson") || strings.Contains(got, "\n") || strings.Contains(got, "cut off") {
 			t.Errorf("got %q, want %q", got, want)

@@ -131,7 +131,7 @@ func (r *readAccounts) ProcessElement(ctx context.Context, element string, emit 
 	convert := func(in *snapshot.Account) (account, error) { //nolint:unparam // as ReadAccountsFile asks
 		a := account{address: in.Address, primary: strings.Clone(in.Primary)}
 		if in.ENS != nil {
-			ens, long := in.ENS.WithoutLongTexts(r.Options.MaxText)
+			ens, long := in.ENS.Within(r.Options.Limits)
 			a.profile, a.long = wire.Profile(render.EncodeProfile(ens)), long
 		}
 		return a, nil

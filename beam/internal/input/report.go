@@ -158,7 +158,7 @@ func (t *Tables) Fill(r *generator.Report, events Result, recommended *Result, c
 	r.Tables = map[string]*generator.TableReport{}
 	r.Invalid = append([]*snapshot.RowError{}, events.Invalid...)
 	r.LongTexts = generator.LongTextReport{
-		LeftOut: int(counts[LongTexts]), Most: t.options.MaxText, Examples: []generator.LongTextExample{},
+		LeftOut: int(counts[LongTexts]), Most: t.options.Limits.Text, MostProfile: t.options.Limits.Whole, Examples: []generator.LongTextExample{},
 	}
 	r.Tables[string(snapshot.TableEvents)] = &events.TableReport
 	// In this order generate reads them.

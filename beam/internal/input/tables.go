@@ -18,9 +18,9 @@ import (
 
 // Options say what to read of a snapshot. Workers get them as JSON.
 type Options struct {
-	EFP         bool // for the API efp: times of records, and recommended accounts
-	SkipInvalid bool // count and note invalid rows, instead of stopping at one
-	MaxText     int  // limit of a profile's text in bytes (site.Config.MaxProfileText); longer ones are left out
+	EFP         bool               // for the API efp: times of records, and recommended accounts
+	SkipInvalid bool               // count and note invalid rows, instead of stopping at one
+	Limits      site.ProfileLimits // of profiles; what exceeds them is left out
 }
 
 // Tables is a snapshot as the launcher sees it, before a pipeline is made.

@@ -60,6 +60,7 @@ type Command struct {
 	Pictures       string `placeholder:"WHERE" group:"As with generate:" help:"From where the explorer loads pictures: off, hosts, or a proxy with {url} in it; without it, the page asks its reader."`
 	LeaderboardMax int    `default:"100" placeholder:"N" group:"As with generate:" help:"Largest limit of a leaderboard (default ${default})."`
 	MaxProfileText int    `default:"65536" placeholder:"BYTES" group:"As with generate:" help:"Longest text of a profile (default ${default}); longer ones are left out and reported."`
+	MaxProfile     int    `default:"262144" placeholder:"BYTES" group:"As with generate:" help:"Largest profile as JSON (default ${default}); what exceeds it is left out, the largest texts first, and reported."`
 
 	Beam []string `arg:"" optional:"" passthrough:"" hidden:"" help:"Flags of Beam."`
 }
@@ -144,6 +145,8 @@ func (c *Command) check() error {
 		return errors.New("--runner=universal needs --endpoint=HOST:PORT, a job server")
 	case c.MaxProfileText == 0: // else it would mean the default
 		return errors.New("--max-profile-text=0: every text would be left out")
+	case c.MaxProfile == 0:
+		return errors.New("--max-profile=0: every text would be left out")
 	case c.HotAfter < 1:
 		return fmt.Errorf("--hot-after=%d: use 1 or more", c.HotAfter)
 	case c.Parallelism < 0:
@@ -155,7 +158,7 @@ func (c *Command) check() error {
 
 func (c *Command) config() site.Config {
 	return site.Config{
-		BasePath: c.BasePath, BadgesField: c.BadgesField, LeaderboardMax: c.LeaderboardMax, MaxProfileText: c.MaxProfileText,
+		BasePath: c.BasePath, BadgesField: c.BadgesField, LeaderboardMax: c.LeaderboardMax, MaxProfileText: c.MaxProfileText, MaxProfile: c.MaxProfile,
 		API: c.API, ProfileURL: c.ProfileURL, Names: c.Names, Explorer: c.Explorer, Pictures: c.Pictures,
 	}
 }
@@ -167,7 +170,7 @@ func (c *Command) Run(ctx context.Context, stderr io.Writer) (*generator.Report,
 		return nil, err
 	}
 	skip := c.OnInvalid == "skip"
-	tables, err := input.Open(ctx, c.at(c.Snapshot), input.Options{EFP: config.EFP(), SkipInvalid: skip, MaxText: config.MaxProfileText})
+	tables, err := input.Open(ctx, c.at(c.Snapshot), input.Options{EFP: config.EFP(), SkipInvalid: skip, Limits: config.ProfileLimits()})
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func read(s beam.Scope, o *Options) (all sources) {
 	}
 	if o.Refreshed != nil {
 		rows := o.Tables.Refreshed(s, *o.Refreshed)
-		all.refreshed = beam.ParDo(s, &refreshedFn{Events: input.EventIDs(o.Events), MaxText: o.Config.MaxProfileText}, rows.Rows)
+		all.refreshed = beam.ParDo(s, &refreshedFn{Events: input.EventIDs(o.Events), Limits: o.Config.ProfileLimits()}, rows.Rows)
 		all.counts, all.notes = append(all.counts, rows.Counts), append(all.notes, rows.Notes)
 	}
 	return all
@@ -53,8 +53,8 @@ func read(s beam.Scope, o *Options) (all sources) {
 
 // A refreshedFn decodes refreshed objects.
 type refreshedFn struct {
-	Events  []string // IDs, in order
-	MaxText int
+	Events []string // IDs, in order
+	Limits site.ProfileLimits
 
 	numbers map[string]uint32
 }
@@ -93,7 +93,7 @@ func (f *refreshedFn) ProcessElement(token string, value []byte, emit func(strin
 		if about != nil {
 			r.IsAbout, r.About = true, *about
 		}
-		profile, r.Long = profile.WithoutLongTexts(f.MaxText)
+		profile, r.Long = profile.Within(f.Limits)
 		r.Profile = wire.Profile(render.EncodeProfile(profile))
 	}
 	emit(token, r.Append([]byte{kindRefreshed}))

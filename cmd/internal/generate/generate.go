@@ -58,12 +58,16 @@ type Content struct {
 	Pictures       string  `placeholder:"WHERE" help:"From where the explorer loads pictures of profiles: off shows none at all; hosts, with commas between them, also *.HOST; or a proxy, https://HOST/PATH/{url}. Hosts and proxies must allow reading by other origins (CORS). Without it, the page asks its reader once."`
 	LeaderboardMax int     `default:"100" placeholder:"N" help:"Largest limit of a leaderboard (default ${default})."`
 	MaxProfileText int     `default:"65536" placeholder:"BYTES" help:"Longest text of a profile, such as an avatar (default ${default}). Longer texts, most often data: URIs, are left out and reported."`
+	MaxProfile     int     `default:"262144" placeholder:"BYTES" help:"Largest profile as JSON (default ${default}). What exceeds it is left out, the largest texts first, and reported."`
 }
 
 // Validate checks the flags before the run; kong calls it.
 func (r *Content) Validate() error {
 	if r.MaxProfileText == 0 { // else it would mean the default
 		return errors.New("--max-profile-text=0: every text would be left out")
+	}
+	if r.MaxProfile == 0 {
+		return errors.New("--max-profile=0: every text would be left out")
 	}
 	if _, err := r.location(); err != nil {
 		return err
@@ -74,7 +78,7 @@ func (r *Content) Validate() error {
 
 func (r *Content) config() site.Config {
 	return site.Config{
-		BasePath: r.BasePath, BadgesField: r.BadgesField, LeaderboardMax: r.LeaderboardMax, MaxProfileText: r.MaxProfileText,
+		BasePath: r.BasePath, BadgesField: r.BadgesField, LeaderboardMax: r.LeaderboardMax, MaxProfileText: r.MaxProfileText, MaxProfile: r.MaxProfile,
 		API: r.API, ProfileURL: r.ProfileURL, Names: r.Names, Explorer: r.Explorer, Pictures: r.Pictures,
 	}
 }
