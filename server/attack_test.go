@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -280,4 +281,103 @@ func (s longProfiles) Get(ctx context.Context, key site.Key) ([]byte, error) {
 		body = []byte(strings.Replace(string(body), `"url":"y"`, `"url":"`+strings.Repeat("y", 200<<10)+`"`, 1))
 	}
 	return body, err
+}
+
+// TestAStalledBody: a body that stops in the middle is the client's fault, and is counted as such.
+func TestAStalledBody(t *testing.T) {
+	t.Parallel()
+	handler := newHandler(t, storage.NewFolder(longSite(t)), server.Options{Timeout: 200 * time.Millisecond})
+	defer handler.Close()
+	base := listen(t, handler)
+	for _, begin := range []string{"Transfer-Encoding: chunked\r\n\r\n5\r\n[\"", "Content-Length: 100\r\n\r\n[", "Content-Length: 9000\r\n\r\n" + strings.Repeat("[", 5000)} {
+		replies := exchange(t, base, "POST /api/v1/lists/1/buttonStateBatch HTTP/1.1\r\nHost: x\r\n"+begin)
+		if got := statuses(replies); fmt.Sprint(got) != "[400]" {
+			t.Errorf("%.40q: got %v, want 400", begin, got)
+		}
+	}
+	if metrics := ask(handler.Metrics(), "/metrics").Body.String(); strings.Contains(metrics, `status="499"`) || strings.Contains(metrics, `status="503"`) {
+		t.Error("got 499 or 503 in the metrics, want neither")
+	}
+}
+
+// TestClientsAreLimited: one client cannot use up the refreshes of all, whatever it puts before the entry of
+// the proxy, or whichever addresses of its network it takes.
+func TestClientsAreLimited(t *testing.T) {
+	t.Parallel()
+	u := newUpstream(t)
+	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), nil)
+	o := server.Options{Refresh: u.options()}
+	o.Refresh.ClientRate, o.Refresh.Proxies = 0.001, 1
+	handler := newHandler(t, local(t, demo(t)), o)
+	defer handler.Close()
+	refresh := func(remote, forwarded string) int {
+		r := httptest.NewRequest(http.MethodGet, freshDetails, nil)
+		r.RemoteAddr = remote
+		if forwarded != "" {
+			r.Header["X-Forwarded-For"] = strings.Split(forwarded, ";")
+		}
+		return serveOne(handler, r).Code
+	}
+	for i := range 12 {
+		want := http.StatusOK
+		if i >= 10 {
+			want = http.StatusTooManyRequests
+		}
+		for name, from := range map[string][2]string{
+			"a client":           {"10.0.0.1:1", fmt.Sprintf("1.2.3.%d, 192.0.2.1", i)},
+			"in several headers": {"10.0.0.1:2", fmt.Sprintf("1.2.3.%d;192.0.2.2", i)},
+			"a network":          {"10.0.0.1:3", fmt.Sprintf("2001:db8:0:1::%x", i)},
+			"directly":           {fmt.Sprintf("198.51.100.1:%d", i), ""},
+		} {
+			if got := refresh(from[0], from[1]); got != want {
+				t.Errorf("%s, refresh %d: got %d, want %d", name, i, got, want)
+			}
+		}
+	}
+	if got := refresh("10.0.0.1:1", "2001:db8:0:2::1"); got != http.StatusOK {
+		t.Errorf("another client: got %d, want 200", got)
+	}
+}
+
+// TestAProfileOfTheFuture: a wrong time does not keep later answers out.
+func TestAProfileOfTheFuture(t *testing.T) {
+	t.Parallel()
+	u := newUpstream(t)
+	b := local(t, demo(t))
+	handler := newHandler(t, b, server.Options{Refresh: u.options()})
+	defer handler.Close()
+	for i, fresh := range []int64{1 << 62, time.Now().UnixMilli() + 1000} {
+		u.tell(profiles(func(string) site.Profile { return profileOf(fmt.Sprint("n", i), fresh) }).handler(t), nil)
+		w := ask(handler, freshDetails)
+		d, _, err := site.DecodeDetails(w.Body.Bytes())
+		if err != nil || d.ENS.Name != fmt.Sprint("n", i) || d.ENS.Fresh > time.Now().UnixMilli() {
+			t.Errorf("got %+v, %v, want the name n%d and a time that was", d.ENS, err, i)
+		}
+	}
+}
+
+// TestLargeBadges: an upstream decides neither how much memory a refresh takes, nor how large the objects
+// become.
+func TestLargeBadges(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		bytes  int // of a text of each event
+		failed bool
+	}{{100, false}, {60 << 10, false}, {65 << 10, true}, {1 << 20, true}} {
+		u := newUpstream(t)
+		b := local(t, demo(t))
+		answer := tokens(t, map[string]string{"214087": "99"})
+		u.tell(nil, func(w http.ResponseWriter, r *http.Request) {
+			told := httptest.NewRecorder()
+			answer(told, r)
+			w.WriteHeader(told.Code)
+			_, _ = w.Write(regexp.MustCompile(`"image_url":"[^"]*"`).ReplaceAll(told.Body.Bytes(), []byte(`"image_url":"`+strings.Repeat("x", c.bytes)+`"`)))
+		})
+		handler := newHandler(t, b, server.Options{Refresh: u.options()})
+		w := ask(handler, badgeData)
+		if failed := w.Header().Get("X-Refresh") == "failed"; w.Code != http.StatusOK || failed != c.failed {
+			t.Errorf("%d bytes: got %d %v, want failed %v", c.bytes, w.Code, w.Header(), c.failed)
+		}
+		handler.Close()
+	}
 }

@@ -81,7 +81,9 @@ func (h *Handler) readBatch(ctx context.Context, w http.ResponseWriter, r *http.
 	}
 	defer h.receiving.release()
 	body, err := h.readBody(ctx, w, r, size)
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // net/http would take its end for that of the client
+	if err == nil { // else net/http would wait for the rest without an end
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // net/http would take its end for that of the client
+	}
 	if errors.Is(err, errBusy) {
 		return batch{}, errBusy
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -54,6 +55,21 @@ func (p *pool) acquire(ctx context.Context, bytes int64) error {
 		return errBusy
 	}
 	p.count(bytes)
+	return nil
+}
+
+// waitFor waits for room, or a while. It returns errBusy as acquire does.
+func (p *pool) waitFor(ctx context.Context, room <-chan struct{}) error {
+	if !p.waiting.tryAcquire() {
+		return errBusy
+	}
+	defer p.waiting.release()
+	select {
+	case <-room:
+	case <-time.After(slowAfter / 4): // some clients may have become slow
+	case <-ctx.Done():
+		return errBusy
+	}
 	return nil
 }
 
@@ -122,13 +138,24 @@ func (b *buffer) filled(ctx context.Context, bytes int64, fill func(*buffer) err
 // acquire waits for memory for that many bytes; nobody waits with a part of it.
 func (b *buffer) acquire(ctx context.Context, bytes int64) error {
 	b.pool = b.h.poolFor(bytes)
-	if err := b.pool.acquire(ctx, bytes); err != nil {
-		return err
+	// What clients have not read yet bounds what is made for others. One page of any size does not keep small
+	// answers out.
+	sent, beyond := &b.h.cache.tracker.sent, int64(0)
+	if b.pool == b.h.small {
+		beyond = mostPageBytes
 	}
-	// What slow clients have not read yet bounds what is made for others.
-	if !b.h.cache.tracker.sent.hasRoom() {
+	for {
+		if err := b.pool.acquire(ctx, bytes); err != nil {
+			return err
+		}
+		room := sent.room(beyond)
+		if room == nil {
+			break
+		}
 		b.pool.release(bytes)
-		return errBusy
+		if err := b.pool.waitFor(ctx, room); err != nil {
+			return err
+		}
 	}
 	b.granted = bytes
 	b.body = make([]byte, 0, bufferBytes)

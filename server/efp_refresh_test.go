@@ -17,7 +17,7 @@ func TestRefreshOfAUser(t *testing.T) {
 	for _, names := range allNames {
 		files := efpSite(t, afero.FromIOFS{FS: fixtures.Demo()}, names)
 		account := accountOf(t, files, "104")
-		fresh := profileOf("fresh.eth", 1_900_000_000_000)
+		fresh := profileOf("fresh.eth", 1_795_300_000_000)
 		want := readObject(t, efpSite(t, withProfile(t, account, fresh), names), "api/v1/lists/104/details")
 		name := profileNameOf(t, files, "104")
 		onBuckets(t, func(t *testing.T, open func() bucket) {

@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,6 +62,7 @@ type Handler struct {
 	poll        time.Duration
 	timeout     time.Duration
 	refreshing  time.Duration // time that a refresh may take beyond timeout
+	proxies     int           // before this server
 	maxRequests int64
 
 	failures  rate.Sometimes      // limits the log of failed requests, of which there may be thousands per second
@@ -72,6 +74,7 @@ type Handler struct {
 	growing   *semaphore.Weighted // bytes of the rest of those
 	bodies    *semaphore.Weighted // bytes of those that were read
 	ahead     *semaphore.Weighted // bytes of prefetched search shards
+	scanning  *semaphore.Weighted // shares of the processor for reading rows
 	mixed     *slots              // of requests that wait for the parts of an answer to agree
 	answering atomic.Int64        // requests that are being answered
 	draining  atomic.Bool
@@ -88,7 +91,7 @@ func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
 	m := newMetrics()
 	h := &Handler{
 		fetcher: &fetcher{store, o.Timeout, m}, metrics: m, log: o.Log, poll: o.Poll,
-		timeout: o.Timeout, refreshing: o.Refresh.upstreamTimeout, maxRequests: int64(o.MaxRequests),
+		timeout: o.Timeout, refreshing: o.Refresh.upstreamTimeout, proxies: o.Refresh.Proxies, maxRequests: int64(o.MaxRequests),
 		failures: rate.Sometimes{First: 10, Interval: 100 * time.Millisecond},
 	}
 	// If the store hangs, at most three quarters of the requests wait for it. The rest is for
@@ -119,6 +122,7 @@ func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
 	h.growing = semaphore.NewWeighted(max(o.InFlightBytes/24, site.MaxBatchBytes))
 	h.bodies = semaphore.NewWeighted(max(o.InFlightBytes/12, mostBodyBytes))
 	h.ahead = semaphore.NewWeighted(o.InFlightBytes / 6)
+	h.scanning = semaphore.NewWeighted(int64(max(1, runtime.GOMAXPROCS(0)/2)))
 	h.mixed = &slots{size: int64(max(1, o.MaxRequests/8)), parent: waiting}
 	// Requests that wait for a refresh share these slots and take at most half of all requests.
 	refreshing := &slots{size: int64(max(1, o.MaxRequests/2)), parent: waiting}
@@ -181,6 +185,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 	limit := h.timeout
 	if resolution.Fresh {
 		limit += h.refreshing
+		ctx = context.WithValue(ctx, clientKey{}, clientOf(r, h.proxies))
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -19,7 +19,7 @@ func TestRefreshLeavesOutLongTexts(t *testing.T) {
 	t.Parallel()
 	files := demo(t)
 	account := accountOf(t, files, "104")
-	long := profileOf("new.eth", 1_900_000_000_000)
+	long := profileOf("new.eth", 1_795_300_000_000)
 	long.Avatar = "data:," + strings.Repeat("x", 64<<10)
 	want := readObject(t, generated(t, withProfile(t, account, long)), "api/v1/lists/104/details")
 	if !strings.Contains(want, `"name":"new.eth","avatar":"","header":`) {

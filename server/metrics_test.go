@@ -71,7 +71,7 @@ func TestMetrics(t *testing.T) {
 	store := &broken{bucket: local(t, demo(t))}
 	u := newUpstream(t)
 	name := 0
-	good := profiles(func(string) site.Profile { name++; return profileOf(fmt.Sprint("x", name), 1_900_000_000_000) }).handler(t)
+	good := profiles(func(string) site.Profile { name++; return profileOf(fmt.Sprint("x", name), 1_795_300_000_000) }).handler(t)
 	u.tell(good, tokens(t, map[string]string{"214087": "99"}))
 	handler := newHandler(t, store, server.Options{Refresh: u.options()})
 	often := u.options()

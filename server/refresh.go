@@ -10,10 +10,12 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
@@ -24,12 +26,16 @@ import (
 // RefreshOptions say where fresh data comes from and how often to ask for it. The zero value
 // refreshes nothing.
 type RefreshOptions struct {
-	ProfileUpstream string            // URL with {address}; "": details are not refreshed
-	BadgeUpstream   string            // URL with {address} and {event_id}; "": badges are not refreshed
-	BadgeAPIKey     string            // sent to BadgeUpstream as X-API-Key; "" sends none
-	Interval        time.Duration     // least time between refreshes of one object; 60 s
-	Rate            float64           // most refreshes per second, of all objects together; 10
-	Transport       http.RoundTripper // of requests to the upstreams; nil: one of the handler
+	ProfileUpstream string        // URL with {address}; "": details are not refreshed
+	BadgeUpstream   string        // URL with {address} and {event_id}; "": badges are not refreshed
+	BadgeAPIKey     string        // sent to BadgeUpstream as X-API-Key; "" sends none
+	Interval        time.Duration // least time between refreshes of one object; 60 s
+	Rate            float64       // most refreshes per second, of all objects together; 10
+	ClientRate      float64       // most refreshes per second of one client, after the first 10; 1
+	// Proxies is how many servers before this one append the address of their client to X-Forwarded-For: 0
+	// means that clients connect directly.
+	Proxies   int
+	Transport http.RoundTripper // of requests to the upstreams; nil: one of the handler
 
 	upstreamTimeout time.Duration // for all requests of one refresh; UpstreamTimeout
 }
@@ -49,6 +55,7 @@ func (o RefreshOptions) Refreshes() bool { return o.ProfileUpstream != "" || o.B
 func (o RefreshOptions) withDefaults() RefreshOptions {
 	o.Interval = cmp.Or(o.Interval, time.Minute)
 	o.Rate = cmp.Or(o.Rate, 10)
+	o.ClientRate = cmp.Or(o.ClientRate, 1)
 	o.upstreamTimeout = cmp.Or(o.upstreamTimeout, UpstreamTimeout)
 	return o
 }
@@ -71,10 +78,12 @@ type refresher struct {
 
 	flights         singleflight.Group // by target.keptKey
 	flightsRunning  sync.WaitGroup
-	flightSlots     *slots        // of flights
-	timeout         time.Duration // of a flight
-	upstreamTimeout time.Duration // of the requests of a flight to the upstream
-	waiting         *slots        // of requests that wait for a flight
+	flightSlots     *slots              // of flights
+	timeout         time.Duration       // of a flight
+	upstreamTimeout time.Duration       // of the requests of a flight to the upstream
+	waiting         *slots              // of requests that wait for a flight
+	memory          *semaphore.Weighted // bytes of badges that are being refreshed
+	clients         *clients
 
 	interval time.Duration
 	all      *rate.Limiter
@@ -86,8 +95,13 @@ type refresher struct {
 // newRefresher returns nil if the options name no upstream.
 func newRefresher(o RefreshOptions, f *fetcher, waiting *slots, m *metrics) (*refresher, error) {
 	o = o.withDefaults()
-	if o.Interval < 0 || o.Rate < 0 || math.IsInf(o.Rate, 0) || math.IsNaN(o.Rate) {
-		return nil, errors.New("the interval and the rate of refreshes must be positive")
+	for _, each := range []float64{o.Interval.Seconds(), o.Rate, o.ClientRate} {
+		if each < 0 || math.IsInf(each, 0) || math.IsNaN(each) {
+			return nil, errors.New("the interval and the rates of refreshes must be positive")
+		}
+	}
+	if o.Proxies < 0 {
+		return nil, errors.New("the number of proxies cannot be negative")
 	}
 	profiles, err := newUpstream(o.ProfileUpstream, "", o.Transport, "{address}")
 	if err != nil {
@@ -106,6 +120,7 @@ func newRefresher(o RefreshOptions, f *fetcher, waiting *slots, m *metrics) (*re
 	}
 	return &refresher{
 		bucket: bucket, fetcher: f, profiles: profiles, badges: badges, metrics: m,
+		memory: semaphore.NewWeighted(2 * mostBadgesBytes * decodedBadges), clients: newClients(o.ClientRate),
 		timeout: o.upstreamTimeout + f.timeout, upstreamTimeout: o.upstreamTimeout, waiting: waiting, flightSlots: &slots{size: flightsAtOnce},
 		interval: o.Interval, all: rate.NewLimiter(rate.Limit(o.Rate), int(math.Ceil(o.Rate))), last: map[site.Key]time.Time{},
 	}, nil
@@ -143,6 +158,10 @@ func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger, kee
 		return nil, &tooOftenError{site.RetryAfter}
 	}
 	defer f.waiting.release()
+	client, _ := ctx.Value(clientKey{}).(netip.Addr)
+	if wait := f.clients.wait(client, time.Now()); wait > 0 { // before it joins a flight, which may be that of others
+		return nil, &tooOftenError{wait}
+	}
 	flight := f.flights.DoChan(string(t.keptKey()), func() (any, error) {
 		f.flightsRunning.Add(1)
 		defer f.flightsRunning.Done()
@@ -153,6 +172,7 @@ func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger, kee
 		if err := f.admit(t.keptKey(), time.Now()); err != nil {
 			return nil, err
 		}
+		f.clients.count(client, time.Now())
 		// The first client may leave; others may wait for the result.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeout)
 		defer cancel()
@@ -218,8 +238,13 @@ func (f *refresher) replace(ctx context.Context, t target, put func(site.Key, []
 	if err != nil {
 		return nil, refreshError, err
 	}
-	data, err := f.fetch(ctx, t, stored)
-	if errors.Is(err, errUpstream) {
+	memory := &claimed{of: f.memory}
+	defer memory.free()
+	data, err := f.fetch(ctx, t, stored, memory)
+	var often *tooOftenError
+	if errors.As(err, &often) {
+		return nil, "limited", often
+	} else if errors.Is(err, errUpstream) {
 		return nil, refreshFailed, err
 	} else if err != nil {
 		return nil, refreshError, err

@@ -122,7 +122,7 @@ func TestRefreshDetails(t *testing.T) {
 	t.Parallel()
 	files := demo(t)
 	account := accountOf(t, files, "104")
-	fresh := profileOf("frésh & <new> \u2028 \"x\" \U0001F389.eth", 1_900_000_000_000)
+	fresh := profileOf("frésh & <new> \u2028 \"x\" \U0001F389.eth", 1_795_300_000_000)
 	want := readObject(t, generated(t, withProfile(t, account, fresh)), "api/v1/lists/104/details")
 	onBuckets(t, func(t *testing.T, open func() bucket) {
 		published(t, files, open())
@@ -439,7 +439,7 @@ func TestRefreshByHead(t *testing.T) {
 	t.Parallel()
 	b := local(t, demo(t))
 	u := newUpstream(t)
-	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t), nil)
+	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), nil)
 	base := listen(t, newHandler(t, b, server.Options{Refresh: u.options()}))
 	head, none := request(t, http.MethodHead, base+freshDetails)
 	_, body := request(t, http.MethodGet, base+largeList+"details")
@@ -454,7 +454,7 @@ func TestOneUpstreamOnly(t *testing.T) {
 	t.Parallel()
 	files := demo(t)
 	u := newUpstream(t)
-	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t), tokens(t, nil))
+	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), tokens(t, nil))
 	for _, c := range []struct{ has, lacks string }{{freshDetails, badgeData}, {badgeData, freshDetails}} {
 		b := local(t, files)
 		o := server.Options{Refresh: u.options()}
@@ -480,7 +480,7 @@ func TestRefreshesAreLimited(t *testing.T) {
 	t.Parallel()
 	b := local(t, demo(t))
 	u := newUpstream(t)
-	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t), tokens(t, nil))
+	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), tokens(t, nil))
 	tooMany := func(base, path string, least, most int) {
 		t.Helper()
 		u.requests()
@@ -519,7 +519,7 @@ func TestRefreshesAreLimited(t *testing.T) {
 	}
 	tooMany(base, "/api/v1/lists/110/details?cache=fresh", 3590, 3600)
 
-	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t), nil)
+	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), nil)
 	o.Refresh.Interval, o.Refresh.Rate = time.Nanosecond, 0.0001
 	base = listen(t, newHandler(t, b, o))
 	fresh(base, freshDetails)

@@ -15,7 +15,8 @@ type sent struct {
 
 	mu      sync.Mutex
 	bytes   int64
-	senders list.List // of *sender, in the order of their begin
+	senders list.List     // of *sender, in the order of their begin
+	freed   chan struct{} // closed when bytes become fewer; nil if nobody waits
 }
 
 // A sender is a computed answer that a client receives.
@@ -39,6 +40,10 @@ func (s *sent) give(bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.bytes -= bytes
+	if s.freed != nil {
+		close(s.freed)
+		s.freed = nil
+	}
 }
 
 func (s *sent) taken() int64 {
@@ -47,12 +52,19 @@ func (s *sent) taken() int64 {
 	return s.bytes
 }
 
-// hasRoom reports whether there is memory for another answer.
-func (s *sent) hasRoom() bool {
+// room returns nil if there is memory for another answer, with so many bytes more than usual. Else it
+// returns a channel that is closed when there may be.
+func (s *sent) room(beyond int64) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cutSlow()
-	return s.bytes <= s.most
+	if s.bytes <= s.most+beyond {
+		return nil
+	}
+	if s.freed == nil {
+		s.freed = make(chan struct{})
+	}
+	return s.freed
 }
 
 // cutSlow ends the connections of slow clients if the memory is needed. Their handlers give it back.

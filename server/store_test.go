@@ -338,7 +338,7 @@ func (p panicking) Read(ctx context.Context, key site.Key) ([]byte, storage.Info
 func TestAReadThatFailsOnce(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t)
-	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t), nil)
+	u.tell(profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t), nil)
 	once := &failsOnce{bucket: local(t, demo(t)), err: temporary(t)}
 	handler := newHandler(t, once, server.Options{Refresh: u.options(), Timeout: 2 * time.Second})
 	for _, path := range []string{largeList + "details", freshDetails, "/api/v1/lists/4/badges"} {

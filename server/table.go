@@ -3,10 +3,13 @@ package server
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"runtime"
 	"slices"
+	"time"
 
 	"github.com/followpress/followpress/site"
 )
@@ -322,7 +325,7 @@ func (c *computation) inOrder(t table, s selection) (selected rows, err error) {
 		if s.backwards {
 			slices.Reverse(all)
 		}
-		if err := c.takeRows(t, &s, all, &selected); err != nil {
+		if err := c.h.scan(c.ctx, func() error { return c.takeRows(t, &s, all, &selected) }); err != nil {
 			return rows{}, err
 		}
 		if selected.isFull(s.limit) {
@@ -444,14 +447,16 @@ func (c *computation) eachRow(t table, f func(i int, row []byte) error) error {
 			if err != nil {
 				return err
 			}
-			i := shard.First()
-			for row := range shard.Rows() {
-				if err := f(i, row); err != nil {
-					return err
+			return c.h.scan(c.ctx, func() error {
+				i := shard.First()
+				for row := range shard.Rows() {
+					if err := f(i, row); err != nil {
+						return err
+					}
+					i++
 				}
-				i++
-			}
-			return nil
+				return nil
+			})
 		}()
 		if err != nil {
 			return err
@@ -459,6 +464,22 @@ func (c *computation) eachRow(t table, f func(i int, row []byte) error) error {
 		n++
 	}
 	return nil
+}
+
+// scan does what takes the processor for a while, such as matching the rows of a shard. Half of the
+// processors are enough for that: requests for unique terms must not slow down others. Nobody who is let in waits
+// for anything.
+func (h *Handler) scan(ctx context.Context, do func() error) error {
+	if err := h.scanning.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer h.scanning.Release(1)
+	begun := time.Now()
+	err := do()
+	if runtime.GOMAXPROCS(0) == 1 {
+		time.Sleep(time.Since(begun)) // half of the only one
+	}
+	return err
 }
 
 // byFollowers selects rows of shards in the order by followers. It reads all shards, unless the cache has

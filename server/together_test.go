@@ -38,7 +38,7 @@ func TestOneRefreshForAll(t *testing.T) {
 	o.Refresh.Interval = time.Hour
 	o.Refresh.SetUpstreamTimeout(time.Minute)
 	handler := newHandler(t, b, o)
-	answer := profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t)
+	answer := profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t)
 	u.tell(func(w http.ResponseWriter, r *http.Request) {
 		for begun := time.Now(); handler.RefreshesWaiting() < clients && time.Since(begun) < 30*time.Second; {
 			time.Sleep(time.Millisecond)
@@ -75,7 +75,7 @@ func TestTheFirstToAskLeaves(t *testing.T) {
 	u := newUpstream(t)
 	handler := newHandler(t, b, server.Options{Refresh: u.options()})
 	asked, left := make(chan struct{}), make(chan struct{})
-	answer := profiles(func(string) site.Profile { return profileOf("x", 1_900_000_000_000) }).handler(t)
+	answer := profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t)
 	u.tell(func(w http.ResponseWriter, r *http.Request) {
 		close(asked)
 		<-left
@@ -137,7 +137,7 @@ func TestTwoFallbacksRefreshOneList(t *testing.T) {
 			fresh func(n int) (profiles, badges http.HandlerFunc) // what the upstream tells the nth fallback
 		}{
 			{freshDetails, func(int) (http.HandlerFunc, http.HandlerFunc) {
-				return profiles(func(string) site.Profile { return profileOf("same", 1_900_000_000_000) }).handler(t), nil
+				return profiles(func(string) site.Profile { return profileOf("same", 1_795_300_000_000) }).handler(t), nil
 			}},
 			{badgeData, func(int) (http.HandlerFunc, http.HandlerFunc) {
 				return nil, tokens(t, map[string]string{"214087": "99"})
@@ -187,7 +187,7 @@ func TestTheNewerProfileStays(t *testing.T) {
 		for i := range 2 {
 			u := newUpstream(t)
 			u.tell(profiles(func(string) site.Profile {
-				return profileOf(fmt.Sprintf("x%d-%d", round, i), 1_900_000_000_000+int64(10*round+i))
+				return profileOf(fmt.Sprintf("x%d-%d", round, i), 1_795_300_000_000+int64(10*round+i))
 			}).handler(t), nil)
 			handler := newHandler(t, &gate{bucket: storage.OpenLocal(folder), key: "api/v1/lists/104/details", waitsFor: &arrive, won: &won, lost: &lost,
 				unexpected: &unexpected}, server.Options{Refresh: u.options()})
@@ -226,7 +226,7 @@ func TestAPublishLosesNoRefresh(t *testing.T) {
 		published(t, files, open())
 		u := newUpstream(t)
 		var clock atomic.Int64
-		clock.Store(1_900_000_000_000)
+		clock.Store(1_795_300_000_000)
 		u.tell(profiles(func(address string) site.Profile { return profileOf(address[2:8], clock.Add(1)) }).handler(t), nil)
 		handler := newHandler(t, open(), server.Options{Refresh: u.options(), Timeout: time.Minute}) // a slow disk may take its time
 

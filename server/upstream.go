@@ -73,9 +73,9 @@ func newUpstream(template, key string, transport http.RoundTripper, placeholders
 }
 
 // get asks for a document, with the placeholders of the template replaced by values that need no
-// escaping. The error is errUpstreamAbsent for a 404 and wraps errUpstream otherwise. It never
+// escaping, of that many bytes at most. The error is errUpstreamAbsent for a 404 and wraps errUpstream otherwise. It never
 // contains the URL, which may hold a secret.
-func (u *upstream) get(ctx context.Context, replacements ...string) ([]byte, error) {
+func (u *upstream) get(ctx context.Context, most int64, replacements ...string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.NewReplacer(replacements...).Replace(u.template), http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUpstream, withoutURL(err))
@@ -96,12 +96,12 @@ func (u *upstream) get(ctx context.Context, replacements ...string) ([]byte, err
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%w: status %d", errUpstream, response.StatusCode)
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxUpstreamBytes+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUpstream, withoutURL(err))
 	}
-	if len(body) > maxUpstreamBytes {
-		return nil, fmt.Errorf("%w: more than %d bytes", errUpstream, maxUpstreamBytes)
+	if int64(len(body)) > most {
+		return nil, fmt.Errorf("%w: more than %d bytes", errUpstream, most)
 	}
 	return body, nil
 }

@@ -50,7 +50,7 @@ func newUpstream(t testing.TB) *upstream {
 func (u *upstream) options() server.RefreshOptions {
 	return server.RefreshOptions{
 		ProfileUpstream: u.URL + "/a/{address}", BadgeUpstream: u.URL + "/scan/{address}/{event_id}", BadgeAPIKey: badgeKey,
-		Interval: 1, Rate: 1e6,
+		Interval: 1, Rate: 1e6, ClientRate: 1e6,
 	}
 }
 

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/followpress/followpress/site"
 )
@@ -31,7 +33,7 @@ type upstreamData interface {
 
 // fetch asks the upstream for the data of a stored object. An error about the upstream or its
 // answer wraps errUpstream.
-func (f *refresher) fetch(ctx context.Context, t target, stored []byte) (upstreamData, error) {
+func (f *refresher) fetch(ctx context.Context, t target, stored []byte, memory *claimed) (upstreamData, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.upstreamTimeout)
 	defer cancel()
 	if t.object == site.Details {
@@ -45,27 +47,29 @@ func (f *refresher) fetch(ctx context.Context, t target, stored []byte) (upstrea
 		}
 		return data, err
 	}
-	return f.fetchBadges(ctx, t, stored)
+	return f.fetchBadges(ctx, t, stored, memory)
 }
 
 func (f *refresher) fetchProfile(ctx context.Context, t target, account site.Address) (data profileData, err error) {
-	body, err := f.ask(ctx, site.Details, f.profiles, "{address}", account.String())
+	body, err := f.ask(ctx, site.Details, f.profiles, maxUpstreamBytes, "{address}", account.String())
 	if errors.Is(err, errUpstreamAbsent) {
 		err = fmt.Errorf("%w: status 404", errUpstream)
 	}
 	if err != nil {
 		return data, err
 	}
-	p, err := site.DecodeProfile(body, account, time.Now())
+	now := time.Now()
+	p, err := site.DecodeProfile(body, account, now)
 	if err != nil {
 		return data, fmt.Errorf("%w: profile of %s: %w", errUpstream, account, err)
 	}
+	p.Fresh = min(p.Fresh, now.UnixMilli())           // otherwise no later answer would be newer
 	p.Profile, _ = p.Within(t.config.ProfileLimits()) // as the generator does
 	return profileData{p}, nil
 }
 
 // fetchBadges asks for each event of the stored object, badgesAtOnce at a time.
-func (f *refresher) fetchBadges(ctx context.Context, t target, stored []byte) (upstreamData, error) {
+func (f *refresher) fetchBadges(ctx context.Context, t target, stored []byte, memory *claimed) (upstreamData, error) {
 	badges, err := t.config.DecodeBadges(stored)
 	if err != nil {
 		return nil, err
@@ -80,7 +84,7 @@ func (f *refresher) fetchBadges(ctx context.Context, t target, stored []byte) (u
 	for i, b := range badges {
 		group.Go(func() (err error) {
 			defer guard(&err)
-			collection, err := f.fetchCollection(ctx, account, b.EventID)
+			collection, err := f.fetchCollection(ctx, account, b.EventID, memory)
 			badges[i] = site.Badge{EventID: b.EventID, Participated: collection != nil, Collection: collection}
 			return err
 		})
@@ -90,6 +94,37 @@ func (f *refresher) fetchBadges(ctx context.Context, t target, stored []byte) (u
 	}
 	return badgeData{t.config, site.RefreshedBadges{Address: account.String(), Fetched: fetched.UnixMilli(), Badges: badges}}, nil
 }
+
+// Events are chosen by the operator, but an upstream describes them, and the badges of an account repeat all
+// it says. A text cannot be longer than an event.
+const (
+	mostEventBytes  = 64 << 10 // of one answer
+	mostBadgesBytes = 1 << 20  // of all answers of a refresh
+	decodedBadges   = 8        // what an answer takes is about so many times its size: decoded, and in the objects that show it
+)
+
+// claimed is what a refresh takes of the memory for all. It is safe for concurrent use.
+type claimed struct {
+	of    *semaphore.Weighted
+	bytes atomic.Int64
+}
+
+// add counts an answer. The error wraps errUpstream if the answers are too large, and is a *tooOftenError if
+// other refreshes have the memory.
+func (c *claimed) add(answer int) error {
+	bytes := int64(answer) * decodedBadges
+	if c.bytes.Add(bytes) > mostBadgesBytes*decodedBadges {
+		c.bytes.Add(-bytes)
+		return fmt.Errorf("%w: the events have more than %d bytes together", errUpstream, mostBadgesBytes)
+	}
+	if !c.of.TryAcquire(bytes) {
+		c.bytes.Add(-bytes)
+		return &tooOftenError{time.Second}
+	}
+	return nil
+}
+
+func (c *claimed) free() { c.of.Release(c.bytes.Load()) }
 
 // accountOf reads the account of the target's list from its details: an object of badges names
 // no account if nobody holds one.
@@ -103,11 +138,14 @@ func (f *refresher) accountOf(ctx context.Context, t target) (site.Address, erro
 }
 
 // fetchCollection asks for the token that an account holds of an event; nil if it holds none.
-func (f *refresher) fetchCollection(ctx context.Context, account site.Address, eventID string) (*site.Collection, error) {
-	body, err := f.ask(ctx, site.Badges, f.badges, "{address}", account.String(), "{event_id}", eventID)
+func (f *refresher) fetchCollection(ctx context.Context, account site.Address, eventID string, memory *claimed) (*site.Collection, error) {
+	body, err := f.ask(ctx, site.Badges, f.badges, mostEventBytes, "{address}", account.String(), "{event_id}", eventID)
 	if errors.Is(err, errUpstreamAbsent) {
 		return nil, nil
 	} else if err != nil {
+		return nil, fmt.Errorf("event %s: %w", eventID, err)
+	}
+	if err := memory.add(len(body)); err != nil {
 		return nil, fmt.Errorf("event %s: %w", eventID, err)
 	}
 	c, err := site.DecodeCollection(body, account, eventID)
@@ -117,9 +155,9 @@ func (f *refresher) fetchCollection(ctx context.Context, account site.Address, e
 	return &c, nil
 }
 
-func (f *refresher) ask(ctx context.Context, object site.ListObject, u *upstream, replacements ...string) ([]byte, error) {
+func (f *refresher) ask(ctx context.Context, object site.ListObject, u *upstream, most int64, replacements ...string) ([]byte, error) {
 	begun := time.Now()
-	body, err := u.get(ctx, replacements...)
+	body, err := u.get(ctx, most, replacements...)
 	result := "found"
 	switch {
 	case errors.Is(err, errUpstreamAbsent):
@@ -168,15 +206,27 @@ func (p profileData) belongsTo(address string) error {
 	return nil
 }
 
-// freshOf is the age of the profile that a stored object shows. ok is false if it cannot be read.
+// freshOf is the age of the profile that a stored object shows: 0, the oldest, if that is in the future. ok
+// is false if it cannot be read.
 func freshOf(kind site.ListObject, stored []byte) (fresh int64, ok bool) {
+	var err error
 	if kind == site.Account {
-		a, _, err := site.DecodeAccount(stored)
-		return a.ENS.Fresh, err == nil
+		var a site.AccountAnswer
+		a, _, err = site.DecodeAccount(stored)
+		fresh = a.ENS.Fresh
+	} else {
+		var details site.ListDetails
+		details, _, err = site.DecodeDetails(stored)
+		fresh = details.ENS.Fresh
 	}
-	details, _, err := site.DecodeDetails(stored)
-	return details.ENS.Fresh, err == nil
+	if fresh > time.Now().Add(mostSkew).UnixMilli() {
+		fresh = 0
+	}
+	return fresh, err == nil
 }
+
+// mostSkew is how far the clocks of fallbacks may be apart.
+const mostSkew = time.Hour
 
 func (p profileData) olderThan(kind site.ListObject, stored []byte) bool {
 	fresh, ok := freshOf(kind, stored)

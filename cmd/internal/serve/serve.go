@@ -42,6 +42,8 @@ type Command struct {
 	BadgeAPIKey     string        `name:"badge-api-key" placeholder:"KEY" help:"Sent to --badge-upstream as X-API-Key. Set FOLLOWPRESS_BADGE_API_KEY: others can see the flags of a process."`
 	RefreshInterval time.Duration `default:"60s" placeholder:"DURATION" help:"Time between two refreshes of a list's details, or of its badges (default ${default})."`
 	RefreshRate     float64       `default:"10" placeholder:"N" help:"Refreshes per second, over all lists (default ${default})."`
+	ClientRate      float64       `name:"refresh-client-rate" default:"1" placeholder:"N" help:"Refreshes per second of one client, after the first 10 (default ${default})."`
+	Proxies         int           `placeholder:"N" help:"How many servers before this one append the address of their client to X-Forwarded-For. 0, the default, means that clients connect directly."`
 
 	MaxRequests    int           `default:"2048" placeholder:"N" help:"Concurrent requests; more get a 503 (default ${default})."`
 	MaxHeaderBytes int           `default:"16384" placeholder:"BYTES" help:"Longest request line with headers; longer ones get a 431 (default ${default})."`
@@ -88,7 +90,7 @@ func (c *Command) Validate() error {
 		flag string
 		good bool
 	}{
-		{"poll", c.Poll > 0}, {"timeout", c.Timeout > 0}, {"refresh-interval", c.RefreshInterval > 0}, {"refresh-rate", c.RefreshRate > 0},
+		{"poll", c.Poll > 0}, {"timeout", c.Timeout > 0}, {"refresh-interval", c.RefreshInterval > 0}, {"refresh-rate", c.RefreshRate > 0}, {"refresh-client-rate", c.ClientRate > 0},
 		{"max-requests", c.MaxRequests > 0}, {"max-header-bytes", c.MaxHeaderBytes > 0}, {"header-timeout", c.HeaderTimeout > 0},
 		{"request-timeout", c.RequestTimeout > 0}, {"write-timeout", c.WriteTimeout > 0}, {"idle-timeout", c.IdleTimeout > 0},
 		{"drain-timeout", c.DrainTimeout > 0}, {"cache-bytes", c.CacheBytes > 0}, {"in-flight-bytes", c.InFlight > 0},
@@ -112,7 +114,7 @@ func (c *Command) Validate() error {
 func (c *Command) refresh() server.RefreshOptions {
 	return server.RefreshOptions{
 		ProfileUpstream: c.ProfileUpstream, BadgeUpstream: c.BadgeUpstream, BadgeAPIKey: c.BadgeAPIKey,
-		Interval: c.RefreshInterval, Rate: c.RefreshRate,
+		Interval: c.RefreshInterval, Rate: c.RefreshRate, ClientRate: c.ClientRate, Proxies: c.Proxies,
 	}
 }
 

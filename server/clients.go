@@ -1,0 +1,90 @@
+package server
+
+import (
+	"maps"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// clients limits the refreshes of each client. It is safe for concurrent use.
+type clients struct {
+	rate rate.Limit
+
+	mu     sync.Mutex
+	known  map[netip.Addr]*rate.Limiter // those that are below their burst, at most mostClients
+	others *rate.Limiter                // all that there is no room for
+}
+
+const (
+	clientBurst = 10
+	mostClients = 4096 // some 128 bytes each
+)
+
+// clientKey is the key of the client in a context.
+type clientKey struct{}
+
+func newClients(perSecond float64) *clients {
+	limit := rate.Limit(perSecond)
+	return &clients{rate: limit, known: map[netip.Addr]*rate.Limiter{}, others: rate.NewLimiter(limit, clientBurst)}
+}
+
+// wait is how long a client has to wait until its next refresh.
+func (c *clients) wait(client netip.Addr, now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if missing := 1 - c.limiter(client, now).TokensAt(now); missing > 0 {
+		return time.Duration(missing / float64(c.rate) * float64(time.Second))
+	}
+	return 0
+}
+
+// count counts a refresh.
+func (c *clients) count(client netip.Addr, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limiter(client, now).AllowN(now, 1)
+}
+
+func (c *clients) limiter(client netip.Addr, now time.Time) *rate.Limiter {
+	if l := c.known[client]; l != nil {
+		return l
+	}
+	if len(c.known) >= mostClients {
+		maps.DeleteFunc(c.known, func(_ netip.Addr, l *rate.Limiter) bool { return l.TokensAt(now) >= clientBurst })
+	}
+	if len(c.known) >= mostClients {
+		return c.others
+	}
+	l := rate.NewLimiter(c.rate, clientBurst)
+	c.known[client] = l
+	return l
+}
+
+// clientOf is the address of the client of a request that came through so many proxies. What comes before
+// their entries in X-Forwarded-For the client may have made up. Of IPv6 it is the network, /64, of which a
+// client has all addresses.
+func clientOf(r *http.Request, proxies int) netip.Addr {
+	host := r.RemoteAddr
+	if proxies > 0 {
+		passed := strings.Split(strings.Join(r.Header["X-Forwarded-For"], ","), ",")
+		if n := len(passed) - proxies; n >= 0 {
+			host = strings.TrimSpace(passed[n])
+		}
+	}
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	if err != nil {
+		withPort, _ := netip.ParseAddrPort(host) // of no use otherwise: then all such clients are one
+		address = withPort.Addr()
+	}
+	address = address.Unmap().WithZone("")
+	if address.Is6() {
+		network, _ := address.Prefix(64) // an IPv6 address has one
+		address = network.Addr()
+	}
+	return address
+}
