@@ -272,6 +272,32 @@ func TestAPageEnds(t *testing.T) {
 	eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
 }
 
+// TestAPageOfLongRowsEnds: so do pages whose rows are long by themselves.
+func TestAPageOfLongRowsEnds(t *testing.T) {
+	t.Parallel()
+	const most = 8 << 20
+	handler := newHandler(t, longRows{storage.NewFolder(longSite(t))}, server.Options{Timeout: time.Minute})
+	defer handler.Close()
+	for _, path := range []string{"followers?", "followers?sort=followers&", "searchFollowers?term=n&", "followers?sort=followers&tags=a,top8&"} {
+		w := ask(handler, "/api/v1/users/"+numbered(1)+"/"+path+"limit=1000")
+		if w.Code != http.StatusOK || w.Body.Len() > most+512<<10 || !json.Valid(w.Body.Bytes()) || strings.Count(w.Body.String(), `"address":"`) < 3 {
+			t.Errorf("%s: got %d and %d bytes, want 200 and at most %d", path, w.Code, w.Body.Len(), most)
+		}
+	}
+	eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
+}
+
+// longRows is a store whose followers have avatars of 12 KiB.
+type longRows struct{ server.Store }
+
+func (s longRows) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	body, err := s.Store.Get(ctx, key)
+	if strings.HasPrefix(string(key), "_search/followers/") {
+		body = []byte(strings.ReplaceAll(string(body), `"x"`, `"`+strings.Repeat("x", 12<<10)+`"`))
+	}
+	return body, err
+}
+
 // longProfiles is a store whose accounts have 200 KiB each.
 type longProfiles struct{ server.Store }
 

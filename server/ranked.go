@@ -107,7 +107,7 @@ func (c *computation) rankedSearch() error {
 			skip--
 			return nil
 		}
-		if err := c.copyRow(&found, row); err != nil {
+		if err := c.copyPageRow(&found, row); err != nil {
 			return err
 		}
 		if found.isFull(c.ask.Limit) {

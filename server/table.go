@@ -147,11 +147,16 @@ func (r *rows) at(i int) []byte { return r.text[r.spans[i].from:r.spans[i].to] }
 // in proportion to the texts of foreign profiles. It has one entry at least.
 const mostPageBytes = 8 << 20
 
-// copyRow appends a copy of a row, unless the page has to end. Its memory counts against the buffer.
-func (c *computation) copyRow(to *rows, row []byte) error {
+// copyPageRow is copyRow unless the page has to end.
+func (c *computation) copyPageRow(to *rows, row []byte) error {
 	if to.ended = to.ended || to.len() > 0 && len(to.text)+len(row) > mostPageBytes; to.ended {
 		return nil
 	}
+	return c.copyRow(to, row)
+}
+
+// copyRow appends a copy of a row. Its memory counts against the buffer.
+func (c *computation) copyRow(to *rows, row []byte) error {
 	if more := len(to.text) + len(row) - cap(to.text); more > 0 {
 		more = max(more, cap(to.text), bufferBytes)
 		if err := c.take(more); err != nil {
@@ -275,7 +280,7 @@ func (c *computation) fromObject(t table, s selection, key site.Key, list func(b
 		}
 		slices.SortFunc(order, place.compare)
 		for _, p := range window(order, s.offset, s.limit) {
-			if err := c.copyRow(&selected, all[p.index]); err != nil {
+			if err := c.copyPageRow(&selected, all[p.index]); err != nil {
 				return err
 			}
 		}
@@ -404,7 +409,7 @@ func (c *computation) takeRows(t table, s *selection, all [][]byte, to *rows) er
 		case s.offset > 0:
 			s.offset--
 		default:
-			if err := c.copyRow(to, row); err != nil || to.isFull(s.limit) {
+			if err := c.copyPageRow(to, row); err != nil || to.isFull(s.limit) {
 				return err
 			}
 		}
@@ -601,14 +606,28 @@ func (c *computation) order(t table) (*object, error) {
 	return c.h.cache.keep(k, c.h.cache.computedObject(body)), nil
 }
 
-// rowsAt returns the rows of a table of several shards with these indexes, in the order of the indexes.
+// rowsAt returns the rows of a table of several shards with these indexes, in the order of the indexes. Those at
+// the end are left out if they are too much for a page.
 func (c *computation) rowsAt(t table, indexes []int) (selected rows, err error) {
 	byIndex := make([]int, len(indexes)) // positions in indexes
 	for i := range byIndex {
 		byIndex[i] = i
 	}
 	slices.SortFunc(byIndex, func(i, j int) int { return cmp.Compare(indexes[i], indexes[j]) })
-	selected.spans = make([]span, 0, len(indexes))
+	found, end, total, taken := make([][]byte, len(indexes)), len(indexes), 0, 0
+	add := func(position int, row []byte) error {
+		if position >= end {
+			return nil
+		}
+		found[position] = bytes.Clone(row)
+		for total += len(row); total > mostPageBytes && end > 1; found[end] = nil {
+			end--
+			total -= len(found[end])
+		}
+		more := max(total-taken, 0)
+		taken += more
+		return c.take(more)
+	}
 	for next := 0; next < len(byIndex); {
 		n := indexes[byIndex[next]] / site.SearchShardSize
 		err := c.useKnown(t.shardKey(n), func(body []byte) error {
@@ -622,7 +641,7 @@ func (c *computation) rowsAt(t table, indexes []int) (selected rows, err error) 
 					return nil
 				}
 				if indexes[byIndex[next]] == i {
-					if err := c.copyRow(&selected, row); err != nil {
+					if err := add(byIndex[next], row); err != nil {
 						return err
 					}
 					next++
@@ -638,10 +657,10 @@ func (c *computation) rowsAt(t table, indexes []int) (selected rows, err error) 
 			return rows{}, err
 		}
 	}
-	inOrder := make([]span, len(indexes))
-	for i, at := range byIndex {
-		inOrder[at] = selected.spans[i]
+	for _, row := range found[:end] {
+		if err := c.copyPageRow(&selected, row); err != nil {
+			return rows{}, err
+		}
 	}
-	selected.spans = inOrder
 	return selected, nil
 }
