@@ -36,7 +36,7 @@ HOT := ./generator ./server ./site ./snapshot
 # Debian installs nginx, varnishd and pgbouncer in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-tools test-geth test-beam test-flink test-scale test-mutations test-install race-tools edge-tools client-tools disk-tools database-tools flink-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-explorer bench-sources soak clean
+.PHONY: help preview generate publish edge test test-tools test-geth test-beam test-flink test-scale test-mutations test-install race-tools edge-tools client-tools disk-tools database-tools workflow-tools flink-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-explorer bench-sources soak clean
 # Even with -j: apt must not run twice at a time, and cgo needs the C compiler installed first.
 .NOTPARALLEL:
 
@@ -58,7 +58,7 @@ edge: ## write the configuration of an edge (KIND, BUCKET_URL, FALLBACK_URL) int
 test: test-tools ## run every test, with the race detector where it helps; installs what is missing
 	bash .ci/test
 
-test-tools: race-tools edge-tools client-tools disk-tools database-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) $(AXE) ## install what `make test` needs and is missing
+test-tools: race-tools edge-tools client-tools disk-tools database-tools workflow-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) $(AXE) ## install what `make test` needs and is missing
 
 test-geth: race-tools $(GETH) ## run the tests that need geth, which it builds
 	CGO_ENABLED=1 TEST_SERVERS=1 TEST_GETH=1 go test -race -count=1 -v -run Geth ./fixtures/nodes ./source/chain
@@ -99,6 +99,9 @@ disk-tools: # the file system of power failure tests
 
 database-tools: # the databases of indexers; Debian has the programs of each version in a folder of its own
 	@bash .ci/install '/usr/lib/postgresql/*/bin/initdb=postgresql' pgbouncer=pgbouncer
+
+workflow-tools: # what the nightly workflow calls; runners of GitHub have it
+	@bash .ci/install aws=awscli
 
 flink-tools: $(FLINK) # what runs Flink; Maven is only asked if there are no jars yet
 	@bash .ci/install java=default-jre-headless
