@@ -37,6 +37,9 @@ type Options struct {
 	Timeout       time.Duration // of a request, which then gets a 503; 5 s
 	MaxRequests   int           // answered at the same time, others get a 503 at once; 2,048
 	Refresh       RefreshOptions
+	// Describe makes the description of the API that answers for site.OpenAPIKey if the site does not
+	// hold it; nil means none.
+	Describe func(site.Config) ([]byte, error)
 
 	clock otter.Clock // of the cache; nil means the real one, tests have their own
 }
@@ -61,8 +64,9 @@ type Handler struct {
 	log         *slog.Logger
 	poll        time.Duration
 	timeout     time.Duration
-	refreshing  time.Duration // time that a refresh may take beyond timeout
-	proxies     int           // before this server
+	refreshing  time.Duration                     // time that a refresh may take beyond timeout
+	proxies     int                               // before this server
+	describe    func(site.Config) ([]byte, error) // nil for none
 	maxRequests int64
 
 	failures  rate.Sometimes      // limits the log of failed requests, of which there may be thousands per second
@@ -91,7 +95,7 @@ func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
 	m := newMetrics()
 	h := &Handler{
 		fetcher: &fetcher{store, o.Timeout, m}, metrics: m, log: o.Log, poll: o.Poll,
-		timeout: o.Timeout, refreshing: o.Refresh.upstreamTimeout, proxies: o.Refresh.Proxies, maxRequests: int64(o.MaxRequests),
+		timeout: o.Timeout, refreshing: o.Refresh.upstreamTimeout, proxies: o.Refresh.Proxies, describe: o.Describe, maxRequests: int64(o.MaxRequests),
 		failures: rate.Sometimes{First: 10, Interval: 100 * time.Millisecond},
 	}
 	// If the store hangs, at most three quarters of the requests wait for it. The rest is for
@@ -175,6 +179,10 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 	if h.respondHot(w, r, v, seen) {
 		return
 	}
+	if h.describes(v, r) {
+		h.respondDescription(w, r, v, seen)
+		return
+	}
 	resolution := v.root.Config.Resolve(r.Method, sentPath(r.URL), r.URL.RawQuery)
 	seen.route = resolution.Route
 	if resolution.Action == site.AnswerPreflight {
@@ -223,6 +231,23 @@ func (h *Handler) answerTo(ctx context.Context, w http.ResponseWriter, r *http.R
 		markHot(r, v, resolution, a.object)
 	}
 	return a, false, err
+}
+
+// describes reports whether a request is for the description of the API, which the site does not hold.
+func (h *Handler) describes(v *liveSite, r *http.Request) bool {
+	return r.URL.Path == "/"+string(site.OpenAPIKey) && (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		h.describe != nil && !v.root.Config.EFP()
+}
+
+func (h *Handler) respondDescription(w http.ResponseWriter, r *http.Request, v *liveSite, seen *outcome) {
+	seen.route = site.RouteOpenAPI.Route()
+	o, err := v.description()
+	a := whole(seen.route, o)
+	if err != nil {
+		h.logger(seen.context(r.Context())).Error("description failed", "error", err)
+		a = problem(site.InternalError)
+	}
+	seen.status = a.write(w, r)
 }
 
 // sentPath is the path as the client sent it. URL.EscapedPath is not always: if the client left a

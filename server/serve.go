@@ -48,7 +48,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // clients that misbehave
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- s.Serve(listener) }()
+	go func() { failed <- s.Serve(problemListener{listener}) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)

@@ -20,6 +20,8 @@ type liveSite struct {
 	checked time.Time    // when the root was last read
 
 	templates *sync.Map // the objects for addresses that the graph does not know: of site.Key to []byte
+	// description describes the API of a site that does not hold OpenAPIKey. It is made once.
+	description func() (*object, error)
 }
 
 // sameSite reports whether the root was not put again since was, as far as the store can tell.
@@ -140,13 +142,17 @@ func (h *Handler) readRoot(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	next := &liveSite{root, v.version, info, h.fetcher.settled(info), time.Now(), v.templates}
+	next := &liveSite{root, v.version, info, h.fetcher.settled(info), time.Now(), v.templates, v.description}
 	// If the root was put again, another site may have been live in between, and the cache may
 	// hold objects of it. Times have a resolution of a second: a root that was not settled when
 	// it was read may have been replaced within that second, so it counts as new once it is.
 	if isNew := !next.sameSite(v); isNew || next.settled && !v.settled {
 		next.version++
 		next.templates = &sync.Map{}
+		next.description = sync.OnceValues(func() (*object, error) {
+			body, err := h.describe(root.Config)
+			return newObject(body), err
+		})
 		h.readTemplates(ctx, next)
 		h.live.Store(next)
 		h.cache.clear()

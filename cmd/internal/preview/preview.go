@@ -20,6 +20,7 @@ import (
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/templates"
 )
 
 // poll is short, so that a newly generated site shows up at once.
@@ -61,7 +62,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	log := slog.New(slog.NewTextHandler(stderr, nil))
-	handler, err := server.New(ctx, store, server.Options{Log: log, Poll: poll})
+	handler, err := server.New(ctx, store, server.Options{Log: log, Poll: poll, Describe: templates.OpenAPI})
 	if err != nil {
 		return err
 	}

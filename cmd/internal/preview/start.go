@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/followpress/followpress/cmd/internal/describe"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/templates"
@@ -26,7 +25,6 @@ var explorerPath = site.ExplorerPageKey.URLPath()
 // withPages adds a page for people who write programs, and the description of the API. / leads to the
 // explorer, or is that page if the site has no explorer. Each of the two pages has a link to the other.
 func withPages(api *server.Handler, store server.Store, examples server.Examples, log *slog.Logger) http.Handler {
-	described := describe.Handler(api, api, log)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		root := api.Root()
 		explores := root.Config.Explorer
@@ -36,7 +34,7 @@ func withPages(api *server.Handler, store server.Store, examples server.Examples
 		case reads && (r.URL.Path == "/" || r.URL.Path == startPath):
 			writePage(w, r, log, func(page *bytes.Buffer) error {
 				return startPage.Execute(page, map[string]any{
-					"Root": root, "Description": describe.Path, "First": firstLinks(root, examples), "Groups": groups(root, examples),
+					"Root": root, "Description": "/" + string(site.OpenAPIKey), "First": firstLinks(root, examples), "Groups": groups(root, examples),
 					"Explorer": map[bool]string{true: explorerPath}[explores],
 				})
 			})
@@ -47,7 +45,7 @@ func withPages(api *server.Handler, store server.Store, examples server.Examples
 				return err
 			})
 		default:
-			described.ServeHTTP(w, r)
+			api.ServeHTTP(w, r)
 		}
 	})
 }

@@ -18,9 +18,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/cmd/internal/command"
-	"github.com/followpress/followpress/cmd/internal/describe"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/storage"
+	"github.com/followpress/followpress/templates"
 )
 
 // Command is the command with its flags.
@@ -151,6 +151,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	}
 	handler, err := server.New(ctx, store, server.Options{
 		Log: log, CacheBytes: c.CacheBytes, InFlightBytes: c.InFlight, Poll: c.Poll, Timeout: c.Timeout, MaxRequests: c.MaxRequests, Refresh: c.refresh(),
+		Describe: templates.OpenAPI,
 	})
 	if err != nil {
 		return err
@@ -181,7 +182,7 @@ func (c *Command) serve(ctx context.Context, handler *server.Handler, listener, 
 	})
 	group.Go(func() error {
 		defer end()
-		return server.Serve(draining, listener, describe.Handler(handler, handler.Probes(), log), log, c.limits())
+		return server.Serve(draining, listener, handler.Probes(), log, c.limits())
 	})
 	group.Go(func() error {
 		handler.Watch(rest)

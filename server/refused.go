@@ -1,0 +1,96 @@
+package server
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/followpress/followpress/site"
+)
+
+// net/http itself refuses what it cannot read, such as a malformed percent-encoding, before there is a
+// request for the handler. It writes a plain text to the connection. Clients of the API get a
+// problem instead, like any other.
+
+// A problemListener accepts connections with problems in place of net/http's own texts.
+type problemListener struct{ net.Listener }
+
+func (l problemListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return problemConn{c}, nil
+}
+
+type problemConn struct{ net.Conn }
+
+// Write writes p, or a problem in its place.
+func (c problemConn) Write(p []byte) (int, error) {
+	instead := problemFor(p)
+	if instead == nil {
+		return c.Conn.Write(p)
+	}
+	if _, err := c.Conn.Write(instead); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// ReadFrom keeps the shortcuts that the kernel has for files.
+func (c problemConn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
+
+// CloseWrite ends the answer to a client that still sends, if the connection can.
+func (c problemConn) CloseWrite() error {
+	if closer, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return closer.CloseWrite()
+	}
+	return nil
+}
+
+// The parts of net/http's own answers, each of which is written at once (conn.serve in its server.go). No
+// answer of a handler looks like that: it has a Date, and its JSON no line ends.
+const (
+	ownStatus  = "HTTP/1.1 "
+	ownHeaders = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+	mostOwn    = 512 // bytes
+)
+
+// problemFor is the whole answer with a problem that stands for net/http's own answer; nil if p is none. It
+// costs other answers no more than a look at their status.
+func problemFor(p []byte) []byte {
+	const digits = len("400")
+	if len(p) <= len(ownStatus)+digits || len(p) > mostOwn || p[len(ownStatus)] < '4' || !bytes.HasPrefix(p, []byte(ownStatus)) {
+		return nil
+	}
+	line, reason, own := bytes.Cut(p, []byte(ownHeaders))
+	status, err := strconv.Atoi(string(p[len(ownStatus) : len(ownStatus)+digits]))
+	if !own || err != nil || bytes.Contains(line, []byte("\n")) {
+		return nil
+	}
+	detail := "The request is malformed: its URL, a header or the framing of its body."
+	if _, why, told := bytes.Cut(reason, []byte(": ")); told {
+		detail = "The request is malformed: " + string(why) + "."
+	}
+	switch status {
+	case http.StatusRequestHeaderFieldsTooLarge:
+		detail = "The URL and the headers are too long."
+	case http.StatusNotImplemented:
+		detail = "Only the transfer encoding chunked is known."
+	}
+	a := newProblem(&site.Problem{Status: status, Detail: detail, CacheControl: site.NoStore})
+	header := http.Header{"Cache-Control": a.cacheControl, "Content-Type": a.contentType, "Date": {time.Now().UTC().Format(http.TimeFormat)}}
+	for _, every := range everyAnswer {
+		header[every.name] = every.values
+	}
+	response := http.Response{
+		StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Close: true, Header: header,
+		ContentLength: int64(len(a.object.body)), Body: io.NopCloser(bytes.NewReader(a.object.body)),
+	}
+	var whole bytes.Buffer
+	_ = response.Write(&whole) // neither buffer fails
+	return whole.Bytes()
+}
