@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -332,7 +333,7 @@ func TestStateOfTheFormatBefore(t *testing.T) {
 		o.Unchecked = true
 		mustSync(t, s, o)
 		for _, c := range s.deployment.Chains {
-			downgrade(t, s.folder(c))
+			downgrade(t, s.folder(c).String())
 		}
 		for _, n := range nodes {
 			n.Set(meanrpc.Faults{})
@@ -350,7 +351,7 @@ func TestStateOfTheFormatBefore(t *testing.T) {
 // downgrade makes a checkpoint one of the format before.
 func downgrade(t *testing.T, dir string) {
 	t.Helper()
-	text, err := os.ReadFile(checkpointOf(dir))
+	text, err := os.ReadFile(filepath.Join(dir, checkpointFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +364,7 @@ func downgrade(t *testing.T, dir string) {
 		delete(check, name)
 	}
 	if text, err = json.Marshal(check); err == nil {
-		err = os.WriteFile(checkpointOf(dir), text, 0o644)
+		err = os.WriteFile(filepath.Join(dir, checkpointFile), text, 0o644)
 	}
 	if err != nil {
 		t.Fatal(err)

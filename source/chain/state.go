@@ -21,7 +21,7 @@ var ErrBusy = errors.New("another run uses it")
 // A State is a folder that keeps what was read from the chains of a deployment. It belongs to one
 // process, and to one goroutine, at a time.
 type State struct {
-	dir        string
+	root       *os.Root
 	deployment *source.Deployment
 	lock       *os.File
 }
@@ -32,19 +32,23 @@ func Open(dir string, d *source.Deployment) (*State, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
+	lock, err := folder{root, "."}.open("lock", os.O_CREATE|os.O_RDWR)
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	s := &State{root, d, lock}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			err = ErrBusy
 		}
-		return nil, errors.Join(fmt.Errorf("lock the state %s: %w", dir, err), lock.Close())
+		return nil, errors.Join(fmt.Errorf("lock the state %s: %w", dir, err), s.Close())
 	}
-	s := &State{dir, d, lock}
 	if err := s.held(); err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -61,7 +65,7 @@ func (s *State) held() error {
 		return err
 	}
 	if err != nil || !os.SameFile(locked, there) {
-		return fmt.Errorf("the state %s was removed or replaced during the run", s.dir)
+		return fmt.Errorf("the state %s was removed or replaced during the run", s.root.Name())
 	}
 	return nil
 }
@@ -75,10 +79,10 @@ func IsState(dir string) bool {
 const chainsFolder = "chains"
 
 // Close unlocks the folder.
-func (s *State) Close() error { return s.lock.Close() }
+func (s *State) Close() error { return errors.Join(s.lock.Close(), s.root.Close()) }
 
-func (s *State) folder(c source.Chain) string {
-	return filepath.Join(s.dir, chainsFolder, strconv.FormatUint(c.ID, 10))
+func (s *State) folder(c source.Chain) folder {
+	return folder{s.root, filepath.Join(chainsFolder, strconv.FormatUint(c.ID, 10))}
 }
 
 // Events returns the events of all chains, one chain after the other. It may be used again, and

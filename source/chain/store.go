@@ -66,9 +66,34 @@ const (
 	maxPoints  = 64
 )
 
+// A folder is a folder in that of a state, as it was when the state was opened: of another one that
+// has replaced it meanwhile nothing is read or changed.
+type folder struct {
+	root *os.Root
+	name string // below root
+}
+
+// The files of a chain.
+const (
+	logsFile       = "logs"
+	checkpointFile = "checkpoint.json"
+)
+
+func (f folder) String() string { return filepath.Join(f.root.Name(), f.name) }
+
+func (f folder) below(name string) string { return filepath.Join(f.name, name) }
+
+func (f folder) open(name string, flag int) (*os.File, error) {
+	file, err := f.root.OpenFile(f.below(name), flag, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.root.Name(), err) // err has the name below it
+	}
+	return file, nil
+}
+
 // A store is the folder of a chain. One goroutine may use it at a time.
 type store struct {
-	dir       string
+	folder    folder
 	chain     source.Chain
 	contracts []site.Address
 	numbers   map[site.Address]int // of contracts
@@ -86,18 +111,18 @@ type store struct {
 
 // openStore opens the folder of a chain, which need not exist. Blocks from reread on, if it is not
 // nil, are forgotten.
-func openStore(dir string, c source.Chain, reread *uint64, noSync bool) (s *store, err error) {
-	s = &store{dir: dir, chain: c, contracts: newDecoder(c).addresses(), numbers: map[site.Address]int{}, noSync: noSync}
+func openStore(in folder, c source.Chain, reread *uint64, noSync bool) (s *store, err error) {
+	s = &store{folder: in, chain: c, contracts: newDecoder(c).addresses(), numbers: map[site.Address]int{}, noSync: noSync}
 	for i, a := range s.contracts {
 		s.numbers[a] = i
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := in.root.MkdirAll(in.name, 0o755); err != nil {
+		return nil, fmt.Errorf("%s: %w", in.root.Name(), err)
+	}
+	if s.check, err = readCheckpoint(in, c); err != nil {
 		return nil, err
 	}
-	if s.check, err = readCheckpoint(dir, c); err != nil {
-		return nil, err
-	}
-	if s.file, err = os.OpenFile(logsOf(dir), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
+	if s.file, err = in.open(logsFile, os.O_CREATE|os.O_RDWR); err != nil {
 		return nil, err
 	}
 	switch {
@@ -119,39 +144,36 @@ func openStore(dir string, c source.Chain, reread *uint64, noSync bool) (s *stor
 	return s, nil
 }
 
-func logsOf(dir string) string       { return filepath.Join(dir, "logs") }
-func checkpointOf(dir string) string { return filepath.Join(dir, "checkpoint.json") }
-
 // readCheckpoint reads the checkpoint of a chain; one that is not there yet has no points.
-func readCheckpoint(dir string, c source.Chain) (checkpoint, error) {
+func readCheckpoint(in folder, c source.Chain) (checkpoint, error) {
 	fresh := checkpoint{Version: version, Contracts: contractTexts(c)}
-	text, err := os.ReadFile(checkpointOf(dir))
+	text, err := in.root.ReadFile(in.below(checkpointFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return fresh, nil
 	} else if err != nil {
-		return checkpoint{}, err
+		return checkpoint{}, fmt.Errorf("%s: %w", in.root.Name(), err)
 	}
 	var check checkpoint
 	if err := json.Unmarshal(text, &check); err != nil {
-		return checkpoint{}, unusable(dir, c, fmt.Sprintf("has a checkpoint that is not JSON (%v)", err))
+		return checkpoint{}, unusable(in, c, fmt.Sprintf("has a checkpoint that is not JSON (%v)", err))
 	}
 	if check.Version == unverified {
 		check.Version, check.Unchecked = version, len(check.Points) > 0
 	}
 	switch {
 	case check.Version != version:
-		return checkpoint{}, unusable(dir, c, fmt.Sprintf("was written by another version of the program: it is format %d, want %d", check.Version, version))
+		return checkpoint{}, unusable(in, c, fmt.Sprintf("was written by another version of the program: it is format %d, want %d", check.Version, version))
 	case !slices.Equal(check.Contracts, fresh.Contracts):
-		return checkpoint{}, unusable(dir, c, fmt.Sprintf("was read for other contracts: %q, now %q", check.Contracts, fresh.Contracts))
+		return checkpoint{}, unusable(in, c, fmt.Sprintf("was read for other contracts: %q, now %q", check.Contracts, fresh.Contracts))
 	case !check.valid():
-		return checkpoint{}, unusable(dir, c, "has a checkpoint that contradicts itself")
+		return checkpoint{}, unusable(in, c, "has a checkpoint that contradicts itself")
 	}
 	return check, nil
 }
 
 // unusable is the error about a folder that only the operator may remove.
-func unusable(dir string, c source.Chain, why string) error {
-	return fmt.Errorf("%s %s: use another --state, or remove that folder to read chain %d (%s) again", dir, why, c.ID, c.Name)
+func unusable(in folder, c source.Chain, why string) error {
+	return fmt.Errorf("%s %s: use another --state, or remove that folder to read chain %d (%s) again", in, why, c.ID, c.Name)
 }
 
 func (c *checkpoint) valid() bool {
@@ -333,13 +355,13 @@ func (s *store) rewind() error {
 		return err
 	}
 	if info.Size() < s.size {
-		return damaged(s.dir, s.chain, fmt.Errorf("%w: it has %d bytes, want %d", errDamaged, info.Size(), s.size))
+		return damaged(s.folder, s.chain, fmt.Errorf("%w: it has %d bytes, want %d", errDamaged, info.Size(), s.size))
 	}
 	return s.file.Truncate(s.size)
 }
 
-func damaged(dir string, c source.Chain, err error) error {
-	return fmt.Errorf("%s: %w; read chain %d (%s) again with --reread %d", logsOf(dir), err, c.ID, c.Name, c.ID)
+func damaged(in folder, c source.Chain, err error) error {
+	return fmt.Errorf("%s: %w; read chain %d (%s) again with --reread %d", filepath.Join(in.String(), logsFile), err, c.ID, c.Name, c.ID)
 }
 
 // save replaces the checkpoint.
@@ -353,8 +375,8 @@ func (s *store) save() (err error) {
 			return err
 		}
 	}
-	name := checkpointOf(s.dir)
-	file, err := os.Create(name + ".new")
+	const fresh = checkpointFile + ".new"
+	file, err := s.folder.open(fresh, os.O_CREATE|os.O_TRUNC|os.O_WRONLY)
 	if err != nil {
 		return err
 	}
@@ -362,14 +384,14 @@ func (s *store) save() (err error) {
 	if err = errors.Join(err, s.sync(file), file.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(name+".new", name); err != nil {
+	if err := s.folder.root.Rename(s.folder.below(fresh), s.folder.below(checkpointFile)); err != nil {
 		return err
 	}
-	folder, err := os.Open(s.dir)
+	dir, err := s.folder.open(".", os.O_RDONLY)
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.sync(folder), folder.Close())
+	return errors.Join(s.sync(dir), dir.Close())
 }
 
 func (s *store) close() error { return s.file.Close() }
@@ -387,8 +409,8 @@ func (s *store) sync(file *os.File) error {
 }
 
 // read calls yield with each event of a chain up to a point, in order, until it returns false.
-func read(dir string, c source.Chain, to point, yield func(source.Event) bool) (more bool, err error) {
-	file, err := os.Open(logsOf(dir))
+func read(in folder, c source.Chain, to point, yield func(source.Event) bool) (more bool, err error) {
+	file, err := in.open(logsFile, os.O_RDONLY)
 	if err != nil {
 		return false, err
 	}
@@ -399,11 +421,11 @@ func read(dir string, c source.Chain, to point, yield func(source.Event) bool) (
 		switch {
 		case errors.Is(err, io.EOF) && r.left == 0:
 			if events != to.Events {
-				return false, damaged(dir, c, fmt.Errorf("%w: it has %d events, want %d", errDamaged, events, to.Events))
+				return false, damaged(in, c, fmt.Errorf("%w: it has %d events, want %d", errDamaged, events, to.Events))
 			}
 			return true, nil
 		case errors.Is(err, errDamaged), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return false, damaged(dir, c, err)
+			return false, damaged(in, c, err)
 		case err != nil:
 			return false, err
 		case !yield(e):

@@ -48,9 +48,19 @@ func cloned(e source.Event) source.Event {
 	return e
 }
 
+func folderOf(t testing.TB, dir string) folder {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return folder{root, "."}
+}
+
 func newStore(t *testing.T, dir string, reread *uint64) *store {
 	t.Helper()
-	s, err := openStore(dir, base, reread, true)
+	s, err := openStore(folderOf(t, dir), base, reread, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +70,7 @@ func newStore(t *testing.T, dir string, reread *uint64) *store {
 
 func stored(t *testing.T, s *store) (all []source.Event) {
 	t.Helper()
-	if _, err := read(s.dir, base, *s.top(), func(e source.Event) bool { all = append(all, cloned(e)); return true }); err != nil {
+	if _, err := read(s.folder, base, *s.top(), func(e source.Event) bool { all = append(all, cloned(e)); return true }); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -180,7 +190,7 @@ func TestStoreForgetsWhatIsAfterTheCheckpoint(t *testing.T) {
 	if _, err := s.file.WriteAt(garbage, s.size); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(checkpointOf(dir)+".new", []byte("half a ch"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, checkpointFile)+".new", []byte("half a ch"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	s = newStore(t, dir, nil)
@@ -209,7 +219,7 @@ func TestStoreGoesBack(t *testing.T) {
 	}
 	reread = 0
 	s = newStore(t, dir, &reread)
-	if info, err := os.Stat(logsOf(dir)); err != nil || info.Size() != 0 || s.top() != nil || s.check.Origin != nil {
+	if info, err := os.Stat(filepath.Join(dir, logsFile)); err != nil || info.Size() != 0 || s.top() != nil || s.check.Origin != nil {
 		t.Errorf("after all is forgotten: got %v, %+v", err, s.check)
 	}
 }
@@ -218,23 +228,23 @@ func TestStoreGoesBack(t *testing.T) {
 func TestDamagedStore(t *testing.T) {
 	dir := t.TempDir()
 	size := filled(t, dir, 20).size
-	whole, err := os.ReadFile(logsOf(dir))
+	whole, err := os.ReadFile(filepath.Join(dir, logsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	readAll := func() error {
-		s, err := openStore(dir, base, nil, true)
+		s, err := openStore(folderOf(t, dir), base, nil, true)
 		if err != nil {
 			return err
 		}
-		_, err = read(dir, base, *s.top(), func(source.Event) bool { return true })
+		_, err = read(folderOf(t, dir), base, *s.top(), func(source.Event) bool { return true })
 		return errors.Join(err, s.close())
 	}
 	for at := int64(0); at < size; at += 1 + size/100 {
 		broken := bytes.Clone(whole)
 		broken[at] ^= 0x10
 		for name, content := range map[string][]byte{"a bit": broken, "the end": whole[:at]} {
-			if err := os.WriteFile(logsOf(dir), content, 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, logsFile), content, 0o644); err != nil {
 				t.Fatal(err)
 			}
 			if err := readAll(); !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), "--reread 8453") {
@@ -245,7 +255,7 @@ func TestDamagedStore(t *testing.T) {
 	// What a power failure leaves of bytes that never reached the disk.
 	for _, at := range []int64{0, size / 2, size - headBytes} {
 		zeros := append(bytes.Clone(whole[:at]), make([]byte, size-at)...)
-		if err := os.WriteFile(logsOf(dir), zeros, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, logsFile), zeros, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		if err := readAll(); !errors.Is(err, errDamaged) {
@@ -263,7 +273,7 @@ func TestLogsOfAnotherState(t *testing.T) {
 	dir := t.TempDir()
 	top := *filled(t, dir, 5).top()
 	top.Events--
-	if _, err := read(dir, base, top, func(source.Event) bool { return true }); !errors.Is(err, errDamaged) {
+	if _, err := read(folderOf(t, dir), base, top, func(source.Event) bool { return true }); !errors.Is(err, errDamaged) {
 		t.Errorf("got %v, want that it is damaged", err)
 	}
 }
@@ -271,7 +281,7 @@ func TestLogsOfAnotherState(t *testing.T) {
 func TestUnusableFolders(t *testing.T) {
 	dir := t.TempDir()
 	filled(t, dir, 2)
-	good, err := os.ReadFile(checkpointOf(dir))
+	good, err := os.ReadFile(filepath.Join(dir, checkpointFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,10 +299,10 @@ func TestUnusableFolders(t *testing.T) {
 		if test.text == text {
 			t.Fatalf("%s: nothing was changed in %s", name, text)
 		}
-		if err := os.WriteFile(checkpointOf(dir), []byte(test.text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, checkpointFile), []byte(test.text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := openStore(dir, base, nil, true); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), dir) {
+		if _, err := openStore(folderOf(t, dir), base, nil, true); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: got %v, want %q and the folder", name, err, test.want)
 		}
 	}
@@ -330,7 +340,7 @@ func TestStatesExcludeEachOther(t *testing.T) {
 func BenchmarkRead(b *testing.B) {
 	const many = 1_000_000
 	dir := b.TempDir()
-	s, err := openStore(dir, base, nil, true)
+	s, err := openStore(folderOf(b, dir), base, nil, true)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -351,7 +361,7 @@ func BenchmarkRead(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		n := 0
-		if _, err := read(dir, base, *s.top(), func(source.Event) bool { n++; return true }); err != nil || n != many {
+		if _, err := read(folderOf(b, dir), base, *s.top(), func(source.Event) bool { n++; return true }); err != nil || n != many {
 			b.Fatal(n, err)
 		}
 	}
@@ -364,7 +374,7 @@ func TestCommitAfterAFailedOne(t *testing.T) {
 	s := filled(t, dir, 3)
 	want := stored(t, s)
 	good := s.file
-	full, err := os.Open(logsOf(dir)) // cannot be written to
+	full, err := os.Open(filepath.Join(dir, logsFile)) // cannot be written to
 	if err != nil {
 		t.Fatal(err)
 	}

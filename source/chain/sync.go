@@ -184,12 +184,12 @@ type chainSync struct {
 	again   bool             // the chain has to be read again now
 }
 
-func (c *chainSync) open(ctx context.Context, dir string) (err error) {
+func (c *chainSync) open(ctx context.Context, in folder) (err error) {
 	var reread *uint64
 	if block, ok := c.options.Reread[c.chain.ID]; ok {
 		reread = &block
 	}
-	if c.store, err = openStore(dir, c.chain, reread, c.options.NoSync); err != nil {
+	if c.store, err = openStore(in, c.chain, reread, c.options.NoSync); err != nil {
 		return err
 	}
 	c.store.held = c.held

@@ -547,6 +547,18 @@ func TestReplacedFolder(t *testing.T) {
 	if _, err := paused.Sync(t.Context(), o); err == nil || !strings.Contains(err.Error(), "replaced") {
 		t.Errorf("the paused run: got %v, want that its folder was replaced", err)
 	}
+	// It may have been paused just before it opens a file, and forget what is there.
+	c := paused.deployment.Chains[0]
+	late, err := openStore(paused.folder(c), c, new(uint64), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := late.close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := second.AsOf(); err != nil {
+		t.Errorf("what is in its place: got %v, want it untouched", err)
+	}
 	others.check(t, second, mustSync(t, second, others.options()))
 	if err := second.Close(); err != nil {
 		t.Error(err)
