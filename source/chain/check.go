@@ -2,6 +2,7 @@ package chain
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,8 +132,25 @@ func (c *chainSync) askLater(ctx context.Context, l *ledger, due []subject, exce
 	return comparison{}, last
 }
 
-// ask compares after a block, which has the logs of l and, if it is not nil, later ones.
+// ask compares after a block, which has the logs of l and, if it is not nil, later ones. A host that
+// does not tell a count is like one without the state.
 func (c *chainSync) ask(ctx context.Context, at provider.Block, l, later *ledger, due []subject, except []string) (comparison, error) {
+	var untold error
+	for {
+		found, err := c.askOne(ctx, at, l, later, due, except)
+		switch {
+		case !errors.Is(err, errUnknown):
+			return found, err
+		case errors.Is(err, provider.ErrNoState):
+			return comparison{}, cmp.Or(untold, err)
+		}
+		untold, except = err, slices.Concat(except, []string{found.origin})
+	}
+}
+
+// askOne is ask at the first host, but those in except, that has the state. It says which one that is
+// also with an error.
+func (c *chainSync) askOne(ctx context.Context, at provider.Block, l, later *ledger, due []subject, except []string) (comparison, error) {
 	found := comparison{block: at.Number, moved: map[subject]bool{}}
 	first := slices.IndexFunc(due, func(s subject) bool { return !s.counts() })
 	if first < 0 {
@@ -152,7 +170,7 @@ func (c *chainSync) ask(ctx context.Context, at provider.Block, l, later *ledger
 			return comparison{}, err
 		}
 		if err := found.take(state, some, l, later); err != nil {
-			return comparison{}, err
+			return found, err
 		}
 	}
 	return found, nil

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"flag"
@@ -242,6 +243,28 @@ func TestHostThatAgreesWithItself(t *testing.T) {
 	}
 }
 
+// A host of which contracts do not tell counts, as one whose state is before them, is passed over.
+func TestHostThatDoesNotTell(t *testing.T) {
+	h := history.Random(36, history.Options{Transactions: 100})
+	mute, good := startNodes(t, h), startNodes(t, h)
+	o := from(mute)
+	for _, n := range mute {
+		n.Set(meanrpc.Faults{Says: func(string, []byte) []byte { return nil }})
+	}
+	if _, err := open(t, t.TempDir(), h).Sync(t.Context(), o); !errors.Is(err, errUnknown) || !strings.Contains(err.Error(), "did not tell") {
+		t.Errorf("alone: got %v, want that it did not tell", err)
+	}
+	for id, n := range good {
+		o.URLs[id] = append(o.URLs[id], strings.Replace(n.URL, "127.0.0.1", "localhost", 1))
+	}
+	s := open(t, t.TempDir(), h)
+	r := mustSync(t, s, o)
+	mustEqual(t, "with a good host", snapshotOf(t, s), truthOf(t, h, r))
+	if c := r.Chains[0].Check; c.How != CheckedByContracts || !strings.HasPrefix(c.Host, "localhost") {
+		t.Errorf("got %+v, want what the good host says", c)
+	}
+}
+
 // What no contract can be asked about is an error, unless two hosts agreed on it or the options allow
 // it; and it is read again by the next run.
 func TestNothingUncheckedIsKept(t *testing.T) {
@@ -404,6 +427,43 @@ func TestPlacedSlotWithoutEvents(t *testing.T) {
 }
 
 // The selectors are those of the contracts.
+// A value that has changed since cannot be compared at a node without the older state. The next run
+// compares it, also if there is nothing new.
+func TestValueThatHasChangedSince(t *testing.T) {
+	h := &history.History{Chains: history.Production()}
+	c := h.Chains[0]
+	owner, slot := history.Address{19: 7}, history.Number(5)
+	for i, logs := range [][]history.Log{
+		{
+			history.Transfer(*c.Registry, history.Address{}, owner, history.Number(0)),
+			history.Location(*c.Registry, history.Number(0), history.LocationBytes(history.Number(c.ID), c.Records[0], slot)),
+			history.ListMetadata(c.Records[0], slot, userKey, bytes.Repeat([]byte{1}, 20)),
+		},
+		{history.ListMetadata(c.Records[0], slot, userKey, bytes.Repeat([]byte{2}, 20))},
+		{history.ListMetadata(c.Records[0], slot, userKey, bytes.Repeat([]byte{3}, 20))}, // not final
+	} {
+		h.Blocks = append(h.Blocks, history.Block{Chain: c.ID, Number: c.First + uint64(i), Time: 1_727_000_000 + int64(i), Logs: logs})
+	}
+	nodes := startNodes(t, h)
+	nodes[c.ID].SetHead(c.First+2, c.First+1, c.First+1)
+	nodes[c.ID].Set(meanrpc.Faults{State: 1, Forget: func(l meanrpc.LogID) bool { return l.Block == c.First+1 }})
+	o, s := from(nodes), open(t, t.TempDir(), h)
+	for range 2 {
+		if check := mustSync(t, s, o).Chains[0].Check; check.How != CheckedByContracts || check.Moved != 1 {
+			t.Errorf("got %+v, want one value that has changed", check)
+		}
+	}
+	nodes[c.ID].Set(meanrpc.Faults{})
+	r := mustSync(t, s, o)
+	mustEqual(t, "once the node has the state", snapshotOf(t, s), truthOf(t, h, r))
+	if len(r.Chains[0].Repairs) != 1 || r.Chains[0].Check.Moved > 0 {
+		t.Errorf("got %+v, want that it was read again", r.Chains[0])
+	}
+	if check := mustSync(t, s, o).Chains[0].Check; check.How != CheckedEarlier {
+		t.Errorf("after it: got %+v", check)
+	}
+}
+
 func TestSelectors(t *testing.T) {
 	want := map[question]uint32{supply: 0x18160ddd, ops: 0x02dc2af9, owner: 0x6352211e}
 	for q, selector := range want {
