@@ -2,6 +2,7 @@ package publisher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
 )
 
 // calmly runs a test in a simulated world without random faults.
@@ -45,6 +47,50 @@ func (w *world) publishCalmly(t *testing.T, s simulatedSite, p *process, o Optio
 		t.Fatalf("%s: %v", p.name, err)
 	}
 	return report
+}
+
+// A meddled process has something done before it puts a key for the first time.
+type meddled struct {
+	*process
+	key    site.Key
+	meddle func()
+}
+
+func (m *meddled) Put(ctx context.Context, o storage.Object, condition storage.Condition) (string, error) {
+	if o.Key == m.key && m.meddle != nil {
+		m.meddle()
+		m.meddle = nil
+	}
+	return m.process.Put(ctx, o, condition)
+}
+
+// object reads an object without a request.
+func (w *world) object(key site.Key) (o stored, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o, ok = w.objects[key]
+	return o, ok
+}
+
+// remove deletes an object without any process noticing.
+func (w *world) remove(key site.Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sorted = nil
+	delete(w.objects, key)
+}
+
+// isSite checks that the bucket has a site, and nothing else.
+func (w *world) isSite(t *testing.T, s simulatedSite) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if got := w.objects[site.RootKey].sum; got != s.entries[site.RootKey] {
+		t.Errorf("root: got %v, want the one of %s", got, s.root.AsOf)
+	}
+	for _, d := range w.differences() {
+		t.Error(d)
+	}
 }
 
 // lock reads the lock.
@@ -256,6 +302,81 @@ func TestNoLockAfterAKilledRun(t *testing.T) {
 		w.publishCalmly(t, s, w.calm("third", nil), Options{})
 		if isLate() {
 			t.Error("the object that arrived late: got it still, want it replaced")
+		}
+	})
+}
+
+// If another run has written the root meanwhile, although this one has the lock, both have put objects:
+// the root stays, and a mark and a doubt say so. Each of them makes the next run compare everything.
+func TestInterleaved(t *testing.T) {
+	sites := simulatedSites()
+	other := sites[3]
+	for name, forget := range map[string]func(t *testing.T, w *world){
+		"mark and doubt": func(*testing.T, *world) {},
+		"only the mark": func(t *testing.T, w *world) {
+			lock := w.lock(t)
+			lock.Doubt = nil
+			w.setLock(t, lock)
+		},
+		"only the doubt": func(_ *testing.T, w *world) { w.remove(site.MarkKey) }, // by a late request of the other run
+	} {
+		t.Run(name, func(t *testing.T) {
+			calmly(t, conditional, func(t *testing.T, w *world) {
+				w.publishCalmly(t, sites[0], w.calm("first", nil), Options{})
+				meddle := func() {
+					w.set(site.RootKey, []byte(other.memorySite[site.RootKey]))
+					w.remove(site.MarkKey) // the last thing that the other run does
+				}
+				report, err := Publish(t.Context(), sites[1], &meddled{w.calm("second", nil), site.RootKey, meddle}, Options{Bulk: BulkOff})
+				if !errors.Is(err, ErrInterleaved) || report.Live || report.Outcome != Failed {
+					t.Errorf("got %v, %s, live %v, want %v", err, report.Outcome, report.Live, ErrInterleaved)
+				}
+				if root, _ := w.object(site.RootKey); root.sum != other.entries[site.RootKey] {
+					t.Error("the root of the other run is gone, want it")
+				}
+				if _, marked := w.object(site.MarkKey); !marked {
+					t.Error("got no mark, want one")
+				}
+				if lock := w.lock(t); !lock.Released || !lock.doubted() || lock.Doubt.Run != "" || len(lock.Doubt.Sites) == 0 {
+					t.Errorf("lock: got %+v, doubt %+v, want it free, with a doubt about several runs that names their sites", lock, lock.Doubt)
+				}
+				forget(t, w)
+				if report := w.publishCalmly(t, other, w.calm("third", nil), Options{}); !report.Resumed {
+					t.Error("the next run has not compared with a listing, want that")
+				}
+				w.isSite(t, other)
+			})
+		})
+	}
+}
+
+// A root whose answer was lost is the run's own, not one of another run.
+func TestAnswerToTheRootIsLost(t *testing.T) {
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		sites := simulatedSites()
+		w.publishCalmly(t, sites[0], w.calm("first", nil), Options{})
+		report := w.publishCalmly(t, sites[1], w.calm("second", map[string]fate{fmt.Sprint("put ", site.RootKey, " 1"): {unheard: true}}), Options{})
+		if !report.Live || report.Outcome != Published {
+			t.Errorf("got %s, live %v, want it published", report.Outcome, report.Live)
+		}
+		w.isSite(t, sites[1])
+	})
+}
+
+// A run takes a lock over once it has seen no heartbeat for the lease and the drain: what the owner has
+// sent last is carried out before.
+func TestWaitingForTheLastRequests(t *testing.T) {
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		first, _, err := lockOn(t, w.calm("first", nil), Options{Lease: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.stop()
+		<-first.stopped
+		begun := time.Now()
+		w.publishCalmly(t, simulatedSites()[1], w.calm("second", nil), Options{})
+		if took := time.Since(begun); took < time.Minute+drainTime {
+			t.Errorf("takeover: got it after %v, want it after the lease and the drain", took)
 		}
 	})
 }

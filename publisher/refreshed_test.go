@@ -95,6 +95,43 @@ func TestOverwrittenRefreshesAreReapplied(t *testing.T) {
 	}
 }
 
+// An object that a refresh has put for a site of an older version has that version's headers: a run
+// that compares with a listing puts it again.
+func TestRefreshedObjectsGetOtherHeaders(t *testing.T) {
+	sites := simulatedSites()
+	newer, older := sites[0], sites[len(sites)/2]
+	key := newer.root.Config.ListKey("1", site.Details)
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		p := w.calm("first", nil)
+		p.older = true
+		w.publishCalmly(t, older, p, Options{anyRules: true})
+		w.refreshed(t, key)
+		w.mu.Lock()
+		o := w.objects[key]
+		o.cacheControl = olderHeader(key, o.cacheControl)
+		w.objects[key] = o
+		w.mu.Unlock()
+		w.set(site.MarkKey, []byte("{}"))
+		w.publishCalmly(t, newer, w.calm("second", nil), Options{})
+		o, _ = w.object(key)
+		if _, want := newer.headers(key); o.cacheControl != want {
+			t.Errorf("got %q, want %q", o.cacheControl, want)
+		}
+	})
+}
+
+// refreshed lets a fallback refresh an object, and ends it.
+func (w *world) refreshed(t *testing.T, key site.Key) {
+	t.Helper()
+	before, _ := w.object(key)
+	h, stop := w.watchingFallback(t)
+	defer stop()
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/"+string(key)+"?cache=fresh", http.NoBody))
+	if after, _ := w.object(key); after.sum == before.sum {
+		t.Fatal("the refresh has not replaced the object")
+	}
+}
+
 // watchingFallback is a fallback that serves the bucket and refreshes profiles, until it is stopped.
 func (w *world) watchingFallback(t *testing.T) (h *server.Handler, stop func()) {
 	t.Helper()
