@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -363,20 +364,168 @@ func TestAnswerToTheRootIsLost(t *testing.T) {
 	})
 }
 
-// A run takes a lock over once it has seen no heartbeat for the lease and the drain: what the owner has
-// sent last is carried out before.
-func TestWaitingForTheLastRequests(t *testing.T) {
+// Whatever says that the bucket may not be whole makes a run of the same site compare with a listing.
+func TestTheSameSiteAgain(t *testing.T) {
+	s := simulatedSites()[0]
+	for name, doubtful := range map[string]func(t *testing.T, w *world){
+		"a mark":              func(_ *testing.T, w *world) { w.set(site.MarkKey, []byte("{}")) },
+		"a lock that is held": func(t *testing.T, w *world) { w.setLock(t, lockBody{ID: "x", Lease: 1}) },
+		"a doubt": func(t *testing.T, w *world) {
+			w.setLock(t, lockBody{ID: "x", Released: true, Doubt: &doubt{Run: "y", Since: time.Now()}})
+		},
+		"a doubt about several runs": func(t *testing.T, w *world) {
+			w.setLock(t, lockBody{ID: "x", Released: true, Doubt: &doubt{Since: time.Now()}})
+		},
+		"no root": func(_ *testing.T, w *world) { w.remove(site.RootKey) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			calmly(t, conditional, func(t *testing.T, w *world) {
+				w.publishCalmly(t, s, w.calm("first", nil), Options{})
+				w.arriveLate(s)
+				doubtful(t, w)
+				if report := w.publishCalmly(t, s, w.calm("second", nil), Options{}); !report.Resumed {
+					t.Error("got no comparison with a listing, want one")
+				}
+				w.isSite(t, s)
+			})
+		})
+	}
+}
+
+// The doubt and the mark stay until no request can arrive any more.
+func TestDoubtThatIsNotSettled(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
-		first, _, err := lockOn(t, w.calm("first", nil), Options{Lease: time.Minute})
-		if err != nil {
-			t.Fatal(err)
+		sites := simulatedSites()
+		w.publishCalmly(t, sites[0], w.calm("first", nil), Options{})
+		w.setLock(t, lockBody{ID: "x", Released: true, Doubt: &doubt{Run: "y", Since: time.Now().Add(-2*tooOld - time.Minute)}})
+		w.publishCalmly(t, sites[1], w.calm("second", nil), Options{})
+		if _, marked := w.object(site.MarkKey); !marked || !w.lock(t).doubted() {
+			t.Errorf("half an hour later: got mark %v, doubt %+v, want both", marked, w.lock(t).Doubt)
 		}
-		first.stop()
-		<-first.stopped
-		begun := time.Now()
-		w.publishCalmly(t, simulatedSites()[1], w.calm("second", nil), Options{})
-		if took := time.Since(begun); took < time.Minute+drainTime {
-			t.Errorf("takeover: got it after %v, want it after the lease and the drain", took)
+		time.Sleep(lateness)
+		w.publishCalmly(t, sites[1], w.calm("third", nil), Options{})
+		if _, marked := w.object(site.MarkKey); marked || w.lock(t).Doubt != nil {
+			t.Errorf("an hour later: got mark %v, doubt %+v, want neither", marked, w.lock(t).Doubt)
 		}
 	})
+}
+
+// A doubt names sites whose objects may arrive when the mark is gone: a run deletes them.
+func TestDoubtNamesSites(t *testing.T) {
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		sites := simulatedSites()
+		s, other := sites[0], sites[4]
+		w.publishCalmly(t, s, w.calm("first", nil), Options{})
+		w.setLock(t, lockBody{ID: "x", Released: true, Doubt: &doubt{Run: "y", Since: time.Now(),
+			Sites: []markedRun{{time.Time{}, other.root.Config, other.root.HeaderRules}}}})
+		w.set(other.root.Config.LeaderboardKey(site.Followers), []byte("late"))
+		w.publishCalmly(t, s, w.calm("second", nil), Options{})
+		w.isSite(t, s)
+	})
+}
+
+func TestMergeDoubts(t *testing.T) {
+	sites := simulatedSites()
+	early, late := time.Unix(1e9, 0), time.Unix(2e9, 0)
+	run := func(s simulatedSite, since time.Time) markedRun {
+		return markedRun{since, s.root.Config, s.root.HeaderRules}
+	}
+	one, other := run(sites[0], early), run(sites[4], late)
+	for name, c := range map[string]struct{ a, b, want *doubt }{
+		"neither":     {nil, nil, nil},
+		"only one":    {&doubt{Run: "x", Since: early}, nil, &doubt{Run: "x", Since: early}},
+		"two runs":    {&doubt{Run: "x", Since: early}, &doubt{Run: "y", Since: late}, &doubt{Since: late}},
+		"one run":     {&doubt{Run: "x", Since: early}, &doubt{Run: "x", Since: late}, &doubt{Run: "x", Since: late}},
+		"several":     {&doubt{Run: "x", Since: early}, &doubt{Since: early}, &doubt{Since: early}},
+		"other sites": {&doubt{Since: early, Sites: []markedRun{other}}, &doubt{Since: early, Sites: []markedRun{one}}, &doubt{Since: early, Sites: []markedRun{one, other}}},
+		"same site":   {&doubt{Since: early, Sites: []markedRun{one}}, &doubt{Since: early, Sites: []markedRun{run(sites[1], late)}}, &doubt{Since: early, Sites: []markedRun{one}}},
+	} {
+		for _, sum := range []*doubt{c.a.merge(c.b), c.b.merge(c.a)} {
+			same := sum.equal(c.want) && (sum == nil || slices.EqualFunc(sum.Sites, c.want.Sites, markedRun.equal))
+			if !same {
+				t.Errorf("%s: got %+v, want %+v", name, sum, c.want)
+			}
+		}
+	}
+	if x := (&doubt{Run: "x", Since: early}); x.equal(&doubt{Run: "x", Since: late}) || x.equal(&doubt{Run: "y", Since: early}) || x.equal(nil) {
+		t.Error("doubts of other times and runs: got them equal")
+	}
+	future := (&doubt{Run: "x", Since: late, Sites: []markedRun{one}}).notInFuture(early)
+	if !future.Since.Equal(early) || future.Run != "x" || len(future.Sites) != 1 {
+		t.Errorf("doubt of the future: got %+v, want the same, now", future)
+	}
+}
+
+// Whether a lock's doubt is a reason for a listing.
+func TestDoubtedLock(t *testing.T) {
+	for run, want := range map[string]bool{"": true, "x": false, "y": true} {
+		if got := (lockBody{ID: "x", Doubt: &doubt{Run: run}}).doubted(); got != want {
+			t.Errorf("doubt about %q in a lock of x: got %v, want %v", run, got, want)
+		}
+	}
+	heartbeat := time.Unix(1e9, 0)
+	d := lockBody{ID: "x", Lease: 60}.doubtOf(storage.Info{Modified: heartbeat}, heartbeat)
+	if d.Run != "x" || !d.Since.Equal(heartbeat.Add(time.Minute)) {
+		t.Errorf("doubt about a dead run: got %+v, want it to begin after the lease", d)
+	}
+}
+
+// A lock that changes between its reading and writing keeps what another run has written.
+func TestChangeLockMeanwhile(t *testing.T) {
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		w.setLock(t, lockBody{ID: "x", Released: true})
+		p := &meddled{w.calm("first", nil), site.LockKey, func() { w.setLock(t, lockBody{ID: "y", Lease: 60}) }}
+		err := changeLock(t.Context(), retrying(p, time.Second), func(lock *lockBody) bool {
+			lock.Doubt = &doubt{Run: "z", Since: time.Now().UTC()}
+			return true
+		})
+		if lock := w.lock(t); err != nil || lock.ID != "y" || lock.Released || lock.Doubt == nil {
+			t.Errorf("got %+v, %v, want the lock of y with a doubt", lock, err)
+		}
+	})
+}
+
+// Each request that may still arrive is remembered.
+func TestUnansweredRequests(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	lost := &storage.UnansweredError{Err: errors.New("lost")}
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		err  error
+		want bool
+	}{
+		"answered":         {t.Context(), nil, false},
+		"refused":          {t.Context(), storage.ErrCondition, false},
+		"without answer":   {t.Context(), lost, true},
+		"cut off":          {ended, errNotHeld, true},
+		"done, at the end": {ended, nil, false},
+	} {
+		w := &writes{}
+		if w.record(c.ctx, c.err); w.settled() == c.want {
+			t.Errorf("%s: got settled %v, want %v", name, w.settled(), !c.want)
+		}
+	}
+	object := ownObject("a", []byte("a"))
+	for name, send := range map[string]func(context.Context, *retryingBucket) error{
+		"put": func(ctx context.Context, b *retryingBucket) error {
+			_, err := b.put(ctx, object, storage.Always)
+			return err
+		},
+		"delete one":     func(ctx context.Context, b *retryingBucket) error { return b.delete(ctx, "a") },
+		"delete several": func(ctx context.Context, b *retryingBucket) error { return b.delete(ctx, "a", "b") },
+		"put many":       func(ctx context.Context, b *retryingBucket) error { return b.putMany(ctx, []storage.Object{object}) },
+		"try to put many": func(ctx context.Context, b *retryingBucket) error {
+			_, err := b.unpacks(ctx, []storage.Object{object})
+			return err
+		},
+	} {
+		calmly(t, conditional, func(t *testing.T, w *world) {
+			p := w.calm("p", map[string]fate{"put a 1": {unheard: true}, "delete a 1": {unheard: true}, "put many a 1": {unheard: true}})
+			b := retrying(unpacking{p}, time.Minute)
+			if err := send(t.Context(), b); err != nil || b.writes.settled() {
+				t.Errorf("%s: got %v, settled %v, want it done, and not settled", name, err, b.writes.settled())
+			}
+		})
+	}
 }

@@ -1,0 +1,195 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A lease lasts from when its request was sent: how long the answer takes is not added.
+func TestLeaseBeginsWhenItsRequestIsSent(t *testing.T) {
+	const length, answer = time.Minute, 20 * time.Second
+	for name, c := range map[string]struct {
+		slow  string
+		sleep time.Duration // until the answer is there
+		most  time.Duration // what is left then
+	}{
+		"the lock":    {"put _lock 1", 0, length - answer},
+		"a heartbeat": {"put _lock 3", length/heartbeats + answer + time.Second, length - answer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calmly(t, conditional, func(t *testing.T, w *world) {
+				fates := map[string]fate{c.slow: {back: answer}}
+				for n := 4; n < 20; n++ {
+					fates[fmt.Sprint("put _lock ", n)] = fate{lost: true}
+				}
+				l, _, err := lockOn(t, w.calm("owner", fates), Options{Lease: length})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.abandon()
+				time.Sleep(c.sleep)
+				if left := l.lease.left(); left <= 0 || left > c.most {
+					t.Errorf("left of the lease: got %v, want at most %v", left, c.most)
+				}
+			})
+		})
+	}
+}
+
+// A run takes a lock over once it has seen no heartbeat for the lease and the drain: what the owner has
+// sent last is carried out before.
+func TestWaitingForTheLastRequests(t *testing.T) {
+	for name, breaks := range map[string]bool{"watched": false, "broken": true} {
+		t.Run(name, func(t *testing.T) {
+			calmly(t, conditional, func(t *testing.T, w *world) {
+				w.setLock(t, lockBody{ID: "x", Lease: time.Minute.Seconds()})
+				w.mu.Lock()
+				o := w.objects[site.LockKey]
+				o.at = o.at.Add(-5 * time.Minute) // by a clock of the bucket that is behind
+				w.objects[site.LockKey] = o
+				w.mu.Unlock()
+				begun := time.Now()
+				w.publishCalmly(t, simulatedSites()[1], w.calm("second", nil), Options{BreakLock: breaks})
+				if took := time.Since(begun); took < time.Minute+drainTime {
+					t.Errorf("takeover: got it after %v, want it after the lease and the drain", took)
+				}
+			})
+		})
+	}
+}
+
+// A run that breaks a lock, and ends while it waits for the owner's lease, leaves a lock for which the
+// next run waits as long.
+func TestTakingOverALockThatWasTakenOver(t *testing.T) {
+	for name, kill := range map[string]bool{"interrupted": false, "killed": true} {
+		t.Run(name, func(t *testing.T) {
+			calmly(t, conditional, func(t *testing.T, w *world) {
+				s := simulatedSites()[1]
+				w.setLock(t, lockBody{ID: "x", Lease: maxLease.Seconds()})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				second := w.calm("second", nil)
+				if kill {
+					second.killed = time.Now().Add(30 * time.Second)
+				}
+				if _, err := Publish(ctx, s, second, Options{BreakLock: true}); err == nil {
+					t.Fatal("the second run: got no error")
+				}
+				begun := time.Now()
+				w.publishCalmly(t, s, w.calm("third", nil), Options{})
+				if took := time.Since(begun); took < maxLease {
+					t.Errorf("takeover: got it after %v, want it after the lease of the first owner", took)
+				}
+			})
+		})
+	}
+}
+
+// A lock whose answer was lost is the run's own.
+func TestAnswerToTheLockIsLost(t *testing.T) {
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		begun := time.Now()
+		w.publishCalmly(t, simulatedSites()[0], w.calm("first", map[string]fate{"put _lock 1": {unheard: true}}), Options{})
+		if took, lock := time.Since(begun), w.lock(t); took > time.Minute || lock.Doubt != nil {
+			t.Errorf("got it after %v, with the doubt %+v, want it at once, and none", took, lock.Doubt)
+		}
+	})
+}
+
+// A lock that cannot be read is held by somebody, perhaps of a later version.
+func TestUnreadableLock(t *testing.T) {
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		w.set(site.LockKey, []byte(`{"id":1}`))
+		begun := time.Now()
+		w.publishCalmly(t, simulatedSites()[0], w.calm("first", nil), Options{})
+		if took := time.Since(begun); took < DefaultLease {
+			t.Errorf("takeover: got it after %v, want it after %v", took, DefaultLease)
+		}
+		w.failed = nil // the world cannot read it either
+	})
+}
+
+// What another run writes into a lock that is held stays in it.
+func TestDoubtInALockThatIsHeld(t *testing.T) {
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		l, _, err := lockOn(t, w.calm("owner", nil), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.abandon()
+		doubtBy := func(run string) {
+			lock := w.lock(t)
+			lock.Doubt = lock.Doubt.merge(&doubt{Run: run, Since: time.Now().UTC()})
+			w.setLock(t, lock)
+		}
+		doubtBy("x")
+		time.Sleep(DefaultLease / 2)
+		if lock := w.lock(t); lock.Doubt == nil || lock.Beats < 3 {
+			t.Fatalf("after a heartbeat: got %+v, want a doubt", lock)
+		}
+		doubtBy("y")
+		if err := l.release(t.Context(), sameDoubt); err != nil {
+			t.Fatal(err)
+		}
+		lock := w.lock(t)
+		if !lock.Released || lock.Doubt == nil || lock.Doubt.Run != "" {
+			t.Errorf("after the release: got %+v, doubt %+v, want one about both runs", lock, lock.Doubt)
+		}
+		time.Sleep(DefaultLease)
+		if again := w.lock(t); l.lease.held() || again.Beats != lock.Beats {
+			t.Errorf("after the release: got the lease held %v and %d more heartbeats, want neither", l.lease.held(), again.Beats-lock.Beats)
+		}
+	})
+}
+
+// A run that has ended while another one has taken its lock leaves that lock alone.
+func TestReleaseOfALockThatWasTakenOver(t *testing.T) {
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		first, _, err := lockOn(t, w.calm("first", nil), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.abandon()
+		second, _, err := lockOn(t, w.calm("second", nil), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer second.abandon()
+		if err := first.release(t.Context(), sameDoubt); err != nil {
+			t.Error(err)
+		}
+		if lock := w.lock(t); lock.ID != second.body.ID || lock.Released {
+			t.Errorf("lock: got %+v, want the one of the second run", lock)
+		}
+	})
+}
+
+// A run that was stopped, and has lost its lock meanwhile, may have sent requests until it noticed: it
+// says so in the lock of the other run.
+func TestARunThatLostItsLockLeavesADoubt(t *testing.T) {
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		sites := simulatedSites()
+		w.publishCalmly(t, sites[0], w.calm("first", nil), Options{})
+		stopped := w.calm("stopped", nil)
+		stopped.stopped = time.Now().Add(500 * time.Millisecond)
+		stopped.goesOn = stopped.stopped.Add(10 * time.Minute)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := Publish(t.Context(), sites[2], stopped, Options{Concurrency: 1, Bulk: BulkOff})
+			ended <- err
+		}()
+		time.Sleep(time.Second)
+		w.publishCalmly(t, sites[1], w.calm("other", nil), Options{})
+		if err := <-ended; !errors.Is(err, ErrLockLost) {
+			t.Errorf("got %v, want %v", err, ErrLockLost)
+		}
+		if lock := w.lock(t); lock.Doubt == nil || lock.Doubt.Since.Before(stopped.goesOn) {
+			t.Errorf("doubt: got %+v, want one that begins after %v", lock.Doubt, stopped.goesOn)
+		}
+	})
+}
