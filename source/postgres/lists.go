@@ -161,8 +161,8 @@ FROM public.efp_lists AS l ORDER BY l.token_id`, func(v [][]byte) error {
 			registry = text
 		}
 		l := list{token: string(v[0])}
-		var invalid error
-		if l.owner, invalid = site.ParseAddress(v[1]); invalid != nil {
+		var ok bool
+		if l.owner, ok = parseAddress(v[1]); !ok {
 			r.ignore("list whose owner is no address")
 			return nil
 		}
@@ -210,7 +210,7 @@ func (r *Reader) knownContracts(ctx context.Context) (map[source.Contract]bool, 
 	known := map[source.Contract]bool{}
 	err := r.query(ctx, `SELECT chain_id, left(contract_address, 50) FROM public.efp_list_records
 UNION SELECT chain_id, left(contract_address, 50) FROM `+from, func(v [][]byte) error {
-		if c, err := parseContract(v[0], v[1]); err == nil { // else its rows are ignored
+		if c, ok := parseContract(v[0], v[1]); ok { // else its rows are ignored
 			known[c] = true
 		}
 		return nil
@@ -218,14 +218,19 @@ UNION SELECT chain_id, left(contract_address, 50) FROM `+from, func(v [][]byte) 
 	return known, err
 }
 
-func parseContract(chain, address []byte) (c source.Contract, err error) {
+// parseContract reads a contract; it is not ok if a row names none.
+func parseContract(chain, address []byte) (c source.Contract, ok bool) {
+	var err error
 	if c.Chain, err = strconv.ParseUint(string(chain), 10, 64); err != nil {
-		return c, fmt.Errorf("chain id %s: %w", site.Quoted(string(chain)), err)
+		return c, false
 	}
-	if c.Address, err = site.ParseAddress(address); err != nil {
-		return c, fmt.Errorf("contract %s: %w", site.Quoted(string(address)), err)
-	}
-	return c, nil
+	c.Address, ok = parseAddress(address)
+	return c, ok
+}
+
+func parseAddress(text []byte) (site.Address, bool) {
+	a, err := site.ParseAddress(text)
+	return a, err == nil
 }
 
 // unhex appends the bytes of "0x" and hexadecimal digits; nothing of anything else.
@@ -257,36 +262,35 @@ func (r *Reader) readUsers(ctx context.Context, ls *lists) error {
 		inEvents    bool // the value of the table
 	}
 	users := map[source.Place]*entry{}
-	place := func(v [][]byte) (place source.Place, wanted bool, err error) {
-		if place.Contract, err = parseContract(v[0], v[1]); err != nil {
+	place := func(v [][]byte) (place source.Place, wanted bool) {
+		if place.Contract, wanted = parseContract(v[0], v[1]); !wanted {
 			r.ignore(noContract)
-			return place, false, nil
+			return place, false
 		}
 		slot := unhex(nil, v[2])
 		if len(slot) != len(place.Slot) {
-			return place, false, nil
+			return place, false
 		}
 		place.Slot = source.Word(slot)
-		return place, ls.at[place] != nil, nil
+		return place, ls.at[place] != nil
 	}
 	err := r.each(ctx, `SELECT chain_id, left(contract_address, 50), `+bounded(r.schema.text("slot"), maxSlot)+`, left(value, 100)
 FROM public.efp_list_metadata WHERE key = 'user'`, func(v [][]byte) error {
-		at, wanted, err := place(v)
-		if wanted {
+		if at, wanted := place(v); wanted {
 			users[at] = &entry{table: string(v[3])}
 		}
-		return err
+		return nil
 	})
 	if err == nil && r.schema.hasTable("events") {
 		err = r.each(ctx, `SELECT chain_id, left(contract_address, 50), lower(left(event_args->>'slot', 70)), left(event_args->>'value', 100)
 FROM public.events WHERE event_name = 'UpdateListMetadata' AND event_args->>'key' = 'user'
 ORDER BY chain_id, block_number, log_index`, func(v [][]byte) error {
-			at, wanted, err := place(v)
+			at, wanted := place(v)
 			if e := users[at]; wanted && e != nil {
 				e.last = string(v[3])
 				e.inEvents = e.inEvents || e.last == e.table
 			}
-			return err
+			return nil
 		})
 	}
 	for at, e := range users {
@@ -332,8 +336,8 @@ WHERE key = 'primary-list' ORDER BY `+finite("updated_at")+` NULLS FIRST, addres
 		if string(v[2]) == "t" {
 			r.ignore(impossibleTime)
 		}
-		account, err := site.ParseAddress(v[0])
-		if err != nil {
+		account, ok := parseAddress(v[0])
+		if !ok {
 			r.ignore("primary list of something that is no address")
 			return nil
 		}

@@ -73,8 +73,8 @@ func (r *Reader) contracts(ctx context.Context) (contracts []source.Contract, er
 		query += ` UNION ` + of + `events WHERE event_name = 'ListOp' GROUP BY 1, 2`
 	}
 	err = r.query(ctx, query+` ORDER BY 1, 2`, func(v [][]byte) error {
-		c, err := parseContract(v[0], v[1])
-		if err != nil {
+		c, ok := parseContract(v[0], v[1])
+		if !ok {
 			return r.ignoreMany(noContract, v[2])
 		}
 		if n := len(contracts); n == 0 || contracts[n-1] != c {

@@ -109,13 +109,8 @@ WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND a.attn
 	if err != nil {
 		return nil, fmt.Errorf("look for tables: %w", err)
 	}
-	for _, table := range tables[:tablesOfBoth] {
-		if slices.Contains(s.views, table) {
-			return nil, fmt.Errorf("%s in the schema public is a view: read the database that has the indexer's tables", table)
-		}
-		if !s.hasTable(table) {
-			return nil, fmt.Errorf("not a database of an indexer of the protocol: the schema public has no table %s", table)
-		}
+	if err := s.hasTablesOfBoth(); err != nil {
+		return nil, err
 	}
 	slot, err := r.value(ctx, `SELECT octet_length(slot) FROM public.efp_list_records LIMIT 1`)
 	if err != nil {
@@ -133,4 +128,16 @@ WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND a.attn
 			slot, slotBytes, slotText)
 	}
 	return s, nil
+}
+
+func (s *schema) hasTablesOfBoth() error {
+	for _, table := range tables[:tablesOfBoth] {
+		if slices.Contains(s.views, table) {
+			return fmt.Errorf("%s in the schema public is a view: read the database that has the indexer's tables", table)
+		}
+		if !s.hasTable(table) {
+			return fmt.Errorf("not a database of an indexer of the protocol: the schema public has no table %s", table)
+		}
+	}
+	return nil
 }
