@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -251,49 +253,61 @@ func TestReadersThatDoNotRead(t *testing.T) {
 func TestAPageEnds(t *testing.T) {
 	t.Parallel()
 	const most = 8 << 20
-	store := &counting{Store: longProfiles{storage.NewFolder(longSite(t))}}
-	handler := newHandler(t, store, server.Options{})
-	defer handler.Close()
-	for _, more := range []string{"", "&sort=followers", "&sort=earliest", "&tags=a,top8"} {
-		before := store.requests.Load()
-		w := ask(handler, largePage(0)+more)
-		entries := strings.Count(w.Body.String(), `"address":"`)
-		if w.Code != http.StatusOK || w.Body.Len() > most+512<<10 || w.Body.Len() < most-512<<10 || !json.Valid(w.Body.Bytes()) {
-			t.Errorf("%s: got %d and %d bytes, want 200 and about %d", more, w.Code, w.Body.Len(), most)
+	files := longSite(t)
+	synctest.Test(t, func(t *testing.T) {
+		store := &counting{Store: longProfiles{storage.NewFolder(files)}}
+		handler := newHandler(t, store, server.Options{})
+		defer handler.Close()
+		for _, more := range []string{"", "&sort=followers", "&sort=earliest", "&tags=a,top8"} {
+			before := store.requests.Load()
+			w := ask(handler, largePage(0)+more)
+			entries := strings.Count(w.Body.String(), `"address":"`)
+			if w.Code != http.StatusOK || w.Body.Len() > most+512<<10 || w.Body.Len() < most-512<<10 || !json.Valid(w.Body.Bytes()) {
+				t.Errorf("%s: got %d and %d bytes, want 200 and about %d", more, w.Code, w.Body.Len(), most)
+			}
+			if got := store.requests.Load() - before; got > int64(entries)/2+100 {
+				t.Errorf("%s: got %d requests to the store for %d entries, want about as many", more, got, entries)
+			}
+			next := ask(handler, fmt.Sprintf("%s%s", largePage(entries/2), more))
+			if !strings.HasPrefix(next.Body.String(), `{"followers":[{`) {
+				t.Errorf("%s, the next page: got %.100s, want more followers", more, next.Body)
+			}
 		}
-		if got := store.requests.Load() - before; got > int64(entries)/2+80 {
-			t.Errorf("%s: got %d requests to the store for %d entries, want about as many", more, got, entries)
-		}
-		next := ask(handler, fmt.Sprintf("%s%s", largePage(entries/2), more))
-		if !strings.HasPrefix(next.Body.String(), `{"followers":[{`) {
-			t.Errorf("%s, the next page: got %.100s, want more followers", more, next.Body)
-		}
-	}
-	eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
+		eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
+	})
 }
 
 // TestAPageOfLongRowsEnds: so do pages whose rows are long by themselves.
 func TestAPageOfLongRowsEnds(t *testing.T) {
 	t.Parallel()
 	const most = 8 << 20
-	handler := newHandler(t, longRows{storage.NewFolder(longSite(t))}, server.Options{Timeout: time.Minute})
-	defer handler.Close()
-	for _, path := range []string{"followers?", "followers?sort=followers&", "searchFollowers?term=n&", "followers?sort=followers&tags=a,top8&"} {
-		w := ask(handler, "/api/v1/users/"+numbered(1)+"/"+path+"limit=1000")
-		if w.Code != http.StatusOK || w.Body.Len() > most+512<<10 || !json.Valid(w.Body.Bytes()) || strings.Count(w.Body.String(), `"address":"`) < 3 {
-			t.Errorf("%s: got %d and %d bytes, want 200 and at most %d", path, w.Code, w.Body.Len(), most)
+	files := longSite(t)
+	synctest.Test(t, func(t *testing.T) {
+		handler := newHandler(t, longRows{storage.NewFolder(files)}, server.Options{})
+		defer handler.Close()
+		user := "users/" + numbered(1)
+		for _, path := range []string{
+			user + "/followers?", user + "/followers?sort=followers&", user + "/searchFollowers?term=n&", user + "/followers?sort=followers&tags=a,top8&",
+			user + "/commonFollowers?leader=" + numbered(1) + "&", "discover?",
+		} {
+			w := ask(handler, "/api/v1/"+path+"limit=1000")
+			if w.Code != http.StatusOK || w.Body.Len() > most+512<<10 || !json.Valid(w.Body.Bytes()) || strings.Count(w.Body.String(), `"address":"`) < 3 {
+				t.Errorf("%s: got %d and %d bytes, want 200 and at most %d", path, w.Code, w.Body.Len(), most)
+			}
 		}
-	}
-	eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
+		eventually(t, "nothing is held", func() bool { return handler.InFlight() == 0 })
+	})
 }
 
-// longRows is a store whose followers have avatars of 12 KiB.
+// longRows is a store whose followers have avatars of 12 KiB, and larger ones where they were followed lately.
 type longRows struct{ server.Store }
 
 func (s longRows) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	body, err := s.Store.Get(ctx, key)
-	if strings.HasPrefix(string(key), "_search/followers/") {
-		body = []byte(strings.ReplaceAll(string(body), `"x"`, `"`+strings.Repeat("x", 12<<10)+`"`))
+	for prefix, size := range map[string]int{"_search/followers/": 12 << 10, "_search/discover": 64 << 10} {
+		if strings.HasPrefix(string(key), prefix) {
+			body = []byte(strings.ReplaceAll(string(body), `"x"`, `"`+strings.Repeat("x", size)+`"`))
+		}
 	}
 	return body, err
 }
@@ -312,18 +326,72 @@ func (s longProfiles) Get(ctx context.Context, key site.Key) ([]byte, error) {
 // TestAStalledBody: a body that stops in the middle is the client's fault, and is counted as such.
 func TestAStalledBody(t *testing.T) {
 	t.Parallel()
-	handler := newHandler(t, storage.NewFolder(longSite(t)), server.Options{Timeout: 200 * time.Millisecond})
-	defer handler.Close()
-	base := listen(t, handler)
-	for _, begin := range []string{"Transfer-Encoding: chunked\r\n\r\n5\r\n[\"", "Content-Length: 100\r\n\r\n[", "Content-Length: 9000\r\n\r\n" + strings.Repeat("[", 5000)} {
-		replies := exchange(t, base, "POST /api/v1/lists/1/buttonStateBatch HTTP/1.1\r\nHost: x\r\n"+begin)
-		if got := statuses(replies); fmt.Sprint(got) != "[400]" {
-			t.Errorf("%.40q: got %v, want 400", begin, got)
+	files := longSite(t)
+	synctest.Test(t, func(t *testing.T) {
+		handler := newHandler(t, storage.NewFolder(files), server.Options{})
+		defer handler.Close()
+		listener := &pipes{make(chan net.Conn), make(chan struct{})}
+		ctx, stop := context.WithCancel(t.Context())
+		var serving sync.WaitGroup
+		serving.Go(func() {
+			if err := server.Serve(ctx, listener, handler, slog.New(slog.DiscardHandler), server.Limits{}); err != nil {
+				t.Errorf("Serve: got %v, want no error", err)
+			}
+		})
+		for _, begin := range []string{"Transfer-Encoding: chunked\r\n\r\n5\r\n[\"", "Content-Length: 100\r\n\r\n[", "Content-Length: 9000\r\n\r\n" + strings.Repeat("[", 5000)} {
+			conn, served := net.Pipe()
+			listener.connections <- served
+			replies := talk(t, conn, "POST /api/v1/lists/1/buttonStateBatch HTTP/1.1\r\nHost: x\r\n"+begin)
+			if got := statuses(replies); fmt.Sprint(got) != "[400]" {
+				t.Errorf("%.40q: got %v, want 400", begin, got)
+			}
 		}
-	}
-	if metrics := ask(handler.Metrics(), "/metrics").Body.String(); strings.Contains(metrics, `status="499"`) || strings.Contains(metrics, `status="503"`) {
-		t.Error("got 499 or 503 in the metrics, want neither")
-	}
+		if metrics := ask(handler.Metrics(), "/metrics").Body.String(); strings.Contains(metrics, `status="499"`) || strings.Contains(metrics, `status="503"`) {
+			t.Error("got 499 or 503 in the metrics, want neither")
+		}
+		stop()
+		serving.Wait()
+	})
+}
+
+// TestOthersHaveTheProcessor: what reads many rows waits for its share of the processor, and nothing else does.
+func TestOthersHaveTheProcessor(t *testing.T) {
+	t.Parallel()
+	one, batch := numbered(1), `["`+numbered(10)+`"]`
+	attacked(t, 0, server.Options{}, func(t *testing.T, h *server.Handler, _ *counting) {
+		stored := storedPaths(t, h)
+		free := h.HoldScans()
+		var group sync.WaitGroup
+		var answered sync.Map
+		for _, path := range []string{
+			"leaderboard/search?term=n1", "leaderboard/ranked?offset=200&sort=blocks",
+			"users/" + one + "/followers?offset=200", "users/" + one + "/followers?sort=followers&offset=200", "users/" + one + "/followers?tags=a",
+			"users/" + one + "/searchFollowers?term=n1", "lists/1/searchFollowing?term=n1", "lists/2/following?offset=2000", "lists/2/followers?limit=5",
+			"users/" + one + "/commonFollowers?leader=" + one, "lists/1/" + numbered(10) + "/buttonState", "lists/1/allFollowingAddresses",
+			"users/" + one + "/allFollowingAddresses", "exportState/1", "lists/1/recommended", "lists/1/buttonStateBatch",
+		} {
+			group.Go(func() {
+				var w *httptest.ResponseRecorder
+				if strings.HasSuffix(path, "Batch") {
+					w = answerTo(h, http.MethodPost, "/api/v1/"+path, []byte(batch))
+				} else {
+					w = ask(h, "/api/v1/"+path)
+				}
+				answered.Store(path, true)
+				if w.Code != http.StatusOK {
+					t.Errorf("%s: got %d, want 200", path, w.Code)
+				}
+			})
+		}
+		synctest.Wait()
+		answered.Range(func(path, _ any) bool {
+			t.Errorf("%s: got an answer, want it to wait", path)
+			return true
+		})
+		checkStored(t, h, append(stored, "/api/v1/users/n5.eth/ens", "/api/v1/users/n5.eth/followers?limit=3"))
+		free()
+		group.Wait()
+	})
 }
 
 // TestClientsAreLimited: one client cannot use up the refreshes of all, whatever it puts before the entry of

@@ -278,10 +278,10 @@ func (t *tracker) drop(o *object) {
 }
 
 // replaced hides an object that a newer one has replaced.
-func (t *tracker) replaced(key cacheKey) {
+func (t *tracker) replaced(key cacheKey, by *object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if o := t.uncached[key]; o != nil {
+	if o := t.uncached[key]; o != nil && o != by {
 		o.old.Store(true)
 		delete(t.uncached, key)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -74,14 +75,17 @@ func newCache(f *fetcher, o Options, waiting *slots, m *metrics) (*cache, error)
 		now = o.clock.NowNano
 	}
 	tracker := newTracker(o.InFlightBytes/3, o.InFlightBytes/2, o.InFlightBytes/6, now)
+	most := o.CacheBytes
 	objects, err := otter.New(&otter.Options[cacheKey, *object]{
 		MaximumWeight: o.CacheBytes,
 		Weigher: func(k cacheKey, o *object) uint32 { // called once for each object that enters the cache, at that moment
-			tracker.replaced(k)
+			tracker.replaced(k, o)
 			weight := entryOverhead + len(k.key)
 			if o != nil {
-				o.cached()
 				weight += int(o.bytes())
+				if uint64(weight) <= most { // else the cache drops it in a moment
+					o.cached()
+				}
 			}
 			return uint32(min(weight, math.MaxUint32))
 		},
@@ -145,7 +149,32 @@ func (c *cache) get(ctx context.Context, k cacheKey) (*object, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return found(c.objects.Get(ctx, k, c))
+	var first loaded
+	defer first.release()
+	return found(c.objects.Get(context.WithValue(ctx, loadedKey{}, &first), k, c))
+}
+
+// Loaded is the object that a request has loaded, pinned until the request has pinned it itself: in between,
+// the cache may have dropped it already, and others must find it and not load it again.
+type loaded struct{ atomic.Pointer[object] }
+
+// loadedKey is the key of a *loaded in a context.
+type loadedKey struct{}
+
+// nothingLoaded is put in the place of the object when nobody waits for it any more.
+var nothingLoaded object
+
+// take takes over an object that is pinned.
+func (l *loaded) take(o *object) {
+	if !l.CompareAndSwap(nil, o) {
+		o.release()
+	}
+}
+
+func (l *loaded) release() {
+	if o := l.Swap(&nothingLoaded); o != nil {
+		o.release()
+	}
 }
 
 // young returns an object that is cached and need not be read again yet, which the caller must release;
@@ -322,7 +351,7 @@ func (c *cache) Reload(ctx context.Context, k cacheKey, _ *object) (*object, err
 		return nil, errBusy
 	}
 	defer c.rereads.release()
-	return c.load(ctx, k, false)
+	return c.load(ctx, k, false, nil)
 }
 
 // indexBytes is what the index of a full search shard takes, with names of some length.
@@ -330,11 +359,19 @@ const indexBytes = 96 << 10
 
 // Load reads an object. otter calls it once for all requests that wait for the key.
 func (c *cache) Load(ctx context.Context, k cacheKey) (*object, error) {
-	return c.load(ctx, k, k.withoutTags)
+	by, _ := ctx.Value(loadedKey{}).(*loaded)
+	if by != nil {
+		if o := c.tracker.find(k); o != nil { // since a moment ago
+			by.take(o)
+			return o, nil
+		}
+	}
+	return c.load(ctx, k, k.withoutTags, by)
 }
 
-// load reads an object. With derive, it leaves the tags out of records that the cache has already.
-func (c *cache) load(ctx context.Context, k cacheKey, derive bool) (*object, error) {
+// load reads an object. With derive, it leaves the tags out of records that the cache has already. by gets the
+// object too, unless it is nil.
+func (c *cache) load(ctx context.Context, k cacheKey, derive bool, by *loaded) (o *object, err error) {
 	// The body counts against the budget until Load returns, then against the cache.
 	var held int64
 	release := func() {
@@ -344,6 +381,12 @@ func (c *cache) load(ctx context.Context, k cacheKey, derive bool) (*object, err
 		}
 	}
 	defer release()
+	defer func() {
+		if o != nil && by != nil {
+			o.pin() // before its memory counts for nobody
+			by.take(o)
+		}
+	}()
 	_, _, isShard := site.ParseSearchShardKey(k.key)
 	admit := func(ctx context.Context, size int64) error {
 		release() // what an earlier attempt held
@@ -373,7 +416,7 @@ func (c *cache) load(ctx context.Context, k cacheKey, derive bool) (*object, err
 	if k.withoutTags {
 		body = site.AppendWithoutTags(body[:0], body) // nobody else has this body, and the result is never longer
 	}
-	o := c.newObject(k, body)
+	o = c.newObject(k, body)
 	if isShard {
 		if index, ok := site.IndexShard(body); ok {
 			o.index = index

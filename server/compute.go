@@ -142,7 +142,7 @@ func (c *computation) use(key site.Key, f func(body []byte) error) error {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	defer o.release()
-	return f(o.body)
+	return c.h.scan(c.ctx, len(o.body), func() error { return f(o.body) })
 }
 
 // useKnown is use for an object that another one says is there.
@@ -288,7 +288,7 @@ func (h *Handler) lookedUp(ctx context.Context, v *liveSite, r site.Resolution) 
 // lookUp looks up an address or a name.
 func (h *Handler) lookUp(ctx context.Context, v *liveSite, user string) (s subject, err error) {
 	_, err = h.consistent(ctx, v, func(read reader, root *site.Root) (_ *object, err error) {
-		s, err = (&computation{ctx: ctx, read: read, root: root}).lookUp(user)
+		s, err = (&computation{buffer: &buffer{h: h}, ctx: ctx, read: read, root: root}).lookUp(user)
 		return nil, err
 	})
 	return s, err

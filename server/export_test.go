@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -37,4 +38,11 @@ func (h *Handler) Forget() { h.cache.clear() }
 func (h *Handler) IsHot(path string) bool {
 	o, _ := h.cache.objects.GetIfPresent(cacheKey{version: h.live.Load().version, key: site.Key(path[1:])})
 	return o != nil && o.route.Load() != nil
+}
+
+// HoldScans keeps everybody from scanning until free is called.
+func (h *Handler) HoldScans() (free func()) {
+	all := int64(max(1, runtime.GOMAXPROCS(0)/2))
+	_ = h.scanning.Acquire(context.Background(), all)
+	return func() { h.scanning.Release(all) }
 }

@@ -125,7 +125,12 @@ type reply struct {
 // which it must.
 func exchange(t *testing.T, base, sent string) []reply {
 	t.Helper()
-	conn := dial(t, base)
+	return talk(t, dial(t, base), sent)
+}
+
+// talk is exchange over a connection.
+func talk(t *testing.T, conn net.Conn, sent string) []reply {
+	t.Helper()
 	go func() { _, _ = io.WriteString(conn, sent) }() // the server may have seen enough before the end
 	answers := bufio.NewReader(conn)
 	var replies []reply

@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/followpress/followpress/site"
 )
@@ -349,16 +348,15 @@ func (c *computation) commonFollowers() error {
 	if err != nil {
 		return err
 	}
-	t := c.followerTable(led)
-	common, err := c.common(user, t)
+	common, length, err := c.common(user, c.followerTable(led))
 	if err != nil {
 		return err
 	}
 	if err := c.addText(`{"results":[`); err != nil {
 		return err
 	}
-	for i, span := range window(common.spans, c.ask.Offset, c.ask.Limit) {
-		row := common.text[span.from:span.to]
+	for i := range common.len() {
+		row := common.at(i)
 		r, err := site.ParseFollowerRow(row)
 		if err != nil {
 			return err
@@ -374,16 +372,17 @@ func (c *computation) commonFollowers() error {
 			return err
 		}
 	}
-	return c.addText(fmt.Sprintf(`],"length":%d}`, common.len()))
+	return c.addText(fmt.Sprintf(`],"length":%d}`, length))
 }
 
-// common returns the followers in a table that a user follows, by their mutuals rank.
-func (c *computation) common(user subject, t table) (common rows, err error) {
+// common returns the page of the followers in a table that a user follows, by their mutuals rank, and how many
+// there are.
+func (c *computation) common(user subject, t table) (page rows, length int, err error) {
 	if user.list == "" || t.total == 0 {
-		return rows{}, nil
+		return rows{}, 0, nil
 	}
 	if err := c.take(user.held * commonBytes); err != nil {
-		return rows{}, err
+		return rows{}, 0, err
 	}
 	followed := make(map[site.Address]struct{}, user.held)
 	err = c.records(user.list, user.held, func(address, tags []byte) error {
@@ -393,10 +392,10 @@ func (c *computation) common(user subject, t table) (common rows, err error) {
 		return nil
 	})
 	if err != nil {
-		return rows{}, err
+		return rows{}, 0, err
 	}
 	var order []place // by mutuals rank
-	take := func(row []byte) error {
+	err = c.eachRow(t, func(i int, row []byte) error {
 		r, err := site.ParseFollowerRow(row)
 		if err != nil {
 			return err
@@ -405,23 +404,19 @@ func (c *computation) common(user subject, t table) (common rows, err error) {
 		if _, ok := followed[a]; !ok || err != nil || site.StateOf(r.Tags) != site.StateFollow {
 			return err
 		}
-		if err := c.copyRow(&common, row); err != nil {
-			return err
-		}
 		last := math.MaxUint32 // unranked ones come after all others
 		if r.MutualsRank > 0 {
 			last = r.MutualsRank
 		}
-		return c.appendPlace(&order, tableRow{address: r.Address, followers: math.MaxUint32 - last}, len(order))
+		return c.appendPlace(&order, tableRow{address: r.Address, followers: math.MaxUint32 - last}, i)
+	})
+	if err != nil {
+		return rows{}, 0, err
 	}
-	if err := c.everyRow(t, take); err != nil {
-		return rows{}, err
+	indexes, err := c.pageOf(order, c.ask.Offset, c.ask.Limit)
+	if err != nil {
+		return rows{}, 0, err
 	}
-	slices.SortFunc(order, place.compare)
-	spans := make([]span, 0, len(order))
-	for _, p := range order {
-		spans = append(spans, common.spans[p.index])
-	}
-	common.spans = spans
-	return common, nil
+	page, err = c.rowsAt(t, indexes)
+	return page, len(order), err
 }

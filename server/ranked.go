@@ -176,6 +176,9 @@ func (c *computation) discover() error {
 			return err
 		}
 		for i, entry := range window(collect(all), c.ask.Offset, c.ask.Limit) {
+			if i > 0 && c.pageEnds(len(entry)) {
+				break
+			}
 			if err := c.addEntry(i == 0, len(entry), func(b []byte) []byte { return append(b, entry...) }); err != nil {
 				return err
 			}

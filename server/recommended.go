@@ -51,6 +51,9 @@ func (c *computation) recommendedPage(appendEntry func(b []byte, r site.Recommen
 			skip--
 			return nil
 		}
+		if left < c.ask.Limit && c.pageEnds(len(row)) {
+			return errFull
+		}
 		err = c.addEntry(left == c.ask.Limit, len(row), func(b []byte) []byte { return appendEntry(b, r) })
 		if left--; left == 0 && err == nil {
 			err = errFull

@@ -128,7 +128,7 @@ func (h *Handler) fill(ctx context.Context, p *page, read reader, tokenID string
 		return fmt.Errorf("search shard: %w", err)
 	}
 	size := int64(len(shard.body))
-	first, err := p.takeShard(shard)
+	first, err := p.takeShard(ctx, shard)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (h *Handler) fill(ctx context.Context, p *page, read reader, tokenID string
 		if err != nil {
 			return fmt.Errorf("search shard: %w", mixedIfAbsent(err))
 		}
-		header, err := p.takeShard(shard)
+		header, err := p.takeShard(ctx, shard)
 		if err != nil {
 			return err
 		}
@@ -298,18 +298,21 @@ func newPage(b *buffer, s site.Search) *page {
 func (p *page) full() bool { return p.left == 0 || p.err != nil }
 
 // takeShard takes entries of a search shard and releases the shard.
-func (p *page) takeShard(shard *object) (site.ShardHeader, error) {
+func (p *page) takeShard(ctx context.Context, shard *object) (header site.ShardHeader, err error) {
 	defer shard.release()
-	if x := shard.index; x != nil {
-		p.takeIndexed(x, shard.body)
-		return x.Header, p.err
-	}
-	header, err := site.ParseShardHeader(shard.body)
-	if err != nil {
-		return header, err
-	}
-	p.take(shard.body)
-	return header, p.err
+	err = p.h.scan(ctx, len(shard.body), func() error {
+		if x := shard.index; x != nil {
+			header = x.Header
+			p.takeIndexed(x, shard.body)
+			return p.err
+		}
+		if header, err = site.ParseShardHeader(shard.body); err != nil {
+			return err
+		}
+		p.take(shard.body)
+		return p.err
+	})
+	return header, err
 }
 
 // fillWhole fills a page of a list without shards: the object of its first page holds the whole
@@ -321,11 +324,13 @@ func (p *page) fillWhole(ctx context.Context, read reader, key site.Key) error {
 		return err
 	}
 	defer o.release()
-	if p.first == 0 && len(slices.Collect(site.Entries(o.body))) >= site.DefaultLimit {
-		return errMixed
-	}
-	p.take(o.body)
-	return p.err
+	return p.h.scan(ctx, len(o.body), func() error {
+		if p.first == 0 && len(slices.Collect(site.Entries(o.body))) >= site.DefaultLimit {
+			return errMixed
+		}
+		p.take(o.body)
+		return p.err
+	})
 }
 
 // take appends the entries of an object that belong on the page.
@@ -364,8 +369,12 @@ func (p *page) takeIndexed(x *site.ShardIndex, shard []byte) {
 	}
 }
 
-// add appends an entry.
+// add appends an entry, unless the page has to end.
 func (p *page) add(entry []byte) {
+	if len(p.body) > len(pageStart) && p.pageEnds(len(entry)) {
+		p.left = 0
+		return
+	}
 	if p.err = p.grow(len(entry) + len(",") + len(pageEnd)); p.err != nil {
 		return
 	}

@@ -147,6 +147,9 @@ func (r *rows) at(i int) []byte { return r.text[r.spans[i].from:r.spans[i].to] }
 // in proportion to the texts of foreign profiles. It has one entry at least.
 const mostPageBytes = 8 << 20
 
+// pageEnds reports whether that many bytes more are too much for a page.
+func (b *buffer) pageEnds(more int) bool { return len(b.body)+more > mostPageBytes }
+
 // copyPageRow is copyRow unless the page has to end.
 func (c *computation) copyPageRow(to *rows, row []byte) error {
 	if to.ended = to.ended || to.len() > 0 && len(to.text)+len(row) > mostPageBytes; to.ended {
@@ -178,18 +181,10 @@ func (c *computation) selectRows(t table, s selection) (rows, error) {
 		return rows{}, err
 	}
 	switch {
-	case t.total <= site.PackedRows:
-		return c.fromObject(t, s, t.bucket, func(body []byte) ([][]byte, error) {
-			packed, total, err := t.packed(body)
-			if err == nil && total != t.total {
-				err = errMixed
-			}
-			return collect(site.RowsOf(packed)), err
-		})
 	case t.total <= site.SearchShardSize:
-		return c.fromObject(t, s, t.shardKey(0), func(body []byte) ([][]byte, error) {
-			shard, err := parseShard(body, t.owner, t.total, 0, site.SearchShardSize)
-			return collect(shard.Rows()), err
+		return c.fromObject(t, s, t.rowsKey(0), func(body []byte) ([][]byte, error) {
+			_, all, err := t.shardRows(0, body)
+			return collect(all), err
 		})
 	case !s.isFiltered() && s.offset+s.limit <= site.HeadRows:
 		return c.fromObject(t, s, t.headKey, func(body []byte) ([][]byte, error) {
@@ -330,7 +325,7 @@ func (c *computation) inOrder(t table, s selection) (selected rows, err error) {
 		if s.backwards {
 			slices.Reverse(all)
 		}
-		if err := c.h.scan(c.ctx, func() error { return c.takeRows(t, &s, all, &selected) }); err != nil {
+		if err := c.h.scan(c.ctx, len(body), func() error { return c.takeRows(t, &s, all, &selected) }); err != nil {
 			return rows{}, err
 		}
 		if selected.isFull(s.limit) {
@@ -417,64 +412,77 @@ func (c *computation) takeRows(t table, s *selection, all [][]byte, to *rows) er
 	return nil
 }
 
-// everyRow calls f for every row of a table.
-func (c *computation) everyRow(t table, f func(row []byte) error) error {
-	if t.total > site.PackedRows {
-		return c.eachRow(t, func(_ int, row []byte) error { return f(row) })
+// rowsKey is the key of what has the rows of shard n of a table: the shard, or the bucket if that has all rows.
+func (t *table) rowsKey(n int) site.Key {
+	if t.isPacked() {
+		return t.bucket
 	}
-	return c.useKnown(t.bucket, func(bucket []byte) error {
-		packed, total, err := t.packed(bucket)
+	return t.shardKey(n)
+}
+
+func (t *table) isPacked() bool { return t.packed != nil && t.total <= site.PackedRows }
+
+// shardRows returns the rows of the object at rowsKey(n), and the index of the first one.
+func (t *table) shardRows(n int, body []byte) (first int, all iter.Seq[[]byte], err error) {
+	if t.isPacked() {
+		packed, total, err := t.packed(body)
 		if err == nil && total != t.total {
 			err = errMixed
 		}
-		if err != nil {
-			return err
-		}
-		for row := range site.RowsOf(packed) {
-			if err := f(row); err != nil {
+		return 0, site.RowsOf(packed), err
+	}
+	shard, err := parseShard(body, t.owner, t.total, n, site.SearchShardSize)
+	return shard.First(), shard.Rows(), err
+}
+
+// eachRow calls f for every row of a table, and its index in it.
+func (c *computation) eachRow(t table, f func(i int, row []byte) error) error {
+	return c.eachShard(t, t.shardCount(), func(i int) int { return i }, func(_, first int, all iter.Seq[[]byte]) error {
+		for row := range all {
+			if err := f(first, row); err != nil {
 				return err
 			}
+			first++
 		}
 		return nil
 	})
 }
 
-// eachRow calls f for every row of a table that has shards, and its index in it.
-func (c *computation) eachRow(t table, f func(i int, row []byte) error) error {
-	n := 0
-	for o, err := range c.h.readAhead(c.ctx, c.read, t.shardKey, 0, t.shardCount(), shardBytes) {
+// eachShard calls f for some shards of a table: which tells their numbers. first is the index of the first row.
+func (c *computation) eachShard(t table, count int, which func(i int) int, f func(n, first int, all iter.Seq[[]byte]) error) error {
+	i := 0
+	for o, err := range c.h.readAhead(c.ctx, c.read, func(i int) site.Key { return t.rowsKey(which(i)) }, 0, count, shardBytes) {
 		if err != nil {
 			return mixedIfAbsent(err)
 		}
 		err := func() error {
-			defer o.release()
-			shard, err := parseShard(o.body, t.owner, t.total, n, site.SearchShardSize)
-			if err != nil {
-				return err
-			}
-			return c.h.scan(c.ctx, func() error {
-				i := shard.First()
-				for row := range shard.Rows() {
-					if err := f(i, row); err != nil {
-						return err
-					}
-					i++
+			defer o.release() // after a panic too
+			return c.h.scan(c.ctx, len(o.body), func() error {
+				first, all, err := t.shardRows(which(i), o.body)
+				if err != nil {
+					return err
 				}
-				return nil
+				return f(which(i), first, all)
 			})
 		}()
 		if err != nil {
 			return err
 		}
-		n++
+		i++
 	}
 	return nil
 }
 
-// scan does what takes the processor for a while, such as matching the rows of a shard. Half of the
-// processors are enough for that: requests for unique terms must not slow down others. Nobody who is let in waits
-// for anything.
-func (h *Handler) scan(ctx context.Context, do func() error) error {
+// scanBytes is the size from which an object takes the processor for a while: some 0.1 ms.
+const scanBytes = 32 << 10
+
+// scan does what takes the processor in proportion to that many bytes, such as matching the rows of a shard. Half
+// of the processors are enough for that: requests for unique terms must not slow down others. Nobody who is let in
+// waits for anything.
+func (h *Handler) scan(ctx context.Context, bytes int, do func() error) error {
+	if bytes < scanBytes {
+		return do()
+	}
 	if err := h.scanning.Acquire(ctx, 1); err != nil {
 		return err
 	}
@@ -511,11 +519,26 @@ func (c *computation) placesOf(t table, s selection) (indexes []int, err error) 
 		}
 		return c.appendPlace(&order, r, i)
 	})
-	slices.SortFunc(order, place.compare)
-	for _, p := range window(order, s.offset, s.limit) {
+	if err != nil {
+		return nil, err
+	}
+	return c.pageOf(order, s.offset, s.limit)
+}
+
+// pageOf sorts places, and returns the indexes of a page of them.
+func (c *computation) pageOf(order []place, offset, limit int) (indexes []int, err error) {
+	err = c.sort(order)
+	for _, p := range window(order, offset, limit) {
 		indexes = append(indexes, int(p.index))
 	}
 	return indexes, err
+}
+
+func (c *computation) sort(order []place) error {
+	return c.h.scan(c.ctx, len(order)*placeBytes, func() error {
+		slices.SortFunc(order, place.compare)
+		return nil
+	})
 }
 
 // placesInOrder is placesOf for an unfiltered selection.
@@ -591,7 +614,9 @@ func (c *computation) order(t table) (*object, error) {
 	if len(places) != t.total {
 		return nil, errMixed
 	}
-	slices.SortFunc(places, place.compare)
+	if err := c.sort(places); err != nil {
+		return nil, err
+	}
 	if err := c.take(len(places) * orderBytes); err != nil {
 		return nil, err
 	}
@@ -606,7 +631,7 @@ func (c *computation) order(t table) (*object, error) {
 	return c.h.cache.keep(k, c.h.cache.computedObject(body)), nil
 }
 
-// rowsAt returns the rows of a table of several shards with these indexes, in the order of the indexes. Those at
+// rowsAt returns the rows of a table with these indexes, in the order of the indexes. Those at
 // the end are left out if they are too much for a page.
 func (c *computation) rowsAt(t table, indexes []int) (selected rows, err error) {
 	byIndex := make([]int, len(indexes)) // positions in indexes
@@ -628,34 +653,33 @@ func (c *computation) rowsAt(t table, indexes []int) (selected rows, err error) 
 		taken += more
 		return c.take(more)
 	}
-	for next := 0; next < len(byIndex); {
-		n := indexes[byIndex[next]] / site.SearchShardSize
-		err := c.useKnown(t.shardKey(n), func(body []byte) error {
-			shard, err := parseShard(body, t.owner, t.total, n, site.SearchShardSize)
-			if err != nil {
-				return err
-			}
-			i := shard.First()
-			for row := range shard.Rows() {
-				if next == len(byIndex) {
-					return nil
-				}
-				if indexes[byIndex[next]] == i {
-					if err := add(byIndex[next], row); err != nil {
-						return err
-					}
-					next++
-				}
-				i++
-			}
-			if next < len(byIndex) && indexes[byIndex[next]]/site.SearchShardSize == n {
-				return errMixed
-			}
-			return nil
-		})
-		if err != nil {
-			return rows{}, err
+	var shards []int // that have these rows
+	for _, position := range byIndex {
+		if n := indexes[position] / site.SearchShardSize; len(shards) == 0 || shards[len(shards)-1] != n {
+			shards = append(shards, n)
 		}
+	}
+	next := 0
+	err = c.eachShard(t, len(shards), func(i int) int { return shards[i] }, func(n, i int, all iter.Seq[[]byte]) error {
+		for row := range all {
+			if next == len(byIndex) {
+				return nil
+			}
+			if indexes[byIndex[next]] == i {
+				if err := add(byIndex[next], row); err != nil {
+					return err
+				}
+				next++
+			}
+			i++
+		}
+		if next < len(byIndex) && indexes[byIndex[next]]/site.SearchShardSize == n {
+			return errMixed
+		}
+		return nil
+	})
+	if err != nil {
+		return rows{}, err
 	}
 	for _, row := range found[:end] {
 		if err := c.copyPageRow(&selected, row); err != nil {
