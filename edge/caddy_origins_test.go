@@ -118,6 +118,9 @@ func TestCaddyOriginsReceive(t *testing.T) {
 		for _, r := range w.all() {
 			conditions[r.header.Get("If-None-Match")]++
 			r.header.Del("If-None-Match")
+			if what == "fallback" && r.header.Get("X-Forwarded-For") == "127.0.0.1" { // not the client's own
+				r.header.Del("X-Forwarded-For")
+			}
 			if len(r.header) > 0 || r.body != "" || r.host != strings.TrimPrefix(w.URL, "http://") ||
 				r.method != http.MethodGet {
 				t.Errorf("request to the %s: got %+v, want no header, body or host of the client", what, r)

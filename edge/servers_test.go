@@ -333,6 +333,30 @@ func TestCacheKeys(t *testing.T) {
 	})
 }
 
+// The fallback learns who wants a refresh from the edge alone, so that it can limit each client.
+func TestRefreshesHaveTheirClient(t *testing.T) {
+	forEdges(t, func(t *testing.T, s subject) {
+		if s.kind != "nginx" && s.kind != "varnish" && s.kind != "caddy" {
+			return // CDNs name the client by themselves
+		}
+		o := newOrigins(t)
+		fallback := newWitness(t, func(w http.ResponseWriter, r *http.Request) { o.fallback.Config.Handler.ServeHTTP(w, r) })
+		base := s.start(t, o.bucket.URL+"/bucket", fallback.URL)
+		for _, sent := range []string{"", "192.0.2.1", "192.0.2.1, 192.0.2.2"} {
+			ask(t, http.MethodGet, base, "/api/v1/lists/1/details?cache=fresh", "X-Forwarded-For", sent, "X-Followpress-Fresh", sent)
+		}
+		asked := fallback.all()
+		for _, r := range asked {
+			if got := r.header.Values("X-Forwarded-For"); len(got) != 1 || got[0] != "127.0.0.1" {
+				t.Errorf("got X-Forwarded-For %q, want 127.0.0.1", got)
+			}
+		}
+		if len(asked) != 3 {
+			t.Errorf("got %d requests to the fallback, want 3", len(asked))
+		}
+	})
+}
+
 // An answer to cache=fresh is neither served from a cache nor stored in one.
 func TestFreshIsNeverCached(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {

@@ -210,7 +210,7 @@ Proxy-Connection Range Referer Save-Data Sec-Fetch-Dest Sec-Fetch-Mode Sec-Fetch
 Traceparent Tracestate Transfer-Encoding Upgrade Upgrade-Insecure-Requests User-Agent Via Want-Digest Warning
 
 CF-Connecting-IP CF-IPCountry CF-Ray CF-Visitor CF-Worker Client-IP Fastly-Client-IP Front-End-Https True-Client-IP X-Client-IP
-X-Cluster-Client-IP X-Correlation-Id X-Forwarded X-Forwarded-By X-Forwarded-For X-Forwarded-Host X-Forwarded-Port X-Forwarded-Prefix
+X-Cluster-Client-IP X-Correlation-Id X-Forwarded X-Forwarded-By X-Forwarded-Host X-Forwarded-Port X-Forwarded-Prefix
 X-Forwarded-Proto X-Forwarded-Protocol X-Forwarded-Scheme X-Forwarded-Server X-Forwarded-Ssl X-Forwarded-Uri X-Host
 X-HTTP-Host-Override X-HTTP-Method X-HTTP-Method-Override X-Method-Override X-Original-Host X-Original-URL X-Purpose X-Real-IP
 X-Request-Id X-Requested-With X-Rewrite-URL X-Url-Scheme X-Varnish X-Wap-Profile

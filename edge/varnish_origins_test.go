@@ -112,6 +112,10 @@ func TestVarnishOriginsSeeNoClient(t *testing.T) {
 			for name, values := range r.Header {
 				switch name {
 				case "If-None-Match", "X-Followpress-Kind", "X-Followpress-Path", "X-Followpress-Caching":
+				case "X-Forwarded-For":
+					if what != "pass" && what != "too long" || len(values) != 1 || values[0] != "127.0.0.1" {
+						t.Errorf("%s: got the header %s: %q, want the client's address, in a refresh only", what, name, values)
+					}
 				default:
 					t.Errorf("%s: got the header %s: %q, want none", what, name, values)
 				}

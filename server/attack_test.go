@@ -265,7 +265,7 @@ func TestAPageEnds(t *testing.T) {
 			if w.Code != http.StatusOK || w.Body.Len() > most+512<<10 || w.Body.Len() < most-512<<10 || !json.Valid(w.Body.Bytes()) {
 				t.Errorf("%s: got %d and %d bytes, want 200 and about %d", more, w.Code, w.Body.Len(), most)
 			}
-			if got := store.requests.Load() - before; got > int64(entries)/2+100 {
+			if got := store.requests.Load() - before; got > int64(entries)+100 { // what is read ahead may be read again
 				t.Errorf("%s: got %d requests to the store for %d entries, want about as many", more, got, entries)
 			}
 			next := ask(handler, fmt.Sprintf("%s%s", largePage(entries/2), more))

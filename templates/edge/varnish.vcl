@@ -166,7 +166,7 @@ sub followpress_decide {
         if (req.url !~ "^.{ {{- .MostForwarded -}} }.") {
             set req.http.X-Followpress-Kind = "fallback";
             set req.http.X-Followpress-Path = "";
-            set req.http.X-Followpress-Fresh = "1"; # do not cache the answer
+            set req.http.X-Followpress-Fresh = client.ip; # do not cache the answer
 {{- if .EFP}}
             if (req.method == "POST") {
                 unset req.http.X-Followpress-Fresh;
@@ -271,7 +271,7 @@ sub followpress_decide {
     }
     set req.http.X-Followpress-Path = req.url;
     if (req.http.X-Followpress-Asked ~ "&{{.Fresh}}=") {
-        set req.http.X-Followpress-Fresh = "1";
+        set req.http.X-Followpress-Fresh = client.ip;
     }
 {{- if and .Fallback .EFP}}
     if (req.http.X-Followpress-Asked != "" || req.http.X-Followpress-Kind == "fallback") {
@@ -416,6 +416,11 @@ sub vcl_backend_fetch {
     # Send nothing of the client to the origin: the answer must not depend on it.
     if (bereq.is_bgfetch && bereq.http.X-Followpress-Stale) {
         return (abandon); # the origin has just failed
+    }
+    if (bereq.http.X-Followpress-Fresh) { # the fallback limits the refreshes of each client
+        set bereq.http.X-Forwarded-For = bereq.http.X-Followpress-Fresh;
+    } else {
+        unset bereq.http.X-Forwarded-For;
     }
     # VCL cannot remove headers without naming them. These are the ones that origins react to.
 {{- range .Dropped}}
