@@ -24,8 +24,8 @@ const mostSent = 4 << 20
 // A body without end, of any method and to any path, gets an answer in JSON: no edge waits for all of it.
 func TestEndlessBodies(t *testing.T) {
 	forEdges(t, func(t *testing.T, s subject) {
-		if s.kind != "nginx" && s.kind != "worker" {
-			return // Varnish and Caddy read bodies without storing them; CloudFront's function sees none
+		if s.kind == "cloudfront" {
+			return // which takes no body with a GET, and whose function sees none
 		}
 		for _, o := range []*origins{newOrigins(t), newOriginsEFP(t, site.NamesCopies)} {
 			base := s.start(t, o.bucket.URL+"/bucket", o.fallback.URL)
@@ -39,7 +39,8 @@ func TestEndlessBodies(t *testing.T) {
 						if a.status == 0 || !json.Valid([]byte(a.body)) {
 							t.Errorf("%s: got %d, %q, want an answer in JSON", what, a.status, a.body)
 						}
-						if s.kind == "nginx" && (a.status != 413 || a.body != string(site.BodyTooLarge.Body()) ||
+						refused := s.kind == "nginx" || s.kind == "varnish" && method == "GET"
+						if refused && (a.status != 413 || a.body != string(site.BodyTooLarge.Body()) ||
 							a.header.Get("Content-Type") != "application/problem+json" || a.header.Get("Access-Control-Allow-Origin") != "*") {
 							t.Errorf("%s: got %d %v %s, want the 413 of the API", what, a.status, a.header, a.body)
 						}
@@ -58,7 +59,8 @@ func sendEndless(t *testing.T, base, line, framing string) answer {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := io.WriteString(conn, line+" HTTP/1.1\r\nHost: x\r\n"+framing+"\r\n\r\n"); err != nil {
+	// Caddy that listens at an address answers 200 for other hosts.
+	if _, err := io.WriteString(conn, line+" HTTP/1.1\r\nHost: "+conn.RemoteAddr().String()+"\r\n"+framing+"\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	answered := make(chan answer, 1)

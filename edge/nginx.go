@@ -2,8 +2,6 @@ package edge
 
 import (
 	"strings"
-
-	"github.com/followpress/followpress/site"
 )
 
 // Nginx is nginx 1.22 or later with the njs module.
@@ -41,9 +39,6 @@ func (v nginxView) ObjectLocations() map[string]string {
 func (v nginxView) ScriptLocations() []string {
 	return []string{"own", "refused", "absent", "rejected", "unavailable", "purge"}
 }
-
-// TooLarge is what is answered to a body that is larger than any may be.
-func (v nginxView) TooLarge() string { return string(site.BodyTooLarge.Body()) }
 
 // Failures lists the statuses that are an origin's own failure: from a bucket, those that
 // neither carry an object nor say that it does not exist; from the fallback, those that no

@@ -179,3 +179,6 @@ func parseOrigin(what, text string) (*origin, error) {
 	o.HostPort = net.JoinHostPort(o.Hostname, o.Port)
 	return o, nil
 }
+
+// TooLarge is what is answered to a body that is larger than any may be.
+func (v *view) TooLarge() string { return string(site.BodyTooLarge.Body()) }

@@ -73,6 +73,9 @@ acl followpress_purgers {
 
 sub vcl_recv {
     if (req.restarts == 0) {
+        if (req.http.Transfer-Encoding || req.http.Content-Length) {
+            call followpress_body;
+        }
         # Most requests end here: those whose path is the key of an object. To look an answer up takes no
         # more than its path. What else there is to decide is left to vcl_miss, for a fetch, and to
         # vcl_deliver, for an answer that is not the object. Without X-Followpress-Kind it is not decided yet.
@@ -118,6 +121,17 @@ sub vcl_recv {
         set req.grace = 1y; # as long as the object has any
     }
     return (hash);
+}
+
+# followpress_body refuses a body that nobody needs. Varnish reads the rest of a body, however long, before it answers,
+# unless the answer is its own and closes the connection.
+sub followpress_body {
+    if (req.http.Transfer-Encoding || req.http.Content-Length !~ "^[0-9]{1,6}$" || std.integer(req.http.Content-Length, 0) > {{.MaxBody}}) {
+        set req.http.Connection = "close";
+        if (req.method == "GET" || req.method == "HEAD") {
+            return (synth(413, "large"));
+        }
+    }
 }
 
 # followpress_begin removes what a client must not decide, and makes room for the headers of a decision.
@@ -208,8 +222,8 @@ sub followpress_decide {
             return (synth(405, "post-only"));
         }
 {{- if $.Fallback}}
-        if (std.integer(req.http.Content-Length, 0) > {{$.MaxBody}}) {
-            return (synth(413, "body-too-large"));
+        if (std.integer(req.http.Content-Length, 0) > {{$.MaxBody}} || req.http.Content-Length ~ "^[0-9]{7}") {
+            return (synth(413, "large"));
         }
         set req.http.X-Followpress-Kind = "post";
         set req.url = req.http.X-Followpress-Path;
@@ -546,6 +560,9 @@ sub followpress_failed {
 }
 
 sub vcl_deliver {
+    if (req.http.Connection == "close") {
+        set resp.http.Connection = "close"; # see followpress_body
+    }
     if (resp.status != 200) {
         call followpress_failed;
     }
@@ -565,6 +582,9 @@ sub vcl_deliver {
 }
 
 sub vcl_synth {
+    if (req.http.Connection == "close") {
+        set resp.http.Connection = "close"; # see followpress_body
+    }
     unset resp.http.Server;
     unset resp.http.Via;
     unset resp.http.X-Varnish;
@@ -584,6 +604,13 @@ sub vcl_synth {
         set resp.http.Cache-Control = "{{.NoStore}}";
         set resp.reason = "Request URI Too Long";
         synthetic("""{{.TooLong}}""");
+        return (deliver);
+    }
+    if (resp.reason == "large") {
+        set resp.http.Content-Type = "application/problem+json";
+        set resp.http.Cache-Control = "{{.NoStore}}";
+        set resp.reason = "Request Entity Too Large";
+        synthetic("""{{.TooLarge}}""");
         return (deliver);
     }
     if (resp.reason == "empty") {
