@@ -26,6 +26,7 @@ import (
 	"github.com/followpress/followpress/fixtures/naive"
 	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 )
 
@@ -108,11 +109,37 @@ func conformanceJob(t *testing.T, name string, suite fs.FS, cases func() ([]fixt
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := job{Name: name, Base: serve(t, generate(t, afero.NewBasePathFs(afero.FromIOFS{FS: suite}, "snapshot"), config))}
+	objects := generate(t, afero.NewBasePathFs(afero.FromIOFS{FS: suite}, "snapshot"), config)
+	j := job{Name: name, Base: serve(t, objects), Cases: storedCases(t, objects)}
 	for _, c := range all {
 		j.Cases = append(j.Cases, aCase{c.Method, c.Path, c.Sent, c.Status, c.Body})
 	}
 	return j
+}
+
+// storedCases are requests for paths of objects that are no answers of the API, as the server answers them.
+func storedCases(t *testing.T, objects memsite.Site) (all []aCase) {
+	t.Helper()
+	handler, err := server.New(t.Context(), objects, server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer handler.Close()
+	for _, path := range []string{
+		"/_search/discover", "/_search%2Fdiscover", "/_search%2fdiscover", "/%5Fsearch/discover", "/_search/discover/", "/_search//discover",
+		"/_errors/bad-limit", "/_errors/no-such-list", "/_errors%2Fbad-limit", "/_errors/none", "/_errors/", "/_errors", "/_errors/..%2F_site",
+		"/index.html", "/index%2Ehtml", "/INDEX.html", "/_site", "/_site/", "/%5fsite", "/_manifest/0", "/_manifest/x", "/openapi.json",
+		"/_refresh/details/1", "/_lock", "/_unknown/account", "/", "/api", "/api/v1", "/api%2Fv1/stats",
+	} {
+		got := httptest.NewRecorder()
+		handler.ServeHTTP(got, httptest.NewRequest(http.MethodGet, path, nil))
+		body := ""
+		if got.Code == http.StatusOK {
+			body = got.Body.String()
+		}
+		all = append(all, aCase{http.MethodGet, path, "", got.Code, body})
+	}
+	return all
 }
 
 func randomJob(t *testing.T, seed uint64, config site.Config) job {
