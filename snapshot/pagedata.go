@@ -21,7 +21,8 @@ import (
 type pageCheck struct {
 	column   *parquet.Column
 	header   parquetformat.PageHeader
-	values   int // of the page, with those that are null
+	values   int   // of the page, with those that are null
+	longest  int64 // bytes of a value of a dictionary, which any row may have
 	packed   []byte
 	unpacked []byte
 	gzip     *gzip.Reader

@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -8,18 +10,34 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	parquetformat "github.com/parquet-go/parquet-go/format"
+	"golang.org/x/sync/semaphore"
 )
 
 // Limits of a page of Parquet. Common writers make pages of 1 MiB.
 const (
 	maxPageBytes  = 64 << 20 // unless the file is larger
 	maxPageValues = 16 << 20
+	// Of a row group's columns, a page of each with its dictionary. Row groups that are read ahead have
+	// as much together. Some writers make one page of each column of a row group.
+	maxGroupBytes = 256 << 20 // unless the file is larger
+	pageValue     = 8         // bytes for each value: lengths or indexes, and levels
+	largePage     = 8 << 20
 )
 
+// checking bounds the large pages that are checked at a time, in bytes. No check waits for anything else.
+var checking = semaphore.NewWeighted(maxCheckedBytes)
+
+const maxCheckedBytes = 128 << 20
+
+// A groupSize is about the memory that a row group takes.
+type groupSize struct {
+	row   int64 // of a row where they are longest, apart from tags
+	pages int64 // of the largest page of each column and the dictionaries
+}
+
 // checkPages checks the pages of a row group's columns. The library makes as much memory as they claim,
-// so a small file could demand gigabytes. It returns how many bytes a row has where the rows are
-// longest, apart from tags and what is in dictionaries.
-func (p *parquetFile) checkPages(rowGroup int) (rowBytes int64, err error) {
+// so a small file could demand gigabytes.
+func (p *parquetFile) checkPages(rowGroup int) (size groupSize, err error) {
 	defer recovered(&err)
 	c := takePageCheck()
 	defer c.giveBack()
@@ -34,15 +52,18 @@ func (p *parquetFile) checkPages(rowGroup int) (rowBytes int64, err error) {
 			begin = chunk.DictionaryPageOffset
 		}
 		c.column = leaves[l.index]
-		valueBytes, err := p.checkChunk(c, begin, chunk.TotalCompressedSize)
+		chunkSize, err := p.checkChunk(c, begin, chunk.TotalCompressedSize)
 		if err != nil {
-			return 0, fmt.Errorf("column %s: %w", l.name, err)
+			return size, fmt.Errorf("column %s: %w", l.name, err)
 		}
 		if l.kind != tagsColumn {
-			rowBytes += valueBytes
+			size.row += chunkSize.row
+		}
+		if size.pages += chunkSize.pages; size.pages > max(maxGroupBytes, p.parquet.Size()) {
+			return size, fmt.Errorf("its pages take more than %d MiB together: write smaller ones", maxGroupBytes>>20)
 		}
 	}
-	return rowBytes, nil
+	return size, nil
 }
 
 // leavesOf appends the leaf columns, in their order.
@@ -56,37 +77,43 @@ func leavesOf(c *parquet.Column, leaves []*parquet.Column) []*parquet.Column {
 	return leaves
 }
 
-// checkChunk checks the pages from an offset on. It returns how many bytes a value has in the page where
-// they are longest.
-func (p *parquetFile) checkChunk(c *pageCheck, begin, length int64) (valueBytes int64, err error) {
+// checkChunk checks the pages from an offset on.
+func (p *parquetFile) checkChunk(c *pageCheck, begin, length int64) (size groupSize, err error) {
 	if begin < 0 || length < 0 || begin > p.parquet.Size() {
-		return 0, errors.New("the file is damaged: a column is outside the file")
+		return size, errors.New("the file is damaged: a column is outside the file")
 	}
+	var dictionary, largest int64
 	length = min(length, p.parquet.Size()-begin)
 	section := io.NewSectionReader(p.at, begin, length)
 	for at := int64(0); at < length; {
 		c.header = parquetformat.PageHeader{}
 		header, err := readHeader(section, at, length-at, &c.header)
 		if err != nil {
-			return 0, err
+			return size, err
 		}
 		if err := c.checkHeader(max(maxPageBytes, p.parquet.Size())); err != nil {
-			return 0, err
+			return size, err
 		}
 		page := at + header
 		at = page + int64(c.header.CompressedPageSize)
 		if c.header.CompressedPageSize < 0 || at > length {
-			return 0, fmt.Errorf("the file is damaged: a page of %d bytes does not fit in", c.header.CompressedPageSize)
+			return size, fmt.Errorf("the file is damaged: a page of %d bytes does not fit in", c.header.CompressedPageSize)
 		}
-		size, err := c.checkPage(io.NewSectionReader(section, page, at-page))
+		bytes, err := c.checkPage(io.NewSectionReader(section, page, at-page))
 		if err != nil {
-			return 0, err
+			return size, err
 		}
-		if c.header.Type != parquetformat.DictionaryPage {
-			valueBytes = max(valueBytes, size/int64(max(1, c.values)))
+		memory := bytes + pageValue*int64(c.values)
+		if c.header.Type == parquetformat.DictionaryPage {
+			dictionary = max(dictionary, memory)
+			size.row = max(size.row, c.longest)
+		} else {
+			largest = max(largest, memory)
+			size.row = max(size.row, bytes/int64(max(1, c.values)))
 		}
 	}
-	return valueBytes, nil
+	size.pages = dictionary + largest
+	return size, nil
 }
 
 // checkHeader checks what a page says of itself, and notes how many values it has.
@@ -112,6 +139,16 @@ func (c *pageCheck) checkHeader(mostBytes int64) error {
 // checkPage checks what is in a page, and returns how many bytes the library will make of it.
 func (c *pageCheck) checkPage(r *io.SectionReader) (size int64, err error) {
 	size = int64(c.header.UncompressedPageSize)
+	if both := size + r.Size(); both > largePage {
+		both = min(both, maxCheckedBytes)
+		if err := checking.Acquire(context.Background(), both); err != nil {
+			return 0, err
+		}
+		defer func() {
+			c.packed, c.unpacked = nil, nil
+			checking.Release(both)
+		}()
+	}
 	c.packed = slices.Grow(c.packed[:0], int(r.Size()))[:r.Size()]
 	if _, err := io.ReadFull(r, c.packed); err != nil {
 		return 0, err
@@ -136,8 +173,18 @@ func (c *pageCheck) checkDictionary() error {
 	if err := c.checkFixed(); err != nil {
 		return err
 	}
-	_, err := c.unpack(c.packed, false)
-	return err
+	isText := c.column.Type().Kind() == parquet.ByteArray
+	data, err := c.unpack(c.packed, isText)
+	if err != nil {
+		return err
+	}
+	c.longest = int64(c.column.Type().Length())
+	for isText && len(data) >= 4 {
+		n := int64(binary.LittleEndian.Uint32(data))
+		c.longest = max(c.longest, n)
+		data = data[min(4+n, int64(len(data))):]
+	}
+	return nil
 }
 
 // checkFixed checks the memory of values of the same length, which the library makes at once.

@@ -305,7 +305,8 @@ func (p *parquetFile) rowGroups() []rowSource {
 	return sources
 }
 
-// rowGroup yields the rows of a row group, of which the first one has that number in the file.
+// rowGroup yields the rows of a row group, of which the first one has that number in the file. Before
+// them it yields a block that says how much memory its pages take.
 func (p *parquetFile) rowGroup(group parquet.RowGroup, number, first int) rowSource {
 	return func(yield func(block, error) bool) {
 		readers := p.columnReaders()
@@ -314,19 +315,22 @@ func (p *parquetFile) rowGroup(group parquet.RowGroup, number, first int) rowSou
 				r.close()
 			}
 		}()
-		rowBytes, err := p.checkPages(number)
+		size, err := p.checkPages(number)
 		if err != nil {
 			yield(block{}, fmt.Errorf("read %s: row group %d: %w", p.name, number, err))
 			return
 		}
-		most := min(rowsInBlock, max(1, bytesInBlock/max(1, rowBytes)))
+		if !yield(block{pages: max(1, size.pages)}, nil) {
+			return
+		}
+		most := min(rowsInBlock, max(1, bytesInBlock/max(1, size.row)))
 		for left := group.NumRows(); left > 0; {
 			rows, err := p.nextRows(readers, group, int(min(left, most)))
 			if err != nil {
 				yield(block{}, fmt.Errorf("read %s: row group %d: %w", p.name, number, err))
 				return
 			}
-			rows.bytes += rows.n * int(rowBytes)
+			rows.bytes += rows.n * int(size.row)
 			n := rows.n // whoever gets the rows may give them back
 			if !yield(block{file: p.name, first: first, rows: rows}, nil) {
 				return

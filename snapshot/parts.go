@@ -180,12 +180,13 @@ func TableBytes(snapshot afero.Fs, t Table) (total int64, err error) {
 // A rowSource yields the rows of a file, or a part of them, in blocks.
 type rowSource = iter.Seq2[block, error]
 
-// A block is a sequence of rows, which one worker parses.
+// A block is a sequence of rows, which one worker parses, or says what is to come.
 type block struct {
 	file  string
 	first int          // number of the first line or row
 	lines []byte       // whole lines
 	rows  *parquetRows // rows of Parquet instead
+	pages int64        // neither: bytes of pages that the source will have in memory
 }
 
 // A tableReader has the rows of a table.
@@ -260,10 +261,17 @@ const (
 
 // sideBySide yields the blocks of one source after the other. Meanwhile it reads some of the next
 // sources, each in a goroutine. What they have read waits in memory, so files of up to 16 MiB are
-// unpacked fully side by side, and of larger ones the beginning.
+// unpacked fully side by side, and of larger ones the beginning. Sources whose pages are large wait
+// for each other.
 func sideBySide(sources []rowSource, workers int) rowSource {
 	if len(sources) == 1 {
-		return sources[0]
+		return func(yield func(block, error) bool) {
+			for b, err := range sources[0] {
+				if b.pages == 0 && !yield(b, err) {
+					return
+				}
+			}
+		}
 	}
 	return func(yield func(block, error) bool) {
 		ctx, stop := context.WithCancel(context.Background())
@@ -271,13 +279,16 @@ func sideBySide(sources []rowSource, workers int) rowSource {
 		defer readers.Wait()
 		defer stop()
 		queues := make([]*queue, len(sources))
+		pages := semaphore.NewWeighted(maxGroupBytes)
+		last := make(chan struct{}) // of the last queue: admitted
+		close(last)
 		begin := func(i int) {
 			if i >= len(sources) {
 				return
 			}
-			q := &queue{make(chan readBlock, queueAhead), semaphore.NewWeighted(bytesAhead)}
-			queues[i] = q
-			readers.Go(func() { q.fill(ctx, sources[i]) })
+			q := &queue{blocks: make(chan readBlock, queueAhead), free: semaphore.NewWeighted(bytesAhead), turn: last, admitted: make(chan struct{})}
+			queues[i], last = q, q.admitted
+			readers.Go(func() { q.fill(ctx, sources[i], pages) })
 		}
 		ahead := min(max(workers, 2), mostAhead)
 		for i := range ahead {
@@ -290,6 +301,7 @@ func sideBySide(sources []rowSource, workers int) rowSource {
 					return
 				}
 			}
+			pages.Release(queues[i].held)
 			queues[i] = nil
 			begin(i + ahead)
 		}
@@ -306,12 +318,40 @@ type readBlock struct {
 type queue struct {
 	blocks chan readBlock
 	free   *semaphore.Weighted // bytes that may still be read ahead
+	// The queues get memory for pages in the order of sources. So the one whose turn it is to be emptied
+	// never waits for memory of a later one.
+	turn     <-chan struct{} // closed once the queue before has its memory
+	admitted chan struct{}   // the same of this queue
+	held     int64           // bytes for pages, which waiting blocks refer to
+}
+
+// admit waits for memory for pages. It is false if ctx is done before.
+func (q *queue) admit(ctx context.Context, pages *semaphore.Weighted, bytes int64) bool {
+	select {
+	case <-q.turn:
+	case <-ctx.Done():
+		return false
+	}
+	bytes = min(bytes, maxGroupBytes) // more only if the file is larger
+	if pages.Acquire(ctx, bytes) != nil {
+		return false
+	}
+	q.held = bytes
+	close(q.admitted)
+	return true
 }
 
 // fill reads a source to its end, or until ctx is done.
-func (q *queue) fill(ctx context.Context, source rowSource) {
+func (q *queue) fill(ctx context.Context, source rowSource, pages *semaphore.Weighted) {
 	defer close(q.blocks)
+	admitted := false
 	for b, err := range source {
+		if !admitted && !q.admit(ctx, pages, b.pages) {
+			return
+		}
+		if admitted = true; b.pages > 0 {
+			continue
+		}
 		if q.free.Acquire(ctx, b.size()) != nil {
 			return
 		}
@@ -320,6 +360,9 @@ func (q *queue) fill(ctx context.Context, source rowSource) {
 		case <-ctx.Done():
 			return
 		}
+	}
+	if !admitted {
+		q.admit(ctx, pages, 0)
 	}
 }
 

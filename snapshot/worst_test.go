@@ -3,6 +3,7 @@ package snapshot_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/followpress/followpress/fixtures/worst"
 	"github.com/followpress/followpress/snapshot"
@@ -200,4 +203,56 @@ func TestWorstPageHeaders(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWorstRowGroup: the pages of a row group are bounded together, and so are many rows of a block
+// that have the same long text of a dictionary.
+func TestWorstRowGroup(t *testing.T) {
+	type list struct {
+		TokenID *string `parquet:"token_id,optional"`
+		Owner   *string `parquet:"owner,optional"`
+		User    *string `parquet:"user,optional"`
+	}
+	const n = 16 << 20
+	nulls := binary.AppendUvarint(nil, n<<1)
+	nulls = append(nulls, 0)
+	h := format.DataPageHeaderV2{NumValues: n, NumRows: n, NumNulls: n, Encoding: format.Plain, DefinitionLevelsByteLength: int32(len(nulls))}
+	page := forgedPage{format.PageHeader{Type: format.DataPageV2, UncompressedPageSize: int32(len(nulls)), DataPageHeaderV2: thrift.New(h)}, nulls}
+	whole := parquetOf(t, make([]list, 1), 1)
+	for column := range 3 {
+		whole = forge(t, whole, column, format.Uncompressed, page)
+	}
+	dir := t.TempDir()
+	writeFile(t, dir, "lists.parquet", string(whole))
+	worst.Check(t, "nulls", 16<<20, func() {
+		if _, err := readLists(t, dir); err == nil || !strings.Contains(err.Error(), "more than 256 MiB together") {
+			t.Errorf("got %v, want that the pages are too large together", err)
+		}
+	})
+
+	type recommended struct {
+		Address string `parquet:"address"`
+		Class   string `parquet:"class,dict"`
+	}
+	rows := make([]recommended, 3000)
+	for i := range rows {
+		rows[i] = recommended{someAddress, rows[0].Class}
+		if i == 0 {
+			rows[0].Class = strings.Repeat("x", 1<<20)
+		}
+	}
+	writeFile(t, dir, "recommended.parquet", string(parquetOf(t, rows, 3000, parquet.Compression(&parquet.Snappy))))
+	stop := errors.New("stop")
+	worst.Check(t, "a dictionary", 160<<20, func() {
+		err := snapshot.ReadTable(t.Context(), files(dir), snapshot.TableRecommended, 1, snapshot.ParseRecommended,
+			func(b snapshot.Block[snapshot.Recommended]) error {
+				if len(b.Rows) > 16 {
+					t.Errorf("a block of %d rows of 1 MiB", len(b.Rows))
+				}
+				return stop
+			})
+		if !errors.Is(err, stop) {
+			t.Error(err)
+		}
+	})
 }
