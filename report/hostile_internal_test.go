@@ -82,16 +82,6 @@ func TestBoardIsWhole(t *testing.T) {
 	}
 }
 
-// TestCommas: keys may have commas.
-func TestCommas(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]int{``: 0, `[1,2]`: 1, `[",,",3]`: 1, `["\",",{"\\":",","b":1}]`: 2, `"`: 0, `"\`: 0} {
-		if got := commas([]byte(text)); got != want {
-			t.Errorf("%s: got %d, want %d", text, got, want)
-		}
-	}
-}
-
 // TestTokenIsCopied: what is kept of a key does not keep the text of its shard.
 func TestTokenIsCopied(t *testing.T) {
 	t.Parallel()

@@ -21,19 +21,11 @@ type Site interface {
 
 // Limits of what is read, in bytes. Nothing that followpress writes comes near them.
 const (
-	maxRoot    = 4 << 20
+	maxRoot    = site.MaxRootBytes
 	maxShard   = 4 << 20
 	maxObject  = 256 << 20
 	maxNetwork = 4 << 20
 	maxBucket  = 16 << 20 // of users
-)
-
-// The text of an entry of a manifest: with {"key":"…","size":…,"md5":"…"} it takes more bytes than
-// leastEntry, and entryCommas with the one before the next entry. Elements that are shorter, such as
-// null, are no entries, and would take many times their bytes when they are decoded.
-const (
-	leastEntry  = 60
-	entryCommas = 3
 )
 
 // A source reads one of the sites.
@@ -108,30 +100,11 @@ func (s *source) shard(ctx context.Context, shard string) ([]site.Entry, error) 
 		return nil, s.explain(key, err)
 	}
 	s.shards.Add(1)
-	if commas(body) > len(body)*entryCommas/leastEntry {
-		return nil, s.explain(key, fmt.Errorf("more entries than its bytes can hold: %w", site.ErrMalformed))
-	}
 	m, err := site.ParseManifest(shard, body)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
 	return m.Objects, nil
-}
-
-// commas counts the commas of JSON that are not in its texts.
-func commas(body []byte) (n int) {
-	inText := false
-	for i := 0; i < len(body); i++ {
-		switch {
-		case body[i] == '"':
-			inText = !inText
-		case inText && body[i] == '\\':
-			i++
-		case !inText && body[i] == ',':
-			n++
-		}
-	}
-	return n
 }
 
 // room is how much larger than its entry an object may be that a refresh has replaced.

@@ -66,10 +66,21 @@ func (m Manifest) Append(b []byte) []byte {
 	return append(b, "]}"...)
 }
 
+// The text of an entry of a manifest: with {"key":"…","size":…,"md5":"…"} it takes more bytes than
+// leastEntry, and entryCommas with the one before the next entry. Elements that are shorter, such as
+// null, are no entries, and would take many times their bytes when they are decoded.
+const (
+	leastEntry  = 60
+	entryCommas = 3
+)
+
 // ParseManifest decodes a shard. It fails unless the shard has that name, its keys are valid, sorted
 // and belong into this shard, and every entry has a digest.
 func ParseManifest(shard string, body []byte) (Manifest, error) {
 	var m Manifest
+	if commas(body) > len(body)*entryCommas/leastEntry {
+		return Manifest{}, fmt.Errorf("read %s: more entries than its bytes can hold: %w", ManifestKey(shard), ErrMalformed)
+	}
 	if err := json.Unmarshal(body, &m); err != nil {
 		return Manifest{}, fmt.Errorf("read %s: %w", ManifestKey(shard), err)
 	}
@@ -83,6 +94,22 @@ func ParseManifest(shard string, body []byte) (Manifest, error) {
 		}
 	}
 	return m, nil
+}
+
+// commas counts the commas of JSON that are not in its texts.
+func commas(body []byte) (n int) {
+	inText := false
+	for i := 0; i < len(body); i++ {
+		switch {
+		case body[i] == '"':
+			inText = !inText
+		case inText && body[i] == '\\':
+			i++
+		case !inText && body[i] == ',':
+			n++
+		}
+	}
+	return n
 }
 
 // A Change is an object that differs between two sites: its entry in the new one, or in the old one if

@@ -13,6 +13,9 @@ import (
 // it.
 const Format = 1
 
+// MaxRootBytes is more than the size of a root with 65,536 manifest shards.
+const MaxRootBytes = 4 << 20
+
 // A Root is the root of a site. It determines all objects: sites with equal roots are equal.
 type Root struct {
 	Format       int            `json:"format"`
@@ -58,6 +61,9 @@ var ErrFormat = errors.New("a site of another format")
 // with ErrFormat if this package cannot read the site.
 func ParseRoot(body []byte) (Root, error) {
 	var r Root
+	if len(body) > MaxRootBytes {
+		return Root{}, fmt.Errorf("read %s: %d bytes, more than %d MiB", RootKey, len(body), MaxRootBytes>>20)
+	}
 	if err := json.Unmarshal(body, &r); err != nil {
 		return Root{}, fmt.Errorf("read %s: %w", RootKey, err)
 	}

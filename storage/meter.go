@@ -1,8 +1,11 @@
 package storage
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -67,7 +70,36 @@ func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
 	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
 		m.offset.Store(int64(time.Until(date)))
 	}
+	if kind != Get { // whoever reads an object bounds it
+		response.Body = &documentBody{ReadCloser: response.Body}
+	}
 	return response, nil
+}
+
+// Limits of what a server answers beside objects: XML, of which the library keeps some hundred bytes
+// for each element. A thousand keys of 1 KiB, escaped, are 4 MiB with some 25,000 tags.
+const (
+	maxDocumentBytes = 8 << 20
+	maxDocumentTags  = 1 << 16
+)
+
+// A documentBody is the body of an answer, which ends with an error where it becomes too long.
+type documentBody struct {
+	io.ReadCloser
+	bytes, tags int
+}
+
+var errLongDocument = fmt.Errorf("the server sent a document of more than %d MiB, or of more than %d tags", maxDocumentBytes>>20, maxDocumentTags)
+
+// Read implements io.Reader.
+func (d *documentBody) Read(p []byte) (int, error) {
+	n, err := d.ReadCloser.Read(p)
+	d.bytes += n
+	d.tags += bytes.Count(p[:n], []byte{'<'})
+	if d.bytes > maxDocumentBytes || d.tags > maxDocumentTags {
+		return 0, errLongDocument
+	}
+	return n, err
 }
 
 func kindOf(r *http.Request) Request {

@@ -126,8 +126,8 @@ func (s *partsSite) readRoot(ctx context.Context) (*openParts, error) {
 	const overhead = 4 * tarentry.Block // header, padding and end
 	var body []byte
 	var size int64
-	err := s.parts.do(ctx, maxRootBytes, "read "+RootPart, func(ctx context.Context) error {
-		buffer := make([]byte, maxRootBytes+overhead)
+	err := s.parts.do(ctx, site.MaxRootBytes, "read "+RootPart, func(ctx context.Context) error {
+		buffer := make([]byte, site.MaxRootBytes+overhead)
 		n, version, err := s.parts.place.read(ctx, RootPart, nil, 0, buffer)
 		body, size = buffer[:n], version.size
 		return err

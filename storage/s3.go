@@ -167,6 +167,35 @@ const maxUncheckedSize = 1 << 20
 // maxAdmittedSize is the same bound for sizes that were admitted.
 const maxAdmittedSize = 256 << 20
 
+// maxObjectBytes is what an object may have that is read as a whole. Those of a site are some MiB.
+const maxObjectBytes = 1 << 30
+
+// maxBytes is what an object may have. Those that every reader of a site reads first are small.
+func maxBytes(key site.Key) int64 {
+	switch key {
+	case site.RootKey:
+		return site.MaxRootBytes
+	case site.LockKey, site.MarkKey:
+		return maxUncheckedSize
+	}
+	return maxObjectBytes
+}
+
+// A bounded stream fails once it has had more than left bytes.
+type bounded struct {
+	io.Reader
+	left int64
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errors.New("the server sent more bytes than such an object has")
+	}
+	return n, err
+}
+
 // Get reads an object, or returns ErrNotFound.
 func (s *S3) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	body, _, err := s.Read(ctx, key)
@@ -180,7 +209,7 @@ func (s *S3) Read(ctx context.Context, key site.Key) ([]byte, Info, error) {
 		return nil, Info{}, explain("get", key, err)
 	}
 	defer stream.Close() // it was read to its end, or failed before
-	body, err := readWhole(stream, info.Size, maxUncheckedSize)
+	body, err := readWhole(&bounded{stream, maxBytes(key)}, info.Size, maxUncheckedSize)
 	if err != nil {
 		return nil, Info{}, explain("get", key, err)
 	}
@@ -207,13 +236,15 @@ func (s *S3) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx conte
 	}
 	defer stream.Close() // it was read to its end, or failed before
 	size := info.Size
+	var from io.Reader = stream
 	if size < 0 { // unknown
 		size = maxUncheckedSize
+		from = &bounded{stream, size}
 	}
 	if err := admit(ctx, size); err != nil {
 		return nil, err
 	}
-	body, err := readWhole(stream, info.Size, maxAdmittedSize)
+	body, err := readWhole(from, info.Size, maxAdmittedSize)
 	if err != nil {
 		return nil, explain("get", key, err)
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/tarentry"
 )
 
 // A tarFile reads objects from a tar file without unpacking it. (afero's tarfs would load the whole
@@ -170,31 +171,28 @@ func sameContent(a, b fs.FileInfo) bool {
 // tarBlock is the unit of a tar file.
 const tarBlock = 512
 
-// maxRootBytes is more than the size of a root with 65,536 manifest shards.
-const maxRootBytes = 4 << 20
-
 // lastRoot reads the root if it is the last entry, as in files of the generator; otherwise it
 // returns nil.
 func lastRoot(file *os.File, size int64) ([]byte, error) {
 	size -= size % tarBlock
-	tail := make([]byte, min(size, maxRootBytes))
+	tail := make([]byte, min(size, site.MaxRootBytes))
 	if _, err := file.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
+	zeros := len(bytes.TrimRight(tail, "\x00"))
 	for at := len(tail) - tarBlock; at >= 0; at -= tarBlock {
 		if !bytes.HasPrefix(tail[at:], []byte(site.RootKey+"\x00")) {
 			continue
 		}
-		archive := tar.NewReader(bytes.NewReader(tail[at:]))
-		header, err := archive.Next()
-		if err != nil || header.Name != string(site.RootKey) {
+		header, err := tar.NewReader(bytes.NewReader(tail[at:][:tarBlock])).Next()
+		if err != nil || header.Name != string(site.RootKey) || header.Typeflag != tar.TypeReg {
 			continue // part of an object
 		}
-		body, err := io.ReadAll(archive)
-		if _, end := archive.Next(); err != nil || !errors.Is(end, io.EOF) {
-			continue
+		body := tail[at+tarBlock:]
+		if header.Size > int64(len(body)) || int64(at+tarBlock)+header.Size+tarentry.Padding(header.Size) < int64(zeros) {
+			continue // it is not whole, or something is behind it
 		}
-		return body, nil
+		return bytes.Clone(body[:header.Size]), nil
 	}
 	return nil, nil
 }
