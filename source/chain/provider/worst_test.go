@@ -1,12 +1,15 @@
 package provider
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/fixtures/meanrpc"
 	"github.com/followpress/followpress/fixtures/worst"
 )
 
@@ -62,5 +65,43 @@ func TestWorstAnswers(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestWaitingLogs: while the first range of blocks is under way, others are asked for until their logs
+// are 64 MiB. Then the first one still may be, in smaller parts.
+func TestWaitingLogs(t *testing.T) {
+	c, _ := dial(t, Options{}, newNodeOf(some(1, 10, 0), meanrpc.Faults{}))
+	r := &reading{c: c, to: 1 << 20}
+	r.changed.L = &r.mu
+	large := Part{Logs: []types.Log{{Data: make([]byte, mostHeld/3)}}}
+	first := r.begin(0, 10)
+	for i := 1; i <= 3; i++ {
+		if at, ok := r.waiting(); !ok || at != i {
+			t.Fatalf("got range %d, %v, want that range %d may begin", at, ok, i)
+		}
+		r.finish(r.begin(i, 10), large, nil)
+	}
+	if _, ok := r.waiting(); ok {
+		t.Errorf("another range may begin though %d MiB wait", r.held>>20)
+	}
+	r.finish(first, Part{}, errors.New("too large"))
+	for range 2 {
+		if at, ok := r.waiting(); !ok || at != 0 {
+			t.Fatalf("got range %d, %v, want that the first one may begin again", at, ok)
+		}
+		r.finish(r.begin(0, 5), Part{}, nil)
+		if _, ok := r.waiting(); ok {
+			t.Errorf("another range than the first may begin")
+		}
+		if _, ok, err := r.first(t.Context()); !ok || err != nil {
+			t.Fatalf("got %v and the error %v, want the first range", ok, err)
+		}
+	}
+	if _, ok, err := r.first(t.Context()); !ok || err != nil { // a large one
+		t.Fatal(ok, err)
+	}
+	if at, ok := r.waiting(); !ok || at != 2 {
+		t.Errorf("got range %d, %v, want that a new one may begin", at, ok)
 	}
 }
