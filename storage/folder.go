@@ -53,7 +53,7 @@ func (f *Folder) Read(_ context.Context, key site.Key) ([]byte, Info, error) {
 	if err != nil {
 		return nil, Info{}, err
 	}
-	result := localInfo(key, body, info)
+	result := localInfo(key, site.Sum(body), info)
 	result.Place = identity
 	return body, result, nil
 }
@@ -63,29 +63,37 @@ func (f *Folder) read(key site.Key) ([]byte, fs.FileInfo, error) {
 }
 
 func (f *Folder) readAdmitted(key site.Key, admit func(size int64) error) (body []byte, info fs.FileInfo, err error) {
+	info, err = f.use(key, func(file io.Reader, size int64) error {
+		if err := admit(size); err != nil {
+			return err
+		}
+		// Files are replaced, never written to, so the size does not change.
+		body = make([]byte, size)
+		if _, err := io.ReadFull(file, body); err != nil {
+			return fmt.Errorf("read %s: %w", key, err)
+		}
+		return nil
+	})
+	return body, info, err
+}
+
+// use opens a file for a call of read, or returns ErrNotFound.
+func (f *Folder) use(key site.Key, read func(file io.Reader, size int64) error) (info fs.FileInfo, err error) {
 	file, err := f.files.Open(filepath.FromSlash(string(key)))
 	if isAbsent(err) {
-		return nil, nil, ErrNotFound
+		return nil, ErrNotFound
 	} else if err != nil {
-		return nil, nil, fmt.Errorf("open %s: %w", key, err)
+		return nil, fmt.Errorf("open %s: %w", key, err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	info, err = file.Stat()
 	if err != nil {
-		return nil, nil, fmt.Errorf("look at %s: %w", key, err)
+		return nil, fmt.Errorf("look at %s: %w", key, err)
 	}
 	if info.IsDir() {
-		return nil, nil, ErrNotFound
+		return nil, ErrNotFound
 	}
-	if err := admit(info.Size()); err != nil {
-		return nil, nil, err
-	}
-	// Files are replaced, never written to, so the size does not change.
-	body = make([]byte, info.Size())
-	if _, err := io.ReadFull(file, body); err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w", key, err)
-	}
-	return body, info, nil
+	return info, read(file, info.Size())
 }
 
 // isAbsent reports whether an error of Open means that the file does not exist. That includes

@@ -82,8 +82,8 @@ func (l *Local) Now() time.Time { return time.Now().Truncate(time.Second) }
 // Requests returns nil: requests to a folder cost nothing.
 func (l *Local) Requests() map[Request]int { return nil }
 
-func localInfo(key site.Key, body []byte, info fs.FileInfo) Info {
-	return Info{Key: key, Size: info.Size(), ETag: site.Sum(body).String(), Modified: info.ModTime()}
+func localInfo(key site.Key, digest site.MD5, info fs.FileInfo) Info {
+	return Info{Key: key, Size: info.Size(), ETag: digest.String(), Modified: info.ModTime()}
 }
 
 // Put replaces a file atomically and returns its ETag. If the condition does not hold, it returns

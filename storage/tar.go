@@ -109,7 +109,7 @@ func (t *tarFile) Read(ctx context.Context, key site.Key) ([]byte, Info, error) 
 	if err != nil {
 		return nil, Info{}, err
 	}
-	return body, localInfo(key, body, opened.info), nil
+	return body, localInfo(key, site.Sum(body), opened.info), nil
 }
 
 // settleTime is the age from which a new file counts as complete. File times are coarse, so a

@@ -2,8 +2,10 @@ package storage
 
 import (
 	"context"
+	"crypto/md5"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,7 +19,7 @@ import (
 // in the order of keys and never concurrently. It reads each file for its ETag, and follows links.
 // It stops at the first error of found and returns it.
 func (l *Local) List(ctx context.Context, prefix, after site.Key, found func(Info) error) error {
-	w := walk{l, string(prefix), string(after), found}
+	w := walk{l, string(prefix), string(after), found, make([]byte, 32<<10)}
 	if err := w.folder(ctx, ""); err != nil {
 		return fmt.Errorf("list %s: %w", l.path, err)
 	}
@@ -30,6 +32,7 @@ type walk struct {
 	bucket        *Local
 	prefix, after string
 	found         func(Info) error
+	buffer        []byte // of files, which may be large
 }
 
 // folder lists the files below a key, which is empty or ends in a slash.
@@ -100,11 +103,19 @@ func (w *walk) kind(key string, entry fs.DirEntry) (fs.FileMode, error) {
 }
 
 func (w *walk) file(key site.Key) error {
-	body, info, err := w.bucket.read(key)
+	hash := md5.New()
+	info, err := w.bucket.use(key, func(file io.Reader, _ int64) error {
+		// Without their other methods, which would make a buffer for each file.
+		_, err := io.CopyBuffer(struct{ io.Writer }{hash}, struct{ io.Reader }{file}, w.buffer)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", key, err)
+		}
+		return nil
+	})
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	return w.found(localInfo(key, body, info))
+	return w.found(localInfo(key, site.MD5(hash.Sum(nil)), info))
 }

@@ -141,3 +141,21 @@ func TestWorstTars(t *testing.T) {
 		})
 	}
 }
+
+// TestListingOfLargeFiles: a file is not in memory for its ETag.
+func TestListingOfLargeFiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "large"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(dir, "large"), worst.Size); err != nil {
+		t.Fatal(err)
+	}
+	worst.Check(t, "a listing", 1<<20, func() {
+		var got []storage.Info
+		err := storage.OpenLocal(dir).List(t.Context(), "", "", func(i storage.Info) error { got = append(got, i); return nil })
+		if err != nil || len(got) != 1 || got[0].Size != worst.Size || got[0].ETag != "7f614da9329cd3aebf59b91aadc30bf0" {
+			t.Errorf("got %+v and the error %v", got, err)
+		}
+	})
+}
