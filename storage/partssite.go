@@ -177,6 +177,9 @@ func (o *openParts) get(ctx context.Context, key site.Key, admit func(ctx contex
 		return nil, ErrNotFound
 	}
 	size := int64(entry.size)
+	if size > maxObjectBytes {
+		return nil, fmt.Errorf("read %s: it has %d bytes, more than %d MiB", key, size, maxObjectBytes>>20)
+	}
 	if err := admit(ctx, size); err != nil {
 		return nil, err
 	}
@@ -207,6 +210,9 @@ func (o *openParts) file(shard string) *partFile {
 	return f.(*partFile)
 }
 
+// maxShardBytes is more than a shard of the manifest has.
+const maxShardBytes = 64 << 20
+
 // manifest reads the shard of the manifest at the head of a part.
 func (o *openParts) manifest(ctx context.Context, f *partFile, shard string, admit func(ctx context.Context, size int64) error) ([]byte, error) {
 	key := site.ManifestKey(shard)
@@ -223,7 +229,7 @@ func (o *openParts) manifest(ctx context.Context, f *partFile, shard string, adm
 		return nil, err
 	}
 	size := f.version().size
-	if !bytes.HasPrefix(head, want) || header.Size > size-int64(len(want)) {
+	if header.Size > maxShardBytes || !bytes.HasPrefix(head, want) || header.Size > size-int64(len(want)) {
 		return nil, fmt.Errorf("%s has %d bytes and another %s: %w", o.name(f), size, key, ErrParts)
 	}
 	if err := admit(ctx, header.Size); err != nil {

@@ -241,6 +241,9 @@ func (s *S3) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx conte
 		size = maxUncheckedSize
 		from = &bounded{stream, size}
 	}
+	if most := maxBytes(key); size > most {
+		return nil, fmt.Errorf("get %s: it has %d bytes, more than %d MiB", key, size, most>>20)
+	}
 	if err := admit(ctx, size); err != nil {
 		return nil, err
 	}

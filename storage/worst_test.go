@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,6 +82,28 @@ func TestWorstAnswers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestHugeObjects: an object whose length is more than any has is an error, before memory is made for it.
+func TestHugeObjects(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "1099511627776")
+		w.Header().Set("Last-Modified", "Mon, 23 Nov 2026 08:00:00 GMT")
+		_, _ = w.Write(make([]byte, 1<<20)) // the client may hang up
+	}))
+	defer server.Close()
+	b, err := storage.OpenS3(t.Context(), storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	worst.Check(t, "1 TiB", 16<<20, func() {
+		_, err := b.GetAdmitted(t.Context(), "a", func(context.Context, int64) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), "more than 1024 MiB") {
+			t.Errorf("got %v, want that the object is too large", err)
+		}
+	})
 }
 
 // TestWorstTars: what a tar file says of its entries makes no memory beyond some times its index.
