@@ -95,8 +95,8 @@ func TestOverwrittenRefreshesAreReapplied(t *testing.T) {
 	}
 }
 
-// An object that a refresh has put for a site of an older version has that version's headers: a run
-// that compares with a listing puts it again.
+// The objects of an older version have that version's headers, and so have those that a refresh has put:
+// a run that compares with a listing puts them again.
 func TestRefreshedObjectsGetOtherHeaders(t *testing.T) {
 	sites := simulatedSites()
 	newer, older := sites[0], sites[len(sites)/2]
@@ -117,6 +117,7 @@ func TestRefreshedObjectsGetOtherHeaders(t *testing.T) {
 		if _, want := newer.headers(key); o.cacheControl != want {
 			t.Errorf("got %q, want %q", o.cacheControl, want)
 		}
+		w.isSite(t, newer) // with the headers of the others
 	})
 }
 

@@ -94,9 +94,27 @@ func TestTakingOverALockThatWasTakenOver(t *testing.T) {
 func TestAnswerToTheLockIsLost(t *testing.T) {
 	calmly(t, conditional, func(t *testing.T, w *world) {
 		begun := time.Now()
+		w.remove(site.RootKey)
 		w.publishCalmly(t, simulatedSites()[0], w.calm("first", map[string]fate{"put _lock 1": {unheard: true}}), Options{})
 		if took, lock := time.Since(begun), w.lock(t); took > time.Minute || lock.Doubt != nil {
 			t.Errorf("got it after %v, with the doubt %+v, want it at once, and none", took, lock.Doubt)
+		}
+	})
+}
+
+// Of two runs that have read a free lock, the one that writes it second does not get it.
+func TestLockThatIsTakenMeanwhile(t *testing.T) {
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		w.setLock(t, lockBody{ID: "free", Released: true})
+		second := &meddled{w.calm("second", nil), site.LockKey, func() { w.setLock(t, lockBody{ID: "x", Lease: 60}) }}
+		begun := time.Now()
+		l, _, err := lockOn(t, second, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.abandon()
+		if took := time.Since(begun); took < time.Minute || !l.doubted {
+			t.Errorf("got it after %v, doubted %v, want it after the lease of the first one, and a doubt", took, l.doubted)
 		}
 	})
 }
