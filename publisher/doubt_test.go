@@ -529,3 +529,47 @@ func TestUnansweredRequests(t *testing.T) {
 		})
 	}
 }
+
+// A shard of the manifest that is not the one that the root names is not compared with.
+func TestManifestOfAnotherSite(t *testing.T) {
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		sites := simulatedSites()
+		w.publishCalmly(t, sites[0], w.calm("first", nil), Options{})
+		for shard := range sites[1].root.Manifest {
+			key := site.ManifestKey(shard)
+			w.set(key, []byte(sites[1].memorySite[key]))
+		}
+		if report := w.publishCalmly(t, sites[1], w.calm("second", nil), Options{}); !report.Resumed {
+			t.Error("got no comparison with a listing, want one")
+		}
+	})
+}
+
+// A repair leaves a bucket with a mark to a publish.
+func TestRepairOfAMarkedBucket(t *testing.T) {
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		s := simulatedSites()[1]
+		w.publishCalmly(t, s, w.calm("first", nil), Options{})
+		w.set(site.MarkKey, []byte("{}"))
+		if _, err := Repair(t.Context(), s, w.calm("repairer", nil), Options{}); err == nil {
+			t.Error("got no error, want one")
+		}
+	})
+}
+
+// The lock shows whether ETags are MD5s.
+func TestLockShowsETags(t *testing.T) {
+	for _, encrypted := range []bool{false, true} {
+		calmly(t, conditional, func(t *testing.T, w *world) {
+			w.encrypted = encrypted
+			l, _, err := lockOn(t, w.calm("owner", nil), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.abandon()
+			if l.md5ETags == encrypted {
+				t.Errorf("encrypted %v: got MD5s %v", encrypted, l.md5ETags)
+			}
+		})
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -136,4 +137,21 @@ func checkAfterPowerFailure(t *testing.T, when string, left, first, second memor
 			t.Errorf("%s: %s: got it without a mark, want a mark", when, key)
 		}
 	}
+}
+
+// What a repair puts is durable before its mark goes.
+func TestPowerFailureAfterARepair(t *testing.T) {
+	folder := t.TempDir()
+	s := siteOf(t, objectsOf(5, ""))
+	bucket := &volatile{Local: storage.OpenLocal(folder)}
+	publish(t, s, bucket.Local, Options{})
+	put(t, folder, listKey(3, site.Details), "damaged")
+	if _, err := Repair(context.Background(), s, bucket, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	durable := slices.IndexFunc(bucket.writes, func(w write) bool { return w.key == site.MarkKey && w.body == nil })
+	if durable < 0 || !slices.Contains(bucket.synced, durable) {
+		t.Errorf("the mark goes after %d writes: got syncs after %v, want one then", durable, bucket.synced)
+	}
+	equalSites(t, inBucket(t, folder), s)
 }
