@@ -242,11 +242,12 @@ func (f *refresher) replace(ctx context.Context, t target, put func(site.Key, []
 	defer memory.free()
 	data, err := f.fetch(ctx, t, stored, memory)
 	var often *tooOftenError
-	if errors.As(err, &often) {
+	switch {
+	case errors.As(err, &often):
 		return nil, "limited", often
-	} else if errors.Is(err, errUpstream) {
+	case errors.Is(err, errUpstream):
 		return nil, refreshFailed, err
-	} else if err != nil {
+	case err != nil:
 		return nil, refreshError, err
 	}
 	body, result, err = f.replaceBy(ctx, t, data, stored, info)
