@@ -225,29 +225,30 @@ func spellings(key site.Key) []string {
 	return slices.Compact([]string{key.URLPath(), browserPath(key)})
 }
 
-// compact sorts the URLs and removes those that another one covers.
+// compact sorts the URLs and removes those that another one covers. Its time is in proportion to their
+// number, but for sorting: a night may change an object of every list.
 func (p Purge) compact() Purge {
 	slices.Sort(p.Each)
 	slices.Sort(p.Wide)
 	slices.Sort(p.Exact)
-	wide, folders := map[string]bool{}, []string(nil)
-	each := map[string][]*regexp.Regexp{} // by last segment, because there may be many paths
+	wide := make(map[string]bool, len(p.Wide))
 	for _, w := range p.Wide {
 		wide[w] = true
-		if strings.HasSuffix(w, "/") {
-			folders = append(folders, w)
-		}
 	}
-	below := func(u string) bool {
-		return slices.ContainsFunc(folders, func(f string) bool { return u != f && strings.HasPrefix(u, f) })
+	below := func(path string) bool { // a folder of wide
+		for end := range len(path) - 1 {
+			if path[end] == '/' && wide[path[:end+1]] {
+				return true
+			}
+		}
+		return false
 	}
 	p.Each = slices.DeleteFunc(slices.Compact(p.Each), below)
+	each := patterns{}
 	for _, pattern := range p.Each {
-		each[lastSegment(pattern)] = append(each[lastSegment(pattern)], regexp.MustCompile("^"+expression(pattern)+"$"))
+		each.add(strings.Split(pattern, "/"))
 	}
-	covered := func(path string) bool {
-		return below(path) || slices.ContainsFunc(each[lastSegment(path)], func(e *regexp.Regexp) bool { return e.MatchString(path) })
-	}
+	covered := func(path string) bool { return below(path) || each.match(strings.Split(path, "/")) }
 	p.Wide = slices.DeleteFunc(slices.Compact(p.Wide), covered)
 	p.Exact = slices.DeleteFunc(slices.Compact(p.Exact), func(u string) bool {
 		withoutQuery, _, _ := strings.Cut(u, "?")
@@ -256,7 +257,26 @@ func (p Purge) compact() Purge {
 	return p
 }
 
-func lastSegment(path string) string { return path[strings.LastIndex(path, "/")+1:] }
+// patterns are those of Each as a tree, by segment. What ends a pattern leads to "/", which no segment
+// is.
+type patterns map[string]patterns
+
+func (p patterns) add(segments []string) {
+	for _, segment := range append(segments, "/") {
+		if p[segment] == nil {
+			p[segment] = patterns{}
+		}
+		p = p[segment]
+	}
+}
+
+// match reports whether a pattern stands for a path.
+func (p patterns) match(segments []string) bool {
+	if len(segments) == 0 || p == nil {
+		return p["/"] != nil
+	}
+	return p[segments[0]].match(segments[1:]) || segments[0] != "" && p["*"].match(segments[1:])
+}
 
 // expression returns a regular expression for the paths that a pattern of Each stands for.
 func expression(pattern string) string {
