@@ -9,6 +9,8 @@ import (
 	"maps"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -344,7 +346,7 @@ func (r *run) carryOut(ctx context.Context, state *state, plan *plan, settled bo
 		return err
 	}
 	transfer := &transfer{source: r.source, bucket: r.bucket, concurrency: r.options.Concurrency, bulk: r.options.Bulk,
-		report: r.report, progress: r.options.Progress}
+		report: r.report, progress: r.options.Progress, bodies: semaphore.NewWeighted(bodyBytes)}
 	if err := r.durably(ctx, func() error { return transfer.put(ctx, plan) }); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -28,6 +29,10 @@ const (
 	packFrom          = 200     // with fewer objects, finding out is not worth the requests
 )
 
+// bodyBytes bounds the bodies in memory, those that wait for a slot included. One that is larger is in
+// memory alone.
+const bodyBytes = 64 << 20
+
 // A transfer carries out the puts of a plan.
 type transfer struct {
 	source      *source
@@ -36,7 +41,8 @@ type transfer struct {
 	bulk        Bulk
 	report      *Report
 	progress    Progress
-	packs       bool // whether one request carries many objects; decided by put
+	bodies      *semaphore.Weighted // of bodyBytes
+	packs       bool                // whether one request carries many objects; decided by put
 }
 
 // A batch is the content of one request.
@@ -346,7 +352,7 @@ func searchLists(shards []site.Entry) []searchList {
 }
 
 // send sends batches in their order, many at once, and calls sent after each, from many
-// goroutines. Each goroutine holds one batch in memory while it waits for a slot.
+// goroutines. Each goroutine holds one batch in memory while it waits for a slot, within bodyBytes.
 func (t *transfer) send(ctx context.Context, batches iter.Seq2[batch, error], sent func(*batch)) error {
 	limit := t.concurrency
 	if t.packs {
@@ -368,6 +374,12 @@ func (t *transfer) sendOne(ctx context.Context, entries []site.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
+	bytes := sizeOf(entries)
+	held := min(bytes, bodyBytes)
+	if t.bodies.Acquire(ctx, held) != nil {
+		return context.Cause(ctx)
+	}
+	defer t.bodies.Release(held)
 	objects, err := t.read(ctx, entries)
 	if err != nil {
 		return err
@@ -380,7 +392,6 @@ func (t *transfer) sendOne(ctx context.Context, entries []site.Entry) error {
 	if err != nil {
 		return t.explain(err)
 	}
-	bytes := sizeOf(entries)
 	t.report.addPut(len(entries), bytes)
 	t.progress.AddBytes(int64(len(entries)), bytes)
 	return nil

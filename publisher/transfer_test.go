@@ -1,9 +1,11 @@
 package publisher
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -58,4 +60,43 @@ func TestFirstSearchShardComesLast(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A countedSite counts the bytes of the bodies that somebody has read and not put yet.
+type countedSite struct {
+	memorySite
+	mu         sync.Mutex
+	held, most int
+}
+
+func (s *countedSite) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	body, err := s.memorySite.Get(ctx, key)
+	s.count(key, len(body))
+	return body, err
+}
+
+func (s *countedSite) count(key site.Key, bytes int) {
+	if route, ok := (site.Config{}).RouteOf(key); ok && route.ID == site.RouteSearchShard {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.held += bytes
+		s.most = max(s.most, s.held)
+	}
+}
+
+// However many requests may be in flight, the bodies that wait for them do not fill the memory. One
+// that is larger than the bound is read alone.
+func TestBodiesInMemoryAreBounded(t *testing.T) {
+	busy := temporary(t)
+	synctest.Test(t, func(t *testing.T) {
+		objects := searchesOf(30, 1, 4<<20)
+		large := site.SearchShardKey("large", 0)
+		objects[large] = strings.Repeat(".", bodyBytes+1<<20)
+		from, far := &countedSite{memorySite: siteOf(t, objects)}, newFarBucket(busy)
+		far.watch = func(key site.Key, stored farObjects) { from.count(key, -len(stored[key].Body)) }
+		publish(t, from, far, Options{NoLock: true, Concurrency: 64})
+		if from.most > len(objects[large]) || from.held != 0 {
+			t.Errorf("got up to %d bytes of bodies in memory, and %d at the end, want at most %d and 0", from.most, from.held, len(objects[large]))
+		}
+	})
 }
