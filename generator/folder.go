@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/publicdir"
 	"github.com/followpress/followpress/site"
 )
 
@@ -77,20 +78,15 @@ func (b *folderBatch) link(key site.Key, name string) bool {
 	return os.Link(filepath.Join(b.live, filepath.FromSlash(string(key))), name) == nil
 }
 
-// makeFolder creates a folder. Its parent usually exists, so checking first would cost more.
 func makeFolder(files afero.Fs, dir string) error {
-	err := files.Mkdir(dir, 0o755)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = files.MkdirAll(dir, 0o755)
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := publicdir.Make(files, dir); err != nil {
 		return fmt.Errorf("create a folder: %w", err)
 	}
 	return nil
 }
 
 func writeFile(files afero.Fs, name string, body []byte) error {
-	file, err := files.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	file, err := publicdir.Create(files, name)
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}

@@ -1,6 +1,7 @@
 package generator_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/spf13/afero"
+	"golang.org/x/sys/unix"
 
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
@@ -328,6 +330,36 @@ func TestPermissionsStay(t *testing.T) {
 		onDisk(t, next, path, small)
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
 			t.Errorf("%s: got %v, %v, want 0700", name, info.Mode(), err)
+		}
+	}
+}
+
+// TestEverybodyCanRead: whatever the umask, a web server can read the site, also one that was made of a
+// spare.
+func TestEverybodyCanRead(t *testing.T) {
+	old, next := beforeAndAfter()
+	top := t.TempDir()
+	path := filepath.Join(top, "www", "site")
+	defer unix.Umask(unix.Umask(0o077))
+	for i, s := range []snapshot{old, next, old, next} {
+		onDisk(t, s, path, sparing)
+		err := filepath.WalkDir(filepath.Dir(path), func(name string, entry fs.DirEntry, err error) error {
+			if err == nil && strings.HasPrefix(entry.Name(), ".") {
+				return fs.SkipDir // the work folder
+			} else if err != nil {
+				return err
+			}
+			want := fs.FileMode(0o644)
+			if entry.IsDir() {
+				want = fs.ModeDir | 0o755
+			}
+			if info, err := entry.Info(); err != nil || info.Mode() != want {
+				t.Errorf("site %d, %s: got %v, %v, want %v", i, name, info.Mode(), err, want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -15,8 +15,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/afero"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"github.com/followpress/followpress/publicdir"
 )
 
 // Options of a Staging.
@@ -78,7 +81,7 @@ func (s *Staging) acquire(ctx context.Context) error {
 	for !isFolder(s.existingParent) && s.existingParent != filepath.Dir(s.existingParent) {
 		s.existingParent = filepath.Dir(s.existingParent)
 	}
-	if err := os.MkdirAll(parent, 0o755); err != nil {
+	if err := publicdir.Make(afero.NewOsFs(), parent); err != nil {
 		return err
 	}
 	// Another run may end right now and remove the folder: then try again.

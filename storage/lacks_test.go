@@ -43,6 +43,21 @@ func TestGoogleDeletesOneObjectPerRequest(t *testing.T) {
 	}
 }
 
+// A folder that somebody has made in a console is an empty object whose key ends in a slash. It is no
+// object of a bucket; one that has content is.
+func TestPlaceholdersOfFoldersAreNotListed(t *testing.T) {
+	server := fakes3.Start(t, fakes3.Lacks{})
+	options := storage.S3Options{Endpoint: server.Endpoint}
+	top := openS3With(t, storage.Location{Bucket: "bucket"}, options)
+	put(t, top, object("site/", ""), object("site/api/", ""), object("site/_refresh/", ""), object("site/api/v1", "1"), object("site/x/", "2"))
+	b := openS3With(t, storage.Location{Bucket: "bucket", Prefix: "site/"}, options)
+	listsOnly(t, b, "", "", object("api/v1", "1"), object("x/", "2"))
+	listsOnly(t, b, "_refresh/", "")
+	listsOnly(t, top, "", "", object("site/api/v1", "1"), object("site/x/", "2"))
+	put(t, top, object("site/", "with content"))
+	listsOnly(t, b, "", "", object("api/v1", "1"), object("x/", "2"))
+}
+
 // noTransport fails a test that sends a request.
 type noTransport struct{ t *testing.T }
 

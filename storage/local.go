@@ -10,8 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/afero"
 	"golang.org/x/sys/unix"
 
+	"github.com/followpress/followpress/publicdir"
 	"github.com/followpress/followpress/site"
 )
 
@@ -130,7 +132,7 @@ func (l *Local) write(o Object) (written string, err error) {
 	work := filepath.Join(l.path, workFolder)
 	file, err := os.CreateTemp(work, "")
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(work, 0o755); err == nil {
+		if err = publicdir.Make(afero.NewOsFs(), work); err == nil {
 			file, err = os.CreateTemp(work, "")
 		}
 	}
@@ -153,7 +155,7 @@ func (l *Local) replace(key site.Key, written string) error {
 	name := l.name(key)
 	err := os.Rename(written, name)
 	if errors.Is(err, fs.ErrNotExist) { // no folder yet
-		if err = os.MkdirAll(filepath.Dir(name), 0o755); err == nil {
+		if err = publicdir.Make(afero.NewOsFs(), filepath.Dir(name)); err == nil {
 			err = os.Rename(written, name)
 		}
 	}
@@ -172,7 +174,7 @@ func (l *Local) lock(ctx context.Context) (unlock func() error, err error) {
 		}
 	}()
 	name := filepath.Join(l.path, workFolder, "lock")
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+	if err := publicdir.Make(afero.NewOsFs(), filepath.Dir(name)); err != nil {
 		return nil, fmt.Errorf("lock the folder: %w", err)
 	}
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)

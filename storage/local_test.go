@@ -111,6 +111,27 @@ func TestCleanUpRemovesOnlyWhatAKilledProcessLeft(t *testing.T) {
 	listsOnly(t, b, "", "", object("key", "{}"), object("_lock", "{}"))
 }
 
+// Whatever the umask, a web server can read a local bucket: folders like files.
+func TestLocalCanBeReadByEverybody(t *testing.T) {
+	defer unix.Umask(unix.Umask(0o077))
+	top := t.TempDir()
+	for name, make := range map[string]func(b *storage.Local) error{
+		"put":    func(b *storage.Local) error { return nil },
+		"create": func(b *storage.Local) error { _, err := b.Create(t.Context()); return err },
+	} {
+		b := storage.OpenLocal(filepath.Join(top, name, "www", "bucket"))
+		if err := make(b); err != nil {
+			t.Fatal(err)
+		}
+		put(t, b, object("a/b/c", "{}"), object("_site", "{}"))
+		for key, want := range map[string]fs.FileMode{"": 0o755, "a": 0o755, "a/b": 0o755, "a/b/c": 0o644, "_site": 0o644} {
+			if info, err := os.Stat(filepath.Join(top, name, "www", "bucket", key)); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s, %q: got %v, %v, want %v", name, key, info.Mode(), err, want)
+			}
+		}
+	}
+}
+
 // A folder reached through symbolic links is the same bucket, whether the links are in
 // its path or inside it.
 func TestLocalFollowsLinks(t *testing.T) {

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7"
+	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/publicdir"
 	"github.com/followpress/followpress/site"
 )
 
@@ -103,7 +105,7 @@ func readAll(stream io.Reader, into [][]byte) (n int64, err error) {
 
 // put writes a file beside its place and renames it, so that it is there as a whole or not at all.
 func (f partsFolder) put(ctx context.Context, name string, body []byte) (err error) {
-	if err := os.MkdirAll(string(f), 0o755); err != nil {
+	if err := publicdir.Make(afero.NewOsFs(), string(f)); err != nil {
 		return fmt.Errorf("put %s: %w", name, err)
 	}
 	file, err := os.CreateTemp(string(f), partsLeftover+"*")

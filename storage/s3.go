@@ -403,7 +403,7 @@ const MaxDelete = 1000
 
 // List calls found with each object whose key begins with prefix and comes after a key ("" for
 // all), in the order of keys and never concurrently. It stops at the first error of found and
-// returns it.
+// returns it. Placeholders of folders, as consoles make them, are left out.
 func (s *S3) List(ctx context.Context, prefix, after site.Key, found func(Info) error) error {
 	return s.list(ctx, prefix, after, true, found)
 }
@@ -411,7 +411,7 @@ func (s *S3) List(ctx context.Context, prefix, after site.Key, found func(Info) 
 // listFolder is List of the objects whose keys have no slash.
 func (s *S3) listFolder(ctx context.Context, after site.Key, found func(Info) error) error {
 	return s.list(ctx, "", after, false, func(info Info) error {
-		if info.Key == "" || strings.Contains(string(info.Key), "/") {
+		if strings.Contains(string(info.Key), "/") {
 			return nil
 		}
 		return found(info)
@@ -430,6 +430,9 @@ func (s *S3) list(ctx context.Context, prefix, after site.Key, recursive bool, f
 			return explain("list", prefix, object.Err)
 		}
 		key := site.Key(strings.TrimPrefix(object.Key, s.prefix))
+		if key == "" || object.Size == 0 && strings.HasSuffix(string(key), "/") { // a console has made a folder
+			continue
+		}
 		if err := found(Info{Key: key, Size: object.Size, ETag: object.ETag, Modified: object.LastModified}); err != nil {
 			return err
 		}

@@ -11,7 +11,9 @@ import (
 	json "github.com/goccy/go-json"
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/cors"
+	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/publicdir"
 	"github.com/followpress/followpress/site"
 )
 
@@ -110,7 +112,7 @@ func (l *Local) Create(context.Context) (created bool, err error) {
 	if _, err := os.Stat(l.path); err == nil {
 		return false, nil
 	}
-	if err := os.MkdirAll(l.path, 0o755); err != nil {
+	if err := publicdir.Make(afero.NewOsFs(), l.path); err != nil {
 		return false, fmt.Errorf("make the folder: %w", err)
 	}
 	return true, nil

@@ -17,14 +17,36 @@ import (
 
 // List calls found with each file whose key begins with prefix and comes after a key ("" for all),
 // in the order of keys and never concurrently. It reads each file for its ETag, and follows links.
-// It stops at the first error of found and returns it.
+// It stops at the first error of found and returns it. What cannot be read is left out, and at the
+// end the error is an UnreadableError.
 func (l *Local) List(ctx context.Context, prefix, after site.Key, found func(Info) error) error {
-	w := walk{l, string(prefix), string(after), found, make([]byte, 32<<10)}
-	if err := w.folder(ctx, ""); err != nil {
+	w := walk{bucket: l, prefix: string(prefix), after: string(after), found: found, buffer: make([]byte, 32<<10)}
+	err := w.folder(ctx, "")
+	if err == nil && w.unreadable != nil {
+		err = w.unreadable
+	}
+	if err != nil {
 		return fmt.Errorf("list %s: %w", l.path, err)
 	}
 	return nil
 }
+
+// An UnreadableError says what a listing has left out because it cannot be read, such as a folder of
+// somebody else. Everything else was listed.
+type UnreadableError struct {
+	Keys []site.Key // in order; those of folders end in a slash
+	Err  error      // of the first
+}
+
+func (e *UnreadableError) Error() string {
+	if n := len(e.Keys) - 1; n > 0 {
+		return fmt.Sprintf("%v, nor can %d more be read", e.Err, n)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns the error of the first.
+func (e *UnreadableError) Unwrap() error { return e.Err }
 
 // A walk goes through a bucket in the order of keys. The order of folders differs: "a-b" comes
 // before "a/b", although "a" comes before "a-b".
@@ -32,13 +54,25 @@ type walk struct {
 	bucket        *Local
 	prefix, after string
 	found         func(Info) error
-	buffer        []byte // of files, which may be large
+	buffer        []byte           // of files, which may be large
+	unreadable    *UnreadableError // nil for nothing
+}
+
+// leaveOut goes on without a key that cannot be read.
+func (w *walk) leaveOut(key string, err error) {
+	if w.unreadable == nil {
+		w.unreadable = &UnreadableError{Err: err}
+	}
+	w.unreadable.Keys = append(w.unreadable.Keys, site.Key(key))
 }
 
 // folder lists the files below a key, which is empty or ends in a slash.
 func (w *walk) folder(ctx context.Context, below string) error {
 	entries, err := os.ReadDir(w.bucket.name(site.Key(below)))
 	if isAbsent(err) { // deleted meanwhile, or the bucket does not exist yet
+		return nil
+	} else if err != nil && below != "" {
+		w.leaveOut(below, err)
 		return nil
 	} else if err != nil {
 		return err
@@ -48,8 +82,10 @@ func (w *walk) folder(ctx context.Context, below string) error {
 		key := below + entry.Name()
 		kind, err := w.kind(key, entry)
 		switch {
-		case err != nil:
+		case errors.Is(err, errLoop):
 			return err
+		case err != nil:
+			w.leaveOut(key, err)
 		case kind.IsDir() && key != workFolder:
 			keys = append(keys, key+"/")
 		case kind.IsRegular():
@@ -75,6 +111,9 @@ func (w *walk) folder(ctx context.Context, below string) error {
 	return nil
 }
 
+// errLoop says that following links would never end.
+var errLoop = errors.New("is a link to a folder that contains it")
+
 // mayHold reports whether a folder may contain matching keys.
 func (w *walk) mayHold(folder string) bool {
 	return (strings.HasPrefix(folder, w.prefix) || strings.HasPrefix(w.prefix, folder)) &&
@@ -96,7 +135,7 @@ func (w *walk) kind(key string, entry fs.DirEntry) (fs.FileMode, error) {
 	for above := name; info.IsDir() && above != filepath.Clean(w.bucket.path); {
 		above = filepath.Dir(above)
 		if around, err := os.Stat(above); err == nil && os.SameFile(info, around) {
-			return 0, fmt.Errorf("%s is a link to a folder that contains it: remove it", key)
+			return 0, fmt.Errorf("%s %w: remove it", key, errLoop)
 		}
 	}
 	return info.Mode().Type(), nil
@@ -115,7 +154,8 @@ func (w *walk) file(key site.Key) error {
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	} else if err != nil {
-		return err
+		w.leaveOut(string(key), err)
+		return nil
 	}
 	return w.found(localInfo(key, site.MD5(hash.Sum(nil)), info))
 }

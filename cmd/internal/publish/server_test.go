@@ -236,7 +236,7 @@ func TestTheReportAddsUp(t *testing.T) {
 			if !maps.Equal(report.Requests, f.count) {
 				t.Errorf("requests in the report: got %v, want the %v that the server counted", report.Requests, f.count)
 			}
-			if want := float64(2*f.count[storage.Put] + f.count[storage.Get]); report.Cost == nil || report.Cost.Requests != want || report.Cost.StorageMonth != 0 {
+			if want := float64(2*(f.count[storage.Put]+f.count[storage.List]) + f.count[storage.Get]); report.Cost == nil || report.Cost.Requests != want || report.Cost.StorageMonth != 0 {
 				t.Errorf("cost: got %+v, want %v", report.Cost, want)
 			}
 			want := map[site.Key]string{}
