@@ -68,6 +68,26 @@ func TestReportSaysThatChangesAreUnknown(t *testing.T) {
 	}
 }
 
+// A publisher that dies with all changes made may not have purged them: the next one knows that.
+func TestReportAfterARunThatDiedLast(t *testing.T) {
+	from := siteOf(t, objectsOf(5, ""))
+	for left := 20; ; left++ {
+		folder := t.TempDir()
+		_, err := Publish(t.Context(), from, &mortal{Bucket: openLocal(folder), left: left}, Options{drain: dead})
+		if err != nil {
+			continue
+		}
+		if !isDoubted(t, folder) {
+			t.Fatal("got a run that released its lock, want one that died before")
+		}
+		r := publish(t, from, openLocal(folder), Options{BreakLock: true, drain: dead, MaxChanged: 1000})
+		if r.Outcome != Unchanged || !r.Resumed || !r.Changed.Unknown {
+			t.Errorf("got %s, resumed %v, changed %+v, want a resumed run that does not know what changed", r.Outcome, r.Resumed, r.Changed)
+		}
+		return
+	}
+}
+
 // The report has the settings before and after: answers may be computed from them.
 func TestReportSaysWhichSettingsChanged(t *testing.T) {
 	folder := t.TempDir()

@@ -38,7 +38,7 @@ func (r *run) refuseForeign(keys []site.Key, err error) error {
 // are equal already may be left of an earlier site.
 func (r *run) foreign(ctx context.Context) (keys []site.Key, err error) {
 	byShard := map[string][]storage.Info{} // few: what is in the way of a site is a mistake
-	err = r.bucket.list(ctx, "", func(info storage.Info) error {
+	_, err = r.bucket.listAll(ctx, []site.Config{r.source.root.Config}, func(info storage.Info) error {
 		if info.Key == site.RootKey {
 			keys = append(keys, info.Key) // since it was looked for
 		} else if _, ok := r.source.root.Config.RouteOf(info.Key); ok {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -220,6 +222,36 @@ func (b *retryingBucket) list(soft context.Context, prefix site.Key, found func(
 			return err
 		}
 	}
+}
+
+// listAll lists the whole bucket. It leaves out, and returns, what cannot be read, such as the
+// lost+found of a disk, unless objects of a site with one of the configurations may be there.
+func (b *retryingBucket) listAll(soft context.Context, configs []site.Config, found func(storage.Info) error) (others []site.Key, err error) {
+	err = b.list(soft, "", found)
+	var left *storage.UnreadableError
+	if !errors.As(err, &left) {
+		return nil, err
+	}
+	for i, key := range left.Keys {
+		if mayBeOurs(key, configs) {
+			return nil, fmt.Errorf("%s may be of the site and cannot be read: %w: let this user read it", key, left.Errs[i])
+		}
+	}
+	b.log.Warn("leaving out what cannot be read, and is not of the site", "first", left.Keys[0], "number", len(left.Keys))
+	return left.Keys, nil
+}
+
+// mayBeOurs reports whether a folder, whose key ends in a slash, may hold objects of a site with one of
+// the configurations, or whether a file may be one.
+func mayBeOurs(key site.Key, configs []site.Config) bool {
+	ours := site.Reserved()
+	for _, c := range configs {
+		ours = append(ours, c.BasePath)
+	}
+	path := strings.TrimSuffix(string(key), "/") + "/"
+	return slices.ContainsFunc(ours, func(own string) bool {
+		return strings.HasPrefix(path, own+"/") || strings.HasPrefix(own+"/", path)
+	})
 }
 
 func (b *retryingBucket) putMany(soft context.Context, objects []storage.Object) error {

@@ -19,13 +19,15 @@ type survey struct {
 	root     *site.Root                                                    // names the shards of the manifest
 	shard    func(ctx context.Context, shard string) ([]site.Entry, error) // reads one; errInconsistent means that it is absent or damaged
 	upToDate func(storage.Info) bool                                       // whether an object also has the right headers
+	configs  []site.Config                                                 // of the sites whose objects the bucket may have
 	found    func(finding)                                                 // is told everything but what is right; shards come in their order, unknown objects before
 	progress Progress
 
 	// Results.
-	expected int  // number of objects that the manifest names, its own shards included
-	listed   int  // number of listed objects
-	marked   bool // whether there is a mark
+	expected int        // number of objects that the manifest names, its own shards included
+	listed   int        // number of listed objects
+	marked   bool       // whether there is a mark
+	others   []site.Key // what cannot be read, and is somebody else's
 
 	digests digestCount
 	kept    *keptRefreshes // nil until needed
@@ -60,7 +62,8 @@ func (s *survey) take(ctx context.Context) error {
 	parts := site.HashPrefixes(listingDigits)
 	objects := listing.spool(len(parts))
 	s.progress.Stage("list", int64(s.root.Counts.Objects+len(s.root.Manifest)))
-	err := s.bucket.list(ctx, "", func(info storage.Info) error {
+	var err error
+	s.others, err = s.bucket.listAll(ctx, s.configs, func(info storage.Info) error {
 		s.listed++
 		s.progress.AddBytes(1, 0)
 		part, _ := slices.BinarySearch(parts, s.partOf(info.Key))
@@ -315,8 +318,9 @@ func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress
 	}
 	next := &p.source.root
 	result := newPlan(newScratch(p.bucket.log, p.bucket.memory), p.live != nil)
-	s := &survey{bucket: p.bucket, root: next, shard: p.source.shard, progress: progress,
-		found: p.planFindings(result, found.configs(p.live, next)),
+	configs := found.configs(p.live, next)
+	s := &survey{bucket: p.bucket, root: next, shard: p.source.shard, progress: progress, configs: configs,
+		found: p.planFindings(result, configs),
 		upToDate: func(info storage.Info) bool {
 			route, ok := next.Config.RouteOf(info.Key)
 			if !ok {

@@ -27,6 +27,7 @@ type Verification struct {
 	Altered   Found   `json:"altered"`   // with other bytes than the manifest says
 	Refreshed Found   `json:"refreshed"` // with other bytes that a refresh has put, which is no error
 	Unknown   Found   `json:"unknown"`   // not named by the manifest, nor used by followpress otherwise
+	Others    Found   `json:"others"`    // files and folders of others in a local bucket that cannot be read, which is no error
 	Marked    bool    `json:"marked"`    // whether a publish is running or was cut off
 	Repaired  *Report `json:"repaired,omitempty"`
 	Seconds   float64 `json:"seconds"`
@@ -90,6 +91,7 @@ func verify(ctx context.Context, bucket *retryingBucket, o Options) (*Verificati
 	}
 	v := newVerification(&root)
 	s := &survey{bucket: bucket, root: &root, upToDate: func(storage.Info) bool { return true }, found: v.add, progress: o.Progress,
+		configs: []site.Config{root.Config},
 		shard: func(ctx context.Context, shard string) ([]site.Entry, error) {
 			return readLiveShard(ctx, bucket, &root, shard)
 		}}
@@ -102,7 +104,7 @@ func verify(ctx context.Context, bucket *retryingBucket, o Options) (*Verificati
 
 func newVerification(root *site.Root) *Verification {
 	v := &Verification{AsOf: root.AsOf}
-	for _, kind := range []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown} {
+	for _, kind := range []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown, &v.Others} {
 		kind.Keys = []site.Key{}
 	}
 	return v
@@ -125,7 +127,10 @@ func (v *Verification) add(f finding) {
 // end takes over the results of the survey.
 func (v *Verification) end(s *survey) {
 	v.Objects, v.Listed, v.Marked = s.expected, s.listed, s.marked
-	for _, kind := range []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown} {
+	for _, key := range s.others {
+		v.Others.add(key)
+	}
+	for _, kind := range []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown, &v.Others} {
 		kind.end()
 	}
 }
@@ -177,8 +182,9 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	v := newVerification(&r.source.root)
 	plan := newPlan(newScratch(r.options.Log, r.options.memory), state.root != nil)
 	defer plan.close()
-	repairs := planner.planFindings(plan, []site.Config{r.source.root.Config})
-	s := &survey{bucket: r.bucket, root: &r.source.root, shard: r.source.shard, upToDate: func(storage.Info) bool { return true },
+	configs := []site.Config{r.source.root.Config}
+	repairs := planner.planFindings(plan, configs)
+	s := &survey{bucket: r.bucket, configs: configs, root: &r.source.root, shard: r.source.shard, upToDate: func(storage.Info) bool { return true },
 		found: func(f finding) { v.add(f); repairs(f) }, progress: r.options.Progress}
 	if err := s.take(ctx); err != nil {
 		return nil, err
@@ -220,6 +226,9 @@ func (v *Verification) String() string {
 			}
 			fmt.Fprintf(&b, "          %s\n", key)
 		}
+	}
+	if v.Others.Count > 0 {
+		fmt.Fprintf(&b, "others    %10d files and folders that cannot be read and are not of the site, like %s\n", v.Others.Count, v.Others.Keys[0])
 	}
 	if v.Marked {
 		b.WriteString("a publish is running or was cut off, or its requests may still arrive: publish again to compare with a listing\n")

@@ -34,19 +34,14 @@ func (l *Local) List(ctx context.Context, prefix, after site.Key, found func(Inf
 // An UnreadableError says what a listing has left out because it cannot be read, such as a folder of
 // somebody else. Everything else was listed.
 type UnreadableError struct {
-	Keys []site.Key // in order; those of folders end in a slash
-	Err  error      // of the first
+	Keys []site.Key // those of folders end in a slash
+	Errs []error    // the reason for each
 }
 
-func (e *UnreadableError) Error() string {
-	if n := len(e.Keys) - 1; n > 0 {
-		return fmt.Sprintf("%v, nor can %d more be read", e.Err, n)
-	}
-	return e.Err.Error()
-}
+func (e *UnreadableError) Error() string { return errors.Join(e.Errs...).Error() }
 
-// Unwrap returns the error of the first.
-func (e *UnreadableError) Unwrap() error { return e.Err }
+// Unwrap returns the reasons.
+func (e *UnreadableError) Unwrap() []error { return e.Errs }
 
 // A walk goes through a bucket in the order of keys. The order of folders differs: "a-b" comes
 // before "a/b", although "a" comes before "a-b".
@@ -61,21 +56,22 @@ type walk struct {
 // leaveOut goes on without a key that cannot be read.
 func (w *walk) leaveOut(key string, err error) {
 	if w.unreadable == nil {
-		w.unreadable = &UnreadableError{Err: err}
+		w.unreadable = &UnreadableError{}
 	}
-	w.unreadable.Keys = append(w.unreadable.Keys, site.Key(key))
+	w.unreadable.Keys, w.unreadable.Errs = append(w.unreadable.Keys, site.Key(key)), append(w.unreadable.Errs, err)
 }
 
-// folder lists the files below a key, which is empty or ends in a slash.
-func (w *walk) folder(ctx context.Context, below string) error {
+// keys returns the keys in a folder, which is empty or ends in a slash, as those that it has do.
+func (w *walk) keys(below string) ([]string, error) {
 	entries, err := os.ReadDir(w.bucket.name(site.Key(below)))
-	if isAbsent(err) { // deleted meanwhile, or the bucket does not exist yet
-		return nil
-	} else if err != nil && below != "" {
+	switch {
+	case isAbsent(err): // deleted meanwhile, or the bucket does not exist yet
+		return nil, nil
+	case err != nil && below != "":
 		w.leaveOut(below, err)
-		return nil
-	} else if err != nil {
-		return err
+		return nil, nil
+	case err != nil:
+		return nil, err
 	}
 	keys := make([]string, 0, len(entries))
 	for _, entry := range entries {
@@ -83,8 +79,8 @@ func (w *walk) folder(ctx context.Context, below string) error {
 		kind, err := w.kind(key, entry)
 		switch {
 		case errors.Is(err, errLoop):
-			return err
-		case err != nil:
+			return nil, err
+		case err != nil && w.mayHold(key+"/"):
 			w.leaveOut(key, err)
 		case kind.IsDir() && key != workFolder:
 			keys = append(keys, key+"/")
@@ -93,6 +89,15 @@ func (w *walk) folder(ctx context.Context, below string) error {
 		}
 	}
 	slices.Sort(keys)
+	return keys, nil
+}
+
+// folder lists the files below a key, which is empty or ends in a slash.
+func (w *walk) folder(ctx context.Context, below string) error {
+	keys, err := w.keys(below)
+	if err != nil {
+		return err
+	}
 	for _, key := range keys {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -130,7 +135,7 @@ func (w *walk) kind(key string, entry fs.DirEntry) (fs.FileMode, error) {
 	if isAbsent(err) {
 		return fs.ModeIrregular, nil
 	} else if err != nil {
-		return 0, err
+		return fs.ModeIrregular, err
 	}
 	for above := name; info.IsDir() && above != filepath.Clean(w.bucket.path); {
 		above = filepath.Dir(above)

@@ -161,7 +161,9 @@ func changed(told result) *purger.Purge {
 		}
 	case *published:
 		run = t.Report
-		became := run.Live && run.Outcome != publisher.Unchanged // even if stale objects could not be deleted
+		// Even if stale objects could not be deleted. A run that was resumed may have been killed after
+		// its last change, before it could purge.
+		became := run.Live && (run.Outcome != publisher.Unchanged || run.Resumed)
 		if !became && run.Outcome != publisher.Planned {
 			return nil // the run failed before the site was live: the next one purges what it put
 		}

@@ -553,6 +553,18 @@ func TestPurgeCannotBegin(t *testing.T) {
 	}
 }
 
+// A run that takes up one that died after its last change purges everything, though it changes nothing.
+func TestAResumedRunPurges(t *testing.T) {
+	report := publisher.NewReport()
+	report.Outcome, report.Live, report.Changed.Unknown = publisher.Unchanged, true, true
+	for _, resumed := range []bool{false, true} {
+		report.Resumed = resumed
+		if what := changed(&published{Report: report}); (what != nil && what.All) != resumed {
+			t.Errorf("resumed %v: got %+v, want everything if it was resumed", resumed, what)
+		}
+	}
+}
+
 // It waits before it purges, and an interrupt ends the wait.
 func TestPurgeWaits(t *testing.T) {
 	cache := newForgetful(t, http.NotFoundHandler())
