@@ -116,3 +116,15 @@ func TestRepairNamesWhatChanged(t *testing.T) {
 		t.Errorf("changed by repair: got %+v, want only the key that was put back", c)
 	}
 }
+
+// A report adds up what several requests have done.
+func TestReportAddsUp(t *testing.T) {
+	r := NewReport()
+	for range 2 {
+		r.addPut(2, 20)
+		r.addDeleted(3)
+	}
+	if r.Done.Put != 4 || r.Done.Deleted != 6 {
+		t.Errorf("got %+v, want 4 put and 6 deleted", r.Done)
+	}
+}
