@@ -2,6 +2,7 @@ package edge_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -97,8 +98,8 @@ func sendEndless(t *testing.T, base, line, framing string) answer {
 }
 
 func isTimeout(err error) bool {
-	e, ok := err.(net.Error)
-	return ok && e.Timeout()
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout()
 }
 
 // nginx stores no body on the disk, not even one that it accepts.
