@@ -33,7 +33,10 @@ func TestLeaseBeginsWhenItsRequestIsSent(t *testing.T) {
 				}
 				defer l.abandon()
 				time.Sleep(c.sleep)
-				if left := l.lease.left(); left <= 0 || left > c.most {
+				l.lease.mu.Lock()
+				left := l.lease.left()
+				l.lease.mu.Unlock()
+				if left <= 0 || left > c.most {
 					t.Errorf("left of the lease: got %v, want at most %v", left, c.most)
 				}
 			})
