@@ -219,8 +219,10 @@ func (l *lock) keepAlive(ctx context.Context, lost context.CancelCauseFunc) {
 	for {
 		select {
 		case <-ctx.Done():
-			return
 		case <-ticker.C:
+		}
+		if ctx.Err() != nil { // after a sleep both are ready
+			return
 		}
 		err := l.heartbeat(ctx)
 		if errors.Is(err, ErrLockLost) {
