@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/followpress/followpress/fixtures/fakes3"
 	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -31,6 +32,19 @@ type bucket interface {
 	Create(ctx context.Context) (created bool, err error)
 	AllowRead(ctx context.Context, patterns []string) error
 	AllowOrigins(ctx context.Context) error
+}
+
+// The promises about conditions and contexts hold at a server that answers as Amazon S3 does: it is here
+// even where no real one is.
+func TestAFakeServerKeepsThePromises(t *testing.T) {
+	for name, check := range map[string]func(*testing.T, bucket){
+		"conditions": conditions, "races": races, "digests": wrongDigests, "contexts": endedContexts, "stopped listings": stoppedListing,
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := fakes3.Start(t, fakes3.Lacks{})
+			check(t, openS3With(t, storage.Location{Bucket: "bucket", Prefix: "a+site/ü/"}, storage.S3Options{Endpoint: server.Endpoint}))
+		})
+	}
 }
 
 // TestEveryBucketKeepsThePromises runs one suite against a folder and real servers.
@@ -454,6 +468,17 @@ func stoppedListing(t *testing.T, b bucket) {
 	})
 	if !errors.Is(err, stop) || calls != 2 {
 		t.Errorf("error of found: got %v after %d calls, want that error after 2", err, calls)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	calls = 0
+	err = b.List(ctx, "", "", func(storage.Info) error {
+		calls++
+		cancel()
+		return nil
+	})
+	if calls < 5 && !errors.Is(err, context.Canceled) {
+		t.Errorf("context that ends: got %v after %d of 5 calls, want Canceled", err, calls)
 	}
 }
 

@@ -1,6 +1,9 @@
 package storage
 
-import "time"
+import (
+	"os"
+	"time"
+)
 
 // Hurry makes tests wait less before a request is tried again.
 func Hurry() {
@@ -21,3 +24,10 @@ func LimitMemory(f *Files, bytes int) { f.FS.(*bucketFiles).most = bytes }
 
 // MemoryOf is how much of it is in use.
 func MemoryOf(f *Files) int { return f.FS.(*bucketFiles).memory }
+
+// WatchSyncs calls synced instead of making files and file systems durable, until stop is called.
+func WatchSyncs(synced func(what *os.File) error) (stop func()) {
+	file, fileSystem := syncFile, syncFileSystem
+	syncFile, syncFileSystem = synced, synced
+	return func() { syncFile, syncFileSystem = file, fileSystem }
+}

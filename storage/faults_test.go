@@ -146,9 +146,9 @@ func TestADeleteIsWhatTheServerSaysItIs(t *testing.T) {
 		return func(body string) string { return replaceFirst(pattern, body, by) }
 	}
 	objects := []storage.Object{object("a", "1"), object("b & c", "2"), object("ü", "3")}
-	onServers(t, func(t *testing.T, server *servers.Server) {
-		at := storage.Location{Bucket: server.Bucket(t), Prefix: "p/"}
-		direct := openS3(t, server, at)
+	onServersAndFake(t, func(t *testing.T, endpoint, bucket string) {
+		at := storage.Location{Bucket: bucket, Prefix: "p/"}
+		direct := openS3With(t, at, storage.S3Options{Endpoint: endpoint})
 		for name, c := range map[string]struct {
 			rewrite   func(body string) string // of the answer
 			left      int                      // objects that are there still
@@ -167,7 +167,7 @@ func TestADeleteIsWhatTheServerSaysItIs(t *testing.T) {
 				put(t, direct, objects...)
 				front := httptest.NewServer(&httputil.ReverseProxy{
 					Rewrite: func(r *httputil.ProxyRequest) {
-						r.Out.URL.Scheme, r.Out.URL.Host = "http", strings.TrimPrefix(server.Endpoint, "http://")
+						r.Out.URL.Scheme, r.Out.URL.Host = "http", strings.TrimPrefix(endpoint, "http://")
 					},
 					ModifyResponse: func(r *http.Response) error {
 						if !r.Request.URL.Query().Has("delete") {

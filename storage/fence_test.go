@@ -107,7 +107,10 @@ func nothingIsSentAfterTheEnd(t *testing.T, serve func(http.Handler) *httptest.S
 		t.Fatalf("first read: got %d bytes, want %d", n, len("before"))
 	}
 	ctx.ended.Store(true)
-	go write.Write([]byte("after")) //nolint:errcheck // fails when the request does
+	go func() {
+		_, _ = write.Write([]byte("after")) // fails when the request does
+		write.Close()                       // a request that goes on all the same ends
+	}()
 	if err := <-done; !errors.Is(err, errEnded) {
 		t.Errorf("request that is under way: got %v, want %v", err, errEnded)
 	}
@@ -125,5 +128,21 @@ func nothingIsSentAfterTheEnd(t *testing.T, serve func(http.Handler) *httptest.S
 	}
 	if err := ask(t.Context(), nil); err != nil {
 		t.Errorf("next request: got %v, want no error", err)
+	}
+}
+
+// A body gives no byte after the end of its context, whichever way it is read.
+func TestABodyIsNotReadAfterTheEnd(t *testing.T) {
+	ctx := &contextThatEnds{Context: t.Context()}
+	b := newBody(ctx, []byte("followpress"))
+	if n, err := b.Read(make([]byte, 6)); n != 6 || err != nil {
+		t.Fatalf("before the end: got %d bytes, %v, want 6", n, err)
+	}
+	ctx.ended.Store(true)
+	if n, err := b.Read(make([]byte, 6)); n != 0 || !errors.Is(err, errEnded) {
+		t.Errorf("Read: got %d bytes, %v, want none and %v", n, err, errEnded)
+	}
+	if n, err := b.WriteTo(io.Discard); n != 0 || !errors.Is(err, errEnded) {
+		t.Errorf("WriteTo: got %d bytes, %v, want none and %v", n, err, errEnded)
 	}
 }

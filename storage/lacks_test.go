@@ -3,6 +3,7 @@ package storage_test
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/followpress/followpress/fixtures/fakes3"
@@ -56,6 +57,28 @@ func TestPlaceholdersOfFoldersAreNotListed(t *testing.T) {
 	listsOnly(t, top, "", "", object("site/api/v1", "1"), object("site/x/", "2"))
 	put(t, top, object("site/", "with content"))
 	listsOnly(t, b, "", "", object("api/v1", "1"), object("x/", "2"))
+}
+
+// A request whose answer was lost may have taken effect. One that could not connect has not.
+func TestALostAnswerIsUnanswered(t *testing.T) {
+	fakes3.Start(t, fakes3.Lacks{}) // credentials
+	arrived := 0
+	front := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		arrived++
+		panic(http.ErrAbortHandler)
+	}))
+	b := openS3With(t, storage.Location{Bucket: "bucket"}, storage.S3Options{Endpoint: front.URL})
+	for _, want := range []bool{true, false} { // while the server is there, and afterwards
+		_, err := b.Put(t.Context(), object("key", "{}"), storage.Always)
+		var unanswered *storage.UnansweredError
+		if errors.As(err, &unanswered) != want || !storage.Temporary(err) {
+			t.Errorf("got %v (%T), want a temporary error, unanswered: %v", err, err, want)
+		}
+		front.Close()
+	}
+	if arrived == 0 {
+		t.Error("got no request, want one")
+	}
 }
 
 // noTransport fails a test that sends a request.

@@ -28,6 +28,10 @@ const lockPollInterval = 5 * time.Millisecond
 // write takes as long.
 const leftoverAge = time.Hour
 
+// What makes a file and a file system durable. Tests replace it: only a power failure would show that it
+// is missing.
+var syncFile, syncFileSystem = (*os.File).Sync, syncAround
+
 // A Local is a bucket in a local folder, with the semantics of S3 but without headers. ETags are
 // MD5s. The folder may be a symbolic link and contain links. Links to folders are followed. Read
 // follows links to files, but Put replaces and Delete removes the link itself.
@@ -71,7 +75,7 @@ func (l *Local) Sync(context.Context) error {
 	} else if err != nil {
 		return fmt.Errorf("sync: %w", err)
 	}
-	if err := errors.Join(syncAround(folder), folder.Close()); err != nil {
+	if err := errors.Join(syncFileSystem(folder), folder.Close()); err != nil {
 		return fmt.Errorf("sync %s: %w", l.path, err)
 	}
 	return nil
@@ -141,7 +145,7 @@ func (l *Local) write(o Object) (written string, err error) {
 	}
 	_, err = file.Write(o.Body)
 	if o.Key == site.RootKey && !l.NoSync && err == nil {
-		err = file.Sync() // otherwise the new name may become durable before the bytes
+		err = syncFile(file) // otherwise the new name may become durable before the bytes
 	}
 	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
 		return "", fmt.Errorf("put %s: %w", o.Key, errors.Join(err, os.Remove(file.Name())))

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,6 +130,46 @@ func TestLocalCanBeReadByEverybody(t *testing.T) {
 				t.Errorf("%s, %q: got %v, %v, want %v", name, key, info.Mode(), err, want)
 			}
 		}
+	}
+}
+
+// Only the root is synced alone, before it has its name; Sync syncs the file system of the folder. A
+// failure is an error, and leaves the root as it was.
+func TestLocalSyncsTheRootAndWhenItIsTold(t *testing.T) {
+	folder := t.TempDir()
+	var synced []string // the bytes of a file, or the name of a folder
+	var fails error
+	t.Cleanup(storage.WatchSyncs(func(what *os.File) error {
+		body, err := os.ReadFile(what.Name())
+		if err != nil {
+			body = []byte(what.Name())
+		}
+		synced = append(synced, string(body))
+		if at, _ := os.ReadFile(filepath.Join(folder, string(site.RootKey))); string(at) == string(body) {
+			t.Errorf("%s: got its name before it was synced", body)
+		}
+		return fails
+	}))
+	b := storage.OpenLocal(folder)
+	put(t, b, object("key", "{}"), object(site.RootKey, "root"))
+	if err := b.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"root", folder}; !slices.Equal(synced, want) {
+		t.Errorf("synced: got %q, want %q", synced, want)
+	}
+	fails = errors.New("the disk is broken")
+	if _, err := b.Put(t.Context(), object(site.RootKey, "next"), storage.Always); !errors.Is(err, fails) {
+		t.Errorf("Put of the root: got %v, want %v", err, fails)
+	}
+	if err := b.Sync(t.Context()); !errors.Is(err, fails) {
+		t.Errorf("Sync: got %v, want %v", err, fails)
+	}
+	holds(t, b, object(site.RootKey, "root"))
+	b.NoSync, synced = true, nil
+	put(t, b, object(site.RootKey, "last"))
+	if err := b.Sync(t.Context()); err != nil || len(synced) > 0 {
+		t.Errorf("NoSync: got %v and synced %q, want nothing", err, synced)
 	}
 }
 

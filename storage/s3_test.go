@@ -18,6 +18,7 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/cors"
 
+	"github.com/followpress/followpress/fixtures/fakes3"
 	"github.com/followpress/followpress/fixtures/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -32,6 +33,12 @@ func onServers(t *testing.T, check func(*testing.T, *servers.Server)) {
 			check(t, server)
 		})
 	}
+}
+
+// onServersAndFake is onServers that runs the test on fakes3 too, and so wherever tests run.
+func onServersAndFake(t *testing.T, check func(t *testing.T, endpoint, bucket string)) {
+	t.Run("fake", func(t *testing.T) { check(t, fakes3.Start(t, fakes3.Lacks{}).Endpoint, "bucket") })
+	onServers(t, func(t *testing.T, server *servers.Server) { check(t, server.Endpoint, server.Bucket(t)) })
 }
 
 func TestS3KeepsHeaders(t *testing.T) {
