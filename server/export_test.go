@@ -25,6 +25,9 @@ func (h *Handler) RequestsWaiting() int64 { return h.cache.waiting.taken.Load() 
 // PollRoot is what Watch does at each poll.
 func (h *Handler) PollRoot(ctx context.Context) { h.pollRoot(ctx) }
 
+// Reapply is what Watch does in the background once it serves a new site.
+func (h *Handler) Reapply(ctx context.Context) { h.reapply(ctx, h.live.Load()) }
+
 // InFlight is the number of bytes that are held beside the cache.
 func (h *Handler) InFlight() int64 { return h.inFlight() }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -201,6 +202,110 @@ func TestTheNewerProfileStays(t *testing.T) {
 		stored, err := storage.OpenLocal(folder).Get(t.Context(), "api/v1/lists/104/details")
 		if err != nil || !strings.Contains(string(stored), newest) {
 			t.Errorf("got %s, %v, want %s", stored, err, newest)
+		}
+	}
+}
+
+// A hookedBucket calls the hooks that are set before the methods that they are named after.
+type hookedBucket struct {
+	*storage.Local
+	put  func(key site.Key)
+	list func() error
+}
+
+func (h *hookedBucket) Put(ctx context.Context, o storage.Object, condition storage.Condition) (string, error) {
+	if h.put != nil {
+		h.put(o.Key)
+	}
+	return h.Local.Put(ctx, o, condition)
+}
+
+func (h *hookedBucket) List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error {
+	if h.list != nil {
+		if err := h.list(); err != nil {
+			return err
+		}
+	}
+	return h.Local.List(ctx, prefix, after, found)
+}
+
+// A fallback refreshes a list while another is about to keep older data of it: what the first has kept
+// stays, so that the publisher knows its object.
+func TestTwoFallbacksKeepTheirRefreshes(t *testing.T) {
+	t.Parallel()
+	bucket := openLocal(filepath.Join(t.TempDir(), "bucket"))
+	published(t, demo(t), bucket)
+	refresh := func(b server.Bucket, name string, fresh int64) {
+		u := newUpstream(t)
+		u.tell(profiles(func(string) site.Profile { return profileOf(name, fresh) }).handler(t), nil)
+		if w := ask(newHandler(t, b, server.Options{Refresh: u.options()}), freshDetails); w.Code != http.StatusOK || w.Header().Get("X-Refresh") != "" {
+			t.Errorf("%s: got %d %v, want 200 without X-Refresh", name, w.Code, w.Header())
+		}
+	}
+	var once sync.Once
+	refresh(&hookedBucket{Local: bucket, put: func(key site.Key) {
+		if key == site.RefreshKey(site.Details, "104") {
+			once.Do(func() { refresh(bucket, "newer", 1_790_000_000_002) })
+		}
+	}}, "older", 1_790_000_000_001)
+	for _, key := range []site.Key{"api/v1/lists/104/details", site.RefreshKey(site.Details, "104")} {
+		if body, err := bucket.Get(t.Context(), key); err != nil || !strings.Contains(string(body), `"newer"`) {
+			t.Errorf("%s: got %s, %v, want the newer profile", key, body, err)
+		}
+	}
+	if v, err := publisher.Verify(t.Context(), bucket, publisher.Options{}); err != nil || !v.Good() || v.Refreshed.Count != 1 {
+		t.Errorf("verify: got %v, %v, want a good bucket with a refreshed object", v, err)
+	}
+}
+
+// publishedAfter is a bucket in which a site was published after a refresh of the second account. The
+// options are for handlers that reapply it.
+func publishedAfter(t *testing.T, refreshed, next string) (*storage.Local, server.RefreshOptions) {
+	t.Helper()
+	bucket := openLocal(filepath.Join(t.TempDir(), "bucket"))
+	publish := func(asOf, ens string) {
+		files, _ := generatedEFP(t, wholeSnapshot(t, asOf, ens, ""), nil)
+		published(t, files, bucket)
+	}
+	publish(dayOne, staleENS)
+	u := newUpstream(t)
+	u.tell(says(refreshed), nil)
+	if w := ask(newHandler(t, bucket, server.Options{Refresh: u.options()}), "/api/v1/lists/2/details?cache=fresh"); w.Code != http.StatusOK || w.Header().Get("X-Refresh") != "" {
+		t.Fatalf("refresh: got %d %v, want 200 without X-Refresh", w.Code, w.Header())
+	}
+	publish("2026-01-02T00:00:00Z", next)
+	return bucket, u.options()
+}
+
+// A new site may know a newer profile than a refresh before it: reapplying leaves it.
+func TestReapplyingLeavesNewerData(t *testing.T) {
+	t.Parallel()
+	bucket, options := publishedAfter(t, strings.Replace(staleENS, "1000", "2000", 1), freshENS)
+	before := content(t, bucket, "")
+	newHandler(t, bucket, server.Options{Refresh: options}).Reapply(t.Context())
+	unchanged(t, bucket, before, "reapplied older data")
+}
+
+// What could not be reapplied is tried again, but not for ever.
+func TestReapplyingIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	bucket, options := publishedAfter(t, freshENS, strings.Replace(staleENS, "1000", "2000", 1))
+	for _, failures := range []int{1000, 2} {
+		before, lists := content(t, bucket, ""), 0
+		hooked := &hookedBucket{Local: bucket, list: func() error {
+			if lists++; lists <= failures {
+				return errors.New("the bucket is busy")
+			}
+			return nil
+		}}
+		newHandler(t, hooked, server.Options{Refresh: options, Poll: time.Millisecond}).Reapply(t.Context())
+		if lists != 3 {
+			t.Errorf("%d failures: got %d tries, want 3", failures, lists)
+		}
+		if failures > lists {
+			unchanged(t, bucket, before, "all tries failed")
+		} else if body, err := bucket.Get(t.Context(), "api/v1/lists/2/details"); err != nil || !strings.Contains(string(body), "<new>.png") {
+			t.Errorf("after the last try: got %s, %v, want the refreshed profile", body, err)
 		}
 	}
 }
