@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/afero"
 )
@@ -33,6 +34,7 @@ func Make(files afero.Fs, dir string) error {
 		if info, failed := files.Stat(dir); failed == nil && info.IsDir() {
 			return nil
 		}
+		err = &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR} // as os.MkdirAll says it
 	}
 	if err != nil {
 		return err
