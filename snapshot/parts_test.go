@@ -78,7 +78,7 @@ func TestParts(t *testing.T) {
 		cancel()
 		return stop
 	})
-	if !errors.Is(err, stop) {
+	if !errors.Is(err, stop) && !errors.Is(err, context.Canceled) { // whichever is noticed first
 		t.Errorf("stopped at the first block: got %v", err)
 	}
 }
