@@ -65,7 +65,7 @@ export function find(entries: readonly Entry[], term: string, limit: number): Pe
 
 /** Where in a name a folded term is: [begin, end]; undefined if it is not there, or as other letters. */
 export function marked(name: string, term: string): [number, number] | undefined {
-  const folded = fold(name);
-  const at = term ? folded.indexOf(term) : -1;
-  return at < 0 || folded.length !== name.length ? undefined : [at, at + term.length];
+  const at = term ? fold(name).indexOf(term) : -1;
+  const end = at + term.length;
+  return at < 0 || fold(name.slice(at, end)) !== term ? undefined : [at, end]; // folding may move letters
 }
