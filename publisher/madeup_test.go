@@ -218,6 +218,14 @@ func (d *discarding) List(_ context.Context, prefix, after site.Key, found func(
 		return found(storage.Info{Key: key, Size: int64(len(body)), ETag: site.Sum(body).String(), Modified: time.Unix(1_700_000_000, 0)})
 	}
 	kept := slices.Sorted(maps.Keys(d.kept))
+	if d.holds == nil { // a first publish
+		for _, key := range kept {
+			if err := list(key, d.kept[key]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	for i := range len(d.holds.order) {
 		key := d.holds.key(i)
 		for len(kept) > 0 && kept[0] < key {
