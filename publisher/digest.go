@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 
 	"github.com/followpress/followpress/site"
@@ -70,17 +69,15 @@ func (b *retryingBucket) digest(ctx context.Context, key site.Key) (digest site.
 	return digest, err
 }
 
-// hasDigest reports whether a listed object has one of the digests.
-func (b *retryingBucket) hasDigest(ctx context.Context, listed storage.Info, digests []site.MD5) (bool, error) {
-	if slices.ContainsFunc(digests, func(d site.MD5) bool { return d.String() == listed.ETag }) {
-		return true, nil
-	}
-	if len(digests) == 0 || !b.needsDigest(site.Entry{Size: anySize}, listed) {
-		return false, nil
+// digestOf returns the digest of a listed object: its ETag, or what the bucket answers where that may
+// not be an MD5. It is "" if the object has gone since.
+func (b *retryingBucket) digestOf(ctx context.Context, listed storage.Info) (string, error) {
+	if !b.needsDigest(site.Entry{Size: anySize}, listed) {
+		return listed.ETag, nil
 	}
 	digest, err := b.digest(ctx, listed.Key)
 	if errors.Is(err, storage.ErrNotFound) {
-		return false, nil
+		return "", nil
 	}
-	return slices.Contains(digests, digest), err
+	return digest.String(), err
 }

@@ -60,11 +60,11 @@ func (r *run) foreign(ctx context.Context) (keys []site.Key, err error) {
 			if i < 0 {
 				continue // no object of this site
 			}
-			same, err := r.bucket.hasDigest(ctx, info, []site.MD5{entries[i].MD5})
+			digest, err := r.bucket.digestOf(ctx, info)
 			if err != nil {
 				return nil, err
 			}
-			if !same {
+			if digest != entries[i].MD5.String() {
 				keys = append(keys, info.Key)
 			}
 		}

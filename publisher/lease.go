@@ -12,14 +12,14 @@ import (
 // It is retryable: a heartbeat may renew the lease.
 var errNotHeld = errors.New("the lock's lease has run out")
 
-// An instant is a time by both clocks of a machine: the monotonic one stops while the machine
-// sleeps, and the wall clock can be set.
+// An instant is a time by both clocks of a machine. The wall clock can be set; the monotonic one
+// stops while the machine sleeps, unless it is Linux's, which counts that time too.
 type instant struct{ monotonic, wall time.Time }
 
 // machineTime reads both clocks.
 func machineTime() instant {
 	now := time.Now()
-	return instant{now, now.Round(0)}
+	return instant{sinceBoot(now), now.Round(0)}
 }
 
 func (i instant) add(d time.Duration) instant { return instant{i.monotonic.Add(d), i.wall.Add(d)} }

@@ -103,14 +103,14 @@ func (m *mark) write(ctx context.Context, bucket *retryingBucket, condition stor
 }
 
 // rulesAt returns the digest of the header rules of an object that was put at a time; ok is
-// false if runs with different rules may have put it.
+// false if runs with different rules may have put it, be it with a request that arrived late.
 func (m *mark) rulesAt(put time.Time, pattern string, live *site.Root) (rules site.MD5, ok bool) {
 	var possible []site.MD5
-	if live != nil && (len(m.Runs) == 0 || put.Before(m.Runs[0].Since.Add(clockSlack))) {
+	if live != nil && (len(m.Runs) == 0 || put.Before(m.Runs[0].Since.Add(lateness))) {
 		possible = append(possible, live.HeaderRules[pattern])
 	}
 	for i, run := range m.Runs {
-		if run.begunBy(put) && (i+1 == len(m.Runs) || put.Before(m.Runs[i+1].Since.Add(clockSlack))) {
+		if run.begunBy(put) && (i+1 == len(m.Runs) || put.Before(m.Runs[i+1].Since.Add(lateness))) {
 			possible = append(possible, run.HeaderRules[pattern])
 		}
 	}

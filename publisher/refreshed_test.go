@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -119,6 +121,40 @@ func TestRefreshedObjectsGetOtherHeaders(t *testing.T) {
 		}
 		w.isSite(t, newer) // with the headers of the others
 	})
+}
+
+// Where ETags are no MD5s, an object may be refreshed between two requests of a verification: that of
+// its digest, and that of the data which explain it.
+func TestRefreshDuringVerify(t *testing.T) {
+	of := simulatedSites()[0]
+	key := of.root.Config.ListKey("1", site.Details)
+	calmly(t, conditional, func(t *testing.T, w *world) {
+		w.encrypted = true
+		w.publishCalmly(t, of, w.calm("first", nil), Options{anyRules: true})
+		w.refreshed(t, key)
+		once := sync.OnceFunc(func() { w.refreshed(t, key) })
+		v, err := Verify(t.Context(), refreshedMeanwhile{w.calm("verifier", nil), once}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !v.Good() || v.Refreshed.Count != 1 {
+			t.Errorf("got altered %v and refreshed %v, want only %s refreshed", v.Altered.Keys, v.Refreshed.Keys, key)
+		}
+	})
+}
+
+// refreshedMeanwhile reads a bucket that is refreshed after the first time that kept data are read.
+type refreshedMeanwhile struct {
+	*process
+	refresh func()
+}
+
+func (r refreshedMeanwhile) Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error) {
+	body, info, err := r.process.Read(ctx, key)
+	if strings.HasPrefix(string(key), string(site.RefreshPrefix)) {
+		r.refresh()
+	}
+	return body, info, err
 }
 
 // refreshed lets a fallback refresh an object, and ends it.

@@ -126,8 +126,9 @@ func (w *world) repairWhatVerifyFinds(last simulatedSite) {
 		return
 	}
 	w.purge(v.Repaired)
-	for _, key := range v.Unknown.Keys { // those of another base path are named, and left to a person
+	for _, key := range v.Unknown.Keys { // those of another base path are named, and left to a person, who purges too
 		delete(w.objects, key)
+		delete(w.cache, key)
 	}
 }
 

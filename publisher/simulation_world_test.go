@@ -234,7 +234,8 @@ const (
 const drifted = time.Duration(maxDrift * float64(2*time.Minute))
 
 // clock is the time by the clocks of the process's machine. They drift, the wall clock is set,
-// and the monotonic one stands still while the machine sleeps.
+// and the monotonic one stands still while the machine sleeps. No machine has both faults: only
+// Linux can notice that, by its clock since boot.
 func (p *process) clock() instant {
 	now := time.Now()
 	passed := now.Sub(p.w.start)
@@ -243,7 +244,7 @@ func (p *process) clock() instant {
 	if !p.set.IsZero() && now.After(p.set) {
 		wall = wall.Add(p.jump)
 	}
-	if p.sleeps && now.After(p.stopped) {
+	if p.sleeps && p.set.IsZero() && now.After(p.stopped) { // with a clock that is set too, it is a Linux machine
 		passed -= min(now.Sub(p.stopped), p.goesOn.Sub(p.stopped))
 	}
 	return instant{p.w.start.Add(passed), wall}

@@ -269,12 +269,12 @@ func (s *survey) findRefreshed(ctx context.Context, objects []compared) error {
 	}
 	return parallel(ctx, maxPlanners, len(candidates), func(ctx context.Context, i int) error {
 		o := candidates[i]
-		possible, err := s.refreshesOf(ctx, o.Entry)
-		if err != nil || len(possible) == 0 {
+		digest, err := s.bucket.digestOf(ctx, *o.info) // before the data that explain it are read
+		if err != nil {
 			return err
 		}
-		found, err := s.bucket.hasDigest(ctx, *o.info, possible)
-		if found {
+		possible, err := s.refreshesOf(ctx, o.Entry)
+		if slices.ContainsFunc(possible, func(d site.MD5) bool { return d.String() == digest }) {
 			o.state = refreshed
 		}
 		return err

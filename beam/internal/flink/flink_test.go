@@ -202,8 +202,10 @@ func TestFlinkEndsWorkersThatTakeTooMuchMemory(t *testing.T) {
 	if status, _ := p.Wait(); status == 0 {
 		t.Error("a pipeline whose workers need 600 MiB and may have 512: got success, want a failure")
 	}
-	if output := workers.Output(); !strings.Contains(output, "out of memory") {
-		t.Errorf("output of the workers: got %d bytes without it, want \"out of memory\"", len(output))
+	// The memory that is missing may be that of a new thread's stack.
+	if output := workers.Output(); !strings.Contains(output, "out of memory") && !strings.Contains(output, "pthread_create failed") {
+		t.Errorf("output of the workers: got %d bytes, want \"out of memory\" or \"pthread_create failed\" in them:\n%s",
+			len(output), output[:min(len(output), 4096)])
 	}
 }
 
