@@ -11,11 +11,11 @@ RCLONE   := $(BIN)/rclone
 # Compares runs of Go benchmarks.
 BENCHSTAT := $(BIN)/benchstat
 # The runtime of Cloudflare Workers, for the tests of edges.
-WORKERD  := tools/edge/node_modules/.package-lock.json
+WORKERD  := internal/tools/edge/node_modules/.package-lock.json
 # The node of most of Ethereum, for tests of sources that are not part of `make test`: it takes minutes to build.
 GETH     := $(BIN)/geth
 # The Ethereum node that tests of sources play histories on.
-ANVIL    := tools/anvil/node_modules/.package-lock.json
+ANVIL    := internal/tools/anvil/node_modules/.package-lock.json
 # The client that the whole API is for, and React.
 KIT      := client/kit/node_modules/.package-lock.json
 # Beam's job server and Flink, as jars, and what starts Beam's workers.
@@ -23,7 +23,7 @@ FLINK    := $(BIN)/flink/lib $(BIN)/flink/boot
 # The libraries of the explorer, and what checks its types.
 EXPLORER := explorer/node_modules/.package-lock.json
 # What tests in a browser run in pages: axe-core.
-AXE      := fixtures/browser/node_modules/.package-lock.json
+AXE      := internal/testenv/browser/node_modules/.package-lock.json
 SITE     ?= out
 SNAPSHOT ?= fixtures/demo
 # A snapshot of realistic size; without one the benchmarks make a synthetic one.
@@ -61,7 +61,7 @@ test: test-tools ## run every test, with the race detector where it helps; insta
 test-tools: race-tools edge-tools client-tools disk-tools database-tools workflow-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) $(AXE) ## install what `make test` needs and is missing
 
 test-geth: race-tools $(GETH) ## run the tests that need geth, which it builds
-	CGO_ENABLED=1 TEST_SERVERS=1 TEST_GETH=1 go test -race -count=1 -v -run Geth ./fixtures/nodes ./source/chain
+	CGO_ENABLED=1 TEST_SERVERS=1 TEST_GETH=1 go test -race -count=1 -v -run Geth ./internal/testenv/nodes ./source/chain
 
 # Without the race detector: what it needs for itself would count as memory of workers, which have limits.
 test-flink: flink-tools ## run the tests that need Flink (some minutes)
@@ -77,7 +77,7 @@ test-scale: flink-tools ## run Beam at size on Flink: BENCH_SNAPSHOT, and an acc
 		go test -count=1 -timeout 6h -v -run '^Test(GivenSnapshotInACluster|FlinkPopularAccount)$$' ./cmd/followpress-beam
 
 test-mutations: ## put faults into the code, one at a time: a test must find each (up to an hour)
-	go run ./fixtures/mutations
+	go run ./internal/testenv/mutations
 
 test-install: ## try test-tools on fresh Debian systems (as root, in chroots; some minutes)
 	bash .ci/test-install
@@ -127,7 +127,7 @@ lint: lint-tools ## run the linters of Go, workflows, shell scripts and CloudFor
 lint-tools: $(LINTER) $(ACTIONLINT) $(CFNLINT) # install what `make lint` needs and is missing
 	@bash .ci/install shellcheck=shellcheck
 
-$(CFNLINT): tools/cfn-lint/requirements.txt
+$(CFNLINT): internal/tools/cfn-lint/requirements.txt
 	@bash .ci/install python3=python3 python3:ensurepip=python3-venv /etc/ssl/certs/ca-certificates.crt=ca-certificates
 	python3 -m venv --clear $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
@@ -137,11 +137,11 @@ docs: ## regenerate docs/commands.md, docs/overview.svg and the figures of bench
 	go generate ./docs/... ./bench/figures
 	go test ./cmd/followpress -run TestCommandsPage -update
 
-$(LINTER): tools/go.mod tools/go.sum
-	go build -modfile=tools/go.mod -o $@ tool
+$(LINTER): internal/tools/go.mod internal/tools/go.sum
+	go build -modfile=internal/tools/go.mod -o $@ tool
 
-$(SERVERS) $(RCLONE) $(ACTIONLINT) $(GETH) $(BENCHSTAT): $(BIN)/%: tools/%/go.mod tools/%/go.sum
-	go build -modfile=tools/$*/go.mod -o $@ tool
+$(SERVERS) $(RCLONE) $(ACTIONLINT) $(GETH) $(BENCHSTAT): $(BIN)/%: internal/tools/%/go.mod internal/tools/%/go.sum
+	go build -modfile=internal/tools/$*/go.mod -o $@ tool
 
 fuzz: ## run each fuzz test for FUZZTIME
 	bash .ci/fuzz $(FUZZTIME)
@@ -199,4 +199,4 @@ soak: race-tools $(SERVERS) ## kill publishers 500 times, and simulate SCHEDULES
 	go test -count=1 -timeout 24h -v -run '^TestSimulation$$' ./publisher -schedules $(SCHEDULES) -seed 1000000
 
 clean: ## remove what was built and generated
-	rm -rf out $(BIN) tools/edge/node_modules tools/anvil/node_modules client/kit/node_modules explorer/node_modules fixtures/browser/node_modules
+	rm -rf out $(BIN) internal/tools/edge/node_modules internal/tools/anvil/node_modules client/kit/node_modules explorer/node_modules internal/testenv/browser/node_modules

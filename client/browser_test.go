@@ -12,8 +12,8 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/fixtures"
-	"github.com/followpress/followpress/fixtures/process"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/process"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 )
 

@@ -2,7 +2,7 @@
 // before the bucket of a site: nginx, Varnish, Caddy, CloudFront and Cloudflare Workers.
 //
 // Each kind has a file here, with its definition, and its templates in
-// templates/edge. All are rendered from the table of site.Config.Edge and decide as
+// edge/templates. All are rendered from the table of site.Config.Edge and decide as
 // site.Config.AtEdge does; the tests run them in the real programs and compare.
 //
 // The package serves the project's own commands. Its API may change in any release; the
@@ -11,6 +11,7 @@ package edge
 
 import (
 	"bytes"
+	"embed"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,7 +21,6 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/templates"
 )
 
 // A Kind is a program or a service that can stand before a bucket.
@@ -95,16 +95,19 @@ func Render(kind Kind, o Options) ([]File, error) {
 	return files, nil
 }
 
+//go:embed templates
+var texts embed.FS
+
 // templates parses the templates of the kind.
 func (d definition) templates() (*template.Template, error) {
 	var files []string
 	for _, name := range d.parts {
-		files = append(files, "edge/"+name)
+		files = append(files, "templates/"+name)
 	}
 	for _, o := range d.outputs {
-		files = append(files, "edge/"+o[0])
+		files = append(files, "templates/"+o[0])
 	}
-	return template.New("").Funcs(commonFuncs).Funcs(d.funcs).ParseFS(templates.Edge, files...)
+	return template.New("").Funcs(commonFuncs).Funcs(d.funcs).ParseFS(texts, files...)
 }
 
 var commonFuncs = template.FuncMap{

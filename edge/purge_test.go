@@ -25,7 +25,7 @@ import (
 
 	"github.com/followpress/followpress/edge"
 	"github.com/followpress/followpress/fixtures"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/storage"

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/fixtures"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
 // Random variations of the conformance requests get the handler's answers.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/edge"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"

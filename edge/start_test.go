@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/edge"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
 func newRecorder() *httptest.ResponseRecorder { return httptest.NewRecorder() }
@@ -107,7 +107,7 @@ func runWorker(t testing.TB, bucketURL, fallbackURL string, change func(script s
 		}
 		write(t, dir, "worker.js", change(string(body)))
 	}
-	servers.Program(t, address, "node", "../tools/edge/worker.mjs", filepath.Join(dir, "worker.js"), host, port)
+	servers.Program(t, address, "node", "../internal/tools/edge/worker.mjs", filepath.Join(dir, "worker.js"), host, port)
 	return "http://" + address
 }
 

@@ -11,8 +11,8 @@ import (
 
 	json "github.com/goccy/go-json"
 
-	"github.com/followpress/followpress/fixtures/browser"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/browser"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/followpress/followpress/fixtures/browser"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/browser"
+	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
 // focus describes what has the focus, and whether somebody sees that.

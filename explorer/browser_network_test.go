@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/explorer"
-	"github.com/followpress/followpress/fixtures/browser"
-	"github.com/followpress/followpress/fixtures/memsite"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/browser"
+	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 )

@@ -10,9 +10,9 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/fixtures"
-	"github.com/followpress/followpress/fixtures/browser"
-	"github.com/followpress/followpress/fixtures/memsite"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/browser"
+	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/followpress/followpress/fixtures"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/followpress/followpress/inorder"
+	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
-	"github.com/followpress/followpress/tarentry"
+	"github.com/followpress/followpress/internal/tarentry"
 )
 
 // Tests are in package generator_test. This file exports the internals that some of them need.

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/generator/render"
-	"github.com/followpress/followpress/publicdir"
+	"github.com/followpress/followpress/internal/publicdir"
 	"github.com/followpress/followpress/site"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/followpress/followpress/explorer"
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/staging"
+	"github.com/followpress/followpress/internal/staging"
 )
 
 // Options of a run. The zero value is valid.

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/generator/render"
-	"github.com/followpress/followpress/inorder"
+	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/tarentry"
+	"github.com/followpress/followpress/internal/tarentry"
 )
 
 // maxFreePiece bounds the size of buffers that are kept for reuse.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/followpress/followpress/fixtures/fakes3"
+	"github.com/followpress/followpress/internal/testenv/fakes3"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"

@@ -13,7 +13,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )

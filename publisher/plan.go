@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/followpress/followpress/inorder"
+	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )

@@ -19,8 +19,8 @@ import (
 
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/fixtures/graph"
-	"github.com/followpress/followpress/fixtures/memsite"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/followpress/followpress/fixtures/process"
+	"github.com/followpress/followpress/internal/testenv/process"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/storage"
 )

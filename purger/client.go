@@ -17,7 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/followpress/followpress/retry"
+	"github.com/followpress/followpress/internal/retry"
 )
 
 // Times and sizes of requests.

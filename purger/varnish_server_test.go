@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
 // vcl is the least that a VCL needs; the tests of the package edge purge the one that we generate.

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/followpress/followpress/inorder"
+	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )

@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/followpress/followpress/fixtures/memsite"
-	"github.com/followpress/followpress/fixtures/naive"
+	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/report"
 	"github.com/followpress/followpress/site"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/followpress/followpress/retry"
+	"github.com/followpress/followpress/internal/retry"
 	"github.com/followpress/followpress/storage"
 )
 

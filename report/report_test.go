@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/followpress/followpress/fixtures/memsite"
+	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/report"
 	"github.com/followpress/followpress/site"

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 )
 

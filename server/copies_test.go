@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/fixtures/naive"
+	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/server"

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/followpress/followpress/fixtures/process"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/process"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/snapshot"
 )
 

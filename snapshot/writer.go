@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/staging"
+	"github.com/followpress/followpress/internal/staging"
 )
 
 // WriteOptions are options of a Writer.

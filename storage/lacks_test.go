@@ -6,7 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/followpress/followpress/fixtures/fakes3"
+	"github.com/followpress/followpress/internal/testenv/fakes3"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/afero"
 	"golang.org/x/sys/unix"
 
-	"github.com/followpress/followpress/publicdir"
+	"github.com/followpress/followpress/internal/publicdir"
 	"github.com/followpress/followpress/site"
 )
 

@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/followpress/followpress/retry"
+	"github.com/followpress/followpress/internal/retry"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/tarentry"
+	"github.com/followpress/followpress/internal/tarentry"
 )
 
 // A site in parts is a site that many machines have written: a file for each shard of the manifest,

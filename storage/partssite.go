@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/tarentry"
+	"github.com/followpress/followpress/internal/tarentry"
 )
 
 // ErrParts says that parts are not those of one whole run.

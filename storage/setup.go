@@ -13,7 +13,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/cors"
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/publicdir"
+	"github.com/followpress/followpress/internal/publicdir"
 	"github.com/followpress/followpress/site"
 )
 

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/tarentry"
+	"github.com/followpress/followpress/internal/tarentry"
 )
 
 // A tarFile reads objects from a tar file without unpacking it. (afero's tarfs would load the whole

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/followpress/followpress/fixtures/browser"
+	"github.com/followpress/followpress/internal/testenv/browser"
 )
 
 // The names of the measures.

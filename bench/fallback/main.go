@@ -15,7 +15,7 @@ import (
 
 	"github.com/followpress/followpress/bench/internal/measure"
 	"github.com/followpress/followpress/bench/internal/rig"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
 func main() {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/followpress/followpress/bench/internal/measure"
 	"github.com/followpress/followpress/bench/internal/rig"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
 // The limits of publish: what minio-go, which sends its requests, does with the same files, without plan, manifest

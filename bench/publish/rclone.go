@@ -11,7 +11,7 @@ import (
 
 	"github.com/followpress/followpress/bench/internal/measure"
 	"github.com/followpress/followpress/bench/internal/rig"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
 // Settings of rclone. Each avoids requests or reads that are unnecessary when copying

@@ -19,9 +19,9 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/fixtures"
-	"github.com/followpress/followpress/fixtures/memsite"
-	"github.com/followpress/followpress/fixtures/naive"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/internal/twin/naive"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"

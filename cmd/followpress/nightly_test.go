@@ -12,9 +12,9 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"github.com/followpress/followpress/fixtures/history"
-	"github.com/followpress/followpress/fixtures/meanrpc"
-	"github.com/followpress/followpress/fixtures/servers"
-	"github.com/followpress/followpress/fixtures/upstreams"
+	"github.com/followpress/followpress/internal/testenv/meanrpc"
+	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/upstreams"
 	"github.com/followpress/followpress/snapshot"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures/history"
-	"github.com/followpress/followpress/fixtures/meanrpc"
+	"github.com/followpress/followpress/internal/testenv/meanrpc"
 )
 
 // example is the history that docs/sources.md shows: a list is minted, and its account follows others.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/followpress/followpress/client"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/templates"
+	"github.com/followpress/followpress/internal/templates"
 )
 
 // keysPerEmit bounds the keys of a body that is emitted at a time: an account may have any number of

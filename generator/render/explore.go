@@ -12,7 +12,7 @@ import (
 	"github.com/followpress/followpress/explorer"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
-	"github.com/followpress/followpress/templates"
+	"github.com/followpress/followpress/internal/templates"
 )
 
 // An exploreRenderer renders the explorer and what only it reads. It is immutable, like the Site.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/followpress/followpress/inorder"
+	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
 )
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/fixtures/history"
-	real "github.com/followpress/followpress/fixtures/nodes"
-	"github.com/followpress/followpress/fixtures/servers"
+	real "github.com/followpress/followpress/internal/testenv/nodes"
+	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
 // Histories that real nodes play make the snapshots that they should: as they grow, and after a

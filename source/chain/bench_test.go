@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/fixtures/history"
-	"github.com/followpress/followpress/fixtures/meanrpc"
+	"github.com/followpress/followpress/internal/testenv/meanrpc"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/chain/provider"
 )

@@ -17,7 +17,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/fixtures/history"
-	"github.com/followpress/followpress/fixtures/meanrpc"
+	"github.com/followpress/followpress/internal/testenv/meanrpc"
 )
 
 // aLog is a log of a history, with where it is.

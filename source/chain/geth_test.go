@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/fixtures/history"
-	real "github.com/followpress/followpress/fixtures/nodes"
+	real "github.com/followpress/followpress/internal/testenv/nodes"
 )
 
 // TestGeth reads a history from geth, in two runs, the second one to its end.

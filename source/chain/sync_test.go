@@ -21,8 +21,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/followpress/followpress/fixtures/history"
-	"github.com/followpress/followpress/fixtures/meanrpc"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/meanrpc"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/chain/provider"

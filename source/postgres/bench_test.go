@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/followpress/followpress/fixtures/databases"
+	"github.com/followpress/followpress/internal/testenv/databases"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source/postgres"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/followpress/followpress/fixtures/databases"
+	"github.com/followpress/followpress/internal/testenv/databases"
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"

@@ -11,9 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/followpress/followpress/fixtures/databases"
+	"github.com/followpress/followpress/internal/testenv/databases"
 	"github.com/followpress/followpress/fixtures/history"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source/postgres"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/followpress/followpress/fixtures/upstreams"
+	"github.com/followpress/followpress/internal/testenv/upstreams"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source/profile"
 )

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/fixtures/history"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"

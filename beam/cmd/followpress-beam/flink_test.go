@@ -18,7 +18,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/launch"
 	"github.com/followpress/followpress/beam/internal/loopback"
 	"github.com/followpress/followpress/beam/internal/pipeline"
-	"github.com/followpress/followpress/fixtures/process"
+	"github.com/followpress/followpress/internal/testenv/process"
 	"github.com/followpress/followpress/site"
 )
 

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/followpress/followpress/fixtures/memsite"
+	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"

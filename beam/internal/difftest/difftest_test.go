@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/beam/internal/difftest"
-	"github.com/followpress/followpress/fixtures/memsite"
+	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 )
 

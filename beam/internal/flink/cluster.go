@@ -14,7 +14,7 @@ import (
 
 	"github.com/goccy/go-json"
 
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
 // A Cluster is a standalone cluster of Flink: a job manager, and task managers as processes of their own. A job that loses

@@ -20,8 +20,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/followpress/followpress/fixtures/process"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/process"
+	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
 // patience is how long a program may take to start. On an idle machine they take some seconds.

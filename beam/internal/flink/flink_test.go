@@ -20,7 +20,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/flink"
 	"github.com/followpress/followpress/beam/internal/loopback"
 	"github.com/followpress/followpress/beam/internal/worker"
-	"github.com/followpress/followpress/fixtures/process"
+	"github.com/followpress/followpress/internal/testenv/process"
 )
 
 // pipelineRole is set in the environment of the process that starts the pipeline.

@@ -16,7 +16,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/difftest"
 	"github.com/followpress/followpress/beam/internal/launch"
 	"github.com/followpress/followpress/beam/internal/loopback"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/followpress/followpress/fixtures/process"
+	"github.com/followpress/followpress/internal/testenv/process"
 )
 
 // inside is set in the environment of the tests in a network of their own.

@@ -16,7 +16,7 @@ import (
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/core/runtime/harness/init" // the flags of workers
 
 	"github.com/followpress/followpress/beam/internal/worker"
-	"github.com/followpress/followpress/fixtures/process"
+	"github.com/followpress/followpress/internal/testenv/process"
 )
 
 const role = "ROLE_OF_A_TEST_OF_WORKERS"

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/cmd/internal/command"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )

@@ -20,7 +20,7 @@ import (
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/storage"
-	"github.com/followpress/followpress/templates"
+	"github.com/followpress/followpress/internal/templates"
 )
 
 // poll is short, so that a newly generated site shows up at once.

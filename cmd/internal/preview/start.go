@@ -11,7 +11,7 @@ import (
 
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/templates"
+	"github.com/followpress/followpress/internal/templates"
 )
 
 var startPage = template.Must(template.New("start").Parse(templates.Start))

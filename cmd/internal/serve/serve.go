@@ -20,7 +20,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/storage"
-	"github.com/followpress/followpress/templates"
+	"github.com/followpress/followpress/internal/templates"
 )
 
 // Command is the command with its flags.

@@ -10,7 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/followpress/followpress/fixtures/history"
-	"github.com/followpress/followpress/fixtures/meanrpc"
+	"github.com/followpress/followpress/internal/testenv/meanrpc"
 )
 
 // BenchmarkLogs reads a chain of the real network's size from a node in this process, which answers

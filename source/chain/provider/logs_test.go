@@ -16,8 +16,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/followpress/followpress/fixtures/history"
-	"github.com/followpress/followpress/fixtures/meanrpc"
-	"github.com/followpress/followpress/fixtures/servers"
+	"github.com/followpress/followpress/internal/testenv/meanrpc"
+	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
 // A range is read in as few requests as there can be, side by side. Each has the logs and the last

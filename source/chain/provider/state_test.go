@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/followpress/followpress/fixtures/history"
-	"github.com/followpress/followpress/fixtures/meanrpc"
+	"github.com/followpress/followpress/internal/testenv/meanrpc"
 )
 
 // Whatever a node takes in a request, and whichever node has the state: all calls are answered, or it

@@ -15,7 +15,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/followpress/followpress/fixtures/history"
-	"github.com/followpress/followpress/fixtures/meanrpc"
+	"github.com/followpress/followpress/internal/testenv/meanrpc"
 )
 
 // without are methods that a node does not have.

@@ -17,7 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/followpress/followpress/fixtures/upstreams"
+	"github.com/followpress/followpress/internal/testenv/upstreams"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/internal/ask"
 )

@@ -18,7 +18,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
-	"github.com/followpress/followpress/fixtures/process"
+	"github.com/followpress/followpress/internal/testenv/process"
 	"github.com/followpress/followpress/source/internal/store"
 )
 

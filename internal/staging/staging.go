@@ -1,0 +1,501 @@
+// Package staging replaces a folder or a file in one step by a new one that was written beside it.
+//
+// The API may change until version 1.
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/afero"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/followpress/followpress/internal/publicdir"
+)
+
+// Options of a Staging.
+type Options struct {
+	Target      string        // what is replaced: an absolute path without links (Resolve)
+	Folder      bool          // the target is a folder, not a file
+	What        string        // what the target is, in a word for messages: site, snapshot
+	Suffix      string        // of the name of the work folder, .{name}{suffix}
+	NoSync      bool          // do not sync the new target to disk
+	KeepSpare   bool          // keep a spare (KeepOld); otherwise Open removes that of an earlier run
+	CleanUpTime time.Duration // how long a cancelled run may clean up
+
+	// What messages advise if the folder that holds the target, or the target itself, does not let
+	// folders be moved: "name …".
+	IfNotMovable, IfNotReplaceable string
+}
+
+// A Staging is the work folder beside a target. The new target is written there and then replaces
+// the old one in one step. It contains:
+//
+//	lock   locked by the running run; the kernel unlocks it when the process ends
+//	next   the new target; after the replacement, the old one
+//	temp   a temporary file, for the moment until its name is removed
+//	last   the old target, for a moment, on file systems that cannot exchange two folders
+//	spare  an old target that is kept: the next run may turn it into the new one
+//
+// A killed run leaves the folder behind; the next run cleans up. What is named spare is complete:
+// before anything in it changes, it is renamed to next. A Staging is for one goroutine.
+type Staging struct {
+	Options
+	dir            string
+	existingParent string // the innermost folder above the target that existed before the run
+	lock           *os.File
+}
+
+// ErrBusy says that another run writes to the same output.
+var ErrBusy = errors.New("another run is writing to it")
+
+// ErrLeftBehind says that a cancelled run had no time to clean up. The next run does.
+var ErrLeftBehind = errors.New("the next run removes it")
+
+// Open locks the target, prepares the work folder, and cleans up after a killed run. An error wraps
+// ErrBusy if another run has the lock. Close must be called after a success.
+func Open(ctx context.Context, o Options) (*Staging, error) {
+	s := &Staging{Options: o, dir: filepath.Join(filepath.Dir(o.Target), "."+filepath.Base(o.Target)+o.Suffix)}
+	if err := s.acquire(ctx); err != nil {
+		return nil, fmt.Errorf("prepare to write %s: %w", s.Target, err)
+	}
+	if err := s.recover(ctx); err != nil {
+		return nil, errors.Join(err, s.Close(ctx))
+	}
+	return s, nil
+}
+
+// acquire creates the work folder and locks it.
+func (s *Staging) acquire(ctx context.Context) error {
+	parent := filepath.Dir(s.Target)
+	s.existingParent = parent
+	for !isFolder(s.existingParent) && s.existingParent != filepath.Dir(s.existingParent) {
+		s.existingParent = filepath.Dir(s.existingParent)
+	}
+	if err := publicdir.Make(afero.NewOsFs(), parent); err != nil {
+		return err
+	}
+	// Another run may end right now and remove the folder: then try again.
+	for ctx.Err() == nil {
+		err := os.Mkdir(s.dir, 0o755)
+		switch {
+		case errors.Is(err, fs.ErrExist) && !isFolder(s.dir) && Exists(s.dir):
+			return fmt.Errorf("%s, the work folder for the new %s, is not a folder: remove it", s.dir, s.What)
+		case err != nil && !errors.Is(err, fs.ErrExist):
+			return err
+		}
+		// Do not follow a link: its target may be anywhere, or not exist.
+		lock, err := os.OpenFile(filepath.Join(s.dir, "lock"), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o644)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return errors.Join(err, s.removeDir())
+		}
+		if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				err = ErrBusy
+			}
+			return errors.Join(err, lock.Close())
+		}
+		held, errHeld := lock.Stat()
+		named, errNamed := os.Stat(lock.Name())
+		if errHeld == nil && errNamed == nil && os.SameFile(held, named) {
+			s.lock = lock
+			return nil
+		}
+		// It was removed between opening and locking, so this lock excludes nobody.
+		if err := lock.Close(); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// recover cleans up after a killed run.
+func (s *Staging) recover(ctx context.Context) error {
+	if _, err := os.Lstat(s.Target); errors.Is(err, fs.ErrNotExist) {
+		if err := os.Rename(s.last(), s.Target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("restore the old %s: %w", s.What, err)
+		}
+	}
+	err := errors.Join(removeTree(ctx, s.Next()), removeTree(ctx, s.last()), s.removeProbe(), os.RemoveAll(s.temp()))
+	if !s.KeepSpare {
+		err = errors.Join(err, s.RemoveSpare(ctx))
+	}
+	return err
+}
+
+// CheckReplaceable finds out before the work whether Commit can replace the target, which stays in
+// its place.
+func (s *Staging) CheckReplaceable() error {
+	if s.Folder {
+		if err := s.probeMove(); err != nil && !errors.Is(err, unix.EXDEV) {
+			return fmt.Errorf("prepare to write %s: %w", s.Target, err)
+		} else if err != nil {
+			return fmt.Errorf("a new folder cannot be moved to the output %s: %s: %w", s.Target, s.IfNotMovable, err)
+		}
+	}
+	if !Exists(s.Target) {
+		return nil
+	}
+	mounted, err := isMountPoint(s.Target)
+	if err != nil {
+		return fmt.Errorf("inspect the output: %w", err)
+	}
+	if mounted && s.Folder {
+		return fmt.Errorf("%s is a mount point and cannot be replaced in one step: name a folder in it, such as %s",
+			s.Target, filepath.Join(s.Target, s.What))
+	} else if mounted {
+		return fmt.Errorf("%s is a mount point and cannot be replaced in one step: mount its folder instead of the file", s.Target)
+	}
+	if err := unix.Access(s.Target, unix.W_OK); err != nil {
+		return fmt.Errorf("the output %s cannot be written: %w", s.Target, err)
+	}
+	if !s.Folder {
+		return nil
+	}
+	err = s.probeReplace()
+	if errors.Is(err, unix.EXDEV) {
+		return fmt.Errorf("the output %s cannot be replaced in one step, which overlayfs cannot do with a folder that came with an image: %s: %w",
+			s.Target, s.IfNotReplaceable, err)
+	} else if err != nil {
+		return fmt.Errorf("the output %s cannot be replaced: %w", s.Target, err)
+	}
+	return nil
+}
+
+// probeMove tries to move a folder from the work folder to its parent. It removes the folder.
+func (s *Staging) probeMove() error {
+	if err := os.Mkdir(s.Next(), 0o755); err != nil {
+		return err
+	}
+	if err := rename(s.Next(), s.probe()); err != nil {
+		return errors.Join(err, os.Remove(s.Next()))
+	}
+	return s.removeProbe()
+}
+
+// probeReplace tries to move the target onto a folder that is not empty. That must fail (rename(2)),
+// but for a different reason if the target cannot be moved at all.
+func (s *Staging) probeReplace() error {
+	entries, err := os.Open(s.Target)
+	if err != nil {
+		return err
+	}
+	_, err = entries.Readdirnames(1)
+	if err := entries.Close(); err != nil {
+		return err
+	}
+	if errors.Is(err, io.EOF) {
+		return nil // an empty folder is replaced without being moved
+	} else if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(s.last(), "full"), 0o755); err != nil {
+		return err
+	}
+	err = rename(s.Target, s.last())
+	if err == nil { // an unusual file system; after a kill here, recover undoes it
+		return rename(s.last(), s.Target)
+	}
+	if !isImmovable(err) {
+		err = nil
+	}
+	return errors.Join(err, os.RemoveAll(s.last()))
+}
+
+// isImmovable reports whether an error of rename says that the source cannot be moved. EPERM means a
+// sticky folder or an immutable one. Other errors may be a file system's code for a folder that is
+// not empty; Commit will tell.
+func isImmovable(err error) bool {
+	for _, reason := range []unix.Errno{unix.EXDEV, unix.EBUSY, unix.EACCES, unix.EPERM, unix.EROFS} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
+}
+
+// Next is the path of the new target. Nothing is there yet.
+func (s *Staging) Next() string { return filepath.Join(s.dir, "next") }
+
+// Spare is the path of the spare. It may not exist.
+func (s *Staging) Spare() string { return filepath.Join(s.dir, "spare") }
+
+// TakeSpare makes the spare the new target, to be changed into it: Spare becomes Next. The new name is
+// durable first, so that whatever ends the run, no spare is half changed.
+func (s *Staging) TakeSpare() error {
+	if err := rename(s.Spare(), s.Next()); err != nil {
+		return err
+	}
+	if s.NoSync {
+		return nil
+	}
+	return syncOne(s.dir)
+}
+
+// RemoveSpare removes the spare, if there is one.
+func (s *Staging) RemoveSpare(ctx context.Context) error { return removeTree(ctx, s.Spare()) }
+
+// RemoveNext gives up a new target that was begun, for another beginning.
+func (s *Staging) RemoveNext(ctx context.Context) error { return removeTree(ctx, s.Next()) }
+
+// KeepOld makes the old target the spare, after Commit. There must be no spare yet. Otherwise Close
+// removes the old target.
+func (s *Staging) KeepOld() error {
+	for _, old := range []string{s.Next(), s.last()} {
+		if isFolder(old) {
+			return rename(old, s.Spare())
+		}
+	}
+	return nil // the target was not there, or empty
+}
+
+// TempFile opens an empty file for the time of the run, on the disk of the target. It has no name, so
+// that a killed run leaves nothing behind.
+func (s *Staging) TempFile() (*os.File, error) {
+	file, err := os.OpenFile(s.temp(), os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(s.temp()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+func (s *Staging) last() string  { return filepath.Join(s.dir, "last") }
+func (s *Staging) temp() string  { return filepath.Join(s.dir, "temp") }
+func (s *Staging) probe() string { return s.dir + "-probe" }
+
+func (s *Staging) removeProbe() error {
+	if err := os.Remove(s.probe()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// SyncNext gives the new target the permissions of the old one and makes it durable. Otherwise a
+// power failure after the replacement could leave empty files.
+func (s *Staging) SyncNext() error {
+	if info, err := os.Stat(s.Target); err == nil {
+		if err := os.Chmod(s.Next(), info.Mode()); err != nil {
+			return fmt.Errorf("install the new %s: %w", s.What, err)
+		}
+	}
+	if s.NoSync {
+		return nil
+	}
+	var err error
+	if s.Folder {
+		err = syncTree(s.dir)
+	} else {
+		err = syncOne(s.Next())
+	}
+	if err != nil {
+		return fmt.Errorf("sync the new %s to disk (--no-sync skips this): %w", s.What, err)
+	}
+	return nil
+}
+
+// Commit replaces the target by Next in one step. Before it, SyncNext must have been called.
+func (s *Staging) Commit() error {
+	if err := s.replace(); err != nil {
+		return fmt.Errorf("install the new %s: %w", s.What, err)
+	}
+	if s.NoSync {
+		return nil
+	}
+	// The new names must be durable before the old target is removed, including those of folders
+	// that the run created.
+	for dir := filepath.Dir(s.Target); ; dir = filepath.Dir(dir) {
+		if err := syncOne(dir); err != nil {
+			return fmt.Errorf("the new %s is live, but may not be after a power failure: %w", s.What, err)
+		}
+		if dir == s.existingParent || dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+}
+
+func (s *Staging) replace() error {
+	err := rename(s.Next(), s.Target) // works for a file, and for a folder if the target is absent or empty
+	if err == nil {
+		return nil
+	}
+	if err := exchange(s.Next(), s.Target); err == nil {
+		return nil
+	} else if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.ENOTSUP) {
+		return err
+	}
+	// This file system cannot exchange. After a kill between these two renames, the next run
+	// restores the old target.
+	if err := rename(s.Target, s.last()); err != nil {
+		return err
+	}
+	if err := rename(s.Next(), s.Target); err != nil {
+		return errors.Join(err, rename(s.last(), s.Target))
+	}
+	return nil
+}
+
+// Close removes the work folder, unless it has a spare, with the old target if that was replaced. If
+// ctx has ended, it takes at most CleanUpTime and leaves the rest to the next run, and the error wraps ErrLeftBehind.
+func (s *Staging) Close(ctx context.Context) error {
+	cleaning, stop := withGrace(ctx, s.CleanUpTime)
+	defer stop()
+	err := errors.Join(removeTree(cleaning, s.Next()), removeTree(cleaning, s.last()))
+	if cleaning.Err() != nil {
+		return errors.Join(fmt.Errorf("%s is left behind: %w (%w)", s.dir, ErrLeftBehind, context.Canceled), s.lock.Close())
+	}
+	if err = errors.Join(err, os.Remove(s.lock.Name()), s.lock.Close()); err == nil {
+		err = s.removeDir()
+	}
+	if err != nil {
+		return fmt.Errorf("clean up: %w", err)
+	}
+	return nil
+}
+
+// withGrace returns a context that ends some time after its parent.
+func withGrace(parent context.Context, by time.Duration) (ctx context.Context, stop func()) {
+	if parent.Err() != nil {
+		return context.WithTimeout(context.WithoutCancel(parent), by)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
+	release := context.AfterFunc(parent, func() {
+		select {
+		case <-time.After(by):
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() { release(); cancel() }
+}
+
+// removeDir removes the work folder, unless the next run already uses it.
+func (s *Staging) removeDir() error {
+	err := os.Remove(s.dir)
+	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Resolve makes an output path absolute and follows links, so that the target of a link is
+// replaced instead of the link.
+func Resolve(out string) (string, error) {
+	path, err := filepath.Abs(out)
+	if err != nil {
+		return "", fmt.Errorf("output path: %w", err)
+	}
+	// Follow links in the part that exists; the run creates the rest.
+	existing := path
+	for !Exists(existing) && existing != filepath.Dir(existing) {
+		existing = filepath.Dir(existing)
+	}
+	real, err := filepath.EvalSymlinks(existing)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("output path: %s is a link to nowhere: mount or make what it points to, or remove it", existing)
+	} else if err != nil {
+		return "", fmt.Errorf("output path: %w", err)
+	}
+	real = filepath.Join(real, strings.TrimPrefix(path, existing))
+	if real == filepath.Dir(real) {
+		return "", fmt.Errorf("the output cannot be %s: name a folder in it", real)
+	}
+	return real, nil
+}
+
+// isFolder returns false for a link to a folder.
+func isFolder(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.IsDir()
+}
+
+// Exists reports whether there is something at a path, also a link to nowhere.
+func Exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// onOtherDevice reports whether a path is on a different file system than its folder.
+func onOtherDevice(path string) (bool, error) {
+	var at, above unix.Stat_t
+	err := errors.Join(unix.Stat(path, &at), unix.Stat(filepath.Dir(path), &above))
+	return at.Dev != above.Dev, err
+}
+
+// rename is rename(2). Unlike os.Rename, it can replace an empty folder.
+func rename(from, to string) error {
+	for {
+		err := unix.Rename(from, to)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+		}
+	}
+}
+
+// syncOne makes a file, or the names in a folder, durable.
+func syncOne(path string) (err error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrPermission) { // a folder that may be written to, but not read
+		return syncAll()
+	} else if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	err = file.Sync()
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
+		return nil // the file system does not support it, as some network file systems
+	}
+	return err
+}
+
+// removeTree is os.RemoveAll with concurrency in folders of many entries, because most of the time is
+// spent waiting for the disk.
+func removeTree(ctx context.Context, path string) error {
+	const many = 256
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	// Remove a link, not its target.
+	if !isFolder(path) {
+		return os.RemoveAll(path)
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return os.RemoveAll(path) // its error is clearer
+	}
+	var group errgroup.Group
+	group.SetLimit(1)
+	remove := removeTree
+	if len(entries) > many {
+		group.SetLimit(8 * runtime.GOMAXPROCS(0))
+		remove = func(ctx context.Context, path string) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return os.RemoveAll(path)
+		}
+	}
+	for _, entry := range entries {
+		group.Go(func() error { return remove(ctx, filepath.Join(path, entry.Name())) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return os.Remove(path)
+}
