@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/internal/templates"
+	"github.com/followpress/followpress/site"
 )
 
 var badOrder = &site.Problem{Name: "bad-order", Status: 400, Detail: "The order must be rank, name or a/b.", CacheControl: "public, max-age=60"}

@@ -25,8 +25,8 @@ import (
 
 	"github.com/followpress/followpress/edge"
 	"github.com/followpress/followpress/fixtures"
-	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/storage"
 )

@@ -12,10 +12,10 @@ import (
 
 	json "github.com/goccy/go-json"
 
-	"github.com/followpress/followpress/internal/testenv/browser"
 	"github.com/followpress/followpress/fixtures/graph"
-	"github.com/followpress/followpress/internal/twin/memsite"
+	"github.com/followpress/followpress/internal/testenv/browser"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 )
 

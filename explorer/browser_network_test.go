@@ -12,8 +12,8 @@ import (
 
 	"github.com/followpress/followpress/explorer"
 	"github.com/followpress/followpress/internal/testenv/browser"
-	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 )

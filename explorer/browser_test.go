@@ -17,9 +17,9 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/browser"
 	"github.com/followpress/followpress/internal/twin/memsite"
-	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing/fstest"
 
 	"github.com/followpress/followpress/explorer"
-	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/site"
 )
 

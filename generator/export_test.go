@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/internal/tarentry"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
-	"github.com/followpress/followpress/internal/tarentry"
 )
 
 // Tests are in package generator_test. This file exports the internals that some of them need.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/followpress/followpress/explorer"
 	"github.com/followpress/followpress/generator/render"
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/internal/staging"
+	"github.com/followpress/followpress/site"
 )
 
 // Options of a run. The zero value is valid.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 )
 

@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/fixtures/graph"
-	"github.com/followpress/followpress/internal/testenv/process"
-	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/staging"
+	"github.com/followpress/followpress/internal/testenv/process"
+	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
 // Set in the environment, these make the test binary a generator that can be killed.

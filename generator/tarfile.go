@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/generator/render"
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/internal/tarentry"
+	"github.com/followpress/followpress/site"
 )
 
 // maxFreePiece bounds the size of buffers that are kept for reuse.

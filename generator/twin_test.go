@@ -17,11 +17,11 @@ import (
 
 	"github.com/followpress/followpress/client"
 	"github.com/followpress/followpress/fixtures"
-	"github.com/followpress/followpress/internal/twin/naive"
-	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/generator"
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/internal/templates"
+	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/twin/naive"
+	"github.com/followpress/followpress/site"
 )
 
 // A twin is a site of the API efp with the answers that it is compared with.

@@ -15,10 +15,10 @@ import (
 
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/fixtures/graph"
-	"github.com/followpress/followpress/internal/twin/naive"
-	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/site"
 	snapshots "github.com/followpress/followpress/snapshot"
 )

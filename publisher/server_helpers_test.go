@@ -19,9 +19,9 @@ import (
 
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/fixtures/graph"
-	"github.com/followpress/followpress/internal/twin/memsite"
-	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"

@@ -18,10 +18,10 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/internal/twin/naive"
-	"github.com/followpress/followpress/internal/testenv/servers"
-	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/purger"
 	"github.com/followpress/followpress/site"
 )

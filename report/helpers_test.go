@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/fixtures"
-	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/report"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"

@@ -12,8 +12,8 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"

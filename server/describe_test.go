@@ -8,10 +8,10 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/internal/templates"
 )
 
 // The description of a site without one is made once, and is answered and counted like an object. Every other

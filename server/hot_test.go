@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/storage"
 )

@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 )

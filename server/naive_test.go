@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/internal/twin/naive"
-	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/storage"
 )

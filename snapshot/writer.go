@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/internal/staging"
+	"github.com/followpress/followpress/site"
 )
 
 // WriteOptions are options of a Writer.

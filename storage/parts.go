@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/internal/retry"
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/internal/tarentry"
+	"github.com/followpress/followpress/site"
 )
 
 // A site in parts is a site that many machines have written: a file for each shard of the manifest,

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/internal/tarentry"
+	"github.com/followpress/followpress/site"
 )
 
 // ErrParts says that parts are not those of one whole run.

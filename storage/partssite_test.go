@@ -22,8 +22,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/fixtures"
-	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )

@@ -16,8 +16,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 
-	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/fixtures/worst"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )

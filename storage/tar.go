@@ -17,8 +17,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/internal/tarentry"
+	"github.com/followpress/followpress/site"
 )
 
 // A tarFile reads objects from a tar file without unpacking it. (afero's tarfs would load the whole

@@ -27,8 +27,8 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/fixtures/graph"
-	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
 // The limits that the docs promise for the released binary.

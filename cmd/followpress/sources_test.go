@@ -21,11 +21,11 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures/history"
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
-	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/internal/testenv/nodes"
 	"github.com/followpress/followpress/internal/testenv/process"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/testenv/upstreams"
+	"github.com/followpress/followpress/internal/twin/naive"
 )
 
 // TestFromTheChainsToAnAnswer makes a snapshot of what three nodes have, a site of it, publishes that, and asks

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/followpress/followpress/client"
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/internal/templates"
+	"github.com/followpress/followpress/site"
 )
 
 // keysPerEmit bounds the keys of a body that is emitted at a time: an account may have any number of

@@ -6,8 +6,8 @@ import (
 
 	json "github.com/goccy/go-json"
 
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/internal/templates"
+	"github.com/followpress/followpress/site"
 )
 
 func ExampleOpenAPI() {

@@ -20,10 +20,10 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/fixtures"
-	"github.com/followpress/followpress/internal/twin/naive"
-	"github.com/followpress/followpress/internal/testenv/servers"
-	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/internal/templates"
+	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/twin/naive"
+	"github.com/followpress/followpress/site"
 )
 
 // apis are configurations of both APIs.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/followpress/followpress/internal/testenv/databases"
 	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/internal/testenv/databases"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"

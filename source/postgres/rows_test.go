@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/followpress/followpress/internal/testenv/databases"
 	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/internal/testenv/databases"
 	"github.com/followpress/followpress/source/postgres"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/followpress/followpress/internal/testenv/databases"
 	"github.com/followpress/followpress/fixtures/history"
+	"github.com/followpress/followpress/internal/testenv/databases"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"

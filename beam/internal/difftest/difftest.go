@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/storage"

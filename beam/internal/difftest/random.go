@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/fixtures/odd"
+	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 )

@@ -17,10 +17,10 @@ import (
 	"github.com/followpress/followpress/cmd/internal/generate"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/storage"
-	"github.com/followpress/followpress/internal/templates"
 )
 
 // poll is short, so that a newly generated site shows up at once.

@@ -23,8 +23,8 @@ import (
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures"
-	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
 )

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/internal/templates"
 )
 
 var startPage = template.Must(template.New("start").Parse(templates.Start))

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/cmd/internal/command"
-	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"

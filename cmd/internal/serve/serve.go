@@ -18,9 +18,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/storage"
-	"github.com/followpress/followpress/internal/templates"
 )
 
 // Command is the command with its flags.

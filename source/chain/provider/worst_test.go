@@ -9,8 +9,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/followpress/followpress/fixtures/history"
-	"github.com/followpress/followpress/internal/testenv/meanrpc"
 	"github.com/followpress/followpress/fixtures/worst"
+	"github.com/followpress/followpress/internal/testenv/meanrpc"
 )
 
 // A request takes at most some times the bytes of the largest answer, whatever comes instead of an
