@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -267,19 +268,20 @@ func (c *Command) execute(ctx context.Context, o pipeline.Options, server *engin
 	return nil
 }
 
-// beamFlags are the flags of Beam.
+// beamFlags are the flags of Beam. Beam keeps them for the life of the process, so those that a run
+// leaves out get their defaults again.
 func (c *Command) beamFlags(parallelism int) []string {
 	flags := []string{"--job_name=followpress"}
-	for _, f := range []struct{ name, value string }{
-		{"endpoint", c.Endpoint}, {"environment_type", c.Environment}, {"environment_config", c.EnvironmentConfig},
-	} {
-		if f.value != "" {
-			flags = append(flags, "--"+f.name+"="+f.value)
+	add := func(name, value string, given bool) {
+		if !given {
+			value = flag.Lookup(name).DefValue
 		}
+		flags = append(flags, "--"+name+"="+value)
 	}
-	if parallelism > 0 {
-		flags = append(flags, fmt.Sprintf("--parallelism=%d", parallelism))
-	}
+	add("endpoint", c.Endpoint, c.Endpoint != "")
+	add("environment_type", c.Environment, c.Environment != "")
+	add("environment_config", c.EnvironmentConfig, c.EnvironmentConfig != "")
+	add("parallelism", strconv.Itoa(parallelism), parallelism > 0)
 	if program, err := os.Executable(); err == nil && !strings.EqualFold(c.Environment, "loopback") {
 		flags = append(flags, "--worker_binary="+program) // else Beam would try to build it from its sources
 	}

@@ -106,12 +106,12 @@ func TestFaultOfABucket(t *testing.T) {
 	}
 	record := `{"token_id":"1","version":1,"record_type":"address","data":"0x00000000000000000000000000000000000000a1"}` + "\n"
 	difftest.WriteFiles(t, folder, map[string]string{"records.ndjson": strings.Repeat(record, 20_000)})
-	for failing, want := range map[string]string{
-		"snapshot": "check --endpoint, and that the server is up", "parts": "the parts: ",
+	for _, test := range []struct{ failing, want string }{
+		{"snapshot", "check --endpoint, and that the server is up"}, {"parts", "the parts: "},
 	} {
 		bucket, proxy := server.Bucket(t), server.Proxy(t)
 		snapshot, out, failed := folder, t.TempDir(), make(chan struct{})
-		switch failing {
+		switch test.failing {
 		case "snapshot":
 			server.Upload(t, bucket, "snapshot", folder)
 			snapshot = "s3://" + bucket + "/snapshot"
@@ -133,8 +133,8 @@ func TestFaultOfABucket(t *testing.T) {
 		status := launch.Main([]string{"--snapshot=" + snapshot, "--out=" + out, "--s3-endpoint=" + proxy.Endpoint}, &stdout, &stderr)
 		<-failed
 		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-		if last := lines[len(lines)-1]; status != 1 || !strings.Contains(last, want) || len(last) > 500 {
-			t.Errorf("%s: status %d: %s", failing, status, stderr.String())
+		if last := lines[len(lines)-1]; status != 1 || !strings.Contains(last, test.want) || len(last) > 500 {
+			t.Errorf("%s: status %d: %s", test.failing, status, stderr.String())
 		}
 		if _, err := os.Stat(filepath.Join(out, "part-root")); err == nil {
 			t.Error("there is a root")
@@ -193,9 +193,9 @@ func TestFaults(t *testing.T) {
 		want  string
 		flags []string
 	}{
-		{"flags of Beam: flag provided but not defined: -no_such_flag", []string{"--", "--no_such_flag"}},
-		// The last one: Beam keeps its flags for good, --endpoint too.
+		// The first one: what the next one runs before its fault gets no --endpoint, though Beam keeps its flags.
 		{"no server answers at 127.0.0.1:1", []string{"--runner=universal", "--endpoint=127.0.0.1:1"}},
+		{"flags of Beam: flag provided but not defined: -no_such_flag", []string{"--", "--no_such_flag"}},
 	} {
 		t.Run(test.want, func(t *testing.T) {
 			out := run(t, fixture(t, "demo", site.Config{API: site.APISpec}))
