@@ -36,7 +36,7 @@ HOT := ./generator ./server ./site ./snapshot
 # Debian installs nginx, varnishd and pgbouncer in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-tools test-geth test-beam test-flink test-scale test-mutations test-install race-tools edge-tools client-tools disk-tools database-tools workflow-tools flink-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-explorer bench-sources soak clean
+.PHONY: help preview generate publish edge test test-tools test-geth test-beam test-flink test-scale test-equal test-mutations test-install race-tools edge-tools client-tools disk-tools database-tools workflow-tools flink-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-explorer bench-sources soak clean
 # Even with -j: apt must not run twice at a time, and cgo needs the C compiler installed first.
 .NOTPARALLEL:
 
@@ -75,6 +75,10 @@ test-scale: flink-tools ## run Beam at size on Flink: BENCH_SNAPSHOT, and an acc
 	$(if $(BENCH_SNAPSHOT),,$(error BENCH_SNAPSHOT=DIR says which snapshot))
 	cd beam && TEST_FLINK=1 TEST_BEAM_SNAPSHOT="$(abspath $(BENCH_SNAPSHOT))" TEST_BEAM_API=$(API) TEST_BEAM_FOLLOWERS=2000000 \
 		go test -count=1 -timeout 6h -v -run '^Test(GivenSnapshotInACluster|FlinkPopularAccount)$$' ./cmd/followpress-beam
+
+test-equal: ## compare the roots of the sites of SNAPSHOT_DIR with those in generator/testdata/roots.txt
+	$(if $(SNAPSHOT_DIR),,$(error SNAPSHOT_DIR=DIR says which snapshot))
+	SNAPSHOT_DIR="$(abspath $(SNAPSHOT_DIR))" go test -count=1 -v -run '^TestRoots$$' ./generator
 
 test-mutations: ## put faults into the code, one at a time: a test must find each (up to an hour)
 	go run ./internal/testenv/mutations

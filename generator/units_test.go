@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/fixtures/graph"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/generator/render"
@@ -599,14 +597,7 @@ func TestUnitsEqualSite(t *testing.T) {
 		"synthetic":  syntheticSnapshot(t, graph.Options{Accounts: 120, Lists: 150, Records: 1500, Seed: 6}),
 		"many forms": manyForms(),
 	}
-	for name, files := range map[string]fs.FS{"demo": fixtures.Demo(), "conformance": fixtures.Conformance(), "conformance efp": fixtures.ConformanceEFP()} {
-		if name != "demo" {
-			sub, err := fs.Sub(files, "snapshot")
-			if err != nil {
-				t.Fatal(err)
-			}
-			files = sub
-		}
+	for name, files := range committedSnapshots(t) {
 		all[name] = readSnapshot(t, files)
 	}
 	for seed := range uint64(servers.Rounds(2, 12)) {
