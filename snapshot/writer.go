@@ -97,7 +97,7 @@ func checkFolder(dir string) error {
 	}
 	for _, entry := range entries {
 		if entry.IsDir() || !isFileName(entry.Name()) {
-			return fmt.Errorf("%s holds %s, which is not part of a snapshot and would be lost: move it away", dir, entry.Name())
+			return fmt.Errorf("%s holds %s, which is not part of a snapshot and would be lost: name another folder", dir, entry.Name())
 		}
 	}
 	return nil

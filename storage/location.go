@@ -39,8 +39,8 @@ func ParseLocation(text string) (Location, error) {
 		if u.Host == "" || prefix != "" && !site.Key(prefix).Valid() {
 			return Location{}, fmt.Errorf("%s: use s3://BUCKET or s3://BUCKET/PREFIX", text)
 		}
-		if err := s3utils.CheckValidBucketName(u.Host); err != nil {
-			return Location{}, fmt.Errorf("%s: %w", text, err)
+		if s3utils.CheckValidBucketNameStrict(u.Host) != nil {
+			return Location{}, fmt.Errorf("%s: %s is no name of a bucket: use s3://BUCKET, where BUCKET has 3 to 63 lower-case letters, digits, hyphens and dots", text, site.Quoted(u.Host))
 		}
 		if prefix != "" {
 			prefix += "/"

@@ -15,8 +15,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/cmd/internal/preview"
 	"github.com/followpress/followpress/fixtures"
@@ -29,11 +27,7 @@ const root = "../.."
 // commands are the commands of followpress.
 func commands(t *testing.T) []command.Leaf {
 	t.Helper()
-	parser, err := kong.New(&verbs{}, kong.Name("followpress"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return command.Leaves(parser.Model)
+	return command.Leaves(command.NewParser("followpress", about, &verbs{}).Model)
 }
 
 // documents reads README, the docs, and what else names commands, by their paths.
@@ -127,7 +121,7 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 		flags[verb.Path] = []string{"help"}
 		for _, f := range verb.Node.Flags {
 			flags[verb.Path] = append(flags[verb.Path], f.Name)
-			variables = append(variables, "FOLLOWPRESS_"+strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")))
+			variables = append(variables, f.Envs...)
 		}
 		flags[""] = append(flags[""], flags[verb.Path]...)
 	}

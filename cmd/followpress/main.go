@@ -20,7 +20,7 @@ import (
 
 const about = `Turn a snapshot of a social follow graph into a static JSON API, publish it, and serve it.
 
-Each flag is also a variable: --dest is FOLLOWPRESS_DEST. The exit status is 0 for done, 1 for failed, 2 for wrong usage, 130 or 143 after SIGINT or SIGTERM.`
+Each flag is also a variable: --dest is FOLLOWPRESS_DEST. --out and --report have one for each command, such as FOLLOWPRESS_GENERATE_OUT. The exit status is 0 for done, 1 for failed, 2 for wrong usage, 130 or 143 after SIGINT or SIGTERM.`
 
 type verbs struct {
 	Snapshot snapshot.Command `cmd:"" group:"Make a snapshot:" help:"Make a snapshot: from the chains, or from a database."`
@@ -37,7 +37,7 @@ type verbs struct {
 	Repair publish.Repair `cmd:"" group:"Look after it:" help:"Repair what verify finds."`
 	Purge  publish.Purge  `cmd:"" group:"Look after it:" help:"Make caches forget every answer."`
 
-	Serve serve.Command `cmd:"" former:"fallback" group:"Serve what no file can answer:" help:"Run the fallback: search pages and terms, fresh data."`
+	Serve serve.Command `cmd:"" group:"Serve what no file can answer:" help:"Run the fallback: search pages and terms, fresh data."`
 
 	Completion completion.Command `cmd:"" group:"About followpress:" help:"Print the completion script of a shell."`
 	Version    version            `cmd:"" group:"About followpress:" help:"Show the version."`

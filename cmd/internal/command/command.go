@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/signal"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -34,22 +36,14 @@ func Main(name, about string, grammar any, options ...kong.Option) {
 }
 
 // Run parses args into the grammar, runs it and returns the exit status. The grammar is
-// a pointer to a Grammar, or to a struct of commands that are Grammars. An interrupt
-// (SIGINT, SIGTERM) cancels the context; a second one ends the process.
+// a pointer to a Grammar, or to a struct of commands that are Grammars; then "help VERB" is
+// "VERB --help". An interrupt (SIGINT, SIGTERM) cancels the context; a second one ends the process.
 func Run(name, about string, grammar any, args []string, stdout, stderr io.Writer, options ...kong.Option) int {
 	forgetEmpty()
 	status := -1
-	var common struct {
-		Version kong.VersionFlag `env:"-" help:"Show the version."`
-	}
-	parser, err := kong.New(grammar, append(options,
-		kong.Name(name), kong.Description(about), kong.Writers(stdout, stderr), kong.DefaultEnvars(envPrefix),
-		kong.Embed(&common), kong.Vars{"version": Version(name)}, kong.WithBeforeApply(refuseEmpty),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
-		kong.Exit(func(code int) { status = code }),
-	)...)
-	if err != nil {
-		panic("command: " + err.Error()) // a mistake in a struct tag
+	parser := NewParser(name, about, grammar, append(options, kong.Writers(stdout, stderr), kong.Exit(func(code int) { status = code }))...)
+	if len(args) > 0 && args[0] == "help" && len(parser.Model.Children) > 0 {
+		args = append(slices.Clone(args[1:]), "--help")
 	}
 	parsed, err := parser.Parse(args)
 	if status >= 0 { // --help or --version was answered
@@ -69,10 +63,41 @@ func Run(name, about string, grammar any, args []string, stdout, stderr io.Write
 		return 128 + int(sig.(syscall.Signal))
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "%s: %s\n", name, oneLine(err.Error()))
+		fmt.Fprintf(stderr, "%s: %s\n", name, oneLine(err.Error())+setBy(parsed, err.Error()))
 		return Failed
 	}
 	return Done
+}
+
+// NewParser makes the parser of Run.
+func NewParser(name, about string, grammar any, options ...kong.Option) *kong.Kong {
+	var common struct {
+		Version kong.VersionFlag `env:"-" help:"Show the version."`
+	}
+	parser, err := kong.New(grammar, append(options,
+		kong.Name(name), kong.Description(about), kong.PostBuild(ownVariables), kong.DefaultEnvars(envPrefix),
+		kong.Embed(&common), kong.Vars{"version": Version(name)}, kong.WithBeforeApply(refuseEmpty),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
+	)...)
+	if err != nil {
+		panic("command: " + err.Error()) // a mistake in a struct tag
+	}
+	return parser
+}
+
+// ownVariables names the variables of files that a command writes after the command, such as
+// FOLLOWPRESS_GENERATE_OUT: one name for all would make a command replace what another one wrote.
+func ownVariables(k *kong.Kong) error {
+	for _, leaf := range Leaves(k.Model) {
+		for _, flag := range leaf.Node.Flags {
+			if flag.Name == "out" || flag.Name == "report" {
+				words := append([]string{envPrefix}, append(strings.Fields(leaf.Path), flag.Name)...)
+				flag.Envs = []string{strings.ToUpper(strings.Join(words, "_"))}
+				flag.Tag.Envs = flag.Envs
+			}
+		}
+	}
+	return nil
 }
 
 // wrongUsage explains an error of the parser in one line. A program with commands that
@@ -100,14 +125,37 @@ func wrongUsage(err error, args []string, stderr io.Writer) int {
 		}
 	default:
 		text, lists = strings.Replace(text, "unexpected argument", "unknown command", 1), "commands"
-		for _, verb := range parsed.Model.Children {
-			if old := verb.Tag.Get("former"); old != "" && text == "unknown command "+old {
-				text += fmt.Sprintf(", did you mean %q?", verb.Name)
+	}
+	text = belowZero.ReplaceAllString(text, "$1=$2: a value below zero makes no sense")
+	fmt.Fprintf(stderr, "%s: %s (%s --help lists the %s)\n", name, oneLine(text)+setBy(parsed, text), name, lists)
+	return Usage
+}
+
+// belowZero matches what the parser says of a number below zero where none is expected: that it is no
+// number, or a short flag.
+var belowZero = regexp.MustCompile(`^(--[a-z-]+): expected .* but got "(-\d[^"]*)".*`)
+
+// setBy says which variables have set the flags that an error is about; "" if none has.
+func setBy(parsed *kong.Context, text string) string {
+	given := map[string]bool{}
+	for _, at := range parsed.Path {
+		if at.Flag != nil {
+			given[at.Flag.Name] = true
+		}
+	}
+	said := ""
+	for _, flag := range parsed.Flags() {
+		if given[flag.Name] || !regexp.MustCompile(`(^|[^-\w])--`+regexp.QuoteMeta(flag.Name)+`($|[^-\w])`).MatchString(text) {
+			continue
+		}
+		for _, name := range flag.Envs {
+			if os.Getenv(name) != "" && !strings.Contains(text, name) {
+				said += fmt.Sprintf(" (%s sets --%s)", name, flag.Name)
+				break
 			}
 		}
 	}
-	fmt.Fprintf(stderr, "%s: %s (%s --help lists the %s)\n", name, oneLine(text), name, lists)
-	return Usage
+	return said
 }
 
 // A Leaf is a command that runs, and not a group of commands.

@@ -7,99 +7,100 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	json "github.com/goccy/go-json"
 	"golang.org/x/sys/unix"
+
+	"github.com/followpress/followpress/site"
 )
 
 // StandardOutput is the name of a report that goes to standard output.
 const StandardOutput = "-"
 
-// ReportInside reports whether the file of a report would be inside path, or is path
-// itself, even if links or mounts give them different names.
-func ReportInside(report, folder string) bool {
-	if report == "" || report == StandardOutput {
+// Inside reports whether a file or folder is inside a folder, or is the folder itself. Neither has to
+// exist yet.
+func Inside(name, folder string) bool {
+	if name == "" || name == StandardOutput {
 		return false
 	}
-	within, inside := withoutLinks(folder), withoutLinks(report)
-	if rel, err := filepath.Rel(within, inside); err == nil && filepath.IsLocal(rel) {
-		return true
-	}
-	// A folder may have two names even without links: letter case, or a bind mount.
-	at, err := os.Stat(within)
-	if err != nil {
-		return false
-	}
-	for ; ; inside = filepath.Dir(inside) {
-		if info, err := os.Stat(inside); err == nil && os.SameFile(at, info) {
-			return true
-		}
-		if inside == filepath.Dir(inside) {
-			return false
-		}
-	}
+	rel, err := filepath.Rel(withoutLinks(folder), withoutLinks(name))
+	return err == nil && filepath.IsLocal(rel)
 }
 
-// withoutLinks makes a path absolute and resolves its links, even if the target does
-// not exist yet.
+// withoutLinks makes a path absolute and resolves the links of what exists of it.
 func withoutLinks(path string) string {
-	const mostLinks = 40 // as in the kernel
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return path
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	} else if dir := filepath.Dir(path); dir != path {
+		path = filepath.Join(withoutLinks(dir), filepath.Base(path))
 	}
-	links := 0
-	for there := path; there != filepath.Dir(there); there = filepath.Dir(there) {
-		rest := strings.TrimPrefix(path, there)
-		if real, err := filepath.EvalSymlinks(there); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if to, err := os.Readlink(there); err == nil && links < mostLinks {
-			links++
-			if !filepath.IsAbs(to) {
-				to = filepath.Join(withoutLinks(filepath.Dir(there)), to)
-			}
-			path = filepath.Join(to, rest)
-			there = filepath.Join(path, "below") // begin again
-		}
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
 	}
 	return path
 }
 
-// CheckReport checks before the work whether WriteReport will be able to write the
-// file. The parent folders of output, if it is not "", count as existing, since the
+// CheckFile checks before the work whether a flag names a file that can be written, and that is not of
+// a site or a snapshot. The parent folders of output, if it is not "", count as existing, since the
 // work creates them.
-func CheckReport(name, output string) error { return CheckFile("report", name, output) }
-
-// CheckFile is CheckReport for the file of another flag.
 func CheckFile(flag, name, output string) error {
 	if name == "" || name == StandardOutput {
 		return nil
 	}
-	info, err := os.Stat(name)
-	switch {
-	case err == nil && info.IsDir():
-		return fmt.Errorf("--%s=%s is a folder: name a file", flag, name)
-	case err == nil:
-		if err := unix.Access(name, unix.W_OK); err != nil {
-			return fmt.Errorf("--%s=%s cannot be written: %w", flag, name, err)
-		}
-		return nil
+	if of := partOf(name); of != "" {
+		return fmt.Errorf("--%s=%s would replace or join %s: name another file", flag, name, of)
 	}
-	// A link to a file that does not exist yet may point elsewhere; the folder of its
-	// target counts.
-	dir := filepath.Dir(withoutLinks(name))
-	file, err := os.CreateTemp(dir, ".report-*")
+	dir, mustWrite := filepath.Dir(name), name
+	info, err := os.Stat(name)
+	if err == nil && info.IsDir() {
+		return fmt.Errorf("--%s=%s is a folder: name a file", flag, name)
+	} else if err != nil {
+		mustWrite = dir + "/"
+	}
+	err = unix.Access(mustWrite, unix.W_OK)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && output != "" && ReportInside(output, dir):
+	case errors.Is(err, fs.ErrNotExist) && output != "" && Inside(output, dir):
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("--%s=%s: the folder %s is not there: make it, or name another file", flag, name, filepath.Dir(name))
+		return fmt.Errorf("--%s=%s: the folder %s is not there: make it, or name another file", flag, name, dir)
 	case err != nil:
 		return fmt.Errorf("--%s=%s cannot be written: %w", flag, name, err)
 	}
-	return errors.Join(file.Close(), os.Remove(file.Name()))
+	return nil
+}
+
+// partOf says which site or snapshot a file is part of, or would be; "" if there is none.
+func partOf(name string) string {
+	if isTar(name) {
+		return "the tar file " + name
+	}
+	for dir := filepath.Dir(withoutLinks(name)); ; dir = filepath.Dir(dir) {
+		holds := func(pattern string) bool {
+			found, err := filepath.Glob(filepath.Join(dir, pattern))
+			return err == nil && len(found) > 0
+		}
+		switch {
+		case holds(string(site.RootKey)):
+			return "the site in " + dir
+		case holds("meta.json") && holds("lists*"):
+			return "the snapshot in " + dir
+		case dir == filepath.Dir(dir):
+			return ""
+		}
+	}
+}
+
+// isTar reports whether a file exists and is a tar file, as sites are.
+func isTar(name string) bool {
+	const magic, at = "ustar", 257
+	file, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	got := make([]byte, len(magic))
+	_, err = file.ReadAt(got, at)
+	return err == nil && string(got) == magic
 }
 
 // WriteReport writes a report as JSON to the file with that name; "" writes nothing.

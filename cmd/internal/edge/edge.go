@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/edge"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -68,6 +69,11 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	if c.Out == "" {
 		return show(stdout, files)
+	}
+	for _, file := range files {
+		if err := command.CheckFile("out", filepath.Join(c.Out, file.Name), filepath.Join(c.Out, file.Name)); err != nil {
+			return err
+		}
 	}
 	if err := os.MkdirAll(c.Out, 0o755); err != nil {
 		return err

@@ -35,14 +35,13 @@ type Command struct {
 func (*Command) Help() string {
 	return `Every answer of the API becomes a file. The complete new site replaces the old one in one step; a run that fails, even by a power failure, leaves the old one as it was. If there is an old site, only objects whose bytes changed are written. A folder that was replaced is kept, for the next run to patch (--keep-spare).
 
-	followpress generate --snapshot snapshot --out site.tar`
+	followpress generate --snapshot graph-snapshot --out site.tar`
 }
 
 // Rendering are the flags that decide how a snapshot is rendered.
 type Rendering struct {
 	Content
-	Endpoint string `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of --snapshot=s3://… and --refreshed=s3://…; without one Amazon S3."`
-	Region   string `placeholder:"NAME" help:"Region of the buckets of --snapshot and --refreshed; by default AWS_REGION, or us-east-1."`
+	command.S3
 }
 
 // Content are the flags that decide what is in the site of a snapshot.
@@ -97,12 +96,7 @@ func (r *Content) location() (at storage.Location, err error) {
 
 // Options are those of the generator that the flags ask for.
 func (r *Rendering) Options(ctx context.Context) (generator.Options, error) {
-	return r.OptionsAt(ctx, r.server())
-}
-
-// server says how to reach the server of s3://….
-func (r *Rendering) server() storage.S3Options {
-	return storage.S3Options{Endpoint: r.Endpoint, Region: r.Region}
+	return r.OptionsAt(ctx, r.Server())
 }
 
 // OptionsAt are those with --refreshed=s3://… on some server.
@@ -126,11 +120,11 @@ func (c *Command) Validate() error {
 	if err := checkOut(c.Out); err != nil {
 		return err
 	}
-	if command.ReportInside(c.Report, c.Out) {
+	if command.Inside(c.Report, c.Out) {
 		return fmt.Errorf("--report=%s is in the output: the next run would have to remove it", c.Report)
 	}
 	at, err := c.location()
-	if err == nil && at.Folder != "" && command.ReportInside(c.Report, at.Folder) {
+	if err == nil && at.Folder != "" && command.Inside(c.Report, at.Folder) {
 		return fmt.Errorf("--report=%s is in --refreshed: the next run would take it for an object", c.Report)
 	}
 	return err
@@ -173,14 +167,14 @@ func checkOut(out string) error {
 
 // Run makes the site.
 func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	if err := command.CheckReport(c.Report, c.Out); err != nil {
+	if err := command.CheckFile("report", c.Report, c.Out); err != nil {
 		return err
 	}
 	o, err := c.Options(ctx)
 	if err != nil {
 		return err
 	}
-	folder, closeFolder, err := OpenSnapshot(ctx, c.Snapshot, c.server())
+	folder, closeFolder, err := OpenSnapshot(ctx, c.Snapshot, c.Server())
 	if err != nil {
 		return fmt.Errorf("--snapshot: %w", err)
 	}

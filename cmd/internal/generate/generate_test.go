@@ -266,21 +266,20 @@ func TestStages(t *testing.T) {
 func TestUnwritableReport(t *testing.T) {
 	dir := demo(t)
 	for name, test := range map[string]struct{ file, reason string }{
-		"no folder":         {"nowhere/report.json", "--report=nowhere/report.json: the folder nowhere is not there: make it"},
-		"a folder":          {".", "--report=. is a folder: name a file"},
-		"below a file":      {"file/report.json", "--report=file/report.json cannot be written: "},
-		"link to no folder": {"link", "--report=link: the folder"},
+		"no folder":    {"nowhere/report.json", "--report=nowhere/report.json: the folder nowhere is not there: make it"},
+		"a folder":     {".", "--report=. is a folder: name a file"},
+		"below a file": {"file/report.json", "--report=file/report.json cannot be written: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			if err := errors.Join(os.WriteFile("file", nil, 0o644), os.Symlink("nowhere/report.json", "link")); err != nil {
+			if err := os.WriteFile("file", nil, 0o644); err != nil {
 				t.Fatal(err)
 			}
 			status, _, stderr := generate("--snapshot", dir, "--report", test.file)
 			if status != command.Failed || !strings.HasPrefix(stderr, "generate: ") || !failedWith(stderr, test.reason) {
 				t.Errorf("got status %d, want %d and only a line with %q: %s", status, command.Failed, test.reason, stderr)
 			}
-			if entries, err := os.ReadDir("."); err != nil || len(entries) != 2 {
+			if entries, err := os.ReadDir("."); err != nil || len(entries) != 1 {
 				t.Errorf("%v is there (%v), want what was there before", entries, err)
 			}
 		})
@@ -310,16 +309,15 @@ func TestReportInOutput(t *testing.T) {
 		out, report string
 		site        bool // is there already
 	}{
-		"relative":              {"out", "out/report.json", false},
-		"itself":                {"out.tar", "out.tar", false},
-		"absolute":              {"out", "$PWD/out/report.json", false},
-		"absolute output":       {"$PWD/out", "out/deep/report.json", false},
-		"up and down":           {"out", "x/../out/report.json", false},
-		"through a folder":      {"out", "to-here/out/report.json", false},
-		"output through one":    {"to-here/out", "out/report.json", false},
-		"link into it":          {"out", "to-out/report.json", true},
-		"output is a link":      {"to-out", "out/report.json", true},
-		"link to what is to be": {"out", "to-report", false},
+		"relative":           {"out", "out/report.json", false},
+		"itself":             {"out.tar", "out.tar", false},
+		"absolute":           {"out", "$PWD/out/report.json", false},
+		"absolute output":    {"$PWD/out", "out/deep/report.json", false},
+		"up and down":        {"out", "x/../out/report.json", false},
+		"through a folder":   {"out", "to-here/out/report.json", false},
+		"output through one": {"to-here/out", "out/report.json", false},
+		"link into it":       {"out", "to-out/report.json", true},
+		"output is a link":   {"to-out", "out/report.json", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -332,7 +330,7 @@ func TestReportInOutput(t *testing.T) {
 					t.Fatal(stderr)
 				}
 			}
-			if err := errors.Join(os.Mkdir("x", 0o755), os.Symlink(".", "to-here"), os.Symlink("out", "to-out"), os.Symlink("to-here/out/report.json", "to-report")); err != nil {
+			if err := errors.Join(os.Mkdir("x", 0o755), os.Symlink(".", "to-here"), os.Symlink("out", "to-out")); err != nil {
 				t.Fatal(err)
 			}
 			status, _, stderr := generate("--snapshot", dir, "--out", strings.ReplaceAll(test.out, "$PWD", pwd), "--report", strings.ReplaceAll(test.report, "$PWD", pwd))

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -25,9 +23,6 @@ type Publish struct {
 	source
 	DryRun bool `help:"Show what would be done and what it would cost, and write nothing."`
 	publishing
-
-	// Former modes of publish. A job that still uses one must fail and not publish.
-	Verify, Repair, Init, PurgeAll bool `hidden:""`
 }
 
 // Help is what --help shows below the first line.
@@ -42,18 +37,6 @@ func (p *Publish) AfterApply(parsed *kong.Context) error { return p.choose(parse
 
 // Validate checks the flags before the run; kong calls it.
 func (p *Publish) Validate() error {
-	for _, old := range []struct {
-		given      bool
-		flag, verb string
-	}{{p.Verify, "verify", "verify"}, {p.Repair, "repair", "repair"}, {p.Init, "init", "init"}, {p.PurgeAll, "purge-all", "purge"}} {
-		if old.given {
-			setBy := ""
-			if variable := "FOLLOWPRESS_" + strings.ToUpper(strings.ReplaceAll(old.flag, "-", "_")); os.Getenv(variable) != "" {
-				setBy = " (set by " + variable + ")"
-			}
-			return fmt.Errorf("--%s%s is a command now: use followpress %s", old.flag, setBy, old.verb)
-		}
-	}
 	if p.Site == "" && p.Snapshot == "" {
 		return errors.New("missing flags: --site=SITE or --snapshot=DIR")
 	}
@@ -127,7 +110,7 @@ func (r *Repair) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		if err != nil {
 			return told, err
 		}
-		from, err := r.openAt(ctx, r.Site, s, r.server())
+		from, err := r.openAt(ctx, r.Site, s, r.Server())
 		if err != nil {
 			return told, err
 		}
@@ -207,7 +190,7 @@ type reporting struct {
 
 // report calls do and reports its result, however it ended.
 func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s session) (result, error)) error {
-	if err := command.CheckReport(r.Report, ""); err != nil {
+	if err := command.CheckFile("report", r.Report, ""); err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: command.LogLevel(r.LogLevel)}))
@@ -228,10 +211,9 @@ func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s sess
 
 // destination are the flags of the commands that read a bucket.
 type destination struct {
-	Dest        string `required:"" placeholder:"URL" help:"The bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
-	Endpoint    string `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of s3://…; without one Amazon S3."`
-	Region      string `placeholder:"NAME" help:"Region of the bucket; by default AWS_REGION, or us-east-1."`
-	Concurrency int    `default:"0" placeholder:"N" help:"Most requests in flight, not counting the lock's heartbeats; fewer if the uplink or the server is slow. 0 means 64."`
+	Dest string `required:"" placeholder:"URL" help:"The bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
+	command.S3
+	Concurrency int `default:"0" placeholder:"N" help:"Most requests in flight, not counting the lock's heartbeats; fewer if the uplink or the server is slow. 0 means 64."`
 	reporting
 }
 
@@ -242,7 +224,7 @@ func (d *destination) validate() error {
 		return nil // kong says what is missing
 	case err != nil:
 		return fmt.Errorf("--dest: %w", err)
-	case at.Folder != "" && command.ReportInside(d.Report, at.Folder):
+	case at.Folder != "" && command.Inside(d.Report, at.Folder):
 		return fmt.Errorf("--report=%s is in the destination: verify would take it for an unknown object", d.Report)
 	}
 	_, err = d.options(session{}).WithDefaults()
@@ -253,11 +235,6 @@ func (d *destination) options(s session) publisher.Options {
 	return publisher.Options{Concurrency: d.Concurrency, Patience: d.Patience, Progress: s.progress, Log: s.log}
 }
 
-// server says which server s3://… means.
-func (d *destination) server() storage.S3Options {
-	return storage.S3Options{Endpoint: d.Endpoint, Region: d.Region}
-}
-
 // open opens the bucket. If write is set, it also removes what a killed run has left in a folder.
 func (d *destination) open(ctx context.Context, s session, write bool) (bucket, error) {
 	at, err := storage.ParseLocation(d.Dest)
@@ -265,7 +242,7 @@ func (d *destination) open(ctx context.Context, s session, write bool) (bucket, 
 		return nil, fmt.Errorf("--dest: %w", err)
 	}
 	if at.Folder == "" {
-		o := d.server()
+		o := d.Server()
 		o.Connections, o.Log = d.Concurrency, s.log
 		return storage.OpenS3(ctx, at, o)
 	}
@@ -323,7 +300,7 @@ func reportInSite(report, site string) bool {
 		}
 		site = place
 	}
-	return site != "" && command.ReportInside(report, site)
+	return site != "" && command.Inside(report, site)
 }
 
 func (w *writing) options(s session) publisher.Options {
@@ -393,7 +370,7 @@ func (p *publishing) publish(ctx context.Context, s session, source *source, dry
 	if err != nil {
 		return told, err
 	}
-	from, rendered, err := source.openSite(ctx, s, p.server())
+	from, rendered, err := source.openSite(ctx, s, p.Server())
 	if err != nil {
 		return told, err
 	}

@@ -27,8 +27,8 @@ type source struct {
 
 // siteServer are the flags of a site or a snapshot in a bucket.
 type siteServer struct {
-	SiteEndpoint string `placeholder:"URL" help:"S3-compatible server of the s3://… that is read; by default that of the destination."`
-	SiteRegion   string `placeholder:"NAME" help:"Region of the bucket of the s3://… that is read; by default that of the destination."`
+	SiteEndpoint command.Endpoint `placeholder:"URL" help:"S3-compatible server of the s3://… that is read; by default that of the destination."`
+	SiteRegion   string           `placeholder:"NAME" help:"Region of the bucket of the s3://… that is read; by default that of the destination."`
 }
 
 // openAt opens a site. destination says how to reach the server of the destination.
@@ -38,7 +38,7 @@ func (s *siteServer) openAt(ctx context.Context, at string, run session, destina
 
 // serverOr says how to reach the server.
 func (s *siteServer) serverOr(run session, destination storage.S3Options) storage.S3Options {
-	return storage.S3Options{Endpoint: cmp.Or(s.SiteEndpoint, destination.Endpoint), Region: cmp.Or(s.SiteRegion, destination.Region), Log: run.log}
+	return storage.S3Options{Endpoint: cmp.Or(string(s.SiteEndpoint), destination.Endpoint), Region: cmp.Or(s.SiteRegion, destination.Region), Log: run.log}
 }
 
 // checkSite refuses parts in the destination.
@@ -55,7 +55,7 @@ func (s *siteServer) checkSite(at, dest string) error {
 		}
 	}
 	to, invalid := storage.ParseLocation(dest) // that it is invalid is said of --dest
-	inside := invalid == nil && (from.Folder != "" && to.Folder != "" && command.ReportInside(from.Folder, to.Folder) ||
+	inside := invalid == nil && (from.Folder != "" && to.Folder != "" && command.Inside(from.Folder, to.Folder) ||
 		from.Bucket != "" && from.Bucket == to.Bucket && strings.HasPrefix(from.Prefix, to.Prefix) && s.SiteEndpoint == "")
 	if inside {
 		return fmt.Errorf("--site=%s is in --dest=%s: verify would take the parts for unknown objects", at, dest)
@@ -85,9 +85,9 @@ func (s *source) check(report string) error {
 		return nil
 	case s.Workers < 0:
 		return fmt.Errorf("--workers=%d: use 1 or more, or 0 for one per core", s.Workers)
-	case command.ReportInside(report, s.Snapshot):
+	case command.Inside(report, s.Snapshot):
 		return fmt.Errorf("--report=%s is in the snapshot", report)
-	case s.Refreshed != nil && command.ReportInside(report, *s.Refreshed):
+	case s.Refreshed != nil && command.Inside(report, *s.Refreshed):
 		return fmt.Errorf("--report=%s is in --refreshed: the next run would take it for an object", report)
 	}
 	return s.Validate()

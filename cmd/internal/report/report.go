@@ -18,16 +18,15 @@ import (
 
 // Command is the command with its flags.
 type Command struct {
-	From        string        `placeholder:"SITE" help:"The old site: a folder or .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, or parts: 'FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', in quotes."`
-	To          string        `placeholder:"SITE" help:"The new site, named in the same ways."`
-	Saved       string        `placeholder:"FILE" help:"Instead of two sites: a report that --json has written before. It can so be published after the new site has replaced the old one."`
-	Out         string        `placeholder:"FILE" help:"Write the report as one page of HTML, with plots; - is standard output."`
-	JSON        string        `name:"json" placeholder:"FILE" help:"Write the report as JSON; - is standard output."`
-	Markdown    string        `placeholder:"FILE" help:"Write the report in short, as Markdown; - is standard output. In a job of GitHub Actions it is also added to the job's summary."`
-	Publish     string        `placeholder:"URL" help:"Put the page and the JSON into this bucket as _reports/{date}.html and .json, and add them to _reports/index: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
-	Date        string        `placeholder:"DATE" help:"Date of the report, such as 2026-11-22; by default today (UTC). Publishing a second report of a date replaces the first."`
-	Endpoint    string        `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of all s3://…; without one Amazon S3."`
-	Region      string        `placeholder:"NAME" help:"Region of the buckets; by default AWS_REGION, or us-east-1."`
+	From     string `placeholder:"SITE" help:"The old site: a folder or .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, or parts: 'FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', in quotes."`
+	To       string `placeholder:"SITE" help:"The new site, named in the same ways."`
+	Saved    string `placeholder:"FILE" help:"Instead of two sites: a report that --json has written before. It can so be published after the new site has replaced the old one."`
+	Out      string `placeholder:"FILE" help:"Write the report as one page of HTML, with plots; - is standard output."`
+	JSON     string `name:"json" placeholder:"FILE" help:"Write the report as JSON; - is standard output."`
+	Markdown string `placeholder:"FILE" help:"Write the report in short, as Markdown; - is standard output. In a job of GitHub Actions it is also added to the job's summary."`
+	Publish  string `placeholder:"URL" help:"Put the page and the JSON into this bucket as _reports/{date}.html and .json, and add them to _reports/index: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
+	Date     string `placeholder:"DATE" help:"Date of the report, such as 2026-11-22; by default today (UTC). Publishing a second report of a date replaces the first."`
+	command.S3
 	Concurrency int           `default:"0" placeholder:"N" help:"Most objects of each site that are read at a time; 0 means 32."`
 	Patience    time.Duration `default:"2m" placeholder:"DURATION" help:"How long to retry a request that fails temporarily (default ${default})."`
 }
@@ -82,7 +81,7 @@ func (c *Command) checkLocations() error {
 			if at, err := storage.ParseLocation(folder); err == nil {
 				folder = at.Folder
 			}
-			if folder != "" && command.ReportInside(file, folder) {
+			if folder != "" && command.Inside(file, folder) {
 				return fmt.Errorf("%s is in a site: name another file", file)
 			}
 		}
@@ -215,7 +214,9 @@ func (c *Command) publish(ctx context.Context, r *report.Report, stderr io.Write
 }
 
 func (c *Command) server() storage.S3Options {
-	return storage.S3Options{Endpoint: c.Endpoint, Region: c.Region, Connections: c.Concurrency}
+	o := c.Server()
+	o.Connections = c.Concurrency
+	return o
 }
 
 // A closable site is one of any kind.

@@ -25,9 +25,8 @@ import (
 
 // Command is the command with its flags.
 type Command struct {
-	Site     string `required:"" placeholder:"SITE" help:"The site: s3://BUCKET, s3://BUCKET/PREFIX, a folder (file:///FOLDER too), a .tar file that generate wrote, or parts: 'FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', in quotes."`
-	Endpoint string `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of s3://…; without one Amazon S3."`
-	Region   string `placeholder:"NAME" help:"Region of the bucket; by default AWS_REGION, or us-east-1."`
+	Site string `required:"" placeholder:"SITE" help:"The site: s3://BUCKET, s3://BUCKET/PREFIX, a folder (file:///FOLDER too), a .tar file that generate wrote, or parts: 'FOLDER/part-*' or 's3://BUCKET/PREFIX/part-*', in quotes."`
+	command.S3
 
 	Addr        string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default ${default})."`
 	MetricsAddr string `placeholder:"HOST:PORT" help:"Where to serve /metrics for Prometheus, /healthz and /readyz, apart from the API; by default nowhere."`
@@ -249,5 +248,7 @@ func (c *Command) open(ctx context.Context) (store server.Store, closeStore func
 
 // server says which server s3://… means.
 func (c *Command) server() storage.S3Options {
-	return storage.S3Options{Endpoint: c.Endpoint, Region: c.Region, WriteBuffer: requestBuffer}
+	o := c.Server()
+	o.WriteBuffer = requestBuffer
+	return o
 }

@@ -9,13 +9,13 @@ import (
 
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/cmd/internal/generate"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/badge"
 	"github.com/followpress/followpress/source/profile"
-	"github.com/followpress/followpress/storage"
 )
 
 // fromFiles are the tables that may come from a file.
@@ -30,8 +30,7 @@ type profiles struct {
 	Profiles      serviceURL    `placeholder:"URL" help:"Ask this ENS worker for the profiles of accounts."`
 	ProfileBudget source.Budget `default:"2000" placeholder:"N|DURATION" help:"How many requests, or how much time, a run may spend on profiles (default ${default}). Accounts without an answer come first, then those asked longest ago."`
 	ProfilesFrom  string        `placeholder:"DIR" help:"Take over the profiles of an earlier snapshot, a folder or s3://BUCKET/PREFIX, where they are fresher than those of the state."`
-	Endpoint      string        `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of --profiles-from=s3://…; without one Amazon S3."`
-	Region        string        `placeholder:"NAME" help:"Region of the bucket of --profiles-from; by default AWS_REGION, or us-east-1."`
+	command.S3
 }
 
 // tables are the flags about badges and other tables.
@@ -55,7 +54,7 @@ func (p *profiles) check(ctx context.Context) error {
 
 // earlier calls read with the snapshot of --profiles-from.
 func (p *profiles) earlier(ctx context.Context, read func(afero.Fs) error) error {
-	files, closeFiles, err := generate.OpenSnapshot(ctx, p.ProfilesFrom, storage.S3Options{Endpoint: p.Endpoint, Region: p.Region})
+	files, closeFiles, err := generate.OpenSnapshot(ctx, p.ProfilesFrom, p.Server())
 	if err == nil {
 		err = errors.Join(read(files), closeFiles())
 	}

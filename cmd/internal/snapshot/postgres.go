@@ -24,7 +24,7 @@ type Postgres struct {
 func (*Postgres) Help() string {
 	return `It knows the schemas of both indexers, and only reads: in one transaction, without locks that anybody notices, also through PgBouncer. Records are in the order of the events where the database has them all, else in that of its tables; the report says which.
 
-	followpress snapshot postgres --dsn postgres://reader@db.example/efp --out snapshot`
+	followpress snapshot postgres --dsn postgres://reader@db.example/efp`
 }
 
 // Validate checks the flags before the run; kong calls it.

@@ -24,7 +24,7 @@ type Command struct {
 
 // output are the flags about what is written.
 type output struct {
-	Out      string `default:"snapshot" placeholder:"OUT" help:"Folder of the snapshot. The new one replaces the old one in one step (default ${default})."`
+	Out      string `default:"graph-snapshot" placeholder:"OUT" help:"Folder of the snapshot. The new one replaces the old one in one step (default ${default})."`
 	Compress string `enum:"zstd,gzip,none" default:"zstd" placeholder:"zstd|gzip|none" help:"How to compress the tables (default ${default})."`
 	NoSync   bool   `help:"Do not sync the new snapshot to disk before it replaces the old one."`
 	Report   string `placeholder:"FILE" help:"Write a report as JSON if the run succeeds; - is standard output. Must not be inside the folder of the snapshot, nor in that of the state."`
@@ -43,13 +43,13 @@ func (o *output) validate(state string) error {
 	case location.MatchString(state):
 		return fmt.Errorf("--state=%s: the state is a folder on this machine; copy it from and to another place before and after the run", state)
 	}
-	if command.ReportInside(state, o.Out) {
+	if command.Inside(state, o.Out) {
 		return fmt.Errorf("--state=%s is in the snapshot, --out=%s, which the next run replaces: name a folder elsewhere", state, o.Out)
 	}
-	if command.ReportInside(o.Report, o.Out) {
+	if command.Inside(o.Report, o.Out) {
 		return fmt.Errorf("--report=%s is in the snapshot: the next run would remove it", o.Report)
 	}
-	if state != "" && command.ReportInside(o.Report, state) {
+	if state != "" && command.Inside(o.Report, state) {
 		return fmt.Errorf("--report=%s is in the state: name a file elsewhere", o.Report)
 	}
 	return nil
@@ -94,7 +94,7 @@ func (r *run) make(
 	write func(*snapshot.Writer) (*source.Graph, error), add func(*snapshot.Writer, *source.Graph) error,
 ) (err error) {
 	begun := time.Now()
-	if err := errors.Join(command.CheckReport(r.Report, r.Out), p.check(ctx)); err != nil {
+	if err := errors.Join(command.CheckFile("report", r.Report, r.Out), p.check(ctx)); err != nil {
 		return err
 	}
 	w, err := snapshot.Create(r.Out, snapshot.WriteOptions{Compression: r.Compress, NoSync: r.NoSync})

@@ -1,0 +1,36 @@
+package command
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/followpress/followpress/storage"
+)
+
+// S3 are the flags about the server of buckets.
+type S3 struct {
+	Endpoint Endpoint `placeholder:"URL" env:"FOLLOWPRESS_ENDPOINT,AWS_ENDPOINT_URL_S3,AWS_ENDPOINT_URL" help:"S3-compatible server of s3://…; without one Amazon S3."`
+	Region   string   `placeholder:"NAME" help:"Region of the bucket; by default AWS_REGION, or us-east-1."`
+}
+
+// Server says how to reach the server.
+func (s *S3) Server() storage.S3Options {
+	return storage.S3Options{Endpoint: string(s.Endpoint), Region: s.Region}
+}
+
+// An Endpoint is the URL of a server, or "".
+type Endpoint string
+
+// UnmarshalText refuses what is no URL, such as HOST:PORT, before any work.
+func (e *Endpoint) UnmarshalText(text []byte) error {
+	*e = Endpoint(text)
+	u, err := url.Parse(string(text))
+	if *e == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
+		return nil
+	}
+	if host, port, ok := strings.Cut(string(text), ":"); ok && host != "" && !strings.ContainsAny(port, ":/@") {
+		return fmt.Errorf("%[1]s is no URL: use http://%[1]s or https://%[1]s", text)
+	}
+	return fmt.Errorf("want a URL like https://HOST or http://HOST:PORT")
+}
