@@ -17,6 +17,7 @@ import (
 
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -31,7 +32,7 @@ type loader struct {
 	eventOf  map[string]uint32
 	seen     []bool // by account; whether it had a row
 	incoming incomingRecords
-	badges   map[accountEvent]refreshedBadge // newer than the snapshot
+	badges   rules.RefreshedBadges[accountEvent]
 }
 
 // load reads a snapshot into a graph.
@@ -96,11 +97,7 @@ func (l *loader) readLists(ctx context.Context) error {
 			return fmt.Errorf("token_id: a second list with the token_id %s", r.Value.TokenID)
 		}
 		g.Tokens[list] = l.texts.keep(r.Value.TokenID)
-		account := r.Value.Owner
-		if r.Value.User != nil {
-			account = *r.Value.User
-		}
-		g.Owners = append(g.Owners, g.Account(account))
+		g.Owners = append(g.Owners, g.Account(rules.AccountOf(r.Value.Owner, r.Value.User)))
 		return checkSize("lists", len(g.Tokens))
 	})
 }
@@ -135,7 +132,7 @@ func (l *loader) readAccounts(ctx context.Context) error {
 		case list == render.None:
 		case list == noList:
 			l.report.withoutEffect(snapshot.TableAccounts, MissingPrimary)
-		case g.Owners[list] != account:
+		case !rules.IsPrimary(account, g.Owners[list]):
 			l.report.withoutEffect(snapshot.TableAccounts, ForeignPrimary)
 		default:
 			g.Primary[account] = list
@@ -157,8 +154,7 @@ func (l *loader) readAccounts(ctx context.Context) error {
 	return nil
 }
 
-// chooseNames gives each name to one account: the one with the larger fresh in its profile, or with
-// the smaller address.
+// chooseNames gives each name to one account.
 func (l *loader) chooseNames() {
 	g := l.graph
 	for account := range g.Profiles.Len() {
@@ -170,10 +166,7 @@ func (l *loader) chooseNames() {
 		if order := strings.Compare(a.Name, b.Name); order != 0 {
 			return order // without a look at the profiles, far away in memory
 		}
-		return cmp.Or(
-			cmp.Compare(g.Profiles.Fresh(b.Account), g.Profiles.Fresh(a.Account)),
-			g.Accounts[a.Account].Compare(g.Accounts[b.Account]),
-		)
+		return l.namesake(a.Account).Compare(l.namesake(b.Account))
 	})
 	for i := 1; i < len(g.Names); i++ {
 		if g.Names[i].Name == g.Names[i-1].Name {
@@ -181,6 +174,10 @@ func (l *loader) chooseNames() {
 		}
 	}
 	g.Names = slices.CompactFunc(g.Names, func(a, b render.LookupName) bool { return a.Name == b.Name })
+}
+
+func (l *loader) namesake(account uint32) rules.Namesake {
+	return rules.Namesake{Fresh: l.graph.Profiles.Fresh(account), Address: l.graph.Accounts[account]}
 }
 
 // An incomingRecord is a row of records, as far as workers can number what it says.
@@ -430,8 +427,7 @@ func (m *merger) mergeTags(list uint32, records *render.RecordList) {
 		for ; len(repeats) > 0 && repeats[0].first == first; repeats = repeats[1:] {
 			m.tags = append(m.tags, forms.TagSets[repeats[0].tags].Tags...)
 		}
-		slices.Sort(m.tags)
-		n := forms.WithTags(into.Kind, slices.Compact(m.tags))
+		n := forms.WithTags(into.Kind, rules.MergeTags(m.tags))
 		m.merged.all = append(m.merged.all, mergedForm{m.graph.Offsets[list] + uint64(first), n})
 	}
 }

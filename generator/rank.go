@@ -10,6 +10,7 @@ import (
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // rank counts and ranks all accounts. Only primary lists count.
@@ -38,14 +39,15 @@ func rank(ctx context.Context, g *render.Graph, workers int, config site.Config)
 			continue
 		}
 		for _, record := range g.RecordsOf(list).All() {
-			switch {
-			case g.IsFollow(record):
+			state := g.StateOf(record)
+			if state&rules.Follow != 0 {
 				r.Count[render.Following][account]++
 				r.Count[render.Followers][record.Data]++
 				if g.TagSets[record.Tags].Top8 {
 					r.Count[render.Top8][record.Data]++
 				}
-			case g.IsBlock(record):
+			}
+			if state&rules.Block != 0 {
 				r.Count[render.Blocks][record.Data]++
 			}
 		}
@@ -83,14 +85,11 @@ func countMutesAndBlocks(r *render.Ranks, g *render.Graph) {
 			continue
 		}
 		for _, record := range g.RecordsOf(list).All() {
-			if !g.Holds(record) {
-				continue
-			}
-			tags := &g.TagSets[record.Tags]
-			if tags.Block {
+			state := g.StateOf(record)
+			if state&rules.Block != 0 {
 				r.Count[render.Blocking][account]++
 			}
-			if tags.Mute {
+			if state&rules.Mute != 0 {
 				r.Count[render.Muting][account]++
 				r.Count[render.Muted][record.Data]++
 			}

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // Refreshed reads the data that refreshes have fetched from upstreams and stored.
@@ -19,24 +21,15 @@ type Refreshed interface {
 	Each(ctx context.Context, found func(key site.Key, body []byte) error) error
 }
 
-// A merge merges refreshed data into a graph. The newest object wins; of equally new ones, the
-// first.
+// A merge merges refreshed data into a graph.
 type merge struct {
 	*loader
-	asOf     time.Time
 	counts   *RefreshedReport
 	profiles map[uint32]render.Profile // the newest of each account, if newer than the snapshot's
 }
 
 // An accountEvent identifies a possible badge.
 type accountEvent struct{ account, event uint32 }
-
-// A refreshedBadge says whether an account has a badge.
-type refreshedBadge struct {
-	tokenID string // "" if it has none
-	fetched int64
-	object  int // number of the refreshed object
-}
 
 // readRefreshed reads the refreshed data. It merges profiles at once, because names are chosen next.
 // Badges are merged after those of the snapshot have been read.
@@ -51,8 +44,8 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 	}
 	counts := &RefreshedReport{WithoutEffect: map[string]int{}}
 	l.report.Refreshed = counts
-	l.badges = map[accountEvent]refreshedBadge{}
-	m := &merge{loader: l, asOf: asOf, counts: counts, profiles: map[uint32]render.Profile{}}
+	l.badges.AsOf = asOf.UnixMilli()
+	m := &merge{loader: l, counts: counts, profiles: map[uint32]render.Profile{}}
 	err = l.refreshed.Each(ctx, func(key site.Key, body []byte) error {
 		counts.Objects++
 		l.progress.AddBytes(1, int64(len(body)))
@@ -97,7 +90,7 @@ func (m *merge) addProfile(tokenID string, body []byte) error {
 	if !ok {
 		newest, ok = m.graph.Profiles.Of(account)
 	}
-	if !ok || fresh.Fresh > newest.Fresh {
+	if !ok || rules.IsNewer(fresh.Fresh, newest.Fresh) {
 		p, long := fresh.Within(m.limits)
 		m.profiles[account] = render.EncodeProfile(p)
 		m.report.LongTexts.add(string(site.RefreshKey(site.Details, tokenID)), 0, long)
@@ -114,7 +107,7 @@ func (m *merge) addBadges(tokenID string, body []byte) error {
 	if !ok {
 		return nil
 	}
-	if !time.UnixMilli(kept.Fetched).After(m.asOf) {
+	if !rules.IsNewer(kept.Fetched, m.badges.AsOf) {
 		return nil
 	}
 	known := false
@@ -124,15 +117,11 @@ func (m *merge) addBadges(tokenID string, body []byte) error {
 			continue
 		}
 		known = true
-		at := accountEvent{account, event}
-		if has, ok := m.badges[at]; ok && has.fetched >= kept.Fetched {
-			continue
-		}
-		decided := refreshedBadge{fetched: kept.Fetched, object: m.counts.Objects}
+		token := ""
 		if b.Collection != nil {
-			decided.tokenID = strings.Clone(b.Collection.TokenID) // do not keep the whole object in memory
+			token = strings.Clone(b.Collection.TokenID) // do not keep the whole object in memory
 		}
-		m.badges[at] = decided
+		m.badges.Add(accountEvent{account, event}, token, kept.Fetched, m.counts.Objects)
 	}
 	if !known {
 		m.counts.WithoutEffect[UnknownEvent]++
@@ -161,12 +150,7 @@ func (m *merge) accountOfList(tokenID string, refreshed *site.Address) (account 
 // snapshot or another object.
 func (m *merge) count() {
 	c := m.counts
-	c.Profiles = len(m.profiles)
-	objects := map[int]bool{}
-	for _, b := range m.badges {
-		objects[b.object] = true
-	}
-	c.Badges = len(objects)
+	c.Profiles, c.Badges = len(m.profiles), m.badges.Objects()
 	c.Older = c.Objects - c.Profiles - c.Badges - c.Skipped
 	for _, n := range c.WithoutEffect {
 		c.Older -= n
@@ -175,20 +159,10 @@ func (m *merge) count() {
 
 // mergeBadges replaces badges of the snapshot by refreshed ones.
 func (l *loader) mergeBadges() {
-	if len(l.badges) == 0 {
-		return
-	}
 	g := l.graph
-	kept := g.Badges[:0]
-	for _, b := range g.Badges {
-		if _, ok := l.badges[accountEvent{b.Account, b.Event}]; !ok {
-			kept = append(kept, b)
-		}
+	g.Badges = slices.DeleteFunc(g.Badges, func(b render.AccountBadge) bool { return l.badges.Decide(accountEvent{b.Account, b.Event}) })
+	for at, token := range l.badges.All() {
+		g.Badges = append(g.Badges, render.AccountBadge{Account: at.account, Badge: render.Badge{Event: at.event, TokenID: token}})
 	}
-	for at, b := range l.badges {
-		if b.tokenID != "" {
-			kept = append(kept, render.AccountBadge{Account: at.account, Badge: render.Badge{Event: at.event, TokenID: b.tokenID}})
-		}
-	}
-	g.Badges, l.badges = kept, nil
+	l.badges = rules.RefreshedBadges[accountEvent]{}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	snapshots "github.com/followpress/followpress/snapshot"
 )
 
@@ -235,7 +236,7 @@ func shown(added int64) int64 {
 }
 
 // state is what the primary list of an account says of another one.
-func (u *unitSite) state(account, of string) (s site.State) {
+func (u *unitSite) state(account, of string) (s rules.State) {
 	token, ok := u.primary[account]
 	if !ok {
 		return 0
@@ -245,13 +246,13 @@ func (u *unitSite) state(account, of string) (s site.State) {
 			continue
 		}
 		if slices.Contains(r.Tags, "block") {
-			s |= site.StateBlock
+			s |= rules.Block
 		}
 		if slices.Contains(r.Tags, "mute") {
-			s |= site.StateMute
+			s |= rules.Mute
 		}
 		if s == 0 {
-			s = site.StateFollow
+			s = rules.Follow
 		}
 	}
 	return s

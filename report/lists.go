@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // mostLists bounds the lists, accounts and tags that a report names.
@@ -26,8 +27,8 @@ func byChange(a, b ListChange) int {
 // A recordChange is a held account that a list says something else of.
 type recordChange struct {
 	address   site.Address
-	was, is   site.State // 0 if it is not held
-	tags, had []byte     // JSON arrays; nil if it is not held
+	was, is   rules.State // 0 if it is not held
+	tags, had []byte      // JSON arrays; nil if it is not held
 }
 
 // compareRecords compares two answers to /records. Either is nil if that site does not have the list.
@@ -75,8 +76,8 @@ func (c *comparison) compareRecords(key site.Key, before, after []byte) error {
 }
 
 // add counts a change of a record.
-func (f *Follows) add(was, is site.State) {
-	count := func(bit site.State, begun, ended *int) {
+func (f *Follows) add(was, is rules.State) {
+	count := func(bit rules.State, begun, ended *int) {
 		switch {
 		case was&bit == 0 && is&bit != 0:
 			*begun++
@@ -84,9 +85,9 @@ func (f *Follows) add(was, is site.State) {
 			*ended++
 		}
 	}
-	count(site.StateFollow, &f.Follows, &f.Unfollows)
-	count(site.StateBlock, &f.Blocks, &f.Unblocks)
-	count(site.StateMute, &f.Mutes, &f.Unmutes)
+	count(rules.Follow, &f.Follows, &f.Unfollows)
+	count(rules.Block, &f.Blocks, &f.Unblocks)
+	count(rules.Mute, &f.Mutes, &f.Unmutes)
 }
 
 func (f *Follows) addAll(more Follows) {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // following answers with a page of the follows of a list.
@@ -102,7 +103,7 @@ func (c *computation) someFollowers(all bool) error {
 		return err
 	}
 	t := c.followerTable(s)
-	return c.followersPage(s, t, c.selection(t, all), func(b []byte, r site.FollowerRow, state site.State, ens []byte) []byte {
+	return c.followersPage(s, t, c.selection(t, all), func(b []byte, r site.FollowerRow, state rules.State, ens []byte) []byte {
 		b = append(append(b, `","tags":`...), r.Tags...)
 		b = appendStates(b, state)
 		b = appendMillis(append(b, `,"updated_at":`...), r.Time)
@@ -117,18 +118,18 @@ func (c *computation) searchFollowers() error {
 		return err
 	}
 	page := selection{match: c.matcher(), offset: c.ask.Offset, limit: c.ask.Limit}
-	return c.followersPage(s, c.followerTable(s), page, func(b []byte, r site.FollowerRow, state site.State, _ []byte) []byte {
+	return c.followersPage(s, c.followerTable(s), page, func(b []byte, r site.FollowerRow, state rules.State, _ []byte) []byte {
 		b = appendNameAvatar(append(b, '"'), r.Name, r.Avatar)
 		b = append(append(b, `,"tags":`...), r.Tags...)
 		return appendStates(b, state)
 	})
 }
 
-func appendStates(b []byte, s site.State) []byte {
+func appendStates(b []byte, s rules.State) []byte {
 	for _, member := range []struct {
 		name string
-		bit  site.State
-	}{{`,"is_following":`, site.StateFollow}, {`,"is_blocked":`, site.StateBlock}, {`,"is_muted":`, site.StateMute}} {
+		bit  rules.State
+	}{{`,"is_following":`, rules.Follow}, {`,"is_blocked":`, rules.Block}, {`,"is_muted":`, rules.Mute}} {
 		value := "false"
 		if s&member.bit != 0 {
 			value = "true"
@@ -140,7 +141,7 @@ func appendStates(b []byte, s site.State) []byte {
 
 // followersPage appends a page of who holds an account. appendRest appends the members of an entry after
 // the address, from its closing quotation mark on.
-func (c *computation) followersPage(s subject, t table, page selection, appendRest func(b []byte, r site.FollowerRow, state site.State, ens []byte) []byte) error {
+func (c *computation) followersPage(s subject, t table, page selection, appendRest func(b []byte, r site.FollowerRow, state rules.State, ens []byte) []byte) error {
 	selected, err := c.selectRows(t, page)
 	if err != nil {
 		return err
@@ -185,14 +186,14 @@ const stateBytes = 96
 
 // statesTowards returns what a list that is not primary says of followers, by their addresses; nil for a
 // primary list, whose states are in the rows.
-func (c *computation) statesTowards(s subject, followers rows) (map[string]site.State, error) {
+func (c *computation) statesTowards(s subject, followers rows) (map[string]rules.State, error) {
 	if s.primary || s.list == "" || followers.len() == 0 {
 		return nil, nil
 	}
 	if err := c.take(followers.len() * stateBytes); err != nil {
 		return nil, err
 	}
-	states := make(map[string]site.State, followers.len())
+	states := make(map[string]rules.State, followers.len())
 	for i := range followers.len() {
 		r, err := site.ParseFollowerRow(followers.at(i))
 		if err != nil {
@@ -204,7 +205,7 @@ func (c *computation) statesTowards(s subject, followers rows) (map[string]site.
 }
 
 // fillStates sets the states of addresses to what a list says of them.
-func (c *computation) fillStates(list string, held int, states map[string]site.State) error {
+func (c *computation) fillStates(list string, held int, states map[string]rules.State) error {
 	return c.records(list, held, func(address, tags []byte) error {
 		if _, asked := states[string(address)]; asked {
 			states[string(address)] = site.StateOf(tags)
@@ -306,7 +307,7 @@ func (c *computation) exportState() error {
 	c.body = append(c.body, `{"following":[`...)
 	first := true
 	err := c.records(c.ask.TokenID, anyNumber, func(address, tags []byte) error {
-		if site.StateOf(tags) != site.StateFollow {
+		if site.StateOf(tags) != rules.Follow {
 			return nil
 		}
 		err := c.addEntry(first, len(tags), func(b []byte) []byte { return append(appendFollowing(b, address, tags), '}') })
@@ -386,7 +387,7 @@ func (c *computation) common(user subject, t table) (page rows, length int, err 
 	}
 	followed := make(map[site.Address]struct{}, user.held)
 	err = c.records(user.list, user.held, func(address, tags []byte) error {
-		if a, err := site.ParseAddress(address); err == nil && site.StateOf(tags) == site.StateFollow {
+		if a, err := site.ParseAddress(address); err == nil && site.StateOf(tags) == rules.Follow {
 			followed[a] = struct{}{}
 		}
 		return nil
@@ -401,7 +402,7 @@ func (c *computation) common(user subject, t table) (page rows, length int, err 
 			return err
 		}
 		a, err := site.ParseAddress(r.Address)
-		if _, ok := followed[a]; !ok || err != nil || site.StateOf(r.Tags) != site.StateFollow {
+		if _, ok := followed[a]; !ok || err != nil || site.StateOf(r.Tags) != rules.Follow {
 			return err
 		}
 		last := math.MaxUint32 // unranked ones come after all others

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -115,7 +116,7 @@ func (f *refresher) kept(ctx context.Context, t target, root *site.Root, stored,
 			return nil, err
 		}
 		p, err := site.DecodeProfile(kept, account, time.UnixMilli(0))
-		if err == nil && (t.config.EFP() || p.Fresh > details.ENS.Fresh) {
+		if err == nil && (t.config.EFP() || rules.IsNewer(p.Fresh, details.ENS.Fresh)) {
 			p.Profile, _ = p.Within(t.config.ProfileLimits())
 			return profileData{p}, nil
 		}
@@ -123,7 +124,7 @@ func (f *refresher) kept(ctx context.Context, t target, root *site.Root, stored,
 	}
 	badges, account, err := site.DecodeRefreshedBadges(kept)
 	asOf, _ := time.Parse(time.RFC3339, root.AsOf) // ParseRoot has checked it
-	if err != nil || badges.Fetched <= asOf.UnixMilli() {
+	if err != nil || !rules.IsNewer(badges.Fetched, asOf.UnixMilli()) {
 		return nil, nil //nolint:nilerr // the next run of the generator reports it
 	}
 	owner, err := f.accountOf(ctx, t)

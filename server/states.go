@@ -8,6 +8,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -25,7 +26,7 @@ func (c *computation) userFollowerState() error {
 	if err != nil {
 		return err
 	}
-	return c.add([]byte(`{"addressUser":"`+user+`","addressFollower":"`+other.address+`","state":`), state.Append(nil), []byte(`}`))
+	return c.add([]byte(`{"addressUser":"`+user+`","addressFollower":"`+other.address+`","state":`), site.AppendState(nil, state), []byte(`}`))
 }
 
 // listFollowerState answers with what the primary list of the other account says of the account of the
@@ -64,13 +65,13 @@ func (c *computation) buttonState() error {
 }
 
 // addState appends what a list says of an account.
-func (c *computation) addState(list, address string, state site.State) error {
-	return c.add([]byte(`{"token_id":`+listOrNull(list)+`,"address":"`+address+`","state":`), state.Append(nil), []byte(`}`))
+func (c *computation) addState(list, address string, state rules.State) error {
+	return c.add([]byte(`{"token_id":`+listOrNull(list)+`,"address":"`+address+`","state":`), site.AppendState(nil, state), []byte(`}`))
 }
 
 // state is what a list says of an address; nothing if there is no list.
-func (c *computation) state(list string, held int, address string) (site.State, error) {
-	states := map[string]site.State{address: 0}
+func (c *computation) state(list string, held int, address string) (rules.State, error) {
+	states := map[string]rules.State{address: 0}
 	err := c.fillStates(list, held, states)
 	return states[address], err
 }
@@ -100,7 +101,7 @@ func (c *computation) buttonStates() error {
 	if err != nil {
 		return err
 	}
-	states := make(map[string]site.State, len(c.users))
+	states := make(map[string]rules.State, len(c.users))
 	for _, address := range addresses {
 		states[address] = 0
 	}
@@ -120,7 +121,7 @@ func (c *computation) buttonStates() error {
 				return append(append(b, sent...), `,"state":null,"error":"ENS name not valid or does not exist"}`...)
 			}
 			b = append(append(append(b, '"'), address...), `","state":`...)
-			return append(states[address].Append(b), '}')
+			return append(site.AppendState(b, states[address]), '}')
 		})
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // A table is what a list holds, or who holds an account. Its rows are in a bucket if they are few, else in
@@ -99,7 +100,7 @@ func (c *computation) selection(t table, all bool) selection {
 
 // wants reports whether the request asks for a row, on this page or another.
 func (s *selection) wants(r tableRow) bool {
-	return (s.all || site.StateOf(r.tags) == site.StateFollow) && s.tags.Match(r.tags) && (s.match == nil || s.match.MatchText(r.address, r.name))
+	return (s.all || site.StateOf(r.tags) == rules.Follow) && s.tags.Match(r.tags) && (s.match == nil || s.match.MatchText(r.address, r.name))
 }
 
 // isFiltered reports whether the tags or the term leave rows out.
@@ -605,7 +606,7 @@ func (c *computation) order(t table) (*object, error) {
 		if i >= t.total {
 			return site.ErrMalformed
 		}
-		follows[i] = site.StateOf(r.tags) == site.StateFollow
+		follows[i] = site.StateOf(r.tags) == rules.Follow
 		return c.appendPlace(&places, r, i)
 	})
 	if err != nil {

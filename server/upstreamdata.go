@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // upstreamData is what an upstream answered about an account.
@@ -230,12 +231,12 @@ const mostSkew = time.Hour
 
 func (p profileData) olderThan(kind site.ListObject, stored []byte) bool {
 	fresh, ok := freshOf(kind, stored)
-	return ok && fresh > p.Fresh
+	return ok && rules.IsNewer(fresh, p.Fresh)
 }
 
 func (p profileData) newerThan(kind site.ListObject, stored []byte) bool {
 	fresh, ok := freshOf(kind, stored)
-	return ok && fresh < p.Fresh
+	return ok && rules.IsNewer(p.Fresh, fresh)
 }
 
 type badgeData struct {

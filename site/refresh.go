@@ -10,6 +10,8 @@ import (
 	"time"
 
 	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site/rules"
 )
 
 // A RefreshedProfile is the object RefreshKey(Details, …): the normalized profile that an upstream
@@ -88,7 +90,7 @@ func (p RefreshedProfile) Keep(replaced, by MD5, kept []byte) ([]byte, error) {
 	p.Stored = withStored(replaced, by, kept)
 	p.Names = withNames(p.Names, kept)
 	if account, err := ParseAddress(p.Address); err == nil {
-		if was, err := DecodeProfile(kept, account, time.UnixMilli(0)); err == nil && was.Fresh > p.Fresh {
+		if was, err := DecodeProfile(kept, account, time.UnixMilli(0)); err == nil && rules.IsNewer(was.Fresh, p.Fresh) {
 			p.Profile = was.Profile
 		}
 	}
@@ -153,7 +155,7 @@ func KeepCopy(replaced, by MD5, kept []byte) ([]byte, error) {
 
 // Keep is like that of RefreshedProfile: of both sets of badges the one that was fetched later stays.
 func (b RefreshedBadges) Keep(replaced, by MD5, kept []byte) ([]byte, error) {
-	if was, _, err := DecodeRefreshedBadges(kept); err == nil && was.Address == b.Address && was.Fetched > b.Fetched {
+	if was, _, err := DecodeRefreshedBadges(kept); err == nil && was.Address == b.Address && rules.IsNewer(was.Fetched, b.Fetched) {
 		b = was
 	}
 	b.Stored = withStored(replaced, by, kept)

@@ -5,61 +5,30 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+
+	"github.com/followpress/followpress/site/rules"
 )
 
 // This file reads the objects from which answers of APIEFP are computed. Their rows are JSON arrays, whose
 // elements are cut out of the object without decoding them: an answer shows most texts as they are. Tests
 // compare the results with those of a JSON decoder. Errors wrap ErrMalformed.
 
-// A State is what a list says of an address.
-type State uint8
-
-// The bits of a State. Blocking and muting exclude a follow, not each other.
-const (
-	StateFollow State = 1 << iota
-	StateBlock
-	StateMute
-)
-
-// NewState is what a list says of an address that it holds by a record with or without these tags.
-func NewState(block, mute bool) (s State) {
-	if block {
-		s |= StateBlock
-	}
-	if mute {
-		s |= StateMute
-	}
-	if s == 0 {
-		s = StateFollow
+// StateOf is rules.StateOf for tags as a JSON array.
+func StateOf(tags []byte) rules.State {
+	s := rules.Follow
+	for tag := range elements(tags) {
+		if len(tag) > 2 { // with its quotation marks
+			s = rules.Tagged(s, tag[1:len(tag)-1])
+		}
 	}
 	return s
 }
 
-// The tags that make a record something else than a follow, as JSON.
-const (
-	blockTag = `"block"`
-	muteTag  = `"mute"`
-)
-
-// StateOf returns the state that a held record with these tags, a JSON array, makes.
-func StateOf(tags []byte) State {
-	var block, mute bool
-	for tag := range elements(tags) {
-		switch string(tag) {
-		case blockTag:
-			block = true
-		case muteTag:
-			mute = true
-		}
-	}
-	return NewState(block, mute)
-}
-
-// Append appends the state as answers show it.
-func (s State) Append(b []byte) []byte {
-	b = strconv.AppendBool(append(b, `{"follow":`...), s&StateFollow != 0)
-	b = strconv.AppendBool(append(b, `,"block":`...), s&StateBlock != 0)
-	b = strconv.AppendBool(append(b, `,"mute":`...), s&StateMute != 0)
+// AppendState appends a state as answers show it.
+func AppendState(b []byte, s rules.State) []byte {
+	b = strconv.AppendBool(append(b, `{"follow":`...), s&rules.Follow != 0)
+	b = strconv.AppendBool(append(b, `,"block":`...), s&rules.Block != 0)
+	b = strconv.AppendBool(append(b, `,"mute":`...), s&rules.Mute != 0)
 	return append(b, '}')
 }
 
@@ -100,9 +69,9 @@ type HeldRow struct {
 // the follower. The other slices are as in HeldRow.
 type FollowerRow struct {
 	List, Address, Tags  []byte
-	State                State // what the primary list of the account says of the follower
-	Time                 int64 // of the record, in milliseconds since the Unix epoch
-	Followers            int   // of the follower
+	State                rules.State // what the primary list of the account says of the follower
+	Time                 int64       // of the record, in milliseconds since the Unix epoch
+	Followers            int         // of the follower
 	Name, Avatar, Header []byte
 	MutualsRank          int // of the follower; 0 is unranked
 }
@@ -139,7 +108,7 @@ func ParseFollowerRow(row []byte) (r FollowerRow, err error) {
 		return FollowerRow{}, err
 	}
 	r = FollowerRow{
-		List: e.text(0), Address: e.text(1), Tags: e[2], State: State(e.number(3)), Followers: e.number(5),
+		List: e.text(0), Address: e.text(1), Tags: e[2], State: rules.State(e.number(3)), Followers: e.number(5),
 		Name: e[6], Avatar: e[7], Header: e[8], MutualsRank: e.number(9),
 	}
 	if r.Time, err = strconv.ParseInt(string(e[4]), 10, 64); err != nil {
@@ -471,8 +440,8 @@ func (m *Matcher) MatchText(address, name []byte) bool {
 func HeldRecords(records []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(address, tags []byte) bool) {
 		for entry := range Entries(records) {
-			data, ok := bytes.CutPrefix(entry, []byte(followStart))
-			if !ok || len(data) < AddressTextLen {
+			data, ok := cutHeldStart(entry)
+			if !ok {
 				continue
 			}
 			address := data[:AddressTextLen]

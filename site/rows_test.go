@@ -14,6 +14,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // oddTexts are texts whose JSON looks like what surrounds them.
@@ -88,15 +89,15 @@ func TestRows(t *testing.T) {
 			t.Fatalf("recommended: got %+v, %v", rec, err)
 		}
 
-		var state site.State
+		var state rules.State
 		if slices.Contains(tags, "block") {
-			state |= site.StateBlock
+			state |= rules.Block
 		}
 		if slices.Contains(tags, "mute") {
-			state |= site.StateMute
+			state |= rules.Mute
 		}
 		if state == 0 {
-			state = site.StateFollow
+			state = rules.Follow
 		}
 		if got := site.StateOf(encodeJSON(t, tags)); got != state {
 			t.Fatalf("state of %q: got %d, want %d", tags, got, state)
@@ -121,12 +122,12 @@ func TestRows(t *testing.T) {
 }
 
 func TestStateJSON(t *testing.T) {
-	for state, want := range map[site.State]string{
-		0:                                `{"follow":false,"block":false,"mute":false}`,
-		site.StateFollow:                 `{"follow":true,"block":false,"mute":false}`,
-		site.StateBlock | site.StateMute: `{"follow":false,"block":true,"mute":true}`,
+	for state, want := range map[rules.State]string{
+		0:                        `{"follow":false,"block":false,"mute":false}`,
+		rules.Follow:             `{"follow":true,"block":false,"mute":false}`,
+		rules.Block | rules.Mute: `{"follow":false,"block":true,"mute":true}`,
 	} {
-		if got := string(state.Append(nil)); got != want {
+		if got := string(site.AppendState(nil, state)); got != want {
 			t.Errorf("%d: got %s, want %s", state, got, want)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 
 	json "github.com/goccy/go-json"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/followpress/followpress/site/rules"
 )
 
 // This file scans search shards, user buckets and answers as bytes, without decoding them: a search looks
@@ -22,15 +24,30 @@ import (
 var ErrMalformed = errors.New("malformed object")
 
 const (
-	entryStart = `{"version":`
-	tagsMember = `,"tags":[`
-	nameMember = `,"ens":{"name":"`
-	// followStart begins every search entry: a follow is a record of version 1
-	// with an address.
-	followStart = entryStart + `1,"record_type":"address","data":"`
+	entryStart  = `{"version":`
+	tagsMember  = `,"tags":[`
+	nameMember  = `,"ens":{"name":"`
 	noTags      = `","tags":[]`
 	entriesName = `"entries":`
 )
+
+// heldStarts are how entries begin that hold an account.
+var heldStarts = func() (starts [][]byte) {
+	for _, k := range rules.HeldKinds() {
+		starts = append(starts, fmt.Appendf(nil, `%s%d,"record_type":"%s","data":"`, entryStart, k.Version, k.Type))
+	}
+	return starts
+}()
+
+// cutHeldStart returns an entry from its address on. ok is false if it does not hold an account.
+func cutHeldStart(entry []byte) (data []byte, ok bool) {
+	for _, start := range heldStarts {
+		if data, ok = bytes.CutPrefix(entry, start); ok {
+			return data, len(data) >= AddressTextLen
+		}
+	}
+	return nil, false
+}
 
 // A ShardHeader is the part of a search shard before its entries.
 type ShardHeader struct {
@@ -129,8 +146,8 @@ func (m *Matcher) Match(entry []byte) bool {
 // searched returns the texts of a search entry that terms are compared with: its address, and its name
 // as it is, nil for none. ok is false if it is no entry.
 func searched(entry []byte) (address, name []byte, ok bool) {
-	data, ok := bytes.CutPrefix(entry, []byte(followStart))
-	if !ok || len(data) < AddressTextLen {
+	data, ok := cutHeldStart(entry)
+	if !ok {
 		return nil, nil, false
 	}
 	address, data = data[:AddressTextLen], data[AddressTextLen:]

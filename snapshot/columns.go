@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // parseColumns parses rows of Parquet as lines of JSON that say the same, so that both have the same
@@ -146,7 +146,7 @@ func (s *rowScanner) columnsOfRecord(c *parquetRows, row int) bool {
 	r := &s.record
 	token, kind := c.values[recordToken][row], c.values[recordType][row]
 	*r = Record{TokenID: view(token.ByteArray()), Type: view(kind.ByteArray()), Tags: r.Tags[:0], Added: NoTime}
-	if !site.ValidTokenID(r.TokenID) || r.Type == "" || r.Type != TypeAddress && !utf8.ValidString(r.Type) {
+	if !site.ValidTokenID(r.TokenID) || r.Type == "" || r.Type != rules.TypeAddress && !utf8.ValidString(r.Type) {
 		return false
 	}
 	if c.textBytes(row) > maxLineBytes/8 {
@@ -240,8 +240,7 @@ func (s *rowScanner) tagsOf(c *parquetRows, row int) bool {
 // setTags sorts the tags of a record.
 func (s *rowScanner) setTags(tags []string) {
 	if len(tags) > 1 {
-		slices.Sort(tags)
-		tags = slices.Compact(tags)
+		tags = rules.MergeTags(tags)
 	}
 	s.record.Tags = tags
 }

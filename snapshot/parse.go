@@ -5,18 +5,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // The functions below parse, check and normalise one row. They may be called from any goroutine. The
 // texts of a row may share memory with each other. References to other rows are not checked.
-
-// TypeAddress is the type of a record that holds an address.
-const TypeAddress = "address"
 
 // ParseList parses a row of lists.
 func ParseList(line []byte) (List, error) {
@@ -96,7 +93,7 @@ func parseRecord(line []byte, timed bool) (Record, error) {
 func (r *Record) clone() Record {
 	c := *r
 	c.TokenID, c.Data, c.Tags = strings.Clone(r.TokenID), bytes.Clone(r.Data), nil
-	if c.Type = TypeAddress; r.Type != TypeAddress {
+	if c.Type = rules.TypeAddress; r.Type != rules.TypeAddress {
 		c.Type = strings.Clone(r.Type)
 	}
 	for _, tag := range r.Tags {
@@ -148,8 +145,7 @@ func parseTags(in []*string) (tags []string, err error) {
 		}
 		tags = append(tags, *tag)
 	}
-	slices.Sort(tags)
-	return slices.Compact(tags), nil
+	return rules.MergeTags(tags), nil
 }
 
 // ParseAccount parses a row of accounts. A profile comes back as site.Profile.Normalize returns it.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // NoTime is the time of a record of which it is not known.
@@ -29,7 +30,7 @@ type Record struct {
 // Address returns the address that a record of the type address names. It reports false for a record
 // of another type or with malformed data.
 func (r *Record) Address() (site.Address, bool) {
-	if r.Type != TypeAddress || len(r.Data) != len(site.Address{}) {
+	if r.Type != rules.TypeAddress || len(r.Data) != len(site.Address{}) {
 		return site.Address{}, false
 	}
 	return site.Address(r.Data), true

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -45,7 +46,7 @@ func WriteAccounts(w AccountWriter, g *Graph, profiles ...Profiles) error {
 			if s.ended || s.head.Address != address {
 				continue
 			}
-			if ens := s.head.ENS; row.ENS == nil || ens.Fresh > row.ENS.Fresh {
+			if ens := s.head.ENS; row.ENS == nil || rules.IsNewer(ens.Fresh, row.ENS.Fresh) {
 				row.ENS = &ens
 			}
 			if err := s.advance(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/followpress/followpress/client"
 	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // keysPerEmit bounds the keys of a body that is emitted at a time: an account may have any number of
@@ -34,14 +35,14 @@ type efpRenderer struct {
 
 // An efpScratch is memory that the units of a chunk reuse.
 type efpScratch struct {
-	held    []PackedRecord                // by the list that is rendered
-	page    []holder                      // the first followers
-	states  [site.DefaultLimit]site.State // of the page
-	numbers []uint32                      // of tags, once for each record with the tag
-	counts  []tagRun                      // of those tags, by tag
-	byCount []tagRun                      // the same, the most frequent first
-	tagged  []holder                      // with tags, by token ID of the list
-	places  []uint32                      // of the rows of a head
+	held    []PackedRecord                 // by the list that is rendered
+	page    []holder                       // the first followers
+	states  [site.DefaultLimit]rules.State // of the page
+	numbers []uint32                       // of tags, once for each record with the tag
+	counts  []tagRun                       // of those tags, by tag
+	byCount []tagRun                       // the same, the most frequent first
+	tagged  []holder                       // with tags, by token ID of the list
+	places  []uint32                       // of the rows of a head
 }
 
 // A tagRun is a tag with the number of records that carry it.
@@ -313,7 +314,7 @@ func (e *efpRenderer) firstFollowers(t *Scratch, account, list uint32) []holder 
 		}
 		for i, h := range page {
 			if e.Owners[h.list] == r.Data {
-				t.states[i] = e.stateOf(r)
+				t.states[i] = e.StateOf(r)
 			}
 		}
 	}

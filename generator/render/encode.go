@@ -31,9 +31,9 @@ func appendTags(b []byte, tags []string) []byte {
 func (g *Graph) appendRecordFields(b []byte, r PackedRecord) []byte {
 	k := g.kinds[r.Kind]
 	b = append(b, `{"version":`...)
-	b = strconv.AppendUint(b, uint64(k.version), 10)
+	b = strconv.AppendUint(b, uint64(k.Version), 10)
 	b = append(b, `,"record_type":`...)
-	b = site.AppendString(b, k.recordType)
+	b = site.AppendString(b, k.Type)
 	b = append(b, `,"data":"`...)
 	if r.Data&OtherData != 0 {
 		b = append(b, g.Other[r.Data&^OtherData]...)
@@ -58,7 +58,7 @@ func (g *Graph) recordSize(r PackedRecord) int {
 	if r.Data&OtherData != 0 {
 		size += len(g.Other[r.Data&^OtherData])
 	}
-	return size + len(g.kinds[r.Kind].recordType) + len(g.TagSets[r.Tags].json)
+	return size + len(g.kinds[r.Kind].Type) + len(g.TagSets[r.Tags].json)
 }
 
 // entriesSize estimates the bytes that appendEntries appends.

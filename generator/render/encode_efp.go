@@ -11,6 +11,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // Estimated sizes of parts of objects of the API efp.
@@ -186,7 +187,7 @@ func (e *efpRenderer) followersSize(page []holder) int {
 }
 
 // appendFollowersPage appends the answer to /followers.
-func (e *efpRenderer) appendFollowersPage(b []byte, page []holder, states []site.State) []byte {
+func (e *efpRenderer) appendFollowersPage(b []byte, page []holder, states []rules.State) []byte {
 	b = append(b, `{"followers":[`...)
 	for i, h := range page {
 		if i > 0 {
@@ -199,11 +200,11 @@ func (e *efpRenderer) appendFollowersPage(b []byte, page []holder, states []site
 		b = append(b, `","tags":`...)
 		b = append(b, e.TagSets[e.recordOf(h).Tags].json...)
 		b = append(b, `,"is_following":`...)
-		b = strconv.AppendBool(b, states[i]&site.StateFollow != 0)
+		b = strconv.AppendBool(b, states[i]&rules.Follow != 0)
 		b = append(b, `,"is_blocked":`...)
-		b = strconv.AppendBool(b, states[i]&site.StateBlock != 0)
+		b = strconv.AppendBool(b, states[i]&rules.Block != 0)
 		b = append(b, `,"is_muted":`...)
-		b = strconv.AppendBool(b, states[i]&site.StateMute != 0)
+		b = strconv.AppendBool(b, states[i]&rules.Mute != 0)
 		b = append(b, `,"updated_at":"`...)
 		b = appendTime(b, e.addedAt(h))
 		b = append(b, `"}`...)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // Forms number what records have in common, and data that is not an address. Their numbers depend on
@@ -15,8 +15,9 @@ import (
 type Forms struct {
 	mu       sync.Mutex
 	formOf   map[Form]uint32
-	kinds    []kind
-	kindOf   map[kind]uint32
+	kinds    []rules.Kind
+	holds    []bool // by kind; whether a list holds an account by such a record
+	kindOf   map[rules.Kind]uint32
 	TagSets  []TagSet
 	tagSetOf map[string]uint32
 	Other    []string // data that is not an address
@@ -24,24 +25,16 @@ type Forms struct {
 	ByNumber []Form
 }
 
-// A kind is the version and type of a record; there are few.
-type kind struct {
-	version    uint32
-	recordType string
-}
-
-// followable reports whether records of this kind can be follows or blocks.
-func (k kind) followable() bool { return k.version == 1 && k.recordType == snapshot.TypeAddress }
-
 // A TagSet is a set of tags of records; most records share a few.
 type TagSet struct {
-	Tags              []string // sorted by bytes
-	json              string   // the array as the API writes it
-	Block, Mute, Top8 bool
+	Tags  []string    // sorted by bytes
+	json  string      // the array as the API writes it
+	State rules.State // of an account that is held by a record with these tags
+	Top8  bool        // whether that is in the top 8
 }
 
 func (f *Forms) initForms() {
-	f.formOf, f.kindOf, f.tagSetOf, f.otherOf = map[Form]uint32{}, map[kind]uint32{}, map[string]uint32{}, map[string]uint32{}
+	f.formOf, f.kindOf, f.tagSetOf, f.otherOf = map[Form]uint32{}, map[rules.Kind]uint32{}, map[string]uint32{}, map[string]uint32{}
 	f.tagSet(nil)
 }
 
@@ -57,14 +50,14 @@ func (f *Forms) form(of Form) uint32 {
 }
 
 func (f *Forms) kind(version uint32, recordType string) uint32 {
-	k := kind{version, recordType}
+	k := rules.Kind{Version: version, Type: recordType}
 	if id, ok := f.kindOf[k]; ok {
 		return id
 	}
 	id := uint32(len(f.kinds))
-	k.recordType = strings.Clone(recordType) // do not keep the whole line in memory
+	k.Type = strings.Clone(recordType) // do not keep the whole line in memory
 	f.kindOf[k] = id
-	f.kinds = append(f.kinds, k)
+	f.kinds, f.holds = append(f.kinds, k), append(f.holds, k.Holds())
 	return id
 }
 
@@ -75,11 +68,8 @@ func (f *Forms) tagSet(tags []string) uint32 {
 		return id
 	}
 	id := uint32(len(f.TagSets))
-	set := TagSet{Tags: slices.Clone(tags), json: string(text)}
+	set := TagSet{Tags: slices.Clone(tags), json: string(text), State: rules.StateOf(tags), Top8: rules.IsTop8(tags)}
 	for i, tag := range set.Tags {
-		set.Block = set.Block || tag == "block"
-		set.Mute = set.Mute || tag == "mute"
-		set.Top8 = set.Top8 || tag == "top8"
 		set.Tags[i] = strings.Clone(tag) // do not keep the whole line in memory
 	}
 	f.tagSetOf[set.json] = id

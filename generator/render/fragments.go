@@ -1,6 +1,9 @@
 package render
 
-import "github.com/followpress/followpress/site"
+import (
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
+)
 
 // This file renders, from rows and entries, the objects that several lists or accounts share. Rows and
 // entries come without commas between them.
@@ -27,9 +30,9 @@ func (r *Renderer) AppendListEntry(b []byte, u *Unit, holders int) []byte {
 type FollowerRow struct {
 	Token   string
 	Account *Account
-	Tags    []string   // sorted, without repetitions
-	State   site.State // what the primary list of the account that is held says of this one
-	Added   int64      // milliseconds since the Unix epoch, snapshot.NoTime for none
+	Tags    []string    // sorted, without repetitions
+	State   rules.State // what the primary list of the account that is held says of this one
+	Added   int64       // milliseconds since the Unix epoch, snapshot.NoTime for none
 }
 
 // AppendFollowerRow appends the row of who holds an account.

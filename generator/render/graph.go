@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -110,19 +111,19 @@ func (g *Graph) AddedOf(list uint32) []int64 {
 }
 
 // IsFollow reports whether the list's account follows the record's address.
-func (g *Graph) IsFollow(r PackedRecord) bool {
-	tags := &g.TagSets[r.Tags]
-	return g.Holds(r) && !tags.Block && !tags.Mute
+func (g *Graph) IsFollow(r PackedRecord) bool { return g.StateOf(r) == rules.Follow }
+
+// StateOf returns what a record says of its address; 0 if it does not hold one.
+func (g *Graph) StateOf(r PackedRecord) rules.State {
+	if !g.Holds(r) {
+		return 0
+	}
+	return g.TagSets[r.Tags].State
 }
 
-// IsBlock reports whether the list's account blocks the record's address.
-func (g *Graph) IsBlock(r PackedRecord) bool {
-	return g.Holds(r) && g.TagSets[r.Tags].Block
-}
-
-// Holds reports whether a record is about an address, whatever its tags.
+// Holds reports whether the list holds the record's address, whatever its tags.
 func (g *Graph) Holds(r PackedRecord) bool {
-	return r.Data&OtherData == 0 && g.kinds[r.Kind].followable()
+	return r.Data&OtherData == 0 && g.holds[r.Kind]
 }
 
 // profile returns the profile of an account, or an empty one.

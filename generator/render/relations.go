@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -21,9 +22,9 @@ type relations struct {
 	listOffsets []uint32 // by account; index of its first list in lists; the last element is their number
 	lists       []uint32 // of all accounts, those of each by token ID
 
-	holderOffsets []uint64     // by account; index of its first holder in holders; the last element is their number
-	holders       []holder     // of all accounts, those of each latest first
-	states        []site.State // by holder; what the primary list of the account says of the holder's account
+	holderOffsets []uint64      // by account; index of its first holder in holders; the last element is their number
+	holders       []holder      // of all accounts, those of each latest first
+	states        []rules.State // by holder; what the primary list of the account says of the holder's account
 }
 
 // A holder is a record of a primary list that holds an account.
@@ -90,7 +91,7 @@ func (r *relations) countHolders() {
 // findHolders fills in holders and states. Each worker does so for a range of accounts.
 func (r *relations) findHolders(ctx context.Context, byToken []uint32, workers int) error {
 	total := r.holderOffsets[len(r.Accounts)]
-	r.holders, r.states = make([]holder, total), make([]site.State, total)
+	r.holders, r.states = make([]holder, total), make([]rules.State, total)
 	next := slices.Clone(r.holderOffsets[:len(r.Accounts)])
 	group, ctx := errgroup.WithContext(ctx)
 	from := 0
@@ -116,7 +117,7 @@ func (r *relations) findHolders(ctx context.Context, byToken []uint32, workers i
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			marks := make([]site.State, len(r.Accounts))
+			marks := make([]rules.State, len(r.Accounts))
 			for account := begin; account < end; account++ {
 				r.sortLatest(account)
 				r.findStates(account, marks)
@@ -137,7 +138,7 @@ func (r *relations) sortLatest(account uint32) {
 }
 
 // findStates sets the states of the holders of an account. marks must be zero, and is again afterwards.
-func (r *relations) findStates(account uint32, marks []site.State) {
+func (r *relations) findStates(account uint32, marks []rules.State) {
 	primary := r.Primary[account]
 	begin, end := r.holderOffsets[account], r.holderOffsets[account+1]
 	if primary == None || begin == end {
@@ -145,7 +146,7 @@ func (r *relations) findStates(account uint32, marks []site.State) {
 	}
 	for _, record := range r.RecordsOf(primary).All() {
 		if r.Holds(record) {
-			marks[record.Data] = r.stateOf(record)
+			marks[record.Data] = r.StateOf(record)
 		}
 	}
 	for i := begin; i < end; i++ {
@@ -158,19 +159,13 @@ func (r *relations) findStates(account uint32, marks []site.State) {
 	}
 }
 
-// stateOf returns what the list of a held record says of its account.
-func (r *relations) stateOf(record PackedRecord) site.State {
-	tags := &r.TagSets[record.Tags]
-	return site.NewState(tags.Block, tags.Mute)
-}
-
 // holdersOf returns the holders of an account, latest first.
 func (r *relations) holdersOf(account uint32) []holder {
 	return r.holders[r.holderOffsets[account]:r.holderOffsets[account+1]]
 }
 
 // statesOf returns the states of the holders of an account, in their order.
-func (r *relations) statesOf(account uint32) []site.State {
+func (r *relations) statesOf(account uint32) []rules.State {
 	return r.states[r.holderOffsets[account]:r.holderOffsets[account+1]]
 }
 

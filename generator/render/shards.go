@@ -9,6 +9,7 @@ import (
 
 	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // This file renders what the API efp computes answers from: compact rows of what lists hold and of who
@@ -297,7 +298,7 @@ func (e *efpRenderer) followerRowSize(h holder) int {
 }
 
 // appendFollowerRow appends the row of who holds an account.
-func (e *efpRenderer) appendFollowerRow(b []byte, h holder, s site.State) []byte {
+func (e *efpRenderer) appendFollowerRow(b []byte, h holder, s rules.State) []byte {
 	account := e.Owners[h.list]
 	name, avatar, header := e.shownTexts(account)
 	b = append(appendFollower(b, e.Tokens[h.list], e.Accounts[account]), e.TagSets[e.recordOf(h).Tags].json...)
@@ -317,7 +318,7 @@ func appendMutualsRank(b []byte, rank uint32) []byte {
 }
 
 // appendState appends the numbers of the row after the tags.
-func appendState(b []byte, s site.State, added int64, followers uint32) []byte {
+func appendState(b []byte, s rules.State, added int64, followers uint32) []byte {
 	b = strconv.AppendUint(append(b, ','), uint64(s), 10)
 	b = strconv.AppendInt(append(b, ','), added, 10)
 	return strconv.AppendUint(append(b, ','), uint64(followers), 10)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // A Record is an entry of a list, with what is shown of the account that it is about.
@@ -27,7 +27,7 @@ type Record struct {
 
 // holds reports whether the record is about an account, whatever its tags.
 func (r *Record) holds() bool {
-	return r.IsAddress && kind{r.Version, r.Type}.followable()
+	return r.IsAddress && rules.Kind{Version: r.Version, Type: r.Type}.Holds()
 }
 
 // A Follower is a record of a primary list that holds the account of a Unit.
@@ -36,7 +36,7 @@ type Follower struct {
 	Account site.Address // of the list
 	Tags    []string     // sorted, without repetitions
 	Added   int64        // as in Record
-	State   site.State   // what the primary list of the Unit's account says of this one
+	State   rules.State  // what the primary list of the Unit's account says of this one
 }
 
 // A Unit is an account with one of its lists, or with none.
@@ -326,13 +326,16 @@ func (r *Renderer) addFollower(f *Follower, owner, tokenRank uint32) {
 	e.states = append(e.states, f.State)
 	e.tokenRank = append(e.tokenRank, tokenRank)
 	g.Tokens, g.Owners = append(g.Tokens, f.Token), append(g.Owners, owner)
-	r.addRecord(0, r.form(1, snapshot.TypeAddress, f.Tags), f.Added)
+	r.addRecord(0, r.form(usualKind.Version, usualKind.Type, f.Tags), f.Added)
 	g.Offsets = append(g.Offsets, uint64(g.Records.Len()))
 }
 
+// usualKind is the kind of most records.
+var usualKind = rules.HeldKinds()[0]
+
 // form returns the number of the form of a record. Most are follows without tags.
 func (r *Renderer) form(version uint32, recordType string, tags []string) uint32 {
-	if len(tags) == 0 && version == 1 && recordType == snapshot.TypeAddress {
+	if len(tags) == 0 && version == usualKind.Version && recordType == usualKind.Type {
 		return 0
 	}
 	return r.forms.Number(version, recordType, tags)
@@ -343,7 +346,7 @@ func (r *Renderer) resetForms() {
 	g := r.graph
 	g.Forms = Forms{}
 	g.initForms()
-	g.Number(1, snapshot.TypeAddress, nil)
+	g.Number(usualKind.Version, usualKind.Type, nil)
 	g.Records = RecordList{}
 	r.forms, r.numbered, r.formBytes = NewFormCache(&g.Forms), 0, 0
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/replay"
@@ -119,14 +120,6 @@ type list struct {
 type lists struct {
 	all []list
 	at  map[source.Place][]int // of all
-}
-
-// account is whose list it is.
-func (l *list) account() site.Address {
-	if l.user != nil {
-		return *l.user
-	}
-	return l.owner
 }
 
 func (r *Reader) readLists(ctx context.Context) (*lists, error) {
@@ -316,7 +309,7 @@ func (r *Reader) writeLists(w *snapshot.Writer, g *source.Graph, ls *lists) erro
 		if err := w.WriteList(snapshot.List{TokenID: l.token, Owner: l.owner, User: l.user}); err != nil {
 			return err
 		}
-		g.Held[l.account()] += 0 // has an entry, whoever follows it
+		g.Held[rules.AccountOf(l.owner, l.user)] += 0 // has an entry, whoever follows it
 		if l.user == nil {
 			r.report.Users.None++
 		}

@@ -13,6 +13,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/source"
 )
 
@@ -62,7 +63,7 @@ func (r *Reader) keepProfiles(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if p.Address == last.Address && last.ENS.Fresh >= p.ENS.Fresh && last.ENS.Name != "" {
+		if p.Address == last.Address && !rules.IsNewer(p.ENS.Fresh, last.ENS.Fresh) && last.ENS.Name != "" {
 			return nil
 		}
 		if p.Address != last.Address {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/source/internal/ask"
 	"github.com/followpress/followpress/source/internal/store"
 )
@@ -311,7 +312,7 @@ func (r *refresher) found(address site.Address, p site.Profile, now time.Time) e
 	r.answered(known)
 	r.report.Found++
 	m := meta{Asked: now.UnixMilli(), Fresh: p.Fresh}
-	if known && old.Fresh > p.Fresh {
+	if known && rules.IsNewer(old.Fresh, p.Fresh) {
 		m.Fresh = old.Fresh
 		return r.store.PutMeta(key, m)
 	}

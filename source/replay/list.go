@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -227,7 +228,7 @@ func (l *List) Records() []snapshot.Record {
 		e.at = len(l.records)
 		r := snapshot.Record{Added: e.added}
 		if e.other == "" {
-			r.Version, r.Type, r.Data = uint32(addressHeader[0]), typeAddress, e.address[:]
+			r.Version, r.Type, r.Data = uint32(addressHeader[0]), rules.TypeAddress, e.address[:]
 		} else {
 			r.Version, r.Type, r.Data = uint32(e.other[0]), strconv.Itoa(int(e.other[1])), []byte(e.other[recordHeader:])
 		}
@@ -245,9 +246,6 @@ func (l *List) Records() []snapshot.Record {
 	}
 	return l.records
 }
-
-// typeAddress is the type of records that are version 1 and type 1.
-const typeAddress = "address"
 
 // sortTags sets the texts of the tags of records, grouped by entry, and in order.
 func (l *List) sortTags() {

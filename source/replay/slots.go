@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -51,7 +52,7 @@ func (s *Slots) Write(records []snapshot.Record, tokenIDs []string) error {
 			if err := s.To.WriteRecord(r); err != nil {
 				return err
 			}
-			if account, ok := Follow(r); ok {
+			if account, ok := follow(r); ok {
 				s.Held[account]++
 			}
 		}
@@ -93,12 +94,8 @@ func tooLong(r snapshot.Record) bool {
 	return size > maxRow
 }
 
-// Follow returns the account that a record follows: that of an address without the tags block and
-// mute.
-func Follow(r snapshot.Record) (account site.Address, ok bool) {
-	if r.Version != uint32(addressHeader[0]) || r.Type != typeAddress ||
-		slices.Contains(r.Tags, "block") || slices.Contains(r.Tags, "mute") {
-		return site.Address{}, false
-	}
-	return site.Address(r.Data), true
+// follow returns the account that a record follows. ok is false if it follows none.
+func follow(r snapshot.Record) (account site.Address, ok bool) {
+	account, ok = r.Address()
+	return account, ok && rules.IsFollow(rules.Kind{Version: r.Version, Type: r.Type}, r.Tags)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 )
@@ -86,11 +87,10 @@ func (r *Replay) minted() []*token {
 
 func (r *Replay) writeList(w Writer, g *source.Graph, t *token) error {
 	row := snapshot.List{TokenID: t.id.Decimal(), Owner: t.owner}
-	account := t.owner
 	if s, ok := r.slots[t.slot]; t.placed && ok && s.user != (site.Address{}) {
-		row.User, account = &s.user, s.user
+		row.User = &s.user
 	}
-	g.Held[account] += 0
+	g.Held[rules.AccountOf(row.Owner, row.User)] += 0
 	return w.WriteList(row)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -108,10 +109,7 @@ func (r *readLists) ProcessElement(ctx context.Context, element string, emit emi
 	c := r.tally(snapshot.TableLists, count, note)
 	return r.read(ctx, c, element, func(files afero.Fs, name string) error {
 		return snapshot.ReadTableFile(ctx, files, c.table, name, parsing, snapshot.ParseList, rows(c, func(line int, l *snapshot.List) error {
-			row := wire.ListRow{Position: c.at(line), Account: l.Owner}
-			if l.User != nil {
-				row.Account = *l.User
-			}
+			row := wire.ListRow{Position: c.at(line), Account: rules.AccountOf(l.Owner, l.User)}
 			emit(l.TokenID, row.Append(nil))
 			return nil
 		}))

@@ -10,6 +10,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/input"
 	"github.com/followpress/followpress/beam/internal/wire"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -115,7 +116,7 @@ func (f *profilesFn) ProcessElement(
 	slices.SortFunc(refreshed, func(a, b wire.Refreshed) int { return cmp.Compare(a.Number, b.Number) })
 	merged := false
 	for _, r := range refreshed {
-		if len(p.ENS) == 0 || r.Fresh > p.Fresh {
+		if len(p.ENS) == 0 || rules.IsNewer(r.Fresh, p.Fresh) {
 			p, merged = r.Profile, true
 			f.stats.add(input.LongTexts, int64(len(r.Long)))
 			for i, text := range r.Long {
@@ -142,8 +143,7 @@ func (f *profilesFn) FinishBundle(_, _, _ func(string, []byte), stats func(strin
 	f.stats.flush(stats)
 }
 
-// A namesFn gives each name to one account: the one with the larger fresh in its profile, or with the
-// smaller address. It emits that the account has its name.
+// A namesFn gives each name to one account. It emits that the account has its name.
 type namesFn struct {
 	Config site.Config
 
@@ -152,14 +152,13 @@ type namesFn struct {
 
 // ProcessElement gives a name away. It needs no memory for the accounts that want it.
 func (f *namesFn) ProcessElement(_ string, values func(*[]byte) bool, named func(string, []byte), _ func(string, int64)) error {
-	var first string
-	var newest int64
+	var first *rules.Namesake
 	var value []byte
 	for values(&value) {
 		d := wire.Decode(value)
-		fresh, address := d.Varint(), string(d.Rest())
-		if first == "" || fresh > newest || fresh == newest && address < first {
-			newest, first = fresh, address
+		n := rules.Namesake{Fresh: d.Varint(), Address: wire.KeyAddress(string(d.Rest()))}
+		if first == nil || n.Compare(*first) < 0 {
+			first = &n
 		}
 		if err := d.Err(); err != nil {
 			return err
@@ -168,7 +167,7 @@ func (f *namesFn) ProcessElement(_ string, values func(*[]byte) bool, named func
 	}
 	f.stats.add(statNames, 1)
 	f.stats.add(statObjects, int64(nameObjects(f.Config)))
-	named(first, []byte{kindName})
+	named(wire.AddressKey(first.Address), []byte{kindName})
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/wire"
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // Kinds of values by the key of an account, for counts.
@@ -83,19 +84,19 @@ func (f *spreadFn) ProcessElement(
 
 // count adds to the counts of the list's account, and returns what the record says.
 func (f *spreadFn) count(l *wire.List, r *wire.Record, c *wire.Counts) (says byte) {
-	form := &l.Forms[r.Form]
-	if l.IsFollow(r) {
+	state := l.State(r)
+	if state&rules.Follow != 0 {
 		c[render.Following]++
 		says |= saysFollow
-		if form.Top8 {
+		if l.Forms[r.Form].Top8 {
 			says |= saysTop8
 		}
 	}
-	if form.Block {
+	if state&rules.Block != 0 {
 		c[render.Blocking]++
 		says |= saysBlock
 	}
-	if form.Mute {
+	if state&rules.Mute != 0 {
 		c[render.Muting]++
 		says |= saysMute
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/wire"
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -136,39 +137,27 @@ func (a *accountState) add(value []byte) error {
 
 // mergeBadges replaces badges by newer ones, and leaves the smallest token of each event.
 func (f *dispatchFn) mergeBadges(a *accountState) {
-	slices.SortFunc(a.refreshed, func(x, y wire.Refreshed) int {
-		return cmp.Or(cmp.Compare(y.Fetched, x.Fetched), cmp.Compare(x.Number, y.Number))
-	})
-	decided := map[uint32]wire.BadgeRow{}
-	for _, r := range a.refreshed {
-		if r.Fetched <= f.AsOf {
-			continue
-		}
-		if len(r.Held) == 0 {
+	slices.SortFunc(a.refreshed, func(x, y wire.Refreshed) int { return cmp.Compare(x.Number, y.Number) })
+	refreshed := rules.RefreshedBadges[uint32]{AsOf: f.AsOf} // by event
+	for n, r := range a.refreshed {
+		if len(r.Held) == 0 && rules.IsNewer(r.Fetched, f.AsOf) {
 			f.stats.add(input.WithoutEffect(input.TableRefreshed, unknownEvent), 1)
 		}
-		used := false
 		for _, row := range r.Held {
-			if _, ok := decided[row.Event]; !ok {
-				decided[row.Event], used = row, true
-			}
+			refreshed.Add(row.Event, row.TokenID, r.Fetched, n)
 		}
-		if used {
-			f.stats.add(input.MergedBadges, 1)
-		}
+	}
+	if n := refreshed.Objects(); n > 0 {
+		f.stats.add(input.MergedBadges, int64(n))
 	}
 	if !f.Config.EFP() && len(a.lists) == 0 {
 		f.stats.add(input.WithoutEffect(snapshot.TableBadges, listlessOwner), int64(len(a.badges)))
 		a.badges = nil
 		return
 	}
-	if len(decided) > 0 {
-		a.badges = slices.DeleteFunc(a.badges, func(row wire.BadgeRow) bool { _, ok := decided[row.Event]; return ok })
-		for _, row := range decided {
-			if row.TokenID != "" {
-				a.badges = append(a.badges, row)
-			}
-		}
+	a.badges = slices.DeleteFunc(a.badges, func(row wire.BadgeRow) bool { return refreshed.Decide(row.Event) })
+	for event, token := range refreshed.All() {
+		a.badges = append(a.badges, wire.BadgeRow{Event: event, TokenID: token})
 	}
 	slices.SortFunc(a.badges, func(x, y wire.BadgeRow) int {
 		return cmp.Or(cmp.Compare(x.Event, y.Event), site.CompareTokenIDs(x.TokenID, y.TokenID))

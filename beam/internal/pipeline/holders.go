@@ -10,6 +10,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/wire"
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -25,13 +26,13 @@ type answerFn struct {
 
 	holderOrder
 	hot  salts
-	says map[site.Address]site.State
+	says map[site.Address]rules.State
 }
 
 // A request is one whose holder has a state.
 type request struct {
 	wire.Request
-	state site.State
+	state rules.State
 }
 
 // ProcessElement answers. Its side input are the hot accounts. It emits values of units by their keys,
@@ -41,7 +42,7 @@ func (f *answerFn) ProcessElement(
 ) error {
 	f.hot.read(hot)
 	if f.says == nil {
-		f.says = map[site.Address]site.State{}
+		f.says = map[site.Address]rules.State{}
 	}
 	clear(f.says)
 	address := wire.KeyAddress(key)
@@ -56,7 +57,7 @@ func (f *answerFn) ProcessElement(
 			shown = d.Shown()
 		case kindHolds:
 			for d.More() {
-				state := site.State(d.Byte())
+				state := rules.State(d.Byte())
 				f.says[d.Address()] = state
 			}
 		case kindRequest:
@@ -125,7 +126,7 @@ func (f *hotHoldersFn) ProcessElement(
 		for d.More() {
 			q := wire.Decode(d.Bytes())
 			r := request{Request: q.Request()}
-			r.state = site.State(d.Byte())
+			r.state = rules.State(d.Byte())
 			h.holders = append(h.holders, r)
 		}
 		if err := d.Err(); err != nil {

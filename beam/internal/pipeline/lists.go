@@ -12,6 +12,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/input"
 	"github.com/followpress/followpress/beam/internal/wire"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -93,7 +94,7 @@ func (f *listsFn) ProcessElement(
 	l := &f.list
 	l.Token, l.Account, l.Primary = token, rows[0].Account, false
 	for _, address := range claims {
-		if address == l.Account {
+		if rules.IsPrimary(address, l.Account) {
 			l.Primary = true
 		} else {
 			f.stats.add(input.WithoutEffect(snapshot.TableAccounts, foreignPrimary), 1)
@@ -227,8 +228,7 @@ func (m *merger) merge(l *wire.List, runs [][]byte, timed bool) (repeated int, e
 		r := &l.Records[i]
 		form := l.Forms[r.Form]
 		tags = append(tags, form.Tags...)
-		slices.Sort(tags)
-		r.Form = m.form(l, form.Version, form.Type, slices.Compact(tags))
+		r.Form = m.form(l, form.Version, form.Type, rules.MergeTags(tags))
 	}
 	return repeated, nil
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/followpress/followpress/site"
-	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // A Form is what records have in common.
@@ -13,21 +13,15 @@ type Form struct {
 	Type    string
 	Tags    []string // sorted, without repetitions
 
-	Held, Block, Mute, Top8 bool // derived from the others; Held if such a record of an address holds it
+	State rules.State // of an address that is held by such a record; 0 if none is
+	Top8  bool        // whether that is in the top 8
 }
 
 // NewForm returns a form.
 func NewForm(version uint32, recordType string, tags []string) Form {
-	f := Form{Version: version, Type: recordType, Tags: tags, Held: version == 1 && recordType == snapshot.TypeAddress}
-	for _, tag := range tags {
-		switch tag {
-		case "block":
-			f.Block = true
-		case "mute":
-			f.Mute = true
-		case "top8":
-			f.Top8 = true
-		}
+	f := Form{Version: version, Type: recordType, Tags: tags}
+	if (rules.Kind{Version: version, Type: recordType}).Holds() {
+		f.State, f.Top8 = rules.StateOf(tags), rules.IsTop8(tags)
 	}
 	return f
 }
@@ -59,18 +53,17 @@ type List struct {
 }
 
 // IsHeld reports whether the list holds the record's address.
-func (l *List) IsHeld(r *Record) bool { return r.IsAddress && l.Forms[r.Form].Held }
+func (l *List) IsHeld(r *Record) bool { return l.State(r) != 0 }
 
 // IsFollow reports whether the list follows the record's address.
-func (l *List) IsFollow(r *Record) bool {
-	f := &l.Forms[r.Form]
-	return r.IsAddress && f.Held && !f.Block && !f.Mute
-}
+func (l *List) IsFollow(r *Record) bool { return l.State(r) == rules.Follow }
 
-// State is what the list says of the address that it holds by a record.
-func (l *List) State(r *Record) site.State {
-	f := &l.Forms[r.Form]
-	return site.NewState(f.Block, f.Mute)
+// State is what the list says of the address that it holds by a record; 0 if it does not hold one.
+func (l *List) State(r *Record) rules.State {
+	if !r.IsAddress {
+		return 0
+	}
+	return l.Forms[r.Form].State
 }
 
 // Append appends the encoding.

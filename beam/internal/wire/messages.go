@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // A Person is an account as its objects show it.
@@ -155,7 +156,7 @@ type Placed struct {
 	Place    uint32 // from 0
 	Holders  uint32 // of the account
 	InHead   bool
-	State    site.State // what the primary list of the account says of the holder's account
+	State    rules.State // what the primary list of the account says of the holder's account
 }
 
 // Append appends the encoding.
@@ -173,7 +174,7 @@ func (a *Answer) Append(b []byte) []byte {
 func (d *Decoder) Answer() Answer {
 	a := Answer{Record: d.Uint32(), ENS: d.Bytes(), SearchLen: d.Uint32(), Followers: d.Uint32()}
 	if a.IsPlaced = d.Bool(); a.IsPlaced {
-		a.Place, a.Holders, a.InHead, a.State = d.Uint32(), d.Uint32(), d.Bool(), site.State(d.Byte())
+		a.Place, a.Holders, a.InHead, a.State = d.Uint32(), d.Uint32(), d.Bool(), rules.State(d.Byte())
 	}
 	return a
 }
@@ -181,7 +182,7 @@ func (d *Decoder) Answer() Answer {
 // A Follower is a holder with what the primary list of the held account says of the holder's account.
 type Follower struct {
 	Holder
-	State site.State
+	State rules.State
 }
 
 // A Followers says who holds an account, as far as each of its lists shows it.
@@ -208,7 +209,7 @@ func (d *Decoder) Followers() (f Followers) {
 	f.Holders = int(d.Uvarint())
 	for _, all := range []*[]Follower{&f.Page, &f.Tagged} {
 		for range d.count() {
-			*all = append(*all, Follower{d.Holder(), site.State(d.Byte())})
+			*all = append(*all, Follower{d.Holder(), rules.State(d.Byte())})
 		}
 	}
 	return f

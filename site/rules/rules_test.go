@@ -1,0 +1,84 @@
+package rules_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/followpress/followpress/site/rules"
+)
+
+func TestRecords(t *testing.T) {
+	address := rules.Kind{Version: 1, Type: rules.TypeAddress}
+	for _, test := range []struct {
+		kind    rules.Kind
+		tags    []string
+		holds   bool
+		state   rules.State // of the tags
+		follows bool
+		top8    bool // by the tags
+	}{
+		{address, nil, true, rules.Follow, true, false},
+		{address, []string{"efp", "top8"}, true, rules.Follow, true, true},
+		{address, []string{"block"}, true, rules.Block, false, false},
+		{address, []string{"mute", "top8"}, true, rules.Mute, false, false},
+		{address, []string{"top8", "mute", "block", "block"}, true, rules.Block | rules.Mute, false, false},
+		{address, []string{"Block", " mute", "", "TOP8"}, true, rules.Follow, true, false},
+		{rules.Kind{Version: 2, Type: rules.TypeAddress}, nil, false, rules.Follow, false, false},
+		{rules.Kind{Version: 1, Type: "2"}, []string{"block"}, false, rules.Block, false, false},
+	} {
+		if got := test.kind.Holds(); got != test.holds {
+			t.Errorf("%v.Holds(): got %t, want %t", test.kind, got, test.holds)
+		}
+		if got := rules.StateOf(test.tags); got != test.state {
+			t.Errorf("StateOf(%q): got %b, want %b", test.tags, got, test.state)
+		}
+		if got := rules.IsFollow(test.kind, test.tags); got != test.follows {
+			t.Errorf("IsFollow(%v, %q): got %t, want %t", test.kind, test.tags, got, test.follows)
+		}
+		if got := rules.IsTop8(test.tags); got != test.top8 {
+			t.Errorf("IsTop8(%q): got %t, want %t", test.tags, got, test.top8)
+		}
+	}
+	if got, want := rules.MergeTags([]string{"top8", "B", "a", "top8", "B"}), []string{"B", "a", "top8"}; !slices.Equal(got, want) {
+		t.Errorf("MergeTags: got %q, want %q", got, want)
+	}
+}
+
+func TestAccounts(t *testing.T) {
+	owner, user := "owner", "user"
+	if got := rules.AccountOf(owner, &user); got != user {
+		t.Errorf("account of a list with a user: got %s, want %s", got, user)
+	}
+	if got := rules.AccountOf(owner, nil); got != owner {
+		t.Errorf("account of a list without a user: got %s, want %s", got, owner)
+	}
+	for n, loses := range []rules.Namesake{{4, [20]byte{0}}, {5, [20]byte{2}}, {5, [20]byte{1, 1}}} {
+		if has := (rules.Namesake{5, [20]byte{1}}); has.Compare(loses) >= 0 || loses.Compare(has) <= 0 {
+			t.Errorf("namesake %d: %v has the name, want %v", n, loses, has)
+		}
+	}
+}
+
+func TestRefreshedBadges(t *testing.T) {
+	r := rules.RefreshedBadges[string]{AsOf: 100}
+	for object, b := range []struct {
+		at, token string
+		fetched   int64
+	}{
+		{"old", "1", 100}, {"new", "2", 101}, {"new", "3", 101}, {"newer", "4", 101}, {"newer", "5", 102}, {"newer", "6", 101}, {"none", "", 101},
+	} {
+		r.Add(b.at, b.token, b.fetched, object)
+	}
+	if got, want := maps.Collect(r.All()), map[string]string{"new": "2", "newer": "5"}; !maps.Equal(got, want) {
+		t.Errorf("badges: got %v, want %v", got, want)
+	}
+	for at, want := range map[string]bool{"old": false, "new": true, "none": true, "other": false} {
+		if got := r.Decide(at); got != want {
+			t.Errorf("decided on %s: got %t, want %t", at, got, want)
+		}
+	}
+	if got := r.Objects(); got != 3 {
+		t.Errorf("objects: got %d, want 3", got)
+	}
+}
