@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/followpress/followpress/server/internal/answer"
+	"github.com/followpress/followpress/server/internal/gate"
 	"github.com/followpress/followpress/site"
 )
 
@@ -19,7 +21,7 @@ const mostBodyBytes = 8 * site.MaxBatchBytes
 // announces costs nothing.
 const firstBodyBytes = 4 << 10
 
-// readBody reads a body of at most size bytes. It returns errBusy if ctx ends before there is memory for it.
+// readBody reads a body of at most size bytes. It returns gate.ErrBusy if ctx ends before there is memory for it.
 func (h *Handler) readBody(ctx context.Context, w http.ResponseWriter, r *http.Request, size int64) ([]byte, error) {
 	body := http.MaxBytesReader(w, r.Body, site.MaxBatchBytes)
 	hurry := func() { // a slow client must not keep the memory for long
@@ -28,10 +30,10 @@ func (h *Handler) readBody(ctx context.Context, w http.ResponseWriter, r *http.R
 	}
 	size++ // to see the end
 	first := min(size, firstBodyBytes)
-	if h.arriving.Acquire(ctx, first) != nil {
-		return nil, errBusy
+	if h.gates.bodies.arriving.Take(ctx, first) != nil {
+		return nil, gate.ErrBusy
 	}
-	defer h.arriving.Release(first)
+	defer h.gates.bodies.arriving.Give(first)
 	hurry()
 	read := make([]byte, first)
 	n, err := io.ReadFull(body, read)
@@ -40,10 +42,10 @@ func (h *Handler) readBody(ctx context.Context, w http.ResponseWriter, r *http.R
 	}
 	if rest := size - first; err == nil && rest > 0 {
 		// All at once: nobody waits with a part of it.
-		if h.growing.Acquire(ctx, rest) != nil {
-			return nil, errBusy
+		if h.gates.bodies.growing.Take(ctx, rest) != nil {
+			return nil, gate.ErrBusy
 		}
-		defer h.growing.Release(rest)
+		defer h.gates.bodies.growing.Give(rest)
 		hurry()
 		read = append(make([]byte, 0, size), read...)
 		n, err = io.ReadFull(body, read[first:size])
@@ -60,7 +62,7 @@ type batch struct {
 	users   []*string     // nil for a null
 	problem *site.Problem // of the body; nil for none
 	stalled bool          // the client took too long to send it
-	granted int64         // bytes of Handler.bodies, which the caller releases
+	granted int64         // bytes of bodyGates.read, which the caller releases
 }
 
 // readBatch reads the body of a request, if its route has one. An error means that there is no memory for
@@ -76,24 +78,24 @@ func (h *Handler) readBatch(ctx context.Context, w http.ResponseWriter, r *http.
 	case size < 0:
 		size = site.MaxBatchBytes
 	}
-	if !h.receiving.tryAcquire() {
-		return batch{}, errBusy
+	if !h.gates.bodies.receiving.TryTake(1) {
+		return batch{}, gate.ErrBusy
 	}
-	defer h.receiving.release()
+	defer h.gates.bodies.receiving.Give(1)
 	body, err := h.readBody(ctx, w, r, size)
 	if err == nil { // else net/http would wait for the rest without an end
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // net/http would take its end for that of the client
 	}
-	if errors.Is(err, errBusy) {
-		return batch{}, errBusy
+	if errors.Is(err, gate.ErrBusy) {
+		return batch{}, gate.ErrBusy
 	}
 	b.stalled = errors.Is(err, os.ErrDeadlineExceeded)
 	if b.problem = bodyProblem(err); b.problem != nil { // ctx has ended: for net/http, the client is gone
 		return b, nil
 	}
 	granted := int64(len(body)) * (mostBodyBytes / site.MaxBatchBytes)
-	if h.bodies.Acquire(ctx, granted) != nil {
-		return batch{}, errBusy
+	if h.gates.bodies.read.Take(ctx, granted) != nil {
+		return batch{}, gate.ErrBusy
 	}
 	b.granted = granted
 	goOn(w, r)
@@ -101,7 +103,7 @@ func (h *Handler) readBatch(ctx context.Context, w http.ResponseWriter, r *http.
 		return b, nil
 	}
 	var ok bool
-	if b.users, ok = parseBatch(body); !ok {
+	if b.users, ok = answer.ParseBatch(body); !ok {
 		b.problem = site.BadBatch
 	}
 	return b, nil

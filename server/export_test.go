@@ -2,25 +2,21 @@ package server
 
 import (
 	"context"
-	"runtime"
-	"time"
 
 	"github.com/maypok86/otter/v2"
 
+	"github.com/followpress/followpress/server/internal/cache"
 	"github.com/followpress/followpress/site"
 )
 
 // SetClock gives the cache a clock of the test's.
 func (o *Options) SetClock(c otter.Clock) { o.clock = c }
 
-// SetUpstreamTimeout makes a refresh give up sooner.
-func (o *RefreshOptions) SetUpstreamTimeout(d time.Duration) { o.upstreamTimeout = d }
-
 // RefreshesWaiting is the number of requests that wait for a refresh.
-func (h *Handler) RefreshesWaiting() int64 { return h.refresher.waiting.taken.Load() }
+func (h *Handler) RefreshesWaiting() int64 { return h.gates.fresh.Waiting.Taken() }
 
 // RequestsWaiting is the number of requests that wait for the store or for a refresh.
-func (h *Handler) RequestsWaiting() int64 { return h.cache.waiting.taken.Load() }
+func (h *Handler) RequestsWaiting() int64 { return h.gates.waiting.Taken() }
 
 // PollRoot is what Watch does at each poll.
 func (h *Handler) PollRoot(ctx context.Context) { h.pollRoot(ctx) }
@@ -32,20 +28,24 @@ func (h *Handler) Reapply(ctx context.Context) { h.reapply(ctx, h.live.Load()) }
 func (h *Handler) InFlight() int64 { return h.inFlight() }
 
 // Version counts the sites that were served.
-func (h *Handler) Version() uint64 { return uint64(h.live.Load().version) }
+func (h *Handler) Version() uint64 { return uint64(h.live.Load().Version) }
 
 // Forget empties the cache, so that the next answers are made as the first ones were.
-func (h *Handler) Forget() { h.cache.clear() }
+func (h *Handler) Forget() { h.cache.Clear() }
 
 // IsHot reports whether the next request for a path is answered without a resolution.
 func (h *Handler) IsHot(path string) bool {
-	o, _ := h.cache.objects.GetIfPresent(cacheKey{version: h.live.Load().version, key: site.Key(path[1:])})
-	return o != nil && o.route.Load() != nil
+	o := h.cache.Peek(cache.Key{Version: h.live.Load().Version, Key: site.Key(path[1:])})
+	if o == nil {
+		return false
+	}
+	defer o.Release()
+	return o.Route.Load() != nil
 }
 
 // HoldScans keeps everybody from scanning until free is called.
 func (h *Handler) HoldScans() (free func()) {
-	all := int64(max(1, runtime.GOMAXPROCS(0)/2))
-	_ = h.scanning.Acquire(context.Background(), all)
-	return func() { h.scanning.Release(all) }
+	scanning := h.gates.answer.Scanning
+	_ = scanning.Take(context.Background(), scanning.Size)
+	return func() { scanning.Give(scanning.Size) }
 }

@@ -7,20 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/http"
 	"net/url"
-	"runtime"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/maypok86/otter/v2"
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
+	"github.com/followpress/followpress/server/internal/answer"
+	"github.com/followpress/followpress/server/internal/cache"
+	"github.com/followpress/followpress/server/internal/fetch"
+	"github.com/followpress/followpress/server/internal/fresh"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -44,6 +43,14 @@ type Options struct {
 	clock otter.Clock // of the cache; nil means the real one, tests have their own
 }
 
+// RefreshOptions say where fresh data comes from and how often to ask for it. The zero value
+// refreshes nothing.
+type RefreshOptions = fresh.Options
+
+// UpstreamTimeout bounds all requests that one refresh makes to its upstream, unless
+// RefreshOptions.UpstreamTimeout says otherwise.
+const UpstreamTimeout = fresh.UpstreamTimeout
+
 func (o Options) withDefaults() Options {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	o.CacheBytes = cmp.Or(o.CacheBytes, 28<<20)
@@ -51,39 +58,47 @@ func (o Options) withDefaults() Options {
 	o.Poll = cmp.Or(o.Poll, 10*time.Second)
 	o.Timeout = cmp.Or(o.Timeout, 5*time.Second)
 	o.MaxRequests = cmp.Or(o.MaxRequests, 2048)
-	o.Refresh = o.Refresh.withDefaults()
+	o.Refresh = o.Refresh.WithDefaults()
 	return o
+}
+
+// A Store holds a site: a folder, a tar file, memory or a bucket. Its methods are called from many
+// goroutines at once.
+type Store interface {
+	// Get reads a whole object. The error is storage.ErrNotFound if the site has no such
+	// object, and only then: any other error means that the store could not tell. The caller
+	// must not change the body.
+	Get(ctx context.Context, key site.Key) ([]byte, error)
+}
+
+// A Bucket is a store whose objects can be replaced, as refreshes do. Package storage has two.
+type Bucket interface {
+	Store
+	// Read is Get with the ETag of the object, for the condition of a Put.
+	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
+	// Put writes an object and returns its ETag. The error is storage.ErrCondition if the
+	// condition does not hold; the object is as before then.
+	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
 }
 
 // A Handler answers the requests of the API from a store. It is safe for concurrent use.
 type Handler struct {
-	fetcher     *fetcher
-	cache       *cache
-	refresher   *refresher // nil if nothing is refreshed
-	metrics     *metrics
-	log         *slog.Logger
-	poll        time.Duration
-	timeout     time.Duration
-	refreshing  time.Duration                     // time that a refresh may take beyond timeout
-	proxies     int                               // before this server
-	describe    func(site.Config) ([]byte, error) // nil for none
-	maxRequests int64
+	fetcher   *fetch.Fetcher
+	gates     gates
+	cache     *cache.Cache
+	answers   *answer.Maker
+	refresher *fresh.Refresher // nil if nothing is refreshed
+	metrics   *metrics
+	log       *slog.Logger
+	poll      time.Duration
+	timeout   time.Duration
+	refresh   RefreshOptions
+	describe  func(site.Config) ([]byte, error) // nil for none
 
-	failures  rate.Sometimes      // limits the log of failed requests, of which there may be thousands per second
-	small     *pool               // of answers that are being made
-	large     *pool               // of those that are larger, or read many objects
-	oversize  *pool               // of the one that may be of any size
-	receiving *slots              // of requests whose body is being read
-	arriving  *semaphore.Weighted // bytes of the beginnings of bodies that are being read
-	growing   *semaphore.Weighted // bytes of the rest of those
-	bodies    *semaphore.Weighted // bytes of those that were read
-	ahead     *semaphore.Weighted // bytes of prefetched search shards
-	scanning  *semaphore.Weighted // shares of the processor for reading rows
-	mixed     *slots              // of requests that wait for the parts of an answer to agree
-	answering atomic.Int64        // requests that are being answered
-	draining  atomic.Bool
-	polling   sync.Mutex // held while the root is read
-	live      atomic.Pointer[liveSite]
+	failures rate.Sometimes // limits the log of failed requests, of which there may be thousands per second
+	draining atomic.Bool
+	polling  sync.Mutex // held while the root is read
+	live     atomic.Pointer[liveSite]
 }
 
 // New returns a handler for the site in store. It reads the root and fails if there is none. If
@@ -94,79 +109,45 @@ func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
 	o = o.withDefaults()
 	m := newMetrics()
 	h := &Handler{
-		fetcher: &fetcher{store, o.Timeout, m}, metrics: m, log: o.Log, poll: o.Poll,
-		timeout: o.Timeout, refreshing: o.Refresh.upstreamTimeout, proxies: o.Refresh.Proxies, describe: o.Describe, maxRequests: int64(o.MaxRequests),
+		fetcher: &fetch.Fetcher{Store: store, Timeout: o.Timeout, Observe: m.stored}, gates: newGates(o),
+		metrics: m, log: o.Log, poll: o.Poll, timeout: o.Timeout, refresh: o.Refresh, describe: o.Describe,
 		failures: rate.Sometimes{First: 10, Interval: 100 * time.Millisecond},
 	}
-	// If the store hangs, at most three quarters of the requests wait for it. The rest is for
-	// answers from the cache.
-	waiting := &slots{size: int64(max(1, o.MaxRequests*3/4))}
-	if h.cache, err = newCache(h.fetcher, o, waiting, m); err != nil {
+	h.refresher, err = fresh.New(o.Refresh, h.fetcher, h.gates.fresh, fresh.Counts{Refreshed: m.refreshed, Asked: m.asked})
+	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			h.Close()
-		}
-	}()
-
-	// Answers that are being made get a sixth of InFlightBytes, objects the rest (see newCache). Prefetched
-	// shards count as objects, and may be a sixth. Large answers, and those being sent, get another sixth each.
-	// Requests that wait for large ones leave memory and slots to others, and so do those that send a body.
-	pages, queue := max(o.InFlightBytes/6, bufferGrant), &slots{size: int64(max(1, o.MaxRequests/8)), parent: waiting}
-	h.small = &pool{
-		memory: semaphore.NewWeighted(pages), most: max(pages/smallPages, bufferGrant), waiting: &slots{size: int64(max(1, o.MaxRequests/4)), parent: waiting},
-	}
-	h.large = &pool{memory: semaphore.NewWeighted(pages), most: pages, waiting: queue}
-	h.oversize = &pool{memory: semaphore.NewWeighted(1), any: true, waiting: queue}
-	h.receiving = &slots{size: int64(max(1, o.MaxRequests/4)), parent: waiting}
-	// Bodies get another sixth. Those that arrive have parts of it for themselves: a slow client
-	// must not keep others out.
-	h.arriving = semaphore.NewWeighted(max(o.InFlightBytes/24, firstBodyBytes))
-	h.growing = semaphore.NewWeighted(max(o.InFlightBytes/24, site.MaxBatchBytes))
-	h.bodies = semaphore.NewWeighted(max(o.InFlightBytes/12, mostBodyBytes))
-	h.ahead = semaphore.NewWeighted(o.InFlightBytes / 6)
-	h.scanning = semaphore.NewWeighted(int64(max(1, runtime.GOMAXPROCS(0)/2)))
-	h.mixed = &slots{size: int64(max(1, o.MaxRequests/8)), parent: waiting}
-	// Requests that wait for a refresh share these slots and take at most half of all requests.
-	refreshing := &slots{size: int64(max(1, o.MaxRequests/2)), parent: waiting}
-	if h.refresher, err = newRefresher(o.Refresh, h.fetcher, refreshing, m); err != nil {
+	h.cache, err = cache.New(h.fetcher, cache.Options{
+		Bytes: o.CacheBytes, SentBytes: o.InFlightBytes / 6, Gates: h.gates.cache, Clock: o.clock,
+		Counts: cache.Counts{Hit: m.cacheHits.Inc, Missed: m.cacheMisses.Inc},
+	})
+	if err != nil {
 		return nil, err
 	}
+	h.answers = answer.New(h.cache, h.gates.answer, func(ctx context.Context) answer.Site { return h.reload(ctx).Site })
 	m.watch(h)
 	h.polling.Lock()
 	defer h.polling.Unlock()
 	switch err = h.readRoot(ctx); {
-	case errors.Is(err, storage.ErrNotFound):
-		return nil, fmt.Errorf("there is no site: it has no %s", site.RootKey)
+	case err == nil:
+		return h, nil
 	case storage.Temporary(err):
 		h.log.Warn("cannot read the site yet, will try again", "error", err)
-		err = nil
-	case err != nil:
-		return nil, err
+		return h, nil
+	case errors.Is(err, storage.ErrNotFound):
+		err = fmt.Errorf("there is no site: it has no %s", site.RootKey)
 	}
-	return h, nil
+	h.Close()
+	return nil, err
 }
 
 // Close stops the goroutines of the cache. Call it once, after Watch has returned and all requests
 // are answered. It does not close the store.
-func (h *Handler) Close() { h.cache.objects.StopAllGoroutines() }
+func (h *Handler) Close() { h.cache.Close() }
 
 // inFlight is the number of bytes that the handler holds beyond the cache.
 func (h *Handler) inFlight() int64 {
-	t := h.cache.tracker
-	return t.small.bytes() + t.large.bytes() + t.sent.taken() + h.small.taken.Load() + h.large.taken.Load()
-}
-
-// An answer is a response before it is written.
-type answer struct {
-	status       int
-	object       *object
-	contentType  []string      // the value of the header; answers share it
-	cacheControl []string      // likewise
-	refresh      string        // X-Refresh; "" means none
-	retryAfter   time.Duration // Retry-After, in whole seconds; 0 means none
-	allow        string        // Allow of a 405
+	return h.cache.InFlight() + h.gates.answer.Small.Taken() + h.gates.answer.Large.Taken()
 }
 
 // respond answers a request. It notes the route as soon as it is known, and the status.
@@ -183,17 +164,17 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 		h.respondDescription(w, r, v, seen)
 		return
 	}
-	resolution := v.root.Config.Resolve(r.Method, sentPath(r.URL), r.URL.RawQuery)
+	resolution := v.Root.Config.Resolve(r.Method, sentPath(r.URL), r.URL.RawQuery)
 	seen.route = resolution.Route
 	if resolution.Action == site.AnswerPreflight {
-		seen.status = preflight(w, v.root.Config)
+		seen.status = preflight(w, v.Root.Config)
 		return
 	}
 	ctx := seen.context(r.Context())
 	limit := h.timeout
 	if resolution.Fresh {
-		limit += h.refreshing
-		ctx = context.WithValue(ctx, clientKey{}, clientOf(r, h.proxies))
+		limit += h.refresh.UpstreamTimeout
+		ctx = fresh.WithClient(ctx, r, h.refresh.Proxies)
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -207,7 +188,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 		}
 		a = problem(site.Unavailable)
 	}
-	defer a.object.release()
+	defer a.object.Release()
 	h.rendered(seen)
 	seen.status = a.write(w, r)
 	if gone {
@@ -217,12 +198,12 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 
 // answerTo reads the body of a request, if its route has one, and finds the answer. stalled says that the
 // body did not arrive in time.
-func (h *Handler) answerTo(ctx context.Context, w http.ResponseWriter, r *http.Request, v *liveSite, resolution site.Resolution) (a answer, stalled bool, err error) {
+func (h *Handler) answerTo(ctx context.Context, w http.ResponseWriter, r *http.Request, v *liveSite, resolution site.Resolution) (a response, stalled bool, err error) {
 	sent, err := h.readBatch(ctx, w, r, resolution)
-	defer h.bodies.Release(sent.granted)
+	defer h.gates.bodies.read.Give(sent.granted)
 	switch {
 	case err != nil:
-		return answer{}, false, err
+		return response{}, false, err
 	case sent.problem != nil:
 		return problem(sent.problem), sent.stalled, nil
 	}
@@ -236,7 +217,7 @@ func (h *Handler) answerTo(ctx context.Context, w http.ResponseWriter, r *http.R
 // describes reports whether a request is for the description of the API, which the site does not hold.
 func (h *Handler) describes(v *liveSite, r *http.Request) bool {
 	return r.URL.Path == "/"+string(site.OpenAPIKey) && (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
-		h.describe != nil && !v.root.Config.EFP()
+		h.describe != nil && !v.Root.Config.EFP()
 }
 
 func (h *Handler) respondDescription(w http.ResponseWriter, r *http.Request, v *liveSite, seen *outcome) {
@@ -269,24 +250,24 @@ func preflight(w http.ResponseWriter, c site.Config) (status int) {
 }
 
 // answer finds the answer to a resolved request. users are those of its body. An error becomes a 503.
-func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution, users []*string) (answer, error) {
+func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution, users []*string) (response, error) {
 	if r.Action == site.AnswerProblem {
 		return problem(r.Problem), nil
 	}
-	r, err := h.lookedUp(ctx, v, r)
-	var o *object
+	r, err := h.answers.LookedUp(ctx, v.Site, r)
+	var o *cache.Object
 	if err == nil {
 		o, err = h.find(ctx, v, r, users)
 	}
 	if err == nil && r.Fresh {
-		defer o.release()
-		a, err := h.refresh(ctx, v, r, o)
+		defer o.Release()
+		a, err := h.refreshed(ctx, v, r, o)
 		if err == nil {
-			a.object.pin()
+			a.object.Pin()
 		}
 		return a, err
 	}
-	var is *problemError
+	var is *answer.ProblemError
 	switch {
 	case errors.As(err, &is):
 		return absent(r, is.Problem), nil
@@ -295,7 +276,7 @@ func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution, us
 	case errors.Is(err, storage.ErrNotFound) && r.Unknown != "":
 		o, err = h.unknown(ctx, v, r)
 	case errors.Is(err, storage.ErrNotFound):
-		o, err = newObject([]byte(site.EmptySearch)), nil
+		o, err = cache.NewObject([]byte(site.EmptySearch)), nil
 	}
 	a := whole(r.Route, o)
 	if r.Fresh {
@@ -305,26 +286,26 @@ func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution, us
 }
 
 // find returns the object that answers, which the caller releases, or storage.ErrNotFound.
-func (h *Handler) find(ctx context.Context, v *liveSite, r site.Resolution, users []*string) (*object, error) {
+func (h *Handler) find(ctx context.Context, v *liveSite, r site.Resolution, users []*string) (*cache.Object, error) {
 	switch r.Action {
 	case site.AnswerSearch:
-		return h.search(ctx, v, r.Search)
+		return h.answers.Search(ctx, v.Site, r.Search)
 	case site.AnswerComputed:
-		return h.compute(ctx, v, r, users)
+		return h.answers.Compute(ctx, v.Site, r, users)
 	}
 	if r.Route.Kept() {
-		return h.cache.newest(ctx, cacheKey{version: v.version, key: r.Key})
+		return h.cache.Newest(ctx, cache.Key{Version: v.Version, Key: r.Key})
 	}
-	return h.cache.get(ctx, cacheKey{v.version, r.Key, r.Action == site.AnswerWithoutTags})
+	return h.cache.Get(ctx, cache.Key{Version: v.Version, Key: r.Key, WithoutTags: r.Action == site.AnswerWithoutTags})
 }
 
 // unknown returns the answer for an address that the graph does not know.
-func (h *Handler) unknown(ctx context.Context, v *liveSite, r site.Resolution) (*object, error) {
+func (h *Handler) unknown(ctx context.Context, v *liveSite, r site.Resolution) (*cache.Object, error) {
 	template, err := h.template(ctx, v, r.Unknown)
 	if err != nil {
 		return nil, err
 	}
-	return newObject(bytes.ReplaceAll(template, []byte(site.UnknownAddress), []byte(r.Address))), nil
+	return cache.NewObject(bytes.ReplaceAll(template, []byte(site.UnknownAddress), []byte(r.Address))), nil
 }
 
 // template returns an object UnknownKey. The live site keeps them: they are few and small.
@@ -332,35 +313,35 @@ func (h *Handler) template(ctx context.Context, v *liveSite, key site.Key) ([]by
 	if body, ok := v.templates.Load(key); ok {
 		return body.([]byte), nil
 	}
-	o, err := h.cache.get(ctx, cacheKey{version: v.version, key: key})
+	o, err := h.cache.Get(ctx, cache.Key{Version: v.Version, Key: key})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
-	defer o.release()
-	body := bytes.Clone(o.body)
+	defer o.Release()
+	body := bytes.Clone(o.Body)
 	v.templates.Store(key, body)
 	return body, nil
 }
 
-// refresh answers cache=fresh for an object that is stored.
-func (h *Handler) refresh(ctx context.Context, v *liveSite, r site.Resolution, stored *object) (answer, error) {
+// refreshed answers cache=fresh for an object that is stored.
+func (h *Handler) refreshed(ctx context.Context, v *liveSite, r site.Resolution, stored *cache.Object) (response, error) {
 	a := whole(r.Route, stored)
 	a.cacheControl = noStore
 	kind := site.Details
 	if r.Route.ID == site.RouteBadges || r.Route.ID == site.RouteUserBadges {
 		kind = site.Badges
 	}
-	if !h.refresher.refreshes(kind) {
+	if !h.refresher.Refreshes(kind) {
 		a.refresh = "unavailable"
 		return a, nil
 	}
-	t, ok, err := target{v.root.Config, kind, r.TokenID}.standsFor(ctx, r.Key, func(ctx context.Context, key site.Key) ([]byte, error) {
-		o, err := h.cache.get(ctx, cacheKey{version: v.version, key: key})
+	t, ok, err := fresh.Target{Config: v.Root.Config, Object: kind, TokenID: r.TokenID}.StandsFor(ctx, r.Key, func(ctx context.Context, key site.Key) ([]byte, error) {
+		o, err := h.cache.Get(ctx, cache.Key{Version: v.Version, Key: key})
 		if err != nil {
 			return nil, err
 		}
-		defer o.release()
-		return bytes.Clone(o.body), nil
+		defer o.Release()
+		return bytes.Clone(o.Body), nil
 	})
 	if err != nil {
 		return a, err
@@ -369,110 +350,23 @@ func (h *Handler) refresh(ctx context.Context, v *liveSite, r site.Resolution, s
 		a.refresh = "unavailable"
 		return a, nil
 	}
-	fresh, err := h.refresher.refresh(ctx, t, h.logger(ctx),
-		func(key site.Key, body []byte) *object { return h.cache.put(h.live.Load().version, key, body) }) // a new site may be live by then
-	var often *tooOftenError
+	o, err := h.refresher.Refresh(ctx, t, h.logger(ctx),
+		func(key site.Key, body []byte) *cache.Object { return h.cache.Put(h.live.Load().Version, key, body) }) // a new site may be live by then
+	var often *fresh.TooOftenError
 	switch {
 	case errors.As(err, &often):
-		h.metrics.refreshes.WithLabelValues(string(kind), "limited").Inc()
+		h.metrics.refreshed(kind, "limited")
 		a = problem(site.TooManyRefreshes)
-		a.retryAfter = often.wait
+		a.retryAfter = often.Wait
 		return a, nil
 	case errors.Is(err, storage.ErrNotFound):
 		return absent(r, site.NoSuchList), nil
-	case errors.Is(err, errUpstream):
+	case errors.Is(err, fresh.ErrUpstream):
 		a.refresh = "failed"
 		return a, nil
 	case err != nil:
 		return a, err
 	}
-	a.object = fresh
+	a.object = o
 	return a, nil
-}
-
-// absent is the answer if what was asked for does not exist.
-func absent(r site.Resolution, p *site.Problem) answer {
-	a := problem(p)
-	if r.Fresh {
-		a.cacheControl = noStore
-	}
-	return a
-}
-
-// whole is the answer with an object of a route.
-func whole(route *site.Route, o *object) answer {
-	values := routeValues[route.ID]
-	return answer{status: http.StatusOK, object: o, contentType: values.contentType, cacheControl: values.cacheControl}
-}
-
-// problem is the answer with a problem. Its body is encoded once.
-func problem(p *site.Problem) answer {
-	if a, ok := problems[p]; ok {
-		return a
-	}
-	return newProblem(p)
-}
-
-func newProblem(p *site.Problem) answer {
-	a := answer{
-		status: p.Status, object: withLength(&object{body: p.Body()}), allow: p.Allow(),
-		contentType: routeValues[site.RouteError].contentType, cacheControl: []string{p.CacheControl},
-	}
-	if p.Status == http.StatusServiceUnavailable {
-		a.retryAfter = site.RetryAfter
-	}
-	return a
-}
-
-// write sends the answer. It writes the map of headers by their canonical names, as http.Header.Set
-// does, but with values that answers share. Nobody may change those.
-func (a answer) write(w http.ResponseWriter, r *http.Request) (status int) {
-	header := w.Header()
-	header["Content-Type"] = a.contentType
-	header["Cache-Control"] = a.cacheControl
-	if a.refresh != "" {
-		header.Set("X-Refresh", a.refresh)
-	}
-	if a.retryAfter > 0 {
-		header.Set("Retry-After", strconv.Itoa(int(math.Ceil(a.retryAfter.Seconds()))))
-	}
-	switch a.status {
-	case http.StatusOK:
-		header["Etag"] = a.object.etagValue()
-		if r.Method != http.MethodPost && matches(r.Header["If-None-Match"], a.object.etag()) {
-			w.WriteHeader(http.StatusNotModified)
-			return http.StatusNotModified
-		}
-	case http.StatusMethodNotAllowed:
-		header.Set("Allow", a.allow)
-	}
-	if len(a.object.body) >= smallBody || r.Method == http.MethodHead {
-		header["Content-Length"] = a.object.lengthValue()
-	}
-	w.WriteHeader(a.status)
-	if a.object.computed {
-		defer a.object.tracker.sent.send(a.object, w)()
-	}
-	// Not http.ServeContent: it flushes the headers before it copies the body, which costs
-	// another system call and packet, and JSON needs no ranges.
-	_, _ = w.Write(a.object.body) // an error means that the client is gone
-	return a.status
-}
-
-// smallBody is the size in bytes from which net/http does not buffer a body whole, and so cannot tell
-// its length by itself. For smaller ones it does, which costs less than another header does.
-const smallBody = 2048
-
-// matches reports whether an If-None-Match header (RFC 9110, 13.1.2) names an entity tag. That
-// header compares tags weakly.
-func matches(ifNoneMatch []string, etag string) bool {
-	for _, line := range ifNoneMatch {
-		for tag := range strings.SplitSeq(line, ",") {
-			tag = strings.TrimSpace(tag)
-			if tag == "*" || strings.TrimPrefix(tag, "W/") == etag {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -5,6 +5,7 @@ import (
 	"net/textproto"
 	"strings"
 
+	"github.com/followpress/followpress/server/internal/cache"
 	"github.com/followpress/followpress/site"
 )
 
@@ -18,12 +19,12 @@ func (h *Handler) respondHot(w http.ResponseWriter, r *http.Request, v *liveSite
 	if !ok || r.Context().Err() != nil {
 		return false
 	}
-	o := h.cache.young(cacheKey{version: v.version, key: key}, seen.begun)
+	o := h.cache.Young(cache.Key{Version: v.Version, Key: key}, seen.begun)
 	if o == nil {
 		return false
 	}
-	defer o.release()
-	route := o.route.Load()
+	defer o.Release()
+	route := o.Route.Load()
 	if route == nil {
 		return false
 	}
@@ -37,12 +38,12 @@ func (h *Handler) respondHot(w http.ResponseWriter, r *http.Request, v *liveSite
 // markHot notes that the object is the answer to its own path. What a path resolves to depends on
 // nothing but the configuration of the site, and an object is of one version of the site. Those that a
 // bucket keeps beside a site are of no version, and are read each time.
-func markHot(r *http.Request, v *liveSite, resolution site.Resolution, o *object) {
-	if o == nil || o.tracker == nil || resolution.Action != site.AnswerObject || resolution.Route.Kept() || o.route.Load() != nil {
+func markHot(r *http.Request, v *liveSite, resolution site.Resolution, o *cache.Object) {
+	if o == nil || resolution.Action != site.AnswerObject || resolution.Route.Kept() || o.Route.Load() != nil {
 		return
 	}
-	if key, ok := plainKey(r); ok && key == resolution.Key && o.key == (cacheKey{version: v.version, key: key}) {
-		o.route.Store(resolution.Route)
+	if key, ok := plainKey(r); ok && key == resolution.Key && o.IsAt(cache.Key{Version: v.Version, Key: key}) {
+		o.Route.Store(resolution.Route)
 	}
 }
 
@@ -83,8 +84,8 @@ var routeValues = func() []struct{ contentType, cacheControl []string } {
 }()
 
 // problems are the answers with problems.
-var problems = func() map[*site.Problem]answer {
-	all := map[*site.Problem]answer{}
+var problems = func() map[*site.Problem]response {
+	all := map[*site.Problem]response{}
 	for _, p := range (site.Config{API: site.APIEFP}).Problems() {
 		all[p] = newProblem(p)
 	}

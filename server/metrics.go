@@ -88,12 +88,12 @@ func (m *metrics) watch(h *Handler) {
 	gauge := func(name, help string, value func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, value))
 	}
-	gauge("cache_bytes", "Bytes in the cache.", func() float64 { return float64(h.cache.objects.WeightedSize()) })
+	gauge("cache_bytes", "Bytes in the cache.", func() float64 { return float64(h.cache.Bytes()) })
 	gauge("cache_objects", "Objects in the cache, including those known to be absent.",
-		func() float64 { return float64(h.cache.objects.EstimatedSize()) })
+		func() float64 { return float64(h.cache.Len()) })
 	gauge("in_flight_bytes", "Bytes of objects that are being read and of answers in flight, beyond the cache.",
 		func() float64 { return float64(h.inFlight()) })
-	gauge("requests_in_flight", "Requests that are being answered.", func() float64 { return float64(h.answering.Load()) })
+	gauge("requests_in_flight", "Requests that are being answered.", func() float64 { return float64(h.gates.requests.Taken()) })
 	gauge("ready", "1 if there is a site to serve and the server is not draining, else 0.", func() float64 {
 		if h.Ready() {
 			return 1
@@ -113,6 +113,25 @@ func (m *metrics) watch(h *Handler) {
 		}
 		return 0
 	})
+}
+
+// stored counts a request to the store.
+func (m *metrics) stored(operation, result string, took time.Duration) {
+	of := m.read
+	if operation != "read" || result != "done" {
+		of = func() prometheus.Observer { return m.store.WithLabelValues(operation, result) }
+	}
+	of().Observe(took.Seconds())
+}
+
+// refreshed counts a refresh.
+func (m *metrics) refreshed(object site.ListObject, result string) {
+	m.refreshes.WithLabelValues(string(object), result).Inc()
+}
+
+// asked counts a request to an upstream.
+func (m *metrics) asked(object site.ListObject, result string, took time.Duration) {
+	m.upstream.WithLabelValues(string(object), result).Observe(took.Seconds())
 }
 
 // answered counts a request. route is nil if no route matched.

@@ -41,9 +41,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header[headerRequestID] = seen.id
 	defer h.finish(w, r, &seen)
-	seen.counts = true
-	if h.answering.Add(1) > h.maxRequests {
-		h.rendered(&seen)
+	if seen.counts = h.gates.requests.TryTake(1); !seen.counts {
 		seen.status = problem(site.Unavailable).write(w, r)
 		return
 	}
@@ -55,7 +53,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) rendered(seen *outcome) {
 	if seen.counts {
 		seen.counts = false
-		h.answering.Add(-1)
+		h.gates.requests.Give(1)
 	}
 }
 

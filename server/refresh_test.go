@@ -347,7 +347,7 @@ func TestAnUpstreamThatFails(t *testing.T) {
 		before := content(t, b, "")
 		u := newUpstream(t)
 		o := server.Options{Refresh: u.options()}
-		o.Refresh.SetUpstreamTimeout(500 * time.Millisecond)
+		o.Refresh.UpstreamTimeout = 500 * time.Millisecond
 		base := listen(t, newHandler(t, open(), o))
 		for path, kinds := range map[string][]map[string]http.HandlerFunc{freshDetails: {both, onlyProfile}, badgeData: {both, onlyBadges}} {
 			key := site.Key(strings.TrimPrefix(strings.TrimSuffix(path, "?cache=fresh"), "/"))

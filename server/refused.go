@@ -88,7 +88,7 @@ func problemFor(p []byte) []byte {
 	}
 	response := http.Response{
 		StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Close: true, Header: header,
-		ContentLength: int64(len(a.object.body)), Body: io.NopCloser(bytes.NewReader(a.object.body)),
+		ContentLength: int64(len(a.object.Body)), Body: io.NopCloser(bytes.NewReader(a.object.Body)),
 	}
 	var whole bytes.Buffer
 	_ = response.Write(&whole) // neither buffer fails

@@ -37,7 +37,7 @@ func TestOneRefreshForAll(t *testing.T) {
 	u := newUpstream(t)
 	o := server.Options{Refresh: u.options()}
 	o.Refresh.Interval = time.Hour
-	o.Refresh.SetUpstreamTimeout(time.Minute)
+	o.Refresh.UpstreamTimeout = time.Minute
 	handler := newHandler(t, b, o)
 	answer := profiles(func(string) site.Profile { return profileOf("x", 1_795_300_000_000) }).handler(t)
 	u.tell(func(w http.ResponseWriter, r *http.Request) {

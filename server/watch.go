@@ -7,33 +7,36 @@ import (
 	"sync"
 	"time"
 
+	"github.com/followpress/followpress/server/internal/answer"
+	"github.com/followpress/followpress/server/internal/cache"
+	"github.com/followpress/followpress/server/internal/fetch"
+	"github.com/followpress/followpress/server/internal/fresh"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
 // A liveSite is what the handler knows about the site that it serves.
 type liveSite struct {
-	root    *site.Root
-	version version
+	answer.Site
 	info    storage.Info // of the root; zero if the store cannot tell
 	settled bool         // a root that is put from now on differs from this one in info
 	checked time.Time    // when the root was last read
 
 	templates *sync.Map // the objects for addresses that the graph does not know: of site.Key to []byte
 	// description describes the API of a site that does not hold OpenAPIKey. It is made once.
-	description func() (*object, error)
+	description func() (*cache.Object, error)
 }
 
 // sameSite reports whether the root was not put again since was, as far as the store can tell.
 func (v *liveSite) sameSite(was *liveSite) bool {
-	return was != nil && v.root.Equal(was.root) && (samePut(v.info, was.info) || v.info.ETag == "")
+	return was != nil && v.Root.Equal(was.Root) && (fetch.SamePut(v.info, was.info) || v.info.ETag == "")
 }
 
 // Root is the root of the live site; nil as long as none could be read. The caller must not
 // change it.
 func (h *Handler) Root() *site.Root {
 	if v := h.live.Load(); v != nil {
-		return v.root
+		return v.Root
 	}
 	return nil
 }
@@ -52,7 +55,7 @@ func (h *Handler) Watch(ctx context.Context) {
 	var refreshes sync.WaitGroup
 	defer refreshes.Wait()
 	if h.refresher != nil {
-		defer h.refresher.flightsRunning.Wait()
+		defer h.refresher.Wait()
 	}
 	var seen *liveSite // whose refreshes were reapplied
 	for {
@@ -84,7 +87,7 @@ func (h *Handler) pollRoot(ctx context.Context) {
 	if err != nil {
 		h.log.Warn("cannot read the root, serving the last known site", "error", err)
 	} else if is := h.live.Load(); !is.sameSite(was) {
-		h.log.Info("serving a new site", "as_of", is.root.AsOf, "objects", is.root.Counts.Objects)
+		h.log.Info("serving a new site", "as_of", is.Root.AsOf, "objects", is.Root.Counts.Objects)
 	}
 }
 
@@ -92,7 +95,7 @@ func (h *Handler) pollRoot(ctx context.Context) {
 // fails is in the next site, because the generator merges it.
 func (h *Handler) reapply(ctx context.Context, v *liveSite) {
 	for try := 1; ; try++ {
-		done, err := h.refresher.reapply(ctx, v.root, func(key site.Key, body []byte) { h.cache.put(v.version, key, body) })
+		done, err := h.refresher.Reapply(ctx, v.Root, func(key site.Key, body []byte) { h.cache.Put(v.Version, key, body) })
 		if done > 0 {
 			h.log.Info("reapplied refreshes to a new site", "objects", done)
 		}
@@ -100,7 +103,7 @@ func (h *Handler) reapply(ctx context.Context, v *liveSite) {
 			return
 		}
 		h.log.Warn("cannot reapply some refreshes", "error", err, "try", try)
-		if try == refreshTries {
+		if try == fresh.Tries {
 			return
 		}
 		select {
@@ -134,28 +137,28 @@ const betweenReloads = 100 * time.Millisecond
 func (h *Handler) readRoot(ctx context.Context) error {
 	v := h.live.Load()
 	if v == nil {
-		v = &liveSite{root: &site.Root{}}
+		v = &liveSite{Site: answer.Site{Root: &site.Root{}}}
 	}
-	root, info, err := h.fetcher.root(ctx, v.info)
+	root, info, err := h.fetcher.Root(ctx, v.info)
 	if errors.Is(err, storage.ErrUnchanged) {
-		root, info = v.root, v.info
+		root, info = v.Root, v.info
 	} else if err != nil {
 		return err
 	}
-	next := &liveSite{root, v.version, info, h.fetcher.settled(info), time.Now(), v.templates, v.description}
+	next := &liveSite{answer.Site{Root: root, Version: v.Version}, info, h.fetcher.Settled(info), time.Now(), v.templates, v.description}
 	// If the root was put again, another site may have been live in between, and the cache may
 	// hold objects of it. Times have a resolution of a second: a root that was not settled when
 	// it was read may have been replaced within that second, so it counts as new once it is.
 	if isNew := !next.sameSite(v); isNew || next.settled && !v.settled {
-		next.version++
+		next.Version++
 		next.templates = &sync.Map{}
-		next.description = sync.OnceValues(func() (*object, error) {
+		next.description = sync.OnceValues(func() (*cache.Object, error) {
 			body, err := h.describe(root.Config)
-			return newObject(body), err
+			return cache.NewObject(body), err
 		})
 		h.readTemplates(ctx, next)
 		h.live.Store(next)
-		h.cache.clear()
+		h.cache.Clear()
 		return nil
 	}
 	next.settled = next.settled || v.settled
@@ -166,14 +169,14 @@ func (h *Handler) readRoot(ctx context.Context) error {
 // readTemplates reads the objects for addresses that the graph does not know, so that a request for one
 // need not. What fails is left to requests.
 func (h *Handler) readTemplates(ctx context.Context, v *liveSite) {
-	if !v.root.Config.EFP() {
+	if !v.Root.Config.EFP() {
 		return
 	}
 	var reads sync.WaitGroup
 	for _, object := range site.UserObjects() {
 		reads.Go(func() {
 			key := site.UnknownKey(object)
-			if body, err := h.fetcher.get(ctx, key); err == nil {
+			if body, err := h.fetcher.Get(ctx, key); err == nil {
 				v.templates.Store(key, bytes.Clone(body))
 			}
 		})

@@ -190,7 +190,8 @@ func suites(all []mutation, schedules int) (suites []suite) {
 		"storage": {{"storage", nil}, publishing},
 	}
 	for _, m := range all {
-		for _, s := range of[path.Dir(m.hunks[0].file)] {
+		room, _, _ := strings.Cut(m.hunks[0].file, "/")
+		for _, s := range of[room] {
 			if !slices.ContainsFunc(suites, func(o suite) bool { return o.folder == s.folder && slices.Equal(o.arguments, s.arguments) }) {
 				suites = append(suites, s)
 			}

@@ -1,4 +1,5 @@
-package server
+// Package fresh replaces stored profiles and badges of single accounts with fresh data (cache=fresh).
+package fresh
 
 import (
 	"bytes"
@@ -11,21 +12,22 @@ import (
 	"math"
 	"net/http"
 	"net/netip"
-	"runtime/debug"
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
+	"github.com/followpress/followpress/server/internal/cache"
+	"github.com/followpress/followpress/server/internal/fetch"
+	"github.com/followpress/followpress/server/internal/gate"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
-// RefreshOptions say where fresh data comes from and how often to ask for it. The zero value
+// Options say where fresh data comes from and how often to ask for it. The zero value
 // refreshes nothing.
-type RefreshOptions struct {
+type Options struct {
 	ProfileUpstream string        // URL with {address}; "": details are not refreshed
 	BadgeUpstream   string        // URL with {address} and {event_id}; "": badges are not refreshed
 	BadgeAPIKey     string        // sent to BadgeUpstream as X-API-Key; "" sends none
@@ -37,64 +39,83 @@ type RefreshOptions struct {
 	Proxies   int
 	Transport http.RoundTripper // of requests to the upstreams; nil: one of the handler
 
-	upstreamTimeout time.Duration // for all requests of one refresh; UpstreamTimeout
+	UpstreamTimeout time.Duration // of all requests that one refresh makes to its upstream; 5 s
 }
 
-// UpstreamTimeout bounds all requests that one refresh makes to its upstream.
+// UpstreamTimeout is the default of Options.UpstreamTimeout.
 const UpstreamTimeout = 5 * time.Second
 
 const (
-	badgesAtOnce  = 8  // requests to the badge upstream, per refresh
-	flightsAtOnce = 16 // each may hold the answers for many events in memory
-	refreshTries  = 3  // conditional writes that fail because somebody else was faster
+	badgesAtOnce = 8 // requests to the badge upstream, per refresh
+	// Tries is how many conditional writes may fail because somebody else was faster.
+	Tries = 3
 )
 
 // Refreshes reports whether the options name an upstream.
-func (o RefreshOptions) Refreshes() bool { return o.ProfileUpstream != "" || o.BadgeUpstream != "" }
+func (o Options) Refreshes() bool { return o.ProfileUpstream != "" || o.BadgeUpstream != "" }
 
-func (o RefreshOptions) withDefaults() RefreshOptions {
+// WithDefaults fills in the defaults.
+func (o Options) WithDefaults() Options {
 	o.Interval = cmp.Or(o.Interval, time.Minute)
 	o.Rate = cmp.Or(o.Rate, 10)
 	o.ClientRate = cmp.Or(o.ClientRate, 1)
-	o.upstreamTimeout = cmp.Or(o.upstreamTimeout, UpstreamTimeout)
+	o.UpstreamTimeout = cmp.Or(o.UpstreamTimeout, UpstreamTimeout)
 	return o
 }
 
 // Validate says what is wrong with the options, if anything. New calls it; commands call it first,
 // to tell wrong usage from failure.
-func (o RefreshOptions) Validate() error {
-	_, err := newRefresher(o, &fetcher{}, nil, nil)
+func (o Options) Validate() error {
+	_, err := New(o, &fetch.Fetcher{}, Gates{}, Counts{})
 	return err
 }
 
-// A refresher fetches fresh data and replaces stored objects with it. It is safe for concurrent
+// A Refresher fetches fresh data and replaces stored objects with it. It is safe for concurrent
 // use. All requests that wait for one object share a flight: one run of replace.
-type refresher struct {
-	bucket   Bucket
-	fetcher  *fetcher
+type Refresher struct {
+	bucket   fetch.Bucket
+	fetcher  *fetch.Fetcher
 	profiles *upstream // nil: none
 	badges   *upstream // nil: none
-	metrics  *metrics
+	counts   Counts
+	gates    Gates
 
-	flights         singleflight.Group // by target.keptKey
-	flightsRunning  sync.WaitGroup
-	flightSlots     *slots              // of flights
-	timeout         time.Duration       // of a flight
-	upstreamTimeout time.Duration       // of the requests of a flight to the upstream
-	waiting         *slots              // of requests that wait for a flight
-	memory          *semaphore.Weighted // bytes of badges that are being refreshed
+	flights         singleflight.Group // by Target.keptKey
+	running         sync.WaitGroup     // flights
+	timeout         time.Duration      // of a flight
+	upstreamTimeout time.Duration      // of the requests of a flight to the upstream
 	clients         *clients
 
 	interval time.Duration
 	all      *rate.Limiter
 	mu       sync.Mutex
-	last     map[site.Key]time.Time // time of the last refresh, by target.keptKey
+	last     map[site.Key]time.Time // time of the last refresh, by Target.keptKey
 	swept    time.Time              // when expired entries were last removed from last
 }
 
-// newRefresher returns nil if the options name no upstream.
-func newRefresher(o RefreshOptions, f *fetcher, waiting *slots, m *metrics) (*refresher, error) {
-	o = o.withDefaults()
+// Gates are what refreshes need.
+type Gates struct {
+	Waiting *gate.Gate // requests that wait for a flight
+	Flights *gate.Gate
+	Badges  *gate.Gate // bytes of badges that are being refreshed
+}
+
+// The sizes of Gates.Flights and Gates.Badges. Each flight may hold the answers for many events in memory.
+const (
+	MostFlights = 16
+	BadgeBytes  = 2 * mostBadgesBytes * decodedBadges
+)
+
+// Counts are called for each refresh, and for each request to an upstream, with the object and the result
+// as metrics name it.
+type Counts struct {
+	Refreshed func(object site.ListObject, result string)
+	Asked     func(object site.ListObject, result string, took time.Duration)
+}
+
+// New returns nil if the options name no upstream.
+func New(o Options, f *fetch.Fetcher, g Gates, counts Counts) (*Refresher, error) {
+	o = o.WithDefaults()
 	for _, each := range []float64{o.Interval.Seconds(), o.Rate, o.ClientRate} {
 		if each < 0 || math.IsInf(each, 0) || math.IsNaN(each) {
 			return nil, errors.New("the interval and the rates of refreshes must be positive")
@@ -114,61 +135,63 @@ func newRefresher(o RefreshOptions, f *fetcher, waiting *slots, m *metrics) (*re
 	if profiles == nil && badges == nil {
 		return nil, nil
 	}
-	bucket, ok := f.store.(Bucket)
-	if !ok && f.store != nil {
+	bucket, ok := f.Store.(fetch.Bucket)
+	if !ok && f.Store != nil {
 		return nil, errors.New("refreshes are stored: the site must be in a bucket or in a folder")
 	}
-	return &refresher{
-		bucket: bucket, fetcher: f, profiles: profiles, badges: badges, metrics: m,
-		memory: semaphore.NewWeighted(2 * mostBadgesBytes * decodedBadges), clients: newClients(o.ClientRate),
-		timeout: o.upstreamTimeout + f.timeout, upstreamTimeout: o.upstreamTimeout, waiting: waiting, flightSlots: &slots{size: flightsAtOnce},
+	return &Refresher{
+		bucket: bucket, fetcher: f, profiles: profiles, badges: badges, counts: counts, gates: g, clients: newClients(o.ClientRate),
+		timeout: o.UpstreamTimeout + f.Timeout, upstreamTimeout: o.UpstreamTimeout,
 		interval: o.Interval, all: rate.NewLimiter(rate.Limit(o.Rate), int(math.Ceil(o.Rate))), last: map[site.Key]time.Time{},
 	}, nil
 }
 
-// refreshes reports whether an upstream for this kind of object is configured. f may be nil.
-func (f *refresher) refreshes(object site.ListObject) bool {
+// Wait waits for the refreshes that are under way.
+func (f *Refresher) Wait() { f.running.Wait() }
+
+// Refreshes reports whether an upstream for this kind of object is configured. f may be nil.
+func (f *Refresher) Refreshes(object site.ListObject) bool {
 	return f != nil && (object == site.Details && f.profiles != nil || object == site.Badges && f.badges != nil)
 }
 
-// A tooOftenError says that a refresh was refused, and how long to wait before the next try.
-type tooOftenError struct{ wait time.Duration }
+// A TooOftenError says that a refresh was refused, and how long to wait before the next try.
+type TooOftenError struct{ Wait time.Duration }
 
-func (e *tooOftenError) Error() string { return "refreshed too often" }
+func (e *TooOftenError) Error() string { return "refreshed too often" }
 
-// A target is a stored object to refresh. Under the API efp it is that of the list that stands for its
+// A Target is a stored object to refresh. Under the API efp it is that of the list that stands for its
 // account, and other objects show the same data: its copies.
-type target struct {
-	config  site.Config
-	object  site.ListObject
-	tokenID string
+type Target struct {
+	Config  site.Config
+	Object  site.ListObject
+	TokenID string
 }
 
-func (t target) key() site.Key     { return t.config.ListKey(t.tokenID, t.object) }
-func (t target) keptKey() site.Key { return site.RefreshKey(t.object, t.tokenID) }
+func (t Target) key() site.Key     { return t.Config.ListKey(t.TokenID, t.Object) }
+func (t Target) keptKey() site.Key { return site.RefreshKey(t.Object, t.TokenID) }
 
-// refresh fetches fresh data for an object and returns the object as it is stored then, made by
+// Refresh fetches fresh data for an object and returns the object as it is stored then, made by
 // keep from its key and its body. Requests for an object that is being refreshed share the result.
 // The refresh goes on, and calls keep for each object that it has replaced, from several goroutines, even if no
 // request waits for it any more. The errors are a
-// *tooOftenError; one that wraps errUpstream, after which the stored object is as before; or one
+// *TooOftenError; one that wraps ErrUpstream, after which the stored object is as before; or one
 // of the store.
-func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger, keep func(key site.Key, body []byte) *object) (*object, error) {
-	if !f.waiting.tryAcquire() {
-		return nil, &tooOftenError{site.RetryAfter}
+func (f *Refresher) Refresh(ctx context.Context, t Target, log *slog.Logger, keep func(key site.Key, body []byte) *cache.Object) (*cache.Object, error) {
+	if !f.gates.Waiting.TryTake(1) {
+		return nil, &TooOftenError{site.RetryAfter}
 	}
-	defer f.waiting.release()
+	defer f.gates.Waiting.Give(1)
 	client, _ := ctx.Value(clientKey{}).(netip.Addr)
 	if wait := f.clients.wait(client, time.Now()); wait > 0 { // before it joins a flight, which may be that of others
-		return nil, &tooOftenError{wait}
+		return nil, &TooOftenError{wait}
 	}
 	flight := f.flights.DoChan(string(t.keptKey()), func() (any, error) {
-		f.flightsRunning.Add(1)
-		defer f.flightsRunning.Done()
-		if !f.flightSlots.tryAcquire() {
-			return nil, &tooOftenError{time.Second}
+		f.running.Add(1)
+		defer f.running.Done()
+		if !f.gates.Flights.TryTake(1) {
+			return nil, &TooOftenError{time.Second}
 		}
-		defer f.flightSlots.release()
+		defer f.gates.Flights.Give(1)
 		if err := f.admit(t.keptKey(), time.Now()); err != nil {
 			return nil, err
 		}
@@ -177,7 +200,7 @@ func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger, kee
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeout)
 		defer cancel()
 		body, result, err := f.replace(ctx, t, func(key site.Key, body []byte) { keep(key, body) })
-		f.metrics.refreshes.WithLabelValues(string(t.object), result).Inc()
+		f.counts.Refreshed(t.Object, result)
 		if err != nil {
 			log.Warn("refresh failed", "key", t.key(), "result", result, "error", err)
 			return nil, err
@@ -187,22 +210,22 @@ func (f *refresher) refresh(ctx context.Context, t target, log *slog.Logger, kee
 	})
 	select {
 	case result := <-flight:
-		o, _ := result.Val.(*object)
+		o, _ := result.Val.(*cache.Object)
 		return o, result.Err
 	case <-ctx.Done():
 		return nil, fmt.Errorf("wait for a refresh: %w", ctx.Err())
 	}
 }
 
-// admit counts a refresh, or refuses it with a *tooOftenError.
-func (f *refresher) admit(key site.Key, now time.Time) error {
+// admit counts a refresh, or refuses it with a *TooOftenError.
+func (f *Refresher) admit(key site.Key, now time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if wait := f.interval - now.Sub(f.last[key]); wait > 0 {
-		return &tooOftenError{wait}
+		return &TooOftenError{wait}
 	}
 	if !f.all.AllowN(now, 1) {
-		return &tooOftenError{time.Duration(float64(time.Second) / float64(f.all.Limit()))}
+		return &TooOftenError{time.Duration(float64(time.Second) / float64(f.all.Limit()))}
 	}
 	// The rate bounds the size of the map: it holds the refreshes of about two intervals.
 	if now.Sub(f.swept) > f.interval {
@@ -221,37 +244,30 @@ const (
 	refreshError  = "error"  // the store failed
 )
 
-// guard turns a panic into an error. It must be deferred.
-func guard(err *error) {
-	if fault := recover(); fault != nil {
-		*err = fmt.Errorf("panic: %v\n%s", fault, debug.Stack())
-	}
-}
-
 // replace fetches fresh data, keeps it for the next run of the generator, and replaces the stored
 // object and its copies. It calls put for each copy, from several goroutines. A panic becomes an error: on the goroutine of a
 // flight it would end the process.
-func (f *refresher) replace(ctx context.Context, t target, put func(site.Key, []byte)) (body []byte, result string, err error) {
+func (f *Refresher) replace(ctx context.Context, t Target, put func(site.Key, []byte)) (body []byte, result string, err error) {
 	result = refreshError // of a panic
-	defer guard(&err)
-	stored, info, err := f.fetcher.read(ctx, f.bucket, t.key())
+	defer fetch.Guard(&err)
+	stored, info, err := f.fetcher.Read(ctx, f.bucket, t.key())
 	if err != nil {
 		return nil, refreshError, err
 	}
-	memory := &claimed{of: f.memory}
+	memory := &claimed{of: f.gates.Badges}
 	defer memory.free()
 	data, err := f.fetch(ctx, t, stored, memory)
-	var often *tooOftenError
+	var often *TooOftenError
 	switch {
 	case errors.As(err, &often):
 		return nil, "limited", often
-	case errors.Is(err, errUpstream):
+	case errors.Is(err, ErrUpstream):
 		return nil, refreshFailed, err
 	case err != nil:
 		return nil, refreshError, err
 	}
 	body, result, err = f.replaceBy(ctx, t, data, stored, info)
-	if err != nil || !t.config.EFP() {
+	if err != nil || !t.Config.EFP() {
 		return body, result, err
 	}
 	if err := f.replaceCopies(ctx, t, data, false, put); err != nil {
@@ -262,9 +278,9 @@ func (f *refresher) replace(ctx context.Context, t target, put func(site.Key, []
 
 // replaceBy replaces the stored object, unless somebody else replaces it meanwhile by one with newer
 // data.
-func (f *refresher) replaceBy(ctx context.Context, t target, data upstreamData, stored []byte, info storage.Info) (body []byte, result string, err error) {
+func (f *Refresher) replaceBy(ctx context.Context, t Target, data upstreamData, stored []byte, info storage.Info) (body []byte, result string, err error) {
 	for try := 0; ; try++ {
-		if body, err = data.applyTo(t.object, stored); err != nil {
+		if body, err = data.applyTo(t.Object, stored); err != nil {
 			return nil, refreshError, err
 		}
 		err = f.store(ctx, t, data, body, stored, info)
@@ -273,14 +289,14 @@ func (f *refresher) replaceBy(ctx context.Context, t target, data upstreamData, 
 			return body, refreshSame, nil
 		case err == nil:
 			return body, refreshDone, nil
-		case !errors.Is(err, storage.ErrCondition) || try == refreshTries:
+		case !errors.Is(err, storage.ErrCondition) || try == Tries:
 			return nil, refreshError, err
 		}
 		// Another fallback or a publisher has replaced the object.
-		if stored, info, err = f.fetcher.read(ctx, f.bucket, t.key()); err != nil {
+		if stored, info, err = f.fetcher.Read(ctx, f.bucket, t.key()); err != nil {
 			return nil, refreshError, err
 		}
-		if data.olderThan(t.object, stored) {
+		if data.olderThan(t.Object, stored) {
 			return stored, refreshSame, nil
 		}
 	}
@@ -290,7 +306,7 @@ func (f *refresher) replaceBy(ctx context.Context, t target, data upstreamData, 
 // has replaced it first. Before that it keeps the data below site.RefreshPrefix: the data for the
 // next run of the generator, the digest of body for runs of the publisher, which compare the
 // bucket with its manifest at any time.
-func (f *refresher) store(ctx context.Context, t target, data upstreamData, body, stored []byte, info storage.Info) error {
+func (f *Refresher) store(ctx context.Context, t Target, data upstreamData, body, stored []byte, info storage.Info) error {
 	keep := func(kept []byte) ([]byte, error) { return data.Keep(site.Sum(stored), site.Sum(body), kept) }
 	if err := f.keep(ctx, t.keptKey(), keep); err != nil {
 		return fmt.Errorf("keep the fresh data: %w", err)
@@ -303,10 +319,10 @@ func (f *refresher) store(ctx context.Context, t target, data upstreamData, body
 
 // keep replaces an object below site.RefreshPrefix by what merge makes of it: data or digests, and
 // those that other fallbacks have kept there. Of one that does not exist, merge gets nil.
-func (f *refresher) keep(ctx context.Context, key site.Key, merge func(kept []byte) ([]byte, error)) error {
+func (f *Refresher) keep(ctx context.Context, key site.Key, merge func(kept []byte) ([]byte, error)) error {
 	for try := 0; ; try++ {
 		condition := storage.IfAbsent
-		kept, info, err := f.fetcher.read(ctx, f.bucket, key)
+		kept, info, err := f.fetcher.Read(ctx, f.bucket, key)
 		switch {
 		case err == nil:
 			condition = storage.Condition(info.ETag)
@@ -318,21 +334,18 @@ func (f *refresher) keep(ctx context.Context, key site.Key, merge func(kept []by
 			return err
 		}
 		err = f.put(ctx, key, body, condition)
-		if !errors.Is(err, storage.ErrCondition) || try == refreshTries {
+		if !errors.Is(err, storage.ErrCondition) || try == Tries {
 			return err
 		}
 	}
 }
 
 // put stores an object if the condition holds. It retries once if that may help.
-func (f *refresher) put(ctx context.Context, key site.Key, body []byte, condition storage.Condition) error {
+func (f *Refresher) put(ctx context.Context, key site.Key, body []byte, condition storage.Condition) error {
 	route := site.RouteDetails.Route()
 	o := storage.Object{
 		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body,
 		ContentType: route.ContentType, CacheControl: route.CacheControl,
 	}
-	return f.fetcher.withRetry(ctx, time.Time{}, "write", func(ctx context.Context) error {
-		_, err := f.bucket.Put(ctx, o, condition)
-		return err
-	})
+	return f.fetcher.Put(ctx, f.bucket, o, condition)
 }

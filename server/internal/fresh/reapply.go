@@ -1,4 +1,4 @@
-package server
+package fresh
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/storage"
@@ -24,16 +25,16 @@ const (
 	// reapplyWindow is the age up to which refreshes are reapplied. It is longer than a
 	// nightly run takes from the start of generate to the end of publish.
 	reapplyWindow = 48 * time.Hour
-	// reapplyTimeout bounds one call of reapply.
+	// reapplyTimeout bounds one call of Reapply.
 	reapplyTimeout     = 10 * time.Minute
 	reapplyConcurrency = 8
 )
 
-// reapply restores refreshed objects that a publish overwrote, from what each refresh kept
+// Reapply restores refreshed objects that a publish overwrote, from what each refresh kept
 // below site.RefreshPrefix: a site does not hold what was refreshed after its snapshot was
 // taken. It returns how many objects it restored and calls put for each of them, from up to
 // reapplyConcurrency goroutines. One failure does not stop the others; err joins them all.
-func (f *refresher) reapply(ctx context.Context, root *site.Root, put func(key site.Key, body []byte)) (done int, err error) {
+func (f *Refresher) Reapply(ctx context.Context, root *site.Root, put func(key site.Key, body []byte)) (done int, err error) {
 	bucket, ok := f.bucket.(lister)
 	if !ok {
 		return 0, nil
@@ -50,8 +51,8 @@ func (f *refresher) reapply(ctx context.Context, root *site.Root, put func(key s
 			return nil
 		}
 		group.Go(func() (err error) {
-			defer guard(&err)
-			t := target{root.Config, object, tokenID}
+			defer fetch.Guard(&err)
+			t := Target{root.Config, object, tokenID}
 			if err := f.reapplyOne(ctx, t, root, func(key site.Key, body []byte) {
 				n.Add(1)
 				put(key, body)
@@ -67,16 +68,16 @@ func (f *refresher) reapply(ctx context.Context, root *site.Root, put func(key s
 
 // reapplyOne updates a stored object and its copies with what a refresh kept, where that is newer, and
 // calls put for each that it has replaced.
-func (f *refresher) reapplyOne(ctx context.Context, t target, root *site.Root, put func(key site.Key, body []byte)) error {
+func (f *Refresher) reapplyOne(ctx context.Context, t Target, root *site.Root, put func(key site.Key, body []byte)) error {
 	// Read the stored object first: if a refresh replaces it meanwhile, the conditional
 	// write below fails.
-	stored, info, err := f.fetcher.read(ctx, f.bucket, t.key())
+	stored, info, err := f.fetcher.Read(ctx, f.bucket, t.key())
 	if errors.Is(err, storage.ErrNotFound) { // the new site has no such list
 		return nil
 	} else if err != nil {
 		return err
 	}
-	kept, err := f.fetcher.get(ctx, t.keptKey())
+	kept, err := f.fetcher.Get(ctx, t.keptKey())
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil
 	} else if err != nil {
@@ -86,8 +87,8 @@ func (f *refresher) reapplyOne(ctx context.Context, t target, root *site.Root, p
 	if err != nil || data == nil {
 		return err
 	}
-	if data.newerThan(t.object, stored) {
-		body, err := data.applyTo(t.object, stored)
+	if data.newerThan(t.Object, stored) {
+		body, err := data.applyTo(t.Object, stored)
 		if err != nil {
 			return err
 		}
@@ -101,7 +102,7 @@ func (f *refresher) reapplyOne(ctx context.Context, t target, root *site.Root, p
 			put(t.key(), body)
 		}
 	}
-	if !t.config.EFP() {
+	if !t.Config.EFP() {
 		return nil
 	}
 	return f.replaceCopies(ctx, t, data, true, put)
@@ -109,15 +110,15 @@ func (f *refresher) reapplyOne(ctx context.Context, t target, root *site.Root, p
 
 // kept decodes what a refresh kept. It returns nil if that is older than the site, or if the list
 // belongs to another account now, or no longer stands for its account.
-func (f *refresher) kept(ctx context.Context, t target, root *site.Root, stored, kept []byte) (upstreamData, error) {
-	if t.object == site.Details {
+func (f *Refresher) kept(ctx context.Context, t Target, root *site.Root, stored, kept []byte) (upstreamData, error) {
+	if t.Object == site.Details {
 		details, account, err := site.DecodeDetails(stored)
 		if err != nil {
 			return nil, err
 		}
 		p, err := site.DecodeProfile(kept, account, time.UnixMilli(0))
-		if err == nil && (t.config.EFP() || rules.IsNewer(p.Fresh, details.ENS.Fresh)) {
-			p.Profile, _ = p.Within(t.config.ProfileLimits())
+		if err == nil && (t.Config.EFP() || rules.IsNewer(p.Fresh, details.ENS.Fresh)) {
+			p.Profile, _ = p.Within(t.Config.ProfileLimits())
 			return profileData{p}, nil
 		}
 		return nil, nil
@@ -133,9 +134,9 @@ func (f *refresher) kept(ctx context.Context, t target, root *site.Root, stored,
 	}
 	// Badges do not say how old they are. So those of a list that stood for the account earlier are
 	// left to the next run of the generator.
-	is, ok, err := t.standsFor(ctx, t.key(), f.fetcher.get)
+	is, ok, err := t.StandsFor(ctx, t.key(), f.fetcher.Get)
 	if err != nil || !ok || is != t {
 		return nil, err
 	}
-	return badgeData{t.config, badges}, nil
+	return badgeData{t.Config, badges}, nil
 }

@@ -1,16 +1,15 @@
-package server
+package answer
 
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/binary"
 	"fmt"
 	"iter"
-	"runtime"
 	"slices"
-	"time"
 
+	"github.com/followpress/followpress/server/internal/cache"
+	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 )
@@ -191,7 +190,7 @@ func (c *computation) selectRows(t table, s selection) (rows, error) {
 		return c.fromObject(t, s, t.headKey, func(body []byte) ([][]byte, error) {
 			head, err := site.ParseShard(body)
 			if err == nil && (head.Owner != t.owner || head.Total != t.total) {
-				err = errMixed
+				err = fetch.ErrMixed
 			}
 			return collect(head.Rows()), err
 		})
@@ -239,7 +238,7 @@ func parseShard(body []byte, owner string, total, n, size int) (site.Shard, erro
 	case shard.Size != size:
 		err = fmt.Errorf("shard of %d rows: %w", shard.Size, site.ErrMalformed)
 	case shard.Owner != owner || shard.Total != total && total >= 0 || shard.Shard != n:
-		err = errMixed
+		err = fetch.ErrMixed
 	}
 	return shard, err
 }
@@ -326,7 +325,7 @@ func (c *computation) inOrder(t table, s selection) (selected rows, err error) {
 		if s.backwards {
 			slices.Reverse(all)
 		}
-		if err := c.h.scan(c.ctx, len(body), func() error { return c.takeRows(t, &s, all, &selected) }); err != nil {
+		if err := c.m.scan(c.ctx, len(body), func() error { return c.takeRows(t, &s, all, &selected) }); err != nil {
 			return rows{}, err
 		}
 		if selected.isFull(s.limit) {
@@ -343,12 +342,12 @@ func (c *computation) shards(t table, first, end, step int, many bool) iter.Seq2
 	count := (end - first) * step
 	key := func(i int) site.Key { return t.shardKey(first + i*step) }
 	return func(yield func([]byte, error) bool) {
-		take := func(o *object, err error) bool {
+		take := func(o *cache.Object, err error) bool {
 			if err != nil {
-				return yield(nil, mixedIfAbsent(err))
+				return yield(nil, fetch.MixedIfAbsent(err))
 			}
-			defer o.release()
-			return yield(o.body, nil)
+			defer o.Release()
+			return yield(o.Body, nil)
 		}
 		alone := count
 		if many {
@@ -359,7 +358,7 @@ func (c *computation) shards(t table, first, end, step int, many bool) iter.Seq2
 				return
 			}
 		}
-		for o, err := range c.h.readAhead(c.ctx, c.read, key, alone, count, shardBytes) {
+		for o, err := range c.m.readAhead(c.ctx, c.read, key, alone, count, shardBytes) {
 			if !take(o, err) {
 				return
 			}
@@ -428,7 +427,7 @@ func (t *table) shardRows(n int, body []byte) (first int, all iter.Seq[[]byte], 
 	if t.isPacked() {
 		packed, total, err := t.packed(body)
 		if err == nil && total != t.total {
-			err = errMixed
+			err = fetch.ErrMixed
 		}
 		return 0, site.RowsOf(packed), err
 	}
@@ -452,14 +451,14 @@ func (c *computation) eachRow(t table, f func(i int, row []byte) error) error {
 // eachShard calls f for some shards of a table: which tells their numbers. first is the index of the first row.
 func (c *computation) eachShard(t table, count int, which func(i int) int, f func(n, first int, all iter.Seq[[]byte]) error) error {
 	i := 0
-	for o, err := range c.h.readAhead(c.ctx, c.read, func(i int) site.Key { return t.rowsKey(which(i)) }, 0, count, shardBytes) {
+	for o, err := range c.m.readAhead(c.ctx, c.read, func(i int) site.Key { return t.rowsKey(which(i)) }, 0, count, shardBytes) {
 		if err != nil {
-			return mixedIfAbsent(err)
+			return fetch.MixedIfAbsent(err)
 		}
 		err := func() error {
-			defer o.release() // after a panic too
-			return c.h.scan(c.ctx, len(o.body), func() error {
-				first, all, err := t.shardRows(which(i), o.body)
+			defer o.Release() // after a panic too
+			return c.m.scan(c.ctx, len(o.Body), func() error {
+				first, all, err := t.shardRows(which(i), o.Body)
 				if err != nil {
 					return err
 				}
@@ -472,28 +471,6 @@ func (c *computation) eachShard(t table, count int, which func(i int) int, f fun
 		i++
 	}
 	return nil
-}
-
-// scanBytes is the size from which an object takes the processor for a while: some 0.1 ms.
-const scanBytes = 32 << 10
-
-// scan does what takes the processor in proportion to that many bytes, such as matching the rows of a shard. Half
-// of the processors are enough for that: requests for unique terms must not slow down others. Nobody who is let in
-// waits for anything.
-func (h *Handler) scan(ctx context.Context, bytes int, do func() error) error {
-	if bytes < scanBytes {
-		return do()
-	}
-	if err := h.scanning.Acquire(ctx, 1); err != nil {
-		return err
-	}
-	defer h.scanning.Release(1)
-	begun := time.Now()
-	err := do()
-	if runtime.GOMAXPROCS(0) == 1 {
-		time.Sleep(time.Since(begun)) // half of the only one
-	}
-	return err
 }
 
 // byFollowers selects rows of shards in the order by followers. It reads all shards, unless the cache has
@@ -536,7 +513,7 @@ func (c *computation) pageOf(order []place, offset, limit int) (indexes []int, e
 }
 
 func (c *computation) sort(order []place) error {
-	return c.h.scan(c.ctx, len(order)*placeBytes, func() error {
+	return c.m.scan(c.ctx, len(order)*placeBytes, func() error {
 		slices.SortFunc(order, place.compare)
 		return nil
 	})
@@ -548,9 +525,9 @@ func (c *computation) placesInOrder(t table, s selection) (indexes []int, err er
 	if err != nil {
 		return nil, err
 	}
-	defer order.release()
-	for i := 0; i < len(order.body) && len(indexes) < s.limit; i += orderBytes {
-		entry := binary.LittleEndian.Uint32(order.body[i:])
+	defer order.Release()
+	for i := 0; i < len(order.Body) && len(indexes) < s.limit; i += orderBytes {
+		entry := binary.LittleEndian.Uint32(order.Body[i:])
 		switch {
 		case !s.all && entry&1 == 0:
 		case s.offset > 0:
@@ -583,14 +560,14 @@ func (c *computation) appendPlace(order *[]place, r tableRow, i int) error {
 const orderBytes = 4
 
 // order returns the order of a table by followers, which the cache keeps beside the head.
-func (c *computation) order(t table) (*object, error) {
-	k := cacheKey{version: c.read.version, key: t.headKey + "?sort=followers"}
+func (c *computation) order(t table) (*cache.Object, error) {
+	k := cache.Key{Version: c.read.version, Key: t.headKey + "?sort=followers"}
 	if !c.read.renews {
-		if o := c.h.cache.peek(k); o != nil {
-			if len(o.body) == t.total*orderBytes {
+		if o := c.m.cache.Peek(k); o != nil {
+			if len(o.Body) == t.total*orderBytes {
 				return o, nil
 			}
-			o.release()
+			o.Release()
 		}
 	}
 	var places []place
@@ -613,7 +590,7 @@ func (c *computation) order(t table) (*object, error) {
 		return nil, err
 	}
 	if len(places) != t.total {
-		return nil, errMixed
+		return nil, fetch.ErrMixed
 	}
 	if err := c.sort(places); err != nil {
 		return nil, err
@@ -629,7 +606,7 @@ func (c *computation) order(t table) (*object, error) {
 		}
 		body = binary.LittleEndian.AppendUint32(body, entry)
 	}
-	return c.h.cache.keep(k, c.h.cache.computedObject(body)), nil
+	return c.m.cache.Keep(k, c.m.cache.NewComputed(body)), nil
 }
 
 // rowsAt returns the rows of a table with these indexes, in the order of the indexes. Those at
@@ -675,7 +652,7 @@ func (c *computation) rowsAt(t table, indexes []int) (selected rows, err error) 
 			i++
 		}
 		if next < len(byIndex) && indexes[byIndex[next]]/site.SearchShardSize == n {
-			return errMixed
+			return fetch.ErrMixed
 		}
 		return nil
 	})

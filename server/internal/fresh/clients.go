@@ -1,6 +1,7 @@
-package server
+package fresh
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -63,6 +64,11 @@ func (c *clients) limiter(client netip.Addr, now time.Time) *rate.Limiter {
 	l := rate.NewLimiter(c.rate, clientBurst)
 	c.known[client] = l
 	return l
+}
+
+// WithClient returns a context for Refresh that knows the client of a request (see clientOf).
+func WithClient(ctx context.Context, r *http.Request, proxies int) context.Context {
+	return context.WithValue(ctx, clientKey{}, clientOf(r, proxies))
 }
 
 // clientOf is the address of the client of a request that came through so many proxies. What comes before

@@ -1,12 +1,15 @@
-package server
+package cache
 
 import (
 	"context"
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/server/internal/fetch"
+	"github.com/followpress/followpress/server/internal/gate"
 	"github.com/followpress/followpress/site"
 )
 
@@ -21,27 +24,27 @@ func TestTheCacheTakesTheBytesThatItSays(t *testing.T) {
 	most := servers.Rounds(8, 32) << 20
 	for _, size := range []int{100, 450, 3000, 200_000} {
 		t.Run(fmt.Sprintf("objects of %d bytes", size), func(t *testing.T) {
-			m := newMetrics()
-			o := Options{CacheBytes: uint64(most)}.withDefaults()
-			c, err := newCache(&fetcher{madeStore{size}, o.Timeout, m}, o, &slots{size: 1}, m)
+			limits := Gates{Small: &gate.Gate{Size: 4 << 20}, Large: &gate.Gate{Size: 6 << 20}, Waiting: &gate.Gate{Size: 1}}
+			fetcher := &fetch.Fetcher{Store: madeStore{size}, Timeout: 5 * time.Second, Observe: func(string, string, time.Duration) {}}
+			c, err := New(fetcher, Options{Bytes: uint64(most), Gates: limits, Counts: Counts{Hit: func() {}, Missed: func() {}}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			before := heap()
 			for i := range 3 * most / (size + 300) {
-				o, err := c.get(t.Context(), cacheKey{version: 1, key: site.Key(fmt.Sprintf("api/v1/lists/%d/details", i))})
+				o, err := c.Get(t.Context(), Key{Version: 1, Key: site.Key(fmt.Sprintf("api/v1/lists/%d/details", i))})
 				if err != nil {
 					t.Fatal(err)
 				}
-				o.release()
+				o.Release()
 			}
 			c.objects.CleanUp()
 			took := heap() - before
-			t.Logf("%.1f MiB for %.1f MiB, %d objects", float64(took)/(1<<20), float64(c.objects.WeightedSize())/(1<<20), c.objects.EstimatedSize())
+			t.Logf("%.1f MiB for %.1f MiB, %d objects", float64(took)/(1<<20), float64(c.Bytes())/(1<<20), c.Len())
 			if took > uint64(most)*11/10 {
 				t.Errorf("memory: got %d bytes, want at most a tenth more than the %d of the cache", took, most)
 			}
-			if weight := int(c.objects.WeightedSize()); weight < most*8/10 || weight > most {
+			if weight := int(c.Bytes()); weight < most*8/10 || weight > most {
 				t.Errorf("a cache of %d bytes: got %d bytes in it, want 80 to 100 percent", most, weight)
 			}
 			runtime.KeepAlive(c)

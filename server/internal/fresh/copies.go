@@ -1,4 +1,4 @@
-package server
+package fresh
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -21,31 +22,31 @@ type copied struct {
 	name string // the object is of the account only as long as this name is the account's; "" for others
 }
 
-// standsFor returns the target whose refresh brings fresh data to an object of a list or a user: that
+// StandsFor returns the target whose refresh brings fresh data to an object of a list or a user: that
 // of the account's primary list, or else of its first list. So all fallbacks refresh an account in
 // one place, whatever they are asked for. key is that of the object, get reads others. ok is false if
 // nothing is to be refreshed, because the user has no primary list.
-func (t target) standsFor(ctx context.Context, key site.Key, get getter) (_ target, ok bool, err error) {
-	if !t.config.EFP() {
+func (t Target) StandsFor(ctx context.Context, key site.Key, get getter) (_ Target, ok bool, err error) {
+	if !t.Config.EFP() {
 		return t, true, nil
 	}
 	details, err := get(ctx, beside(key, site.Details))
 	if err != nil {
-		return t, false, fmt.Errorf("account to refresh: %w", mixedIfAbsent(err))
+		return t, false, fmt.Errorf("account to refresh: %w", fetch.MixedIfAbsent(err))
 	}
 	d, account, err := site.DecodeDetails(details)
 	switch {
 	case err != nil:
 		return t, false, err
 	case d.PrimaryList != nil:
-		t.tokenID = *d.PrimaryList
+		t.TokenID = *d.PrimaryList
 		return t, true, nil
-	case t.tokenID == "":
+	case t.TokenID == "":
 		return t, false, nil
 	}
 	lists, err := t.listsOf(ctx, account, get)
 	if len(lists) > 0 {
-		t.tokenID = lists[0]
+		t.TokenID = lists[0]
 	}
 	return t, true, err
 }
@@ -59,8 +60,8 @@ func beside(key site.Key, object site.ListObject) site.Key {
 }
 
 // listsOf returns all lists of an account. An account that the site does not have has none.
-func (t target) listsOf(ctx context.Context, account site.Address, get getter) (lists []string, err error) {
-	body, err := get(ctx, t.config.UserObjectKey(account.String(), site.Lists))
+func (t Target) listsOf(ctx context.Context, account site.Address, get getter) (lists []string, err error) {
+	body, err := get(ctx, t.Config.UserObjectKey(account.String(), site.Lists))
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
 	} else if err != nil {
@@ -71,12 +72,12 @@ func (t target) listsOf(ctx context.Context, account site.Address, get getter) (
 
 // copies lists the other objects that show the data of a target: those of all lists of the account, of
 // the account, and of its names.
-func (f *refresher) copies(ctx context.Context, t target, account site.Address) ([]copied, error) {
-	kinds := []site.ListObject{t.object}
-	if t.object == site.Details {
+func (f *Refresher) copies(ctx context.Context, t Target, account site.Address) ([]copied, error) {
+	kinds := []site.ListObject{t.Object}
+	if t.Object == site.Details {
 		kinds = append(kinds, site.Account)
 	}
-	lists, err := t.listsOf(ctx, account, f.fetcher.get)
+	lists, err := t.listsOf(ctx, account, f.fetcher.Get)
 	if err != nil {
 		return nil, err
 	}
@@ -87,13 +88,13 @@ func (f *refresher) copies(ctx context.Context, t target, account site.Address) 
 	var all []copied
 	for _, kind := range kinds {
 		for _, list := range lists {
-			if key := t.config.ListKey(list, kind); key != t.key() {
+			if key := t.Config.ListKey(list, kind); key != t.key() {
 				all = append(all, copied{key: key, kind: kind})
 			}
 		}
-		all = append(all, copied{key: t.config.UserObjectKey(account.String(), kind), kind: kind})
+		all = append(all, copied{key: t.Config.UserObjectKey(account.String(), kind), kind: kind})
 		for _, name := range names {
-			all = append(all, copied{t.config.UserObjectKey(name, kind), kind, name})
+			all = append(all, copied{t.Config.UserObjectKey(name, kind), kind, name})
 		}
 	}
 	return all, nil
@@ -101,7 +102,7 @@ func (f *refresher) copies(ctx context.Context, t target, account site.Address) 
 
 // replaceCopies updates all copies, some at a time, and calls put for each that it has replaced. For
 // newer see replaceCopy.
-func (f *refresher) replaceCopies(ctx context.Context, t target, data upstreamData, newer bool, put func(site.Key, []byte)) error {
+func (f *Refresher) replaceCopies(ctx context.Context, t Target, data upstreamData, newer bool, put func(site.Key, []byte)) error {
 	copies, err := f.copies(ctx, t, data.owner())
 	if err != nil {
 		return err
@@ -110,7 +111,7 @@ func (f *refresher) replaceCopies(ctx context.Context, t target, data upstreamDa
 	group.SetLimit(copiesAtOnce)
 	for _, c := range copies {
 		group.Go(func() (err error) {
-			defer guard(&err)
+			defer fetch.Guard(&err)
 			body, err := f.replaceCopy(ctx, c, data, newer)
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.key, err)
@@ -128,16 +129,16 @@ func (f *refresher) replaceCopies(ctx context.Context, t target, data upstreamDa
 const copiesAtOnce = 4
 
 // namesOf lists the names under which the account may have objects.
-func (f *refresher) namesOf(ctx context.Context, t target, account site.Address) ([]string, error) {
-	if t.config.Names == site.NamesLookup {
+func (f *Refresher) namesOf(ctx context.Context, t Target, account site.Address) ([]string, error) {
+	if t.Config.Names == site.NamesLookup {
 		return nil, nil
 	}
-	kept, err := f.fetcher.get(ctx, site.RefreshKey(site.Details, t.tokenID))
+	kept, err := f.fetcher.Get(ctx, site.RefreshKey(site.Details, t.TokenID))
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return nil, err
 	}
 	names := site.RefreshedNames(kept)
-	body, err := f.fetcher.get(ctx, t.config.UserObjectKey(account.String(), site.Account))
+	body, err := f.fetcher.Get(ctx, t.Config.UserObjectKey(account.String(), site.Account))
 	if errors.Is(err, storage.ErrNotFound) {
 		return names, nil
 	} else if err != nil {
@@ -163,9 +164,9 @@ func lookupNames(name string) []string {
 // replaceCopy updates a copy, unless it does not exist or belongs to another account, and returns the
 // new body. It returns nil if there was nothing to do. With newer, data that is not newer than the
 // copy's counts as nothing. As in store, the digest is kept before the copy is replaced.
-func (f *refresher) replaceCopy(ctx context.Context, c copied, data upstreamData, newer bool) ([]byte, error) {
+func (f *Refresher) replaceCopy(ctx context.Context, c copied, data upstreamData, newer bool) ([]byte, error) {
 	for try := 0; ; try++ {
-		stored, info, err := f.fetcher.read(ctx, f.bucket, c.key)
+		stored, info, err := f.fetcher.Read(ctx, f.bucket, c.key)
 		if errors.Is(err, storage.ErrNotFound) {
 			return nil, nil
 		} else if err != nil {
@@ -178,7 +179,7 @@ func (f *refresher) replaceCopy(ctx context.Context, c copied, data upstreamData
 			return nil, nil
 		}
 		body, err := data.applyTo(c.kind, stored)
-		if errors.Is(err, errUpstream) {
+		if errors.Is(err, ErrUpstream) {
 			return nil, nil
 		}
 		if err != nil || bytes.Equal(body, stored) {
@@ -193,18 +194,18 @@ func (f *refresher) replaceCopy(ctx context.Context, c copied, data upstreamData
 		if err == nil {
 			return body, nil
 		}
-		if !errors.Is(err, storage.ErrCondition) || try == refreshTries {
+		if !errors.Is(err, storage.ErrCondition) || try == Tries {
 			return nil, err
 		}
 	}
 }
 
 // isNamed reports whether a copy under a name is that of the account. Badges do not tell.
-func (f *refresher) isNamed(ctx context.Context, c copied, account site.Address) (bool, error) {
+func (f *Refresher) isNamed(ctx context.Context, c copied, account site.Address) (bool, error) {
 	if c.name == "" {
 		return true, nil
 	}
-	body, err := f.fetcher.get(ctx, beside(c.key, site.Account))
+	body, err := f.fetcher.Get(ctx, beside(c.key, site.Account))
 	if errors.Is(err, storage.ErrNotFound) {
 		return false, nil
 	} else if err != nil {

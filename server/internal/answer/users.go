@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ func (c *computation) userFile(object site.ListObject, f func(body []byte) error
 	case isAddress(user):
 		return f(nil)
 	}
-	return &problemError{site.NoSuchName}
+	return &ProblemError{site.NoSuchName}
 }
 
 // ens answers with the name of a user.

@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
 )
 
@@ -62,7 +63,7 @@ func (c *computation) rankedOrder(sort string, total int, positions []int) (inde
 			for len(positions) > 0 && positions[0]/site.RankedOrderSize == n {
 				at := positions[0] - shard.First()
 				if at >= len(order) {
-					return errMixed
+					return fetch.ErrMixed
 				}
 				index, err := strconv.Atoi(string(order[at]))
 				if err != nil || index < 0 || index >= total {

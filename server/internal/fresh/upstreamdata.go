@@ -1,4 +1,4 @@
-package server
+package fresh
 
 import (
 	"bytes"
@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 
+	"github.com/followpress/followpress/server/internal/fetch"
+	"github.com/followpress/followpress/server/internal/gate"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 )
@@ -18,7 +19,7 @@ import (
 // upstreamData is what an upstream answered about an account.
 type upstreamData interface {
 	// applyTo returns a stored object of that kind with the data merged in. It is an error that wraps
-	// errUpstream if the object belongs to another account than the data.
+	// ErrUpstream if the object belongs to another account than the data.
 	applyTo(kind site.ListObject, stored []byte) ([]byte, error)
 	// olderThan reports whether a stored object is known to hold newer data.
 	olderThan(kind site.ListObject, stored []byte) bool
@@ -33,17 +34,17 @@ type upstreamData interface {
 }
 
 // fetch asks the upstream for the data of a stored object. An error about the upstream or its
-// answer wraps errUpstream.
-func (f *refresher) fetch(ctx context.Context, t target, stored []byte, memory *claimed) (upstreamData, error) {
+// answer wraps ErrUpstream.
+func (f *Refresher) fetch(ctx context.Context, t Target, stored []byte, memory *claimed) (upstreamData, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.upstreamTimeout)
 	defer cancel()
-	if t.object == site.Details {
+	if t.Object == site.Details {
 		details, account, err := site.DecodeDetails(stored)
 		if err != nil {
 			return nil, err
 		}
 		data, err := f.fetchProfile(ctx, t, account)
-		if err == nil && t.config.EFP() {
+		if err == nil && t.Config.EFP() {
 			data.Names = lookupNames(details.ENS.Name)
 		}
 		return data, err
@@ -51,10 +52,10 @@ func (f *refresher) fetch(ctx context.Context, t target, stored []byte, memory *
 	return f.fetchBadges(ctx, t, stored, memory)
 }
 
-func (f *refresher) fetchProfile(ctx context.Context, t target, account site.Address) (data profileData, err error) {
+func (f *Refresher) fetchProfile(ctx context.Context, t Target, account site.Address) (data profileData, err error) {
 	body, err := f.ask(ctx, site.Details, f.profiles, maxUpstreamBytes, "{address}", account.String())
 	if errors.Is(err, errUpstreamAbsent) {
-		err = fmt.Errorf("%w: status 404", errUpstream)
+		err = fmt.Errorf("%w: status 404", ErrUpstream)
 	}
 	if err != nil {
 		return data, err
@@ -62,16 +63,16 @@ func (f *refresher) fetchProfile(ctx context.Context, t target, account site.Add
 	now := time.Now()
 	p, err := site.DecodeProfile(body, account, now)
 	if err != nil {
-		return data, fmt.Errorf("%w: profile of %s: %w", errUpstream, account, err)
+		return data, fmt.Errorf("%w: profile of %s: %w", ErrUpstream, account, err)
 	}
 	p.Fresh = min(p.Fresh, now.UnixMilli())           // otherwise no later answer would be newer
-	p.Profile, _ = p.Within(t.config.ProfileLimits()) // as the generator does
+	p.Profile, _ = p.Within(t.Config.ProfileLimits()) // as the generator does
 	return profileData{p}, nil
 }
 
 // fetchBadges asks for each event of the stored object, badgesAtOnce at a time.
-func (f *refresher) fetchBadges(ctx context.Context, t target, stored []byte, memory *claimed) (upstreamData, error) {
-	badges, err := t.config.DecodeBadges(stored)
+func (f *Refresher) fetchBadges(ctx context.Context, t Target, stored []byte, memory *claimed) (upstreamData, error) {
+	badges, err := t.Config.DecodeBadges(stored)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func (f *refresher) fetchBadges(ctx context.Context, t target, stored []byte, me
 	group.SetLimit(badgesAtOnce)
 	for i, b := range badges {
 		group.Go(func() (err error) {
-			defer guard(&err)
+			defer fetch.Guard(&err)
 			collection, err := f.fetchCollection(ctx, account, b.EventID, memory)
 			badges[i] = site.Badge{EventID: b.EventID, Participated: collection != nil, Collection: collection}
 			return err
@@ -93,7 +94,7 @@ func (f *refresher) fetchBadges(ctx context.Context, t target, stored []byte, me
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	return badgeData{t.config, site.RefreshedBadges{Address: account.String(), Fetched: fetched.UnixMilli(), Badges: badges}}, nil
+	return badgeData{t.Config, site.RefreshedBadges{Address: account.String(), Fetched: fetched.UnixMilli(), Badges: badges}}, nil
 }
 
 // Events are chosen by the operator, but an upstream describes them, and the badges of an account repeat all
@@ -106,40 +107,40 @@ const (
 
 // claimed is what a refresh takes of the memory for all. It is safe for concurrent use.
 type claimed struct {
-	of    *semaphore.Weighted
+	of    *gate.Gate
 	bytes atomic.Int64
 }
 
-// add counts an answer. The error wraps errUpstream if the answers are too large, and is a *tooOftenError if
+// add counts an answer. The error wraps ErrUpstream if the answers are too large, and is a *TooOftenError if
 // other refreshes have the memory.
 func (c *claimed) add(answer int) error {
 	bytes := int64(answer) * decodedBadges
 	if c.bytes.Add(bytes) > mostBadgesBytes*decodedBadges {
 		c.bytes.Add(-bytes)
-		return fmt.Errorf("%w: the events have more than %d bytes together", errUpstream, mostBadgesBytes)
+		return fmt.Errorf("%w: the events have more than %d bytes together", ErrUpstream, mostBadgesBytes)
 	}
-	if !c.of.TryAcquire(bytes) {
+	if !c.of.TryTake(bytes) {
 		c.bytes.Add(-bytes)
-		return &tooOftenError{time.Second}
+		return &TooOftenError{time.Second}
 	}
 	return nil
 }
 
-func (c *claimed) free() { c.of.Release(c.bytes.Load()) }
+func (c *claimed) free() { c.of.Give(c.bytes.Load()) }
 
 // accountOf reads the account of the target's list from its details: an object of badges names
 // no account if nobody holds one.
-func (f *refresher) accountOf(ctx context.Context, t target) (site.Address, error) {
-	details, err := f.fetcher.get(ctx, t.config.ListKey(t.tokenID, site.Details))
+func (f *Refresher) accountOf(ctx context.Context, t Target) (site.Address, error) {
+	details, err := f.fetcher.Get(ctx, t.Config.ListKey(t.TokenID, site.Details))
 	if err != nil {
-		return site.Address{}, fmt.Errorf("account of the badges: %w", mixedIfAbsent(err))
+		return site.Address{}, fmt.Errorf("account of the badges: %w", fetch.MixedIfAbsent(err))
 	}
 	_, account, err := site.DecodeDetails(details)
 	return account, err
 }
 
 // fetchCollection asks for the token that an account holds of an event; nil if it holds none.
-func (f *refresher) fetchCollection(ctx context.Context, account site.Address, eventID string, memory *claimed) (*site.Collection, error) {
+func (f *Refresher) fetchCollection(ctx context.Context, account site.Address, eventID string, memory *claimed) (*site.Collection, error) {
 	body, err := f.ask(ctx, site.Badges, f.badges, mostEventBytes, "{address}", account.String(), "{event_id}", eventID)
 	if errors.Is(err, errUpstreamAbsent) {
 		return nil, nil
@@ -151,12 +152,12 @@ func (f *refresher) fetchCollection(ctx context.Context, account site.Address, e
 	}
 	c, err := site.DecodeCollection(body, account, eventID)
 	if err != nil {
-		return nil, fmt.Errorf("%w: event %s: %w", errUpstream, eventID, err)
+		return nil, fmt.Errorf("%w: event %s: %w", ErrUpstream, eventID, err)
 	}
 	return &c, nil
 }
 
-func (f *refresher) ask(ctx context.Context, object site.ListObject, u *upstream, most int64, replacements ...string) ([]byte, error) {
+func (f *Refresher) ask(ctx context.Context, object site.ListObject, u *upstream, most int64, replacements ...string) ([]byte, error) {
 	begun := time.Now()
 	body, err := u.get(ctx, most, replacements...)
 	result := "found"
@@ -166,7 +167,7 @@ func (f *refresher) ask(ctx context.Context, object site.ListObject, u *upstream
 	case err != nil:
 		result = "error"
 	}
-	f.metrics.upstream.WithLabelValues(string(object), result).Observe(time.Since(begun).Seconds())
+	f.counts.Asked(object, result, time.Since(begun))
 	return bytes.TrimSpace(body), err
 }
 
@@ -202,7 +203,7 @@ func addressOf(text string) site.Address {
 
 func (p profileData) belongsTo(address string) error {
 	if address != p.Address {
-		return fmt.Errorf("%w: the list belongs to another account now", errUpstream)
+		return fmt.Errorf("%w: the list belongs to another account now", ErrUpstream)
 	}
 	return nil
 }

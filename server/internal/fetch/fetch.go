@@ -1,33 +1,42 @@
-package server
+// Package fetch reads a site from its store within a time limit.
+package fetch
 
 import (
 	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
-// A Store holds a site: a folder, a tar file, memory or a bucket. Its methods are called from many
-// goroutines at once.
+// A Store is what objects are read from (see server.Store).
 type Store interface {
-	// Get reads a whole object. The error is storage.ErrNotFound if the site has no such
-	// object, and only then: any other error means that the store could not tell. The caller
-	// must not change the body.
 	Get(ctx context.Context, key site.Key) ([]byte, error)
 }
 
-// A Bucket is a store whose objects can be replaced, as refreshes do. Package storage has two.
+// A Bucket is a store whose objects can be replaced (see server.Bucket).
 type Bucket interface {
 	Store
-	// Read is Get with the ETag of the object, for the condition of a Put.
 	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
-	// Put writes an object and returns its ETag. The error is storage.ErrCondition if the
-	// condition does not hold; the object is as before then.
 	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
+}
+
+// ErrMixed says that the parts of an answer come from two sites, because one replaced the
+// other meanwhile.
+var ErrMixed = errors.New("the site changed while it was read")
+
+// MixedIfAbsent keeps the absence of a part that must be there from looking like the
+// absence of what was asked for.
+func MixedIfAbsent(err error) error {
+	if errors.Is(err, storage.ErrNotFound) {
+		return ErrMixed
+	}
+	return err
 }
 
 // An admitter is a store that calls admit with the size of an object, in bytes, before it allocates
@@ -53,37 +62,38 @@ type reopener interface {
 	Reopen(ctx context.Context) error
 }
 
-// A fetcher reads from a store within a time limit and retries once. It is safe for concurrent
+// A Fetcher reads from a store within a time limit and retries once. It is safe for concurrent
 // use.
-type fetcher struct {
-	store   Store
-	timeout time.Duration // of both attempts together
-	metrics *metrics
+type Fetcher struct {
+	Store   Store
+	Timeout time.Duration // of both attempts together
+	// Observe is called after each request: operation is read or write, result as metrics name it.
+	Observe func(operation, result string, took time.Duration)
 }
 
 // betweenTries gives a server that restarts, or a connection that broke, time to recover.
 const betweenTries = 50 * time.Millisecond
 
-// get reads an object. It ignores the cancellation of ctx, because others may wait for the same
+// Get reads an object. It ignores the cancellation of ctx, because others may wait for the same
 // read, but not its deadline, because an answer may take many reads.
-func (f *fetcher) get(ctx context.Context, key site.Key) (body []byte, err error) {
+func (f *Fetcher) Get(ctx context.Context, key site.Key) (body []byte, err error) {
 	ctx, end := f.uncancelled(ctx)
 	return body, f.withRetry(ctx, end, "read", func(ctx context.Context) error {
-		body, err = f.store.Get(ctx, key)
+		body, err = f.Store.Get(ctx, key)
 		return err
 	})
 }
 
-// getAdmitted is get that calls admit with the size of the object before it holds the body (see
+// GetAdmitted is Get that calls admit with the size of the object before it holds the body (see
 // admitter). The caller may change the body.
-func (f *fetcher) getAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) (body []byte, err error) {
+func (f *Fetcher) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) (body []byte, err error) {
 	ctx, end := f.uncancelled(ctx)
 	return body, f.withRetry(ctx, end, "read", func(ctx context.Context) error {
-		if store, ok := f.store.(admitter); ok {
+		if store, ok := f.Store.(admitter); ok {
 			body, err = store.GetAdmitted(ctx, key, admit)
 			return err
 		}
-		if body, err = f.store.Get(ctx, key); err != nil {
+		if body, err = f.Store.Get(ctx, key); err != nil {
 			return err
 		}
 		body = bytes.Clone(body)
@@ -91,23 +101,23 @@ func (f *fetcher) getAdmitted(ctx context.Context, key site.Key, admit func(ctx 
 	})
 }
 
-// within returns a context that ends with the time limit or the deadline of ctx, but not with ctx.
-func (f *fetcher) within(ctx context.Context) (context.Context, context.CancelFunc) {
+// Within returns a context that ends with the time limit or the deadline of ctx, but not with ctx.
+func (f *Fetcher) Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, end := f.uncancelled(ctx)
 	return context.WithDeadline(ctx, end)
 }
 
-// uncancelled returns a context that never ends, and when that of within would.
-func (f *fetcher) uncancelled(ctx context.Context) (_ context.Context, end time.Time) {
-	end = time.Now().Add(f.timeout)
+// uncancelled returns a context that never ends, and when that of Within would.
+func (f *Fetcher) uncancelled(ctx context.Context) (_ context.Context, end time.Time) {
+	end = time.Now().Add(f.Timeout)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {
 		end = deadline
 	}
 	return context.WithoutCancel(ctx), end
 }
 
-// read is get for an object that is about to be replaced. It ends with ctx.
-func (f *fetcher) read(ctx context.Context, bucket Bucket, key site.Key) (body []byte, info storage.Info, err error) {
+// Read is Get for an object that is about to be replaced. It ends with ctx.
+func (f *Fetcher) Read(ctx context.Context, bucket Bucket, key site.Key) (body []byte, info storage.Info, err error) {
 	err = f.withRetry(ctx, time.Time{}, "read", func(ctx context.Context) error {
 		body, info, err = bucket.Read(ctx, key)
 		return err
@@ -115,30 +125,30 @@ func (f *fetcher) read(ctx context.Context, bucket Bucket, key site.Key) (body [
 	return body, info, err
 }
 
-// root reads the root of the site. The error is storage.ErrUnchanged if the root was not put again
+// Root reads the root of the site. The error is storage.ErrUnchanged if the root was not put again
 // since was, not even with the same bytes, as far as the store can tell.
-func (f *fetcher) root(ctx context.Context, was storage.Info) (root *site.Root, info storage.Info, err error) {
-	if store, ok := f.store.(reopener); ok {
+func (f *Fetcher) Root(ctx context.Context, was storage.Info) (root *site.Root, info storage.Info, err error) {
+	if store, ok := f.Store.(reopener); ok {
 		if err := store.Reopen(ctx); err != nil { // without the timeout: it may take long, but it does not hang
 			return nil, info, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
 	var body []byte
 	err = f.withRetry(ctx, time.Time{}, "read", func(ctx context.Context) error {
-		if store, ok := f.store.(describer); ok && was.ETag != "" {
-			if info, err = store.Stat(ctx, site.RootKey); err != nil || samePut(info, was) {
+		if store, ok := f.Store.(describer); ok && was.ETag != "" {
+			if info, err = store.Stat(ctx, site.RootKey); err != nil || SamePut(info, was) {
 				return cmp.Or(err, storage.ErrUnchanged)
 			}
 		}
-		store, ok := f.store.(infoReader)
+		store, ok := f.Store.(infoReader)
 		if !ok {
-			body, err = f.store.Get(ctx, site.RootKey)
+			body, err = f.Store.Get(ctx, site.RootKey)
 			return err
 		}
 		body, info, err = store.Read(ctx, site.RootKey)
-		if err == nil && samePut(info, was) {
+		if err == nil && SamePut(info, was) {
 			return storage.ErrUnchanged
 		}
 		return err
@@ -150,23 +160,31 @@ func (f *fetcher) root(ctx context.Context, was storage.Info) (root *site.Root, 
 	return &parsed, info, err
 }
 
-// samePut reports whether two Infos describe the same Put of an object.
-func samePut(a, b storage.Info) bool {
+// SamePut reports whether two Infos describe the same Put of an object.
+func SamePut(a, b storage.Info) bool {
 	return a.ETag == b.ETag && a.ETag != "" && a.Modified.Equal(b.Modified) && a.Place == b.Place
 }
 
 // settledAfter is longer than a second, the resolution of times in S3.
 const settledAfter = 2 * time.Second
 
-// settled reports whether an object that is put again from now on gets another time than info's.
-func (f *fetcher) settled(info storage.Info) bool {
-	store, ok := f.store.(interface{ Now() time.Time })
+// Settled reports whether an object that is put again from now on gets another time than info's.
+func (f *Fetcher) Settled(info storage.Info) bool {
+	store, ok := f.Store.(interface{ Now() time.Time })
 	return !ok || info.Modified.Nanosecond() != 0 || store.Now().Sub(info.Modified) > settledAfter
+}
+
+// Put writes an object if the condition holds. It ends with ctx.
+func (f *Fetcher) Put(ctx context.Context, bucket Bucket, o storage.Object, condition storage.Condition) error {
+	return f.withRetry(ctx, time.Time{}, "write", func(ctx context.Context) error {
+		_, err := bucket.Put(ctx, o, condition)
+		return err
+	})
 }
 
 // withRetry makes a request to the store, and a second one if the error is retryable. Both end with
 // ctx and, unless that is zero, at end.
-func (f *fetcher) withRetry(ctx context.Context, end time.Time, operation string, try func(context.Context) error) error {
+func (f *Fetcher) withRetry(ctx context.Context, end time.Time, operation string, try func(context.Context) error) error {
 	err := f.attempt(ctx, end, operation, try)
 	if !storage.Temporary(err) || !end.IsZero() && time.Until(end) <= betweenTries {
 		return err
@@ -182,9 +200,9 @@ func (f *fetcher) withRetry(ctx context.Context, end time.Time, operation string
 // attempt makes one request and counts it. It may take half of the timeout, so that there is time
 // for another if only the connection hangs. The context of the request is the only one with a
 // timer: most requests are over before it matters, and timers cost more than reading a small file.
-func (f *fetcher) attempt(ctx context.Context, end time.Time, operation string, try func(context.Context) error) error {
+func (f *Fetcher) attempt(ctx context.Context, end time.Time, operation string, try func(context.Context) error) error {
 	begun := time.Now()
-	until := begun.Add(f.timeout / 2)
+	until := begun.Add(f.Timeout / 2)
 	if !end.IsZero() && end.Before(until) {
 		until = end
 	}
@@ -193,9 +211,6 @@ func (f *fetcher) attempt(ctx context.Context, end time.Time, operation string, 
 	err := try(ctx)
 	result := "done"
 	switch {
-	case err == nil && operation == "read":
-		f.metrics.read().Observe(time.Since(begun).Seconds())
-		return nil
 	case errors.Is(err, storage.ErrNotFound):
 		result = "absent"
 	case errors.Is(err, storage.ErrUnchanged):
@@ -205,6 +220,13 @@ func (f *fetcher) attempt(ctx context.Context, end time.Time, operation string, 
 	case err != nil:
 		result = "error"
 	}
-	f.metrics.store.WithLabelValues(operation, result).Observe(time.Since(begun).Seconds())
+	f.Observe(operation, result, time.Since(begun))
 	return err
+}
+
+// Guard turns a panic into an error: on a goroutine of its own it would end the process. It must be deferred.
+func Guard(err *error) {
+	if fault := recover(); fault != nil {
+		*err = fmt.Errorf("panic: %v\n%s", fault, debug.Stack())
+	}
 }

@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/storage"
@@ -76,9 +77,9 @@ func (c *computation) state(list string, held int, address string) (rules.State,
 	return states[address], err
 }
 
-// parseBatch reads the body of a batch. ok is false if it is not a JSON array, in UTF-8, of 1 to site.MaxBatch
+// ParseBatch reads the body of a batch. ok is false if it is not a JSON array, in UTF-8, of 1 to site.MaxBatch
 // texts or nulls.
-func parseBatch(body []byte) (users []*string, ok bool) {
+func ParseBatch(body []byte) (users []*string, ok bool) {
 	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) || !utf8.Valid(body) || !json.Valid(body) {
 		return nil, false
 	}
@@ -134,7 +135,7 @@ func (c *computation) buttonStates() error {
 func (c *computation) hasList() error {
 	err := c.use(c.root.Config.ListKey(c.ask.TokenID, site.Records), func([]byte) error { return nil })
 	if errors.Is(err, storage.ErrNotFound) {
-		return &problemError{site.NoSuchList}
+		return &ProblemError{site.NoSuchList}
 	}
 	return err
 }
@@ -166,12 +167,12 @@ func (c *computation) addressesOf(users []*string) ([]string, error) {
 	key := func(n int) site.Key { return site.UserBucketKey(names[n]) }
 	const bucketBytes = 16 << 10 // about
 	n := 0
-	for o, err := range c.h.readAhead(c.ctx, c.read, key, 0, len(names), bucketBytes) {
+	for o, err := range c.m.readAhead(c.ctx, c.read, key, 0, len(names), bucketBytes) {
 		if err != nil {
-			return nil, mixedIfAbsent(err)
+			return nil, fetch.MixedIfAbsent(err)
 		}
 		for _, user := range buckets[names[n]] {
-			node, known, nodeErr := site.FindUserNode(o.body, user.name)
+			node, known, nodeErr := site.FindUserNode(o.Body, user.name)
 			if err = nodeErr; err != nil {
 				break
 			}
@@ -179,7 +180,7 @@ func (c *computation) addressesOf(users []*string) ([]string, error) {
 				addresses[user.i] = node.Address
 			}
 		}
-		o.release()
+		o.Release()
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package server
+package cache
 
 import (
 	"container/list"
@@ -21,13 +21,13 @@ type sent struct {
 
 // A sender is a computed answer that a client receives.
 type sender struct {
-	object *object
+	object *Object
 	begun  time.Time
 	writer http.ResponseWriter
 }
 
-// slowAfter is how long a client may take to receive a computed answer when its memory is needed.
-const slowAfter = time.Second
+// SlowAfter is how long a client may take to receive a computed answer when its memory is needed.
+const SlowAfter = time.Second
 
 func (s *sent) take(bytes int64) {
 	s.mu.Lock()
@@ -72,11 +72,9 @@ func (s *sent) cutSlow() {
 	if s.bytes <= s.most {
 		return
 	}
-	var next *list.Element
-	for place := s.senders.Front(); place != nil; place = next {
-		next = place.Next()
-		to := place.Value.(*sender)
-		if time.Since(to.begun) < slowAfter {
+	for element := s.senders.Front(); element != nil; element = element.Next() {
+		to := element.Value.(*sender)
+		if time.Since(to.begun) < SlowAfter {
 			return
 		}
 		if to.object.state.Load() >= notCached {
@@ -87,13 +85,13 @@ func (s *sent) cutSlow() {
 }
 
 // send notes that a client receives an answer from now on, until the function that it returns is called.
-func (s *sent) send(o *object, w http.ResponseWriter) (done func()) {
+func (s *sent) send(o *Object, w http.ResponseWriter) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	place := s.senders.PushBack(&sender{o, time.Now(), w})
+	element := s.senders.PushBack(&sender{o, time.Now(), w})
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.senders.Remove(place)
+		s.senders.Remove(element)
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"context"
@@ -7,18 +7,14 @@ import (
 	"path"
 	"time"
 
+	"github.com/followpress/followpress/server/internal/cache"
+	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
-// This file and those of its answers (pages.go, states.go, ranked.go, recommended.go, users.go) compute
-// what no object answers under site.APIEFP, from the buckets, shards and files that site/rows.go reads.
-//
-// A computation holds one object at a time, and copies what it needs for later: it must not wait for
-// memory while it holds an object (see budget.go). The copies count against its buffer.
-
-// A computation makes an answer. Its methods return errMixed if parts of the answer are of two sites,
-// errNoRoom if its buffer cannot grow, and a *problemError if the answer is a problem.
+// A computation makes an answer. Its methods return fetch.ErrMixed if what it read is of two sites,
+// errNoRoom if its buffer cannot grow, and a *ProblemError if the answer is a problem.
 type computation struct {
 	*buffer
 	ctx   context.Context // of the request
@@ -28,30 +24,30 @@ type computation struct {
 	users []*string // of the body; nil for a null
 }
 
-// A problemError says that the answer is a problem.
-type problemError struct{ *site.Problem }
+// A ProblemError says that the answer is a problem.
+type ProblemError struct{ *site.Problem }
 
-func (e *problemError) Error() string { return e.Name }
+func (e *ProblemError) Error() string { return e.Name }
 
-// compute answers a request that must be computed. Answers are kept under the normal form of the request
+// Compute answers a request that must be computed. Answers are kept under the normal form of the request
 // for a while, except those to a body.
-func (h *Handler) compute(ctx context.Context, v *liveSite, r site.Resolution, users []*string) (*object, error) {
+func (m *Maker) Compute(ctx context.Context, v Site, r site.Resolution, users []*string) (*cache.Object, error) {
 	if r.Route.Post {
-		return h.computeOnce(ctx, v, r, users)
+		return m.computeOnce(ctx, v, r, users)
 	}
-	k := cacheKey{version: v.version, key: r.Key + site.Key("?"+r.Query)} // no key of a site has a question mark
-	return h.cache.computed(ctx, k, func(ctx context.Context) (*object, error) {
-		return h.computeOnce(ctx, v, r, nil)
+	k := cache.Key{Version: v.Version, Key: r.Key + site.Key("?"+r.Query)} // no key of a site has a question mark
+	return m.cache.Computed(ctx, k, func(ctx context.Context) (*cache.Object, error) {
+		return m.computeOnce(ctx, v, r, nil)
 	})
 }
 
-func (h *Handler) computeOnce(ctx context.Context, v *liveSite, r site.Resolution, users []*string) (*object, error) {
+func (m *Maker) computeOnce(ctx context.Context, v Site, r site.Resolution, users []*string) (*cache.Object, error) {
 	answer, ok := computations[r.Route.ID]
 	if !ok {
 		return nil, fmt.Errorf("no computation for %s", r.Route.Pattern)
 	}
-	return h.consistent(ctx, v, func(read reader, root *site.Root) (*object, error) {
-		return h.inBuffer(ctx, func(b *buffer) error {
+	return m.consistent(ctx, v, func(read reader, root *site.Root) (*cache.Object, error) {
+		return m.inBuffer(ctx, func(b *buffer) error {
 			return answer(&computation{buffer: b, ctx: ctx, read: read, root: root, ask: r.Ask, users: users})
 		})
 	})
@@ -141,13 +137,13 @@ func (c *computation) use(key site.Key, f func(body []byte) error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
-	defer o.release()
-	return c.h.scan(c.ctx, len(o.body), func() error { return f(o.body) })
+	defer o.Release()
+	return c.m.scan(c.ctx, len(o.Body), func() error { return f(o.Body) })
 }
 
 // useKnown is use for an object that another one says is there.
 func (c *computation) useKnown(key site.Key, f func(body []byte) error) error {
-	return mixedIfAbsent(c.use(key, f))
+	return fetch.MixedIfAbsent(c.use(key, f))
 }
 
 // A subject is an account and one of its lists, about which a request asks.
@@ -189,7 +185,7 @@ func (c *computation) lookUp(user string) (s subject, err error) {
 		case isAddress(user):
 			s = subject{address: user}
 		default:
-			return &problemError{site.NoSuchName}
+			return &ProblemError{site.NoSuchName}
 		}
 		return nil
 	})
@@ -205,7 +201,7 @@ func (c *computation) lookUpList(tokenID string) (s subject, err error) {
 	err = c.useKnown(c.tokenBucket(tokenID), func(bucket []byte) error {
 		node, known, err := site.FindListNode(bucket, tokenID)
 		if err == nil && !known {
-			err = &problemError{site.NoSuchList}
+			err = &ProblemError{site.NoSuchList}
 		}
 		s = subject{address: node.Account, list: tokenID, primary: node.Primary, held: node.Held, followers: node.Followers}
 		return err
@@ -244,14 +240,14 @@ func (c *computation) records(list string, held int, f func(address, tags []byte
 			n++
 		}
 		if held != anyNumber && n != held {
-			return errMixed
+			return fetch.ErrMixed
 		}
 		return nil
 	})
 	if list == c.ask.TokenID && errors.Is(err, storage.ErrNotFound) && held == anyNumber {
-		return &problemError{site.NoSuchList}
+		return &ProblemError{site.NoSuchList}
 	}
-	return mixedIfAbsent(err)
+	return fetch.MixedIfAbsent(err)
 }
 
 // appendMillis appends a time in milliseconds since the Unix epoch, with its quotation marks.
@@ -267,18 +263,18 @@ func nullIfEmpty(text []byte) []byte {
 	return text
 }
 
-// lookedUp turns a request for a file of a name, which has none under site.NamesLookup, into one for the
+// LookedUp turns a request for a file of a name, which has none under site.NamesLookup, into one for the
 // file of its address. Other requests come back unchanged.
-func (h *Handler) lookedUp(ctx context.Context, v *liveSite, r site.Resolution) (site.Resolution, error) {
+func (m *Maker) LookedUp(ctx context.Context, v Site, r site.Resolution) (site.Resolution, error) {
 	if r.Action != site.AnswerComputed || r.Route.Computed || r.Query != "" && !r.Fresh {
 		return r, nil
 	}
-	s, err := h.lookUp(ctx, v, r.Ask.User)
+	s, err := m.lookUp(ctx, v, r.Ask.User)
 	if err != nil {
 		return r, err
 	}
 	object := site.ListObject(path.Base(string(r.Key)))
-	r.Action, r.Key, r.Absent, r.Address = site.AnswerObject, v.root.Config.UserObjectKey(s.address, object), nil, s.address
+	r.Action, r.Key, r.Absent, r.Address = site.AnswerObject, v.Root.Config.UserObjectKey(s.address, object), nil, s.address
 	if object != site.SearchFollowing {
 		r.Unknown = site.UnknownKey(object)
 	}
@@ -286,9 +282,9 @@ func (h *Handler) lookedUp(ctx context.Context, v *liveSite, r site.Resolution) 
 }
 
 // lookUp looks up an address or a name.
-func (h *Handler) lookUp(ctx context.Context, v *liveSite, user string) (s subject, err error) {
-	_, err = h.consistent(ctx, v, func(read reader, root *site.Root) (_ *object, err error) {
-		s, err = (&computation{buffer: &buffer{h: h}, ctx: ctx, read: read, root: root}).lookUp(user)
+func (m *Maker) lookUp(ctx context.Context, v Site, user string) (s subject, err error) {
+	_, err = m.consistent(ctx, v, func(read reader, root *site.Root) (_ *cache.Object, err error) {
+		s, err = (&computation{buffer: &buffer{m: m}, ctx: ctx, read: read, root: root}).lookUp(user)
 		return nil, err
 	})
 	return s, err

@@ -1,4 +1,4 @@
-package server
+package fresh
 
 import (
 	"context"
@@ -26,8 +26,8 @@ const (
 )
 
 var (
-	// errUpstream says that an upstream failed or sent an invalid answer.
-	errUpstream = errors.New("the upstream failed")
+	// ErrUpstream says that an upstream failed or sent an invalid answer.
+	ErrUpstream = errors.New("the upstream failed")
 	// errUpstreamAbsent says that the upstream answered 404.
 	errUpstreamAbsent = errors.New("the upstream has no such document")
 )
@@ -73,12 +73,12 @@ func newUpstream(template, key string, transport http.RoundTripper, placeholders
 }
 
 // get asks for a document, with the placeholders of the template replaced by values that need no
-// escaping, of that many bytes at most. The error is errUpstreamAbsent for a 404 and wraps errUpstream otherwise. It never
+// escaping, of that many bytes at most. The error is errUpstreamAbsent for a 404 and wraps ErrUpstream otherwise. It never
 // contains the URL, which may hold a secret.
 func (u *upstream) get(ctx context.Context, most int64, replacements ...string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.NewReplacer(replacements...).Replace(u.template), http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUpstream, withoutURL(err))
+		return nil, fmt.Errorf("%w: %w", ErrUpstream, withoutURL(err))
 	}
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("User-Agent", "followpress")
@@ -87,21 +87,21 @@ func (u *upstream) get(ctx context.Context, most int64, replacements ...string) 
 	}
 	response, err := u.client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUpstream, withoutURL(err))
+		return nil, fmt.Errorf("%w: %w", ErrUpstream, withoutURL(err))
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusNotFound {
 		return nil, errUpstreamAbsent
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%w: status %d", errUpstream, response.StatusCode)
+		return nil, fmt.Errorf("%w: status %d", ErrUpstream, response.StatusCode)
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUpstream, withoutURL(err))
+		return nil, fmt.Errorf("%w: %w", ErrUpstream, withoutURL(err))
 	}
 	if int64(len(body)) > most {
-		return nil, fmt.Errorf("%w: more than %d bytes", errUpstream, most)
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrUpstream, most)
 	}
 	return body, nil
 }

@@ -1,9 +1,11 @@
-package server
+package answer
 
 import (
 	"fmt"
 	"math"
 
+	"github.com/followpress/followpress/server/internal/cache"
+	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 )
@@ -239,9 +241,9 @@ func (c *computation) profiles(t table, of *rows) (all profiles, err error) {
 		keys[i] = c.root.Config.UserObjectKey(string(r.address), site.Account)
 	}
 	size := len(of.text)
-	for o, err := range c.h.readAhead(c.ctx, c.read, func(i int) site.Key { return keys[i] }, 0, len(keys), pageRowENSBytes) {
+	for o, err := range c.m.readAhead(c.ctx, c.read, func(i int) site.Key { return keys[i] }, 0, len(keys), pageRowENSBytes) {
 		if err != nil {
-			return nil, mixedIfAbsent(err)
+			return nil, fetch.MixedIfAbsent(err)
 		}
 		entry, err := c.profile(o)
 		if err != nil {
@@ -269,13 +271,13 @@ func (c *computation) growFor(page *rows, p profiles) error {
 const entryBytes = 256
 
 // profile makes the member ens of an account, and releases the object.
-func (c *computation) profile(account *object) ([]byte, error) {
-	defer account.release()
-	a, err := site.ParseAccount(account.body)
+func (c *computation) profile(account *cache.Object) ([]byte, error) {
+	defer account.Release()
+	a, err := site.ParseAccount(account.Body)
 	if err != nil || !a.HasName() {
 		return nil, err
 	}
-	if err := c.take(len(account.body)); err != nil {
+	if err := c.take(len(account.Body)); err != nil {
 		return nil, err
 	}
 	return a.AppendEntry([]byte(`,"ens":`)), nil
@@ -343,7 +345,7 @@ func (c *computation) commonFollowers() error {
 	}
 	leader, _, ok := site.ParseUser(c.ask.Leader)
 	if !ok {
-		return &problemError{site.NoSuchName}
+		return &ProblemError{site.NoSuchName}
 	}
 	led, err := c.lookUp(leader)
 	if err != nil {

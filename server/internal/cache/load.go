@@ -1,0 +1,139 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/followpress/followpress/server/internal/gate"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// Loaded is the object that a request has loaded, pinned until the request has pinned it itself: in between,
+// the cache may have dropped it already, and others must find it and not load it again.
+type loaded struct{ atomic.Pointer[Object] }
+
+// loadedKey is the key of a *loaded in a context.
+type loadedKey struct{}
+
+// nothingLoaded is put in the place of the object when nobody waits for it any more.
+var nothingLoaded Object
+
+// take takes over an object that is pinned.
+func (l *loaded) take(o *Object) {
+	if !l.CompareAndSwap(nil, o) {
+		o.Release()
+	}
+}
+
+func (l *loaded) release() {
+	if o := l.Swap(&nothingLoaded); o != nil {
+		o.Release()
+	}
+}
+
+// A loader reads objects for a cache. otter calls it.
+type loader struct{ *Cache }
+
+// Reload reads an object again.
+func (c loader) Reload(ctx context.Context, k Key, _ *Object) (*Object, error) {
+	if !c.gates.Rereads.TryTake(1) {
+		return nil, gate.ErrBusy
+	}
+	defer c.gates.Rereads.Give(1)
+	return c.load(ctx, k, false, nil)
+}
+
+// indexBytes is what the index of a full search shard takes, with names of some length.
+const indexBytes = 96 << 10
+
+// Load reads an object. It is called once for all requests that wait for the key.
+func (c loader) Load(ctx context.Context, k Key) (*Object, error) {
+	by, _ := ctx.Value(loadedKey{}).(*loaded)
+	if by != nil {
+		if o := c.tracker.find(k); o != nil { // since a moment ago
+			by.take(o)
+			return o, nil
+		}
+	}
+	return c.load(ctx, k, k.WithoutTags, by)
+}
+
+// load reads an object. With derive, it leaves the tags out of records that the cache has already. by gets the
+// object too, unless it is nil.
+func (c *Cache) load(ctx context.Context, k Key, derive bool, by *loaded) (o *Object, err error) {
+	// The body counts against the budget until Load returns, then against the cache.
+	var held int64
+	release := func() {
+		if held > 0 {
+			c.tracker.gateFor(held).Give(held)
+			held = 0
+		}
+	}
+	defer release()
+	defer func() {
+		if o != nil && by != nil {
+			o.Pin() // before its memory counts for nobody
+			by.take(o)
+		}
+	}()
+	_, _, isShard := site.ParseSearchShardKey(k.Key)
+	admit := func(ctx context.Context, size int64) error {
+		release() // what an earlier attempt held
+		if size == 0 {
+			return nil
+		}
+		if isShard {
+			size += min(size/2, indexBytes)
+		}
+		if err := c.tracker.gateFor(size).Take(ctx, size); err != nil {
+			return err
+		}
+		held = size
+		return nil
+	}
+	if derive {
+		if o, err := c.derived(ctx, k, admit); o != nil || err != nil {
+			return o, err
+		}
+	}
+	body, err := c.fetcher.GetAdmitted(ctx, k.Key, admit)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if k.WithoutTags {
+		body = site.AppendWithoutTags(body[:0], body) // nobody else has this body, and the result is never longer
+	}
+	o = c.newObject(k, body)
+	if isShard {
+		if index, ok := site.IndexShard(body); ok {
+			o.Index = index
+		}
+	}
+	return o, nil
+}
+
+// derived makes records without tags of those that are in memory, if they are and need not be read
+// again yet. It calls admit with the size before it takes memory.
+func (c *Cache) derived(ctx context.Context, k Key, admit func(ctx context.Context, size int64) error) (*Object, error) {
+	whole := Key{Version: k.Version, Key: k.Key}
+	records := c.peekYoung(whole)
+	if records == nil {
+		return nil, nil
+	}
+	size := len(records.Body)
+	records.Release() // nobody waits for memory and holds an object
+	if err := admit(ctx, int64(size)); err != nil {
+		return nil, err
+	}
+	if records = c.peekYoung(whole); records == nil {
+		return nil, nil
+	}
+	defer records.Release()
+	o := c.newObject(k, site.AppendWithoutTags(make([]byte, 0, len(records.Body)), records.Body))
+	o.read = records.read
+	return o, nil
+}

@@ -1,0 +1,178 @@
+package cache
+
+import (
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/followpress/followpress/server/internal/gate"
+	"github.com/followpress/followpress/site"
+)
+
+// An Object is a body with its entity tag. A caller that got one from the cache must release
+// it once, and must not use it afterwards. Others share the body: nobody changes it.
+type Object struct {
+	Body  []byte
+	Index *site.ShardIndex // of a search shard; nil if there is none
+
+	// Route is that of requests whose path is the key and which the object answers; nil as long as
+	// there was none.
+	Route atomic.Pointer[site.Route]
+
+	values [2]string // of the headers ETag, which is the MD5 in quotation marks as S3 gives it, and Content-Length
+
+	computed bool     // no object of the store
+	tracker  *tracker // nil: it is not counted
+	key      Key
+	read     int64        // when it was read, by the clock of the cache
+	state    atomic.Int64 // the number of its users, plus notCached if that applies
+	old      atomic.Bool  // the store may have a newer one
+}
+
+// NewObject returns an object that is not counted.
+func NewObject(body []byte) *Object {
+	o := WithoutTag(body)
+	sum := site.Sum(body)
+	o.values[0] = string(append(hex.AppendEncode(append(make([]byte, 0, 2*len(sum)+2), '"'), sum[:]), '"'))
+	return o
+}
+
+// WithoutTag is NewObject for an answer that needs no entity tag.
+func WithoutTag(body []byte) *Object {
+	return &Object{Body: body, values: [2]string{1: strconv.Itoa(len(body))}}
+}
+
+// ETag is the entity tag.
+func (o *Object) ETag() string { return o.values[0] }
+
+// ETagValue is the value of the header ETag. Answers share it.
+func (o *Object) ETagValue() []string { return o.values[0:1:1] }
+
+// LengthValue is the value of the header Content-Length. Answers share it.
+func (o *Object) LengthValue() []string { return o.values[1:2:2] }
+
+// IsAt reports whether the object was read from the store for a key.
+func (o *Object) IsAt(k Key) bool { return o.tracker != nil && !o.computed && o.key == k }
+
+// IsComputed reports whether the object is a computed answer, of which Sending must hear.
+func (o *Object) IsComputed() bool { return o.computed }
+
+// Sending notes that a client receives a computed answer from now on, until done is called.
+func (o *Object) Sending(w http.ResponseWriter) (done func()) { return o.tracker.sent.send(o, w) }
+
+// Bytes is the memory of the body, and of what is derived from it.
+func (o *Object) Bytes() int64 {
+	bytes := int64(cap(o.Body))
+	if o.Index != nil {
+		bytes += int64(o.Index.Bytes())
+	}
+	return bytes
+}
+
+// notCached is set in the state of an object that the cache does not hold.
+const notCached = 1 << 62
+
+// Pin adds a user.
+func (o *Object) Pin() {
+	if o.tracker != nil && o.state.Add(1) == notCached+1 {
+		o.tracker.hold(o)
+	}
+}
+
+// Release removes a user: one that Pin added, or the one that got the object.
+func (o *Object) Release() {
+	if o.tracker != nil && o.state.Add(-1) == notCached {
+		o.tracker.drop(o)
+	}
+}
+
+// cached notes that the cache holds the object now.
+func (o *Object) cached() {
+	if was := o.state.And(^notCached); was > notCached {
+		o.tracker.drop(o)
+	}
+}
+
+// uncached notes that the cache has dropped the object.
+func (o *Object) uncached() {
+	if was := o.state.Or(notCached); 0 < was && was < notCached {
+		o.tracker.hold(o)
+	}
+}
+
+// A tracker counts the objects that are in use but not in the cache, and lets further
+// requests for the same key share them. It is safe for concurrent use.
+type tracker struct {
+	gates Gates
+	sent  sent         // of computed answers, which count at no gate
+	now   func() int64 // the clock of the cache, in nanoseconds
+
+	mu       sync.Mutex
+	uncached map[Key]*Object
+}
+
+// largeBytes is the size from which an object counts as large.
+const largeBytes = 1 << 20
+
+func newTracker(g Gates, computed int64, now func() int64) *tracker {
+	return &tracker{gates: g, sent: sent{most: computed}, now: now, uncached: map[Key]*Object{}}
+}
+
+// gateFor is the gate for an object of that many bytes.
+func (t *tracker) gateFor(bytes int64) *gate.Gate {
+	if bytes >= largeBytes {
+		return t.gates.Large
+	}
+	return t.gates.Small
+}
+
+func (t *tracker) hold(o *Object) {
+	if bytes := o.Bytes(); o.computed {
+		t.sent.take(bytes)
+	} else {
+		t.gateFor(bytes).Count(bytes)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if o.state.Load() > notCached && !o.old.Load() && o.key.Key != "" { // its last user may have released it meanwhile
+		t.uncached[o.key] = o
+	}
+}
+
+func (t *tracker) drop(o *Object) {
+	if bytes := o.Bytes(); o.computed {
+		t.sent.give(bytes)
+	} else {
+		t.gateFor(bytes).Give(bytes)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.uncached[o.key] == o {
+		delete(t.uncached, o.key)
+	}
+}
+
+// replaced hides an object that a newer one has replaced.
+func (t *tracker) replaced(key Key, by *Object) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if o := t.uncached[key]; o != nil && o != by {
+		o.old.Store(true)
+		delete(t.uncached, key)
+	}
+}
+
+// find returns an object that is in use, pinned for the caller; nil if there is none, or if
+// it is old.
+func (t *tracker) find(key Key) *Object {
+	t.mu.Lock()
+	o := t.uncached[key]
+	t.mu.Unlock()
+	if o == nil || !isYoung(o.read, t.now()) {
+		return nil
+	}
+	o.Pin()
+	return o
+}

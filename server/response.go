@@ -1,0 +1,110 @@
+package server
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/followpress/followpress/server/internal/cache"
+	"github.com/followpress/followpress/site"
+)
+
+// An answer is a response before it is written.
+type response struct {
+	status       int
+	object       *cache.Object
+	contentType  []string      // the value of the header; answers share it
+	cacheControl []string      // likewise
+	refresh      string        // X-Refresh; "" means none
+	retryAfter   time.Duration // Retry-After, in whole seconds; 0 means none
+	allow        string        // Allow of a 405
+}
+
+// absent is the answer if what was asked for does not exist.
+func absent(r site.Resolution, p *site.Problem) response {
+	a := problem(p)
+	if r.Fresh {
+		a.cacheControl = noStore
+	}
+	return a
+}
+
+// whole is the answer with an object of a route.
+func whole(route *site.Route, o *cache.Object) response {
+	values := routeValues[route.ID]
+	return response{status: http.StatusOK, object: o, contentType: values.contentType, cacheControl: values.cacheControl}
+}
+
+// problem is the answer with a problem. Its body is encoded once.
+func problem(p *site.Problem) response {
+	if a, ok := problems[p]; ok {
+		return a
+	}
+	return newProblem(p)
+}
+
+func newProblem(p *site.Problem) response {
+	a := response{
+		status: p.Status, object: cache.WithoutTag(p.Body()), allow: p.Allow(),
+		contentType: routeValues[site.RouteError].contentType, cacheControl: []string{p.CacheControl},
+	}
+	if p.Status == http.StatusServiceUnavailable {
+		a.retryAfter = site.RetryAfter
+	}
+	return a
+}
+
+// write sends the answer. It writes the map of headers by their canonical names, as http.Header.Set
+// does, but with values that answers share. Nobody may change those.
+func (a response) write(w http.ResponseWriter, r *http.Request) (status int) {
+	header := w.Header()
+	header["Content-Type"] = a.contentType
+	header["Cache-Control"] = a.cacheControl
+	if a.refresh != "" {
+		header.Set("X-Refresh", a.refresh)
+	}
+	if a.retryAfter > 0 {
+		header.Set("Retry-After", strconv.Itoa(int(math.Ceil(a.retryAfter.Seconds()))))
+	}
+	switch a.status {
+	case http.StatusOK:
+		header["Etag"] = a.object.ETagValue()
+		if r.Method != http.MethodPost && matches(r.Header["If-None-Match"], a.object.ETag()) {
+			w.WriteHeader(http.StatusNotModified)
+			return http.StatusNotModified
+		}
+	case http.StatusMethodNotAllowed:
+		header.Set("Allow", a.allow)
+	}
+	if len(a.object.Body) >= smallBody || r.Method == http.MethodHead {
+		header["Content-Length"] = a.object.LengthValue()
+	}
+	w.WriteHeader(a.status)
+	if a.object.IsComputed() {
+		defer a.object.Sending(w)()
+	}
+	// Not http.ServeContent: it flushes the headers before it copies the body, which costs
+	// another system call and packet, and JSON needs no ranges.
+	_, _ = w.Write(a.object.Body) // an error means that the client is gone
+	return a.status
+}
+
+// smallBody is the size in bytes from which net/http does not buffer a body whole, and so cannot tell
+// its length by itself. For smaller ones it does, which costs less than another header does.
+const smallBody = 2048
+
+// matches reports whether an If-None-Match header (RFC 9110, 13.1.2) names an entity tag. That
+// header compares tags weakly.
+func matches(ifNoneMatch []string, etag string) bool {
+	for _, line := range ifNoneMatch {
+		for tag := range strings.SplitSeq(line, ",") {
+			tag = strings.TrimSpace(tag)
+			if tag == "*" || strings.TrimPrefix(tag, "W/") == etag {
+				return true
+			}
+		}
+	}
+	return false
+}
