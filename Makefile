@@ -30,13 +30,14 @@ SNAPSHOT ?= fixtures/demo
 BENCH_SNAPSHOT ?= $(wildcard ../shared/data/epinions)
 FUZZTIME ?= 1m
 SCHEDULES ?= 5000000
+NIGHTLY_SCHEDULES ?= 100000
 # The packages whose benchmarks are of hot loops.
 HOT := ./generator ./server ./site ./snapshot
 
 # Debian installs nginx, varnishd and pgbouncer in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-tools test-geth test-beam test-flink test-scale test-equal test-mutations test-install race-tools edge-tools client-tools disk-tools database-tools workflow-tools flink-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-explorer bench-sources soak clean
+.PHONY: help preview generate publish edge test test-all test-tools test-geth test-beam test-flink test-scale test-equal test-mutations test-install race-tools edge-tools client-tools disk-tools database-tools workflow-tools flink-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-explorer bench-sources soak clean
 # Even with -j: apt must not run twice at a time, and cgo needs the C compiler installed first.
 .NOTPARALLEL:
 
@@ -55,8 +56,13 @@ publish: ## publish SITE to DEST (s3://… or file:///…; ENDPOINT for other se
 edge: ## write the configuration of an edge (KIND, BUCKET_URL, FALLBACK_URL) into OUT
 	go run ./cmd/followpress edge --kind $(KIND) --site $(SITE) --bucket-url $(BUCKET_URL) $(if $(FALLBACK_URL),--fallback-url $(FALLBACK_URL)) $(if $(OUT),--out $(OUT))
 
-test: test-tools ## run every test, with the race detector where it helps; installs what is missing
-	bash .ci/test
+test: test-tools ## run all tests but those on Flink and those at night; installs what is missing
+	bash .ci/test unit servers browser beam
+
+test-all: test-tools flink-tools ## run what runs at night: all tests at length, faults, a soak (hours)
+	bash .ci/test nightly
+	$(MAKE) test-mutations
+	$(MAKE) soak SCHEDULES=$(NIGHTLY_SCHEDULES)
 
 test-tools: race-tools edge-tools client-tools disk-tools database-tools workflow-tools $(SERVERS) $(WORKERD) $(ANVIL) $(KIT) $(EXPLORER) $(AXE) ## install what `make test` needs and is missing
 
@@ -65,7 +71,7 @@ test-geth: race-tools $(GETH) ## run the tests that need geth, which it builds
 
 # Without the race detector: what it needs for itself would count as memory of workers, which have limits.
 test-flink: flink-tools ## run the tests that need Flink (some minutes)
-	cd beam && TEST_FLINK=1 go test -count=1 -timeout 30m -p 1 -v -run '^TestFlink' ./...
+	TEST_NIGHTLY=1 bash .ci/test flink
 
 test-beam: ## compare the site of BENCH_SNAPSHOT by Beam with that of generate (minutes)
 	$(if $(BENCH_SNAPSHOT),,$(error BENCH_SNAPSHOT=DIR says which snapshot))

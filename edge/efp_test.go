@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
 )
 
@@ -57,6 +58,7 @@ func TestConformanceEFP(t *testing.T) {
 
 // The same with a real bucket that publish made, which the fallback does not read.
 func TestConformanceEFPOverMinIO(t *testing.T) {
+	servers.Nightly(t)
 	path, err := efpSites[site.NamesCopies]()
 	if err != nil {
 		t.Fatal(err)

@@ -459,6 +459,7 @@ func (o *origins) answer(path string) answer {
 
 // The same with a real bucket that publish made: it may be read but not listed.
 func TestConformanceOverMinIO(t *testing.T) {
+	servers.Nightly(t)
 	bucketURL := overMinIO(t, sitePath(t))
 	for _, s := range subjects {
 		t.Run(s.kind, func(t *testing.T) {

@@ -198,6 +198,7 @@ const allowOthers = `localStorage.setItem('followpress', '{"others":true}');`
 
 // Views look as they did. Each is compared at one size at least, the first ones at all.
 func TestScreenshots(t *testing.T) {
+	servers.Nightly(t)
 	servers.Wanted(t)
 	t.Parallel()
 	b := browser.Start(t, browser.Options{})

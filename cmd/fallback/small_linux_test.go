@@ -39,8 +39,9 @@ const (
 )
 
 // TestReleased builds the binary as the Dockerfile does. The first time that takes a
-// minute: it needs servers too, and is skipped where there are none.
+// minute: it needs servers too, and runs at night.
 func TestReleased(t *testing.T) {
+	servers.Nightly(t)
 	s := servers.Start(t, servers.MinIO)
 	binary := filepath.Join(t.TempDir(), "fallback")
 	build := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")

@@ -8,6 +8,6 @@ import "testing"
 func JobFails(t testing.TB) {
 	t.Helper()
 	if raceDetector {
-		t.Skip("a job that fails has a race within Beam: go test -C beam -run '^TestFaultOf', which make test does too")
+		t.Skip("a job that fails has a race within Beam: go test -C beam -run '^TestFaultOf', which .ci/test does too")
 	}
 }

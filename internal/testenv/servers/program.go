@@ -50,6 +50,15 @@ func Wanted(t testing.TB) {
 	}
 }
 
+// Nightly skips the test unless TEST_NIGHTLY is set, as at night: what it proves changes rarely, and others prove most of
+// it on every commit. .ci/expected-skips lists such tests.
+func Nightly(t testing.TB) {
+	t.Helper()
+	if os.Getenv("TEST_NIGHTLY") == "" {
+		t.Skip("runs at night: `make test-all` runs it")
+	}
+}
+
 // Rounds is how often a test tries something random: many times where TEST_SERVERS is set, else a few.
 func Rounds(few, many int) int {
 	if os.Getenv("TEST_SERVERS") == "" {
