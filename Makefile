@@ -143,8 +143,8 @@ $(CFNLINT): internal/tools/cfn-lint/requirements.txt
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
 	@touch $@
 
-docs: ## regenerate docs/commands.md, docs/overview.svg and the figures of benchmarks
-	go generate ./docs/... ./bench/figures
+docs: ## regenerate docs/commands.md and the figures of benchmarks
+	go generate ./bench/figures
 	go test ./cmd/followpress -run TestCommandsPage -update
 
 $(LINTER): internal/tools/go.mod internal/tools/go.sum

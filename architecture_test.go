@@ -50,7 +50,6 @@ var mayImport = map[string][]string{
 	"edge":                       {"site"},
 	"client":                     {"site"},
 	"explorer":                   {"client", "site"},
-	"docs/draw":                  {},
 	"fixtures":                   {},
 	"internal/testenv/browser":   {},
 	"internal/testenv/databases": {"fixtures/history", "internal/testenv/process", "internal/testenv/servers"},
