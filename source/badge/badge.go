@@ -23,6 +23,7 @@ import (
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/internal/ask"
+	"github.com/followpress/followpress/source/internal/collect"
 	"github.com/followpress/followpress/source/internal/store"
 )
 
@@ -66,9 +67,10 @@ func badgeKey(id string, address site.Address) string { return badgePrefix(id) +
 
 // Refresh asks who holds badges, and keeps the answers. What the API fails to answer stays as it is,
 // and is no error: the report has it. Only a 404 means that an account has no badge, or a list of all
-// owners without it; if a list lacks many at once, it has to do so again a day later. An error means that the API refuses the key (ErrKey), that the state cannot be
-// read or written, that the options are wrong, or that ctx ended; what was answered before is kept
-// then too. It wraps ErrBusy if another run works on the same state.
+// owners without it; if a list lacks many at once, it has to do so again a day later. An error means
+// that the API refuses the key (ErrKey), that the state cannot be read or written, that the options
+// are wrong, or that ctx ended; what was answered before is kept then too. It wraps ErrBusy if another
+// run works on the same state.
 func Refresh(ctx context.Context, o Options) (_ *Report, err error) {
 	if err := checkEvents(o.Events); err != nil {
 		return nil, err
@@ -77,26 +79,16 @@ func Refresh(ctx context.Context, o Options) (_ *Report, err error) {
 	if o.Key != "" {
 		header.Set(headerKey, o.Key)
 	}
-	client, err := ask.New(ask.Options{URL: o.URL, Header: header, Budget: o.Budget, Log: o.Log, Transport: o.Transport})
+	c, err := collect.Open[meta](folder(o.State), ask.Options{URL: o.URL, Header: header, Budget: o.Budget, Log: o.Log, Transport: o.Transport})
 	if err != nil {
 		return nil, fmt.Errorf("badges: %w", err)
 	}
-	defer client.Close()
-	kept, err := store.Open[meta](folder(o.State))
+	defer func() { err = errors.Join(err, c.Close()) }()
+	report, err := newRefresher(o, c).run(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("badges: %w", err)
 	}
-	defer func() { err = errors.Join(err, kept.Close()) }()
-
-	r := newRefresher(o, client, kept)
-	if err := r.run(ctx); err != nil {
-		return nil, fmt.Errorf("badges: %w", err)
-	}
-	if err := errors.Join(r.drop(), kept.Compact()); err != nil {
-		return nil, fmt.Errorf("badges: %w", err)
-	}
-	r.count()
-	return r.report, nil
+	return report, nil
 }
 
 func checkEvents(ids []string) error {

@@ -2,7 +2,6 @@ package badge
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,23 +15,20 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source/internal/ask"
-	"github.com/followpress/followpress/source/internal/store"
+	"github.com/followpress/followpress/source/internal/collect"
 )
 
 const (
-	pace         = 150 * time.Millisecond // between requests: the API has no documented limit, and wants none tested
-	limitedPace  = time.Second            // once it has limited the rate
-	pageTokens   = 300                    // the most that the API sends
-	mostTokens   = 5_000_000              // of an event, so that a wrong total ends
-	listings     = 3                      // of an event whose owners change meanwhile
-	maxAnswer    = 1 << 20                // bytes; a page has some 100 kB
-	mostFailures = 20                     // unusable answers about accounts in a row, before the run gives up
-	doubtFrom    = 20                     // known badges; if so many were asked for and most are gone, none is dropped
+	pace        = 150 * time.Millisecond // between requests: the API has no documented limit, and wants none tested
+	limitedPace = time.Second            // once it has limited the rate
+	pageTokens  = 300                    // the most that the API sends
+	mostTokens  = 5_000_000              // of an event, so that a wrong total ends
+	listings    = 3                      // of an event whose owners change meanwhile
+	maxAnswer   = 1 << 20                // bytes; a page has some 100 kB
 
 	// Of the known owners of an event so many may be missing from a list. If there are more, the API has
-	// to say so again in another run, at least this time later.
+	// to say so again in another run.
 	fewGone = 2
-	apart   = 24 * time.Hour
 )
 
 var (
@@ -43,20 +39,15 @@ var (
 
 // A refresher asks the API.
 type refresher struct {
-	o      Options
-	client *ask.Client
-	lane   *ask.Lane
-	store  *store.Store[meta]
-	report *Report
+	*collect.Collector[meta]
 
-	gone        []string // keys of badges that accounts have no more
-	knownAsked  int      // known badges that were asked for by account
-	knownAbsent int      // of those, the ones that are gone
-	failures    int      // unusable answers about accounts, in a row
+	o      Options
+	lane   *ask.Lane
+	report *Report
 }
 
-func newRefresher(o Options, client *ask.Client, kept *store.Store[meta]) *refresher {
-	r := &refresher{o: o, client: client, lane: client.Lane(pace, limitedPace), store: kept, report: &Report{Events: []EventReport{}}}
+func newRefresher(o Options, c *collect.Collector[meta]) *refresher {
+	r := &refresher{Collector: c, o: o, lane: c.Client.Lane(pace, limitedPace), report: &Report{Events: []EventReport{}}}
 	for _, id := range o.Events {
 		r.report.Events = append(r.report.Events, EventReport{ID: id, Failed: map[string]int{}})
 	}
@@ -64,16 +55,21 @@ func newRefresher(o Options, client *ask.Client, kept *store.Store[meta]) *refre
 }
 
 // run asks as long as the budget allows.
-func (r *refresher) run(ctx context.Context) error {
+func (r *refresher) run(ctx context.Context) (*Report, error) {
 	byAccount, err := r.events(ctx)
 	if err == nil {
 		err = r.askAccounts(ctx, byAccount)
 	}
-	if errors.Is(err, ask.ErrGaveUp) || errors.Is(err, ask.ErrSpent) {
-		r.report.Stopped = err.Error()
-		return nil
+	if r.report.Cost, err = r.Cost(err); err != nil {
+		return nil, err
 	}
-	return err
+	_, doubted, err := r.Drop(func(m meta) meta { return meta{Asked: m.Asked} })
+	if err := errors.Join(err, r.Store.Flush()); err != nil {
+		return nil, err
+	}
+	r.report.Doubted += doubted
+	r.count()
+	return r.report, nil
 }
 
 // events asks about the events and their owners. It returns those whose owners the API does not list.
@@ -165,7 +161,7 @@ func (r *refresher) keepEvent(id string, body []byte) error {
 	if err != nil {
 		return err
 	}
-	return r.store.Put(eventKey(id), meta{Asked: time.Now().UnixMilli()}, body)
+	return r.Store.Put(eventKey(id), meta{Asked: time.Now().UnixMilli()}, body)
 }
 
 // listOwners asks for all owners of an event. The error is errNoBulk if the API cannot list them, or
@@ -271,12 +267,12 @@ func (r *refresher) keepOwners(id string, owners map[site.Address]string) error 
 	asked := time.Now().UnixMilli()
 	var gone []string
 	known := 0
-	for _, key := range withPrefix(r.store.Keys(), badgePrefix(id)) {
+	for _, key := range withPrefix(r.Store.Keys(), badgePrefix(id)) {
 		owner, err := ownerOf(key)
 		if err != nil {
 			return err
 		}
-		if m, _, _ := r.store.Meta(key); m.Token != "" {
+		if m, _, _ := r.Store.Meta(key); m.Token != "" {
 			known++
 			if owners[owner] == "" {
 				gone = append(gone, key)
@@ -290,72 +286,62 @@ func (r *refresher) keepOwners(id string, owners map[site.Address]string) error 
 		return err
 	}
 	for owner, token := range owners {
-		if err := r.store.Put(badgeKey(id, owner), meta{Asked: asked, Token: token}, nil); err != nil {
+		if err := r.Store.Put(badgeKey(id, owner), meta{Asked: asked, Token: token}, nil); err != nil {
 			return err
 		}
 	}
-	return r.store.Flush()
+	return r.Store.Flush()
 }
 
 // dropOwners drops badges that are no longer listed. Those that are doubted are kept until they have
 // been missing for some time.
 func (r *refresher) dropOwners(gone []string, doubted bool, asked int64) error {
 	for _, key := range gone {
-		m, _, _ := r.store.Meta(key)
+		m, _, _ := r.Store.Meta(key)
 		if m.Gone == 0 || m.Gone > asked {
 			m.Gone = asked
 		}
 		m.Asked = asked
-		if doubted && asked-m.Gone < apart.Milliseconds() {
+		if doubted && asked-m.Gone < collect.Apart.Milliseconds() {
 			r.report.Doubted++
 		} else {
 			m = meta{Asked: asked}
 		}
-		if err := r.store.Put(key, m, nil); err != nil {
+		if err := r.Store.Put(key, m, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// A question is whether an account has a badge.
-type question struct {
-	event   *EventReport
-	address site.Address
-	lists   uint32
-	asked   int64
-}
-
-// askAccounts asks about each account and event: first what was never asked, of that the most followed
-// accounts; then what was asked the longest time ago.
+// askAccounts asks whether each account has the badge of each event.
 func (r *refresher) askAccounts(ctx context.Context, events []*EventReport) error {
-	var all []question
+	var all []collect.Question
 	now := time.Now().UnixMilli()
-	for _, e := range events {
+	for i, e := range events {
 		for address, lists := range r.o.Wanted {
-			m, _, _ := r.store.Meta(badgeKey(e.ID, address))
+			m, _, _ := r.Store.Meta(badgeKey(e.ID, address))
 			if m.Asked > now { // by a run whose clock was wrong: else it would be the last one for long
 				m.Asked = 0
 			}
-			all = append(all, question{e, address, lists, m.Asked})
+			all = append(all, collect.Question{Address: address, Topic: i, Lists: lists, Since: m.Asked})
 			e.Left++
 		}
 	}
-	slices.SortFunc(all, func(a, b question) int {
-		return cmp.Or(cmp.Compare(a.asked, b.asked), cmp.Compare(b.lists, a.lists), slices.Compare(a.address[:], b.address[:]), cmp.Compare(a.event.ID, b.event.ID))
-	})
+	collect.Sort(all)
 	r.o.Progress.Stage("badges", int64(len(all)))
 	defer r.o.Progress.End()
 	for _, q := range all {
-		if err := r.scan(ctx, q); err != nil {
+		e := events[q.Topic]
+		if err := r.scan(ctx, e, q.Address); err != nil {
 			return err
 		}
-		if r.failures >= mostFailures {
-			return fmt.Errorf("%w: the last %d answers were unusable", ask.ErrGaveUp, r.failures)
+		if err := r.GaveUp(); err != nil {
+			return err
 		}
-		q.event.Left--
+		e.Left--
 		r.o.Progress.Add(1)
-		if err := r.store.Flush(); err != nil {
+		if err := r.Store.Flush(); err != nil {
 			return err
 		}
 	}
@@ -363,47 +349,39 @@ func (r *refresher) askAccounts(ctx context.Context, events []*EventReport) erro
 }
 
 // scan asks whether an account has a badge. An error ends the run.
-func (r *refresher) scan(ctx context.Context, q question) error {
-	key := badgeKey(q.event.ID, q.address)
-	old, _, _ := r.store.Meta(key)
-	body, err := r.get(ctx, "/actions/scan/"+q.address.String()+"/"+q.event.ID, nil)
+func (r *refresher) scan(ctx context.Context, e *EventReport, address site.Address) error {
+	key := badgeKey(e.ID, address)
+	old, _, _ := r.Store.Meta(key)
+	body, err := r.get(ctx, "/actions/scan/"+address.String()+"/"+e.ID, nil)
 	asked := time.Now().UnixMilli()
+	token := old.Token
 	if err == nil {
-		var token string
-		if token, err = r.scanned(q, body); err == nil {
-			q.event.Asked++
-			r.answered(old, false)
-			return r.store.Put(key, meta{Asked: asked, Token: token}, nil)
+		token, err = r.scanned(e, address, body)
+	}
+	switch {
+	case err == nil:
+		e.Asked++
+		r.Answered(old.Token != "")
+	case errors.Is(err, errAbsent):
+		e.Asked++
+		r.Answered(old.Token != "")
+		token = old.Token
+		if token != "" {
+			r.Missed(key, true)
 		}
-	}
-	if errors.Is(err, errAbsent) {
-		q.event.Asked++
-		r.answered(old, true)
-		if old.Token != "" {
-			r.gone = append(r.gone, key)
+	default:
+		if err := e.failed(err); err != nil {
+			return err
 		}
-	} else if err = q.event.failed(err); err != nil {
-		return err
-	} else {
-		r.failures++
+		r.Failed()
+		token = old.Token
 	}
-	return r.store.Put(key, meta{Asked: asked, Token: old.Token}, nil)
-}
-
-func (r *refresher) answered(old meta, absent bool) {
-	r.failures = 0
-	if old.Token == "" {
-		return
-	}
-	r.knownAsked++
-	if absent {
-		r.knownAbsent++
-	}
+	return r.Store.Put(key, meta{Asked: asked, Token: token}, nil)
 }
 
 // scanned is the token of an answer to a scan. It also describes the event, for an API that does not
 // describe events by themselves.
-func (r *refresher) scanned(q question, body []byte) (token string, err error) {
+func (r *refresher) scanned(e *EventReport, address site.Address, body []byte) (token string, err error) {
 	var in struct {
 		Event   json.RawMessage `json:"event"`
 		TokenID json.RawMessage `json:"tokenId"` // a text or a number
@@ -414,49 +392,32 @@ func (r *refresher) scanned(q question, body []byte) (token string, err error) {
 	}
 	token = string(bytes.Trim(in.TokenID, `"`))
 	owner, err := site.DecodeAddress("owner", in.Owner)
-	if err == nil && owner != q.address {
-		err = fmt.Errorf("the owner is %s, not %s", owner, q.address)
+	if err == nil && owner != address {
+		err = fmt.Errorf("the owner is %s, not %s", owner, address)
 	}
 	if err := errors.Join(err, site.CheckTokenID("tokenId", token)); err != nil {
-		return "", fmt.Errorf("%w: event %s: %w", errStatus, q.event.ID, err)
+		return "", fmt.Errorf("%w: event %s: %w", errStatus, e.ID, err)
 	}
-	if _, known, _ := r.store.Meta(eventKey(q.event.ID)); !known {
-		return token, r.keepEvent(q.event.ID, in.Event)
+	if _, known, _ := r.Store.Meta(eventKey(e.ID)); !known {
+		return token, r.keepEvent(e.ID, in.Event)
 	}
-	event, err := decodeEvent(in.Event, q.event.ID)
+	event, err := decodeEvent(in.Event, e.ID)
 	if err != nil {
-		return "", fmt.Errorf("%w: event %s (%d): %w", errStatus, q.event.ID, event.ID, err)
+		return "", fmt.Errorf("%w: event %s (%d): %w", errStatus, e.ID, event.ID, err)
 	}
 	return token, nil
 }
 
-// drop drops the badges that accounts have no more, unless the API knows hardly any in this run.
-func (r *refresher) drop() error {
-	if r.knownAsked >= doubtFrom && r.knownAbsent > r.knownAsked/2 {
-		r.report.Doubted += len(r.gone)
-		return nil
-	}
-	for _, key := range r.gone {
-		m, _, _ := r.store.Meta(key)
-		if err := r.store.Put(key, meta{Asked: m.Asked}, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // count completes the report.
 func (r *refresher) count() {
-	keys := r.store.Keys()
+	keys := r.Store.Keys()
 	for i := range r.report.Events {
 		e := &r.report.Events[i]
-		_, e.Known, _ = r.store.Meta(eventKey(e.ID))
+		_, e.Known, _ = r.Store.Meta(eventKey(e.ID))
 		for _, key := range withPrefix(keys, badgePrefix(e.ID)) {
-			if m, _, _ := r.store.Meta(key); m.Token != "" {
+			if m, _, _ := r.Store.Meta(key); m.Token != "" {
 				e.Badges++
 			}
 		}
 	}
-	cost := r.client.Cost()
-	r.report.Requests, r.report.Bytes, r.report.Waited = cost.Requests, cost.Bytes, cost.Waited.Seconds()
 }

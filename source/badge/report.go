@@ -5,17 +5,15 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/followpress/followpress/source/internal/collect"
 )
 
 // A Report says what a refresh has done.
 type Report struct {
-	Events   []EventReport `json:"events"`         // in the order of Options.Events
-	Doubted  int           `json:"doubted"`        // badges that were not dropped because too many were gone at once
-	Requests int           `json:"requests"`       // also those that failed
-	Bytes    int64         `json:"bytes"`          // of answers
-	Waited   float64       `json:"waited_seconds"` // because of rate limits and failures
-	Stopped  string        `json:"stopped"`        // why not all was asked, such as a spent budget; "" if it was
+	Events  []EventReport `json:"events"`  // in the order of Options.Events
+	Doubted int           `json:"doubted"` // badges that were not dropped because too many were gone at once
+	collect.Cost
 }
 
 // An EventReport says what a refresh has done about one event.
@@ -49,11 +47,7 @@ func (r *Report) String() string {
 			fmt.Fprintf(&b, "failed    %s\n", e.Example)
 		}
 	}
-	fmt.Fprintf(&b, "          %10d requests, %.1f MB", r.Requests, float64(r.Bytes)/1e6)
-	if r.Waited > 0 {
-		fmt.Fprintf(&b, ", waited %s", time.Duration(r.Waited*float64(time.Second)).Round(time.Second))
-	}
-	b.WriteByte('\n')
+	r.Cost.Write(&b, 0)
 	if r.Doubted > 0 {
 		fmt.Fprintf(&b, "kept      %d badges that are said to be gone: too many at once; lists that still lack them a day later are believed\n", r.Doubted)
 	}

@@ -5,7 +5,6 @@
 package profile
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"time"
 
 	json "github.com/goccy/go-json"
@@ -22,6 +20,7 @@ import (
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/internal/ask"
+	"github.com/followpress/followpress/source/internal/collect"
 	"github.com/followpress/followpress/source/internal/store"
 )
 
@@ -44,17 +43,9 @@ const (
 	// settled is how long an answer is not asked for again: a worker caches its answers for ten
 	// minutes unless configured otherwise.
 	settled = 10 * time.Minute
-	// apart is the time between two answers that an account has no profile, before the one that is
-	// known is dropped. A worker gives that answer too when it cannot look the name up.
-	apart = 24 * time.Hour
+	// forgotten is how long nobody must have wanted an account's profile before it is no longer kept.
+	forgotten = 90 * 24 * time.Hour
 )
-
-// forgotten is how long nobody must have wanted an account's profile before it is no longer kept.
-const forgotten = 90 * 24 * time.Hour
-
-// Known profiles of which so many were asked for, and most were said to be gone, are not dropped:
-// then the worker has a fault.
-const doubtFrom = 20
 
 // A meta says when an account was asked about. Times are in milliseconds since the Unix epoch.
 type meta struct {
@@ -83,71 +74,42 @@ func folder(state string) string { return filepath.Join(state, "profiles") }
 // Refresh asks for profiles within the budget and keeps the answers. What the worker fails to answer
 // stays as it is, and is no error: the report has it. A profile that is gone is dropped if the worker
 // says so twice, at least a day apart. What was last asked 90 days ago, because nobody wants it, is
-// forgotten. An error means that the state cannot be read or written, that
-// the options are wrong, or that ctx ended; what was answered before is kept then too. It wraps
-// ErrBusy if another run works on the same state.
+// forgotten. An error means that the state cannot be read or written, that the options are wrong, or
+// that ctx ended; what was answered before is kept then too. It wraps ErrBusy if another run works on
+// the same state.
 func Refresh(ctx context.Context, o Options) (_ *Report, err error) {
-	client, err := ask.New(ask.Options{URL: o.URL, Budget: o.Budget, Log: o.Log, Transport: o.Transport})
+	c, err := collect.Open[meta](folder(o.State), ask.Options{URL: o.URL, Budget: o.Budget, Log: o.Log, Transport: o.Transport})
 	if err != nil {
 		return nil, fmt.Errorf("profiles: %w", err)
 	}
-	defer client.Close()
-	kept, err := store.Open[meta](folder(o.State))
-	if err != nil {
+	defer func() { err = errors.Join(err, c.Close()) }()
+	r := &refresher{Collector: c, o: o, size: bulkMost, report: &Report{Wanted: len(o.Wanted), Failed: map[string]int{}, Examples: []string{}}}
+	if err := r.run(ctx); err != nil {
 		return nil, fmt.Errorf("profiles: %w", err)
 	}
-	defer func() { err = errors.Join(err, kept.Close()) }()
-
-	r := &refresher{o: o, store: kept, client: client, size: bulkMost,
-		report: &Report{Wanted: len(o.Wanted), Failed: map[string]int{}, Examples: []string{}}}
-	r.queue = order(o.Wanted, kept, time.Now())
-	o.Progress.Stage("profiles", r.expected())
-	err = r.ask(ctx)
-	o.Progress.End()
-	if err != nil {
-		return nil, fmt.Errorf("profiles: %w", err)
-	}
-	err = r.drop()
-	r.forget(time.Now())
-	if err := errors.Join(err, kept.Compact()); err != nil {
-		return nil, fmt.Errorf("profiles: %w", err)
-	}
-	r.count()
 	return r.report, nil
 }
 
-// order is the order in which accounts are asked about: first those of which nothing is known, of
-// those the most followed ones; then those whose profile is the oldest.
-func order(wanted map[site.Address]uint32, kept *store.Store[meta], now time.Time) []site.Address {
-	type account struct {
-		address site.Address
-		lists   uint32
-		known   bool
-		since   int64
-	}
-	var all []account
+// queue is the order in which accounts are asked about. A profile whose account was never asked about
+// is as old as it says.
+func queue(wanted map[site.Address]uint32, kept *store.Store[meta], now time.Time) []site.Address {
+	var all []collect.Question
 	for address, lists := range wanted {
 		m, hasBody, _ := kept.Meta(address.String())
 		m = m.until(now)
 		if m.Asked > 0 && now.UnixMilli()-m.Asked < settled.Milliseconds() {
 			continue
 		}
-		all = append(all, account{address, lists, hasBody || m.Asked > 0, cmp.Or(m.Asked, m.Fresh)})
-	}
-	slices.SortFunc(all, func(a, b account) int {
-		switch {
-		case a.known != b.known && b.known:
-			return -1
-		case a.known != b.known:
-			return 1
-		case a.known && a.since != b.since:
-			return cmp.Compare(a.since, b.since)
+		q := collect.Question{Address: address, Lists: lists, Since: m.Asked}
+		if hasBody && m.Asked == 0 {
+			q.Since = max(1, m.Fresh)
 		}
-		return cmp.Or(cmp.Compare(b.lists, a.lists), slices.Compare(a.address[:], b.address[:]))
-	})
+		all = append(all, q)
+	}
+	collect.Sort(all)
 	queue := make([]site.Address, len(all))
-	for i, a := range all {
-		queue[i] = a.address
+	for i, q := range all {
+		queue[i] = q.Address
 	}
 	return queue
 }
@@ -209,7 +171,7 @@ func Import(state string, accounts iter.Seq2[snapshot.Account, error]) (n int, e
 		m, hasBody, _ := kept.Meta(key)
 		m = m.until(now)
 		a.ENS.Fresh = min(a.ENS.Fresh, now.UnixMilli())
-		dropped := !hasBody && m.Gone > 0 && m.Asked-m.Gone >= apart.Milliseconds() && m.Asked >= a.ENS.Fresh
+		dropped := !hasBody && m.Gone > 0 && m.Asked-m.Gone >= collect.Apart.Milliseconds() && m.Asked >= a.ENS.Fresh
 		if dropped || hasBody && a.ENS.Fresh <= m.Fresh {
 			continue
 		}
@@ -223,7 +185,7 @@ func Import(state string, accounts iter.Seq2[snapshot.Account, error]) (n int, e
 		}
 		n++
 	}
-	return n, kept.Compact()
+	return n, nil
 }
 
 func put(kept *store.Store[meta], key string, m meta, ens site.Profile) error {

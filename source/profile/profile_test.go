@@ -13,14 +13,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 	"time"
+
+	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/testenv/upstreams"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/internal/collect"
 	"github.com/followpress/followpress/source/internal/store"
 	"github.com/followpress/followpress/source/profile"
 )
@@ -673,12 +677,24 @@ func TestNoState(t *testing.T) {
 }
 
 func TestDamagedState(t *testing.T) {
-	state := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(state, "profiles"), 0o755); err != nil {
-		t.Fatal(err)
+	put := func(key, body string) func(state string) error {
+		return func(state string) error {
+			kept, err := store.Open[struct{}](filepath.Join(state, "profiles"))
+			if err != nil {
+				return err
+			}
+			return errors.Join(kept.Put(key, struct{}{}, json.RawMessage(body)), kept.Close())
+		}
 	}
-	for name, line := range map[string]string{"no JSON": "{\n", "no address": `{"key":"x","meta":{},"body":{}}` + "\n", "no profile": `{"key":"` + address(0).String() + `","meta":{},"body":7}` + "\n"} {
-		if err := os.WriteFile(filepath.Join(state, "profiles", "table.ndjson"), []byte(line), 0o644); err != nil {
+	for name, damage := range map[string]func(state string) error{
+		"no database": func(state string) error {
+			return os.CopyFS(filepath.Join(state, "profiles"), fstest.MapFS{"store.db": {Data: []byte("{\n")}})
+		},
+		"no address": put("x", "{}"),
+		"no profile": put(address(0).String(), "7"),
+	} {
+		state := t.TempDir()
+		if err := damage(state); err != nil {
 			t.Fatal(err)
 		}
 		var last error
@@ -693,7 +709,7 @@ func TestDamagedState(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	r := &profile.Report{Known: 5, Asked: 7, Found: 4, Absent: 3, Dropped: 1, Doubted: 2, Failed: map[string]int{"status 502": 2, "no answer": 1},
-		Examples: []string{"0x1: status 502"}, Left: 9, NeverYet: 8, Bulk: 50, Requests: 6, Bytes: 1_500_000, Waited: 90, Stopped: "the budget is spent"}
+		Examples: []string{"0x1: status 502"}, Left: 9, NeverYet: 8, Bulk: 50, Cost: collect.Cost{Requests: 6, Bytes: 1_500_000, Waited: 90, Stopped: "the budget is spent"}}
 	check(t, "report", r.String(), `profiles           5 known; 7 asked about, 4 found, 3 absent, 1 dropped, 1 failed (no answer), 2 failed (status 502)
                    6 requests, up to 50 accounts each, 1.5 MB, waited 1m30s
 failed    0x1: status 502

@@ -20,7 +20,7 @@ import (
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/source/internal/ask"
-	"github.com/followpress/followpress/source/internal/store"
+	"github.com/followpress/followpress/source/internal/collect"
 )
 
 const (
@@ -29,24 +29,40 @@ const (
 	singlesAtOnce   = 4       // requests for one account, at a time
 	bulkPerMinute   = 9       // requests of a minute, where the worker limits them
 	singlePerMinute = 160
-	mostFailures    = 20 // accounts in a row without a usable answer, one by one, before the run gives up
 )
 
 // A refresher asks a worker. Its fields are guarded by mu while requests are made side by side.
 type refresher struct {
-	o      Options
-	client *ask.Client
-	size   int // accounts in a request; 1 without bulk requests
+	*collect.Collector[meta]
 
-	mu          sync.Mutex
-	store       *store.Store[meta]
-	report      *Report
-	queue       []site.Address // not asked about yet
-	alone       []site.Address // bulk requests with them failed
-	gone        []string       // keys of profiles to drop
-	knownAsked  int            // known profiles that were asked for
-	knownAbsent int            // of those, the ones that the worker has no more
-	failures    int            // accounts in a row without a usable answer
+	o    Options
+	size int // accounts in a request; 1 without bulk requests
+
+	mu     sync.Mutex
+	report *Report
+	queue  []site.Address // not asked about yet
+	alone  []site.Address // bulk requests with them failed
+}
+
+// run asks as long as the budget allows, and completes the report.
+func (r *refresher) run(ctx context.Context) error {
+	r.queue = queue(r.o.Wanted, r.Store, time.Now())
+	r.o.Progress.Stage("profiles", r.expected())
+	err := r.ask(ctx)
+	r.o.Progress.End()
+	if r.report.Cost, err = r.Cost(err); err != nil {
+		return err
+	}
+	r.report.Dropped, r.report.Doubted, err = r.Drop(func(m meta) meta {
+		m.Fresh = 0
+		return m
+	})
+	r.forget(time.Now())
+	if err := errors.Join(err, r.Store.Flush()); err != nil {
+		return err
+	}
+	r.count()
+	return nil
 }
 
 // errStopped says that the worker does not answer requests like these at all.
@@ -71,16 +87,12 @@ func (r *refresher) ask(ctx context.Context) error {
 	}
 	r.report.Left = len(r.queue) + len(r.alone)
 	r.report.Bulk = r.size
-	if errors.Is(err, ask.ErrGaveUp) || errors.Is(err, ask.ErrSpent) {
-		r.report.Stopped = err.Error()
-		return nil
-	}
 	return err
 }
 
 // askBulk asks about many accounts in a request, until none is left or single requests are better.
 func (r *refresher) askBulk(ctx context.Context) error {
-	lane := r.client.Lane(0, time.Minute/bulkPerMinute)
+	lane := r.Client.Lane(0, time.Minute/bulkPerMinute)
 	for len(r.queue) > 0 && r.size > 1 {
 		if lane.Limited() && r.size*bulkPerMinute < singlePerMinute {
 			return nil
@@ -106,7 +118,7 @@ func (r *refresher) askBulk(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := r.store.Flush(); err != nil {
+		if err := r.Store.Flush(); err != nil {
 			return err
 		}
 	}
@@ -181,12 +193,12 @@ func entriesOf(body []byte, batch []site.Address) ([]json.RawMessage, error) {
 
 // askSingles asks about one account in a request, some at a time.
 func (r *refresher) askSingles(ctx context.Context) error {
-	lane := r.client.Lane(0, time.Minute/singlePerMinute)
+	lane := r.Client.Lane(0, time.Minute/singlePerMinute)
 	lane.Own = func(a ask.Answer) bool {
 		_, ok := statusOf(a)
 		return ok
 	}
-	r.failures = 0
+	r.Begin()
 	var spent atomic.Bool
 	group, ctx := errgroup.WithContext(ctx)
 	for range singlesAtOnce {
@@ -231,17 +243,18 @@ func (r *refresher) took(address site.Address, entry json.RawMessage, err error)
 	defer r.mu.Unlock()
 	switch {
 	case errors.Is(err, ask.ErrFailed):
-		err = r.fail(address, "no answer", err)
+		r.fail(address, "no answer", err)
+		err = nil
 	case err != nil:
 		r.alone = append(r.alone, address)
 		return err
 	default:
 		err = r.take(address, entry)
 	}
-	if err == nil && r.failures >= mostFailures {
-		err = fmt.Errorf("%w: the last %d answers were unusable", ask.ErrGaveUp, r.failures)
+	if err == nil {
+		err = r.GaveUp()
 	}
-	return errors.Join(err, r.store.Flush())
+	return errors.Join(err, r.Store.Flush())
 }
 
 // single asks about one account. The answer is a profile or an error in the form of a bulk entry.
@@ -283,7 +296,8 @@ const typeError = "error"
 func (r *refresher) take(address site.Address, entry json.RawMessage) error {
 	now := time.Now()
 	if len(entry) > profileMost {
-		return r.fail(address, "invalid profile", fmt.Errorf("%d bytes", len(entry)))
+		r.fail(address, "invalid profile", fmt.Errorf("%d bytes", len(entry)))
+		return nil
 	}
 	entry = bytes.TrimSpace(entry)
 	var in status
@@ -292,13 +306,16 @@ func (r *refresher) take(address site.Address, entry json.RawMessage) error {
 	}
 	if in.Type == typeError {
 		if in.Status == http.StatusNotFound || in.Status == http.StatusUnprocessableEntity {
-			return r.absent(address, now)
+			r.absent(address, now)
+			return nil
 		}
-		return r.fail(address, fmt.Sprintf("status %d", in.Status), fmt.Errorf("status %d: %s", in.Status, site.Quoted(in.Error)))
+		r.fail(address, fmt.Sprintf("status %d", in.Status), fmt.Errorf("status %d: %s", in.Status, site.Quoted(in.Error)))
+		return nil
 	}
 	p, err := site.DecodeProfile(entry, address, now)
 	if err != nil {
-		return r.fail(address, "invalid profile", err)
+		r.fail(address, "invalid profile", err)
+		return nil
 	}
 	return r.found(address, p.Profile, now)
 }
@@ -307,22 +324,23 @@ func (r *refresher) take(address site.Address, entry json.RawMessage) error {
 func (r *refresher) found(address site.Address, p site.Profile, now time.Time) error {
 	p.Fresh = min(p.Fresh, now.UnixMilli()) // nothing is fresher than now, so a wrong clock does not win for ever
 	key := address.String()
-	old, known, _ := r.store.Meta(key)
+	old, known, _ := r.Store.Meta(key)
 	old = old.until(now)
 	r.answered(known)
 	r.report.Found++
 	m := meta{Asked: now.UnixMilli(), Fresh: p.Fresh}
 	if known && rules.IsNewer(old.Fresh, p.Fresh) {
 		m.Fresh = old.Fresh
-		return r.store.PutMeta(key, m)
+		r.Store.PutMeta(key, m)
+		return nil
 	}
-	return put(r.store, key, m, p)
+	return put(r.Store, key, m, p)
 }
 
 // absent notes that the worker has no profile of an account, or one that is not its own (422).
-func (r *refresher) absent(address site.Address, now time.Time) error {
+func (r *refresher) absent(address site.Address, now time.Time) {
 	key := address.String()
-	m, known, _ := r.store.Meta(key)
+	m, known, _ := r.Store.Meta(key)
 	m = m.until(now)
 	r.answered(known)
 	r.report.Absent++
@@ -331,68 +349,45 @@ func (r *refresher) absent(address site.Address, now time.Time) error {
 		m.Gone = m.Asked
 	}
 	if known {
-		r.knownAbsent++
-		if m.Asked-m.Gone >= apart.Milliseconds() {
-			r.gone = append(r.gone, key)
-		}
+		r.Missed(key, m.Asked-m.Gone >= collect.Apart.Milliseconds())
 	}
-	return r.store.PutMeta(key, m)
+	r.Store.PutMeta(key, m)
 }
 
 func (r *refresher) answered(known bool) {
 	r.report.Asked++
-	r.failures = 0
-	if known {
-		r.knownAsked++
-	}
+	r.Answered(known)
 	r.o.Progress.Add(1)
 }
 
 // fail notes that there is no usable answer about an account. What is kept of it stays.
-func (r *refresher) fail(address site.Address, reason string, err error) error {
+func (r *refresher) fail(address site.Address, reason string, err error) {
 	key := address.String()
 	text := strings.ToValidUTF8(err.Error(), "\uFFFD")
 	if len(text) > maxErrorText {
 		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
 	}
 	r.report.Failed[reason]++
-	r.failures++
+	r.Failed()
 	if len(r.report.Examples) < maxExamples {
 		r.report.Examples = append(r.report.Examples, key+": "+text)
 	}
 	r.o.Progress.Add(1)
-	m, _, _ := r.store.Meta(key)
+	m, _, _ := r.Store.Meta(key)
 	m.Asked, m.Error = time.Now().UnixMilli(), text
-	return r.store.PutMeta(key, m)
-}
-
-// drop drops the profiles that are gone, unless the worker knows hardly any profile in this run.
-func (r *refresher) drop() error {
-	if r.knownAsked >= doubtFrom && r.knownAbsent > r.knownAsked/2 {
-		r.report.Doubted = len(r.gone)
-		return nil
-	}
-	for _, key := range r.gone {
-		m, _, _ := r.store.Meta(key)
-		m.Fresh = 0
-		if err := r.store.Put(key, m, nil); err != nil {
-			return err
-		}
-	}
-	r.report.Dropped = len(r.gone)
-	return nil
+	r.Store.PutMeta(key, m)
 }
 
 // forget forgets accounts that were wanted once, and are no more.
 func (r *refresher) forget(now time.Time) {
-	for _, key := range r.store.Keys() {
-		m, _, _ := r.store.Meta(key)
+	for _, key := range r.Store.Keys() {
+		m, _, _ := r.Store.Meta(key)
 		if m.Asked == 0 || now.UnixMilli()-m.Asked < forgotten.Milliseconds() {
 			continue
 		}
 		if address, err := site.ParseAddress(key); err == nil {
 			if _, wanted := r.o.Wanted[address]; !wanted {
-				r.store.Forget(key)
+				r.Store.Forget(key)
 				r.report.Forgotten++
 			}
 		}
@@ -401,14 +396,10 @@ func (r *refresher) forget(now time.Time) {
 
 // count completes the report.
 func (r *refresher) count() {
-	for range r.store.All() {
-		r.report.Known++
-	}
+	r.report.Known = r.Store.Bodies()
 	for address := range r.o.Wanted {
-		if m, hasBody, _ := r.store.Meta(address.String()); m.Asked == 0 && !hasBody {
+		if m, hasBody, _ := r.Store.Meta(address.String()); m.Asked == 0 && !hasBody {
 			r.report.NeverYet++
 		}
 	}
-	cost := r.client.Cost()
-	r.report.Requests, r.report.Bytes, r.report.Waited = cost.Requests, cost.Bytes, cost.Waited.Seconds()
 }

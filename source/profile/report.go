@@ -5,7 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/followpress/followpress/source/internal/collect"
 )
 
 const (
@@ -15,23 +16,20 @@ const (
 
 // A Report says what a refresh has done.
 type Report struct {
-	Wanted    int            `json:"wanted"`         // accounts
-	Asked     int            `json:"asked"`          // accounts that the worker answered about
-	Found     int            `json:"found"`          // of those, with a profile
-	Absent    int            `json:"absent"`         // of those, without one
-	Dropped   int            `json:"dropped"`        // profiles that were known, and are gone
-	Doubted   int            `json:"doubted"`        // profiles that were not dropped because the worker knew hardly any
-	Forgotten int            `json:"forgotten"`      // accounts that nobody has wanted for 90 days
-	Failed    map[string]int `json:"failed"`         // accounts without a usable answer, by reason
-	Examples  []string       `json:"examples"`       // of them, the first 10
-	Left      int            `json:"left"`           // accounts that were not asked about, because of the budget or of Stopped
-	NeverYet  int            `json:"never_asked"`    // of all wanted ones, those of which nothing is known yet
-	Known     int            `json:"known"`          // profiles that are kept
-	Bulk      int            `json:"bulk"`           // accounts in a request at most; 1 without bulk requests
-	Requests  int            `json:"requests"`       // also those that failed
-	Bytes     int64          `json:"bytes"`          // of answers
-	Waited    float64        `json:"waited_seconds"` // because of rate limits and failures
-	Stopped   string         `json:"stopped"`        // why not all were asked about, such as a spent budget; "" if they were
+	Wanted    int            `json:"wanted"`      // accounts
+	Asked     int            `json:"asked"`       // accounts that the worker answered about
+	Found     int            `json:"found"`       // of those, with a profile
+	Absent    int            `json:"absent"`      // of those, without one
+	Dropped   int            `json:"dropped"`     // profiles that were known, and are gone
+	Doubted   int            `json:"doubted"`     // profiles that were not dropped because the worker knew hardly any
+	Forgotten int            `json:"forgotten"`   // accounts that nobody has wanted for 90 days
+	Failed    map[string]int `json:"failed"`      // accounts without a usable answer, by reason
+	Examples  []string       `json:"examples"`    // of them, the first 10
+	Left      int            `json:"left"`        // accounts that were not asked about, because of the budget or of Stopped
+	NeverYet  int            `json:"never_asked"` // of all wanted ones, those of which nothing is known yet
+	Known     int            `json:"known"`       // profiles that are kept
+	Bulk      int            `json:"bulk"`        // accounts in a request at most; 1 without bulk requests
+	collect.Cost
 }
 
 // String is the report for people, with a line end.
@@ -44,11 +42,8 @@ func (r *Report) String() string {
 	for _, reason := range slices.Sorted(maps.Keys(r.Failed)) {
 		fmt.Fprintf(&b, ", %d failed (%s)", r.Failed[reason], reason)
 	}
-	fmt.Fprintf(&b, "\n          %10d requests, up to %d accounts each, %.1f MB", r.Requests, r.Bulk, float64(r.Bytes)/1e6)
-	if r.Waited > 0 {
-		fmt.Fprintf(&b, ", waited %s", time.Duration(r.Waited*float64(time.Second)).Round(time.Second))
-	}
 	b.WriteByte('\n')
+	r.Cost.Write(&b, r.Bulk)
 	for _, example := range r.Examples {
 		fmt.Fprintf(&b, "failed    %s\n", example)
 	}

@@ -4,28 +4,26 @@
 // The folder has
 //
 //	lock      locked by the process that writes
-//	table     all entries, one per line, in the order of keys
-//	journal   entries that were put since the table was written; later ones count
+//	store.db  a bbolt database: the buckets heads and bodies, both by key
 //
-// Compact writes a table anew beside the old one and renames it, then removes the journal. So a kill
-// loses no more than the entries since the last Flush, and a journal that outlives its table repeats
-// what the table has. The last line of a journal may be cut off; then it does not count.
+// bbolt writes what was put between two flushes in one transaction, so a kill at any time loses all of
+// it or nothing. A writer has the database open only during a transaction, so that others can read.
 package store
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"iter"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
+	"time"
 
 	json "github.com/goccy/go-json"
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 	"golang.org/x/sys/unix"
 )
 
@@ -33,11 +31,16 @@ import (
 var ErrBusy = errors.New("another run is writing to it")
 
 const (
-	tableName   = "table.ndjson"
-	journalName = "journal.ndjson"
-	lockName    = "lock"
+	fileName = "store.db"
+	lockName = "lock"
 
-	bufferSize = 128 << 10
+	mostPending = 16 << 20        // bytes that wait for a flush: keys in no order touch most pages each time
+	patience    = 5 * time.Minute // of a flush, for others that read; they wait for milliseconds
+)
+
+var (
+	heads  = []byte("heads")
+	bodies = []byte("bodies")
 )
 
 // A Store has entries of a key, a small Meta, which is kept in memory, and a body, which is not. It is
@@ -45,28 +48,17 @@ const (
 type Store[Meta any] struct {
 	folder  string
 	lock    *os.File // nil if the store is only read
-	table   *os.File // nil if there is none
-	journal *os.File // likewise
-	entries map[string]entry[Meta]
-	end     int64        // of the journal, with what is pending
-	pending bytes.Buffer // lines for the journal
-	forgot  bool         // an entry since the table was written
-	failed  error        // of Flush: the journal may end within a line, so nothing may follow
+	db      *bolt.DB // nil if the store is written, or if there is none to read
+	heads   map[string]head[Meta]
+	pending map[string]*json.RawMessage // entries that changed since the last flush: the new body; nil to keep the old one
+	size    int                         // of pending bodies
+	failed  error                       // of Flush: what is pending then is lost, so nothing may follow
 }
 
-type entry[Meta any] struct {
-	meta      Meta
-	hasBody   bool
-	inJournal bool
-	at        int64 // offset of the line
-	length    int   // without the line end
-}
-
-// A line is an entry in a file.
-type line[Meta any] struct {
-	Key  string          `json:"key"`
-	Meta Meta            `json:"meta"`
-	Body json.RawMessage `json:"body,omitempty"`
+// A head is what the bucket heads has under a key.
+type head[Meta any] struct {
+	Meta    Meta `json:"meta"`
+	HasBody bool `json:"body,omitempty"`
 }
 
 // Open opens a store for reading and writing, and makes the folder if need be. It fails with ErrBusy
@@ -85,241 +77,250 @@ func Open[Meta any](folder string) (*Store[Meta], error) {
 		}
 		return nil, errors.Join(fmt.Errorf("%s: %w", folder, err), lock.Close())
 	}
-	s := &Store[Meta]{folder: folder, lock: lock}
-	if err := s.load(os.O_CREATE | os.O_RDWR); err != nil {
+	s := &Store[Meta]{folder: folder, lock: lock, pending: map[string]*json.RawMessage{}}
+	if err := s.load(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// Read opens a store for reading: what it has now, also while another process writes. A folder that
-// does not exist is an empty store.
+// Read opens a store for reading: what it has now, also while another process writes, whose flushes
+// wait until it is closed. A folder that does not exist is an empty store.
 func Read[Meta any](folder string) (*Store[Meta], error) {
 	s := &Store[Meta]{folder: folder}
-	if err := s.load(os.O_RDONLY); err != nil {
+	if err := s.load(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// load reads the index. The journal is opened first: if a table replaces both in between, that table
-// has what is in the journal.
-func (s *Store[Meta]) load(journalMode int) (err error) {
-	s.entries, s.end, s.forgot = map[string]entry[Meta]{}, 0, false
-	if s.journal, err = openExisting(filepath.Join(s.folder, journalName), journalMode); err != nil {
-		return err
-	}
-	if s.table, err = openExisting(filepath.Join(s.folder, tableName), os.O_RDONLY); err != nil {
-		return err
-	}
-	if s.table != nil {
-		if _, err := s.index(s.table, false); err != nil {
-			return fmt.Errorf("%w; without %s the next run begins anew", err, s.folder)
+// load reads the index. A store that is only read stays open.
+func (s *Store[Meta]) load() error {
+	s.heads = map[string]head[Meta]{}
+	for _, name := range []string{"table.ndjson", "journal.ndjson"} {
+		if _, err := os.Lstat(filepath.Join(s.folder, name)); err == nil {
+			return fmt.Errorf("%s has the file %s of an earlier version, which this one does not read: "+
+				"remove the folder, and this run begins anew", s.folder, name)
 		}
 	}
-	if s.journal == nil {
+	index := func(tx *bolt.Tx) error {
+		if tx.Bucket(heads) == nil || tx.Bucket(bodies) == nil {
+			return errors.New("the buckets are missing")
+		}
+		return tx.Bucket(heads).ForEach(func(key, value []byte) error {
+			var h head[Meta]
+			if err := json.Unmarshal(value, &h); err != nil {
+				return fmt.Errorf("entry %q: %w", key, err)
+			}
+			s.heads[string(key)] = h
+			return nil
+		})
+	}
+	err := s.guarded(func() (err error) {
+		if s.lock == nil {
+			if s.db, err = openFile(s.path(), true); err != nil {
+				return err
+			}
+		}
+		return s.view(index)
+	})
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if s.end, err = s.index(s.journal, true); err != nil || s.lock == nil {
+	return err
+}
+
+func (s *Store[Meta]) path() string { return filepath.Join(s.folder, fileName) }
+
+// openFile opens a database. One that is shorter than it says would be a fault of memory later.
+func openFile(path string, readOnly bool) (*bolt.DB, error) {
+	db, err := bolt.Open(path, 0o644, &bolt.Options{ReadOnly: readOnly, Timeout: patience})
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		err = fmt.Errorf("%w, or has read it for more than %s", ErrBusy, patience)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err == nil {
+		err = db.View(func(tx *bolt.Tx) error {
+			if info.Size() < tx.Size() {
+				return fmt.Errorf("%d bytes, want %d", info.Size(), tx.Size())
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// guarded makes an error of a panic: bbolt reads the file through memory, and trusts it.
+func (s *Store[Meta]) guarded(do func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("damaged: %v", cause)
+		}
+		var ofSystem *fs.PathError
+		switch {
+		case err == nil:
+		case errors.Is(err, ErrBusy) || errors.As(err, &ofSystem):
+			err = fmt.Errorf("%s: %w", s.folder, err)
+		default:
+			err = fmt.Errorf("%s: %w; remove the folder, and the next run begins anew", s.path(), err)
+		}
+	}()
+	return do()
+}
+
+// view reads the database.
+func (s *Store[Meta]) view(read func(*bolt.Tx) error) error {
+	if s.db != nil {
+		return s.db.View(read)
+	}
+	db, err := openFile(s.path(), true)
+	if err != nil {
 		return err
 	}
-	return s.journal.Truncate(s.end) // a line that was cut off
-}
-
-// openExisting returns nil for a file that does not exist.
-func openExisting(path string, mode int) (*os.File, error) {
-	f, err := os.OpenFile(path, mode, 0o644)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return f, err
-}
-
-// index adds the entries of a file and returns where they end. An invalid line ends a journal.
-func (s *Store[Meta]) index(f *os.File, isJournal bool) (end int64, err error) {
-	r := bufio.NewReaderSize(f, bufferSize)
-	for n := 1; ; n++ {
-		text, err := r.ReadBytes('\n')
-		if err == io.EOF && (isJournal || len(text) == 0) {
-			return end, nil
-		} else if err != nil && err != io.EOF {
-			return end, err
-		}
-		var l line[Meta]
-		if err := json.Unmarshal(text, &l); err != nil || l.Key == "" {
-			if isJournal {
-				return end, nil
-			}
-			return end, fmt.Errorf("%s:%d: damaged", f.Name(), n)
-		}
-		s.entries[l.Key] = entry[Meta]{l.Meta, l.Body != nil, isJournal, end, len(bytes.TrimSuffix(text, []byte{'\n'}))}
-		end += int64(len(text))
-	}
+	return errors.Join(db.View(read), db.Close())
 }
 
 // Meta returns the meta of an entry, and whether it has a body; ok is false if there is no such entry.
 func (s *Store[Meta]) Meta(key string) (meta Meta, hasBody, ok bool) {
-	e, ok := s.entries[key]
-	return e.meta, e.hasBody, ok
+	h, ok := s.heads[key]
+	return h.Meta, h.HasBody, ok
 }
 
-// All are the keys and metas of all entries that have a body, in no order.
-func (s *Store[Meta]) All() iter.Seq2[string, Meta] {
-	return func(yield func(string, Meta) bool) {
-		for key, e := range s.entries {
-			if e.hasBody && !yield(key, e.meta) {
-				return
-			}
+// Bodies is how many entries have a body.
+func (s *Store[Meta]) Bodies() (n int) {
+	for _, h := range s.heads {
+		if h.HasBody {
+			n++
 		}
 	}
+	return n
 }
 
 // Keys are the keys of all entries in order.
-func (s *Store[Meta]) Keys() []string { return slices.Sorted(maps.Keys(s.entries)) }
+func (s *Store[Meta]) Keys() []string { return slices.Sorted(maps.Keys(s.heads)) }
 
 // Body returns the body of an entry, nil if it has none.
-func (s *Store[Meta]) Body(key string) (json.RawMessage, error) {
-	e, ok := s.entries[key]
-	if !ok || !e.hasBody {
+func (s *Store[Meta]) Body(key string) (body json.RawMessage, err error) {
+	if !s.heads[key].HasBody {
 		return nil, nil
 	}
-	text, err := s.text(e)
-	if err != nil {
-		return nil, err
+	if changed := s.pending[key]; changed != nil {
+		return *changed, nil
 	}
-	var l line[Meta]
-	if err := json.Unmarshal(text, &l); err != nil || l.Key != key {
-		return nil, fmt.Errorf("%s: the entry %s changed while it was read", s.folder, key)
-	}
-	return l.Body, nil
-}
-
-// text is the line of an entry.
-func (s *Store[Meta]) text(e entry[Meta]) ([]byte, error) {
-	file := s.table
-	if e.inJournal {
-		file = s.journal
-		if err := s.Flush(); err != nil {
-			return nil, err
-		}
-	}
-	text := make([]byte, e.length)
-	_, err := file.ReadAt(text, e.at)
-	return text, err
+	err = s.guarded(func() error {
+		return s.view(func(tx *bolt.Tx) error {
+			body = slices.Clone(tx.Bucket(bodies).Get([]byte(key)))
+			return nil
+		})
+	})
+	return body, err
 }
 
 // Put puts an entry; a nil body is none. Flush makes it outlive the process.
 func (s *Store[Meta]) Put(key string, meta Meta, body json.RawMessage) error {
-	text, err := json.MarshalWithOption(line[Meta]{key, meta, body}, json.DisableHTMLEscape())
-	if err != nil {
-		return fmt.Errorf("entry %s: %w", key, err)
-	}
-	s.entries[key] = entry[Meta]{meta, body != nil, true, s.end, len(text)}
-	s.end += int64(len(text)) + 1
-	s.pending.Write(text)
-	s.pending.WriteByte('\n')
-	if s.pending.Len() >= bufferSize {
+	s.heads[key] = head[Meta]{meta, body != nil}
+	s.pending[key] = &body
+	if s.size += len(key) + len(body); s.size >= mostPending {
 		return s.Flush()
 	}
 	return nil
 }
 
 // PutMeta changes the meta of an entry, which may be new, and keeps its body.
-func (s *Store[Meta]) PutMeta(key string, meta Meta) error {
-	body, err := s.Body(key)
-	if err != nil {
-		return err
+func (s *Store[Meta]) PutMeta(key string, meta Meta) {
+	s.heads[key] = head[Meta]{meta, s.heads[key].HasBody}
+	if _, changed := s.pending[key]; !changed {
+		s.pending[key] = nil
 	}
-	return s.Put(key, meta, body)
 }
 
-// Forget removes an entry. It comes back unless Compact follows.
+// Forget removes an entry.
 func (s *Store[Meta]) Forget(key string) {
-	delete(s.entries, key)
-	s.forgot = true
+	delete(s.heads, key)
+	s.pending[key] = new(json.RawMessage)
 }
 
-// Flush writes what was put into the journal. It outlives the process, but perhaps not the machine.
-// After an error it only returns that.
+// Flush writes what was put and forgotten, all of it or nothing. After an error it only returns that.
 func (s *Store[Meta]) Flush() error {
-	if s.failed != nil || s.pending.Len() == 0 {
+	if s.failed != nil || len(s.pending) == 0 {
 		return s.failed
 	}
-	if s.journal == nil {
-		return errors.New("the store is only read")
-	}
-	_, s.failed = s.journal.WriteAt(s.pending.Bytes(), s.end-int64(s.pending.Len()))
-	s.pending.Reset()
+	s.failed = s.guarded(s.commit)
+	s.size = 0
+	clear(s.pending)
 	return s.failed
 }
 
-// Compact makes one table of table and journal, and waits until it is on disk.
-func (s *Store[Meta]) Compact() error {
-	if s.end == 0 && !s.forgot {
-		return nil // the table has it all
+// commit writes what is pending. A new database gets its name when it is whole.
+func (s *Store[Meta]) commit() error {
+	path := s.path()
+	_, missing := os.Stat(path)
+	if missing != nil {
+		path += ".new"
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
 	}
-	path := filepath.Join(s.folder, tableName)
-	if err := s.writeTable(path + ".new"); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	if err := syncFolder(s.folder); err != nil {
-		return err
-	}
-	if err := errors.Join(s.closeFiles(), os.Remove(filepath.Join(s.folder, journalName))); err != nil {
-		return err
-	}
-	return s.load(os.O_CREATE | os.O_RDWR)
-}
-
-func (s *Store[Meta]) writeTable(path string) (err error) {
-	f, err := os.Create(path)
+	db, err := openFile(path, false)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	w := bufio.NewWriterSize(f, bufferSize)
-	for _, key := range s.Keys() {
-		text, err := s.text(s.entries[key])
+	if err := errors.Join(db.Update(s.write), db.Close()); err != nil || missing == nil {
+		return err
+	}
+	return os.Rename(path, s.path())
+}
+
+func (s *Store[Meta]) write(tx *bolt.Tx) error {
+	headsNow, err := tx.CreateBucketIfNotExists(heads)
+	if err != nil {
+		return err
+	}
+	bodiesNow, err := tx.CreateBucketIfNotExists(bodies)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.pending)) { // neighbours share pages
+		key, body := []byte(name), s.pending[name]
+		if h, kept := s.heads[name]; kept {
+			var value []byte
+			if value, err = json.MarshalWithOption(h, json.DisableHTMLEscape()); err == nil {
+				err = headsNow.Put(key, value)
+			}
+		} else {
+			err = headsNow.Delete(key)
+		}
+		switch {
+		case err != nil || body == nil:
+		case *body == nil:
+			err = bodiesNow.Delete(key)
+		default:
+			err = bodiesNow.Put(key, *body)
+		}
 		if err != nil {
-			return err
-		}
-		if _, err := w.Write(append(text, '\n')); err != nil {
-			return err
+			return fmt.Errorf("entry %s: %w", name, err)
 		}
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	return f.Sync()
-}
-
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return nil
 }
 
 // Close flushes and closes the store. It does nothing the second time.
 func (s *Store[Meta]) Close() error {
-	err := errors.Join(s.Flush(), s.closeFiles())
+	err := s.Flush()
+	if s.db != nil {
+		err = errors.Join(err, s.db.Close())
+		s.db = nil
+	}
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close()) // which unlocks it
 		s.lock = nil
-	}
-	return err
-}
-
-func (s *Store[Meta]) closeFiles() (err error) {
-	for _, f := range []**os.File{&s.table, &s.journal} {
-		if *f != nil {
-			err = errors.Join(err, (*f).Close())
-			*f = nil
-		}
 	}
 	return err
 }
