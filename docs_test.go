@@ -147,15 +147,15 @@ var (
 	speed     = regexp.MustCompile(`\d(/s| ?(s|ms|[KMG]i?B))$`)
 )
 
-// The numbers of README, with their units, are those of docs/performance.md, which has date
+// The numbers of README, with their units, are those of bench/performance.md, which has date
 // and command.
 func TestFigures(t *testing.T) {
 	all := pages(t)
-	measured := goal.ReplaceAllString(oneLine(all["docs/performance.md"].prose), "")
+	measured := goal.ReplaceAllString(oneLine(all["bench/performance.md"].prose), "")
 	speeds := 0
 	for _, a := range amount.FindAllString(wholeLink.ReplaceAllString(oneLine(all["README.md"].prose), ""), -1) {
 		if !regexp.MustCompile(`(^|[^\w.,])` + regexp.QuoteMeta(a) + `(\W|$)`).MatchString(measured) {
-			t.Errorf("README.md: got the figure %q, want one of docs/performance.md", a)
+			t.Errorf("README.md: got the figure %q, want one of bench/performance.md", a)
 		}
 		if speed.MatchString(a) {
 			speeds++
@@ -251,5 +251,37 @@ func TestTableOfTheWholeAPI(t *testing.T) {
 	}
 	if len(objects) == 0 {
 		t.Errorf("%s: got no objects", name)
+	}
+}
+
+// docs/troubleshooting.md goes by messages that the program prints: each part of a heading between … is in the
+// sources.
+func TestMessagesExist(t *testing.T) {
+	const name = "docs/troubleshooting.md"
+	joined, sources := regexp.MustCompile(`" \+\s*"`), ""
+	for _, dir := range []string{"cmd", "publisher", "purger", "server", "site", "source", "storage"} {
+		err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(file)
+			sources += joined.ReplaceAllString(string(text), "")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := 0
+	for _, message := range regexp.MustCompile("(?m)^### `(.+)`$").FindAllStringSubmatch(pages(t)[name].prose, -1) {
+		found++
+		for part := range strings.SplitSeq(message[1], "…") {
+			if part = strings.TrimSuffix(strings.TrimSpace(part), " by"); !strings.Contains(sources, part) {
+				t.Errorf("%s: got the message %q, want one of the program", name, part)
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("%s: got %d messages, want 15 at least", name, found)
 	}
 }

@@ -1,5 +1,5 @@
 // Command figures writes the figures of the benchmarks into pages again, from their results: some into
-// README.md, all tables into docs/performance.md. `make docs` runs it. Arguments are the folder of the
+// README.md, all tables into bench/performance.md. `make docs` runs it. Arguments are the folder of the
 // results and the pages.
 package main
 
@@ -14,7 +14,7 @@ import (
 	"github.com/followpress/followpress/bench/internal/measure"
 )
 
-//go:generate go run . ../results ../../README.md ../../docs/performance.md
+//go:generate go run . ../results ../../README.md ../performance.md
 
 // network is the snapshot of a real network, which README says its figures are of.
 const network = "epinions"
@@ -105,7 +105,7 @@ func update(page string, results []measure.Result) (string, error) {
 	return "", fmt.Errorf("neither %q nor %q is in it", someFigures, allTables)
 }
 
-// figures is the table in README. It has medians; docs/performance.md has their spreads.
+// figures is the table in README. It has medians; bench/performance.md has their spreads.
 func figures(results []measure.Result) (string, error) {
 	var table strings.Builder
 	table.WriteString("| | |\n|---|---|\n")

@@ -14,7 +14,7 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"../../README.md", "../../docs/performance.md"} {
+	for _, name := range []string{"../../README.md", "../performance.md"} {
 		page, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

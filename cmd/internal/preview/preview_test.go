@@ -57,6 +57,7 @@ func preview(t *testing.T, f Command) (base string, printed []string) {
 			break
 		}
 	}
+	go func() { _, _ = io.Copy(io.Discard, stdout) }() // a site of the whole API has more
 	if base == "" {
 		t.Fatalf("no address was printed: %v", lines.Err())
 	}

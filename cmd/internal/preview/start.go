@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/followpress/followpress/client/examples"
 	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
@@ -23,8 +24,9 @@ const startPath = "/_preview"
 var explorerPath = site.ExplorerPageKey.URLPath()
 
 // withPages adds a page for people who write programs, and the description of the API. / leads to the
-// explorer, or is that page if the site has no explorer. Each of the two pages has a link to the other.
-func withPages(api *server.Handler, store server.Store, examples server.Examples, log *slog.Logger) http.Handler {
+// explorer, or is that page if the site has no explorer. Each of the two pages has a link to the other. Below
+// the page of the API are complete pages that use it.
+func withPages(api *server.Handler, store server.Store, found server.Examples, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		root := api.Root()
 		explores := root.Config.Explorer
@@ -34,7 +36,8 @@ func withPages(api *server.Handler, store server.Store, examples server.Examples
 		case reads && (r.URL.Path == "/" || r.URL.Path == startPath):
 			writePage(w, r, log, func(page *bytes.Buffer) error {
 				return startPage.Execute(page, map[string]any{
-					"Root": root, "Description": "/" + string(site.OpenAPIKey), "First": firstLinks(root, examples), "Groups": groups(root, examples),
+					"Library": root.Config.API == site.APIEFP, // which example needs
+					"Root":    root, "Description": "/" + string(site.OpenAPIKey), "First": firstLinks(root, found), "Groups": groups(root, found),
 					"Explorer": map[bool]string{true: explorerPath}[explores],
 				})
 			})
@@ -44,6 +47,8 @@ func withPages(api *server.Handler, store server.Store, examples server.Examples
 				_, _ = page.Write(withStart(body)) // never fails
 				return err
 			})
+		case reads && strings.HasPrefix(r.URL.Path, startPath+"/"):
+			http.StripPrefix(startPath, http.FileServerFS(examples.Pages)).ServeHTTP(w, r)
 		default:
 			api.ServeHTTP(w, r)
 		}

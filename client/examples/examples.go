@@ -1,0 +1,10 @@
+// Package examples has complete pages that use a site: one with the client library, one with plain fetch. The preview
+// serves them beside its start page.
+package examples
+
+import "embed"
+
+// Pages are the pages, by their names.
+//
+//go:embed *.html
+var Pages embed.FS
