@@ -15,7 +15,7 @@ func init() {
 		outputs: [][2]string{{"caddyfile", "Caddyfile"}},
 		funcs: template.FuncMap{
 			"quote":    func(text string) string { return "`" + text + "`" },
-			"address":  func(r site.EdgeRoute) string { return "^" + r.PathOf(address) + "$" },
+			"address":  func(r Row) string { return "^" + r.PathOf(address) + "$" },
 			"legal":    legalPath,
 			"anyQuery": func(path string) string { return strings.TrimSuffix(path, "$") + `(?:\?.*)?$` },
 		},
@@ -44,7 +44,7 @@ func (v caddyView) Direct() string {
 	}
 	for _, r := range v.Table.Routes {
 		switch {
-		case r.Subject != site.EdgeUser || r.Computed:
+		case r.Subject != SubjectUser || r.Computed:
 		case v.Table.Lookup:
 			all = append(all, r.PathOf(lowerAddress))
 		default:
@@ -70,7 +70,7 @@ func (v caddyView) paths(post bool) string {
 }
 
 // legalPath is the expression for the paths of a row whose list is well formed.
-func legalPath(r site.EdgeRoute) string {
+func legalPath(r Row) string {
 	if r.Legal == "" {
 		return "^/" + strings.TrimPrefix(r.Path, "^")
 	}
@@ -79,19 +79,19 @@ func legalPath(r site.EdgeRoute) string {
 
 // A caddyAlternative answers without an object: a page without entries, or if it has no body, a problem.
 type caddyAlternative struct {
-	site.EdgeBody
+	Answer
 	Caching     string
-	Unavailable site.EdgeError
+	Unavailable Problem
 }
 
 // Alternative is what answers for a row if nothing can compute the answer.
-func (v caddyView) Alternative(r site.EdgeRoute) caddyAlternative {
+func (v caddyView) Alternative(r Row) caddyAlternative {
 	return caddyAlternative{r.Empty, r.Caching, v.Table.Problems[site.Unavailable.Name]}
 }
 
 // OtherPage matches a path with a query that asks for another page than the first one, or that
 // may do so in an encoding: Caddy decides by expressions alone.
-func (v caddyView) OtherPage(r site.EdgeRoute) string {
+func (v caddyView) OtherPage(r Row) string {
 	all := []string{"[^=&]*%"}
 	for _, name := range v.Selecting(r) {
 		switch rule := v.Table.Params[name]; {

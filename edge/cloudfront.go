@@ -68,13 +68,13 @@ func cloudFrontSource(v view) (string, error) {
 
 // tableOfCloudFront leaves out what the function does not need: it answers bad requests
 // itself, and nothing else.
-func tableOfCloudFront(table site.Edge, alone bool) site.Edge {
-	table.Empty = site.EdgeBody{}
+func tableOfCloudFront(table Table, alone bool) Table {
+	table.Empty = Answer{}
 	table.Routes = slices.Clone(table.Routes)
 	for i := range table.Routes {
 		r := &table.Routes[i]
 		r.Caching = ""
-		if r.Subject != site.EdgeUser {
+		if r.Subject != SubjectUser {
 			r.Absent = "" // the origin answers
 		}
 	}
@@ -94,19 +94,19 @@ func tableOfCloudFront(table site.Edge, alone bool) site.Edge {
 
 // compactTable leaves out what all rows of lists or users share, writes their paths in short, and takes
 // the rows of stored objects together: where they have no object, the origin says so.
-func (v *view) compactTable() site.Edge {
+func (v *view) compactTable() Table {
 	table := v.Table
 	table.Routes = nil
 	stored := false
 	for _, r := range v.Table.Routes {
-		if r.Subject == site.EdgeList {
+		if r.Subject == SubjectList {
 			v.LegalList = r.Legal
 		}
 		r.Legal, r.Problem, r.Absent, r.Caching, r.Unknown, r.Empty.ETag = "", "", "", "", false, ""
 		if v.HasFallback {
-			r.Empty = site.EdgeBody{}
+			r.Empty = Answer{}
 		}
-		if r.Subject == site.EdgeStored {
+		if r.Subject == SubjectStored {
 			if stored {
 				continue
 			}
@@ -114,7 +114,7 @@ func (v *view) compactTable() site.Edge {
 		}
 		table.Routes = append(table.Routes, r)
 	}
-	table.Routes = site.GroupAlike(table.Routes)
+	table.Routes = groupAlike(table.Routes)
 	table.Routes = v.joinTwins(table.Routes)
 	v.Titles = map[int]string{}
 	table.Problems = maps.Clone(table.Problems)
@@ -131,8 +131,8 @@ func (v *view) compactTable() site.Edge {
 
 // joinTwins writes paths in short: without ^ and $, with ~ for the base path and @ for a variable. It
 // makes one row of each two that differ only in being for users or for lists.
-func (v *view) joinTwins(routes []site.EdgeRoute) []site.EdgeRoute {
-	var rows []site.EdgeRoute
+func (v *view) joinTwins(routes []Row) []Row {
+	var rows []Row
 	at := map[string]int{}
 	for _, r := range routes {
 		path := strings.TrimSuffix(strings.TrimPrefix(r.Path, "^"), "$")

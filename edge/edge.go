@@ -2,8 +2,8 @@
 // before the bucket of a site: nginx, Varnish, Caddy, CloudFront and Cloudflare Workers.
 //
 // Each kind has a file here, with its definition, and its templates in
-// edge/templates. All are rendered from the table of site.Config.Edge and decide as
-// site.Config.AtEdge does; the tests run them in the real programs and compare.
+// edge/templates. All are rendered from the table of TableOf and decide as
+// site.Config.Resolve does; the tests run them in the real programs and compare.
 //
 // The package serves the project's own commands. Its API may change in any release; the
 // names of kinds and of the rendered files stay.

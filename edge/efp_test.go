@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/followpress/followpress/edge"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
@@ -46,7 +47,7 @@ func TestConformanceEFP(t *testing.T) {
 		}
 		o.fallback.paths.Range(func(uri, _ any) bool {
 			path, query, _ := strings.Cut(uri.(string), "?")
-			r, forward := o.config.AtEdge(http.MethodGet, path, query)
+			r, forward := edge.AtEdge(o.config, http.MethodGet, path, query)
 			inBucket := s.absentAs == nil && forward == "" && !strings.Contains(path, "%") && r.Action != site.AnswerProblem
 			if inBucket && (s.kind != "varnish" || r.Unknown == "") || forward != "" && forward != uri && !strings.Contains(uri.(string), "%") {
 				t.Errorf("requests to the fallback: got %s, want only what no object answers, in its normal form %s", uri, forward)
@@ -194,7 +195,7 @@ func TestUnknownAddresses(t *testing.T) {
 }
 
 // Without a fallback an edge answers with objects, and never with the first page for another one:
-// what site.Config.WithoutFallback says, and each edge's page in docs/deploy.
+// what WithoutFallback says, and each edge's page in docs/deploy.
 func TestConformanceEFPWithoutFallback(t *testing.T) {
 	forEFP(t, func(t *testing.T, s subject, names string) {
 		o := newOriginsEFP(t, names)
@@ -202,7 +203,7 @@ func TestConformanceEFPWithoutFallback(t *testing.T) {
 		compared := 0
 		for _, c := range efpCases(t) {
 			path, query, _ := strings.Cut(c.Path, "?")
-			r, forward := o.config.AtEdge(c.Method, path, query)
+			r, forward := edge.AtEdge(o.config, c.Method, path, query)
 			if s.kind != "worker" && encoded.MatchString(path) || !s.receives(path) || s.degrades && !s.decides(path, query, r) {
 				continue // these edges need the fallback for it
 			}
@@ -242,7 +243,7 @@ func (o *origins) alone(t *testing.T, s subject, c fixtures.Case, r site.Resolut
 		return answer{status: site.BodyTooLarge.Status, body: string(site.BodyTooLarge.Body())}
 	}
 	if forward != "" {
-		body, problem := o.config.WithoutFallback(r)
+		body, problem := edge.WithoutFallback(o.config, r)
 		if body != "" {
 			return answer{status: http.StatusOK, body: body}
 		}
@@ -257,7 +258,7 @@ func (o *origins) alone(t *testing.T, s subject, c fixtures.Case, r site.Resolut
 		return o.direct(t, http.MethodGet, r.Key.URLPath())
 	}
 	problem := site.NoSuchName
-	switch empty, _ := o.config.WithoutFallback(site.Resolution{Action: site.AnswerComputed, Route: r.Route, Ask: site.Ask{Offset: 1}}); {
+	switch empty, _ := edge.WithoutFallback(o.config, site.Resolution{Action: site.AnswerComputed, Route: r.Route, Ask: site.Ask{Offset: 1}}); {
 	case s.absentAs != nil:
 		problem = s.absentAs
 	case r.Address == "":

@@ -76,7 +76,7 @@ func TestNewParameter(t *testing.T) {
 			AddParam(t, name)
 			for request, want := range requests[name] {
 				path, query, _ := strings.Cut(request, "?")
-				if got, forward := config.AtEdge("GET", path, query); forward != want.forward || got.Problem != want.problem {
+				if got, forward := AtEdge(config, "GET", path, query); forward != want.forward || got.Problem != want.problem {
 					t.Errorf("%s: got forward %q, problem %v, want %q, %v", request, forward, got.Problem, want.forward, want.problem)
 				}
 			}

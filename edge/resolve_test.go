@@ -28,7 +28,7 @@ type resolver struct {
 type decision struct {
 	Kind, Path, Absent, Forward, Problem string
 	Unknown, Address                     string
-	Empty                                site.EdgeBody
+	Empty                                Answer
 	Fresh                                bool
 }
 
@@ -119,7 +119,7 @@ func ascii(text string) string {
 func (r *resolver) check(t *testing.T, method, path, query string) {
 	t.Helper()
 	d := r.decide(t, method, path, query)
-	want, forward := r.config.AtEdge(method, path, query)
+	want, forward := AtEdge(r.config, method, path, query)
 	fail := func(why string) {
 		t.Helper()
 		t.Errorf("%s %.200q?%.200q, base %q, fallback %t: %s\n got %.500v\nwant %.500v", method, path, query, r.config.BasePath, r.hasFallback, why, d, want)
@@ -131,7 +131,7 @@ func (r *resolver) check(t *testing.T, method, path, query string) {
 			}
 			return
 		}
-		want2, forward2 := r.config.AtEdge("GET", d.Forward, "")
+		want2, forward2 := AtEdge(r.config, "GET", d.Forward, "")
 		if want2.Action != want.Action || forward2 != forward || want2.Key != want.Key || want2.Problem != want.Problem {
 			fail("the fallback answers another request")
 		}
@@ -153,7 +153,7 @@ func (r *resolver) check(t *testing.T, method, path, query string) {
 		absent = want.Absent.Name
 	}
 	if forward != "" && !r.hasFallback {
-		switch body, problem := r.config.WithoutFallback(want); {
+		switch body, problem := WithoutFallback(r.config, want); {
 		case body != "":
 			if d.Kind != "empty" || d.Empty.Body != body {
 				fail("not the page without entries " + body)

@@ -117,7 +117,7 @@ func TestConformanceWithoutFallback(t *testing.T) {
 		exact := 0
 		for _, c := range conformanceCases(t) {
 			path, query, _ := strings.Cut(c.Path, "?")
-			a, forward := o.config.AtEdge(http.MethodGet, path, query)
+			a, forward := edge.AtEdge(o.config, http.MethodGet, path, query)
 			if status, inexact := s.inexact[c.Path]; inexact {
 				if got := ask(t, http.MethodGet, base, c.Path); got.status != status {
 					t.Errorf("%s: got status %d, want %d as its page says", c.Path, got.status, status)
@@ -182,7 +182,7 @@ func TestNewParameterAtServers(t *testing.T) {
 			board + "?order=name&limit=005", board + "?order=rank&limit=6", "/api/v1/users/ALICE.eth/searchFollowing?order=name",
 		} {
 			path, query, _ := strings.Cut(request, "?")
-			_, forward := o.config.AtEdge(http.MethodGet, path, query)
+			_, forward := edge.AtEdge(o.config, http.MethodGet, path, query)
 			sameAnswer(t, request, ask(t, http.MethodGet, base, request), o.direct(t, http.MethodGet, request), s.unseen...)
 			if s.degrades {
 				continue // Caddy forwards requests as they are

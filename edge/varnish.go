@@ -35,7 +35,7 @@ type varnishView struct{ *view }
 type varnishParam struct {
 	Sub  string // name of the subroutine that reads it, without prefix
 	Name site.Param
-	Rule site.EdgeParam
+	Rule Param
 	Most int
 }
 
@@ -43,7 +43,7 @@ type varnishParam struct {
 func (p varnishParam) Unreadable() int { return p.Most + 1 }
 
 // Param describes a parameter of a route.
-func (v varnishView) Param(r site.EdgeRoute, name site.Param) varnishParam {
+func (v varnishView) Param(r Row, name site.Param) varnishParam {
 	p := varnishParam{Sub: string(name), Name: name, Rule: v.Table.Params[name], Most: v.Table.Params[name].Most}
 	if p.Rule.Number && p.Most == 0 {
 		p.Most = r.Most
@@ -95,12 +95,12 @@ func (v varnishView) Direct() []varnishDirect {
 
 // A varnishRow is a row of the table of APIEFP with what decides about it.
 type varnishRow struct {
-	site.EdgeRoute
+	Row
 	view varnishView
 }
 
 // Row adds what decides about a row.
-func (v varnishView) Row(r site.EdgeRoute) varnishRow { return varnishRow{r, v} }
+func (v varnishView) Row(r Row) varnishRow { return varnishRow{r, v} }
 
 // HasFallback reports whether there is a fallback.
 func (r varnishRow) HasFallback() bool { return r.view.HasFallback }
@@ -109,7 +109,7 @@ func (r varnishRow) HasFallback() bool { return r.view.HasFallback }
 func (r varnishRow) Lookup() bool { return r.view.Table.Lookup }
 
 // Selecting are the parameters of the row that decide which entries an answer has.
-func (r varnishRow) Selecting() []site.Param { return r.view.Selecting(r.EdgeRoute) }
+func (r varnishRow) Selecting() []site.Param { return r.view.Selecting(r.Row) }
 
 // WithoutFallback is what answers for other pages than the first.
 func (r varnishRow) WithoutFallback() string {
@@ -131,14 +131,14 @@ func (r varnishRow) AbsentAddress() string {
 // A varnishEmpty is a page without entries.
 type varnishEmpty struct {
 	Name string // in the reason of a status
-	site.EdgeBody
+	Answer
 }
 
 // Empties are the pages without entries that an edge without a fallback answers with.
 func (v varnishView) Empties() []varnishEmpty {
 	var all []varnishEmpty
 	for _, r := range v.Table.Routes {
-		known := slices.ContainsFunc(all, func(e varnishEmpty) bool { return e.EdgeBody == r.Empty })
+		known := slices.ContainsFunc(all, func(e varnishEmpty) bool { return e.Answer == r.Empty })
 		if v.Alone && r.Empty.Body != "" && !known {
 			all = append(all, varnishEmpty{"empty-" + strconv.Itoa(len(all)), r.Empty})
 		}
@@ -146,9 +146,9 @@ func (v varnishView) Empties() []varnishEmpty {
 	return all
 }
 
-func (v varnishView) emptyName(body site.EdgeBody) string {
+func (v varnishView) emptyName(body Answer) string {
 	for _, e := range v.Empties() {
-		if e.EdgeBody == body {
+		if e.Answer == body {
 			return e.Name
 		}
 	}
@@ -156,7 +156,7 @@ func (v varnishView) emptyName(body site.EdgeBody) string {
 }
 
 // aroundVariable matches the URL paths of a route in two groups, around the variable.
-func aroundVariable(r site.EdgeRoute) string {
+func aroundVariable(r Row) string {
 	before, after := r.AroundVariable()
 	return "^(" + before + ")[^/]*(" + after + ")$"
 }

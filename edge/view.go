@@ -16,7 +16,7 @@ import (
 
 // A view is what the templates of every kind see.
 type view struct {
-	Table            site.Edge
+	Table            Table
 	Bucket, Fallback *origin // Fallback may be nil
 	HasFallback      bool
 	EFP              bool   // the site has the whole read API
@@ -60,11 +60,26 @@ func maxAge(cacheControl string) int {
 
 func newView(o Options) (*view, error) {
 	v := &view{
-		Table: o.Config.Edge(), MaxNameBytes: site.MaxNameBytes, Fresh: site.ParamCache,
-		NoStore: site.NoStore, NoCache: site.RouteRoot.Route().CacheControl, AbsentSeconds: absentSeconds,
-		EFP: o.Config.EFP(), Alone: o.Config.EFP() && o.Fallback == "", Base: o.Config.BasePath, BaseExpression: regexp.QuoteMeta(o.Config.BasePath) + "/", StoredPaths: storedPaths(o.Config), AbsentCaching: site.NoSuchList.CacheControl, UserAt: len(o.Config.BasePath + "/users/"), MaxBody: site.MaxBatchBytes,
-		Allow: site.AllowedMethods, AllowPost: site.PostMethods, UnknownAddress: site.UnknownAddress, Flag: site.Params()[site.ParamInclude].Values[0], RetryAfter: strconv.Itoa(int(site.RetryAfter.Seconds())),
-		Listen: cmp.Or(o.Listen, "8080"), CacheSize: cmp.Or(o.CacheSize, "10g"),
+		Table:          TableOf(o.Config),
+		MaxNameBytes:   site.MaxNameBytes,
+		Fresh:          site.ParamCache,
+		NoStore:        site.NoStore,
+		NoCache:        site.RouteRoot.Route().CacheControl,
+		AbsentSeconds:  absentSeconds,
+		EFP:            o.Config.EFP(),
+		Alone:          o.Config.EFP() && o.Fallback == "",
+		Base:           o.Config.BasePath,
+		BaseExpression: regexp.QuoteMeta(o.Config.BasePath) + "/",
+		StoredPaths:    storedPaths(o.Config),
+		AbsentCaching:  site.NoSuchList.CacheControl,
+		UserAt:         len(o.Config.BasePath + "/users/"),
+		MaxBody:        site.MaxBatchBytes,
+		Allow:          site.AllowedMethods,
+		AllowPost:      site.PostMethods,
+		UnknownAddress: site.UnknownAddress,
+		Flag:           site.Params()[site.ParamInclude].Values[0],
+		RetryAfter:     strconv.Itoa(int(site.RetryAfter.Seconds())),
+		Listen:         cmp.Or(o.Listen, "8080"), CacheSize: cmp.Or(o.CacheSize, "10g"),
 		CacheDir: cmp.Or(strings.TrimRight(o.CacheDir, "/"), "/var/cache/nginx/followpress"),
 	}
 	for _, check := range []struct {
@@ -104,7 +119,7 @@ func newView(o Options) (*view, error) {
 }
 
 // Selecting are the parameters of a route that decide which entries an answer has.
-func (v *view) Selecting(r site.EdgeRoute) []site.Param {
+func (v *view) Selecting(r Row) []site.Param {
 	return slices.DeleteFunc(slices.Clone(r.Params), func(p site.Param) bool { return !v.Table.Params[p].Selects })
 }
 

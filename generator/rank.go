@@ -20,7 +20,7 @@ func rank(ctx context.Context, g *render.Graph, workers int, config site.Config)
 		leaders[m] = config.LeaderboardMax
 	}
 	if config.Explorer {
-		leaders[render.Followers] = max(leaders[render.Followers], site.TopAccounts)
+		leaders[render.Followers] = max(leaders[render.Followers], render.TopAccounts)
 	}
 	r := &render.Ranks{}
 	follows, err := primaryFollows(ctx, g, workers)

@@ -337,7 +337,7 @@ func (u *unitSite) renderAll() objects {
 	}
 	if u.config.Explorer {
 		top := u.boards[render.Followers]
-		u.add(site.TopKey, render.Top(u.several(top[:min(len(top), site.TopAccounts)]), len(top)))
+		u.add(site.TopKey, render.Top(u.several(top[:min(len(top), render.TopAccounts)]), len(top)))
 	}
 	if u.config.EFP() {
 		u.addBuckets()
@@ -371,7 +371,7 @@ func (u *unitSite) addUserBuckets() {
 	digits := u.config.BucketDigits(len(users))
 	for _, name := range site.HashPrefixes(digits) {
 		in := slices.DeleteFunc(slices.Clone(users), func(user string) bool { return site.UserBucket(user, digits) != name })
-		u.add(site.UserBucketKey(name), site.AppendUserBucket(nil, name, in, func(user string) string {
+		u.add(site.UserBucketKey(name), render.AppendUserBucket(nil, name, in, func(user string) string {
 			return u.primary[cmp.Or(u.names[user], user)]
 		}))
 	}

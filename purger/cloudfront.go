@@ -16,8 +16,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
-
-	"github.com/followpress/followpress/site"
 )
 
 // Limits that CloudFront documents: paths in progress at a time, without and with a * at the end.
@@ -61,7 +59,7 @@ func (c *cloudFront) cut(p Purge) []batch {
 		// Too many: purge whole folders. A path with a * costs as much as one without.
 		var folders []string
 		for _, w := range p.Wide {
-			folders = append(folders, site.EndpointFolder(w))
+			folders = append(folders, endpointFolder(w))
 		}
 		p = Purge{Exact: p.Exact, Wide: folders}.compact()
 		wide = wildcards(p.Wide)

@@ -31,7 +31,7 @@ func Everything() Purge { return Purge{All: true} }
 //
 // Each object is purged under its own path too, because edges rewrite a request to the
 // path of the object that answers it. Which other answers are computed from it, the table
-// of routes says (site.Sources).
+// of routes says (sourcesOf).
 //
 // A search is computed from shards, and its queries cannot be listed. A user's search is
 // computed from the shards of the user's list, but the keys of a list do not name its
@@ -70,7 +70,7 @@ func (p *Purge) add(c site.Config, route *site.Route, key site.Key) {
 		p.addEFP(c, route, key)
 		return
 	}
-	allUsers := site.RouteUserSearch.Route().Folder(c)
+	allUsers := routeFolder(c, site.RouteUserSearch.Route())
 	switch route.ID {
 	case site.RouteUserSearch:
 		if !isASCII(string(key)) {
@@ -97,7 +97,7 @@ func (p *Purge) addEFP(c site.Config, route *site.Route, key site.Key) {
 	case site.RouteUserBucket:
 		if c.Names == site.NamesLookup {
 			// A name may belong to somebody else now, and with it every answer.
-			p.Wide = append(p.Wide, site.RouteUserAccount.Route().Folder(c))
+			p.Wide = append(p.Wide, routeFolder(c, site.RouteUserAccount.Route()))
 		}
 	case site.RouteUnknown:
 		of, ok := c.RouteOf(c.UserObjectKey(site.UnknownAddress, site.ListObject(own["{object}"])))
@@ -110,7 +110,7 @@ func (p *Purge) addEFP(c site.Config, route *site.Route, key site.Key) {
 		p.addAnswers(c, route, own)
 	}
 	for _, answers := range c.Routes() {
-		of := answers.Sources()
+		of := sourcesOf(answers)
 		switch {
 		case answers.Post: // no cache keeps them
 		case slices.Contains(of.Any, route.ID):
@@ -163,7 +163,7 @@ func (p *Purge) addAnswers(c site.Config, route *site.Route, values map[string]s
 
 // addPaths adds the URLs of a route at a path, in each of its spellings.
 func (p *Purge) addPaths(route *site.Route, spellings []string) {
-	queries, listed := route.Queries()
+	queries, listed := queriesOf(route)
 	if !listed {
 		p.Wide = append(p.Wide, spellings...)
 		return
@@ -177,7 +177,7 @@ func (p *Purge) addPaths(route *site.Route, spellings []string) {
 }
 
 // manifests is the folder of the shards of the manifest.
-var manifests = site.RouteManifest.Route().Folder(site.Config{})
+var manifests = routeFolder(site.Config{}, site.RouteManifest.Route())
 
 func isASCII(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })

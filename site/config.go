@@ -18,7 +18,7 @@ const (
 	RankedLimit         = 50            // entries of a page of ranked accounts without ?limit
 	SearchShardSize     = 1_000         // entries in a search shard
 	MaxTermBytes        = 255           // longest search term, in bytes
-	maxNumberDigits     = 18            // of a limit or an offset: such a number fits an int64
+	MaxNumberDigits     = 18            // of a limit or an offset: such a number fits an int64
 	maxOffset           = math.MaxInt32 // larger offsets are past the end of any list
 	usersPerBucket      = 4_000
 	efpPerBucket        = 64     // entries of a bucket under APIEFP, some of them with rows

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -329,6 +330,27 @@ func HashPrefixes(digits int) []string {
 		all[i] = strings.Repeat("0", digits-len(text)) + text
 	}
 	return all
+}
+
+// URLPath returns the URL path of the object, its slashes and the normal forms of the
+// segments between them. Edges use it as cache key.
+func (k Key) URLPath() string {
+	return "/" + strings.ReplaceAll(NormalForm(string(k)), "%2F", "/")
+}
+
+// NormalForm returns the normal form of a path segment or of a value in a query: letters, digits and -._~=
+// stand for themselves, and every other byte is percent-encoded with upper-case digits. Equal texts have
+// equal normal forms.
+func NormalForm(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		if c := text[i]; plainPath(text[i:i+1]) && c != '/' || c == '~' || c == '=' {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
 }
 
 // Valid reports whether k can be a key: valid UTF-8 without NUL, whose segments are neither empty nor

@@ -52,7 +52,7 @@ func safeName(name string) bool {
 		return false
 	}
 	for _, r := range name {
-		if unsafeInName(r) {
+		if UnsafeInName(r) {
 			return false
 		}
 	}
@@ -60,7 +60,8 @@ func safeName(name string) bool {
 	return err != nil
 }
 
-func unsafeInName(r rune) bool {
+// UnsafeInName reports whether no name may have a character.
+func UnsafeInName(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune(`/\%?#`, r) ||
 		r == '\uFFFE' || r == '\uFFFF' // XML cannot contain them, so a bucket would list another key
 }

@@ -195,7 +195,7 @@ func (c Config) parseQuery(route *Route, rawQuery string) (q query, problem *Pro
 // Limits returns the default limit of a route, and the one that stands for all larger ones.
 func (c Config) Limits(r *Route) (byDefault, most int) {
 	byDefault, most = cmp.Or(r.Default, DefaultLimit), cmp.Or(r.Most, PageMax)
-	if r.subject == EdgeBoard || r.ID == RouteRanked {
+	if r.Subject == subjectBoard || r.ID == RouteRanked {
 		most = c.LeaderboardMax
 	}
 	return min(byDefault, most), most
@@ -220,30 +220,8 @@ func (q query) encode(r *Route) string {
 	var all []string
 	for _, p := range r.Params {
 		if q[p] != "" {
-			all = append(all, string(p)+"="+normalForm(q[p]))
+			all = append(all, string(p)+"="+NormalForm(q[p]))
 		}
 	}
 	return strings.Join(all, "&")
-}
-
-// Queries lists the queries, in their normal form, under which a cache may keep
-// answers of the route beside the one without a query. ok is false if they are too
-// many to list: a number or a text is among the parameters.
-func (r *Route) Queries() (queries []string, ok bool) {
-	all := []string{""}
-	for _, p := range r.Params {
-		rule := params[p]
-		if rule.Kind == ParamNumber || rule.Kind == ParamText || rule.Kind == ParamList || rule.Kind == ParamUser {
-			return nil, false
-		}
-		if p == ParamCache {
-			continue // no cache keeps a fresh answer
-		}
-		for _, before := range all { // the range does not grow with all
-			for _, value := range rule.Values {
-				all = append(all, strings.TrimPrefix(before+"&"+string(p)+"="+normalForm(value), "&"))
-			}
-		}
-	}
-	return all[1:], true
 }

@@ -1,7 +1,6 @@
 package site_test
 
 import (
-	"reflect"
 	"slices"
 	"testing"
 
@@ -31,24 +30,5 @@ func TestParams(t *testing.T) {
 		if rule.Kind == site.ParamNumber && (rule.Problem == nil || rule.Default < rule.Least) || rule.Kind == site.ParamText && (rule.Problem == nil || rule.Most == 0) {
 			t.Errorf("%s: got %+v, want a problem and bounds", name, rule)
 		}
-	}
-}
-
-func TestQueries(t *testing.T) {
-	for id, want := range map[site.RouteID][]string{
-		site.RouteRecords: {"includeTags=false"}, site.RouteDetails: {}, site.RouteBadges: {}, site.RouteRoot: {},
-		site.RouteLeaderboard: nil, site.RouteListSearch: nil, site.RouteUserSearch: nil,
-	} {
-		got, ok := id.Route().Queries()
-		if ok != (want != nil) || !slices.Equal(got, want) {
-			t.Errorf("queries of %s: got %q, %t, want %q", id.Route().Pattern, got, ok, want)
-		}
-	}
-	two := site.Route{Params: []site.Param{site.ParamCache, site.ParamIncludeTags, "made"}}
-	defer delete(site.Params(), "made")
-	site.Params()["made"] = site.ParamRule{Kind: site.ParamChoice, Values: []string{"a b", "c"}}
-	want := []string{"includeTags=false", "made=a%20b", "made=c", "includeTags=false&made=a%20b", "includeTags=false&made=c"}
-	if got, ok := two.Queries(); !ok || !reflect.DeepEqual(got, want) {
-		t.Errorf("queries of two parameters: got %q, %t, want %q", got, ok, want)
 	}
 }

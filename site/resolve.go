@@ -135,7 +135,7 @@ func (c Config) requestSegment(variable, value string) bool {
 
 func (c Config) answer(route *Route, segments []string, q query) Resolution {
 	r := Resolution{Route: route, Query: q.encode(route), Absent: NoSuchRoute}
-	if route.subject == EdgeStored {
+	if !route.underAPI {
 		r.Key = Key(strings.Join(segments, "/"))
 		return r
 	}
@@ -186,7 +186,7 @@ func (r *Resolution) forUser(text string) (user string, problem *Problem) {
 		r.Absent = NoSuchName
 	default:
 		r.Absent, r.Address = nil, user
-		if hasUnknown(r.Route) {
+		if r.Route.HasUnknown() {
 			r.Unknown = UnknownKey(r.Route.object())
 		}
 	}
@@ -196,9 +196,9 @@ func (r *Resolution) forUser(text string) (user string, problem *Problem) {
 // object is the last segment of a route of lists or users.
 func (r *Route) object() ListObject { return ListObject(r.segments[len(r.segments)-1]) }
 
-// hasUnknown reports whether the answers of a route for unknown addresses are those of an object.
-func hasUnknown(r *Route) bool {
-	return r.subject == EdgeUser && !r.Computed && slices.Contains(UserObjects(), r.object())
+// HasUnknown reports whether the answers of the route for unknown addresses are those of an object.
+func (r *Route) HasUnknown() bool {
+	return r.Subject == subjectUser && !r.Computed && slices.Contains(UserObjects(), r.object())
 }
 
 // ParseUser reads an address in any letter case, or a name. user is in the form that keys have. ok is
@@ -215,7 +215,7 @@ func ParseUser(text string) (user string, isAddress, ok bool) {
 func (c Config) compute(r *Resolution, q query, ask Ask) {
 	route := r.Route
 	switch {
-	case route.subject == EdgeBoard:
+	case route.Subject == subjectBoard:
 		// Each limit has an object of its own.
 		if limit := q[ParamLimit]; limit != "" && r.Query == string(ParamLimit)+"="+limit {
 			board := Board(path.Base(string(r.Key)))
@@ -244,7 +244,7 @@ func (c Config) ask(route *Route, q query) Ask {
 }
 
 func parseNumber(text string) (int64, bool) {
-	if text == "" || len(text) > maxNumberDigits || !allDigits(text) {
+	if text == "" || len(text) > MaxNumberDigits || !allDigits(text) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(text, 10, 64)

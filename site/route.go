@@ -1,8 +1,10 @@
 package site
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -59,9 +61,12 @@ type Route struct {
 	// for PageMax, SearchMax or Config.LeaderboardMax.
 	Default, Most int
 
+	// Subject is the variable of an endpoint that its answers are about: board, token_id or user; "" for the
+	// whole graph.
+	Subject string
+
 	segments []string // of Pattern without {base}
 	underAPI bool     // below the base path
-	subject  EdgeSubject
 }
 
 // Routes returns the table of the site's routes, in the order of their IDs. Callers must not change it.
@@ -94,25 +99,6 @@ func (r *Route) UnderAPI() bool { return r.underAPI }
 // Path returns the pattern as a URL path with the base path filled in.
 func (r *Route) Path(c Config) string {
 	return "/" + strings.Replace(r.Pattern, "{base}", c.BasePath, 1)
-}
-
-// Folder returns the URL path, with a slash at its end, of the folder that holds all
-// objects of the route.
-func (r *Route) Folder(c Config) string {
-	path, _, _ := strings.Cut(r.Path(c), "{")
-	return path[:strings.LastIndex(path, "/")+1]
-}
-
-// EndpointFolder returns the folder of an endpoint that a URL path is in, such as
-// /api/v1/lists/. Any other path comes back unchanged.
-func EndpointFolder(path string) string {
-	segments, endpoints := strings.Split(path, "/"), APIFolders()
-	for i, s := range segments[:len(segments)-1] {
-		if slices.Contains(endpoints, s) {
-			return strings.Join(segments[:i+1], "/") + "/"
-		}
-	}
-	return path
 }
 
 // RouteOf finds the route of a key. ok is false if no path of a site's API and no object can have
@@ -179,8 +165,8 @@ var (
 	isReportDate = regexp.MustCompile("^" + reportDate + "$").MatchString
 )
 
-// keySegment reports whether a variable has a value that keys can have. keyExpression
-// is the same as a regular expression.
+// keySegment reports whether a variable has a value that keys can have. Expression is the same as a
+// regular expression.
 func (c Config) keySegment(variable, value string) bool {
 	if words := c.words(variable); words != nil {
 		return slices.Contains(words, value)
@@ -196,7 +182,7 @@ func (c Config) keySegment(variable, value string) bool {
 		limit, ok := parseNumber(value)
 		return ok && ValidTokenID(value) && 1 <= limit && limit <= int64(c.LeaderboardMax)
 	case "number":
-		return ValidTokenID(value) && len(value) <= maxNumberDigits
+		return ValidTokenID(value) && len(value) <= MaxNumberDigits
 	case "asset":
 		return isAssetName(value)
 	case "date":
@@ -205,6 +191,52 @@ func (c Config) keySegment(variable, value string) bool {
 		return value != "" && len(value) <= maxHashDigits && strings.Trim(value, "0123456789abcdef") == ""
 	}
 	panic("site: no rule for the variable {" + variable + "}")
+}
+
+// Expression is a regular expression for the values of a variable of a route that keys can have.
+func (c Config) Expression(variable string) string {
+	if words := c.words(variable); words != nil {
+		for i, word := range words {
+			words[i] = regexp.QuoteMeta(word)
+		}
+		return strings.Join(words, "|")
+	}
+	switch variable {
+	case "token_id":
+		return "0|[1-9][0-9]{0," + strconv.Itoa(MaxTokenIDDigits-1) + "}"
+	case "address":
+		return "0x[0-9a-f]{40}"
+	case "limit":
+		return upTo(strconv.Itoa(c.LeaderboardMax))
+	case "number":
+		return "0|[1-9][0-9]{0," + strconv.Itoa(MaxNumberDigits-1) + "}"
+	case "asset":
+		return assetName
+	case "date":
+		return reportDate
+	case "hash":
+		return "[0-9a-f]{1," + strconv.Itoa(maxHashDigits) + "}"
+	}
+	panic("site: no expression for the variable {" + variable + "}")
+}
+
+// upTo matches the canonical decimals from 1 to most: all shorter ones, and for each
+// digit of most those that are smaller there and equal before.
+func upTo(most string) string {
+	var all []string
+	for digits := 1; digits < len(most); digits++ {
+		all = append(all, "[1-9][0-9]{"+strconv.Itoa(digits-1)+"}")
+	}
+	for i := range len(most) {
+		least := byte('0')
+		if i == 0 {
+			least = '1'
+		}
+		if most[i] > least {
+			all = append(all, fmt.Sprintf("%s[%c-%c][0-9]{%d}", most[:i], least, most[i]-1, len(most)-i-1))
+		}
+	}
+	return strings.Join(append(all, most), "|")
 }
 
 // words lists the values of a variable that has only a few; nil for others.

@@ -59,22 +59,6 @@ func TestRoutePath(t *testing.T) {
 	equal(t, "path", site.RouteRoot.Route().Path(c), "/_site")
 }
 
-func TestFolders(t *testing.T) {
-	c := site.Config{BasePath: "a/b"}
-	for id, want := range map[site.RouteID]string{
-		site.RouteUserSearch: "/a/b/users/", site.RouteRecords: "/a/b/lists/", site.RouteLeaderboard: "/a/b/leaderboard/",
-		site.RouteLeaderboardLimit: "/_variants/leaderboard/", site.RouteManifest: "/_manifest/", site.RouteRoot: "/",
-	} {
-		equal(t, "folder of "+id.Route().Pattern, id.Route().Folder(c), want)
-	}
-	for path, want := range map[string]string{
-		"/a/b/lists/1/records": "/a/b/lists/", "/a/b/users/": "/a/b/users/", "/a/b/leaderboard/followers": "/a/b/leaderboard/",
-		"/_variants/leaderboard/followers/": "/_variants/leaderboard/", "/_search/users/0": "/_search/users/", "/_site": "/_site", "/": "/",
-	} {
-		equal(t, "folder of "+path, site.EndpointFolder(path), want)
-	}
-}
-
 // A base path cannot collide with the objects of the site itself.
 func TestReserved(t *testing.T) {
 	reserved := site.Reserved()

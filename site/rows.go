@@ -192,7 +192,7 @@ func (e *elementsOf) text(i int) []byte {
 // number is a whole number, -1 for something else. It does not allocate.
 func (e *elementsOf) number(i int) int {
 	text := e[i]
-	if len(text) == 0 || len(text) > maxNumberDigits {
+	if len(text) == 0 || len(text) > MaxNumberDigits {
 		return -1
 	}
 	n := 0

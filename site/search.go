@@ -228,24 +228,6 @@ func (m *Matcher) foldRunes(text []byte, folded int) []byte {
 	return lower
 }
 
-// AppendUserBucket appends the object that maps the users of a bucket to their primary lists. users must
-// be sorted; tokenID returns the list of each, "" for none.
-func AppendUserBucket(b []byte, bucket string, users []string, tokenID func(user string) string) []byte {
-	b = append(b, `{"bucket":"`...)
-	b = append(b, bucket...)
-	b = append(b, `","users":{`...)
-	for i, user := range users {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = AppendString(b, user)
-		b = append(b, `:"`...)
-		b = append(b, tokenID(user)...)
-		b = append(b, '"')
-	}
-	return append(b, "}}"...)
-}
-
 // FindUser looks up a user in the body of a user bucket. The tokenID of a known user without a primary
 // list is "".
 func FindUser(bucket []byte, user string) (tokenID string, known bool) {

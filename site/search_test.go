@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 )
 
@@ -280,7 +281,7 @@ func encodeBucket(bucket string, users map[string]string) string {
 		names = append(names, user)
 	}
 	slices.Sort(names)
-	return string(site.AppendUserBucket(nil, bucket, names, func(user string) string { return users[user] }))
+	return string(render.AppendUserBucket(nil, bucket, names, func(user string) string { return users[user] }))
 }
 
 func encodeShard(t testing.TB, h site.ShardHeader, entries []site.SearchEntry) string {

@@ -108,6 +108,13 @@ func (id RouteID) has(efp, explorer bool) bool {
 	return explorer
 }
 
+// Values of Route.Subject.
+const (
+	subjectBoard = "board"
+	subjectList  = "token_id"
+	subjectUser  = "user"
+)
+
 // A routeSet is the features of a configuration that decide about its routes.
 type routeSet struct{ efp, explorer bool }
 
@@ -263,13 +270,10 @@ var allRoutes = func() []*Route {
 		}
 		slices.Sort(r.Params)
 		pattern, underAPI := strings.CutPrefix(r.Pattern, "{base}/")
-		r.segments, r.underAPI, r.subject = strings.Split(pattern, "/"), underAPI, EdgeStored
-		if underAPI {
-			r.subject = EdgeWhole
-		}
-		for variable, subject := range map[string]EdgeSubject{"{board}": EdgeBoard, "{token_id}": EdgeList, "{user}": EdgeUser} {
-			if underAPI && slices.Contains(r.segments, variable) {
-				r.subject = subject
+		r.segments, r.underAPI = strings.Split(pattern, "/"), underAPI
+		for _, variable := range []string{subjectBoard, subjectList, subjectUser} {
+			if underAPI && slices.Contains(r.segments, "{"+variable+"}") {
+				r.Subject = variable
 			}
 		}
 	}

@@ -1,5 +1,5 @@
 // resolve decides what an edge does with a request. It runs the table of routes from
-// site.Config.Edge and is equivalent to site.Config.AtEdge. It uses only what njs,
+// TableOf (edge/table.go) and is equivalent to site.Config.Resolve. It uses only what njs,
 // CloudFront Functions and browsers have in common.
 const table = {{json .Table}};
 const hasFallback = {{.HasFallback}};

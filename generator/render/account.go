@@ -139,10 +139,10 @@ func appendNumbers(b []byte, all []namedMeasure, numbers []uint32) []byte {
 }
 
 // topAccount is an account as the explorer's object TopKey shows it.
-func (a *Account) topAccount() site.TopAccount {
+func (a *Account) topAccount() topAccount {
 	p := a.Profile.orEmpty()
 	name := textEnd(p.ENS, nameStart)
-	row := site.TopAccount{
+	row := topAccount{
 		Address: a.Address, Name: p.ENS[nameStart:name], Followers: a.Counts[Followers], List: a.Primary,
 		Avatar: p.ENS[name+avatarMember : p.SearchLen],
 	}
@@ -154,8 +154,8 @@ func (a *Account) topAccount() site.TopAccount {
 
 // Top renders the explorer's object TopKey: the first accounts by followers, of so many that have one.
 func Top(accounts []Account, total int) []byte {
-	t := site.Top{Total: total}
-	for i := range accounts[:min(len(accounts), site.TopAccounts)] {
+	t := topObject{Total: total}
+	for i := range accounts[:min(len(accounts), TopAccounts)] {
 		t.Accounts = append(t.Accounts, accounts[i].topAccount())
 	}
 	return t.Append(nil)

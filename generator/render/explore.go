@@ -66,10 +66,10 @@ func (e *exploreRenderer) find(key site.Key) foundUnit {
 }
 
 // leaders is the number of accounts that site.Top shows.
-func (e *exploreRenderer) leaders() int { return min(site.TopAccounts, len(e.ranks.First[Followers])) }
+func (e *exploreRenderer) leaders() int { return min(TopAccounts, len(e.ranks.First[Followers])) }
 
-func (e *exploreRenderer) top() site.Top {
-	t := site.Top{Total: e.ranks.Followed}
+func (e *exploreRenderer) top() topObject {
+	t := topObject{Total: e.ranks.Followed}
 	for _, account := range e.ranks.First[Followers][:e.leaders()] {
 		a := Account{Address: e.graph.Accounts[account], Profile: e.graph.profile(account)}
 		a.Counts[Followers] = e.ranks.Count[Followers][account]
@@ -84,17 +84,17 @@ func (e *exploreRenderer) top() site.Top {
 // tooLong reports whether the text of a JSON string has more than site.TopAvatarBytes.
 func tooLong(encoded []byte) bool {
 	n := len(encoded) - len(emptyText)
-	if n <= site.TopAvatarBytes || !bytes.ContainsRune(encoded, '\\') {
-		return n > site.TopAvatarBytes
+	if n <= topAvatarBytes || !bytes.ContainsRune(encoded, '\\') {
+		return n > topAvatarBytes
 	}
 	var avatar string
 	err := json.Unmarshal(encoded, &avatar)
-	return err != nil || len(avatar) > site.TopAvatarBytes
+	return err != nil || len(avatar) > topAvatarBytes
 }
 
-func (e *exploreRenderer) network() site.Network {
+func (e *exploreRenderer) network() Network {
 	g := e.graph
-	n := site.Network{
+	n := Network{
 		AsOf: g.AsOf, Counts: g.Counts(),
 		Followers: degrees(e.ranks.Count[Followers]), Following: degrees(e.ranks.Count[Following]),
 	}
@@ -119,7 +119,7 @@ func (e *exploreRenderer) network() site.Network {
 }
 
 // degrees counts the accounts by a count of theirs that is not 0, in ascending order.
-func degrees(counts []uint32) []site.DegreeCount {
+func degrees(counts []uint32) []DegreeCount {
 	most := uint32(0)
 	for _, n := range counts {
 		most = max(most, n)
@@ -128,33 +128,33 @@ func degrees(counts []uint32) []site.DegreeCount {
 	for _, n := range counts {
 		accounts[n]++
 	}
-	var all []site.DegreeCount
+	var all []DegreeCount
 	for degree, n := range accounts {
 		if degree > 0 && n > 0 {
-			all = append(all, site.DegreeCount{Degree: degree, Accounts: n})
+			all = append(all, DegreeCount{Degree: degree, Accounts: n})
 		}
 	}
 	return all
 }
 
 // mostUsedTags are the tags that most records have, of which sets has the number by their set of tags.
-func (g *Graph) mostUsedTags(sets []int) []site.LabelledCount {
+func (g *Graph) mostUsedTags(sets []int) []LabelledCount {
 	byTag := map[string]int{}
 	for set, n := range sets {
 		for _, tag := range g.TagSets[set].Tags {
 			byTag[tag] += n
 		}
 	}
-	var all []site.LabelledCount
+	var all []LabelledCount
 	for tag, n := range byTag {
 		if n > 0 {
-			all = append(all, site.LabelledCount{Label: tag, Records: n})
+			all = append(all, LabelledCount{Label: tag, Records: n})
 		}
 	}
-	slices.SortFunc(all, func(a, b site.LabelledCount) int {
+	slices.SortFunc(all, func(a, b LabelledCount) int {
 		return cmp.Or(cmp.Compare(b.Records, a.Records), cmp.Compare(a.Label, b.Label))
 	})
-	return all[:min(site.NetworkTags, len(all))]
+	return all[:min(NetworkTags, len(all))]
 }
 
 // A monthCounter counts times by their month (UTC). Successive times are often in the same one, so it does
@@ -190,11 +190,11 @@ func (c *monthCounter) flush() {
 }
 
 // counts are the months with a time, in their order.
-func (c *monthCounter) counts() []site.LabelledCount {
+func (c *monthCounter) counts() []LabelledCount {
 	c.flush()
-	var all []site.LabelledCount
+	var all []LabelledCount
 	for _, from := range slices.Sorted(maps.Keys(c.before)) {
-		all = append(all, site.LabelledCount{Label: time.UnixMilli(from).UTC().Format("2006-01"), Records: c.before[from]})
+		all = append(all, LabelledCount{Label: time.UnixMilli(from).UTC().Format("2006-01"), Records: c.before[from]})
 	}
 	return all
 }

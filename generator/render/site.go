@@ -224,7 +224,7 @@ func (s *Site) renderEmptySearch(unit int, _ *Scratch, emit Emitter) {
 func (s *Site) renderBucket(unit int, _ *Scratch, emit Emitter) {
 	bucket, users := s.addresses.names[unit], s.usersIn(unit)
 	emit(userBytes*len(users), func(b []byte) []byte {
-		return site.AppendUserBucket(b, bucket, users, s.tokenOf)
+		return AppendUserBucket(b, bucket, users, s.tokenOf)
 	}, site.UserBucketKey(bucket))
 }
 

@@ -358,7 +358,7 @@ func (f *collectFn) simpleUserBucket(name string, parts [][]byte, emit render.Em
 		tokens[user] = token
 	}
 	users := sortedKeys(tokens, strings.Compare)
-	emit(site.UserBucketKey(name), site.AppendUserBucket(nil, name, users, func(user string) string { return tokens[user] }))
+	emit(site.UserBucketKey(name), render.AppendUserBucket(nil, name, users, func(user string) string { return tokens[user] }))
 	return nil
 }
 
@@ -427,19 +427,19 @@ func (s sums) counts(events int) site.Counts {
 }
 
 func (f *collectFn) network(parts [][]byte, emit render.Emit) error {
-	n := site.Network{AsOf: f.AsOf, Counts: f.sums.counts(len(f.Events))}
+	n := render.Network{AsOf: f.AsOf, Counts: f.sums.counts(len(f.Events))}
 	n.Counts.Accounts = f.sums.of(statAddresses)
 	for name, count := range f.sums {
 		for _, degrees := range []struct {
 			prefix string
-			to     *[]site.DegreeCount
+			to     *[]render.DegreeCount
 		}{{statFollowers, &n.Followers}, {statFollowing, &n.Following}} {
 			if degree, ok := strings.CutPrefix(name, degrees.prefix); ok {
 				number, err := strconv.Atoi(degree)
 				if err != nil {
 					return err
 				}
-				*degrees.to = append(*degrees.to, site.DegreeCount{Degree: number, Accounts: int(count)})
+				*degrees.to = append(*degrees.to, render.DegreeCount{Degree: number, Accounts: int(count)})
 			}
 		}
 		if month, ok := strings.CutPrefix(name, statMonth); ok {
@@ -447,17 +447,17 @@ func (f *collectFn) network(parts [][]byte, emit render.Emit) error {
 			if err != nil {
 				return err
 			}
-			n.Growth = append(n.Growth, site.LabelledCount{Label: time.UnixMilli(ms).UTC().Format("2006-01"), Records: int(count)})
+			n.Growth = append(n.Growth, render.LabelledCount{Label: time.UnixMilli(ms).UTC().Format("2006-01"), Records: int(count)})
 		}
 	}
-	byDegree := func(a, b site.DegreeCount) int { return cmp.Compare(a.Degree, b.Degree) }
+	byDegree := func(a, b render.DegreeCount) int { return cmp.Compare(a.Degree, b.Degree) }
 	slices.SortFunc(n.Followers, byDegree)
 	slices.SortFunc(n.Following, byDegree)
-	slices.SortFunc(n.Growth, func(a, b site.LabelledCount) int { return strings.Compare(a.Label, b.Label) })
+	slices.SortFunc(n.Growth, func(a, b render.LabelledCount) int { return strings.Compare(a.Label, b.Label) })
 	for _, part := range parts {
 		d := wire.Decode(part)
 		for d.More() {
-			n.Tags = append(n.Tags, site.LabelledCount{Records: int(d.Uvarint()), Label: d.Text()})
+			n.Tags = append(n.Tags, render.LabelledCount{Records: int(d.Uvarint()), Label: d.Text()})
 		}
 		if err := d.Err(); err != nil {
 			return err
@@ -585,7 +585,7 @@ func collect(s beam.Scope, o *Options, ofAccounts, ofUnits, allStats, stats beam
 		kinds = append(kinds, beam.ParDo(s, &discoverFn{}, newest))
 	}
 	if o.Config.Explorer {
-		used := top.LargestPerKey(s, beam.ParDo(s, &tagCountFn{}, allStats), site.NetworkTags, usedLess)
+		used := top.LargestPerKey(s, beam.ParDo(s, &tagCountFn{}, allStats), render.NetworkTags, usedLess)
 		kinds = append(kinds, beam.ParDo(s, &topTagsFn{}, used))
 	}
 	return beam.ParDo(s, &collectFn{

@@ -317,7 +317,7 @@ func (f *dispatchFn) boards(a *accountState, emit func(string, []byte)) {
 		if place < f.Config.LeaderboardMax {
 			emit(boardPart(m), placed(place, binary.AppendUvarint(a.Address[:], uint64(p.Count))))
 		}
-		if f.Config.Explorer && m == render.Followers && place < site.TopAccounts {
+		if f.Config.Explorer && m == render.Followers && place < render.TopAccounts {
 			emit(keyTop, placed(place, a.Append(nil)))
 		}
 	}

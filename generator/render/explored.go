@@ -1,31 +1,35 @@
-package site
+package render
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/followpress/followpress/site"
+)
 
 // Limits of what the explorer reads beside the objects of the API.
 const (
-	TopAccounts    = 2_000 // most accounts of a Top
-	TopAvatarBytes = 200   // of the longest avatar in a Top
+	TopAccounts    = 2_000 // most accounts of a topObject
+	topAvatarBytes = 200   // of the longest avatar in a topObject
 	NetworkTags    = 50    // most tags of a Network
 )
 
-// A Top is the object TopKey: the first accounts of the leaderboard of followers.
-type Top struct {
+// A topObject is the object TopKey: the first accounts of the leaderboard of followers.
+type topObject struct {
 	Total    int          // accounts with a follower
-	Accounts []TopAccount // at most TopAccounts, in the order of the leaderboard
+	Accounts []topAccount // at most TopAccounts, in the order of the leaderboard
 }
 
-// A TopAccount is an account of a Top.
-type TopAccount struct {
-	Address   Address
+// A topAccount is an account of a Top.
+type topAccount struct {
+	Address   site.Address
 	Name      []byte // JSON string, "" for none
 	Followers uint32
 	List      string // primary list, "" for none
-	Avatar    []byte // JSON string, "" for none and for one that is longer than TopAvatarBytes
+	Avatar    []byte // JSON string, "" for none and for one that is longer than topAvatarBytes
 }
 
 // Append appends the object as JSON to b.
-func (t Top) Append(b []byte) []byte {
+func (t topObject) Append(b []byte) []byte {
 	b = append(b, `{"total":`...)
 	b = strconv.AppendInt(b, int64(t.Total), 10)
 	b = append(b, `,"accounts":[`...)
@@ -49,8 +53,8 @@ func (t Top) Append(b []byte) []byte {
 
 // A Network is the object NetworkKey: the sizes of a graph, and how accounts and records are distributed.
 type Network struct {
-	AsOf      string // time of the snapshot, RFC 3339
-	Counts    Counts // of which it shows all but events, objects and bytes; of accounts, those that have a profile or a list, or that a list holds
+	AsOf      string      // time of the snapshot, RFC 3339
+	Counts    site.Counts // of which it shows all but events, objects and bytes; of accounts, those that have a profile or a list, or that a list holds
 	Followers []DegreeCount
 	Following []DegreeCount   // of accounts with a primary list
 	Tags      []LabelledCount // the NetworkTags most used ones on records of primary lists, then by their bytes
@@ -69,7 +73,7 @@ type LabelledCount struct {
 // Append appends the object as JSON to b.
 func (n Network) Append(b []byte) []byte {
 	b = append(b, `{"as_of":`...)
-	b = AppendString(b, n.AsOf)
+	b = site.AppendString(b, n.AsOf)
 	for _, size := range []struct {
 		name  string
 		count int
@@ -104,7 +108,7 @@ func appendLabelled(b []byte, all []LabelledCount) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = AppendString(append(b, '['), l.Label)
+		b = site.AppendString(append(b, '['), l.Label)
 		b = strconv.AppendInt(append(b, ','), int64(l.Records), 10)
 		b = append(b, ']')
 	}

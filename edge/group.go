@@ -1,27 +1,26 @@
-package site
+package edge
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
 // edgeEFP adds what only APIEFP has to a row.
-func (c Config) edgeEFP(e *EdgeRoute) {
+func addEFP(e *Row) {
 	r := e.Route
 	e.Computed, e.Post = r.Computed, r.Post
-	e.Other = slices.Contains(r.segments, "{other}")
-	e.Unknown = hasUnknown(r)
+	e.Other = strings.Contains(r.Pattern, "/{other}/")
+	e.Unknown = r.HasUnknown()
 	if empty, ok := emptyPages[r.ID]; ok {
-		e.Empty = edgeBody(empty)
+		e.Empty = bodyOf(empty)
 	}
 }
 
-// GroupAlike makes one row of all rows that differ in nothing but their last segments: a
+// groupAlike makes one row of all rows that differ in nothing but their last segments: a
 // configuration is smaller with fewer rows, and decides faster.
-func GroupAlike(routes []EdgeRoute) []EdgeRoute {
-	var groups []*edgeGroup
-	byLikeness := map[string]*edgeGroup{}
+func groupAlike(routes []Row) []Row {
+	var groups []*group
+	byLikeness := map[string]*group{}
 	for _, r := range routes {
 		before, after := splitPath(r)
 		likeness := r
@@ -29,7 +28,7 @@ func GroupAlike(routes []EdgeRoute) []EdgeRoute {
 		key := fmt.Sprintf("%+v", likeness)
 		g := byLikeness[key]
 		if g == nil {
-			g = &edgeGroup{row: r, before: before}
+			g = &group{row: r, before: before}
 			byLikeness[key] = g
 			groups = append(groups, g)
 		}
@@ -38,7 +37,7 @@ func GroupAlike(routes []EdgeRoute) []EdgeRoute {
 			g.directBefore = strings.TrimSuffix(r.Direct, after)
 		}
 	}
-	rows := make([]EdgeRoute, len(groups))
+	rows := make([]Row, len(groups))
 	for i, g := range groups {
 		rows[i] = g.merged()
 	}
@@ -46,13 +45,13 @@ func GroupAlike(routes []EdgeRoute) []EdgeRoute {
 }
 
 // An edgeGroup is rows that are alike, with what their paths begin with and how each goes on.
-type edgeGroup struct {
-	row                  EdgeRoute
+type group struct {
+	row                  Row
 	before, directBefore string
 	afters               []string
 }
 
-func (g *edgeGroup) merged() EdgeRoute {
+func (g *group) merged() Row {
 	after := g.afters[0]
 	if len(g.afters) > 1 {
 		after = "(?:" + strings.Join(g.afters, "|") + ")"
@@ -66,17 +65,17 @@ func (g *edgeGroup) merged() EdgeRoute {
 
 // splitPath splits the expression of a path behind its last variable, or in front of it if the edge
 // does not need the variable.
-func splitPath(r EdgeRoute) (before, after string) {
+func splitPath(r Row) (before, after string) {
 	path := strings.TrimSuffix(strings.TrimPrefix(r.Path, "^"), "$")
 	switch r.Subject {
-	case EdgeUser, EdgeList:
+	case SubjectUser, SubjectList:
 		at := strings.LastIndex(path, "("+anyVariable+")/")
 		if at < 0 {
 			return path, ""
 		}
 		at += len("(" + anyVariable + ")/")
 		return path[:at], path[at:]
-	case EdgeBoard:
+	case SubjectBoard:
 		return path, ""
 	}
 	return "", path

@@ -1,7 +1,8 @@
-package site_test
+package edge
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -19,13 +20,13 @@ func TestForwardIsTheSameRequest(t *testing.T) {
 		forwarded := map[string]site.Resolution{}
 		for range 20_000 {
 			path := pick(random, []string{"/lists/1/records", "/lists/42/details", "/lists/8/searchFollowing", "/users/ALICE.eth/searchFollowing", "/users/caf%C3%89!'/searchFollowing",
-				"/lists/7/followers", "/users/a.eth/B.eth/buttonState", "/users/a.eth/commonFollowers", "/leaderboard/ranked", "/leaderboard/search"})
+				"/lists/7/followers", "/users/a.eth/B.eth/buttonState", "/users/a.eth/commonFollowers", "/leaderboard/ranked", "/leaderboard/search"}...)
 			var query []string
 			for range random.IntN(4) {
-				query = append(query, pick(random, []string{"limit", "offset", "term", "includeTags", "cache", "x", "sort", "direction", "tags", "include", "leader"})+"="+
-					pick(random, []string{"", "5", "05", "10", "200", "0", "true", "false", "fresh", "fox", "FOX+", "%C3%89t%C3%A9", "e%CC%81t%C3%A9", "%FF%26%2B", "%25", "ens", "a,ens", "ASC", "Followers", "blocked", ",top8,,x"}))
+				query = append(query, pick(random, []string{"limit", "offset", "term", "includeTags", "cache", "x", "sort", "direction", "tags", "include", "leader"}...)+"="+
+					pick(random, []string{"", "5", "05", "10", "200", "0", "true", "false", "fresh", "fox", "FOX+", "%C3%89t%C3%A9", "e%CC%81t%C3%A9", "%FF%26%2B", "%25", "ens", "a,ens", "ASC", "Followers", "blocked", ",top8,,x"}...))
 			}
-			r, forward := c.AtEdge("GET", "/"+c.BasePath+path, strings.Join(query, "&"))
+			r, forward := AtEdge(c, "GET", "/"+c.BasePath+path, strings.Join(query, "&"))
 			equal(t, "the resolution at an edge", r, c.Resolve("GET", "/"+c.BasePath+path, strings.Join(query, "&")))
 			equal(t, "whether it is forwarded", forward != "", r.Action == site.AnswerWithoutTags || r.Action == site.AnswerSearch || r.Action == site.AnswerComputed || r.Fresh)
 			if forward == "" {
@@ -35,7 +36,7 @@ func TestForwardIsTheSameRequest(t *testing.T) {
 			if again := c.Resolve("GET", forwardPath, forwardQuery); !reflect.DeepEqual(again, r) {
 				t.Fatalf("%s?%s, forwarded as %s: got %+v, want %+v", path, query, forward, again, r)
 			}
-			_, again := c.AtEdge("GET", forwardPath, forwardQuery)
+			_, again := AtEdge(c, "GET", forwardPath, forwardQuery)
 			equal(t, "the form of a normal form", again, forward)
 			forwarded[forward] = r
 		}
@@ -59,9 +60,9 @@ func TestEdgeExpressionsMatchKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		var matchers []*regexp.Regexp
-		table := c.Edge()
+		table := TableOf(c)
 		for _, r := range table.Routes {
-			if r.Subject == site.EdgeStored || r.Subject == site.EdgeBoard {
+			if r.Subject == SubjectStored || r.Subject == SubjectBoard {
 				matchers = append(matchers, regexp.MustCompile(r.Path))
 			} else {
 				matchers = append(matchers, nil)
@@ -92,7 +93,7 @@ func TestEdgeExpressionsMatchKeys(t *testing.T) {
 func TestEdgeHidesWhatIsNoObject(t *testing.T) {
 	c := defaultConfig(t)
 	for _, path := range []string{"/_lock", "/_publishing", "/_publishing.tar", "/_refresh/details/1", "/%5Frefresh/details/1", "/_site/../_lock", "//_lock", "/api/v1/../../_lock"} {
-		if a, _ := c.AtEdge(http.MethodGet, path, ""); a.Problem != site.NoSuchRoute {
+		if a, _ := AtEdge(c, http.MethodGet, path, ""); a.Problem != site.NoSuchRoute {
 			t.Errorf("%s: got %+v, want a 404", path, a)
 		}
 	}
@@ -100,9 +101,50 @@ func TestEdgeHidesWhatIsNoObject(t *testing.T) {
 
 // The bodies of an edge are the objects under _errors/.
 func TestEdgeProblemsAreObjects(t *testing.T) {
-	problems := defaultConfig(t).Edge().Problems
+	problems := TableOf(defaultConfig(t)).Problems
 	equal(t, "problems", len(problems), len(site.Config{}.Problems()))
 	for _, p := range (site.Config{}).Problems() {
 		equal(t, p.Name, problems[p.Name].Body, string(p.Body()))
+	}
+}
+
+// configs are the default configuration and some with other base paths and APIs.
+func configs(t testing.TB) []site.Config {
+	t.Helper()
+	all := []site.Config{defaultConfig(t), efpConfig(t, site.NamesCopies), efpConfig(t, site.NamesLookup)}
+	for _, base := range []string{"x", "a/b/c"} {
+		all = append(all, withDefaults(t, site.Config{BasePath: base}))
+	}
+	return append(all, withExplorer(all[3]), withExplorer(all[1]))
+}
+
+func defaultConfig(t testing.TB) site.Config { return withDefaults(t, site.Config{}) }
+
+func efpConfig(t testing.TB, names string) site.Config {
+	t.Helper()
+	return withDefaults(t, site.Config{API: site.APIEFP, Names: names})
+}
+
+func withDefaults(t testing.TB, c site.Config) site.Config {
+	t.Helper()
+	c, err := c.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func withExplorer(c site.Config) site.Config {
+	c.Explorer = true
+	return c
+}
+
+// newRandom is a source that gives the same values in every run.
+func newRandom() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
+
+func equal[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
 }

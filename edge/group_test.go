@@ -1,4 +1,4 @@
-package site_test
+package edge
 
 import (
 	"net/http"
@@ -41,7 +41,7 @@ func TestWithoutFallback(t *testing.T) {
 		}{site.NamesCopies: {c.body, c.problem}, site.NamesLookup: {c.lookup, c.lookProblem}} {
 			config := efpConfig(t, names)
 			path, query, _ := strings.Cut("/api/v1/"+c.path, "?")
-			body, problem := config.WithoutFallback(config.Resolve(http.MethodGet, path, query))
+			body, problem := WithoutFallback(config, config.Resolve(http.MethodGet, path, query))
 			if body != want.body || problem != want.problem {
 				t.Errorf("%s with %s: got %q, %v, want %q, %v", c.path, names, body, problem, want.body, want.problem)
 			}
@@ -52,7 +52,7 @@ func TestWithoutFallback(t *testing.T) {
 // Every row of the edge table matches the paths of its routes and no others, and Direct only keys.
 func TestEdgeGroupsMatchRoutes(t *testing.T) {
 	c, random := withExplorer(efpConfig(t, site.NamesCopies)), newRandom()
-	rows := c.Edge().Routes
+	rows := TableOf(c).Routes
 	if all := c.Routes(); len(rows) > len(all)*2/3 {
 		t.Errorf("rows of the table: got %d for %d routes, want fewer", len(rows), len(all))
 	}
@@ -71,10 +71,10 @@ func TestEdgeGroupsMatchRoutes(t *testing.T) {
 			"limit": {"1", "101"}, "number": {"0", "01"}, "hash": {"0f", "g"}, "problem": {"post-only", "x"},
 			"asset": {"app-ABCD1234", "app"}, "date": {"2026-01-02", "x"},
 		} {
-			path = strings.ReplaceAll(path, "{"+variable+"}", pick(random, values))
+			path = strings.ReplaceAll(path, "{"+variable+"}", pick(random, values...))
 		}
 		if random.IntN(4) == 0 {
-			path += pick(random, []string{"/", "x", "/details", "/1"})
+			path += pick(random, []string{"/", "x", "/details", "/1"}...)
 		}
 		method := http.MethodGet
 		if route.Post {

@@ -1,0 +1,21 @@
+package render
+
+import "github.com/followpress/followpress/site"
+
+// AppendUserBucket appends the object that maps the users of a bucket to their primary lists. users must
+// be sorted; tokenID returns the list of each, "" for none.
+func AppendUserBucket(b []byte, bucket string, users []string, tokenID func(user string) string) []byte {
+	b = append(b, `{"bucket":"`...)
+	b = append(b, bucket...)
+	b = append(b, `","users":{`...)
+	for i, user := range users {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = site.AppendString(b, user)
+		b = append(b, `:"`...)
+		b = append(b, tokenID(user)...)
+		b = append(b, '"')
+	}
+	return append(b, "}}"...)
+}

@@ -1,0 +1,48 @@
+package purger
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/followpress/followpress/site"
+)
+
+func TestFolders(t *testing.T) {
+	c := site.Config{BasePath: "a/b"}
+	for id, want := range map[site.RouteID]string{
+		site.RouteUserSearch: "/a/b/users/", site.RouteRecords: "/a/b/lists/", site.RouteLeaderboard: "/a/b/leaderboard/",
+		site.RouteLeaderboardLimit: "/_variants/leaderboard/", site.RouteManifest: "/_manifest/", site.RouteRoot: "/",
+	} {
+		if got := routeFolder(c, id.Route()); got != want {
+			t.Errorf("folder of %s: got %s, want %s", id.Route().Pattern, got, want)
+		}
+	}
+	for path, want := range map[string]string{
+		"/a/b/lists/1/records": "/a/b/lists/", "/a/b/users/": "/a/b/users/", "/a/b/leaderboard/followers": "/a/b/leaderboard/",
+		"/_variants/leaderboard/followers/": "/_variants/leaderboard/", "/_search/users/0": "/_search/users/", "/_site": "/_site", "/": "/",
+	} {
+		if got := endpointFolder(path); got != want {
+			t.Errorf("folder of %s: got %s, want %s", path, got, want)
+		}
+	}
+}
+
+func TestQueries(t *testing.T) {
+	for id, want := range map[site.RouteID][]string{
+		site.RouteRecords: {"includeTags=false"}, site.RouteDetails: {}, site.RouteBadges: {}, site.RouteRoot: {},
+		site.RouteLeaderboard: nil, site.RouteListSearch: nil, site.RouteUserSearch: nil,
+	} {
+		got, ok := queriesOf(id.Route())
+		if ok != (want != nil) || !slices.Equal(got, want) {
+			t.Errorf("queries of %s: got %q, %t, want %q", id.Route().Pattern, got, ok, want)
+		}
+	}
+	two := site.Route{Params: []site.Param{site.ParamCache, site.ParamIncludeTags, "made"}}
+	defer delete(site.Params(), "made")
+	site.Params()["made"] = site.ParamRule{Kind: site.ParamChoice, Values: []string{"a b", "c"}}
+	want := []string{"includeTags=false", "made=a%20b", "made=c", "includeTags=false&made=a%20b", "includeTags=false&made=c"}
+	if got, ok := queriesOf(&two); !ok || !reflect.DeepEqual(got, want) {
+		t.Errorf("queries of two parameters: got %q, %t, want %q", got, ok, want)
+	}
+}
