@@ -1,7 +1,6 @@
 package edge
 
 import (
-	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -198,12 +197,12 @@ func headersOf(headers []site.Header) []Header {
 }
 
 func problemOf(p *site.Problem) Problem {
-	e := Problem{Status: p.Status, Title: http.StatusText(p.Status), Detail: p.Detail, Caching: p.CacheControl, Body: string(p.Body())}
+	e := Problem{Status: p.Status, Title: p.Title(), Detail: p.Detail, Caching: p.CacheControl, Body: string(p.Body())}
 	e.Headers = []Header{{"content-type", site.RouteError.Route().ContentType}, {"cache-control", p.CacheControl}}
 	switch p.Status {
-	case http.StatusMethodNotAllowed:
+	case site.MethodNotAllowed.Status:
 		e.Headers = append(e.Headers, Header{"allow", p.Allow()})
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+	case site.Unavailable.Status, site.TooManyRefreshes.Status:
 		e.Headers = append(e.Headers, Header{"retry-after", strconv.Itoa(int(site.RetryAfter.Seconds()))})
 	}
 	return e

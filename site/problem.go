@@ -86,6 +86,9 @@ func (p *Problem) Allow() string {
 // Key is the key of the object that holds the body.
 func (p *Problem) Key() Key { return Key(errorPrefix + p.Name) }
 
+// Title is the usual text of the status.
+func (p *Problem) Title() string { return http.StatusText(p.Status) }
+
 // Body is the JSON body of the answer.
 func (p *Problem) Body() []byte {
 	body, err := json.MarshalWithOption(struct {
@@ -94,7 +97,7 @@ func (p *Problem) Body() []byte {
 		Status   int    `json:"status"`
 		Detail   string `json:"detail"`
 		Response string `json:"response"` // the member that clients of the original service read
-	}{"about:blank", http.StatusText(p.Status), p.Status, p.Detail, p.Detail}, json.DisableHTMLEscape())
+	}{"about:blank", p.Title(), p.Status, p.Detail, p.Detail}, json.DisableHTMLEscape())
 	if err != nil {
 		panic("site: " + err.Error()) // strings and a number always encode
 	}
