@@ -86,7 +86,7 @@ var mayImport = map[string][]string{
 	"cmd/internal/completion":    {"cmd/internal/command"},
 	"cmd/internal/edge":          {"site", "storage", "edge", "cmd/internal/command"},
 	"cmd/internal/generate":      {"site", "generator", "snapshot", "storage", "cmd/internal/command", "cmd/internal/report"},
-	"cmd/internal/preview":       {"site", "generator", "server", "snapshot", "storage", "internal/templates", "client/examples", "fixtures", "cmd/internal/command", "cmd/internal/generate"},
+	"cmd/internal/preview":       {"site", "generator", "server", "storage", "internal/templates", "client/examples", "fixtures", "cmd/internal/command", "cmd/internal/generate"},
 	"cmd/internal/publish":       {"site", "generator", "publisher", "purger", "snapshot", "storage", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/report"},
 	"cmd/internal/report":        {"report", "storage", "cmd/internal/command"},
 	"cmd/internal/snapshot":      {"site", "snapshot", "source", "source/badge", "source/chain", "source/chain/provider", "source/postgres", "source/profile", "source/replay", "storage", "cmd/internal/command", "cmd/internal/generate"},

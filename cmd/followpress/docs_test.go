@@ -259,7 +259,9 @@ func previewed(t *testing.T) string {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	out := stopper{stop: stop}
-	if err := (&preview.Command{Addr: "127.0.0.1:0"}).Run(ctx, &out, io.Discard); err != nil {
+	c := preview.Command{Addr: "127.0.0.1:0"}
+	c.Explorer = true
+	if err := c.Run(ctx, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	return address.ReplaceAllString(out.String(), "127.0.0.1:8080")

@@ -1,7 +1,9 @@
 package command
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net/url"
 	"strings"
 
@@ -33,4 +35,30 @@ func (e *Endpoint) UnmarshalText(text []byte) error {
 		return fmt.Errorf("%[1]s is no URL: use http://%[1]s or https://%[1]s", text)
 	}
 	return fmt.Errorf("want a URL like https://HOST or http://HOST:PORT")
+}
+
+// OpenSite opens a site, wherever it is: a folder, a .tar file, parts, s3://…, or file:///…. It sends no
+// request.
+func OpenSite(ctx context.Context, text string, server storage.S3Options) (storage.Site, error) {
+	if _, parts := storage.PartsAt(text); parts || !strings.Contains(text, "://") {
+		return storage.OpenSiteAt(ctx, text, server)
+	}
+	at, err := storage.ParseLocation(text)
+	if err != nil {
+		return nil, err
+	}
+	if at.Folder != "" {
+		return storage.OpenLocal(at.Folder).Pinned()
+	}
+	bucket, err := storage.OpenS3(ctx, at, server)
+	if err != nil {
+		return nil, err
+	}
+	return bucketSite{bucket, io.NopCloser(nil)}, nil
+}
+
+// A bucketSite is the site in a bucket.
+type bucketSite struct {
+	*storage.S3
+	io.Closer
 }

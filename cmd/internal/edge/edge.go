@@ -19,8 +19,9 @@ import (
 
 // Command is the command with its flags.
 type Command struct {
-	Kind        string   `required:"" enum:"nginx,varnish,caddy,cloudfront,worker" placeholder:"KIND" help:"Kind of the edge: nginx, varnish, caddy, cloudfront or worker."`
-	Site        string   `required:"" placeholder:"SITE" help:"Folder or .tar file that generate wrote, or parts: 'FOLDER/part-*', in quotes."`
+	Kind string `required:"" enum:"nginx,varnish,caddy,cloudfront,worker" placeholder:"KIND" help:"Kind of the edge: nginx, varnish, caddy, cloudfront or worker."`
+	Site string `required:"" placeholder:"SITE" help:"The site: a folder or .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, or parts: 'FOLDER/part-*', in quotes."`
+	command.S3
 	BucketURL   string   `required:"" name:"bucket-url" placeholder:"URL" help:"Public URL of the bucket; keys follow after a slash."`
 	FallbackURL string   `name:"fallback-url" placeholder:"URL" help:"URL of the fallback; without one the edge works on files alone."`
 	Out         string   `placeholder:"DIR" help:"Folder for the files; by default they go to standard output."`
@@ -59,7 +60,7 @@ func (c *Command) options(config site.Config) edge.Options {
 
 // Run renders and writes the files.
 func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	config, err := readConfig(ctx, c.Site)
+	config, err := c.readConfig(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,15 +89,17 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return nil
 }
 
-func readConfig(ctx context.Context, path string) (c site.Config, err error) {
-	store, err := storage.OpenSite(path)
+func (c *Command) readConfig(ctx context.Context) (config site.Config, err error) {
+	store, err := command.OpenSite(ctx, c.Site, c.Server())
 	if err != nil {
-		return c, err
+		return config, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	body, err := store.Get(ctx, site.RootKey)
-	if err != nil {
-		return c, err
+	if errors.Is(err, storage.ErrNotFound) {
+		return config, fmt.Errorf("%s holds no site: generate or publish one first", c.Site)
+	} else if err != nil {
+		return config, err
 	}
 	root, err := site.ParseRoot(body)
 	return root.Config, err

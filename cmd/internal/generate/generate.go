@@ -28,7 +28,8 @@ type Command struct {
 	KeepSpare bool   `default:"true" help:"Keep the folder that a new site replaces beside it, as .{name}.followpress/spare: the next run that changes something turns it into the new site instead of making all folders again. --keep-spare=false saves its room and removes one that is there."`
 	Rebuild   bool   `help:"Write every object again, even if the old site's manifest says that it is unchanged."`
 	Workers   int    `default:"0" placeholder:"N" help:"Goroutines that parse and render; 0 means one per core."`
-	Rendering `group:"How a snapshot is rendered:"`
+	command.S3
+	Content `group:"How a snapshot is rendered:"`
 }
 
 // Help is what --help shows below the first line.
@@ -36,12 +37,6 @@ func (*Command) Help() string {
 	return `Every answer of the API becomes a file. The complete new site replaces the old one in one step; a run that fails, even by a power failure, leaves the old one as it was. If there is an old site, only objects whose bytes changed are written. A folder that was replaced is kept, for the next run to patch (--keep-spare).
 
 	followpress generate --snapshot graph-snapshot --out site.tar`
-}
-
-// Rendering are the flags that decide how a snapshot is rendered.
-type Rendering struct {
-	Content
-	command.S3
 }
 
 // Content are the flags that decide what is in the site of a snapshot.
@@ -94,13 +89,8 @@ func (r *Content) location() (at storage.Location, err error) {
 	return at, nil
 }
 
-// Options are those of the generator that the flags ask for.
-func (r *Rendering) Options(ctx context.Context) (generator.Options, error) {
-	return r.OptionsAt(ctx, r.Server())
-}
-
-// OptionsAt are those with --refreshed=s3://… on some server.
-func (r *Content) OptionsAt(ctx context.Context, server storage.S3Options) (o generator.Options, err error) {
+// Options are those of the generator that the flags ask for, with --refreshed=s3://… on some server.
+func (r *Content) Options(ctx context.Context, server storage.S3Options) (o generator.Options, err error) {
 	o = generator.Options{Config: r.config(), SkipInvalid: r.OnInvalid == "skip"}
 	at, err := r.location()
 	if err != nil || r.Refreshed == nil {
@@ -170,7 +160,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	if err := command.CheckFile("report", c.Report, c.Out); err != nil {
 		return err
 	}
-	o, err := c.Options(ctx)
+	o, err := c.Options(ctx, c.Server())
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"os/exec"
+	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -19,7 +23,6 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/server"
-	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -28,11 +31,13 @@ const poll = time.Second
 
 // Command is the command with its flags.
 type Command struct {
-	Snapshot string `placeholder:"DIR" help:"Render this snapshot in memory and serve it; in any of the formats that generate takes."`
-	Site     string `placeholder:"SITE" help:"Serve this site: a folder or a .tar file that generate wrote, or parts: 'FOLDER/part-*', in quotes."`
-	Addr     string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default ${default})."`
+	Snapshot string `placeholder:"DIR" help:"Render this snapshot in memory and serve it: a folder, or s3://BUCKET/PREFIX; in any of the formats that generate takes."`
+	Site     string `placeholder:"SITE" help:"Serve this site: a folder or a .tar file that generate wrote, a bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER, or parts: 'FOLDER/part-*', in quotes."`
+	Addr     string `placeholder:"HOST:PORT" help:"Where to listen; port 0 takes a free one (default 127.0.0.1:8080, or the next port that is free)."`
 
-	generate.Rendering `group:"How a snapshot is rendered:"`
+	Open bool `help:"Open the page in a browser."`
+	command.S3
+	generate.Content `group:"How a snapshot is rendered:"`
 }
 
 // Help is what --help shows below the first line.
@@ -51,7 +56,7 @@ func (c *Command) AfterApply(parsed *kong.Context) error {
 func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	// Listen first, so that an address that is in use is reported before the site is
 	// rendered. Clients that connect meanwhile wait.
-	listener, err := command.Listen("addr", c.Addr)
+	listener, err := c.listen()
 	if err != nil {
 		return err
 	}
@@ -71,28 +76,60 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	base := "http://" + listener.Addr().String()
-	fmt.Fprintf(stdout, "Serving on %s/ (stop with Ctrl-C). Try:\n", base)
-	for _, path := range firstLinks(handler.Root(), examples) {
+	if handler.Root().Config.Explorer {
+		fmt.Fprintf(stdout, "Serving on %s/ (stop with Ctrl-C): the explorer.\nAll routes: %[1]s%s. Try:\n", base, startPath)
+	} else {
+		fmt.Fprintf(stdout, "Serving on %s/ (stop with Ctrl-C): all routes. Try:\n", base)
+	}
+	for _, path := range firstLinks(handler.Root(), examples, func(r row) row { return withAnswers(handler, r) }) {
 		fmt.Fprintf(stdout, "  curl '%s%s'\n", base, path)
+	}
+	if c.Open {
+		if err := openBrowser(ctx, base+"/"); err != nil {
+			fmt.Fprintf(stderr, "--open: %v: open %s/ yourself\n", err, base)
+		}
 	}
 	go handler.Watch(ctx)
 	return server.Serve(ctx, listener, withPages(handler, store, examples, log), log, server.Limits{})
 }
 
+// listen listens at --addr. Without one it takes the first free port of some.
+func (c *Command) listen() (net.Listener, error) {
+	if c.Addr != "" {
+		return command.Listen("addr", c.Addr)
+	}
+	const first, ports = 8080, 20
+	for port := first; ; port++ {
+		listener, err := command.Listen("addr", fmt.Sprintf("127.0.0.1:%d", port))
+		if !errors.Is(err, syscall.EADDRINUSE) || port == first+ports {
+			return listener, err
+		}
+	}
+}
+
+// openBrowser opens a page with the program that the system has for that.
+func openBrowser(ctx context.Context, url string) error {
+	program := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
+	if program == nil {
+		program = []string{"xdg-open"}
+	}
+	return exec.CommandContext(ctx, program[0], append(program[1:], url)...).Run()
+}
+
 func (c *Command) open(ctx context.Context, stderr io.Writer) (_ storage.Site, err error) {
 	if c.Site != "" {
-		return storage.OpenSite(c.Site)
+		return command.OpenSite(ctx, c.Site, c.Server())
 	}
 	from := afero.Fs(afero.FromIOFS{FS: fixtures.Demo()})
 	if c.Snapshot != "" {
-		folder, failed := snapshot.Open(c.Snapshot)
+		files, closeFiles, failed := generate.OpenSnapshot(ctx, c.Snapshot, c.Server())
 		if failed != nil {
 			return nil, failed
 		}
-		defer func() { err = errors.Join(err, folder.Close()) }()
-		from = folder
+		defer func() { err = errors.Join(err, closeFiles()) }()
+		from = files
 	}
-	o, err := c.Options(ctx)
+	o, err := c.Options(ctx, c.Server())
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/cmd/internal/generate"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/twin/naive"
@@ -61,6 +62,7 @@ func preview(t *testing.T, f Command) (base string, printed []string) {
 	if base == "" {
 		t.Fatalf("no address was printed: %v", lines.Err())
 	}
+	go io.Copy(io.Discard, stdout) // the whole API has more
 	return base, printed
 }
 
@@ -82,13 +84,18 @@ func get(t *testing.T, url string) (status int, contentType, body string) {
 func TestEveryLinkWorks(t *testing.T) {
 	tar := t.TempDir() + "/site.tar"
 	snapshot := afero.NewBasePathFs(afero.NewOsFs(), "../../../fixtures/conformance/snapshot")
-	if _, err := generator.ToPath(context.Background(), snapshot, tar, generator.Options{}); err != nil {
-		t.Fatal(err)
+	folder := filepath.Join(filepath.Dir(tar), "bucket")
+	for _, out := range []string{tar, folder} {
+		if _, err := generator.ToPath(context.Background(), snapshot, out, generator.Options{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for name, f := range map[string]Command{
 		"demo":     {Addr: "127.0.0.1:0"},
 		"snapshot": {Addr: "127.0.0.1:0", Snapshot: "../../../fixtures/conformance/snapshot"},
 		"site":     {Addr: "127.0.0.1:0", Site: tar},
+		"bucket":   {Addr: "127.0.0.1:0", Site: "file://" + folder},
+		"efp":      {Addr: "127.0.0.1:0", Content: generate.Content{API: "efp"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			base, urls := preview(t, f)
@@ -103,8 +110,12 @@ func TestEveryLinkWorks(t *testing.T) {
 				t.Errorf("only %d links", len(urls))
 			}
 			for _, url := range urls {
-				if status, contentType, body := get(t, url); status != http.StatusOK || !json.Valid([]byte(body)) {
+				status, contentType, body := get(t, url)
+				if status != http.StatusOK || strings.Contains(contentType, "json") && !json.Valid([]byte(body)) {
 					t.Errorf("%s: %d %s %.100s", url, status, contentType, body)
+				}
+				if strings.Contains(url, "?") && strings.HasSuffix(body, "[]}") {
+					t.Errorf("%s: got %s, want an answer that is not empty", url, body)
 				}
 			}
 		})
@@ -117,13 +128,15 @@ func TestOpensOnTheExplorer(t *testing.T) {
 	f.Addr, f.Explorer = "127.0.0.1:0", true
 	base, _ := preview(t, f)
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	response, err := client.Get(base + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
-	if to := response.Header.Get("Location"); response.StatusCode != http.StatusFound || to != "/_explore/index.html" {
-		t.Errorf("/: got %d and Location %q, want 302 and the explorer", response.StatusCode, to)
+	for _, path := range []string{"/", "/_explore", "/_explore/"} {
+		response, err := client.Get(base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if to := response.Header.Get("Location"); response.StatusCode != http.StatusFound || to != "/_explore/index.html" {
+			t.Errorf("%s: got %d and Location %q, want 302 and the explorer", path, response.StatusCode, to)
+		}
 	}
 	status, contentType, page := get(t, base+"/_explore/index.html")
 	if status != http.StatusOK || contentType != "text/html; charset=utf-8" || strings.Count(page, `<meta name="followpress-start" content="../_preview">`) != 1 {
@@ -145,7 +158,7 @@ func TestOpensOnTheExplorer(t *testing.T) {
 			t.Errorf("%s: got %d and %s, want 200 and %s", path, status, contentType, want)
 		}
 	}
-	for _, path := range []string{"/_explore", "/_explore/", "/_explore/none-AAAAAAAA.js", "/_explore/..%2fsecret", "/_reports/index", "/_preview/", "/index.htm"} {
+	for _, path := range []string{"/_explore/none-AAAAAAAA.js", "/_explore/..%2fsecret", "/_reports/index", "/_preview/", "/index.htm"} {
 		if status, contentType, _ := get(t, base+path); status != http.StatusNotFound || contentType != "application/problem+json" {
 			t.Errorf("%s: got %d and %s, want 404 and a problem", path, status, contentType)
 		}
@@ -203,7 +216,7 @@ func TestStartPageOfTheWholeAPI(t *testing.T) {
 		TokenID: "5", Address: "0x0101010101010101010101010101010101010101", Name: "alice.eth", Term: "fox",
 		Other: "0x0202020202020202020202020202020202020202",
 	}
-	all := groups(root, x)
+	all := groups(root, x, func(r row) row { return r })
 	if len(all) > 6 {
 		t.Errorf("got %d groups, want a few", len(all))
 	}
@@ -237,7 +250,7 @@ func TestStartPageOfTheWholeAPI(t *testing.T) {
 			t.Errorf("%s: not on the page", r.Pattern)
 		}
 	}
-	if n := len(firstLinks(root, x)); n < 6 || n > 10 {
+	if n := len(firstLinks(root, x, func(r row) row { return r })); n < 6 || n > 10 {
 		t.Errorf("got %d requests to begin with, want 6 to 10", n)
 	}
 }
@@ -268,6 +281,21 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 	}
 	if told.Len() > 0 {
 		t.Errorf("it began to render: %s", &told)
+	}
+}
+
+// Without --addr, the next port is taken if the first one is busy.
+func TestTheNextPort(t *testing.T) {
+	if busy, err := net.Listen("tcp", "127.0.0.1:8080"); err == nil {
+		defer busy.Close()
+	}
+	listener, err := (&Command{}).listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	if port := listener.Addr().(*net.TCPAddr).Port; port <= 8080 || port > 8100 {
+		t.Errorf("got port %d, want one after 8080", port)
 	}
 }
 
@@ -326,7 +354,7 @@ func TestFlagsOfASnapshot(t *testing.T) {
 
 // A site is served as it was generated: a flag that would have no effect is refused.
 func TestFlagsOfASnapshotWithASite(t *testing.T) {
-	for _, flag := range []string{"--on-invalid=skip", "--refreshed=_refresh", "--endpoint=http://x", "--region=x", "--base-path=x", "--badges-field=x",
+	for _, flag := range []string{"--on-invalid=skip", "--refreshed=_refresh", "--base-path=x", "--badges-field=x",
 		"--leaderboard-max=50", "--max-profile-text=300", "--api=efp", "--names=lookup", "--explorer=false", "--profile-url=https://x/{address}"} {
 		var stdout, stderr bytes.Buffer
 		status := command.Run("preview", "", &Command{}, []string{"--site=" + t.TempDir(), flag}, &stdout, &stderr)

@@ -5,9 +5,12 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/followpress/followpress/client/examples"
 	"github.com/followpress/followpress/internal/templates"
@@ -27,17 +30,18 @@ var explorerPath = site.ExplorerPageKey.URLPath()
 // explorer, or is that page if the site has no explorer. Each of the two pages has a link to the other. Below
 // the page of the API are complete pages that use it.
 func withPages(api *server.Handler, store server.Store, found server.Examples, log *slog.Logger) http.Handler {
+	shown := func(r row) row { return withAnswers(api, r) }
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		root := api.Root()
 		explores := root.Config.Explorer
 		switch reads := r.Method == http.MethodGet || r.Method == http.MethodHead; {
-		case reads && r.URL.Path == "/" && explores:
+		case reads && explores && slices.Contains([]string{"/", "/_explore", "/_explore/"}, r.URL.Path):
 			http.Redirect(w, r, explorerPath, http.StatusFound)
 		case reads && (r.URL.Path == "/" || r.URL.Path == startPath):
 			writePage(w, r, log, func(page *bytes.Buffer) error {
 				return startPage.Execute(page, map[string]any{
 					"Library": root.Config.API == site.APIEFP, // which example needs
-					"Root":    root, "Description": "/" + string(site.OpenAPIKey), "First": firstLinks(root, found), "Groups": groups(root, found),
+					"Root":    root, "Description": "/" + string(site.OpenAPIKey), "First": firstLinks(root, found, shown), "Groups": groups(root, found, shown),
 					"Explorer": map[bool]string{true: explorerPath}[explores],
 				})
 			})
@@ -101,13 +105,13 @@ var titles = []struct{ section, title string }{
 }
 
 // groups lists all endpoints, and the objects that clients without a server read, with links that this site answers.
-func groups(root *site.Root, x server.Examples) []group {
+func groups(root *site.Root, x server.Examples, shown func(row) row) []group {
 	var all []group
 	for _, t := range titles {
 		g := group{Title: t.title}
 		for _, r := range root.Config.Routes() {
 			if r.UnderAPI() && templates.Section(r) == t.section {
-				g.Rows = append(g.Rows, endpoint(root.Config, r, x))
+				g.Rows = append(g.Rows, shown(endpoint(root.Config, r, x)))
 			}
 		}
 		if len(g.Rows) > 0 {
@@ -143,6 +147,31 @@ func endpoint(c site.Config, r *site.Route, x server.Examples) row {
 		}
 	}
 	return out
+}
+
+// nothing matches answers without a row.
+var nothing = regexp.MustCompile(`(^|:)\[\]\}?$`)
+
+// withAnswers is a row without the links whose answers are empty, but for the first one.
+func withAnswers(api http.Handler, r row) row {
+	empty := make([]bool, len(r.Links))
+	var all sync.WaitGroup
+	for i, l := range r.Links {
+		all.Go(func() {
+			answer := httptest.NewRecorder()
+			api.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, l.URL, nil))
+			empty[i] = i > 0 && nothing.Match(bytes.TrimSpace(answer.Body.Bytes()))
+		})
+	}
+	all.Wait()
+	var links []link
+	for i, l := range r.Links {
+		if !empty[i] {
+			links = append(links, l)
+		}
+	}
+	r.Links = links
+	return r
 }
 
 // examplePaths fills in the variables of an endpoint, users by their address and by their name. It returns nothing
@@ -247,13 +276,13 @@ var first = []site.RouteID{
 }
 
 // firstLinks are the requests that the command prints and the page begins with: one for each endpoint to begin with.
-func firstLinks(root *site.Root, x server.Examples) []string {
+func firstLinks(root *site.Root, x server.Examples, shown func(row) row) []string {
 	var urls []string
 	for _, r := range root.Config.Routes() {
 		if !slices.Contains(first, r.ID) {
 			continue
 		}
-		if links := endpoint(root.Config, r, x).Links; len(links) > 0 {
+		if links := shown(endpoint(root.Config, r, x)).Links; len(links) > 0 {
 			urls = append(urls, links[len(links)-1].URL)
 		}
 	}

@@ -99,7 +99,7 @@ func (s *source) openSite(ctx context.Context, run session, server storage.S3Opt
 		opened, err := s.openAt(ctx, s.Site, run, server)
 		return opened, nil, err
 	}
-	o, err := s.OptionsAt(ctx, server)
+	o, err := s.Options(ctx, server)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -227,26 +227,9 @@ type closable interface {
 
 // open opens a site, wherever it is.
 func (c *Command) open(ctx context.Context, text string) (closable, error) {
-	if _, parts := storage.PartsAt(text); parts || !strings.Contains(text, "://") {
-		opened, err := storage.OpenSiteAt(ctx, text, c.server())
-		if err != nil {
-			return nil, err
-		}
-		return opened.(closable), nil // a folder, a tar file or parts: all read whatever is admitted
-	}
-	at, err := storage.ParseLocation(text)
+	opened, err := command.OpenSite(ctx, text, c.server())
 	if err != nil {
 		return nil, err
 	}
-	if at.Folder != "" {
-		return storage.OpenLocal(at.Folder).Pinned()
-	}
-	bucket, err := storage.OpenS3(ctx, at, c.server())
-	if err != nil {
-		return nil, err
-	}
-	return struct {
-		*storage.S3
-		io.Closer
-	}{bucket, io.NopCloser(nil)}, nil
+	return opened.(closable), nil // all kinds of sites read whatever is admitted
 }
