@@ -258,19 +258,30 @@ func trySend(method, base, path, body string, headers ...string) (answer, error)
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	response, err := client.Do(request)
-	// A server that refuses a body may close before it has all of it, and the answer be lost on the way.
-	for try := 0; errors.Is(err, syscall.EPIPE) && request.GetBody != nil && try < 5; try++ {
-		if request.Body, err = request.GetBody(); err == nil {
-			response, err = client.Do(request)
+	return do(request)
+}
+
+// do sends a request. A server that refuses a body may close before it has all of it, and the answer be lost on the way:
+// then it sends the request again.
+func do(request *http.Request) (answer, error) {
+	for try := 1; ; try++ {
+		response, err := client.Do(request)
+		var received []byte
+		if err == nil {
+			received, err = io.ReadAll(response.Body)
+			_ = response.Body.Close() // it was read
+		}
+		if err == nil {
+			return answer{response.StatusCode, response.Header, string(received)}, nil
+		}
+		isLost := errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
+		if !isLost || request.GetBody == nil || try == 20 {
+			return answer{}, err
+		}
+		if request.Body, err = request.GetBody(); err != nil {
+			return answer{}, err
 		}
 	}
-	if err != nil {
-		return answer{}, err
-	}
-	defer response.Body.Close()
-	received, err := io.ReadAll(response.Body)
-	return answer{response.StatusCode, response.Header, string(received)}, err
 }
 
 // direct is the answer of the handler itself.

@@ -250,6 +250,7 @@ func (p *published) hammer(t *testing.T, requests []string) {
 			random := rand.New(rand.NewPCG(i, 1))
 			for ctx.Err() == nil {
 				_, _ = tryAsk(http.MethodGet, p.base, requests[random.IntN(len(requests))]) // others look at the answers
+				time.Sleep(time.Millisecond)                                                // what is tested needs a processor, too
 			}
 		})
 	}
@@ -267,6 +268,7 @@ func TestNothingOldAfterPurge(t *testing.T) {
 				continue // nothing of it can be stale
 			}
 			t.Run(s.kind+"/"+name, func(t *testing.T) {
+				t.Parallel()
 				p := newPublished(t, s, caching)
 				first := sitePath(t)
 				second, err := nextSite()

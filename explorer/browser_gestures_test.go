@@ -19,6 +19,7 @@ func TestGraphLetsPagesScroll(t *testing.T) {
 	h := serve(t, demo(t), "/")
 	p := b.Open(t, h.at("#/a/miralund.eth/graph"), browser.View{Size: browser.Phone, Now: now, Before: `Object.defineProperty(navigator, 'maxTouchPoints', { value: 5 });`})
 	shown(t, p)
+	p.Wait("performance.getEntriesByName('followpress:graph').length > 0") // it is drawn when it has come to rest
 	x, y := p.Middle("main canvas")
 	zoom := func() []float64 {
 		return browser.Eval[[]float64](p, `(({ k, x, y }) => [k, x, y])(document.querySelector('main canvas').__zoom)`)

@@ -125,6 +125,7 @@ func TestNewDeployment(t *testing.T) {
 	p.Go(h.at("#/miralund.eth"))
 	p.WaitForText("Mira Changed") // the data are new at once
 	// The new worker replaces the old one, and with it the app; at the latest in the visit after next.
+	p.Wait("caches.keys().then((names) => Promise.all(names.map(async (name) => (await (await caches.open(name)).keys())))).then((all) => all.flat().some(({ url }) => url.includes('NEWAPP42')))")
 	p.Wait("navigator.serviceWorker.getRegistration().then((r) => !r.installing && !r.waiting)")
 	p.Settle()
 	p.Reload()

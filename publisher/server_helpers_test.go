@@ -27,9 +27,10 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// onServers runs a test on a server of each kind, on both at the same time.
+// onServers runs a test on a server of each kind, on both and beside other tests: they mostly wait.
 func onServers(t *testing.T, check func(*testing.T, *servers.Server)) {
 	t.Helper()
+	t.Parallel()
 	for _, kind := range servers.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()

@@ -11,12 +11,10 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// Over an uplink that is too slow for --concurrency requests at once, a run takes
-// hardly longer than its bytes. All at once they would time out, since each would get a
-// few kilobytes per second.
+// Over an uplink that is too slow for --concurrency requests at once, few requests time out. All at once they would, since
+// each would get a few kilobytes per second. How long a run takes is measured on virtual time, by TestSlowUplink.
 func TestASlowUplink(t *testing.T) {
-	t.Parallel()
-	const rate, lists, size = 200e3, 32, 250e3
+	const rate, lists, size = 200e3, 16, 250e3
 	next := demo(t).With(t, func(objects memory, _ *site.Root) {
 		for n := range lists {
 			objects[site.SearchShardKey(fmt.Sprint(1_000_000+n), 0)] = fmt.Sprint(n) + strings.Repeat(".", size)
@@ -34,12 +32,11 @@ func TestASlowUplink(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		took, least := time.Since(begun), time.Duration(bytes/rate*float64(time.Second))
-		t.Logf("it took %v, at least %v", took, least)
+		t.Logf("it took %v, at least %v", time.Since(begun), time.Duration(bytes/rate*float64(time.Second)))
 		// A server that stalls for a moment may cost a few requests their patience, but not most of them.
-		const few = lists / 8
-		if most := least*120/100 + 5*time.Second; took > most || report.Retries > few {
-			t.Errorf("got %v and %d retries, want at most %v and %d", took, report.Retries, most, few)
+		const few = lists / 4
+		if report.Retries > few {
+			t.Errorf("got %d retries, want at most %d", report.Retries, few)
 		}
 		p.holds(t, next)
 	})

@@ -268,12 +268,16 @@ func TestTagFilterOfManyTags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	took := func(f site.TagFilter) time.Duration {
-		begun := time.Now()
-		if f.Match(row) {
-			t.Error("got a match, want none")
+	took := func(f site.TagFilter) time.Duration { // the least of some, since a busy machine interrupts
+		least := time.Hour
+		for range 5 {
+			begun := time.Now()
+			if f.Match(row) {
+				t.Error("got a match, want none")
+			}
+			least = min(least, time.Since(begun))
 		}
-		return time.Since(begun)
+		return least
 	}
 	few, lots := site.NewTagFilter("b"), site.NewTagFilter(many("b"))
 	if one, all := took(few), took(lots); all > 50*one+50*time.Millisecond {

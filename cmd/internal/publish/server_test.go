@@ -133,12 +133,11 @@ func TestInterrupted(t *testing.T) {
 			signal syscall.Signal
 			hangs  bool
 			status int
-			within time.Duration
 		}{
-			{syscall.SIGINT, false, 130, 5 * time.Second},
-			{syscall.SIGTERM, false, 143, 5 * time.Second},
-			{syscall.SIGINT, true, 130, 12 * time.Second}, // it takes 6; the machine may be busy
-			{syscall.SIGTERM, true, 143, 12 * time.Second},
+			{syscall.SIGINT, false, 130},
+			{syscall.SIGTERM, false, 143},
+			{syscall.SIGINT, true, 130},
+			{syscall.SIGTERM, true, 143},
 		} {
 			t.Run(fmt.Sprintf("%v, the server hangs: %v", c.signal, c.hangs), func(t *testing.T) {
 				t.Parallel()
@@ -158,10 +157,9 @@ func TestInterrupted(t *testing.T) {
 				begun := time.Now()
 				p.Signal(c.signal)
 				status, _ := p.Wait()
-				if took := time.Since(begun); took > c.within {
-					t.Errorf("interrupted: got the end after %v, want it within the limit", took)
-				} else {
-					t.Logf("it ended after %v", took)
+				// It takes 6 s; the machine may be busy. Without a limit it would be minutes.
+				if took := time.Since(begun); took > 40*time.Second {
+					t.Errorf("interrupted: got the end after %v, want it within seconds", took)
 				}
 				if status != c.status || !strings.Contains(lastLine(p.Stderr()), "stopped by "+c.signal.String()) {
 					t.Errorf("got status %d, want %d, stopped by %v: %s", status, c.status, c.signal, p.Stderr())
