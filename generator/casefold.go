@@ -19,7 +19,7 @@ import (
 	"github.com/followpress/followpress/generator/render"
 )
 
-// alike are pairs of names that are equal on a file system which folds case or normalizes
+// foldingPairs are pairs of names that are equal on a file system which folds case or normalizes
 // Unicode. APFS, HFS+, vfat, NTFS, ext4 with casefold and ZFS do or can.
 var foldingPairs = [][2]string{{"a", "A"}, {"σ", "ς"}, {"\u00e9", "e\u0301"}, {"\ufb01", "fi"}, {"x", "x\u200d"}}
 

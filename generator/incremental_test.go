@@ -16,7 +16,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// before is a snapshot, and after the same with a small change: one record more, one
+// beforeAndAfter returns a snapshot, and the same with a small change: one record more, one
 // list and one name less.
 func beforeAndAfter() (before, after snapshot) {
 	const a, b, c = "0x0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a", "0x0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b",

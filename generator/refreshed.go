@@ -64,7 +64,7 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 	return nil
 }
 
-// take decodes an object. An error says that it cannot be read.
+// add decodes an object. An error says that it cannot be read.
 func (m *merge) add(key site.Key, body []byte) error {
 	object, tokenID, ok := site.ParseRefreshKey(key)
 	switch {

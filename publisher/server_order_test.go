@@ -46,7 +46,7 @@ type order struct {
 	config site.Config
 }
 
-// kinds of keys by the stage in which they are put.
+// stage returns the stage in which a key is put.
 func (o order) stage(key site.Key) string {
 	route, ok := o.config.RouteOf(key)
 	switch {

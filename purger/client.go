@@ -189,7 +189,7 @@ func hiding(secrets []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// secretsIn returns the parts of a URL, or of a template, that may be secret: all except the
+// secretParts returns the parts of a URL, or of a template, that may be secret: all except the
 // host.
 func secretParts(template string) []string {
 	u, err := url.Parse(strings.NewReplacer(urlPlaceholder, "", pathPlaceholder, "").Replace(template))

@@ -25,7 +25,7 @@ const (
 	cloudFrontPaths     = 3_000
 	cloudFrontWildcards = 15
 	pollWait            = 5 * time.Second
-	// longestInvalidation is much longer than the usual minute or two.
+	// maxInvalidation is much longer than the usual minute or two.
 	maxInvalidation = 15 * time.Minute
 )
 

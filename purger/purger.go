@@ -142,7 +142,7 @@ type Result struct {
 	First   []string `json:"first,omitempty"` // of a dry run: the first 20 items, manifest shards last
 }
 
-// firstItems are enough to see what it is about.
+// maxPlanItems are enough to see what it is about.
 const maxPlanItems = 20
 
 // Plan says what Purge would do, and sends no request.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// largestBan keeps the header, and what a VCL makes of it, well below Varnish's limit
+// maxBanBytes keeps the header, and what a VCL makes of it, well below Varnish's limit
 // of 8,192 bytes for a header (http_req_hdr_len).
 const maxBanBytes = 6_000
 

@@ -8,7 +8,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// digestName is the metadata that holds the MD5 of a body where the ETag does not. It
+// digestMetadata is the metadata that holds the MD5 of a body where the ETag does not. It
 // goes out with the object as X-Amz-Meta-Followpress-Md5.
 const digestMetadata = "Followpress-Md5"
 

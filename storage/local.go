@@ -21,7 +21,7 @@ import (
 // conditional writes.
 const workFolder = ".followpress"
 
-// betweenTries is longer than most conditional writes take.
+// lockPollInterval is longer than most conditional writes take.
 const lockPollInterval = 5 * time.Millisecond
 
 // leftoverAge is the age from which a file in the work folder is a leftover of a killed process: no

@@ -94,7 +94,7 @@ func focusSearch(p *browser.Page) {
 	browser.Eval[any](p, "void document.querySelector('[role=combobox]').focus()")
 }
 
-// kinds of texts: the beginnings of names that are found.
+// texts returns the beginnings of names that are found.
 func (v *visitor) texts(n int) (texts []string) {
 	for i, a := range v.top {
 		if text, _, ok := strings.Cut(a.name, ".eth"); ok && i%7 == 0 && len(text) >= 3 && len(texts) < n && isASCII(text) {

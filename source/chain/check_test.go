@@ -112,7 +112,7 @@ var stateless = []func(*rand.Rand, *meanrpc.Faults){
 	},
 }
 
-// setHead lets the chains of nodes grow: the newest block of each is a little after the final one.
+// setHeads lets the chains of nodes grow: the newest block of each is a little after the final one.
 func setHeads(h *history.History, nodes map[uint64]*meanrpc.Node, share float64) {
 	for _, c := range h.Chains {
 		end, _ := h.Last(c.ID)

@@ -50,7 +50,7 @@ func (s *sums) read(stats func(*string, *int64) bool) {
 
 func (s sums) of(name string) int { return int(s[name]) }
 
-// digits are how many hexadecimal digits the names of buckets and shards have.
+// userDigits returns how many hexadecimal digits the names of buckets of users have.
 func (s sums) userDigits(c site.Config) int {
 	if c.EFP() {
 		return c.BucketDigits(s.of(statAccounts) + s.of(statNames))

@@ -191,7 +191,7 @@ func check(t *testing.T, all accounts, o Options, bound int64) {
 	}
 }
 
-// kinds of addresses.
+// anyAddress and the next two make kinds of addresses.
 func anyAddress(r *rand.Rand) (a site.Address) {
 	binary.LittleEndian.PutUint64(a[:], r.Uint64())
 	binary.LittleEndian.PutUint64(a[8:], r.Uint64())
@@ -214,7 +214,7 @@ func nested(r *rand.Rand) (a site.Address) { // half of the addresses are below 
 	return a
 }
 
-// kinds of counts.
+// fewAndMany makes counts of all sizes, small ones more often.
 func fewAndMany(r *rand.Rand) uint32 {
 	return uint32(math.Pow(float64(r.Uint32()), r.Float64())) >> r.IntN(8)
 }

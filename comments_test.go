@@ -1,0 +1,100 @@
+package followpress
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// nameLike is a first word of a comment that can only be a name: sentences begin with capital letters, and words have no
+// capital letters inside.
+var nameLike = regexp.MustCompile(`^[a-z]\w*$|^[A-Z][a-z0-9]+[A-Z]\w*$`)
+
+// proper are names of programs and the like that are spelled so.
+var proper = strings.Fields("nginx CloudFront MinIO JavaScript TypeScript GitHub PostgreSQL")
+
+// A doc comment begins with the name of what it describes, or with a sentence. One that begins with another name has kept
+// it from before a renaming.
+func TestDocCommentsNameTheirDeclarations(t *testing.T) {
+	checked := 0
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && file != "." && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"node_modules", "out"}, entry.Name())) {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(file, ".go") {
+			return nil
+		}
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, file, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		check := func(doc *ast.CommentGroup, names ...*ast.Ident) {
+			first := firstWord(doc)
+			if first == "" || slices.Contains(proper, first) {
+				return
+			}
+			checked++
+			declared := func(name *ast.Ident) bool { return name.Name == first }
+			if !slices.ContainsFunc(names, declared) && nameLike.MatchString(first) {
+				t.Errorf("%s: the comment of %s begins with %q", set.Position(doc.Pos()), names[0].Name, first)
+			}
+		}
+		for _, declaration := range parsed.Decls {
+			switch d := declaration.(type) {
+			case *ast.FuncDecl:
+				check(d.Doc, d.Name)
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					doc := d.Doc
+					if d.Lparen.IsValid() { // that of a group is about all of them
+						doc = nil
+					}
+					switch s := spec.(type) {
+					case *ast.TypeSpec:
+						check(either(s.Doc, doc), s.Name)
+					case *ast.ValueSpec:
+						check(either(s.Doc, doc), s.Names...)
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || checked < 1000 {
+		t.Errorf("doc comments: got %d, %v, want 1000 at least", checked, err)
+	}
+}
+
+func either(a, b *ast.CommentGroup) *ast.CommentGroup {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// firstWord returns the first word of a comment, without punctuation. After an article it is "", unless it is a name.
+func firstWord(doc *ast.CommentGroup) string {
+	words := strings.Fields(doc.Text())
+	if len(words) == 0 {
+		return ""
+	}
+	first, article := words[0], len(words) > 1 && slices.Contains([]string{"A", "An", "The"}, words[0])
+	if article {
+		first = words[1]
+	}
+	first = strings.TrimSuffix(strings.TrimRight(first, ",:;."), "'s")
+	if article && strings.ToLower(first) == first {
+		return ""
+	}
+	return first
+}
