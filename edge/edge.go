@@ -5,6 +5,30 @@
 // edge/templates. All are rendered from the table of TableOf and decide as
 // site.Config.Resolve does; the tests run them in the real programs and compare.
 //
+// # The path of a request at an edge
+//
+//  1. site/table.go has the table of routes and site/param.go the table of query parameters. table.go here makes
+//     regular expressions and text of both (TableOf); group.go joins rows that edges treat alike.
+//     site.Config.Resolve makes the same decision in Go.
+//  2. edge/ renders that into configurations: edge.go selects the kind, view.go holds what all kinds need, and
+//     each kind has a file. The templates are in edge/templates: nginx, CloudFront and the Worker share
+//     resolve.js; Varnish makes the decision in VCL, Caddy in matchers.
+//  3. The edge answers bad requests itself and objects from its cache or the bucket. It forwards everything else
+//     to the fallback, in a normal form that is also its cache key. Varnish looks the path of an object up before
+//     it decides more: a hit needs no more.
+//  4. The tests of edge/ run each configuration in the real program and compare its answers with the handler's.
+//
+// # A generation for nginx
+//
+// Open-source nginx can purge single keys at best, and there is no list of them. So every cache key contains a
+// generation: the ETag that nginx gives a file, made of its time and size. A purge replaces the file. nginx keeps it
+// open and looks at it again after a second, so reading the generation takes no system call and no script; the purge
+// answers when every worker has looked. (The target of a link would be known at once, but nginx makes a system call
+// for each folder of its path, on every request.) Requests under way store their answers in the old generation, which
+// is no longer read.
+//
+// # Stability
+//
 // The package serves the project's own commands. Its API may change in any release; the
 // names of kinds and of the rendered files stay.
 package edge

@@ -1,6 +1,22 @@
 // Package explorer holds the page that shows a site to people: search, profiles, leaderboards and a
 // picture of the graph, made in the browser from the site's own objects. The generator puts its files
 // into every site. docs/explorer.md describes it.
+//
+// # The path of a view
+//
+//  1. explorer/bundle.go bundles TypeScript and the libraries in lib/ from the program itself. explorer.go renders
+//     the page, which names what the first view loads.
+//  2. In the browser src/router.ts reads the place from the address, and explorer.tsx loads its view. data/ is all
+//     that knows the API: it asks the client library, and the objects top and network. Views are made of the
+//     components in ui/; graph/ lays a neighbourhood out and paints it. texts.ts has all texts.
+//  3. Data of profiles are texts. ui/links.ts alone decides which of them become URLs.
+//  4. sw.ts and worker.ts keep what was read for visits without a network.
+//
+// # The explorer is bundled when it is asked for
+//
+// A bundle that is committed would have to be made again with each change, and reviewed. esbuild is a Go library and
+// takes some tenths of a second, while the snapshot is read. So the sources are the only form of the explorer, and a
+// build needs nothing but Go.
 package explorer
 
 import (

@@ -6,5 +6,86 @@
 // rows are numbered in the order of the snapshot, whichever goroutine parsed them, ties are broken
 // completely, and rendering is a pure function of the graph.
 //
+// # The path of a record
+//
+//  1. snapshot/writer.go writes the row. encode.go refuses what the reader would refuse, and tablewriter.go
+//     compresses. staging replaces the old snapshot with the new one.
+//  2. snapshot/folder.go opens all files at once, so that a run reads one snapshot even if another process
+//     replaces it; storage/files.go does the same for a snapshot in a bucket, by range requests for the versions
+//     that were listed. parts.go finds the files of a table and reads several side by side, or one on its own, for
+//     readers that share the files among them. lines.go cuts a file into blocks of whole lines; parquet.go reads
+//     rows of Parquet, column by column. inorder passes the blocks to one worker per core. scan.go reads each row
+//     in its usual form; any other goes to parse.go, which decodes it with go-json. columns.go makes records and
+//     accounts of columns, and lines of all other rows of Parquet. An invalid row becomes a RowError with file and
+//     line.
+//  3. The results come back in the order of the file to one goroutine, generator/load.go, which numbers accounts
+//     and lists. This order makes the output independent of the number of workers. The records come last, so the
+//     workers themselves look up what is numbered already (render/numbering.go), and number what never shows
+//     (render/forms.go: combinations of type and tags); only accounts that no other table names wait for their
+//     turn. render/profile.go keeps the encoded profiles in few large pieces of memory. Once all accounts are
+//     known, refreshed.go merges the refreshed data that storage/refreshed.go reads: newer profiles before names
+//     are chosen, newer badges after the snapshot's.
+//  4. incoming.go keeps the records in blocks as they come, groups them by list, and frees the blocks; load.go
+//     merges repeated ones. A record of render/records.go now has 5 bytes: what it is about, and its form.
+//  5. rank.go counts and ranks. That takes 4 more bytes for each follow of a primary list.
+//  6. For the API efp, render/relations.go turns the graph round: it groups the records of primary lists by the
+//     account that they hold, latest first, in 9 bytes each.
+//  7. chunks.go cuts the site into chunks of at most 64 units (a unit is a list, a name, a bucket …) and has them
+//     rendered, again on all cores and collected in order. What renders them is in render/, where site.go has the
+//     units and encode.go the encoders. For the API efp, efp.go has the units, of which one is an account with all
+//     its lists, so that each body is rendered once whatever the number of its keys; account.go and encode_efp.go
+//     have the encoders, and shards.go the buckets, shards and heads. explore.go has the explorer's files, which
+//     are bundled while the snapshot is read, and what only the explorer asks for. chunkwriter.go bounds the
+//     rendered bytes that wait for their turn. entries.go records the key, size and MD5 of each object: up to 16
+//     MiB in memory, and the rest in a temporary file without a name, in partitions of successive shards of the
+//     manifest.
+//  8. An output receives the objects: folder.go (one file each; casefold.go first checks that no two names
+//     collide), tarfile.go (each worker formats its piece of the stream; tarentry has the headers), or nothing,
+//     when the new site is only compared with the old one. index.go renders the manifest, one partition per
+//     worker, and the root; they are written last. The plan that says what differs keeps a hash of each changed
+//     key. For publish --snapshot, site.go renders everything once for the manifest, and an object again when the
+//     publisher reads it: render/find.go derives from the key what renders it, and selection.go spares the other
+//     objects of its unit. cuts.go remembers where a long table is cut into shards, so that each shard costs its
+//     own rows.
+//  9. staging replaces the old site with the new one, and keeps a folder that was replaced. If there is such a
+//     spare, spare.go turns it into the new site instead of step 8.
+//  10. server/observe.go limits, counts and logs requests. handler.go answers them: site.Resolve says which object
+//     is the answer, or which search. hot.go answers without that if the cache has the object of the request's own
+//     path. watch.go notices a new site. If the site is a tar file that was replaced, storage/tar.go opens and
+//     indexes the new one first.
+//  11. In server/internal, cache keeps hot objects and the indexes of search shards, and counts the computed
+//     answers that clients receive (sent.go); fetch reads the others; answer pages through search shards. A
+//     gate.Gate bounds how many requests do a thing at a time, or how many bytes they hold, and server/gates.go
+//     has all gates of a handler: for objects beyond the cache, for answers that are being made (small ones, large
+//     ones, and a single one of any size), for bodies, and for requests that wait. fresh/clients.go limits the
+//     refreshes of each client. Reports change without a new site, so they are read again after a second.
+//
+// # Replace the whole folder in one step
+//
+// A plain web server may read the output at any time, and the generator may be killed at any time. So a new site is
+// built in .{name}.followpress beside the output, and one renameat2(RENAME_EXCHANGE) swaps the two. On file systems
+// without that call, two renames do it, and the next run repairs a swap that was cut off between them.
+//
+// Whether the swap would fail is checked before the work, by a rename that must fail because its target is a folder
+// that is not empty: any other error means that the swap would fail too. syncfs runs before the swap and fsync of the
+// folder after it, so that a power failure does no more harm than a kill.
+//
+// Making and removing all folders is what such a run costs, even if unchanged objects become hard links. So the
+// folder that was exchanged out stays as a spare, and the next run patches it instead (spare.go). Before the first
+// change it gets another name, so whatever is named spare is complete. Nothing is written through a file that is
+// there, since the live site may share it.
+//
+// A spare is checked before it is used, because anything wrong in it would become live. No state is kept for that:
+// the root is written last, so its time is that of the site, and the kernel keeps for each folder when it was changed
+// last (ctime), which shows files that were added, removed or replaced. What the manifest says of the files
+// themselves is believed, as it is for those of the live site. Looking at each file would cost several times what
+// changing some of them does, and their ctimes say little, because links from other sites change them too. A run that
+// changes nothing finds that out first and looks at nothing.
+//
+// The entries of the manifest say which unit renders each object. So only the units of objects that differ are
+// rendered again.
+//
+// # Stability
+//
 // The API may change until version 1. The formats of the site are those of package site.
 package generator

@@ -45,4 +45,51 @@
 // An attempt runs under a child of hard and the lease, with a time limit of its own. What a run
 // does last, releasing the lock, has a context of its own (finalContext), because soft may have
 // ended by then.
+//
+// # The path of a site into a bucket
+//
+//  1. publisher/publish.go has the order of steps: read the state, lock, read it again, plan, mark, put, root,
+//     delete, unmark. guard.go refuses a site that lacks much of the live one before anything is written. sync.go
+//     keeps this order across a power failure. doc.go explains mark, lock, lease, doubt, and the contexts of a
+//     run.
+//  2. lock.go takes the lock by a conditional write. lease.go bounds how long requests are sent after a heartbeat.
+//     watch.go checks before a takeover whether the other owner is alive, and doubt.go records in the lock that
+//     requests may arrive late.
+//  3. retrying.go makes every request: it retries with retry, and cancels requests at the end of the lease.
+//     slots.go decides when the next one may begin: it limits the number of requests in flight, and their bytes
+//     according to the measured throughput.
+//  4. plan.go compares the manifests of both sides (storage/manifest.go), reading only shards that differ. If
+//     mark.go finds that a run was cut off, survey.go makes the plan from a listing instead. What a plan or a
+//     listing says of single objects is in spool.go: in memory while it is little, then in a temporary file, so
+//     that memory does not grow with the number of objects.
+//  5. transfer.go carries out the plan, with one object per request, or many if the server unpacks archives
+//     (storage/pack.go).
+//  6. A site that many machines have written is read from parts: storage/parts.go has their format, and what a
+//     worker calls; partsplace.go keeps them in a folder or a bucket; partssite.go finds an object in its part by
+//     the manifest, and partschunks.go decides how much to read at a time.
+//  7. verify.go compares a bucket with its own manifest, by the same survey, which recognises refreshed objects by
+//     the data under _refresh/. If ETags are not MD5s, digest.go requests digests one by one.
+//  8. purger/urls.go derives URLs from the changed keys; purger/sources.go says which objects computed answers are
+//     made from. The file of each service batches them into requests, and client.go sends those.
+//
+// # A mark instead of a journal
+//
+// A publish could record before each step what it is about to put and delete, at the price of more requests in every
+// run. Instead it puts one small object, the mark. Only a run that finds a mark lists the bucket, which takes a few
+// hundred requests. The listing also finds what a journal would not know, such as the effects of late requests.
+//
+// # Modification times tell the headers
+//
+// A listing shows sizes and digests, not headers. The mark records when each set of header rules came into force, so
+// the modification time of an object tells which headers it has, without a request per object. All times are those of
+// the bucket, whose servers may disagree by some minutes: what was put within 15 minutes of a change of the rules is
+// put again.
+//
+// # Concurrent publishing is simulated
+//
+// publisher/simulation_*_test.go runs the real publisher and the real fallback against a bucket on virtual time. A
+// seed decides what happens to each request and each process; the invariants are checked at every write and after
+// every schedule. Clocks drift and are set, machines sleep, servers fail halfway, and a cache is purged of what
+// reports name. Whether all that finds anything is tested: internal/testenv/mutations makes faults in the code, one
+// at a time, and each must fail a test.
 package publisher

@@ -19,4 +19,17 @@
 // larger than Options.Memory. Reports of ordinary sites take far less.
 //
 // The API may change until version 1.
+//
+// # The path of a report
+//
+//  1. report/compare.go compares the manifests of two sites as a publish does, counts the objects that differ by
+//     kind, and reads those that say what changed. source.go checks each of them against its entry; a body that a
+//     refresh has put counts too.
+//  2. lists.go, tags.go, profiles.go and boards.go compare the bodies. They keep numbers and the first rows of
+//     each list, within the limits that doc.go states. names.go looks up the names of the accounts that the report
+//     shows.
+//  3. html.go and chart.go make the page, markdown.go the short form. Texts of profiles are hostile: html/template
+//     escapes them, and Markdown has entities for punctuation. The page's policy allows its own style sheet, by
+//     its hash, and nothing else.
+//  4. publish.go puts page and JSON, and then the entry of the index, by a conditional write.
 package report
