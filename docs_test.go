@@ -285,3 +285,63 @@ func TestMessagesExist(t *testing.T) {
 		t.Errorf("%s: got %d messages, want 15 at least", name, found)
 	}
 }
+
+// The guides name files and identifiers that exist: a code span in them that is one word, or the path of a file, is in
+// the tree.
+func TestGuidesNameWhatExists(t *testing.T) {
+	sources := map[string]string{} // by path
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && slices.Contains([]string{".git", ".tools", "node_modules", "out"}, entry.Name()) {
+			return fs.SkipDir
+		}
+		if entry.Type().IsRegular() {
+			text, err := os.ReadFile(file)
+			sources[filepath.ToSlash(file)] = string(text)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := map[string]bool{}
+	for name, text := range sources {
+		if slices.Contains([]string{".go", ".js", ".ts", ".tsx", ".yml"}, path.Ext(name)) {
+			for _, word := range regexp.MustCompile(`[A-Za-z_]\w*`).FindAllString(text, -1) {
+				words[word] = true
+			}
+		}
+	}
+	inTree := func(name string) bool {
+		for file := range sources {
+			if strings.HasSuffix("/"+file, "/"+name) || strings.Contains("/"+file, "/"+strings.TrimSuffix(name, "/")+"/") {
+				return true
+			}
+		}
+		return false
+	}
+	for _, name := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md"} {
+		found := 0
+		for _, span := range regexp.MustCompile("`([^`\\s]+)`").FindAllStringSubmatch(pages(t)[name].prose, -1) {
+			switch word := span[1]; {
+			case strings.Contains(word, "NAME"), strings.HasPrefix(word, "api/"), strings.HasSuffix(word, "node_modules"): // none of ours
+			case regexp.MustCompile(`^\.?[a-z][\w/-]*\.(go|ts|tsx|js|json|txt|css|yml|html)$`).MatchString(word), regexp.MustCompile(`^[a-z]+(/[\w-]+)+/?$`).MatchString(word):
+				found++
+				if !inTree(word) {
+					t.Errorf("%s: got the file %s, want one of the tree", name, word)
+				}
+			case regexp.MustCompile(`^[A-Za-z]+[A-Z]\w*(\.\w+)*$`).MatchString(word):
+				found++
+				if parts := strings.Split(word, "."); !words[parts[0]] || !words[parts[len(parts)-1]] {
+					t.Errorf("%s: got the name %s, want one of the sources", name, word)
+				}
+			}
+		}
+		if found < 10 {
+			t.Errorf("%s: got %d names, want more", name, found)
+		}
+	}
+}
