@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// edgeEFP adds what only APIEFP has to a row.
+// addEFP adds what only APIEFP has to a row.
 func addEFP(e *Row) {
 	r := e.Route
 	e.Computed, e.Post = r.Computed, r.Post
@@ -44,7 +44,7 @@ func groupAlike(routes []Row) []Row {
 	return rows
 }
 
-// An edgeGroup is rows that are alike, with what their paths begin with and how each goes on.
+// An group is rows that are alike, with what their paths begin with and how each goes on.
 type group struct {
 	row                  Row
 	before, directBefore string
