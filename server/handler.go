@@ -101,8 +101,11 @@ type Handler struct {
 	live     atomic.Pointer[liveSite]
 }
 
-// New returns a handler for the site in store. It reads the root and fails if there is none. If
-// the store fails in a way that is retryable (storage.Temporary), the handler answers 503 until
+// ErrNoSite says that a store holds no site.
+var ErrNoSite = fmt.Errorf("there is no site: it has no %s", site.RootKey)
+
+// New returns a handler for the site in store. It reads the root and returns ErrNoSite if there is none.
+// If the store fails in a way that is retryable (storage.Temporary), the handler answers 503 until
 // Watch has read the root. The caller runs Watch, and Close at the end. If o.Refresh names an
 // upstream, the store must be a Bucket.
 func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
@@ -135,7 +138,7 @@ func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
 		h.log.Warn("cannot read the site yet, will try again", "error", err)
 		return h, nil
 	case errors.Is(err, storage.ErrNotFound):
-		err = fmt.Errorf("there is no site: it has no %s", site.RootKey)
+		err = ErrNoSite
 	}
 	h.Close()
 	return nil, err

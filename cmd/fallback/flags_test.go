@@ -52,6 +52,7 @@ func TestWrongUsage(t *testing.T) {
 		{"--site=x --max-header-bytes=4096", "--max-header-bytes must be more than 4096"},
 		{"--site=x --timeout=25s", "--write-timeout=30s must be more than --timeout"},
 		{"--site=x --log-level=loud", "--log-level"},
+		{"--site=s3://bucket --endpoint=nonsense", "--endpoint: want a URL"},
 	} {
 		var stdout, stderr bytes.Buffer
 		status := command.Run("fallback", "", &serve.Command{}, strings.Fields(c.args), &stdout, &stderr)
@@ -78,20 +79,20 @@ func TestFailure(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(damaged, "_site"), []byte(`{"format":`), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	empty := t.TempDir()
 	for _, c := range []struct {
 		line string
 		args []string
 	}{
 		{"/nowhere", []string{"--site=/nowhere"}},
 		{"/nowhere.tar", []string{"--site=/nowhere.tar"}},
-		{"there is no site", []string{"--site=" + t.TempDir()}},
+		{empty + ": there is no site: it has no _site; publish a site there", []string{"--site=" + empty}},
 		{"/nowhere", []string{"--site=file:///nowhere"}},
 		{"_site", []string{"--site=" + damaged}},
 		{"a .tar file cannot store", []string{"--site=" + dir + ".tar", "--profile-upstream=https://x/{address}"}},
 		{"--addr chooses another address", []string{"--site=" + dir, "--addr=" + taken}},
 		{"--addr chooses another address", []string{"--site=" + dir, "--addr=nonsense"}},
 		{"--metrics-addr chooses another address", []string{"--site=" + dir, "--addr=127.0.0.1:0", "--metrics-addr=" + taken}},
-		{"the endpoint", []string{"--site=s3://bucket", "--endpoint=nonsense"}},
 	} {
 		fails(t, nil, c.line, c.args...)
 	}
@@ -114,8 +115,8 @@ func TestFailureOfABucket(t *testing.T) {
 	empty := s.Bucket(t)
 	at := func(bucket string) []string { return []string{"--site=s3://" + bucket, "--endpoint=" + s.Endpoint} }
 	fails(t, nil, "no such bucket", at("no-such-bucket")...)
-	fails(t, nil, "there is no site: it has no _site", at(empty)...)
-	fails(t, nil, "there is no site: it has no _site", at(empty+"/prefix")...)
+	fails(t, nil, "s3://"+empty+": there is no site: it has no _site", at(empty)...)
+	fails(t, nil, "s3://"+empty+"/prefix: there is no site: it has no _site", at(empty+"/prefix")...)
 	fails(t, []string{"AWS_ACCESS_KEY_ID=nobody"}, "", at(empty)...)
 	fails(t, []string{"AWS_SECRET_ACCESS_KEY=wrong"}, "", at(empty)...)
 	fails(t, []string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "HOME=/nowhere"}, "no credentials", at(empty)...)

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -231,6 +232,27 @@ func TestDrains(t *testing.T) {
 	}
 	if got := p.wait(); got != command.Done {
 		t.Errorf("exit status %d: %s", got, p.Stderr())
+	}
+}
+
+// The log says which site is served, when the process was told to stop, and that it has stopped.
+func TestLogsWhatItServesAndItsEnd(t *testing.T) {
+	dir := demoSite(t)
+	p := run(t, executable(t), "--site="+dir)
+	p.Signal(syscall.SIGTERM)
+	if got := p.wait(); got != command.Done {
+		t.Fatalf("exit status %d: %s", got, p.Stderr())
+	}
+	var told []any
+	lines := p.logLines()
+	for _, line := range lines {
+		told = append(told, line["msg"])
+	}
+	if !slices.Equal(told, []any{"serving", "told to stop", "stopped"}) {
+		t.Fatalf("got %v, want its begin, the signal and its end", told)
+	}
+	if begin := lines[0]; begin["site"] != dir || begin["url"] != p.base || begin["as_of"] == nil || begin["objects"] == nil {
+		t.Errorf("got %v, want the site %s, its time and size, and the URL", begin, dir)
 	}
 }
 

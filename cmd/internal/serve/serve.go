@@ -152,9 +152,17 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		Log: log, CacheBytes: c.CacheBytes, InFlightBytes: c.InFlight, Poll: c.Poll, Timeout: c.Timeout, MaxRequests: c.MaxRequests, Refresh: c.refresh(),
 		Describe: templates.OpenAPI,
 	})
-	if err != nil {
-		return err
+	switch {
+	case errors.Is(err, server.ErrNoSite):
+		return fmt.Errorf("%s: %w; publish a site there, or name another place with --site", c.Site, err)
+	case err != nil:
+		return fmt.Errorf("%s: %w", c.Site, err)
 	}
+	serving := []any{"site", c.Site, "url", "http://" + listener.Addr().String()}
+	if root := handler.Root(); root != nil { // else the store cannot be read yet
+		serving = append(serving, "as_of", root.AsOf, "objects", root.Counts.Objects)
+	}
+	log.Info("serving", serving...)
 	fmt.Fprintf(stdout, "http://%s\n", listener.Addr())
 	return c.serve(ctx, handler, listener, metrics, log)
 }
@@ -172,6 +180,7 @@ func (c *Command) serve(ctx context.Context, handler *server.Handler, listener, 
 		case <-rest.Done():
 			return nil
 		}
+		log.Info("told to stop", "drain_delay", c.DrainDelay.String(), "drain_timeout", c.DrainTimeout.String())
 		handler.Drain()
 		select {
 		case <-time.After(c.DrainDelay):
@@ -191,7 +200,11 @@ func (c *Command) serve(ctx context.Context, handler *server.Handler, listener, 
 		log.Info("serving metrics", "url", "http://"+metrics.Addr().String()+"/metrics")
 		group.Go(func() error { return server.Serve(rest, metrics, operations(handler), log, c.limits()) })
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	log.Info("stopped")
+	return nil
 }
 
 // operations is the handler for operators: metrics and health checks.
