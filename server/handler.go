@@ -291,9 +291,7 @@ func (h *Handler) answer(ctx context.Context, v *liveSite, r site.Resolution, us
 // find returns the object that answers, which the caller releases, or storage.ErrNotFound.
 func (h *Handler) find(ctx context.Context, v *liveSite, r site.Resolution, users []*string) (*cache.Object, error) {
 	switch r.Action {
-	case site.AnswerSearch:
-		return h.answers.Search(ctx, v.Site, r.Search)
-	case site.AnswerComputed:
+	case site.AnswerSearch, site.AnswerComputed:
 		return h.answers.Compute(ctx, v.Site, r, users)
 	}
 	if r.Route.Kept() {

@@ -17,7 +17,7 @@ type Action int
 const (
 	AnswerObject      Action = iota // the object Resolution.Key, or Absent
 	AnswerWithoutTags               // the records in the object Key without their tags, or Absent
-	AnswerSearch                    // the search Resolution.Search, or Absent
+	AnswerSearch                    // compute Resolution.Ask from search shards, or Absent
 	AnswerPreflight                 // status 204 and the CORS headers
 	AnswerProblem                   // Resolution.Problem
 	AnswerComputed                  // compute Resolution.Ask; only under APIEFP
@@ -30,8 +30,7 @@ type Resolution struct {
 	Key     Key      // the object that answers, or that the answer is computed from
 	Absent  *Problem // answers if the object Key does not exist; nil means EmptySearch, or Unknown
 	Problem *Problem // of AnswerProblem
-	Search  Search   // of AnswerSearch
-	Ask     Ask      // of AnswerComputed
+	Ask     Ask      // of AnswerSearch and AnswerComputed
 	// Unknown is the object that answers if Key does not exist, with UnknownAddress replaced by
 	// Address; "" means none.
 	Unknown Key
@@ -44,15 +43,6 @@ type Resolution struct {
 	Query string
 }
 
-// A Search is a following search that must be computed.
-type Search struct {
-	TokenID string // list to search; "" means the primary list of User
-	User    string // address in lower case or name in its normal form
-	Limit   int    // 1 to SearchMax
-	Offset  int    // from 0
-	Term    string // folded and trimmed; "" matches every entry, one that is not UTF-8 none
-}
-
 // An Ask is a request that must be computed from other objects than the one at its path.
 type Ask struct {
 	TokenID string // the list that the path names, or ""
@@ -62,7 +52,7 @@ type Ask struct {
 
 	Limit     int    // from 1
 	Offset    int    // from 0
-	Term      string // as in Search
+	Term      string // folded and trimmed; "" matches every entry, one that is not UTF-8 none
 	TermRunes int    // length in code points of the term before its letters are lowered, but composed
 	Sort      string // in lower case; "" is the default
 	Ascending bool   // the reverse order
@@ -227,8 +217,7 @@ func (c Config) compute(r *Resolution, q query, ask Ask) {
 		r.Action, r.Ask = AnswerComputed, ask
 	case r.Fresh:
 	case r.Query != "":
-		r.Action = AnswerSearch
-		r.Search = Search{TokenID: ask.TokenID, User: ask.User, Limit: ask.Limit, Offset: ask.Offset, Term: ask.Term}
+		r.Action, r.Ask = AnswerSearch, ask
 	}
 }
 

@@ -34,7 +34,7 @@ func describe(r site.Resolution) string {
 	case site.AnswerWithoutTags:
 		return "untagged " + key
 	case site.AnswerSearch:
-		return fmt.Sprintf("search %d+%d %q in %s", r.Search.Limit, r.Search.Offset, r.Search.Term, key)
+		return fmt.Sprintf("search %d+%d %q in %s", r.Ask.Limit, r.Ask.Offset, r.Ask.Term, key)
 	case site.AnswerComputed:
 		return fmt.Sprintf("compute %s?%s", r.Key, r.Query)
 	case site.AnswerPreflight:
@@ -506,7 +506,7 @@ func checkResolution(t testing.TB, c site.Config, method, path, query string, r 
 		}
 		return
 	case site.AnswerProblem:
-		if !slices.Contains(c.Problems(), r.Problem) || r.Key != "" || r.Search != (site.Search{}) || r.Fresh {
+		if !slices.Contains(c.Problems(), r.Problem) || r.Key != "" || r.Ask != (site.Ask{}) || r.Fresh {
 			broken("a problem is one of the problems and has no object")
 		}
 		if canRead && r.Problem == site.MethodNotAllowed || !c.EFP() && !canRead && r.Problem != site.MethodNotAllowed {
@@ -514,7 +514,7 @@ func checkResolution(t testing.TB, c site.Config, method, path, query string, r 
 		}
 		return
 	case site.AnswerComputed:
-		if r.Route == nil || r.Problem != nil || r.Route.Post == canRead || !c.EFP() || r.Search != (site.Search{}) {
+		if r.Route == nil || r.Problem != nil || r.Route.Post == canRead || !c.EFP() {
 			broken("a computed answer has a route and no problem, and its method is that of the route")
 			return
 		}
@@ -573,10 +573,10 @@ func checkResolution(t testing.TB, c site.Config, method, path, query string, r 
 }
 
 func checkSearch(c site.Config, r site.Resolution, broken func(string)) {
-	s := r.Search
+	s := r.Ask
 	if r.Action != site.AnswerSearch {
-		if s != (site.Search{}) {
-			broken("only a search has search fields")
+		if r.Action != site.AnswerComputed && s != (site.Ask{}) {
+			broken("only a computed answer is asked for anything")
 		}
 		return
 	}

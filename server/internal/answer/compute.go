@@ -30,9 +30,9 @@ type ProblemError struct{ *site.Problem }
 func (e *ProblemError) Error() string { return e.Name }
 
 // Compute answers a request that must be computed. Answers are kept under the normal form of the request
-// for a while, except those to a body.
+// for a while, except those to a body, and those of entries, which are as quick to make again.
 func (m *Maker) Compute(ctx context.Context, v Site, r site.Resolution, users []*string) (*cache.Object, error) {
-	if r.Route.Post {
+	if r.Route.Post || r.Action == site.AnswerSearch {
 		return m.computeOnce(ctx, v, r, users)
 	}
 	k := cache.Key{Version: v.Version, Key: r.Key + site.Key("?"+r.Query)} // no key of a site has a question mark

@@ -25,23 +25,6 @@ func (c *computation) someFollowing(all bool) error {
 	return c.followingPage(t, c.selection(t, all), nil)
 }
 
-// searchFollowing answers with a page of the follows of a list that match a term, in its order.
-func (c *computation) searchFollowing() error {
-	s, err := c.findSubject()
-	if err != nil {
-		return err
-	}
-	return c.followingPage(c.heldTable(s), selection{match: c.matcher(), offset: c.ask.Offset, limit: c.ask.Limit}, appendNameAvatar)
-}
-
-// matcher matches the term that the request has, if any.
-func (c *computation) matcher() *site.Matcher {
-	if c.ask.Term == "" {
-		return nil
-	}
-	return site.NewMatcher(c.ask.Term)
-}
-
 // appendNameAvatar appends the profile that searches show.
 func appendNameAvatar(b, name, avatar []byte) []byte {
 	b = append(append(b, `,"ens":{"name":`...), name...)

@@ -1,9 +1,9 @@
 package answer
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/followpress/followpress/server/internal/cache"
@@ -12,211 +12,185 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Search answers a following search from the search shards. Without a term it reads the shards
-// that the page touches; with a term it reads shard after shard until the page is full.
-// storage.ErrNotFound means that there is no such list or user.
-//
-// While a site is published, some parts of an answer may belong to the old site and others to
-// the new one. consistent then reads them again, past the cache, until they agree. That is soon, as
-// the publisher puts the shards of a list one right after the other.
-func (m *Maker) Search(ctx context.Context, v Site, s site.Search) (*cache.Object, error) {
-	return m.consistent(ctx, v, func(read reader, root *site.Root) (*cache.Object, error) {
-		return m.searchOnce(ctx, read, root, s)
-	})
-}
-
-// searchOnce makes a page.
-func (m *Maker) searchOnce(ctx context.Context, read reader, root *site.Root, s site.Search) (*cache.Object, error) {
-	return m.inBuffer(ctx, func(b *buffer) (err error) {
-		p := newPage(b, s)
-		tokenID := s.TokenID
-		if s.User != "" {
-			if tokenID, err = listOf(ctx, read, root, s.User); err != nil {
-				return err
-			}
-		}
-		if tokenID != "" { // else the user has no primary list
-			err = m.fill(ctx, p, read, tokenID, s)
-			if errors.Is(err, storage.ErrNotFound) {
-				p.skip = s.Offset
-				err = p.fillWhole(ctx, read, root.Config.ListKey(tokenID, site.SearchFollowing))
-				if s.User != "" {
-					err = fetch.MixedIfAbsent(err) // the user bucket names a list that does not exist
-				}
-			}
-		}
-		p.body = append(p.body, pageEnd...)
-		return err
-	})
-}
-
-// listOf looks up the primary list of a user, "" for none. storage.ErrNotFound means that there is
-// no such user.
-func listOf(ctx context.Context, read reader, root *site.Root, user string) (tokenID string, err error) {
-	bucket, err := read.get(ctx, site.UserBucketKey(site.UserBucket(user, root.BucketDigits)))
+// searchFollowing answers with a page of the follows of a list that match a term, in its order. Without a
+// term it reads the shards that the page touches; with a term it reads shard after shard until the page is
+// full. Under site.APIEFP shards have rows, else entries as the answer has them.
+func (c *computation) searchFollowing() error {
+	s := selection{match: c.matcher(), offset: c.ask.Offset, limit: c.ask.Limit}
+	if !c.root.Config.EFP() {
+		return c.entriesPage(s)
+	}
+	list, err := c.findSubject()
 	if err != nil {
-		return "", fmt.Errorf("user bucket: %w", fetch.MixedIfAbsent(err))
+		return err
 	}
-	defer bucket.Release()
-	tokenID, known := site.FindUser(bucket.Body, user)
-	if !known {
-		return "", storage.ErrNotFound
-	}
-	return tokenID, nil
+	return c.followingPage(c.heldTable(list), s, appendNameAvatar)
 }
 
-// fill fills a page from search shards. storage.ErrNotFound means that the first one does not exist.
-func (m *Maker) fill(ctx context.Context, p *page, read reader, tokenID string, s site.Search) error {
-	shard, err := read.get(ctx, site.SearchShardKey(tokenID, p.first))
+// matcher matches the term that the request has, if any.
+func (c *computation) matcher() *site.Matcher {
+	if c.ask.Term == "" {
+		return nil
+	}
+	return site.NewMatcher(c.ask.Term)
+}
+
+const entriesStart, entriesEnd = `{"following":[`, "]}"
+
+// entriesPage appends a page of entries. storage.ErrNotFound means that there is no such list or user.
+func (c *computation) entriesPage(s selection) (err error) {
+	c.body = append(c.body, entriesStart...)
+	list := c.ask.TokenID
+	if c.ask.User != "" {
+		if list, err = c.primaryListOf(c.ask.User); err != nil {
+			return err
+		}
+	}
+	if list != "" { // else the user has no primary list
+		err = c.entriesOfShards(list, s)
+		if errors.Is(err, storage.ErrNotFound) {
+			err = c.entriesOfFirstPage(list, s)
+			if c.ask.User != "" {
+				err = fetch.MixedIfAbsent(err) // the user bucket names a list that does not exist
+			}
+		}
+	}
+	c.body = append(c.body, entriesEnd...)
+	return err
+}
+
+// primaryListOf looks up the primary list of a user, "" for none. storage.ErrNotFound means that there is
+// no such user.
+func (c *computation) primaryListOf(user string) (tokenID string, err error) {
+	known := false
+	err = c.useKnown(site.UserBucketKey(site.UserBucket(user, c.root.BucketDigits)), func(bucket []byte) error {
+		tokenID, known = site.FindUser(bucket, user)
+		return nil
+	})
+	if err == nil && !known {
+		err = storage.ErrNotFound
+	}
+	return tokenID, err
+}
+
+// entriesOfShards takes entries from search shards. storage.ErrNotFound means that the first one does not exist.
+func (c *computation) entriesOfShards(list string, s selection) error {
+	n, end := 0, 0      // of shards
+	if s.match == nil { // the offset of an entry determines its shard
+		n, end = s.offset/site.SearchShardSize, (s.offset+s.limit-1)/site.SearchShardSize+1
+		s.offset -= n * site.SearchShardSize
+	}
+	key := func(n int) site.Key { return site.SearchShardKey(list, n) }
+	shard, err := c.read.get(c.ctx, key(n))
 	if err != nil {
 		return fmt.Errorf("search shard: %w", err)
 	}
 	size := int64(len(shard.Body))
-	first, err := p.takeShard(ctx, shard)
-	if err != nil {
+	first, err := c.takeShard(shard, &s)
+	if err != nil || s.limit == 0 {
 		return err
 	}
-	end := first.Shards
-	if s.Term == "" { // the offset of an entry determines its shard
-		end = min(end, (s.Offset+s.Limit-1)/site.SearchShardSize+1)
+	if end == 0 || end > first.Shards {
+		end = first.Shards
 	}
-	if p.full() {
-		return nil
-	}
-	if err := p.mustBeLarge((end - p.first) * shardObjects); err != nil {
+	if err := c.mustBeLarge((end - n) * shardObjects); err != nil {
 		return err
 	}
-	for shard, err := range m.readAhead(ctx, read, func(n int) site.Key { return site.SearchShardKey(tokenID, n) }, p.first+1, end, size) {
+	for shard, err := range c.m.readAhead(c.ctx, c.read, key, n+1, end, size) {
 		if err != nil {
 			return fmt.Errorf("search shard: %w", fetch.MixedIfAbsent(err))
 		}
-		header, err := p.takeShard(ctx, shard)
-		if err != nil {
+		header, err := c.takeShard(shard, &s)
+		switch {
+		case err != nil:
 			return err
-		}
-		if header.Total != first.Total || header.Shards != first.Shards {
+		case header.Total != first.Total || header.Shards != first.Shards:
 			return fetch.ErrMixed
-		}
-		if p.full() {
-			break
+		case s.limit == 0:
+			return nil
 		}
 	}
 	return nil
 }
 
-// A page collects the entries of an answer.
-type page struct {
-	match *site.Matcher
-	term  []byte // of match
-	first int    // number of the first shard to read
-	skip  int    // matching entries to skip yet
-	left  int    // matching entries to take yet
-	err   error  // errNoRoom: the page is incomplete
-	*buffer
-}
-
-const (
-	pageStart = `{"following":[`
-	pageEnd   = "]}"
-)
-
-// newPage begins a page in an empty buffer.
-func newPage(b *buffer, s site.Search) *page {
-	b.body = append(b.body, pageStart...)
-	p := &page{match: site.NewMatcher(s.Term), term: []byte(s.Term), skip: s.Offset, left: s.Limit, buffer: b}
-	if s.Term == "" { // the offset of an entry determines its shard
-		p.first = s.Offset / site.SearchShardSize
-		p.skip -= p.first * site.SearchShardSize
-	}
-	return p
-}
-
-func (p *page) full() bool { return p.left == 0 || p.err != nil }
-
-// takeShard takes entries of a search shard and releases the shard.
-func (p *page) takeShard(ctx context.Context, shard *cache.Object) (header site.ShardHeader, err error) {
+// takeShard takes entries of a search shard, and releases the shard.
+func (c *computation) takeShard(shard *cache.Object, s *selection) (header site.ShardHeader, err error) {
 	defer shard.Release()
-	err = p.m.scan(ctx, len(shard.Body), func() error {
+	return header, c.m.scan(c.ctx, len(shard.Body), func() error {
 		if x := shard.Index; x != nil {
 			header = x.Header
-			p.takeIndexed(x, shard.Body)
-			return p.err
+			return c.takeEntries(s, indexed(x, shard.Body, []byte(c.ask.Term), s))
 		}
 		if header, err = site.ParseShardHeader(shard.Body); err != nil {
 			return err
 		}
-		p.take(shard.Body)
-		return p.err
+		return c.takeEntries(s, matching(shard.Body, s))
 	})
-	return header, err
 }
 
-// fillWhole fills a page of a list without shards: the object of its first page holds the whole
+// entriesOfFirstPage takes entries of a list without shards: the object of its first page holds the whole
 // list. A longer list has a first shard. An offset beyond its end names a shard that does not
 // exist, and finds nothing.
-func (p *page) fillWhole(ctx context.Context, read reader, key site.Key) error {
-	o, err := read.get(ctx, key)
-	if err != nil {
-		return err
-	}
-	defer o.Release()
-	return p.m.scan(ctx, len(o.Body), func() error {
-		if p.first == 0 && len(slices.Collect(site.Entries(o.Body))) >= site.DefaultLimit {
+func (c *computation) entriesOfFirstPage(list string, s selection) error {
+	return c.use(c.root.Config.ListKey(list, site.SearchFollowing), func(whole []byte) error {
+		mayHaveShards := s.match != nil || s.offset < site.SearchShardSize
+		if mayHaveShards && len(slices.Collect(site.Entries(whole))) >= site.DefaultLimit {
 			return fetch.ErrMixed
 		}
-		p.take(o.Body)
-		return p.err
+		return c.takeEntries(&s, matching(whole, &s))
 	})
 }
 
-// take appends the entries of an object that belong on the page.
-func (p *page) take(object []byte) {
-	for entry := range site.Entries(object) {
-		if p.full() {
-			return
+// matching yields the entries of an object that match.
+func matching(object []byte, s *selection) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for entry := range site.Entries(object) {
+			if (s.match == nil || s.match.Match(entry)) && !yield(entry) {
+				return
+			}
 		}
-		if !p.match.Match(entry) {
-			continue
-		}
-		if p.skip > 0 {
-			p.skip--
-			continue
-		}
-		p.add(entry)
 	}
 }
 
-// takeIndexed is take for a search shard with an index.
-func (p *page) takeIndexed(x *site.ShardIndex, shard []byte) {
-	i := 0
-	if len(p.term) == 0 { // all entries match
-		i = min(p.skip, x.Len())
-		p.skip -= i
-	}
-	for ; !p.full(); i++ {
-		if i = x.Next(i, p.term); i == x.Len() {
-			return
+// indexed is matching for a search shard with an index. Without a term it skips what comes before the
+// offset, and counts that down.
+func indexed(x *site.ShardIndex, shard, term []byte, s *selection) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		i := 0
+		if s.match == nil {
+			i = min(s.offset, x.Len())
+			s.offset -= i
 		}
-		if p.skip > 0 {
-			p.skip--
-			continue
+		for ; ; i++ {
+			if i = x.Next(i, term); i == x.Len() || !yield(x.Entry(shard, i)) {
+				return
+			}
 		}
-		p.add(x.Entry(shard, i))
 	}
 }
 
-// add appends an entry, unless the page has to end.
-func (p *page) add(entry []byte) {
-	if len(p.body) > len(pageStart) && p.pageEnds(len(entry)) {
-		p.left = 0
-		return
+// takeEntries appends entries until the page is full. It counts offset and limit down.
+func (c *computation) takeEntries(s *selection, entries iter.Seq[[]byte]) error {
+	for entry := range entries {
+		if s.offset > 0 {
+			s.offset--
+			continue
+		}
+		first := len(c.body) == len(entriesStart)
+		if !first && c.pageEnds(len(entry)) {
+			s.limit = 0
+			return nil
+		}
+		if err := c.grow(len(entry) + len(",") + len(entriesEnd)); err != nil {
+			return err
+		}
+		if !first {
+			c.body = append(c.body, ',')
+		}
+		c.body = append(c.body, entry...)
+		if s.limit--; s.limit == 0 {
+			return nil
+		}
 	}
-	if p.err = p.grow(len(entry) + len(",") + len(pageEnd)); p.err != nil {
-		return
-	}
-	if len(p.body) > len(pageStart) {
-		p.body = append(p.body, ',')
-	}
-	p.body = append(p.body, entry...)
-	p.left--
+	return nil
 }
