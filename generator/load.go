@@ -120,7 +120,7 @@ func (l *loader) readAccounts(ctx context.Context) error {
 		}
 		return r, nil
 	}
-	err := readAccounts(ctx, l.reader, convert, func(r snapshot.Row[row]) error {
+	rows := readerOf(l.reader, snapshot.TableAccounts, func(r snapshot.Row[row]) error {
 		account := g.Account(r.Value.address)
 		l.seen = append(l.seen, make([]bool, len(g.Accounts)-len(l.seen))...)
 		g.FillAccounts()
@@ -143,6 +143,7 @@ func (l *loader) readAccounts(ctx context.Context) error {
 		l.report.LongTexts.add(l.report.table(snapshot.TableAccounts).file, r.Line, r.Value.long)
 		return checkSize("accounts", len(g.Accounts))
 	})
+	err := l.countBytes(snapshot.TableAccounts, rows.Accounts(ctx, convert))
 	if err != nil {
 		return err
 	}
@@ -213,7 +214,7 @@ func (l *loader) readRecords(ctx context.Context) error {
 		return in, err
 	}
 	complete := func(rows []snapshot.Row[incomingRecord]) { numberAddresses(&g.Numbers, rows) }
-	err := readRecords(ctx, l.reader, convert, complete, func(r snapshot.Row[incomingRecord]) error {
+	rows := readerOf(l.reader, snapshot.TableRecords, func(r snapshot.Row[incomingRecord]) error {
 		in := &r.Value
 		if in.list == render.None {
 			l.report.withoutEffect(snapshot.TableRecords, UnknownList)
@@ -226,6 +227,8 @@ func (l *loader) readRecords(ctx context.Context) error {
 		l.incoming.add(in.list, in.data, in.form, in.added, l.efp)
 		return checkSize("accounts", known+len(late))
 	})
+	rows.Complete = complete
+	err := l.countBytes(snapshot.TableRecords, rows.Records(ctx, convert))
 	if err != nil {
 		return err
 	}

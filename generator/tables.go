@@ -42,7 +42,12 @@ func (r *reader) reject(skipped *int, e *RowError) error {
 func readTable[T any](
 	ctx context.Context, r *reader, t snapshot.Table, parse func(line []byte) (T, error), accept func(snapshot.Row[T]) error,
 ) error {
-	return r.countBytes(t, snapshot.ReadTable(ctx, r.snapshot, t, r.workers, parse, acceptRows(r, t, accept)))
+	return r.countBytes(t, readerOf(r, t, accept).Table(ctx, t, parse))
+}
+
+// readerOf reads a table as readTable does.
+func readerOf[T any](r *reader, t snapshot.Table, accept func(snapshot.Row[T]) error) snapshot.Reader[T] {
+	return snapshot.Reader[T]{Snapshot: r.snapshot, Workers: r.workers, Untimed: !r.efp, Done: acceptRows(r, t, accept)}
 }
 
 // countBytes reports the bytes of a table that was read, or returns the error of reading it.
@@ -53,21 +58,6 @@ func (r *reader) countBytes(t snapshot.Table, err error) error {
 	bytes, err := snapshot.TableBytes(r.snapshot, t)
 	r.progress.AddBytes(0, bytes)
 	return err
-}
-
-// readRecords is readTable of the records. complete gets the rows of a block after convert.
-func readRecords[T any](
-	ctx context.Context, r *reader,
-	convert func(*snapshot.Record) (T, error), complete func([]snapshot.Row[T]), accept func(snapshot.Row[T]) error,
-) error {
-	return r.countBytes(snapshot.TableRecords,
-		snapshot.ReadRecords(ctx, r.snapshot, r.workers, r.efp, convert, complete, acceptRows(r, snapshot.TableRecords, accept)))
-}
-
-// readAccounts is readTable of the accounts.
-func readAccounts[T any](ctx context.Context, r *reader, convert func(*snapshot.Account) (T, error), accept func(snapshot.Row[T]) error) error {
-	return r.countBytes(snapshot.TableAccounts,
-		snapshot.ReadAccounts(ctx, r.snapshot, r.workers, convert, acceptRows(r, snapshot.TableAccounts, accept)))
 }
 
 // acceptRows counts the rows of a block, accepts the valid ones, and rejects the others.

@@ -32,14 +32,13 @@ func eachProfile(snapshot afero.Fs, yield func(Account) bool) (err error) {
 		}
 		return nil
 	}
-	parse := func(_ *rowScanner, line []byte) (Account, error) { return ParseAccount(line) }
 	for _, source := range table.sources {
 		for b, err := range source {
 			if err != nil {
 				return err
 			}
 			rows := Block[Account]{File: b.file}
-			rows.parse(b, nil, parse)
+			parseBlock(&rows, b, nil, decoded(ParseAccount), same)
 			var stopped error
 			err := rows.Each(func(r Row[Account]) error { stopped = accept(r); return stopped },
 				func(e *RowError) error {

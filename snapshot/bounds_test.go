@@ -30,14 +30,12 @@ func TestLongRowsOfParquet(t *testing.T) {
 	check := func(rows int) {
 		most, all = max(most, rows), all+rows
 	}
-	err := snapshot.ReadTable(t.Context(), files(dir), snapshot.TableRecommended, 1, snapshot.ParseRecommended,
-		func(b snapshot.Block[snapshot.Recommended]) error { check(len(b.Rows)); return nil })
+	err := snapshot.Reader[snapshot.Recommended]{Snapshot: files(dir), Workers: 1, Done: func(b snapshot.Block[snapshot.Recommended]) error { check(len(b.Rows)); return nil }}.Table(t.Context(), snapshot.TableRecommended, snapshot.ParseRecommended)
 	if err != nil || all != n || most > 20<<20/size {
 		t.Errorf("got %d rows, at most %d in a block, and the error %v; want %d rows, at most 20 MiB of them in a block", all, most, err, n)
 	}
 	most, all = 0, 0
-	err = snapshot.ReadTable(t.Context(), files(dir), snapshot.TableRecords, 1, snapshot.ParseRecord,
-		func(b snapshot.Block[snapshot.Record]) error { check(len(b.Rows)); return nil })
+	err = snapshot.Reader[snapshot.Record]{Snapshot: files(dir), Workers: 1, Done: func(b snapshot.Block[snapshot.Record]) error { check(len(b.Rows)); return nil }}.Table(t.Context(), snapshot.TableRecords, snapshot.ParseRecord)
 	if err != nil || all != n || most > 20<<20/size {
 		t.Errorf("tags: got %d rows, at most %d in a block, and the error %v; want %d rows, at most 20 MiB of them in a block", all, most, err, n)
 	}
@@ -51,11 +49,10 @@ func TestTooLongRecordOfParquet(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "records.parquet", string(parquetOf(t, []parquetRecord{record}, 1)))
 	var got []string
-	err := snapshot.ReadRecords(t.Context(), files(dir), 1, false, func(*snapshot.Record) (int, error) { return 0, nil }, nil,
-		func(b snapshot.Block[int]) error {
-			return b.Each(func(snapshot.Row[int]) error { return nil },
-				func(e *snapshot.RowError) error { got = append(got, e.Error()); return nil })
-		})
+	err := snapshot.Reader[int]{Snapshot: files(dir), Workers: 1, Untimed: true, Done: func(b snapshot.Block[int]) error {
+		return b.Each(func(snapshot.Row[int]) error { return nil },
+			func(e *snapshot.RowError) error { got = append(got, e.Error()); return nil })
+	}}.Records(t.Context(), func(*snapshot.Record) (int, error) { return 0, nil })
 	if err != nil || len(got) != 1 || got[0] != "records.parquet:1: a row of more than 16 MiB" {
 		t.Errorf("got %q and the error %v, want that the row is too long", got, err)
 	}
@@ -65,12 +62,12 @@ func TestTooLongRecordOfParquet(t *testing.T) {
 func TestShortLines(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "lists.ndjson", strings.Repeat("\n", 200<<10))
-	err := snapshot.ReadTable(t.Context(), files(dir), snapshot.TableLists, 1, snapshot.ParseList, func(b snapshot.Block[snapshot.List]) error {
+	err := snapshot.Reader[snapshot.List]{Snapshot: files(dir), Workers: 1, Done: func(b snapshot.Block[snapshot.List]) error {
 		if cap(b.Rows) > 20<<10 {
 			t.Errorf("got memory for %d rows, want that of at most 20480", cap(b.Rows))
 		}
 		return nil
-	})
+	}}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
 	if err != nil {
 		t.Error(err)
 	}

@@ -15,20 +15,6 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
-// parseColumns parses rows of Parquet as lines of JSON that say the same, so that both have the same
-// rules and the same errors.
-func (p *Block[T]) parseColumns(b block, s *rowScanner, parse func(*rowScanner, []byte) (T, error)) {
-	var line []byte
-	for i := range b.rows.n {
-		var value T
-		var err error
-		if line, err = b.rows.appendLine(line[:0], i); err == nil {
-			value, err = parse(s, line)
-		}
-		p.add(b.first+i, value, err)
-	}
-}
-
 // appendLine appends a row as an object. A column without a value is left out.
 func (c *parquetRows) appendLine(line []byte, row int) ([]byte, error) {
 	line = append(line, '{')
@@ -118,27 +104,6 @@ func (l *leaf) number(v parquet.Value) int64 {
 		return int64(v.Uint32())
 	}
 	return int64(v.Int32())
-}
-
-// parseUsual is parseColumns of a table that has many rows: one that take takes becomes no line.
-func parseUsual[R, T any](p *Block[T], b block, take func(row int) (*R, bool), decode func(line []byte) (R, error), convert func(*R) (T, error)) {
-	var line []byte
-	for i := range b.rows.n {
-		var value T
-		var err error
-		r, ok := take(i)
-		if !ok {
-			var decoded R
-			if line, err = b.rows.appendLine(line[:0], i); err == nil {
-				decoded, err = decode(line)
-			}
-			r = &decoded
-		}
-		if err == nil {
-			value, err = convert(r)
-		}
-		p.add(b.first+i, value, err)
-	}
 }
 
 // columnsOfRecord makes a record of a row. It reports false for a row that is unusual or not valid.

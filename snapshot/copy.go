@@ -69,11 +69,12 @@ func copyTable[T any](t *tableWriter, file string, parse func([]byte) (T, error)
 	if err != nil {
 		return err
 	}
-	parseRow := func(_ *rowScanner, line []byte) (copiedRow[T], error) {
-		value, err := parse(line)
-		return copiedRow[T]{line, value}, err
+	parseRows := func(p *Block[copiedRow[T]], b block, _ *rowScanner) {
+		p.parseLines(b, func(line []byte) (copiedRow[T], error) {
+			value, err := parse(line)
+			return copiedRow[T]{line, value}, err
+		})
 	}
-	parseRows := func(p *Block[copiedRow[T]], b block, s *rowScanner) { p.parseLines(b, s, parseRow) }
 	reject := func(e *RowError) error {
 		if t.err != nil {
 			return t.err // the row is good, but could not be written

@@ -118,9 +118,9 @@ func some(n int) rows {
 
 // lists is the first list of a snapshot.
 func lists(t *testing.T, from afero.Fs) (id string, err error) {
-	err = snapshot.ReadTable(t.Context(), from, snapshot.TableLists, 1, snapshot.ParseList, func(b snapshot.Block[snapshot.List]) error {
+	err = snapshot.Reader[snapshot.List]{Snapshot: from, Workers: 1, Done: func(b snapshot.Block[snapshot.List]) error {
 		id = b.Rows[0].Value.TokenID
 		return nil
-	})
+	}}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
 	return id, err
 }

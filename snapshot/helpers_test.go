@@ -86,11 +86,11 @@ func read(t testing.TB, dir string) (r rows, err error) {
 }
 
 func readTable[T any](t testing.TB, dir string, table snapshot.Table, parse func([]byte) (T, error), into *[]T) error {
-	return snapshot.ReadTable(t.Context(), files(dir), table, 2, parse, func(b snapshot.Block[T]) error {
+	return snapshot.Reader[T]{Snapshot: files(dir), Workers: 2, Done: func(b snapshot.Block[T]) error {
 		return b.Each(
 			func(r snapshot.Row[T]) error { *into = append(*into, r.Value); return nil },
 			func(e *snapshot.RowError) error { return e })
-	})
+	}}.Table(t.Context(), table, parse)
 }
 
 // bytesOf returns the content of all files of a folder, by name.

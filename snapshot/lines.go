@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/spf13/afero"
-
 	"github.com/followpress/followpress/internal/inorder"
 )
 
@@ -47,45 +45,6 @@ type Block[T any] struct {
 	lines   []byte // what Rows were parsed from
 }
 
-// ReadTable parses a table on that many goroutines and calls done with all of its rows, block by
-// block in their order and never concurrently. Blank lines are skipped. The lines that parse gets are
-// only valid until done returns, those of Parquet only until parse returns, and the rows of a block
-// until done returns. ReadTable returns the first error of reading or of done; a line that is too long
-// is a *RowError.
-func ReadTable[T any](
-	ctx context.Context, snapshot afero.Fs, t Table, workers int, parse func(line []byte) (T, error), done func(Block[T]) error,
-) error {
-	return readRows(ctx, snapshot, selection{table: t}, workers, parse, done)
-}
-
-// ReadTableFile is ReadTable of one file of the table, for readers that share the files (TableFiles)
-// among them.
-func ReadTableFile[T any](
-	ctx context.Context, snapshot afero.Fs, t Table, file string, workers int, parse func(line []byte) (T, error), done func(Block[T]) error,
-) error {
-	return readRows(ctx, snapshot, selection{t, file}, workers, parse, done)
-}
-
-func readRows[T any](
-	ctx context.Context, snapshot afero.Fs, from selection, workers int, parse func(line []byte) (T, error), done func(Block[T]) error,
-) error {
-	parseRow := func(_ *rowScanner, line []byte) (T, error) { return parse(line) }
-	return readParts(ctx, snapshot, from, true, workers, func(p *Block[T], b block, s *rowScanner) { p.parse(b, s, parseRow) }, done)
-}
-
-// readParts reads the files of a table, or one of them. parse fills an empty block.
-func readParts[T any](
-	ctx context.Context, snapshot afero.Fs, from selection, timed bool, workers int, parse func(*Block[T], block, *rowScanner), done func(Block[T]) error,
-) (err error) {
-	lines := make(recycler[byte], spares(workers))
-	table, err := openTable(snapshot, from, timed, lines)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, table.close()) }()
-	return readBlocks(ctx, sideBySide(table.sources, workers), workers, lines, parse, done)
-}
-
 // readBlocks parses the blocks of a source, whose memory goes back to lines.
 func readBlocks[T any](
 	ctx context.Context, source rowSource, workers int, lines recycler[byte], parse func(*Block[T], block, *rowScanner), done func(Block[T]) error,
@@ -118,27 +77,6 @@ func (b block) mostRows() int {
 		return b.rows.n
 	}
 	return min(bytes.Count(b.lines, []byte{'\n'}), len(b.lines)/shortestRow) + 1
-}
-
-// parse parses any block.
-func (p *Block[T]) parse(b block, s *rowScanner, parse func(*rowScanner, []byte) (T, error)) {
-	if b.rows != nil {
-		p.parseColumns(b, s, parse)
-	} else {
-		p.parseLines(b, s, parse)
-	}
-}
-
-func (p *Block[T]) parseLines(b block, s *rowScanner, parse func(*rowScanner, []byte) (T, error)) {
-	number := b.first
-	for line := range bytes.Lines(b.lines) {
-		line = bytes.TrimSpace(line)
-		if len(line) > 0 {
-			value, err := parse(s, line)
-			p.add(number, value, err)
-		}
-		number++
-	}
 }
 
 // add adds a row, which is not valid if there is an error.

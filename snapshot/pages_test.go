@@ -55,8 +55,7 @@ func TestLyingPages(t *testing.T) {
 		writeFile(t, dir, "records.parquet", string(lying))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		err = snapshot.ReadRecords(t.Context(), files(dir), 2, false, func(*snapshot.Record) (int, error) { return 0, nil }, nil,
-			func(snapshot.Block[int]) error { return nil })
+		err = snapshot.Reader[int]{Snapshot: files(dir), Workers: 2, Untimed: true, Done: func(snapshot.Block[int]) error { return nil }}.Records(t.Context(), func(*snapshot.Record) (int, error) { return 0, nil })
 		runtime.ReadMemStats(&after)
 		if err == nil || !strings.HasPrefix(err.Error(), "read records.parquet: row group 0: column token_id: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
@@ -188,7 +187,7 @@ func TestSmallPagesOfMuchMemory(t *testing.T) {
 		writeFile(t, dir, "lists.parquet", string(forge(t, whole, c.column, c.codec, c.pages...)))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		err := snapshot.ReadTable(t.Context(), files(dir), snapshot.TableLists, 2, snapshot.ParseList, func(snapshot.Block[snapshot.List]) error { return nil })
+		err := snapshot.Reader[snapshot.List]{Snapshot: files(dir), Workers: 2, Done: func(snapshot.Block[snapshot.List]) error { return nil }}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
 		runtime.ReadMemStats(&after)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got the error %v, want %q", name, err, c.want)
@@ -222,7 +221,7 @@ func TestEncodings(t *testing.T) {
 				writeFile(t, dir, "lists.parquet", string(parquetOf(t, rows, n, parquet.Compression(codec), parquet.DataPageVersion(version),
 					parquet.PageBufferSize(5000), parquet.DefaultEncodingFor(parquet.ByteArray, encoding))))
 				next := 0
-				err := snapshot.ReadTable(t.Context(), files(dir), snapshot.TableLists, 2, snapshot.ParseList, func(b snapshot.Block[snapshot.List]) error {
+				err := snapshot.Reader[snapshot.List]{Snapshot: files(dir), Workers: 2, Done: func(b snapshot.Block[snapshot.List]) error {
 					for _, r := range b.Rows {
 						if l := r.Value; l.TokenID != strconv.Itoa(next) || l.Owner.String() != rows[next].Owner || (l.User != nil) != (next%3 == 0) {
 							t.Fatalf("row %d: got %+v", next, l)
@@ -230,7 +229,7 @@ func TestEncodings(t *testing.T) {
 						next++
 					}
 					return nil
-				})
+				}}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
 				if err != nil || next != n {
 					t.Errorf("%s, version %d, %s: got %d rows and the error %v, want %d", codec, version, encoding, next, err, n)
 				}

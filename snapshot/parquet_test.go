@@ -242,16 +242,16 @@ func manyRows(n int) (r rows) {
 // fastRecords reads records by ReadRecords.
 func fastRecords(t testing.TB, dir string, timed bool) (all []snapshot.Record) {
 	t.Helper()
-	err := snapshot.ReadRecords(t.Context(), files(dir), 2, timed, func(r *snapshot.Record) (snapshot.Record, error) {
+	err := snapshot.Reader[snapshot.Record]{Snapshot: files(dir), Workers: 2, Untimed: !timed, Done: func(b snapshot.Block[snapshot.Record]) error {
+		return b.Each(func(r snapshot.Row[snapshot.Record]) error { all = append(all, r.Value); return nil },
+			func(e *snapshot.RowError) error { return e })
+	}}.Records(t.Context(), func(r *snapshot.Record) (snapshot.Record, error) {
 		c := *r
 		c.TokenID, c.Type, c.Data, c.Tags = strings.Clone(r.TokenID), strings.Clone(r.Type), bytes.Clone(r.Data), nil
 		for _, tag := range r.Tags {
 			c.Tags = append(c.Tags, strings.Clone(tag))
 		}
 		return c, nil
-	}, nil, func(b snapshot.Block[snapshot.Record]) error {
-		return b.Each(func(r snapshot.Row[snapshot.Record]) error { all = append(all, r.Value); return nil },
-			func(e *snapshot.RowError) error { return e })
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -323,9 +323,9 @@ func TestInvalidParquetRows(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "records.parquet", string(parquetOf(t, records, 3)))
 	var got []string
-	err := snapshot.ReadRecords(t.Context(), files(dir), 2, true, func(*snapshot.Record) (int, error) { return 0, nil }, nil, func(b snapshot.Block[int]) error {
+	err := snapshot.Reader[int]{Snapshot: files(dir), Workers: 2, Done: func(b snapshot.Block[int]) error {
 		return b.Each(func(snapshot.Row[int]) error { return nil }, func(e *snapshot.RowError) error { got = append(got, e.Error()); return nil })
-	})
+	}}.Records(t.Context(), func(*snapshot.Record) (int, error) { return 0, nil })
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v and\n%s\nwant\n%s", err, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -363,7 +363,7 @@ func TestParquetAccounts(t *testing.T) {
 			return nil
 		}
 	}
-	if err := snapshot.ReadTable(t.Context(), files(dir), snapshot.TableAccounts, 2, snapshot.ParseAccount, show(&want)); err != nil {
+	if err := (snapshot.Reader[snapshot.Account]{Snapshot: files(dir), Workers: 2, Done: show(&want)}.Table(t.Context(), snapshot.TableAccounts, snapshot.ParseAccount)); err != nil {
 		t.Fatal(err)
 	}
 	convert := func(a *snapshot.Account) (snapshot.Account, error) {
@@ -375,7 +375,7 @@ func TestParquetAccounts(t *testing.T) {
 		c.Primary = strings.Clone(a.Primary)
 		return c, nil
 	}
-	if err := snapshot.ReadAccounts(t.Context(), files(dir), 2, convert, show(&got)); err != nil {
+	if err := (snapshot.Reader[snapshot.Account]{Snapshot: files(dir), Workers: 2, Done: show(&got)}.Accounts(t.Context(), convert)); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != len(rows) || len(want) != len(rows) {
@@ -445,8 +445,7 @@ func TestDamagedParquet(t *testing.T) {
 			}
 		}
 		writeFile(t, dir, "records.parquet", string(file))
-		err := snapshot.ReadRecords(t.Context(), files(dir), 2, true, func(r *snapshot.Record) (int, error) { return len(r.Tags), nil }, nil,
-			func(snapshot.Block[int]) error { return nil })
+		err := snapshot.Reader[int]{Snapshot: files(dir), Workers: 2, Done: func(snapshot.Block[int]) error { return nil }}.Records(t.Context(), func(r *snapshot.Record) (int, error) { return len(r.Tags), nil })
 		if err != nil {
 			failed++
 			if !strings.Contains(err.Error(), "records.parquet") {

@@ -61,12 +61,12 @@ func TestParts(t *testing.T) {
 	defer folder.Close()
 	for _, workers := range []int{1, 2, 20} {
 		var got []string
-		err := snapshot.ReadTable(t.Context(), folder, snapshot.TableLists, workers, snapshot.ParseList, func(b snapshot.Block[snapshot.List]) error {
+		err := snapshot.Reader[snapshot.List]{Snapshot: folder, Workers: workers, Done: func(b snapshot.Block[snapshot.List]) error {
 			for _, r := range b.Rows {
 				got = append(got, r.Value.TokenID)
 			}
 			return nil
-		})
+		}}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%d workers: got %d rows and the error %v, want %d in order", workers, len(got), err, len(want))
 		}
@@ -74,10 +74,10 @@ func TestParts(t *testing.T) {
 	filesAlone(t, folder, want)
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := errors.New("stop")
-	err = snapshot.ReadTable(ctx, folder, snapshot.TableLists, 2, snapshot.ParseList, func(snapshot.Block[snapshot.List]) error {
+	err = snapshot.Reader[snapshot.List]{Snapshot: folder, Workers: 2, Done: func(snapshot.Block[snapshot.List]) error {
 		cancel()
 		return stop
-	})
+	}}.Table(ctx, snapshot.TableLists, snapshot.ParseList)
 	if !errors.Is(err, stop) && !errors.Is(err, context.Canceled) { // whichever is noticed first
 		t.Errorf("stopped at the first block: got %v", err)
 	}
@@ -93,7 +93,7 @@ func filesAlone(t *testing.T, folder afero.Fs, want []string) {
 	var got []string
 	for _, name := range names {
 		line := 0
-		err := snapshot.ReadTableFile(t.Context(), folder, snapshot.TableLists, name, 2, snapshot.ParseList, func(b snapshot.Block[snapshot.List]) error {
+		err := snapshot.Reader[snapshot.List]{Snapshot: folder, File: name, Workers: 2, Done: func(b snapshot.Block[snapshot.List]) error {
 			for _, r := range b.Rows {
 				if line++; b.File != name || r.Line != line {
 					t.Fatalf("row %d of %s: got line %d of %s", line, name, r.Line, b.File)
@@ -101,7 +101,7 @@ func filesAlone(t *testing.T, folder afero.Fs, want []string) {
 				got = append(got, r.Value.TokenID)
 			}
 			return nil
-		})
+		}}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func filesAlone(t *testing.T, folder afero.Fs, want []string) {
 		t.Errorf("file by file: got %d rows, want the %d of the table", len(got), len(want))
 	}
 	for _, name := range []string{"records-01.ndjson", "lists-.ndjson", "meta.json"} {
-		err := snapshot.ReadTableFile(t.Context(), folder, snapshot.TableLists, name, 1, snapshot.ParseList, func(snapshot.Block[snapshot.List]) error { return nil })
+		err := snapshot.Reader[snapshot.List]{Snapshot: folder, File: name, Workers: 1, Done: func(snapshot.Block[snapshot.List]) error { return nil }}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
 		if want := name + " is no file of the table lists"; fmt.Sprint(err) != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
@@ -140,13 +140,13 @@ func TestRecordsAndAccountsOfOneFile(t *testing.T) {
 		}
 	}
 	err := errors.Join(
-		snapshot.ReadRecords(t.Context(), files(dir), 2, true, record, nil, into(&whole)),
-		snapshot.ReadAccounts(t.Context(), files(dir), 2, account, into(&whole)))
+		snapshot.Reader[string]{Snapshot: files(dir), Workers: 2, Done: into(&whole)}.Records(t.Context(), record),
+		snapshot.Reader[string]{Snapshot: files(dir), Workers: 2, Done: into(&whole)}.Accounts(t.Context(), account))
 	for i := range 3 {
-		err = errors.Join(err, snapshot.ReadRecordsFile(t.Context(), files(dir), fmt.Sprintf("records-%d.ndjson", i), 2, true, record, into(&alone)))
+		err = errors.Join(err, snapshot.Reader[string]{Snapshot: files(dir), File: fmt.Sprintf("records-%d.ndjson", i), Workers: 2, Done: into(&alone)}.Records(t.Context(), record))
 	}
 	for i := range 3 {
-		err = errors.Join(err, snapshot.ReadAccountsFile(t.Context(), files(dir), fmt.Sprintf("accounts-%d.ndjson", i), 2, account, into(&alone)))
+		err = errors.Join(err, snapshot.Reader[string]{Snapshot: files(dir), File: fmt.Sprintf("accounts-%d.ndjson", i), Workers: 2, Done: into(&alone)}.Accounts(t.Context(), account))
 	}
 	if err != nil || len(whole) != 12 || !reflect.DeepEqual(alone, whole) {
 		t.Errorf("got %q and the error %v, want %q", alone, err, whole)
@@ -160,10 +160,10 @@ func TestRowErrorOfPart(t *testing.T) {
 	writeFile(t, dir, "lists-00001.ndjson", partRows(1, 2)+"[]\n")
 	var rows []int
 	var invalid []string
-	err := snapshot.ReadTable(t.Context(), files(dir), snapshot.TableLists, 2, snapshot.ParseList, func(b snapshot.Block[snapshot.List]) error {
+	err := snapshot.Reader[snapshot.List]{Snapshot: files(dir), Workers: 2, Done: func(b snapshot.Block[snapshot.List]) error {
 		return b.Each(func(r snapshot.Row[snapshot.List]) error { rows = append(rows, r.Line); return nil },
 			func(e *snapshot.RowError) error { invalid = append(invalid, e.Error()); return nil })
-	})
+	}}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
 	if err != nil || fmt.Sprint(rows) != "[1 2 3 4 5 1 2]" || fmt.Sprint(invalid) != "[lists-00001.ndjson:3: not a JSON object]" {
 		t.Errorf("got the lines %v, %v and the error %v", rows, invalid, err)
 	}

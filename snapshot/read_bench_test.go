@@ -61,12 +61,12 @@ func readRecords(b *testing.B, dir string) (rows int) {
 	b.Helper()
 	accounts := map[site.Address]uint32{}
 	type record struct{ list, account uint32 }
-	err := snapshot.ReadRecords(b.Context(), files(dir), 2, false, func(r *snapshot.Record) (record, error) {
-		address, _ := r.Address()
-		return record{uint32(len(r.TokenID)), accounts[address]}, nil
-	}, nil, func(block snapshot.Block[record]) error {
+	err := snapshot.Reader[record]{Snapshot: files(dir), Workers: 2, Untimed: true, Done: func(block snapshot.Block[record]) error {
 		rows += len(block.Rows)
 		return nil
+	}}.Records(b.Context(), func(r *snapshot.Record) (record, error) {
+		address, _ := r.Address()
+		return record{uint32(len(r.TokenID)), accounts[address]}, nil
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -80,15 +80,15 @@ func BenchmarkReadAccounts(b *testing.B) {
 	b.ReportAllocs()
 	rows := 0
 	for b.Loop() {
-		err := snapshot.ReadAccounts(b.Context(), files(dir), 2, func(a *snapshot.Account) ([]byte, error) {
+		err := snapshot.Reader[[]byte]{Snapshot: files(dir), Workers: 2, Done: func(block snapshot.Block[[]byte]) error {
+			rows += len(block.Rows)
+			return nil
+		}}.Accounts(b.Context(), func(a *snapshot.Account) ([]byte, error) {
 			if a.ENS == nil {
 				return nil, nil
 			}
 			ens, _ := a.ENS.Append(nil)
 			return ens, nil
-		}, func(block snapshot.Block[[]byte]) error {
-			rows += len(block.Rows)
-			return nil
 		})
 		if err != nil {
 			b.Fatal(err)

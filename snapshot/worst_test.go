@@ -22,10 +22,10 @@ import (
 
 // readLists reads a file of the table lists, and says how many rows it has, valid or not.
 func readLists(t *testing.T, dir string) (rows int, err error) {
-	err = snapshot.ReadTable(t.Context(), files(dir), snapshot.TableLists, 1, snapshot.ParseList, func(b snapshot.Block[snapshot.List]) error {
+	err = snapshot.Reader[snapshot.List]{Snapshot: files(dir), Workers: 1, Done: func(b snapshot.Block[snapshot.List]) error {
 		rows += len(b.Rows) + len(b.Invalid)
 		return nil
-	})
+	}}.Table(t.Context(), snapshot.TableLists, snapshot.ParseList)
 	return rows, err
 }
 
@@ -244,13 +244,12 @@ func TestWorstRowGroup(t *testing.T) {
 	writeFile(t, dir, "recommended.parquet", string(parquetOf(t, rows, 3000, parquet.Compression(&parquet.Snappy))))
 	stop := errors.New("stop")
 	worst.Check(t, "a dictionary", 160<<20, func() {
-		err := snapshot.ReadTable(t.Context(), files(dir), snapshot.TableRecommended, 1, snapshot.ParseRecommended,
-			func(b snapshot.Block[snapshot.Recommended]) error {
-				if len(b.Rows) > 16 {
-					t.Errorf("a block of %d rows of 1 MiB", len(b.Rows))
-				}
-				return stop
-			})
+		err := snapshot.Reader[snapshot.Recommended]{Snapshot: files(dir), Workers: 1, Done: func(b snapshot.Block[snapshot.Recommended]) error {
+			if len(b.Rows) > 16 {
+				t.Errorf("a block of %d rows of 1 MiB", len(b.Rows))
+			}
+			return stop
+		}}.Table(t.Context(), snapshot.TableRecommended, snapshot.ParseRecommended)
 		if !errors.Is(err, stop) {
 			t.Error(err)
 		}

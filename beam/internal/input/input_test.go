@@ -84,14 +84,14 @@ func expected[T any](t *testing.T, dir string, table snapshot.Table, parse func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = snapshot.ReadTable(t.Context(), files, table, 2, parse, func(b snapshot.Block[T]) error {
+	err = snapshot.Reader[T]{Snapshot: files, Workers: 2, Done: func(b snapshot.Block[T]) error {
 		for _, r := range b.Rows {
 			if said := text(r.Value); said != "" {
 				rows = append(rows, row{wire.Position{File: uint32(slices.Index(names, b.File)), Line: uint64(r.Line)}, said})
 			}
 		}
 		return nil
-	})
+	}}.Table(t.Context(), table, parse)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,17 +102,22 @@ func rows[T any](c *tally, accept func(line int, row *T) error) func(snapshot.Bl
 	}
 }
 
+// fileReader reads a file of a table.
+func fileReader[T any](files afero.Fs, name string, done func(snapshot.Block[T]) error) snapshot.Reader[T] {
+	return snapshot.Reader[T]{Snapshot: files, File: name, Workers: parsing, Done: done}
+}
+
 type readLists struct{ reader }
 
 // ProcessElement reads a file.
 func (r *readLists) ProcessElement(ctx context.Context, element string, emit emitRow, count emitCount, note emitRow) error {
 	c := r.tally(snapshot.TableLists, count, note)
 	return r.read(ctx, c, element, func(files afero.Fs, name string) error {
-		return snapshot.ReadTableFile(ctx, files, c.table, name, parsing, snapshot.ParseList, rows(c, func(line int, l *snapshot.List) error {
+		return fileReader(files, name, rows(c, func(line int, l *snapshot.List) error {
 			row := wire.ListRow{Position: c.at(line), Account: rules.AccountOf(l.Owner, l.User)}
 			emit(l.TokenID, row.Append(nil))
 			return nil
-		}))
+		})).Table(ctx, c.table, snapshot.ParseList)
 	})
 }
 
@@ -126,7 +131,7 @@ func (r *readAccounts) ProcessElement(ctx context.Context, element string, emit 
 		profile wire.Profile
 		long    []site.LongText
 	}
-	convert := func(in *snapshot.Account) (account, error) { //nolint:unparam // as ReadAccountsFile asks
+	convert := func(in *snapshot.Account) (account, error) { //nolint:unparam // as Accounts asks
 		a := account{address: in.Address, primary: strings.Clone(in.Primary)}
 		if in.ENS != nil {
 			ens, long := in.ENS.Within(r.Options.Limits)
@@ -136,12 +141,12 @@ func (r *readAccounts) ProcessElement(ctx context.Context, element string, emit 
 	}
 	c := r.tally(snapshot.TableAccounts, count, note)
 	return r.read(ctx, c, element, func(files afero.Fs, name string) error {
-		return snapshot.ReadAccountsFile(ctx, files, name, parsing, convert, rows(c, func(line int, a *account) error {
+		return fileReader(files, name, rows(c, func(line int, a *account) error {
 			c.leftOut(line, a.long)
 			row := wire.AccountRow{Position: c.at(line), Primary: a.primary, Profile: a.profile}
 			emit(wire.AddressKey(a.address), row.Append(nil))
 			return nil
-		}))
+		})).Accounts(ctx, convert)
 	})
 }
 
@@ -159,10 +164,12 @@ func (r *readRecords) ProcessElement(ctx context.Context, element string, emit e
 	return r.read(ctx, c, element, func(files afero.Fs, name string) error {
 		runs := runs{file: c.Number, emit: emit}
 		add := rows(c, runs.add)
-		return snapshot.ReadRecordsFile(ctx, files, name, parsing, r.Options.EFP, convert, func(b snapshot.Block[encodedRecord]) error {
+		rows := fileReader(files, name, func(b snapshot.Block[encodedRecord]) error {
 			defer runs.end()
 			return add(b)
 		})
+		rows.Untimed = !r.Options.EFP
+		return rows.Records(ctx, convert)
 	})
 }
 
@@ -243,13 +250,13 @@ func (r *readBadges) ProcessElement(ctx context.Context, element string, emit em
 	}
 	c := r.tally(snapshot.TableBadges, count, note)
 	return r.read(ctx, c, element, func(files afero.Fs, name string) error {
-		return snapshot.ReadTableFile(ctx, files, c.table, name, parsing, snapshot.ParseBadge, rows(c, func(_ int, b *snapshot.Badge) error {
+		return fileReader(files, name, rows(c, func(_ int, b *snapshot.Badge) error {
 			if event, ok := events[b.EventID]; ok {
 				emit(wire.AddressKey(b.Owner), wire.BadgeRow{Event: event, TokenID: b.TokenID}.Append(nil))
 			} else {
 				c.counts[WithoutEffect(c.table, generator.UnknownEvent)]++
 			}
 			return nil
-		}))
+		})).Table(ctx, c.table, snapshot.ParseBadge)
 	})
 }

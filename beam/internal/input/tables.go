@@ -161,7 +161,7 @@ func readAll[T any](
 	ctx context.Context, t *Tables, table snapshot.Table, parse func([]byte) (T, error), accept func(T, *Result) error,
 ) (Result, error) {
 	r := Result{TableReport: generator.TableReport{WithoutEffect: map[string]int{}}}
-	err := snapshot.ReadTable(ctx, t.snap, table, 1, parse, func(b snapshot.Block[T]) error {
+	done := func(b snapshot.Block[T]) error {
 		r.Rows += len(b.Rows) + len(b.Invalid)
 		return b.Each(func(row snapshot.Row[T]) error { return accept(row.Value, &r) }, func(e *snapshot.RowError) error {
 			if !t.options.SkipInvalid {
@@ -172,7 +172,8 @@ func readAll[T any](
 			}
 			return nil
 		})
-	})
+	}
+	err := snapshot.Reader[T]{Snapshot: t.snap, Workers: 1, Done: done}.Table(ctx, table, parse)
 	return r, err
 }
 

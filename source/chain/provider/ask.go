@@ -45,12 +45,12 @@ func (c *Chain) workers() int {
 // attempt asks a node once, if it has a slot and does not rest: otherwise the error is errResting.
 // A node that refuses the question rests if it is to be asked again.
 func (c *Chain) attempt(ctx context.Context, n *node, again bool, question func() error) error {
-	if ok, err := n.enter(ctx); err != nil {
+	if ok, err := n.takeSlot(ctx); err != nil {
 		return err
 	} else if !ok {
 		return errResting
 	}
-	defer n.leave()
+	defer n.freeSlot()
 	begun := time.Now()
 	err := n.check(ctx, c.id)
 	if err == nil {
@@ -59,8 +59,8 @@ func (c *Chain) attempt(ctx context.Context, n *node, again bool, question func(
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if k := kindOf(err); k != fatal && (k != refused && k != spent || !n.breaks(err)) {
-		n.outcome(begun, err, again)
+	if k := kindOf(err); k != fatal && (k != refused && k != spent || !n.giveUp(err)) {
+		n.noteOutcome(begun, err, again)
 	}
 	return err
 }

@@ -53,8 +53,8 @@ func (n *node) together(ctx context.Context, calls []call) (errs []error, err er
 
 // request waits for the pace, and makes a request.
 func (n *node) request(ctx context.Context, calls []call, do func(context.Context) error) error {
-	n.enters()
-	defer n.ends()
+	n.requestBegins()
+	defer n.requestEnds()
 	for _, pace := range []*rate.Limiter{n.limiter, n.share.limiter} {
 		if err := sleep(ctx, pace.Reserve().Delay()); err != nil {
 			return err
@@ -89,8 +89,8 @@ func (n *node) name(err error) error {
 	return &named
 }
 
-// fails makes a failure of an answer that has come.
-func (n *node) fails(k kind, err error) error { return n.name(fail(k, err)) }
+// failure makes a failure of an answer that has come.
+func (n *node) failure(k kind, err error) error { return n.name(fail(k, err)) }
 
 // block asks for a block by its number or tag.
 func (n *node) block(ctx context.Context, tag string) (Block, error) {
@@ -99,7 +99,7 @@ func (n *node) block(ctx context.Context, tag string) (Block, error) {
 		return Block{}, err
 	}
 	if !answer.found {
-		return Block{}, n.fails(behind, fmt.Errorf("it does not have block %s: %w", tag, ErrBehind))
+		return Block{}, n.failure(behind, fmt.Errorf("it does not have block %s: %w", tag, ErrBehind))
 	}
 	return answer.block, nil
 }
@@ -121,11 +121,11 @@ func (n *node) times(ctx context.Context, numbers []uint64, hashes map[uint64]co
 		for i, a := range answers {
 			switch hash := hashes[some[i]]; {
 			case !a.found:
-				return nil, n.fails(behind, fmt.Errorf("it does not have block %d: %w", some[i], ErrBehind))
+				return nil, n.failure(behind, fmt.Errorf("it does not have block %d: %w", some[i], ErrBehind))
 			case a.block.Number != some[i]:
-				return nil, n.fails(passing, fmt.Errorf("asked for block %d, it answers block %d", some[i], a.block.Number))
+				return nil, n.failure(passing, fmt.Errorf("asked for block %d, it answers block %d", some[i], a.block.Number))
 			case hash != (common.Hash{}) && hash != a.block.Hash:
-				return nil, n.fails(asked, fmt.Errorf("%w: block %d is %s, and was %s in logs", ErrDisagree, some[i], a.block.Hash, hash))
+				return nil, n.failure(asked, fmt.Errorf("%w: block %d is %s, and was %s in logs", ErrDisagree, some[i], a.block.Hash, hash))
 			}
 			found[some[i]] = a.block.Time
 		}
@@ -237,7 +237,7 @@ func (n *node) check(ctx context.Context, want uint64) error {
 		return err
 	}
 	if got := id.ToInt(); !got.IsUint64() || got.Uint64() != want {
-		return n.fails(fatal, fmt.Errorf("it is a node of chain %s, not of chain %d", got, want))
+		return n.failure(fatal, fmt.Errorf("it is a node of chain %s, not of chain %d", got, want))
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -256,10 +256,10 @@ func (n *node) follows(ctx context.Context, head *Block) error {
 		return err
 	}
 	if b.Number != head.Number {
-		return n.fails(passing, fmt.Errorf("asked for block %d, it answers block %d", head.Number, b.Number))
+		return n.failure(passing, fmt.Errorf("asked for block %d, it answers block %d", head.Number, b.Number))
 	}
 	if b.Hash != head.Hash {
-		return n.fails(behind, fmt.Errorf("%w: its block %d is %s, and the head is %s", ErrDisagree, b.Number, b.Hash, head.Hash))
+		return n.failure(behind, fmt.Errorf("%w: its block %d is %s, and the head is %s", ErrDisagree, b.Number, b.Hash, head.Hash))
 	}
 	n.setHead(b.Hash)
 	return nil

@@ -299,14 +299,14 @@ func (r *reading) fetch(ctx context.Context, j *job, sized map[*sizes]uint64) (P
 	tries := map[*node]*slowness{}
 	return agree(ctx, r.c, how, func(ctx context.Context, n *node) (Part, error) {
 		if _, agreed := sized[n.sizes]; !agreed && j.size() > n.sizes.now() {
-			return Part{}, n.fails(asked, errors.New("it takes fewer blocks")) // it is asked in the place of another one
+			return Part{}, n.failure(asked, errors.New("it takes fewer blocks")) // it is asked in the place of another one
 		}
 		part, err := r.logs(ctx, n, j)
 		if tries[n] == nil {
 			tries[n] = &slowness{first: time.Now()}
 		}
 		if err != nil && j.size() > 1 && tries[n].tooLarge(n, err) {
-			err = n.fails(asked, errors.New(err.Error()))
+			err = n.failure(asked, errors.New(err.Error()))
 		}
 		switch {
 		case err == nil:
@@ -314,7 +314,7 @@ func (r *reading) fetch(ctx context.Context, j *job, sized map[*sizes]uint64) (P
 		case kindOf(err) == asked:
 			n.sizes.failed(j.size())
 			j.whole = &whole{n.sizes, j.size(), j.size(), 0}
-			n.halved(j, err)
+			n.countHalved(j, err)
 		}
 		return part, err
 	}, difference)
@@ -358,7 +358,7 @@ func (r *reading) all(ctx context.Context, n *node, j *job) (Part, error) {
 		return Part{}, err
 	}
 	if j.size() > 1 && n.sizes.doubted(len(logs)) {
-		return Part{}, n.fails(asked, fmt.Errorf("its answer has %d logs, which may be a limit", len(logs)))
+		return Part{}, n.failure(asked, fmt.Errorf("its answer has %d logs, which may be a limit", len(logs)))
 	}
 	suspect := n.mayBeCut(len(logs))
 	part, err := r.part(j.from, j.to, logs, last, true)

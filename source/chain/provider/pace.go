@@ -10,6 +10,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
+// How a node is asked: takeSlot and freeSlot bound how many questions are asked at a time, requestBegins
+// and requestEnds surround each request, and noteOutcome tells how a question went. After an answer
+// (countAnswer) the pace may rise; after a failure (restAfter) the node rests, and after a rate limit it
+// is asked at a lower pace too (slowDown). giveUp is for nodes that refuse everything.
+
 // Waits after failures, and what changes the pace of requests.
 const (
 	firstRest    = 500 * time.Millisecond
@@ -22,21 +27,21 @@ const (
 	idle         = 2 * time.Second  // without a request, though the node did not rest; the pace is measured anew then
 )
 
-// enter waits for a slot. It returns false if the node has to rest by then.
-func (n *node) enter(ctx context.Context) (ok bool, err error) {
+// takeSlot waits for a slot. It returns false if the node has to rest by then.
+func (n *node) takeSlot(ctx context.Context) (ok bool, err error) {
 	select {
 	case n.share.slots <- struct{}{}:
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
 	if n.resting() > 0 {
-		n.leave()
+		n.freeSlot()
 		return false, nil
 	}
 	return true, nil
 }
 
-func (n *node) leave() { <-n.share.slots }
+func (n *node) freeSlot() { <-n.share.slots }
 
 // resting is for how long the node is not to be asked.
 func (n *node) resting() time.Duration {
@@ -52,8 +57,8 @@ func (n *node) lastFailure() error {
 	return n.why
 }
 
-// enters counts a request. The pace is not measured over times without any.
-func (n *node) enters() {
+// requestBegins counts a request. The pace is not measured over times without any.
+func (n *node) requestBegins() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if now := time.Now(); n.busy == 0 && now.Sub(later(n.ended, n.rest)) > idle {
@@ -62,29 +67,29 @@ func (n *node) enters() {
 	n.busy++
 }
 
-func (n *node) ends() {
+func (n *node) requestEnds() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.busy--
 	n.ended = time.Now()
 }
 
-// outcome says how a question that began at a time went. A node that refuses the question rests
+// noteOutcome says how a question that began at a time went. A node that refuses the question rests
 // only if it is to be asked again.
-func (n *node) outcome(begun time.Time, err error, again bool) {
+func (n *node) noteOutcome(begun time.Time, err error, again bool) {
 	var f *failure
 	if !errors.As(err, &f) {
-		n.succeeded(begun)
+		n.countAnswer(begun)
 		return
 	}
 	if f.kind == asked && !again {
 		return // an answer all the same
 	}
-	n.failed(begun, f)
+	n.restAfter(begun, f)
 }
 
-// succeeded says that a request that began at a time was answered.
-func (n *node) succeeded(begun time.Time) {
+// countAnswer notes that a request that began at a time was answered.
+func (n *node) countAnswer(begun time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.answered = time.Now()
@@ -104,9 +109,9 @@ func (n *node) succeeded(begun time.Time) {
 	}
 }
 
-// failed says that a request that began at a time had a passing failure, and lets the node rest.
+// restAfter lets the node rest after a request that began at a time and had a passing failure.
 // Requests that were under way at the time of another failure do not make the rest longer.
-func (n *node) failed(begun time.Time, f *failure) {
+func (n *node) restAfter(begun time.Time, f *failure) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.cost.Retries++
@@ -123,7 +128,7 @@ func (n *node) failed(begun time.Time, f *failure) {
 		n.waits.Reset()
 	}
 	if f.kind == limited && !begun.Before(n.failedAt) {
-		n.slower(now)
+		n.slowDown(now)
 	}
 	n.failedAt, n.why = now, f
 	if until := now.Add(wait); until.After(n.rest) {
@@ -137,9 +142,9 @@ func (n *node) failed(begun time.Time, f *failure) {
 	n.log.Log(context.Background(), level, "trying again", "host", n.host, "after", wait.Round(time.Millisecond), "error", f.err)
 }
 
-// slower sets the pace to a little less than what the node was found to allow: its answers since
+// slowDown sets the pace to a little less than what the node was found to allow: its answers since
 // the last change, over the time since then, rests included.
-func (n *node) slower(now time.Time) {
+func (n *node) slowDown(now time.Time) {
 	limit := n.limiter.Limit()
 	elapsed := now.Sub(n.paced)
 	switch {
@@ -162,10 +167,10 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// breaks says that the node refuses everything. It is not asked any more, unless it has answered
+// giveUp says that the node refuses everything. It is not asked any more, unless it has answered
 // before: then its refusal may pass, but not if its requests are used up. It reports whether it is
 // broken.
-func (n *node) breaks(err error) bool {
+func (n *node) giveUp(err error) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.answered.IsZero() && kindOf(err) != spent {
@@ -191,8 +196,8 @@ func (n *node) lastAnswer() time.Time {
 	return n.answered
 }
 
-// halved counts a job that was too large.
-func (n *node) halved(j *job, err error) {
+// countHalved counts a job that was too large.
+func (n *node) countHalved(j *job, err error) {
 	n.log.Debug("too large", "host", n.host, "from", j.from, "to", j.to, "error", err)
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -221,7 +221,7 @@ func (c *Chain) Head(ctx context.Context, least uint64) (Block, error) {
 		n, err := c.ask(ctx, asking{except: used, insist: 2}, func(ctx context.Context, n *node) (err error) {
 			one, err = n.block(ctx, c.o.Finality)
 			if err == nil && one.Number < least {
-				err = n.fails(behind, fmt.Errorf("its %s block is %d, before %d: %w", c.o.Finality, one.Number, least, ErrBehind))
+				err = n.failure(behind, fmt.Errorf("its %s block is %d, before %d: %w", c.o.Finality, one.Number, least, ErrBehind))
 			}
 			return err
 		})
@@ -279,7 +279,7 @@ func (c *Chain) Block(ctx context.Context, number uint64) (Block, error) {
 		}
 		b, err := n.block(ctx, hexutil.EncodeUint64(number))
 		if err == nil && b.Number != number {
-			err = n.fails(passing, fmt.Errorf("it answers block %d", b.Number))
+			err = n.failure(passing, fmt.Errorf("it answers block %d", b.Number))
 		}
 		return b, err
 	}, otherHash)

@@ -162,7 +162,7 @@ func (n *node) calls(ctx context.Context, calls []Call, results [][]byte, at Blo
 		}
 		if err != nil {
 			if kindOf(err) == asked && !errors.Is(err, ErrNoState) {
-				err = n.fails(asked, fmt.Errorf("%w: %w", ErrNoState, errors.Unwrap(err)))
+				err = n.failure(asked, fmt.Errorf("%w: %w", ErrNoState, errors.Unwrap(err)))
 			}
 			return err
 		}
@@ -316,5 +316,5 @@ func (n *node) stateless(err error) error {
 	if !errors.As(err, &f) || f.kind != behind && (f.kind != asked || !stateWords.MatchString(f.err.Error()) || tooMuchToState.MatchString(f.err.Error())) {
 		return err
 	}
-	return n.fails(asked, fmt.Errorf("%w: %w", ErrNoState, f.err))
+	return n.failure(asked, fmt.Errorf("%w: %w", ErrNoState, f.err))
 }

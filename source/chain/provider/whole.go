@@ -53,12 +53,12 @@ func (r *reading) confirm(ctx context.Context, n *node, all Part) error {
 			return n.name(fail(passing, err))
 		}
 		if len(part.Logs) >= len(all.Logs) { // it may be cut as well
-			return n.fails(asked, fmt.Errorf("its answer has %d logs, which may be a limit", len(logs)))
+			return n.failure(asked, fmt.Errorf("its answer has %d logs, which may be a limit", len(logs)))
 		}
 		halves[i] = part.Logs
 	}
 	if both := slices.Concat(halves[0], halves[1]); !slices.EqualFunc(both, all.Logs, sameLog) {
-		return n.fails(asked, fmt.Errorf("its answer has %d logs, and both halves have %d", len(all.Logs), len(both)))
+		return n.failure(asked, fmt.Errorf("its answer has %d logs, and both halves have %d", len(all.Logs), len(both)))
 	}
 	n.wasWhole(len(all.Logs))
 	return nil
@@ -77,14 +77,14 @@ func (r *reading) block(ctx context.Context, n *node, number uint64, least int, 
 		return Part{}, err
 	}
 	if !header.found || header.block.Number != number {
-		return Part{}, n.fails(behind, fmt.Errorf("it does not have block %d: %w", number, ErrBehind))
+		return Part{}, n.failure(behind, fmt.Errorf("it does not have block %d: %w", number, ErrBehind))
 	}
 	n.log.Info("a block is read from its receipts", "host", n.host, "block", number, "because", why)
 	logs, err := r.receipts(ctx, n, &header)
 	if kindOf(err) == asked {
 		instead, pieces := r.pieces(ctx, n, number)
 		if pieces != nil {
-			return Part{}, n.fails(asked, fmt.Errorf("%w; its receipts: %w; by contract and topic: %w", why, err, pieces))
+			return Part{}, n.failure(asked, fmt.Errorf("%w; its receipts: %w; by contract and topic: %w", why, err, pieces))
 		}
 		logs, err = instead, nil
 	}
@@ -113,7 +113,7 @@ func (r *reading) receipts(ctx context.Context, n *node, header *fullBlock) ([]t
 	}
 	if err == nil {
 		if err = all.check(header); err != nil {
-			err = n.fails(passing, err)
+			err = n.failure(passing, err)
 		}
 	}
 	return all.logs, err

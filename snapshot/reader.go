@@ -1,0 +1,145 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/spf13/afero"
+)
+
+// A Reader reads a table. It parses rows on several goroutines and calls Done with all of them, block
+// by block in their order and never concurrently. Blank lines are skipped. Its methods return the first
+// error of reading or of Done; a line that is too long is a *RowError.
+type Reader[T any] struct {
+	Snapshot afero.Fs
+	File     string // one file of the table (TableFiles), for readers that share the files among them; "" for all
+	Workers  int    // goroutines that parse
+	Untimed  bool   // the times of records are not read, and may be anything
+
+	// Complete, unless nil, gets the valid rows of each block, which it may change, before Done. It is
+	// called concurrently.
+	Complete func([]Row[T])
+	// Done gets a block, whose rows are valid until it returns.
+	Done func(Block[T]) error
+}
+
+// Table reads a table whose rows parse parses. The lines that parse gets are only valid until Done
+// returns, those of Parquet only until parse returns.
+func (r Reader[T]) Table(ctx context.Context, t Table, parse func(line []byte) (T, error)) error {
+	return readTable(ctx, r, t, decoded(parse), same)
+}
+
+// Records reads the table records: convert makes of each valid row what Done gets. The record, and what
+// it refers to, is only valid until convert returns, which must not change it.
+func (r Reader[T]) Records(ctx context.Context, convert func(*Record) (T, error)) error {
+	timed := !r.Untimed
+	return readTable(ctx, r, TableRecords, form[Record]{
+		scan: func(s *rowScanner, line []byte) (*Record, bool) { return s.scanRecord(line, timed) },
+		columns: func(s *rowScanner, rows *parquetRows, row int) (*Record, bool) {
+			return &s.record, s.columnsOfRecord(rows, row)
+		},
+		decode: func(line []byte) (Record, error) { return decodeRecord(line, timed) },
+	}, convert)
+}
+
+// Accounts reads the table accounts, as Records does.
+func (r Reader[T]) Accounts(ctx context.Context, convert func(*Account) (T, error)) error {
+	return readTable(ctx, r, TableAccounts, form[Account]{
+		scan: (*rowScanner).scanAccount,
+		columns: func(s *rowScanner, rows *parquetRows, row int) (*Account, bool) {
+			return &s.account, s.columnsOfAccount(rows, row)
+		},
+		decode: decodeAccount,
+	}, convert)
+}
+
+// A form says how the rows of a table become values. Those in their usual form are read without a
+// decoder of JSON: ok is false for the others, which decode then takes, so that all have the same rules
+// and the same errors.
+type form[R any] struct {
+	scan    func(s *rowScanner, line []byte) (value *R, ok bool)
+	columns func(s *rowScanner, rows *parquetRows, row int) (value *R, ok bool)
+	decode  func(line []byte) (R, error)
+}
+
+// decoded is the form of a table of few rows: all are decoded.
+func decoded[R any](decode func(line []byte) (R, error)) form[R] {
+	return form[R]{
+		scan:    func(*rowScanner, []byte) (*R, bool) { return nil, false },
+		columns: func(*rowScanner, *parquetRows, int) (*R, bool) { return nil, false },
+		decode:  decode,
+	}
+}
+
+// same converts nothing.
+func same[R any](value *R) (R, error) { return *value, nil }
+
+func readTable[R, T any](ctx context.Context, r Reader[T], t Table, f form[R], convert func(*R) (T, error)) (err error) {
+	lines := make(recycler[byte], spares(r.Workers))
+	table, err := openTable(r.Snapshot, selection{t, r.File}, !r.Untimed, lines)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, table.close()) }()
+	parse := func(p *Block[T], b block, s *rowScanner) {
+		parseBlock(p, b, s, f, convert)
+		if r.Complete != nil {
+			r.Complete(p.Rows)
+		}
+	}
+	return readBlocks(ctx, sideBySide(table.sources, r.Workers), r.Workers, lines, parse, r.Done)
+}
+
+// parseBlock parses the rows of a block.
+func parseBlock[R, T any](p *Block[T], b block, s *rowScanner, f form[R], convert func(*R) (T, error)) {
+	if b.rows != nil {
+		parseColumns(p, b, s, f, convert)
+		return
+	}
+	p.parseLines(b, func(line []byte) (value T, err error) {
+		row, ok := f.scan(s, line)
+		if !ok {
+			decoded, err := f.decode(line)
+			if err != nil {
+				return value, err
+			}
+			row = &decoded
+		}
+		return convert(row)
+	})
+}
+
+// parseColumns parses rows of Parquet. An unusual one becomes a line of JSON that says the same.
+func parseColumns[R, T any](p *Block[T], b block, s *rowScanner, f form[R], convert func(*R) (T, error)) {
+	var line []byte
+	for i := range b.rows.n {
+		var value T
+		var err error
+		row, ok := f.columns(s, b.rows, i)
+		if !ok {
+			var decoded R
+			if line, err = b.rows.appendLine(line[:0], i); err == nil {
+				decoded, err = f.decode(line)
+			}
+			row = &decoded
+		}
+		if err == nil {
+			value, err = convert(row)
+		}
+		p.add(b.first+i, value, err)
+	}
+}
+
+// parseLines parses lines, but for blank ones.
+func (p *Block[T]) parseLines(b block, parse func(line []byte) (T, error)) {
+	number := b.first
+	for line := range bytes.Lines(b.lines) {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 {
+			value, err := parse(line)
+			p.add(number, value, err)
+		}
+		number++
+	}
+}
