@@ -307,6 +307,15 @@ func TestNoLockAfterAKilledRun(t *testing.T) {
 	})
 }
 
+// publishComparing fails unless a run compares the site with a listing, and makes the bucket equal to it.
+func (w *world) publishComparing(t *testing.T, s simulatedSite) {
+	t.Helper()
+	if report := w.publishCalmly(t, s, w.calm("comparing", nil), Options{}); !report.Resumed {
+		t.Error("got no comparison with a listing, want one")
+	}
+	w.isSite(t, s)
+}
+
 // If another run has written the root meanwhile, although this one has the lock, both have put objects:
 // the root stays, and a mark and a doubt say so. Each of them makes the next run compare everything.
 func TestInterleaved(t *testing.T) {
@@ -342,10 +351,7 @@ func TestInterleaved(t *testing.T) {
 					t.Errorf("lock: got %+v, doubt %+v, want it free, with a doubt about several runs that names their sites", lock, lock.Doubt)
 				}
 				forget(t, w)
-				if report := w.publishCalmly(t, other, w.calm("third", nil), Options{}); !report.Resumed {
-					t.Error("the next run has not compared with a listing, want that")
-				}
-				w.isSite(t, other)
+				w.publishComparing(t, other)
 			})
 		})
 	}
@@ -383,10 +389,7 @@ func TestTheSameSiteAgain(t *testing.T) {
 				w.publishCalmly(t, s, w.calm("first", nil), Options{})
 				w.arriveLate(s)
 				doubtful(t, w)
-				if report := w.publishCalmly(t, s, w.calm("second", nil), Options{}); !report.Resumed {
-					t.Error("got no comparison with a listing, want one")
-				}
-				w.isSite(t, s)
+				w.publishComparing(t, s)
 			})
 		})
 	}

@@ -50,10 +50,12 @@ func Publish(ctx context.Context, from Site, to Bucket, o Options) (*Report, err
 // A run holds what the steps of a publish share.
 type run struct {
 	lifetimes
-	options Options
-	source  *source
-	bucket  *retryingBucket // under the lease once the run holds the lock
-	report  *Report
+	options  Options
+	source   *source
+	unleased *retryingBucket // for what needs no lock
+	bucket   *retryingBucket // for all else: under the lease if the run holds the lock
+	held     *lock           // nil if the run publishes without a lock
+	report   *Report
 	warned  bool // that the server has no conditional writes
 
 	id          string
@@ -75,7 +77,8 @@ func newRun(ctx context.Context, from Site, to Bucket, o Options, report *Report
 	}
 	report.AsOf, report.Site, report.Config = source.root.AsOf, source.root.Counts, source.root.Config
 	l := newLifetimes(ctx)
-	return &run{lifetimes: l, options: o, source: source, bucket: newRetryingBucket(l.hard, to, o, &report.retries), report: report, id: newID()}, nil
+	bucket := newRetryingBucket(l.hard, to, o, &report.retries)
+	return &run{lifetimes: l, options: o, source: source, unleased: bucket, bucket: bucket, report: report, id: newID()}, nil
 }
 
 // lifetimes are the soft and the hard context of a run; the package comment explains them.
@@ -114,13 +117,11 @@ func (r *run) publish(ctx context.Context) error {
 	if r.options.DryRun {
 		return r.dryRun(ctx)
 	}
-	release, err := r.lock(ctx)
-	if err != nil {
+	if err := r.lock(ctx); err != nil {
 		return err
 	}
-	err = r.publishLocked(ctx)
-	release()
-	return err
+	defer r.unlock(ctx)
+	return r.publishLocked(ctx)
 }
 
 // isConsistent reports whether mark and lock say that the bucket equals its manifest.
@@ -179,11 +180,39 @@ func (r *run) readState(ctx context.Context) (*state, error) {
 	return s, nil
 }
 
-// lock takes the lock, if the server has conditional writes. release frees it, and leaves a doubt
-// in it if requests of this run may still arrive.
-func (r *run) lock(ctx context.Context) (release func(), err error) {
-	unlocked := func() {
-		r.changeLock(r.bucket, func(lock *lockBody) bool {
+// lock takes the lock, if the server has conditional writes, and waits until no request of the run
+// before can arrive. After an error there is nothing to unlock.
+func (r *run) lock(ctx context.Context) (err error) {
+	if r.options.NoLock {
+		return r.readDoubt(ctx)
+	}
+	r.held, err = acquire(ctx, r.id, r.unleased, r.options, r.endSoft)
+	if err != nil {
+		return err
+	}
+	if r.held == nil {
+		r.warnUnlocked()
+		return r.readDoubt(ctx)
+	}
+	held := r.held
+	r.found, r.doubted, r.bucket = held.found, held.doubted, r.unleased.under(held)
+	if held.drain > 0 {
+		r.options.Log.Warn("waiting until requests of the other run have arrived or expired", "for", held.drain.Round(time.Second))
+		select {
+		case <-time.After(held.drain):
+		case <-ctx.Done():
+			held.releaseUnused(ctx)
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// unlock frees the lock, and leaves a doubt in it if requests of this run may still arrive.
+func (r *run) unlock(ctx context.Context) {
+	switch {
+	case r.held == nil:
+		r.changeLock(func(lock *lockBody) bool {
 			was := lock.Doubt
 			if lock.Released { // nobody else publishes
 				lock.ID, lock.Owner = r.id, r.options.Owner
@@ -191,46 +220,17 @@ func (r *run) lock(ctx context.Context) (release func(), err error) {
 			lock.Doubt = r.remainingDoubt(r.found.merge(was.notInFuture(r.now())))
 			return !lock.Doubt.equal(was)
 		})
-	}
-	if r.options.NoLock {
-		return unlocked, r.readDoubt(ctx)
-	}
-	held, err := acquire(ctx, r.id, r.bucket, r.options, r.endSoft)
-	if err != nil {
-		return nil, err
-	}
-	if held == nil {
-		r.warnUnlocked()
-		return unlocked, r.readDoubt(ctx)
-	}
-	r.found, r.doubted = held.found, held.doubted
-	unleased := r.bucket
-	leased := *unleased
-	leased.lease, leased.md5ETags = held.lease, held.md5ETags
-	r.bucket = &leased
-	release = func() {
-		if errors.Is(context.Cause(ctx), ErrLockLost) {
-			held.abandon()
-			r.changeLock(unleased, func(lock *lockBody) bool {
-				lock.Doubt = lock.Doubt.merge(r.doubt(r.id))
-				return true
-			})
-			return
-		}
-		if err := held.release(ctx, r.remainingDoubt); err != nil {
+	case errors.Is(context.Cause(ctx), ErrLockLost):
+		r.held.abandon()
+		r.changeLock(func(lock *lockBody) bool {
+			lock.Doubt = lock.Doubt.merge(r.doubt(r.id))
+			return true
+		})
+	default:
+		if err := r.held.release(ctx, r.remainingDoubt); err != nil {
 			r.options.Log.Warn("the lock was not released: the next run will wait for its lease and compare with a listing", "lease", r.options.Lease, "error", err)
 		}
 	}
-	if held.drain > 0 {
-		r.options.Log.Warn("waiting until requests of the other run have arrived or expired", "for", held.drain.Round(time.Second))
-		select {
-		case <-time.After(held.drain):
-		case <-ctx.Done():
-			held.releaseUnused(ctx)
-			return nil, context.Cause(ctx)
-		}
-	}
-	return release, nil
 }
 
 // Time limits of releasing the lock. A person who interrupts a run does not want to wait;
@@ -291,10 +291,10 @@ func (r *run) remainingDoubt(was *doubt) *doubt {
 }
 
 // changeLock changes the doubt in a lock that another run may hold.
-func (r *run) changeLock(bucket *retryingBucket, change func(*lockBody) bool) {
+func (r *run) changeLock(change func(*lockBody) bool) {
 	ctx, cancel := finalContext(r.soft)
 	defer cancel()
-	if err := changeLock(ctx, bucket.withoutSlots().withHard(ctx), change); err != nil {
+	if err := changeLock(ctx, r.unleased.withoutSlots().withHard(ctx), change); err != nil {
 		r.options.Log.Warn("cannot write to the lock that requests may still arrive: verify the bucket an hour from now", "error", err)
 	}
 }

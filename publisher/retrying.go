@@ -87,6 +87,13 @@ func (b *retryingBucket) withoutSlots() *retryingBucket {
 	return &free
 }
 
+// under is the same bucket with requests that are only sent under the lock's lease.
+func (b *retryingBucket) under(held *lock) *retryingBucket {
+	leased := *b
+	leased.lease, leased.md5ETags = held.lease, held.md5ETags
+	return &leased
+}
+
 // do sends a request without a body: see send.
 func (b *retryingBucket) do(soft context.Context, limit time.Duration, request string, attempt func(context.Context) error) error {
 	return b.send(soft, limit, 0, request, attempt)

@@ -149,12 +149,11 @@ func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verificati
 		return nil, err
 	}
 	defer r.end()
-	release, err := r.lock(r.soft)
-	if err != nil {
+	if err := r.lock(r.soft); err != nil {
 		return nil, err
 	}
 	v, err = r.repair(r.soft)
-	release()
+	r.unlock(r.soft)
 	if v == nil {
 		return nil, err
 	}
