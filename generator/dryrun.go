@@ -15,27 +15,22 @@ func (r *run) dryRun(ctx context.Context, dest destination) (err error) {
 	if r.Rebuild {
 		live = nil
 	}
-	renderer, err := r.prepare(ctx)
-	if err != nil {
+	if err := r.prepare(ctx); err != nil {
 		return err
 	}
-	r.Progress.Stage("compare", renderer.Objects())
-	x, err := r.render(ctx, renderer, discard{}, inTempFolder)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, x.entries.close()) }()
-	r.report.DryRun = true
-	r.report.Written = WriteReport{Added: x.objects()}
+	r.temp, r.report.DryRun = inTempFolder, true
+	defer func() { err = errors.Join(err, r.close()) }()
 	if live == nil {
-		return nil
+		r.Progress.Stage("compare", r.site.Objects())
+		err = r.render(ctx, discard{})
+	} else {
+		err = r.compare(ctx, live)
 	}
-	switch p, err := x.diff(ctx, live, nil); {
-	case errors.Is(err, errManifest): // the content of the live site is not known, so all would be written
-	case err != nil:
+	if err != nil && !errors.Is(err, errManifest) {
 		return err
-	default:
-		r.report.Written = p.report(x.objects())
+	}
+	if r.plan == nil { // the content of the live site is not known, so all would be written
+		r.report.Written = WriteReport{Added: r.index.objects()}
 	}
 	return nil
 }

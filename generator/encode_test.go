@@ -26,6 +26,12 @@ func TestSiteEqualsModel(t *testing.T) {
 		snapshots["hostile "+strconv.FormatUint(seed, 10)] = randomSnapshot(1000+seed,
 			shape{accounts: 25, lists: 18, records: 350, events: 5, badges: 60, hostile: true})
 	}
+	// So small that ties, self-follows, mutes of what is blocked, second lists and wrong primaries meet
+	// all the time.
+	for seed := range uint64(30) {
+		snapshots["tiny "+strconv.FormatUint(seed, 10)] = randomSnapshot(seed,
+			shape{accounts: 2 + int(seed), lists: 1 + int(seed*4/3), records: int(seed * 5)})
+	}
 	o := generator.Options{Config: site.Config{LeaderboardMax: 12, BadgesField: `po"aps<é>`, BasePath: "graph/v2.0"}}
 	for name, s := range snapshots {
 		t.Run(name, func(t *testing.T) {

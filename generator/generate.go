@@ -118,13 +118,12 @@ func ToMemory(ctx context.Context, snapshot afero.Fs, o Options) (afero.Fs, *Rep
 		return nil, nil, err
 	}
 	r := &run{Options: o, snapshot: snapshot, report: newReport("memory")}
-	renderer, err := r.prepare(ctx)
-	if err != nil {
+	if err := r.prepare(ctx); err != nil {
 		return nil, nil, err
 	}
 	// The base path makes names with and without a leading slash equal.
 	files := afero.NewBasePathFs(afero.NewMemMapFs(), "/")
-	if err := r.write(ctx, renderer, nil, &folder{files: files, path: "/"}, nil); err != nil {
+	if err := errors.Join(r.write(ctx, &folder{files: files, path: "/"}), r.close()); err != nil {
 		return nil, nil, err
 	}
 	return files, r.report, nil
@@ -141,11 +140,24 @@ type destination interface {
 	create(next string, p *plan, asOf string) (out output, end func() error, err error)
 }
 
-// A run generates one site.
+// A run generates one site. Its fields are known one after the other.
 type run struct {
 	Options
 	snapshot afero.Fs
 	report   *Report
+	temp     func() (*os.File, error) // where entries of the index wait; nil means in memory
+
+	site  *render.Site
+	index *index // of the site, once it was rendered
+	plan  *plan  // how the site differs from the live one, if the content of that is known
+}
+
+// close frees the index.
+func (r *run) close() error {
+	if r.index == nil {
+		return nil
+	}
+	return r.index.entries.close()
 }
 
 // toStaging reads the snapshot, compares its site with the live one, and writes and installs it if
@@ -163,83 +175,76 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Stagin
 	if notReplaceable != nil && live == nil {
 		return notReplaceable
 	}
-	renderer, err := r.prepare(ctx)
-	if err != nil {
+	if err := r.prepare(ctx); err != nil {
 		return err
 	}
-	var x *index
-	var p *plan
+	r.temp = s.TempFile
+	defer func() { err = errors.Join(err, r.close()) }()
 	if live != nil {
-		x, p, err = r.compare(ctx, renderer, live, s.TempFile)
-		if x != nil {
-			defer func() { err = errors.Join(err, x.entries.close()) }()
-		}
-		switch {
-		case errors.Is(err, errManifest):
-			p = nil // the content of the live site is not known, so nothing of it is kept
-		case err != nil:
+		err := r.compare(ctx, live)
+		if err != nil && !errors.Is(err, errManifest) { // then nothing of the live site is kept
 			return err
-		case p.same:
+		}
+		if err == nil && r.plan.same {
 			return nil
 		}
 	}
 	if notReplaceable != nil {
 		return notReplaceable
 	}
-	return r.replace(ctx, dest, s, renderer, x, p)
+	return r.replace(ctx, dest, s)
 }
 
-// replace writes the new site and installs it. p says how it differs from the live one, and x is its
-// index; both are nil if the content of the live one is not known.
-func (r *run) replace(ctx context.Context, dest destination, s *staging.Staging, renderer *render.Site, x *index, p *plan) error {
-	if err := dest.checkNames(ctx, s.Next(), renderer.NameCopies()); err != nil {
+// replace writes the new site and installs it.
+func (r *run) replace(ctx context.Context, dest destination, s *staging.Staging) error {
+	if err := dest.checkNames(ctx, s.Next(), r.site.NameCopies()); err != nil {
 		return err
 	}
-	patched, err := r.patchSpare(ctx, s, renderer, x, p)
+	patched, err := r.patchSpare(ctx, s)
 	if err != nil {
 		return err
 	}
 	if !patched {
-		if err := r.writeNext(ctx, dest, s, renderer, x, p); err != nil {
+		if err := r.writeNext(ctx, dest, s); err != nil {
 			return err
 		}
 	}
-	if p != nil {
-		r.report.Written = p.report(x.objects())
+	if r.plan != nil {
+		r.report.Written = r.plan.report(r.index.objects())
 	}
-	if err := r.install(ctx, s); err != nil || p == nil || !s.KeepSpare {
+	if err := r.install(ctx, s); err != nil || r.plan == nil || !s.KeepSpare {
 		return err
 	}
 	return s.KeepOld()
 }
 
 // writeNext writes the new site at the place of the next one.
-func (r *run) writeNext(ctx context.Context, dest destination, s *staging.Staging, renderer *render.Site, x *index, p *plan) error {
-	out, end, err := dest.create(s.Next(), p, r.report.AsOf)
+func (r *run) writeNext(ctx context.Context, dest destination, s *staging.Staging) error {
+	out, end, err := dest.create(s.Next(), r.plan, r.report.AsOf)
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.write(ctx, renderer, x, out, s.TempFile), end())
+	return errors.Join(r.write(ctx, out), end())
 }
 
 // patchSpare turns the spare into the new site, if there is one that can be used. It removes any other.
-func (r *run) patchSpare(ctx context.Context, s *staging.Staging, renderer *render.Site, x *index, p *plan) (bool, error) {
+func (r *run) patchSpare(ctx context.Context, s *staging.Staging) (bool, error) {
 	if !staging.Exists(s.Spare()) {
 		return false, nil
 	}
-	if p == nil { // what is there is not to be trusted
+	if r.plan == nil { // what is there is not to be trusted
 		return false, s.RemoveSpare(ctx)
 	}
 	start := time.Now()
 	defer func() { r.report.Duration.Render += time.Since(start).Seconds() }()
 	r.Progress.Stage("spare", 0)
-	old, err := openSpare(ctx, s.Spare(), s.Target, p, x, renderer)
+	old, err := openSpare(ctx, s.Spare(), s.Target, r.plan, r.index, r.site)
 	if err == nil {
 		if err := s.TakeSpare(); err != nil {
 			return false, errors.Join(fmt.Errorf("take the spare: %w", err), old.close())
 		}
 		r.Progress.Stage("write", old.lacks)
-		if err = errors.Join(old.patch(ctx, s.Next(), x, renderer, r.Progress), old.close()); err == nil {
+		if err = errors.Join(old.patch(ctx, s.Next(), r.index, r.site, r.Progress), old.close()); err == nil {
 			r.report.Spare = sparePatched
 			return true, nil
 		}
@@ -275,7 +280,7 @@ func (r *run) install(ctx context.Context, s *staging.Staging) error {
 }
 
 // prepare reads the snapshot and ranks its accounts.
-func (r *run) prepare(ctx context.Context) (*render.Site, error) {
+func (r *run) prepare(ctx context.Context) error {
 	start := time.Now()
 	if r.Config.Explorer {
 		// Bundling takes a part of a second, once. The reader leaves some time of the cores for it, and
@@ -289,77 +294,74 @@ func (r *run) prepare(ctx context.Context) (*render.Site, error) {
 		refreshed: r.Refreshed, efp: r.Config.EFP(), report: r.report, progress: r.Progress,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.Progress.Stage("rank", 0)
 	ranks, err := rank(ctx, g, r.Workers, r.Config)
 	if err != nil {
-		return nil, err
-	}
-	renderer, err := render.NewSite(ctx, g, ranks, r.Config, r.Workers)
-	if err != nil {
-		return nil, err
-	}
-	r.report.Duration.Read = time.Since(start).Seconds()
-	return renderer, nil
-}
-
-// compare renders without writing, to find the differences from the live site. It returns the index
-// of the site even if that of the live site cannot be read; its entries must be closed.
-func (r *run) compare(ctx context.Context, renderer *render.Site, live *liveSite, temp func() (*os.File, error)) (*index, *plan, error) {
-	r.Progress.Stage("compare", renderer.Objects())
-	x, err := r.render(ctx, renderer, discard{}, temp)
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := x.diff(ctx, live, nil)
-	if err != nil {
-		return x, nil, err
-	}
-	r.report.Written = p.report(x.objects())
-	return x, p, nil
-}
-
-// write renders every object into out, then the manifest and the root. x is
-// the index, if the site was rendered before.
-func (r *run) write(ctx context.Context, renderer *render.Site, x *index, out output, temp func() (*os.File, error)) (err error) {
-	r.Progress.Stage("write", renderer.Objects())
-	if x == nil {
-		if x, err = r.render(ctx, renderer, out, temp); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, x.entries.close()) }()
-	} else if err := r.renderAgain(ctx, renderer, x, out); err != nil {
 		return err
 	}
-	r.report.Written = WriteReport{Added: x.objects()}
-	return x.write(out)
+	r.site, err = render.NewSite(ctx, g, ranks, r.Config, r.Workers)
+	if err != nil {
+		return err
+	}
+	r.report.Duration.Read = time.Since(start).Seconds()
+	return nil
 }
 
-// render renders every object and the manifest into out and returns the index of the site, whose
-// entries must be closed. They wait in a file that temp creates, or in memory.
-func (r *run) render(ctx context.Context, renderer *render.Site, out output, temp func() (*os.File, error)) (*index, error) {
+// compare renders without writing, to find the differences from the live site. The index is known even
+// if that of the live site cannot be read (errManifest).
+func (r *run) compare(ctx context.Context, live *liveSite) error {
+	r.Progress.Stage("compare", r.site.Objects())
+	if err := r.render(ctx, discard{}); err != nil {
+		return err
+	}
+	p, err := r.index.diff(ctx, live, nil)
+	if err != nil {
+		return err
+	}
+	r.plan = p
+	r.report.Written = p.report(r.index.objects())
+	return nil
+}
+
+// write writes every object into out, then the manifest and the root.
+func (r *run) write(ctx context.Context, out output) error {
+	r.Progress.Stage("write", r.site.Objects())
+	render := r.render
+	if r.index != nil {
+		render = r.renderAgain
+	}
+	if err := render(ctx, out); err != nil {
+		return err
+	}
+	r.report.Written = WriteReport{Added: r.index.objects()}
+	return r.index.write(out)
+}
+
+// render renders every object and the manifest into out, and makes the index of the site.
+func (r *run) render(ctx context.Context, out output) error {
 	start := time.Now()
-	entries := newEntryStore(renderer.Objects(), temp)
-	err := renderAll(ctx, renderer, r.Workers, out, entries, r.Progress)
-	var x *index
+	entries := newEntryStore(r.site.Objects(), r.temp)
+	err := renderAll(ctx, r.site, r.Workers, out, entries, r.Progress)
 	if err == nil {
-		x, err = newIndex(ctx, renderer, entries, r.Workers, out)
+		r.index, err = newIndex(ctx, r.site, entries, r.Workers, out)
 	}
 	if err != nil {
-		return nil, errors.Join(err, entries.close())
+		r.index = nil
+		return errors.Join(err, entries.close())
 	}
-	r.report.Counts = x.root.Counts
+	r.report.Counts = r.index.root.Counts
 	r.report.Duration.Render += time.Since(start).Seconds()
-	return x, nil
+	return nil
 }
 
 // renderAgain is render for a site whose index is known.
-func (r *run) renderAgain(ctx context.Context, renderer *render.Site, x *index, out output) error {
+func (r *run) renderAgain(ctx context.Context, out output) error {
 	start := time.Now()
 	defer func() { r.report.Duration.Render += time.Since(start).Seconds() }()
-	if err := renderAll(ctx, renderer, r.Workers, out, nil, r.Progress); err != nil {
+	if err := renderAll(ctx, r.site, r.Workers, out, nil, r.Progress); err != nil {
 		return err
 	}
-	return x.render(ctx, out, func(site.Entry) {})
+	return r.index.render(ctx, out, func(site.Entry) {})
 }

@@ -44,22 +44,19 @@ func Open(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *Report, er
 		return nil, nil, err
 	}
 	r := &run{Options: o, snapshot: snapshot, report: newReport("")}
-	renderer, err := r.prepare(ctx)
-	if err != nil {
+	if err := r.prepare(ctx); err != nil {
 		return nil, nil, err
 	}
-	r.Progress.Stage("render", renderer.Objects())
-	temp := inTempFolder
-	if renderer.Objects() <= maxInMemory {
-		temp = nil
+	r.Progress.Stage("render", r.site.Objects())
+	if r.site.Objects() > maxInMemory {
+		r.temp = inTempFolder
 	}
-	x, err := r.render(ctx, renderer, discard{}, temp)
-	if err != nil {
+	if err := r.render(ctx, discard{}); err != nil {
 		return nil, nil, err
 	}
-	s := &Site{renderer: renderer, index: x}
+	s := &Site{renderer: r.site, index: r.index}
 	s.spare.New = func() any { return &reading{} }
-	if s.root, err = x.root.Encode(); err != nil {
+	if s.root, err = r.index.root.Encode(); err != nil {
 		return nil, nil, errors.Join(err, s.Close())
 	}
 	return s, r.report, nil

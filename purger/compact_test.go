@@ -86,17 +86,6 @@ func TestCompactOfManyURLs(t *testing.T) {
 	}
 }
 
-func BenchmarkCompact(b *testing.B) {
-	for _, lists := range []int{10_000, 100_000} {
-		b.Run(fmt.Sprint(lists), func(b *testing.B) {
-			p := manyURLs(lists)
-			for b.Loop() {
-				p.compact()
-			}
-		})
-	}
-}
-
 // manyURLs has a folder, a pattern, and URLs that they cover and do not cover, of each list.
 func manyURLs(lists int) (p Purge) {
 	for i := range lists {

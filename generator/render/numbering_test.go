@@ -44,35 +44,3 @@ func TestFindAll(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkNumbering finds addresses among more than a cache holds.
-func BenchmarkNumbering(b *testing.B) {
-	const n = 600_000
-	var keys []site.Address
-	numbers := NewNumbering(&keys)
-	address := func(i uint32) (a site.Address) {
-		for at := range a {
-			a[at] = byte(i * 0x9E3779B1 >> (at % 4 * 8))
-		}
-		return a
-	}
-	for i := range uint32(n) {
-		numbers.Add(address(i))
-	}
-	g := rand.New(rand.NewPCG(1, 2))
-	some, found := make([]site.Address, AtOnce), make([]uint32, AtOnce)
-	b.Run("find", func(b *testing.B) {
-		for b.Loop() {
-			numbers.Find(address(g.Uint32N(n)))
-		}
-	})
-	b.Run("findAll", func(b *testing.B) {
-		for b.Loop() {
-			for i := range some {
-				some[i] = address(g.Uint32N(n))
-			}
-			numbers.FindAll(some, found)
-		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*AtOnce), "ns/key")
-	})
-}

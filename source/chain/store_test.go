@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -335,37 +334,6 @@ func TestStatesExcludeEachOther(t *testing.T) {
 	if err := again.Close(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func BenchmarkRead(b *testing.B) {
-	const many = 1_000_000
-	dir := b.TempDir()
-	s, err := openStore(folderOf(b, dir), base, nil, true)
-	if err != nil {
-		b.Fatal(err)
-	}
-	random := rand.New(rand.NewPCG(7, 8))
-	part := make([]source.Event, many)
-	for i := range part {
-		part[i] = source.Event{
-			Kind: source.Op, Contract: source.Contract{Chain: base.ID, Address: base.Records[0].Address},
-			Block: base.Registry.FirstBlock + uint64(i), Time: int64(i) * 2000, Value: make([]byte, 24),
-		}
-		for j := range part[i].Subject {
-			part[i].Subject[j] = byte(random.Uint32())
-		}
-	}
-	if err := errors.Join(s.append(part, 0, last(math.MaxUint32)), s.commit(), s.close()); err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		n := 0
-		if _, err := read(folderOf(b, dir), base, *s.top(), func(source.Event) bool { n++; return true }); err != nil || n != many {
-			b.Fatal(n, err)
-		}
-	}
-	b.ReportMetric(float64(s.size)/many, "bytes/event")
 }
 
 // What could not be written once is not taken for written later, when there is room again.

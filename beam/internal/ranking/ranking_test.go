@@ -323,17 +323,3 @@ func TestBlocksAreInTheOrderOfCounts(t *testing.T) {
 		t.Errorf("highest count is in block %d, want %d", got, blocks-1)
 	}
 }
-
-func BenchmarkPlaces(b *testing.B) {
-	all := random(1, 200_000, anyAddress, func(r *rand.Rand) uint32 {
-		return uint32(math.Pow(float64(r.Uint32()), r.Float64()*r.Float64()*r.Float64())) - 1
-	})
-	for b.Loop() {
-		p, s := beam.NewPipelineWithRoot()
-		Places(s, source(s, b.Name(), all), Options{Zeros: true})
-		if err := ptest.Run(p); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(all)), "ns/account")
-}

@@ -5,14 +5,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"io"
 	"math/big"
 	"net/http"
 	"reflect"
-	"runtime"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -317,37 +313,5 @@ func TestANodeKeepsEveryLog(t *testing.T) {
 				t.Fatalf("seed %d, chain %d: got %v, want no more", seed, chain.ID, got)
 			}
 		}
-	}
-}
-
-// BenchmarkNode: how long a server of the real network's size takes to be filled, and to answer.
-func BenchmarkNode(b *testing.B) {
-	for b.Loop() {
-		before := runtime.MemStats{}
-		runtime.ReadMemStats(&before)
-		node := meanrpc.Start(b, 8453, history.Usual(1, history.Real()))
-		runtime.GC()
-		after := runtime.MemStats{}
-		runtime.ReadMemStats(&after)
-		b.ReportMetric(float64(after.HeapAlloc)/(1<<20), "MiB")
-		b.ReportMetric(b.Elapsed().Seconds(), "s-to-fill")
-		for from := 20_180_000; from <= 54_180_000; from += 10_000 {
-			body := fmt.Sprintf(`{"id":1,"method":"eth_getLogs","params":[{"fromBlock":"%#x","toBlock":"%#x"}]}`, from, from+9999)
-			request, err := http.NewRequestWithContext(b.Context(), http.MethodPost, node.URL, strings.NewReader(body))
-			if err != nil {
-				b.Fatal(err)
-			}
-			request.Header.Set("Accept-Encoding", "gzip")
-			response, err := http.DefaultClient.Do(request)
-			if err != nil {
-				b.Fatal(err)
-			}
-			if _, err := io.Copy(io.Discard, response.Body); err != nil {
-				b.Fatal(err)
-			}
-			_ = response.Body.Close()
-		}
-		b.ReportMetric(float64(node.Counts().Logs), "logs")
-		b.ReportMetric(float64(node.Counts().Bytes)/(1<<20), "MiB-sent")
 	}
 }
