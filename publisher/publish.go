@@ -56,7 +56,7 @@ type run struct {
 	bucket   *retryingBucket // for all else: under the lease if the run holds the lock
 	held     *lock           // nil if the run publishes without a lock
 	report   *Report
-	warned  bool // that the server has no conditional writes
+	warned   bool // that the server has no conditional writes
 
 	id          string
 	found       *doubt      // named by the lock when this run began
