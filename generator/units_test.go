@@ -215,7 +215,7 @@ func (u *unitSite) findHolders() {
 		for at, r := range l.records {
 			if isHeld(r) {
 				u.holders[r.Data] = append(u.holders[r.Data], unitHolder{l, at, render.Follower{
-					Token: token, Account: u.address(account), Tags: r.Tags, Added: u.addedOf(l, r), State: u.state(r.Data, account),
+					Token: token, Account: u.address(account), Tags: formOf(r).TagSet, Added: u.addedOf(l, r), State: u.state(r.Data, account),
 				}})
 			}
 		}
@@ -258,6 +258,11 @@ func (u *unitSite) state(account, of string) (s rules.State) {
 	return s
 }
 
+func formOf(r site.Record) *render.RecordForm {
+	form := render.NewRecordForm(r.Version, r.RecordType, r.Tags)
+	return &form
+}
+
 // add adds an object, which must be new.
 func (u *unitSite) add(key site.Key, body []byte) {
 	if _, ok := u.objects[key]; ok {
@@ -280,14 +285,14 @@ func (u *unitSite) unit(account string, l *modelList) *render.Unit {
 	if l != nil {
 		unit.Token = l.token
 		for _, r := range l.records {
-			unit.Records = append(unit.Records, u.record(l, r))
+			unit.Records = append(unit.Records, u.record(r))
 		}
 	}
 	for _, h := range u.holders[account] {
-		if len(unit.Page) < site.DefaultLimit && areOfFollow(h.Tags) {
+		if len(unit.Page) < site.DefaultLimit && areOfFollow(h.Tags.Tags) {
 			unit.Page = append(unit.Page, h.Follower)
 		}
-		if len(h.Tags) > 0 {
+		if len(h.Tags.Tags) > 0 {
 			unit.Tagged = append(unit.Tagged, h.Follower)
 		}
 	}
@@ -296,9 +301,9 @@ func (u *unitSite) unit(account string, l *modelList) *render.Unit {
 }
 
 // record is an entry of a list, with no more of the profile than must be there.
-func (u *unitSite) record(l *modelList, r site.Record) render.Record {
-	out := render.Record{Version: r.Version, Type: r.RecordType, Tags: r.Tags, Added: u.addedOf(l, r), IsAddress: isAddress(r)}
-	if !out.IsAddress {
+func (u *unitSite) record(r site.Record) render.Record {
+	out := render.Record{Form: formOf(r)}
+	if !isAddress(r) {
 		out.Data = r.Data
 		return out
 	}
@@ -324,9 +329,7 @@ func (u *unitSite) renderAll() objects {
 			u.render(u.unit(account, nil))
 		}
 	}
-	if err := u.renderer.Fixed(u.add); err != nil {
-		u.t.Error(err)
-	}
+	u.renderer.Fixed(u.add)
 	for _, board := range u.config.Boards() {
 		measure := render.BoardMeasure(board)
 		var first []render.Leader
@@ -390,7 +393,7 @@ func (u *unitSite) sizes(account string) []byte {
 func (u *unitSite) followerRows(account string) (rows [][]byte) {
 	for _, h := range u.holders[account] {
 		rows = append(rows, render.AppendFollowerRow(nil, render.FollowerRow{
-			Token: h.Token, Account: u.accounts[h.list.account], Tags: h.Tags, State: h.State, Added: h.Added,
+			Token: h.Token, Account: u.accounts[h.list.account], Tags: h.Tags.Tags, State: h.State, Added: h.Added,
 		}))
 	}
 	return rows
@@ -434,7 +437,7 @@ func (u *unitSite) addFollowerShards() {
 			continue
 		}
 		rows := u.followerRows(account)
-		isFollow := func(h unitHolder) bool { return areOfFollow(h.Tags) }
+		isFollow := func(h unitHolder) bool { return areOfFollow(h.Tags.Tags) }
 		follows, before := 0, []int{}
 		for i, h := range holders {
 			if i%site.SearchShardSize == 0 {
@@ -551,7 +554,7 @@ func (u *unitSite) addSummaries() {
 			s.Ranked++
 		}
 		for _, h := range u.holders[account] {
-			if h.Added != snapshots.NoTime && areOfFollow(h.Tags) {
+			if h.Added != snapshots.NoTime && areOfFollow(h.Tags.Tags) {
 				all = append(all, newest{h, account})
 				break
 			}

@@ -60,13 +60,6 @@ const (
 	TaggedAs      ListObject = "taggedAs"
 )
 
-// UserObjects lists the objects that every address of the graph has under APIEFP, and that UnknownKey
-// has for other addresses. SearchFollowing is not among them: only users with a primary list have it,
-// and names.
-func UserObjects() []ListObject {
-	return []ListObject{Account, Details, Stats, Lists, Badges, PageFollowing, PageFollowers, Tags, TaggedAs}
-}
-
 // Keys outside of the base path, and beginnings of such keys.
 const (
 	// RootKey is the root, the object that names all others by way of the manifest.

@@ -56,6 +56,7 @@ type Route struct {
 	// Computed says that no object answers a request without parameters. Requests with
 	// parameters are computed anyway, but for the variants of leaderboards.
 	Computed bool
+	Fixed    bool // its objects depend on the configuration only
 	Post     bool // its method is POST, not GET
 	// Default and Most are the default and the largest limit; 0 stands for DefaultLimit, and
 	// for PageMax, SearchMax or Config.LeaderboardMax.

@@ -19,14 +19,7 @@ type Account struct {
 
 // shown is what objects show of an account of the graph.
 func (e *efpRenderer) shown(account uint32) Account {
-	a := Account{Address: e.Accounts[account], Profile: e.profile(account), ends: e.endsOf(account)}
-	for m, counts := range e.ranks.Count {
-		a.Counts[m] = counts[account]
-	}
-	for m, ranks := range e.ranks.Rank {
-		a.Ranks[m] = ranks[account]
-	}
-	return a
+	return e.Graph.shown(e.ranks, e.profileEnds, account)
 }
 
 // texts returns name, avatar and header as JSON strings.

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // The encoders append JSON to a buffer, which is reused for the next object, because a site has
@@ -27,117 +28,133 @@ func appendTags(b []byte, tags []string) []byte {
 	return append(b, ']')
 }
 
-// appendRecordFields appends a record without its closing brace.
-func (g *Graph) appendRecordFields(b []byte, r PackedRecord) []byte {
-	k := g.kinds[r.Kind]
+// appendRecordStart appends a record up to the end of its data.
+func appendRecordStart(b []byte, all records, i int) []byte {
+	f := all.form(i)
 	b = append(b, `{"version":`...)
-	b = strconv.AppendUint(b, uint64(k.Version), 10)
+	b = strconv.AppendUint(b, uint64(f.Version), 10)
 	b = append(b, `,"record_type":`...)
-	b = site.AppendString(b, k.Type)
+	b = site.AppendString(b, f.Type)
 	b = append(b, `,"data":"`...)
-	if r.Data&OtherData != 0 {
-		b = append(b, g.Other[r.Data&^OtherData]...)
-	} else {
-		b = g.Accounts[r.Data].Append(b)
+	if text := all.text(i); text != "" {
+		return append(b, text...)
 	}
-	b = append(b, `","tags":`...)
-	return append(b, g.TagSets[r.Tags].json...)
+	return all.address(i).Append(b)
 }
 
-func (g *Graph) appendSearchEntry(b []byte, r PackedRecord) []byte {
-	p := g.profile(r.Data)
-	b = g.appendRecordFields(b, r)
+// appendRecordFields appends a record without its closing brace.
+func appendRecordFields(b []byte, all records, i int) []byte {
+	b = append(appendRecordStart(b, all, i), `","tags":`...)
+	return append(b, all.form(i).json...)
+}
+
+func appendSearchEntry(b []byte, all records, i int) []byte {
+	shown := all.shown(i)
+	b = appendRecordFields(b, all, i)
 	b = append(b, `,"ens":`...)
-	b = append(b, p.ENS[:p.SearchLen]...)
+	b = append(b, shown.searched()...)
 	return append(b, "}}"...)
 }
 
 // recordSize estimates the bytes that appendRecordFields appends.
-func (g *Graph) recordSize(r PackedRecord) int {
-	size := len(`{"version":1,"record_type":"","data":"0x0000000000000000000000000000000000000000","tags":},`)
-	if r.Data&OtherData != 0 {
-		size += len(g.Other[r.Data&^OtherData])
+func recordSize(all records, i int) int {
+	f := all.form(i)
+	return len(`{"version":1,"record_type":"","data":"0x0000000000000000000000000000000000000000","tags":},`) +
+		len(all.text(i)) + len(f.Type) + len(f.json)
+}
+
+// recordsSize estimates the bytes of all records.
+func recordsSize(all records) int {
+	size := 0
+	for i := range all.Len() {
+		size += recordSize(all, i)
 	}
-	return size + len(g.kinds[r.Kind].Type) + len(g.TagSets[r.Tags].json)
+	return size
 }
 
 // entriesSize estimates the bytes that appendEntries appends.
-func (g *Graph) entriesSize(follows []PackedRecord) int {
+func entriesSize(all records, follows []uint32) int {
 	size := 0
-	for _, r := range follows {
-		size += g.recordSize(r) + int(g.profile(r.Data).SearchLen) + len(`,"ens":}`)
+	for _, i := range follows {
+		size += recordSize(all, int(i)) + int(all.shown(int(i)).SearchLen) + len(`,"ens":}`)
 	}
 	return size
 }
 
 // appendRecords appends the answer to /records.
-func (g *Graph) appendRecords(b []byte, list uint32) []byte {
+func appendRecords(b []byte, all records) []byte {
 	b = append(b, `{"records":[`...)
-	for i, r := range g.RecordsOf(list).All() {
+	for i := range all.Len() {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(g.appendRecordFields(b, r), '}')
+		b = append(appendRecordFields(b, all, i), '}')
 	}
 	return append(b, "]}"...)
 }
 
+// appendFollows appends the indexes of follows among records.
+func appendFollows(to []uint32, all records) []uint32 {
+	for i := range all.Len() {
+		if all.state(i) == rules.Follow {
+			to = append(to, uint32(i))
+		}
+	}
+	return to
+}
+
 // appendEntries appends search entries with commas between them.
-func (g *Graph) appendEntries(b []byte, follows []PackedRecord) []byte {
-	for i, r := range follows {
-		if i > 0 {
+func appendEntries(b []byte, all records, follows []uint32) []byte {
+	for n, i := range follows {
+		if n > 0 {
 			b = append(b, ',')
 		}
-		b = g.appendSearchEntry(b, r)
+		b = appendSearchEntry(b, all, int(i))
 	}
 	return b
 }
 
 // firstPage returns the follows in the answer to a search without parameters.
-func firstPage(follows []PackedRecord) []PackedRecord {
-	return follows[:min(len(follows), site.DefaultLimit)]
-}
+func firstPage(follows []uint32) []uint32 { return follows[:min(len(follows), site.DefaultLimit)] }
 
 // appendFollowing appends the answer to /searchFollowing without parameters.
-func (g *Graph) appendFollowing(b []byte, follows []PackedRecord) []byte {
+func appendFollowing(b []byte, all records, follows []uint32) []byte {
 	b = append(b, `{"following":[`...)
-	b = g.appendEntries(b, firstPage(follows))
+	b = appendEntries(b, all, firstPage(follows))
 	return append(b, "]}"...)
 }
 
 // appendShard appends the n-th search shard of a list with that many follows: those in the shard.
-func (g *Graph) appendShard(b []byte, list uint32, total, n int, follows []PackedRecord) []byte {
+func appendShard(b []byte, token string, total, n int, all records, follows []uint32) []byte {
 	b = site.ShardHeader{
-		List: g.Tokens[list], Total: total, Shard: n, Shards: searchShards(total), ShardSize: site.SearchShardSize,
+		List: token, Total: total, Shard: n, Shards: searchShards(total), ShardSize: site.SearchShardSize,
 	}.Append(b)
-	b = g.appendEntries(b, follows)
+	b = appendEntries(b, all, follows)
 	return append(b, "]}"...)
 }
 
 // appendDetails appends the answer to /details.
-func (g *Graph) appendDetails(b []byte, r *Ranks, account uint32) []byte {
+func (a *Account) appendDetails(b []byte) []byte {
 	b = append(b, `{"address":"`...)
-	b = g.Accounts[account].Append(b)
+	b = a.Address.Append(b)
 	b = append(b, `","ens":`...)
-	b = append(b, g.profile(account).ENS...)
+	b = append(b, a.Profile.orEmpty().ENS...)
 	for m, member := range [Measures]string{
 		`,"ranks":{"mutuals_rank":"`, `","followers_rank":"`, `","following_rank":"`, `","top8_rank":"`, `","blocks_rank":"`,
 	} {
 		b = append(b, member...)
-		b = strconv.AppendUint(b, uint64(r.Rank[m][account]), 10)
+		b = strconv.AppendUint(b, uint64(a.Ranks[m]), 10)
 	}
 	b = append(b, `"},"primary_list":`...)
-	return append(g.appendPrimary(b, account), '}')
+	return append(a.appendPrimary(b), '}')
 }
 
 // appendPrimary appends the token ID of the primary list of an account.
-func (g *Graph) appendPrimary(b []byte, account uint32) []byte {
-	if primary := g.Primary[account]; primary != None {
-		b = append(b, '"')
-		b = append(b, g.Tokens[primary]...)
-		return append(b, '"')
+func (a *Account) appendPrimary(b []byte) []byte {
+	if a.Primary == "" {
+		return append(b, "null"...)
 	}
-	return append(b, "null"...)
+	return append(append(append(b, '"'), a.Primary...), '"')
 }
 
 // eventText is the part of an event's badge item that does not depend on the account.
@@ -150,7 +167,7 @@ type eventText struct {
 type eventTexts []eventText
 
 // size estimates the bytes that appendBadges appends for an account with these badges.
-func (texts eventTexts) size(held []AccountBadge) int {
+func (texts eventTexts) size(held []Badge) int {
 	size := len(texts) * len(`{"eventId":"0000000000","participated":false,"collection":null},`)
 	for _, b := range held {
 		size += len(texts[b.Event].held) + userBytes
@@ -188,8 +205,8 @@ func appendMember(b []byte, name, value string) []byte {
 }
 
 // appendBadges appends the answer to /badges: one item per event, in the order of events.
-func (g *Graph) appendBadges(b []byte, field string, events eventTexts, account uint32) []byte {
-	held := g.BadgesOf(account)
+func (v *view) appendBadges(b []byte, field string, events eventTexts) []byte {
+	held := v.badges
 	b = append(b, '{')
 	b = site.AppendString(b, field)
 	b = append(b, ":["...)
@@ -204,7 +221,7 @@ func (g *Graph) appendBadges(b []byte, field string, events eventTexts, account 
 		b = append(b, e.held...)
 		b = append(b, held[0].TokenID...)
 		b = append(b, `","owner":"`...)
-		b = g.Accounts[account].Append(b)
+		b = v.account.Address.Append(b)
 		b = append(b, `"}}`...)
 		held = held[1:]
 	}
@@ -253,13 +270,4 @@ func boardMember(board site.Board) (m Measure, member string) {
 		return Mutuals, `","mutuals_count":"`
 	}
 	return Followers, `","followers_count":"`
-}
-
-// searchShards is the number of search shards of a list with that many follows. A list that fits
-// on the first page needs none.
-func searchShards(follows int) int {
-	if follows < site.DefaultLimit {
-		return 0
-	}
-	return (follows + site.SearchShardSize - 1) / site.SearchShardSize
 }

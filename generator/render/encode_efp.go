@@ -3,7 +3,6 @@ package render
 import (
 	"bytes"
 	"cmp"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -61,17 +60,9 @@ func (e *efpRenderer) findProfileEnds() {
 	}
 }
 
-// endsOf returns the ends of the profile of an account.
-func (e *efpRenderer) endsOf(account uint32) profileEnds {
-	if e.profileEnds == nil {
-		return endsOf(e.profile(account))
-	}
-	return e.profileEnds[account]
-}
-
 // shownTexts returns name, avatar and header of an account as JSON strings.
 func (e *efpRenderer) shownTexts(account uint32) (name, avatar, header []byte) {
-	return textsOf(e.profile(account), e.endsOf(account))
+	return textsOf(e.profile(account), e.profileEnds[account])
 }
 
 // orNull returns null for an empty JSON string.
@@ -83,10 +74,10 @@ func orNull(text []byte) []byte {
 }
 
 // appendAccount appends an answer to /account without its closing brace.
-func (e *efpRenderer) appendAccount(b []byte, account uint32) []byte {
-	p := e.profile(account)
+func (a *Account) appendAccount(b []byte) []byte {
+	p := a.Profile.orEmpty()
 	b = append(b, `{"address":"`...)
-	b = e.Accounts[account].Append(b)
+	b = a.Address.Append(b)
 	b = append(b, `","ens":`...)
 	b = append(b, p.ENS[:len(p.ENS)-1]...)
 	b = append(b, `,"updated_at":"`...)
@@ -95,27 +86,24 @@ func (e *efpRenderer) appendAccount(b []byte, account uint32) []byte {
 }
 
 // appendListAccount appends the answer to /account of a list.
-func (e *efpRenderer) appendListAccount(b []byte, list uint32) []byte {
-	account := e.Owners[list]
-	b = e.appendAccount(b, account)
+func (v *view) appendListAccount(b []byte) []byte {
+	b = v.account.appendAccount(b)
 	b = append(b, `,"is_primary_list":`...)
-	b = strconv.AppendBool(b, e.isPrimary(list))
+	b = strconv.AppendBool(b, v.isPrimary())
 	b = append(b, `,"primary_list":`...)
-	return append(e.appendPrimary(b, account), '}')
+	return append(v.account.appendPrimary(b), '}')
 }
 
 // appendLists appends the answer to /lists.
-func (e *efpRenderer) appendLists(b []byte, account uint32) []byte {
+func (v *view) appendLists(b []byte) []byte {
 	b = append(b, `{"primary_list":`...)
-	b = e.appendPrimary(b, account)
+	b = v.account.appendPrimary(b)
 	b = append(b, `,"lists":[`...)
-	for i, list := range e.listsOf(account) {
+	for i, token := range v.tokens {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, '"')
-		b = append(b, e.Tokens[list]...)
-		b = append(b, '"')
+		b = append(append(append(b, '"'), token...), '"')
 	}
 	return append(b, "]}"...)
 }
@@ -130,155 +118,138 @@ func appendFollowCounts(b []byte, followers uint32, following int) []byte {
 }
 
 // appendFollowingFields appends a followed account without the closing brace.
-func (e *efpRenderer) appendFollowingFields(b []byte, r PackedRecord) []byte {
-	b = append(b, `{"version":1,"record_type":"address","data":"`...)
-	b = e.Accounts[r.Data].Append(b)
+func appendFollowingFields(b []byte, all records, i int) []byte {
+	b = appendRecordStart(b, all, i)
 	b = append(b, `","address":"`...)
-	b = e.Accounts[r.Data].Append(b)
+	b = all.address(i).Append(b)
 	b = append(b, `","tags":`...)
-	return append(b, e.TagSets[r.Tags].json...)
+	return append(b, all.form(i).json...)
 }
 
 // followingSize estimates the bytes of a page of follows.
-func (e *efpRenderer) followingSize(follows []PackedRecord) int {
+func followingSize(all records, follows []uint32) int {
 	size := 0
-	for _, r := range follows[max(0, len(follows)-site.DefaultLimit):] {
-		size += e.recordSize(r) + len(`,"address":""`) + site.AddressTextLen
+	for _, i := range follows[max(0, len(follows)-site.DefaultLimit):] {
+		size += recordSize(all, int(i)) + len(`,"address":""`) + site.AddressTextLen
 	}
 	return size
 }
 
 // appendFollowingPage appends the answer to /following: the last of the list's follows.
-func (e *efpRenderer) appendFollowingPage(b []byte, follows []PackedRecord) []byte {
+func appendFollowingPage(b []byte, all records, follows []uint32) []byte {
 	b = append(b, `{"following":[`...)
-	last := max(0, len(follows)-site.DefaultLimit)
-	for i := len(follows) - 1; i >= last; i-- {
-		if i < len(follows)-1 {
+	for n := range min(len(follows), site.DefaultLimit) {
+		if n > 0 {
 			b = append(b, ',')
 		}
-		b = append(e.appendFollowingFields(b, follows[i]), '}')
+		b = append(appendFollowingFields(b, all, int(follows[len(follows)-1-n])), '}')
 	}
 	return append(b, "]}"...)
 }
 
 // appendSearchFollowing appends the answer to /searchFollowing without parameters.
-func (e *efpRenderer) appendSearchFollowing(b []byte, follows []PackedRecord) []byte {
+func appendSearchFollowing(b []byte, all records, follows []uint32) []byte {
 	b = append(b, `{"following":[`...)
-	for i, r := range firstPage(follows) {
-		if i > 0 {
+	for n, i := range firstPage(follows) {
+		if n > 0 {
 			b = append(b, ',')
 		}
-		p := e.profile(r.Data)
-		b = e.appendFollowingFields(b, r)
+		shown := all.shown(int(i))
+		b = appendFollowingFields(b, all, int(i))
 		b = append(b, `,"ens":`...)
-		b = append(b, p.ENS[:p.SearchLen]...)
+		b = append(b, shown.searched()...)
 		b = append(b, "}}"...)
 	}
 	return append(b, "]}"...)
 }
 
 // followersSize estimates the bytes of a page of followers.
-func (e *efpRenderer) followersSize(page []holder) int {
+func followersSize(page []Follower) int {
 	size := 0
-	for _, h := range page {
-		size += followerBytes + len(e.Tokens[h.list]) + len(e.TagSets[e.recordOf(h).Tags].json)
+	for i := range page {
+		size += followerBytes + len(page[i].Token) + len(page[i].Tags.json)
 	}
 	return size
 }
 
 // appendFollowersPage appends the answer to /followers.
-func (e *efpRenderer) appendFollowersPage(b []byte, page []holder, states []rules.State) []byte {
+func appendFollowersPage(b []byte, page []Follower) []byte {
 	b = append(b, `{"followers":[`...)
-	for i, h := range page {
+	for i := range page {
+		f := &page[i]
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(b, `{"efp_list_nft_token_id":"`...)
-		b = append(b, e.Tokens[h.list]...)
+		b = append(b, f.Token...)
 		b = append(b, `","address":"`...)
-		b = e.Accounts[e.Owners[h.list]].Append(b)
+		b = f.Account.Append(b)
 		b = append(b, `","tags":`...)
-		b = append(b, e.TagSets[e.recordOf(h).Tags].json...)
+		b = append(b, f.Tags.json...)
 		b = append(b, `,"is_following":`...)
-		b = strconv.AppendBool(b, states[i]&rules.Follow != 0)
+		b = strconv.AppendBool(b, f.State&rules.Follow != 0)
 		b = append(b, `,"is_blocked":`...)
-		b = strconv.AppendBool(b, states[i]&rules.Block != 0)
+		b = strconv.AppendBool(b, f.State&rules.Block != 0)
 		b = append(b, `,"is_muted":`...)
-		b = strconv.AppendBool(b, states[i]&rules.Mute != 0)
+		b = strconv.AppendBool(b, f.State&rules.Mute != 0)
 		b = append(b, `,"updated_at":"`...)
-		b = appendTime(b, e.addedAt(h))
+		b = appendTime(b, ShownTime(f.Added))
 		b = append(b, `"}`...)
 	}
 	return append(b, "]}"...)
 }
 
-// numberTags numbers all tags by their bytes.
-func (e *efpRenderer) numberTags() {
-	numbers := map[string]uint32{}
-	for _, set := range e.TagSets {
-		for _, tag := range set.Tags {
-			numbers[tag] = 0
+// A tagRun is a tag with the number of records that carry it.
+type tagRun struct {
+	tag string
+	n   int
+}
+
+// countListTags counts the tags that the list gives those whom it holds.
+func (t *Scratch) countListTags(v *view) {
+	clear(t.tags)
+	for i := range v.records.Len() {
+		if v.records.state(i) != 0 {
+			t.addTags(v.records.form(i).Tags)
 		}
 	}
-	e.tags = e.tags[:0]
-	for i, tag := range slices.Sorted(maps.Keys(numbers)) {
-		numbers[tag] = uint32(i)
-		e.tags = append(e.tags, string(site.AppendString(nil, tag)))
+	t.sortTags()
+}
+
+// countTaggedAs counts the tags that primary lists give the account.
+func (t *Scratch) countTaggedAs(v *view) {
+	clear(t.tags)
+	for i := range v.tagged {
+		t.addTags(v.tagged[i].Tags.Tags)
 	}
-	e.tagNumbers = make([][]uint32, len(e.TagSets))
-	for i, set := range e.TagSets {
-		for _, tag := range set.Tags {
-			e.tagNumbers[i] = append(e.tagNumbers[i], numbers[tag])
-		}
+	t.sortTags()
+}
+
+func (t *Scratch) addTags(tags []string) {
+	if len(tags) > 0 && t.tags == nil {
+		t.tags = map[string]int{}
+	}
+	for _, tag := range tags {
+		t.tags[tag]++
 	}
 }
 
-// countListTags counts the tags in a list, or in none.
-func (e *efpRenderer) countListTags(t *Scratch, list uint32) {
-	t.numbers = t.numbers[:0]
-	if list != None {
-		for _, r := range e.RecordsOf(list).All() {
-			if e.Holds(r) {
-				t.numbers = append(t.numbers, e.tagNumbers[r.Tags]...)
-			}
-		}
-	}
-	t.countTags()
-}
-
-// countTaggedAs counts the tags that primary lists give an account, and sets t.tagged to the records
-// with a tag.
-func (e *efpRenderer) countTaggedAs(t *Scratch, account uint32) {
-	t.numbers, t.tagged = t.numbers[:0], t.tagged[:0]
-	for _, h := range e.holdersOf(account) {
-		if tags := e.tagNumbers[e.recordOf(h).Tags]; len(tags) > 0 {
-			t.numbers = append(t.numbers, tags...)
-			t.tagged = append(t.tagged, h)
-		}
-	}
-	slices.SortFunc(t.tagged, func(a, b holder) int { return cmp.Compare(e.tokenRank[a.list], e.tokenRank[b.list]) })
-	t.countTags()
-}
-
-// countTags sorts t.numbers and counts them in t.counts.
-func (t *Scratch) countTags() {
-	slices.Sort(t.numbers)
+// sortTags sorts the tags that were counted.
+func (t *Scratch) sortTags() {
 	t.counts = t.counts[:0]
-	for i, tag := range t.numbers {
-		if i == 0 || t.numbers[i-1] != tag {
-			t.counts = append(t.counts, tagRun{tag: tag})
-		}
-		t.counts[len(t.counts)-1].n++
+	for tag, n := range t.tags {
+		t.counts = append(t.counts, tagRun{tag, n})
 	}
+	slices.SortFunc(t.counts, func(a, b tagRun) int { return cmp.Compare(a.tag, b.tag) })
 	t.byCount = append(t.byCount[:0], t.counts...)
 	slices.SortStableFunc(t.byCount, func(a, b tagRun) int { return cmp.Compare(b.n, a.n) })
 }
 
 // tagsSize estimates the bytes of an answer to /tags or /taggedAs with the tags that were counted.
-func (e *efpRenderer) tagsSize(t *Scratch) int {
+func (t *Scratch) tagsSize() int {
 	size := objectBytes
 	for _, run := range t.counts {
-		size += 2*len(e.tags[run.tag]) + countBytes + run.n*(taggedBytes+len(e.tags[run.tag]))
+		size += 2*len(run.tag) + countBytes + run.n*(taggedBytes+len(run.tag))
 	}
 	return size
 }
@@ -292,13 +263,13 @@ func appendTokenHead(b []byte, token string) []byte {
 }
 
 // appendTagCounts appends the part of an answer to /tags or /taggedAs before the tagged addresses.
-func (e *efpRenderer) appendTagCounts(b []byte, t *Scratch) []byte {
+func (t *Scratch) appendTagCounts(b []byte) []byte {
 	b = append(b, `,"tags":[`...)
 	for i, run := range t.counts {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, e.tags[run.tag]...)
+		b = site.AppendString(b, run.tag)
 	}
 	b = append(b, `],"tagCounts":[`...)
 	for i, run := range t.byCount {
@@ -306,7 +277,7 @@ func (e *efpRenderer) appendTagCounts(b []byte, t *Scratch) []byte {
 			b = append(b, ',')
 		}
 		b = append(b, `{"tag":`...)
-		b = append(b, e.tags[run.tag]...)
+		b = site.AppendString(b, run.tag)
 		b = append(b, `,"count":`...)
 		b = strconv.AppendInt(b, int64(run.n), 10)
 		b = append(b, '}')
@@ -315,52 +286,50 @@ func (e *efpRenderer) appendTagCounts(b []byte, t *Scratch) []byte {
 }
 
 // appendTagged appends an address once for each tag of a record, with a comma after each.
-func (e *efpRenderer) appendTagged(b []byte, account uint32, r PackedRecord) []byte {
-	for _, tag := range e.tagNumbers[r.Tags] {
+func appendTagged(b []byte, address site.Address, tags []string) []byte {
+	for _, tag := range tags {
 		b = append(b, `{"address":"`...)
-		b = e.Accounts[account].Append(b)
+		b = address.Append(b)
 		b = append(b, `","tag":`...)
-		b = append(b, e.tags[tag]...)
+		b = site.AppendString(b, tag)
 		b = append(b, "},"...)
 	}
 	return b
 }
 
 // appendListTags appends the rest of the answer to /tags.
-func (e *efpRenderer) appendListTags(b []byte, t *Scratch, list uint32) []byte {
-	b = e.appendTagCounts(b, t)
-	if list != None {
-		for _, r := range e.RecordsOf(list).All() {
-			if e.Holds(r) {
-				b = e.appendTagged(b, r.Data, r)
-			}
+func (t *Scratch) appendListTags(b []byte, v *view) []byte {
+	b = t.appendTagCounts(b)
+	for i := range v.records.Len() {
+		if tags := v.records.form(i).Tags; len(tags) > 0 && v.records.state(i) != 0 {
+			b = appendTagged(b, v.records.address(i), tags)
 		}
 	}
 	return append(withoutComma(b), "]}"...)
 }
 
 // appendTaggedAs appends the rest of the answer to /taggedAs.
-func (e *efpRenderer) appendTaggedAs(b []byte, t *Scratch) []byte {
-	b = e.appendTagCounts(b, t)
-	for _, h := range t.tagged {
-		b = e.appendTagged(b, e.Owners[h.list], e.recordOf(h))
+func (t *Scratch) appendTaggedAs(b []byte, v *view) []byte {
+	b = t.appendTagCounts(b)
+	for i := range v.tagged {
+		b = appendTagged(b, v.tagged[i].Account, v.tagged[i].Tags.Tags)
 	}
 	return append(withoutComma(b), "]}"...)
 }
 
 // rankedLimit is the number of entries of the answer to /leaderboard/ranked.
-func (e *efpRenderer) rankedLimit() int { return min(site.RankedLimit, e.config.LeaderboardMax) }
+func rankedLimit(c site.Config) int { return min(site.RankedLimit, c.LeaderboardMax) }
 
 // appendRanked appends the answer to /leaderboard/ranked without parameters, with n accounts.
-func (e *efpRenderer) appendRanked(b []byte, n int, account func(i int) *Account) []byte {
+func appendRanked(b []byte, lastUpdated string, n int, account func(i int) *Account) []byte {
 	b = append(b, `{"last_updated":"`...)
-	b = append(b, e.lastUpdated...)
+	b = append(b, lastUpdated...)
 	b = append(b, `","results":[`...)
 	for i := range n {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = account(i).appendRanked(b, e.lastUpdated)
+		b = account(i).appendRanked(b, lastUpdated)
 	}
 	return append(b, "]}"...)
 }

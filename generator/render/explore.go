@@ -71,11 +71,7 @@ func (e *exploreRenderer) leaders() int { return min(TopAccounts, len(e.ranks.Fi
 func (e *exploreRenderer) top() topObject {
 	t := topObject{Total: e.ranks.Followed}
 	for _, account := range e.ranks.First[Followers][:e.leaders()] {
-		a := Account{Address: e.graph.Accounts[account], Profile: e.graph.profile(account)}
-		a.Counts[Followers] = e.ranks.Count[Followers][account]
-		if primary := e.graph.Primary[account]; primary != None {
-			a.Primary = e.graph.Tokens[primary]
-		}
+		a := e.graph.shown(e.ranks, nil, account)
 		t.Accounts = append(t.Accounts, a.topAccount())
 	}
 	return t

@@ -166,7 +166,7 @@ func (e *efpRenderer) find(route *site.Route, key site.Key, segments []string, o
 	case site.RouteRecommendedShard:
 		return among(shardCount(len(e.Recommended)), number(last), e.renderRecommendedShard)
 	case site.RouteUnknown:
-		return foundUnit{e.renderUnknown, 0}
+		return foundUnit{func(_ int, t *Scratch, emit Emitter) { e.renderUnknown(t, emit) }, 0}
 	case site.RouteRanked, site.RouteRankedCount, site.RouteStats, site.RouteDiscover, site.RouteDiscoverShard:
 		return foundUnit{e.renderSummaries, 0}
 	case site.RouteOpenAPI, site.RouteScript, site.RouteScriptTypes:
@@ -196,6 +196,6 @@ func (e *efpRenderer) findListOf(tokenID string, only *selection) foundUnit {
 	if !ok {
 		return foundUnit{}
 	}
-	only.list = list
+	only.list, only.token = list, tokenID
 	return foundUnit{e.renderAccount, int(e.Owners[list])}
 }

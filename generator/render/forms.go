@@ -33,6 +33,11 @@ type TagSet struct {
 	Top8  bool        // whether that is in the top 8
 }
 
+// newTagSet returns a set of sorted tags.
+func newTagSet(tags []string) *TagSet {
+	return &TagSet{Tags: tags, json: string(appendTags(nil, tags)), State: rules.StateOf(tags), Top8: rules.IsTop8(tags)}
+}
+
 func (f *Forms) initForms() {
 	f.formOf, f.kindOf, f.tagSetOf, f.otherOf = map[Form]uint32{}, map[rules.Kind]uint32{}, map[string]uint32{}, map[string]uint32{}
 	f.tagSet(nil)
@@ -68,7 +73,7 @@ func (f *Forms) tagSet(tags []string) uint32 {
 		return id
 	}
 	id := uint32(len(f.TagSets))
-	set := TagSet{Tags: slices.Clone(tags), json: string(text), State: rules.StateOf(tags), Top8: rules.IsTop8(tags)}
+	set := *newTagSet(slices.Clone(tags))
 	for i, tag := range set.Tags {
 		set.Tags[i] = strings.Clone(tag) // do not keep the whole line in memory
 	}

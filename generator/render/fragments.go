@@ -11,19 +11,8 @@ import (
 // AppendListEntry appends the entry of a unit's list in its token bucket. So many primary lists hold its
 // account.
 func (r *Renderer) AppendListEntry(b []byte, u *Unit, holders int) []byte {
-	held := held(u.Records)
-	b = appendListSizes(b, u.Token, u.Account.Address, u.Token == u.Account.Primary, held, holders)
-	if held <= site.PackedRows {
-		for i := range u.Records {
-			if in := &u.Records[i]; in.holds() {
-				p := Profile{ENS: in.ENS, SearchLen: in.SearchLen}.orEmpty()
-				name, avatar, _ := textsOf(p, endsOf(p))
-				b = appendTags(appendRowOf(b, in.Address), in.Tags)
-				b = append(appendRecordRowEnd(b, in.Followers, name, avatar), ',')
-			}
-		}
-	}
-	return append(withoutComma(b), "]]"...)
+	all := unitRecords(u.Records)
+	return appendListEntry(b, u.Token, u.Account.Address, u.Token == u.Account.Primary, all.held(), holders, all)
 }
 
 // A FollowerRow is who holds an account, by a record of a primary list.
@@ -73,8 +62,8 @@ func TokenBucket(name string, lists [][]byte) []byte {
 // Leaderboards renders a leaderboard with every limit. first are its accounts, at most LeaderboardMax.
 func (r *Renderer) Leaderboards(board site.Board, first []Leader, emit Emit) {
 	r.emit = emit
-	for limit := 1; limit <= r.site.Config.LeaderboardMax; limit++ {
-		r.site.emitBoard(&r.scratch, board, limit, first[:min(limit, len(first))], r.emitter)
+	for limit := 1; limit <= r.views.config.LeaderboardMax; limit++ {
+		r.views.emitBoard(&r.scratch, board, limit, first[:min(limit, len(first))], r.emitter)
 	}
 }
 
@@ -87,22 +76,22 @@ func (r *Renderer) RankedShard(total, n int, rows [][]byte) (site.Key, []byte) {
 // RankedOrder renders the n-th shard of the places of ranked accounts in the order of one of
 // site.RankedSorts.
 func (r *Renderer) RankedOrder(sort string, total, n int, places []uint32) (site.Key, []byte) {
-	b := appendShardHead([]byte("{"), total, n, orderShards(total), site.RankedOrderSize)
+	b := appendShardHead([]byte("{"), total, n, ShardCount(total, site.RankedOrderSize), site.RankedOrderSize)
 	return site.RankedOrderKey(sort, n), append(appendPlaces(b, places), "]}"...)
 }
 
 // Ranked renders the answer to /leaderboard/ranked without parameters. first are accounts of the board,
 // in its order.
 func (r *Renderer) Ranked(first []Account, emit Emit) {
-	e := r.site.efp
-	first = first[:min(e.rankedLimit(), len(first))]
-	emit(e.config.RankedKey(), e.appendRanked(nil, len(first), func(i int) *Account { return &first[i] }))
+	c := r.views.config
+	first = first[:min(rankedLimit(c), len(first))]
+	emit(c.RankedKey(), appendRanked(nil, r.lastUpdated, len(first), func(i int) *Account { return &first[i] }))
 }
 
 // Summaries renders the objects that show summaries.
 func (r *Renderer) Summaries(s Summaries, emit Emit) {
 	r.emit = emit
-	r.site.efp.emitSummaries(&s, r.emitter)
+	r.views.emitSummaries(&s, r.emitter)
 }
 
 // RecommendedShard renders the n-th shard of the recommended accounts, of which there are so many.

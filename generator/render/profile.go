@@ -50,9 +50,6 @@ type packedProfile struct {
 	nameLen           uint8  // at most site.MaxNameBytes
 }
 
-// reset forgets all profiles, and keeps the memory.
-func (ps *profiles) reset() { ps.blocks, ps.all = ps.blocks[:0], ps.all[:0] }
-
 // Set sets the profile of an account. It copies its texts.
 func (ps *profiles) Set(account uint32, p Profile) {
 	ps.all = extend(ps.all, int(account)+1)
@@ -60,22 +57,11 @@ func (ps *profiles) Set(account uint32, p Profile) {
 	last := len(ps.blocks) - 1
 	if last < 0 || cap(ps.blocks[last])-len(ps.blocks[last]) < size {
 		last++
-		ps.addBlock(size)
+		ps.blocks = append(ps.blocks, make([]byte, 0, max(profileBlock, size)))
 	}
 	block := &ps.blocks[last]
 	ps.all[account] = packedProfile{p.Fresh, uint32(last), uint32(len(*block)), uint32(len(p.ENS)), p.SearchLen, uint8(len(p.Name))}
 	*block = append(append(*block, p.ENS...), p.Name...)
-}
-
-// addBlock adds a block with room for so many bytes.
-func (ps *profiles) addBlock(size int) {
-	if n := len(ps.blocks); n < cap(ps.blocks) {
-		if spare := ps.blocks[:n+1][n]; cap(spare) >= max(profileBlock, size) {
-			ps.blocks = append(ps.blocks, spare[:0])
-			return
-		}
-	}
-	ps.blocks = append(ps.blocks, make([]byte, 0, max(profileBlock, size)))
 }
 
 // Unname takes the name from an account.

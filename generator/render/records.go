@@ -117,9 +117,6 @@ func NewRecords(room int) RecordList {
 	return RecordList{data: make([]uint32, 0, room), narrow: make([]uint8, 0, room)}
 }
 
-// reset removes all records, and keeps the memory.
-func (l *RecordList) reset() { l.data, l.narrow, l.wide = l.data[:0], l.narrow[:0], l.wide[:0] }
-
 // Append appends a record.
 func (l *RecordList) Append(data, form uint32) {
 	if form >= maxNarrow && l.wide == nil {

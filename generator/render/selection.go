@@ -11,6 +11,7 @@ import (
 type selection struct {
 	object site.ListObject // what is read; "" for objects of a unit without selection
 	list   uint32          // whose object it is; none for one of a user
+	token  string          // the token ID of that list; "" for none
 	shard  int             // number of a shardObject; headShard for a head
 	cuts   *Cuts           // of the tables with shards; nil if all objects are selected
 
@@ -33,10 +34,10 @@ func (s *selection) wantsPages() bool {
 	return s.wants(site.Stats, site.PageFollowing, site.PageFollowers, site.SearchFollowing)
 }
 
-// wantsList reports whether an object of a list, or with none of a user, may be one that is rendered
+// wantsList reports whether an object of a list, or with "" of a user, may be one that is rendered
 // for the user and the list together.
-func (s *selection) wantsList(list uint32) bool {
-	return s.object == "" || s.list == None || s.list == list
+func (s *selection) wantsList(token string) bool {
+	return s.object == "" || s.token == "" || s.token == token
 }
 
 // lists returns those whose objects are selected.

@@ -24,21 +24,6 @@ const (
 	tokenBytes       = 20 // of a usual token ID
 )
 
-// shardCount is the number of shards of a table with that many rows. An empty one has a shard too.
-func shardCount(rows int) int { return max(1, (rows+site.SearchShardSize-1)/site.SearchShardSize) }
-
-// rowObjects is the number of objects that hold the rows of a list or an account, beside its bucket:
-// shards, and a head if there are several.
-func rowObjects(rows int) int {
-	switch {
-	case rows <= site.PackedRows:
-		return 0
-	case rows <= site.SearchShardSize:
-		return 1
-	}
-	return shardCount(rows) + 1
-}
-
 // window returns the n-th part of a table that is cut into parts of a size.
 func window[T any](all []T, n, size int) []T {
 	return all[min(n*size, len(all)):min((n+1)*size, len(all))]
@@ -75,7 +60,8 @@ type rowTable struct {
 	before        []int           // as followsBefore returns it; nil if it is not known
 	size          func(i int) int // estimated bytes of a row
 	render        func(b []byte, i int) []byte
-	about         func(i int) (account uint32, follow bool)
+	isFollow      func(i int) bool
+	about         func(i int) (address site.Address, followers uint32)
 }
 
 // followsBefore returns how many rows before each shard, and of the whole table, are follows: a page of
@@ -84,7 +70,7 @@ func (t *rowTable) followsBefore() []int {
 	before := make([]int, 1, shardCount(t.rows)+1)
 	follows := 0
 	for i := range t.rows {
-		if _, follow := t.about(i); follow {
+		if t.isFollow(i) {
 			follows++
 		}
 		if i+1 == t.rows || (i+1)%site.SearchShardSize == 0 {
@@ -95,7 +81,7 @@ func (t *rowTable) followsBefore() []int {
 }
 
 // renderTable emits the shards and the head of a table.
-func (e *efpRenderer) renderTable(t *Scratch, table rowTable, emit Emitter, shardKey func(n int) site.Key, headKey func() site.Key) {
+func renderTable(t *Scratch, table rowTable, emit Emitter, shardKey func(n int) site.Key, headKey func() site.Key) {
 	objects := rowObjects(table.rows)
 	if objects == 0 {
 		return
@@ -122,7 +108,7 @@ func (e *efpRenderer) renderTable(t *Scratch, table rowTable, emit Emitter, shar
 	if objects < 2 || !t.only.wantsHead() {
 		return
 	}
-	places := e.headPlaces(t, table)
+	places := headPlaces(t, table)
 	size := objectBytes
 	for _, place := range places {
 		size += table.size(int(place)) + len("1000000,")
@@ -174,7 +160,7 @@ func appendPlaces(b []byte, places []uint32) []byte {
 
 // headPlaces returns the places of the rows of a head: the first in the order of the table, in its
 // reverse, and by followers, each of all rows and of follows only.
-func (e *efpRenderer) headPlaces(t *Scratch, table rowTable) []uint32 {
+func headPlaces(t *Scratch, table rowTable) []uint32 {
 	all := make([]uint32, table.rows)
 	for i := range all {
 		all[i] = uint32(i)
@@ -184,7 +170,7 @@ func (e *efpRenderer) headPlaces(t *Scratch, table rowTable) []uint32 {
 		t.places = append(t.places, all[:site.HeadRows]...)
 		follows := 0
 		for _, i := range all {
-			if _, follow := table.about(int(i)); follow && follows < site.HeadRows {
+			if follows < site.HeadRows && table.isFollow(int(i)) {
 				t.places = append(t.places, i)
 				follows++
 			}
@@ -193,11 +179,10 @@ func (e *efpRenderer) headPlaces(t *Scratch, table rowTable) []uint32 {
 	add()
 	slices.Reverse(all)
 	add()
-	count := e.ranks.Count[Followers]
 	slices.SortFunc(all, func(i, j uint32) int {
-		a, _ := table.about(int(i))
-		b, _ := table.about(int(j))
-		return cmp.Or(cmp.Compare(count[b], count[a]), e.Accounts[a].Compare(e.Accounts[b]))
+		a, ofA := table.about(int(i))
+		b, ofB := table.about(int(j))
+		return cmp.Or(cmp.Compare(ofB, ofA), a.Compare(b))
 	})
 	add()
 	slices.Sort(t.places)
@@ -205,91 +190,76 @@ func (e *efpRenderer) headPlaces(t *Scratch, table rowTable) []uint32 {
 	return t.places
 }
 
-// heldBy returns the records of what a list holds, in its order.
-func (e *efpRenderer) heldBy(t *Scratch, list uint32) []PackedRecord {
-	return e.heldAmong(t, e.RecordsOf(list))
-}
-
-// heldAmong returns those of a list's records that it holds by.
-func (e *efpRenderer) heldAmong(t *Scratch, all RecordList) []PackedRecord {
-	t.held = t.held[:0]
-	for _, r := range all.All() {
-		if e.Holds(r) {
-			t.held = append(t.held, r)
-		}
-	}
-	return t.held
-}
-
 // renderListShards emits the rows of what a list holds, if they are not in its bucket.
-func (e *efpRenderer) renderListShards(t *Scratch, list uint32, emit Emitter) {
-	if rowObjects(int(e.held[list])) == 0 {
+func renderListShards(t *Scratch, v *view, emit Emitter) {
+	if rowObjects(v.held) == 0 {
 		return
 	}
-	rows, token := int(e.held[list]), e.Tokens[list]
-	all, first, before := e.RecordsOf(list), 0, []int(nil)
-	if t.only.wantsOneOf(shardCount(rows)) {
-		c := t.only.cuts.of(cutTable{number: list}, all.Len(), func(i int) (isRow, isFollow bool) {
-			r := all.At(i)
-			return e.Holds(r), e.IsFollow(r)
+	all, first, before := v.records, 0, []int(nil)
+	from, to := 0, all.Len()
+	if t.only.wantsOneOf(shardCount(v.held)) {
+		c := t.only.cuts.of(cutTable{number: t.only.list}, all.Len(), func(i int) (isRow, isFollow bool) {
+			return all.state(i) != 0, all.state(i) == rules.Follow
 		})
-		all = all.Part(uint64(c.starts[t.only.shard]), uint64(c.starts[t.only.shard+1]))
+		from, to = int(c.starts[t.only.shard]), int(c.starts[t.only.shard+1])
 		first, before = t.only.shard*site.SearchShardSize, c.before
 	}
-	held := e.heldAmong(t, all)
-	e.renderTable(t, rowTable{
-		member: "list", owner: token, rows: rows, before: before,
-		size:   func(i int) int { return e.recordRowSize(held[i-first]) },
-		render: func(b []byte, i int) []byte { return e.appendRecordRow(b, held[i-first]) },
-		about:  func(i int) (uint32, bool) { return held[i-first].Data, e.IsFollow(held[i-first]) },
-	}, emit, func(n int) site.Key { return site.SearchShardKey(token, n) }, func() site.Key { return site.ListHeadKey(token) })
+	t.held = t.held[:0]
+	for i := from; i < to; i++ {
+		if all.state(i) != 0 {
+			t.held = append(t.held, uint32(i))
+		}
+	}
+	record := func(row int) int { return int(t.held[row-first]) }
+	renderTable(t, rowTable{
+		member: "list", owner: v.token, rows: v.held, before: before,
+		size:     func(i int) int { return recordRowSize(all, record(i)) },
+		render:   func(b []byte, i int) []byte { return appendRecordRow(b, all, record(i)) },
+		isFollow: func(i int) bool { return all.state(record(i)) == rules.Follow },
+		about: func(i int) (site.Address, uint32) {
+			return all.address(record(i)), all.shown(record(i)).Followers
+		},
+	}, emit, func(n int) site.Key { return site.SearchShardKey(v.token, n) }, func() site.Key { return site.ListHeadKey(v.token) })
 }
 
 // addressMember names the account in what shows who holds it.
 const addressMember = "address"
 
 // renderFollowerShards emits the rows of who holds an account, if they are not in its bucket.
-func (e *efpRenderer) renderFollowerShards(t *Scratch, u user, emit Emitter) {
-	holders, states := e.holdersOf(u.account), e.statesOf(u.account)
+func (e *efpRenderer) renderFollowerShards(t *Scratch, account uint32, address string, emit Emitter) {
+	holders, states := e.holdersOf(account), e.statesOf(account)
 	if rowObjects(len(holders)) == 0 {
 		return
 	}
-	about := func(i int) (account uint32, isFollow bool) {
-		return e.Owners[holders[i].list], e.IsFollow(e.recordOf(holders[i]))
-	}
+	isFollow := func(i int) bool { return e.IsFollow(e.recordOf(holders[i])) }
 	var before []int
 	if t.only.wantsOneOf(shardCount(len(holders))) {
-		before = t.only.cuts.of(cutTable{ofHolders: true, number: u.account}, len(holders), func(i int) (isRow, isFollow bool) {
-			_, isFollow = about(i)
-			return true, isFollow
+		before = t.only.cuts.of(cutTable{ofHolders: true, number: account}, len(holders), func(i int) (bool, bool) {
+			return true, isFollow(i)
 		}).before
 	}
-	e.renderTable(t, rowTable{
-		member: addressMember, owner: u.address, rows: len(holders), before: before, about: about,
+	renderTable(t, rowTable{
+		member: addressMember, owner: address, rows: len(holders), before: before, isFollow: isFollow,
 		size:   func(i int) int { return e.followerRowSize(holders[i]) },
 		render: func(b []byte, i int) []byte { return e.appendFollowerRow(b, holders[i], states[i]) },
-	}, emit, func(n int) site.Key { return site.FollowerShardKey(u.address, n) }, func() site.Key { return site.FollowerHeadKey(u.address) })
+		about: func(i int) (site.Address, uint32) {
+			holder := e.Owners[holders[i].list]
+			return e.Accounts[holder], e.ranks.Count[Followers][holder]
+		},
+	}, emit, func(n int) site.Key { return site.FollowerShardKey(address, n) }, func() site.Key { return site.FollowerHeadKey(address) })
 }
 
-func (e *efpRenderer) recordRowSize(r PackedRecord) int {
-	return recordRowBytes + len(e.TagSets[r.Tags].json) + int(e.profile(r.Data).SearchLen)
+func recordRowSize(all records, i int) int {
+	return recordRowBytes + len(all.form(i).json) + int(all.shown(i).SearchLen)
 }
 
 // appendRecordRow appends the row of what a list holds.
-func (e *efpRenderer) appendRecordRow(b []byte, r PackedRecord) []byte {
-	name, avatar, _ := e.shownTexts(r.Data)
-	b = append(appendRowOf(b, e.Accounts[r.Data]), e.TagSets[r.Tags].json...)
-	return appendRecordRowEnd(b, e.ranks.Count[Followers][r.Data], name, avatar)
-}
-
-// appendRowOf appends the beginning of the row of what a list holds, up to the tags.
-func appendRowOf(b []byte, address site.Address) []byte {
-	return append(address.Append(append(b, `["`...)), `",`...)
-}
-
-// appendRecordRowEnd appends the rest of the row after the tags.
-func appendRecordRowEnd(b []byte, followers uint32, name, avatar []byte) []byte {
-	b = strconv.AppendUint(append(b, ','), uint64(followers), 10)
+func appendRecordRow(b []byte, all records, i int) []byte {
+	shown := all.shown(i)
+	name, avatar := shown.texts()
+	b = all.address(i).Append(append(b, `["`...))
+	b = append(append(b, `",`...), all.form(i).json...)
+	b = strconv.AppendUint(append(b, ','), uint64(shown.Followers), 10)
 	return append(appendTexts(b, name, avatar), ']')
 }
 
@@ -478,14 +448,18 @@ func AppendSizes(b []byte, primary string, held, holders int) []byte {
 }
 
 // renderTokenBucket emits the lists of a bucket.
-func (e *efpRenderer) renderTokenBucket(bucket int, t *Scratch, emit Emitter) {
+func (e *efpRenderer) renderTokenBucket(bucket int, _ *Scratch, emit Emitter) {
 	lists := e.listBuckets.in(bucket)
+	all := &graphRecords{Graph: e.Graph, ranks: e.ranks, ends: e.profileEnds}
 	size := objectBytes
 	for _, list := range lists {
 		size += userBytes + len(e.Tokens[list])
 		if e.held[list] <= site.PackedRows {
-			for _, r := range e.heldBy(t, list) {
-				size += e.recordRowSize(r)
+			all.all = e.RecordsOf(list)
+			for i := range all.Len() {
+				if all.state(i) != 0 {
+					size += recordRowSize(all, i)
+				}
 			}
 		}
 	}
@@ -494,26 +468,31 @@ func (e *efpRenderer) renderTokenBucket(bucket int, t *Scratch, emit Emitter) {
 		b = appendBucket(b, name, "lists")
 		for _, list := range lists {
 			account := e.Owners[list]
-			b = appendListSizes(b, e.Tokens[list], e.Accounts[account], e.isPrimary(list), int(e.held[list]), len(e.holdersOf(account)))
-			if e.held[list] <= site.PackedRows {
-				for _, r := range e.heldBy(t, list) {
-					b = append(e.appendRecordRow(b, r), ',')
-				}
-			}
-			b = append(withoutComma(b), "]],"...)
+			all.all = e.RecordsOf(list)
+			b = appendListEntry(b, e.Tokens[list], e.Accounts[account], e.isPrimary(list), int(e.held[list]), len(e.holdersOf(account)), all)
+			b = append(b, ',')
 		}
 		return append(withoutComma(b), "}}"...)
 	}, site.TokenBucketKey(name))
 }
 
-// appendListSizes appends the entry of a list in its bucket, up to its first row.
-func appendListSizes(b []byte, token string, account site.Address, primary bool, held, holders int) []byte {
+// appendListEntry appends the entry of a list in its bucket. It holds so many accounts, and so many primary
+// lists hold its own.
+func appendListEntry(b []byte, token string, account site.Address, primary bool, held, holders int, all records) []byte {
 	b = append(append(b, '"'), token...)
 	b = account.Append(append(b, `":["`...))
 	b = strconv.AppendBool(append(b, `",`...), primary)
 	b = strconv.AppendInt(append(b, ','), int64(held), 10)
 	b = strconv.AppendInt(append(b, ','), int64(holders), 10)
-	return append(b, ",["...)
+	b = append(b, ",["...)
+	if held <= site.PackedRows {
+		for i := range all.Len() {
+			if all.state(i) != 0 {
+				b = append(appendRecordRow(b, all, i), ',')
+			}
+		}
+	}
+	return append(withoutComma(b), "]]"...)
 }
 
 // rankedBoards are the accounts on the board of ranked accounts.
@@ -571,10 +550,7 @@ func (r *Ranks) sorted(m Measure, byAddress []uint32) []uint32 {
 
 func (r *rankedBoards) shards() int { return shardCount(len(r.accounts)) }
 
-func (r *rankedBoards) orderShards() int { return orderShards(len(r.accounts)) }
-
-// orderShards is the number of shards of an order of so many ranked accounts.
-func orderShards(ranked int) int { return max(1, (ranked+site.RankedOrderSize-1)/site.RankedOrderSize) }
+func (r *rankedBoards) orderShards() int { return ShardCount(len(r.accounts), site.RankedOrderSize) }
 
 // renderRankedShard emits a shard of the ranked accounts.
 func (e *efpRenderer) renderRankedShard(n int, _ *Scratch, emit Emitter) {

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // A Site renders the objects of a site from a graph. It is immutable: any part of the site can be
@@ -14,7 +15,7 @@ type Site struct {
 	Graph  *Graph
 	ranks  *Ranks
 	Config site.Config
-	events eventTexts
+	views  viewRenderer
 
 	efp     *efpRenderer     // nil unless the API is efp
 	explore *exploreRenderer // nil without the explorer
@@ -40,10 +41,16 @@ type unitRenderer func(unit int, t *Scratch, emit Emitter)
 // A Scratch is memory that the units of a chunk reuse.
 type Scratch struct {
 	only    selection
-	follows []PackedRecord
+	view    graphView
+	follows []uint32 // indexes of follows of the list that is rendered
+	held    []uint32 // indexes of what it holds
+	places  []uint32 // of the rows of a head
+	page    []Follower
+	tags    map[string]int // records by tag
+	counts  []tagRun       // the same by tag
+	byCount []tagRun       // the same, the most frequent first
 	keys    []site.Key
 	leaders []Leader
-	efpScratch
 }
 
 // An Emitter receives an object: its estimated size in bytes, a function that appends its body to a
@@ -52,7 +59,7 @@ type Emitter func(size int, render func(b []byte) []byte, keys ...site.Key)
 
 // NewSite prepares to render the site of a graph, for a configuration with defaults.
 func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, workers int) (*Site, error) {
-	s := &Site{Graph: g, ranks: r, Config: config, events: encodeEvents(g.Events)}
+	s := &Site{Graph: g, ranks: r, Config: config, views: viewRenderer{config, encodeEvents(g.Events)}}
 	problems := Part{len(config.Problems()), nil, s.renderProblem}
 	boards := Part{len(config.Boards()) * config.LeaderboardMax, nil, s.renderBoard}
 	if config.EFP() {
@@ -153,68 +160,32 @@ func emitText[T string | []byte](emit Emitter, text T, keys ...site.Key) {
 	emit(len(text), func(b []byte) []byte { return append(b, text...) }, keys...)
 }
 
-// renderList emits the objects of a list. A primary list includes those of its account.
-func (s *Site) renderList(unit int, t *Scratch, emit Emitter) {
-	g, list := s.Graph, uint32(unit)
-	token, account := g.Tokens[list], g.Owners[list]
-	t.follows = t.follows[:0]
-	size := 0
-	if t.only.wants(site.Records, site.SearchFollowing) {
-		for _, r := range g.RecordsOf(list).All() {
-			size += g.recordSize(r)
-			if g.IsFollow(r) {
-				t.follows = append(t.follows, r)
-			}
-		}
-	}
-	emit(objectBytes+size, func(b []byte) []byte { return g.appendRecords(b, list) }, s.Config.ListKey(token, site.Records))
-	emit(objectBytes+len(g.profile(account).ENS), func(b []byte) []byte { return g.appendDetails(b, s.ranks, account) }, s.Config.ListKey(token, site.Details))
-	emit(objectBytes+s.events.size(g.BadgesOf(account)), func(b []byte) []byte {
-		return g.appendBadges(b, s.Config.BadgesField, s.events, account)
-	}, s.Config.ListKey(token, site.Badges))
-
-	t.keys = append(t.keys[:0], s.Config.ListKey(token, site.SearchFollowing))
-	if g.isPrimary(list) {
-		t.keys = append(t.keys, s.Config.UserKey(g.Accounts[account].String()))
-		if name := g.Profiles.Name(account); len(name) > 0 {
-			t.keys = append(t.keys, s.Config.UserKey(string(name)))
-		}
-	}
-	emit(objectBytes+g.entriesSize(firstPage(t.follows)), func(b []byte) []byte { return g.appendFollowing(b, t.follows) }, t.keys...)
-	if t.only.object == "" { // else renderShard renders the one that is selected
-		for n := range searchShards(len(t.follows)) {
-			s.emitShard(list, len(t.follows), n, window(t.follows, n, site.SearchShardSize), emit)
-		}
-	}
+// view is that of a list, without followers.
+func (s *Site) view(t *Scratch, list uint32) *view {
+	t.view.setAccount(s.Graph, s.ranks, nil, s.Graph.Owners[list], nil)
+	t.view.setList(list)
+	return &t.view.view
 }
 
-// emitShard emits the n-th search shard of a list with that many follows: those in the shard.
-func (s *Site) emitShard(list uint32, total, n int, follows []PackedRecord, emit Emitter) {
-	emit(objectBytes+s.Graph.entriesSize(follows), func(b []byte) []byte {
-		return s.Graph.appendShard(b, list, total, n, follows)
-	}, site.SearchShardKey(s.Graph.Tokens[list], n))
+// renderList emits the objects of a list. A primary list includes those of its account.
+func (s *Site) renderList(unit int, t *Scratch, emit Emitter) {
+	s.views.renderList(t, s.view(t, uint32(unit)), emit)
 }
 
 // renderShard emits the selected search shard of a list.
 func (s *Site) renderShard(unit int, t *Scratch, emit Emitter) {
-	g, list := s.Graph, uint32(unit)
-	all := g.RecordsOf(list)
-	c := t.only.cuts.of(cutTable{number: list}, all.Len(), func(i int) (isRow, isFollow bool) {
-		isFollow = g.IsFollow(all.At(i))
+	v := s.view(t, uint32(unit))
+	c := t.only.cuts.of(cutTable{number: uint32(unit)}, v.records.Len(), func(i int) (isRow, isFollow bool) {
+		isFollow = v.records.state(i) == rules.Follow
 		return isFollow, isFollow
 	})
 	n := t.only.shard
 	if !t.only.wantsOneOf(searchShards(c.rows)) {
 		return
 	}
-	t.follows = t.follows[:0]
-	shard := all.Part(uint64(c.starts[n]), uint64(c.starts[n+1]))
-	for _, r := range shard.All() {
-		if g.IsFollow(r) {
-			t.follows = append(t.follows, r)
-		}
-	}
-	s.emitShard(list, c.rows, n, t.follows, emit)
+	t.view.list.all = t.view.list.all.Part(uint64(c.starts[n]), uint64(c.starts[n+1]))
+	t.follows = appendFollows(t.follows[:0], v.records)
+	emitShard(v, c.rows, n, t.follows, emit)
 }
 
 func (s *Site) renderEmptySearch(unit int, _ *Scratch, emit Emitter) {
@@ -237,16 +208,7 @@ func (s *Site) renderBoard(unit int, t *Scratch, emit Emitter) {
 	for _, account := range first {
 		t.leaders = append(t.leaders, Leader{s.Graph.Accounts[account], s.ranks.Count[m][account]})
 	}
-	s.emitBoard(t, board, limit, t.leaders, emit)
-}
-
-// emitBoard emits a leaderboard with one of its limits.
-func (s *Site) emitBoard(t *Scratch, board site.Board, limit int, leaders []Leader, emit Emitter) {
-	t.keys = append(t.keys[:0], site.LeaderboardLimitKey(board, limit))
-	if limit == site.DefaultLimit {
-		t.keys = append(t.keys, s.Config.LeaderboardKey(board))
-	}
-	emit(userBytes*limit, func(b []byte) []byte { return appendLeaderboard(b, board, leaders) }, t.keys...)
+	s.views.emitBoard(t, board, limit, t.leaders, emit)
 }
 
 // NameCopies are the names that are parts of keys.
@@ -255,24 +217,4 @@ func (s *Site) NameCopies() []LookupName {
 		return nil
 	}
 	return s.Graph.Names
-}
-
-// Objects is the number of objects of the site, without manifest and root.
-func (s *Site) Objects() int64 {
-	g := s.Graph
-	n := len(s.Config.Problems()) + len(s.Config.Boards())*(1+s.Config.LeaderboardMax)
-	if s.explore != nil {
-		n += s.explore.part().Units
-	}
-	if s.efp != nil {
-		return int64(n) + s.efp.objects()
-	}
-	n += 4*len(g.Tokens) + len(g.Names) + len(s.addresses.names)
-	for list := range g.Tokens {
-		if g.isPrimary(uint32(list)) {
-			n++
-		}
-		n += searchShards(g.countFollows(uint32(list)))
-	}
-	return int64(n)
 }

@@ -1,0 +1,40 @@
+package site
+
+import (
+	"slices"
+	"strings"
+)
+
+// UserObjects lists the objects that every address of the graph has under APIEFP, and that UnknownKey
+// has for other addresses. SearchFollowing is not among them: only users with a primary list have it,
+// and names.
+func UserObjects() []ListObject { return userObjects }
+
+var userObjects = slices.DeleteFunc(Config{API: APIEFP}.objectsOf(EdgeUser), func(o ListObject) bool { return o == SearchFollowing })
+
+// ListObjects lists the objects that every list has.
+func (c Config) ListObjects() []ListObject { return listObjects[c.EFP()] }
+
+var listObjects = map[bool][]ListObject{
+	false: Config{API: APISpec}.objectsOf(EdgeList), true: Config{API: APIEFP}.objectsOf(EdgeList),
+}
+
+// objectsOf lists the objects that lists or users have by the table of routes.
+func (c Config) objectsOf(subject EdgeSubject) (objects []ListObject) {
+	for _, r := range c.Routes() {
+		if r.subject == subject && !r.Computed {
+			objects = append(objects, r.object())
+		}
+	}
+	return objects
+}
+
+// Summaries lists the keys of the objects that exist once and show the whole graph.
+func (c Config) Summaries() (keys []Key) {
+	for _, r := range c.Routes() {
+		if !r.Computed && !r.Fixed && !r.Kept() && r.ID != RouteRoot && !strings.Contains(r.Path(c), "{") {
+			keys = append(keys, Key(r.Path(c)[1:]))
+		}
+	}
+	return keys
+}
