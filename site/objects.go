@@ -10,19 +10,19 @@ import (
 // and names.
 func UserObjects() []ListObject { return userObjects }
 
-var userObjects = slices.DeleteFunc(Config{API: APIEFP}.objectsOf(EdgeUser), func(o ListObject) bool { return o == SearchFollowing })
+var userObjects = slices.DeleteFunc(Config{API: APIEFP}.objectsOf(subjectUser), func(o ListObject) bool { return o == SearchFollowing })
 
 // ListObjects lists the objects that every list has.
 func (c Config) ListObjects() []ListObject { return listObjects[c.EFP()] }
 
 var listObjects = map[bool][]ListObject{
-	false: Config{API: APISpec}.objectsOf(EdgeList), true: Config{API: APIEFP}.objectsOf(EdgeList),
+	false: Config{API: APISpec}.objectsOf(subjectList), true: Config{API: APIEFP}.objectsOf(subjectList),
 }
 
 // objectsOf lists the objects that lists or users have by the table of routes.
-func (c Config) objectsOf(subject EdgeSubject) (objects []ListObject) {
+func (c Config) objectsOf(subject string) (objects []ListObject) {
 	for _, r := range c.Routes() {
-		if r.subject == subject && !r.Computed {
+		if r.Subject == subject && !r.Computed {
 			objects = append(objects, r.object())
 		}
 	}

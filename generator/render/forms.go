@@ -33,8 +33,8 @@ type TagSet struct {
 	Top8  bool        // whether that is in the top 8
 }
 
-// newTagSet returns a set of sorted tags.
-func newTagSet(tags []string) *TagSet {
+// NewTagSet returns a set of tags, which are sorted and without repetitions.
+func NewTagSet(tags []string) *TagSet {
 	return &TagSet{Tags: tags, json: string(appendTags(nil, tags)), State: rules.StateOf(tags), Top8: rules.IsTop8(tags)}
 }
 
@@ -73,7 +73,7 @@ func (f *Forms) tagSet(tags []string) uint32 {
 		return id
 	}
 	id := uint32(len(f.TagSets))
-	set := *newTagSet(slices.Clone(tags))
+	set := *NewTagSet(slices.Clone(tags))
 	for i, tag := range set.Tags {
 		set.Tags[i] = strings.Clone(tag) // do not keep the whole line in memory
 	}

@@ -47,7 +47,7 @@ type RecordForm struct {
 // NewRecordForm returns a form, for sorted tags without repetitions.
 func NewRecordForm(version uint32, recordType string, tags []string) RecordForm {
 	k := rules.Kind{Version: version, Type: recordType}
-	return RecordForm{k, newTagSet(tags), k.Holds()}
+	return RecordForm{k, NewTagSet(tags), k.Holds()}
 }
 
 // Shown is what a record shows of the account that it is about.

@@ -80,6 +80,31 @@ func Register2x0[A, B any](doFn has2x0[A, B]) {
 	})
 }
 
+type has2x1[A, B any] interface{ ProcessElement(A, B) error }
+
+type call2x1[A, B any] struct {
+	method
+	process func(A, B) error
+}
+
+// Call calls the method.
+func (c *call2x1[A, B]) Call(args []any) []any {
+	return []any{c.process(args[0].(A), args[1].(B))}
+}
+
+// Call2x1 calls the method.
+func (c *call2x1[A, B]) Call2x1(a0, a1 any) any {
+	return c.process(a0.(A), a1.(B))
+}
+
+// Register2x1 registers a DoFn whose ProcessElement has 2 parameters that returns an error.
+func Register2x1[A, B any](doFn has2x1[A, B]) {
+	register(doFn, func(doFn any) reflectx.Func {
+		process := doFn.(has2x1[A, B]).ProcessElement
+		return &call2x1[A, B]{method{process}, process}
+	})
+}
+
 type has3x0[A, B, C any] interface{ ProcessElement(A, B, C) }
 
 type call3x0[A, B, C any] struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/dofn"
 	"github.com/followpress/followpress/beam/internal/input"
 	"github.com/followpress/followpress/beam/internal/wire"
+	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
@@ -166,7 +167,7 @@ func (f *namesFn) ProcessElement(_ string, values func(*[]byte) bool, named func
 		value = nil
 	}
 	f.stats.add(statNames, 1)
-	f.stats.add(statObjects, int64(nameObjects(f.Config)))
+	f.stats.add(statObjects, int64(render.NameObjects(f.Config)))
 	named(wire.AddressKey(first.Address), []byte{kindName})
 	return nil
 }

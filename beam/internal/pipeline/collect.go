@@ -25,7 +25,7 @@ func init() {
 	dofn.Register3x0(&ungroupFn{})
 	dofn.Register3x0(&expectFn{})
 	dofn.Register4x1(&collectFn{})
-	dofn.Register2x0(&fixedFn{})
+	dofn.Register2x1(&fixedFn{})
 	dofn.Register3x0(&discoverFn{})
 	dofn.Register3x0(&tagCountFn{})
 	dofn.Register3x0(&topTagsFn{})
@@ -136,30 +136,24 @@ func (f *expectFn) ProcessElement(_ []byte, stats func(*string, *int64) bool, em
 	}
 	expect(keyRankedFirst)
 	expect(keySummaries)
-	for n := range shards(f.sums.of(statRanked), site.SearchShardSize) {
+	for n := range render.ShardCount(f.sums.of(statRanked), site.SearchShardSize) {
 		expect(rankedPart(n))
 	}
 	for _, sort := range site.RankedSorts() {
-		for n := range shards(f.sums.of(statRanked), site.RankedOrderSize) {
+		for n := range render.ShardCount(f.sums.of(statRanked), site.RankedOrderSize) {
 			expect(orderPart(sort, n))
 		}
 	}
-	for n := range shards(f.Recommended, site.SearchShardSize) {
+	for n := range render.ShardCount(f.Recommended, site.SearchShardSize) {
 		expect(recommendedPart(n))
 	}
 }
 
 // expected is the number of objects that expectFn and fixedFn make.
 func expected(c site.Config, s sums, recommended, fixed int) int {
-	n := fixed + 1<<(4*s.userDigits(c)) + len(c.Boards())*(1+c.LeaderboardMax)
-	if c.Explorer {
-		n += 2
-	}
-	if c.EFP() {
-		n += 1<<(4*s.tokenDigits(c)) + shards(s.of(statRanked), site.SearchShardSize) + shards(recommended, site.SearchShardSize) +
-			len(site.RankedSorts())*shards(s.of(statRanked), site.RankedOrderSize) + len([]string{"ranked", "count", "stats", "discover", "its shard"})
-	}
-	return n
+	return fixed + render.SharedObjects(c, render.Tables{
+		BucketDigits: s.userDigits(c), TokenDigits: s.tokenDigits(c), Ranked: s.of(statRanked), Recommended: recommended,
+	})
 }
 
 // A collectFn renders the objects that show many accounts or lists.
@@ -559,14 +553,12 @@ type fixedFn struct {
 }
 
 // ProcessElement renders everything.
-func (f *fixedFn) ProcessElement(_ []byte, objects func(string, []byte)) {
+func (f *fixedFn) ProcessElement(_ []byte, objects func(string, []byte)) error {
 	r, err := render.New(f.Config, f.AsOf, f.Events)
 	if err == nil {
-		err = r.Fixed(func(key site.Key, body []byte) { objects(string(key), body) })
+		r.Fixed(func(key site.Key, body []byte) { objects(string(key), body) })
 	}
-	if err != nil {
-		panic(err) // does not happen: the launcher rendered them to count them
-	}
+	return err
 }
 
 // collect renders the objects that have parts. Those of accounts come from the stages that count; those

@@ -163,7 +163,7 @@ func (o *holderOrder) order(c site.Config, h *heldAccount, units, parts func(str
 	if !c.EFP() {
 		return
 	}
-	o.stats.add(statObjects, int64(accountObjects(c, len(h.holders))))
+	o.stats.add(statObjects, int64(render.AccountObjects(c, len(h.holders))))
 	slices.SortFunc(h.holders, func(a, b request) int {
 		return cmp.Or(cmp.Compare(shownTime(b.Added), shownTime(a.Added)), site.CompareTokenIDs(b.Token, a.Token))
 	})
@@ -213,7 +213,7 @@ func (o *holderOrder) place(h *heldAccount, units, parts func(string, []byte)) {
 			before = append(before, follows)
 		}
 	}
-	for shard := range shards(n, site.SearchShardSize) {
+	for shard := range render.ShardCount(n, site.SearchShardSize) {
 		header := binary.AppendUvarint([]byte{partHeader}, uint64(n))
 		header = binary.AppendUvarint(binary.AppendUvarint(header, uint64(follows)), uint64(before[shard]))
 		parts(followersPart(address, shard), header)

@@ -11,6 +11,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/dofn"
 	"github.com/followpress/followpress/beam/internal/input"
 	"github.com/followpress/followpress/beam/internal/wire"
+	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
@@ -147,7 +148,7 @@ func (f *listsFn) count(l *wire.List) {
 		}
 	}
 	f.stats.add(statFollows, int64(follows))
-	f.stats.add(statObjects, int64(listObjects(f.Config, held, follows, l.Primary)))
+	f.stats.add(statObjects, int64(render.ListObjects(f.Config, held, follows, l.Primary)))
 	if !l.Primary {
 		return
 	}

@@ -194,5 +194,6 @@ func countFixed(o *Options) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return n, r.Fixed(func(site.Key, []byte) { n++ })
+	r.Fixed(func(site.Key, []byte) { n++ })
+	return n, nil
 }

@@ -85,12 +85,13 @@ func (f *unitFn) fill(u *wire.Unit) error {
 	l := &f.list
 	d.List(l)
 	out.Token = l.Token
+	forms := make([]render.RecordForm, len(l.Forms))
+	for i := range l.Forms {
+		forms[i] = render.NewRecordForm(l.Forms[i].Version, l.Forms[i].Type, l.Forms[i].Tags)
+	}
 	for i := range l.Records {
 		r := &l.Records[i]
-		form := &l.Forms[r.Form]
-		record := render.Record{
-			Version: form.Version, Type: form.Type, Tags: form.Tags, Added: r.Added, IsAddress: r.IsAddress, Address: r.Address,
-		}
+		record := render.Record{Form: &forms[r.Form], Address: r.Address}
 		if !r.IsAddress {
 			record.Data = string(hex.AppendEncode([]byte("0x"), r.Data))
 		}
@@ -106,11 +107,7 @@ func (f *unitFn) answer(answers []wire.Answer) (placed []wire.Answer) {
 			placed = append(placed, a)
 			continue
 		}
-		r := &f.unit.Records[a.Record]
-		r.ENS, r.SearchLen, r.Followers = a.ENS, a.SearchLen, a.Followers
-		if len(a.ENS) == 0 {
-			r.ENS = nil
-		}
+		f.unit.Records[a.Record].Shown = render.Shown{ENS: a.ENS, SearchLen: a.SearchLen, Followers: a.Followers}
 	}
 	return placed
 }
@@ -123,7 +120,7 @@ func (f *unitFn) followers(all *wire.Followers) {
 	}{{all.Page, &f.unit.Page}, {all.Tagged, &f.unit.Tagged}} {
 		for i := range from.of {
 			h := &from.of[i]
-			*from.to = append(*from.to, render.Follower{Token: h.Token, Account: h.Account, Tags: h.Tags, Added: h.Added, State: h.State})
+			*from.to = append(*from.to, render.Follower{Token: h.Token, Account: h.Account, Tags: render.NewTagSet(h.Tags), Added: h.Added, State: h.State})
 		}
 	}
 }
@@ -155,9 +152,9 @@ func (f *unitFn) bucketParts(followers *wire.Followers, parts func(string, []byt
 func (f *unitFn) rows(answers []wire.Answer, parts func(string, []byte)) {
 	for i := range answers {
 		a := &answers[i]
-		r := &f.unit.Records[a.Record]
+		r := &f.list.Records[a.Record]
 		row := placed(int(a.Place), render.AppendFollowerRow(nil, render.FollowerRow{
-			Token: f.unit.Token, Account: f.unit.Account, Tags: r.Tags, State: a.State, Added: shownTime(r.Added),
+			Token: f.unit.Token, Account: f.unit.Account, Tags: f.list.Forms[r.Form].Tags, State: a.State, Added: shownTime(r.Added),
 		}))
 		address := r.Address.String()
 		if a.Holders <= site.PackedRows {
