@@ -1,5 +1,5 @@
 // Package edge renders the configurations of edges, which are caches and CDNs that stand
-// before the bucket of a site: nginx, Varnish, Caddy, CloudFront and Cloudflare Workers.
+// in front of the bucket of a site: nginx, Varnish, Caddy, CloudFront and Cloudflare Workers.
 //
 // Each kind has a file here, with its definition, and its templates in
 // edge/templates. All are rendered from the table of TableOf and decide as
@@ -47,7 +47,7 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A Kind is a program or a service that can stand before a bucket.
+// A Kind is a program or a service that can stand in front of a bucket.
 type Kind string
 
 // Options say what an edge stands before. The zero value of the last fields means their

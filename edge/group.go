@@ -44,7 +44,7 @@ func groupAlike(routes []Row) []Row {
 	return rows
 }
 
-// An group is rows that are alike, with what their paths begin with and how each goes on.
+// A group is rows that are alike, with what their paths begin with and how each goes on.
 type group struct {
 	row                  Row
 	before, directBefore string

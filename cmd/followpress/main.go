@@ -30,7 +30,7 @@ type verbs struct {
 
 	Init    publish.Init    `cmd:"" group:"Put it online:" help:"Create a bucket that everybody can read the site from."`
 	Publish publish.Publish `cmd:"" group:"Put it online:" help:"Upload what changed to S3-compatible storage or a folder."`
-	Edge    edge.Command    `cmd:"" group:"Put it online:" help:"Write the configuration of a cache or CDN before the bucket."`
+	Edge    edge.Command    `cmd:"" group:"Put it online:" help:"Write the configuration of a cache or CDN in front of the bucket."`
 
 	Report report.Command `cmd:"" group:"Look after it:" help:"Say what changed between two sites: a page with plots, JSON, Markdown."`
 	Verify publish.Verify `cmd:"" group:"Look after it:" help:"Compare a bucket with the manifest of its site."`
