@@ -41,7 +41,7 @@ func (h *Handler) readBody(ctx context.Context, w http.ResponseWriter, r *http.R
 		return read[:n], nil
 	}
 	if rest := size - first; err == nil && rest > 0 {
-		// All at once: nobody waits with a part of it.
+		// All at once: nobody waits with some of it.
 		if h.gates.bodies.growing.Take(ctx, rest) != nil {
 			return nil, gate.ErrBusy
 		}

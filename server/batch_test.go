@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -79,19 +78,7 @@ func TestBatchWithoutLength(t *testing.T) {
 
 func startEFP(t *testing.T, o server.Options) (base string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler := newHandler(t, storage.NewFolder(smallEFP(t)), o)
-	var group sync.WaitGroup
-	group.Go(func() {
-		if err := server.Serve(t.Context(), listener, handler, discard, server.Limits{DrainTimeout: time.Millisecond}); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(group.Wait)
-	return "http://" + listener.Addr().String()
+	return listenWithin(t, newHandler(t, storage.NewFolder(smallEFP(t)), o), server.Limits{DrainTimeout: time.Millisecond})
 }
 
 // Clients that send a part of a body and wait hold no more than that part: other requests are answered

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"testing"
 
@@ -92,15 +91,10 @@ func open(t *testing.T, path string) server.Store {
 	return store
 }
 
+// serve serves a site as the commands do.
 func serve(t *testing.T, store server.Store) (base string) {
 	t.Helper()
-	handler, err := server.New(context.Background(), store, server.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := httptest.NewServer(handler)
-	t.Cleanup(s.Close)
-	return s.URL
+	return listen(t, newHandler(t, store, server.Options{}))
 }
 
 func checkCase(t *testing.T, base string, c fixtures.Case) {

@@ -43,7 +43,7 @@ func newGates(o Options) gates {
 	// If the store hangs, at most three quarters of the requests wait for it. The rest is for
 	// answers from the cache.
 	waiting := requests(o.MaxRequests*3/4, nil)
-	// Requests that wait for the memory of large answers leave places to others, and so do those that send a body.
+	// Requests that wait for the memory of large answers leave room to others, and so do those that send a body.
 	small, large := requests(o.MaxRequests/4, waiting), requests(o.MaxRequests/8, waiting)
 	forAnswers := max(o.InFlightBytes/6, answer.LeastBytes)
 	return gates{

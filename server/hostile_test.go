@@ -41,11 +41,7 @@ const patience = 20 * time.Second
 // holds no more than it did at first.
 func serveDemo(t *testing.T, limits server.Limits) (base string, returned func()) {
 	t.Helper()
-	handler, err := server.New(context.Background(), storage.NewFolder(demo(t)), server.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	base = listenWithin(t, handler.Probes(), limits)
+	base = listenWithin(t, newHandler(t, storage.NewFolder(demo(t)), server.Options{}).Probes(), limits)
 	askDemo(t, base) // what is made at the first request
 	before := measure()
 	return base, func() {

@@ -51,7 +51,7 @@ func (c problemConn) CloseWrite() error {
 	return nil
 }
 
-// The parts of net/http's own answers, each of which is written at once (conn.serve in its server.go). No
+// What net/http's own answers consist of, each of which is written at once (conn.serve in its server.go). No
 // answer of a handler looks like that: it has a Date, and its JSON no line ends.
 const (
 	ownStatus  = "HTTP/1.1 "

@@ -2,9 +2,7 @@ package server_test
 
 import (
 	"bufio"
-	"context"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -12,18 +10,12 @@ import (
 
 	json "github.com/goccy/go-json"
 
-	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/storage"
 )
 
 // What net/http refuses before there is a request gets a problem too, in JSON and with the headers of every answer.
 func TestRefusedRequestsGetProblems(t *testing.T) {
-	handler, err := server.New(context.Background(), storage.NewFolder(demo(t)), server.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer handler.Close()
-	base := listen(t, handler)
+	base := serve(t, storage.NewFolder(demo(t)))
 	const good = "GET /api/v1/leaderboard/followers HTTP/1.1\r\nHost: x\r\n\r\n"
 	for name, c := range map[string]struct {
 		sent   string

@@ -380,7 +380,7 @@ func (c *computation) common(user subject, t table) (page rows, length int, err 
 	if err != nil {
 		return rows{}, 0, err
 	}
-	var order []place // by mutuals rank
+	var order []sortKey // by mutuals rank
 	err = c.eachRow(t, func(i int, row []byte) error {
 		r, err := site.ParseFollowerRow(row)
 		if err != nil {
@@ -394,7 +394,7 @@ func (c *computation) common(user subject, t table) (page rows, length int, err 
 		if r.MutualsRank > 0 {
 			last = r.MutualsRank
 		}
-		return c.appendPlace(&order, tableRow{address: r.Address, followers: math.MaxUint32 - last}, i)
+		return c.appendSortKey(&order, tableRow{address: r.Address, followers: math.MaxUint32 - last}, i)
 	})
 	if err != nil {
 		return rows{}, 0, err

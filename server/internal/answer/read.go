@@ -26,7 +26,7 @@ const (
 	lastReread  = 1600 * time.Millisecond
 )
 
-// consistent makes an answer from parts of the site. If try returns fetch.ErrMixed, it tries again with a
+// consistent makes an answer from objects of the site. If try returns fetch.ErrMixed, it tries again with a
 // reader past the cache.
 func (m *Maker) consistent(ctx context.Context, v Site, try func(reader, *site.Root) (*cache.Object, error)) (*cache.Object, error) {
 	o, err := try(reader{

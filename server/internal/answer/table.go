@@ -73,7 +73,7 @@ func (c *computation) followerTable(s subject) table {
 	}
 }
 
-// A selection is the part of a table that a request asks for.
+// A selection is the rows of a table that a request asks for.
 type selection struct {
 	all           bool // not only follows
 	tags          site.TagFilter
@@ -105,26 +105,26 @@ func (s *selection) wants(r tableRow) bool {
 // isFiltered reports whether the tags or the term leave rows out.
 func (s *selection) isFiltered() bool { return len(s.tags) > 0 || s.match != nil }
 
-// A place is a row in the order by followers.
-type place struct {
+// A sortKey is what puts a row in the order by followers, and the index of the row.
+type sortKey struct {
 	address   site.Address
 	followers uint32
 	index     uint32 // in the table
 }
 
-const placeBytes = 28
+const sortKeyBytes = 28
 
-// compare orders places by followers.
-func (p place) compare(q place) int {
-	return cmp.Or(cmp.Compare(q.followers, p.followers), bytes.Compare(p.address[:], q.address[:]))
+// compare orders keys by followers.
+func (k sortKey) compare(other sortKey) int {
+	return cmp.Or(cmp.Compare(other.followers, k.followers), bytes.Compare(k.address[:], other.address[:]))
 }
 
-func newPlace(r tableRow, index int) (place, error) {
+func newSortKey(r tableRow, index int) (sortKey, error) {
 	address, err := site.ParseAddress(r.address)
 	if err != nil {
-		return place{}, site.ErrMalformed
+		return sortKey{}, site.ErrMalformed
 	}
-	return place{address, uint32(min(r.followers, 1<<32-1)), uint32(index)}, nil
+	return sortKey{address, uint32(min(r.followers, 1<<32-1)), uint32(index)}, nil
 }
 
 // Rows are copies of rows.
@@ -212,8 +212,8 @@ func (c *computation) pageBytes(t table, s selection) int {
 	if c.ask.ENS {
 		bytes *= pageRowENSBytes / pageRowBytes
 	}
-	if s.byFollowers && t.total <= site.SearchShardSize { // places are made for all rows
-		bytes += 2 * t.total * placeBytes
+	if s.byFollowers && t.total <= site.SearchShardSize { // keys are made for all rows
+		bytes += 2 * t.total * sortKeyBytes
 	}
 	return bytes
 }
@@ -263,17 +263,17 @@ func (c *computation) fromObject(t table, s selection, key site.Key, list func(b
 			}
 			return c.takeRows(t, &s, all, &selected)
 		}
-		var order []place
+		var order []sortKey
 		for i, row := range all {
 			r, err := t.parse(row)
 			if err == nil && s.wants(r) {
-				err = c.appendPlace(&order, r, i)
+				err = c.appendSortKey(&order, r, i)
 			}
 			if err != nil {
 				return err
 			}
 		}
-		slices.SortFunc(order, place.compare)
+		slices.SortFunc(order, sortKey.compare)
 		for _, p := range window(order, s.offset, s.limit) {
 			if err := c.copyPageRow(&selected, all[p.index]); err != nil {
 				return err
@@ -476,26 +476,26 @@ func (c *computation) eachShard(t table, count int, which func(i int) int, f fun
 // byFollowers selects rows of shards in the order by followers. It reads all shards, unless the cache has
 // the order of the table.
 func (c *computation) byFollowers(t table, s selection) (rows, error) {
-	places := c.placesOf
+	indexesFor := c.indexesOf
 	if !s.isFiltered() {
-		places = c.placesInOrder
+		indexesFor = c.indexesInOrder
 	}
-	indexes, err := places(t, s)
+	indexes, err := indexesFor(t, s)
 	if err != nil {
 		return rows{}, err
 	}
 	return c.rowsAt(t, indexes)
 }
 
-// placesOf returns the indexes of the rows of a filtered selection by followers.
-func (c *computation) placesOf(t table, s selection) (indexes []int, err error) {
-	var order []place
+// indexesOf returns the indexes of the rows of a filtered selection by followers.
+func (c *computation) indexesOf(t table, s selection) (indexes []int, err error) {
+	var order []sortKey
 	err = c.eachRow(t, func(i int, row []byte) error {
 		r, err := t.parse(row)
 		if err != nil || !s.wants(r) {
 			return err
 		}
-		return c.appendPlace(&order, r, i)
+		return c.appendSortKey(&order, r, i)
 	})
 	if err != nil {
 		return nil, err
@@ -503,8 +503,8 @@ func (c *computation) placesOf(t table, s selection) (indexes []int, err error) 
 	return c.pageOf(order, s.offset, s.limit)
 }
 
-// pageOf sorts places, and returns the indexes of a page of them.
-func (c *computation) pageOf(order []place, offset, limit int) (indexes []int, err error) {
+// pageOf sorts keys, and returns the indexes of a page of them.
+func (c *computation) pageOf(order []sortKey, offset, limit int) (indexes []int, err error) {
 	err = c.sort(order)
 	for _, p := range window(order, offset, limit) {
 		indexes = append(indexes, int(p.index))
@@ -512,15 +512,15 @@ func (c *computation) pageOf(order []place, offset, limit int) (indexes []int, e
 	return indexes, err
 }
 
-func (c *computation) sort(order []place) error {
-	return c.m.scan(c.ctx, len(order)*placeBytes, func() error {
-		slices.SortFunc(order, place.compare)
+func (c *computation) sort(order []sortKey) error {
+	return c.m.scan(c.ctx, len(order)*sortKeyBytes, func() error {
+		slices.SortFunc(order, sortKey.compare)
 		return nil
 	})
 }
 
-// placesInOrder is placesOf for an unfiltered selection.
-func (c *computation) placesInOrder(t table, s selection) (indexes []int, err error) {
+// indexesInOrder is indexesOf for an unfiltered selection.
+func (c *computation) indexesInOrder(t table, s selection) (indexes []int, err error) {
 	order, err := c.order(t)
 	if err != nil {
 		return nil, err
@@ -539,15 +539,15 @@ func (c *computation) placesInOrder(t table, s selection) (indexes []int, err er
 	return indexes, nil
 }
 
-// appendPlace appends the place of a row. The memory counts against the buffer.
-func (c *computation) appendPlace(order *[]place, r tableRow, i int) error {
-	p, err := newPlace(r, i)
+// appendSortKey appends the key of a row. The memory counts against the buffer.
+func (c *computation) appendSortKey(order *[]sortKey, r tableRow, i int) error {
+	p, err := newSortKey(r, i)
 	if err != nil {
 		return err
 	}
 	if len(*order) == cap(*order) {
 		more := max(64, cap(*order))
-		if err := c.take(more * placeBytes); err != nil {
+		if err := c.take(more * sortKeyBytes); err != nil {
 			return err
 		}
 		*order = slices.Grow(*order, more)
@@ -570,7 +570,7 @@ func (c *computation) order(t table) (*cache.Object, error) {
 			o.Release()
 		}
 	}
-	var places []place
+	var keys []sortKey
 	follows := make([]bool, t.total)
 	if err := c.take(len(follows)); err != nil {
 		return nil, err
@@ -584,22 +584,22 @@ func (c *computation) order(t table) (*cache.Object, error) {
 			return site.ErrMalformed
 		}
 		follows[i] = site.StateOf(r.tags) == rules.Follow
-		return c.appendPlace(&places, r, i)
+		return c.appendSortKey(&keys, r, i)
 	})
 	if err != nil {
 		return nil, err
 	}
-	if len(places) != t.total {
+	if len(keys) != t.total {
 		return nil, fetch.ErrMixed
 	}
-	if err := c.sort(places); err != nil {
+	if err := c.sort(keys); err != nil {
 		return nil, err
 	}
-	if err := c.take(len(places) * orderBytes); err != nil {
+	if err := c.take(len(keys) * orderBytes); err != nil {
 		return nil, err
 	}
-	body := make([]byte, 0, len(places)*orderBytes)
-	for _, p := range places {
+	body := make([]byte, 0, len(keys)*orderBytes)
+	for _, p := range keys {
 		entry := p.index << 1
 		if follows[p.index] {
 			entry |= 1

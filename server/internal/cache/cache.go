@@ -23,7 +23,7 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A Version numbers the sites that a handler has served. It is part of each cache key, so
+// A Version numbers the sites that a handler has served. Each cache key has one, so
 // that no object of an older site answers for a newer one.
 type Version uint64
 

@@ -17,7 +17,7 @@ type loaded struct{ atomic.Pointer[Object] }
 // loadedKey is the key of a *loaded in a context.
 type loadedKey struct{}
 
-// nothingLoaded is put in the place of the object when nobody waits for it any more.
+// nothingLoaded replaces the object when nobody waits for it any more.
 var nothingLoaded Object
 
 // take takes over an object that is pinned.

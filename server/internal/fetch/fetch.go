@@ -26,11 +26,11 @@ type Bucket interface {
 	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
 }
 
-// ErrMixed says that the parts of an answer come from two sites, because one replaced the
+// ErrMixed says that the objects of an answer come from two sites, because one replaced the
 // other meanwhile.
 var ErrMixed = errors.New("the site changed while it was read")
 
-// MixedIfAbsent keeps the absence of a part that must be there from looking like the
+// MixedIfAbsent keeps the absence of an object that must be there from looking like the
 // absence of what was asked for.
 func MixedIfAbsent(err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
