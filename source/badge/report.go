@@ -47,7 +47,7 @@ func (r *Report) String() string {
 			fmt.Fprintf(&b, "failed    %s\n", e.Example)
 		}
 	}
-	r.Cost.Write(&b, 0)
+	collect.WriteCost(&b, r.Cost, 0)
 	if r.Doubted > 0 {
 		fmt.Fprintf(&b, "kept      %d badges that are said to be gone: too many at once; lists that still lack them a day later are believed\n", r.Doubted)
 	}

@@ -43,7 +43,7 @@ func (r *Report) String() string {
 		fmt.Fprintf(&b, ", %d failed (%s)", r.Failed[reason], reason)
 	}
 	b.WriteByte('\n')
-	r.Cost.Write(&b, r.Bulk)
+	collect.WriteCost(&b, r.Cost, r.Bulk)
 	for _, example := range r.Examples {
 		fmt.Fprintf(&b, "failed    %s\n", example)
 	}

@@ -137,8 +137,9 @@ func (c *Collector[Meta]) Cost(err error) (Cost, error) {
 	return cost, err
 }
 
-// Write writes a line for people. most is how many accounts a request is about at most; 0 says nothing.
-func (c Cost) Write(b *strings.Builder, most int) {
+// WriteCost writes a line for people. most is how many accounts a request is about at most; 0 says
+// nothing.
+func WriteCost(b *strings.Builder, c Cost, most int) {
 	fmt.Fprintf(b, "          %10d requests, ", c.Requests)
 	if most > 0 {
 		fmt.Fprintf(b, "up to %d accounts each, ", most)
