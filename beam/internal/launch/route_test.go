@@ -1,0 +1,59 @@
+package launch_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	json "github.com/goccy/go-json"
+)
+
+// TestNewRoute: a row of the table of routes, and what renders its object, are a route of both. Nothing in
+// beam/ changes.
+func TestNewRoute(t *testing.T) {
+	overlay := map[string]map[string]string{"Replace": {}}
+	for file, change := range map[string][]string{
+		"site/table.go": {
+			"\tRouteRoot\n", "\tRouteRoot\n\tRouteListEcho\n",
+			"\n\t\t{ID: RouteUserAccount,", "\n\t\t{ID: RouteListEcho, Pattern: \"{base}/lists/{token_id}/echo\", Summary: \"the ID of a list\"},\n\t\t{ID: RouteUserAccount,",
+		},
+		"generator/render/viewrenderer.go": {
+			"\tt.keys = append(t.keys[:0], key(site.SearchFollowing))\n",
+			"\temitText(emit, v.token, key(\"echo\"))\n\tt.keys = append(t.keys[:0], key(site.SearchFollowing))\n",
+		},
+	} {
+		path, err := filepath.Abs(filepath.Join("..", "..", "..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(change); i += 2 {
+			if n := strings.Count(string(body), change[i]); n != 1 {
+				t.Fatalf("%s: %q is there %d times, want once", file, change[i], n)
+			}
+		}
+		changed := filepath.Join(t.TempDir(), filepath.Base(file))
+		if err := os.WriteFile(changed, []byte(strings.NewReplacer(change...).Replace(string(body))), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		overlay["Replace"][path] = changed
+	}
+	body, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(file, body, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	// The number of objects would differ, and the run fail, if one side had none.
+	command := exec.CommandContext(t.Context(), "go", "test", "-overlay="+file, "-run", "^TestSitesOfFixturesEqualThoseOfGenerate$/^demo_spec$", "-v", ".")
+	if out, err := command.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestSitesOfFixturesEqualThoseOfGenerate/demo_spec") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
