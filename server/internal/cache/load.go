@@ -63,7 +63,7 @@ func (c loader) Load(ctx context.Context, k Key) (*Object, error) {
 // load reads an object. With derive, it leaves the tags out of records that the cache has already. by gets the
 // object too, unless it is nil.
 func (c *Cache) load(ctx context.Context, k Key, derive bool, by *loaded) (o *Object, err error) {
-	// The body counts against the budget until Load returns, then against the cache.
+	// The body counts at a gate until Load returns, then against the cache.
 	var held int64
 	release := func() {
 		if held > 0 {
