@@ -167,6 +167,9 @@ func (r *Report) String() string {
 		fmt.Fprintf(&b, "cost      %10s for requests, %s a month to store the site, at the prices given\n", dollars(r.Cost.Requests), dollars(r.Cost.StorageMonth))
 	}
 	fmt.Fprintf(&b, "%s: %s (%s)\n", r.Dest, r.Outcome, r.took())
+	if r.Outcome == Interrupted {
+		b.WriteString("run the same command again: it goes on where this one was\n")
+	}
 	return b.String()
 }
 

@@ -108,7 +108,7 @@ func (p Policy) note(err error, wait time.Duration, attributes []any) {
 		level = slog.LevelWarn // the first retry explains to a person why nothing moves
 	}
 	if p.Log != nil {
-		p.Log.Log(context.Background(), level, "trying again", append(attributes, "after", wait.Round(time.Millisecond), "error", err)...)
+		p.Log.Log(context.Background(), level, "trying again", append(attributes, "in", wait.Round(time.Millisecond), "error", err)...)
 	}
 }
 

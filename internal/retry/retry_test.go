@@ -154,8 +154,8 @@ func TestRetriesAreCountedAndLogged(t *testing.T) {
 	if got := p.Retries.Load(); got != 2 {
 		t.Errorf("retries: got %d, want 2", got)
 	}
-	want := `level=WARN msg="trying again" request="get x" after=100ms error=busy
-level=INFO msg="trying again" request="get x" after=200ms error=busy
+	want := `level=WARN msg="trying again" request="get x" in=100ms error=busy
+level=INFO msg="trying again" request="get x" in=200ms error=busy
 `
 	if log.String() != want {
 		t.Errorf("log: got %s, want %s", log.String(), want)

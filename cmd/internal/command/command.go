@@ -56,14 +56,15 @@ func Run(name, about string, grammar any, args []string, stdout, stderr io.Write
 		name, grammar = verb.FullPath(), verb.Target.Addr().Interface()
 	}
 
+	stderr = messages(parsed, stderr)
 	ctx, caught := untilSignal(context.Background())
 	err = grammar.(Grammar).Run(ctx, stdout, stderr)
 	if sig := caught(); sig != nil && errors.Is(err, context.Canceled) {
-		fmt.Fprintf(stderr, "%s: stopped by %v\n", name, sig)
+		tellError(stderr, name, "stopped by "+sig.String())
 		return 128 + int(sig.(syscall.Signal))
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "%s: %s\n", name, oneLine(err.Error())+setBy(parsed, err.Error()))
+		tellError(stderr, name, oneLine(err.Error())+setBy(parsed, err.Error()))
 		return Failed
 	}
 	return Done

@@ -15,7 +15,8 @@ import (
 // plainEvery is the time between lines about one stage where there is no terminal.
 const plainEvery = 10 * time.Second
 
-// Progress shows the progress of a run: a bar on a terminal, plain lines elsewhere. Its
+// Progress shows the progress of a run: a bar on a terminal, plain lines elsewhere, and on a terminal
+// too for stages that have ended. Its
 // methods may be called from many goroutines.
 type Progress struct {
 	out      io.Writer
@@ -43,7 +44,7 @@ type Stage struct {
 // NewProgress shows progress on out.
 func NewProgress(out io.Writer) *Progress {
 	file, ok := out.(*os.File)
-	return &Progress{out: out, terminal: ok && term.IsTerminal(int(file.Fd()))}
+	return &Progress{out: out, terminal: ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"}
 }
 
 // Stage ends the previous stage and begins one whose counts add up to total, 0 if
@@ -64,7 +65,7 @@ func (p *Progress) Stage(name string, total int64) {
 	}
 	p.bar = progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(fmt.Sprintf("%-9s", name)),
-		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionClearOnFinish(),
+		progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionFullWidth())
 }
 
@@ -78,9 +79,12 @@ func (p *Progress) AddBytes(n, bytes int64) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.bar != nil {
+			took := time.Since(p.begun)
+			about := fmt.Sprintf("%-9s %s", p.stage, rate(done, took))
 			if size > 0 {
-				p.bar.Describe(fmt.Sprintf("%-9s %s", p.stage, perSecond(size, time.Since(p.begun))))
+				about += ", " + perSecond(size, took)
 			}
+			p.bar.Describe(about)
 			_ = p.bar.Add64(n) // a bar that cannot be drawn is no reason to stop
 		}
 		return
@@ -95,7 +99,7 @@ func (p *Progress) AddBytes(n, bytes int64) {
 
 // speed is the text about speed and remaining time.
 func (p *Progress) speed(done, bytes int64, took time.Duration) string {
-	text := fmt.Sprintf(", %.0f/s", float64(done)/took.Seconds())
+	text := ", " + rate(done, took)
 	if bytes > 0 {
 		text += ", " + perSecond(bytes, took)
 	}
@@ -104,6 +108,20 @@ func (p *Progress) speed(done, bytes int64, took time.Duration) string {
 		text += fmt.Sprintf(", %s left", left.Round(time.Second))
 	}
 	return text
+}
+
+// rate is a number of items per second, as people write it: 0.2/s, 730/s, 12k/s, 234M/s.
+func rate(items int64, took time.Duration) string {
+	n := float64(items) / max(took, time.Millisecond).Seconds()
+	switch {
+	case n < 10:
+		return fmt.Sprintf("%.1f/s", n)
+	case n < 1e4:
+		return fmt.Sprintf("%.0f/s", n)
+	case n < 1e7:
+		return fmt.Sprintf("%.0fk/s", n/1e3)
+	}
+	return fmt.Sprintf("%.0fM/s", n/1e6)
 }
 
 func perSecond(bytes int64, took time.Duration) string {
@@ -118,7 +136,7 @@ func (p *Progress) End() {
 		_ = p.bar.Finish()
 		p.bar = nil
 	}
-	if p.stage != "" && !p.terminal {
+	if p.stage != "" {
 		fmt.Fprintf(p.out, "%-9s %s in %s\n", p.stage, p.count(p.done.Load()), time.Since(p.begun).Round(time.Millisecond))
 	}
 	if p.stage != "" {

@@ -115,13 +115,17 @@ func WriteReport(name string, report any, stdout io.Writer) error {
 	return WriteFile(name, body, stdout)
 }
 
-// EncodeReport encodes a report as JSON.
+// reportVersion is the member "version" of the report of a run. It grows if a member changes its meaning
+// or goes.
+const reportVersion = 1
+
+// EncodeReport encodes the report of a run, a struct, as JSON, with its version as the first member.
 func EncodeReport(report any) ([]byte, error) {
 	body, err := json.MarshalIndentWithOption(report, "", "  ", json.DisableHTMLEscape())
 	if err != nil {
 		return nil, fmt.Errorf("encode the report: %w", err)
 	}
-	return append(body, '\n'), nil
+	return fmt.Appendf(nil, "{\n  \"version\": %d,%s\n", reportVersion, body[1:]), nil
 }
 
 // WriteFile writes an encoded report to the file with that name, which may be StandardOutput.

@@ -22,12 +22,13 @@ import (
 type Command struct {
 	Snapshot  string `required:"" placeholder:"DIR" help:"Folder of the snapshot, or s3://BUCKET/PREFIX: meta.json and the tables, as .ndjson, .ndjson.gz, .ndjson.zst or .parquet, also in parts (accounts-00001.ndjson.zst)."`
 	Out       string `default:"out" placeholder:"OUT" help:"Where the site goes: a folder, or a file that ends in .tar (default ${default})."`
-	Report    string `placeholder:"FILE" help:"Write a report if the run succeeds, as JSON with time and bytes by stage, or as a page with their picture if the name ends in .html; - is standard output. Must not be inside the output folder."`
+	Report    string `placeholder:"FILE" help:"Write a report, as JSON with time and bytes by stage, or as a page with their picture if the name ends in .html; - is standard output. Must not be inside the output folder."`
 	DryRun    bool   `help:"Render everything and compare it with the old site, and write nothing. The report says what a run would write, and how long it takes without a disk."`
 	NoSync    bool   `help:"Do not sync the new site to disk before it replaces the old one: faster, but a power failure soon after may leave neither."`
 	KeepSpare bool   `default:"true" help:"Keep the folder that a new site replaces beside it, as .{name}.followpress/spare: the next run that changes something turns it into the new site instead of making all folders again. --keep-spare=false saves its room and removes one that is there."`
 	Rebuild   bool   `help:"Write every object again, even if the old site's manifest says that it is unchanged."`
-	Workers   int    `default:"0" placeholder:"N" help:"Goroutines that parse and render; 0 means one per core."`
+	command.Messages
+	Workers int `default:"0" placeholder:"N" help:"Goroutines that parse and render; 0 means one per core."`
 	command.S3
 	Content `group:"How a snapshot is rendered:"`
 }
@@ -176,17 +177,20 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	if errors.Is(err, generator.ErrLeftBehind) {
 		fmt.Fprintf(stderr, "%v\n", strings.ReplaceAll(err.Error(), "\n", "; ")) // after a signal, the caller reports only the name of the signal
 	}
+	told := &staged{Report: report, Stages: progress.Stages()}
 	if err != nil {
-		return err
+		told.Report, told.Error = &generator.Report{Out: c.Out, Tables: map[string]*generator.TableReport{}, Invalid: []*generator.RowError{}}, err.Error()
+		told.LongTexts.Examples = []generator.LongTextExample{}
+	} else {
+		fmt.Fprint(stderr, report)
 	}
-	report.Snapshot = c.Snapshot
-	fmt.Fprint(stderr, report)
-	stages := progress.Stages()
-	return reports.WriteRun(c.Report, "generate: "+c.Out, &staged{report, stages}, stages, stdout)
+	told.Snapshot = c.Snapshot
+	return errors.Join(err, reports.WriteRun(c.Report, "generate: "+c.Out, told, told.Stages, stdout))
 }
 
 // A staged is the report of a run with its stages.
 type staged struct {
 	*generator.Report
+	Error  string          `json:"error,omitempty"` // then the report has nothing but the stages until then
 	Stages []command.Stage `json:"stages"`
 }

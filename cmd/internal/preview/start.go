@@ -51,7 +51,7 @@ func withPages(api *server.Handler, store server.Store, found server.Examples, l
 				_, _ = page.Write(withStart(body)) // never fails
 				return err
 			})
-		case reads && strings.HasPrefix(r.URL.Path, startPath+"/"):
+		case reads && strings.HasPrefix(r.URL.Path, startPath+"/") && !strings.HasSuffix(r.URL.Path, "/"):
 			http.StripPrefix(startPath, http.FileServerFS(examples.Pages)).ServeHTTP(w, r)
 		default:
 			api.ServeHTTP(w, r)

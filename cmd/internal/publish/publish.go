@@ -21,7 +21,7 @@ import (
 // Publish is the command that uploads what changed to a bucket.
 type Publish struct {
 	source
-	DryRun bool `help:"Show what would be done and what it would cost, and write nothing."`
+	DryRun bool `help:"Show what would be done, and write nothing. With prices, also what it would cost."`
 	publishing
 }
 
@@ -40,7 +40,7 @@ func (p *Publish) Validate() error {
 	if p.Site == "" && p.Snapshot == "" {
 		return errors.New("missing flags: --site=SITE or --snapshot=DIR")
 	}
-	return errors.Join(p.check(p.Report), p.checkSite(p.Site, p.Dest), p.validate(p.Site))
+	return errors.Join(p.check(p.Report), p.checkSite(p.Site, p.Dest), p.checkPublishing(p.Site))
 }
 
 // Run publishes.
@@ -66,7 +66,7 @@ func (*Init) Help() string {
 
 // Validate checks the flags before the run; kong calls it.
 func (i *Init) Validate() error {
-	return errors.Join(i.checkSite(i.Site, i.Dest), i.validate(i.Site))
+	return errors.Join(i.checkSite(i.Site, i.Dest), i.checkPublishing(i.Site))
 }
 
 // Run makes the bucket ready, and publishes if there is a site.
@@ -75,7 +75,7 @@ func (i *Init) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		if i.Site != "" {
 			return i.publish(ctx, s, &source{Site: i.Site, siteServer: i.siteServer}, false, i.setUp)
 		}
-		to, err := i.open(ctx, s, true)
+		to, err := i.openToWrite(ctx, s, true)
 		if err != nil {
 			return nil, err
 		}
@@ -99,14 +99,14 @@ func (*Repair) Help() string {
 
 // Validate checks the flags before the run; kong calls it.
 func (r *Repair) Validate() error {
-	return errors.Join(r.checkSite(r.Site, r.Dest), r.validate(r.Site))
+	return errors.Join(r.checkSite(r.Site, r.Dest), r.checkWriting(r.Site))
 }
 
 // Run repairs.
 func (r *Repair) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return r.run(ctx, stdout, stderr, false, func(s session) (told result, err error) {
 		told = &publisher.Verification{}
-		to, err := r.open(ctx, s, true)
+		to, err := r.openToWrite(ctx, s, true)
 		if err != nil {
 			return told, err
 		}
@@ -115,7 +115,7 @@ func (r *Repair) Run(ctx context.Context, stdout, stderr io.Writer) error {
 			return told, err
 		}
 		defer func() { err = errors.Join(err, from.Close()) }()
-		v, err := publisher.Repair(ctx, from, to, r.options(s))
+		v, err := publisher.Repair(ctx, from, to, r.writeOptions(s))
 		if v != nil {
 			told = v
 		}
@@ -139,16 +139,16 @@ func (*Verify) Help() string {
 }
 
 // Validate checks the flags before the run; kong calls it.
-func (v *Verify) Validate() error { return v.validate() }
+func (v *Verify) Validate() error { return v.checkDestination() }
 
 // Run verifies.
 func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return v.report(stdout, stderr, v.Dest, func(s session) (result, error) {
-		to, err := v.open(ctx, s, false)
+		to, err := v.openBucket(ctx, s, false)
 		if err != nil {
 			return &publisher.Verification{}, err
 		}
-		found, err := publisher.Verify(ctx, to, v.options(s))
+		found, err := publisher.Verify(ctx, to, v.readOptions(s))
 		if found == nil {
 			return &publisher.Verification{}, err
 		}
@@ -183,9 +183,10 @@ type result interface {
 
 // reporting are the flags that all commands of this package have.
 type reporting struct {
-	Patience time.Duration `default:"2m" placeholder:"DURATION" help:"How long to retry a request that fails temporarily (default ${default})."`
+	Patience time.Duration `group:"Advanced:" default:"2m" placeholder:"DURATION" help:"How long to retry a request that fails temporarily (default ${default})."`
 	Report   string        `placeholder:"FILE" help:"Write a report as JSON, or as a page with a picture of the run if the name ends in .html; - is standard output. The file must not be inside a site or the folder of a bucket."`
-	LogLevel string        `enum:"debug,info,warn,error" default:"warn" placeholder:"debug|info|warn|error" help:"What to log on standard error; debug logs every request (default ${default})."`
+	command.Messages
+	LogLevel string `group:"Advanced:" enum:"debug,info,warn,error" default:"warn" placeholder:"debug|info|warn|error" help:"What to log on standard error; debug logs every request (default ${default})."`
 }
 
 // report calls do and reports its result, however it ended.
@@ -193,7 +194,7 @@ func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s sess
 	if err := command.CheckFile("report", r.Report, ""); err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: command.LogLevel(r.LogLevel)}))
+	log := command.Logger(stderr, command.LogLevel(r.LogLevel))
 	s := session{log: log, progress: command.NewProgress(stderr), stderr: stderr}
 	told, err := do(s)
 	s.progress.End()
@@ -213,11 +214,11 @@ func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s sess
 type destination struct {
 	Dest string `required:"" placeholder:"URL" help:"The bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
 	command.S3
-	Concurrency int `default:"0" placeholder:"N" help:"Most requests in flight, not counting the lock's heartbeats; fewer if the uplink or the server is slow. 0 means 64."`
+	Concurrency int `group:"Advanced:" default:"0" placeholder:"N" help:"Most requests in flight, not counting the lock's heartbeats; fewer if the uplink or the server is slow. 0 means 64."`
 	reporting
 }
 
-func (d *destination) validate() error {
+func (d *destination) checkDestination() error {
 	at, err := storage.ParseLocation(d.Dest)
 	switch {
 	case d.Dest == "":
@@ -227,16 +228,16 @@ func (d *destination) validate() error {
 	case at.Folder != "" && command.Inside(d.Report, at.Folder):
 		return fmt.Errorf("--report=%s is in the destination: verify would take it for an unknown object", d.Report)
 	}
-	_, err = d.options(session{}).WithDefaults()
+	_, err = d.readOptions(session{}).WithDefaults()
 	return err
 }
 
-func (d *destination) options(s session) publisher.Options {
+func (d *destination) readOptions(s session) publisher.Options {
 	return publisher.Options{Concurrency: d.Concurrency, Patience: d.Patience, Progress: s.progress, Log: s.log}
 }
 
-// open opens the bucket. If write is set, it also removes what a killed run has left in a folder.
-func (d *destination) open(ctx context.Context, s session, write bool) (bucket, error) {
+// openBucket opens the bucket. If write is set, it also removes what a killed run has left in a folder.
+func (d *destination) openBucket(ctx context.Context, s session, write bool) (bucket, error) {
 	at, err := storage.ParseLocation(d.Dest)
 	if err != nil {
 		return nil, fmt.Errorf("--dest: %w", err)
@@ -259,9 +260,9 @@ func (d *destination) open(ctx context.Context, s session, write bool) (bucket, 
 // writing are the flags of the commands that write to a bucket.
 type writing struct {
 	destination
-	Bulk   string `enum:"auto,on,off" default:"auto" placeholder:"auto|on|off" help:"Send many objects per request to a server that unpacks them (MinIO): auto tries it once if there is much to send, on fails if the server does not (default ${default})."`
-	NoSync bool   `help:"Do not sync a file:// folder to disk: faster, but a power failure may leave it broken."`
-	lock   `group:"The lock (one publisher at a time):"`
+	Bulk   string `group:"Advanced:" enum:"auto,on,off" default:"auto" placeholder:"auto|on|off" help:"Send many objects per request to a server that unpacks them (MinIO): auto tries it once if there is much to send, on fails if the server does not (default ${default})."`
+	NoSync bool   `group:"Advanced:" help:"Do not sync a file:// folder to disk: faster, but a power failure may leave it broken."`
+	lock   `group:"Advanced:"`
 	caches `group:"Caches to purge after a publish:"`
 
 	PurgeMax  int           `group:"Caches to purge after a publish:" default:"1000" placeholder:"N" help:"Purge everything if more objects changed (default ${default}); 0 means always."`
@@ -275,8 +276,8 @@ type lock struct {
 	Owner     string        `placeholder:"NAME" help:"Name of this publisher in the lock; by default user@host."`
 }
 
-func (w *writing) validate(site string) error {
-	if err := w.destination.validate(); err != nil {
+func (w *writing) checkWriting(site string) error {
+	if err := w.checkDestination(); err != nil {
 		return err
 	}
 	switch {
@@ -285,7 +286,7 @@ func (w *writing) validate(site string) error {
 	case reportInSite(w.Report, site):
 		return fmt.Errorf("--report=%s is in the site: the next generate would have to remove it", w.Report)
 	}
-	if _, err := w.options(session{}).WithDefaults(); err != nil {
+	if _, err := w.writeOptions(session{}).WithDefaults(); err != nil {
 		return err
 	}
 	_, err := w.purgers(w.Patience, session{stderr: io.Discard})
@@ -303,8 +304,8 @@ func reportInSite(report, site string) bool {
 	return site != "" && command.Inside(report, site)
 }
 
-func (w *writing) options(s session) publisher.Options {
-	o := w.destination.options(s)
+func (w *writing) writeOptions(s session) publisher.Options {
+	o := w.readOptions(s)
 	o.Bulk, o.MaxChanged = publisher.Bulk(w.Bulk), w.PurgeMax
 	o.NoLock, o.BreakLock, o.Lease, o.Owner = w.NoLock, w.BreakLock, w.LockLease, w.Owner
 	return o
@@ -320,8 +321,8 @@ func (w *writing) run(ctx context.Context, stdout, stderr io.Writer, dryRun bool
 	})
 }
 
-func (w *writing) open(ctx context.Context, s session, write bool) (bucket, error) {
-	to, err := w.destination.open(ctx, s, write)
+func (w *writing) openToWrite(ctx context.Context, s session, write bool) (bucket, error) {
+	to, err := w.openBucket(ctx, s, write)
 	if local, ok := to.(*storage.Local); ok {
 		local.NoSync = w.NoSync
 	}
@@ -333,7 +334,7 @@ func (w *writing) setUp(ctx context.Context, s session, from storage.Site, to bu
 	if err != nil {
 		return err
 	}
-	done, err := publisher.SetUp(ctx, to, config, w.options(s))
+	done, err := publisher.SetUp(ctx, to, config, w.writeOptions(s))
 	for _, step := range done {
 		fmt.Fprintf(s.stderr, "%s: %s\n", w.Dest, step)
 	}
@@ -345,28 +346,28 @@ type publishing struct {
 	Overwrite bool `help:"Publish even over objects of others, such as an index.html. Without it, the first publish refuses and names them."`
 	writing
 	MaxLoss publisher.Percent `default:"5%" placeholder:"PERCENT" help:"Refuse a site that lacks more than this share of the lists, primary lists, follows or names of the one in the bucket, 0% to 100% (default ${default}). A first publish has nothing to lose."`
-	prices  `group:"Prices for the report (by default Amazon S3 Standard, us-east-1):"`
+	prices  `group:"Advanced:"`
 }
 
 // prices are list prices (https://aws.amazon.com/s3/pricing/).
 type prices struct {
-	PricePut     float64 `default:"0.005" placeholder:"DOLLARS" help:"Price of 1,000 requests that put or list (default ${default})."`
-	PriceGet     float64 `default:"0.0004" placeholder:"DOLLARS" help:"Price of 1,000 requests that get (default ${default})."`
-	PriceStorage float64 `default:"0.023" placeholder:"DOLLARS" help:"Price of 1 GB for a month (default ${default})."`
+	PricePut     float64 `placeholder:"DOLLARS" help:"Price of 1,000 requests that put or list, for the report; 0.005 at Amazon S3 Standard, us-east-1."`
+	PriceGet     float64 `placeholder:"DOLLARS" help:"Price of 1,000 requests that get; 0.0004 there."`
+	PriceStorage float64 `placeholder:"DOLLARS" help:"Price of 1 GB for a month; 0.023 there."`
 }
 
-func (p *publishing) validate(site string) error {
+func (p *publishing) checkPublishing(site string) error {
 	if p.PricePut < 0 || p.PriceGet < 0 || p.PriceStorage < 0 {
 		return errors.New("a price cannot be negative")
 	}
-	return p.writing.validate(site)
+	return p.checkWriting(site)
 }
 
 // publish publishes a site, after other things are done.
 func (p *publishing) publish(ctx context.Context, s session, source *source, dryRun bool,
 	before ...func(context.Context, session, storage.Site, bucket) error) (told *published, err error) {
 	told = &published{Report: publisher.NewReport()}
-	to, err := p.open(ctx, s, !dryRun)
+	to, err := p.openToWrite(ctx, s, !dryRun)
 	if err != nil {
 		return told, err
 	}
@@ -381,7 +382,7 @@ func (p *publishing) publish(ctx context.Context, s session, source *source, dry
 			return told, err
 		}
 	}
-	o := p.options(s)
+	o := p.writeOptions(s)
 	o.DryRun, o.MaxLoss, o.Overwrite = dryRun, &p.MaxLoss, p.Overwrite
 	report, err := publisher.Publish(ctx, from, to, o)
 	told.Report = report
@@ -392,6 +393,8 @@ func (p *publishing) publish(ctx context.Context, s session, source *source, dry
 	if report.Outcome == publisher.Planned {
 		report.Requests = report.ExpectedRequests()
 	}
-	report.Cost = publisher.Prices{Put: p.PricePut, Get: p.PriceGet, Storage: p.PriceStorage}.Of(report.Requests, report.Site.Bytes)
+	if prices := (publisher.Prices{Put: p.PricePut, Get: p.PriceGet, Storage: p.PriceStorage}); prices != (publisher.Prices{}) {
+		report.Cost = prices.Of(report.Requests, report.Site.Bytes)
+	}
 	return told, err
 }

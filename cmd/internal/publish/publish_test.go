@@ -282,7 +282,7 @@ type grammar struct {
 }
 
 func (g *grammar) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	to, err := g.open(ctx, session{}, true)
+	to, err := g.openToWrite(ctx, session{}, true)
 	if err != nil {
 		return err
 	}

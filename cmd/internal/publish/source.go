@@ -27,8 +27,8 @@ type source struct {
 
 // siteServer are the flags of a site or a snapshot in a bucket.
 type siteServer struct {
-	SiteEndpoint command.Endpoint `placeholder:"URL" help:"S3-compatible server of the s3://… that is read; by default that of the destination."`
-	SiteRegion   string           `placeholder:"NAME" help:"Region of the bucket of the s3://… that is read; by default that of the destination."`
+	SiteEndpoint command.Endpoint `group:"Advanced:" placeholder:"URL" help:"S3-compatible server of the s3://… that is read; by default that of the destination."`
+	SiteRegion   string           `group:"Advanced:" placeholder:"NAME" help:"Region of the bucket of the s3://… that is read; by default that of the destination."`
 }
 
 // openAt opens a site. destination says how to reach the server of the destination.

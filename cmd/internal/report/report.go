@@ -27,8 +27,9 @@ type Command struct {
 	Publish  string `placeholder:"URL" help:"Put the page and the JSON into this bucket as _reports/{date}.html and .json, and add them to _reports/index: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
 	Date     string `placeholder:"DATE" help:"Date of the report, such as 2026-11-22; by default today (UTC). Publishing a second report of a date replaces the first."`
 	command.S3
-	Concurrency int           `default:"0" placeholder:"N" help:"Most objects of each site that are read at a time; 0 means 32."`
-	Patience    time.Duration `default:"2m" placeholder:"DURATION" help:"How long to retry a request that fails temporarily (default ${default})."`
+	Concurrency int `default:"0" placeholder:"N" help:"Most objects of each site that are read at a time; 0 means 32."`
+	command.Messages
+	Patience time.Duration `default:"2m" placeholder:"DURATION" help:"How long to retry a request that fails temporarily (default ${default})."`
 }
 
 // Help is what --help shows below the first line.

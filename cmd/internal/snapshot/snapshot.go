@@ -26,8 +26,9 @@ type Command struct {
 type output struct {
 	Out      string `default:"graph-snapshot" placeholder:"OUT" help:"Folder of the snapshot. The new one replaces the old one in one step (default ${default})."`
 	Compress string `enum:"zstd,gzip,none" default:"zstd" placeholder:"zstd|gzip|none" help:"How to compress the tables (default ${default})."`
-	NoSync   bool   `help:"Do not sync the new snapshot to disk before it replaces the old one."`
-	Report   string `placeholder:"FILE" help:"Write a report as JSON if the run succeeds; - is standard output. Must not be inside the folder of the snapshot, nor in that of the state."`
+	command.Messages
+	NoSync bool   `help:"Do not sync the new snapshot to disk before it replaces the old one."`
+	Report string `placeholder:"FILE" help:"Write a report as JSON if the run succeeds; - is standard output. Must not be inside the folder of the snapshot, nor in that of the state."`
 }
 
 // location matches URLs, even if their slashes were merged, and packed the names of files.

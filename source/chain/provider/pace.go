@@ -139,7 +139,7 @@ func (n *node) restAfter(begun time.Time, f *failure) {
 	if n.cost.Retries == 1 {
 		level = slog.LevelWarn // it explains to a person why nothing moves
 	}
-	n.log.Log(context.Background(), level, "trying again", "host", n.host, "after", wait.Round(time.Millisecond), "error", f.err)
+	n.log.Log(context.Background(), level, "trying again", "host", n.host, "in", wait.Round(time.Millisecond), "error", f.err)
 }
 
 // slowDown sets the pace to a little less than what the node was found to allow: its answers since

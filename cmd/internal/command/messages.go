@@ -1,0 +1,79 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// Messages are the flags about what a command that ends by itself says on standard error.
+type Messages struct {
+	Quiet     bool   `group:"Advanced:" help:"Say nothing on standard error but warnings and errors."`
+	LogFormat string `group:"Advanced:" enum:"text,json" default:"text" placeholder:"text|json" help:"How to write to standard error: text, or an object of JSON in each line (default ${default})."`
+}
+
+// A messenger is the standard error of a command with flags of Messages.
+type messenger struct {
+	quiet bool
+	json  bool
+	out   io.Writer
+}
+
+// messages is the standard error that the flags of a command ask for.
+func messages(parsed *kong.Context, stderr io.Writer) io.Writer {
+	m := messenger{out: stderr}
+	for _, flag := range parsed.Flags() {
+		switch flag.Name {
+		case "quiet":
+			m.quiet = parsed.FlagValue(flag) == true
+		case "log-format":
+			m.json = parsed.FlagValue(flag) == "json"
+		}
+	}
+	if m.quiet || m.json {
+		return &m
+	}
+	return stderr
+}
+
+// Write writes what is said beside warnings and errors.
+func (m *messenger) Write(text []byte) (int, error) {
+	if m.quiet {
+		return len(text), nil
+	}
+	if m.json {
+		for line := range strings.Lines(string(text)) {
+			Logger(m, slog.LevelInfo).Info(strings.TrimRight(line, "\n"))
+		}
+		return len(text), nil
+	}
+	return m.out.Write(text)
+}
+
+// Logger is a log on the standard error of a command, of a level and above.
+func Logger(stderr io.Writer, level slog.Level) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	m, ok := stderr.(*messenger)
+	switch {
+	case !ok:
+		return slog.New(slog.NewTextHandler(stderr, options))
+	case m.json:
+		return slog.New(slog.NewJSONHandler(m.out, options))
+	}
+	return slog.New(slog.NewTextHandler(m.out, options))
+}
+
+// tellError says why a command failed.
+func tellError(stderr io.Writer, name, text string) {
+	if m, ok := stderr.(*messenger); ok {
+		if m.json {
+			Logger(m, slog.LevelError).Error(name + ": " + text)
+			return
+		}
+		stderr = m.out
+	}
+	fmt.Fprintf(stderr, "%s: %s\n", name, text)
+}
