@@ -1,9 +1,11 @@
 package followpress
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -17,7 +19,9 @@ const module = "github.com/followpress/followpress/"
 // mayImport says which of our packages each package may import, tests aside.
 // ARCHITECTURE.md tells why. A package that is not here fails the test.
 var mayImport = map[string][]string{
-	"site":                       {"site/rules"},
+	"site":                       {"site/rules", "site/routes"},
+	"site/scan":                  {"site", "site/rules"},
+	"site/routes":                {},
 	"site/rules":                 {}, // pure; who may import site may import this too
 	"internal/inorder":           {},
 	"internal/publicdir":         {},
@@ -36,19 +40,19 @@ var mayImport = map[string][]string{
 	"internal/retry":             {},
 	"internal/tarentry":          {},
 	"storage":                    {"internal/publicdir", "internal/retry", "site", "internal/tarentry"},
-	"generator":                  {"site", "explorer", "generator/render", "internal/inorder", "internal/publicdir", "snapshot", "internal/staging", "internal/tarentry"},
-	"generator/render":           {"site", "client", "explorer", "internal/inorder", "snapshot", "internal/templates"},
-	"publisher":                  {"internal/inorder", "internal/retry", "site", "storage"},
-	"purger":                     {"internal/retry", "site"},
-	"report":                     {"internal/inorder", "internal/retry", "site", "storage"},
-	"server":                     {"site", "storage", "server/internal/answer", "server/internal/cache", "server/internal/fetch", "server/internal/fresh", "server/internal/gate"},
-	"server/internal/answer":     {"site", "site/rules", "storage", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
-	"server/internal/cache":      {"site", "storage", "server/internal/fetch", "server/internal/gate"},
+	"generator":                  {"site", "site/routes", "explorer", "generator/render", "internal/inorder", "internal/publicdir", "snapshot", "internal/staging", "internal/tarentry"},
+	"generator/render":           {"site", "site/routes", "site/scan", "client", "explorer", "internal/inorder", "snapshot", "internal/templates"},
+	"publisher":                  {"internal/inorder", "internal/retry", "site", "site/routes", "storage"},
+	"purger":                     {"internal/retry", "site", "site/routes"},
+	"report":                     {"internal/inorder", "internal/retry", "site", "site/routes", "site/scan", "storage"},
+	"server":                     {"site", "site/routes", "site/scan", "storage", "server/internal/answer", "server/internal/cache", "server/internal/fetch", "server/internal/fresh", "server/internal/gate"},
+	"server/internal/answer":     {"site", "site/routes", "site/scan", "site/rules", "storage", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
+	"server/internal/cache":      {"site", "site/scan", "storage", "server/internal/fetch", "server/internal/gate"},
 	"server/internal/fetch":      {"site", "storage"},
-	"server/internal/fresh":      {"site", "site/rules", "storage", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
+	"server/internal/fresh":      {"site", "site/routes", "site/rules", "storage", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
 	"server/internal/gate":       {},
-	"internal/templates":         {"site"},
-	"edge":                       {"site"},
+	"internal/templates":         {"site", "site/routes"},
+	"edge":                       {"site", "site/routes"},
 	"client":                     {"site"},
 	"client/examples":            {},
 	"explorer":                   {"client", "site"},
@@ -59,7 +63,7 @@ var mayImport = map[string][]string{
 	"fixtures/graph":             {},
 	"fixtures/history":           {}, // ours is compared with it
 	"internal/testenv/meanrpc":   {"fixtures/history"},
-	"internal/twin/memsite":      {"site", "storage"}, // it makes roots and manifests, and answers like a store
+	"internal/twin/memsite":      {"site", "site/routes", "storage"}, // it makes roots and manifests, and answers like a store
 	"internal/testenv/mutations": {},
 	"internal/twin/naive":        {}, // it is compared with ours
 	"internal/testenv/nodes":     {"fixtures/history", "internal/testenv/process", "internal/testenv/servers"},
@@ -70,15 +74,15 @@ var mayImport = map[string][]string{
 	"internal/testenv/upstreams": {},
 	"fixtures/worst":             {},
 	"bench":                      {"bench/internal/altered", "bench/internal/measure", "bench/internal/rig"},
-	"bench/api":                  {"site", "bench/internal/measure", "bench/internal/rig", "internal/testenv/servers"},
+	"bench/api":                  {"site", "site/routes", "bench/internal/measure", "bench/internal/rig", "internal/testenv/servers"},
 	"bench/explorer":             {"site", "storage", "bench/internal/measure", "bench/internal/rig", "internal/testenv/browser", "internal/testenv/servers"},
 	"bench/fallback":             {"bench/internal/measure", "bench/internal/rig", "internal/testenv/servers"},
 	"bench/internal/altered":     {},
 	"bench/internal/measure":     {"fixtures/graph"},
-	"bench/bare":                 {"server", "site"}, // the settings of Serve, and the headers
+	"bench/bare":                 {"server", "site", "site/routes"}, // the settings of Serve, and the headers
 	"bench/compare":              {"bench/internal/measure"},
 	"bench/figures":              {"bench/internal/measure"},
-	"bench/edge":                 {"site", "bench/internal/measure", "bench/internal/rig"},
+	"bench/edge":                 {"site", "site/routes", "bench/internal/measure", "bench/internal/rig"},
 	"bench/internal/rig":         {"bench/internal/measure", "internal/testenv/servers"},
 	"bench/sources":              {"bench/internal/measure", "bench/internal/rig", "fixtures/history", "internal/testenv/meanrpc"},
 	"bench/publish":              {"site", "bench/internal/altered", "bench/internal/measure", "bench/internal/rig", "internal/testenv/servers"},
@@ -86,7 +90,7 @@ var mayImport = map[string][]string{
 	"cmd/internal/completion":    {"cmd/internal/command"},
 	"cmd/internal/edge":          {"site", "storage", "edge", "cmd/internal/command"},
 	"cmd/internal/generate":      {"site", "generator", "snapshot", "storage", "cmd/internal/command", "cmd/internal/report"},
-	"cmd/internal/preview":       {"site", "generator", "server", "storage", "internal/templates", "client/examples", "fixtures", "cmd/internal/command", "cmd/internal/generate"},
+	"cmd/internal/preview":       {"site", "site/routes", "generator", "server", "storage", "internal/templates", "client/examples", "fixtures", "cmd/internal/command", "cmd/internal/generate"},
 	"cmd/internal/publish":       {"site", "generator", "publisher", "purger", "snapshot", "storage", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/report"},
 	"cmd/internal/report":        {"report", "storage", "cmd/internal/command"},
 	"cmd/internal/snapshot":      {"site", "snapshot", "source", "source/badge", "source/chain", "source/chain/provider", "source/postgres", "source/profile", "source/replay", "storage", "cmd/internal/command", "cmd/internal/generate"},
@@ -137,6 +141,68 @@ var onlyIn = map[string]string{
 	"github.com/apache/beam/":                             "beam/",
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/": "beam/cmd/", // stages know no engine
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx":  "beam/cmd/", // brings the engines
+}
+
+// TestRooms: what is exported is a promise, and the top level shows the product.
+func TestRooms(t *testing.T) {
+	const mostNames, mostFolders = 289, 18
+	names, err := exported("site")
+	if err != nil || len(names) > mostNames {
+		t.Errorf("package site: got %d exported names, %v, want at most %d: what one package uses belongs there", len(names), err, mostNames)
+	}
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders := 0
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !slices.Contains([]string{"node_modules", "out"}, e.Name()) {
+			folders++
+		}
+	}
+	if folders > mostFolders {
+		t.Errorf("folders: got %d, want at most %d", folders, mostFolders)
+	}
+}
+
+// exported lists the exported functions, methods, types, constants and variables of a package.
+func exported(dir string) (names []string, err error) {
+	files, err := filepath.Glob(dir + "/*.go")
+	if err != nil {
+		return nil, err
+	}
+	add := func(ids ...*ast.Ident) {
+		for _, id := range ids {
+			if id.IsExported() {
+				names = append(names, id.Name)
+			}
+		}
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		for _, decl := range parsed.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				add(d.Name)
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					switch s := spec.(type) {
+					case *ast.TypeSpec:
+						add(s.Name)
+					case *ast.ValueSpec:
+						add(s.Names...)
+					}
+				}
+			}
+		}
+	}
+	return names, nil
 }
 
 func TestArchitecture(t *testing.T) {

@@ -4,23 +4,24 @@ import (
 	"slices"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // emptyPages are the bodies of pages without entries. They have the member that clients read:
 // those of the original service do not look at the status, and fail without the member.
-var emptyPages = map[site.RouteID]string{
-	site.RouteListSearch:             site.EmptySearch,
-	site.RouteUserSearch:             site.EmptySearch,
-	site.RouteUserFollowing:          site.EmptySearch,
-	site.RouteListFollowing:          site.EmptySearch,
-	site.RouteUserFollowers:          `{"followers":[]}`,
-	site.RouteListFollowers:          `{"followers":[]}`,
-	site.RouteUserRecommended:        `{"recommended":[]}`,
-	site.RouteListRecommended:        `{"recommended":[]}`,
-	site.RouteUserRecommendedDetails: `{"recommended":[]}`,
-	site.RouteListRecommendedDetails: `{"recommended":[]}`,
-	site.RouteDiscover:               `{"latestFollows":[]}`,
-	site.RouteButtonStateBatch:       `[]`,
+var emptyPages = map[routes.ID]string{
+	routes.ListSearch:             site.EmptySearch,
+	routes.UserSearch:             site.EmptySearch,
+	routes.UserFollowing:          site.EmptySearch,
+	routes.ListFollowing:          site.EmptySearch,
+	routes.UserFollowers:          `{"followers":[]}`,
+	routes.ListFollowers:          `{"followers":[]}`,
+	routes.UserRecommended:        `{"recommended":[]}`,
+	routes.ListRecommended:        `{"recommended":[]}`,
+	routes.UserRecommendedDetails: `{"recommended":[]}`,
+	routes.ListRecommendedDetails: `{"recommended":[]}`,
+	routes.Discover:               `{"latestFollows":[]}`,
+	routes.ButtonStateBatch:       `[]`,
 }
 
 // selects reports whether a parameter decides which entries an answer has, beyond their number

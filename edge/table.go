@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // A Table is the table of routes and parameters as text and regular expressions. The
@@ -198,7 +199,7 @@ func headersOf(headers []site.Header) []Header {
 
 func problemOf(p *site.Problem) Problem {
 	e := Problem{Status: p.Status, Title: p.Title(), Detail: p.Detail, Caching: p.CacheControl, Body: string(p.Body())}
-	e.Headers = []Header{{"content-type", site.RouteError.Route().ContentType}, {"cache-control", p.CacheControl}}
+	e.Headers = []Header{{"content-type", site.RouteBy(routes.Error).ContentType}, {"cache-control", p.CacheControl}}
 	switch p.Status {
 	case site.MethodNotAllowed.Status:
 		e.Headers = append(e.Headers, Header{"allow", p.Allow()})
@@ -239,7 +240,7 @@ func rowOf(c site.Config, r *site.Route) Row {
 	accept, legal := c.Expression, ""
 	switch e.Subject {
 	case SubjectBoard:
-		e.Variant, e.Variants = site.RouteLeaderboardLimit.Route().Pattern, variants(c)
+		e.Variant, e.Variants = site.RouteBy(routes.LeaderboardLimit).Pattern, variants(c)
 	case SubjectList:
 		e.Absent = site.NoSuchList.Name
 		legal = "(?:" + c.Expression("token_id") + ")"

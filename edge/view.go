@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // A view is what the templates of every kind see.
@@ -64,7 +65,7 @@ func newView(o Options) (*view, error) {
 		MaxNameBytes:   site.MaxNameBytes,
 		Fresh:          site.ParamCache,
 		NoStore:        site.NoStore,
-		NoCache:        site.RouteRoot.Route().CacheControl,
+		NoCache:        site.RouteBy(routes.Root).CacheControl,
 		AbsentSeconds:  absentSeconds,
 		EFP:            o.Config.EFP(),
 		Alone:          o.Config.EFP() && o.Fallback == "",

@@ -10,6 +10,7 @@ import (
 	"github.com/followpress/followpress/fixtures/graph"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // TestSiteEqualsModel compares every byte of many sites with what the model answers,
@@ -69,33 +70,33 @@ func TestEncodersEqualGoJSON(t *testing.T) {
 }
 
 // recode decodes an object into its shape and encodes it again.
-func recode(t testing.TB, route site.RouteID, key site.Key, body string) string {
+func recode(t testing.TB, route routes.ID, key site.Key, body string) string {
 	t.Helper()
 	switch route {
-	case site.RouteLeaderboard, site.RouteLeaderboardLimit:
+	case routes.Leaderboard, routes.LeaderboardLimit:
 		if strings.Contains(string(key), "leaderboard/followers") {
 			return text(t, decode[[]site.FollowersEntry](t, body))
 		}
 		return text(t, decode[[]site.FollowingEntry](t, body))
-	case site.RouteRecords:
+	case routes.Records:
 		return text(t, decode[site.ListRecords](t, body))
-	case site.RouteDetails:
+	case routes.Details:
 		return text(t, canonical(t, decode[site.ListDetails](t, body)))
-	case site.RouteBadges:
+	case routes.Badges:
 		return text(t, decode[struct {
 			Badges []site.Badge `json:"badges"`
 		}](t, body))
-	case site.RouteListSearch, site.RouteUserSearch:
+	case routes.ListSearch, routes.UserSearch:
 		return text(t, decode[site.FollowingPage](t, body))
-	case site.RouteSearchShard:
+	case routes.SearchShard:
 		return text(t, decode[searchShard](t, body))
-	case site.RouteUserBucket:
+	case routes.UserBucket:
 		return text(t, decode[userBucket](t, body))
-	case site.RouteManifest:
+	case routes.Manifest:
 		return text(t, decode[site.Manifest](t, body))
-	case site.RouteRoot:
+	case routes.Root:
 		return text(t, decode[site.Root](t, body))
-	case site.RouteError:
+	case routes.Error:
 		return body // the bodies of package site, which tests them
 	}
 	t.Fatalf("%s: got no shape for this route, want one", key)

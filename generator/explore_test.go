@@ -12,6 +12,7 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // exploring returns options with the explorer.
@@ -146,7 +147,7 @@ func TestFilesOfTheExplorerHaveRoutes(t *testing.T) {
 	t.Parallel()
 	for _, f := range explorer.Files(site.Config{Explorer: true}) {
 		route, ok := site.Config{Explorer: true}.RouteOf(site.ExplorerKey(f.Name))
-		if !ok || route.ID < site.RouteExplorer || route.ID > site.RouteExplorerStyle {
+		if !ok || route.ID < routes.Explorer || route.ID > routes.ExplorerStyle {
 			t.Errorf("%s: got the route %+v, want one of the explorer", f.Name, route)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // ErrNoObject says that a site has no object with the key.
@@ -78,7 +79,7 @@ func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
 	}
-	if route.ID == site.RouteManifest {
+	if route.ID == routes.Manifest {
 		return s.manifest(key)
 	}
 	r := s.spare.Get().(*reading)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 func sorted(keys []site.Key) []site.Key {
@@ -55,7 +56,7 @@ func TestReportSaysThatChangesAreUnknown(t *testing.T) {
 	if r := publish(t, siteOf(t, objectsOf(5, "x")), openLocal(folder), Options{NoLock: true, MaxChanged: 16}); !r.Changed.Unknown || r.Changed.Keys != nil {
 		t.Errorf("more than MaxChanged: got %+v, want Unknown", r.Changed)
 	}
-	older := siteOf(t, objectsOf(5, ""), func(r *site.Root) { r.HeaderRules[site.RouteUserSearch.Route().Pattern] = site.MD5{1} })
+	older := siteOf(t, objectsOf(5, ""), func(r *site.Root) { r.HeaderRules[site.RouteBy(routes.UserSearch).Pattern] = site.MD5{1} })
 	put(t, folder, site.RootKey, older[site.RootKey])
 	if r := publish(t, siteOf(t, objectsOf(5, "")), openLocal(folder), Options{NoLock: true, MaxChanged: 1000}); !r.Changed.Unknown || r.Changed.Keys != nil {
 		t.Errorf("other headers of answers: got %+v, want Unknown", r.Changed)

@@ -13,6 +13,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/fakes3"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -62,7 +63,7 @@ func equalFake(t *testing.T, server *fakes3.Server, want memory) {
 // deleted, nothing is left to do, and a verification finds nothing.
 func TestServersThatLackSomething(t *testing.T) {
 	first := demo(t)
-	gone := first.Keys(t, site.RouteBadges)[:3]
+	gone := first.Keys(t, routes.Badges)[:3]
 	second := first.Changed(t, 5, " ").With(t, func(objects memory, _ *site.Root) {
 		for _, key := range gone {
 			delete(objects, key)

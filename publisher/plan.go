@@ -11,6 +11,7 @@ import (
 
 	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -139,14 +140,14 @@ func (p *plan) add(c site.Config, shard string, change site.Change) {
 func (p *plan) stageOf(c site.Config, key site.Key) (stage *spool, part int) {
 	if route, _ := c.RouteOf(key); route != nil {
 		switch route.ID {
-		case site.RouteSearchShard, site.RouteListHead, site.RouteFollowersShard, site.RouteFollowersHead,
-			site.RouteRankedShard, site.RouteRecommendedShard:
+		case routes.SearchShard, routes.ListHead, routes.FollowersShard, routes.FollowersHead,
+			routes.RankedShard, routes.RecommendedShard:
 			return p.searches, searchPart(key)
-		case site.RouteUserBucket, site.RouteTokenBucket, site.RouteRankedOrder:
+		case routes.UserBucket, routes.TokenBucket, routes.RankedOrder:
 			return p.buckets, 0
-		case site.RouteLeaderboard, site.RouteLeaderboardLimit, site.RouteRanked, site.RouteRankedCount,
-			site.RouteDiscover, site.RouteDiscoverShard,
-			site.RouteIndex, site.RouteExplorer, site.RouteExplorerWorker, site.RouteTop:
+		case routes.Leaderboard, routes.LeaderboardLimit, routes.Ranked, routes.RankedCount,
+			routes.Discover, routes.DiscoverShard,
+			routes.Index, routes.Explorer, routes.ExplorerWorker, routes.Top:
 			return p.boards, 0
 		}
 	}
@@ -195,7 +196,7 @@ func (p *planner) plan(ctx context.Context) (*plan, error) {
 		for _, change := range c.changes {
 			result.add(p.source.root.Config, shard, change)
 		}
-		differs := p.live == nil || p.live.Manifest[shard] != p.source.root.Manifest[shard] || stale[site.RouteManifest]
+		differs := p.live == nil || p.live.Manifest[shard] != p.source.root.Manifest[shard] || stale[routes.Manifest]
 		if last := strings.Trim(c.part[digits:], "f") == ""; last && differs {
 			result.addManifest(shard)
 		}
@@ -213,7 +214,7 @@ const maxPlanners = 16
 
 // changes returns the changes of a part of the manifest: of the objects whose keys have hashes with
 // that prefix. An object that only gets other headers counts as altered.
-func (p *planner) changes(ctx context.Context, part string, live, next *storage.ManifestReader, stale map[site.RouteID]bool) ([]site.Change, error) {
+func (p *planner) changes(ctx context.Context, part string, live, next *storage.ManifestReader, stale map[routes.ID]bool) ([]site.Change, error) {
 	same := p.live != nil && live.Digits() == next.Digits() && p.live.Manifest[part] == p.source.root.Manifest[part]
 	if same && len(stale) == 0 {
 		return nil, nil
@@ -236,7 +237,7 @@ func (p *planner) changes(ctx context.Context, part string, live, next *storage.
 }
 
 // withStaleHeaders adds the objects of routes whose headers have changed.
-func (p *planner) withStaleHeaders(changes []site.Change, next []site.Entry, stale map[site.RouteID]bool) []site.Change {
+func (p *planner) withStaleHeaders(changes []site.Change, next []site.Entry, stale map[routes.ID]bool) []site.Change {
 	changed := make(map[site.Key]bool, len(changes))
 	for _, c := range changes {
 		changed[c.Key] = true
@@ -250,8 +251,8 @@ func (p *planner) withStaleHeaders(changes []site.Change, next []site.Entry, sta
 }
 
 // staleRoutes returns the routes whose objects have other headers in the bucket.
-func (p *planner) staleRoutes() map[site.RouteID]bool {
-	stale := map[site.RouteID]bool{}
+func (p *planner) staleRoutes() map[routes.ID]bool {
+	stale := map[routes.ID]bool{}
 	if p.live == nil {
 		return stale
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -168,15 +169,15 @@ func TestPlanEqualsAPlainComparison(t *testing.T) {
 // If only the headers of a route changed, its objects are put again, and no others.
 func TestPlanOfOtherHeaders(t *testing.T) {
 	next := siteOf(t, objectsOf(50, ""))
-	for _, route := range []site.RouteID{site.RouteDetails, site.RouteLeaderboard, site.RouteManifest, site.RouteRoot} {
+	for _, route := range []routes.ID{routes.Details, routes.Leaderboard, routes.Manifest, routes.Root} {
 		live := siteOf(t, objectsOf(50, ""), func(r *site.Root) {
 			r.HeaderRules = site.Config{}.HeaderRules()
-			r.HeaderRules[route.Route().Pattern] = site.Sum(nil)
+			r.HeaderRules[site.RouteBy(route).Pattern] = site.Sum(nil)
 		})
 		p := planOf(t, live, next)
-		want := map[site.RouteID]int{site.RouteDetails: 50, site.RouteLeaderboard: 2}[route]
-		if p.put != want || p.manifests != map[site.RouteID]int{site.RouteManifest: 16}[route] || p.deletes.records > 0 {
-			t.Errorf("%s: got %d objects, %d manifest shards, %d deletes, want those of the route", route.Route().Pattern, p.put, p.manifests, p.deletes.records)
+		want := map[routes.ID]int{routes.Details: 50, routes.Leaderboard: 2}[route]
+		if p.put != want || p.manifests != map[routes.ID]int{routes.Manifest: 16}[route] || p.deletes.records > 0 {
+			t.Errorf("%s: got %d objects, %d manifest shards, %d deletes, want those of the route", site.RouteBy(route).Pattern, p.put, p.manifests, p.deletes.records)
 		}
 	}
 }

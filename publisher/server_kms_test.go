@@ -14,6 +14,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // Under SSE-KMS no ETag is an MD5. Verify, repair and resuming a killed run work
@@ -23,7 +24,7 @@ func TestETagsThatAreNoMD5s(t *testing.T) {
 	first := demo(t)
 	second := first.Changed(t, 5, " ")
 	config := first.Root(t).Config
-	records, details := first.Keys(t, site.RouteRecords), first.Keys(t, site.RouteDetails)
+	records, details := first.Keys(t, routes.Records), first.Keys(t, routes.Details)
 	missing, altered, refreshed := records[0], records[1], details[0]
 	refresh := config.RefreshesOf(refreshed)[0]
 	p := newPlace(t, server, "site/")

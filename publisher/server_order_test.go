@@ -15,6 +15,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // No object is written before the objects that it refers to, and none is deleted while another refers to it. The order
@@ -52,15 +53,15 @@ func (o order) stage(key site.Key) string {
 	switch {
 	case !ok:
 		return "" // the publisher's own
-	case route.ID == site.RouteLeaderboard || route.ID == site.RouteLeaderboardLimit:
+	case route.ID == routes.Leaderboard || route.ID == routes.LeaderboardLimit:
 		return "leaderboards"
-	case route.ID == site.RouteSearchShard:
+	case route.ID == routes.SearchShard:
 		return "searches"
-	case route.ID == site.RouteUserBucket:
+	case route.ID == routes.UserBucket:
 		return "users"
-	case route.ID == site.RouteManifest:
+	case route.ID == routes.Manifest:
 		return "manifest"
-	case route.ID == site.RouteRoot:
+	case route.ID == routes.Root:
 		return "root"
 	}
 	return "objects"
@@ -132,7 +133,7 @@ func (o order) checkShards(next memory, before map[site.Key]minio.ObjectInfo) {
 func TestWhatBelongsToOthersIsNotTouched(t *testing.T) {
 	first := demo(t)
 	second := first.WithoutLists(t, 3)
-	details := first.Keys(t, site.RouteDetails)[0]
+	details := first.Keys(t, routes.Details)[0]
 	refreshes := first.Root(t).Config.RefreshesOf(details)
 	if len(refreshes) != 1 {
 		t.Fatalf("%s: got %q, want one key", details, refreshes)

@@ -11,6 +11,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -109,13 +110,13 @@ func TestOnlyObjectsWithOtherHeadersArePutAgain(t *testing.T) {
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		p := newPlace(t, server, "")
 		publish(t, first, p.open(t, nil), publisher.Options{})
-		for _, id := range []site.RouteID{site.RouteError, site.RouteLeaderboard, site.RouteManifest, site.RouteRoot} {
+		for _, id := range []routes.ID{routes.Error, routes.Leaderboard, routes.Manifest, routes.Root} {
 			objects := first.Keys(t, id)
 			old := minio.PutObjectOptions{ContentType: "text/plain", CacheControl: "max-age=1"}
 			for _, key := range objects {
 				p.put(t, key, first[key], old)
 			}
-			p.put(t, site.RootKey, withRule(t, first, id.Route(), "text/plain\tmax-age=1"), old)
+			p.put(t, site.RootKey, withRule(t, first, site.RouteBy(id), "text/plain\tmax-age=1"), old)
 
 			r := newRecorder(p.at)
 			publish(t, first, p.open(t, r), publisher.Options{})
@@ -125,7 +126,7 @@ func TestOnlyObjectsWithOtherHeadersArePutAgain(t *testing.T) {
 				want[key] = 1
 			}
 			if put := r.objectsPut(); !maps.Equal(put, want) {
-				t.Errorf("%s: got puts %v, want %v", id.Route().Pattern, slices.Sorted(maps.Keys(put)), slices.Sorted(maps.Keys(want)))
+				t.Errorf("%s: got puts %v, want %v", site.RouteBy(id).Pattern, slices.Sorted(maps.Keys(put)), slices.Sorted(maps.Keys(want)))
 			}
 		}
 	})

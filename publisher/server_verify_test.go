@@ -17,6 +17,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // Verify names all damage of a bucket and writes nothing. Repair fixes it, and leaves
@@ -26,8 +27,8 @@ func TestVerifyAndRepairABucket(t *testing.T) {
 	config := first.Root(t).Config
 	// The objects of unreadable shards are unknown, so the damaged objects are in other shards.
 	readable := func(key site.Key) bool { return !slices.Contains([]string{"3", "5"}, site.ManifestShard(key, 1)) }
-	records := slices.DeleteFunc(first.Keys(t, site.RouteRecords), func(key site.Key) bool { return !readable(key) })
-	details := slices.DeleteFunc(first.Keys(t, site.RouteDetails), func(key site.Key) bool { return !readable(key) })
+	records := slices.DeleteFunc(first.Keys(t, routes.Records), func(key site.Key) bool { return !readable(key) })
+	details := slices.DeleteFunc(first.Keys(t, routes.Details), func(key site.Key) bool { return !readable(key) })
 	missing, altered, refreshed, unknown := records[0], records[1], details[0], config.ListKey("999999", site.Badges)
 	for n := 999998; !readable(unknown); n-- {
 		unknown = config.ListKey(fmt.Sprint(n), site.Badges)
@@ -107,7 +108,7 @@ func (f found) check(t *testing.T, v *publisher.Verification) {
 // after a killed run; if the new site has other bytes, they win.
 func TestRefreshedObjectsSurviveAKilledRun(t *testing.T) {
 	first := demo(t)
-	details := first.Keys(t, site.RouteDetails)
+	details := first.Keys(t, routes.Details)
 	kept, replaced := details[0], details[len(details)/2]
 	second := first.With(t, func(objects memory, _ *site.Root) {
 		for i, key := range first.Keys(t) {
@@ -154,7 +155,7 @@ func TestRefreshedObjectsSurviveAKilledRun(t *testing.T) {
 func TestADamagedSiteIsNotPublished(t *testing.T) {
 	first := demo(t)
 	second := first.Changed(t, 1, " ")
-	victim := second.Keys(t, site.RouteDetails)[3]
+	victim := second.Keys(t, routes.Details)[3]
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		p := newPlace(t, server, "")
 		publish(t, first, p.open(t, nil), publisher.Options{})

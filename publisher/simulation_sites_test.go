@@ -15,6 +15,7 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // A simulatedSite is one of the sites that simulated publishers publish.
@@ -223,7 +224,7 @@ func (s simulatedSite) leads(key site.Key) (to []site.Key) {
 	}
 	body := []byte(s.memorySite[key])
 	switch route.ID {
-	case site.RouteRoot:
+	case routes.Root:
 		for shard := range s.root.Manifest {
 			to = append(to, site.ManifestKey(shard))
 		}
@@ -233,7 +234,7 @@ func (s simulatedSite) leads(key site.Key) (to []site.Key) {
 		for _, bucket := range site.HashPrefixes(s.root.BucketDigits) {
 			to = append(to, site.UserBucketKey(bucket))
 		}
-	case site.RouteManifest:
+	case routes.Manifest:
 		m, err := site.ParseManifest(strings.TrimPrefix(string(key), string(site.ManifestKey(""))), body)
 		if err != nil {
 			panic(err)
@@ -241,15 +242,15 @@ func (s simulatedSite) leads(key site.Key) (to []site.Key) {
 		for _, e := range m.Objects {
 			to = append(to, e.Key)
 		}
-	case site.RouteLeaderboard, site.RouteLeaderboardLimit:
+	case routes.Leaderboard, routes.LeaderboardLimit:
 		for _, match := range addresses.FindAllSubmatch(body, -1) {
 			to = append(to, s.root.Config.UserKey(string(match[1])))
 		}
-	case site.RouteUserBucket:
+	case routes.UserBucket:
 		for _, match := range tokens.FindAllSubmatch(body, -1) {
 			to = append(to, s.root.Config.ListKey(string(match[1]), site.SearchFollowing), site.SearchShardKey(string(match[1]), 0))
 		}
-	case site.RouteSearchShard:
+	case routes.SearchShard:
 		match := shards.FindSubmatch(body)
 		token, n, _ := site.ParseSearchShardKey(key)
 		if count, err := strconv.Atoi(string(match[1])); err == nil && n == 0 {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // searchesOf are the search shards of n lists, so many each, with so many bytes.
@@ -76,7 +77,7 @@ func (s *countedSite) Get(ctx context.Context, key site.Key) ([]byte, error) {
 }
 
 func (s *countedSite) count(key site.Key, bytes int) {
-	if route, ok := (site.Config{}).RouteOf(key); ok && route.ID == site.RouteSearchShard {
+	if route, ok := (site.Config{}).RouteOf(key); ok && route.ID == routes.SearchShard {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.held += bytes

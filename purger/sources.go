@@ -5,15 +5,16 @@ import (
 	"strings"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // A sources has the routes of the objects that answers are computed from, beside the object at the
 // request's path: for requests with parameters, and for routes without objects.
 type sources struct {
 	// Own are routes of objects whose path names the same user or list.
-	Own []site.RouteID
+	Own []routes.ID
 	// Any are routes of all their objects: a path does not say which of them its answers need.
-	Any []site.RouteID
+	Any []routes.ID
 }
 
 // sourcesOf returns what answers of a route are computed from. Under APISpec, only the searches are.
@@ -25,64 +26,64 @@ func sourcesOf(r *site.Route) sources { return routeSources[r.ID] }
 // A list or an account with few rows has them in a bucket, whose key does not name it. A user's
 // list is not in the user's path, nor the users' names in the key of a shard. Profiles that a
 // request includes are read from the accounts of all entries of the page.
-var routeSources = func() map[site.RouteID]sources {
+var routeSources = func() map[routes.ID]sources {
 	var (
-		rows      = []site.RouteID{site.RouteTokenBucket, site.RouteUserBucket, site.RouteSearchShard, site.RouteListHead}
-		ownRows   = []site.RouteID{site.RouteSearchShard, site.RouteListHead}
-		followers = []site.RouteID{site.RouteUserBucket, site.RouteFollowersShard, site.RouteFollowersHead}
-		ofRecords = []site.RouteID{site.RouteRecords}
-		ofLists   = []site.RouteID{site.RouteUserLists}
-		states    = []site.RouteID{site.RouteRecords, site.RouteUserBucket}
-		ownList   = []site.RouteID{site.RouteRecords, site.RouteListAccount}
-		advice    = []site.RouteID{site.RouteRecommendedShard}
-		ranked    = []site.RouteID{site.RouteRanked, site.RouteRankedShard, site.RouteRankedOrder}
+		rows      = []routes.ID{routes.TokenBucket, routes.UserBucket, routes.SearchShard, routes.ListHead}
+		ownRows   = []routes.ID{routes.SearchShard, routes.ListHead}
+		followers = []routes.ID{routes.UserBucket, routes.FollowersShard, routes.FollowersHead}
+		ofRecords = []routes.ID{routes.Records}
+		ofLists   = []routes.ID{routes.UserLists}
+		states    = []routes.ID{routes.Records, routes.UserBucket}
+		ownList   = []routes.ID{routes.Records, routes.ListAccount}
+		advice    = []routes.ID{routes.RecommendedShard}
+		ranked    = []routes.ID{routes.Ranked, routes.RankedShard, routes.RankedOrder}
 	)
-	with := func(all []site.RouteID, more ...site.RouteID) []site.RouteID { return slices.Concat(all, more) }
-	return map[site.RouteID]sources{
-		site.RouteUserPrimaryList:   {Own: ofLists},
-		site.RouteUserENS:           {Own: []site.RouteID{site.RouteUserAccount}},
-		site.RouteUserSimpleProfile: {Own: []site.RouteID{site.RouteUserAccount, site.RouteUserStats}},
+	with := func(all []routes.ID, more ...routes.ID) []routes.ID { return slices.Concat(all, more) }
+	return map[routes.ID]sources{
+		routes.UserPrimaryList:   {Own: ofLists},
+		routes.UserENS:           {Own: []routes.ID{routes.UserAccount}},
+		routes.UserSimpleProfile: {Own: []routes.ID{routes.UserAccount, routes.UserStats}},
 
-		site.RouteUserQR: {Own: []site.RouteID{site.RouteUserAccount}},
-		site.RouteListQR: {Own: []site.RouteID{site.RouteListAccount}},
+		routes.UserQR: {Own: []routes.ID{routes.UserAccount}},
+		routes.ListQR: {Own: []routes.ID{routes.ListAccount}},
 
-		site.RouteUserRecords:            {Own: ofLists, Any: ofRecords},
-		site.RouteUserFollowingAddresses: {Own: ofLists, Any: ofRecords},
-		site.RouteListFollowingAddresses: {Own: ofRecords},
-		site.RouteExportState:            {Own: ofRecords},
+		routes.UserRecords:            {Own: ofLists, Any: ofRecords},
+		routes.UserFollowingAddresses: {Own: ofLists, Any: ofRecords},
+		routes.ListFollowingAddresses: {Own: ofRecords},
+		routes.ExportState:            {Own: ofRecords},
 
-		site.RouteUserFollowing:    {Any: with(rows, site.RouteUserAccount)},
-		site.RouteUserAllFollowing: {Any: with(rows, site.RouteUserAccount)},
-		site.RouteUserSearch:       {Any: rows},
-		site.RouteListFollowing:    {Own: ownRows, Any: []site.RouteID{site.RouteTokenBucket, site.RouteUserAccount}},
-		site.RouteListAllFollowing: {Own: ownRows, Any: []site.RouteID{site.RouteTokenBucket, site.RouteUserAccount}},
-		site.RouteListSearch:       {Own: ownRows, Any: []site.RouteID{site.RouteTokenBucket}},
+		routes.UserFollowing:    {Any: with(rows, routes.UserAccount)},
+		routes.UserAllFollowing: {Any: with(rows, routes.UserAccount)},
+		routes.UserSearch:       {Any: rows},
+		routes.ListFollowing:    {Own: ownRows, Any: []routes.ID{routes.TokenBucket, routes.UserAccount}},
+		routes.ListAllFollowing: {Own: ownRows, Any: []routes.ID{routes.TokenBucket, routes.UserAccount}},
+		routes.ListSearch:       {Own: ownRows, Any: []routes.ID{routes.TokenBucket}},
 
-		site.RouteUserFollowers:       {Any: with(followers, site.RouteUserAccount)},
-		site.RouteUserAllFollowers:    {Any: with(followers, site.RouteUserAccount)},
-		site.RouteUserLatestFollowers: {Any: followers},
-		site.RouteUserSearchFollowers: {Any: followers},
+		routes.UserFollowers:       {Any: with(followers, routes.UserAccount)},
+		routes.UserAllFollowers:    {Any: with(followers, routes.UserAccount)},
+		routes.UserLatestFollowers: {Any: followers},
+		routes.UserSearchFollowers: {Any: followers},
 		// What the list says of the followers is in its records.
-		site.RouteListFollowers:       {Own: ownList, Any: with(followers, site.RouteUserAccount)},
-		site.RouteListAllFollowers:    {Own: ownList, Any: with(followers, site.RouteUserAccount)},
-		site.RouteListLatestFollowers: {Own: ownList, Any: followers},
-		site.RouteListSearchFollowers: {Own: ownList, Any: followers},
+		routes.ListFollowers:       {Own: ownList, Any: with(followers, routes.UserAccount)},
+		routes.ListAllFollowers:    {Own: ownList, Any: with(followers, routes.UserAccount)},
+		routes.ListLatestFollowers: {Own: ownList, Any: followers},
+		routes.ListSearchFollowers: {Own: ownList, Any: followers},
 
-		site.RouteUserFollowerState: {Any: states},
-		site.RouteListFollowerState: {Own: []site.RouteID{site.RouteListAccount}, Any: states},
-		site.RouteUserButtonState:   {Any: states},
-		site.RouteListButtonState:   {Own: ofRecords, Any: []site.RouteID{site.RouteUserBucket}},
-		site.RouteButtonStateBatch:  {Own: ofRecords, Any: []site.RouteID{site.RouteUserBucket}},
-		site.RouteCommonFollowers:   {Any: with(rows, site.RouteFollowersShard, site.RouteFollowersHead, site.RouteRecords)},
+		routes.UserFollowerState: {Any: states},
+		routes.ListFollowerState: {Own: []routes.ID{routes.ListAccount}, Any: states},
+		routes.UserButtonState:   {Any: states},
+		routes.ListButtonState:   {Own: ofRecords, Any: []routes.ID{routes.UserBucket}},
+		routes.ButtonStateBatch:  {Own: ofRecords, Any: []routes.ID{routes.UserBucket}},
+		routes.CommonFollowers:   {Any: with(rows, routes.FollowersShard, routes.FollowersHead, routes.Records)},
 
-		site.RouteUserRecommended:        {Own: ofLists, Any: with(advice, site.RouteRecords)},
-		site.RouteUserRecommendedDetails: {Own: ofLists, Any: with(advice, site.RouteRecords)},
-		site.RouteListRecommended:        {Own: ownList, Any: advice},
-		site.RouteListRecommendedDetails: {Own: ownList, Any: advice},
+		routes.UserRecommended:        {Own: ofLists, Any: with(advice, routes.Records)},
+		routes.UserRecommendedDetails: {Own: ofLists, Any: with(advice, routes.Records)},
+		routes.ListRecommended:        {Own: ownList, Any: advice},
+		routes.ListRecommendedDetails: {Own: ownList, Any: advice},
 
-		site.RouteRanked:       {Any: ranked},
-		site.RouteRankedSearch: {Any: ranked},
-		site.RouteDiscover:     {Any: []site.RouteID{site.RouteDiscoverShard}},
+		routes.Ranked:       {Any: ranked},
+		routes.RankedSearch: {Any: ranked},
+		routes.Discover:     {Any: []routes.ID{routes.DiscoverShard}},
 	}
 }()
 

@@ -6,16 +6,17 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 func TestFolders(t *testing.T) {
 	c := site.Config{BasePath: "a/b"}
-	for id, want := range map[site.RouteID]string{
-		site.RouteUserSearch: "/a/b/users/", site.RouteRecords: "/a/b/lists/", site.RouteLeaderboard: "/a/b/leaderboard/",
-		site.RouteLeaderboardLimit: "/_variants/leaderboard/", site.RouteManifest: "/_manifest/", site.RouteRoot: "/",
+	for id, want := range map[routes.ID]string{
+		routes.UserSearch: "/a/b/users/", routes.Records: "/a/b/lists/", routes.Leaderboard: "/a/b/leaderboard/",
+		routes.LeaderboardLimit: "/_variants/leaderboard/", routes.Manifest: "/_manifest/", routes.Root: "/",
 	} {
-		if got := routeFolder(c, id.Route()); got != want {
-			t.Errorf("folder of %s: got %s, want %s", id.Route().Pattern, got, want)
+		if got := routeFolder(c, site.RouteBy(id)); got != want {
+			t.Errorf("folder of %s: got %s, want %s", site.RouteBy(id).Pattern, got, want)
 		}
 	}
 	for path, want := range map[string]string{
@@ -29,13 +30,13 @@ func TestFolders(t *testing.T) {
 }
 
 func TestQueries(t *testing.T) {
-	for id, want := range map[site.RouteID][]string{
-		site.RouteRecords: {"includeTags=false"}, site.RouteDetails: {}, site.RouteBadges: {}, site.RouteRoot: {},
-		site.RouteLeaderboard: nil, site.RouteListSearch: nil, site.RouteUserSearch: nil,
+	for id, want := range map[routes.ID][]string{
+		routes.Records: {"includeTags=false"}, routes.Details: {}, routes.Badges: {}, routes.Root: {},
+		routes.Leaderboard: nil, routes.ListSearch: nil, routes.UserSearch: nil,
 	} {
-		got, ok := queriesOf(id.Route())
+		got, ok := queriesOf(site.RouteBy(id))
 		if ok != (want != nil) || !slices.Equal(got, want) {
-			t.Errorf("queries of %s: got %q, %t, want %q", id.Route().Pattern, got, ok, want)
+			t.Errorf("queries of %s: got %q, %t, want %q", site.RouteBy(id).Pattern, got, ok, want)
 		}
 	}
 	two := site.Route{Params: []site.Param{site.ParamCache, site.ParamIncludeTags, "made"}}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // A Purge says what a cache has to forget. Paths begin with a slash and are
@@ -46,7 +47,7 @@ func URLs(before, after site.Config, keys []site.Key) Purge {
 	c, p := after, Purge{Exact: []string{site.RootKey.URLPath()}}
 	for _, key := range keys {
 		route, ok := c.RouteOf(key)
-		if !ok || route.ID == site.RouteError {
+		if !ok || route.ID == routes.Error {
 			// A key of another configuration, or a body that any URL may have shown.
 			return Everything()
 		}
@@ -56,7 +57,7 @@ func URLs(before, after site.Config, keys []site.Key) Purge {
 }
 
 func (p *Purge) add(c site.Config, route *site.Route, key site.Key) {
-	if route.ID == site.RouteLeaderboard || route.ID == site.RouteLeaderboardLimit {
+	if route.ID == routes.Leaderboard || route.ID == routes.LeaderboardLimit {
 		// All limits at once: hardly any snapshot leaves one of the hundred unchanged.
 		for _, board := range c.Boards() {
 			limits := folder(site.LeaderboardLimitKey(board, 1))
@@ -70,18 +71,18 @@ func (p *Purge) add(c site.Config, route *site.Route, key site.Key) {
 		p.addEFP(c, route, key)
 		return
 	}
-	allUsers := routeFolder(c, site.RouteUserSearch.Route())
+	allUsers := routeFolder(c, site.RouteBy(routes.UserSearch))
 	switch route.ID {
-	case site.RouteUserSearch:
+	case routes.UserSearch:
 		if !isASCII(string(key)) {
 			// Edges that cannot fold every letter keep such a name in each form that was asked for.
 			p.Wide = append(p.Wide, allUsers)
 			return
 		}
-	case site.RouteSearchShard:
+	case routes.SearchShard:
 		tokenID, _, _ := site.ParseSearchShardKey(key)
 		p.Wide = append(p.Wide, c.ListKey(tokenID, site.SearchFollowing).URLPath(), allUsers)
-	case site.RouteUserBucket:
+	case routes.UserBucket:
 		p.Wide = append(p.Wide, allUsers)
 	}
 	p.addPaths(route, spellings(key))
@@ -94,12 +95,12 @@ func (p *Purge) addEFP(c site.Config, route *site.Route, key site.Key) {
 		p.addPaths(route, spellings(key))
 	}
 	switch route.ID {
-	case site.RouteUserBucket:
+	case routes.UserBucket:
 		if c.Names == site.NamesLookup {
 			// A name may belong to somebody else now, and with it every answer.
-			p.Wide = append(p.Wide, routeFolder(c, site.RouteUserAccount.Route()))
+			p.Wide = append(p.Wide, routeFolder(c, site.RouteBy(routes.UserAccount)))
 		}
-	case site.RouteUnknown:
+	case routes.Unknown:
 		of, ok := c.RouteOf(c.UserObjectKey(site.UnknownAddress, site.ListObject(own["{object}"])))
 		if !ok {
 			return
@@ -177,7 +178,7 @@ func (p *Purge) addPaths(route *site.Route, spellings []string) {
 }
 
 // manifests is the folder of the shards of the manifest.
-var manifests = routeFolder(site.Config{}, site.RouteManifest.Route())
+var manifests = routeFolder(site.Config{}, site.RouteBy(routes.Manifest))
 
 func isASCII(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })

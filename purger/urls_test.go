@@ -6,6 +6,7 @@ import (
 
 	"github.com/followpress/followpress/purger"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 func config(t *testing.T) site.Config {
@@ -123,7 +124,7 @@ func TestURLsOfWhatAnyURLShows(t *testing.T) {
 
 // Every route of a site has URLs: none is forgotten here.
 func TestURLsOfEveryRoute(t *testing.T) {
-	c, seen := config(t), map[*site.Route]bool{site.RouteError.Route(): true, site.RouteRoot.Route(): true}
+	c, seen := config(t), map[*site.Route]bool{site.RouteBy(routes.Error): true, site.RouteBy(routes.Root): true}
 	c.Explorer = true
 	for _, key := range []site.Key{
 		c.LeaderboardKey(site.Followers), c.ListKey("1", site.Records), c.ListKey("1", site.Details), c.ListKey("1", site.Badges),

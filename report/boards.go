@@ -10,6 +10,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/scan"
 )
 
 // mostPlaces bounds the accounts of each kind that a report shows of a leaderboard.
@@ -88,7 +89,7 @@ func decodeBoard(body []byte, most int) (map[string]place, error) {
 		return places, nil
 	}
 	read := len("[]")
-	for row := range site.RowsOf(body) { // one by one: a hostile body may have millions
+	for row := range scan.RowsOf(body) { // one by one: a hostile body may have millions
 		if len(places) == most {
 			return nil, fmt.Errorf("leaderboard: more than %d places: %w", most, site.ErrMalformed)
 		}

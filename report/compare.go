@@ -13,6 +13,7 @@ import (
 
 	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -54,8 +55,8 @@ type comparison struct {
 	report   *Report
 	memory   *semaphore.Weighted // bytes of the objects that are compared at a time
 
-	kinds  map[site.RouteID]*ObjectKind // by one goroutine
-	boards map[site.Key]site.Change     // largest leaderboards that changed, by one goroutine
+	kinds  map[routes.ID]*ObjectKind // by one goroutine
+	boards map[site.Key]site.Change  // largest leaderboards that changed, by one goroutine
 
 	mu       sync.Mutex // guards what comparisons of objects add to
 	lists    *top[ListChange]
@@ -65,11 +66,11 @@ type comparison struct {
 }
 
 // unknownKind is for objects of no route that this version knows.
-const unknownKind site.RouteID = -1
+const unknownKind routes.ID = -1
 
 func newComparison(ctx context.Context, from, to Side, o Options) (*comparison, error) {
 	c := &comparison{
-		Options: o, memory: semaphore.NewWeighted(o.Memory), kinds: map[site.RouteID]*ObjectKind{}, boards: map[site.Key]site.Change{},
+		Options: o, memory: semaphore.NewWeighted(o.Memory), kinds: map[routes.ID]*ObjectKind{}, boards: map[site.Key]site.Change{},
 		lists: newTop(mostLists, byChange), accounts: newAccountCounter(o.limits.accounts), tags: newTagCounter(o.limits.tags),
 		profiles: newProfileCounter(o.limits.profiles),
 	}
@@ -165,22 +166,22 @@ func (c *comparison) count(change site.Change) comparer {
 		kind.Altered.add(change.Size)
 	}
 	switch {
-	case id == site.RouteRecords:
+	case id == routes.Records:
 		return c.compareRecords
 	case id == c.profileRoute() && change.Reason == site.Altered && c.isOfAddress(change.Key):
 		return c.compareDetails
-	case id == site.RouteLeaderboardLimit && change.Key == site.LeaderboardLimitKey(boardOf(change.Key), c.config.LeaderboardMax):
+	case id == routes.LeaderboardLimit && change.Key == site.LeaderboardLimitKey(boardOf(change.Key), c.config.LeaderboardMax):
 		c.boards[change.Key] = change
 	}
 	return nil
 }
 
 // profileRoute is the route of the objects that show the profiles of accounts.
-func (c *comparison) profileRoute() site.RouteID {
+func (c *comparison) profileRoute() routes.ID {
 	if c.config.EFP() {
-		return site.RouteUserDetails
+		return routes.UserDetails
 	}
-	return site.RouteDetails
+	return routes.Details
 }
 
 // isOfAddress reports whether details are not those of a name, which are a copy.
@@ -277,7 +278,7 @@ func (c *comparison) finish(ctx context.Context) error {
 
 // countManifest counts the shards of the manifests that differ. Their sizes are in no manifest.
 func (c *comparison) countManifest() {
-	kind := &ObjectKind{Kind: plain(site.RouteManifest.Route().Pattern), Summary: plain(site.RouteManifest.Route().Summary)}
+	kind := &ObjectKind{Kind: plain(site.RouteBy(routes.Manifest).Pattern), Summary: plain(site.RouteBy(routes.Manifest).Summary)}
 	for shard, sum := range c.to.root.Manifest {
 		if was, ok := c.from.root.Manifest[shard]; !ok {
 			kind.Added.Objects++
@@ -291,6 +292,6 @@ func (c *comparison) countManifest() {
 		}
 	}
 	if kind.Added.Objects+kind.Altered.Objects+kind.Removed.Objects > 0 {
-		c.kinds[site.RouteManifest] = kind
+		c.kinds[routes.Manifest] = kind
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
+	"github.com/followpress/followpress/site/scan"
 )
 
 // mostLists bounds the lists, accounts and tags that a report names.
@@ -105,12 +106,12 @@ func (f *Follows) addAll(more Follows) {
 // sites, in no particular order.
 func diffRecords(before, after []byte) (changes []recordChange) {
 	held := map[site.Address][]byte{}
-	for text, tags := range site.HeldRecords(before) {
+	for text, tags := range scan.HeldRecords(before) {
 		if address, err := site.ParseAddress(text); err == nil { // HeldRecords has checked it
 			held[address] = tags
 		}
 	}
-	for text, tags := range site.HeldRecords(after) {
+	for text, tags := range scan.HeldRecords(after) {
 		address, err := site.ParseAddress(text)
 		if err != nil {
 			continue
@@ -119,13 +120,13 @@ func diffRecords(before, after []byte) (changes []recordChange) {
 		delete(held, address)
 		switch {
 		case !was:
-			changes = append(changes, recordChange{address: address, is: site.StateOf(tags), tags: tags})
+			changes = append(changes, recordChange{address: address, is: scan.StateOf(tags), tags: tags})
 		case !bytes.Equal(had, tags):
-			changes = append(changes, recordChange{address, site.StateOf(had), site.StateOf(tags), tags, had})
+			changes = append(changes, recordChange{address, scan.StateOf(had), scan.StateOf(tags), tags, had})
 		}
 	}
 	for address, had := range held {
-		changes = append(changes, recordChange{address: address, was: site.StateOf(had), had: had})
+		changes = append(changes, recordChange{address: address, was: scan.StateOf(had), had: had})
 	}
 	return changes
 }

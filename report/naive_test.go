@@ -18,6 +18,7 @@ import (
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/report"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // TestNaive compares reports of random pairs of sites with what a second, naive comparison of all of
@@ -494,7 +495,7 @@ func (n *naiveComparison) profiles(r *report.Report) {
 }
 
 func (n *naiveComparison) objects(r *report.Report) {
-	kinds := map[site.RouteID]*report.ObjectKind{}
+	kinds := map[routes.ID]*report.ObjectKind{}
 	for _, key := range union(n.from, n.to) {
 		before, was := n.from[key]
 		after, is := n.to[key]
@@ -517,7 +518,7 @@ func (n *naiveComparison) objects(r *report.Report) {
 			count, body = &kind.Removed, before
 		}
 		count.Objects++
-		if route.ID != site.RouteManifest {
+		if route.ID != routes.Manifest {
 			count.Bytes += int64(len(body))
 		}
 	}

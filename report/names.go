@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/scan"
 )
 
 // fillNames finds the names of the accounts that the report shows, and the accounts of its lists. The
@@ -132,7 +133,7 @@ func (c *comparison) profileKeys(ctx context.Context, s *source, addresses map[s
 			return nil, err
 		}
 		for _, address := range buckets[name] {
-			tokenID, known := site.FindUser(bucket, address)
+			tokenID, known := scan.FindUser(bucket, address)
 			if !known || tokenID == "" {
 				continue
 			}

@@ -12,6 +12,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -55,8 +56,8 @@ func Publish(ctx context.Context, to Bucket, r *Report, patience time.Duration) 
 	}
 	p := &publication{to, retrying(cmp.Or(patience, DefaultPatience))}
 	for _, o := range []storage.Object{
-		object(site.ReportKey(string(r.Date), site.ReportPage), page, site.RouteReportPage),
-		object(site.ReportKey(string(r.Date), site.ReportData), figures, site.RouteReportData),
+		object(site.ReportKey(string(r.Date), site.ReportPage), page, routes.ReportPage),
+		object(site.ReportKey(string(r.Date), site.ReportData), figures, routes.ReportData),
 	} {
 		if err := p.put(ctx, o, storage.Always); err != nil {
 			return err
@@ -68,8 +69,8 @@ func Publish(ctx context.Context, to Bucket, r *Report, patience time.Duration) 
 // ErrUnsafe says that a report is published, and its entry was written without a condition.
 var ErrUnsafe = errors.New("the server has no conditional writes: if two runs publish reports at the same time, an entry of the index may be lost")
 
-func object(key site.Key, body []byte, id site.RouteID) storage.Object {
-	route := id.Route()
+func object(key site.Key, body []byte, id routes.ID) storage.Object {
+	route := site.RouteBy(id)
 	return storage.Object{
 		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body,
 		ContentType: route.ContentType, CacheControl: route.CacheControl,
@@ -113,7 +114,7 @@ func (p *publication) addToIndex(ctx context.Context, entry IndexEntry) error {
 		if err != nil {
 			return fmt.Errorf("encode %s: %w", site.ReportsKey, err)
 		}
-		o := object(site.ReportsKey, body, site.RouteReports)
+		o := object(site.ReportsKey, body, routes.Reports)
 		switch err = p.put(ctx, o, condition); {
 		case errors.Is(err, storage.ErrCondition):
 			continue

@@ -6,7 +6,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
-	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/scan"
 )
 
 // Limits of what is counted one by one, in bytes of JSON.
@@ -47,7 +47,7 @@ func (t *tagCounter) add(had, has []byte) {
 
 func setOf(tags []byte) map[string]struct{} {
 	set := map[string]struct{}{}
-	for tag := range site.RowsOf(tags) {
+	for tag := range scan.RowsOf(tags) {
 		set[string(tag)] = struct{}{}
 	}
 	return set

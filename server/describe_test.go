@@ -12,6 +12,7 @@ import (
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // The description of a site without one is made once, and is answered and counted like an object. Every other
@@ -80,7 +81,7 @@ func TestDescription(t *testing.T) {
 				if body := got.Body.String(); c.method == "GET" && body != string(want) {
 					t.Errorf("got %.100s, want the description", body)
 				}
-				for name, want := range map[string]string{"Content-Type": "application/json", "Cache-Control": site.RouteOpenAPI.Route().CacheControl, "Etag": etag} {
+				for name, want := range map[string]string{"Content-Type": "application/json", "Cache-Control": site.RouteBy(routes.OpenAPI).CacheControl, "Etag": etag} {
 					if got := got.Header().Get(name); got != want {
 						t.Errorf("%s: got %q, want %q", name, got, want)
 					}

@@ -7,6 +7,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/scan"
 )
 
 // Examples are values that a site has answers for, to show on a start page.
@@ -70,7 +71,7 @@ func primaryList(ctx context.Context, store Store, root *site.Root, address stri
 	if err != nil {
 		return "", fmt.Errorf("find an example: %w", err)
 	}
-	tokenID, _ = site.FindUser(bucket, address)
+	tokenID, _ = scan.FindUser(bucket, address)
 	return tokenID, nil
 }
 

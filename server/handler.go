@@ -21,6 +21,7 @@ import (
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/server/internal/fresh"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -224,7 +225,7 @@ func (h *Handler) describes(v *liveSite, r *http.Request) bool {
 }
 
 func (h *Handler) respondDescription(w http.ResponseWriter, r *http.Request, v *liveSite, seen *outcome) {
-	seen.route = site.RouteOpenAPI.Route()
+	seen.route = site.RouteBy(routes.OpenAPI)
 	o, err := v.description()
 	a := whole(seen.route, o)
 	if err != nil {
@@ -329,7 +330,7 @@ func (h *Handler) refreshed(ctx context.Context, v *liveSite, r site.Resolution,
 	a := whole(r.Route, stored)
 	a.cacheControl = noStore
 	kind := site.Details
-	if r.Route.ID == site.RouteBadges || r.Route.ID == site.RouteUserBadges {
+	if r.Route.ID == routes.Badges || r.Route.ID == routes.UserBadges {
 		kind = site.Badges
 	}
 	if !h.refresher.Refreshes(kind) {

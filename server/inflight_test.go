@@ -14,6 +14,7 @@ import (
 
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/scan"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -131,7 +132,7 @@ func TestAPageOfLongTexts(t *testing.T) {
 		for n := range entries {
 			fmt.Fprintf(&list, `,{"version":1,"record_type":"address","data":"%s","tags":[],"ens":{"name":"","avatar":"%s"}}`, numbered(n), strings.Repeat("x", avatar))
 		}
-		header := site.ShardHeader{List: "7000", Total: entries, Shards: 1, ShardSize: site.SearchShardSize}
+		header := scan.ShardHeader{List: "7000", Total: entries, Shards: 1, ShardSize: site.SearchShardSize}
 		if err := afero.WriteFile(files, string(site.SearchShardKey("7000", 0)), append(header.Append(nil), list.String()[1:]+"]}"...), 0o644); err != nil {
 			t.Fatal(err)
 		}

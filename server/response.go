@@ -9,6 +9,7 @@ import (
 
 	"github.com/followpress/followpress/server/internal/cache"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // An answer is a response before it is written.
@@ -48,7 +49,7 @@ func problem(p *site.Problem) response {
 func newProblem(p *site.Problem) response {
 	a := response{
 		status: p.Status, object: cache.WithoutTag(p.Body()), allow: p.Allow(),
-		contentType: routeValues[site.RouteError].contentType, cacheControl: []string{p.CacheControl},
+		contentType: routeValues[routes.Error].contentType, cacheControl: []string{p.CacheControl},
 	}
 	if p.Status == http.StatusServiceUnavailable {
 		a.retryAfter = site.RetryAfter

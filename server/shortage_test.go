@@ -13,6 +13,7 @@ import (
 
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/scan"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -21,7 +22,7 @@ import (
 func shardsOf(t *testing.T, files afero.Fs, list string, entries int, sizes ...int) {
 	t.Helper()
 	for shard, size := range sizes {
-		header := site.ShardHeader{List: list, Total: len(sizes) * entries, Shards: len(sizes), ShardSize: site.SearchShardSize}
+		header := scan.ShardHeader{List: list, Total: len(sizes) * entries, Shards: len(sizes), ShardSize: site.SearchShardSize}
 		body := header.Append(nil)
 		for n := range entries {
 			if n > 0 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/scan"
 )
 
 // Every request has an answer, and only objects of the site can be reached.
@@ -112,15 +113,15 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("a manifest that was read, read again: got %v, want the same", err)
 			}
 		}
-		if h, err := site.ParseShardHeader(body); err == nil && (h.Shard < 0 || h.Shard >= h.Shards) {
+		if h, err := scan.ParseShardHeader(body); err == nil && (h.Shard < 0 || h.Shard >= h.Shards) {
 			t.Errorf("a search shard: got %+v, want one within its list", h)
 		}
-		m := site.NewMatcher("fox")
-		for entry := range site.Entries(body) {
+		m := scan.NewMatcher("fox")
+		for entry := range scan.Entries(body) {
 			m.Match(entry)
 		}
 		checkIndex(t, body, []string{"fox", "0", "\xff"})
-		site.AppendWithoutTags(nil, body)
-		site.FindUser(body, "alice.eth")
+		scan.AppendWithoutTags(nil, body)
+		scan.FindUser(body, "alice.eth")
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // Every key that the constructors make belongs to the intended route.
@@ -16,41 +17,41 @@ func TestKeys(t *testing.T) {
 		for _, tc := range []struct {
 			key   site.Key
 			want  string
-			route site.RouteID
+			route routes.ID
 		}{
-			{c.LeaderboardKey(site.Followers), base + "/leaderboard/followers", site.RouteLeaderboard},
-			{c.LeaderboardKey(site.Following), base + "/leaderboard/following", site.RouteLeaderboard},
-			{c.ListKey("0", site.Records), base + "/lists/0/records", site.RouteRecords},
-			{c.ListKey("12", site.Details), base + "/lists/12/details", site.RouteDetails},
-			{c.ListKey("12", site.Badges), base + "/lists/12/badges", site.RouteBadges},
-			{c.ListKey(largestTokenID, site.SearchFollowing), base + "/lists/" + largestTokenID + "/searchFollowing", site.RouteListSearch},
-			{c.UserKey(alice), base + "/users/" + alice + "/searchFollowing", site.RouteUserSearch},
-			{c.UserKey("🦊fox.eth"), base + "/users/🦊fox.eth/searchFollowing", site.RouteUserSearch},
-			{c.UserKey("searchfollowing"), base + "/users/searchfollowing/searchFollowing", site.RouteUserSearch},
-			{site.LeaderboardLimitKey(site.Followers, 1), "_variants/leaderboard/followers/limit=1", site.RouteLeaderboardLimit},
-			{site.LeaderboardLimitKey(site.Following, 100), "_variants/leaderboard/following/limit=100", site.RouteLeaderboardLimit},
-			{site.SearchShardKey("12", 0), "_search/lists/12/0", site.RouteSearchShard},
-			{site.SearchShardKey(largestTokenID, 99), "_search/lists/" + largestTokenID + "/99", site.RouteSearchShard},
-			{site.UserBucketKey("0f"), "_search/users/0f", site.RouteUserBucket},
-			{site.ManifestKey("beef"), "_manifest/beef", site.RouteManifest},
-			{site.NoSuchList.Key(), "_errors/no-such-list", site.RouteError},
-			{site.RootKey, "_site", site.RouteRoot},
+			{c.LeaderboardKey(site.Followers), base + "/leaderboard/followers", routes.Leaderboard},
+			{c.LeaderboardKey(site.Following), base + "/leaderboard/following", routes.Leaderboard},
+			{c.ListKey("0", site.Records), base + "/lists/0/records", routes.Records},
+			{c.ListKey("12", site.Details), base + "/lists/12/details", routes.Details},
+			{c.ListKey("12", site.Badges), base + "/lists/12/badges", routes.Badges},
+			{c.ListKey(largestTokenID, site.SearchFollowing), base + "/lists/" + largestTokenID + "/searchFollowing", routes.ListSearch},
+			{c.UserKey(alice), base + "/users/" + alice + "/searchFollowing", routes.UserSearch},
+			{c.UserKey("🦊fox.eth"), base + "/users/🦊fox.eth/searchFollowing", routes.UserSearch},
+			{c.UserKey("searchfollowing"), base + "/users/searchfollowing/searchFollowing", routes.UserSearch},
+			{site.LeaderboardLimitKey(site.Followers, 1), "_variants/leaderboard/followers/limit=1", routes.LeaderboardLimit},
+			{site.LeaderboardLimitKey(site.Following, 100), "_variants/leaderboard/following/limit=100", routes.LeaderboardLimit},
+			{site.SearchShardKey("12", 0), "_search/lists/12/0", routes.SearchShard},
+			{site.SearchShardKey(largestTokenID, 99), "_search/lists/" + largestTokenID + "/99", routes.SearchShard},
+			{site.UserBucketKey("0f"), "_search/users/0f", routes.UserBucket},
+			{site.ManifestKey("beef"), "_manifest/beef", routes.Manifest},
+			{site.NoSuchList.Key(), "_errors/no-such-list", routes.Error},
+			{site.RootKey, "_site", routes.Root},
 		} {
 			equal(t, "key", string(tc.key), tc.want)
 			checkKey(t, c, tc.key, tc.route)
 		}
 		for _, p := range (site.Config{}).Problems() {
-			checkKey(t, c, p.Key(), site.RouteError)
+			checkKey(t, c, p.Key(), routes.Error)
 		}
 		for digits := 1; digits <= 2; digits++ {
 			for _, hash := range site.HashPrefixes(digits) {
-				checkKey(t, c, site.ManifestKey(hash), site.RouteManifest)
-				checkKey(t, c, site.UserBucketKey(hash), site.RouteUserBucket)
+				checkKey(t, c, site.ManifestKey(hash), routes.Manifest)
+				checkKey(t, c, site.UserBucketKey(hash), routes.UserBucket)
 			}
 		}
 		for _, board := range (site.Config{}).Boards() {
 			for limit := 1; limit <= c.LeaderboardMax; limit++ {
-				checkKey(t, c, site.LeaderboardLimitKey(board, limit), site.RouteLeaderboardLimit)
+				checkKey(t, c, site.LeaderboardLimitKey(board, limit), routes.LeaderboardLimit)
 			}
 		}
 	}
@@ -63,22 +64,22 @@ func TestKeysOfTheExplorer(t *testing.T) {
 		for _, tc := range []struct {
 			key   site.Key
 			want  string
-			route site.RouteID
+			route routes.ID
 		}{
-			{site.IndexKey, "index.html", site.RouteIndex},
-			{site.ExplorerKey("index.html"), "_explore/index.html", site.RouteExplorer},
-			{site.ExplorerKey("sw.js"), "_explore/sw.js", site.RouteExplorerWorker},
-			{site.ExplorerKey("explorer-AB2DEF7H.js"), "_explore/explorer-AB2DEF7H.js", site.RouteExplorerScript},
-			{site.ExplorerKey("explorer-AB2DEF7H.css"), "_explore/explorer-AB2DEF7H.css", site.RouteExplorerStyle},
-			{site.TopKey, "_explore/top", site.RouteTop},
-			{site.NetworkKey, "_explore/network", site.RouteNetwork},
-			{site.ReportsKey, "_reports/index", site.RouteReports},
-			{site.ReportKey("2026-01-31", site.ReportPage), "_reports/2026-01-31.html", site.RouteReportPage},
-			{site.ReportKey("2026-01-31", site.ReportData), "_reports/2026-01-31.json", site.RouteReportData},
+			{site.IndexKey, "index.html", routes.Index},
+			{site.ExplorerKey("index.html"), "_explore/index.html", routes.Explorer},
+			{site.ExplorerKey("sw.js"), "_explore/sw.js", routes.ExplorerWorker},
+			{site.ExplorerKey("explorer-AB2DEF7H.js"), "_explore/explorer-AB2DEF7H.js", routes.ExplorerScript},
+			{site.ExplorerKey("explorer-AB2DEF7H.css"), "_explore/explorer-AB2DEF7H.css", routes.ExplorerStyle},
+			{site.TopKey, "_explore/top", routes.Top},
+			{site.NetworkKey, "_explore/network", routes.Network},
+			{site.ReportsKey, "_reports/index", routes.Reports},
+			{site.ReportKey("2026-01-31", site.ReportPage), "_reports/2026-01-31.html", routes.ReportPage},
+			{site.ReportKey("2026-01-31", site.ReportData), "_reports/2026-01-31.json", routes.ReportData},
 		} {
 			equal(t, "key", string(tc.key), tc.want)
 			checkKey(t, with, tc.key, tc.route)
-			equal(t, "kept "+tc.want, tc.route.Route().Kept(), strings.HasPrefix(tc.want, "_reports/"))
+			equal(t, "kept "+tc.want, site.RouteBy(tc.route).Kept(), strings.HasPrefix(tc.want, "_reports/"))
 			if route, ok := c.RouteOf(tc.key); ok && !c.Explorer {
 				t.Errorf("%s without the explorer: got the route %s, want none", tc.key, route.Pattern)
 			}
@@ -90,11 +91,11 @@ func TestKeysOfTheExplorer(t *testing.T) {
 	}
 }
 
-func checkKey(t *testing.T, c site.Config, key site.Key, want site.RouteID) {
+func checkKey(t *testing.T, c site.Config, key site.Key, want routes.ID) {
 	t.Helper()
 	route, ok := c.RouteOf(key)
 	if !key.Valid() || !ok || route.ID != want {
-		t.Errorf("key %s: got valid %v, route %+v, want that of %s", key, key.Valid(), route, want.Route().Pattern)
+		t.Errorf("key %s: got valid %v, route %+v, want that of %s", key, key.Valid(), route, site.RouteBy(want).Pattern)
 	}
 	equal(t, "GET "+string(key), c.Resolve("GET", escapedPath(key), "").Key, key)
 }

@@ -47,6 +47,14 @@ const (
 	lowerDottedI = "i\u0307"
 )
 
+// AppendLower appends a letter as Fold lowers it.
+func AppendLower(b []byte, letter rune) []byte {
+	if letter == dottedI {
+		return append(b, lowerDottedI...)
+	}
+	return utf8.AppendRune(b, unicode.ToLower(letter))
+}
+
 func safeName(name string) bool {
 	if name == "" || len(name) > MaxNameBytes || name == "." || name == ".." {
 		return false

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 func TestNormalizeName(t *testing.T) {
@@ -103,7 +104,7 @@ func checkName(t testing.TB, text string) {
 		t.Errorf("NormalizeName(%q): got %q, want no address", text, name)
 	}
 	c := defaultConfig(t)
-	if route, ok := c.RouteOf(c.UserKey(name)); !ok || route.ID != site.RouteUserSearch {
+	if route, ok := c.RouteOf(c.UserKey(name)); !ok || route.ID != routes.UserSearch {
 		t.Errorf("NormalizeName(%q): got %q, want a name that has a key", text, name)
 	}
 }

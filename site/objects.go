@@ -3,6 +3,8 @@ package site
 import (
 	"slices"
 	"strings"
+
+	"github.com/followpress/followpress/site/routes"
 )
 
 // UserObjects lists the objects that every address of the graph has under APIEFP, and that UnknownKey
@@ -32,7 +34,7 @@ func (c Config) objectsOf(subject string) (objects []ListObject) {
 // Summaries lists the keys of the objects that exist once and show the whole graph.
 func (c Config) Summaries() (keys []Key) {
 	for _, r := range c.Routes() {
-		if !r.Computed && !r.Fixed && !r.Kept() && r.ID != RouteRoot && !strings.Contains(r.Path(c), "{") {
+		if !r.Computed && !r.Fixed && !r.Kept() && r.ID != routes.Root && !strings.Contains(r.Path(c), "{") {
 			keys = append(keys, Key(r.Path(c)[1:]))
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/followpress/followpress/site/routes"
 )
 
 // A Param is the name of a query parameter.
@@ -195,7 +197,7 @@ func (c Config) parseQuery(route *Route, rawQuery string) (q query, problem *Pro
 // Limits returns the default limit of a route, and the one that stands for all larger ones.
 func (c Config) Limits(r *Route) (byDefault, most int) {
 	byDefault, most = cmp.Or(r.Default, DefaultLimit), cmp.Or(r.Most, PageMax)
-	if r.Subject == subjectBoard || r.ID == RouteRanked {
+	if r.Subject == subjectBoard || r.ID == routes.Ranked {
 		most = c.LeaderboardMax
 	}
 	return min(byDefault, most), most

@@ -14,6 +14,9 @@ import (
 	"github.com/followpress/followpress/site/rules"
 )
 
+// ErrMalformed says that the body of an object has not the form that its key demands.
+var ErrMalformed = errors.New("malformed object")
+
 // A RefreshedProfile is the object RefreshKey(Details, …): the normalized profile that an upstream
 // sent for an account, and what the refreshes stored.
 type RefreshedProfile struct {

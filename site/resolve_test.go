@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // describe writes a resolution as the tables below have it:
@@ -540,10 +541,10 @@ func checkResolution(t testing.TB, c site.Config, method, path, query string, r 
 		}
 	}
 	of, ok := c.RouteOf(r.Key)
-	if variant := r.Route.ID == site.RouteLeaderboard && ok && of.ID == site.RouteLeaderboardLimit; !ok || of != r.Route && !variant {
+	if variant := r.Route.ID == routes.Leaderboard && ok && of.ID == routes.LeaderboardLimit; !ok || of != r.Route && !variant {
 		broken("the key is an object of the route, or of its variants")
 	}
-	if r.Route.UnderAPI() == (strings.HasPrefix(string(r.Key), "_") || r.Key == site.OpenAPIKey || r.Key == site.IndexKey) && of.ID != site.RouteLeaderboardLimit {
+	if r.Route.UnderAPI() == (strings.HasPrefix(string(r.Key), "_") || r.Key == site.OpenAPIKey || r.Key == site.IndexKey) && of.ID != routes.LeaderboardLimit {
 		broken("the key is below the base path if its route is")
 	}
 	// A key is a path: asking for it gives it.
@@ -553,17 +554,17 @@ func checkResolution(t testing.TB, c site.Config, method, path, query string, r 
 		broken("the key resolves to itself, not to " + describe(again))
 	}
 
-	refreshed := []site.RouteID{site.RouteDetails, site.RouteBadges, site.RouteUserDetails, site.RouteUserBadges}
+	refreshed := []routes.ID{routes.Details, routes.Badges, routes.UserDetails, routes.UserBadges}
 	if r.Fresh && !slices.Contains(refreshed, r.Route.ID) {
 		broken("only details and badges are refreshed")
 	}
-	if r.Action == site.AnswerWithoutTags && r.Route.ID != site.RouteRecords {
+	if r.Action == site.AnswerWithoutTags && r.Route.ID != routes.Records {
 		broken("only records have tags to leave out")
 	}
-	if r.TokenID != "" && (!site.ValidTokenID(r.TokenID) || r.Route.ID != site.RouteExportState && !strings.HasPrefix(string(r.Key), c.BasePath+"/lists/"+r.TokenID+"/")) {
+	if r.TokenID != "" && (!site.ValidTokenID(r.TokenID) || r.Route.ID != routes.ExportState && !strings.HasPrefix(string(r.Key), c.BasePath+"/lists/"+r.TokenID+"/")) {
 		broken("the token id is that of the key")
 	}
-	if r.Absent == nil && r.Route.ID != site.RouteUserSearch && r.Unknown == "" && !r.Route.Computed {
+	if r.Absent == nil && r.Route.ID != routes.UserSearch && r.Unknown == "" && !r.Route.Computed {
 		broken("only a user without an object may follow nobody")
 	}
 	if (r.Unknown != "" || r.Address != "") && (!c.EFP() && r.Unknown != "" || r.Absent != nil) {
@@ -590,8 +591,8 @@ func checkSearch(c site.Config, r site.Resolution, broken func(string)) {
 		broken("the term is folded and trimmed UTF-8, or the one that matches nothing")
 	}
 	switch {
-	case r.Route.ID == site.RouteListSearch && s.User == "" && s.TokenID == r.TokenID && r.Key == c.ListKey(s.TokenID, site.SearchFollowing):
-	case r.Route.ID == site.RouteUserSearch && s.TokenID == "" && r.Key == c.UserKey(s.User):
+	case r.Route.ID == routes.ListSearch && s.User == "" && s.TokenID == r.TokenID && r.Key == c.ListKey(s.TokenID, site.SearchFollowing):
+	case r.Route.ID == routes.UserSearch && s.TokenID == "" && r.Key == c.UserKey(s.User):
 	default:
 		broken("a search is that of the key's list or user")
 	}

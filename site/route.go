@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/followpress/followpress/site/routes"
 )
 
 // Values of the Allow header: of routes that are read, of those that take a body, and of both.
@@ -46,7 +48,7 @@ const NoStore = cacheNever
 // A Route is a row of the table of routes. The generator, the server, the edges, purges
 // and the description of the API follow from the table.
 type Route struct {
-	ID           RouteID
+	ID           routes.ID
 	Pattern      string  // path; {base} is the base path, another {…} one segment or a part of one
 	Params       []Param // query parameters that it understands, by name; it ignores others
 	ContentType  string
@@ -86,8 +88,8 @@ func APIFolders() []string {
 	return folders
 }
 
-// Route returns the row of the table with this ID.
-func (id RouteID) Route() *Route { return allRoutes[id] }
+// RouteBy returns the row of the table with an ID.
+func RouteBy(id routes.ID) *Route { return allRoutes[id] }
 
 // Kept reports whether the objects of the route are no part of the site: they stay in a bucket whatever
 // site is published to it, and appear and change without a new one.

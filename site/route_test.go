@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 func TestRoutes(t *testing.T) {
 	patterns := map[string]bool{}
 	for i, r := range (site.Config{API: site.APIEFP, Explorer: true}).Routes() {
-		if int(r.ID) != i || r.ID.Route() != r || patterns[r.Pattern] || r.Summary == "" {
+		if int(r.ID) != i || site.RouteBy(r.ID) != r || patterns[r.Pattern] || r.Summary == "" {
 			t.Errorf("route %d, %s: got it out of order, twice or without a summary", i, r.Pattern)
 		}
 		patterns[r.Pattern] = true
@@ -21,11 +22,11 @@ func TestRoutes(t *testing.T) {
 		if len(r.Params) > 0 && !r.UnderAPI() {
 			t.Errorf("route %s: got parameters, want none outside of the API", r.Pattern)
 		}
-		want := map[site.RouteID]string{
-			site.RouteError: "application/problem+json", site.RouteScript: "text/javascript", site.RouteScriptTypes: "text/plain; charset=utf-8",
-			site.RouteIndex: "text/html; charset=utf-8", site.RouteExplorer: "text/html; charset=utf-8", site.RouteReportPage: "text/html; charset=utf-8",
-			site.RouteExplorerWorker: "text/javascript", site.RouteExplorerScript: "text/javascript", site.RouteExplorerStyle: "text/css; charset=utf-8",
-			site.RouteUserQR: "image/svg+xml", site.RouteListQR: "image/svg+xml",
+		want := map[routes.ID]string{
+			routes.Error: "application/problem+json", routes.Script: "text/javascript", routes.ScriptTypes: "text/plain; charset=utf-8",
+			routes.Index: "text/html; charset=utf-8", routes.Explorer: "text/html; charset=utf-8", routes.ReportPage: "text/html; charset=utf-8",
+			routes.ExplorerWorker: "text/javascript", routes.ExplorerScript: "text/javascript", routes.ExplorerStyle: "text/css; charset=utf-8",
+			routes.UserQR: "image/svg+xml", routes.ListQR: "image/svg+xml",
 		}[r.ID]
 		if want == "" {
 			want = "application/json"
@@ -38,9 +39,9 @@ func TestRoutes(t *testing.T) {
 			continue
 		}
 		maxAge := strings.HasPrefix(r.CacheControl, "public, max-age=")
-		entry := slices.Contains([]site.RouteID{
-			site.RouteManifest, site.RouteRoot, site.RouteIndex, site.RouteExplorer, site.RouteExplorerWorker,
-			site.RouteReports, site.RouteReportPage, site.RouteReportData,
+		entry := slices.Contains([]routes.ID{
+			routes.Manifest, routes.Root, routes.Index, routes.Explorer, routes.ExplorerWorker,
+			routes.Reports, routes.ReportPage, routes.ReportData,
 		}, r.ID)
 		if forever := strings.Contains(r.CacheControl, "immutable"); forever != strings.Contains(r.Pattern, "{asset}") {
 			t.Errorf("route %s: got Cache-Control %q, want that names with a hash of the content are immutable, and no others", r.Pattern, r.CacheControl)
@@ -54,9 +55,9 @@ func TestRoutes(t *testing.T) {
 
 func TestRoutePath(t *testing.T) {
 	c := site.Config{BasePath: "a/b"}
-	equal(t, "path", site.RouteUserSearch.Route().Path(c), "/a/b/users/{user}/searchFollowing")
-	equal(t, "path", site.RouteLeaderboardLimit.Route().Path(c), "/_variants/leaderboard/{board}/limit={limit}")
-	equal(t, "path", site.RouteRoot.Route().Path(c), "/_site")
+	equal(t, "path", site.RouteBy(routes.UserSearch).Path(c), "/a/b/users/{user}/searchFollowing")
+	equal(t, "path", site.RouteBy(routes.LeaderboardLimit).Path(c), "/_variants/leaderboard/{board}/limit={limit}")
+	equal(t, "path", site.RouteBy(routes.Root).Path(c), "/_site")
 }
 
 // A base path cannot collide with the objects of the site itself.

@@ -11,19 +11,20 @@ import (
 
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/scan"
 )
 
 func TestShardHeader(t *testing.T) {
-	h := site.ShardHeader{List: largestTokenID, Total: 2345, Shard: 2, Shards: 3, ShardSize: 1000}
+	h := scan.ShardHeader{List: largestTokenID, Total: 2345, Shard: 2, Shards: 3, ShardSize: 1000}
 	start := string(h.Append([]byte("x")))[1:]
 	equal(t, "header", start,
 		`{"list":"`+largestTokenID+`","total":2345,"shard":2,"shards":3,"shard_size":1000,"entries":[`)
 	random := newRandom()
 	for range 200 {
 		entries := randomEntries(random)
-		h := site.ShardHeader{List: fmt.Sprint(random.Uint64()), Total: random.IntN(5000), Shard: random.IntN(5), Shards: 5, ShardSize: 1000}
+		h := scan.ShardHeader{List: fmt.Sprint(random.Uint64()), Total: random.IntN(5000), Shard: random.IntN(5), Shards: 5, ShardSize: 1000}
 		shard := encodeShard(t, h, entries)
-		again, err := site.ParseShardHeader([]byte(shard))
+		again, err := scan.ParseShardHeader([]byte(shard))
 		if err != nil || again != h {
 			t.Fatalf("ParseShardHeader(%s): got %+v, %v, want what was encoded", shard, again, err)
 		}
@@ -45,7 +46,7 @@ func TestParseShardHeaderRefuses(t *testing.T) {
 		`{"list":"1","total":1001,"shard":0,"shards":1,"shard_size":1000,"entries":[]}`,
 		`{"bucket":"0","users":{"alice.eth":"1"}}`,
 	} {
-		if h, err := site.ParseShardHeader([]byte(shard)); !errors.Is(err, site.ErrMalformed) || h != (site.ShardHeader{}) {
+		if h, err := scan.ParseShardHeader([]byte(shard)); !errors.Is(err, site.ErrMalformed) || h != (scan.ShardHeader{}) {
 			t.Errorf("ParseShardHeader(%s): got %+v, %v, want ErrMalformed", shard, h, err)
 		}
 	}
@@ -60,7 +61,7 @@ func TestEntries(t *testing.T) {
 		checkEntries(t, encode(t, site.ListRecords{Records: records}), records)
 	}
 	for _, none := range []string{"", "{}", "[]", "null", site.EmptySearch, `{"records":[]}`, "]}", `]}[{"version":`} {
-		for range site.Entries([]byte(none)) {
+		for range scan.Entries([]byte(none)) {
 			t.Errorf("%s: got an entry, want none", none)
 		}
 	}
@@ -69,7 +70,7 @@ func TestEntries(t *testing.T) {
 func TestEntriesStop(t *testing.T) {
 	entries := randomEntriesOf(newRandom(), 5)
 	n := 0
-	for range site.Entries([]byte(encode(t, site.FollowingPage{Following: entries}))) {
+	for range scan.Entries([]byte(encode(t, site.FollowingPage{Following: entries}))) {
 		if n++; n == 3 {
 			break
 		}
@@ -80,7 +81,7 @@ func TestEntriesStop(t *testing.T) {
 func checkEntries[E any](t testing.TB, object string, want []E) {
 	t.Helper()
 	var got, texts []string
-	for entry := range site.Entries([]byte(object)) {
+	for entry := range scan.Entries([]byte(object)) {
 		got = append(got, string(entry))
 	}
 	for _, e := range want {
@@ -90,7 +91,7 @@ func checkEntries[E any](t testing.TB, object string, want []E) {
 }
 
 func TestAppendWithoutTags(t *testing.T) {
-	equal(t, "no records", string(site.AppendWithoutTags(nil, []byte(`{"records":[]}`))), `{"records":[]}`)
+	equal(t, "no records", string(scan.AppendWithoutTags(nil, []byte(`{"records":[]}`))), `{"records":[]}`)
 	random := newRandom()
 	for range 500 {
 		checkWithoutTags(t, randomRecords(random))
@@ -108,7 +109,7 @@ func checkWithoutTags(t testing.TB, records []site.Record) {
 	for _, r := range records {
 		want = append(want, untagged{r.Version, r.RecordType, r.Data})
 	}
-	got := site.AppendWithoutTags([]byte("x"), []byte(encode(t, site.ListRecords{Records: records})))
+	got := scan.AppendWithoutTags([]byte("x"), []byte(encode(t, site.ListRecords{Records: records})))
 	equal(t, "without tags", string(got), "x"+encode(t, map[string]any{"records": want}))
 }
 
@@ -144,14 +145,14 @@ func TestMatcher(t *testing.T) {
 		"fox\"._th":          false,
 		"été \"fox\".eth\",": false,
 	} {
-		if got := site.NewMatcher(term).Match([]byte(encode(t, entry))); got != want {
+		if got := scan.NewMatcher(term).Match([]byte(encode(t, entry))); got != want {
 			t.Errorf("Match(%q): got %v, want %v", term, got, want)
 		}
 	}
 	nameless := site.SearchEntry{Record: site.Record{Version: 1, RecordType: "address", Data: alice, Tags: []string{}}}
-	equal(t, "match of no name", site.NewMatcher("a.eth").Match([]byte(encode(t, nameless))), false)
-	equal(t, "match of no term", site.NewMatcher("").Match([]byte(encode(t, nameless))), true)
-	equal(t, "match of an address", site.NewMatcher("0xab").Match([]byte(encode(t, nameless))), true)
+	equal(t, "match of no name", scan.NewMatcher("a.eth").Match([]byte(encode(t, nameless))), false)
+	equal(t, "match of no term", scan.NewMatcher("").Match([]byte(encode(t, nameless))), true)
+	equal(t, "match of an address", scan.NewMatcher("0xab").Match([]byte(encode(t, nameless))), true)
 }
 
 // A search in the bytes finds the same as a search in the decoded names.
@@ -185,7 +186,7 @@ func randomTerm(random *rand.Rand, entries []site.SearchEntry) string {
 // counts the matches.
 func checkMatcher(t testing.TB, term string, entries []site.SearchEntry) (found int) {
 	t.Helper()
-	m := site.NewMatcher(term)
+	m := scan.NewMatcher(term)
 	for _, e := range entries {
 		body := encode(t, e)
 		var back site.SearchEntry
@@ -211,7 +212,7 @@ func TestMatchTruncated(t *testing.T) {
 	const name = `fox \"eth\" \\"`
 	whole := strings.Index(entry, name) + len(name)
 	for n := range len(entry) {
-		equal(t, "match in "+entry[:n], site.NewMatcher("fox").Match([]byte(entry[:n])), n >= whole)
+		equal(t, "match in "+entry[:n], scan.NewMatcher("fox").Match([]byte(entry[:n])), n >= whole)
 	}
 }
 
@@ -221,7 +222,7 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 		entry := []byte(encode(t, site.SearchEntry{
 			Record: site.Record{Version: 1, RecordType: "address", Data: alice, Tags: []string{"top8"}}, ENS: site.SearchProfile{Name: name},
 		}))
-		m := site.NewMatcher("nobody")
+		m := scan.NewMatcher("nobody")
 		if n := testing.AllocsPerRun(100, func() { m.Match(entry) }); n != 0 {
 			t.Errorf("a search of the name %q: got %v allocations, want none", name, n)
 		}
@@ -236,21 +237,21 @@ func TestFindUser(t *testing.T) {
 	bucket := encodeBucket("0", users)
 	equal(t, "bucket", bucket, encode(t, map[string]any{"bucket": "0", "users": users}))
 	for user, want := range users {
-		got, known := site.FindUser([]byte(bucket), user)
+		got, known := scan.FindUser([]byte(bucket), user)
 		if !known || got != want {
 			t.Errorf("FindUser(%q): got %q, %v, want %q", user, got, known, want)
 		}
 	}
 	for _, user := range []string{"", "nobody", "lice.eth", "alice", "ALICE.eth", `y`, `a\"b`, "12", "7", "0", `"b`, "eth", `","`, `{"bucket`} {
-		if got, known := site.FindUser([]byte(bucket), user); known {
+		if got, known := scan.FindUser([]byte(bucket), user); known {
 			t.Errorf("FindUser(%q): got %q, want nobody", user, got)
 		}
 	}
-	if got, known := site.FindUser([]byte(`{"bucket":"12","users":{"alice.eth":"7"}}`), "bucket"); known {
+	if got, known := scan.FindUser([]byte(`{"bucket":"12","users":{"alice.eth":"7"}}`), "bucket"); known {
 		t.Errorf("the head of the object: got the user %q, want nobody", got)
 	}
 	for _, bucket := range []string{"", "{}", "null", `{"bucket":"0","users":{}}`, `{"bucket":"0","users":{"alice.eth":"`} {
-		if got, known := site.FindUser([]byte(bucket), "alice.eth"); known {
+		if got, known := scan.FindUser([]byte(bucket), "alice.eth"); known {
 			t.Errorf("FindUser in %s: got %q, want nobody", bucket, got)
 		}
 	}
@@ -268,7 +269,7 @@ func TestFindUserAgainstMaps(t *testing.T) {
 		for range 20 {
 			user := randomText(random, 3)
 			want, known := users[user]
-			if got, ok := site.FindUser([]byte(bucket), user); got != want || ok != known {
+			if got, ok := scan.FindUser([]byte(bucket), user); got != want || ok != known {
 				t.Errorf("FindUser(%q) in %s: got %q, %v, want %q, %v", user, bucket, got, ok, want, known)
 			}
 		}
@@ -284,7 +285,7 @@ func encodeBucket(bucket string, users map[string]string) string {
 	return string(render.AppendUserBucket(nil, bucket, names, func(user string) string { return users[user] }))
 }
 
-func encodeShard(t testing.TB, h site.ShardHeader, entries []site.SearchEntry) string {
+func encodeShard(t testing.TB, h scan.ShardHeader, entries []site.SearchEntry) string {
 	body := h.Append(nil)
 	for i, e := range entries {
 		if i > 0 {

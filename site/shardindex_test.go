@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/scan"
 )
 
 // An index finds what scanning the shard finds, and has the same header and entries, whatever the texts
@@ -13,14 +14,14 @@ func TestShardIndex(t *testing.T) {
 	random := newRandom()
 	for range 300 {
 		entries := randomEntriesOf(random, 1+random.IntN(8))
-		h := site.ShardHeader{List: fmt.Sprint(random.Uint64()), Total: len(entries), Shards: 1, ShardSize: 1000}
+		h := scan.ShardHeader{List: fmt.Sprint(random.Uint64()), Total: len(entries), Shards: 1, ShardSize: 1000}
 		shard := []byte(encodeShard(t, h, entries))
 		terms := []string{"", "0x", "\xff", "\xff\xfe", "e", "ab", "nobody", entries[0].Data[:9], entries[0].Data + "a"}
 		for _, e := range entries {
 			terms = append(terms, site.Fold(randomText(random, 2)), site.Fold(e.ENS.Name))
 		}
 		checkIndex(t, shard, terms)
-		x, ok := site.IndexShard(shard)
+		x, ok := scan.IndexShard(shard)
 		if !ok || x.Header != h || x.Len() != len(entries) {
 			t.Fatalf("%s: got %v, %+v, want an index of %d entries", shard, ok, x, len(entries))
 		}
@@ -35,7 +36,7 @@ func TestShardIndexRefuses(t *testing.T) {
 		header + follow + `,{"version":2,"record_type":"address"}]}`,
 		header + `{"version":1,"record_type":"address","data":"` + "\xfe\xfe0000000000000000000000000000000000000001" + `","tags":[]}]}`,
 	} {
-		if _, ok := site.IndexShard([]byte(shard)); ok {
+		if _, ok := scan.IndexShard([]byte(shard)); ok {
 			t.Errorf("%q: got an index, want none", shard)
 		}
 	}
@@ -44,18 +45,18 @@ func TestShardIndexRefuses(t *testing.T) {
 // checkIndex compares an index with a scan, if the shard has one.
 func checkIndex(t testing.TB, shard []byte, terms []string) {
 	t.Helper()
-	x, ok := site.IndexShard(shard)
+	x, ok := scan.IndexShard(shard)
 	if !ok {
 		return
 	}
 	for _, term := range terms {
 		next := x.Next(0, []byte(term))
 		i := 0
-		for entry := range site.Entries(shard) {
+		for entry := range scan.Entries(shard) {
 			if got := string(x.Entry(shard, i)); got != string(entry) {
 				t.Fatalf("entry %d of %q: got %q, want %q", i, shard, got, entry)
 			}
-			if want := site.NewMatcher(term).Match(entry); want != (next == i) {
+			if want := scan.NewMatcher(term).Match(entry); want != (next == i) {
 				t.Fatalf("term %q, entry %d of %q: got next %d, want a match: %v", term, i, shard, next, want)
 			}
 			if next == i {

@@ -3,106 +3,16 @@ package site
 import (
 	"slices"
 	"strings"
-)
 
-// A RouteID identifies a route.
-type RouteID int
-
-// The routes, in the order of the table.
-const (
-	RouteLeaderboard RouteID = iota
-	RouteRecords
-	RouteDetails
-	RouteBadges
-	RouteListSearch
-	RouteUserSearch
-	RouteLeaderboardLimit
-	RouteSearchShard
-	RouteUserBucket
-	RouteError
-	RouteManifest
-	RouteRoot
-
-	// Only under APIEFP.
-	RouteUserAccount
-	RouteListAccount
-	RouteUserDetails
-	RouteUserBadges
-	RouteUserStats
-	RouteListStats
-	RouteUserLists
-	RouteUserPrimaryList
-	RouteUserENS
-	RouteUserSimpleProfile
-	RouteUserRecords
-	RouteUserFollowing
-	RouteListFollowing
-	RouteUserAllFollowing
-	RouteListAllFollowing
-	RouteUserFollowers
-	RouteListFollowers
-	RouteUserAllFollowers
-	RouteListAllFollowers
-	RouteUserLatestFollowers
-	RouteListLatestFollowers
-	RouteUserSearchFollowers
-	RouteListSearchFollowers
-	RouteUserFollowingAddresses
-	RouteListFollowingAddresses
-	RouteExportState
-	RouteUserTags
-	RouteListTags
-	RouteUserTaggedAs
-	RouteListTaggedAs
-	RouteUserFollowerState
-	RouteListFollowerState
-	RouteUserButtonState
-	RouteListButtonState
-	RouteButtonStateBatch
-	RouteCommonFollowers
-	RouteRanked
-	RouteRankedSearch
-	RouteRankedCount
-	RouteStats
-	RouteUserRecommended
-	RouteListRecommended
-	RouteUserRecommendedDetails
-	RouteListRecommendedDetails
-	RouteDiscover
-	RouteUserQR
-	RouteListQR
-	RouteTokenBucket
-	RouteListHead
-	RouteFollowersShard
-	RouteFollowersHead
-	RouteRankedShard
-	RouteRankedOrder
-	RouteRecommendedShard
-	RouteDiscoverShard
-	RouteUnknown
-	RouteOpenAPI
-	RouteScript
-	RouteScriptTypes
-
-	// Only with Config.Explorer, of both APIs.
-	RouteIndex
-	RouteExplorer
-	RouteExplorerWorker
-	RouteExplorerScript
-	RouteExplorerStyle
-	RouteTop
-	RouteNetwork
-	RouteReports
-	RouteReportPage
-	RouteReportData
+	"github.com/followpress/followpress/site/routes"
 )
 
 // has reports whether sites of a configuration have the route.
-func (id RouteID) has(efp, explorer bool) bool {
+func has(id routes.ID, efp, explorer bool) bool {
 	switch {
-	case id < RouteUserAccount:
+	case id < routes.UserAccount:
 		return true
-	case id < RouteIndex:
+	case id < routes.Index:
 		return efp
 	}
 	return explorer
@@ -123,7 +33,7 @@ var routesOf = func() map[routeSet][]*Route {
 	sets := map[routeSet][]*Route{}
 	for _, set := range []routeSet{{false, false}, {false, true}, {true, false}, {true, true}} {
 		for _, r := range allRoutes {
-			if r.ID.has(set.efp, set.explorer) {
+			if has(r.ID, set.efp, set.explorer) {
 				sets[set] = append(sets[set], r)
 			}
 		}
@@ -131,135 +41,135 @@ var routesOf = func() map[routeSet][]*Route {
 	return sets
 }()
 
-// allRoutes is the table of routes. RouteID.has says which of them a site has.
+// allRoutes is the table of routes. has says which of them a site has.
 var allRoutes = func() []*Route {
 	search := []Param{ParamLimit, ParamOffset, ParamTerm}
 	page := []Param{ParamInclude, ParamLimit, ParamOffset, ParamSort, ParamTags}
 	part := []Param{ParamLimit, ParamOffset}
 	table := []*Route{
-		{ID: RouteLeaderboard, Pattern: "{base}/leaderboard/{board}", Params: []Param{ParamLimit}, CacheControl: cacheBoard,
+		{ID: routes.Leaderboard, Pattern: "{base}/leaderboard/{board}", Params: []Param{ParamLimit}, CacheControl: cacheBoard,
 			Summary: "accounts with the most followers, or that follow the most"},
-		{ID: RouteRecords, Pattern: "{base}/lists/{token_id}/records", Params: []Param{ParamIncludeTags}, CacheControl: cacheData,
+		{ID: routes.Records, Pattern: "{base}/lists/{token_id}/records", Params: []Param{ParamIncludeTags}, CacheControl: cacheData,
 			Summary: "records of a list, in the list's order"},
-		{ID: RouteDetails, Pattern: "{base}/lists/{token_id}/details", Params: []Param{ParamCache}, CacheControl: cacheData,
+		{ID: routes.Details, Pattern: "{base}/lists/{token_id}/details", Params: []Param{ParamCache}, CacheControl: cacheData,
 			Summary: "address, profile, ranks and primary list of a list's account"},
-		{ID: RouteBadges, Pattern: "{base}/lists/{token_id}/badges", Params: []Param{ParamCache}, CacheControl: cacheData,
+		{ID: routes.Badges, Pattern: "{base}/lists/{token_id}/badges", Params: []Param{ParamCache}, CacheControl: cacheData,
 			Summary: "event badges of a list's account"},
-		{ID: RouteListSearch, Pattern: "{base}/lists/{token_id}/searchFollowing", Params: search, Most: SearchMax, CacheControl: cacheData,
+		{ID: routes.ListSearch, Pattern: "{base}/lists/{token_id}/searchFollowing", Params: search, Most: SearchMax, CacheControl: cacheData,
 			Summary: "search within the accounts that a list follows"},
-		{ID: RouteUserSearch, Pattern: "{base}/users/{user}/searchFollowing", Params: search, Most: SearchMax, CacheControl: cacheData,
+		{ID: routes.UserSearch, Pattern: "{base}/users/{user}/searchFollowing", Params: search, Most: SearchMax, CacheControl: cacheData,
 			Summary: "search within the accounts that a user follows"},
-		{ID: RouteLeaderboardLimit, Pattern: "_variants/leaderboard/{board}/limit={limit}", CacheControl: cacheBoard,
+		{ID: routes.LeaderboardLimit, Pattern: "_variants/leaderboard/{board}/limit={limit}", CacheControl: cacheBoard,
 			Summary: "a leaderboard with another limit"},
-		{ID: RouteSearchShard, Pattern: "_search/lists/{token_id}/{number}", CacheControl: cacheData,
+		{ID: routes.SearchShard, Pattern: "_search/lists/{token_id}/{number}", CacheControl: cacheData,
 			Summary: "a search shard of a list"},
-		{ID: RouteUserBucket, Pattern: "_search/users/{hash}", CacheControl: cacheData,
+		{ID: routes.UserBucket, Pattern: "_search/users/{hash}", CacheControl: cacheData,
 			Summary: "the lists of the users of a bucket"},
-		{ID: RouteError, Pattern: "_errors/{problem}", Fixed: true, ContentType: contentProblem, CacheControl: cacheError,
+		{ID: routes.Error, Pattern: "_errors/{problem}", Fixed: true, ContentType: contentProblem, CacheControl: cacheError,
 			Summary: "the body of an error answer"},
-		{ID: RouteManifest, Pattern: "_manifest/{hash}", CacheControl: cacheCheck,
+		{ID: routes.Manifest, Pattern: "_manifest/{hash}", CacheControl: cacheCheck,
 			Summary: "a shard of the manifest"},
-		{ID: RouteRoot, Pattern: "_site", CacheControl: cacheCheck,
+		{ID: routes.Root, Pattern: "_site", CacheControl: cacheCheck,
 			Summary: "the root of the site"},
 
-		{ID: RouteUserAccount, Pattern: "{base}/users/{user}/account", Summary: "address and profile of a user"},
-		{ID: RouteListAccount, Pattern: "{base}/lists/{token_id}/account", Summary: "address and profile of a list's account, and its primary list"},
-		{ID: RouteUserDetails, Pattern: "{base}/users/{user}/details", Params: []Param{ParamCache},
+		{ID: routes.UserAccount, Pattern: "{base}/users/{user}/account", Summary: "address and profile of a user"},
+		{ID: routes.ListAccount, Pattern: "{base}/lists/{token_id}/account", Summary: "address and profile of a list's account, and its primary list"},
+		{ID: routes.UserDetails, Pattern: "{base}/users/{user}/details", Params: []Param{ParamCache},
 			Summary: "address, profile, ranks and primary list of a user"},
-		{ID: RouteUserBadges, Pattern: "{base}/users/{user}/badges", Params: []Param{ParamCache}, Summary: "event badges of a user"},
-		{ID: RouteUserStats, Pattern: "{base}/users/{user}/stats", Summary: "how many follow a user, and how many the user follows"},
-		{ID: RouteListStats, Pattern: "{base}/lists/{token_id}/stats", Summary: "how many follow a list's account, and how many the list follows"},
-		{ID: RouteUserLists, Pattern: "{base}/users/{user}/lists", Summary: "the lists of a user"},
-		{ID: RouteUserPrimaryList, Pattern: "{base}/users/{user}/primary-list", Computed: true, Summary: "the primary list of a user"},
-		{ID: RouteUserENS, Pattern: "{base}/users/{user}/ens", Computed: true, Summary: "the name of a user, with its texts"},
-		{ID: RouteUserSimpleProfile, Pattern: "{base}/users/{user}/simple-profile", Computed: true, Summary: "name, picture and counts of a user"},
-		{ID: RouteUserRecords, Pattern: "{base}/users/{user}/list-records", Computed: true, Summary: "records of a user's primary list"},
-		{ID: RouteUserFollowing, Pattern: "{base}/users/{user}/following", Params: page, Summary: "whom a user follows"},
-		{ID: RouteListFollowing, Pattern: "{base}/lists/{token_id}/following", Params: page, Summary: "whom a list follows"},
-		{ID: RouteUserAllFollowing, Pattern: "{base}/users/{user}/allFollowing", Params: page, Computed: true,
+		{ID: routes.UserBadges, Pattern: "{base}/users/{user}/badges", Params: []Param{ParamCache}, Summary: "event badges of a user"},
+		{ID: routes.UserStats, Pattern: "{base}/users/{user}/stats", Summary: "how many follow a user, and how many the user follows"},
+		{ID: routes.ListStats, Pattern: "{base}/lists/{token_id}/stats", Summary: "how many follow a list's account, and how many the list follows"},
+		{ID: routes.UserLists, Pattern: "{base}/users/{user}/lists", Summary: "the lists of a user"},
+		{ID: routes.UserPrimaryList, Pattern: "{base}/users/{user}/primary-list", Computed: true, Summary: "the primary list of a user"},
+		{ID: routes.UserENS, Pattern: "{base}/users/{user}/ens", Computed: true, Summary: "the name of a user, with its texts"},
+		{ID: routes.UserSimpleProfile, Pattern: "{base}/users/{user}/simple-profile", Computed: true, Summary: "name, picture and counts of a user"},
+		{ID: routes.UserRecords, Pattern: "{base}/users/{user}/list-records", Computed: true, Summary: "records of a user's primary list"},
+		{ID: routes.UserFollowing, Pattern: "{base}/users/{user}/following", Params: page, Summary: "whom a user follows"},
+		{ID: routes.ListFollowing, Pattern: "{base}/lists/{token_id}/following", Params: page, Summary: "whom a list follows"},
+		{ID: routes.UserAllFollowing, Pattern: "{base}/users/{user}/allFollowing", Params: page, Computed: true,
 			Summary: "whom a user's list holds, blocked and muted accounts too"},
-		{ID: RouteListAllFollowing, Pattern: "{base}/lists/{token_id}/allFollowing", Params: page, Computed: true,
+		{ID: routes.ListAllFollowing, Pattern: "{base}/lists/{token_id}/allFollowing", Params: page, Computed: true,
 			Summary: "whom a list holds, blocked and muted accounts too"},
-		{ID: RouteUserFollowers, Pattern: "{base}/users/{user}/followers", Params: page, Summary: "who follows a user"},
-		{ID: RouteListFollowers, Pattern: "{base}/lists/{token_id}/followers", Params: page, Summary: "who follows a list's account"},
-		{ID: RouteUserAllFollowers, Pattern: "{base}/users/{user}/allFollowers", Params: page, Computed: true,
+		{ID: routes.UserFollowers, Pattern: "{base}/users/{user}/followers", Params: page, Summary: "who follows a user"},
+		{ID: routes.ListFollowers, Pattern: "{base}/lists/{token_id}/followers", Params: page, Summary: "who follows a list's account"},
+		{ID: routes.UserAllFollowers, Pattern: "{base}/users/{user}/allFollowers", Params: page, Computed: true,
 			Summary: "whose list holds a user, blocked and muted too"},
-		{ID: RouteListAllFollowers, Pattern: "{base}/lists/{token_id}/allFollowers", Params: page, Computed: true,
+		{ID: routes.ListAllFollowers, Pattern: "{base}/lists/{token_id}/allFollowers", Params: page, Computed: true,
 			Summary: "whose list holds a list's account, blocked and muted too"},
-		{ID: RouteUserLatestFollowers, Pattern: "{base}/users/{user}/latestFollowers", Params: part, Computed: true,
+		{ID: routes.UserLatestFollowers, Pattern: "{base}/users/{user}/latestFollowers", Params: part, Computed: true,
 			Summary: "who has followed a user lately"},
-		{ID: RouteListLatestFollowers, Pattern: "{base}/lists/{token_id}/latestFollowers", Params: part, Computed: true,
+		{ID: routes.ListLatestFollowers, Pattern: "{base}/lists/{token_id}/latestFollowers", Params: part, Computed: true,
 			Summary: "who has followed a list's account lately"},
-		{ID: RouteUserSearchFollowers, Pattern: "{base}/users/{user}/searchFollowers", Params: search, Most: SearchMax, Computed: true,
+		{ID: routes.UserSearchFollowers, Pattern: "{base}/users/{user}/searchFollowers", Params: search, Most: SearchMax, Computed: true,
 			Summary: "search within the followers of a user"},
-		{ID: RouteListSearchFollowers, Pattern: "{base}/lists/{token_id}/searchFollowers", Params: search, Most: SearchMax, Computed: true,
+		{ID: routes.ListSearchFollowers, Pattern: "{base}/lists/{token_id}/searchFollowers", Params: search, Most: SearchMax, Computed: true,
 			Summary: "search within the followers of a list's account"},
-		{ID: RouteUserFollowingAddresses, Pattern: "{base}/users/{user}/allFollowingAddresses", Computed: true,
+		{ID: routes.UserFollowingAddresses, Pattern: "{base}/users/{user}/allFollowingAddresses", Computed: true,
 			Summary: "addresses that a user's list holds"},
-		{ID: RouteListFollowingAddresses, Pattern: "{base}/lists/{token_id}/allFollowingAddresses", Computed: true,
+		{ID: routes.ListFollowingAddresses, Pattern: "{base}/lists/{token_id}/allFollowingAddresses", Computed: true,
 			Summary: "addresses that a list holds"},
-		{ID: RouteExportState, Pattern: "{base}/exportState/{token_id}", Computed: true, Summary: "all follows of a list"},
-		{ID: RouteUserTags, Pattern: "{base}/users/{user}/tags", Summary: "the tags that a user gives"},
-		{ID: RouteListTags, Pattern: "{base}/lists/{token_id}/tags", Summary: "the tags that a list gives"},
-		{ID: RouteUserTaggedAs, Pattern: "{base}/users/{user}/taggedAs", Summary: "the tags that others give a user"},
-		{ID: RouteListTaggedAs, Pattern: "{base}/lists/{token_id}/taggedAs", Summary: "the tags that others give a list's account"},
-		{ID: RouteUserFollowerState, Pattern: "{base}/users/{user}/{other}/followerState", Computed: true,
+		{ID: routes.ExportState, Pattern: "{base}/exportState/{token_id}", Computed: true, Summary: "all follows of a list"},
+		{ID: routes.UserTags, Pattern: "{base}/users/{user}/tags", Summary: "the tags that a user gives"},
+		{ID: routes.ListTags, Pattern: "{base}/lists/{token_id}/tags", Summary: "the tags that a list gives"},
+		{ID: routes.UserTaggedAs, Pattern: "{base}/users/{user}/taggedAs", Summary: "the tags that others give a user"},
+		{ID: routes.ListTaggedAs, Pattern: "{base}/lists/{token_id}/taggedAs", Summary: "the tags that others give a list's account"},
+		{ID: routes.UserFollowerState, Pattern: "{base}/users/{user}/{other}/followerState", Computed: true,
 			Summary: "whether another account follows, blocks or mutes a user"},
-		{ID: RouteListFollowerState, Pattern: "{base}/lists/{token_id}/{other}/followerState", Computed: true,
+		{ID: routes.ListFollowerState, Pattern: "{base}/lists/{token_id}/{other}/followerState", Computed: true,
 			Summary: "whether another account follows, blocks or mutes a list's account"},
-		{ID: RouteUserButtonState, Pattern: "{base}/users/{user}/{other}/buttonState", Computed: true,
+		{ID: routes.UserButtonState, Pattern: "{base}/users/{user}/{other}/buttonState", Computed: true,
 			Summary: "whether a user follows, blocks or mutes another account"},
-		{ID: RouteListButtonState, Pattern: "{base}/lists/{token_id}/{other}/buttonState", Computed: true,
+		{ID: routes.ListButtonState, Pattern: "{base}/lists/{token_id}/{other}/buttonState", Computed: true,
 			Summary: "whether a list follows, blocks or mutes another account"},
-		{ID: RouteButtonStateBatch, Pattern: "{base}/lists/{token_id}/buttonStateBatch", Post: true, Computed: true, CacheControl: cacheNever,
+		{ID: routes.ButtonStateBatch, Pattern: "{base}/lists/{token_id}/buttonStateBatch", Post: true, Computed: true, CacheControl: cacheNever,
 			Summary: "whether a list follows, blocks or mutes each of many accounts"},
-		{ID: RouteCommonFollowers, Pattern: "{base}/users/{user}/commonFollowers", Params: []Param{ParamLeader, ParamLimit, ParamOffset},
+		{ID: routes.CommonFollowers, Pattern: "{base}/users/{user}/commonFollowers", Params: []Param{ParamLeader, ParamLimit, ParamOffset},
 			Default: PageMax, Computed: true, Summary: "accounts that a user follows and that follow another account"},
-		{ID: RouteRanked, Pattern: "{base}/leaderboard/ranked", Params: []Param{ParamDirection, ParamLimit, ParamOffset, ParamSort}, CacheControl: cacheBoard,
+		{ID: routes.Ranked, Pattern: "{base}/leaderboard/ranked", Params: []Param{ParamDirection, ParamLimit, ParamOffset, ParamSort}, CacheControl: cacheBoard,
 			Default: RankedLimit, Summary: "accounts with all their counts and ranks, in the order of one of them"},
-		{ID: RouteRankedSearch, Pattern: "{base}/leaderboard/search", Params: search, CacheControl: cacheBoard,
+		{ID: routes.RankedSearch, Pattern: "{base}/leaderboard/search", Params: search, CacheControl: cacheBoard,
 			Default: PageMax, Computed: true, Summary: "search within the ranked accounts"},
-		{ID: RouteRankedCount, Pattern: "{base}/leaderboard/count", CacheControl: cacheBoard, Summary: "how many accounts are ranked"},
-		{ID: RouteStats, Pattern: "{base}/stats", CacheControl: cacheBoard, Summary: "sizes of the graph"},
-		{ID: RouteUserRecommended, Pattern: "{base}/users/{user}/recommended", Params: part, Computed: true,
+		{ID: routes.RankedCount, Pattern: "{base}/leaderboard/count", CacheControl: cacheBoard, Summary: "how many accounts are ranked"},
+		{ID: routes.Stats, Pattern: "{base}/stats", CacheControl: cacheBoard, Summary: "sizes of the graph"},
+		{ID: routes.UserRecommended, Pattern: "{base}/users/{user}/recommended", Params: part, Computed: true,
 			Summary: "recommended accounts that a user's list does not hold"},
-		{ID: RouteListRecommended, Pattern: "{base}/lists/{token_id}/recommended", Params: part, Computed: true,
+		{ID: routes.ListRecommended, Pattern: "{base}/lists/{token_id}/recommended", Params: part, Computed: true,
 			Summary: "recommended accounts that a list does not hold"},
-		{ID: RouteUserRecommendedDetails, Pattern: "{base}/users/{user}/recommended/details", Params: part, Computed: true,
+		{ID: routes.UserRecommendedDetails, Pattern: "{base}/users/{user}/recommended/details", Params: part, Computed: true,
 			Summary: "recommended accounts for a user, with counts and ranks"},
-		{ID: RouteListRecommendedDetails, Pattern: "{base}/lists/{token_id}/recommended/details", Params: part, Computed: true,
+		{ID: routes.ListRecommendedDetails, Pattern: "{base}/lists/{token_id}/recommended/details", Params: part, Computed: true,
 			Summary: "recommended accounts for a list, with counts and ranks"},
-		{ID: RouteDiscover, Pattern: "{base}/discover", Params: part, CacheControl: cacheBoard, Summary: "accounts that were followed lately"},
-		{ID: RouteUserQR, Pattern: "{base}/users/{user}/qr", ContentType: contentSVG, Computed: true,
+		{ID: routes.Discover, Pattern: "{base}/discover", Params: part, CacheControl: cacheBoard, Summary: "accounts that were followed lately"},
+		{ID: routes.UserQR, Pattern: "{base}/users/{user}/qr", ContentType: contentSVG, Computed: true,
 			Summary: "a picture of the address of a user's page, as a QR code"},
-		{ID: RouteListQR, Pattern: "{base}/lists/{token_id}/qr", ContentType: contentSVG, Computed: true,
+		{ID: routes.ListQR, Pattern: "{base}/lists/{token_id}/qr", ContentType: contentSVG, Computed: true,
 			Summary: "a picture of the address of the page of a list's account, as a QR code"},
-		{ID: RouteTokenBucket, Pattern: "_search/tokens/{hash}", Summary: "the accounts of the lists of a bucket"},
-		{ID: RouteListHead, Pattern: "_search/lists/{token_id}/head", Summary: "the first entries of a long list in each order"},
-		{ID: RouteFollowersShard, Pattern: "_search/followers/{address}/{number}", Summary: "a shard of the followers of an account"},
-		{ID: RouteFollowersHead, Pattern: "_search/followers/{address}/head", Summary: "the first of many followers in each order"},
-		{ID: RouteRankedShard, Pattern: "_search/ranked/{number}", CacheControl: cacheBoard, Summary: "a shard of the ranked accounts"},
-		{ID: RouteRankedOrder, Pattern: "_search/ranked/{sort}/{number}", CacheControl: cacheBoard, Summary: "a shard of another order of the ranked accounts"},
-		{ID: RouteRecommendedShard, Pattern: "_search/recommended/{number}", CacheControl: cacheBoard, Summary: "a shard of the recommended accounts"},
-		{ID: RouteDiscoverShard, Pattern: "_search/discover", CacheControl: cacheBoard, Summary: "all accounts that discover pages through"},
-		{ID: RouteUnknown, Pattern: "_unknown/{object}", Fixed: true, Summary: "the answer for an address that the graph does not know"},
-		{ID: RouteOpenAPI, Pattern: "openapi.json", Fixed: true, Summary: "the description of the API (OpenAPI 3.1)"},
-		{ID: RouteScript, Pattern: "_client/{script}", Fixed: true, ContentType: contentScript, Summary: "the client library for browsers"},
-		{ID: RouteScriptTypes, Pattern: "_client/{types}", Fixed: true, ContentType: contentText, Summary: "the types of the client library"},
-		{ID: RouteIndex, Pattern: "index.html", Fixed: true, ContentType: contentHTML, CacheControl: cacheCheck, Summary: "leads a browser to the explorer"},
-		{ID: RouteExplorer, Pattern: "_explore/index.html", Fixed: true, ContentType: contentHTML, CacheControl: cacheCheck, Summary: "the explorer, a page for people"},
-		{ID: RouteExplorerWorker, Pattern: "_explore/sw.js", Fixed: true, ContentType: contentScript, CacheControl: cacheCheck,
+		{ID: routes.TokenBucket, Pattern: "_search/tokens/{hash}", Summary: "the accounts of the lists of a bucket"},
+		{ID: routes.ListHead, Pattern: "_search/lists/{token_id}/head", Summary: "the first entries of a long list in each order"},
+		{ID: routes.FollowersShard, Pattern: "_search/followers/{address}/{number}", Summary: "a shard of the followers of an account"},
+		{ID: routes.FollowersHead, Pattern: "_search/followers/{address}/head", Summary: "the first of many followers in each order"},
+		{ID: routes.RankedShard, Pattern: "_search/ranked/{number}", CacheControl: cacheBoard, Summary: "a shard of the ranked accounts"},
+		{ID: routes.RankedOrder, Pattern: "_search/ranked/{sort}/{number}", CacheControl: cacheBoard, Summary: "a shard of another order of the ranked accounts"},
+		{ID: routes.RecommendedShard, Pattern: "_search/recommended/{number}", CacheControl: cacheBoard, Summary: "a shard of the recommended accounts"},
+		{ID: routes.DiscoverShard, Pattern: "_search/discover", CacheControl: cacheBoard, Summary: "all accounts that discover pages through"},
+		{ID: routes.Unknown, Pattern: "_unknown/{object}", Fixed: true, Summary: "the answer for an address that the graph does not know"},
+		{ID: routes.OpenAPI, Pattern: "openapi.json", Fixed: true, Summary: "the description of the API (OpenAPI 3.1)"},
+		{ID: routes.Script, Pattern: "_client/{script}", Fixed: true, ContentType: contentScript, Summary: "the client library for browsers"},
+		{ID: routes.ScriptTypes, Pattern: "_client/{types}", Fixed: true, ContentType: contentText, Summary: "the types of the client library"},
+		{ID: routes.Index, Pattern: "index.html", Fixed: true, ContentType: contentHTML, CacheControl: cacheCheck, Summary: "leads a browser to the explorer"},
+		{ID: routes.Explorer, Pattern: "_explore/index.html", Fixed: true, ContentType: contentHTML, CacheControl: cacheCheck, Summary: "the explorer, a page for people"},
+		{ID: routes.ExplorerWorker, Pattern: "_explore/sw.js", Fixed: true, ContentType: contentScript, CacheControl: cacheCheck,
 			Summary: "the explorer's service worker"},
-		{ID: RouteExplorerScript, Pattern: "_explore/{asset}.js", Fixed: true, ContentType: contentScript, CacheControl: cacheForever, Summary: "a script of the explorer"},
-		{ID: RouteExplorerStyle, Pattern: "_explore/{asset}.css", Fixed: true, ContentType: contentStyle, CacheControl: cacheForever, Summary: "a style sheet of the explorer"},
-		{ID: RouteTop, Pattern: "_explore/top", CacheControl: cacheBoard, Summary: "the accounts with the most followers, for searches as one types"},
-		{ID: RouteNetwork, Pattern: "_explore/network", CacheControl: cacheBoard, Summary: "sizes and distributions of the whole graph"},
-		{ID: RouteReports, Pattern: "_reports/index", CacheControl: cacheCheck, Summary: "the list of the published reports"},
-		{ID: RouteReportPage, Pattern: "_reports/{date}.html", ContentType: contentHTML, CacheControl: cacheCheck, Summary: "a report, as a page"},
-		{ID: RouteReportData, Pattern: "_reports/{date}.json", CacheControl: cacheCheck, Summary: "a report, as data"},
+		{ID: routes.ExplorerScript, Pattern: "_explore/{asset}.js", Fixed: true, ContentType: contentScript, CacheControl: cacheForever, Summary: "a script of the explorer"},
+		{ID: routes.ExplorerStyle, Pattern: "_explore/{asset}.css", Fixed: true, ContentType: contentStyle, CacheControl: cacheForever, Summary: "a style sheet of the explorer"},
+		{ID: routes.Top, Pattern: "_explore/top", CacheControl: cacheBoard, Summary: "the accounts with the most followers, for searches as one types"},
+		{ID: routes.Network, Pattern: "_explore/network", CacheControl: cacheBoard, Summary: "sizes and distributions of the whole graph"},
+		{ID: routes.Reports, Pattern: "_reports/index", CacheControl: cacheCheck, Summary: "the list of the published reports"},
+		{ID: routes.ReportPage, Pattern: "_reports/{date}.html", ContentType: contentHTML, CacheControl: cacheCheck, Summary: "a report, as a page"},
+		{ID: routes.ReportData, Pattern: "_reports/{date}.json", CacheControl: cacheCheck, Summary: "a report, as data"},
 	}
 	for i, r := range table {
-		if r.ID != RouteID(i) {
+		if r.ID != routes.ID(i) {
 			panic("site: the table of routes is out of order")
 		}
 		if r.ContentType == "" {

@@ -27,6 +27,7 @@ import (
 	"github.com/followpress/followpress/bench/internal/rig"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 func main() {
@@ -210,7 +211,7 @@ func (b *bench) publish(ctx context.Context) error {
 		put++
 		group.Go(func() error {
 			_, err := b.server.Client.PutObject(ctx, bucket, header.Name, bytes.NewReader(body), int64(len(body)), minio.PutObjectOptions{
-				ContentType: "application/json", CacheControl: site.RouteUserAccount.Route().CacheControl,
+				ContentType: "application/json", CacheControl: site.RouteBy(routes.UserAccount).CacheControl,
 			})
 			return err
 		})

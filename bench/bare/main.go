@@ -19,6 +19,7 @@ import (
 
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 func main() {
@@ -61,7 +62,7 @@ func addHeaders() {
 	for _, every := range site.EveryHeader() {
 		header.Set(every.Name, every.Value)
 	}
-	header.Set("Cache-Control", site.RouteDetails.Route().CacheControl)
+	header.Set("Cache-Control", site.RouteBy(routes.Details).CacheControl)
 	header.Set("Etag", `"`+site.Sum(nil).String()+`"`)
 	header.Set("X-Request-Id", "0123456789abcdef")
 }

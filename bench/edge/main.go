@@ -23,6 +23,7 @@ import (
 	"github.com/followpress/followpress/bench/internal/measure"
 	"github.com/followpress/followpress/bench/internal/rig"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 func main() {
@@ -70,7 +71,7 @@ func (b *bench) serveObject(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", site.RouteDetails.Route().CacheControl)
+	w.Header().Set("Cache-Control", site.RouteBy(routes.Details).CacheControl)
 	w.Header().Set("ETag", `"`+site.Sum(body).String()+`"`)
 	_, _ = w.Write(body) // an edge that is gone is noticed elsewhere
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
+	"github.com/followpress/followpress/site/scan"
 )
 
 // The encoders append JSON to a buffer, which is reused for the next object, because a site has
@@ -126,7 +127,7 @@ func appendFollowing(b []byte, all records, follows []uint32) []byte {
 
 // appendShard appends the n-th search shard of a list with that many follows: those in the shard.
 func appendShard(b []byte, token string, total, n int, all records, follows []uint32) []byte {
-	b = site.ShardHeader{
+	b = scan.ShardHeader{
 		List: token, Total: total, Shard: n, Shards: searchShards(total), ShardSize: site.SearchShardSize,
 	}.Append(b)
 	b = appendEntries(b, all, follows)

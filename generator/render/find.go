@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // This file is the way back from a key to what renders its object. It follows from the key alone, so it
@@ -43,33 +44,33 @@ func (s *Site) find(route *site.Route, key site.Key) (foundUnit, selection) {
 	segments := s.segments(route, key)
 	only.object = site.ListObject(segments[len(segments)-1])
 	switch route.ID {
-	case site.RouteError:
+	case routes.Error:
 		all := s.Config.Problems()
 		unit := slices.IndexFunc(all, func(p *site.Problem) bool { return p.Key() == key })
 		return among(len(all), unit, s.renderProblem), only
-	case site.RouteIndex, site.RouteExplorer, site.RouteExplorerWorker, site.RouteExplorerScript, site.RouteExplorerStyle,
-		site.RouteTop, site.RouteNetwork:
+	case routes.Index, routes.Explorer, routes.ExplorerWorker, routes.ExplorerScript, routes.ExplorerStyle,
+		routes.Top, routes.Network:
 		return s.explore.find(key), only
-	case site.RouteReports, site.RouteReportPage, site.RouteReportData:
+	case routes.Reports, routes.ReportPage, routes.ReportData:
 		return foundUnit{}, only // no part of a site
-	case site.RouteLeaderboard:
+	case routes.Leaderboard:
 		return s.findBoard(segments[1], site.DefaultLimit), only
-	case site.RouteLeaderboardLimit:
+	case routes.LeaderboardLimit:
 		return s.findBoard(segments[2], number(strings.TrimPrefix(segments[3], "limit="))), only
-	case site.RouteSearchShard, site.RouteFollowersShard:
+	case routes.SearchShard, routes.FollowersShard:
 		only.object, only.shard = shardObject, number(segments[3])
-	case site.RouteListHead, site.RouteFollowersHead:
+	case routes.ListHead, routes.FollowersHead:
 		only.object, only.shard = shardObject, headShard
 	}
 	if s.efp != nil {
 		return s.efp.find(route, key, segments, &only), only
 	}
 	switch route.ID {
-	case site.RouteUserBucket:
+	case routes.UserBucket:
 		return s.addresses.find(segments[2], s.renderBucket), only
-	case site.RouteUserSearch:
+	case routes.UserSearch:
 		return s.findUserSearch(segments[1]), only
-	case site.RouteSearchShard:
+	case routes.SearchShard:
 		return s.findList(segments[2], s.renderShard), only
 	}
 	return s.findList(segments[1], s.renderList), only
@@ -151,30 +152,30 @@ func (g *Graph) accountOfUser(user string) (account uint32, ok bool) {
 func (e *efpRenderer) find(route *site.Route, key site.Key, segments []string, only *selection) foundUnit {
 	last := segments[len(segments)-1]
 	switch route.ID {
-	case site.RouteUserBucket:
+	case routes.UserBucket:
 		return e.addressBuckets.find(last, e.renderUserBucket)
-	case site.RouteTokenBucket:
+	case routes.TokenBucket:
 		return e.listBuckets.find(last, e.renderTokenBucket)
-	case site.RouteRankedShard:
+	case routes.RankedShard:
 		return among(e.boards.shards(), number(last), e.renderRankedShard)
-	case site.RouteRankedOrder:
+	case routes.RankedOrder:
 		order, shards := slices.Index(site.RankedSorts(), segments[2]), e.boards.orderShards()
 		if order < 0 || number(last) >= shards {
 			return foundUnit{}
 		}
 		return among(len(site.RankedSorts())*shards, order*shards+number(last), e.renderRankedOrder)
-	case site.RouteRecommendedShard:
+	case routes.RecommendedShard:
 		return among(shardCount(len(e.Recommended)), number(last), e.renderRecommendedShard)
-	case site.RouteUnknown:
+	case routes.Unknown:
 		return foundUnit{func(_ int, t *Scratch, emit Emitter) { e.renderUnknown(t, emit) }, 0}
-	case site.RouteRanked, site.RouteRankedCount, site.RouteStats, site.RouteDiscover, site.RouteDiscoverShard:
+	case routes.Ranked, routes.RankedCount, routes.Stats, routes.Discover, routes.DiscoverShard:
 		return foundUnit{e.renderSummaries, 0}
-	case site.RouteOpenAPI, site.RouteScript, site.RouteScriptTypes:
+	case routes.OpenAPI, routes.Script, routes.ScriptTypes:
 		unit := slices.IndexFunc(e.texts, func(t text) bool { return t.key == key })
 		return among(len(e.texts), unit, e.renderText)
-	case site.RouteFollowersShard, site.RouteFollowersHead:
+	case routes.FollowersShard, routes.FollowersHead:
 		return e.findUser(segments[2])
-	case site.RouteSearchShard, site.RouteListHead:
+	case routes.SearchShard, routes.ListHead:
 		return e.findListOf(segments[2], only)
 	}
 	if segments[0] == "users" {

@@ -11,6 +11,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // apiVersion is the version of the two descriptions. It changes with the forms of answers, not with
@@ -228,7 +229,7 @@ func queryParameter(c site.Config, r *site.Route, p site.Param) map[string]any {
 
 // sorts lists the orders of a route, the default first.
 func sorts(r *site.Route) []string {
-	if r.ID == site.RouteRanked {
+	if r.ID == routes.Ranked {
 		return append([]string{"mutuals"}, append(site.RankedSorts(), "blocked")...)
 	}
 	return []string{"latest", "earliest", "followers"}
@@ -248,7 +249,7 @@ func responses(r *site.Route, answer schema) map[string]any {
 	}
 	for status, texts := range details {
 		all[strconv.Itoa(status)] = map[string]any{
-			"description": strings.Join(texts, " "), "content": content(site.RouteError.Route().ContentType, ref("Problem")),
+			"description": strings.Join(texts, " "), "content": content(site.RouteBy(routes.Error).ContentType, ref("Problem")),
 		}
 	}
 	return all

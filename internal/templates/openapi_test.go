@@ -24,6 +24,7 @@ import (
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // apis are configurations of both APIs.
@@ -43,7 +44,7 @@ func apis(t testing.TB) map[string]site.Config {
 }
 
 func init() {
-	openapi3filter.RegisterBodyDecoder(site.RouteUserQR.Route().ContentType, openapi3filter.FileBodyDecoder)
+	openapi3filter.RegisterBodyDecoder(site.RouteBy(routes.UserQR).ContentType, openapi3filter.FileBodyDecoder)
 }
 
 // A description is the description of an API, as a library reads it.
@@ -172,7 +173,7 @@ func TestOpenAPIHasTheForms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			seen := map[site.RouteID]bool{}
+			seen := map[routes.ID]bool{}
 			for _, c := range cases {
 				if c.Method == http.MethodHead || c.Method == http.MethodOptions {
 					continue // answered without a body
@@ -258,28 +259,28 @@ func TestOpenAPIIsStrict(t *testing.T) {
 	d := describe(t, apis(t)["efp"])
 	const record = `{"version":1,"record_type":"address","data":"0x2424242424242424242424242424242424242424","address":"0x2424242424242424242424242424242424242424","tags":["a"]}`
 	for _, c := range []struct {
-		route         site.RouteID
+		route         routes.ID
 		answer        string
 		before, after string // what makes it wrong
 	}{
-		{site.RouteUserFollowing, `{"following":[` + record + `]}`, `"address":"0x24`, `"address":"0X24`},
-		{site.RouteUserFollowing, `{"following":[` + record + `]}`, `"version":1`, `"version":2`},
-		{site.RouteListSearch, `{"following":[]}`, `[]`, `[` + record + `]`}, // without a name
-		{site.RouteUserLists, `{"primary_list":null,"lists":["7"]}`, `"7"`, `"07"`},
-		{site.RouteUserLists, `{"primary_list":null,"lists":["7"]}`, `"7"`, `null`},
-		{site.RouteListStats, `{"followers_count":1,"following_count":2}`, `2`, `-2`},
-		{site.RouteRankedCount, `{"leaderboardCount":"12"}`, `"12"`, `12`},
-		{site.RouteRanked, `{"last_updated":"2026-01-01T00:00:00.000Z","results":[]}`, `.000`, ``},
-		{site.RouteUserENS, `{"ens":{"name":null,"address":"0x2424242424242424242424242424242424242424","avatar":null,"records":null,"updated_at":null}}`, `"avatar":null`, `"avatar":""`},
-		{site.RouteLeaderboard, `[{"rank":1,"address":"0x2424242424242424242424242424242424242424","mutes_count":"1"}]`, `mutes_count`, `mute_count`},
-		{site.RouteButtonStateBatch, `[{"token_id":"1","address":"x","state":null,"error":"no"}]`, `,"error":"no"`, ``},
-		{site.RouteListFollowingAddresses, `[]`, `[]`, `{}`},
+		{routes.UserFollowing, `{"following":[` + record + `]}`, `"address":"0x24`, `"address":"0X24`},
+		{routes.UserFollowing, `{"following":[` + record + `]}`, `"version":1`, `"version":2`},
+		{routes.ListSearch, `{"following":[]}`, `[]`, `[` + record + `]`}, // without a name
+		{routes.UserLists, `{"primary_list":null,"lists":["7"]}`, `"7"`, `"07"`},
+		{routes.UserLists, `{"primary_list":null,"lists":["7"]}`, `"7"`, `null`},
+		{routes.ListStats, `{"followers_count":1,"following_count":2}`, `2`, `-2`},
+		{routes.RankedCount, `{"leaderboardCount":"12"}`, `"12"`, `12`},
+		{routes.Ranked, `{"last_updated":"2026-01-01T00:00:00.000Z","results":[]}`, `.000`, ``},
+		{routes.UserENS, `{"ens":{"name":null,"address":"0x2424242424242424242424242424242424242424","avatar":null,"records":null,"updated_at":null}}`, `"avatar":null`, `"avatar":""`},
+		{routes.Leaderboard, `[{"rank":1,"address":"0x2424242424242424242424242424242424242424","mutes_count":"1"}]`, `mutes_count`, `mute_count`},
+		{routes.ButtonStateBatch, `[{"token_id":"1","address":"x","state":null,"error":"no"}]`, `,"error":"no"`, ``},
+		{routes.ListFollowingAddresses, `[]`, `[]`, `{}`},
 	} {
-		if err := d.check(c.route.Route(), 200, "application/json", []byte(c.answer)); err != nil {
+		if err := d.check(site.RouteBy(c.route), 200, "application/json", []byte(c.answer)); err != nil {
 			t.Errorf("%s: %v", c.answer, err)
 		}
 		wrong := strings.Replace(c.answer, c.before, c.after, 1)
-		if d.check(c.route.Route(), 200, "application/json", []byte(wrong)) == nil {
+		if d.check(site.RouteBy(c.route), 200, "application/json", []byte(wrong)) == nil {
 			t.Errorf("%s: got no error, want one", wrong)
 		}
 	}

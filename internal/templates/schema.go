@@ -6,6 +6,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // A schema is a JSON Schema, as OpenAPI 3.1 has it.
@@ -262,80 +263,80 @@ var boardFields = map[site.Board]string{
 }
 
 // answers are the schemas of the answers of all routes of the API.
-func answers(c site.Config) map[site.RouteID]schema {
+func answers(c site.Config) map[routes.ID]schema {
 	// most describes the array of a page.
-	most := func(id site.RouteID, item schema) schema {
-		_, n := c.Limits(id.Route())
+	most := func(id routes.ID, item schema) schema {
+		_, n := c.Limits(site.RouteBy(id))
 		return upTo(n, item)
 	}
-	page := func(id site.RouteID, name, item string) schema { return object(m(name, most(id, ref(item)))) }
+	page := func(id routes.ID, name, item string) schema { return object(m(name, most(id, ref(item)))) }
 	all := func(name, item string) schema { return object(m(name, array(ref(item)))) }
-	ranked := func(id site.RouteID) schema {
+	ranked := func(id routes.ID) schema {
 		return object(m("last_updated", moment()), m("results", most(id, ref("Ranked"))))
 	}
 	var boards []schema
 	for _, board := range c.Boards() {
-		boards = append(boards, most(site.RouteLeaderboard, boardRow(boardFields[board])).about("of the board "+string(board)))
+		boards = append(boards, most(routes.Leaderboard, boardRow(boardFields[board])).about("of the board "+string(board)))
 	}
 	batch := upTo(site.MaxBatch, anyOf(ref("ListState"), ref("UnknownState"))).about("in the order of the body")
 	batch["minItems"] = 1
 	user, list := m("address", address()), m("token_id", tokenID())
 
-	schemas := map[site.RouteID]schema{
-		site.RouteLeaderboard: anyOf(boards...),
-		site.RouteRecords:     all("records", "Record"),
-		site.RouteDetails:     ref("Details"),
-		site.RouteBadges:      object(m(c.BadgesField, array(ref("Badge")))),
+	schemas := map[routes.ID]schema{
+		routes.Leaderboard: anyOf(boards...),
+		routes.Records:     all("records", "Record"),
+		routes.Details:     ref("Details"),
+		routes.Badges:      object(m(c.BadgesField, array(ref("Badge")))),
 
-		site.RouteUserAccount: object(user, m("ens", ref("AccountProfile"))),
-		site.RouteListAccount: object(user, m("ens", ref("AccountProfile")), m("is_primary_list", boolean()), primaryList()),
-		site.RouteUserStats:   ref("Counts"),
-		site.RouteListStats:   ref("Counts"),
-		site.RouteUserLists:   object(primaryList(), m("lists", array(tokenID()).about("ascending by number"))),
+		routes.UserAccount: object(user, m("ens", ref("AccountProfile"))),
+		routes.ListAccount: object(user, m("ens", ref("AccountProfile")), m("is_primary_list", boolean()), primaryList()),
+		routes.UserStats:   ref("Counts"),
+		routes.ListStats:   ref("Counts"),
+		routes.UserLists:   object(primaryList(), m("lists", array(tokenID()).about("ascending by number"))),
 
-		site.RouteUserPrimaryList: object(primaryList()),
-		site.RouteUserENS:         object(m("ens", anyOf(ref("ENS"), ref("NoENS")))),
-		site.RouteUserSimpleProfile: object(slices.Concat(
+		routes.UserPrimaryList: object(primaryList()),
+		routes.UserENS:         object(m("ens", anyOf(ref("ENS"), ref("NoENS")))),
+		routes.UserSimpleProfile: object(slices.Concat(
 			[]member{user, m("display_name", schema{"type": "string", "minLength": 1}.about("the name, else the address")), m("avatar", text())},
 			countMembers(), []member{m("url", schema{"type": "string", "format": "uri"}.about("the person's page"))},
 		)...),
-		site.RouteExportState:            all("following", "Followed"),
-		site.RouteUserFollowingAddresses: array(address()),
-		site.RouteListFollowingAddresses: array(address()),
+		routes.ExportState:            all("following", "Followed"),
+		routes.UserFollowingAddresses: array(address()),
+		routes.ListFollowingAddresses: array(address()),
 
-		site.RouteUserTags: summary(user), site.RouteUserTaggedAs: summary(user),
-		site.RouteListTags: summary(list), site.RouteListTaggedAs: summary(list),
+		routes.UserTags: summary(user), routes.UserTaggedAs: summary(user),
+		routes.ListTags: summary(list), routes.ListTaggedAs: summary(list),
 
-		site.RouteUserFollowerState: object(m("addressUser", address()), m("addressFollower", address()), m("state", ref("State"))),
-		site.RouteListFollowerState: ref("ListState"),
-		site.RouteListButtonState:   ref("ListState"),
-		site.RouteUserButtonState:   ref("UserState"),
-		site.RouteButtonStateBatch:  batch,
-		site.RouteCommonFollowers: object(
-			m("results", most(site.RouteCommonFollowers, ref("CommonFollower"))), m("length", number().about("how many there are, beyond the limit too")),
+		routes.UserFollowerState: object(m("addressUser", address()), m("addressFollower", address()), m("state", ref("State"))),
+		routes.ListFollowerState: ref("ListState"),
+		routes.ListButtonState:   ref("ListState"),
+		routes.UserButtonState:   ref("UserState"),
+		routes.ButtonStateBatch:  batch,
+		routes.CommonFollowers: object(
+			m("results", most(routes.CommonFollowers, ref("CommonFollower"))), m("length", number().about("how many there are, beyond the limit too")),
 		),
 
-		site.RouteRanked:       ranked(site.RouteRanked),
-		site.RouteRankedSearch: ranked(site.RouteRankedSearch),
-		site.RouteRankedCount:  object(m("leaderboardCount", decimal())),
-		site.RouteStats: object(m("stats", object(
+		routes.Ranked:       ranked(routes.Ranked),
+		routes.RankedSearch: ranked(routes.RankedSearch),
+		routes.RankedCount:  object(m("leaderboardCount", decimal())),
+		routes.Stats: object(m("stats", object(
 			m("address_count", decimal()), m("list_count", decimal()), m("list_op_count", decimal()), m("user_count", decimal()),
 		))),
-		site.RouteUserQR: picture(), site.RouteListQR: picture(),
-		site.RouteDiscover: object(m("latestFollows", upTo(site.DiscoverMax, ref("Discovered")))),
+		routes.UserQR: picture(), routes.ListQR: picture(),
+		routes.Discover: object(m("latestFollows", upTo(site.DiscoverMax, ref("Discovered")))),
 	}
-	schemas[site.RouteUserRecords], schemas[site.RouteUserDetails], schemas[site.RouteUserBadges] =
-		schemas[site.RouteRecords], schemas[site.RouteDetails], schemas[site.RouteBadges]
-	for id, p := range map[site.RouteID]struct{ name, item string }{
-		site.RouteListSearch: {"following", "FollowedInSearch"}, site.RouteUserSearch: {"following", "FollowedInSearch"},
-		site.RouteUserFollowing: {"following", "FollowedWithENS"}, site.RouteUserAllFollowing: {"following", "FollowedWithENS"},
-		site.RouteListFollowing: {"following", "FollowedWithENS"}, site.RouteListAllFollowing: {"following", "FollowedWithENS"},
-		site.RouteUserFollowers: {"followers", "FollowerOfUser"}, site.RouteUserAllFollowers: {"followers", "FollowerOfUser"},
-		site.RouteListFollowers: {"followers", "FollowerOfList"}, site.RouteListAllFollowers: {"followers", "FollowerOfList"},
-		site.RouteUserLatestFollowers: {"followers", "FollowerOfUser"}, site.RouteListLatestFollowers: {"followers", "FollowerOfList"},
-		site.RouteUserSearchFollowers: {"followers", "FollowerInSearch"}, site.RouteListSearchFollowers: {"followers", "FollowerInSearch"},
-		site.RouteUserRecommended: {"recommended", "Recommended"}, site.RouteListRecommended: {"recommended", "Recommended"},
-		site.RouteUserRecommendedDetails: {"recommended", "RecommendedDetails"}, site.RouteListRecommendedDetails: {"recommended", "RecommendedDetails"},
+	schemas[routes.UserRecords], schemas[routes.UserDetails], schemas[routes.UserBadges] =
+		schemas[routes.Records], schemas[routes.Details], schemas[routes.Badges]
+	for id, p := range map[routes.ID]struct{ name, item string }{
+		routes.ListSearch: {"following", "FollowedInSearch"}, routes.UserSearch: {"following", "FollowedInSearch"},
+		routes.UserFollowing: {"following", "FollowedWithENS"}, routes.UserAllFollowing: {"following", "FollowedWithENS"},
+		routes.ListFollowing: {"following", "FollowedWithENS"}, routes.ListAllFollowing: {"following", "FollowedWithENS"},
+		routes.UserFollowers: {"followers", "FollowerOfUser"}, routes.UserAllFollowers: {"followers", "FollowerOfUser"},
+		routes.ListFollowers: {"followers", "FollowerOfList"}, routes.ListAllFollowers: {"followers", "FollowerOfList"},
+		routes.UserLatestFollowers: {"followers", "FollowerOfUser"}, routes.ListLatestFollowers: {"followers", "FollowerOfList"},
+		routes.UserSearchFollowers: {"followers", "FollowerInSearch"}, routes.ListSearchFollowers: {"followers", "FollowerInSearch"},
+		routes.UserRecommended: {"recommended", "Recommended"}, routes.ListRecommended: {"recommended", "Recommended"},
+		routes.UserRecommendedDetails: {"recommended", "RecommendedDetails"}, routes.ListRecommendedDetails: {"recommended", "RecommendedDetails"},
 	} {
 		schemas[id] = page(id, p.name, p.item)
 	}

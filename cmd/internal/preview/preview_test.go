@@ -18,7 +18,6 @@ import (
 
 	"github.com/alecthomas/kong"
 	json "github.com/goccy/go-json"
-
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/cmd/internal/command"
@@ -28,6 +27,7 @@ import (
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 // preview runs the command until the end of the test and gives the URL that it prints.
@@ -225,7 +225,7 @@ func TestStartPageOfTheWholeAPI(t *testing.T) {
 			t.Errorf("%s %s: got %d %s, want an answer", method, l.URL, status, body)
 		}
 	}
-	rows := map[site.RouteID]bool{}
+	rows := map[routes.ID]bool{}
 	for _, g := range all {
 		for _, row := range g.Rows {
 			if rows[row.Route.ID] || len(row.Links)+len(row.Posts) == 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 )
 
 var startPage = template.Must(template.New("start").Parse(templates.Start))
@@ -73,7 +74,7 @@ func writePage(w http.ResponseWriter, r *http.Request, log *slog.Logger, render 
 		http.Error(w, "this page cannot be shown", http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Type", site.RouteExplorer.Route().ContentType)
+	w.Header().Set("Content-Type", site.RouteBy(routes.Explorer).ContentType)
 	w.Header().Set("Cache-Control", site.NoStore)
 	_, _ = page.WriteTo(w) // the client may be gone
 }
@@ -235,28 +236,28 @@ func exampleQueries(r *site.Route, x server.Examples) (required string, queries 
 
 // objects are the rows of objects that no endpoint is, as far as this site is known to have them.
 func objects(root *site.Root, x server.Examples) []row {
-	keys := map[site.RouteID]site.Key{
-		site.RouteLeaderboardLimit: site.LeaderboardLimitKey(site.Followers, 3),
-		site.RouteError:            site.NoSuchList.Key(),
-		site.RouteManifest:         site.ManifestKey(site.HashPrefixes(root.ShardDigits)[0]),
-		site.RouteRoot:             site.RootKey,
+	keys := map[routes.ID]site.Key{
+		routes.LeaderboardLimit: site.LeaderboardLimitKey(site.Followers, 3),
+		routes.Error:            site.NoSuchList.Key(),
+		routes.Manifest:         site.ManifestKey(site.HashPrefixes(root.ShardDigits)[0]),
+		routes.Root:             site.RootKey,
 	}
 	if x.TokenID != "" {
-		keys[site.RouteUserBucket] = site.UserBucketKey(site.UserBucket(x.Address, root.BucketDigits))
+		keys[routes.UserBucket] = site.UserBucketKey(site.UserBucket(x.Address, root.BucketDigits))
 		if x.Sharded {
-			keys[site.RouteSearchShard] = site.SearchShardKey(x.TokenID, 0)
+			keys[routes.SearchShard] = site.SearchShardKey(x.TokenID, 0)
 		}
 	}
 	if root.Config.EFP() {
-		keys[site.RouteRecommendedShard] = site.RecommendedShardKey(0)
-		keys[site.RouteDiscoverShard] = site.DiscoverShardKey
-		keys[site.RouteUnknown] = site.UnknownKey(site.Account)
-		keys[site.RouteOpenAPI] = site.OpenAPIKey
-		keys[site.RouteScript] = site.ClientKey(site.Scripts()[0])
-		keys[site.RouteScriptTypes] = site.ClientKey(site.ScriptTypes()[0])
+		keys[routes.RecommendedShard] = site.RecommendedShardKey(0)
+		keys[routes.DiscoverShard] = site.DiscoverShardKey
+		keys[routes.Unknown] = site.UnknownKey(site.Account)
+		keys[routes.OpenAPI] = site.OpenAPIKey
+		keys[routes.Script] = site.ClientKey(site.Scripts()[0])
+		keys[routes.ScriptTypes] = site.ClientKey(site.ScriptTypes()[0])
 		if x.TokenID != "" {
-			keys[site.RouteTokenBucket] = site.TokenBucketKey(site.UserBucket(x.TokenID, root.TokenDigits))
-			keys[site.RouteRankedShard] = site.RankedShardKey(0)
+			keys[routes.TokenBucket] = site.TokenBucketKey(site.UserBucket(x.TokenID, root.TokenDigits))
+			keys[routes.RankedShard] = site.RankedShardKey(0)
 		}
 	}
 	var rows []row
@@ -270,9 +271,9 @@ func objects(root *site.Root, x server.Examples) []row {
 }
 
 // first are endpoints to begin with.
-var first = []site.RouteID{
-	site.RouteLeaderboard, site.RouteRecords, site.RouteDetails, site.RouteBadges, site.RouteListSearch, site.RouteUserSearch,
-	site.RouteUserAccount, site.RouteUserFollowers, site.RouteCommonFollowers,
+var first = []routes.ID{
+	routes.Leaderboard, routes.Records, routes.Details, routes.Badges, routes.ListSearch, routes.UserSearch,
+	routes.UserAccount, routes.UserFollowers, routes.CommonFollowers,
 }
 
 // firstLinks are the requests that the command prints and the page begins with: one for each endpoint to begin with.

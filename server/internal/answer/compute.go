@@ -10,6 +10,8 @@ import (
 	"github.com/followpress/followpress/server/internal/cache"
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/site/scan"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -54,43 +56,43 @@ func (m *Maker) computeOnce(ctx context.Context, v Site, r site.Resolution, user
 }
 
 // computations append the answers of routes to the body.
-var computations = map[site.RouteID]func(*computation) error{
-	site.RouteUserENS:                (*computation).ens,
-	site.RouteUserSimpleProfile:      (*computation).simpleProfile,
-	site.RouteUserPrimaryList:        (*computation).primaryList,
-	site.RouteUserRecords:            (*computation).listRecords,
-	site.RouteUserFollowing:          (*computation).following,
-	site.RouteListFollowing:          (*computation).following,
-	site.RouteUserAllFollowing:       (*computation).allFollowing,
-	site.RouteListAllFollowing:       (*computation).allFollowing,
-	site.RouteUserSearch:             (*computation).searchFollowing,
-	site.RouteListSearch:             (*computation).searchFollowing,
-	site.RouteUserFollowers:          (*computation).followers,
-	site.RouteListFollowers:          (*computation).followers,
-	site.RouteUserLatestFollowers:    (*computation).followers,
-	site.RouteListLatestFollowers:    (*computation).followers,
-	site.RouteUserAllFollowers:       (*computation).allFollowers,
-	site.RouteListAllFollowers:       (*computation).allFollowers,
-	site.RouteUserSearchFollowers:    (*computation).searchFollowers,
-	site.RouteListSearchFollowers:    (*computation).searchFollowers,
-	site.RouteUserFollowingAddresses: (*computation).followingAddresses,
-	site.RouteListFollowingAddresses: (*computation).followingAddresses,
-	site.RouteExportState:            (*computation).exportState,
-	site.RouteUserFollowerState:      (*computation).userFollowerState,
-	site.RouteListFollowerState:      (*computation).listFollowerState,
-	site.RouteUserButtonState:        (*computation).buttonState,
-	site.RouteListButtonState:        (*computation).buttonState,
-	site.RouteButtonStateBatch:       (*computation).buttonStates,
-	site.RouteCommonFollowers:        (*computation).commonFollowers,
-	site.RouteRanked:                 (*computation).ranked,
-	site.RouteRankedSearch:           (*computation).rankedSearch,
-	site.RouteUserRecommended:        (*computation).recommended,
-	site.RouteListRecommended:        (*computation).recommended,
-	site.RouteUserRecommendedDetails: (*computation).recommendedDetails,
-	site.RouteListRecommendedDetails: (*computation).recommendedDetails,
-	site.RouteDiscover:               (*computation).discover,
-	site.RouteUserQR:                 (*computation).qr,
-	site.RouteListQR:                 (*computation).qr,
+var computations = map[routes.ID]func(*computation) error{
+	routes.UserENS:                (*computation).ens,
+	routes.UserSimpleProfile:      (*computation).simpleProfile,
+	routes.UserPrimaryList:        (*computation).primaryList,
+	routes.UserRecords:            (*computation).listRecords,
+	routes.UserFollowing:          (*computation).following,
+	routes.ListFollowing:          (*computation).following,
+	routes.UserAllFollowing:       (*computation).allFollowing,
+	routes.ListAllFollowing:       (*computation).allFollowing,
+	routes.UserSearch:             (*computation).searchFollowing,
+	routes.ListSearch:             (*computation).searchFollowing,
+	routes.UserFollowers:          (*computation).followers,
+	routes.ListFollowers:          (*computation).followers,
+	routes.UserLatestFollowers:    (*computation).followers,
+	routes.ListLatestFollowers:    (*computation).followers,
+	routes.UserAllFollowers:       (*computation).allFollowers,
+	routes.ListAllFollowers:       (*computation).allFollowers,
+	routes.UserSearchFollowers:    (*computation).searchFollowers,
+	routes.ListSearchFollowers:    (*computation).searchFollowers,
+	routes.UserFollowingAddresses: (*computation).followingAddresses,
+	routes.ListFollowingAddresses: (*computation).followingAddresses,
+	routes.ExportState:            (*computation).exportState,
+	routes.UserFollowerState:      (*computation).userFollowerState,
+	routes.ListFollowerState:      (*computation).listFollowerState,
+	routes.UserButtonState:        (*computation).buttonState,
+	routes.ListButtonState:        (*computation).buttonState,
+	routes.ButtonStateBatch:       (*computation).buttonStates,
+	routes.CommonFollowers:        (*computation).commonFollowers,
+	routes.Ranked:                 (*computation).ranked,
+	routes.RankedSearch:           (*computation).rankedSearch,
+	routes.UserRecommended:        (*computation).recommended,
+	routes.ListRecommended:        (*computation).recommended,
+	routes.UserRecommendedDetails: (*computation).recommendedDetails,
+	routes.ListRecommendedDetails: (*computation).recommendedDetails,
+	routes.Discover:               (*computation).discover,
+	routes.UserQR:                 (*computation).qr,
+	routes.ListQR:                 (*computation).qr,
 }
 
 // add appends text to the body.
@@ -176,7 +178,7 @@ func (c *computation) findList() (tokenID string, held int, err error) {
 // lookUp looks up an address or a name. An address that the graph does not know has nothing.
 func (c *computation) lookUp(user string) (s subject, err error) {
 	err = c.useKnown(site.UserBucketKey(site.UserBucket(user, c.root.BucketDigits)), func(bucket []byte) error {
-		node, known, err := site.FindUserNode(bucket, user)
+		node, known, err := scan.FindUserNode(bucket, user)
 		switch {
 		case err != nil:
 			return err
@@ -199,7 +201,7 @@ func isAddress(user string) bool {
 
 func (c *computation) lookUpList(tokenID string) (s subject, err error) {
 	err = c.useKnown(c.tokenBucket(tokenID), func(bucket []byte) error {
-		node, known, err := site.FindListNode(bucket, tokenID)
+		node, known, err := scan.FindListNode(bucket, tokenID)
 		if err == nil && !known {
 			err = &ProblemError{site.NoSuchList}
 		}
@@ -233,7 +235,7 @@ func (c *computation) records(list string, held int, f func(address, tags []byte
 	}
 	err := c.use(c.root.Config.ListKey(list, site.Records), func(records []byte) error {
 		n := 0
-		for address, tags := range site.HeldRecords(records) {
+		for address, tags := range scan.HeldRecords(records) {
 			if err := f(address, tags); err != nil {
 				return err
 			}

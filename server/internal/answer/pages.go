@@ -8,6 +8,7 @@ import (
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
+	"github.com/followpress/followpress/site/scan"
 )
 
 // following answers with a page of the follows of a list.
@@ -50,7 +51,7 @@ func (c *computation) followingPage(t table, s selection, appendENS func(b, name
 		return err
 	}
 	for i := range selected.len() {
-		r, err := site.ParseHeldRow(selected.at(i))
+		r, err := scan.ParseHeldRow(selected.at(i))
 		if err != nil {
 			return err
 		}
@@ -88,7 +89,7 @@ func (c *computation) someFollowers(all bool) error {
 		return err
 	}
 	t := c.followerTable(s)
-	return c.followersPage(s, t, c.selection(t, all), func(b []byte, r site.FollowerRow, state rules.State, ens []byte) []byte {
+	return c.followersPage(s, t, c.selection(t, all), func(b []byte, r scan.FollowerRow, state rules.State, ens []byte) []byte {
 		b = append(append(b, `","tags":`...), r.Tags...)
 		b = appendStates(b, state)
 		b = appendMillis(append(b, `,"updated_at":`...), r.Time)
@@ -103,7 +104,7 @@ func (c *computation) searchFollowers() error {
 		return err
 	}
 	page := selection{match: c.matcher(), offset: c.ask.Offset, limit: c.ask.Limit}
-	return c.followersPage(s, c.followerTable(s), page, func(b []byte, r site.FollowerRow, state rules.State, _ []byte) []byte {
+	return c.followersPage(s, c.followerTable(s), page, func(b []byte, r scan.FollowerRow, state rules.State, _ []byte) []byte {
 		b = appendNameAvatar(append(b, '"'), r.Name, r.Avatar)
 		b = append(append(b, `,"tags":`...), r.Tags...)
 		return appendStates(b, state)
@@ -126,7 +127,7 @@ func appendStates(b []byte, s rules.State) []byte {
 
 // followersPage appends a page of who holds an account. appendRest appends the members of an entry after
 // the address, from its closing quotation mark on.
-func (c *computation) followersPage(s subject, t table, page selection, appendRest func(b []byte, r site.FollowerRow, state rules.State, ens []byte) []byte) error {
+func (c *computation) followersPage(s subject, t table, page selection, appendRest func(b []byte, r scan.FollowerRow, state rules.State, ens []byte) []byte) error {
 	selected, err := c.selectRows(t, page)
 	if err != nil {
 		return err
@@ -146,7 +147,7 @@ func (c *computation) followersPage(s subject, t table, page selection, appendRe
 		return err
 	}
 	for i := range selected.len() {
-		r, err := site.ParseFollowerRow(selected.at(i))
+		r, err := scan.ParseFollowerRow(selected.at(i))
 		if err != nil {
 			return err
 		}
@@ -180,7 +181,7 @@ func (c *computation) statesTowards(s subject, followers rows) (map[string]rules
 	}
 	states := make(map[string]rules.State, followers.len())
 	for i := range followers.len() {
-		r, err := site.ParseFollowerRow(followers.at(i))
+		r, err := scan.ParseFollowerRow(followers.at(i))
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +194,7 @@ func (c *computation) statesTowards(s subject, followers rows) (map[string]rules
 func (c *computation) fillStates(list string, held int, states map[string]rules.State) error {
 	return c.records(list, held, func(address, tags []byte) error {
 		if _, asked := states[string(address)]; asked {
-			states[string(address)] = site.StateOf(tags)
+			states[string(address)] = scan.StateOf(tags)
 		}
 		return nil
 	})
@@ -256,7 +257,7 @@ const entryBytes = 256
 // profile makes the member ens of an account, and releases the object.
 func (c *computation) profile(account *cache.Object) ([]byte, error) {
 	defer account.Release()
-	a, err := site.ParseAccount(account.Body)
+	a, err := scan.ParseAccount(account.Body)
 	if err != nil || !a.HasName() {
 		return nil, err
 	}
@@ -292,7 +293,7 @@ func (c *computation) exportState() error {
 	c.body = append(c.body, `{"following":[`...)
 	first := true
 	err := c.records(c.ask.TokenID, anyNumber, func(address, tags []byte) error {
-		if site.StateOf(tags) != rules.Follow {
+		if scan.StateOf(tags) != rules.Follow {
 			return nil
 		}
 		err := c.addEntry(first, len(tags), func(b []byte) []byte { return append(appendFollowing(b, address, tags), '}') })
@@ -343,7 +344,7 @@ func (c *computation) commonFollowers() error {
 	}
 	for i := range common.len() {
 		row := common.at(i)
-		r, err := site.ParseFollowerRow(row)
+		r, err := scan.ParseFollowerRow(row)
 		if err != nil {
 			return err
 		}
@@ -372,7 +373,7 @@ func (c *computation) common(user subject, t table) (page rows, length int, err 
 	}
 	followed := make(map[site.Address]struct{}, user.held)
 	err = c.records(user.list, user.held, func(address, tags []byte) error {
-		if a, err := site.ParseAddress(address); err == nil && site.StateOf(tags) == rules.Follow {
+		if a, err := site.ParseAddress(address); err == nil && scan.StateOf(tags) == rules.Follow {
 			followed[a] = struct{}{}
 		}
 		return nil
@@ -382,12 +383,12 @@ func (c *computation) common(user subject, t table) (page rows, length int, err 
 	}
 	var order []sortKey // by mutuals rank
 	err = c.eachRow(t, func(i int, row []byte) error {
-		r, err := site.ParseFollowerRow(row)
+		r, err := scan.ParseFollowerRow(row)
 		if err != nil {
 			return err
 		}
 		a, err := site.ParseAddress(r.Address)
-		if _, ok := followed[a]; !ok || err != nil || site.StateOf(r.Tags) != rules.Follow {
+		if _, ok := followed[a]; !ok || err != nil || scan.StateOf(r.Tags) != rules.Follow {
 			return err
 		}
 		last := math.MaxUint32 // unranked ones come after all others

@@ -8,6 +8,7 @@ import (
 
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/scan"
 )
 
 // total is the number of rows of a table of the whole site, whose first shard has the key.
@@ -94,13 +95,13 @@ func (c *computation) rankedSearch() error {
 	if err != nil {
 		return err
 	}
-	match, t := site.NewMatcher(c.ask.Term), table{total: total, shardKey: site.RankedShardKey}
+	match, t := scan.NewMatcher(c.ask.Term), table{total: total, shardKey: site.RankedShardKey}
 	skip := c.ask.Offset
 	if err := c.expect(c.ctx, c.ask.Limit*pageRowBytes, t.shardCount()*shardObjects); err != nil {
 		return err
 	}
 	err = c.eachRow(t, func(_ int, row []byte) error {
-		r, err := site.ParseRankedRow(row)
+		r, err := scan.ParseRankedRow(row)
 		if err != nil || !match.MatchText(r.Address, r.Name) {
 			return err
 		}
@@ -135,7 +136,7 @@ func (c *computation) rankedPage(page rows) error {
 	ranks := [...]string{"mutuals_rank", "followers_rank", "following_rank", "blocks_rank", "top8_rank"}
 	counts := [...]string{"mutuals", "following", "followers", "blocks", "top8"}
 	for i := range page.len() {
-		r, err := site.ParseRankedRow(page.at(i))
+		r, err := scan.ParseRankedRow(page.at(i))
 		if err != nil {
 			return err
 		}
@@ -172,7 +173,7 @@ func (c *computation) discover() error {
 		if err := c.addText(`{"latestFollows":[`); err != nil {
 			return err
 		}
-		all, err := site.DiscoverEntries(body)
+		all, err := scan.DiscoverEntries(body)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/scan"
 )
 
 // errFull ends the reading of a table whose rest is not needed.
@@ -14,7 +15,7 @@ func (c *computation) recommended() error        { return c.recommendedPage(appe
 func (c *computation) recommendedDetails() error { return c.recommendedPage(appendRecommendedDetails) }
 
 // recommendedPage appends recommended accounts, without the account itself and what its list holds.
-func (c *computation) recommendedPage(appendEntry func(b []byte, r site.RecommendedRow) []byte) error {
+func (c *computation) recommendedPage(appendEntry func(b []byte, r scan.RecommendedRow) []byte) error {
 	s, err := c.findSubject()
 	if err != nil {
 		return err
@@ -40,7 +41,7 @@ func (c *computation) recommendedPage(appendEntry func(b []byte, r site.Recommen
 	}
 	skip, left := c.ask.Offset, c.ask.Limit
 	err = c.eachRow(table{total: total, shardKey: site.RecommendedShardKey}, func(_ int, row []byte) error {
-		r, err := site.ParseRecommendedRow(row)
+		r, err := scan.ParseRecommendedRow(row)
 		if err != nil {
 			return err
 		}
@@ -67,7 +68,7 @@ func (c *computation) recommendedPage(appendEntry func(b []byte, r site.Recommen
 }
 
 // appendRecommended appends an entry of recommended.
-func appendRecommended(b []byte, r site.RecommendedRow) []byte {
+func appendRecommended(b []byte, r scan.RecommendedRow) []byte {
 	b = append(append(b, `{"name":`...), nullIfEmpty(r.Name)...)
 	b = append(append(b, `,"address":"`...), r.Address...)
 	b = append(append(b, `","avatar":`...), nullIfEmpty(r.Avatar)...)
@@ -76,7 +77,7 @@ func appendRecommended(b []byte, r site.RecommendedRow) []byte {
 }
 
 // appendRecommendedDetails appends an entry of recommended/details.
-func appendRecommendedDetails(b []byte, r site.RecommendedRow) []byte {
+func appendRecommendedDetails(b []byte, r scan.RecommendedRow) []byte {
 	b = append(append(b, `{"address":"`...), r.Address...)
 	b = append(append(b, `","ens":{"name":`...), r.Name...)
 	b = append(append(b, `,"avatar":`...), r.Avatar...)

@@ -9,6 +9,7 @@ import (
 	"github.com/followpress/followpress/server/internal/cache"
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/scan"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -28,11 +29,11 @@ func (c *computation) searchFollowing() error {
 }
 
 // matcher matches the term that the request has, if any.
-func (c *computation) matcher() *site.Matcher {
+func (c *computation) matcher() *scan.Matcher {
 	if c.ask.Term == "" {
 		return nil
 	}
-	return site.NewMatcher(c.ask.Term)
+	return scan.NewMatcher(c.ask.Term)
 }
 
 const entriesStart, entriesEnd = `{"following":[`, "]}"
@@ -64,7 +65,7 @@ func (c *computation) entriesPage(s selection) (err error) {
 func (c *computation) primaryListOf(user string) (tokenID string, err error) {
 	known := false
 	err = c.useKnown(site.UserBucketKey(site.UserBucket(user, c.root.BucketDigits)), func(bucket []byte) error {
-		tokenID, known = site.FindUser(bucket, user)
+		tokenID, known = scan.FindUser(bucket, user)
 		return nil
 	})
 	if err == nil && !known {
@@ -114,14 +115,14 @@ func (c *computation) entriesOfShards(list string, s selection) error {
 }
 
 // takeShard takes entries of a search shard, and releases the shard.
-func (c *computation) takeShard(shard *cache.Object, s *selection) (header site.ShardHeader, err error) {
+func (c *computation) takeShard(shard *cache.Object, s *selection) (header scan.ShardHeader, err error) {
 	defer shard.Release()
 	return header, c.m.scan(c.ctx, len(shard.Body), func() error {
 		if x := shard.Index; x != nil {
 			header = x.Header
 			return c.takeEntries(s, indexed(x, shard.Body, []byte(c.ask.Term), s))
 		}
-		if header, err = site.ParseShardHeader(shard.Body); err != nil {
+		if header, err = scan.ParseShardHeader(shard.Body); err != nil {
 			return err
 		}
 		return c.takeEntries(s, matching(shard.Body, s))
@@ -134,7 +135,7 @@ func (c *computation) takeShard(shard *cache.Object, s *selection) (header site.
 func (c *computation) entriesOfFirstPage(list string, s selection) error {
 	return c.use(c.root.Config.ListKey(list, site.SearchFollowing), func(whole []byte) error {
 		mayHaveShards := s.match != nil || s.offset < site.SearchShardSize
-		if mayHaveShards && len(slices.Collect(site.Entries(whole))) >= site.DefaultLimit {
+		if mayHaveShards && len(slices.Collect(scan.Entries(whole))) >= site.DefaultLimit {
 			return fetch.ErrMixed
 		}
 		return c.takeEntries(&s, matching(whole, &s))
@@ -144,7 +145,7 @@ func (c *computation) entriesOfFirstPage(list string, s selection) error {
 // matching yields the entries of an object that match.
 func matching(object []byte, s *selection) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		for entry := range site.Entries(object) {
+		for entry := range scan.Entries(object) {
 			if (s.match == nil || s.match.Match(entry)) && !yield(entry) {
 				return
 			}
@@ -154,7 +155,7 @@ func matching(object []byte, s *selection) iter.Seq[[]byte] {
 
 // indexed is matching for a search shard with an index. Without a term it skips what comes before the
 // offset, and counts that down.
-func indexed(x *site.ShardIndex, shard, term []byte, s *selection) iter.Seq[[]byte] {
+func indexed(x *scan.ShardIndex, shard, term []byte, s *selection) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		i := 0
 		if s.match == nil {

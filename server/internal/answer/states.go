@@ -10,6 +10,7 @@ import (
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
+	"github.com/followpress/followpress/site/scan"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -27,7 +28,7 @@ func (c *computation) userFollowerState() error {
 	if err != nil {
 		return err
 	}
-	return c.add([]byte(`{"addressUser":"`+user+`","addressFollower":"`+other.address+`","state":`), site.AppendState(nil, state), []byte(`}`))
+	return c.add([]byte(`{"addressUser":"`+user+`","addressFollower":"`+other.address+`","state":`), scan.AppendState(nil, state), []byte(`}`))
 }
 
 // listFollowerState answers with what the primary list of the other account says of the account of the
@@ -67,7 +68,7 @@ func (c *computation) buttonState() error {
 
 // addState appends what a list says of an account.
 func (c *computation) addState(list, address string, state rules.State) error {
-	return c.add([]byte(`{"token_id":`+listOrNull(list)+`,"address":"`+address+`","state":`), site.AppendState(nil, state), []byte(`}`))
+	return c.add([]byte(`{"token_id":`+listOrNull(list)+`,"address":"`+address+`","state":`), scan.AppendState(nil, state), []byte(`}`))
 }
 
 // state is what a list says of an address; nothing if there is no list.
@@ -122,7 +123,7 @@ func (c *computation) buttonStates() error {
 				return append(append(b, sent...), `,"state":null,"error":"ENS name not valid or does not exist"}`...)
 			}
 			b = append(append(append(b, '"'), address...), `","state":`...)
-			return append(site.AppendState(b, states[address]), '}')
+			return append(scan.AppendState(b, states[address]), '}')
 		})
 		if err != nil {
 			return err
@@ -172,7 +173,7 @@ func (c *computation) addressesOf(users []*string) ([]string, error) {
 			return nil, fetch.MixedIfAbsent(err)
 		}
 		for _, user := range buckets[names[n]] {
-			node, known, nodeErr := site.FindUserNode(o.Body, user.name)
+			node, known, nodeErr := scan.FindUserNode(o.Body, user.name)
 			if err = nodeErr; err != nil {
 				break
 			}

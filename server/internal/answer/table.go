@@ -12,6 +12,7 @@ import (
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
+	"github.com/followpress/followpress/site/scan"
 )
 
 // A table is what a list holds, or who holds an account. Its rows are in a bucket if they are few, else in
@@ -38,7 +39,7 @@ func (c *computation) heldTable(s subject) table {
 	return table{
 		owner: s.list, total: s.held, bucket: c.tokenBucket(s.list),
 		packed: func(bucket []byte) ([]byte, int, error) {
-			node, _, err := site.FindListNode(bucket, s.list)
+			node, _, err := scan.FindListNode(bucket, s.list)
 			if node.Account != s.address || node.Primary != s.primary {
 				return nil, -1, err
 			}
@@ -47,7 +48,7 @@ func (c *computation) heldTable(s subject) table {
 		shardKey: func(n int) site.Key { return site.SearchShardKey(s.list, n) },
 		headKey:  site.ListHeadKey(s.list),
 		parse: func(row []byte) (tableRow, error) {
-			r, err := site.ParseHeldRow(row)
+			r, err := scan.ParseHeldRow(row)
 			return tableRow{r.Address, r.Tags, r.Name, r.Followers}, err
 		},
 	}
@@ -58,7 +59,7 @@ func (c *computation) followerTable(s subject) table {
 	return table{
 		owner: s.address, total: s.followers, bucket: site.UserBucketKey(site.UserBucket(s.address, c.root.BucketDigits)), newest: true,
 		packed: func(bucket []byte) ([]byte, int, error) {
-			node, _, err := site.FindUserNode(bucket, s.address)
+			node, _, err := scan.FindUserNode(bucket, s.address)
 			if s.primary && node.List != s.list {
 				return nil, -1, err
 			}
@@ -67,7 +68,7 @@ func (c *computation) followerTable(s subject) table {
 		shardKey: func(n int) site.Key { return site.FollowerShardKey(s.address, n) },
 		headKey:  site.FollowerHeadKey(s.address),
 		parse: func(row []byte) (tableRow, error) {
-			r, err := site.ParseFollowerRow(row)
+			r, err := scan.ParseFollowerRow(row)
 			return tableRow{r.Address, r.Tags, r.Name, r.Followers}, err
 		},
 	}
@@ -76,8 +77,8 @@ func (c *computation) followerTable(s subject) table {
 // A selection is the rows of a table that a request asks for.
 type selection struct {
 	all           bool // not only follows
-	tags          site.TagFilter
-	match         *site.Matcher // nil for all
+	tags          scan.TagFilter
+	match         *scan.Matcher // nil for all
 	byFollowers   bool          // the order: by followers,
 	backwards     bool          // or that of the table or its reverse
 	offset, limit int
@@ -92,14 +93,14 @@ const (
 // selection is the page of a table that the request asks for.
 func (c *computation) selection(t table, all bool) selection {
 	return selection{
-		all: all, tags: site.NewTagFilter(c.ask.Tags), byFollowers: c.ask.Sort == sortFollowers,
+		all: all, tags: scan.NewTagFilter(c.ask.Tags), byFollowers: c.ask.Sort == sortFollowers,
 		backwards: (c.ask.Sort == sortEarliest) == t.newest, offset: c.ask.Offset, limit: c.ask.Limit,
 	}
 }
 
 // wants reports whether the request asks for a row, on this page or another.
 func (s *selection) wants(r tableRow) bool {
-	return (s.all || site.StateOf(r.tags) == rules.Follow) && s.tags.Match(r.tags) && (s.match == nil || s.match.MatchText(r.address, r.name))
+	return (s.all || scan.StateOf(r.tags) == rules.Follow) && s.tags.Match(r.tags) && (s.match == nil || s.match.MatchText(r.address, r.name))
 }
 
 // isFiltered reports whether the tags or the term leave rows out.
@@ -188,7 +189,7 @@ func (c *computation) selectRows(t table, s selection) (rows, error) {
 		})
 	case !s.isFiltered() && s.offset+s.limit <= site.HeadRows:
 		return c.fromObject(t, s, t.headKey, func(body []byte) ([][]byte, error) {
-			head, err := site.ParseShard(body)
+			head, err := scan.ParseShard(body)
 			if err == nil && (head.Owner != t.owner || head.Total != t.total) {
 				err = fetch.ErrMixed
 			}
@@ -231,8 +232,8 @@ func (c *computation) pageObjects(t table, s selection) (objects int) {
 
 // parseShard parses shard n of a table with that many rows, -1 if it is not known how many. size is the
 // number of rows of a full shard: the indexes of rows depend on it.
-func parseShard(body []byte, owner string, total, n, size int) (site.Shard, error) {
-	shard, err := site.ParseShard(body)
+func parseShard(body []byte, owner string, total, n, size int) (scan.Shard, error) {
+	shard, err := scan.ParseShard(body)
 	switch {
 	case err != nil:
 	case shard.Size != size:
@@ -371,7 +372,7 @@ const shardBytes = 200 * site.SearchShardSize
 
 // passed is the number of rows that an unfiltered selection wants from the shards before this one, in its
 // direction.
-func (s *selection) passed(t table, shard site.Shard, all [][]byte) (int, error) {
+func (s *selection) passed(t table, shard scan.Shard, all [][]byte) (int, error) {
 	switch {
 	case s.all && s.backwards:
 		return t.total - shard.First() - len(all), nil
@@ -429,7 +430,7 @@ func (t *table) shardRows(n int, body []byte) (first int, all iter.Seq[[]byte], 
 		if err == nil && total != t.total {
 			err = fetch.ErrMixed
 		}
-		return 0, site.RowsOf(packed), err
+		return 0, scan.RowsOf(packed), err
 	}
 	shard, err := parseShard(body, t.owner, t.total, n, site.SearchShardSize)
 	return shard.First(), shard.Rows(), err
@@ -583,7 +584,7 @@ func (c *computation) order(t table) (*cache.Object, error) {
 		if i >= t.total {
 			return site.ErrMalformed
 		}
-		follows[i] = site.StateOf(r.tags) == rules.Follow
+		follows[i] = scan.StateOf(r.tags) == rules.Follow
 		return c.appendSortKey(&keys, r, i)
 	})
 	if err != nil {

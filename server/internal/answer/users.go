@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/scan"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -36,7 +37,7 @@ func (c *computation) ens() error {
 	return c.userFile(site.Account, func(body []byte) error {
 		address := c.ask.User
 		if body != nil {
-			account, err := site.ParseAccount(body)
+			account, err := scan.ParseAccount(body)
 			if err != nil {
 				return err
 			}
@@ -61,7 +62,7 @@ func (c *computation) simpleProfile() error {
 		address = c.ask.User
 		name, avatar := site.AppendString(nil, address), []byte(`""`)
 		if body != nil {
-			account, err := site.ParseAccount(body)
+			account, err := scan.ParseAccount(body)
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/followpress/followpress/server/internal/gate"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/scan"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -105,11 +106,11 @@ func (c *Cache) load(ctx context.Context, k Key, derive bool, by *loaded) (o *Ob
 		return nil, err
 	}
 	if k.WithoutTags {
-		body = site.AppendWithoutTags(body[:0], body) // nobody else has this body, and the result is never longer
+		body = scan.AppendWithoutTags(body[:0], body) // nobody else has this body, and the result is never longer
 	}
 	o = c.newObject(k, body)
 	if isShard {
-		if index, ok := site.IndexShard(body); ok {
+		if index, ok := scan.IndexShard(body); ok {
 			o.Index = index
 		}
 	}
@@ -133,7 +134,7 @@ func (c *Cache) derived(ctx context.Context, k Key, admit func(ctx context.Conte
 		return nil, nil
 	}
 	defer records.Release()
-	o := c.newObject(k, site.AppendWithoutTags(make([]byte, 0, len(records.Body)), records.Body))
+	o := c.newObject(k, scan.AppendWithoutTags(make([]byte, 0, len(records.Body)), records.Body))
 	o.read = records.read
 	return o, nil
 }

@@ -9,13 +9,14 @@ import (
 
 	"github.com/followpress/followpress/server/internal/gate"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/scan"
 )
 
 // An Object is a body with its entity tag. A caller that got one from the cache must release
 // it once, and must not use it afterwards. Others share the body: nobody changes it.
 type Object struct {
 	Body  []byte
-	Index *site.ShardIndex // of a search shard; nil if there is none
+	Index *scan.ShardIndex // of a search shard; nil if there is none
 
 	// Route is that of requests whose path is the key and which the object answers; nil as long as
 	// there was none.

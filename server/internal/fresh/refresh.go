@@ -22,6 +22,7 @@ import (
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/server/internal/gate"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -342,7 +343,7 @@ func (f *Refresher) keep(ctx context.Context, key site.Key, merge func(kept []by
 
 // put stores an object if the condition holds. It retries once if that may help.
 func (f *Refresher) put(ctx context.Context, key site.Key, body []byte, condition storage.Condition) error {
-	route := site.RouteDetails.Route()
+	route := site.RouteBy(routes.Details)
 	o := storage.Object{
 		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body,
 		ContentType: route.ContentType, CacheControl: route.CacheControl,

@@ -1,11 +1,13 @@
-package site
+package scan
 
 import (
 	"bytes"
 	"fmt"
 	"iter"
 	"strconv"
+	"strings"
 
+	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 )
 
@@ -38,8 +40,10 @@ type TagFilter map[string]struct{} // the tags as JSON; empty accepts all
 // NewTagFilter returns a filter for tags with commas between them, as in Ask.Tags.
 func NewTagFilter(tags string) TagFilter {
 	f := TagFilter{}
-	for _, tag := range listItems(tags) {
-		f[string(AppendString(nil, tag))] = struct{}{}
+	for tag := range strings.SplitSeq(tags, ",") {
+		if tag != "" {
+			f[string(site.AppendString(nil, tag))] = struct{}{}
+		}
 	}
 	return f
 }
@@ -112,7 +116,7 @@ func ParseFollowerRow(row []byte) (r FollowerRow, err error) {
 		Name: e[6], Avatar: e[7], Header: e[8], MutualsRank: e.number(9),
 	}
 	if r.Time, err = strconv.ParseInt(string(e[4]), 10, 64); err != nil {
-		return FollowerRow{}, fmt.Errorf("time of a row: %w", ErrMalformed)
+		return FollowerRow{}, fmt.Errorf("time of a row: %w", site.ErrMalformed)
 	}
 	return r, checkRow(r.Address, min(r.Followers, r.MutualsRank), r.Tags)
 }
@@ -144,8 +148,8 @@ func ParseRecommendedRow(row []byte) (r RecommendedRow, err error) {
 }
 
 func checkRow(address []byte, number int, tags []byte) error {
-	if len(address) != AddressTextLen || number < 0 || tags[0] != '[' {
-		return fmt.Errorf("row: %w", ErrMalformed)
+	if len(address) != site.AddressTextLen || number < 0 || tags[0] != '[' {
+		return fmt.Errorf("row: %w", site.ErrMalformed)
 	}
 	return nil
 }
@@ -170,13 +174,13 @@ func cut(array []byte, n int) (e elementsOf, err error) {
 	i := 0
 	for element := range elements(array) {
 		if i == n {
-			return e, fmt.Errorf("row of more than %d elements: %w", n, ErrMalformed)
+			return e, fmt.Errorf("row of more than %d elements: %w", n, site.ErrMalformed)
 		}
 		e[i] = element
 		i++
 	}
 	if i < n {
-		return e, fmt.Errorf("row of %d elements instead of %d: %w", i, n, ErrMalformed)
+		return e, fmt.Errorf("row of %d elements instead of %d: %w", i, n, site.ErrMalformed)
 	}
 	return e, nil
 }
@@ -192,7 +196,7 @@ func (e *elementsOf) text(i int) []byte {
 // number is a whole number, -1 for something else. It does not allocate.
 func (e *elementsOf) number(i int) int {
 	text := e[i]
-	if len(text) == 0 || len(text) > MaxNumberDigits {
+	if len(text) == 0 || len(text) > site.MaxNumberDigits {
 		return -1
 	}
 	n := 0
@@ -294,33 +298,34 @@ func ParseShard(object []byte) (s Shard, err error) {
 		case `"entries"`:
 			s.rows = value
 		default:
-			n, ok := parseNumber(string(value))
-			if !ok {
-				return Shard{}, fmt.Errorf("member %s of a shard: %w", name, ErrMalformed)
+			e := elementsOf{value}
+			n := e.number(0)
+			if n < 0 {
+				return Shard{}, fmt.Errorf("member %s of a shard: %w", name, site.ErrMalformed)
 			}
 			switch string(name) {
 			case `"total"`:
-				s.Total = int(n)
+				s.Total = n
 			case `"follows"`:
-				s.Follows = int(n)
+				s.Follows = n
 			case `"before"`:
-				s.Before = int(n)
+				s.Before = n
 			case `"shard"`:
-				s.Shard = int(n)
+				s.Shard = n
 			case `"shards"`:
-				s.Shards = int(n)
+				s.Shards = n
 			case `"shard_size"`:
-				s.Size = int(n)
+				s.Size = n
 			}
 		}
 	}
 	switch {
 	case s.rows == nil:
-		return Shard{}, fmt.Errorf("shard without rows: %w", ErrMalformed)
+		return Shard{}, fmt.Errorf("shard without rows: %w", site.ErrMalformed)
 	case isHead:
 		return s, nil
 	case s.Size < 1 || s.Shard >= s.Shards || s.Total > s.Shards*s.Size:
-		return Shard{}, fmt.Errorf("shard %d of %d: %w", s.Shard, s.Shards, ErrMalformed)
+		return Shard{}, fmt.Errorf("shard %d of %d: %w", s.Shard, s.Shards, site.ErrMalformed)
 	}
 	return s, nil
 }
@@ -372,7 +377,7 @@ func FindUserNode(bucket []byte, user string) (node UserNode, known bool, err er
 	if value == nil {
 		return UserNode{}, false, nil
 	}
-	if _, notAddress := ParseAddress(user); notAddress != nil {
+	if _, notAddress := site.ParseAddress(user); notAddress != nil {
 		e, err := cut(value, 4)
 		node = UserNode{Address: string(e.text(0)), List: string(e.text(1)), Held: e.number(2), Followers: e.number(3)}
 		return node, true, checkNode(err, node.Address, node.List, node.Held, node.Followers)
@@ -406,8 +411,8 @@ func checkNode(err error, address, tokenID string, held, followers int) error {
 	if err != nil {
 		return err
 	}
-	if len(address) != AddressTextLen || tokenID != "" && !ValidTokenID(tokenID) || min(held, followers) < 0 {
-		return fmt.Errorf("bucket: %w", ErrMalformed)
+	if len(address) != site.AddressTextLen || tokenID != "" && !site.ValidTokenID(tokenID) || min(held, followers) < 0 {
+		return fmt.Errorf("bucket: %w", site.ErrMalformed)
 	}
 	return nil
 }
@@ -415,7 +420,7 @@ func checkNode(err error, address, tokenID string, held, followers int) error {
 // find returns the array that is the value of a key of a bucket; nil if there is none. No text in a bucket
 // can be taken for the key: within a string a quotation mark has a backslash before it.
 func find(bucket []byte, key string) (value []byte) {
-	member := append(AppendString(nil, key), `:[`...)
+	member := append(site.AppendString(nil, key), `:[`...)
 	for at := 0; ; at++ {
 		i := bytes.Index(bucket[at:], member)
 		if i < 0 {
@@ -444,9 +449,9 @@ func HeldRecords(records []byte) iter.Seq2[[]byte, []byte] {
 			if !ok {
 				continue
 			}
-			address := data[:AddressTextLen]
-			tags, ok := bytes.CutPrefix(data[AddressTextLen:], []byte(`"`+tagsMember[:len(tagsMember)-1]))
-			if _, err := ParseAddress(address); ok && err == nil && !yield(address, tags[:valueLen(tags)]) {
+			address := data[:site.AddressTextLen]
+			tags, ok := bytes.CutPrefix(data[site.AddressTextLen:], []byte(`"`+tagsMember[:len(tagsMember)-1]))
+			if _, err := site.ParseAddress(address); ok && err == nil && !yield(address, tags[:valueLen(tags)]) {
 				return
 			}
 		}
@@ -482,7 +487,7 @@ func ParseAccount(account []byte) (a AccountFile, err error) {
 		}
 	}
 	if a.Address == nil || a.Name == nil || a.Avatar == nil || a.Records == nil || a.UpdatedAt == nil {
-		return AccountFile{}, fmt.Errorf("account: %w", ErrMalformed)
+		return AccountFile{}, fmt.Errorf("account: %w", site.ErrMalformed)
 	}
 	return a, nil
 }
@@ -504,5 +509,5 @@ func DiscoverEntries(object []byte) (iter.Seq[[]byte], error) {
 	for _, entries := range members(object) {
 		return elements(entries), nil
 	}
-	return nil, fmt.Errorf("%s: %w", DiscoverShardKey, ErrMalformed)
+	return nil, fmt.Errorf("%s: %w", site.DiscoverShardKey, site.ErrMalformed)
 }

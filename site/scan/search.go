@@ -1,16 +1,15 @@
-package site
+package scan
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"iter"
-	"unicode"
 	"unicode/utf8"
 
 	json "github.com/goccy/go-json"
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 )
 
@@ -19,9 +18,6 @@ import (
 // JSON with members in a fixed order, and because a quotation mark inside a JSON string has a
 // backslash before it, so that a text like {"version": is never part of a string. Tests compare the
 // results with those of a JSON decoder.
-
-// ErrMalformed says that the body of an object has not the form that its key demands.
-var ErrMalformed = errors.New("malformed object")
 
 const (
 	entryStart  = `{"version":`
@@ -43,7 +39,7 @@ var heldStarts = func() (starts [][]byte) {
 func cutHeldStart(entry []byte) (data []byte, ok bool) {
 	for _, start := range heldStarts {
 		if data, ok = bytes.CutPrefix(entry, start); ok {
-			return data, len(data) >= AddressTextLen
+			return data, len(data) >= site.AddressTextLen
 		}
 	}
 	return nil, false
@@ -68,14 +64,14 @@ func (h ShardHeader) Append(b []byte) []byte {
 func ParseShardHeader(shard []byte) (ShardHeader, error) {
 	before, _, ok := bytes.Cut(shard, []byte(`,`+entriesName))
 	if !ok {
-		return ShardHeader{}, fmt.Errorf("search shard without entries: %w", ErrMalformed)
+		return ShardHeader{}, fmt.Errorf("search shard without entries: %w", site.ErrMalformed)
 	}
 	var h ShardHeader
 	if err := json.Unmarshal(append(bytes.Clone(before), '}'), &h); err != nil {
-		return ShardHeader{}, fmt.Errorf("search shard: %w: %w", ErrMalformed, err)
+		return ShardHeader{}, fmt.Errorf("search shard: %w: %w", site.ErrMalformed, err)
 	}
-	if !ValidTokenID(h.List) || h.Total < 0 || h.ShardSize < 1 || h.Shards < 1 || h.Shard < 0 || h.Shard >= h.Shards || h.Total > h.Shards*h.ShardSize {
-		return ShardHeader{}, fmt.Errorf("search shard %d of %d: %w", h.Shard, h.Shards, ErrMalformed)
+	if !site.ValidTokenID(h.List) || h.Total < 0 || h.ShardSize < 1 || h.Shards < 1 || h.Shard < 0 || h.Shard >= h.Shards || h.Total > h.Shards*h.ShardSize {
+		return ShardHeader{}, fmt.Errorf("search shard %d of %d: %w", h.Shard, h.Shards, site.ErrMalformed)
 	}
 	return h, nil
 }
@@ -150,7 +146,7 @@ func searched(entry []byte) (address, name []byte, ok bool) {
 	if !ok {
 		return nil, nil, false
 	}
-	address, data = data[:AddressTextLen], data[AddressTextLen:]
+	address, data = data[:site.AddressTextLen], data[site.AddressTextLen:]
 	name, ok = bytes.CutPrefix(data, []byte(noTags+nameMember)) // true for most entries
 	if !ok {
 		_, name, ok = bytes.Cut(data, []byte(nameMember))
@@ -190,7 +186,7 @@ func unescape(b []byte) []byte {
 	return []byte(text)
 }
 
-// fold is Fold. It does not allocate for text in NFC, as most names are. The result is valid until the
+// fold is site.Fold. It does not allocate for text in NFC, as most names are. The result is valid until the
 // next call.
 func (m *Matcher) fold(text []byte) []byte {
 	lower := m.scratch[:0]
@@ -215,11 +211,7 @@ func (m *Matcher) foldRunes(text []byte, folded int) []byte {
 	}
 	lower := m.scratch[:folded]
 	for _, r := range string(text[folded:]) { // the compiler does not allocate this string
-		if r == dottedI {
-			lower = append(lower, lowerDottedI...)
-		} else {
-			lower = utf8.AppendRune(lower, unicode.ToLower(r))
-		}
+		lower = site.AppendLower(lower, r)
 	}
 	m.scratch = lower
 	if !norm.NFC.IsNormal(lower) {
@@ -232,7 +224,7 @@ func (m *Matcher) foldRunes(text []byte, folded int) []byte {
 // list is "".
 func FindUser(bucket []byte, user string) (tokenID string, known bool) {
 	_, users, _ := bytes.Cut(bucket, []byte(`"users":`))
-	member := append(AppendString(nil, user), `:"`...)
+	member := append(site.AppendString(nil, user), `:"`...)
 	for at := 0; ; at++ {
 		i := bytes.Index(users[at:], member)
 		if i < 0 {

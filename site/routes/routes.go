@@ -1,0 +1,94 @@
+// Package routes names the routes of a site. What a route is, the table of package site says (site.RouteBy).
+package routes
+
+// An ID identifies a route.
+type ID int
+
+// The routes, in the order of the table.
+const (
+	Leaderboard ID = iota
+	Records
+	Details
+	Badges
+	ListSearch
+	UserSearch
+	LeaderboardLimit
+	SearchShard
+	UserBucket
+	Error
+	Manifest
+	Root
+
+	// Only under site.APIEFP.
+	UserAccount
+	ListAccount
+	UserDetails
+	UserBadges
+	UserStats
+	ListStats
+	UserLists
+	UserPrimaryList
+	UserENS
+	UserSimpleProfile
+	UserRecords
+	UserFollowing
+	ListFollowing
+	UserAllFollowing
+	ListAllFollowing
+	UserFollowers
+	ListFollowers
+	UserAllFollowers
+	ListAllFollowers
+	UserLatestFollowers
+	ListLatestFollowers
+	UserSearchFollowers
+	ListSearchFollowers
+	UserFollowingAddresses
+	ListFollowingAddresses
+	ExportState
+	UserTags
+	ListTags
+	UserTaggedAs
+	ListTaggedAs
+	UserFollowerState
+	ListFollowerState
+	UserButtonState
+	ListButtonState
+	ButtonStateBatch
+	CommonFollowers
+	Ranked
+	RankedSearch
+	RankedCount
+	Stats
+	UserRecommended
+	ListRecommended
+	UserRecommendedDetails
+	ListRecommendedDetails
+	Discover
+	UserQR
+	ListQR
+	TokenBucket
+	ListHead
+	FollowersShard
+	FollowersHead
+	RankedShard
+	RankedOrder
+	RecommendedShard
+	DiscoverShard
+	Unknown
+	OpenAPI
+	Script
+	ScriptTypes
+
+	// Only with site.Config.Explorer, of both APIs.
+	Index
+	Explorer
+	ExplorerWorker
+	ExplorerScript
+	ExplorerStyle
+	Top
+	Network
+	Reports
+	ReportPage
+	ReportData
+)
