@@ -189,16 +189,18 @@ func (f *collectFn) ProcessElement(
 	}
 	emit := func(key site.Key, body []byte) { objects(string(key), body) }
 	kind, rest := key[:1], key[1:]
-	name, number, _ := strings.Cut(rest, "/")
-	shard, _ := strconv.Atoi(number)
+	name, _, _ := strings.Cut(rest, "/")
+	number, err := partNumber(kind, rest)
+	if err != nil {
+		return err
+	}
 	switch kind {
 	case keyUserBucket:
 		return f.userBucket(rest, parts, emit)
 	case keyTokenBucket:
 		return f.tokenBucket(rest, parts, emit)
 	case keyBoard:
-		m, _ := strconv.Atoi(rest)
-		return f.board(render.Measure(m), parts, emit)
+		return f.board(render.Measure(number), parts, emit)
 	case keyTop:
 		return f.top(parts, emit)
 	case keyRankedFirst:
@@ -208,7 +210,7 @@ func (f *collectFn) ProcessElement(
 		}
 		return err
 	case keyFollowers:
-		return f.followers(name, shard, parts, emit)
+		return f.followers(name, number, parts, emit)
 	case keyHead:
 		return f.head(rest, parts, emit)
 	case keyNetwork:
@@ -217,24 +219,38 @@ func (f *collectFn) ProcessElement(
 		return f.summaries(parts, emit)
 	case keyRanked:
 		_, rows := sortPlaced(parts)
-		shard, _ := strconv.Atoi(rest)
-		emit(f.renderer.RankedShard(f.sums.of(statRanked), shard, rows))
+		emit(f.renderer.RankedShard(f.sums.of(statRanked), number, rows))
 	case keyRecommended:
 		_, rows := sortPlaced(parts)
-		shard, _ := strconv.Atoi(rest)
-		emit(f.renderer.RecommendedShard(f.Recommended, shard, rows))
+		emit(f.renderer.RecommendedShard(f.Recommended, number, rows))
 	case keyOrder:
 		_, rows := sortPlaced(parts)
 		places := make([]uint32, len(rows))
 		for i, row := range rows {
-			place, _ := binary.Uvarint(row)
-			places[i] = uint32(place)
+			d := wire.Decode(row)
+			places[i] = d.Uint32()
+			if err := d.Err(); err != nil {
+				return err
+			}
 		}
-		emit(f.renderer.RankedOrder(name, f.sums.of(statRanked), shard, places))
+		emit(f.renderer.RankedOrder(name, f.sums.of(statRanked), number, places))
 	default:
 		return fmt.Errorf("no object has parts under %q", key)
 	}
 	return nil
+}
+
+// partNumber is the number at the end of a key, 0 for kinds that have none.
+func partNumber(kind, rest string) (int, error) {
+	switch kind {
+	case keyBoard, keyFollowers, keyRanked, keyRecommended, keyOrder:
+		n, err := strconv.Atoi(rest[strings.LastIndexByte(rest, '/')+1:])
+		if err != nil {
+			return 0, fmt.Errorf("the key %s%s of parts: %w", kind, rest, err)
+		}
+		return n, nil
+	}
+	return 0, nil
 }
 
 // persons decodes accounts in the order of their places.
