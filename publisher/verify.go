@@ -171,6 +171,9 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	if err != nil {
 		return nil, err
 	}
+	if state.root == nil && len(state.body) == 0 {
+		return nil, fmt.Errorf("the bucket has no %s: run followpress publish instead, or check --dest", site.RootKey)
+	}
 	if string(state.body) != string(r.source.body) {
 		return nil, errors.New("the bucket holds another site: run followpress publish instead, which compares everything that differs")
 	}
