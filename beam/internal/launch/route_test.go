@@ -15,9 +15,9 @@ import (
 func TestNewRoute(t *testing.T) {
 	overlay := map[string]map[string]string{"Replace": {}}
 	for file, change := range map[string][]string{
+		"site/routes/routes.go": {"\tRoot\n", "\tRoot\n\tListEcho\n"},
 		"site/table.go": {
-			"\tRouteRoot\n", "\tRouteRoot\n\tRouteListEcho\n",
-			"\n\t\t{ID: RouteUserAccount,", "\n\t\t{ID: RouteListEcho, Pattern: \"{base}/lists/{token_id}/echo\", Summary: \"the ID of a list\"},\n\t\t{ID: RouteUserAccount,",
+			"\n\t\t{ID: routes.UserAccount,", "\n\t\t{ID: routes.ListEcho, Pattern: \"{base}/lists/{token_id}/echo\", Summary: \"the ID of a list\"},\n\t\t{ID: routes.UserAccount,",
 		},
 		"generator/render/viewrenderer.go": {
 			"\tt.keys = append(t.keys[:0], key(site.SearchFollowing))\n",
