@@ -110,8 +110,13 @@ func (e *efpRenderer) objects() (n int) {
 // renderAccount emits the objects of an account, its lists and its followers.
 func (e *efpRenderer) renderAccount(unit int, t *Scratch, emit Emitter) {
 	account, v := uint32(unit), &t.view
-	lists := t.only.lists(e.listsOf(account))
-	v.setAccount(e.Graph, e.ranks, e.profileEnds, account, lists)
+	all := e.listsOf(account)
+	lists := t.only.lists(all)
+	shown := lists
+	if t.only.object == site.Lists { // it names them all
+		shown = all
+	}
+	v.setAccount(e.Graph, e.ranks, e.profileEnds, account, shown)
 	e.setFollowers(v, account, &t.only)
 	e.setList(v, e.Primary[account])
 	e.renderUser(t, &v.view, emit)

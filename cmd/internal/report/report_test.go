@@ -192,7 +192,7 @@ func TestBuckets(t *testing.T) {
 func TestWriteRun(t *testing.T) {
 	dir := t.TempDir()
 	stages := []command.Stage{{Name: "read", Seconds: 1, Items: 2, Bytes: 3}}
-	for name, want := range map[string]string{"r.json": "{\n  \"out\": \"x\"\n}\n", "r.HTML": "<!DOCTYPE html>", "": ""} {
+	for name, want := range map[string]string{"r.json": "{\n  \"version\": 1,\n  \"out\": \"x\"\n}\n", "r.HTML": "<!DOCTYPE html>", "": ""} {
 		if name != "" {
 			name = filepath.Join(dir, name)
 		}
