@@ -72,7 +72,7 @@ func apiTexts(config site.Config) ([]text, error) {
 func (e *efpRenderer) parts() []Part {
 	return []Part{
 		{len(e.Accounts), e.weight, e.renderAccount},
-		{1, nil, func(_ int, t *Scratch, emit Emitter) { e.viewRenderer.renderUnknown(t, emit) }},
+		{1, nil, func(_ int, t *Scratch, emit Emitter) { e.renderUnknown(t, emit) }},
 		{len(e.addressBuckets.names), nil, e.renderUserBucket},
 		{len(e.listBuckets.names), nil, e.renderTokenBucket},
 		{e.boards.shards(), nil, e.renderRankedShard},

@@ -94,7 +94,7 @@ func New(config site.Config, asOf string, events []site.Event) (r *Renderer, err
 		return nil, err
 	}
 	for _, p := range config.Problems() {
-		r.texts = append(r.texts, text{p.Key(), []byte(p.Body())})
+		r.texts = append(r.texts, text{p.Key(), p.Body()})
 	}
 	if config.Explorer {
 		r.texts = append(r.texts, explorerTexts(config)...)

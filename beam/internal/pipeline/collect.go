@@ -204,11 +204,7 @@ func (f *collectFn) ProcessElement(
 	case keyTop:
 		return f.top(parts, emit)
 	case keyRankedFirst:
-		first, err := persons(parts)
-		if err == nil {
-			f.renderer.Ranked(first, emit)
-		}
-		return err
+		return f.rankedFirst(parts, emit)
 	case keyFollowers:
 		return f.followers(name, number, parts, emit)
 	case keyHead:
@@ -224,19 +220,32 @@ func (f *collectFn) ProcessElement(
 		_, rows := sortPlaced(parts)
 		emit(f.renderer.RecommendedShard(f.Recommended, number, rows))
 	case keyOrder:
-		_, rows := sortPlaced(parts)
-		places := make([]uint32, len(rows))
-		for i, row := range rows {
-			d := wire.Decode(row)
-			places[i] = d.Uint32()
-			if err := d.Err(); err != nil {
-				return err
-			}
-		}
-		emit(f.renderer.RankedOrder(name, f.sums.of(statRanked), number, places))
+		return f.order(name, number, parts, emit)
 	default:
 		return fmt.Errorf("no object has parts under %q", key)
 	}
+	return nil
+}
+
+func (f *collectFn) rankedFirst(parts [][]byte, emit render.Emit) error {
+	first, err := persons(parts)
+	if err == nil {
+		f.renderer.Ranked(first, emit)
+	}
+	return err
+}
+
+func (f *collectFn) order(sort string, shard int, parts [][]byte, emit render.Emit) error {
+	_, rows := sortPlaced(parts)
+	places := make([]uint32, len(rows))
+	for i, row := range rows {
+		d := wire.Decode(row)
+		places[i] = d.Uint32()
+		if err := d.Err(); err != nil {
+			return err
+		}
+	}
+	emit(f.renderer.RankedOrder(sort, f.sums.of(statRanked), shard, places))
 	return nil
 }
 
