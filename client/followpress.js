@@ -618,14 +618,16 @@ const own = (object, name) => (Object.hasOwn(object, name) ? object[name] : unde
 
 /* Lists and followers */
 
+// stateOf here and the filter of heldBy are copies of rules (StateOf and Kind.Holds of site/rules/rules.go).
+// The cases of TestAnswersInNode hold them to those.
 const blocks = (tags) => tags.includes('block');
 const mutes = (tags) => tags.includes('mute');
 const follow = (tags) => !blocks(tags) && !mutes(tags);
 const follows = (row) => follow(row.tags);
 // A state is bits, as in rows: 1 follow, 2 block, 4 mute.
-const bitsOf = (tags) => (tags ? follow(tags) + 2 * blocks(tags) + 4 * mutes(tags) : 0);
-const stateOf = (tags) => {
-  const bits = bitsOf(tags);
+const stateOf = (tags) => (tags ? follow(tags) + 2 * blocks(tags) + 4 * mutes(tags) : 0);
+const shownState = (tags) => {
+  const bits = stateOf(tags);
   return { follow: !!(bits & 1), block: !!(bits & 2), mute: !!(bits & 4) };
 };
 const time = (milliseconds) => new Date(milliseconds).toISOString();
@@ -738,7 +740,7 @@ async function followerPage(r, keep, plain) {
     return rows;
   }
   const tags = new Map(await heldBy(r, node.token));
-  return rows.map((row) => ({ ...row, state: bitsOf(tags.get(row.address)) }));
+  return rows.map((row) => ({ ...row, state: stateOf(tags.get(row.address)) }));
 }
 
 const flags = ({ state }) => ({ is_following: !!(state & 1), is_blocked: !!(state & 2), is_muted: !!(state & 4) });
@@ -824,7 +826,7 @@ async function recordsOf(r, token) {
   return (found ?? missing(token === r.subject ? new Problem('no-such-list') : mixed)).json.records;
 }
 
-// heldBy are the addresses that a list holds, with their tags: [address, tags].
+// heldBy are the addresses that a list holds, with their tags: [address, tags]. The filter is Kind.Holds.
 const heldBy = async (r, token) =>
   (await recordsOf(r, token))
     .filter((entry) => entry.version === 1 && entry.record_type === 'address' && isAddress(entry.data))
@@ -858,7 +860,7 @@ async function qr(r) {
 /* States */
 
 async function state(r, token, address) {
-  return stateOf((await heldBy(r, token)).find(([held]) => held === address)?.[1]);
+  return shownState((await heldBy(r, token)).find(([held]) => held === address)?.[1]);
 }
 
 // addressOf is the address of a user. It needs no object for an address.
@@ -900,7 +902,7 @@ async function buttonStateBatch(r) {
         throw new Problem('no-such-name');
       }
       const address = await addressOf(r, bytesOf(user));
-      return { token_id: r.subject, address, state: stateOf(tags.get(address)) };
+      return { token_id: r.subject, address, state: shownState(tags.get(address)) };
     } catch (error) {
       if (!(error instanceof Problem)) {
         throw error;

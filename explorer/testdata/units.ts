@@ -2,6 +2,7 @@
 
 import { entriesOf, find, fold, marked, termOf } from '../src/data/match';
 import type { Person } from '../src/data/site';
+import { isFollow, stateOf } from '../src/data/rules';
 import { distributionOf } from '../src/data/distribution';
 import { href, parse, tagQuery, tagsOf, viewOf } from '../src/place';
 import { bytesOf, formatOf, isInline, mostInline } from '../src/pictures/format';
@@ -230,3 +231,18 @@ same('below', [spread?.below, spread?.accounts], [0.7, 100]);
 same('bins', spread?.bins.map((bin) => [bin.from, bin.to, bin.accounts]), [[1, 1, 50], [2, 3, 40], [4, 7, 0], [8, 15, 10]]);
 same('more than all', distributionOf([[1, 4]], 5)?.bins.length, 3);
 same('nobody', distributionOf([], 3), null);
+
+// The cases of TestRecords (site/rules/rules_test.go).
+for (const [version, type, tags, state, follows] of [
+  [1, 'address', [], 1, true],
+  [1, 'address', ['efp', 'top8'], 1, true],
+  [1, 'address', ['block'], 2, false],
+  [1, 'address', ['mute', 'top8'], 4, false],
+  [1, 'address', ['top8', 'mute', 'block', 'block'], 6, false],
+  [1, 'address', ['Block', ' mute', '', 'TOP8'], 1, true],
+  [2, 'address', [], 1, false],
+  [1, '2', ['block'], 2, false],
+] as const) {
+  same(`state of ${tags.join()}`, stateOf(tags), state);
+  same(`follow by ${version} ${type} ${tags.join()}`, isFollow(version, type, tags), follows);
+}

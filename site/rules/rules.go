@@ -3,10 +3,9 @@
 // or compares sites calls it. The rules are those of sections 1 to 3 and 7 of the design, which follow the
 // contracts and the indexer of the Ethereum Follow Protocol.
 //
-// JavaScript has copies under the same names, in client/followpress.js and explorer/src/data/rules.ts:
-// Kind.Holds and StateOf. TestConformance of the client and TestRules of the explorer hold them to these.
-// internal/twin/naive and fixtures/history spell the rules again on purpose, since tests compare them with
-// what is made by these.
+// JavaScript has copies of Kind.Holds and StateOf under the same names, in client/followpress.js and
+// explorer/src/data/rules.ts. TestAnswersInNode and TestUnits hold them to these. internal/twin/naive and
+// fixtures/history spell the rules again on purpose: tests compare what they compute with what these make.
 package rules
 
 import (

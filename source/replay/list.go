@@ -3,7 +3,6 @@ package replay
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/followpress/followpress/site"
@@ -192,7 +191,7 @@ func (l *List) untag(t taggedEntry) effect {
 
 // find returns the entry of the record of an operation.
 func (l *List) find(o operation) (n uint32, known bool) {
-	if o.isAddress() {
+	if o.isUsual() {
 		n, known = l.addresses[site.Address(o.record[recordHeader:])]
 	} else {
 		n, known = l.others[string(o.record)]
@@ -203,7 +202,7 @@ func (l *List) find(o operation) (n uint32, known bool) {
 // enter makes an entry of the record of an operation.
 func (l *List) enter(o operation) uint32 {
 	n := uint32(len(l.entries))
-	if o.isAddress() {
+	if o.isUsual() {
 		address := site.Address(o.record[recordHeader:])
 		l.entries = append(l.entries, entry{address: address})
 		l.addresses[address] = n
@@ -216,8 +215,8 @@ func (l *List) enter(o operation) uint32 {
 }
 
 // Records returns the records that are present, in the order in which they became so, without a
-// TokenID; tags are in the order of their bytes. The type of a record that is not version 1 and
-// type 1 is the decimal of its type. They are valid until the next call of a method.
+// TokenID; tags are in the order of their bytes. They are
+// valid until the next call of a method.
 func (l *List) Records() []snapshot.Record {
 	l.records = slices.Grow(l.records[:0], len(l.order))
 	for _, n := range l.order {
@@ -228,9 +227,9 @@ func (l *List) Records() []snapshot.Record {
 		e.at = len(l.records)
 		r := snapshot.Record{Added: e.added}
 		if e.other == "" {
-			r.Version, r.Type, r.Data = uint32(addressHeader[0]), rules.TypeAddress, e.address[:]
+			r.Version, r.Type, r.Data = uint32(usualHeader[0]), rules.TypeAddress, e.address[:]
 		} else {
-			r.Version, r.Type, r.Data = uint32(e.other[0]), strconv.Itoa(int(e.other[1])), []byte(e.other[recordHeader:])
+			r.Version, r.Type, r.Data = uint32(e.other[0]), typeOf(e.other[0], e.other[1]), []byte(e.other[recordHeader:])
 		}
 		l.records = append(l.records, r)
 	}

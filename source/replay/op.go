@@ -2,9 +2,11 @@ package replay
 
 import (
 	"bytes"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // The encoding of an operation: version, code, record, and for a tag the tag's text. A record is
@@ -28,8 +30,22 @@ const (
 	removeTag
 )
 
-// addressHeader is the version and type of an address record.
-var addressHeader = []byte{1, 1}
+// usualHeader is the version and type of most records: those of addresses.
+var usualHeader = []byte{1, 1}
+
+// isAddress reports whether a record of a version and type is about an address: type 1 is, of a version by
+// which lists hold accounts.
+func isAddress(version, number byte) bool {
+	return number == usualHeader[1] && rules.Kind{Version: uint32(version), Type: rules.TypeAddress}.Holds()
+}
+
+// typeOf is the type of a record as snapshots have it: the decimal of what is no address.
+func typeOf(version, number byte) string {
+	if isAddress(version, number) {
+		return rules.TypeAddress
+	}
+	return strconv.Itoa(int(number))
+}
 
 // An operation is a valid operation. Its slices are parts of what was parsed.
 type operation struct {
@@ -38,7 +54,9 @@ type operation struct {
 	tag    []byte
 }
 
-func (o operation) isAddress() bool { return bytes.HasPrefix(o.record, addressHeader) }
+func (o operation) isUsual() bool { return bytes.HasPrefix(o.record, usualHeader) }
+
+func (o operation) isAddress() bool { return isAddress(o.record[0], o.record[1]) }
 
 // parseOp takes an operation apart, or says why it is ignored.
 func parseOp(op []byte) (operation, Reason) {

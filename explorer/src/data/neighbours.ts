@@ -1,5 +1,6 @@
 // An account, those it follows, and who of them follows whom.
 
+import { Follow, isFollow, stateOf } from './rules';
 import { isWhole, site, top, type Person } from './site';
 
 /** An account with those that it follows. */
@@ -17,8 +18,6 @@ const considered = 20_000;
 /** Lists that are read at the same time. */
 const atOnce = 8;
 
-const isFollow = (tags: readonly string[] = []): boolean => !tags.includes('block') && !tags.includes('mute');
-
 /** Reads whom an account follows; null if nobody has the name. */
 export async function neighbourhood(user: string): Promise<Neighbourhood | null> {
   const [whole, found, { people }] = await Promise.all([isWhole(), site.find(user), top()]);
@@ -33,7 +32,7 @@ export async function neighbourhood(user: string): Promise<Neighbourhood | null>
   }
   const { rows } = await site.list(token).rows('following', whole ? { sort: 'followers', limit: Infinity } : { limit: considered });
   const follows = rows
-    .filter((row) => isFollow(row.tags) && row.address !== address)
+    .filter((row) => stateOf(row.tags) === Follow && row.address !== address)
     .map((row): Person => ({ address: row.address, name: row.name, avatar: row.avatar, followers: row.followers ?? known.get(row.address)?.followers ?? 0 }));
   follows.sort((a, b) => (b.followers ?? 0) - (a.followers ?? 0) || (a.address < b.address ? -1 : 1));
   const shown = follows.slice(0, most - 1);
@@ -85,8 +84,8 @@ async function targetsOf(address: string, lists: ReadonlyMap<string, string | un
     return [];
   }
   const { records } = await site.list(list).records();
-  return records.flatMap(({ data, tags, version, record_type }) => {
-    const index = version === 1 && record_type === 'address' && isFollow(tags) ? indexes.get(data) : undefined;
+  return records.flatMap((record) => {
+    const index = isFollow(record.version, record.record_type, record.tags) ? indexes.get(record.data) : undefined;
     return index === undefined ? [] : [index];
   });
 }

@@ -2,6 +2,7 @@
 
 import { ApiError, type Badge, type Details, type HeldRow, type HolderRow, type RowsPage } from '@followpress/client';
 import { distributionOf, type Distribution } from './distribution';
+import { Block, Follow, Mute, stateOf } from './rules';
 import { isAddress, isWhole, network, once, site, top, type Person } from './site';
 
 /** What is known about an account. */
@@ -206,6 +207,7 @@ export type Sort = (typeof sorts)[number];
 /** An account that a list has, or whose list has the account. */
 export interface Related extends Person {
   tags: readonly string[];
+  follows: boolean;
   blocks: boolean;
   mutes: boolean;
   /** When it was added, in milliseconds; 0 if that is not known. */
@@ -214,7 +216,7 @@ export interface Related extends Person {
   back?: { follows: boolean; blocks: boolean; mutes: boolean };
 }
 
-const said = (state: number) => ({ follows: !!(state & 1), blocks: !!(state & 2), mutes: !!(state & 4) });
+const said = (state: number) => ({ follows: !!(state & Follow), blocks: !!(state & Block), mutes: !!(state & Mute) });
 
 function related(row: Row): Related {
   const { address, name, avatar, tags, followers } = row;
@@ -223,9 +225,8 @@ function related(row: Row): Related {
     name: text(name),
     avatar: text(avatar),
     ...(followers === undefined ? {} : { followers }),
-    tags: tags.filter((tag) => tag !== 'block' && tag !== 'mute'),
-    blocks: tags.includes('block'),
-    mutes: tags.includes('mute'),
+    tags: tags.filter((tag) => said(stateOf([tag])).follows),
+    ...said(stateOf(tags)),
     added: 'added' in row ? row.added : 0,
     ...('state' in row ? { back: said(row.state) } : {}),
   };
@@ -373,21 +374,20 @@ async function rowsOf(subject: Subject, kind: Kind): Promise<Related[]> {
   return read ? (await read(everything)).rows.map(related) : [];
 }
 
-function stateOf(rows: readonly Related[], { address }: Subject): State {
+function wordFor(rows: readonly Related[], { address }: Subject): State {
   const row = rows.find((held) => held.address === address);
   return !row ? 'nothing' : row.blocks ? 'blocks' : row.mutes ? 'mutes' : 'follows';
 }
 
-const follows = ({ blocks, mutes }: Related): boolean => !blocks && !mutes;
-
 function both(a: readonly Related[], b: readonly Related[]): Related[] {
-  const others = new Set(b.filter(follows).map(({ address }) => address));
-  return a.filter((row) => follows(row) && others.has(row.address)).map(({ address, name, avatar, followers }) => ({
+  const others = new Set(b.filter((row) => row.follows).map(({ address }) => address));
+  return a.filter((row) => row.follows && others.has(row.address)).map(({ address, name, avatar, followers }) => ({
     address,
     name,
     avatar,
     ...(followers === undefined ? {} : { followers }),
     tags: [],
+    follows: true,
     blocks: false,
     mutes: false,
     added: 0,
@@ -397,7 +397,7 @@ function both(a: readonly Related[], b: readonly Related[]): Related[] {
 /** Whom two accounts both follow, and what they say of each other. */
 export async function common(a: Subject, b: Subject): Promise<Common> {
   const [ofA, ofB] = await Promise.all([rowsOf(a, 'following'), rowsOf(b, 'following')]);
-  return { states: [stateOf(ofA, b), stateOf(ofB, a)], bothFollow: both(ofA, ofB) };
+  return { states: [wordFor(ofA, b), wordFor(ofB, a)], bothFollow: both(ofA, ofB) };
 }
 
 /** Who follows two accounts; null if the site does not know. */

@@ -21,7 +21,7 @@ const compared = (person: Profile, other: string, show?: string): Href =>
 
 async function friends(person: Profile): Promise<readonly Related[]> {
   const { page, found } = await relation(person, 'following', { sort: 'latest', tags: [], term: '' });
-  return (await page(0, Math.min(found ?? 0, suggested))).filter(({ blocks, mutes }) => !blocks && !mutes);
+  return (await page(0, Math.min(found ?? 0, suggested))).filter(({ follows }) => follows);
 }
 
 function Choose({ person, text = '' }: { person: Profile; text?: string }) {

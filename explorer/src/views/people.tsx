@@ -17,10 +17,10 @@ const rowHeight = 68;
 
 /* A row */
 
-function Marks({ person: { blocks, mutes, back } }: { person: Related }) {
+function Marks({ person: { follows, blocks, mutes, back } }: { person: Related }) {
   const marks: [boolean | undefined, Text, string][] = back
     ? [
-        [back.follows && !blocks && !mutes, words.mutual, 'mark good'],
+        [back.follows && follows, words.mutual, 'mark good'],
         [back.blocks, words.blocked, 'mark bad'],
         [back.mutes, words.muted, 'mark bad'],
         [blocks, words.blocks, 'mark bad'],
