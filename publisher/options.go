@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/user"
+	"path"
 	"time"
 )
 
@@ -46,6 +47,7 @@ type Options struct {
 	Patience    time.Duration // give up on a request this long after its first failure; 0 means DefaultPatience
 	MaxChanged  int           // limit of the keys in Report.Changed; with more changes it is Unknown
 	MaxLoss     *Percent      // refuse a site that lacks more than this share of the live one's lists, follows or names; nil means All
+	Exclude     []string      // patterns of path.Match: Verify and Repair take no notice of foreign objects whose key, or a folder of it, matches
 	Progress    Progress      // nil means none
 	Log         *slog.Logger  // nil means none
 
@@ -88,6 +90,11 @@ func (o Options) WithDefaults() (Options, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Owner == "" {
 		o.Owner = defaultOwner()
+	}
+	for _, pattern := range o.Exclude {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			return o, fmt.Errorf("exclude %q: not a pattern, such as robots.txt or pictures/*", pattern)
+		}
 	}
 	switch {
 	case o.Concurrency < 0:

@@ -48,7 +48,7 @@ func TestVerifyAndRepairABucket(t *testing.T) {
 		p.put(t, site.ManifestKey("5"), "{}", minio.PutObjectOptions{})
 
 		want := found{[]site.Key{site.ManifestKey("3"), missing}, []site.Key{site.ManifestKey("5"), altered},
-			[]site.Key{unknown, "robots.txt"}, []site.Key{refreshed}}
+			[]site.Key{unknown}, []site.Key{"robots.txt"}, []site.Key{refreshed}}
 		r := newRecorder(p.at)
 		v, err := publisher.Verify(t.Context(), p.open(t, r), publisher.Options{})
 		if err != nil {
@@ -69,8 +69,8 @@ func TestVerifyAndRepairABucket(t *testing.T) {
 		if mended := []site.Key{site.ManifestKey("3"), site.ManifestKey("5"), missing, altered, site.RootKey}; !slices.Equal(put, slices.Sorted(slices.Values(mended))) {
 			t.Errorf("puts of repair: got %v, want %v", put, mended)
 		}
-		if v.Left() != 1 || v.Repaired.Done.Deleted != 1 {
-			t.Errorf("repair: got %d left and %d deleted, want only ours deleted", v.Left(), v.Repaired.Done.Deleted)
+		if v.Repaired.Done.Deleted != 1 {
+			t.Errorf("repair: got %d deleted, want only ours deleted", v.Repaired.Done.Deleted)
 		}
 		repaired := maps.Clone(first)
 		repaired[refreshed] = "fresh"
@@ -78,7 +78,7 @@ func TestVerifyAndRepairABucket(t *testing.T) {
 		if v, err = publisher.Verify(t.Context(), p.open(t, nil), publisher.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		found{unknown: []site.Key{"robots.txt"}, refreshed: []site.Key{refreshed}}.check(t, v)
+		found{foreign: []site.Key{"robots.txt"}, refreshed: []site.Key{refreshed}}.check(t, v)
 	})
 }
 
@@ -88,7 +88,7 @@ func keptFor(replaced string) string {
 }
 
 // found is what a verification should find.
-type found struct{ missing, altered, unknown, refreshed []site.Key }
+type found struct{ missing, altered, unknown, foreign, refreshed []site.Key }
 
 func (f found) check(t *testing.T, v *publisher.Verification) {
 	t.Helper()
@@ -96,7 +96,7 @@ func (f found) check(t *testing.T, v *publisher.Verification) {
 		name string
 		want []site.Key
 		got  publisher.Found
-	}{{"missing", f.missing, v.Missing}, {"altered", f.altered, v.Altered}, {"unknown", f.unknown, v.Unknown}, {"refreshed", f.refreshed, v.Refreshed}} {
+	}{{"missing", f.missing, v.Missing}, {"altered", f.altered, v.Altered}, {"unknown", f.unknown, v.Unknown}, {"foreign", f.foreign, v.Foreign}, {"refreshed", f.refreshed, v.Refreshed}} {
 		want := slices.Sorted(slices.Values(kind.want))
 		if !slices.Equal(kind.got.Keys, want) || kind.got.Count != len(want) {
 			t.Errorf("%s: got %v (%d), want %v", kind.name, kind.got.Keys, kind.got.Count, want)

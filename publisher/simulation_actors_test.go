@@ -148,11 +148,11 @@ func (w *world) verifier(name string) {
 		w.note("%s: %v", name, err)
 		return
 	}
-	w.note("%s: missing %v, altered %v, unknown %v, refreshed %v", name, v.Missing.Keys, v.Altered.Keys, v.Unknown.Keys, v.Refreshed.Keys)
+	w.note("%s: missing %v, altered %v, unknown %v, foreign %v, refreshed %v", name, v.Missing.Keys, v.Altered.Keys, v.Unknown.Keys, v.Foreign.Keys, v.Refreshed.Keys)
 	if !quiet || before != w.publishedLocked() || !w.quietLocked() {
 		return
 	}
-	wrong := slices.Concat(v.Missing.Keys, v.Altered.Keys, v.Unknown.Keys)
+	wrong := slices.Concat(v.Missing.Keys, v.Altered.Keys, v.Unknown.Keys, v.Foreign.Keys)
 	wrong = slices.DeleteFunc(wrong, func(key site.Key) bool { return w.harmed[key] })
 	if len(wrong) > 0 {
 		w.fail("%s: %v are said to be damaged, and are not", name, wrong)

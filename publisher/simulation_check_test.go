@@ -68,7 +68,7 @@ func (w *world) check(stopFallbacks func()) {
 		w.fail("the last verification: %v", err)
 		return
 	}
-	if wrong := slices.DeleteFunc(slices.Concat(v.Missing.Keys, v.Altered.Keys, v.Unknown.Keys), func(key site.Key) bool { return w.harmed[key] }); len(wrong) > 0 {
+	if wrong := slices.DeleteFunc(slices.Concat(v.Missing.Keys, v.Altered.Keys, v.Unknown.Keys, v.Foreign.Keys), func(key site.Key) bool { return w.harmed[key] }); len(wrong) > 0 {
 		w.fail("the last verification: %v are said to be damaged", wrong)
 	}
 }
@@ -126,7 +126,7 @@ func (w *world) repairWhatVerifyFinds(last simulatedSite) {
 		return
 	}
 	w.purge(v.Repaired)
-	for _, key := range v.Unknown.Keys { // those of another base path are named, and left to a person, who purges too
+	for _, key := range v.Foreign.Keys { // those of another base path are named, and left to a person, who purges too
 		delete(w.objects, key)
 		delete(w.cache, key)
 	}

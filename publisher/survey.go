@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"path"
 	"slices"
 	"strings"
 
@@ -20,6 +21,7 @@ type survey struct {
 	shard    func(ctx context.Context, shard string) ([]site.Entry, error) // reads one; errInconsistent means that it is absent or damaged
 	upToDate func(storage.Info) bool                                       // whether an object also has the right headers
 	configs  []site.Config                                                 // of the sites whose objects the bucket may have
+	exclude  []string                                                      // patterns of keys that are not looked at if they are foreign
 	found    func(finding)                                                 // is told everything but what is right; shards come in their order, unknown objects before
 	progress Progress
 
@@ -49,7 +51,8 @@ const (
 	altered   // other bytes
 	refreshed // other bytes that a refresh has put
 	stale     // the right bytes, but perhaps other headers
-	unknown   // not expected, nor one of the objects beside the site
+	unknown   // not expected, though the key is one of a site's
+	foreign   // neither expected nor a key of a site, nor one of the objects beside it
 )
 
 // anySize is the size of an entry of which only the digest is known.
@@ -219,10 +222,29 @@ func (s *survey) findUnknown(keys []site.Key, unreadable map[string]error) {
 		case strings.HasPrefix(string(key), string(site.RefreshPrefix)), strings.HasPrefix(string(key), string(site.ReportsPrefix)):
 		case unreadable[shard] != nil && isSiteKey(key, []site.Config{s.root.Config}):
 		default:
+			state := unknown
+			if !isSiteKey(key, s.configs) {
+				if excluded(key, s.exclude) {
+					continue
+				}
+				state = foreign
+			}
 			key = site.Key(strings.Clone(string(key))) // of a long text, which need not stay
-			s.found(finding{Entry: site.Entry{Key: key}, shard: shard, state: unknown})
+			s.found(finding{Entry: site.Entry{Key: key}, shard: shard, state: state})
 		}
 	}
+}
+
+// excluded reports whether a key, or a folder that it is in, matches a pattern of path.Match.
+func excluded(key site.Key, patterns []string) bool {
+	for name := string(key); name != "."; name = path.Dir(name) {
+		for _, pattern := range patterns {
+			if ok, _ := path.Match(pattern, name); ok {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // keptRefreshes says which objects below _refresh/ exist, by hashes of their keys.
@@ -320,7 +342,7 @@ func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress
 	result := newPlan(newScratch(p.bucket.log, p.bucket.memory), p.live != nil)
 	configs := found.configs(p.live, next)
 	s := &survey{bucket: p.bucket, root: next, shard: p.source.shard, progress: progress, configs: configs,
-		found: p.planFindings(result, configs),
+		found: p.planFindings(result),
 		upToDate: func(info storage.Info) bool {
 			route, ok := next.Config.RouteOf(info.Key)
 			if !ok {
@@ -336,15 +358,12 @@ func (p *planner) surveyPlan(ctx context.Context, found *mark, progress Progress
 	return result, nil
 }
 
-// planFindings returns a function that plans what a survey finds. Of the unknown objects it deletes
-// those whose keys have the form of a site with one of the configurations.
-func (p *planner) planFindings(to *plan, configs []site.Config) func(finding) {
+// planFindings returns a function that plans what a survey finds. Foreign objects stay.
+func (p *planner) planFindings(to *plan) func(finding) {
 	return func(f finding) {
 		switch f.state {
 		case unknown:
-			if isSiteKey(f.Key, configs) {
-				to.addDelete(f.Key)
-			}
+			to.addDelete(f.Key)
 		case missing, altered, stale:
 			if f.Key == site.ManifestKey(f.shard) {
 				to.addManifest(f.shard)

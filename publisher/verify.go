@@ -26,7 +26,8 @@ type Verification struct {
 	Missing   Found   `json:"missing"`
 	Altered   Found   `json:"altered"`   // with other bytes than the manifest says
 	Refreshed Found   `json:"refreshed"` // with other bytes that a refresh has put, which is no error
-	Unknown   Found   `json:"unknown"`   // not named by the manifest, nor used by followpress otherwise
+	Unknown   Found   `json:"unknown"`   // not named by the manifest, with keys of a site; Repair deletes them
+	Foreign   Found   `json:"foreign"`   // with keys of no site, nor used by followpress otherwise; Repair leaves them
 	Others    Found   `json:"others"`    // files and folders of others in a local bucket that cannot be read, which is no error
 	Marked    bool    `json:"marked"`    // whether a publish is running or was cut off
 	Repaired  *Report `json:"repaired,omitempty"`
@@ -56,7 +57,7 @@ func (f *Found) end() {
 
 // Good reports whether the bucket equals its manifest, refreshed objects aside.
 func (v *Verification) Good() bool {
-	return v.Missing.Count == 0 && v.Altered.Count == 0 && v.Unknown.Count == 0
+	return v.Missing.Count == 0 && v.Altered.Count == 0 && v.Unknown.Count == 0 && v.Foreign.Count == 0
 }
 
 // Verify compares a bucket with its own manifest, by a listing of sizes and ETags. It writes
@@ -91,7 +92,7 @@ func verify(ctx context.Context, bucket *retryingBucket, o Options) (*Verificati
 	}
 	v := newVerification(&root)
 	s := &survey{bucket: bucket, root: &root, upToDate: func(storage.Info) bool { return true }, found: v.add, progress: o.Progress,
-		configs: []site.Config{root.Config},
+		configs: []site.Config{root.Config}, exclude: o.Exclude,
 		shard: func(ctx context.Context, shard string) ([]site.Entry, error) {
 			return readLiveShard(ctx, bucket, &root, shard)
 		}}
@@ -104,7 +105,7 @@ func verify(ctx context.Context, bucket *retryingBucket, o Options) (*Verificati
 
 func newVerification(root *site.Root) *Verification {
 	v := &Verification{AsOf: root.AsOf}
-	for _, kind := range []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown, &v.Others} {
+	for _, kind := range []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown, &v.Foreign, &v.Others} {
 		kind.Keys = []site.Key{}
 	}
 	return v
@@ -121,6 +122,8 @@ func (v *Verification) add(f finding) {
 		v.Refreshed.add(f.Key)
 	case unknown:
 		v.Unknown.add(f.Key)
+	case foreign:
+		v.Foreign.add(f.Key)
 	}
 }
 
@@ -130,14 +133,13 @@ func (v *Verification) end(s *survey) {
 	for _, key := range s.others {
 		v.Others.add(key)
 	}
-	for _, kind := range []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown, &v.Others} {
+	for _, kind := range []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown, &v.Foreign, &v.Others} {
 		kind.end()
 	}
 }
 
-// Repair puts objects that Verify finds missing or altered, and deletes unknown ones whose
-// keys have the form of a site's. Other unknown objects stay. The site must be the one that
-// the bucket holds. After an error, the verification is nil if nothing was changed.
+// Repair puts objects that Verify finds missing or altered, and deletes unknown ones. Foreign
+// ones stay. The site must be the one that the bucket holds. After an error, the verification is nil if nothing was changed.
 func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verification, err error) {
 	begun := time.Now()
 	if o, err = o.WithDefaults(); err != nil {
@@ -185,8 +187,8 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	plan := newPlan(newScratch(r.options.Log, r.options.memory), state.root != nil)
 	defer plan.close()
 	configs := []site.Config{r.source.root.Config}
-	repairs := planner.planFindings(plan, configs)
-	s := &survey{bucket: r.bucket, configs: configs, root: &r.source.root, shard: r.source.shard, upToDate: func(storage.Info) bool { return true },
+	repairs := planner.planFindings(plan)
+	s := &survey{bucket: r.bucket, configs: configs, exclude: r.options.Exclude, root: &r.source.root, shard: r.source.shard, upToDate: func(storage.Info) bool { return true },
 		found: func(f finding) { v.add(f); repairs(f) }, progress: r.options.Progress}
 	if err := s.take(ctx); err != nil {
 		return nil, err
@@ -201,14 +203,6 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	return v, r.carryOut(ctx, state, plan, r.found.settled(r.now()))
 }
 
-// Left is the number of unknown objects after a repair.
-func (v *Verification) Left() int {
-	if v.Repaired == nil {
-		return v.Unknown.Count
-	}
-	return v.Unknown.Count - v.Repaired.Done.Deleted
-}
-
 // String formats the verification for a person.
 func (v *Verification) String() string {
 	var b strings.Builder
@@ -219,7 +213,7 @@ func (v *Verification) String() string {
 	for _, kind := range []struct {
 		name  string
 		found Found
-	}{{"missing", v.Missing}, {"altered", v.Altered}, {"unknown", v.Unknown}, {"refreshed", v.Refreshed}} {
+	}{{"missing", v.Missing}, {"altered", v.Altered}, {"unknown", v.Unknown}, {"foreign", v.Foreign}, {"refreshed", v.Refreshed}} {
 		fmt.Fprintf(&b, "%-9s %10d\n", kind.name, kind.found.Count)
 		for i, key := range kind.found.Keys {
 			if i == 10 {
@@ -236,8 +230,10 @@ func (v *Verification) String() string {
 		b.WriteString("a publish is running or was cut off, or its requests may still arrive: publish again to compare with a listing\n")
 	}
 	if r := v.Repaired; r != nil {
-		fmt.Fprintf(&b, "repaired  %10d objects put, %d manifest shards; %d deleted, %d unknown objects of others left\n",
-			r.Done.Put, r.Done.Manifests, r.Done.Deleted, v.Left())
+		fmt.Fprintf(&b, "repaired  %10d objects put, %d manifest shards; %d deleted\n",
+			r.Done.Put, r.Done.Manifests, r.Done.Deleted)
+	} else if v.Good() && !v.Marked {
+		b.WriteString("OK\n")
 	}
 	return b.String()
 }
@@ -254,8 +250,8 @@ func (v *Verification) Note(dest string, err error) {
 func (v *Verification) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n", v.Dest, map[bool]string{true: "verified", false: "verified, with errors"}[v.Error == ""])
-	fmt.Fprintf(&b, "| objects | missing | altered | unknown | refreshed |\n|---:|---:|---:|---:|---:|\n| %d | %d | %d | %d | %d |\n\n",
-		v.Objects, v.Missing.Count, v.Altered.Count, v.Unknown.Count, v.Refreshed.Count)
+	fmt.Fprintf(&b, "| objects | missing | altered | unknown | foreign | refreshed |\n|---:|---:|---:|---:|---:|---:|\n| %d | %d | %d | %d | %d | %d |\n\n",
+		v.Objects, v.Missing.Count, v.Altered.Count, v.Unknown.Count, v.Foreign.Count, v.Refreshed.Count)
 	if r := v.Repaired; r != nil {
 		fmt.Fprintf(&b, "repaired: %d objects and %d manifest shards put, %d deleted\n\n", r.Done.Put, r.Done.Manifests, r.Done.Deleted)
 	}

@@ -88,18 +88,19 @@ type Repair struct {
 	Site string `required:"" placeholder:"SITE" help:"The site that the bucket holds: a folder or .tar file that generate wrote, or parts."`
 	siteServer
 	writing
+	excluding
 }
 
 // Help is what --help shows below the first line.
 func (*Repair) Help() string {
-	return `It puts back the objects that verify finds missing or altered, and deletes unknown ones whose names look like those of a site. The exit status is 1 if other unknown objects are left.
+	return `It puts back the objects that verify finds missing or altered, and deletes unknown ones, whose names are like those of a site. Foreign objects stay; the exit status is 1 if there are any that --exclude does not name.
 
 	followpress repair --site site.tar --dest s3://BUCKET`
 }
 
 // Validate checks the flags before the run; kong calls it.
 func (r *Repair) Validate() error {
-	return errors.Join(r.checkSite(r.Site, r.Dest), r.checkWriting(r.Site))
+	return errors.Join(r.checkSite(r.Site, r.Dest), r.checkWriting(r.Site), r.checkPatterns())
 }
 
 // Run repairs.
@@ -115,12 +116,14 @@ func (r *Repair) Run(ctx context.Context, stdout, stderr io.Writer) error {
 			return told, err
 		}
 		defer func() { err = errors.Join(err, from.Close()) }()
-		v, err := publisher.Repair(ctx, from, to, r.writeOptions(s))
+		o := r.writeOptions(s)
+		o.Exclude = r.Exclude
+		v, err := publisher.Repair(ctx, from, to, o)
 		if v != nil {
 			told = v
 		}
-		if err == nil && v.Left() > 0 {
-			err = fmt.Errorf("%d unknown objects are none of a site's and were left alone: remove them, or keep the site below a prefix of its own", v.Left())
+		if err == nil && v.Foreign.Count > 0 {
+			err = leftAlone(v)
 		}
 		return told, err
 	})
@@ -129,17 +132,18 @@ func (r *Repair) Run(ctx context.Context, stdout, stderr io.Writer) error {
 // Verify is the command that compares a bucket with its manifest.
 type Verify struct {
 	destination
+	excluding
 }
 
 // Help is what --help shows below the first line.
 func (*Verify) Help() string {
-	return `It lists the bucket and compares the listing with the manifest in the bucket; it writes nothing. The exit status is 1 if anything is missing, altered or unknown.
+	return `It lists the bucket and compares the listing with the manifest in the bucket; it writes nothing. The exit status is 1 if anything is missing, altered, unknown (named like an object of a site) or foreign (named otherwise).
 
 	followpress verify --dest s3://BUCKET`
 }
 
 // Validate checks the flags before the run; kong calls it.
-func (v *Verify) Validate() error { return v.checkDestination() }
+func (v *Verify) Validate() error { return errors.Join(v.checkDestination(), v.checkPatterns()) }
 
 // Run verifies.
 func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
@@ -148,16 +152,40 @@ func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		if err != nil {
 			return &publisher.Verification{}, err
 		}
-		found, err := publisher.Verify(ctx, to, v.readOptions(s))
+		o := v.readOptions(s)
+		o.Exclude = v.Exclude
+		found, err := publisher.Verify(ctx, to, o)
 		if found == nil {
 			return &publisher.Verification{}, err
 		}
-		if err == nil && !found.Good() {
-			err = fmt.Errorf("%s is not what its manifest says: %d missing, %d altered, %d unknown (followpress repair fixes it)",
+		switch n := found.Missing.Count + found.Altered.Count + found.Unknown.Count; {
+		case err != nil:
+		case n > 0:
+			err = fmt.Errorf("%s is not what its manifest says: %d missing, %d altered, %d unknown: followpress repair puts it right",
 				v.Dest, found.Missing.Count, found.Altered.Count, found.Unknown.Count)
+		case found.Foreign.Count > 0:
+			err = leftAlone(found)
 		}
 		return found, err
 	})
+}
+
+// leftAlone says what to do about foreign objects.
+func leftAlone(v *publisher.Verification) error {
+	return fmt.Errorf("%d objects are none of a site's, like %s: name them with --exclude, remove them, or keep the site below a prefix of its own",
+		v.Foreign.Count, v.Foreign.Keys[0])
+}
+
+// excluding has what verify and repair leave out.
+type excluding struct {
+	Exclude []string `sep:"none" placeholder:"PATTERN" help:"Take no notice of objects that are none of a site's and match, like robots.txt or pictures/*; may be repeated. A folder stands for all in it."`
+}
+
+func (e *excluding) checkPatterns() error {
+	if _, err := (publisher.Options{Exclude: e.Exclude}).WithDefaults(); err != nil {
+		return fmt.Errorf("--%w", err)
+	}
+	return nil
 }
 
 // A session has the logger, the progress and the streams of one run.

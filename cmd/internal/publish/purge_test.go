@@ -363,7 +363,7 @@ func TestPurgeFails(t *testing.T) {
 	}
 }
 
-// Objects that a repair puts back are purged too, even if it leaves unknown objects alone.
+// Objects that a repair puts back are purged too, even if it leaves foreign objects alone.
 func TestPurgeAfterRepair(t *testing.T) {
 	from, to := demoSite(t, "site"), filepath.Join(t.TempDir(), "out")
 	cache := newForgetful(t, http.NotFoundHandler())
@@ -381,7 +381,7 @@ func TestPurgeAfterRepair(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, _, stderr := run("repair", args...)
-	if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "1 unknown") || len(told) != 1 || !strings.Contains(told[0], "/lists/4/details") {
+	if told := cache.wasTold(); status != command.Failed || !strings.Contains(lastLine(stderr), "1 objects are none of a site's") || len(told) != 1 || !strings.Contains(told[0], "/lists/4/details") {
 		t.Errorf("got status %d, got requests for %q: %s", status, told, stderr)
 	}
 }

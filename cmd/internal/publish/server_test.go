@@ -347,7 +347,7 @@ func TestStatusOfVerifyAndRepair(t *testing.T) {
 			{"verify nothing", func() {}, "verify", command.Failed, "publish a site first"},
 			{"publish", func() {}, "publish --site", command.Done, ": published"},
 			{"verify", func() {}, "verify", command.Done, "missing            0"},
-			{"verify an altered one", func() { put("api/v1/leaderboard/followers", "{}") }, "verify", command.Failed, "0 missing, 1 altered, 0 unknown (followpress repair"},
+			{"verify an altered one", func() { put("api/v1/leaderboard/followers", "{}") }, "verify", command.Failed, "0 missing, 1 altered, 0 unknown: followpress repair"},
 			{"repair", func() {}, "repair --site", command.Done, "1 objects put"},
 			{"verify a refreshed one", func() {
 				put("api/v1/lists/4/details", "{}")
@@ -355,7 +355,7 @@ func TestStatusOfVerifyAndRepair(t *testing.T) {
 			}, "verify", command.Done, "refreshed          1"},
 			{"verify what a site may have had", func() { put("api/v1/lists/4444/details", "{}") }, "verify", command.Failed, "0 missing, 0 altered, 1 unknown"},
 			{"repair that", func() {}, "repair --site", command.Done, "1 deleted"},
-			{"repair what is somebody's", func() { put("robots.txt", "somebody's") }, "repair --site", command.Failed, "1 unknown objects are none of a site's"},
+			{"repair what is somebody's", func() { put("robots.txt", "somebody's") }, "repair --site", command.Failed, "1 objects are none of a site's, like robots.txt: name them with --exclude"},
 		} {
 			step.before()
 			args := append(slices.Clone(dest), strings.Fields(step.args)[1:]...)
