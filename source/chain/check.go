@@ -73,7 +73,7 @@ func (c *chainSync) compare(ctx context.Context, l *ledger, due []subject, excep
 	later, failed := c.askLater(ctx, l, doubted, except)
 	switch {
 	case ctx.Err() != nil:
-		return comparison{}, context.Cause(ctx)
+		return comparison{}, ctx.Err()
 	case failed != nil && err != nil:
 		return comparison{}, fmt.Errorf("%w; %w", err, failed)
 	case failed == nil && err == nil:
@@ -133,12 +133,15 @@ func (c *chainSync) askLater(ctx context.Context, l *ledger, due []subject, exce
 }
 
 // ask compares after a block, which has the logs of l and, if it is not nil, later ones. A host that
-// does not tell a count is like one without the state.
+// does not tell a count is like one without the state. The cause of a context that has ended is no
+// answer: it may be that a host of another chain did not tell.
 func (c *chainSync) ask(ctx context.Context, at provider.Block, l, later *ledger, due []subject, except []string) (comparison, error) {
 	var untold error
 	for {
 		found, err := c.askOne(ctx, at, l, later, due, except)
 		switch {
+		case ctx.Err() != nil:
+			return comparison{}, ctx.Err()
 		case !errors.Is(err, errUnknown):
 			return found, err
 		case errors.Is(err, provider.ErrNoState):

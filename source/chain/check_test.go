@@ -2,6 +2,7 @@ package chain
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"flag"
@@ -262,6 +263,34 @@ func TestHostThatDoesNotTell(t *testing.T) {
 	mustEqual(t, "with a good host", snapshotOf(t, s), truthOf(t, h, r))
 	if c := r.Chains[0].Check; c.How != CheckedByContracts || !strings.HasPrefix(c.Host, "localhost") {
 		t.Errorf("got %+v, want what the good host says", c)
+	}
+}
+
+// What the contracts of one chain do not tell ends the check of the others, at whatever moment it
+// comes.
+func TestCheckEndsWithThatOfAnotherChain(t *testing.T) {
+	h := history.Random(36, history.Options{Transactions: 100})
+	nodes := startNodes(t, h)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	for _, n := range nodes {
+		n.Set(meanrpc.Faults{Says: func(string, []byte) []byte {
+			cancel(fmt.Errorf("%w: another chain", errUnknown))
+			return nil
+		}})
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := open(t, t.TempDir(), h).Sync(ctx, from(nodes))
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want that it was cancelled", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the check does not end")
 	}
 }
 

@@ -143,7 +143,8 @@ func (c *Chain) callAt(ctx context.Context, origin string, calls []Call, at Bloc
 	for from := first; from < len(calls); from += mostCalls {
 		g.Go(func() error { return part(ctx, from, min(len(calls), from+mostCalls)) })
 	}
-	return s, g.Wait()
+	err := g.Wait()
+	return s, err
 }
 
 // calls makes calls, in parts that the node takes.
