@@ -262,8 +262,9 @@ func trySend(method, base, path, body string, headers ...string) (answer, error)
 }
 
 // do sends a request. A server that refuses a body may close before it has all of it, and the answer be lost on the way:
-// then it sends the request again.
+// then it sends the request again. It uses no connection again that the server may close after a body.
 func do(request *http.Request) (answer, error) {
+	request.Close = request.Body != nil
 	for try := 1; ; try++ {
 		response, err := client.Do(request)
 		var received []byte

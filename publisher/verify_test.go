@@ -34,10 +34,10 @@ func remove(t *testing.T, folder string, key site.Key) {
 // Every kind of damage is named and repaired; objects of others are left alone.
 func TestVerifyAndRepair(t *testing.T) {
 	for _, c := range []struct {
-		name                         string
-		damage                       func(t *testing.T, folder string)
-		missing, altered, unknown    string
-		refreshed, foreign           string
+		name                      string
+		damage                    func(t *testing.T, folder string)
+		missing, altered, unknown string
+		refreshed, foreign        string
 	}{
 		{name: "nothing", damage: func(*testing.T, string) {}},
 		{name: "missing", missing: "api/v1/lists/3/details",
