@@ -134,6 +134,9 @@ func (s *Store[Meta]) path() string { return filepath.Join(s.folder, fileName) }
 
 // openFile opens a database. One that is shorter than it says would be a fault of memory later.
 func openFile(path string, readOnly bool) (*bolt.DB, error) {
+	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
+		return nil, errors.New("an empty file") // bbolt would make a database of it, or fail to
+	}
 	db, err := bolt.Open(path, 0o644, &bolt.Options{ReadOnly: readOnly, Timeout: patience})
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		err = fmt.Errorf("%w, or has read it for more than %s", ErrBusy, patience)

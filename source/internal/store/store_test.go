@@ -158,9 +158,11 @@ func TestDamaged(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(20261123, 1))
 	refused := 0
-	for range 300 {
+	for i := range 300 {
 		damaged := slices.Clone(whole)
-		if at := random.IntN(len(damaged)); random.IntN(2) == 0 {
+		if at := random.IntN(len(damaged)); i == 0 {
+			damaged = nil
+		} else if random.IntN(2) == 0 {
 			damaged = damaged[:at]
 		} else {
 			for i := range min(16, len(damaged)-at) {
