@@ -1,0 +1,100 @@
+package followpress
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// repository makes one of two commits that has the scripts of .ci, and puts a go before that of the machine.
+func repository(t *testing.T, standIn string) (dir string) {
+	t.Helper()
+	for _, program := range []string{"bash", "git"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("needs %s: install it, and have it in the PATH", program)
+		}
+	}
+	dir = t.TempDir()
+	put := func(file, text string, mode os.FileMode) {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"beam/a.go", "site/a.go", "docs/a.md", "fixtures/a", "internal/tools/a", "go.mod", "go.sum", "Makefile", ".ci/expected-skips"} {
+		put(filepath.Join(dir, name), "", 0o644)
+	}
+	for _, name := range []string{".ci/changed", ".ci/test"} {
+		put(filepath.Join(dir, name), read(t, name).text, 0o644)
+	}
+	bin := t.TempDir()
+	put(filepath.Join(bin, "go"), "#!/usr/bin/env bash\n"+standIn, 0o755)
+	for name, value := range map[string]string{
+		"PATH": bin + string(os.PathListSeparator) + os.Getenv("PATH"), "TMPDIR": t.TempDir(),
+		"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.org",
+		"BASE": "", "CI": "", "TEST_NIGHTLY": "",
+	} {
+		t.Setenv(name, value)
+	}
+	run(t, dir, 0, "git init -q && git add . && git commit -qm a && git commit -q --allow-empty -m b")
+	return dir
+}
+
+// run runs lines of bash in a folder, which have to exit with that status.
+func run(t *testing.T, dir string, status int, lines string) {
+	t.Helper()
+	bash := exec.Command("bash", "-c", lines)
+	bash.Dir = dir
+	text, err := bash.CombinedOutput()
+	if bash.ProcessState == nil || bash.ProcessState.ExitCode() != status {
+		t.Errorf("%s: got %v, want status %d\n%s", lines, err, status, text)
+	}
+}
+
+// Pipelines are tested briefly only if it is known that nothing has changed on which they depend.
+func TestChanged(t *testing.T) {
+	const changed, same = 0, 1
+	dir := repository(t, "echo /usr/lib/go/src/fmt; echo \"$(pwd -P)/beam\"; echo \"$(pwd -P)/site\"\n")
+	for lines, want := range map[string]int{
+		"true":               same,
+		"echo >>docs/a.md":   same,
+		"touch docs/new":     same,
+		"echo >>site/a.go":   changed,
+		"rm site/a.go":       changed,
+		"touch beam/new.go":  changed,
+		"echo >>fixtures/a":  changed,
+		"echo >>.ci/changed": changed,
+		"echo >>docs/a.md; git commit -qam c; export BASE=HEAD":                             same,
+		"echo >>site/a.go; git commit -qam c; export BASE=HEAD":                             same,
+		"echo >>site/a.go; git commit -qam c":                                               changed,
+		"git tag v1; echo >>site/a.go; git commit -qam c; git commit -q --allow-empty -m d": changed,
+		// What cannot be told: the base of a new branch, one commit, no repository, packages that cannot be listed.
+		"export BASE=" + strings.Repeat("0", 40):       changed,
+		"git checkout -q --orphan c; git commit -qm c": changed,
+		"rm -rf .git":                   changed,
+		"go() { false; }; export -f go": changed,
+		"go() { true; }; export -f go":  changed,
+	} {
+		run(t, dir, want, "copy=$(mktemp -d); cp -R . $copy/tree; ln -s tree $copy/link; cd $copy/link; { "+lines+"; }; bash .ci/changed")
+	}
+}
+
+// A stage whose tests cannot be found, or do not run, fails.
+func TestStagesFail(t *testing.T) {
+	const fine = "echo '--- PASS: TestA (0.00s)'; echo 'ok  \tfollowpress/a\t0.1s'\n"
+	for _, test := range []struct {
+		standIn, stage string
+		status         int
+	}{
+		{"if [ $1 = list ]; then echo followpress/a; echo followpress/explorer; exit; fi\n" + fine, "unit servers browser beam flink", 0},
+		{"if [ $1 = list ]; then echo followpress/a; exit 1; fi\n" + fine, "unit", 1},
+		{"if [ $1 = list ]; then echo followpress/a; exit; fi\necho 'ok  \tfollowpress/a\t0.1s [no tests to run]'\n", "flink", 1},
+		{"if [ $1 = list ]; then echo followpress/a; exit; fi\n" + fine + "exit 1\n", "servers", 1},
+		{"if [ $1 = list ]; then echo followpress/a; exit; fi\n" + fine + "echo '--- SKIP: TestB (0.00s)'\n", "servers", 1},
+	} {
+		dir := repository(t, test.standIn)
+		run(t, dir, test.status, "export CI=true; bash .ci/test "+test.stage)
+	}
+}
