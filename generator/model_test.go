@@ -14,6 +14,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/refresh"
 )
 
 // A model is a snapshot read and answered in the plainest way: rows decoded by
@@ -165,7 +166,7 @@ func (m *model) mergeBadges(t testing.TB, s snapshot, r refreshed) {
 		if !strings.HasPrefix(string(key), "badges/") {
 			continue
 		}
-		var in site.RefreshedBadges
+		var in refresh.KeptBadges
 		if err := stdjson.Unmarshal([]byte(r[key]), &in); err != nil {
 			t.Fatalf("%s: got %v, want JSON", key, err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/site/rules"
 )
 
@@ -78,7 +79,7 @@ func (m *merge) add(key site.Key, body []byte) error {
 }
 
 func (m *merge) addProfile(tokenID string, body []byte) error {
-	fresh, address, err := site.DecodeRefreshedProfile(body)
+	fresh, address, err := refresh.DecodeKeptProfile(body)
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (m *merge) addProfile(tokenID string, body []byte) error {
 }
 
 func (m *merge) addBadges(tokenID string, body []byte) error {
-	kept, address, err := site.DecodeRefreshedBadges(body)
+	kept, address, err := refresh.DecodeKeptBadges(body)
 	if err != nil {
 		return err
 	}

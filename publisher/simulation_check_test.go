@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/refresh"
 )
 
 // check is called when all processes but the fallbacks have ended. It publishes a last site,
@@ -275,7 +276,7 @@ func (w *world) nothingRefreshedIsLost(last simulatedSite) {
 		if err != nil {
 			panic(err)
 		}
-		kept, err := site.DecodeProfile(w.objects[site.RefreshKey(site.Details, list)].body, account, time.Time{})
+		kept, err := refresh.DecodeProfile(w.objects[site.RefreshKey(site.Details, list)].body, account, time.Time{})
 		if err != nil || kept.Fresh < told {
 			w.fail("list %s: a profile as fresh as %d was answered, kept is %d (%v)", list, told, kept.Fresh, err)
 		}
@@ -287,7 +288,7 @@ func (w *world) nothingRefreshedIsLost(last simulatedSite) {
 			continue
 		}
 		for _, key := range []site.Key{last.root.Config.ListKey(list, site.Account), last.root.Config.UserObjectKey(account.String(), site.Account)} {
-			if a, _, err := site.DecodeAccount(w.objects[key].body); !w.harmed[key] && (err != nil || a.ENS.Fresh < told) {
+			if a, _, err := site.DecodeDetails(w.objects[key].body); !w.harmed[key] && (err != nil || a.ENS.Fresh < told) {
 				w.fail("%s: a profile as fresh as %d was answered, stored is %d (%v)", key, told, a.ENS.Fresh, err)
 			}
 		}

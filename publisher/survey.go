@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -305,17 +306,17 @@ func (s *survey) findRefreshed(ctx context.Context, objects []compared) error {
 
 // refreshesOf returns the digests that refreshes may have given an object.
 func (s *survey) refreshesOf(ctx context.Context, want site.Entry) (possible []site.MD5, err error) {
-	for _, refresh := range s.root.Config.RefreshesOf(want.Key) {
-		if !s.kept.mayHave(refresh) {
+	for _, key := range s.root.Config.RefreshesOf(want.Key) {
+		if !s.kept.mayHave(key) {
 			continue
 		}
-		body, _, err := s.bucket.read(ctx, refresh)
+		body, _, err := s.bucket.read(ctx, key)
 		if errors.Is(err, storage.ErrNotFound) {
 			continue
 		} else if err != nil {
 			return nil, err
 		}
-		refreshes, err := site.Stored(body)
+		refreshes, err := refresh.Replacements(body)
 		if err != nil {
 			continue // the object counts as altered; generate reports this error
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/followpress/followpress/internal/retry"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -137,7 +138,7 @@ func (s *source) read(ctx context.Context, e site.Entry) ([]byte, error) {
 		} else if err != nil {
 			return nil, s.explain(key, err)
 		}
-		stored, err := site.Stored(kept)
+		stored, err := refresh.Replacements(kept)
 		if err != nil {
 			return nil, s.explain(key, fmt.Errorf("%w: %w", site.ErrMalformed, err))
 		}

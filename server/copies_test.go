@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/generator"
-	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
@@ -267,27 +266,5 @@ func TestRefreshedCopiesOutliveAPublish(t *testing.T) {
 	v, err := publisher.Verify(t.Context(), bucket, publisher.Options{})
 	if err != nil || !v.Good() || v.Refreshed.Count != len(changed) {
 		t.Errorf("verify: got %v, %v, want a good bucket with %d refreshed objects", v, err, len(changed))
-	}
-}
-
-// A refresh writes accounts byte for byte as the generator does.
-func TestAccountsAsTheGeneratorWritesThem(t *testing.T) {
-	t.Parallel()
-	accounts := 0
-	for seed := range uint64(6) {
-		files, _ := generatedEFP(t, afero.FromIOFS{FS: naive.Random(seed)}, nil)
-		for key, want := range objects(t, files) {
-			if !strings.HasSuffix(string(key), "/"+string(site.Account)) || !strings.HasPrefix(string(key), "api/") {
-				continue
-			}
-			a, _, err := site.DecodeAccount([]byte(want))
-			if got := string(a.Encode()); err != nil || got != want {
-				t.Errorf("seed %d, %s: got %v\n%s\nwant %s", seed, key, err, got, want)
-			}
-			accounts++
-		}
-	}
-	if accounts < 100 {
-		t.Errorf("accounts: got %d, want many", accounts)
 	}
 }

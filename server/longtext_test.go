@@ -9,6 +9,7 @@ import (
 
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -40,7 +41,7 @@ func TestRefreshLeavesOutLongTexts(t *testing.T) {
 	})
 	t.Run("kept", func(t *testing.T) {
 		b := local(t, files)
-		kept, err := site.RefreshedProfile{Address: account, Profile: long}.Keep(site.MD5{}, site.Sum(nil), nil)
+		kept, err := refresh.KeptProfile{Address: account, Profile: long}.Keep(site.MD5{}, site.Sum(nil), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/refresh"
 )
 
 const (
@@ -158,7 +159,7 @@ func TestRefreshDetails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := site.DecodeProfile([]byte(kept["_refresh/details/104"]), address, time.Time{})
+		p, err := refresh.DecodeProfile([]byte(kept["_refresh/details/104"]), address, time.Time{})
 		if err != nil || p.Address != account || p.Name != fresh.Name || p.Fresh != fresh.Fresh {
 			t.Errorf("kept: got %+v, %v, want the fresh profile", p, err)
 		}
@@ -236,7 +237,7 @@ func TestRefreshBadges(t *testing.T) {
 		if all["api/v1/lists/104/badges"] != want {
 			t.Errorf("stored: got %s, want the fresh badges", all["api/v1/lists/104/badges"])
 		}
-		kept, of, err := site.DecodeRefreshedBadges([]byte(all["_refresh/badges/104"]))
+		kept, of, err := refresh.DecodeKeptBadges([]byte(all["_refresh/badges/104"]))
 		if err != nil || of.String() != account || len(kept.Badges) != 5 || time.Since(time.UnixMilli(kept.Fetched)).Abs() > time.Minute {
 			t.Errorf("kept: got %+v, %v, want 5 badges of the account, fetched now", kept, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -376,7 +377,7 @@ func TestAPublishLosesNoRefresh(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kept, err := site.DecodeProfile([]byte(all[site.RefreshKey(site.Details, list.tokenID)]), account, time.Time{})
+			kept, err := refresh.DecodeProfile([]byte(all[site.RefreshKey(site.Details, list.tokenID)]), account, time.Time{})
 			if err != nil || kept.Fresh != last.ENS.Fresh {
 				t.Errorf("list %s: got fresh %d in the answer and %d kept, %v, want the same", list.tokenID, last.ENS.Fresh, kept.Fresh, err)
 			}

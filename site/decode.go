@@ -12,7 +12,11 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// This file decodes, checks and normalizes external data: rows of snapshots and answers of upstreams.
+// This file decodes and checks what was not made by this run: rows of snapshots, answers of upstreams and
+// objects.
+
+// ErrMalformed says that the body of an object has not the form that its key demands.
+var ErrMalformed = errors.New("malformed object")
 
 // DecodeObject decodes JSON that must be an object, in valid UTF-8 and Unicode. Its errors name the
 // member and the JSON type that was expected, not Go types.
@@ -71,6 +75,19 @@ func DecodeEvent(data []byte) (Event, error) {
 		*member.to = *member.from
 	}
 	return e, nil
+}
+
+// DecodeDetails decodes an answer to /details, and its address. Errors wrap ErrMalformed.
+func DecodeDetails(body []byte) (ListDetails, Address, error) {
+	var d ListDetails
+	if err := DecodeObject(body, &d); err != nil {
+		return d, Address{}, fmt.Errorf("details: %w: %w", ErrMalformed, err)
+	}
+	account, err := DecodeAddress("address", d.Address)
+	if err != nil {
+		return d, account, fmt.Errorf("details: %w: %w", ErrMalformed, err)
+	}
+	return d, account, nil
 }
 
 // CheckTokenID returns an error that names the member if text is not a valid token ID.

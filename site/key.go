@@ -241,6 +241,17 @@ func RefreshKey(object ListObject, tokenID string) Key {
 	return RefreshPrefix + Key(string(object)+"/"+tokenID)
 }
 
+// ParseRefreshKey is the inverse of RefreshKey for a key without RefreshPrefix. ok is false for other
+// keys.
+func ParseRefreshKey(key Key) (object ListObject, tokenID string, ok bool) {
+	kind, tokenID, _ := strings.Cut(string(key), "/")
+	object = ListObject(kind)
+	return object, tokenID, slices.Contains(refreshedObjects, object) && ValidTokenID(tokenID)
+}
+
+// refreshedObjects are the objects of a list that refreshes may replace.
+var refreshedObjects = []ListObject{Details, Badges}
+
 // RefreshCopyKey is the key of what refreshes have noted about an object that shows what they fetched
 // for another one. Only under APIEFP.
 func RefreshCopyKey(key Key) Key { return RefreshCopies + key }
@@ -257,7 +268,7 @@ func (c Config) RefreshesOf(key Key) (keys []Key) {
 	}
 	subject, name, _ := strings.Cut(path, "/")
 	object := ListObject(name)
-	refreshed := slices.Contains(RefreshedObjects(), object)
+	refreshed := slices.Contains(refreshedObjects, object)
 	if inLists && refreshed {
 		keys = append(keys, RefreshKey(object, subject))
 	}

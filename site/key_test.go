@@ -208,3 +208,46 @@ func TestParseSearchShardKey(t *testing.T) {
 		}
 	}
 }
+
+func TestRefreshKeys(t *testing.T) {
+	for _, object := range []site.ListObject{site.Details, site.Badges} {
+		rest := strings.TrimPrefix(string(site.RefreshKey(object, "12")), string(site.RefreshPrefix))
+		if got, tokenID, ok := site.ParseRefreshKey(site.Key(rest)); !ok || got != object || tokenID != "12" {
+			t.Errorf("%s: got %s, %s, %v, want its parts", rest, got, tokenID, ok)
+		}
+	}
+	for _, bad := range []string{"", "details", "details/", "details/01", "details/1/2", "records/1", "/details/1", "details/1 "} {
+		if _, _, ok := site.ParseRefreshKey(site.Key(bad)); ok {
+			t.Errorf("%q: got a key, want none", bad)
+		}
+	}
+}
+
+// Objects of lists are refreshed in their own place, or as copies of what another list shows; those of
+// users and accounts are copies only.
+func TestRefreshesOf(t *testing.T) {
+	for _, c := range []struct {
+		key       site.Key
+		spec, efp []site.Key
+	}{
+		{"api/v1/lists/7/details", []site.Key{"_refresh/details/7"}, []site.Key{"_refresh/details/7", "_refresh/copies/api/v1/lists/7/details"}},
+		{"api/v1/lists/7/badges", []site.Key{"_refresh/badges/7"}, []site.Key{"_refresh/badges/7", "_refresh/copies/api/v1/lists/7/badges"}},
+		{"api/v1/lists/7/account", nil, []site.Key{"_refresh/copies/api/v1/lists/7/account"}},
+		{"api/v1/users/bob.eth/account", nil, []site.Key{"_refresh/copies/api/v1/users/bob.eth/account"}},
+		{"api/v1/users/bob.eth/badges", nil, []site.Key{"_refresh/copies/api/v1/users/bob.eth/badges"}},
+		{"api/v1/users/bob.eth/stats", nil, nil},
+		{"api/v1/lists/7/records", nil, nil},
+		{"api/v1/leaderboard/account", nil, nil},
+		{"_unknown/account", nil, nil},
+	} {
+		for api, want := range map[string][]site.Key{site.APISpec: c.spec, site.APIEFP: c.efp} {
+			config, err := site.Config{API: api}.WithDefaults()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := config.RefreshesOf(c.key); !slices.Equal(got, want) {
+				t.Errorf("%s, %s: got %q, want %q", api, c.key, got, want)
+			}
+		}
+	}
+}

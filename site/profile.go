@@ -36,10 +36,6 @@ func (p Profile) Clone() Profile {
 	return p
 }
 
-func (p Profile) isZero() bool {
-	return p.Name+p.Avatar+p.Header+p.Display+p.Resolver == "" && p.Records == nil && p.Chains == nil && p.Errors == nil && p.Fresh == 0
-}
-
 // Append appends a normalized profile as a JSON object. Name and avatar come first: the first searchLen
 // bytes of the object and a closing brace make the SearchProfile.
 func (p Profile) Append(b []byte) (body []byte, searchLen int) {

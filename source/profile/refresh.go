@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/source/internal/ask"
 	"github.com/followpress/followpress/source/internal/collect"
@@ -312,7 +313,7 @@ func (r *refresher) take(address site.Address, entry json.RawMessage) error {
 		r.fail(address, fmt.Sprintf("status %d", in.Status), fmt.Errorf("status %d: %s", in.Status, site.Quoted(in.Error)))
 		return nil
 	}
-	p, err := site.DecodeProfile(entry, address, now)
+	p, err := refresh.DecodeProfile(entry, address, now)
 	if err != nil {
 		r.fail(address, "invalid profile", err)
 		return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/dofn"
 	"github.com/followpress/followpress/beam/internal/wire"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/storage"
 )
@@ -71,9 +72,9 @@ func decodeRefreshed(key site.Key, o *wire.RefreshedObject) (tokenID string, err
 		return "", errors.New("the key is neither details/{token_id} nor badges/{token_id}")
 	}
 	if o.Badges = kind == site.Badges; o.Badges {
-		_, _, err = site.DecodeRefreshedBadges(o.Body)
+		_, _, err = refresh.DecodeKeptBadges(o.Body)
 	} else {
-		_, _, err = site.DecodeRefreshedProfile(o.Body)
+		_, _, err = refresh.DecodeKeptProfile(o.Body)
 	}
 	return tokenID, err
 }

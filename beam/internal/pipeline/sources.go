@@ -8,6 +8,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/wire"
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -71,7 +72,7 @@ func (f *refreshedFn) ProcessElement(token string, value []byte, emit func(strin
 	o := d.RefreshedObject()
 	r := wire.Refreshed{Number: o.Number, Token: token, Badges: o.Badges}
 	if o.Badges {
-		kept, about, err := site.DecodeRefreshedBadges(o.Body)
+		kept, about, err := refresh.DecodeKeptBadges(o.Body)
 		if err != nil {
 			return err
 		}
@@ -86,7 +87,7 @@ func (f *refreshedFn) ProcessElement(token string, value []byte, emit func(strin
 			}
 		}
 	} else {
-		profile, about, err := site.DecodeRefreshedProfile(o.Body)
+		profile, about, err := refresh.DecodeKeptProfile(o.Body)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -67,7 +68,7 @@ func (t Target) listsOf(ctx context.Context, account site.Address, get getter) (
 	} else if err != nil {
 		return nil, err
 	}
-	return site.DecodeLists(body)
+	return decodeLists(body)
 }
 
 // copies lists the other objects that show the data of a target: those of all lists of the account, of
@@ -137,14 +138,14 @@ func (f *Refresher) namesOf(ctx context.Context, t Target, account site.Address)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return nil, err
 	}
-	names := site.RefreshedNames(kept)
+	names := refresh.Names(kept)
 	body, err := f.fetcher.Get(ctx, t.Config.UserObjectKey(account.String(), site.Account))
 	if errors.Is(err, storage.ErrNotFound) {
 		return names, nil
 	} else if err != nil {
 		return nil, err
 	}
-	a, _, err := site.DecodeAccount(body)
+	a, _, err := decodeAccount(body)
 	for _, name := range lookupNames(a.ENS.Name) {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
@@ -186,7 +187,7 @@ func (f *Refresher) replaceCopy(ctx context.Context, c copied, data upstreamData
 			return nil, err
 		}
 		err = f.keep(ctx, site.RefreshCopyKey(c.key), func(kept []byte) ([]byte, error) {
-			return site.KeepCopy(site.Sum(stored), site.Sum(body), kept)
+			return refresh.KeepCopy(site.Sum(stored), site.Sum(body), kept)
 		})
 		if err == nil {
 			err = f.put(ctx, c.key, body, storage.Condition(info.ETag))
@@ -211,6 +212,6 @@ func (f *Refresher) isNamed(ctx context.Context, c copied, account site.Address)
 	} else if err != nil {
 		return false, err
 	}
-	_, is, err := site.DecodeAccount(body)
+	_, is, err := decodeAccount(body)
 	return is == account, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/storage"
 )
@@ -116,14 +117,14 @@ func (f *Refresher) kept(ctx context.Context, t Target, root *site.Root, stored,
 		if err != nil {
 			return nil, err
 		}
-		p, err := site.DecodeProfile(kept, account, time.UnixMilli(0))
+		p, err := refresh.DecodeProfile(kept, account, time.UnixMilli(0))
 		if err == nil && (t.Config.EFP() || rules.IsNewer(p.Fresh, details.ENS.Fresh)) {
 			p.Profile, _ = p.Within(t.Config.ProfileLimits())
 			return profileData{p}, nil
 		}
 		return nil, nil
 	}
-	badges, account, err := site.DecodeRefreshedBadges(kept)
+	badges, account, err := refresh.DecodeKeptBadges(kept)
 	asOf, _ := time.Parse(time.RFC3339, root.AsOf) // ParseRoot has checked it
 	if err != nil || !rules.IsNewer(badges.Fetched, asOf.UnixMilli()) {
 		return nil, nil //nolint:nilerr // the next run of the generator reports it

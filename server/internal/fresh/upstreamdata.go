@@ -13,6 +13,7 @@ import (
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/server/internal/gate"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/refresh"
 	"github.com/followpress/followpress/site/rules"
 )
 
@@ -61,7 +62,7 @@ func (f *Refresher) fetchProfile(ctx context.Context, t Target, account site.Add
 		return data, err
 	}
 	now := time.Now()
-	p, err := site.DecodeProfile(body, account, now)
+	p, err := refresh.DecodeProfile(body, account, now)
 	if err != nil {
 		return data, fmt.Errorf("%w: profile of %s: %w", ErrUpstream, account, err)
 	}
@@ -72,7 +73,7 @@ func (f *Refresher) fetchProfile(ctx context.Context, t Target, account site.Add
 
 // fetchBadges asks for each event of the stored object, badgesAtOnce at a time.
 func (f *Refresher) fetchBadges(ctx context.Context, t Target, stored []byte, memory *claimed) (upstreamData, error) {
-	badges, err := t.Config.DecodeBadges(stored)
+	badges, err := decodeBadges(t.Config, stored)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +95,7 @@ func (f *Refresher) fetchBadges(ctx context.Context, t Target, stored []byte, me
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	return badgeData{t.Config, site.RefreshedBadges{Address: account.String(), Fetched: fetched.UnixMilli(), Badges: badges}}, nil
+	return badgeData{t.Config, refresh.KeptBadges{Address: account.String(), Fetched: fetched.UnixMilli(), Badges: badges}}, nil
 }
 
 // Events are chosen by the operator, but an upstream describes them, and the badges of an account repeat all
@@ -150,7 +151,7 @@ func (f *Refresher) fetchCollection(ctx context.Context, account site.Address, e
 	if err := memory.add(len(body)); err != nil {
 		return nil, fmt.Errorf("event %s: %w", eventID, err)
 	}
-	c, err := site.DecodeCollection(body, account, eventID)
+	c, err := refresh.DecodeCollection(body, account, eventID)
 	if err != nil {
 		return nil, fmt.Errorf("%w: event %s: %w", ErrUpstream, eventID, err)
 	}
@@ -171,16 +172,16 @@ func (f *Refresher) ask(ctx context.Context, object site.ListObject, u *upstream
 	return bytes.TrimSpace(body), err
 }
 
-type profileData struct{ site.RefreshedProfile }
+type profileData struct{ refresh.KeptProfile }
 
 func (p profileData) applyTo(kind site.ListObject, stored []byte) ([]byte, error) {
 	if kind == site.Account {
-		a, _, err := site.DecodeAccount(stored)
+		a, _, err := decodeAccount(stored)
 		if err != nil {
 			return nil, err
 		}
 		a.ENS = p.Profile
-		return a.Encode(), p.belongsTo(a.Address)
+		return a.encode(), p.belongsTo(a.Address)
 	}
 	details, _, err := site.DecodeDetails(stored)
 	if err == nil {
@@ -190,7 +191,7 @@ func (p profileData) applyTo(kind site.ListObject, stored []byte) ([]byte, error
 		return nil, err
 	}
 	details.ENS = p.Profile
-	return details.Encode()
+	return encode(details)
 }
 
 func (p profileData) owner() site.Address { return addressOf(p.Address) }
@@ -213,8 +214,8 @@ func (p profileData) belongsTo(address string) error {
 func freshOf(kind site.ListObject, stored []byte) (fresh int64, ok bool) {
 	var err error
 	if kind == site.Account {
-		var a site.AccountAnswer
-		a, _, err = site.DecodeAccount(stored)
+		var a accountAnswer
+		a, _, err = decodeAccount(stored)
 		fresh = a.ENS.Fresh
 	} else {
 		var details site.ListDetails
@@ -242,7 +243,7 @@ func (p profileData) newerThan(kind site.ListObject, stored []byte) bool {
 
 type badgeData struct {
 	config site.Config
-	site.RefreshedBadges
+	refresh.KeptBadges
 }
 
 func (b badgeData) owner() site.Address { return addressOf(b.Address) }
@@ -250,7 +251,7 @@ func (b badgeData) owner() site.Address { return addressOf(b.Address) }
 // applyTo keeps the events of the stored object, which a publish may have changed since the
 // upstream was asked.
 func (b badgeData) applyTo(_ site.ListObject, stored []byte) ([]byte, error) {
-	badges, err := b.config.DecodeBadges(stored)
+	badges, err := decodeBadges(b.config, stored)
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +266,7 @@ func (b badgeData) applyTo(_ site.ListObject, stored []byte) ([]byte, error) {
 		}
 		badges[i] = badge
 	}
-	return b.config.EncodeBadges(badges)
+	return encodeBadges(b.config, badges)
 }
 
 // olderThan is false: an object of badges does not say when they were fetched.

@@ -1,4 +1,4 @@
-package site_test
+package refresh_test
 
 import (
 	"slices"
@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	json "github.com/goccy/go-json"
+
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/refresh"
 )
 
 const (
@@ -47,7 +50,7 @@ func TestDecodeProfile(t *testing.T) {
 		"not UTF-8":         {in: "{\"name\":\"\xff\"}", reason: "UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := site.DecodeProfile([]byte(strings.TrimSpace(c.in)), account, fetched)
+			p, err := refresh.DecodeProfile([]byte(strings.TrimSpace(c.in)), account, fetched)
 			if c.reason != "" {
 				if err == nil || !strings.Contains(err.Error(), c.reason) {
 					t.Errorf("got error %v, want one that says %q", err, c.reason)
@@ -62,7 +65,7 @@ func TestDecodeProfile(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", body, c.want)
 			}
 			// What a refresh has kept is read like what an upstream sent.
-			again, err := site.DecodeProfile([]byte(body), account, time.Time{})
+			again, err := refresh.DecodeProfile([]byte(body), account, time.Time{})
 			if text := encode(t, again); err != nil || text != c.want {
 				t.Errorf("read again: got %s, %v, want %s", text, err, c.want)
 			}
@@ -76,7 +79,7 @@ func TestDecodeCollection(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := `{"event":` + someEvent + `,"tokenId":"12","owner":"0x00000000000000000000000000000000000000AA","more":null}`
-	collection, err := site.DecodeCollection([]byte(good), account, "7")
+	collection, err := refresh.DecodeCollection([]byte(good), account, "7")
 	if err != nil || collection.TokenID != "12" || collection.Owner != someAddress || collection.Event.Description != "d" {
 		t.Errorf("got %+v, %v, want the collection of the account", collection, err)
 	}
@@ -89,54 +92,16 @@ func TestDecodeCollection(t *testing.T) {
 		"half an event":  {strings.Replace(good, `"city":"",`, "", 1), "city: missing"},
 		"not even close": {`"x"`, "not a JSON object"},
 	} {
-		if _, err := site.DecodeCollection([]byte(c.in), account, "7"); err == nil || !strings.Contains(err.Error(), c.reason) {
+		if _, err := refresh.DecodeCollection([]byte(c.in), account, "7"); err == nil || !strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%s: got error %v, want one that says %q", name, err, c.reason)
 		}
 	}
 }
 
-// A refresh keeps everything in details and badges that it does not replace.
-func TestDetailsAndBadgesComeThrough(t *testing.T) {
-	config, err := site.Config{BadgesField: "po<aps"}.WithDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	details := `{"address":"` + someAddress + `","ens":{"name":"<a>&\u2028","avatar":"","header":"","display":"","records":{"z":"<b>","a":{"c":1.50}},"chains":{},` +
-		`"fresh":0,"resolver":"","errors":{}},"ranks":{"mutuals_rank":"0","followers_rank":"1","following_rank":"2","top8_rank":"3","blocks_rank":"4"},"primary_list":null}`
-	d, account, err := site.DecodeDetails([]byte(details))
-	if err != nil || account.String() != someAddress {
-		t.Fatalf("got %v, %v, want %s", account, err, someAddress)
-	}
-	if body, err := d.Encode(); err != nil || string(body) != details {
-		t.Errorf("got  %s %v\nwant %s", body, err, details)
-	}
-	badges := `{"po<aps":[{"eventId":"7","participated":true,"collection":{"event":` + someEvent + `,"tokenId":"1","owner":"` + someAddress +
-		`"}},{"eventId":"8","participated":false,"collection":null}]}`
-	for _, text := range []string{badges, `{"po<aps":[]}`} {
-		items, err := config.DecodeBadges([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if body, err := config.EncodeBadges(items); err != nil || string(body) != text {
-			t.Errorf("got  %s %v\nwant %s", body, err, text)
-		}
-	}
-	for _, bad := range []string{`{}`, `{"badges":[]}`, `{"po<aps":null}`, `{"po<aps":{}}`, `[]`, ``} {
-		if _, err := config.DecodeBadges([]byte(bad)); err == nil {
-			t.Errorf("badges %q: got no error, want one", bad)
-		}
-	}
-	for _, bad := range []string{`{}`, `{"address":"x"}`, `[]`, ``} {
-		if _, _, err := site.DecodeDetails([]byte(bad)); err == nil {
-			t.Errorf("details %q: got no error, want one", bad)
-		}
-	}
-}
-
-func TestDecodeRefreshedBadges(t *testing.T) {
+func TestDecodeKeptBadges(t *testing.T) {
 	good := `{"address":"` + someAddress + `","fetched":1,"badges":[{"eventId":"7","participated":true,"collection":{"event":` + someEvent +
 		`,"tokenId":"1","owner":"` + someAddress + `"}},{"eventId":"8","participated":false,"collection":null}]}`
-	kept, account, err := site.DecodeRefreshedBadges([]byte(good))
+	kept, account, err := refresh.DecodeKeptBadges([]byte(good))
 	if err != nil || account.String() != someAddress || len(kept.Badges) != 2 {
 		t.Fatalf("got %+v, %v, want 2 badges of %s", kept, err, someAddress)
 	}
@@ -147,51 +112,8 @@ func TestDecodeRefreshedBadges(t *testing.T) {
 		{`"fetched":1`, `"fetched":0`}, {`"address":"0x`, `"address":"1x`}, {`"eventId":"7"`, `"eventId":"07"`},
 		{`"participated":true`, `"participated":false`}, {`"tokenId":"1"`, `"tokenId":""`}, {`"owner":"0x00`, `"owner":"0xff`}, {`{"address"`, `["address"`},
 	} {
-		if _, _, err := site.DecodeRefreshedBadges([]byte(strings.Replace(good, change[0], change[1], 1))); err == nil {
+		if _, _, err := refresh.DecodeKeptBadges([]byte(strings.Replace(good, change[0], change[1], 1))); err == nil {
 			t.Errorf("with %s: got no error, want one", change[1])
-		}
-	}
-}
-
-func TestRefreshKeys(t *testing.T) {
-	for _, object := range site.RefreshedObjects() {
-		rest := strings.TrimPrefix(string(site.RefreshKey(object, "12")), string(site.RefreshPrefix))
-		if got, tokenID, ok := site.ParseRefreshKey(site.Key(rest)); !ok || got != object || tokenID != "12" {
-			t.Errorf("%s: got %s, %s, %v, want its parts", rest, got, tokenID, ok)
-		}
-	}
-	for _, bad := range []string{"", "details", "details/", "details/01", "details/1/2", "records/1", "/details/1", "details/1 "} {
-		if _, _, ok := site.ParseRefreshKey(site.Key(bad)); ok {
-			t.Errorf("%q: got a key, want none", bad)
-		}
-	}
-}
-
-// Objects of lists are refreshed in their own place, or as copies of what another list shows; those of
-// users and accounts are copies only.
-func TestRefreshesOf(t *testing.T) {
-	for _, c := range []struct {
-		key       site.Key
-		spec, efp []site.Key
-	}{
-		{"api/v1/lists/7/details", []site.Key{"_refresh/details/7"}, []site.Key{"_refresh/details/7", "_refresh/copies/api/v1/lists/7/details"}},
-		{"api/v1/lists/7/badges", []site.Key{"_refresh/badges/7"}, []site.Key{"_refresh/badges/7", "_refresh/copies/api/v1/lists/7/badges"}},
-		{"api/v1/lists/7/account", nil, []site.Key{"_refresh/copies/api/v1/lists/7/account"}},
-		{"api/v1/users/bob.eth/account", nil, []site.Key{"_refresh/copies/api/v1/users/bob.eth/account"}},
-		{"api/v1/users/bob.eth/badges", nil, []site.Key{"_refresh/copies/api/v1/users/bob.eth/badges"}},
-		{"api/v1/users/bob.eth/stats", nil, nil},
-		{"api/v1/lists/7/records", nil, nil},
-		{"api/v1/leaderboard/account", nil, nil},
-		{"_unknown/account", nil, nil},
-	} {
-		for api, want := range map[string][]site.Key{site.APISpec: c.spec, site.APIEFP: c.efp} {
-			config, err := site.Config{API: api}.WithDefaults()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := config.RefreshesOf(c.key); !slices.Equal(got, want) {
-				t.Errorf("%s, %s: got %q, want %q", api, c.key, got, want)
-			}
 		}
 	}
 }
@@ -200,13 +122,13 @@ func TestRefreshesOf(t *testing.T) {
 func TestKeepNames(t *testing.T) {
 	var kept []byte
 	for _, name := range []string{"a", "b", "a", "c", "d", "e"} {
-		p := site.RefreshedProfile{Address: someAddress, Names: []string{name}}
+		p := refresh.KeptProfile{Address: someAddress, Names: []string{name}}
 		var err error
 		if kept, err = p.Keep(site.MD5{}, site.MD5{}, kept); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := site.RefreshedNames(kept); !slices.Equal(got, []string{"e", "d", "c", "a"}) {
+	if got := refresh.Names(kept); !slices.Equal(got, []string{"e", "d", "c", "a"}) {
 		t.Errorf("names: got %q, want the newest, each once", got)
 	}
 }
@@ -215,7 +137,7 @@ func TestKeepNames(t *testing.T) {
 type note struct{}
 
 func (note) Keep(replaced, by site.MD5, kept []byte) ([]byte, error) {
-	return site.KeepCopy(replaced, by, kept)
+	return refresh.KeepCopy(replaced, by, kept)
 }
 
 // A stored refresh lists the objects that refreshes have put, the newest first, each
@@ -223,10 +145,10 @@ func (note) Keep(replaced, by site.MD5, kept []byte) ([]byte, error) {
 // them replaced. Of two refreshes the fresher one is kept.
 func TestKeep(t *testing.T) {
 	sum := func(text string) site.MD5 { return site.Sum([]byte(text)) }
-	profile := site.RefreshedProfile{Address: someAddress, Profile: site.Profile{Name: "new", Fresh: 2}}
-	older := site.RefreshedProfile{Address: someAddress, Profile: site.Profile{Name: "old", Fresh: 1}}
-	badges := site.RefreshedBadges{Address: someAddress, Fetched: 2, Badges: []site.Badge{{EventID: "2"}}}
-	earlier := site.RefreshedBadges{Address: someAddress, Fetched: 1, Badges: []site.Badge{{EventID: "1"}}}
+	profile := refresh.KeptProfile{Address: someAddress, Profile: site.Profile{Name: "new", Fresh: 2}}
+	older := refresh.KeptProfile{Address: someAddress, Profile: site.Profile{Name: "old", Fresh: 1}}
+	badges := refresh.KeptBadges{Address: someAddress, Fetched: 2, Badges: []site.Badge{{EventID: "2"}}}
+	earlier := refresh.KeptBadges{Address: someAddress, Fetched: 1, Badges: []site.Badge{{EventID: "1"}}}
 	type keeper interface {
 		Keep(replaced, by site.MD5, kept []byte) ([]byte, error)
 	}
@@ -243,7 +165,7 @@ func TestKeep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			check := func(kept []byte, err error, want ...string) {
 				t.Helper()
-				stored, readErr := site.Stored(kept)
+				stored, readErr := refresh.Replacements(kept)
 				var got []string
 				for _, r := range stored {
 					for _, text := range strings.Split("a b c d e f g h i j", " ") {
@@ -275,4 +197,13 @@ func TestKeep(t *testing.T) {
 	if kept, err := profile.Keep(sum(""), sum("a"), []byte("damaged")); err != nil || !strings.Contains(string(kept), "new") {
 		t.Errorf("over what cannot be read: got %s, %v, want the new profile", kept, err)
 	}
+}
+
+func encode(t testing.TB, value any) string {
+	t.Helper()
+	body, err := json.MarshalWithOption(value, json.DisableHTMLEscape())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
 }

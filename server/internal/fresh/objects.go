@@ -1,0 +1,99 @@
+package fresh
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+)
+
+// This file decodes and encodes the objects that refreshes replace, as the generator writes them.
+
+// An accountAnswer is an answer to /account of a user or a list.
+type accountAnswer struct {
+	Address   string
+	ENS       site.Profile
+	IsPrimary *bool   // of a list: whether it is the primary list of the account
+	Primary   *string // of a list: the primary list of its account; nil for none
+}
+
+// decodeAccount decodes an answer to /account, and its address. Errors wrap site.ErrMalformed.
+func decodeAccount(body []byte) (accountAnswer, site.Address, error) {
+	var in struct {
+		Address   string       `json:"address"`
+		ENS       site.Profile `json:"ens"`
+		IsPrimary *bool        `json:"is_primary_list"`
+		Primary   *string      `json:"primary_list"`
+	}
+	if err := site.DecodeObject(body, &in); err != nil {
+		return accountAnswer{}, site.Address{}, fmt.Errorf("account: %w: %w", site.ErrMalformed, err)
+	}
+	account, err := site.DecodeAddress("address", in.Address)
+	if err != nil {
+		err = fmt.Errorf("account: %w: %w", site.ErrMalformed, err)
+	}
+	return accountAnswer(in), account, err
+}
+
+// encode encodes an answer to /account. The bytes are those of the generator.
+func (a accountAnswer) encode() []byte {
+	b := append([]byte(`{"address":"`), a.Address...)
+	b, _ = a.ENS.Append(append(b, `","ens":`...))
+	b = append(b[:len(b)-1], `,"updated_at":"`...)
+	b = time.UnixMilli(a.ENS.Fresh).UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
+	b = append(b, `"}`...)
+	if a.IsPrimary != nil {
+		b = strconv.AppendBool(append(b, `,"is_primary_list":`...), *a.IsPrimary)
+		b = append(b, `,"primary_list":`...)
+		if a.Primary == nil {
+			b = append(b, "null"...)
+		} else {
+			b = site.AppendString(b, *a.Primary)
+		}
+	}
+	return append(b, '}')
+}
+
+// encode encodes an object of details or badges. The bytes are those of the generator.
+func encode(value any) ([]byte, error) {
+	body, err := json.MarshalWithOption(value, json.DisableHTMLEscape())
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", value, err)
+	}
+	return body, nil
+}
+
+// decodeLists decodes the lists of an answer to /users/{user}/lists. Errors wrap site.ErrMalformed.
+func decodeLists(body []byte) (lists []string, err error) {
+	var in struct {
+		Lists []string `json:"lists"`
+	}
+	if err := site.DecodeObject(body, &in); err != nil {
+		return nil, fmt.Errorf("lists: %w: %w", site.ErrMalformed, err)
+	}
+	return in.Lists, nil
+}
+
+// decodeBadges decodes an answer to /badges. Errors wrap site.ErrMalformed.
+func decodeBadges(c site.Config, body []byte) ([]site.Badge, error) {
+	var in map[string]json.RawMessage
+	if err := site.DecodeObject(body, &in); err != nil {
+		return nil, fmt.Errorf("badges: %w: %w", site.ErrMalformed, err)
+	}
+	var badges []site.Badge
+	if err := json.Unmarshal(in[c.BadgesField], &badges); err != nil || badges == nil {
+		return nil, fmt.Errorf("badges without %q: %w", c.BadgesField, site.ErrMalformed)
+	}
+	return badges, nil
+}
+
+// encodeBadges encodes an answer to /badges.
+func encodeBadges(c site.Config, badges []site.Badge) ([]byte, error) {
+	if badges == nil {
+		badges = []site.Badge{}
+	}
+	return encode(map[string][]site.Badge{c.BadgesField: badges})
+}

@@ -1,0 +1,302 @@
+// Package refresh has the fresh data of accounts: the profiles and badges that upstreams send, and the
+// objects below site.RefreshPrefix that keep what refreshes have made of them. The server keeps them, the
+// next run of the generator merges them, and publisher and report learn from them which objects differ from
+// the manifest. Pure functions; no input or output.
+package refresh
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
+)
+
+// A KeptProfile is the object site.RefreshKey(Details, …): the normalized profile that an upstream
+// sent for an account, and what the refreshes stored.
+type KeptProfile struct {
+	Address string `json:"address"`
+	site.Profile
+	// Names are those of the profiles that were replaced, under APIEFP. The site has objects of the
+	// account under one of them until its next run, even if the profile has another name now.
+	Names  []string      `json:"names,omitempty"`
+	Stored []Replacement `json:"stored,omitempty"`
+	// Writes counts the writes of the object. So no two versions of it are equal, and the
+	// condition of a late write fails.
+	Writes int `json:"writes,omitempty"`
+}
+
+// KeptBadges is the object site.RefreshKey(Badges, …): the badges of an account that an upstream sent,
+// one for each event of the site, and what the refreshes stored.
+type KeptBadges struct {
+	Address string        `json:"address"`
+	Fetched int64         `json:"fetched"` // milliseconds since the Unix epoch
+	Badges  []site.Badge  `json:"badges"`
+	Stored  []Replacement `json:"stored,omitempty"`
+	Writes  int           `json:"writes,omitempty"` // as in KeptProfile
+}
+
+// A Replacement is a body that a refresh has stored, or is about to store.
+type Replacement struct {
+	MD5  site.MD5 `json:"md5"`
+	From site.MD5 `json:"from"` // the object of the site that this refresh, or the first before it, replaced
+}
+
+// maxStored bounds the refreshes of one object that fallbacks may run at the same time.
+const maxStored = 8
+
+// Replacements decodes which bodies refreshes have stored in place of an object, the newest first. kept is
+// the object site.RefreshKey. While the manifest names From, the object may have one of these digests; with
+// any other it is damaged.
+func Replacements(kept []byte) ([]Replacement, error) {
+	var in struct {
+		Stored []Replacement `json:"stored"`
+	}
+	if err := site.DecodeObject(kept, &in); err != nil {
+		return nil, err
+	}
+	return in.Stored, nil
+}
+
+// withStored adds a refresh that replaces one body by another to those that kept lists.
+func withStored(replaced, by site.MD5, kept []byte) []Replacement {
+	before, err := Replacements(kept)
+	if err != nil {
+		before = nil // it is malformed: replace it
+	}
+	next := Replacement{MD5: by, From: replaced}
+	was := slices.IndexFunc(before, func(r Replacement) bool { return r.MD5 == replaced })
+	all := []Replacement{next}
+	if was >= 0 {
+		all[0].From = before[was].From
+		if by != replaced { // the object is still that one until this refresh stores its own
+			all = append(all, before[was])
+		}
+	}
+	for i, r := range before {
+		if len(all) < maxStored && i != was && r != all[0] {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// Keep encodes the object site.RefreshKey for a refresh that is about to replace one body by another. kept
+// is that object so far, nil for none: of both profiles the one with the greater Fresh stays. If
+// nothing changes, the result equals kept.
+func (p KeptProfile) Keep(replaced, by site.MD5, kept []byte) ([]byte, error) {
+	p.Stored = withStored(replaced, by, kept)
+	p.Names = withNames(p.Names, kept)
+	if account, err := site.ParseAddress(p.Address); err == nil {
+		if was, err := DecodeProfile(kept, account, time.UnixMilli(0)); err == nil && rules.IsNewer(was.Fresh, p.Fresh) {
+			p.Profile = was.Profile
+		}
+	}
+	p.Writes = writes(kept)
+	body, err := encode(p)
+	if err != nil || bytes.Equal(body, kept) {
+		return body, err
+	}
+	p.Writes++
+	return encode(p)
+}
+
+// writes is the member Writes of kept; 0 if it has none.
+func writes(kept []byte) int {
+	var in struct {
+		Writes int `json:"writes"`
+	}
+	if site.DecodeObject(kept, &in) != nil {
+		return 0
+	}
+	return in.Writes
+}
+
+// Names are the names that a kept profile lists.
+func Names(kept []byte) []string {
+	var in struct {
+		Names []string `json:"names"`
+	}
+	if site.DecodeObject(kept, &in) != nil {
+		return nil // the generator reports it
+	}
+	return in.Names
+}
+
+// maxNames bounds the names of a kept profile.
+const maxNames = 4
+
+// withNames adds the names that kept lists to newer ones.
+func withNames(names []string, kept []byte) (all []string) {
+	for _, name := range slices.Concat(names, Names(kept)) {
+		if len(all) < maxNames && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// KeepCopy encodes the object site.RefreshCopyKey for a refresh that is about to replace one body by another,
+// like Keep of KeptProfile.
+func KeepCopy(replaced, by site.MD5, kept []byte) ([]byte, error) {
+	note := struct {
+		Stored []Replacement `json:"stored"`
+		Writes int           `json:"writes"`
+	}{withStored(replaced, by, kept), writes(kept)}
+	body, err := encode(note)
+	if err != nil || bytes.Equal(body, kept) {
+		return body, err
+	}
+	note.Writes++
+	return encode(note)
+}
+
+// Keep is like that of KeptProfile: of both sets of badges the one that was fetched later stays.
+func (b KeptBadges) Keep(replaced, by site.MD5, kept []byte) ([]byte, error) {
+	if was, _, err := DecodeKeptBadges(kept); err == nil && was.Address == b.Address && rules.IsNewer(was.Fetched, b.Fetched) {
+		b = was
+	}
+	b.Stored = withStored(replaced, by, kept)
+	b.Writes = writes(kept)
+	body, err := encode(b)
+	if err != nil || bytes.Equal(body, kept) {
+		return body, err
+	}
+	b.Writes++
+	return encode(b)
+}
+
+// DecodeProfile decodes the profile of an account that an upstream sent or a refresh kept: the members
+// of ens, and optionally the address, which must be the account's. Fresh defaults to the time fetched.
+// An object without any member of a profile, such as an error report, is an error.
+func DecodeProfile(body []byte, account site.Address, fetched time.Time) (KeptProfile, error) {
+	var in struct {
+		Address *string `json:"address"`
+		site.Profile
+	}
+	if err := site.DecodeObject(body, &in); err != nil {
+		return KeptProfile{}, err
+	}
+	if in.Address != nil {
+		if err := checkAccount("address", *in.Address, account); err != nil {
+			return KeptProfile{}, err
+		}
+	}
+	if p := in.Profile; p.Name+p.Avatar+p.Header+p.Display+p.Resolver == "" && p.Records == nil && p.Chains == nil && p.Errors == nil && p.Fresh == 0 {
+		return KeptProfile{}, errors.New("an object without any member of a profile")
+	}
+	p, err := in.Normalize()
+	if err != nil {
+		return KeptProfile{}, err
+	}
+	if p.Fresh <= 0 {
+		p.Fresh = fetched.UnixMilli()
+	}
+	return KeptProfile{Address: account.String(), Profile: p}, nil
+}
+
+// DecodeKeptProfile decodes an object site.RefreshKey(Details, …), and the address in it: nil for the
+// account of the list. A profile of unknown age is older than all others.
+func DecodeKeptProfile(body []byte) (site.Profile, *site.Address, error) {
+	var in struct {
+		Address *string `json:"address"`
+	}
+	if err := site.DecodeObject(body, &in); err != nil {
+		return site.Profile{}, nil, err
+	}
+	var address *site.Address
+	var account site.Address // for the decoder, which does not know lists
+	if in.Address != nil {
+		a, err := site.DecodeAddress("address", *in.Address)
+		if err != nil {
+			return site.Profile{}, nil, err
+		}
+		address, account = &a, a
+	}
+	p, err := DecodeProfile(body, account, time.UnixMilli(0))
+	return p.Profile, address, err
+}
+
+// DecodeCollection decodes the token of an event that an upstream sent. It fails unless the event has
+// that ID and the account owns the token.
+func DecodeCollection(body []byte, account site.Address, eventID string) (site.Collection, error) {
+	var in struct {
+		Event   json.RawMessage `json:"event"`
+		TokenID string          `json:"tokenId"`
+		Owner   string          `json:"owner"`
+	}
+	if err := site.DecodeObject(body, &in); err != nil {
+		return site.Collection{}, err
+	}
+	event, err := site.DecodeEvent(in.Event)
+	if err != nil {
+		return site.Collection{}, fmt.Errorf("event: %w", err)
+	}
+	if id := strconv.FormatUint(event.ID, 10); id != eventID {
+		return site.Collection{}, fmt.Errorf("event: it is %s, not %s", id, site.Quoted(eventID))
+	}
+	if err := site.CheckTokenID("tokenId", in.TokenID); err != nil {
+		return site.Collection{}, err
+	}
+	if err := checkAccount("owner", in.Owner, account); err != nil {
+		return site.Collection{}, err
+	}
+	return site.Collection{Event: event, TokenID: in.TokenID, Owner: account.String()}, nil
+}
+
+func checkAccount(member, text string, account site.Address) error {
+	address, err := site.DecodeAddress(member, text)
+	if err == nil && address != account {
+		err = fmt.Errorf("%s: it is that of %s, not of %s", member, address, account)
+	}
+	return err
+}
+
+// DecodeKeptBadges decodes an object site.RefreshKey(Badges, …), and its address. It fails unless every
+// badge is consistent and its token belongs to that account.
+func DecodeKeptBadges(body []byte) (KeptBadges, site.Address, error) {
+	var in KeptBadges
+	if err := site.DecodeObject(body, &in); err != nil {
+		return in, site.Address{}, err
+	}
+	account, err := site.DecodeAddress("address", in.Address)
+	if err != nil {
+		return in, account, err
+	}
+	if in.Fetched <= 0 {
+		return in, account, errors.New("fetched: missing")
+	}
+	for _, b := range in.Badges {
+		if err := site.CheckTokenID("eventId", b.EventID); err != nil {
+			return in, account, err
+		}
+		if b.Participated != (b.Collection != nil) {
+			return in, account, fmt.Errorf("event %s: participated and collection disagree", b.EventID)
+		}
+		if b.Collection == nil {
+			continue
+		}
+		err := site.CheckTokenID("tokenId", b.Collection.TokenID)
+		if err == nil {
+			err = checkAccount("owner", b.Collection.Owner, account)
+		}
+		if err != nil {
+			return in, account, fmt.Errorf("event %s: %w", b.EventID, err)
+		}
+	}
+	return in, account, nil
+}
+
+func encode(value any) ([]byte, error) {
+	body, err := json.MarshalWithOption(value, json.DisableHTMLEscape())
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", value, err)
+	}
+	return body, nil
+}
