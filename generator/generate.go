@@ -241,10 +241,10 @@ func (r *run) patchSpare(ctx context.Context, s *staging.Staging) (bool, error) 
 	old, err := openSpare(ctx, s.Spare(), s.Target, r.plan, r.index, r.site)
 	if err == nil {
 		if err := s.TakeSpare(); err != nil {
-			return false, errors.Join(fmt.Errorf("take the spare: %w", err), old.close())
+			return false, fmt.Errorf("take the spare: %w", err)
 		}
 		r.Progress.Stage("write", old.lacks)
-		if err = errors.Join(old.patch(ctx, s.Next(), r.index, r.site, r.Progress), old.close()); err == nil {
+		if err = old.patch(ctx, s.Next(), r.index, r.site, r.Progress); err == nil {
 			r.report.Spare = sparePatched
 			return true, nil
 		}

@@ -50,10 +50,17 @@ func rank(ctx context.Context, g *render.Graph, workers int, config site.Config)
 			if state&rules.Block != 0 {
 				r.Count[render.Blocks][record.Data]++
 			}
+			if !efp {
+				continue // only its leaderboards show the rest
+			}
+			if state&rules.Block != 0 {
+				r.Count[render.Blocking][account]++
+			}
+			if state&rules.Mute != 0 {
+				r.Count[render.Muting][account]++
+				r.Count[render.Muted][record.Data]++
+			}
 		}
-	}
-	if efp {
-		countMutesAndBlocks(r, g)
 	}
 	if err := countMutuals(ctx, r, follows, workers); err != nil {
 		return nil, err
@@ -76,25 +83,6 @@ func rank(ctx context.Context, g *render.Graph, workers int, config site.Config)
 		})
 	}
 	return r, group.Wait()
-}
-
-// countMutesAndBlocks counts the measures that only leaderboards of the API efp show.
-func countMutesAndBlocks(r *render.Ranks, g *render.Graph) {
-	for account, list := range g.Primary {
-		if list == render.None {
-			continue
-		}
-		for _, record := range g.RecordsOf(list).All() {
-			state := g.StateOf(record)
-			if state&rules.Block != 0 {
-				r.Count[render.Blocking][account]++
-			}
-			if state&rules.Mute != 0 {
-				r.Count[render.Muting][account]++
-				r.Count[render.Muted][record.Data]++
-			}
-		}
-	}
 }
 
 // follows are the accounts that each account follows in its primary list, sorted.

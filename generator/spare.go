@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/afero"
@@ -37,10 +36,7 @@ type spare struct {
 	lacks   int64      // objects that it lacks, without manifest and root
 	units   unitSet    // that render those
 	gone    []site.Key // objects that only the spare has
-	folders openFolders
 }
-
-func (s *spare) close() error { return s.folders.close() }
 
 // errSpare says that a spare cannot be used.
 var errSpare = errors.New("the spare is not used")
@@ -51,13 +47,10 @@ const maxGone = 1 << 20
 func unusable(err error) error { return fmt.Errorf("%w: %w", errSpare, err) }
 
 // openSpare compares a spare with the new site, and changes nothing. An error that wraps errSpare says
-// why the spare cannot be used. kept says what the live site has. The spare must be closed.
+// why the spare cannot be used. kept says what the live site has.
 func openSpare(ctx context.Context, path, livePath string, kept *plan, x *index, renderer *render.Site) (*spare, error) {
-	s := &spare{path: path, live: livePath, kept: kept, folders: openFolders{fds: map[string]int{}}}
-	if err := s.compare(ctx, x, renderer); err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	return s, nil
+	s := &spare{path: path, live: livePath, kept: kept}
+	return s, s.compare(ctx, x, renderer)
 }
 
 func (s *spare) compare(ctx context.Context, x *index, renderer *render.Site) error {
@@ -304,72 +297,18 @@ func (b *spareBatch) makeFolder(dir string) error {
 	return nil
 }
 
-// lstat is lstat(2) of a folder. It is called for each, so it takes no memory for an fs.FileInfo, and
-// begins at an open folder instead of walking along the whole path.
+// lstat is lstat(2) of a folder. It is called for each, so it takes no memory for an fs.FileInfo.
 func (s *spare) lstat(name string, stat *unix.Stat_t) error {
-	fd, rest := s.folders.open(s.path, name)
+	path := filepath.Join(s.path, name)
 	for {
-		err := unix.Fstatat(fd, rest, stat, unix.AT_SYMLINK_NOFOLLOW)
+		err := unix.Lstat(path, stat)
 		if err == nil {
 			return nil
 		}
 		if !errors.Is(err, unix.EINTR) {
-			return &fs.PathError{Op: "lstat", Path: filepath.Join(s.path, name), Err: err}
+			return &fs.PathError{Op: "lstat", Path: path, Err: err}
 		}
 	}
-}
-
-// openFolders are folders that have the folders of many objects.
-type openFolders struct {
-	mu  sync.RWMutex
-	fds map[string]int
-}
-
-// maxOpenFolders bounds the descriptors; a site has about ten such folders.
-const maxOpenFolders = 32
-
-// open returns a folder above name, below top, and the rest of the path.
-func (o *openFolders) open(top, name string) (fd int, rest string) {
-	at := strings.LastIndexByte(name, '/')
-	if at > 0 {
-		at = strings.LastIndexByte(name[:at], '/')
-	}
-	if at <= 0 {
-		return unix.AT_FDCWD, filepath.Join(top, name)
-	}
-	dir := name[:at]
-	o.mu.RLock()
-	fd, ok := o.fds[dir]
-	full := len(o.fds) >= maxOpenFolders
-	o.mu.RUnlock()
-	if ok {
-		return fd, name[at+1:]
-	}
-	if full {
-		return unix.AT_FDCWD, filepath.Join(top, name)
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if fd, ok := o.fds[dir]; ok {
-		return fd, name[at+1:]
-	}
-	fd, err := unix.Open(filepath.Join(top, dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil { // it may not exist yet
-		return unix.AT_FDCWD, filepath.Join(top, name)
-	}
-	o.fds[strings.Clone(dir)] = fd
-	return fd, name[at+1:]
-}
-
-func (o *openFolders) close() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	var errs []error
-	for dir, fd := range o.fds {
-		errs = append(errs, os.NewSyscallError("close", unix.Close(fd)))
-		delete(o.fds, dir)
-	}
-	return errors.Join(errs...)
 }
 
 // inAnyOrder calls do for the chunks of the site, from as many goroutines as there are workers. do calls

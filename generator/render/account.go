@@ -122,13 +122,10 @@ func AppendRecommended(b []byte, address site.Address, class string, a *Account)
 // appendNumbers appends numbers of an account as an array, after a comma.
 func appendNumbers(b []byte, all []namedMeasure, numbers []uint32) []byte {
 	b = append(b, ",["...)
-	for i, m := range all {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendUint(b, uint64(numbers[m.Measure]), 10)
+	for _, m := range all {
+		b = append(strconv.AppendUint(b, uint64(numbers[m.Measure]), 10), ',')
 	}
-	return append(b, ']')
+	return append(withoutComma(b), ']')
 }
 
 // topAccount is an account as the explorer's object TopKey shows it.

@@ -20,13 +20,10 @@ const (
 
 func appendTags(b []byte, tags []string) []byte {
 	b = append(b, '[')
-	for i, tag := range tags {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = site.AppendString(b, tag)
+	for _, tag := range tags {
+		b = append(site.AppendString(b, tag), ',')
 	}
-	return append(b, ']')
+	return append(withoutComma(b), ']')
 }
 
 // appendRecordStart appends a record up to the end of its data.
@@ -86,12 +83,9 @@ func entriesSize(all records, follows []uint32) int {
 func appendRecords(b []byte, all records) []byte {
 	b = append(b, `{"records":[`...)
 	for i := range all.Len() {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(appendRecordFields(b, all, i), '}')
+		b = append(appendRecordFields(b, all, i), "},"...)
 	}
-	return append(b, "]}"...)
+	return append(withoutComma(b), "]}"...)
 }
 
 // appendFollows appends the indexes of follows among records.
@@ -106,13 +100,10 @@ func appendFollows(to []uint32, all records) []uint32 {
 
 // appendEntries appends search entries with commas between them.
 func appendEntries(b []byte, all records, follows []uint32) []byte {
-	for n, i := range follows {
-		if n > 0 {
-			b = append(b, ',')
-		}
-		b = appendSearchEntry(b, all, int(i))
+	for _, i := range follows {
+		b = append(appendSearchEntry(b, all, int(i)), ',')
 	}
-	return b
+	return withoutComma(b)
 }
 
 // firstPage returns the follows in the answer to a search without parameters.
@@ -212,21 +203,18 @@ func (v *view) appendBadges(b []byte, field string, events eventTexts) []byte {
 	b = site.AppendString(b, field)
 	b = append(b, ":["...)
 	for i, e := range events {
-		if i > 0 {
-			b = append(b, ',')
-		}
 		if len(held) == 0 || held[0].Event != uint32(i) {
-			b = append(b, e.absent...)
+			b = append(append(b, e.absent...), ',')
 			continue
 		}
 		b = append(b, e.held...)
 		b = append(b, held[0].TokenID...)
 		b = append(b, `","owner":"`...)
 		b = v.account.Address.Append(b)
-		b = append(b, `"}}`...)
+		b = append(b, `"}},`...)
 		held = held[1:]
 	}
-	return append(b, "]}"...)
+	return append(withoutComma(b), "]}"...)
 }
 
 // A Leader is an account on a leaderboard.
@@ -240,18 +228,15 @@ func appendLeaderboard(b []byte, board site.Board, leaders []Leader) []byte {
 	_, member := boardMember(board)
 	b = append(b, '[')
 	for i, leader := range leaders {
-		if i > 0 {
-			b = append(b, ',')
-		}
 		b = append(b, `{"rank":`...)
 		b = strconv.AppendInt(b, int64(i+1), 10)
 		b = append(b, `,"address":"`...)
 		b = leader.Address.Append(b)
 		b = append(b, member...)
 		b = strconv.AppendUint(b, uint64(leader.Count), 10)
-		b = append(b, `"}`...)
+		b = append(b, `"},`...)
 	}
-	return append(b, ']')
+	return append(withoutComma(b), ']')
 }
 
 // boardMember returns what a leaderboard counts, and the text before the count in its entries.

@@ -99,13 +99,10 @@ func (v *view) appendLists(b []byte) []byte {
 	b = append(b, `{"primary_list":`...)
 	b = v.account.appendPrimary(b)
 	b = append(b, `,"lists":[`...)
-	for i, token := range v.tokens {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(append(append(b, '"'), token...), '"')
+	for _, token := range v.tokens {
+		b = append(append(append(b, '"'), token...), `",`...)
 	}
-	return append(b, "]}"...)
+	return append(withoutComma(b), "]}"...)
 }
 
 // appendFollowCounts appends the answer to /stats of a user or a list.
@@ -139,28 +136,22 @@ func followingSize(all records, follows []uint32) int {
 func appendFollowingPage(b []byte, all records, follows []uint32) []byte {
 	b = append(b, `{"following":[`...)
 	for n := range min(len(follows), site.DefaultLimit) {
-		if n > 0 {
-			b = append(b, ',')
-		}
-		b = append(appendFollowingFields(b, all, int(follows[len(follows)-1-n])), '}')
+		b = append(appendFollowingFields(b, all, int(follows[len(follows)-1-n])), "},"...)
 	}
-	return append(b, "]}"...)
+	return append(withoutComma(b), "]}"...)
 }
 
 // appendSearchFollowing appends the answer to /searchFollowing without parameters.
 func appendSearchFollowing(b []byte, all records, follows []uint32) []byte {
 	b = append(b, `{"following":[`...)
-	for n, i := range firstPage(follows) {
-		if n > 0 {
-			b = append(b, ',')
-		}
+	for _, i := range firstPage(follows) {
 		shown := all.shown(int(i))
 		b = appendFollowingFields(b, all, int(i))
 		b = append(b, `,"ens":`...)
 		b = append(b, shown.searched()...)
-		b = append(b, "}}"...)
+		b = append(b, "}},"...)
 	}
-	return append(b, "]}"...)
+	return append(withoutComma(b), "]}"...)
 }
 
 // followersSize estimates the bytes of a page of followers.
@@ -177,9 +168,6 @@ func appendFollowersPage(b []byte, page []Follower) []byte {
 	b = append(b, `{"followers":[`...)
 	for i := range page {
 		f := &page[i]
-		if i > 0 {
-			b = append(b, ',')
-		}
 		b = append(b, `{"efp_list_nft_token_id":"`...)
 		b = append(b, f.Token...)
 		b = append(b, `","address":"`...)
@@ -194,9 +182,9 @@ func appendFollowersPage(b []byte, page []Follower) []byte {
 		b = strconv.AppendBool(b, f.State&rules.Mute != 0)
 		b = append(b, `,"updated_at":"`...)
 		b = appendTime(b, ShownTime(f.Added))
-		b = append(b, `"}`...)
+		b = append(b, `"},`...)
 	}
-	return append(b, "]}"...)
+	return append(withoutComma(b), "]}"...)
 }
 
 // A tagRun is a tag with the number of records that carry it.
@@ -265,24 +253,18 @@ func appendTokenHead(b []byte, token string) []byte {
 // appendTagCounts appends the part of an answer to /tags or /taggedAs before the tagged addresses.
 func (t *Scratch) appendTagCounts(b []byte) []byte {
 	b = append(b, `,"tags":[`...)
-	for i, run := range t.counts {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = site.AppendString(b, run.tag)
+	for _, run := range t.counts {
+		b = append(site.AppendString(b, run.tag), ',')
 	}
-	b = append(b, `],"tagCounts":[`...)
-	for i, run := range t.byCount {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	b = append(withoutComma(b), `],"tagCounts":[`...)
+	for _, run := range t.byCount {
 		b = append(b, `{"tag":`...)
 		b = site.AppendString(b, run.tag)
 		b = append(b, `,"count":`...)
 		b = strconv.AppendInt(b, int64(run.n), 10)
-		b = append(b, '}')
+		b = append(b, "},"...)
 	}
-	return append(b, `],"taggedAddresses":[`...)
+	return append(withoutComma(b), `],"taggedAddresses":[`...)
 }
 
 // appendTagged appends an address once for each tag of a record, with a comma after each.
@@ -326,12 +308,9 @@ func appendRanked(b []byte, lastUpdated string, n int, account func(i int) *Acco
 	b = append(b, lastUpdated...)
 	b = append(b, `","results":[`...)
 	for i := range n {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = account(i).appendRanked(b, lastUpdated)
+		b = append(account(i).appendRanked(b, lastUpdated), ',')
 	}
-	return append(b, "]}"...)
+	return append(withoutComma(b), "]}"...)
 }
 
 // A namedMeasure is a measure with its name in ranked entries.
@@ -392,13 +371,10 @@ func (s *Summaries) appendDiscover(b []byte, limit int) []byte {
 
 // appendJoined appends texts with commas between them.
 func appendJoined(b []byte, texts [][]byte) []byte {
-	for i, text := range texts {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, text...)
+	for _, text := range texts {
+		b = append(append(b, text...), ',')
 	}
-	return b
+	return withoutComma(b)
 }
 
 // recordsText returns the member records of an encoded profile.

@@ -33,10 +33,7 @@ func (t topObject) Append(b []byte) []byte {
 	b = append(b, `{"total":`...)
 	b = strconv.AppendInt(b, int64(t.Total), 10)
 	b = append(b, `,"accounts":[`...)
-	for i, a := range t.Accounts {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	for _, a := range t.Accounts {
 		b = append(b, `["`...)
 		b = a.Address.Append(b)
 		b = append(b, `",`...)
@@ -46,9 +43,9 @@ func (t topObject) Append(b []byte) []byte {
 		b = append(b, `,"`...)
 		b = append(b, a.List...)
 		b = append(b, `",`...)
-		b = append(append(b, a.Avatar...), ']')
+		b = append(append(b, a.Avatar...), "],"...)
 	}
-	return append(b, "]}"...)
+	return append(withoutComma(b), "]}"...)
 }
 
 // A Network is the object NetworkKey: the sizes of a graph, and how accounts and records are distributed.
@@ -92,25 +89,19 @@ func (n Network) Append(b []byte) []byte {
 }
 
 func appendDegrees(b []byte, all []DegreeCount) []byte {
-	for i, d := range all {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	for _, d := range all {
 		b = strconv.AppendInt(append(b, '['), int64(d.Degree), 10)
 		b = strconv.AppendInt(append(b, ','), int64(d.Accounts), 10)
-		b = append(b, ']')
+		b = append(b, "],"...)
 	}
-	return b
+	return withoutComma(b)
 }
 
 func appendLabelled(b []byte, all []LabelledCount) []byte {
-	for i, l := range all {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	for _, l := range all {
 		b = site.AppendString(append(b, '['), l.Label)
 		b = strconv.AppendInt(append(b, ','), int64(l.Records), 10)
-		b = append(b, ']')
+		b = append(b, "],"...)
 	}
-	return b
+	return withoutComma(b)
 }

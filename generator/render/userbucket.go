@@ -8,14 +8,11 @@ func AppendUserBucket(b []byte, bucket string, users []string, tokenID func(user
 	b = append(b, `{"bucket":"`...)
 	b = append(b, bucket...)
 	b = append(b, `","users":{`...)
-	for i, user := range users {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	for _, user := range users {
 		b = site.AppendString(b, user)
 		b = append(b, `:"`...)
 		b = append(b, tokenID(user)...)
-		b = append(b, '"')
+		b = append(b, `",`...)
 	}
-	return append(b, "}}"...)
+	return append(withoutComma(b), "}}"...)
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 )
@@ -17,17 +18,13 @@ type cursor struct {
 	r    *Reader
 	name string
 
-	data   []byte   // values of the batch, one after the other
-	spans  []span   // of data
-	values [][]byte // parts of data; nil for null
+	values [][]byte // of the batch, row by row; nil for null
 	width  int      // values of a row
 	next   int      // of values
 	rows   int      // that the next batch asks for
 	most   int      // rows of a batch
 	done   bool
 }
-
-type span struct{ from, to int } // from is -1 for null
 
 // open declares a cursor. The name is free to use again after close.
 func (r *Reader) open(ctx context.Context, name, sql string) (*cursor, error) {
@@ -53,33 +50,22 @@ func (c *cursor) row(ctx context.Context) ([][]byte, error) {
 }
 
 func (c *cursor) fetch(ctx context.Context) error {
-	c.data, c.spans, c.values, c.next = c.data[:0], c.spans[:0], c.values[:0], 0
-	rows := 0
+	c.values, c.next = c.values[:0], 0
+	rows, size := 0, 0
 	err := c.r.query(ctx, fmt.Sprintf("FETCH FORWARD %d FROM %s", c.rows, c.name), func(values [][]byte) error {
 		rows++
 		c.width = len(values)
 		for _, v := range values {
-			s := span{len(c.data), len(c.data) + len(v)}
-			if v == nil {
-				s.from = -1
-			}
-			c.spans = append(c.spans, s)
-			c.data = append(c.data, v...)
+			size += len(v)
+			c.values = append(c.values, bytes.Clone(v))
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for _, s := range c.spans {
-		var v []byte
-		if s.from >= 0 {
-			v = c.data[s.from:s.to]
-		}
-		c.values = append(c.values, v)
-	}
 	if c.done = rows < c.rows; rows > 0 {
-		c.rows = min(max(1, batchBytes*rows/max(1, len(c.data))), 2*c.rows, c.most)
+		c.rows = min(max(1, batchBytes*rows/max(1, size)), 2*c.rows, c.most)
 	}
 	return nil
 }
