@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -45,7 +46,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Workers < 0 {
 		return o, fmt.Errorf("%d workers: use 1 or more, or 0 for one per core", o.Workers)
 	}
-	o.Workers = cmp.Or(o.Workers, defaultWorkers())
+	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
 	if o.Progress == nil {
 		o.Progress = noProgress{}
 	}

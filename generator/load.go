@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,12 +105,19 @@ func (l *loader) readAccounts(ctx context.Context) error {
 	g := l.graph
 	l.progress.Stage("accounts", 0)
 	type row struct {
-		accountRow
-		primary uint32 // the list that the account names as primary; none, or noList if there is no such list
+		address site.Address
+		profile render.Profile
+		long    []site.LongText // left out of the profile
+		primary uint32          // the list that the account names as primary; none, or noList if there is no such list
 	}
 	const noList = render.None - 1
 	convert := func(in *snapshot.Account) (row, error) {
-		r := row{toAccountRow(in, l.limits), render.None}
+		r := row{address: in.Address, primary: render.None}
+		if in.ENS != nil {
+			var ens site.Profile
+			ens, r.long = in.ENS.Within(l.limits)
+			r.profile = render.EncodeProfile(ens)
+		}
 		if in.Primary != "" {
 			var ok bool
 			if r.primary, ok = g.Lists.Find(in.Primary); !ok {
@@ -213,7 +219,6 @@ func (l *loader) readRecords(ctx context.Context) error {
 		}
 		return in, err
 	}
-	complete := func(rows []snapshot.Row[incomingRecord]) { numberAddresses(&g.Numbers, rows) }
 	rows := readerOf(l.reader, snapshot.TableRecords, func(r snapshot.Row[incomingRecord]) error {
 		in := &r.Value
 		if in.list == render.None {
@@ -227,7 +232,7 @@ func (l *loader) readRecords(ctx context.Context) error {
 		l.incoming.add(in.list, in.data, in.form, in.added, l.efp)
 		return checkSize("accounts", known+len(late))
 	})
-	rows.Complete = complete
+	rows.Complete = func(rows []snapshot.Row[incomingRecord]) { numberAddresses(&g.Numbers, rows) }
 	err := l.countBytes(snapshot.TableRecords, rows.Records(ctx, convert))
 	if err != nil {
 		return err
@@ -493,6 +498,3 @@ func checkSize(what string, n int) error {
 	}
 	return nil
 }
-
-// defaultWorkers is the default of Options.Workers.
-func defaultWorkers() int { return runtime.GOMAXPROCS(0) }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 )
@@ -45,9 +44,15 @@ func readTable[T any](
 	return r.countBytes(t, readerOf(r, t, accept).Table(ctx, t, parse))
 }
 
-// readerOf reads a table as readTable does.
+// readerOf reads a table as readTable does, and counts its rows.
 func readerOf[T any](r *reader, t snapshot.Table, accept func(snapshot.Row[T]) error) snapshot.Reader[T] {
-	return snapshot.Reader[T]{Snapshot: r.snapshot, Workers: r.workers, Untimed: !r.efp, Done: acceptRows(r, t, accept)}
+	counts := r.report.table(t)
+	return snapshot.Reader[T]{Snapshot: r.snapshot, Workers: r.workers, Untimed: !r.efp, Done: func(b snapshot.Block[T]) error {
+		counts.file = b.File
+		counts.Rows += len(b.Rows) + len(b.Invalid)
+		r.progress.AddBytes(int64(len(b.Rows)), 0)
+		return b.Each(accept, func(e *RowError) error { return r.reject(&counts.Skipped, e) })
+	}}
 }
 
 // countBytes reports the bytes of a table that was read, or returns the error of reading it.
@@ -58,33 +63,4 @@ func (r *reader) countBytes(t snapshot.Table, err error) error {
 	bytes, err := snapshot.TableBytes(r.snapshot, t)
 	r.progress.AddBytes(0, bytes)
 	return err
-}
-
-// acceptRows counts the rows of a block, accepts the valid ones, and rejects the others.
-func acceptRows[T any](r *reader, t snapshot.Table, accept func(snapshot.Row[T]) error) func(snapshot.Block[T]) error {
-	counts := r.report.table(t)
-	return func(b snapshot.Block[T]) error {
-		counts.file = b.File
-		counts.Rows += len(b.Rows) + len(b.Invalid)
-		r.progress.AddBytes(int64(len(b.Rows)), 0)
-		return b.Each(accept, func(e *RowError) error { return r.reject(&counts.Skipped, e) })
-	}
-}
-
-// An accountRow is what the loader needs of a row of accounts. Workers make it; whether what it refers
-// to exists is decided by the loader.
-type accountRow struct {
-	address site.Address
-	profile render.Profile
-	long    []site.LongText // left out of the profile
-}
-
-// toAccountRow copies what a row of accounts says.
-func toAccountRow(in *snapshot.Account, limits site.ProfileLimits) accountRow {
-	a := accountRow{address: in.Address}
-	if in.ENS != nil {
-		ens, long := in.ENS.Within(limits)
-		a.profile, a.long = render.EncodeProfile(ens), long
-	}
-	return a
 }

@@ -52,7 +52,7 @@ type packedProfile struct {
 
 // Set sets the profile of an account. It copies its texts.
 func (ps *profiles) Set(account uint32, p Profile) {
-	ps.all = extend(ps.all, int(account)+1)
+	ps.all = append(ps.all, make([]packedProfile, max(0, int(account)+1-len(ps.all)))...)
 	size := len(p.ENS) + len(p.Name)
 	last := len(ps.blocks) - 1
 	if last < 0 || cap(ps.blocks[last])-len(ps.blocks[last]) < size {
@@ -89,12 +89,4 @@ func (ps *profiles) Name(account uint32) []byte {
 	}
 	packed := &ps.all[account]
 	return ps.blocks[packed.block][packed.at+packed.length:][:packed.nameLen]
-}
-
-func extend[T any](s []T, n int) []T {
-	for len(s) < n {
-		var zero T
-		s = append(s, zero)
-	}
-	return s
 }

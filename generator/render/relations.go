@@ -35,36 +35,19 @@ type holder struct {
 
 func newRelations(ctx context.Context, g *Graph, workers int) (*relations, error) {
 	r := &relations{Graph: g}
-	byToken := make([]uint32, len(g.Tokens))
-	for list := range byToken {
-		byToken[list] = uint32(list)
-	}
+	byToken := numbersBelow(len(g.Tokens))
 	slices.SortFunc(byToken, func(a, b uint32) int { return site.CompareTokenIDs(g.Tokens[a], g.Tokens[b]) })
 	r.tokenRank = make([]uint32, len(g.Tokens))
 	for rank, list := range byToken {
 		r.tokenRank[list] = uint32(rank)
 	}
-	r.groupLists(byToken)
+	owners := make([]uint32, len(byToken))
+	for i, list := range byToken {
+		owners[i] = g.Owners[list]
+	}
+	r.listOffsets, r.lists = group(byToken, owners, len(g.Accounts))
 	r.countHolders()
 	return r, r.findHolders(ctx, byToken, workers)
-}
-
-// groupLists groups the lists by account.
-func (r *relations) groupLists(byToken []uint32) {
-	r.listOffsets = make([]uint32, len(r.Accounts)+1)
-	for _, account := range r.Owners {
-		r.listOffsets[account+1]++
-	}
-	for account := range r.Accounts {
-		r.listOffsets[account+1] += r.listOffsets[account]
-	}
-	next := slices.Clone(r.listOffsets)
-	r.lists = make([]uint32, len(byToken))
-	for _, list := range byToken {
-		account := r.Owners[list]
-		r.lists[next[account]] = list
-		next[account]++
-	}
 }
 
 // countHolders counts what each list holds, and by how many primary lists each account is held.

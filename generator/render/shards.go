@@ -161,10 +161,7 @@ func appendPlaces(b []byte, places []uint32) []byte {
 // headPlaces returns the places of the rows of a head: the first in the order of the table, in its
 // reverse, and by followers, each of all rows and of follows only.
 func headPlaces(t *Scratch, table rowTable) []uint32 {
-	all := make([]uint32, table.rows)
-	for i := range all {
-		all[i] = uint32(i)
-	}
+	all := numbersBelow(table.rows)
 	t.places = t.places[:0]
 	add := func() {
 		t.places = append(t.places, all[:site.HeadRows]...)
@@ -320,10 +317,7 @@ func newPartition(ctx context.Context, workers, digits int, things []uint32, tex
 	if err != nil {
 		return partition{}, err
 	}
-	p.offsets, p.things = groupByBucket(bucketOf, len(p.names))
-	for i, at := range p.things {
-		p.things[i] = things[at]
-	}
+	p.offsets, p.things = group(things, bucketOf, len(p.names))
 	return p, nil
 }
 
@@ -333,22 +327,32 @@ func bucketNumber(name string) (uint16, error) {
 	return uint16(n), err
 }
 
-// groupByBucket groups the indexes of a slice by the buckets in it. Those of a bucket stay in order.
-func groupByBucket(bucketOf []uint16, buckets int) (offsets, order []uint32) {
-	offsets = make([]uint32, buckets+1)
-	for _, bucket := range bucketOf {
-		offsets[int(bucket)+1]++
+// group groups things by the number of their group. Those of a group stay in order. offsets has the index
+// of the first thing of each group; its last element is the number of things.
+func group[N uint16 | uint32](things []uint32, groupOf []N, groups int) (offsets, grouped []uint32) {
+	offsets = make([]uint32, groups+1)
+	for _, group := range groupOf {
+		offsets[int(group)+1]++
 	}
-	for bucket := range buckets {
-		offsets[bucket+1] += offsets[bucket]
+	for group := range groups {
+		offsets[group+1] += offsets[group]
 	}
 	next := slices.Clone(offsets)
-	order = make([]uint32, len(bucketOf))
-	for i, bucket := range bucketOf {
-		order[next[bucket]] = uint32(i)
-		next[bucket]++
+	grouped = make([]uint32, len(things))
+	for i, group := range groupOf {
+		grouped[next[group]] = things[i]
+		next[group]++
 	}
-	return offsets, order
+	return offsets, grouped
+}
+
+// numbersBelow are the numbers from 0 to before n.
+func numbersBelow(n int) []uint32 {
+	all := make([]uint32, n)
+	for i := range all {
+		all[i] = uint32(i)
+	}
+	return all
 }
 
 // in returns the things in a bucket.
@@ -358,14 +362,7 @@ func (p *partition) in(bucket int) []uint32 {
 
 // fillBuckets sorts addresses, names and lists into buckets.
 func (e *efpRenderer) fillBuckets(ctx context.Context, workers int) (err error) {
-	names := make([]uint32, len(e.Names))
-	for i := range names {
-		names[i] = uint32(i)
-	}
-	lists := make([]uint32, len(e.Tokens))
-	for list := range lists {
-		lists[list] = uint32(list)
-	}
+	names, lists := numbersBelow(len(e.Names)), numbersBelow(len(e.Tokens))
 	slices.SortFunc(lists, func(a, b uint32) int { return cmp.Compare(e.Tokens[a], e.Tokens[b]) })
 	userDigits, tokenDigits := e.config.BucketDigits(len(e.Accounts)+len(names)), e.config.TokenDigits(len(lists))
 	e.addressBuckets, err = newPartition(ctx, workers, userDigits, e.ranks.ByAddress, func(account uint32) string { return e.Accounts[account].String() })

@@ -3,7 +3,6 @@ package render
 import (
 	"context"
 	"slices"
-	"sort"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
@@ -114,11 +113,7 @@ func (s *Site) fillBuckets(ctx context.Context, workers int) (err error) {
 	if err != nil {
 		return err
 	}
-	names := make([]uint32, len(g.Names))
-	for i := range names {
-		names[i] = uint32(i)
-	}
-	s.names, err = newPartition(ctx, workers, s.BucketDigits, names, func(name uint32) string { return g.Names[name].Name })
+	s.names, err = newPartition(ctx, workers, s.BucketDigits, numbersBelow(len(g.Names)), func(name uint32) string { return g.Names[name].Name })
 	return err
 }
 
@@ -136,16 +131,8 @@ func (s *Site) usersIn(bucket int) (users []string) {
 
 // tokenOf returns the token ID of the primary list of a user, or "".
 func (s *Site) tokenOf(user string) string {
-	g := s.Graph
-	var account uint32
-	if address, err := site.ParseAddress(user); err == nil {
-		account, _ = g.Numbers.Find(address)
-	} else {
-		i := sort.Search(len(g.Names), func(i int) bool { return g.Names[i].Name >= user })
-		account = g.Names[i].Account
-	}
-	if primary := g.Primary[account]; primary != None {
-		return g.Tokens[primary]
+	if account, ok := s.Graph.accountOfUser(user); ok && s.Graph.Primary[account] != None {
+		return s.Graph.Tokens[s.Graph.Primary[account]]
 	}
 	return ""
 }
