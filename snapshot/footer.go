@@ -119,13 +119,9 @@ func (s *thriftScan) structure(depth int) error {
 		return errDeep
 	}
 	for {
-		if len(s.data) == 0 {
-			return io.ErrUnexpectedEOF
-		}
-		head := s.data[0]
-		s.data = s.data[1:]
-		if head == byte(thrift.STOP) {
-			return nil
+		head, err := s.head()
+		if err != nil || head == byte(thrift.STOP) {
+			return err
 		}
 		if head>>4 == 0 { // the number of the member follows
 			if _, err := s.varint(); err != nil {
@@ -168,17 +164,13 @@ func (s *thriftScan) value(kind thrift.Type, depth int) error {
 }
 
 func (s *thriftScan) list(depth int) error {
-	if len(s.data) == 0 {
-		return io.ErrUnexpectedEOF
-	}
-	head := s.data[0]
-	s.data = s.data[1:]
+	head, err := s.head()
 	n := uint64(head >> 4)
 	if n == 0xf {
-		var err error
-		if n, err = s.varint(); err != nil {
-			return err
-		}
+		n, err = s.varint()
+	}
+	if err != nil {
+		return err
 	}
 	return s.values(n, depth, thrift.Type(head&0xf))
 }
@@ -188,11 +180,10 @@ func (s *thriftScan) mapping(depth int) error {
 	if err != nil || n == 0 {
 		return err
 	}
-	if len(s.data) == 0 {
-		return io.ErrUnexpectedEOF
+	head, err := s.head()
+	if err != nil {
+		return err
 	}
-	head := s.data[0]
-	s.data = s.data[1:]
 	return s.values(n, depth, thrift.Type(head>>4), thrift.Type(head&0xf))
 }
 
@@ -213,6 +204,16 @@ func (s *thriftScan) values(n uint64, depth int, kinds ...thrift.Type) error {
 		}
 	}
 	return nil
+}
+
+// head takes a byte that says what follows.
+func (s *thriftScan) head() (byte, error) {
+	if len(s.data) == 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	head := s.data[0]
+	s.data = s.data[1:]
+	return head, nil
 }
 
 func (s *thriftScan) varint() (uint64, error) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	json "github.com/goccy/go-json"
+
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 )
@@ -17,16 +19,6 @@ import (
 
 // ParseList parses a row of lists.
 func ParseList(line []byte) (List, error) {
-	s := takeScanner()
-	defer s.giveBack()
-	if l, ok := s.scanList(line); ok {
-		l.TokenID = strings.Clone(l.TokenID)
-		return l, nil
-	}
-	return decodeList(line)
-}
-
-func decodeList(line []byte) (List, error) {
 	var in struct {
 		TokenID string  `json:"token_id"`
 		Owner   string  `json:"owner"`
@@ -65,12 +57,8 @@ type recordMembers struct {
 
 // untimedMembers are recordMembers of which the member added may be anything.
 type untimedMembers struct {
-	TokenID    string    `json:"token_id"`
-	Version    *uint32   `json:"version"`
-	RecordType string    `json:"record_type"`
-	Data       string    `json:"data"`
-	Tags       []*string `json:"tags"`
-	Added      *string   `json:"-"`
+	recordMembers
+	Added json.RawMessage `json:"added"`
 }
 
 // ParseRecord parses a row of records without the time at which it was added, which may be anything.
@@ -103,10 +91,10 @@ func (r *Record) clone() Record {
 }
 
 func decodeRecord(line []byte, timed bool) (Record, error) {
-	in := new(recordMembers)
-	var into any = in
-	if !timed {
-		into = (*untimedMembers)(in)
+	var untimed untimedMembers
+	in, into := &untimed.recordMembers, any(&untimed)
+	if timed {
+		into = in
 	}
 	if err := site.DecodeObject(line, into); err != nil {
 		return Record{}, err

@@ -35,11 +35,6 @@ const (
 	memberENS
 )
 
-const (
-	memberOwner = 1 << (iota + 1) // beside memberToken
-	memberUser
-)
-
 var rowScanners = sync.Pool{New: func() any { return &rowScanner{data: []byte{}} }}
 
 func takeScanner() *rowScanner { return rowScanners.Get().(*rowScanner) }
@@ -122,33 +117,6 @@ func (s *rowScanner) scanAdded(timed bool) {
 		s.Fail()
 	}
 	s.record.Added = added
-}
-
-// scanList scans a row of lists. Only its token id refers to the line.
-func (s *rowScanner) scanList(line []byte) (l List, ok bool) {
-	s.start(line)
-	seen := 0
-	for s.Begin('{'); s.More('}'); {
-		member := 0
-		switch string(s.Name()) {
-		case "token_id":
-			member, l.TokenID = memberToken, view(s.Text())
-		case "owner":
-			member, l.Owner = memberOwner, s.address()
-		case "user":
-			member = memberUser
-			if !s.Null() {
-				user := s.address()
-				l.User = &user
-			}
-		}
-		if member == 0 || seen&member != 0 {
-			return List{}, false
-		}
-		seen |= member
-	}
-	const required = memberToken | memberOwner
-	return l, s.Done() && seen&required == required && site.ValidTokenID(l.TokenID)
 }
 
 // scanAccount scans a row of accounts.
