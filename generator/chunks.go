@@ -26,7 +26,6 @@ type chunk struct {
 	before   int // units of the parts before
 }
 
-// chunksOf cuts a site into chunks.
 func chunksOf(s *render.Site) iter.Seq2[chunk, error] {
 	return func(yield func(chunk, error) bool) {
 		before := 0

@@ -78,7 +78,6 @@ func inTempFolder() (*os.File, error) {
 	return file, nil
 }
 
-// shardsPerPartition is the number of successive shards in a partition.
 func (s *entryStore) shardsPerPartition() int { return len(s.shardNames) / len(s.partitions) }
 
 // add adds entries. It may be called from many goroutines.
@@ -105,7 +104,6 @@ func (s *entryStore) add(entries []entry) error {
 	return nil
 }
 
-// append adds an encoded entry to a partition.
 func (s *entryStore) append(p *partitionOfEntries, encoded []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +136,6 @@ func (s *entryStore) spill(p *partitionOfEntries) error {
 	return nil
 }
 
-// encoded returns the entries of a partition.
 func (s *entryStore) encoded(p *partitionOfEntries) ([]byte, error) {
 	size := int64(len(p.last))
 	for _, e := range p.spilled {
@@ -167,7 +164,6 @@ type shardEntries struct {
 	entries []entry
 }
 
-// manifest returns the shard as it is written.
 func (s shardEntries) manifest() site.Manifest {
 	m := site.Manifest{Shard: s.name, Objects: make([]site.Entry, len(s.entries))}
 	for i, e := range s.entries {
@@ -210,7 +206,6 @@ func (s *entryStore) shards(partition int) ([]shardEntries, error) {
 	return shards, nil
 }
 
-// close frees memory and file.
 func (s *entryStore) close() error {
 	s.partitions = nil
 	if s.file == nil {

@@ -153,7 +153,6 @@ type run struct {
 	plan  *plan  // how the site differs from the live one, if the content of that is known
 }
 
-// close frees the index.
 func (r *run) close() error {
 	if r.index == nil {
 		return nil
@@ -196,7 +195,6 @@ func (r *run) toStaging(ctx context.Context, dest destination, s *staging.Stagin
 	return r.replace(ctx, dest, s)
 }
 
-// replace writes the new site and installs it.
 func (r *run) replace(ctx context.Context, dest destination, s *staging.Staging) error {
 	if err := dest.checkNames(ctx, s.Next(), r.site.NameCopies()); err != nil {
 		return err
@@ -219,7 +217,6 @@ func (r *run) replace(ctx context.Context, dest destination, s *staging.Staging)
 	return s.KeepOld()
 }
 
-// writeNext writes the new site at the place of the next one.
 func (r *run) writeNext(ctx context.Context, dest destination, s *staging.Staging) error {
 	out, end, err := dest.create(s.Next(), r.plan, r.report.AsOf)
 	if err != nil {
@@ -260,7 +257,6 @@ func (r *run) patchSpare(ctx context.Context, s *staging.Staging) (bool, error) 
 	return false, errors.Join(s.RemoveSpare(ctx), s.RemoveNext(ctx))
 }
 
-// install makes the complete new site live.
 func (r *run) install(ctx context.Context, s *staging.Staging) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -280,7 +276,6 @@ func (r *run) install(ctx context.Context, s *staging.Staging) error {
 	return s.Commit()
 }
 
-// prepare reads the snapshot and ranks its accounts.
 func (r *run) prepare(ctx context.Context) error {
 	start := time.Now()
 	if r.Config.Explorer {

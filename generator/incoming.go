@@ -13,7 +13,6 @@ type incomingRecords struct {
 	forms  uint32 // more than the number of any form
 }
 
-// incomingBlockSize bounds the records of a block.
 const incomingBlockSize = 1 << 16
 
 type incomingBlock struct {
@@ -25,7 +24,6 @@ type incomingBlock struct {
 // A listRun are successive records of a list. Most snapshots have one for each list.
 type listRun struct{ list, n uint32 }
 
-// add appends a record of a list.
 func (in *incomingRecords) add(list, data, form uint32, added int64, timed bool) {
 	last := len(in.blocks) - 1
 	if last < 0 || in.blocks[last].Len() == incomingBlockSize {

@@ -163,7 +163,6 @@ func (x *index) diff(ctx context.Context, live *liveSite, tell func(change) erro
 	return p, add([]change{{site.Change{Entry: entryOf(site.RootKey, body), Reason: site.Altered}, render.None}})
 }
 
-// diffPartition lists what differs in a partition of the manifest.
 func (x *index) diffPartition(ctx context.Context, live *liveSite, partition int) ([]change, error) {
 	per := x.entries.shardsPerPartition()
 	names := x.entries.shardNames[partition*per : (partition+1)*per]
@@ -209,7 +208,6 @@ func appendDiff(to []change, was []site.Entry, is shardEntries) []change {
 	return to
 }
 
-// changedShard is a shard of the manifest that differs.
 func (x *index) changedShard(name string, reason site.Reason) change {
 	return change{site.Change{Entry: site.Entry{Key: site.ManifestKey(name), MD5: x.root.Manifest[name]}, Reason: reason}, render.None}
 }

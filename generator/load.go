@@ -23,7 +23,6 @@ import (
 // maxItems bounds accounts, lists and texts, so that their numbers do not use the bit otherData.
 const maxItems = int64(render.OtherData - 1)
 
-// A loader builds a graph from the rows of a snapshot.
 type loader struct {
 	*reader
 	graph    *render.Graph
@@ -34,7 +33,6 @@ type loader struct {
 	badges   rules.RefreshedBadges[accountEvent]
 }
 
-// load reads a snapshot into a graph.
 func load(ctx context.Context, r *reader) (*render.Graph, error) {
 	asOf, err := snapshot.ReadAsOf(r.snapshot)
 	if err != nil {

@@ -10,7 +10,6 @@ type Progress interface {
 	AddBytes(n, bytes int64)
 }
 
-// noProgress is used for a nil Progress.
 type noProgress struct{}
 
 func (noProgress) Stage(string, int64)   {}

@@ -22,7 +22,6 @@ type Refreshed interface {
 	Each(ctx context.Context, found func(key site.Key, body []byte) error) error
 }
 
-// A merge merges refreshed data into a graph.
 type merge struct {
 	*loader
 	counts   *RefreshedReport
@@ -158,7 +157,6 @@ func (m *merge) count() {
 	}
 }
 
-// mergeBadges replaces badges of the snapshot by refreshed ones.
 func (l *loader) mergeBadges() {
 	g := l.graph
 	g.Badges = slices.DeleteFunc(g.Badges, func(b render.AccountBadge) bool { return l.badges.Decide(accountEvent{b.Account, b.Event}) })

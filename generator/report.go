@@ -193,7 +193,6 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// writeLeftOut writes the numbers of invalid rows and of those without effect.
 func writeLeftOut(b *strings.Builder, skipped int, withoutEffect map[string]int) {
 	if skipped > 0 {
 		fmt.Fprintf(b, ", %d skipped", skipped)

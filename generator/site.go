@@ -92,7 +92,6 @@ func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return r.take(), nil
 }
 
-// manifest renders a shard of the manifest.
 func (s *Site) manifest(key site.Key) ([]byte, error) {
 	entries := s.index.entries
 	n, ok := slices.BinarySearch(entries.shardNames, strings.TrimPrefix(string(key), string(site.ManifestKey(""))))

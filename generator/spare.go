@@ -337,7 +337,6 @@ func inAnyOrder(ctx context.Context, s *render.Site, workers int, only unitSet, 
 	return group.Wait()
 }
 
-// unitsOf is the number of units of all parts.
 func unitsOf(s *render.Site) int {
 	n := 0
 	for _, p := range s.Parts {

@@ -61,7 +61,6 @@ type headerValue struct {
 	values []string
 }
 
-// everyAnswer are the headers of every answer.
 var everyAnswer = func() (all []headerValue) {
 	for _, header := range site.EveryHeader() {
 		all = append(all, headerValue{textproto.CanonicalMIMEHeaderKey(header.Name), []string{header.Value}})
@@ -83,7 +82,6 @@ var routeValues = func() []struct{ contentType, cacheControl []string } {
 	return values
 }()
 
-// problems are the answers with problems.
 var problems = func() map[*site.Problem]response {
 	all := map[*site.Problem]response{}
 	for _, p := range (site.Config{API: site.APIEFP}).Problems() {

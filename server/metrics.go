@@ -115,7 +115,6 @@ func (m *metrics) watch(h *Handler) {
 	})
 }
 
-// stored counts a request to the store.
 func (m *metrics) stored(operation, result string, took time.Duration) {
 	of := m.read
 	if operation != "read" || result != "done" {
@@ -124,12 +123,10 @@ func (m *metrics) stored(operation, result string, took time.Duration) {
 	of().Observe(took.Seconds())
 }
 
-// refreshed counts a refresh.
 func (m *metrics) refreshed(object site.ListObject, result string) {
 	m.refreshes.WithLabelValues(string(object), result).Inc()
 }
 
-// asked counts a request to an upstream.
 func (m *metrics) asked(object site.ListObject, result string, took time.Duration) {
 	m.upstream.WithLabelValues(string(object), result).Observe(took.Seconds())
 }

@@ -59,7 +59,6 @@ func appendTexts(line []byte, texts []parquet.Value) (_ []byte, err error) {
 	return append(line, ']'), nil
 }
 
-// appendBytes appends a text.
 func appendBytes(line, text []byte) ([]byte, error) {
 	if len(line)+len(text) > maxLineBytes {
 		return line, errLongRow
@@ -163,7 +162,6 @@ func (c *parquetRows) optional(column, row int) parquet.Value {
 	return c.values[column][row]
 }
 
-// hexadecimal reads the data of a record.
 func (s *rowScanner) hexadecimal(text []byte) bool {
 	if len(text) < 2 || text[0] != '0' || text[1]|0x20 != 'x' {
 		return false

@@ -80,7 +80,6 @@ func open(dir string) (f *Folder, whole bool, err error) {
 	return f, err == nil && os.SameFile(was, is), nil
 }
 
-// names lists the files of the snapshot.
 func (f *Folder) names() []string { return slices.Sorted(maps.Keys(f.files)) }
 
 // Open opens a file. It may be open several times.

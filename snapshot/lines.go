@@ -162,7 +162,6 @@ func (f *tableFile) blocks(memory recycler[byte]) rowSource {
 // errStopped says that nobody wants more blocks.
 var errStopped = errors.New("stopped")
 
-// cut cuts a file into blocks.
 func (f *tableFile) cut(memory recycler[byte], yield func(block) bool) error {
 	number := 1
 	var rest []byte // the beginning of an incomplete line

@@ -232,7 +232,6 @@ func parseTime(member, text string) (int64, error) {
 	return t.UnixMilli(), nil
 }
 
-// parseHex decodes the data of a record.
 func parseHex(text string) ([]byte, error) {
 	if len(text) >= 2 && text[0] == '0' && text[1]|0x20 == 'x' {
 		if data, err := hex.DecodeString(text[2:]); err == nil {

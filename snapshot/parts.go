@@ -145,7 +145,6 @@ func checkNumbers(t Table, parts []part) error {
 	return nil
 }
 
-// fileNames lists a snapshot.
 func fileNames(snapshot afero.Fs) ([]string, error) {
 	if folder, ok := snapshot.(*Folder); ok && folder.files != nil {
 		return folder.names(), nil
@@ -225,7 +224,6 @@ func (r *tableReader) close() error {
 	return errors.Join(errs...)
 }
 
-// check opens a part and closes it again.
 func (p part) check(snapshot afero.Fs, t Table) error {
 	if p.format.unpack == nil {
 		file, err := openParquet(snapshot, p.name, columnsOf(t, false))

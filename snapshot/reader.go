@@ -91,7 +91,6 @@ func readTable[R, T any](ctx context.Context, r Reader[T], t Table, f form[R], c
 	return readBlocks(ctx, sideBySide(table.sources, r.Workers), r.Workers, lines, parse, r.Done)
 }
 
-// parseBlock parses the rows of a block.
 func parseBlock[R, T any](p *Block[T], b block, s *rowScanner, f form[R], convert func(*R) (T, error)) {
 	if b.rows != nil {
 		parseColumns(p, b, s, f, convert)

@@ -52,7 +52,6 @@ func (s *rowScanner) start(line []byte) {
 	}
 }
 
-// scanRecord scans a row of records.
 func (s *rowScanner) scanRecord(line []byte, timed bool) (*Record, bool) {
 	s.start(line)
 	r := &s.record
@@ -86,7 +85,6 @@ func (s *rowScanner) scanRecord(line []byte, timed bool) (*Record, bool) {
 	return r, s.Done() && seen&required == required && r.Type != "" && site.ValidTokenID(r.TokenID)
 }
 
-// scanData reads hexadecimal data.
 func (s *rowScanner) scanData() {
 	if !s.hexadecimal(s.Text()) {
 		s.Fail()
@@ -119,7 +117,6 @@ func (s *rowScanner) scanAdded(timed bool) {
 	s.record.Added = added
 }
 
-// scanAccount scans a row of accounts.
 func (s *rowScanner) scanAccount(line []byte) (*Account, bool) {
 	s.start(line)
 	a := &s.account

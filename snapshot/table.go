@@ -134,7 +134,6 @@ func realName(snapshot afero.Fs, name string) string {
 	return name
 }
 
-// A tableFile is an open table.
 type tableFile struct {
 	io.Reader        // the rows
 	name      string // of the file
@@ -159,7 +158,6 @@ func CheckTable(snapshot afero.Fs, t Table) error {
 	return nil
 }
 
-// openFile opens a file of rows.
 func openFile(files afero.Fs, name string, open func(io.Reader) (io.ReadCloser, error)) (*tableFile, error) {
 	file, err := files.Open(name)
 	if err != nil {
@@ -174,7 +172,6 @@ func openFile(files afero.Fs, name string, open func(io.Reader) (io.ReadCloser, 
 	}}, nil
 }
 
-// closed closes the file.
 func (f *tableFile) closed() error {
 	if err := f.close(); err != nil {
 		return fmt.Errorf("close %s: %w", f.name, err)

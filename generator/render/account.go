@@ -32,7 +32,6 @@ func (a *Account) texts() (name, avatar, header []byte) {
 	return textsOf(p, ends)
 }
 
-// textsOf returns name, avatar and header of a profile as JSON strings.
 func textsOf(p Profile, ends profileEnds) (name, avatar, header []byte) {
 	return p.ENS[nameStart:ends.name], p.ENS[int(ends.name)+avatarMember : p.SearchLen], p.ENS[int(p.SearchLen)+headerMember : ends.header]
 }

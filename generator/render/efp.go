@@ -182,7 +182,6 @@ func (e *efpRenderer) renderSummaries(_ int, _ *Scratch, emit Emitter) {
 	e.emitSummaries(&s, emit)
 }
 
-// summarize summarizes the graph.
 func (e *efpRenderer) summarize() Summaries {
 	s := Summaries{Ranked: len(e.boards.accounts), Addresses: e.Addresses, Lists: len(e.Tokens), ListOps: e.ListOps}
 	for _, list := range e.Primary {

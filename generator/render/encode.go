@@ -61,7 +61,6 @@ func recordSize(all records, i int) int {
 		len(all.text(i)) + len(f.Type) + len(f.json)
 }
 
-// recordsSize estimates the bytes of all records.
 func recordsSize(all records) int {
 	size := 0
 	for i := range all.Len() {
@@ -141,7 +140,6 @@ func (a *Account) appendDetails(b []byte) []byte {
 	return append(a.appendPrimary(b), '}')
 }
 
-// appendPrimary appends the token ID of the primary list of an account.
 func (a *Account) appendPrimary(b []byte) []byte {
 	if a.Primary == "" {
 		return append(b, "null"...)
@@ -223,7 +221,6 @@ type Leader struct {
 	Count   uint32
 }
 
-// appendLeaderboard appends the first accounts of a leaderboard.
 func appendLeaderboard(b []byte, board site.Board, leaders []Leader) []byte {
 	_, member := boardMember(board)
 	b = append(b, '[')

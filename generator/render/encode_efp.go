@@ -60,7 +60,6 @@ func (e *efpRenderer) findProfileEnds() {
 	}
 }
 
-// shownTexts returns name, avatar and header of an account as JSON strings.
 func (e *efpRenderer) shownTexts(account uint32) (name, avatar, header []byte) {
 	return textsOf(e.profile(account), e.profileEnds[account])
 }
@@ -222,7 +221,6 @@ func (t *Scratch) addTags(tags []string) {
 	}
 }
 
-// sortTags sorts the tags that were counted.
 func (t *Scratch) sortTags() {
 	t.counts = t.counts[:0]
 	for tag, n := range t.tags {

@@ -26,7 +26,6 @@ func newExploreRenderer(g *Graph, r *Ranks, config site.Config) *exploreRenderer
 	return &exploreRenderer{graph: g, ranks: r, texts: explorerTexts(config)}
 }
 
-// explorerTexts returns the files of the explorer.
 func explorerTexts(config site.Config) []text {
 	texts := []text{{site.IndexKey, []byte(templates.Index)}}
 	for _, f := range explorer.Files(config) {
@@ -50,7 +49,6 @@ func (e *exploreRenderer) render(unit int, _ *Scratch, emit Emitter) {
 	}
 }
 
-// find finds the unit of a key.
 func (e *exploreRenderer) find(key site.Key) foundUnit {
 	switch key {
 	case site.NetworkKey:

@@ -135,7 +135,6 @@ func (s *Site) findUserSearch(user string) foundUnit {
 	return foundUnit{s.renderEmptySearch, unit}
 }
 
-// accountOfUser returns the account with an address or a name.
 func (g *Graph) accountOfUser(user string) (account uint32, ok bool) {
 	if address, err := site.ParseAddress(user); err == nil {
 		account, ok = g.Numbers.Find(address)

@@ -43,7 +43,6 @@ func (f *Forms) initForms() {
 	f.tagSet(nil)
 }
 
-// form returns the number of a form.
 func (f *Forms) form(of Form) uint32 {
 	if n, ok := f.formOf[of]; ok {
 		return n
@@ -66,7 +65,6 @@ func (f *Forms) kind(version uint32, recordType string) uint32 {
 	return id
 }
 
-// tagSet returns the number of a sorted set of tags.
 func (f *Forms) tagSet(tags []string) uint32 {
 	text := appendTags(nil, tags)
 	if id, ok := f.tagSetOf[string(text)]; ok {

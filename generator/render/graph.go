@@ -134,7 +134,6 @@ func (g *Graph) profile(account uint32) Profile {
 	return emptyProfile
 }
 
-// isPrimary reports whether a list is the primary list of its account.
 func (g *Graph) isPrimary(list uint32) bool { return g.Primary[g.Owners[list]] == list }
 
 // BadgesOf returns the badges of an account, by event.
@@ -161,7 +160,6 @@ func (g *Graph) Counts() site.Counts {
 	return c
 }
 
-// countFollows is the number of follows of a list.
 func (g *Graph) countFollows(list uint32) int {
 	n := 0
 	for _, r := range g.RecordsOf(list).All() {

@@ -24,7 +24,6 @@ const shardObject site.ListObject = "(shard)"
 // headShard stands for the head among the numbers of shards.
 const headShard = -1
 
-// wants reports whether any of these objects is selected.
 func (s *selection) wants(objects ...site.ListObject) bool {
 	return s.object == "" || slices.Contains(objects, s.object)
 }
@@ -65,5 +64,4 @@ func (s *selection) wantsOneOf(n int) bool {
 	return s.object == shardObject && s.shard >= 0 && s.shard < n
 }
 
-// wantsHead reports whether the head is selected.
 func (s *selection) wantsHead() bool { return s.object == "" || s.shard == headShard }

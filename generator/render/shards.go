@@ -346,7 +346,6 @@ func group[N uint16 | uint32](things []uint32, groupOf []N, groups int) (offsets
 	return offsets, grouped
 }
 
-// numbersBelow are the numbers from 0 to before n.
 func numbersBelow(n int) []uint32 {
 	all := make([]uint32, n)
 	for i := range all {
@@ -355,12 +354,10 @@ func numbersBelow(n int) []uint32 {
 	return all
 }
 
-// in returns the things in a bucket.
 func (p *partition) in(bucket int) []uint32 {
 	return p.things[p.offsets[bucket]:p.offsets[bucket+1]]
 }
 
-// fillBuckets sorts addresses, names and lists into buckets.
 func (e *efpRenderer) fillBuckets(ctx context.Context, workers int) (err error) {
 	names, lists := numbersBelow(len(e.Names)), numbersBelow(len(e.Tokens))
 	slices.SortFunc(lists, func(a, b uint32) int { return cmp.Compare(e.Tokens[a], e.Tokens[b]) })
@@ -377,7 +374,6 @@ func (e *efpRenderer) fillBuckets(ctx context.Context, workers int) (err error) 
 	return err
 }
 
-// renderUserBucket emits the names and the addresses of a bucket.
 func (e *efpRenderer) renderUserBucket(bucket int, _ *Scratch, emit Emitter) {
 	names, accounts := e.nameBuckets.in(bucket), e.addressBuckets.in(bucket)
 	size := objectBytes
@@ -444,7 +440,6 @@ func AppendSizes(b []byte, primary string, held, holders int) []byte {
 	return strconv.AppendInt(append(b, ','), int64(holders), 10)
 }
 
-// renderTokenBucket emits the lists of a bucket.
 func (e *efpRenderer) renderTokenBucket(bucket int, _ *Scratch, emit Emitter) {
 	lists := e.listBuckets.in(bucket)
 	all := &graphRecords{Graph: e.Graph, ranks: e.ranks, ends: e.profileEnds}
@@ -549,7 +544,6 @@ func (r *rankedBoards) shards() int { return shardCount(len(r.accounts)) }
 
 func (r *rankedBoards) orderShards() int { return ShardCount(len(r.accounts), site.RankedOrderSize) }
 
-// renderRankedShard emits a shard of the ranked accounts.
 func (e *efpRenderer) renderRankedShard(n int, _ *Scratch, emit Emitter) {
 	accounts := window(e.boards.accounts, n, site.SearchShardSize)
 	size := objectBytes
@@ -580,7 +574,6 @@ func (e *efpRenderer) renderRankedOrder(unit int, _ *Scratch, emit Emitter) {
 // detailRanks are the ranks in the order of details.
 var detailRanks = []namedMeasure{{"mutuals", Mutuals}, {"followers", Followers}, {"following", Following}, {"top8", Top8}, {"blocks", Blocks}}
 
-// renderRecommendedShard emits a shard of the recommended accounts.
 func (e *efpRenderer) renderRecommendedShard(n int, _ *Scratch, emit Emitter) {
 	rows := window(e.Recommended, n, site.SearchShardSize)
 	size := objectBytes

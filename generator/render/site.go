@@ -186,7 +186,6 @@ func (s *Site) renderBucket(unit int, _ *Scratch, emit Emitter) {
 	}, site.UserBucketKey(bucket))
 }
 
-// renderBoard emits a leaderboard with one of its limits.
 func (s *Site) renderBoard(unit int, t *Scratch, emit Emitter) {
 	board, limit := s.Config.Boards()[unit/s.Config.LeaderboardMax], 1+unit%s.Config.LeaderboardMax
 	m, _ := boardMember(board)

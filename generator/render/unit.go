@@ -40,7 +40,6 @@ type Unit struct {
 	Tagged []Follower // all that have tags, by token ID
 }
 
-// unitRecords are the records of a Unit.
 type unitRecords []Record
 
 func (r unitRecords) Len() int { return len(r) }
@@ -60,7 +59,6 @@ func (r unitRecords) text(i int) string { return r[i].Data }
 
 func (r unitRecords) shown(i int) Shown { return r[i].Shown }
 
-// held counts the records that hold an account.
 func (r unitRecords) held() (n int) {
 	for i := range r {
 		if r.state(i) != 0 {

@@ -81,7 +81,6 @@ type graphView struct {
 	list graphRecords // those of the view
 }
 
-// graphRecords are records of a graph.
 type graphRecords struct {
 	*Graph
 	ranks *Ranks
@@ -143,7 +142,6 @@ func (v *graphView) setList(list uint32) {
 	}
 }
 
-// shown is what objects show of an account.
 func (g *Graph) shown(ranks *Ranks, ends []profileEnds, account uint32) Account {
 	a := Account{Address: g.Accounts[account], Profile: g.profile(account)}
 	if primary := g.Primary[account]; primary != None {

@@ -83,7 +83,6 @@ func (e *viewRenderer) renderUnknown(t *Scratch, emit Emitter) {
 	e.renderUser(t, &v, emit)
 }
 
-// userKeys are the keys of an object of a user.
 func (e *viewRenderer) userKeys(t *Scratch, v *view, object site.ListObject) []site.Key {
 	if v.unknown {
 		return append(t.keys[:0], site.UnknownKey(object))

@@ -37,7 +37,6 @@ var (
 	errStatus = errors.New("unexpected answer") // keeps what is there
 )
 
-// A refresher asks the API.
 type refresher struct {
 	*collect.Collector[meta]
 
@@ -54,7 +53,6 @@ func newRefresher(o Options, c *collect.Collector[meta]) *refresher {
 	return r
 }
 
-// run asks as long as the budget allows.
 func (r *refresher) run(ctx context.Context) (*Report, error) {
 	byAccount, err := r.events(ctx)
 	if err == nil {
@@ -139,7 +137,6 @@ func (r *refresher) get(ctx context.Context, path string, query url.Values) ([]b
 	return nil, fmt.Errorf("%w: status %d", errStatus, answer.Status)
 }
 
-// describe asks for the description of an event.
 func (r *refresher) describe(ctx context.Context, e *EventReport) error {
 	body, err := r.get(ctx, "/events/id/"+e.ID, nil)
 	if errors.Is(err, errAbsent) {
@@ -314,7 +311,6 @@ func (r *refresher) dropOwners(gone []string, doubted bool, asked int64) error {
 	return nil
 }
 
-// askAccounts asks whether each account has the badge of each event.
 func (r *refresher) askAccounts(ctx context.Context, events []*EventReport) error {
 	var all []collect.Question
 	now := time.Now().UnixMilli()
@@ -408,7 +404,6 @@ func (r *refresher) scanned(e *EventReport, address site.Address, body []byte) (
 	return token, nil
 }
 
-// count completes the report.
 func (r *refresher) count() {
 	keys := r.Store.Keys()
 	for i := range r.report.Events {

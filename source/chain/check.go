@@ -187,7 +187,6 @@ func callsOf(due []subject) []provider.Call {
 	return calls
 }
 
-// sample is a random part of some subjects.
 func sample(due []subject) []subject {
 	some := make([]subject, 0, mostSingly)
 	for _, i := range rand.Perm(len(due))[:mostSingly] {
@@ -196,7 +195,6 @@ func sample(due []subject) []subject {
 	return some
 }
 
-// take compares answers.
 func (f *comparison) take(state provider.State, due []subject, l, later *ledger) error {
 	f.host, f.origin, f.together = state.Host, state.Origin, state.Together
 	f.asked = append(f.asked, due...)
@@ -406,7 +404,6 @@ func (c *chainSync) unchecked(why error) error {
 	return c.store.save()
 }
 
-// report is what was compared.
 func (f *comparison) report() *Check {
 	r := &Check{How: CheckedByContracts, Host: f.host, Block: f.block, Refused: f.refused, Moved: len(f.moved)}
 	for _, s := range f.asked {

@@ -32,7 +32,6 @@ const headBytes = 8
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// hasKey reports whether events of a kind have a key.
 func hasKey(k source.Kind) bool { return k == source.AccountMetadata || k == source.ListMetadata }
 
 // A batch is a batch that is being made. It begins with room for its head.
@@ -103,7 +102,6 @@ func (r *reader) next() (source.Event, error) {
 	return e, nil
 }
 
-// fill reads the next batch.
 func (r *reader) fill() error {
 	if r.left == 0 {
 		return io.EOF

@@ -89,7 +89,6 @@ func (s subject) String() string {
 	return fmt.Sprintf("contract %s, %s", s.contract, text)
 }
 
-// call asks the contract.
 func (s subject) call() provider.Call {
 	var args []any
 	switch s.question {

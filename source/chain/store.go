@@ -209,7 +209,6 @@ func contractTexts(c source.Chain) []string {
 	return texts
 }
 
-// first is the first block to read.
 func (s *store) first() uint64 {
 	var blocks []uint64
 	if s.chain.Registry != nil {
@@ -240,7 +239,6 @@ func (s *store) top() *point {
 	return &s.check.Points[len(s.check.Points)-1]
 }
 
-// pointsBefore is the number of points before a block.
 func (s *store) pointsBefore(block uint64) int {
 	n, _ := slices.BinarySearchFunc(s.check.Points, block, func(p point, block uint64) int {
 		if p.Block < block {
@@ -364,7 +362,6 @@ func damaged(in folder, c source.Chain, err error) error {
 	return fmt.Errorf("%s: %w; read chain %d (%s) again with --reread %d", filepath.Join(in.String(), logsFile), err, c.ID, c.Name, c.ID)
 }
 
-// save replaces the checkpoint.
 func (s *store) save() (err error) {
 	text, err := json.MarshalIndent(s.check, "", " ")
 	if err != nil {

@@ -405,7 +405,6 @@ func (c *chainSync) readLogs(ctx context.Context) error {
 	return errors.Join(err, c.store.commit())
 }
 
-// addresses are those of the contracts.
 func (c *chainSync) addresses() (all []common.Address) {
 	for _, a := range c.store.contracts {
 		all = append(all, common.Address(a))
@@ -413,7 +412,6 @@ func (c *chainSync) addresses() (all []common.Address) {
 	return all
 }
 
-// part keeps the events of a part.
 func (c *chainSync) part(ctx context.Context, p provider.Part) error {
 	if p.From != c.next || p.To < p.From || p.Last.Number != p.To {
 		return fmt.Errorf("got the logs of blocks %d to %d with block %d, want those from block %d", p.From, p.To, p.Last.Number, c.next)
@@ -455,7 +453,6 @@ func (c *chainSync) part(ctx context.Context, p provider.Part) error {
 	return c.store.commit()
 }
 
-// setTimes asks for times of blocks.
 func (c *chainSync) setTimes(ctx context.Context, events []source.Event, hashes map[uint64]common.Hash) error {
 	if len(hashes) == 0 {
 		return nil

@@ -49,7 +49,6 @@ func (r *Reader) count(ctx context.Context, table, condition string) (n uint64, 
 	return n, nil
 }
 
-// readTime reads the time of the snapshot.
 func (r *Reader) readTime(ctx context.Context, g *source.Graph) error {
 	last, err := r.value(ctx, "SELECT ("+r.asOf()+")")
 	if err == nil && last == "" && !r.schema.v1 {
@@ -321,7 +320,6 @@ func (r *Reader) writeLists(w *snapshot.Writer, g *source.Graph, ls *lists) erro
 	return nil
 }
 
-// primaryLists are the lists that accounts name as their primary ones.
 func (r *Reader) primaryLists(ctx context.Context) (map[site.Address]string, error) {
 	primary := map[site.Address]string{}
 	err := r.each(ctx, `SELECT left(address, 50), left(value, 100), `+impossible("updated_at")+` FROM public.efp_account_metadata

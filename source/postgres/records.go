@@ -132,7 +132,6 @@ type places struct {
 	others                []*snapshot.Record // of another one
 }
 
-// operations are operations with their times.
 type operations struct {
 	data  []byte // one after the other
 	ends  []int
@@ -274,7 +273,6 @@ func (p *places) contract(ctx context.Context, contract source.Contract) error {
 	return nil
 }
 
-// read reads the rows of a slot.
 func (p *places) read(ctx context.Context, slot string, records, tags, ops *stream) error {
 	p.tables.reset()
 	p.events.reset()

@@ -78,7 +78,6 @@ func (r *refresher) expected() int64 {
 	return int64(n)
 }
 
-// ask asks as long as the budget allows.
 func (r *refresher) ask(ctx context.Context) error {
 	err := r.askBulk(ctx)
 	if err == nil {
@@ -293,7 +292,6 @@ type status struct {
 
 const typeError = "error"
 
-// take keeps what the worker says about an account.
 func (r *refresher) take(address site.Address, entry json.RawMessage) error {
 	now := time.Now()
 	if len(entry) > profileMost {
@@ -395,7 +393,6 @@ func (r *refresher) forget(now time.Time) {
 	}
 }
 
-// count completes the report.
 func (r *refresher) count() {
 	r.report.Known = r.Store.Bodies()
 	for address := range r.o.Wanted {

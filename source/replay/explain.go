@@ -50,7 +50,6 @@ func Explain(events func() source.Events, d *source.Deployment, token source.Wor
 	return x.out.Flush()
 }
 
-// An explainer explains a list.
 type explainer struct {
 	all, own *Replay // numbers contracts, and checks; has the events that concern the list
 	token    source.Word

@@ -189,7 +189,6 @@ func (l *List) untag(t taggedEntry) effect {
 	return untagged
 }
 
-// find returns the entry of the record of an operation.
 func (l *List) find(o operation) (n uint32, known bool) {
 	if o.isUsual() {
 		n, known = l.addresses[site.Address(o.record[recordHeader:])]
@@ -199,7 +198,6 @@ func (l *List) find(o operation) (n uint32, known bool) {
 	return n, known
 }
 
-// enter makes an entry of the record of an operation.
 func (l *List) enter(o operation) uint32 {
 	n := uint32(len(l.entries))
 	if o.isUsual() {

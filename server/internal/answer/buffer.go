@@ -37,10 +37,8 @@ const (
 // LeastBytes is the least size of Gates.Small and Gates.Large.
 const LeastBytes = bufferGrant
 
-// mostSmall is the size of the largest small answer.
 func (m *Maker) mostSmall() int64 { return max(m.gates.Small.Size/smallAnswers, bufferGrant) }
 
-// gateFor is the gate for an answer of that many bytes.
 func (m *Maker) gateFor(bytes int64) *gate.Gate {
 	switch {
 	case bytes <= m.mostSmall():

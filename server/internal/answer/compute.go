@@ -95,7 +95,6 @@ var computations = map[routes.ID]func(*computation) error{
 	routes.ListQR:                 (*computation).qr,
 }
 
-// add appends text to the body.
 func (c *computation) add(text ...[]byte) error {
 	n := 0
 	for _, t := range text {
@@ -215,7 +214,6 @@ func (c *computation) tokenBucket(tokenID string) site.Key {
 	return site.TokenBucketKey(site.UserBucket(tokenID, c.root.TokenDigits))
 }
 
-// addressOf returns the address of a user.
 func (c *computation) addressOf(user string) (string, error) {
 	if isAddress(user) {
 		return user, nil
@@ -283,7 +281,6 @@ func (m *Maker) LookedUp(ctx context.Context, v Site, r site.Resolution) (site.R
 	return r, nil
 }
 
-// lookUp looks up an address or a name.
 func (m *Maker) lookUp(ctx context.Context, v Site, user string) (s subject, err error) {
 	_, err = m.consistent(ctx, v, func(read reader, root *site.Root) (_ *cache.Object, err error) {
 		s, err = (&computation{buffer: &buffer{m: m}, ctx: ctx, read: read, root: root}).lookUp(user)

@@ -123,7 +123,6 @@ func (c *computation) rankedSearch() error {
 	return c.rankedPage(found)
 }
 
-// rankedPage appends an answer with ranked accounts.
 func (c *computation) rankedPage(page rows) error {
 	asOf, err := time.Parse(time.RFC3339, c.root.AsOf)
 	if err != nil {

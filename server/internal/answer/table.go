@@ -207,7 +207,6 @@ const (
 	pageRowENSBytes = 1 << 10
 )
 
-// pageBytes is about what a page takes.
 func (c *computation) pageBytes(t table, s selection) int {
 	bytes := min(s.limit, t.total-s.offset) * pageRowBytes
 	if c.ask.ENS {

@@ -88,7 +88,6 @@ func (c *computation) simpleProfile() error {
 	return c.add([]byte(`,"url":`), site.AppendString(nil, c.profileURL(address)), []byte(`}`))
 }
 
-// profileURL is the address of a person's page.
 func (c *computation) profileURL(address string) string {
 	return strings.ReplaceAll(c.root.Config.ProfileURL, site.AddressPlaceholder, address)
 }

@@ -52,7 +52,6 @@ func (c *Cache) Computed(ctx context.Context, k Key, compute func(ctx context.Co
 // errNoAnswer is the error of a flight that panicked.
 var errNoAnswer = errors.New("the computation failed")
 
-// wait waits for the answer of a flight.
 func (c *Cache) wait(ctx context.Context, f *flight) (*Object, error) {
 	// While the store hangs, other requests must still get through.
 	if !c.gates.Waiting.TryTake(1) {

@@ -121,7 +121,6 @@ func newTracker(g Gates, computed int64, now func() int64) *tracker {
 	return &tracker{gates: g, sent: sent{most: computed}, now: now, uncached: map[Key]*Object{}}
 }
 
-// gateFor is the gate for an object of that many bytes.
 func (t *tracker) gateFor(bytes int64) *gate.Gate {
 	if bytes >= largeBytes {
 		return t.gates.Large

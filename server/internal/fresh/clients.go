@@ -44,7 +44,6 @@ func (c *clients) wait(client netip.Addr, now time.Time) time.Duration {
 	return 0
 }
 
-// count counts a refresh.
 func (c *clients) count(client netip.Addr, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

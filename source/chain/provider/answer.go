@@ -258,7 +258,6 @@ type question struct {
 	topics    []common.Hash // of the first topic
 }
 
-// filter is what eth_getLogs is asked for.
 func (q *question) filter(from, to uint64) map[string]any {
 	filter := map[string]any{"fromBlock": hexutil.Uint64(from), "toBlock": hexutil.Uint64(to), "address": q.addresses}
 	if len(q.topics) > 0 {
@@ -267,7 +266,6 @@ func (q *question) filter(from, to uint64) map[string]any {
 	return filter
 }
 
-// wants reports whether a log was asked for.
 func (q *question) wants(l *types.Log) bool {
 	return slices.Contains(q.addresses, l.Address) && (len(q.topics) == 0 || len(l.Topics) > 0 && slices.Contains(q.topics, l.Topics[0]))
 }

@@ -92,7 +92,6 @@ func (n *node) name(err error) error {
 // failure makes a failure of an answer that has come.
 func (n *node) failure(k kind, err error) error { return n.name(fail(k, err)) }
 
-// block asks for a block by its number or tag.
 func (n *node) block(ctx context.Context, tag string) (Block, error) {
 	var answer blockAnswer
 	if err := n.one(ctx, "eth_getBlockByNumber", &answer, tag, false); err != nil {
@@ -134,7 +133,6 @@ func (n *node) times(ctx context.Context, numbers []uint64, hashes map[uint64]co
 	return found, nil
 }
 
-// blocks asks for blocks in one request.
 func (n *node) blocks(ctx context.Context, numbers []uint64, answers []blockAnswer) error {
 	if len(numbers) == 1 {
 		return n.one(ctx, "eth_getBlockByNumber", &answers[0], hexutil.Uint64(numbers[0]), false)

@@ -157,7 +157,6 @@ func classify(ctx context.Context, err error, hide *strings.Replacer) error {
 	return fail(passing, errors.New(quote(hide.Replace(err.Error()))))
 }
 
-// failedCall is the failure of an error of JSON-RPC.
 func failedCall(code int, text string) *failure {
 	err := fmt.Errorf("error %d: %s", code, quote(text))
 	switch {

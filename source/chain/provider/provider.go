@@ -57,7 +57,6 @@ type Options struct {
 	transport http.RoundTripper // instead of connections, for tests
 }
 
-// check fills in the defaults.
 func (o *Options) check() error {
 	o.Finality = cmp.Or(o.Finality, Finalized)
 	if !slices.Contains([]string{Finalized, Safe, Latest}, o.Finality) {
@@ -154,7 +153,6 @@ func (c *Chain) newNode(i int, text string, before []string) (*node, error) {
 	return newNode(u, name, &c.o), nil
 }
 
-// origins are the hosts of a chain.
 func (c *Chain) origins() map[string]bool {
 	all := map[string]bool{}
 	for _, n := range c.nodes {
@@ -262,7 +260,6 @@ func (c *Chain) findFinal(ctx context.Context, n *node) uint64 {
 	return b.Number
 }
 
-// isFinal reports whether a block will not change any more.
 func (c *Chain) isFinal(number uint64) bool {
 	return c.o.Finality == Finalized || number <= c.final.Load()
 }

@@ -119,7 +119,6 @@ func (r *reading) receipts(ctx context.Context, n *node, header *fullBlock) ([]t
 	return all.logs, err
 }
 
-// receiptsOneByOne asks for receipts by transaction.
 func (n *node) receiptsOneByOne(ctx context.Context, transactions []common.Hash, into *receiptsAnswer) error {
 	for size := n.batchSize(); len(transactions) > 0; {
 		size = min(size, len(transactions))

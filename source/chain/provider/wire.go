@@ -93,7 +93,6 @@ func requestOf(calls []call, batch bool) ([]byte, error) {
 	return json.Marshal(all[0])
 }
 
-// answers reads the answers to calls.
 type answers struct {
 	from  *jsontext.Decoder
 	calls []call

@@ -178,7 +178,6 @@ func (s *Store[Meta]) guarded(do func() error) (err error) {
 	return do()
 }
 
-// view reads the database.
 func (s *Store[Meta]) view(read func(*bolt.Tx) error) error {
 	if s.db != nil {
 		return s.db.View(read)
