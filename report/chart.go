@@ -2,10 +2,11 @@ package report
 
 import (
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Charts are lists of shapes, computed here and written as SVG by the template of the page, which
@@ -124,20 +125,21 @@ func bars(id id, title Text, legends []legend, rows []bar) *chart {
 	axis := labelWidth + mostLeft*scale
 	for i, row := range rows {
 		y := px(i*rowHeight + 4)
-		x := axis
-		for _, p := range row.Parts {
-			w := max(p.Value, 0) * scale
+		draw := func(p part, x, w float64) {
 			if w > 0 {
 				c.Rects = append(c.Rects, rect{px(x), y + (rowHeight-barHeight)/2, px(max(w, 0.5)), barHeight, p.Class, p.Title})
 			}
+		}
+		x, left := axis, axis
+		for _, p := range row.Parts {
+			w := max(p.Value, 0) * scale
+			draw(p, x, w)
 			x += w
 		}
-		left := axis
 		for _, p := range row.Left {
 			w := max(p.Value, 0) * scale
-			if left -= w; w > 0 {
-				c.Rects = append(c.Rects, rect{px(left), y + (rowHeight-barHeight)/2, px(max(w, 0.5)), barHeight, p.Class, p.Title})
-			}
+			left -= w
+			draw(p, left, w)
 		}
 		c.Texts = append(c.Texts,
 			label{labelWidth - 8, y + rowHeight/2 + 4, "end", "name", shortLabel(row.Label)},
@@ -230,19 +232,7 @@ func logLog(id id, title, xTitle, yTitle Text, legends []legend, points []point)
 
 // number writes a number with commas between groups of three digits.
 func number(n int64) Text {
-	digits := strconv.FormatInt(n, 10)
-	sign := ""
-	if n < 0 {
-		sign, digits = "−", digits[1:]
-	}
-	var groups []string
-	for len(digits) > 3 {
-		groups = append(groups, digits[len(digits)-3:])
-		digits = digits[:len(digits)-3]
-	}
-	groups = append(groups, digits)
-	slices.Reverse(groups)
-	return plain(sign + strings.Join(groups, ","))
+	return plain(strings.Replace(humanize.Comma(n), "-", "−", 1))
 }
 
 // signed writes a number with its sign, 0 without one.

@@ -60,8 +60,8 @@ type comparison struct {
 
 	mu       sync.Mutex // guards what comparisons of objects add to
 	lists    *top[ListChange]
-	accounts accountCounter
-	tags     tagCounter
+	accounts counter[site.Address]
+	tags     counter[string] // by the tag as JSON
 	profiles profileCounter
 }
 
@@ -71,7 +71,7 @@ const unknownKind routes.ID = -1
 func newComparison(ctx context.Context, from, to Side, o Options) (*comparison, error) {
 	c := &comparison{
 		Options: o, memory: semaphore.NewWeighted(o.Memory), kinds: map[routes.ID]*ObjectKind{}, boards: map[site.Key]site.Change{},
-		lists: newTop(mostLists, byChange), accounts: newAccountCounter(o.limits.accounts), tags: newTagCounter(o.limits.tags),
+		lists: newTop(mostLists, byChange), accounts: newCounter[site.Address](o.limits.accounts), tags: newCounter[string](o.limits.tags),
 		profiles: newProfileCounter(o.limits.profiles),
 	}
 	policy := retrying(o.Patience)
@@ -249,8 +249,8 @@ func (c *comparison) finish(ctx context.Context) error {
 		}
 	}
 	r.Lists.Largest = c.lists.first
-	r.Accounts = c.accounts.result()
-	r.Tags = c.tags.result()
+	r.Accounts = accountsOf(&c.accounts)
+	r.Tags = tagsOf(&c.tags)
 	r.Profiles = c.profiles.result()
 	c.countManifest()
 	r.Objects = []ObjectKind{}

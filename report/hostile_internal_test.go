@@ -41,7 +41,7 @@ func TestHostileMemory(t *testing.T) {
 	}
 	tags.Bytes()[0] = '['
 	tags.WriteByte(']')
-	counter := newTagCounter(10)
+	counter := newCounter[string](10)
 	for name, test := range map[string]struct {
 		read func() error
 		size int
@@ -49,7 +49,7 @@ func TestHostileMemory(t *testing.T) {
 		"shard": {func() error { _, err := s.shard(t.Context(), "0"); return err }, len(shard)},
 		"board": {func() error { _, err := decodeBoard(board, 100); return err }, len(board)},
 		"row":   {func() error { _, err := decodeBoard(row, 100); return err }, len(row)},
-		"tags":  {func() error { counter.add(nil, tags.Bytes()); return nil }, tags.Len()},
+		"tags":  {func() error { countTags(&counter, nil, tags.Bytes()); return nil }, tags.Len()},
 	} {
 		var err error
 		if n := allocated(func() { err = test.read() }); n > int64(test.size) {
@@ -59,7 +59,7 @@ func TestHostileMemory(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if got := counter.result(); got.NotCounted != 1 || got.Changed != 0 {
+	if got := tagsOf(&counter); got.NotCounted != 1 || got.Changed != 0 {
 		t.Errorf("tags: got %+v", got)
 	}
 }

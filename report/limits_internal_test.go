@@ -11,21 +11,21 @@ import (
 // TestLimits: what is beyond the limits is counted, and what is within stays exact.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	accounts := newAccountCounter(2)
+	accounts := newCounter[site.Address](2)
 	for i := range 10 {
 		accounts.add(site.Address{byte(i % 5)}, 1, 0)
 	}
 	accounts.add(site.Address{9}, 0, 3)
-	if got := accounts.result(); got.Changed != 2 || got.NotCounted != 9 || len(got.Gained) != 2 || got.Gained[0].Follows != 2 {
+	if got := accountsOf(&accounts); got.Changed != 2 || got.NotCounted != 9 || len(got.Gained) != 2 || got.Gained[0].Follows != 2 {
 		t.Errorf("accounts: got %+v", got)
 	}
 
-	tags := newTagCounter(2)
+	tags := newCounter[string](2)
 	long := `"` + strings.Repeat("x", maxTag) + `"`
 	for _, change := range [][2]string{{``, `["a","b"]`}, {`["a","c"]`, `["b"]`}, {``, `[` + long + `]`}, {`["a"]`, `["a"]`}} {
-		tags.add([]byte(change[0]), []byte(change[1]))
+		countTags(&tags, []byte(change[0]), []byte(change[1]))
 	}
-	got := tags.result()
+	got := tagsOf(&tags)
 	if got.Changed != 2 || got.NotCounted != 2 || len(got.More) != 1 || got.More[0] != (TagChange{"b", 2, 0}) || len(got.Less) != 0 {
 		t.Errorf("tags: got %+v", got)
 	}

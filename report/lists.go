@@ -50,27 +50,27 @@ func (c *comparison) compareRecords(key site.Key, before, after []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var f Follows
+	f := &c.report.Follows
 	for _, r := range changes {
 		follows, unfollows := f.Follows, f.Unfollows
 		f.add(r.was, r.is)
-		if f.Follows > follows || f.Unfollows > unfollows {
-			c.accounts.add(r.address, f.Follows-follows, f.Unfollows-unfollows)
+		if begun, ended := f.Follows-follows, f.Unfollows-unfollows; begun+ended > 0 {
+			c.accounts.add(r.address, begun, ended)
+			change.Follows, change.Unfollows = change.Follows+begun, change.Unfollows+ended
 		}
-		c.tags.add(r.had, r.tags)
+		countTags(&c.tags, r.had, r.tags)
 	}
 	switch change.State {
 	case listNew:
-		f.OfNew = f.Follows
+		f.OfNew += change.Follows
 		c.report.Lists.New++
 	case listGone:
-		f.OfGone = f.Unfollows
+		f.OfGone += change.Unfollows
 		c.report.Lists.Gone++
 	default:
 		c.report.Lists.Changed++
 	}
-	c.report.Follows.addAll(f)
-	if change.Follows, change.Unfollows = f.Follows, f.Unfollows; f.Follows+f.Unfollows > 0 {
+	if change.Follows+change.Unfollows > 0 {
 		c.lists.add(change)
 	}
 	return nil
@@ -89,17 +89,6 @@ func (f *Follows) add(was, is rules.State) {
 	count(rules.Follow, &f.Follows, &f.Unfollows)
 	count(rules.Block, &f.Blocks, &f.Unblocks)
 	count(rules.Mute, &f.Mutes, &f.Unmutes)
-}
-
-func (f *Follows) addAll(more Follows) {
-	f.Follows += more.Follows
-	f.Unfollows += more.Unfollows
-	f.OfNew += more.OfNew
-	f.OfGone += more.OfGone
-	f.Blocks += more.Blocks
-	f.Unblocks += more.Unblocks
-	f.Mutes += more.Mutes
-	f.Unmutes += more.Unmutes
 }
 
 // diffRecords lists the accounts that a list holds with other tags than before, or in only one of the
@@ -139,46 +128,10 @@ func checkRecords(body []byte) error {
 	return nil
 }
 
-// An accountCounter counts the lists that began and ceased to follow each account.
-type accountCounter struct {
-	most    int
-	counts  map[site.Address]*[2]int
-	skipped int
-}
-
-func newAccountCounter(most int) accountCounter {
-	return accountCounter{most: most, counts: map[site.Address]*[2]int{}}
-}
-
-func (a *accountCounter) add(address site.Address, follows, unfollows int) {
-	counts := a.counts[address]
-	if counts == nil {
-		if len(a.counts) >= a.most {
-			a.skipped += follows + unfollows
-			return
-		}
-		counts = new([2]int)
-		a.counts[address] = counts
-	}
-	counts[0] += follows
-	counts[1] += unfollows
-}
-
-func (a *accountCounter) result() Accounts {
-	net := func(x AccountChange) int { return x.Follows - x.Unfollows }
-	gained := newTop(mostLists, func(a, b AccountChange) int {
-		return cmp.Or(cmp.Compare(net(b), net(a)), cmp.Compare(b.Follows, a.Follows), cmp.Compare(a.Address, b.Address))
+// accountsOf says which accounts lists began and ceased to follow most.
+func accountsOf(c *counter[site.Address]) Accounts {
+	gained, lost := mostChanged(c, site.Address.Compare, func(account site.Address, follows, unfollows int) AccountChange {
+		return AccountChange{Address: plain(account.String()), Follows: follows, Unfollows: unfollows}
 	})
-	lost := newTop(mostLists, func(a, b AccountChange) int {
-		return cmp.Or(cmp.Compare(net(a), net(b)), cmp.Compare(b.Unfollows, a.Unfollows), cmp.Compare(a.Address, b.Address))
-	})
-	for address, counts := range a.counts {
-		switch x := (AccountChange{Address: plain(address.String()), Follows: counts[0], Unfollows: counts[1]}); {
-		case net(x) > 0:
-			gained.add(x)
-		case net(x) < 0:
-			lost.add(x)
-		}
-	}
-	return Accounts{len(a.counts), gained.first, lost.first, a.skipped}
+	return Accounts{len(c.counts), gained, lost, c.skipped}
 }

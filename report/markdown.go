@@ -52,13 +52,7 @@ func (r *Report) Markdown() string {
 		}
 		b.WriteByte('\n')
 	}
-	var put, removed Count
-	for _, k := range r.Objects {
-		put.Objects += k.Added.Objects + k.Altered.Objects
-		put.Bytes += k.Added.Bytes + k.Altered.Bytes
-		removed.Objects += k.Removed.Objects
-		removed.Bytes += k.Removed.Bytes
-	}
+	put, removed := r.objects()
 	fmt.Fprintf(&b, "Objects: %s new or changed (%s), %s gone (%s).\n\n", n(put.Objects), size(put.Bytes), n(removed.Objects), size(removed.Bytes))
 	return b.String()
 }

@@ -173,6 +173,17 @@ func (c *Count) add(bytes int64) {
 	c.Bytes += bytes
 }
 
+// objects counts the objects that are new or have other bytes, and those that are gone.
+func (r *Report) objects() (put, removed Count) {
+	for _, k := range r.Objects {
+		put.Objects += k.Added.Objects + k.Altered.Objects
+		put.Bytes += k.Added.Bytes + k.Altered.Bytes
+		removed.Objects += k.Removed.Objects
+		removed.Bytes += k.Removed.Bytes
+	}
+	return put, removed
+}
+
 // ReadSummary says what the comparison has read.
 type ReadSummary struct {
 	Shards    int   `json:"shards"`    // of both manifests

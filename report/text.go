@@ -18,12 +18,7 @@ func (r *Report) String() string {
 	fmt.Fprintf(&b, "lists     %10d new, %d gone, %d changed\n", r.Lists.New, r.Lists.Gone, r.Lists.Changed)
 	fmt.Fprintf(&b, "follows   %10d, and %d unfollows\n", r.Follows.Follows, r.Follows.Unfollows)
 	fmt.Fprintf(&b, "profiles  %10d changed\n", r.Profiles.Changed)
-	var put, removed Count
-	for _, k := range r.Objects {
-		put.Objects += k.Added.Objects + k.Altered.Objects
-		put.Bytes += k.Added.Bytes + k.Altered.Bytes
-		removed.Objects += k.Removed.Objects
-	}
+	put, removed := r.objects()
 	fmt.Fprintf(&b, "objects   %10d new or changed, %s; %d gone\n", put.Objects, size(put.Bytes), removed.Objects)
 	fmt.Fprintf(&b, "read      %10d objects and %d shards of the manifests, %s (%s)\n", r.Read.Objects, r.Read.Shards, size(r.Read.Bytes), took)
 	return b.String()

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -26,6 +27,61 @@ func (t *top[T]) add(x T) {
 		t.first = t.first[:t.n-1]
 	}
 	t.first = slices.Insert(t.first, at, x)
+}
+
+// A counter counts how often something began and ended of each thing, such as lists that follow an
+// account. It counts a thing from its first change on or not at all, so the numbers are exact.
+type counter[K comparable] struct {
+	most    int // of the things that it counts
+	counts  map[K]*[2]int
+	skipped int // changes of other things
+}
+
+func newCounter[K comparable](most int) counter[K] {
+	return counter[K]{most: most, counts: map[K]*[2]int{}}
+}
+
+func (c *counter[K]) add(key K, begun, ended int) {
+	counts := c.counts[key]
+	if counts == nil {
+		if len(c.counts) >= c.most {
+			c.skipped += begun + ended
+			return
+		}
+		counts = new([2]int)
+		c.counts[key] = counts
+	}
+	counts[0] += begun
+	counts[1] += ended
+}
+
+// mostChanged makes rows of the things of which more began than ended, and of those of which less did, those
+// with the largest difference first.
+func mostChanged[K comparable, R any](c *counter[K], compare func(a, b K) int, row func(key K, begun, ended int) R) (more, less []R) {
+	type counted struct {
+		key         K
+		net, larger int // the difference of begun and ended, and the larger of them
+	}
+	order := func(a, b counted) int {
+		return cmp.Or(cmp.Compare(b.net, a.net), cmp.Compare(b.larger, a.larger), compare(a.key, b.key))
+	}
+	gained, lost := newTop(mostLists, order), newTop(mostLists, order)
+	for key, n := range c.counts {
+		switch net := n[0] - n[1]; {
+		case net > 0:
+			gained.add(counted{key, net, n[0]})
+		case net < 0:
+			lost.add(counted{key, -net, n[1]})
+		}
+	}
+	rows := func(all []counted) []R {
+		made := make([]R, len(all))
+		for i, x := range all {
+			made[i] = row(x.key, c.counts[x.key][0], c.counts[x.key][1])
+		}
+		return made
+	}
+	return rows(gained.first), rows(lost.first)
 }
 
 // maxText bounds the texts of profiles in a report, in bytes.
