@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"source/replay":              {"site", "snapshot", "source"},
 	"internal/retry":             {},
 	"internal/tarentry":          {},
-	"storage":                    {"internal/publicdir", "internal/retry", "site", "internal/tarentry"},
+	"storage":                    {"internal/inorder", "internal/publicdir", "internal/retry", "site", "internal/tarentry"},
 	"generator":                  {"site", "site/refresh", "site/routes", "explorer", "generator/render", "internal/inorder", "internal/publicdir", "snapshot", "internal/staging", "internal/tarentry"},
 	"generator/render":           {"site", "site/routes", "site/scan", "client", "explorer", "internal/inorder", "snapshot", "internal/templates"},
 	"publisher":                  {"internal/inorder", "internal/retry", "site", "site/refresh", "site/routes", "storage"},

@@ -10,8 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/internal/retry"
 	"github.com/followpress/followpress/site"
 )
@@ -19,7 +18,6 @@ import (
 // Limits of reading refreshed data. The objects are small: a request that takes longer hangs.
 const (
 	refreshedRequests = 32               // in flight
-	refreshedObjects  = 256              // in memory
 	refreshedTime     = 30 * time.Second // of an attempt
 	refreshedBytes    = 16 << 20         // of an object, as of a row of a snapshot
 )
@@ -131,33 +129,24 @@ func (r *Refreshed) Each(ctx context.Context, found func(key site.Key, body []by
 	if err != nil {
 		return r.explain(err)
 	}
-	type result struct {
-		body  []byte
-		found bool
+	type object struct {
+		key  site.Key
+		body []byte // nil if it does not exist any more
 	}
-	results := make([]result, refreshedObjects)
-	for some := range slices.Chunk(keys, refreshedObjects) {
-		group, reading := errgroup.WithContext(ctx)
-		group.SetLimit(refreshedRequests)
-		for i, key := range some {
-			group.Go(func() (err error) {
-				results[i].body, results[i].found, err = r.read(reading, key)
-				return err
-			})
+	var stop error // of found, which needs no explanation
+	err = inorder.Each(ctx, refreshedRequests, len(keys), func(ctx context.Context, i int) (object, error) {
+		body, err := r.read(ctx, keys[i])
+		return object{keys[i], body}, err
+	}, func(o object) error {
+		if o.body != nil {
+			stop = found(o.key, o.body)
 		}
-		if err := group.Wait(); err != nil {
-			return r.explain(err)
-		}
-		for i, key := range some {
-			if !results[i].found {
-				continue
-			}
-			if err := found(key, results[i].body); err != nil {
-				return err
-			}
-		}
+		return stop
+	})
+	if err != nil && stop == nil {
+		return r.explain(err)
 	}
-	return nil
+	return stop
 }
 
 // list returns all keys of data in order. Keys that end in a slash are skipped: S3 consoles create
@@ -191,8 +180,8 @@ func (r *Refreshed) list(ctx context.Context) ([]site.Key, error) {
 	return slices.Compact(keys), err
 }
 
-// read reads an object; found is false if it does not exist any more.
-func (r *Refreshed) read(ctx context.Context, key site.Key) (body []byte, found bool, err error) {
+// read reads an object; the body is nil if it does not exist any more.
+func (r *Refreshed) read(ctx context.Context, key site.Key) (body []byte, err error) {
 	err = readRetry.Do(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, refreshedTime)
 		defer cancel()
@@ -200,9 +189,9 @@ func (r *Refreshed) read(ctx context.Context, key site.Key) (body []byte, found 
 		return err
 	})
 	if errors.Is(err, ErrNotFound) {
-		return nil, false, nil
+		return nil, nil
 	}
-	return body, err == nil, err
+	return body, err
 }
 
 // explain adds the location to an error, and what to check.
