@@ -43,6 +43,7 @@ const (
 // error. It may be used from many goroutines.
 type client struct {
 	name     string
+	judge    func(status int, body []byte) verdict // of the service
 	http     *http.Client
 	retry    retry.Policy
 	pollWait time.Duration
@@ -53,8 +54,8 @@ type client struct {
 	hide     *strings.Replacer
 }
 
-func newClient(name string, secrets []string, o Options) *client {
-	c := &client{name: name, hide: hiding(secrets), pollWait: cmp.Or(o.pollWait, pollWait), log: o.Log, tell: o.Tell}
+func newClient(s service, secrets []string, o Options) *client {
+	c := &client{name: s.name, judge: s.judge, hide: hiding(secrets), pollWait: cmp.Or(o.pollWait, pollWait), log: o.Log, tell: o.Tell}
 	c.retry = retry.Policy{
 		Retryable: isRetryable, First: cmp.Or(o.firstBackoff, firstBackoff), Longest: longestBackoff, Patience: o.Patience,
 		Log: o.Log, Retries: &c.retries,
@@ -93,16 +94,16 @@ func (e *statusError) Error() string {
 
 // do makes a request until an attempt succeeds, and returns the body of the answer. Each
 // attempt has a request of its own, because a signature contains the time.
-func (c *client) do(ctx context.Context, verdicts judge, request func(context.Context) (*http.Request, error)) (answer []byte, err error) {
+func (c *client) do(ctx context.Context, request func(context.Context) (*http.Request, error)) (answer []byte, err error) {
 	err = c.retry.Do(ctx, func() (err error) {
-		answer, err = c.attempt(ctx, verdicts, request)
+		answer, err = c.attempt(ctx, request)
 		return err
 	}, "purge", c.name)
 	return answer, err
 }
 
 // attempt makes a request once.
-func (c *client) attempt(ctx context.Context, verdicts judge, request func(context.Context) (*http.Request, error)) (answer []byte, err error) {
+func (c *client) attempt(ctx context.Context, request func(context.Context) (*http.Request, error)) (answer []byte, err error) {
 	limited, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
 	r, err := request(limited)
@@ -120,8 +121,8 @@ func (c *client) attempt(ctx context.Context, verdicts judge, request func(conte
 		return nil, unlessEnded(ctx, err)
 	}
 	status, said := response.StatusCode, byStatus
-	if verdicts != nil {
-		said = verdicts.judge(status, answer)
+	if c.judge != nil {
+		said = c.judge(status, answer)
 	}
 	if said == nothing {
 		c.empty.Add(1)

@@ -29,17 +29,14 @@ type cloudflare struct {
 func newCloudflare(rest string, o Options) (service, error) {
 	switch {
 	case o.CloudflareToken == "":
-		return nil, errors.New("no credentials: set CLOUDFLARE_API_TOKEN, to a token that may purge the cache of the zone")
+		return service{}, errors.New("no credentials: set CLOUDFLARE_API_TOKEN, to a token that may purge the cache of the zone")
 	case len(o.Sites) == 0:
-		return nil, errNoSite
+		return service{}, errNoSite
 	}
 	endpoint, err := endpointOf(Cloudflare, o, cloudflareEndpoint)
-	return &cloudflare{endpoint, rest, o.CloudflareToken, o.Sites}, err
+	c := &cloudflare{endpoint, rest, o.CloudflareToken, o.Sites}
+	return service{name: string(Cloudflare) + ":" + rest, inFlight: 1, cut: c.cut, request: c.request, finish: c.finish}, err
 }
-
-func (c *cloudflare) name() string { return string(Cloudflare) + ":" + c.zone }
-
-func (c *cloudflare) inFlight() int { return 1 }
 
 func (c *cloudflare) cut(p Purge) []batch {
 	if p.All {

@@ -39,15 +39,12 @@ type cloudFront struct {
 
 func newCloudFront(rest string, o Options) (service, error) {
 	if o.AWS == nil {
-		return nil, errors.New("no credentials")
+		return service{}, errors.New("no credentials")
 	}
 	endpoint, err := endpointOf(CloudFront, o, cloudFrontEndpoint)
-	return &cloudFront{endpoint, rest, o.AWS}, err
+	c := &cloudFront{endpoint, rest, o.AWS}
+	return service{name: string(CloudFront) + ":" + rest, inFlight: 1, cut: c.cut, request: c.request, judge: judgeCloudFront, finish: c.finish}, err
 }
-
-func (c *cloudFront) name() string { return string(CloudFront) + ":" + c.id }
-
-func (c *cloudFront) inFlight() int { return 1 }
 
 func (c *cloudFront) cut(p Purge) []batch {
 	if p.All {
@@ -170,8 +167,8 @@ func (c *cloudFront) signed(ctx context.Context, method, id string, body []byte)
 	return r, err
 }
 
-// judge handles throttling, for which CloudFront answers 400 instead of 429.
-func (c *cloudFront) judge(status int, body []byte) verdict {
+// judgeCloudFront handles throttling, for which CloudFront answers 400 instead of 429.
+func judgeCloudFront(status int, body []byte) verdict {
 	var said struct {
 		Error struct{ Code string }
 	}
@@ -200,7 +197,7 @@ func (c *cloudFront) finish(ctx context.Context, client *client, answer []byte) 
 			return fmt.Errorf("invalidation %s is %q after %s", now.ID, now.Status, maxInvalidation)
 		}
 		if !asked {
-			client.tell(fmt.Sprintf("%s: waiting until invalidation %s is completed, which takes a minute or two", c.name(), now.ID))
+			client.tell(fmt.Sprintf("%s: waiting until invalidation %s is completed, which takes a minute or two", client.name, now.ID))
 		}
 		select {
 		case <-time.After(client.pollWait):
@@ -208,7 +205,7 @@ func (c *cloudFront) finish(ctx context.Context, client *client, answer []byte) 
 			return context.Cause(ctx)
 		}
 		var err error
-		answer, err = client.do(ctx, c, func(ctx context.Context) (*http.Request, error) {
+		answer, err = client.do(ctx, func(ctx context.Context) (*http.Request, error) {
 			return c.signed(ctx, http.MethodGet, now.ID, nil)
 		})
 		if err != nil {

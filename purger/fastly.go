@@ -1,6 +1,7 @@
 package purger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -21,27 +22,21 @@ type fastly struct {
 func newFastly(rest string, o Options) (service, error) {
 	switch {
 	case o.FastlyToken == "":
-		return nil, errors.New("no credentials: set FASTLY_API_TOKEN")
+		return service{}, errors.New("no credentials: set FASTLY_API_TOKEN")
 	case len(o.Sites) == 0:
-		return nil, errNoSite
+		return service{}, errNoSite
 	}
 	endpoint, err := endpointOf(Fastly, o, fastlyEndpoint)
-	return &fastly{endpoint, rest, o.FastlyToken, o.Sites}, err
+	f := &fastly{endpoint, rest, o.FastlyToken, o.Sites}
+	return service{name: string(Fastly) + ":" + rest, inFlight: defaultInFlight, cut: f.cut, request: f.request}, err
 }
 
 // endpointOf returns the URL of a service's API, without a slash at the end.
 func endpointOf(kind Kind, o Options, usual string) (string, error) {
-	text := o.Endpoints[kind]
-	if text == "" {
-		text = usual
-	}
+	text := cmp.Or(o.Endpoints[kind], usual)
 	_, err := parseURL(text)
 	return strings.TrimSuffix(text, "/"), err
 }
-
-func (f *fastly) name() string { return string(Fastly) + ":" + f.id }
-
-func (f *fastly) inFlight() int { return defaultInFlight }
 
 func (f *fastly) cut(p Purge) []batch {
 	if p.All || len(p.Wide)+len(p.Each) > 0 {

@@ -26,40 +26,36 @@ func newHTTP(rest string, o Options) (service, error) {
 	hasURL, hasPath := strings.Contains(rest, urlPlaceholder), strings.Contains(rest, pathPlaceholder)
 	switch {
 	case hasURL && hasPath:
-		return nil, errors.New("the template may have {path} or {url}, and not both")
+		return service{}, errors.New("the template may have {path} or {url}, and not both")
 	case !hasURL && !hasPath && strings.ContainsAny(rest, "{}"):
-		return nil, errors.New("the template has a placeholder that is neither {path} nor {url}")
+		return service{}, errors.New("the template has a placeholder that is neither {path} nor {url}")
 	case hasURL && len(o.Sites) == 0:
-		return nil, errNoSite
+		return service{}, errNoSite
 	case strings.Contains(rest, "/"+pathPlaceholder):
-		return nil, errors.New("the template has a slash before {path}, which begins with a slash itself: write http://cache{path}, not http://cache/{path}")
+		return service{}, errors.New("the template has a slash before {path}, which begins with a slash itself: write http://cache{path}, not http://cache/{path}")
 	}
 	// Two slashes in a path would be mistaken for the beginning of a host.
 	_, beyond, _ := strings.Cut(rest, "://")
 	beyond, _, _ = strings.Cut(beyond, "?")
 	beyond, _, _ = strings.Cut(beyond, urlPlaceholder)
 	if strings.Contains(beyond, "//") {
-		return nil, errors.New("the template has two slashes in its path: write one")
+		return service{}, errors.New("the template has two slashes in its path: write one")
 	}
-	if _, err := parseURL(h.fill("https://site.invalid", "/path")); err != nil {
-		return nil, err
+	u, err := parseURL(h.fill("https://site.invalid", "/path"))
+	if err != nil {
+		return service{}, err
 	}
-	return h, nil
+	// The name leaves out the path, which may contain a secret.
+	name := string(HTTP) + ":" + u.Scheme + "://" + u.Host
+	if strings.HasPrefix(rest, urlPlaceholder) {
+		name = string(HTTP) + ":" + urlPlaceholder
+	}
+	// It is independent to avoid purging everything, which not every such cache can do.
+	return service{name: name, inFlight: defaultInFlight, independent: true, cut: h.cut, request: h.request, judge: h.judge}, nil
 }
 
 // errNoSite is for services that need whole URLs.
 var errNoSite = errors.New("it needs whole URLs: name the site with --purge-url")
-
-// name leaves out the template's path, which may contain a secret.
-func (h *plainHTTP) name() string {
-	if strings.HasPrefix(h.template, urlPlaceholder) {
-		return string(HTTP) + ":" + urlPlaceholder
-	}
-	u, _ := parseURL(h.fill("https://site.invalid", "/path")) // newHTTP has parsed it
-	return string(HTTP) + ":" + u.Scheme + "://" + u.Host
-}
-
-func (h *plainHTTP) inFlight() int { return defaultInFlight }
 
 // defaultInFlight is for services that take one URL per request.
 const defaultInFlight = 16
@@ -144,16 +140,10 @@ func (h *plainHTTP) request(ctx context.Context, b batch) (*http.Request, error)
 	return r, nil
 }
 
-// independent avoids purging everything, which not every such cache can do.
-func (h *plainHTTP) independent() {}
-
 // judge accepts answers that the cache had nothing to purge: 404, or 412 by nginx's module. For
 // a template without a placeholder they mean a wrong URL.
 func (h *plainHTTP) judge(status int, _ []byte) verdict {
-	if h.isConstant() {
-		return byStatus
-	}
-	if status == http.StatusNotFound || status == http.StatusPreconditionFailed {
+	if !h.isConstant() && (status == http.StatusNotFound || status == http.StatusPreconditionFailed) {
 		return nothing
 	}
 	return byStatus

@@ -62,28 +62,20 @@ type batch struct {
 }
 
 // A service makes the requests to one kind of cache. The client sends and retries them.
-type service interface {
-	name() string // as in a flag, without secrets
-	// cut divides a purge into batches within the documented limits.
-	cut(p Purge) []batch
-	request(ctx context.Context, b batch) (*http.Request, error)
-	inFlight() int // limit of requests in flight
-}
+type service struct {
+	name     string // as in a flag, without secrets
+	inFlight int    // limit of requests in flight
+	// independent services get the other batches even if they refuse one. All others are asked to
+	// purge everything then.
+	independent bool
 
-// Optional methods of services.
-type (
-	// A judge knows answers whose meaning differs from their status.
-	judge interface {
-		judge(status int, body []byte) verdict
-	}
-	// A finisher reports in its answer, or later, whether the purge is complete.
-	finisher interface {
-		finish(ctx context.Context, c *client, answer []byte) error
-	}
-	// An independent service gets the other batches even if it refuses one. All others are
-	// asked to purge everything then.
-	independent interface{ independent() }
-)
+	cut     func(p Purge) []batch // divides a purge into batches within the documented limits
+	request func(ctx context.Context, b batch) (*http.Request, error)
+	// judge knows answers whose meaning differs from their status; nil if there are none.
+	judge func(status int, body []byte) verdict
+	// finish reports from the answer, or later, whether the purge is complete; nil if the status says it.
+	finish func(ctx context.Context, c *client, answer []byte) error
+}
 
 // A Purger purges one service. Purge may be called again, but not concurrently.
 type Purger struct {
@@ -121,11 +113,11 @@ func New(flag string, o Options) (*Purger, error) {
 	if k := Kind(kind); k == Varnish || k == HTTP {
 		secrets = append(secrets, secretParts(rest)...)
 	}
-	return &Purger{s, newClient(s.name(), secrets, o)}, nil
+	return &Purger{s, newClient(s, secrets, o)}, nil
 }
 
 // Name is the service as in a flag, without secrets.
-func (p *Purger) Name() string { return p.service.name() }
+func (p *Purger) Name() string { return p.service.name }
 
 // A Result says what was purged, or by a dry run would be.
 type Result struct {
@@ -165,7 +157,7 @@ func (p *Purger) Plan(purge Purge) Result {
 }
 
 func (p *Purger) plan(purge Purge) (Result, []batch) {
-	r := Result{Service: p.service.name()}
+	r := Result{Service: p.service.name}
 	batches := p.service.cut(purge)
 	r.Requests = len(batches)
 	for _, b := range batches {
@@ -184,7 +176,7 @@ func (p *Purger) Purge(ctx context.Context, purge Purge) (Result, error) {
 	begun := time.Now()
 	r, batches := p.plan(purge)
 	err := p.sendAll(ctx, batches)
-	if _, alone := p.service.(independent); isRefusal(err) && !alone && !r.Everything {
+	if isRefusal(err) && !p.service.independent && !r.Everything {
 		p.client.log.Warn("purging everything, because a part was refused", "purge", r.Service, "error", err)
 		everything := p.service.cut(Everything())
 		r.Everything, r.Requests = true, r.Requests+len(everything)
@@ -205,17 +197,16 @@ func (p *Purger) Purge(ctx context.Context, purge Purge) (Result, error) {
 }
 
 func (p *Purger) sendAll(ctx context.Context, batches []batch) error {
-	_, alone := p.service.(independent)
 	refused := make([]error, len(batches))
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(p.service.inFlight())
+	group.SetLimit(p.service.inFlight)
 	for i, b := range batches {
 		group.Go(func() error {
 			if groupCtx.Err() != nil {
 				return context.Cause(groupCtx)
 			}
 			err := p.send(groupCtx, b)
-			if alone && isRefusal(err) {
+			if p.service.independent && isRefusal(err) {
 				refused[i] = err
 				return nil
 			}
@@ -240,14 +231,13 @@ func isRefusal(err error) bool {
 
 func (p *Purger) send(ctx context.Context, b batch) error {
 	b.reference = "followpress-" + rand.Text()
-	verdicts, _ := p.service.(judge)
-	answer, err := p.client.do(ctx, verdicts, func(ctx context.Context) (*http.Request, error) {
+	answer, err := p.client.do(ctx, func(ctx context.Context) (*http.Request, error) {
 		return p.service.request(ctx, b)
 	})
-	if f, ok := p.service.(finisher); ok && err == nil {
-		err = f.finish(ctx, p.client, answer)
+	if err != nil || p.service.finish == nil {
+		return err
 	}
-	return err
+	return p.service.finish(ctx, p.client, answer)
 }
 
 // String formats the result for a person.

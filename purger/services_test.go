@@ -402,7 +402,7 @@ func TestHTTP(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", c.template, got, c.want)
 		}
 	}
-	s.noSecret(t, s.open(t, "http:"+s.URL+"/"+secret+"{path}").service.name())
+	s.noSecret(t, s.open(t, "http:"+s.URL+"/"+secret+"{path}").service.name)
 	// Nothing to purge is no failure.
 	for _, status := range []int{http.StatusNotFound, http.StatusPreconditionFailed} {
 		s.answer = func(_ int, _ told, w http.ResponseWriter) { w.WriteHeader(status) }

@@ -22,23 +22,17 @@ type varnish struct{ url string }
 func newVarnish(rest string, _ Options) (service, error) {
 	u, err := parseURL(rest)
 	if err != nil {
-		return nil, err
+		return service{}, err
 	}
 	if u.Path == "" {
 		u.Path = "/"
 	}
-	return &varnish{u.String()}, nil
+	v := &varnish{u.String()}
+	// The name leaves out path and query, which may contain a secret.
+	return service{name: string(Varnish) + ":" + u.Scheme + "://" + u.Host, inFlight: 1, cut: cutBans, request: v.request}, nil
 }
 
-// name leaves out path and query, which may contain a secret.
-func (v *varnish) name() string {
-	u, _ := parseURL(v.url) // newVarnish has parsed it
-	return string(Varnish) + ":" + u.Scheme + "://" + u.Host
-}
-
-func (v *varnish) inFlight() int { return 1 }
-
-func (v *varnish) cut(p Purge) []batch {
+func cutBans(p Purge) []batch {
 	if p.All {
 		return []batch{{all: true, items: []string{".*"}}}
 	}
