@@ -122,8 +122,8 @@ func TestRepairNamesWhatChanged(t *testing.T) {
 func TestReportAddsUp(t *testing.T) {
 	r := NewReport()
 	for range 2 {
-		r.addPut(2, 20)
-		r.addDeleted(3)
+		r.add(done{Put: 2, Bytes: 20})
+		r.add(done{Deleted: 3})
 	}
 	if r.Done.Put != 4 || r.Done.Deleted != 6 {
 		t.Errorf("got %+v, want 4 put and 6 deleted", r.Done)

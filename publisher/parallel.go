@@ -10,7 +10,13 @@ import (
 // parallel calls do for 0 to n-1, from at most limit goroutines. It returns the first error, after
 // which it makes no more calls; if ctx has ended, it returns the cause of that.
 func parallel(ctx context.Context, limit, n int, do func(ctx context.Context, i int) error) error {
-	return parallelEach(ctx, limit, numbers(n), do)
+	return parallelEach(ctx, limit, func(yield func(int, error) bool) {
+		for i := range n {
+			if !yield(i, nil) {
+				return
+			}
+		}
+	}, do)
 }
 
 // parallelEach is parallel over items. It takes an item when a goroutine is free, and returns the
@@ -36,10 +42,11 @@ func parallelEach[T any](ctx context.Context, limit int, items iter.Seq2[T, erro
 	return err
 }
 
-func numbers(n int) iter.Seq2[int, error] {
-	return func(yield func(int, error) bool) {
-		for i := range n {
-			if !yield(i, nil) {
+// items are those of a slice, for what may fail elsewhere.
+func items[T any](all []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, item := range all {
+			if !yield(item, nil) {
 				return
 			}
 		}

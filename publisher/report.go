@@ -43,12 +43,7 @@ type Report struct {
 		Manifests int   `json:"manifests"`
 		Delete    int   `json:"delete"`
 	} `json:"plan"`
-	Done struct {
-		Put       int   `json:"put"`
-		Bytes     int64 `json:"bytes"` // of objects and manifests
-		Manifests int   `json:"manifests"`
-		Deleted   int   `json:"deleted"`
-	} `json:"done"`
+	Done done `json:"done"`
 
 	Changed Changed     `json:"-"` // for purging caches
 	Config  site.Config `json:"-"` // of the site, to derive URLs from Changed
@@ -62,6 +57,13 @@ type Report struct {
 	planned bool // whether Plan is set
 	mu      sync.Mutex
 	retries atomic.Int64
+}
+
+type done struct {
+	Put       int   `json:"put"`
+	Bytes     int64 `json:"bytes"` // of objects and manifests
+	Manifests int   `json:"manifests"`
+	Deleted   int   `json:"deleted"`
 }
 
 // Changed names the objects and manifest shards that a run put or deleted, or that a dry run
@@ -108,24 +110,14 @@ func (r *Report) plan(p *plan, live *site.Root, maxChanged int) (err error) {
 	return nil
 }
 
-func (r *Report) addPut(objects int, bytes int64) {
+// add adds what a request has done.
+func (r *Report) add(more done) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.Done.Put += objects
-	r.Done.Bytes += bytes
-}
-
-func (r *Report) addManifest(bytes int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.Done.Manifests++
-	r.Done.Bytes += bytes
-}
-
-func (r *Report) addDeleted(n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.Done.Deleted += n
+	r.Done.Put += more.Put
+	r.Done.Bytes += more.Bytes
+	r.Done.Manifests += more.Manifests
+	r.Done.Deleted += more.Deleted
 }
 
 // ExpectedRequests estimates the requests that the plan of a dry run takes, with one object

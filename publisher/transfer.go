@@ -86,8 +86,8 @@ func (t *transfer) put(ctx context.Context, p *plan) error {
 	if err := cmp.Or(manifests.Wait(), err); err != nil {
 		return err
 	}
-	for _, batches := range []iter.Seq2[batch, error]{t.searches(p), t.cut(p.buckets.entries(0)), t.cut(p.boards.entries(0))} {
-		if err := t.send(ctx, batches, func(*batch) {}); err != nil {
+	for _, batches := range []iter.Seq2[batch, error]{t.searches(p), t.cut(p.buckets.entries(0), nothing), t.cut(p.boards.entries(0), nothing)} {
+		if err := t.send(ctx, batches, nothing); err != nil {
 			return err
 		}
 	}
@@ -149,7 +149,6 @@ var errNoUnpacking = errors.New("the server does not unpack archives: use --bulk
 // of the plan when all of its batches have begun.
 func (t *transfer) batches(p *plan, begins, ends func(shard int)) iter.Seq2[batch, error] {
 	return func(yield func(batch, error) bool) {
-		c := cutter{packs: t.packs, yield: yield}
 		shard, left := -1, 0
 		next := func() {
 			if shard >= 0 {
@@ -160,73 +159,55 @@ func (t *transfer) batches(p *plan, begins, ends func(shard int)) iter.Seq2[batc
 			}
 		}
 		next()
-		for e, err := range p.objects.entries(0) {
-			if err != nil {
-				yield(batch{}, err)
-				return
-			}
+		all := t.cut(p.objects.entries(0), func(b *batch) {
 			for left == 0 {
 				next()
 			}
-			if !c.add(e) {
-				return
-			}
-			if n := len(c.batch.shards); n == 0 || c.batch.shards[n-1] != shard {
-				c.batch.shards = append(c.batch.shards, shard)
+			if n := len(b.shards); n == 0 || b.shards[n-1] != shard {
+				b.shards = append(b.shards, shard)
 				begins(shard)
 			}
 			left--
+		})
+		for b, err := range all {
+			if !yield(b, err) || err != nil {
+				return
+			}
 		}
 		for shard < len(p.shards) {
 			next()
 		}
-		c.flush()
 	}
 }
 
-// cut makes batches of one entry each, or of many where the server unpacks them.
-func (t *transfer) cut(entries iter.Seq2[site.Entry, error]) iter.Seq2[batch, error] {
+// cut makes batches of one entry each, or of many where the server unpacks them. It calls added for each
+// entry with the batch that has it now.
+func (t *transfer) cut(entries iter.Seq2[site.Entry, error], added func(*batch)) iter.Seq2[batch, error] {
 	return func(yield func(batch, error) bool) {
-		c := cutter{packs: t.packs, yield: yield}
+		var b batch
+		var bytes int64
 		for e, err := range entries {
 			if err != nil {
 				yield(batch{}, err)
 				return
 			}
-			if !c.add(e) {
-				return
+			if n := len(b.entries); n > 0 && (!t.packs || n == packObjects || bytes+e.Size > packBytes) {
+				if !yield(b, nil) {
+					return
+				}
+				b, bytes = batch{}, 0
 			}
+			b.entries = append(b.entries, e)
+			bytes += e.Size
+			added(&b)
 		}
-		c.flush()
+		if len(b.entries) > 0 {
+			yield(b, nil)
+		}
 	}
 }
 
-// A cutter cuts entries into batches.
-type cutter struct {
-	packs bool // whether a batch may have several entries
-	batch batch
-	bytes int64
-	yield func(batch, error) bool
-}
-
-// add adds an entry to the batch, or to the next one if the batch is full. It returns false if no batch
-// is wanted any more.
-func (c *cutter) add(e site.Entry) bool {
-	n := len(c.batch.entries)
-	if n > 0 && (!c.packs || n == packObjects || c.bytes+e.Size > packBytes) && !c.flush() {
-		return false
-	}
-	c.batch.entries = append(c.batch.entries, e)
-	c.bytes += e.Size
-	return true
-}
-
-// flush hands over the batch, unless it is empty.
-func (c *cutter) flush() bool {
-	full := c.batch
-	c.batch, c.bytes = batch{}, 0
-	return len(full.entries) == 0 || c.yield(full, nil)
-}
+func nothing(*batch) {}
 
 // searchGroup is the number of search shards, about, that are sorted at a time.
 const searchGroup = 20_000
@@ -264,47 +245,35 @@ func (t *transfer) searches(p *plan) iter.Seq2[batch, error] {
 func (t *transfer) cutSearches(shards []site.Entry) []batch {
 	var all []batch
 	var unordered []site.Entry
-	var others, lasts pack
+	var others, lasts []site.Entry
 	flush := func() {
-		next := &followUp{entries: lasts.entries}
-		batches := t.cutAll(others.entries)
+		next := &followUp{entries: lasts}
+		batches := t.cutAll(others)
 		next.pending.Store(int32(len(batches)))
 		for i := range batches {
 			batches[i].followUp = next
 		}
 		all = append(all, batches...)
-		others, lasts = pack{}, pack{}
+		others, lasts = nil, nil
 	}
 	for _, list := range searchLists(shards) {
-		if !list.ordered {
-			unordered = append(unordered, list.shards...)
+		if len(list) == 1 { // nothing must arrive before it
+			unordered = append(unordered, list...)
 			continue
 		}
-		before, last := list.shards[:len(list.shards)-1], list.shards[len(list.shards)-1:]
-		if !t.packs || !others.fits(before) || !lasts.fits(last) {
+		before, last := list[:len(list)-1], list[len(list)-1:]
+		if !t.packs || !fit(others, before) || !fit(lasts, last) {
 			flush()
 		}
-		others.add(before)
-		lasts.add(last)
+		others, lasts = append(others, before...), append(lasts, last...)
 	}
 	flush()
 	return append(all, t.cutAll(unordered)...)
 }
 
-// A pack is the content of an archive.
-type pack struct {
-	entries []site.Entry
-	bytes   int64
-}
-
-func (p *pack) add(entries []site.Entry) {
-	p.entries = append(p.entries, entries...)
-	p.bytes += sizeOf(entries)
-}
-
-// fits reports whether one request can carry more entries too.
-func (p *pack) fits(more []site.Entry) bool {
-	return len(p.entries)+len(more) <= packObjects && p.bytes+sizeOf(more) <= packBytes
+// fit reports whether one archive can carry more entries too.
+func fit(entries, more []site.Entry) bool {
+	return len(entries)+len(more) <= packObjects && sizeOf(entries)+sizeOf(more) <= packBytes
 }
 
 func sizeOf(entries []site.Entry) (bytes int64) {
@@ -315,38 +284,25 @@ func sizeOf(entries []site.Entry) (bytes int64) {
 }
 
 // cutAll is cut for few entries.
-func (t *transfer) cutAll(entries []site.Entry) []batch {
-	var all []batch
-	c := cutter{packs: t.packs, yield: func(b batch, _ error) bool {
+func (t *transfer) cutAll(entries []site.Entry) (all []batch) {
+	for b := range t.cut(items(entries), nothing) { // which have no errors
 		all = append(all, b)
-		return true
-	}}
-	for _, e := range entries {
-		c.add(e)
 	}
-	c.flush()
 	return all
 }
 
-// A searchList holds the search shards of one list that a plan puts, the first shard last.
-type searchList struct {
-	shards  []site.Entry
-	ordered bool // whether the last one must wait until the others have arrived
-}
-
-// searchLists groups search shards by list.
-func searchLists(shards []site.Entry) []searchList {
+// searchLists groups the search shards that a plan puts by list, the first shard of each list last.
+func searchLists(shards []site.Entry) (lists [][]site.Entry) {
 	slices.SortFunc(shards, func(a, b site.Entry) int {
 		listA, n := path.Split(string(a.Key))
 		listB, m := path.Split(string(b.Key))
 		return cmp.Or(strings.Compare(listA, listB), cmp.Compare(len(m), len(n)), strings.Compare(m, n))
 	})
-	var lists []searchList
 	for begin, end := 0, 0; begin < len(shards); begin = end {
 		list := path.Dir(string(shards[begin].Key))
 		for end = begin + 1; end < len(shards) && path.Dir(string(shards[end].Key)) == list; end++ {
 		}
-		lists = append(lists, searchList{shards: shards[begin:end], ordered: end-begin > 1})
+		lists = append(lists, shards[begin:end])
 	}
 	return lists
 }
@@ -392,7 +348,7 @@ func (t *transfer) sendOne(ctx context.Context, entries []site.Entry) error {
 	if err != nil {
 		return t.explain(err)
 	}
-	t.report.addPut(len(entries), bytes)
+	t.report.add(done{Put: len(entries), Bytes: bytes})
 	t.progress.AddBytes(int64(len(entries)), bytes)
 	return nil
 }
@@ -419,7 +375,7 @@ func (t *transfer) putManifest(ctx context.Context, shard string) error {
 	if _, err := t.bucket.put(ctx, object, storage.Always); err != nil {
 		return t.explain(err)
 	}
-	t.report.addManifest(object.Size)
+	t.report.add(done{Manifests: 1, Bytes: object.Size})
 	t.progress.AddBytes(1, object.Size)
 	return nil
 }
@@ -442,7 +398,7 @@ func (t *transfer) deletePlanned(ctx context.Context, p *plan) error {
 		if err := t.bucket.delete(ctx, keys...); err != nil {
 			return err
 		}
-		t.report.addDeleted(len(keys))
+		t.report.add(done{Deleted: len(keys)})
 		t.progress.AddBytes(int64(len(keys)), 0)
 		return nil
 	})
