@@ -285,9 +285,10 @@ func sizeOf(entries []site.Entry) (bytes int64) {
 
 // cutAll is cut for few entries.
 func (t *transfer) cutAll(entries []site.Entry) (all []batch) {
-	for b := range t.cut(items(entries), nothing) { // which have no errors
+	t.cut(items(entries), nothing)(func(b batch, _ error) bool {
 		all = append(all, b)
-	}
+		return true
+	})
 	return all
 }
 
