@@ -76,7 +76,7 @@ func partOf(name string) string {
 	}
 	for dir := filepath.Dir(withoutLinks(name)); ; dir = filepath.Dir(dir) {
 		holds := func(pattern string) bool {
-			found, err := filepath.Glob(filepath.Join(dir, pattern))
+			found, err := fs.Glob(os.DirFS(dir), pattern) // filepath.Glob would take the folder for a pattern
 			return err == nil && len(found) > 0
 		}
 		switch {
