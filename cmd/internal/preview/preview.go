@@ -85,9 +85,11 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		fmt.Fprintf(stdout, "  curl '%s%s'\n", base, path)
 	}
 	if c.Open {
-		if err := openBrowser(ctx, base+"/"); err != nil {
-			fmt.Fprintf(stderr, "--open: %v: open %s/ yourself\n", err, base)
-		}
+		go func() { // some end when the browser does
+			if err := openBrowser(ctx, base+"/"); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(stderr, "--open: %v: open %s/ yourself\n", err, base)
+			}
+		}()
 	}
 	go handler.Watch(ctx)
 	return server.Serve(ctx, listener, withPages(handler, store, examples, log), log, server.Limits{})

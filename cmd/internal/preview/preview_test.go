@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 	json "github.com/goccy/go-json"
@@ -118,6 +119,58 @@ func TestEveryLinkWorks(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A program that opens the page may stay until its browser is closed. The page is answered meanwhile.
+func TestOpen(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"xdg-open", "open"} {
+		program := "#!/bin/sh\necho \"$1\" >" + dir + "/asked.new && mv " + dir + "/asked.new " + dir + "/asked\nexec sleep 60\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(program), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	base, _ := preview(t, Command{Addr: "127.0.0.1:0", Open: true})
+	client := http.Client{Timeout: 20 * time.Second}
+	response, err := client.Get(base + "/_site")
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	for range 200 {
+		if asked, err := os.ReadFile(filepath.Join(dir, "asked")); err == nil {
+			if got := strings.TrimSpace(string(asked)); got != base+"/" {
+				t.Errorf("opened %q, want %s/", got, base)
+			}
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Error("no page was opened")
+}
+
+// Without --addr it takes a port that is free, with it only that one.
+func TestPort(t *testing.T) {
+	busy, err := net.Listen("tcp", "127.0.0.1:8080")
+	if err != nil {
+		busy, err = net.Listen("tcp", "127.0.0.1:0") // another program has 8080
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	chosen, err := new(Command).listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer chosen.Close()
+	if got := chosen.Addr().String(); !strings.HasPrefix(got, "127.0.0.1:80") || got == "127.0.0.1:8080" {
+		t.Errorf("got %s, want a port after 8080", got)
+	}
+	if _, err := (&Command{Addr: chosen.Addr().String()}).listen(); err == nil || !strings.Contains(err.Error(), "--addr") {
+		t.Errorf("an address that is in use: got %v, want an error that names --addr", err)
 	}
 }
 
