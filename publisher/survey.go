@@ -238,14 +238,18 @@ func (s *survey) findUnknown(keys []site.Key, unreadable map[string]error) {
 
 // excluded reports whether a key, or a folder that it is in, matches a pattern of path.Match.
 func excluded(key site.Key, patterns []string) bool {
-	for name := string(key); name != "."; name = path.Dir(name) {
+	for name := string(key); ; {
 		for _, pattern := range patterns {
 			if ok, _ := path.Match(pattern, name); ok {
 				return true
 			}
 		}
+		end := strings.LastIndexByte(name, '/')
+		if end < 0 {
+			return false
+		}
+		name = name[:end]
 	}
-	return false
 }
 
 // keptRefreshes says which objects below _refresh/ exist, by hashes of their keys.

@@ -137,6 +137,31 @@ func TestVerifyAndRepair(t *testing.T) {
 	}
 }
 
+// oddKeys lists keys of others that no folder can have.
+type oddKeys struct{ Bucket }
+
+func (b oddKeys) List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error {
+	for _, key := range []site.Key{"/", "/robots.txt", "//", "../x", "a//b", "excluded//b"} {
+		if err := found(storage.Info{Key: key}); err != nil {
+			return err
+		}
+	}
+	return b.Bucket.List(ctx, prefix, after, found)
+}
+
+// Whatever others call their objects, a survey ends.
+func TestForeignKeysThatAreOdd(t *testing.T) {
+	bucket := openLocal(t.TempDir())
+	publish(t, siteOf(t, objectsOf(2, "")), bucket, Options{})
+	v, err := Verify(t.Context(), oddKeys{bucket}, Options{Exclude: []string{"excluded", "/robots.*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(v.Foreign.Keys); got != "[../x / // a//b]" {
+		t.Errorf("foreign: got %s, want four", got)
+	}
+}
+
 // Reports stay in the bucket, whatever is published or repaired, with the explorer or without: they are no part of a site
 // and no unknown objects.
 func TestReportsAreKept(t *testing.T) {
