@@ -15,6 +15,7 @@ import (
 	"github.com/followpress/followpress/fixtures/graph"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/site"
@@ -403,7 +404,7 @@ func (u *unitSite) addBuckets() {
 	names, accounts := map[string][][]byte{}, map[string][][]byte{}
 	digits := u.config.BucketDigits(len(u.all) + len(u.names))
 	for _, name := range slices.Sorted(maps.Keys(u.names)) {
-		b := append(site.AppendString(nil, name), `:["`+u.names[name]+`",`...)
+		b := append(rawjson.AppendString(nil, name), `:["`+u.names[name]+`",`...)
 		bucket := site.UserBucket(name, digits)
 		names[bucket] = append(names[bucket], append(append(b, u.sizes(u.names[name])...), ']'))
 	}

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/report"
@@ -352,7 +353,7 @@ func (n *naiveComparison) accounts(r *report.Report, counts map[string][2]int) {
 
 func (n *naiveComparison) tags(r *report.Report, counts map[string][2]int) {
 	r.Tags = report.Tags{Changed: len(counts), More: []report.TagChange{}, Less: []report.TagChange{}}
-	encoded := func(tag string) string { return string(site.AppendString(nil, tag)) }
+	encoded := func(tag string) string { return string(rawjson.AppendString(nil, tag)) }
 	tags := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return strings.Compare(encoded(a), encoded(b)) })
 	for _, sign := range []int{1, -1} {
 		list, which := &r.Tags.More, 0

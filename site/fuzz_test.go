@@ -66,14 +66,6 @@ func FuzzNormalizeName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { checkName(t, text) })
 }
 
-func FuzzAppendString(f *testing.F) {
-	for _, text := range pieces {
-		f.Add(text)
-	}
-	f.Add("\xED\xA0\x80\xFF")
-	f.Fuzz(func(t *testing.T, text string) { checkAppendString(t, text) })
-}
-
 // Entries are split and matched by their bytes as if they were decoded.
 func FuzzEntries(f *testing.F) {
 	for i, text := range pieces {

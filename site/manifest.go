@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/internal/rawjson"
 )
 
 // MD5 is the digest of an object. Most S3 servers use it as the ETag of a plain PUT, so that a listing
@@ -49,14 +51,14 @@ type Manifest struct {
 // Append appends the shard as JSON to b. Equal shards give equal bytes.
 func (m Manifest) Append(b []byte) []byte {
 	b = append(b, `{"shard":`...)
-	b = AppendString(b, m.Shard)
+	b = rawjson.AppendString(b, m.Shard)
 	b = append(b, `,"objects":[`...)
 	for i, e := range m.Objects {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(b, `{"key":`...)
-		b = AppendString(b, string(e.Key))
+		b = rawjson.AppendString(b, string(e.Key))
 		b = append(b, `,"size":`...)
 		b = strconv.AppendInt(b, e.Size, 10)
 		b = append(b, `,"md5":"`...)

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/internal/rawjson"
 )
 
 // Normalize returns the profile as the API writes it: Records, Chains and Errors become JSON objects
@@ -41,19 +43,19 @@ func (p Profile) Clone() Profile {
 func (p Profile) Append(b []byte) (body []byte, searchLen int) {
 	start := len(b)
 	b = append(b, `{"name":`...)
-	b = AppendString(b, p.Name)
+	b = rawjson.AppendString(b, p.Name)
 	b = append(b, `,"avatar":`...)
-	b = AppendString(b, p.Avatar)
+	b = rawjson.AppendString(b, p.Avatar)
 	searchLen = len(b) - start
 	b = append(b, `,"header":`...)
-	b = AppendString(b, p.Header)
+	b = rawjson.AppendString(b, p.Header)
 	b = append(b, `,"display":`...)
-	b = AppendString(b, p.Display)
+	b = rawjson.AppendString(b, p.Display)
 	b = append(append(b, `,"records":`...), p.Records...)
 	b = append(append(b, `,"chains":`...), p.Chains...)
 	b = strconv.AppendInt(append(b, `,"fresh":`...), p.Fresh, 10)
 	b = append(b, `,"resolver":`...)
-	b = AppendString(b, p.Resolver)
+	b = rawjson.AppendString(b, p.Resolver)
 	b = append(append(b, `,"errors":`...), p.Errors...)
 	return append(b, '}'), searchLen
 }
@@ -120,7 +122,7 @@ type profilePart struct {
 // parts lists the texts and entries of a normalized profile, which they point to.
 func (p *Profile) parts() (all []profilePart) {
 	text := func(name string, text *string) {
-		all = append(all, profilePart{LongText: LongText{name, len(*text)}, bytes: len(AppendString(nil, *text)) - len(`""`), text: text})
+		all = append(all, profilePart{LongText: LongText{name, len(*text)}, bytes: len(rawjson.AppendString(nil, *text)) - len(`""`), text: text})
 	}
 	object := func(name string, object *json.RawMessage) {
 		entries, err := decodeEntries(*object)
@@ -131,7 +133,7 @@ func (p *Profile) parts() (all []profilePart) {
 			value, _ := encodeValue(entries[entry])
 			all = append(all, profilePart{
 				LongText: LongText{name + "." + shortened(entry), max(len(entry), valueBytes(entries[entry]))},
-				bytes:    len(AppendString(nil, entry)) + len(":") + len(value),
+				bytes:    len(rawjson.AppendString(nil, entry)) + len(":") + len(value),
 				object:   object, entries: entries, entry: entry,
 			})
 		}
@@ -233,9 +235,9 @@ func canonicalObject(raw json.RawMessage) (json.RawMessage, error) {
 	if raw[0] != '{' {
 		return nil, fmt.Errorf("%s where an object belongs", Quoted(string(raw)))
 	}
-	var s Scanner
+	var s rawjson.Scanner
 	s.Reset(raw)
-	if object := s.canonicalObject(); s.Done() {
+	if object := s.Object(); s.Done() {
 		return object, nil
 	}
 	entries, err := decodeEntries(raw)

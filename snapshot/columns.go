@@ -11,6 +11,7 @@ import (
 	json "github.com/goccy/go-json"
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 )
@@ -66,7 +67,7 @@ func appendBytes(line, text []byte) ([]byte, error) {
 	if !utf8.Valid(text) {
 		return line, errors.New("not valid UTF-8")
 	}
-	return site.AppendString(line, view(text)), nil
+	return rawjson.AppendString(line, view(text)), nil
 }
 
 func (l *leaf) appendValue(line []byte, v parquet.Value) ([]byte, error) {
@@ -148,7 +149,7 @@ func (s *rowScanner) columnsOfAccount(c *parquetRows, row int) bool {
 	}
 	s.Reset(text)
 	if !s.Null() {
-		s.profile = s.Profile()
+		s.profile = s.ens()
 		a.ENS = &s.profile
 	}
 	return s.Done()

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 )
 
@@ -161,7 +162,7 @@ func appendText(b []byte, member, text string) ([]byte, error) {
 	if err := checkText(member, text); err != nil {
 		return nil, err
 	}
-	return site.AppendString(b, text), nil
+	return rawjson.AppendString(b, text), nil
 }
 
 func checkText(member, text string) error {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 )
 
@@ -12,7 +13,7 @@ import (
 // allocating. It reports false for all others, valid or not: those are for the decoder, which also
 // says what is wrong. What it returns is valid until the next row, and as long as the line.
 type rowScanner struct {
-	site.Scanner
+	rawjson.Scanner
 	record  Record
 	data    []byte
 	account Account
@@ -138,7 +139,7 @@ func (s *rowScanner) scanAccount(line []byte) (*Account, bool) {
 		case "ens":
 			member = memberENS
 			if !s.Null() {
-				s.profile = s.Profile()
+				s.profile = s.ens()
 				a.ENS = &s.profile
 			}
 		}
@@ -149,6 +150,53 @@ func (s *rowScanner) scanAccount(line []byte) (*Account, bool) {
 	}
 	return a, s.Done() && seen&memberAddress != 0
 }
+
+// ens reads a profile, as site.Profile.Normalize returns it.
+func (s *rowScanner) ens() site.Profile {
+	p := site.Profile{Records: noEntries, Chains: noEntries, Errors: noEntries}
+	seen := 0
+	for s.Begin('{'); s.More('}'); {
+		var text *string
+		var object *[]byte
+		member := 0
+		switch string(s.Name()) {
+		case "name":
+			member, text = 1<<0, &p.Name
+		case "avatar":
+			member, text = 1<<1, &p.Avatar
+		case "header":
+			member, text = 1<<2, &p.Header
+		case "display":
+			member, text = 1<<3, &p.Display
+		case "resolver":
+			member, text = 1<<4, &p.Resolver
+		case "records":
+			member, object = 1<<5, (*[]byte)(&p.Records)
+		case "chains":
+			member, object = 1<<6, (*[]byte)(&p.Chains)
+		case "errors":
+			member, object = 1<<7, (*[]byte)(&p.Errors)
+		case "fresh":
+			member = 1 << 8
+		}
+		if member == 0 || seen&member != 0 {
+			s.Fail()
+		}
+		seen |= member
+		switch {
+		case s.Failed() || s.Null():
+		case text != nil:
+			*text = view(s.Text())
+		case object != nil:
+			*object = s.Object()
+		default:
+			p.Fresh = s.Int()
+		}
+	}
+	return p
+}
+
+var noEntries = []byte("{}")
 
 func (s *rowScanner) address() site.Address {
 	address, err := site.ParseAddress(s.Text())

@@ -3,6 +3,7 @@ package render
 import (
 	"strconv"
 
+	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 )
 
@@ -104,7 +105,7 @@ func AppendRecommended(b []byte, address site.Address, class string, a *Account)
 	if class == "" {
 		b = append(b, "null"...)
 	} else {
-		b = site.AppendString(b, class)
+		b = rawjson.AppendString(b, class)
 	}
 	if a == nil {
 		return append(b, ",{},0,0,[0,0,0,0,0]]"...)

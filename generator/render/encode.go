@@ -3,6 +3,7 @@ package render
 import (
 	"strconv"
 
+	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/site/scan"
@@ -21,7 +22,7 @@ const (
 func appendTags(b []byte, tags []string) []byte {
 	b = append(b, '[')
 	for _, tag := range tags {
-		b = append(site.AppendString(b, tag), ',')
+		b = append(rawjson.AppendString(b, tag), ',')
 	}
 	return append(withoutComma(b), ']')
 }
@@ -32,7 +33,7 @@ func appendRecordStart(b []byte, all records, i int) []byte {
 	b = append(b, `{"version":`...)
 	b = strconv.AppendUint(b, uint64(f.Version), 10)
 	b = append(b, `,"record_type":`...)
-	b = site.AppendString(b, f.Type)
+	b = rawjson.AppendString(b, f.Type)
 	b = append(b, `,"data":"`...)
 	if text := all.text(i); text != "" {
 		return append(b, text...)
@@ -191,14 +192,14 @@ func appendMember(b []byte, name, value string) []byte {
 	b = append(b, `,"`...)
 	b = append(b, name...)
 	b = append(b, `":`...)
-	return site.AppendString(b, value)
+	return rawjson.AppendString(b, value)
 }
 
 // appendBadges appends the answer to /badges: one item per event, in the order of events.
 func (v *view) appendBadges(b []byte, field string, events eventTexts) []byte {
 	held := v.badges
 	b = append(b, '{')
-	b = site.AppendString(b, field)
+	b = rawjson.AppendString(b, field)
 	b = append(b, ":["...)
 	for i, e := range events {
 		if len(held) == 0 || held[0].Event != uint32(i) {

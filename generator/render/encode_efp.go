@@ -9,6 +9,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 )
@@ -252,12 +253,12 @@ func appendTokenHead(b []byte, token string) []byte {
 func (t *Scratch) appendTagCounts(b []byte) []byte {
 	b = append(b, `,"tags":[`...)
 	for _, run := range t.counts {
-		b = append(site.AppendString(b, run.tag), ',')
+		b = append(rawjson.AppendString(b, run.tag), ',')
 	}
 	b = append(withoutComma(b), `],"tagCounts":[`...)
 	for _, run := range t.byCount {
 		b = append(b, `{"tag":`...)
-		b = site.AppendString(b, run.tag)
+		b = rawjson.AppendString(b, run.tag)
 		b = append(b, `,"count":`...)
 		b = strconv.AppendInt(b, int64(run.n), 10)
 		b = append(b, "},"...)
@@ -271,7 +272,7 @@ func appendTagged(b []byte, address site.Address, tags []string) []byte {
 		b = append(b, `{"address":"`...)
 		b = address.Append(b)
 		b = append(b, `","tag":`...)
-		b = site.AppendString(b, tag)
+		b = rawjson.AppendString(b, tag)
 		b = append(b, "},"...)
 	}
 	return b

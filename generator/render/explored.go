@@ -3,6 +3,7 @@ package render
 import (
 	"strconv"
 
+	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 )
 
@@ -70,7 +71,7 @@ type LabelledCount struct {
 // Append appends the object as JSON to b.
 func (n Network) Append(b []byte) []byte {
 	b = append(b, `{"as_of":`...)
-	b = site.AppendString(b, n.AsOf)
+	b = rawjson.AppendString(b, n.AsOf)
 	for _, size := range []struct {
 		name  string
 		count int
@@ -99,7 +100,7 @@ func appendDegrees(b []byte, all []DegreeCount) []byte {
 
 func appendLabelled(b []byte, all []LabelledCount) []byte {
 	for _, l := range all {
-		b = site.AppendString(append(b, '['), l.Label)
+		b = rawjson.AppendString(append(b, '['), l.Label)
 		b = strconv.AppendInt(append(b, ','), int64(l.Records), 10)
 		b = append(b, "],"...)
 	}

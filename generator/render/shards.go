@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/followpress/followpress/internal/inorder"
+	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 )
@@ -393,7 +394,7 @@ func (e *efpRenderer) renderUserBucket(bucket int, _ *Scratch, emit Emitter) {
 		b = appendBucket(b, name, "names")
 		for _, n := range names {
 			found := e.Names[n]
-			b = site.AppendString(b, found.Name)
+			b = rawjson.AppendString(b, found.Name)
 			b = append(b, `:["`...)
 			b = e.Accounts[found.Account].Append(b)
 			b = append(b, `",`...)

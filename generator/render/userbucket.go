@@ -1,6 +1,8 @@
 package render
 
-import "github.com/followpress/followpress/site"
+import (
+	"github.com/followpress/followpress/internal/rawjson"
+)
 
 // AppendUserBucket appends the object that maps the users of a bucket to their primary lists. users must
 // be sorted; tokenID returns the list of each, "" for none.
@@ -9,7 +11,7 @@ func AppendUserBucket(b []byte, bucket string, users []string, tokenID func(user
 	b = append(b, bucket...)
 	b = append(b, `","users":{`...)
 	for _, user := range users {
-		b = site.AppendString(b, user)
+		b = rawjson.AppendString(b, user)
 		b = append(b, `:"`...)
 		b = append(b, tokenID(user)...)
 		b = append(b, `",`...)

@@ -5,6 +5,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
 )
@@ -36,7 +37,7 @@ func (p properties) MarshalJSON() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		text = append(append(site.AppendString(text, member.name), ':'), value...)
+		text = append(append(rawjson.AppendString(text, member.name), ':'), value...)
 	}
 	return append(text, '}'), nil
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 )
@@ -42,7 +43,7 @@ func NewTagFilter(tags string) TagFilter {
 	f := TagFilter{}
 	for tag := range strings.SplitSeq(tags, ",") {
 		if tag != "" {
-			f[string(site.AppendString(nil, tag))] = struct{}{}
+			f[string(rawjson.AppendString(nil, tag))] = struct{}{}
 		}
 	}
 	return f
@@ -420,7 +421,7 @@ func checkNode(err error, address, tokenID string, held, followers int) error {
 // find returns the array that is the value of a key of a bucket; nil if there is none. No text in a bucket
 // can be taken for the key: within a string a quotation mark has a backslash before it.
 func find(bucket []byte, key string) (value []byte) {
-	member := append(site.AppendString(nil, key), `:[`...)
+	member := append(rawjson.AppendString(nil, key), `:[`...)
 	for at := 0; ; at++ {
 		i := bytes.Index(bucket[at:], member)
 		if i < 0 {

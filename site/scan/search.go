@@ -9,6 +9,7 @@ import (
 	json "github.com/goccy/go-json"
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 )
@@ -224,7 +225,7 @@ func (m *Matcher) foldRunes(text []byte, folded int) []byte {
 // list is "".
 func FindUser(bucket []byte, user string) (tokenID string, known bool) {
 	_, users, _ := bytes.Cut(bucket, []byte(`"users":`))
-	member := append(site.AppendString(nil, user), `:"`...)
+	member := append(rawjson.AppendString(nil, user), `:"`...)
 	for at := 0; ; at++ {
 		i := bytes.Index(users[at:], member)
 		if i < 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/followpress/followpress/beam/internal/dofn"
 	"github.com/followpress/followpress/beam/internal/wire"
 	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 )
 
@@ -328,7 +329,7 @@ func (f *collectFn) userBucket(name string, parts [][]byte, emit render.Emit) er
 			a.rows = append(a.rows, d.Rest())
 		case partName:
 			name := d.Text()
-			entry := append(site.AppendString(nil, name), `:["`...)
+			entry := append(rawjson.AppendString(nil, name), `:["`...)
 			names[name] = append(append(d.Address().Append(entry), `",`...), append(d.Rest(), ']')...)
 		}
 		if err := d.Err(); err != nil {

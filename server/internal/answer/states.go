@@ -7,6 +7,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/server/internal/fetch"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
@@ -114,7 +115,7 @@ func (c *computation) buttonStates() error {
 	for i, user := range c.users {
 		address, sent := addresses[i], []byte("null")
 		if user != nil {
-			sent = site.AppendString(nil, *user)
+			sent = rawjson.AppendString(nil, *user)
 		}
 		err := c.addEntry(i == 0, len(sent), func(b []byte) []byte {
 			b = append(append(b, `{"token_id":"`...), c.ask.TokenID...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/scan"
 	"github.com/followpress/followpress/storage"
@@ -60,7 +61,7 @@ func (c *computation) simpleProfile() error {
 	var address string
 	err := c.userFile(site.Account, func(body []byte) error {
 		address = c.ask.User
-		name, avatar := site.AppendString(nil, address), []byte(`""`)
+		name, avatar := rawjson.AppendString(nil, address), []byte(`""`)
 		if body != nil {
 			account, err := scan.ParseAccount(body)
 			if err != nil {
@@ -68,7 +69,7 @@ func (c *computation) simpleProfile() error {
 			}
 			address, avatar = string(account.Address), account.Avatar
 			if name = account.Name; !account.HasName() {
-				name = site.AppendString(nil, address)
+				name = rawjson.AppendString(nil, address)
 			}
 		}
 		return c.add([]byte(`{"address":"`+address+`","display_name":`), name, []byte(`,"avatar":`), avatar)
@@ -85,7 +86,7 @@ func (c *computation) simpleProfile() error {
 	if err != nil {
 		return err
 	}
-	return c.add([]byte(`,"url":`), site.AppendString(nil, c.profileURL(address)), []byte(`}`))
+	return c.add([]byte(`,"url":`), rawjson.AppendString(nil, c.profileURL(address)), []byte(`}`))
 }
 
 func (c *computation) profileURL(address string) string {

@@ -7,6 +7,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 )
 
@@ -51,7 +52,7 @@ func (a accountAnswer) encode() []byte {
 		if a.Primary == nil {
 			b = append(b, "null"...)
 		} else {
-			b = site.AppendString(b, *a.Primary)
+			b = rawjson.AppendString(b, *a.Primary)
 		}
 	}
 	return append(b, '}')

@@ -1,4 +1,6 @@
-package site
+// Package rawjson writes texts of JSON, and reads JSON in the form in which programs write it, without
+// allocating: rows and sites have billions of texts. A decoder is for all other documents.
+package rawjson
 
 import "unicode/utf8"
 

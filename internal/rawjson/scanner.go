@@ -1,11 +1,10 @@
-package site
+package rawjson
 
 import (
 	"bytes"
 	"math"
 	"slices"
 	"unicode/utf8"
-	"unsafe"
 )
 
 // A Scanner reads a JSON document in the form in which programs write rows: texts without escapes,
@@ -22,7 +21,7 @@ type Scanner struct {
 	wide   bool // whether there was a byte beyond ASCII
 	failed bool
 
-	// What Canonical has made of a document.
+	// What Object has made of a document.
 	out     []byte
 	members []memberSpan
 	scratch []byte
@@ -180,63 +179,12 @@ func (s *Scanner) atEnd() bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// Profile reads a profile, as Profile.Normalize returns it. What it refers to is part of the document
-// or of the memory of the Scanner.
-func (s *Scanner) Profile() Profile {
-	p := Profile{Records: noEntries, Chains: noEntries, Errors: noEntries}
-	seen := 0
-	for s.Begin('{'); s.More('}'); {
-		var text *string
-		var object *[]byte
-		member := 0
-		switch string(s.Name()) {
-		case "name":
-			member, text = 1<<0, &p.Name
-		case "avatar":
-			member, text = 1<<1, &p.Avatar
-		case "header":
-			member, text = 1<<2, &p.Header
-		case "display":
-			member, text = 1<<3, &p.Display
-		case "resolver":
-			member, text = 1<<4, &p.Resolver
-		case "records":
-			member, object = 1<<5, (*[]byte)(&p.Records)
-		case "chains":
-			member, object = 1<<6, (*[]byte)(&p.Chains)
-		case "errors":
-			member, object = 1<<7, (*[]byte)(&p.Errors)
-		case "fresh":
-			member = 1 << 8
-		}
-		if member == 0 || seen&member != 0 {
-			s.failed = true
-		}
-		seen |= member
-		switch {
-		case s.failed || s.Null():
-		case text != nil:
-			*text = view(s.Text())
-		case object != nil:
-			*object = s.canonicalObject()
-		default:
-			p.Fresh = s.Int()
-		}
-	}
-	return p
-}
-
-var noEntries = []byte("{}")
-
-// view is a string that shares its memory with b.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
 // mostScanned is how deep an object nests that a Scanner reads.
 const mostScanned = 16
 
-// canonicalObject reads an object and returns it with sorted keys and without white space, as
-// canonicalObject does. It takes escapes as go-json writes them, and none in keys.
-func (s *Scanner) canonicalObject() []byte {
+// Object reads an object and returns it with sorted keys and without white space, in memory of the
+// Scanner. It takes escapes as go-json writes them, and none in keys.
+func (s *Scanner) Object() []byte {
 	begin := len(s.out)
 	if s.peek() != '{' {
 		s.failed = true
