@@ -65,6 +65,7 @@ var mayImport = map[string][]string{
 	"fixtures/graph":             {},
 	"fixtures/history":           {}, // ours is compared with it
 	"internal/testenv/meanrpc":   {"fixtures/history"},
+	"internal/twin/answers":      {},
 	"internal/twin/memsite":      {"site", "site/routes", "storage"}, // it makes roots and manifests, and answers like a store
 	"internal/testenv/mutations": {},
 	"internal/twin/naive":        {}, // it is compared with ours
@@ -147,7 +148,7 @@ var onlyIn = map[string]string{
 
 // TestRooms: what is exported is a promise, and the top level shows the product.
 func TestRooms(t *testing.T) {
-	const mostNames, mostFolders = 255, 18
+	const mostNames, mostFolders = 243, 18
 	names, err := exported("site")
 	if err != nil || len(names) > mostNames {
 		t.Errorf("package site: got %d exported names, %v, want at most %d: what one package uses belongs there", len(names), err, mostNames)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/followpress/followpress/fixtures/graph"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/twin/answers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
 )
@@ -75,11 +76,11 @@ func recode(t testing.TB, route routes.ID, key site.Key, body string) string {
 	switch route {
 	case routes.Leaderboard, routes.LeaderboardLimit:
 		if strings.Contains(string(key), "leaderboard/followers") {
-			return text(t, decode[[]site.FollowersEntry](t, body))
+			return text(t, decode[[]answers.FollowersEntry](t, body))
 		}
-		return text(t, decode[[]site.FollowingEntry](t, body))
+		return text(t, decode[[]answers.FollowingEntry](t, body))
 	case routes.Records:
-		return text(t, decode[site.ListRecords](t, body))
+		return text(t, decode[answers.ListRecords](t, body))
 	case routes.Details:
 		return text(t, canonical(t, decode[site.ListDetails](t, body)))
 	case routes.Badges:
@@ -87,7 +88,7 @@ func recode(t testing.TB, route routes.ID, key site.Key, body string) string {
 			Badges []site.Badge `json:"badges"`
 		}](t, body))
 	case routes.ListSearch, routes.UserSearch:
-		return text(t, decode[site.FollowingPage](t, body))
+		return text(t, decode[answers.FollowingPage](t, body))
 	case routes.SearchShard:
 		return text(t, decode[searchShard](t, body))
 	case routes.UserBucket:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/internal/tarentry"
+	"github.com/followpress/followpress/internal/twin/answers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 )
@@ -24,16 +25,16 @@ func SetPatience(d time.Duration) (reset func()) {
 }
 
 // ParseRecord parses a row of the table records as a run does, with its time for the API efp.
-func ParseRecord(line []byte, timed bool) (tokenID string, r site.Record, added int64, err error) {
+func ParseRecord(line []byte, timed bool) (tokenID string, r answers.Record, added int64, err error) {
 	parse := snapshot.ParseRecord
 	if timed {
 		parse = snapshot.ParseTimedRecord
 	}
 	in, err := parse(line)
 	if err != nil {
-		return "", site.Record{}, 0, err
+		return "", answers.Record{}, 0, err
 	}
-	return in.TokenID, site.Record{
+	return in.TokenID, answers.Record{
 		Version: in.Version, RecordType: in.Type, Data: "0x" + hex.EncodeToString(in.Data), Tags: in.Tags,
 	}, render.ShownTime(in.Added), nil
 }

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/twin/answers"
 	"github.com/followpress/followpress/site"
 )
 
@@ -119,7 +120,7 @@ var hexadecimal = regexp.MustCompile(`^0x([0-9a-f]{2})*$`)
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
 
 // plainRecord reads a row in the plainest way.
-func plainRecord(line []byte) (token string, r site.Record, err error) {
+func plainRecord(line []byte) (token string, r answers.Record, err error) {
 	var row struct {
 		TokenID *string   `json:"token_id"`
 		Version *uint32   `json:"version"`
@@ -140,7 +141,7 @@ func plainRecord(line []byte) (token string, r site.Record, err error) {
 	if row.TokenID == nil || row.Version == nil || row.Type == nil || row.Data == nil || slices.Contains(row.Tags, nil) {
 		return "", r, errors.New("something is missing")
 	}
-	r = site.Record{Version: *row.Version, RecordType: *row.Type, Data: strings.ToLower(*row.Data)}
+	r = answers.Record{Version: *row.Version, RecordType: *row.Type, Data: strings.ToLower(*row.Data)}
 	for _, tag := range row.Tags {
 		r.Tags = append(r.Tags, *tag)
 	}

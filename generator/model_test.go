@@ -13,6 +13,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/internal/twin/answers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/refresh"
 )
@@ -33,7 +34,7 @@ type model struct {
 
 type modelList struct {
 	token, account string
-	records        []site.Record
+	records        []answers.Record
 }
 
 func newModel(t testing.TB, s snapshot) *model {
@@ -238,11 +239,11 @@ func (m *model) readRecords(t testing.TB, s snapshot) {
 		if l == nil {
 			continue
 		}
-		r := site.Record{Version: row.Version, RecordType: row.Type, Data: strings.ToLower(row.Data), Tags: row.Tags}
+		r := answers.Record{Version: row.Version, RecordType: row.Type, Data: strings.ToLower(row.Data), Tags: row.Tags}
 		if isAddress(r) {
 			m.accounts[r.Data] = true
 		}
-		i := slices.IndexFunc(l.records, func(other site.Record) bool {
+		i := slices.IndexFunc(l.records, func(other answers.Record) bool {
 			return other.Version == r.Version && other.RecordType == r.RecordType && other.Data == r.Data
 		})
 		if i < 0 {
@@ -278,17 +279,17 @@ func (m *model) readBadges(t testing.TB, s snapshot) {
 	}
 }
 
-func isAddress(r site.Record) bool {
+func isAddress(r answers.Record) bool {
 	_, err := site.ParseAddress(r.Data)
 	return err == nil && r.RecordType == "address"
 }
 
-func isFollow(r site.Record) bool {
+func isFollow(r answers.Record) bool {
 	return r.Version == 1 && isAddress(r) && !slices.Contains(r.Tags, "block") && !slices.Contains(r.Tags, "mute")
 }
 
-func (l *modelList) follows() []site.Record {
-	return slices.DeleteFunc(slices.Clone(l.records), func(r site.Record) bool { return !isFollow(r) })
+func (l *modelList) follows() []answers.Record {
+	return slices.DeleteFunc(slices.Clone(l.records), func(r answers.Record) bool { return !isFollow(r) })
 }
 
 // counts are the five counts of section 2 of the design, each by account.
@@ -359,11 +360,11 @@ func (m *model) profile(account string) site.Profile {
 	return site.Profile{Records: json.RawMessage("{}"), Chains: json.RawMessage("{}"), Errors: json.RawMessage("{}")}
 }
 
-func (m *model) searchEntries(follows []site.Record) []site.SearchEntry {
-	entries := []site.SearchEntry{}
+func (m *model) searchEntries(follows []answers.Record) []answers.SearchEntry {
+	entries := []answers.SearchEntry{}
 	for _, r := range follows {
 		p := m.profile(r.Data)
-		entries = append(entries, site.SearchEntry{Record: r, ENS: site.SearchProfile{Name: p.Name, Avatar: p.Avatar}})
+		entries = append(entries, answers.SearchEntry{Record: r, ENS: answers.SearchProfile{Name: p.Name, Avatar: p.Avatar}})
 	}
 	return entries
 }
@@ -407,7 +408,7 @@ func (m *model) addLists(t testing.TB, c site.Config, o objects) {
 			details.PrimaryList = &primary
 		}
 		entries := m.searchEntries(l.follows())
-		o[c.ListKey(l.token, site.Records)] = text(t, site.ListRecords{Records: append([]site.Record{}, l.records...)})
+		o[c.ListKey(l.token, site.Records)] = text(t, answers.ListRecords{Records: append([]answers.Record{}, l.records...)})
 		o[c.ListKey(l.token, site.Details)] = text(t, details)
 		o[c.ListKey(l.token, site.Badges)] = text(t, map[string]any{c.BadgesField: m.badgeItems(l.account)})
 		o[c.ListKey(l.token, site.SearchFollowing)] = text(t, firstPage(entries))
@@ -423,12 +424,12 @@ func (m *model) addLists(t testing.TB, c site.Config, o objects) {
 
 // searchShard is a search shard as section 6 of the design has it.
 type searchShard struct {
-	List      string             `json:"list"`
-	Total     int                `json:"total"`
-	Shard     int                `json:"shard"`
-	Shards    int                `json:"shards"`
-	ShardSize int                `json:"shard_size"`
-	Entries   []site.SearchEntry `json:"entries"`
+	List      string                `json:"list"`
+	Total     int                   `json:"total"`
+	Shard     int                   `json:"shard"`
+	Shards    int                   `json:"shards"`
+	ShardSize int                   `json:"shard_size"`
+	Entries   []answers.SearchEntry `json:"entries"`
 }
 
 // userBucket is a bucket of users as section 6 of the design has it.
@@ -437,8 +438,8 @@ type userBucket struct {
 	Users  map[string]string `json:"users"`
 }
 
-func firstPage(entries []site.SearchEntry) site.FollowingPage {
-	return site.FollowingPage{Following: entries[:min(10, len(entries))]}
+func firstPage(entries []answers.SearchEntry) answers.FollowingPage {
+	return answers.FollowingPage{Following: entries[:min(10, len(entries))]}
 }
 
 func (m *model) addUsers(t testing.TB, c site.Config, o objects) {
@@ -457,7 +458,7 @@ func (m *model) addUsers(t testing.TB, c site.Config, o objects) {
 	}
 	for user, token := range users {
 		page := firstPage(nil)
-		page.Following = []site.SearchEntry{}
+		page.Following = []answers.SearchEntry{}
 		if token != "" {
 			page = firstPage(m.searchEntries(m.byToken[token].follows()))
 		}
@@ -472,12 +473,12 @@ func (m *model) addUsers(t testing.TB, c site.Config, o objects) {
 func (m *model) addLeaderboards(t testing.TB, c site.Config, o objects) {
 	t.Helper()
 	followerCounts, followingCounts, _, _, _ := m.counts()
-	followers, following := []site.FollowersEntry{}, []site.FollowingEntry{}
+	followers, following := []answers.FollowersEntry{}, []answers.FollowingEntry{}
 	for i, account := range order(followerCounts) {
-		followers = append(followers, site.FollowersEntry{Rank: i + 1, Address: account, Followers: fmt.Sprint(followerCounts[account])})
+		followers = append(followers, answers.FollowersEntry{Rank: i + 1, Address: account, Followers: fmt.Sprint(followerCounts[account])})
 	}
 	for i, account := range order(followingCounts) {
-		following = append(following, site.FollowingEntry{Rank: i + 1, Address: account, Following: fmt.Sprint(followingCounts[account])})
+		following = append(following, answers.FollowingEntry{Rank: i + 1, Address: account, Following: fmt.Sprint(followingCounts[account])})
 	}
 	for limit := 1; limit <= c.LeaderboardMax; limit++ {
 		o[site.LeaderboardLimitKey(site.Followers, limit)] = text(t, followers[:min(limit, len(followers))])

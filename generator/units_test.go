@@ -17,6 +17,7 @@ import (
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/twin/answers"
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
@@ -106,7 +107,7 @@ func (u *unitSite) readTimes(s snapshot) {
 	}
 }
 
-func (u *unitSite) addedOf(l *modelList, r site.Record) int64 {
+func (u *unitSite) addedOf(l *modelList, r answers.Record) int64 {
 	return u.added[recordKey{l, r.Version, r.RecordType, r.Data}]
 }
 
@@ -207,7 +208,7 @@ func (u *unitSite) countAll() {
 	}
 }
 
-func isHeld(r site.Record) bool { return r.Version == 1 && isAddress(r) }
+func isHeld(r answers.Record) bool { return r.Version == 1 && isAddress(r) }
 
 // findHolders finds who holds each account.
 func (u *unitSite) findHolders() {
@@ -259,7 +260,7 @@ func (u *unitSite) state(account, of string) (s rules.State) {
 	return s
 }
 
-func formOf(r site.Record) *render.RecordForm {
+func formOf(r answers.Record) *render.RecordForm {
 	form := render.NewRecordForm(r.Version, r.RecordType, r.Tags)
 	return &form
 }
@@ -302,7 +303,7 @@ func (u *unitSite) unit(account string, l *modelList) *render.Unit {
 }
 
 // record is an entry of a list, with no more of the profile than must be there.
-func (u *unitSite) record(r site.Record) render.Record {
+func (u *unitSite) record(r answers.Record) render.Record {
 	out := render.Record{Form: formOf(r)}
 	if !isAddress(r) {
 		out.Data = r.Data
@@ -385,7 +386,7 @@ func (u *unitSite) addUserBuckets() {
 func (u *unitSite) sizes(account string) []byte {
 	held := 0
 	if l := u.byToken[u.primary[account]]; l != nil {
-		held = len(slices.DeleteFunc(slices.Clone(l.records), func(r site.Record) bool { return !isHeld(r) }))
+		held = len(slices.DeleteFunc(slices.Clone(l.records), func(r answers.Record) bool { return !isHeld(r) }))
 	}
 	return render.AppendSizes(nil, u.primary[account], held, len(u.holders[account]))
 }

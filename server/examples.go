@@ -24,7 +24,7 @@ type Examples struct {
 // it returns the zero value. Errors are those of the store and of malformed objects.
 func FindExamples(ctx context.Context, store Store, root *site.Root) (Examples, error) {
 	var x Examples
-	var board []site.FollowingEntry
+	var board []struct{ Address string }
 	if err := getJSON(ctx, store, root.Config.LeaderboardKey(site.Following), &board); err != nil || len(board) == 0 {
 		return x, err
 	}
@@ -40,7 +40,12 @@ func FindExamples(ctx context.Context, store Store, root *site.Root) (Examples, 
 	if site.LookupName(details.ENS.Name) {
 		x.Name = details.ENS.Name
 	}
-	var page site.FollowingPage
+	var page struct {
+		Following []struct {
+			Data string
+			ENS  struct{ Name string }
+		}
+	}
 	if err := getJSON(ctx, store, root.Config.ListKey(x.TokenID, site.SearchFollowing), &page); err != nil {
 		return x, err
 	}

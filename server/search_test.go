@@ -11,6 +11,7 @@ import (
 	json "github.com/goccy/go-json"
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/internal/twin/answers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
@@ -35,9 +36,9 @@ func TestSearchEqualsAPlainFilter(t *testing.T) {
 }
 
 // allEntries are the follows of a list, from its shards or its only page.
-func allEntries(t *testing.T, files afero.Fs, list string) []site.SearchEntry {
+func allEntries(t *testing.T, files afero.Fs, list string) []answers.SearchEntry {
 	t.Helper()
-	var page struct{ Following, Entries []site.SearchEntry }
+	var page struct{ Following, Entries []answers.SearchEntry }
 	body, err := afero.ReadFile(files, string(site.SearchShardKey(list, 0)))
 	if err != nil {
 		body, err = afero.ReadFile(files, "api/v1/lists/"+list+"/searchFollowing")
@@ -51,7 +52,7 @@ func allEntries(t *testing.T, files afero.Fs, list string) []site.SearchEntry {
 	return append(page.Following, page.Entries...)
 }
 
-func randomTerm(random *rand.Rand, all []site.SearchEntry) string {
+func randomTerm(random *rand.Rand, all []answers.SearchEntry) string {
 	if len(all) == 0 || random.IntN(8) == 0 {
 		return ""
 	}
@@ -68,15 +69,15 @@ func randomTerm(random *rand.Rand, all []site.SearchEntry) string {
 	return term
 }
 
-func filter(all []site.SearchEntry, term string, limit, offset int) string {
-	found := []site.SearchEntry{}
+func filter(all []answers.SearchEntry, term string, limit, offset int) string {
+	found := []answers.SearchEntry{}
 	for _, e := range all {
 		if strings.Contains(site.Fold(e.ENS.Name), site.Fold(term)) || strings.Contains(e.Data, site.Fold(term)) {
 			found = append(found, e)
 		}
 	}
 	found = found[min(offset, len(found)):]
-	body, err := json.MarshalWithOption(site.FollowingPage{Following: found[:min(limit, len(found))]}, json.DisableHTMLEscape())
+	body, err := json.MarshalWithOption(answers.FollowingPage{Following: found[:min(limit, len(found))]}, json.DisableHTMLEscape())
 	if err != nil {
 		panic(err)
 	}

@@ -14,10 +14,10 @@ import (
 const (
 	DefaultLimit        = 10            // entries of a leaderboard or search without ?limit
 	SearchMax           = 100           // largest ?limit of a search
-	PageMax             = 1_000         // largest ?limit of other pages
+	pageMax             = 1_000         // largest ?limit of other pages
 	RankedLimit         = 50            // entries of a page of ranked accounts without ?limit
 	SearchShardSize     = 1_000         // entries in a search shard
-	MaxTermBytes        = 255           // longest search term, in bytes
+	maxTermBytes        = 255           // longest search term, in bytes
 	MaxNumberDigits     = 18            // of a limit or an offset: such a number fits an int64
 	maxOffset           = math.MaxInt32 // larger offsets are past the end of any list
 	usersPerBucket      = 4_000
@@ -84,8 +84,8 @@ type Config struct {
 	// Explorer says that the site has a page for people to look at it, and routes for reports. The root
 	// of a site without it does not have the member.
 	Explorer bool `json:"explorer,omitempty"`
-	// Pictures says from where the explorer loads pictures: PicturesOff for none, also not those that are
-	// part of a profile; hosts with spaces between them; or the URL of a proxy with PictureURL in it.
+	// Pictures says from where the explorer loads pictures: off for none, also not those that are
+	// part of a profile; hosts with spaces between them; or the URL of a proxy with {url} in it.
 	// Empty, it asks the reader before it loads any from other hosts. Only with Explorer.
 	Pictures string `json:"pictures,omitempty"`
 }

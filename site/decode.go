@@ -93,7 +93,7 @@ func DecodeDetails(body []byte) (ListDetails, Address, error) {
 // CheckTokenID returns an error that names the member if text is not a valid token ID.
 func CheckTokenID(member, text string) error {
 	if !ValidTokenID(text) {
-		return fmt.Errorf("%s: %s is not a canonical decimal of at most %d digits", member, Quoted(text), MaxTokenIDDigits)
+		return fmt.Errorf("%s: %s is not a canonical decimal of at most %d digits", member, Quoted(text), maxTokenIDDigits)
 	}
 	return nil
 }

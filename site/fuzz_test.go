@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/followpress/followpress/internal/twin/answers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/scan"
 )
@@ -72,15 +73,15 @@ func FuzzEntries(f *testing.F) {
 		f.Add(text, pieces[(i+7)%len(pieces)]+text, text+text, text)
 	}
 	f.Fuzz(func(t *testing.T, name, tag, recordType, term string) {
-		record := site.Record{Version: 1, RecordType: "address", Data: alice, Tags: []string{tag, name}}
-		entries := []site.SearchEntry{
-			{Record: record, ENS: site.SearchProfile{Name: name, Avatar: tag}},
-			{Record: record, ENS: site.SearchProfile{Name: tag + name, Avatar: recordType}},
+		record := answers.Record{Version: 1, RecordType: "address", Data: alice, Tags: []string{tag, name}}
+		entries := []answers.SearchEntry{
+			{Record: record, ENS: answers.SearchProfile{Name: name, Avatar: tag}},
+			{Record: record, ENS: answers.SearchProfile{Name: tag + name, Avatar: recordType}},
 		}
-		other := site.Record{Version: 2, RecordType: recordType, Data: tag, Tags: []string{recordType}}
-		checkEntries(t, encode(t, site.FollowingPage{Following: entries}), entries)
-		checkEntries(t, encode(t, site.ListRecords{Records: []site.Record{other, record}}), []site.Record{other, record})
-		checkWithoutTags(t, []site.Record{record, other, record})
+		other := answers.Record{Version: 2, RecordType: recordType, Data: tag, Tags: []string{recordType}}
+		checkEntries(t, encode(t, answers.FollowingPage{Following: entries}), entries)
+		checkEntries(t, encode(t, answers.ListRecords{Records: []answers.Record{other, record}}), []answers.Record{other, record})
+		checkWithoutTags(t, []answers.Record{record, other, record})
 		checkMatcher(t, site.Fold(strings.ToValidUTF8(term, "\uFFFD")), entries)
 	})
 }

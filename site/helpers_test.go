@@ -10,6 +10,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/internal/twin/answers"
 	"github.com/followpress/followpress/site"
 )
 
@@ -96,18 +97,18 @@ func randomText(random *rand.Rand, longest int) string {
 func pick[T any](random *rand.Rand, from []T) T { return from[random.IntN(len(from))] }
 
 // randomEntries are search entries with awkward texts.
-func randomEntries(random *rand.Rand) []site.SearchEntry {
+func randomEntries(random *rand.Rand) []answers.SearchEntry {
 	return randomEntriesOf(random, random.IntN(6))
 }
 
-func randomEntriesOf(random *rand.Rand, n int) []site.SearchEntry {
-	entries := make([]site.SearchEntry, n)
+func randomEntriesOf(random *rand.Rand, n int) []answers.SearchEntry {
+	entries := make([]answers.SearchEntry, n)
 	for i := range entries {
-		entries[i] = site.SearchEntry{
-			Record: site.Record{
+		entries[i] = answers.SearchEntry{
+			Record: answers.Record{
 				Version: 1, RecordType: "address", Data: randomAddress(random).String(), Tags: make([]string, random.IntN(3)),
 			},
-			ENS: site.SearchProfile{Name: randomText(random, 5), Avatar: randomText(random, 2)},
+			ENS: answers.SearchProfile{Name: randomText(random, 5), Avatar: randomText(random, 2)},
 		}
 		for j := range entries[i].Tags {
 			entries[i].Tags[j] = randomText(random, 3)
@@ -117,8 +118,8 @@ func randomEntriesOf(random *rand.Rand, n int) []site.SearchEntry {
 }
 
 // randomRecords are records as a list may hold them, of other versions and types too.
-func randomRecords(random *rand.Rand) []site.Record {
-	records := []site.Record{}
+func randomRecords(random *rand.Rand) []answers.Record {
+	records := []answers.Record{}
 	for _, e := range randomEntries(random) {
 		e.Version, e.RecordType = random.Uint32(), randomText(random, 3)
 		if random.IntN(2) == 0 {

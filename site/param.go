@@ -65,7 +65,7 @@ type ParamRule struct {
 var params = map[Param]ParamRule{
 	ParamLimit:       {Kind: ParamNumber, About: "number of entries", Problem: BadLimit, Least: 1, Default: DefaultLimit},
 	ParamOffset:      {Kind: ParamNumber, About: "index of the first entry", Problem: BadOffset, Most: maxOffset},
-	ParamTerm:        {Kind: ParamText, About: "part of an address or a name, letter case ignored", Problem: BadTerm, Most: MaxTermBytes},
+	ParamTerm:        {Kind: ParamText, About: "part of an address or a name, letter case ignored", Problem: BadTerm, Most: maxTermBytes},
 	ParamIncludeTags: {Kind: ParamBool, About: "false leaves the tags out", Problem: BadIncludeTags, Values: []string{"false"}, Neutral: "true"},
 	ParamCache:       {Kind: ParamChoice, About: "fresh asks for the newest data", Values: []string{"fresh"}},
 
@@ -196,7 +196,7 @@ func (c Config) parseQuery(route *Route, rawQuery string) (q query, problem *Pro
 
 // Limits returns the default limit of a route, and the one that stands for all larger ones.
 func (c Config) Limits(r *Route) (byDefault, most int) {
-	byDefault, most = cmp.Or(r.Default, DefaultLimit), cmp.Or(r.Most, PageMax)
+	byDefault, most = cmp.Or(r.Default, DefaultLimit), cmp.Or(r.Most, pageMax)
 	if r.Subject == subjectBoard || r.ID == routes.Ranked {
 		most = c.LeaderboardMax
 	}

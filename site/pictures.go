@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// PicturesOff is the value of Config.Pictures of an explorer that shows no pictures.
-const PicturesOff = "off"
+// picturesOff is the value of Config.Pictures of an explorer that shows no pictures.
+const picturesOff = "off"
 
 // picturesAsk asks the reader; stored as "".
 const picturesAsk = "ask"
 
-// PictureURL stands for the URL of a picture, percent-encoded, in the URL of a proxy.
-const PictureURL = "{url}"
+// pictureURL stands for the URL of a picture, percent-encoded, in the URL of a proxy.
+const pictureURL = "{url}"
 
 const maxPicturesBytes = 4_096
 
@@ -41,7 +41,7 @@ func (c Config) PictureHosts() (hosts []string, all bool) {
 	switch {
 	case c.Pictures == "":
 		return nil, true
-	case c.Pictures == PicturesOff:
+	case c.Pictures == picturesOff:
 		return nil, false
 	case strings.Contains(c.Pictures, "://"):
 		u, err := url.Parse(c.Pictures)
@@ -62,13 +62,13 @@ func (c Config) validatePictures() error {
 	}
 	if strings.Contains(c.Pictures, "://") {
 		if !validPictureProxy(c.Pictures) {
-			return fmt.Errorf("pictures %q: a proxy is like https://HOST/PATH/%s, with %[2]s once, after the host", c.Pictures, PictureURL)
+			return fmt.Errorf("pictures %q: a proxy is like https://HOST/PATH/%s, with %[2]s once, after the host", c.Pictures, pictureURL)
 		}
 		return nil
 	}
 	for host := range strings.FieldsSeq(c.Pictures) {
 		switch {
-		case host == PicturesOff && c.Pictures != PicturesOff, host == picturesAsk:
+		case host == picturesOff && c.Pictures != picturesOff, host == picturesAsk:
 			return fmt.Errorf("pictures %q: %s stands alone", c.Pictures, host)
 		case !pictureHost.MatchString(host):
 			return fmt.Errorf("pictures: %q is no host: use names like img.example or *.img.example, in ASCII (xn--…)", host)
@@ -79,11 +79,11 @@ func (c Config) validatePictures() error {
 
 // validPictureProxy reports whether each URL of a picture gives one of the proxy, on its own host.
 func validPictureProxy(template string) bool {
-	u, err := url.Parse(strings.Replace(template, PictureURL, "x", 1))
+	u, err := url.Parse(strings.Replace(template, pictureURL, "x", 1))
 	if err != nil || u.Scheme != "https" || u.User != nil || u.Fragment != "" || !pictureHost.MatchString(u.Host) || strings.HasPrefix(u.Host, "*") {
 		return false
 	}
 	rest, ok := strings.CutPrefix(template, "https://"+u.Host+"/")
 	isPlain := !strings.ContainsFunc(rest, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'<>\\^`|#", r) })
-	return ok && isPlain && strings.Count(rest, PictureURL) == 1
+	return ok && isPlain && strings.Count(rest, pictureURL) == 1
 }

@@ -61,7 +61,7 @@ type Route struct {
 	Fixed    bool // its objects depend on the configuration only
 	Post     bool // its method is POST, not GET
 	// Default and Most are the default and the largest limit; 0 stands for DefaultLimit, and
-	// for PageMax, SearchMax or Config.LeaderboardMax.
+	// for pageMax, SearchMax or Config.LeaderboardMax.
 	Default, Most int
 
 	// Subject is the variable of an endpoint that its answers are about: board, token_id or user; "" for the
@@ -206,7 +206,7 @@ func (c Config) Expression(variable string) string {
 	}
 	switch variable {
 	case "token_id":
-		return "0|[1-9][0-9]{0," + strconv.Itoa(MaxTokenIDDigits-1) + "}"
+		return "0|[1-9][0-9]{0," + strconv.Itoa(maxTokenIDDigits-1) + "}"
 	case "address":
 		return "0x[0-9a-f]{40}"
 	case "limit":

@@ -13,6 +13,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/internal/twin/answers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/site/scan"
@@ -209,9 +210,13 @@ func TestBuckets(t *testing.T) {
 }
 
 func TestHeldRecords(t *testing.T) {
-	body := encodeJSON(t, site.ListRecords{Records: []site.Record{
-		{1, "address", address(1), []string{`],"`, "block"}}, {2, "address", address(2), []string{}}, {1, "list", address(3), []string{}},
-		{1, "address", "0x12", []string{}}, {1, "address", address(4) + "00", []string{}}, {1, "address", address(5), []string{}},
+	body := encodeJSON(t, answers.ListRecords{Records: []answers.Record{
+		{Version: 1, RecordType: "address", Data: address(1), Tags: []string{`],"`, "block"}},
+		{Version: 2, RecordType: "address", Data: address(2), Tags: []string{}},
+		{Version: 1, RecordType: "list", Data: address(3), Tags: []string{}},
+		{Version: 1, RecordType: "address", Data: "0x12", Tags: []string{}},
+		{Version: 1, RecordType: "address", Data: address(4) + "00", Tags: []string{}},
+		{Version: 1, RecordType: "address", Data: address(5), Tags: []string{}},
 	}})
 	var got []string
 	for a, tags := range scan.HeldRecords(body) {

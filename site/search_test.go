@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/internal/twin/answers"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/scan"
 )
@@ -57,8 +58,8 @@ func TestEntries(t *testing.T) {
 	random := newRandom()
 	for range 500 {
 		entries, records := randomEntries(random), randomRecords(random)
-		checkEntries(t, encode(t, site.FollowingPage{Following: entries}), entries)
-		checkEntries(t, encode(t, site.ListRecords{Records: records}), records)
+		checkEntries(t, encode(t, answers.FollowingPage{Following: entries}), entries)
+		checkEntries(t, encode(t, answers.ListRecords{Records: records}), records)
 	}
 	for _, none := range []string{"", "{}", "[]", "null", site.EmptySearch, `{"records":[]}`, "]}", `]}[{"version":`} {
 		for range scan.Entries([]byte(none)) {
@@ -70,7 +71,7 @@ func TestEntries(t *testing.T) {
 func TestEntriesStop(t *testing.T) {
 	entries := randomEntriesOf(newRandom(), 5)
 	n := 0
-	for range scan.Entries([]byte(encode(t, site.FollowingPage{Following: entries}))) {
+	for range scan.Entries([]byte(encode(t, answers.FollowingPage{Following: entries}))) {
 		if n++; n == 3 {
 			break
 		}
@@ -98,7 +99,7 @@ func TestAppendWithoutTags(t *testing.T) {
 	}
 }
 
-func checkWithoutTags(t testing.TB, records []site.Record) {
+func checkWithoutTags(t testing.TB, records []answers.Record) {
 	t.Helper()
 	type untagged struct {
 		Version    uint32 `json:"version"`
@@ -109,14 +110,14 @@ func checkWithoutTags(t testing.TB, records []site.Record) {
 	for _, r := range records {
 		want = append(want, untagged{r.Version, r.RecordType, r.Data})
 	}
-	got := scan.AppendWithoutTags([]byte("x"), []byte(encode(t, site.ListRecords{Records: records})))
+	got := scan.AppendWithoutTags([]byte("x"), []byte(encode(t, answers.ListRecords{Records: records})))
 	equal(t, "without tags", string(got), "x"+encode(t, map[string]any{"records": want}))
 }
 
 func TestMatcher(t *testing.T) {
-	entry := site.SearchEntry{
-		Record: site.Record{Version: 1, RecordType: "address", Data: alice, Tags: []string{"top8", `"ens":{"name":"tag`}},
-		ENS:    site.SearchProfile{Name: `Été "Fox".ETH`, Avatar: "https://example.org/avatar.png"},
+	entry := answers.SearchEntry{
+		Record: answers.Record{Version: 1, RecordType: "address", Data: alice, Tags: []string{"top8", `"ens":{"name":"tag`}},
+		ENS:    answers.SearchProfile{Name: `Été "Fox".ETH`, Avatar: "https://example.org/avatar.png"},
 	}
 	for term, want := range map[string]bool{
 		"":                   true,
@@ -149,7 +150,7 @@ func TestMatcher(t *testing.T) {
 			t.Errorf("Match(%q): got %v, want %v", term, got, want)
 		}
 	}
-	nameless := site.SearchEntry{Record: site.Record{Version: 1, RecordType: "address", Data: alice, Tags: []string{}}}
+	nameless := answers.SearchEntry{Record: answers.Record{Version: 1, RecordType: "address", Data: alice, Tags: []string{}}}
 	equal(t, "match of no name", scan.NewMatcher("a.eth").Match([]byte(encode(t, nameless))), false)
 	equal(t, "match of no term", scan.NewMatcher("").Match([]byte(encode(t, nameless))), true)
 	equal(t, "match of an address", scan.NewMatcher("0xab").Match([]byte(encode(t, nameless))), true)
@@ -171,7 +172,7 @@ func TestMatcherAgainstDecoder(t *testing.T) {
 }
 
 // randomTerm is a term as Resolve makes it, mostly a part of an entry.
-func randomTerm(random *rand.Rand, entries []site.SearchEntry) string {
+func randomTerm(random *rand.Rand, entries []answers.SearchEntry) string {
 	term := randomText(random, 3)
 	if len(entries) > 0 && random.IntN(4) > 0 {
 		e := pick(random, entries)
@@ -184,12 +185,12 @@ func randomTerm(random *rand.Rand, entries []site.SearchEntry) string {
 
 // checkMatcher compares one matcher's answers with those of decoded entries, and
 // counts the matches.
-func checkMatcher(t testing.TB, term string, entries []site.SearchEntry) (found int) {
+func checkMatcher(t testing.TB, term string, entries []answers.SearchEntry) (found int) {
 	t.Helper()
 	m := scan.NewMatcher(term)
 	for _, e := range entries {
 		body := encode(t, e)
-		var back site.SearchEntry
+		var back answers.SearchEntry
 		if err := json.Unmarshal([]byte(body), &back); err != nil {
 			t.Fatal(err)
 		}
@@ -206,8 +207,8 @@ func checkMatcher(t testing.TB, term string, entries []site.SearchEntry) (found 
 
 // Truncated shards are searched without a panic, and what is cut off is not found.
 func TestMatchTruncated(t *testing.T) {
-	entry := encode(t, site.SearchEntry{
-		Record: site.Record{Version: 1, RecordType: "address", Data: alice, Tags: []string{`"`}}, ENS: site.SearchProfile{Name: `fox "eth" \`},
+	entry := encode(t, answers.SearchEntry{
+		Record: answers.Record{Version: 1, RecordType: "address", Data: alice, Tags: []string{`"`}}, ENS: answers.SearchProfile{Name: `fox "eth" \`},
 	})
 	const name = `fox \"eth\" \\"`
 	whole := strings.Index(entry, name) + len(name)
@@ -219,8 +220,8 @@ func TestMatchTruncated(t *testing.T) {
 // A search looks at millions of entries: it must not leave garbage behind.
 func TestMatchDoesNotAllocate(t *testing.T) {
 	for _, name := range []string{"alice.eth", "ALICE.eth", "été.eth", "日本語.eth", ""} {
-		entry := []byte(encode(t, site.SearchEntry{
-			Record: site.Record{Version: 1, RecordType: "address", Data: alice, Tags: []string{"top8"}}, ENS: site.SearchProfile{Name: name},
+		entry := []byte(encode(t, answers.SearchEntry{
+			Record: answers.Record{Version: 1, RecordType: "address", Data: alice, Tags: []string{"top8"}}, ENS: answers.SearchProfile{Name: name},
 		}))
 		m := scan.NewMatcher("nobody")
 		if n := testing.AllocsPerRun(100, func() { m.Match(entry) }); n != 0 {
@@ -285,7 +286,7 @@ func encodeBucket(bucket string, users map[string]string) string {
 	return string(render.AppendUserBucket(nil, bucket, names, func(user string) string { return users[user] }))
 }
 
-func encodeShard(t testing.TB, h scan.ShardHeader, entries []site.SearchEntry) string {
+func encodeShard(t testing.TB, h scan.ShardHeader, entries []answers.SearchEntry) string {
 	body := h.Append(nil)
 	for i, e := range entries {
 		if i > 0 {

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// MaxTokenIDDigits is the number of digits of 2^256-1, the largest token ID of a chain.
-const MaxTokenIDDigits = 78
+// maxTokenIDDigits is the number of digits of 2^256-1, the largest token ID of a chain.
+const maxTokenIDDigits = 78
 
-// ValidTokenID reports whether text is a canonical decimal: at most MaxTokenIDDigits digits, without
+// ValidTokenID reports whether text is a canonical decimal: at most maxTokenIDDigits digits, without
 // leading zeros except for "0" itself.
 func ValidTokenID(text string) bool {
-	if text == "" || len(text) > MaxTokenIDDigits || text[0] == '0' && len(text) > 1 {
+	if text == "" || len(text) > maxTokenIDDigits || text[0] == '0' && len(text) > 1 {
 		return false
 	}
 	return allDigits(text)
