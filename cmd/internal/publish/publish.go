@@ -161,8 +161,12 @@ func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		switch n := found.Missing.Count + found.Altered.Count + found.Unknown.Count; {
 		case err != nil:
 		case n > 0:
-			err = fmt.Errorf("%s is not what its manifest says: %d missing, %d altered, %d unknown: followpress repair puts it right",
-				v.Dest, found.Missing.Count, found.Altered.Count, found.Unknown.Count)
+			advice := "followpress repair puts it right"
+			if found.Marked {
+				advice = "when no publish runs, followpress publish puts it right" // repair refuses to
+			}
+			err = fmt.Errorf("%s is not what its manifest says: %d missing, %d altered, %d unknown: %s",
+				v.Dest, found.Missing.Count, found.Altered.Count, found.Unknown.Count, advice)
 		case found.Foreign.Count > 0:
 			err = leftAlone(found)
 		}
