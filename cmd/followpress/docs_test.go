@@ -277,3 +277,31 @@ func (s *stopper) Write(text []byte) (int, error) {
 	s.stop()
 	return s.Builder.Write(text)
 }
+
+// What README shows of commands is what they print, but for the time that they take.
+func TestReadmeShowsWhatIsPrinted(t *testing.T) {
+	readme, dir := documents(t)["README.md"], t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("GITHUB_STEP_SUMMARY", "") // of a job that runs this test
+	if err := os.CopyFS("fixtures/demo", fixtures.Demo()); err != nil {
+		t.Fatal(err)
+	}
+	took := regexp.MustCompile(`\([\d.]+m?s\)|\(\d+ objects/s\)`)
+	shown := regexp.MustCompile("(?ms)^```console\n\\$ followpress (.*?)\n(.*?)^```$").FindAllStringSubmatch(readme, -1)
+	if len(shown) < 2 {
+		t.Errorf("README.md: got %d commands with what they print, want 2", len(shown))
+	}
+	for _, block := range shown {
+		var stdout, stderr bytes.Buffer
+		args := strings.Fields(strings.ReplaceAll(block[1], "file:///tmp", "file://"+dir))
+		if status := command.Run("followpress", about, &verbs{}, args, &stdout, &stderr); status != command.Done {
+			t.Errorf("%s: got status %d, %s", block[1], status, &stderr)
+		}
+		printed := took.ReplaceAllString(strings.ReplaceAll(stderr.String(), dir, "/tmp"), "…")
+		for line := range strings.Lines(block[2]) {
+			if line = took.ReplaceAllString(line, "…"); !strings.Contains(printed, line) {
+				t.Errorf("README.md, %s: got %q, want what is printed:\n%s", block[1], line, printed)
+			}
+		}
+	}
+}
