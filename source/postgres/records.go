@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +124,7 @@ type places struct {
 	differing struct{ tables, events uint64 } // records of lists whose events do not give what the tables have
 
 	// Of the slot that is being read: the rows of tables, as operations in their order, and events.
-	tables, events operations
+	tables, events []operation
 
 	table, replayed, kept replay.List
 	op                    []byte
@@ -132,28 +133,10 @@ type places struct {
 	others                []*snapshot.Record // of another one
 }
 
-type operations struct {
-	data  []byte // one after the other
-	ends  []int
-	times []int64
-}
-
-func (o *operations) add(op []byte, time int64) {
-	o.data = append(o.data, op...)
-	o.ends = append(o.ends, len(o.data))
-	o.times = append(o.times, time)
-}
-
-func (o *operations) reset() {
-	o.data, o.ends, o.times = o.data[:0], o.ends[:0], o.times[:0]
-}
-
-func (o *operations) each(do func(op []byte, time int64)) {
-	from := 0
-	for n, end := range o.ends {
-		do(o.data[from:end], o.times[n])
-		from = end
-	}
+// An operation is what was done to a list, and when.
+type operation struct {
+	op   []byte
+	time int64
 }
 
 var errOrder = errors.New("slots are not in order: perhaps they are not all in lower case")
@@ -274,8 +257,7 @@ func (p *places) contract(ctx context.Context, contract source.Contract) error {
 }
 
 func (p *places) read(ctx context.Context, slot string, records, tags, ops *stream) error {
-	p.tables.reset()
-	p.events.reset()
+	p.tables, p.events = p.tables[:0], p.events[:0]
 	err := records.take(ctx, slot, func(row [][]byte) error {
 		p.r.progress.Add(1)
 		if row[1] == nil {
@@ -283,7 +265,7 @@ func (p *places) read(ctx context.Context, slot string, records, tags, ops *stre
 			return nil
 		}
 		p.op = unhex(append(p.op[:0], opVersion, addRecord), row[1])
-		return p.add(&p.tables, p.op, row[2])
+		return add(&p.tables, p.op, row[2])
 	})
 	if err == nil {
 		err = tags.take(ctx, slot, func(row [][]byte) error {
@@ -296,7 +278,7 @@ func (p *places) read(ctx context.Context, slot string, records, tags, ops *stre
 				return nil
 			}
 			p.op = append(unhex(append(p.op[:0], opVersion, addTag), row[1]), row[2]...)
-			return p.add(&p.tables, p.op, nil)
+			return add(&p.tables, p.op, nil)
 		})
 	}
 	if err == nil {
@@ -306,14 +288,14 @@ func (p *places) read(ctx context.Context, slot string, records, tags, ops *stre
 				return nil
 			}
 			p.op = unhex(p.op[:0], row[1])
-			return p.add(&p.events, p.op, row[2])
+			return add(&p.events, p.op, row[2])
 		})
 	}
 	return err
 }
 
 // add adds an operation with its time as text.
-func (p *places) add(to *operations, op, text []byte) error {
+func add(to *[]operation, op, text []byte) error {
 	time := int64(source.NoTime)
 	if text != nil {
 		var err error
@@ -321,7 +303,7 @@ func (p *places) add(to *operations, op, text []byte) error {
 			return err
 		}
 	}
-	to.add(op, time)
+	*to = append(*to, operation{bytes.Clone(op), time})
 	return nil
 }
 
@@ -332,11 +314,11 @@ func (p *places) write(holders []int, lost *loss) error {
 	}
 	p.table.Reset()
 	p.ignored = p.ignored[:0]
-	p.tables.each(func(op []byte, time int64) {
-		if reason := p.table.Apply(op, time); reason != "" {
+	for _, o := range p.tables {
+		if reason := p.table.Apply(o.op, o.time); reason != "" {
 			p.ignored = append(p.ignored, reason)
 		}
-	})
+	}
 	records, by := p.table.Records(), &p.r.report.Order.Tables
 	if p.complete(records) {
 		records, by = p.replayed.Records(), &p.r.report.Order.Events
@@ -373,11 +355,11 @@ func (p *places) write(holders []int, lost *loss) error {
 // tags that the events give, and no others than those that they would give if nothing was removed.
 func (p *places) complete(table []snapshot.Record) bool {
 	p.replayed.Reset()
-	p.events.each(func(op []byte, time int64) {
-		if reason := p.replayed.Apply(op, time); reason != "" {
+	for _, o := range p.events {
+		if reason := p.replayed.Apply(o.op, o.time); reason != "" {
 			p.r.ignore(string(reason))
 		}
-	})
+	}
 	replayed := p.replayed.Records()
 	if len(table) != len(replayed) {
 		return false
@@ -398,11 +380,11 @@ func (p *places) complete(table []snapshot.Record) bool {
 // nothing was removed.
 func (p *places) tagsExplained() bool {
 	p.kept.Reset()
-	p.events.each(func(op []byte, time int64) {
-		if len(op) > 1 && op[1] != removal {
-			p.kept.Apply(op, time)
+	for _, o := range p.events {
+		if len(o.op) > 1 && o.op[1] != removal {
+			p.kept.Apply(o.op, o.time)
 		}
-	})
+	}
 	p.others = sorted(p.others, p.kept.Records())
 	at := 0
 	for _, r := range p.records {
@@ -438,11 +420,5 @@ func sorted(pointers []*snapshot.Record, records []snapshot.Record) []*snapshot.
 }
 
 func compareRecords(a, b *snapshot.Record) int {
-	if c := bytes.Compare(a.Data, b.Data); c != 0 {
-		return c
-	}
-	if a.Version != b.Version {
-		return int(a.Version) - int(b.Version)
-	}
-	return strings.Compare(a.Type, b.Type)
+	return cmp.Or(bytes.Compare(a.Data, b.Data), cmp.Compare(a.Version, b.Version), strings.Compare(a.Type, b.Type))
 }

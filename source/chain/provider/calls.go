@@ -172,16 +172,14 @@ func (n *node) smallerBatch(size int) {
 // connection they often do.
 func (n *node) both(ctx context.Context, first, second call) error {
 	n.mu.Lock()
-	batch, known := n.o.Batch > 1 && n.unbatch < batchAttempts, n.batches
+	batch, known := n.o.Batch > 1 && n.unbatch < batchAttempts, n.batches.Load()
 	n.mu.Unlock()
 	if !batch {
 		return n.inTurn(ctx, first, second)
 	}
 	errs, err := n.together(ctx, []call{first, second})
 	if err == nil && errs[1] == nil {
-		n.mu.Lock()
-		n.batches = true
-		n.mu.Unlock()
+		n.batches.Store(true)
 	}
 	if err == nil {
 		err = errs[0]
@@ -224,10 +222,7 @@ func (n *node) inTurn(ctx context.Context, first, second call) error {
 
 // check asks for the id of the chain, once. The caller has a slot.
 func (n *node) check(ctx context.Context, want uint64) error {
-	n.mu.Lock()
-	known := n.chain
-	n.mu.Unlock()
-	if known == want {
+	if n.chain.Load() == want {
 		return nil
 	}
 	var id hexutil.Big
@@ -237,16 +232,17 @@ func (n *node) check(ctx context.Context, want uint64) error {
 	if got := id.ToInt(); !got.IsUint64() || got.Uint64() != want {
 		return n.failure(fatal, fmt.Errorf("it is a node of chain %s, not of chain %d", got, want))
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.chain = want
+	n.chain.Store(want)
 	return nil
 }
 
 // follows is nil if the head is part of the chain that the node serves. The id of a chain does not
 // say that: a fork, or somebody's own chain, may have the same. Each node is asked once for a head.
 func (n *node) follows(ctx context.Context, head *Block) error {
-	if head == nil || n.hasHead(head.Hash) {
+	if head == nil {
+		return nil
+	}
+	if known := n.head.Load(); known != nil && known.Hash == head.Hash {
 		return nil
 	}
 	b, err := n.block(ctx, hexutil.EncodeUint64(head.Number))
@@ -259,18 +255,6 @@ func (n *node) follows(ctx context.Context, head *Block) error {
 	if b.Hash != head.Hash {
 		return n.failure(behind, fmt.Errorf("%w: its block %d is %s, and the head is %s", ErrDisagree, b.Number, b.Hash, head.Hash))
 	}
-	n.setHead(b.Hash)
+	n.head.Store(&b)
 	return nil
-}
-
-func (n *node) hasHead(hash common.Hash) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.head == hash
-}
-
-func (n *node) setHead(hash common.Hash) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.head = hash
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/ethereum/go-ethereum/common"
 	"golang.org/x/time/rate"
 )
 
@@ -30,20 +29,19 @@ type node struct {
 	log     *slog.Logger
 
 	sent, received atomic.Int64
+	chain          atomic.Uint64         // what it said; 0 before it was asked
+	head           atomic.Pointer[Block] // the last head of which it said that it is part of its chain; nil for none
+	batches        atomic.Bool           // it has answered a batch
+	apart          atomic.Bool           // there is no Multicall3
 
 	mu     sync.Mutex
 	cost   Cost
-	chain  uint64      // what it said; 0 before it was asked
-	head   common.Hash // the last head of which it said that it is part of its chain
-	broken error       // why it is not asked any more
+	broken error // why it is not asked any more
 
-	whole   int  // logs of its largest answer that had all of them
-	batches bool // it has answered a batch
-	fewer   int  // the largest batch that it takes; 0 means that all were taken
-	unbatch int  // batches that failed before; batchAttempts means that it takes none
-
-	apart      bool // there is no Multicall3
-	fewerCalls int  // that it takes at a time; 0 means mostCalls
+	whole      int // logs of its largest answer that had all of them
+	fewer      int // the largest batch that it takes; 0 means that all were taken
+	unbatch    int // batches that failed before; batchAttempts means that it takes none
+	fewerCalls int // of Multicall3, that it takes at a time; 0 means mostCalls
 
 	rest     time.Time // it is not asked until then
 	why      error     // the failure that it rests for

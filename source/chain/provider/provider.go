@@ -237,7 +237,7 @@ func (c *Chain) Head(ctx context.Context, least uint64) (Block, error) {
 			return Block{}, err
 		}
 	} else {
-		last.setHead(head.Hash)
+		last.head.Store(&head)
 	}
 	c.final.Store(c.findFinal(ctx, last))
 	c.head.Store(&head)

@@ -130,7 +130,7 @@ func (c *Chain) callAt(ctx context.Context, origin string, calls []Call, at Bloc
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		s.Host, s.Together = n.host, s.Together && n.together3()
+		s.Host, s.Together = n.host, s.Together && !n.apart.Load()
 		return nil
 	}
 	first := min(len(calls), mostCalls)
@@ -154,7 +154,7 @@ func (n *node) calls(ctx context.Context, calls []Call, results [][]byte, at Blo
 		some := calls[:min(len(calls), size, n.callSize())]
 		err := n.someCalls(ctx, some, results[:len(some)], at)
 		if errors.Is(err, errNoMulticall) {
-			n.noMulticall()
+			n.apart.Store(true)
 			continue
 		}
 		if k := kindOf(err); err != nil && len(some) > 1 && ctx.Err() == nil && !errors.Is(err, ErrNoState) && (k == asked || k == slow) {
@@ -175,35 +175,23 @@ func (n *node) calls(ctx context.Context, calls []Call, results [][]byte, at Blo
 
 // callSize is how many calls the node takes in a request, as far as is known.
 func (n *node) callSize() int {
-	if n.together3() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		return cmp.Or(n.fewerCalls, mostCalls)
+	if n.apart.Load() {
+		return n.batchSize()
 	}
-	return n.batchSize()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return cmp.Or(n.fewerCalls, mostCalls)
 }
 
 // tookCalls says that it has taken so many.
 func (n *node) tookCalls(size int) {
-	if !n.together3() {
+	if n.apart.Load() {
 		n.smallerBatch(size)
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.fewerCalls = min(cmp.Or(n.fewerCalls, mostCalls), size)
-}
-
-func (n *node) together3() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return !n.apart
-}
-
-func (n *node) noMulticall() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.apart = true
 }
 
 // errNoMulticall means that there is no Multicall3 on the chain.
@@ -226,7 +214,7 @@ var (
 
 // someCalls makes calls in one request.
 func (n *node) someCalls(ctx context.Context, calls []Call, results [][]byte, at Block) error {
-	if !n.together3() {
+	if n.apart.Load() {
 		return n.singleCalls(ctx, calls, results, at)
 	}
 	type call3 struct {
