@@ -79,7 +79,7 @@ func renderAll(ctx context.Context, s *render.Site, workers int, out output, all
 	rendered := int64(0)
 	err := inorder.Do(ctx, workers, chunksOf(s),
 		func(c chunk, t *inorder.Ticket[piece]) (piece, error) {
-			p := newChunkWriter(out, t, all, budget)
+			p := &chunkWriter{out: out, ticket: t, all: all, budget: budget, piece: piece{batch: out.begin()}}
 			var s render.Scratch
 			for unit := c.from; unit < c.to && p.err == nil; unit++ {
 				p.unit = uint32(c.before + unit)

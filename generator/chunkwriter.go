@@ -43,10 +43,6 @@ type chunkWriter struct {
 	err     error // the first error, after which nothing is rendered
 }
 
-func newChunkWriter(out output, t *inorder.Ticket[piece], all *entryStore, budget *semaphore.Weighted) *chunkWriter {
-	return &chunkWriter{out: out, ticket: t, all: all, budget: budget, piece: piece{batch: out.begin()}}
-}
-
 // emit is an emitter.
 func (w *chunkWriter) emit(size int, render func(b []byte) []byte, keys ...site.Key) {
 	if w.err == nil {

@@ -307,7 +307,10 @@ func (l *loader) mergeRepeated(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	merged.apply(g)
+	g.Records.Use(g.ByNumber)
+	for _, to := range merged.all {
+		g.Records.SetForm(to.at, to.form)
+	}
 	before, kept := g.Records.Len(), uint64(0)
 	for list, length := range lengths {
 		begin, end := g.Offsets[list], g.Offsets[list]+uint64(length)
@@ -336,13 +339,6 @@ type mergedForms struct {
 type mergedForm struct {
 	at   uint64 // index of the record, before records are moved together
 	form uint32
-}
-
-func (m *mergedForms) apply(g *render.Graph) {
-	g.Records.Use(g.ByNumber)
-	for _, to := range m.all {
-		g.Records.SetForm(to.at, to.form)
-	}
 }
 
 // A merger merges equal records of one list after another. It reuses its memory.

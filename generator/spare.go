@@ -68,7 +68,7 @@ func (s *spare) compare(ctx context.Context, x *index, renderer *render.Site) er
 	if err := checkEntries(files, s.path, old.root.Config); err != nil {
 		return unusable(err)
 	}
-	s.units = newUnitSet(unitsOf(renderer))
+	s.units = make(unitSet, unitsOf(renderer)/64+1)
 	var err error
 	s.changes, err = x.diff(ctx, old, func(c change) error {
 		if c.Reason == site.Gone {
@@ -132,11 +132,6 @@ func openVerified(files afero.Fs, path string) *liveSite {
 	return old
 }
 
-// isAsMade reports whether a folder has not changed since the spare was made.
-func (s *spare) isAsMade(stat *unix.Stat_t) bool {
-	return !time.Unix(stat.Ctim.Unix()).After(s.made)
-}
-
 // checkFolders returns an error if any folder of an object was changed. The one at the top always was,
 // when it was moved; checkEntries looks at what is in it.
 func (s *spare) checkFolders(ctx context.Context, x *index, renderer *render.Site) error {
@@ -186,7 +181,7 @@ func (c *folderCheck) folder(dir string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an absent one is made
 		return unusable(err)
 	}
-	if err == nil && (stat.Mode&unix.S_IFMT != unix.S_IFDIR || !c.isAsMade(&stat)) {
+	if err == nil && (stat.Mode&unix.S_IFMT != unix.S_IFDIR || time.Unix(stat.Ctim.Unix()).After(c.made)) {
 		return unusable(fmt.Errorf("%s was changed after it was made", dir))
 	}
 	c.known[c.n%len(c.known)] = dir
@@ -347,8 +342,6 @@ func unitsOf(s *render.Site) int {
 
 // A unitSet has a bit for each unit of the site. nil has all units.
 type unitSet []uint64
-
-func newUnitSet(units int) unitSet { return make(unitSet, units/64+1) }
 
 func (s unitSet) add(unit int)      { s[unit/64] |= 1 << (unit % 64) }
 func (s unitSet) has(unit int) bool { return s == nil || s[unit/64]&(1<<(unit%64)) != 0 }

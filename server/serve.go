@@ -60,7 +60,10 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = s.Close()
 	}
-	if err := errors.Join(err, ignoreClosed(<-failed)); err != nil {
+	if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	if err != nil {
 		return fmt.Errorf("stop serving: %w", err)
 	}
 	return nil
@@ -90,13 +93,6 @@ func goOn(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength > 0 && r.ProtoAtLeast(1, 1) {
 		w.Header().Del("Connection")
 	}
-}
-
-func ignoreClosed(err error) error {
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
 }
 
 // Probes returns a handler that also answers health checks: /healthz with 200 as long as the process

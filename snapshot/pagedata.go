@@ -30,8 +30,6 @@ type pageCheck struct {
 
 var sparePageChecks = sync.Pool{New: func() any { return new(pageCheck) }}
 
-func takePageCheck() *pageCheck { return sparePageChecks.Get().(*pageCheck) }
-
 // giveBack says that a pageCheck is not used any more. It keeps no memory of large pages.
 func (c *pageCheck) giveBack() {
 	if cap(c.packed)+cap(c.unpacked) <= 8<<20 {

@@ -39,7 +39,7 @@ type groupSize struct {
 // so a small file could demand gigabytes.
 func (p *parquetFile) checkPages(rowGroup int) (size groupSize, err error) {
 	defer recovered(&err)
-	c := takePageCheck()
+	c := sparePageChecks.Get().(*pageCheck)
 	defer c.giveBack()
 	leaves := leavesOf(p.parquet.Root(), nil)
 	for _, l := range p.columns {

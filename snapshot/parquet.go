@@ -309,7 +309,10 @@ func (p *parquetFile) rowGroups() []rowSource {
 // them it yields a block that says how much memory its pages take.
 func (p *parquetFile) rowGroup(group parquet.RowGroup, number, first int) rowSource {
 	return func(yield func(block, error) bool) {
-		readers := p.columnReaders()
+		var readers []*columnReader
+		for _, l := range p.columns {
+			readers = append(readers, &columnReader{leaf: l})
+		}
 		defer func() {
 			for _, r := range readers {
 				r.close()
@@ -399,14 +402,6 @@ type columnReader struct {
 	values parquet.ValueReader // of the current page; nil between pages
 	ahead  []parquet.Value     // of lists: values that were read, but belong to later rows
 	buf    []parquet.Value
-}
-
-func (p *parquetFile) columnReaders() []*columnReader {
-	readers := make([]*columnReader, len(p.columns))
-	for i, l := range p.columns {
-		readers[i] = &columnReader{leaf: l}
-	}
-	return readers
 }
 
 func (r *columnReader) open(group parquet.RowGroup) {

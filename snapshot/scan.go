@@ -69,7 +69,9 @@ func (s *rowScanner) scanRecord(line []byte, timed bool) (*Record, bool) {
 			member, r.Type = memberType, view(s.Text())
 		case "data":
 			member = memberData
-			s.scanData()
+			if !s.hexadecimal(s.Text()) {
+				s.Fail()
+			}
 		case "tags":
 			member = memberTags
 			s.scanTags()
@@ -84,12 +86,6 @@ func (s *rowScanner) scanRecord(line []byte, timed bool) (*Record, bool) {
 	}
 	const required = memberToken | memberVersion | memberType | memberData
 	return r, s.Done() && seen&required == required && r.Type != "" && site.ValidTokenID(r.TokenID)
-}
-
-func (s *rowScanner) scanData() {
-	if !s.hexadecimal(s.Text()) {
-		s.Fail()
-	}
 }
 
 func (s *rowScanner) scanTags() {

@@ -181,15 +181,3 @@ func (d *Deployment) only(of func(Chain) *Start) Contract {
 	}
 	return Contract{}
 }
-
-// HasRecords reports whether a contract has records.
-func (d *Deployment) HasRecords(contract Contract) bool {
-	for _, c := range d.Chains {
-		for _, s := range c.Records {
-			if contract == (Contract{c.ID, s.Address}) {
-				return true
-			}
-		}
-	}
-	return false
-}

@@ -45,7 +45,10 @@ func newEFPRenderer(ctx context.Context, g *Graph, r *Ranks, config site.Config,
 	if e.texts, err = apiTexts(config); err != nil {
 		return nil, err
 	}
-	e.findProfileEnds()
+	e.profileEnds = make([]profileEnds, len(e.Accounts))
+	for account := range e.profileEnds {
+		e.profileEnds[account] = endsOf(e.profile(uint32(account)))
+	}
 	return e, e.fillBuckets(ctx, workers)
 }
 

@@ -54,17 +54,6 @@ func textEnd(ens []byte, start int) int {
 	}
 }
 
-func (e *efpRenderer) findProfileEnds() {
-	e.profileEnds = make([]profileEnds, len(e.Accounts))
-	for account := range e.profileEnds {
-		e.profileEnds[account] = endsOf(e.profile(uint32(account)))
-	}
-}
-
-func (e *efpRenderer) shownTexts(account uint32) (name, avatar, header []byte) {
-	return textsOf(e.profile(account), e.profileEnds[account])
-}
-
 // orNull returns null for an empty JSON string.
 func orNull(text []byte) []byte {
 	if len(text) == len(emptyText) {

@@ -22,10 +22,6 @@ type exploreRenderer struct {
 	texts []text // objects that do not depend on the snapshot
 }
 
-func newExploreRenderer(g *Graph, r *Ranks, config site.Config) *exploreRenderer {
-	return &exploreRenderer{graph: g, ranks: r, texts: explorerTexts(config)}
-}
-
 func explorerTexts(config site.Config) []text {
 	texts := []text{{site.IndexKey, []byte(templates.Index)}}
 	for _, f := range explorer.Files(config) {

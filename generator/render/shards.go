@@ -268,7 +268,7 @@ func (e *efpRenderer) followerRowSize(h holder) int {
 // appendFollowerRow appends the row of who holds an account.
 func (e *efpRenderer) appendFollowerRow(b []byte, h holder, s rules.State) []byte {
 	account := e.Owners[h.list]
-	name, avatar, header := e.shownTexts(account)
+	name, avatar, header := textsOf(e.profile(account), e.profileEnds[account])
 	b = append(appendFollower(b, e.Tokens[h.list], e.Accounts[account]), e.TagSets[e.recordOf(h).Tags].json...)
 	b = appendState(b, s, e.addedAt(h), e.ranks.Count[Followers][account])
 	return appendMutualsRank(appendTexts(b, name, avatar, header), e.ranks.Rank[Mutuals][account])
@@ -311,8 +311,9 @@ type partition struct {
 func newPartition(ctx context.Context, workers, digits int, things []uint32, text func(thing uint32) string) (partition, error) {
 	p := partition{digits: digits, names: site.HashPrefixes(digits)}
 	bucketOf := make([]uint16, len(things))
-	err := inorder.Chunks(ctx, workers, len(things), func(i int) (err error) {
-		bucketOf[i], err = bucketNumber(site.UserBucket(text(things[i]), digits))
+	err := inorder.Chunks(ctx, workers, len(things), func(i int) error {
+		n, err := strconv.ParseUint(site.UserBucket(text(things[i]), digits), 16, 16)
+		bucketOf[i] = uint16(n)
 		return err
 	})
 	if err != nil {
@@ -320,12 +321,6 @@ func newPartition(ctx context.Context, workers, digits int, things []uint32, tex
 	}
 	p.offsets, p.things = group(things, bucketOf, len(p.names))
 	return p, nil
-}
-
-// bucketNumber returns the place of a bucket among all buckets with names of as many digits.
-func bucketNumber(name string) (uint16, error) {
-	n, err := strconv.ParseUint(name, 16, 16)
-	return uint16(n), err
 }
 
 // group groups things by the number of their group. Those of a group stay in order. offsets has the index

@@ -94,7 +94,7 @@ func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, worker
 // a while, and no worker should wait for it at the end.
 func (s *Site) addExplorer() {
 	if s.Config.Explorer {
-		s.explore = newExploreRenderer(s.Graph, s.ranks, s.Config)
+		s.explore = &exploreRenderer{graph: s.Graph, ranks: s.ranks, texts: explorerTexts(s.Config)}
 		s.Parts = slices.Insert(s.Parts, 0, s.explore.part())
 	}
 }

@@ -339,7 +339,7 @@ func (c *chainSync) readAgain(wrong []difference) error {
 		text += fmt.Sprintf(" (and %d more)", n-1)
 	}
 	// What was counted is right up to there, unless nobody knew of the slot.
-	old := check.Verified == len(check.Points) || !check.Counted || slices.ContainsFunc(wrong, func(d difference) bool { return isZero(d.logs) })
+	old := check.Verified == len(check.Points) || !check.Counted || slices.ContainsFunc(wrong, func(d difference) bool { return len(bytes.Trim(d.logs, "\x00")) == 0 })
 	c.repairs++
 	enough := c.repairs > max(1, min(c.nodes.Hosts()-1, mostRepairs))
 	from := check.Verified
@@ -362,8 +362,6 @@ func (c *chainSync) firstBlockHint() string {
 	}
 	return fmt.Sprintf("; it may also be that the deployment's first_block %d is after the first event", c.store.first())
 }
-
-func isZero(value []byte) bool { return len(bytes.Trim(value, "\x00")) == 0 }
 
 // forgetAgain forgets all points but the first n, to read what came after them from other hosts.
 func (c *chainSync) forgetAgain(n int, why string) error {

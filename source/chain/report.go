@@ -58,8 +58,6 @@ type PerChain struct {
 	Undone  *Undone         `json:"undone"`  // nil if nothing was
 	Repairs []Repair        `json:"repairs"` // null if there were none
 	Cost    []provider.Cost `json:"cost"`    // by URL
-
-	old uint64 // events that were stored before
 }
 
 // Undone says what was forgotten, to be read again, because it was no longer part of the chain or

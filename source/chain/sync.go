@@ -194,7 +194,7 @@ func (c *chainSync) open(ctx context.Context, in folder) (err error) {
 	}
 	c.store.held = c.held
 	c.store.begin(max(1, c.options.Provider.Quorum))
-	c.report.From, c.report.old = c.store.next(), c.store.events
+	c.report.From = c.store.next()
 	n, err := c.options.dial(ctx, c.chain.ID, c.options.URLs[c.chain.ID], c.options.Provider)
 	if err != nil {
 		return err // n may be a nil pointer

@@ -54,7 +54,9 @@ func eventsOf(d *source.Deployment, blocks iter.Seq[history.Block]) iter.Seq[sou
 		case source.AccountMetadata:
 			return c == d.Accounts()
 		case source.Op, source.ListMetadata:
-			return d.HasRecords(c)
+			return slices.ContainsFunc(d.Chains, func(chain source.Chain) bool {
+				return chain.ID == c.Chain && slices.ContainsFunc(chain.Records, func(s source.Start) bool { return s.Address == c.Address })
+			})
 		}
 		return false
 	}
