@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/followpress/followpress/internal/rawjson"
@@ -178,8 +179,7 @@ func encodeEvents(events []site.Event) eventTexts {
 		} {
 			b = appendMember(b, member.name, member.value)
 		}
-		b = append(b, `,"year":`...)
-		b = strconv.AppendInt(b, int64(e.Year), 10)
+		b = fmt.Appendf(b, `,"year":%d`, e.Year)
 		b = appendMember(b, "start_date", e.StartDate)
 		b = appendMember(b, "end_date", e.EndDate)
 		b = appendMember(b, "expiry_date", e.ExpiryDate)
@@ -189,10 +189,7 @@ func encodeEvents(events []site.Event) eventTexts {
 }
 
 func appendMember(b []byte, name, value string) []byte {
-	b = append(b, `,"`...)
-	b = append(b, name...)
-	b = append(b, `":`...)
-	return rawjson.AppendString(b, value)
+	return rawjson.AppendString(fmt.Appendf(b, `,"%s":`, name), value)
 }
 
 // appendBadges appends the answer to /badges: one item per event, in the order of events.
@@ -226,13 +223,7 @@ func appendLeaderboard(b []byte, board site.Board, leaders []Leader) []byte {
 	_, member := boardMember(board)
 	b = append(b, '[')
 	for i, leader := range leaders {
-		b = append(b, `{"rank":`...)
-		b = strconv.AppendInt(b, int64(i+1), 10)
-		b = append(b, `,"address":"`...)
-		b = leader.Address.Append(b)
-		b = append(b, member...)
-		b = strconv.AppendUint(b, uint64(leader.Count), 10)
-		b = append(b, `"},`...)
+		b = fmt.Appendf(b, `{"rank":%d,"address":"%s%s%d"},`, i+1, leader.Address, member, leader.Count)
 	}
 	return append(withoutComma(b), ']')
 }

@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -315,11 +316,7 @@ var (
 
 // appendMeasure appends a member with a number as a text.
 func appendMeasure(b []byte, name string, n uint32) []byte {
-	b = append(b, `,"`...)
-	b = append(b, name...)
-	b = append(b, `":"`...)
-	b = strconv.AppendUint(b, uint64(n), 10)
-	return append(b, '"')
+	return fmt.Appendf(b, `,"%s":"%d"`, name, n)
 }
 
 // Summaries are what the objects show that exist once.
@@ -333,21 +330,12 @@ type Summaries struct {
 }
 
 func (s *Summaries) appendCount(b []byte) []byte {
-	b = append(b, `{"leaderboardCount":"`...)
-	b = strconv.AppendInt(b, int64(s.Ranked), 10)
-	return append(b, `"}`...)
+	return fmt.Appendf(b, `{"leaderboardCount":"%d"}`, s.Ranked)
 }
 
 func (s *Summaries) appendStats(b []byte) []byte {
-	b = append(b, `{"stats":{"address_count":"`...)
-	b = strconv.AppendInt(b, int64(s.Addresses), 10)
-	b = append(b, `","list_count":"`...)
-	b = strconv.AppendInt(b, int64(s.Lists), 10)
-	b = append(b, `","list_op_count":"`...)
-	b = strconv.AppendUint(b, s.ListOps, 10)
-	b = append(b, `","user_count":"`...)
-	b = strconv.AppendInt(b, int64(s.Primaries), 10)
-	return append(b, `"}}`...)
+	return fmt.Appendf(b, `{"stats":{"address_count":"%d","list_count":"%d","list_op_count":"%d","user_count":"%d"}}`,
+		s.Addresses, s.Lists, s.ListOps, s.Primaries)
 }
 
 // appendDiscover appends the answer to /discover with a limit.

@@ -1,7 +1,7 @@
 package render
 
 import (
-	"strconv"
+	"fmt"
 
 	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
@@ -31,20 +31,9 @@ type topAccount struct {
 
 // Append appends the object as JSON to b.
 func (t topObject) Append(b []byte) []byte {
-	b = append(b, `{"total":`...)
-	b = strconv.AppendInt(b, int64(t.Total), 10)
-	b = append(b, `,"accounts":[`...)
+	b = fmt.Appendf(b, `{"total":%d,"accounts":[`, t.Total)
 	for _, a := range t.Accounts {
-		b = append(b, `["`...)
-		b = a.Address.Append(b)
-		b = append(b, `",`...)
-		b = append(b, a.Name...)
-		b = append(b, ',')
-		b = strconv.AppendUint(b, uint64(a.Followers), 10)
-		b = append(b, `,"`...)
-		b = append(b, a.List...)
-		b = append(b, `",`...)
-		b = append(append(b, a.Avatar...), "],"...)
+		b = fmt.Appendf(b, `["%s",%s,%d,"%s",%s],`, a.Address, a.Name, a.Followers, a.List, a.Avatar)
 	}
 	return append(withoutComma(b), "]}"...)
 }
@@ -79,8 +68,7 @@ func (n Network) Append(b []byte) []byte {
 		{"accounts", n.Counts.Accounts}, {"lists", n.Counts.Lists}, {"primary_lists", n.Counts.Primary},
 		{"records", n.Counts.Records}, {"follows", n.Counts.Follows}, {"names", n.Counts.Names},
 	} {
-		b = append(append(append(b, `,"`...), size.name...), `":`...)
-		b = strconv.AppendInt(b, int64(size.count), 10)
+		b = fmt.Appendf(b, `,"%s":%d`, size.name, size.count)
 	}
 	b = appendDegrees(append(b, `,"followers":[`...), n.Followers)
 	b = appendDegrees(append(b, `],"following":[`...), n.Following)
@@ -91,18 +79,14 @@ func (n Network) Append(b []byte) []byte {
 
 func appendDegrees(b []byte, all []DegreeCount) []byte {
 	for _, d := range all {
-		b = strconv.AppendInt(append(b, '['), int64(d.Degree), 10)
-		b = strconv.AppendInt(append(b, ','), int64(d.Accounts), 10)
-		b = append(b, "],"...)
+		b = fmt.Appendf(b, "[%d,%d],", d.Degree, d.Accounts)
 	}
 	return withoutComma(b)
 }
 
 func appendLabelled(b []byte, all []LabelledCount) []byte {
 	for _, l := range all {
-		b = rawjson.AppendString(append(b, '['), l.Label)
-		b = strconv.AppendInt(append(b, ','), int64(l.Records), 10)
-		b = append(b, "],"...)
+		b = fmt.Appendf(rawjson.AppendString(append(b, '['), l.Label), ",%d],", l.Records)
 	}
 	return withoutComma(b)
 }

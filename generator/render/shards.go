@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -33,24 +34,7 @@ func window[T any](all []T, n, size int) []T {
 // appendShardHead appends the beginning of a shard, up to its first entry, after the member that says
 // whose it is.
 func appendShardHead(b []byte, total, shard, shards, size int) []byte {
-	b = append(b, `"total":`...)
-	b = strconv.AppendInt(b, int64(total), 10)
-	b = append(b, `,"shard":`...)
-	b = strconv.AppendInt(b, int64(shard), 10)
-	b = append(b, `,"shards":`...)
-	b = strconv.AppendInt(b, int64(shards), 10)
-	b = append(b, `,"shard_size":`...)
-	b = strconv.AppendInt(b, int64(size), 10)
-	return append(b, `,"entries":[`...)
-}
-
-// appendOwner appends the beginning of an object with the rows of a list or an account.
-func appendOwner(b []byte, member, owner string) []byte {
-	b = append(b, `{"`...)
-	b = append(b, member...)
-	b = append(b, `":"`...)
-	b = append(b, owner...)
-	return append(b, `",`...)
+	return fmt.Appendf(b, `"total":%d,"shard":%d,"shards":%d,"shard_size":%d,"entries":[`, total, shard, shards, size)
 }
 
 // A rowTable is what a list holds, or who holds an account. If before is set, its functions are called
@@ -133,21 +117,13 @@ type rowShard struct {
 
 // appendRowShard appends a shard of a table up to its first row.
 func appendRowShard(b []byte, member, owner string, s rowShard) []byte {
-	b = appendOwner(b, member, owner)
-	b = append(b, `"follows":`...)
-	b = strconv.AppendInt(b, int64(s.follows), 10)
-	b = append(b, `,"before":`...)
-	b = strconv.AppendInt(b, int64(s.before), 10)
-	return appendShardHead(append(b, ','), s.total, s.n, shardCount(s.total), site.SearchShardSize)
+	b = fmt.Appendf(b, `{"%s":"%s","follows":%d,"before":%d,`, member, owner, s.follows, s.before)
+	return appendShardHead(b, s.total, s.n, shardCount(s.total), site.SearchShardSize)
 }
 
 // appendRowHead appends the head of a table up to its first row.
 func appendRowHead(b []byte, member, owner string, total int, places []uint32) []byte {
-	b = appendOwner(b, member, owner)
-	b = append(b, `"total":`...)
-	b = strconv.AppendInt(b, int64(total), 10)
-	b = append(b, `,"places":[`...)
-	b = appendPlaces(b, places)
+	b = appendPlaces(fmt.Appendf(b, `{"%s":"%s","total":%d,"places":[`, member, owner, total), places)
 	return append(b, `],"entries":[`...)
 }
 
@@ -414,9 +390,7 @@ func (e *efpRenderer) renderUserBucket(bucket int, _ *Scratch, emit Emitter) {
 
 // appendBucket appends the beginning of a bucket, up to the first entry of its first member.
 func appendBucket(b []byte, name, member string) []byte {
-	b = append(append(b, `{"bucket":"`...), name...)
-	b = append(append(b, `","`...), member...)
-	return append(b, `":{`...)
+	return fmt.Appendf(b, `{"bucket":"%s","%s":{`, name, member)
 }
 
 // appendSizes is AppendSizes of an account of the graph.

@@ -7,9 +7,7 @@ import (
 // AppendUserBucket appends the object that maps the users of a bucket to their primary lists. users must
 // be sorted; tokenID returns the list of each, "" for none.
 func AppendUserBucket(b []byte, bucket string, users []string, tokenID func(user string) string) []byte {
-	b = append(b, `{"bucket":"`...)
-	b = append(b, bucket...)
-	b = append(b, `","users":{`...)
+	b = appendBucket(b, bucket, "users")
 	for _, user := range users {
 		b = rawjson.AppendString(b, user)
 		b = append(b, `:"`...)
