@@ -44,11 +44,10 @@ func (d *folderDestination) create(next string, p *plan, _ string) (output, func
 	return &folder{files: d.files, path: next, live: d.path, plan: p}, func() error { return nil }, nil
 }
 
-// A folderBatch writes files. It remembers the last folders that it created, because successive
-// objects are often in the same few.
+// A folderBatch writes files.
 type folderBatch struct {
 	*folder
-	made [4]string
+	made madeFolders
 }
 
 func (f *folder) begin() batch       { return &folderBatch{folder: f} }
@@ -56,12 +55,8 @@ func (f *folder) finish(batch) error { return nil }
 
 func (b *folderBatch) put(entry site.Entry, body []byte) error {
 	name := filepath.Join(b.path, filepath.FromSlash(string(entry.Key)))
-	if dir := filepath.Dir(name); !slices.Contains(b.made[:], dir) {
-		if err := makeFolder(b.files, dir); err != nil {
-			return err
-		}
-		copy(b.made[1:], b.made[:])
-		b.made[0] = dir
+	if err := b.made.make(b.files, filepath.Dir(name)); err != nil {
+		return err
 	}
 	if b.plan != nil && b.plan.isUnchanged(entry.Key) && b.link(entry.Key, name) {
 		return nil
@@ -76,6 +71,21 @@ func (b *folderBatch) link(key site.Key, name string) bool {
 		return false // afero has no hard links
 	}
 	return os.Link(filepath.Join(b.live, filepath.FromSlash(string(key))), name) == nil
+}
+
+// madeFolders are the last folders that were made: successive objects are often in the same few.
+type madeFolders [4]string
+
+func (m *madeFolders) make(files afero.Fs, dir string) error {
+	if slices.Contains(m[:], dir) {
+		return nil
+	}
+	if err := makeFolder(files, dir); err != nil {
+		return err
+	}
+	copy(m[1:], m[:])
+	m[0] = dir
+	return nil
 }
 
 func makeFolder(files afero.Fs, dir string) error {

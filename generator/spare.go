@@ -251,7 +251,7 @@ func (s *spare) finish(batch) error { return nil }
 // A spareBatch puts objects into a spare. Several may do so at the same time.
 type spareBatch struct {
 	*spare
-	made []string // the last folders that it created
+	made madeFolders
 	body []byte
 	err  error // the first
 }
@@ -270,7 +270,7 @@ func (b *spareBatch) replace(key site.Key, body func() []byte) error {
 	name := filepath.Join(b.path, filepath.FromSlash(string(key)))
 	err := os.Remove(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = b.makeFolder(filepath.Dir(name))
+		err = b.made.make(afero.NewOsFs(), filepath.Dir(name))
 	}
 	if err != nil {
 		return err
@@ -279,17 +279,6 @@ func (b *spareBatch) replace(key site.Key, body func() []byte) error {
 		return nil
 	}
 	return writeFile(afero.NewOsFs(), name, body())
-}
-
-func (b *spareBatch) makeFolder(dir string) error {
-	if slices.Contains(b.made, dir) {
-		return nil
-	}
-	if err := makeFolder(afero.NewOsFs(), dir); err != nil {
-		return err
-	}
-	b.made = append(b.made[max(0, len(b.made)-3):], dir)
-	return nil
 }
 
 // lstat is lstat(2) of a folder. It is called for each, so it takes no memory for an fs.FileInfo.

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"strconv"
@@ -135,10 +136,7 @@ func appendEvent(b []byte, e site.Event) (_ []byte, err error) {
 }
 
 func appendBadge(b []byte, badge Badge) ([]byte, error) {
-	if err := site.CheckTokenID("event_id", badge.EventID); err != nil {
-		return nil, err
-	}
-	if err := site.CheckTokenID("token_id", badge.TokenID); err != nil {
+	if err := cmp.Or(site.CheckTokenID("event_id", badge.EventID), site.CheckTokenID("token_id", badge.TokenID)); err != nil {
 		return nil, err
 	}
 	b = append(append(b, `{"event_id":"`...), badge.EventID...)

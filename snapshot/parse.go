@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -196,10 +197,7 @@ func ParseBadge(line []byte) (Badge, error) {
 	if err := site.DecodeObject(line, &in); err != nil {
 		return Badge{}, err
 	}
-	if err := site.CheckTokenID("event_id", in.EventID); err != nil {
-		return Badge{}, err
-	}
-	if err := site.CheckTokenID("token_id", in.TokenID); err != nil {
+	if err := cmp.Or(site.CheckTokenID("event_id", in.EventID), site.CheckTokenID("token_id", in.TokenID)); err != nil {
 		return Badge{}, err
 	}
 	owner, err := site.DecodeAddress("owner", in.Owner)

@@ -3,6 +3,7 @@ package answer
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/followpress/followpress/server/internal/cache"
 	"github.com/followpress/followpress/server/internal/fetch"
@@ -116,11 +117,7 @@ func appendStates(b []byte, s rules.State) []byte {
 		name string
 		bit  rules.State
 	}{{`,"is_following":`, rules.Follow}, {`,"is_blocked":`, rules.Block}, {`,"is_muted":`, rules.Mute}} {
-		value := "false"
-		if s&member.bit != 0 {
-			value = "true"
-		}
-		b = append(append(b, member.name...), value...)
+		b = strconv.AppendBool(append(b, member.name...), s&member.bit != 0)
 	}
 	return b
 }

@@ -3,6 +3,8 @@ package answer
 import (
 	"bytes"
 	"errors"
+	"maps"
+	"slices"
 	"unicode/utf8"
 
 	json "github.com/goccy/go-json"
@@ -162,10 +164,7 @@ func (c *computation) addressesOf(users []*string) ([]string, error) {
 			buckets[bucket] = append(buckets[bucket], named{user, i})
 		}
 	}
-	var names []string // of buckets
-	for name := range buckets {
-		names = append(names, name)
-	}
+	names := slices.Collect(maps.Keys(buckets))
 	key := func(n int) site.Key { return site.UserBucketKey(names[n]) }
 	const bucketBytes = 16 << 10 // about
 	n := 0

@@ -15,28 +15,21 @@ import (
 
 // An accountAnswer is an answer to /account of a user or a list.
 type accountAnswer struct {
-	Address   string
-	ENS       site.Profile
-	IsPrimary *bool   // of a list: whether it is the primary list of the account
-	Primary   *string // of a list: the primary list of its account; nil for none
+	Address   string       `json:"address"`
+	ENS       site.Profile `json:"ens"`
+	IsPrimary *bool        `json:"is_primary_list"` // of a list: whether it is the primary list of the account
+	Primary   *string      `json:"primary_list"`    // of a list: the primary list of its account; nil for none
 }
 
 // decodeAccount decodes an answer to /account, and its address. Errors wrap site.ErrMalformed.
-func decodeAccount(body []byte) (accountAnswer, site.Address, error) {
-	var in struct {
-		Address   string       `json:"address"`
-		ENS       site.Profile `json:"ens"`
-		IsPrimary *bool        `json:"is_primary_list"`
-		Primary   *string      `json:"primary_list"`
+func decodeAccount(body []byte) (a accountAnswer, account site.Address, err error) {
+	if err = site.DecodeObject(body, &a); err == nil {
+		account, err = site.DecodeAddress("address", a.Address)
 	}
-	if err := site.DecodeObject(body, &in); err != nil {
-		return accountAnswer{}, site.Address{}, fmt.Errorf("account: %w: %w", site.ErrMalformed, err)
-	}
-	account, err := site.DecodeAddress("address", in.Address)
 	if err != nil {
 		err = fmt.Errorf("account: %w: %w", site.ErrMalformed, err)
 	}
-	return accountAnswer(in), account, err
+	return a, account, err
 }
 
 // encode encodes an answer to /account. The bytes are those of the generator.

@@ -97,12 +97,6 @@ func Read[Meta any](folder string) (*Store[Meta], error) {
 // load reads the index. A store that is only read stays open.
 func (s *Store[Meta]) load() error {
 	s.heads = map[string]head[Meta]{}
-	for _, name := range []string{"table.ndjson", "journal.ndjson"} {
-		if _, err := os.Lstat(filepath.Join(s.folder, name)); err == nil {
-			return fmt.Errorf("%s has the file %s of an earlier version, which this one does not read: "+
-				"remove the folder, and this run begins anew", s.folder, name)
-		}
-	}
 	index := func(tx *bolt.Tx) error {
 		if tx.Bucket(heads) == nil || tx.Bucket(bodies) == nil {
 			return errors.New("the buckets are missing")

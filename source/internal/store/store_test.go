@@ -208,23 +208,6 @@ func use(folder string) error {
 	return errors.Join(s.Put("new", meta{9}, nil), s.Close())
 }
 
-// TestEarlierVersion: the files of a version before bbolt are no empty store.
-func TestEarlierVersion(t *testing.T) {
-	for _, name := range []string{"table.ndjson", "journal.ndjson"} {
-		folder := t.TempDir()
-		if err := os.WriteFile(filepath.Join(folder, name), []byte("{\"key\":\"a\",\"meta\":{}}\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		_, written := store.Open[meta](folder)
-		_, read := store.Read[meta](folder)
-		for _, err := range []error{written, read} {
-			if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "remove the folder") {
-				t.Errorf("got %v, want an error that names %s, and what to do", err, name)
-			}
-		}
-	}
-}
-
 // TestDiskFull: after a write that failed, no entry counts as flushed that the next run would not find.
 func TestDiskFull(t *testing.T) {
 	folder := t.TempDir()
