@@ -110,8 +110,8 @@ disk-tools: # the file system of power failure tests
 database-tools: # the databases of indexers; Debian has the programs of each version in a folder of its own
 	@bash .ci/install '/usr/lib/postgresql/*/bin/initdb=postgresql' pgbouncer=pgbouncer
 
-workflow-tools: # what the nightly workflow calls; runners of GitHub have it
-	@bash .ci/install aws=awscli
+workflow-tools: # what the nightly workflow and docs/start.md call; runners of GitHub have it
+	@bash .ci/install aws=awscli curl=curl git=git
 
 flink-tools: $(FLINK) # what runs Flink; Maven is only asked if there are no jars yet
 	@bash .ci/install java=default-jre-headless

@@ -82,6 +82,16 @@ func TestOnlineInTenMinutes(t *testing.T) {
 	}
 }
 
+// What docs/start.md and its test run is installed by `make test`: a bare Debian has none of it.
+func TestProgramsOfTheFirstPageAreInstalled(t *testing.T) {
+	makefile := read(t, "Makefile").text
+	for _, program := range []string{"caddy", "curl", "git"} {
+		if !strings.Contains(makefile, " "+program+"="+program) {
+			t.Errorf("Makefile: got no %s to install, want it in test-tools", program)
+		}
+	}
+}
+
 // standIns puts programs before those of the machine: a git whose clone is this tree, a crontab that is a file.
 func standIns(t *testing.T, dir string) {
 	t.Helper()
