@@ -154,10 +154,10 @@ func (g *Gate) leave(n int64) {
 	}
 }
 
-// grant grants the claims that fit now.
+// grant grants the claims that fit now. If nothing is free, it looks at the first one only: thousands may wait.
 func (g *Gate) grant() {
 	var first *claim // that does not fit
-	for element := g.queue.Front(); element != nil && (first == nil || first.passed < mostPassed); {
+	for element := g.queue.Front(); element != nil && (first == nil || g.Taken() < g.Size && first.passed < mostPassed); {
 		c, next := element.Value.(*claim), element.Next()
 		switch {
 		case g.enter(c.n):

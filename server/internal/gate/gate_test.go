@@ -37,3 +37,27 @@ func TestClaimsPass(t *testing.T) {
 		t.Errorf("at the end: got %d bytes, want 0", got)
 	}
 }
+
+// What it costs to wait, and to leave a gate where others wait, does not grow with how many do.
+func TestManyWait(t *testing.T) {
+	took := func(waiting int) time.Duration { // the least of some, since a busy machine interrupts
+		g := &Gate{Size: 1}
+		g.Count(1)
+		for range waiting {
+			g.queue.PushBack(&claim{n: 1, granted: make(chan struct{})})
+			g.waiting.Add(1)
+		}
+		least := time.Hour
+		for range 5 {
+			begun := time.Now()
+			for range 1000 {
+				g.grant()
+			}
+			least = min(least, time.Since(begun))
+		}
+		return least
+	}
+	if few, many := took(10), took(10_000); many > 50*few+time.Millisecond {
+		t.Errorf("a thousand looks at 10,000 claims: got %v, want about the %v that those at 10 take", many, few)
+	}
+}
