@@ -27,12 +27,27 @@ func Inside(name, folder string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// withoutLinks makes a path absolute and resolves the links of what exists of it.
+// withoutLinks makes a path absolute and resolves its links, even if what they name does not exist yet.
 func withoutLinks(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
+	const most = 40 // as in the kernel
+	return resolved(path, most)
+}
+
+// resolved is withoutLinks with so many links to what does not exist at most.
+func resolved(path string, links int) string {
+	real, err := filepath.EvalSymlinks(path)
+	to, noLink := os.Readlink(path)
+	dir := filepath.Dir(path)
+	switch {
+	case err == nil:
 		path = real
-	} else if dir := filepath.Dir(path); dir != path {
-		path = filepath.Join(withoutLinks(dir), filepath.Base(path))
+	case noLink == nil && links > 0:
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(resolved(dir, links-1), to)
+		}
+		return resolved(to, links-1)
+	case dir != path:
+		path = filepath.Join(resolved(dir, links), filepath.Base(path))
 	}
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
@@ -55,6 +70,9 @@ func CheckFile(flag, name, output string) error {
 	if err == nil && info.IsDir() {
 		return fmt.Errorf("--%s=%s is a folder: name a file", flag, name)
 	} else if err != nil {
+		if _, noLink := os.Readlink(name); noLink == nil { // its target is written
+			dir = filepath.Dir(withoutLinks(name))
+		}
 		mustWrite = dir + "/"
 	}
 	err = unix.Access(mustWrite, unix.W_OK)
@@ -93,6 +111,9 @@ func partOf(name string) string {
 // isTar reports whether a file exists and is a tar file, as sites are.
 func isTar(name string) bool {
 	const magic, at = "ustar", 257
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+		return false // a pipe would be opened when somebody writes to it: that is us, later
+	}
 	file, err := os.Open(name)
 	if err != nil {
 		return false

@@ -269,17 +269,20 @@ func TestUnwritableReport(t *testing.T) {
 		"no folder":    {"nowhere/report.json", "--report=nowhere/report.json: the folder nowhere is not there: make it"},
 		"a folder":     {".", "--report=. is a folder: name a file"},
 		"below a file": {"file/report.json", "--report=file/report.json cannot be written: "},
+
+		"link to no folder": {"link", "/nowhere is not there: make it"},
+		"link to itself":    {"loop", "--report=loop"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			if err := os.WriteFile("file", nil, 0o644); err != nil {
+			if err := errors.Join(os.WriteFile("file", nil, 0o644), os.Symlink("nowhere/report.json", "link"), os.Symlink("loop/loop", "loop")); err != nil {
 				t.Fatal(err)
 			}
 			status, _, stderr := generate("--snapshot", dir, "--report", test.file)
 			if status != command.Failed || !strings.HasPrefix(stderr, "generate: ") || !failedWith(stderr, test.reason) {
 				t.Errorf("got status %d, want %d and only a line with %q: %s", status, command.Failed, test.reason, stderr)
 			}
-			if entries, err := os.ReadDir("."); err != nil || len(entries) != 1 {
+			if entries, err := os.ReadDir("."); err != nil || len(entries) != 3 {
 				t.Errorf("%v is there (%v), want what was there before", entries, err)
 			}
 		})
@@ -317,7 +320,9 @@ func TestReportInOutput(t *testing.T) {
 		"through a folder":   {"out", "to-here/out/report.json", false},
 		"output through one": {"to-here/out", "out/report.json", false},
 		"link into it":       {"out", "to-out/report.json", true},
-		"output is a link":   {"to-out", "out/report.json", true},
+
+		"link to what is to be": {"out", "to-report", false},
+		"output is a link":      {"to-out", "out/report.json", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -330,7 +335,7 @@ func TestReportInOutput(t *testing.T) {
 					t.Fatal(stderr)
 				}
 			}
-			if err := errors.Join(os.Mkdir("x", 0o755), os.Symlink(".", "to-here"), os.Symlink("out", "to-out")); err != nil {
+			if err := errors.Join(os.Mkdir("x", 0o755), os.Symlink(".", "to-here"), os.Symlink("out", "to-out"), os.Symlink("to-here/out/report.json", "to-report")); err != nil {
 				t.Fatal(err)
 			}
 			status, _, stderr := generate("--snapshot", dir, "--out", strings.ReplaceAll(test.out, "$PWD", pwd), "--report", strings.ReplaceAll(test.report, "$PWD", pwd))
@@ -345,6 +350,33 @@ func TestReportInOutput(t *testing.T) {
 		if status, _, stderr := generate("--snapshot", dir, "--report", report); status != command.Done || !exists(report) {
 			t.Errorf("--report=%s: status %d: %s", report, status, stderr)
 		}
+	}
+}
+
+// TestReportInPipe: a report may go to a program that reads a pipe with a name.
+func TestReportInPipe(t *testing.T) {
+	dir := demo(t)
+	t.Chdir(t.TempDir())
+	if err := syscall.Mkfifo("pipe", 0o644); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan []byte, 1)
+	go func() {
+		body, _ := os.ReadFile("pipe")
+		read <- body
+	}()
+	ended := make(chan int, 1)
+	go func() {
+		status, _, _ := generate("--snapshot", dir, "--report", "pipe")
+		ended <- status
+	}()
+	select {
+	case status := <-ended:
+		if body := <-read; status != command.Done || !json.Valid(body) {
+			t.Errorf("got status %d and %.100s, want a report", status, body)
+		}
+	case <-time.After(time.Minute):
+		t.Error("generate does not end")
 	}
 }
 
