@@ -73,6 +73,7 @@ var mayImport = map[string][]string{
 	"fixtures/odd":               {"site", "site/refresh"},
 	"internal/testenv/process":   {},
 	"internal/testenv/servers":   {"internal/testenv/process"},
+	"internal/testenv/tempdir":   {},
 	"fixtures/synth":             {"fixtures/graph"},
 	"internal/testenv/upstreams": {},
 	"fixtures/worst":             {},

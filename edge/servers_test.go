@@ -14,6 +14,7 @@ import (
 
 	"github.com/followpress/followpress/edge"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -23,6 +24,7 @@ import (
 var scratch string
 
 func TestMain(m *testing.M) {
+	tempdir.InMemory()
 	var err error
 	if scratch, err = os.MkdirTemp("", "edge-test-"); err != nil {
 		panic(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/followpress/followpress/internal/staging"
 	"github.com/followpress/followpress/internal/testenv/process"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 )
 
 // Set in the environment, these make the test binary a generator that can be killed.
@@ -30,6 +31,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	tempdir.InMemory()
 	if out := os.Getenv(childOut); out != "" {
 		o := small
 		o.Progress, o.KeepSpare = stageLines{}, os.Getenv(childSpare) != ""

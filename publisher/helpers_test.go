@@ -12,10 +12,16 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
+
+func TestMain(m *testing.M) {
+	tempdir.InMemory()
+	m.Run()
+}
 
 // dead is the time to wait after a publisher that has stopped sending.
 const dead = -time.Hour

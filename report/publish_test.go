@@ -18,6 +18,7 @@ import (
 
 	"github.com/followpress/followpress/internal/testenv/process"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/report"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -207,6 +208,7 @@ func TestUnconditional(t *testing.T) {
 const publishTo = "FOLLOWPRESS_TEST_PUBLISH_TO"
 
 func TestMain(m *testing.M) {
+	tempdir.InMemory()
 	if to := os.Getenv(publishTo); to != "" {
 		os.Exit(publishInProcess(to))
 	}

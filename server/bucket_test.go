@@ -14,6 +14,7 @@ import (
 
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/server"
 	"github.com/followpress/followpress/site"
@@ -21,10 +22,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	tempdir.InMemory()
 	minio.DefaultRetryUnit = time.Millisecond // the library waits once more after its last attempt
-	if os.Getenv("TEST_SERVERS") == "" {
-		useMemory() // real servers want a disk
-	}
 	m.Run()
 }
 

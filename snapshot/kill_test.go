@@ -13,6 +13,7 @@ import (
 
 	"github.com/followpress/followpress/internal/testenv/process"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -24,6 +25,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	tempdir.InMemory()
 	if dir := os.Getenv(childDir); dir != "" {
 		first, err := strconv.Atoi(os.Getenv(childFirst))
 		for n := first; err == nil && n < first+100_000; n++ {

@@ -18,11 +18,13 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
 func TestMain(m *testing.M) {
+	tempdir.InMemory()
 	minio.DefaultRetryUnit = time.Millisecond // the library waits once more after its last attempt
 	storage.Hurry()
 	m.Run()

@@ -15,10 +15,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/followpress/followpress/fixtures"
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 )
 
 // TestMain makes the test binary followpress itself for the scripts.
 func TestMain(m *testing.M) {
+	tempdir.InMemory()
 	testscript.Main(m, map[string]func(){"followpress": main})
 }
 

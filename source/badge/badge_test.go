@@ -17,12 +17,18 @@ import (
 	"time"
 
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/internal/testenv/upstreams"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/badge"
 	"github.com/followpress/followpress/source/internal/store"
 )
+
+func TestMain(m *testing.M) {
+	tempdir.InMemory()
+	m.Run()
+}
 
 type silent struct{}
 

@@ -18,12 +18,18 @@ import (
 	"github.com/followpress/followpress/internal/testenv/meanrpc"
 	"github.com/followpress/followpress/internal/testenv/process"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/chain/provider"
 	"github.com/followpress/followpress/source/replay"
 )
+
+func TestMain(m *testing.M) {
+	tempdir.InMemory()
+	m.Run()
+}
 
 // startNodes starts a node for each chain of a history.
 func startNodes(t testing.TB, h *history.History) map[uint64]*meanrpc.Node {

@@ -20,6 +20,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/internal/testenv/upstreams"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
@@ -28,6 +29,11 @@ import (
 	"github.com/followpress/followpress/source/internal/store"
 	"github.com/followpress/followpress/source/profile"
 )
+
+func TestMain(m *testing.M) {
+	tempdir.InMemory()
+	m.Run()
+}
 
 type silent struct{}
 

@@ -15,11 +15,13 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/fixtures"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/site"
 )
 
 // TestMain turns syncing off: it would wait for the files of all other tests.
 func TestMain(m *testing.M) {
+	tempdir.InMemory()
 	if err := os.Setenv("FOLLOWPRESS_NO_SYNC", "1"); err != nil {
 		panic(err)
 	}

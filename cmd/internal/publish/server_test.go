@@ -30,6 +30,7 @@ import (
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/internal/testenv/process"
 	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -40,6 +41,7 @@ import (
 const runMain = "FOLLOWPRESS_TEST_MAIN"
 
 func TestMain(m *testing.M) {
+	tempdir.InMemory()
 	if os.Getenv(runMain) != "" {
 		command.Main("followpress", "", &verbs{})
 	}

@@ -18,6 +18,7 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/followpress/followpress/internal/testenv/process"
+	"github.com/followpress/followpress/internal/testenv/tempdir"
 	"github.com/followpress/followpress/source/internal/store"
 )
 
@@ -268,6 +269,7 @@ func TestForget(t *testing.T) {
 const childFolder = "FOLLOWPRESS_TEST_STORE"
 
 func TestMain(m *testing.M) {
+	tempdir.InMemory()
 	if folder := os.Getenv(childFolder); folder != "" {
 		fmt.Fprintln(os.Stderr, write(folder))
 		os.Exit(1)

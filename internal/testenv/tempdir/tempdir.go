@@ -1,0 +1,39 @@
+// Package tempdir keeps the temporary files of tests in memory. Tests make and remove some 200,000
+// small files, which took more than half of their processor time on a disk: those of
+// cmd/internal/publish took 29 to 36 s on ext4 and 6 s in memory (two cores, 2026-11-23).
+package tempdir
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+const prefix = "followpress-tests-"
+
+// InMemory has the temporary files of this process, and of those that it starts, in memory, if the
+// system has a folder there that is large enough. A TMPDIR that is set stands. It is for TestMain,
+// before tests run. What a process leaves there is removed by the next one.
+func InMemory() {
+	folder := memory()
+	if folder == "" || os.Getenv("TMPDIR") != "" {
+		return
+	}
+	sweep(folder)
+	own := filepath.Join(folder, prefix+strconv.Itoa(os.Getpid()))
+	if err := os.Mkdir(own, 0o755); err != nil { //nolint:gosec // servers that run as other users enter it
+		return
+	}
+	_ = os.Setenv("TMPDIR", own) // without it they are on the disk
+}
+
+// sweep removes what processes left that have ended.
+func sweep(folder string) {
+	left, _ := filepath.Glob(filepath.Join(folder, prefix+"*")) // the pattern is a valid one
+	for _, old := range left {
+		if _, err := os.Stat("/proc/" + strings.TrimPrefix(filepath.Base(old), prefix)); os.IsNotExist(err) {
+			_ = os.RemoveAll(old) // or the next one does
+		}
+	}
+}
