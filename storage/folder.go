@@ -29,7 +29,7 @@ func folderAt(path string) *Folder {
 
 // Get reads a file, or returns ErrNotFound.
 func (f *Folder) Get(ctx context.Context, key site.Key) ([]byte, error) {
-	return f.GetAdmitted(ctx, key, func(context.Context, int64) error { return nil })
+	return f.GetAdmitted(ctx, key, admitAll)
 }
 
 // GetAdmitted is Get that calls admit with the size in bytes before it allocates memory, and

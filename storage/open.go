@@ -11,10 +11,13 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A Site is a site to read: a folder, a tar file, or parts.
+// A Site is a site to read: a folder, a tar file, parts, or a bucket.
 type Site interface {
 	// Get reads an object, or returns ErrNotFound. The caller must not change the body.
 	Get(ctx context.Context, key site.Key) ([]byte, error)
+	// GetAdmitted is Get that calls admit with the size in bytes before it allocates memory, and
+	// returns the error of admit, if any.
+	GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error)
 	Close() error
 }
 

@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"time"
@@ -24,17 +23,10 @@ func (s *S3) PutMany(ctx context.Context, objects []Object) error {
 	if err != nil {
 		return err
 	}
-	sum := site.Sum(archive)
 	options := putOptions(Object{ContentType: "application/x-tar"})
 	options.UserMetadata = map[string]string{"X-Amz-Meta-Snowball-Auto-Extract": "true"}
-	_, err = s.core.PutObject(ctx, s.bucket, s.name(site.PackKey), newBody(ctx, archive), int64(len(archive)),
-		base64.StdEncoding.EncodeToString(sum[:]), "", options)
-	if isDigestError(err) {
-		return &temporaryError{fmt.Errorf("put an archive: damaged on its way: %w", err)}
-	} else if err != nil {
-		return explain("put an archive of", objects[0].Key, err)
-	}
-	return nil
+	_, err = s.putBody(ctx, "put an archive of "+string(objects[0].Key), site.PackKey, archive, site.Sum(archive), options)
+	return err
 }
 
 // pack makes the archive. It checks each object's digest, because the server only checks that of

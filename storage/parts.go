@@ -168,8 +168,8 @@ func (p *Parts) Begin(ctx context.Context) (run string, err error) {
 	if err := p.Remove(ctx, RootPart, PartsReport); err != nil {
 		return "", err
 	}
-	if err := p.place.sync(); err != nil {
-		return "", fmt.Errorf("sync %s: %w", p.place, err)
+	if err := p.sync(); err != nil {
+		return "", err
 	}
 	return p.run, p.Remove(ctx, slices.DeleteFunc(names, func(name string) bool { return !p.place.isLeftover(name) })...)
 }
@@ -287,12 +287,16 @@ func (p *Parts) Finish(ctx context.Context, root []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := p.place.sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", p.place, err)
+	if err := p.sync(); err != nil {
+		return err
 	}
 	if err := p.Put(ctx, RootPart, body); err != nil {
 		return err
 	}
+	return p.sync()
+}
+
+func (p *Parts) sync() error {
 	if err := p.place.sync(); err != nil {
 		return fmt.Errorf("sync %s: %w", p.place, err)
 	}

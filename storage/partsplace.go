@@ -3,7 +3,6 @@ package storage
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -230,20 +229,13 @@ const (
 func (b partsBucket) put(ctx context.Context, name string, body []byte) error {
 	key := site.Key(name)
 	options := putOptions(Object{ContentType: partsContentType})
-	var err error
 	if len(body) <= maxSinglePut {
-		sum := site.Sum(body)
-		_, err = b.core.PutObject(ctx, b.bucket, b.name(key), newBody(ctx, body), int64(len(body)), base64.StdEncoding.EncodeToString(sum[:]), "", options)
-	} else {
-		options.DisableMultipart, options.PartSize, options.SendContentMd5 = false, maxSinglePut, true
-		_, err = b.core.Client.PutObject(ctx, b.bucket, b.name(key), bytes.NewReader(body), int64(len(body)), options)
+		_, err := b.putBody(ctx, "put "+name, key, body, site.Sum(body), options)
+		return err
 	}
-	if isDigestError(err) {
-		return &temporaryError{fmt.Errorf("put %s: damaged on its way: %w", name, err)}
-	} else if err != nil {
-		return explain("put", key, err)
-	}
-	return nil
+	options.DisableMultipart, options.PartSize, options.SendContentMd5 = false, maxSinglePut, true
+	_, err := b.core.Client.PutObject(ctx, b.bucket, b.name(key), bytes.NewReader(body), int64(len(body)), options)
+	return explainPut("put "+name, err)
 }
 
 func (b partsBucket) remove(ctx context.Context, names []string) error {

@@ -196,6 +196,9 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Close does nothing: connections close when they are idle.
+func (s *S3) Close() error { return nil }
+
 // Get reads an object, or returns ErrNotFound.
 func (s *S3) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	body, _, err := s.Read(ctx, key)
@@ -289,16 +292,11 @@ func (s *S3) Put(ctx context.Context, o Object, condition Condition) (etag strin
 	default:
 		options.SetMatchETag(string(condition))
 	}
-	stored, err := s.core.PutObject(ctx, s.bucket, s.name(o.Key), newBody(ctx, o.Body), int64(len(o.Body)),
-		base64.StdEncoding.EncodeToString(o.MD5[:]), "", options)
+	stored, err := s.putBody(ctx, "put "+string(o.Key), o.Key, o.Body, o.MD5, options)
 	if err != nil {
-		if isDigestError(err) {
-			if damaged := o.check(); damaged != nil {
-				return "", damaged
-			}
-			return "", &temporaryError{fmt.Errorf("put %s: damaged on its way: %w", o.Key, err)}
+		if errors.Is(err, errOnItsWay) {
+			err = cmp.Or(o.check(), err) // perhaps it was damaged before
 		}
-		err = explain("put", o.Key, err)
 		if errors.Is(err, ErrNotFound) && condition != Always && condition != IfAbsent { // no object has the ETag
 			err = fmt.Errorf("put %s: %w", o.Key, ErrCondition)
 		}
@@ -311,6 +309,13 @@ func (s *S3) Put(ctx context.Context, o Object, condition Condition) (etag strin
 		s.nonMD5ETags.Store(true)
 	}
 	return stored.ETag, nil
+}
+
+// putBody sends a body, whose digest the server checks. What it is doing is for errors.
+func (s *S3) putBody(ctx context.Context, doing string, key site.Key, content []byte, digest site.MD5, options minio.PutObjectOptions) (minio.UploadInfo, error) {
+	stored, err := s.core.PutObject(ctx, s.bucket, s.name(key), newBody(ctx, content), int64(len(content)),
+		base64.StdEncoding.EncodeToString(digest[:]), "", options)
+	return stored, explainPut(doing, err)
 }
 
 // confirm reads an object that was put. An ETag that is not the MD5 of its body means either that

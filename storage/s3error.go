@@ -144,10 +144,19 @@ func explainDelete(key site.Key, err error) error {
 	return explained
 }
 
-// isDigestError reports whether the server found another MD5 than the one named.
-func isDigestError(err error) bool {
-	code := minio.ToErrorResponse(err).Code
-	return code == "BadDigest" || code == "InvalidDigest" || code == "XAmzContentChecksumMismatch"
+// errOnItsWay says that the server found another MD5 than the one named.
+var errOnItsWay = errors.New("damaged on its way")
+
+// explainPut is explain for a request whose body the server checks.
+func explainPut(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	switch minio.ToErrorResponse(err).Code {
+	case "BadDigest", "InvalidDigest", "XAmzContentChecksumMismatch":
+		return &temporaryError{fmt.Errorf("%s: %w: %w", doing, errOnItsWay, err)}
+	}
+	return explain(doing, "", err)
 }
 
 // isNetworkError reports whether the network failed.

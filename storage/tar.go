@@ -168,28 +168,25 @@ func sameContent(a, b fs.FileInfo) bool {
 	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// tarBlock is the unit of a tar file.
-const tarBlock = 512
-
 // lastRoot reads the root if it is the last entry, as in files of the generator; otherwise it
 // returns nil.
 func lastRoot(file *os.File, size int64) ([]byte, error) {
-	size -= size % tarBlock
+	size -= size % tarentry.Block
 	tail := make([]byte, min(size, site.MaxRootBytes))
 	if _, err := file.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	zeros := len(bytes.TrimRight(tail, "\x00"))
-	for at := len(tail) - tarBlock; at >= 0; at -= tarBlock {
+	for at := len(tail) - tarentry.Block; at >= 0; at -= tarentry.Block {
 		if !bytes.HasPrefix(tail[at:], []byte(site.RootKey+"\x00")) {
 			continue
 		}
-		header, err := tar.NewReader(bytes.NewReader(tail[at:][:tarBlock])).Next()
+		header, err := tar.NewReader(bytes.NewReader(tail[at:][:tarentry.Block])).Next()
 		if err != nil || header.Name != string(site.RootKey) || header.Typeflag != tar.TypeReg {
 			continue // part of an object
 		}
-		body := tail[at+tarBlock:]
-		if header.Size > int64(len(body)) || int64(at+tarBlock)+header.Size+tarentry.Padding(header.Size) < int64(zeros) {
+		body := tail[at+tarentry.Block:]
+		if header.Size > int64(len(body)) || int64(at+tarentry.Block)+header.Size+tarentry.Padding(header.Size) < int64(zeros) {
 			continue // it is not whole, or something is behind it
 		}
 		return bytes.Clone(body[:header.Size]), nil
@@ -220,7 +217,7 @@ func (t *openTar) makeIndex(ctx context.Context) (tarIndex, error) {
 	archive := tar.NewReader(position)
 	index := make(tarIndex, 0, t.expected())
 	for {
-		begin := (position.read + tarBlock - 1) / tarBlock
+		begin := (position.read + tarentry.Block - 1) / tarentry.Block
 		header, err := archive.Next()
 		switch {
 		case errors.Is(err, io.EOF):
@@ -252,7 +249,7 @@ func (t *openTar) expected() int64 {
 		return 0
 	}
 	n := int64(root.Counts.Objects) + int64(len(root.Manifest)) + 1
-	return max(0, min(n, t.info.Size()/tarBlock))
+	return max(0, min(n, t.info.Size()/tarentry.Block))
 }
 
 // hash is the upper half of an element of the index.
@@ -296,7 +293,7 @@ func (t *openTar) read(ctx context.Context, key site.Key, admit func(ctx context
 		return cmp.Or(cmp.Compare(entry&^math.MaxUint32, hash), -1)
 	})
 	for at := last - 1; at >= first; at-- { // the last entry of a name counts
-		begin := int64(index[at]&math.MaxUint32) * tarBlock
+		begin := int64(index[at]&math.MaxUint32) * tarentry.Block
 		position := &counter{reader: io.NewSectionReader(t.file, begin, math.MaxInt64-begin)}
 		header, err := tar.NewReader(position).Next()
 		if err != nil {

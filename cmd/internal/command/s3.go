@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/url"
 	"strings"
 
@@ -50,15 +49,5 @@ func OpenSite(ctx context.Context, text string, server storage.S3Options) (stora
 	if at.Folder != "" {
 		return storage.OpenLocal(at.Folder).Pinned()
 	}
-	bucket, err := storage.OpenS3(ctx, at, server)
-	if err != nil {
-		return nil, err
-	}
-	return bucketSite{bucket, io.NopCloser(nil)}, nil
-}
-
-// A bucketSite is the site in a bucket.
-type bucketSite struct {
-	*storage.S3
-	io.Closer
+	return storage.OpenS3(ctx, at, server)
 }

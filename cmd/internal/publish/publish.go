@@ -361,7 +361,7 @@ func (w *writing) openToWrite(ctx context.Context, s session, write bool) (bucke
 	return to, err
 }
 
-func (w *writing) setUp(ctx context.Context, s session, from storage.Site, to bucket) error {
+func (w *writing) setUp(ctx context.Context, s session, from publisher.Site, to bucket) error {
 	config, err := publisher.ConfigOf(ctx, from)
 	if err != nil {
 		return err
@@ -397,13 +397,13 @@ func (p *publishing) checkPublishing(site string) error {
 
 // publish publishes a site, after other things are done.
 func (p *publishing) publish(ctx context.Context, s session, source *source, dryRun bool,
-	before ...func(context.Context, session, storage.Site, bucket) error) (told *published, err error) {
+	before ...func(context.Context, session, publisher.Site, bucket) error) (told *published, err error) {
 	told = &published{Report: publisher.NewReport()}
 	to, err := p.openToWrite(ctx, s, !dryRun)
 	if err != nil {
 		return told, err
 	}
-	from, rendered, err := source.openSite(ctx, s, p.Server())
+	from, rendered, err := source.open(ctx, s, p.Server())
 	if err != nil {
 		return told, err
 	}

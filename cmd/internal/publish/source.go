@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -93,8 +94,14 @@ func (s *source) check(report string) error {
 	return s.Validate()
 }
 
-// openSite opens the site, or renders that of the snapshot, which has a report.
-func (s *source) openSite(ctx context.Context, run session, server storage.S3Options) (_ storage.Site, _ *generator.Report, err error) {
+// An openSite is a site to publish, whatever it is made from.
+type openSite interface {
+	publisher.Site
+	io.Closer
+}
+
+// open opens the site, or renders that of the snapshot, which has a report.
+func (s *source) open(ctx context.Context, run session, server storage.S3Options) (_ openSite, _ *generator.Report, err error) {
 	if s.Snapshot == "" {
 		opened, err := s.openAt(ctx, s.Site, run, server)
 		return opened, nil, err
@@ -118,7 +125,7 @@ func (s *source) openSite(ctx context.Context, run session, server storage.S3Opt
 	return &renderedSite{opened}, report, nil
 }
 
-// A renderedSite is a site of the generator with the errors of a storage.Site.
+// A renderedSite is a site of the generator with the errors of package storage.
 type renderedSite struct{ *generator.Site }
 
 func (s *renderedSite) Get(ctx context.Context, key site.Key) ([]byte, error) {

@@ -217,7 +217,7 @@ func TestPublishReadsASnapshotOnce(t *testing.T) {
 	defer want.Close()
 	from := source{Snapshot: dir}
 	run := session{progress: command.NewProgress(io.Discard), stderr: io.Discard}
-	opened, _, err := from.openSite(t.Context(), run, storage.S3Options{})
+	opened, _, err := from.open(t.Context(), run, storage.S3Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestRenderedSiteHasNoOtherObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var opened storage.Site = &renderedSite{from}
+	var opened openSite = &renderedSite{from}
 	if _, err := opened.Get(t.Context(), "api/v1/lists/999999/details"); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}

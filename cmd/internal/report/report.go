@@ -138,12 +138,12 @@ func (c *Command) read(context.Context, io.Writer) (*report.Report, error) {
 
 // compare compares the sites.
 func (c *Command) compare(ctx context.Context, stderr io.Writer) (_ *report.Report, err error) {
-	from, err := c.open(ctx, c.From)
+	from, err := command.OpenSite(ctx, c.From, c.server())
 	if err != nil {
 		return nil, fmt.Errorf("--from: %w", err)
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	to, err := c.open(ctx, c.To)
+	to, err := command.OpenSite(ctx, c.To, c.server())
 	if err != nil {
 		return nil, fmt.Errorf("--to: %w", err)
 	}
@@ -218,19 +218,4 @@ func (c *Command) server() storage.S3Options {
 	o := c.Server()
 	o.Connections = c.Concurrency
 	return o
-}
-
-// A closable site is one of any kind.
-type closable interface {
-	report.Site
-	io.Closer
-}
-
-// open opens a site, wherever it is.
-func (c *Command) open(ctx context.Context, text string) (closable, error) {
-	opened, err := command.OpenSite(ctx, text, c.server())
-	if err != nil {
-		return nil, err
-	}
-	return opened.(closable), nil // all kinds of sites read whatever is admitted
 }

@@ -131,11 +131,11 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 		beside := min(c.InFlight, math.MaxInt64/2) + besides
 		c.LimitMemory(int64(min(c.CacheBytes, uint64(math.MaxInt64-beside))) + beside)
 	}
-	store, closeStore, err := c.open(ctx)
+	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeStore()) }()
+	defer func() { err = errors.Join(err, store.Close()) }()
 	listener, err := command.Listen("addr", c.Addr)
 	if err != nil {
 		return err
@@ -224,39 +224,29 @@ const requestBuffer = 4 << 10
 func isURL(site string) bool { return strings.Contains(site, "://") }
 
 // open opens the site. A folder is opened as a bucket only if refreshes have to be stored in it.
-func (c *Command) open(ctx context.Context) (store server.Store, closeStore func() error, err error) {
+func (c *Command) open(ctx context.Context) (_ storage.Site, err error) {
+	refreshes := c.refresh().Refreshes()
 	if _, parts := storage.PartsAt(c.Site); parts {
-		if c.refresh().Refreshes() {
-			return nil, nil, errors.New("parts cannot store what is refreshed: use a folder or a bucket, or no upstream")
+		if refreshes {
+			return nil, errors.New("parts cannot store what is refreshed: use a folder or a bucket, or no upstream")
 		}
-		site, err := storage.OpenSiteAt(ctx, c.Site, c.server())
-		if err != nil {
-			return nil, nil, err
-		}
-		return site, site.Close, nil
+		return storage.OpenSiteAt(ctx, c.Site, c.server())
 	}
-	nothing := func() error { return nil }
 	at := storage.Location{Folder: c.Site}
 	if isURL(c.Site) {
 		if at, err = storage.ParseLocation(c.Site); err != nil {
-			return nil, nil, fmt.Errorf("--site: %w", err)
+			return nil, fmt.Errorf("--site: %w", err)
 		}
 	}
-	if at.Folder != "" && !c.refresh().Refreshes() {
-		site, err := storage.OpenSite(at.Folder)
-		if err != nil {
-			return nil, nil, err
-		}
-		return site, site.Close, nil
+	switch {
+	case at.Folder == "":
+		return storage.OpenS3(ctx, at, c.server())
+	case !refreshes:
+		return storage.OpenSite(at.Folder)
+	case strings.HasSuffix(at.Folder, ".tar"):
+		return nil, errors.New("a .tar file cannot store what is refreshed: use a folder or a bucket, or no upstream")
 	}
-	if at.Folder != "" {
-		if strings.HasSuffix(at.Folder, ".tar") {
-			return nil, nil, errors.New("a .tar file cannot store what is refreshed: use a folder or a bucket, or no upstream")
-		}
-		return storage.OpenLocal(at.Folder), nothing, nil
-	}
-	bucket, err := storage.OpenS3(ctx, at, c.server())
-	return bucket, nothing, err
+	return storage.OpenLocal(at.Folder), nil
 }
 
 // server says which server s3://… means.
