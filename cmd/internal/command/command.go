@@ -138,13 +138,7 @@ var belowZero = regexp.MustCompile(`^(--[a-z-]+): expected .* but got "(-\d[^"]*
 
 // setBy says which variables have set the flags that an error is about; "" if none has.
 func setBy(parsed *kong.Context, text string) string {
-	given := map[string]bool{}
-	for _, at := range parsed.Path {
-		if at.Flag != nil {
-			given[at.Flag.Name] = true
-		}
-	}
-	said := ""
+	given, said := Given(parsed), ""
 	for _, flag := range parsed.Flags() {
 		if given[flag.Name] || !regexp.MustCompile(`(^|[^-\w])--`+regexp.QuoteMeta(flag.Name)+`($|[^-\w])`).MatchString(text) {
 			continue
@@ -157,6 +151,17 @@ func setBy(parsed *kong.Context, text string) string {
 		}
 	}
 	return said
+}
+
+// Given are the names of the flags on the command line.
+func Given(parsed *kong.Context) map[string]bool {
+	given := map[string]bool{}
+	for _, at := range parsed.Path {
+		if at.Flag != nil {
+			given[at.Flag.Name] = true
+		}
+	}
+	return given
 }
 
 // A Leaf is a command that runs, and not a group of commands.

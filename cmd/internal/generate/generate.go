@@ -125,7 +125,7 @@ func (c *Command) Validate() error {
 var location = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*):/+(.*)`)
 
 // packed matches names of compressed or packed files. Of these, generate writes only .tar.
-var packed = regexp.MustCompile(`(?i)\.(tar(\..*)?|zip)$`)
+var packed = regexp.MustCompile(`(?i)\.(tar(\..*)?|tgz|tzst|txz|tbz2?|zip)$`)
 
 // checkOut refuses names that would become a folder although something else was meant.
 func checkOut(out string) error {
@@ -140,18 +140,8 @@ func checkOut(out string) error {
 		return fmt.Errorf("--out=%s is a URL: name a folder, or a file that ends in .tar", out)
 	}
 	out = filepath.Clean(out)
-	name := strings.ToLower(filepath.Base(out))
-	for _, by := range []struct{ ending, command string }{
-		{".tar.gz", "gzip"}, {".tgz", "gzip"}, {".tar.zst", "zstd --rm"}, {".tzst", "zstd --rm"}, {".tar.xz", "xz"}, {".txz", "xz"}, {".tar.bz2", "bzip2"}, {".tbz", "bzip2"},
-		{".tbz2", "bzip2"},
-	} {
-		if strings.HasSuffix(name, by.ending) {
-			tar := out[:len(out)-len(by.ending)] + ".tar"
-			return fmt.Errorf("--out=%s: generate does not compress: generate --out %s, then %s %[2]s", out, tar, by.command)
-		}
-	}
 	if end := packed.FindStringIndex(out); end != nil && !strings.HasSuffix(out, ".tar") {
-		return fmt.Errorf("--out=%s: name a file that ends in .tar, such as %s.tar, or a folder of another name", out, out[:end[0]])
+		return fmt.Errorf("--out=%s: name a file that ends in .tar, such as %s.tar, and compress it afterwards, or a folder of another name", out, out[:end[0]])
 	}
 	return nil
 }

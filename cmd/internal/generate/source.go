@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/spf13/afero"
 
+	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/storage"
 )
@@ -20,7 +21,7 @@ const RenderingGroup = "How a snapshot is rendered:"
 // for another command. It empties the other one. Both flags, both variables, and flags of RenderingGroup
 // for a site are errors.
 func ChooseSource(parsed *kong.Context, snapshot, site *string) error {
-	given := Given(parsed)
+	given := command.Given(parsed)
 	switch {
 	case *snapshot == "" || *site == "":
 	case given["site"] == given["snapshot"]:
@@ -57,15 +58,4 @@ func OpenSnapshot(ctx context.Context, location string, server storage.S3Options
 		return nil, nil, err
 	}
 	return files, func() error { return nil }, nil
-}
-
-// Given are the names of the flags on the command line.
-func Given(parsed *kong.Context) map[string]bool {
-	given := map[string]bool{}
-	for _, element := range parsed.Path {
-		if element.Flag != nil {
-			given[element.Flag.Name] = true
-		}
-	}
-	return given
 }

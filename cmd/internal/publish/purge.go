@@ -182,7 +182,7 @@ type purges []purger.Result
 func (p purges) with(told result) result {
 	switch t := told.(type) {
 	case *published:
-		return &publishedAndPurged{t, p}
+		t.Purged = p
 	case *publisher.Verification:
 		return &repairedAndPurged{t, p}
 	}
@@ -204,8 +204,11 @@ func (p purges) String() string {
 	return b.String()
 }
 
-// Markdown is a row for each cache.
+// Markdown is a row for each cache; "" if there is none.
 func (p purges) Markdown() string {
+	if len(p) == 0 {
+		return ""
+	}
 	var b strings.Builder
 	b.WriteString("| cache | items | requests | tried again | seconds |\n|---|---:|---:|---:|---:|\n")
 	for _, r := range p {
@@ -223,14 +226,6 @@ func (p purges) Markdown() string {
 	}
 	return b.String() + "\n"
 }
-
-type publishedAndPurged struct {
-	*published
-	Purged purges `json:"purged"`
-}
-
-func (r *publishedAndPurged) String() string   { return r.published.String() + r.Purged.String() }
-func (r *publishedAndPurged) Markdown() string { return r.published.Markdown() + r.Purged.Markdown() }
 
 type repairedAndPurged struct {
 	*publisher.Verification

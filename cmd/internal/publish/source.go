@@ -73,7 +73,7 @@ type rendering struct {
 // choose decides between the site and the snapshot. If both are set by variables, the site wins: a job
 // that generates first has both.
 func (s *source) choose(parsed *kong.Context) error {
-	if given := generate.Given(parsed); s.Site != "" && !given["snapshot"] {
+	if given := command.Given(parsed); s.Site != "" && !given["snapshot"] {
 		s.Snapshot = ""
 	}
 	return generate.ChooseSource(parsed, &s.Snapshot, &s.Site)
@@ -136,19 +136,24 @@ func (s *renderedSite) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	return body, err
 }
 
-// published is the report of a publish, and of what was rendered for it.
+// published is the report of a publish, and of what was rendered for it and purged after it.
 type published struct {
 	*publisher.Report
 	Rendered *generator.Report `json:"rendered,omitempty"` // nil for a site
 	Stages   []command.Stage   `json:"stages"`
+	Purged   purges            `json:"purged,omitempty"`
 }
 
 func (p *published) setStages(stages []command.Stage) { p.Stages = stages }
 
-// String formats both for a person.
+// String formats all for a person.
 func (p *published) String() string {
-	if p.Rendered == nil {
-		return p.Report.String()
+	rendered := ""
+	if p.Rendered != nil {
+		rendered = p.Rendered.String()
 	}
-	return p.Rendered.String() + p.Report.String()
+	return rendered + p.Report.String() + p.Purged.String()
 }
+
+// Markdown formats what was published and purged, for the summary of a job.
+func (p *published) Markdown() string { return p.Report.Markdown() + p.Purged.Markdown() }
