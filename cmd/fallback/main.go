@@ -8,6 +8,5 @@ import (
 )
 
 func main() {
-	command.SaveMemory()
 	command.Main("fallback", serve.About, &serve.Command{LimitMemory: command.LimitMemory})
 }

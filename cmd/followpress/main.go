@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/cmd/internal/completion"
 	"github.com/followpress/followpress/cmd/internal/edge"
@@ -43,8 +45,15 @@ type verbs struct {
 	Version    version            `cmd:"" group:"About followpress:" help:"Show the version."`
 }
 
+// AfterApply keeps the heap small, but for serve, which limits it itself.
+func (*verbs) AfterApply(parsed *kong.Context) error { //nolint:unparam // kong wants the error
+	if parsed.Command() != "serve" {
+		command.SaveMemory()
+	}
+	return nil
+}
+
 func main() {
-	command.SaveMemory()
 	command.Main("followpress", about, &verbs{Serve: serve.Command{LimitMemory: command.LimitMemory}})
 }
 

@@ -1,18 +1,18 @@
 package command
 
 import (
-	"bufio"
 	"bytes"
 	"io/fs"
+	"iter"
 	"math"
 	"os"
 	"path"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 const (
@@ -37,7 +37,7 @@ func SaveMemory() {
 		debug.SetMemoryLimit(int64(limitShare * float64(limit)))
 	}
 	if os.Getenv("GOGC") == "" {
-		heap.set(gcPercent)
+		debug.SetGCPercent(gcPercent)
 		afterCollection(new(collection), gcPercent)
 	}
 }
@@ -48,48 +48,22 @@ func SaveMemory() {
 const gcPercentWithin = 400
 
 // LimitMemory sets a soft memory limit in bytes for the garbage collector, which collects
-// less often below it, whatever SaveMemory set before. GOMEMLIMIT and GOGC override the two.
+// less often below it. GOMEMLIMIT and GOGC override the two. It is for a process that does not call
+// SaveMemory, which would set them again.
 func LimitMemory(bytes int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(bytes)
 	}
 	if os.Getenv("GOGC") == "" {
-		heap.limit()
+		debug.SetGCPercent(gcPercentWithin)
 	}
-}
-
-// heap is that of the process.
-var heap growing
-
-// A growing heap has one growth at a time, which SaveMemory adapts until LimitMemory sets the last one.
-type growing struct {
-	mu      sync.Mutex
-	limited bool
-}
-
-// set sets by how many percent the heap grows, unless its memory is limited. It reports whether it did.
-func (g *growing) set(percent int) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.limited {
-		debug.SetGCPercent(percent)
-	}
-	return !g.limited
-}
-
-func (g *growing) limit() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.limited = true
-	debug.SetGCPercent(gcPercentWithin)
 }
 
 // A collection is garbage, so that its finalizer runs after the next collection. It must not be so
 // small that it shares memory with others.
 type collection [32]byte
 
-// afterCollection sets the growth of the heap after each collection, until LimitMemory does. percent is
-// the current one.
+// afterCollection sets the growth of the heap after each collection. percent is the current one.
 func afterCollection(c *collection, percent int) {
 	runtime.SetFinalizer(c, func(*collection) {
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
@@ -98,8 +72,8 @@ func afterCollection(c *collection, percent int) {
 		if live[0].Value.Kind() == metrics.KindUint64 {
 			next = growth(live[0].Value.Uint64())
 		}
-		if next != percent && !heap.set(next) {
-			return
+		if next != percent {
+			debug.SetGCPercent(next)
 		}
 		afterCollection(new(collection), next)
 	})
@@ -115,55 +89,39 @@ func growth(live uint64) int {
 // Linux. The files are those of man 5 proc and of the kernel's documents cgroup-v1/memory and cgroup-v2.
 func availableMemory(root fs.FS) int64 {
 	least := int64(math.MaxInt64)
+	const cgroups = "sys/fs/cgroup"
 	take := func(name string) {
-		text, err := fs.ReadFile(root, name)
-		if err != nil {
-			return
-		}
+		text, _ := fs.ReadFile(root, name) // there is none beside Linux
 		if n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64); err == nil && n > 0 { // version 2 writes max for none
 			least = min(least, n)
 		}
 	}
-	for _, group := range controlGroups(root) {
-		for dir := path.Join("sys/fs/cgroup", group.hierarchy, group.path); strings.HasPrefix(dir, "sys/fs/cgroup"); dir = path.Dir(dir) {
-			take(path.Join(dir, group.file))
+	takeGroups := func(hierarchy, group, file string) {
+		for dir := path.Join(cgroups, hierarchy, path.Clean("/"+group)); strings.HasPrefix(dir, cgroups); dir = path.Dir(dir) {
+			take(path.Join(dir, file))
 		}
 	}
-	if info, err := fs.ReadFile(root, "proc/meminfo"); err == nil {
-		for line := range strings.Lines(string(info)) {
-			if fields := strings.Fields(line); len(fields) >= 2 && fields[0] == "MemTotal:" {
-				if kib, err := strconv.ParseInt(fields[1], 10, 64); err == nil && kib > 0 && kib < math.MaxInt64>>10 {
-					least = min(least, kib<<10)
-				}
+	for line := range linesOf(root, "proc/self/cgroup") {
+		switch parts := strings.SplitN(line, ":", 3); { // number, controllers, path
+		case len(parts) != 3:
+		case parts[0] == "0" && parts[1] == "":
+			takeGroups("", parts[2], "memory.max")
+		case slices.Contains(strings.Split(parts[1], ","), "memory"):
+			takeGroups("memory", parts[2], "memory.limit_in_bytes")
+		}
+	}
+	for line := range linesOf(root, "proc/meminfo") {
+		if fields := strings.Fields(line); len(fields) >= 2 && fields[0] == "MemTotal:" {
+			if kib, err := strconv.ParseInt(fields[1], 10, 64); err == nil && kib > 0 && kib < math.MaxInt64>>10 {
+				least = min(least, kib<<10)
 			}
 		}
 	}
 	return least
 }
 
-// A controlGroup is where the limit of a control group is.
-type controlGroup struct{ hierarchy, path, file string }
-
-// controlGroups are those of the process that may limit its memory.
-func controlGroups(root fs.FS) (groups []controlGroup) {
-	text, err := fs.ReadFile(root, "proc/self/cgroup")
-	if err != nil {
-		return nil
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		parts := strings.SplitN(lines.Text(), ":", 3) // number, controllers, path
-		if len(parts) != 3 {
-			continue
-		}
-		dir := path.Clean("/" + parts[2])
-		if parts[0] == "0" && parts[1] == "" {
-			groups = append(groups, controlGroup{"", dir, "memory.max"})
-		}
-		for controller := range strings.SplitSeq(parts[1], ",") {
-			if controller == "memory" {
-				groups = append(groups, controlGroup{"memory", dir, "memory.limit_in_bytes"})
-			}
-		}
-	}
-	return groups
+// linesOf are the lines of a file; none if it cannot be read.
+func linesOf(root fs.FS, name string) iter.Seq[string] {
+	text, _ := fs.ReadFile(root, name)
+	return strings.SplitSeq(string(text), "\n")
 }

@@ -2,8 +2,6 @@ package command
 
 import (
 	"math"
-	"runtime"
-	"runtime/debug"
 	"testing"
 	"testing/fstest"
 )
@@ -53,29 +51,5 @@ func TestGrowth(t *testing.T) {
 		if got := growth(live); got != want {
 			t.Errorf("a heap of %d MiB: got %d %%, want %d", live>>20, got, want)
 		}
-	}
-}
-
-// TestLimitMemoryStays: what LimitMemory sets is not changed when the heap gets large.
-func TestLimitMemoryStays(t *testing.T) {
-	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
-		t.Setenv(name, "")
-	}
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
-	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	defer func() { heap.limited = false }()
-	SaveMemory()
-	LimitMemory(1 << 40)
-	large := make([]byte, 300<<20) // never touched, so it takes no memory
-	ran := make(chan struct{})
-	for range 3 {
-		runtime.SetFinalizer(new(collection), func(*collection) { ran <- struct{}{} })
-		runtime.GC()
-		<-ran // the finalizer of SaveMemory has run by the last one
-	}
-	runtime.KeepAlive(large)
-	got := debug.SetGCPercent(gcPercentWithin)
-	if got != gcPercentWithin {
-		t.Errorf("got a growth of %d %%, want %d", got, gcPercentWithin)
 	}
 }
