@@ -91,7 +91,7 @@ func availableMemory(root fs.FS) int64 {
 	least := int64(math.MaxInt64)
 	const cgroups = "sys/fs/cgroup"
 	take := func(name string) {
-		text, _ := fs.ReadFile(root, name) // there is none beside Linux
+		text, _ := fs.ReadFile(root, name)                                                          // there is none beside Linux
 		if n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64); err == nil && n > 0 { // version 2 writes max for none
 			least = min(least, n)
 		}
