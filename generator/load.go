@@ -394,7 +394,7 @@ func (m *merger) merge(list uint32) uint32 {
 // spread makes places in hash tables of numbers. It is random, so that no snapshot can fill one place.
 var spread = rand.Uint64() | 1
 
-// firstSlot returns the slot of the first record that is equal to r but for its tags, or an empty one.
+// firstSlot returns the slot of the first record with the identity of r, or an empty one.
 // There are a power of 2.
 func firstSlot(seen []uint32, records *render.RecordList, r render.PackedRecord) *uint32 {
 	at := (uint64(r.Data) | uint64(r.Kind)<<32) * spread >> (bits.LeadingZeros(uint(len(seen)-1)) & 63)
@@ -403,7 +403,7 @@ func firstSlot(seen []uint32, records *render.RecordList, r render.PackedRecord)
 		if *slot == 0 {
 			return slot
 		}
-		if first := records.At(int(*slot - 1)); first.Data == r.Data && first.Kind == r.Kind {
+		if first := records.At(int(*slot - 1)); first.Identity() == r.Identity() {
 			return slot
 		}
 	}
@@ -460,12 +460,9 @@ func (l *loader) readBadges(ctx context.Context) error {
 	})
 	g.FillAccounts()
 	l.mergeBadges()
-	slices.SortFunc(g.Badges, func(a, b render.AccountBadge) int {
-		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Event, b.Event), site.CompareTokenIDs(a.TokenID, b.TokenID))
-	})
-	g.Badges = slices.CompactFunc(g.Badges, func(a, b render.AccountBadge) bool {
-		return a.Account == b.Account && a.Event == b.Event
-	})
+	g.Badges = rules.OneBadge(g.Badges, func(a, b render.AccountBadge) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Event, b.Event))
+	}, func(a, b render.AccountBadge) int { return site.CompareTokenIDs(a.TokenID, b.TokenID) })
 	return err
 }
 

@@ -20,45 +20,35 @@ func rank(ctx context.Context, g *render.Graph, workers int, config site.Config)
 		leaders[m] = config.LeaderboardMax
 	}
 	if config.Explorer {
-		leaders[render.Followers] = max(leaders[render.Followers], render.TopAccounts)
+		leaders[rules.Followers] = max(leaders[rules.Followers], render.TopAccounts)
 	}
 	r := &render.Ranks{}
 	follows, err := primaryFollows(ctx, g, workers)
 	if err != nil {
 		return nil, err
 	}
-	counted := render.Measure(render.Measures)
+	counted := render.Measures
 	if efp {
 		counted = render.Boards
 	}
 	for m := range counted {
 		r.Count[m] = make([]uint32, len(g.Accounts))
 	}
+	said := saidBy(g.TagSets, counted)
 	for account, list := range g.Primary {
 		if list == render.None {
 			continue
 		}
 		for _, record := range g.RecordsOf(list).All() {
-			state := g.StateOf(record)
-			if state&rules.Follow != 0 {
-				r.Count[render.Following][account]++
-				r.Count[render.Followers][record.Data]++
-				if g.TagSets[record.Tags].Top8 {
-					r.Count[render.Top8][record.Data]++
-				}
+			if !g.Holds(record) {
+				continue
 			}
-			if state&rules.Block != 0 {
-				r.Count[render.Blocks][record.Data]++
+			says := &said[record.Tags]
+			for _, m := range says.holder {
+				r.Count[m][account]++
 			}
-			if !efp {
-				continue // only its leaderboards show the rest
-			}
-			if state&rules.Block != 0 {
-				r.Count[render.Blocking][account]++
-			}
-			if state&rules.Mute != 0 {
-				r.Count[render.Muting][account]++
-				r.Count[render.Muted][record.Data]++
+			for _, m := range says.held {
+				r.Count[m][record.Data]++
 			}
 		}
 	}
@@ -84,6 +74,20 @@ func rank(ctx context.Context, g *render.Graph, workers int, config site.Config)
 	}
 	return r, group.Wait()
 }
+
+// saidBy returns what records count, by their set of tags: of the first measures, as many as are counted.
+func saidBy(sets []render.TagSet, measures rules.Measure) []said {
+	all := make([]said, len(sets))
+	others := func(m rules.Measure) bool { return m >= measures }
+	for i, set := range sets {
+		holder, held := rules.Counted(set.State, set.Top8)
+		all[i] = said{slices.DeleteFunc(slices.Clone(holder), others), slices.DeleteFunc(slices.Clone(held), others)}
+	}
+	return all
+}
+
+// A said is what a record counts for the account of its list, and for the account that it is about.
+type said struct{ holder, held []rules.Measure }
 
 // follows are the accounts that each account follows in its primary list, sorted.
 type follows struct {
@@ -126,8 +130,8 @@ func primaryFollows(ctx context.Context, g *render.Graph, workers int) (*follows
 func countMutuals(ctx context.Context, r *render.Ranks, f *follows, workers int) error {
 	return inorder.Chunks(ctx, workers, len(f.n), func(account int) error {
 		for _, other := range f.of(uint32(account)) {
-			if _, back := slices.BinarySearch(f.of(other), uint32(account)); back && other != uint32(account) {
-				r.Count[render.Mutuals][account]++
+			if _, back := slices.BinarySearch(f.of(other), uint32(account)); rules.IsMutual(uint32(account), other, back) {
+				r.Count[rules.Mutuals][account]++
 			}
 		}
 		return nil
@@ -135,7 +139,7 @@ func countMutuals(ctx context.Context, r *render.Ranks, f *follows, workers int)
 }
 
 // order ranks by one measure: count descending, then address ascending.
-func order(r *render.Ranks, m render.Measure, byAddress []uint32, leaders int) {
+func order(r *render.Ranks, m rules.Measure, byAddress []uint32, leaders int) {
 	count := r.Count[m]
 	ranked := slices.DeleteFunc(slices.Clone(byAddress), func(a uint32) bool { return count[a] == 0 })
 	slices.SortStableFunc(ranked, func(a, b uint32) int { return cmp.Compare(count[b], count[a]) })
@@ -145,7 +149,7 @@ func order(r *render.Ranks, m render.Measure, byAddress []uint32, leaders int) {
 			r.Rank[m][account] = uint32(i + 1)
 		}
 	}
-	if m == render.Followers {
+	if m == rules.Followers {
 		r.Followed = len(ranked)
 	}
 	r.First[m] = slices.Clone(ranked[:min(leaders, len(ranked))])

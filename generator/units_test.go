@@ -183,16 +183,16 @@ func (u *unitSite) findAccounts() {
 // countAll counts and ranks all accounts.
 func (u *unitSite) countAll() {
 	var counts [render.Boards]map[string]int
-	counts[render.Followers], counts[render.Following], counts[render.Mutuals], counts[render.Top8], counts[render.Blocks] = u.counts()
-	counts[render.Blocking], counts[render.Muted], counts[render.Muting] = map[string]int{}, map[string]int{}, map[string]int{}
+	counts[rules.Followers], counts[rules.Following], counts[rules.Mutuals], counts[rules.Top8], counts[rules.Blocks] = u.counts()
+	counts[rules.Blocking], counts[rules.Muted], counts[rules.Muting] = map[string]int{}, map[string]int{}, map[string]int{}
 	for account, token := range u.primary {
 		for _, r := range u.byToken[token].records {
 			if isHeld(r) && slices.Contains(r.Tags, "block") {
-				counts[render.Blocking][account]++
+				counts[rules.Blocking][account]++
 			}
 			if isHeld(r) && slices.Contains(r.Tags, "mute") {
-				counts[render.Muting][account]++
-				counts[render.Muted][r.Data]++
+				counts[rules.Muting][account]++
+				counts[rules.Muted][r.Data]++
 			}
 		}
 	}
@@ -310,7 +310,7 @@ func (u *unitSite) record(r answers.Record) render.Record {
 		return out
 	}
 	a := u.accounts[r.Data]
-	out.Address, out.Followers = a.Address, a.Counts[render.Followers]
+	out.Address, out.Followers = a.Address, a.Counts[rules.Followers]
 	if p := a.Profile; len(p.ENS) > 0 {
 		out.ENS, out.SearchLen = p.ENS[:p.SearchLen], p.SearchLen
 		if u.config.EFP() {
@@ -341,7 +341,7 @@ func (u *unitSite) renderAll() objects {
 		u.renderer.Leaderboards(board, first, u.add)
 	}
 	if u.config.Explorer {
-		top := u.boards[render.Followers]
+		top := u.boards[rules.Followers]
 		u.add(site.TopKey, render.Top(u.several(top[:min(len(top), render.TopAccounts)]), len(top)))
 	}
 	if u.config.EFP() {
@@ -490,13 +490,13 @@ func (u *unitSite) byFollowers(holders []unitHolder) []int {
 	order := u.inOrder(holders)
 	slices.SortFunc(order, func(i, j int) int {
 		a, b := u.accounts[holders[i].list.account], u.accounts[holders[j].list.account]
-		return cmp.Or(cmp.Compare(b.Counts[render.Followers], a.Counts[render.Followers]), a.Address.Compare(b.Address))
+		return cmp.Or(cmp.Compare(b.Counts[rules.Followers], a.Counts[rules.Followers]), a.Address.Compare(b.Address))
 	})
 	return order
 }
 
 func (u *unitSite) addRanked() {
-	byRank := func(m render.Measure) []string {
+	byRank := func(m rules.Measure) []string {
 		onBoard := slices.DeleteFunc(slices.Clone(u.all), func(account string) bool {
 			return u.accounts[account].Ranks == [render.Measures]uint32{}
 		})
@@ -505,7 +505,7 @@ func (u *unitSite) addRanked() {
 		})
 		return onBoard
 	}
-	board, places := byRank(render.Mutuals), map[string]uint32{}
+	board, places := byRank(rules.Mutuals), map[string]uint32{}
 	var rows [][]byte
 	for i, account := range board {
 		places[account] = uint32(i)

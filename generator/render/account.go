@@ -5,6 +5,7 @@ import (
 
 	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // An Account is what objects show of an account.
@@ -72,8 +73,8 @@ func (a *Account) appendRanked(b []byte, lastUpdated string) []byte {
 // AppendPerson appends the entry of an account in the answer to /discover.
 func AppendPerson(b []byte, a *Account) []byte {
 	b = a.appendPerson(b)
-	b = appendMeasure(b, "followers", a.Counts[Followers])
-	b = appendMeasure(b, "following", a.Counts[Following])
+	b = appendMeasure(b, "followers", a.Counts[rules.Followers])
+	b = appendMeasure(b, "following", a.Counts[rules.Following])
 	return append(b, '}')
 }
 
@@ -112,9 +113,9 @@ func AppendRecommended(b []byte, address site.Address, class string, a *Account)
 	}
 	b = appendTexts(b, recordsText(a.Profile.orEmpty()))
 	b = append(b, ',')
-	b = strconv.AppendUint(b, uint64(a.Counts[Followers]), 10)
+	b = strconv.AppendUint(b, uint64(a.Counts[rules.Followers]), 10)
 	b = append(b, ',')
-	b = strconv.AppendUint(b, uint64(a.Counts[Following]), 10)
+	b = strconv.AppendUint(b, uint64(a.Counts[rules.Following]), 10)
 	b = appendNumbers(b, detailRanks, a.Ranks[:])
 	return append(b, ']')
 }
@@ -133,7 +134,7 @@ func (a *Account) topAccount() topAccount {
 	p := a.Profile.orEmpty()
 	name := textEnd(p.ENS, nameStart)
 	row := topAccount{
-		Address: a.Address, Name: p.ENS[nameStart:name], Followers: a.Counts[Followers], List: a.Primary,
+		Address: a.Address, Name: p.ENS[nameStart:name], Followers: a.Counts[rules.Followers], List: a.Primary,
 		Avatar: p.ENS[name+avatarMember : p.SearchLen],
 	}
 	if tooLong(row.Avatar) {

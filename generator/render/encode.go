@@ -229,20 +229,20 @@ func appendLeaderboard(b []byte, board site.Board, leaders []Leader) []byte {
 }
 
 // boardMember returns what a leaderboard counts, and the text before the count in its entries.
-func boardMember(board site.Board) (m Measure, member string) {
+func boardMember(board site.Board) (m rules.Measure, member string) {
 	switch board {
 	case site.Following:
-		return Following, `","following_count":"`
+		return rules.Following, `","following_count":"`
 	case site.Blocked:
-		return Blocks, `","blocked_by_count":"`
+		return rules.Blocks, `","blocked_by_count":"`
 	case site.Blocks:
-		return Blocking, `","blocks_count":"`
+		return rules.Blocking, `","blocks_count":"`
 	case site.Muted:
-		return Muted, `","muted_by_count":"`
+		return rules.Muted, `","muted_by_count":"`
 	case site.Mutes:
-		return Muting, `","mutes_count":"`
+		return rules.Muting, `","mutes_count":"`
 	case site.Mutuals:
-		return Mutuals, `","mutuals_count":"`
+		return rules.Mutuals, `","mutuals_count":"`
 	}
-	return Followers, `","followers_count":"`
+	return rules.Followers, `","followers_count":"`
 }

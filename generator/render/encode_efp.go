@@ -305,13 +305,13 @@ func appendRanked(b []byte, lastUpdated string, n int, account func(i int) *Acco
 // A namedMeasure is a measure with its name in ranked entries.
 type namedMeasure struct {
 	name string
-	Measure
+	rules.Measure
 }
 
 // The measures of ranked entries, in the order of their members.
 var (
-	rankedRanks  = []namedMeasure{{"mutuals", Mutuals}, {"followers", Followers}, {"following", Following}, {"blocks", Blocks}, {"top8", Top8}}
-	rankedCounts = []namedMeasure{{"mutuals", Mutuals}, {"following", Following}, {"followers", Followers}, {"blocks", Blocks}, {"top8", Top8}}
+	rankedRanks  = []namedMeasure{{"mutuals", rules.Mutuals}, {"followers", rules.Followers}, {"following", rules.Following}, {"blocks", rules.Blocks}, {"top8", rules.Top8}}
+	rankedCounts = []namedMeasure{{"mutuals", rules.Mutuals}, {"following", rules.Following}, {"followers", rules.Followers}, {"blocks", rules.Blocks}, {"top8", rules.Top8}}
 )
 
 // appendMeasure appends a member with a number as a text.

@@ -12,6 +12,7 @@ import (
 	"github.com/followpress/followpress/explorer"
 	"github.com/followpress/followpress/internal/templates"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -60,11 +61,11 @@ func (e *exploreRenderer) find(key site.Key) foundUnit {
 }
 
 // leaders is the number of accounts that site.Top shows.
-func (e *exploreRenderer) leaders() int { return min(TopAccounts, len(e.ranks.First[Followers])) }
+func (e *exploreRenderer) leaders() int { return min(TopAccounts, len(e.ranks.First[rules.Followers])) }
 
 func (e *exploreRenderer) top() topObject {
 	t := topObject{Total: e.ranks.Followed}
-	for _, account := range e.ranks.First[Followers][:e.leaders()] {
+	for _, account := range e.ranks.First[rules.Followers][:e.leaders()] {
 		a := e.graph.shown(e.ranks, nil, account)
 		t.Accounts = append(t.Accounts, a.topAccount())
 	}
@@ -86,7 +87,7 @@ func (e *exploreRenderer) network() Network {
 	g := e.graph
 	n := Network{
 		AsOf: g.AsOf, Counts: g.Counts(),
-		Followers: degrees(e.ranks.Count[Followers]), Following: degrees(e.ranks.Count[Following]),
+		Followers: degrees(e.ranks.Count[rules.Followers]), Following: degrees(e.ranks.Count[rules.Following]),
 	}
 	n.Counts.Accounts = g.CountAddresses() // those that only a badge has are nobody whom one could look at
 	sets := make([]int, len(g.TagSets))    // records of primary lists by their set of tags

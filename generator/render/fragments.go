@@ -28,8 +28,8 @@ type FollowerRow struct {
 func AppendFollowerRow(b []byte, row FollowerRow) []byte {
 	name, avatar, header := row.Account.texts()
 	b = appendTags(appendFollower(b, row.Token, row.Account.Address), row.Tags)
-	b = appendState(b, row.State, ShownTime(row.Added), row.Account.Counts[Followers])
-	return appendMutualsRank(appendTexts(b, name, avatar, header), row.Account.Ranks[Mutuals])
+	b = appendState(b, row.State, ShownTime(row.Added), row.Account.Counts[rules.Followers])
+	return appendMutualsRank(appendTexts(b, name, avatar, header), row.Account.Ranks[rules.Mutuals])
 }
 
 // FollowerShard renders the n-th shard of who holds an account. Of all its holders, so many follow it, and

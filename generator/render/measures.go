@@ -1,24 +1,14 @@
 package render
 
-// A Measure is a count by which accounts are ranked.
-type Measure int
-
-// The measures, in the order of the member ranks.
-const (
-	Mutuals Measure = iota
-	Followers
-	Following
-	Top8
-	Blocks
-	Measures = 5
+import (
+	"github.com/followpress/followpress/site/rules"
 )
 
-// The measures of leaderboards that only the API efp has.
 const (
-	Blocking Measure = Measures + iota // accounts that the account blocks
-	Muted                              // accounts that mute the account
-	Muting                             // accounts that the account mutes
-	Boards
+	// Measures is the number of measures of the member ranks: the first ones.
+	Measures = rules.Blocks + 1
+	// Boards is the number of measures with a leaderboard of the API efp: all.
+	Boards = rules.Muting + 1
 )
 
 // Ranks are the counts and ranks of all accounts.

@@ -3,12 +3,19 @@ package render
 import (
 	"iter"
 	"slices"
+
+	"github.com/followpress/followpress/site/rules"
 )
 
 // A PackedRecord is an entry of a list.
 type PackedRecord struct {
 	Data uint32 // account, or otherData and an index
 	Form
+}
+
+// Identity is that of the record, by numbers.
+func (r PackedRecord) Identity() rules.Identity[uint32, uint32] {
+	return rules.Identity[uint32, uint32]{Kind: r.Kind, Data: r.Data}
 }
 
 // A Form is what records have in common: there are few different ones.

@@ -218,7 +218,7 @@ func (e *efpRenderer) renderFollowerShards(t *Scratch, account uint32, address s
 		render: func(b []byte, i int) []byte { return e.appendFollowerRow(b, holders[i], states[i]) },
 		about: func(i int) (site.Address, uint32) {
 			holder := e.Owners[holders[i].list]
-			return e.Accounts[holder], e.ranks.Count[Followers][holder]
+			return e.Accounts[holder], e.ranks.Count[rules.Followers][holder]
 		},
 	}, emit, func(n int) site.Key { return site.FollowerShardKey(address, n) }, func() site.Key { return site.FollowerHeadKey(address) })
 }
@@ -246,8 +246,8 @@ func (e *efpRenderer) appendFollowerRow(b []byte, h holder, s rules.State) []byt
 	account := e.Owners[h.list]
 	name, avatar, header := textsOf(e.profile(account), e.profileEnds[account])
 	b = append(appendFollower(b, e.Tokens[h.list], e.Accounts[account]), e.TagSets[e.recordOf(h).Tags].json...)
-	b = appendState(b, s, e.addedAt(h), e.ranks.Count[Followers][account])
-	return appendMutualsRank(appendTexts(b, name, avatar, header), e.ranks.Rank[Mutuals][account])
+	b = appendState(b, s, e.addedAt(h), e.ranks.Count[rules.Followers][account])
+	return appendMutualsRank(appendTexts(b, name, avatar, header), e.ranks.Rank[rules.Mutuals][account])
 }
 
 // appendFollower appends the beginning of the row of who holds an account, up to the tags.
@@ -465,14 +465,14 @@ type rankedBoards struct {
 
 func newRankedBoards(r *Ranks) rankedBoards {
 	onBoard := slices.DeleteFunc(slices.Clone(r.ByAddress), func(account uint32) bool {
-		for m := range Measure(Measures) {
+		for m := range Measures {
 			if r.Count[m][account] != 0 {
 				return false
 			}
 		}
 		return true
 	})
-	boards := rankedBoards{accounts: r.sorted(Mutuals, onBoard)}
+	boards := rankedBoards{accounts: r.sorted(rules.Mutuals, onBoard)}
 	places := make([]uint32, len(r.ByAddress))
 	for i, account := range boards.accounts {
 		places[account] = uint32(i)
@@ -488,11 +488,11 @@ func newRankedBoards(r *Ranks) rankedBoards {
 }
 
 // sortMeasures are the measures of site.RankedSorts.
-var sortMeasures = map[string]Measure{"followers": Followers, "following": Following, "top8": Top8, "blocks": Blocks}
+var sortMeasures = map[string]rules.Measure{"followers": rules.Followers, "following": rules.Following, "top8": rules.Top8, "blocks": rules.Blocks}
 
 // sorted sorts accounts by the rank of a measure, unranked ones last. They come in the order of
 // addresses.
-func (r *Ranks) sorted(m Measure, byAddress []uint32) []uint32 {
+func (r *Ranks) sorted(m rules.Measure, byAddress []uint32) []uint32 {
 	order, rank := make([]uint32, len(byAddress)), r.Rank[m]
 	ranked := 0
 	for _, account := range byAddress {
@@ -542,7 +542,7 @@ func (e *efpRenderer) renderRankedOrder(unit int, _ *Scratch, emit Emitter) {
 }
 
 // detailRanks are the ranks in the order of details.
-var detailRanks = []namedMeasure{{"mutuals", Mutuals}, {"followers", Followers}, {"following", Following}, {"top8", Top8}, {"blocks", Blocks}}
+var detailRanks = []namedMeasure{{"mutuals", rules.Mutuals}, {"followers", rules.Followers}, {"following", rules.Following}, {"top8", rules.Top8}, {"blocks", rules.Blocks}}
 
 func (e *efpRenderer) renderRecommendedShard(n int, _ *Scratch, emit Emitter) {
 	rows := window(e.Recommended, n, site.SearchShardSize)

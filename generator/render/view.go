@@ -109,7 +109,7 @@ func (r *graphRecords) text(i int) string {
 func (r *graphRecords) shown(i int) Shown {
 	account := r.all.data[i]
 	p := r.profile(account)
-	s := Shown{ENS: p.ENS, SearchLen: p.SearchLen, Followers: r.ranks.Count[Followers][account]}
+	s := Shown{ENS: p.ENS, SearchLen: p.SearchLen, Followers: r.ranks.Count[rules.Followers][account]}
 	if r.ends != nil {
 		s.ends = r.ends[account]
 	}

@@ -1,6 +1,9 @@
 package render
 
-import "github.com/followpress/followpress/site"
+import (
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
+)
 
 // keysPerEmit bounds the keys of a body that is emitted at a time: an account may have any number of
 // lists, and an output keeps a copy of the body for each.
@@ -156,7 +159,7 @@ func (e *viewRenderer) renderPages(t *Scratch, v *view, emit Emitter, keys func(
 	all := v.records
 	t.follows = appendFollows(t.follows[:0], all)
 	emit(objectBytes, func(b []byte) []byte {
-		return appendFollowCounts(b, v.account.Counts[Followers], len(t.follows))
+		return appendFollowCounts(b, v.account.Counts[rules.Followers], len(t.follows))
 	}, keys(site.Stats)...)
 	emit(objectBytes+followingSize(all, t.follows), func(b []byte) []byte { return appendFollowingPage(b, all, t.follows) }, keys(site.PageFollowing)...)
 	page := t.followers(v)

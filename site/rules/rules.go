@@ -18,11 +18,17 @@ import (
 // TypeAddress is the type of a record whose data is an address.
 const TypeAddress = "address"
 
-// A Kind is the version and type of a record. Kind and data identify a record within its list: a row that
-// repeats both adds its tags to the first one, as MergeTags says, and has no other effect.
+// A Kind is the version and type of a record.
 type Kind struct {
 	Version uint32
 	Type    string // TypeAddress, or the decimal of another type
+}
+
+// An Identity is what identifies a record within its list. A row that repeats it adds its tags to the first
+// one, as MergeTags says, and has no other effect.
+type Identity[Kind, Data comparable] struct {
+	Kind Kind
+	Data Data
 }
 
 // heldKinds are the kinds of records by which lists hold accounts.
@@ -76,6 +82,47 @@ func IsTop8(tags []string) bool {
 	return StateOf(tags) == Follow && slices.Contains(tags, "top8")
 }
 
+// A Measure is what accounts are counted and ranked by.
+type Measure int
+
+// The measures, in the order of the member ranks. The last three only have leaderboards of the API efp.
+const (
+	Mutuals   Measure = iota // accounts for which IsMutual reports true
+	Followers                // accounts that follow the account
+	Following                // accounts that it follows
+	Top8                     // accounts that have it in their top 8
+	Blocks                   // accounts that block it
+	Blocking                 // accounts that it blocks
+	Muted                    // accounts that mute it
+	Muting                   // accounts that it mutes
+)
+
+// Counted returns what a record with a State counts, whose account is in the top 8 or not: for the account
+// of the list, and for the one that the list holds by it. Only records of primary lists count. Callers must
+// not change the slices.
+func Counted(s State, top8 bool) (holder, held []Measure) {
+	c := &counted[s]
+	if s&Follow != 0 && top8 {
+		return c.holder, topFollower
+	}
+	return c.holder, c.held
+}
+
+var counted = [...]struct{ holder, held []Measure }{
+	Follow:       {[]Measure{Following}, []Measure{Followers}},
+	Block:        {[]Measure{Blocking}, []Measure{Blocks}},
+	Mute:         {[]Measure{Muting}, []Measure{Muted}},
+	Block | Mute: {[]Measure{Blocking, Muting}, []Measure{Blocks, Muted}},
+}
+
+var topFollower = []Measure{Followers, Top8}
+
+// IsMutual reports whether an account is a mutual of one that it follows: if that follows it back. Nobody
+// is their own.
+func IsMutual[Account comparable](account, follows Account, back bool) bool {
+	return back && account != follows
+}
+
 // MergeTags returns the tags of a record from those of all its rows, sorted by bytes and without
 // repetitions. It changes tags. The place and the time of the record are those of its first row.
 func MergeTags(tags []string) []string {
@@ -111,6 +158,18 @@ func (a Namesake) Compare(b Namesake) int {
 // is from another time: profiles by Fresh, badges by when they were fetched. Of two that are equally new,
 // the first one stays.
 func IsNewer(at, than int64) bool { return at > than }
+
+// OneBadge sorts badges, and leaves one of those that are equal by at, such as by account and event: of
+// several tokens of an event, an account shows that with the smallest ID. It changes badges.
+func OneBadge[Badge any](badges []Badge, at, tokenID func(a, b Badge) int) []Badge {
+	slices.SortFunc(badges, func(a, b Badge) int {
+		if order := at(a, b); order != 0 {
+			return order
+		}
+		return tokenID(a, b)
+	})
+	return slices.CompactFunc(badges, func(a, b Badge) bool { return at(a, b) == 0 })
+}
 
 // RefreshedBadges are what refreshes have found out about badges since the snapshot: they replace its
 // badges, or say that an account has none. At says which badge it is, such as an account and an event. The

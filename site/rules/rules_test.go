@@ -1,8 +1,10 @@
 package rules_test
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/followpress/followpress/site/rules"
@@ -42,6 +44,35 @@ func TestRecords(t *testing.T) {
 	}
 	if got, want := rules.MergeTags([]string{"top8", "B", "a", "top8", "B"}), []string{"B", "a", "top8"}; !slices.Equal(got, want) {
 		t.Errorf("MergeTags: got %q, want %q", got, want)
+	}
+}
+
+func TestCounted(t *testing.T) {
+	for _, test := range []struct {
+		state        rules.State
+		top8         bool
+		holder, held []rules.Measure
+	}{
+		{0, false, nil, nil},
+		{rules.Follow, false, []rules.Measure{rules.Following}, []rules.Measure{rules.Followers}},
+		{rules.Follow, true, []rules.Measure{rules.Following}, []rules.Measure{rules.Followers, rules.Top8}},
+		{rules.Block, true, []rules.Measure{rules.Blocking}, []rules.Measure{rules.Blocks}},
+		{rules.Mute, false, []rules.Measure{rules.Muting}, []rules.Measure{rules.Muted}},
+		{rules.Block | rules.Mute, false, []rules.Measure{rules.Blocking, rules.Muting}, []rules.Measure{rules.Blocks, rules.Muted}},
+	} {
+		if holder, held := rules.Counted(test.state, test.top8); !slices.Equal(holder, test.holder) || !slices.Equal(held, test.held) {
+			t.Errorf("Counted(%b, %t): got %v and %v, want %v and %v", test.state, test.top8, holder, held, test.holder, test.held)
+		}
+	}
+	if !rules.IsMutual("a", "b", true) || rules.IsMutual("a", "b", false) || rules.IsMutual("a", "a", true) {
+		t.Error("IsMutual: got another answer than for two accounts that follow each other")
+	}
+}
+
+func TestOneBadge(t *testing.T) {
+	got := rules.OneBadge([]string{"b2", "a3", "b1", "a3"}, func(a, b string) int { return cmp.Compare(a[0], b[0]) }, strings.Compare)
+	if want := []string{"a3", "b1"}; !slices.Equal(got, want) {
+		t.Errorf("badges: got %q, want %q", got, want)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 )
 
 func init() {
@@ -201,7 +202,7 @@ func (f *collectFn) ProcessElement(
 	case keyTokenBucket:
 		return f.tokenBucket(rest, parts, emit)
 	case keyBoard:
-		return f.board(render.Measure(number), parts, emit)
+		return f.board(rules.Measure(number), parts, emit)
 	case keyTop:
 		return f.top(parts, emit)
 	case keyRankedFirst:
@@ -277,7 +278,7 @@ func persons(parts [][]byte) (all []render.Account, err error) {
 	return all, nil
 }
 
-func (f *collectFn) board(m render.Measure, parts [][]byte, emit render.Emit) error {
+func (f *collectFn) board(m rules.Measure, parts [][]byte, emit render.Emit) error {
 	_, rows := sortPlaced(parts)
 	first := make([]render.Leader, len(rows))
 	for i, row := range rows {

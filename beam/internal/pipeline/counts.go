@@ -18,13 +18,8 @@ const (
 	kindOwn                // accounts that the account follows
 )
 
-// What a holder says of an account.
-const (
-	saysFollow byte = 1 << iota
-	saysTop8
-	saysBlock
-	saysMute
-)
+// saysTop8 is what a holder says of an account beside the State: that it is in the top 8.
+const saysTop8 = byte(rules.Mute) << 1
 
 func init() {
 	dofn.Register5x1(&spreadFn{})
@@ -66,8 +61,16 @@ func (f *spreadFn) ProcessElement(
 		if !l.IsHeld(r) {
 			continue
 		}
-		says := f.count(l, r, &c)
-		if says&saysFollow != 0 {
+		form := &l.Forms[r.Form]
+		counted, _ := rules.Counted(form.State, form.Top8)
+		for _, m := range counted {
+			c[m]++
+		}
+		says := byte(form.State)
+		if form.Top8 {
+			says |= saysTop8
+		}
+		if form.State == rules.Follow {
 			key := f.hot.key(l.Account, r.Address[:])
 			f.own[key] = append(f.own[key], r.Address[:]...)
 		}
@@ -80,27 +83,6 @@ func (f *spreadFn) ProcessElement(
 		counts(wire.AddressKey(l.Account), c.Append(nil))
 	}
 	return nil
-}
-
-// count adds to the counts of the list's account, and returns what the record says.
-func (f *spreadFn) count(l *wire.List, r *wire.Record, c *wire.Counts) (says byte) {
-	state := l.State(r)
-	if state&rules.Follow != 0 {
-		c[render.Following]++
-		says |= saysFollow
-		if l.Forms[r.Form].Top8 {
-			says |= saysTop8
-		}
-	}
-	if state&rules.Block != 0 {
-		c[render.Blocking]++
-		says |= saysBlock
-	}
-	if state&rules.Mute != 0 {
-		c[render.Muting]++
-		says |= saysMute
-	}
-	return says
 }
 
 // A holdersFn counts what primary lists say of an account, under one of its keys.
@@ -128,15 +110,12 @@ func (f *holdersFn) ProcessElement(key string, values func(*[]byte) bool, emit f
 			}
 		case kindHolder:
 			says := d.Byte()
-			for _, m := range []struct {
-				says byte
-				render.Measure
-			}{{saysFollow, render.Followers}, {saysTop8, render.Top8}, {saysBlock, render.Blocks}, {saysMute, render.Muted}} {
-				if says&m.says != 0 {
-					c[m.Measure]++
-				}
+			state := rules.State(says &^ saysTop8)
+			_, counted := rules.Counted(state, says&saysTop8 != 0)
+			for _, m := range counted {
+				c[m]++
 			}
-			if says&saysFollow != 0 {
+			if state == rules.Follow {
 				f.holders = append(f.holders, d.Rest()...)
 			}
 		}
@@ -147,8 +126,8 @@ func (f *holdersFn) ProcessElement(key string, values func(*[]byte) bool, emit f
 	}
 	for at := 0; at < len(f.holders) && len(f.own) > 0; at += 20 {
 		holder := f.holders[at : at+20]
-		if _, back := f.own[site.Address(holder)]; back && site.Address(holder) != address {
-			c[render.Mutuals]++
+		if _, back := f.own[site.Address(holder)]; rules.IsMutual(address, site.Address(holder), back) {
+			c[rules.Mutuals]++
 		}
 	}
 	if c != (wire.Counts{}) {
@@ -175,17 +154,17 @@ func (f *sumCountsFn) ProcessElement(address string, values func(*[]byte) bool, 
 		value = nil
 	}
 	ranked := false
-	for m := range render.Measure(render.Measures) {
+	for m := range render.Measures {
 		ranked = ranked || sum[m] > 0
 	}
 	if ranked {
 		f.stats.add(statRanked, 1)
 	}
-	if n := sum[render.Followers]; n > 0 {
+	if n := sum[rules.Followers]; n > 0 {
 		f.stats.add(statFollowed, 1)
 		f.stats.add(statFollowers+strconv.FormatUint(uint64(n), 10), 1)
 	}
-	if n := sum[render.Following]; n > 0 {
+	if n := sum[rules.Following]; n > 0 {
 		f.stats.add(statFollowing+strconv.FormatUint(uint64(n), 10), 1)
 	}
 	emit(address, sum.Append(nil))

@@ -159,10 +159,8 @@ func (f *dispatchFn) mergeBadges(a *accountState) {
 	for event, token := range refreshed.All() {
 		a.badges = append(a.badges, wire.BadgeRow{Event: event, TokenID: token})
 	}
-	slices.SortFunc(a.badges, func(x, y wire.BadgeRow) int {
-		return cmp.Or(cmp.Compare(x.Event, y.Event), site.CompareTokenIDs(x.TokenID, y.TokenID))
-	})
-	a.badges = slices.CompactFunc(a.badges, func(x, y wire.BadgeRow) bool { return x.Event == y.Event })
+	a.badges = rules.OneBadge(a.badges, func(x, y wire.BadgeRow) int { return cmp.Compare(x.Event, y.Event) },
+		func(x, y wire.BadgeRow) int { return site.CompareTokenIDs(x.TokenID, y.TokenID) })
 }
 
 // An ownList is a list of an account.
@@ -211,7 +209,7 @@ func (f *dispatchFn) shown(a *accountState, lists []ownList, emit func(string, [
 	}
 	s := wire.Shown{
 		IsKnown: a.isRow || len(lists) > 0, SearchLen: a.SearchLen, Primary: a.Primary,
-		Followers: a.Counts[render.Followers], Following: a.Counts[render.Following],
+		Followers: a.Counts[rules.Followers], Following: a.Counts[rules.Following],
 	}
 	if len(a.ENS) > 0 {
 		s.ENS = a.ENS[:shownLen(f.Config, a.ENS, a.SearchLen)]
@@ -264,7 +262,7 @@ func (f *dispatchFn) dispatchList(a *accountState, own *ownList, lists []ownList
 		if efp && own.primary && q.IsHeld {
 			q.Holder = wire.Holder{
 				Token: l.Token, Account: a.Address, IsFollow: l.IsFollow(r), Added: r.Added,
-				Followers: a.Counts[render.Followers], Tags: l.Forms[r.Form].Tags,
+				Followers: a.Counts[rules.Followers], Tags: l.Forms[r.Form].Tags,
 			}
 			salted := f.hot.key(a.Address, r.Address[:])
 			f.holds[salted] = append(append(f.holds[salted], byte(l.State(r))), r.Address[:]...)
@@ -307,7 +305,7 @@ func (f *dispatchFn) boards(a *accountState, emit func(string, []byte)) {
 		inOrder[m] = -1
 	}
 	for _, p := range a.places {
-		place, m := int(p.Place)-1, render.Measure(p.Measure)
+		place, m := int(p.Place)-1, rules.Measure(p.Measure)
 		if int(m) < len(inOrder) {
 			inOrder[m] = place
 		}
@@ -317,11 +315,11 @@ func (f *dispatchFn) boards(a *accountState, emit func(string, []byte)) {
 		if place < f.Config.LeaderboardMax {
 			emit(boardPart(m), placed(place, binary.AppendUvarint(a.Address[:], uint64(p.Count))))
 		}
-		if f.Config.Explorer && m == render.Followers && place < render.TopAccounts {
+		if f.Config.Explorer && m == rules.Followers && place < render.TopAccounts {
 			emit(keyTop, placed(place, a.Append(nil)))
 		}
 	}
-	if main := inOrder[render.Mutuals]; f.Config.EFP() && main >= 0 {
+	if main := inOrder[rules.Mutuals]; f.Config.EFP() && main >= 0 {
 		p := person(&a.Person)
 		emit(rankedPart(main/site.SearchShardSize), placed(main, render.AppendRankedRow(nil, &p)))
 		if main < site.RankedLimit {

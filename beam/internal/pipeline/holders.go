@@ -165,7 +165,7 @@ func (o *holderOrder) order(c site.Config, h *heldAccount, units, parts func(str
 	}
 	o.stats.add(statObjects, int64(render.AccountObjects(c, len(h.holders))))
 	slices.SortFunc(h.holders, func(a, b request) int {
-		return cmp.Or(cmp.Compare(shownTime(b.Added), shownTime(a.Added)), site.CompareTokenIDs(b.Token, a.Token))
+		return cmp.Or(cmp.Compare(render.ShownTime(b.Added), render.ShownTime(a.Added)), site.CompareTokenIDs(b.Token, a.Token))
 	})
 	followers := wire.Followers{Holders: len(h.holders)}
 	for i := range h.holders {
@@ -265,7 +265,7 @@ func discover(h *heldAccount, parts func(string, []byte)) {
 		if r.Added == snapshot.NoTime || !r.IsFollow {
 			continue
 		}
-		entry := binary.AppendVarint([]byte{partDiscover}, shownTime(r.Added))
+		entry := binary.AppendVarint([]byte{partDiscover}, render.ShownTime(r.Added))
 		entry = binary.AppendUvarint(wire.AppendText(entry, r.Token), uint64(r.Record))
 		entry = wire.AppendText(entry, personOf(h))
 		parts(keyDiscover, entry)
@@ -280,12 +280,4 @@ func personOf(h *heldAccount) []byte {
 	}
 	a := render.Account{Address: h.address}
 	return render.AppendPerson(nil, &a)
-}
-
-// shownTime is a time as the API shows it.
-func shownTime(added int64) int64 {
-	if added == snapshot.NoTime {
-		return 0
-	}
-	return added
 }

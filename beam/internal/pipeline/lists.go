@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strconv"
@@ -185,11 +184,13 @@ func compare(a, b wire.Position) int {
 // A merger merges the rows of one list after another. It reuses its memory.
 type merger struct {
 	runs  []positionedRun
-	first map[string]int    // index of a record by version, type and data
+	first map[identity]int  // index of a record
 	forms map[string]uint32 // of the list, by their encoding
 	key   []byte
 	tags  map[int][]string // of records that got more
 }
+
+type identity = rules.Identity[rules.Kind, string] // with the data
 
 type positionedRun struct {
 	wire.Position
@@ -201,7 +202,7 @@ type positionedRun struct {
 func (m *merger) merge(l *wire.List, runs [][]byte, timed bool) (repeated int, err error) {
 	l.Forms, l.Records, m.runs = l.Forms[:0], l.Records[:0], m.runs[:0]
 	if m.first == nil {
-		m.first, m.forms, m.tags = map[string]int{}, map[string]uint32{}, map[int][]string{}
+		m.first, m.forms, m.tags = map[identity]int{}, map[string]uint32{}, map[int][]string{}
 	}
 	clear(m.first)
 	clear(m.forms)
@@ -236,15 +237,14 @@ func (m *merger) merge(l *wire.List, runs [][]byte, timed bool) (repeated int, e
 
 // add adds a record, or reports false and keeps its tags for the equal one before it.
 func (m *merger) add(l *wire.List, row *snapshot.Record, timed bool) bool {
-	m.key = binary.AppendUvarint(m.key[:0], uint64(row.Version))
-	m.key = append(wire.AppendText(m.key, row.Type), row.Data...)
-	if i, ok := m.first[string(m.key)]; ok {
+	is := identity{Kind: rules.Kind{Version: row.Version, Type: row.Type}, Data: string(row.Data)}
+	if i, ok := m.first[is]; ok {
 		if len(row.Tags) > 0 {
 			m.tags[i] = append(m.tags[i], row.Tags...)
 		}
 		return false
 	}
-	m.first[string(m.key)] = len(l.Records)
+	m.first[is] = len(l.Records)
 	r := wire.Record{Form: m.form(l, row.Version, row.Type, row.Tags), Added: snapshot.NoTime}
 	if r.Address, r.IsAddress = row.Address(); !r.IsAddress {
 		r.Data = row.Data

@@ -3,7 +3,7 @@ package pipeline
 import (
 	"strconv"
 
-	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // Keys of the objects that show many accounts or lists, of which each contributes a part. Buckets are
@@ -41,7 +41,7 @@ func userPart(user string) string { return keyUser + user }
 
 func numbered(key string, n int) string { return key + strconv.Itoa(n) }
 
-func boardPart(m render.Measure) string { return numbered(keyBoard, int(m)) }
+func boardPart(m rules.Measure) string { return numbered(keyBoard, int(m)) }
 
 func rankedPart(shard int) string { return numbered(keyRanked, shard) }
 

@@ -154,7 +154,7 @@ func (f *unitFn) rows(answers []wire.Answer, parts func(string, []byte)) {
 		a := &answers[i]
 		r := &f.list.Records[a.Record]
 		row := placed(int(a.Place), render.AppendFollowerRow(nil, render.FollowerRow{
-			Token: f.unit.Token, Account: f.unit.Account, Tags: f.list.Forms[r.Form].Tags, State: a.State, Added: shownTime(r.Added),
+			Token: f.unit.Token, Account: f.unit.Account, Tags: f.list.Forms[r.Form].Tags, State: a.State, Added: render.ShownTime(r.Added),
 		}))
 		address := r.Address.String()
 		if a.Holders <= site.PackedRows {
