@@ -34,7 +34,7 @@ func repository(t *testing.T, standIn string) (dir string) {
 	for name, value := range map[string]string{
 		"PATH": bin + string(os.PathListSeparator) + os.Getenv("PATH"), "TMPDIR": t.TempDir(),
 		"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.org",
-		"BASE": "", "CI": "", "TEST_NIGHTLY": "",
+		"BASE": "", "CI": "", "TEST_NIGHTLY": "", "GIT_CONFIG_GLOBAL": os.DevNull,
 	} {
 		t.Setenv(name, value)
 	}

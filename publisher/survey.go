@@ -240,7 +240,7 @@ func (s *survey) findUnknown(keys []site.Key, unreadable map[string]error) {
 func excluded(key site.Key, patterns []string) bool {
 	for name := string(key); ; {
 		for _, pattern := range patterns {
-			if ok, _ := path.Match(pattern, name); ok {
+			if ok, _ := path.Match(strings.TrimSuffix(pattern, "/"), name); ok {
 				return true
 			}
 		}
