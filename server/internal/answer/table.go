@@ -106,26 +106,20 @@ func (s *selection) wants(r tableRow) bool {
 // isFiltered reports whether the tags or the term leave rows out.
 func (s *selection) isFiltered() bool { return len(s.tags) > 0 || s.match != nil }
 
-// A sortKey is what puts a row in the order by followers, and the index of the row.
+// A sortKey is what puts a row in the order by followers, and which row it is.
 type sortKey struct {
 	address   site.Address
 	followers uint32
-	index     uint32 // in the table
+	entry     uint32 // twice the index in the table, plus one for a follow
 }
+
+func (k sortKey) index() int { return int(k.entry >> 1) }
 
 const sortKeyBytes = 28
 
 // compare orders keys by followers.
 func (k sortKey) compare(other sortKey) int {
 	return cmp.Or(cmp.Compare(other.followers, k.followers), bytes.Compare(k.address[:], other.address[:]))
-}
-
-func newSortKey(r tableRow, index int) (sortKey, error) {
-	address, err := site.ParseAddress(r.address)
-	if err != nil {
-		return sortKey{}, site.ErrMalformed
-	}
-	return sortKey{address, uint32(min(r.followers, 1<<32-1)), uint32(index)}, nil
 }
 
 // Rows are copies of rows.
@@ -275,7 +269,7 @@ func (c *computation) fromObject(t table, s selection, key site.Key, list func(b
 		}
 		slices.SortFunc(order, sortKey.compare)
 		for _, p := range window(order, s.offset, s.limit) {
-			if err := c.copyPageRow(&selected, all[p.index]); err != nil {
+			if err := c.copyPageRow(&selected, all[p.index()]); err != nil {
 				return err
 			}
 		}
@@ -489,25 +483,30 @@ func (c *computation) byFollowers(t table, s selection) (rows, error) {
 
 // indexesOf returns the indexes of the rows of a filtered selection by followers.
 func (c *computation) indexesOf(t table, s selection) (indexes []int, err error) {
-	var order []sortKey
-	err = c.eachRow(t, func(i int, row []byte) error {
-		r, err := t.parse(row)
-		if err != nil || !s.wants(r) {
-			return err
-		}
-		return c.appendSortKey(&order, r, i)
-	})
+	order, err := c.sortKeys(t, s.wants)
 	if err != nil {
 		return nil, err
 	}
 	return c.pageOf(order, s.offset, s.limit)
 }
 
+// sortKeys returns the keys of the rows of a table that are wanted, in its order.
+func (c *computation) sortKeys(t table, wants func(tableRow) bool) (keys []sortKey, err error) {
+	err = c.eachRow(t, func(i int, row []byte) error {
+		r, err := t.parse(row)
+		if err != nil || !wants(r) {
+			return err
+		}
+		return c.appendSortKey(&keys, r, i)
+	})
+	return keys, err
+}
+
 // pageOf sorts keys, and returns the indexes of a page of them.
 func (c *computation) pageOf(order []sortKey, offset, limit int) (indexes []int, err error) {
 	err = c.sort(order)
 	for _, p := range window(order, offset, limit) {
-		indexes = append(indexes, int(p.index))
+		indexes = append(indexes, p.index())
 	}
 	return indexes, err
 }
@@ -541,9 +540,13 @@ func (c *computation) indexesInOrder(t table, s selection) (indexes []int, err e
 
 // appendSortKey appends the key of a row. The memory counts against the buffer.
 func (c *computation) appendSortKey(order *[]sortKey, r tableRow, i int) error {
-	p, err := newSortKey(r, i)
+	address, err := site.ParseAddress(r.address)
 	if err != nil {
-		return err
+		return site.ErrMalformed
+	}
+	entry := uint32(i) << 1
+	if scan.StateOf(r.tags) == rules.Follow {
+		entry++
 	}
 	if len(*order) == cap(*order) {
 		more := max(64, cap(*order))
@@ -552,11 +555,11 @@ func (c *computation) appendSortKey(order *[]sortKey, r tableRow, i int) error {
 		}
 		*order = slices.Grow(*order, more)
 	}
-	*order = append(*order, p)
+	*order = append(*order, sortKey{address, uint32(min(r.followers, 1<<32-1)), entry})
 	return nil
 }
 
-// orderBytes are the bytes of a row in the cached order of a table: twice its index, plus one for a follow.
+// orderBytes are the bytes of a row in the cached order of a table: sortKey.entry.
 const orderBytes = 4
 
 // order returns the order of a table by followers, which the cache keeps beside the head.
@@ -570,26 +573,13 @@ func (c *computation) order(t table) (*cache.Object, error) {
 			o.Release()
 		}
 	}
-	var keys []sortKey
-	follows := make([]bool, t.total)
-	if err := c.take(len(follows)); err != nil {
+	keys, err := c.sortKeys(t, func(tableRow) bool { return true })
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	err := c.eachRow(t, func(i int, row []byte) error {
-		r, err := t.parse(row)
-		if err != nil {
-			return err
-		}
-		if i >= t.total {
-			return site.ErrMalformed
-		}
-		follows[i] = scan.StateOf(r.tags) == rules.Follow
-		return c.appendSortKey(&keys, r, i)
-	})
-	if err != nil {
-		return nil, err
-	}
-	if len(keys) != t.total {
+	case len(keys) > t.total:
+		return nil, site.ErrMalformed
+	case len(keys) < t.total:
 		return nil, fetch.ErrMixed
 	}
 	if err := c.sort(keys); err != nil {
@@ -600,11 +590,7 @@ func (c *computation) order(t table) (*cache.Object, error) {
 	}
 	body := make([]byte, 0, len(keys)*orderBytes)
 	for _, p := range keys {
-		entry := p.index << 1
-		if follows[p.index] {
-			entry |= 1
-		}
-		body = binary.LittleEndian.AppendUint32(body, entry)
+		body = binary.LittleEndian.AppendUint32(body, p.entry)
 	}
 	return c.m.cache.Keep(k, c.m.cache.NewComputed(body)), nil
 }
