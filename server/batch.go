@@ -57,7 +57,6 @@ func (h *Handler) readBody(ctx context.Context, w http.ResponseWriter, r *http.R
 	return read, err
 }
 
-// A batch is the body of a request.
 type batch struct {
 	users   []*string     // nil for a null
 	problem *site.Problem // of the body; nil for none

@@ -22,7 +22,6 @@ type gates struct {
 	fresh  fresh.Gates
 }
 
-// bodyGates are for the bodies of requests.
 type bodyGates struct {
 	receiving *gate.Gate // requests whose body is being read
 	arriving  *gate.Gate // bytes of the beginnings of bodies that are being read

@@ -73,7 +73,6 @@ var noStore = []string{site.NoStore}
 // allRoutes are the routes of all sites, in the order of their IDs.
 var allRoutes = site.Config{API: site.APIEFP, Explorer: true}.Routes()
 
-// routeValues are the values of the headers of each route.
 var routeValues = func() []struct{ contentType, cacheControl []string } {
 	values := make([]struct{ contentType, cacheControl []string }, len(allRoutes))
 	for i, r := range allRoutes {

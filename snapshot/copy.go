@@ -57,7 +57,6 @@ func (w *Writer) copyRows(table Table, file string) error {
 	}
 }
 
-// A copiedRow is a parsed line with its text.
 type copiedRow[T any] struct {
 	line  []byte
 	value T

@@ -132,10 +132,8 @@ type openedFile struct {
 	at *io.SectionReader
 }
 
-// Read reads on.
 func (f openedFile) Read(p []byte) (int, error) { return f.at.Read(p) }
 
-// Seek sets where to read on.
 func (f openedFile) Seek(offset int64, whence int) (int64, error) { return f.at.Seek(offset, whence) }
 
 // Close leaves the file open for others.

@@ -66,7 +66,6 @@ const (
 	accountENS
 )
 
-// A parquetFile is an open table in Parquet.
 type parquetFile struct {
 	name    string
 	file    afero.File
@@ -155,7 +154,6 @@ type lockedReader struct {
 	file  io.ReaderAt
 }
 
-// ReadAt reads at an offset.
 func (l *lockedReader) ReadAt(p []byte, off int64) (int, error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

@@ -46,7 +46,6 @@ func ParseList(line []byte) (List, error) {
 	return l, nil
 }
 
-// recordMembers are the members of a row of records.
 type recordMembers struct {
 	TokenID    string    `json:"token_id"`
 	Version    *uint32   `json:"version"`

@@ -188,7 +188,6 @@ type block struct {
 	pages int64        // neither: bytes of pages that the source will have in memory
 }
 
-// A tableReader has the rows of a table.
 type tableReader struct {
 	sources []rowSource // in the order of rows
 	open    []*parquetFile
@@ -306,7 +305,6 @@ func sideBySide(sources []rowSource, workers int) rowSource {
 	}
 }
 
-// A readBlock is what a source yields.
 type readBlock struct {
 	block
 	err error

@@ -19,7 +19,6 @@ type Account struct {
 	ends profileEnds // of the profile; zero if they were not looked for
 }
 
-// shown is what objects show of an account of the graph.
 func (e *efpRenderer) shown(account uint32) Account {
 	return e.Graph.shown(e.ranks, e.profileEnds, account)
 }

@@ -155,7 +155,6 @@ type eventText struct {
 	held   string // the beginning of the item of an account with the badge, up to the token's ID
 }
 
-// eventTexts are those of all events, in their order.
 type eventTexts []eventText
 
 // size estimates the bytes that appendBadges appends for an account with these badges.

@@ -64,7 +64,6 @@ func (ps *profiles) Set(account uint32, p Profile) {
 	*block = append(append(*block, p.ENS...), p.Name...)
 }
 
-// Unname takes the name from an account.
 func (ps *profiles) Unname(account uint32) { ps.all[account].nameLen = 0 }
 
 // Of returns the profile of an account without its name. ok is false if it has none.

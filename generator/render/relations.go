@@ -147,7 +147,6 @@ func (r *relations) holdersOf(account uint32) []holder {
 	return r.holders[r.holderOffsets[account]:r.holderOffsets[account+1]]
 }
 
-// statesOf returns the states of the holders of an account, in their order.
 func (r *relations) statesOf(account uint32) []rules.State {
 	return r.states[r.holderOffsets[account]:r.holderOffsets[account+1]]
 }
@@ -157,7 +156,6 @@ func (r *relations) listsOf(account uint32) []uint32 {
 	return r.lists[r.listOffsets[account]:r.listOffsets[account+1]]
 }
 
-// recordOf returns the record of a holder.
 func (r *relations) recordOf(h holder) PackedRecord {
 	return r.Records.At(int(r.Offsets[h.list] + uint64(h.at)))
 }

@@ -39,7 +39,6 @@ func (s *selection) wantsList(token string) bool {
 	return s.object == "" || s.token == "" || s.token == token
 }
 
-// lists returns those whose objects are selected.
 func (s *selection) lists(all []uint32) []uint32 {
 	switch {
 	case s.object == "":

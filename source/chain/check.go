@@ -32,7 +32,6 @@ type difference struct {
 	said, logs []byte
 }
 
-// String says who said what.
 func (d difference) String() string {
 	return fmt.Sprintf("%s: %s after block %d by %s, and %s by logs", d.subject, d.show(d.said), d.block, d.host, d.show(d.logs))
 }

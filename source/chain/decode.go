@@ -59,7 +59,6 @@ var shapes = func() map[common.Hash]shape {
 	return all
 }()
 
-// A decoder makes events of the logs of one chain.
 type decoder struct {
 	chain source.Chain
 	kinds map[site.Address][]source.Kind // that a contract emits

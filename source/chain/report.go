@@ -75,7 +75,6 @@ func (r *PerChain) undo(u Undone) {
 	r.Undone.Events += u.Events
 }
 
-// finish returns the report of a chain.
 func (c *chainSync) finish() PerChain {
 	r := c.report
 	if c.store != nil {

@@ -162,7 +162,6 @@ func (s *State) checkOptions(o *Options) error {
 // finalities are the words for a head, the strongest first.
 var finalities = []string{provider.Finalized, provider.Safe, provider.Latest}
 
-// A chainSync reads one chain.
 type chainSync struct {
 	options Options
 	held    func() error // as State's

@@ -28,7 +28,6 @@ func (c *computation) searchFollowing() error {
 	return c.followingPage(c.heldTable(list), s, appendNameAvatar)
 }
 
-// matcher matches the term that the request has, if any.
 func (c *computation) matcher() *scan.Matcher {
 	if c.ask.Term == "" {
 		return nil

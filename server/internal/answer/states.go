@@ -69,7 +69,6 @@ func (c *computation) buttonState() error {
 	return c.addState(list, other, state)
 }
 
-// addState appends what a list says of an account.
 func (c *computation) addState(list, address string, state rules.State) error {
 	return c.add([]byte(`{"token_id":`+listOrNull(list)+`,"address":"`+address+`","state":`), scan.AppendState(nil, state), []byte(`}`))
 }

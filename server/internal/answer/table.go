@@ -167,7 +167,6 @@ func (c *computation) copyRow(to *rows, row []byte) error {
 	return nil
 }
 
-// selectRows returns the rows that a selection asks for, in its order.
 func (c *computation) selectRows(t table, s selection) (rows, error) {
 	if t.total <= s.offset {
 		return rows{}, nil

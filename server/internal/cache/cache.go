@@ -141,7 +141,6 @@ type rereading struct {
 	otter.RefreshCalculator[Key, *Object]
 }
 
-// RefreshAfterReloadFailure is the time until the next try.
 func (rereading) RefreshAfterReloadFailure(otter.Entry[Key, *Object], error) time.Duration {
 	return absentFor
 }

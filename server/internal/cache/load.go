@@ -37,7 +37,6 @@ func (l *loaded) release() {
 // A loader reads objects for a cache. otter calls it.
 type loader struct{ *Cache }
 
-// Reload reads an object again.
 func (c loader) Reload(ctx context.Context, k Key, _ *Object) (*Object, error) {
 	if !c.gates.Rereads.TryTake(1) {
 		return nil, gate.ErrBusy

@@ -34,7 +34,6 @@ func newClients(perSecond float64) *clients {
 	return &clients{rate: limit, known: map[netip.Addr]*rate.Limiter{}, others: rate.NewLimiter(limit, clientBurst)}
 }
 
-// wait is how long a client has to wait until its next refresh.
 func (c *clients) wait(client netip.Addr, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,6 @@ type calledError struct {
 	text string
 }
 
-// Error is the text of the node.
 func (e *calledError) Error() string { return e.text }
 
 var (
@@ -320,7 +319,6 @@ type boundedBody struct {
 	left int64
 }
 
-// Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, fail(asked, errors.New("the answer is too large"))
