@@ -167,11 +167,9 @@ func (s *rowScanner) hexadecimal(text []byte) bool {
 	if len(text) < 2 || text[0] != '0' || text[1]|0x20 != 'x' {
 		return false
 	}
-	if n := hex.DecodedLen(len(text) - 2); cap(s.data) < n {
-		s.data = make([]byte, n)
-	}
-	n, err := hex.Decode(s.data[:cap(s.data)], text[2:])
-	s.record.Data = s.data[:n:n]
+	var err error
+	s.data, err = hex.AppendDecode(s.data[:0], text[2:])
+	s.record.Data = s.data[:len(s.data):len(s.data)]
 	return err == nil
 }
 

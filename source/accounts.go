@@ -1,7 +1,6 @@
 package source
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -31,7 +30,7 @@ func WriteAccounts(w AccountWriter, g *Graph, profiles ...Profiles) error {
 			return err
 		}
 	}
-	naming := slices.SortedFunc(maps.Keys(g.Primary), compareAddresses)
+	naming := slices.SortedFunc(maps.Keys(g.Primary), site.Address.Compare)
 	for {
 		address, ok := least(naming, streams)
 		if !ok {
@@ -75,7 +74,7 @@ func (s *stream) advance() error {
 	case !ok:
 		s.ended = true
 		return nil
-	case s.begun && compareAddresses(p.Address, s.head.Address) <= 0:
+	case s.begun && p.Address.Compare(s.head.Address) <= 0:
 		return errors.New("profiles: " + p.Address.String() + " comes after " + s.head.Address.String())
 	}
 	s.head, s.begun = p, true
@@ -88,11 +87,9 @@ func least(naming []site.Address, streams []*stream) (first site.Address, ok boo
 		first, ok = naming[0], true
 	}
 	for _, s := range streams {
-		if !s.ended && (!ok || compareAddresses(s.head.Address, first) < 0) {
+		if !s.ended && (!ok || s.head.Address.Compare(first) < 0) {
 			first, ok = s.head.Address, true
 		}
 	}
 	return first, ok
 }
-
-func compareAddresses(a, b site.Address) int { return bytes.Compare(a[:], b[:]) }

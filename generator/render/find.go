@@ -2,7 +2,6 @@ package render
 
 import (
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -140,8 +139,8 @@ func (g *Graph) accountOfUser(user string) (account uint32, ok bool) {
 		account, ok = g.Numbers.Find(address)
 		return account, ok
 	}
-	i := sort.Search(len(g.Names), func(i int) bool { return g.Names[i].Name >= user })
-	if i == len(g.Names) || g.Names[i].Name != user {
+	i, ok := slices.BinarySearchFunc(g.Names, user, func(n LookupName, name string) int { return strings.Compare(n.Name, name) })
+	if !ok {
 		return 0, false
 	}
 	return g.Names[i].Account, true

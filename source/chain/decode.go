@@ -1,9 +1,9 @@
 package chain
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -95,12 +95,7 @@ func (d *decoder) topics() []common.Hash {
 
 // addresses are those of the contracts of the chain, in order.
 func (d *decoder) addresses() []site.Address {
-	addresses := make([]site.Address, 0, len(d.kinds))
-	for a := range d.kinds {
-		addresses = append(addresses, a)
-	}
-	slices.SortFunc(addresses, func(a, b site.Address) int { return bytes.Compare(a[:], b[:]) })
-	return addresses
+	return slices.SortedFunc(maps.Keys(d.kinds), site.Address.Compare)
 }
 
 // decode makes an event of a log, without its time; its Value is part of the log. tokens is how many

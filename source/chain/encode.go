@@ -2,6 +2,7 @@ package chain
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -49,10 +50,7 @@ func (b *batch) add(e source.Event, contract int) {
 	b.bytes = binary.AppendUvarint(b.bytes, e.Block-b.block)
 	b.bytes = binary.AppendUvarint(b.bytes, uint64(e.Index))
 	b.bytes = binary.AppendVarint(b.bytes, e.Time-b.time)
-	subject := e.Subject[:]
-	for len(subject) > 0 && subject[0] == 0 {
-		subject = subject[1:]
-	}
+	subject := bytes.TrimLeft(e.Subject[:], "\x00")
 	b.bytes = append(append(b.bytes, byte(len(subject))), subject...)
 	if hasKey(e.Kind) {
 		b.bytes = append(binary.AppendUvarint(b.bytes, uint64(len(e.Key))), e.Key...)

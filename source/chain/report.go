@@ -67,14 +67,6 @@ type Undone struct {
 	Events uint64 `json:"events"`
 }
 
-func (r *PerChain) undo(u Undone) {
-	if r.Undone == nil {
-		r.Undone = &Undone{}
-	}
-	r.Undone.Blocks += u.Blocks
-	r.Undone.Events += u.Events
-}
-
 func (c *chainSync) finish() PerChain {
 	r := c.report
 	if c.store != nil {

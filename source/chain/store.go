@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/goccy/go-json"
@@ -240,13 +241,7 @@ func (s *store) top() *point {
 }
 
 func (s *store) pointsBefore(block uint64) int {
-	n, _ := slices.BinarySearchFunc(s.check.Points, block, func(p point, block uint64) int {
-		if p.Block < block {
-			return -1
-		}
-		return 1
-	})
-	return n
+	return sort.Search(len(s.check.Points), func(i int) bool { return s.check.Points[i].Block >= block })
 }
 
 // append adds the events of the blocks after those that were read, up to a block. After an error

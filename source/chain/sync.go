@@ -340,7 +340,10 @@ func (c *chainSync) forget(n int) error {
 		u.Events -= top.Events
 	}
 	u.Blocks -= c.store.next() - 1
-	c.report.undo(u)
+	if was := c.report.Undone; was != nil {
+		u.Blocks, u.Events = u.Blocks+was.Blocks, u.Events+was.Events
+	}
+	c.report.Undone = &u
 	return nil
 }
 

@@ -60,7 +60,7 @@ func (c *computation) rankedOrder(sort string, total int, positions []int) (inde
 			if err != nil {
 				return err
 			}
-			order := collect(shard.Rows())
+			order := slices.Collect(shard.Rows())
 			for len(positions) > 0 && positions[0]/site.RankedOrderSize == n {
 				at := positions[0] - shard.First()
 				if at >= len(order) {
@@ -176,7 +176,7 @@ func (c *computation) discover() error {
 		if err != nil {
 			return err
 		}
-		for i, entry := range window(collect(all), c.ask.Offset, c.ask.Limit) {
+		for i, entry := range window(slices.Collect(all), c.ask.Offset, c.ask.Limit) {
 			if i > 0 && c.pageEnds(len(entry)) {
 				break
 			}

@@ -178,7 +178,7 @@ func (c *computation) selectRows(t table, s selection) (rows, error) {
 	case t.total <= site.SearchShardSize:
 		return c.fromObject(t, s, t.rowsKey(0), func(body []byte) ([][]byte, error) {
 			_, all, err := t.shardRows(0, body)
-			return collect(all), err
+			return slices.Collect(all), err
 		})
 	case !s.isFiltered() && s.offset+s.limit <= site.HeadRows:
 		return c.fromObject(t, s, t.headKey, func(body []byte) ([][]byte, error) {
@@ -186,7 +186,7 @@ func (c *computation) selectRows(t table, s selection) (rows, error) {
 			if err == nil && (head.Owner != t.owner || head.Total != t.total) {
 				err = fetch.ErrMixed
 			}
-			return collect(head.Rows()), err
+			return slices.Collect(head.Rows()), err
 		})
 	case s.byFollowers:
 		return c.byFollowers(t, s)
@@ -234,13 +234,6 @@ func parseShard(body []byte, owner string, total, n, size int) (scan.Shard, erro
 		err = fetch.ErrMixed
 	}
 	return shard, err
-}
-
-func collect(all func(yield func([]byte) bool)) (list [][]byte) {
-	for row := range all {
-		list = append(list, row)
-	}
-	return list
 }
 
 // fromObject selects rows of an object that has all that can be asked for, in the order of the table.
@@ -307,7 +300,7 @@ func (c *computation) inOrder(t table, s selection) (selected rows, err error) {
 		if err != nil {
 			return rows{}, err
 		}
-		all := collect(shard.Rows())
+		all := slices.Collect(shard.Rows())
 		if n == first && !s.isFiltered() {
 			passed, err := s.passed(t, shard, all)
 			if err != nil || passed > s.offset {
