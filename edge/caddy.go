@@ -54,12 +54,8 @@ func (v caddyView) Direct() string {
 	return strings.Join(all, "|")
 }
 
-// Reads are the rows of the table that are read, and Posts those that take a body, each with the
-// expression for its paths with any query.
-func (v caddyView) Reads() string { return v.paths(false) }
-func (v caddyView) Posts() string { return v.paths(true) }
-
-func (v caddyView) paths(post bool) string {
+// Paths matches the paths of the rows that take a body, or of those that are read, with any query.
+func (v caddyView) Paths(post bool) string {
 	var all []string
 	for _, r := range v.Table.Routes {
 		if r.Post == post {

@@ -96,36 +96,27 @@ func (v varnishView) Direct() []varnishDirect {
 // A varnishRow is a row of the table of APIEFP with what decides about it.
 type varnishRow struct {
 	Row
-	view varnishView
+	View varnishView
 }
 
 // Row adds what decides about a row.
 func (v varnishView) Row(r Row) varnishRow { return varnishRow{r, v} }
-
-// HasFallback reports whether there is a fallback.
-func (r varnishRow) HasFallback() bool { return r.view.HasFallback }
-
-// Lookup says that only the fallback knows names.
-func (r varnishRow) Lookup() bool { return r.view.Table.Lookup }
-
-// Selecting are the parameters of the row that decide which entries an answer has.
-func (r varnishRow) Selecting() []site.Param { return r.view.Selecting(r.Row) }
 
 // WithoutFallback is what answers for other pages than the first.
 func (r varnishRow) WithoutFallback() string {
 	if r.Empty.Body == "" {
 		return `synth(503, "unavailable")`
 	}
-	return `synth(200, "` + r.view.emptyName(r.Empty) + `")`
+	return `synth(200, "` + r.View.emptyName(r.Empty) + `")`
 }
 
 // AbsentAddress is the problem that answers for an address without an object if there is no fallback,
 // or the page without entries.
 func (r varnishRow) AbsentAddress() string {
-	if r.Empty.Body == "" || r.view.HasFallback {
+	if r.Empty.Body == "" || r.View.HasFallback {
 		return r.Absent
 	}
-	return r.view.emptyName(r.Empty)
+	return r.View.emptyName(r.Empty)
 }
 
 // A varnishEmpty is a page without entries.

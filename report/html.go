@@ -88,20 +88,18 @@ func countRow(what Text, from, to int) sizeRow {
 
 func (r *Report) sizes() []sizeRow {
 	a, b := r.From.Counts, r.To.Counts
+	of := func(c site.Counts) NetworkSizes {
+		return NetworkSizes{c.Accounts, c.Lists, c.Primary, c.Records, c.Follows, c.Names}
+	}
 	difference := size(b.Bytes - a.Bytes)
 	if b.Bytes > a.Bytes {
 		difference = "+" + difference
 	}
-	return []sizeRow{
-		countRow("accounts", a.Accounts, b.Accounts), countRow("lists", a.Lists, b.Lists), countRow("primary lists", a.Primary, b.Primary),
-		countRow("records", a.Records, b.Records), countRow("follows", a.Follows, b.Follows), countRow("names", a.Names, b.Names),
-		countRow("events", a.Events, b.Events), countRow("objects", a.Objects, b.Objects),
-		{"bytes", size(a.Bytes), size(b.Bytes), difference},
-	}
+	return append(networkSizes(of(a), of(b)), countRow("events", a.Events, b.Events), countRow("objects", a.Objects, b.Objects),
+		sizeRow{"bytes", size(a.Bytes), size(b.Bytes), difference})
 }
 
-func (n *Networks) sizes() []sizeRow {
-	a, b := n.From, n.To
+func networkSizes(a, b NetworkSizes) []sizeRow {
 	return []sizeRow{
 		countRow("accounts", a.Accounts, b.Accounts), countRow("lists", a.Lists, b.Lists), countRow("primary lists", a.Primary, b.Primary),
 		countRow("records", a.Records, b.Records), countRow("follows", a.Follows, b.Follows), countRow("names", a.Names, b.Names),
@@ -128,7 +126,7 @@ func (r *Report) HTML() ([]byte, error) {
 		v.draw(r)
 	}
 	if n := r.Network; n != nil {
-		v.NetworkSizes = n.sizes()
+		v.NetworkSizes = networkSizes(n.From, n.To)
 		v.Followers = drawDegrees("followers", "Accounts by the number of their followers, before and now", "followers", n.Followers)
 		v.Following = drawDegrees("following", "Accounts by how many they follow, before and now", "accounts followed", n.Following)
 		months := make([]column, len(n.Growth))

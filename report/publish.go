@@ -11,6 +11,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"github.com/followpress/followpress/internal/retry"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
 	"github.com/followpress/followpress/storage"
@@ -80,9 +81,7 @@ func object(key site.Key, body []byte, id routes.ID) storage.Object {
 // A publication writes to a bucket, and retries what fails for a passing reason.
 type publication struct {
 	bucket Bucket
-	retry  interface {
-		Do(ctx context.Context, attempt func() error, attributes ...any) error
-	}
+	retry  retry.Policy
 }
 
 func (p *publication) put(ctx context.Context, o storage.Object, condition storage.Condition) error {

@@ -216,8 +216,8 @@ func (s *S3) Read(ctx context.Context, key site.Key) ([]byte, Info, error) {
 	if err != nil {
 		return nil, Info{}, explain("get", key, err)
 	}
-	return body, Info{Key: key, Size: int64(len(body)), ETag: info.ETag, Modified: info.LastModified,
-		contentType: info.ContentType, cacheControl: info.Metadata.Get("Cache-Control")}, nil
+	info.Size = int64(len(body))
+	return body, infoOf(key, info), nil
 }
 
 // Stat returns the Info of an object without reading it, or ErrNotFound.
@@ -226,8 +226,12 @@ func (s *S3) Stat(ctx context.Context, key site.Key) (Info, error) {
 	if err != nil {
 		return Info{}, explain("look at", key, err)
 	}
-	return Info{Key: key, Size: info.Size, ETag: info.ETag, Modified: info.LastModified,
-		contentType: info.ContentType, cacheControl: info.Metadata.Get("Cache-Control")}, nil
+	return infoOf(key, info), nil
+}
+
+func infoOf(key site.Key, o minio.ObjectInfo) Info {
+	return Info{Key: key, Size: o.Size, ETag: o.ETag, Modified: o.LastModified,
+		contentType: o.ContentType, cacheControl: o.Metadata.Get("Cache-Control")}
 }
 
 // GetAdmitted is Get that calls admit with the size in bytes before it allocates memory, and
@@ -438,7 +442,7 @@ func (s *S3) list(ctx context.Context, prefix, after site.Key, recursive bool, f
 		if key == "" || object.Size == 0 && strings.HasSuffix(string(key), "/") { // a console has made a folder
 			continue
 		}
-		if err := found(Info{Key: key, Size: object.Size, ETag: object.ETag, Modified: object.LastModified}); err != nil {
+		if err := found(infoOf(key, object)); err != nil {
 			return err
 		}
 	}

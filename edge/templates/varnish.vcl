@@ -25,7 +25,7 @@ backend {{.Name}} {
         set req.http.X-Followpress-Path = regsub(req.http.X-Followpress-Path, "[^/]*(/[^/]*)$", req.http.X-Followpress-Text + "\1");
         set req.url = req.http.X-Followpress-Path;
 {{- end}}
-{{- if .HasFallback}}
+{{- if .View.HasFallback}}
 {{- if .Computed}}
         set req.http.X-Followpress-Kind = "fallback";
 {{- else if eq .Subject "user"}}
@@ -33,7 +33,7 @@ backend {{.Name}} {
 {{- if .Unknown}}
             set req.http.X-Followpress-Maybe = "1"; # the fallback knows what to say of unknown addresses
 {{- end}}
-{{- if .Lookup}}
+{{- if .View.Table.Lookup}}
         } else {
             set req.http.X-Followpress-Kind = "fallback";
 {{- end}}
@@ -42,13 +42,13 @@ backend {{.Name}} {
 {{- else}}
 {{- if .Computed}}
         return ({{.WithoutFallback}});
-{{- else if .Selecting}}
-        if (req.http.X-Followpress-Asked ~ "&(?:{{join .Selecting}})=") { # the first page must not answer for another one
+{{- else if .View.Selecting .Row}}
+        if (req.http.X-Followpress-Asked ~ "&(?:{{join (.View.Selecting .Row)}})=") { # the first page must not answer for another one
             return ({{.WithoutFallback}});
         }
 {{- end}}
 {{- if and (eq .Subject "user") (not .Computed)}}
-{{- if .Lookup}}
+{{- if .View.Table.Lookup}}
         if (req.http.X-Followpress-Absent != "") {
             return (synth(503, "unavailable"));
         }

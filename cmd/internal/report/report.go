@@ -103,10 +103,8 @@ func (c *Command) date() (time.Time, error) {
 
 // Run makes or reads the report, and writes it.
 func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) error {
-	for _, file := range []struct{ flag, name string }{{"out", c.Out}, {"json", c.JSON}, {"markdown", c.Markdown}} {
-		if err := command.CheckFile(file.flag, file.name, ""); err != nil {
-			return err
-		}
+	if err := errors.Join(command.CheckFile("out", c.Out, ""), command.CheckFile("json", c.JSON, ""), command.CheckFile("markdown", c.Markdown, "")); err != nil {
+		return err
 	}
 	get := c.compare
 	if c.Saved != "" {
