@@ -26,7 +26,6 @@ func init() {
 // address matches an address in any letter case.
 const address = "0[xX][0-9A-Fa-f]{40}"
 
-// lowerAddress matches an address in lower case.
 const lowerAddress = "0x[0-9a-f]{40}"
 
 // plainUser matches the users whose path is a key, as far as Caddy can tell. Caddy decides

@@ -122,7 +122,6 @@ func Render(kind Kind, o Options) ([]File, error) {
 //go:embed templates
 var texts embed.FS
 
-// templates parses the templates of the kind.
 func (d definition) templates() (*template.Template, error) {
 	var files []string
 	for _, name := range d.parts {

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// addEFP adds what only APIEFP has to a row.
 func addEFP(e *Row) {
 	r := e.Route
 	e.Computed, e.Post = r.Computed, r.Post

@@ -287,7 +287,6 @@ func rowOf(c site.Config, r *site.Route) Row {
 	return e
 }
 
-// subjectOf says what the answers of a route are about.
 func subjectOf(r *site.Route) Subject {
 	switch {
 	case !r.UnderAPI():

@@ -14,7 +14,6 @@ import (
 // ErrForeign says that a publish would overwrite objects that no site of ours has put.
 var ErrForeign = errors.New("the bucket has objects of others that the site would replace")
 
-// maxForeignNamed bounds the objects that an error names.
 const maxForeignNamed = 5
 
 // refuseForeign is the error for objects that a run would overwrite, unless Options.Overwrite.

@@ -16,7 +16,6 @@ var errNotHeld = errors.New("the lock's lease has run out")
 // stops while the machine sleeps, unless it is Linux's, which counts that time too.
 type instant struct{ monotonic, wall time.Time }
 
-// machineTime reads both clocks.
 func machineTime() instant {
 	now := time.Now()
 	return instant{sinceBoot(now), now.Round(0)}

@@ -169,7 +169,6 @@ func (l *lock) inherit(holder lockBody, info storage.Info, o Options, watched bo
 	l.body.Doubt = l.found
 }
 
-// errLockedBy is the error if another publisher has the lock.
 func errLockedBy(holder lockBody, advice string) error {
 	return fmt.Errorf("%w by %s (host %s, process %d) since %s: %s", ErrLocked, holder.Owner, holder.Host,
 		holder.PID, holder.Start.Format(time.RFC3339), advice)
@@ -313,5 +312,4 @@ func (l *lock) release(ctx context.Context, change func(*doubt) *doubt) error {
 	return ErrLocked
 }
 
-// sameDoubt leaves a doubt unchanged.
 func sameDoubt(d *doubt) *doubt { return d }

@@ -129,5 +129,4 @@ func hostname() string {
 	return host
 }
 
-// newID returns a unique ID for a run.
 func newID() string { return rand.Text() }

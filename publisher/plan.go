@@ -62,7 +62,6 @@ func searchPart(key site.Key) int {
 // close frees what the plan keeps on disk.
 func (p *plan) close() { p.scratch.close() }
 
-// isEmpty reports whether there is nothing to do.
 func (p *plan) isEmpty() bool { return p.put+p.manifests+p.deletes.records == 0 }
 
 // changed names the objects that the plan puts and deletes, if there are at most that many.
@@ -103,7 +102,6 @@ func (p *plan) shard(name string) *shardPlan {
 	return &p.shards[len(p.shards)-1]
 }
 
-// addManifest plans to put a manifest shard.
 func (p *plan) addManifest(shard string) {
 	p.shard(shard).manifest = true
 	p.manifests++
@@ -154,7 +152,6 @@ func (p *plan) stageOf(c site.Config, key site.Key) (stage *spool, part int) {
 	return p.objects, 0
 }
 
-// errInconsistent says that the bucket differs from its root.
 var errInconsistent = errors.New("the bucket's manifest is not the one that its root names")
 
 // A planner makes plans, from manifests or from a survey.

@@ -154,7 +154,6 @@ func newerSite(err error) error {
 	return fmt.Errorf("the bucket holds a site that this version cannot compare with: %w: use the newer version", err)
 }
 
-// readState reads the root and the mark.
 func (r *run) readState(ctx context.Context) (*state, error) {
 	s := &state{condition: storage.IfAbsent}
 	body, info, err := r.bucket.read(ctx, site.RootKey)
@@ -264,7 +263,6 @@ func (r *run) readDoubt(ctx context.Context) error {
 	return nil
 }
 
-// now is the time by the bucket's clock.
 func (r *run) now() time.Time { return r.bucket.inner.Now() }
 
 // doubt returns a new doubt about requests of the run with the ID, or of several if it is "".

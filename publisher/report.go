@@ -110,7 +110,6 @@ func (r *Report) plan(p *plan, live *site.Root, maxChanged int) (err error) {
 	return nil
 }
 
-// add adds what a request has done.
 func (r *Report) add(more done) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

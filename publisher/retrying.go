@@ -15,7 +15,6 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Times and sizes of requests.
 const (
 	attemptTime     = 30 * time.Second // of a request, besides its body
 	attemptTimePack = 5 * time.Minute  // of a request that makes a server store many objects
@@ -118,10 +117,8 @@ func (b *retryingBucket) send(soft context.Context, limit time.Duration, bytes i
 	}, "request", request)
 }
 
-// errStalled says that a listing made no progress.
 var errStalled = errors.New("the listing made no progress")
 
-// isRetryable reports whether another attempt may succeed.
 func isRetryable(err error) bool {
 	return storage.Temporary(err) || errors.Is(err, errNotHeld) || errors.Is(err, errStalled)
 }

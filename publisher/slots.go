@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// Parameters of slots.
 const (
 	firstSlots = 4                // initial limit of requests in flight
 	minRound   = 16               // successes that raise the limit by one, after the first failure

@@ -38,7 +38,6 @@ func openSource(ctx context.Context, from Site) (*source, error) {
 	return s, nil
 }
 
-// shard returns the entries of a manifest shard.
 func (s *source) shard(ctx context.Context, shard string) ([]site.Entry, error) {
 	object, err := s.manifest(ctx, shard)
 	if err != nil {

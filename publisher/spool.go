@@ -13,7 +13,6 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// Sizes of a scratch.
 const (
 	scratchMemory = 16 << 20 // bytes that stay in memory, in general; the entries of some 200,000 objects
 	scratchChunk  = 16 << 10 // bytes that are written to the file at once
@@ -41,7 +40,6 @@ type scratchFile interface {
 	io.Closer
 }
 
-// newScratch returns a scratch that keeps up to limit bytes in memory.
 func newScratch(log *slog.Logger, limit int) *scratch { return &scratch{log: log, limit: limit} }
 
 // close frees the disk space. Nothing may be read any more.
@@ -149,7 +147,6 @@ func (s *spool) all(part int) iter.Seq2[string, error] {
 	}
 }
 
-// addEntry appends the record of an entry.
 func (s *spool) addEntry(part int, e site.Entry) {
 	var space [256]byte
 	record := append(space[:0], e.MD5[:]...)
@@ -157,7 +154,6 @@ func (s *spool) addEntry(part int, e site.Entry) {
 	s.add(part, append(record, e.Key...))
 }
 
-// entries returns the entries of a part.
 func (s *spool) entries(part int) iter.Seq2[site.Entry, error] {
 	return decoded(s.all(part), func(record string) (e site.Entry) {
 		n := copy(e.MD5[:], record)
@@ -167,7 +163,6 @@ func (s *spool) entries(part int) iter.Seq2[site.Entry, error] {
 	})
 }
 
-// addInfo appends the record of a listed object.
 func (s *spool) addInfo(part int, info storage.Info) {
 	var space [256]byte
 	record := binary.AppendVarint(space[:0], info.Size)
@@ -196,7 +191,6 @@ func (s *spool) infos(part int) iter.Seq2[storage.Info, error] {
 	})
 }
 
-// keys returns the records of a part as keys.
 func (s *spool) keys(part int) iter.Seq2[site.Key, error] {
 	return decoded(s.all(part), func(record string) site.Key { return site.Key(record) })
 }

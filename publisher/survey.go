@@ -59,7 +59,6 @@ const (
 // anySize is the size of an entry of which only the digest is known.
 const anySize = -1
 
-// take lists the bucket and compares.
 func (s *survey) take(ctx context.Context) error {
 	listing := newScratch(s.bucket.log, s.bucket.memory)
 	defer listing.close()
@@ -198,7 +197,6 @@ func (s *survey) readShards(ctx context.Context, shards []string) (objects []com
 	return objects, unreadable, nil
 }
 
-// classify sets the state of a listed object.
 func (s *survey) classify(o *compared, info storage.Info, same bool) {
 	switch {
 	case !same:

@@ -212,7 +212,6 @@ func nothing(*batch) {}
 // searchGroup is the number of search shards, about, that are sorted at a time.
 const searchGroup = 20_000
 
-// searches returns the batches of search shards.
 func (t *transfer) searches(p *plan) iter.Seq2[batch, error] {
 	return func(yield func(batch, error) bool) {
 		var group []site.Entry

@@ -49,7 +49,6 @@ func (f *Found) add(key site.Key) {
 	}
 }
 
-// end sorts the keys, and leaves the first ones.
 func (f *Found) end() {
 	slices.Sort(f.Keys)
 	f.Keys = slices.Clone(f.Keys[:min(len(f.Keys), maxKeysListed)])
@@ -111,7 +110,6 @@ func newVerification(root *site.Root) *Verification {
 	return v
 }
 
-// add counts what a survey finds.
 func (v *Verification) add(f finding) {
 	switch f.state {
 	case missing:

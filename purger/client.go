@@ -20,7 +20,6 @@ import (
 	"github.com/followpress/followpress/internal/retry"
 )
 
-// Times and sizes of requests.
 const (
 	attemptTime    = 30 * time.Second
 	firstBackoff   = 500 * time.Millisecond
@@ -102,7 +101,6 @@ func (c *client) do(ctx context.Context, request func(context.Context) (*http.Re
 	return answer, err
 }
 
-// attempt makes a request once.
 func (c *client) attempt(ctx context.Context, request func(context.Context) (*http.Request, error)) (answer []byte, err error) {
 	limited, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
@@ -177,7 +175,6 @@ func (c *client) quote(answer []byte) string {
 // shortestSecret keeps short words of a URL like /purge?all=1 readable.
 const shortestSecret = 6
 
-// hiding returns a replacer that hides secrets in a text.
 func hiding(secrets []string) *strings.Replacer {
 	// Longest first: one secret may be the beginning of another, and the first match wins.
 	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return cmp.Compare(len(b), len(a)) })

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// Placeholders in a template.
 const (
 	urlPlaceholder  = "{url}"
 	pathPlaceholder = "{path}"

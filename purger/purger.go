@@ -267,7 +267,6 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// cutAt makes batches of at most n items.
 func cutAt(items []string, n int) []batch {
 	var batches []batch
 	for part := range slices.Chunk(items, n) {

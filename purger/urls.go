@@ -177,14 +177,12 @@ func (p *Purge) addPaths(route *site.Route, spellings []string) {
 	}
 }
 
-// manifests is the folder of the shards of the manifest.
 var manifests = routeFolder(site.Config{}, site.RouteBy(routes.Manifest))
 
 func isASCII(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// folder returns the path of the folder that an object is in.
 func folder(key site.Key) string {
 	text := key.URLPath()
 	return text[:strings.LastIndex(text, "/")+1]
@@ -271,7 +269,6 @@ func (p patterns) add(segments []string) {
 	}
 }
 
-// match reports whether a pattern stands for a path.
 func (p patterns) match(segments []string) bool {
 	if len(segments) == 0 || p == nil {
 		return p["/"] != nil

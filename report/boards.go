@@ -115,7 +115,6 @@ func decodeBoard(body []byte, most int) (map[string]place, error) {
 // maxPlace bounds a row of a leaderboard, in bytes.
 const maxPlace = 1 << 10
 
-// decodePlace decodes a row of a leaderboard.
 func decodePlace(body []byte) (address string, p place, err error) {
 	var row map[string]any
 	if len(body) > maxPlace {
@@ -141,5 +140,4 @@ func decodePlace(body []byte) (address string, p place, err error) {
 	return parsed.String(), p, nil
 }
 
-// placesOf lists all accounts that a report shows of leaderboards.
 func (b *Board) placesOf() [][]PlaceOnIt { return [][]PlaceOnIt{b.Risen, b.Fallen, b.Entered, b.Left} }

@@ -73,7 +73,6 @@ func (p px) String() string {
 	return strconv.FormatFloat(math.Round(float64(p)*10)/10, 'f', -1, 64)
 }
 
-// Sizes of all charts.
 const (
 	chartWidth  = 720
 	rowHeight   = 24
@@ -235,7 +234,6 @@ func number(n int64) Text {
 	return plain(strings.Replace(humanize.Comma(n), "-", "−", 1))
 }
 
-// signed writes a number with its sign, 0 without one.
 func signed(n int64) Text {
 	if n > 0 {
 		return "+" + number(n)

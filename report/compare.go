@@ -201,7 +201,6 @@ func (c *comparison) tokenOf(key site.Key) string {
 	return strings.Clone(tokenID)
 }
 
-// compare reads both bodies of an object and compares them.
 func (c *comparison) compare(ctx context.Context, change site.Change, compare comparer) error {
 	before, after := change.Was, change.Entry
 	switch change.Reason {
@@ -237,7 +236,6 @@ func readIf(ctx context.Context, s *source, e site.Entry) ([]byte, error) {
 	return s.read(ctx, e)
 }
 
-// finish fills the report with what was counted.
 func (c *comparison) finish(ctx context.Context) error {
 	r := c.report
 	r.Boards = []Board{}

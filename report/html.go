@@ -64,7 +64,6 @@ func wholeNumber(n any) int64 {
 	panic(fmt.Sprintf("report: a template counts %T", n)) // a mistake in the template
 }
 
-// boardTitle says what a leaderboard counts.
 func boardTitle(board site.Board) Text {
 	switch board {
 	case site.Blocked:
@@ -79,7 +78,6 @@ func boardTitle(board site.Board) Text {
 	return plain(string(board)) // followers, following, mutuals
 }
 
-// A sizeRow is a row of a table of sizes.
 type sizeRow struct{ What, From, To, Difference Text }
 
 func countRow(what Text, from, to int) sizeRow {
@@ -176,7 +174,6 @@ func nameOr(name, address Text) Text {
 	return address
 }
 
-// draw draws the pictures of what changed.
 func (v *view) draw(r *Report) {
 	f := r.Follows
 	v.Summary = bars("summary", "What began, and what ended", []legend{{"s1", "began"}, {"s2", "ended"}}, []bar{
@@ -215,7 +212,6 @@ func (v *view) draw(r *Report) {
 	v.Objects = bars("objects", "Objects that differ, by kind", []legend{{"s1", "new"}, {"s4", "changed"}, {"s2", "removed"}}, kinds)
 }
 
-// firstOf copies the first n elements.
 func firstOf[T any](all []T, n int) []T { return append([]T(nil), all[:min(n, len(all))]...) }
 
 // shortKind is the end of a pattern, which tells most.
@@ -226,7 +222,6 @@ func shortKind(pattern Text) Text {
 	return plain(strings.NewReplacer("{base}/", "", "{token_id}", "#", "{number}", "#", "{address}", "#").Replace(string(pattern)))
 }
 
-// drawBoard draws by how many places accounts rose and fell.
 func drawBoard(b Board) *chart {
 	var rows []bar
 	for _, p := range append(firstOf(b.Risen, mostPlaces), firstOf(b.Fallen, mostPlaces)...) {

@@ -13,14 +13,12 @@ import (
 // mostLists bounds the lists, accounts and tags that a report names.
 const mostLists = 20
 
-// States of a ListChange.
 const (
 	listNew     = "new"
 	listGone    = "gone"
 	listChanged = "changed"
 )
 
-// byChange orders lists by their follows and unfollows.
 func byChange(a, b ListChange) int {
 	return cmp.Or(cmp.Compare(b.Follows+b.Unfollows, a.Follows+a.Unfollows), site.CompareTokenIDs(string(a.List), string(b.List)))
 }
@@ -76,7 +74,6 @@ func (c *comparison) compareRecords(key site.Key, before, after []byte) error {
 	return nil
 }
 
-// add counts a change of a record.
 func (f *Follows) add(was, is rules.State) {
 	count := func(bit rules.State, begun, ended *int) {
 		switch {
@@ -120,7 +117,6 @@ func diffRecords(before, after []byte) (changes []recordChange) {
 	return changes
 }
 
-// checkRecords returns an error if a body is no answer to /records.
 func checkRecords(body []byte) error {
 	if body != nil && (!bytes.HasPrefix(body, []byte(`{"records":[`)) || !bytes.HasSuffix(body, []byte(`]}`))) {
 		return fmt.Errorf("records: %w", site.ErrMalformed)

@@ -51,7 +51,6 @@ func (r *Report) eachShown(do func(address string, name *Text)) {
 	}
 }
 
-// fillLists finds the accounts of the lists that the report shows.
 func (c *comparison) fillLists(ctx context.Context) error {
 	lists := c.report.Lists.Largest
 	group, reading := errgroup.WithContext(ctx)

@@ -44,10 +44,8 @@ type Month struct {
 	Count int  `json:"count"`
 }
 
-// mostMonths bounds the months that a report shows.
 const mostMonths = 36
 
-// A network is the object site.NetworkKey.
 type network struct {
 	AsOf string `json:"as_of"`
 	NetworkSizes

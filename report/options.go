@@ -71,7 +71,6 @@ func (o Options) withDefaults() (Options, error) {
 // attemptTime is how long one request may take: 256 MiB over a slow line.
 const attemptTime = 5 * time.Minute
 
-// retrying says how requests are repeated.
 func retrying(patience time.Duration) retry.Policy {
 	return retry.Policy{
 		Retryable: storage.Temporary, First: 200 * time.Millisecond, Longest: 5 * time.Second, Patience: patience,
@@ -79,5 +78,4 @@ func retrying(patience time.Duration) retry.Policy {
 	}
 }
 
-// dateFormat is how reports are dated.
 const dateFormat = time.DateOnly

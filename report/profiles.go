@@ -9,7 +9,6 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// mostProfiles bounds the profiles that a report shows.
 const mostProfiles = 50
 
 // A profileCounter counts the accounts whose profiles changed. Under the API spec several lists may
@@ -41,7 +40,6 @@ func newProfileCounter(most int) profileCounter {
 	return profileCounter{most: most, shown: map[site.Address]shownBy{}, examples: newTop(mostProfiles, byRank)}
 }
 
-// byRank orders profiles by the rank of their accounts.
 func byRank(a, b ProfileChange) int {
 	unranked := func(p ProfileChange) int {
 		if p.Rank == 0 {

@@ -64,7 +64,6 @@ func RunPage(title string, body []byte, stages []Stage) ([]byte, error) {
 	return render("run", v)
 }
 
-// timeline draws when each stage began and ended.
 func timeline(stages []Stage) *chart {
 	if len(stages) == 0 {
 		return nil
@@ -94,7 +93,6 @@ func timeline(stages []Stage) *chart {
 	return c
 }
 
-// stageBytes draws the bytes of the stages that count them.
 func stageBytes(stages []Stage) *chart {
 	var rows []bar
 	for _, s := range stages {
@@ -123,7 +121,6 @@ func (f *figures) add(name, value string) {
 	f.all = append(f.all, figure{shorten(name), shorten(value)})
 }
 
-// value reads a value that is at a path.
 func (f *figures) value(path string) error {
 	token, err := f.decoder.Token()
 	if err != nil {

@@ -39,7 +39,6 @@ type source struct {
 	shards, objects, bytes, refreshed atomic.Int64 // read so far
 }
 
-// open reads the root.
 func open(ctx context.Context, from Site, name string, policy retry.Policy) (*source, error) {
 	s := &source{site: from, name: name, retry: policy}
 	body, err := s.get(ctx, site.RootKey, maxRoot)
@@ -54,14 +53,12 @@ func open(ctx context.Context, from Site, name string, policy retry.Policy) (*so
 	return s, nil
 }
 
-// A sizeError says that an object is larger than it may be.
 type sizeError struct{ size, most int64 }
 
 func (e *sizeError) Error() string {
 	return fmt.Sprintf("it has %d bytes, expected at most %d", e.size, e.most)
 }
 
-// get reads an object of at most so many bytes.
 func (s *source) get(ctx context.Context, key site.Key, most int64) (body []byte, err error) {
 	err = s.retry.Do(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, attemptTime)
@@ -90,7 +87,6 @@ func (s *source) explain(key site.Key, err error) error {
 	return fmt.Errorf("%s: %s: %w", s.name, key, err)
 }
 
-// shard reads a shard of the manifest.
 func (s *source) shard(ctx context.Context, shard string) ([]site.Entry, error) {
 	key := site.ManifestKey(shard)
 	body, err := s.get(ctx, key, maxShard)

@@ -97,7 +97,6 @@ func (b *bucketFiles) find(file *bucketFile, off int64) (s span, size int) {
 	return span{}, firstSpan
 }
 
-// keep keeps a span as long as there is room.
 func (b *bucketFiles) keep(s span) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -113,7 +112,6 @@ func (b *bucketFiles) forget(i int) {
 	b.spans = slices.Delete(b.spans, i, i+1)
 }
 
-// list fills infos.
 func (b *bucketFiles) list() error {
 	after := site.Key("")
 	err := readRetry.Do(b.ctx, func() error {
@@ -185,7 +183,6 @@ type readError struct{ err error }
 
 func (e *readError) Error() string { return e.err.Error() }
 
-// A bucketFile is an open file.
 type bucketFile struct {
 	files *bucketFiles
 	info  Info
@@ -223,7 +220,6 @@ func (f *bucketFile) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// spanAt returns a span with the byte at an offset.
 func (f *bucketFile) spanAt(off int64) (span, error) {
 	if off >= f.info.Size {
 		return span{}, io.EOF

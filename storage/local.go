@@ -131,7 +131,6 @@ func (l *Local) Put(ctx context.Context, o Object, condition Condition) (etag st
 	return o.MD5.String(), l.replace(o.Key, written)
 }
 
-// write creates a file in the work folder.
 func (l *Local) write(o Object) (written string, err error) {
 	work := filepath.Join(l.path, workFolder)
 	file, err := os.CreateTemp(work, "")

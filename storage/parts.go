@@ -39,7 +39,6 @@ const (
 // shards come before RootPart.
 func PartName(shard string) string { return partPrefix + shard }
 
-// isPartName reports whether a name is that of a part.
 func isPartName(name string) bool {
 	shard, ok := strings.CutPrefix(name, partPrefix)
 	if !ok || name == RootPart {

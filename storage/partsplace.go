@@ -19,7 +19,6 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// partsFolder is the path of a folder of parts.
 type partsFolder string
 
 func (f partsFolder) String() string { return string(f) }
@@ -149,7 +148,6 @@ func ignoreAbsent(err error) error {
 	return err
 }
 
-// partsBucket is a bucket of parts.
 type partsBucket struct{ *S3 }
 
 func (b partsBucket) String() string { return strings.TrimSuffix("s3://"+b.bucket+"/"+b.prefix, "/") }
@@ -208,7 +206,6 @@ func (b partsBucket) read(ctx context.Context, name string, want *partVersion, o
 	return n, is, nil
 }
 
-// explainRange is explain for a request of a range.
 func explainRange(name string, err error) error {
 	if minio.ToErrorResponse(err).Code == "InvalidRange" {
 		return fmt.Errorf("get %s: it ends before: %w", name, ErrParts)

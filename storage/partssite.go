@@ -197,7 +197,6 @@ func (o *openParts) get(ctx context.Context, key site.Key, admit func(ctx contex
 	return body, nil
 }
 
-// name names a part in an error.
 func (o *openParts) name(f *partFile) string { return f.name + " of " + o.site.parts.place.String() }
 
 // file returns what is known of the part of a shard.

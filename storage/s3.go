@@ -452,5 +452,4 @@ func (s *S3) list(ctx context.Context, prefix, after site.Key, recursive bool, f
 	return nil
 }
 
-// name returns the name of a key in the bucket.
 func (s *S3) name(key site.Key) string { return s.prefix + string(key) }

@@ -85,7 +85,6 @@ func explain(verb string, key site.Key, err error) error {
 	return reason
 }
 
-// explainNoAnswer is explain for requests without an answer.
 func explainNoAnswer(err error) error {
 	switch {
 	case isNetworkError(err) && wasSent(err):
@@ -159,7 +158,6 @@ func explainPut(doing string, err error) error {
 	return explain(doing, "", err)
 }
 
-// isNetworkError reports whether the network failed.
 func isNetworkError(err error) bool {
 	var dns *net.DNSError
 	switch {

@@ -257,7 +257,6 @@ func (t *openTar) hash(key site.Key) uint64 {
 	return maphash.String(t.seed, string(key)) &^ math.MaxUint32
 }
 
-// A counter counts the bytes that are read through it.
 type counter struct {
 	reader io.Reader
 	read   int64

@@ -53,7 +53,6 @@ type walk struct {
 	unreadable    *UnreadableError // nil for nothing
 }
 
-// leaveOut goes on without a key that cannot be read.
 func (w *walk) leaveOut(key string, err error) {
 	if w.unreadable == nil {
 		w.unreadable = &UnreadableError{}
@@ -116,7 +115,6 @@ func (w *walk) folder(ctx context.Context, below string) error {
 	return nil
 }
 
-// errLoop says that following links would never end.
 var errLoop = errors.New("is a link to a folder that contains it")
 
 // mayHold reports whether a folder may contain matching keys.

@@ -74,7 +74,6 @@ func Open(ctx context.Context, o Options) (*Staging, error) {
 	return s, nil
 }
 
-// acquire creates the work folder and locks it.
 func (s *Staging) acquire(ctx context.Context) error {
 	parent := filepath.Dir(s.Target)
 	s.existingParent = parent
@@ -120,7 +119,6 @@ func (s *Staging) acquire(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// recover cleans up after a killed run.
 func (s *Staging) recover(ctx context.Context) error {
 	if _, err := os.Lstat(s.Target); errors.Is(err, fs.ErrNotExist) {
 		if err := os.Rename(s.last(), s.Target); err != nil && !errors.Is(err, fs.ErrNotExist) {

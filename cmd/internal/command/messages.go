@@ -66,7 +66,6 @@ func Logger(stderr io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(m.out, options))
 }
 
-// tellError says why a command failed.
 func tellError(stderr io.Writer, name, text string) {
 	if m, ok := stderr.(*messenger); ok {
 		if m.json {

@@ -97,7 +97,6 @@ func (p *Progress) AddBytes(n, bytes int64) {
 	}
 }
 
-// speed is the text about speed and remaining time.
 func (p *Progress) speed(done, bytes int64, took time.Duration) string {
 	text := ", " + rate(done, took)
 	if bytes > 0 {

@@ -108,7 +108,6 @@ func partOf(name string) string {
 	}
 }
 
-// isTar reports whether a file exists and is a tar file, as sites are.
 func isTar(name string) bool {
 	const magic, at = "ustar", 257
 	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {

@@ -178,7 +178,6 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	return errors.Join(err, reports.WriteRun(c.Report, "generate: "+c.Out, told, told.Stages, stdout))
 }
 
-// A staged is the report of a run with its stages.
 type staged struct {
 	*generator.Report
 	Error  string          `json:"error,omitempty"` // then the report has nothing but the stages until then

@@ -24,7 +24,6 @@ var startPage = template.Must(template.New("start").Parse(templates.Start))
 // startPath is where the page of the API is. It is no key of a site.
 const startPath = "/_preview"
 
-// explorerPath is where the explorer is.
 var explorerPath = site.ExplorerPageKey.URLPath()
 
 // withPages adds a page for people who write programs, and the description of the API. / leads to the
@@ -66,7 +65,6 @@ func withStart(page []byte) []byte {
 	return bytes.Replace(page, first, append([]byte(`<meta name="followpress-start" content="..`+startPath+`">`+"\n"), first...), 1)
 }
 
-// writePage answers with a page.
 func writePage(w http.ResponseWriter, r *http.Request, log *slog.Logger, render func(*bytes.Buffer) error) {
 	var page bytes.Buffer
 	if err := render(&page); err != nil {
@@ -79,7 +77,6 @@ func writePage(w http.ResponseWriter, r *http.Request, log *slog.Logger, render 
 	_, _ = page.WriteTo(w) // the client may be gone
 }
 
-// A group is a part of the start page.
 type group struct {
 	Title string
 	Rows  []row

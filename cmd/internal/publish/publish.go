@@ -174,7 +174,6 @@ func (v *Verify) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	})
 }
 
-// leftAlone says what to do about foreign objects.
 func leftAlone(v *publisher.Verification) error {
 	return fmt.Errorf("%d objects are none of a site's, like %s: name them with --exclude, remove them, or keep the site below a prefix of its own",
 		v.Foreign.Count, v.Foreign.Keys[0])
@@ -395,7 +394,6 @@ func (p *publishing) checkPublishing(site string) error {
 	return p.checkWriting(site)
 }
 
-// publish publishes a site, after other things are done.
 func (p *publishing) publish(ctx context.Context, s session, source *source, dryRun bool,
 	before ...func(context.Context, session, publisher.Site, bucket) error) (told *published, err error) {
 	told = &published{Report: publisher.NewReport()}

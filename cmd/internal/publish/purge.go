@@ -52,13 +52,11 @@ func (p *Purge) Run(ctx context.Context, stdout, stderr io.Writer) error {
 // stale is the consequence of a failed purge, for messages.
 const stale = "caches may serve old answers until they expire"
 
-// caches are the flags that name caches.
 type caches struct {
 	Purge    []string `placeholder:"CACHE" help:"Cache to purge; may be repeated: cloudfront:ID, cloudflare:ZONE, fastly:SERVICE, varnish:URL, or http:URL, which purges everything unless it has {path} or {url} in it. Credentials: those of the bucket, CLOUDFLARE_API_TOKEN, FASTLY_API_TOKEN."`
 	PurgeURL []string `placeholder:"URL" help:"Public URL of the site, like https://api.example.org, for caches that purge whole URLs; may be repeated."`
 }
 
-// purgers makes a purger for each --purge, without sending any requests.
 func (c *caches) purgers(patience time.Duration, s session) ([]*purger.Purger, error) {
 	credentials := storage.AWSCredentials()
 	o := purger.Options{
@@ -107,7 +105,6 @@ func forget(ctx context.Context, s session, all []*purger.Purger, what purger.Pu
 	return results, err
 }
 
-// purge purges from the caches what a run has changed.
 func (w *writing) purge(ctx context.Context, s session, told result, dryRun bool) (result, error) {
 	if len(w.Purge) == 0 {
 		return told, nil
@@ -178,7 +175,6 @@ func changed(told result) *purger.Purge {
 // purges are the results of all caches.
 type purges []purger.Result
 
-// with adds them to the report of a run.
 func (p purges) with(told result) result {
 	switch t := told.(type) {
 	case *published:
@@ -235,7 +231,6 @@ type repairedAndPurged struct {
 func (r *repairedAndPurged) String() string   { return r.Verification.String() + r.Purged.String() }
 func (r *repairedAndPurged) Markdown() string { return r.Verification.Markdown() + r.Purged.Markdown() }
 
-// purged is the report of the command purge.
 type purged struct {
 	Purged purges `json:"purged"`
 	Error  string `json:"error,omitempty"`

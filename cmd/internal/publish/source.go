@@ -37,7 +37,6 @@ func (s *siteServer) openAt(ctx context.Context, at string, run session, destina
 	return storage.OpenSiteAt(ctx, at, s.serverOr(run, destination))
 }
 
-// serverOr says how to reach the server.
 func (s *siteServer) serverOr(run session, destination storage.S3Options) storage.S3Options {
 	return storage.S3Options{Endpoint: cmp.Or(string(s.SiteEndpoint), destination.Endpoint), Region: cmp.Or(s.SiteRegion, destination.Region), Log: run.log}
 }
@@ -79,7 +78,6 @@ func (s *source) choose(parsed *kong.Context) error {
 	return generate.ChooseSource(parsed, &s.Snapshot, &s.Site)
 }
 
-// check checks the flags of a snapshot.
 func (s *source) check(report string) error {
 	switch {
 	case s.Snapshot == "":

@@ -121,7 +121,6 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return c.publish(ctx, r, stderr)
 }
 
-// read reads a report that was written before.
 func (c *Command) read(context.Context, io.Writer) (*report.Report, error) {
 	body, err := os.ReadFile(c.Saved)
 	if err != nil {
@@ -134,7 +133,6 @@ func (c *Command) read(context.Context, io.Writer) (*report.Report, error) {
 	return r, nil
 }
 
-// compare compares the sites.
 func (c *Command) compare(ctx context.Context, stderr io.Writer) (_ *report.Report, err error) {
 	from, err := command.OpenSite(ctx, c.From, c.server())
 	if err != nil {
@@ -157,7 +155,6 @@ func (c *Command) compare(ctx context.Context, stderr io.Writer) (_ *report.Repo
 	return r, err
 }
 
-// write writes the report in all forms that the flags ask for.
 func (c *Command) write(r *report.Report, stdout io.Writer) error {
 	page, err := r.HTML()
 	if err != nil {

@@ -167,7 +167,6 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	return c.serve(ctx, handler, listener, metrics, log)
 }
 
-// serve serves until the context ends and requests have drained.
 func (c *Command) serve(ctx context.Context, handler *server.Handler, listener, metrics net.Listener, log *slog.Logger) error {
 	// The metrics and the watch run until the last request is answered.
 	group, rest := errgroup.WithContext(context.WithoutCancel(ctx))

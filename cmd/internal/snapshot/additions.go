@@ -18,14 +18,12 @@ import (
 	"github.com/followpress/followpress/source/profile"
 )
 
-// fromFiles are the tables that may come from a file.
 var fromFiles = []snapshot.Table{snapshot.TableAccounts, snapshot.TableEvents, snapshot.TableBadges, snapshot.TableRecommended}
 
 // badgeKey is the variable of the key of the badges' API. It is no flag, since others can see the
 // flags of a process.
 const badgeKey = "FOLLOWPRESS_BADGE_API_KEY"
 
-// profiles are the flags about profiles.
 type profiles struct {
 	Profiles      serviceURL    `placeholder:"URL" help:"Ask this ENS worker for the profiles of accounts."`
 	ProfileBudget source.Budget `default:"2000" placeholder:"N|DURATION" help:"How many requests, or how much time, a run may spend on profiles (default ${default}). Accounts without an answer come first, then those asked longest ago."`
@@ -33,7 +31,6 @@ type profiles struct {
 	command.S3
 }
 
-// tables are the flags about badges and other tables.
 type tables struct {
 	Badges      serviceURL        `placeholder:"URL" help:"Ask this POAP-like API who holds badges. $FOLLOWPRESS_BADGE_API_KEY is its key."`
 	BadgeEvents []string          `placeholder:"ID" help:"Events of the badges, in the order of the answers."`
@@ -138,7 +135,6 @@ func (r *run) accounts(ctx context.Context, w *snapshot.Writer, g *source.Graph,
 	return source.WriteAccounts(w, g, own...)
 }
 
-// badges writes the tables events and badges.
 func (r *run) badges(ctx context.Context, w *snapshot.Writer, g *source.Graph, t *tables, state string) error {
 	if t.Badges == "" {
 		return nil
@@ -173,7 +169,6 @@ func (r *run) badges(ctx context.Context, w *snapshot.Writer, g *source.Graph, t
 	return nil
 }
 
-// copyTables writes the tables that come from files.
 func (r *run) copyTables(w *snapshot.Writer, t *tables) error {
 	for _, name := range fromFiles {
 		file := t.Table[string(name)]

@@ -35,7 +35,6 @@ type Chain struct {
 	tables   `group:"Badges and other tables:"`
 }
 
-// requests are the flags about requests to nodes.
 type requests struct {
 	Quorum      int     `default:"1" placeholder:"N" help:"How many hosts of a chain must give the same answer (default ${default}). Logs that two hosts agree on need no contracts to confirm them."`
 	Spread      bool    `help:"Share the requests among all URLs of a chain; otherwise the next one is asked only after a failure."`
@@ -122,7 +121,6 @@ func parseReread(flags []string) (map[uint64]uint64, error) {
 	return from, nil
 }
 
-// deployment reads the file of --deployment.
 func (c *Chain) deployment() (*source.Deployment, error) {
 	if c.Deployment == "" {
 		return source.Production(), nil
@@ -192,7 +190,6 @@ func (c *Chain) sync(ctx context.Context, state *chain.State, r *run) error {
 	return err
 }
 
-// replay writes lists and records of the events of a state.
 func (r *run) replay(ctx context.Context, state *chain.State, d *source.Deployment, w *snapshot.Writer) (*source.Graph, error) {
 	asOf, err := state.AsOf()
 	if err != nil {
@@ -219,7 +216,6 @@ func (r *run) replay(ctx context.Context, state *chain.State, d *source.Deployme
 	return g, nil
 }
 
-// explain shows the events of a list.
 func (c *Chain) explain(d *source.Deployment, stdout io.Writer) (err error) {
 	token, err := source.ParseDecimal(c.Explain)
 	if err != nil {

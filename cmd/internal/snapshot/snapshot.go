@@ -56,7 +56,6 @@ func (o *output) validate(state string) error {
 	return nil
 }
 
-// A run makes a snapshot.
 type run struct {
 	*output
 	progress *command.Progress
@@ -81,7 +80,6 @@ type parts struct {
 	Badges   any `json:"badges,omitempty"`
 }
 
-// tell shows a report to people.
 func (r *run) tell(part fmt.Stringer) {
 	r.progress.End()
 	fmt.Fprint(r.stderr, part)
