@@ -21,10 +21,13 @@ func ConfigOf(ctx context.Context, from Site) (site.Config, error) {
 	return source.root.Config, nil
 }
 
+// NotDone begins the lines of SetUp about what is not done.
+const NotDone = "not done: "
+
 // SetUp makes a bucket ready for a site with this configuration: it creates the bucket, lets
 // everybody read the site's objects and nothing else, and allows web pages of any origin to
 // (CORS). done has one line per step. A step that the server does not support or permit is
-// noted in done, without an error. SetUp can be repeated.
+// noted in done (NotDone), without an error. SetUp can be repeated.
 func SetUp(ctx context.Context, to interface {
 	Bucket
 	SetUpper
@@ -59,7 +62,7 @@ func SetUp(ctx context.Context, to interface {
 			if ctx.Err() != nil || isRetryable(err) {
 				return done, err
 			}
-			done = append(done, "not done: "+step.name+": "+err.Error())
+			done = append(done, NotDone+step.name+": "+err.Error())
 			continue
 		}
 		done = append(done, step.name)

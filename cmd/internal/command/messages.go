@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -66,13 +67,18 @@ func Logger(stderr io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(m.out, options))
 }
 
-func tellError(stderr io.Writer, name, text string) {
+func tellError(stderr io.Writer, name, text string) { tell(stderr, slog.LevelError, name+": "+text) }
+
+// Warn says a line that --quiet leaves.
+func Warn(stderr io.Writer, text string) { tell(stderr, slog.LevelWarn, text) }
+
+func tell(stderr io.Writer, level slog.Level, text string) {
 	if m, ok := stderr.(*messenger); ok {
 		if m.json {
-			Logger(m, slog.LevelError).Error(name + ": " + text)
+			Logger(m, level).Log(context.Background(), level, text)
 			return
 		}
 		stderr = m.out
 	}
-	fmt.Fprintf(stderr, "%s: %s\n", name, text)
+	fmt.Fprintln(stderr, text)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -367,7 +368,11 @@ func (w *writing) setUp(ctx context.Context, s session, from publisher.Site, to 
 	}
 	done, err := publisher.SetUp(ctx, to, config, w.writeOptions(s))
 	for _, step := range done {
-		fmt.Fprintf(s.stderr, "%s: %s\n", w.Dest, step)
+		if line := w.Dest + ": " + step; strings.HasPrefix(step, publisher.NotDone) {
+			command.Warn(s.stderr, line)
+		} else {
+			fmt.Fprintln(s.stderr, line)
+		}
 	}
 	return err
 }
