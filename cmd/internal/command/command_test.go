@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,6 +64,31 @@ func TestRun(t *testing.T) {
 				t.Errorf("got status %d, %q, %q, want %d, %q, %q", status, &stdout, &stderr, c.status, c.stdout, c.stderr)
 			}
 		})
+	}
+}
+
+type speaker struct{ Messages }
+
+func (*speaker) Run(_ context.Context, _, stderr io.Writer) error {
+	fmt.Fprintln(stderr, "as always")
+	Warn(stderr, "look out")
+	return errors.New("broken")
+}
+
+// --quiet leaves warnings and errors; in JSON they have their levels.
+func TestMessages(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                          "as always\nlook out\nsay: broken\n",
+		"--quiet":                   "look out\nsay: broken\n",
+		"--log-format=json":         `"INFO","msg":"as always"}` + "\n" + `"WARN","msg":"look out"}` + "\n" + `"ERROR","msg":"say: broken"}` + "\n",
+		"--quiet --log-format=json": `"WARN","msg":"look out"}` + "\n" + `"ERROR","msg":"say: broken"}` + "\n",
+	} {
+		var stdout, stderr bytes.Buffer
+		status := Run("say", "Says something.", new(speaker), strings.Fields(args), &stdout, &stderr)
+		got := regexp.MustCompile(`\{"time":"[^"]+","level":`).ReplaceAllString(stderr.String(), "")
+		if status != Failed || got != want {
+			t.Errorf("%s: got status %d, %q, want %d, %q", args, status, got, Failed, want)
+		}
 	}
 }
 

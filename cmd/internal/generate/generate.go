@@ -165,7 +165,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	report, err := generator.ToPath(ctx, folder, c.Out, o)
 	progress.End()
 	if errors.Is(err, generator.ErrLeftBehind) {
-		fmt.Fprintf(stderr, "%v\n", strings.ReplaceAll(err.Error(), "\n", "; ")) // after a signal, the caller reports only the name of the signal
+		command.Warn(stderr, strings.ReplaceAll(err.Error(), "\n", "; ")) // after a signal, the caller reports only the name of the signal
 	}
 	told := &staged{Report: report, Stages: progress.Stages()}
 	if err != nil {

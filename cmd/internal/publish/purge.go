@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/purger"
 	"github.com/followpress/followpress/storage"
@@ -99,7 +100,7 @@ func forget(ctx context.Context, s session, all []*purger.Purger, what purger.Pu
 	if err != nil {
 		err = explain(err)
 		if ctx.Err() != nil {
-			fmt.Fprintln(s.stderr, err) // the last line of a run that was stopped only says so
+			command.Warn(s.stderr, err.Error()) // the last line of a run that was stopped only says so
 		}
 	}
 	return results, err

@@ -200,7 +200,7 @@ func (c *Command) publish(ctx context.Context, r *report.Report, stderr io.Write
 		return fmt.Errorf("--publish: %w", err)
 	}
 	if err = report.Publish(ctx, to, r, c.Patience); errors.Is(err, report.ErrUnsafe) {
-		fmt.Fprintf(stderr, "%s: %v\n", c.Publish, err)
+		command.Warn(stderr, fmt.Sprintf("%s: %v", c.Publish, err))
 		err = nil
 	}
 	if err == nil {
