@@ -121,9 +121,26 @@ func (d *tarDestination) check(ctx context.Context) (*liveSite, error) {
 // openLiveTar reads the root and the manifest of the site in a tar file. They are at its end, so one
 // pass over the headers finds them all.
 func openLiveTar(ctx context.Context, files afero.Fs, path string) *liveSite {
-	index, err := readTarIndex(ctx, files, path)
+	file, err := files.Open(path)
 	if err != nil {
 		return nil
+	}
+	defer file.Close()
+	index := map[site.Key][]byte{}
+	for archive := tar.NewReader(file); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil || ctx.Err() != nil {
+			return nil
+		}
+		if header.Name != string(site.RootKey) && !strings.HasPrefix(header.Name, string(site.ManifestKey(""))) {
+			continue
+		}
+		if index[site.Key(header.Name)], err = io.ReadAll(archive); err != nil {
+			return nil
+		}
 	}
 	return openLive(func(key site.Key) ([]byte, error) {
 		if body, ok := index[key]; ok {
@@ -131,30 +148,4 @@ func openLiveTar(ctx context.Context, files afero.Fs, path string) *liveSite {
 		}
 		return nil, fmt.Errorf("%s in %s: %w", key, path, fs.ErrNotExist)
 	})
-}
-
-func readTarIndex(ctx context.Context, files afero.Fs, path string) (index map[site.Key][]byte, err error) {
-	file, err := files.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("open the tar file: %w", err)
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	index = map[site.Key][]byte{}
-	for archive := tar.NewReader(file); ; {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			return index, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("read %s: %w", path, err)
-		}
-		if header.Name != string(site.RootKey) && !strings.HasPrefix(header.Name, string(site.ManifestKey(""))) {
-			continue
-		}
-		if index[site.Key(header.Name)], err = io.ReadAll(archive); err != nil {
-			return nil, fmt.Errorf("read %s: %w", path, err)
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -94,13 +95,7 @@ func requestID(r *http.Request) []string {
 	if sent := r.Header[headerRequestID]; len(sent) == 1 && plainID(sent[0]) {
 		return sent
 	}
-	var digits [16]byte
-	random := rand.Uint64()
-	for i := range digits {
-		digits[i] = "0123456789abcdef"[random>>60]
-		random <<= 4
-	}
-	return []string{string(digits[:])}
+	return []string{strconv.FormatUint(rand.Uint64()|1<<63, 16)} // 16 digits
 }
 
 func plainID(id string) bool {

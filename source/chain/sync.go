@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,18 +140,12 @@ func (s *State) checkOptions(o *Options) error {
 			return fmt.Errorf("--reread %d: the deployment has no contracts on chain %d", id, id)
 		}
 	}
-	if o.Provider.Finality == "" {
-		o.Provider.Finality = provider.Finalized
-	}
+	o.Provider.Finality = cmp.Or(o.Provider.Finality, provider.Finalized)
 	if !slices.Contains(finalities, o.Provider.Finality) {
 		return fmt.Errorf("--finality %s: want one of %q", o.Provider.Finality, finalities)
 	}
-	if o.Provider.Shares == nil {
-		o.Provider.Shares = new(provider.Shares)
-	}
-	if o.every == 0 {
-		o.every = commitEvery
-	}
+	o.Provider.Shares = cmp.Or(o.Provider.Shares, new(provider.Shares))
+	o.every = cmp.Or(o.every, commitEvery)
 	if o.dial == nil {
 		o.dial = func(ctx context.Context, chain uint64, urls []string, o provider.Options) (nodes, error) {
 			return provider.Dial(ctx, chain, urls, o)

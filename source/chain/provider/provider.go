@@ -65,9 +65,7 @@ func (o *Options) check() error {
 	if o.Quorum < 0 || o.Concurrency < 0 || o.Rate < 0 || o.Batch < 0 || o.Timeout < 0 || o.Patience < 0 || o.MaxAnswer < 0 {
 		return errors.New("an option of requests is negative")
 	}
-	if o.Shares == nil {
-		o.Shares = new(Shares)
-	}
+	o.Shares = cmp.Or(o.Shares, new(Shares))
 	o.Quorum = cmp.Or(o.Quorum, 1)
 	o.Concurrency = cmp.Or(o.Concurrency, 8)
 	o.MaxRange = cmp.Or(o.MaxRange, 10_000)
@@ -75,9 +73,7 @@ func (o *Options) check() error {
 	o.Timeout = cmp.Or(o.Timeout, time.Minute)
 	o.Patience = cmp.Or(o.Patience, 5*time.Minute)
 	o.MaxAnswer = cmp.Or(o.MaxAnswer, 32<<20)
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return nil
 }
 

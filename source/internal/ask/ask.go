@@ -3,6 +3,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,12 +92,8 @@ func New(o Options) (*Client, error) {
 		own.MaxResponseHeaderBytes = maxHead
 		transport = own
 	}
-	log := o.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
 	return &Client{
-		root: strings.TrimRight(o.URL, "/"), host: u.Host, header: o.Header, budget: o.Budget, begun: time.Now(), log: log,
+		root: strings.TrimRight(o.URL, "/"), host: u.Host, header: o.Header, budget: o.Budget, begun: time.Now(), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 		http: &http.Client{
 			Transport: transport,
 			// A redirect counts as a failure: only the configured host is asked.
