@@ -12,19 +12,16 @@ import (
 	"github.com/followpress/followpress/site/scan"
 )
 
-// following answers with a page of the follows of a list.
-func (c *computation) following() error { return c.someFollowing(false) }
-
-// allFollowing answers with a page of what a list holds.
-func (c *computation) allFollowing() error { return c.someFollowing(true) }
-
-func (c *computation) someFollowing(all bool) error {
-	s, err := c.findSubject()
-	if err != nil {
-		return err
+// following answers with a page of what a list holds: all of it, or the follows.
+func following(all bool) func(*computation) error {
+	return func(c *computation) error {
+		s, err := c.findSubject()
+		if err != nil {
+			return err
+		}
+		t := c.heldTable(s)
+		return c.followingPage(t, c.selection(t, all), nil)
 	}
-	t := c.heldTable(s)
-	return c.followingPage(t, c.selection(t, all), nil)
 }
 
 // appendNameAvatar appends the profile that searches show.
@@ -78,24 +75,21 @@ func appendFollowing(b, address, tags []byte) []byte {
 	return append(append(b, `","tags":`...), tags...)
 }
 
-// followers answers with a page of who follows an account.
-func (c *computation) followers() error { return c.someFollowers(false) }
-
-// allFollowers answers with a page of who holds an account.
-func (c *computation) allFollowers() error { return c.someFollowers(true) }
-
-func (c *computation) someFollowers(all bool) error {
-	s, err := c.findSubject()
-	if err != nil {
-		return err
+// followers answers with a page of who holds an account: all of them, or those who follow it.
+func followers(all bool) func(*computation) error {
+	return func(c *computation) error {
+		s, err := c.findSubject()
+		if err != nil {
+			return err
+		}
+		t := c.followerTable(s)
+		return c.followersPage(s, t, c.selection(t, all), func(b []byte, r scan.FollowerRow, state rules.State, ens []byte) []byte {
+			b = append(append(b, `","tags":`...), r.Tags...)
+			b = appendStates(b, state)
+			b = appendMillis(append(b, `,"updated_at":`...), r.Time)
+			return append(b, ens...)
+		})
 	}
-	t := c.followerTable(s)
-	return c.followersPage(s, t, c.selection(t, all), func(b []byte, r scan.FollowerRow, state rules.State, ens []byte) []byte {
-		b = append(append(b, `","tags":`...), r.Tags...)
-		b = appendStates(b, state)
-		b = appendMillis(append(b, `,"updated_at":`...), r.Time)
-		return append(b, ens...)
-	})
 }
 
 // searchFollowers answers with a page of the followers that match a term, the latest first.
