@@ -285,7 +285,7 @@ func isAddress(r answers.Record) bool {
 }
 
 func isFollow(r answers.Record) bool {
-	return r.Version == 1 && isAddress(r) && !slices.Contains(r.Tags, "block") && !slices.Contains(r.Tags, "mute")
+	return isHeld(r) && !slices.Contains(r.Tags, "block") && !slices.Contains(r.Tags, "mute")
 }
 
 func (l *modelList) follows() []answers.Record {
@@ -306,7 +306,7 @@ func (m *model) counts() (followers, following, mutuals, top8, blocks map[string
 					top8[r.Data]++
 				}
 			}
-			if r.Version == 1 && isAddress(r) && slices.Contains(r.Tags, "block") {
+			if isHeld(r) && slices.Contains(r.Tags, "block") {
 				blocks[r.Data]++
 			}
 		}

@@ -66,9 +66,13 @@ func areOfFollow(tags []string) bool {
 func (w *twin) heldRows(list *modelList) []naiveRow {
 	rows := []naiveRow{}
 	for _, r := range list.records {
-		if r.Version == 1 && isAddress(r) {
+		if isHeld(r) {
 			p := w.person(r.Data)
-			rows = append(rows, naiveRow{r.Data, areOfFollow(r.Tags), array{r.Data, r.Tags, p.followers, p.name, p.avatar}})
+			row := array{r.Data, r.Tags, p.followers, p.name, p.avatar}
+			if r.Version != 1 {
+				row = append(row, r.Version)
+			}
+			rows = append(rows, naiveRow{r.Data, areOfFollow(r.Tags), row})
 		}
 	}
 	return rows

@@ -92,13 +92,13 @@ func (f *Follows) add(was, is rules.State) {
 // sites, in no particular order.
 func diffRecords(before, after []byte) (changes []recordChange) {
 	held := map[site.Address][]byte{}
-	for text, tags := range scan.HeldRecords(before) {
-		if address, err := site.ParseAddress(text); err == nil { // HeldRecords has checked it
-			held[address] = tags
+	for r := range scan.HeldRecords(before) {
+		if address, err := site.ParseAddress(r.Address); err == nil { // HeldRecords has checked it
+			held[address] = r.Tags
 		}
 	}
-	for text, tags := range scan.HeldRecords(after) {
-		address, err := site.ParseAddress(text)
+	for r := range scan.HeldRecords(after) {
+		address, err := site.ParseAddress(r.Address)
 		if err != nil {
 			continue
 		}
@@ -106,9 +106,9 @@ func diffRecords(before, after []byte) (changes []recordChange) {
 		delete(held, address)
 		switch {
 		case !was:
-			changes = append(changes, recordChange{address: address, is: scan.StateOf(tags), tags: tags})
-		case !bytes.Equal(had, tags):
-			changes = append(changes, recordChange{address, scan.StateOf(had), scan.StateOf(tags), tags, had})
+			changes = append(changes, recordChange{address: address, is: scan.StateOf(r.Tags), tags: r.Tags})
+		case !bytes.Equal(had, r.Tags):
+			changes = append(changes, recordChange{address, scan.StateOf(had), scan.StateOf(r.Tags), r.Tags, had})
 		}
 	}
 	for address, had := range held {

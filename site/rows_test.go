@@ -71,8 +71,11 @@ func TestRows(t *testing.T) {
 
 		held, err := scan.ParseHeldRow(encodeJSON(t, array{a, tags, i, name, avatar}))
 		if got := (array{string(held.Address), tagsOf(held.Tags), held.Followers, text(held.Name), text(held.Avatar)}); err != nil ||
-			!reflect.DeepEqual(got, array{a, tags, i, name, avatar}) {
-			t.Fatalf("held: got %q, %v", got, err)
+			!reflect.DeepEqual(got, array{a, tags, i, name, avatar}) || held.Version != rules.UsualVersion {
+			t.Fatalf("held: got %q of version %d, %v", got, held.Version, err)
+		}
+		if held, err := scan.ParseHeldRow(encodeJSON(t, array{a, tags, i, name, avatar, i})); err != nil || int(held.Version) != i {
+			t.Fatalf("held by a record of version %d: got %d, %v", i, held.Version, err)
 		}
 		row := array{"77", a, tags, i % 8, int64(-i), i, name, avatar, header, i / 2}
 		f, err := scan.ParseFollowerRow(encodeJSON(t, row))
@@ -113,7 +116,8 @@ func TestRows(t *testing.T) {
 	}
 	for _, bad := range []string{"", "[", "[]", `["x",[],1,"",""]`, `["0x0000000000000000000000000000000000000001",1,1,"",""]`,
 		`["0x0000000000000000000000000000000000000001",[],-1,"",""]`, `["0x0000000000000000000000000000000000000001",[],1,"",""`,
-		`["0x0000000000000000000000000000000000000001",[],1,"","",1]`, `{"a":1}`, `["0x0000000000000000000000000000000000000001",[],1,"]`} {
+		`["0x0000000000000000000000000000000000000001",[],1,"","",-1]`, `["0x0000000000000000000000000000000000000001",[],1,"","",4294967296]`,
+		`["0x0000000000000000000000000000000000000001",[],1,"","",1,1]`, `{"a":1}`, `["0x0000000000000000000000000000000000000001",[],1,"]`} {
 		if _, err := scan.ParseHeldRow([]byte(bad)); !errors.Is(err, site.ErrMalformed) {
 			t.Errorf("%s: got %v, want ErrMalformed", bad, err)
 		}
@@ -219,10 +223,10 @@ func TestHeldRecords(t *testing.T) {
 		{Version: 1, RecordType: "address", Data: address(5), Tags: []string{}},
 	}})
 	var got []string
-	for a, tags := range scan.HeldRecords(body) {
-		got = append(got, string(a)+string(tags))
+	for r := range scan.HeldRecords(body) {
+		got = append(got, fmt.Sprint(r.Version)+string(r.Address)+string(r.Tags))
 	}
-	if want := []string{address(1) + `["],\"","block"]`, address(5) + "[]"}; !slices.Equal(got, want) {
+	if want := []string{"1" + address(1) + `["],\"","block"]`, "1" + address(5) + "[]"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

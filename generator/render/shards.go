@@ -234,7 +234,11 @@ func appendRecordRow(b []byte, all records, i int) []byte {
 	b = all.address(i).Append(append(b, `["`...))
 	b = append(append(b, `",`...), all.form(i).json...)
 	b = strconv.AppendUint(append(b, ','), uint64(shown.Followers), 10)
-	return append(appendTexts(b, name, avatar), ']')
+	b = appendTexts(b, name, avatar)
+	if version := all.form(i).Version; version != rules.UsualVersion {
+		b = strconv.AppendUint(append(b, ','), uint64(version), 10)
+	}
+	return append(b, ']')
 }
 
 func (e *efpRenderer) followerRowSize(h holder) int {

@@ -8,6 +8,7 @@ import (
 	"github.com/followpress/followpress/internal/rawjson"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/site/rules"
 )
 
 // A schema is a JSON Schema, as OpenAPI 3.1 has it.
@@ -147,10 +148,22 @@ func nameAvatarHeader() []member {
 	return []member{m("name", text().orNull()), m("avatar", text().orNull()), m("header", text().orNull())}
 }
 
+// heldVersion is the version of a record by which a list holds an account.
+func heldVersion() schema {
+	var versions []uint32
+	for _, k := range rules.HeldKinds() {
+		versions = append(versions, k.Version)
+	}
+	if len(versions) == 1 {
+		return schema{"type": "integer", "const": versions[0]}
+	}
+	return schema{"type": "integer", "enum": versions}
+}
+
 // followed are the members of a record of an account.
 func followed() []member {
 	return []member{
-		m("version", schema{"type": "integer", "const": 1}), m("record_type", schema{"type": "string", "const": "address"}),
+		m("version", heldVersion()), m("record_type", schema{"type": "string", "const": rules.TypeAddress}),
 		m("data", address()), m("address", address()), tagsMember(),
 	}
 }

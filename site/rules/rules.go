@@ -31,8 +31,11 @@ type Identity[Kind, Data comparable] struct {
 	Data Data
 }
 
+// UsualVersion is that of most records by which lists hold accounts. Rows of objects name others only.
+const UsualVersion = 1
+
 // heldKinds are the kinds of records by which lists hold accounts.
-var heldKinds = []Kind{{1, TypeAddress}}
+var heldKinds = []Kind{{UsualVersion, TypeAddress}}
 
 // HeldKinds returns the kinds for which Holds reports true, the usual one first.
 func HeldKinds() []Kind { return slices.Clone(heldKinds) }

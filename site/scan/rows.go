@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"iter"
+	"math"
 	"strconv"
 	"strings"
 
@@ -65,6 +66,7 @@ func (f TagFilter) Match(tags []byte) bool {
 // A HeldRow is a row of what a list holds. Its slices are parts of the object: Address and Tags hold an
 // address without quotation marks and a JSON array, the others JSON strings.
 type HeldRow struct {
+	Version       uint32 // of the record
 	Address, Tags []byte
 	Followers     int // of the address
 	Name, Avatar  []byte
@@ -98,11 +100,18 @@ type RecommendedRow struct {
 
 // ParseHeldRow parses a row of what a list holds.
 func ParseHeldRow(row []byte) (r HeldRow, err error) {
-	e, err := cut(row, 5)
+	e, err := cutSome(row, 5, 6)
 	if err != nil {
 		return HeldRow{}, err
 	}
-	r = HeldRow{Address: e.text(0), Tags: e[1], Followers: e.number(2), Name: e[3], Avatar: e[4]}
+	version := rules.UsualVersion
+	if e[5] != nil {
+		version = e.number(5)
+	}
+	if version < 0 || version > math.MaxUint32 {
+		return HeldRow{}, fmt.Errorf("version of a row: %w", site.ErrMalformed)
+	}
+	r = HeldRow{Version: uint32(version), Address: e.text(0), Tags: e[1], Followers: e.number(2), Name: e[3], Avatar: e[4]}
 	return r, checkRow(r.Address, r.Followers, r.Tags)
 }
 
@@ -171,17 +180,20 @@ const mostElements = 10
 type elementsOf [mostElements][]byte
 
 // cut cuts a JSON array into its n elements.
-func cut(array []byte, n int) (e elementsOf, err error) {
+func cut(array []byte, n int) (elementsOf, error) { return cutSome(array, n, n) }
+
+// cutSome cuts a JSON array into its elements, of which the last ones may be missing.
+func cutSome(array []byte, least, most int) (e elementsOf, err error) {
 	i := 0
 	for element := range elements(array) {
-		if i == n {
-			return e, fmt.Errorf("row of more than %d elements: %w", n, site.ErrMalformed)
+		if i == most {
+			return e, fmt.Errorf("row of more than %d elements: %w", most, site.ErrMalformed)
 		}
 		e[i] = element
 		i++
 	}
-	if i < n {
-		return e, fmt.Errorf("row of %d elements instead of %d: %w", i, n, site.ErrMalformed)
+	if i < least {
+		return e, fmt.Errorf("row of %d elements instead of %d: %w", i, least, site.ErrMalformed)
 	}
 	return e, nil
 }
@@ -441,18 +453,24 @@ func (m *Matcher) MatchText(address, name []byte) bool {
 	return len(m.term) == 0 || bytes.Contains(address, m.term) || len(name) > 2 && bytes.Contains(m.fold(jsonText(name[1:])), m.term)
 }
 
-// HeldRecords iterates over the held records of an answer to /records: address in lower case, and tags, a
-// JSON array.
-func HeldRecords(records []byte) iter.Seq2[[]byte, []byte] {
-	return func(yield func(address, tags []byte) bool) {
+// A HeldRecord is a record by which a list holds an account: the address in lower case, and tags, a JSON
+// array.
+type HeldRecord struct {
+	Version       uint32
+	Address, Tags []byte
+}
+
+// HeldRecords iterates over the held records of an answer to /records.
+func HeldRecords(records []byte) iter.Seq[HeldRecord] {
+	return func(yield func(HeldRecord) bool) {
 		for entry := range Entries(records) {
-			data, ok := cutHeldStart(entry)
+			version, data, ok := cutHeldStart(entry)
 			if !ok {
 				continue
 			}
 			address := data[:site.AddressTextLen]
 			tags, ok := bytes.CutPrefix(data[site.AddressTextLen:], []byte(`"`+tagsMember[:len(tagsMember)-1]))
-			if _, err := site.ParseAddress(address); ok && err == nil && !yield(address, tags[:valueLen(tags)]) {
+			if _, err := site.ParseAddress(address); ok && err == nil && !yield(HeldRecord{version, address, tags[:valueLen(tags)]}) {
 				return
 			}
 		}

@@ -28,22 +28,27 @@ const (
 	entriesName = `"entries":`
 )
 
-// heldStarts are how entries begin that hold an account.
-var heldStarts = func() (starts [][]byte) {
+// A heldStart is how entries begin that hold an account by a record of a version.
+type heldStart struct {
+	version uint32
+	text    []byte
+}
+
+var heldStarts = func() (starts []heldStart) {
 	for _, k := range rules.HeldKinds() {
-		starts = append(starts, fmt.Appendf(nil, `%s%d,"record_type":"%s","data":"`, entryStart, k.Version, k.Type))
+		starts = append(starts, heldStart{k.Version, fmt.Appendf(nil, `%s%d,"record_type":"%s","data":"`, entryStart, k.Version, k.Type)})
 	}
 	return starts
 }()
 
 // cutHeldStart returns an entry from its address on. ok is false if it does not hold an account.
-func cutHeldStart(entry []byte) (data []byte, ok bool) {
+func cutHeldStart(entry []byte) (version uint32, data []byte, ok bool) {
 	for _, start := range heldStarts {
-		if data, ok = bytes.CutPrefix(entry, start); ok {
-			return data, len(data) >= site.AddressTextLen
+		if data, ok = bytes.CutPrefix(entry, start.text); ok {
+			return start.version, data, len(data) >= site.AddressTextLen
 		}
 	}
-	return nil, false
+	return 0, nil, false
 }
 
 // A ShardHeader is the part of a search shard before its entries.
@@ -143,7 +148,7 @@ func (m *Matcher) Match(entry []byte) bool {
 // searched returns the texts of a search entry that terms are compared with: its address, and its name
 // as it is, nil for none. ok is false if it is no entry.
 func searched(entry []byte) (address, name []byte, ok bool) {
-	data, ok := cutHeldStart(entry)
+	_, data, ok := cutHeldStart(entry)
 	if !ok {
 		return nil, nil, false
 	}

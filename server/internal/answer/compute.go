@@ -227,14 +227,14 @@ const anyNumber = -1
 
 // records calls f for what a list holds, in its order. held says how many that should be. It does nothing
 // for the list "".
-func (c *computation) records(list string, held int, f func(address, tags []byte) error) error {
+func (c *computation) records(list string, held int, f func(scan.HeldRecord) error) error {
 	if list == "" {
 		return nil
 	}
 	err := c.use(c.root.Config.ListKey(list, site.Records), func(records []byte) error {
 		n := 0
-		for address, tags := range scan.HeldRecords(records) {
-			if err := f(address, tags); err != nil {
+		for r := range scan.HeldRecords(records) {
+			if err := f(r); err != nil {
 				return err
 			}
 			n++

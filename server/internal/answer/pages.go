@@ -55,7 +55,7 @@ func (c *computation) followingPage(t table, s selection, appendENS func(b, name
 		}
 		ens := profiles.at(i)
 		err = c.addEntry(i == 0, len(selected.at(i))+len(ens), func(b []byte) []byte {
-			b = appendFollowing(b, r.Address, r.Tags)
+			b = appendFollowing(b, r.Version, r.Address, r.Tags)
 			if appendENS != nil {
 				b = appendENS(b, r.Name, r.Avatar)
 			}
@@ -69,8 +69,9 @@ func (c *computation) followingPage(t table, s selection, appendENS func(b, name
 }
 
 // appendFollowing appends what a list holds, without the closing brace.
-func appendFollowing(b, address, tags []byte) []byte {
-	b = append(append(b, `{"version":1,"record_type":"address","data":"`...), address...)
+func appendFollowing(b []byte, version uint32, address, tags []byte) []byte {
+	b = strconv.AppendUint(append(b, `{"version":`...), uint64(version), 10)
+	b = append(append(b, `,"record_type":"`+rules.TypeAddress+`","data":"`...), address...)
 	b = append(append(b, `","address":"`...), address...)
 	return append(append(b, `","tags":`...), tags...)
 }
@@ -183,9 +184,9 @@ func (c *computation) statesTowards(s subject, followers rows) (map[string]rules
 
 // fillStates sets the states of addresses to what a list says of them.
 func (c *computation) fillStates(list string, held int, states map[string]rules.State) error {
-	return c.records(list, held, func(address, tags []byte) error {
-		if _, asked := states[string(address)]; asked {
-			states[string(address)] = scan.StateOf(tags)
+	return c.records(list, held, func(r scan.HeldRecord) error {
+		if _, asked := states[string(r.Address)]; asked {
+			states[string(r.Address)] = scan.StateOf(r.Tags)
 		}
 		return nil
 	})
@@ -266,9 +267,9 @@ func (c *computation) followingAddresses() error {
 	}
 	c.body = append(c.body, '[')
 	first := true
-	err = c.records(list, held, func(address, _ []byte) error {
-		err := c.addEntry(first, len(address), func(b []byte) []byte {
-			return append(append(append(b, '"'), address...), '"')
+	err = c.records(list, held, func(r scan.HeldRecord) error {
+		err := c.addEntry(first, len(r.Address), func(b []byte) []byte {
+			return append(append(append(b, '"'), r.Address...), '"')
 		})
 		first = false
 		return err
@@ -283,11 +284,11 @@ func (c *computation) followingAddresses() error {
 func (c *computation) exportState() error {
 	c.body = append(c.body, `{"following":[`...)
 	first := true
-	err := c.records(c.ask.TokenID, anyNumber, func(address, tags []byte) error {
-		if scan.StateOf(tags) != rules.Follow {
+	err := c.records(c.ask.TokenID, anyNumber, func(r scan.HeldRecord) error {
+		if scan.StateOf(r.Tags) != rules.Follow {
 			return nil
 		}
-		err := c.addEntry(first, len(tags), func(b []byte) []byte { return append(appendFollowing(b, address, tags), '}') })
+		err := c.addEntry(first, len(r.Tags), func(b []byte) []byte { return append(appendFollowing(b, r.Version, r.Address, r.Tags), '}') })
 		first = false
 		return err
 	})
@@ -363,8 +364,8 @@ func (c *computation) common(user subject, t table) (page rows, length int, err 
 		return rows{}, 0, err
 	}
 	followed := make(map[site.Address]struct{}, user.held)
-	err = c.records(user.list, user.held, func(address, tags []byte) error {
-		if a, err := site.ParseAddress(address); err == nil && scan.StateOf(tags) == rules.Follow {
+	err = c.records(user.list, user.held, func(r scan.HeldRecord) error {
+		if a, err := site.ParseAddress(r.Address); err == nil && scan.StateOf(r.Tags) == rules.Follow {
 			followed[a] = struct{}{}
 		}
 		return nil

@@ -25,8 +25,8 @@ func (c *computation) recommendedPage(appendEntry func(b []byte, r scan.Recommen
 	}
 	held := make(map[string]struct{}, s.held+1)
 	held[s.address] = struct{}{}
-	err = c.records(s.list, s.held, func(address, _ []byte) error {
-		held[string(address)] = struct{}{}
+	err = c.records(s.list, s.held, func(r scan.HeldRecord) error {
+		held[string(r.Address)] = struct{}{}
 		return nil
 	})
 	if err != nil {
