@@ -271,7 +271,14 @@ func (s *Store[Meta]) commit() error {
 	if err := errors.Join(db.Update(s.write), db.Close()); err != nil || missing == nil {
 		return err
 	}
-	return os.Rename(path, s.path())
+	if err := os.Rename(path, s.path()); err != nil {
+		return err
+	}
+	folder, err := os.Open(s.folder) // a power failure must not undo the name, under which later flushes write
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 func (s *Store[Meta]) write(tx *bolt.Tx) error {
