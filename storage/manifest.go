@@ -15,11 +15,15 @@ type ManifestReader struct {
 	read   func(ctx context.Context, shard string) ([]site.Entry, error)
 
 	mu    sync.Mutex
-	split *lru[string, splitShard] // shards whose entries belong to several parts
+	split *lru[string, *splitShard]
 }
 
-// A splitShard reads a shard once, and returns its entries by part.
-type splitShard func() (map[string][]site.Entry, error)
+// A splitShard is a shard whose entries belong to several parts.
+type splitShard struct {
+	ready chan struct{} // closed once it was read
+	parts map[string][]site.Entry
+	err   error
+}
 
 // maxSplit is the number of split shards to keep: parts come almost in their order.
 const maxSplit = 4
@@ -27,7 +31,7 @@ const maxSplit = 4
 // NewManifestReader returns a reader of a manifest whose shards have names of that many digits. read
 // reads a shard.
 func NewManifestReader(digits int, read func(ctx context.Context, shard string) ([]site.Entry, error)) *ManifestReader {
-	return &ManifestReader{digits: digits, read: read, split: newLRU[string, splitShard](maxSplit)}
+	return &ManifestReader{digits: digits, read: read, split: newLRU[string, *splitShard](maxSplit)}
 }
 
 // Digits is the number of digits of the names of the shards.
@@ -41,20 +45,26 @@ func (r *ManifestReader) Entries(ctx context.Context, part string) ([]site.Entry
 	}
 	name := part[:r.digits]
 	r.mu.Lock()
-	shard, ok := r.split.get(name)
+	s, ok := r.split.get(name)
 	if !ok {
-		shard = sync.OnceValues(func() (map[string][]site.Entry, error) {
-			entries, err := r.read(ctx, name)
-			parts := map[string][]site.Entry{}
-			for _, e := range entries {
-				part := site.ManifestShard(e.Key, len(part))
-				parts[part] = append(parts[part], e)
-			}
-			return parts, err
-		})
-		r.split.put(name, shard, 1)
+		s = &splitShard{ready: make(chan struct{}), parts: map[string][]site.Entry{}}
+		r.split.put(name, s, 1)
 	}
 	r.mu.Unlock()
-	parts, err := shard()
-	return parts[part], err
+	if !ok {
+		defer close(s.ready)
+		var entries []site.Entry
+		entries, s.err = r.read(ctx, name)
+		for _, e := range entries {
+			of := site.ManifestShard(e.Key, len(part))
+			s.parts[of] = append(s.parts[of], e)
+		}
+		return s.parts[part], s.err
+	}
+	select {
+	case <-s.ready:
+		return s.parts[part], s.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
