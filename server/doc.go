@@ -21,7 +21,7 @@
 //  3. table.go selects the rows of a page and copies them. For an order by followers it reads all shards once, and
 //     keeps the order in the cache, with 4 bytes a row.
 //  4. pages.go, states.go, ranked.go, recommended.go and users.go render answers. Rows are cut out of shards
-//     without decoding them (site/rows.go).
+//     without decoding them (site/scan/rows.go).
 //  5. If numbers disagree, or a part is absent that another one names, the parts are of two sites, and are read
 //     again as those of a search are.
 //  6. client/followpress.js computes the same answers in a browser, from the same objects. Both are compared with

@@ -161,7 +161,7 @@ sub followpress_direct {
 {{- end}}
 }
 
-# followpress_decide decides what to do with a request, as site.Config.AtEdge does. It leaves the
+# followpress_decide decides what to do with a request, as site.Config.Resolve does. It leaves the
 # path of the object, or path and query for the fallback, in req.url.
 sub followpress_decide {
     unset req.http.X-Followpress-Bad;

@@ -1,6 +1,6 @@
 // Package answer computes what no object of a site answers: pages and term searches, from the search
 // shards, and under site.APIEFP most requests with parameters, from the buckets, shards and files that
-// site/rows.go reads.
+// site/scan/rows.go reads.
 //
 // A computation holds one object at a time, and copies what it needs for later: it must not wait for
 // memory while it holds an object. It releases what it has prefetched as soon as others wait, and begins
