@@ -14,10 +14,10 @@
 //     replaces it; storage/files.go does the same for a snapshot in a bucket, by range requests for the versions
 //     that were listed. parts.go finds the files of a table and reads several side by side, or one on its own, for
 //     readers that share the files among them. lines.go cuts a file into blocks of whole lines; parquet.go reads
-//     rows of Parquet, column by column. inorder passes the blocks to one worker per core. scan.go reads each row
-//     in its usual form; any other goes to parse.go, which decodes it with go-json. columns.go makes records and
-//     accounts of columns, and lines of all other rows of Parquet. An invalid row becomes a RowError with file and
-//     line.
+//     rows of Parquet, column by column. inorder passes the blocks to one worker per core. scan.go reads records
+//     and accounts in their usual form; all other rows go to parse.go, which decodes them with go-json. columns.go
+//     makes records and accounts of columns, and lines of all other rows of Parquet. An invalid row becomes a RowError
+//     with file and line.
 //  3. The results come back in the order of the file to one goroutine, generator/load.go, which numbers accounts
 //     and lists. This order makes the output independent of the number of workers. The records come last, so the
 //     workers themselves look up what is numbered already (render/numbering.go), and number what never shows
