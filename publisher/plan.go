@@ -156,10 +156,9 @@ var errInconsistent = errors.New("the bucket's manifest is not the one that its 
 
 // A planner makes plans, from manifests or from a survey.
 type planner struct {
-	source      *source
-	bucket      *retryingBucket
-	live        *site.Root // nil if the bucket has no site yet
-	concurrency int
+	source *source
+	bucket *retryingBucket
+	live   *site.Root // nil if the bucket has no site yet
 }
 
 // plan compares the manifests of site and bucket, shard by shard. It returns errInconsistent if the
@@ -185,7 +184,7 @@ func (p *planner) plan(ctx context.Context) (*plan, error) {
 		part    string
 		changes []site.Change
 	}
-	err := inorder.Each(ctx, min(p.concurrency, maxPlanners), len(parts), func(ctx context.Context, i int) (partChanges, error) {
+	err := inorder.Each(ctx, min(p.bucket.concurrency, maxPlanners), len(parts), func(ctx context.Context, i int) (partChanges, error) {
 		changes, err := p.changes(ctx, parts[i], live, next, stale)
 		return partChanges{parts[i], changes}, err
 	}, func(c partChanges) error {

@@ -76,7 +76,7 @@ func planOf(t *testing.T, live, next memorySite) *plan {
 		t.Fatal(err)
 	}
 	bucket := retrying(siteBucket{memorySite: live}, time.Second)
-	p, err := (&planner{source: source, bucket: bucket, live: &root, concurrency: 4}).plan(ctx)
+	p, err := (&planner{source: source, bucket: bucket, live: &root}).plan(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

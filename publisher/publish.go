@@ -343,7 +343,7 @@ func (r *run) carryOut(ctx context.Context, state *state, plan *plan, settled bo
 	if err != nil {
 		return err
 	}
-	transfer := &transfer{source: r.source, bucket: r.bucket, concurrency: r.options.Concurrency, bulk: r.options.Bulk,
+	transfer := &transfer{source: r.source, bucket: r.bucket, bulk: r.options.Bulk,
 		report: r.report, progress: r.options.Progress, bodies: semaphore.NewWeighted(bodyBytes)}
 	if err := r.durably(ctx, func() error { return transfer.put(ctx, plan) }); err != nil {
 		return err
@@ -384,7 +384,7 @@ func (r *run) finish(outcome Outcome, settled bool) {
 // plan compares manifests, or the site with a listing where the bucket's manifest cannot be
 // trusted. The caller closes the plan.
 func (r *run) plan(ctx context.Context, s *state) (*plan, error) {
-	planner := &planner{source: r.source, bucket: r.bucket, live: s.root, concurrency: r.options.Concurrency}
+	planner := &planner{source: r.source, bucket: r.bucket, live: s.root}
 	r.options.Progress.Stage("compare", 0)
 	damaged := s.body != nil && s.root == nil
 	if s.body == nil && s.mark == nil {

@@ -33,7 +33,7 @@ type retryingBucket struct {
 	retry       retry.Policy
 	stagger     func(request string) time.Duration // see Options; nil outside of simulations
 	md5ETags    bool                               // whether ETags of new objects are MD5s; an object with another ETag can be put again
-	concurrency int                                // requests in flight while digests are compared
+	concurrency int                                // limit of requests in flight
 	memory      int                                // of a scratch
 	hard        context.Context                    // cuts off requests in flight
 	lease       *lease                             // nil without a lock

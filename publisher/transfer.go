@@ -35,14 +35,13 @@ const bodyBytes = 64 << 20
 
 // A transfer carries out the puts of a plan.
 type transfer struct {
-	source      *source
-	bucket      *retryingBucket
-	concurrency int
-	bulk        Bulk
-	report      *Report
-	progress    Progress
-	bodies      *semaphore.Weighted // of bodyBytes
-	packs       bool                // whether one request carries many objects; decided by put
+	source   *source
+	bucket   *retryingBucket
+	bulk     Bulk
+	report   *Report
+	progress Progress
+	bodies   *semaphore.Weighted // of bodyBytes
+	packs    bool                // whether one request carries many objects; decided by put
 }
 
 // A batch is the content of one request.
@@ -310,7 +309,7 @@ func searchLists(shards []site.Entry) (lists [][]site.Entry) {
 // send sends batches in their order, many at once, and calls sent after each, from many
 // goroutines. Each goroutine holds one batch in memory while it waits for a slot, within bodyBytes.
 func (t *transfer) send(ctx context.Context, batches iter.Seq2[batch, error], sent func(*batch)) error {
-	limit := t.concurrency
+	limit := t.bucket.concurrency
 	if t.packs {
 		limit = min(limit, packsInFlight)
 	}

@@ -70,16 +70,8 @@ func Verify(ctx context.Context, bucket Bucket, o Options) (*Verification, error
 	}
 	l := newLifetimes(ctx)
 	defer l.end()
-	v, err := verify(l.soft, newRetryingBucket(l.hard, bucket, o, new(atomic.Int64)), o)
-	if err != nil {
-		return nil, err
-	}
-	v.Seconds = time.Since(begun).Seconds()
-	return v, nil
-}
-
-func verify(ctx context.Context, bucket *retryingBucket, o Options) (*Verification, error) {
-	body, _, err := bucket.read(ctx, site.RootKey)
+	retrying := newRetryingBucket(l.hard, bucket, o, new(atomic.Int64))
+	body, _, err := retrying.read(l.soft, site.RootKey)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, fmt.Errorf("the bucket has no %s: publish a site first, or check --dest", site.RootKey)
 	} else if err != nil {
@@ -90,24 +82,26 @@ func verify(ctx context.Context, bucket *retryingBucket, o Options) (*Verificati
 		return nil, fmt.Errorf("the bucket: %w: publish the site to repair it", err)
 	}
 	v := newVerification(&root)
-	s := &survey{bucket: bucket, root: &root, upToDate: func(storage.Info) bool { return true }, found: v.add, progress: o.Progress,
-		configs: []site.Config{root.Config}, exclude: o.Exclude,
-		shard: func(ctx context.Context, shard string) ([]site.Entry, error) {
-			return readLiveShard(ctx, bucket, &root, shard)
-		}}
-	if err := s.take(ctx); err != nil {
+	err = v.take(l.soft, &survey{bucket: retrying, root: &root, found: v.add, shard: func(ctx context.Context, shard string) ([]site.Entry, error) {
+		return readLiveShard(ctx, retrying, &root, shard)
+	}}, o)
+	if err != nil {
 		return nil, err
 	}
-	v.end(s)
+	v.Seconds = time.Since(begun).Seconds()
 	return v, nil
 }
 
 func newVerification(root *site.Root) *Verification {
 	v := &Verification{AsOf: root.AsOf}
-	for _, kind := range []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown, &v.Foreign, &v.Others} {
+	for _, kind := range v.kinds() {
 		kind.Keys = []site.Key{}
 	}
 	return v
+}
+
+func (v *Verification) kinds() []*Found {
+	return []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown, &v.Foreign, &v.Others}
 }
 
 func (v *Verification) add(f finding) {
@@ -125,15 +119,21 @@ func (v *Verification) add(f finding) {
 	}
 }
 
-// end takes over the results of the survey.
-func (v *Verification) end(s *survey) {
+// take takes a survey of a site, whatever the headers of its objects are, and takes over the results.
+func (v *Verification) take(ctx context.Context, s *survey, o Options) error {
+	s.configs, s.exclude, s.progress = []site.Config{s.root.Config}, o.Exclude, o.Progress
+	s.upToDate = func(storage.Info) bool { return true }
+	if err := s.take(ctx); err != nil {
+		return err
+	}
 	v.Objects, v.Listed, v.Marked = s.expected, s.listed, s.marked
 	for _, key := range s.others {
 		v.Others.add(key)
 	}
-	for _, kind := range []*Found{&v.Missing, &v.Altered, &v.Refreshed, &v.Unknown, &v.Foreign, &v.Others} {
+	for _, kind := range v.kinds() {
 		kind.end()
 	}
+	return nil
 }
 
 // Repair puts objects that Verify finds missing or altered, and deletes unknown ones. Foreign
@@ -180,18 +180,15 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	if state.mark != nil {
 		return nil, errors.New("a publish to the bucket, or a repair, was cut off, or its requests may still arrive: run followpress publish instead, which compares the site with a listing")
 	}
-	planner := &planner{source: r.source, bucket: r.bucket, live: state.root, concurrency: r.options.Concurrency}
+	planner := &planner{source: r.source, bucket: r.bucket, live: state.root}
 	v := newVerification(&r.source.root)
 	plan := newPlan(newScratch(r.options.Log, r.options.memory), state.root != nil)
 	defer plan.close()
-	configs := []site.Config{r.source.root.Config}
 	repairs := planner.planFindings(plan)
-	s := &survey{bucket: r.bucket, configs: configs, exclude: r.options.Exclude, root: &r.source.root, shard: r.source.shard, upToDate: func(storage.Info) bool { return true },
-		found: func(f finding) { v.add(f); repairs(f) }, progress: r.options.Progress}
-	if err := s.take(ctx); err != nil {
+	err = v.take(ctx, &survey{bucket: r.bucket, root: &r.source.root, shard: r.source.shard, found: func(f finding) { v.add(f); repairs(f) }}, r.options)
+	if err != nil {
 		return nil, err
 	}
-	v.end(s)
 	if err := r.report.plan(plan, state.root, r.options.MaxChanged); err != nil {
 		return v, err
 	}

@@ -19,6 +19,14 @@ type Location struct {
 	Prefix string // of the keys of s3://, "" or with a slash at its end
 }
 
+// ParsePlace is ParseLocation that also takes the path of a folder.
+func ParsePlace(text string) (Location, error) {
+	if !strings.Contains(text, "://") {
+		return Location{Folder: text}, nil
+	}
+	return ParseLocation(text)
+}
+
 // ParseLocation parses s3://bucket, s3://bucket/prefix or file:///folder.
 func ParseLocation(text string) (Location, error) {
 	u, err := url.Parse(text)

@@ -125,12 +125,9 @@ const (
 // OpenParts returns a place for parts: s3://BUCKET, s3://BUCKET/PREFIX, file:///FOLDER or the path of
 // a folder, which need not exist. It sends no request.
 func OpenParts(ctx context.Context, location string, o S3Options) (*Parts, error) {
-	at := Location{Folder: location}
-	if strings.Contains(location, "://") {
-		var err error
-		if at, err = ParseLocation(location); err != nil {
-			return nil, err
-		}
+	at, err := ParsePlace(location)
+	if err != nil {
+		return nil, err
 	}
 	if at.Folder != "" {
 		return newParts(partsFolder(at.Folder), o.Log), nil

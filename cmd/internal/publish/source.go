@@ -47,12 +47,9 @@ func (s *siteServer) checkSite(at, dest string) error {
 	if !ok {
 		return nil
 	}
-	from := storage.Location{Folder: place}
-	if strings.Contains(place, "://") {
-		var err error
-		if from, err = storage.ParseLocation(place); err != nil {
-			return fmt.Errorf("--site: %w", err)
-		}
+	from, err := storage.ParsePlace(place)
+	if err != nil {
+		return fmt.Errorf("--site: %w", err)
 	}
 	to, invalid := storage.ParseLocation(dest) // that it is invalid is said of --dest
 	inside := invalid == nil && (from.Folder != "" && to.Folder != "" && command.Inside(from.Folder, to.Folder) ||

@@ -80,10 +80,8 @@ func (*Command) Help() string {
 
 // Validate checks the flags before the run; kong calls it.
 func (c *Command) Validate() error {
-	if isURL(c.Site) {
-		if _, err := storage.ParseLocation(c.Site); err != nil {
-			return fmt.Errorf("--site: %w", err)
-		}
+	if _, err := storage.ParsePlace(c.Site); err != nil {
+		return fmt.Errorf("--site: %w", err)
 	}
 	for _, least := range []struct {
 		flag string
@@ -220,10 +218,8 @@ func operations(handler *server.Handler) http.Handler {
 // small, and 64 connections with room for an object each would take 2 MiB.
 const requestBuffer = 4 << 10
 
-func isURL(site string) bool { return strings.Contains(site, "://") }
-
 // open opens the site. A folder is opened as a bucket only if refreshes have to be stored in it.
-func (c *Command) open(ctx context.Context) (_ storage.Site, err error) {
+func (c *Command) open(ctx context.Context) (storage.Site, error) {
 	refreshes := c.refresh().Refreshes()
 	if _, parts := storage.PartsAt(c.Site); parts {
 		if refreshes {
@@ -231,11 +227,9 @@ func (c *Command) open(ctx context.Context) (_ storage.Site, err error) {
 		}
 		return storage.OpenSiteAt(ctx, c.Site, c.server())
 	}
-	at := storage.Location{Folder: c.Site}
-	if isURL(c.Site) {
-		if at, err = storage.ParseLocation(c.Site); err != nil {
-			return nil, fmt.Errorf("--site: %w", err)
-		}
+	at, err := storage.ParsePlace(c.Site)
+	if err != nil {
+		return nil, fmt.Errorf("--site: %w", err)
 	}
 	switch {
 	case at.Folder == "":
