@@ -19,17 +19,17 @@ const (
 	recordsPerChunk = 4096
 )
 
-// A chunk is a range of units of one part.
+// A chunk is a range of units of one kind.
 type chunk struct {
-	part     render.Part
+	kind     render.UnitKind
 	from, to int
-	before   int // units of the parts before
+	before   int // units of the kinds before
 }
 
 func chunksOf(s *render.Site) iter.Seq2[chunk, error] {
 	return func(yield func(chunk, error) bool) {
 		before := 0
-		for _, p := range s.Parts {
+		for _, p := range s.Kinds {
 			for from := 0; from < p.Units; {
 				c := chunk{p, from, endOf(&p, from), before}
 				if !yield(c, nil) {
@@ -43,7 +43,7 @@ func chunksOf(s *render.Site) iter.Seq2[chunk, error] {
 }
 
 // endOf returns the end of the chunk that begins with a unit.
-func endOf(p *render.Part, from int) int {
+func endOf(p *render.UnitKind, from int) int {
 	to := from
 	for records := 0; to < min(from+unitsPerChunk, p.Units) && records < recordsPerChunk; to++ {
 		if p.Records != nil {
@@ -83,7 +83,7 @@ func renderAll(ctx context.Context, s *render.Site, workers int, out output, all
 			var s render.Scratch
 			for unit := c.from; unit < c.to && p.err == nil; unit++ {
 				p.unit = uint32(c.before + unit)
-				c.part.Render(unit, &s, p.emit)
+				c.kind.Render(unit, &s, p.emit)
 			}
 			return p.last()
 		},

@@ -139,7 +139,7 @@ func (g Graph) ListRenderer(ctx context.Context, list uint32) (size func() int, 
 	if err != nil {
 		return nil, err
 	}
-	lists := s.Parts[1] // after problems
+	lists := s.Kinds[1] // after problems
 	var t render.Scratch
 	var body []byte
 	return func() (size int) {
@@ -160,9 +160,9 @@ func (g Graph) Renderer(ctx context.Context, config site.Config) (all func() (ob
 	var t render.Scratch
 	var body []byte
 	return func() (objects int, size int64) {
-		for _, part := range s.renderer.Parts {
-			for unit := range part.Units {
-				part.Render(unit, &t, func(_ int, render func([]byte) []byte, keys ...site.Key) {
+		for _, kind := range s.renderer.Kinds {
+			for unit := range kind.Units {
+				kind.Render(unit, &t, func(_ int, render func([]byte) []byte, keys ...site.Key) {
 					body = render(body[:0])
 					objects, size = objects+len(keys), size+int64(len(keys)*len(body))
 				})

@@ -312,7 +312,7 @@ func inAnyOrder(ctx context.Context, s *render.Site, workers int, only unitSet, 
 				var t render.Scratch
 				for unit := c.from; unit < c.to; unit++ {
 					if only.has(c.before + unit) {
-						c.part.Render(unit, &t, emit)
+						c.kind.Render(unit, &t, emit)
 					}
 				}
 			})
@@ -323,7 +323,7 @@ func inAnyOrder(ctx context.Context, s *render.Site, workers int, only unitSet, 
 
 func unitsOf(s *render.Site) int {
 	n := 0
-	for _, p := range s.Parts {
+	for _, p := range s.Kinds {
 		n += p.Units
 	}
 	return n

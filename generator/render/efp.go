@@ -71,9 +71,9 @@ func apiTexts(config site.Config) ([]text, error) {
 	return texts, nil
 }
 
-// parts are the parts of a site that only the API efp has.
-func (e *efpRenderer) parts() []Part {
-	return []Part{
+// kinds are the kinds of units that only the API efp has.
+func (e *efpRenderer) kinds() []UnitKind {
+	return []UnitKind{
 		{len(e.Accounts), e.weight, e.renderAccount},
 		{1, nil, func(_ int, t *Scratch, emit Emitter) { e.renderUnknown(t, emit) }},
 		{len(e.addressBuckets.names), nil, e.renderUserBucket},
@@ -99,7 +99,7 @@ func (e *efpRenderer) weight(unit int) int {
 	return n
 }
 
-// objects is the number of objects of the parts, but for fixed ones.
+// objects is the number of objects of these, but for fixed ones.
 func (e *efpRenderer) objects() (n int) {
 	for account := range e.Accounts {
 		n += AccountObjects(e.config, len(e.holdersOf(uint32(account))))

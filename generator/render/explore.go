@@ -31,8 +31,8 @@ func explorerTexts(config site.Config) []text {
 	return texts
 }
 
-// part has a unit for each object: the two that depend on the graph, then the texts.
-func (e *exploreRenderer) part() Part { return Part{2 + len(e.texts), nil, e.render} }
+// kind has a unit for each object: the two that depend on the graph, then the texts.
+func (e *exploreRenderer) kind() UnitKind { return UnitKind{2 + len(e.texts), nil, e.render} }
 
 func (e *exploreRenderer) render(unit int, _ *Scratch, emit Emitter) {
 	switch unit {

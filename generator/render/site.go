@@ -24,17 +24,17 @@ type Site struct {
 	addresses     partition // accounts with a primary list by bucket
 	names         partition // indexes of Graph.Names by bucket
 	listlessNames []string  // names of accounts without a primary list
-	Parts         []Part
+	Kinds         []UnitKind
 }
 
-// A Part is a kind of units, such as lists. Each unit has some objects.
-type Part struct {
+// A UnitKind is a kind of units, such as lists. Each unit has some objects.
+type UnitKind struct {
 	Units   int
 	Records func(unit int) int // number of records of a unit; nil if units have none
 	Render  unitRenderer
 }
 
-// A unitRenderer renders a unit of a part. Under a selection it may leave out other objects.
+// A unitRenderer renders a unit of a kind. Under a selection it may leave out other objects.
 type unitRenderer func(unit int, t *Scratch, emit Emitter)
 
 // A Scratch is memory that the units of a chunk reuse.
@@ -59,15 +59,15 @@ type Emitter func(size int, render func(b []byte) []byte, keys ...site.Key)
 // NewSite prepares to render the site of a graph, for a configuration with defaults.
 func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, workers int) (*Site, error) {
 	s := &Site{Graph: g, ranks: r, Config: config, views: viewRenderer{config, encodeEvents(g.Events)}}
-	problems := Part{len(config.Problems()), nil, s.renderProblem}
-	boards := Part{len(config.Boards()) * config.LeaderboardMax, nil, s.renderBoard}
+	problems := UnitKind{len(config.Problems()), nil, s.renderProblem}
+	boards := UnitKind{len(config.Boards()) * config.LeaderboardMax, nil, s.renderBoard}
 	if config.EFP() {
 		e, err := newEFPRenderer(ctx, g, r, config, workers)
 		if err != nil {
 			return nil, err
 		}
 		s.efp, s.BucketDigits, s.TokenDigits = e, e.addressBuckets.digits, e.listBuckets.digits
-		s.Parts = append(append([]Part{problems}, e.parts()...), boards)
+		s.Kinds = append(append([]UnitKind{problems}, e.kinds()...), boards)
 		s.addExplorer()
 		return s, nil
 	}
@@ -79,7 +79,7 @@ func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, worker
 	if err := s.fillBuckets(ctx, workers); err != nil {
 		return nil, err
 	}
-	s.Parts = []Part{
+	s.Kinds = []UnitKind{
 		problems,
 		{len(g.Tokens), func(list int) int { return g.Length(uint32(list)) }, s.renderList},
 		{len(s.listlessNames), nil, s.renderEmptySearch},
@@ -90,12 +90,12 @@ func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, worker
 	return s, nil
 }
 
-// addExplorer adds the part with the explorer, if the site has it. It comes first: one of its objects takes
+// addExplorer adds the units of the explorer, if the site has it. It comes first: one of its objects takes
 // a while, and no worker should wait for it at the end.
 func (s *Site) addExplorer() {
 	if s.Config.Explorer {
 		s.explore = &exploreRenderer{graph: s.Graph, ranks: s.ranks, texts: explorerTexts(s.Config)}
-		s.Parts = slices.Insert(s.Parts, 0, s.explore.part())
+		s.Kinds = slices.Insert(s.Kinds, 0, s.explore.kind())
 	}
 }
 
