@@ -300,7 +300,7 @@ func (f *dispatchFn) boards(a *accountState, emit func(string, []byte)) {
 		row := render.AppendRecommended(nil, a.Address, d.Text(), &p)
 		emit(recommendedPart(int(place)/site.SearchShardSize), placed(int(place), row))
 	}
-	var inOrder [5]int // place in the order of each of the first measures, from 0; -1 for none
+	var inOrder [wire.Ranked]int // place in the order of each of the first measures, from 0; -1 for none
 	for m := range inOrder {
 		inOrder[m] = -1
 	}

@@ -161,7 +161,7 @@ func Build(s beam.Scope, o Options) error {
 
 	hot := hotAccounts(s, lists, o.HotAfter)
 	counts, countStats := countAccounts(s, lists, hot)
-	measures := 5
+	measures := wire.Ranked
 	if o.Config.EFP() {
 		measures = wire.Measures
 	}

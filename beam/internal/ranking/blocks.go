@@ -95,7 +95,7 @@ func sumAbove(totals func(*[]byte) bool) (*[wire.Measures][blocks]uint32, error)
 	for value := []byte(nil); totals(&value); {
 		d := wire.Decode(value)
 		measure, block, accounts := d.Byte(), d.Byte(), d.Uint32()
-		if d.Err() != nil || measure >= wire.Measures || block >= blocks {
+		if d.Err() != nil || int(measure) >= wire.Measures || block >= blocks {
 			return nil, wire.ErrMalformed
 		}
 		for lower := range above[measure][:block] {

@@ -171,7 +171,7 @@ func (f *placeFn) ProcessElement(
 			rows = d.Rest()
 		case startsKind:
 			m := d.Byte()
-			if m >= wire.Measures {
+			if int(m) >= wire.Measures {
 				return wire.ErrMalformed
 			}
 			for d.More() {

@@ -40,14 +40,11 @@ const sampleMax = 1 << 16
 // samplesPerGroup is the least number of samples for a group, so that sizes do not vary much.
 const samplesPerGroup = 16
 
-// ranked is the number of measures in which accounts with a count of 0 can have places.
-const ranked = 5
-
 // Options say what is ranked.
 type Options struct {
 	// Measures is how many of the measures are ranked, from the first; 0 means all.
 	Measures int
-	// Zeros gives accounts that have a count in any of the first five measures places in all of
+	// Zeros gives accounts that have a count in any of the first wire.Ranked measures places in all of
 	// these: where their count is 0, behind all others.
 	Zeros bool
 	// BucketMax is about how many accounts are grouped under one key; 0 means DefaultBucketMax. Up
@@ -126,7 +123,7 @@ func (s selection) measures(counts *wire.Counts) (measures uint) {
 			measures |= 1 << m
 		}
 	}
-	if first := uint(1)<<min(ranked, s.Measures) - 1; s.Zeros && measures&first != 0 {
+	if first := uint(1)<<min(wire.Ranked, s.Measures) - 1; s.Zeros && measures&first != 0 {
 		measures |= first
 	}
 	return measures

@@ -13,7 +13,7 @@ type Person struct {
 	Profile        // Name is "" if another account has the name
 	Primary string // token ID; "" for none
 	Counts  Counts
-	Ranks   [5]uint32
+	Ranks   [Ranked]uint32
 }
 
 // Append appends the encoding.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
 	"github.com/followpress/followpress/snapshot"
 )
 
@@ -142,8 +143,12 @@ func (d *Decoder) RefreshedObject() RefreshedObject {
 	return RefreshedObject{d.Uvarint(), d.Bool(), d.Bytes()}
 }
 
-// Measures is the number of measures that accounts are counted by (render.Measure).
-const Measures = 8
+// Measures is the number of measures that accounts are counted by, and Ranked of those by which details
+// rank them: the first ones.
+const (
+	Measures = int(rules.Muting) + 1
+	Ranked   = int(rules.Blocks) + 1
+)
 
 // Counts are the counts of an account by measure, under its address.
 type Counts [Measures]uint32
