@@ -5,18 +5,14 @@ import (
 	"iter"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/internal/inorder"
 )
 
 // parallel calls do for 0 to n-1, from at most limit goroutines. It returns the first error, after
 // which it makes no more calls; if ctx has ended, it returns the cause of that.
 func parallel(ctx context.Context, limit, n int, do func(ctx context.Context, i int) error) error {
-	return parallelEach(ctx, limit, func(yield func(int, error) bool) {
-		for i := range n {
-			if !yield(i, nil) {
-				return
-			}
-		}
-	}, do)
+	return parallelEach(ctx, limit, inorder.Numbers(n), do)
 }
 
 // parallelEach is parallel over items. It takes an item when a goroutine is free, and returns the

@@ -139,5 +139,3 @@ func decodePlace(body []byte) (address string, p place, err error) {
 	}
 	return parsed.String(), p, nil
 }
-
-func (b *Board) placesOf() [][]PlaceOnIt { return [][]PlaceOnIt{b.Risen, b.Fallen, b.Entered, b.Left} }

@@ -42,8 +42,8 @@ func (r *Report) eachShown(do func(address string, name *Text)) {
 			do(string(accounts[i].Address), &accounts[i].Name)
 		}
 	}
-	for i := range r.Boards {
-		for _, places := range r.Boards[i].placesOf() {
+	for _, b := range r.Boards {
+		for _, places := range [][]PlaceOnIt{b.Risen, b.Fallen, b.Entered, b.Left} {
 			for j := range places {
 				do(string(places[j].Address), &places[j].Name)
 			}

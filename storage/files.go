@@ -120,10 +120,8 @@ func (b *bucketFiles) list() error {
 			return nil
 		})
 	})
-	if errors.Is(err, ErrNoBucket) {
-		return fmt.Errorf("read %s: %w: check its name, --endpoint and --region", b.name, ErrNoBucket)
-	} else if err != nil {
-		return fmt.Errorf("read %s: %w", b.name, err)
+	if err != nil {
+		return explainRead(b.name, err)
 	}
 	return nil
 }

@@ -195,9 +195,11 @@ func (r *Refreshed) read(ctx context.Context, key site.Key) (body []byte, err er
 }
 
 // explain adds the location to an error, and what to check.
-func (r *Refreshed) explain(err error) error {
+func (r *Refreshed) explain(err error) error { return explainRead(r.name, err) }
+
+func explainRead(place string, err error) error {
 	if errors.Is(err, ErrNoBucket) {
-		return fmt.Errorf("read %s: %w: check its name, --endpoint and --region", r.name, ErrNoBucket)
+		return fmt.Errorf("read %s: %w: check its name, --endpoint and --region", place, ErrNoBucket)
 	}
-	return fmt.Errorf("read %s: %w", r.name, err)
+	return fmt.Errorf("read %s: %w", place, err)
 }

@@ -1,6 +1,9 @@
 package inorder
 
-import "context"
+import (
+	"context"
+	"iter"
+)
 
 // Each calls work for 0 to n-1, from at most limit goroutines, and done with each result, in this
 // order and never concurrently. It returns the first error, after which requests of work in progress
@@ -8,14 +11,7 @@ import "context"
 func Each[T any](ctx context.Context, limit, n int, work func(ctx context.Context, i int) (T, error), done func(T) error) error {
 	workCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	numbers := func(yield func(int, error) bool) {
-		for i := range n {
-			if !yield(i, nil) {
-				return
-			}
-		}
-	}
-	err := Do(workCtx, max(1, limit), numbers, func(i int, _ *Ticket[T]) (T, error) {
+	err := Do(workCtx, max(1, limit), Numbers(n), func(i int, _ *Ticket[T]) (T, error) {
 		result, err := work(workCtx, i)
 		if err != nil {
 			cancel(err) // requests in flight are of no use any more
@@ -26,4 +22,15 @@ func Each[T any](ctx context.Context, limit, n int, work func(ctx context.Contex
 		return cause
 	}
 	return err
+}
+
+// Numbers are 0 to n-1, without errors.
+func Numbers(n int) iter.Seq2[int, error] {
+	return func(yield func(int, error) bool) {
+		for i := range n {
+			if !yield(i, nil) {
+				return
+			}
+		}
+	}
 }
