@@ -98,6 +98,9 @@ type part struct {
 	Title Text
 }
 
+// gap is the class of a part that is not drawn, and only moves the next one.
+const gap class = "gap"
+
 func sum(parts []part) (total float64) {
 	for _, p := range parts {
 		total += max(p.Value, 0)
@@ -125,7 +128,7 @@ func bars(id id, title Text, legends []legend, rows []bar) *chart {
 	for i, row := range rows {
 		y := px(i*rowHeight + 4)
 		draw := func(p part, x, w float64) {
-			if w > 0 {
+			if w > 0 && p.Class != gap {
 				c.Rects = append(c.Rects, rect{px(x), y + (rowHeight-barHeight)/2, px(max(w, 0.5)), barHeight, p.Class, p.Title})
 			}
 		}

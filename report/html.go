@@ -229,9 +229,6 @@ func drawBoard(b Board) *chart {
 		row.Value = number(int64(p.From)) + " → " + number(int64(p.To))
 		rows = append(rows, row)
 	}
-	if len(rows) == 0 {
-		return nil
-	}
 	return bars(id("board-"+b.Board), "Places that accounts rose and fell by "+boardTitle(b.Board), []legend{{"s1", "rose"}, {"s2", "fell"}}, rows)
 }
 

@@ -65,9 +65,6 @@ func RunPage(title string, body []byte, stages []Stage) ([]byte, error) {
 }
 
 func timeline(stages []Stage) *chart {
-	if len(stages) == 0 {
-		return nil
-	}
 	total, begun := 0.0, 0.0
 	for _, s := range stages {
 		total += s.Seconds
@@ -79,18 +76,10 @@ func timeline(stages []Stage) *chart {
 			share = 100 * s.Seconds / total
 		}
 		text := textf("%.2f s, %.0f %%", s.Seconds, share)
-		rows[i] = bar{Label: plain(s.Name), Value: text, Parts: []part{{begun, "gap", ""}, {s.Seconds, "s1", plain(s.Name) + ": " + text}}}
+		rows[i] = bar{Label: plain(s.Name), Value: text, Parts: []part{{begun, gap, ""}, {s.Seconds, "s1", plain(s.Name) + ": " + text}}}
 		begun += s.Seconds
 	}
-	c := bars("times", "Time by stage", nil, rows)
-	shown := c.Rects[:0]
-	for _, r := range c.Rects { // what came before a stage only moves its bar
-		if r.Class != "gap" {
-			shown = append(shown, r)
-		}
-	}
-	c.Rects = shown
-	return c
+	return bars("times", "Time by stage", nil, rows)
 }
 
 func stageBytes(stages []Stage) *chart {
@@ -99,9 +88,6 @@ func stageBytes(stages []Stage) *chart {
 		if s.Bytes > 0 {
 			rows = append(rows, bar{Label: plain(s.Name), Value: size(s.Bytes), Parts: []part{{float64(s.Bytes), "s4", plain(s.Name) + ": " + size(s.Bytes)}}})
 		}
-	}
-	if len(rows) == 0 {
-		return nil
 	}
 	return bars("bytes", "Bytes by stage", nil, rows)
 }
