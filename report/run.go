@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	json "github.com/goccy/go-json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // A Stage is a part of a run of a command.
@@ -51,9 +51,8 @@ type runView struct {
 
 // RunPage renders the report of a run as a page: time and bytes by stage, and all figures of its JSON.
 func RunPage(title string, body []byte, stages []Stage) ([]byte, error) {
-	f := &figures{decoder: json.NewDecoder(bytes.NewReader(body))}
-	f.decoder.UseNumber()
-	if err := f.value(""); err != nil {
+	f := &figures{}
+	if err := f.read(body); err != nil {
 		return nil, fmt.Errorf("read the report: %w", err)
 	}
 	named := make([]namedStage, len(stages))
@@ -94,7 +93,6 @@ func stageBytes(stages []Stage) *chart {
 
 // figures flattens JSON, in its order.
 type figures struct {
-	decoder *json.Decoder
 	all     []figure
 	omitted int
 }
@@ -107,63 +105,45 @@ func (f *figures) add(name, value string) {
 	f.all = append(f.all, figure{shorten(name), shorten(value)})
 }
 
-func (f *figures) value(path string) error {
-	token, err := f.decoder.Token()
-	if err != nil {
-		return err
-	}
-	switch token {
-	case json.Delim('{'):
-		return f.object(path)
-	case json.Delim('['):
-		return f.array(path)
-	case nil:
-		f.add(path, "–")
-	default:
-		f.add(path, strings.TrimSpace(fmt.Sprint(token)))
-	}
-	return nil
-}
-
-func (f *figures) object(path string) error {
-	for f.decoder.More() {
-		token, err := f.decoder.Token()
-		if err != nil {
-			return err
-		}
-		name := fmt.Sprint(token)
-		if path != "" {
-			name = path + "." + name
-		}
-		if err := f.value(name); err != nil {
-			return err
-		}
-	}
-	_, err := f.decoder.Token()
-	return err
-}
-
-func (f *figures) array(path string) error {
-	n := 0
-	for ; f.decoder.More(); n++ {
-		if n < mostElements {
-			if err := f.value(fmt.Sprintf("%s[%d]", path, n)); err != nil {
+func (f *figures) read(body []byte) error {
+	for d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); ; {
+		within, n := d.StackIndex(d.StackDepth())
+		next := d.PeekKind()
+		if within == '[' && n >= mostElements && next != ']' {
+			f.omitted++
+			if err := d.SkipValue(); err != nil {
 				return err
 			}
 			continue
 		}
-		var skipped json.RawMessage
-		if err := f.decoder.Decode(&skipped); err != nil {
+		token, err := d.ReadToken()
+		switch isName := within == '{' && n%2 == 0; {
+		case errors.Is(err, io.EOF) && d.InputOffset() > 0:
+			return nil
+		case err != nil:
 			return err
+		case next == ']' && n == 0:
+			f.add(pathOf(d), "none")
+		case isName, next == '{', next == '}', next == '[', next == ']':
+		case next == 'n':
+			f.add(pathOf(d), "–")
+		default:
+			f.add(pathOf(d), strings.TrimSpace(token.String()))
 		}
-		f.omitted++
 	}
-	if n == 0 {
-		f.add(path, "none")
+}
+
+// pathOf is where the last value is, such as stages[0].name.
+func pathOf(d *jsontext.Decoder) string {
+	path, depth := "", 0
+	for name := range d.StackPointer().Tokens() {
+		depth++
+		if within, _ := d.StackIndex(depth); within == '[' {
+			name = "[" + name + "]"
+		} else if path != "" {
+			name = "." + name
+		}
+		path += name
 	}
-	_, err := f.decoder.Token()
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
+	return path
 }
