@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	json "github.com/goccy/go-json"
 	"github.com/spf13/afero"
@@ -223,6 +224,7 @@ type answer struct {
 
 // client neither asks for compression nor follows redirects.
 var client = &http.Client{
+	Timeout:       2 * time.Minute,
 	Transport:     &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }

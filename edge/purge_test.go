@@ -1,6 +1,7 @@
 package edge_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -494,6 +495,23 @@ func counting(t *testing.T) *origin {
 	}))
 }
 
+// waitStopped waits until a process has stopped. A worker that gets the signal while it is told of a new
+// connection takes that from the others, and leaves it.
+func waitStopped(t *testing.T, pid int) {
+	t.Helper()
+	for range 6000 {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(status, []byte("\nState:\tT")) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("process %d does not stop", pid)
+}
+
 // A worker of nginx that is stopped while another one is asked to purge gives no old answer when it
 // wakes up.
 func TestPurgeWhileWorkerIsStopped(t *testing.T) {
@@ -530,6 +548,7 @@ func TestPurgeWhileWorkerIsStopped(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = syscall.Kill(worker, syscall.SIGCONT) })
+		waitStopped(t, worker)
 		client.CloseIdleConnections() // the stopped worker may have one
 		if a := ask(t, "PURGE", base, "/"); a.status != http.StatusNoContent {
 			t.Errorf("PURGE: got status %d, want 204", a.status)
