@@ -49,16 +49,6 @@
 //     own rows.
 //  9. staging replaces the old site with the new one, and keeps a folder that was replaced. If there is such a
 //     spare, spare.go turns it into the new site instead of step 8.
-//  10. server/observe.go limits, counts and logs requests. handler.go answers them: site.Resolve says which object
-//     is the answer, or which search. hot.go answers without that if the cache has the object of the request's own
-//     path. watch.go notices a new site. If the site is a tar file that was replaced, storage/tar.go opens and
-//     indexes the new one first.
-//  11. In server/internal, cache keeps hot objects and the indexes of search shards, and counts the computed
-//     answers that clients receive (sent.go); fetch reads the others; answer pages through search shards. A
-//     gate.Gate bounds how many requests do a thing at a time, or how many bytes they hold, and server/gates.go
-//     has all gates of a handler: for objects beyond the cache, for answers that are being made (small ones, large
-//     ones, and a single one of any size), for bodies, and for requests that wait. fresh/clients.go limits the
-//     refreshes of each client. Reports change without a new site, so they are read again after a second.
 //
 // # Replace the whole folder in one step
 //

@@ -116,16 +116,18 @@ func (c *computation) entriesOfShards(list string, s selection) error {
 // takeShard takes entries of a search shard, and releases the shard.
 func (c *computation) takeShard(shard *cache.Object, s *selection) (header scan.ShardHeader, err error) {
 	defer shard.Release()
-	return header, c.m.scan(c.ctx, len(shard.Body), func() error {
+	err = c.m.scan(c.ctx, len(shard.Body), func() error {
 		if x := shard.Index; x != nil {
 			header = x.Header
 			return c.takeEntries(s, indexed(x, shard.Body, []byte(c.ask.Term), s))
 		}
+		var err error
 		if header, err = scan.ParseShardHeader(shard.Body); err != nil {
 			return err
 		}
 		return c.takeEntries(s, matching(shard.Body, s))
 	})
+	return header, err
 }
 
 // entriesOfFirstPage takes entries of a list without shards: the object of its first page holds the whole
