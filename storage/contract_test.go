@@ -21,23 +21,10 @@ import (
 	"github.com/followpress/followpress/storage"
 )
 
-// A bucket has the methods that Local and S3 have in common.
-type bucket interface {
-	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
-	Get(ctx context.Context, key site.Key) ([]byte, error)
-	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
-	Delete(ctx context.Context, keys []site.Key) error
-	List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error
-	Now() time.Time
-	Create(ctx context.Context) (created bool, err error)
-	AllowRead(ctx context.Context, patterns []string) error
-	AllowOrigins(ctx context.Context) error
-}
-
 // The promises about conditions and contexts hold at a server that answers as Amazon S3 does: it is here
 // even where no real one is.
 func TestAFakeServerKeepsThePromises(t *testing.T) {
-	for name, check := range map[string]func(*testing.T, bucket){
+	for name, check := range map[string]func(*testing.T, storage.Bucket){
 		"conditions": conditions, "races": races, "digests": wrongDigests, "contexts": endedContexts, "stopped listings": stoppedListing,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +38,7 @@ func TestAFakeServerKeepsThePromises(t *testing.T) {
 func TestEveryBucketKeepsThePromises(t *testing.T) {
 	promises := []struct {
 		name  string
-		check func(*testing.T, bucket)
+		check func(*testing.T, storage.Bucket)
 	}{
 		{"objects with awkward keys come back", awkwardKeys},
 		{"objects of any size come back", anySize},
@@ -113,7 +100,7 @@ func object(key site.Key, body string) storage.Object {
 	}
 }
 
-func put(t *testing.T, b bucket, objects ...storage.Object) {
+func put(t *testing.T, b storage.Bucket, objects ...storage.Object) {
 	t.Helper()
 	var group errgroup.Group
 	group.SetLimit(16)
@@ -133,7 +120,7 @@ func put(t *testing.T, b bucket, objects ...storage.Object) {
 
 // holds checks that an object is as it was put, except for headers, which not every
 // bucket keeps.
-func holds(t *testing.T, b bucket, o storage.Object) {
+func holds(t *testing.T, b storage.Bucket, o storage.Object) {
 	t.Helper()
 	body, info, err := b.Read(t.Context(), o.Key)
 	if err != nil {
@@ -146,7 +133,7 @@ func holds(t *testing.T, b bucket, o storage.Object) {
 	checkInfo(t, b, info, o)
 }
 
-func checkInfo(t *testing.T, b bucket, info storage.Info, o storage.Object) {
+func checkInfo(t *testing.T, b storage.Bucket, info storage.Info, o storage.Object) {
 	t.Helper()
 	if info.Key != o.Key || info.Size != o.Size || info.ETag != o.MD5.String() {
 		t.Errorf("info: got %+v, want that of %+v", info, o.Entry)
@@ -156,14 +143,14 @@ func checkInfo(t *testing.T, b bucket, info storage.Info, o storage.Object) {
 	}
 }
 
-func lacks(t *testing.T, b bucket, key site.Key) {
+func lacks(t *testing.T, b storage.Bucket, key site.Key) {
 	t.Helper()
 	if _, _, err := b.Read(t.Context(), key); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("read %q: got %v, want ErrNotFound", key, err)
 	}
 }
 
-func list(t *testing.T, b bucket, prefix, after site.Key) map[site.Key]storage.Info {
+func list(t *testing.T, b storage.Bucket, prefix, after site.Key) map[site.Key]storage.Info {
 	t.Helper()
 	found := map[site.Key]storage.Info{}
 	err := b.List(t.Context(), prefix, after, func(info storage.Info) error {
@@ -180,7 +167,7 @@ func list(t *testing.T, b bucket, prefix, after site.Key) map[site.Key]storage.I
 }
 
 // listsOnly checks that a listing shows these objects and no others.
-func listsOnly(t *testing.T, b bucket, prefix, after site.Key, objects ...storage.Object) {
+func listsOnly(t *testing.T, b storage.Bucket, prefix, after site.Key, objects ...storage.Object) {
 	t.Helper()
 	found := list(t, b, prefix, after)
 	for _, o := range objects {
@@ -211,7 +198,7 @@ func awkward() []site.Key {
 	return keys
 }
 
-func awkwardKeys(t *testing.T, b bucket) {
+func awkwardKeys(t *testing.T, b storage.Bucket) {
 	var objects []storage.Object
 	for _, key := range awkward() {
 		if !key.Valid() {
@@ -239,7 +226,7 @@ func awkwardKeys(t *testing.T, b bucket) {
 	listsOnly(t, b, "", "")
 }
 
-func anySize(t *testing.T, b bucket) {
+func anySize(t *testing.T, b storage.Bucket) {
 	for _, size := range []int{0, 1, 511, 512, 513, 128 << 10, 1<<20 + 1, 6 << 20} {
 		o := object(site.Key(fmt.Sprintf("size/%d", size)), strings.Repeat("followpress", size/11+1)[:size])
 		put(t, b, o)
@@ -247,7 +234,7 @@ func anySize(t *testing.T, b bucket) {
 	}
 }
 
-func absentObjects(t *testing.T, b bucket) {
+func absentObjects(t *testing.T, b storage.Bucket) {
 	lacks(t, b, "nothing")
 	put(t, b, object("folder/key", "{}"))
 	lacks(t, b, "folder/other")
@@ -264,7 +251,7 @@ func absentObjects(t *testing.T, b bucket) {
 	listsOnly(t, b, "", "", object("folder/key", "{}"))
 }
 
-func replaced(t *testing.T, b bucket) {
+func replaced(t *testing.T, b storage.Bucket) {
 	for i := range 5 {
 		o := object("key", strings.Repeat("x", 5-i))
 		put(t, b, o)
@@ -273,7 +260,7 @@ func replaced(t *testing.T, b bucket) {
 	}
 }
 
-func unchanged(t *testing.T, b bucket) {
+func unchanged(t *testing.T, b storage.Bucket) {
 	o, next := object("k", "one"), object("k", "two")
 	put(t, b, o)
 	_, info, err := b.Read(t.Context(), "k")
@@ -311,7 +298,7 @@ func unchanged(t *testing.T, b bucket) {
 	}
 }
 
-func conditions(t *testing.T, b bucket) {
+func conditions(t *testing.T, b storage.Bucket) {
 	ctx := t.Context()
 	first, second, third := object("folder/key", "first"), object("folder/key", "second"), object("folder/key", "third")
 	refused := func(o storage.Object, condition storage.Condition) {
@@ -351,7 +338,7 @@ func conditions(t *testing.T, b bucket) {
 	taken(first, storage.IfAbsent)
 }
 
-func races(t *testing.T, b bucket) {
+func races(t *testing.T, b storage.Bucket) {
 	condition := storage.IfAbsent
 	for round := range 3 {
 		var won atomic.Int64
@@ -381,7 +368,7 @@ func races(t *testing.T, b bucket) {
 	}
 }
 
-func wrongDigests(t *testing.T, b bucket) {
+func wrongDigests(t *testing.T, b storage.Bucket) {
 	good := object("there", "before")
 	put(t, b, good)
 	for _, key := range []site.Key{"new", "there"} {
@@ -404,7 +391,7 @@ func wrongDigests(t *testing.T, b bucket) {
 	listsOnly(t, b, "", "", good)
 }
 
-func endedContexts(t *testing.T, b bucket) {
+func endedContexts(t *testing.T, b storage.Bucket) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, condition := range []storage.Condition{storage.Always, storage.IfAbsent} {
@@ -426,7 +413,7 @@ func endedContexts(t *testing.T, b bucket) {
 	holds(t, b, object("key", "{}"))
 }
 
-func manyObjects(t *testing.T, b bucket) {
+func manyObjects(t *testing.T, b storage.Bucket) {
 	const n = 1_100 // more than a page of a listing
 	var objects, inFolder []storage.Object
 	var keys []site.Key
@@ -454,7 +441,7 @@ func manyObjects(t *testing.T, b bucket) {
 	}
 }
 
-func stoppedListing(t *testing.T, b bucket) {
+func stoppedListing(t *testing.T, b storage.Bucket) {
 	for i := range 5 {
 		put(t, b, object(site.Key(fmt.Sprint("key", i)), "{}"))
 	}
@@ -484,7 +471,7 @@ func stoppedListing(t *testing.T, b bucket) {
 
 // A listing that breaks off is resumed after its last key, so no smaller key may
 // follow. The order is that of the keys' bytes, not of folders.
-func orderedListing(t *testing.T, b bucket) {
+func orderedListing(t *testing.T, b storage.Bucket) {
 	keys := append(awkward(), "a-b/c", "a-", "a0", "a0/b", "a/b0", "a/c-d", "a/c.d/e", "a/c/d", "a!/b", "ab/c", "b/a/a/a", "b/a-a/a", "b/a.a", "b/a0", "c/\uE000", "c/\U00010000", "c/\uFFFD")
 	// A folder and a file cannot have one name, and no bucket has to take both.
 	keys = slices.DeleteFunc(keys, func(key site.Key) bool {
@@ -514,7 +501,7 @@ func orderedListing(t *testing.T, b bucket) {
 	}
 }
 
-func clocks(t *testing.T, b bucket) {
+func clocks(t *testing.T, b storage.Bucket) {
 	put(t, b, object("key", "{}"))
 	if d := time.Until(b.Now()).Abs(); d > 2*time.Second {
 		t.Errorf("offset of the bucket's clock: got %v, want about 0", d)
@@ -528,7 +515,7 @@ func clocks(t *testing.T, b bucket) {
 	}
 }
 
-func createdOnce(t *testing.T, b bucket) {
+func createdOnce(t *testing.T, b storage.Bucket) {
 	if _, err := b.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/followpress/followpress/site"
 )
@@ -19,6 +20,41 @@ type Site interface {
 	// returns the error of admit, if any.
 	GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error)
 	Close() error
+}
+
+// A Bucket is a Site that can be published to: S3, or Local. Packages that take one describe the methods
+// that they need in interfaces of their own.
+type Bucket interface {
+	Site
+	// Read is Get with what the bucket says of the object.
+	Read(ctx context.Context, key site.Key) ([]byte, Info, error)
+	// Put writes an object if the condition holds, else it returns ErrCondition. It returns the ETag.
+	Put(ctx context.Context, o Object, condition Condition) (etag string, err error)
+	// Delete deletes objects. One that is not there is no error.
+	Delete(ctx context.Context, keys []site.Key) error
+	// List lists the objects whose keys have a prefix and come after a key, by their keys.
+	List(ctx context.Context, prefix, after site.Key, found func(Info) error) error
+	// Now is the time by the bucket's clock, the one of Info.Modified.
+	Now() time.Time
+	// Requests counts the requests that cost something.
+	Requests() map[Request]int
+	// Create, AllowRead and AllowOrigins set a new bucket up.
+	Create(ctx context.Context) (created bool, err error)
+	AllowRead(ctx context.Context, patterns []string) error
+	AllowOrigins(ctx context.Context) error
+}
+
+// OpenBucket opens a bucket. It sends no request. The options are for s3:// only.
+func OpenBucket(ctx context.Context, at Location, o S3Options) (b Bucket, err error) {
+	if at.Folder != "" {
+		b, err = OpenLocal(at.Folder).Pinned()
+	} else {
+		b, err = OpenS3(ctx, at, o)
+	}
+	if err != nil {
+		return nil, err // b is a nil pointer of one kind
+	}
+	return b, nil
 }
 
 // allParts is what names all parts of a folder or below a prefix. It is read as it is: shells must not

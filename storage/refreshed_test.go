@@ -27,7 +27,7 @@ import (
 func TestRefreshed(t *testing.T) {
 	promises := []struct {
 		name  string
-		check func(t *testing.T, b bucket, at storage.Location, o storage.S3Options)
+		check func(t *testing.T, b storage.Bucket, at storage.Location, o storage.S3Options)
 	}{
 		{"all objects come in order", allRefreshed},
 		{"what goes away meanwhile is left out", goneMeanwhile},
@@ -60,7 +60,7 @@ func TestRefreshed(t *testing.T) {
 
 // putRefreshed puts objects below _refresh/, more than are read at once, and unrelated
 // ones beside it. It returns the keys in order.
-func putRefreshed(t *testing.T, b bucket) (keys []site.Key) {
+func putRefreshed(t *testing.T, b storage.Bucket) (keys []site.Key) {
 	t.Helper()
 	objects := []storage.Object{object("_refreshed/details/1", "{}"), object("_refresh-", "{}"), object("details/1", "{}"), object("_site", "{}")}
 	for _, kind := range []string{"badges", "details"} {
@@ -116,7 +116,7 @@ func each(t *testing.T, r *storage.Refreshed, keys []site.Key, meanwhile func(n 
 	}
 }
 
-func allRefreshed(t *testing.T, b bucket, at storage.Location, o storage.S3Options) {
+func allRefreshed(t *testing.T, b storage.Bucket, at storage.Location, o storage.S3Options) {
 	keys := putRefreshed(t, b)
 	r := openRefreshed(t, at, o)
 	for range 2 {
@@ -124,7 +124,7 @@ func allRefreshed(t *testing.T, b bucket, at storage.Location, o storage.S3Optio
 	}
 }
 
-func goneMeanwhile(t *testing.T, b bucket, at storage.Location, o storage.S3Options) {
+func goneMeanwhile(t *testing.T, b storage.Bucket, at storage.Location, o storage.S3Options) {
 	keys := putRefreshed(t, b)
 	gone := keys[len(keys)-40 : len(keys)-30] // of those that are not read yet when the first one is
 	each(t, openRefreshed(t, at, o), keys, func(n int) {
@@ -141,7 +141,7 @@ func goneMeanwhile(t *testing.T, b bucket, at storage.Location, o storage.S3Opti
 	}, gone...)
 }
 
-func stoppedReading(t *testing.T, b bucket, at storage.Location, o storage.S3Options) {
+func stoppedReading(t *testing.T, b storage.Bucket, at storage.Location, o storage.S3Options) {
 	putRefreshed(t, b)
 	r := openRefreshed(t, at, o)
 	errEnough, n := errors.New("enough"), 0
@@ -161,7 +161,7 @@ func stoppedReading(t *testing.T, b bucket, at storage.Location, o storage.S3Opt
 	}
 }
 
-func nothingRefreshed(t *testing.T, b bucket, at storage.Location, o storage.S3Options) {
+func nothingRefreshed(t *testing.T, b storage.Bucket, at storage.Location, o storage.S3Options) {
 	put(t, b, object("_site", "{}"))
 	each(t, openRefreshed(t, at, o), nil, func(int) {})
 }

@@ -46,8 +46,5 @@ func OpenSite(ctx context.Context, text string, server storage.S3Options) (stora
 	if err != nil {
 		return nil, err
 	}
-	if at.Folder != "" {
-		return storage.OpenLocal(at.Folder).Pinned()
-	}
-	return storage.OpenS3(ctx, at, server)
+	return storage.OpenBucket(ctx, at, server)
 }

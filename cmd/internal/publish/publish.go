@@ -199,13 +199,6 @@ type session struct {
 	stderr   io.Writer
 }
 
-// A bucket is a destination, of either kind.
-type bucket interface {
-	publisher.Bucket
-	publisher.SetUpper
-	Requests() map[storage.Request]int
-}
-
 // A result is the report of a run, whatever it did and however it ended.
 type result interface {
 	Note(dest string, err error)
@@ -269,24 +262,18 @@ func (d *destination) readOptions(s session) publisher.Options {
 }
 
 // openBucket opens the bucket. If write is set, it also removes what a killed run has left in a folder.
-func (d *destination) openBucket(ctx context.Context, s session, write bool) (bucket, error) {
+func (d *destination) openBucket(ctx context.Context, s session, write bool) (storage.Bucket, error) {
 	at, err := storage.ParseLocation(d.Dest)
 	if err != nil {
 		return nil, fmt.Errorf("--dest: %w", err)
 	}
-	if at.Folder == "" {
-		o := d.Server()
-		o.Connections, o.Log = d.Concurrency, s.log
-		return storage.OpenS3(ctx, at, o)
-	}
-	local, err := storage.OpenLocal(at.Folder).Pinned()
-	if err != nil {
-		return nil, fmt.Errorf("--dest: %w", err)
-	}
-	if write {
+	o := d.Server()
+	o.Connections, o.Log = d.Concurrency, s.log
+	to, err := storage.OpenBucket(ctx, at, o)
+	if local, ok := to.(*storage.Local); ok && write && err == nil {
 		err = local.CleanUp()
 	}
-	return local, err
+	return to, err
 }
 
 // writing are the flags of the commands that write to a bucket.
@@ -353,7 +340,7 @@ func (w *writing) run(ctx context.Context, stdout, stderr io.Writer, dryRun bool
 	})
 }
 
-func (w *writing) openToWrite(ctx context.Context, s session, write bool) (bucket, error) {
+func (w *writing) openToWrite(ctx context.Context, s session, write bool) (storage.Bucket, error) {
 	to, err := w.openBucket(ctx, s, write)
 	if local, ok := to.(*storage.Local); ok {
 		local.NoSync = w.NoSync
@@ -361,7 +348,7 @@ func (w *writing) openToWrite(ctx context.Context, s session, write bool) (bucke
 	return to, err
 }
 
-func (w *writing) setUp(ctx context.Context, s session, from publisher.Site, to bucket) error {
+func (w *writing) setUp(ctx context.Context, s session, from publisher.Site, to storage.Bucket) error {
 	config, err := publisher.ConfigOf(ctx, from)
 	if err != nil {
 		return err
@@ -400,7 +387,7 @@ func (p *publishing) checkPublishing(site string) error {
 }
 
 func (p *publishing) publish(ctx context.Context, s session, source *source, dryRun bool,
-	before ...func(context.Context, session, publisher.Site, bucket) error) (told *published, err error) {
+	before ...func(context.Context, session, publisher.Site, storage.Bucket) error) (told *published, err error) {
 	told = &published{Report: publisher.NewReport()}
 	to, err := p.openToWrite(ctx, s, !dryRun)
 	if err != nil {

@@ -190,12 +190,7 @@ func (c *Command) publish(ctx context.Context, r *report.Report, stderr io.Write
 	if err != nil {
 		return fmt.Errorf("--publish: %w", err)
 	}
-	var to report.Bucket
-	if at.Folder == "" {
-		to, err = storage.OpenS3(ctx, at, c.server())
-	} else {
-		to, err = storage.OpenLocal(at.Folder).Pinned()
-	}
+	to, err := storage.OpenBucket(ctx, at, c.server())
 	if err != nil {
 		return fmt.Errorf("--publish: %w", err)
 	}

@@ -233,7 +233,7 @@ func (c *Command) open(ctx context.Context) (storage.Site, error) {
 	}
 	switch {
 	case at.Folder == "":
-		return storage.OpenS3(ctx, at, c.server())
+		return storage.OpenBucket(ctx, at, c.server())
 	case !refreshes:
 		return storage.OpenSite(at.Folder)
 	case strings.HasSuffix(at.Folder, ".tar"):
