@@ -56,7 +56,7 @@
 //     watch.go checks before a takeover whether the other owner is alive, and doubt.go records in the lock that
 //     requests may arrive late.
 //  3. retrying.go makes every request: it retries with retry, and cancels requests at the end of the lease.
-//     slots.go decides when the next one may begin: it limits the number of requests in flight, and their bytes
+//     window.go decides when the next one may begin: it limits the number of requests in flight, and their bytes
 //     according to the measured throughput.
 //  4. plan.go compares the manifests of both sides (storage/manifest.go), reading only shards that differ. If
 //     mark.go finds that a run was cut off, survey.go makes the plan from a listing instead. What a plan or a

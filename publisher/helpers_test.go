@@ -120,8 +120,8 @@ func publish(t testing.TB, from Site, to Bucket, o Options) *Report {
 	return report
 }
 
-// retrying makes requests to a bucket without a lease or slots.
+// retrying makes requests to a bucket without a lease or a window.
 func retrying(bucket Bucket, patience time.Duration) *retryingBucket {
 	o := Options{Patience: patience, Log: slog.New(slog.DiscardHandler), memory: 300}
-	return newRetryingBucket(context.Background(), bucket, o, new(atomic.Int64)).withoutSlots()
+	return newRetryingBucket(context.Background(), bucket, o, new(atomic.Int64)).withoutWindow()
 }

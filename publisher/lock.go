@@ -52,7 +52,7 @@ const drainTime = 5 * time.Second
 
 // A lock is held from acquire to release, unless another publisher takes it.
 type lock struct {
-	bucket    *retryingBucket // without lease and slots
+	bucket    *retryingBucket // without lease and window
 	body      lockBody        // owned by the heartbeat's goroutine while that runs
 	etag      storage.Condition
 	found     *doubt        // named by the lock when it was taken
@@ -69,7 +69,7 @@ type lock struct {
 // acquire takes the lock and keeps it alive until release. lost is called if another publisher
 // takes it. Without conditional writes on the server, acquire returns nil.
 func acquire(ctx context.Context, id string, bucket *retryingBucket, o Options, lost context.CancelCauseFunc) (*lock, error) {
-	l := &lock{bucket: bucket.withoutSlots(), now: o.clock, body: lockBody{
+	l := &lock{bucket: bucket.withoutWindow(), now: o.clock, body: lockBody{
 		ID: id, Owner: o.Owner, Host: hostname(), PID: os.Getpid(),
 		Start: time.Now().UTC().Truncate(time.Second), Lease: o.Lease.Seconds(),
 	}}

@@ -292,7 +292,7 @@ func (r *run) remainingDoubt(was *doubt) *doubt {
 func (r *run) changeLock(change func(*lockBody) bool) {
 	ctx, cancel := finalContext(r.soft)
 	defer cancel()
-	if err := changeLock(ctx, r.unleased.withoutSlots().withHard(ctx), change); err != nil {
+	if err := changeLock(ctx, r.unleased.withoutWindow().withHard(ctx), change); err != nil {
 		r.options.Log.Warn("cannot write to the lock that requests may still arrive: verify the bucket an hour from now", "error", err)
 	}
 }

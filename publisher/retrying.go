@@ -24,12 +24,12 @@ const (
 	longestBackoff  = 10 * time.Second
 )
 
-// A retryingBucket makes all requests to a bucket. Each takes a slot, is sent only while the
+// A retryingBucket makes all requests to a bucket. Each waits for room in the window, is sent only while the
 // lease is held, is cut off when the lease or the hard context ends, and is retried with
 // exponential backoff after a retryable error.
 type retryingBucket struct {
 	inner       Bucket
-	slots       *slots // nil for the lock's requests, which must not wait for others
+	window      *window // nil for the lock's requests, which must not wait for others
 	retry       retry.Policy
 	stagger     func(request string) time.Duration // see Options; nil outside of simulations
 	md5ETags    bool                               // whether ETags of new objects are MD5s; an object with another ETag can be put again
@@ -44,7 +44,7 @@ type retryingBucket struct {
 
 func newRetryingBucket(hard context.Context, to Bucket, o Options, retries *atomic.Int64) *retryingBucket {
 	return &retryingBucket{
-		inner: to, slots: newSlots(o.Concurrency), stagger: o.stagger, concurrency: o.Concurrency, memory: o.memory, hard: hard, log: o.Log, writes: &writes{}, oneDelete: &atomic.Bool{},
+		inner: to, window: newWindow(o.Concurrency), stagger: o.stagger, concurrency: o.Concurrency, memory: o.memory, hard: hard, log: o.Log, writes: &writes{}, oneDelete: &atomic.Bool{},
 		retry: retry.Policy{
 			Retryable: isRetryable, First: firstBackoff, Longest: longestBackoff, Patience: o.Patience, NoJitter: o.stagger != nil,
 			Hint: "check --endpoint, and that the server is up", Log: o.Log, Retries: retries,
@@ -78,11 +78,11 @@ func (b *retryingBucket) withHard(hard context.Context) *retryingBucket {
 	return &bounded
 }
 
-// withoutSlots is the same bucket with requests that take no slots: the lock's must not wait
+// withoutWindow is the same bucket with requests that take no window: the lock's must not wait
 // until others have arrived.
-func (b *retryingBucket) withoutSlots() *retryingBucket {
+func (b *retryingBucket) withoutWindow() *retryingBucket {
 	free := *b
-	free.slots = nil
+	free.window = nil
 	return &free
 }
 
@@ -101,18 +101,18 @@ func (b *retryingBucket) do(soft context.Context, limit time.Duration, request s
 // send attempts a request until it succeeds, cannot be retried, or patience ends. No attempt
 // begins after the end of soft. An attempt may take limit, and the time for its bytes.
 func (b *retryingBucket) send(soft context.Context, limit time.Duration, bytes int64, request string, attempt func(context.Context) error) error {
-	var taken slot
+	var taken flight
 	policy := b.retry
 	policy.Before = func() (err error) {
 		if b.stagger != nil {
 			time.Sleep(b.stagger(request))
 		}
-		taken, err = b.slots.take(soft, bytes)
+		taken, err = b.window.take(soft, bytes)
 		return err
 	}
 	return policy.Do(soft, func() error {
-		err := b.attempt(b.slots.timeFor(limit, bytes), attempt)
-		b.slots.give(taken, err == nil, err != nil && isRetryable(err))
+		err := b.attempt(b.window.timeFor(limit, bytes), attempt)
+		b.window.give(taken, err == nil, err != nil && isRetryable(err))
 		return err
 	}, "request", request)
 }

@@ -29,7 +29,7 @@ const (
 	packFrom          = 200     // with fewer objects, finding out is not worth the requests
 )
 
-// bodyBytes bounds the bodies in memory, those that wait for a slot included. One that is larger is in
+// bodyBytes bounds the bodies in memory, those that wait for room in the window included. One that is larger is in
 // memory alone.
 const bodyBytes = 64 << 20
 
@@ -307,7 +307,7 @@ func searchLists(shards []site.Entry) (lists [][]site.Entry) {
 }
 
 // send sends batches in their order, many at once, and calls sent after each, from many
-// goroutines. Each goroutine holds one batch in memory while it waits for a slot, within bodyBytes.
+// goroutines. Each goroutine holds one batch in memory while it waits for room in the window, within bodyBytes.
 func (t *transfer) send(ctx context.Context, batches iter.Seq2[batch, error], sent func(*batch)) error {
 	limit := t.bucket.concurrency
 	if t.packs {

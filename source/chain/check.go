@@ -100,7 +100,7 @@ func (c *chainSync) askLater(ctx context.Context, l *ledger, due []subject, exce
 			return comparison{}, fmt.Errorf("%w after a later block: there is none after block %d", errUnknown, c.head.Number)
 		}
 		between, hash := newLedger(), common.Hash{}
-		err = c.nodes.Logs(ctx, c.addresses(), c.decoder.topics(), c.head.Number+1, newest.Number, func(p provider.Part) error {
+		err = c.nodes.Logs(ctx, c.addresses(), c.decoder.topics(), c.head.Number+1, newest.Number, func(p provider.Blocks) error {
 			hash = p.Last.Hash
 			for i := range p.Logs {
 				e, _, ok, err := c.decoder.decode(&p.Logs[i])

@@ -30,8 +30,8 @@ type point struct {
 	Tokens int64       `json:"tokens"` // that were minted, without those that were burnt
 }
 
-// A mark is a block that must not change while the chain is read.
-type mark struct {
+// An anchor is a block that must not change while the chain is read.
+type anchor struct {
 	Block uint64      `json:"block"`
 	Hash  common.Hash `json:"hash"`
 }
@@ -42,14 +42,14 @@ type checkpoint struct {
 	Contracts []string `json:"contracts"` // as contractTexts has them
 	Finality  string   `json:"finality"`  // with which the blocks were read; "" before the first run
 	// Origin is the first block. A node that has another one serves another chain.
-	Origin *mark   `json:"origin"`
+	Origin *anchor `json:"origin"`
 	Points []point `json:"points"` // older ones are farther apart
 	// Settled counts the points, from the first, which were all part of the chain at one time. The
 	// others are of a run that did not complete, during which the chain may have been reorganised.
 	Settled int `json:"settled"`
 	// Anchors are blocks at or before the head, latest first, as they were before that run read
 	// anything. If one of them is still part of the chain, what was read up to it is, too.
-	Anchors []mark `json:"anchors,omitempty"`
+	Anchors []anchor `json:"anchors,omitempty"`
 	// Verified counts the points, from the first, up to which contracts had nothing to say against
 	// the logs, or several hosts had the same ones. After a doubt all is read again from there.
 	Verified int  `json:"verified"`

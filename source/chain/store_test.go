@@ -86,7 +86,7 @@ func TestStoreKeepsEvents(t *testing.T) {
 	block := base.Registry.FirstBlock
 	for range 5 {
 		s := newStore(t, dir, nil)
-		s.check.Origin = &mark{}
+		s.check.Origin = &anchor{}
 		for range random.IntN(4) {
 			var part []source.Event
 			for range random.IntN(1000) {
@@ -147,7 +147,7 @@ func filled(t *testing.T, dir string, n int) *store {
 	t.Helper()
 	s := newStore(t, dir, nil)
 	random := rand.New(rand.NewPCG(5, 6))
-	s.check.Origin = &mark{}
+	s.check.Origin = &anchor{}
 	for range n {
 		e := randomEvent(random, 0)
 		e.Block = s.next()
@@ -163,7 +163,7 @@ func filled(t *testing.T, dir string, n int) *store {
 }
 
 func TestPointsThinOut(t *testing.T) {
-	c := checkpoint{Origin: &mark{}}
+	c := checkpoint{Origin: &anchor{}}
 	for i := range 5000 {
 		c.add(point{Block: uint64(i)})
 		if c.Settled++; len(c.Points) > maxPoints || !c.valid() || c.Settled > len(c.Points) {

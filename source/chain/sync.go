@@ -37,7 +37,7 @@ type nodes interface {
 	Head(ctx context.Context, least uint64) (provider.Block, error)
 	Block(ctx context.Context, number uint64) (provider.Block, error)
 	Times(ctx context.Context, blocks map[uint64]common.Hash) (map[uint64]int64, error)
-	Logs(ctx context.Context, addresses []common.Address, topics []common.Hash, from, to uint64, done func(provider.Part) error) error
+	Logs(ctx context.Context, addresses []common.Address, topics []common.Hash, from, to uint64, done func(provider.Blocks) error) error
 	Call(ctx context.Context, calls []provider.Call, at provider.Block, except []string) (provider.State, error)
 	Newest(ctx context.Context) (provider.Block, error)
 	Again()
@@ -350,13 +350,13 @@ func (c *chainSync) anchor(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("find the first block: %w", err)
 		}
-		check.Origin = &mark{first.Number, first.Hash}
+		check.Origin = &anchor{first.Number, first.Hash}
 	}
 	check.Anchors = nil
 	if next > c.head.Number {
 		return nil
 	}
-	check.Anchors = []mark{{c.head.Number, c.head.Hash}}
+	check.Anchors = []anchor{{c.head.Number, c.head.Hash}}
 	if c.head.Number-next < anchorDepth {
 		return nil
 	}
@@ -364,7 +364,7 @@ func (c *chainSync) anchor(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find a block before the head: %w", err)
 	}
-	check.Anchors = append(check.Anchors, mark{b.Number, b.Hash})
+	check.Anchors = append(check.Anchors, anchor{b.Number, b.Hash})
 	return nil
 }
 
@@ -395,7 +395,7 @@ func (c *chainSync) readLogs(ctx context.Context) error {
 	if c.next > c.head.Number {
 		return nil
 	}
-	err := c.nodes.Logs(ctx, c.addresses(), c.decoder.topics(), c.next, c.head.Number, func(p provider.Part) error { return c.part(ctx, p) })
+	err := c.nodes.Logs(ctx, c.addresses(), c.decoder.topics(), c.next, c.head.Number, func(p provider.Blocks) error { return c.part(ctx, p) })
 	if err == nil && c.next != c.head.Number+1 {
 		err = fmt.Errorf("logs were read up to block %d, want %d", c.next-1, c.head.Number)
 	}
@@ -409,7 +409,7 @@ func (c *chainSync) addresses() (all []common.Address) {
 	return all
 }
 
-func (c *chainSync) part(ctx context.Context, p provider.Part) error {
+func (c *chainSync) part(ctx context.Context, p provider.Blocks) error {
 	if p.From != c.next || p.To < p.From || p.Last.Number != p.To {
 		return fmt.Errorf("got the logs of blocks %d to %d with block %d, want those from block %d", p.From, p.To, p.Last.Number, c.next)
 	}

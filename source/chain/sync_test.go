@@ -114,9 +114,9 @@ func (w *world) Times(_ context.Context, blocks map[uint64]common.Hash) (times m
 	})
 }
 
-func (w *world) Logs(ctx context.Context, addresses []common.Address, topics []common.Hash, from, to uint64, done func(provider.Part) error) error {
+func (w *world) Logs(ctx context.Context, addresses []common.Address, topics []common.Hash, from, to uint64, done func(provider.Blocks) error) error {
 	for ; from <= to; from += w.step {
-		p := provider.Part{From: from, To: min(to, from+w.step-1)}
+		p := provider.Blocks{From: from, To: min(to, from+w.step-1)}
 		err := w.answer("logs", func() error {
 			p.Logs = w.logs(p.From, p.To, func(l types.Log) bool {
 				return slices.Contains(addresses, l.Address) && len(l.Topics) > 0 && slices.Contains(topics, l.Topics[0])

@@ -270,14 +270,14 @@ func (q *question) wants(l *types.Log) bool {
 	return slices.Contains(q.addresses, l.Address) && (len(q.topics) == 0 || len(l.Topics) > 0 && slices.Contains(q.topics, l.Topics[0]))
 }
 
-// part makes a Part of an answer, or says why the answer cannot be right. The hash of the last
+// blocks makes Blocks of an answer, or says why the answer cannot be right. The hash of the last
 // block is compared only if it is known.
-func (q *question) part(from, to uint64, logs []types.Log, last blockAnswer, hashKnown bool) (Part, error) {
+func (q *question) blocks(from, to uint64, logs []types.Log, last blockAnswer, hashKnown bool) (Blocks, error) {
 	if !last.found {
-		return Part{}, fail(behind, fmt.Errorf("it does not have block %d: %w", to, ErrBehind))
+		return Blocks{}, fail(behind, fmt.Errorf("it does not have block %d: %w", to, ErrBehind))
 	}
 	if last.block.Number != to {
-		return Part{}, fmt.Errorf("asked for block %d, it answers block %d", to, last.block.Number)
+		return Blocks{}, fmt.Errorf("asked for block %d, it answers block %d", to, last.block.Number)
 	}
 	logs = slices.DeleteFunc(logs, func(l types.Log) bool { return l.Removed })
 	slices.SortStableFunc(logs, func(a, b types.Log) int {
@@ -291,21 +291,21 @@ func (q *question) part(from, to uint64, logs []types.Log, last blockAnswer, has
 		}
 		switch {
 		case l.BlockNumber < from || l.BlockNumber > to:
-			return Part{}, at("is of another block")
+			return Blocks{}, at("is of another block")
 		case !slices.Contains(q.addresses, l.Address):
-			return Part{}, at("is of another contract, %s", l.Address)
+			return Blocks{}, at("is of another contract, %s", l.Address)
 		case len(q.topics) > 0 && (len(l.Topics) == 0 || !slices.Contains(q.topics, l.Topics[0])):
-			return Part{}, at("has another topic")
+			return Blocks{}, at("has another topic")
 		case hashKnown && l.BlockNumber == to && l.BlockHash != last.block.Hash:
-			return Part{}, at("has another hash of the block")
+			return Blocks{}, at("has another hash of the block")
 		case i == 0 || logs[i-1].BlockNumber != l.BlockNumber:
 		case logs[i-1].Index == l.Index:
-			return Part{}, at("has two contents")
+			return Blocks{}, at("has two contents")
 		case logs[i-1].BlockHash != l.BlockHash:
-			return Part{}, at("has another hash of the block than the one before")
+			return Blocks{}, at("has another hash of the block than the one before")
 		}
 	}
-	return Part{From: from, To: to, Last: last.block, Logs: logs}, nil
+	return Blocks{From: from, To: to, Last: last.block, Logs: logs}, nil
 }
 
 // sameLog reports whether two logs are equal in all that matters.
@@ -315,7 +315,7 @@ func sameLog(a, b types.Log) bool {
 }
 
 // difference says where the parts of two nodes differ; "" means nowhere.
-func difference(a, b Part) string {
+func difference(a, b Blocks) string {
 	for i := range max(len(a.Logs), len(b.Logs)) {
 		switch {
 		case i == len(a.Logs):

@@ -38,7 +38,7 @@ func FuzzAnswer(f *testing.F) {
 			}
 		}
 		q := question{[]common.Address{records}, []common.Hash{history.TopicListOp}}
-		part, err := q.part(4, 9, logs, last, true)
+		part, err := q.blocks(4, 9, logs, last, true)
 		if err != nil {
 			return
 		}

@@ -137,7 +137,7 @@ func newNodeOf(blocks []history.Block, f meanrpc.Faults) *meanrpc.Node {
 // collect reads logs, and checks that the parts cover the range.
 func collect(ctx context.Context, c *Chain, from, to uint64) (logs []types.Log, parts int, err error) {
 	next := from
-	err = c.Logs(ctx, []common.Address{records}, []common.Hash{history.TopicListOp}, from, to, func(p Part) error {
+	err = c.Logs(ctx, []common.Address{records}, []common.Hash{history.TopicListOp}, from, to, func(p Blocks) error {
 		if p.From != next || p.To < p.From || p.To > to || p.Last.Number != p.To {
 			return fmt.Errorf("a part of %d to %d with block %d, want it to begin at %d", p.From, p.To, p.Last.Number, next)
 		}

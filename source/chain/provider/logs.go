@@ -22,10 +22,10 @@ const (
 )
 
 // Logs asks for the logs of contracts in a range of blocks, both ends included, whose first topic
-// is one of those given. Requests are made side by side. It calls done for each part in the order
-// of blocks, one at a time and from the calling goroutine; the parts cover the range without gaps.
-// An error of done ends Logs with that error; the parts before stay valid.
-func (c *Chain) Logs(ctx context.Context, addresses []common.Address, topics []common.Hash, from, to uint64, done func(Part) error) error {
+// is one of those given. Requests are made side by side. It calls done with some blocks after the
+// other, in their order and from the calling goroutine; they cover the range without gaps. An error of
+// done ends Logs with that error; what it got before stays valid.
+func (c *Chain) Logs(ctx context.Context, addresses []common.Address, topics []common.Hash, from, to uint64, done func(Blocks) error) error {
 	if from > to {
 		return nil
 	}
@@ -71,7 +71,7 @@ type job struct {
 	most     uint64 // its size after it was too large; 0 means any
 	whole    *whole // the range that was too large, of which it is a part; nil if there was none
 	state    state
-	part     Part
+	blocks   Blocks
 }
 
 // A whole is a range that was too large for a node.
@@ -108,30 +108,30 @@ func (r *reading) wake() {
 }
 
 // deliver calls done for answered jobs in the order of blocks.
-func (r *reading) deliver(ctx context.Context, done func(Part) error) error {
+func (r *reading) deliver(ctx context.Context, done func(Blocks) error) error {
 	for {
-		part, ok, err := r.first(ctx)
+		blocks, ok, err := r.first(ctx)
 		if err != nil || !ok {
 			return err
 		}
-		if err := done(part); err != nil {
+		if err := done(blocks); err != nil {
 			return err
 		}
 	}
 }
 
 // first waits for the first job, and takes it out. There is none after the last one.
-func (r *reading) first(ctx context.Context) (p Part, ok bool, err error) {
+func (r *reading) first(ctx context.Context) (p Blocks, ok bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {
 		switch {
 		case ctx.Err() != nil:
-			return Part{}, false, context.Cause(ctx)
+			return Blocks{}, false, context.Cause(ctx)
 		case len(r.jobs) == 0 && r.cut:
-			return Part{}, false, nil
+			return Blocks{}, false, nil
 		case len(r.jobs) > 0 && r.jobs[0].state == answered:
-			p = r.jobs[0].part
+			p = r.jobs[0].blocks
 			r.jobs = slices.Delete(r.jobs, 0, 1)
 			r.held -= p.bytes()
 			r.changed.Broadcast()
@@ -148,14 +148,14 @@ func (r *reading) work(ctx context.Context) error {
 		if j == nil {
 			return nil
 		}
-		part, err := r.fetch(ctx, j, sized)
+		blocks, err := r.fetch(ctx, j, sized)
 		for s, size := range sized {
 			s.dropped(size)
 		}
 		if err != nil && (kindOf(err) != asked || j.size() == 1) {
 			return fmt.Errorf("chain %d: logs of blocks %d to %d: %w", r.c.id, j.from, j.to, err)
 		}
-		r.finish(j, part, err)
+		r.finish(j, blocks, err)
 	}
 }
 
@@ -221,16 +221,16 @@ func (r *reading) split(i int, size, rest uint64) {
 }
 
 // finish keeps the answer of a job, or splits it if it was too large.
-func (r *reading) finish(j *job, part Part, tooLarge error) {
+func (r *reading) finish(j *job, b Blocks, tooLarge error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer r.changed.Broadcast()
 	if tooLarge == nil {
-		j.state, j.part = answered, part
-		r.held += part.bytes()
+		j.state, j.blocks = answered, b
+		r.held += b.bytes()
 		if w := j.whole; w != nil {
 			w.left -= j.size()
-			w.logs += len(part.Logs)
+			w.logs += len(b.Logs)
 			if w.left == 0 {
 				w.sizes.found(w.size, w.logs)
 			}
@@ -245,8 +245,8 @@ func (r *reading) finish(j *job, part Part, tooLarge error) {
 	r.split(slices.Index(r.jobs, j), j.most, half)
 }
 
-// bytes is about the memory of a part.
-func (p *Part) bytes() int {
+// bytes is about their memory.
+func (p *Blocks) bytes() int {
 	n := len(p.Logs) * logBytes
 	for i := range p.Logs {
 		n += len(p.Logs[i].Data)
@@ -291,17 +291,17 @@ func (c *Chain) nextSize(alone bool) (size uint64, sized map[*sizes]uint64, ok b
 }
 
 // fetch asks for a job. A failure of kind asked means that it has to be smaller.
-func (r *reading) fetch(ctx context.Context, j *job, sized map[*sizes]uint64) (Part, error) {
+func (r *reading) fetch(ctx context.Context, j *job, sized map[*sizes]uint64) (Blocks, error) {
 	how := asking{turn: r.c.turn()}
 	if j.size() == 1 {
 		how.insist = lastInsists
 	}
 	tries := map[*node]*slowness{}
-	return agree(ctx, r.c, how, func(ctx context.Context, n *node) (Part, error) {
+	return agree(ctx, r.c, how, func(ctx context.Context, n *node) (Blocks, error) {
 		if _, agreed := sized[n.sizes]; !agreed && j.size() > n.sizes.now() {
-			return Part{}, n.failure(asked, errors.New("it takes fewer blocks")) // it is asked in the place of another one
+			return Blocks{}, n.failure(asked, errors.New("it takes fewer blocks")) // it is asked in the place of another one
 		}
-		part, err := r.logs(ctx, n, j)
+		blocks, err := r.logs(ctx, n, j)
 		if tries[n] == nil {
 			tries[n] = &slowness{first: time.Now()}
 		}
@@ -310,13 +310,13 @@ func (r *reading) fetch(ctx context.Context, j *job, sized map[*sizes]uint64) (P
 		}
 		switch {
 		case err == nil:
-			n.sizes.worked(j.size(), len(part.Logs))
+			n.sizes.worked(j.size(), len(blocks.Logs))
 		case kindOf(err) == asked:
 			n.sizes.failed(j.size())
 			j.whole = &whole{n.sizes, j.size(), j.size(), 0}
 			n.countHalved(j, err)
 		}
-		return part, err
+		return blocks, err
 	}, difference)
 }
 
@@ -336,47 +336,47 @@ func (s *slowness) tooLarge(n *node, err error) bool {
 }
 
 // logs asks a node for the logs of a job, and for its last block.
-func (r *reading) logs(ctx context.Context, n *node, j *job) (Part, error) {
+func (r *reading) logs(ctx context.Context, n *node, j *job) (Blocks, error) {
 	if err := n.follows(ctx, r.c.head.Load()); err != nil {
-		return Part{}, err
+		return Blocks{}, err
 	}
-	part, err := r.all(ctx, n, j)
+	blocks, err := r.all(ctx, n, j)
 	if err == nil {
-		err = r.checkBlocks(ctx, n, part)
+		err = r.checkBlocks(ctx, n, blocks)
 	}
-	return part, err
+	return blocks, err
 }
 
 // all asks for the logs of a job, in other ways if there may be more than the node answers.
-func (r *reading) all(ctx context.Context, n *node, j *job) (Part, error) {
+func (r *reading) all(ctx context.Context, n *node, j *job) (Blocks, error) {
 	var logs logsAnswer
 	var last blockAnswer
 	err := n.both(ctx, call{"eth_getLogs", []any{r.filter(j.from, j.to)}, &logs}, call{"eth_getBlockByNumber", []any{hexutil.Uint64(j.to), false}, &last})
 	if kindOf(err) == asked && j.size() == 1 {
 		return r.block(ctx, n, j.to, 0, err)
 	} else if err != nil {
-		return Part{}, err
+		return Blocks{}, err
 	}
 	if j.size() > 1 && n.sizes.doubted(len(logs)) {
-		return Part{}, n.failure(asked, fmt.Errorf("its answer has %d logs, which may be a limit", len(logs)))
+		return Blocks{}, n.failure(asked, fmt.Errorf("its answer has %d logs, which may be a limit", len(logs)))
 	}
 	suspect := n.mayBeCut(len(logs))
-	part, err := r.part(j.from, j.to, logs, last, true)
+	blocks, err := r.blocks(j.from, j.to, logs, last, true)
 	if err != nil && kindOf(err) != behind {
 		err = fail(passing, err)
 	}
 	switch {
 	case err != nil || !suspect:
-		return part, n.name(err)
+		return blocks, n.name(err)
 	case j.size() == 1:
-		return r.block(ctx, n, j.to, len(part.Logs), fmt.Errorf("its answer has %d logs, which may be a limit", len(logs)))
+		return r.block(ctx, n, j.to, len(blocks.Logs), fmt.Errorf("its answer has %d logs, which may be a limit", len(logs)))
 	}
-	return part, r.confirm(ctx, n, part)
+	return blocks, r.confirm(ctx, n, blocks)
 }
 
 // checkBlocks compares the hashes of the logs' blocks with those of the node's chain, where they
 // may still change: logs of a block that was replaced may come with newer blocks of another server.
-func (r *reading) checkBlocks(ctx context.Context, n *node, p Part) error {
+func (r *reading) checkBlocks(ctx context.Context, n *node, p Blocks) error {
 	hashes := map[uint64]common.Hash{}
 	for i := range p.Logs {
 		if l := &p.Logs[i]; !r.c.isFinal(l.BlockNumber) && l.BlockNumber != p.To {

@@ -334,7 +334,7 @@ func TestLogsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := dial(t, Options{MaxRange: 100}, newNodeOf(blocks, meanrpc.Faults{Latency: time.Second}))
 		calls := 0
-		err := c.Logs(t.Context(), []common.Address{records}, nil, 1, 10_000, func(Part) error {
+		err := c.Logs(t.Context(), []common.Address{records}, nil, 1, 10_000, func(Blocks) error {
 			if calls++; calls == 3 {
 				return errFull
 			}

@@ -85,8 +85,8 @@ type Block struct {
 	Time   int64 // in seconds since the Unix epoch
 }
 
-// A Part is the answer for a range of blocks.
-type Part struct {
+// Blocks is the answer for a range of blocks.
+type Blocks struct {
 	From, To uint64 // both included
 	// Last is block To, asked from the same node after its logs: a node that lags answers without
 	// logs and without an error, but does not have the block.

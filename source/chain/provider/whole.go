@@ -37,7 +37,7 @@ func (n *node) wasWhole(logs int) {
 
 // confirm compares an answer with those for both halves of its blocks. A failure of kind asked means
 // that it was cut, or that this cannot be known: smaller ranges tell.
-func (r *reading) confirm(ctx context.Context, n *node, all Part) error {
+func (r *reading) confirm(ctx context.Context, n *node, all Blocks) error {
 	at := all.Logs[len(all.Logs)/2].BlockNumber
 	if at == all.From {
 		at++
@@ -48,7 +48,7 @@ func (r *reading) confirm(ctx context.Context, n *node, all Part) error {
 		if err := n.one(ctx, "eth_getLogs", &logs, r.filter(ends[0], ends[1])); err != nil {
 			return err
 		}
-		part, err := r.part(ends[0], ends[1], logs, blockAnswer{true, Block{Number: ends[1]}}, false)
+		part, err := r.blocks(ends[0], ends[1], logs, blockAnswer{true, Block{Number: ends[1]}}, false)
 		if err != nil {
 			return n.name(fail(passing, err))
 		}
@@ -71,32 +71,32 @@ const maxBlockAnswer = 16
 // block reads the logs of one block that eth_getLogs does not give as a whole: from its receipts,
 // in one answer or by transaction, or for each contract and topic by itself. why says what was
 // wrong with the answer of eth_getLogs, which had that many logs.
-func (r *reading) block(ctx context.Context, n *node, number uint64, least int, why error) (Part, error) {
+func (r *reading) block(ctx context.Context, n *node, number uint64, least int, why error) (Blocks, error) {
 	var header fullBlock
 	if err := n.one(ctx, "eth_getBlockByNumber", &header, hexutil.Uint64(number), false); err != nil {
-		return Part{}, err
+		return Blocks{}, err
 	}
 	if !header.found || header.block.Number != number {
-		return Part{}, n.failure(behind, fmt.Errorf("it does not have block %d: %w", number, ErrBehind))
+		return Blocks{}, n.failure(behind, fmt.Errorf("it does not have block %d: %w", number, ErrBehind))
 	}
 	n.log.Info("a block is read from its receipts", "host", n.host, "block", number, "because", why)
 	logs, err := r.receipts(ctx, n, &header)
 	if kindOf(err) == asked {
 		instead, pieces := r.pieces(ctx, n, number)
 		if pieces != nil {
-			return Part{}, n.failure(asked, fmt.Errorf("%w; its receipts: %w; by contract and topic: %w", why, err, pieces))
+			return Blocks{}, n.failure(asked, fmt.Errorf("%w; its receipts: %w; by contract and topic: %w", why, err, pieces))
 		}
 		logs, err = instead, nil
 	}
 	if err != nil {
-		return Part{}, err
+		return Blocks{}, err
 	}
-	part, err := r.part(number, number, logs, header.blockAnswer, true)
+	part, err := r.blocks(number, number, logs, header.blockAnswer, true)
 	if err == nil && len(part.Logs) < least {
 		err = fmt.Errorf("block %d has %d logs by its receipts, and %d by eth_getLogs", number, len(part.Logs), least)
 	}
 	if err != nil {
-		return Part{}, n.name(fail(passing, err))
+		return Blocks{}, n.name(fail(passing, err))
 	}
 	n.wasWhole(least)
 	return part, nil

@@ -94,7 +94,7 @@ func TestFullBlockInPieces(t *testing.T) {
 			n.wasWhole(5_000)
 			logs := 0
 			err := c.Logs(t.Context(), []common.Address{registry, records}, []common.Hash{history.TopicListOp, history.TopicTransfer}, 50, 50,
-				func(p Part) error { logs = len(p.Logs); return nil })
+				func(p Blocks) error { logs = len(p.Logs); return nil })
 			if ok && (err != nil || logs != len(blocks[slices.IndexFunc(blocks, func(b history.Block) bool { return b.Number == 50 })].Logs)) {
 				t.Errorf("%d: got %d logs and %v", most, logs, err)
 			}

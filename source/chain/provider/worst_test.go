@@ -74,7 +74,7 @@ func TestWaitingLogs(t *testing.T) {
 	c, _ := dial(t, Options{}, newNodeOf(some(1, 10, 0), meanrpc.Faults{}))
 	r := &reading{c: c, to: 1 << 20}
 	r.changed.L = &r.mu
-	large := Part{Logs: []types.Log{{Data: make([]byte, mostHeld/3)}}}
+	large := Blocks{Logs: []types.Log{{Data: make([]byte, mostHeld/3)}}}
 	first := r.begin(0, 10)
 	for i := 1; i <= 3; i++ {
 		if at, ok := r.waiting(); !ok || at != i {
@@ -85,12 +85,12 @@ func TestWaitingLogs(t *testing.T) {
 	if _, ok := r.waiting(); ok {
 		t.Errorf("another range may begin though %d MiB wait", r.held>>20)
 	}
-	r.finish(first, Part{}, errors.New("too large"))
+	r.finish(first, Blocks{}, errors.New("too large"))
 	for range 2 {
 		if at, ok := r.waiting(); !ok || at != 0 {
 			t.Fatalf("got range %d, %v, want that the first one may begin again", at, ok)
 		}
-		r.finish(r.begin(0, 5), Part{}, nil)
+		r.finish(r.begin(0, 5), Blocks{}, nil)
 		if _, ok := r.waiting(); ok {
 			t.Errorf("another range than the first may begin")
 		}

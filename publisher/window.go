@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	firstSlots = 4                // initial limit of requests in flight
-	minRound   = 16               // successes that raise the limit by one, after the first failure
-	horizon    = 15 * time.Second // time in which all bytes in flight should arrive
-	firstRate  = 256 << 10        // assumed throughput in bytes per second, until it is measured
-	slack      = 4                // how many times slower than measured a body may arrive
-	slowest    = 8 << 10          // throughput in bytes per second that every body needs
+	firstWindow = 4                // initial limit of requests in flight
+	minRound    = 16               // successes that raise the limit by one, after the first failure
+	horizon     = 15 * time.Second // time in which all bytes in flight should arrive
+	firstRate   = 256 << 10        // assumed throughput in bytes per second, until it is measured
+	slack       = 4                // how many times slower than measured a body may arrive
+	slowest     = 8 << 10          // throughput in bytes per second that every body needs
 )
 
-// slots bound the requests in flight, in number and in bytes. Requests wait in line.
+// A window bounds the requests in flight, in number and in bytes. Requests wait in line.
 //
 // The number never exceeds Options.Concurrency. Below that, it follows TCP's congestion control
-// (RFC 5681): it starts low, each success adds a slot until the first failure, later each round
+// (RFC 5681): it starts low, each success adds one until the first failure, later each round
 // of successes does, and a failure halves it, at most once per round. A round has at least
 // sixteen requests; otherwise a server that takes one at a time would refuse every third. Only
 // retryable failures count: time-outs, SlowDown, 503, 429.
@@ -30,67 +30,67 @@ const (
 // and a saturated one no more than it can carry before they time out. A limit of the number alone
 // would not do: a link that carries many small objects may be too slow for a few large ones.
 //
-// A nil *slots has no limits. Methods may be called from many goroutines.
-type slots struct {
+// A nil *window has no limits. Methods may be called from many goroutines.
+type window struct {
 	max float64 // Options.Concurrency
 
 	mu       sync.Mutex
 	waiting  list.List // of *waiter
 	taken    int
-	bytes    int64   // of the requests that have a slot
-	limit    float64 // number of slots, 1 to max
+	bytes    int64   // of those in flight
+	limit    float64 // how many may be in flight, 1 to max
 	halved   int     // how often limit was halved; a round is the requests that begin between two
 	sent     throughput
 	measured time.Time // until when sent was
 }
 
-// A slot belongs to one request.
-type slot struct {
+// A flight is one request.
+type flight struct {
 	bytes int64
 	round int
 	begun time.Time
 }
 
 type waiter struct {
-	slot
-	ready chan struct{} // closed when the slot is given
+	flight
+	ready chan struct{} // closed when it may begin
 }
 
-func newSlots(concurrency int) *slots {
+func newWindow(concurrency int) *window {
 	most := float64(concurrency)
-	return &slots{max: most, limit: min(most, firstSlots), sent: throughput{firstRate / 10., 1 / 10.}, measured: time.Now()}
+	return &window{max: most, limit: min(most, firstWindow), sent: throughput{firstRate / 10., 1 / 10.}, measured: time.Now()}
 }
 
-// take waits for a slot for a request with a body of so many bytes. If ctx ends first, take
+// take waits for room for a request with a body of so many bytes. If ctx ends first, take
 // returns its cause.
-func (s *slots) take(ctx context.Context, bytes int64) (slot, error) {
+func (s *window) take(ctx context.Context, bytes int64) (flight, error) {
 	if err := context.Cause(ctx); err != nil || s == nil {
-		return slot{}, err
+		return flight{}, err
 	}
 	s.mu.Lock()
-	w := &waiter{slot{bytes: bytes}, make(chan struct{})}
+	w := &waiter{flight{bytes: bytes}, make(chan struct{})}
 	place := s.waiting.PushBack(w)
 	s.admit()
 	s.mu.Unlock()
 	select {
 	case <-w.ready:
-		return w.slot, nil
+		return w.flight, nil
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
 	case <-w.ready: // just now
-		s.release(w.slot)
+		s.release(w.flight)
 	default:
 		s.waiting.Remove(place)
 	}
 	s.admit()
-	return slot{}, context.Cause(ctx)
+	return flight{}, context.Cause(ctx)
 }
 
-// admit gives slots to waiting requests, in their order.
-func (s *slots) admit() {
+// admit lets waiting requests begin, in their order.
+func (s *window) admit() {
 	s.measure()
 	for first := s.waiting.Front(); first != nil; first = s.waiting.Front() {
 		w := first.Value.(*waiter)
@@ -107,12 +107,12 @@ func (s *slots) admit() {
 
 // hasRoom ignores how many bytes the next request has, except whether it has any: one request
 // beyond the measured throughput shows whether more is possible.
-func (s *slots) hasRoom(bytes int64) bool {
+func (s *window) hasRoom(bytes int64) bool {
 	return float64(s.taken+1) <= s.limit && (bytes == 0 || float64(s.bytes) <= s.sent.rate()*horizon.Seconds())
 }
 
 // measure counts the time since the last call, if any bytes were in flight.
-func (s *slots) measure() {
+func (s *window) measure() {
 	now := time.Now()
 	if s.bytes > 0 {
 		s.sent.pass(now.Sub(s.measured))
@@ -120,19 +120,19 @@ func (s *slots) measure() {
 	s.measured = now
 }
 
-// give returns a slot. arrived means success, failed a retryable failure; other failures say
-// nothing about the server's capacity.
-func (s *slots) give(t slot, arrived, failed bool) {
+// give says that a request has ended. arrived means success, failed a retryable failure; other
+// failures say nothing about the server's capacity.
+func (s *window) give(f flight, arrived, failed bool) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.measure()
-	ofThisRound := t.round == s.halved
+	ofThisRound := f.round == s.halved
 	switch {
 	case arrived:
-		s.sent.add(t.bytes, s.measured.Sub(t.begun))
+		s.sent.add(f.bytes, s.measured.Sub(f.begun))
 		if ofThisRound && float64(s.taken) > s.limit/2 { // a limit that is not reached is not tested
 			s.limit = min(s.max, s.limit+s.growth())
 		}
@@ -141,26 +141,26 @@ func (s *slots) give(t slot, arrived, failed bool) {
 		s.sent.bytes /= 2
 		s.halved++
 	}
-	s.release(t)
+	s.release(f)
 	s.admit()
 }
 
-func (s *slots) growth() float64 {
+func (s *window) growth() float64 {
 	if s.halved == 0 {
 		return 1
 	}
 	return 1 / max(minRound, s.limit)
 }
 
-func (s *slots) release(t slot) {
+func (s *window) release(f flight) {
 	s.taken--
-	s.bytes -= t.bytes
+	s.bytes -= f.bytes
 }
 
 // timeFor is the time limit of a request with a body, given the limit without one. It bounds the
 // whole request instead of watching its progress, because bytes in the system's buffers look
 // sent although they are not.
-func (s *slots) timeFor(limit time.Duration, bytes int64) time.Duration {
+func (s *window) timeFor(limit time.Duration, bytes int64) time.Duration {
 	rate := float64(firstRate)
 	if s != nil {
 		s.mu.Lock()

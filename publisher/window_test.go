@@ -219,11 +219,11 @@ func TestWaitingForATurn(t *testing.T) {
 	})
 }
 
-// Requests that give up waiting keep no slot, even if they have just got one.
-func TestSlotsAreNotLost(t *testing.T) {
+// Requests that give up waiting take no room, even if they have just got one.
+func TestRoomIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(3, 3))
-		s := newSlots(3)
+		s := newWindow(3)
 		var group sync.WaitGroup
 		for range 2000 {
 			patience, work := time.Duration(random.IntN(50))*time.Millisecond, time.Duration(random.IntN(5))*time.Millisecond
@@ -232,15 +232,15 @@ func TestSlotsAreNotLost(t *testing.T) {
 			group.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
-				if slot, err := s.take(ctx, bytes); err == nil {
+				if taken, err := s.take(ctx, bytes); err == nil {
 					time.Sleep(work)
-					s.give(slot, !failed, failed)
+					s.give(taken, !failed, failed)
 				}
 			})
 		}
 		group.Wait()
 		if s.taken != 0 || s.bytes != 0 || s.waiting.Len() != 0 || s.limit < 1 || s.limit > 3 {
-			t.Errorf("slots at the end: got %d with %d bytes, %d waiting, limit %v, want none", s.taken, s.bytes, s.waiting.Len(), s.limit)
+			t.Errorf("at the end: got %d with %d bytes, %d waiting, limit %v, want none", s.taken, s.bytes, s.waiting.Len(), s.limit)
 		}
 	})
 }
