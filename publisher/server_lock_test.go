@@ -18,15 +18,23 @@ import (
 	"github.com/followpress/followpress/site"
 )
 
-// A meeting holds back the first request of each of its transports until all are there.
+// A meeting holds back the first request of each of its transports until all are there, and writes
+// of objects until one publisher has given up.
 type meeting struct {
-	once sync.Once
-	all  *sync.WaitGroup
-	next http.RoundTripper
+	once    sync.Once
+	all     *sync.WaitGroup
+	givenUp <-chan struct{}
+	next    http.RoundTripper
 }
 
 func (m *meeting) RoundTrip(r *http.Request) (*http.Response, error) {
 	m.once.Do(func() { m.all.Done(); m.all.Wait() })
+	if r.Method == http.MethodPut && !strings.HasSuffix(r.URL.Path, "/"+string(site.LockKey)) {
+		select {
+		case <-m.givenUp:
+		case <-r.Context().Done():
+		}
+	}
 	return m.next.RoundTrip(r)
 }
 
@@ -45,10 +53,13 @@ func TestOneOfTwoPublishersWins(t *testing.T) {
 			var together, group sync.WaitGroup
 			together.Add(len(sites))
 			errs := make([]error, len(sites))
+			givenUp := make(chan struct{})
+			end := sync.OnceFunc(func() { close(givenUp) })
 			for i, m := range sites {
 				r := newRecorder(p.at)
-				bucket := p.open(t, &meeting{all: &together, next: r})
+				bucket := p.open(t, &meeting{all: &together, givenUp: givenUp, next: r})
 				group.Go(func() {
+					defer end()
 					o := publisher.Options{Owner: fmt.Sprintf("publisher%d@test", i), Concurrency: 2, Bulk: publisher.BulkOff, Lease: 2 * time.Second}
 					_, errs[i] = publisher.Publish(t.Context(), m, bucket, o)
 				})
