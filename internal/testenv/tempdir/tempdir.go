@@ -13,8 +13,9 @@ import (
 const prefix = "followpress-tests-"
 
 // InMemory has the temporary files of this process, and of those that it starts, in memory, if the
-// system has a folder there that is large enough. A TMPDIR that is set stands. It is for TestMain,
-// before tests run. What a process leaves there is removed by the next one.
+// system has a folder there that is large enough, and if no real servers run (TEST_SERVERS). A TMPDIR
+// that is set stands. It is for TestMain, before tests run. What a process leaves there is removed by
+// the next one.
 func InMemory() {
 	folder := memory()
 	if folder == "" || os.Getenv("TMPDIR") != "" {

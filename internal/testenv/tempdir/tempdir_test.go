@@ -16,6 +16,7 @@ func TestInMemory(t *testing.T) {
 		return // this system has no folder in memory
 	}
 	t.Setenv("TMPDIR", "")
+	t.Setenv("TEST_SERVERS", "")
 	tempdir.InMemory()
 	used := os.TempDir()
 	if !strings.HasPrefix(used, filepath.Dir(killed)) {
