@@ -136,8 +136,9 @@ func (v *Verification) take(ctx context.Context, s *survey, o Options) error {
 	return nil
 }
 
-// Repair puts objects that Verify finds missing or altered, and deletes unknown ones. Foreign
-// ones stay. The site must be the one that the bucket holds. After an error, the verification is nil if nothing was changed.
+// Repair puts objects that Verify finds missing or altered, and deletes unknown ones. Foreign ones stay.
+// The site must be the one that the bucket holds. After an error, the verification is nil if nothing was
+// changed.
 func Repair(ctx context.Context, from Site, to Bucket, o Options) (v *Verification, err error) {
 	begun := time.Now()
 	if o, err = o.WithDefaults(); err != nil {

@@ -98,13 +98,18 @@ func (p KeptProfile) Keep(replaced, by site.MD5, kept []byte) ([]byte, error) {
 			p.Profile = was.Profile
 		}
 	}
-	p.Writes = writes(kept)
-	body, err := encode(p)
+	return counted(kept, func(writes int) any { p.Writes = writes; return p })
+}
+
+// counted encodes data with the number of times that it was written: one more than kept says, unless
+// nothing changes.
+func counted(kept []byte, written func(writes int) any) ([]byte, error) {
+	n := writes(kept)
+	body, err := encode(written(n))
 	if err != nil || bytes.Equal(body, kept) {
 		return body, err
 	}
-	p.Writes++
-	return encode(p)
+	return encode(written(n + 1))
 }
 
 // writes is the member Writes of kept; 0 if it has none.
@@ -163,13 +168,7 @@ func (b KeptBadges) Keep(replaced, by site.MD5, kept []byte) ([]byte, error) {
 		b = was
 	}
 	b.Stored = withStored(replaced, by, kept)
-	b.Writes = writes(kept)
-	body, err := encode(b)
-	if err != nil || bytes.Equal(body, kept) {
-		return body, err
-	}
-	b.Writes++
-	return encode(b)
+	return counted(kept, func(writes int) any { b.Writes = writes; return b })
 }
 
 // DecodeProfile decodes the profile of an account that an upstream sent or a refresh kept: the members

@@ -1,6 +1,6 @@
-// Package tempdir keeps the temporary files of tests in memory. Tests make and remove some 200,000
-// small files, which took more than half of their processor time on a disk: those of
-// cmd/internal/publish took 29 to 36 s on ext4 and 6 s in memory (two cores, 2026-11-23).
+// Package tempdir keeps the temporary files of tests in memory. Tests make and remove many small files,
+// which took more than half of their processor time on a disk: those of cmd/internal/publish took 29 to
+// 36 s on ext4 and 6 s in memory (two cores, 2026-11-23).
 package tempdir
 
 import (
