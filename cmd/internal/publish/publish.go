@@ -15,6 +15,7 @@ import (
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	reports "github.com/followpress/followpress/cmd/internal/report"
+	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
 	"github.com/followpress/followpress/storage"
 )
@@ -47,7 +48,7 @@ func (p *Publish) Validate() error {
 // Run publishes.
 func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return p.run(ctx, stdout, stderr, p.DryRun, func(s session) (result, error) {
-		return p.publish(ctx, s, &p.source, p.DryRun)
+		return p.publish(ctx, s, p.open, p.DryRun)
 	})
 }
 
@@ -74,7 +75,8 @@ func (i *Init) Validate() error {
 func (i *Init) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return i.run(ctx, stdout, stderr, false, func(s session) (result, error) {
 		if i.Site != "" {
-			return i.publish(ctx, s, &source{Site: i.Site, siteServer: i.siteServer}, false, i.setUp)
+			from := source{Site: i.Site, siteServer: i.siteServer}
+			return i.publish(ctx, s, from.open, false, i.setUp)
 		}
 		to, err := i.openToWrite(ctx, s, true)
 		if err != nil {
@@ -208,10 +210,14 @@ type result interface {
 
 // reporting are the flags that all commands of this package have.
 type reporting struct {
-	Patience time.Duration `group:"Advanced:" default:"2m" placeholder:"DURATION" help:"How long to retry a request that fails temporarily (default ${default})."`
-	Report   string        `placeholder:"FILE" help:"Write a report as JSON, or as a page with a picture of the run if the name ends in .html; - is standard output. The file must not be inside a site or the folder of a bucket."`
+	patience `group:"Advanced:"`
+	Report   string `placeholder:"FILE" help:"Write a report as JSON, or as a page with a picture of the run if the name ends in .html; - is standard output. The file must not be inside a site or the folder of a bucket."`
 	command.Messages
 	LogLevel string `group:"Advanced:" enum:"debug,info,warn,error" default:"warn" placeholder:"debug|info|warn|error" help:"What to log on standard error; debug logs every request (default ${default})."`
+}
+
+type patience struct {
+	Patience time.Duration `default:"2m" placeholder:"DURATION" help:"How long to retry a request that fails temporarily (default ${default})."`
 }
 
 // report calls do and reports its result, however it ended.
@@ -239,8 +245,12 @@ func (r *reporting) report(stdout, stderr io.Writer, dest string, do func(s sess
 type destination struct {
 	Dest string `required:"" placeholder:"URL" help:"The bucket: s3://BUCKET, s3://BUCKET/PREFIX or file:///FOLDER."`
 	command.S3
-	Concurrency int `group:"Advanced:" default:"0" placeholder:"N" help:"Most requests in flight, not counting the lock's heartbeats; fewer if the uplink or the server is slow. 0 means 64."`
+	concurrency `group:"Advanced:"`
 	reporting
+}
+
+type concurrency struct {
+	Concurrency int `default:"0" placeholder:"N" help:"Most requests in flight, not counting the lock's heartbeats; fewer if the uplink or the server is slow. 0 means 64."`
 }
 
 func (d *destination) checkDestination() error {
@@ -279,20 +289,31 @@ func (d *destination) openBucket(ctx context.Context, s session, write bool) (st
 // writing are the flags of the commands that write to a bucket.
 type writing struct {
 	destination
-	Bulk   string `group:"Advanced:" enum:"auto,on,off" default:"auto" placeholder:"auto|on|off" help:"Send many objects per request to a server that unpacks them (MinIO): auto tries it once if there is much to send, on fails if the server does not (default ${default})."`
-	NoSync bool   `group:"Advanced:" help:"Do not sync a file:// folder to disk: faster, but a power failure may leave it broken."`
-	lock   `group:"Advanced:"`
-	caches `group:"Caches to purge after a publish:"`
+	transfer `group:"Advanced:"`
+	lock     `group:"Advanced:"`
+	caches   `group:"Caches to purge after a publish:"`
+	purging  `group:"Caches to purge after a publish:"`
+}
 
-	PurgeMax  int           `group:"Caches to purge after a publish:" default:"1000" placeholder:"N" help:"Purge everything if more objects changed (default ${default}); 0 means always."`
-	PurgeWait time.Duration `group:"Caches to purge after a publish:" default:"15s" placeholder:"DURATION" help:"How long to wait before purging (default ${default}), so that fallbacks, which look for a new site every 10s, have noticed it."`
+type transfer struct {
+	Bulk   string `enum:"auto,on,off" default:"auto" placeholder:"auto|on|off" help:"Send many objects per request to a server that unpacks them (MinIO): auto tries it once if there is much to send, on fails if the server does not (default ${default})."`
+	NoSync bool   `help:"Do not sync a file:// folder to disk: faster, but a power failure may leave it broken."`
 }
 
 type lock struct {
-	NoLock    bool          `help:"Publish without the lock; safe only if nothing else publishes."`
-	BreakLock bool          `help:"Take the lock even from a live run; nothing is written before its lease has ended."`
+	NoLock    bool `help:"Publish without the lock; safe only if nothing else publishes."`
+	BreakLock bool `help:"Take the lock even from a live run; nothing is written before its lease has ended."`
+	lease
+}
+
+type lease struct {
 	LockLease time.Duration `default:"1m" placeholder:"DURATION" help:"How long the lock is valid after a heartbeat (default ${default}). Other publishers wait that long, and 5s more, before they take it over."`
 	Owner     string        `placeholder:"NAME" help:"Name of this publisher in the lock; by default user@host."`
+}
+
+type purging struct {
+	PurgeMax  int           `default:"1000" placeholder:"N" help:"Purge everything if more objects changed (default ${default}); 0 means always."`
+	PurgeWait time.Duration `default:"15s" placeholder:"DURATION" help:"How long to wait before purging (default ${default}), so that fallbacks, which look for a new site every 10s, have noticed it."`
 }
 
 func (w *writing) checkWriting(site string) error {
@@ -366,10 +387,14 @@ func (w *writing) setUp(ctx context.Context, s session, from publisher.Site, to 
 
 // publishing are the flags of the commands that publish a site.
 type publishing struct {
-	Overwrite bool `help:"Publish even over objects of others, such as an index.html. Without it, the first publish refuses and names them."`
+	guards
 	writing
-	MaxLoss publisher.Percent `default:"5%" placeholder:"PERCENT" help:"Refuse a site that lacks more than this share of the lists, primary lists, follows or names of the one in the bucket, 0% to 100% (default ${default}). A first publish has nothing to lose."`
-	prices  `group:"Advanced:"`
+	prices `group:"Advanced:"`
+}
+
+type guards struct {
+	Overwrite bool              `help:"Publish even over objects of others, such as an index.html. Without it, the first publish refuses and names them."`
+	MaxLoss   publisher.Percent `default:"5%" placeholder:"PERCENT" help:"Refuse a site that lacks more than this share of the lists, primary lists, follows or names of the one in the bucket, 0% to 100% (default ${default}). A first publish has nothing to lose."`
 }
 
 // prices are list prices (https://aws.amazon.com/s3/pricing/).
@@ -386,14 +411,17 @@ func (p *publishing) checkPublishing(site string) error {
 	return p.checkWriting(site)
 }
 
-func (p *publishing) publish(ctx context.Context, s session, source *source, dryRun bool,
+// An opener opens a site to publish, and says what was rendered for it, if anything was.
+type opener func(ctx context.Context, s session, server storage.S3Options) (openSite, *generator.Report, error)
+
+func (p *publishing) publish(ctx context.Context, s session, open opener, dryRun bool,
 	before ...func(context.Context, session, publisher.Site, storage.Bucket) error) (told *published, err error) {
 	told = &published{Report: publisher.NewReport()}
 	to, err := p.openToWrite(ctx, s, !dryRun)
 	if err != nil {
 		return told, err
 	}
-	from, rendered, err := source.open(ctx, s, p.Server())
+	from, rendered, err := open(ctx, s, p.Server())
 	if err != nil {
 		return told, err
 	}

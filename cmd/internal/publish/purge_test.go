@@ -397,7 +397,7 @@ func TestPurgeWithoutTheSite(t *testing.T) {
 	}
 	p := parsed(t, "--site", second, "--dest", dest, "--purge", "varnish:"+cache.URL, "--purge-wait", "0s")
 	quiet := session{log: slog.New(slog.DiscardHandler), progress: command.NewProgress(io.Discard), stderr: io.Discard}
-	told, err := p.publish(t.Context(), quiet, &p.source, false)
+	told, err := p.publish(t.Context(), quiet, p.open, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -577,7 +577,7 @@ func TestPurgeWaits(t *testing.T) {
 	cancel()
 	report := publisher.NewReport()
 	report.Outcome, report.Live, report.Changed.Unknown = publisher.Published, true, true
-	w := &writing{caches: caches{Purge: []string{"varnish:" + cache.URL}}, PurgeWait: time.Hour}
+	w := &writing{caches: caches{Purge: []string{"varnish:" + cache.URL}}, purging: purging{PurgeWait: time.Hour}}
 	var said strings.Builder
 	told, err := w.purge(ctx, session{stderr: &said}, &published{Report: report}, false)
 	if !strings.Contains(said.String(), "waiting 1h0m0s") || !strings.Contains(said.String(), "the site is published") || !strings.Contains(said.String(), "followpress purge") {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+	"github.com/spf13/afero"
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/cmd/internal/generate"
@@ -110,13 +111,23 @@ func (s *source) open(ctx context.Context, run session, server storage.S3Options
 		return nil, nil, fmt.Errorf("--snapshot: %w", err)
 	}
 	defer func() { err = errors.Join(err, closeFolder()) }()
-	o.Workers, o.Progress = s.Workers, run.progress
-	opened, report, err := generator.Open(ctx, folder, o)
-	run.progress.End()
+	o.Workers = s.Workers
+	opened, report, err := render(ctx, run, folder, o)
 	if err != nil {
 		return nil, nil, err
 	}
 	report.Snapshot = s.Snapshot
+	return opened, report, nil
+}
+
+// render renders the site of a snapshot, which is not needed any more then.
+func render(ctx context.Context, run session, snapshot afero.Fs, o generator.Options) (openSite, *generator.Report, error) {
+	o.Progress = run.progress
+	opened, report, err := generator.Open(ctx, snapshot, o)
+	run.progress.End()
+	if err != nil {
+		return nil, nil, err
+	}
 	return &renderedSite{opened}, report, nil
 }
 
