@@ -26,7 +26,10 @@ type Root struct {
 	ShardDigits  int            `json:"manifest_digits"`               // hexadecimal digits of the names of manifest shards
 	HeaderRules  map[string]MD5 `json:"header_rules"`                  // digest of the headers of each route's objects, by pattern
 	Counts       Counts         `json:"counts"`
-	Manifest     map[string]MD5 `json:"manifest"` // digest of each shard of the manifest, by name
+	Manifest     map[string]MD5 `json:"manifest,omitempty"` // digest of each shard of the manifest, by name; none of a live site
+	// Live says that the objects are rendered when they are asked for. Nobody knows their digests and sizes then: there
+	// is no manifest, and Counts.Bytes is 0. No bucket, folder or file holds such a root.
+	Live bool `json:"live,omitempty"`
 }
 
 // Counts says how much a site holds.
@@ -57,9 +60,18 @@ func (r Root) Encode() ([]byte, error) {
 // ErrFormat says that another version of followpress, with another Format, wrote a site.
 var ErrFormat = errors.New("a site of another format")
 
-// ParseRoot decodes a root and fills the defaults of its Config. It fails if the root is malformed, and
-// with ErrFormat if this package cannot read the site.
+// ParseRoot decodes a root and fills the defaults of its Config. It fails if the root is malformed or that of a live
+// site, and with ErrFormat if this package cannot read the site.
 func ParseRoot(body []byte) (Root, error) {
+	r, err := ParseServedRoot(body)
+	if err == nil && r.Live {
+		return Root{}, fmt.Errorf("read %s: a live site has no manifest: ask the bucket that it publishes to", RootKey)
+	}
+	return r, err
+}
+
+// ParseServedRoot is ParseRoot for who needs no manifest: the root may be that of a live site.
+func ParseServedRoot(body []byte) (Root, error) {
 	var r Root
 	if len(body) > MaxRootBytes {
 		return Root{}, fmt.Errorf("read %s: %d bytes, more than %d MiB", RootKey, len(body), MaxRootBytes>>20)
@@ -84,15 +96,26 @@ func ParseRoot(body []byte) (Root, error) {
 	if r.Config.EFP() != validDigits(r.TokenDigits) {
 		return Root{}, fmt.Errorf("read %s: %d digits of token buckets", RootKey, r.TokenDigits)
 	}
-	for _, shard := range HashPrefixes(r.ShardDigits) {
-		if _, ok := r.Manifest[shard]; !ok || len(r.Manifest) != 1<<(4*r.ShardDigits) {
-			return Root{}, fmt.Errorf("read %s: not the manifest shards that %d digits make", RootKey, r.ShardDigits)
-		}
+	if !r.hasItsManifest() {
+		return Root{}, fmt.Errorf("read %s: not the manifest shards that %d digits make", RootKey, r.ShardDigits)
 	}
 	if _, err := time.Parse(time.RFC3339, r.AsOf); err != nil {
 		return Root{}, fmt.Errorf("read %s: as_of: %w", RootKey, err)
 	}
 	return r, nil
+}
+
+// hasItsManifest reports whether the root names the shards that its digits make; that of a live site names none.
+func (r *Root) hasItsManifest() bool {
+	if r.Live {
+		return len(r.Manifest) == 0
+	}
+	for _, shard := range HashPrefixes(r.ShardDigits) {
+		if _, ok := r.Manifest[shard]; !ok || len(r.Manifest) != 1<<(4*r.ShardDigits) {
+			return false
+		}
+	}
+	return true
 }
 
 func validDigits(n int) bool { return 1 <= n && n <= maxHashDigits }

@@ -120,6 +120,27 @@ func TestParseRootRefuses(t *testing.T) {
 	}
 }
 
+// The root of a live site is no root of a bucket or a folder: only who serves it reads it.
+func TestLiveRoot(t *testing.T) {
+	root := testRoot(t)
+	root.Live, root.Manifest, root.Counts.Bytes = true, nil, 0
+	body := encodeRoot(t, root)
+	if got, err := site.ParseServedRoot([]byte(body)); err != nil || !reflect.DeepEqual(got, root) {
+		t.Errorf("ParseServedRoot: got %+v, %v, want %+v", got, err, root)
+	}
+	if got, err := site.ParseRoot([]byte(body)); err == nil || !strings.Contains(err.Error(), "live") || !reflect.DeepEqual(got, site.Root{}) {
+		t.Errorf("ParseRoot: got %+v, %v, want an error that says that it is live", got, err)
+	}
+	root.Manifest = testRoot(t).Manifest
+	if _, err := site.ParseServedRoot([]byte(encodeRoot(t, root))); err == nil {
+		t.Error("a live root with a manifest: got no error, want one")
+	}
+	whole := testRoot(t)
+	if got, err := site.ParseServedRoot([]byte(encodeRoot(t, whole))); err != nil || !reflect.DeepEqual(got, whole) {
+		t.Errorf("ParseServedRoot of a whole site: got %+v, %v, want %+v", got, err, whole)
+	}
+}
+
 // A truncated root is refused, not read as a smaller site.
 func TestParseRootRefusesTruncated(t *testing.T) {
 	body := encodeRoot(t, testRoot(t))
