@@ -9,13 +9,13 @@ import (
 
 	"github.com/spf13/afero"
 
-	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/cmd/internal/generate"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/badge"
 	"github.com/followpress/followpress/source/profile"
+	"github.com/followpress/followpress/storage"
 )
 
 var fromFiles = []snapshot.Table{snapshot.TableAccounts, snapshot.TableEvents, snapshot.TableBadges, snapshot.TableRecommended}
@@ -24,14 +24,15 @@ var fromFiles = []snapshot.Table{snapshot.TableAccounts, snapshot.TableEvents, s
 // flags of a process.
 const badgeKey = "FOLLOWPRESS_BADGE_API_KEY"
 
-type profiles struct {
-	Profiles      serviceURL    `placeholder:"URL" help:"Ask this ENS worker for the profiles of accounts."`
+// Profiles are the flags about the profiles of accounts, which the state keeps.
+type Profiles struct {
+	URL           serviceURL    `name:"profiles" placeholder:"URL" help:"Ask this ENS worker for the profiles of accounts."`
 	ProfileBudget source.Budget `default:"2000" placeholder:"N|DURATION" help:"How many requests, or how much time, a run may spend on profiles (default ${default}). Accounts without an answer come first, then those asked longest ago."`
 	ProfilesFrom  string        `placeholder:"DIR" help:"Take over the profiles of an earlier snapshot, a folder or s3://BUCKET/PREFIX, where they are fresher than those of the state."`
-	command.S3
 }
 
-type tables struct {
+// Tables are the flags about badges, which the state keeps, and about tables that are taken from files.
+type Tables struct {
 	Badges      serviceURL        `placeholder:"URL" help:"Ask this POAP-like API who holds badges. $FOLLOWPRESS_BADGE_API_KEY is its key."`
 	BadgeEvents []string          `placeholder:"ID" help:"Events of the badges, in the order of the answers."`
 	BadgeBudget source.Budget     `default:"2000" placeholder:"N|DURATION" help:"How many requests, or how much time, a run may spend on badges where the API does not list the holders of an event (default ${default})."`
@@ -39,19 +40,19 @@ type tables struct {
 }
 
 // check finds out before the work whether profiles can be taken over.
-func (p *profiles) check(ctx context.Context) error {
+func (p *Profiles) check(ctx context.Context, server storage.S3Options) error {
 	if p.ProfilesFrom == "" {
 		return nil
 	}
-	return p.earlier(ctx, func(files afero.Fs) error {
+	return p.earlier(ctx, server, func(files afero.Fs) error {
 		_, err := snapshot.ReadAsOf(files)
 		return err
 	})
 }
 
 // earlier calls read with the snapshot of --profiles-from.
-func (p *profiles) earlier(ctx context.Context, read func(afero.Fs) error) error {
-	files, closeFiles, err := generate.OpenSnapshot(ctx, p.ProfilesFrom, p.Server())
+func (p *Profiles) earlier(ctx context.Context, server storage.S3Options, read func(afero.Fs) error) error {
+	files, closeFiles, err := generate.OpenSnapshot(ctx, p.ProfilesFrom, server)
 	if err == nil {
 		err = errors.Join(read(files), closeFiles())
 	}
@@ -61,7 +62,8 @@ func (p *profiles) earlier(ctx context.Context, read func(afero.Fs) error) error
 	return nil
 }
 
-func (t *tables) validate(p *profiles, state string) error {
+// Check checks the flags, beside those of profiles.
+func (t *Tables) Check(p *Profiles, state string) error {
 	if (t.Badges == "") != (len(t.BadgeEvents) == 0) {
 		return errors.New("--badges and --badge-events belong together: name both or none")
 	}
@@ -85,7 +87,7 @@ func (t *tables) validate(p *profiles, state string) error {
 			return fmt.Errorf("--table=%s= names no file: is a shell variable not set?", name)
 		case t.Badges != "" && (name == "events" || name == "badges"):
 			return fmt.Errorf("--table=%s=%s: --badges makes that table", name, file)
-		case name == "accounts" && (p.Profiles != "" || p.ProfilesFrom != ""):
+		case name == "accounts" && (p.URL != "" || p.ProfilesFrom != ""):
 			return fmt.Errorf("--table=%s=%s: --profiles and --profiles-from make that table", name, file)
 		}
 	}
@@ -93,7 +95,7 @@ func (t *tables) validate(p *profiles, state string) error {
 }
 
 // add writes the tables beside lists and records, but for those that come from files. own are the profiles that the source has itself.
-func (r *run) add(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *profiles, t *tables, state string, own ...source.Profiles) error {
+func (r *run) add(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *Profiles, t *Tables, state string, own ...source.Profiles) error {
 	if t.Table[string(snapshot.TableAccounts)] == "" {
 		if err := r.accounts(ctx, w, g, p, state, own...); err != nil {
 			return err
@@ -104,11 +106,11 @@ func (r *run) add(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *p
 
 // accounts writes the table accounts: primary lists, the profiles of the source itself, and those of
 // the state, which are refreshed before.
-func (r *run) accounts(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *profiles, state string, own ...source.Profiles) error {
+func (r *run) accounts(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *Profiles, state string, own ...source.Profiles) error {
 	if p.ProfilesFrom != "" {
 		r.progress.Stage("import", 0)
 		kept := 0
-		err := p.earlier(ctx, func(files afero.Fs) (err error) {
+		err := p.earlier(ctx, r.server, func(files afero.Fs) (err error) {
 			kept, err = profile.Import(state, snapshot.Accounts(files))
 			return err
 		})
@@ -118,9 +120,9 @@ func (r *run) accounts(ctx context.Context, w *snapshot.Writer, g *source.Graph,
 		r.progress.End()
 		fmt.Fprintf(r.stderr, "profiles  %10d taken over from %s\n", kept, p.ProfilesFrom)
 	}
-	if p.Profiles != "" {
+	if p.URL != "" {
 		report, err := profile.Refresh(ctx, profile.Options{
-			State: state, URL: string(p.Profiles), Wanted: g.Held, Budget: p.ProfileBudget, Progress: r.progress,
+			State: state, URL: string(p.URL), Wanted: g.Held, Budget: p.ProfileBudget, Progress: r.progress,
 		})
 		if err != nil {
 			return fmt.Errorf("--profiles: %w", err)
@@ -135,7 +137,7 @@ func (r *run) accounts(ctx context.Context, w *snapshot.Writer, g *source.Graph,
 	return source.WriteAccounts(w, g, own...)
 }
 
-func (r *run) badges(ctx context.Context, w *snapshot.Writer, g *source.Graph, t *tables, state string) error {
+func (r *run) badges(ctx context.Context, w *snapshot.Writer, g *source.Graph, t *Tables, state string) error {
 	if t.Badges == "" {
 		return nil
 	}
@@ -169,7 +171,7 @@ func (r *run) badges(ctx context.Context, w *snapshot.Writer, g *source.Graph, t
 	return nil
 }
 
-func (r *run) copyTables(w *snapshot.Writer, t *tables) error {
+func (r *run) copyTables(w *snapshot.Writer, t *Tables) error {
 	for _, name := range fromFiles {
 		file := t.Table[string(name)]
 		if file == "" {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,21 +22,28 @@ import (
 
 // Chain is the command that reads the chains.
 type Chain struct {
-	State       string   `required:"" placeholder:"DIR" help:"Folder that keeps what was read, so that the next run reads only new blocks. If it is lost, everything is read again."`
-	RPC         []string `name:"rpc" sep:";" placeholder:"CHAIN=URL,URL" help:"Nodes of a chain, by its id: 8453=https://…,https://…. Repeat it for each chain, or separate chains by semicolons. Set FOLLOWPRESS_RPC if a URL has a key: others can see the flags of a process."`
-	Deployment  string   `placeholder:"FILE" help:"Where the contracts are, as JSON; by default those of the Ethereum Follow Protocol in production."`
+	State string `required:"" placeholder:"DIR" help:"Folder that keeps what was read, so that the next run reads only new blocks. If it is lost, everything is read again."`
+	Nodes
 	Finality    string   `enum:"finalized,safe,latest" default:"finalized" placeholder:"finalized|safe|latest" help:"The last block to read. No reorganisation reaches finalized blocks (default ${default})."`
 	Reread      []string `placeholder:"CHAIN[:BLOCK]" help:"Forget what was read of a chain, from a block on, and read it again."`
 	Unchecked   bool     `help:"Make the snapshot even if no node tells what the contracts say (eth_call), so that nobody knows whether logs are missing. The next run reads the same blocks again."`
 	ExpectState bool     `help:"Fail if nothing was read into --state yet: for a job that would not notice that its state is lost."`
 	Explain     string   `placeholder:"TOKEN" help:"Ask no node and make no snapshot: show each event of the state that concerns a list, and what it did."`
 	output
-	requests `group:"How nodes are asked:"`
-	profiles `group:"Profiles:"`
-	tables   `group:"Badges and other tables:"`
+	Requests   `group:"How nodes are asked:"`
+	Profiles   `group:"Profiles:"`
+	command.S3 `group:"Profiles:"`
+	Tables     `group:"Badges and other tables:"`
 }
 
-type requests struct {
+// Nodes are the flags that say which contracts are read from which nodes.
+type Nodes struct {
+	RPC        []string `name:"rpc" sep:";" placeholder:"CHAIN=URL,URL" help:"Nodes of a chain, by its id: 8453=https://…,https://…. Repeat it for each chain, or separate chains by semicolons. Set FOLLOWPRESS_RPC if a URL has a key: others can see the flags of a process."`
+	Deployment string   `placeholder:"FILE" help:"Where the contracts are, as JSON; by default those of the Ethereum Follow Protocol in production."`
+}
+
+// Requests are the flags about how nodes are asked.
+type Requests struct {
 	Quorum      int     `default:"1" placeholder:"N" help:"How many hosts of a chain must give the same answer (default ${default}). Logs that two hosts agree on need no contracts to confirm them."`
 	Spread      bool    `help:"Share the requests among all URLs of a chain; otherwise the next one is asked only after a failure."`
 	Concurrency int     `default:"8" placeholder:"N" help:"Requests at a time with one key, or to one host, for all chains together (default ${default})."`
@@ -59,28 +67,43 @@ func (c *Chain) Validate() error {
 	if _, err := source.ParseDecimal(c.Explain); err != nil && c.Explain != "" {
 		return fmt.Errorf("--explain: %w", err)
 	}
-	if c.Quorum < 1 || c.Concurrency < 1 || c.MaxRange < 1 || c.Batch < 1 || !(c.Rate >= 0) { // NaN is a number to strconv
-		return errors.New("--quorum, --concurrency, --max-range and --batch must be 1 or more, --rate 0 or more")
-	}
-	urls, err := parseRPC(c.RPC)
-	if err != nil {
+	if err := c.Requests.Check(&c.Nodes, "http", "https"); err != nil {
 		return err
-	}
-	for id, of := range urls {
-		if len(of) < c.Quorum {
-			return fmt.Errorf("--quorum=%d: chain %d has %d URLs", c.Quorum, id, len(of))
-		}
 	}
 	if _, err := parseReread(c.Reread); err != nil {
 		return err
 	}
-	return errors.Join(c.output.validate(c.State), c.tables.validate(&c.profiles, c.State))
+	return errors.Join(c.output.validate(c.State), c.Tables.Check(&c.Profiles, c.State))
 }
 
-// parseRPC reads the URLs of nodes by chain. Errors have no URL: it may contain a key.
-func parseRPC(flags []string) (map[uint64][]string, error) {
+// Check checks the flags, for URLs of some schemes.
+func (r *Requests) Check(nodes *Nodes, schemes ...string) error {
+	if r.Quorum < 1 || r.Concurrency < 1 || r.MaxRange < 1 || r.Batch < 1 || !(r.Rate >= 0) { // NaN is a number to strconv
+		return errors.New("--quorum, --concurrency, --max-range and --batch must be 1 or more, --rate 0 or more")
+	}
+	urls, err := nodes.URLs(schemes...)
+	if err != nil {
+		return err
+	}
+	for id, of := range urls {
+		if len(of) < r.Quorum {
+			return fmt.Errorf("--quorum=%d: chain %d has %d URLs", r.Quorum, id, len(of))
+		}
+	}
+	return nil
+}
+
+// Options are those of the provider that the flags ask for.
+func (r *Requests) Options(finality string) provider.Options {
+	return provider.Options{
+		Finality: finality, Quorum: r.Quorum, Spread: r.Spread, Concurrency: r.Concurrency, Rate: r.Rate, MaxRange: r.MaxRange, Batch: r.Batch,
+	}
+}
+
+// URLs reads the URLs of nodes by chain, of some schemes. Errors have no URL: it may contain a key.
+func (n *Nodes) URLs(schemes ...string) (map[uint64][]string, error) {
 	urls := map[uint64][]string{}
-	for _, flag := range flags {
+	for _, flag := range n.RPC {
 		if flag = strings.TrimSpace(flag); flag == "" {
 			continue // after the last semicolon
 		}
@@ -94,8 +117,8 @@ func parseRPC(flags []string) (map[uint64][]string, error) {
 		}
 		for text := range strings.SplitSeq(list, ",") {
 			text = strings.TrimSpace(text)
-			if u, err := url.Parse(text); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-				return nil, fmt.Errorf("--rpc: chain %d: a URL must be like https://HOST/KEY", chain)
+			if u, err := url.Parse(text); err != nil || !slices.Contains(schemes, u.Scheme) || u.Host == "" {
+				return nil, fmt.Errorf("--rpc: chain %d: a URL must be like %s://HOST/KEY", chain, schemes[len(schemes)-1])
 			}
 			urls[chain] = append(urls[chain], text)
 		}
@@ -121,24 +144,25 @@ func parseReread(flags []string) (map[uint64]uint64, error) {
 	return from, nil
 }
 
-func (c *Chain) deployment() (*source.Deployment, error) {
-	if c.Deployment == "" {
+// Read reads the deployment.
+func (n *Nodes) Read() (*source.Deployment, error) {
+	if n.Deployment == "" {
 		return source.Production(), nil
 	}
-	text, err := os.ReadFile(c.Deployment)
+	text, err := os.ReadFile(n.Deployment)
 	if err != nil {
 		return nil, fmt.Errorf("--deployment: %w", err)
 	}
 	d, err := source.ParseDeployment(text)
 	if err != nil {
-		return nil, fmt.Errorf("--deployment: %s: %w", c.Deployment, err)
+		return nil, fmt.Errorf("--deployment: %s: %w", n.Deployment, err)
 	}
 	return d, nil
 }
 
 // Run makes the snapshot.
 func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	d, err := c.deployment()
+	d, err := c.Read()
 	if err != nil {
 		return err
 	}
@@ -149,7 +173,7 @@ func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 		return fmt.Errorf("--expect-state: nothing was read into --state=%s yet: the state is lost, or in another place; "+
 			"without --expect-state all is read again, and profiles come from --profiles-from", c.State)
 	}
-	r := run{output: &c.output, progress: command.NewProgress(stderr), stderr: stderr}
+	r := run{output: &c.output, server: c.Server(), progress: command.NewProgress(stderr), stderr: stderr}
 	defer r.progress.End()
 	state, err := chain.Open(c.State, d)
 	if err != nil {
@@ -162,14 +186,14 @@ func (c *Chain) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 		}
 		return r.replay(ctx, state, d, w)
 	}
-	return r.make(ctx, stdout, &c.profiles, &c.tables, write, func(w *snapshot.Writer, g *source.Graph) error {
-		return r.add(ctx, w, g, &c.profiles, &c.tables, c.State)
+	return r.make(ctx, stdout, &c.Profiles, &c.Tables, write, func(w *snapshot.Writer, g *source.Graph) error {
+		return r.add(ctx, w, g, &c.Profiles, &c.Tables, c.State)
 	})
 }
 
 // sync reads the blocks that the state does not have yet.
 func (c *Chain) sync(ctx context.Context, state *chain.State, r *run) error {
-	urls, err := parseRPC(c.RPC)
+	urls, err := c.URLs("http", "https")
 	if err != nil {
 		return err
 	}
@@ -179,9 +203,7 @@ func (c *Chain) sync(ctx context.Context, state *chain.State, r *run) error {
 	}
 	report, err := state.Sync(ctx, chain.Options{
 		URLs: urls, Reread: reread, Unchecked: c.Unchecked, NoSync: c.NoSync, Progress: r.progress,
-		Provider: provider.Options{
-			Finality: c.Finality, Quorum: c.Quorum, Spread: c.Spread, Concurrency: c.Concurrency, Rate: c.Rate, MaxRange: c.MaxRange, Batch: c.Batch,
-		},
+		Provider: c.Options(c.Finality),
 	})
 	if report != nil {
 		r.report.Chain = report

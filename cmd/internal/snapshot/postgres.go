@@ -16,8 +16,9 @@ type Postgres struct {
 	DSN   string `name:"dsn" placeholder:"URL" help:"The database, postgres://USER@HOST/NAME or key=value pairs; what is absent comes from PGHOST, PGPASSWORD and the like. Set FOLLOWPRESS_DSN if it has a password: others can see the flags of a process."`
 	State string `placeholder:"DIR" help:"Folder that keeps the answers of --profiles and --badges between runs."`
 	output
-	profiles `group:"Profiles that the database does not have:"`
-	tables   `group:"Badges and other tables:"`
+	Profiles   `group:"Profiles that the database does not have:"`
+	command.S3 `group:"Profiles that the database does not have:"`
+	Tables     `group:"Badges and other tables:"`
 }
 
 // Help is what --help shows below the first line.
@@ -29,15 +30,15 @@ func (*Postgres) Help() string {
 
 // Validate checks the flags before the run; kong calls it.
 func (p *Postgres) Validate() error {
-	if p.State == "" && (p.Profiles != "" || p.ProfilesFrom != "") {
+	if p.State == "" && (p.Profiles.URL != "" || p.ProfilesFrom != "") {
 		return errors.New("--profiles and --profiles-from need --state, the folder where profiles are kept between runs")
 	}
-	return errors.Join(p.output.validate(p.State), p.tables.validate(&p.profiles, p.State))
+	return errors.Join(p.output.validate(p.State), p.Tables.Check(&p.Profiles, p.State))
 }
 
 // Run makes the snapshot.
 func (p *Postgres) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	r := run{output: &p.output, progress: command.NewProgress(stderr), stderr: stderr}
+	r := run{output: &p.output, server: p.Server(), progress: command.NewProgress(stderr), stderr: stderr}
 	defer r.progress.End()
 	reader, err := postgres.Open(ctx, postgres.Options{DSN: p.DSN, Progress: r.progress})
 	if err != nil {
@@ -52,7 +53,7 @@ func (p *Postgres) Run(ctx context.Context, stdout, stderr io.Writer) (err error
 		}
 		return g, err
 	}
-	return r.make(ctx, stdout, &p.profiles, &p.tables, write, func(w *snapshot.Writer, g *source.Graph) error {
-		return r.add(ctx, w, g, &p.profiles, &p.tables, p.State, reader.Profiles())
+	return r.make(ctx, stdout, &p.Profiles, &p.Tables, write, func(w *snapshot.Writer, g *source.Graph) error {
+		return r.add(ctx, w, g, &p.Profiles, &p.Tables, p.State, reader.Profiles())
 	})
 }

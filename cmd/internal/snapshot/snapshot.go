@@ -14,6 +14,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/command"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/storage"
 )
 
 // Command is the group of commands.
@@ -58,6 +59,7 @@ func (o *output) validate(state string) error {
 
 type run struct {
 	*output
+	server   storage.S3Options // of --profiles-from
 	progress *command.Progress
 	stderr   io.Writer
 	report   report
@@ -89,11 +91,11 @@ func (r *run) tell(part fmt.Stringer) {
 // Whatever may be wrong with the output or with files comes to light before write, which may take
 // hours.
 func (r *run) make(
-	ctx context.Context, stdout io.Writer, p *profiles, t *tables,
+	ctx context.Context, stdout io.Writer, p *Profiles, t *Tables,
 	write func(*snapshot.Writer) (*source.Graph, error), add func(*snapshot.Writer, *source.Graph) error,
 ) (err error) {
 	begun := time.Now()
-	if err := errors.Join(command.CheckFile("report", r.Report, r.Out), p.check(ctx)); err != nil {
+	if err := errors.Join(command.CheckFile("report", r.Report, r.Out), p.check(ctx, r.server)); err != nil {
 		return err
 	}
 	w, err := snapshot.Create(r.Out, snapshot.WriteOptions{Compression: r.Compress, NoSync: r.NoSync})
