@@ -21,16 +21,21 @@ type index struct {
 
 // newIndex makes the root for the rendered objects, and renders the manifest into out.
 func newIndex(ctx context.Context, s *render.Site, entries *entryStore, workers int, out output) (*index, error) {
-	g := s.Graph
-	x := &index{entries: entries, workers: workers, root: site.Root{
-		Format: site.Format, AsOf: g.AsOf, Config: s.Config, BucketDigits: s.BucketDigits, TokenDigits: s.TokenDigits, ShardDigits: entries.digits,
-		HeaderRules: s.Config.HeaderRules(), Manifest: make(map[string]site.MD5, len(entries.shardNames)),
-		Counts: g.Counts(),
-	}}
+	x := &index{entries: entries, workers: workers, root: newRoot(s, entries.digits)}
+	x.root.Manifest = make(map[string]site.MD5, len(entries.shardNames))
 	x.root.Counts.Objects, x.root.Counts.Bytes = int(entries.objects.Load()), entries.bytes.Load()
 	return x, x.render(ctx, out, func(entry site.Entry) {
 		x.root.Manifest[strings.TrimPrefix(string(entry.Key), string(site.ManifestKey("")))] = entry.MD5
 	})
+}
+
+// newRoot is the root of a site without what only rendering tells: the manifest, and the numbers of objects and bytes.
+func newRoot(s *render.Site, shardDigits int) site.Root {
+	g := s.Graph
+	return site.Root{
+		Format: site.Format, AsOf: g.AsOf, Config: s.Config, BucketDigits: s.BucketDigits, TokenDigits: s.TokenDigits, ShardDigits: shardDigits,
+		HeaderRules: s.Config.HeaderRules(), Counts: g.Counts(),
+	}
 }
 
 // partitions yields the partitions of the manifest, of which each has some successive shards.

@@ -23,7 +23,7 @@ var ErrNoObject = errors.New("no such object")
 // methods may be called from many goroutines.
 type Site struct {
 	renderer *render.Site
-	index    *index
+	index    *index // nil if the site is live
 	root     []byte
 	spare    sync.Pool // of *reading
 	cuts     render.Cuts
@@ -63,9 +63,35 @@ func Open(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *Report, er
 	return s, r.report, nil
 }
 
+// OpenLive reads a snapshot to serve its site, and renders nothing before it is asked for. The objects of the Site equal
+// those that ToPath writes, but there is no manifest, and the root is that of a live site (site.Root): it counts the
+// objects, not their bytes. Options are used as by Open. Close may be left out: the Site is nothing but memory.
+func OpenLive(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *Report, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &run{Options: o, snapshot: snapshot, report: newReport("")}
+	if err := r.prepare(ctx); err != nil {
+		return nil, nil, err
+	}
+	root := newRoot(r.site, site.ShardDigits(int(r.site.Objects())))
+	root.Live, root.Counts.Objects = true, int(r.site.Objects())
+	r.report.Counts = root.Counts
+	s := &Site{renderer: r.site}
+	s.spare.New = func() any { return &reading{} }
+	s.root, err = root.Encode()
+	return s, r.report, err
+}
+
 // Close frees the temporary file, if there is one. No method may be called after it, nor any other at
 // the same time.
-func (s *Site) Close() error { return s.index.entries.close() }
+func (s *Site) Close() error {
+	if s.index == nil {
+		return nil
+	}
+	return s.index.entries.close()
+}
 
 // Get renders an object, or returns ErrNoObject. The caller must not change the root's body.
 func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
@@ -77,6 +103,9 @@ func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
 	}
 	route, ok := s.renderer.Config.RouteOf(key)
 	if !ok {
+		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
+	}
+	if route.ID == routes.Manifest && s.index == nil {
 		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
 	}
 	if route.ID == routes.Manifest {

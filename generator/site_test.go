@@ -15,6 +15,7 @@ import (
 
 	"github.com/followpress/followpress/fixtures/graph"
 	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/twin/memsite"
 	"github.com/followpress/followpress/site"
 )
 
@@ -80,6 +81,64 @@ func TestOpenedEqualsWritten(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLiveEqualsWritten does the same with sites of which nothing was rendered before: those of random snapshots, of the
+// demo and of the cases that the API is held to. They have no manifest, and a root that says so.
+func TestLiveEqualsWritten(t *testing.T) {
+	t.Parallel()
+	snapshots := map[string]snapshot{"empty": emptySnapshot(), "owners": oneOwner(), "long heads": hub(1030)}
+	for seed := range uint64(3) {
+		snapshots[fmt.Sprint("hostile ", seed)] = randomSnapshot(3000+seed,
+			shape{accounts: 25, lists: 18, records: 350, events: 5, badges: 60, hostile: true})
+	}
+	folders := map[string]afero.Fs{}
+	for name, s := range snapshots {
+		folders[name] = s.fs()
+	}
+	for name, files := range committedSnapshots(t) {
+		folders[name] = afero.FromIOFS{FS: files}
+	}
+	for config, o := range map[string]generator.Options{"spec": exploring(small), "efp": exploring(smallEFP)} {
+		for name, folder := range folders {
+			t.Run(config+", "+name, func(t *testing.T) {
+				t.Parallel()
+				files, _, err := generator.ToMemory(t.Context(), folder, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all, err := memsite.Read(files)
+				if err != nil {
+					t.Fatal(err)
+				}
+				live, report, err := generator.OpenLive(t.Context(), folder, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := all.Root(t)
+				want.Live, want.Manifest, want.Counts.Bytes = true, nil, 0
+				body, err := live.Get(t.Context(), site.RootKey)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := site.ParseServedRoot(body); err != nil || !got.Equal(&want) {
+					t.Errorf("the root: got %+v, %v, want %+v", got, err, want)
+				}
+				if report.Counts != want.Counts {
+					t.Errorf("the counts of the report: got %+v, want %+v", report.Counts, want.Counts)
+				}
+				objects := all.WithoutIndex()
+				keys := slices.Collect(maps.Keys(all))
+				keys = slices.DeleteFunc(keys, func(key site.Key) bool { return key == site.RootKey })
+				if err := compareObjects(t.Context(), live, keys, objects); err != nil {
+					t.Error(err)
+				}
+				if err := live.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 }
 
