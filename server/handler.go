@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
-	"golang.org/x/time/rate"
 
 	"github.com/followpress/followpress/server/internal/answer"
 	"github.com/followpress/followpress/server/internal/cache"
@@ -40,6 +39,11 @@ type Options struct {
 	// Describe makes the description of the API that answers for site.OpenAPIKey if the site does not
 	// hold it; nil means none.
 	Describe func(site.Config) ([]byte, error)
+
+	// CacheControl is the Cache-Control of answers 200 that caches may keep for a while, instead of that of their route,
+	// and ProblemCacheControl that of such problems; "" means that of the route or the problem. What caches must check
+	// or must not keep, and what never changes, keeps its own.
+	CacheControl, ProblemCacheControl string
 
 	clock otter.Clock // of the cache; nil means the real one, tests have their own
 }
@@ -84,19 +88,12 @@ type Bucket interface {
 
 // A Handler answers the requests of the API from a store. It is safe for concurrent use.
 type Handler struct {
+	*shared
 	fetcher   *fetch.Fetcher
-	gates     gates
 	cache     *cache.Cache
 	answers   *answer.Maker
 	refresher *fresh.Refresher // nil if nothing is refreshed
-	metrics   *metrics
-	log       *slog.Logger
-	poll      time.Duration
-	timeout   time.Duration
-	refresh   RefreshOptions
-	describe  func(site.Config) ([]byte, error) // nil for none
 
-	failures rate.Sometimes // limits the log of failed requests, of which there may be thousands per second
 	draining atomic.Bool
 	polling  sync.Mutex // held while the root is read
 	live     atomic.Pointer[liveSite]
@@ -109,27 +106,16 @@ var ErrNoSite = fmt.Errorf("there is no site: it has no %s", site.RootKey)
 // If the store fails in a way that is retryable (storage.Temporary), the handler answers 503 until
 // Watch has read the root. The caller runs Watch, and Close at the end. If o.Refresh names an
 // upstream, the store must be a Bucket.
-func New(ctx context.Context, store Store, o Options) (_ *Handler, err error) {
-	o = o.withDefaults()
-	m := newMetrics()
-	h := &Handler{
-		fetcher: &fetch.Fetcher{Store: store, Timeout: o.Timeout, Observe: m.stored}, gates: newGates(o),
-		metrics: m, log: o.Log, poll: o.Poll, timeout: o.Timeout, refresh: o.Refresh, describe: o.Describe,
-		failures: rate.Sometimes{First: 10, Interval: 100 * time.Millisecond},
-	}
-	h.refresher, err = fresh.New(o.Refresh, h.fetcher, h.gates.fresh, fresh.Counts{Refreshed: m.refreshed, Asked: m.asked})
+func New(ctx context.Context, store Store, o Options) (*Handler, error) {
+	s, err := newShared(o)
 	if err != nil {
 		return nil, err
 	}
-	h.cache, err = cache.New(h.fetcher, cache.Options{
-		Bytes: o.CacheBytes, SentBytes: o.InFlightBytes / 6, Gates: h.gates.cache, Clock: o.clock,
-		Counts: cache.Counts{Hit: m.cacheHits.Inc, Missed: m.cacheMisses.Inc},
-	})
+	h, err := s.newHandler(store, false)
 	if err != nil {
 		return nil, err
 	}
-	h.answers = answer.New(h.cache, h.gates.answer, func(ctx context.Context) answer.Site { return h.reload(ctx).Site })
-	m.watch(h)
+	s.current.Store(h)
 	h.polling.Lock()
 	defer h.polling.Unlock()
 	switch err = h.readRoot(ctx); {
@@ -158,7 +144,7 @@ func (h *Handler) inFlight() int64 {
 func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome) {
 	v := h.live.Load()
 	if v == nil {
-		seen.status = problem(site.Unavailable).write(w, r)
+		seen.status = h.write(problem(site.Unavailable), w, r)
 		return
 	}
 	if h.respondHot(w, r, v, seen) {
@@ -194,7 +180,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 	}
 	defer a.object.Release()
 	h.rendered(seen)
-	seen.status = a.write(w, r)
+	seen.status = h.write(a, w, r)
 	if gone {
 		seen.status = statusClientGone
 	}
@@ -232,7 +218,7 @@ func (h *Handler) respondDescription(w http.ResponseWriter, r *http.Request, v *
 		h.logger(seen.context(r.Context())).Error("description failed", "error", err)
 		a = problem(site.InternalError)
 	}
-	seen.status = a.write(w, r)
+	seen.status = h.write(a, w, r)
 }
 
 // sentPath is the path as the client sent it. URL.EscapedPath is not always: if the client left a

@@ -31,7 +31,7 @@ func (h *Handler) respondHot(w http.ResponseWriter, r *http.Request, v *liveSite
 	h.metrics.cacheHits.Inc()
 	seen.route = route
 	h.rendered(seen)
-	seen.status = whole(route, o).write(w, r)
+	seen.status = h.write(whole(route, o), w, r)
 	return true
 }
 

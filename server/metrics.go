@@ -83,36 +83,44 @@ func newMetrics() *metrics {
 	return m
 }
 
-// watch registers gauges that read the handler's state.
-func (m *metrics) watch(h *Handler) {
+// watch registers gauges that read the state of the newest handler.
+func (m *metrics) watch(s *shared) {
+	of := func(value func(*Handler) float64) func() float64 {
+		return func() float64 {
+			if h := s.current.Load(); h != nil {
+				return value(h)
+			}
+			return 0
+		}
+	}
 	gauge := func(name, help string, value func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, value))
 	}
-	gauge("cache_bytes", "Bytes in the cache.", func() float64 { return float64(h.cache.Bytes()) })
+	gauge("cache_bytes", "Bytes in the cache.", of(func(h *Handler) float64 { return float64(h.cache.Bytes()) }))
 	gauge("cache_objects", "Objects in the cache, including those known to be absent.",
-		func() float64 { return float64(h.cache.Len()) })
+		of(func(h *Handler) float64 { return float64(h.cache.Len()) }))
 	gauge("in_flight_bytes", "Bytes of objects that are being read and of answers in flight, beyond the cache.",
-		func() float64 { return float64(h.inFlight()) })
-	gauge("requests_in_flight", "Requests that are being answered.", func() float64 { return float64(h.gates.requests.Taken()) })
-	gauge("ready", "1 if there is a site to serve and the server is not draining, else 0.", func() float64 {
+		of(func(h *Handler) float64 { return float64(h.inFlight()) }))
+	gauge("requests_in_flight", "Requests that are being answered.", func() float64 { return float64(s.gates.requests.Taken()) })
+	gauge("ready", "1 if there is a site to serve and the server is not draining, else 0.", of(func(h *Handler) float64 {
 		if h.Ready() {
 			return 1
 		}
 		return 0
-	})
-	gauge("site_as_of_seconds", "Time of the snapshot of the live site, in seconds since the Unix epoch; 0 if there is none yet.", func() float64 {
+	}))
+	gauge("site_as_of_seconds", "Time of the snapshot of the live site, in seconds since the Unix epoch; 0 if there is none yet.", of(func(h *Handler) float64 {
 		if root := h.Root(); root != nil {
 			asOf, _ := time.Parse(time.RFC3339, root.AsOf) // ParseRoot has checked it
 			return float64(asOf.Unix())
 		}
 		return 0
-	})
-	gauge("site_checked_seconds", "Time at which the root was last read, in seconds since the Unix epoch; 0 if never.", func() float64 {
+	}))
+	gauge("site_checked_seconds", "Time at which the root was last read, in seconds since the Unix epoch; 0 if never.", of(func(h *Handler) float64 {
 		if v := h.live.Load(); v != nil {
 			return float64(v.checked.Unix())
 		}
 		return 0
-	})
+	}))
 }
 
 func (m *metrics) stored(operation, result string, took time.Duration) {
@@ -154,6 +162,6 @@ func patterns(routes []*site.Route) []string {
 }
 
 // Metrics returns an HTTP handler that exposes the metrics in the formats of Prometheus.
-func (h *Handler) Metrics() http.Handler {
-	return promhttp.HandlerFor(h.metrics.registry, promhttp.HandlerOpts{})
+func (s *shared) Metrics() http.Handler {
+	return promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
 }

@@ -20,7 +20,8 @@ type outcome struct {
 	id     []string    // of the request, as the value of a header
 	route  *site.Route // nil if the request has none
 	status int
-	counts bool // among the requests that are being answered
+	counts bool   // among the requests that are being answered
+	made   func() // called once the answer is made; nil for nothing
 }
 
 // context adds the ID of the request to its context.
@@ -34,51 +35,64 @@ const statusClientGone = 499
 // ServeHTTP answers one request. It sets the headers that every answer has, bounds the requests
 // that are answered at the same time, turns a panic into a 500, and counts and logs the outcome;
 // respond does the rest.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	seen := outcome{begun: time.Now(), id: requestID(r), status: http.StatusInternalServerError} // of a panic
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.Answer(w, r, nil) }
+
+// Answer is ServeHTTP that calls made once the answer is made, and before it is sent: the request needs the store no
+// more from then on, however slowly its client reads. made may be nil.
+func (h *Handler) Answer(w http.ResponseWriter, r *http.Request, made func()) {
+	h.observe(w, r, made, h.respond)
+}
+
+// observe answers a request by respond, and does what concerns every request.
+func (s *shared) observe(w http.ResponseWriter, r *http.Request, made func(), respond func(http.ResponseWriter, *http.Request, *outcome)) {
+	seen := outcome{begun: time.Now(), id: requestID(r), status: http.StatusInternalServerError, made: made} // of a panic
 	header := w.Header()
 	for _, every := range everyAnswer {
 		header[every.name] = every.values
 	}
 	header[headerRequestID] = seen.id
-	defer h.finish(w, r, &seen)
-	if seen.counts = h.gates.requests.TryTake(1); !seen.counts {
-		seen.status = problem(site.Unavailable).write(w, r)
+	defer s.finish(w, r, &seen)
+	if seen.counts = s.gates.requests.TryTake(1); !seen.counts {
+		seen.status = s.write(problem(site.Unavailable), w, r)
 		return
 	}
-	h.respond(w, r, &seen)
+	respond(w, r, &seen)
 }
 
 // rendered notes that the answer to a request is about to be sent. A client may take its time to read it,
 // and must not keep others out.
-func (h *Handler) rendered(seen *outcome) {
+func (s *shared) rendered(seen *outcome) {
 	if seen.counts {
 		seen.counts = false
-		h.gates.requests.Give(1)
+		s.gates.requests.Give(1)
+	}
+	if made := seen.made; made != nil {
+		seen.made = nil
+		made()
 	}
 }
 
 // finish counts and logs a request. It is deferred, so that it can recover from a panic.
-func (h *Handler) finish(w http.ResponseWriter, r *http.Request, seen *outcome) {
+func (s *shared) finish(w http.ResponseWriter, r *http.Request, seen *outcome) {
 	if fault := recover(); fault != nil {
-		h.recover(w, r, seen, fault)
+		s.recover(w, r, seen, fault)
 	}
-	h.rendered(seen)
+	s.rendered(seen)
 	took := time.Since(seen.begun)
-	h.metrics.answered(seen.route, seen.status, took)
-	if ctx := r.Context(); h.log.Enabled(ctx, slog.LevelDebug) {
-		h.logger(seen.context(ctx)).Debug("request", "method", r.Method, "path", r.URL.Path, "query", r.URL.RawQuery, "status", seen.status, "took", took)
+	s.metrics.answered(seen.route, seen.status, took)
+	if ctx := r.Context(); s.log.Enabled(ctx, slog.LevelDebug) {
+		s.logger(seen.context(ctx)).Debug("request", "method", r.Method, "path", r.URL.Path, "query", r.URL.RawQuery, "status", seen.status, "took", took)
 	}
 }
 
 // recover answers a request that panicked, so that the others are answered too.
-func (h *Handler) recover(w http.ResponseWriter, r *http.Request, seen *outcome, fault any) {
+func (s *shared) recover(w http.ResponseWriter, r *http.Request, seen *outcome, fault any) {
 	if err, ok := fault.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(fault) // how net/http ends a connection
 	}
 	ctx := seen.context(r.Context())
-	h.logger(ctx).Error("panic", "method", r.Method, "path", r.URL.Path, "fault", fault, "stack", string(debug.Stack()))
-	problem(site.InternalError).write(w, r)
+	s.logger(ctx).Error("panic", "method", r.Method, "path", r.URL.Path, "fault", fault, "stack", string(debug.Stack()))
+	s.write(problem(site.InternalError), w, r)
 }
 
 // headerRequestID identifies a request in the logs of the handler and of servers before it.
@@ -106,9 +120,9 @@ func plainID(id string) bool {
 }
 
 // logger adds the ID of the request that ctx belongs to.
-func (h *Handler) logger(ctx context.Context) *slog.Logger {
+func (s *shared) logger(ctx context.Context) *slog.Logger {
 	if id, ok := ctx.Value(requestIDKey{}).(string); ok {
-		return h.log.With("request_id", id)
+		return s.log.With("request_id", id)
 	}
-	return h.log
+	return s.log
 }

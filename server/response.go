@@ -92,6 +92,23 @@ func (a response) write(w http.ResponseWriter, r *http.Request) (status int) {
 	return a.status
 }
 
+// write sends an answer with the Cache-Control that the options say.
+func (s *shared) write(a response, w http.ResponseWriter, r *http.Request) (status int) {
+	instead := s.lifetime
+	if a.status != http.StatusOK {
+		instead = s.problemLifetime
+	}
+	if instead != nil && keptForAWhile(a.cacheControl[0]) {
+		a.cacheControl = instead
+	}
+	return a.write(w, r)
+}
+
+// keptForAWhile reports whether caches may keep an answer with this Cache-Control, and for some time only.
+func keptForAWhile(cacheControl string) bool {
+	return strings.HasPrefix(cacheControl, "public,") && !strings.HasSuffix(cacheControl, "immutable")
+}
+
 // smallBody is the size in bytes from which net/http does not buffer a body whole, and so cannot tell
 // its length by itself. For smaller ones it does, which costs less than another header does.
 const smallBody = 2048

@@ -5,12 +5,20 @@ import "time"
 // A Header is an HTTP header of an answer.
 type Header struct{ Name, Value string }
 
+// Headers of the answers of a live site: the time of the graph, how far its chains were read, and up to where that is
+// confirmed.
+const (
+	HeaderAsOf      = "X-As-Of"
+	HeaderHeads     = "X-Heads"
+	HeaderFinalized = "X-Finalized"
+)
+
 // EveryHeader lists the headers of every answer, from the fallback and from edges alike. They let
 // pages of any origin read the answer (CORS) and keep browsers from guessing its type.
 func EveryHeader() []Header {
 	return []Header{
 		{"Access-Control-Allow-Origin", "*"},
-		{"Access-Control-Expose-Headers", "ETag, X-Refresh, X-Request-Id, Retry-After"},
+		{"Access-Control-Expose-Headers", "ETag, X-Refresh, X-Request-Id, Retry-After, X-As-Of, X-Heads, X-Finalized"},
 		{"X-Content-Type-Options", "nosniff"},
 	}
 }

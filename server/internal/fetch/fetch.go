@@ -67,6 +67,7 @@ type reopener interface {
 type Fetcher struct {
 	Store   Store
 	Timeout time.Duration // of both attempts together
+	Live    bool          // whether the root may be that of a live site
 	// Observe is called after each request: operation is read or write, result as metrics name it.
 	Observe func(operation, result string, took time.Duration)
 }
@@ -156,7 +157,11 @@ func (f *Fetcher) Root(ctx context.Context, was storage.Info) (root *site.Root, 
 	if err != nil {
 		return nil, info, err
 	}
-	parsed, err := site.ParseRoot(body)
+	parse := site.ParseRoot
+	if f.Live {
+		parse = site.ParseServedRoot
+	}
+	parsed, err := parse(body)
 	return &parsed, info, err
 }
 

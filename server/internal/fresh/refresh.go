@@ -67,7 +67,10 @@ func (o Options) WithDefaults() Options {
 // Validate says what is wrong with the options, if anything. New calls it; commands call it first,
 // to tell wrong usage from failure.
 func (o Options) Validate() error {
-	_, err := New(o, &fetch.Fetcher{}, Gates{}, Counts{})
+	limits, err := NewLimits(o)
+	if err == nil {
+		_, err = New(o, limits, &fetch.Fetcher{}, Gates{}, Counts{})
+	}
 	return err
 }
 
@@ -85,13 +88,32 @@ type Refresher struct {
 	running         sync.WaitGroup     // flights
 	timeout         time.Duration      // of a flight
 	upstreamTimeout time.Duration      // of the requests of a flight to the upstream
-	clients         *clients
+	*Limits
+}
 
+// Limits say how often refreshes are allowed. Refreshers of one site after another share them. They are safe for
+// concurrent use.
+type Limits struct {
+	clients  *clients
 	interval time.Duration
 	all      *rate.Limiter
 	mu       sync.Mutex
 	last     map[site.Key]time.Time // time of the last refresh, by Target.keptKey
 	swept    time.Time              // when expired entries were last removed from last
+}
+
+// NewLimits returns the limits of the options.
+func NewLimits(o Options) (*Limits, error) {
+	o = o.WithDefaults()
+	for _, each := range []float64{o.Interval.Seconds(), o.Rate, o.ClientRate} {
+		if each < 0 || math.IsInf(each, 0) || math.IsNaN(each) {
+			return nil, errors.New("the interval and the rates of refreshes must be positive")
+		}
+	}
+	return &Limits{
+		clients: newClients(o.ClientRate), interval: o.Interval,
+		all: rate.NewLimiter(rate.Limit(o.Rate), int(math.Ceil(o.Rate))), last: map[site.Key]time.Time{},
+	}, nil
 }
 
 // Gates are what refreshes need.
@@ -115,13 +137,8 @@ type Counts struct {
 }
 
 // New returns nil if the options name no upstream.
-func New(o Options, f *fetch.Fetcher, g Gates, counts Counts) (*Refresher, error) {
+func New(o Options, l *Limits, f *fetch.Fetcher, g Gates, counts Counts) (*Refresher, error) {
 	o = o.WithDefaults()
-	for _, each := range []float64{o.Interval.Seconds(), o.Rate, o.ClientRate} {
-		if each < 0 || math.IsInf(each, 0) || math.IsNaN(each) {
-			return nil, errors.New("the interval and the rates of refreshes must be positive")
-		}
-	}
 	if o.Proxies < 0 {
 		return nil, errors.New("the number of proxies cannot be negative")
 	}
@@ -141,9 +158,8 @@ func New(o Options, f *fetch.Fetcher, g Gates, counts Counts) (*Refresher, error
 		return nil, errors.New("refreshes are stored: the site must be in a bucket or in a folder")
 	}
 	return &Refresher{
-		bucket: bucket, fetcher: f, profiles: profiles, badges: badges, counts: counts, gates: g, clients: newClients(o.ClientRate),
+		bucket: bucket, fetcher: f, profiles: profiles, badges: badges, counts: counts, gates: g, Limits: l,
 		timeout: o.UpstreamTimeout + f.Timeout, upstreamTimeout: o.UpstreamTimeout,
-		interval: o.Interval, all: rate.NewLimiter(rate.Limit(o.Rate), int(math.Ceil(o.Rate))), last: map[site.Key]time.Time{},
 	}, nil
 }
 
@@ -219,7 +235,7 @@ func (f *Refresher) Refresh(ctx context.Context, t Target, log *slog.Logger, kee
 }
 
 // admit counts a refresh, or refuses it with a *TooOftenError.
-func (f *Refresher) admit(key site.Key, now time.Time) error {
+func (f *Limits) admit(key site.Key, now time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if wait := f.interval - now.Sub(f.last[key]); wait > 0 {
