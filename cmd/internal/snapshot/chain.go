@@ -73,7 +73,7 @@ func (c *Chain) Validate() error {
 	if _, err := parseReread(c.Reread); err != nil {
 		return err
 	}
-	return errors.Join(c.output.validate(c.State), c.Tables.Check(&c.Profiles, c.State))
+	return errors.Join(c.validate(c.State), c.Tables.Check(&c.Profiles, c.State))
 }
 
 // Check checks the flags, for URLs of some schemes.

@@ -1,0 +1,368 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/followpress/followpress/internal/retry"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/source/chain"
+	"github.com/followpress/followpress/storage"
+)
+
+// A copy of a state is an object that names pieces of files, and the pieces, by the SHA-256 of what is in
+// them. Logs are only appended to, so most pieces are there already when the next copy is made.
+const (
+	copyKey   site.Key = "state.json"
+	piecesKey          = "pieces/"
+
+	pieceBytes = 8 << 20
+	// pieceGrace is how long a piece stays that no copy names: another process may be about to name it, or
+	// reads the copy that did.
+	pieceGrace  = time.Hour
+	copyFormat  = 1
+	copyTries   = 3 // while the state changes
+	copyMaximum = 16 << 20
+)
+
+// A copied state is the object under copyKey.
+type copied struct {
+	Format int               `json:"format"`
+	Blocks map[uint64]uint64 `json:"blocks"` // the last block that was read, by the id of the chain
+	Files  []copiedFile      `json:"files"`  // in the order in which they are put back
+}
+
+type copiedFile struct {
+	Name   string   `json:"name"`
+	Size   int64    `json:"size"`
+	Pieces []string `json:"pieces"` // SHA-256 in hexadecimal; each has pieceBytes, but for the last
+}
+
+var (
+	errNoCopy    = errors.New("there is no copy of a state")
+	errOlderCopy = errors.New("the copy there is of later blocks")
+	errDamaged   = errors.New("the copy of the state is damaged")
+)
+
+// copiedName matches the files that a copy may have: nothing of a bucket writes elsewhere.
+var copiedName = regexp.MustCompile(`^(profiles/store\.db|badges/store\.db|chains/[0-9]{1,20}/(logs|checkpoint\.json))$`)
+
+// A copyBucket is the part of a storage.Bucket that copies need.
+type copyBucket interface {
+	Get(ctx context.Context, key site.Key) ([]byte, error)
+	Read(ctx context.Context, key site.Key) ([]byte, storage.Info, error)
+	Put(ctx context.Context, o storage.Object, condition storage.Condition) (etag string, err error)
+	Delete(ctx context.Context, keys []site.Key) error
+	List(ctx context.Context, prefix, after site.Key, found func(storage.Info) error) error
+	Now() time.Time
+}
+
+// copies keeps copies of a state in a bucket.
+type copies struct {
+	bucket copyBucket
+	where  string // for messages
+}
+
+var patient = retry.Policy{Retryable: storage.Temporary, First: time.Second, Longest: 15 * time.Second, Patience: 2 * time.Minute}
+
+func pieceKey(digest string) site.Key { return site.Key(piecesKey + digest + ".zst") }
+
+// keep puts a copy of the state in a folder, of which nobody writes profiles and badges meanwhile. Readers
+// see the old copy, or the new one. It returns errOlderCopy, and changes nothing, if the copy that is there
+// has a block that the state does not have; that it equals the state already is no error.
+func (c *copies) keep(ctx context.Context, dir string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", c.where, err)
+		}
+	}()
+	for range copyTries {
+		var same bool
+		if same, err = c.try(ctx, dir); err != nil || same {
+			return err
+		}
+	}
+	return fmt.Errorf("the state %s was read again while it was copied: the next copy has all", dir)
+}
+
+// try is keep; same is false if the state was changed meanwhile.
+func (c *copies) try(ctx context.Context, dir string) (same bool, err error) {
+	state, err := chain.Freeze(dir)
+	if err != nil {
+		return false, err
+	}
+	before, at, err := c.current(ctx)
+	switch {
+	case errors.Is(err, errNoCopy):
+	case errors.Is(err, errDamaged): // a better one takes its place
+	case err != nil:
+		return false, err
+	}
+	for id, block := range before.Blocks {
+		if state.Blocks[id] < block {
+			return false, fmt.Errorf("%w: block %d of chain %d, this state has %d", errOlderCopy, block, id, state.Blocks[id])
+		}
+	}
+	there, unnamed, err := c.pieces(ctx)
+	if err != nil {
+		return false, err
+	}
+	next := copied{Format: copyFormat, Blocks: state.Blocks}
+	for _, f := range state.Files {
+		file, err := c.put(ctx, dir, f, there)
+		if err != nil {
+			return false, err
+		}
+		next.Files = append(next.Files, file)
+		for _, digest := range file.Pieces {
+			delete(unnamed, digest)
+		}
+	}
+	if same, err = state.Same(); err != nil || !same {
+		return false, err
+	}
+	body, err := json.Marshal(next)
+	if err != nil {
+		return false, err
+	}
+	condition := storage.IfAbsent
+	if at.ETag != "" {
+		condition = storage.Condition(at.ETag)
+	}
+	err = c.write(ctx, copyKey, body, "application/json", condition)
+	if errors.Is(err, storage.ErrUnsupported) {
+		err = c.write(ctx, copyKey, body, "application/json", storage.Always)
+	}
+	if errors.Is(err, storage.ErrCondition) {
+		err = fmt.Errorf("another process has put a copy meanwhile: %w", err)
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, c.remove(ctx, unnamed)
+}
+
+// current reads the copy that is there, and says which object it is. The info is zero if there is none.
+func (c *copies) current(ctx context.Context) (now copied, at storage.Info, err error) {
+	var body []byte
+	err = patient.Do(ctx, func() (err error) {
+		body, at, err = c.bucket.Read(ctx, copyKey)
+		return err
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		return copied{}, storage.Info{}, errNoCopy
+	} else if err != nil {
+		return copied{}, storage.Info{}, err
+	}
+	if err := json.Unmarshal(body, &now); err != nil {
+		return copied{}, at, fmt.Errorf("%w: %s is not JSON: %w", errDamaged, copyKey, err)
+	}
+	if err := now.check(); err != nil {
+		return copied{}, at, fmt.Errorf("%w: %s: %w", errDamaged, copyKey, err)
+	}
+	return now, at, nil
+}
+
+func (c *copied) check() error {
+	if c.Format != copyFormat {
+		return fmt.Errorf("it has format %d, want %d", c.Format, copyFormat)
+	}
+	seen := map[string]bool{}
+	for _, f := range c.Files {
+		switch {
+		case !copiedName.MatchString(f.Name) || seen[f.Name]:
+			return fmt.Errorf("it has a file that no state has, %s", site.Quoted(f.Name))
+		case f.Size < 0 || int64(len(f.Pieces)) != (f.Size+pieceBytes-1)/pieceBytes:
+			return fmt.Errorf("%s has %d bytes in %d pieces", f.Name, f.Size, len(f.Pieces))
+		}
+		seen[f.Name] = true
+		for _, p := range f.Pieces {
+			if digest, err := hex.DecodeString(p); err != nil || len(digest) != sha256.Size {
+				return fmt.Errorf("%s has a piece without a digest", f.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// pieces lists the pieces that are there, and those that are so old that no process is about to name them.
+func (c *copies) pieces(ctx context.Context) (there, old map[string]bool, err error) {
+	err = patient.Do(ctx, func() error {
+		there, old = map[string]bool{}, map[string]bool{}
+		return c.bucket.List(ctx, piecesKey, "", func(i storage.Info) error {
+			digest, ok := bytes.CutSuffix(bytes.TrimPrefix([]byte(i.Key), []byte(piecesKey)), []byte(".zst"))
+			if ok {
+				there[string(digest)] = true
+				old[string(digest)] = c.bucket.Now().Sub(i.Modified) > pieceGrace
+			}
+			return nil
+		})
+	})
+	return there, old, err
+}
+
+// put puts the pieces of a file that are not there.
+func (c *copies) put(ctx context.Context, dir string, f chain.File, there map[string]bool) (copiedFile, error) {
+	out := copiedFile{Name: f.Name, Size: f.Size, Pieces: []string{}}
+	var from io.Reader = bytes.NewReader(f.Body)
+	if f.Body == nil {
+		file, err := os.Open(filepath.Join(dir, filepath.FromSlash(f.Name)))
+		if err != nil {
+			return out, err
+		}
+		defer file.Close()
+		from = file
+	}
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return out, err
+	}
+	defer encoder.Close()
+	piece := make([]byte, min(pieceBytes, f.Size))
+	for left := f.Size; left > 0; left -= int64(len(piece)) {
+		piece = piece[:min(int64(len(piece)), left)]
+		if _, err := io.ReadFull(from, piece); err != nil {
+			return out, fmt.Errorf("read %s of the state: %w", f.Name, err)
+		}
+		sum := sha256.Sum256(piece)
+		digest := hex.EncodeToString(sum[:])
+		out.Pieces = append(out.Pieces, digest)
+		if there[digest] {
+			continue
+		}
+		if err := c.write(ctx, pieceKey(digest), encoder.EncodeAll(piece, nil), "application/zstd", storage.Always); err != nil {
+			return out, err
+		}
+		there[digest] = true
+	}
+	return out, nil
+}
+
+func (c *copies) write(ctx context.Context, key site.Key, body []byte, kind string, condition storage.Condition) error {
+	o := storage.Object{
+		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body,
+		ContentType: kind, CacheControl: site.NoStore,
+	}
+	return patient.Do(ctx, func() error {
+		_, err := c.bucket.Put(ctx, o, condition)
+		return err
+	})
+}
+
+// remove removes old pieces that no copy names.
+func (c *copies) remove(ctx context.Context, old map[string]bool) error {
+	var keys []site.Key
+	for digest, isOld := range old {
+		if isOld {
+			keys = append(keys, pieceKey(digest))
+		}
+	}
+	slices.Sort(keys)
+	for some := range slices.Chunk(keys, 1000) {
+		err := patient.Do(ctx, func() error { return c.bucket.Delete(ctx, some) })
+		if errors.Is(err, storage.ErrUnsupported) && len(some) > 1 { // the server takes one per request
+			err = nil
+			for _, key := range some {
+				err = errors.Join(err, patient.Do(ctx, func() error { return c.bucket.Delete(ctx, []site.Key{key}) }))
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("the copy is made, but old pieces stay: %w", err)
+		}
+	}
+	return nil
+}
+
+// restore makes a folder the state of the copy. Nobody else may use the folder, and it has no chains yet;
+// profiles and badges that it has are replaced. A restore that is cut off leaves no chains either. Errors
+// are errNoCopy, errDamaged, which says what to do, and those of the bucket and the disk.
+func (c *copies) restore(ctx context.Context, dir string) (blocks map[uint64]uint64, err error) {
+	defer func() {
+		switch {
+		case errors.Is(err, errDamaged):
+			err = fmt.Errorf("%s: %w: start without --state-from to read all blocks from nodes, and remove %s there", c.where, err, copyKey)
+		case err != nil:
+			err = fmt.Errorf("%s: %w", c.where, err)
+		}
+	}()
+	now, _, err := c.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	work := filepath.Join(dir, "restoring")
+	if err := os.RemoveAll(work); err != nil { // of a restore that was cut off
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	for _, f := range now.Files {
+		if err := c.fetch(ctx, work, f); err != nil {
+			return nil, err
+		}
+	}
+	for _, part := range []string{"profiles", "badges", "chains"} { // chains last: with them it is a state
+		from, to := filepath.Join(work, part), filepath.Join(dir, part)
+		if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err := os.RemoveAll(to); err != nil {
+			return nil, err
+		}
+		if err := os.Rename(from, to); err != nil {
+			return nil, err
+		}
+	}
+	return now.Blocks, nil
+}
+
+// fetch writes a file of a copy below a folder.
+func (c *copies) fetch(ctx context.Context, work string, f copiedFile) (err error) {
+	name := filepath.Join(work, filepath.FromSlash(f.Name))
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(copyMaximum))
+	if err != nil {
+		return err
+	}
+	defer decoder.Close()
+	left := f.Size
+	for _, digest := range f.Pieces {
+		var body []byte
+		err := patient.Do(ctx, func() (err error) {
+			body, err = c.bucket.Get(ctx, pieceKey(digest))
+			return err
+		})
+		if errors.Is(err, storage.ErrNotFound) {
+			return fmt.Errorf("%w: %s is not there", errDamaged, pieceKey(digest))
+		} else if err != nil {
+			return err
+		}
+		piece, err := decoder.DecodeAll(body, nil)
+		if sum := sha256.Sum256(piece); err != nil || hex.EncodeToString(sum[:]) != digest || int64(len(piece)) != min(pieceBytes, left) {
+			return fmt.Errorf("%w: %s has other bytes than its name says", errDamaged, pieceKey(digest))
+		}
+		if _, err := file.Write(piece); err != nil {
+			return err
+		}
+		left -= int64(len(piece))
+	}
+	return file.Sync()
+}
