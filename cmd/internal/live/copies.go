@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +12,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
+	json "github.com/goccy/go-json"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/followpress/followpress/internal/retry"
@@ -26,8 +27,8 @@ import (
 // A copy of a state is an object that names pieces of files, and the pieces, by the SHA-256 of what is in
 // them. Logs are only appended to, so most pieces are there already when the next copy is made.
 const (
-	copyKey   site.Key = "state.json"
-	piecesKey          = "pieces/"
+	copyKey   = site.Key("state.json")
+	piecesKey = site.Key("pieces/")
 
 	pieceBytes = 8 << 20
 	// pieceGrace is how long a piece stays that no copy names: another process may be about to name it, or
@@ -55,6 +56,7 @@ var (
 	errNoCopy    = errors.New("there is no copy of a state")
 	errOlderCopy = errors.New("the copy there is of later blocks")
 	errDamaged   = errors.New("the copy of the state is damaged")
+	errVersion   = errors.New("the copy was made by another version of the program")
 )
 
 // copiedName matches the files that a copy may have: nothing of a bucket writes elsewhere.
@@ -78,7 +80,7 @@ type copies struct {
 
 var patient = retry.Policy{Retryable: storage.Temporary, First: time.Second, Longest: 15 * time.Second, Patience: 2 * time.Minute}
 
-func pieceKey(digest string) site.Key { return site.Key(piecesKey + digest + ".zst") }
+func pieceKey(digest string) site.Key { return piecesKey + site.Key(digest+".zst") }
 
 // keep puts a copy of the state in a folder, of which nobody writes profiles and badges meanwhile. Readers
 // see the old copy, or the new one. It returns errOlderCopy, and changes nothing, if the copy that is there
@@ -123,6 +125,11 @@ func (c *copies) try(ctx context.Context, dir string) (same bool, err error) {
 	next := copied{Format: copyFormat, Blocks: state.Blocks}
 	for _, f := range state.Files {
 		file, err := c.put(ctx, dir, f, there)
+		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+			if same, sameErr := state.Same(); sameErr == nil && !same {
+				return false, nil
+			}
+		}
 		if err != nil {
 			return false, err
 		}
@@ -134,13 +141,21 @@ func (c *copies) try(ctx context.Context, dir string) (same bool, err error) {
 	if same, err = state.Same(); err != nil || !same {
 		return false, err
 	}
-	body, err := json.Marshal(next)
-	if err != nil {
+	if err := c.replace(ctx, next, at); err != nil {
 		return false, err
 	}
+	return true, c.remove(ctx, unnamed)
+}
+
+// replace puts a copy in the place of the one that was there.
+func (c *copies) replace(ctx context.Context, next copied, was storage.Info) error {
+	body, err := json.Marshal(next)
+	if err != nil {
+		return err
+	}
 	condition := storage.IfAbsent
-	if at.ETag != "" {
-		condition = storage.Condition(at.ETag)
+	if was.ETag != "" {
+		condition = storage.Condition(was.ETag)
 	}
 	err = c.write(ctx, copyKey, body, "application/json", condition)
 	if errors.Is(err, storage.ErrUnsupported) {
@@ -149,10 +164,7 @@ func (c *copies) try(ctx context.Context, dir string) (same bool, err error) {
 	if errors.Is(err, storage.ErrCondition) {
 		err = fmt.Errorf("another process has put a copy meanwhile: %w", err)
 	}
-	if err != nil {
-		return false, err
-	}
-	return true, c.remove(ctx, unnamed)
+	return err
 }
 
 // current reads the copy that is there, and says which object it is. The info is zero if there is none.
@@ -170,6 +182,9 @@ func (c *copies) current(ctx context.Context) (now copied, at storage.Info, err 
 	if err := json.Unmarshal(body, &now); err != nil {
 		return copied{}, at, fmt.Errorf("%w: %s is not JSON: %w", errDamaged, copyKey, err)
 	}
+	if now.Format != copyFormat {
+		return copied{}, at, fmt.Errorf("%w: it has format %d, want %d", errVersion, now.Format, copyFormat)
+	}
 	if err := now.check(); err != nil {
 		return copied{}, at, fmt.Errorf("%w: %s: %w", errDamaged, copyKey, err)
 	}
@@ -177,9 +192,6 @@ func (c *copies) current(ctx context.Context) (now copied, at storage.Info, err 
 }
 
 func (c *copied) check() error {
-	if c.Format != copyFormat {
-		return fmt.Errorf("it has format %d, want %d", c.Format, copyFormat)
-	}
 	seen := map[string]bool{}
 	for _, f := range c.Files {
 		switch {
@@ -203,10 +215,10 @@ func (c *copies) pieces(ctx context.Context) (there, old map[string]bool, err er
 	err = patient.Do(ctx, func() error {
 		there, old = map[string]bool{}, map[string]bool{}
 		return c.bucket.List(ctx, piecesKey, "", func(i storage.Info) error {
-			digest, ok := bytes.CutSuffix(bytes.TrimPrefix([]byte(i.Key), []byte(piecesKey)), []byte(".zst"))
+			digest, ok := strings.CutSuffix(strings.TrimPrefix(string(i.Key), string(piecesKey)), ".zst")
 			if ok {
-				there[string(digest)] = true
-				old[string(digest)] = c.bucket.Now().Sub(i.Modified) > pieceGrace
+				there[digest] = true
+				old[digest] = c.bucket.Now().Sub(i.Modified) > pieceGrace
 			}
 			return nil
 		})
@@ -298,19 +310,14 @@ func (c *copies) restore(ctx context.Context, dir string) (blocks map[uint64]uin
 			err = fmt.Errorf("%s: %w", c.where, err)
 		}
 	}()
-	now, _, err := c.current(ctx)
-	if err != nil {
-		return nil, err
-	}
 	work := filepath.Join(dir, "restoring")
 	if err := os.RemoveAll(work); err != nil { // of a restore that was cut off
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	for _, f := range now.Files {
-		if err := c.fetch(ctx, work, f); err != nil {
-			return nil, err
-		}
+	now, err := c.fetchAll(ctx, work)
+	if err != nil {
+		return nil, err
 	}
 	for _, part := range []string{"profiles", "badges", "chains"} { // chains last: with them it is a state
 		from, to := filepath.Join(work, part), filepath.Join(dir, part)
@@ -325,6 +332,31 @@ func (c *copies) restore(ctx context.Context, dir string) (blocks map[uint64]uin
 		}
 	}
 	return now.Blocks, nil
+}
+
+// fetchAll writes the files of the copy below a folder. A piece may go while it is read, if another copy
+// takes the place of this one: then it begins anew.
+func (c *copies) fetchAll(ctx context.Context, work string) (now copied, err error) {
+	var read string
+	for {
+		var at storage.Info
+		before := err
+		if now, at, err = c.current(ctx); err != nil {
+			return now, err
+		}
+		if at.ETag == read {
+			return now, before
+		}
+		read = at.ETag
+		for _, f := range now.Files {
+			if err = c.fetch(ctx, work, f); err != nil {
+				break
+			}
+		}
+		if !errors.Is(err, errDamaged) {
+			return now, err
+		}
+	}
 }
 
 // fetch writes a file of a copy below a folder.

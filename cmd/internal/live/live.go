@@ -1,0 +1,2 @@
+// Package live is the command that follows the chains and answers from the newest graph.
+package live

@@ -1,0 +1,133 @@
+package live
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strings"
+	"time"
+
+	json "github.com/goccy/go-json"
+)
+
+var (
+	//go:embed status.html
+	statusHTML string
+	//go:embed status.css
+	statusCSS string
+
+	statusPage = template.Must(template.New("status").Funcs(template.FuncMap{
+		"seconds": seconds,
+		"ago":     func(t time.Time) string { return seconds(time.Since(t).Seconds()) + " ago" },
+		"mib":     func(n uint64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) },
+	}).Parse(statusHTML))
+)
+
+// Pages is the handler of the status for operators: a page with plots under /, the same as JSON under
+// /status.json. The page renews itself, and needs no script.
+func (m *Monitor) Pages() http.Handler {
+	mux := http.NewServeMux()
+	answer := func(path, kind string, body func() ([]byte, error)) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+			h := w.Header()
+			h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+			h.Set("X-Content-Type-Options", "nosniff")
+			h.Set("Referrer-Policy", "no-referrer")
+			h.Set("Cache-Control", "no-store")
+			text, err := body()
+			if err != nil {
+				http.Error(w, "the status cannot be shown", http.StatusInternalServerError)
+				return
+			}
+			h.Set("Content-Type", kind)
+			_, _ = w.Write(text) // a reader that left needs no answer
+		})
+	}
+	answer("/{$}", "text/html; charset=utf-8", func() ([]byte, error) {
+		var page bytes.Buffer
+		err := statusPage.Execute(&page, struct {
+			Status
+			Plots []plot
+		}{m.Status(), m.plots()})
+		return page.Bytes(), err
+	})
+	answer("/status.json", "application/json", func() ([]byte, error) { return json.MarshalIndent(m.Status(), "", " ") })
+	answer("/status.css", "text/css; charset=utf-8", func() ([]byte, error) { return []byte(statusCSS), nil })
+	return mux
+}
+
+// The size of a plot in its own units.
+const (
+	plotWidth  = 480
+	plotHeight = 96
+)
+
+// A plot is a line over time.
+type plot struct {
+	Title  string
+	Latest string // value; "" if there is none
+	Most   string
+	Span   string // of time, such as 1h0m0s
+	Points string // of an SVG polyline, 0 0 to plotWidth plotHeight
+}
+
+// plots are those of the page, with at least two points each or none.
+func (m *Monitor) plots() []plot {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var times, rounds []time.Time
+	var lag, rate, took, answer []float64
+	for i, s := range m.samples {
+		if i == 0 {
+			continue // of which the rate is not known
+		}
+		before := m.samples[i-1]
+		times, lag = append(times, s.at), append(lag, s.lag)
+		rate = append(rate, float64(s.requests-before.requests)/max(s.at.Sub(before.at).Seconds(), 1e-3))
+	}
+	for _, r := range m.recent {
+		rounds, took, answer = append(rounds, r.At), append(took, r.Seconds), append(answer, r.BlockToAnswer)
+	}
+	perSecond := func(n float64) string { return fmt.Sprintf("%.4g/s", n) }
+	return []plot{
+		line("Lag of the chain that lags most", times, lag, seconds),
+		line("Block to answer", rounds, answer, seconds),
+		line("Time of a round", rounds, took, seconds),
+		line("Requests", times, rate, perSecond),
+	}
+}
+
+func line(title string, at []time.Time, values []float64, text func(float64) string) plot {
+	p := plot{Title: title}
+	if len(values) < 2 {
+		return p
+	}
+	first, last := at[0], at[len(at)-1]
+	most, span := 0.0, max(last.Sub(first).Seconds(), 1e-3)
+	for _, v := range values {
+		most = max(most, v)
+	}
+	var points strings.Builder
+	for i, v := range values {
+		x := at[i].Sub(first).Seconds() / span * plotWidth
+		y := plotHeight * (1 - v/max(most, 1e-9))
+		fmt.Fprintf(&points, "%.1f,%.1f ", x, y)
+	}
+	p.Latest, p.Most, p.Points = text(values[len(values)-1]), text(most), points.String()
+	p.Span = last.Sub(first).Round(time.Second).String()
+	return p
+}
+
+// seconds is a time as people read it.
+func seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
