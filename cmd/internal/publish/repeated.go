@@ -18,13 +18,13 @@ import (
 // Repeated has the flags of publish that a process has too that publishes again and again: all but those
 // that are about one run, such as a report or the lock of somebody else.
 type Repeated struct {
-	guards
-	caches
-	purging
-	concurrency `group:"Advanced:"`
-	patience    `group:"Advanced:"`
-	transfer    `group:"Advanced:"`
-	lease       `group:"Advanced:"`
+	guards      `group:"Publishing on a clock:"`
+	caches      `group:"Publishing on a clock:"`
+	purging     `group:"Publishing on a clock:"`
+	concurrency `group:"Publishing on a clock:" prefix:"publish-"` // nodes have one too
+	patience    `group:"Publishing on a clock:"`
+	transfer    `group:"Publishing on a clock:"`
+	lease       `group:"Publishing on a clock:"`
 }
 
 // A Destination is a bucket that Repeated publishes to.
