@@ -54,6 +54,7 @@ var mayImport = map[string][]string{
 	"server/internal/fetch":      {"site", "storage"},
 	"server/internal/fresh":      {"internal/rawjson", "site", "site/refresh", "site/routes", "site/rules", "storage", "server/internal/cache", "server/internal/fetch", "server/internal/gate"},
 	"server/internal/gate":       {},
+	"live":                       {"generator", "server", "site", "source", "storage"},
 	"internal/templates":         {"internal/rawjson", "site", "site/routes"},
 	"edge":                       {"site", "site/routes"},
 	"client":                     {"site"},
@@ -134,6 +135,7 @@ var mustNotImport = map[string][]string{
 	"internal/templates": {"os", "net/http", "html/template", "text/template"}, // the last two would make the fallback larger
 	"explorer":           {"os", "net/http", "flag", "github.com/alecthomas/kong"},
 	"client":             {"os", "net/http", "flag", "github.com/alecthomas/kong"},
+	"live":               {"os", "flag", "github.com/alecthomas/kong", "github.com/minio/minio-go/v7"}, // no nodes, no flags
 	"edge":               {"os", "net/http", "flag", "github.com/alecthomas/kong"},
 
 	"beam/internal/wire":     {"os", "io/fs", "net", "github.com/spf13/afero"},                                         // pure

@@ -25,6 +25,7 @@ type Options struct {
 	Workers     int       // goroutines that parse and render; 0 means one per core; the site does not depend on it
 	SkipInvalid bool      // report invalid rows and continue; otherwise the first one stops the run
 	Refreshed   Refreshed // refreshed data to merge where it is newer than the snapshot; nil means none
+	BadgesAsOf  time.Time // when the badges of the snapshot were read, which refreshed ones must be newer than; zero: as_of
 	Rebuild     bool      // write every object, even if the manifest of the live site says that it has not changed
 	Progress    Progress  // nil means none
 	DryRun      bool      // render and compare everything, but write nothing
@@ -287,7 +288,7 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	g, err := load(ctx, &reader{
 		snapshot: r.snapshot, workers: r.Workers, skipInvalid: r.SkipInvalid, limits: r.Config.ProfileLimits(),
-		refreshed: r.Refreshed, efp: r.Config.EFP(), report: r.report, progress: r.Progress,
+		refreshed: r.Refreshed, badgesAsOf: r.BadgesAsOf, efp: r.Config.EFP(), report: r.report, progress: r.Progress,
 	})
 	if err != nil {
 		return err

@@ -44,6 +44,9 @@ func (l *loader) readRefreshed(ctx context.Context) error {
 	}
 	counts := &RefreshedReport{WithoutEffect: map[string]int{}}
 	l.report.Refreshed = counts
+	if !l.badgesAsOf.IsZero() {
+		asOf = l.badgesAsOf
+	}
 	l.badges.AsOf = asOf.UnixMilli()
 	m := &merge{loader: l, counts: counts, profiles: map[uint32]render.Profile{}}
 	err = l.refreshed.Each(ctx, func(key site.Key, body []byte) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -25,7 +26,8 @@ type Site struct {
 	renderer *render.Site
 	index    *index // nil if the site is live
 	root     []byte
-	spare    sync.Pool // of *reading
+	spare    sync.Pool     // of *reading
+	turns    chan struct{} // one for each object that GetAdmitted renders
 	cuts     render.Cuts
 
 	mu     sync.Mutex
@@ -55,12 +57,17 @@ func Open(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *Report, er
 	if err := r.render(ctx, discard{}); err != nil {
 		return nil, nil, err
 	}
-	s := &Site{renderer: r.site, index: r.index}
-	s.spare.New = func() any { return &reading{} }
+	s := newSite(r)
 	if s.root, err = r.index.root.Encode(); err != nil {
 		return nil, nil, errors.Join(err, s.Close())
 	}
 	return s, r.report, nil
+}
+
+func newSite(r *run) *Site {
+	s := &Site{renderer: r.site, index: r.index, turns: make(chan struct{}, 2*r.Workers)}
+	s.spare.New = func() any { return &reading{} }
+	return s
 }
 
 // OpenLive reads a snapshot to serve its site, and renders nothing before it is asked for. The objects of the Site equal
@@ -78,8 +85,7 @@ func OpenLive(ctx context.Context, snapshot afero.Fs, o Options) (*Site, *Report
 	root := newRoot(r.site, site.ShardDigits(int(r.site.Objects())))
 	root.Live, root.Counts.Objects = true, int(r.site.Objects())
 	r.report.Counts = root.Counts
-	s := &Site{renderer: r.site}
-	s.spare.New = func() any { return &reading{} }
+	s := newSite(r)
 	s.root, err = root.Encode()
 	return s, r.report, err
 }
@@ -95,30 +101,71 @@ func (s *Site) Close() error {
 
 // Get renders an object, or returns ErrNoObject. The caller must not change the root's body.
 func (s *Site) Get(ctx context.Context, key site.Key) ([]byte, error) {
-	if err := ctx.Err(); err != nil {
+	body, _, err := s.render(ctx, key, math.MaxInt)
+	return body, err
+}
+
+// unadmitted is the size in bytes up to which an object may be rendered before its memory is admitted.
+const unadmitted = 16 << 10
+
+// GetAdmitted is Get that calls admit with the size of the object, in bytes, before it holds more than a small one. An
+// error of admit is returned as it is. At most two objects per core are rendered at a time; nobody waits in admit
+// meanwhile. The caller may change the body.
+func (s *Site) GetAdmitted(ctx context.Context, key site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	body, size, err := s.renderInTurn(ctx, key, unadmitted)
+	if err != nil {
 		return nil, err
 	}
+	if err := admit(ctx, int64(size)); err != nil {
+		return nil, err
+	}
+	if body == nil { // rendering again costs less than the memory of all that wait
+		body, _, err = s.renderInTurn(ctx, key, math.MaxInt)
+	} else if key == site.RootKey {
+		body = bytes.Clone(body)
+	}
+	return body, err
+}
+
+// renderInTurn is render for who may wait for a core.
+func (s *Site) renderInTurn(ctx context.Context, key site.Key, most int) (body []byte, size int, err error) {
+	select {
+	case s.turns <- struct{}{}:
+	case <-ctx.Done():
+		return nil, 0, ctx.Err()
+	}
+	defer func() { <-s.turns }()
+	return s.render(ctx, key, most)
+}
+
+// render renders an object. If its estimated size is more than most bytes, it returns that and no body.
+func (s *Site) render(ctx context.Context, key site.Key, most int) (body []byte, size int, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
 	if key == site.RootKey {
-		return s.root, nil
+		return s.root, len(s.root), nil
 	}
 	route, ok := s.renderer.Config.RouteOf(key)
-	if !ok {
-		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
-	}
-	if route.ID == routes.Manifest && s.index == nil {
-		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
+	if !ok || route.ID == routes.Manifest && s.index == nil {
+		return nil, 0, fmt.Errorf("%s: %w", key, ErrNoObject)
 	}
 	if route.ID == routes.Manifest {
-		return s.manifest(key)
+		body, err := s.manifest(key)
+		return body, len(body), err
 	}
 	r := s.spare.Get().(*reading)
 	defer s.spare.Put(r)
-	r.key, r.found, r.body = key, false, r.body[:0]
+	r.key, r.found, r.body, r.most = key, false, r.body[:0], most
 	s.renderer.RenderObject(route, key, &r.scratch, &s.cuts, r.emit)
-	if !r.found {
-		return nil, fmt.Errorf("%s: %w", key, ErrNoObject)
+	switch {
+	case !r.found:
+		return nil, 0, fmt.Errorf("%s: %w", key, ErrNoObject)
+	case r.size > most:
+		return nil, r.size, nil
 	}
-	return r.take(), nil
+	body = r.take()
+	return body, len(body), nil
 }
 
 func (s *Site) manifest(key site.Key) ([]byte, error) {
@@ -181,6 +228,8 @@ const maxSpareBody = 1 << 20
 type reading struct {
 	scratch render.Scratch
 	key     site.Key // of the object that is read
+	most    int      // bytes, beyond which only the size is wanted
+	size    int      // estimated
 	body    []byte
 	found   bool
 }
@@ -190,7 +239,10 @@ func (r *reading) emit(size int, render func(b []byte) []byte, keys ...site.Key)
 	if r.found || !slices.Contains(keys, r.key) {
 		return
 	}
-	r.body, r.found = render(slices.Grow(r.body[:0], size)), true
+	r.size, r.found = size, true
+	if size <= r.most {
+		r.body = render(slices.Grow(r.body[:0], size))
+	}
 }
 
 // take returns the body, which is the caller's.

@@ -2,6 +2,7 @@ package generator
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/afero"
 
@@ -19,6 +20,7 @@ type reader struct {
 	skipInvalid bool
 	limits      site.ProfileLimits // what exceeds them is left out
 	refreshed   Refreshed          // nil for none
+	badgesAsOf  time.Time          // of the badges; zero for as_of of the snapshot
 	efp         bool               // whether the site has the API efp, which shows more of a snapshot
 	report      *Report
 	progress    Progress

@@ -104,6 +104,24 @@ func (s *Shared) Handler(ctx context.Context, store Store) (*Handler, error) {
 	return h, nil
 }
 
+// Restore puts refreshed data into the objects that show it, where it is newer than theirs. keys are those below
+// site.RefreshPrefix, of data that refreshes have kept in the store. One failure does not stop the others.
+func (h *Handler) Restore(ctx context.Context, keys []site.Key) error {
+	if h.refresher == nil {
+		return nil
+	}
+	v := h.live.Load()
+	_, err := h.refresher.ReapplyKept(ctx, v.Root, keys, func(key site.Key, body []byte) { h.cache.Put(v.Version, key, body) })
+	return err
+}
+
+// Wait waits for the refreshes that are under way. No request may begin one meanwhile.
+func (h *Handler) Wait() {
+	if h.refresher != nil {
+		h.refresher.Wait()
+	}
+}
+
 // Use lets the gauges of the metrics tell of a handler.
 func (s *Shared) Use(h *Handler) { s.current.Store(h) }
 

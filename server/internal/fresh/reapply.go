@@ -43,13 +43,35 @@ func (f *Refresher) Reapply(ctx context.Context, root *site.Root, put func(key s
 	ctx, cancel := context.WithTimeout(ctx, reapplyTimeout)
 	defer cancel()
 	since := time.Now().Add(-reapplyWindow)
+	return f.reapplyEach(ctx, root, put, func(found func(key site.Key)) error {
+		return bucket.List(ctx, site.RefreshPrefix, "", func(info storage.Info) error {
+			if !info.Modified.Before(since) {
+				found(info.Key)
+			}
+			return ctx.Err()
+		})
+	})
+}
+
+// ReapplyKept is Reapply for what refreshes kept under some keys, at whatever time.
+func (f *Refresher) ReapplyKept(ctx context.Context, root *site.Root, keys []site.Key, put func(key site.Key, body []byte)) (done int, err error) {
+	return f.reapplyEach(ctx, root, put, func(found func(key site.Key)) error {
+		for _, key := range keys {
+			found(key)
+		}
+		return ctx.Err()
+	})
+}
+
+// reapplyEach reapplies the refreshes whose keys each tells. Other keys have no effect.
+func (f *Refresher) reapplyEach(ctx context.Context, root *site.Root, put func(key site.Key, body []byte), each func(found func(key site.Key)) error) (done int, err error) {
 	var group errgroup.Group
 	group.SetLimit(reapplyConcurrency)
 	var n atomic.Int64
-	err = bucket.List(ctx, site.RefreshPrefix, "", func(info storage.Info) error {
-		object, tokenID, ok := site.ParseRefreshKey(site.Key(strings.TrimPrefix(string(info.Key), string(site.RefreshPrefix))))
-		if !ok || info.Modified.Before(since) {
-			return nil
+	err = each(func(key site.Key) {
+		object, tokenID, ok := site.ParseRefreshKey(site.Key(strings.TrimPrefix(string(key), string(site.RefreshPrefix))))
+		if !ok {
+			return
 		}
 		group.Go(func() (err error) {
 			defer fetch.Guard(&err)
@@ -62,7 +84,6 @@ func (f *Refresher) Reapply(ctx context.Context, root *site.Root, put func(key s
 			}
 			return nil
 		})
-		return ctx.Err()
 	})
 	return int(n.Load()), errors.Join(err, group.Wait())
 }
@@ -125,7 +146,10 @@ func (f *Refresher) kept(ctx context.Context, t Target, root *site.Root, stored,
 		return nil, nil
 	}
 	badges, account, err := refresh.DecodeKeptBadges(kept)
-	asOf, _ := time.Parse(time.RFC3339, root.AsOf) // ParseRoot has checked it
+	asOf := f.badgesAsOf
+	if asOf.IsZero() {
+		asOf, _ = time.Parse(time.RFC3339, root.AsOf) // ParseRoot has checked it
+	}
 	if err != nil || !rules.IsNewer(badges.Fetched, asOf.UnixMilli()) {
 		return nil, nil //nolint:nilerr // the next run of the generator reports it
 	}

@@ -41,6 +41,9 @@ type Options struct {
 	Transport http.RoundTripper // of requests to the upstreams; nil: one of the handler
 
 	UpstreamTimeout time.Duration // of all requests that one refresh makes to its upstream; 5 s
+
+	// BadgesAsOf is when the badges of the site were read, which refreshed ones must be newer than; zero: as_of of the site.
+	BadgesAsOf time.Time
 }
 
 // UpstreamTimeout is the default of Options.UpstreamTimeout.
@@ -85,9 +88,10 @@ type Refresher struct {
 	gates    Gates
 
 	flights         singleflight.Group // by Target.keptKey
-	running         sync.WaitGroup     // flights
+	running         sync.WaitGroup     // flights, from the begin of the first call that waits for one
 	timeout         time.Duration      // of a flight
 	upstreamTimeout time.Duration      // of the requests of a flight to the upstream
+	badgesAsOf      time.Time          // see Options
 	*Limits
 }
 
@@ -159,7 +163,7 @@ func New(o Options, l *Limits, f *fetch.Fetcher, g Gates, counts Counts) (*Refre
 	}
 	return &Refresher{
 		bucket: bucket, fetcher: f, profiles: profiles, badges: badges, counts: counts, gates: g, Limits: l,
-		timeout: o.UpstreamTimeout + f.Timeout, upstreamTimeout: o.UpstreamTimeout,
+		timeout: o.UpstreamTimeout + f.Timeout, upstreamTimeout: o.UpstreamTimeout, badgesAsOf: o.BadgesAsOf,
 	}, nil
 }
 
@@ -202,9 +206,8 @@ func (f *Refresher) Refresh(ctx context.Context, t Target, log *slog.Logger, kee
 	if wait := f.clients.wait(client, time.Now()); wait > 0 { // before it joins a flight, which may be that of others
 		return nil, &TooOftenError{wait}
 	}
+	f.running.Add(1) // before the caller can leave: who waits for the flights afterwards waits for this one
 	flight := f.flights.DoChan(string(t.keptKey()), func() (any, error) {
-		f.running.Add(1)
-		defer f.running.Done()
 		if !f.gates.Flights.TryTake(1) {
 			return nil, &TooOftenError{time.Second}
 		}
@@ -227,9 +230,14 @@ func (f *Refresher) Refresh(ctx context.Context, t Target, log *slog.Logger, kee
 	})
 	select {
 	case result := <-flight:
+		f.running.Done()
 		o, _ := result.Val.(*cache.Object)
 		return o, result.Err
 	case <-ctx.Done():
+		go func() {
+			<-flight
+			f.running.Done()
+		}()
 		return nil, fmt.Errorf("wait for a refresh: %w", ctx.Err())
 	}
 }

@@ -1,0 +1,115 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Headers of requests that wait for blocks.
+const (
+	headerAfter  = "X-After"
+	headerPrefer = "Prefer"
+)
+
+// mostAfter is how many blocks an X-After may name.
+const mostAfter = 16
+
+// A block is one of a chain.
+type block struct{ chain, number uint64 }
+
+// parseAfter parses the values of X-After: blocks, CHAIN:NUMBER, with commas between them.
+func parseAfter(values []string) (blocks []block, err error) {
+	for _, text := range strings.Split(strings.Join(values, ","), ",") {
+		text = strings.Trim(text, " \t")
+		chain, number, ok := strings.Cut(text, ":")
+		b := block{}
+		if ok {
+			b.chain, ok = parseNumber(chain)
+		}
+		if ok {
+			b.number, ok = parseNumber(number)
+		}
+		if !ok || len(blocks) == mostAfter {
+			return nil, fmt.Errorf("%s: blocks such as 8453:23456789 with commas between them, at most %d", headerAfter, mostAfter)
+		}
+		blocks = append(blocks, b)
+	}
+	return blocks, nil
+}
+
+// parseNumber parses a number as X-Heads writes it: digits only, without leading zeros.
+func parseNumber(text string) (uint64, bool) {
+	n, err := strconv.ParseUint(text, 10, 64)
+	return n, err == nil && strconv.FormatUint(n, 10) == text
+}
+
+// preferredWait is the time that Prefer: wait asks for (RFC 7240), at most most, which also stands for what asks for
+// none. The first wait counts; what cannot be read does not, as that RFC says.
+func preferredWait(header http.Header, most time.Duration) time.Duration {
+	for preference := range strings.SplitSeq(strings.Join(header.Values(headerPrefer), ","), ",") {
+		preference, _, _ = strings.Cut(preference, ";")
+		name, value, _ := strings.Cut(preference, "=")
+		if !strings.EqualFold(strings.TrimSpace(name), "wait") {
+			continue
+		}
+		seconds, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 32)
+		if err != nil {
+			return most
+		}
+		return min(most, time.Duration(seconds)*time.Second)
+	}
+	return most
+}
+
+// has reports whether the graph has all blocks.
+func (s *state) has(blocks []block) bool {
+	for _, b := range blocks {
+		for _, h := range s.heads {
+			if h.Chain == b.chain && h.Block < b.number {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// checkChains returns an error if a block is of a chain that the graph does not have.
+func (s *state) checkChains(blocks []block) error {
+	for _, b := range blocks {
+		if !slices.ContainsFunc(s.heads, func(h seenHead) bool { return h.Chain == b.chain }) {
+			return fmt.Errorf("%s: there is no chain %d here; X-Heads names those that there are", headerAfter, b.chain)
+		}
+	}
+	return nil
+}
+
+// wait waits until the graph has all blocks, but not longer than the time, nor than ctx and Run. If too many
+// requests wait, it does not.
+func (l *Live) wait(ctx context.Context, blocks []block, longest time.Duration) {
+	s := l.state.Load()
+	if s == nil || longest <= 0 || s.has(blocks) {
+		return
+	}
+	defer l.waiting.Add(-1)
+	if l.waiting.Add(1) > int64(l.MaxWaiting) {
+		return
+	}
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
+	for ; !s.has(blocks); s = l.state.Load() {
+		select {
+		case <-s.next:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-l.ended:
+			return
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package live
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/followpress/followpress/source"
+)
+
+// Limits of event streams.
+const (
+	mostRounds   = 1_000            // that are kept for Last-Event-ID
+	mostBytes    = 4 << 20          // of their events
+	mostNamed    = 1_000            // accounts or lists that an event names
+	mostWritten  = 64 << 10         // bytes of a write
+	heartbeat    = 15 * time.Second // between two writes at most
+	writeTimeout = 30 * time.Second // of a reader that does not read
+)
+
+// events are the rounds that streams tell. Every stream reads the same bytes, so one that reads slowly costs nothing but
+// its connection; if it falls behind what is kept, it hears a reset. It is safe for concurrent use.
+type events struct {
+	prefix  string // of ids: that of the process
+	streams atomic.Int64
+
+	mu    sync.Mutex
+	first uint64   // number of the first kept round; numbers follow each other
+	kept  [][]byte // events, as they are written
+	bytes int
+	more  chan struct{} // closed, and made anew, with each round
+}
+
+func newEvents() *events {
+	var prefix [3]byte
+	_, _ = rand.Read(prefix[:]) // never fails
+	return &events{prefix: hex.EncodeToString(prefix[:]), first: 1, more: make(chan struct{})}
+}
+
+// begin says which round has the first graph: the next one is the first event.
+func (e *events) begin(number uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.first = number + 1
+}
+
+// add keeps a round and tells all streams. Rounds come in the order of their numbers, without a gap.
+func (e *events) add(number uint64, data []byte) {
+	event := fmt.Appendf(nil, "id: %s\nevent: round\ndata: %s\n\n", e.id(number), data)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.kept = append(e.kept, event)
+	e.bytes += len(event)
+	for len(e.kept) > mostRounds || e.bytes > mostBytes && len(e.kept) > 1 {
+		e.bytes -= len(e.kept[0])
+		e.kept[0] = nil
+		e.kept = e.kept[1:]
+		e.first++
+	}
+	close(e.more)
+	e.more = make(chan struct{})
+}
+
+func (e *events) id(number uint64) string { return e.prefix + "-" + strconv.FormatUint(number, 10) }
+
+// after returns the events after a round, up to some bytes, the number of the last one, and what is closed when
+// there are more. gone says that the first of them is not kept any more, or that there was no such round: then last
+// is the newest round.
+func (e *events) after(number uint64) (written []byte, last uint64, more <-chan struct{}, gone bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	newest := e.first + uint64(len(e.kept)) - 1
+	if number+1 < e.first || number > newest {
+		return nil, newest, e.more, true
+	}
+	for _, event := range e.kept[number+1-e.first:] {
+		if len(written) > 0 && len(written)+len(event) > mostWritten {
+			break
+		}
+		written = append(written, event...)
+		number++
+	}
+	return written, number, e.more, false
+}
+
+// newest is the number of the last round.
+func (e *events) newest() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.first + uint64(len(e.kept)) - 1
+}
+
+// parse parses an id. ok is false if it is none of this process.
+func (e *events) parse(id string) (number uint64, ok bool) {
+	text, ok := strings.CutPrefix(id, e.prefix+"-")
+	if !ok {
+		return 0, false
+	}
+	return parseNumber(text)
+}
+
+// encodeRound encodes the data of the event of a round:
+//
+//	{"heads":{"8453":123},"as_of":"2026-11-23T17:00:00Z","accounts":["0x…"],"lists":["7"],"undone":[8453]}
+//
+// If more than 1,000 accounts or lists changed, "many":true is in place of the two.
+func encodeRound(s *state, r source.Round) []byte {
+	data := struct {
+		Heads    map[string]uint64 `json:"heads"`
+		AsOf     string            `json:"as_of"`
+		Accounts *[]string         `json:"accounts,omitempty"`
+		Lists    *[]string         `json:"lists,omitempty"`
+		Many     bool              `json:"many,omitempty"`
+		Undone   []uint64          `json:"undone"`
+	}{Heads: map[string]uint64{}, AsOf: s.headers[0].values[0], Undone: append([]uint64{}, r.Undone...)}
+	for _, h := range s.heads {
+		data.Heads[strconv.FormatUint(h.Chain, 10)] = h.Block
+	}
+	if data.Many = len(r.Accounts) > mostNamed || len(r.Lists) > mostNamed; !data.Many {
+		accounts, lists := make([]string, len(r.Accounts)), append([]string{}, r.Lists...)
+		for i, a := range r.Accounts {
+			accounts[i] = a.String()
+		}
+		data.Accounts, data.Lists = &accounts, &lists
+	}
+	body, err := json.Marshal(data)
+	if err != nil {
+		panic("live: " + err.Error()) // strings and numbers always encode
+	}
+	return body
+}
+
+// stream writes events to a client until it is gone, does not read, or Run ends. It begins with the id of the newest
+// round, or with what came after the one that the client names.
+func (l *Live) stream(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("X-Accel-Buffering", "no") // nginx
+	control := http.NewResponseController(w)
+	// The limits of other answers do not hold: each write has its own. A writer without deadlines is no connection.
+	_ = control.SetReadDeadline(time.Time{})
+	write := func(text []byte) bool {
+		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
+		if _, err := w.Write(text); err != nil {
+			return false
+		}
+		return control.Flush() == nil
+	}
+	e := l.events
+	number, begin := e.newest(), ""
+	if last := r.Header.Get("Last-Event-ID"); last != "" {
+		if resumed, ok := e.parse(last); ok {
+			number = resumed
+		} else {
+			begin = e.reset(number)
+		}
+	} else {
+		begin = "id: " + e.id(number) + "\n\n" // no event, but where to resume
+	}
+	if write([]byte("retry: 2000\n" + begin + "\n")) {
+		l.follow(r.Context(), number, write)
+	}
+}
+
+// reset is the event that says that rounds are missing, up to one.
+func (e *events) reset(number uint64) string {
+	return "id: " + e.id(number) + "\nevent: reset\ndata: {}\n\n"
+}
+
+// follow writes the events after a round as they come.
+func (l *Live) follow(ctx context.Context, number uint64, write func([]byte) bool) {
+	timer := time.NewTimer(heartbeat)
+	defer timer.Stop()
+	for {
+		text, last, more, gone := l.events.after(number)
+		if gone {
+			text = []byte(l.events.reset(last))
+		}
+		number = last
+		if len(text) > 0 {
+			if !write(text) {
+				return
+			}
+			timer.Reset(heartbeat)
+			continue
+		}
+		select {
+		case <-more:
+		case <-timer.C:
+			if !write([]byte(":\n\n")) {
+				return
+			}
+			timer.Reset(heartbeat)
+		case <-ctx.Done():
+			return
+		case <-l.ended:
+			return
+		}
+	}
+}

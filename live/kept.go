@@ -1,0 +1,242 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/storage"
+)
+
+// kept is what refreshes have kept below site.RefreshPrefix, in memory: each graph merges it. It is small beside a graph.
+// What other programs keep in the same bucket is noticed within keptPoll.
+//
+// No refresh is lost and none is shown older afterwards. What is kept has a number. A graph notes the last one before it
+// reads (snapshot). What was kept since is put into its objects before it serves (catchUp); what is kept from then on by a
+// refresh that an older graph began is put into those of the newest one before the refresh ends (put).
+type kept struct {
+	bucket Bucket
+	live   *Live
+
+	swap sync.Mutex // held while a graph catches up and while what was kept elsewhere is restored
+
+	mu      sync.Mutex
+	objects map[site.Key]keptObject // without site.RefreshPrefix
+	numbers uint64                  // the last one
+}
+
+type keptObject struct {
+	body   []byte
+	etag   string
+	number uint64
+}
+
+const (
+	keptPoll      = time.Minute
+	keptReads     = 16       // at the same time
+	mostKeptBytes = 16 << 20 // of an object, as of a row of a snapshot
+)
+
+func newKept(bucket Bucket, l *Live) *kept {
+	return &kept{bucket: bucket, live: l, objects: map[site.Key]keptObject{}}
+}
+
+// withoutPrefix is the key of kept data as graphs know it. ok is false for what is no data, such as notes about copies.
+func withoutPrefix(key site.Key) (_ site.Key, ok bool) {
+	short, ok := strings.CutPrefix(string(key), string(site.RefreshPrefix))
+	return site.Key(short), ok && !strings.HasPrefix(string(key), string(site.RefreshCopies)) && !strings.HasSuffix(short, "/")
+}
+
+// read lists the bucket and reads what has changed in it.
+func (k *kept) read(ctx context.Context) error {
+	known, mark := k.snapshot()
+	var changed []storage.Info
+	listed := map[site.Key]bool{}
+	err := k.bucket.List(ctx, site.RefreshPrefix, "", func(info storage.Info) error {
+		key, ok := withoutPrefix(info.Key)
+		if !ok {
+			return nil
+		}
+		if info.Size > mostKeptBytes {
+			return fmt.Errorf("%s has %d bytes, more than %d MiB: no refresh makes such objects, so delete it", info.Key, info.Size, mostKeptBytes>>20)
+		}
+		listed[key] = true
+		if have, ok := known[key]; !ok || have.etag != info.ETag {
+			changed = append(changed, info)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	k.forget(listed, mark)
+	var reads errgroup.Group
+	reads.SetLimit(keptReads)
+	for _, info := range changed {
+		reads.Go(func() error {
+			body, is, err := k.bucket.Read(ctx, info.Key)
+			if errors.Is(err, storage.ErrNotFound) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			k.set(info.Key, body, is.ETag, mark)
+			return nil
+		})
+	}
+	return reads.Wait()
+}
+
+// forget drops what was deleted from the bucket before it was listed, as of a mark.
+func (k *kept) forget(listed map[site.Key]bool, mark uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.objects, func(key site.Key, o keptObject) bool { return !listed[key] && o.number <= mark })
+}
+
+// set notes an object that was read or written, unless it was written after a mark: then what was read may be older. It
+// returns the graph that serves; one that serves later knows of the object.
+func (k *kept) set(key site.Key, body []byte, etag string, unlessAfter uint64) *graph {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	short, ok := withoutPrefix(key)
+	if have, known := k.objects[short]; ok && (!known || have.etag != etag && have.number <= unlessAfter) {
+		k.numbers++
+		k.objects[short] = keptObject{body, etag, k.numbers}
+	}
+	if s := k.live.state.Load(); s != nil {
+		return s.graph
+	}
+	return nil
+}
+
+// watch reads what other programs keep, until ctx ends, and restores it in the graph that serves.
+func (k *kept) watch(ctx context.Context) {
+	_, mark := k.snapshot()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(keptPoll):
+		}
+		err := k.read(ctx)
+		if err == nil {
+			mark, err = k.restore(ctx, mark)
+		}
+		if err != nil && ctx.Err() == nil {
+			k.live.Log.Warn("cannot read what refreshes have kept, will try again", "error", err)
+		}
+	}
+}
+
+// restore puts what was kept since a mark into the graph that serves. It returns the next mark.
+func (k *kept) restore(ctx context.Context, mark uint64) (uint64, error) {
+	k.swap.Lock()
+	defer k.swap.Unlock()
+	keys, next := k.since(mark)
+	s := k.live.state.Load()
+	if s == nil || len(keys) == 0 {
+		return next, nil
+	}
+	if err := s.graph.restore(ctx, keys); err != nil {
+		return mark, err
+	}
+	return next, nil
+}
+
+// put writes an object that a refresh of a graph keeps. If another graph serves by then, it gets the data too.
+func (k *kept) put(ctx context.Context, by *graph, o storage.Object, condition storage.Condition) (etag string, err error) {
+	etag, err = k.bucket.Put(ctx, o, condition)
+	if err != nil {
+		return "", err
+	}
+	if k.set(o.Key, o.Body, etag, math.MaxUint64) == by {
+		return etag, nil // a graph that serves from now on finds what was kept
+	}
+	k.swap.Lock()
+	defer k.swap.Unlock()
+	newest := k.live.state.Load().graph // not by: it was replaced, and none serves again
+	if err := newest.restore(ctx, []site.Key{o.Key}); err != nil {
+		return "", fmt.Errorf("restore %s in the newest graph: %w", o.Key, err)
+	}
+	return etag, nil
+}
+
+// since lists the keys of what was kept since a mark, and the next mark.
+func (k *kept) since(mark uint64) (keys []site.Key, next uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for key, o := range k.objects {
+		if o.number > mark {
+			keys = append(keys, site.RefreshPrefix+key)
+		}
+	}
+	return keys, k.numbers
+}
+
+// catchUp puts into a graph that does not serve yet what was kept since it was begun, and then installs it. A refresh that
+// is kept at the same time is put into it by put, which waits until it is installed.
+func (k *kept) catchUp(ctx context.Context, g *graph, mark uint64, install func()) error {
+	k.swap.Lock()
+	defer k.swap.Unlock()
+	for {
+		keys, next := k.since(mark)
+		if err := g.restore(ctx, keys); err != nil {
+			return fmt.Errorf("restore what was refreshed meanwhile: %w", err)
+		}
+		if k.unchanged(next, install) {
+			return nil
+		}
+		mark = next
+	}
+}
+
+// unchanged calls do if nothing was kept since a mark, and keeps others from keeping anything meanwhile.
+func (k *kept) unchanged(mark uint64, do func()) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.numbers != mark {
+		return false
+	}
+	do()
+	return true
+}
+
+// A keptSnapshot is what was kept at some time. generator merges it.
+type keptSnapshot map[site.Key]keptObject
+
+// snapshot returns what is kept, and its mark.
+func (k *kept) snapshot() (keptSnapshot, uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.objects), k.numbers
+}
+
+// Each calls found with each object, in the order of keys.
+func (k keptSnapshot) Each(_ context.Context, found func(key site.Key, body []byte) error) error {
+	for _, key := range slices.Sorted(maps.Keys(k)) {
+		if err := found(key, k[key].body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// objectsAndBytes is the size of what is in memory.
+func (k *kept) objectsAndBytes() (objects int, bytes int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, o := range k.objects {
+		bytes += int64(len(o.body))
+	}
+	return len(k.objects), bytes
+}

@@ -1,0 +1,89 @@
+package live
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/source"
+)
+
+// A clock tells the time since the process began, which does not jump, and how old blocks are.
+type clock struct {
+	begun time.Time        // with a monotonic reading
+	wall  func() time.Time // time.Now, which may jump
+}
+
+func newClock() clock { return clock{time.Now(), time.Now} }
+
+// now is the time since the process began.
+func (c clock) now() time.Duration { return time.Since(c.begun) }
+
+// since is the age of a block with a time in milliseconds since the Unix epoch. A clock that jumped must not make a block
+// old: so it is the least of the ages by the clock as it is now, and by that of the begin of the process, which is
+// wrong as long as the clock was at that time. It is not negative.
+func (c clock) since(blockTime int64) time.Duration {
+	block := time.UnixMilli(blockTime)
+	now, counted := c.wall().Round(0), c.begun.Round(0).Add(c.now())
+	return max(0, min(now.Sub(block), counted.Sub(block)))
+}
+
+// A seenHead is a head with when it was seen first, and how old it was then.
+type seenHead struct {
+	source.Head
+	seen   time.Duration // by the clock
+	behind time.Duration
+}
+
+// lag is the age of the newest block, counted by a clock that does not jump since it was seen.
+func (h seenHead) lag(now time.Duration) time.Duration { return h.behind + now - h.seen }
+
+// see notes when heads were seen first: those that have not moved were seen before.
+func (l *Live) see(heads []source.Head) []seenHead {
+	var before []seenHead
+	if s := l.state.Load(); s != nil {
+		before = s.heads
+	}
+	now := l.clock.now()
+	seen := make([]seenHead, len(heads))
+	for i, h := range heads {
+		seen[i] = seenHead{h, now, l.clock.since(h.Time)}
+		if i < len(before) && before[i].Chain == h.Chain && before[i].Block == h.Block && before[i].Time == h.Time {
+			seen[i].seen, seen[i].behind = before[i].seen, before[i].behind
+		}
+	}
+	return seen
+}
+
+// A header is a header of answers, whose value they share.
+type header struct {
+	name   string // canonical
+	values []string
+}
+
+// fill makes what follows from the heads: the headers of answers, and when the first chain lags. asOf is the time of the
+// snapshot, for heads without one.
+func (s *state) fill(maxLag time.Duration, asOf time.Time) {
+	var blocks, finalized []string
+	s.asOf, s.lagsAt = asOf, 1<<63-1
+	for i, h := range s.heads {
+		blocks = append(blocks, chainBlock(h.Chain, h.Block))
+		finalized = append(finalized, chainBlock(h.Chain, h.Finalized))
+		if at := time.UnixMilli(h.Time).UTC(); i == 0 || at.Before(s.asOf) {
+			s.asOf = at
+		}
+		s.lagsAt = min(s.lagsAt, h.seen+maxLag-h.behind)
+	}
+	s.headers = [3]header{
+		{http.CanonicalHeaderKey(site.HeaderAsOf), []string{s.asOf.Format(time.RFC3339)}},
+		{http.CanonicalHeaderKey(site.HeaderHeads), []string{strings.Join(blocks, ", ")}},
+		{http.CanonicalHeaderKey(site.HeaderFinalized), []string{strings.Join(finalized, ", ")}},
+	}
+}
+
+// chainBlock names a block as X-Heads and X-After do.
+func chainBlock(chain, block uint64) string {
+	return strconv.FormatUint(chain, 10) + ":" + strconv.FormatUint(block, 10)
+}

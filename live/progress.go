@@ -1,0 +1,128 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/followpress/followpress/site"
+)
+
+// A Status says how a Live gets on. Times are in UTC.
+type Status struct {
+	NotReady string        `json:"not_ready,omitempty"` // why every answer is a 503; "" if it is not
+	AsOf     time.Time     `json:"as_of,omitzero"`      // of the newest block, the earliest of all chains
+	Round    uint64        `json:"round"`               // number of the round whose graph serves; 0 for none
+	Chains   []ChainStatus `json:"chains"`              // of the graph that serves, in the order of the deployment
+
+	Rounds    map[Outcome]uint64 `json:"rounds"` // by their outcome
+	LastRound struct {
+		Outcome Outcome       `json:"outcome"`
+		Ended   time.Time     `json:"ended"`
+		Took    time.Duration `json:"took_ns"`
+		Error   string        `json:"error,omitempty"`
+	} `json:"last_round"`
+
+	Counts    site.Counts `json:"counts"`     // of the graph that serves; Bytes is 0
+	NeedBytes int64       `json:"need_bytes"` // NeedsBytes of Counts
+	Graphs    int         `json:"graphs"`     // in memory: one that serves, and one that still answers
+	Waiting   int64       `json:"waiting"`    // requests that wait for a block
+	Streams   int64       `json:"streams"`    // of events
+
+	Kept struct { // what refreshes have kept, in memory
+		Objects int   `json:"objects"`
+		Bytes   int64 `json:"bytes"`
+	} `json:"kept"`
+}
+
+// A ChainStatus says how far a chain of the graph was read.
+type ChainStatus struct {
+	Chain     uint64        `json:"chain"`
+	Block     uint64        `json:"block"`
+	Time      time.Time     `json:"time"` // of the block
+	Finalized uint64        `json:"finalized"`
+	Lag       time.Duration `json:"lag_ns"` // age of the newest block, by a clock that does not jump
+	Undone    uint64        `json:"undone"` // rounds that replaced blocks of the chain
+}
+
+// ErrNoGraph says that no graph was made yet.
+var ErrNoGraph = errors.New("no graph was made yet")
+
+// Ready returns nil if requests are answered, and otherwise why every answer is a 503: ErrNoGraph, or which chains lag.
+func (l *Live) Ready() error {
+	s := l.state.Load()
+	if s == nil {
+		return ErrNoGraph
+	}
+	now := l.clock.now()
+	if !s.lags(now) {
+		return nil
+	}
+	var lags []string
+	for _, h := range s.heads {
+		if lag := h.lag(now); lag > l.MaxLag {
+			lags = append(lags, fmt.Sprintf("chain %d lags %s, more than %s: its newest block is %d", h.Chain, lag.Round(time.Second), l.MaxLag, h.Block))
+		}
+	}
+	return errors.New(strings.Join(lags, "; "))
+}
+
+// lags reports whether a chain lags.
+func (s *state) lags(now time.Duration) bool { return now > s.lagsAt }
+
+// Status says how it gets on.
+func (l *Live) Status() Status {
+	l.mu.Lock()
+	is := l.status
+	is.Rounds = map[Outcome]uint64{}
+	for outcome, n := range l.status.Rounds {
+		is.Rounds[outcome] = n
+	}
+	undone := map[uint64]uint64{}
+	for chain, n := range l.undone {
+		undone[chain] = n
+	}
+	l.mu.Unlock()
+	if err := l.Ready(); err != nil {
+		is.NotReady = err.Error()
+	}
+	is.Graphs, _ = l.graphs.count()
+	is.Waiting, is.Streams, is.Chains = l.waiting.Load(), l.events.streams.Load(), []ChainStatus{}
+	if l.kept != nil {
+		is.Kept.Objects, is.Kept.Bytes = l.kept.objectsAndBytes()
+	}
+	s := l.state.Load()
+	if s == nil {
+		return is
+	}
+	is.AsOf, is.Round = s.asOf, s.number
+	now := l.clock.now()
+	for _, h := range s.heads {
+		is.Chains = append(is.Chains, ChainStatus{
+			Chain: h.Chain, Block: h.Block, Time: time.UnixMilli(h.Time).UTC(), Finalized: h.Finalized, Lag: h.lag(now), Undone: undone[h.Chain],
+		})
+	}
+	return is
+}
+
+func (l *Live) countUndone(chains []uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, chain := range chains {
+		l.undone[chain]++
+	}
+}
+
+// ended notes how a round ended.
+func (s *Status) ended(r RoundEnd) {
+	s.Rounds[r.Outcome]++
+	last := &s.LastRound
+	last.Outcome, last.Ended, last.Took, last.Error = r.Outcome, time.Now().UTC(), r.Took, ""
+	if r.Err != nil {
+		last.Error = r.Err.Error()
+	}
+	if r.Report != nil {
+		s.Counts, s.NeedBytes = r.Report.Counts, NeedsBytes(r.Report.Counts)
+	}
+}
