@@ -8,7 +8,10 @@ import (
 	"os"
 	"os/user"
 	"path"
+	"strings"
 	"time"
+
+	"github.com/followpress/followpress/site"
 )
 
 // Bulk says whether to send many objects in one request, as an archive that the server unpacks.
@@ -47,6 +50,7 @@ type Options struct {
 	Patience    time.Duration // give up on a request this long after its first failure; 0 means DefaultPatience
 	MaxChanged  int           // limit of the keys in Report.Changed; with more changes it is Unknown
 	MaxLoss     *Percent      // refuse a site that lacks more than this share of the live one's lists, follows or names; nil means All
+	Tags        string        // objects get tags for these services, as in site.Config.Tags; "" means none. Repair keeps those of the bucket
 	Exclude     []string      // patterns of path.Match: Verify and Repair take no notice of foreign objects whose key, or a folder of it, matches
 	Progress    Progress      // nil means none
 	Log         *slog.Logger  // nil means none
@@ -95,6 +99,9 @@ func (o Options) WithDefaults() (Options, error) {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
 			return o, fmt.Errorf("exclude %q: not a pattern, such as robots.txt or pictures/*", pattern)
 		}
+	}
+	if _, err := site.NormalTags(strings.Fields(o.Tags)); err != nil {
+		return o, err
 	}
 	switch {
 	case o.Concurrency < 0:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
@@ -36,6 +37,22 @@ func openSource(ctx context.Context, from Site) (*source, error) {
 		s.advice = other.Advice()
 	}
 	return s, nil
+}
+
+// tag gives the objects tags (site.Config.Tags), which who publishes chooses, and with them another root.
+func (s *source) tag(tags string) (err error) {
+	if s.root.Config.Tags == tags || !s.hasRules() {
+		return nil
+	}
+	s.root.Config.Tags = tags
+	s.root.HeaderRules = s.root.Config.HeaderRules()
+	s.body, err = s.root.Encode()
+	return err
+}
+
+// hasRules reports whether the headers of the site's objects are those of this version.
+func (s *source) hasRules() bool {
+	return maps.Equal(s.root.HeaderRules, s.root.Config.HeaderRules())
 }
 
 func (s *source) shard(ctx context.Context, shard string) ([]site.Entry, error) {
@@ -80,6 +97,7 @@ func (s *source) object(entry site.Entry, body []byte) storage.Object {
 	object := storage.Object{Entry: entry, Body: body}
 	if route, ok := s.root.Config.RouteOf(entry.Key); ok {
 		object.ContentType, object.CacheControl = route.ContentType, route.CacheControl
+		object.Metadata = s.root.Config.TagMetadata(entry.Key)
 	}
 	return object
 }

@@ -175,6 +175,12 @@ func (r *run) repair(ctx context.Context) (*Verification, error) {
 	if state.root == nil && len(state.body) == 0 {
 		return nil, fmt.Errorf("the bucket has no %s: run followpress publish instead, or check --dest", site.RootKey)
 	}
+	if state.root != nil { // tags are no difference: those of the bucket stay
+		if err := r.source.tag(state.root.Config.Tags); err != nil {
+			return nil, err
+		}
+		r.report.Config = r.source.root.Config
+	}
 	if string(state.body) != string(r.source.body) {
 		return nil, errors.New("the bucket holds another site: run followpress publish instead, which compares everything that differs")
 	}

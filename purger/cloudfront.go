@@ -43,7 +43,7 @@ func newCloudFront(rest string, o Options) (service, error) {
 	}
 	endpoint, err := endpointOf(CloudFront, o, cloudFrontEndpoint)
 	c := &cloudFront{endpoint, rest, o.AWS}
-	return service{name: string(CloudFront) + ":" + rest, inFlight: 1, cut: c.cut, request: c.request, judge: judgeCloudFront, finish: c.finish}, err
+	return service{name: string(CloudFront) + ":" + rest, inFlight: 1, cut: c.cut, cutTags: cutCloudFrontTags, request: c.request, judge: judgeCloudFront, finish: c.finish}, err
 }
 
 func (c *cloudFront) cut(p Purge) []batch {
@@ -71,6 +71,16 @@ func (c *cloudFront) cut(p Purge) []batch {
 	last := &batches[len(batches)-1]
 	last.items = slices.Concat(last.items, wide)
 	return batches
+}
+
+// cutCloudFrontTags makes items of tags: each begins with a #, stands beside paths, and counts and costs as one
+// (docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/invalidation-specifying-tags.html).
+func cutCloudFrontTags(tags []string) []batch {
+	items := make([]string, len(tags))
+	for i, tag := range tags {
+		items[i] = "#" + tag
+	}
+	return cutAt(items, cloudFrontPaths)
 }
 
 // withoutOdd makes paths with odd bytes wide: their wildcard ends before the odd byte. CloudFront

@@ -1,19 +1,27 @@
 package purger
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+
+	json "github.com/goccy/go-json"
 )
 
 const fastlyEndpoint = "https://api.fastly.com"
 
-// fastly purges single URLs (POST /purge/{url}) or everything (POST /service/{id}/purge_all).
-// Groups of URLs need the header Surrogate-Key, which objects of a bucket do not have. So where
-// queries cannot be listed, everything is purged.
+// fastlyBatch is the documented limit of keys per request
+// (www.fastly.com/documentation/reference/api/purging/, "Purge multiple surrogate key tags").
+const fastlyBatch = 256
+
+// fastly purges single URLs (POST /purge/{url}), everything (POST /service/{id}/purge_all), or by
+// tags, which it calls surrogate keys (POST /service/{id}/purge). Objects without tags, where queries
+// cannot be listed, are purged with everything.
 type fastly struct {
 	endpoint, id, token string
 	sites               []string
@@ -28,7 +36,7 @@ func newFastly(rest string, o Options) (service, error) {
 	}
 	endpoint, err := endpointOf(Fastly, o, fastlyEndpoint)
 	f := &fastly{endpoint, rest, o.FastlyToken, o.Sites}
-	return service{name: string(Fastly) + ":" + rest, inFlight: defaultInFlight, cut: f.cut, request: f.request}, err
+	return service{name: string(Fastly) + ":" + rest, inFlight: defaultInFlight, cut: f.cut, cutTags: func(tags []string) []batch { return cutAt(tags, fastlyBatch) }, request: f.request}, err
 }
 
 // endpointOf returns the URL of a service's API, without a slash at the end.
@@ -53,13 +61,26 @@ func (f *fastly) cut(p Purge) []batch {
 }
 
 func (f *fastly) request(ctx context.Context, b batch) (*http.Request, error) {
-	to := f.endpoint + "/service/" + url.PathEscape(f.id) + "/purge_all"
-	if !b.all {
+	service := f.endpoint + "/service/" + url.PathEscape(f.id)
+	to, body := "", []byte(nil)
+	switch {
+	case b.all:
+		to = service + "/purge_all"
+	case b.tags:
+		to = service + "/purge"
+		var err error
+		if body, err = json.Marshal(map[string][]string{"surrogate_keys": b.items}); err != nil {
+			return nil, fmt.Errorf("encode the request: %w", err)
+		}
+	default:
 		to = f.endpoint + "/purge/" + b.items[0]
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
+	}
+	if b.tags {
+		r.Header.Set("Content-Type", "application/json")
 	}
 	r.Header.Set("Fastly-Key", f.token)
 	r.Header.Set("Accept", "application/json")

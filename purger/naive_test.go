@@ -281,6 +281,9 @@ func TestEveryAnswerThatChangedIsPurged(t *testing.T) {
 		if purge.All != isSetting {
 			t.Errorf("seed %d, %s: purges everything: got %v, want that of a changed setting only", seed, change, purge.All)
 		}
+		tagged := c
+		tagged.Tags = "fastly"
+		few, all := purger.Tags(tagged, keys, 20+r.IntN(60)), purger.Tags(tagged, keys, 10_000)
 		requests := append(naive.Requests(r, before.graph, most), naive.Requests(r, after.graph, most)...)
 		for _, request := range requests {
 			_, _, was := before.graph.Answer(request.Method, request.Path, request.RawQuery, request.Body)
@@ -298,6 +301,12 @@ func TestEveryAnswerThatChangedIsPurged(t *testing.T) {
 				url += "?" + resolution.Query
 			}
 			different[resolution.Route.Pattern]++
+			for _, tags := range [][]string{few, all} {
+				has := tagged.TagsOf(resolution.Route, resolution.Key)
+				if !isSetting && tags != nil && !slices.ContainsFunc(has, func(tag string) bool { return slices.Contains(tags, tag) }) {
+					t.Errorf("seed %d, %s: %s has the tags %q, but its answer changed, and those are purged: %q", seed, change, url, has, tags)
+				}
+			}
 			if !purge.covers(url) {
 				t.Errorf("seed %d, %s: %s is not purged, but its answer changed.\nbefore %.300s\nafter  %.300s\nobjects %.600q", seed, change, url, was, is, keys)
 				break

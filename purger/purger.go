@@ -57,19 +57,22 @@ var kinds = map[Kind]func(rest string, o Options) (service, error){
 // A batch is what one request purges.
 type batch struct {
 	all       bool     // everything
-	items     []string // paths, URLs or expressions
+	items     []string // paths, URLs, expressions or tags
+	tags      bool     // whether items are tags
 	reference string   // unique, and the same in all attempts
 }
 
 // A service makes the requests to one kind of cache. The client sends and retries them.
 type service struct {
+	kind     Kind
 	name     string // as in a flag, without secrets
 	inFlight int    // limit of requests in flight
 	// independent services get the other batches even if they refuse one. All others are asked to
 	// purge everything then.
 	independent bool
 
-	cut     func(p Purge) []batch // divides a purge into batches within the documented limits
+	cut     func(p Purge) []batch       // divides a purge into batches within the documented limits
+	cutTags func(tags []string) []batch // the same for tags; nil if the service knows none
 	request func(ctx context.Context, b batch) (*http.Request, error)
 	// judge knows answers whose meaning differs from their status; nil if there are none.
 	judge func(status int, body []byte) verdict
@@ -113,6 +116,7 @@ func New(flag string, o Options) (*Purger, error) {
 	if k := Kind(kind); k == Varnish || k == HTTP {
 		secrets = append(secrets, secretParts(rest)...)
 	}
+	s.kind = Kind(kind)
 	return &Purger{s, newClient(s, secrets, o)}, nil
 }
 
@@ -123,8 +127,9 @@ func (p *Purger) Name() string { return p.service.name }
 type Result struct {
 	Service    string  `json:"service"`
 	Everything bool    `json:"everything"`
-	Items      int     `json:"items"`    // paths, URLs or expressions
-	Requests   int     `json:"requests"` // without retries
+	Tags       bool    `json:"tags,omitempty"` // whether the items are tags
+	Items      int     `json:"items"`          // paths, URLs, expressions or tags
+	Requests   int     `json:"requests"`       // without retries
 	Retries    int64   `json:"retries"`
 	Nothing    int     `json:"nothing"` // requests that found nothing to purge, if the service reports that
 	Seconds    float64 `json:"seconds"`
@@ -158,11 +163,11 @@ func (p *Purger) Plan(purge Purge) Result {
 
 func (p *Purger) plan(purge Purge) (Result, []batch) {
 	r := Result{Service: p.service.name}
-	batches := p.service.cut(purge)
+	batches := p.service.batches(purge)
 	r.Requests = len(batches)
 	for _, b := range batches {
 		r.Items += len(b.items)
-		r.Everything = r.Everything || b.all
+		r.Everything, r.Tags = r.Everything || b.all, r.Tags || b.tags
 	}
 	return r, batches
 }
@@ -179,7 +184,7 @@ func (p *Purger) Purge(ctx context.Context, purge Purge) (Result, error) {
 	if isRefusal(err) && !p.service.independent && !r.Everything {
 		p.client.log.Warn("purging everything, because a part was refused", "purge", r.Service, "error", err)
 		everything := p.service.cut(Everything())
-		r.Everything, r.Requests = true, r.Requests+len(everything)
+		r.Everything, r.Tags, r.Requests = true, false, r.Requests+len(everything)
 		err = p.sendAll(ctx, everything)
 	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
@@ -243,6 +248,9 @@ func (p *Purger) send(ctx context.Context, b batch) error {
 // String formats the result for a person.
 func (r Result) String() string {
 	items, requests := count(r.Items, "item"), count(r.Requests, "request")
+	if r.Tags {
+		items = count(r.Items, "tag")
+	}
 	if r.Everything {
 		items = "everything"
 	}

@@ -46,6 +46,12 @@ func invalidated(t *testing.T, r told) []string {
 		t.Errorf("quantity: got %d, want %d", in.Paths.Quantity, len(paths))
 	}
 	for _, p := range paths {
+		if tag, ok := strings.CutPrefix(p, "#"); ok { // visible ASCII without commas, at most 256 of it
+			if len(tag) == 0 || len(tag) > 256 || strings.ContainsFunc(tag, func(r rune) bool { return r < 33 || r > 126 || r == ',' }) {
+				t.Errorf("tag: got %q, want one that CloudFront accepts", tag)
+			}
+			continue
+		}
 		at := strings.Index(p, "*")
 		if at >= 0 {
 			wild++
@@ -312,6 +318,124 @@ func TestFastly(t *testing.T) {
 		t.Errorf("some: got %q, %+v, want the three URLs", all, r)
 	}
 	s.noSecret(t)
+}
+
+// manyTags are n tags.
+func manyTags(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("fp-list-%d", i)
+	}
+	return all
+}
+
+// At each service that knows tags, a purge by tags has the documented form, and no more of them in a request than it takes.
+func TestTagsAtServices(t *testing.T) {
+	everywhere := []Kind{CloudFront, Cloudflare, Fastly}
+	for _, c := range []struct {
+		flag        string
+		most        int
+		path        string
+		credentials func(r told) bool
+		tags        func(t *testing.T, r told) []string
+	}{
+		{"fastly:service1", 256, "/service/service1/purge", func(r told) bool { return r.header.Get("Fastly-Key") == secret },
+			func(t *testing.T, r told) []string { return listOf(t, r, "surrogate_keys") }},
+		{"cloudflare:zone1", 100, "/client/v4/zones/zone1/purge_cache", func(r told) bool { return r.header.Get("Authorization") == "Bearer "+secret },
+			func(t *testing.T, r told) []string { return listOf(t, r, "tags") }},
+	} {
+		for _, n := range []int{1, c.most, c.most + 1, 3*c.most - 1} {
+			s := newStub(t, ok)
+			r := mustPurge(t, s.open(t, c.flag), Purge{All: true, Tags: manyTags(n), Tagged: everywhere})
+			var got []string
+			for _, request := range s.told {
+				if request.method != http.MethodPost || request.path != c.path || !c.credentials(request) || request.header.Get("Content-Type") != "application/json" {
+					t.Errorf("%s: got %+v, want the documented form", c.flag, request)
+				}
+				tags := c.tags(t, request)
+				if len(tags) > c.most {
+					t.Errorf("%s: got %d tags in a request, want at most %d", c.flag, len(tags), c.most)
+				}
+				got = append(got, tags...)
+			}
+			slices.Sort(got)
+			want := slices.Sorted(slices.Values(manyTags(n)))
+			if requests := (n + c.most - 1) / c.most; !slices.Equal(got, want) || len(s.told) != requests || r.Requests != requests ||
+				!r.Tags || r.Everything || r.Items != n || !strings.Contains(r.String(), " tag") {
+				t.Errorf("%s, %d tags: got %d in %d requests, and %s, want all in %d", c.flag, n, len(got), len(s.told), r, requests)
+			}
+			s.noSecret(t)
+		}
+	}
+}
+
+// listOf is the only member of a body in JSON, a list of texts.
+func listOf(t *testing.T, r told, member string) []string {
+	t.Helper()
+	var body map[string][]string
+	if err := json.Unmarshal([]byte(r.body), &body); err != nil || len(body) != 1 {
+		t.Errorf("body: got %v: %s, want only %s", err, r.body, member)
+	}
+	return body[member]
+}
+
+// CloudFront takes tags as items that begin with a #, as many as paths, and one invalidation at a time.
+func TestTagsAtCloudFront(t *testing.T) {
+	s := newCloudFrontStub(t)
+	r := mustPurge(t, s.stub.open(t, "cloudfront:EDFDVBD6EXAMPLE"), Purge{All: true, Tags: manyTags(3001), Tagged: []Kind{CloudFront}})
+	if len(s.batches) != 2 || len(s.batches[0]) != 3000 || s.batches[0][0] != "#fp-list-0" || s.batches[1][0] != "#fp-list-3000" || !r.Tags || len(s.open) > 0 {
+		t.Errorf("got %d invalidations, %+v, want two", len(s.batches), r)
+	}
+}
+
+// Tags are sent where that is less than everything, or fewer requests, and only to services whose tags
+// the site has.
+func TestTagsOrURLs(t *testing.T) {
+	few := Purge{Exact: some.Exact}
+	for _, c := range []struct {
+		name, flag string
+		what       Purge
+		tags       int
+		tagged     []Kind
+		want       bool
+	}{
+		{"instead of everything", "fastly:service1", some, 3, []Kind{Fastly}, true},
+		{"instead of everything, in several requests", "fastly:service1", some, 600, []Kind{Fastly}, true},
+		{"fewer requests", "fastly:service1", few, 200, []Kind{Fastly}, true},
+		{"more requests", "fastly:service1", few, 1000, []Kind{Fastly}, false},
+		{"no tags", "fastly:service1", some, 0, []Kind{Fastly}, false},
+		{"tags of another service", "fastly:service1", some, 3, []Kind{CloudFront, Cloudflare}, false},
+		{"fewer items, as each costs", "cloudfront:EDFDVBD6EXAMPLE", some, 4, []Kind{CloudFront}, true},
+		{"more items", "cloudfront:EDFDVBD6EXAMPLE", some, 6, []Kind{CloudFront}, false},
+		{"fewer prefixes", "cloudflare:zone1", Purge{Exact: many(140)}, 7, []Kind{Cloudflare}, true},
+		{"a service that knows none", "varnish:http://localhost", some, 1, []Kind{CloudFront, Cloudflare, Fastly}, false},
+	} {
+		c.what.Tags, c.what.Tagged = manyTags(c.tags), c.tagged
+		if r := newStub(t, ok).open(t, c.flag).Plan(c.what); r.Tags != c.want {
+			t.Errorf("%s: got %+v, want tags: %v", c.name, r, c.want)
+		}
+	}
+}
+
+// Who is refused tags, such as by a plan without them, purges everything. Limits of requests are waited for.
+func TestTagsAreRefused(t *testing.T) {
+	for flag, everything := range map[string]string{"fastly:service1": "/service/service1/purge_all", "cloudflare:zone1": "purge_everything"} {
+		s := newStub(t, func(n int, r told, w http.ResponseWriter) {
+			switch {
+			case n == 1:
+				w.Header().Set("Retry-After", "0")
+				w.WriteHeader(http.StatusTooManyRequests)
+			case strings.Contains(r.body, "fp-list"):
+				w.WriteHeader(http.StatusBadRequest)
+			default:
+				ok(n, r, w)
+			}
+		})
+		r := mustPurge(t, s.open(t, flag), Purge{All: true, Tags: manyTags(3), Tagged: []Kind{Fastly, Cloudflare}})
+		if last := s.told[len(s.told)-1]; len(s.told) != 3 || !r.Everything || r.Retries != 1 || !strings.Contains(last.path+last.body, everything) {
+			t.Errorf("%s: got %d requests, the last %+v, and %+v, want everything in the third", flag, len(s.told), last, r)
+		}
+	}
 }
 
 func TestVarnish(t *testing.T) {

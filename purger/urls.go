@@ -22,6 +22,11 @@ type Purge struct {
 	// Each are paths in which * stands for any segment, such as every user. They are purged
 	// like Wide.
 	Each []string
+
+	// Tags cover all that the other fields say, at services that Tagged names; All may be true beside
+	// them, if that is what can be said by URLs.
+	Tags   []string
+	Tagged []Kind
 }
 
 // Everything returns the purge of a whole cache.

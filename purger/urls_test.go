@@ -146,3 +146,60 @@ func TestURLsOfEveryRoute(t *testing.T) {
 		}
 	}
 }
+
+// Tags name the lists and users of changed objects, and the groups of what is computed from them for everybody.
+func TestTags(t *testing.T) {
+	const address = "0x00000000000000000000000000000000000000aa"
+	always := []string{"fp-absent", "fp-site"}
+	listRows := []string{"fp-users-allfollowing", "fp-users-commonfollowers", "fp-users-following", "fp-users-searchfollowing"}
+	for _, c := range []struct {
+		name, api, names string
+		keys             []site.Key
+		most             int
+		want             []string // beside the root and what was absent
+	}{
+		{"nothing", "", "", nil, 1000, nil},
+		{"a list", "", "", []site.Key{"api/v1/lists/12/details", "api/v1/lists/12/records"}, 1000, []string{"fp-list-12"}},
+		{"boards", "", "", []site.Key{"_variants/leaderboard/followers/limit=7", "api/v1/leaderboard/following"}, 1000, []string{"fp-boards"}},
+		{"a shard", "", "", []site.Key{"_search/lists/12/3"}, 1000, []string{"fp-list-12", "fp-users-searchfollowing"}},
+		{"a bucket", "", "", []site.Key{"_search/users/0f"}, 1000, []string{"fp-object--e96f5a12283f7a55", "fp-users-searchfollowing"}},
+		{"shards of the manifest", "", "", []site.Key{"_manifest/0", "_manifest/a"}, 1000, []string{"fp-manifest"}},
+		{"many ranks, few records", "", "", []site.Key{"api/v1/lists/1/details", "api/v1/lists/2/details", "api/v1/lists/3/details", "api/v1/lists/4/details", "api/v1/lists/4/records"}, 5,
+			[]string{"fp-list-4", "fp-ranks"}},
+		{"too many for that", "", "", []site.Key{"api/v1/lists/1/details", "api/v1/lists/2/records"}, 2, nil},
+		{"an error", "", "", []site.Key{"_errors/no-such-list"}, 1000, nil},
+		{"counts of a user", "efp", "", []site.Key{"api/v1/users/bob/stats"}, 1000, []string{"fp-user-bob"}},
+		{"lists of a user", "efp", "", []site.Key{"api/v1/users/" + address + "/lists"}, 1000, []string{"fp-user-" + address}},
+		{"an unknown user", "efp", "", []site.Key{"_unknown/stats"}, 1000, []string{"fp-object--d7ca03189102b83a", "fp-users-stats", "fp-users-simple-profile"}},
+		{"counts of a user that names mean", "efp", "lookup", []site.Key{"api/v1/users/" + address + "/stats"}, 1000,
+			[]string{"fp-names", "fp-user-" + address, "fp-users-simple-profile"}},
+		{"what names mean", "efp", "lookup", []site.Key{"_search/users/0f"}, 1000, nil},
+		{"a shard of a list", "efp", "", []site.Key{"_search/lists/7/0"}, 1000, append([]string{"fp-list-7"}, listRows...)},
+		{"a bucket of lists", "efp", "", []site.Key{"_search/tokens/0f"}, 1000,
+			append([]string{"fp-object--c2a67f42123bae72", "fp-lists-allfollowing", "fp-lists-following", "fp-lists-searchfollowing"}, listRows...)},
+	} {
+		config := config(t)
+		config.API, config.Names, config.Tags = c.api, c.names, "fastly"
+		got := purger.Tags(config, c.keys, c.most)
+		switch c.name {
+		case "too many for that", "an error":
+			if got != nil {
+				t.Errorf("%s: got %q, want none", c.name, got)
+			}
+			continue
+		case "what names mean":
+			if !slices.Contains(got, "fp-names") {
+				t.Errorf("%s: got %q, want all names", c.name, got)
+			}
+			continue
+		}
+		slices.Sort(got)
+		if want := slices.Sorted(slices.Values(append(c.want, always...))); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", c.name, got, want)
+		}
+		config.Tags = ""
+		if got := purger.Tags(config, c.keys, c.most); got != nil {
+			t.Errorf("%s, without tags: got %q, want none", c.name, got)
+		}
+	}
+}

@@ -180,6 +180,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, seen *outcome)
 	}
 	defer a.object.Release()
 	h.rendered(seen)
+	addTags(w, v, resolution)
 	seen.status = h.write(a, w, r)
 	if gone {
 		seen.status = statusClientGone

@@ -31,6 +31,7 @@ func (h *Handler) respondHot(w http.ResponseWriter, r *http.Request, v *liveSite
 	h.metrics.cacheHits.Inc()
 	seen.route = route
 	h.rendered(seen)
+	addTags(w, v, site.Resolution{Route: route, Key: key})
 	seen.status = h.write(whole(route, o), w, r)
 	return true
 }

@@ -109,6 +109,13 @@ func keptForAWhile(cacheControl string) bool {
 	return strings.HasPrefix(cacheControl, "public,") && !strings.HasSuffix(cacheControl, "immutable")
 }
 
+// addTags gives an answer the tags that objects of the bucket have, so that one purge finds both.
+func addTags(w http.ResponseWriter, v *liveSite, r site.Resolution) {
+	for _, header := range v.Root.Config.TagHeaders(r) {
+		w.Header().Set(header.Name, header.Value)
+	}
+}
+
 // smallBody is the size in bytes from which net/http does not buffer a body whole, and so cannot tell
 // its length by itself. For smaller ones it does, which costs less than another header does.
 const smallBody = 2048

@@ -88,6 +88,10 @@ type Config struct {
 	// part of a profile; hosts with spaces between them; or the URL of a proxy with {url} in it.
 	// Empty, it asks the reader before it loads any from other hosts. Only with Explorer.
 	Pictures string `json:"pictures,omitempty"`
+
+	// Tags names the services whose caches are purged by tags, as NormalTags does; the publisher
+	// sets it. Objects of other sites have no tags, and the root does not have the member.
+	Tags string `json:"tags,omitempty"`
 }
 
 // EFP reports whether the site has the whole read API.
@@ -151,6 +155,9 @@ func (c Config) validate() error {
 	}
 	if err := c.validatePictures(); err != nil {
 		return err
+	}
+	if tags, err := NormalTags(strings.Fields(c.Tags)); err != nil || tags != c.Tags {
+		return fmt.Errorf("tags %q: use names of services in order, with spaces between", c.Tags)
 	}
 	return c.validateAPI()
 }

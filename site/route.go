@@ -123,7 +123,11 @@ func (c Config) RouteOf(key Key) (route *Route, ok bool) {
 func (c Config) HeaderRules() map[string]MD5 {
 	rules := map[string]MD5{}
 	for _, r := range c.Routes() {
-		rules[r.Pattern] = Sum([]byte(r.ContentType + "\t" + r.CacheControl))
+		headers := r.ContentType + "\t" + r.CacheControl
+		if c.Tags != "" {
+			headers += "\t" + c.Tags + "\t" + r.GroupTag()
+		}
+		rules[r.Pattern] = Sum([]byte(headers))
 	}
 	return rules
 }

@@ -44,9 +44,12 @@ func (s *S3) pack(objects []Object) ([]byte, error) {
 		if err := o.check(); err != nil {
 			return nil, err
 		}
+		records := map[string]string{"minio.metadata.Content-Type": o.ContentType, "minio.metadata.Cache-Control": o.CacheControl}
+		for name, value := range o.Metadata {
+			records["minio.metadata."+site.MetadataHeader+name] = value
+		}
 		err := writer.WriteHeader(&tar.Header{
-			Typeflag: tar.TypeReg, Name: s.name(o.Key), Size: o.Size, ModTime: now, Format: tar.FormatPAX,
-			PAXRecords: map[string]string{"minio.metadata.Content-Type": o.ContentType, "minio.metadata.Cache-Control": o.CacheControl},
+			Typeflag: tar.TypeReg, Name: s.name(o.Key), Size: o.Size, ModTime: now, Format: tar.FormatPAX, PAXRecords: records,
 		})
 		if err == nil {
 			_, err = writer.Write(o.Body)

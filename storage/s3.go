@@ -287,7 +287,11 @@ func readWhole(stream io.Reader, size, maxAlloc int64) ([]byte, error) {
 func (s *S3) Put(ctx context.Context, o Object, condition Condition) (etag string, err error) {
 	options := putOptions(o)
 	if s.nonMD5ETags.Load() {
-		options.UserMetadata = map[string]string{digestMetadata: o.MD5.String()}
+		options.UserMetadata = maps.Clone(o.Metadata)
+		if options.UserMetadata == nil {
+			options.UserMetadata = map[string]string{}
+		}
+		options.UserMetadata[digestMetadata] = o.MD5.String()
 	}
 	switch condition {
 	case Always:
@@ -334,7 +338,7 @@ func (s *S3) confirm(ctx context.Context, o Object) error {
 
 // putOptions leaves the SHA-256 of the body out of the signature, which covers the MD5 already.
 func putOptions(o Object) minio.PutObjectOptions {
-	return minio.PutObjectOptions{ContentType: o.ContentType, CacheControl: o.CacheControl, DisableContentSha256: true, DisableMultipart: true}
+	return minio.PutObjectOptions{ContentType: o.ContentType, CacheControl: o.CacheControl, UserMetadata: o.Metadata, DisableContentSha256: true, DisableMultipart: true}
 }
 
 // A body fails as soon as its context has ended. It checks the context before every read, because

@@ -40,6 +40,9 @@ type Object struct {
 	Body         []byte
 	ContentType  string
 	CacheControl string
+	// Metadata is kept with the object by a server, and sent in headers: {"cache-tag": "a"} as
+	// "x-amz-meta-cache-tag: a". A folder does not keep it.
+	Metadata map[string]string
 }
 
 // Info describes a stored object.

@@ -17,6 +17,7 @@ import (
 	reports "github.com/followpress/followpress/cmd/internal/report"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
+	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -389,13 +390,22 @@ func (w *writing) setUp(ctx context.Context, s session, from publisher.Site, to 
 type publishing struct {
 	guards
 	writing
-	prices `group:"Advanced:"`
+	tagging `group:"Caches to purge after a publish:"`
+	prices  `group:"Advanced:"`
 }
 
 type guards struct {
 	Overwrite bool              `help:"Publish even over objects of others, such as an index.html. Without it, the first publish refuses and names them."`
 	MaxLoss   publisher.Percent `default:"5%" placeholder:"PERCENT" help:"Refuse a site that lacks more than this share of the lists, primary lists, follows or names of the one in the bucket, 0% to 100% (default ${default}). A first publish has nothing to lose."`
 }
+
+type tagging struct {
+	Tags []string `enum:"cloudfront,cloudflare,fastly" placeholder:"SERVICE" help:"Store each object with tags for these services, so that their caches can be purged by few tags instead of many URLs, or everything. The first publish with other tags puts all objects again."`
+}
+
+// maxTagged bounds the keys in memory from which tags are made: some 100 bytes each. Few tags may do
+// for many objects.
+const maxTagged = 200_000
 
 // prices are list prices (https://aws.amazon.com/s3/pricing/).
 type prices struct {
@@ -434,6 +444,12 @@ func (p *publishing) publish(ctx context.Context, s session, open opener, dryRun
 	}
 	o := p.writeOptions(s)
 	o.DryRun, o.MaxLoss, o.Overwrite = dryRun, &p.MaxLoss, p.Overwrite
+	if o.Tags, err = site.NormalTags(p.Tags); err != nil {
+		return told, fmt.Errorf("--%w", err)
+	}
+	if o.Tags != "" && p.PurgeMax > 0 {
+		o.MaxChanged = max(p.PurgeMax, maxTagged)
+	}
 	report, err := publisher.Publish(ctx, from, to, o)
 	told.Report = report
 	report.Requests = to.Requests()

@@ -110,7 +110,7 @@ func (w *writing) purge(ctx context.Context, s session, told result, dryRun bool
 	if len(w.Purge) == 0 {
 		return told, nil
 	}
-	what := changed(told)
+	what := w.changed(told)
 	if what == nil {
 		return told, nil
 	}
@@ -148,7 +148,7 @@ func names(caches []*purger.Purger) string {
 
 // changed is what has to be purged; nil if nothing changed. It relies on the report
 // alone, since the site may be gone by now.
-func changed(told result) *purger.Purge {
+func (w *writing) changed(told result) *purger.Purge {
 	var run *publisher.Report
 	switch t := told.(type) {
 	case nil: // init without a site
@@ -167,8 +167,14 @@ func changed(told result) *purger.Purge {
 		}
 	}
 	what := purger.Everything()
-	if !run.Changed.Unknown {
+	if run.Changed.Unknown {
+		return &what
+	}
+	if len(run.Changed.Keys) <= w.PurgeMax {
 		what = purger.URLs(run.Before, run.Config, run.Changed.Keys)
+	}
+	if run.Before == run.Config {
+		what.Tags, what.Tagged = purger.Tags(run.Config, run.Changed.Keys, w.PurgeMax), purger.Tagged(run.Config)
 	}
 	return &what
 }

@@ -559,7 +559,7 @@ func TestAResumedRunPurges(t *testing.T) {
 	report.Outcome, report.Live, report.Changed.Unknown = publisher.Unchanged, true, true
 	for _, resumed := range []bool{false, true} {
 		report.Resumed = resumed
-		if what := changed(&published{Report: report}); (what != nil && what.All) != resumed {
+		if what := (&writing{}).changed(&published{Report: report}); (what != nil && what.All) != resumed {
 			t.Errorf("resumed %v: got %+v, want everything if it was resumed", resumed, what)
 		}
 	}

@@ -21,6 +21,7 @@ type Repeated struct {
 	guards      `group:"Publishing on a clock:"`
 	caches      `group:"Publishing on a clock:"`
 	purging     `group:"Publishing on a clock:"`
+	tagging     `group:"Publishing on a clock:"`
 	concurrency `group:"Publishing on a clock:" prefix:"publish-"` // nodes have one too
 	patience    `group:"Publishing on a clock:"`
 	transfer    `group:"Publishing on a clock:"`
@@ -39,7 +40,7 @@ type Destination struct {
 func (r *Repeated) publishing(to Destination) *publishing {
 	p := &publishing{guards: r.guards}
 	p.Dest, p.Endpoint, p.Region = to.URL, command.Endpoint(to.Server.Endpoint), to.Server.Region
-	p.caches, p.purging, p.concurrency, p.patience, p.transfer, p.lease = r.caches, r.purging, r.concurrency, r.patience, r.transfer, r.lease
+	p.caches, p.purging, p.concurrency, p.patience, p.transfer, p.lease, p.tagging = r.caches, r.purging, r.concurrency, r.patience, r.transfer, r.lease, r.tagging
 	return p
 }
 

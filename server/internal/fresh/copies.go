@@ -113,7 +113,7 @@ func (f *Refresher) replaceCopies(ctx context.Context, t Target, data upstreamDa
 	for _, c := range copies {
 		group.Go(func() (err error) {
 			defer fetch.Guard(&err)
-			body, err := f.replaceCopy(ctx, c, data, newer)
+			body, err := f.replaceCopy(ctx, t, c, data, newer)
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.key, err)
 			}
@@ -165,7 +165,7 @@ func lookupNames(name string) []string {
 // replaceCopy updates a copy, unless it does not exist or belongs to another account, and returns the
 // new body. It returns nil if there was nothing to do. With newer, data that is not newer than the
 // copy's counts as nothing. As in store, the digest is kept before the copy is replaced.
-func (f *Refresher) replaceCopy(ctx context.Context, c copied, data upstreamData, newer bool) ([]byte, error) {
+func (f *Refresher) replaceCopy(ctx context.Context, t Target, c copied, data upstreamData, newer bool) ([]byte, error) {
 	for try := 0; ; try++ {
 		stored, info, err := f.fetcher.Read(ctx, f.bucket, c.key)
 		if errors.Is(err, storage.ErrNotFound) {
@@ -190,7 +190,7 @@ func (f *Refresher) replaceCopy(ctx context.Context, c copied, data upstreamData
 			return refresh.KeepCopy(site.Sum(stored), site.Sum(body), kept)
 		})
 		if err == nil {
-			err = f.put(ctx, c.key, body, storage.Condition(info.ETag))
+			err = f.put(ctx, t.Config, c.key, body, storage.Condition(info.ETag))
 		}
 		if err == nil {
 			return body, nil

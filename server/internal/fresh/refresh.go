@@ -339,7 +339,7 @@ func (f *Refresher) store(ctx context.Context, t Target, data upstreamData, body
 	if bytes.Equal(body, stored) {
 		return nil
 	}
-	return f.put(ctx, t.key(), body, storage.Condition(info.ETag))
+	return f.put(ctx, t.Config, t.key(), body, storage.Condition(info.ETag))
 }
 
 // keep replaces an object below site.RefreshPrefix by what merge makes of it: data or digests, and
@@ -358,19 +358,19 @@ func (f *Refresher) keep(ctx context.Context, key site.Key, merge func(kept []by
 		if err != nil || bytes.Equal(body, kept) {
 			return err
 		}
-		err = f.put(ctx, key, body, condition)
+		err = f.put(ctx, site.Config{}, key, body, condition)
 		if !errors.Is(err, storage.ErrCondition) || try == Tries {
 			return err
 		}
 	}
 }
 
-// put stores an object if the condition holds. It retries once if that may help.
-func (f *Refresher) put(ctx context.Context, key site.Key, body []byte, condition storage.Condition) error {
+// put stores an object if the condition holds, with the tags that those of c have. It retries once if that may help.
+func (f *Refresher) put(ctx context.Context, c site.Config, key site.Key, body []byte, condition storage.Condition) error {
 	route := site.RouteBy(routes.Details)
 	o := storage.Object{
 		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body,
-		ContentType: route.ContentType, CacheControl: route.CacheControl,
+		ContentType: route.ContentType, CacheControl: route.CacheControl, Metadata: c.TagMetadata(key),
 	}
 	return f.fetcher.Put(ctx, f.bucket, o, condition)
 }

@@ -1,0 +1,160 @@
+package purger
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/routes"
+)
+
+// Tags returns at most that many tags which all answers have that show the objects with these keys, or
+// that show that they did not exist. They cover what URLs covers, and more: a tag of a subject has all
+// of its objects, one of a group those of everybody. Where the subjects of a group are too many, its own
+// tag stands for them, that of the largest group first. tags are nil if that is not enough, or the site
+// has none.
+//
+// Answers of a site have tags only if the configuration did not change, so the caller compares.
+func Tags(c site.Config, keys []site.Key, most int) (tags []string) {
+	if c.Tags == "" {
+		return nil
+	}
+	t := tagging{config: c, groups: map[string]bool{site.AbsentTag: true, site.RouteBy(routes.Root).GroupTag(): true}, subjects: map[string]map[string]bool{}}
+	for _, key := range keys {
+		route, ok := c.RouteOf(key)
+		if !ok || route.ID == routes.Error {
+			return nil
+		}
+		t.add(route, key)
+	}
+	return t.within(most)
+}
+
+// A tagging has the tags of what changed.
+type tagging struct {
+	config   site.Config
+	groups   map[string]bool            // whose tags are purged
+	subjects map[string]map[string]bool // by group, those whose objects of it changed
+}
+
+// add adds an object and what is computed from it, as Purge.add does.
+func (t *tagging) add(route *site.Route, key site.Key) {
+	t.addSubject(route, t.config.SubjectTag(route, key))
+	if !t.config.EFP() {
+		users := site.RouteBy(routes.UserSearch).GroupTag()
+		switch route.ID {
+		case routes.SearchShard, routes.UserBucket:
+			t.groups[users] = true
+		}
+		return
+	}
+	own := variables(t.config, route, key)
+	switch {
+	case route.ID == routes.UserBucket && t.config.Names == site.NamesLookup:
+		t.groups[site.NamesTag] = true
+	case route.ID == routes.Unknown:
+		of, ok := t.config.RouteOf(t.config.UserObjectKey(site.UnknownAddress, site.ListObject(own["{object}"])))
+		if !ok {
+			return
+		}
+		t.groups[of.GroupTag()], route, own = true, of, nil
+	}
+	for _, answers := range t.config.Routes() {
+		of := sourcesOf(answers)
+		switch {
+		case answers.Post: // no cache keeps them
+		case slices.Contains(of.Any, route.ID):
+			t.groups[answers.GroupTag()] = true
+		case slices.Contains(of.Own, route.ID):
+			t.addAnswers(answers, own)
+		}
+	}
+}
+
+// addAnswers adds the answers of a route about a list or user, or all of them if neither is known.
+func (t *tagging) addAnswers(route *site.Route, own map[string]string) {
+	path := route.Path(t.config)
+	for _, variable := range []string{"{token_id}", "{user}"} {
+		if value, ok := own[variable]; ok && strings.Contains(path, variable) {
+			t.addSubject(route, t.config.SubjectTag(route, site.Key(strings.Replace(path, variable, value, 1)[1:])))
+			return
+		}
+	}
+	t.groups[route.GroupTag()] = true
+}
+
+func (t *tagging) addSubject(route *site.Route, subject string) {
+	group := route.GroupTag()
+	if subject == "" {
+		t.groups[group] = true
+		return
+	}
+	if t.subjects[group] == nil {
+		t.subjects[group] = map[string]bool{}
+	}
+	t.subjects[group][subject] = true
+	if t.config.Names == site.NamesLookup && route.Subject == "user" {
+		t.groups[site.NamesTag] = true // the same under a name
+	}
+}
+
+// within returns the tags, at most that many.
+func (t *tagging) within(most int) []string {
+	for {
+		all := maps.Clone(t.groups)
+		largest := ""
+		for _, group := range slices.Sorted(maps.Keys(t.subjects)) {
+			if t.groups[group] {
+				continue
+			}
+			maps.Copy(all, t.subjects[group])
+			if largest == "" || len(t.subjects[group]) > len(t.subjects[largest]) {
+				largest = group
+			}
+		}
+		if len(all) <= most {
+			return slices.SortedFunc(maps.Keys(all), func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) })
+		}
+		if largest == "" {
+			return nil
+		}
+		t.groups[largest] = true
+	}
+}
+
+// batches returns the batches by which a purge is made: of tags if that is less than everything, or fewer
+// requests, or fewer items in as many. Without tags, or at a service whose tags the site's objects do not have, it is of URLs.
+func (s *service) batches(p Purge) []batch {
+	byURL := s.cut(p)
+	if len(p.Tags) == 0 || s.cutTags == nil || !slices.Contains(p.Tagged, s.kind) {
+		return byURL
+	}
+	byTag := s.cutTags(p.Tags)
+	for i := range byTag {
+		byTag[i].tags = true
+	}
+	everything := slices.ContainsFunc(byURL, func(b batch) bool { return b.all })
+	if everything || cmp.Or(cmp.Compare(len(byTag), len(byURL)), cmp.Compare(itemsOf(byTag), itemsOf(byURL))) < 0 {
+		return byTag
+	}
+	return byURL
+}
+
+func itemsOf(batches []batch) (n int) {
+	for _, b := range batches {
+		n += len(b.items)
+	}
+	return n
+}
+
+// Tagged returns the kinds of services that know the tags of a site's answers.
+func Tagged(c site.Config) (kinds []Kind) {
+	for _, kind := range []Kind{CloudFront, Cloudflare, Fastly} {
+		if c.HasTagsFor(string(kind)) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
