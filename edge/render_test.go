@@ -92,3 +92,23 @@ func TestPurgeFromIsChecked(t *testing.T) {
 		t.Errorf("followpress.conf: got %s, want 10.0.0.0/8 alone and the cache under /cache", conf)
 	}
 }
+
+// Only where the site's objects have tags for a service, its files say so.
+func TestTagsInFiles(t *testing.T) {
+	for _, c := range []struct {
+		kind       edge.Kind
+		file, says string
+		services   string // with tags for these, the file says it
+	}{
+		{edge.CloudFront, "cloudfront.yaml", "        CacheTagConfig:\n          HeaderName: x-amz-meta-cache-tag\n", "cloudfront"},
+		{edge.Worker, "worker.js", "headers.set('cache-tag', tags)", "cloudflare"},
+	} {
+		for _, tags := range []string{"", "cloudfront", "cloudflare", "fastly"} {
+			config := siteConfig(t)
+			config.Tags = tags
+			if got := strings.Contains(renderAll(t, c.kind, edge.Options{Config: config, Bucket: "http://bucket"})[c.file], c.says); got != (tags == c.services) {
+				t.Errorf("%s with tags for %q: says %q: got %v, want %v", c.file, tags, c.says, got, !got)
+			}
+		}
+	}
+}

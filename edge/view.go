@@ -13,6 +13,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/site/tags"
 )
 
 // A view is what the templates of every kind see.
@@ -43,6 +44,10 @@ type view struct {
 	AbsentSeconds    int        // how long a cache may remember that an object does not exist
 	ContentTypes     []string   // of all answers but pages, which nginx compresses anyway
 	R2Prefix         string     // of the keys, with its slash
+
+	CloudFrontTags, CloudflareTags bool   // whether the site's objects have tags for the service
+	CacheTag, TagHeader            string // the metadata that has them, and its header
+	AbsentTag                      string // of what a bucket does not have
 
 	Listen, CacheDir, CacheSize string
 	Purgers                     []netip.Prefix
@@ -80,7 +85,9 @@ func newView(o Options) (*view, error) {
 		UnknownAddress: site.UnknownAddress,
 		Flag:           site.Params()[site.ParamInclude].Values[0],
 		RetryAfter:     strconv.Itoa(int(site.RetryAfter.Seconds())),
-		Listen:         cmp.Or(o.Listen, "8080"), CacheSize: cmp.Or(o.CacheSize, "10g"),
+		CloudFrontTags: tags.For(o.Config, "cloudfront"), CloudflareTags: tags.For(o.Config, "cloudflare"),
+		CacheTag: tags.CacheTag, TagHeader: tags.Header + tags.CacheTag, AbsentTag: tags.Absent,
+		Listen: cmp.Or(o.Listen, "8080"), CacheSize: cmp.Or(o.CacheSize, "10g"),
 		CacheDir: cmp.Or(strings.TrimRight(o.CacheDir, "/"), "/var/cache/nginx/followpress"),
 	}
 	for _, check := range []struct {

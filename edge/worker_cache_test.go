@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/followpress/followpress/edge"
 	"github.com/followpress/followpress/internal/testenv/servers"
 )
 
@@ -41,6 +42,51 @@ func TestWorkerCacheFails(t *testing.T) {
 	out, err := exec.Command("node", filepath.Join(dir, "test.mjs")).Output()
 	const object = "200 prefix/api/v1/lists/8/details false\n"
 	if want := "200 url false\n" + object + "200 url false\n" + object; err != nil || string(out) != want {
+		t.Errorf("got %s%v\nwant %s", out, err, want)
+	}
+}
+
+// The Worker without its runtime, in front of objects with tags, of one without, and of nothing.
+const workerTags = `
+const worker = (await import('./worker.mjs')).default;
+const object = (tags) => ({ body: 'r2', httpEtag: '"1"', writeHttpMetadata: (to) => to.set('cache-control', 'max-age=60'), customMetadata: tags });
+const tagged = { 'cache-control': 'public, max-age=60', 'x-amz-meta-cache-tag': 'fp-list-8,fp-ranks' };
+const origins = [
+  [{}, () => new Response('url', { headers: tagged })],
+  [{}, () => new Response('', { status: 404 })],
+  [{ BUCKET: { get: async () => object({ 'cache-tag': 'fp-list-8,fp-ranks' }) } }],
+  [{ BUCKET: { get: async () => object({}) } }],
+  [{ BUCKET: { get: async () => null } }],
+];
+for (const [env, answer] of origins) {
+  globalThis.fetch = async () => answer();
+  let stored;
+  globalThis.caches = { default: { match: async () => stored, put: async (key, response) => { stored = response; } } };
+  for (const from of ['origin', 'cache']) {
+    const waits = [];
+    const response = await worker.fetch(new Request('https://example.org/api/v1/lists/8/details'), env, { waitUntil: (p) => waits.push(p) });
+    await Promise.all(waits);
+    console.log(from, response.status, stored.headers.get('cache-tag'), [...response.headers.keys()].filter((name) => name.includes('tag') && name !== 'etag').join());
+    stored = new Response(stored.body, stored);
+  }
+}
+`
+
+// What the Worker puts into the cache has the tags of the object in Cloudflare's header, or that of what does not
+// exist; answers have none.
+func TestWorkerTags(t *testing.T) {
+	servers.Wanted(t)
+	c := siteConfig(t)
+	c.Tags = "cloudflare"
+	dir := t.TempDir()
+	write(t, dir, "worker.mjs", renderAll(t, edge.Worker, edge.Options{Config: c, Bucket: "https://example.org"})["worker.js"])
+	write(t, dir, "test.mjs", workerTags)
+	out, err := exec.Command("node", filepath.Join(dir, "test.mjs")).CombinedOutput()
+	lines := func(status, tags string) string {
+		return "origin " + status + " " + tags + " \ncache " + status + " " + tags + " \n"
+	}
+	want := lines("200", "fp-list-8,fp-ranks") + lines("404", "fp-absent") + lines("200", "fp-list-8,fp-ranks") + lines("200", "null") + lines("404", "fp-absent")
+	if err != nil || string(out) != want {
 		t.Errorf("got %s%v\nwant %s", out, err, want)
 	}
 }

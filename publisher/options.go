@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/tags"
 )
 
 // Bulk says whether to send many objects in one request, as an archive that the server unpacks.
@@ -100,7 +100,7 @@ func (o Options) WithDefaults() (Options, error) {
 			return o, fmt.Errorf("exclude %q: not a pattern, such as robots.txt or pictures/*", pattern)
 		}
 	}
-	if _, err := site.NormalTags(strings.Fields(o.Tags)); err != nil {
+	if _, err := tags.Normal(strings.Fields(o.Tags)); err != nil {
 		return o, err
 	}
 	switch {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/followpress/followpress/internal/testenv/servers"
 	"github.com/followpress/followpress/publisher"
-	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/tags"
 )
 
 // Tags arrive as metadata of every object, whether they are put one by one or many at once, and a publish with
@@ -18,24 +18,24 @@ func TestTagsAreMetadata(t *testing.T) {
 	onServers(t, func(t *testing.T, server *servers.Server) {
 		for _, bulk := range []publisher.Bulk{publisher.BulkOff, publisher.BulkAuto} {
 			p := newPlace(t, server, "below/")
-			for _, tags := range []string{"", "fastly", "cloudfront fastly", ""} {
-				report := publish(t, m, p.open(t, nil), publisher.Options{Bulk: bulk, Tags: tags})
+			for _, services := range []string{"", "fastly", "cloudfront fastly", ""} {
+				report := publish(t, m, p.open(t, nil), publisher.Options{Bulk: bulk, Tags: services})
 				if report.Plan.Put != len(m)-len(m.Root(t).Manifest)-1 {
-					t.Errorf("bulk %s, %q: got %d objects put, want all", bulk, tags, report.Plan.Put)
+					t.Errorf("bulk %s, %q: got %d objects put, want all", bulk, services, report.Plan.Put)
 				}
 				config := m.Root(t).Config
-				config.Tags = tags
+				config.Tags = services
 				wrong := 0
 				for key := range m {
 					info, err := p.plain.StatObject(context.Background(), p.at.Bucket, p.at.Prefix+string(key), minio.StatObjectOptions{})
 					if err != nil {
 						t.Fatal(err)
 					}
-					want := config.TagMetadata(key)
-					for _, name := range []string{site.CacheTag, site.SurrogateKey} {
-						if got := info.Metadata.Get(site.MetadataHeader + name); got != want[name] && wrong < 5 {
+					want := tags.Metadata(config, key)
+					for _, name := range []string{tags.CacheTag, tags.SurrogateKey} {
+						if got := info.Metadata.Get(tags.Header + name); got != want[name] && wrong < 5 {
 							wrong++
-							t.Errorf("bulk %s, %q: %s: got %s %q, want %q", bulk, tags, key, name, got, want[name])
+							t.Errorf("bulk %s, %q: %s: got %s %q, want %q", bulk, services, key, name, got, want[name])
 						}
 					}
 				}

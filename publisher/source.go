@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/tags"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -97,7 +98,7 @@ func (s *source) object(entry site.Entry, body []byte) storage.Object {
 	object := storage.Object{Entry: entry, Body: body}
 	if route, ok := s.root.Config.RouteOf(entry.Key); ok {
 		object.ContentType, object.CacheControl = route.ContentType, route.CacheControl
-		object.Metadata = s.root.Config.TagMetadata(entry.Key)
+		object.Metadata = tags.Metadata(s.root.Config, entry.Key)
 	}
 	return object
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/followpress/followpress/internal/twin/naive"
 	"github.com/followpress/followpress/purger"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/tags"
 )
 
 // A snapshot has the rows of each table. The row of meta.json is a table too.
@@ -301,10 +302,10 @@ func TestEveryAnswerThatChangedIsPurged(t *testing.T) {
 				url += "?" + resolution.Query
 			}
 			different[resolution.Route.Pattern]++
-			for _, tags := range [][]string{few, all} {
-				has := tagged.TagsOf(resolution.Route, resolution.Key)
-				if !isSetting && tags != nil && !slices.ContainsFunc(has, func(tag string) bool { return slices.Contains(tags, tag) }) {
-					t.Errorf("seed %d, %s: %s has the tags %q, but its answer changed, and those are purged: %q", seed, change, url, has, tags)
+			for _, purged := range [][]string{few, all} {
+				has := tags.Of(tagged, resolution.Route, resolution.Key)
+				if !isSetting && purged != nil && !slices.ContainsFunc(has, func(tag string) bool { return slices.Contains(purged, tag) }) {
+					t.Errorf("seed %d, %s: %s has the tags %q, but its answer changed, and those are purged: %q", seed, change, url, has, purged)
 				}
 			}
 			if !purge.covers(url) {

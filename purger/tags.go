@@ -8,6 +8,7 @@ import (
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/site/tags"
 )
 
 // Tags returns at most that many tags which all answers have that show the objects with these keys, or
@@ -17,11 +18,11 @@ import (
 // has none.
 //
 // Answers of a site have tags only if the configuration did not change, so the caller compares.
-func Tags(c site.Config, keys []site.Key, most int) (tags []string) {
+func Tags(c site.Config, keys []site.Key, most int) []string {
 	if c.Tags == "" {
 		return nil
 	}
-	t := tagging{config: c, groups: map[string]bool{site.AbsentTag: true, site.RouteBy(routes.Root).GroupTag(): true}, subjects: map[string]map[string]bool{}}
+	t := tagging{config: c, groups: map[string]bool{tags.Absent: true, tags.Group(site.RouteBy(routes.Root)): true}, subjects: map[string]map[string]bool{}}
 	for _, key := range keys {
 		route, ok := c.RouteOf(key)
 		if !ok || route.ID == routes.Error {
@@ -41,9 +42,9 @@ type tagging struct {
 
 // add adds an object and what is computed from it, as Purge.add does.
 func (t *tagging) add(route *site.Route, key site.Key) {
-	t.addSubject(route, t.config.SubjectTag(route, key))
+	t.addSubject(route, tags.Subject(t.config, route, key))
 	if !t.config.EFP() {
-		users := site.RouteBy(routes.UserSearch).GroupTag()
+		users := tags.Group(site.RouteBy(routes.UserSearch))
 		switch route.ID {
 		case routes.SearchShard, routes.UserBucket:
 			t.groups[users] = true
@@ -53,20 +54,20 @@ func (t *tagging) add(route *site.Route, key site.Key) {
 	own := variables(t.config, route, key)
 	switch {
 	case route.ID == routes.UserBucket && t.config.Names == site.NamesLookup:
-		t.groups[site.NamesTag] = true
+		t.groups[tags.Names] = true
 	case route.ID == routes.Unknown:
 		of, ok := t.config.RouteOf(t.config.UserObjectKey(site.UnknownAddress, site.ListObject(own["{object}"])))
 		if !ok {
 			return
 		}
-		t.groups[of.GroupTag()], route, own = true, of, nil
+		t.groups[tags.Group(of)], route, own = true, of, nil
 	}
 	for _, answers := range t.config.Routes() {
 		of := sourcesOf(answers)
 		switch {
 		case answers.Post: // no cache keeps them
 		case slices.Contains(of.Any, route.ID):
-			t.groups[answers.GroupTag()] = true
+			t.groups[tags.Group(answers)] = true
 		case slices.Contains(of.Own, route.ID):
 			t.addAnswers(answers, own)
 		}
@@ -78,15 +79,15 @@ func (t *tagging) addAnswers(route *site.Route, own map[string]string) {
 	path := route.Path(t.config)
 	for _, variable := range []string{"{token_id}", "{user}"} {
 		if value, ok := own[variable]; ok && strings.Contains(path, variable) {
-			t.addSubject(route, t.config.SubjectTag(route, site.Key(strings.Replace(path, variable, value, 1)[1:])))
+			t.addSubject(route, tags.Subject(t.config, route, site.Key(strings.Replace(path, variable, value, 1)[1:])))
 			return
 		}
 	}
-	t.groups[route.GroupTag()] = true
+	t.groups[tags.Group(route)] = true
 }
 
 func (t *tagging) addSubject(route *site.Route, subject string) {
-	group := route.GroupTag()
+	group := tags.Group(route)
 	if subject == "" {
 		t.groups[group] = true
 		return
@@ -96,7 +97,7 @@ func (t *tagging) addSubject(route *site.Route, subject string) {
 	}
 	t.subjects[group][subject] = true
 	if t.config.Names == site.NamesLookup && route.Subject == "user" {
-		t.groups[site.NamesTag] = true // the same under a name
+		t.groups[tags.Names] = true // the same under a name
 	}
 }
 
@@ -152,7 +153,7 @@ func itemsOf(batches []batch) (n int) {
 // Tagged returns the kinds of services that know the tags of a site's answers.
 func Tagged(c site.Config) (kinds []Kind) {
 	for _, kind := range []Kind{CloudFront, Cloudflare, Fastly} {
-		if c.HasTagsFor(string(kind)) {
+		if tags.For(c, string(kind)) {
 			kinds = append(kinds, kind)
 		}
 	}

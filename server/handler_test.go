@@ -93,6 +93,40 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 	}
 }
 
+// Answers have the tags that objects of the bucket have, computed ones and those that nothing exists too, when they are made
+// and when they come out of memory.
+func TestAnswersHaveTags(t *testing.T) {
+	files, _, err := generator.ToMemory(t.Context(), afero.FromIOFS{FS: fixtures.Demo()}, generator.Options{Config: site.Config{Tags: "cloudflare fastly"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, base := range map[string]string{"tags": serve(t, storage.NewFolder(files)), "no tags": serve(t, storage.NewFolder(demo(t)))} {
+		for path, want := range map[string]string{
+			"/api/v1/leaderboard/followers?limit=7":       "fp-boards",
+			largeList + "details":                         "fp-list-104 fp-ranks",
+			largeList + "details?cache=fresh":             "fp-list-104 fp-ranks",
+			largeList + "searchFollowing?term=a":          "fp-list-104 fp-lists-searchfollowing",
+			largeList + "records?includeTags=false":       "fp-list-104 fp-lists-records",
+			"/api/v1/lists/99999/details":                 "fp-list-99999 fp-ranks",
+			"/api/v1/users/Nobody.eth/searchFollowing":    "fp-user-nobody.eth fp-users-searchfollowing",
+			"/api/v1/lists/x/details":                     "",
+			"/nothing":                                    "",
+			"/api/v1/users/vitalik.eth/searchFollowing?x": "fp-user-vitalik.eth fp-users-searchfollowing",
+		} {
+			if name == "no tags" {
+				want = ""
+			}
+			for range 3 {
+				r, _ := request(t, http.MethodGet, base+path)
+				keys, tags := r.Header.Get("X-Amz-Meta-Surrogate-Key"), r.Header.Get("X-Amz-Meta-Cache-Tag")
+				if keys != want || tags != strings.ReplaceAll(want, " ", ",") {
+					t.Errorf("%s, %s: got %q and %q, want %q", name, path, keys, tags, want)
+				}
+			}
+		}
+	}
+}
+
 func TestETagSavesTheBody(t *testing.T) {
 	base := serve(t, storage.NewFolder(demo(t)))
 	for _, path := range []string{largeList + "details", largeList + "searchFollowing?limit=3", largeList + "records?includeTags=false"} {

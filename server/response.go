@@ -10,6 +10,7 @@ import (
 	"github.com/followpress/followpress/server/internal/cache"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/site/tags"
 )
 
 // An answer is a response before it is written.
@@ -111,7 +112,7 @@ func keptForAWhile(cacheControl string) bool {
 
 // addTags gives an answer the tags that objects of the bucket have, so that one purge finds both.
 func addTags(w http.ResponseWriter, v *liveSite, r site.Resolution) {
-	for _, header := range v.Root.Config.TagHeaders(r) {
+	for _, header := range tags.Headers(v.Root.Config, r) {
 		w.Header().Set(header.Name, header.Value)
 	}
 }

@@ -89,8 +89,8 @@ type Config struct {
 	// Empty, it asks the reader before it loads any from other hosts. Only with Explorer.
 	Pictures string `json:"pictures,omitempty"`
 
-	// Tags names the services whose caches are purged by tags, as NormalTags does; the publisher
-	// sets it. Objects of other sites have no tags, and the root does not have the member.
+	// Tags names the services whose caches are purged by tags, in order and with spaces between;
+	// the publisher sets it. Objects of other sites have no tags, and the root does not have the member.
 	Tags string `json:"tags,omitempty"`
 }
 
@@ -156,7 +156,7 @@ func (c Config) validate() error {
 	if err := c.validatePictures(); err != nil {
 		return err
 	}
-	if tags, err := NormalTags(strings.Fields(c.Tags)); err != nil || tags != c.Tags {
+	if services := strings.Fields(c.Tags); c.Tags != strings.Join(slices.Compact(slices.Sorted(slices.Values(services))), " ") {
 		return fmt.Errorf("tags %q: use names of services in order, with spaces between", c.Tags)
 	}
 	return c.validateAPI()

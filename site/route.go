@@ -125,7 +125,7 @@ func (c Config) HeaderRules() map[string]MD5 {
 	for _, r := range c.Routes() {
 		headers := r.ContentType + "\t" + r.CacheControl
 		if c.Tags != "" {
-			headers += "\t" + c.Tags + "\t" + r.GroupTag()
+			headers += "\ttags for " + c.Tags
 		}
 		rules[r.Pattern] = Sum([]byte(headers))
 	}

@@ -46,7 +46,7 @@ func (s *S3) pack(objects []Object) ([]byte, error) {
 		}
 		records := map[string]string{"minio.metadata.Content-Type": o.ContentType, "minio.metadata.Cache-Control": o.CacheControl}
 		for name, value := range o.Metadata {
-			records["minio.metadata."+site.MetadataHeader+name] = value
+			records["minio.metadata.X-Amz-Meta-"+name] = value
 		}
 		err := writer.WriteHeader(&tar.Header{
 			Typeflag: tar.TypeReg, Name: s.name(o.Key), Size: o.Size, ModTime: now, Format: tar.FormatPAX, PAXRecords: records,

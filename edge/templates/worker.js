@@ -178,11 +178,16 @@ async function fetchObject(env, path) {
   }
   const object = await inTime(() => env.BUCKET.get('{{.R2Prefix}}' + decodeURIComponent(path.slice(1))));
   if (object === null) {
-    return new Response('', { status: 404 });
+    return plain(new Response('', { status: 404 }));
   }
   const headers = new Headers();
   object.writeHttpMetadata(headers);
   headers.set('etag', object.httpEtag);
+{{- if .CloudflareTags}}
+  if (object.customMetadata['{{.CacheTag}}']) {
+    headers.set('{{.TagHeader}}', object.customMetadata['{{.CacheTag}}']);
+  }
+{{- end}}
   return plain(new Response(object.body, { headers: headers }));
 }
 
@@ -239,6 +244,13 @@ function plain(response) {
       headers.set(name, response.headers.get(name));
     }
   }
+{{- if .CloudflareTags}}
+  // By this header of what is put into the cache, a purge finds it. A bucket has none for what does not exist.
+  const tags = response.headers.get('{{.TagHeader}}') || (gone.includes(response.status) ? '{{.AbsentTag}}' : '');
+  if (tags) {
+    headers.set('cache-tag', tags);
+  }
+{{- end}}
   return new Response(response.body, { status: response.status, headers: headers });
 }
 
@@ -262,6 +274,9 @@ function finish(response, request) {
   for (const header of table.every) {
     response.headers.set(header.name, header.value);
   }
+{{- if .CloudflareTags}}
+  response.headers.delete('cache-tag');
+{{- end}}
   const etag = response.headers.get('etag');
   if (response.status === 200 && etag && holds(request.headers.get('if-none-match'), etag)) {
     return new Response(null, { status: 304, headers: response.headers });

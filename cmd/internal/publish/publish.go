@@ -17,7 +17,7 @@ import (
 	reports "github.com/followpress/followpress/cmd/internal/report"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/publisher"
-	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/tags"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -444,7 +444,7 @@ func (p *publishing) publish(ctx context.Context, s session, open opener, dryRun
 	}
 	o := p.writeOptions(s)
 	o.DryRun, o.MaxLoss, o.Overwrite = dryRun, &p.MaxLoss, p.Overwrite
-	if o.Tags, err = site.NormalTags(p.Tags); err != nil {
+	if o.Tags, err = tags.Normal(p.Tags); err != nil {
 		return told, fmt.Errorf("--%w", err)
 	}
 	if o.Tags != "" && p.PurgeMax > 0 {

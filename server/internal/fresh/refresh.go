@@ -23,6 +23,7 @@ import (
 	"github.com/followpress/followpress/server/internal/gate"
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/routes"
+	"github.com/followpress/followpress/site/tags"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -370,7 +371,7 @@ func (f *Refresher) put(ctx context.Context, c site.Config, key site.Key, body [
 	route := site.RouteBy(routes.Details)
 	o := storage.Object{
 		Entry: site.Entry{Key: key, Size: int64(len(body)), MD5: site.Sum(body)}, Body: body,
-		ContentType: route.ContentType, CacheControl: route.CacheControl, Metadata: c.TagMetadata(key),
+		ContentType: route.ContentType, CacheControl: route.CacheControl, Metadata: tags.Metadata(c, key),
 	}
 	return f.fetcher.Put(ctx, f.bucket, o, condition)
 }
