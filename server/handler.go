@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/followpress/followpress/server/internal/answer"
 	"github.com/followpress/followpress/server/internal/cache"
@@ -39,6 +40,8 @@ type Options struct {
 	// Describe makes the description of the API that answers for site.OpenAPIKey if the site does not
 	// hold it; nil means none.
 	Describe func(site.Config) ([]byte, error)
+	// Collectors are more metrics that Metrics exposes: those of whoever runs the handler.
+	Collectors []prometheus.Collector
 
 	// CacheControl is the Cache-Control of answers 200 that caches may keep for a while, instead of that of their route,
 	// and ProblemCacheControl that of such problems; "" means that of the route or the problem. What caches must check

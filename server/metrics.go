@@ -83,8 +83,9 @@ func newMetrics() *metrics {
 	return m
 }
 
-// watch registers gauges that read the state of the newest handler.
+// watch registers gauges that read the state of the newest handler, and the metrics of the options.
 func (m *metrics) watch(s *shared) {
+	m.registry.MustRegister(s.options.Collectors...)
 	of := func(value func(*Handler) float64) func() float64 {
 		return func() float64 {
 			if h := s.current.Load(); h != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/followpress/followpress/cmd/internal/completion"
 	"github.com/followpress/followpress/cmd/internal/edge"
 	"github.com/followpress/followpress/cmd/internal/generate"
+	"github.com/followpress/followpress/cmd/internal/live"
 	"github.com/followpress/followpress/cmd/internal/preview"
 	"github.com/followpress/followpress/cmd/internal/publish"
 	"github.com/followpress/followpress/cmd/internal/report"
@@ -40,6 +41,8 @@ type verbs struct {
 	Purge  publish.Purge  `cmd:"" group:"Look after it:" help:"Make caches forget every answer."`
 
 	Serve serve.Command `cmd:"" group:"Serve what no file can answer:" help:"Run the fallback: search pages and terms, fresh data."`
+
+	Live live.Command `cmd:"" group:"Serve what no file can answer:" help:"Follow the chains: answer from the newest graph, publish what is final."`
 
 	Completion completion.Command `cmd:"" group:"About followpress:" help:"Print the completion script of a shell."`
 	Version    version            `cmd:"" group:"About followpress:" help:"Show the version."`

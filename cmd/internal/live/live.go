@@ -52,7 +52,7 @@ const About = "Follow the chains, and answer every request from the newest graph
 
 // Help is what --help shows below the first line.
 func (*Command) Help() string {
-	return `It reads new blocks every few seconds, makes the next graph while the last one answers, and publishes what is final to a bucket. Edges ask it first (edge --live-url), and take the bucket if it is away, slow or behind. Plan memory for two graphs: twice what generate needs.
+	return `It reads new blocks every few seconds, makes the next graph while the last one answers, and publishes what is final to a bucket. Edges ask it first, and take the bucket if it is away, slow or behind. Plan memory for two graphs: twice what generate needs.
 
 	followpress live --state state --rpc 8453=URL --rpc 10=URL --rpc 1=URL --dest s3://BUCKET`
 }
@@ -61,19 +61,10 @@ var schemes = []string{"ws", "wss", "http", "https"}
 
 // Validate checks the flags before the run; kong calls it.
 func (c *Command) Validate() error {
+	if err := c.checkSource(); err != nil {
+		return err
+	}
 	switch {
-	case c.DSN == "" && len(c.RPC) == 0:
-		return errors.New("missing flags: --rpc=CHAIN=URL,URL or --dsn=URL")
-	case c.DSN != "" && len(c.RPC) > 0:
-		return errors.New("--rpc and --dsn exclude each other: the graph comes from chains or from a database")
-	case c.DSN == "" && c.State == "":
-		return errors.New("missing flags: --state=DIR")
-	case strings.Contains(c.State, "://"):
-		return fmt.Errorf("--state=%s: the state is a folder on this machine; --state-to keeps a copy elsewhere", c.State)
-	case c.DSN != "" && (c.StateFrom != "" || c.StateTo != ""):
-		return errors.New("--state-from and --state-to are for --rpc: the database keeps what --dsn reads")
-	case c.State == "" && (c.Profiles.URL != "" || c.ProfilesFrom != ""):
-		return errors.New("--profiles and --profiles-from need --state, the folder where profiles are kept")
 	case c.Poll <= 0:
 		return errors.New("--poll must be positive")
 	case c.MaxLag < time.Minute:
@@ -85,12 +76,31 @@ func (c *Command) Validate() error {
 	case c.Workers < 0:
 		return fmt.Errorf("--workers=%d: use 1 or more, or 0 for one per core", c.Workers)
 	}
+	return errors.Join(c.Tables.Check(&c.Profiles, c.State), c.Content.Validate(), c.Upstreams.Check(), c.Limits.Check(), c.checkPlaces())
+}
+
+// checkSource checks the flags about what is followed.
+func (c *Command) checkSource() error {
+	switch {
+	case c.DSN == "" && len(c.RPC) == 0:
+		return errors.New("missing flags: --rpc=CHAIN=URL,URL or --dsn=URL")
+	case c.DSN != "" && len(c.RPC) > 0:
+		return errors.New("--rpc and --dsn exclude each other: the graph comes from chains or from a database")
+	case c.DSN == "" && c.State == "":
+		return errors.New("missing flags: --state=DIR")
+	case strings.Contains(c.State, "://"):
+		return fmt.Errorf("--state=%s: the state is a folder on this machine; --state-to keeps a copy elsewhere", c.State)
+	case c.DSN != "" && (c.StateFrom != "" || c.StateTo != ""):
+		return errors.New("--state-from and --state-to are for --rpc: the database keeps what --dsn reads")
+	case c.State == "" && (c.ProfilesURL != "" || c.ProfilesFrom != ""):
+		return errors.New("--profiles and --profiles-from need --state, the folder where profiles are kept")
+	}
 	if c.DSN == "" {
 		if err := c.Requests.Check(&c.Nodes, schemes...); err != nil {
 			return err
 		}
 	}
-	return errors.Join(c.Tables.Check(&c.Profiles, c.State), c.Content.Validate(), c.Upstreams.Check(), c.Limits.Check(), c.checkPlaces())
+	return nil
 }
 
 // checkPlaces checks the bucket, and those of copies, which readers of the bucket must not see.

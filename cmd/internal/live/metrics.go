@@ -8,21 +8,17 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/followpress/followpress/live"
+	"github.com/followpress/followpress/source/follow"
 )
 
-// The outcomes of a round.
+// Outcomes of a publish; done and failed are those of a copy of the state too.
 const (
-	roundGraph  = "graph"  // the graph has changed, and answers
-	roundHeads  = "heads"  // only heads have changed
-	roundFailed = "failed" // no graph could be made of the round; the old one stays
-)
-
-// The outcomes of a publish, and of a copy of the state.
-const (
-	Done      = "done"
-	Unchanged = "unchanged" // the bucket had the same site already
-	Busy      = "busy"      // another publisher holds the lock
-	Failed    = "failed"
+	done      = "done"
+	unchanged = "unchanged" // the bucket had the same site already
+	busy      = "busy"      // another publisher holds the lock
+	failed    = "failed"
 )
 
 const (
@@ -30,14 +26,13 @@ const (
 	mostSamples = 360 // an hour
 )
 
-// A Monitor is told what a live server does, and shows it: as Status, as metrics of Prometheus and as a
-// page. Its methods may be called from many goroutines.
-type Monitor struct {
-	chains func() []Chain // nil for none
+// A monitor hears what the process does, and shows it to operators: as status, as metrics and as a page. Its
+// methods may be called from many goroutines.
+type monitor struct {
+	answers func() live.Status   // of what answers requests
+	follows func() follow.Status // of what reads blocks
 
-	requests atomic.Int64 // that were answered
-	waiting  atomic.Int64 // requests that wait for a block
-	streams  atomic.Int64 // of events
+	requests atomic.Int64 // that came
 
 	rounds         *prometheus.CounterVec
 	roundSeconds   prometheus.Histogram
@@ -49,145 +44,134 @@ type Monitor struct {
 	begun time.Time
 
 	mu        sync.Mutex
-	why       string // it does not serve; "" if it does
-	asOf      time.Time
-	counts    map[string]int64 // of rounds by outcome
-	last      Round
-	publish   Publish
-	published time.Time // of the last publish that was done or unchanged, monotonic; zero for none
-	recent    []Round   // with a graph, oldest first
-	samples   []sample  // oldest first
+	publish   *publishStatus // the last one; nil for none
+	published time.Time      // end of the last one that left the bucket right; zero for none
+	took      []sample       // seconds of rounds with a graph, oldest first
+	reached   []sample       // seconds from a block to its answer
+	lags      []sample       // of the chain that lags most, in seconds
+	asked     []sample       // requests until then
 }
 
-// A sample is what is plotted, of each interval.
+// A sample is a value that is plotted.
 type sample struct {
-	at       time.Time
-	lag      float64 // of the chain that lags most, in seconds
-	requests int64   // until then
+	at    time.Time
+	value float64
 }
 
-// NewMonitor returns a Monitor of a server that is starting. chains says how far each chain is, and may be
-// nil.
-func NewMonitor(chains func() []Chain) *Monitor {
-	return &Monitor{
-		chains: chains, begun: time.Now(), counts: map[string]int64{}, why: "no graph was made yet",
-		rounds: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "followpress", Subsystem: "live", Name: "rounds_total",
-			Help: "Rounds by outcome: graph (it has changed), heads (only heads have), or failed.",
-		}, []string{"outcome"}),
-		roundSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: "followpress", Subsystem: "live", Name: "round_seconds", Help: "Time to make a graph of a round and to answer from it.",
-			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 1.5, 2, 3, 5, 10, 30},
-		}),
-		blockToAnswer: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: "followpress", Subsystem: "live", Name: "block_to_answer_seconds",
-			Help:    "Time from the newest block of a round, by its own time, until the graph of the round answers.",
-			Buckets: []float64{.25, .5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 30, 60, 120},
-		}),
-		publishes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "followpress", Subsystem: "live", Name: "publishes_total", Help: "Publishes by outcome: done, unchanged, busy (another publisher has the lock) or failed.",
-		}, []string{"outcome"}),
-		publishSeconds: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: "followpress", Subsystem: "live", Name: "publish_seconds", Help: "Time that the last publish took.",
-		}),
-		copies: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "followpress", Subsystem: "live", Name: "state_copies_total", Help: "Copies of the state by outcome: done or failed.",
-		}, []string{"outcome"}),
+// keepSample adds a sample to those of a plot, and forgets the oldest.
+func keepSample(all []sample, value float64) []sample {
+	all = append(all, sample{time.Now(), value})
+	if extra := len(all) - mostSamples; extra > 0 {
+		all = slices.Delete(all, 0, extra)
+	}
+	return all
+}
+
+func options(name, help string) prometheus.Opts {
+	return prometheus.Opts{Namespace: "followpress", Subsystem: "live", Name: name, Help: help}
+}
+
+// newMonitor returns a monitor of a process that is starting.
+func newMonitor(answers func() live.Status, follows func() follow.Status) *monitor {
+	histogram := func(name, help string, buckets ...float64) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "followpress", Subsystem: "live", Name: name, Help: help, Buckets: buckets})
+	}
+	counter := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts(options(name, help)), []string{"outcome"})
+	}
+	return &monitor{
+		answers: answers, follows: follows, begun: time.Now(),
+		rounds: counter("rounds_total", "Rounds by outcome: graph (a new one answers), heads (only heads have moved), refreshed (a new graph with what was refreshed) or failed."),
+		roundSeconds: histogram("round_seconds", "Time from what the nodes gave until a new graph answers.",
+			.01, .025, .05, .1, .25, .5, 1, 1.5, 2, 3, 5, 10, 30),
+		blockToAnswer: histogram("block_to_answer_seconds", "Time from a block, by its own time, until a graph that has it answers.",
+			.25, .5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 30, 60, 120),
+		publishes:      counter("publishes_total", "Publishes by outcome: done, unchanged, busy (another publisher has the lock) or failed."),
+		publishSeconds: prometheus.NewGauge(prometheus.GaugeOpts(options("publish_seconds", "Time that the last publish took."))),
+		copies:         counter("state_copies_total", "Copies of the state by outcome: done or failed."),
 	}
 }
 
-// round counts a round. blockToAnswer is the time since its newest block; it counts only with a graph.
-func (m *Monitor) round(outcome string, took, blockToAnswer time.Duration, asOf time.Time) {
-	m.rounds.WithLabelValues(outcome).Inc()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.counts[outcome]++
-	if outcome != roundFailed && !asOf.IsZero() {
-		m.asOf = asOf
-	}
-	if outcome != roundGraph {
+// hooks tell the monitor what happens.
+func (m *monitor) hooks() live.Hooks { return live.Hooks{Round: m.round, Answered: m.answered} }
+
+func (m *monitor) round(r live.RoundEnd) {
+	m.rounds.WithLabelValues(string(r.Outcome)).Inc()
+	if r.Outcome != live.NewGraph {
 		return
 	}
-	m.roundSeconds.Observe(took.Seconds())
-	m.blockToAnswer.Observe(blockToAnswer.Seconds())
-	m.last = Round{At: time.Now(), Seconds: took.Seconds(), BlockToAnswer: blockToAnswer.Seconds()}
-	m.recent = append(m.recent, m.last)
-	if extra := len(m.recent) - mostSamples; extra > 0 {
-		m.recent = slices.Delete(m.recent, 0, extra)
-	}
-}
-
-// serving says whether the server answers; why is "" if it does.
-func (m *Monitor) serving(why string) {
+	m.roundSeconds.Observe(r.Took.Seconds())
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.why = why
+	m.took = keepSample(m.took, r.Took.Seconds())
 }
 
-// Published says how a publish ended.
-func (m *Monitor) Published(p Publish) {
+func (m *monitor) answered(_ uint64, took time.Duration) {
+	m.blockToAnswer.Observe(took.Seconds())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reached = keepSample(m.reached, took.Seconds())
+}
+
+// publishEnded says how a publish ended.
+func (m *monitor) publishEnded(p publishStatus) {
 	m.publishes.WithLabelValues(p.Outcome).Inc()
 	m.publishSeconds.Set(p.Seconds)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.publish = p
-	if p.Outcome == Done || p.Outcome == Unchanged {
+	m.publish = &p
+	if p.Outcome == done || p.Outcome == unchanged {
 		m.published = time.Now()
 	}
 }
 
-// Copied says how a copy of the state ended: Done or Failed.
-func (m *Monitor) Copied(outcome string) { m.copies.WithLabelValues(outcome).Inc() }
+// copyEnded says how a copy of the state ended.
+func (m *monitor) copyEnded(outcome string) { m.copies.WithLabelValues(outcome).Inc() }
 
-// sample notes what is plotted, now.
-func (m *Monitor) sample() {
-	s := sample{at: time.Now(), requests: m.requests.Load()}
-	for _, c := range m.followed() {
-		s.lag = max(s.lag, c.Lag)
+// sample notes what is plotted beside rounds, now.
+func (m *monitor) sample() {
+	lag := 0.0
+	for _, c := range m.chains(m.answers()) {
+		lag = max(lag, c.Lag)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.samples = append(m.samples, s)
-	if extra := len(m.samples) - mostSamples; extra > 0 {
-		m.samples = slices.Delete(m.samples, 0, extra)
-	}
+	m.lags = keepSample(m.lags, lag)
+	m.asked = keepSample(m.asked, float64(m.requests.Load()))
 }
 
-func (m *Monitor) followed() []Chain {
-	if m.chains == nil {
-		return nil
-	}
-	return m.chains()
-}
-
-// What a Monitor tells beside the counters that it has.
+// What is read when metrics are asked for, beside what is counted.
 var (
-	lagDesc       = describe("lag_seconds", "Time since the newest block of a chain, by a clock that does not jump.", "chain")
-	blockDesc     = describe("head_block", "The newest block of a chain that was seen.", "chain")
-	finalDesc     = describe("finalized_block", "The newest block of a chain whose events were confirmed.", "chain")
-	nodeDesc      = describe("node_requests_total", "HTTP requests to the nodes of a chain.", "chain")
-	failingDesc   = describe("node_failing", "1 if the nodes of a chain did not answer the last time, else 0.", "chain")
-	reorgDesc     = describe("reorganisations_total", "Times that blocks of a chain that a graph had were replaced.", "chain")
-	servingDesc   = describe("serving", "1 if requests are answered from the graph, else 0.")
-	asOfDesc      = describe("as_of_seconds", "Time of the graph, in seconds since the Unix epoch; 0 if there is none yet.")
-	waitingDesc   = describe("waiting", "Requests that wait for a block.")
-	streamsDesc   = describe("streams", "Streams of events that are open.")
-	ageDesc       = describe("publish_age_seconds", "Time since the last publish that left the bucket right; since the start if there was none.")
-	descriptions  = []*prometheus.Desc{lagDesc, blockDesc, finalDesc, nodeDesc, failingDesc, reorgDesc, servingDesc, asOfDesc, waitingDesc, streamsDesc, ageDesc}
-	perChainCount = map[*prometheus.Desc]prometheus.ValueType{nodeDesc: prometheus.CounterValue, reorgDesc: prometheus.CounterValue}
+	lagDesc     = describe("lag_seconds", "Time since the newest block of a chain, by a clock that does not jump.", "chain")
+	blockDesc   = describe("head_block", "The newest block of a chain in the graph.", "chain")
+	finalDesc   = describe("finalized_block", "The newest block of a chain whose events were confirmed.", "chain")
+	nodeDesc    = describe("node_requests_total", "HTTP requests to the nodes of a chain.", "chain")
+	failingDesc = describe("node_failing", "1 if the nodes of a chain did not answer the last time, else 0.", "chain")
+	reorgDesc   = describe("reorganisations_total", "Times that blocks of a chain that the graph had were replaced.", "chain")
+	servingDesc = describe("serving", "1 if requests are answered from the graph, else 0.")
+	asOfDesc    = describe("as_of_seconds", "Time of the graph, in seconds since the Unix epoch; 0 if there is none yet.")
+	graphsDesc  = describe("graphs", "Graphs in memory.")
+	waitingDesc = describe("waiting", "Requests that wait for a block.")
+	streamsDesc = describe("streams", "Streams of events that are open.")
+	ageDesc     = describe("publish_age_seconds", "Time since the last publish that left the bucket right; since the start if there was none.")
 )
 
-func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(prometheus.BuildFQName("followpress", "live", name), help, labels, nil)
+var described = []*prometheus.Desc{
+	lagDesc, blockDesc, finalDesc, nodeDesc, failingDesc, reorgDesc, servingDesc, asOfDesc, graphsDesc, waitingDesc, streamsDesc, ageDesc,
 }
 
-func (m *Monitor) collectors() []prometheus.Collector {
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	o := options(name, help)
+	return prometheus.NewDesc(prometheus.BuildFQName(o.Namespace, o.Subsystem, o.Name), o.Help, labels, nil)
+}
+
+func (m *monitor) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.rounds, m.roundSeconds, m.blockToAnswer, m.publishes, m.publishSeconds, m.copies}
 }
 
 // Describe is that of a prometheus.Collector.
-func (m *Monitor) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range descriptions {
+func (m *monitor) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range described {
 		to <- d
 	}
 	for _, c := range m.collectors() {
@@ -196,42 +180,42 @@ func (m *Monitor) Describe(to chan<- *prometheus.Desc) {
 }
 
 // Collect is that of a prometheus.Collector.
-func (m *Monitor) Collect(to chan<- prometheus.Metric) {
-	send := func(d *prometheus.Desc, value float64, labels ...string) {
-		kind := prometheus.GaugeValue
-		if k, ok := perChainCount[d]; ok {
-			kind = k
-		}
-		to <- prometheus.MustNewConstMetric(d, kind, value, labels...)
+func (m *monitor) Collect(to chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	for _, c := range m.followed() {
-		id := strconv.FormatUint(c.ID, 10)
-		send(lagDesc, c.Lag, id)
-		send(blockDesc, float64(c.Block), id)
-		send(finalDesc, float64(c.Finalized), id)
-		send(nodeDesc, float64(c.Requests), id)
-		send(failingDesc, yes(c.Error != ""), id)
-		send(reorgDesc, float64(c.Reorganisations), id)
+	counter := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
 	}
-	m.mu.Lock()
-	serving, asOf, age := m.why == "", m.asOf, m.age()
-	m.mu.Unlock()
+	is := m.answers()
+	for _, c := range m.chains(is) {
+		id := strconv.FormatUint(c.Chain, 10)
+		gauge(lagDesc, c.Lag, id)
+		gauge(blockDesc, float64(c.Block), id)
+		gauge(finalDesc, float64(c.Finalized), id)
+		counter(nodeDesc, float64(c.Requests), id)
+		gauge(failingDesc, yes(c.Error != ""), id)
+		counter(reorgDesc, float64(c.Reorganisations), id)
+	}
 	at := 0.0
-	if !asOf.IsZero() {
-		at = float64(asOf.Unix())
+	if !is.AsOf.IsZero() {
+		at = float64(is.AsOf.Unix())
 	}
-	send(servingDesc, yes(serving))
-	send(asOfDesc, at)
-	send(waitingDesc, float64(m.waiting.Load()))
-	send(streamsDesc, float64(m.streams.Load()))
-	send(ageDesc, age.Seconds())
+	gauge(servingDesc, yes(is.NotReady == ""))
+	gauge(asOfDesc, at)
+	gauge(graphsDesc, float64(is.Graphs))
+	gauge(waitingDesc, float64(is.Waiting))
+	gauge(streamsDesc, float64(is.Streams))
+	gauge(ageDesc, m.age().Seconds())
 	for _, c := range m.collectors() {
 		c.Collect(to)
 	}
 }
 
-// age is the time since the last good publish. m.mu is held.
-func (m *Monitor) age() time.Duration {
+// age is the time since the last publish that left the bucket right.
+func (m *monitor) age() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.published.IsZero() {
 		return time.Since(m.begun)
 	}

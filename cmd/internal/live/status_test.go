@@ -1,7 +1,6 @@
 package live
 
 import (
-	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -13,8 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	json "github.com/goccy/go-json"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/followpress/followpress/live"
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/follow"
 )
 
 func get(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
@@ -24,28 +28,39 @@ func get(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
 	return w
 }
 
+// A stage is what a monitor shows.
+type stage struct {
+	answers live.Status
+	follows follow.Status
+}
+
+func (s *stage) monitor() *monitor {
+	return newMonitor(func() live.Status { return s.answers }, func() follow.Status { return s.follows })
+}
+
 // The page shows what nodes say, as text, whatever they say; it has no script, and its policy allows none.
 func TestStatusPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hostile := `<script>alert(1)</script>"'&`
-		m := NewMonitor(func() []Chain {
-			return []Chain{{ID: 8453, Name: hostile, Block: 7, Lag: 90.5, Error: hostile}}
-		})
-		page := get(t, m.Pages(), "/")
+		s := &stage{answers: live.Status{NotReady: live.ErrNoGraph.Error()}}
+		s.follows.Chains = []follow.ChainStatus{{Name: hostile, Head: source.Head{Chain: 8453, Block: 7}, Error: hostile, Seen: time.Now(), Behind: 61500 * time.Millisecond}}
+		m := s.monitor()
+		page := get(t, m.pages(), "/")
 		if !strings.Contains(page.Body.String(), "not serving: no graph was made yet") {
 			t.Errorf("before the first round: got %s, want a reason", page.Body)
 		}
-		m.serving("")
+		s.answers = live.Status{AsOf: time.Unix(1_700_000_000, 0).UTC(), Rounds: map[live.Outcome]uint64{live.NewGraph: 3}}
 		for range 3 {
 			time.Sleep(sampleEvery)
 			m.requests.Add(25)
 			m.sample()
-			m.round(roundGraph, 1500*time.Millisecond, 2500*time.Millisecond, time.Unix(1_700_000_000, 0))
+			m.round(live.RoundEnd{Outcome: live.NewGraph, Took: 1500 * time.Millisecond})
+			m.answered(8453, 2500*time.Millisecond)
 		}
-		m.Published(Publish{At: time.Now(), Outcome: Failed, Error: hostile})
-		page = get(t, m.Pages(), "/")
+		m.publishEnded(publishStatus{At: time.Now(), Outcome: failed, Error: hostile})
+		page = get(t, m.pages(), "/")
 		body := page.Body.String()
-		for _, want := range []string{"serving</h1>", "2.5/s", "Block to answer: 2.5s", "1m31s", "&lt;script&gt;", "2023-11-14T22:13:20Z"} {
+		for _, want := range []string{"serving</h1>", "2.5/s", "Block to answer: 2.5s", "1m32s", "&lt;script&gt;", "2023-11-14T22:13:20Z", "3 graph."} {
 			if !strings.Contains(body, want) {
 				t.Errorf("status page: got no %q in %s", want, body)
 			}
@@ -60,9 +75,9 @@ func TestStatusPage(t *testing.T) {
 		if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
 			t.Errorf("status page: got the policy %q, want one that allows no script", policy)
 		}
-		var s Status
-		if err := json.Unmarshal(get(t, m.Pages(), "/status.json").Body.Bytes(), &s); err != nil || s.Rounds["graph"] != 3 || s.Chains[0].Lag != 90.5 {
-			t.Errorf("status.json: got %+v, %v", s, err)
+		var told status
+		if err := json.Unmarshal(get(t, m.pages(), "/status.json").Body.Bytes(), &told); err != nil || told.Rounds["graph"] != 3 || told.Chains[0].Lag != 91.5 || told.Last.BlockToAnswer != 2.5 {
+			t.Errorf("status.json: got %+v, %v", told, err)
 		}
 		for _, svg := range regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(body, -1) {
 			for d := xml.NewDecoder(strings.NewReader(svg)); ; {
@@ -73,7 +88,7 @@ func TestStatusPage(t *testing.T) {
 				}
 			}
 		}
-		if w := get(t, m.Pages(), "/other"); w.Code != http.StatusNotFound {
+		if w := get(t, m.pages(), "/other"); w.Code != http.StatusNotFound {
 			t.Errorf("another path: got %d, want 404", w.Code)
 		}
 	})
@@ -81,33 +96,39 @@ func TestStatusPage(t *testing.T) {
 
 // What is kept for plots is bounded.
 func TestMonitorForgets(t *testing.T) {
-	m := NewMonitor(nil)
+	m := new(stage).monitor()
 	for range 3 * mostSamples {
 		m.sample()
-		m.round(roundGraph, time.Second, time.Second, time.Now())
+		m.round(live.RoundEnd{Outcome: live.NewGraph})
+		m.answered(1, time.Second)
 	}
-	if len(m.samples) != mostSamples || len(m.recent) != mostSamples {
-		t.Errorf("samples and rounds: got %d and %d, want %d", len(m.samples), len(m.recent), mostSamples)
+	for _, samples := range [][]sample{m.lags, m.asked, m.took, m.reached} {
+		if len(samples) != mostSamples {
+			t.Errorf("samples: got %d, want %d", len(samples), mostSamples)
+		}
 	}
 }
 
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := NewMonitor(func() []Chain {
-			return []Chain{{ID: 10, Lag: 3, Block: 12, Finalized: 9, Requests: 4, Reorganisations: 1, Error: "away"}}
-		})
+		s := &stage{answers: live.Status{NotReady: "chain 10 lags", Waiting: 2}}
+		s.follows.Chains = []follow.ChainStatus{{Head: source.Head{Chain: 10, Block: 12, Finalized: 9}, Requests: 4, Reorganisations: 1, Error: "away", Seen: time.Now()}}
+		s.answers.Chains = []live.ChainStatus{{Chain: 10, Block: 11, Lag: 63 * time.Second}}
+		m := s.monitor()
 		registry := prometheus.NewPedanticRegistry()
 		registry.MustRegister(m)
-		m.round(roundHeads, 0, 0, time.Time{})
-		m.round(roundGraph, time.Second, 4*time.Second, time.Now())
-		m.Published(Publish{Outcome: Unchanged, Seconds: 2})
+		m.round(live.RoundEnd{Outcome: live.NewHeads})
+		m.round(live.RoundEnd{Outcome: live.NewGraph, Took: time.Second})
+		m.answered(10, 4*time.Second)
+		m.publishEnded(publishStatus{Outcome: unchanged, Seconds: 2})
 		time.Sleep(time.Minute)
-		m.Published(Publish{Outcome: Busy})
-		m.Copied(Failed)
+		m.publishEnded(publishStatus{Outcome: busy})
+		m.copyEnded(failed)
 		exposed := get(t, promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}), "/metrics").Body.String()
 		for _, want := range []string{
 			"followpress_live_publish_age_seconds 60", `followpress_live_rounds_total{outcome="graph"} 1`, `followpress_live_rounds_total{outcome="heads"} 1`,
-			`followpress_live_lag_seconds{chain="10"} 3`, `followpress_live_node_failing{chain="10"} 1`, "followpress_live_serving 0",
+			`followpress_live_lag_seconds{chain="10"} 63`, `followpress_live_node_failing{chain="10"} 1`, "followpress_live_serving 0", "followpress_live_waiting 2",
+			`followpress_live_head_block{chain="10"} 11`,
 			`followpress_live_block_to_answer_seconds_bucket{le="4"} 1`, `followpress_live_block_to_answer_seconds_bucket{le="3"} 0`,
 			`followpress_live_publishes_total{outcome="busy"} 1`, `followpress_live_state_copies_total{outcome="failed"} 1`,
 		} {

@@ -21,13 +21,13 @@ var (
 	statusPage = template.Must(template.New("status").Funcs(template.FuncMap{
 		"seconds": seconds,
 		"ago":     func(t time.Time) string { return seconds(time.Since(t).Seconds()) + " ago" },
-		"mib":     func(n uint64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) },
+		"mib":     func(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) },
 	}).Parse(statusHTML))
 )
 
-// Pages is the handler of the status for operators: a page with plots under /, the same as JSON under
+// pages is the handler of the status for operators: a page with plots under /, the same as JSON under
 // /status.json. The page renews itself, and needs no script.
-func (m *Monitor) Pages() http.Handler {
+func (m *monitor) pages() http.Handler {
 	mux := http.NewServeMux()
 	answer := func(path, kind string, body func() ([]byte, error)) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
@@ -48,12 +48,12 @@ func (m *Monitor) Pages() http.Handler {
 	answer("/{$}", "text/html; charset=utf-8", func() ([]byte, error) {
 		var page bytes.Buffer
 		err := statusPage.Execute(&page, struct {
-			Status
+			status
 			Plots []plot
-		}{m.Status(), m.plots()})
+		}{m.status(), m.plots()})
 		return page.Bytes(), err
 	})
-	answer("/status.json", "application/json", func() ([]byte, error) { return json.MarshalIndent(m.Status(), "", " ") })
+	answer("/status.json", "application/json", func() ([]byte, error) { return json.MarshalIndent(m.status(), "", " ") })
 	answer("/status.css", "text/css; charset=utf-8", func() ([]byte, error) { return []byte(statusCSS), nil })
 	return mux
 }
@@ -74,49 +74,41 @@ type plot struct {
 }
 
 // plots are those of the page, with at least two points each or none.
-func (m *Monitor) plots() []plot {
+func (m *monitor) plots() []plot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var times, rounds []time.Time
-	var lag, rate, took, answer []float64
-	for i, s := range m.samples {
-		if i == 0 {
-			continue // of which the rate is not known
-		}
-		before := m.samples[i-1]
-		times, lag = append(times, s.at), append(lag, s.lag)
-		rate = append(rate, float64(s.requests-before.requests)/max(s.at.Sub(before.at).Seconds(), 1e-3))
-	}
-	for _, r := range m.recent {
-		rounds, took, answer = append(rounds, r.At), append(took, r.Seconds), append(answer, r.BlockToAnswer)
+	var rate []sample
+	for i := 1; i < len(m.asked); i++ {
+		before, is := m.asked[i-1], m.asked[i]
+		rate = append(rate, sample{is.at, (is.value - before.value) / max(is.at.Sub(before.at).Seconds(), 1e-3)})
 	}
 	perSecond := func(n float64) string { return fmt.Sprintf("%.4g/s", n) }
 	return []plot{
-		line("Lag of the chain that lags most", times, lag, seconds),
-		line("Block to answer", rounds, answer, seconds),
-		line("Time of a round", rounds, took, seconds),
-		line("Requests", times, rate, perSecond),
+		line("Lag of the chain that lags most", m.lags, seconds),
+		line("Block to answer", m.reached, seconds),
+		line("Time of a round", m.took, seconds),
+		line("Requests", rate, perSecond),
 	}
 }
 
-func line(title string, at []time.Time, values []float64, text func(float64) string) plot {
+func line(title string, samples []sample, text func(float64) string) plot {
 	p := plot{Title: title}
-	if len(values) < 2 {
+	if len(samples) < 2 {
 		return p
 	}
-	first, last := at[0], at[len(at)-1]
-	most, span := 0.0, max(last.Sub(first).Seconds(), 1e-3)
-	for _, v := range values {
-		most = max(most, v)
+	first, last := samples[0], samples[len(samples)-1]
+	most, span := 0.0, max(last.at.Sub(first.at).Seconds(), 1e-3)
+	for _, s := range samples {
+		most = max(most, s.value)
 	}
 	var points strings.Builder
-	for i, v := range values {
-		x := at[i].Sub(first).Seconds() / span * plotWidth
-		y := plotHeight * (1 - v/max(most, 1e-9))
+	for _, s := range samples {
+		x := s.at.Sub(first.at).Seconds() / span * plotWidth
+		y := plotHeight * (1 - s.value/max(most, 1e-9))
 		fmt.Fprintf(&points, "%.1f,%.1f ", x, y)
 	}
-	p.Latest, p.Most, p.Points = text(values[len(values)-1]), text(most), points.String()
-	p.Span = last.Sub(first).Round(time.Second).String()
+	p.Latest, p.Most, p.Points = text(last.value), text(most), points.String()
+	p.Span = last.at.Sub(first.at).Round(time.Second).String()
 	return p
 }
 

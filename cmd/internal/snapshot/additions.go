@@ -26,7 +26,7 @@ const badgeKey = "FOLLOWPRESS_BADGE_API_KEY"
 
 // Profiles are the flags about the profiles of accounts, which the state keeps.
 type Profiles struct {
-	URL           serviceURL    `name:"profiles" placeholder:"URL" help:"Ask this ENS worker for the profiles of accounts."`
+	ProfilesURL   serviceURL    `name:"profiles" placeholder:"URL" help:"Ask this ENS worker for the profiles of accounts."`
 	ProfileBudget source.Budget `default:"2000" placeholder:"N|DURATION" help:"How many requests, or how much time, a run may spend on profiles (default ${default}). Accounts without an answer come first, then those asked longest ago."`
 	ProfilesFrom  string        `placeholder:"DIR" help:"Take over the profiles of an earlier snapshot, a folder or s3://BUCKET/PREFIX, where they are fresher than those of the state."`
 }
@@ -87,11 +87,71 @@ func (t *Tables) Check(p *Profiles, state string) error {
 			return fmt.Errorf("--table=%s= names no file: is a shell variable not set?", name)
 		case t.Badges != "" && (name == "events" || name == "badges"):
 			return fmt.Errorf("--table=%s=%s: --badges makes that table", name, file)
-		case name == "accounts" && (p.URL != "" || p.ProfilesFrom != ""):
+		case name == "accounts" && (p.ProfilesURL != "" || p.ProfilesFrom != ""):
 			return fmt.Errorf("--table=%s=%s: --profiles and --profiles-from make that table", name, file)
 		}
 	}
 	return nil
+}
+
+// Import takes over the profiles of --profiles-from, and says how many.
+func (p *Profiles) Import(ctx context.Context, state string, server storage.S3Options) (kept int, err error) {
+	err = p.earlier(ctx, server, func(files afero.Fs) (err error) {
+		kept, err = profile.Import(state, snapshot.Accounts(files))
+		return err
+	})
+	return kept, err
+}
+
+func (p *Profiles) refresh(ctx context.Context, state string, wanted map[site.Address]uint32, progress source.Progress) (*profile.Report, error) {
+	report, err := profile.Refresh(ctx, profile.Options{
+		State: state, URL: string(p.ProfilesURL), Wanted: wanted, Budget: p.ProfileBudget, Progress: progress,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--profiles: %w", err)
+	}
+	return report, nil
+}
+
+func (t *Tables) refresh(ctx context.Context, state string, wanted map[site.Address]uint32, progress source.Progress) (*badge.Report, error) {
+	report, err := badge.Refresh(ctx, badge.Options{
+		State: state, URL: string(t.Badges), Key: os.Getenv(badgeKey), Events: t.BadgeEvents, Wanted: wanted, Budget: t.BadgeBudget, Progress: progress,
+	})
+	if errors.Is(err, badge.ErrKey) {
+		return nil, fmt.Errorf("--badges: %w: check %s; a new key takes up to a day to work", err, badgeKey)
+	} else if err != nil {
+		return nil, fmt.Errorf("--badges: %w", err)
+	}
+	return report, nil
+}
+
+// Services asks the services of the flags, for a process that does so again and again.
+type Services struct {
+	Profiles *Profiles
+	Tables   *Tables
+	State    string // where answers are kept
+	Progress source.Progress
+}
+
+// Asks reports whether the flags name any service.
+func (s *Services) Asks() bool { return s.Profiles.ProfilesURL != "" || s.Tables.Badges != "" }
+
+// Refresh asks for the profiles and badges of accounts, which have the number of lists that follow them,
+// within the budgets. It returns a report for each service that has answered.
+func (s *Services) Refresh(ctx context.Context, wanted map[site.Address]uint32) (told []fmt.Stringer, err error) {
+	if s.Profiles.ProfilesURL != "" {
+		report, failed := s.Profiles.refresh(ctx, s.State, wanted, s.Progress)
+		if err = failed; failed == nil {
+			told = append(told, report)
+		}
+	}
+	if s.Tables.Badges != "" {
+		report, failed := s.Tables.refresh(ctx, s.State, wanted, s.Progress)
+		if err = errors.Join(err, failed); failed == nil {
+			told = append(told, report)
+		}
+	}
+	return told, err
 }
 
 // add writes the tables beside lists and records, but for those that come from files. own are the profiles that the source has itself.
@@ -109,23 +169,17 @@ func (r *run) add(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *P
 func (r *run) accounts(ctx context.Context, w *snapshot.Writer, g *source.Graph, p *Profiles, state string, own ...source.Profiles) error {
 	if p.ProfilesFrom != "" {
 		r.progress.Stage("import", 0)
-		kept := 0
-		err := p.earlier(ctx, r.server, func(files afero.Fs) (err error) {
-			kept, err = profile.Import(state, snapshot.Accounts(files))
-			return err
-		})
+		kept, err := p.Import(ctx, state, r.server)
 		if err != nil {
 			return err
 		}
 		r.progress.End()
 		fmt.Fprintf(r.stderr, "profiles  %10d taken over from %s\n", kept, p.ProfilesFrom)
 	}
-	if p.URL != "" {
-		report, err := profile.Refresh(ctx, profile.Options{
-			State: state, URL: string(p.URL), Wanted: g.Held, Budget: p.ProfileBudget, Progress: r.progress,
-		})
+	if p.ProfilesURL != "" {
+		report, err := p.refresh(ctx, state, g.Held, r.progress)
 		if err != nil {
-			return fmt.Errorf("--profiles: %w", err)
+			return err
 		}
 		r.report.Profiles = report
 		r.tell(report)
@@ -141,13 +195,9 @@ func (r *run) badges(ctx context.Context, w *snapshot.Writer, g *source.Graph, t
 	if t.Badges == "" {
 		return nil
 	}
-	report, err := badge.Refresh(ctx, badge.Options{
-		State: state, URL: string(t.Badges), Key: os.Getenv(badgeKey), Events: t.BadgeEvents, Wanted: g.Held, Budget: t.BadgeBudget, Progress: r.progress,
-	})
-	if errors.Is(err, badge.ErrKey) {
-		return fmt.Errorf("--badges: %w: check %s; a new key takes up to a day to work", err, badgeKey)
-	} else if err != nil {
-		return fmt.Errorf("--badges: %w", err)
+	report, err := t.refresh(ctx, state, g.Held, r.progress)
+	if err != nil {
+		return err
 	}
 	r.report.Badges = report
 	r.tell(report)

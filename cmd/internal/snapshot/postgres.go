@@ -30,10 +30,10 @@ func (*Postgres) Help() string {
 
 // Validate checks the flags before the run; kong calls it.
 func (p *Postgres) Validate() error {
-	if p.State == "" && (p.URL != "" || p.ProfilesFrom != "") {
+	if p.State == "" && (p.ProfilesURL != "" || p.ProfilesFrom != "") {
 		return errors.New("--profiles and --profiles-from need --state, the folder where profiles are kept between runs")
 	}
-	return errors.Join(p.validate(p.State), p.Tables.Check(&p.Profiles, p.State))
+	return errors.Join(p.validate(p.State), p.Check(&p.Profiles, p.State))
 }
 
 // Run makes the snapshot.

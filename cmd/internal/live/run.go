@@ -1,0 +1,329 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/followpress/followpress/cmd/internal/command"
+	"github.com/followpress/followpress/cmd/internal/serve"
+	snapshots "github.com/followpress/followpress/cmd/internal/snapshot"
+	"github.com/followpress/followpress/internal/templates"
+	"github.com/followpress/followpress/live"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/chain"
+	"github.com/followpress/followpress/source/chain/provider"
+	"github.com/followpress/followpress/source/follow"
+	"github.com/followpress/followpress/storage"
+)
+
+// A follower makes rounds, and snapshots of what is final.
+type follower interface {
+	live.Source
+	finalizer
+	Status() follow.Status
+	Close() error
+}
+
+// Run follows, answers and publishes until it is interrupted.
+func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: command.LogLevel(c.LogLevel)}))
+	listeners, err := c.listen()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, listeners.close()) }()
+	kept, err := c.openKept(ctx)
+	if err != nil {
+		return err
+	}
+	var copied *copies
+	if c.StateTo != "" {
+		bucket, err := openBucket(ctx, c.StateTo, c.Server())
+		if err != nil {
+			return fmt.Errorf("--state-to: %w", err)
+		}
+		copied = &copies{bucket, c.StateTo}
+	}
+	from, closeSource, err := c.open(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeSource()) }()
+	p := &process{Command: c, log: log, source: from, copies: copied}
+	if err := p.prepare(kept); err != nil {
+		return err
+	}
+	log.Info("listening", "url", "http://"+listeners.public.Addr().String())
+	fmt.Fprintf(stdout, "http://%s\n", listeners.public.Addr())
+	return p.run(ctx, listeners)
+}
+
+// listeners are what the process listens on; nil for none.
+type listeners struct{ public, metrics, status net.Listener }
+
+func (c *Command) listen() (l listeners, err error) {
+	for _, at := range []struct {
+		to            *net.Listener
+		flag, address string
+	}{{&l.public, "addr", c.Addr}, {&l.metrics, "metrics-addr", c.MetricsAddr}, {&l.status, "status-addr", c.StatusAddr}} {
+		if at.address == "" {
+			continue
+		}
+		if *at.to, err = command.Listen(at.flag, at.address); err != nil {
+			return l, errors.Join(err, l.close())
+		}
+	}
+	return l, nil
+}
+
+func (l listeners) close() (err error) {
+	for _, one := range []net.Listener{l.public, l.metrics, l.status} {
+		if one != nil {
+			err = errors.Join(err, one.Close())
+		}
+	}
+	return err
+}
+
+// openKept opens the bucket that keeps what refreshes fetch; nil if there is none.
+func (c *Command) openKept(ctx context.Context) (live.Bucket, error) {
+	location, flag := c.Dest, "dest"
+	if c.Refreshed != nil {
+		prefix := strings.TrimSuffix(string(site.RefreshPrefix), "/")
+		inside, ok := strings.CutSuffix(strings.TrimSuffix(*c.Refreshed, "/"), "/"+prefix)
+		if !ok {
+			return nil, fmt.Errorf("--refreshed=%s: live keeps fresh data there, so the name must end in /%s", *c.Refreshed, prefix)
+		}
+		location, flag = inside, "refreshed"
+	}
+	if location == "" {
+		return nil, nil //nolint:nilnil // none is no error
+	}
+	at, err := storage.ParsePlace(location)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flag, err)
+	}
+	bucket, err := storage.OpenBucket(ctx, at, c.Server())
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flag, err)
+	}
+	return bucket, nil
+}
+
+// open opens what is followed.
+func (c *Command) open(ctx context.Context, log *slog.Logger) (_ follower, closeAll func() error, err error) {
+	tables := follow.Tables{State: c.State, BadgeEvents: c.BadgeEvents, Files: map[snapshot.Table]string{}}
+	for name, file := range c.Table {
+		tables.Files[snapshot.Table(name)] = file
+	}
+	told := &progress{log: log}
+	if c.DSN != "" {
+		if err := c.importProfiles(ctx, log); err != nil {
+			return nil, nil, err
+		}
+		db, err := follow.OpenDatabase(follow.DatabaseOptions{DSN: c.DSN, Poll: c.Poll, Tables: tables, Progress: told, Log: log})
+		if err != nil {
+			return nil, nil, fmt.Errorf("--dsn: %w", err)
+		}
+		return db, db.Close, nil
+	}
+	deployment, err := c.Read()
+	if err != nil {
+		return nil, nil, err
+	}
+	state, err := c.openState(ctx, deployment, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	urls, err := c.URLs(schemes...)
+	if err == nil {
+		err = c.importProfiles(ctx, log)
+	}
+	var f *follow.Follower
+	if err == nil {
+		f, err = follow.Open(follow.Options{
+			State: state, Deployment: deployment, URLs: urls, Provider: c.Requests.Options(provider.Finalized), Poll: c.Poll,
+			Tables: tables, Progress: told, Log: log,
+		})
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, state.Close())
+	}
+	return f, func() error { return errors.Join(f.Close(), state.Close()) }, nil
+}
+
+// openState opens the state. One that is empty begins with the copy of --state-from, if there is one.
+func (c *Command) openState(ctx context.Context, d *source.Deployment, log *slog.Logger) (*chain.State, error) {
+	state, err := chain.Open(c.State, d) // nobody else may restore it at the same time
+	if errors.Is(err, chain.ErrBusy) {
+		return nil, fmt.Errorf("--state=%s: %w: one process follows the chains with a state; name another folder, or stop the other one", c.State, err)
+	} else if err != nil {
+		return nil, fmt.Errorf("--state: %w", err)
+	}
+	if c.StateFrom == "" || chain.IsState(c.State) {
+		return state, nil
+	}
+	begun := time.Now()
+	bucket, err := openBucket(ctx, c.StateFrom, c.Server())
+	if err == nil {
+		var blocks map[uint64]uint64
+		blocks, err = (&copies{bucket, c.StateFrom}).restore(ctx, c.State)
+		switch {
+		case errors.Is(err, errNoCopy):
+			log.Warn("there is no copy of a state yet: all blocks are read from nodes", "state_from", c.StateFrom)
+			return state, nil
+		case err == nil:
+			log.Info("restored the state", "state_from", c.StateFrom, "blocks", blocks, "seconds", time.Since(begun).Seconds())
+			return state, nil
+		}
+	}
+	return nil, errors.Join(fmt.Errorf("--state-from: %w", err), state.Close())
+}
+
+func (c *Command) importProfiles(ctx context.Context, log *slog.Logger) error {
+	if c.ProfilesFrom == "" {
+		return nil
+	}
+	kept, err := c.Import(ctx, c.State, c.Server())
+	if err == nil {
+		log.Info("took over profiles", "from", c.ProfilesFrom, "kept", kept)
+	}
+	return err
+}
+
+// A process is a run of the command.
+type process struct {
+	*Command
+	log      *slog.Logger
+	source   follower
+	copies   *copies // nil for none
+	live     *live.Live
+	monitor  *monitor
+	draining atomic.Bool
+	ready    chan struct{} // closed when the first graph answers
+}
+
+func (p *process) prepare(kept live.Bucket) error {
+	content := p.Content
+	content.Refreshed = nil // what is kept comes from the bucket, as it changes
+	rendering, err := content.Options(context.Background(), storage.S3Options{})
+	if err != nil {
+		return err
+	}
+	rendering.Workers = p.Workers
+	p.ready = make(chan struct{})
+	p.monitor = newMonitor(func() live.Status { return p.live.Status() }, p.source.Status)
+	hooks, first := p.monitor.hooks(), sync.OnceFunc(func() { close(p.ready) })
+	count := hooks.Round
+	hooks.Round = func(r live.RoundEnd) {
+		count(r)
+		if r.Outcome == live.NewGraph {
+			first()
+		}
+	}
+	answering := p.Handling()
+	answering.Log, answering.Refresh, answering.Describe, answering.CacheControl = p.log, p.Refresh(), templates.OpenAPI, p.CacheControl
+	answering.Collectors = []prometheus.Collector{p.monitor}
+	p.live, err = live.New(p.source, live.Options{
+		Generator: rendering, Server: answering, Kept: kept, MaxLag: p.MaxLag, Hooks: hooks, Log: p.log,
+	})
+	return err
+}
+
+// run answers until ctx ends.
+func (p *process) run(ctx context.Context, l listeners) error {
+	work := []func(context.Context) error{
+		p.live.Run,
+		func(rest context.Context) error {
+			p.monitor.run(rest)
+			return nil
+		},
+		func(rest context.Context) error { // which is told to stop at once, and not when the last request is answered
+			stop, cancel := context.WithCancel(rest)
+			defer cancel()
+			defer context.AfterFunc(ctx, cancel)()
+			p.workOnClock(stop)
+			return nil
+		},
+	}
+	if l.status != nil {
+		p.log.Info("serving the status", "url", "http://"+l.status.Addr().String())
+		work = append(work, func(rest context.Context) error {
+			return server.Serve(rest, l.status, p.monitor.pages(), p.log, server.Limits{})
+		})
+	}
+	operations := http.NewServeMux()
+	operations.Handle("/metrics", p.live.Metrics())
+	operations.HandleFunc("/healthz", p.health)
+	operations.HandleFunc("/readyz", p.health)
+	return p.Serve(ctx, serve.Service{
+		Log: p.log, Public: l.public, Handler: http.HandlerFunc(p.public), Metrics: l.metrics, Operations: operations,
+		Drain: func() { p.draining.Store(true) }, Work: work,
+	})
+}
+
+// workOnClock does what is done beside answering, once the first graph answers.
+func (p *process) workOnClock(ctx context.Context) {
+	select {
+	case <-p.ready:
+	case <-ctx.Done():
+		return
+	}
+	b := &background{Command: p.Command, source: p.source, copies: p.copies, monitor: p.monitor, log: p.log}
+	services := &snapshots.Services{Profiles: &p.Profiles, Tables: &p.Tables, State: p.State, Progress: &progress{log: p.log}}
+	if services.Asks() {
+		b.services = services
+	}
+	if b.services != nil || b.copies != nil || b.Dest != "" {
+		b.run(ctx)
+	}
+}
+
+// health answers /healthz and /readyz, which says why the process is not ready.
+func (p *process) health(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", site.NoStore)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	text, status := "ok\n", http.StatusOK
+	if err := p.notReady(); r.URL.Path == "/readyz" && err != nil {
+		text, status = err.Error()+"\n", http.StatusServiceUnavailable
+	}
+	w.WriteHeader(status)
+	if r.Method == http.MethodHead {
+		return
+	}
+	_, _ = io.WriteString(w, text) // a client that left needs no answer
+}
+
+var errDraining = errors.New("told to stop")
+
+func (p *process) notReady() error {
+	if p.draining.Load() {
+		return errDraining
+	}
+	return p.live.Ready()
+}
+
+// public answers all requests.
+func (p *process) public(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/healthz", "/readyz":
+		p.health(w, r)
+	default:
+		p.monitor.requests.Add(1)
+		p.live.ServeHTTP(w, r)
+	}
+}
