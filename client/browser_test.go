@@ -21,7 +21,7 @@ import (
 const browserPatience = 3 * time.Minute
 
 // A page in a real browser loads the library from the bucket, which is another origin, and gets the
-// server's answers. Both origins are http, where browsers have no SHA-256.
+// server's answers. Both origins are http, where browsers have no SHA-256. From a live site, it waits for blocks.
 func TestAnswersInBrowser(t *testing.T) {
 	servers.Wanted(t)
 	chromium, err := exec.LookPath("chromium")
@@ -31,6 +31,8 @@ func TestAnswersInBrowser(t *testing.T) {
 	config := site.Config{API: site.APIEFP, Names: site.NamesLookup}
 	job := conformanceJob(t, "efp", fixtures.ConformanceEFP(), fixtures.CasesEFP, config)
 	job.Base = asHost(t, job.Base, "bucket.example")
+	live, control := startLive(t)
+	job.Live, job.Control = asHost(t, live, "live.example"), asHost(t, control, "control.example")
 
 	results := make(chan result, 1)
 	page := httptest.NewServer(pages(t, job, results))
@@ -72,10 +74,12 @@ type result struct {
 func pages(t *testing.T, j job, results chan<- result) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, "test/page.html") })
-	mux.HandleFunc("GET /check.mjs", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/javascript")
-		http.ServeFile(w, r, "test/check.mjs")
-	})
+	for _, name := range []string{"check.mjs", "live.mjs"} {
+		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/javascript")
+			http.ServeFile(w, r, "test/"+name)
+		})
+	}
 	mux.HandleFunc("GET /job", func(w http.ResponseWriter, _ *http.Request) {
 		if err := json.NewEncoder(w).Encode(j); err != nil {
 			t.Error(err)

@@ -61,6 +61,10 @@ type job struct {
 	Base    string  `json:"base"`
 	Cases   []aCase `json:"cases"`
 	Counted bool    `json:"counted"` // how many objects each answer may need is known
+
+	// A live site, and where its next round is asked for; only for the page.
+	Live    string `json:"live,omitempty"`
+	Control string `json:"control,omitempty"`
 }
 
 type aCase struct {

@@ -19,7 +19,13 @@ export interface Answer {
   /** JSON, but for a picture, and for pages and scripts of the explorer. */
   body: string;
   cause?: Error;
+  /** What a live site said of the objects that the answer is made from; others do not say it. */
+  heads?: Heads;
+  asOf?: string;
 }
+
+/** The newest block of each chain, by the chain's number. */
+export type Heads = Record<string, number>;
 
 /** The body of an answer with another status than 200 (RFC 9457). */
 export interface Problem {
@@ -367,6 +373,15 @@ export interface Site {
       following: string;
     }[];
   }>;
+  /**
+   * The same site, read anew by requests that wait until it has a block of each of some chains: `'8453:123'`, several
+   * with commas between them, or `{ 8453: 123 }`. After `wait` seconds (10, which is the most) the answer is made of
+   * what there is: `seen` or the answer's `heads` tells. A site that is not live is read as it is. What it has read it
+   * keeps as long as any site does, so ask for another one after the next block.
+   */
+  after(blocks: string | Heads, options?: { wait?: number }): Site;
+  /** How new the last answer was, if the site is live: the blocks that it has, and the time of the newest one. */
+  seen(): { heads: Heads; asOf: string } | null;
   /** The root, `_site`: configuration and counts of the site. */
   root(): Promise<{ format: number; as_of: string; config: Record<string, unknown>; counts: Record<string, number> } & Record<string, unknown>>;
 }

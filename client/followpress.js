@@ -4,32 +4,55 @@
 
 /** openSite returns the API of the site at a URL: the folder or bucket that has _site. */
 export function openSite(base, options = {}) {
-  const read = reader(String(base).replace(/\/*$/, '/'), options);
+  base = String(base).replace(/\/*$/, '/');
+  return api(base, options, reader(base, options));
+}
+
+// api returns the methods of a site. With since, everything is read anew from a live site, by
+// requests that wait for the blocks.
+function api(base, options, shared, since = 0, blocks = '', wait = 0) {
+  const waiting = since && reader(base, options, blocks, wait);
+  let seen = null;
+
+  // reads chooses a reader. Only a live site is asked for blocks: a bucket may refuse requests with such headers.
+  const reads = async (round) => (since && (await shared('_site', since, round))?.json.live ? waiting : shared);
 
   // settle does work with the site, and returns an answer for what it throws. An object that
   // does not go with another one is from another site, which is being published: then
   // everything is read again.
   async function settle(work) {
-    let since = 0;
-    for (let wait = 100; ; wait *= 4) {
+    let again = 0;
+    for (let pause = 100; ; pause *= 4) {
       const round = {};
-      const get = (key) => read(key, since, round);
-      try {
-        try {
-          return await work(await open(get));
-        } catch (error) {
-          if (error instanceof Problem) {
-            return problem(error.status, error.message, error.message, await get('_errors/' + error.message));
-          }
-          throw error;
+      let read;
+      const get = async (key) => {
+        const object = await read(key, again, round);
+        if (object?.heads && !(round.oldest?.asOf <= object.asOf)) {
+          round.oldest = object;
         }
+        return object;
+      };
+      try {
+        let a;
+        try {
+          read = await reads(round);
+          a = await work(await open(get));
+        } catch (error) {
+          if (!(error instanceof Problem)) {
+            throw error;
+          }
+          a = problem(error.status, error.message, error.message, await get('_errors/' + error.message));
+        }
+        const { heads, asOf } = round.oldest ?? {};
+        seen = heads ? { heads, asOf } : null;
+        return { ...a, ...seen };
       } catch (cause) {
-        if (cause !== mixed || wait > 1600) {
+        if (cause !== mixed || pause > 1600) {
           const detail = 'The data cannot be read at the moment. Try again in a few seconds.';
           return { ...problem(503, 'Service Unavailable', detail), cause };
         }
-        await new Promise((done) => setTimeout(done, wait));
-        since = Date.now();
+        await new Promise((done) => setTimeout(done, pause));
+        again = Date.now();
       } finally {
         round.over = true;
       }
@@ -89,7 +112,12 @@ export function openSite(base, options = {}) {
     leaderboardCount: () => call('leaderboard/count'),
     stats: () => call('stats'),
     discover: (params) => call('discover', params),
-    root: async () => (await open((key) => read(key, 0, {}))).root,
+    root: async () => {
+      const read = await reads({});
+      return (await open((key) => read(key, 0, {}))).root;
+    },
+    after: (blocks, { wait = 10 } = {}) => api(base, options, shared, Date.now(), blocksOf(blocks), wait),
+    seen: () => seen,
   };
 }
 
@@ -125,13 +153,25 @@ function problem(status, title, detail, stored) {
 
 const keyURL = (key) => key.split('/').map(encodeURIComponent).join('/');
 
+// blocksOf returns blocks as X-After has them: a text as it is, {8453: 123} as 8453:123.
+function blocksOf(blocks) {
+  const text = typeof blocks === 'string' ? blocks : Object.entries(blocks).map((b) => b.join(':')).join();
+  if (!/^\d+:\d+( *, *\d+:\d+)*$/.test(text)) {
+    throw new TypeError(`after: ${text}: use CHAIN:BLOCK, with commas between several, or { CHAIN: BLOCK }`);
+  }
+  return text;
+}
+
 // reader returns read(key, since, round): the object with a key, null if there is none. What
 // was read before since, or too long ago, is read again. Requests at the same time share one
 // fetch, which is not begun if all their rounds are over by then.
 function reader(
   base,
   { fetch = (...request) => globalThis.fetch(...request), maxAge = 300_000, maxLength = 32 << 20, timeout = 10_000 },
+  blocks,
+  wait,
 ) {
+  timeout += blocks ? 1000 * wait : 0;
   const kept = new Map(); // the least recently used first
   let length = 0;
   let rootText;
@@ -166,7 +206,9 @@ function reader(
           abort.abort(error);
         }, timeout);
       });
-      const init = { signal: abort.signal, ...(since && { cache: 'reload' }) };
+      // The root, which is read first, is what waits.
+      const headers = { 'X-After': blocks, Prefer: 'wait=' + (key === '_site' ? wait : 0) };
+      const init = { signal: abort.signal, ...(since && { cache: 'reload' }), ...(blocks && { cache: 'no-store', headers }) };
       const work = async () => {
         response = await fetch(base + keyURL(key), init);
         text = await response.text();
@@ -190,8 +232,11 @@ function reader(
     if (!response.ok) {
       throw new Error(`${key}: status ${response.status}`);
     }
+    const heads = response.headers?.get('x-heads');
     return {
       text,
+      heads: heads && Object.fromEntries(heads.split(', ').map((head) => head.split(':').map(Number))),
+      asOf: response.headers?.get('x-as-of'),
       get json() {
         return (this.parsed ??= JSON.parse(text));
       },

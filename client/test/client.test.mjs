@@ -189,6 +189,50 @@ test('a new root drops what was read of the old site', async () => {
   assert.deepStrictEqual(await fp.stats(), { stats: 2 });
 });
 
+test('a site that is not live is read as it is, by simple requests', async () => {
+  const { read, counts } = site({ _site: root(), 'api/v1/stats': '{"stats":1}' });
+  const headers = [];
+  const fp = openSite('https://bucket.example/', { fetch: (url, init) => (headers.push(init.headers), read(url)) });
+  assert.deepStrictEqual(await fp.stats(), { stats: 1 });
+  const after = fp.after('8453:1,10:2');
+  assert.deepStrictEqual(await after.stats(), { stats: 1 });
+  assert.strictEqual((await after.root()).live, undefined);
+  assert.strictEqual((await after.ask('GET', 'stats')).heads, undefined);
+  assert.strictEqual(after.seen(), null);
+  assert.deepStrictEqual(headers.filter(Boolean), []);
+  assert.deepStrictEqual(counts, { _site: 2, 'api/v1/stats': 1 });
+});
+
+test('of a live site everything is read anew, and the oldest object counts', async () => {
+  const asked = [];
+  let block = 7;
+  const fp = openSite('https://live.example/', {
+    fetch: async (url, init) => {
+      const key = new URL(url).pathname.slice(1);
+      asked.push([key, init.headers?.['X-After'], init.headers?.Prefer, init.cache]);
+      const said = { 'X-Heads': `8453:${block}, 10:5`, 'X-As-Of': `2026-01-01T00:00:0${block}Z` };
+      return new Response(key === '_site' ? root(true, {}).replace('{', '{"live":true,') : '{"stats":1}', { headers: said });
+    },
+  });
+  await fp.stats();
+  assert.deepStrictEqual(fp.seen(), { heads: { 8453: 7, 10: 5 }, asOf: '2026-01-01T00:00:07Z' });
+  asked.length = 0;
+  const after = fp.after({ 8453: 8, 10: 5 }, { wait: 3 });
+  const first = after.root();
+  await first;
+  block = 8; // what is read from now on is newer than the root
+  const a = await after.ask('GET', 'stats');
+  assert.deepStrictEqual([a.heads, a.asOf], [{ 8453: 7, 10: 5 }, '2026-01-01T00:00:07Z']);
+  const sent = '10:5,8453:8'; // as JavaScript orders such members
+  assert.deepStrictEqual(asked, [
+    ['_site', undefined, undefined, 'reload'],
+    ['_site', sent, 'wait=3', 'no-store'],
+    ['api/v1/stats', sent, 'wait=0', 'no-store'],
+  ]);
+  await fp.stats();
+  assert.strictEqual(asked.length, 3);
+});
+
 test('objects of two sites are read again', async () => {
   const address = '0x' + '1'.repeat(40);
   const row = (n) => [address.slice(0, 38) + String(n).padStart(4, '0'), [], 0, '', ''];
@@ -218,8 +262,15 @@ test('rows of two sites are read again, and what cannot be read throws', async (
   const bucket = (held, rows) => JSON.stringify({ lists: { 7: [address, true, held, 0, rows] } });
   const objects = { _site: root(), '_search/tokens/7': bucket(1, []) };
   const { read, counts } = site(objects);
-  const fp = openSite('https://bucket.example/', { fetch: read });
-  setTimeout(() => (objects['_search/tokens/7'] = bucket(1, [[address, [], 5, 'a.eth', '']])), 20);
+  const fp = openSite('https://bucket.example/', {
+    fetch: async (url) => {
+      const response = await read(url);
+      if (url.endsWith('tokens/7')) {
+        objects['_search/tokens/7'] = bucket(1, [[address, [], 5, 'a.eth', '']]);
+      }
+      return response;
+    },
+  });
   assert.deepStrictEqual(await fp.list('7').rows('following'), { total: 1, rows: [{ address, tags: [], followers: 5, name: 'a.eth', avatar: '' }] });
   assert.ok(counts._site > 1);
   await assert.rejects(fp.find('a.eth'), (error) => error instanceof ApiError && error.status === 503);

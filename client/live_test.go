@@ -1,0 +1,128 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	json "github.com/goccy/go-json"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/client"
+	"github.com/followpress/followpress/generator"
+	"github.com/followpress/followpress/internal/testenv/servers"
+	"github.com/followpress/followpress/live"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/source"
+)
+
+// A feed is a source whose rounds a test sends.
+type feed chan source.Round
+
+func (f feed) Next(ctx context.Context) (source.Round, error) {
+	select {
+	case r := <-f:
+		return r, nil
+	case <-ctx.Done():
+		return source.Round{}, ctx.Err()
+	}
+}
+
+// startLive serves a live site, as another origin than control, which makes a round of each POST /round?block=. From
+// block 101 on, somebody follows 0x…b0b.
+func startLive(t *testing.T) (base, control string) {
+	t.Helper()
+	rounds, made := make(feed), make(chan live.RoundEnd, 100)
+	o := live.Options{Generator: generator.Options{Config: site.Config{API: site.APIEFP}}, Log: slog.New(slog.DiscardHandler)}
+	o.Hooks.Round = func(end live.RoundEnd) { made <- end }
+	l, err := live.New(rounds, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- l.Run(ctx) }()
+	round := func(block uint64) {
+		rounds <- source.Round{Heads: []source.Head{{Chain: 8453, Block: block, Time: time.Now().UnixMilli(), Finalized: block - 10}}, Snapshot: graphAt(block)}
+		if end := <-made; end.Err != nil {
+			t.Errorf("the round of block %d: %v", block, end.Err)
+		}
+	}
+	round(100)
+	server := httptest.NewServer(l)
+	controls := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		block, err := strconv.ParseUint(r.URL.Query().Get("block"), 10, 64)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		round(block)
+	}))
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		server.CloseClientConnections()
+		server.Close()
+		controls.Close()
+	})
+	return server.URL + "/", controls.URL + "/"
+}
+
+// graphAt is the graph at a block: one list, which follows 0x…b0b from block 101 on.
+func graphAt(block uint64) afero.Fs {
+	const owner, followed = "0x0000000000000000000000000000000000000a11", "0x0000000000000000000000000000000000000b0b"
+	records := ""
+	if block > 100 {
+		records = fmt.Sprintf(`{"token_id":"1","version":1,"record_type":"address","data":%q,"tags":[]}`+"\n", followed)
+	}
+	files := fstest.MapFS{}
+	for name, text := range map[string]string{
+		"meta.json":       `{"format":1,"as_of":"2026-11-23T17:00:00Z"}`,
+		"lists.ndjson":    fmt.Sprintf(`{"token_id":"1","owner":%q}`+"\n", owner),
+		"accounts.ndjson": fmt.Sprintf(`{"address":%q,"primary_list":"1"}`+"\n", owner),
+		"records.ndjson":  records,
+		"events.ndjson":   "", "badges.ndjson": "",
+	} {
+		files[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
+	}
+	return afero.FromIOFS{FS: files}
+}
+
+// In Node, a site that is asked for a block waits for it, and says how new it is.
+func TestAfterInNode(t *testing.T) {
+	servers.Wanted(t)
+	base, control := startLive(t)
+	dir := t.TempDir()
+	write(t, dir, "package.json", []byte(`{"type":"module"}`))
+	for _, f := range client.Files() {
+		write(t, dir, f.Name, f.Body)
+	}
+	checks, err := os.ReadFile("test/live.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "live.mjs", checks)
+	args, err := json.Marshal([]string{base, control})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "run.mjs", []byte(`import { checkLive } from './live.mjs';
+const failures = await checkLive(await import('./followpress.js'), ...`+string(args)+`);
+console.log(failures.join('\n'));
+process.exit(failures.length);`))
+	if out, err := exec.Command("node", filepath.Join(dir, "run.mjs")).CombinedOutput(); err != nil {
+		t.Errorf("node: %v\n%s", err, out)
+	}
+}
