@@ -21,6 +21,7 @@ const module = "github.com/followpress/followpress/"
 var mayImport = map[string][]string{
 	"site":                       {"internal/rawjson", "site/rules", "site/routes"},
 	"site/scan":                  {"internal/rawjson", "site", "site/rules"},
+	"site/ranks":                 {"site", "site/rules"},
 	"site/refresh":               {"site", "site/rules"},
 	"site/routes":                {},
 	"site/tags":                  {"site", "site/routes"},
@@ -43,9 +44,9 @@ var mayImport = map[string][]string{
 	"source/replay":              {"site", "snapshot", "source"},
 	"internal/retry":             {},
 	"internal/tarentry":          {},
-	"storage":                    {"internal/inorder", "internal/publicdir", "internal/retry", "site", "internal/tarentry"},
-	"generator":                  {"site", "site/refresh", "site/routes", "explorer", "generator/render", "internal/inorder", "internal/publicdir", "snapshot", "internal/staging", "internal/tarentry"},
-	"generator/render":           {"internal/rawjson", "site", "site/routes", "site/scan", "client", "explorer", "internal/inorder", "snapshot", "internal/templates"},
+	"storage":                    {"internal/inorder", "internal/publicdir", "internal/retry", "site", "site/ranks", "internal/tarentry"},
+	"generator":                  {"site", "site/ranks", "site/refresh", "site/routes", "explorer", "generator/render", "internal/inorder", "internal/publicdir", "snapshot", "internal/staging", "internal/tarentry"},
+	"generator/render":           {"internal/rawjson", "site", "site/ranks", "site/routes", "site/scan", "client", "explorer", "internal/inorder", "snapshot", "internal/templates"},
 	"publisher":                  {"internal/inorder", "internal/retry", "site", "site/refresh", "site/routes", "site/tags", "storage"},
 	"purger":                     {"internal/retry", "site", "site/routes", "site/tags"},
 	"report":                     {"internal/inorder", "internal/retry", "site", "site/refresh", "site/routes", "site/scan", "storage"},
@@ -96,7 +97,7 @@ var mayImport = map[string][]string{
 	"cmd/internal/command":       {"site", "storage"},
 	"cmd/internal/completion":    {"cmd/internal/command"},
 	"cmd/internal/edge":          {"site", "storage", "edge", "cmd/internal/command"},
-	"cmd/internal/generate":      {"site", "generator", "snapshot", "storage", "cmd/internal/command", "cmd/internal/report"},
+	"cmd/internal/generate":      {"site", "site/ranks", "generator", "snapshot", "storage", "cmd/internal/command", "cmd/internal/report"},
 	"cmd/internal/live":          {"internal/retry", "internal/templates", "live", "publisher", "server", "site", "site/rules", "snapshot", "source", "source/chain", "source/chain/provider", "source/follow", "storage", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/publish", "cmd/internal/serve", "cmd/internal/snapshot"},
 	"cmd/internal/preview":       {"site", "site/routes", "generator", "server", "storage", "internal/templates", "client/examples", "fixtures", "cmd/internal/command", "cmd/internal/generate"},
 	"cmd/internal/publish":       {"site", "site/tags", "generator", "publisher", "purger", "snapshot", "storage", "cmd/internal/command", "cmd/internal/generate", "cmd/internal/report"},
@@ -154,7 +155,7 @@ var onlyIn = map[string]string{
 
 // TestRooms: what is exported is a promise, and the top level shows the product.
 func TestRooms(t *testing.T) {
-	const mostNames, mostFolders = 247, 19
+	const mostNames, mostFolders = 248, 19
 	names, err := exported("site")
 	if err != nil || len(names) > mostNames {
 		t.Errorf("package site: got %d exported names, %v, want at most %d: what one package uses belongs there", len(names), err, mostNames)

@@ -17,6 +17,7 @@ import (
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/internal/staging"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/ranks"
 )
 
 // Options of a run. The zero value is valid.
@@ -26,12 +27,16 @@ type Options struct {
 	SkipInvalid bool      // report invalid rows and continue; otherwise the first one stops the run
 	Refreshed   Refreshed // refreshed data to merge where it is newer than the snapshot; nil means none
 	BadgesAsOf  time.Time // when the badges of the snapshot were read, which refreshed ones must be newer than; zero: as_of
-	Rebuild     bool      // write every object, even if the manifest of the live site says that it has not changed
-	Progress    Progress  // nil means none
-	DryRun      bool      // render and compare everything, but write nothing
-	NoSync      bool      // do not sync the new site to disk before it goes live: faster, but a power failure may damage it
-	KeepSpare   bool      // keep the old folder beside the new one, for the next run to change into the newest; needs no Files
-	Files       afero.Fs  // file system of the output; nil means that of the machine
+	// Ranks are those that details show until they are due again, if the configuration has RanksEvery. nil means none:
+	// they are those of the snapshot then.
+	Ranks *ranks.Held
+
+	Rebuild   bool     // write every object, even if the manifest of the live site says that it has not changed
+	Progress  Progress // nil means none
+	DryRun    bool     // render and compare everything, but write nothing
+	NoSync    bool     // do not sync the new site to disk before it goes live: faster, but a power failure may damage it
+	KeepSpare bool     // keep the old folder beside the new one, for the next run to change into the newest; needs no Files
+	Files     afero.Fs // file system of the output; nil means that of the machine
 }
 
 // ErrBusy says that another run writes to the same output.
@@ -298,12 +303,32 @@ func (r *run) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.hold(g, ranks); err != nil {
+		return err
+	}
 	r.site, err = render.NewSite(ctx, g, ranks, r.Config, r.Workers)
 	if err != nil {
 		return err
 	}
 	r.report.Duration.Read = time.Since(start).Seconds()
 	return nil
+}
+
+// hold has details show the ranks of Options.Ranks, unless they are due.
+func (r *run) hold(g *render.Graph, ranks *render.Ranks) error {
+	if r.Config.RanksEvery == 0 {
+		return nil
+	}
+	r.report.Ranks = &RanksReport{AsOf: g.AsOf}
+	if r.Ranks == nil {
+		return nil
+	}
+	due, err := r.Ranks.AreDue(r.Config, g.AsOf)
+	if err == nil && !due {
+		hold(g, ranks, r.Ranks)
+		r.report.Ranks.AsOf, r.report.Ranks.Held = r.Ranks.AsOf, true
+	}
+	return err
 }
 
 // compare renders without writing, to find the differences from the live site. The index is known even

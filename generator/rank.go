@@ -3,6 +3,7 @@ package generator
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -10,6 +11,7 @@ import (
 	"github.com/followpress/followpress/generator/render"
 	"github.com/followpress/followpress/internal/inorder"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/ranks"
 	"github.com/followpress/followpress/site/rules"
 )
 
@@ -61,7 +63,7 @@ func rank(ctx context.Context, g *render.Graph, workers int, config site.Config)
 		byAddress[account] = uint32(account)
 	}
 	slices.SortFunc(byAddress, func(a, b uint32) int { return g.Accounts[a].Compare(g.Accounts[b]) })
-	if efp {
+	if efp || config.RanksEvery > 0 {
 		r.ByAddress = byAddress
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -72,7 +74,59 @@ func rank(ctx context.Context, g *render.Graph, workers int, config site.Config)
 			return ctx.Err()
 		})
 	}
-	return r, group.Wait()
+	err = group.Wait()
+	r.Shown = r.Rank
+	return r, err
+}
+
+// hold replaces the ranks that objects show by those that are held, but for accounts whose own count has changed since.
+func hold(g *render.Graph, r *render.Ranks, held *ranks.Held) {
+	r.Held = held.Body
+	var same [render.Measures]map[uint32]uint32 // by count; how many accounts have it, until now
+	for m := range same {
+		same[m] = map[uint32]uint32{}
+		r.Shown[m] = make([]uint32, len(g.Accounts))
+	}
+	var addresses [render.AtOnce]site.Address
+	var counts [render.AtOnce]ranks.Counts
+	var accounts [render.AtOnce]uint32
+	n := 0
+	add := func() {
+		g.Numbers.FindAll(addresses[:n], accounts[:n])
+		for i, account := range accounts[:n] {
+			for m, count := range counts[i] {
+				if count == 0 {
+					continue
+				}
+				same[m][count]++
+				if account != render.None && r.Count[m][account] == count {
+					r.Shown[m][account] = same[m][count] // among accounts with that count
+				}
+			}
+		}
+		n = 0
+	}
+	for address, of := range held.All() {
+		addresses[n], counts[n] = address, of
+		if n++; n == len(addresses) {
+			add()
+		}
+	}
+	add()
+	for m := range same {
+		before, next := map[uint32]uint32{}, uint32(0)
+		for _, count := range slices.SortedFunc(maps.Keys(same[m]), func(a, b uint32) int { return cmp.Compare(b, a) }) {
+			before[count] = next
+			next += same[m][count]
+		}
+		for account := range r.Shown[m] {
+			if rank := &r.Shown[m][account]; *rank != 0 {
+				*rank += before[r.Count[m][account]]
+			} else {
+				*rank = r.Rank[m][account]
+			}
+		}
+	}
 }
 
 // saidBy returns what records count, by their set of tags: of the first measures, as many as are counted.

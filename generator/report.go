@@ -22,6 +22,7 @@ type Report struct {
 	AsOf      string                  `json:"as_of"`
 	Tables    map[string]*TableReport `json:"tables"`
 	Refreshed *RefreshedReport        `json:"refreshed,omitempty"` // nil without Options.Refreshed
+	Ranks     *RanksReport            `json:"ranks,omitempty"`     // nil unless the configuration has RanksEvery
 	Repeated  int                     `json:"repeated_records"`    // rows that were merged into an earlier row of the same list
 	Invalid   []*RowError             `json:"invalid"`             // the first 1,000 invalid rows and refreshed objects
 	LongTexts LongTextReport          `json:"long_texts"`          // texts of profiles that were left out
@@ -94,6 +95,12 @@ type RefreshedReport struct {
 	WithoutEffect map[string]int `json:"without_effect"` // valid, but refer to something that does not exist; by reason
 }
 
+// A RanksReport says which ranks details show.
+type RanksReport struct {
+	AsOf string `json:"as_of"` // time of the snapshot that they are of
+	Held bool   `json:"held"`  // that was an earlier one
+}
+
 // A WriteReport counts the objects of a run, including manifest and root.
 type WriteReport struct {
 	Unchanged bool `json:"unchanged"` // whether the live site is the same, so that nothing was written
@@ -161,6 +168,13 @@ func (r *Report) String() string {
 		}
 		writeLeftOut(&b, c.Skipped, c.WithoutEffect)
 		b.WriteByte('\n')
+	}
+	if r.Ranks != nil {
+		of := "this snapshot"
+		if r.Ranks.Held {
+			of = r.Ranks.AsOf + ", until they are due"
+		}
+		fmt.Fprintf(&b, "ranks     in details are of %s\n", of)
 	}
 	for i, e := range r.Invalid {
 		if i == 10 {

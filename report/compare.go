@@ -86,6 +86,7 @@ func newComparison(ctx context.Context, from, to Side, o Options) (*comparison, 
 		return nil, err
 	}
 	c.config = c.to.root.Config
+	c.config.RanksEvery = max(c.config.RanksEvery, c.from.root.Config.RanksEvery)
 	c.config.Explorer = c.config.Explorer || c.from.root.Config.Explorer // whose objects are known, although they are gone
 	c.report = &Report{
 		Format: Format, Date: plain(o.Date.UTC().Format(dateFormat)), API: plain(apiOf(c.config)),

@@ -35,6 +35,7 @@ const (
 	largestProfileText  = 16 << 20 // the longest row of a snapshot
 	maxProfileURLBytes  = 1_024    // with an address in it; a QR code has room for twice as many
 	defaultProfile      = 256 << 10
+	largestRanksEvery   = 10 * 365 * 24 * 3600 // seconds
 	leastProfile        = 1 << 10
 )
 
@@ -92,6 +93,10 @@ type Config struct {
 	// Tags names the services whose caches are purged by tags, in order and with spaces between;
 	// the publisher sets it. Objects of other sites have no tags, and the root does not have the member.
 	Tags string `json:"tags,omitempty"`
+
+	// RanksEvery says that the ranks in details are of now only so often, in seconds of the snapshots' time, and are
+	// kept in the object RanksKey between. 0 means always: the root does not have the member then.
+	RanksEvery int64 `json:"ranks_every,omitempty"`
 }
 
 // EFP reports whether the site has the whole read API.
@@ -152,6 +157,9 @@ func (c Config) validate() error {
 		return fmt.Errorf("longest profile text %d: between %d and %d bytes", c.MaxProfileText, MaxNameBytes, largestProfileText)
 	case c.MaxProfile != 0 && c.MaxProfile < leastProfile || c.MaxProfile > largestProfileText:
 		return fmt.Errorf("largest profile %d: between %d and %d bytes", c.MaxProfile, leastProfile, largestProfileText)
+	}
+	if c.RanksEvery < 0 || c.RanksEvery > largestRanksEvery {
+		return fmt.Errorf("ranks every %ds: between 1s and %ds", c.RanksEvery, largestRanksEvery)
 	}
 	if err := c.validatePictures(); err != nil {
 		return err

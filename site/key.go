@@ -73,6 +73,8 @@ const (
 	MarkKey Key = "_publishing"
 	// PackKey is the archive that a server stores if it cannot unpack archives of objects.
 	PackKey Key = "_publishing.tar"
+	// RanksKey has the counts by which details rank accounts, under Config.RanksEvery (package ranks).
+	RanksKey Key = "_ranks"
 	// RefreshPrefix begins the keys of what refreshes have kept.
 	RefreshPrefix Key = "_refresh/"
 	// RefreshCopies begins the keys of those that are no data, but notes about copies.
@@ -287,6 +289,9 @@ func (c Config) PublicKeys() []string {
 	if c.EFP() {
 		keys = append(keys, unknownPrefix+"*", clientPrefix+"*", string(OpenAPIKey))
 	}
+	if c.RanksEvery > 0 {
+		keys = append(keys, string(RanksKey))
+	}
 	if c.Explorer {
 		keys = append(keys, explorePrefix+"*", string(ReportsPrefix)+"*", string(IndexKey))
 	}
@@ -374,7 +379,7 @@ func (k Key) Valid() bool {
 // Reserved lists the first segments of keys outside of the base path, so that no base path may begin
 // with one.
 func Reserved() []string {
-	return []string{"_client", "_errors", exploreFolder, "_lock", "_manifest", "_publishing", "_publishing.tar", "_refresh", reportsFolder,
+	return []string{"_client", "_errors", exploreFolder, "_lock", "_manifest", "_publishing", "_publishing.tar", string(RanksKey), "_refresh", reportsFolder,
 		"_search", "_site", "_unknown", "_variants", string(IndexKey), string(OpenAPIKey)}
 }
 

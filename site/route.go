@@ -26,6 +26,7 @@ const (
 	contentStyle   = "text/css; charset=utf-8"
 	contentText    = "text/plain; charset=utf-8"
 	contentSVG     = "image/svg+xml"
+	contentBytes   = "application/octet-stream"
 )
 
 // Cache-Control values. A snapshot is a day old anyway: minutes in a browser and
@@ -74,7 +75,7 @@ type Route struct {
 
 // Routes returns the table of the site's routes, in the order of their IDs. Callers must not change it.
 func (c Config) Routes() []*Route {
-	return routesOf[routeSet{c.EFP(), c.Explorer}]
+	return routesOf[routeSet{c.EFP(), c.Explorer, c.RanksEvery > 0}]
 }
 
 // APIFolders lists the first segments of the endpoints, below the base path.

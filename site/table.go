@@ -8,14 +8,16 @@ import (
 )
 
 // has reports whether sites of a configuration have the route.
-func has(id routes.ID, efp, explorer bool) bool {
+func has(id routes.ID, set routeSet) bool {
 	switch {
 	case id < routes.UserAccount:
 		return true
 	case id < routes.Index:
-		return efp
+		return set.efp
+	case id < routes.Ranks:
+		return set.explorer
 	}
-	return explorer
+	return set.ranks
 }
 
 // Values of Route.Subject.
@@ -26,14 +28,15 @@ const (
 )
 
 // A routeSet is the features of a configuration that decide about its routes.
-type routeSet struct{ efp, explorer bool }
+type routeSet struct{ efp, explorer, ranks bool }
 
 // routesOf has the routes of each set.
 var routesOf = func() map[routeSet][]*Route {
 	sets := map[routeSet][]*Route{}
-	for _, set := range []routeSet{{false, false}, {false, true}, {true, false}, {true, true}} {
+	for n := range 8 {
+		set := routeSet{n&1 != 0, n&2 != 0, n&4 != 0}
 		for _, r := range allRoutes {
-			if has(r.ID, set.efp, set.explorer) {
+			if has(r.ID, set) {
 				sets[set] = append(sets[set], r)
 			}
 		}
@@ -167,6 +170,8 @@ var allRoutes = func() []*Route {
 		{ID: routes.Reports, Pattern: "_reports/index", CacheControl: cacheCheck, Summary: "the list of the published reports"},
 		{ID: routes.ReportPage, Pattern: "_reports/{date}.html", ContentType: contentHTML, CacheControl: cacheCheck, Summary: "a report, as a page"},
 		{ID: routes.ReportData, Pattern: "_reports/{date}.json", CacheControl: cacheCheck, Summary: "a report, as data"},
+		{ID: routes.Ranks, Pattern: "_ranks", ContentType: contentBytes, CacheControl: cacheCheck,
+			Summary: "the counts by which details rank accounts until the ranks are due again"},
 	}
 	for i, r := range table {
 		if r.ID != routes.ID(i) {

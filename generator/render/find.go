@@ -50,6 +50,8 @@ func (s *Site) find(route *site.Route, key site.Key) (foundUnit, selection) {
 	case routes.Index, routes.Explorer, routes.ExplorerWorker, routes.ExplorerScript, routes.ExplorerStyle,
 		routes.Top, routes.Network:
 		return s.explore.find(key), only
+	case routes.Ranks:
+		return foundUnit{s.renderRanks, 0}, only
 	case routes.Reports, routes.ReportPage, routes.ReportData:
 		return foundUnit{}, only // no part of a site
 	case routes.Leaderboard:

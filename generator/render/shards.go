@@ -251,7 +251,7 @@ func (e *efpRenderer) appendFollowerRow(b []byte, h holder, s rules.State) []byt
 	name, avatar, header := textsOf(e.profile(account), e.profileEnds[account])
 	b = append(appendFollower(b, e.Tokens[h.list], e.Accounts[account]), e.TagSets[e.recordOf(h).Tags].json...)
 	b = appendState(b, s, e.addedAt(h), e.ranks.Count[rules.Followers][account])
-	return appendMutualsRank(appendTexts(b, name, avatar, header), e.ranks.Rank[rules.Mutuals][account])
+	return appendMutualsRank(appendTexts(b, name, avatar, header), e.ranks.Shown[rules.Mutuals][account])
 }
 
 // appendFollower appends the beginning of the row of who holds an account, up to the tags.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/ranks"
 	"github.com/followpress/followpress/site/rules"
 )
 
@@ -69,6 +70,7 @@ func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, worker
 		s.efp, s.BucketDigits, s.TokenDigits = e, e.addressBuckets.digits, e.listBuckets.digits
 		s.Kinds = append(append([]UnitKind{problems}, e.kinds()...), boards)
 		s.addExplorer()
+		s.addRanks()
 		return s, nil
 	}
 	for _, n := range g.Names {
@@ -87,7 +89,23 @@ func NewSite(ctx context.Context, g *Graph, r *Ranks, config site.Config, worker
 		boards,
 	}
 	s.addExplorer()
+	s.addRanks()
 	return s, nil
+}
+
+// addRanks adds the unit of the counts by which details rank accounts, if the site has it.
+func (s *Site) addRanks() {
+	if s.Config.RanksEvery > 0 {
+		s.Kinds = append(s.Kinds, UnitKind{1, nil, s.renderRanks})
+	}
+}
+
+func (s *Site) renderRanks(_ int, _ *Scratch, emit Emitter) {
+	body := s.ranks.Held
+	if body == nil {
+		body = ranks.Encode(s.Graph.AsOf, s.ranks.counts(s.Graph.Accounts))
+	}
+	emitText(emit, body, site.RanksKey)
 }
 
 // addExplorer adds the units of the explorer, if the site has it. It comes first: one of its objects takes

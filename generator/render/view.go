@@ -155,7 +155,7 @@ func (g *Graph) shown(ranks *Ranks, ends []profileEnds, account uint32) Account 
 			a.Counts[m] = counts[account]
 		}
 	}
-	for m, ranks := range ranks.Rank {
+	for m, ranks := range ranks.Shown {
 		a.Ranks[m] = ranks[account]
 	}
 	return a

@@ -91,4 +91,7 @@ const (
 	Reports
 	ReportPage
 	ReportData
+
+	// Only with site.Config.RanksEvery, of both APIs.
+	Ranks
 )

@@ -61,6 +61,8 @@ type Command struct {
 	Pictures       string `placeholder:"WHERE" group:"As with generate:" help:"From where the explorer loads pictures: off, hosts, or a proxy with {url} in it; without it, the page asks its reader."`
 	LeaderboardMax int    `default:"100" placeholder:"N" group:"As with generate:" help:"Largest limit of a leaderboard (default ${default})."`
 	MaxProfileText int    `default:"65536" placeholder:"BYTES" group:"As with generate:" help:"Longest text of a profile (default ${default}); longer ones are left out and reported."`
+	RanksEvery     string `placeholder:"DURATION" hidden:""`
+	RanksFrom      string `placeholder:"LOCATION" hidden:""`
 	MaxProfile     int    `default:"262144" placeholder:"BYTES" group:"As with generate:" help:"Largest profile as JSON (default ${default}); what exceeds it is left out, the largest texts first, and reported."`
 
 	Beam []string `arg:"" optional:"" passthrough:"" hidden:"" help:"Flags of Beam."`
@@ -152,6 +154,9 @@ func (c *Command) check() error {
 		return fmt.Errorf("--hot-after=%d: use 1 or more", c.HotAfter)
 	case c.Parallelism < 0:
 		return fmt.Errorf("--parallelism=%d: use 1 or more, or 0", c.Parallelism)
+	}
+	if c.RanksEvery != "" || c.RanksFrom != "" {
+		return errors.New("--ranks-every and --ranks-from: only generate and publish --snapshot hold ranks; the details of a site from here show those of its snapshot")
 	}
 	_, err := c.config().WithDefaults()
 	return err

@@ -7,14 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/followpress/followpress/cmd/internal/command"
 	reports "github.com/followpress/followpress/cmd/internal/report"
 	"github.com/followpress/followpress/generator"
 	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/ranks"
 	"github.com/followpress/followpress/storage"
 )
 
@@ -54,6 +57,55 @@ type Content struct {
 	LeaderboardMax int     `default:"100" placeholder:"N" help:"Largest limit of a leaderboard (default ${default})."`
 	MaxProfileText int     `default:"65536" placeholder:"BYTES" help:"Longest text of a profile, such as an avatar (default ${default}). Longer texts, most often data: URIs, are left out and reported."`
 	MaxProfile     int     `default:"262144" placeholder:"BYTES" help:"Largest profile as JSON (default ${default}). What exceeds it is left out, the largest texts first, and reported."`
+	Ranking
+}
+
+// Ranking are the flags that say how often the ranks in details change.
+type Ranking struct {
+	RanksEvery time.Duration `placeholder:"DURATION" help:"How often the ranks in details are those of now, by the time of snapshots, such as 24h. Between, they stay what they were, but for accounts whose own count changed; leaderboards are always of now. So a round changes few objects. By default always."`
+	RanksFrom  *string       `placeholder:"LOCATION" help:"With --ranks-every: the last site, whose object _ranks says what ranks were, as s3://BUCKET[/PREFIX], a folder, also as file:///FOLDER, or a .tar file; or a copy of that object. publish takes that of the destination by default; generate and preview have none, and so the ranks of now."`
+}
+
+func (r *Ranking) validate() error {
+	switch {
+	case r.RanksEvery < 0 || r.RanksEvery%time.Second != 0:
+		return fmt.Errorf("--ranks-every=%s: use whole seconds, such as 24h", r.RanksEvery)
+	case r.RanksFrom == nil:
+		return nil
+	case r.RanksEvery == 0:
+		return errors.New("--ranks-from: only with --ranks-every, such as 24h")
+	}
+	if _, err := storage.ParsePlace(*r.RanksFrom); err != nil {
+		return fmt.Errorf("--ranks-from: %w", err)
+	}
+	return nil
+}
+
+// Held reads the ranks that details show until they are due: those of --ranks-from, or of the site at usual if that
+// is not "". They are nil without --ranks-every, and if there are none yet.
+func (r *Ranking) Held(ctx context.Context, usual string, server storage.S3Options) (*ranks.Held, error) {
+	from, flag := usual, "the destination"
+	if r.RanksFrom != nil {
+		from, flag = *r.RanksFrom, "--ranks-from"
+	}
+	if r.RanksEvery == 0 || from == "" {
+		return nil, nil
+	}
+	body, err := storage.ReadRanks(ctx, from, server)
+	if r.RanksFrom == nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, storage.ErrNoBucket)) {
+		return nil, nil // the run creates it, or says what is missing
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	if body == nil {
+		return nil, nil
+	}
+	held, err := ranks.Parse(body)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w: if it cannot be put right, delete it there; the ranks are those of now then", flag, from, err)
+	}
+	return held, nil
 }
 
 // Validate checks the flags before the run; kong calls it.
@@ -67,6 +119,9 @@ func (r *Content) Validate() error {
 	if _, err := r.location(); err != nil {
 		return err
 	}
+	if err := r.validate(); err != nil {
+		return err
+	}
 	_, err := r.config().WithDefaults()
 	return err
 }
@@ -75,6 +130,7 @@ func (r *Content) config() site.Config {
 	return site.Config{
 		BasePath: r.BasePath, BadgesField: r.BadgesField, LeaderboardMax: r.LeaderboardMax, MaxProfileText: r.MaxProfileText, MaxProfile: r.MaxProfile,
 		API: r.API, ProfileURL: r.ProfileURL, Names: r.Names, Explorer: r.Explorer, Pictures: r.Pictures,
+		RanksEvery: int64(r.RanksEvery / time.Second),
 	}
 }
 
@@ -90,9 +146,13 @@ func (r *Content) location() (at storage.Location, err error) {
 	return at, nil
 }
 
-// Options are those of the generator that the flags ask for, with --refreshed=s3://… on some server.
-func (r *Content) Options(ctx context.Context, server storage.S3Options) (o generator.Options, err error) {
+// Options are those of the generator that the flags ask for, with the s3://… of --refreshed and --ranks-from on some
+// server. ranksFrom is the usual --ranks-from, "" for none.
+func (r *Content) Options(ctx context.Context, ranksFrom string, server storage.S3Options) (o generator.Options, err error) {
 	o = generator.Options{Config: r.config(), SkipInvalid: r.OnInvalid == "skip"}
+	if o.Ranks, err = r.Held(ctx, ranksFrom, server); err != nil {
+		return o, err
+	}
 	at, err := r.location()
 	if err != nil || r.Refreshed == nil {
 		return o, err
@@ -151,7 +211,7 @@ func (c *Command) Run(ctx context.Context, stdout, stderr io.Writer) (err error)
 	if err := command.CheckFile("report", c.Report, c.Out); err != nil {
 		return err
 	}
-	o, err := c.Options(ctx, c.Server())
+	o, err := c.Options(ctx, "", c.Server())
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func (c *Command) open(ctx context.Context, stderr io.Writer) (_ storage.Site, e
 		defer func() { err = errors.Join(err, closeFiles()) }()
 		from = files
 	}
-	o, err := c.Options(ctx, c.Server())
+	o, err := c.Options(ctx, "", c.Server())
 	if err != nil {
 		return nil, err
 	}

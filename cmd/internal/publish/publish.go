@@ -49,7 +49,7 @@ func (p *Publish) Validate() error {
 // Run publishes.
 func (p *Publish) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return p.run(ctx, stdout, stderr, p.DryRun, func(s session) (result, error) {
-		return p.publish(ctx, s, p.open, p.DryRun)
+		return p.publish(ctx, s, p.open(p.Dest), p.DryRun)
 	})
 }
 
@@ -77,7 +77,7 @@ func (i *Init) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return i.run(ctx, stdout, stderr, false, func(s session) (result, error) {
 		if i.Site != "" {
 			from := source{Site: i.Site, siteServer: i.siteServer}
-			return i.publish(ctx, s, from.open, false, i.setUp)
+			return i.publish(ctx, s, from.open(i.Dest), false, i.setUp)
 		}
 		to, err := i.openToWrite(ctx, s, true)
 		if err != nil {

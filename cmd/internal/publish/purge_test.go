@@ -397,7 +397,7 @@ func TestPurgeWithoutTheSite(t *testing.T) {
 	}
 	p := parsed(t, "--site", second, "--dest", dest, "--purge", "varnish:"+cache.URL, "--purge-wait", "0s")
 	quiet := session{log: slog.New(slog.DiscardHandler), progress: command.NewProgress(io.Discard), stderr: io.Discard}
-	told, err := p.publish(t.Context(), quiet, p.open, false)
+	told, err := p.publish(t.Context(), quiet, p.open(p.Dest), false)
 	if err != nil {
 		t.Fatal(err)
 	}

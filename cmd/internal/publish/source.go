@@ -96,13 +96,21 @@ type openSite interface {
 	io.Closer
 }
 
-// open opens the site, or renders that of the snapshot, which has a report.
-func (s *source) open(ctx context.Context, run session, server storage.S3Options) (_ openSite, _ *generator.Report, err error) {
+// open returns what opens the site for a destination.
+func (s *source) open(dest string) opener {
+	return func(ctx context.Context, run session, server storage.S3Options) (openSite, *generator.Report, error) {
+		return s.openFor(ctx, dest, run, server)
+	}
+}
+
+// openFor opens the site, or renders that of the snapshot, which has a report. The ranks that it may hold are those of
+// the destination.
+func (s *source) openFor(ctx context.Context, dest string, run session, server storage.S3Options) (_ openSite, _ *generator.Report, err error) {
 	if s.Snapshot == "" {
 		opened, err := s.openAt(ctx, s.Site, run, server)
 		return opened, nil, err
 	}
-	o, err := s.Options(ctx, server)
+	o, err := s.Options(ctx, dest, server)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -123,6 +123,50 @@ func TestPublishASnapshot(t *testing.T) {
 	}
 }
 
+// TestPublishHeldRanks: with --ranks-every the ranks are those of the destination until they are due; what is
+// malformed there is an error, and nothing is written.
+func TestPublishHeldRanks(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "out")
+	every := func(snapshot, want string) {
+		t.Helper()
+		report := publishedFrom(t, snapshot, "file://"+to, "--api", "efp", "--ranks-every", "24h")
+		if report.Rendered.Ranks == nil || report.Rendered.Ranks.AsOf != want {
+			t.Errorf("got ranks %+v, want those of %s", report.Rendered.Ranks, want)
+		}
+	}
+	at := func(asOf string, change func(t *testing.T, dir string)) string {
+		dir := demoSnapshot(t, change)
+		if err := os.WriteFile(filepath.Join(dir, "meta.json"), []byte(`{"format":1,"as_of":"`+asOf+`"}`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	const first, hour, day = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z", "2026-01-02T00:00:00Z"
+	stored := func() string {
+		t.Helper()
+		body, err := os.ReadFile(filepath.Join(to, "_ranks"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	every(at(first, asItIs), first)
+	before := stored()
+	if every(at(hour, aFollow), first); stored() != before {
+		t.Error("got another object _ranks within the day, want the same")
+	}
+	if every(at(day, aFollow), day); stored() == before {
+		t.Error("got the same object _ranks a day later, want another one")
+	}
+	if err := os.WriteFile(filepath.Join(to, "_ranks"), []byte("ranks"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, stderr := runPublish("--snapshot", at(day, asItIs), "--dest", "file://"+to, "--api", "efp", "--ranks-every", "24h"); status != command.Failed ||
+		!strings.Contains(stderr, "the destination: file://"+to+": _ranks: it is cut off, or something else: malformed object: if it cannot be put right, delete it there") {
+		t.Errorf("got status %d and %s, want an error that says what to do", status, stderr)
+	}
+}
+
 // The same on real servers: keys, bytes and headers of both buckets are equal, and refreshed data is read
 // from the server of the bucket.
 func TestPublishASnapshotToServers(t *testing.T) {
@@ -217,7 +261,7 @@ func TestPublishReadsASnapshotOnce(t *testing.T) {
 	defer want.Close()
 	from := source{Snapshot: dir}
 	run := session{progress: command.NewProgress(io.Discard), stderr: io.Discard}
-	opened, _, err := from.open(t.Context(), run, storage.S3Options{})
+	opened, _, err := from.open("")(t.Context(), run, storage.S3Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,261 @@
+package generator
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	json "github.com/goccy/go-json"
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/generator/render"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/ranks"
+)
+
+// The flags of TestRounds.
+var (
+	roundsOf      = flag.String("rounds", "", "the folder of a snapshot packed by gzip, for TestRounds")
+	roundsAPI     = flag.String("rounds-api", site.APIEFP, "the API of TestRounds")
+	roundsEvery   = flag.Int64("rounds-every", 0, "with ranks_every of so many seconds")
+	roundsSingles = flag.Int("rounds-singles", 200, "single follows that TestRounds measures")
+	roundsPopular = flag.Bool("rounds-popular", false, "follow accounts in proportion to how many follow them, instead of any")
+	roundsFollows = flag.Int("rounds-follows", 300, "follows of the one large round of TestRounds")
+)
+
+// TestRounds counts, by route, the objects that a round of random follows changes: many rounds of one follow
+// each, and one of many. A random follow is a new record of a random primary list about a random account.
+//
+//	make bench-rounds BENCH_SNAPSHOT=…
+func TestRounds(t *testing.T) {
+	if *roundsOf == "" {
+		t.Skip("a measurement: go test ./generator -run TestRounds -v -rounds FOLDER, with the folder of a snapshot")
+	}
+	base := readRoundsBase(t, *roundsOf)
+	config, err := site.Config{API: *roundsAPI, Explorer: true, RanksEvery: *roundsEvery}.WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := &roundOutput{}
+	g := base.render(t, config, nil, before)
+	random := rand.New(rand.NewPCG(1, 2))
+	singles := map[string]int{}
+	var totals []int
+	for range *roundsSingles {
+		changed := base.changes(t, config, before, []string{randomFollow(g, random)})
+		total := 0
+		for class, n := range changed {
+			singles[class] += n
+			total += n
+		}
+		totals = append(totals, total)
+	}
+	many := make([]string, *roundsFollows)
+	for i := range many {
+		many[i] = randomFollow(g, random)
+	}
+	large := base.changes(t, config, before, many)
+	slices.Sort(totals)
+	var table strings.Builder
+	sum, largeSum := 0, 0
+	for _, class := range slices.SortedFunc(maps.Keys(large), func(a, b string) int {
+		return cmp.Or(cmp.Compare(singles[b], singles[a]), cmp.Compare(large[b], large[a]), strings.Compare(a, b))
+	}) {
+		sum, largeSum = sum+singles[class], largeSum+large[class]
+		fmt.Fprintf(&table, "%-60s %12.2f %10d\n", class, float64(singles[class])/float64(len(totals)), large[class])
+	}
+	t.Logf("%s of %d objects\n%-60s %12s %10d\n%s%-60s %12.2f %10d\nof single follows: least %d, median %d, most %d",
+		*roundsAPI, before.objects, "route", "1 follow", len(many), table.String(), "all", float64(sum)/float64(len(totals)), largeSum,
+		totals[0], totals[len(totals)/2], totals[len(totals)-1])
+}
+
+// A roundsBase is a snapshot in memory, whose table of records is in parts: a round adds another.
+type roundsBase struct {
+	files map[string][]byte
+	ranks *ranks.Held
+}
+
+func readRoundsBase(t *testing.T, folder string) *roundsBase {
+	t.Helper()
+	base := &roundsBase{files: map[string][]byte{}}
+	names, err := filepath.Glob(filepath.Join(folder, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		body, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, packed := strings.CutSuffix(filepath.Base(name), ".gz")
+		if packed {
+			unpack, err := gzip.NewReader(bytes.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if body, err = io.ReadAll(unpack); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if to == "records.ndjson" {
+			to = "records-1.ndjson"
+		}
+		base.files[to] = body
+	}
+	return base
+}
+
+// fs is the snapshot with more records, as if it were a day later: only what shows the time then differs without a
+// record.
+func (b *roundsBase) fs(t *testing.T, more []string) afero.Fs {
+	t.Helper()
+	files := afero.NewMemMapFs()
+	for name, body := range b.files {
+		if err := afero.WriteFile(files, name, body, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := afero.WriteFile(files, "records-2.ndjson", []byte(strings.Join(more, "")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func (b *roundsBase) render(t *testing.T, config site.Config, more []string, out *roundOutput) *render.Graph {
+	t.Helper()
+	o, err := Options{Config: config, Ranks: b.ranks}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{Options: o, snapshot: b.fs(t, more), report: newReport("")}
+	if err := r.prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if out.isFirst = out.before == nil; out.isFirst {
+		out.seed, out.sums = maphash.MakeSeed(), make(map[uint64]uint64, r.site.Objects())
+	}
+	out.config, out.changed = config, map[string]int{}
+	if err := renderAll(t.Context(), r.site, o.Workers, out, nil, o.Progress); err != nil {
+		t.Fatal(err)
+	}
+	if out.ranks != nil {
+		if b.ranks, err = ranks.Parse(out.ranks); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s has %d bytes", site.RanksKey, len(out.ranks))
+	}
+	return r.site.Graph
+}
+
+// changes counts the objects that differ with more records, by class.
+func (b *roundsBase) changes(t *testing.T, config site.Config, before *roundOutput, more []string) map[string]int {
+	t.Helper()
+	out := &roundOutput{seed: before.seed, before: before.sums}
+	b.render(t, config, more, out)
+	if gone := before.objects - (out.objects - out.added); gone > 0 {
+		out.changed["(removed)"] = gone
+	}
+	return out.changed
+}
+
+// A roundOutput compares objects with those of a first one.
+type roundOutput struct {
+	config  site.Config
+	seed    maphash.Seed
+	isFirst bool
+	sums    map[uint64]uint64 // of the first: digests of bodies by that of the key
+	before  map[uint64]uint64
+	ranks   []byte // the object of the first one
+
+	mu      sync.Mutex
+	objects int
+	added   int
+	changed map[string]int // by class
+}
+
+func (o *roundOutput) begin() batch { return &roundBatch{out: o} }
+
+type roundBatch struct {
+	out            *roundOutput
+	objects, added int
+	sums           [][2]uint64
+	changed        []site.Key
+}
+
+func (b *roundBatch) put(e site.Entry, object []byte) error {
+	if b.out.isFirst && e.Key == site.RanksKey {
+		b.out.ranks = bytes.Clone(object)
+	}
+	key, body := maphash.String(b.out.seed, string(e.Key)), binary.LittleEndian.Uint64(e.MD5[:])
+	b.objects++
+	if b.out.isFirst {
+		b.sums = append(b.sums, [2]uint64{key, body})
+	} else if was, ok := b.out.before[key]; !ok || was != body {
+		b.changed = append(b.changed, e.Key)
+		if !ok {
+			b.added++
+		}
+	}
+	return nil
+}
+
+func (o *roundOutput) finish(all batch) error {
+	b := all.(*roundBatch)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.objects += b.objects
+	o.added += b.added
+	for _, s := range b.sums {
+		o.sums[s[0]] = s[1]
+	}
+	for _, key := range b.changed {
+		class := string(key)
+		if route, ok := o.config.RouteOf(key); ok {
+			class = route.Pattern
+		}
+		o.changed[class]++
+	}
+	return nil
+}
+
+// randomFollow is a row of a new follow.
+func randomFollow(g *render.Graph, random *rand.Rand) string {
+	for {
+		list, account := uint32(random.IntN(len(g.Tokens))), uint32(random.IntN(len(g.Accounts)))
+		if *roundsPopular {
+			if account = g.Records.At(random.IntN(g.Records.Len())).Data; account >= uint32(len(g.Accounts)) {
+				continue // the record is about no address
+			}
+		}
+		if g.Primary[g.Owners[list]] != list || g.Owners[list] == account {
+			continue
+		}
+		isHeld := false
+		for _, r := range g.RecordsOf(list).All() {
+			isHeld = isHeld || r.Data == account
+		}
+		if isHeld {
+			continue
+		}
+		row, err := json.Marshal(map[string]any{
+			"token_id": g.Tokens[list], "version": 1, "record_type": "address", "data": g.Accounts[account].String(), "added": g.AsOf,
+		})
+		if err != nil {
+			panic(err) // does not happen
+		}
+		return string(row) + "\n"
+	}
+}

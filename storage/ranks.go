@@ -1,0 +1,91 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/ranks"
+)
+
+// ReadRanks reads the object site.RanksKey of a site, which is nil if the site has none. The site is at s3://BUCKET,
+// s3://BUCKET/PREFIX or file:///FOLDER, or in a folder, a .tar file or parts; any other file is that object itself. A
+// bucket that does not exist is ErrNoBucket, anything else an fs.ErrNotExist. Requests are retried.
+func ReadRanks(ctx context.Context, from string, o S3Options) ([]byte, error) {
+	opened, err := openRanks(ctx, from, o)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", from, err)
+	}
+	defer opened.Close() // only read
+	var body []byte
+	err = readRetry.Do(ctx, func() error {
+		body, err = opened.GetAdmitted(ctx, site.RanksKey, func(_ context.Context, size int64) error {
+			if size > ranks.MaxBytes {
+				return fmt.Errorf("%s has %d bytes, more than any site's", site.RanksKey, size)
+			}
+			return nil
+		})
+		return err
+	})
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, explainRead(from, err)
+	}
+	return body, nil
+}
+
+func openRanks(ctx context.Context, from string, o S3Options) (Site, error) {
+	_, isParts := PartsAt(from)
+	if strings.Contains(from, "://") && !isParts {
+		at, err := ParseLocation(from)
+		if err != nil {
+			return nil, err
+		}
+		if at.Folder == "" {
+			return OpenS3(ctx, at, o)
+		}
+		from = at.Folder
+	}
+	if isParts || strings.HasSuffix(from, ".tar") {
+		return OpenSiteAt(ctx, from, o)
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return OpenSite(from)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is no folder and no regular file")
+	}
+	return fileOfRanks(from), nil
+}
+
+// fileOfRanks is the path of a file with the object, as a site that has nothing else.
+type fileOfRanks string
+
+// Get implements Site.
+func (f fileOfRanks) Get(ctx context.Context, key site.Key) ([]byte, error) {
+	return f.GetAdmitted(ctx, key, func(context.Context, int64) error { return nil })
+}
+
+// GetAdmitted implements Site.
+func (f fileOfRanks) GetAdmitted(ctx context.Context, _ site.Key, admit func(ctx context.Context, size int64) error) ([]byte, error) {
+	info, err := os.Stat(string(f))
+	if err != nil {
+		return nil, err
+	}
+	if err := admit(ctx, info.Size()); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(string(f))
+}
+
+// Close implements Site.
+func (f fileOfRanks) Close() error { return nil }
