@@ -63,7 +63,7 @@ type Content struct {
 // Ranking are the flags that say how often the ranks in details change.
 type Ranking struct {
 	RanksEvery time.Duration `placeholder:"DURATION" help:"How often the ranks in details are those of now, by the time of snapshots, such as 24h. Between, they stay what they were, but for accounts whose own count changed; leaderboards are always of now. So a round changes few objects. By default always."`
-	RanksFrom  *string       `placeholder:"LOCATION" help:"With --ranks-every: the last site, whose object _ranks says what ranks were, as s3://BUCKET[/PREFIX], a folder, also as file:///FOLDER, or a .tar file; or a copy of that object. publish takes that of the destination by default; generate and preview have none, and so the ranks of now."`
+	RanksFrom  *string       `placeholder:"LOCATION" help:"With --ranks-every: the last site, whose object _ranks says what ranks were, as s3://BUCKET[/PREFIX], a folder, also as file:///FOLDER, or a .tar file; or a copy of that object. publish and live take that of the destination by default; generate and preview have none, and so the ranks of now."`
 }
 
 func (r *Ranking) validate() error {

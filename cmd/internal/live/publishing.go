@@ -167,7 +167,7 @@ func (b *background) publish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		o, err := content.Options(ctx, b.Server())
+		o, err := content.Options(ctx, b.Dest, b.Server())
 		if err != nil {
 			return err
 		}

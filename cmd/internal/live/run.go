@@ -220,7 +220,8 @@ type process struct {
 func (p *process) prepare(kept live.Bucket) error {
 	content := p.Content
 	content.Refreshed = nil // what is kept comes from the bucket, as it changes
-	rendering, err := content.Options(context.Background(), storage.S3Options{})
+	content.RanksFrom = nil // ranks are held in the bucket only: here they cost nothing
+	rendering, err := content.Options(context.Background(), "", storage.S3Options{})
 	if err != nil {
 		return err
 	}
