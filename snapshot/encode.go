@@ -27,17 +27,33 @@ func appendList(b []byte, l List) ([]byte, error) {
 	return append(b, `"}`...), nil
 }
 
-func appendRecord(b []byte, r Record) (_ []byte, err error) {
-	if err := site.CheckTokenID("token_id", r.TokenID); err != nil {
+func appendRecord(b []byte, r Record) ([]byte, error) {
+	b, err := appendRecordBegin(b, r.TokenID)
+	if err != nil {
 		return nil, err
 	}
 	if r.Type == "" {
 		return nil, fmt.Errorf("record_type of a record of list %s: missing or empty", r.TokenID)
 	}
-	b = append(append(append(b, `{"token_id":"`...), r.TokenID...), `","version":`...)
-	b = append(strconv.AppendUint(b, uint64(r.Version), 10), `,"record_type":`...)
-	if b, err = appendText(b, "record_type", r.Type); err != nil {
+	if b, err = appendRecordRest(b, r); err != nil {
 		return nil, fmt.Errorf("list %s: %w", r.TokenID, err)
+	}
+	return b, nil
+}
+
+// appendRecordBegin appends what the rows of a list have in common.
+func appendRecordBegin(b []byte, tokenID string) ([]byte, error) {
+	if err := site.CheckTokenID("token_id", tokenID); err != nil {
+		return nil, err
+	}
+	return append(append(append(b, `{"token_id":"`...), tokenID...), '"'), nil
+}
+
+// appendRecordRest appends what comes after the token id. There must be a type.
+func appendRecordRest(b []byte, r Record) (_ []byte, err error) {
+	b = append(strconv.AppendUint(append(b, `,"version":`...), uint64(r.Version), 10), `,"record_type":`...)
+	if b, err = appendText(b, "record_type", r.Type); err != nil {
+		return nil, err
 	}
 	b = hex.AppendEncode(append(b, `,"data":"0x`...), r.Data)
 	b = append(b, '"')
@@ -48,7 +64,7 @@ func appendRecord(b []byte, r Record) (_ []byte, err error) {
 			b = append(b, ',')
 		}
 		if b, err = appendText(b, "tags", tag); err != nil {
-			return nil, fmt.Errorf("list %s: %w", r.TokenID, err)
+			return nil, err
 		}
 	}
 	if len(r.Tags) > 0 {
@@ -56,7 +72,7 @@ func appendRecord(b []byte, r Record) (_ []byte, err error) {
 	}
 	if r.Added != NoTime {
 		if b, err = appendTime(append(b, `,"added":`...), "added", r.Added); err != nil {
-			return nil, fmt.Errorf("list %s: %w", r.TokenID, err)
+			return nil, err
 		}
 	}
 	return append(b, '}'), nil

@@ -23,6 +23,9 @@ type tableWriter struct {
 	out    io.WriteCloser
 	file   *os.File // nil unless open
 	err    error    // the first failure; later calls repeat it
+
+	memory bool   // rows are kept instead
+	kept   []byte // all rows but those in buf
 }
 
 // endingOf returns the ending of files with a compression.
@@ -72,6 +75,10 @@ func (t *tableWriter) end(b []byte) error {
 
 // flush compresses the rows in t.buf.
 func (t *tableWriter) flush() {
+	if t.memory {
+		t.kept, t.buf = append(t.kept, t.buf...), t.buf[:0]
+		return
+	}
 	if t.open() != nil {
 		return
 	}
@@ -83,7 +90,7 @@ func (t *tableWriter) flush() {
 
 // open creates the file, unless it is open.
 func (t *tableWriter) open() error {
-	if t.file != nil || t.err != nil {
+	if t.file != nil || t.memory || t.err != nil {
 		return t.err
 	}
 	t.file, t.err = os.Create(t.path)

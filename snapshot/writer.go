@@ -62,12 +62,8 @@ func Create(dir string, o WriteOptions) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{
-		staging: s, tables: map[Table]*tableWriter{},
-		lists:    newUnique[string]("token_id: a second list with the token_id"),
-		accounts: newUnique[site.Address]("address: a second account with the address"),
-		events:   newUnique[uint64]("id: a second event with the id"),
-	}
+	w := newWriter()
+	w.staging = s
 	for _, table := range allTables() {
 		w.tables[table] = &tableWriter{path: filepath.Join(s.Next(), string(table)+ending)}
 	}
@@ -75,6 +71,15 @@ func Create(dir string, o WriteOptions) (*Writer, error) {
 		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
+}
+
+func newWriter() *Writer {
+	return &Writer{
+		tables:   map[Table]*tableWriter{},
+		lists:    newUnique[string]("token_id: a second list with the token_id"),
+		accounts: newUnique[site.Address]("address: a second account with the address"),
+		events:   newUnique[uint64]("id: a second event with the id"),
+	}
 }
 
 func (w *Writer) prepare() error {
@@ -147,6 +152,9 @@ type Meta struct {
 
 // Commit completes the snapshot and puts it into its folder in one step. It removes the old one.
 func (w *Writer) Commit(m Meta) error {
+	if w.staging == nil {
+		return errClosed
+	}
 	meta, err := encodeMeta(m)
 	if err != nil {
 		return err

@@ -23,6 +23,9 @@ type Replay struct {
 	ops     []storedOp
 	arena   arena
 	report  Report
+
+	marked *mark    // nil before Mark
+	rows   *touched // nil before Rows
 }
 
 // A point is the place of an event in its chain.
@@ -102,11 +105,14 @@ func (r *Replay) add(e source.Event) error {
 	if err != nil {
 		return err
 	}
+	r.keepLast(e.Contract.Chain)
 	r.last[e.Contract.Chain] = at
 	r.report.Events++
 	switch e.Kind {
 	case source.Transfer:
-		r.token(e.Subject).owner = site.Address(e.Value)
+		t := r.token(e.Subject)
+		r.keepToken(t)
+		t.owner = site.Address(e.Value)
 	case source.Location:
 		r.ignore(r.locate(r.token(e.Subject), e.Value))
 	case source.AccountMetadata:
@@ -160,6 +166,7 @@ func (r *Replay) token(id source.Word) *token {
 	if !ok {
 		t = &token{id: id}
 		r.tokens[id] = t
+		r.undoBy(func() { delete(r.tokens, id) })
 	}
 	return t
 }
@@ -169,6 +176,7 @@ func (r *Replay) slot(key slotKey) *slot {
 	if !ok {
 		s = &slot{first: none, last: none}
 		r.slots[key] = s
+		r.undoBy(func() { delete(r.slots, key) })
 	}
 	return s
 }
@@ -179,6 +187,7 @@ func (r *Replay) locate(t *token, location []byte) Reason {
 	if ignored == "" && !known {
 		ignored = LocationPlace
 	}
+	r.keepToken(t)
 	t.placed, t.slot = ignored == "", slotKey{contract, place.Slot}
 	return ignored
 }
@@ -187,6 +196,7 @@ func (r *Replay) setPrimary(account site.Address, key string, value []byte) Reas
 	if key != keyPrimaryList {
 		return OtherKey
 	}
+	r.keepPrimary(account)
 	if token, ok := primary(value); ok {
 		r.primary[account] = token
 		return ""
@@ -209,7 +219,9 @@ func (r *Replay) setUser(key slotKey, name string, value []byte) Reason {
 	case keyManager:
 		return ""
 	case keyUser:
-		r.slot(key).user, _ = User(value)
+		s := r.slot(key)
+		r.keepSlot(key, s)
+		s.user, _ = User(value)
 		return userIgnored(value)
 	}
 	return OtherKey
@@ -235,6 +247,7 @@ func (r *Replay) store(key slotKey, e source.Event) error {
 		return errors.New("too many operations")
 	}
 	s, n := r.slot(key), int32(len(r.ops))
+	r.keepSlot(key, s)
 	r.ops = append(r.ops, storedOp{time: e.Time, op: r.arena.keep(e.Value), next: none})
 	if s.last == none {
 		s.first = n

@@ -17,7 +17,25 @@ type Slots struct {
 	Records uint64                  // that were written
 	Ignored map[Reason]uint64       // records, by LongRecord and SharedSlot; nil for none
 
+	sharing
+}
+
+// sharing says which lists have the records of a slot that others have before them.
+type sharing struct {
 	shared int // bytes of the rows of lists beyond alwaysShared
+}
+
+// has reports whether a list has them: the ith of its slot, whose rows have that size. Lists must come
+// in the order in which they are written.
+func (s *sharing) has(i, size int) bool {
+	if i < alwaysShared {
+		return true
+	}
+	if size > mostShared-s.shared {
+		return false
+	}
+	s.shared += size
+	return true
 }
 
 const (
@@ -25,7 +43,7 @@ const (
 	// were only the first one, whoever has an old list and uses up the limit by others could move it
 	// to the slot of a newer list, which would have no records then.
 	alwaysShared = 8
-	// mostShared bounds Slots.shared. It is far above what was ever seen.
+	// mostShared bounds sharing.shared. It is far above what was ever seen.
 	mostShared = 512 << 20
 )
 
@@ -33,19 +51,12 @@ const (
 // all of them; a later one has all or, beyond the limit, none. It changes the slice of records.
 func (s *Slots) Write(records []snapshot.Record, tokenIDs []string) error {
 	all := len(records)
-	records = slices.DeleteFunc(records, tooLong)
+	records, size := fitting(records)
 	s.ignore(LongRecord, all-len(records))
-	size := 0
-	for _, r := range records {
-		size += rowBytes(r)
-	}
 	for i, id := range tokenIDs {
-		if i >= alwaysShared {
-			if size > mostShared-s.shared {
-				s.ignore(SharedSlot, len(records))
-				continue
-			}
-			s.shared += size
+		if !s.has(i, size) {
+			s.ignore(SharedSlot, len(records))
+			continue
 		}
 		for _, r := range records {
 			r.TokenID = id
@@ -59,6 +70,15 @@ func (s *Slots) Write(records []snapshot.Record, tokenIDs []string) error {
 		s.Records += uint64(len(records))
 	}
 	return nil
+}
+
+// fitting are the records that fit into rows, and about the size of these. It changes the slice.
+func fitting(records []snapshot.Record) (fit []snapshot.Record, size int) {
+	fit = slices.DeleteFunc(records, tooLong)
+	for _, r := range fit {
+		size += rowBytes(r)
+	}
+	return fit, size
 }
 
 func (s *Slots) ignore(reason Reason, n int) {

@@ -86,12 +86,18 @@ func (r *Replay) minted() []*token {
 }
 
 func (r *Replay) writeList(w Writer, g *source.Graph, t *token) error {
+	row := r.list(t)
+	g.Held[rules.AccountOf(row.Owner, row.User)] += 0
+	return w.WriteList(row)
+}
+
+// list is the row of a list.
+func (r *Replay) list(t *token) snapshot.List {
 	row := snapshot.List{TokenID: t.id.Decimal(), Owner: t.owner}
 	if s, ok := r.slots[t.slot]; t.placed && ok && s.user != (site.Address{}) {
 		row.User = &s.user
 	}
-	g.Held[rules.AccountOf(row.Owner, row.User)] += 0
-	return w.WriteList(row)
+	return row
 }
 
 // replay returns the records of a slot, which are valid until the list is used again.

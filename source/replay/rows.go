@@ -1,0 +1,321 @@
+package replay
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/site/rules"
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/source"
+)
+
+// Rows keep the rows of the lists and records of a Replay in memory, and make only those again that
+// events have changed. What they have is what Write writes, byte for byte. They may be used by one
+// goroutine at a time, which is that of the Replay.
+type Rows struct {
+	replay  *Replay
+	shown   map[source.Word]shown    // lists with rows, as they have them
+	sharing map[slotKey][]*token     // lists of a slot, by their ids
+	minted  []*token                 // all lists, by their ids
+	slots   map[slotKey]slotRows     // that a list has
+	left    map[source.Word]struct{} // lists without the records of their slot, beyond the limit
+	primary map[site.Address]source.Word
+
+	lists   snapshot.Rows
+	records []snapshot.Piece
+}
+
+// shown is what rows say of a list.
+type shown struct {
+	owner, user site.Address
+	placed      bool
+	slot        slotKey
+}
+
+// A slotRows has the rows of a slot, for all lists that have it.
+type slotRows struct {
+	rows snapshot.Rows
+	size int // as sharing.has counts
+}
+
+// A Change says what an Update has changed. Its slices are sorted, without doubles.
+type Change struct {
+	Any      bool           // whether any row is another
+	Lists    []string       // token ids of lists with other rows
+	Accounts []site.Address // those of these lists, before and after; those whom their other records are about; those of Primary
+	Primary  []site.Address // accounts that name another primary list
+}
+
+// Rows begins to keep the rows of a Replay, which needs one Update to have any. A Replay has one Rows.
+func (r *Replay) Rows() *Rows {
+	x := &Rows{shown: map[source.Word]shown{}, slots: map[slotKey]slotRows{}, primary: map[site.Address]source.Word{}}
+	x.Replace(r)
+	return x
+}
+
+// Replace makes the rows those of another Replay of the same deployment, from the next Update on.
+func (x *Rows) Replace(r *Replay) {
+	x.replay, r.rows = r, newTouched()
+	for id := range r.tokens {
+		r.rows.token(id)
+	}
+	for id := range x.shown {
+		r.rows.token(id)
+	}
+	for key := range r.slots {
+		r.rows.slot(key)
+	}
+	for key := range x.slots {
+		r.rows.slot(key)
+	}
+	for account := range r.primary {
+		r.rows.account(account)
+	}
+	for account := range x.primary {
+		r.rows.account(account)
+	}
+}
+
+// Lists are the rows of lists, as of the last Update.
+func (x *Rows) Lists() snapshot.Rows { return x.lists }
+
+// Records are the rows of records, as of the last Update. They do not change.
+func (x *Rows) Records() []snapshot.Piece { return x.records }
+
+// Primary is the token id of the list that an account names as primary, as of the last Update; "" for none.
+func (x *Rows) Primary(account site.Address) string {
+	if token, ok := x.primary[account]; ok {
+		return token.Decimal()
+	}
+	return ""
+}
+
+// ListOps is as source.Graph has it.
+func (x *Rows) ListOps() uint64 { return x.replay.report.ListOps }
+
+// Update makes the rows again that events have changed since the last one. After an error the Rows
+// must not be used any more.
+func (x *Rows) Update(ctx context.Context) (Change, error) {
+	t := x.replay.rows
+	x.replay.rows = newTouched()
+	u := update{Rows: x, lists: map[source.Word]struct{}{}, accounts: map[site.Address]struct{}{}}
+	if len(t.tokens) > 0 || x.sharing == nil {
+		u.place()
+	}
+	again := u.changedLists(t)
+	if err := u.replaySlots(ctx, t, again); err != nil {
+		return Change{}, err
+	}
+	if len(u.lists) > 0 || x.left == nil {
+		if err := u.order(); err != nil {
+			return Change{}, err
+		}
+	}
+	c := Change{Primary: u.primaries(t)}
+	for _, id := range slices.SortedFunc(maps.Keys(u.lists), func(a, b source.Word) int { return slices.Compare(a[:], b[:]) }) {
+		c.Lists = append(c.Lists, id.Decimal())
+	}
+	c.Accounts = slices.SortedFunc(maps.Keys(u.accounts), site.Address.Compare)
+	c.Any = len(c.Lists)+len(c.Primary) > 0
+	return c, nil
+}
+
+// An update is a call of Update.
+type update struct {
+	*Rows
+	lists    map[source.Word]struct{} // with other rows
+	accounts map[site.Address]struct{}
+	rows     bool // whether the table lists has other rows
+}
+
+// changed notes that a list has other rows, before or after.
+func (u *update) changed(id source.Word, as shown) {
+	u.lists[id] = struct{}{}
+	u.accounts[as.account()] = struct{}{}
+}
+
+func (s *shown) account() site.Address {
+	if s.user != (site.Address{}) {
+		return rules.AccountOf(s.owner, &s.user)
+	}
+	return rules.AccountOf(s.owner, nil)
+}
+
+// place finds out again which lists there are, and where.
+func (u *update) place() {
+	u.minted, u.sharing = u.replay.minted(), map[slotKey][]*token{}
+	for _, t := range u.minted {
+		if t.placed {
+			u.sharing[t.slot] = append(u.sharing[t.slot], t)
+		}
+	}
+}
+
+// show is what rows are to say of a list; ok is false if there is no such list.
+func (u *update) show(id source.Word) (s shown, ok bool) {
+	t := u.replay.tokens[id]
+	if t == nil || t.owner == (site.Address{}) {
+		return shown{}, false
+	}
+	s = shown{owner: t.owner, placed: t.placed}
+	if t.placed {
+		s.slot = t.slot
+		if at, ok := u.replay.slots[t.slot]; ok {
+			s.user = at.user
+		}
+	}
+	return s, true
+}
+
+// changedLists finds lists whose own rows are others, or that are elsewhere. It returns the slots
+// that they have or had.
+func (u *update) changedLists(t *touched) (places map[slotKey]struct{}) {
+	ids := maps.Clone(t.tokens)
+	for key := range t.slots {
+		for _, t := range u.sharing[key] {
+			ids[t.id] = struct{}{}
+		}
+	}
+	places = map[slotKey]struct{}{}
+	for id := range ids {
+		was, had := u.shown[id]
+		is, has := u.show(id)
+		if had == has && was == is {
+			continue
+		}
+		u.rows = true
+		moved := was.placed != is.placed || was.slot != is.slot
+		if had {
+			u.changed(id, was)
+			delete(u.shown, id)
+		}
+		if has {
+			u.changed(id, is)
+			u.shown[id] = is
+		}
+		for _, s := range []shown{was, is} {
+			if !s.placed {
+				continue
+			}
+			places[s.slot] = struct{}{}
+			if moved || had != has || was.account() != is.account() {
+				u.about(u.slots[s.slot].rows, snapshot.Rows{})
+			}
+		}
+	}
+	return places
+}
+
+// about notes the accounts that records are about which only one of two has.
+func (u *update) about(one, other snapshot.Rows) {
+	for _, a := range snapshot.Addresses(one, other) {
+		u.accounts[a] = struct{}{}
+	}
+}
+
+// replaySlots makes the rows of slots again: of those that were touched, and of those of places that
+// have no rows yet. Slots without a list have none.
+func (u *update) replaySlots(ctx context.Context, t *touched, places map[slotKey]struct{}) error {
+	var list List
+	for key := range places {
+		if _, known := u.slots[key]; !known {
+			t.slot(key)
+		}
+		if len(u.sharing[key]) == 0 {
+			delete(u.slots, key)
+		}
+	}
+	for key := range t.slots {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		lists, was := u.sharing[key], u.slots[key]
+		if len(lists) == 0 {
+			delete(u.slots, key)
+			continue
+		}
+		var is slotRows
+		if s, ok := u.replay.slots[key]; ok {
+			var err error
+			if is, err = rowsOf(u.replay.replay(&list, s)); err != nil {
+				return err
+			}
+		}
+		if u.slots[key] = is; is.rows.Equal(was.rows) {
+			continue
+		}
+		for _, t := range lists {
+			u.changed(t.id, u.shown[t.id])
+		}
+		u.about(was.rows, is.rows)
+	}
+	return nil
+}
+
+func rowsOf(records []snapshot.Record) (slotRows, error) {
+	records, size := fitting(records)
+	rows, err := snapshot.RecordRows(records)
+	return slotRows{rows, size}, err
+}
+
+// order puts the rows in the order of Write.
+func (u *update) order() error {
+	var limit sharing
+	left := map[source.Word]struct{}{}
+	records := make([]snapshot.Piece, 0, len(u.minted))
+	for _, t := range u.minted {
+		if !t.placed || u.sharing[t.slot][0] != t {
+			continue // the first list of a slot stands for all
+		}
+		s := u.slots[t.slot]
+		for i, t := range u.sharing[t.slot] {
+			if !limit.has(i, s.size) {
+				left[t.id] = struct{}{}
+			} else if s.rows.Len() > 0 {
+				p, err := s.rows.Of(t.id.Decimal())
+				if err != nil {
+					return err
+				}
+				records = append(records, p)
+			}
+		}
+	}
+	for _, t := range u.minted {
+		_, was := u.left[t.id]
+		_, is := left[t.id]
+		if was != is {
+			u.changed(t.id, u.shown[t.id])
+		}
+	}
+	u.left, u.records = left, records
+	if !u.rows && u.Rows.lists.Len() > 0 {
+		return nil
+	}
+	lists := make([]snapshot.List, len(u.minted))
+	for i, t := range u.minted {
+		lists[i] = u.replay.list(t)
+	}
+	var err error
+	u.Rows.lists, err = snapshot.ListRows(lists)
+	return err
+}
+
+// primaries finds the accounts that name another primary list.
+func (u *update) primaries(t *touched) (changed []site.Address) {
+	for account := range t.accounts {
+		was, had := u.primary[account]
+		is, has := u.replay.primary[account]
+		if had == has && was == is {
+			continue
+		}
+		if u.primary[account] = is; !has {
+			delete(u.primary, account)
+		}
+		u.accounts[account] = struct{}{}
+		changed = append(changed, account)
+	}
+	slices.SortFunc(changed, site.Address.Compare)
+	return changed
+}
