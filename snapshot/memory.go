@@ -357,3 +357,22 @@ func (f *memoryFile) Read(to []byte) (n int, err error) {
 	}
 	return n, nil
 }
+
+// ByAddress are rows of accounts by the first byte of their addresses, in whose order they must be.
+func (r Rows) ByAddress() (by [256]Rows, err error) {
+	rest := r.text
+	for len(rest) > 0 {
+		end := bytes.IndexByte(rest, '\n') + 1
+		address, ok := addressIn(string(rest[:min(end, maxBegin)]))
+		if !ok {
+			return by, errors.New("a row of accounts does not begin with an address")
+		}
+		some := &by[address[0]]
+		if some.lines == 0 {
+			some.text = rest[:0]
+		}
+		some.text, some.lines = some.text[:len(some.text)+end], some.lines+1
+		rest = rest[end:]
+	}
+	return by, nil
+}

@@ -13,10 +13,24 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/chain/provider"
 )
 
 // ErrBusy says that another run uses the same folder.
 var ErrBusy = errors.New("another run uses it")
+
+// A lastingError is one that waiting does not mend.
+type lastingError struct{ error }
+
+func (e *lastingError) Unwrap() error { return e.error }
+
+func lasting(format string, args ...any) error { return &lastingError{fmt.Errorf(format, args...)} }
+
+// Lasts reports whether an error is about the state itself, or about a node of another chain, so that
+// the same call will fail again, whatever nodes do.
+func Lasts(err error) bool {
+	return errors.As(err, new(*lastingError)) || provider.IsOtherChain(err)
+}
 
 // A State is a folder that keeps what was read from the chains of a deployment. It belongs to one
 // process, and to one goroutine, at a time.
@@ -65,7 +79,7 @@ func (s *State) held() error {
 		return err
 	}
 	if err != nil || !os.SameFile(locked, there) {
-		return fmt.Errorf("the state %s was removed or replaced during the run", s.root.Name())
+		return lasting("the state %s was removed or replaced during the run", s.root.Name())
 	}
 	return nil
 }
@@ -131,4 +145,73 @@ func (s *State) complete(c source.Chain) (point, error) {
 		return point{}, fmt.Errorf("chain %d (%s) was not read to the end: run again", c.ID, c.Name)
 	}
 	return check.Points[len(check.Points)-1], nil
+}
+
+// A Position is how far a State had read all chains. It is good for the same State only.
+type Position struct {
+	points map[uint64]point // by chain
+}
+
+// Block is the newest block of a chain.
+func (p Position) Block(chain uint64) provider.Block {
+	at := p.points[chain]
+	return provider.Block{Number: at.Block, Hash: at.Hash, Time: at.Time}
+}
+
+// Position says how far the State has read all chains. It is an error if the last Sync of a chain did
+// not complete.
+func (s *State) Position() (Position, error) {
+	p := Position{map[uint64]point{}}
+	for _, c := range s.deployment.Chains {
+		top, err := s.complete(c)
+		if err != nil {
+			return Position{}, err
+		}
+		p.points[c.ID] = top
+	}
+	return p, nil
+}
+
+// Verified is the newest block of a chain up to which the contracts, or a quorum of hosts, have
+// confirmed the events; 0 for none.
+func (s *State) Verified(chain uint64) (uint64, error) {
+	for _, c := range s.deployment.Chains {
+		if c.ID != chain {
+			continue
+		}
+		check, err := readCheckpoint(s.folder(c), c)
+		if err != nil || check.Verified == 0 {
+			return 0, err
+		}
+		return check.Points[check.Verified-1].Block, nil
+	}
+	return 0, fmt.Errorf("the deployment has no chain %d", chain)
+}
+
+// Between returns the events after one Position up to a later one, chain by chain, as Events does. What
+// the State had at the first one must not have been forgotten since.
+func (s *State) Between(from, to Position) source.Events {
+	return func(yield func(source.Event, error) bool) {
+		for _, c := range s.deployment.Chains {
+			more, err := readBetween(s.folder(c), c, from.points[c.ID], to.points[c.ID], func(e source.Event) bool { return yield(e, nil) })
+			if err != nil {
+				yield(source.Event{}, err)
+			}
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// Extends reports whether a State at a Position may have all that it had at an earlier one. It cannot
+// know whether that was forgotten and read again: the Report of Sync says so.
+func (p Position) Extends(earlier Position) bool {
+	for id, was := range earlier.points {
+		is := p.points[id]
+		if is.Block < was.Block || is.Size < was.Size || is.Events < was.Events || is.Block == was.Block && is.Hash != was.Hash {
+			return false
+		}
+	}
+	return true
 }

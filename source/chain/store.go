@@ -174,7 +174,7 @@ func readCheckpoint(in folder, c source.Chain) (checkpoint, error) {
 
 // unusable is the error about a folder that only the operator may remove.
 func unusable(in folder, c source.Chain, why string) error {
-	return fmt.Errorf("%s %s: use another --state, or remove that folder to read chain %d (%s) again", in, why, c.ID, c.Name)
+	return lasting("%s %s: use another --state, or remove that folder to read chain %d (%s) again", in, why, c.ID, c.Name)
 }
 
 func (c *checkpoint) valid() bool {
@@ -354,7 +354,7 @@ func (s *store) rewind() error {
 }
 
 func damaged(in folder, c source.Chain, err error) error {
-	return fmt.Errorf("%s: %w; read chain %d (%s) again with --reread %d", filepath.Join(in.String(), logsFile), err, c.ID, c.Name, c.ID)
+	return lasting("%s: %w; read chain %d (%s) again with --reread %d", filepath.Join(in.String(), logsFile), err, c.ID, c.Name, c.ID)
 }
 
 func (s *store) save() (err error) {
@@ -402,13 +402,21 @@ func (s *store) sync(file *os.File) error {
 
 // read calls yield with each event of a chain up to a point, in order, until it returns false.
 func read(in folder, c source.Chain, to point, yield func(source.Event) bool) (more bool, err error) {
+	return readBetween(in, c, point{}, to, yield)
+}
+
+// readBetween is read of what comes after another point.
+func readBetween(in folder, c source.Chain, from, to point, yield func(source.Event) bool) (more bool, err error) {
 	file, err := in.open(logsFile, os.O_RDONLY)
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	r := &reader{r: bufio.NewReaderSize(file, batchBytes), left: to.Size, chain: c.ID, contracts: newDecoder(c).addresses()}
-	for events := uint64(0); ; events++ {
+	if _, err := file.Seek(from.Size, io.SeekStart); err != nil {
+		return false, err
+	}
+	r := &reader{r: bufio.NewReaderSize(file, batchBytes), left: to.Size - from.Size, chain: c.ID, contracts: newDecoder(c).addresses()}
+	for events := from.Events; ; events++ {
 		e, err := r.next()
 		switch {
 		case errors.Is(err, io.EOF) && r.left == 0:

@@ -315,7 +315,7 @@ func (c *chainSync) forgetReorganised(ctx context.Context) error {
 		return err
 	}
 	if !same {
-		return fmt.Errorf("the nodes serve another chain than before, with the same id: none of the %d blocks that the state remembers is part of it, "+
+		return lasting("the nodes serve another chain than before, with the same id: none of the %d blocks that the state remembers is part of it, "+
 			"not even block %d; if they are right, read it again with --reread %d", len(points)+1, origin.Block, c.chain.ID)
 	}
 	return c.forget(0)

@@ -1,31 +1,47 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/spf13/afero"
+
+	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
-	"github.com/followpress/followpress/source/badge"
 	"github.com/followpress/followpress/source/chain"
-	"github.com/followpress/followpress/source/profile"
 	"github.com/followpress/followpress/source/replay"
 )
 
 // A Follower makes rounds of the newest blocks of chains. One goroutine at a time may call Next; the
 // other methods may be called from any.
 type Follower struct {
-	o Options
+	o     Options
+	links []*link // in the order of the deployment
+	stop  context.CancelFunc
+	ctx   context.Context
+	all   sync.WaitGroup // goroutines
 
-	state  sync.Mutex // o.State
-	first  bool
-	status sync.Mutex
-	now    Status
+	state  sync.Mutex // o.State, and unsure
+	unsure bool       // whether the state still has what it had before
+	kicked chan struct{}
+
+	mu            sync.Mutex
+	begun         bool           // the state was read
+	position      chain.Position // of the last confirmation
+	confirmations []confirmation // that no round has yet
+	confirmedAt   time.Time
+	confirming    string
+	unread        string
+	renew         bool
+	failed        error // final
+	news          chan struct{}
+
+	round *round // nil before the first
 }
 
 // Open checks the options and begins to follow the chains. It asks no node: what is wrong with nodes
@@ -34,11 +50,50 @@ func Open(o Options) (*Follower, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	f := &Follower{o: o, first: true}
+	f := &Follower{o: o, kicked: make(chan struct{}, 1), news: make(chan struct{}, 1)}
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	now := clock{time.Now()}
 	for _, c := range o.Deployment.Chains {
-		f.now.Chains = append(f.now.Chains, ChainStatus{Name: c.Name, Head: source.Head{Chain: c.ID}})
+		l := &link{o: &f.o, chain: c, clock: now, notify: f.notify, kick: f.kick}
+		l.now = ChainStatus{Name: c.Name, Head: source.Head{Chain: c.ID}}
+		f.links = append(f.links, l)
 	}
 	return f, nil
+}
+
+// Close ends all requests, and waits for them. Nothing may be under way but calls of Status and
+// Renew. The state stays open.
+func (f *Follower) Close() error {
+	f.stop()
+	f.all.Wait()
+	return nil
+}
+
+// Renew has the tables of Options.Tables read again for the next round, which has a snapshot then. If
+// they cannot be read, Status says why, and they stay as they are.
+func (f *Follower) Renew() {
+	f.mu.Lock()
+	f.renew = true
+	f.mu.Unlock()
+	f.notify()
+}
+
+func (f *Follower) notify() { signal(f.news) }
+func (f *Follower) kick()   { signal(f.kicked) }
+
+// signal has whoever waits look again.
+func signal(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
+}
+
+func (f *Follower) fail(err error) {
+	f.mu.Lock()
+	f.failed = errors.Join(f.failed, err)
+	f.mu.Unlock()
+	f.notify()
 }
 
 // Next waits for the next round: new heads, with a snapshot if the graph has changed. The first round
@@ -47,133 +102,291 @@ func Open(o Options) (*Follower, error) {
 // referred to, and never changes.
 //
 // Nodes that fail are asked again until they answer. An error is final: the context ended, the state
-// cannot be read or written, or the nodes serve another chain than the state has.
+// or a table cannot be read, or a node is of another chain.
 func (f *Follower) Next(ctx context.Context) (source.Round, error) {
-	if !f.first {
+	if f.round == nil {
+		if err := f.begin(ctx); err != nil {
+			return source.Round{}, err
+		}
+	}
+	for {
+		r, ok, err := f.round.next(ctx)
+		if err != nil || ok {
+			return r, err
+		}
 		select {
 		case <-ctx.Done():
 			return source.Round{}, context.Cause(ctx)
-		case <-time.After(f.o.Confirm):
+		case <-f.news:
 		}
 	}
-	f.first = false
-	dir, err := os.MkdirTemp("", "followpress-live-")
-	if err != nil {
-		return source.Round{}, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	w, err := snapshot.Create(filepath.Join(dir, "snapshot"), snapshot.WriteOptions{Compression: "none", NoSync: true})
-	if err != nil {
-		return source.Round{}, err
-	}
-	meta, err := f.Finalized(ctx, w)
-	if err != nil {
-		return source.Round{}, errors.Join(err, w.Close())
-	}
-	if err := w.Commit(meta); err != nil {
-		return source.Round{}, err
-	}
-	files, err := snapshot.Open(filepath.Join(dir, "snapshot"))
-	if err != nil {
-		return source.Round{}, err
-	}
-	var heads []source.Head
-	for _, c := range f.Status().Chains {
-		heads = append(heads, c.Head)
-	}
-	return source.Round{Heads: heads, Snapshot: files}, nil
 }
 
-// Status says how the Follower gets on.
-func (f *Follower) Status() Status {
-	f.status.Lock()
-	defer f.status.Unlock()
-	s := f.now
-	s.Chains = append([]ChainStatus(nil), s.Chains...)
-	return s
-}
-
-// Renew has the tables of Options.Tables read again for the next round, which has a snapshot then.
-func (f *Follower) Renew() {}
-
-// Finalized writes all tables of the snapshot of finalized blocks, as the contracts have confirmed
-// them: with Commit of the Meta they are the bytes that `snapshot chain` makes. It reads finalized
-// blocks that the state does not have yet. An error leaves the state, and rounds, as they are.
-func (f *Follower) Finalized(ctx context.Context, w *snapshot.Writer) (snapshot.Meta, error) {
-	f.state.Lock()
-	defer f.state.Unlock()
-	report, err := f.o.State.Sync(ctx, chain.Options{URLs: f.o.URLs, Provider: f.o.Provider, NoSync: f.o.NoSync, Progress: f.o.Progress})
-	if err != nil {
-		return snapshot.Meta{}, err
-	}
-	f.status.Lock()
-	for i, c := range report.Chains {
-		asOf, _ := time.Parse(time.RFC3339, c.AsOf)
-		f.now.Chains[i].Head = source.Head{Chain: c.Chain, Block: c.To, Time: asOf.UnixMilli(), Finalized: c.To}
-		f.now.Chains[i].Seen = time.Now()
-	}
-	f.status.Unlock()
-	asOf, err := f.o.State.AsOf()
-	if err != nil {
-		return snapshot.Meta{}, err
-	}
-	events := replay.New(f.o.Deployment)
-	for e, err := range f.o.State.Events() {
-		if err == nil {
-			err = errors.Join(events.Add(e), ctx.Err())
-		}
-		if err != nil {
-			return snapshot.Meta{}, err
-		}
-	}
-	for t, file := range f.o.Tables.Files {
-		if err := w.CopyTable(string(t), file); err != nil {
-			return snapshot.Meta{}, fmt.Errorf("table %s of %s: %w", t, file, err)
-		}
-	}
-	g, err := events.Write(ctx, w)
-	if err != nil {
-		return snapshot.Meta{}, err
-	}
-	if err := f.o.Tables.write(w, g); err != nil {
-		return snapshot.Meta{}, err
-	}
-	return snapshot.Meta{AsOf: asOf, ListOps: &g.ListOps}, nil
-}
-
-// write writes the tables that do not come from files.
-func (t *Tables) write(w *snapshot.Writer, g *source.Graph) error {
-	if t.Files[snapshot.TableAccounts] == "" {
-		var profiles []source.Profiles
-		if t.State != "" {
-			profiles = append(profiles, profile.Profiles(t.State))
-		}
-		if err := source.WriteAccounts(w, g, profiles...); err != nil {
-			return err
-		}
-	}
-	if t.State == "" || len(t.BadgeEvents) == 0 {
-		return nil
-	}
-	events, err := badge.Events(t.State, t.BadgeEvents)
+// begin reads the state, and fills it before if need be.
+func (f *Follower) begin(ctx context.Context) error {
+	tables, err := f.o.Tables.read()
 	if err != nil {
 		return err
 	}
-	for _, e := range events {
-		if err := w.WriteEvent(e); err != nil {
-			return err
+	if err := f.load(ctx); err != nil {
+		return err
+	}
+	f.round = &round{Follower: f, tables: tables}
+	for _, l := range f.links {
+		base := f.position.Block(l.chain.ID)
+		f.all.Go(func() { l.run(f.ctx, base) })
+	}
+	f.all.Go(func() { f.confirm(f.ctx) })
+	deadline := time.After(firstTail)
+	for {
+		missing := false
+		for _, l := range f.links {
+			_, polled := l.state()
+			missing = missing || !polled
+		}
+		if !missing {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-deadline:
+			return nil
+		case <-f.news:
 		}
 	}
-	for b, err := range badge.Badges(t.State, t.BadgeEvents) {
-		if err == nil {
-			err = w.WriteBadge(b)
-		}
-		if err != nil {
+}
+
+// firstTail is how long the first round waits for the newest blocks.
+const firstTail = 3 * time.Second
+
+// load reads the state. One that was not filled to the end is filled before, however long nodes take.
+func (f *Follower) load(ctx context.Context) error {
+	f.state.Lock()
+	defer f.state.Unlock()
+	if _, err := f.o.State.Position(); err == nil {
+		return f.read(ctx)
+	} else if chain.Lasts(err) {
+		return err
+	}
+	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
+		err := f.sync(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case lasts(err):
 			return err
 		}
+		f.o.Log.Warn("the chains cannot be read yet", "error", err)
+		if !sleep(ctx, pause) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// A round makes rounds: it has what they are made of. Only Next uses it.
+type round struct {
+	*Follower
+	replay  *replay.Replay
+	rows    *replay.Rows
+	base    confirmation
+	tables  *additions
+	applied map[uint64][]chain.TailBlock // by chain
+	reorgs  map[uint64]uint64
+	heads   []source.Head // of the last round
+	ops     uint64        // of the last snapshot
+}
+
+// next makes a round; ok is false if nothing is new. Whoever stops waiting loses nothing: once something
+// was taken, the round is made to its end.
+func (r *round) next(ctx context.Context) (_ source.Round, ok bool, err error) {
+	if r.replay != nil && r.hasEvents(r.tails()) && !sleep(ctx, r.o.Gather) || ctx.Err() != nil {
+		return source.Round{}, false, context.Cause(ctx)
+	}
+	ctx = context.WithoutCancel(ctx)
+	confirmed, renew, err := r.take()
+	if err != nil {
+		return source.Round{}, false, err
+	}
+	tails, first := r.tails(), r.replay == nil
+	if err := r.apply(tails, confirmed); err != nil {
+		return source.Round{}, false, err
+	}
+	change, err := r.update(ctx, renew)
+	if err != nil {
+		return source.Round{}, false, err
+	}
+	made := source.Round{Heads: r.headsOf(tails)}
+	if !first {
+		made.Undone = r.undone(tails)
+	}
+	if first || change.Any || r.ops != r.rows.ListOps() {
+		if made.Snapshot, err = r.snapshot(made.Heads); err != nil {
+			return source.Round{}, false, err
+		}
+		if !first {
+			made.Accounts, made.Lists = change.Accounts, change.Lists
+		}
+	}
+	if made.Snapshot == nil && len(made.Undone) == 0 && slices.Equal(made.Heads, r.heads) {
+		return source.Round{}, false, nil
+	}
+	r.heads, r.ops = made.Heads, r.rows.ListOps()
+	for i, c := range tails {
+		r.reorgs[r.links[i].chain.ID] = c.reorgs
+	}
+	return made, true, nil
+}
+
+// take takes what is new, but for the tails.
+func (r *round) take() (confirmed []confirmation, renew bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	confirmed, r.confirmations = r.confirmations, nil
+	renew, r.renew = r.renew, false
+	return confirmed, renew, r.failed
+}
+
+// tails are the newest blocks by now.
+func (r *round) tails() (all []tailState) {
+	for _, l := range r.links {
+		s, _ := l.state()
+		all = append(all, s)
+	}
+	return all
+}
+
+// undone are the chains of which blocks were replaced since the last round.
+func (r *round) undone(tails []tailState) (chains []uint64) {
+	for i, c := range tails {
+		if id := r.links[i].chain.ID; c.reorgs != r.reorgs[id] {
+			chains = append(chains, id)
+		}
+	}
+	return chains
+}
+
+// update makes the rows that have changed.
+func (r *round) update(ctx context.Context, renew bool) (replay.Change, error) {
+	change, err := r.rows.Update(ctx)
+	if err != nil {
+		return change, err
+	}
+	if err := r.tables.name(change.Primary, r.rows.Primary); err != nil || !renew {
+		return change, err
+	}
+	accounts, done, err := r.renewTables()
+	change.Any = change.Any || done
+	change.Accounts = append(change.Accounts, accounts...)
+	slices.SortFunc(change.Accounts, site.Address.Compare)
+	change.Accounts = slices.Compact(change.Accounts)
+	return change, err
+}
+
+// hasEvents reports whether tails have other events than those that were applied.
+func (r *round) hasEvents(tails []tailState) bool {
+	for i, s := range tails {
+		if id := r.links[i].chain.ID; !slices.EqualFunc(r.after(id, s.blocks), r.applied[id], sameBlock) {
+			return true
+		}
+	}
+	return false
+}
+
+func sameBlock(a, b chain.TailBlock) bool { return a.Hash == b.Hash }
+
+// after are the blocks after those of the state.
+func (r *round) after(id uint64, blocks []chain.TailBlock) []chain.TailBlock {
+	from := r.base.at.Block(id).Number
+	i, _ := slices.BinarySearchFunc(blocks, from+1, func(b chain.TailBlock, n uint64) int { return cmp.Compare(b.Number, n) })
+	return blocks[i:]
+}
+
+// apply has the replay have what was confirmed, and the tails after it.
+func (r *round) apply(tails []tailState, confirmed []confirmation) error {
+	for _, c := range confirmed {
+		switch {
+		case c.all != nil && r.rows == nil:
+			r.replay, r.rows, r.reorgs = c.all, c.all.Rows(), map[uint64]uint64{}
+		case c.all != nil:
+			r.replay = c.all
+			r.rows.Replace(c.all)
+		default:
+			r.replay.Undo()
+			for _, e := range c.events {
+				if err := r.replay.Add(e); err != nil {
+					return err
+				}
+			}
+		}
+		r.replay.Mark()
+		r.base, r.applied = c, map[uint64][]chain.TailBlock{}
+	}
+	undo := false
+	for i, s := range tails {
+		id := r.links[i].chain.ID
+		is, was := r.after(id, s.blocks), r.applied[id]
+		undo = undo || len(is) < len(was) || !slices.EqualFunc(is[:len(was)], was, sameBlock)
+	}
+	if undo {
+		r.replay.Undo()
+		r.applied = map[uint64][]chain.TailBlock{}
+	}
+	for i, s := range tails {
+		id := r.links[i].chain.ID
+		is := r.after(id, s.blocks)
+		for _, b := range is[len(r.applied[id]):] {
+			for _, e := range b.Events {
+				if err := r.replay.Add(e); err != nil {
+					return err
+				}
+			}
+		}
+		r.applied[id] = is
 	}
 	return nil
 }
 
-// Close ends all requests, and waits for them. The state stays open.
-func (f *Follower) Close() error { return nil }
+// headsOf are the heads of the graph.
+func (r *round) headsOf(tails []tailState) (heads []source.Head) {
+	for i, s := range tails {
+		id := r.links[i].chain.ID
+		newest := r.base.at.Block(id)
+		if s.head.Number > newest.Number {
+			newest = s.head
+		}
+		heads = append(heads, source.Head{Chain: id, Block: newest.Number, Time: newest.Time * 1000, Finalized: r.base.verified[id]})
+	}
+	return heads
+}
+
+// snapshot puts the tables together.
+func (r *round) snapshot(heads []source.Head) (afero.Fs, error) {
+	asOf := heads[0].Time
+	for _, h := range heads {
+		asOf = min(asOf, h.Time)
+	}
+	ops := r.rows.ListOps()
+	return snapshot.NewMemory(snapshot.Meta{AsOf: time.UnixMilli(asOf).UTC(), ListOps: &ops}, r.tables.files(r.rows.Lists(), r.rows.Records()))
+}
+
+// renewTables reads the tables of the options again.
+func (r *round) renewTables() (accounts []site.Address, done bool, err error) {
+	fresh, err := r.o.Tables.read()
+	r.mu.Lock()
+	if r.unread = ""; err != nil {
+		r.unread = err.Error()
+	}
+	r.mu.Unlock()
+	if err != nil {
+		r.o.Log.Warn("tables are not read again", "error", err)
+		return nil, false, nil
+	}
+	if accounts, err = fresh.instead(r.tables); err != nil {
+		return nil, false, err
+	}
+	r.tables = fresh
+	return accounts, true, nil
+}

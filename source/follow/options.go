@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/followpress/followpress/snapshot"
 	"github.com/followpress/followpress/source"
 	"github.com/followpress/followpress/source/chain"
 	"github.com/followpress/followpress/source/chain/provider"
@@ -31,14 +30,6 @@ type Options struct {
 	Log      *slog.Logger    // nil means none
 }
 
-// Tables say where the tables beside lists and records come from. The zero value is none but primary
-// lists.
-type Tables struct {
-	State       string                    // folder with the profiles and badges of source/profile and source/badge; "" for none
-	BadgeEvents []string                  // events of the badges, in the order of the answers
-	Files       map[snapshot.Table]string // accounts, events, badges and recommended: files of rows, instead of what the state has
-}
-
 func (o *Options) check() error {
 	if o.State == nil || o.Deployment == nil {
 		return errors.New("a state and its deployment are needed")
@@ -56,11 +47,26 @@ func (o *Options) check() error {
 	o.Confirm = cmp.Or(o.Confirm, 10*time.Minute)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Provider.Finality = provider.Finalized
+	o.Provider.Shares = cmp.Or(o.Provider.Shares, new(provider.Shares))
 	if o.Progress == nil {
 		o.Progress = noProgress{}
 	}
 	return nil
 }
+
+// tail are the options of requests for the newest blocks: what is not answered soon is asked again by the next
+// poll.
+func (o *Options) tail() provider.Options {
+	tail := o.Provider
+	tail.Finality = provider.Latest
+	tail.Timeout = min(cmp.Or(tail.Timeout, patience), patience)
+	tail.Patience = min(cmp.Or(tail.Patience, patience), patience)
+	tail.Log = o.Log
+	return tail
+}
+
+// patience is for an answer about the newest blocks.
+const patience = 10 * time.Second
 
 type noProgress struct{}
 

@@ -13,6 +13,7 @@ type Status struct {
 	// says what was wrong with the last attempt, "" if nothing was.
 	Confirmed  time.Time
 	Confirming string
+	Additions  string // why the tables of Options.Tables could not be read again; "" if they could
 }
 
 // A ChainStatus says how far one chain is.
@@ -27,7 +28,7 @@ type ChainStatus struct {
 	Error           string // of the last attempt to ask nodes; "" if they answered. It has nothing of a URL but the host
 	Requests        int64  // HTTP requests to nodes
 	Subscribed      bool   // whether a node tells of new blocks by itself
-	Reorganisations uint64 // times that blocks of a round were replaced
+	Reorganisations uint64 // times that blocks were replaced
 }
 
 // Lag is the time since the newest block that was seen: it grows while no new one comes.
@@ -36,4 +37,24 @@ func (s *ChainStatus) Lag() time.Duration {
 		return 0
 	}
 	return s.Behind + time.Since(s.Seen)
+}
+
+// A clock tells the time as it was when it began, and the time since: setting the clock of the machine
+// does not change it.
+type clock struct{ began time.Time }
+
+// since is how old a time in seconds since the Unix epoch is; 0 if it is in the future.
+func (c clock) since(seconds int64) time.Duration {
+	return max(0, c.began.Add(time.Since(c.began)).Sub(time.Unix(seconds, 0)))
+}
+
+// Status says how the Follower gets on.
+func (f *Follower) Status() Status {
+	f.mu.Lock()
+	s := Status{Confirmed: f.confirmedAt, Confirming: f.confirming, Additions: f.unread}
+	f.mu.Unlock()
+	for _, l := range f.links {
+		s.Chains = append(s.Chains, l.status())
+	}
+	return s
 }

@@ -259,7 +259,12 @@ type question struct {
 }
 
 func (q *question) filter(from, to uint64) map[string]any {
-	filter := map[string]any{"fromBlock": hexutil.Uint64(from), "toBlock": hexutil.Uint64(to), "address": q.addresses}
+	return q.filterOf(map[string]any{"fromBlock": hexutil.Uint64(from), "toBlock": hexutil.Uint64(to)})
+}
+
+// filterOf adds what is asked for to a filter that says of which blocks.
+func (q *question) filterOf(filter map[string]any) map[string]any {
+	filter["address"] = q.addresses
 	if len(q.topics) > 0 {
 		filter["topics"] = [][]common.Hash{q.topics}
 	}

@@ -134,12 +134,17 @@ func (n *node) times(ctx context.Context, numbers []uint64, hashes map[uint64]co
 }
 
 func (n *node) blocks(ctx context.Context, numbers []uint64, answers []blockAnswer) error {
-	if len(numbers) == 1 {
-		return n.one(ctx, "eth_getBlockByNumber", &answers[0], hexutil.Uint64(numbers[0]), false)
-	}
 	calls := make([]call, len(numbers))
 	for i, number := range numbers {
 		calls[i] = call{"eth_getBlockByNumber", []any{hexutil.Uint64(number), false}, &answers[i]}
+	}
+	return n.each(ctx, calls)
+}
+
+// each makes one request of calls, which must all succeed.
+func (n *node) each(ctx context.Context, calls []call) error {
+	if len(calls) == 1 {
+		return n.one(ctx, calls[0].method, calls[0].result, calls[0].args...)
 	}
 	errs, err := n.together(ctx, calls)
 	for _, e := range errs {

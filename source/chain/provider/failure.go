@@ -57,6 +57,9 @@ func kindOf(err error) kind {
 	return passing
 }
 
+// IsOtherChain reports whether an error says that a URL is one of another chain.
+func IsOtherChain(err error) bool { return kindOf(err) == fatal }
+
 // maxQuote is how many bytes of an answer an error quotes.
 const maxQuote = 200
 

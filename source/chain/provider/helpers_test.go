@@ -119,7 +119,7 @@ func reach(nodes ...http.Handler) (h *hosts, urls []string) {
 func dial(t *testing.T, o Options, nodes ...http.Handler) (*Chain, *hosts) {
 	t.Helper()
 	h, urls := reach(nodes...)
-	o.transport = h
+	o.Transport = h
 	c, err := Dial(t.Context(), chain, urls, o)
 	if err != nil {
 		t.Fatal(err)

@@ -420,7 +420,7 @@ func TestRightOrError(t *testing.T) {
 				nodes = append(nodes, newNodeOf(blocks, f))
 			}
 			h, urls := reach(nodes...)
-			o.transport = h
+			o.Transport = h
 			c, err := Dial(t.Context(), chain, urls, o)
 			if err == nil {
 				var logs []types.Log

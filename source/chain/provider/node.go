@@ -67,7 +67,7 @@ func newNode(u *url.URL, name string, o *Options) *node {
 	}
 	n.waits.InitialInterval, n.waits.MaxInterval, n.waits.Multiplier = firstRest, longestRest, 2
 	n.waits.Reset()
-	over := o.transport
+	over := o.Transport
 	if over == nil {
 		over = n.transport()
 	}

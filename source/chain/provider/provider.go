@@ -54,7 +54,7 @@ type Options struct {
 	MaxAnswer   int64         // bytes of an answer, at most, without compression; 0 means 32 MiB; a larger one is asked for in parts
 	Log         *slog.Logger  // is told of each retry; nil means none
 
-	transport http.RoundTripper // instead of connections, for tests
+	Transport http.RoundTripper // nil means one of its own; it is not asked for wss URLs
 }
 
 func (o *Options) check() error {
@@ -99,7 +99,8 @@ type Blocks struct {
 	Logs []types.Log
 }
 
-// Dial prepares requests to the nodes of a chain by http and https URLs. It asks each one for the
+// Dial prepares requests to the nodes of a chain by http and https URLs; ws and wss URLs are for Watch
+// alone. It asks each one for the
 // id of its chain; another one is an error. A URL that cannot be reached is asked again before it
 // is used; only if none can be reached for half a minute this is an error. No error has any part of
 // a URL but its host, because the rest may be a key.
@@ -109,6 +110,10 @@ func Dial(ctx context.Context, chain uint64, urls []string, o Options) (*Chain, 
 	}
 	c := &Chain{id: chain, o: o}
 	for i, text := range urls {
+		if s, ok := newSocket(text); ok {
+			c.sockets = append(c.sockets, s)
+			continue
+		}
 		n, err := c.newNode(i, text, urls[:i])
 		if err != nil {
 			c.Close()
@@ -183,13 +188,14 @@ func (c *Chain) checkChains(ctx context.Context) error {
 
 // A Chain asks the nodes of one chain. It may be used from many goroutines.
 type Chain struct {
-	id    uint64
-	o     Options
-	nodes []*node
-	turns atomic.Int64
-	final atomic.Uint64         // blocks up to this one will not change, as far as is known
-	first atomic.Int64          // the number of the node that is asked first
-	head  atomic.Pointer[Block] // the last answer of Head; nodes that do not have it are asked for nothing else
+	id      uint64
+	o       Options
+	nodes   []*node
+	sockets []*socket
+	turns   atomic.Int64
+	final   atomic.Uint64         // blocks up to this one will not change, as far as is known
+	first   atomic.Int64          // the number of the node that is asked first
+	head    atomic.Pointer[Block] // the last answer of Head; nodes that do not have it are asked for nothing else
 }
 
 // Close closes idle connections.

@@ -57,7 +57,7 @@ func TestDial(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			h, urls := reach(test.nodes...)
-			test.o.transport = h
+			test.o.Transport = h
 			c, err := Dial(t.Context(), chain, urls, test.o)
 			if test.says != "" {
 				checkError(t, test.name, err, test.says)
@@ -316,7 +316,7 @@ func TestShares(t *testing.T) {
 			}
 			for _, text := range test.urls {
 				all.Go(func() {
-					c, err := Dial(t.Context(), chain, []string{text}, Options{MaxRange: 1, Rate: 2, Concurrency: 1, Shares: shares, transport: h})
+					c, err := Dial(t.Context(), chain, []string{text}, Options{MaxRange: 1, Rate: 2, Concurrency: 1, Shares: shares, Transport: h})
 					if err == nil {
 						_, _, err = collect(t.Context(), c, 1, 49)
 					}
@@ -500,7 +500,7 @@ func TestHidingBeforeTheEnd(t *testing.T) {
 		text := strings.Repeat(".", pad) + "secret-key"
 		for _, trouble := range []meanrpc.Trouble{{Status: 401, Body: text}, {Error: &meanrpc.RPCError{Code: -32600, Message: text}}} {
 			h, urls := reach(newNodeOf(nil, failing(trouble)))
-			_, err := Dial(t.Context(), chain, urls, Options{transport: h, Patience: time.Millisecond})
+			_, err := Dial(t.Context(), chain, urls, Options{Transport: h, Patience: time.Millisecond})
 			if err == nil || strings.Contains(err.Error(), "secre") {
 				t.Fatalf("got %v, want an error without any part of the key", err)
 			}

@@ -35,7 +35,7 @@ func TestWorstAnswers(t *testing.T) {
 	for _, name := range worst.Names() {
 		for where, begin := range around {
 			text := worst.JSON[name].Around(begin)
-			o := Options{MaxAnswer: most, transport: text.Answer(worst.Size)}
+			o := Options{MaxAnswer: most, Transport: text.Answer(worst.Size)}
 			if err := o.check(); err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,153 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/goccy/go-json"
+	"github.com/gorilla/websocket"
+)
+
+const (
+	largestMessage = 256 << 10        // bytes of a message of a socket; a header has some 2,000
+	silence        = 90 * time.Second // without a block: chains have one every few seconds
+	greeting       = 15 * time.Second // for a connection, and until the subscription
+)
+
+// A socket is a ws or wss URL.
+type socket struct {
+	host string
+	url  string // it may have a key
+	hide *strings.Replacer
+}
+
+// newSocket is not ok if a URL is not of that kind.
+func newSocket(text string) (s *socket, ok bool) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {
+		return nil, false
+	}
+	return &socket{u.Host, u.String(), hiding(u)}, true
+}
+
+// Sockets is how many URLs Watch may use.
+func (c *Chain) Sockets() int { return len(c.sockets) }
+
+// Watch subscribes to new blocks at one of the ws and wss URLs, the ith modulo their number, and calls
+// each with every header that comes, until it fails or ctx ends. What comes are claims of one node as
+// those of Latest are. There must be such a URL.
+func (c *Chain) Watch(ctx context.Context, i int, each func(Header)) error {
+	s := c.sockets[i%len(c.sockets)]
+	err := s.watch(ctx, c.id, each)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var of *url.Error
+	if errors.As(err, &of) {
+		err = of.Err // its URL may have a key
+	}
+	return fmt.Errorf("chain %d: %s: %s", c.id, s.host, quote(s.hide.Replace(err.Error())))
+}
+
+func (s *socket) watch(ctx context.Context, chain uint64, each func(Header)) error {
+	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: greeting}
+	// The dialer follows no redirect, so a key goes to no other server.
+	conn, answer, err := dialer.DialContext(ctx, s.url, nil)
+	if answer != nil {
+		_ = answer.Body.Close() // the library has read it
+	}
+	if err != nil {
+		if answer != nil {
+			err = fmt.Errorf("status %d: %w", answer.StatusCode, err)
+		}
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends what is read
+	conn.SetReadLimit(largestMessage)
+	var id hexutil.Big
+	if err := s.call(conn, "eth_chainId", []any{}, &id); err != nil {
+		return err
+	}
+	if got := id.ToInt(); !got.IsUint64() || got.Uint64() != chain {
+		return fmt.Errorf("it is a node of chain %s, not of chain %d", got, chain)
+	}
+	var subscription string
+	if err := s.call(conn, "eth_subscribe", []any{"newHeads"}, &subscription); err != nil {
+		return err
+	}
+	for {
+		if err := conn.SetReadDeadline(time.Now().Add(silence)); err != nil {
+			return err
+		}
+		_, text, err := conn.ReadMessage()
+		if err != nil {
+			return err
+		}
+		h, ok, err := headerOf(text)
+		if err != nil {
+			return err
+		}
+		if ok {
+			each(h)
+		}
+	}
+}
+
+// call makes a call, whose answer is the next message.
+func (s *socket) call(conn *websocket.Conn, method string, params []any, result any) error {
+	deadline := time.Now().Add(greeting)
+	if err := errors.Join(conn.SetWriteDeadline(deadline), conn.SetReadDeadline(deadline)); err != nil {
+		return err
+	}
+	if err := conn.WriteJSON(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}); err != nil {
+		return err
+	}
+	var answer struct {
+		Result json.RawMessage `json:"result"`
+		Error  *struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	_, text, err := conn.ReadMessage()
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	if answer.Error != nil {
+		return fmt.Errorf("%s: error %d: %s", method, answer.Error.Code, quote(answer.Error.Message))
+	}
+	if len(answer.Result) == 0 {
+		return fmt.Errorf("%s: %w", method, errNoResult)
+	}
+	return json.Unmarshal(answer.Result, result)
+}
+
+// headerOf reads the message of a subscription; ok is false if it is another one.
+func headerOf(text []byte) (h Header, ok bool, err error) {
+	from := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	var answer headerAnswer
+	err = members(from, func(name string) error {
+		if name != "params" {
+			return from.SkipValue()
+		}
+		return members(from, func(name string) error {
+			if name != "result" {
+				return from.SkipValue()
+			}
+			return answer.read(from)
+		})
+	})
+	return answer.header(), answer.found, err
+}

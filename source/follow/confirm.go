@@ -1,0 +1,212 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/chain"
+	"github.com/followpress/followpress/source/replay"
+)
+
+const (
+	// idleConfirm is between two comparisons with the contracts if there was no event: at the real size one
+	// asks for hundreds of thousands of values.
+	idleConfirm = 6 * time.Hour
+	lookEvery   = time.Second // for events that are final
+)
+
+// A confirmation is what the state has more than before, or all of it.
+type confirmation struct {
+	at       chain.Position
+	verified map[uint64]uint64 // by chain
+	events   []source.Event    // after the confirmation before
+	all      *replay.Replay    // instead, if what was before is no longer so
+}
+
+// confirm keeps the state on disk up to date, until ctx ends: Sync reads what is final, and compares
+// with the contracts.
+func (f *Follower) confirm(ctx context.Context) {
+	last := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lookEvery):
+		case <-f.kicked:
+			last = time.Time{}
+		}
+		if since := time.Since(last); since < idleConfirm && (since < f.o.Confirm || !f.due()) {
+			continue
+		}
+		f.state.Lock()
+		err := f.sync(ctx)
+		f.state.Unlock()
+		if lasts(err) {
+			f.fail(err)
+			return
+		}
+		last = time.Now()
+	}
+}
+
+func (f *Follower) due() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range f.links {
+		if l.due(f.position.Block(l.chain.ID).Number) {
+			return true
+		}
+	}
+	return false
+}
+
+// sync reads what is final into the state, and has the next round know of it. The caller has f.state.
+func (f *Follower) sync(ctx context.Context) error {
+	f.mu.Lock()
+	progress := f.o.Progress
+	if f.begun {
+		progress = noProgress{}
+	}
+	f.mu.Unlock()
+	report, err := f.o.State.Sync(ctx, chain.Options{URLs: f.o.URLs, Provider: f.o.Provider, NoSync: f.o.NoSync, Progress: progress})
+	if report == nil {
+		return &lastingError{err}
+	}
+	changed := false
+	for i, c := range report.Chains {
+		changed = changed || c.Undone != nil || len(c.Repairs) > 0
+		f.links[i].mu.Lock()
+		for _, cost := range c.Cost {
+			f.links[i].spent += cost.Requests
+		}
+		f.links[i].mu.Unlock()
+	}
+	f.unsure = f.unsure || changed || err != nil
+	if err == nil {
+		err = f.read(ctx)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.confirming = ""; err != nil {
+		f.confirming = err.Error()
+		return err
+	}
+	f.confirmedAt = time.Now()
+	return nil
+}
+
+// read reads what the state has more than before.
+func (f *Follower) read(ctx context.Context) error {
+	at, err := f.o.State.Position()
+	if err != nil {
+		return err
+	}
+	c := confirmation{at: at, verified: map[uint64]uint64{}}
+	for _, l := range f.links {
+		if c.verified[l.chain.ID], err = f.o.State.Verified(l.chain.ID); err != nil {
+			return err
+		}
+	}
+	f.mu.Lock()
+	was, begun := f.position, f.begun
+	f.mu.Unlock()
+	if !begun || f.unsure || !at.Extends(was) {
+		c.all, err = f.replayAll(ctx)
+	} else {
+		for e, failed := range f.o.State.Between(was, at) {
+			if err = failed; err != nil {
+				break
+			}
+			e.Value = slices.Clone(e.Value)
+			c.events = append(c.events, e)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	f.unsure = false
+	for _, l := range f.links {
+		id := l.chain.ID
+		l.rebase(at.Block(id), c.all == nil && l.differs(was.Block(id).Number, at.Block(id).Number, c.events))
+	}
+	f.mu.Lock()
+	f.position, f.begun = at, true
+	f.confirmations = append(f.confirmations, c)
+	f.mu.Unlock()
+	f.notify()
+	return nil
+}
+
+// differs reports whether a tail has other events than the state, of the blocks after one up to another.
+func (l *link) differs(after, upto uint64, events []source.Event) bool {
+	s, _ := l.state()
+	n := 0
+	for _, b := range s.blocks {
+		if after < b.Number && b.Number <= upto {
+			n += len(b.Events)
+		}
+	}
+	for _, e := range events {
+		if e.Contract.Chain == l.chain.ID && e.Block <= s.head.Number {
+			n--
+		}
+	}
+	return n != 0
+}
+
+// replayAll replays the events of the state.
+func (f *Follower) replayAll(ctx context.Context) (*replay.Replay, error) {
+	r := replay.New(f.o.Deployment)
+	for e, err := range f.o.State.Events() {
+		if err == nil {
+			err = errors.Join(r.Add(e), ctx.Err())
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// A lastingError is one of wrong options.
+type lastingError struct{ error }
+
+func (e *lastingError) Unwrap() error { return e.error }
+
+// lasts reports whether waiting does not mend an error of sync.
+func lasts(err error) bool { return chain.Lasts(err) || errors.As(err, new(*lastingError)) }
+
+// Finalized writes all tables of the snapshot of finalized blocks, as the contracts have confirmed
+// them: with Commit of the Meta they are the bytes that `snapshot chain` makes. It reads finalized
+// blocks that the state does not have yet, so it may take as long as that. It may be called before
+// the first round. An error leaves the state, and rounds, as they are.
+func (f *Follower) Finalized(ctx context.Context, w *snapshot.Writer) (snapshot.Meta, error) {
+	f.state.Lock()
+	defer f.state.Unlock()
+	if err := f.sync(ctx); err != nil {
+		return snapshot.Meta{}, err
+	}
+	asOf, err := f.o.State.AsOf()
+	if err != nil {
+		return snapshot.Meta{}, err
+	}
+	if err := f.o.Tables.copy(w); err != nil {
+		return snapshot.Meta{}, err
+	}
+	events, err := f.replayAll(ctx)
+	if err != nil {
+		return snapshot.Meta{}, err
+	}
+	g, err := events.Write(ctx, w)
+	if err != nil {
+		return snapshot.Meta{}, err
+	}
+	if err := f.o.Tables.write(w, g); err != nil {
+		return snapshot.Meta{}, err
+	}
+	return snapshot.Meta{AsOf: asOf, ListOps: &g.ListOps}, nil
+}

@@ -1,0 +1,307 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/chain"
+	"github.com/followpress/followpress/source/chain/provider"
+)
+
+const (
+	auditEvery    = 5 * time.Minute  // between two questions for logs that bloom filters have denied
+	finalEvery    = time.Minute      // between two questions for the finalized block, while there are events after the state's
+	watchedPoll   = 30 * time.Second // between polls while a node tells of new blocks
+	stalled       = time.Minute      // without a new block, before another node is asked
+	dialAgain     = 5                // failures in a row, before nodes are asked anew for their chain
+	mostDebt      = 20
+	longestPause  = time.Minute // between attempts to connect
+	shortestPause = time.Second
+)
+
+// A link follows one chain, in a goroutine of its own.
+type link struct {
+	o      *Options
+	chain  source.Chain
+	clock  clock
+	notify func() // something below has changed
+	kick   func() // the state has to be read again
+
+	mu     sync.Mutex
+	tail   tailState
+	now    ChainStatus
+	spent  int64 // requests of earlier connections, and of Sync
+	nodes  *provider.Chain
+	final  uint64          // the newest finalized block that a node has told
+	base   *provider.Block // for the tail, which has not heard of it yet
+	doubt  bool            // likewise: blooms are not to be believed
+	polled bool            // the nodes have answered at least once
+}
+
+// A tailState is what a Tail has, for others.
+type tailState struct {
+	head   provider.Block
+	blocks []chain.TailBlock // with events
+	reorgs uint64
+}
+
+func (l *link) status() ChainStatus {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.now
+	s.Requests = l.spent + l.requests()
+	return s
+}
+
+// requests are those of the connection; the caller has the lock.
+func (l *link) requests() (all int64) {
+	if l.nodes == nil {
+		return 0
+	}
+	for _, c := range l.nodes.Cost() {
+		all += c.Requests
+	}
+	return all
+}
+
+// run follows the chain from a block on, until ctx ends.
+func (l *link) run(ctx context.Context, base provider.Block) {
+	t := &tailing{link: l, tail: chain.NewTail(l.chain, base), audited: time.Now(), moved: time.Now(), heads: make(chan provider.Header, 1)}
+	if !t.dial(ctx) {
+		return
+	}
+	defer func() { t.nodes.Close() }()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	if first := t.nodes; first.Sockets() > 0 {
+		watching.Go(func() { l.watch(ctx, first, t.heads) })
+	}
+	for ctx.Err() == nil {
+		t.take()
+		spent := l.spending()
+		had := len(t.tail.WithEvents())
+		head := t.tail.Head()
+		err := t.poll(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		t.tell(err)
+		if t.tail.Head() != head || t.subscribed() {
+			t.moved = time.Now()
+		} else if time.Since(t.moved) > stalled {
+			t.nodes.Turn()
+			t.moved = time.Now()
+		}
+		switch {
+		case err == nil:
+			t.failed = 0
+		case errors.Is(err, chain.ErrReplaced):
+			l.kick()
+		default:
+			if t.failed++; t.failed%dialAgain == 0 && !t.dial(ctx) {
+				return
+			}
+		}
+		// What is asked for beside the newest block is saved by and by, unless there was news.
+		if len(t.tail.WithEvents()) == had {
+			t.debt = min(mostDebt, t.debt+float64(max(0, l.spending()-spent-1)))
+		}
+		t.wait(ctx)
+	}
+}
+
+// A tailing is a run of a link.
+type tailing struct {
+	*link
+	tail  *chain.Tail
+	heads chan provider.Header // that a node has told by itself; the last one
+	given *provider.Header     // from there, for the next poll
+
+	audited, asked time.Time // when logs, and the finalized block, were asked for
+	moved          time.Time // when there was a new block, or another node was asked
+	failed         int       // attempts in a row
+	debt           float64   // requests beyond one a poll
+}
+
+// dial connects to the nodes; it is false if ctx ends before.
+func (t *tailing) dial(ctx context.Context) bool {
+	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
+		nodes, err := provider.Dial(ctx, t.chain.ID, t.o.URLs[t.chain.ID], t.o.tail())
+		if err == nil {
+			t.mu.Lock()
+			t.spent += t.requests()
+			old := t.nodes
+			t.nodes = nodes
+			t.mu.Unlock()
+			if old != nil {
+				old.Close()
+			}
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		t.tell(err)
+		if t.nodes != nil {
+			return true // with the old ones
+		}
+		if !sleep(ctx, pause) {
+			return false
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// take has the tail hear of what others have found out.
+func (t *tailing) take() {
+	t.mu.Lock()
+	base, doubt := t.base, t.doubt
+	t.base, t.doubt = nil, false
+	t.mu.Unlock()
+	if base != nil {
+		t.tail.Rebase(*base)
+	}
+	if doubt {
+		t.tail.Distrust()
+	}
+}
+
+// poll asks for what is new, and now and then for what keeps nodes honest.
+func (t *tailing) poll(ctx context.Context) (err error) {
+	if h := t.given; h != nil {
+		t.given = nil
+		err = t.tail.Take(ctx, t.nodes, *h)
+	} else {
+		err = t.tail.Poll(ctx, t.nodes)
+	}
+	if err == nil && time.Since(t.audited) > auditEvery {
+		t.audited = time.Now()
+		err = t.tail.Audit(ctx, t.nodes)
+	}
+	if err == nil && len(t.tail.WithEvents()) > 0 && time.Since(t.asked) > finalEvery {
+		t.asked = time.Now()
+		var b provider.Block
+		if b, err = t.nodes.Finalized(ctx); err == nil {
+			t.mu.Lock()
+			t.final = b.Number
+			t.mu.Unlock()
+		}
+	}
+	return err
+}
+
+// tell says how far the tail is, and what went wrong.
+func (t *tailing) tell(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.now.Error = ""; err != nil {
+		t.now.Error = err.Error()
+		t.o.Log.Info("no news", "chain", t.chain.ID, "error", err)
+	}
+	is := tailState{t.tail.Head(), t.tail.WithEvents(), t.tail.Reorganisations()}
+	if is.head != t.link.tail.head {
+		t.now.Block, t.now.Time = is.head.Number, is.head.Time*1000
+		t.now.Seen, t.now.Behind = time.Now(), t.clock.since(is.head.Time)
+	}
+	t.now.Reorganisations, t.link.tail = is.reorgs, is
+	t.polled = t.polled || err == nil
+	t.notify()
+}
+
+// wait waits until it is time for the next poll, or a node has told of a new block.
+func (t *tailing) wait(ctx context.Context) {
+	pause := t.o.Poll
+	if t.subscribed() {
+		pause = max(pause, watchedPoll)
+	}
+	if t.debt > 0 {
+		t.debt -= 0.1
+		pause += t.o.Poll / 10
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(pause):
+	case h := <-t.heads:
+		t.given = &h
+	}
+}
+
+func (l *link) subscribed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now.Subscribed
+}
+
+// spending is how many requests there were so far.
+func (l *link) spending() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.spent + l.requests()
+}
+
+// watch has nodes tell of new blocks, until ctx ends.
+func (l *link) watch(ctx context.Context, nodes *provider.Chain, heads chan provider.Header) {
+	pause := shortestPause
+	for i := 0; ctx.Err() == nil; i++ {
+		err := nodes.Watch(ctx, i, func(h provider.Header) {
+			pause = shortestPause
+			l.subscribe(true)
+			select {
+			case <-heads: // an older one that nobody has taken
+			default:
+			}
+			heads <- h
+		})
+		l.subscribe(false)
+		if ctx.Err() == nil {
+			l.o.Log.Info("blocks are asked for", "chain", l.chain.ID, "error", err)
+		}
+		if !sleep(ctx, pause) {
+			return
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+func (l *link) subscribe(on bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now.Subscribed = on
+}
+
+// rebase has the tail begin after a block that the state has by now. doubt has it believe no bloom any more.
+func (l *link) rebase(b provider.Block, doubt bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.base, l.doubt = &b, l.doubt || doubt
+}
+
+// state is what the tail has.
+func (l *link) state() (s tailState, polled bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tail, l.polled
+}
+
+// due reports whether there are events that are final, but not in the state that ends with a block.
+func (l *link) due(base uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, b := range l.tail.blocks {
+		if base < b.Number && b.Number <= l.final {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,164 @@
+package follow
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/snapshot"
+	"github.com/followpress/followpress/source"
+	"github.com/followpress/followpress/source/badge"
+	"github.com/followpress/followpress/source/profile"
+)
+
+// Tables say where the tables beside lists and records come from. The zero value is none but primary
+// lists.
+type Tables struct {
+	State       string                    // folder with the profiles and badges of source/profile and source/badge; "" for none
+	BadgeEvents []string                  // events of the badges, in the order of the answers
+	Files       map[snapshot.Table]string // accounts, events, badges and recommended: files of rows, instead of what the state has
+}
+
+// copy writes the tables that come from files.
+func (t *Tables) copy(w *snapshot.Writer) error {
+	for _, table := range slices.Sorted(maps.Keys(t.Files)) {
+		if err := w.CopyTable(string(table), t.Files[table]); err != nil {
+			return fmt.Errorf("table %s of %s: %w", table, t.Files[table], err)
+		}
+	}
+	return nil
+}
+
+// write writes the other tables; own are the profiles that the source has itself.
+func (t *Tables) write(w *snapshot.Writer, g *source.Graph, own ...source.Profiles) error {
+	if t.Files[snapshot.TableAccounts] == "" {
+		if t.State != "" {
+			own = append(own, profile.Profiles(t.State))
+		}
+		if err := source.WriteAccounts(w, g, own...); err != nil {
+			return err
+		}
+	}
+	if t.State == "" || len(t.BadgeEvents) == 0 {
+		return nil
+	}
+	events, err := badge.Events(t.State, t.BadgeEvents)
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		if err := w.WriteEvent(e); err != nil {
+			return err
+		}
+	}
+	for b, err := range badge.Badges(t.State, t.BadgeEvents) {
+		if err == nil {
+			err = w.WriteBadge(b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// additions are the tables beside lists and records, in memory. Rows of accounts are in parts by the
+// first byte of addresses, so that a primary list does not cost all of them again.
+type additions struct {
+	tables   map[snapshot.Table]snapshot.Piece // all but accounts, unless those are from a file
+	profiles [256]snapshot.Rows                // accounts without their primary lists
+	naming   [256]map[site.Address]string      // primary lists
+	accounts [256]snapshot.Piece               // both
+	fixed    bool                              // accounts are from a file
+}
+
+// read reads the tables.
+func (t *Tables) read() (*additions, error) {
+	a := &additions{tables: map[snapshot.Table]snapshot.Piece{}, fixed: t.Files[snapshot.TableAccounts] != ""}
+	w := snapshot.InMemory()
+	if err := t.copy(w); err != nil {
+		return nil, err
+	}
+	if err := t.write(w, &source.Graph{}); err != nil {
+		return nil, err
+	}
+	for _, table := range []snapshot.Table{snapshot.TableAccounts, snapshot.TableEvents, snapshot.TableBadges, snapshot.TableRecommended} {
+		rows, ok, err := w.Rows(table)
+		switch {
+		case err != nil:
+			return nil, err
+		case table == snapshot.TableAccounts && !a.fixed:
+			if a.profiles, err = rows.ByAddress(); err != nil {
+				return nil, err
+			}
+		case ok:
+			a.tables[table] = rows.Piece()
+		}
+	}
+	return a, nil
+}
+
+// name sets the primary lists of accounts; "" for none.
+func (a *additions) name(accounts []site.Address, primary func(site.Address) string) error {
+	if a.fixed {
+		return nil
+	}
+	changed := map[byte]bool{}
+	for _, account := range accounts {
+		part := account[0]
+		changed[part] = true
+		if a.naming[part] == nil {
+			a.naming[part] = map[site.Address]string{}
+		}
+		if id := primary(account); id != "" {
+			a.naming[part][account] = id
+		} else {
+			delete(a.naming[part], account)
+		}
+	}
+	for part := range changed {
+		if err := a.join(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// join makes a part of the rows of accounts.
+func (a *additions) join(part byte) error {
+	var naming []snapshot.Account
+	for _, account := range slices.SortedFunc(maps.Keys(a.naming[part]), site.Address.Compare) {
+		naming = append(naming, snapshot.Account{Address: account, Primary: a.naming[part][account]})
+	}
+	rows, err := a.profiles[part].WithPrimary(naming)
+	a.accounts[part] = rows.Piece()
+	return err
+}
+
+// instead takes the primary lists of others, which a replaces. It returns the accounts with another profile.
+func (a *additions) instead(others *additions) (changed []site.Address, err error) {
+	a.naming = others.naming
+	if a.fixed {
+		return nil, nil
+	}
+	for part := range a.profiles {
+		changed = append(changed, snapshot.Addresses(others.profiles[part], a.profiles[part])...)
+		if err := a.join(byte(part)); err != nil {
+			return nil, err
+		}
+	}
+	return changed, nil
+}
+
+// files are the tables of a snapshot with the rows of lists and records.
+func (a *additions) files(lists snapshot.Rows, records []snapshot.Piece) map[snapshot.Table][]snapshot.Piece {
+	all := map[snapshot.Table][]snapshot.Piece{snapshot.TableLists: {lists.Piece()}, snapshot.TableRecords: records}
+	if !a.fixed {
+		all[snapshot.TableAccounts] = slices.Clone(a.accounts[:])
+	}
+	for table, piece := range a.tables {
+		all[table] = []snapshot.Piece{piece}
+	}
+	return all
+}
