@@ -184,8 +184,8 @@ func (l *Live) Run(ctx context.Context) error {
 	defer cancel()
 	defer close(l.ended)
 	if l.kept != nil {
-		if err := l.kept.read(ctx); err != nil {
-			return fmt.Errorf("read what refreshes have kept: %w", err)
+		if err := l.kept.read(ctx); err != nil && ctx.Err() == nil { // a bucket that is away is no reason not to answer
+			l.Log.Warn("cannot read what refreshes have kept, will try again", "error", err)
 		}
 		l.working.Go(func() { l.kept.watch(ctx) })
 	}

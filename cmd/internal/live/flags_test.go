@@ -1,0 +1,51 @@
+package live
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/followpress/followpress/internal/testenv/meanrpc"
+)
+
+var unreachable = meanrpc.Faults{Trouble: meanrpc.Every(1, meanrpc.Trouble{Status: 503})}
+
+// Wrong usage is one clear error, before any work.
+func TestWrongFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"--state s":                                      "--rpc=CHAIN=URL,URL or --dsn=URL",
+		"--rpc 1=http://n":                               "--state=DIR",
+		"--rpc 1=http://n --dsn x --state s":             "exclude each other",
+		"--rpc 1=ftp://n --state s":                      "chain 1: a URL must be like https://HOST/KEY",
+		"--rpc 1=wss://n --state s3://b":                 "the state is a folder on this machine",
+		"--dsn x --state-to file:///c":                   "for --rpc",
+		"--dsn x --profiles https://ens":                 "need --state",
+		"--dsn x --max-lag 2s":                           "a minute or more",
+		"--dsn x --publish-every 5s":                     "a minute or more",
+		"--dsn x --poll 0s":                              "--poll must be positive",
+		"--dsn x --dest bucket":                          "--dest:",
+		"--dsn x --cache-control=":                       "--cache-control",
+		"--dsn x --purge nowhere:1 --dest s3://bucket":   "--purge",
+		"--rpc 1=http://n --state /d/s --dest file:///d": "everybody may read",
+		"--rpc 1=http://n --state s --dest s3://bkt/a --state-to s3://bkt/a/b":        "everybody may read",
+		"--rpc 1=http://n --state s --dest s3://bkt --state-from s3://bkt/state":      "everybody may read",
+		"--rpc 1=http://n --state s --state-to bucket":                                "--state-to:",
+		"--rpc 1=http://n --state s --badges https://poap":                            "--badge-events",
+		"--rpc 1=http://n --state s --quorum 2":                                       "--quorum=2: chain 1 has 1 URLs",
+		"--rpc 1=http://n --state s --profile-upstream nowhere --dest file:///bucket": "upstream",
+	} {
+		t.Run(args, func(t *testing.T) {
+			_, err := parse(strings.Fields(args)...)
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: got %v, want one line with %q", args, err, want)
+			}
+		})
+	}
+	for _, args := range []string{
+		"--rpc 1=wss://n,https://m;10=http://o --state s --dest s3://bkt/a --state-to s3://bkt/b --state-from s3://other",
+		"--dsn x --dest file:///bucket --publish-concurrency 4 --concurrency 2",
+	} {
+		if _, err := parse(strings.Fields(args)...); err != nil {
+			t.Errorf("%s: got %v, want no error", args, err)
+		}
+	}
+}
