@@ -114,8 +114,7 @@ func (r *run) logged(t *testing.T, text string) {
 	r.until(t, text, func() bool { return strings.Contains(r.log.String(), text) })
 }
 
-// get requests a path; "" is the URL itself.
-func fetch(t *testing.T, url string) (int, string, http.Header) {
+func fetch(t *testing.T, url string) (status int, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
@@ -126,17 +125,17 @@ func fetch(t *testing.T, url string) (int, string, http.Header) {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer.StatusCode, string(body), answer.Header
+	return answer.StatusCode, string(text)
 }
 
 func (r *run) ready(t *testing.T) {
 	t.Helper()
 	r.until(t, "ready", func() bool {
-		status, _, _ := fetch(t, r.url+"/readyz")
+		status, _ := fetch(t, r.url+"/readyz")
 		return status == http.StatusOK
 	})
 }
@@ -213,7 +212,7 @@ func errJoin(errs ...error) error {
 func (r *run) equals(t *testing.T, dir string) {
 	t.Helper()
 	for name, want := range objects(t, dir) {
-		if status, got, _ := fetch(t, r.url+"/"+name); status != http.StatusOK || got != want {
+		if status, got := fetch(t, r.url+"/"+name); status != http.StatusOK || got != want {
 			t.Errorf("%s: got %d %s, want %s", name, status, got, want)
 		}
 	}
@@ -242,8 +241,8 @@ func TestLive(t *testing.T) {
 	if got, want := read(t, dir+"/bucket/"+string(site.RootKey)), read(t, want+"/"+string(site.RootKey)); got != want {
 		t.Errorf("the bucket's root: got %s, want %s", got, want)
 	}
-	_, page, _ := fetch(t, r.status)
-	_, told, _ := fetch(t, r.status+"/status.json")
+	_, page := fetch(t, r.status)
+	_, told := fetch(t, r.status+"/status.json")
 	if !strings.Contains(page, "serving</h1>") || !strings.Contains(told, `"outcome": "done"`) {
 		t.Errorf("status: got %s and %s, want a publish that is done", page, told)
 	}
@@ -276,13 +275,13 @@ func TestNotReady(t *testing.T) {
 		n.Set(unreachable)
 	}
 	r := start(t, append(w.rpc(), "--state", t.TempDir())...)
-	if status, text, _ := fetch(t, r.url+"/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "no graph") {
+	if status, text := fetch(t, r.url+"/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "no graph") {
 		t.Errorf("/readyz: got %d %s, want 503 and why", status, text)
 	}
-	if status, _, _ := fetch(t, r.url+"/healthz"); status != http.StatusOK {
+	if status, _ := fetch(t, r.url+"/healthz"); status != http.StatusOK {
 		t.Errorf("/healthz: got %d, want 200", status)
 	}
-	if status, _, _ := fetch(t, r.url+"/api/v1/lists/0/details"); status != http.StatusServiceUnavailable {
+	if status, _ := fetch(t, r.url+"/api/v1/lists/0/details"); status != http.StatusServiceUnavailable {
 		t.Errorf("a request: got %d, want 503", status)
 	}
 }
@@ -297,7 +296,7 @@ func TestBucketAway(t *testing.T) {
 	r.ready(t)
 	r.logged(t, "the publish failed")
 	r.equals(t, w.generated(t, "latest"))
-	if status, _, _ := fetch(t, r.url+"/readyz"); status != http.StatusOK {
+	if status, _ := fetch(t, r.url+"/readyz"); status != http.StatusOK {
 		t.Errorf("/readyz: got %d, want 200", status)
 	}
 }

@@ -1,0 +1,145 @@
+package live
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	json "github.com/goccy/go-json"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/followpress/followpress/live"
+	"github.com/followpress/followpress/server"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/source/follow"
+)
+
+const alerts = "../../../docs/live/rules.yml"
+
+// names are the metrics of an expression: identifiers that are followed by a selector or nothing, with what is no metric.
+var (
+	inQuotes  = regexp.MustCompile(`"[^"]*"`)
+	groupings = regexp.MustCompile(`\b(by|without|on|ignoring)\s*\([^)]*\)`)
+	selectors = regexp.MustCompile(`\{[^}]*\}|\[[^\]]*\]`)
+	names     = regexp.MustCompile(`\b[a-z_:][a-z0-9_:]*\b(\s*\()?`)
+	operators = map[string]bool{"and": true, "or": true, "unless": true}
+)
+
+// metricsOf are the metrics that an expression names.
+func metricsOf(expression string) (all []string) {
+	for _, cut := range []*regexp.Regexp{inQuotes, groupings, selectors} {
+		expression = cut.ReplaceAllString(expression, " ")
+	}
+	for _, name := range names.FindAllString(expression, -1) {
+		if strings.HasSuffix(name, "(") || operators[name] || strings.HasPrefix(name, "by") && strings.Contains(name, " ") {
+			continue // a function
+		}
+		all = append(all, name)
+	}
+	return all
+}
+
+// exposed are the metrics of a process that has answered, and whose histograms and counters have values.
+func exposed(t *testing.T) string {
+	t.Helper()
+	s := &stage{}
+	s.follows.Chains = []follow.ChainStatus{{}}
+	m := s.monitor()
+	m.round(live.RoundEnd{Outcome: live.NewGraph})
+	m.answered(1, 1)
+	m.publishEnded(publishStatus{Outcome: done})
+	m.copyEnded(done)
+	shared, err := server.NewShared(server.Options{Collectors: []prometheus.Collector{m}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared.Refuse(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), site.Unavailable)
+	return get(t, shared.Metrics(), "/metrics").Body.String()
+}
+
+// Alerts and the dashboard name metrics that there are, and alerts are rules as Prometheus reads them.
+func TestAlertsNameMetrics(t *testing.T) {
+	type rule struct {
+		Alert, Expr string
+		For         string
+		Labels      map[string]string
+		Annotations map[string]string
+	}
+	var file struct {
+		Groups []struct {
+			Name  string
+			Rules []rule
+		}
+	}
+	text, err := os.ReadFile(alerts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	expressions := map[string]string{}
+	for _, g := range file.Groups {
+		for _, r := range g.Rules {
+			if r.Alert == "" || r.Expr == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" || expressions["alert "+r.Alert] != "" {
+				t.Errorf("rule: got %+v, want a name of its own, an expression, a severity and a summary", r)
+			}
+			expressions["alert "+r.Alert] = r.Expr
+		}
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if text, err = os.ReadFile("../../../docs/live/dashboard.json"); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			expressions["panel "+p.Title+" "+target.Expr] = target.Expr
+		}
+	}
+	if len(expressions) < 20 {
+		t.Errorf("expressions: got %d, want more", len(expressions))
+	}
+	all := exposed(t)
+	for where, expression := range expressions {
+		found := metricsOf(expression)
+		if len(found) == 0 {
+			t.Errorf("%s: got no metric in %s", where, expression)
+		}
+		for _, name := range found {
+			if name != "up" && !strings.Contains(all, "\n"+name+"{") && !strings.Contains(all, "\n"+name+" ") {
+				t.Errorf("%s: got the metric %s, want one that is exposed", where, name)
+			}
+		}
+	}
+	for _, bad := range []string{"followpress_live_nothing > 1", "sum by (le) (rate(followpress_live_nothing[5m]))"} {
+		if got := metricsOf(bad); len(got) != 1 || got[0] != "followpress_live_nothing" {
+			t.Errorf("metrics of %s: got %q", bad, got)
+		}
+	}
+}
+
+// The rules are valid to Prometheus itself.
+func TestPromtool(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed; apt-get install prometheus, then run this test again")
+	}
+	if out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", alerts).CombinedOutput(); err != nil {
+		t.Errorf("promtool: %v: %s", err, out)
+	}
+}
