@@ -21,7 +21,11 @@ var update = flag.Bool("update", false, "write the golden files")
 func TestFilesWithoutLive(t *testing.T) {
 	var got strings.Builder
 	for _, kind := range edge.Kinds() {
-		for _, config := range []site.Config{defaultConfig(t), withExplorer(efpConfig(t, site.NamesCopies)), efpConfig(t, site.NamesLookup)} {
+		for _, config := range []site.Config{{}, {API: site.APIEFP, Names: site.NamesCopies, Explorer: true}, {API: site.APIEFP, Names: site.NamesLookup}} {
+			config, err := config.WithDefaults()
+			if err != nil {
+				t.Fatal(err)
+			}
 			for _, fallback := range []string{"", "http://fallback.example.org/below"} {
 				files := renderAll(t, kind, edge.Options{Config: config, Bucket: "http://bucket.example.org/a", Fallback: fallback})
 				for _, name := range slices.Sorted(maps.Keys(files)) {
