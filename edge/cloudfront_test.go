@@ -34,10 +34,10 @@ type cloudFront struct {
 	kept    map[string]answer
 }
 
-func startCloudFront(t testing.TB, bucketURL, fallbackURL string) string {
+func startCloudFront(t testing.TB, bucketURL, fallbackURL string, change ...func(*edge.Options)) string {
 	t.Helper()
 	// CloudFront takes names only, and the policy needs https: the origins are ours here.
-	dir := render(t, "cloudfront", bucketURL, fallbackURL, "")
+	dir := render(t, "cloudfront", bucketURL, fallbackURL, "", change...)
 	code, err := os.ReadFile(filepath.Join(dir, "function.js"))
 	if err != nil {
 		t.Fatal(err)

@@ -56,6 +56,7 @@ type Options struct {
 	Config   site.Config
 	Bucket   string // URL below which the keys are
 	Fallback string // URL of the fallback; "" means that there is none
+	Live     string // URL of `followpress live`, which is asked first; "" means that there is none
 
 	Listen    string // where nginx and Caddy listen: port, or host:port; "8080"
 	CacheDir  string // of nginx; /var/cache/nginx/followpress

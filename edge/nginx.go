@@ -40,14 +40,42 @@ func (v nginxView) ScriptLocations() []string {
 	return []string{"own", "refused", "absent", "rejected", "unavailable", "purge"}
 }
 
+// LiveLocations are the locations that ask live and keep its answer, with the suffix of the upstream of each.
+func (v nginxView) LiveLocations() map[string]string {
+	return map[string]string{"live": "", "live-computed": "_computed"}
+}
+
+// LivePosts are the locations that send live a body, with the longest time that each waits.
+func (v nginxView) LivePosts() map[string]string {
+	return map[string]string{"live-post": "1s", "live-post-after": "12s"}
+}
+
+// CheckedLocations are the locations of objects that clients poll.
+func (v nginxView) CheckedLocations() []string {
+	if v.Live != nil {
+		return []string{"checked", "report"}
+	}
+	return []string{"checked"}
+}
+
 // Failures lists the statuses that are an origin's own failure: from a bucket, those that
 // neither carry an object nor say that it does not exist; from the fallback, those that no
 // problem has. It has every status in use, including Cloudflare's 52x and 530.
 func (o *origin) Failures() string {
 	const always = "300 301 302 303 305 307 308 401 402 406 407 408 409 410 411 414 415 416 417 418 421 422 423 424 425 426 428 431 451 " +
 		"500 501 502 503 504 505 506 507 508 510 511 520 521 522 523 524 525 526 527 530"
-	if o.ShortName == "fallback" {
-		return "403 " + always
+	if o.ShortName == "bucket" {
+		return "405 429 " + always
 	}
-	return "405 429 " + always
+	return "403 " + always
+}
+
+// LiveAs is live with the suffix of an upstream's name, the longest time between two reads, and what answers
+// if it has failed.
+func (v nginxView) LiveAs(suffix, read, instead string) *origin {
+	live := *v.Live
+	live.Name += suffix
+	live.Origin = live.Scheme + "://" + live.Name
+	live.Read, live.Instead = read, instead
+	return &live
 }

@@ -329,7 +329,7 @@ func TestPurgeFromElsewhere(t *testing.T) {
 			elsewhere := func(o *edge.Options) { o.PurgeFrom = []string{"192.0.2.1", "2001:db8::/32", "10.0.0.0/8"} }
 			start := map[string]func() string{
 				"nginx":   func() string { return runNginx(t, oneProcess, o.bucket.URL+"/bucket", o.fallback.URL, elsewhere) },
-				"varnish": func() string { return runVarnish(t, o.bucket.URL+"/bucket", o.fallback.URL, elsewhere) },
+				"varnish": func() string { return startVarnish(t, o.bucket.URL+"/bucket", o.fallback.URL, elsewhere) },
 			}
 			base := start[s.kind]()
 			const path = "/api/v1/lists/8/details"

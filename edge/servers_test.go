@@ -24,6 +24,9 @@ import (
 var scratch string
 
 func TestMain(m *testing.M) {
+	if os.Getenv(liveSite) != "" {
+		panic(serveLive())
+	}
 	tempdir.InMemory()
 	var err error
 	if scratch, err = os.MkdirTemp("", "edge-test-"); err != nil {
@@ -37,7 +40,7 @@ func TestMain(m *testing.M) {
 // A subject is an edge under test.
 type subject struct {
 	kind  string
-	start func(t testing.TB, bucketURL, fallbackURL string) (base string)
+	start func(t testing.TB, bucketURL, fallbackURL string, change ...func(*edge.Options)) (base string)
 	// inexact are the paths of the conformance cases that this edge cannot answer exactly without
 	// a fallback, with the status it gives; its page in docs/deploy has them.
 	inexact map[string]int

@@ -21,9 +21,9 @@ const (
 )
 
 // startNginx runs nginx as Debian packages it, in one process.
-func startNginx(t testing.TB, bucketURL, fallbackURL string) string {
+func startNginx(t testing.TB, bucketURL, fallbackURL string, change ...func(*edge.Options)) string {
 	t.Helper()
-	return runNginx(t, oneProcess, bucketURL, fallbackURL)
+	return runNginx(t, oneProcess, bucketURL, fallbackURL, change...)
 }
 
 // startNginxWorkers runs it with a master and workers, which have the user of the test.
@@ -70,12 +70,7 @@ func write(t testing.TB, dir, name, text string) {
 }
 
 // startVarnish runs Varnish as Debian packages it.
-func startVarnish(t testing.TB, bucketURL, fallbackURL string) string {
-	t.Helper()
-	return runVarnish(t, bucketURL, fallbackURL)
-}
-
-func runVarnish(t testing.TB, bucketURL, fallbackURL string, change ...func(*edge.Options)) string {
+func startVarnish(t testing.TB, bucketURL, fallbackURL string, change ...func(*edge.Options)) string {
 	t.Helper()
 	servers.Wanted(t)
 	address := servers.FreeAddress(t)
@@ -86,12 +81,12 @@ func runVarnish(t testing.TB, bucketURL, fallbackURL string, change ...func(*edg
 }
 
 // startWorker runs the Worker in workerd, Cloudflare's own runtime.
-func startWorker(t testing.TB, bucketURL, fallbackURL string) string {
+func startWorker(t testing.TB, bucketURL, fallbackURL string, change ...func(*edge.Options)) string {
 	t.Helper()
-	return runWorker(t, bucketURL, fallbackURL, nil)
+	return runWorker(t, bucketURL, fallbackURL, nil, change...)
 }
 
-func runWorker(t testing.TB, bucketURL, fallbackURL string, change func(script string) string) string {
+func runWorker(t testing.TB, bucketURL, fallbackURL string, rewrite func(script string) string, change ...func(*edge.Options)) string {
 	t.Helper()
 	servers.Wanted(t)
 	address := servers.FreeAddress(t)
@@ -99,24 +94,24 @@ func runWorker(t testing.TB, bucketURL, fallbackURL string, change func(script s
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := render(t, "worker", bucketURL, fallbackURL, "")
-	if change != nil {
+	dir := render(t, "worker", bucketURL, fallbackURL, "", change...)
+	if rewrite != nil {
 		body, err := os.ReadFile(filepath.Join(dir, "worker.js"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, dir, "worker.js", change(string(body)))
+		write(t, dir, "worker.js", rewrite(string(body)))
 	}
 	servers.Program(t, address, "node", "../internal/tools/edge/worker.mjs", filepath.Join(dir, "worker.js"), host, port)
 	return "http://" + address
 }
 
 // startCaddy runs Caddy as Debian packages it.
-func startCaddy(t testing.TB, bucketURL, fallbackURL string) string {
+func startCaddy(t testing.TB, bucketURL, fallbackURL string, change ...func(*edge.Options)) string {
 	t.Helper()
 	servers.Wanted(t)
 	address := servers.FreeAddress(t)
-	dir := render(t, "caddy", bucketURL, fallbackURL, address)
+	dir := render(t, "caddy", bucketURL, fallbackURL, address, change...)
 	file := filepath.Join(dir, "Caddyfile")
 	body, err := os.ReadFile(file)
 	if err != nil {

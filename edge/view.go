@@ -2,6 +2,7 @@ package edge
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -20,6 +21,7 @@ import (
 type view struct {
 	Table            Table
 	Bucket, Fallback *origin // Fallback may be nil
+	Live             *origin // nil if there is none; then Fallback is not nil
 	HasFallback      bool
 	EFP              bool   // the site has the whole read API
 	Alone            bool   // EFP without a fallback
@@ -123,6 +125,16 @@ func newView(o Options) (*view, error) {
 			return nil, err
 		}
 	}
+	if o.Live != "" {
+		if o.Fallback == "" {
+			return nil, errors.New("--live-url: give --fallback-url too, which answers what no object does while live is away; if you have none, the URL of live again")
+		}
+		if v.Live, err = parseOrigin("live", o.Live); err != nil {
+			return nil, err
+		}
+		v.Live.Connect, v.Live.Read = "500ms", "1s"
+		v.Table.Every = exposeLive(v.Table.Every)
+	}
 	return v, nil
 }
 
@@ -164,6 +176,9 @@ type origin struct {
 	Prefix    string // of all paths, without a slash at its end
 	TLS       bool
 	Hidden    []string // headers of its answers that the edge removes
+	Connect   string   // the longest time until there is a connection, in nginx's notation
+	Read      string   // between two reads of an answer, and before the first
+	Instead   string   // location of nginx that answers if the origin has failed
 }
 
 // hiddenHeaders are headers that buckets add to answers, headers meant for one client, and
@@ -194,7 +209,7 @@ func parseOrigin(what, text string) (*origin, error) {
 	o := &origin{
 		Name: name, ShortName: what, Origin: u.Scheme + "://" + name, URL: strings.TrimRight(text, "/"), Scheme: u.Scheme,
 		Host: u.Host, Hostname: u.Hostname(), Port: u.Port(), Prefix: strings.TrimRight(u.Path, "/"), TLS: u.Scheme == "https",
-		Hidden: hiddenHeaders,
+		Hidden: hiddenHeaders, Connect: "3s", Read: "15s", Instead: "unavailable",
 	}
 	if o.Port == "" {
 		o.Port = map[bool]string{false: "80", true: "443"}[o.TLS]

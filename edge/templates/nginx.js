@@ -40,6 +40,11 @@ function kind(r) {
   if (a.fresh) {
     return 'fresh';
   }
+{{- if .Live}}
+  if (a.kind === 'object' && a.path.indexOf('/_reports/') === 0) {
+    return 'report'; // only the bucket has them
+  }
+{{- end}}
   return a.caching === '{{.NoCache}}' && a.kind === 'object' ? 'checked' : a.kind;
 }
 
