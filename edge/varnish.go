@@ -21,7 +21,7 @@ func init() {
 		outputs: [][2]string{{"varnish.vcl", "followpress.vcl"}},
 		funcs:   template.FuncMap{"before": aroundVariable, "variant": upToLimit, "join": joinParams, "grace": staleSeconds},
 		view: func(v *view) (any, error) {
-			if v.Bucket.TLS || v.Fallback != nil && v.Fallback.TLS {
+			if v.Bucket.TLS || v.Fallback != nil && v.Fallback.TLS || v.Live != nil && v.Live.TLS {
 				return nil, errors.New("varnish speaks no TLS to its backends: give http:// URLs, of a TLS proxy beside it if need be (docs/deploy/varnish.md)")
 			}
 			return varnishView{v}, nil
@@ -247,6 +247,9 @@ X-Followpress-Grace X-Followpress-Left X-Followpress-Maybe X-Followpress-Query X
 // Dropped lists the request headers that are not sent to origins.
 func (v varnishView) Dropped() []string {
 	all := strings.Fields(droppedHeaders)
+	if v.Live != nil { // which may get it: see vcl_backend_fetch
+		all = slices.DeleteFunc(all, func(name string) bool { return name == "Prefer" })
+	}
 	if v.EFP {
 		framing := []string{"Content-Length", "Transfer-Encoding"} // of a body that is passed on
 		all = append(slices.DeleteFunc(all, func(name string) bool { return slices.Contains(framing, name) }), "X-Followpress-Other")

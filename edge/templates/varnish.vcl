@@ -63,6 +63,25 @@ backend {{.Name}} {
 {{- end -}}
 {{template "backend" .Bucket}}
 {{- with .Fallback}}{{template "backend" .}}{{end}}
+{{- with .Live}}
+backend {{.Name}} {
+    .host = "{{.Hostname}}";
+    .port = "{{.Port}}";
+    .host_header = "{{.Host}}";
+    .connect_timeout = 0.5s;
+    .first_byte_timeout = 1s;
+    .between_bytes_timeout = 0.4s;
+    # While live is sick nobody waits for it. It says 503 to this as to everything while it lags.
+    .probe = {
+        .url = "{{.Prefix}}/_site";
+        .interval = 0.5s;
+        .timeout = 1s;
+        .window = 3;
+        .threshold = 2;
+        .initial = 3;
+    }
+}
+{{end}}
 # Addresses that may purge. publish --purge varnish:URL sends BAN with the header X-Ban-Url, an
 # expression for paths such as ^/api/v1/lists/(1|2)/details$. It removes all answers with such a path.
 acl followpress_purgers {
@@ -81,11 +100,34 @@ sub vcl_recv {
         # vcl_deliver, for an answer that is not the object. Without X-Followpress-Kind it is not decided yet.
         unset req.http.X-Followpress-Kind;
         unset req.http.Range;
+{{- if .Live}}
+        unset req.http.X-Followpress-Live;
+        unset req.http.X-Followpress-Fresh;
+{{- end}}
         if (req.method == "GET" || req.method == "HEAD") {
 {{- range $i, $d := .Direct}}
             {{if $i}}elsif{{else}}if{{end}} (req.url ~ "^(?:{{$d.Paths}})$") {
                 set req.grace = {{grace $d.Caching}}s;
+{{- if $.Live}}
+                call followpress_newest;
+                if (req.http.X-Followpress-Live == "now") {
+                    return (pass);
+                }
+                if (!req.http.X-Followpress-Live) {
+                    set req.backend_hint = followpress_bucket;
+                }
+{{- end}}
                 return (hash);
+            }
+{{- end}}
+{{- if .Live}}
+            if (req.url ~ "^/_live/[a-z]+(?:\?|$)") {
+                call followpress_begin;
+                set req.url = regsub(req.url, "\?.*$", "");
+                set req.http.X-Followpress-Kind = "events";
+                set req.http.X-Followpress-Live = "events";
+                set req.backend_hint = {{.Live.Name}};
+                return (pass);
             }
 {{- end}}
         }
@@ -104,6 +146,17 @@ sub vcl_recv {
         set req.http.X-Followpress-Kind = "fallback";
         set req.url = req.http.X-Followpress-Path;
     }
+{{- if .Live}}
+    if (req.restarts == 0) {
+        call followpress_newest;
+        if (req.http.X-Followpress-Live == "now") {
+            return (pass);
+        }
+        if (req.http.X-Followpress-Live) {
+            return (hash);
+        }
+    }
+{{- end}}
 {{- if .Fallback}}
     if (req.http.X-Followpress-Kind == "object") {
         set req.backend_hint = followpress_bucket;
@@ -123,6 +176,31 @@ sub vcl_recv {
     return (hash);
 }
 
+{{if .Live -}}
+# followpress_newest chooses live if it is there, and says in X-Followpress-Live whether its answer may come out of the
+# cache. If live fails after all, vcl_deliver begins again without it.
+sub followpress_newest {
+    if (!std.healthy({{.Live.Name}}) || req.url ~ "^/_reports/") { # only the bucket has reports
+        return;
+    }
+{{- if .EFP}}
+    if (req.http.X-Followpress-Kind == "post") {
+        # The fallback may need the body too. One of unknown length is left to it.
+        if (!req.http.Content-Length || !std.cache_req_body(128KB)) {
+            return;
+        }
+        set req.http.X-Followpress-Live = "now";
+    }
+{{- end}}
+    set req.backend_hint = {{.Live.Name}};
+    if (req.http.X-After || req.http.X-Followpress-Fresh{{if .EFP}} || req.http.X-Followpress-Live{{end}}) {
+        set req.http.X-Followpress-Live = "now";
+    } else {
+        set req.http.X-Followpress-Live = "cached";
+    }
+}
+
+{{end -}}
 # followpress_body refuses a body that nobody needs. Varnish reads the rest of a body, however long, before it answers,
 # unless the answer is its own and closes the connection.
 sub followpress_body {
@@ -406,7 +484,13 @@ sub followpress_user {
 }
 
 sub vcl_hash {
+{{- if .Live}}
+    if (req.http.X-Followpress-Live) {
+        hash_data("live"); # in the same way
+    } elsif (req.http.X-Followpress-Kind && req.http.X-Followpress-Kind != "object") {
+{{- else}}
     if (req.http.X-Followpress-Kind && req.http.X-Followpress-Kind != "object") {
+{{- end}}
         hash_data(req.http.X-Followpress-Kind); # has no slash, with which each URL begins
     }
     hash_data(req.url);
@@ -415,7 +499,7 @@ sub vcl_hash {
 
 sub vcl_hit {
     # An answer that is no longer fresh is about to be fetched in the background.
-    if (obj.ttl < 1s && !req.http.X-Followpress-Kind) {
+    if (obj.ttl < 1s && !req.http.X-Followpress-Kind{{if .Live}} && !req.http.X-Followpress-Live{{end}}) {
         call followpress_direct;
     }
 }
@@ -440,6 +524,15 @@ sub vcl_backend_fetch {
 {{- range .Dropped}}
     unset bereq.http.{{.}};
 {{- end}}
+{{- if .Live}}
+    if (bereq.http.X-Followpress-Live != "now") {
+        unset bereq.http.X-After;
+        unset bereq.http.Prefer;
+    }
+    if (bereq.http.X-Followpress-Live != "events") {
+        unset bereq.http.Last-Event-ID;
+    }
+{{- end}}
 {{- if .EFP}}
     if (bereq.http.X-Followpress-Kind == "post") {
         set bereq.http.Content-Type = "application/json";
@@ -458,7 +551,23 @@ sub vcl_backend_fetch {
         unset bereq.http.If-Modified-Since;
     }
     # Varnish would send the client's Host, but servers select a bucket by it.
+{{- if .Live}}
+    if (bereq.http.X-Followpress-Live) {
+        if (bereq.http.X-Followpress-Live == "events") {
+            set bereq.between_bytes_timeout = 60s; # live sends something every 15 seconds
+        } elsif (bereq.http.X-After || bereq.http.X-Forwarded-For) {
+            set bereq.first_byte_timeout = 15s; # it waits for a block, or for fresh data
+        } else {
+            set bereq.first_byte_timeout = 1s;
+        }
+        set bereq.http.Host = "{{.Live.Host}}";
+{{- if .Live.Prefix}}
+        set bereq.url = "{{.Live.Prefix}}" + bereq.url;
+{{- end}}
+    } elsif (bereq.http.X-Followpress-Kind == "object") {
+{{- else}}
     if (bereq.http.X-Followpress-Kind == "object") {
+{{- end}}
         set bereq.http.Host = "{{.Bucket.Host}}";
         set bereq.url = "{{.Bucket.Prefix}}" + bereq.url;
     }
@@ -480,6 +589,26 @@ sub vcl_backend_response {
 {{- end}}
 {{- range .Table.Every}}
     set beresp.http.{{.Name}} = "{{.Value}}";
+{{- end}}
+{{- if .Live}}
+    if (bereq.http.X-Followpress-Live) {
+        if (beresp.status != 200 && beresp.status != 404 && beresp.status != 400 && beresp.status != 405 && beresp.status != 413 && beresp.status != 429) {
+            return (error(503, "unavailable"));
+        }
+        if (bereq.uncacheable) {
+            return (deliver);
+        }
+        # Nothing is sent before all of the body is there: if it does not come, the bucket answers.
+        set beresp.do_stream = false;
+        # An answer of live is kept for two seconds, and is not served at all when it is older.
+        set beresp.ttl = 2s;
+        set beresp.grace = 0s;
+        set beresp.keep = 0s;
+        if (beresp.http.Cache-Control ~ "no-store|private" || (beresp.status != 200 && beresp.status != 404)) {
+            set beresp.uncacheable = true;
+        }
+        return (deliver);
+    }
 {{- end}}
     if (bereq.http.X-Followpress-Kind == "object" && beresp.status == 400 && bereq.url ~ "%") {
         # The bucket refuses some names. Do not cache this: the reason may be another.
@@ -522,6 +651,15 @@ sub vcl_backend_error {
     if (bereq.is_bgfetch) {
         return (abandon);
     }
+{{- if .Live}}
+    if (bereq.http.X-Followpress-Live && !bereq.uncacheable) {
+        # Whoever waits for the same answer learns of the failure, and does not wait for live in turn.
+        set beresp.ttl = 1s;
+        set beresp.grace = 0s;
+        set beresp.keep = 0s;
+        return (deliver);
+    }
+{{- end}}
     # The error must not replace the older answer.
     set beresp.ttl = 0s;
     set beresp.grace = 0s;
@@ -563,9 +701,26 @@ sub vcl_deliver {
     if (req.http.Connection == "close") {
         set resp.http.Connection = "close"; # see followpress_body
     }
+{{- if .Live}}
+    if (req.http.X-Followpress-Live) {
+        if (resp.status >= 500) {
+            if (req.http.X-Followpress-Live == "events") {
+                return (synth(503, "unavailable"));
+            }
+            unset req.http.X-Followpress-Live;
+            if (!req.http.X-Followpress-Kind) {
+                call followpress_direct;
+            }
+            return (restart);
+        }
+    } elsif (resp.status != 200) {
+        call followpress_failed;
+    }
+{{- else}}
     if (resp.status != 200) {
         call followpress_failed;
     }
+{{- end}}
 {{- if not .Fallback}}
     if (req.http.X-Followpress-Kind && req.http.X-Followpress-Fresh) {
         set resp.http.X-Refresh = "unavailable";
