@@ -28,3 +28,11 @@ func exposed(list string) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// LiveHeaders are the names of the headers of live answers in lower case, none without live.
+func (v *view) LiveHeaders() []string {
+	if v.Live == nil {
+		return nil
+	}
+	return strings.Split(strings.ToLower(strings.Join(site.LiveHeaders(), " ")), " ")
+}

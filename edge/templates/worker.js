@@ -27,9 +27,22 @@ async function respond(a, request, env, context) {
   // The connection may be cut if a body is not read, before the client has the answer.
   const body = await smallBody(request);
 {{- end}}
+{{- if .Live}}
+  const newer = /^\/_live\/[a-z]+$/.exec(new URL(request.url).pathname);
+  if (newer && (request.method === 'GET' || request.method === 'HEAD')) {
+    const events = await trying(failures.objects, () => fetchEvents(newer[0], request));
+    return events || own(a, 'unavailable', request);
+  }
+{{- end}}
   if (a.kind === 'preflight' || a.kind === 'problem'{{if .Alone}} || a.kind === 'empty'{{end}}) {
     return own(a, a.problem, request);
   }
+{{- if .Live}}
+  const live = await newest(a, request, context{{if .EFP}}, body{{end}});
+  if (live) {
+    return live;
+  }
+{{- end}}
 {{- if and .EFP .HasFallback}}
   if (a.kind === 'post') {
     return body ? fetchFallback(a.forward, body) : own(a, 'body-too-large', request);
@@ -56,6 +69,121 @@ async function respond(a, request, env, context) {
   return found;
 }
 
+{{if .Live -}}
+const liveURL = '{{.Live.URL}}';
+const liveFor = 2000; // milliseconds for which an answer of live is kept; it is not served at all when it is older
+const liveFinal = [200, 400, 404, 405, 413, 429]; // any other status is a failure of live
+
+// failures counts, in this isolate, how often live has failed since it last answered. Slow computed answers do not count
+// against objects.
+const failures = { objects: { count: 0, until: 0 }, computed: { count: 0, until: 0 } };
+
+// trying asks live, and returns null if it is away. After three failures live is left alone for 5 seconds; then one
+// request tries it again, and the others do not wait for that.
+async function trying(failed, load) {
+  if (failed.count >= 3) {
+    if (Date.now() < failed.until) {
+      return null;
+    }
+    failed.until = Date.now() + 5000;
+  }
+  try {
+    const response = await load();
+    failed.count = 0;
+    return response;
+  } catch (e) {
+    console.error(e);
+    failed.count++;
+    failed.until = Date.now() + 5000;
+    return null;
+  }
+}
+
+// newest returns what live answers, null if it is away: then the bucket and the fallback answer.
+async function newest(a, request, context{{if .EFP}}, body{{end}}) {
+  const path = a.kind === 'object' ? a.path : a.forward;
+  if (path.startsWith('/_reports/'){{if .EFP}} || a.kind === 'post' && !body{{end}}) { // only the bucket has reports
+    return null;
+  }
+  const options = { headers: {} };
+  const failed = a.kind === 'object' ? failures.objects : failures.computed;
+  const waits = request.headers.has('x-after');
+  for (const name of waits ? ['x-after', 'prefer'] : []) {
+    if (request.headers.has(name)) {
+      options.headers[name] = request.headers.get(name);
+    }
+  }
+{{- if .EFP}}
+  if (a.kind === 'post') {
+    options.method = 'POST';
+    options.headers['content-type'] = 'application/json';
+    options.body = body;
+  }
+{{- end}}
+  const load = () => fetchLive(path, options, waits || a.fresh ? patience : 1000);
+  if (waits || a.fresh || options.body) {
+    return trying(failed, load);
+  }
+  const cache = caches.default;
+  const key = new Request(new URL(request.url).origin + path + (path.includes('?') ? '&' : '?') + 'live');
+  const kept = await cache.match(key);
+  if (kept && Date.now() < Number(kept.headers.get(staleHeader))) {
+    return changeable(kept);
+  }
+  const response = await trying(failed, load);
+  const caching = response ? response.headers.get('cache-control') || '' : '';
+  if (response && [200, 404].includes(response.status) && !/no-store|private/.test(caching)) {
+    const copy = response.clone();
+    copy.headers.set(staleHeader, String(Date.now() + liveFor));
+    copy.headers.set('x-followpress-caching', caching);
+    copy.headers.set('x-followpress-status', String(copy.status));
+    copy.headers.set('cache-control', 'public, max-age=' + liveFor / 1000);
+    context.waitUntil(cache.put(key, new Response(copy.body, { status: 200, headers: copy.headers })).catch((e) => console.error(e)));
+  }
+  return response;
+}
+
+// fetchLive fails unless live begins to answer in time, and the whole body follows soon. So the bucket can still answer.
+async function fetchLive(path, options, limit) {
+  const controller = new AbortController();
+  const all = Object.assign({ cf: { cacheTtl: 0 }, redirect: 'manual', signal: controller.signal }, options);
+  const response = await within(limit, controller, fetch(liveURL + path, all));
+  if (!liveFinal.includes(response.status)) {
+    throw new Error(path + ': live says ' + response.status);
+  }
+  const body = await within(400, controller, response.arrayBuffer());
+  return plain(new Response(body, response));
+}
+
+// fetchEvents passes on what live sends, as long as it does.
+async function fetchEvents(path, request) {
+  const headers = request.headers.has('last-event-id') ? { 'last-event-id': request.headers.get('last-event-id') } : {};
+  const controller = new AbortController();
+  const options = { method: request.method, headers: headers, redirect: 'manual', signal: controller.signal };
+  const response = await within(1000, controller, fetch(liveURL + path, options));
+  if (!liveFinal.includes(response.status)) {
+    throw new Error(path + ': live says ' + response.status);
+  }
+  return plain(response);
+}
+
+// within waits for something for so many milliseconds. Then it fails, and ends the request that this is about.
+async function within(limit, controller, awaited) {
+  let timer;
+  const late = new Promise((resolve, reject) => {
+    timer = setTimeout(() => {
+      reject(new Error('live: no answer within ' + limit + ' ms'));
+      controller.abort();
+    }, limit);
+  });
+  try {
+    return await Promise.race([awaited, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+{{end -}}
 {{if .EFP -}}
 // unknown answers for an address that the graph does not know.
 async function unknown(a, request, env, context) {
@@ -239,7 +367,7 @@ async function inTime(load) {
 // all clients.
 function plain(response) {
   const headers = new Headers();
-  for (const name of ['content-type', 'cache-control', 'etag', 'x-refresh', 'retry-after']) {
+  for (const name of ['content-type', 'cache-control', 'etag', 'x-refresh', 'retry-after'{{range .LiveHeaders}}, '{{.}}'{{end}}]) {
     if (response.headers.has(name)) {
       headers.set(name, response.headers.get(name));
     }
