@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"regexp"
 	"strings"
 	"text/template"
 
@@ -103,3 +104,8 @@ func (v caddyView) OtherPage(r Row) string {
 
 // ListenHost reports whether the address to listen at names a host.
 func (v caddyView) ListenHost() bool { return strings.Contains(v.Listen, ":") }
+
+// Gate is the socket between Caddy and itself, in Linux's abstract namespace: it leaves no file behind.
+func (v caddyView) Gate() string { return "@followpress-" + notPlain.ReplaceAllString(v.Listen, "-") }
+
+var notPlain = regexp.MustCompile(`[^0-9A-Za-z]+`)
