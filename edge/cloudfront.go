@@ -33,6 +33,22 @@ type cloudFrontView struct {
 	Function string // code of the viewer-request function
 }
 
+// A cloudFrontOrigin is an origin with the longest time between two packets of its answer.
+type cloudFrontOrigin struct {
+	Origin  *origin
+	Seconds int
+}
+
+// LiveOrigins are live for most requests, and for those that it lets wait: for a block, for fresh data, for events.
+func (v cloudFrontView) LiveOrigins() []cloudFrontOrigin {
+	if v.Live == nil {
+		return nil
+	}
+	patient := *v.Live
+	patient.ShortName = "patient"
+	return []cloudFrontOrigin{{v.Live, 1}, {&patient, 30}}
+}
+
 // maxCloudFrontFunction is the largest size that CloudFront allows for a function, in bytes.
 const maxCloudFrontFunction = 10 * 1024
 

@@ -26,11 +26,13 @@ import (
 type cloudFront struct {
 	t                testing.TB
 	bucket, fallback string
+	live             string
 
 	mu      sync.Mutex
 	vm      *goja.Runtime
 	handler goja.Callable
 	chosen  []string // origins of the request at hand
+	over    []any    // statuses on which the second one is asked
 	kept    map[string]answer
 }
 
@@ -42,7 +44,11 @@ func startCloudFront(t testing.TB, bucketURL, fallbackURL string, change ...func
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cloudFront{t: t, bucket: bucketURL, fallback: fallbackURL, vm: goja.New(), kept: map[string]answer{}}
+	var o edge.Options
+	for _, c := range change {
+		c(&o)
+	}
+	c := &cloudFront{t: t, bucket: bucketURL, fallback: fallbackURL, live: o.Live, vm: goja.New(), kept: map[string]answer{}}
 	c.load(string(code))
 	s := httptest.NewServer(c)
 	t.Cleanup(s.Close)
@@ -63,12 +69,12 @@ func (c *cloudFront) load(code string) {
 		},
 		"createRequestOriginGroup": func(call goja.FunctionCall) goja.Value {
 			group := call.Argument(0).Export().(value)
-			c.chosen = nil
+			c.chosen, c.over = nil, group["failoverCriteria"].(value)["statusCodes"].([]any)
 			for _, member := range group["originIds"].([]any) {
 				c.chosen = append(c.chosen, member.(value)["originId"].(string))
 			}
-			if len(c.chosen) != 2 || !slices.Contains(group["failoverCriteria"].(value)["statusCodes"].([]any), any(int64(403))) {
-				c.t.Errorf("origin group: got %+v, want two origins and failover on 403", group)
+			if len(c.chosen) != 2 || slices.Contains(c.over, any(int64(403))) != (c.live == "") {
+				c.t.Errorf("origin group: got %+v, want two origins, and failover on 403 unless live answers", group)
 			}
 			return nil
 		},
@@ -111,6 +117,11 @@ func event(r *http.Request, path, query string) value {
 		one["multiValue"] = append(one["multiValue"].([]any), value{"value": text})
 	}
 	headers := value{}
+	for _, name := range []string{"x-after", "prefer", "last-event-id"} {
+		if r.Header.Get(name) != "" {
+			headers[name] = value{"value": r.Header.Get(name)}
+		}
+	}
 	if r.ContentLength > 0 {
 		headers["content-length"] = value{"value": strconv.FormatInt(r.ContentLength, 10)}
 	}
@@ -182,7 +193,7 @@ func (c *cloudFront) cached(uri string) answer {
 	}
 	var a answer
 	for _, id := range c.chosen {
-		base := map[string]string{"bucket": c.bucket, "fallback": c.fallback}[id]
+		base := map[string]string{"bucket": c.bucket, "fallback": c.fallback, "live": c.live, "patient": c.live}[id]
 		u, err := url.Parse(base)
 		if err != nil {
 			c.t.Fatal(err)
@@ -190,17 +201,17 @@ func (c *cloudFront) cached(uri string) answer {
 		if a, err = tryAsk(http.MethodGet, u.Scheme+"://"+u.Host, u.Path+uri); err != nil {
 			a = answer{status: http.StatusBadGateway}
 		}
-		if !slices.Contains([]int{400, 403, 404, 500, 502, 503, 504}, a.status) || base == c.fallback {
+		if !slices.Contains(c.over, any(int64(a.status))) {
 			break
 		}
 	}
 	switch { // CustomErrorResponses
 	case a.status >= 500:
 		return problemAnswer(site.Unavailable)
-	case c.fallback == "" && (a.status == http.StatusForbidden || a.status == http.StatusNotFound):
+	case c.live != "" && a.status == http.StatusForbidden, c.fallback == "" && (a.status == http.StatusForbidden || a.status == http.StatusNotFound):
 		return problemAnswer(site.NoSuchRoute)
 	}
-	if maxAge.MatchString(a.header.Get("Cache-Control")) {
+	if c.live == "" && maxAge.MatchString(a.header.Get("Cache-Control")) {
 		c.kept[uri] = a
 	}
 	return a
@@ -219,6 +230,9 @@ func (c *cloudFront) write(w http.ResponseWriter, r *http.Request, a answer) {
 		}
 	}
 	for _, h := range site.EveryHeader() {
+		if c.live != "" && h.Name == "Access-Control-Expose-Headers" {
+			h.Value += ", " + strings.Join(site.LiveHeaders(), ", ")
+		}
 		w.Header().Set(h.Name, h.Value)
 	}
 	if etag := a.header.Get("ETag"); etag != "" && (r.Header.Get("If-None-Match") == "*" || strings.Contains(r.Header.Get("If-None-Match"), etag)) {

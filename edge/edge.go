@@ -18,6 +18,19 @@
 //     it decides more: a hit needs no more.
 //  4. The tests of edge/ run each configuration in the real program and compare its answers with the handler's.
 //
+// # Live first
+//
+// With Options.Live an edge asks live for the path, or path and query, that is its cache key. Only if live fails does it
+// go on as without live. The two have keys of their own in the cache, so an object of the bucket that is kept for hours
+// never hides live, and what live said is dropped after two seconds and not served stale. What each program
+// needs for that differs, because none can try an origin, look into the cache, and try two others:
+//
+//   - nginx: error_page leads from the location of live to the one that the map chose; upstreams count failures.
+//   - Varnish: a restart; a probe.
+//   - Caddy: a second site turns failures of a connection into an answer, which handle_response can replace; checks.
+//   - Worker: a promise that is null; counters in the isolate.
+//   - CloudFront: an origin group, which has two origins and no memory.
+//
 // # A generation for nginx
 //
 // Open-source nginx can purge single keys at best, and there is no list of them. So every cache key contains a

@@ -3,6 +3,19 @@ import cf from 'cloudfront';
 {{template "resolve.js" .}}
 function handler(event) {
   const request = event.request;
+{{- if .Live}}
+  const headers = request.headers;
+  // Each has an answer of its own: it is part of the cache key.
+  if (!headers['x-after']) {
+    delete headers.prefer;
+  }
+  if (/^\/_live\/[a-z]+$/.test(request.uri) && /^(GET|HEAD)$/.test(request.method)) {
+    request.querystring = '';
+    cf.selectRequestOriginById('patient');
+    return request;
+  }
+  delete headers['last-event-id'];
+{{- end}}
   const a = resolve(request.method, request.uri, request.rawQueryString() || '');
   if (a.kind === 'preflight' || a.kind === 'problem') {
     return own(a, a.problem);
@@ -33,8 +46,26 @@ function handler(event) {
 {{- else}}
   request.uri = a.kind === 'fallback' ? forward[0] : a.path;
   request.querystring = a.kind === 'fallback' ? forward[1] : '';
+{{- if .Live}}
+  const asks = a.kind === 'fallback';
+{{- end}}
   if (a.kind === 'fallback') {
 {{- end}}
+{{- if .Live}}
+    if (request.method === 'POST') {
+      cf.selectRequestOriginById('fallback'); // nobody answers a POST in the place of live
+      return request;
+    }
+  }
+  // A group has two origins. Only the bucket has reports, and only the fallback finds a name in another form.
+  const group = request.uri.indexOf('/_reports/')
+    ? [headers['x-after'] || /(^|&){{.Fresh}}=/.test(request.querystring) ? 'patient' : 'live', asks || a.forward ? 'fallback' : 'bucket']
+    : ['bucket', 'fallback'];
+  cf.createRequestOriginGroup({
+    originIds: group.map((id) => ({ originId: id })),
+    failoverCriteria: { statusCodes: [500, 502, 503, 504] },
+  });
+{{- else}}
     cf.selectRequestOriginById('fallback');
   } else if (hasFallback) {
     // The fallback answers for objects that do not exist.
@@ -43,6 +74,7 @@ function handler(event) {
       failoverCriteria: { statusCodes: [400, 403, 404, 500, 502, 503, 504] },
     });
   }
+{{- end}}
   return request;
 }
 

@@ -24,6 +24,7 @@ type Command struct {
 	command.S3
 	BucketURL   string   `required:"" name:"bucket-url" placeholder:"URL" help:"Public URL of the bucket; keys follow after a slash."`
 	FallbackURL string   `name:"fallback-url" placeholder:"URL" help:"URL of the fallback; without one the edge works on files alone."`
+	LiveURL     string   `name:"live-url" placeholder:"URL" help:"URL of followpress live, which is asked first; while it is away, slow or behind, bucket and fallback answer."`
 	Out         string   `placeholder:"DIR" help:"Folder for the files; by default they go to standard output."`
 	Listen      string   `default:"8080" placeholder:"ADDR" help:"Where nginx and Caddy listen: port, or host:port (default ${default})."`
 	CacheDir    string   `default:"/var/cache/nginx/followpress" placeholder:"DIR" help:"Folder of the cache of nginx (default ${default})."`
@@ -33,7 +34,7 @@ type Command struct {
 
 // Help is what --help shows below the first line.
 func (*Command) Help() string {
-	return `An edge is a cache or CDN in front of the bucket. It answers from the bucket where it can and forwards other requests to the fallback; without a fallback, it ignores parameters that need one. Run this again when the base path or the limits of the site change.
+	return `An edge is a cache or CDN in front of the bucket. It answers from the bucket where it can and forwards other requests to the fallback; without a fallback, it ignores parameters that need one. With --live-url it asks live first. Run this again when the base path or the limits of the site change.
 
 	followpress edge --kind nginx --site site.tar --bucket-url https://BUCKET.s3.amazonaws.com --out edge`
 }
@@ -53,7 +54,7 @@ func (c *Command) Validate() error {
 
 func (c *Command) options(config site.Config) edge.Options {
 	return edge.Options{
-		Config: config, Bucket: c.BucketURL, Fallback: c.FallbackURL, Listen: c.Listen, CacheDir: c.CacheDir, CacheSize: c.CacheSize,
+		Config: config, Bucket: c.BucketURL, Fallback: c.FallbackURL, Live: c.LiveURL, Listen: c.Listen, CacheDir: c.CacheDir, CacheSize: c.CacheSize,
 		PurgeFrom: c.PurgeFrom,
 	}
 }
