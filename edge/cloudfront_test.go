@@ -230,9 +230,6 @@ func (c *cloudFront) write(w http.ResponseWriter, r *http.Request, a answer) {
 		}
 	}
 	for _, h := range site.EveryHeader() {
-		if c.live != "" && h.Name == "Access-Control-Expose-Headers" {
-			h.Value += ", " + strings.Join(site.LiveHeaders(), ", ")
-		}
 		w.Header().Set(h.Name, h.Value)
 	}
 	if etag := a.header.Get("ETag"); etag != "" && (r.Header.Get("If-None-Match") == "*" || strings.Contains(r.Header.Get("If-None-Match"), etag)) {

@@ -169,10 +169,9 @@ type liveWriter struct {
 func (w *liveWriter) WriteHeader(status int) {
 	w.begun = true
 	h := w.Header()
-	h.Set("X-As-Of", "2026-11-23T17:00:00Z")
-	h.Set("X-Heads", fmt.Sprintf("8453:%d", w.head))
-	h.Set("X-Finalized", fmt.Sprintf("8453:%d", w.head-10))
-	h.Set("Access-Control-Expose-Headers", site.EveryHeader()[1].Value+", "+strings.Join(site.LiveHeaders(), ", "))
+	h.Set(site.HeaderAsOf, "2026-11-23T17:00:00Z")
+	h.Set(site.HeaderHeads, fmt.Sprintf("8453:%d", w.head))
+	h.Set(site.HeaderFinalized, fmt.Sprintf("8453:%d", w.head-10))
 	switch caching := h.Get("Cache-Control"); {
 	case w.after != "":
 		h.Set("Cache-Control", "no-store")

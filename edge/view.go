@@ -133,9 +133,16 @@ func newView(o Options) (*view, error) {
 			return nil, err
 		}
 		v.Live.Connect, v.Live.Read = "500ms", "1s"
-		v.Table.Every = exposeLive(v.Table.Every)
 	}
 	return v, nil
+}
+
+// LiveHeaders are the names of the headers of live answers in lower case, none without live.
+func (v *view) LiveHeaders() []string {
+	if v.Live == nil {
+		return nil
+	}
+	return []string{strings.ToLower(site.HeaderAsOf), strings.ToLower(site.HeaderHeads), strings.ToLower(site.HeaderFinalized)}
 }
 
 // Selecting are the parameters of a route that decide which entries an answer has.

@@ -23,10 +23,6 @@ func EveryHeader() []Header {
 	}
 }
 
-// LiveHeaders lists the names of the headers that say how new the graph of a live answer is: the time of its newest block,
-// the newest block of each chain, and up to which one events are confirmed.
-func LiveHeaders() []string { return []string{"X-As-Of", "X-Heads", "X-Finalized"} }
-
 // PreflightHeaders lists the headers of answers to OPTIONS, in addition to EveryHeader.
 func (c Config) PreflightHeaders() []Header {
 	methods := AllowedMethods
