@@ -3,7 +3,11 @@ package replay
 import (
 	"context"
 	"maps"
+	"runtime"
 	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/followpress/followpress/site"
 	"github.com/followpress/followpress/site/rules"
@@ -25,6 +29,7 @@ type Rows struct {
 
 	lists   snapshot.Rows
 	records []snapshot.Piece
+	at      map[source.Word]int // in records, by list
 }
 
 // shown is what rows say of a list.
@@ -100,7 +105,7 @@ func (x *Rows) ListOps() uint64 { return x.replay.report.ListOps }
 func (x *Rows) Update(ctx context.Context) (Change, error) {
 	t := x.replay.rows
 	x.replay.rows = newTouched()
-	u := update{Rows: x, lists: map[source.Word]struct{}{}, accounts: map[site.Address]struct{}{}}
+	u := update{Rows: x, lists: map[source.Word]struct{}{}, accounts: map[site.Address]struct{}{}, first: x.sharing == nil}
 	if len(t.tokens) > 0 || x.sharing == nil {
 		u.place()
 	}
@@ -108,10 +113,12 @@ func (x *Rows) Update(ctx context.Context) (Change, error) {
 	if err := u.replaySlots(ctx, t, again); err != nil {
 		return Change{}, err
 	}
-	if len(u.lists) > 0 || x.left == nil {
+	if u.again || u.first {
 		if err := u.order(); err != nil {
 			return Change{}, err
 		}
+	} else if err := u.exchange(); err != nil {
+		return Change{}, err
 	}
 	c := Change{Primary: u.primaries(t)}
 	for _, id := range slices.SortedFunc(maps.Keys(u.lists), func(a, b source.Word) int { return slices.Compare(a[:], b[:]) }) {
@@ -127,7 +134,9 @@ type update struct {
 	*Rows
 	lists    map[source.Word]struct{} // with other rows
 	accounts map[site.Address]struct{}
-	rows     bool // whether the table lists has other rows
+	first    bool      // nobody asks what has changed
+	again    bool      // the table lists has other rows, or records are in other places
+	slots    []slotKey // otherwise the slots with other rows
 }
 
 // changed notes that a list has other rows, before or after.
@@ -185,7 +194,7 @@ func (u *update) changedLists(t *touched) (places map[slotKey]struct{}) {
 		if had == has && was == is {
 			continue
 		}
-		u.rows = true
+		u.again = true
 		moved := was.placed != is.placed || was.slot != is.slot
 		if had {
 			u.changed(id, was)
@@ -201,7 +210,7 @@ func (u *update) changedLists(t *touched) (places map[slotKey]struct{}) {
 			}
 			places[s.slot] = struct{}{}
 			if moved || had != has || was.account() != is.account() {
-				u.about(u.slots[s.slot].rows, snapshot.Rows{})
+				u.about(u.Rows.slots[s.slot].rows, snapshot.Rows{})
 			}
 		}
 	}
@@ -210,6 +219,9 @@ func (u *update) changedLists(t *touched) (places map[slotKey]struct{}) {
 
 // about notes the accounts that records are about which only one of two has.
 func (u *update) about(one, other snapshot.Rows) {
+	if u.first {
+		return
+	}
 	for _, a := range snapshot.Addresses(one, other) {
 		u.accounts[a] = struct{}{}
 	}
@@ -218,35 +230,37 @@ func (u *update) about(one, other snapshot.Rows) {
 // replaySlots makes the rows of slots again: of those that were touched, and of those of places that
 // have no rows yet. Slots without a list have none.
 func (u *update) replaySlots(ctx context.Context, t *touched, places map[slotKey]struct{}) error {
-	var list List
 	for key := range places {
-		if _, known := u.slots[key]; !known {
+		if _, known := u.Rows.slots[key]; !known {
 			t.slot(key)
 		}
-		if len(u.sharing[key]) == 0 {
-			delete(u.slots, key)
+	}
+	var keys []slotKey
+	for _, of := range []map[slotKey]struct{}{places, t.slots} {
+		for key := range of {
+			if len(u.sharing[key]) == 0 {
+				delete(u.Rows.slots, key)
+			}
 		}
 	}
 	for key := range t.slots {
-		if err := ctx.Err(); err != nil {
-			return err
+		if len(u.sharing[key]) > 0 {
+			keys = append(keys, key)
 		}
-		lists, was := u.sharing[key], u.slots[key]
-		if len(lists) == 0 {
-			delete(u.slots, key)
+	}
+	made, err := u.rowsOf(ctx, keys)
+	if err != nil {
+		return err
+	}
+	for i, key := range keys {
+		was, is := u.Rows.slots[key], made[i]
+		if u.Rows.slots[key] = is; is.rows.Equal(was.rows) {
 			continue
 		}
-		var is slotRows
-		if s, ok := u.replay.slots[key]; ok {
-			var err error
-			if is, err = rowsOf(u.replay.replay(&list, s)); err != nil {
-				return err
-			}
-		}
-		if u.slots[key] = is; is.rows.Equal(was.rows) {
-			continue
-		}
-		for _, t := range lists {
+		// How many rows there are may decide whether other lists have any.
+		u.again = u.again || (was.rows.Len() == 0) != (is.rows.Len() == 0) || len(u.sharing[key]) > alwaysShared
+		u.slots = append(u.slots, key)
+		for _, t := range u.sharing[key] {
 			u.changed(t.id, u.shown[t.id])
 		}
 		u.about(was.rows, is.rows)
@@ -254,10 +268,55 @@ func (u *update) replaySlots(ctx context.Context, t *touched, places map[slotKey
 	return nil
 }
 
-func rowsOf(records []snapshot.Record) (slotRows, error) {
-	records, size := fitting(records)
-	rows, err := snapshot.RecordRows(records)
-	return slotRows{rows, size}, err
+// rowsOf are the rows of slots, made on all cores.
+func (u *update) rowsOf(ctx context.Context, keys []slotKey) ([]slotRows, error) {
+	made := make([]slotRows, len(keys))
+	var next atomic.Int64
+	g, ctx := errgroup.WithContext(ctx)
+	for range min(runtime.GOMAXPROCS(0), len(keys)) {
+		g.Go(func() error {
+			var list List
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(keys) || ctx.Err() != nil {
+					return ctx.Err()
+				}
+				s, ok := u.replay.slots[keys[i]]
+				if !ok {
+					continue
+				}
+				records, size := fitting(u.replay.replay(&list, s))
+				rows, err := snapshot.RecordRows(records)
+				if err != nil {
+					return err
+				}
+				made[i] = slotRows{rows, size}
+			}
+		})
+	}
+	return made, g.Wait()
+}
+
+// exchange puts the rows of slots in the place of those that were there before.
+func (u *update) exchange() error {
+	if len(u.slots) == 0 {
+		return nil
+	}
+	u.records = slices.Clone(u.records)
+	for _, key := range u.slots {
+		rows := u.Rows.slots[key].rows
+		for _, t := range u.sharing[key] {
+			if rows.Len() == 0 {
+				continue // there were none before, too
+			}
+			p, err := rows.Of(t.id.Decimal())
+			if err != nil {
+				return err
+			}
+			u.records[u.at[t.id]] = p
+		}
+	}
+	return nil
 }
 
 // order puts the rows in the order of Write.
@@ -265,11 +324,12 @@ func (u *update) order() error {
 	var limit sharing
 	left := map[source.Word]struct{}{}
 	records := make([]snapshot.Piece, 0, len(u.minted))
+	at := make(map[source.Word]int, len(u.minted))
 	for _, t := range u.minted {
 		if !t.placed || u.sharing[t.slot][0] != t {
 			continue // the first list of a slot stands for all
 		}
-		s := u.slots[t.slot]
+		s := u.Rows.slots[t.slot]
 		for i, t := range u.sharing[t.slot] {
 			if !limit.has(i, s.size) {
 				left[t.id] = struct{}{}
@@ -278,6 +338,7 @@ func (u *update) order() error {
 				if err != nil {
 					return err
 				}
+				at[t.id] = len(records)
 				records = append(records, p)
 			}
 		}
@@ -289,10 +350,7 @@ func (u *update) order() error {
 			u.changed(t.id, u.shown[t.id])
 		}
 	}
-	u.left, u.records = left, records
-	if !u.rows && u.Rows.lists.Len() > 0 {
-		return nil
-	}
+	u.left, u.records, u.at = left, records, at
 	lists := make([]snapshot.List, len(u.minted))
 	for i, t := range u.minted {
 		lists[i] = u.replay.list(t)

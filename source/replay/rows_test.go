@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -210,4 +211,60 @@ func splitLines(text string) func(func(string) bool) {
 			text = text[end+1:]
 		}
 	}
+}
+
+// BenchmarkRows keeps the rows of a network of the real size: what the first ones cost, and those of a
+// round with one operation, in time and memory.
+func BenchmarkRows(b *testing.B) {
+	h := &history.History{Chains: history.Production()}
+	d := deploymentOf(h)
+	r := replay.New(d)
+	var last source.Event
+	for e := range eventsOf(d, history.Usual(1, history.Real())) {
+		if err := r.Add(e); err != nil {
+			b.Fatal(err)
+		}
+		if e.Kind == source.Op && e.Contract.Chain == h.Chains[0].ID {
+			last = e
+			last.Value = slices.Clone(e.Value)
+		}
+	}
+	used := func() float64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc) / (1 << 20)
+	}
+	before, begun := used(), time.Now()
+	rows := r.Rows()
+	if _, err := rows.Update(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	first := time.Since(begun)
+	r.Mark()
+	after := used()
+	next := func() {
+		last.Block++
+		last.Value[len(last.Value)-1]++
+		if err := r.Add(last); err != nil {
+			b.Fatal(err)
+		}
+		if c, err := rows.Update(b.Context()); err != nil || len(c.Lists) == 0 {
+			b.Fatal(c, err)
+		}
+		files, err := snapshot.NewMemory(snapshot.Meta{AsOf: time.Unix(1, 0)}, map[snapshot.Table][]snapshot.Piece{
+			snapshot.TableLists: {rows.Lists().Piece()}, snapshot.TableRecords: rows.Records(),
+		})
+		if err != nil {
+			b.Fatal(err, files)
+		}
+	}
+	last.Block += 1_000_000
+	for b.Loop() {
+		next()
+	}
+	b.ReportMetric(first.Seconds(), "s/first")
+	b.ReportMetric(before, "MiB/replay")
+	b.ReportMetric(after-before, "MiB/rows")
+	runtime.KeepAlive(rows)
 }
