@@ -37,7 +37,7 @@ HOT := ./generator ./server ./site ./snapshot
 # Debian installs nginx, varnishd and pgbouncer in folders that are only in root's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: help preview generate publish edge test test-all test-tools test-geth test-beam test-flink test-scale test-equal test-mutations test-install race-tools edge-tools client-tools disk-tools database-tools workflow-tools flink-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-explorer bench-rounds bench-sources soak clean
+.PHONY: help preview generate publish edge test test-all test-tools test-geth test-beam test-flink test-scale test-equal test-mutations test-install race-tools edge-tools client-tools disk-tools database-tools workflow-tools flink-tools bench-tools lint lint-tools docs fuzz bench bench-go bench-publish bench-fallback bench-api bench-edge bench-explorer bench-live bench-rounds bench-sources soak clean
 # Even with -j: apt must not run twice at a time, and cgo needs the C compiler installed first.
 .NOTPARALLEL:
 
@@ -205,6 +205,11 @@ bench-rounds: ## count the objects that random follows change, by route, without
 		go test ./generator -run '^TestRounds$$' -v -timeout 2h -rounds "$(abspath $(BENCH_SNAPSHOT))" \
 			-rounds-api $$api -rounds-every $$every -rounds-popular=$$popular || exit 1; \
 	done; done; done
+
+bench-live: bench-tools ## measure live with a graph of the real network's size (half an hour; LIVE has flags, such as --burst 1m)
+	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress
+	go run ./bench/live --bin $(BIN)/bench --results bench/results $(LIVE)
+	go run ./bench/compare
 
 bench-sources: ## measure a first sync of the chains, and replay, against nodes of the real network's size
 	go build -buildvcs=false -o $(BIN)/bench/ ./cmd/followpress

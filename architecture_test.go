@@ -92,6 +92,7 @@ var mayImport = map[string][]string{
 	"bench/figures":              {"bench/internal/measure"},
 	"bench/edge":                 {"site", "site/routes", "bench/internal/measure", "bench/internal/rig"},
 	"bench/internal/rig":         {"bench/internal/measure", "internal/testenv/servers"},
+	"bench/live":                 {"bench/internal/measure", "bench/internal/rig", "fixtures/history", "internal/testenv/meanrpc"},
 	"bench/sources":              {"bench/internal/measure", "bench/internal/rig", "fixtures/history", "internal/testenv/meanrpc"},
 	"bench/publish":              {"site", "bench/internal/altered", "bench/internal/measure", "bench/internal/rig", "internal/testenv/servers"},
 	"cmd/internal/command":       {"site", "storage"},

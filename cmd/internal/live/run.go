@@ -248,7 +248,12 @@ func (p *process) prepare(kept live.Bucket) error {
 // run answers until ctx ends.
 func (p *process) run(ctx context.Context, l listeners) error {
 	work := []func(context.Context) error{
-		p.live.Run,
+		func(rest context.Context) error { // streams of events end with it, so that nobody waits for their readers
+			stop, cancel := context.WithCancel(rest)
+			defer cancel()
+			defer context.AfterFunc(ctx, func() { time.AfterFunc(p.DrainDelay, cancel) })()
+			return p.live.Run(stop)
+		},
 		func(rest context.Context) error {
 			p.monitor.run(rest)
 			return nil
