@@ -212,6 +212,20 @@ func TestLiveAway(t *testing.T) {
 		live.Signal(syscall.SIGSTOP)
 		l.becomes(t, "stopped", fromBucket, liveKept)
 		l.phase(t, "stopped", 6*time.Second, fromBucket)
+		for _, c := range []struct {
+			path   string
+			header []string
+			status int
+		}{
+			{l.paths[0], []string{"X-After", "8453:1000"}, http.StatusOK},
+			{l.paths[0] + "?cache=fresh", nil, http.StatusOK},
+			{"/_live/events", nil, http.StatusServiceUnavailable},
+		} {
+			begun := time.Now()
+			if a := ask(t, http.MethodGet, base, c.path, c.header...); a.status != c.status || time.Since(begun) > 1500*time.Millisecond+l.paused {
+				t.Errorf("stopped: %s %v: got %d after %v, want %d within 1.5s", c.path, c.header, a.status, time.Since(begun), c.status)
+			}
+		}
 		live.Signal(syscall.SIGCONT)
 		l.becomes(t, "goes on", fromLive, liveTried)
 		for _, fault := range []string{"lag", "reset"} {

@@ -120,6 +120,10 @@ async function newest(a, request, context{{if .EFP}}, body{{end}}) {
     options.body = body;
   }
 {{- end}}
+  // Who may wait for longer looks first whether live is there.
+  if ((waits || a.fresh) && !(await newest({ kind: 'object', path: '/_site' }, new Request(request.url), context))) {
+    return null;
+  }
   const load = () => fetchLive(path, options, waits || a.fresh ? patience : 1000);
   if (waits || a.fresh || options.body) {
     return trying(failed, load);
