@@ -22,7 +22,8 @@ const (
 	mostRounds   = 1_000            // that are kept for Last-Event-ID
 	mostBytes    = 4 << 20          // of their events
 	mostNamed    = 1_000            // accounts or lists that an event names
-	mostWritten  = 64 << 10         // bytes of a write
+	mostWritten  = 64 << 10         // bytes that are written until a reader must have read them
+	mostAtOnce   = 32               // events of those
 	heartbeat    = 15 * time.Second // between two writes at most
 	writeTimeout = 30 * time.Second // of a reader that does not read
 )
@@ -72,24 +73,25 @@ func (e *events) add(number uint64, data []byte) {
 
 func (e *events) id(number uint64) string { return e.prefix + "-" + strconv.FormatUint(number, 10) }
 
-// after returns the events after a round, up to some bytes, the number of the last one, and what is closed when
+// after returns some events after a round, which all streams share, the number of the last one, and what is closed when
 // there are more. gone says that the first of them is not kept any more, or that there was no such round: then last
 // is the newest round.
-func (e *events) after(number uint64) (written []byte, last uint64, more <-chan struct{}, gone bool) {
+func (e *events) after(number uint64) (some [][]byte, last uint64, more <-chan struct{}, gone bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	newest := e.first + uint64(len(e.kept)) - 1
 	if number+1 < e.first || number > newest {
 		return nil, newest, e.more, true
 	}
+	bytes := 0
 	for _, event := range e.kept[number+1-e.first:] {
-		if len(written) > 0 && len(written)+len(event) > mostWritten {
+		if bytes += len(event); len(some) == mostAtOnce || len(some) > 0 && bytes > mostWritten {
 			break
 		}
-		written = append(written, event...)
+		some = append(some, event)
 		number++
 	}
-	return written, number, e.more, false
+	return some, number, e.more, false
 }
 
 // newest is the number of the last round.
@@ -148,10 +150,12 @@ func (l *Live) stream(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	// The limits of other answers do not hold: each write has its own. A writer without deadlines is no connection.
 	_ = control.SetReadDeadline(time.Time{})
-	write := func(text []byte) bool {
+	write := func(texts ...[]byte) bool {
 		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if _, err := w.Write(text); err != nil {
-			return false
+		for _, text := range texts {
+			if _, err := w.Write(text); err != nil {
+				return false
+			}
 		}
 		return control.Flush() == nil
 	}
@@ -177,17 +181,17 @@ func (e *events) reset(number uint64) string {
 }
 
 // follow writes the events after a round as they come.
-func (l *Live) follow(ctx context.Context, number uint64, write func([]byte) bool) {
+func (l *Live) follow(ctx context.Context, number uint64, write func(...[]byte) bool) {
 	timer := time.NewTimer(heartbeat)
 	defer timer.Stop()
 	for {
-		text, last, more, gone := l.events.after(number)
+		some, last, more, gone := l.events.after(number)
 		if gone {
-			text = []byte(l.events.reset(last))
+			some = [][]byte{[]byte(l.events.reset(last))}
 		}
 		number = last
-		if len(text) > 0 {
-			if !write(text) {
+		if len(some) > 0 {
+			if !write(some...) {
 				return
 			}
 			timer.Reset(heartbeat)
