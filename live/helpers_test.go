@@ -78,6 +78,7 @@ func run(t testing.TB, o live.Options) *running {
 		if err := r.stop(); err != nil {
 			t.Error(err)
 		}
+		r.Close()
 	})
 	return r
 }

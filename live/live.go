@@ -225,6 +225,14 @@ func (l *Live) Run(ctx context.Context) error {
 	}
 }
 
+// Close stops the goroutines of the last graph. It may be called once, after Run has returned and all requests are
+// answered.
+func (l *Live) Close() {
+	if s := l.state.Load(); s != nil {
+		s.graph.handler.Close()
+	}
+}
+
 // Rounds are what Run knows.
 type rounds struct {
 	snapshot afero.Fs // of the newest round that had one

@@ -1,0 +1,191 @@
+package live_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/followpress/followpress/live"
+	"github.com/followpress/followpress/site"
+	"github.com/followpress/followpress/source"
+)
+
+// twoChains is a round with the newest blocks of two chains, of now.
+func twoChains(base, optimism uint64) source.Round {
+	now := time.Now().UnixMilli()
+	return source.Round{Heads: []source.Head{{Chain: 8453, Block: base, Time: now}, {Chain: 10, Block: optimism, Time: now}}}
+}
+
+// started is a Live with the demo at two heads.
+func started(t *testing.T, o live.Options, base, optimism uint64) *running {
+	t.Helper()
+	l := run(t, o)
+	first := twoChains(base, optimism)
+	first.Snapshot = demo()
+	l.serve(t, first, live.NewGraph)
+	return l
+}
+
+// A request that names blocks is answered when the graph has all of them, and not before, or after the time that it
+// prefers to wait.
+func TestAfter(t *testing.T) {
+	for _, test := range []struct {
+		after, prefer string
+		reached       time.Duration // when the graph has 8453:20 and 10:30
+		want          time.Duration // of the answer
+		heads         string
+	}{
+		{"8453:10", "", time.Second, 0, "8453:10, 10:10"},
+		{"8453:9,10:10", "", time.Second, 0, "8453:10, 10:10"},
+		{"8453:20", "", time.Second, time.Second, "8453:20, 10:30"},
+		{"8453:11", "", 3 * time.Second, 3 * time.Second, "8453:20, 10:30"},
+		{"8453:1, 10:30", "", 9 * time.Second, 9 * time.Second, "8453:20, 10:30"},
+		{"8453:20", "", 11 * time.Second, 10 * time.Second, "8453:10, 10:10"},
+		{"8453:21", "", time.Second, 10 * time.Second, "8453:20, 10:30"},
+		{"8453:20", "wait=2", 3 * time.Second, 2 * time.Second, "8453:10, 10:10"},
+		{"8453:20", "wait=2", time.Second, time.Second, "8453:20, 10:30"},
+		{"8453:20", "wait=0", time.Second, 0, "8453:10, 10:10"},
+		{"8453:20", "wait=60", 30 * time.Second, 10 * time.Second, "8453:10, 10:10"},
+		{"8453:20", `respond-async, Wait = "3"; x=1, wait=9`, 30 * time.Second, 3 * time.Second, "8453:10, 10:10"},
+		{"8453:20", "wait=soon", 30 * time.Second, 10 * time.Second, "8453:10, 10:10"},
+		{"8453:18446744073709551615", "wait=1", time.Second / 2, time.Second, "8453:20, 10:30"},
+	} {
+		t.Run(test.after+" "+test.prefer, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := started(t, options(site.APISpec), 10, 10)
+				begun := time.Now()
+				go func() {
+					time.Sleep(test.reached)
+					l.feed <- twoChains(20, 30)
+				}()
+				headers := []string{"X-After", test.after}
+				if test.prefer != "" {
+					headers = append(headers, "Prefer", test.prefer)
+				}
+				w := get(l, "/api/v1/leaderboard/followers", headers...)
+				if took := time.Since(begun); w.Code != http.StatusOK || took != test.want || w.Header().Get("X-Heads") != test.heads {
+					t.Errorf("got %d after %s with heads %q, want a 200 after %s with %q", w.Code, took, w.Header().Get("X-Heads"), test.want, test.heads)
+				}
+				if got := w.Header().Get("Cache-Control"); got != "no-store" {
+					t.Errorf("Cache-Control: got %q, want no-store", got)
+				}
+				time.Sleep(time.Minute) // what was sent is read
+			})
+		})
+	}
+}
+
+func TestAfterRefuses(t *testing.T) {
+	t.Parallel()
+	l := started(t, options(site.APISpec), 10, 10)
+	for _, after := range []string{
+		"", "8453", "8453:", ":10", "8453:10,", ",8453:10", "8453:010", "8453:-1", "8453:+1", "8453:0x10", "8453:1e3", "8453 :10", "8453: 10", "8453:10;10:10",
+		"8453:18446744073709551616", "base:10", "1:5", "8453:10:10", strings.Repeat("8453:10,", 16) + "8453:10",
+	} {
+		w := get(l, "/api/v1/leaderboard/followers", "X-After", after)
+		if w.Code != http.StatusBadRequest || w.Header().Get("Content-Type") != "application/problem+json" || !strings.Contains(w.Body.String(), "X-After") {
+			t.Errorf("%q: got %d %s, want a 400 that names the header", after, w.Code, w.Body)
+		}
+		if got := w.Header().Get("Cache-Control"); got != "no-store" {
+			t.Errorf("%q: Cache-Control: got %q, want no-store", after, got)
+		}
+	}
+	if w := get(l, "/api/v1/leaderboard/followers", "X-After", "8453:10", "X-After", "10:10"); w.Code != http.StatusOK {
+		t.Errorf("two lines: got %d, want 200", w.Code)
+	}
+}
+
+// No answer is of a graph without the blocks that the request named, unless the time is over; and it comes as soon as
+// they are there.
+func TestAfterIsNeverEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options(site.APISpec)
+		l := started(t, o, 1, 1)
+		begun := time.Now()
+		const every = 100 * time.Millisecond // a block
+		var askers sync.WaitGroup
+		for asker := range uint64(200) {
+			askers.Go(func() {
+				random := rand.New(rand.NewPCG(asker, 1))
+				for range 5 {
+					time.Sleep(time.Duration(random.IntN(1000)) * time.Millisecond)
+					asked := time.Now()
+					block := uint64(random.IntN(100))
+					w := get(l, "/api/v1/leaderboard/followers", "X-After", fmt.Sprint("8453:", block), "Prefer", "wait=5")
+					var got, other uint64
+					if _, err := fmt.Sscanf(w.Header().Get("X-Heads"), "8453:%d, 10:%d", &got, &other); err != nil {
+						t.Error(err)
+					}
+					due := max(0, begun.Add(time.Duration(block)*every).Sub(asked))
+					if block <= 1 {
+						due = 0
+					}
+					took := time.Since(asked)
+					if got < block && took != 5*time.Second || got >= block && took != due && took != 5*time.Second || took > 5*time.Second {
+						t.Errorf("block %d: got one of %d after %s, want it after %s or 5 s", block, got, took, due)
+					}
+				}
+			})
+		}
+		for number := uint64(2); number < 120; number++ {
+			time.Sleep(time.Until(begun.Add(time.Duration(number) * every)))
+			l.serve(t, twoChains(number, 1), live.NewHeads)
+		}
+		askers.Wait()
+	})
+}
+
+// Requests that wait are bounded: others are answered at once. Clients that leave make room, and nobody waits when Run
+// ends.
+func TestWaitsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options(site.APISpec)
+		o.MaxWaiting = 3
+		l := started(t, o, 10, 10)
+		begun := time.Now()
+		ctx, leave := context.WithCancel(t.Context())
+		took := make(chan time.Duration, 10)
+		wait := func(ctx context.Context) {
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/leaderboard/followers", nil)
+			r.Header.Set("X-After", "8453:11")
+			l.ServeHTTP(httptest.NewRecorder(), r)
+			took <- time.Since(begun)
+		}
+		for range 3 {
+			go wait(ctx)
+		}
+		synctest.Wait()
+		if got := l.Status().Waiting; got != 3 {
+			t.Errorf("waiting: got %d, want 3", got)
+		}
+		wait(t.Context())
+		if got := <-took; got != 0 {
+			t.Errorf("the fourth: got an answer after %s, want it at once", got)
+		}
+		time.Sleep(time.Second)
+		leave()
+		for range 3 {
+			if got := <-took; got != time.Second {
+				t.Errorf("a client that left: waited %s, want 1 s", got)
+			}
+		}
+		go wait(t.Context())
+		time.Sleep(time.Second)
+		if err := l.stop(); err != nil {
+			t.Error(err)
+		}
+		if got := <-took; got != 2*time.Second {
+			t.Errorf("when Run ended: waited until %s, want 2 s", got)
+		}
+		if got := l.Status().Waiting; got != 0 {
+			t.Errorf("waiting: got %d, want none", got)
+		}
+	})
+}
