@@ -12,11 +12,15 @@ import (
 
 // A clock tells the time since the process began, which does not jump, and how old blocks are.
 type clock struct {
-	begun time.Time        // with a monotonic reading
-	wall  func() time.Time // time.Now, which may jump
+	begun   time.Time        // with a monotonic reading
+	started time.Time        // the same without it
+	wall    func() time.Time // time.Now, which may jump
 }
 
-func newClock() clock { return clock{time.Now(), time.Now} }
+func newClock() clock {
+	now := time.Now()
+	return clock{now, now.Round(0), time.Now}
+}
 
 // now is the time since the process began.
 func (c clock) now() time.Duration { return time.Since(c.begun) }
@@ -26,7 +30,7 @@ func (c clock) now() time.Duration { return time.Since(c.begun) }
 // wrong as long as the clock was at that time. It is not negative.
 func (c clock) since(blockTime int64) time.Duration {
 	block := time.UnixMilli(blockTime)
-	now, counted := c.wall().Round(0), c.begun.Round(0).Add(c.now())
+	now, counted := c.wall().Round(0), c.started.Add(c.now())
 	return max(0, min(now.Sub(block), counted.Sub(block)))
 }
 
