@@ -21,3 +21,6 @@ func (s Status) Head(chain uint64) source.Head {
 	}
 	return source.Head{}
 }
+
+// SetMostReplaced sets the bytes of replaced objects beyond which a new graph merges them.
+func (l *Live) SetMostReplaced(bytes int64) { l.mostReplaced = bytes }

@@ -201,7 +201,7 @@ func (g *graph) Put(ctx context.Context, o storage.Object, condition storage.Con
 	}
 	g.bytes += int64(len(o.Body) - len(g.replaced[o.Key]))
 	g.replaced[o.Key] = o.Body
-	if g.bytes > mostReplaced {
+	if g.bytes > g.live.mostReplaced {
 		g.live.askForMerge()
 	}
 	return o.MD5.String(), nil

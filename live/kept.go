@@ -27,7 +27,7 @@ type kept struct {
 	bucket Bucket
 	live   *Live
 
-	swap sync.Mutex // held while a graph catches up and while what was kept elsewhere is restored
+	swap chan struct{} // has an element while a graph catches up, and while what was kept elsewhere is restored
 
 	mu      sync.Mutex
 	objects map[site.Key]keptObject // without site.RefreshPrefix
@@ -47,7 +47,7 @@ const (
 )
 
 func newKept(bucket Bucket, l *Live) *kept {
-	return &kept{bucket: bucket, live: l, objects: map[site.Key]keptObject{}}
+	return &kept{bucket: bucket, live: l, swap: make(chan struct{}, 1), objects: map[site.Key]keptObject{}}
 }
 
 // withoutPrefix is the key of kept data as graphs know it. ok is false for what is no data, such as notes about copies.
@@ -140,8 +140,11 @@ func (k *kept) watch(ctx context.Context) {
 
 // restore puts what was kept since a mark into the graph that serves. It returns the next mark.
 func (k *kept) restore(ctx context.Context, mark uint64) (uint64, error) {
-	k.swap.Lock()
-	defer k.swap.Unlock()
+	unlock, err := k.lockSwap(ctx)
+	if err != nil {
+		return mark, err
+	}
+	defer unlock()
 	keys, next := k.since(mark)
 	s := k.live.state.Load()
 	if s == nil || len(keys) == 0 {
@@ -153,6 +156,16 @@ func (k *kept) restore(ctx context.Context, mark uint64) (uint64, error) {
 	return next, nil
 }
 
+// lockSwap waits until nobody else catches up or restores.
+func (k *kept) lockSwap(ctx context.Context) (unlock func(), err error) {
+	select {
+	case k.swap <- struct{}{}:
+		return func() { <-k.swap }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // put writes an object that a refresh of a graph keeps. If another graph serves by then, it gets the data too.
 func (k *kept) put(ctx context.Context, by *graph, o storage.Object, condition storage.Condition) (etag string, err error) {
 	etag, err = k.bucket.Put(ctx, o, condition)
@@ -162,8 +175,11 @@ func (k *kept) put(ctx context.Context, by *graph, o storage.Object, condition s
 	if k.set(o.Key, o.Body, etag, math.MaxUint64) == by {
 		return etag, nil // a graph that serves from now on finds what was kept
 	}
-	k.swap.Lock()
-	defer k.swap.Unlock()
+	unlock, err := k.lockSwap(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
 	newest := k.live.state.Load().graph // not by: it was replaced, and none serves again
 	if err := newest.restore(ctx, []site.Key{o.Key}); err != nil {
 		return "", fmt.Errorf("restore %s in the newest graph: %w", o.Key, err)
@@ -186,8 +202,11 @@ func (k *kept) since(mark uint64) (keys []site.Key, next uint64) {
 // catchUp puts into a graph that does not serve yet what was kept since it was begun, and then installs it. A refresh that
 // is kept at the same time is put into it by put, which waits until it is installed.
 func (k *kept) catchUp(ctx context.Context, g *graph, mark uint64, install func()) error {
-	k.swap.Lock()
-	defer k.swap.Unlock()
+	unlock, err := k.lockSwap(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	for {
 		keys, next := k.since(mark)
 		if err := g.restore(ctx, keys); err != nil {

@@ -132,6 +132,8 @@ type Live struct {
 	ended   chan struct{} // closed when Run ends: nobody waits any more
 	merge   chan struct{} // has one element if what was refreshed asks for a new graph
 
+	mostReplaced int64 // see the constant
+
 	// Of Run.
 	rounds  rounds
 	working sync.WaitGroup
@@ -164,7 +166,8 @@ func New(from Source, o Options) (*Live, error) {
 	}
 	l := &Live{
 		Options: o, source: from, shared: shared, clock: newClock(), ended: make(chan struct{}), merge: make(chan struct{}, 1),
-		events: newEvents(), status: Status{Rounds: map[Outcome]uint64{}}, undone: map[uint64]uint64{},
+		mostReplaced: mostReplaced,
+		events:       newEvents(), status: Status{Rounds: map[Outcome]uint64{}}, undone: map[uint64]uint64{},
 	}
 	l.graphs.freed = make(chan struct{})
 	if o.Kept != nil {
